@@ -1,0 +1,262 @@
+/* kernels.h - what a kernel is, the table of kernels, and the interface of a device. It knows nothing of libgrad.
+ *
+ * A kernel sees pointers into one device's memory, sizes, strides (in elements), dtypes, and a queue. It overwrites its
+ * output unless its arguments say otherwise. It returns false after noting why with lg_queue_fail(). Sizes may be zero.
+ */
+#ifndef LG_KERNELS_H
+#define LG_KERNELS_H
+
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LG_DEVICE_ABI 1 /* a device module of another number is refused */
+
+/* What a kernel found in data on the device; it is told at the next read or wait. */
+typedef enum lg_fault_code { LG_FAULT_NONE = 0, LG_FAULT_LABEL } lg_fault_code;
+typedef struct lg_fault {
+        int64_t code;  /* lg_fault_code; the first one stays */
+        int64_t value; /* LABEL: the label */
+        int64_t limit; /* LABEL: the number of classes */
+} lg_fault;
+
+typedef enum lg_status { LG_OK = 0, LG_NO_MEMORY, LG_BROKEN } lg_status;
+
+/* One device of one context: what kernels run on. A device may put more behind it (see lg_device_api.queue_size). */
+typedef struct lg_queue {
+        const struct lg_device_api *api;
+        int index;          /* which device of its type */
+        int threads;        /* most threads a kernel may use, at least 1 */
+        bool deterministic; /* only kernels that repeat themselves bit for bit */
+        lg_fault fault;     /* what kernels on host memory found; other devices keep theirs on the device */
+        lg_status status;   /* the first failure since the owner last looked */
+        char message[200];
+        /* Scratch of `bytes` bytes, 64-byte aligned, good until the kernel returns (in stream order). Several calls in
+         * one kernel give several pieces. NULL: none left, already noted in status. */
+        void *(*workspace)(struct lg_queue *q, size_t bytes);
+        void *owner; /* of workspace() */
+} lg_queue;
+
+/* Notes a failure; the first one stays. Returns false. */
+bool lg_queue_fail(lg_queue *q, lg_status status, const char *format, ...)
+#if defined(__GNUC__)
+        __attribute__((format(printf, 3, 4)))
+#endif
+        ;
+
+#define LG_PW_INPUTS 4
+/* y = f(inputs) over a common shape; strides may be 0 (broadcast) or negative. A derivative kernel takes its inputs in
+ * the slots G, A (or X), B, Y; slots that the formula does not name are NULL. TERNARY's forward takes C (bool), A, B;
+ * its derivatives take G, C. */
+typedef struct lg_pointwise_args {
+        int ndim;
+        int64_t shape[LG_MAX_DIMS];
+        lg_dtype dtype; /* of all inputs but C, and of the output but for comparisons (bool) */
+        void *out;
+        int64_t out_strides[LG_MAX_DIMS];
+        const void *in[LG_PW_INPUTS];
+        int64_t in_strides[LG_PW_INPUTS][LG_MAX_DIMS];
+        double p0, p1;
+} lg_pointwise_args;
+
+/* out[i] = (out_dtype) in[i] over a common shape, any strides. To bool: not zero. To an integer: towards zero,
+ * saturating, NaN is 0. */
+typedef struct lg_copy_args {
+        int ndim;
+        int64_t shape[LG_MAX_DIMS];
+        lg_dtype out_dtype, in_dtype;
+        void *out;
+        int64_t out_strides[LG_MAX_DIMS];
+        const void *in;
+        int64_t in_strides[LG_MAX_DIMS];
+} lg_copy_args;
+
+/* out[i] = value: `real` for float dtypes, `integer` for the others. */
+typedef struct lg_fill_args {
+        int ndim;
+        int64_t shape[LG_MAX_DIMS];
+        lg_dtype dtype;
+        void *out;
+        int64_t strides[LG_MAX_DIMS];
+        double real;
+        int64_t integer;
+} lg_fill_args;
+
+/* out[i] = start + i * step, contiguous; computed in f64 for float dtypes, in i64 for integers. */
+typedef struct lg_arange_args {
+        int64_t n;
+        lg_dtype dtype;
+        void *out;
+        double start, step;
+} lg_arange_args;
+
+typedef enum lg_random_kind { LG_RANDOM_UNIFORM, LG_RANDOM_NORMAL } lg_random_kind;
+/* Philox 4x32-10 (philox.h), contiguous, float dtypes. Element i takes its words from block `offset` + i/4 (f32 and
+ * smaller: one word each) or i/2 (f64: two words each). UNIFORM: a + (b - a) * u, u in [0, 1), below b.
+ * NORMAL: a + b * z, Box-Muller in f64 over pairs of words of a block, then rounded. philox.h defines both. */
+typedef struct lg_random_args {
+        int64_t n;
+        lg_dtype dtype;
+        void *out;
+        lg_random_kind kind;
+        double a, b;
+        uint64_t seed, offset;
+} lg_random_args;
+
+typedef enum lg_reduce_kind { LG_REDUCE_SUM, LG_REDUCE_MAX, LG_REDUCE_MIN, LG_REDUCE_ARGMAX, LG_REDUCE_VAR } lg_reduce_kind;
+/* out[k] = reduction over the reduced dimensions of in[k, r]; out is contiguous over the kept shape. SUM: out dtype is
+ * the input's for floats (f32 accumulation or better), i64 for integers and bool. ARGMAX: i64 out, the index in the
+ * row-major order of the reduced shape, the first of equals; NaN counts as greatest in MAX, MIN and ARGMAX. VAR: divides
+ * by max(0, count - correction). MAX, MIN, ARGMAX: count > 0. */
+typedef struct lg_reduce_args {
+        lg_reduce_kind kind;
+        lg_dtype dtype;
+        int kept_ndim, reduced_ndim;
+        int64_t kept[LG_MAX_DIMS], kept_strides[LG_MAX_DIMS];
+        int64_t reduced[LG_MAX_DIMS], reduced_strides[LG_MAX_DIMS];
+        const void *in;
+        void *out;
+        double correction;
+} lg_reduce_args;
+
+/* C[i] = A[i] B[i] + beta C[i] for each index i of the batch shape. A is (m, k), B is (k, n), C is (m, n) with rows of
+ * stride ldc >= n. Of A's and B's two strides one is 1 (or the dimension has size 1) and the other at least the row
+ * length. beta is 0 (C is overwritten, NaN or not) or 1. Float dtypes; f16 and bf16 accumulate in f32. */
+typedef struct lg_gemm_args {
+        lg_dtype dtype;
+        int64_t m, n, k;
+        const void *a, *b;
+        void *c;
+        int64_t a_row, a_col, b_row, b_col, ldc;
+        int batch_ndim;
+        int64_t batch[LG_MAX_DIMS], a_batch[LG_MAX_DIMS], b_batch[LG_MAX_DIMS], c_batch[LG_MAX_DIMS];
+        int beta;
+} lg_gemm_args;
+
+/* y = softmax(x) or its logarithm over the middle dimension of (outer, n, inner), contiguous. */
+typedef struct lg_softmax_args {
+        lg_dtype dtype;
+        int64_t outer, n, inner;
+        bool log;
+        const void *x;
+        void *y;
+} lg_softmax_args;
+
+/* dx = y * (g - sum(g * y)), or for the logarithm g - exp(y) * sum(g); sums over the middle dimension. */
+typedef struct lg_softmax_vjp_args {
+        lg_dtype dtype;
+        int64_t outer, n, inner;
+        bool log;
+        const void *y, *g;
+        void *dx;
+} lg_softmax_vjp_args;
+
+typedef enum lg_reduction { LG_MEAN = 0, LG_SUM, LG_NONE } lg_reduction;
+/* Class indices t[i] in [0, classes) or ignore_index; e = label_smoothing; lp = log_softmax(x) of each row.
+ *   weights:  q[i, c] = w_i * ((1 - e) * [c == t_i] + e / classes), and 0 where t_i is ignored;
+ *             w_i is 1 / (rows not ignored) for MEAN, else 1.
+ * cross_entropy: loss[i] = -sum_c q[i,c] lp[i,c] for NONE (rows values), their sum otherwise (one value; MEAN of no
+ * rows is NaN). cross_entropy_vjp: dx[i, c] = g_i * (softmax(x)[i,c] * sum_c q[i,c] - q[i,c]), g_i is g[i] for NONE, else
+ * g[0]. class_weights: out = q. A label that is neither is noted as LG_FAULT_LABEL and its row counts as ignored.
+ * All contiguous; x, out of vjp and class_weights are (rows, classes); labels i64. f16 and bf16 compute in f32. */
+typedef struct lg_cross_entropy_args {
+        lg_dtype dtype;
+        int64_t rows, classes;
+        lg_reduction reduction;
+        int64_t ignore_index;
+        double label_smoothing;
+        const int64_t *labels;
+        const void *x; /* not in class_weights */
+        const void *g; /* only in cross_entropy_vjp */
+        void *out;
+} lg_cross_entropy_args;
+
+/* One tensor of an optimiser's pass: n elements, contiguous, all of one dtype. `state` are the optimiser's buffers. */
+typedef struct lg_update {
+        lg_dtype dtype;
+        int64_t n;
+        void *param;
+        const void *grad;
+        void *state[2];
+} lg_update;
+
+/* SGD as in PyTorch: d = g + weight_decay p (g negated first if maximize); b = momentum b + (1 - dampening) d (b = d
+ * where first); d = nesterov ? d + momentum b : b; p -= lr d. state[0] is b, NULL without momentum. Nothing changes while
+ * a fault is set on the device. */
+typedef struct lg_sgd_args {
+        int64_t count;
+        const lg_update *updates; /* host memory */
+        double lr, momentum, dampening, weight_decay;
+        bool nesterov, maximize;
+        bool first;
+} lg_sgd_args;
+
+/* Adam as in PyTorch, with bias correction at step `step` (1, 2, ...). state[0] is m, state[1] is v. decoupled: AdamW,
+ * p *= 1 - lr weight_decay first; else g += weight_decay p. p -= lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps). */
+typedef struct lg_adam_args {
+        int64_t count;
+        const lg_update *updates; /* host memory */
+        double lr, beta1, beta2, eps, weight_decay;
+        bool decoupled, maximize;
+        int64_t step;
+} lg_adam_args;
+
+/* Every pointwise kernel has a number: one for each forward, then one for the derivative by each input. */
+typedef enum lg_pointwise_id {
+#define UNARY(name, ...) LG_PW_##name, LG_PW_##name##_da,
+#define BINARY(name, ...) LG_PW_##name, LG_PW_##name##_da, LG_PW_##name##_db,
+#define TERNARY(name, ...) LG_PW_##name, LG_PW_##name##_da, LG_PW_##name##_db,
+#define COMPARE(name, ...) LG_PW_##name,
+#define COMPARE_SCALAR(name, ...) LG_PW_##name,
+#include "pointwise.def"
+#undef UNARY
+#undef BINARY
+#undef TERNARY
+#undef COMPARE
+#undef COMPARE_SCALAR
+        LG_PW_COUNT
+} lg_pointwise_id;
+
+typedef struct lg_kernels {
+        bool (*pointwise[LG_PW_COUNT])(lg_queue *q, const lg_pointwise_args *a);
+#define KERNEL(name, args) bool (*name)(lg_queue * q, const args *a);
+#include "kernels.def"
+#undef KERNEL
+} lg_kernels;
+
+typedef struct lg_device_facts {
+        char name[96];
+        int64_t total_bytes, free_bytes; /* -1: not known */
+} lg_device_facts;
+
+/* A device type. The CPU's is built in; others are modules whose symbol lg_device_module returns one. */
+typedef struct lg_device_api {
+        uint32_t abi; /* LG_DEVICE_ABI */
+        const char *name;
+        size_t queue_size; /* of the struct that begins with an lg_queue; the caller gives it zeroed */
+        /* How many devices there are; 0 and a reason in words if none. */
+        int (*count)(char *reason, size_t size);
+        /* Makes q ready for device q->index; false and a reason. close() undoes it, also after a failed open. */
+        bool (*open)(lg_queue *q, char *reason, size_t size);
+        void (*close)(lg_queue *q);
+        /* bytes > 0; 64-byte aligned; NULL: none left. */
+        void *(*allocate)(lg_queue *q, size_t bytes);
+        void (*free)(lg_queue *q, void *p, size_t bytes);
+        bool (*upload)(lg_queue *q, void *device, const void *host, size_t bytes);   /* `host` is read before it returns */
+        bool (*download)(lg_queue *q, void *host, const void *device, size_t bytes); /* waits */
+        bool (*copy)(lg_queue *q, void *to, const void *from, size_t bytes);         /* within the device */
+        /* Waits for all work of the queue; gives the fault noted since the last call (code 0: none) and clears it. */
+        bool (*synchronize)(lg_queue *q, lg_fault *ret);
+        bool (*facts)(int index, lg_device_facts *ret);
+        const lg_kernels *kernels;
+} lg_device_api;
+
+/* The CPU device, with the kernels of the best instruction set that this machine has. */
+const lg_device_api *lg_cpu_device(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
