@@ -153,7 +153,6 @@ typedef struct lg_softmax_vjp_args {
         void *dx;
 } lg_softmax_vjp_args;
 
-typedef enum lg_reduction { LG_MEAN = 0, LG_SUM, LG_NONE } lg_reduction;
 /* Class indices t[i] in [0, classes) or ignore_index; e = label_smoothing; lp = log_softmax(x) of each row.
  *   weights:  q[i, c] = w_i * ((1 - e) * [c == t_i] + e / classes), and 0 where t_i is ignored;
  *             w_i is 1 / (rows not ignored) for MEAN, else 1.

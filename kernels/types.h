@@ -32,4 +32,7 @@ typedef enum lg_device_type {
         LG_DEVICE_TYPE_COUNT
 } lg_device_type;
 
+/* How a loss of many elements becomes one. */
+typedef enum lg_reduction { LG_MEAN = 0, LG_SUM, LG_NONE } lg_reduction;
+
 #endif

@@ -1,0 +1,261 @@
+/* core.h - the records behind the public types: contexts, storages, tensors, nodes. Private to libgrad/. */
+#ifndef LG_CORE_H
+#define LG_CORE_H
+
+#include <stdarg.h>
+#include "grad.h"
+#include "../kernels/kernels.h"
+
+typedef struct lg__storage lg__storage;
+typedef struct lg__node lg__node;
+typedef struct lg__op lg__op;
+
+/* ---- lists ------------------------------------------------------------------------------------------------------ */
+
+typedef struct lg__link {
+        struct lg__link *prev, *next;
+} lg__link;
+void lg__link_init(lg__link *head);
+void lg__link_add(lg__link *head, lg__link *link); /* at the end */
+void lg__link_remove(lg__link *link);              /* of a link in no list: nothing */
+
+/* What belongs to a context beside tensors (modules, optimisers, loaders, data sets): destroyed by lg_close, newest
+ * first. The first member of such a record. */
+typedef struct lg__object {
+        lg__link link;
+        lg_ctx *ctx;
+        void (*destroy)(struct lg__object *o);
+} lg__object;
+void lg__object_register(lg_ctx *c, lg__object *o, void (*destroy)(lg__object *o));
+void lg__object_destroy(lg__object *o); /* unregisters and destroys; NULL: nothing */
+
+/* ---- memory: cache.c (buffers), pool.c (records) ------------------------------------------------------------------ */
+
+/* A cached allocator of one device: free blocks by size class, each block described by a record on the host. */
+typedef struct lg__block {
+        struct lg__block *next;
+        void *p;
+        size_t bytes;
+} lg__block;
+#define LG__CLASSES 320
+typedef struct lg__cache {
+        lg_ctx *ctx;
+        lg_device device;
+        lg__block *free[LG__CLASSES];
+        lg_memory_stats_t stats;
+} lg__cache;
+/* bytes > 0. NULL and LG_ERR_MEMORY: none left, also after the caches were emptied. */
+lg__block *lg__cache_get(lg__cache *cache, size_t bytes);
+void lg__cache_put(lg__cache *cache, lg__block *block); /* NULL: nothing */
+void lg__cache_empty(lg__cache *cache);
+
+/* Records of up to LG__POOL_MAX bytes, in steps of 16, cut from slabs; bigger ones come from the CPU's cache. */
+#define LG__POOL_MAX 1024
+typedef struct lg__pool {
+        struct lg__slab *slabs;
+        void *free[LG__POOL_MAX / 16 + 1];
+} lg__pool;
+/* Zeroed. NULL and LG_ERR_MEMORY: none left. The size is given again to free. */
+void *lg__alloc(lg_ctx *c, size_t bytes);
+void lg__free(lg_ctx *c, void *p, size_t bytes); /* NULL: nothing */
+char *lg__strdup(lg_ctx *c, const char *s);
+void lg__strfree(lg_ctx *c, char *s);
+void lg__pool_finish(lg_ctx *c);
+
+/* ---- devices: device.c -------------------------------------------------------------------------------------------- */
+
+/* One device of a context, opened when it is first used. */
+typedef struct lg__device {
+        struct lg__device *next;
+        lg_device id;
+        const lg_device_api *api;
+        lg_queue *queue;
+        lg__cache cache;
+        lg__block *scratch; /* workspaces of the kernel that runs */
+} lg__device;
+/* NULL and LG_ERR_DEVICE if there is none. {0, 0} is the default device. */
+lg__device *lg__device_get(lg_ctx *c, lg_device id);
+void lg__devices_finish(lg_ctx *c);
+/* Ends a kernel call: frees its workspaces; a failure becomes the context's error "op: ...". Returns ok. */
+bool lg__kernel_done(lg__device *d, const char *op, bool ok);
+/* LG__RUN(d, "matmul", gemm, &args) runs a structural kernel and tells its failure. */
+#define LG__RUN(d, op, kernel, args) lg__kernel_done((d), (op), (d)->api->kernels->kernel((d)->queue, (args)))
+/* Waits for a device and tells the fault that kernels noted. */
+bool lg__device_wait(lg__device *d);
+
+/* ---- contexts: context.c, error.c, scope.c ------------------------------------------------------------------------ */
+
+typedef struct lg__scope {
+        struct lg__scope *parent;
+        uint64_t id;
+        lg__link tensors;
+} lg__scope;
+
+struct lg_ctx {
+        uint32_t live; /* LG__CTX_LIVE */
+        lg_error_code error;
+        char message[1024];
+        lg_memory_hooks memory;
+        lg__pool pool;
+        lg__device *devices, *cpu;
+        lg_device default_device;
+        lg_random_state random;
+        int threads;
+        bool deterministic;
+        bool recording; /* the grad mode */
+        lg__scope *scope;
+        uint64_t scope_ids, sequence; /* the last ones given */
+        lg__link objects, owned;      /* objects; tensors of no scope */
+        lg_tensor *dead, *dead_tail;  /* records waiting to be used again */
+        int64_t dead_count, live_count;
+};
+#define LG__CTX_LIVE 0x6c67u
+
+/* Sets the first error; later ones are dropped. Both return what a failing function returns. */
+void *lg__fail(lg_ctx *c, lg_error_code code, const char *format, ...) LG_PRINTF(3, 4);
+void *lg__vfail(lg_ctx *c, lg_error_code code, const char *format, va_list args);
+/* True if c is there and holds no error. */
+static inline bool lg__ok(const lg_ctx *c)
+{
+        return c && !c->error;
+}
+
+/* ---- storages and tensors: storage.c, tensor.c -------------------------------------------------------------------- */
+
+/* Memory of one device, counted. `version` counts changes in place. */
+struct lg__storage {
+        lg_ctx *ctx;
+        lg__device *device;
+        lg__block *block; /* NULL: empty or borrowed */
+        char *data;
+        size_t bytes;
+        int refs;
+        uint32_t version;
+        void (*release)(void *user); /* of borrowed memory */
+        void *user;
+};
+lg__storage *lg__storage_new(lg__device *d, size_t bytes);
+lg__storage *lg__storage_ref(lg__storage *s);
+void lg__storage_unref(lg__storage *s); /* NULL: nothing */
+
+/* How elements lie in a storage: what a tensor and a saved value have in common. Strides and offset in elements. */
+typedef struct lg__layout {
+        lg_dtype dtype;
+        lg_shape shape;
+        int64_t strides[LG_MAX_DIMS];
+        int64_t offset;
+} lg__layout;
+
+typedef enum lg__owner { LG__OWNER_SCOPE, LG__OWNER_CALLER, LG__OWNER_LIBRARY } lg__owner;
+
+struct lg_tensor {
+        lg__link link; /* in its scope, or in ctx->owned */
+        uint32_t live; /* LG__LIVE while the handle is good */
+        uint8_t owner; /* lg__owner */
+        lg_ctx *ctx;
+        lg__scope *scope; /* NULL unless owner is SCOPE */
+        lg__storage *storage;
+        lg__layout at;
+        lg__node *node; /* what made it, or its leaf node; NULL: needs no gradient */
+        int output;     /* of node */
+        lg_tensor *next_dead;
+};
+#define LG__LIVE 0x4c697665u
+#define LG__DEAD 0x44656164u
+
+/* A new handle over a storage (a new reference) in the innermost scope. NULL and an error on failure. */
+lg_tensor *lg__tensor_new(lg_ctx *c, lg__storage *s, const lg__layout *at);
+/* A new contiguous tensor of uninitialised values. */
+lg_tensor *lg__tensor_empty(lg_ctx *c, lg_device device, lg_dtype dtype, lg_shape shape);
+lg_tensor *lg__tensor_like(const lg_tensor *t); /* contiguous, of t's dtype, shape and device */
+/* Ends a handle whoever owns it. NULL: nothing. */
+void lg__tensor_release(lg_tensor *t);
+/* Takes a tensor out of its scope; only the library frees it (lg__tensor_release). Returns t. */
+lg_tensor *lg__tensor_own(lg_tensor *t);
+/* Gives a tensor of the library (back) to the innermost scope. */
+void lg__tensor_disown(lg_tensor *t);
+/* True if t is a live tensor of a context without error; otherwise an error "op: ..." is set where it can be. */
+bool lg__check(const lg_tensor *t, const char *op, const char *argument);
+/* The context of a tensor if it is not NULL, else NULL. */
+lg_ctx *lg__ctx_of(const lg_tensor *t);
+static inline size_t lg__dtype_bytes(lg_dtype d)
+{
+        return d == LG_F64 || d == LG_I64 ? 8 : d == LG_F32 || d == LG_I32 ? 4 : d == LG_F16 || d == LG_BF16 ? 2 : 1;
+}
+static inline void *lg__data(const lg_tensor *t)
+{
+        return t->storage->data + t->at.offset * (int64_t)lg__dtype_bytes(t->at.dtype);
+}
+int64_t lg__shape_numel(lg_shape s);
+bool lg__shape_equal(lg_shape a, lg_shape b);
+bool lg__shape_valid(lg_ctx *c, const char *op, lg_shape s); /* sizes >= 0, product in range, ndim in range */
+void lg__layout_contiguous(lg__layout *at);                 /* sets strides from the shape, offset 0 */
+bool lg__layout_is_contiguous(const lg__layout *at);
+bool lg__dtype_float(lg_dtype d);
+/* "(2, 3)" into text, which is returned; "f32 (2, 3) on cpu" for a tensor. */
+typedef struct lg__text {
+        char s[160];
+} lg__text;
+lg__text lg__shape_text(lg_shape s);
+lg__text lg__tensor_text(const lg_tensor *t);
+/* Copies elements between any layouts, dtypes and (contiguous only) devices; nothing is recorded. */
+bool lg__copy_values(lg_tensor *to, const lg_tensor *from, const char *op);
+bool lg__fill_values(lg_tensor *t, double value, const char *op);
+/* A plain contiguous copy on a device, unrecorded, in the innermost scope. */
+lg_tensor *lg__clone_values(const lg_tensor *t, lg_device device, lg_dtype dtype);
+
+/* ---- the graph: graph.c, backward.c ------------------------------------------------------------------------------- */
+
+/* Where a gradient goes on: an output of another node; of what shape and dtype that value was. node NULL: nowhere. */
+typedef struct lg__edge {
+        lg__node *node;
+        int output;
+        lg_dtype dtype;
+        lg_shape shape;
+        lg_device device;
+} lg__edge;
+
+/* A value kept for a derivative: storage and layout, and where it came from (an output of the node itself: the node is
+ * not named here, or it would keep itself alive). */
+typedef struct lg__saved {
+        lg__storage *storage;
+        lg__layout at;
+        uint32_t version;
+        bool is_output;
+        uint8_t slot; /* which input or output */
+} lg__saved;
+
+typedef struct lg__hook {
+        struct lg__hook *next;
+        lg_hook_fn *fn;
+        void *user;
+        int output;
+} lg__hook;
+
+/* One application of an op, or a leaf (op NULL, one output). */
+struct lg__node {
+        const lg__op *op;
+        lg_ctx *ctx;
+        uint64_t sequence;
+        int refs;
+        uint8_t in_count, out_count, saved_count;
+        bool freed; /* what it saved is gone: a backward went through */
+        uint32_t attributes_bytes, bytes;
+        lg__hook *hooks;
+        lg_tensor **grads; /* by output, of leaves and retained outputs; NULL: none is kept */
+        uint32_t retain;   /* outputs whose gradient is kept, by bit */
+        lg__node *next;    /* in the work list of unref */
+        lg__edge *edges;   /* in_count */
+        lg__saved *saved;  /* saved_count */
+        void *attributes;
+};
+void lg__node_ref(lg__node *n);
+void lg__node_unref(lg__node *n); /* NULL: nothing; never recurses */
+/* The node of a leaf that requires grad, made when it is first needed. */
+lg__node *lg__leaf_node(lg_tensor *t);
+/* Forgets a kept gradient. */
+void lg__node_clear_grad(lg__node *n, int output);
+/* Takes over g, a tensor that the caller owns, as (part of) the gradient of a leaf or retained output. */
+bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_graph);
+
+#endif

@@ -1,0 +1,28 @@
+/* grad.h - libgrad: define-by-run automatic differentiation in C. The one header to include (C11 and C++20).
+ *
+ * Every function takes or finds a context. After a failure the context holds the first error and every further call that
+ * computes does nothing and returns NULL or false; see lg_error(). Results belong to the innermost open scope.
+ * Optional arguments are designated initialisers after the positional ones: lg_sum(x, .dims = LG_DIMS(1)); a member that
+ * is not given has the default told at its struct. In C++ they must come in the order of declaration.
+ */
+#ifndef GRAD_H
+#define GRAD_H
+
+#define LG_VERSION_MAJOR 0
+#define LG_VERSION_MINOR 1
+#define LG_VERSION_PATCH 0
+#define LG_VERSION "0.1.0"
+
+#include "grad/types.h"
+#include "grad/base.h"
+#include "grad/context.h"
+#include "grad/tensor.h"
+#include "grad/pointwise.h"
+#include "grad/ops.h"
+#include "grad/graph.h"
+#include "grad/check.h"
+#include "grad/nn.h"
+#include "grad/optim.h"
+#include "grad/data.h"
+
+#endif

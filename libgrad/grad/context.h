@@ -1,0 +1,122 @@
+/* context.h - contexts, errors, scopes, memory, devices, random state. */
+#ifndef LG_CONTEXT_H
+#define LG_CONTEXT_H
+
+#include "grad/base.h"
+
+LG_BEGIN
+
+/* The pair of functions through which a context takes all memory, on the host ({LG_DEVICE_CPU, 0}) and on devices.
+ * alloc returns 64-byte aligned memory or NULL; free gets the size that alloc got. A replacement may call the standard
+ * ones, lg_system_alloc and lg_system_free. Both NULL: the standard ones. */
+typedef struct lg_memory_hooks {
+        void *(*alloc)(void *user, lg_ctx *c, lg_device device, size_t bytes);
+        void (*free)(void *user, lg_ctx *c, lg_device device, void *p, size_t bytes);
+        void *user;
+} lg_memory_hooks;
+LG_API void *lg_system_alloc(lg_ctx *c, lg_device device, size_t bytes);
+LG_API void lg_system_free(lg_ctx *c, lg_device device, void *p, size_t bytes);
+
+/* threads: most threads a CPU kernel uses (0: all cores the process may use); seed: of the random state. */
+typedef struct lg_open_options {
+        int threads LG_DEFAULT;
+        uint64_t seed LG_DEFAULT;
+        lg_memory_hooks memory LG_DEFAULT;
+        char unused_ LG_DEFAULT;
+} lg_open_options;
+/* A new context with its outermost scope open; NULL only if there is no memory for it. One thread at a time may use it. */
+#define lg_open() lg_open_with(.threads = 0)
+#define lg_open_with(...) lg_open_(LG_INIT(lg_open_options){__VA_ARGS__})
+LG_API lg_ctx *lg_open_(lg_open_options o);
+/* Frees all that belongs to c: tensors, modules, optimisers, loaders, memory. c may be NULL. */
+LG_API void lg_close(lg_ctx *c);
+/* The version of the library that runs, "0.1.0"; LG_VERSION is that of the header. */
+LG_API const char *lg_version(void);
+
+typedef enum lg_error_code {
+        LG_ERR_NONE = 0,
+        LG_ERR_SHAPE,    /* sizes that do not fit each other or the op */
+        LG_ERR_DTYPE,    /* an element type that the op does not take */
+        LG_ERR_DEVICE,   /* inputs on two devices, or a device that is not there */
+        LG_ERR_MEMORY,   /* no memory left, on the host or a device */
+        LG_ERR_ARGUMENT, /* a value out of range, NULL where a tensor is needed, tensors of two contexts */
+        LG_ERR_STATE,    /* right call, wrong moment: used after its scope, backward twice, saved value changed */
+        LG_ERR_IO,       /* the system could not read or write */
+        LG_ERR_FORMAT,   /* a file is not what it should be */
+        LG_ERR_CUDA,     /* CUDA, cuBLAS or cuDNN failed */
+} lg_error_code;
+/* The first failure since lg_open or lg_clear_error, in full, or NULL. Of a NULL context: that there is none. */
+LG_API const char *lg_error(const lg_ctx *c);
+LG_API lg_error_code lg_error_code_of(const lg_ctx *c);
+/* "LG_ERR_SHAPE" and so on. */
+LG_API const char *lg_error_name(lg_error_code code);
+LG_API void lg_clear_error(lg_ctx *c);
+/* Sets an error as the library would (an earlier one stays), for own ops, modules and data sets. Returns false. */
+LG_API bool lg_set_error(lg_ctx *c, lg_error_code code, const char *format, ...) LG_PRINTF(3, 4);
+
+/* A scope owns the results made while it is the innermost; ending it frees them and ends the scopes inside it. */
+typedef struct lg_scope {
+        uint64_t id;
+} lg_scope;
+LG_API lg_scope lg_scope_begin(lg_ctx *c);
+/* False, with LG_ERR_STATE, if that scope is not open. Works while an error is set. */
+LG_API bool lg_scope_end(lg_ctx *c, lg_scope scope);
+/* Hands t to the scope that encloses its own, and returns it. */
+LG_API lg_tensor *lg_escape(lg_tensor *t);
+/* Hands t to the caller, who frees it with lg_free(); returns it. */
+LG_API lg_tensor *lg_keep(lg_tensor *t);
+/* Frees a tensor before its scope would. NULL and tensors of modules and optimisers are left alone. */
+LG_API void lg_free(lg_tensor *t);
+/* Tensor handles alive in c, those of modules and optimisers included. */
+LG_API int64_t lg_live_tensors(const lg_ctx *c);
+
+/* Bytes of buffers on one device, and calls to the memory hooks. */
+typedef struct lg_memory_stats_t {
+        int64_t used, cached, peak; /* by live buffers; in the cache; most ever used at once */
+        int64_t system_allocs, system_frees;
+} lg_memory_stats_t;
+LG_API lg_memory_stats_t lg_memory_stats(const lg_ctx *c, lg_device device);
+LG_API void lg_reset_peak_memory(lg_ctx *c, lg_device device);
+/* Gives cached buffers of all devices back to the system. */
+LG_API void lg_empty_cache(lg_ctx *c);
+
+/* The random state: a seed and a counter. The same state gives the same numbers on every device. */
+typedef struct lg_random_state {
+        uint64_t seed, counter;
+} lg_random_state;
+LG_API void lg_seed(lg_ctx *c, uint64_t seed);
+LG_API lg_random_state lg_get_random_state(const lg_ctx *c);
+LG_API void lg_set_random_state(lg_ctx *c, lg_random_state state);
+LG_API bool lg_set_threads(lg_ctx *c, int threads);
+LG_API int lg_get_threads(const lg_ctx *c);
+/* From now on every device repeats itself bit for bit, at some cost in speed. */
+LG_API void lg_set_deterministic(lg_ctx *c, bool on);
+
+LG_API lg_device lg_cpu(void);
+/* cuda:index if there is one, else the CPU; never an error. */
+LG_API lg_device lg_try_cuda(lg_ctx *c, int index);
+/* "cpu", "cuda", "cuda:1"; a device that is not there is LG_ERR_DEVICE with what is. Gives {0, 0} on failure. */
+LG_API lg_device lg_parse_device(lg_ctx *c, const char *text);
+/* "cpu" or "cuda:0", in storage that lasts. */
+LG_API const char *lg_device_name(lg_device device);
+LG_API bool lg_device_equal(lg_device a, lg_device b);
+/* How many devices of a type there are. */
+LG_API int lg_device_count(lg_ctx *c, lg_device_type type);
+typedef struct lg_device_info_t {
+        char name[96];
+        int64_t total_bytes, free_bytes; /* -1: not known */
+} lg_device_info_t;
+LG_API bool lg_device_info(lg_ctx *c, lg_device device, lg_device_info_t *ret);
+/* Where creations without .device go; the CPU at first. {0, 0} only asks. Returns the one that was. */
+LG_API lg_device lg_default_device(lg_ctx *c, lg_device device);
+/* Waits for all devices; tells what kernels found meanwhile. */
+LG_API bool lg_synchronize(lg_ctx *c);
+
+/* "f32", ...; bytes of an element; the dtype that an op of both computes in, as in PyTorch. */
+LG_API const char *lg_dtype_name(lg_dtype dtype);
+LG_API size_t lg_dtype_size(lg_dtype dtype);
+LG_API bool lg_dtype_is_float(lg_dtype dtype);
+LG_API lg_dtype lg_promote(lg_dtype a, lg_dtype b);
+
+LG_END_C
+#endif

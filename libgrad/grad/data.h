@@ -1,0 +1,59 @@
+/* data.h - data sets and loaders. */
+#ifndef LG_DATA_H
+#define LG_DATA_H
+
+#include "grad/base.h"
+
+LG_BEGIN
+
+/* A tensor from an IDX file (LeCun's format), plain or gzip: u8 or any other IDX type that has a dtype here (u8, i32, f32,
+ * f64; signed bytes and shorts become i32). LG_ERR_IO: cannot be read; LG_ERR_FORMAT: magic, size or truncation. */
+LG_API lg_tensor *lg_read_idx(lg_ctx *c, const char *path);
+
+/* Pairs of an input and a target. It belongs to the context until lg_dataset_free. */
+typedef struct lg_dataset_options {
+        lg_tensor *y LG_DEFAULT;
+        double scale LG_DEFAULT; /* batches get x * scale + shift; 1 (integers stay integers if neither is given) */
+        double shift LG_DEFAULT;
+} lg_dataset_options;
+/* Rows of x with rows of y, both on the CPU, sizes equal in dimension 0. The data set keeps copies only of the handles:
+ * their values must not change. lg_dataset_tensors(c, x, y, .scale = 1.0 / 255) */
+#define lg_dataset_tensors(c, x, ...) lg_dataset_tensors_((c), (x), LG_INIT(lg_dataset_options){.y = __VA_ARGS__})
+LG_API lg_dataset *lg_dataset_tensors_(lg_ctx *c, lg_tensor *x, lg_dataset_options o);
+/* Fashion-MNIST (Xiao, Rasul, Vollgraf 2017), part "train" or "test": x (N, 1, 28, 28) f32 in [0, 1], y (N) i64. Looks in
+ * .folder if given, else in $LIBGRAD_DATA and its fashion-mnist/, else in /usr/share/datasets/fashion-mnist. */
+typedef struct lg_fashion_mnist_options {
+        const char *part LG_DEFAULT;
+        const char *folder LG_DEFAULT;
+} lg_fashion_mnist_options;
+#define lg_fashion_mnist(c, ...) lg_fashion_mnist_((c), LG_INIT(lg_fashion_mnist_options){.part = __VA_ARGS__})
+LG_API lg_dataset *lg_fashion_mnist_(lg_ctx *c, lg_fashion_mnist_options o);
+LG_API int64_t lg_dataset_size(const lg_dataset *d);
+LG_API void lg_dataset_free(lg_dataset *d);
+
+/* One step's data. The tensors belong to the step's scope. */
+typedef struct lg_batch {
+        lg_tensor *x, *y;
+        int64_t index, count; /* which batch of the epoch, from 0; how many in an epoch */
+} lg_batch;
+typedef struct lg_loader_options {
+        int64_t batch_size LG_DEFAULT;
+        bool shuffle LG_DEFAULT;     /* a new order each epoch, from the seed */
+        bool drop_last LG_DEFAULT;   /* leave out a last batch that is not full */
+        int workers LG_DEFAULT;      /* threads that make batches ahead; 0: none */
+        lg_device device LG_DEFAULT; /* where the batches go; the context's default */
+        uint64_t seed LG_DEFAULT;    /* of the order; drawn from the context's random state if 0 */
+} lg_loader_options;
+/* lg_loader_open(c, data, 64, .shuffle = true). It belongs to the context until lg_loader_free. */
+#define lg_loader_open(c, data, ...) lg_loader_open_((c), (data), LG_INIT(lg_loader_options){.batch_size = __VA_ARGS__})
+LG_API lg_loader *lg_loader_open_(lg_ctx *c, lg_dataset *data, lg_loader_options o);
+/* Ends the scope of this loader's last step and begins the next one with a batch; false at the end of an epoch (the
+ * following call begins a new one) and on an error. */
+LG_API bool lg_loader_next(lg_loader *l, lg_batch *ret);
+/* Ends the step's scope; the next call begins a new epoch. */
+LG_API void lg_loader_restart(lg_loader *l);
+LG_API int64_t lg_loader_batches(const lg_loader *l); /* in an epoch */
+LG_API void lg_loader_free(lg_loader *l);
+
+LG_END_C
+#endif

@@ -1,0 +1,111 @@
+/* op.h - what an op is, and the one function that applies it. Private to libgrad/. */
+#ifndef LG_OP_H
+#define LG_OP_H
+
+#include "core.h"
+
+#define LG__MAX_OUT 4
+
+/* An application on its way: inputs after promotion, outputs to be described (infer) and filled (forward). */
+typedef struct lg__call {
+        lg_ctx *ctx;
+        const lg__op *op;
+        lg__device *device;
+        int in_count;
+        lg_tensor *const *in; /* entries may be NULL where the op allows it */
+        const void *attributes;
+        int out_count;
+        lg__layout out_at[LG__MAX_OUT]; /* set by infer: dtype and shape; views: all of it */
+        lg_tensor *out[LG__MAX_OUT];    /* made by lg__apply between infer and forward */
+} lg__call;
+
+/* A derivative on its way. */
+typedef struct lg__vjp {
+        lg_ctx *ctx;
+        const lg__op *op;
+        const lg__node *node;
+        const void *attributes;
+        int in_count, out_count;
+        lg_tensor *in[LG_MAX_DIMS];     /* saved inputs; NULL: not saved */
+        lg_tensor **grad_in;            /* to be set where needs[i]; shapes broadcast to the input's are summed later */
+        const bool *needs;
+        lg_tensor *out[LG__MAX_OUT];    /* saved outputs; NULL: not saved */
+        lg_tensor *grad[LG__MAX_OUT];   /* of the outputs; NULL: nobody used it */
+} lg__vjp;
+
+enum {
+        LG__PROMOTE = 1,   /* inputs are cast to their common dtype */
+        LG__TO_FLOAT = 2,  /* integer inputs become f32 (after promotion) */
+        LG__FLOAT = 4,     /* integer inputs are an error */
+        LG__VIEW = 8,      /* the output shares the storage of input 0 */
+        LG__NO_GRAD = 16,  /* no derivative */
+        LG__OPTIONAL = 32, /* the last input may be NULL */
+        LG__VARIADIC = 64, /* any number of inputs */
+        LG__ANY_DEVICE = 128, /* the op itself deals with devices (to) */
+};
+
+/* What a derivative needs again: bits of inputs and of outputs. */
+#define LG__IN(i) (1u << (i))
+#define LG__OUT(i) (1u << (16 + (i)))
+
+struct lg__op {
+        const char *name;
+        int in_count, out_count;
+        unsigned flags, saves;
+        bool (*infer)(lg__call *call);
+        bool (*forward)(lg__call *call); /* NULL for views */
+        bool (*vjp)(lg__vjp *v);         /* written in ops */
+        bool (*fused)(lg__vjp *v);       /* the same by a kernel, first order only; may be NULL */
+        const char *const *arguments;    /* names of the inputs, for messages; NULL: x, y, z */
+        int pointwise;                   /* lg_pointwise_id of the forward kernel */
+        int inputs_of_pointwise;
+};
+
+/* Every op, from ops.def; LG__OP_matmul is the number of matmul. */
+enum {
+#define OP(name, ...) LG__OP_##name,
+#define COMPOSITE(name, ...)
+#define UNARY(name, ...) LG__OP_##name,
+#define BINARY(name, ...) LG__OP_##name,
+#define TERNARY(name, ...) LG__OP_##name,
+#define COMPARE(name, ...) LG__OP_##name,
+#define COMPARE_SCALAR(name, ...) LG__OP_##name,
+#include "ops/ops.def"
+#undef OP
+#undef COMPOSITE
+#undef UNARY
+#undef BINARY
+#undef TERNARY
+#undef COMPARE
+#undef COMPARE_SCALAR
+        LG__OP_COUNT
+};
+extern const lg__op lg__ops[LG__OP_COUNT];
+#define LG__OP(name) (&lg__ops[LG__OP_##name])
+
+/* Applies an op: checks, promotion, shape rule, outputs, kernel, recording. ctx may be NULL (then it is the inputs'). Gives
+ * out_count results to ret_out and returns the first, or NULL. */
+lg_tensor *lg__apply(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int in_count, const void *attributes,
+                     size_t bytes, lg_tensor **ret_out);
+lg_tensor *lg__apply1(const lg__op *op, lg_tensor *x, const void *attributes, size_t bytes);
+lg_tensor *lg__apply2(const lg__op *op, lg_tensor *x, lg_tensor *y, const void *attributes, size_t bytes);
+
+/* The shape that a and b broadcast to (NumPy's rule), or LG_ERR_SHAPE. */
+bool lg__broadcast(lg_ctx *c, const char *op, lg_shape a, lg_shape b, lg_shape *ret);
+/* x summed to a shape that broadcasts to x's: the one place where gradients of broadcasts are summed. */
+lg_tensor *lg__sum_to(lg_tensor *x, lg_shape shape);
+/* dim in 0 ... ndim-1 from one that may be negative; -1 and LG_ERR_ARGUMENT otherwise. */
+int lg__dim(lg_ctx *c, const char *op, int dim, int ndim);
+/* Strides of t read as `shape` (broadcast): 0 where sizes are repeated. */
+void lg__broadcast_strides(const lg__layout *t, lg_shape shape, int64_t strides[LG_MAX_DIMS]);
+/* A 0-d constant of x's dtype and device, outside the graph. */
+lg_tensor *lg__constant(const lg_tensor *x, double value);
+/* out = kernel(in...), unrecorded: shapes broadcast to out's. */
+bool lg__pointwise_run(int id, lg_tensor *out, lg_tensor *const in[LG_PW_INPUTS], double p0, double p1, const char *op);
+/* The shape and dtype of input i of a node under derivation. */
+static inline const lg__edge *lg__input(const lg__vjp *v, int i)
+{
+        return &v->node->edges[i];
+}
+
+#endif
