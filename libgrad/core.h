@@ -200,6 +200,7 @@ lg__text lg__shape_text(lg_shape s);
 lg__text lg__tensor_text(const lg_tensor *t);
 /* Copies elements between any layouts, dtypes and (contiguous only) devices; nothing is recorded. */
 bool lg__copy_values(lg_tensor *to, const lg_tensor *from, const char *op);
+bool lg__write_values(lg_tensor *t, const void *data, lg_dtype dtype, size_t bytes); /* from the host */
 bool lg__fill_values(lg_tensor *t, double value, const char *op);
 /* A plain contiguous copy on a device, unrecorded, in the innermost scope. */
 lg_tensor *lg__clone_values(const lg_tensor *t, lg_device device, lg_dtype dtype);
@@ -238,19 +239,23 @@ struct lg__node {
         lg_ctx *ctx;
         uint64_t sequence;
         int refs;
-        uint8_t in_count, out_count, saved_count;
+        int in_count, out_count, saved_count;
         bool freed; /* what it saved is gone: a backward went through */
-        uint32_t attributes_bytes, bytes;
+        uint32_t attributes_bytes;
+        size_t bytes; /* of this record */
         lg__hook *hooks;
         lg_tensor **grads; /* by output, of leaves and retained outputs; NULL: none is kept */
         uint32_t retain;   /* outputs whose gradient is kept, by bit */
         lg__node *next;    /* in the work list of unref */
+        struct lg__pending *pending; /* in the innermost backward call that reached it */
         lg__edge *edges;   /* in_count */
         lg__saved *saved;  /* saved_count */
         void *attributes;
 };
 void lg__node_ref(lg__node *n);
 void lg__node_unref(lg__node *n); /* NULL: nothing; never recurses */
+void lg__custom_release(lg__node *n);  /* of a node of lg_custom: its user data; of others: nothing */
+void lg__node_free_saved(lg__node *n); /* after a backward that does not retain the graph */
 /* The node of a leaf that requires grad, made when it is first needed. */
 lg__node *lg__leaf_node(lg_tensor *t);
 /* Forgets a kept gradient. */

@@ -4,7 +4,8 @@
 
 #include "core.h"
 
-#define LG__MAX_OUT 4
+#define LG__MAX_OUT 8
+#define LG__MAX_SAVED 8 /* inputs that can be saved */
 
 /* An application on its way: inputs after promotion, outputs to be described (infer) and filled (forward). */
 typedef struct lg__call {
@@ -26,7 +27,7 @@ typedef struct lg__vjp {
         const lg__node *node;
         const void *attributes;
         int in_count, out_count;
-        lg_tensor *in[LG_MAX_DIMS];     /* saved inputs; NULL: not saved */
+        lg_tensor *in[LG__MAX_SAVED];   /* saved inputs; NULL: not saved */
         lg_tensor **grad_in;            /* to be set where needs[i]; shapes broadcast to the input's are summed later */
         const bool *needs;
         lg_tensor *out[LG__MAX_OUT];    /* saved outputs; NULL: not saved */
@@ -42,6 +43,7 @@ enum {
         LG__OPTIONAL = 32, /* the last input may be NULL */
         LG__VARIADIC = 64, /* any number of inputs */
         LG__ANY_DEVICE = 128, /* the op itself deals with devices (to) */
+        LG__CONDITION = 256,  /* input 0 is bool and takes no part in promotion */
 };
 
 /* What a derivative needs again: bits of inputs and of outputs. */
@@ -51,36 +53,29 @@ enum {
 struct lg__op {
         const char *name;
         int in_count, out_count;
-        unsigned flags, saves;
+        unsigned flags;
+        unsigned saves[3]; /* what the derivative by input 0, 1, 2 needs again */
         bool (*infer)(lg__call *call);
         bool (*forward)(lg__call *call); /* NULL for views */
         bool (*vjp)(lg__vjp *v);         /* written in ops */
         bool (*fused)(lg__vjp *v);       /* the same by a kernel, first order only; may be NULL */
-        const char *const *arguments;    /* names of the inputs, for messages; NULL: x, y, z */
-        int pointwise;                   /* lg_pointwise_id of the forward kernel */
-        int inputs_of_pointwise;
+        const char *arguments[3];        /* names of the inputs, for messages */
+        int pointwise;                   /* lg_pointwise_id of an elementwise op's kernel; its derivatives follow */
 };
 
-/* Every op, from ops.def; LG__OP_matmul is the number of matmul. */
+/* The structural ops, from ops.def, LG__OP(matmul) for one; the elementwise ones by the number of their kernel. */
 enum {
 #define OP(name, ...) LG__OP_##name,
 #define COMPOSITE(name, ...)
-#define UNARY(name, ...) LG__OP_##name,
-#define BINARY(name, ...) LG__OP_##name,
-#define TERNARY(name, ...) LG__OP_##name,
-#define COMPARE(name, ...) LG__OP_##name,
-#define COMPARE_SCALAR(name, ...) LG__OP_##name,
+#include "ops/skip_pointwise.h"
 #include "ops/ops.def"
+#include "ops/skip_end.h"
 #undef OP
 #undef COMPOSITE
-#undef UNARY
-#undef BINARY
-#undef TERNARY
-#undef COMPARE
-#undef COMPARE_SCALAR
         LG__OP_COUNT
 };
 extern const lg__op lg__ops[LG__OP_COUNT];
+extern const lg__op lg__pointwise_ops[LG_PW_COUNT]; /* rows without a name: derivatives */
 #define LG__OP(name) (&lg__ops[LG__OP_##name])
 
 /* Applies an op: checks, promotion, shape rule, outputs, kernel, recording. ctx may be NULL (then it is the inputs'). Gives

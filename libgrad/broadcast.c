@@ -1,0 +1,52 @@
+/* broadcast.c - NumPy's broadcasting, and the one place where gradients of broadcast inputs are summed. */
+#include <string.h>
+#include "op.h"
+
+bool lg__broadcast(lg_ctx *c, const char *op, lg_shape a, lg_shape b, lg_shape *ret)
+{
+        lg_shape s = {.ndim = a.ndim > b.ndim ? a.ndim : b.ndim};
+        for (int i = 1; i <= s.ndim; i++) {
+                int64_t m = i <= a.ndim ? a.size[a.ndim - i] : 1, n = i <= b.ndim ? b.size[b.ndim - i] : 1;
+                if (m != n && m != 1 && n != 1)
+                        return lg__fail(c, LG_ERR_SHAPE,
+                                        "%s: the shapes %s and %s do not broadcast: %lld and %lld differ in dimension %d",
+                                        op, lg__shape_text(a).s, lg__shape_text(b).s, (long long)m, (long long)n,
+                                        s.ndim - i);
+                s.size[s.ndim - i] = m == 1 ? n : m;
+        }
+        *ret = s;
+        return true;
+}
+
+void lg__broadcast_strides(const lg__layout *t, lg_shape shape, int64_t strides[LG_MAX_DIMS])
+{
+        int missing = shape.ndim - t->shape.ndim;
+        for (int i = 0; i < shape.ndim; i++) {
+                int own = i - missing;
+                strides[i] = own >= 0 && t->shape.size[own] != 1 ? t->strides[own] : 0;
+        }
+}
+
+lg_tensor *lg__sum_to(lg_tensor *x, lg_shape shape)
+{
+        if (!x || lg__shape_equal(x->at.shape, shape))
+                return x;
+        lg_dims dims = {0};
+        int missing = x->at.shape.ndim - shape.ndim;
+        for (int i = 0; i < x->at.shape.ndim; i++)
+                if (i < missing || (shape.size[i - missing] == 1 && x->at.shape.size[i] != 1))
+                        dims.dim[dims.count++] = i;
+        if (dims.count)
+                x = lg_sum(x, .dims = dims, .keep_dim = true);
+        return lg_reshape(x, shape);
+}
+
+int lg__dim(lg_ctx *c, const char *op, int dim, int ndim)
+{
+        int i = dim < 0 ? dim + ndim : dim;
+        if (i >= 0 && i < ndim)
+                return i;
+        lg__fail(c, LG_ERR_ARGUMENT, "%s: there is no dimension %d in a tensor of %d dimension%s", op, dim, ndim,
+                 ndim == 1 ? "" : "s");
+        return -1;
+}

@@ -1,0 +1,180 @@
+/* context.c - opening and closing a context, its objects, threads and random state. */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core.h"
+
+char lg_end_mark[1];
+
+const char *lg_version(void)
+{
+        return LG_VERSION;
+}
+
+void lg__link_init(lg__link *head)
+{
+        head->prev = head->next = head;
+}
+
+void lg__link_add(lg__link *head, lg__link *link)
+{
+        link->prev = head->prev;
+        link->next = head;
+        head->prev->next = link;
+        head->prev = link;
+}
+
+void lg__link_remove(lg__link *link)
+{
+        if (!link->next)
+                return;
+        link->prev->next = link->next;
+        link->next->prev = link->prev;
+        link->prev = link->next = NULL;
+}
+
+void lg__object_register(lg_ctx *c, lg__object *o, void (*destroy)(lg__object *o))
+{
+        o->ctx = c;
+        o->destroy = destroy;
+        lg__link_add(&c->objects, &o->link);
+}
+
+void lg__object_destroy(lg__object *o)
+{
+        if (!o)
+                return;
+        lg__link_remove(&o->link);
+        o->destroy(o);
+}
+
+static int cores(void)
+{
+        cpu_set_t set;
+        return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
+}
+
+void *lg_system_alloc(lg_ctx *c, lg_device device, size_t bytes)
+{
+        if (device.type == LG_DEVICE_CPU)
+                return bytes > SIZE_MAX - 63 ? NULL : aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+        lg__device *d = lg__device_get(c, device);
+        return d ? d->api->allocate(d->queue, bytes) : NULL;
+}
+
+void lg_system_free(lg_ctx *c, lg_device device, void *p, size_t bytes)
+{
+        if (device.type == LG_DEVICE_CPU) {
+                free(p);
+                return;
+        }
+        lg__device *d = lg__device_get(c, device);
+        if (d)
+                d->api->free(d->queue, p, bytes);
+}
+
+static void *standard_alloc(void *user, lg_ctx *c, lg_device device, size_t bytes)
+{
+        (void)user;
+        return lg_system_alloc(c, device, bytes);
+}
+
+static void standard_free(void *user, lg_ctx *c, lg_device device, void *p, size_t bytes)
+{
+        (void)user;
+        lg_system_free(c, device, p, bytes);
+}
+
+lg_ctx *lg_open_(lg_open_options o)
+{
+        lg_memory_hooks memory = o.memory;
+        if (!memory.alloc || !memory.free)
+                memory = (lg_memory_hooks){standard_alloc, standard_free, NULL};
+        lg_ctx *c = memory.alloc(memory.user, NULL, lg_cpu(), sizeof *c);
+        if (!c)
+                return NULL;
+        memset(c, 0, sizeof *c);
+        c->live = LG__CTX_LIVE;
+        c->memory = memory;
+        c->default_device = lg_cpu();
+        c->threads = o.threads > 0 ? o.threads : cores();
+        c->random.seed = o.seed;
+        c->recording = true;
+        lg__link_init(&c->objects);
+        lg__link_init(&c->owned);
+        c->cpu = lg__device_get(c, lg_cpu());
+        if (c->cpu)
+                lg_scope_begin(c);
+        if (!c->cpu || !c->scope) {
+                lg_close(c);
+                return NULL;
+        }
+        return c;
+}
+
+static void close_scopes(lg_ctx *c)
+{
+        while (c->scope) {
+                lg__scope *parent = c->scope->parent;
+                lg_scope_end(c, (lg_scope){c->scope->id});
+                c->scope = parent;
+        }
+}
+
+void lg_close(lg_ctx *c)
+{
+        if (!c || c->live != LG__CTX_LIVE)
+                return;
+        while (c->objects.prev != &c->objects)
+                lg__object_destroy((lg__object *)c->objects.prev);
+        close_scopes(c);
+        while (c->owned.prev != &c->owned)
+                lg__tensor_release((lg_tensor *)c->owned.prev);
+        lg__devices_finish(c);
+        lg__pool_finish(c);
+        c->live = 0;
+        c->memory.free(c->memory.user, NULL, lg_cpu(), c, sizeof *c);
+}
+
+void lg_seed(lg_ctx *c, uint64_t seed)
+{
+        lg_set_random_state(c, (lg_random_state){seed, 0});
+}
+
+lg_random_state lg_get_random_state(const lg_ctx *c)
+{
+        return c ? c->random : (lg_random_state){0, 0};
+}
+
+void lg_set_random_state(lg_ctx *c, lg_random_state state)
+{
+        if (c)
+                c->random = state;
+}
+
+bool lg_set_threads(lg_ctx *c, int threads)
+{
+        if (!lg__ok(c))
+                return false;
+        if (threads < 0)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_set_threads: %d threads; give 0 for all cores", threads);
+        c->threads = threads ? threads : cores();
+        for (lg__device *d = c->devices; d; d = d->next)
+                d->queue->threads = c->threads;
+        return true;
+}
+
+int lg_get_threads(const lg_ctx *c)
+{
+        return c ? c->threads : 0;
+}
+
+void lg_set_deterministic(lg_ctx *c, bool on)
+{
+        if (!c)
+                return;
+        c->deterministic = on;
+        for (lg__device *d = c->devices; d; d = d->next)
+                d->queue->deterministic = on;
+}

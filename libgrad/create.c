@@ -1,0 +1,198 @@
+/* create.c - new tensors: constants, ranges, host memory, random numbers. */
+#include <math.h>
+#include <string.h>
+#include "core.h"
+#include "../kernels/philox.h"
+
+/* An uninitialised tensor after the checks that every creation makes. */
+static lg_tensor *create(lg_ctx *c, const char *op, lg_shaped o)
+{
+        if (!lg__ok(c))
+                return NULL;
+        lg_dtype dtype = o.dtype ? o.dtype : LG_F32;
+        if (lg_dtype_size(dtype) == 0)
+                return lg__fail(c, LG_ERR_DTYPE, "%s: %d is no dtype", op, (int)dtype);
+        if (!lg__shape_valid(c, op, o.shape))
+                return NULL;
+        if (o.requires_grad && !lg__dtype_float(dtype))
+                return lg__fail(c, LG_ERR_DTYPE, "%s: requires_grad with dtype %s; only floats have gradients", op,
+                                lg_dtype_name(dtype));
+        return lg__tensor_empty(c, o.device, dtype, o.shape);
+}
+
+/* Ends a creation: t if all went well and, where asked, as a leaf; else it is freed. */
+static lg_tensor *created(lg_tensor *t, bool ok, bool requires_grad)
+{
+        if (t && ok && (!requires_grad || lg__leaf_node(t)))
+                return t;
+        lg__tensor_release(t);
+        return NULL;
+}
+
+lg_tensor *lg_empty_(lg_ctx *c, lg_shaped o)
+{
+        return created(create(c, "lg_empty", o), true, o.requires_grad);
+}
+
+lg_tensor *lg_full_(lg_ctx *c, double value, lg_shaped o)
+{
+        lg_tensor *t = create(c, "lg_full", o);
+        return created(t, t && lg__fill_values(t, value, "lg_full"), o.requires_grad);
+}
+
+lg_tensor *lg_scalar_(lg_ctx *c, lg_ranged o)
+{
+        return lg_full_(c, o.b, (lg_shaped){.dtype = o.dtype, .device = o.device, .requires_grad = o.requires_grad});
+}
+
+static bool whole(double x)
+{
+        return x == floor(x) && fabs(x) < 0x1p53;
+}
+
+lg_tensor *lg_arange_(lg_ctx *c, double start, double stop, lg_ranged o)
+{
+        double step = o.b;
+        if (!lg__ok(c))
+                return NULL;
+        if (!isfinite(start) || !isfinite(stop) || !isfinite(step) || step == 0)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_arange: from %g to %g by %g has no end", start, stop, step);
+        double n = ceil((stop - start) / step);
+        if (n >= 0x1p53)
+                return lg__fail(c, LG_ERR_SHAPE, "lg_arange: from %g to %g by %g has too many elements", start, stop, step);
+        lg_dtype dtype = o.dtype ? o.dtype : whole(start) && whole(stop) && whole(step) ? LG_I64 : LG_F32;
+        lg_shaped s = {.shape = LG_SHAPE(n > 0 ? (int64_t)n : 0), .dtype = dtype, .device = o.device};
+        s.requires_grad = o.requires_grad;
+        lg_tensor *t = create(c, "lg_arange", s);
+        if (!t)
+                return NULL;
+        lg_arange_args a = {s.shape.size[0], dtype, lg__data(t), start, step};
+        return created(t, a.n == 0 || LG__RUN(t->storage->device, "lg_arange", arange, &a), o.requires_grad);
+}
+
+lg_tensor *lg_from_(lg_ctx *c, const void *data, lg_shaped o)
+{
+        lg_tensor *t = create(c, "lg_from", o);
+        size_t bytes = t ? (size_t)lg__shape_numel(o.shape) * lg__dtype_bytes(t->at.dtype) : 0;
+        if (t && bytes && !data) {
+                lg__fail(c, LG_ERR_ARGUMENT, "lg_from: data is NULL");
+                return created(t, false, false);
+        }
+        lg__device *d = t ? t->storage->device : NULL;
+        bool ok = t && (!bytes || lg__kernel_done(d, "lg_from", d->api->upload(d->queue, lg__data(t), data, bytes)));
+        return created(t, ok, o.requires_grad);
+}
+
+static lg_tensor *borrow(lg_ctx *c, void *data, lg_shaped o, void (*release)(void *user), void *user)
+{
+        lg_device device = o.device.type ? o.device : lg_cpu();
+        lg__layout at = {.dtype = o.dtype ? o.dtype : LG_F32, .shape = o.shape};
+        if (!lg__ok(c) || !lg__shape_valid(c, "lg_borrow", o.shape))
+                return NULL;
+        if (device.type != LG_DEVICE_CPU)
+                return lg__fail(c, LG_ERR_DEVICE, "lg_borrow: host memory is on the cpu, not on %s; lg_to() copies it there",
+                                lg_device_name(device));
+        if (lg_dtype_size(at.dtype) == 0)
+                return lg__fail(c, LG_ERR_DTYPE, "lg_borrow: %d is no dtype", (int)at.dtype);
+        if (o.requires_grad && !lg__dtype_float(at.dtype))
+                return lg__fail(c, LG_ERR_DTYPE, "lg_borrow: requires_grad with dtype %s; only floats have gradients",
+                                lg_dtype_name(at.dtype));
+        size_t bytes = (size_t)lg__shape_numel(o.shape) * lg__dtype_bytes(at.dtype);
+        if (!data && bytes)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_borrow: data is NULL");
+        if ((uintptr_t)data % lg__dtype_bytes(at.dtype))
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_borrow: data is not aligned for %s", lg_dtype_name(at.dtype));
+        lg__layout_contiguous(&at);
+        lg__storage *s = lg__storage_new(c->cpu, 0);
+        if (!s)
+                return NULL;
+        s->data = data;
+        s->bytes = bytes;
+        lg_tensor *t = created(lg__tensor_new(c, s, &at), true, o.requires_grad);
+        if (t) { /* only now: the caller of this function releases on failure */
+                s->release = release;
+                s->user = user;
+        }
+        lg__storage_unref(s);
+        return t;
+}
+
+lg_tensor *lg_borrow_(lg_ctx *c, void *data, void (*release)(void *user), void *user, lg_shaped o)
+{
+        lg_tensor *t = borrow(c, data, o, release, user);
+        if (!t && release)
+                release(user);
+        return t;
+}
+
+/* ---- random numbers ---------------------------------------------------------------------------------------------------- */
+
+/* Each call takes as many blocks of the generator as its elements need; the counter moves only if the call works. */
+static lg_tensor *random_tensor(lg_ctx *c, const char *op, lg_random_kind kind, double a, double b, lg_shaped o)
+{
+        if (lg__ok(c) && o.dtype && lg_dtype_size(o.dtype) && !lg__dtype_float(o.dtype))
+                return lg__fail(c, LG_ERR_DTYPE, "%s: dtype %s; random tensors are floats", op, lg_dtype_name(o.dtype));
+        if (lg__ok(c) && (!isfinite(a) || !isfinite(b)))
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the parameters %g and %g are not finite", op, a, b);
+        lg_tensor *t = create(c, op, o);
+        if (!t)
+                return NULL;
+        int64_t n = lg__shape_numel(o.shape), each = t->at.dtype == LG_F64 ? 2 : 4;
+        lg_random_args r = {n, t->at.dtype, lg__data(t), kind, a, b, c->random.seed, c->random.counter};
+        t = created(t, n == 0 || LG__RUN(t->storage->device, op, random, &r), o.requires_grad);
+        if (t)
+                c->random.counter += (uint64_t)((n + each - 1) / each);
+        return t;
+}
+
+lg_tensor *lg_uniform_(lg_ctx *c, double low, double high, lg_shaped o)
+{
+        if (lg__ok(c) && low > high)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_uniform: low is %g, above high, %g", low, high);
+        return random_tensor(c, "lg_uniform", LG_RANDOM_UNIFORM, low, high, o);
+}
+
+lg_tensor *lg_normal_(lg_ctx *c, double mean, double std, lg_shaped o)
+{
+        if (lg__ok(c) && std < 0)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_normal: std is %g, below 0", std);
+        return random_tensor(c, "lg_normal", LG_RANDOM_NORMAL, mean, std, o);
+}
+
+/* Fisher and Yates on the host; the order takes one block of the generator for each two elements. */
+static void shuffle(int64_t *order, int64_t n, lg_random_state state)
+{
+        for (int64_t i = 0; i < n; i++)
+                order[i] = i;
+        for (int64_t i = n - 1; i > 0; i--) {
+                uint32_t w[4];
+                lg_philox(state.seed, state.counter + (uint64_t)i / 2, w);
+                uint64_t r = (uint64_t)w[i % 2 * 2] << 32 | w[i % 2 * 2 + 1];
+                int64_t j = (int64_t)(((unsigned __int128)r * (uint64_t)(i + 1)) >> 64);
+                int64_t swap = order[i];
+                order[i] = order[j];
+                order[j] = swap;
+        }
+}
+
+lg_tensor *lg_permutation_(lg_ctx *c, lg_ranged o)
+{
+        if (!lg__ok(c))
+                return NULL;
+        if (!whole(o.b) || o.b < 0)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_permutation: n is %g, not a whole number of 0 or more", o.b);
+        if (o.dtype && o.dtype != LG_I64)
+                return lg__fail(c, LG_ERR_DTYPE, "lg_permutation: dtype %s; it is i64", lg_dtype_name(o.dtype));
+        int64_t n = (int64_t)o.b;
+        lg_shaped s = {.shape = LG_SHAPE(n), .dtype = LG_I64, .device = o.device};
+        size_t bytes = (size_t)n * sizeof(int64_t);
+        int64_t *order = n <= INT32_MAX ? lg__alloc(c, bytes + 1) : lg__fail(c, LG_ERR_SHAPE, "lg_permutation: n is %g", o.b);
+        if (!order)
+                return NULL;
+        shuffle(order, n, c->random);
+        lg_tensor *t = lg_from_(c, order, s);
+        lg__free(c, order, bytes + 1);
+        if (t)
+                c->random.counter += (uint64_t)(n + 1) / 2;
+        return t;
+}

@@ -1,0 +1,130 @@
+/* custom.c - ops that a user brings: lg_custom wraps their callbacks as an op whose attributes are the callbacks.
+ *
+ * The forward runs unrecorded before lg__apply, which then only takes its outputs over and records the node. All inputs
+ * are saved; outputs are not.
+ */
+#include <string.h>
+#include "op.h"
+
+typedef struct custom_attributes {
+        lg_custom_op op;
+        int out_count;
+        lg_tensor *const *made; /* only while lg__apply runs */
+} custom_attributes;
+
+static bool infer(lg__call *call)
+{
+        const custom_attributes *a = call->attributes;
+        call->out_count = a->out_count;
+        for (int i = 0; i < a->out_count; i++) {
+                call->out_at[i].dtype = a->made[i]->at.dtype;
+                call->out_at[i].shape = a->made[i]->at.shape;
+        }
+        return true;
+}
+
+static bool forward(lg__call *call)
+{
+        const custom_attributes *a = call->attributes;
+        for (int i = 0; i < a->out_count; i++)
+                if (!lg__copy_values(call->out[i], a->made[i], a->op.name))
+                        return false;
+        return true;
+}
+
+static bool vjp(lg__vjp *v)
+{
+        const custom_attributes *a = v->attributes;
+        lg_custom_call call = {.ctx = v->ctx, .user = a->op.user, .in_count = v->in_count, .out_count = v->out_count};
+        memcpy(call.in, v->in, sizeof call.in);
+        memcpy(call.grad_out, v->grad, sizeof call.grad_out);
+        memcpy(call.needs, v->needs, (size_t)v->in_count * sizeof *call.needs);
+        if (!a->op.backward(&call))
+                return lg__fail(v->ctx, LG_ERR_STATE, "%s: its backward returned false without lg_set_error", a->op.name);
+        for (int i = 0; i < v->in_count; i++) {
+                if (call.grad_in[i] && !lg__check(call.grad_in[i], a->op.name, "a gradient that its backward made"))
+                        return false;
+                v->grad_in[i] = call.grad_in[i];
+        }
+        return true;
+}
+
+#define ALL LG__IN(0) | LG__IN(1) | LG__IN(2) | LG__IN(3) | LG__IN(4) | LG__IN(5) | LG__IN(6) | LG__IN(7)
+static const lg__op custom_op = {.name = "lg_custom",
+                                 .in_count = -1,
+                                 .out_count = 1,
+                                 .flags = LG__VARIADIC | LG__ANY_DEVICE,
+                                 .saves = {ALL, ALL, ALL},
+                                 .infer = infer,
+                                 .forward = forward,
+                                 .vjp = vjp,
+                                 .arguments = {"an input"}};
+
+void lg__custom_release(lg__node *n)
+{
+        if (n->op != &custom_op)
+                return;
+        const custom_attributes *a = n->attributes;
+        if (a->op.release)
+                a->op.release(a->op.user);
+}
+
+static bool check_op(lg_ctx *c, const lg_custom_op *op, lg_list inputs)
+{
+        if (!op || !op->name || !op->forward || !op->backward)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_custom: the op, its name, forward or backward is NULL");
+        if (op->out_count < 1 || op->out_count > LG_CUSTOM_MAX || inputs.count < 1 || inputs.count > LG_CUSTOM_MAX)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld inputs and %d outputs; 1 to %d each are possible", op->name,
+                                (long long)inputs.count, op->out_count, LG_CUSTOM_MAX);
+        for (int64_t i = 0; i < inputs.count; i++) {
+                if (!inputs.items[i])
+                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: input %lld is NULL", op->name, (long long)i);
+                if (!lg__check(inputs.items[i], op->name, "an input"))
+                        return false;
+        }
+        return true;
+}
+
+static bool run_forward(lg_ctx *c, const lg_custom_op *op, lg_list inputs, lg_custom_call *call)
+{
+        *call = (lg_custom_call){.ctx = c, .user = op->user, .in_count = (int)inputs.count, .out_count = op->out_count};
+        memcpy(call->in, inputs.items, (size_t)inputs.count * sizeof *call->in);
+        bool was = lg_grad_mode(c, false);
+        bool ok = op->forward(call);
+        lg_grad_mode(c, was);
+        if (c->error)
+                return false;
+        if (!ok)
+                return lg__fail(c, LG_ERR_STATE, "%s: its forward returned false without lg_set_error", op->name);
+        for (int i = 0; i < op->out_count; i++) {
+                if (!call->out[i])
+                        return lg__fail(c, LG_ERR_STATE, "%s: its forward left output %d NULL", op->name, i);
+                if (!lg__check(call->out[i], op->name, "an output"))
+                        return false;
+        }
+        return true;
+}
+
+lg_tensor *lg_custom(lg_ctx *c, const lg_custom_op *op, lg_list inputs, lg_tensor **ret_out)
+{
+        lg_tensor *results[LG_CUSTOM_MAX] = {NULL};
+        lg_custom_call call;
+        lg_scope scope = lg_scope_begin(c);
+        bool ok = scope.id && check_op(c, op, inputs) && run_forward(c, op, inputs, &call);
+        if (ok) {
+                custom_attributes a = {.op = *op, .out_count = op->out_count, .made = call.out};
+                ok = lg__apply(&custom_op, c, inputs.items, (int)inputs.count, &a, sizeof a, results) != NULL;
+        }
+        for (int i = 0; ok && i < op->out_count; i++) {
+                lg_escape(results[i]);
+                if (ret_out)
+                        ret_out[i] = results[i];
+        }
+        bool recorded = ok && results[0]->node;
+        for (int i = 1; ok && i < op->out_count; i++)
+                recorded = recorded || results[i]->node;
+        if (!recorded && op && op->release)
+                op->release(op->user);
+        lg_scope_end(c, scope);
+        return results[0];
+}

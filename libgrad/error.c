@@ -1,0 +1,58 @@
+/* error.c - the first error sticks to the context. */
+#include "core.h"
+
+static const char *const names[] = {"LG_ERR_NONE",     "LG_ERR_SHAPE", "LG_ERR_DTYPE", "LG_ERR_DEVICE", "LG_ERR_MEMORY",
+                                    "LG_ERR_ARGUMENT", "LG_ERR_STATE", "LG_ERR_IO",    "LG_ERR_FORMAT", "LG_ERR_CUDA"};
+
+void *lg__vfail(lg_ctx *c, lg_error_code code, const char *format, va_list args)
+{
+        if (c && !c->error) {
+                c->error = code;
+                vsnprintf(c->message, sizeof c->message, format, args);
+        }
+        return NULL;
+}
+
+void *lg__fail(lg_ctx *c, lg_error_code code, const char *format, ...)
+{
+        va_list args;
+        va_start(args, format);
+        lg__vfail(c, code, format, args);
+        va_end(args);
+        return NULL;
+}
+
+bool lg_set_error(lg_ctx *c, lg_error_code code, const char *format, ...)
+{
+        va_list args;
+        va_start(args, format);
+        lg__vfail(c, code == LG_ERR_NONE ? LG_ERR_STATE : code, format, args);
+        va_end(args);
+        return false;
+}
+
+const char *lg_error(const lg_ctx *c)
+{
+        if (!c)
+                return "there is no context: lg_open() failed for want of memory, or NULL was given";
+        return c->error ? c->message : NULL;
+}
+
+lg_error_code lg_error_code_of(const lg_ctx *c)
+{
+        return c ? c->error : LG_ERR_ARGUMENT;
+}
+
+const char *lg_error_name(lg_error_code code)
+{
+        size_t i = (size_t)code;
+        return i < sizeof names / sizeof *names ? names[i] : "LG_ERR_?";
+}
+
+void lg_clear_error(lg_ctx *c)
+{
+        if (!c)
+                return;
+        c->error = LG_ERR_NONE;
+        c->message[0] = 0;
+}

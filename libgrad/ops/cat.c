@@ -1,0 +1,67 @@
+/* cat.c - tensors joined along a dimension. dx_i = the slice of g where x_i went. */
+#include "../op.h"
+
+typedef struct cat_attributes {
+        int dim;
+} cat_attributes;
+
+bool lg__infer_cat(lg__call *call)
+{
+        int dim = ((const cat_attributes *)call->attributes)->dim;
+        lg_shape s = call->in[0]->at.shape;
+        for (int i = 1; i < call->in_count; i++) {
+                lg_shape other = call->in[i]->at.shape;
+                int64_t size = other.ndim == s.ndim ? other.size[dim] : 0;
+                other.size[dim] = s.size[dim];
+                if (!lg__shape_equal(s, other))
+                        return lg__fail(call->ctx, LG_ERR_SHAPE,
+                                        "cat: tensor %d is %s, tensor 0 is %s; only dimension %d may differ", i,
+                                        lg__tensor_text(call->in[i]).s, lg__tensor_text(call->in[0]).s, dim);
+                s.size[dim] += size;
+        }
+        call->out_at[0].dtype = call->in[0]->at.dtype;
+        call->out_at[0].shape = s;
+        return lg__shape_valid(call->ctx, "cat", s);
+}
+
+bool lg__forward_cat(lg__call *call)
+{
+        int dim = ((const cat_attributes *)call->attributes)->dim;
+        lg_tensor region = *call->out[0];
+        for (int i = 0; i < call->in_count; i++) {
+                region.at.shape = call->in[i]->at.shape;
+                if (!lg__copy_values(&region, call->in[i], "cat"))
+                        return false;
+                region.at.offset += region.at.shape.size[dim] * region.at.strides[dim];
+        }
+        return true;
+}
+
+bool lg__vjp_cat(lg__vjp *v)
+{
+        int dim = ((const cat_attributes *)v->attributes)->dim;
+        int64_t start = 0;
+        for (int i = 0; i < v->in_count; i++) {
+                int64_t size = lg__input(v, i)->shape.size[dim];
+                if (v->needs[i] && !(v->grad_in[i] = lg_slice(v->grad[0], dim, start, start + size)))
+                        return false;
+                start += size;
+        }
+        return true;
+}
+
+lg_tensor *lg_cat(lg_list list, int dim)
+{
+        lg_ctx *c = NULL;
+        for (int64_t i = 0; i < list.count && !c; i++)
+                c = lg__ctx_of(list.items[i]);
+        if (list.count < 1 || list.count > INT32_MAX || !c)
+                return NULL;
+        for (int64_t i = 0; i < list.count; i++)
+                if (!list.items[i])
+                        return lg__fail(c, LG_ERR_ARGUMENT, "cat: tensor %lld is NULL", (long long)i);
+        if (!lg__check(list.items[0], "cat", "tensor 0"))
+                return NULL;
+        cat_attributes a = {lg__dim(c, "cat", dim, list.items[0]->at.shape.ndim)};
+        return a.dim < 0 ? NULL : lg__apply(LG__OP(cat), c, list.items, (int)list.count, &a, sizeof a, NULL);
+}

@@ -1,0 +1,211 @@
+/* matmul.c - matrix products.
+ *
+ * matmul: c = a b; da = g b^T, db = a^T g. linear: y = x w^T + b; dx = g w, dw = g^T x, db = g summed over rows.
+ */
+#include <string.h>
+#include "../op.h"
+
+/* A matrix for the kernel: one stride is 1 and the other at least the row length, else a copy that is so. */
+static bool is_matrix(int64_t rows, int64_t cols, int64_t rs, int64_t cs)
+{
+        bool by_row = (cs == 1 || cols <= 1) && (rs >= cols || rows <= 1);
+        bool by_col = (rs == 1 || rows <= 1) && (cs >= rows || cols <= 1);
+        return (by_row || by_col) && rs >= 0 && cs >= 0;
+}
+
+static lg_tensor *as_matrix(lg_tensor *t)
+{
+        int n = t->at.shape.ndim;
+        const int64_t *size = t->at.shape.size, *stride = t->at.strides;
+        if (is_matrix(size[n - 2], size[n - 1], stride[n - 2], stride[n - 1]))
+                return t;
+        return lg__clone_values(t, t->storage->device->id, t->at.dtype);
+}
+
+/* Kernels want a row or column length as stride even where there is one row or column only. */
+static void matrix_strides(const lg_tensor *t, int64_t *ret_row, int64_t *ret_col)
+{
+        int n = t->at.shape.ndim;
+        int64_t rows = t->at.shape.size[n - 2], cols = t->at.shape.size[n - 1];
+        int64_t rs = t->at.strides[n - 2], cs = t->at.strides[n - 1];
+        bool by_row = (cs == 1 || cols <= 1) && (rs >= cols || rows <= 1);
+        if (by_row) {
+                cs = 1;
+                rs = rows <= 1 || rs < cols ? (cols > 1 ? cols : 1) : rs;
+        } else {
+                rs = 1;
+                cs = cols <= 1 || cs < rows ? (rows > 1 ? rows : 1) : cs;
+        }
+        *ret_row = rs;
+        *ret_col = cs;
+}
+
+/* out = a b (+ out), of matrices with a batch in front that is broadcast already as out's. */
+static bool product(lg_tensor *out, lg_tensor *a, lg_tensor *b, int beta, const char *op)
+{
+        int n = out->at.shape.ndim;
+        lg_gemm_args g = {.dtype = out->at.dtype, .batch_ndim = n - 2, .beta = beta};
+        g.m = out->at.shape.size[n - 2];
+        g.n = out->at.shape.size[n - 1];
+        g.k = a->at.shape.size[a->at.shape.ndim - 1];
+        if (lg__shape_numel(out->at.shape) == 0)
+                return true;
+        lg_tensor *ma = as_matrix(a), *mb = ma ? as_matrix(b) : NULL;
+        bool ok = ma && mb;
+        if (ok) {
+                lg_shape batch_a = out->at.shape, batch_b = out->at.shape;
+                batch_a.size[n - 1] = g.k;
+                batch_b.size[n - 2] = g.k;
+                lg__broadcast_strides(&ma->at, batch_a, g.a_batch);
+                lg__broadcast_strides(&mb->at, batch_b, g.b_batch);
+                memcpy(g.c_batch, out->at.strides, sizeof g.c_batch);
+                memcpy(g.batch, out->at.shape.size, sizeof g.batch);
+                matrix_strides(ma, &g.a_row, &g.a_col);
+                matrix_strides(mb, &g.b_row, &g.b_col);
+                g.a = lg__data(ma);
+                g.b = lg__data(mb);
+                g.c = lg__data(out);
+                g.ldc = g.n;
+                ok = LG__RUN(out->storage->device, op, gemm, &g);
+        }
+        if (ma != a)
+                lg__tensor_release(ma);
+        if (mb != b)
+                lg__tensor_release(mb);
+        return ok;
+}
+
+/* ---- matmul: both have at least two dimensions -------------------------------------------------------------------------- */
+
+bool lg__infer_matmul(lg__call *call)
+{
+        lg_shape a = call->in[0]->at.shape, b = call->in[1]->at.shape, batch;
+        int64_t m = a.size[a.ndim - 2], k = a.size[a.ndim - 1], n = b.size[b.ndim - 1];
+        if (k != b.size[b.ndim - 2])
+                return lg__fail(call->ctx, LG_ERR_SHAPE,
+                                "matmul: a is %s and b is %s: the %lld columns of a do not meet the %lld rows of b",
+                                lg__tensor_text(call->in[0]).s, lg__tensor_text(call->in[1]).s, (long long)k,
+                                (long long)b.size[b.ndim - 2]);
+        a.ndim -= 2;
+        b.ndim -= 2;
+        if (!lg__broadcast(call->ctx, "matmul (batch dimensions)", a, b, &batch))
+                return false;
+        batch.size[batch.ndim++] = m;
+        batch.size[batch.ndim++] = n;
+        call->out_at[0].dtype = call->in[0]->at.dtype;
+        call->out_at[0].shape = batch;
+        return lg__shape_valid(call->ctx, "matmul", batch);
+}
+
+bool lg__forward_matmul(lg__call *call)
+{
+        return product(call->out[0], call->in[0], call->in[1], 0, "matmul");
+}
+
+bool lg__vjp_matmul(lg__vjp *v)
+{
+        lg_tensor *g = v->grad[0];
+        if (v->needs[0] && !(v->grad_in[0] = lg_matmul(g, lg_transpose(v->in[1], -2, -1))))
+                return false;
+        return !v->needs[1] || (v->grad_in[1] = lg_matmul(lg_transpose(v->in[0], -2, -1), g)) != NULL;
+}
+
+/* One matrix for a whole batch: the batch of a becomes rows, so that it is one product, and so is db. */
+static lg_tensor *matmul_rows(lg_tensor *a, lg_tensor *b)
+{
+        lg_shape s = a->at.shape;
+        s.size[s.ndim - 1] = b->at.shape.size[1];
+        int64_t k = a->at.shape.size[a->at.shape.ndim - 1], rows = 1;
+        for (int i = 0; i + 1 < s.ndim; i++)
+                rows *= s.size[i];
+        lg_tensor *y = lg__apply2(LG__OP(matmul), lg_reshape(a, LG_SHAPE(rows, k)), b, NULL, 0);
+        return y ? lg_reshape(y, s) : NULL;
+}
+
+lg_tensor *lg_matmul(lg_tensor *a, lg_tensor *b)
+{
+        lg_ctx *c = a ? a->ctx : lg__ctx_of(b);
+        if (!a || !b)
+                return lg__fail(c, LG_ERR_ARGUMENT, "matmul: %s is NULL", a ? "b" : "a");
+        if (!lg__check(a, "matmul", "a") || !lg__check(b, "matmul", "b"))
+                return NULL;
+        int an = a->at.shape.ndim, bn = b->at.shape.ndim;
+        if (an == 0 || bn == 0)
+                return lg__fail(c, LG_ERR_SHAPE, "matmul: %s is 0-d; use lg_mul()", an ? "b" : "a");
+        lg_tensor *row = an == 1 ? lg_unsqueeze(a, 0) : a, *column = bn == 1 ? lg_unsqueeze(b, 1) : b;
+        lg_tensor *y;
+        if (row && column && an > 2 && bn <= 2 && row->at.shape.size[an - 1] == column->at.shape.size[0])
+                y = matmul_rows(row, column);
+        else
+                y = lg__apply2(LG__OP(matmul), row, column, NULL, 0);
+        if (y && bn == 1)
+                y = lg_squeeze(y, LG_DIMS(-1));
+        return y && an == 1 ? lg_squeeze(y, LG_DIMS(bn == 1 ? -1 : -2)) : y;
+}
+
+/* ---- linear: x (rows, in), w (out, in), b (out) or NULL ---------------------------------------------------------------- */
+
+bool lg__infer_linear(lg__call *call)
+{
+        const lg_tensor *x = call->in[0], *w = call->in[1], *b = call->in[2];
+        if (w->at.shape.ndim != 2)
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "linear: w is %s, not 2-d (out, in)", lg__tensor_text(w).s);
+        if (x->at.shape.size[1] != w->at.shape.size[1])
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "linear: x has rows of %lld, but w is %s: it takes rows of %lld",
+                                (long long)x->at.shape.size[1], lg__tensor_text(w).s, (long long)w->at.shape.size[1]);
+        if (b && (b->at.shape.ndim != 1 || b->at.shape.size[0] != w->at.shape.size[0]))
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "linear: b is %s, but w is %s: it takes (%lld,)",
+                                lg__tensor_text(b).s, lg__tensor_text(w).s, (long long)w->at.shape.size[0]);
+        call->out_at[0].dtype = x->at.dtype;
+        call->out_at[0].shape = LG_SHAPE(x->at.shape.size[0], w->at.shape.size[0]);
+        return lg__shape_valid(call->ctx, "linear", call->out_at[0].shape);
+}
+
+bool lg__forward_linear(lg__call *call)
+{
+        lg_tensor *y = call->out[0], wt = *call->in[1];
+        wt.at.shape = LG_SHAPE(call->in[1]->at.shape.size[1], call->in[1]->at.shape.size[0]);
+        wt.at.strides[0] = call->in[1]->at.strides[1];
+        wt.at.strides[1] = call->in[1]->at.strides[0];
+        if (call->in[2]) {
+                lg_tensor rows = *call->in[2];
+                lg__broadcast_strides(&call->in[2]->at, y->at.shape, rows.at.strides);
+                rows.at.shape = y->at.shape;
+                if (!lg__copy_values(y, &rows, "linear"))
+                        return false;
+        }
+        return product(y, call->in[0], &wt, call->in[2] ? 1 : 0, "linear");
+}
+
+bool lg__vjp_linear(lg__vjp *v)
+{
+        lg_tensor *g = v->grad[0];
+        if (v->needs[0] && !(v->grad_in[0] = lg_matmul(g, v->in[1])))
+                return false;
+        if (v->needs[1] && !(v->grad_in[1] = lg_matmul(lg_transpose(g, 0, 1), v->in[0])))
+                return false;
+        return !v->needs[2] || (v->grad_in[2] = lg_sum(g, .dims = LG_DIMS(0))) != NULL;
+}
+
+lg_tensor *lg_linear(lg_tensor *x, lg_tensor *w, lg_tensor *b)
+{
+        lg_ctx *c = x ? x->ctx : lg__ctx_of(w);
+        if (!x || !w)
+                return lg__fail(c, LG_ERR_ARGUMENT, "linear: %s is NULL", x ? "w" : "x");
+        if (!lg__check(x, "linear", "x"))
+                return NULL;
+        lg_shape s = x->at.shape;
+        if (s.ndim == 0)
+                return lg__fail(c, LG_ERR_SHAPE, "linear: x is 0-d; it takes (..., in)");
+        int64_t rows = 1, in = s.size[s.ndim - 1];
+        for (int i = 0; i + 1 < s.ndim; i++)
+                rows *= s.size[i];
+        lg_tensor *flat = s.ndim == 2 ? x : lg_reshape(x, LG_SHAPE(rows, in));
+        if (!flat)
+                return NULL;
+        lg_tensor *y = lg__apply(LG__OP(linear), c, (lg_tensor *[]){flat, w, b}, 3, NULL, 0, NULL);
+        if (!y || s.ndim == 2)
+                return y;
+        s.size[s.ndim - 1] = y->at.shape.size[1];
+        return lg_reshape(y, s);
+}

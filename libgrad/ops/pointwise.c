@@ -1,0 +1,224 @@
+/* pointwise.c - the elementwise ops: functions, shape rule and derivatives, all made from kernels/pointwise.def. */
+#include <string.h>
+#include "../op.h"
+#include "vocabulary.h"
+
+typedef struct pointwise_attributes {
+        double p0, p1;
+} pointwise_attributes;
+
+bool lg__pointwise_run(int id, lg_tensor *out, lg_tensor *const in[LG_PW_INPUTS], double p0, double p1, const char *op)
+{
+        lg_pointwise_args a = {.ndim = out->at.shape.ndim, .dtype = out->at.dtype, .out = lg__data(out)};
+        lg__device *d = out->storage->device;
+        if (lg__shape_numel(out->at.shape) == 0)
+                return true;
+        a.p0 = p0;
+        a.p1 = p1;
+        memcpy(a.shape, out->at.shape.size, sizeof a.shape);
+        memcpy(a.out_strides, out->at.strides, sizeof a.out_strides);
+        for (int i = 0; i < LG_PW_INPUTS; i++) {
+                if (!in[i])
+                        continue;
+                a.in[i] = lg__data(in[i]);
+                lg__broadcast_strides(&in[i]->at, out->at.shape, a.in_strides[i]);
+                if (in[i]->at.dtype != LG_BOOL)
+                        a.dtype = in[i]->at.dtype; /* comparisons: that of the inputs */
+        }
+        if (out->at.dtype == LG_BOOL && in[0]->at.dtype == LG_BOOL)
+                a.dtype = LG_BOOL;
+        return lg__kernel_done(d, op, d->api->kernels->pointwise[id](d->queue, &a));
+}
+
+static bool infer(lg__call *call, lg_dtype dtype)
+{
+        call->out_at[0].dtype = dtype;
+        lg_shape shape = call->in[0]->at.shape;
+        for (int i = 1; i < call->in_count; i++)
+                if (!lg__broadcast(call->ctx, call->op->name, shape, call->in[i]->at.shape, &shape))
+                        return false;
+        call->out_at[0].shape = shape;
+        return lg__shape_valid(call->ctx, call->op->name, shape);
+}
+
+static bool infer_pointwise(lg__call *call)
+{
+        return infer(call, call->in[call->in_count - 1]->at.dtype);
+}
+
+static bool infer_compare(lg__call *call)
+{
+        return infer(call, LG_BOOL);
+}
+
+static bool forward_pointwise(lg__call *call)
+{
+        const pointwise_attributes *p = call->attributes;
+        lg_tensor *in[LG_PW_INPUTS] = {NULL};
+        memcpy(in, call->in, (size_t)call->in_count * sizeof *in);
+        return lg__pointwise_run(call->op->pointwise, call->out[0], in, p->p0, p->p1, call->op->name);
+}
+
+/* First order: one kernel for each input that needs its gradient. */
+static bool fused_pointwise(lg__vjp *v)
+{
+        const pointwise_attributes *p = v->attributes;
+        bool conditional = v->op->flags & LG__CONDITION;
+        lg_tensor *slots[LG_PW_INPUTS] = {v->grad[0], v->in[0], v->in[1], v->out[0]};
+        int first = conditional ? 1 : 0;
+        if (conditional)
+                slots[2] = slots[3] = NULL;
+        for (int i = first; i < v->in_count; i++) {
+                if (!v->needs[i])
+                        continue;
+                lg_tensor *g = lg__tensor_like(v->grad[0]);
+                if (!g || !lg__pointwise_run(v->op->pointwise + 1 + i - first, g, slots, p->p0, p->p1, v->op->name))
+                        return false;
+                v->grad_in[i] = g;
+        }
+        return true;
+}
+
+lg_tensor *lg__constant(const lg_tensor *x, double value)
+{
+        if (!x)
+                return NULL;
+        lg_tensor *t = lg__tensor_empty(x->ctx, x->storage->device->id, x->at.dtype, LG_SHAPE_0D);
+        return t && lg__fill_values(t, value, "constant") ? t : NULL;
+}
+
+/* ---- derivatives in ops ------------------------------------------------------------------------------------------- */
+
+#define V1(op, a) lg_##op(a)
+#define V2(op, a, b) lg_##op(a, b)
+#define V3(op, a, b, c) lg_##op(a, b, c)
+#define K(value) lg__constant(v->grad[0], value)
+#define P0 lg__constant(v->grad[0], ((const pointwise_attributes *)v->attributes)->p0)
+#define P1 lg__constant(v->grad[0], ((const pointwise_attributes *)v->attributes)->p1)
+#define G v->grad[0]
+#define X v->in[0]
+#define A v->in[0]
+#define B v->in[1]
+#define C v->in[0]
+#define Y v->out[0]
+
+#define UNARY(name, types, params, formula, dx, domain, kinks)                                                         \
+        static bool vjp_##name(lg__vjp *v)                                                                             \
+        {                                                                                                              \
+                return (v->grad_in[0] = dx) != NULL;                                                                   \
+        }
+#define BINARY(name, types, formula, da, db, domain_a, domain_b, kinks)                                                \
+        static bool vjp_##name(lg__vjp *v)                                                                             \
+        {                                                                                                              \
+                if (v->needs[0] && !(v->grad_in[0] = da))                                                              \
+                        return false;                                                                                  \
+                return !v->needs[1] || (v->grad_in[1] = db) != NULL;                                                   \
+        }
+#define TERNARY(name, types, formula, da, db, domain_a, domain_b)                                                      \
+        static bool vjp_##name(lg__vjp *v)                                                                             \
+        {                                                                                                              \
+                if (v->needs[1] && !(v->grad_in[1] = da))                                                              \
+                        return false;                                                                                  \
+                return !v->needs[2] || (v->grad_in[2] = db) != NULL;                                                   \
+        }
+#define COMPARE(name, formula)
+#define COMPARE_SCALAR(name, formula)
+#include "../../kernels/pointwise.def"
+#include "skip_end.h"
+#undef V1
+#undef V2
+#undef V3
+#undef K
+#undef P0
+#undef P1
+#undef G
+#undef X
+#undef A
+#undef B
+#undef C
+#undef Y
+
+/* ---- rows, with the masks of what is saved --------------------------------------------------------------------------- */
+
+#define V1(op, a) (a)
+#define V2(op, a, b) ((a) | (b))
+#define V3(op, a, b, c) ((a) | (b) | (c))
+#define K(value) 0u
+#define P0 0u
+#define P1 0u
+#define G 0u
+#define X LG__IN(0)
+#define A LG__IN(0)
+#define B LG__IN(1)
+#define C LG__IN(0)
+#define Y LG__OUT(0)
+
+#define LG__FLOAT_ROW LG__TO_FLOAT
+#define LG__ANY_ROW 0
+#define ROW(name_, n, flags_, infer_, vjp_, fused_, ...)                                                               \
+        {                                                                                                              \
+                .name = #name_, .in_count = n, .out_count = 1, .flags = (flags_), .infer = infer_,                     \
+                .forward = forward_pointwise, .vjp = vjp_, .fused = fused_, .pointwise = LG_PW_##name_,            \
+                __VA_ARGS__                                                                                            \
+        }
+#define UNARY(name, types, params, formula, dx, domain, kinks)                                                         \
+        [LG_PW_##name] = ROW(name, 1, LG__##types##_ROW, infer_pointwise, vjp_##name, fused_pointwise,         \
+                             .saves = {dx}, .arguments = {"x"}),
+#define BINARY(name, types, formula, da, db, domain_a, domain_b, kinks)                                                \
+        [LG_PW_##name] = ROW(name, 2, LG__PROMOTE | LG__##types##_ROW, infer_pointwise, vjp_##name,                \
+                             fused_pointwise, .saves = {da, db}, .arguments = {"a", "b"}),
+#define TERNARY(name, types, formula, da, db, domain_a, domain_b)                                                      \
+        [LG_PW_##name] = ROW(name, 3, LG__PROMOTE | LG__CONDITION | LG__##types##_ROW, infer_pointwise,            \
+                             vjp_##name, fused_pointwise, .saves = {0, da, db},                                    \
+                             .arguments = {"condition", "a", "b"}),
+#define COMPARE(name, formula)                                                                                         \
+        [LG_PW_##name] = ROW(name, 2, LG__PROMOTE | LG__NO_GRAD, infer_compare, NULL, NULL, .arguments = {"a", "b"}),
+#define COMPARE_SCALAR(name, formula)                                                                                  \
+        [LG_PW_##name] = ROW(name, 1, LG__NO_GRAD, infer_compare, NULL, NULL, .arguments = {"x"}),
+const lg__op lg__pointwise_ops[LG_PW_COUNT] = {
+#include "../../kernels/pointwise.def"
+};
+#include "skip_end.h"
+
+/* ---- the functions ----------------------------------------------------------------------------------------------------- */
+
+static lg_tensor *apply(int id, lg_tensor *x, lg_tensor *y, lg_tensor *z, double p0, double p1)
+{
+        const lg__op *op = &lg__pointwise_ops[id];
+        pointwise_attributes attributes = {p0, p1};
+        return lg__apply(op, NULL, (lg_tensor *[]){x, y, z}, op->in_count, &attributes, sizeof attributes, NULL);
+}
+
+#define PARAMS0 DEFINE0
+#define PARAMS1(v) DEFINE1
+#define PARAMS2(v, w) DEFINE2
+#define DEFINE0(name)                                                                                                  \
+        lg_tensor *lg_##name(lg_tensor *x)                                                                             \
+        {                                                                                                              \
+                return apply(LG_PW_##name, x, NULL, NULL, 0, 0);                                                       \
+        }
+#define DEFINE1(name)                                                                                                  \
+        lg_tensor *lg_##name(lg_tensor *x, double p0)                                                                  \
+        {                                                                                                              \
+                return apply(LG_PW_##name, x, NULL, NULL, p0, 0);                                                      \
+        }
+#define DEFINE2(name)                                                                                                  \
+        lg_tensor *lg_##name(lg_tensor *x, double p0, double p1)                                                       \
+        {                                                                                                              \
+                return apply(LG_PW_##name, x, NULL, NULL, p0, p1);                                                     \
+        }
+#define DEFINE(define, name) define(name)
+#define UNARY(name, types, params, ...) DEFINE(params, name)
+#define COMPARE_SCALAR(name, formula) DEFINE1(name)
+#define BINARY(name, ...)                                                                                              \
+        lg_tensor *lg_##name(lg_tensor *a, lg_tensor *b)                                                               \
+        {                                                                                                              \
+                return apply(LG_PW_##name, a, b, NULL, 0, 0);                                                          \
+        }
+#define COMPARE(name, formula) BINARY(name)
+#define TERNARY(name, ...)                                                                                             \
+        lg_tensor *lg_##name(lg_tensor *condition, lg_tensor *a, lg_tensor *b)                                         \
+        {                                                                                                              \
+                return apply(LG_PW_##name, condition, a, b, 0, 0);                                                     \
+        }
+#include "../../kernels/pointwise.def"

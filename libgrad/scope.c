@@ -1,0 +1,106 @@
+/* scope.c - scopes own results; a tensor belongs to a scope, to the caller or to the library. */
+#include "core.h"
+
+lg_scope lg_scope_begin(lg_ctx *c)
+{
+        if (!lg__ok(c))
+                return (lg_scope){0};
+        lg__scope *s = lg__alloc(c, sizeof *s);
+        if (!s)
+                return (lg_scope){0};
+        s->parent = c->scope;
+        s->id = ++c->scope_ids;
+        lg__link_init(&s->tensors);
+        c->scope = s;
+        return (lg_scope){s->id};
+}
+
+static void end_innermost(lg_ctx *c)
+{
+        lg__scope *s = c->scope;
+        while (s->tensors.prev != &s->tensors)
+                lg__tensor_release((lg_tensor *)s->tensors.prev);
+        c->scope = s->parent;
+        lg__free(c, s, sizeof *s);
+}
+
+bool lg_scope_end(lg_ctx *c, lg_scope scope)
+{
+        if (!c || !scope.id)
+                return false; /* begun while an error was set, or for want of memory: there is nothing to end */
+        lg__scope *s = c->scope;
+        while (s && s->id != scope.id)
+                s = s->parent;
+        if (!s)
+                return lg__fail(c, LG_ERR_STATE, "lg_scope_end: that scope is not open; it ended with one outside it");
+        bool last = false;
+        while (!last) {
+                last = c->scope == s;
+                end_innermost(c);
+        }
+        return true;
+}
+
+static bool is_mine(lg_tensor *t)
+{
+        return t && t->live == LG__LIVE && t->owner != LG__OWNER_LIBRARY;
+}
+
+lg_tensor *lg_escape(lg_tensor *t)
+{
+        if (!t || t->live != LG__LIVE) {
+                lg__check(t, "lg_escape", "x");
+                return NULL;
+        }
+        if (t->owner == LG__OWNER_SCOPE && t->scope->parent) {
+                lg__link_remove(&t->link);
+                t->scope = t->scope->parent;
+                lg__link_add(&t->scope->tensors, &t->link);
+        }
+        return t;
+}
+
+static void own_as(lg_tensor *t, lg__owner owner)
+{
+        lg__link_remove(&t->link);
+        t->scope = NULL;
+        t->owner = (uint8_t)owner;
+        lg__link_add(&t->ctx->owned, &t->link);
+}
+
+lg_tensor *lg_keep(lg_tensor *t)
+{
+        if (!t || t->live != LG__LIVE) {
+                lg__check(t, "lg_keep", "x");
+                return NULL;
+        }
+        if (t->owner == LG__OWNER_SCOPE)
+                own_as(t, LG__OWNER_CALLER);
+        return t;
+}
+
+void lg_free(lg_tensor *t)
+{
+        if (is_mine(t))
+                lg__tensor_release(t);
+}
+
+lg_tensor *lg__tensor_own(lg_tensor *t)
+{
+        if (t)
+                own_as(t, LG__OWNER_LIBRARY);
+        return t;
+}
+
+void lg__tensor_disown(lg_tensor *t)
+{
+        lg__link_remove(&t->link);
+        t->owner = LG__OWNER_SCOPE;
+        t->scope = t->ctx->scope;
+        lg__link_add(&t->scope->tensors, &t->link);
+}
+
+int64_t lg_live_tensors(const lg_ctx *c)
+{
+        return c ? c->live_count : 0;
+}

@@ -1,0 +1,162 @@
+/* tensor.c - tensor handles: their life, what they are, and copies between host, devices and dtypes. */
+#include <math.h>
+#include <string.h>
+#include "core.h"
+
+/* Dead records wait in a queue this long before they are used again, so that a use after the end is noticed. */
+#define LATE 1024
+
+static lg_tensor *take_record(lg_ctx *c)
+{
+        if (c->dead_count < LATE)
+                return lg__alloc(c, sizeof(lg_tensor));
+        lg_tensor *t = c->dead;
+        c->dead = t->next_dead;
+        c->dead_count--;
+        memset(t, 0, sizeof *t);
+        return t;
+}
+
+static void bury(lg_tensor *t)
+{
+        lg_ctx *c = t->ctx;
+        t->live = LG__DEAD;
+        t->next_dead = NULL;
+        if (c->dead_count++)
+                c->dead_tail->next_dead = t;
+        else
+                c->dead = t;
+        c->dead_tail = t;
+}
+
+lg_tensor *lg__tensor_new(lg_ctx *c, lg__storage *s, const lg__layout *at)
+{
+        lg_tensor *t = take_record(c);
+        if (!t)
+                return NULL;
+        t->live = LG__LIVE;
+        t->ctx = c;
+        t->storage = lg__storage_ref(s);
+        t->at = *at;
+        lg__tensor_disown(t);
+        c->live_count++;
+        return t;
+}
+
+lg_tensor *lg__tensor_empty(lg_ctx *c, lg_device device, lg_dtype dtype, lg_shape shape)
+{
+        lg__device *d = lg__device_get(c, device);
+        if (!d)
+                return NULL;
+        lg__layout at = {.dtype = dtype, .shape = shape};
+        lg__layout_contiguous(&at);
+        lg__storage *s = lg__storage_new(d, (size_t)lg__shape_numel(shape) * lg__dtype_bytes(dtype));
+        if (!s)
+                return NULL;
+        lg_tensor *t = lg__tensor_new(c, s, &at);
+        lg__storage_unref(s);
+        return t;
+}
+
+lg_tensor *lg__tensor_like(const lg_tensor *t)
+{
+        return lg__tensor_empty(t->ctx, t->storage->device->id, t->at.dtype, t->at.shape);
+}
+
+void lg__tensor_release(lg_tensor *t)
+{
+        if (!t || t->live != LG__LIVE)
+                return;
+        lg__link_remove(&t->link);
+        t->ctx->live_count--;
+        lg__node *node = t->node;
+        t->node = NULL;
+        if (node) {
+                /* Nobody can read it any more; and a gradient with a graph of its own may lead back to this node. */
+                if (!node->op || (node->retain >> t->output & 1))
+                        lg__node_clear_grad(node, t->output);
+                lg__node_unref(node);
+        }
+        lg__storage_unref(t->storage);
+        t->storage = NULL;
+        bury(t);
+}
+
+lg_ctx *lg__ctx_of(const lg_tensor *t)
+{
+        return t ? t->ctx : NULL;
+}
+
+bool lg__check(const lg_tensor *t, const char *op, const char *argument)
+{
+        if (!t)
+                return false;
+        if (t->live != LG__LIVE) {
+                lg__fail(t->ctx, LG_ERR_STATE,
+                         "%s: %s was freed: its scope has ended; lg_escape() or lg_keep() it before, or make it outside",
+                         op, argument);
+                return false;
+        }
+        return !t->ctx->error;
+}
+
+/* ---- what a tensor is --------------------------------------------------------------------------------------------- */
+
+static bool alive(const lg_tensor *t)
+{
+        return t && t->live == LG__LIVE;
+}
+
+lg_shape lg_shape_of(const lg_tensor *t)
+{
+        return alive(t) ? t->at.shape : LG_SHAPE_0D;
+}
+
+int lg_ndim_of(const lg_tensor *t)
+{
+        return alive(t) ? t->at.shape.ndim : 0;
+}
+
+static int own_dim(const lg_tensor *t, int dim)
+{
+        int ndim = lg_ndim_of(t);
+        dim = dim < 0 ? dim + ndim : dim;
+        return dim >= 0 && dim < ndim ? dim : -1;
+}
+
+int64_t lg_size_of(const lg_tensor *t, int dim)
+{
+        int i = own_dim(t, dim);
+        return i < 0 ? -1 : t->at.shape.size[i];
+}
+
+int64_t lg_stride_of(const lg_tensor *t, int dim)
+{
+        int i = own_dim(t, dim);
+        return i < 0 ? 0 : t->at.strides[i];
+}
+
+int64_t lg_numel(const lg_tensor *t)
+{
+        return alive(t) ? lg__shape_numel(t->at.shape) : 0;
+}
+
+lg_dtype lg_dtype_of(const lg_tensor *t)
+{
+        return alive(t) ? t->at.dtype : LG_DTYPE_NONE;
+}
+
+lg_device lg_device_of(const lg_tensor *t)
+{
+        return alive(t) ? t->storage->device->id : (lg_device){LG_DEVICE_NONE, 0};
+}
+
+lg_ctx *lg_ctx_of(const lg_tensor *t)
+{
+        return lg__ctx_of(t);
+}
+
+bool lg_is_contiguous(const lg_tensor *t)
+{
+        return alive(t) && lg__layout_is_contiguous(&t->at);
+}
