@@ -1,5 +1,4 @@
 /* context.c - opening and closing a context, its objects, threads and random state. */
-#define _GNU_SOURCE
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>

@@ -165,10 +165,9 @@ static void shuffle(int64_t *order, int64_t n, lg_random_state state)
         for (int64_t i = 0; i < n; i++)
                 order[i] = i;
         for (int64_t i = n - 1; i > 0; i--) {
-                uint32_t w[4];
-                lg_philox(state.seed, state.counter + (uint64_t)i / 2, w);
-                uint64_t r = (uint64_t)w[i % 2 * 2] << 32 | w[i % 2 * 2 + 1];
-                int64_t j = (int64_t)(((unsigned __int128)r * (uint64_t)(i + 1)) >> 64);
+                lg_philox_words b = lg_philox_block(state.seed, state.counter + (uint64_t)i / 2);
+                uint64_t r = (uint64_t)b.w[i % 2 * 2] << 32 | b.w[i % 2 * 2 + 1];
+                int64_t j = (int64_t)(r % (uint64_t)(i + 1));
                 int64_t swap = order[i];
                 order[i] = order[j];
                 order[j] = swap;

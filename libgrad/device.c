@@ -1,5 +1,4 @@
 /* device.c - devices: their names, the modules they come from, and the queue a context has on each. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

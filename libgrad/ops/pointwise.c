@@ -210,12 +210,12 @@ static lg_tensor *apply(int id, lg_tensor *x, lg_tensor *y, lg_tensor *z, double
 #define DEFINE(define, name) define(name)
 #define UNARY(name, types, params, ...) DEFINE(params, name)
 #define COMPARE_SCALAR(name, formula) DEFINE1(name)
-#define BINARY(name, ...)                                                                                              \
+#define BINARY(name, types, ...)                                                                                              \
         lg_tensor *lg_##name(lg_tensor *a, lg_tensor *b)                                                               \
         {                                                                                                              \
                 return apply(LG_PW_##name, a, b, NULL, 0, 0);                                                          \
         }
-#define COMPARE(name, formula) BINARY(name)
+#define COMPARE(name, formula) BINARY(name, ANY, formula)
 #define TERNARY(name, ...)                                                                                             \
         lg_tensor *lg_##name(lg_tensor *condition, lg_tensor *a, lg_tensor *b)                                         \
         {                                                                                                              \
