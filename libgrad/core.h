@@ -37,7 +37,7 @@ typedef struct lg__block {
         void *p;
         size_t bytes;
 } lg__block;
-#define LG__CLASSES 320
+#define LG__CLASSES 480
 typedef struct lg__cache {
         lg_ctx *ctx;
         lg_device device;
@@ -58,6 +58,9 @@ typedef struct lg__pool {
 /* Zeroed. NULL and LG_ERR_MEMORY: none left. The size is given again to free. */
 void *lg__alloc(lg_ctx *c, size_t bytes);
 void lg__free(lg_ctx *c, void *p, size_t bytes); /* NULL: nothing */
+/* Straight from the hooks, after an emptied cache if need be: for what is too big for the pool and older than the cache. */
+void *lg__host_alloc(lg_ctx *c, size_t bytes);
+void lg__host_free(lg_ctx *c, void *p, size_t bytes);
 char *lg__strdup(lg_ctx *c, const char *s);
 void lg__strfree(lg_ctx *c, char *s);
 void lg__pool_finish(lg_ctx *c);

@@ -114,10 +114,11 @@ static void *scratch(lg_queue *q, size_t bytes)
 static lg__device *open_device(lg_ctx *c, lg_device id, const lg_device_api *api)
 {
         char reason[256] = "";
-        lg__device *d = lg__alloc(c, sizeof *d);
+        lg__device *d = lg__host_alloc(c, sizeof *d);
         lg_queue *q = d ? lg__alloc(c, api->queue_size) : NULL;
         if (!q) {
-                lg__free(c, d, sizeof *d);
+                if (d)
+                        lg__host_free(c, d, sizeof *d);
                 return NULL;
         }
         *d = (lg__device){.id = id, .api = api, .queue = q, .cache = {.ctx = c, .device = id}};
@@ -130,7 +131,7 @@ static lg__device *open_device(lg_ctx *c, lg_device id, const lg_device_api *api
         if (!api->open(q, reason, sizeof reason)) {
                 api->close(q);
                 lg__free(c, q, api->queue_size);
-                lg__free(c, d, sizeof *d);
+                lg__host_free(c, d, sizeof *d);
                 return lg__fail(c, LG_ERR_DEVICE, "%s cannot be used: %s", lg_device_name(id), reason);
         }
         d->next = c->devices;
@@ -158,7 +159,6 @@ lg__device *lg__device_get(lg_ctx *c, lg_device id)
         return open_device(c, id, api);
 }
 
-/* Closes all but the CPU's first: the records of the others lie in its memory. */
 void lg__devices_finish(lg_ctx *c)
 {
         for (lg__device *d = c->devices; d; d = d->next) {
@@ -170,8 +170,14 @@ void lg__devices_finish(lg_ctx *c)
                 lg__device *d = c->devices;
                 c->devices = d->next;
                 d->api->close(d->queue);
+                if (d != c->cpu) /* whose cache and statistics serve until the end */
+                        lg__host_free(c, d, sizeof *d);
         }
+        if (!c->cpu)
+                return;
+        lg__device *cpu = c->cpu;
         c->cpu = NULL;
+        lg__host_free(c, cpu, sizeof *cpu);
 }
 
 bool lg__kernel_done(lg__device *d, const char *op, bool ok)

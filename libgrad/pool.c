@@ -9,7 +9,7 @@ struct lg__slab {
         size_t used;
 };
 
-static void *host_alloc(lg_ctx *c, size_t bytes)
+void *lg__host_alloc(lg_ctx *c, size_t bytes)
 {
         void *p = c->memory.alloc(c->memory.user, c, lg_cpu(), bytes);
         if (!p && c->cpu) {
@@ -21,7 +21,7 @@ static void *host_alloc(lg_ctx *c, size_t bytes)
         return p ? p : lg__fail(c, LG_ERR_MEMORY, "out of memory on the host: %zu bytes asked", bytes);
 }
 
-static void host_free(lg_ctx *c, void *p, size_t bytes)
+void lg__host_free(lg_ctx *c, void *p, size_t bytes)
 {
         if (c->cpu)
                 c->cpu->cache.stats.system_frees++;
@@ -32,7 +32,7 @@ static void *cut(lg_ctx *c, size_t bytes)
 {
         struct lg__slab *slab = c->pool.slabs;
         if (!slab || slab->used + bytes > SLAB_BYTES) {
-                slab = host_alloc(c, SLAB_BYTES);
+                slab = lg__host_alloc(c, SLAB_BYTES);
                 if (!slab)
                         return NULL;
                 slab->next = c->pool.slabs;
@@ -103,6 +103,6 @@ void lg__pool_finish(lg_ctx *c)
         while (c->pool.slabs) {
                 struct lg__slab *slab = c->pool.slabs;
                 c->pool.slabs = slab->next;
-                host_free(c, slab, SLAB_BYTES);
+                lg__host_free(c, slab, SLAB_BYTES);
         }
 }

@@ -1,0 +1,113 @@
+/* convert.c - contiguous conversion between dtypes, through the types that kernels compute in. */
+#include "cpu.h"
+
+static inline int64_t i64_of_f64(double x)
+{
+        int64_t r = x >= 0x1p63 ? INT64_MAX : x < -0x1p63 ? INT64_MIN : x == x ? (int64_t)x : 0;
+        return r;
+}
+
+/* Within these limits the conversion is exact, so it cannot overflow. */
+static inline int32_t i32_of_f64(double x)
+{
+        double y = x < -2147483648.0 ? -2147483648.0 : x > 2147483647.0 ? 2147483647.0 : x;
+        return (int32_t)(y == y ? y : 0.0);
+}
+
+static inline uint8_t u8_of_f64(double x)
+{
+        double y = x < 0.0 ? 0.0 : x > 255.0 ? 255.0 : x;
+        return (uint8_t)(int32_t)(y == y ? y : 0.0);
+}
+
+#define CONVERT(name, to_type, from_type, formula)                              \
+        static void name(int64_t n, void *to, const void *from)                 \
+        {                                                                       \
+                to_type *t = to;                                                \
+                const from_type *f = from;                                      \
+                LG_SIMD                                                         \
+                for (int64_t i = 0; i < n; i++) {                               \
+                        const from_type x = f[i];                               \
+                        t[i] = (to_type)(formula);                              \
+                }                                                               \
+        }
+#define CONVERT_SAME(name, type)                                      \
+        static void name(int64_t n, void *to, const void *from)       \
+        {                                                             \
+                memmove(to, from, (size_t)n * sizeof(type));          \
+        }
+
+CONVERT_SAME(f32_f32, float)
+CONVERT_SAME(f64_f64, double)
+CONVERT_SAME(i64_i64, int64_t)
+CONVERT(f32_f64, float, double, x)
+CONVERT(f32_f16, float, uint16_t, lg_f32_of_f16(x))
+CONVERT(f32_bf16, float, uint16_t, lg_f32_of_bf16(x))
+CONVERT(f32_i64, float, int64_t, x)
+CONVERT(f32_i32, float, int32_t, x)
+CONVERT(f32_u8, float, uint8_t, x)
+CONVERT(f32_bool, float, uint8_t, x != 0)
+CONVERT(f64_f32, double, float, x)
+CONVERT(f64_f16, double, uint16_t, lg_f32_of_f16(x))
+CONVERT(f64_bf16, double, uint16_t, lg_f32_of_bf16(x))
+CONVERT(f64_i64, double, int64_t, x)
+CONVERT(f64_i32, double, int32_t, x)
+CONVERT(f64_u8, double, uint8_t, x)
+CONVERT(f64_bool, double, uint8_t, x != 0)
+CONVERT(i64_f32, int64_t, float, i64_of_f64(x))
+CONVERT(i64_f64, int64_t, double, i64_of_f64(x))
+CONVERT(i64_f16, int64_t, uint16_t, i64_of_f64(lg_f32_of_f16(x)))
+CONVERT(i64_bf16, int64_t, uint16_t, i64_of_f64(lg_f32_of_bf16(x)))
+CONVERT(i64_i32, int64_t, int32_t, x)
+CONVERT(i64_u8, int64_t, uint8_t, x)
+CONVERT(i64_bool, int64_t, uint8_t, x != 0)
+
+CONVERT(f16_f32, uint16_t, float, lg_f16_of_f32(x))
+CONVERT(bf16_f32, uint16_t, float, lg_bf16_of_f32(x))
+CONVERT(i32_f32, int32_t, float, i32_of_f64(x))
+CONVERT(u8_f32, uint8_t, float, u8_of_f64(x))
+CONVERT(bool_f32, uint8_t, float, x != 0)
+CONVERT(f16_f64, uint16_t, double, lg_f16_of_f32((float)x))
+CONVERT(bf16_f64, uint16_t, double, lg_bf16_of_f32((float)x))
+CONVERT(i32_f64, int32_t, double, i32_of_f64(x))
+CONVERT(u8_f64, uint8_t, double, u8_of_f64(x))
+CONVERT(bool_f64, uint8_t, double, x != 0)
+CONVERT(f16_i64, uint16_t, int64_t, lg_f16_of_f32((float)x))
+CONVERT(bf16_i64, uint16_t, int64_t, lg_bf16_of_f32((float)x))
+CONVERT(i32_i64, int32_t, int64_t, (uint32_t)x)
+CONVERT(u8_i64, uint8_t, int64_t, x)
+CONVERT(bool_i64, uint8_t, int64_t, x != 0)
+
+const lg_convert_fn lg_load[LG_HUB_COUNT][LG_DTYPE_COUNT] = {
+        {NULL, f32_f32, f32_f64, f32_f16, f32_bf16, f32_i64, f32_i32, f32_u8, f32_bool},
+        {NULL, f64_f32, f64_f64, f64_f16, f64_bf16, f64_i64, f64_i32, f64_u8, f64_bool},
+        {NULL, i64_f32, i64_f64, i64_f16, i64_bf16, i64_i64, i64_i32, i64_u8, i64_bool},
+};
+const lg_convert_fn lg_store[LG_HUB_COUNT][LG_DTYPE_COUNT] = {
+        {NULL, f32_f32, f64_f32, f16_f32, bf16_f32, i64_f32, i32_f32, u8_f32, bool_f32},
+        {NULL, f32_f64, f64_f64, f16_f64, bf16_f64, i64_f64, i32_f64, u8_f64, bool_f64},
+        {NULL, f32_i64, f64_i64, f16_i64, bf16_i64, i64_i64, i32_i64, u8_i64, bool_i64},
+};
+
+void lg_convert_all(lg_queue *q, lg_convert_fn f, int64_t n, void *to, size_t to_size, const void *from,
+                    size_t from_size)
+{
+        const int64_t chunk = 8192;
+        LG_PARALLEL_FOR(q, n >= LG_PARALLEL_MIN)
+        for (int64_t i = 0; i < n; i += chunk)
+                f(lg_least(chunk, n - i), (char *)to + i * (int64_t)to_size,
+                  (const char *)from + i * (int64_t)from_size);
+}
+
+float *lg_widen(lg_queue *q, lg_dtype t, int64_t n, const void *from)
+{
+        float *to = q->workspace(q, (size_t)lg_most(n, 1) * sizeof *to);
+        if (to && from)
+                lg_convert_all(q, lg_load[LG_HUB_F32][t], n, to, sizeof *to, from, lg_size_of(t));
+        return to;
+}
+
+void lg_narrow(lg_queue *q, lg_dtype t, int64_t n, void *to, const float *from)
+{
+        lg_convert_all(q, lg_store[LG_HUB_F32][t], n, to, lg_size_of(t), from, sizeof *from);
+}

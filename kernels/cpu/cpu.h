@@ -1,0 +1,117 @@
+/* cpu.h - what the CPU's kernels share: threads, conversion to a type to compute in, walks over strided operands. */
+#ifndef LG_CPU_H
+#define LG_CPU_H
+
+#include "isa.h"
+#include "half.h"
+
+/* Below this many elements a second thread costs more than it brings. */
+#define LG_PARALLEL_MIN 32768
+
+#define LG_PRAGMA_(x) _Pragma(#x)
+/* A loop whose iterations are spread over the queue's threads where `cond` holds. A bare if() would also govern simd. */
+#define LG_PARALLEL_FOR(q, cond) \
+        LG_PRAGMA_(omp parallel for schedule(static) num_threads((q)->threads) if(parallel : cond))
+#define LG_SIMD LG_PRAGMA_(omp simd)
+
+#define LG_ALIGN64 __attribute__((aligned(64)))
+
+/* Types that kernels compute in. */
+typedef enum lg_hub { LG_HUB_F32, LG_HUB_F64, LG_HUB_I64, LG_HUB_COUNT } lg_hub;
+
+static inline int64_t lg_least(int64_t a, int64_t b)
+{
+        return a < b ? a : b;
+}
+
+static inline int64_t lg_most(int64_t a, int64_t b)
+{
+        return a > b ? a : b;
+}
+
+static inline int64_t lg_ceil_div(int64_t a, int64_t b)
+{
+        return (a + b - 1) / b;
+}
+
+static inline size_t lg_size_of(lg_dtype t)
+{
+        static const uint8_t size[LG_DTYPE_COUNT] = {0, 4, 8, 2, 2, 8, 4, 1, 1};
+        return size[t];
+}
+
+static inline bool lg_is_float(lg_dtype t)
+{
+        return t >= LG_F32 && t <= LG_BF16;
+}
+
+static inline bool lg_is_half(lg_dtype t)
+{
+        return t == LG_F16 || t == LG_BF16;
+}
+
+/* The smallest of the hubs that holds all values of t. */
+static inline lg_hub lg_hub_of(lg_dtype t)
+{
+        return t == LG_F64 ? LG_HUB_F64 : lg_is_float(t) ? LG_HUB_F32 : LG_HUB_I64;
+}
+
+static inline lg_dtype lg_dtype_of_hub(lg_hub h)
+{
+        return h == LG_HUB_F32 ? LG_F32 : h == LG_HUB_F64 ? LG_F64 : LG_I64;
+}
+
+#define LG_WALK_MAX 5
+/* A common shape with the strides of several operands, dimensions of size 1 dropped and neighbours joined where all
+ * operands allow. At least one dimension. */
+typedef struct lg_walk {
+        int ndim, operands;
+        int64_t count;
+        int64_t shape[LG_MAX_DIMS];
+        int64_t strides[LG_WALK_MAX][LG_MAX_DIMS];
+} lg_walk;
+
+/* Makes a walk; with `sort`, dimensions are ordered by the strides of operand 0, which changes the order of elements. */
+#define lg_walk_init LG_CPU(walk_init)
+void lg_walk_init(lg_walk *w, int ndim, const int64_t *shape, int operands, const int64_t *const *strides, bool sort);
+
+/* The offset in elements of element `index` in row-major order; its coordinates in ret_at. */
+#define lg_walk_seek LG_CPU(walk_seek)
+int64_t lg_walk_seek(const lg_walk *w, int operand, int64_t index, int64_t *ret_at);
+
+/* Copies elements [start, start + n) of an operand to or from contiguous memory. */
+#define lg_walk_gather LG_CPU(walk_gather)
+void lg_walk_gather(const lg_walk *w, int operand, size_t size, void *to, const void *base, int64_t start, int64_t n);
+#define lg_walk_scatter LG_CPU(walk_scatter)
+void lg_walk_scatter(const lg_walk *w, int operand, size_t size, void *base, const void *from, int64_t start, int64_t n);
+
+static inline bool lg_walk_contiguous(const lg_walk *w, int operand)
+{
+        return w->ndim == 1 && (w->strides[operand][0] == 1 || w->shape[0] == 1);
+}
+
+/* Contiguous conversion. `load` goes from a dtype to a hub, `store` from a hub to a dtype: floats become integers
+ * towards zero, saturating; integers become narrower integers by their low bits; bool is "not zero". */
+typedef void (*lg_convert_fn)(int64_t n, void *to, const void *from);
+#define lg_load LG_CPU(load)
+extern const lg_convert_fn lg_load[LG_HUB_COUNT][LG_DTYPE_COUNT];
+#define lg_store LG_CPU(store)
+extern const lg_convert_fn lg_store[LG_HUB_COUNT][LG_DTYPE_COUNT];
+
+/* The same over the queue's threads. */
+#define lg_convert_all LG_CPU(convert_all)
+void lg_convert_all(lg_queue *q, lg_convert_fn f, int64_t n, void *to, size_t to_size, const void *from,
+                    size_t from_size);
+
+/* f32 copies of 16-bit tensors, for kernels that have no loops of their own for them: `n` elements of scratch, and
+ * with `from` their values. NULL: no memory. */
+#define lg_widen LG_CPU(widen)
+float *lg_widen(lg_queue *q, lg_dtype t, int64_t n, const void *from);
+#define lg_narrow LG_CPU(narrow)
+void lg_narrow(lg_queue *q, lg_dtype t, int64_t n, void *to, const float *from);
+
+#define KERNEL(name, args) bool LG_CPU(name)(lg_queue * q, const args *a);
+#include "../kernels.def"
+#undef KERNEL
+
+#endif

@@ -1,0 +1,123 @@
+/* optim.c - SGD and Adam: one pass over the parameters, their gradients and the optimiser's state. */
+#include "cpu.h"
+#include <math.h>
+
+#define CHUNK 4096 /* elements of one task */
+#define PIECE 512  /* elements that are widened at once */
+
+#define LG_T float
+#define LG_OF(name) name##_f32
+#define LG_SQRT(x) sqrtf(x)
+#include "optim.inc"
+#undef LG_T
+#undef LG_OF
+#undef LG_SQRT
+#define LG_T double
+#define LG_OF(name) name##_f64
+#define LG_SQRT(x) sqrt(x)
+#include "optim.inc"
+
+/* Tensors: parameter, gradient, two states; NULL where there is none. */
+enum { PARAM, GRAD, STATE0, STATE1, TENSORS };
+
+typedef struct pass {
+        const lg_update *updates;
+        int64_t count;
+        const lg_sgd_args *sgd; /* one of these two */
+        const lg_adam_args *adam;
+} pass;
+
+static void run_f32(const pass *p, int64_t n, float *const *t)
+{
+        if (p->sgd)
+                sgd_f32(n, t[PARAM], t[GRAD], t[STATE0], p->sgd);
+        else
+                adam_f32(n, t[PARAM], t[GRAD], t[STATE0], t[STATE1], p->adam);
+}
+
+static void run_f64(const pass *p, int64_t n, double *const *t)
+{
+        if (p->sgd)
+                sgd_f64(n, t[PARAM], t[GRAD], t[STATE0], p->sgd);
+        else
+                adam_f64(n, t[PARAM], t[GRAD], t[STATE0], t[STATE1], p->adam);
+}
+
+/* 16-bit tensors, state too, are widened piece by piece. */
+static void run_half(const pass *p, lg_dtype dtype, int64_t n, char *const *t)
+{
+        LG_ALIGN64 float wide[TENSORS][PIECE];
+        for (int64_t i = 0; i < n; i += PIECE) {
+                int64_t k = lg_least(PIECE, n - i);
+                float *values[TENSORS] = {0};
+                for (int s = 0; s < TENSORS; s++) {
+                        if (!t[s])
+                                continue;
+                        values[s] = wide[s];
+                        lg_load[LG_HUB_F32][dtype](k, wide[s], t[s] + i * 2);
+                }
+                run_f32(p, k, values);
+                for (int s = 0; s < TENSORS; s++) {
+                        if (t[s] && s != GRAD)
+                                lg_store[LG_HUB_F32][dtype](k, t[s] + i * 2, wide[s]);
+                }
+        }
+}
+
+static void run_chunk(const pass *p, const lg_update *u, int64_t first)
+{
+        int64_t n = lg_least(CHUNK, u->n - first), offset = first * (int64_t)lg_size_of(u->dtype);
+        /* The gradient is only read. */
+        char *from[TENSORS] = {u->param, (char *)(uintptr_t)u->grad, u->state[0], u->state[1]};
+        char *t[TENSORS];
+        for (int s = 0; s < TENSORS; s++)
+                t[s] = from[s] ? from[s] + offset : NULL;
+        if (u->dtype == LG_F32)
+                run_f32(p, n, (float *[]){(float *)(void *)t[0], (float *)(void *)t[1], (float *)(void *)t[2],
+                                          (float *)(void *)t[3]});
+        else if (u->dtype == LG_F64)
+                run_f64(p, n, (double *[]){(double *)(void *)t[0], (double *)(void *)t[1], (double *)(void *)t[2],
+                                           (double *)(void *)t[3]});
+        else
+                run_half(p, u->dtype, n, t);
+}
+
+/* Chunks [first, end) of all updates' chunks. */
+static void run_chunks(const pass *p, int64_t first, int64_t end)
+{
+        for (int64_t i = 0, begin = 0; i < p->count && begin < end; i++) {
+                int64_t chunks = lg_ceil_div(p->updates[i].n, CHUNK);
+                for (int64_t c = lg_most(0, first - begin); c < lg_least(chunks, end - begin); c++)
+                        run_chunk(p, &p->updates[i], c * CHUNK);
+                begin += chunks;
+        }
+}
+
+static bool run_pass(lg_queue *q, const char *name, const pass *p)
+{
+        int64_t chunks = 0, total = 0;
+        if (q->fault.code != LG_FAULT_NONE)
+                return true;
+        for (int64_t i = 0; i < p->count; i++) {
+                if (!lg_is_float(p->updates[i].dtype))
+                        return lg_queue_fail(q, LG_BROKEN, "%s: no kernel for dtype %d", name,
+                                             (int)p->updates[i].dtype);
+                chunks += lg_ceil_div(p->updates[i].n, CHUNK);
+                total += p->updates[i].n;
+        }
+        int64_t parts = total >= LG_PARALLEL_MIN ? lg_least(q->threads, chunks) : 1;
+        LG_PARALLEL_FOR(q, parts > 1)
+        for (int64_t i = 0; i < parts; i++)
+                run_chunks(p, chunks * i / parts, chunks * (i + 1) / parts);
+        return true;
+}
+
+bool LG_CPU(sgd)(lg_queue *q, const lg_sgd_args *a)
+{
+        return run_pass(q, "sgd", &(pass){.updates = a->updates, .count = a->count, .sgd = a});
+}
+
+bool LG_CPU(adam)(lg_queue *q, const lg_adam_args *a)
+{
+        return run_pass(q, "adam", &(pass){.updates = a->updates, .count = a->count, .adam = a});
+}

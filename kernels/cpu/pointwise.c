@@ -1,0 +1,53 @@
+/* pointwise.c - a kernel for every line of pointwise.def: loops for f32, f64 and i64, from which all dtypes are served.
+ *
+ * 16-bit floats are computed in f32 and small integers in i64, converted chunk by chunk (pointwise_run.c).
+ */
+#include "pointwise.h"
+#include "scalar.h"
+
+#define LG_T float
+#define LG_SCALAR f32
+#define LG_FLOATS
+#define LG_PARAM(v) (float)(v)
+#include "pointwise_loops.inc"
+#define LG_T double
+#define LG_SCALAR f64
+#define LG_PARAM(v) (v)
+#include "pointwise_loops.inc"
+#undef LG_FLOATS
+static inline int64_t i64_param(double v)
+{
+        int64_t r;
+        lg_store[LG_HUB_F64][LG_I64](1, &r, &v);
+        return r;
+}
+#define LG_T int64_t
+#define LG_SCALAR i64
+#define LG_PARAM(v) i64_param(v)
+#include "pointwise_loops.inc"
+
+#define KERNEL_OF(name, i64_loop, condition, compare, scalar_compare)                                                  \
+        bool LG_CPU(name)(lg_queue * q, const lg_pointwise_args *a);                                                   \
+        bool LG_CPU(name)(lg_queue * q, const lg_pointwise_args *a)                                                    \
+        {                                                                                                              \
+                static const lg_loops loops = {                                                                        \
+                        #name, {name##_f32, name##_f64, i64_loop}, condition, compare, scalar_compare};                \
+                return lg_pointwise_run(q, a, &loops);                                                                 \
+        }
+#define I64_ANY(name) name##_i64
+#define I64_FLOAT(name) NULL
+
+#define UNARY(name, types, ...)                                                                                        \
+        KERNEL_OF(name, I64_##types(name), -1, false, false)                                                           \
+        KERNEL_OF(name##_da, NULL, -1, false, false)
+#define BINARY(name, types, ...)                                                                                       \
+        KERNEL_OF(name, I64_##types(name), -1, false, false)                                                           \
+        KERNEL_OF(name##_da, NULL, -1, false, false)                                                                   \
+        KERNEL_OF(name##_db, NULL, -1, false, false)
+#define TERNARY(name, types, ...)                                                                                      \
+        KERNEL_OF(name, I64_##types(name), 0, false, false)                                                            \
+        KERNEL_OF(name##_da, NULL, 1, false, false)                                                                    \
+        KERNEL_OF(name##_db, NULL, 1, false, false)
+#define COMPARE(name, ...) KERNEL_OF(name, name##_i64, -1, true, false)
+#define COMPARE_SCALAR(name, ...) KERNEL_OF(name, NULL, -1, true, true)
+#include "../pointwise.def"

@@ -1,0 +1,193 @@
+/* pointwise_run.c - runs a pointwise loop over operands of any strides and dtype, in chunks, on several threads. */
+#include "pointwise.h"
+
+#define CHUNK 512         /* elements that go through buffers at once: they stay in the first cache */
+#define DIRECT_CHUNK 4096 /* where no operand needs one */
+#define LONG_ROW 256      /* innermost dimensions from here on are walked row by row, else several rows at once */
+
+typedef struct operand {
+        char *base;
+        lg_dtype dtype;
+        size_t size;
+        bool direct; /* elements of a chunk lie side by side and need no conversion */
+        bool dense;  /* they lie side by side */
+        bool constant;
+} operand;
+
+typedef struct job {
+        lg_walk walk; /* operand 0 is the output, then those inputs that there are */
+        operand of[LG_WALK_MAX];
+        int slot[LG_WALK_MAX]; /* which input the loop sees it as */
+        lg_hub hub;
+        lg_loop_fn loop;
+        bool compare;
+        double p0, p1;
+        int64_t row, chunk, chunks_per_row;
+} job;
+
+typedef struct buffers {
+        LG_ALIGN64 char hub[LG_WALK_MAX][CHUNK * 8];
+        LG_ALIGN64 char raw[CHUNK * 8];
+        LG_ALIGN64 char tail[LG_WALK_MAX][LG_LOOP_STEP * 8];
+} buffers;
+
+static lg_hub choose_hub(const lg_pointwise_args *a, const lg_loops *loops)
+{
+        lg_hub hub = lg_hub_of(a->dtype);
+        return hub == LG_HUB_I64 && loops->scalar_compare ? LG_HUB_F64 : hub;
+}
+
+static void add_operand(job *j, const int64_t **strides, int slot, const void *base, lg_dtype dtype, const int64_t *s)
+{
+        int i = j->walk.operands++;
+        j->of[i] = (operand){.base = (char *)(uintptr_t)base, .dtype = dtype, .size = lg_size_of(dtype)};
+        j->slot[i] = slot;
+        strides[i] = s;
+}
+
+static void plan_operands(job *j)
+{
+        bool all_direct = true;
+        const lg_walk *w = &j->walk;
+        int inner = w->ndim - 1;
+        bool rows = w->shape[inner] >= LONG_ROW || w->ndim == 1;
+        for (int i = 0; i < w->operands; i++) {
+                operand *o = &j->of[i];
+                bool native = o->dtype == (i == 0 && j->compare ? LG_BOOL : lg_dtype_of_hub(j->hub));
+                o->dense = rows && (w->strides[i][inner] == 1 || w->shape[inner] == 1);
+                o->direct = o->dense && native;
+                o->constant = i > 0;
+                for (int d = 0; d < w->ndim; d++)
+                        o->constant = o->constant && (w->strides[i][d] == 0 || w->shape[d] == 1);
+                o->direct = o->direct && !o->constant;
+                all_direct = all_direct && (o->direct || o->constant);
+        }
+        j->row = rows ? w->shape[inner] : w->count;
+        j->chunk = CHUNK;
+        for (int i = 1; all_direct && i < w->operands; i++)
+                all_direct = !j->of[i].constant;
+        if (all_direct)
+                j->chunk = DIRECT_CHUNK;
+        j->chunks_per_row = lg_ceil_div(j->row, j->chunk);
+}
+
+/* A hub's values of an input's elements [start, start + n): where they lie, or a buffer's. */
+static const char *read_operand(const job *j, int i, buffers *b, int64_t start, int64_t n)
+{
+        const operand *o = &j->of[i];
+        if (o->constant)
+                return b->hub[i];
+        int64_t at[LG_MAX_DIMS];
+        const char *raw = b->raw;
+        if (o->dense) {
+                raw = o->base + lg_walk_seek(&j->walk, i, start, at) * (int64_t)o->size;
+                if (o->direct)
+                        return raw;
+        } else if (o->dtype == lg_dtype_of_hub(j->hub)) {
+                lg_walk_gather(&j->walk, i, o->size, b->hub[i], o->base, start, n);
+                return b->hub[i];
+        } else {
+                lg_walk_gather(&j->walk, i, o->size, b->raw, o->base, start, n);
+        }
+        lg_load[j->hub][o->dtype](n, b->hub[i], raw);
+        return b->hub[i];
+}
+
+static void call_loop(const job *j, int64_t n, char *out, const char *const *in)
+{
+        j->loop(n, out, in[0], in[1], in[2], in[3], j->p0, j->p1);
+}
+
+/* Runs the loop over n elements of hub values, the last ones through a padded buffer. */
+static void run_loop(const job *j, buffers *b, int64_t n, char *out, const char *const *in)
+{
+        int64_t whole = n / LG_LOOP_STEP * LG_LOOP_STEP, rest = n - whole;
+        if (whole)
+                call_loop(j, whole, out, in);
+        if (!rest)
+                return;
+        int64_t size = j->hub == LG_HUB_F32 ? 4 : 8, out_size = j->compare ? 1 : size;
+        const char *tail[LG_PW_INPUTS] = {0};
+        for (int i = 0; i < LG_PW_INPUTS; i++) {
+                if (!in[i])
+                        continue;
+                memset(b->tail[i + 1], 0, sizeof b->tail[i + 1]);
+                memcpy(b->tail[i + 1], in[i] + whole * size, (size_t)(rest * size));
+                tail[i] = b->tail[i + 1];
+        }
+        call_loop(j, LG_LOOP_STEP, b->tail[0], tail);
+        memcpy(out + whole * out_size, b->tail[0], (size_t)(rest * out_size));
+}
+
+static void run_chunk(const job *j, buffers *b, int64_t start, int64_t n)
+{
+        const char *in[LG_PW_INPUTS] = {0};
+        const operand *o = &j->of[0];
+        for (int i = 1; i < j->walk.operands; i++)
+                in[j->slot[i]] = read_operand(j, i, b, start, n);
+        int64_t at[LG_MAX_DIMS];
+        char *dense = o->dense ? o->base + lg_walk_seek(&j->walk, 0, start, at) * (int64_t)o->size : NULL;
+        char *out = o->direct ? dense : b->hub[0];
+        run_loop(j, b, n, out, in);
+        if (o->direct)
+                return;
+        if (o->dtype != (j->compare ? LG_BOOL : lg_dtype_of_hub(j->hub))) {
+                lg_store[j->hub][o->dtype](n, dense ? dense : b->raw, out);
+                out = b->raw;
+        }
+        if (!dense)
+                lg_walk_scatter(&j->walk, 0, o->size, o->base, out, start, n);
+}
+
+static void fill_constants(const job *j, buffers *b)
+{
+        for (int i = 1; i < j->walk.operands; i++) {
+                if (!j->of[i].constant)
+                        continue;
+                size_t size = j->hub == LG_HUB_F32 ? 4 : 8;
+                lg_load[j->hub][j->of[i].dtype](1, b->hub[i], j->of[i].base);
+                for (size_t k = 1; k < CHUNK; k++)
+                        memcpy(b->hub[i] + k * size, b->hub[i], size);
+        }
+}
+
+static void run_chunks(const job *j, buffers *b, int64_t first, int64_t end)
+{
+        for (int64_t c = first; c < end; c++) {
+                int64_t row = c / j->chunks_per_row, start = c % j->chunks_per_row * j->chunk;
+                run_chunk(j, b, row * j->row + start, lg_least(j->chunk, j->row - start));
+        }
+}
+
+static void run_job(lg_queue *q, const job *j)
+{
+        int64_t chunks = j->walk.count / j->row * j->chunks_per_row;
+        int64_t parts = j->walk.count >= LG_PARALLEL_MIN ? lg_least(q->threads, chunks) : 1;
+        LG_PARALLEL_FOR(q, parts > 1)
+        for (int64_t p = 0; p < parts; p++) {
+                buffers b;
+                fill_constants(j, &b);
+                run_chunks(j, &b, chunks * p / parts, chunks * (p + 1) / parts);
+        }
+}
+
+bool lg_pointwise_run(lg_queue *q, const lg_pointwise_args *a, const lg_loops *loops)
+{
+        job j = {.hub = choose_hub(a, loops), .compare = loops->compare, .p0 = a->p0, .p1 = a->p1};
+        j.loop = loops->of_hub[j.hub];
+        if (!j.loop)
+                return lg_queue_fail(q, LG_BROKEN, "%s: no kernel for dtype %d", loops->name, (int)a->dtype);
+        const int64_t *strides[LG_WALK_MAX];
+        add_operand(&j, strides, -1, a->out, loops->compare ? LG_BOOL : a->dtype, a->out_strides);
+        for (int i = 0; i < LG_PW_INPUTS; i++) {
+                if (a->in[i])
+                        add_operand(&j, strides, i, a->in[i], i == loops->condition ? LG_BOOL : a->dtype,
+                                    a->in_strides[i]);
+        }
+        lg_walk_init(&j.walk, a->ndim, a->shape, j.walk.operands, strides, true);
+        if (j.walk.count == 0)
+                return true;
+        plan_operands(&j);
+        run_job(q, &j);
+        return true;
+}

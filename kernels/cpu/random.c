@@ -1,0 +1,79 @@
+/* random.c - uniform and normal numbers of the Philox generator. */
+#include "cpu.h"
+#include "../philox.h"
+
+#define CHUNK 1024 /* a multiple of the numbers of a block */
+
+/* The words' uniforms or normals before scaling, from block `block` on. */
+static void draw(const lg_random_args *a, uint64_t block, int64_t n, double *ret)
+{
+        int per_block = a->dtype == LG_F64 ? 2 : 4;
+        for (int64_t i = 0; i < n; i += per_block) {
+                lg_philox_words b = lg_philox_block(a->seed, block++);
+                if (a->kind == LG_RANDOM_NORMAL && per_block == 4) {
+                        lg_philox_normal4(b, ret + i);
+                } else if (a->kind == LG_RANDOM_NORMAL) {
+                        lg_philox_normal2(b, ret + i);
+                } else if (per_block == 4) {
+                        for (int k = 0; k < 4; k++)
+                                ret[i + k] = lg_philox_uniform24(b.w[k]);
+                } else {
+                        ret[i] = lg_philox_uniform53(b.w[0], b.w[1]);
+                        ret[i + 1] = lg_philox_uniform53(b.w[2], b.w[3]);
+                }
+        }
+}
+
+/* The greatest value of the dtype below b, for results that rounding took to b: one that b itself rounds to may be
+ * above b, so it goes down from there. */
+static double below(lg_dtype t, double b)
+{
+        if (t == LG_F64)
+                return nextafter(b, -INFINITY);
+        if (t == LG_F32) {
+                float f = (float)b;
+                return (double)f < b ? f : nextafterf(f, -INFINITY);
+        }
+        uint16_t h;
+        float f = (float)b;
+        lg_store[LG_HUB_F32][t](1, &h, &f);
+        double value = t == LG_F16 ? lg_f32_of_f16(h) : lg_f32_of_bf16(h);
+        if (value < b)
+                return value;
+        h = (h & 0x7FFF) == 0 ? 0x8001 : (uint16_t)(h & 0x8000 ? h + 1 : h - 1);
+        return t == LG_F16 ? lg_f32_of_f16(h) : lg_f32_of_bf16(h);
+}
+
+static void random_chunk(const lg_random_args *a, double limit, int64_t first, int64_t n)
+{
+        double values[CHUNK] = {0};
+        int64_t per_block = a->dtype == LG_F64 ? 2 : 4;
+        LG_ALIGN64 char out[CHUNK * 8];
+        size_t size = lg_size_of(a->dtype);
+        draw(a, a->offset + (uint64_t)(first / per_block), n, values);
+        bool uniform = a->kind == LG_RANDOM_UNIFORM;
+        for (int64_t i = 0; i < n; i++)
+                values[i] = a->a + (uniform ? a->b - a->a : a->b) * values[i];
+        lg_store[LG_HUB_F64][a->dtype](n, out, values);
+        if (uniform && a->a < a->b) {
+                /* Rounding may have taken a number up to b. */
+                double rounded[CHUNK];
+                lg_load[LG_HUB_F64][a->dtype](n, rounded, out);
+                for (int64_t i = 0; i < n; i++) {
+                        if (rounded[i] >= a->b)
+                                lg_store[LG_HUB_F64][a->dtype](1, out + i * (int64_t)size, &limit);
+                }
+        }
+        memcpy((char *)a->out + first * (int64_t)size, out, (size_t)n * size);
+}
+
+bool LG_CPU(random)(lg_queue *q, const lg_random_args *a)
+{
+        if (!lg_is_float(a->dtype))
+                return lg_queue_fail(q, LG_BROKEN, "random: no kernel for dtype %d", (int)a->dtype);
+        double limit = below(a->dtype, a->b);
+        LG_PARALLEL_FOR(q, a->n >= LG_PARALLEL_MIN / 8)
+        for (int64_t i = 0; i < a->n; i += CHUNK)
+                random_chunk(a, limit, i, lg_least(CHUNK, a->n - i));
+        return true;
+}

@@ -1,0 +1,251 @@
+/* reduce.c - sums, extremes and variances over any dimensions.
+ *
+ * The input is cut into tasks by its shape alone, each task fills cells, and cells of one result are joined in order:
+ * no result depends on the number of threads. Two ways through the input: by rows, where the reduced elements of one
+ * result lie side by side (or are gathered), and by columns, where neighbouring results do.
+ */
+#include "cpu.h"
+
+#define CHUNK 1024
+#define GROUP 65536 /* elements of one result that are one task */
+#define COLUMNS 256
+#define FEW_TASKS 16
+
+typedef enum mode { MODE_SUM, MODE_MAX, MODE_MIN, MODE_ARGMAX, MODE_SQUARES } mode;
+
+typedef struct cell {
+        union {
+                double f64;
+                int64_t i64;
+        };
+        int64_t at;
+} cell;
+
+typedef struct columns {
+        union {
+                double f64[COLUMNS];
+                int64_t i64[COLUMNS];
+        };
+        int64_t at[COLUMNS];
+} columns;
+
+#define LG_JOIN_(a, b) a##b
+#define LG_JOIN(a, b) LG_JOIN_(a, b)
+#define LG_OF(name) LG_JOIN(name, LG_SCALAR)
+#define LG_T float
+#define LG_ACC double
+#define LG_FIELD f64
+#define LG_SCALAR f32
+#define LG_NAN(x) ((x) != (x))
+#include "reduce.inc"
+#undef LG_T
+#undef LG_SCALAR
+#define LG_T double
+#define LG_SCALAR f64
+#include "reduce.inc"
+#undef LG_T
+#undef LG_ACC
+#undef LG_FIELD
+#undef LG_SCALAR
+#define LG_T int64_t
+#define LG_ACC int64_t
+#define LG_FIELD i64
+#undef LG_NAN
+#define LG_SCALAR i64
+#define LG_NAN(x) false
+#include "reduce.inc"
+
+typedef void (*add_chunk_fn)(mode, int64_t, int64_t, const void *, double, cell *);
+typedef void (*add_row_fn)(mode, int64_t, bool, int64_t, const void *, const double *, columns *);
+typedef void (*join_fn)(mode, cell *, const cell *);
+static const add_chunk_fn add_chunk[] = {add_chunk_f32, add_chunk_f64, add_chunk_i64};
+static const add_row_fn add_row[] = {add_row_f32, add_row_f64, add_row_i64};
+static const join_fn join[] = {join_f32, join_f64, join_i64};
+
+typedef struct job {
+        const lg_reduce_args *a;
+        lg_walk kept, reduced;
+        lg_hub hub;
+        size_t size;
+        mode mode;
+        bool by_columns, native, dense;
+        int64_t block;       /* results of a task */
+        int64_t row_blocks;  /* by columns: tasks of one innermost kept row */
+        int64_t groups;      /* tasks that share their results */
+        int64_t group;       /* reduced elements of a task */
+        double *mean;        /* VAR: of every result, from the first pass */
+        bool to_mean;        /* this is the first pass */
+        cell *cells;         /* [group][result], where there are several groups */
+} job;
+
+static const void *to_hub(const job *j, int64_t n, void *hub, const void *raw)
+{
+        if (j->native)
+                return raw;
+        lg_load[j->hub][j->a->dtype](n, hub, raw);
+        return hub;
+}
+
+/* One result's elements [first, end). */
+static void reduce_row(const job *j, int64_t k, int64_t first, int64_t end, cell *ret)
+{
+        LG_ALIGN64 char raw[CHUNK * 8], hub[CHUNK * 8];
+        int64_t at[LG_MAX_DIMS];
+        const char *base = (const char *)j->a->in + lg_walk_seek(&j->kept, 0, k, at) * (int64_t)j->size;
+        double mean = j->mode == MODE_SQUARES ? j->mean[k] : 0;
+        *ret = (cell){.at = 0};
+        for (int64_t r = first; r < end; r += CHUNK) {
+                int64_t n = lg_least(CHUNK, end - r);
+                const void *from = raw;
+                if (j->dense)
+                        from = base + r * (int64_t)j->size;
+                else
+                        lg_walk_gather(&j->reduced, 0, j->size, raw, base, r, n);
+                /* Numbers count from the group's start: the first chunk of a group has nothing before it. */
+                add_chunk[j->hub](j->mode, r - first, n, to_hub(j, n, hub, from), mean, ret);
+        }
+        ret->at += first;
+}
+
+/* Rows [first, end) of the reduced elements, for n results side by side. */
+static void reduce_columns(const job *j, int64_t k, int64_t n, int64_t first, int64_t end, cell *ret)
+{
+        LG_ALIGN64 char hub[COLUMNS * 8];
+        LG_ALIGN64 columns sums;
+        int64_t at[LG_MAX_DIMS];
+        const char *base = (const char *)j->a->in + lg_walk_seek(&j->kept, 0, k, at) * (int64_t)j->size;
+        const double *mean = j->mode == MODE_SQUARES ? j->mean + k : NULL;
+        memset(&sums, 0, sizeof sums);
+        for (int64_t r = first; r < end; r++) {
+                const char *raw = base + lg_walk_seek(&j->reduced, 0, r, at) * (int64_t)j->size;
+                add_row[j->hub](j->mode, r, r == first, n, to_hub(j, n, hub, raw), mean, &sums);
+        }
+        for (int64_t c = 0; c < n; c++) {
+                ret[c].i64 = sums.i64[c]; /* the bits of either member */
+                ret[c].at = sums.at[c];
+        }
+}
+
+/* Writes n finished results from number k on. */
+static void emit(const job *j, int64_t k, int64_t n, const cell *from)
+{
+        LG_ALIGN64 double real[COLUMNS];
+        LG_ALIGN64 int64_t integer[COLUMNS];
+        const lg_reduce_args *a = j->a;
+        double count = (double)j->reduced.count, divisor = count - a->correction;
+        for (int64_t i = 0; i < n; i++) {
+                integer[i] = j->mode == MODE_ARGMAX ? from[i].at : from[i].i64;
+                real[i] = from[i].f64;
+                if (j->to_mean)
+                        j->mean[k + i] = real[i] / count;
+                else if (j->mode == MODE_SQUARES)
+                        real[i] /= divisor > 0 ? divisor : 0;
+        }
+        if (j->to_mean)
+                return;
+        bool integral = j->hub == LG_HUB_I64 || j->mode == MODE_ARGMAX;
+        lg_dtype t = j->mode == MODE_ARGMAX || (integral && j->mode == MODE_SUM) ? LG_I64 : a->dtype;
+        lg_hub hub = integral ? LG_HUB_I64 : LG_HUB_F64;
+        lg_store[hub][t](n, (char *)a->out + k * (int64_t)lg_size_of(t), integral ? (void *)integer : (void *)real);
+}
+
+static void run_task(const job *j, int64_t task)
+{
+        cell cells[COLUMNS];
+        int64_t g = task % j->groups, b = task / j->groups, count = j->kept.count;
+        int64_t first = g * j->group, end = lg_least(first + j->group, j->reduced.count);
+        int64_t k = b * j->block, n = lg_least(j->block, count - k);
+        if (j->by_columns) {
+                int64_t row = j->kept.shape[j->kept.ndim - 1], start = b % j->row_blocks * j->block;
+                k = b / j->row_blocks * row + start;
+                n = lg_least(j->block, row - start);
+                reduce_columns(j, k, n, first, end, cells);
+        } else {
+                for (int64_t i = 0; i < n; i++)
+                        reduce_row(j, k + i, first, end, &cells[i]);
+        }
+        if (j->groups == 1)
+                emit(j, k, n, cells);
+        else
+                memcpy(j->cells + g * count + k, cells, (size_t)n * sizeof *cells);
+}
+
+static void join_groups(const job *j)
+{
+        cell cells[COLUMNS];
+        for (int64_t k = 0; k < j->kept.count; k += COLUMNS) {
+                int64_t n = lg_least(COLUMNS, j->kept.count - k);
+                memcpy(cells, j->cells + k, (size_t)n * sizeof *cells);
+                for (int64_t g = 1; g < j->groups; g++) {
+                        for (int64_t i = 0; i < n; i++)
+                                join[j->hub](j->mode, &cells[i], j->cells + g * j->kept.count + k + i);
+                }
+                emit(j, k, n, cells);
+        }
+}
+
+static void plan(job *j)
+{
+        int64_t r = j->reduced.count, row = j->kept.shape[j->kept.ndim - 1];
+        bool side_by_side = j->kept.strides[0][j->kept.ndim - 1] == 1 && row >= 4;
+        j->dense = j->reduced.ndim == 1 && (j->reduced.strides[0][0] == 1 || r <= 1);
+        j->by_columns = side_by_side && j->reduced.strides[0][j->reduced.ndim - 1] != 1;
+        if (j->by_columns) {
+                j->block = COLUMNS;
+                j->row_blocks = lg_ceil_div(row, COLUMNS);
+                int64_t tasks = j->kept.count / row * j->row_blocks;
+                bool few = tasks < FEW_TASKS && r * j->kept.count >= LG_PARALLEL_MIN;
+                j->group = few ? lg_most(128, lg_ceil_div(r, FEW_TASKS)) : lg_most(r, 1);
+        } else {
+                j->block = lg_least(COLUMNS, lg_most(1, 8192 / lg_most(r, 1)));
+                j->row_blocks = 1;
+                j->group = GROUP;
+        }
+        j->groups = lg_most(1, lg_ceil_div(r, j->group));
+}
+
+static bool run_pass(lg_queue *q, job *j)
+{
+        int64_t tasks = j->groups * lg_ceil_div(j->kept.count, j->block);
+        if (j->by_columns)
+                tasks = j->groups * j->row_blocks * (j->kept.count / j->kept.shape[j->kept.ndim - 1]);
+        if (j->groups > 1 && !j->cells) {
+                j->cells = q->workspace(q, (size_t)(j->groups * j->kept.count) * sizeof *j->cells);
+                if (!j->cells)
+                        return false;
+        }
+        LG_PARALLEL_FOR(q, j->kept.count * j->reduced.count >= LG_PARALLEL_MIN)
+        for (int64_t i = 0; i < tasks; i++)
+                run_task(j, i);
+        if (j->groups > 1)
+                join_groups(j);
+        return true;
+}
+
+bool LG_CPU(reduce)(lg_queue *q, const lg_reduce_args *a)
+{
+        static const mode modes[] = {MODE_SUM, MODE_MAX, MODE_MIN, MODE_ARGMAX, MODE_SUM};
+        job j = {.a = a, .hub = lg_hub_of(a->dtype), .size = lg_size_of(a->dtype), .mode = modes[a->kind]};
+        lg_walk_init(&j.kept, a->kept_ndim, a->kept, 1, (const int64_t *[]){a->kept_strides}, false);
+        lg_walk_init(&j.reduced, a->reduced_ndim, a->reduced, 1, (const int64_t *[]){a->reduced_strides},
+                     a->kind != LG_REDUCE_ARGMAX);
+        j.native = a->dtype == lg_dtype_of_hub(j.hub);
+        if (j.kept.count == 0)
+                return true;
+        if (j.reduced.count == 0 && a->kind != LG_REDUCE_SUM && a->kind != LG_REDUCE_VAR)
+                return lg_queue_fail(q, LG_BROKEN, "reduce: no elements");
+        plan(&j);
+        if (a->kind != LG_REDUCE_VAR)
+                return run_pass(q, &j);
+        if (j.hub == LG_HUB_I64)
+                return lg_queue_fail(q, LG_BROKEN, "reduce: no variance of dtype %d", (int)a->dtype);
+        j.mean = q->workspace(q, (size_t)j.kept.count * sizeof *j.mean);
+        if (!j.mean)
+                return false;
+        j.to_mean = true;
+        if (!run_pass(q, &j))
+                return false;
+        j.to_mean = false;
+        j.mode = MODE_SQUARES;
+        return run_pass(q, &j);
+}

@@ -1,0 +1,92 @@
+/* philox.h - Philox 4x32-10: the random words of a seed and a counter, and the numbers made of them.
+ *
+ * Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011. The same bits on every device.
+ */
+#ifndef LG_PHILOX_H
+#define LG_PHILOX_H
+
+#include <math.h>
+#include <stdint.h>
+
+#ifndef LG_HOST_DEVICE
+#ifdef __CUDACC__
+#define LG_HOST_DEVICE __host__ __device__
+#else
+#define LG_HOST_DEVICE
+#endif
+#endif
+
+typedef struct lg_philox_words {
+        uint32_t w[4];
+} lg_philox_words;
+
+/* Ten rounds over the counter `words` with the key (k0, k1). */
+LG_HOST_DEVICE static inline lg_philox_words lg_philox(lg_philox_words c, uint32_t k0, uint32_t k1)
+{
+        for (int round = 0; round < 10; round++) {
+                uint64_t p0 = (uint64_t)0xD2511F53u * c.w[0], p1 = (uint64_t)0xCD9E8D57u * c.w[2];
+                lg_philox_words n;
+                n.w[0] = (uint32_t)(p1 >> 32) ^ c.w[1] ^ k0;
+                n.w[1] = (uint32_t)p1;
+                n.w[2] = (uint32_t)(p0 >> 32) ^ c.w[3] ^ k1;
+                n.w[3] = (uint32_t)p0;
+                c = n;
+                k0 += 0x9E3779B9u;
+                k1 += 0xBB67AE85u;
+        }
+        return c;
+}
+
+/* Block `counter` of the stream `seed`. */
+LG_HOST_DEVICE static inline lg_philox_words lg_philox_block(uint64_t seed, uint64_t counter)
+{
+        lg_philox_words c;
+        c.w[0] = (uint32_t)counter;
+        c.w[1] = (uint32_t)(counter >> 32);
+        c.w[2] = 0;
+        c.w[3] = 0;
+        return lg_philox(c, (uint32_t)seed, (uint32_t)(seed >> 32));
+}
+
+/* A uniform number in [0, 1) of 24 bits, exact in f32. */
+LG_HOST_DEVICE static inline double lg_philox_uniform24(uint32_t w)
+{
+        return (double)(w >> 8) * (1.0 / 16777216.0);
+}
+
+/* The 53 upper bits of two words, hi first. */
+LG_HOST_DEVICE static inline uint64_t lg_philox_bits53(uint32_t hi, uint32_t lo)
+{
+        return (((uint64_t)hi << 32) | lo) >> 11;
+}
+
+/* A uniform number in [0, 1) of 53 bits. */
+LG_HOST_DEVICE static inline double lg_philox_uniform53(uint32_t hi, uint32_t lo)
+{
+        return (double)lg_philox_bits53(hi, lo) * (1.0 / 9007199254740992.0);
+}
+
+/* Two normal numbers of u1 in (0, 1] and u2 in [0, 1). */
+LG_HOST_DEVICE static inline void lg_box_muller(double u1, double u2, double *ret_z0, double *ret_z1)
+{
+        double r = sqrt(-2.0 * log(u1)), t = 6.283185307179586476925 * u2;
+        *ret_z0 = r * cos(t);
+        *ret_z1 = r * sin(t);
+}
+
+/* The four normals of a block, for f32 and smaller: words (0, 1) make z[0], z[1], words (2, 3) make z[2], z[3]. */
+LG_HOST_DEVICE static inline void lg_philox_normal4(lg_philox_words b, double z[4])
+{
+        const double scale = 1.0 / 4294967296.0;
+        lg_box_muller(((double)b.w[0] + 1.0) * scale, (double)b.w[1] * scale, &z[0], &z[1]);
+        lg_box_muller(((double)b.w[2] + 1.0) * scale, (double)b.w[3] * scale, &z[2], &z[3]);
+}
+
+/* The two normals of a block, for f64: u1 of words 0 and 1, u2 of words 2 and 3. */
+LG_HOST_DEVICE static inline void lg_philox_normal2(lg_philox_words b, double z[2])
+{
+        double u1 = ((double)lg_philox_bits53(b.w[0], b.w[1]) + 1.0) * (1.0 / 9007199254740992.0);
+        lg_box_muller(u1, lg_philox_uniform53(b.w[2], b.w[3]), &z[0], &z[1]);
+}
+
+#endif

@@ -1,0 +1,475 @@
+/* check.c - derivatives held against finite differences.
+ *
+ * An element is changed where it lies, in the input's own storage, and put back: so inputs keep their strides and
+ * devices, and a function that reaches its parameters by another way than the list (a module) is checked as well.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include "core.h"
+
+typedef struct check {
+        lg_ctx *c;
+        const char *name;
+        lg_check_fn *fn;
+        lg_check_options o;
+        lg_random_state random; /* that every call of fn begins with: masks repeat themselves */
+        lg_list inputs;
+        lg_tensor **x;        /* the inputs, some replaced by copies of their own */
+        lg_tensor **analytic; /* by input, on the host; NULL: zero */
+        lg_tensor *v;         /* the upstream gradient, on the host */
+        lg_check_report worst;
+} check;
+
+/* Host memory for n items of up to 8 bytes, which ends with the innermost scope. */
+static void *scratch(lg_ctx *c, int64_t n)
+{
+        lg_tensor *t = lg__tensor_empty(c, lg_cpu(), LG_F64, LG_SHAPE(n + 1));
+        return t ? lg__data(t) : NULL;
+}
+
+/* ---- inputs ------------------------------------------------------------------------------------------------------ */
+
+static bool is_checked(const lg_tensor *t)
+{
+        return t->node != NULL;
+}
+
+/* The lowest and the highest element of the storage that a layout of at least one element reaches. */
+static void reach(const lg__layout *at, int64_t *ret_low, int64_t *ret_high)
+{
+        *ret_low = *ret_high = at->offset;
+        for (int i = 0; i < at->shape.ndim; i++) {
+                int64_t far = (at->shape.size[i] - 1) * at->strides[i];
+                *(far < 0 ? ret_low : ret_high) += far;
+        }
+}
+
+static bool overlap(const lg_tensor *a, const lg_tensor *b)
+{
+        int64_t a_low, a_high, b_low, b_high;
+        if (a == b || a->storage != b->storage)
+                return false;
+        if (a->at.dtype != b->at.dtype)
+                return true; /* offsets of two units: nothing makes such views today */
+        reach(&a->at, &a_low, &a_high);
+        reach(&b->at, &b_low, &b_high);
+        return a_low <= b_high && b_low <= a_high;
+}
+
+/* True if two indices may lie on one element of the storage, as in an expanded view. */
+static bool overlaps_itself(const lg__layout *at)
+{
+        bool done[LG_MAX_DIMS] = {false};
+        int64_t used = 0; /* how far the dimensions of smaller strides reach */
+        for (int k = 0; k < at->shape.ndim; k++) {
+                int least = -1;
+                for (int i = 0; i < at->shape.ndim; i++)
+                        if (!done[i] && (least < 0 || llabs(at->strides[i]) < llabs(at->strides[least])))
+                                least = i;
+                done[least] = true;
+                if (at->shape.size[least] < 2)
+                        continue;
+                if (llabs(at->strides[least]) <= used)
+                        return true;
+                used += (at->shape.size[least] - 1) * llabs(at->strides[least]);
+        }
+        return false;
+}
+
+/* Changing one element of input i would change another element of an input. */
+static bool needs_copy(const check *k, int64_t i)
+{
+        const lg_tensor *t = k->inputs.items[i];
+        if (!is_checked(t) || lg__shape_numel(t->at.shape) == 0)
+                return false;
+        bool shared = overlaps_itself(&t->at);
+        for (int64_t j = 0; j < k->inputs.count && !shared; j++)
+                shared = lg__shape_numel(k->inputs.items[j]->at.shape) > 0 && overlap(t, k->inputs.items[j]);
+        return shared;
+}
+
+static bool check_input(const check *k, int64_t i)
+{
+        const lg_tensor *t = k->inputs.items[i];
+        if (!t)
+                return lg__fail(k->c, LG_ERR_ARGUMENT, "%s: input %lld is NULL", k->name, (long long)i);
+        if (!lg__check(t, k->name, "an input"))
+                return false;
+        if (t->ctx != k->c)
+                return lg__fail(k->c, LG_ERR_ARGUMENT, "%s: input %lld belongs to another context", k->name,
+                                (long long)i);
+        if (is_checked(t) && t->at.dtype != LG_F64)
+                return lg__fail(k->c, LG_ERR_DTYPE, "%s: input %lld is %s; finite differences need f64, see lg_cast()",
+                                k->name, (long long)i, lg__tensor_text(t).s);
+        return true;
+}
+
+static bool check_arguments(const check *k)
+{
+        bool any = false;
+        if (!lg__ok(k->c))
+                return false;
+        if (!k->fn)
+                return lg__fail(k->c, LG_ERR_ARGUMENT, "%s: fn is NULL", k->name);
+        if (k->inputs.count < 0 || (k->inputs.count && !k->inputs.items))
+                return lg__fail(k->c, LG_ERR_ARGUMENT, "%s: the list of inputs is not one", k->name);
+        if (!(k->o.eps > 0) || !(k->o.tolerance >= 0) || k->o.max_elements < 0)
+                return lg__fail(k->c, LG_ERR_ARGUMENT, "%s: eps %g, tolerance %g or max_elements %lld is out of range",
+                                k->name, k->o.eps, k->o.tolerance, (long long)k->o.max_elements);
+        for (int64_t i = 0; i < k->inputs.count; i++) {
+                if (!check_input(k, i))
+                        return false;
+                any = any || is_checked(k->inputs.items[i]);
+        }
+        return any || lg__fail(k->c, LG_ERR_ARGUMENT, "%s: no input requires grad; mark one with lg_requires_grad()",
+                               k->name);
+}
+
+static bool take_inputs(check *k)
+{
+        int64_t n = k->inputs.count;
+        k->x = scratch(k->c, n);
+        k->analytic = scratch(k->c, n);
+        if (!k->x || !k->analytic)
+                return false;
+        for (int64_t i = 0; i < n; i++) {
+                lg_tensor *t = k->inputs.items[i];
+                k->x[i] = needs_copy(k, i) ? lg_requires_grad(lg__clone_values(t, t->storage->device->id, LG_F64), true)
+                                           : t;
+                k->analytic[i] = NULL;
+                if (!k->x[i])
+                        return false;
+        }
+        return true;
+}
+
+/* ---- one evaluation ---------------------------------------------------------------------------------------------- */
+
+/* The output of fn, a float tensor whose kernels found no fault; or NULL and an error. */
+static lg_tensor *call_fn(check *k, bool record)
+{
+        lg_ctx *c = k->c;
+        bool was = lg_grad_mode(c, record);
+        lg_set_random_state(c, k->random);
+        lg_tensor *y = k->fn(c, (lg_list){k->inputs.count, k->x}, k->o.user);
+        lg_grad_mode(c, was);
+        if (!y || c->error)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: fn returned NULL without an error", k->name);
+        if (!lg__check(y, k->name, "the output of fn"))
+                return NULL;
+        if (y->ctx != c)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the output of fn belongs to another context", k->name);
+        if (!lg__dtype_float(y->at.dtype))
+                return lg__fail(c, LG_ERR_DTYPE, "%s: the output of fn is %s, not of a float dtype", k->name,
+                                lg__tensor_text(y).s);
+        return lg__device_wait(y->storage->device) ? y : NULL;
+}
+
+/* Random numbers for a gradient of t, the same for the same seed; one alone is kept away from zero. */
+static lg_tensor *random_like(const lg_tensor *t, uint64_t seed)
+{
+        lg_random_state was = lg_get_random_state(t->ctx);
+        lg_set_random_state(t->ctx, (lg_random_state){seed, 0});
+        double low = lg__shape_numel(t->at.shape) == 1 ? 0.5 : -1;
+        lg_tensor *v = lg_uniform(t->ctx, low, 1, t->at.shape, .dtype = LG_F64, .device = t->storage->device->id);
+        lg_set_random_state(t->ctx, was);
+        return v;
+}
+
+static lg_tensor *escaped_to_host(const lg_tensor *t)
+{
+        lg_tensor *host = lg__clone_values(t, lg_cpu(), LG_F64);
+        return host ? lg_escape(host) : NULL;
+}
+
+/* Gradients of y by all inputs that are checked, those of the others NULL. */
+static bool gradients(lg_tensor *y, lg_list inputs, lg_tensor *v, bool create_graph, lg_tensor **ret)
+{
+        lg_ctx *c = y->ctx;
+        lg_tensor **wanted = scratch(c, inputs.count), **found = scratch(c, inputs.count);
+        int64_t n = 0;
+        if (!wanted || !found)
+                return false;
+        for (int64_t i = 0; i < inputs.count; i++) {
+                ret[i] = NULL;
+                if (is_checked(inputs.items[i]))
+                        wanted[n++] = inputs.items[i];
+        }
+        if (!y->node || n == 0)
+                return true; /* a constant */
+        lg_grad_options o = {.inputs = {n, wanted}, .grads = {1, &v}, .result = found, .create_graph = create_graph};
+        lg_grad_((lg_list){1, &y}, o);
+        if (c->error)
+                return false;
+        for (int64_t i = 0, j = 0; i < inputs.count; i++)
+                if (is_checked(inputs.items[i]))
+                        ret[i] = found[j++];
+        return true;
+}
+
+static bool find_analytic(check *k)
+{
+        lg_ctx *c = k->c;
+        lg_scope scope = lg_scope_begin(c);
+        if (!scope.id)
+                return false;
+        lg_tensor **g = scratch(c, k->inputs.count), *y = g ? call_fn(k, true) : NULL;
+        lg_tensor *v = y ? random_like(y, k->o.seed ^ 0x76) : NULL;
+        k->v = v ? escaped_to_host(v) : NULL;
+        bool ok = k->v && gradients(y, (lg_list){k->inputs.count, k->x}, v, false, g);
+        for (int64_t i = 0; i < k->inputs.count && ok; i++)
+                ok = !g[i] || (k->analytic[i] = escaped_to_host(g[i]));
+        lg_scope_end(c, scope);
+        return ok;
+}
+
+/* <v, fn(x)>, summed on the host: no op has a part in it. */
+static bool evaluate(check *k, double *ret)
+{
+        lg_ctx *c = k->c;
+        lg_scope scope = lg_scope_begin(c);
+        if (!scope.id)
+                return false;
+        lg_tensor *y = call_fn(k, false), *host = NULL;
+        if (y && !lg__shape_equal(y->at.shape, k->v->at.shape))
+                lg__fail(c, LG_ERR_SHAPE, "%s: fn gave %s at first and then %s", k->name,
+                         lg__shape_text(k->v->at.shape).s, lg__shape_text(y->at.shape).s);
+        else if (y)
+                host = lg__clone_values(y, lg_cpu(), LG_F64);
+        if (host) {
+                const double *a = lg__data(k->v), *b = lg__data(host);
+                long double sum = 0;
+                for (int64_t i = 0; i < lg__shape_numel(host->at.shape); i++)
+                        sum += (long double)a[i] * b[i];
+                *ret = (double)sum;
+        }
+        lg_scope_end(c, scope);
+        return host != NULL;
+}
+
+/* ---- the stencil ------------------------------------------------------------------------------------------------- */
+
+/* One element of an input, and a double on the host that goes there. Both are made before anything is changed, so that
+ * putting the value back needs no memory. */
+typedef struct probe {
+        lg_tensor *cell, *host;
+} probe;
+
+static bool put(const check *k, const probe *p, double value)
+{
+        *(double *)lg__data(p->host) = value;
+        return lg__copy_values(p->cell, p->host, k->name);
+}
+
+/* (f(x-2h) - 8 f(x-h) + 8 f(x+h) - f(x+2h)) / 12h */
+static bool stencil(check *k, const probe *p, double x, double *ret)
+{
+        double h = k->o.eps, f[4] = {0};
+        const double step[4] = {-2, -1, 1, 2};
+        bool ok = true;
+        for (int i = 0; i < 4 && ok; i++)
+                ok = put(k, p, x + step[i] * h) && evaluate(k, &f[i]);
+        bool back = put(k, p, x);
+        *ret = (f[0] - f[3] + 8 * (f[2] - f[1])) / (12 * h);
+        return ok && back;
+}
+
+static int64_t offset_of(const lg__layout *at, int64_t element)
+{
+        int64_t offset = at->offset;
+        for (int i = at->shape.ndim - 1; i >= 0; i--) {
+                offset += element % at->shape.size[i] * at->strides[i];
+                element /= at->shape.size[i];
+        }
+        return offset;
+}
+
+/* splitmix64 (Steele, Lea, Flood 2014): which elements are in the sample is no matter of the context's random state. */
+static uint64_t next_random(uint64_t *state)
+{
+        uint64_t z = *state += 0x9e3779b97f4a7c15u;
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+        return z ^ (z >> 31);
+}
+
+/* `count` of n indices in order, each set equally likely (Knuth, The Art of Computer Programming 2, algorithm S). */
+static void choose(int64_t n, int64_t count, uint64_t seed, int64_t *ret)
+{
+        for (int64_t i = 0, chosen = 0; chosen < count; i++)
+                if (next_random(&seed) % (uint64_t)(n - i) < (uint64_t)(count - chosen))
+                        ret[chosen++] = i;
+}
+
+static void judge(check *k, int64_t input, int64_t count, const int64_t *element, const double *numeric)
+{
+        const double *analytic = k->analytic[input] ? lg__data(k->analytic[input]) : NULL;
+        double scale = 1;
+        for (int64_t i = 0; i < count; i++)
+                scale = fmax(scale, fabs(numeric[i]));
+        for (int64_t i = 0; i < count; i++) {
+                double a = analytic ? analytic[element[i]] : 0, error = fabs(a - numeric[i]) / scale;
+                lg_check_report *w = &k->worst;
+                /* NaN is the worst there is; the first one stays. */
+                bool worse = w->checked++ == 0 || error > w->error || (isnan(error) && !isnan(w->error));
+                if (!worse)
+                        continue;
+                w->input = (int)input;
+                w->element = element[i];
+                w->analytic = a;
+                w->numeric = numeric[i];
+                w->error = error;
+        }
+}
+
+static bool check_elements(check *k, int64_t input)
+{
+        lg_ctx *c = k->c;
+        lg_tensor *x = k->x[input], *values = lg__clone_values(x, lg_cpu(), LG_F64);
+        int64_t n = lg__shape_numel(x->at.shape), count = n;
+        if (k->o.max_elements && k->o.max_elements < n)
+                count = k->o.max_elements;
+        int64_t *element = scratch(c, count);
+        double *numeric = scratch(c, count);
+        lg__layout cell = {.dtype = LG_F64};
+        if (n == 0)
+                return values && element && numeric;
+        probe p = {lg__tensor_new(c, x->storage, &cell), lg__tensor_empty(c, lg_cpu(), LG_F64, cell.shape)};
+        if (!values || !element || !numeric || !p.cell || !p.host)
+                return false;
+        choose(n, count, k->o.seed + (uint64_t)input, element);
+        for (int64_t i = 0; i < count; i++) {
+                p.cell->at.offset = offset_of(&x->at, element[i]);
+                if (!stencil(k, &p, ((const double *)lg__data(values))[element[i]], &numeric[i]))
+                        return false;
+        }
+        judge(k, input, count, element, numeric);
+        return true;
+}
+
+/* ---- the two calls ----------------------------------------------------------------------------------------------- */
+
+static void write_text(check *k)
+{
+        lg_check_report *w = &k->worst;
+        w->ok = w->checked == 0 || w->error <= k->o.tolerance;
+        if (w->checked)
+                snprintf(w->text, sizeof w->text,
+                         "input %d, element %lld of %.80s: analytic %.10g, numeric %.10g, error %.1e (tolerance %g)",
+                         w->input, (long long)w->element, lg__shape_text(k->x[w->input]->at.shape).s, w->analytic,
+                         w->numeric, w->error, k->o.tolerance);
+        else
+                snprintf(w->text, sizeof w->text, "the inputs have no elements");
+}
+
+static bool run(check *k)
+{
+        lg_ctx *c = k->c;
+        lg_scope scope = lg_scope_begin(c);
+        if (!scope.id)
+                return false;
+        k->random = lg_get_random_state(c);
+        bool ok = take_inputs(k) && find_analytic(k);
+        for (int64_t i = 0; i < k->inputs.count && ok; i++) {
+                lg_scope inner = lg_scope_begin(c);
+                ok = inner.id && (!is_checked(k->x[i]) || check_elements(k, i));
+                lg_scope_end(c, inner);
+        }
+        if (ok)
+                write_text(k);
+        lg_scope_end(c, scope);
+        lg_set_random_state(c, k->random);
+        return ok && k->worst.ok;
+}
+
+static void set_defaults(lg_check_options *o, double tolerance)
+{
+        o->eps = o->eps == 0 ? 1e-3 : o->eps;
+        o->tolerance = o->tolerance == 0 ? tolerance : o->tolerance == LG_ZERO ? 0 : o->tolerance;
+        if (o->report)
+                *o->report = (lg_check_report){.text = "not checked"};
+}
+
+bool lg_gradcheck_(lg_ctx *c, lg_check_fn *fn, lg_check_options o)
+{
+        set_defaults(&o, 1e-7);
+        check k = {.c = c, .name = "lg_gradcheck", .fn = fn, .o = o, .inputs = o.inputs};
+        if (!check_arguments(&k) || (!run(&k) && c->error))
+                return false;
+        if (o.report)
+                *o.report = k.worst;
+        return k.worst.ok;
+}
+
+typedef struct first_derivative {
+        lg_check_fn *fn;
+        void *user;
+        uint64_t seed;
+} first_derivative;
+
+/* (inputs, v) -> sum over i of <w_i, d <v, fn(inputs)> / d inputs_i> for fixed random w. It records though the caller
+ * may not: without a graph of fn there is no first derivative. */
+static lg_tensor *derivative(lg_ctx *c, lg_list all, void *user)
+{
+        const first_derivative *d = user;
+        lg_list inputs = {all.count - 1, all.items};
+        lg_tensor **g = scratch(c, inputs.count), *sum = NULL;
+        bool was = lg_grad_mode(c, true);
+        lg_tensor *y = g ? d->fn(c, inputs, d->user) : NULL;
+        lg_grad_mode(c, was);
+        if (!y || !lg__check(y, "lg_gradgradcheck", "the output of fn") ||
+            !gradients(y, inputs, all.items[inputs.count], was, g))
+                return NULL;
+        for (int64_t i = 0; i < inputs.count; i++) {
+                if (!g[i])
+                        continue;
+                lg_tensor *term = lg_sum(lg_mul(random_like(g[i], d->seed ^ (0x77 + ((uint64_t)i << 8))), g[i]));
+                sum = sum ? lg_add(sum, term) : term;
+                if (!sum)
+                        return NULL;
+        }
+        return sum ? sum : lg_scalar(c, 0, .dtype = LG_F64, .device = y->storage->device->id);
+}
+
+/* The inputs and an upstream gradient of fn's output, which requires grad, in the innermost scope. */
+static bool with_upstream(check *k)
+{
+        lg_ctx *c = k->c;
+        lg_tensor **items = scratch(c, k->inputs.count + 1);
+        lg_scope scope = lg_scope_begin(c);
+        k->random = lg_get_random_state(c);
+        lg_tensor *v = NULL, *y = NULL;
+        if (scope.id && items && take_inputs(k) && (y = call_fn(k, false)))
+                v = lg_requires_grad(random_like(y, k->o.seed ^ 0x75), true);
+        lg_set_random_state(c, k->random);
+        if (v)
+                lg_escape(v);
+        lg_scope_end(c, scope);
+        for (int64_t i = 0; i < k->inputs.count && v; i++)
+                items[i] = k->inputs.items[i];
+        if (v)
+                items[k->inputs.count++] = v;
+        k->inputs.items = items;
+        return v != NULL;
+}
+
+bool lg_gradgradcheck_(lg_ctx *c, lg_check_fn *fn, lg_check_options o)
+{
+        set_defaults(&o, 1e-6);
+        check k = {.c = c, .name = "lg_gradgradcheck", .fn = fn, .o = o, .inputs = o.inputs};
+        if (!check_arguments(&k))
+                return false;
+        lg_scope scope = lg_scope_begin(c);
+        bool ok = scope.id && with_upstream(&k);
+        first_derivative d = {fn, o.user, o.seed};
+        k.fn = derivative;
+        k.o.user = &d;
+        if (ok)
+                run(&k);
+        lg_scope_end(c, scope);
+        if (c->error)
+                return false;
+        if (o.report)
+                *o.report = k.worst;
+        return ok && k.worst.ok;
+}
