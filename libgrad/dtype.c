@@ -77,9 +77,9 @@ void lg__layout_contiguous(lg__layout *at)
 bool lg__layout_is_contiguous(const lg__layout *at)
 {
         int64_t stride = 1;
+        if (lg__shape_numel(at->shape) == 0)
+                return true;
         for (int i = at->shape.ndim - 1; i >= 0; i--) {
-                if (at->shape.size[i] == 0)
-                        return true;
                 if (at->shape.size[i] > 1 && at->strides[i] != stride)
                         return false;
                 stride *= at->shape.size[i];

@@ -20,21 +20,21 @@ static inline uint8_t u8_of_f64(double x)
         return (uint8_t)(int32_t)(y == y ? y : 0.0);
 }
 
-#define CONVERT(name, to_type, from_type, formula)                              \
-        static void name(int64_t n, void *to, const void *from)                 \
-        {                                                                       \
-                to_type *t = to;                                                \
-                const from_type *f = from;                                      \
-                LG_SIMD                                                         \
-                for (int64_t i = 0; i < n; i++) {                               \
-                        const from_type x = f[i];                               \
-                        t[i] = (to_type)(formula);                              \
-                }                                                               \
+#define CONVERT(name, to_type, from_type, formula)                                                                     \
+        static void name(int64_t n, void *to, const void *from)                                                        \
+        {                                                                                                              \
+                to_type *t = to;                                                                                       \
+                const from_type *f = from;                                                                             \
+                LG_SIMD                                                                                                \
+                for (int64_t i = 0; i < n; i++) {                                                                      \
+                        const from_type x = f[i];                                                                      \
+                        t[i] = (to_type)(formula);                                                                     \
+                }                                                                                                      \
         }
-#define CONVERT_SAME(name, type)                                      \
-        static void name(int64_t n, void *to, const void *from)       \
-        {                                                             \
-                memmove(to, from, (size_t)n * sizeof(type));          \
+#define CONVERT_SAME(name, type)                                                                                       \
+        static void name(int64_t n, void *to, const void *from)                                                        \
+        {                                                                                                              \
+                memmove(to, from, (size_t)n * sizeof(type));                                                           \
         }
 
 CONVERT_SAME(f32_f32, float)

@@ -51,14 +51,14 @@ static void copy_chunks(lg_queue *q, const job *j)
 }
 
 /* out[r * out_step + c] = in[r + c * in_step]; a tile of both fits the first cache. */
-#define TURN(type)                                                           \
-        do {                                                                 \
-                type *o = out;                                               \
-                const type *v = in;                                          \
-                for (int64_t r = 0; r < rows; r++) {                         \
-                        for (int64_t c = 0; c < cols; c++)                   \
-                                o[r * out_step + c] = v[r + c * in_step];    \
-                }                                                            \
+#define TURN(type)                                                                                                     \
+        do {                                                                                                           \
+                type *o = out;                                                                                         \
+                const type *v = in;                                                                                    \
+                for (int64_t r = 0; r < rows; r++) {                                                                   \
+                        for (int64_t c = 0; c < cols; c++)                                                             \
+                                o[r * out_step + c] = v[r + c * in_step];                                              \
+                }                                                                                                      \
         } while (0)
 
 static void turn_tile(size_t size, int64_t rows, int64_t cols, void *out, int64_t out_step, const void *in,

@@ -9,9 +9,13 @@
 #define LG_PARALLEL_MIN 32768
 
 #define LG_PRAGMA_(x) _Pragma(#x)
-/* A loop whose iterations are spread over the queue's threads where `cond` holds. A bare if() would also govern simd. */
-#define LG_PARALLEL_FOR(q, cond) \
+/* A loop spread over the queue's threads where `cond` holds. A bare if() would also govern simd. */
+#ifdef _OPENMP
+#define LG_PARALLEL_FOR(q, cond)                                                                                       \
         LG_PRAGMA_(omp parallel for schedule(static) num_threads((q)->threads) if(parallel : cond))
+#else
+#define LG_PARALLEL_FOR(q, cond) (void)(q), (void)(cond);
+#endif
 #define LG_SIMD LG_PRAGMA_(omp simd)
 
 #define LG_ALIGN64 __attribute__((aligned(64)))
@@ -71,7 +75,8 @@ typedef struct lg_walk {
         int64_t strides[LG_WALK_MAX][LG_MAX_DIMS];
 } lg_walk;
 
-/* Makes a walk; with `sort`, dimensions are ordered by the strides of operand 0, which changes the order of elements. */
+/* Makes a walk; with `sort`, dimensions are ordered by the strides of operand 0, which changes the order of elements.
+ */
 #define lg_walk_init LG_CPU(walk_init)
 void lg_walk_init(lg_walk *w, int ndim, const int64_t *shape, int operands, const int64_t *const *strides, bool sort);
 
@@ -83,7 +88,8 @@ int64_t lg_walk_seek(const lg_walk *w, int operand, int64_t index, int64_t *ret_
 #define lg_walk_gather LG_CPU(walk_gather)
 void lg_walk_gather(const lg_walk *w, int operand, size_t size, void *to, const void *base, int64_t start, int64_t n);
 #define lg_walk_scatter LG_CPU(walk_scatter)
-void lg_walk_scatter(const lg_walk *w, int operand, size_t size, void *base, const void *from, int64_t start, int64_t n);
+void lg_walk_scatter(const lg_walk *w, int operand, size_t size, void *base, const void *from, int64_t start,
+                     int64_t n);
 
 static inline bool lg_walk_contiguous(const lg_walk *w, int operand)
 {

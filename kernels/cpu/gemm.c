@@ -30,6 +30,11 @@ typedef struct product {
         int beta;
 } product;
 
+static const void *matrix_at(const matrix *x, int64_t row, int64_t col, size_t size)
+{
+        return (const char *)x->p + (x->transposed ? col * x->ld + row : row * x->ld + col) * (int64_t)size;
+}
+
 #if LG_BLAS
 static void multiply(const product *p)
 {
@@ -77,11 +82,6 @@ static bool matrix_of(matrix *ret, const void *p, int64_t rows, int64_t cols, in
                 return true;
         }
         return false;
-}
-
-static const void *matrix_at(const matrix *x, int64_t row, int64_t col, size_t size)
-{
-        return (const char *)x->p + (x->transposed ? col * x->ld + row : row * x->ld + col) * (int64_t)size;
 }
 
 static int64_t halved(int64_t size)

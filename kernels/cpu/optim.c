@@ -73,11 +73,13 @@ static void run_chunk(const pass *p, const lg_update *u, int64_t first)
         for (int s = 0; s < TENSORS; s++)
                 t[s] = from[s] ? from[s] + offset : NULL;
         if (u->dtype == LG_F32)
-                run_f32(p, n, (float *[]){(float *)(void *)t[0], (float *)(void *)t[1], (float *)(void *)t[2],
-                                          (float *)(void *)t[3]});
+                run_f32(p, n,
+                        (float *[]){(float *)(void *)t[0], (float *)(void *)t[1], (float *)(void *)t[2],
+                                    (float *)(void *)t[3]});
         else if (u->dtype == LG_F64)
-                run_f64(p, n, (double *[]){(double *)(void *)t[0], (double *)(void *)t[1], (double *)(void *)t[2],
-                                           (double *)(void *)t[3]});
+                run_f64(p, n,
+                        (double *[]){(double *)(void *)t[0], (double *)(void *)t[1], (double *)(void *)t[2],
+                                     (double *)(void *)t[3]});
         else
                 run_half(p, u->dtype, n, t);
 }
@@ -106,7 +108,11 @@ static bool run_pass(lg_queue *q, const char *name, const pass *p)
                 total += p->updates[i].n;
         }
         int64_t parts = total >= LG_PARALLEL_MIN ? lg_least(q->threads, chunks) : 1;
-        LG_PARALLEL_FOR(q, parts > 1)
+        if (parts <= 1) {
+                run_chunks(p, 0, chunks);
+                return true;
+        }
+        LG_PARALLEL_FOR(q, true)
         for (int64_t i = 0; i < parts; i++)
                 run_chunks(p, chunks * i / parts, chunks * (i + 1) / parts);
         return true;

@@ -159,16 +159,25 @@ static void run_chunks(const job *j, buffers *b, int64_t first, int64_t end)
         }
 }
 
+static void run_part(const job *j, int64_t first, int64_t end)
+{
+        buffers b;
+        fill_constants(j, &b);
+        run_chunks(j, &b, first, end);
+}
+
 static void run_job(lg_queue *q, const job *j)
 {
         int64_t chunks = j->walk.count / j->row * j->chunks_per_row;
         int64_t parts = j->walk.count >= LG_PARALLEL_MIN ? lg_least(q->threads, chunks) : 1;
-        LG_PARALLEL_FOR(q, parts > 1)
-        for (int64_t p = 0; p < parts; p++) {
-                buffers b;
-                fill_constants(j, &b);
-                run_chunks(j, &b, chunks * p / parts, chunks * (p + 1) / parts);
+        if (parts <= 1) {
+                /* Entering a parallel region costs more than a small tensor, even for one thread. */
+                run_part(j, 0, chunks);
+                return;
         }
+        LG_PARALLEL_FOR(q, true)
+        for (int64_t p = 0; p < parts; p++)
+                run_part(j, chunks * p / parts, chunks * (p + 1) / parts);
 }
 
 bool lg_pointwise_run(lg_queue *q, const lg_pointwise_args *a, const lg_loops *loops)

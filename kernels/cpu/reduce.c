@@ -69,13 +69,13 @@ typedef struct job {
         size_t size;
         mode mode;
         bool by_columns, native, dense;
-        int64_t block;       /* results of a task */
-        int64_t row_blocks;  /* by columns: tasks of one innermost kept row */
-        int64_t groups;      /* tasks that share their results */
-        int64_t group;       /* reduced elements of a task */
-        double *mean;        /* VAR: of every result, from the first pass */
-        bool to_mean;        /* this is the first pass */
-        cell *cells;         /* [group][result], where there are several groups */
+        int64_t block;      /* results of a task */
+        int64_t row_blocks; /* by columns: tasks of one innermost kept row */
+        int64_t groups;     /* tasks that share their results */
+        int64_t group;      /* reduced elements of a task */
+        double *mean;       /* VAR: of every result, from the first pass */
+        bool to_mean;       /* this is the first pass */
+        cell *cells;        /* [group][result], where there are several groups */
 } job;
 
 static const void *to_hub(const job *j, int64_t n, void *hub, const void *raw)

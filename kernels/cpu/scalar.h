@@ -61,18 +61,18 @@ static inline int64_t lg_select_i64(int c, int64_t a, int64_t b)
 }
 
 /* A NaN on either side is the result. */
-#define LG_EXTREMES(type, sfx)                                       \
-        static inline type lg_max_##sfx(type a, type b)              \
-        {                                                            \
-                return lg_select_##sfx((a > b) | (a != a), a, b);    \
-        }                                                            \
-        static inline type lg_min_##sfx(type a, type b)              \
-        {                                                            \
-                return lg_select_##sfx((a < b) | (a != a), a, b);    \
-        }                                                            \
-        static inline type lg_sign_##sfx(type x)                     \
-        {                                                            \
-                return lg_select_##sfx(x == x, (type)((x > 0) - (x < 0)), x); \
+#define LG_EXTREMES(type, sfx)                                                                                         \
+        static inline type lg_max_##sfx(type a, type b)                                                                \
+        {                                                                                                              \
+                return lg_select_##sfx((a > b) | (a != a), a, b);                                                      \
+        }                                                                                                              \
+        static inline type lg_min_##sfx(type a, type b)                                                                \
+        {                                                                                                              \
+                return lg_select_##sfx((a < b) | (a != a), a, b);                                                      \
+        }                                                                                                              \
+        static inline type lg_sign_##sfx(type x)                                                                       \
+        {                                                                                                              \
+                return lg_select_##sfx(x == x, (type)((x > 0) - (x < 0)), x);                                          \
         }
 LG_EXTREMES(float, f32)
 LG_EXTREMES(double, f64)

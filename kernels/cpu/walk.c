@@ -83,12 +83,12 @@ int64_t lg_walk_seek(const lg_walk *w, int operand, int64_t index, int64_t *ret_
 }
 
 /* One loop for each size of element; from and to step by their own strides, of which one is 1. */
-#define MOVE(type)                                       \
-        do {                                             \
-                type *t = to;                            \
-                const type *f = from;                    \
-                for (int64_t i = 0; i < n; i++)          \
-                        t[i * to_step] = f[i * from_step]; \
+#define MOVE(type)                                                                                                     \
+        do {                                                                                                           \
+                type *t = to;                                                                                          \
+                const type *f = from;                                                                                  \
+                for (int64_t i = 0; i < n; i++)                                                                        \
+                        t[i * to_step] = f[i * from_step];                                                             \
         } while (0)
 
 static void move_run(size_t size, int64_t n, void *to, int64_t to_step, const void *from, int64_t from_step)

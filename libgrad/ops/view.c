@@ -101,10 +101,9 @@ static lg_tensor *reshape(lg_tensor *x, lg_shape shape, const char *op)
         if (!complete(x, op, &shape))
                 return NULL;
         view_attributes a = {.at = {.dtype = x->at.dtype, .shape = shape}};
-        lg__layout_contiguous(&a.at);
-        if (!lg__layout_is_contiguous(&x->at) && !reshape_strides(&x->at, shape, a.at.strides)) {
-                x = lg_contiguous(x);
-                if (!x)
+        if (lg__layout_is_contiguous(&x->at) || !reshape_strides(&x->at, shape, a.at.strides)) {
+                lg__layout_contiguous(&a.at);
+                if (!(x = lg_contiguous(x)))
                         return NULL;
         }
         a.at.offset = x->at.offset;

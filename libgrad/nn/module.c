@@ -1,0 +1,248 @@
+/* module.c - the module record: making, taking children, parameters and buffers, training mode, freeing. */
+#include <string.h>
+#include "nn.h"
+
+#define NAME_MAX_LENGTH 63
+
+/* ---- life ---------------------------------------------------------------------------------------------------------- */
+
+static void free_parts(lg_module *m)
+{
+        while (m->parts) {
+                lg__part *p = m->parts;
+                m->parts = p->next;
+                lg__tensor_release(p->tensor);
+                if (p->child)
+                        lg__object_destroy(&p->child->object);
+                lg__strfree(m->object.ctx, p->name);
+                lg__free(m->object.ctx, p, sizeof *p);
+        }
+        m->end = &m->parts;
+}
+
+static void forget_list(lg_module *m)
+{
+        lg__free(m->object.ctx, m->list, (size_t)m->list_count * sizeof *m->list);
+        m->list = NULL;
+        m->list_count = 0;
+}
+
+static void destroy(lg__object *o)
+{
+        lg_module *m = (lg_module *)o;
+        forget_list(m);
+        free_parts(m);
+        if (m->release)
+                m->release(m->user);
+        lg__strfree(o->ctx, m->type);
+        lg__free(o->ctx, m, sizeof *m);
+}
+
+lg_module *lg__module_new(lg_ctx *c, const char *type, lg_forward_fn *forward)
+{
+        lg_module *m = lg__ok(c) ? lg__alloc(c, sizeof *m) : NULL;
+        if (!m)
+                return NULL;
+        m->type = lg__strdup(c, type);
+        if (!m->type) {
+                lg__free(c, m, sizeof *m);
+                return NULL;
+        }
+        m->forward = forward;
+        m->training = true;
+        m->end = &m->parts;
+        lg__object_register(c, &m->object, destroy);
+        return m;
+}
+
+lg_module *lg__module_give_up(lg_module *m)
+{
+        for (lg__part *p = m->parts; p; p = p->next) {
+                if (!p->child)
+                        continue;
+                p->child->parent = NULL;
+                p->child->name = NULL;
+                lg__object_register(m->object.ctx, &p->child->object, destroy);
+                p->child = NULL;
+        }
+        lg__object_destroy(&m->object);
+        return NULL;
+}
+
+lg_module *lg_nn_module_(lg_ctx *c, const char *type, lg_module_options o)
+{
+        lg_module *m = NULL;
+        if (lg__ok(c) && (!type || !*type))
+                lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_module: the type's name is %s", type ? "empty" : "NULL");
+        else if (lg__ok(c) && !o.forward)
+                lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_module: the forward of %s is NULL", type);
+        else
+                m = lg__module_new(c, type, o.forward);
+        if (m) {
+                m->user = o.user;
+                m->release = o.release;
+        } else if (o.release) {
+                o.release(o.user);
+        }
+        return m;
+}
+
+void lg_module_free(lg_module *m)
+{
+        if (m && m->parent)
+                lg__fail(m->object.ctx, LG_ERR_ARGUMENT,
+                         "lg_module_free: the %s belongs to a %s as \"%s\" and is freed with it", m->type,
+                         m->parent->type, m->name);
+        else if (m)
+                lg__object_destroy(&m->object);
+}
+
+/* ---- parts --------------------------------------------------------------------------------------------------------- */
+
+lg__part *lg__module_part(const lg_module *m, const char *name, size_t length, int kinds)
+{
+        for (lg__part *p = m->parts; p; p = p->next) {
+                if ((p->kind & kinds) && strlen(p->name) == length && !memcmp(p->name, name, length))
+                        return p;
+        }
+        return NULL;
+}
+
+static bool name_is_good(const lg_module *m, const char *name, const char *op)
+{
+        lg_ctx *c = m->object.ctx;
+        if (!name || !*name)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the name is %s", op, name ? "empty" : "NULL");
+        if (strchr(name, '.') || strlen(name) > NAME_MAX_LENGTH)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the name \"%.80s\" %s", op, name,
+                                strchr(name, '.') ? "has a dot in it" : "is longer than 63 bytes");
+        if (lg__module_part(m, name, strlen(name), LG__PARAMETER | LG__BUFFER | LG__CHILD))
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: this %s has \"%s\" already", op, m->type, name);
+        return true;
+}
+
+/* A new part at the end; lists of parameters that know of m are out of date from now on. */
+static lg__part *add_part(lg_module *m, lg__part_kind kind, const char *name)
+{
+        lg_ctx *c = m->object.ctx;
+        lg__part *p = lg__alloc(c, sizeof *p);
+        if (!p)
+                return NULL;
+        p->kind = kind;
+        p->name = lg__strdup(c, name);
+        if (!p->name) {
+                lg__free(c, p, sizeof *p);
+                return NULL;
+        }
+        *m->end = p;
+        m->end = &p->next;
+        for (lg_module *outer = m; outer; outer = outer->parent)
+                forget_list(outer);
+        return p;
+}
+
+bool lg__module_attach(lg_module *m, const char *name, lg_module *child, const char *op)
+{
+        lg_ctx *c = m->object.ctx;
+        if (!child)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the child \"%s\" is NULL", op, name ? name : "");
+        if (child->object.ctx != c)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the child \"%s\" is of another context", op, name ? name : "");
+        if (child->parent)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the child \"%s\" (%s) belongs to a %s already, as \"%s\"", op,
+                                name ? name : "", child->type, child->parent->type, child->name);
+        for (lg_module *outer = m; outer; outer = outer->parent) {
+                if (outer == child)
+                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: the %s \"%s\" would be inside itself", op,
+                                        child->type, name ? name : "");
+        }
+        lg__part *p = name_is_good(m, name, op) ? add_part(m, LG__CHILD, name) : NULL;
+        if (!p)
+                return false;
+        p->child = child;
+        child->parent = m;
+        child->name = p->name;
+        lg__link_remove(&child->object.link);
+        return true;
+}
+
+lg_module *lg_module_add(lg_module *m, const char *name, lg_module *child)
+{
+        if (!m || m->object.ctx->error)
+                return NULL;
+        return lg__module_attach(m, name, child, "lg_module_add") ? child : NULL;
+}
+
+/* What a module can take as its own. */
+static bool tensor_is_good(const lg_module *m, const char *name, const lg_tensor *t, const char *op)
+{
+        lg_ctx *c = m->object.ctx;
+        if (!t)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the tensor \"%s\" is NULL", op, name);
+        if (!lg__check(t, op, name))
+                return false;
+        if (t->ctx != c)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the tensor \"%s\" is of another context", op, name);
+        if (t->owner == LG__OWNER_LIBRARY)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the tensor \"%s\" belongs to a module already", op, name);
+        if (t->node && t->node->op)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: \"%s\" is a result in the graph; give a leaf: lg_copy() it "
+                                "under lg_no_grad", op, name);
+        if (!lg__layout_is_contiguous(&t->at) ||
+            (size_t)lg__shape_numel(t->at.shape) * lg__dtype_bytes(t->at.dtype) != t->storage->bytes)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: \"%s\" is a view of other values; lg_copy() it", op, name);
+        return true;
+}
+
+static lg_tensor *take(lg_module *m, const char *name, lg_tensor *t, lg__part_kind kind, const char *op)
+{
+        lg_ctx *c = m ? m->object.ctx : NULL;
+        if (!lg__ok(c) || !name_is_good(m, name, op) || !tensor_is_good(m, name, t, op))
+                return NULL;
+        if (kind == LG__PARAMETER && !lg__dtype_float(t->at.dtype))
+                return lg__fail(c, LG_ERR_DTYPE, "%s: \"%s\" is %s; parameters are floats", op, name,
+                                lg__tensor_text(t).s);
+        if (kind == LG__BUFFER && t->node)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: \"%s\" requires grad; a buffer does not", op, name);
+        if (kind == LG__PARAMETER && !lg__leaf_node(t))
+                return NULL;
+        lg__part *p = add_part(m, kind, name);
+        if (!p)
+                return NULL;
+        return p->tensor = lg__tensor_own(t);
+}
+
+lg_tensor *lg_module_add_parameter(lg_module *m, const char *name, lg_tensor *t)
+{
+        return take(m, name, t, LG__PARAMETER, "lg_module_add_parameter");
+}
+
+lg_tensor *lg_module_add_buffer(lg_module *m, const char *name, lg_tensor *t)
+{
+        return take(m, name, t, LG__BUFFER, "lg_module_add_buffer");
+}
+
+/* ---- what a module is ------------------------------------------------------------------------------------------------ */
+
+void lg_train(lg_module *m, bool on)
+{
+        if (!m || m->object.ctx->error)
+                return;
+        for (lg_module *inner = m; inner; inner = lg__module_next(inner, m))
+                inner->training = on;
+}
+
+bool lg_is_training(const lg_module *m)
+{
+        return m && m->training;
+}
+
+const char *lg_module_type(const lg_module *m)
+{
+        return m ? m->type : NULL;
+}
+
+lg_ctx *lg_module_ctx(const lg_module *m)
+{
+        return m ? m->object.ctx : NULL;
+}

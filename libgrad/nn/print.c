@@ -1,0 +1,109 @@
+/* print.c - a table of a module's layers: name, type, output shape, parameters. */
+#include <string.h>
+#include "nn.h"
+
+typedef struct table {
+        FILE *f;
+        int name, type, shape; /* widths of the columns */
+} table;
+
+static int64_t own_parameters(const lg_module *m)
+{
+        int64_t elements = 0;
+        for (const lg__part *p = m->parts; p; p = p->next)
+                elements += p->kind == LG__PARAMETER ? lg__shape_numel(p->tensor->at.shape) : 0;
+        return elements;
+}
+
+/* Containers show through: only what computes by itself has a line. */
+static bool has_line(const lg_module *m)
+{
+        return lg_child_count(m) == 0 || own_parameters(m);
+}
+
+static lg__text shape_text(const lg_module *m)
+{
+        return m->has_shape ? lg__shape_text(m->shape) : (lg__text){"-"};
+}
+
+static int wider(int width, const char *s)
+{
+        return (int)strlen(s) > width ? (int)strlen(s) : width;
+}
+
+/* The path from root on. */
+static const char *path_in(const lg_module *root, const lg_module *m, char text[LG__PATH])
+{
+        char outer[LG__PATH];
+        const char *path = lg__module_path(m, text);
+        size_t skip = strlen(lg__module_path(root, outer));
+        path += skip;
+        return *path == '.' ? path + 1 : *path ? path : "-";
+}
+
+static void measure(table *t, lg_module *root)
+{
+        char path[LG__PATH];
+        for (lg_module *m = root; m; m = lg__module_next(m, root)) {
+                if (!has_line(m))
+                        continue;
+                t->name = wider(t->name, path_in(root, m, path));
+                t->type = wider(t->type, m->type);
+                t->shape = wider(t->shape, shape_text(m).s);
+        }
+}
+
+static void print(const table *t, lg_module *root)
+{
+        char path[LG__PATH];
+        fprintf(t->f, "%-*s  %-*s  %-*s  %12s\n", t->name, "name", t->type, "type", t->shape, "output", "parameters");
+        for (lg_module *m = root; m; m = lg__module_next(m, root)) {
+                if (has_line(m))
+                        fprintf(t->f, "%-*s  %-*s  %-*s  %12lld\n", t->name, path_in(root, m, path), t->type, m->type,
+                                t->shape, shape_text(m).s, (long long)own_parameters(m));
+        }
+        fprintf(t->f, "%-*s  %-*s  %-*s  %12lld\n", t->name, "total", t->type, root->type, t->shape,
+                shape_text(root).s, (long long)lg_parameter_count(root));
+}
+
+/* One forward on zeros, in evaluation mode and unrecorded, so that every module knows the shape of its result. */
+static bool find_shapes(lg_module *root, lg_shape input)
+{
+        lg_ctx *c = root->object.ctx;
+        lg_list parameters = lg_parameters(root);
+        lg_random_state random = c->random;
+        lg_scope scope = lg_scope_begin(c);
+        bool recording = lg_grad_mode(c, false);
+        lg_shaped o = {.shape = input};
+        if (parameters.count) {
+                o.dtype = parameters.items[0]->at.dtype;
+                o.device = parameters.items[0]->storage->device->id;
+        }
+        for (lg_module *m = root; m; m = lg__module_next(m, root)) {
+                m->was_training = m->training;
+                m->training = false;
+        }
+        lg_tensor *x = lg_full_(c, 0, o);
+        bool ok = x && lg_forward(root, x);
+        for (lg_module *m = root; m; m = lg__module_next(m, root))
+                m->training = m->was_training;
+        lg_grad_mode(c, recording);
+        lg_scope_end(c, scope);
+        c->random = random;
+        return ok;
+}
+
+bool lg_module_print(FILE *f, lg_module *m, lg_shape input)
+{
+        if (!m || !f)
+                return m ? lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_module_print: the file is NULL") : NULL;
+        table t = {f, 5, 4, 6};
+        for (lg_module *inner = m; inner; inner = lg__module_next(inner, m))
+                inner->has_shape = false;
+        bool ok = !input.ndim || (!m->object.ctx->error && find_shapes(m, input));
+        measure(&t, m);
+        print(&t, m);
+        if (ferror(f))
+                return lg__fail(m->object.ctx, LG_ERR_IO, "lg_module_print: the file cannot be written");
+        return ok;
+}

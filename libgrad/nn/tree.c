@@ -1,0 +1,205 @@
+/* tree.c - walking through a module: paths, lookups, the list of all parameters. */
+#include <string.h>
+#include "nn.h"
+
+static lg__part *next_child(lg__part *p)
+{
+        while (p && p->kind != LG__CHILD)
+                p = p->next;
+        return p;
+}
+
+/* The part of its parent that m is. */
+static lg__part *part_of(const lg_module *m)
+{
+        lg__part *p = m->parent->parts;
+        while (p->child != m)
+                p = p->next;
+        return p;
+}
+
+lg_module *lg__module_next(const lg_module *m, const lg_module *root)
+{
+        lg__part *p = next_child(m->parts);
+        while (!p && m != root) {
+                p = next_child(part_of(m)->next);
+                m = m->parent;
+        }
+        return p ? p->child : NULL;
+}
+
+const char *lg__module_path(const lg_module *m, char text[LG__PATH])
+{
+        size_t at = LG__PATH - 1;
+        text[at] = 0;
+        for (; m->parent; m = m->parent) {
+                size_t n = strlen(m->name), dot = text[at] != 0;
+                if (n + dot > at)
+                        break; /* deeper than a path can tell: the end of it */
+                if (dot)
+                        text[--at] = '.';
+                at -= n;
+                memcpy(text + at, m->name, n);
+        }
+        return memmove(text, text + at, LG__PATH - at);
+}
+
+/* ---- by path ------------------------------------------------------------------------------------------------------- */
+
+/* The part at the end of a path; kinds: what it may be. */
+static lg__part *find(lg_module *m, const char *path, int kinds, const char *op, const char *what)
+{
+        if (!m)
+                return NULL;
+        if (!path)
+                return lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "%s: the path is NULL", op);
+        const lg_module *at = m;
+        const char *name = path, *dot;
+        while (at && (dot = strchr(name, '.'))) {
+                lg__part *p = lg__module_part(at, name, (size_t)(dot - name), LG__CHILD);
+                at = p ? p->child : NULL;
+                name = dot + 1;
+        }
+        lg__part *p = at ? lg__module_part(at, name, strlen(name), kinds) : NULL;
+        if (!p)
+                lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "%s: there is no %s \"%.200s\" in this %s", op, what, path,
+                         m->type);
+        return p;
+}
+
+lg_module *lg_child_named(lg_module *m, const char *path)
+{
+        lg__part *p = find(m, path, LG__CHILD, "lg_child_named", "module");
+        return p ? p->child : NULL;
+}
+
+lg_tensor *lg_parameter(lg_module *m, const char *path)
+{
+        lg__part *p = find(m, path, LG__PARAMETER, "lg_parameter", "parameter");
+        return p ? p->tensor : NULL;
+}
+
+lg_tensor *lg_buffer(lg_module *m, const char *path)
+{
+        lg__part *p = find(m, path, LG__BUFFER, "lg_buffer", "buffer");
+        return p ? p->tensor : NULL;
+}
+
+int lg_child_count(const lg_module *m)
+{
+        int count = 0;
+        for (lg__part *p = m ? next_child(m->parts) : NULL; p; p = next_child(p->next))
+                count++;
+        return count;
+}
+
+lg_module *lg_child(lg_module *m, int index)
+{
+        int i = 0;
+        for (lg__part *p = m ? next_child(m->parts) : NULL; p; p = next_child(p->next)) {
+                if (i++ == index)
+                        return p->child;
+        }
+        if (m)
+                lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_child: there is no child %d in this %s; it has %d", index,
+                         m->type, lg_child_count(m));
+        return NULL;
+}
+
+/* ---- all of them --------------------------------------------------------------------------------------------------- */
+
+/* Parts in the order in which they were added, a child's in its place. */
+typedef bool visit_fn(const char *path, lg__part *p, void *user);
+
+static bool visit(lg_module *m, char path[LG__PATH], size_t length, visit_fn *fn, void *user)
+{
+        for (lg__part *p = m->parts; p; p = p->next) {
+                size_t n = strlen(p->name);
+                if (length + n + 2 > LG__PATH)
+                        return lg__fail(m->object.ctx, LG_ERR_ARGUMENT,
+                                        "the path to \"%s\" in a %s is longer than %d bytes", p->name, m->type,
+                                        LG__PATH - 2);
+                memcpy(path + length, p->name, n + 1);
+                bool ok;
+                if (p->child) {
+                        memcpy(path + length + n, ".", 2);
+                        ok = visit(p->child, path, length + n + 1, fn, user);
+                } else {
+                        ok = fn(path, p, user);
+                }
+                if (!ok)
+                        return false;
+        }
+        return true;
+}
+
+typedef struct each {
+        lg_parameter_fn *fn;
+        void *user;
+} each;
+
+static bool each_part(const char *path, lg__part *p, void *user)
+{
+        each *e = user;
+        e->fn(path, p->tensor, p->kind == LG__BUFFER, e->user);
+        return true;
+}
+
+bool lg_each_parameter(lg_module *m, lg_parameter_fn *fn, void *user)
+{
+        char path[LG__PATH];
+        if (!m)
+                return false;
+        if (!fn)
+                return lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_each_parameter: fn is NULL");
+        return visit(m, path, 0, each_part, &(each){fn, user});
+}
+
+static bool count_part(const char *path, lg__part *p, void *user)
+{
+        (void)path;
+        *(int64_t *)user += p->kind == LG__PARAMETER;
+        return true;
+}
+
+static bool list_part(const char *path, lg__part *p, void *user)
+{
+        (void)path;
+        if (p->kind == LG__PARAMETER)
+                *(*(lg_tensor ***)user)++ = p->tensor;
+        return true;
+}
+
+lg_list lg_parameters(lg_module *m)
+{
+        char path[LG__PATH];
+        int64_t count = 0;
+        if (!m)
+                return (lg_list){0, NULL};
+        if (!m->list && visit(m, path, 0, count_part, &count) && count) {
+                lg_tensor **list = lg__alloc(m->object.ctx, (size_t)count * sizeof *list), **end = list;
+                if (!list)
+                        return (lg_list){0, NULL};
+                visit(m, path, 0, list_part, &end);
+                m->list = list;
+                m->list_count = count;
+        }
+        return (lg_list){m->list_count, m->list};
+}
+
+static bool add_elements(const char *path, lg__part *p, void *user)
+{
+        (void)path;
+        if (p->kind == LG__PARAMETER)
+                *(int64_t *)user += lg__shape_numel(p->tensor->at.shape);
+        return true;
+}
+
+int64_t lg_parameter_count(lg_module *m)
+{
+        char path[LG__PATH];
+        int64_t elements = 0;
+        if (m)
+                visit(m, path, 0, add_elements, &elements);
+        return elements;
+}

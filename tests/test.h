@@ -1,0 +1,85 @@
+/* test.h - what every test shares: contexts on the device under test, and checks that say what they saw. */
+#ifndef LG_TEST_H
+#define LG_TEST_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <grad.h>
+
+/* $LG_TEST_DEVICE as a device, which becomes the context's default one. */
+static inline lg_device test_device(lg_ctx *c)
+{
+        const char *name = getenv("LG_TEST_DEVICE");
+        lg_device d = lg_parse_device(c, name ? name : "cpu");
+        if (lg_error(c))
+                fail_msg("%s", lg_error(c));
+        lg_default_device(c, d);
+        return d;
+}
+
+static inline lg_ctx *open_ctx(void)
+{
+        lg_ctx *c = lg_open();
+        assert_non_null(c);
+        test_device(c);
+        return c;
+}
+
+#define assert_ok(c)                                                                                                   \
+        do {                                                                                                           \
+                if (lg_error(c))                                                                                       \
+                        fail_msg("%s", lg_error(c));                                                                   \
+        } while (0)
+
+/* An error of that code whose message holds the text is set; it is cleared. */
+#define assert_error(c, code, text)                                                                                    \
+        do {                                                                                                           \
+                if (lg_error_code_of(c) != (code) || !strstr(lg_error(c), (text)))                                     \
+                        fail_msg("expected %s with \"%s\", got %s: %s", lg_error_name(code), (text),                   \
+                                 lg_error_name(lg_error_code_of(c)), lg_error(c) ? lg_error(c) : "no error");          \
+                lg_clear_error(c);                                                                                     \
+        } while (0)
+
+#define assert_near(a, b, tolerance)                                                                                   \
+        do {                                                                                                           \
+                double a_ = (a), b_ = (b);                                                                             \
+                if (!(fabs(a_ - b_) <= (tolerance)) && !(isnan(a_) && isnan(b_)))                                      \
+                        fail_msg("%.17g is not %.17g within %g", a_, b_, (double)(tolerance));                         \
+        } while (0)
+
+/* All elements as doubles into `out`, which has room for `room` of them; returns how many there are. */
+static inline int64_t read_all(const lg_tensor *t, double *out, int64_t room)
+{
+        int64_t n = lg_numel(t);
+        assert_non_null(t);
+        assert_true(n <= room);
+        assert_true(lg_read(t, out, LG_F64, (size_t)n * sizeof *out));
+        return n;
+}
+
+/* max |t - ref| / max(1, max |ref|) is within the tolerance; sizes are equal. */
+static inline void assert_values(const lg_tensor *t, const double *ref, int64_t n, double tolerance)
+{
+        double *got = calloc((size_t)n + 1, sizeof *got), scale = 1;
+        if (!t)
+                fail_msg("there is no tensor");
+        assert_int_equal(read_all(t, got, n), n);
+        for (int64_t i = 0; i < n; i++)
+                scale = isfinite(ref[i]) ? fmax(scale, fabs(ref[i])) : scale;
+        for (int64_t i = 0; i < n; i++)
+                if (!(fabs(got[i] - ref[i]) <= tolerance * scale) && !(isnan(got[i]) && isnan(ref[i])) && got[i] != ref[i])
+                        fail_msg("element %lld: %.17g is not %.17g within %g", (long long)i, got[i], ref[i], tolerance * scale);
+        free(got);
+}
+#define assert_list(t, tolerance, ...)                                                                                 \
+        assert_values((t), (const double[]){__VA_ARGS__}, sizeof((const double[]){__VA_ARGS__}) / sizeof(double), tolerance)
+
+#endif

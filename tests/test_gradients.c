@@ -1,0 +1,259 @@
+/* test_gradients.c - gradcheck and gradgradcheck of every row of ops.def, in every layout; fused against ops.
+ *
+ * The table is made from ops.def and pointwise.def: an op that is added there is tested here without another line.
+ */
+#include "test.h"
+
+lg_tensor *lg__slice_grad_case(lg_tensor *x);
+lg_tensor *lg__cast_case(lg_tensor *x);
+
+#define MAX_INPUTS 3
+
+/* What a case wants: the shapes of its inputs; count -1: there is no such case. */
+typedef struct shapes {
+        int count;
+        lg_shape shape[MAX_INPUTS];
+} shapes;
+
+typedef struct row {
+        const char *name;
+        lg_tensor *(*run)(lg_ctx *c, lg_tensor *const *x, int k, shapes *s);
+        double low[MAX_INPUTS], high[MAX_INPUTS];
+        int kink_count;
+        double kinks[4];
+        bool equal_kink; /* inputs 0 and 1 must not meet */
+        bool differentiable;
+} row;
+
+static void want(shapes *s, int count, const lg_shape *shape)
+{
+        s->count = count;
+        memcpy(s->shape, shape, (size_t)count * sizeof *shape);
+}
+
+/* ---- structural ops: the cases of their rows ---------------------------------------------------------------------------- */
+
+#define S(...) LG_SHAPE(__VA_ARGS__)
+#define X(i) x[i]
+#define COUNT(...) ((int64_t)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
+#define I(...) lg_from(c, ((const int64_t[]){__VA_ARGS__}), LG_SHAPE(COUNT(__VA_ARGS__)), .dtype = LG_I64)
+#define NO_CASES
+#define CASE(expression, ...)                                                                                          \
+        if (k == n++) {                                                                                                \
+                const lg_shape wanted[] = {__VA_ARGS__};                                                               \
+                want(s, sizeof wanted / sizeof *wanted, wanted);                                                       \
+                return x ? (expression) : NULL;                                                                        \
+        }
+#define CASES(name, ...)                                                                                                \
+        static lg_tensor *run_##name(lg_ctx *c, lg_tensor *const *x, int k, shapes *s)                                 \
+        {                                                                                                              \
+                int n = 0;                                                                                             \
+                (void)c, (void)x, (void)n, (void)k;                                                                    \
+                __VA_ARGS__;                                                                                               \
+                s->count = -1;                                                                                         \
+                return NULL;                                                                                           \
+        }
+#define OP(name, in, out, flags, saves, derivative, names, cases) CASES(name, cases)
+#define COMPOSITE(name, cases) CASES(name, cases)
+
+/* ---- elementwise ops: 2-d, 0-d and empty; broadcast both ways -------------------------------------------------------------- */
+
+#define UNARY_CASES(call)                                                                                              \
+        CASE(call, S(3, 4)) CASE(call, LG_SHAPE_0D) CASE(call, S(0, 3)) CASE(call, S(2, 1, 3))
+#define BINARY_CASES(call)                                                                                             \
+        CASE(call, S(3, 4), S(3, 4))                                                                                   \
+        CASE(call, S(3, 1, 2), S(4, 1))                                                                                \
+        CASE(call, S(3), LG_SHAPE_0D) CASE(call, LG_SHAPE_0D, S(2, 3)) CASE(call, S(0, 3), S(3)) CASE(call, S(1, 3), S(4, 1))
+#define CONDITION(n)                                                                                                   \
+        lg_from(c, ((const bool[]){1, 0, 0, 1, 1, 0, 1, 0, 1, 1, 0, 0}), LG_SHAPE(n, 12 / n), .dtype = LG_BOOL)
+#define TERNARY_CASES(name)                                                                                            \
+        CASE(lg_##name(CONDITION(3), X(0), X(1)), S(3, 4), S(3, 4))                                                    \
+        CASE(lg_##name(CONDITION(3), X(0), X(1)), S(3, 1), S(4)) CASE(lg_##name(CONDITION(4), X(0), X(1)), LG_SHAPE_0D, S(2, 1, 3))
+#define PARAMS0 (X(0))
+#define PARAMS1(v) (X(0), v)
+#define PARAMS2(v, w) (X(0), v, w)
+#define UNARY(name, types, params, formula, dx, domain, kinks) CASES(name, UNARY_CASES(lg_##name params))
+#define BINARY(name, types, formula, da, db, domain_a, domain_b, kinks) CASES(name, BINARY_CASES(lg_##name(X(0), X(1))))
+#define TERNARY(name, types, formula, da, db, domain_a, domain_b) CASES(name, TERNARY_CASES(name))
+#define COMPARE(name, formula)
+#define COMPARE_SCALAR(name, formula)
+#include "../libgrad/ops/ops.def"
+#undef OP
+#undef COMPOSITE
+#undef UNARY
+#undef BINARY
+#undef TERNARY
+
+/* ---- the table -------------------------------------------------------------------------------------------------------------- */
+
+#define VJP true
+#define FUSED true
+#define NO_VJP false
+#define DOMAIN(lo, hi) lo, hi
+#define SMOOTH .kink_count = 0
+#define KINKS(...) .kink_count = sizeof((double[]){__VA_ARGS__}) / sizeof(double), .kinks = {__VA_ARGS__}
+#define KINK_EQUAL .equal_kink = true
+#define RANGES(a_lo, a_hi, b_lo, b_hi) .low = {a_lo, b_lo}, .high = {a_hi, b_hi}
+#define RANGES2(...) RANGES(__VA_ARGS__)
+#define OP(name_, in, out, flags, saves, derivative, names, cases)                                                     \
+        {.name = #name_, .run = run_##name_, .low = {-2, -2, -2}, .high = {2, 2, 2}, .differentiable = derivative},
+#define COMPOSITE(name_, cases)                                                                                        \
+        {.name = #name_, .run = run_##name_, .low = {-2, -2, -2}, .high = {2, 2, 2}, .differentiable = true},
+#define UNARY(name_, types, params, formula, dx, domain, kinks)                                                        \
+        {.name = #name_, .run = run_##name_, RANGES2(domain, 0, 0), kinks, .differentiable = true},
+#define BINARY(name_, types, formula, da, db, domain_a, domain_b, kinks)                                               \
+        {.name = #name_, .run = run_##name_, RANGES2(domain_a, domain_b), kinks, .differentiable = true},
+#define TERNARY(name_, types, formula, da, db, domain_a, domain_b)                                                     \
+        {.name = #name_, .run = run_##name_, RANGES2(domain_a, domain_b), .differentiable = true},
+static const row rows[] = {
+#include "../libgrad/ops/ops.def"
+};
+#define ROWS ((int)(sizeof rows / sizeof *rows))
+
+/* ---- inputs ------------------------------------------------------------------------------------------------------------------ */
+
+typedef enum layout { CONTIGUOUS, TRANSPOSED, SLICED, LAYOUTS } layout;
+static const char *const layout_names[] = {"contiguous", "transposed", "sliced"};
+
+/* Well spread and never equal: a sequence of the golden ratio; kept away from kinks. */
+static double value(const row *r, int input, int64_t i)
+{
+        double t = fmod((double)(i + 1) * 0.6180339887498949 + 0.29 * input, 1);
+        double v = r->low[input] + (r->high[input] - r->low[input]) * t;
+        if (r->equal_kink)
+                return floor(v * 10) / 10 + 0.05 * input;
+        for (int k = 0; k < r->kink_count; k++)
+                if (fabs(v - r->kinks[k]) < 0.05)
+                        v = r->kinks[k] + (v < r->kinks[k] ? -0.05 : 0.05);
+        return v;
+}
+
+/* A leaf of that shape whose elements lie as the layout says. */
+static lg_tensor *input(lg_ctx *c, const row *r, int which, lg_shape shape, layout how)
+{
+        lg_shape under = shape;
+        lg_dims reversed = {.count = shape.ndim};
+        for (int i = 0; i < shape.ndim; i++) {
+                reversed.dim[i] = shape.ndim - 1 - i;
+                if (how == TRANSPOSED)
+                        under.size[i] = shape.size[shape.ndim - 1 - i];
+                if (how == SLICED)
+                        under.size[i] = 2 * shape.size[i] + 1;
+        }
+        int64_t n = 1;
+        for (int i = 0; i < under.ndim; i++)
+                n *= under.size[i];
+        double *v = calloc((size_t)n + 1, sizeof *v);
+        for (int64_t i = 0; i < n; i++)
+                v[i] = value(r, which, i);
+        lg_tensor *t = lg_from(c, v, under, .dtype = LG_F64);
+        free(v);
+        if (how == TRANSPOSED && shape.ndim)
+                t = lg_permute(t, reversed);
+        for (int i = 0; how == SLICED && i < shape.ndim; i++)
+                t = lg_slice(t, i, 1, LG_MAX, .step = 2);
+        return lg_requires_grad(t, true);
+}
+
+typedef struct job {
+        const row *row;
+        int k;
+} job;
+
+static lg_tensor *run(lg_ctx *c, lg_list inputs, void *user)
+{
+        const job *j = user;
+        shapes s;
+        return j->row->run(c, inputs.items, j->k, &s);
+}
+
+/* The first derivative by fused kernels is the one by ops. */
+static void check_fused(lg_ctx *c, lg_list in, job *j, layout how)
+{
+        lg_tensor *fused[MAX_INPUTS] = {NULL}, *ops[MAX_INPUTS] = {NULL};
+        lg_tensor *y = run(c, in, j);
+        lg_tensor *g = y ? lg_uniform(c, -1, 1, lg_shape_of(y), .dtype = LG_F64) : NULL;
+        lg_grad(LG_LIST(y), in, .grads = LG_LIST(g), .result = ops, .create_graph = true);
+        lg_grad(LG_LIST(y), in, .grads = LG_LIST(g), .result = fused);
+        assert_ok(c);
+        for (int64_t i = 0; i < in.count; i++) {
+                double a[256], b[256];
+                int64_t n = ops[i] ? read_all(ops[i], a, 256) : 0;
+                assert_true(!ops[i] == !fused[i]);
+                if (fused[i])
+                        read_all(fused[i], b, 256);
+                for (int64_t e = 0; e < n; e++)
+                        if (!(fabs(a[e] - b[e]) <= 1e-12 * fmax(1, fabs(a[e]))))
+                                fail_msg("%s, case %d, %s: input %lld, element %lld: fused %.17g, ops %.17g", j->row->name,
+                                         j->k, layout_names[how], (long long)i, (long long)e, b[e], a[e]);
+        }
+}
+
+static void check_case(lg_ctx *c, job *j, const shapes *s, layout how)
+{
+        lg_scope scope = lg_scope_begin(c);
+        lg_tensor *x[MAX_INPUTS];
+        for (int i = 0; i < s->count; i++)
+                x[i] = input(c, j->row, i, s->shape[i], how);
+        assert_ok(c);
+        lg_list in = {s->count, x};
+        lg_check_report first, second;
+        if (!lg_gradcheck(c, run, in, .user = j, .report = &first))
+                fail_msg("gradcheck of %s, case %d, %s: %s", j->row->name, j->k, layout_names[how],
+                         lg_error(c) ? lg_error(c) : first.text);
+        if (!lg_gradgradcheck(c, run, in, .user = j, .report = &second))
+                fail_msg("gradgradcheck of %s, case %d, %s: %s", j->row->name, j->k, layout_names[how],
+                         lg_error(c) ? lg_error(c) : second.text);
+        check_fused(c, in, j, how);
+        lg_scope_end(c, scope);
+}
+
+static void every_row(void **state)
+{
+        lg_ctx *c = open_ctx();
+        int ops = 0, cases = 0;
+        int64_t before = lg_live_tensors(c);
+        (void)state;
+        for (int r = 0; r < ROWS; r++) {
+                shapes s;
+                int k = 0;
+                for (rows[r].run(c, NULL, 0, &s); s.count >= 0; rows[r].run(c, NULL, ++k, &s))
+                        for (int how = 0; how < LAYOUTS; how++, cases++)
+                                check_case(c, &(job){&rows[r], k}, &s, (layout)how);
+                if (rows[r].differentiable && k == 0)
+                        fail_msg("%s has a derivative but no case in ops.def", rows[r].name);
+                ops += rows[r].differentiable;
+        }
+        assert_int_equal(lg_live_tensors(c), before);
+        print_message("%d differentiable ops, %d cases\n", ops, cases);
+        lg_close(c);
+}
+
+/* A derivative that is wrong on purpose is found, with its element. */
+static lg_tensor *wrong(lg_ctx *c, lg_list in, void *user)
+{
+        (void)c, (void)user;
+        lg_tensor *x = in.items[0];
+        return lg_add(lg_square(x), lg_mul(lg_detach(x), lg_from(lg_ctx_of(x), ((double[]){0, 0, 1e-3}), LG_SHAPE(3),
+                                                                  .dtype = LG_F64)));
+}
+
+static void wrong_derivative_is_found(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_from(c, ((double[]){1, 2, 3}), LG_SHAPE(3), .dtype = LG_F64, .requires_grad = true);
+        lg_check_report r;
+        assert_false(lg_gradcheck(c, wrong, LG_LIST(x), .report = &r));
+        assert_ok(c);
+        assert_int_equal(r.input, 0);
+        assert_int_equal(r.element, 2);
+        assert_non_null(strstr(r.text, "element 2"));
+        lg_close(c);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {cmocka_unit_test(every_row), cmocka_unit_test(wrong_derivative_is_found)};
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
