@@ -61,8 +61,8 @@ typedef struct lg_pointwise_args {
         double p0, p1;
 } lg_pointwise_args;
 
-/* out[i] = (out_dtype) in[i] over a common shape, any strides. To bool: not zero. To an integer: towards zero,
- * saturating, NaN is 0. */
+/* out[i] = (out_dtype) in[i] over a common shape, any strides. To bool: not zero. Float to integer: towards zero,
+ * saturating, NaN is 0. Integer to a narrower integer: the low bits. */
 typedef struct lg_copy_args {
         int ndim;
         int64_t shape[LG_MAX_DIMS];

@@ -1,0 +1,36 @@
+/* sgd.c - stochastic gradient descent with momentum; PyTorch's torch.optim.SGD.
+ *
+ * d = g + weight_decay p; b = momentum b + (1 - dampening) d, at first b = d; p -= lr (nesterov ? d + momentum b : b).
+ */
+#include "optim.h"
+
+static bool run(const lg_optimizer *opt, lg__device *d, const lg_update *updates, int64_t count, int64_t step)
+{
+        const lg_sgd_options *o = &opt->o.sgd;
+        lg_sgd_args a = {.count = count, .updates = updates, .lr = opt->lr, .momentum = o->momentum,
+                         .dampening = o->dampening, .weight_decay = o->weight_decay, .nesterov = o->nesterov,
+                         .maximize = o->maximize, .first = step == 0};
+        return LG__RUN(d, "lg_step (sgd)", sgd, &a);
+}
+
+static const lg__rule rule = {"lg_sgd", run};
+
+lg_optimizer *lg_sgd_(lg_ctx *c, lg_list params, lg_sgd_options o)
+{
+        o.momentum = lg__option(o.momentum, 0);
+        o.dampening = lg__option(o.dampening, 0);
+        o.weight_decay = lg__option(o.weight_decay, 0);
+        if (!lg__ok(c) || !lg__option_check(c, rule.name, "momentum", o.momentum) ||
+            !lg__option_check(c, rule.name, "weight_decay", o.weight_decay))
+                return NULL;
+        if (!isfinite(o.dampening))
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_sgd: dampening is %g", o.dampening);
+        if (o.nesterov && (o.momentum == 0 || o.dampening != 0))
+                return lg__fail(c, LG_ERR_ARGUMENT,
+                                "lg_sgd: nesterov needs momentum above 0 and no dampening; they are %g and %g",
+                                o.momentum, o.dampening);
+        lg_optimizer *opt = lg__optimizer_new(c, &rule, params, o.lr, o.momentum != 0);
+        if (opt)
+                opt->o.sgd = o;
+        return opt;
+}
