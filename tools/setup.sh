@@ -1,0 +1,38 @@
+# setup.sh - what tools/train, tools/test and .ci/run share: installing what is missing. To be sourced by bash.
+
+as_root() {
+        if [ "$(id -u)" = 0 ]; then
+                "$@"
+        elif command -v sudo >/dev/null; then
+                sudo "$@"
+        else
+                echo "packages are missing and neither root nor sudo is at hand; install: ${missing[*]}" >&2
+                return 1
+        fi
+}
+
+# need_packages NAME...: installs those Debian packages that are not there. Nothing is done when all are.
+need_packages() {
+        command -v dpkg-query >/dev/null || { echo 'not a Debian system: install by hand what README.md names' >&2; return 0; }
+        missing=()
+        for package in "$@"; do
+                [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
+        done
+        [ ${#missing[@]} = 0 ] && return 0
+        echo "installing ${missing[*]}"
+        as_root apt-get update -qq &&
+                as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" \
+                        </dev/null >/dev/null
+}
+
+build_packages=(gcc libc6-dev meson ninja-build pkg-config zlib1g-dev libopenblas-serial-dev)
+train_packages=("${build_packages[@]}" dataset-fashion-mnist)
+test_packages=("${train_packages[@]}" g++ libcmocka-dev)
+
+# configure FOLDER OPTION...: a meson build folder, made when it is not there yet.
+configure() {
+        local folder=$1
+        shift
+        [ -e "$folder/build.ninja" ] || meson setup "$folder" "$@" >"$folder.log" 2>&1 ||
+                { cat "$folder.log" >&2; return 1; }
+}
