@@ -11,6 +11,7 @@
 typedef struct lg__slot {
         lg_tensor *param;
         lg__node *node; /* a reference to its leaf node, by which a freed handle that lives again is told apart */
+        lg_shape shape;
         lg_tensor *state[LG__STATES]; /* owned; NULL before the first step with a gradient */
         int64_t step;                 /* updates so far */
         lg_tensor *values, *grad;     /* contiguous, while lg_step runs; grad NULL: nothing to do (any more) */

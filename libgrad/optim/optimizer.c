@@ -80,6 +80,7 @@ lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params,
         }
         for (int64_t i = 0; i < opt->count; i++) {
                 opt->slots[i].param = params.items[i];
+                opt->slots[i].shape = params.items[i]->at.shape;
                 opt->slots[i].node = params.items[i]->node;
                 lg__node_ref(opt->slots[i].node);
         }
@@ -105,7 +106,7 @@ static lg_tensor *gradient_of(const lg__slot *s)
 static bool find_node(lg_optimizer *opt, lg__slot *s, int64_t i)
 {
         lg_tensor *p = s->param;
-        if (p->live != LG__LIVE || (p->node && p->node->op))
+        if (p->live != LG__LIVE || (p->node && p->node->op) || !lg__shape_equal(p->at.shape, s->shape))
                 return lg__fail(opt->object.ctx, LG_ERR_STATE,
                                 "lg_step: parameter %lld of %s was freed; make a new optimiser without it",
                                 (long long)i, opt->rule->name);
@@ -152,9 +153,6 @@ static bool prepare(lg_optimizer *opt, lg__slot *s, int64_t i)
         lg_tensor *p = s->param, *g = gradient_of(s);
         if (!g)
                 return true;
-        if (s->state[0] && !lg__shape_equal(s->state[0]->at.shape, p->at.shape))
-                return lg__fail(p->ctx, LG_ERR_STATE, "lg_step: parameter %lld of %s was freed; another tensor has its place",
-                                (long long)i, opt->rule->name);
         if (!lg_device_equal(g->storage->device->id, p->storage->device->id))
                 return lg__fail(p->ctx, LG_ERR_STATE, "lg_step: parameter %lld is %s but its gradient is %s", (long long)i,
                                 lg__tensor_text(p).s, lg__tensor_text(g).s);

@@ -1,0 +1,93 @@
+/* fashion_mnist.c - Fashion-MNIST (Xiao, Rasul, Vollgraf 2017, arXiv:1708.07747) from its four IDX files. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "data.h"
+
+#define CLASSES 10
+#define PATH_BYTES 4096
+
+static const char debian[] = "/usr/share/datasets/fashion-mnist";
+
+/* folder/file or folder/file.gz, whichever is there. */
+static bool in_folder(const char *folder, const char *sub, const char *file, char path[PATH_BYTES])
+{
+        for (int zipped = 0; zipped < 2; zipped++) {
+                int n = snprintf(path, PATH_BYTES, "%s%s/%s%s", folder, sub, file, zipped ? ".gz" : "");
+                if (n < PATH_BYTES && access(path, F_OK) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static bool find(lg_ctx *c, const char *folder, const char *file, char path[PATH_BYTES])
+{
+        const char *named = getenv("LIBGRAD_DATA");
+        if (folder) {
+                if (in_folder(folder, "", file, path))
+                        return true;
+                return lg__fail(c, LG_ERR_IO, "lg_fashion_mnist: there is no %s or %s.gz in %.400s", file, file, folder);
+        }
+        if (named && *named && (in_folder(named, "", file, path) || in_folder(named, "/fashion-mnist", file, path)))
+                return true;
+        if (in_folder(debian, "", file, path))
+                return true;
+        return lg__fail(c, LG_ERR_IO,
+                        "lg_fashion_mnist: there is no %s or %s.gz in $LIBGRAD_DATA (%.200s) or %s; install Debian's "
+                        "dataset-fashion-mnist, or name a folder", file, file, named && *named ? named : "not set", debian);
+}
+
+static lg_tensor *read(lg_ctx *c, const char *folder, const char *file, char path[PATH_BYTES])
+{
+        return find(c, folder, file, path) ? lg_read_idx(c, path) : NULL;
+}
+
+static lg_tensor *read_images(lg_ctx *c, const char *folder, const char *file)
+{
+        char path[PATH_BYTES];
+        lg_tensor *x = read(c, folder, file, path);
+        if (!x)
+                return NULL;
+        if (x->at.dtype != LG_U8 || x->at.shape.ndim != 3 || x->at.shape.size[1] != 28 || x->at.shape.size[2] != 28)
+                return lg__fail(c, LG_ERR_FORMAT, "lg_fashion_mnist: %s holds %s; it should be u8 (N, 28, 28)", path,
+                                lg__tensor_text(x).s);
+        return lg_unsqueeze(x, 1);
+}
+
+static lg_tensor *read_labels(lg_ctx *c, const char *folder, const char *file, int64_t count)
+{
+        char path[PATH_BYTES];
+        lg_tensor *y = read(c, folder, file, path);
+        if (!y)
+                return NULL;
+        if (y->at.dtype != LG_U8 || y->at.shape.ndim != 1 || y->at.shape.size[0] != count)
+                return lg__fail(c, LG_ERR_FORMAT, "lg_fashion_mnist: %s holds %s; it should be u8 (%lld), a label for each "
+                                "image", path, lg__tensor_text(y).s, (long long)count);
+        const uint8_t *labels = lg__data(y);
+        for (int64_t i = 0; i < count; i++) {
+                if (labels[i] >= CLASSES)
+                        return lg__fail(c, LG_ERR_FORMAT, "lg_fashion_mnist: %s has label %d at %lld; labels are 0 to %d",
+                                        path, labels[i], (long long)i, CLASSES - 1);
+        }
+        return lg_cast(y, LG_I64);
+}
+
+lg_dataset *lg_fashion_mnist_(lg_ctx *c, lg_fashion_mnist_options o)
+{
+        if (!lg__ok(c))
+                return NULL;
+        bool train = o.part && !strcmp(o.part, "train");
+        if (!train && !(o.part && !strcmp(o.part, "test")))
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_fashion_mnist: the part is \"%.40s\"; it is \"train\" or \"test\"",
+                                o.part ? o.part : "NULL");
+        lg_scope scope = lg_scope_begin(c);
+        lg_dataset *d = NULL;
+        lg_tensor *x = read_images(c, o.folder, train ? "train-images-idx3-ubyte" : "t10k-images-idx3-ubyte"), *y = NULL;
+        if (x)
+                y = read_labels(c, o.folder, train ? "train-labels-idx1-ubyte" : "t10k-labels-idx1-ubyte",
+                                x->at.shape.size[0]);
+        if (y)
+                d = lg_dataset_tensors(c, x, y, .scale = 1.0 / 255);
+        lg_scope_end(c, scope);
+        return d;
+}

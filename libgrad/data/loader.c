@@ -1,0 +1,259 @@
+/* loader.c - goes through a data set in batches, each in a scope of its own. */
+#include <string.h>
+#include "../../kernels/philox.h"
+#include "data.h"
+
+struct lg_loader {
+        lg__object object;
+        lg_tensor *x_data, *y_data; /* owned handles: the data set may go before the loader */
+        lg__rows x, y;
+        lg__job job;
+        lg__device *device;
+        lg__team *team;  /* NULL: batches are made where they are used */
+        int64_t *order;  /* NULL: not shuffled */
+        uint64_t seed;
+        int64_t epoch, position; /* the batch that comes next */
+        bool running;            /* between the first batch of an epoch and its end */
+        uint64_t scope;          /* of the last step; 0: none */
+};
+
+/* ---- scopes -------------------------------------------------------------------------------------------------------- */
+
+static void destroy(lg__object *o);
+
+static bool is_step_of_a_loader(lg_ctx *c, uint64_t scope)
+{
+        for (lg__link *link = c->objects.next; link != &c->objects; link = link->next) {
+                lg__object *o = (lg__object *)link;
+                if (o->destroy == destroy && ((lg_loader *)o)->scope == scope)
+                        return true;
+        }
+        return false;
+}
+
+/* Takes a scope out of the middle of the chain: what is inside it stays. */
+static void remove_scope(lg_ctx *c, lg__scope *s)
+{
+        lg__scope **at = &c->scope;
+        while (*at != s)
+                at = &(*at)->parent;
+        while (s->tensors.prev != &s->tensors)
+                lg__tensor_release((lg_tensor *)s->tensors.prev);
+        *at = s->parent;
+        lg__free(c, s, sizeof *s);
+}
+
+/* Ends the last step, unless a scope around it ended it before. Steps of loaders that were begun in it are not inside it
+ * in the sense of lg_scope_end: each loader ends its own. */
+static void end_step(lg_loader *l)
+{
+        lg_ctx *c = l->object.ctx;
+        bool others = false;
+        uint64_t id = l->scope;
+        l->scope = 0;
+        for (lg__scope *s = id ? c->scope : NULL; s; s = s->parent) {
+                if (s->id == id) {
+                        if (others)
+                                remove_scope(c, s);
+                        else
+                                lg_scope_end(c, (lg_scope){id});
+                        return;
+                }
+                others = others || is_step_of_a_loader(c, s->id);
+        }
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------------------- */
+
+static void destroy(lg__object *o)
+{
+        lg_loader *l = (lg_loader *)o;
+        end_step(l);
+        lg__team_free(o->ctx, l->team);
+        lg__tensor_release(l->x_data);
+        lg__tensor_release(l->y_data);
+        lg__free(o->ctx, l->order, (size_t)l->job.rows * sizeof *l->order);
+        lg__free(o->ctx, l, sizeof *l);
+}
+
+static lg_tensor *another_handle(const lg_tensor *t)
+{
+        return lg__tensor_own(lg__tensor_new(t->ctx, t->storage, &t->at));
+}
+
+/* The parts of a loader that take memory. */
+static bool fill(lg_loader *l, const lg_dataset *d, const lg_loader_options *o)
+{
+        lg_ctx *c = l->object.ctx;
+        l->x_data = another_handle(d->x);
+        l->y_data = l->x_data ? another_handle(d->y) : NULL;
+        if (!l->y_data)
+                return false;
+        lg__rows_init(&l->x, d->x, d->convert, d->scale, d->shift);
+        lg__rows_init(&l->y, d->y, false, 1, 0);
+        int64_t rows = lg_dataset_size(d), full = rows / o->batch_size;
+        l->job = (lg__job){&l->x, &l->y, NULL, rows, o->batch_size, full};
+        if (!o->drop_last && rows % o->batch_size)
+                l->job.batches++;
+        if (o->shuffle && rows) {
+                l->order = lg__alloc(c, (size_t)rows * sizeof *l->order);
+                if (!l->order)
+                        return false;
+                l->job.order = l->order;
+        }
+        /* Without workers one is still needed where the host cannot write: its buffer is the way there. */
+        if (o->workers || l->device->id.type != LG_DEVICE_CPU)
+                l->team = lg__team_new(c, &l->job, o->workers);
+        return l->team || (!o->workers && l->device->id.type == LG_DEVICE_CPU);
+}
+
+static uint64_t draw_seed(lg_ctx *c)
+{
+        lg_philox_words b = lg_philox_block(c->random.seed, c->random.counter++);
+        return (uint64_t)b.w[0] << 32 | b.w[1];
+}
+
+lg_loader *lg_loader_open_(lg_ctx *c, lg_dataset *data, lg_loader_options o)
+{
+        if (!lg__ok(c))
+                return NULL;
+        if (!data || data->object.ctx != c)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: the data set is %s",
+                                data ? "of another context" : "NULL");
+        if (o.batch_size < 1)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: the batch size is %lld; it must be 1 or more",
+                                (long long)o.batch_size);
+        lg__device *d = lg__device_get(c, o.device);
+        lg_loader *l = d ? lg__alloc(c, sizeof *l) : NULL;
+        if (!l)
+                return NULL;
+        l->device = d;
+        lg__object_register(c, &l->object, destroy);
+        if (!fill(l, data, &o)) {
+                lg__object_destroy(&l->object);
+                return NULL;
+        }
+        l->seed = o.seed || !o.shuffle ? o.seed : draw_seed(c);
+        return l;
+}
+
+void lg_loader_free(lg_loader *l)
+{
+        if (l)
+                lg__object_destroy(&l->object);
+}
+
+int64_t lg_loader_batches(const lg_loader *l)
+{
+        return l ? l->job.batches : 0;
+}
+
+/* ---- steps --------------------------------------------------------------------------------------------------------- */
+
+/* The order of an epoch is lg_permutation's at the place of the loader's own random stream that is the epoch's. */
+static bool draw_order(lg_loader *l)
+{
+        lg_ctx *c = l->object.ctx;
+        lg_random_state was = c->random;
+        int64_t n = l->job.rows;
+        lg_scope scope = lg_scope_begin(c);
+        if (!scope.id)
+                return false;
+        c->random = (lg_random_state){l->seed, (uint64_t)l->epoch * ((uint64_t)n / 2 + 1)};
+        lg_tensor *t = lg_permutation(c, n, .device = lg_cpu());
+        if (t)
+                memcpy(l->order, lg__data(t), (size_t)n * sizeof *l->order);
+        c->random = was;
+        lg_scope_end(c, scope);
+        return t != NULL;
+}
+
+static bool begin_epoch(lg_loader *l)
+{
+        if (l->order && !draw_order(l))
+                return false;
+        l->position = 0;
+        l->running = true;
+        if (l->team)
+                lg__team_start(l->team, 0);
+        return true;
+}
+
+static void end_epoch(lg_loader *l)
+{
+        if (l->team)
+                lg__team_rest(l->team);
+        l->running = false;
+        l->epoch++;
+}
+
+static lg_tensor *empty_batch(const lg_loader *l, const lg__rows *r, int64_t n)
+{
+        lg_shape shape = r->shape;
+        shape.size[0] = n;
+        return lg__tensor_empty(l->object.ctx, l->device->id, r->out_dtype, shape);
+}
+
+static bool upload(const lg_loader *l, lg_tensor *t, const void *from)
+{
+        size_t bytes = (size_t)lg__shape_numel(t->at.shape) * lg__dtype_bytes(t->at.dtype);
+        lg__device *d = l->device;
+        return !bytes || lg__kernel_done(d, "lg_loader_next", d->api->upload(d->queue, lg__data(t), from, bytes));
+}
+
+static bool make_batch(lg_loader *l, lg_batch *b)
+{
+        int64_t n = lg__job_rows(&l->job, l->position), first = l->position * l->job.batch;
+        b->x = empty_batch(l, &l->x, n);
+        b->y = b->x ? empty_batch(l, &l->y, n) : NULL;
+        if (!b->y)
+                return false;
+        if (!l->team) {
+                lg__rows_gather(&l->x, l->order, first, n, lg__data(b->x));
+                lg__rows_gather(&l->y, l->order, first, n, lg__data(b->y));
+                return true;
+        }
+        const void *x, *y;
+        lg__team_wait(l->team, l->position, &x, &y);
+        if (!upload(l, b->x, x) || !upload(l, b->y, y))
+                return false;
+        lg__team_done(l->team, l->position);
+        return true;
+}
+
+bool lg_loader_next(lg_loader *l, lg_batch *ret)
+{
+        lg_ctx *c = l ? l->object.ctx : NULL;
+        if (!lg__ok(c))
+                return false;
+        if (!ret)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_next: the batch is NULL");
+        end_step(l);
+        if (!l->running && !begin_epoch(l))
+                return false;
+        if (l->position == l->job.batches) {
+                end_epoch(l);
+                return false;
+        }
+        lg_batch b = {.index = l->position, .count = l->job.batches};
+        lg_scope scope = lg_scope_begin(c);
+        if (!scope.id)
+                return false;
+        if (!make_batch(l, &b)) {
+                lg_scope_end(c, scope);
+                return false;
+        }
+        l->scope = scope.id;
+        l->position++;
+        *ret = b;
+        return true;
+}
+
+void lg_loader_restart(lg_loader *l)
+{
+        if (!l || l->object.ctx->error)
+                return;
+        end_step(l);
+        if (l->running)
+                end_epoch(l);
+}

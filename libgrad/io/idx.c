@@ -1,0 +1,183 @@
+/* idx.c - reads IDX files (Y. LeCun's format of MNIST), plain or gzip.
+ *
+ * Two zero bytes, the type of the elements, the number of dimensions, each size in 32 bits, then the elements; the
+ * first byte of a number is its most significant one.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <zlib.h>
+#include "../core.h"
+
+/* deflate makes nothing smaller than this: a header that promises more is not believed. */
+#define MOST_INFLATED 1040
+
+typedef struct idx {
+        lg_ctx *ctx;
+        const char *path;
+        gzFile file;
+        int64_t file_bytes;
+        int type;   /* as in the file */
+        int width;  /* bytes of an element in the file */
+        lg_dtype dtype;
+        lg_shape shape;
+} idx;
+
+static bool bad(const idx *f, const char *what)
+{
+        return lg__fail(f->ctx, LG_ERR_FORMAT, "lg_read_idx: %s %s", f->path, what);
+}
+
+/* Reads exactly so many bytes. */
+static bool get(const idx *f, void *data, size_t bytes)
+{
+        char *at = data;
+        while (bytes) {
+                int n = gzread(f->file, at, bytes > 1 << 30 ? 1 << 30 : (unsigned)bytes);
+                int error;
+                const char *message = gzerror(f->file, &error);
+                if (n < 0 && error == Z_ERRNO)
+                        return lg__fail(f->ctx, LG_ERR_IO, "lg_read_idx: %s cannot be read: %s", f->path, strerror(errno));
+                if (n < 0 && error != Z_BUF_ERROR)
+                        return lg__fail(f->ctx, LG_ERR_FORMAT, "lg_read_idx: %s is damaged: %s", f->path, message);
+                if (n <= 0)
+                        return bad(f, "is truncated");
+                at += n;
+                bytes -= (size_t)n;
+        }
+        return true;
+}
+
+/* Nothing may follow; at the end zlib also compares its checksum. */
+static bool at_end(const idx *f)
+{
+        char more;
+        int n = gzread(f->file, &more, 1), error;
+        const char *message = gzerror(f->file, &error);
+        if (n > 0)
+                return bad(f, "has more data than its header says");
+        if (error == Z_BUF_ERROR)
+                return bad(f, "is truncated");
+        if (n < 0 || (error != Z_OK && error != Z_STREAM_END))
+                return lg__fail(f->ctx, LG_ERR_FORMAT, "lg_read_idx: %s is damaged: %s", f->path, message);
+        return true;
+}
+
+static bool find_type(idx *f)
+{
+        static const struct {
+                int type, width;
+                lg_dtype dtype;
+        } types[] = {{0x08, 1, LG_U8},  {0x09, 1, LG_I32}, {0x0B, 2, LG_I32},
+                     {0x0C, 4, LG_I32}, {0x0D, 4, LG_F32}, {0x0E, 8, LG_F64}};
+        for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+                if (types[i].type == f->type) {
+                        f->width = types[i].width;
+                        f->dtype = types[i].dtype;
+                        return true;
+                }
+        }
+        return bad(f, "is no IDX file: its element type is unknown");
+}
+
+static bool get_header(idx *f)
+{
+        uint8_t b[4];
+        int64_t bytes;
+        if (!get(f, b, sizeof b))
+                return false;
+        f->type = b[2];
+        if (b[0] || b[1])
+                return bad(f, "is no IDX file: it does not begin with two zero bytes");
+        if (!find_type(f))
+                return false;
+        if (b[3] < 1 || b[3] > LG_MAX_DIMS)
+                return lg__fail(f->ctx, LG_ERR_FORMAT, "lg_read_idx: %s has %d dimensions; 1 to %d can be read", f->path,
+                                b[3], LG_MAX_DIMS);
+        f->shape.ndim = b[3];
+        bytes = f->width;
+        for (int i = 0; i < f->shape.ndim; i++) {
+                if (!get(f, b, sizeof b))
+                        return false;
+                f->shape.size[i] = (int64_t)((uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]);
+                /* A size of zero makes the whole empty, whatever the others are. */
+                if (__builtin_mul_overflow(bytes, f->shape.size[i], &bytes))
+                        return bad(f, "is no IDX file: its sizes are beyond all memory");
+        }
+        if (bytes / MOST_INFLATED > f->file_bytes || (gzdirect(f->file) && bytes > f->file_bytes))
+                return lg__fail(f->ctx, LG_ERR_FORMAT, "lg_read_idx: %s is truncated: its header tells of %lld bytes of data",
+                                f->path, (long long)bytes);
+        return lg__shape_valid(f->ctx, "lg_read_idx", f->shape);
+}
+
+static uint64_t big_endian(const uint8_t *b, int width)
+{
+        uint64_t v = 0;
+        for (int i = 0; i < width; i++)
+                v = v << 8 | b[i];
+        return v;
+}
+
+/* One element from the file's bytes to the dtype's. */
+static void convert(const idx *f, const uint8_t *b, char *out)
+{
+        uint64_t v = big_endian(b, f->width);
+        uint32_t v32 = (uint32_t)v;
+        if (f->type == 0x09)
+                v32 = (uint32_t)(int32_t)(int8_t)v;
+        else if (f->type == 0x0B)
+                v32 = (uint32_t)(int32_t)(int16_t)v;
+        if (f->width == 8)
+                memcpy(out, &v, 8);
+        else
+                memcpy(out, &v32, 4);
+}
+
+static bool get_elements(const idx *f, char *out)
+{
+        uint8_t chunk[8192];
+        int64_t left = lg__shape_numel(f->shape), most = (int64_t)sizeof chunk / f->width;
+        if (f->dtype == LG_U8)
+                return get(f, out, (size_t)left);
+        while (left) {
+                int64_t n = left < most ? left : most;
+                if (!get(f, chunk, (size_t)(n * f->width)))
+                        return false;
+                for (int64_t i = 0; i < n; i++, out += lg__dtype_bytes(f->dtype))
+                        convert(f, chunk + i * f->width, out);
+                left -= n;
+        }
+        return true;
+}
+
+static lg_tensor *read_file(idx *f)
+{
+        if (!get_header(f))
+                return NULL;
+        lg_tensor *t = lg__tensor_empty(f->ctx, lg_cpu(), f->dtype, f->shape);
+        if (t && get_elements(f, lg__data(t)) && at_end(f))
+                return t;
+        lg__tensor_release(t);
+        return NULL;
+}
+
+lg_tensor *lg_read_idx(lg_ctx *c, const char *path)
+{
+        struct stat facts;
+        if (!lg__ok(c))
+                return NULL;
+        if (!path)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_read_idx: the path is NULL");
+        if (stat(path, &facts))
+                return lg__fail(c, LG_ERR_IO, "lg_read_idx: %s cannot be opened: %s", path, strerror(errno));
+        if (S_ISDIR(facts.st_mode))
+                return lg__fail(c, LG_ERR_IO, "lg_read_idx: %s is a folder", path);
+        errno = ENOMEM; /* zlib leaves it alone when it has no memory */
+        idx f = {.ctx = c, .path = path, .file = gzopen(path, "rbe"), .file_bytes = facts.st_size};
+        if (!f.file)
+                return lg__fail(c, errno == ENOMEM ? LG_ERR_MEMORY : LG_ERR_IO, "lg_read_idx: %s cannot be opened: %s", path,
+                                strerror(errno));
+        lg_tensor *t = read_file(&f);
+        gzclose(f.file);
+        return t;
+}

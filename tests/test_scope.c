@@ -1,0 +1,212 @@
+/* test_scope.c - who owns a tensor, when it ends, what its memory does then, and what use after that gives. */
+#include "test.h"
+
+/* Memory hooks that count. */
+typedef struct counter {
+        int64_t allocs, frees, bytes;
+} counter;
+
+static void *count_alloc(void *user, lg_ctx *c, lg_device device, size_t bytes)
+{
+        counter *n = user;
+        void *p = lg_system_alloc(c, device, bytes);
+        n->allocs += p != NULL;
+        n->bytes += p ? (int64_t)bytes : 0;
+        return p;
+}
+
+static void count_free(void *user, lg_ctx *c, lg_device device, void *p, size_t bytes)
+{
+        counter *n = user;
+        n->frees++;
+        n->bytes -= (int64_t)bytes;
+        lg_system_free(c, device, p, bytes);
+}
+
+static void nested_scopes_free_what_was_made_in_them(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_device d = test_device(c);
+        lg_tensor *before = lg_ones(c, LG_SHAPE(3));
+        int64_t live = lg_live_tensors(c), used = lg_memory_stats(c, d).used;
+        lg_scope outer = lg_scope_begin(c);
+        lg_tensor *a = lg_add(before, before);
+        lg_scope inner = lg_scope_begin(c);
+        lg_add(a, a);
+        lg_mul(a, a);
+        assert_int_equal(lg_live_tensors(c), live + 3);
+        assert_true(lg_scope_end(c, inner));
+        assert_int_equal(lg_live_tensors(c), live + 1);
+        assert_list(a, 0, 2, 2, 2);
+        assert_true(lg_scope_end(c, outer));
+        assert_int_equal(lg_live_tensors(c), live);
+        assert_int_equal(lg_memory_stats(c, d).used, used);
+        assert_list(before, 0, 1, 1, 1);
+        lg_close(c);
+}
+
+static void ending_a_scope_ends_those_inside(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        int64_t live = lg_live_tensors(c);
+        lg_scope outer = lg_scope_begin(c);
+        lg_scope inner = lg_scope_begin(c);
+        lg_ones(c, LG_SHAPE(3));
+        assert_true(lg_scope_end(c, outer));
+        assert_int_equal(lg_live_tensors(c), live);
+        assert_false(lg_scope_end(c, inner));
+        assert_error(c, LG_ERR_STATE, "lg_scope_end");
+        lg_scope again = lg_scope_begin(c);
+        lg_set_error(c, LG_ERR_IO, "x");
+        assert_true(lg_scope_end(c, again)); /* works while an error is set */
+        lg_close(c);
+}
+
+static void escape_and_keep(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        int64_t live = lg_live_tensors(c);
+        lg_scope one = lg_scope_begin(c);
+        lg_scope two = lg_scope_begin(c);
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2)), *y = lg_add(x, x), *z = lg_add(y, x);
+        assert_ptr_equal(lg_escape(y), y);
+        assert_ptr_equal(lg_keep(z), z);
+        lg_scope_end(c, two);
+        assert_list(y, 0, 2, 2);
+        assert_null(lg_neg(x));
+        assert_error(c, LG_ERR_STATE, "neg");
+        lg_escape(y);
+        lg_scope_end(c, one);
+        assert_list(y, 0, 2, 2);
+        assert_list(z, 0, 3, 3);
+        assert_int_equal(lg_live_tensors(c), live + 2);
+        lg_free(z);
+        lg_free(y);
+        assert_int_equal(lg_live_tensors(c), live);
+        lg_keep(lg_ones(c, LG_SHAPE(2))); /* never freed: lg_close does */
+        lg_close(c);
+}
+
+static void use_after_the_scope_is_told(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_scope s = lg_scope_begin(c);
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2), .requires_grad = true), *y = lg_sum(x);
+        lg_scope_end(c, s);
+        lg_tensor *z = lg_ones(c, LG_SHAPE(2));
+        assert_null(lg_add(z, x));
+        assert_error(c, LG_ERR_STATE, "scope");
+        assert_null(lg_reshape(x, LG_SHAPE(1, 2)));
+        assert_error(c, LG_ERR_STATE, "reshape");
+        assert_false(lg_backward(y));
+        assert_error(c, LG_ERR_STATE, "backward");
+        assert_false(lg_fill_(x, 2));
+        assert_error(c, LG_ERR_STATE, "lg_fill_");
+        assert_null(lg_keep(x));
+        assert_error(c, LG_ERR_STATE, "lg_keep");
+        float v[2];
+        assert_false(lg_read(x, v, LG_F32, sizeof v));
+        assert_error(c, LG_ERR_STATE, "lg_read");
+        assert_int_equal(lg_numel(x), 0);
+        lg_free(x); /* twice freed is no crash */
+        assert_list(z, 0, 1, 1);
+        lg_close(c);
+}
+
+static void a_graph_keeps_the_values_it_needs(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_full(c, 3, LG_SHAPE(2), .requires_grad = true);
+        lg_scope s = lg_scope_begin(c);
+        lg_tensor *y = lg_escape(lg_sum(lg_mul(lg_exp(x), lg_square(x))));
+        lg_scope_end(c, s);
+        assert_true(lg_backward(y));
+        double e = exp(3.0);
+        assert_list(lg_grad_of(x), 1e-5, e * 9 + e * 6, e * 9 + e * 6);
+        lg_close(c);
+}
+
+static void memory_comes_back_and_is_used_again(void **state)
+{
+        (void)state;
+        counter n = {0};
+        lg_ctx *c = lg_open_with(.memory = {count_alloc, count_free, &n});
+        lg_device d = test_device(c);
+        assert_true(n.allocs > 0);
+        lg_memory_stats_t at_first = lg_memory_stats(c, d);
+        lg_tensor *x = lg_ones(c, LG_SHAPE(1000, 1000));
+        lg_memory_stats_t m = lg_memory_stats(c, d);
+        assert_true(m.used - at_first.used >= 4000000 && m.used - at_first.used <= 5000000);
+        assert_true(m.peak >= m.used);
+        lg_free(x);
+        m = lg_memory_stats(c, d);
+        assert_int_equal(m.used, at_first.used);
+        assert_true(m.cached - at_first.cached >= 4000000);
+        int64_t allocs = n.allocs;
+        for (int i = 0; i < 10; i++)
+                lg_free(lg_ones(c, LG_SHAPE(1000, 1000)));
+        assert_int_equal(n.allocs, allocs);
+        assert_int_equal(lg_memory_stats(c, d).system_allocs, m.system_allocs);
+        lg_reset_peak_memory(c, d);
+        assert_int_equal(lg_memory_stats(c, d).peak, lg_memory_stats(c, d).used);
+        int64_t bytes = n.bytes;
+        lg_empty_cache(c);
+        assert_int_equal(lg_memory_stats(c, d).cached, 0);
+        assert_true(n.bytes <= bytes - 4000000);
+        lg_close(c);
+        assert_int_equal(n.allocs, n.frees);
+        assert_int_equal(n.bytes, 0);
+}
+
+static void memory_is_aligned_and_huge_requests_fail(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        for (size_t n = 1; n < 5000; n += 77) {
+                void *p = lg_system_alloc(c, lg_cpu(), n);
+                assert_int_equal((uintptr_t)p % 64, 0);
+                lg_system_free(c, lg_cpu(), p, n);
+        }
+        assert_null(lg_zeros(c, LG_SHAPE((int64_t)1 << 45)));
+        assert_non_null(strstr(lg_error(c), "batch"));
+        assert_error(c, LG_ERR_MEMORY, "out of memory");
+        assert_null(lg_zeros(c, LG_SHAPE((int64_t)1 << 40, (int64_t)1 << 40)));
+        assert_error(c, LG_ERR_SHAPE, "");
+        assert_list(lg_ones(c, LG_SHAPE(2)), 0, 1, 1);
+        lg_close(c);
+}
+
+static void many_tensors(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        int64_t live = lg_live_tensors(c);
+        lg_scope s = lg_scope_begin(c);
+        lg_tensor *x = lg_ones(c, LG_SHAPE(1));
+        for (int i = 0; i < 20000; i++)
+                lg_reshape(x, LG_SHAPE(1, 1));
+        assert_int_equal(lg_live_tensors(c), live + 20001);
+        lg_scope_end(c, s);
+        assert_int_equal(lg_live_tensors(c), live);
+        lg_close(c);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(nested_scopes_free_what_was_made_in_them),
+                cmocka_unit_test(ending_a_scope_ends_those_inside),
+                cmocka_unit_test(escape_and_keep),
+                cmocka_unit_test(use_after_the_scope_is_told),
+                cmocka_unit_test(a_graph_keeps_the_values_it_needs),
+                cmocka_unit_test(memory_comes_back_and_is_used_again),
+                cmocka_unit_test(memory_is_aligned_and_huge_requests_fail),
+                cmocka_unit_test(many_tensors),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

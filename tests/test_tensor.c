@@ -1,0 +1,241 @@
+/* test_tensor.c - making, reading, writing, casting and moving tensors of all dtypes. */
+#include "test.h"
+
+static const lg_dtype all[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8, LG_BOOL};
+#define ALL ((int)(sizeof all / sizeof *all))
+
+static void constants(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        for (int i = 0; i < ALL; i++) {
+                double seven = all[i] == LG_BOOL ? 1 : 7;
+                lg_tensor *t = lg_full(c, 7, LG_SHAPE(2, 2), .dtype = all[i]);
+                assert_int_equal(lg_dtype_of(t), all[i]);
+                assert_list(t, 0, seven, seven, seven, seven);
+                assert_list(lg_zeros(c, LG_SHAPE(2), .dtype = all[i]), 0, 0, 0);
+                assert_list(lg_ones(c, LG_SHAPE(2), .dtype = all[i]), 0, 1, 1);
+                assert_list(lg_scalar(c, 1, .dtype = all[i]), 0, 1);
+                assert_int_equal(lg_numel(lg_empty(c, LG_SHAPE(3, 5), .dtype = all[i])), 15);
+        }
+        assert_int_equal(lg_dtype_of(lg_zeros(c, LG_SHAPE(1))), LG_F32);
+        assert_near(lg_item(lg_scalar(c, 0.1)), 0.1f, 0);
+        assert_near(lg_item(lg_scalar(c, 0.1, .dtype = LG_F64)), 0.1, 0);
+        assert_true(isnan(lg_item(lg_full(c, NAN, LG_SHAPE_0D))));
+        assert_true(isinf(lg_item(lg_full(c, INFINITY, LG_SHAPE_0D))));
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void ranges(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *t = lg_arange(c, 0, 5, 1);
+        assert_int_equal(lg_dtype_of(t), LG_I64);
+        assert_list(t, 0, 0, 1, 2, 3, 4);
+        assert_list(lg_arange(c, 3, -2, -2), 0, 3, 1, -1);
+        t = lg_arange(c, 0, 1, 0.25);
+        assert_int_equal(lg_dtype_of(t), LG_F32);
+        assert_list(t, 0, 0, 0.25, 0.5, 0.75);
+        assert_list(lg_arange(c, 1, 2.1, 0.5, .dtype = LG_F64), 1e-15, 1, 1.5, 2);
+        assert_int_equal(lg_numel(lg_arange(c, 5, 5, 1)), 0);
+        assert_int_equal(lg_numel(lg_arange(c, 5, 0, 1)), 0);
+        lg_arange(c, 0, 5, 0);
+        assert_error(c, LG_ERR_ARGUMENT, "lg_arange");
+        lg_arange(c, 0, INFINITY, 1);
+        assert_error(c, LG_ERR_ARGUMENT, "lg_arange");
+        lg_close(c);
+}
+
+static void shapes(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *t = lg_zeros(c, LG_SHAPE(1, 2, 3, 1, 2, 1, 2, 2));
+        assert_int_equal(lg_ndim_of(t), 8);
+        assert_int_equal(lg_numel(t), 48);
+        assert_int_equal(lg_size_of(t, 2), 3);
+        assert_int_equal(lg_size_of(t, -1), 2);
+        assert_int_equal(lg_size_of(t, 8), -1);
+        assert_int_equal(lg_stride_of(t, 1), 24);
+        assert_int_equal(lg_stride_of(t, -1), 1);
+        assert_true(lg_is_contiguous(t));
+        assert_ptr_equal(lg_ctx_of(t), c);
+        t = lg_zeros(c, LG_SHAPE(3, 0, 2));
+        assert_int_equal(lg_numel(t), 0);
+        double nothing[1];
+        assert_true(lg_read(t, nothing, LG_F64, 0));
+        assert_int_equal(lg_numel(lg_add(t, t)), 0);
+        t = lg_zeros(c, LG_SHAPE_0D);
+        assert_int_equal(lg_ndim_of(t), 0);
+        assert_int_equal(lg_numel(t), 1);
+        lg_zeros(c, LG_SHAPE(2, -3));
+        assert_error(c, LG_ERR_SHAPE, "");
+        lg_full_(c, 0, (lg_shaped){.shape = {.ndim = 9}});
+        assert_error(c, LG_ERR_SHAPE, "");
+        lg_zeros(c, LG_SHAPE(2), .dtype = (lg_dtype)77);
+        assert_error(c, LG_ERR_DTYPE, "");
+        lg_zeros(c, LG_SHAPE(2), .dtype = LG_I64, .requires_grad = true);
+        assert_error(c, LG_ERR_DTYPE, "requires_grad");
+        lg_close(c);
+}
+
+static void reading_and_writing(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *t = lg_from(c, ((float[]){1.5f, -2.5f, 3}), LG_SHAPE(3));
+        int32_t ints[3];
+        assert_true(lg_read(t, ints, LG_I32, sizeof ints));
+        assert_int_equal(ints[0], 1);
+        assert_int_equal(ints[1], -2);
+        bool bools[3];
+        assert_true(lg_read(t, bools, LG_BOOL, sizeof bools));
+        assert_true(bools[0] && bools[1] && bools[2]);
+        assert_true(lg_write(t, ((int64_t[]){4, 5, 6}), LG_I64, 24));
+        assert_list(t, 0, 4, 5, 6);
+        /* through a view with strides */
+        lg_tensor *m = lg_arange(c, 0, 6, 1, .dtype = LG_F32), *column;
+        m = lg_reshape(m, LG_SHAPE(2, 3));
+        column = lg_select(m, 1, 1);
+        assert_list(column, 0, 1, 4);
+        assert_true(lg_write(column, ((double[]){10, 40}), LG_F64, 16));
+        assert_list(m, 0, 0, 10, 2, 3, 40, 5);
+        assert_list(lg_transpose(m, 0, 1), 0, 0, 3, 10, 40, 2, 5);
+        lg_read(t, ints, LG_I32, 8);
+        assert_error(c, LG_ERR_SHAPE, "8 bytes");
+        lg_write(t, ints, LG_I32, 16);
+        assert_error(c, LG_ERR_SHAPE, "16 bytes");
+        lg_read(t, ints, LG_DTYPE_NONE, 12);
+        assert_error(c, LG_ERR_DTYPE, "");
+        assert_near(lg_item(lg_select(t, 0, 2)), 6, 0);
+        assert_int_equal(lg_item_i64(lg_full(c, 9007199254740993.0, LG_SHAPE(1), .dtype = LG_I64)), 9007199254740992);
+        assert_true(isnan(lg_item(t)));
+        assert_error(c, LG_ERR_SHAPE, "item");
+        int64_t big = INT64_MAX - 1;
+        assert_int_equal(lg_item_i64(lg_from(c, &big, LG_SHAPE(1), .dtype = LG_I64)), big);
+        lg_close(c);
+}
+
+/* Values that tell rounding and range apart; the references are worked out by hand from the formats. */
+static void casts(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_from(c, ((double[]){1.0 / 3, -2.7, 300, 65504, 1e-7, 70000}), LG_SHAPE(6), .dtype = LG_F64);
+        assert_list(lg_cast(x, LG_F32), 0, 1.0f / 3, -2.7f, 300, 65504, 1e-7f, 70000);
+        /* 1/3 is 0x3555, -2.7 is 0xc166; 1e-7 is nearest to 2 units of 2^-24; 70000 overflows */
+        assert_list(lg_cast(x, LG_F16), 0, 0x555p-12, -0x566p-9, 300, 65504, 0x1p-23, INFINITY);
+        /* 1/3 is 0x3eab, 65504 rounds to 65536, 70000 to 137 * 512 */
+        assert_list(lg_cast(x, LG_BF16), 1e-10, 0xabp-9, -0xadp-6, 300, 65536, 0xd7p-31, 70144);
+        assert_list(lg_cast(x, LG_I32), 0, 0, -2, 300, 65504, 0, 70000);
+        assert_list(lg_cast(x, LG_I64), 0, 0, -2, 300, 65504, 0, 70000);
+        assert_list(lg_cast(x, LG_BOOL), 0, 1, 1, 1, 1, 1, 1);
+        assert_ptr_equal(lg_cast(x, LG_F64), x);
+        lg_tensor *small = lg_from(c, ((uint8_t[]){0, 1, 255}), LG_SHAPE(3), .dtype = LG_U8);
+        for (int i = 0; i < ALL; i++)
+                for (int j = 0; j < ALL; j++) {
+                        bool is_bool = all[i] == LG_BOOL || all[j] == LG_BOOL;
+                        lg_tensor *t = lg_cast(lg_cast(small, all[i]), all[j]);
+                        assert_int_equal(lg_dtype_of(t), all[j]);
+                        assert_list(t, 0, 0, 1, is_bool ? 1 : 255);
+                }
+        lg_tensor *strided = lg_cast(lg_slice(lg_arange(c, 0, 10, 1), 0, 1, LG_MAX, .step = 3), LG_F32);
+        assert_list(strided, 0, 1, 4, 7);
+        lg_cast(x, (lg_dtype)50);
+        assert_error(c, LG_ERR_DTYPE, "cast");
+        lg_close(c);
+}
+
+static int released;
+static void release(void *user)
+{
+        released += *(int *)user;
+}
+
+static void borrowing(void **state)
+{
+        (void)state;
+        lg_ctx *c = lg_open();
+        float data[4] = {1, 2, 3, 4};
+        int one = 1;
+        released = 0;
+        lg_scope s = lg_scope_begin(c);
+        lg_tensor *t = lg_borrow(c, data, release, &one, LG_SHAPE(2, 2));
+        lg_tensor *view = lg_keep(lg_select(t, 0, 1));
+        data[3] = 40; /* not a copy */
+        assert_list(t, 0, 1, 2, 3, 40);
+        lg_fill_(lg_select(t, 0, 0), 9);
+        assert_true(data[0] == 9 && data[1] == 9);
+        lg_scope_end(c, s);
+        assert_int_equal(released, 0); /* the view needs it */
+        lg_free(view);
+        assert_int_equal(released, 1);
+        assert_null(lg_borrow(c, data, release, &one, LG_SHAPE(-2)));
+        assert_int_equal(released, 2);
+        assert_error(c, LG_ERR_SHAPE, "lg_borrow");
+        assert_null(lg_borrow(c, NULL, release, &one, LG_SHAPE(2)));
+        assert_int_equal(released, 3);
+        assert_error(c, LG_ERR_ARGUMENT, "lg_borrow");
+        assert_null(lg_borrow(c, data, release, &one, LG_SHAPE(2), .device = lg_parse_device(c, "shadow")));
+        assert_int_equal(released, 4);
+        assert_error(c, LG_ERR_DEVICE, "lg_borrow");
+        assert_null(lg_borrow(NULL, data, release, &one, LG_SHAPE(2)));
+        assert_int_equal(released, 5);
+        lg_borrow(c, data, release, &one, LG_SHAPE(4));
+        lg_borrow(c, data, NULL, NULL, LG_SHAPE(4));
+        lg_close(c);
+        assert_int_equal(released, 6);
+}
+
+static void moving(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_device here = test_device(c), cpu = lg_cpu(), shadow = lg_parse_device(c, "shadow:1");
+        lg_tensor *x = lg_reshape(lg_arange(c, 0, 6, 1, .dtype = LG_F32), LG_SHAPE(2, 3));
+        assert_ptr_equal(lg_to(x, here), x);
+        lg_tensor *there = lg_to(x, shadow);
+        assert_true(lg_device_equal(lg_device_of(there), shadow));
+        assert_list(there, 0, 0, 1, 2, 3, 4, 5);
+        assert_list(lg_to(lg_transpose(there, 0, 1), cpu), 0, 0, 3, 1, 4, 2, 5);
+        lg_tensor *copy = lg_copy(x, (lg_device){LG_DEVICE_NONE, 0});
+        assert_true(lg_device_equal(lg_device_of(copy), here));
+        lg_fill_(copy, 1);
+        assert_list(x, 0, 0, 1, 2, 3, 4, 5);
+        assert_int_equal(lg_numel(lg_to(lg_zeros(c, LG_SHAPE(0, 2)), shadow)), 0);
+        lg_add(there, lg_to(x, cpu));
+        assert_error(c, LG_ERR_DEVICE, "lg_to()");
+        /* gradients come back to where the input was */
+        lg_tensor *w = lg_ones(c, LG_SHAPE(2), .requires_grad = true);
+        lg_backward(lg_sum(lg_square(lg_to(w, shadow))));
+        assert_ok(c);
+        assert_true(lg_device_equal(lg_device_of(lg_grad_of(w)), here));
+        assert_list(lg_grad_of(w), 0, 2, 2);
+        lg_close(c);
+}
+
+/* PyTorch's table: kinds bool < integer < float; within a kind the wider one; f16 and bf16 make f32. */
+static void promotion(void **state)
+{
+        (void)state;
+        const lg_dtype order[] = {LG_BOOL, LG_U8, LG_I32, LG_I64, LG_F16, LG_BF16, LG_F32, LG_F64};
+        for (int i = 0; i < 8; i++)
+                for (int j = 0; j < 8; j++) {
+                        lg_dtype wanted = order[i > j ? i : j];
+                        if ((order[i] == LG_F16 && order[j] == LG_BF16) || (order[i] == LG_BF16 && order[j] == LG_F16))
+                                wanted = LG_F32;
+                        assert_int_equal(lg_promote(order[i], order[j]), wanted);
+                }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(constants), cmocka_unit_test(ranges),    cmocka_unit_test(shapes),
+                cmocka_unit_test(casts),     cmocka_unit_test(borrowing), cmocka_unit_test(reading_and_writing),
+                cmocka_unit_test(moving),    cmocka_unit_test(promotion),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
