@@ -9,6 +9,12 @@ static void known_answers(void **state)
         lg_philox_words w = lg_philox_block(0, 0);
         const uint32_t zero[4] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
         assert_memory_equal(w.w, zero, sizeof zero);
+        const uint32_t ones[4] = {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd};
+        w = lg_philox((lg_philox_words){{~0u, ~0u, ~0u, ~0u}}, ~0u, ~0u);
+        assert_memory_equal(w.w, ones, sizeof ones);
+        const uint32_t pi[4] = {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1};
+        w = lg_philox((lg_philox_words){{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}}, 0xa4093822, 0x299f31d0);
+        assert_memory_equal(w.w, pi, sizeof pi);
 }
 
 /* Words of the counter's blocks in order, as f32 and f64 uniforms are made from them. */

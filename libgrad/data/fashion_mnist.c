@@ -37,7 +37,7 @@ static bool find(lg_ctx *c, const char *folder, const char *file, char path[PATH
                         "dataset-fashion-mnist, or name a folder", file, file, named && *named ? named : "not set", debian);
 }
 
-static lg_tensor *read(lg_ctx *c, const char *folder, const char *file, char path[PATH_BYTES])
+static lg_tensor *read_part(lg_ctx *c, const char *folder, const char *file, char path[PATH_BYTES])
 {
         return find(c, folder, file, path) ? lg_read_idx(c, path) : NULL;
 }
@@ -45,7 +45,7 @@ static lg_tensor *read(lg_ctx *c, const char *folder, const char *file, char pat
 static lg_tensor *read_images(lg_ctx *c, const char *folder, const char *file)
 {
         char path[PATH_BYTES];
-        lg_tensor *x = read(c, folder, file, path);
+        lg_tensor *x = read_part(c, folder, file, path);
         if (!x)
                 return NULL;
         if (x->at.dtype != LG_U8 || x->at.shape.ndim != 3 || x->at.shape.size[1] != 28 || x->at.shape.size[2] != 28)
@@ -57,7 +57,7 @@ static lg_tensor *read_images(lg_ctx *c, const char *folder, const char *file)
 static lg_tensor *read_labels(lg_ctx *c, const char *folder, const char *file, int64_t count)
 {
         char path[PATH_BYTES];
-        lg_tensor *y = read(c, folder, file, path);
+        lg_tensor *y = read_part(c, folder, file, path);
         if (!y)
                 return NULL;
         if (y->at.dtype != LG_U8 || y->at.shape.ndim != 1 || y->at.shape.size[0] != count)

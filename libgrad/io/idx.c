@@ -100,7 +100,6 @@ static bool get_header(idx *f)
                 if (!get(f, b, sizeof b))
                         return false;
                 f->shape.size[i] = (int64_t)((uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]);
-                /* A size of zero makes the whole empty, whatever the others are. */
                 if (__builtin_mul_overflow(bytes, f->shape.size[i], &bytes))
                         return bad(f, "is no IDX file: its sizes are beyond all memory");
         }

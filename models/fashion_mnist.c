@@ -1,0 +1,174 @@
+/* fashion_mnist.c - trains a network on Fashion-MNIST: an example of how libgrad is used. */
+#include <signal.h>
+#include <string.h>
+#include "models.h"
+#include "options.h"
+#include "progress.h"
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal)
+{
+        (void)signal;
+        interrupted = 1;
+}
+
+/* All that a run needs. What could not be made is NULL, and the context says why. */
+typedef struct run {
+        lg_ctx *c;
+        lg_module *net;
+        lg_optimizer *opt;
+        lg_loader *train, *test;
+        FILE *csv;
+} run;
+
+/* The figures of an epoch. */
+typedef struct figures {
+        double train_loss, test_loss, accuracy, time;
+} figures;
+
+static run make_run(lg_ctx *c, const options *o)
+{
+        lg_device device = lg_parse_device(c, o->device);
+        run r = {.c = c, .net = lg_model_mlp(c)};
+        lg_module_to(r.net, device);
+        lg_list parameters = lg_parameters(r.net);
+        r.opt = strcmp(o->optimizer, "sgd") ? lg_adam(c, parameters, o->lr)
+                                            : lg_sgd(c, parameters, o->lr, .momentum = 0.9);
+        lg_dataset *train = lg_fashion_mnist(c, "train", .folder = o->data);
+        lg_dataset *test = lg_fashion_mnist(c, "test", .folder = o->data);
+        r.train = lg_loader_open(c, train, o->batch, .shuffle = true, .device = device);
+        r.test = lg_loader_open(c, test, 1000, .device = device);
+        return r;
+}
+
+/* One pass over the training set; the mean loss. The sum of losses stays on the device, and is read now and then. */
+static double train_epoch(run *r, progress *p)
+{
+        lg_scope scope = lg_scope_begin(r->c);
+        lg_tensor *sum = lg_zeros(r->c, LG_SHAPE_0D, .device = lg_device_of(lg_parameters(r->net).items[0]));
+        int64_t images = 0;
+        double mean = 0;
+        lg_train(r->net, true);
+        for (lg_batch b; !interrupted && lg_loader_next(r->train, &b);) {
+                lg_tensor *loss = lg_cross_entropy(lg_forward(r->net, b.x), b.y);
+                lg_zero_grad(r->opt);
+                lg_backward(loss);
+                lg_step(r->opt);
+                lg_add_(sum, lg_mul_scalar(lg_detach(loss), (double)lg_size_of(b.x, 0)));
+                images += lg_size_of(b.x, 0);
+                if (progress_due(p))
+                        progress_show(p, b.index + 1, b.count, images, lg_item(sum) / (double)images);
+        }
+        if (images)
+                mean = lg_item(sum) / (double)images;
+        lg_loader_restart(r->train);
+        lg_scope_end(r->c, scope);
+        return mean;
+}
+
+/* Loss and accuracy on the test set. */
+static void evaluate(run *r, figures *f)
+{
+        lg_scope scope = lg_scope_begin(r->c);
+        lg_device device = lg_device_of(lg_parameters(r->net).items[0]);
+        lg_tensor *sum = lg_zeros(r->c, LG_SHAPE_0D, .device = device);
+        lg_tensor *right = lg_zeros(r->c, LG_SHAPE_0D, .dtype = LG_I64, .device = device);
+        int64_t images = 0;
+        lg_train(r->net, false);
+        lg_no_grad(r->c) {
+                for (lg_batch b; lg_loader_next(r->test, &b);) {
+                        lg_tensor *scores = lg_forward(r->net, b.x);
+                        lg_add_(sum, lg_cross_entropy(scores, b.y, .reduction = LG_SUM));
+                        lg_add_(right, lg_sum(lg_eq(lg_argmax(scores, .dims = LG_DIMS(1)), b.y)));
+                        images += lg_size_of(b.x, 0);
+                }
+        }
+        f->test_loss = lg_item(sum) / (double)images;
+        f->accuracy = (double)lg_item_i64(right) / (double)images;
+        lg_scope_end(r->c, scope);
+}
+
+static void tell(const run *r, const options *o, int64_t epoch, const figures *f)
+{
+        printf("epoch %lld/%lld  train loss %.4f  test loss %.4f  test accuracy %.4f  %.2f s\n", (long long)epoch,
+               (long long)o->epochs, f->train_loss, f->test_loss, f->accuracy, f->time);
+        fflush(stdout);
+        if (r->csv) {
+                fprintf(r->csv, "%lld,%.9g,%.9g,%.4f,%.3f\n", (long long)epoch, f->train_loss, f->test_loss, f->accuracy,
+                        f->time);
+                fflush(r->csv);
+        }
+}
+
+static void train(run *r, const options *o)
+{
+        figures f = {0};
+        progress p;
+        for (int64_t epoch = 1; epoch <= o->epochs && !interrupted && !lg_error(r->c); epoch++) {
+                progress_begin(&p, epoch, o->epochs, o->quiet);
+                f.train_loss = train_epoch(r, &p);
+                f.time = seconds() - p.start;
+                progress_end(&p);
+                evaluate(r, &f);
+                if (!lg_error(r->c))
+                        tell(r, o, epoch, &f);
+        }
+        if (!lg_error(r->c))
+                printf("test accuracy %.4f\n", f.accuracy);
+}
+
+/* 0; 2: something that was given is wrong; 1: all other failures. */
+static int exit_code(const lg_ctx *c)
+{
+        switch (lg_error_code_of(c)) {
+        case LG_ERR_NONE:
+                return 0;
+        case LG_ERR_IO:
+        case LG_ERR_FORMAT:
+        case LG_ERR_DEVICE:
+        case LG_ERR_ARGUMENT:
+                return 2;
+        default:
+                return 1;
+        }
+}
+
+static int run_all(lg_ctx *c, const options *o)
+{
+        run r = make_run(c, o);
+        if (!lg_error(c) && o->csv) {
+                r.csv = fopen(o->csv, "w");
+                if (!r.csv)
+                        lg_set_error(c, LG_ERR_IO, "%s cannot be written", o->csv);
+                else
+                        fputs("epoch,train_loss,test_loss,test_accuracy,seconds\n", r.csv);
+        }
+        if (!lg_error(c) && !o->quiet)
+                lg_module_print(stdout, r.net, LG_SHAPE(o->batch, 1, 28, 28));
+        if (!lg_error(c))
+                train(&r, o);
+        if (r.csv && (ferror(r.csv) | fclose(r.csv)))
+                lg_set_error(c, LG_ERR_IO, "%s cannot be written", o->csv);
+        if (lg_error(c))
+                fprintf(stderr, "fashion-mnist: %s\n", lg_error(c));
+        return exit_code(c);
+}
+
+int main(int argc, char **argv)
+{
+        options o;
+        parsed p = options_parse(argc, argv, &o);
+        if (p != PARSED_OK)
+                return p == PARSED_HELP ? 0 : 2;
+        /* A second Ctrl-C ends at once. */
+        sigaction(SIGINT, &(struct sigaction){.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND}, NULL);
+        lg_ctx *c = lg_open_with(.threads = (int)o.threads, .seed = (uint64_t)o.seed);
+        if (!c) {
+                fprintf(stderr, "fashion-mnist: %s\n", lg_error(c));
+                return 1;
+        }
+        int code = run_all(c, &o);
+        lg_close(c);
+        return code;
+}

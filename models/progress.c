@@ -1,0 +1,48 @@
+/* progress.c - a bar on the terminal: how far an epoch is, loss, images per second, time left. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "progress.h"
+
+#define WIDTH 24
+#define EACH 0.1 /* seconds between two pictures */
+
+double seconds(void)
+{
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void progress_begin(progress *p, int64_t epoch, int64_t epochs, bool quiet)
+{
+        *p = (progress){.on = !quiet && isatty(STDERR_FILENO), .start = seconds(), .epoch = epoch, .epochs = epochs};
+        p->shown = p->start;
+}
+
+bool progress_due(const progress *p)
+{
+        return p->on && seconds() - p->shown >= EACH;
+}
+
+void progress_show(progress *p, int64_t step, int64_t steps, int64_t images, double loss)
+{
+        char bar[WIDTH + 1];
+        int full = (int)(step * WIDTH / steps);
+        p->shown = seconds();
+        double spent = p->shown - p->start;
+        memset(bar, '.', WIDTH);
+        memset(bar, '#', (size_t)full);
+        bar[WIDTH] = 0;
+        fprintf(stderr, "\repoch %lld/%lld [%s] %3lld%%  loss %.4f  %.0f images/s  %.0f s left \033[K", (long long)p->epoch,
+                (long long)p->epochs, bar, (long long)(step * 100 / steps), loss, (double)images / spent,
+                spent * (double)(steps - step) / (double)step);
+        fflush(stderr);
+}
+
+void progress_end(progress *p)
+{
+        if (p->on)
+                fputs("\r\033[K", stderr);
+}

@@ -1,0 +1,32 @@
+# optim.py - writes optim.txt: 100 steps of PyTorch's optimisers in f64 on the problem of tests/test_optim.c.
+#
+# p[i] starts at sin(i + 1); the gradient at step t is p[i] (1 + i / 4) + cos(t + i). One line a variant: its name, p at the end.
+import math
+
+import torch
+
+N, STEPS = 6, 100
+VARIANTS = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.01),
+    "sgd_decay": lambda p: torch.optim.SGD(p, lr=0.01, weight_decay=0.1),
+    "sgd_momentum": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9),
+    "sgd_dampening": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9, dampening=0.3, weight_decay=0.1),
+    "sgd_nesterov": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.8, nesterov=True, weight_decay=0.1),
+    "sgd_maximize": lambda p: torch.optim.SGD(p, lr=0.001, momentum=0.5, maximize=True),
+    "adam": lambda p: torch.optim.Adam(p, lr=0.01),
+    "adam_decay": lambda p: torch.optim.Adam(p, lr=0.01, weight_decay=0.1),
+    "adam_betas": lambda p: torch.optim.Adam(p, lr=0.01, betas=(0.5, 0.9), eps=1e-3),
+    "adam_beta_zero": lambda p: torch.optim.Adam(p, lr=0.01, betas=(0.0, 0.9)),
+    "adam_maximize": lambda p: torch.optim.Adam(p, lr=0.001, maximize=True),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=0.01, weight_decay=0.1),
+}
+
+with open(__file__.replace(".py", ".txt"), "w") as f:
+    for name, make in VARIANTS.items():
+        p = torch.tensor([math.sin(i + 1) for i in range(N)], dtype=torch.float64, requires_grad=True)
+        opt = make([p])
+        factor = torch.tensor([1 + i / 4 for i in range(N)], dtype=torch.float64)
+        for t in range(STEPS):
+            p.grad = p.detach() * factor + torch.tensor([math.cos(t + i) for i in range(N)], dtype=torch.float64)
+            opt.step()
+        f.write(name + " " + " ".join("%.17g" % x for x in p.tolist()) + "\n")
