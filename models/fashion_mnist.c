@@ -76,7 +76,8 @@ static void evaluate(run *r, figures *f)
         lg_tensor *right = lg_zeros(r->c, LG_SHAPE_0D, .dtype = LG_I64, .device = device);
         int64_t images = 0;
         lg_train(r->net, false);
-        lg_no_grad(r->c) {
+        lg_no_grad(r->c)
+        {
                 for (lg_batch b; lg_loader_next(r->test, &b);) {
                         lg_tensor *scores = lg_forward(r->net, b.x);
                         lg_add_(sum, lg_cross_entropy(scores, b.y, .reduction = LG_SUM));
@@ -95,8 +96,8 @@ static void tell(const run *r, const options *o, int64_t epoch, const figures *f
                (long long)o->epochs, f->train_loss, f->test_loss, f->accuracy, f->time);
         fflush(stdout);
         if (r->csv) {
-                fprintf(r->csv, "%lld,%.9g,%.9g,%.4f,%.3f\n", (long long)epoch, f->train_loss, f->test_loss, f->accuracy,
-                        f->time);
+                fprintf(r->csv, "%lld,%.9g,%.9g,%.4f,%.3f\n", (long long)epoch, f->train_loss, f->test_loss,
+                        f->accuracy, f->time);
                 fflush(r->csv);
         }
 }

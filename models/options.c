@@ -67,14 +67,19 @@ static bool word(const char *name, const char *text, const char *a, const char *
 }
 
 enum { MODEL = 1, EPOCHS, BATCH, LR, OPTIMIZER, SEED, THREADS, DEVICE, DATA, CSV, QUIET, HELP };
-static const struct option names[] = {
-        {"model", required_argument, NULL, MODEL},     {"epochs", required_argument, NULL, EPOCHS},
-        {"batch", required_argument, NULL, BATCH},     {"lr", required_argument, NULL, LR},
-        {"optimizer", required_argument, NULL, OPTIMIZER}, {"seed", required_argument, NULL, SEED},
-        {"threads", required_argument, NULL, THREADS}, {"device", required_argument, NULL, DEVICE},
-        {"data", required_argument, NULL, DATA},       {"csv", required_argument, NULL, CSV},
-        {"quiet", no_argument, NULL, QUIET},           {"help", no_argument, NULL, HELP},
-        {NULL, 0, NULL, 0}};
+static const struct option names[] = {{"model", required_argument, NULL, MODEL},
+                                      {"epochs", required_argument, NULL, EPOCHS},
+                                      {"batch", required_argument, NULL, BATCH},
+                                      {"lr", required_argument, NULL, LR},
+                                      {"optimizer", required_argument, NULL, OPTIMIZER},
+                                      {"seed", required_argument, NULL, SEED},
+                                      {"threads", required_argument, NULL, THREADS},
+                                      {"device", required_argument, NULL, DEVICE},
+                                      {"data", required_argument, NULL, DATA},
+                                      {"csv", required_argument, NULL, CSV},
+                                      {"quiet", no_argument, NULL, QUIET},
+                                      {"help", no_argument, NULL, HELP},
+                                      {NULL, 0, NULL, 0}};
 
 static bool take(options *o, int option)
 {

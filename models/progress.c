@@ -35,9 +35,9 @@ void progress_show(progress *p, int64_t step, int64_t steps, int64_t images, dou
         memset(bar, '.', WIDTH);
         memset(bar, '#', (size_t)full);
         bar[WIDTH] = 0;
-        fprintf(stderr, "\repoch %lld/%lld [%s] %3lld%%  loss %.4f  %.0f images/s  %.0f s left \033[K", (long long)p->epoch,
-                (long long)p->epochs, bar, (long long)(step * 100 / steps), loss, (double)images / spent,
-                spent * (double)(steps - step) / (double)step);
+        fprintf(stderr, "\repoch %lld/%lld [%s] %3lld%%  loss %.4f  %.0f images/s  %.0f s left \033[K",
+                (long long)p->epoch, (long long)p->epochs, bar, (long long)(step * 100 / steps), loss,
+                (double)images / spent, spent * (double)(steps - step) / (double)step);
         fflush(stderr);
 }
 

@@ -3,45 +3,64 @@
 
 #define N 60 /* elements of the vectors that are compared */
 
-/* What a row computes, written independently of its formula in pointwise.def. */
-static double neg(double x) { return -x; }
-static double square(double x) { return x * x; }
-static double sign(double x) { return isnan(x) ? x : (x > 0) - (x < 0); }
-static double rsqrt(double x) { return 1 / sqrt(x); }
-static double reciprocal(double x) { return 1 / x; }
-static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
-static double relu(double x) { return isnan(x) || x > 0 ? x : 0; }
-static double silu(double x) { return x / (1 + exp(-x)); }
-static double gelu(double x) { return 0.5 * x * erfc(-x / sqrt(2)); }
-static double gelu_tanh(double x) { return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))); }
-static double leaky_relu(double x) { return x > 0 ? x : 0.1 * x; }
-static double elu(double x) { return x > 0 ? x : 1.3 * (exp(x) - 1); }
-static double softplus(double x) { return log(1 + exp(1.5 * x)) / 1.5; }
-static double clamp(double x) { return isnan(x) ? x : fmin(fmax(x, -1), 1.5); }
-static double add_scalar(double x) { return x + 0.7; }
-static double sub_scalar(double x) { return x - 0.7; }
-static double rsub_scalar(double x) { return 0.7 - x; }
-static double mul_scalar(double x) { return x * -1.7; }
-static double div_scalar(double x) { return x / 1.7; }
-static double rdiv_scalar(double x) { return 1.7 / x; }
-static double pow_scalar(double x) { return pow(x, 2.5); }
-static double rpow_scalar(double x) { return pow(1.6, x); }
-static double maximum_scalar(double x) { return isnan(x) || x > 0.5 ? x : 0.5; }
-static double minimum_scalar(double x) { return isnan(x) || x < 0.5 ? x : 0.5; }
-static double add(double a, double b) { return a + b; }
-static double sub(double a, double b) { return a - b; }
-static double mul(double a, double b) { return a * b; }
-static double div_(double a, double b) { return a / b; }
-static double maximum(double a, double b) { return isnan(a) || a > b ? a : b; }
-static double minimum(double a, double b) { return isnan(a) || a < b ? a : b; }
-static double eq(double a, double b) { return a == b; }
-static double ne(double a, double b) { return a != b; }
-static double lt(double a, double b) { return a < b; }
-static double le(double a, double b) { return a <= b; }
-static double gt(double a, double b) { return a > b; }
-static double ge(double a, double b) { return a >= b; }
-#define abs fabs
-#define div div_
+/* What each row computes, written independently of its formula in pointwise.def. */
+#define REF1(name, value)                                                                                              \
+        static double ref_##name(double x)                                                                             \
+        {                                                                                                              \
+                return value;                                                                                          \
+        }
+#define REF2(name, value)                                                                                              \
+        static double ref_##name(double a, double b)                                                                   \
+        {                                                                                                              \
+                return value;                                                                                          \
+        }
+REF1(abs, fabs(x))
+REF1(exp, exp(x))
+REF1(expm1, expm1(x))
+REF1(log, log(x))
+REF1(log1p, log1p(x))
+REF1(sqrt, sqrt(x))
+REF1(sin, sin(x))
+REF1(cos, cos(x))
+REF1(tanh, tanh(x))
+REF1(erf, erf(x))
+REF1(neg, -x)
+REF1(square, x * x)
+REF1(sign, isnan(x) ? x : (x > 0) - (x < 0))
+REF1(rsqrt, 1 / sqrt(x))
+REF1(reciprocal, 1 / x)
+REF1(sigmoid, 1 / (1 + exp(-x)))
+REF1(relu, isnan(x) || x > 0 ? x : 0)
+REF1(silu, x / (1 + exp(-x)))
+REF1(gelu, 0.5 * x * erfc(-x / sqrt(2)))
+REF1(gelu_tanh, 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))))
+REF1(leaky_relu, x > 0 ? x : 0.1 * x)
+REF1(elu, x > 0 ? x : 1.3 * (exp(x) - 1))
+REF1(softplus, log(1 + exp(1.5 * x)) / 1.5)
+REF1(clamp, isnan(x) ? x : fmin(fmax(x, -1), 1.5))
+REF1(add_scalar, x + 0.7)
+REF1(sub_scalar, x - 0.7)
+REF1(rsub_scalar, 0.7 - x)
+REF1(mul_scalar, x * -1.7)
+REF1(div_scalar, x / 1.7)
+REF1(rdiv_scalar, 1.7 / x)
+REF1(pow_scalar, pow(x, 2.5))
+REF1(rpow_scalar, pow(1.6, x))
+REF1(maximum_scalar, isnan(x) || x > 0.5 ? x : 0.5)
+REF1(minimum_scalar, isnan(x) || x < 0.5 ? x : 0.5)
+REF2(add, a + b)
+REF2(sub, a - b)
+REF2(mul, a * b)
+REF2(div, a / b)
+REF2(maximum, isnan(a) || a > b ? a : b)
+REF2(minimum, isnan(a) || a < b ? a : b)
+REF2(eq, a == b)
+REF2(ne, a != b)
+REF2(lt, a < b)
+REF2(le, a <= b)
+REF2(gt, a > b)
+REF2(ge, a >= b)
+REF2(pow, pow(a, b))
 
 typedef struct unary {
         const char *name;
@@ -75,9 +94,10 @@ typedef struct binary {
 #undef COMPARE
 
 #define DOMAIN(lo, hi) lo, hi
-#define UNARY_ROW(name_, lo, hi) {.name = #name_, .op = run_##name_, .ref = name_, .low = lo, .high = hi},
-#define UNARY_ROW2(...) UNARY_ROW(__VA_ARGS__)
-#define UNARY(name_, types, params, formula, dx, domain, kinks) UNARY_ROW2(name_, domain)
+#define RANGE(lo, hi) .low = lo, .high = hi
+#define RANGE2(...) RANGE(__VA_ARGS__)
+#define UNARY(name_, types, params, formula, dx, domain, kinks) \
+        {.name = #name_, .op = run_##name_, .ref = ref_##name_, RANGE2(domain)},
 #define BINARY(...)
 #define COMPARE(...)
 static const unary unaries[] = {
@@ -92,19 +112,10 @@ static const unary unaries[] = {
 #define RANGES(a_lo, a_hi, b_lo, b_hi) .low = {a_lo, b_lo}, .high = {a_hi, b_hi}
 #define RANGES2(...) RANGES(__VA_ARGS__)
 #define UNARY(...)
-#undef div
-#define REF_div div_
 #define BINARY(name_, types, f, da, db, domain_a, domain_b, kinks)                                                     \
-        {.name = #name_, .op = lg_##name_, .ref = ref_of_##name_, RANGES2(domain_a, domain_b), .any = types},
+        {.name = #name_, .op = lg_##name_, .ref = ref_##name_, RANGES2(domain_a, domain_b), .any = types},
 #define COMPARE(name_, f)                                                                                              \
-        {.name = #name_, .op = lg_##name_, .ref = name_, .low = {-2, -2}, .high = {2, 2}, .compares = true, .any = true},
-#define ref_of_add add
-#define ref_of_sub sub
-#define ref_of_mul mul
-#define ref_of_div div_
-#define ref_of_pow pow
-#define ref_of_maximum maximum
-#define ref_of_minimum minimum
+        {.name = #name_, .op = lg_##name_, .ref = ref_##name_, .low = {-2, -2}, .high = {2, 2}, .compares = true, .any = true},
 static const binary binaries[] = {
 #include "../kernels/pointwise.def"
 };

@@ -40,7 +40,7 @@ static inline int64_t lg__job_rows(const lg__job *j, int64_t b)
 }
 /* The job must stay where it is; its order may change only while the team rests. */
 lg__team *lg__team_new(lg_ctx *c, const lg__job *job, int workers);
-void lg__team_free(lg_ctx *c, lg__team *t); /* NULL: nothing */
+void lg__team_free(lg_ctx *c, lg__team *t);      /* NULL: nothing */
 void lg__team_start(lg__team *t, int64_t first); /* from batch `first` on */
 void lg__team_rest(lg__team *t);                 /* returns when no thread works */
 /* Waits for batch b, the next one; it stays until it is done with. */

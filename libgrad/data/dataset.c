@@ -19,8 +19,9 @@ static bool rows_are_good(lg_ctx *c, const lg_tensor *t, const char *name)
         if (t->ctx != c)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_dataset_tensors: %s is of another context", name);
         if (t->storage->device->id.type != LG_DEVICE_CPU)
-                return lg__fail(c, LG_ERR_DEVICE, "lg_dataset_tensors: %s is %s; a data set lies on the cpu: lg_to() it",
-                                name, lg__tensor_text(t).s);
+                return lg__fail(c, LG_ERR_DEVICE,
+                                "lg_dataset_tensors: %s is %s; a data set lies on the cpu: lg_to() it", name,
+                                lg__tensor_text(t).s);
         if (t->at.shape.ndim < 1)
                 return lg__fail(c, LG_ERR_SHAPE, "lg_dataset_tensors: %s is %s; it needs a dimension of rows", name,
                                 lg__tensor_text(t).s);
@@ -33,10 +34,13 @@ static bool options_are_good(lg_ctx *c, const lg_tensor *x, const lg_tensor *y, 
                 return lg__fail(c, LG_ERR_SHAPE, "lg_dataset_tensors: x has %lld rows but y has %lld",
                                 (long long)x->at.shape.size[0], (long long)y->at.shape.size[0]);
         if (!isfinite(d->scale) || !isfinite(d->shift))
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_dataset_tensors: scale is %g and shift is %g", d->scale, d->shift);
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_dataset_tensors: scale is %g and shift is %g", d->scale,
+                                d->shift);
         if (d->convert && (x->at.dtype == LG_F16 || x->at.dtype == LG_BF16))
-                return lg__fail(c, LG_ERR_DTYPE, "lg_dataset_tensors: x is %s; rows of 16-bit floats are not scaled: "
-                                "lg_cast() them", lg__tensor_text(x).s);
+                return lg__fail(c, LG_ERR_DTYPE,
+                                "lg_dataset_tensors: x is %s; rows of 16-bit floats are not scaled: "
+                                "lg_cast() them",
+                                lg__tensor_text(x).s);
         return true;
 }
 
@@ -53,7 +57,9 @@ lg_dataset *lg_dataset_tensors_(lg_ctx *c, lg_tensor *x, lg_dataset_options o)
         if (!lg__ok(c) || !rows_are_good(c, x, "x") || !rows_are_good(c, o.y, "y"))
                 return NULL;
         lg_dataset set = {.convert = o.scale != 0 || o.shift != 0,
-                          .scale = o.scale == 0 ? 1 : o.scale == LG_ZERO ? 0 : o.scale,
+                          .scale = o.scale == 0         ? 1
+                                   : o.scale == LG_ZERO ? 0
+                                                        : o.scale,
                           .shift = o.shift == LG_ZERO ? 0 : o.shift};
         if (!options_are_good(c, x, o.y, &set))
                 return NULL;

@@ -26,7 +26,8 @@ static bool find(lg_ctx *c, const char *folder, const char *file, char path[PATH
         if (folder) {
                 if (in_folder(folder, "", file, path))
                         return true;
-                return lg__fail(c, LG_ERR_IO, "lg_fashion_mnist: there is no %s or %s.gz in %.400s", file, file, folder);
+                return lg__fail(c, LG_ERR_IO, "lg_fashion_mnist: there is no %s or %s.gz in %.400s", file, file,
+                                folder);
         }
         if (named && *named && (in_folder(named, "", file, path) || in_folder(named, "/fashion-mnist", file, path)))
                 return true;
@@ -34,7 +35,8 @@ static bool find(lg_ctx *c, const char *folder, const char *file, char path[PATH
                 return true;
         return lg__fail(c, LG_ERR_IO,
                         "lg_fashion_mnist: there is no %s or %s.gz in $LIBGRAD_DATA (%.200s) or %s; install Debian's "
-                        "dataset-fashion-mnist, or name a folder", file, file, named && *named ? named : "not set", debian);
+                        "dataset-fashion-mnist, or name a folder",
+                        file, file, named && *named ? named : "not set", debian);
 }
 
 static lg_tensor *read_part(lg_ctx *c, const char *folder, const char *file, char path[PATH_BYTES])
@@ -61,13 +63,16 @@ static lg_tensor *read_labels(lg_ctx *c, const char *folder, const char *file, i
         if (!y)
                 return NULL;
         if (y->at.dtype != LG_U8 || y->at.shape.ndim != 1 || y->at.shape.size[0] != count)
-                return lg__fail(c, LG_ERR_FORMAT, "lg_fashion_mnist: %s holds %s; it should be u8 (%lld), a label for each "
-                                "image", path, lg__tensor_text(y).s, (long long)count);
+                return lg__fail(c, LG_ERR_FORMAT,
+                                "lg_fashion_mnist: %s holds %s; it should be u8 (%lld), a label for each "
+                                "image",
+                                path, lg__tensor_text(y).s, (long long)count);
         const uint8_t *labels = lg__data(y);
         for (int64_t i = 0; i < count; i++) {
                 if (labels[i] >= CLASSES)
-                        return lg__fail(c, LG_ERR_FORMAT, "lg_fashion_mnist: %s has label %d at %lld; labels are 0 to %d",
-                                        path, labels[i], (long long)i, CLASSES - 1);
+                        return lg__fail(c, LG_ERR_FORMAT,
+                                        "lg_fashion_mnist: %s has label %d at %lld; labels are 0 to %d", path,
+                                        labels[i], (long long)i, CLASSES - 1);
         }
         return lg_cast(y, LG_I64);
 }
@@ -78,11 +83,13 @@ lg_dataset *lg_fashion_mnist_(lg_ctx *c, lg_fashion_mnist_options o)
                 return NULL;
         bool train = o.part && !strcmp(o.part, "train");
         if (!train && !(o.part && !strcmp(o.part, "test")))
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_fashion_mnist: the part is \"%.40s\"; it is \"train\" or \"test\"",
+                return lg__fail(c, LG_ERR_ARGUMENT,
+                                "lg_fashion_mnist: the part is \"%.40s\"; it is \"train\" or \"test\"",
                                 o.part ? o.part : "NULL");
         lg_scope scope = lg_scope_begin(c);
         lg_dataset *d = NULL;
-        lg_tensor *x = read_images(c, o.folder, train ? "train-images-idx3-ubyte" : "t10k-images-idx3-ubyte"), *y = NULL;
+        lg_tensor *x = read_images(c, o.folder, train ? "train-images-idx3-ubyte" : "t10k-images-idx3-ubyte"),
+                  *y = NULL;
         if (x)
                 y = read_labels(c, o.folder, train ? "train-labels-idx1-ubyte" : "t10k-labels-idx1-ubyte",
                                 x->at.shape.size[0]);

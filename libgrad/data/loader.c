@@ -9,15 +9,16 @@ struct lg_loader {
         lg__rows x, y;
         lg__job job;
         lg__device *device;
-        lg__team *team;  /* NULL: batches are made where they are used */
-        int64_t *order;  /* NULL: not shuffled */
+        lg__team *team; /* NULL: batches are made where they are used */
+        int64_t *order; /* NULL: not shuffled */
         uint64_t seed;
         int64_t epoch, position; /* the batch that comes next */
         bool running;            /* between the first batch of an epoch and its end */
         uint64_t scope;          /* of the last step; 0: none */
 };
 
-/* ---- scopes -------------------------------------------------------------------------------------------------------- */
+/* ---- scopes --------------------------------------------------------------------------------------------------------
+ */
 
 static void destroy(lg__object *o);
 
@@ -43,8 +44,8 @@ static void remove_scope(lg_ctx *c, lg__scope *s)
         lg__free(c, s, sizeof *s);
 }
 
-/* Ends the last step, unless a scope around it ended it before. Steps of loaders that were begun in it are not inside it
- * in the sense of lg_scope_end: each loader ends its own. */
+/* Ends the last step, unless a scope around it ended it before. Steps of loaders that were begun in it are not inside
+ * it in the sense of lg_scope_end: each loader ends its own. */
 static void end_step(lg_loader *l)
 {
         lg_ctx *c = l->object.ctx;
@@ -63,7 +64,8 @@ static void end_step(lg_loader *l)
         }
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------------------------------
+ */
 
 static void destroy(lg__object *o)
 {
@@ -148,7 +150,8 @@ int64_t lg_loader_batches(const lg_loader *l)
         return l ? l->job.batches : 0;
 }
 
-/* ---- steps --------------------------------------------------------------------------------------------------------- */
+/* ---- steps ---------------------------------------------------------------------------------------------------------
+ */
 
 /* The order of an epoch is lg_permutation's at the place of the loader's own random stream that is the epoch's. */
 static bool draw_order(lg_loader *l)

@@ -21,7 +21,7 @@ struct lg__team {
         int started;
         pthread_mutex_t lock;
         pthread_cond_t work, news; /* there is something to do; a batch is ready or a thread rests */
-        int64_t next, done; /* the next batch to make; batches before `done` are not needed any more */
+        int64_t next, done;        /* the next batch to make; batches before `done` are not needed any more */
         int busy;
         bool resting, quit;
 };
@@ -89,7 +89,8 @@ static bool make_ring(lg_ctx *c, lg__team *t)
 lg__team *lg__team_new(lg_ctx *c, const lg__job *job, int workers)
 {
         if (workers < 0 || workers > MAX_WORKERS)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: %d workers; 0 to %d can be had", workers, MAX_WORKERS);
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: %d workers; 0 to %d can be had", workers,
+                                MAX_WORKERS);
         lg__team *t = lg__alloc(c, sizeof *t);
         if (!t)
                 return NULL;
@@ -105,7 +106,8 @@ lg__team *lg__team_new(lg_ctx *c, const lg__job *job, int workers)
         pthread_cond_init(&t->news, NULL);
         bool ok = make_ring(c, t);
         if (ok && !start_threads(t))
-                ok = lg__fail(c, LG_ERR_MEMORY, "lg_loader_open: the system gave %d of %d threads", t->started, workers);
+                ok = lg__fail(c, LG_ERR_MEMORY, "lg_loader_open: the system gave %d of %d threads", t->started,
+                              workers);
         if (ok)
                 return t;
         lg__team_free(c, t);

@@ -17,8 +17,8 @@ typedef struct idx {
         const char *path;
         gzFile file;
         int64_t file_bytes;
-        int type;   /* as in the file */
-        int width;  /* bytes of an element in the file */
+        int type;  /* as in the file */
+        int width; /* bytes of an element in the file */
         lg_dtype dtype;
         lg_shape shape;
 } idx;
@@ -37,7 +37,8 @@ static bool get(const idx *f, void *data, size_t bytes)
                 int error;
                 const char *message = gzerror(f->file, &error);
                 if (n < 0 && error == Z_ERRNO)
-                        return lg__fail(f->ctx, LG_ERR_IO, "lg_read_idx: %s cannot be read: %s", f->path, strerror(errno));
+                        return lg__fail(f->ctx, LG_ERR_IO, "lg_read_idx: %s cannot be read: %s", f->path,
+                                        strerror(errno));
                 if (n < 0 && error != Z_BUF_ERROR)
                         return lg__fail(f->ctx, LG_ERR_FORMAT, "lg_read_idx: %s is damaged: %s", f->path, message);
                 if (n <= 0)
@@ -92,8 +93,8 @@ static bool get_header(idx *f)
         if (!find_type(f))
                 return false;
         if (b[3] < 1 || b[3] > LG_MAX_DIMS)
-                return lg__fail(f->ctx, LG_ERR_FORMAT, "lg_read_idx: %s has %d dimensions; 1 to %d can be read", f->path,
-                                b[3], LG_MAX_DIMS);
+                return lg__fail(f->ctx, LG_ERR_FORMAT, "lg_read_idx: %s has %d dimensions; 1 to %d can be read",
+                                f->path, b[3], LG_MAX_DIMS);
         f->shape.ndim = b[3];
         bytes = f->width;
         for (int i = 0; i < f->shape.ndim; i++) {
@@ -104,8 +105,9 @@ static bool get_header(idx *f)
                         return bad(f, "is no IDX file: its sizes are beyond all memory");
         }
         if (bytes / MOST_INFLATED > f->file_bytes || (gzdirect(f->file) && bytes > f->file_bytes))
-                return lg__fail(f->ctx, LG_ERR_FORMAT, "lg_read_idx: %s is truncated: its header tells of %lld bytes of data",
-                                f->path, (long long)bytes);
+                return lg__fail(f->ctx, LG_ERR_FORMAT,
+                                "lg_read_idx: %s is truncated: its header tells of %lld bytes of data", f->path,
+                                (long long)bytes);
         return lg__shape_valid(f->ctx, "lg_read_idx", f->shape);
 }
 
@@ -174,8 +176,8 @@ lg_tensor *lg_read_idx(lg_ctx *c, const char *path)
         errno = ENOMEM; /* zlib leaves it alone when it has no memory */
         idx f = {.ctx = c, .path = path, .file = gzopen(path, "rbe"), .file_bytes = facts.st_size};
         if (!f.file)
-                return lg__fail(c, errno == ENOMEM ? LG_ERR_MEMORY : LG_ERR_IO, "lg_read_idx: %s cannot be opened: %s", path,
-                                strerror(errno));
+                return lg__fail(c, errno == ENOMEM ? LG_ERR_MEMORY : LG_ERR_IO, "lg_read_idx: %s cannot be opened: %s",
+                                path, strerror(errno));
         lg_tensor *t = read_file(&f);
         gzclose(f.file);
         return t;

@@ -4,7 +4,8 @@
 
 #define NAME_MAX_LENGTH 63
 
-/* ---- life ---------------------------------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------------------------------
+ */
 
 static void free_parts(lg_module *m)
 {
@@ -97,7 +98,8 @@ void lg_module_free(lg_module *m)
                 lg__object_destroy(&m->object);
 }
 
-/* ---- parts --------------------------------------------------------------------------------------------------------- */
+/* ---- parts ---------------------------------------------------------------------------------------------------------
+ */
 
 lg__part *lg__module_part(const lg_module *m, const char *name, size_t length, int kinds)
 {
@@ -153,8 +155,8 @@ bool lg__module_attach(lg_module *m, const char *name, lg_module *child, const c
                                 name ? name : "", child->type, child->parent->type, child->name);
         for (lg_module *outer = m; outer; outer = outer->parent) {
                 if (outer == child)
-                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: the %s \"%s\" would be inside itself", op,
-                                        child->type, name ? name : "");
+                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: the %s \"%s\" would be inside itself", op, child->type,
+                                        name ? name : "");
         }
         lg__part *p = name_is_good(m, name, op) ? add_part(m, LG__CHILD, name) : NULL;
         if (!p)
@@ -186,8 +188,10 @@ static bool tensor_is_good(const lg_module *m, const char *name, const lg_tensor
         if (t->owner == LG__OWNER_LIBRARY)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the tensor \"%s\" belongs to a module already", op, name);
         if (t->node && t->node->op)
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: \"%s\" is a result in the graph; give a leaf: lg_copy() it "
-                                "under lg_no_grad", op, name);
+                return lg__fail(c, LG_ERR_ARGUMENT,
+                                "%s: \"%s\" is a result in the graph; give a leaf: lg_copy() it "
+                                "under lg_no_grad",
+                                op, name);
         if (!lg__layout_is_contiguous(&t->at) ||
             (size_t)lg__shape_numel(t->at.shape) * lg__dtype_bytes(t->at.dtype) != t->storage->bytes)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: \"%s\" is a view of other values; lg_copy() it", op, name);
@@ -222,7 +226,8 @@ lg_tensor *lg_module_add_buffer(lg_module *m, const char *name, lg_tensor *t)
         return take(m, name, t, LG__BUFFER, "lg_module_add_buffer");
 }
 
-/* ---- what a module is ------------------------------------------------------------------------------------------------ */
+/* ---- what a module is
+ * ------------------------------------------------------------------------------------------------ */
 
 void lg_train(lg_module *m, bool on)
 {

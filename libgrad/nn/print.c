@@ -44,6 +44,8 @@ static const char *path_in(const lg_module *root, const lg_module *m, char text[
 static void measure(table *t, lg_module *root)
 {
         char path[LG__PATH];
+        t->type = wider(t->type, root->type);
+        t->shape = wider(t->shape, shape_text(root).s);
         for (lg_module *m = root; m; m = lg__module_next(m, root)) {
                 if (!has_line(m))
                         continue;
@@ -62,8 +64,8 @@ static void print(const table *t, lg_module *root)
                         fprintf(t->f, "%-*s  %-*s  %-*s  %12lld\n", t->name, path_in(root, m, path), t->type, m->type,
                                 t->shape, shape_text(m).s, (long long)own_parameters(m));
         }
-        fprintf(t->f, "%-*s  %-*s  %-*s  %12lld\n", t->name, "total", t->type, root->type, t->shape,
-                shape_text(root).s, (long long)lg_parameter_count(root));
+        fprintf(t->f, "%-*s  %-*s  %-*s  %12lld\n", t->name, "total", t->type, root->type, t->shape, shape_text(root).s,
+                (long long)lg_parameter_count(root));
 }
 
 /* One forward on zeros, in evaluation mode and unrecorded, so that every module knows the shape of its result. */

@@ -44,7 +44,8 @@ const char *lg__module_path(const lg_module *m, char text[LG__PATH])
         return memmove(text, text + at, LG__PATH - at);
 }
 
-/* ---- by path ------------------------------------------------------------------------------------------------------- */
+/* ---- by path -------------------------------------------------------------------------------------------------------
+ */
 
 /* The part at the end of a path; kinds: what it may be. */
 static lg__part *find(lg_module *m, const char *path, int kinds, const char *op, const char *what)
@@ -106,7 +107,8 @@ lg_module *lg_child(lg_module *m, int index)
         return NULL;
 }
 
-/* ---- all of them --------------------------------------------------------------------------------------------------- */
+/* ---- all of them ---------------------------------------------------------------------------------------------------
+ */
 
 /* Parts in the order in which they were added, a child's in its place. */
 typedef bool visit_fn(const char *path, lg__part *p, void *user);

@@ -8,9 +8,16 @@
 static bool run(const lg_optimizer *opt, lg__device *d, const lg_update *updates, int64_t count, int64_t step)
 {
         const lg_adam_options *o = &opt->o.adam;
-        lg_adam_args a = {.count = count, .updates = updates, .lr = opt->lr, .beta1 = o->beta1, .beta2 = o->beta2,
-                          .eps = o->eps, .weight_decay = o->weight_decay, .decoupled = o->decoupled,
-                          .maximize = o->maximize, .step = step + 1};
+        lg_adam_args a = {.count = count,
+                          .updates = updates,
+                          .lr = opt->lr,
+                          .beta1 = o->beta1,
+                          .beta2 = o->beta2,
+                          .eps = o->eps,
+                          .weight_decay = o->weight_decay,
+                          .decoupled = o->decoupled,
+                          .maximize = o->maximize,
+                          .step = step + 1};
         return LG__RUN(d, "lg_step (adam)", adam, &a);
 }
 

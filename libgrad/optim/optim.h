@@ -1,4 +1,5 @@
-/* optim.h - what an optimiser is: parameters, their state, and a kernel that updates many at once. Private to optim/. */
+/* optim.h - what an optimiser is: parameters, their state, and a kernel that updates many at once. Private to optim/.
+ */
 #ifndef LG_OPTIM_PRIVATE_H
 #define LG_OPTIM_PRIVATE_H
 

@@ -1,7 +1,8 @@
 /* optimizer.c - what all optimisers share: their parameters, the step as a whole, gradients to zero, learning rate. */
 #include "optim.h"
 
-/* ---- life ---------------------------------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------------------------------
+ */
 
 static void destroy(lg__object *o)
 {
@@ -93,7 +94,8 @@ void lg_optimizer_free(lg_optimizer *opt)
                 lg__object_destroy(&opt->object);
 }
 
-/* ---- a step -------------------------------------------------------------------------------------------------------- */
+/* ---- a step --------------------------------------------------------------------------------------------------------
+ */
 
 /* The gradient to apply, or NULL: it has none, or its requires_grad is off just now. */
 static lg_tensor *gradient_of(const lg__slot *s)
@@ -144,7 +146,8 @@ static bool prepare_state(lg__slot *s, lg_tensor **state)
         return true;
 }
 
-/* All that can fail for want of memory, before anything is changed. State that is new or has moved says what it said. */
+/* All that can fail for want of memory, before anything is changed. State that is new or has moved says what it said.
+ */
 static bool prepare(lg_optimizer *opt, lg__slot *s, int64_t i)
 {
         s->grad = s->values = NULL;
@@ -154,8 +157,8 @@ static bool prepare(lg_optimizer *opt, lg__slot *s, int64_t i)
         if (!g)
                 return true;
         if (!lg_device_equal(g->storage->device->id, p->storage->device->id))
-                return lg__fail(p->ctx, LG_ERR_STATE, "lg_step: parameter %lld is %s but its gradient is %s", (long long)i,
-                                lg__tensor_text(p).s, lg__tensor_text(g).s);
+                return lg__fail(p->ctx, LG_ERR_STATE, "lg_step: parameter %lld is %s but its gradient is %s",
+                                (long long)i, lg__tensor_text(p).s, lg__tensor_text(g).s);
         for (int k = 0; k < opt->states; k++) {
                 if (!prepare_state(s, &s->state[k]))
                         return false;
@@ -174,8 +177,11 @@ static bool run_group(lg_optimizer *opt, int64_t first)
                 lg__slot *s = &opt->slots[i];
                 if (!s->grad || s->step != step || s->param->storage->device != d)
                         continue;
-                lg_update u = {s->values->at.dtype, lg__shape_numel(s->values->at.shape), lg__data(s->values),
-                               lg__data(s->grad), {NULL, NULL}};
+                lg_update u = {s->values->at.dtype,
+                               lg__shape_numel(s->values->at.shape),
+                               lg__data(s->values),
+                               lg__data(s->grad),
+                               {NULL, NULL}};
                 for (int k = 0; k < opt->states; k++)
                         u.state[k] = lg__data(s->state[k]);
                 opt->updates[count++] = u;

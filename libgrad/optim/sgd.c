@@ -7,9 +7,15 @@
 static bool run(const lg_optimizer *opt, lg__device *d, const lg_update *updates, int64_t count, int64_t step)
 {
         const lg_sgd_options *o = &opt->o.sgd;
-        lg_sgd_args a = {.count = count, .updates = updates, .lr = opt->lr, .momentum = o->momentum,
-                         .dampening = o->dampening, .weight_decay = o->weight_decay, .nesterov = o->nesterov,
-                         .maximize = o->maximize, .first = step == 0};
+        lg_sgd_args a = {.count = count,
+                         .updates = updates,
+                         .lr = opt->lr,
+                         .momentum = o->momentum,
+                         .dampening = o->dampening,
+                         .weight_decay = o->weight_decay,
+                         .nesterov = o->nesterov,
+                         .maximize = o->maximize,
+                         .first = step == 0};
         return LG__RUN(d, "lg_step (sgd)", sgd, &a);
 }
 

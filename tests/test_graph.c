@@ -1,0 +1,225 @@
+/* test_graph.c - backward, lg_grad, higher orders, hooks, retained gradients, no_grad, detach. */
+#include "test.h"
+
+static lg_tensor *leaf(lg_ctx *c, double value)
+{
+        return lg_scalar(c, value, .dtype = LG_F64, .requires_grad = true);
+}
+
+static void leaves_accumulate(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = leaf(c, 3);
+        assert_true(lg_is_leaf(x) && lg_needs_grad(x));
+        assert_null(lg_grad_of(x));
+        lg_backward(lg_square(x));
+        assert_near(lg_item(lg_grad_of(x)), 6, 0);
+        lg_backward(lg_mul_scalar(x, 5));
+        assert_near(lg_item(lg_grad_of(x)), 11, 0);
+        assert_true(lg_clear_grad(x));
+        assert_null(lg_grad_of(x));
+        lg_backward(lg_exp(x));
+        assert_near(lg_item(lg_grad_of(x)), exp(3), 1e-12);
+        assert_false(lg_needs_grad(lg_grad_of(x)));
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void gradients_of_vectors(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_from(c, ((float[]){1, 2, 3}), LG_SHAPE(3), .requires_grad = true), *y = lg_square(x);
+        assert_false(lg_backward(y)); /* three elements and no gradient given */
+        assert_error(c, LG_ERR_SHAPE, "backward");
+        assert_false(lg_backward(y, .grad = lg_ones(c, LG_SHAPE(2))));
+        assert_error(c, LG_ERR_SHAPE, "backward");
+        assert_true(lg_backward(y, .grad = lg_from(c, ((float[]){1, 10, 100}), LG_SHAPE(3))));
+        assert_list(lg_grad_of(x), 0, 2, 40, 600);
+        assert_false(lg_backward(lg_ones(c, LG_SHAPE(1)))); /* needs no gradient */
+        assert_error(c, LG_ERR_STATE, "backward");
+        lg_close(c);
+}
+
+static void broadcasts_are_summed(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *a = lg_ones(c, LG_SHAPE(2, 1, 3), .requires_grad = true), *b = lg_full(c, 2, LG_SHAPE(4, 1), .requires_grad = true);
+        lg_tensor *s = lg_full(c, 5, LG_SHAPE_0D, .dtype = LG_F64, .requires_grad = true);
+        lg_backward(lg_sum(lg_mul(lg_mul(a, b), lg_cast(s, LG_F32))));
+        assert_list(lg_grad_of(a), 0, 40, 40, 40, 40, 40, 40);
+        assert_list(lg_grad_of(b), 0, 30, 30, 30, 30);
+        assert_int_equal(lg_dtype_of(lg_grad_of(s)), LG_F64);
+        assert_list(lg_grad_of(s), 0, 48);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void lg_grad_accumulates_nowhere(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = leaf(c, 2), *w = leaf(c, 5), *unused = leaf(c, 1);
+        lg_tensor *h = lg_mul(x, w), *y = lg_square(h), *z = lg_exp(x), *r[4];
+        assert_non_null(lg_grad(LG_LIST(y, z), LG_LIST(x, h, w, unused), .result = r, .retain_graph = true));
+        assert_ok(c);
+        assert_near(lg_item(r[0]), 2 * 10 * 5 + exp(2), 1e-12);
+        assert_near(lg_item(r[1]), 20, 0); /* by an inner tensor */
+        assert_near(lg_item(r[2]), 40, 0);
+        assert_null(r[3]);
+        assert_null(lg_grad_of(x));
+        assert_null(lg_grad_of(w));
+        lg_tensor *two = lg_scalar(c, 2, .dtype = LG_F64), *three = lg_scalar(c, 3, .dtype = LG_F64);
+        lg_tensor *g = lg_grad(LG_LIST(y, z), LG_LIST(x), .grads = LG_LIST(two, three));
+        assert_near(lg_item(g), 200 + 3 * exp(2), 1e-12);
+        assert_null(lg_grad(LG_LIST(y), LG_LIST(x))); /* the graph is gone now */
+        assert_error(c, LG_ERR_STATE, "retain_graph");
+        lg_grad(LG_LIST(lg_square(x)), LG_LIST(lg_scalar(c, 1)));
+        assert_error(c, LG_ERR_STATE, "");
+        lg_close(c);
+}
+
+static void higher_orders(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = leaf(c, 0.7), *y = lg_mul(lg_sin(x), lg_exp(x));
+        double e = exp(0.7), s = sin(0.7), k = cos(0.7);
+        const double wanted[] = {e * (s + k), 2 * e * k, 2 * e * (k - s), -4 * e * s, -4 * e * (s + k)};
+        for (int order = 0; order < 5; order++) {
+                y = lg_grad(LG_LIST(y), LG_LIST(x), .create_graph = true);
+                assert_ok(c);
+                assert_near(lg_item(y), wanted[order], 1e-11);
+        }
+        /* a gradient penalty: d/dw of (d(w x^2)/dx)^2 = 8 w x^2 */
+        lg_tensor *w = leaf(c, 3), *z = lg_mul(w, lg_square(x));
+        lg_tensor *g = lg_grad(LG_LIST(z), LG_LIST(x), .create_graph = true);
+        lg_backward(lg_square(g));
+        assert_near(lg_item(lg_grad_of(w)), 8 * 3 * 0.49, 1e-12);
+        assert_near(lg_item(lg_grad_of(x)), 8 * 9 * 0.7, 1e-12);
+        lg_clear_grad(x);
+        lg_backward(lg_mul(lg_square(x), x), .create_graph = true);
+        assert_true(lg_needs_grad(lg_grad_of(x)));
+        assert_near(lg_item(lg_grad(LG_LIST(lg_grad_of(x)), LG_LIST(x))), 6 * 0.7, 1e-12);
+        lg_clear_grad(x); /* a gradient with a graph holds the leaf it belongs to */
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void recording_can_be_off(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = leaf(c, 3), *y = NULL;
+        lg_no_grad(c) {
+                y = lg_square(x);
+                lg_no_grad(c)
+                        lg_exp(x);
+                assert_false(lg_needs_grad(lg_exp(x)));
+        }
+        assert_false(lg_needs_grad(y));
+        assert_true(lg_needs_grad(lg_square(x)));
+        bool was = lg_grad_mode(c, false);
+        assert_true(was);
+        assert_false(lg_grad_mode(c, was));
+        lg_tensor *d = lg_detach(lg_square(x));
+        assert_false(lg_needs_grad(d));
+        assert_near(lg_item(d), 9, 0);
+        lg_backward(lg_mul(d, x));
+        assert_near(lg_item(lg_grad_of(x)), 9, 0);
+        lg_requires_grad(lg_square(x), false);
+        assert_error(c, LG_ERR_STATE, "leaf");
+        lg_requires_grad(lg_ones(c, LG_SHAPE(1), .dtype = LG_I32), true);
+        assert_error(c, LG_ERR_DTYPE, "lg_requires_grad");
+        lg_requires_grad(x, false);
+        assert_false(lg_needs_grad(lg_square(x)));
+        lg_close(c);
+}
+
+static void inner_gradients_on_request(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = leaf(c, 2), *h = lg_square(x), *k = lg_exp(x), *y = lg_mul(h, k);
+        assert_ptr_equal(lg_retain_grad(h), h);
+        lg_backward(y);
+        assert_near(lg_item(lg_grad_of(h)), exp(2), 1e-12);
+        assert_null(lg_grad_of(k));
+        lg_retain_grad(lg_scalar(c, 1));
+        assert_error(c, LG_ERR_STATE, "lg_retain_grad");
+        lg_close(c);
+}
+
+static lg_tensor *count(lg_tensor *g, void *user)
+{
+        *(double *)user += lg_item(g);
+        return NULL;
+}
+
+static lg_tensor *tenfold(lg_tensor *g, void *user)
+{
+        (void)user;
+        return lg_mul_scalar(g, 10);
+}
+
+static lg_tensor *bad(lg_tensor *g, void *user)
+{
+        (void)user;
+        lg_set_error(lg_ctx_of(g), LG_ERR_IO, "the hook failed");
+        return NULL;
+}
+
+static void hooks(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        double seen = 0, leaf_seen = 0;
+        lg_tensor *x = leaf(c, 2), *h = lg_square(x), *y = lg_add(lg_mul_scalar(h, 3), lg_mul_scalar(h, 4));
+        assert_true(lg_hook(h, count, &seen));
+        assert_true(lg_hook(h, tenfold, NULL));
+        assert_true(lg_hook(x, count, &leaf_seen));
+        lg_backward(y);
+        assert_ok(c);
+        assert_near(seen, 7, 0); /* once, with the whole sum */
+        assert_near(leaf_seen, 280, 0);
+        assert_near(lg_item(lg_grad_of(x)), 280, 0);
+        h = lg_square(x);
+        lg_hook(h, bad, NULL);
+        assert_false(lg_backward(h));
+        assert_error(c, LG_ERR_IO, "the hook failed");
+        lg_hook(x, NULL, NULL);
+        assert_error(c, LG_ERR_ARGUMENT, "lg_hook");
+        lg_close(c);
+}
+
+/* Gradients do not depend on the order in which branches were recorded. */
+static void a_diamond_of_many_paths(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = leaf(c, 1), *y = x;
+        for (int i = 0; i < 40; i++)
+                y = lg_add(y, y); /* 2^40 paths, visited once each */
+        lg_backward(y);
+        assert_near(lg_item(lg_grad_of(x)), 0x1p40, 0);
+        assert_ok(c);
+        lg_close(c);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(leaves_accumulate),
+                cmocka_unit_test(gradients_of_vectors),
+                cmocka_unit_test(broadcasts_are_summed),
+                cmocka_unit_test(lg_grad_accumulates_nowhere),
+                cmocka_unit_test(higher_orders),
+                cmocka_unit_test(recording_can_be_off),
+                cmocka_unit_test(inner_gradients_on_request),
+                cmocka_unit_test(hooks),
+                cmocka_unit_test(a_diamond_of_many_paths),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

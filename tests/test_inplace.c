@@ -1,0 +1,114 @@
+/* test_inplace.c - changes in place: what they do, where they are refused, and that a stale saved value is told. */
+#include "test.h"
+
+static void results(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8};
+        for (int d = 0; d < 7; d++) {
+                lg_tensor *x = lg_full(c, 6, LG_SHAPE(2, 2), .dtype = dtypes[d]);
+                lg_tensor *y = lg_cast(lg_from(c, ((float[]){1, 2}), LG_SHAPE(2)), dtypes[d]);
+                assert_true(lg_add_(x, y));
+                assert_list(x, 0, 7, 8, 7, 8);
+                assert_true(lg_sub_(x, y));
+                assert_true(lg_mul_(x, y));
+                assert_list(x, 0, 6, 12, 6, 12);
+                assert_true(lg_copy_(x, lg_scalar(c, 3)));
+                assert_list(x, 0, 3, 3, 3, 3);
+                assert_true(lg_fill_(lg_select(x, 1, 0), 2));
+                assert_list(x, 0, 2, 3, 2, 3);
+        }
+        lg_tensor *x = lg_full(c, 6, LG_SHAPE(2));
+        assert_true(lg_div_(x, lg_scalar(c, 4, .dtype = LG_F64)));
+        assert_list(x, 0, 1.5, 1.5);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void through_views_and_overlaps(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_arange(c, 0, 5, 1, .dtype = LG_F32);
+        assert_true(lg_copy_(lg_slice(x, 0, 1, 5), lg_slice(x, 0, 0, 4)));
+        assert_list(x, 0, 0, 0, 1, 2, 3);
+        lg_tensor *m = lg_reshape(lg_arange(c, 0, 4, 1, .dtype = LG_F32), LG_SHAPE(2, 2));
+        assert_true(lg_add_(m, lg_transpose(m, 0, 1)));
+        assert_list(m, 0, 0, 3, 3, 6);
+        assert_true(lg_mul_(lg_transpose(m, 0, 1), lg_from(c, ((float[]){1, 10}), LG_SHAPE(2))));
+        assert_list(m, 0, 0, 3, 30, 60);
+        lg_close(c);
+}
+
+static void refusals(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *w = lg_ones(c, LG_SHAPE(2), .requires_grad = true), *h = lg_square(w), *x = lg_ones(c, LG_SHAPE(2));
+        assert_false(lg_add_(w, x));
+        assert_error(c, LG_ERR_STATE, "lg_no_grad");
+        assert_false(lg_fill_(h, 0));
+        assert_error(c, LG_ERR_STATE, "square");
+        assert_false(lg_write(w, (float[]){1, 2}, LG_F32, 8));
+        assert_error(c, LG_ERR_STATE, "lg_write");
+        lg_no_grad(c) {
+                assert_true(lg_add_(w, x));
+                assert_false(lg_add_(h, x));
+        }
+        assert_error(c, LG_ERR_STATE, "square");
+        assert_list(w, 0, 2, 2);
+        assert_true(lg_needs_grad(w) && lg_is_leaf(w));
+        assert_false(lg_add_(x, lg_ones(c, LG_SHAPE(3))));
+        assert_error(c, LG_ERR_SHAPE, "lg_add_");
+        assert_false(lg_add_(x, lg_ones(c, LG_SHAPE(2, 2)))); /* x would have to grow */
+        assert_error(c, LG_ERR_SHAPE, "lg_add_");
+        lg_tensor *i = lg_ones(c, LG_SHAPE(2), .dtype = LG_I64);
+        assert_false(lg_div_(i, i));
+        assert_error(c, LG_ERR_DTYPE, "lg_div_");
+        assert_false(lg_mul_(x, lg_ones(c, LG_SHAPE(2), .device = lg_parse_device(c, "shadow:1"))));
+        assert_error(c, LG_ERR_DEVICE, "lg_mul_");
+        assert_list(x, 0, 1, 1);
+        lg_close(c);
+}
+
+static void a_saved_value_that_changed_is_an_error(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2), .requires_grad = true), *k = lg_full(c, 3, LG_SHAPE(2));
+        lg_tensor *y = lg_sum(lg_mul(x, k));
+        lg_fill_(lg_select(k, 0, 0), 4); /* through a view, too */
+        assert_false(lg_backward(y));
+        assert_non_null(strstr(lg_error(c), "mul"));
+        assert_error(c, LG_ERR_STATE, "changed in place");
+        y = lg_sum(lg_add(x, k)); /* add saves nothing */
+        lg_fill_(k, 5);
+        assert_true(lg_backward(y));
+        /* a change before the op is no harm; nor one of a copy */
+        lg_tensor *copy = lg_copy(k, (lg_device){LG_DEVICE_NONE, 0});
+        y = lg_sum(lg_mul(x, k));
+        lg_fill_(copy, 9);
+        lg_clear_grad(x);
+        assert_true(lg_backward(y));
+        assert_list(lg_grad_of(x), 0, 5, 5);
+        /* a failing change changes no version */
+        y = lg_sum(lg_mul(x, k));
+        assert_false(lg_copy_(k, lg_ones(c, LG_SHAPE(7))));
+        lg_clear_error(c);
+        assert_true(lg_backward(y));
+        /* an output that was saved; it is reached through detach, which shares the storage */
+        lg_tensor *e = lg_exp(x);
+        lg_fill_(lg_detach(e), 0);
+        assert_false(lg_backward(lg_sum(e)));
+        assert_error(c, LG_ERR_STATE, "exp");
+        lg_close(c);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {cmocka_unit_test(results), cmocka_unit_test(through_views_and_overlaps),
+                                           cmocka_unit_test(refusals),
+                                           cmocka_unit_test(a_saved_value_that_changed_is_an_error)};
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

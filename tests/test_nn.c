@@ -1,0 +1,265 @@
+/* test_nn.c - modules: structure, forward, moving, printing, failures. */
+#include "test.h"
+
+static lg_module *mlp(lg_ctx *c)
+{
+        return lg_nn_sequential(c, lg_nn_flatten(c), lg_nn_linear(c, 6, 4), lg_nn_relu(c),
+                                lg_nn_linear(c, 4, 3, .no_bias = true));
+}
+
+static void linear_is_x_wt_plus_b(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *m = lg_nn_linear(c, 2, 3, .dtype = LG_F64);
+        lg_no_grad(c)
+        {
+                lg_write(lg_parameter(m, "weight"), (double[]){1, 2, 3, 4, 5, 6}, LG_F64, 48);
+                lg_write(lg_parameter(m, "bias"), (double[]){10, 20, 30}, LG_F64, 24);
+        }
+        lg_tensor *x = lg_from(c, ((double[]){1, -1}), LG_SHAPE(1, 2), .dtype = LG_F64);
+        assert_list(lg_forward(m, x), 1e-14, 9, 19, 29);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void weights_are_uniform_and_drawn_before_the_bias(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        double w[400 * 25], b[400], bound = 0.2, sum = 0, most = 0;
+        lg_seed(c, 7);
+        lg_module *m = lg_nn_linear(c, 25, 400);
+        read_all(lg_parameter(m, "weight"), w, 10000);
+        read_all(lg_parameter(m, "bias"), b, 400);
+        lg_seed(c, 7);
+        assert_values(lg_uniform(c, -bound, bound, LG_SHAPE(400, 25)), w, 10000, 0);
+        assert_values(lg_uniform(c, -bound, bound, LG_SHAPE(400)), b, 400, 0);
+        for (int i = 0; i < 10000; i++) {
+                sum += w[i];
+                most = fmax(most, fabs(w[i]));
+        }
+        assert_true(most <= bound && most > 0.19);
+        assert_near(sum / 10000, 0, 0.006); /* five deviations */
+        lg_close(c);
+}
+
+static void parts_are_found_by_path(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *net = mlp(c);
+        lg_list p = lg_parameters(net);
+        assert_int_equal(lg_child_count(net), 4);
+        assert_int_equal(p.count, 3);
+        assert_ptr_equal(p.items[0], lg_parameter(net, "1.weight"));
+        assert_ptr_equal(p.items[1], lg_parameter(net, "1.bias"));
+        assert_ptr_equal(p.items[2], lg_parameter(net, "3.weight"));
+        assert_ptr_equal(lg_child(net, 1), lg_child_named(net, "1"));
+        assert_string_equal(lg_module_type(lg_child(net, 2)), "ReLU");
+        assert_int_equal(lg_parameter_count(net), 6 * 4 + 4 + 12);
+        assert_ptr_equal(lg_parameters(net).items, p.items);
+        assert_ok(c);
+        assert_null(lg_parameter(net, "3.bias"));
+        assert_error(c, LG_ERR_ARGUMENT, "no parameter \"3.bias\" in this Sequential");
+        assert_null(lg_parameter(net, "7.bias"));
+        assert_error(c, LG_ERR_ARGUMENT, "7.bias");
+        assert_null(lg_child(net, 4));
+        assert_error(c, LG_ERR_ARGUMENT, "it has 4");
+        assert_null(lg_buffer(net, "1.weight"));
+        assert_error(c, LG_ERR_ARGUMENT, "no buffer");
+        lg_close(c);
+}
+
+static lg_tensor *two_inputs(lg_module *m, lg_list in, void *user)
+{
+        (*(int *)user)++;
+        lg_tensor *h = lg_forward(lg_child_named(m, "inner"), lg_add(in.items[0], in.items[1]));
+        return lg_add(lg_mul(h, lg_parameter(m, "gain")), lg_buffer(m, "shift"));
+}
+
+static void count_release(void *user)
+{
+        (*(int *)user) += 100;
+}
+
+static void collect(const char *path, lg_tensor *t, bool is_buffer, void *user)
+{
+        (void)t;
+        strcat(strcat(user, path), is_buffer ? "* " : " ");
+}
+
+static void own_modules_have_parts(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        int calls = 0;
+        char names[200] = "";
+        lg_module *m = lg_nn_module(c, "Block", two_inputs, .user = &calls, .release = count_release);
+        lg_module_add_parameter(m, "gain", lg_full(c, 2, LG_SHAPE_0D));
+        lg_module_add(m, "inner", lg_nn_linear(c, 3, 3));
+        lg_module_add_buffer(m, "shift", lg_full(c, 1, LG_SHAPE(3)));
+        lg_module *net = lg_nn_sequential(c, m);
+        lg_each_parameter(net, collect, names);
+        assert_string_equal(names, "0.gain 0.inner.weight 0.inner.bias 0.shift* ");
+        assert_true(lg_needs_grad(lg_parameter(net, "0.gain")));
+        lg_no_grad(c)
+        {
+                lg_fill_(lg_parameter(m, "inner.weight"), 1);
+                lg_fill_(lg_parameter(m, "inner.bias"), 0);
+        }
+        lg_tensor *x = lg_ones(c, LG_SHAPE(1, 3)), *y = lg_forward(m, x, x);
+        assert_list(y, 1e-6, 13, 13, 13);
+        lg_backward(lg_sum(y));
+        assert_near(lg_item(lg_grad_of(lg_parameter(m, "gain"))), 18, 1e-5);
+        assert_int_equal(calls, 1);
+        assert_ok(c);
+        assert_null(lg_module_add(m, "inner", lg_nn_relu(c)));
+        assert_error(c, LG_ERR_ARGUMENT, "has \"inner\" already");
+        assert_null(lg_module_add(m, "a.b", lg_nn_relu(c)));
+        assert_error(c, LG_ERR_ARGUMENT, "dot");
+        assert_null(lg_module_add(m, "self", net));
+        assert_error(c, LG_ERR_ARGUMENT, "inside itself");
+        assert_null(lg_module_add_parameter(m, "twice", lg_parameter(m, "gain")));
+        assert_error(c, LG_ERR_ARGUMENT, "belongs to a module");
+        assert_null(lg_module_add_parameter(m, "result", lg_mul(y, y)));
+        assert_error(c, LG_ERR_ARGUMENT, "result in the graph");
+        assert_null(lg_module_add_parameter(m, "ints", lg_zeros(c, LG_SHAPE(2), .dtype = LG_I64)));
+        assert_error(c, LG_ERR_DTYPE, "ints");
+        lg_module_free(m);
+        assert_error(c, LG_ERR_ARGUMENT, "belongs to a Sequential");
+        lg_module_free(net);
+        assert_int_equal(calls, 101);
+        lg_close(c);
+}
+
+static void a_failed_child_is_the_error(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        assert_null(lg_nn_sequential(c, lg_nn_linear(c, 2, 2), lg_nn_linear(c, -1, 2), lg_nn_relu(c)));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_nn_linear: -1");
+        lg_module *relu = lg_nn_relu(c), *net = lg_nn_sequential(c, relu);
+        assert_null(lg_nn_sequential(c, lg_nn_linear(c, 2, 2), relu));
+        assert_error(c, LG_ERR_ARGUMENT, "belongs to a Sequential already, as \"0\"");
+        assert_null(lg_nn_sequential(c, (lg_module *)NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "NULL");
+        lg_module *twice = lg_nn_relu(c);
+        assert_null(lg_nn_sequential(c, twice, twice));
+        lg_clear_error(c);
+        assert_non_null(lg_nn_sequential(c, twice));
+        assert_ptr_equal(lg_child(net, 0), relu);
+        assert_null(lg_nn_relu(NULL));
+        assert_null(lg_nn_sequential((lg_ctx *)NULL, (lg_module *)NULL));
+        assert_null(lg_forward((lg_module *)NULL, (lg_tensor *)NULL));
+        lg_close(c);
+}
+
+static void a_failing_layer_is_named(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *net = lg_nn_sequential(c, lg_nn_relu(c), lg_nn_sequential(c, lg_nn_linear(c, 5, 2)));
+        lg_tensor *x = lg_zeros(c, LG_SHAPE(2, 4));
+        assert_null(lg_forward(net, x));
+        assert_int_equal(strncmp(lg_error(c), "linear: x has rows of 4", 23), 0);
+        assert_error(c, LG_ERR_SHAPE, "(in module \"1.0\", Linear)");
+        assert_null(lg_forward(net, x, x));
+        assert_error(c, LG_ERR_ARGUMENT, "Sequential takes one input, 2 were given");
+        assert_null(lg_forward(net, (lg_tensor *)NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "input 0 of Sequential is NULL");
+        assert_null(lg_forward((lg_module *)NULL, x));
+        assert_error(c, LG_ERR_ARGUMENT, "the module is NULL");
+        lg_close(c);
+}
+
+static void activations_go_and_the_result_stays(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *net = mlp(c);
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 2, 3));
+        int64_t live = lg_live_tensors(c);
+        lg_scope scope = lg_scope_begin(c);
+        lg_tensor *y = lg_escape(lg_forward(net, x));
+        assert_int_equal(lg_live_tensors(c), live + 1);
+        lg_scope_end(c, scope);
+        assert_int_equal(lg_size_of(y, 1), 3);
+        /* the result may be the input */
+        lg_module *identity = lg_nn_sequential(c);
+        assert_ptr_equal(lg_forward(identity, x), x);
+        assert_int_equal(lg_live_tensors(c), live + 1);
+        lg_backward(lg_sum(y));
+        assert_non_null(lg_grad_of(lg_parameter(net, "1.weight")));
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void modes_and_printing(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *net = mlp(c);
+        char *text = NULL;
+        size_t size = 0;
+        assert_true(lg_is_training(net));
+        lg_train(net, false);
+        assert_false(lg_is_training(lg_child(net, 2)));
+        lg_train(lg_child(net, 1), true);
+        lg_random_state before = lg_get_random_state(c);
+        int64_t live = lg_live_tensors(c);
+        FILE *f = open_memstream(&text, &size);
+        assert_true(lg_module_print(f, net, LG_SHAPE(5, 2, 3)));
+        fclose(f);
+        assert_non_null(strstr(text, "1      Linear      (5, 4)            28\n"));
+        assert_non_null(strstr(text, "total  Sequential  (5, 3)            40\n"));
+        free(text);
+        assert_true(lg_is_training(lg_child(net, 1)) && !lg_is_training(net));
+        assert_true(lg_get_random_state(c).counter == before.counter);
+        assert_int_equal(lg_live_tensors(c), live);
+        f = tmpfile();
+        assert_true(lg_module_print(f, net, LG_SHAPE_0D));
+        assert_false(lg_module_print(f, net, LG_SHAPE(5, 7)));
+        assert_error(c, LG_ERR_SHAPE, "in module \"1\"");
+        fclose(f);
+        lg_close(c);
+}
+
+static void moving_keeps_handles_values_and_gradients(void **state)
+{
+        (void)state;
+        lg_ctx *c = lg_open();
+        lg_module *net = mlp(c);
+        lg_tensor *w = lg_parameter(net, "1.weight");
+        double values[24], grad[24];
+        lg_backward(lg_sum(lg_square(w)));
+        read_all(w, values, 24);
+        read_all(lg_grad_of(w), grad, 24);
+        lg_device d = test_device(c);
+        assert_true(lg_module_to(net, d));
+        assert_ptr_equal(lg_parameter(net, "1.weight"), w);
+        assert_true(lg_device_equal(lg_device_of(w), d) && lg_device_equal(lg_device_of(lg_grad_of(w)), d));
+        assert_values(w, values, 24, 0);
+        assert_values(lg_grad_of(w), grad, 24, 0);
+        assert_non_null(lg_forward(net, lg_ones(c, LG_SHAPE(2, 6))));
+        assert_true(lg_module_to(net, lg_cpu()));
+        assert_true(lg_device_equal(lg_device_of(w), lg_cpu()));
+        assert_ok(c);
+        lg_close(c);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(linear_is_x_wt_plus_b),
+                cmocka_unit_test(weights_are_uniform_and_drawn_before_the_bias),
+                cmocka_unit_test(parts_are_found_by_path),
+                cmocka_unit_test(own_modules_have_parts),
+                cmocka_unit_test(a_failed_child_is_the_error),
+                cmocka_unit_test(a_failing_layer_is_named),
+                cmocka_unit_test(activations_go_and_the_result_stays),
+                cmocka_unit_test(modes_and_printing),
+                cmocka_unit_test(moving_keeps_handles_values_and_gradients),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

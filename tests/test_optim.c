@@ -1,0 +1,258 @@
+/* test_optim.c - optimisers against PyTorch (data/optim.py), and what may not go wrong around them. */
+#include "test.h"
+
+#define N 6
+
+/* The problem of data/optim.py: the gradient at step t, set through a loss that is linear in p. */
+static void set_gradient(lg_ctx *c, lg_tensor *p, int t)
+{
+        double values[N], g[N];
+        read_all(p, values, N);
+        for (int i = 0; i < N; i++)
+                g[i] = values[i] * (1 + i / 4.0) + cos(t + i);
+        lg_clear_grad(p);
+        lg_backward(lg_sum(lg_mul(p, lg_from(c, g, lg_shape_of(p), .dtype = LG_F64, .device = lg_device_of(p)))));
+}
+
+static lg_tensor *start(lg_ctx *c, lg_shape shape)
+{
+        double values[N];
+        for (int i = 0; i < N; i++)
+                values[i] = sin(i + 1);
+        return lg_from(c, values, shape, .dtype = LG_F64, .requires_grad = true);
+}
+
+static lg_optimizer *make(lg_ctx *c, const char *name, lg_list p)
+{
+        if (!strcmp(name, "sgd"))
+                return lg_sgd(c, p, 0.01);
+        if (!strcmp(name, "sgd_decay"))
+                return lg_sgd(c, p, 0.01, .weight_decay = 0.1);
+        if (!strcmp(name, "sgd_momentum"))
+                return lg_sgd(c, p, 0.01, .momentum = 0.9);
+        if (!strcmp(name, "sgd_dampening"))
+                return lg_sgd(c, p, 0.01, .momentum = 0.9, .dampening = 0.3, .weight_decay = 0.1);
+        if (!strcmp(name, "sgd_nesterov"))
+                return lg_sgd(c, p, 0.01, .momentum = 0.8, .weight_decay = 0.1, .nesterov = true);
+        if (!strcmp(name, "sgd_maximize"))
+                return lg_sgd(c, p, 0.001, .momentum = 0.5, .maximize = true);
+        if (!strcmp(name, "adam"))
+                return lg_adam(c, p, 0.01);
+        if (!strcmp(name, "adam_decay"))
+                return lg_adam(c, p, 0.01, .weight_decay = 0.1);
+        if (!strcmp(name, "adam_betas"))
+                return lg_adam(c, p, 0.01, .beta1 = 0.5, .beta2 = 0.9, .eps = 1e-3);
+        if (!strcmp(name, "adam_beta_zero"))
+                return lg_adam(c, p, 0.01, .beta1 = LG_ZERO, .beta2 = 0.9);
+        if (!strcmp(name, "adam_maximize"))
+                return lg_adam(c, p, 0.001, .maximize = true);
+        if (!strcmp(name, "adamw"))
+                return lg_adam(c, p, 0.01, .weight_decay = 0.1, .decoupled = true);
+        return NULL;
+}
+
+static void hundred_steps_are_pytorchs(void **state)
+{
+        (void)state;
+        char path[4096], name[40];
+        double ref[N];
+        int variants = 0;
+        const char *folder = getenv("LG_TEST_DATA");
+        snprintf(path, sizeof path, "%s/optim.txt", folder ? folder : "tests/data");
+        FILE *f = fopen(path, "r");
+        assert_non_null(f);
+        while (fscanf(f, "%39s %lf %lf %lf %lf %lf %lf", name, &ref[0], &ref[1], &ref[2], &ref[3], &ref[4], &ref[5]) ==
+               7) {
+                lg_ctx *c = open_ctx();
+                lg_tensor *p = start(c, LG_SHAPE(N));
+                lg_optimizer *opt = make(c, name, LG_LIST(p));
+                assert_non_null(opt);
+                for (int t = 0; t < 100; t++) {
+                        lg_scope scope = lg_scope_begin(c);
+                        set_gradient(c, p, t);
+                        assert_true(lg_step(opt));
+                        lg_scope_end(c, scope);
+                }
+                assert_values(p, ref, N, 1e-10);
+                variants++;
+                lg_close(c);
+        }
+        fclose(f);
+        assert_int_equal(variants, 12);
+}
+
+/* Steps that a parameter sits out for want of a gradient do not count for it; a strided leaf is updated in its place.
+ */
+static void each_parameter_has_its_own_step_count(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        double ref[N];
+        lg_tensor *alone = start(c, LG_SHAPE(N)), *p = start(c, LG_SHAPE(N)), *late = start(c, LG_SHAPE(N));
+        lg_optimizer *one = lg_adam(c, LG_LIST(alone), 0.01), *both = lg_adam(c, LG_LIST(p, late), 0.01);
+        for (int t = 0; t < 20; t++) {
+                set_gradient(c, alone, t);
+                lg_step(one);
+        }
+        for (int t = 0; t < 25; t++) {
+                set_gradient(c, p, t);
+                if (t >= 5)
+                        set_gradient(c, late, t - 5);
+                lg_step(both);
+        }
+        read_all(alone, ref, N);
+        assert_values(late, ref, N, 0);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void strided_leaves_are_updated(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        double values[N] = {1, 2, 3, 4, 5, 6};
+        lg_tensor *base = lg_from(c, values, LG_SHAPE(2, 3), .dtype = LG_F64);
+        lg_tensor *p = lg_requires_grad(lg_transpose(base, 0, 1), true);
+        lg_optimizer *opt = lg_sgd(c, LG_LIST(p), 0.5, .momentum = 0.9);
+        lg_backward(lg_sum(lg_mul(p, p)));
+        assert_true(lg_step(opt));
+        assert_list(base, 1e-14, 0, 0, 0, 0, 0, 0);
+        assert_list(p, 1e-14, 0, 0, 0, 0, 0, 0);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void state_follows_its_parameter(void **state)
+{
+        (void)state;
+        lg_ctx *c = lg_open();
+        lg_device d = test_device(c);
+        double here[6], there[6];
+        for (int moved = 0; moved < 2; moved++) {
+                lg_seed(c, 3);
+                lg_module *m = lg_nn_linear(c, 3, 2, .no_bias = true, .device = lg_cpu(), .dtype = LG_F64);
+                lg_optimizer *opt = lg_adam(c, lg_parameters(m), 0.1);
+                for (int t = 0; t < 6; t++) {
+                        if (moved && t == 3)
+                                lg_module_to(m, d);
+                        set_gradient(c, lg_parameter(m, "weight"), t);
+                        assert_true(lg_step(opt));
+                }
+                read_all(lg_parameter(m, "weight"), moved ? there : here, 6);
+        }
+        for (int i = 0; i < 6; i++)
+                assert_near(here[i], there[i], 1e-14);
+        lg_close(c);
+}
+
+static void wrong_arguments_are_told(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *p = start(c, LG_SHAPE(N)), *fixed = lg_ones(c, LG_SHAPE(2)), *inner = lg_square(p);
+        assert_null(lg_sgd(c, LG_LIST(p), -1));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_sgd: lr is -1");
+        assert_null(lg_sgd(c, LG_LIST(p), NAN));
+        assert_error(c, LG_ERR_ARGUMENT, "lr");
+        assert_null(lg_sgd(c, LG_LIST(p), 1, .momentum = -0.1));
+        assert_error(c, LG_ERR_ARGUMENT, "momentum");
+        assert_null(lg_sgd(c, LG_LIST(p), 1, .nesterov = true));
+        assert_error(c, LG_ERR_ARGUMENT, "nesterov needs momentum");
+        assert_null(lg_sgd(c, LG_LIST(p), 1, .momentum = 0.5, .dampening = 0.1, .nesterov = true));
+        assert_error(c, LG_ERR_ARGUMENT, "no dampening");
+        assert_null(lg_adam(c, LG_LIST(p), 1, .beta1 = 1));
+        assert_error(c, LG_ERR_ARGUMENT, "beta1 is 1");
+        assert_null(lg_adam(c, LG_LIST(p), 1, .eps = -1));
+        assert_error(c, LG_ERR_ARGUMENT, "eps");
+        assert_null(lg_adam(c, ((lg_list){0, NULL}), 1));
+        assert_error(c, LG_ERR_ARGUMENT, "empty");
+        assert_null(lg_adam(c, LG_LIST(p, NULL), 1));
+        assert_error(c, LG_ERR_ARGUMENT, "parameter 1 is NULL");
+        assert_null(lg_adam(c, LG_LIST(p, p), 1));
+        assert_error(c, LG_ERR_ARGUMENT, "0 and 1 are the same");
+        assert_null(lg_adam(c, LG_LIST(p, fixed), 1));
+        assert_error(c, LG_ERR_ARGUMENT, "does not require grad");
+        assert_null(lg_adam(c, LG_LIST(inner), 1));
+        assert_error(c, LG_ERR_ARGUMENT, "not a leaf");
+        lg_optimizer *opt = lg_sgd(c, LG_LIST(p), 0.5);
+        assert_true(lg_set_lr(opt, 0.25) && lg_get_lr(opt) == 0.25);
+        assert_false(lg_set_lr(opt, INFINITY));
+        assert_error(c, LG_ERR_ARGUMENT, "lr");
+        assert_true(lg_get_lr(opt) == 0.25 && isnan(lg_get_lr(NULL)));
+        lg_optimizer_free(opt);
+        lg_optimizer_free(NULL);
+        lg_close(c);
+}
+
+static void a_freed_parameter_is_noticed(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *m = lg_nn_linear(c, 3, 2);
+        lg_tensor *p = start(c, LG_SHAPE(N));
+        lg_optimizer *opt = lg_adam(c, LG_LIST(p, lg_parameter(m, "weight")), 0.1);
+        double before[N], after[N];
+        set_gradient(c, p, 0);
+        read_all(p, before, N);
+        lg_module_free(m);
+        assert_false(lg_step(opt));
+        assert_error(c, LG_ERR_STATE, "parameter 1 of lg_adam was freed");
+        read_all(p, after, N);
+        assert_memory_equal(before, after, sizeof before);
+        assert_true(lg_zero_grad(opt));
+        assert_null(lg_grad_of(p));
+        lg_close(c);
+}
+
+static void freezing_a_parameter_is_no_error(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *p = start(c, LG_SHAPE(N));
+        lg_optimizer *opt = lg_sgd(c, LG_LIST(p), 1);
+        double before[N], g[N];
+        lg_requires_grad(p, false);
+        assert_true(lg_step(opt));
+        lg_requires_grad(p, true);
+        set_gradient(c, p, 0);
+        read_all(p, before, N);
+        read_all(lg_grad_of(p), g, N);
+        assert_true(lg_step(opt));
+        for (int i = 0; i < N; i++)
+                before[i] -= g[i];
+        assert_values(p, before, N, 1e-14);
+        lg_close(c);
+}
+
+static void a_step_under_an_error_changes_nothing(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *p = start(c, LG_SHAPE(N));
+        lg_optimizer *opt = lg_sgd(c, LG_LIST(p), 1);
+        double before[N], after[N];
+        set_gradient(c, p, 0);
+        read_all(p, before, N);
+        lg_set_error(c, LG_ERR_STATE, "stop");
+        assert_false(lg_step(opt));
+        assert_false(lg_zero_grad(opt));
+        assert_non_null(lg_grad_of(p));
+        read_all(p, after, N);
+        assert_memory_equal(before, after, sizeof before);
+        lg_close(c);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(hundred_steps_are_pytorchs),
+                cmocka_unit_test(each_parameter_has_its_own_step_count),
+                cmocka_unit_test(strided_leaves_are_updated),
+                cmocka_unit_test(state_follows_its_parameter),
+                cmocka_unit_test(wrong_arguments_are_told),
+                cmocka_unit_test(a_freed_parameter_is_noticed),
+                cmocka_unit_test(freezing_a_parameter_is_no_error),
+                cmocka_unit_test(a_step_under_an_error_changes_nothing),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
