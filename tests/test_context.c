@@ -161,8 +161,8 @@ static void null_objects_are_no_crash(void **state)
         lg_train(NULL, true);
         lg_module_free(NULL);
         assert_null(lg_child(NULL, 0));
-        assert_null(lg_sgd(NULL, (lg_list){0, NULL}, 0.1));
-        assert_null(lg_adam(NULL, (lg_list){0, NULL}, 0.1));
+        assert_null(lg_sgd(NULL, ((lg_list){0, NULL}), 0.1));
+        assert_null(lg_adam(NULL, ((lg_list){0, NULL}), 0.1));
         assert_false(lg_step(NULL));
         assert_false(lg_zero_grad(NULL));
         lg_optimizer_free(NULL);
