@@ -1,194 +1,331 @@
-/* test_faults.c - memory that runs out at every possible place of a training step: an error or a recovery, nothing lost. */
+/* test_faults.c - every single allocation fails once, and from there on: an error, no leak, nothing changed, no bit lost.
+ *
+ * A training step is tried in three states: cold (its first step), emptied (a step, then lg_empty_cache) and warm. Each
+ * try has a context of its own and is compared with one that was left undisturbed.
+ */
 #include "test.h"
 
-/* Counts allocations; from the `fail_at`-th on (or only that one) it gives none. */
-typedef struct memory {
-        int64_t calls, fail_at, blocks;
-        bool only_one;
-} memory;
+typedef enum start { COLD, EMPTIED, WARM, STARTS } start;
+static const char *const start_names[] = {"cold", "emptied", "warm"};
 
-static void *hook_alloc(void *user, lg_ctx *c, lg_device d, size_t bytes)
+typedef struct faults {
+        int64_t allocs, frees, bytes; /* over the whole life */
+        int64_t calls, fail_at;       /* since armed; 0: not armed */
+        bool only;
+} faults;
+
+static void *fault_alloc(void *user, lg_ctx *c, lg_device device, size_t bytes)
 {
-        memory *m = user;
-        m->calls++;
-        if (m->fail_at && (m->only_one ? m->calls == m->fail_at : m->calls >= m->fail_at))
+        faults *f = user;
+        f->calls++;
+        if (f->fail_at && (f->only ? f->calls == f->fail_at : f->calls >= f->fail_at))
                 return NULL;
-        void *p = lg_system_alloc(c, d, bytes);
-        m->blocks += p != NULL;
+        void *p = lg_system_alloc(c, device, bytes);
+        f->allocs += p != NULL;
+        f->bytes += p ? (int64_t)bytes : 0;
         return p;
 }
 
-static void hook_free(void *user, lg_ctx *c, lg_device d, void *p, size_t bytes)
+static void fault_free(void *user, lg_ctx *c, lg_device device, void *p, size_t bytes)
 {
-        ((memory *)user)->blocks--;
-        lg_system_free(c, d, p, bytes);
+        faults *f = user;
+        f->frees++;
+        f->bytes -= (int64_t)bytes;
+        lg_system_free(c, device, p, bytes);
 }
 
-static lg_ctx *open_with(memory *m)
+static void arm(faults *f, int64_t n, bool only)
 {
-        return lg_open_with(.memory = {.alloc = hook_alloc, .free = hook_free, .user = m});
+        f->calls = 0;
+        f->fail_at = n;
+        f->only = only;
 }
 
-typedef struct run {
+static lg_ctx *open_faulty(faults *f)
+{
+        lg_ctx *c = lg_open_with(.threads = 1, .seed = 11, .memory = {fault_alloc, fault_free, f});
+        const char *name = getenv("LG_TEST_DEVICE");
+        lg_default_device(c, lg_parse_device(c, name ? name : "cpu"));
+        return c;
+}
+
+/* ---- a small training ---- */
+
+#define PARAMETERS (8 * 6 + 8 + 3 * 8 + 3)
+
+typedef struct training {
+        faults f;
         lg_ctx *c;
         lg_module *net;
         lg_optimizer *opt;
-        lg_loader *loader;
-} run;
+        lg_tensor *x, *y;
+        int64_t in_step; /* allocations of the last step */
+} training;
 
-#define PARAMETERS (5 * 7 + 7 + 7 * 3 + 3)
-
-static bool build(run *r)
+static void begin(training *t)
 {
-        lg_ctx *c = r->c;
-        r->net = lg_nn_sequential(c, lg_nn_linear(c, 5, 7), lg_nn_relu(c), lg_nn_linear(c, 7, 3));
-        r->opt = lg_adam(c, lg_parameters(r->net), 0.05);
-        lg_tensor *x = lg_uniform(c, -1, 1, LG_SHAPE(12, 5), .device = lg_cpu());
-        lg_tensor *y = lg_from(c, ((int64_t[]){0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2}), LG_SHAPE(12), .dtype = LG_I64,
-                               .device = lg_cpu());
-        r->loader = lg_loader_open(c, lg_dataset_tensors(c, x, y), 4, .shuffle = true, .seed = 5);
-        return !lg_error(c);
+        *t = (training){.f = {0}};
+        lg_ctx *c = t->c = open_faulty(&t->f);
+        assert_non_null(c);
+        t->net = lg_nn_sequential(c, lg_nn_linear(c, 6, 8), lg_nn_relu(c), lg_nn_linear(c, 8, 3));
+        lg_module_to(t->net, lg_default_device(c, (lg_device){LG_DEVICE_NONE, 0}));
+        t->opt = lg_adam(c, lg_parameters(t->net), 0.01);
+        t->x = lg_normal(c, 0, 1, LG_SHAPE(5, 6));
+        t->y = lg_from(c, ((int64_t[]){0, 1, 2, 1, 0}), LG_SHAPE(5), .dtype = LG_I64);
+        assert_ok(c);
 }
 
-/* What a user does with a batch; the noise stands for all that draws random numbers. */
-static bool train_on(run *r, lg_batch b)
+static bool step(training *t)
 {
-        lg_tensor *noise = lg_uniform(r->c, 0.5, 1, lg_shape_of(b.x));
-        lg_tensor *loss = lg_cross_entropy(lg_forward(r->net, lg_mul(b.x, noise)), b.y);
-        return lg_zero_grad(r->opt) && lg_backward(loss) && lg_step(r->opt);
+        lg_ctx *c = t->c;
+        lg_scope s = lg_scope_begin(c);
+        lg_tensor *noisy = lg_add(t->x, lg_normal(c, 0, 0.1, LG_SHAPE(5, 6)));
+        lg_tensor *loss = lg_cross_entropy(lg_forward(t->net, noisy), t->y);
+        lg_zero_grad(t->opt);
+        lg_backward(loss);
+        bool ok = lg_step(t->opt);
+        lg_item(loss); /* waits */
+        t->in_step = t->f.calls;
+        t->f.fail_at = 0;
+        lg_scope_end(c, s);
+        return ok && !lg_error(c);
 }
 
-static bool step(run *r)
+static void read_parameters(training *t, float out[PARAMETERS])
 {
-        lg_batch b;
-        return lg_loader_next(r->loader, &b) && train_on(r, b);
-}
-
-static void read_parameters(const run *r, float *out)
-{
-        lg_list p = lg_parameters(r->net);
+        lg_list p = lg_parameters(t->net);
+        size_t at = 0;
         for (int64_t i = 0; i < p.count; i++) {
-                size_t bytes = (size_t)lg_numel(p.items[i]) * sizeof *out;
-                assert_true(lg_read(p.items[i], out, LG_F32, bytes));
-                out += lg_numel(p.items[i]);
+                size_t n = (size_t)lg_numel(p.items[i]);
+                assert_true(at + n <= PARAMETERS);
+                assert_true(lg_read(p.items[i], out + at, LG_F32, n * sizeof *out));
+                at += n;
         }
+        assert_int_equal(at, PARAMETERS);
 }
 
-/* A new run after one good step, so that the optimiser has its state. */
-static void begin(run *r, memory *m, bool empty_cache)
+static int64_t used(const training *t)
 {
-        *m = (memory){0};
-        r->c = open_with(m);
-        assert_non_null(r->c);
-        test_device(r->c);
-        assert_true(build(r));
-        if (empty_cache) {
-                assert_true(step(r));
-                lg_zero_grad(r->opt);
-                lg_loader_restart(r->loader);
-                lg_empty_cache(r->c);
-        }
+        lg_device d = lg_default_device(t->c, (lg_device){LG_DEVICE_NONE, 0});
+        int64_t n = lg_memory_stats(t->c, lg_cpu()).used;
+        return d.type == LG_DEVICE_CPU ? n : n + lg_memory_stats(t->c, d).used;
 }
 
-static void undisturbed(bool warm, float *out)
+static void end(training *t)
 {
-        run r;
-        memory m;
-        begin(&r, &m, warm);
-        assert_true(step(&r));
-        read_parameters(&r, out);
-        lg_close(r.c);
-        assert_int_equal(m.blocks, 0);
+        lg_close(t->c);
+        assert_int_equal(t->f.bytes, 0);
+        assert_int_equal(t->f.allocs, t->f.frees);
 }
 
-/* After a failure: nothing has changed, and the context is good again. */
-static void recover(run *r, memory *m, const float *before, lg_random_state state)
+static void prepare(training *t, start from)
 {
-        float after[PARAMETERS];
-        m->fail_at = 0;
-        assert_error(r->c, LG_ERR_MEMORY, "out of memory");
-        read_parameters(r, after);
-        assert_memory_equal(before, after, sizeof after);
-        lg_set_random_state(r->c, state);
+        begin(t);
+        if (from != COLD)
+                assert_true(step(t));
+        if (from == EMPTIED)
+                lg_empty_cache(t->c);
+        if (from == WARM)
+                assert_true(step(t));
 }
 
-/* The n-th allocation of a step fails; what failed is done again, and the bits are those of the undisturbed run. Returns
- * whether the step asked so often. */
-static bool disturbed(int64_t n, bool only_one, bool warm, const float *expected)
+/* What a run without faults gives: after the step in question, and after two more. */
+typedef struct outcome {
+        float after[PARAMETERS], later[PARAMETERS];
+        int64_t live, used, allocs;
+} outcome;
+
+static outcome undisturbed(start from)
 {
-        float before[PARAMETERS], after[PARAMETERS];
-        run r;
-        memory m;
-        lg_batch b;
-        begin(&r, &m, warm);
-        read_parameters(&r, before);
-        int64_t live = lg_live_tensors(r.c);
-        m = (memory){.blocks = m.blocks, .only_one = only_one, .fail_at = n};
-        lg_random_state state = lg_get_random_state(r.c);
-        bool next = lg_loader_next(r.loader, &b), ok = next && train_on(&r, b), reached = m.calls >= n;
-        if (!next) {
-                recover(&r, &m, before, state);
-                assert_true(lg_loader_next(r.loader, &b));
-        }
+        training t;
+        outcome o;
+        prepare(&t, from);
+        arm(&t.f, 0, false);
+        assert_true(step(&t));
+        o.allocs = t.in_step;
+        read_parameters(&t, o.after);
+        o.live = lg_live_tensors(t.c);
+        o.used = used(&t);
+        assert_true(step(&t) && step(&t));
+        read_parameters(&t, o.later);
+        end(&t);
+        return o;
+}
+
+static void assert_same(const float *a, const float *b, const char *what, start from, int64_t n, bool only)
+{
+        if (memcmp(a, b, PARAMETERS * sizeof *a))
+                fail_msg("%s, %s allocation %lld%s: parameters are not those of the undisturbed run", what, start_names[from],
+                         (long long)n, only ? " only" : "");
+}
+
+/* Whether the n-th allocation was reached. */
+static bool try_fault(start from, const outcome *o, int64_t n, bool only)
+{
+        training t;
+        float before[PARAMETERS], now[PARAMETERS];
+        prepare(&t, from);
+        read_parameters(&t, before);
+        lg_random_state random = lg_get_random_state(t.c);
+        arm(&t.f, n, only);
+        bool ok = step(&t), reached = t.in_step >= n;
         if (!ok) {
                 assert_true(reached);
-                if (next)
-                        recover(&r, &m, before, state);
-                assert_true(train_on(&r, b));
+                assert_int_equal(lg_error_code_of(t.c), LG_ERR_MEMORY);
+                lg_clear_error(t.c);
+                read_parameters(&t, now);
+                assert_same(before, now, "after the failure", from, n, only);
+                assert_true(lg_live_tensors(t.c) <= o->live);
+                assert_true(used(&t) <= o->used);
+                lg_set_random_state(t.c, random);
+                if (!step(&t))
+                        fail_msg("the replay after allocation %lld: %s", (long long)n, lg_error(t.c));
         }
-        m.fail_at = 0;
-        assert_ok(r.c);
-        read_parameters(&r, after);
-        assert_memory_equal(expected, after, sizeof after);
-        lg_zero_grad(r.opt);
-        lg_loader_restart(r.loader);
-        /* Cold, the optimiser's state is new: two tensors for each of four parameters. */
-        assert_int_equal(lg_live_tensors(r.c), warm ? live : live + 8);
-        lg_close(r.c);
-        assert_int_equal(m.blocks, 0);
+        read_parameters(&t, now);
+        assert_same(o->after, now, "the step", from, n, only);
+        assert_int_equal(lg_live_tensors(t.c), o->live);
+        assert_int_equal(used(&t), o->used);
+        assert_true(step(&t) && step(&t)); /* the optimiser's state was right, too */
+        read_parameters(&t, now);
+        assert_same(o->later, now, "two steps later", from, n, only);
+        end(&t);
         return reached;
 }
 
 static void every_allocation_of_a_step(void **state)
 {
         (void)state;
-        for (int warm = 0; warm < 2; warm++) {
-                float expected[PARAMETERS];
-                undisturbed(warm, expected);
-                for (int only_one = 0; only_one < 2; only_one++) {
+        for (int from = 0; from < STARTS; from++) {
+                outcome o = undisturbed((start)from);
+                for (int only = 0; only < 2; only++) {
                         int64_t n = 1;
-                        while (disturbed(n, only_one, warm, expected))
+                        while (try_fault((start)from, &o, n, only))
                                 n++;
-                        print_message("%s cache, %s: %lld allocations\n", warm ? "emptied" : "cold",
-                                      only_one ? "only the n-th fails" : "the n-th and all later fail", (long long)n - 1);
-                        assert_true(n > 5);
+                        assert_true(n > o.allocs);
                 }
+                print_message("%s: %lld allocations\n", start_names[from], (long long)o.allocs);
+                assert_true(from == WARM ? o.allocs == 0 : o.allocs > 0);
         }
 }
 
-/* Opening, building and closing, with the same faults. */
-static void every_allocation_of_the_setup(void **state)
+/* ---- everything else ---- */
+
+static bool twice_forward(lg_custom_call *k)
+{
+        return (k->out[0] = lg_mul_scalar(k->in[0], 2)) != NULL;
+}
+
+static bool twice_backward(lg_custom_call *k)
+{
+        return (k->grad_in[0] = lg_mul_scalar(k->grad_out[0], 2)) != NULL;
+}
+
+static int custom_open;
+static void custom_release(void *user)
+{
+        (void)user;
+        custom_open--;
+}
+
+static lg_tensor *square_of_sum(lg_ctx *c, lg_list in, void *user)
+{
+        (void)c, (void)user;
+        return lg_square(lg_sum(in.items[0]));
+}
+
+static void graphs(lg_ctx *c, lg_tensor *x)
+{
+        lg_tensor *y = lg_softmax(lg_matmul(x, lg_transpose(x, 0, 1)), 1), *many[20];
+        for (int i = 0; i < 20; i++)
+                many[i] = lg_select(y, 0, i % 3);
+        y = lg_cat((lg_list){20, many}, 0);
+        lg_custom_op op = {"twice", 1, twice_forward, twice_backward, custom_release, NULL};
+        custom_open++;
+        y = lg_sum(lg_custom(c, &op, LG_LIST(y), NULL));
+        lg_retain_grad(y);
+        lg_tensor *g = lg_grad(LG_LIST(y), LG_LIST(x), .create_graph = true);
+        lg_backward(lg_var(lg_log_softmax(lg_add(g, x), 0)));
+        lg_check_report r;
+        lg_tensor *v = lg_uniform(c, 1, 2, LG_SHAPE(2), .dtype = LG_F64, .requires_grad = true);
+        lg_gradgradcheck(c, square_of_sum, LG_LIST(v), .report = &r);
+}
+
+static void values(lg_ctx *c, lg_tensor *x)
+{
+        float host[12], lent[4] = {1, 2, 3, 4};
+        lg_tensor *p = lg_permutation(c, 500);
+        lg_sum(lg_cast(lg_slice(p, 0, 0, LG_MAX, .step = 3), LG_F16));
+        lg_neg(lg_to(lg_borrow(c, lent, NULL, NULL, LG_SHAPE(2, 2)), lg_device_of(x)));
+        lg_read(lg_transpose(x, 0, 1), host, LG_F32, sizeof host);
+        lg_tensor *d = lg_detach(x);
+        lg_copy_(d, lg_argmax(d, .dims = LG_DIMS(0), .keep_dim = true));
+        lg_write(lg_select(d, 1, 0), (double[]){1, 2, 3}, LG_F64, 24);
+        FILE *f = tmpfile();
+        if (f) {
+                lg_print(f, p);
+                lg_graph_dot(f, lg_exp(x));
+                fclose(f);
+        }
+}
+
+static void loaders(lg_ctx *c)
+{
+        lg_tensor *x = lg_uniform(c, 0, 1, LG_SHAPE(9, 4), .device = lg_cpu()), *y = lg_arange(c, 0, 9, 1, .device = lg_cpu());
+        lg_loader *l = lg_loader_open(c, lg_dataset_tensors(c, x, y, .scale = 2), 4, .shuffle = true);
+        lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 4, 3), lg_nn_sequential(c, lg_nn_relu(c), lg_nn_flatten(c)));
+        lg_optimizer *opt = lg_sgd(c, lg_parameters(net), 0.1, .momentum = 0.9);
+        lg_module_to(net, lg_default_device(c, (lg_device){LG_DEVICE_NONE, 0}));
+        for (lg_batch b; lg_loader_next(l, &b);) {
+                lg_backward(lg_sum(lg_forward(net, b.x)));
+                lg_step(opt);
+                lg_zero_grad(opt);
+        }
+        lg_parameter(net, "0.weight");
+}
+
+static bool everything(faults *f)
+{
+        lg_ctx *c = open_faulty(f);
+        if (!c)
+                return false;
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(3, 4), .requires_grad = true);
+        graphs(c, x);
+        values(c, x);
+        loaders(c);
+        lg_empty_cache(c);
+        lg_sum(lg_exp(x));
+        bool ok = !lg_error(c);
+        if (!ok && lg_error_code_of(c) != LG_ERR_MEMORY)
+                fail_msg("allocation %lld: %s: %s", (long long)f->fail_at, lg_error_name(lg_error_code_of(c)), lg_error(c));
+        lg_close(c);
+        return ok;
+}
+
+static void every_allocation_of_everything(void **state)
 {
         (void)state;
-        for (int only_one = 0; only_one < 2; only_one++) {
-                bool reached = true;
-                for (int64_t n = 1; reached; n++) {
-                        memory m = {.fail_at = n, .only_one = only_one};
-                        run r = {.c = open_with(&m)};
-                        if (r.c && !build(&r) && lg_error_code_of(r.c) != LG_ERR_MEMORY)
-                                fail_msg("allocation %lld: %s", (long long)n, lg_error(r.c));
-                        reached = m.calls >= n;
-                        lg_close(r.c);
-                        assert_int_equal(m.blocks, 0);
+        faults f = {0};
+        custom_open = 0;
+        assert_true(everything(&f));
+        int64_t all = f.calls;
+        assert_int_equal(custom_open, 0);
+        for (int only = 0; only < 2; only++)
+                for (int64_t n = 1; n <= all; n++) {
+                        f = (faults){0};
+                        arm(&f, n, only);
+                        bool ok = everything(&f);
+                        if (f.bytes || f.allocs != f.frees || custom_open)
+                                fail_msg("allocation %lld of %lld: %lld bytes are left, %d custom ops", (long long)n,
+                                         (long long)all, (long long)f.bytes, custom_open);
+                        if (ok && !only)
+                                fail_msg("allocation %lld and all later ones failed, and nobody noticed", (long long)n);
                 }
-        }
+        print_message("%lld allocations\n", (long long)all);
 }
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_allocation_of_a_step),
-                cmocka_unit_test(every_allocation_of_the_setup),
-        };
+        const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation_of_a_step),
+                                           cmocka_unit_test(every_allocation_of_everything)};
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

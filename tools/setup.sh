@@ -1,58 +1,38 @@
-# setup.sh - what tools/train and tools/test share: installing what is missing, building. To be sourced by bash.
-
-# Where the clone is.
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-
-fail() {
-        echo "$0: $*" >&2
-        exit 2
-}
+# setup.sh - what tools/train, tools/test and .ci/run share: installing what is missing. To be sourced by bash.
 
 as_root() {
         if [ "$(id -u)" = 0 ]; then
-                DEBIAN_FRONTEND=noninteractive "$@"
+                "$@"
         elif command -v sudo >/dev/null; then
-                sudo DEBIAN_FRONTEND=noninteractive "$@"
+                sudo "$@"
         else
-                fail "these packages are missing and need root or sudo to install: $missing"
+                echo "packages are missing and neither root nor sudo is at hand; install: ${missing[*]}" >&2
+                return 1
         fi
 }
 
-# need_packages NAME...: installs those Debian packages that are not there.
+# need_packages NAME...: installs those Debian packages that are not there. Nothing is done when all are.
 need_packages() {
-        local p
-        missing=
-        for p; do
-                [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing="$missing $p"
+        command -v dpkg-query >/dev/null || { echo 'not a Debian system: install by hand what README.md names' >&2; return 0; }
+        missing=()
+        for package in "$@"; do
+                [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
         done
-        [ -n "$missing" ] || return 0
-        command -v apt-get >/dev/null || fail "these Debian packages are missing:$missing"
-        echo "installing:$missing" >&2
-        # shellcheck disable=SC2086
-        as_root apt-get install -y -q --no-install-recommends $missing >/dev/null 2>&1 && return 0
-        as_root apt-get update -q >&2 || fail "apt-get update failed"
-        # shellcheck disable=SC2086
-        as_root apt-get install -y -q --no-install-recommends $missing >&2 || fail "could not install:$missing"
+        [ ${#missing[@]} = 0 ] && return 0
+        echo "installing ${missing[*]}"
+        as_root apt-get update -qq &&
+                as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" \
+                        </dev/null >/dev/null
 }
 
-# need_compiler: what the library needs to be built; a compiler of the user's choice in $CC is taken as it is.
-need_compiler() {
-        local compiler="gcc libc6-dev"
-        [ -z "${CC:-}" ] || compiler=
-        # shellcheck disable=SC2086
-        need_packages $compiler meson ninja-build pkg-config zlib1g-dev libopenblas-serial-dev
-}
+build_packages=(gcc libc6-dev meson ninja-build pkg-config zlib1g-dev libopenblas-serial-dev)
+train_packages=("${build_packages[@]}" dataset-fashion-mnist)
+test_packages=("${train_packages[@]}" g++ libcmocka-dev)
 
-# build FOLDER OPTION...: sets up a build folder of the clone if there is none, and compiles.
-build() {
-        local folder=$1 log
+# configure FOLDER OPTION...: a meson build folder, made when it is not there yet.
+configure() {
+        local folder=$1
         shift
-        log=$(mktemp)
-        if ! { [ -f "$root/$folder/build.ninja" ] || meson setup "$root/$folder" "$root" "$@"; } >"$log" 2>&1 ||
-                ! ninja -C "$root/$folder" >>"$log" 2>&1; then
-                tail -n 60 "$log" >&2
-                rm -f "$log"
-                fail "the build in $folder failed"
-        fi
-        rm -f "$log"
+        [ -e "$folder/build.ninja" ] || meson setup "$folder" "$@" >"$folder.log" 2>&1 ||
+                { cat "$folder.log" >&2; return 1; }
 }
