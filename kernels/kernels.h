@@ -105,11 +105,17 @@ typedef struct lg_random_args {
         uint64_t seed, offset;
 } lg_random_args;
 
-typedef enum lg_reduce_kind { LG_REDUCE_SUM, LG_REDUCE_MAX, LG_REDUCE_MIN, LG_REDUCE_ARGMAX, LG_REDUCE_VAR } lg_reduce_kind;
+typedef enum lg_reduce_kind {
+        LG_REDUCE_SUM,
+        LG_REDUCE_MAX,
+        LG_REDUCE_MIN,
+        LG_REDUCE_ARGMAX,
+        LG_REDUCE_VAR
+} lg_reduce_kind;
 /* out[k] = reduction over the reduced dimensions of in[k, r]; out is contiguous over the kept shape. SUM: out dtype is
  * the input's for floats (f32 accumulation or better), i64 for integers and bool. ARGMAX: i64 out, the index in the
- * row-major order of the reduced shape, the first of equals; NaN counts as greatest in MAX, MIN and ARGMAX. VAR: divides
- * by max(0, count - correction). MAX, MIN, ARGMAX: count > 0. */
+ * row-major order of the reduced shape, the first of equals; NaN counts as greatest in MAX, MIN and ARGMAX. VAR:
+ * divides by max(0, count - correction). MAX, MIN, ARGMAX: count > 0. */
 typedef struct lg_reduce_args {
         lg_reduce_kind kind;
         lg_dtype dtype;
@@ -157,8 +163,8 @@ typedef struct lg_softmax_vjp_args {
  *   weights:  q[i, c] = w_i * ((1 - e) * [c == t_i] + e / classes), and 0 where t_i is ignored;
  *             w_i is 1 / (rows not ignored) for MEAN, else 1.
  * cross_entropy: loss[i] = -sum_c q[i,c] lp[i,c] for NONE (rows values), their sum otherwise (one value; MEAN of no
- * rows is NaN). cross_entropy_vjp: dx[i, c] = g_i * (softmax(x)[i,c] * sum_c q[i,c] - q[i,c]), g_i is g[i] for NONE, else
- * g[0]. class_weights: out = q. A label that is neither is noted as LG_FAULT_LABEL and its row counts as ignored.
+ * rows is NaN). cross_entropy_vjp: dx[i, c] = g_i * (softmax(x)[i,c] * sum_c q[i,c] - q[i,c]), g_i is g[i] for NONE,
+ * else g[0]. class_weights: out = q. A label that is neither is noted as LG_FAULT_LABEL and its row counts as ignored.
  * All contiguous; x, out of vjp and class_weights are (rows, classes); labels i64. f16 and bf16 compute in f32. */
 typedef struct lg_cross_entropy_args {
         lg_dtype dtype;
@@ -182,8 +188,8 @@ typedef struct lg_update {
 } lg_update;
 
 /* SGD as in PyTorch: d = g + weight_decay p (g negated first if maximize); b = momentum b + (1 - dampening) d (b = d
- * where first); d = nesterov ? d + momentum b : b; p -= lr d. state[0] is b, NULL without momentum. Nothing changes while
- * a fault is set on the device. */
+ * where first); d = nesterov ? d + momentum b : b; p -= lr d. state[0] is b, NULL without momentum. Nothing changes
+ * while a fault is set on the device. */
 typedef struct lg_sgd_args {
         int64_t count;
         const lg_update *updates; /* host memory */
@@ -243,7 +249,8 @@ typedef struct lg_device_api {
         /* bytes > 0; 64-byte aligned; NULL: none left. */
         void *(*allocate)(lg_queue *q, size_t bytes);
         void (*free)(lg_queue *q, void *p, size_t bytes);
-        bool (*upload)(lg_queue *q, void *device, const void *host, size_t bytes);   /* `host` is read before it returns */
+        bool (*upload)(lg_queue *q, void *device, const void *host,
+                       size_t bytes); /* `host` is read before it returns */
         bool (*download)(lg_queue *q, void *host, const void *device, size_t bytes); /* waits */
         bool (*copy)(lg_queue *q, void *to, const void *from, size_t bytes);         /* within the device */
         /* Waits for all work of the queue; gives the fault noted since the last call (code 0: none) and clears it. */

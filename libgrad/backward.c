@@ -33,7 +33,8 @@ typedef struct call {
         lg_tensor **result;
 } call;
 
-/* ---- pending records and the heap ---------------------------------------------------------------------------------- */
+/* ---- pending records and the heap ----------------------------------------------------------------------------------
+ */
 
 static bool stack_room(lg_ctx *c, stack *s)
 {
@@ -166,7 +167,8 @@ static bool arrive(call *k, lg__node *n, int output, lg_tensor *g)
         return true;
 }
 
-/* ---- one node ------------------------------------------------------------------------------------------------------ */
+/* ---- one node ------------------------------------------------------------------------------------------------------
+ */
 
 static lg_tensor *unpack(const call *k, lg__node *n, const lg__saved *s)
 {
@@ -246,9 +248,10 @@ static bool derive(call *k, pending *p, lg__vjp *v, bool *needs)
         if (!any)
                 return true;
         if (n->freed)
-                return lg__fail(k->ctx, LG_ERR_STATE,
-                                "%s: what %s saved was freed by an earlier lg_backward; give that one .retain_graph = true",
-                                k->name, n->op->name);
+                return lg__fail(
+                        k->ctx, LG_ERR_STATE,
+                        "%s: what %s saved was freed by an earlier lg_backward; give that one .retain_graph = true",
+                        k->name, n->op->name);
         lg_scope scope = lg_scope_begin(k->ctx);
         if (!scope.id)
                 return false;
@@ -270,7 +273,8 @@ static bool derive_node(call *k, pending *p)
         bool flags[few];
         lg__node *n = p->node;
         size_t size = (size_t)n->in_count * sizeof *results;
-        lg__vjp v = {.ctx = k->ctx, .op = n->op, .node = n, .attributes = n->attributes, .grad_in = results, .needs = flags};
+        lg__vjp v = {
+                .ctx = k->ctx, .op = n->op, .node = n, .attributes = n->attributes, .grad_in = results, .needs = flags};
         v.in_count = n->in_count;
         v.out_count = n->out_count;
         if (n->in_count <= few)
@@ -284,7 +288,8 @@ static bool derive_node(call *k, pending *p)
         return ok;
 }
 
-/* ---- hooks, leaves, wanted inputs ----------------------------------------------------------------------------------- */
+/* ---- hooks, leaves, wanted inputs -----------------------------------------------------------------------------------
+ */
 
 static lg_tensor *alias_of(const lg_tensor *g)
 {
@@ -364,7 +369,8 @@ static bool run(call *k)
         return true;
 }
 
-/* ---- which nodes lead to the inputs (lg_grad) ------------------------------------------------------------------------ */
+/* ---- which nodes lead to the inputs (lg_grad)
+ * ------------------------------------------------------------------------ */
 
 static bool is_input(const call *k, const lg__node *n)
 {
@@ -409,7 +415,8 @@ static bool mark_needed(call *k, lg__node *root)
         return ok;
 }
 
-/* ---- the two calls ---------------------------------------------------------------------------------------------------- */
+/* ---- the two calls
+ * ---------------------------------------------------------------------------------------------------- */
 
 /* The gradient of an output, owned: the given one, or ones for a single element. */
 static lg_tensor *first_gradient(const call *k, lg_tensor *y, lg_tensor *given)
@@ -425,8 +432,9 @@ static lg_tensor *first_gradient(const call *k, lg_tensor *y, lg_tensor *given)
                 return cast ? alias_of(cast) : NULL;
         }
         if (lg__shape_numel(y->at.shape) != 1)
-                return lg__fail(c, LG_ERR_SHAPE, "%s: %s has not one element; reduce it (lg_sum, lg_mean) or give .grad",
-                                k->name, lg__tensor_text(y).s);
+                return lg__fail(c, LG_ERR_SHAPE,
+                                "%s: %s has not one element; reduce it (lg_sum, lg_mean) or give .grad", k->name,
+                                lg__tensor_text(y).s);
         lg_tensor *ones = lg__tensor_own(lg__tensor_like(y));
         if (ones && !lg__fill_values(ones, 1, k->name)) {
                 lg__tensor_release(ones);
@@ -440,9 +448,11 @@ static bool start(call *k, lg_tensor *y, lg_tensor *given)
         if (!lg__check(y, k->name, "the output"))
                 return false;
         if (!y->node)
-                return lg__fail(k->ctx, LG_ERR_STATE,
-                                "%s: the output needs no gradient: nothing it was made of requires grad, or it was made "
-                                "under lg_no_grad", k->name);
+                return lg__fail(
+                        k->ctx, LG_ERR_STATE,
+                        "%s: the output needs no gradient: nothing it was made of requires grad, or it was made "
+                        "under lg_no_grad",
+                        k->name);
         if (k->only_needed && !mark_needed(k, y->node))
                 return false;
         if (k->only_needed && !find_pending(k, y->node)->needed)

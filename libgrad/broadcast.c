@@ -8,10 +8,10 @@ bool lg__broadcast(lg_ctx *c, const char *op, lg_shape a, lg_shape b, lg_shape *
         for (int i = 1; i <= s.ndim; i++) {
                 int64_t m = i <= a.ndim ? a.size[a.ndim - i] : 1, n = i <= b.ndim ? b.size[b.ndim - i] : 1;
                 if (m != n && m != 1 && n != 1)
-                        return lg__fail(c, LG_ERR_SHAPE,
-                                        "%s: the shapes %s and %s do not broadcast: %lld and %lld differ in dimension %d",
-                                        op, lg__shape_text(a).s, lg__shape_text(b).s, (long long)m, (long long)n,
-                                        s.ndim - i);
+                        return lg__fail(
+                                c, LG_ERR_SHAPE,
+                                "%s: the shapes %s and %s do not broadcast: %lld and %lld differ in dimension %d", op,
+                                lg__shape_text(a).s, lg__shape_text(b).s, (long long)m, (long long)n, s.ndim - i);
                 s.size[s.ndim - i] = m == 1 ? n : m;
         }
         *ret = s;

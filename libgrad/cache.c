@@ -2,8 +2,8 @@
 #include <string.h>
 #include "core.h"
 
-/* Sizes are rounded up to a power of two or a quarter between two of them, at least 64 bytes: a buffer wastes a fifth at
- * most, and a class is found without a search. */
+/* Sizes are rounded up to a power of two or a quarter between two of them, at least 64 bytes: a buffer wastes a fifth
+ * at most, and a class is found without a search. */
 static int class_of(size_t bytes, size_t *ret_rounded)
 {
         size_t units = (bytes + 63) / 64;
@@ -29,10 +29,11 @@ static void *out_of_memory(lg__cache *cache, size_t bytes)
         lg_device_facts facts;
         if (d && d->api->facts(cache->device.index, &facts))
                 info.free_bytes = facts.free_bytes;
-        return lg__fail(cache->ctx, LG_ERR_MEMORY,
-                        "out of memory on %s: %zu bytes asked, %lld in use, %lld cached, %lld free; try a smaller batch",
-                        lg_device_name(cache->device), bytes, (long long)cache->stats.used,
-                        (long long)cache->stats.cached, (long long)info.free_bytes);
+        return lg__fail(
+                cache->ctx, LG_ERR_MEMORY,
+                "out of memory on %s: %zu bytes asked, %lld in use, %lld cached, %lld free; try a smaller batch",
+                lg_device_name(cache->device), bytes, (long long)cache->stats.used, (long long)cache->stats.cached,
+                (long long)info.free_bytes);
 }
 
 static lg__block *fresh(lg__cache *cache, size_t bytes)

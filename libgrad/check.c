@@ -121,8 +121,8 @@ static bool check_arguments(const check *k)
                         return false;
                 any = any || is_checked(k->inputs.items[i]);
         }
-        return any || lg__fail(k->c, LG_ERR_ARGUMENT, "%s: no input requires grad; mark one with lg_requires_grad()",
-                               k->name);
+        return any ||
+               lg__fail(k->c, LG_ERR_ARGUMENT, "%s: no input requires grad; mark one with lg_requires_grad()", k->name);
 }
 
 static bool take_inputs(check *k)

@@ -29,7 +29,8 @@ typedef struct lg__object {
 void lg__object_register(lg_ctx *c, lg__object *o, void (*destroy)(lg__object *o));
 void lg__object_destroy(lg__object *o); /* unregisters and destroys; NULL: nothing */
 
-/* ---- memory: cache.c (buffers), pool.c (records) ------------------------------------------------------------------ */
+/* ---- memory: cache.c (buffers), pool.c (records) ------------------------------------------------------------------
+ */
 
 /* A cached allocator of one device: free blocks by size class, each block described by a record on the host. */
 typedef struct lg__block {
@@ -58,14 +59,16 @@ typedef struct lg__pool {
 /* Zeroed. NULL and LG_ERR_MEMORY: none left. The size is given again to free. */
 void *lg__alloc(lg_ctx *c, size_t bytes);
 void lg__free(lg_ctx *c, void *p, size_t bytes); /* NULL: nothing */
-/* Straight from the hooks, after an emptied cache if need be: for what is too big for the pool and older than the cache. */
+/* Straight from the hooks, after an emptied cache if need be: for what is too big for the pool and older than the
+ * cache. */
 void *lg__host_alloc(lg_ctx *c, size_t bytes);
 void lg__host_free(lg_ctx *c, void *p, size_t bytes);
 char *lg__strdup(lg_ctx *c, const char *s);
 void lg__strfree(lg_ctx *c, char *s);
 void lg__pool_finish(lg_ctx *c);
 
-/* ---- devices: device.c -------------------------------------------------------------------------------------------- */
+/* ---- devices: device.c --------------------------------------------------------------------------------------------
+ */
 
 /* One device of a context, opened when it is first used. */
 typedef struct lg__device {
@@ -86,7 +89,8 @@ bool lg__kernel_done(lg__device *d, const char *op, bool ok);
 /* Waits for a device and tells the fault that kernels noted. */
 bool lg__device_wait(lg__device *d);
 
-/* ---- contexts: context.c, error.c, scope.c ------------------------------------------------------------------------ */
+/* ---- contexts: context.c, error.c, scope.c ------------------------------------------------------------------------
+ */
 
 typedef struct lg__scope {
         struct lg__scope *parent;
@@ -123,7 +127,8 @@ static inline bool lg__ok(const lg_ctx *c)
         return c && !c->error;
 }
 
-/* ---- storages and tensors: storage.c, tensor.c -------------------------------------------------------------------- */
+/* ---- storages and tensors: storage.c, tensor.c --------------------------------------------------------------------
+ */
 
 /* Memory of one device, counted. `version` counts changes in place. */
 struct lg__storage {
@@ -192,7 +197,7 @@ static inline void *lg__data(const lg_tensor *t)
 int64_t lg__shape_numel(lg_shape s);
 bool lg__shape_equal(lg_shape a, lg_shape b);
 bool lg__shape_valid(lg_ctx *c, const char *op, lg_shape s); /* sizes >= 0, product in range, ndim in range */
-void lg__layout_contiguous(lg__layout *at);                 /* sets strides from the shape, offset 0 */
+void lg__layout_contiguous(lg__layout *at);                  /* sets strides from the shape, offset 0 */
 bool lg__layout_is_contiguous(const lg__layout *at);
 bool lg__dtype_float(lg_dtype d);
 /* "(2, 3)" into text, which is returned; "f32 (2, 3) on cpu" for a tensor. */
@@ -208,7 +213,8 @@ bool lg__fill_values(lg_tensor *t, double value, const char *op);
 /* A plain contiguous copy on a device, unrecorded, in the innermost scope. */
 lg_tensor *lg__clone_values(const lg_tensor *t, lg_device device, lg_dtype dtype);
 
-/* ---- the graph: graph.c, backward.c ------------------------------------------------------------------------------- */
+/* ---- the graph: graph.c, backward.c -------------------------------------------------------------------------------
+ */
 
 /* Where a gradient goes on: an output of another node; of what shape and dtype that value was. node NULL: nowhere. */
 typedef struct lg__edge {
@@ -247,16 +253,16 @@ struct lg__node {
         uint32_t attributes_bytes;
         size_t bytes; /* of this record */
         lg__hook *hooks;
-        lg_tensor **grads; /* by output, of leaves and retained outputs; NULL: none is kept */
-        uint32_t retain;   /* outputs whose gradient is kept, by bit */
-        lg__node *next;    /* in the work list of unref */
+        lg_tensor **grads;           /* by output, of leaves and retained outputs; NULL: none is kept */
+        uint32_t retain;             /* outputs whose gradient is kept, by bit */
+        lg__node *next;              /* in the work list of unref */
         struct lg__pending *pending; /* in the innermost backward call that reached it */
-        lg__edge *edges;   /* in_count */
-        lg__saved *saved;  /* saved_count */
+        lg__edge *edges;             /* in_count */
+        lg__saved *saved;            /* saved_count */
         void *attributes;
 };
 void lg__node_ref(lg__node *n);
-void lg__node_unref(lg__node *n); /* NULL: nothing; never recurses */
+void lg__node_unref(lg__node *n);      /* NULL: nothing; never recurses */
 void lg__custom_release(lg__node *n);  /* of a node of lg_custom: its user data; of others: nothing */
 void lg__node_free_saved(lg__node *n); /* after a backward that does not retain the graph */
 /* The node of a leaf that requires grad, made when it is first needed. */

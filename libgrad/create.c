@@ -59,7 +59,8 @@ lg_tensor *lg_arange_(lg_ctx *c, double start, double stop, lg_ranged o)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_arange: from %g to %g by %g has no end", start, stop, step);
         double n = ceil((stop - start) / step);
         if (n >= 0x1p53)
-                return lg__fail(c, LG_ERR_SHAPE, "lg_arange: from %g to %g by %g has too many elements", start, stop, step);
+                return lg__fail(c, LG_ERR_SHAPE, "lg_arange: from %g to %g by %g has too many elements", start, stop,
+                                step);
         lg_dtype dtype = o.dtype ? o.dtype : whole(start) && whole(stop) && whole(step) ? LG_I64 : LG_F32;
         lg_shaped s = {.shape = LG_SHAPE(n > 0 ? (int64_t)n : 0), .dtype = dtype, .device = o.device};
         s.requires_grad = o.requires_grad;
@@ -90,7 +91,8 @@ static lg_tensor *borrow(lg_ctx *c, void *data, lg_shaped o, void (*release)(voi
         if (!lg__ok(c) || !lg__shape_valid(c, "lg_borrow", o.shape))
                 return NULL;
         if (device.type != LG_DEVICE_CPU)
-                return lg__fail(c, LG_ERR_DEVICE, "lg_borrow: host memory is on the cpu, not on %s; lg_to() copies it there",
+                return lg__fail(c, LG_ERR_DEVICE,
+                                "lg_borrow: host memory is on the cpu, not on %s; lg_to() copies it there",
                                 lg_device_name(device));
         if (lg_dtype_size(at.dtype) == 0)
                 return lg__fail(c, LG_ERR_DTYPE, "lg_borrow: %d is no dtype", (int)at.dtype);
@@ -125,7 +127,8 @@ lg_tensor *lg_borrow_(lg_ctx *c, void *data, void (*release)(void *user), void *
         return t;
 }
 
-/* ---- random numbers ---------------------------------------------------------------------------------------------------- */
+/* ---- random numbers
+ * ---------------------------------------------------------------------------------------------------- */
 
 /* Each call takes as many blocks of the generator as its elements need; the counter moves only if the call works. */
 static lg_tensor *random_tensor(lg_ctx *c, const char *op, lg_random_kind kind, double a, double b, lg_shaped o)
@@ -185,7 +188,8 @@ lg_tensor *lg_permutation_(lg_ctx *c, lg_ranged o)
         int64_t n = (int64_t)o.b;
         lg_shaped s = {.shape = LG_SHAPE(n), .dtype = LG_I64, .device = o.device};
         size_t bytes = (size_t)n * sizeof(int64_t);
-        int64_t *order = n <= INT32_MAX ? lg__alloc(c, bytes + 1) : lg__fail(c, LG_ERR_SHAPE, "lg_permutation: n is %g", o.b);
+        int64_t *order =
+                n <= INT32_MAX ? lg__alloc(c, bytes + 1) : lg__fail(c, LG_ERR_SHAPE, "lg_permutation: n is %g", o.b);
         if (!order)
                 return NULL;
         shuffle(order, n, c->random);

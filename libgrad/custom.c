@@ -40,7 +40,8 @@ static bool vjp(lg__vjp *v)
         memcpy(call.grad_out, v->grad, sizeof call.grad_out);
         memcpy(call.needs, v->needs, (size_t)v->in_count * sizeof *call.needs);
         if (!a->op.backward(&call))
-                return lg__fail(v->ctx, LG_ERR_STATE, "%s: its backward returned false without lg_set_error", a->op.name);
+                return lg__fail(v->ctx, LG_ERR_STATE, "%s: its backward returned false without lg_set_error",
+                                a->op.name);
         for (int i = 0; i < v->in_count; i++) {
                 if (call.grad_in[i] && !lg__check(call.grad_in[i], a->op.name, "a gradient that its backward made"))
                         return false;
@@ -74,8 +75,8 @@ static bool check_op(lg_ctx *c, const lg_custom_op *op, lg_list inputs)
         if (!op || !op->name || !op->forward || !op->backward)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_custom: the op, its name, forward or backward is NULL");
         if (op->out_count < 1 || op->out_count > LG_CUSTOM_MAX || inputs.count < 1 || inputs.count > LG_CUSTOM_MAX)
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld inputs and %d outputs; 1 to %d each are possible", op->name,
-                                (long long)inputs.count, op->out_count, LG_CUSTOM_MAX);
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld inputs and %d outputs; 1 to %d each are possible",
+                                op->name, (long long)inputs.count, op->out_count, LG_CUSTOM_MAX);
         for (int64_t i = 0; i < inputs.count; i++) {
                 if (!inputs.items[i])
                         return lg__fail(c, LG_ERR_ARGUMENT, "%s: input %lld is NULL", op->name, (long long)i);

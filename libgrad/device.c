@@ -152,7 +152,8 @@ lg__device *lg__device_get(lg_ctx *c, lg_device id)
         const lg_device_api *api = api_of(id.type, reason, sizeof reason);
         int count = api ? api->count(reason, sizeof reason) : 0;
         if (count == 0)
-                return lg__fail(c, LG_ERR_DEVICE, "there is no device %s: %s; there is cpu", lg_device_name(id), reason);
+                return lg__fail(c, LG_ERR_DEVICE, "there is no device %s: %s; there is cpu", lg_device_name(id),
+                                reason);
         if (id.index < 0 || id.index >= count)
                 return lg__fail(c, LG_ERR_DEVICE, "there is no device %s:%d; %s has %d device%s, from 0",
                                 rows[id.type].name, id.index, rows[id.type].name, count, count > 1 ? "s" : "");
@@ -254,7 +255,8 @@ lg_device lg_parse_device(lg_ctx *c, const char *text)
                 if (index >= 0)
                         return lg__device_get(c, device) ? device : none;
         }
-        lg__fail(c, LG_ERR_ARGUMENT, "lg_parse_device: \"%s\" is no device; write cpu, cuda or cuda:1", text ? text : "NULL");
+        lg__fail(c, LG_ERR_ARGUMENT, "lg_parse_device: \"%s\" is no device; write cpu, cuda or cuda:1",
+                 text ? text : "NULL");
         return none;
 }
 

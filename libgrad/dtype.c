@@ -56,7 +56,8 @@ bool lg__shape_valid(lg_ctx *c, const char *op, lg_shape s)
                 return lg__fail(c, LG_ERR_SHAPE, "%s: %d dimensions; at most %d are possible", op, s.ndim, LG_MAX_DIMS);
         for (int i = 0; i < s.ndim; i++) {
                 if (s.size[i] < 0)
-                        return lg__fail(c, LG_ERR_SHAPE, "%s: the shape %s has a negative size", op, lg__shape_text(s).s);
+                        return lg__fail(c, LG_ERR_SHAPE, "%s: the shape %s has a negative size", op,
+                                        lg__shape_text(s).s);
                 if (__builtin_mul_overflow(n, s.size[i] ? s.size[i] : 1, &n) || n > INT64_MAX / 16)
                         return lg__fail(c, LG_ERR_SHAPE, "%s: the shape %s has too many elements", op,
                                         lg__shape_text(s).s);

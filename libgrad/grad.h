@@ -1,9 +1,9 @@
 /* grad.h - libgrad: define-by-run automatic differentiation in C. The one header to include (C11 and C++20).
  *
- * Every function takes or finds a context. After a failure the context holds the first error and every further call that
- * computes does nothing and returns NULL or false; see lg_error(). Results belong to the innermost open scope.
- * Optional arguments are designated initialisers after the positional ones: lg_sum(x, .dims = LG_DIMS(1)); a member that
- * is not given has the default told at its struct. In C++ they must come in the order of declaration.
+ * Every function takes or finds a context. After a failure the context holds the first error and every further call
+ * that computes does nothing and returns NULL or false; see lg_error(). Results belong to the innermost open scope.
+ * Optional arguments are designated initialisers after the positional ones: lg_sum(x, .dims = LG_DIMS(1)); a member
+ * that is not given has the default told at its struct. In C++ they must come in the order of declaration.
  */
 #ifndef GRAD_H
 #define GRAD_H

@@ -31,7 +31,8 @@ static void release_rest(lg__node *n)
 }
 
 /* Nodes that are to go wait in a list, so that a chain of any length is freed without recursion. Kept gradients are
- * handles with nodes of their own: releasing them enters here again, at most once deeper for each order of derivative. */
+ * handles with nodes of their own: releasing them enters here again, at most once deeper for each order of derivative.
+ */
 void lg__node_unref(lg__node *n)
 {
         if (!n || --n->refs)
@@ -123,15 +124,16 @@ bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_grap
         return ok;
 }
 
-/* ---- what users ask ------------------------------------------------------------------------------------------------ */
+/* ---- what users ask ------------------------------------------------------------------------------------------------
+ */
 
 lg_tensor *lg_requires_grad(lg_tensor *t, bool on)
 {
         if (!lg__check(t, "lg_requires_grad", "t"))
                 return NULL;
         if (t->node && t->node->op)
-                return lg__fail(t->ctx, LG_ERR_STATE, "lg_requires_grad: t is a result of %s, not a leaf; lg_detach() it",
-                                t->node->op->name);
+                return lg__fail(t->ctx, LG_ERR_STATE,
+                                "lg_requires_grad: t is a result of %s, not a leaf; lg_detach() it", t->node->op->name);
         if (on && !lg__dtype_float(t->at.dtype))
                 return lg__fail(t->ctx, LG_ERR_DTYPE, "lg_requires_grad: t is %s; only float tensors have gradients",
                                 lg__tensor_text(t).s);

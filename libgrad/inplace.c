@@ -7,10 +7,12 @@ static bool may_change(const lg_tensor *t, const char *op)
         if (!lg__check(t, op, "x"))
                 return false;
         if (t->node && t->node->op)
-                return lg__fail(t->ctx, LG_ERR_STATE, "%s: x is a result of %s inside the graph; lg_detach() or lg_copy() it",
-                                op, t->node->op->name);
+                return lg__fail(t->ctx, LG_ERR_STATE,
+                                "%s: x is a result of %s inside the graph; lg_detach() or lg_copy() it", op,
+                                t->node->op->name);
         if (t->node && t->ctx->recording)
-                return lg__fail(t->ctx, LG_ERR_STATE, "%s: x requires grad; change it inside lg_no_grad(c) { ... }", op);
+                return lg__fail(t->ctx, LG_ERR_STATE, "%s: x requires grad; change it inside lg_no_grad(c) { ... }",
+                                op);
         for (int i = 0; i < t->at.shape.ndim; i++)
                 if (t->at.strides[i] == 0 && t->at.shape.size[i] > 1)
                         return lg__fail(t->ctx, LG_ERR_ARGUMENT, "%s: x is expanded: its elements share memory", op);

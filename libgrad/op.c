@@ -73,8 +73,9 @@ static bool promote(const lg__op *op, lg_ctx *c, lg_tensor **in, int n)
         for (int i = first; i < n; i++) {
                 lg_dtype to = in[i] ? (common ? common : in[i]->at.dtype) : LG_DTYPE_NONE;
                 if (in[i] && !lg__dtype_float(to) && (op->flags & LG__FLOAT))
-                        return lg__fail(c, LG_ERR_DTYPE, "%s: %s is %s, not of a float dtype; convert it with lg_cast()",
-                                        op->name, argument(op, i), lg__tensor_text(in[i]).s);
+                        return lg__fail(c, LG_ERR_DTYPE,
+                                        "%s: %s is %s, not of a float dtype; convert it with lg_cast()", op->name,
+                                        argument(op, i), lg__tensor_text(in[i]).s);
                 if (in[i] && !lg__dtype_float(to) && (op->flags & LG__TO_FLOAT))
                         to = LG_F32;
                 if (in[i] && in[i]->at.dtype != to && !(in[i] = lg_cast(in[i], to)))

@@ -27,21 +27,21 @@ typedef struct lg__vjp {
         const lg__node *node;
         const void *attributes;
         int in_count, out_count;
-        lg_tensor *in[LG__MAX_SAVED];   /* saved inputs; NULL: not saved */
-        lg_tensor **grad_in;            /* to be set where needs[i]; shapes broadcast to the input's are summed later */
+        lg_tensor *in[LG__MAX_SAVED]; /* saved inputs; NULL: not saved */
+        lg_tensor **grad_in;          /* to be set where needs[i]; shapes broadcast to the input's are summed later */
         const bool *needs;
-        lg_tensor *out[LG__MAX_OUT];    /* saved outputs; NULL: not saved */
-        lg_tensor *grad[LG__MAX_OUT];   /* of the outputs; NULL: nobody used it */
+        lg_tensor *out[LG__MAX_OUT];  /* saved outputs; NULL: not saved */
+        lg_tensor *grad[LG__MAX_OUT]; /* of the outputs; NULL: nobody used it */
 } lg__vjp;
 
 enum {
-        LG__PROMOTE = 1,   /* inputs are cast to their common dtype */
-        LG__TO_FLOAT = 2,  /* integer inputs become f32 (after promotion) */
-        LG__FLOAT = 4,     /* integer inputs are an error */
-        LG__VIEW = 8,      /* the output shares the storage of input 0 */
-        LG__NO_GRAD = 16,  /* no derivative */
-        LG__OPTIONAL = 32, /* the last input may be NULL */
-        LG__VARIADIC = 64, /* any number of inputs */
+        LG__PROMOTE = 1,      /* inputs are cast to their common dtype */
+        LG__TO_FLOAT = 2,     /* integer inputs become f32 (after promotion) */
+        LG__FLOAT = 4,        /* integer inputs are an error */
+        LG__VIEW = 8,         /* the output shares the storage of input 0 */
+        LG__NO_GRAD = 16,     /* no derivative */
+        LG__OPTIONAL = 32,    /* the last input may be NULL */
+        LG__VARIADIC = 64,    /* any number of inputs */
         LG__ANY_DEVICE = 128, /* the op itself deals with devices (to) */
         LG__CONDITION = 256,  /* input 0 is bool and takes no part in promotion */
 };
@@ -78,8 +78,8 @@ extern const lg__op lg__ops[LG__OP_COUNT];
 extern const lg__op lg__pointwise_ops[LG_PW_COUNT]; /* rows without a name: derivatives */
 #define LG__OP(name) (&lg__ops[LG__OP_##name])
 
-/* Applies an op: checks, promotion, shape rule, outputs, kernel, recording. ctx may be NULL (then it is the inputs'). Gives
- * out_count results to ret_out and returns the first, or NULL. */
+/* Applies an op: checks, promotion, shape rule, outputs, kernel, recording. ctx may be NULL (then it is the inputs').
+ * Gives out_count results to ret_out and returns the first, or NULL. */
 lg_tensor *lg__apply(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int in_count, const void *attributes,
                      size_t bytes, lg_tensor **ret_out);
 lg_tensor *lg__apply1(const lg__op *op, lg_tensor *x, const void *attributes, size_t bytes);

@@ -92,15 +92,17 @@ bool lg__check(const lg_tensor *t, const char *op, const char *argument)
         if (!t)
                 return false;
         if (t->live != LG__LIVE) {
-                lg__fail(t->ctx, LG_ERR_STATE,
-                         "%s: %s was freed: its scope has ended; lg_escape() or lg_keep() it before, or make it outside",
-                         op, argument);
+                lg__fail(
+                        t->ctx, LG_ERR_STATE,
+                        "%s: %s was freed: its scope has ended; lg_escape() or lg_keep() it before, or make it outside",
+                        op, argument);
                 return false;
         }
         return !t->ctx->error;
 }
 
-/* ---- what a tensor is --------------------------------------------------------------------------------------------- */
+/* ---- what a tensor is ---------------------------------------------------------------------------------------------
+ */
 
 static bool alive(const lg_tensor *t)
 {

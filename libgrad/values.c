@@ -67,7 +67,8 @@ bool lg__copy_values(lg_tensor *to, const lg_tensor *from, const char *op)
 {
         if (lg__shape_numel(to->at.shape) == 0)
                 return true;
-        return to->storage->device == from->storage->device ? copy_within(to, from, op) : copy_by_stand_ins(to, from, op);
+        return to->storage->device == from->storage->device ? copy_within(to, from, op)
+                                                            : copy_by_stand_ins(to, from, op);
 }
 
 bool lg__fill_values(lg_tensor *t, double value, const char *op)
@@ -93,7 +94,8 @@ lg_tensor *lg__clone_values(const lg_tensor *t, lg_device device, lg_dtype dtype
         return NULL;
 }
 
-/* ---- the host's side ---------------------------------------------------------------------------------------------- */
+/* ---- the host's side ----------------------------------------------------------------------------------------------
+ */
 
 /* A handle over the caller's memory, of t's shape; ends before the call that made it returns. */
 static lg_tensor *over_host(const lg_tensor *t, void *data, lg_dtype dtype)

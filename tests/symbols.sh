@@ -18,9 +18,10 @@ grep -v '^lg_' "$work/exported" | grep -v '^_\(init\|fini\|edata\|end\|_bss_star
 grep '^lg__' "$work/exported" && complain "private symbols are exported"
 
 # Everything that is declared LG_API is exported, and nothing else.
-cat "$root"/libgrad/grad/*.h | tr '\n' ' ' | sed 's:/\*[^*]*\*/::g' | tr ';{' '\n\n' | grep 'LG_API ' |
-        grep -v '#define' | sed 's/LG_PRINTF.*//; s/\[[^]]*\]//' |
-        sed 's/.*LG_API //; s/(.*//; s/ *$//; s/.*[ *]//' | grep '^lg_' | sort -u >"$work/declared"
+echo '#include <grad.h>' | ${CC:-cc} -E -P -I"$root/libgrad" -I"$(dirname "$library")" - | tr '\n' ' ' | tr ';{' '\n\n' |
+        sed -n 's/.*__attribute__((visibility("default")))//p' |
+        sed 's/[([].*//; s/ *$//; s/.*[ *]//' | sort -u >"$work/declared"
+[ "$(wc -l <"$work/declared")" -gt 200 ] || complain "the header could not be read"
 for name in $(comm -23 "$work/declared" "$work/exported"); do
         complain "declared but not exported: $name"
 done

@@ -75,11 +75,14 @@ static inline void assert_values(const lg_tensor *t, const double *ref, int64_t 
         for (int64_t i = 0; i < n; i++)
                 scale = isfinite(ref[i]) ? fmax(scale, fabs(ref[i])) : scale;
         for (int64_t i = 0; i < n; i++)
-                if (!(fabs(got[i] - ref[i]) <= tolerance * scale) && !(isnan(got[i]) && isnan(ref[i])) && got[i] != ref[i])
-                        fail_msg("element %lld: %.17g is not %.17g within %g", (long long)i, got[i], ref[i], tolerance * scale);
+                if (!(fabs(got[i] - ref[i]) <= tolerance * scale) && !(isnan(got[i]) && isnan(ref[i])) &&
+                    got[i] != ref[i])
+                        fail_msg("element %lld: %.17g is not %.17g within %g", (long long)i, got[i], ref[i],
+                                 tolerance * scale);
         free(got);
 }
 #define assert_list(t, tolerance, ...)                                                                                 \
-        assert_values((t), (const double[]){__VA_ARGS__}, sizeof((const double[]){__VA_ARGS__}) / sizeof(double), tolerance)
+        assert_values((t), (const double[]){__VA_ARGS__}, sizeof((const double[]){__VA_ARGS__}) / sizeof(double),      \
+                      tolerance)
 
 #endif

@@ -126,7 +126,7 @@ static void failures(void **state)
                 lg_error_code code;
                 const char *text;
         } rows[] = {
-                {says_no, same, LG_ERR_STATE, "mine"},      {sets_error, same, LG_ERR_FORMAT, "my own words"},
+                {says_no, same, LG_ERR_STATE, "mine"},       {sets_error, same, LG_ERR_FORMAT, "my own words"},
                 {makes_nothing, same, LG_ERR_STATE, "mine"}, {same, says_no, LG_ERR_STATE, "mine"},
                 {same, sets_error, LG_ERR_FORMAT, "my own"}, {same, wrong_shape, LG_ERR_SHAPE, "(5"},
         };
@@ -152,7 +152,8 @@ static void failures(void **state)
         assert_null(lg_custom(c, NULL, LG_LIST(x), NULL));
         assert_error(c, LG_ERR_ARGUMENT, "lg_custom");
         assert_null(lg_custom(NULL, &op, LG_LIST(x), NULL));
-        lg_no_grad(c) {
+        lg_no_grad(c)
+        {
                 op.out_count = 1;
                 releases = 0;
                 assert_non_null(lg_custom(c, &op, LG_LIST(x), NULL));
@@ -163,7 +164,7 @@ static void failures(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {cmocka_unit_test(values_and_gradients), cmocka_unit_test(checked_by_differences),
-                                           cmocka_unit_test(failures)};
+        const struct CMUnitTest tests[] = {cmocka_unit_test(values_and_gradients),
+                                           cmocka_unit_test(checked_by_differences), cmocka_unit_test(failures)};
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

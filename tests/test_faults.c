@@ -1,4 +1,5 @@
-/* test_faults.c - every single allocation fails once, and from there on: an error, no leak, nothing changed, no bit lost.
+/* test_faults.c - every single allocation fails once, and from there on: an error, no leak, nothing changed, no bit
+ * lost.
  *
  * A training step is tried in three states: cold (its first step), emptied (a step, then lg_empty_cache) and warm. Each
  * try has a context of its own and is compared with one that was left undisturbed.
@@ -83,8 +84,8 @@ static bool step(training *t)
         lg_tensor *loss = lg_cross_entropy(lg_forward(t->net, noisy), t->y);
         lg_zero_grad(t->opt);
         lg_backward(loss);
+        lg_item(loss); /* waits: what fails must fail before the parameters change */
         bool ok = lg_step(t->opt);
-        lg_item(loss); /* waits */
         t->in_step = t->f.calls;
         t->f.fail_at = 0;
         lg_scope_end(c, s);
@@ -155,8 +156,8 @@ static outcome undisturbed(start from)
 static void assert_same(const float *a, const float *b, const char *what, start from, int64_t n, bool only)
 {
         if (memcmp(a, b, PARAMETERS * sizeof *a))
-                fail_msg("%s, %s allocation %lld%s: parameters are not those of the undisturbed run", what, start_names[from],
-                         (long long)n, only ? " only" : "");
+                fail_msg("%s, %s allocation %lld%s: parameters are not those of the undisturbed run", what,
+                         start_names[from], (long long)n, only ? " only" : "");
 }
 
 /* Whether the n-th allocation was reached. */
@@ -270,9 +271,11 @@ static void values(lg_ctx *c, lg_tensor *x)
 
 static void loaders(lg_ctx *c)
 {
-        lg_tensor *x = lg_uniform(c, 0, 1, LG_SHAPE(9, 4), .device = lg_cpu()), *y = lg_arange(c, 0, 9, 1, .device = lg_cpu());
+        lg_tensor *x = lg_uniform(c, 0, 1, LG_SHAPE(9, 4), .device = lg_cpu()),
+                  *y = lg_arange(c, 0, 9, 1, .device = lg_cpu());
         lg_loader *l = lg_loader_open(c, lg_dataset_tensors(c, x, y, .scale = 2), 4, .shuffle = true);
-        lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 4, 3), lg_nn_sequential(c, lg_nn_relu(c), lg_nn_flatten(c)));
+        lg_module *net =
+                lg_nn_sequential(c, lg_nn_linear(c, 4, 3), lg_nn_sequential(c, lg_nn_relu(c), lg_nn_flatten(c)));
         lg_optimizer *opt = lg_sgd(c, lg_parameters(net), 0.1, .momentum = 0.9);
         lg_module_to(net, lg_default_device(c, (lg_device){LG_DEVICE_NONE, 0}));
         for (lg_batch b; lg_loader_next(l, &b);) {
@@ -296,7 +299,8 @@ static bool everything(faults *f)
         lg_sum(lg_exp(x));
         bool ok = !lg_error(c);
         if (!ok && lg_error_code_of(c) != LG_ERR_MEMORY)
-                fail_msg("allocation %lld: %s: %s", (long long)f->fail_at, lg_error_name(lg_error_code_of(c)), lg_error(c));
+                fail_msg("allocation %lld: %s: %s", (long long)f->fail_at, lg_error_name(lg_error_code_of(c)),
+                         lg_error(c));
         lg_close(c);
         return ok;
 }

@@ -31,7 +31,8 @@ static void want(shapes *s, int count, const lg_shape *shape)
         memcpy(s->shape, shape, (size_t)count * sizeof *shape);
 }
 
-/* ---- structural ops: the cases of their rows ---------------------------------------------------------------------------- */
+/* ---- structural ops: the cases of their rows
+ * ---------------------------------------------------------------------------- */
 
 #define S(...) LG_SHAPE(__VA_ARGS__)
 #define X(i) x[i]
@@ -44,31 +45,33 @@ static void want(shapes *s, int count, const lg_shape *shape)
                 want(s, sizeof wanted / sizeof *wanted, wanted);                                                       \
                 return x ? (expression) : NULL;                                                                        \
         }
-#define CASES(name, ...)                                                                                                \
+#define CASES(name, ...)                                                                                               \
         static lg_tensor *run_##name(lg_ctx *c, lg_tensor *const *x, int k, shapes *s)                                 \
         {                                                                                                              \
                 int n = 0;                                                                                             \
                 (void)c, (void)x, (void)n, (void)k;                                                                    \
-                __VA_ARGS__;                                                                                               \
+                __VA_ARGS__;                                                                                           \
                 s->count = -1;                                                                                         \
                 return NULL;                                                                                           \
         }
 #define OP(name, in, out, flags, saves, derivative, names, cases) CASES(name, cases)
 #define COMPOSITE(name, cases) CASES(name, cases)
 
-/* ---- elementwise ops: 2-d, 0-d and empty; broadcast both ways -------------------------------------------------------------- */
+/* ---- elementwise ops: 2-d, 0-d and empty; broadcast both ways
+ * -------------------------------------------------------------- */
 
-#define UNARY_CASES(call)                                                                                              \
-        CASE(call, S(3, 4)) CASE(call, LG_SHAPE_0D) CASE(call, S(0, 3)) CASE(call, S(2, 1, 3))
+#define UNARY_CASES(call) CASE(call, S(3, 4)) CASE(call, LG_SHAPE_0D) CASE(call, S(0, 3)) CASE(call, S(2, 1, 3))
 #define BINARY_CASES(call)                                                                                             \
         CASE(call, S(3, 4), S(3, 4))                                                                                   \
         CASE(call, S(3, 1, 2), S(4, 1))                                                                                \
-        CASE(call, S(3), LG_SHAPE_0D) CASE(call, LG_SHAPE_0D, S(2, 3)) CASE(call, S(0, 3), S(3)) CASE(call, S(1, 3), S(4, 1))
+        CASE(call, S(3), LG_SHAPE_0D)                                                                                  \
+        CASE(call, LG_SHAPE_0D, S(2, 3)) CASE(call, S(0, 3), S(3)) CASE(call, S(1, 3), S(4, 1))
 #define CONDITION(n)                                                                                                   \
         lg_from(c, ((const bool[]){1, 0, 0, 1, 1, 0, 1, 0, 1, 1, 0, 0}), LG_SHAPE(n, 12 / n), .dtype = LG_BOOL)
 #define TERNARY_CASES(name)                                                                                            \
         CASE(lg_##name(CONDITION(3), X(0), X(1)), S(3, 4), S(3, 4))                                                    \
-        CASE(lg_##name(CONDITION(3), X(0), X(1)), S(3, 1), S(4)) CASE(lg_##name(CONDITION(4), X(0), X(1)), LG_SHAPE_0D, S(2, 1, 3))
+        CASE(lg_##name(CONDITION(3), X(0), X(1)), S(3, 1), S(4))                                                       \
+        CASE(lg_##name(CONDITION(4), X(0), X(1)), LG_SHAPE_0D, S(2, 1, 3))
 #define PARAMS0 (X(0))
 #define PARAMS1(v) (X(0), v)
 #define PARAMS2(v, w) (X(0), v, w)
@@ -84,7 +87,8 @@ static void want(shapes *s, int count, const lg_shape *shape)
 #undef BINARY
 #undef TERNARY
 
-/* ---- the table -------------------------------------------------------------------------------------------------------------- */
+/* ---- the table
+ * -------------------------------------------------------------------------------------------------------------- */
 
 #define VJP true
 #define FUSED true
@@ -110,7 +114,8 @@ static const row rows[] = {
 };
 #define ROWS ((int)(sizeof rows / sizeof *rows))
 
-/* ---- inputs ------------------------------------------------------------------------------------------------------------------ */
+/* ---- inputs
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 typedef enum layout { CONTIGUOUS, TRANSPOSED, SLICED, LAYOUTS } layout;
 static const char *const layout_names[] = {"contiguous", "transposed", "sliced"};
@@ -184,8 +189,8 @@ static void check_fused(lg_ctx *c, lg_list in, job *j, layout how)
                         read_all(fused[i], b, 256);
                 for (int64_t e = 0; e < n; e++)
                         if (!(fabs(a[e] - b[e]) <= 1e-12 * fmax(1, fabs(a[e]))))
-                                fail_msg("%s, case %d, %s: input %lld, element %lld: fused %.17g, ops %.17g", j->row->name,
-                                         j->k, layout_names[how], (long long)i, (long long)e, b[e], a[e]);
+                                fail_msg("%s, case %d, %s: input %lld, element %lld: fused %.17g, ops %.17g",
+                                         j->row->name, j->k, layout_names[how], (long long)i, (long long)e, b[e], a[e]);
         }
 }
 
@@ -235,7 +240,7 @@ static lg_tensor *wrong(lg_ctx *c, lg_list in, void *user)
         (void)c, (void)user;
         lg_tensor *x = in.items[0];
         return lg_add(lg_square(x), lg_mul(lg_detach(x), lg_from(lg_ctx_of(x), ((double[]){0, 0, 1e-3}), LG_SHAPE(3),
-                                                                  .dtype = LG_F64)));
+                                                                 .dtype = LG_F64)));
 }
 
 static void wrong_derivative_is_found(void **state)

@@ -46,7 +46,8 @@ static void broadcasts_are_summed(void **state)
 {
         (void)state;
         lg_ctx *c = open_ctx();
-        lg_tensor *a = lg_ones(c, LG_SHAPE(2, 1, 3), .requires_grad = true), *b = lg_full(c, 2, LG_SHAPE(4, 1), .requires_grad = true);
+        lg_tensor *a = lg_ones(c, LG_SHAPE(2, 1, 3), .requires_grad = true),
+                  *b = lg_full(c, 2, LG_SHAPE(4, 1), .requires_grad = true);
         lg_tensor *s = lg_full(c, 5, LG_SHAPE_0D, .dtype = LG_F64, .requires_grad = true);
         lg_backward(lg_sum(lg_mul(lg_mul(a, b), lg_cast(s, LG_F32))));
         assert_list(lg_grad_of(a), 0, 40, 40, 40, 40, 40, 40);
@@ -113,10 +114,10 @@ static void recording_can_be_off(void **state)
         (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = leaf(c, 3), *y = NULL;
-        lg_no_grad(c) {
+        lg_no_grad(c)
+        {
                 y = lg_square(x);
-                lg_no_grad(c)
-                        lg_exp(x);
+                lg_no_grad(c) lg_exp(x);
                 assert_false(lg_needs_grad(lg_exp(x)));
         }
         assert_false(lg_needs_grad(y));

@@ -52,7 +52,8 @@ static void refusals(void **state)
         assert_error(c, LG_ERR_STATE, "square");
         assert_false(lg_write(w, (float[]){1, 2}, LG_F32, 8));
         assert_error(c, LG_ERR_STATE, "lg_write");
-        lg_no_grad(c) {
+        lg_no_grad(c)
+        {
                 assert_true(lg_add_(w, x));
                 assert_false(lg_add_(h, x));
         }

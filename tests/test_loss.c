@@ -57,7 +57,7 @@ static lg_tensor *image_labels(lg_ctx *c)
 ROWS
 #undef ROW
 #define ROW(name, expression) {#name, run_##name},
-static const struct row {
+        static const struct row {
         const char *name;
         lg_tensor *(*run)(lg_ctx *c, lg_tensor *x);
 } rows[] = {ROWS};
@@ -88,17 +88,20 @@ static void check_row(const struct row *r, const double *wanted, int64_t n)
         const double limits[] = {1e-12, 1e-5};
         lg_ctx *c = open_ctx();
         for (int d = 0; d < 2; d++)
-                for (int create_graph = 0; create_graph < 2; create_graph++) { /* the fused derivative and the one in ops */
+                for (int create_graph = 0; create_graph < 2;
+                     create_graph++) { /* the fused derivative and the one in ops */
                         bool image = strstr(r->name, "image");
-                        lg_tensor *x = image ? lg_reshape(lg_sin(lg_arange(c, 0, 24, 1, .dtype = LG_F64)), LG_SHAPE(2, 3, 4))
-                                             : lg_from(c, x_values, LG_SHAPE(3, 4), .dtype = LG_F64);
+                        lg_tensor *x =
+                                image ? lg_reshape(lg_sin(lg_arange(c, 0, 24, 1, .dtype = LG_F64)), LG_SHAPE(2, 3, 4))
+                                      : lg_from(c, x_values, LG_SHAPE(3, 4), .dtype = LG_F64);
                         x = lg_requires_grad(lg_cast(x, dtypes[d]), true);
                         lg_tensor *y = r->run(c, x);
                         assert_ok(c);
                         int64_t m = lg_numel(y), k = lg_numel(x);
                         assert_int_equal(m + k, n);
                         assert_values(y, wanted, m, limits[d]);
-                        lg_tensor *w = lg_reshape(lg_arange(c, 1, (double)m + 1, 1, .dtype = dtypes[d]), lg_shape_of(y));
+                        lg_tensor *w =
+                                lg_reshape(lg_arange(c, 1, (double)m + 1, 1, .dtype = dtypes[d]), lg_shape_of(y));
                         assert_true(lg_backward(y, .grad = w, .create_graph = create_graph));
                         assert_values(lg_grad_of(x), wanted + m, k, limits[d]);
                 }
@@ -147,7 +150,8 @@ static void edges(void **state)
 {
         (void)state;
         lg_ctx *c = open_ctx();
-        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3)), *y = lg_from(c, ((int64_t[]){-100, -100}), LG_SHAPE(2), .dtype = LG_I64);
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3)),
+                  *y = lg_from(c, ((int64_t[]){-100, -100}), LG_SHAPE(2), .dtype = LG_I64);
         assert_true(isnan(lg_item(lg_cross_entropy(x, y)))); /* all ignored */
         assert_near(lg_item(lg_cross_entropy(x, y, .reduction = LG_SUM)), 0, 0);
         lg_cross_entropy(x, lg_ones(c, LG_SHAPE(3), .dtype = LG_I64));
@@ -191,8 +195,10 @@ static void half_precision(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(as_pytorch_computes_it), cmocka_unit_test(big_scores_do_not_overflow),
-                cmocka_unit_test(edges), cmocka_unit_test(half_precision),
+                cmocka_unit_test(as_pytorch_computes_it),
+                cmocka_unit_test(big_scores_do_not_overflow),
+                cmocka_unit_test(edges),
+                cmocka_unit_test(half_precision),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

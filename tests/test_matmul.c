@@ -30,11 +30,16 @@ static void two_dimensions(void **state)
                         for (int layout = 0; layout < 4; layout++) {
                                 int m = sizes[i][0], k = sizes[i][1], n = sizes[i][2];
                                 lg_scope s = lg_scope_begin(c);
-                                lg_tensor *a = layout & 1 ? lg_transpose(lg_uniform(c, -1, 1, LG_SHAPE(k, m), .dtype = floats[d]), 0, 1)
-                                                          : lg_uniform(c, -1, 1, LG_SHAPE(m, k), .dtype = floats[d]);
-                                lg_tensor *b = layout & 2 ? lg_slice(lg_uniform(c, -1, 1, LG_SHAPE(k, 2 * n), .dtype = floats[d]),
-                                                                     1, 0, LG_MAX, .step = 2)
-                                                          : lg_uniform(c, -1, 1, LG_SHAPE(k, n), .dtype = floats[d]);
+                                lg_tensor *a =
+                                        layout & 1
+                                                ? lg_transpose(lg_uniform(c, -1, 1, LG_SHAPE(k, m), .dtype = floats[d]),
+                                                               0, 1)
+                                                : lg_uniform(c, -1, 1, LG_SHAPE(m, k), .dtype = floats[d]);
+                                lg_tensor *b =
+                                        layout & 2
+                                                ? lg_slice(lg_uniform(c, -1, 1, LG_SHAPE(k, 2 * n), .dtype = floats[d]),
+                                                           1, 0, LG_MAX, .step = 2)
+                                                : lg_uniform(c, -1, 1, LG_SHAPE(k, n), .dtype = floats[d]);
                                 read_all(a, a_values, ROOM);
                                 read_all(b, b_values, ROOM);
                                 product(a_values, b_values, ref, 1, 0, 0, m, k, n);
@@ -76,7 +81,8 @@ static void vectors(void **state)
 {
         (void)state;
         lg_ctx *c = open_ctx();
-        lg_tensor *v = lg_from(c, ((float[]){1, 2, 3}), LG_SHAPE(3)), *m = lg_from(c, ((float[]){1, 0, 2, 0, 1, 1}), LG_SHAPE(2, 3));
+        lg_tensor *v = lg_from(c, ((float[]){1, 2, 3}), LG_SHAPE(3)),
+                  *m = lg_from(c, ((float[]){1, 0, 2, 0, 1, 1}), LG_SHAPE(2, 3));
         lg_tensor *dot = lg_matmul(v, v);
         assert_int_equal(lg_ndim_of(dot), 0);
         assert_near(lg_item(dot), 14, 0);
@@ -163,7 +169,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(two_dimensions), cmocka_unit_test(batches_broadcast), cmocka_unit_test(vectors),
-                cmocka_unit_test(linear), cmocka_unit_test(what_does_not_fit), cmocka_unit_test(big_products),
+                cmocka_unit_test(linear),         cmocka_unit_test(what_does_not_fit), cmocka_unit_test(big_products),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

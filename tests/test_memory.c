@@ -77,8 +77,8 @@ static void train(int steps, int workers)
         assert_int_equal(now.frees, warm.frees);
         assert_int_equal(now.by_stats, warm.by_stats);
         assert_true(now.live <= warm.live + 2);
-        print_message("%d steps: resident %.0f bytes after %d, %.0f at the end; loss %.3f to %.3f\n", steps, warm.resident,
-                      WARM, now.resident, first, last);
+        print_message("%d steps: resident %.0f bytes after %d, %.0f at the end; loss %.3f to %.3f\n", steps,
+                      warm.resident, WARM, now.resident, first, last);
         assert_true(fabs(now.resident - warm.resident) < 0.01 * warm.resident);
         assert_true(last < 0.5 * first);
         lg_close(c);
@@ -105,6 +105,7 @@ static void nor_with_workers(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {cmocka_unit_test(training_asks_for_no_memory), cmocka_unit_test(nor_with_workers)};
+        const struct CMUnitTest tests[] = {cmocka_unit_test(training_asks_for_no_memory),
+                                           cmocka_unit_test(nor_with_workers)};
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* test_pointwise.c - every row of pointwise.def against libm in f64: dtypes, layouts, broadcasting, integers, promotion. */
+/* test_pointwise.c - every row of pointwise.def against libm in f64: dtypes, layouts, broadcasting, integers,
+ * promotion. */
 #include "test.h"
 
 #define N 60 /* elements of the vectors that are compared */
@@ -25,7 +26,7 @@ REF1(cos, cos(x))
 REF1(tanh, tanh(x))
 REF1(erf, erf(x))
 REF1(neg, -x)
-REF1(square, x * x)
+REF1(square, x *x)
 REF1(sign, isnan(x) ? x : (x > 0) - (x < 0))
 REF1(rsqrt, 1 / sqrt(x))
 REF1(reciprocal, 1 / x)
@@ -50,7 +51,7 @@ REF1(maximum_scalar, isnan(x) || x > 0.5 ? x : 0.5)
 REF1(minimum_scalar, isnan(x) || x < 0.5 ? x : 0.5)
 REF2(add, a + b)
 REF2(sub, a - b)
-REF2(mul, a * b)
+REF2(mul, a *b)
 REF2(div, a / b)
 REF2(maximum, isnan(a) || a > b ? a : b)
 REF2(minimum, isnan(a) || a < b ? a : b)
@@ -96,7 +97,7 @@ typedef struct binary {
 #define DOMAIN(lo, hi) lo, hi
 #define RANGE(lo, hi) .low = lo, .high = hi
 #define RANGE2(...) RANGE(__VA_ARGS__)
-#define UNARY(name_, types, params, formula, dx, domain, kinks) \
+#define UNARY(name_, types, params, formula, dx, domain, kinks)                                                        \
         {.name = #name_, .op = run_##name_, .ref = ref_##name_, RANGE2(domain)},
 #define BINARY(...)
 #define COMPARE(...)
@@ -115,7 +116,13 @@ static const unary unaries[] = {
 #define BINARY(name_, types, f, da, db, domain_a, domain_b, kinks)                                                     \
         {.name = #name_, .op = lg_##name_, .ref = ref_##name_, RANGES2(domain_a, domain_b), .any = types},
 #define COMPARE(name_, f)                                                                                              \
-        {.name = #name_, .op = lg_##name_, .ref = ref_##name_, .low = {-2, -2}, .high = {2, 2}, .compares = true, .any = true},
+        {.name = #name_,                                                                                               \
+         .op = lg_##name_,                                                                                             \
+         .ref = ref_##name_,                                                                                           \
+         .low = {-2, -2},                                                                                              \
+         .high = {2, 2},                                                                                               \
+         .compares = true,                                                                                             \
+         .any = true},
 static const binary binaries[] = {
 #include "../kernels/pointwise.def"
 };
@@ -144,7 +151,8 @@ static void check(const char *name, lg_dtype dtype, const lg_tensor *t, const do
                 scale = fmax(scale, fabs(ref[i]));
         for (int i = 0; i < n; i++)
                 if (!(fabs(got[i] - ref[i]) <= limit * scale))
-                        fail_msg("%s in %s, element %d: %.17g is not %.17g", name, lg_dtype_name(dtype), i, got[i], ref[i]);
+                        fail_msg("%s in %s, element %d: %.17g is not %.17g", name, lg_dtype_name(dtype), i, got[i],
+                                 ref[i]);
 }
 
 /* The reference sees the inputs as the dtype rounds them. */
@@ -201,7 +209,8 @@ static void every_binary_row(void **state)
                         assert_int_equal(lg_dtype_of(z), op->compares ? LG_BOOL : floats[d]);
                         check(op->name, floats[d], z, ref, N, tolerance[d]);
                         /* a column against a row: every pair, through strides of 0 */
-                        lg_tensor *column = lg_slice(lg_unsqueeze(x, 1), 0, 0, 6), *row = lg_slice(y, 0, 0, LG_MAX, .step = 6);
+                        lg_tensor *column = lg_slice(lg_unsqueeze(x, 1), 0, 0, 6),
+                                  *row = lg_slice(y, 0, 0, LG_MAX, .step = 6);
                         z = op->op(column, row);
                         for (int i = 0; i < 6; i++)
                                 for (int j = 0; j < 10; j++)
@@ -284,6 +293,12 @@ static void promotion_of_results(void **state)
                         assert_list(lg_eq(a, b), 0, 1, 1);
                         assert_int_equal(lg_dtype_of(lg_div(a, b)), lg_dtype_is_float(both) ? both : LG_F32);
                 }
+        /* a 0-d tensor raises the kind, not the width within a kind, as in PyTorch */
+        lg_tensor *f32 = lg_ones(c, LG_SHAPE(2)), *i32 = lg_ones(c, LG_SHAPE(2), .dtype = LG_I32);
+        assert_int_equal(lg_dtype_of(lg_mul(f32, lg_scalar(c, 2, .dtype = LG_F64))), LG_F32);
+        assert_int_equal(lg_dtype_of(lg_mul(lg_scalar(c, 2, .dtype = LG_I64), i32)), LG_I32);
+        assert_int_equal(lg_dtype_of(lg_mul(i32, lg_scalar(c, 2, .dtype = LG_F16))), LG_F16);
+        assert_int_equal(lg_dtype_of(lg_mul(lg_scalar(c, 2), lg_scalar(c, 2, .dtype = LG_F64))), LG_F64);
         assert_ok(c);
         lg_close(c);
 }
@@ -293,13 +308,15 @@ static void not_a_number_goes_through(void **state)
         (void)state;
         lg_ctx *c = open_ctx();
         for (int d = 0; d < 4; d++) {
-                lg_tensor *x = lg_full(c, NAN, LG_SHAPE(9), .dtype = floats[d]), *one = lg_ones(c, LG_SHAPE(9), .dtype = floats[d]);
+                lg_tensor *x = lg_full(c, NAN, LG_SHAPE(9), .dtype = floats[d]),
+                          *one = lg_ones(c, LG_SHAPE(9), .dtype = floats[d]);
                 double v[9];
                 for (int r = 0; r < COUNT(unaries); r++) {
                         read_all(unaries[r].op(x), v, 9);
                         for (int i = 0; i < 9; i++)
                                 if (!isnan(v[i]) && strcmp(unaries[r].name, "sign"))
-                                        fail_msg("%s of NaN in %s is %g", unaries[r].name, lg_dtype_name(floats[d]), v[i]);
+                                        fail_msg("%s of NaN in %s is %g", unaries[r].name, lg_dtype_name(floats[d]),
+                                                 v[i]);
                 }
                 for (int r = 0; r < COUNT(binaries); r++)
                         for (int side = 0; side < 2; side++) {
@@ -353,8 +370,9 @@ static void scalar_comparisons_and_where(void **state)
         assert_list(lg_le_scalar(x, 2), 0, 1, 1, 0);
         assert_list(lg_gt_scalar(x, 2), 0, 0, 0, 1);
         assert_list(lg_ge_scalar(x, 2), 0, 0, 1, 1);
-        lg_tensor *w = lg_where(lg_gt_scalar(x, 1), lg_scalar(c, 5, .dtype = LG_F64), x);
+        lg_tensor *w = lg_where(lg_gt_scalar(x, 1), lg_full(c, 5, LG_SHAPE(1), .dtype = LG_F64), x);
         assert_int_equal(lg_dtype_of(w), LG_F64);
+        assert_int_equal(lg_dtype_of(lg_where(lg_gt_scalar(x, 1), lg_scalar(c, 5, .dtype = LG_F64), x)), LG_F32);
         assert_list(w, 0, 1, 5, 5);
         lg_where(x, x, x);
         assert_error(c, LG_ERR_DTYPE, "where");

@@ -153,9 +153,12 @@ static void permutations(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(known_answers), cmocka_unit_test(uniform_is_the_words_of_the_generator),
-                cmocka_unit_test(the_state_is_the_sequence), cmocka_unit_test(devices_agree),
-                cmocka_unit_test(distributions), cmocka_unit_test(permutations),
+                cmocka_unit_test(known_answers),
+                cmocka_unit_test(uniform_is_the_words_of_the_generator),
+                cmocka_unit_test(the_state_is_the_sequence),
+                cmocka_unit_test(devices_agree),
+                cmocka_unit_test(distributions),
+                cmocka_unit_test(permutations),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,7 +75,8 @@ static void all_sets_of_dimensions(void **state)
                                         lg_scope s = lg_scope_begin(c);
                                         lg_tensor *x = lg_uniform(c, -1, 2, LG_SHAPE(3, 4, 5), .dtype = dtypes[d]);
                                         if (layout)
-                                                x = lg_permute(lg_contiguous(lg_permute(x, LG_DIMS(2, 0, 1))), LG_DIMS(1, 2, 0));
+                                                x = lg_permute(lg_contiguous(lg_permute(x, LG_DIMS(2, 0, 1))),
+                                                               LG_DIMS(1, 2, 0));
                                         read_all(x, v, 60);
                                         int n = reference(v, kind, mask, ref);
                                         lg_tensor *y = run(kind, (lg_reduce_options){.x = x, .dims = dims_of(mask)});
@@ -83,7 +84,8 @@ static void all_sets_of_dimensions(void **state)
                                         if (lg_numel(y) != n)
                                                 fail_msg("%s of dims %d", kinds[kind], mask);
                                         assert_values(y, ref, n, kind == ARGMAX ? 0 : limits[d]);
-                                        lg_tensor *k = run(kind, (lg_reduce_options){x, dims_of(mask), .keep_dim = true});
+                                        lg_tensor *k =
+                                                run(kind, (lg_reduce_options){x, dims_of(mask), .keep_dim = true});
                                         assert_int_equal(lg_ndim_of(k), 3);
                                         assert_values(k, ref, n, kind == ARGMAX ? 0 : limits[d]);
                                         lg_scope_end(c, s);
@@ -132,7 +134,8 @@ static void integers_and_bools(void **state)
         assert_int_equal(lg_item_i64(s), 2000);
         assert_int_equal(lg_item_i64(lg_sum(lg_ones(c, LG_SHAPE(7), .dtype = LG_BOOL))), 7);
         assert_int_equal(lg_item_i64(lg_sum(lg_full(c, 2e9, LG_SHAPE(4), .dtype = LG_I32))), 8000000000);
-        lg_tensor *i = lg_from(c, ((int64_t[]){3, -1, 9007199254740993, 9007199254740992}), LG_SHAPE(4), .dtype = LG_I64);
+        lg_tensor *i =
+                lg_from(c, ((int64_t[]){3, -1, 9007199254740993, 9007199254740992}), LG_SHAPE(4), .dtype = LG_I64);
         assert_int_equal(lg_item_i64(lg_amax(i)), 9007199254740993);
         assert_int_equal(lg_dtype_of(lg_amin(i)), LG_I64);
         assert_int_equal(lg_item_i64(lg_amin(i)), -1);
@@ -181,7 +184,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(all_sets_of_dimensions), cmocka_unit_test(options_and_edges),
-                cmocka_unit_test(integers_and_bools), cmocka_unit_test(nan_and_equals), cmocka_unit_test(accumulation),
+                cmocka_unit_test(integers_and_bools),     cmocka_unit_test(nan_and_equals),
+                cmocka_unit_test(accumulation),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,8 +26,7 @@ static void *train(void *user)
                 lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(32, 4), .dtype = LG_F64);
                 lg_clear_grad(w);
                 lg_backward(lg_mse(lg_matmul(x, w), lg_matmul(x, truth)));
-                lg_no_grad(c)
-                        lg_sub_(w, lg_mul_scalar(lg_grad_of(w), 0.5));
+                lg_no_grad(c) lg_sub_(w, lg_mul_scalar(lg_grad_of(w), 0.5));
                 if (j->fails) {
                         lg_add(x, w);
                         if (lg_error_code_of(c) != LG_ERR_SHAPE)

@@ -219,7 +219,7 @@ static void interleaved_loaders(void **state)
         assert_true(lg_loader_next(two, &b)); /* the next epoch */
         assert_int_equal(b.index, 0);
         lg_loader_free(two);
-        assert_int_equal(lg_live_tensors(c), live);
+        assert_true(lg_live_tensors(c) <= live); /* what the loader had of its own went, too */
         lg_close(c);
 }
 

@@ -138,7 +138,7 @@ static void gradients_through_views(void **state)
         (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_requires_grad(lg_copy(counting(c, LG_SHAPE(2, 3)), (lg_device){LG_DEVICE_NONE, 0}), true);
-        lg_tensor *y = lg_slice(lg_transpose(x, 0, 1), 0, 0, LG_MAX, .step = 2);  /* columns 0 and 2 */
+        lg_tensor *y = lg_slice(lg_transpose(x, 0, 1), 0, 0, LG_MAX, .step = 2); /* columns 0 and 2 */
         lg_backward(lg_sum(lg_mul(y, lg_from(c, ((float[]){1, 2, 3, 4}), LG_SHAPE(2, 2)))));
         assert_list(lg_grad_of(x), 0, 1, 0, 3, 2, 0, 4);
         lg_clear_grad(x);
@@ -176,9 +176,12 @@ static void cat(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(reshape),          cmocka_unit_test(transpose_and_permute),
-                cmocka_unit_test(slice_and_select), cmocka_unit_test(squeeze_and_expand),
-                cmocka_unit_test(cat),              cmocka_unit_test(gradients_through_views),
+                cmocka_unit_test(reshape),
+                cmocka_unit_test(transpose_and_permute),
+                cmocka_unit_test(slice_and_select),
+                cmocka_unit_test(squeeze_and_expand),
+                cmocka_unit_test(cat),
+                cmocka_unit_test(gradients_through_views),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,8 @@ typedef struct lg_open_options {
         lg_memory_hooks memory LG_DEFAULT;
         char unused_ LG_DEFAULT;
 } lg_open_options;
-/* A new context with its outermost scope open; NULL only if there is no memory for it. One thread at a time may use it. */
+/* A new context with its outermost scope open; NULL only if there is no memory for it. One thread at a time may use it.
+ */
 #define lg_open() lg_open_with(.threads = 0)
 #define lg_open_with(...) lg_open_(LG_INIT(lg_open_options){__VA_ARGS__})
 LG_API lg_ctx *lg_open_(lg_open_options o);

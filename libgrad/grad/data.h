@@ -6,8 +6,9 @@
 
 LG_BEGIN
 
-/* A tensor from an IDX file (LeCun's format), plain or gzip: u8 or any other IDX type that has a dtype here (u8, i32, f32,
- * f64; signed bytes and shorts become i32). LG_ERR_IO: cannot be read; LG_ERR_FORMAT: magic, size or truncation. */
+/* A tensor from an IDX file (LeCun's format), plain or gzip: u8 or any other IDX type that has a dtype here (u8, i32,
+ * f32, f64; signed bytes and shorts become i32). LG_ERR_IO: cannot be read; LG_ERR_FORMAT: magic, size or truncation.
+ */
 LG_API lg_tensor *lg_read_idx(lg_ctx *c, const char *path);
 
 /* Pairs of an input and a target. It belongs to the context until lg_dataset_free. */
@@ -20,8 +21,8 @@ typedef struct lg_dataset_options {
  * their values must not change. lg_dataset_tensors(c, x, y, .scale = 1.0 / 255) */
 #define lg_dataset_tensors(c, x, ...) lg_dataset_tensors_((c), (x), LG_INIT(lg_dataset_options){.y = __VA_ARGS__})
 LG_API lg_dataset *lg_dataset_tensors_(lg_ctx *c, lg_tensor *x, lg_dataset_options o);
-/* Fashion-MNIST (Xiao, Rasul, Vollgraf 2017), part "train" or "test": x (N, 1, 28, 28) f32 in [0, 1], y (N) i64. Looks in
- * .folder if given, else in $LIBGRAD_DATA and its fashion-mnist/, else in /usr/share/datasets/fashion-mnist. */
+/* Fashion-MNIST (Xiao, Rasul, Vollgraf 2017), part "train" or "test": x (N, 1, 28, 28) f32 in [0, 1], y (N) i64. Looks
+ * in .folder if given, else in $LIBGRAD_DATA and its fashion-mnist/, else in /usr/share/datasets/fashion-mnist. */
 typedef struct lg_fashion_mnist_options {
         const char *part LG_DEFAULT;
         const char *folder LG_DEFAULT;

@@ -17,7 +17,8 @@ LG_API lg_tensor *lg_grad_of(const lg_tensor *t);
 LG_API bool lg_clear_grad(lg_tensor *t);
 /* The gradient of this inner tensor will be kept, as a leaf's is. Returns t. */
 LG_API lg_tensor *lg_retain_grad(lg_tensor *t);
-/* Called with each gradient that reaches t, before it is used; may return another of that shape, or NULL to leave it. */
+/* Called with each gradient that reaches t, before it is used; may return another of that shape, or NULL to leave it.
+ */
 typedef lg_tensor *lg_hook_fn(lg_tensor *grad, void *user);
 LG_API bool lg_hook(lg_tensor *t, lg_hook_fn *fn, void *user);
 
@@ -34,19 +35,20 @@ LG_API bool lg_backward_(lg_backward_options o);
 
 typedef struct lg_grad_options {
         lg_list inputs LG_DEFAULT;
-        lg_list grads LG_DEFAULT; /* of the outputs; ones if not given */
+        lg_list grads LG_DEFAULT;      /* of the outputs; ones if not given */
         lg_tensor **result LG_DEFAULT; /* as many as inputs; NULL entries: the outputs do not depend on that input */
         bool retain_graph LG_DEFAULT;
         bool create_graph LG_DEFAULT;
 } lg_grad_options;
-/* Computes gradients of the outputs by the inputs, which may be inner tensors, and accumulates nowhere. Returns the first
- * one; all go to .result if given. lg_grad(LG_LIST(y), LG_LIST(x), .create_graph = true) */
+/* Computes gradients of the outputs by the inputs, which may be inner tensors, and accumulates nowhere. Returns the
+ * first one; all go to .result if given. lg_grad(LG_LIST(y), LG_LIST(x), .create_graph = true) */
 #define lg_grad(outputs, ...) lg_grad_((outputs), LG_INIT(lg_grad_options){.inputs = __VA_ARGS__})
 LG_API lg_tensor *lg_grad_(lg_list outputs, lg_grad_options o);
 
 /* Nothing is recorded while a no-grad region is open. lg_no_grad(c) { ... } is a block; do not leave it by break, goto
  * or return: use the pair then. */
-#define lg_no_grad(c) for (bool lg_was_ = lg_grad_mode((c), false), lg_go_ = true; lg_go_; lg_go_ = false, lg_grad_mode((c), lg_was_))
+#define lg_no_grad(c)                                                                                                  \
+        for (bool lg_was_ = lg_grad_mode((c), false), lg_go_ = true; lg_go_; lg_go_ = false, lg_grad_mode((c), lg_was_))
 /* Turns recording on or off and returns what it was. */
 LG_API bool lg_grad_mode(lg_ctx *c, bool on);
 /* The same values outside the graph; shares the storage. */
@@ -54,7 +56,8 @@ LG_API lg_tensor *lg_detach(lg_tensor *t);
 
 /* An own op. forward computes out[i] from in[i] by ops or in own ways, unrecorded; backward gets the gradients of the
  * outputs (NULL: zero) and sets grad_in[i] (NULL: zero), by ops if it shall be derived again. Both return false after
- * lg_set_error on failure. `user` is theirs; release(user) runs when the op's node is gone (also if lg_custom fails). */
+ * lg_set_error on failure. `user` is theirs; release(user) runs when the op's node is gone (also if lg_custom fails).
+ */
 #define LG_CUSTOM_MAX 8
 typedef struct lg_custom_call {
         lg_ctx *ctx;

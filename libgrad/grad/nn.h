@@ -1,4 +1,5 @@
-/* nn.h - modules: parameters with a forward. A module belongs to its context; one that is given to another belongs to it. */
+/* nn.h - modules: parameters with a forward. A module belongs to its context; one that is given to another belongs to
+ * it. */
 #ifndef LG_NN_H
 #define LG_NN_H
 
@@ -6,7 +7,8 @@
 
 LG_BEGIN
 
-/* x W^T + b. W (out, in) and b (out) are uniform in +-1/sqrt(in), as in PyTorch. lg_nn_linear(c, 784, 10, .no_bias = true) */
+/* x W^T + b. W (out, in) and b (out) are uniform in +-1/sqrt(in), as in PyTorch. lg_nn_linear(c, 784, 10, .no_bias =
+ * true) */
 typedef struct lg_linear_options {
         int64_t out LG_DEFAULT;
         bool no_bias LG_DEFAULT;
@@ -35,7 +37,8 @@ typedef struct lg_module_options {
 LG_API lg_module *lg_nn_module_(lg_ctx *c, const char *type, lg_module_options o);
 /* m takes the child; returns the child. Names: not empty, no dot, not taken. */
 LG_API lg_module *lg_module_add(lg_module *m, const char *name, lg_module *child);
-/* m takes the tensor as a parameter (it then requires grad) or a buffer; returns it. Float leaves that own their values. */
+/* m takes the tensor as a parameter (it then requires grad) or a buffer; returns it. Float leaves that own their
+ * values. */
 LG_API lg_tensor *lg_module_add_parameter(lg_module *m, const char *name, lg_tensor *t);
 LG_API lg_tensor *lg_module_add_buffer(lg_module *m, const char *name, lg_tensor *t);
 
@@ -47,10 +50,11 @@ LG_API lg_tensor *lg_forward_(lg_module *m, ...);
 LG_API bool lg_module_to(lg_module *m, lg_device device);
 LG_API void lg_train(lg_module *m, bool on); /* training mode, on at first; of all inside too */
 LG_API bool lg_is_training(const lg_module *m);
-/* All parameters, children's included, in order of names' making; the array belongs to m until its structure changes. */
+/* All parameters, children's included, in order of names' making; the array belongs to m until its structure changes.
+ */
 LG_API lg_list lg_parameters(lg_module *m);
-/* By path: lg_child(net, 0), lg_parameter(net, "0.weight"), lg_buffer(net, "1.running_mean"); NULL and LG_ERR_ARGUMENT if
- * there is none. */
+/* By path: lg_child(net, 0), lg_parameter(net, "0.weight"), lg_buffer(net, "1.running_mean"); NULL and LG_ERR_ARGUMENT
+ * if there is none. */
 LG_API lg_module *lg_child(lg_module *m, int index);
 LG_API lg_module *lg_child_named(lg_module *m, const char *path);
 LG_API int lg_child_count(const lg_module *m);
@@ -62,7 +66,8 @@ LG_API bool lg_each_parameter(lg_module *m, lg_parameter_fn *fn, void *user);
 LG_API const char *lg_module_type(const lg_module *m);
 LG_API lg_ctx *lg_module_ctx(const lg_module *m);
 LG_API int64_t lg_parameter_count(lg_module *m); /* elements */
-/* One line per layer: name, type, output shape for an input of `input` shape (batch included; {0}: without), parameters. */
+/* One line per layer: name, type, output shape for an input of `input` shape (batch included; {0}: without),
+ * parameters. */
 LG_API bool lg_module_print(FILE *f, lg_module *m, lg_shape input);
 /* Frees a module that has no parent, with all inside it; optimisers over its parameters keep nothing of it. */
 LG_API void lg_module_free(lg_module *m);

@@ -9,9 +9,9 @@ LG_BEGIN
 /* lg_sum(x), lg_sum(x, .dims = LG_DIMS(1), .keep_dim = true) */
 typedef struct lg_reduce_options {
         lg_tensor *x LG_DEFAULT;
-        lg_dims dims LG_DEFAULT;       /* all */
-        bool keep_dim LG_DEFAULT;      /* keep reduced dimensions with size 1 */
-        double correction LG_DEFAULT;  /* var: 1; LG_ZERO divides by the count */
+        lg_dims dims LG_DEFAULT;      /* all */
+        bool keep_dim LG_DEFAULT;     /* keep reduced dimensions with size 1 */
+        double correction LG_DEFAULT; /* var: 1; LG_ZERO divides by the count */
 } lg_reduce_options;
 /* Sum; f32 accumulation or better; integers and bool give i64. */
 #define lg_sum(...) lg_sum_(LG_INIT(lg_reduce_options){.x = __VA_ARGS__})
@@ -45,8 +45,8 @@ LG_API lg_tensor *lg_log_softmax(lg_tensor *x, int dim);
 typedef struct lg_cross_entropy_options {
         lg_tensor *target LG_DEFAULT;
         lg_reduction reduction LG_DEFAULT;
-        int64_t ignore_index LG_DEFAULT;       /* -100; to ignore class 0 set ignore_zero */
-        double label_smoothing LG_DEFAULT;     /* 0; in [0, 1] */
+        int64_t ignore_index LG_DEFAULT;   /* -100; to ignore class 0 set ignore_zero */
+        double label_smoothing LG_DEFAULT; /* 0; in [0, 1] */
         bool ignore_zero LG_DEFAULT;
 } lg_cross_entropy_options;
 /* -log softmax(x)[target]: x (N, C, ...) scores or (C), target (N, ...) i64 or () class indices; rows whose target is

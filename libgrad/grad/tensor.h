@@ -12,7 +12,11 @@ typedef struct lg_create_options {
         lg_device device LG_DEFAULT;
         bool requires_grad LG_DEFAULT;
 } lg_create_options;
-#define LG_CREATE(...) LG_INIT(lg_create_options){__VA_ARGS__}
+#define LG_CREATE(...)                                                                                                 \
+        LG_INIT(lg_create_options)                                                                                     \
+        {                                                                                                              \
+                __VA_ARGS__                                                                                            \
+        }
 
 /* The positional arguments of a creation and, by name, .dtype .device .requires_grad. */
 typedef struct lg_shaped {

@@ -87,7 +87,8 @@ bool lg__forward_class_weights(lg__call *call)
         return LG__RUN(call->device, "class_weights", class_weights, &k);
 }
 
-/* ---- the function --------------------------------------------------------------------------------------------------------- */
+/* ---- the function
+ * --------------------------------------------------------------------------------------------------------- */
 
 /* x (N, C, d...) and target (N, d...); or x (C) and target (). */
 static bool check(const lg_tensor *x, const lg_tensor *t, const lg_cross_entropy_options *o)
@@ -98,12 +99,14 @@ static bool check(const lg_tensor *x, const lg_tensor *t, const lg_cross_entropy
         if (!lg__dtype_float(x->at.dtype))
                 return lg__fail(c, LG_ERR_DTYPE, "cross_entropy: x is %s, not of a float dtype", lg__tensor_text(x).s);
         if (t->at.dtype != LG_I64)
-                return lg__fail(c, LG_ERR_DTYPE, "cross_entropy: target is %s; class indices are i64: lg_cast(target, LG_I64)",
+                return lg__fail(c, LG_ERR_DTYPE,
+                                "cross_entropy: target is %s; class indices are i64: lg_cast(target, LG_I64)",
                                 lg__tensor_text(t).s);
         for (int i = dim; i + 1 < rest.ndim; i++)
                 rest.size[i] = rest.size[i + 1];
         if (--rest.ndim < 0 || !lg__shape_equal(rest, t->at.shape))
-                return lg__fail(c, LG_ERR_SHAPE, "cross_entropy: x is %s and target %s; they are (N, C, ...) and (N, ...)",
+                return lg__fail(c, LG_ERR_SHAPE,
+                                "cross_entropy: x is %s and target %s; they are (N, C, ...) and (N, ...)",
                                 lg__tensor_text(x).s, lg__tensor_text(t).s);
         if (x->at.shape.size[dim] == 0)
                 return lg__fail(c, LG_ERR_SHAPE, "cross_entropy: x is %s: it has no classes", lg__tensor_text(x).s);
@@ -131,12 +134,15 @@ lg_tensor *lg_cross_entropy_(lg_tensor *x, lg_cross_entropy_options o)
 {
         lg_tensor *t = o.target;
         if (!x || !t)
-                return lg__fail(x ? x->ctx : lg__ctx_of(t), LG_ERR_ARGUMENT, "cross_entropy: %s is NULL", x ? "target" : "x");
+                return lg__fail(x ? x->ctx : lg__ctx_of(t), LG_ERR_ARGUMENT, "cross_entropy: %s is NULL",
+                                x ? "target" : "x");
         if (!lg__check(x, "cross_entropy", "x") || !lg__check(t, "cross_entropy", "target") || !check(x, t, &o))
                 return NULL;
         lg_shape shape = t->at.shape;
         entropy_attributes a = {.classes = x->at.shape.size[x->at.shape.ndim > 1],
-                                .ignore_index = o.ignore_zero ? 0 : o.ignore_index ? o.ignore_index : -100,
+                                .ignore_index = o.ignore_zero    ? 0
+                                                : o.ignore_index ? o.ignore_index
+                                                                 : -100,
                                 .label_smoothing = o.label_smoothing,
                                 .reduction = o.reduction};
         lg_tensor *labels = lg_contiguous(lg_reshape(t, LG_SHAPE(lg__shape_numel(shape))));

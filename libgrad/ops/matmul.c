@@ -75,7 +75,8 @@ static bool product(lg_tensor *out, lg_tensor *a, lg_tensor *b, int beta, const 
         return ok;
 }
 
-/* ---- matmul: both have at least two dimensions -------------------------------------------------------------------------- */
+/* ---- matmul: both have at least two dimensions
+ * -------------------------------------------------------------------------- */
 
 bool lg__infer_matmul(lg__call *call)
 {
@@ -143,7 +144,8 @@ lg_tensor *lg_matmul(lg_tensor *a, lg_tensor *b)
         return y && an == 1 ? lg_squeeze(y, LG_DIMS(bn == 1 ? -1 : -2)) : y;
 }
 
-/* ---- linear: x (rows, in), w (out, in), b (out) or NULL ---------------------------------------------------------------- */
+/* ---- linear: x (rows, in), w (out, in), b (out) or NULL
+ * ---------------------------------------------------------------- */
 
 bool lg__infer_linear(lg__call *call)
 {
@@ -151,8 +153,10 @@ bool lg__infer_linear(lg__call *call)
         if (w->at.shape.ndim != 2)
                 return lg__fail(call->ctx, LG_ERR_SHAPE, "linear: w is %s, not 2-d (out, in)", lg__tensor_text(w).s);
         if (x->at.shape.size[1] != w->at.shape.size[1])
-                return lg__fail(call->ctx, LG_ERR_SHAPE, "linear: x has rows of %lld, but w is %s: it takes rows of %lld",
-                                (long long)x->at.shape.size[1], lg__tensor_text(w).s, (long long)w->at.shape.size[1]);
+                return lg__fail(call->ctx, LG_ERR_SHAPE,
+                                "linear: x is %s, rows of %lld, but w is %s: it takes rows of %lld",
+                                lg__tensor_text(x).s, (long long)x->at.shape.size[1], lg__tensor_text(w).s,
+                                (long long)w->at.shape.size[1]);
         if (b && (b->at.shape.ndim != 1 || b->at.shape.size[0] != w->at.shape.size[0]))
                 return lg__fail(call->ctx, LG_ERR_SHAPE, "linear: b is %s, but w is %s: it takes (%lld,)",
                                 lg__tensor_text(b).s, lg__tensor_text(w).s, (long long)w->at.shape.size[0]);

@@ -87,7 +87,8 @@ lg_tensor *lg__constant(const lg_tensor *x, double value)
         return t && lg__fill_values(t, value, "constant") ? t : NULL;
 }
 
-/* ---- derivatives in ops ------------------------------------------------------------------------------------------- */
+/* ---- derivatives in ops -------------------------------------------------------------------------------------------
+ */
 
 #define V1(op, a) lg_##op(a)
 #define V2(op, a, b) lg_##op(a, b)
@@ -138,7 +139,8 @@ lg_tensor *lg__constant(const lg_tensor *x, double value)
 #undef C
 #undef Y
 
-/* ---- rows, with the masks of what is saved --------------------------------------------------------------------------- */
+/* ---- rows, with the masks of what is saved
+ * --------------------------------------------------------------------------- */
 
 #define V1(op, a) (a)
 #define V2(op, a, b) ((a) | (b))
@@ -158,19 +160,17 @@ lg_tensor *lg__constant(const lg_tensor *x, double value)
 #define ROW(name_, n, flags_, infer_, vjp_, fused_, ...)                                                               \
         {                                                                                                              \
                 .name = #name_, .in_count = n, .out_count = 1, .flags = (flags_), .infer = infer_,                     \
-                .forward = forward_pointwise, .vjp = vjp_, .fused = fused_, .pointwise = LG_PW_##name_,            \
-                __VA_ARGS__                                                                                            \
+                .forward = forward_pointwise, .vjp = vjp_, .fused = fused_, .pointwise = LG_PW_##name_, __VA_ARGS__    \
         }
 #define UNARY(name, types, params, formula, dx, domain, kinks)                                                         \
-        [LG_PW_##name] = ROW(name, 1, LG__##types##_ROW, infer_pointwise, vjp_##name, fused_pointwise,         \
-                             .saves = {dx}, .arguments = {"x"}),
+        [LG_PW_##name] = ROW(name, 1, LG__##types##_ROW, infer_pointwise, vjp_##name, fused_pointwise, .saves = {dx},  \
+                             .arguments = {"x"}),
 #define BINARY(name, types, formula, da, db, domain_a, domain_b, kinks)                                                \
-        [LG_PW_##name] = ROW(name, 2, LG__PROMOTE | LG__##types##_ROW, infer_pointwise, vjp_##name,                \
-                             fused_pointwise, .saves = {da, db}, .arguments = {"a", "b"}),
+        [LG_PW_##name] = ROW(name, 2, LG__PROMOTE | LG__##types##_ROW, infer_pointwise, vjp_##name, fused_pointwise,   \
+                             .saves = {da, db}, .arguments = {"a", "b"}),
 #define TERNARY(name, types, formula, da, db, domain_a, domain_b)                                                      \
-        [LG_PW_##name] = ROW(name, 3, LG__PROMOTE | LG__CONDITION | LG__##types##_ROW, infer_pointwise,            \
-                             vjp_##name, fused_pointwise, .saves = {0, da, db},                                    \
-                             .arguments = {"condition", "a", "b"}),
+        [LG_PW_##name] = ROW(name, 3, LG__PROMOTE | LG__CONDITION | LG__##types##_ROW, infer_pointwise, vjp_##name,    \
+                             fused_pointwise, .saves = {0, da, db}, .arguments = {"condition", "a", "b"}),
 #define COMPARE(name, formula)                                                                                         \
         [LG_PW_##name] = ROW(name, 2, LG__PROMOTE | LG__NO_GRAD, infer_compare, NULL, NULL, .arguments = {"a", "b"}),
 #define COMPARE_SCALAR(name, formula)                                                                                  \
@@ -180,7 +180,8 @@ const lg__op lg__pointwise_ops[LG_PW_COUNT] = {
 };
 #include "skip_end.h"
 
-/* ---- the functions ----------------------------------------------------------------------------------------------------- */
+/* ---- the functions
+ * ----------------------------------------------------------------------------------------------------- */
 
 static lg_tensor *apply(int id, lg_tensor *x, lg_tensor *y, lg_tensor *z, double p0, double p1)
 {
@@ -210,7 +211,7 @@ static lg_tensor *apply(int id, lg_tensor *x, lg_tensor *y, lg_tensor *z, double
 #define DEFINE(define, name) define(name)
 #define UNARY(name, types, params, ...) DEFINE(params, name)
 #define COMPARE_SCALAR(name, formula) DEFINE1(name)
-#define BINARY(name, types, ...)                                                                                              \
+#define BINARY(name, types, ...)                                                                                       \
         lg_tensor *lg_##name(lg_tensor *a, lg_tensor *b)                                                               \
         {                                                                                                              \
                 return apply(LG_PW_##name, a, b, NULL, 0, 0);                                                          \

@@ -81,7 +81,8 @@ static lg_tensor *restore(lg_tensor *t, const lg__vjp *v)
         return lg_reshape(t, reduced_shape(lg__input(v, 0)->shape, v->attributes, true));
 }
 
-/* ---- the ops ------------------------------------------------------------------------------------------------------------- */
+/* ---- the ops
+ * ------------------------------------------------------------------------------------------------------------- */
 
 bool lg__infer_sum(lg__call *call)
 {
@@ -161,7 +162,8 @@ bool lg__vjp_var(lg__vjp *v)
         return (v->grad_in[0] = lg_mul(restore(v->grad[0], v), slope)) != NULL;
 }
 
-/* ---- the functions --------------------------------------------------------------------------------------------------------- */
+/* ---- the functions
+ * --------------------------------------------------------------------------------------------------------- */
 
 static bool attributes_of(const lg__op *op, const lg_reduce_options *o, reduce_attributes *ret)
 {
@@ -223,7 +225,12 @@ lg_tensor *lg_mean_(lg_reduce_options o)
         if (!attributes_of(LG__OP(sum), &o, &a))
                 return NULL;
         if (!lg__dtype_float(o.x->at.dtype))
-                return lg__fail(o.x->ctx, LG_ERR_DTYPE, "mean: x is %s, not of a float dtype; convert it with lg_cast()",
+                return lg__fail(o.x->ctx, LG_ERR_DTYPE,
+                                "mean: x is %s, not of a float dtype; convert it with lg_cast()",
                                 lg__tensor_text(o.x).s);
-        return lg_div_scalar(lg_sum_(o), (double)reduced_count(o.x->at.shape, &a));
+        lg_dtype dtype = o.x->at.dtype;
+        double count = (double)reduced_count(o.x->at.shape, &a);
+        if (dtype == LG_F16 || dtype == LG_BF16) /* whose sum may be out of range where their mean is not */
+                o.x = lg_cast(o.x, LG_F32);
+        return lg_cast(lg_div_scalar(lg_sum_(o), count), dtype);
 }

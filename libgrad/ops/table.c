@@ -19,8 +19,14 @@
 #define VJP(name) .vjp = lg__vjp_##name
 #define FUSED(name) .vjp = lg__vjp_##name, .fused = lg__fused_##name
 #define NO_VJP(name) .vjp = NULL
-#define SAVES(...) {__VA_ARGS__}
-#define NAMES(...) {__VA_ARGS__}
+#define SAVES(...)                                                                                                     \
+        {                                                                                                              \
+                __VA_ARGS__                                                                                            \
+        }
+#define NAMES(...)                                                                                                     \
+        {                                                                                                              \
+                __VA_ARGS__                                                                                            \
+        }
 #define OP(name_, in, out, flags_, saves_, derivative, names, cases)                                                   \
         [LG__OP_##name_] = {.name = #name_,                                                                            \
                             .in_count = in,                                                                            \

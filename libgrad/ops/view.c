@@ -8,9 +8,9 @@
 
 /* What a view's derivative has to know beside the layout. */
 typedef struct view_attributes {
-        lg__layout at; /* of y */
-        int order[LG_MAX_DIMS];            /* permute */
-        int64_t dim, start, step, size;    /* slice; size of x's dimension */
+        lg__layout at;                  /* of y */
+        int order[LG_MAX_DIMS];         /* permute */
+        int64_t dim, start, step, size; /* slice; size of x's dimension */
 } view_attributes;
 
 /* The caller has worked out the layout, and no kernel is needed. */
@@ -29,7 +29,8 @@ VIEW_OP(permute)
 VIEW_OP(slice)
 VIEW_OP(expand)
 
-/* ---- reshape --------------------------------------------------------------------------------------------------------- */
+/* ---- reshape
+ * --------------------------------------------------------------------------------------------------------- */
 
 bool lg__vjp_view(lg__vjp *v)
 {
@@ -127,7 +128,8 @@ lg_tensor *lg_flatten(lg_tensor *x, int first, int last)
         if (last < 0)
                 return NULL;
         if (last < first)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "flatten: last dimension %d lies before the first, %d", last, first);
+                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "flatten: last dimension %d lies before the first, %d", last,
+                                first);
         for (int i = 0; i < s.ndim; i++)
                 if (i > first && i <= last)
                         to.size[to.ndim - 1] *= s.size[i];
@@ -171,7 +173,8 @@ lg_tensor *lg_unsqueeze(lg_tensor *x, int dim)
         return reshape(x, s, "unsqueeze");
 }
 
-/* ---- permute ----------------------------------------------------------------------------------------------------------- */
+/* ---- permute
+ * ----------------------------------------------------------------------------------------------------------- */
 
 bool lg__vjp_permute(lg__vjp *v)
 {
@@ -221,7 +224,8 @@ lg_tensor *lg_transpose(lg_tensor *x, int dim0, int dim1)
         return lg_permute(x, order);
 }
 
-/* ---- slice -------------------------------------------------------------------------------------------------------------- */
+/* ---- slice
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static lg_tensor *slice_grad(lg_tensor *g, const view_attributes *a)
 {
@@ -257,7 +261,8 @@ lg_tensor *lg_slice_(lg_tensor *x, int dim, int64_t start, lg_slice_options o)
         if (dim < 0)
                 return NULL;
         if (step < 1)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "slice: the step is %lld; it must be above 0", (long long)step);
+                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "slice: the step is %lld; it must be above 0",
+                                (long long)step);
         int64_t size = x->at.shape.size[dim];
         int64_t first = clip(start, size), stop = clip(o.stop, size);
         return slice(x, dim, first, step, stop > first ? 1 + (stop - first - 1) / step : 0);
@@ -311,7 +316,8 @@ lg_tensor *lg__slice_grad_case(lg_tensor *x)
         return slice_grad(x, &a);
 }
 
-/* ---- expand -------------------------------------------------------------------------------------------------------------- */
+/* ---- expand
+ * -------------------------------------------------------------------------------------------------------------- */
 
 /* Nothing to do: the engine sums the gradient to the shape of the input. */
 bool lg__vjp_expand(lg__vjp *v)
@@ -333,7 +339,8 @@ lg_tensor *lg_expand(lg_tensor *x, lg_shape shape)
         if (!lg__shape_valid(x->ctx, "expand", to))
                 return NULL;
         for (int i = 0; i < to.ndim || missing < 0; i++)
-                if (missing < 0 || (i >= missing && to.size[i] != from.size[i - missing] && from.size[i - missing] != 1))
+                if (missing < 0 ||
+                    (i >= missing && to.size[i] != from.size[i - missing] && from.size[i - missing] != 1))
                         return lg__fail(x->ctx, LG_ERR_SHAPE, "expand: %s cannot be expanded to %s",
                                         lg__tensor_text(x).s, lg__shape_text(shape).s);
         view_attributes a = {.at = {.dtype = x->at.dtype, .shape = to, .offset = x->at.offset}};

@@ -61,7 +61,8 @@ static void graph(lg_ctx *c)
         lg_backward(y);
         lg_tensor *z = lg_sum(lg_exp(x));
         lg_grad(LG_LIST(z), LG_LIST(x), .result = g, .create_graph = true);
-        lg_no_grad(c) {
+        lg_no_grad(c)
+        {
                 lg_fill_(x, 2);
         }
         lg_check_report report;

@@ -19,7 +19,8 @@ int main(void)
                 last = lg_item(loss);
                 lg_scope_end(c, s);
         }
-        printf("libgrad %s: loss %.4f%s%s\n", lg_version(), last, lg_error(c) ? ": " : "", lg_error(c) ? lg_error(c) : "");
+        printf("libgrad %s: loss %.4f%s%s\n", lg_version(), last, lg_error(c) ? ": " : "",
+               lg_error(c) ? lg_error(c) : "");
         int failed = lg_error(c) || !(last < 0.05);
         lg_close(c);
         return failed;
