@@ -27,6 +27,7 @@ LG_API lg_tensor *lg_tanh(lg_tensor *x);       /* hyperbolic tangent */
 LG_API lg_tensor *lg_erf(lg_tensor *x);        /* error function */
 LG_API lg_tensor *lg_sigmoid(lg_tensor *x);    /* 1 / (1 + e^-x) */
 LG_API lg_tensor *lg_relu(lg_tensor *x);       /* max(x, 0) */
+LG_API lg_tensor *lg_softsign(lg_tensor *x);   /* x / (1 + |x|) */
 LG_API lg_tensor *lg_silu(lg_tensor *x);       /* x sigmoid(x) */
 LG_API lg_tensor *lg_gelu(lg_tensor *x);       /* x Phi(x), exact (erf) form */
 LG_API lg_tensor *lg_gelu_tanh(lg_tensor *x);  /* gelu by the tanh formula, PyTorch's approximate="tanh" */
