@@ -1,11 +1,21 @@
 /* test_memory.c - thousands of training steps ask the system for nothing and leave the process as big as it was.
  *
+ * The resident size is compared with that of an MLP of Fashion-MNIST's size: a page of code that is first touched late
+ * (the kernel maps 16 around it) is not what this looks for.
  * 2,000 steps; 10,000 with LG_TEST_LONG=1 in the environment.
  */
 #include <unistd.h>
 #include "test.h"
 
 #define WARM 100
+
+#if defined(__has_feature)
+#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
 
 static int64_t allocs, frees;
 
@@ -47,13 +57,14 @@ static mark look(lg_ctx *c, lg_device d)
 /* Steps of an MLP from a shuffled loader; the first WARM of them may allocate. */
 static void train(int steps, int workers)
 {
+        allocs = frees = 0;
         lg_ctx *c = lg_open_with(.seed = 1, .memory = {count_alloc, count_free, NULL});
         lg_device d = test_device(c);
-        lg_tensor *x = lg_uniform(c, 0, 1, LG_SHAPE(1000, 64), .device = lg_cpu());
+        lg_tensor *x = lg_uniform(c, 0, 1, LG_SHAPE(3000, 784), .device = lg_cpu());
         lg_tensor *y = lg_argmax(lg_slice(x, 1, 0, 10), .dims = LG_DIMS(1));
-        lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 64, 32), lg_nn_relu(c), lg_nn_linear(c, 32, 10));
+        lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 784, 128), lg_nn_relu(c), lg_nn_linear(c, 128, 10));
         lg_module_to(net, d);
-        lg_optimizer *opt = lg_adam(c, lg_parameters(net), 1e-2);
+        lg_optimizer *opt = lg_adam(c, lg_parameters(net), 1e-3);
         lg_loader *l = lg_loader_open(c, lg_dataset_tensors(c, x, y), 48, .shuffle = true, .workers = workers);
         mark warm = {0};
         double first = 0, last = 0;
@@ -79,7 +90,8 @@ static void train(int steps, int workers)
         assert_true(now.live <= warm.live + 2);
         print_message("%d steps: resident %.0f bytes after %d, %.0f at the end; loss %.3f to %.3f\n", steps,
                       warm.resident, WARM, now.resident, first, last);
-        assert_true(fabs(now.resident - warm.resident) < 0.01 * warm.resident);
+        if (!SANITIZED) /* which keep freed memory for a while */
+                assert_true(fabs(now.resident - warm.resident) < 0.01 * warm.resident);
         assert_true(last < 0.5 * first);
         lg_close(c);
         assert_int_equal(allocs, frees);

@@ -4,14 +4,27 @@
 
 #define N 60 /* elements of the vectors that are compared */
 
-/* What each row computes, written independently of its formula in pointwise.def. */
+/* What a row computes, written independently of its formula in pointwise.def. References are weak symbols: a row
+ * without one is held by test_kernels.c against its formula in f64, and by test_gradients.c. */
+#define UNARY(name, ...) double ref_##name(double x) __attribute__((weak));
+#define BINARY(name, ...) double ref_##name(double a, double b) __attribute__((weak));
+#define COMPARE(name, ...) BINARY(name, 0)
+#define TERNARY(...)
+#define COMPARE_SCALAR(...)
+#include "../kernels/pointwise.def"
+#undef UNARY
+#undef BINARY
+#undef COMPARE
+#undef TERNARY
+#undef COMPARE_SCALAR
+
 #define REF1(name, value)                                                                                              \
-        static double ref_##name(double x)                                                                             \
+        double ref_##name(double x)                                                                                    \
         {                                                                                                              \
                 return value;                                                                                          \
         }
 #define REF2(name, value)                                                                                              \
-        static double ref_##name(double a, double b)                                                                   \
+        double ref_##name(double a, double b)                                                                          \
         {                                                                                                              \
                 return value;                                                                                          \
         }
@@ -160,10 +173,12 @@ static void every_unary_row(void **state)
 {
         (void)state;
         lg_ctx *c = open_ctx();
+        int tested = 0;
         for (int r = 0; r < COUNT(unaries); r++)
-                for (int d = 0; d < 4; d++) {
+                for (int d = 0; d < 4 && unaries[r].ref; d++) {
                         lg_scope s = lg_scope_begin(c);
                         double v[N], ref[N], half[N];
+                        tested += d == 0;
                         for (int i = 0; i < N; i++)
                                 v[i] = spread(unaries[r].low, unaries[r].high, i, 0);
                         lg_tensor *x = from(c, v, N, floats[d]);
@@ -181,7 +196,8 @@ static void every_unary_row(void **state)
                         assert_int_equal(lg_numel(unaries[r].op(lg_slice(x, 0, 0, 0))), 0);
                         lg_scope_end(c, s);
                 }
-        print_message("%d ops of one input\n", COUNT(unaries));
+        print_message("%d of %d ops of one input have a reference of their own\n", tested, COUNT(unaries));
+        assert_true(tested >= 34);
         assert_ok(c);
         lg_close(c);
 }
@@ -191,7 +207,7 @@ static void every_binary_row(void **state)
         (void)state;
         lg_ctx *c = open_ctx();
         for (int r = 0; r < COUNT(binaries); r++)
-                for (int d = 0; d < 4; d++) {
+                for (int d = 0; d < 4 && binaries[r].ref; d++) {
                         const binary *op = &binaries[r];
                         lg_scope s = lg_scope_begin(c);
                         double a[N], b[N], ref[N];
