@@ -50,3 +50,10 @@ int lg__dim(lg_ctx *c, const char *op, int dim, int ndim)
                  ndim == 1 ? "" : "s");
         return -1;
 }
+
+void lg__split(lg_shape s, int dim, int64_t *ret_outer, int64_t *ret_n, int64_t *ret_inner)
+{
+        *ret_outer = *ret_n = *ret_inner = 1;
+        for (int i = 0; i < s.ndim; i++)
+                *(i < dim ? ret_outer : i == dim ? ret_n : ret_inner) *= s.size[i];
+}

@@ -91,6 +91,8 @@ bool lg__broadcast(lg_ctx *c, const char *op, lg_shape a, lg_shape b, lg_shape *
 lg_tensor *lg__sum_to(lg_tensor *x, lg_shape shape);
 /* dim in 0 ... ndim-1 from one that may be negative; -1 and LG_ERR_ARGUMENT otherwise. */
 int lg__dim(lg_ctx *c, const char *op, int dim, int ndim);
+/* A shape as (outer, n, inner) around a dimension; a 0-d shape is one row of one. */
+void lg__split(lg_shape s, int dim, int64_t *ret_outer, int64_t *ret_n, int64_t *ret_inner);
 /* Strides of t read as `shape` (broadcast): 0 where sizes are repeated. */
 void lg__broadcast_strides(const lg__layout *t, lg_shape shape, int64_t strides[LG_MAX_DIMS]);
 /* A 0-d constant of x's dtype and device, outside the graph. */

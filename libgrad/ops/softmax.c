@@ -15,19 +15,11 @@ static bool infer(lg__call *call)
         return true;
 }
 
-/* The shape as (outer, n, inner) around the dimension; a 0-d tensor is one row of one. */
-static void split(lg_shape s, int dim, int64_t *ret_outer, int64_t *ret_n, int64_t *ret_inner)
-{
-        *ret_outer = *ret_n = *ret_inner = 1;
-        for (int i = 0; i < s.ndim; i++)
-                *(i < dim ? ret_outer : i == dim ? ret_n : ret_inner) *= s.size[i];
-}
-
 static bool forward(lg__call *call, bool log)
 {
         const softmax_attributes *a = call->attributes;
         lg_softmax_args s = {.dtype = call->in[0]->at.dtype, .log = log};
-        split(call->in[0]->at.shape, a->dim, &s.outer, &s.n, &s.inner);
+        lg__split(call->in[0]->at.shape, a->dim, &s.outer, &s.n, &s.inner);
         if (lg__shape_numel(call->in[0]->at.shape) == 0)
                 return true;
         s.x = lg__data(call->in[0]);
@@ -43,7 +35,7 @@ static bool fused(lg__vjp *v, bool log)
         if (!dx)
                 return false;
         lg_softmax_vjp_args s = {.dtype = y->at.dtype, .log = log};
-        split(y->at.shape, a->dim, &s.outer, &s.n, &s.inner);
+        lg__split(y->at.shape, a->dim, &s.outer, &s.n, &s.inner);
         s.y = lg__data(y);
         s.g = lg__data(g);
         s.dx = lg__data(dx);
