@@ -178,6 +178,16 @@ typedef struct lg_cross_entropy_args {
         void *out;
 } lg_cross_entropy_args;
 
+/* y[i] = x[0] + ... + x[i] over the middle dimension of (outer, n, inner), contiguous; reverse: from the other end.
+ * Float dtypes (added up in f64) and i64. */
+typedef struct lg_cumsum_args {
+        lg_dtype dtype;
+        int64_t outer, n, inner;
+        bool reverse;
+        const void *x;
+        void *y;
+} lg_cumsum_args;
+
 /* One tensor of an optimiser's pass: n elements, contiguous, all of one dtype. `state` are the optimiser's buffers. */
 typedef struct lg_update {
         lg_dtype dtype;

@@ -180,12 +180,33 @@ static void accumulation(void **state)
         lg_close(c);
 }
 
+static void running_sums(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_reshape(lg_arange(c, 1, 13, 1), LG_SHAPE(2, 3, 2));
+        const double by_middle[] = {1, 2, 4, 6, 9, 12, 7, 8, 16, 18, 27, 30};
+        static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8};
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+                lg_tensor *y = lg_cumsum(lg_cast(x, dtypes[d]), 1);
+                assert_values(y, by_middle, 12, 0);
+                assert_int_equal(lg_dtype_of(y), d < 4 ? dtypes[d] : LG_I64);
+        }
+        assert_list(lg_cumsum(lg_transpose(lg_select(x, 2, 0), 0, 1), 1), 0, 1, 8, 3, 12, 5, 16);
+        assert_list(lg_cumsum(lg_scalar(c, 5), 0), 0, 5);
+        assert_int_equal(lg_numel(lg_cumsum(lg_zeros(c, LG_SHAPE(2, 0)), 1)), 0);
+        assert_ok(c);
+        assert_null(lg_cumsum(x, 3));
+        assert_error(c, LG_ERR_ARGUMENT, "cumsum: there is no dimension 3");
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(all_sets_of_dimensions), cmocka_unit_test(options_and_edges),
                 cmocka_unit_test(integers_and_bools),     cmocka_unit_test(nan_and_equals),
-                cmocka_unit_test(accumulation),
+                cmocka_unit_test(accumulation),           cmocka_unit_test(running_sums),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

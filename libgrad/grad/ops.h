@@ -61,6 +61,9 @@ typedef struct lg_loss_options {
 #define lg_mse(x, ...) lg_mse_((x), LG_INIT(lg_loss_options){.target = __VA_ARGS__})
 LG_API lg_tensor *lg_mse_(lg_tensor *x, lg_loss_options o);
 
+/* Running sums along a dimension: y[i] = x[0] + ... + x[i]; integers and bool give i64. */
+LG_API lg_tensor *lg_cumsum(lg_tensor *x, int dim);
+
 /* The tensors of the list joined along a dimension; all other sizes are equal; dtypes are promoted. */
 LG_API lg_tensor *lg_cat(lg_list list, int dim);
 
