@@ -3,147 +3,13 @@
  * Every input of a node is older than the node, so taking the newest node that has a gradient means that all of its
  * gradient has arrived. Gradients on their way live in `pending` records of the call, never on tensors.
  */
-#include <string.h>
-#include "op.h"
-
-typedef struct lg__pending {
-        struct lg__pending *outer; /* the same node's in a backward call that this one runs inside of */
-        struct lg__pending *next;  /* in the call's list of all */
-        const struct call *call;
-        lg__node *node;
-        bool queued, needed, visited;
-        int edge; /* next one to visit */
-        size_t bytes;
-        lg_tensor *grads[]; /* by output, owned */
-} pending;
-
-typedef struct stack {
-        pending **items;
-        int64_t count, room;
-} stack;
-
-typedef struct call {
-        lg_ctx *ctx;
-        const char *name;
-        stack heap;
-        pending *all;
-        bool create_graph, retain_graph;
-        bool only_needed; /* lg_grad: go only where the inputs are, keep nothing on leaves */
-        lg_list inputs;
-        lg_tensor **result;
-} call;
-
-/* ---- pending records and the heap ----------------------------------------------------------------------------------
- */
-
-static bool stack_room(lg_ctx *c, stack *s)
-{
-        if (s->count < s->room)
-                return true;
-        int64_t room = s->room ? 2 * s->room : 32;
-        pending **items = lg__alloc(c, (size_t)room * sizeof *items);
-        if (!items)
-                return false;
-        if (s->items) {
-                memcpy(items, s->items, (size_t)s->count * sizeof *items);
-                lg__free(c, s->items, (size_t)s->room * sizeof *items);
-        }
-        s->items = items;
-        s->room = room;
-        return true;
-}
-
-static void stack_finish(lg_ctx *c, stack *s)
-{
-        if (s->items)
-                lg__free(c, s->items, (size_t)s->room * sizeof *s->items);
-}
-
-static bool heap_push(call *k, pending *p)
-{
-        stack *h = &k->heap;
-        if (!stack_room(k->ctx, h))
-                return false;
-        int64_t i = h->count++;
-        while (i > 0 && h->items[(i - 1) / 2]->node->sequence < p->node->sequence) {
-                h->items[i] = h->items[(i - 1) / 2];
-                i = (i - 1) / 2;
-        }
-        h->items[i] = p;
-        p->queued = true;
-        return true;
-}
-
-static pending *heap_pop(stack *h)
-{
-        pending *top = h->items[0], *p = h->items[--h->count];
-        int64_t i = 0;
-        for (;;) {
-                int64_t child = 2 * i + 1;
-                if (child >= h->count)
-                        break;
-                if (child + 1 < h->count && h->items[child + 1]->node->sequence > h->items[child]->node->sequence)
-                        child++;
-                if (h->items[child]->node->sequence <= p->node->sequence)
-                        break;
-                h->items[i] = h->items[child];
-                i = child;
-        }
-        h->items[i] = p;
-        return top;
-}
-
-static pending *find_pending(const call *k, const lg__node *n)
-{
-        return n->pending && n->pending->call == k ? n->pending : NULL;
-}
-
-static pending *get_pending(call *k, lg__node *n)
-{
-        pending *p = find_pending(k, n);
-        if (p)
-                return p;
-        size_t bytes = sizeof *p + (size_t)n->out_count * sizeof *p->grads;
-        p = lg__alloc(k->ctx, bytes);
-        if (!p)
-                return NULL;
-        p->outer = n->pending;
-        p->call = k;
-        p->node = n;
-        p->bytes = bytes;
-        p->next = k->all;
-        k->all = p;
-        n->pending = p;
-        lg__node_ref(n);
-        return p;
-}
-
-static void drop_grads(pending *p)
-{
-        for (int i = 0; i < p->node->out_count; i++) {
-                lg__tensor_release(p->grads[i]);
-                p->grads[i] = NULL;
-        }
-}
-
-static void finish(call *k)
-{
-        while (k->all) {
-                pending *p = k->all;
-                k->all = p->next;
-                p->node->pending = p->outer;
-                drop_grads(p);
-                lg__node_unref(p->node);
-                lg__free(k->ctx, p, p->bytes);
-        }
-        stack_finish(k->ctx, &k->heap);
-}
+#include "pending.h"
 
 /* Adds g, which this takes over, to what has arrived at an output. */
 static bool arrive(call *k, lg__node *n, int output, lg_tensor *g)
 {
-        pending *p = get_pending(k, n);
-        if (!p || (!p->queued && !heap_push(k, p))) {
+        pending *p = lg__pending_get(k, n);
+        if (!p || (!p->queued && !lg__heap_push(k, p))) {
                 lg__tensor_release(g);
                 return false;
         }
@@ -191,6 +57,18 @@ static lg_tensor *unpack(const call *k, lg__node *n, const lg__saved *s)
         return t;
 }
 
+/* Another handle, owned by the call, of the same value. */
+static lg_tensor *alias_of(const lg_tensor *g)
+{
+        lg_tensor *t = lg__tensor_new(g->ctx, g->storage, &g->at);
+        if (t && g->node) {
+                t->node = g->node;
+                t->output = g->output;
+                lg__node_ref(g->node);
+        }
+        return lg__tensor_own(t);
+}
+
 /* A result of a derivative as a handle that the call owns, cast and summed to what the input was. */
 static lg_tensor *settle(lg_tensor *g, const lg__edge *e)
 {
@@ -203,20 +81,14 @@ static lg_tensor *settle(lg_tensor *g, const lg__edge *e)
                                 lg__shape_text(g->at.shape).s, lg__shape_text(e->shape).s);
         if (g->owner == LG__OWNER_SCOPE && g->scope == c->scope)
                 return lg__tensor_own(g);
-        lg_tensor *alias = lg__tensor_new(c, g->storage, &g->at);
-        if (alias && g->node) {
-                alias->node = g->node;
-                alias->output = g->output;
-                lg__node_ref(g->node);
-        }
-        return lg__tensor_own(alias);
+        return alias_of(g);
 }
 
 static bool wanted(const call *k, const lg__edge *e)
 {
         if (!e->node || !k->only_needed)
                 return e->node;
-        const pending *p = find_pending(k, e->node);
+        const pending *p = lg__pending_find(k, e->node);
         return p && p->needed;
 }
 
@@ -291,17 +163,6 @@ static bool derive_node(call *k, pending *p)
 /* ---- hooks, leaves, wanted inputs -----------------------------------------------------------------------------------
  */
 
-static lg_tensor *alias_of(const lg_tensor *g)
-{
-        lg_tensor *t = lg__tensor_new(g->ctx, g->storage, &g->at);
-        if (t && g->node) {
-                t->node = g->node;
-                t->output = g->output;
-                lg__node_ref(g->node);
-        }
-        return lg__tensor_own(t);
-}
-
 static bool run_hook(call *k, pending *p, const lg__hook *h)
 {
         lg_tensor *g = p->grads[h->output];
@@ -355,7 +216,7 @@ static bool deliver(call *k, pending *p)
 static bool run(call *k)
 {
         while (k->heap.count) {
-                pending *p = heap_pop(&k->heap);
+                pending *p = lg__heap_pop(&k->heap);
                 lg__node *n = p->node;
                 for (const lg__hook *h = n->hooks; h; h = h->next)
                         if (!run_hook(k, p, h))
@@ -364,7 +225,7 @@ static bool run(call *k)
                         return false;
                 if (!k->retain_graph && n->op && n->saved_count)
                         lg__node_free_saved(n);
-                drop_grads(p);
+                lg__pending_free(p);
         }
         return true;
 }
@@ -382,12 +243,12 @@ static bool is_input(const call *k, const lg__node *n)
 
 static bool visit(call *k, stack *s, lg__node *n)
 {
-        pending *p = get_pending(k, n);
+        pending *p = lg__pending_get(k, n);
         if (!p || p->visited)
                 return p != NULL;
         p->visited = true;
         p->needed = is_input(k, n);
-        if (!stack_room(k->ctx, s))
+        if (!lg__stack_room(k->ctx, s))
                 return false;
         s->items[s->count++] = p;
         return true;
@@ -404,14 +265,14 @@ static bool mark_needed(call *k, lg__node *root)
                         s.count--;
                         for (int i = 0; i < p->node->in_count; i++) {
                                 lg__node *m = p->node->edges[i].node;
-                                p->needed = p->needed || (m && find_pending(k, m)->needed);
+                                p->needed = p->needed || (m && lg__pending_find(k, m)->needed);
                         }
                         continue;
                 }
                 lg__node *m = p->node->edges[p->edge++].node;
                 ok = !m || visit(k, &s, m);
         }
-        stack_finish(k->ctx, &s);
+        lg__stack_finish(k->ctx, &s);
         return ok;
 }
 
@@ -455,7 +316,7 @@ static bool start(call *k, lg_tensor *y, lg_tensor *given)
                         k->name);
         if (k->only_needed && !mark_needed(k, y->node))
                 return false;
-        if (k->only_needed && !find_pending(k, y->node)->needed)
+        if (k->only_needed && !lg__pending_find(k, y->node)->needed)
                 return true;
         lg_tensor *g = first_gradient(k, y, given);
         return g && arrive(k, y->node, y->output, g);
@@ -466,12 +327,13 @@ static bool run_call(call *k, lg_list outputs, lg_list grads)
         lg_ctx *c = k->ctx;
         bool ok = true, was = lg_grad_mode(c, k->create_graph);
         k->retain_graph = k->retain_graph || k->create_graph;
+        lg__link_init(&k->all);
         lg_scope scope = lg_scope_begin(c);
         ok = scope.id != 0;
         for (int64_t i = 0; i < outputs.count && ok; i++)
                 ok = start(k, outputs.items[i], grads.count ? grads.items[i] : NULL);
         ok = ok && run(k);
-        finish(k);
+        lg__pending_finish(k);
         lg_scope_end(c, scope);
         lg_grad_mode(c, was);
         return ok;

@@ -1,0 +1,50 @@
+/* pending.h - gradients on their way through one backward call: a record for each node reached, a heap of them by age.
+ * Private to backward.c and pending.c. */
+#ifndef LG_PENDING_H
+#define LG_PENDING_H
+
+#include "op.h"
+
+typedef struct lg__call_state call;
+
+typedef struct lg__pending {
+        lg__link link;             /* in the call's list of all */
+        struct lg__pending *outer; /* the same node's in a backward call that this one runs inside of */
+        const call *owner;
+        lg__node *node;
+        bool queued, needed, visited;
+        int edge; /* next one to visit */
+        size_t bytes;
+        lg_tensor *grads[]; /* by output, owned */
+} pending;
+
+typedef struct stack {
+        pending **items;
+        int64_t count, room;
+} stack;
+
+/* One lg_backward or lg_grad. */
+struct lg__call_state {
+        lg_ctx *ctx;
+        const char *name;
+        stack heap; /* those with gradients, the newest node on top */
+        lg__link all;
+        bool create_graph, retain_graph;
+        bool only_needed; /* lg_grad: go only where the inputs are, keep nothing on leaves */
+        lg_list inputs;
+        lg_tensor **result;
+};
+
+/* Makes room for one more item; NULL-safe to finish. */
+bool lg__stack_room(lg_ctx *c, stack *s);
+void lg__stack_finish(lg_ctx *c, stack *s);
+bool lg__heap_push(call *k, pending *p);
+pending *lg__heap_pop(stack *h);
+/* The record of a node in this call, or NULL; or made when it is first needed. */
+pending *lg__pending_find(const call *k, const lg__node *n);
+pending *lg__pending_get(call *k, lg__node *n);
+void lg__pending_free(pending *p);
+/* Frees all records of a call, after a failure too. */
+void lg__pending_finish(call *k);
+
+#endif
