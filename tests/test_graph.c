@@ -109,6 +109,22 @@ static void higher_orders(void **state)
         lg_close(c);
 }
 
+/* d/dx of what two backward calls added to the gradient of x. */
+static void gradients_with_a_graph_accumulate(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = leaf(c, 2);
+        assert_true(lg_backward(lg_mul(lg_square(x), x), .create_graph = true));
+        assert_true(lg_backward(lg_square(x), .create_graph = true));
+        assert_near(lg_item(lg_grad_of(x)), 16, 0); /* 3 x^2 + 2 x */
+        assert_near(lg_item(lg_grad(LG_LIST(lg_grad_of(x)), LG_LIST(x), .retain_graph = true)), 14, 0); /* 6 x + 2 */
+        assert_true(lg_backward(lg_exp(x)));
+        assert_near(lg_item(lg_grad_of(x)), 16 + exp(2), 1e-12);
+        assert_ok(c);
+        lg_close(c);
+}
+
 static void recording_can_be_off(void **state)
 {
         (void)state;
@@ -217,6 +233,7 @@ int main(void)
                 cmocka_unit_test(broadcasts_are_summed),
                 cmocka_unit_test(lg_grad_accumulates_nowhere),
                 cmocka_unit_test(higher_orders),
+                cmocka_unit_test(gradients_with_a_graph_accumulate),
                 cmocka_unit_test(recording_can_be_off),
                 cmocka_unit_test(inner_gradients_on_request),
                 cmocka_unit_test(hooks),
