@@ -51,6 +51,7 @@ static lg_tensor *unpack(const call *k, lg__node *n, const lg__saved *s)
         lg__node *from = s->is_output ? n : n->edges[s->slot].node;
         if (t && k->create_graph && from) {
                 t->node = from;
+                t->alias = true;
                 t->output = s->is_output ? s->slot : n->edges[s->slot].output;
                 lg__node_ref(from);
         }
@@ -62,6 +63,7 @@ static lg_tensor *alias_of(const lg_tensor *g)
 {
         lg_tensor *t = lg__tensor_new(g->ctx, g->storage, &g->at);
         if (t && g->node) {
+                t->alias = true;
                 t->node = g->node;
                 t->output = g->output;
                 lg__node_ref(g->node);

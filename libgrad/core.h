@@ -166,6 +166,7 @@ struct lg_tensor {
         lg__layout at;
         lg__node *node; /* what made it, or its leaf node; NULL: needs no gradient */
         int output;     /* of node */
+        bool alias;     /* another handle of the same value: a gradient that is kept does not end with it */
         lg_tensor *next_dead;
 };
 #define LG__LIVE 0x4c697665u

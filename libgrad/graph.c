@@ -184,6 +184,7 @@ lg_tensor *lg_retain_grad(lg_tensor *t)
         if (!t->node)
                 return lg__fail(t->ctx, LG_ERR_STATE, "lg_retain_grad: t needs no gradient");
         t->node->retain |= 1u << t->output;
+        t->alias = false;
         return t;
 }
 

@@ -73,7 +73,7 @@ void lg__tensor_release(lg_tensor *t)
         t->node = NULL;
         if (node) {
                 /* Nobody can read it any more; and a gradient with a graph of its own may lead back to this node. */
-                if (!node->op || (node->retain >> t->output & 1))
+                if (!t->alias && (node->retain >> t->output & 1))
                         lg__node_clear_grad(node, t->output);
                 lg__node_unref(node);
         }
