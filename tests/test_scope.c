@@ -163,6 +163,31 @@ static void memory_comes_back_and_is_used_again(void **state)
         assert_int_equal(n.bytes, 0);
 }
 
+static void *limited_alloc(void *user, lg_ctx *c, lg_device device, size_t bytes)
+{
+        counter *n = user;
+        return n->bytes + (int64_t)bytes > 16000000 ? NULL : count_alloc(user, c, device, bytes);
+}
+
+/* A request that the system refuses is met when giving the cache back helps. */
+static void the_cache_is_given_back_before_memory_is_out(void **state)
+{
+        (void)state;
+        counter n = {0};
+        lg_ctx *c = lg_open_with(.memory = {limited_alloc, count_free, &n});
+        test_device(c);
+        lg_free(lg_ones(c, LG_SHAPE(2500000)));
+        lg_tensor *other = lg_ones(c, LG_SHAPE(1800000)); /* of another size class: both do not fit */
+        assert_ok(c);
+        assert_non_null(other);
+        assert_null(lg_ones(c, LG_SHAPE(3000000)));
+        assert_error(c, LG_ERR_MEMORY, "out of memory");
+        lg_free(other);
+        assert_non_null(lg_ones(c, LG_SHAPE(3000000)));
+        lg_close(c);
+        assert_int_equal(n.bytes, 0);
+}
+
 static void memory_is_aligned_and_huge_requests_fail(void **state)
 {
         (void)state;
@@ -205,6 +230,7 @@ int main(void)
                 cmocka_unit_test(use_after_the_scope_is_told),
                 cmocka_unit_test(a_graph_keeps_the_values_it_needs),
                 cmocka_unit_test(memory_comes_back_and_is_used_again),
+                cmocka_unit_test(the_cache_is_given_back_before_memory_is_out),
                 cmocka_unit_test(memory_is_aligned_and_huge_requests_fail),
                 cmocka_unit_test(many_tensors),
         };
