@@ -1,4 +1,5 @@
-/* test_fashion.c - the data set Fashion-MNIST from small files of its format: where it is looked for, what is refused. */
+/* test_fashion.c - the data set Fashion-MNIST from small files of its format: where it is looked for, what is refused.
+ */
 #include <sys/stat.h>
 #include <unistd.h>
 #include "test.h"
