@@ -1,0 +1,312 @@
+/* test_kernels_pointwise.c - the CPU pointwise kernels against formulas in f64; half types, the device. */
+#include "kernels.h"
+
+/* ---- pointwise: the vocabulary in plain f64 ---- */
+typedef struct values {
+        double g, a, b, y, p0, p1;
+        bool c;
+} values;
+typedef double (*formula_fn)(values v);
+
+#define LG_2_SQRTPI 1.12837916709551257390
+#define LG_SQRT1_2 0.70710678118654752440
+#define LG_1_SQRT2PI 0.39894228040143267794
+#define LG_SQRT2_PI 0.79788456080286535588
+#define G v.g
+#define X v.a
+#define A v.a
+#define B v.b
+#define C v.c
+#define Y v.y
+#define P0 v.p0
+#define P1 v.p1
+#define K(x) ((double)(x))
+#define ADD(x, y) ((x) + (y))
+#define SUB(x, y) ((x) - (y))
+#define MUL(x, y) ((x) * (y))
+#define DIV(x, y) ((x) / (y))
+#define NEG(x) (-(x))
+#define ABS(x) fabs(x)
+#define SIGN(x) ((x) > 0 ? 1.0 : (x) < 0 ? -1.0 : 0.0)
+#define SQUARE(x) pow(x, 2)
+#define EXP(x) exp(x)
+#define EXPM1(x) expm1(x)
+#define LOG(x) log(x)
+#define LOG1P(x) log1p(x)
+#define SQRT(x) sqrt(x)
+#define RSQRT(x) pow(x, -0.5)
+#define SIN(x) sin(x)
+#define COS(x) cos(x)
+#define TANH(x) tanh(x)
+#define ERF(x) erf(x)
+#define SIGMOID(x) (0.5 * (1 + tanh((x) / 2)))
+#define POW(x, y) pow(x, y)
+#define MIN(x, y) fmin(x, y)
+#define MAX(x, y) fmax(x, y)
+#define SELECT(c, x, y) ((c) ? (x) : (y))
+#define EQ(x, y) ((x) == (y))
+#define NE(x, y) ((x) != (y))
+#define LT(x, y) ((x) < (y))
+#define LE(x, y) ((x) <= (y))
+#define GT(x, y) ((x) > (y))
+#define GE(x, y) ((x) >= (y))
+#define AND(x, y) ((x) && (y))
+#define GELU_ARG(x) (LG_SQRT2_PI * ((x) + 0.044715 * pow(x, 3)))
+
+#define FORMULA(name, formula)                                                                                         \
+        static double reference_##name(values v)                                                                       \
+        {                                                                                                              \
+                (void)v;                                                                                               \
+                return (double)(formula);                                                                              \
+        }
+#define UNARY(name, types, params, f, da, ...) FORMULA(name, f) FORMULA(name##_da, da)
+#define BINARY(name, types, f, da, db, ...) FORMULA(name, f) FORMULA(name##_da, da) FORMULA(name##_db, db)
+#define TERNARY(name, types, f, da, db, ...) FORMULA(name, f) FORMULA(name##_da, da) FORMULA(name##_db, db)
+#define COMPARE(name, f) FORMULA(name, f)
+#define COMPARE_SCALAR(name, f) FORMULA(name, f)
+#include "../kernels/pointwise.def"
+#undef UNARY
+#undef BINARY
+#undef TERNARY
+#undef COMPARE
+#undef COMPARE_SCALAR
+
+enum { FLOAT, ANY };
+enum { KIND_UNARY, KIND_BINARY, KIND_TERNARY, KIND_COMPARE, KIND_COMPARE_SCALAR };
+typedef struct op {
+        const char *name;
+        int kind, types, id;
+        formula_fn forward, derivative[2];
+        double p0, p1, lo[2], hi[2];
+} op;
+
+#define PARAMS0 0, 0
+#define PARAMS1(x) x, 0
+#define PARAMS2(x, y) x, y
+#define LOW_DOMAIN(lo, hi) lo
+#define HIGH_DOMAIN(lo, hi) hi
+#define UNARY(name, types, params, f, da, domain, kinks)                                                               \
+        {#name,        KIND_UNARY,        types,                                                                       \
+         LG_PW_##name, reference_##name,  {reference_##name##_da, NULL},                                               \
+         params,       {LOW_##domain, 0}, {HIGH_##domain, 0}},
+#define TWO_SIDED(kind, name, types, a_domain, b_domain)                                                               \
+        {#name,                                                                                                        \
+         kind,                                                                                                         \
+         types,                                                                                                        \
+         LG_PW_##name,                                                                                                 \
+         reference_##name,                                                                                             \
+         {reference_##name##_da, reference_##name##_db},                                                               \
+         0,                                                                                                            \
+         0,                                                                                                            \
+         {LOW_##a_domain, LOW_##b_domain},                                                                             \
+         {HIGH_##a_domain, HIGH_##b_domain}},
+#define BINARY(name, types, f, da, db, da_domain, db_domain, kinks)                                                    \
+        TWO_SIDED(KIND_BINARY, name, types, da_domain, db_domain)
+#define TERNARY(name, types, f, da, db, a_domain, b_domain) TWO_SIDED(KIND_TERNARY, name, types, a_domain, b_domain)
+#define COMPARE(name, f)                                                                                               \
+        {#name, KIND_COMPARE, ANY, LG_PW_##name, reference_##name, {NULL, NULL}, 0, 0, {-3, -3}, {3, 3}},
+#define COMPARE_SCALAR(name, f)                                                                                        \
+        {#name, KIND_COMPARE_SCALAR, ANY, LG_PW_##name, reference_##name, {NULL, NULL}, 1, 0, {-3, 0}, {3, 0}},
+static const op ops[] = {
+#include "../kernels/pointwise.def"
+};
+
+/* One kernel of an op: which operands it takes, and what they should give. */
+typedef struct trial {
+        const op *of;
+        int id;
+        formula_fn formula;
+        bool derivative;
+        lg_dtype dtype, out_dtype;
+        int ndim;
+        int64_t shape[LG_MAX_DIMS];
+        operand in[LG_PW_INPUTS];
+        bool has[LG_PW_INPUTS];
+} trial;
+
+static void trial_inputs(trial *t, int layout)
+{
+        const op *o = t->of;
+        bool ternary = o->kind == KIND_TERNARY;
+        for (int s = 0; s < LG_PW_INPUTS; s++) {
+                int which = s; /* 0: A, 1: B; 2: G or Y; 3: C */
+                if (t->derivative)
+                        which = s == 0 ? 2 : s == 3 ? 2 : ternary ? 3 : s - 1;
+                else if (ternary)
+                        which = s == 0 ? 3 : s - 1;
+                t->has[s] = t->derivative ? (ternary ? s < 2 : s != 2 || o->kind == KIND_BINARY)
+                                          : s < (ternary                                             ? 3
+                                                 : o->kind == KIND_BINARY || o->kind == KIND_COMPARE ? 2
+                                                                                                     : 1);
+                if (!t->has[s])
+                        continue;
+                lg_dtype dtype = which == 3 ? LG_BOOL : t->dtype;
+                double lo = which < 2 ? o->lo[which] : which == 3 ? 0 : 0.2, hi = which < 2 ? o->hi[which] : 1;
+                if (!is_float(dtype) && which < 2)
+                        lo = dtype == LG_U8 ? 0 : -4, hi = 5;
+                t->in[s] = make_operand(dtype, t->ndim, t->shape, layout, true, lo, hi);
+        }
+}
+
+static double trial_value(const trial *t, int64_t i)
+{
+        values v = {.p0 = t->of->p0, .p1 = t->of->p1};
+        double x[LG_PW_INPUTS] = {0};
+        bool ternary = t->of->kind == KIND_TERNARY;
+        for (int s = 0; s < LG_PW_INPUTS; s++)
+                x[s] = t->has[s] ? operand_get(&t->in[s], t->ndim, t->shape, i) : 0;
+        if (!is_float(t->dtype) && t->of->kind != KIND_COMPARE_SCALAR)
+                v.p0 = trunc(v.p0), v.p1 = trunc(v.p1);
+        if (t->derivative)
+                v.g = x[0], v.a = x[1], v.b = x[2], v.y = x[3], v.c = x[1] != 0;
+        else if (ternary)
+                v.c = x[0] != 0, v.a = x[1], v.b = x[2];
+        else
+                v.a = x[0], v.b = x[1];
+        return t->formula(v);
+}
+
+static operand trial_run(const trial *t, const operand *out, const lg_kernels *k, int threads)
+{
+        operand o = *out;
+        o.memory = malloc(o.bytes);
+        memset(o.memory, 0x77, o.bytes);
+        lg_queue q = make_queue(threads);
+        lg_pointwise_args a = {
+                .ndim = t->ndim, .dtype = t->dtype, .out = operand_at(&o), .p0 = t->of->p0, .p1 = t->of->p1};
+        memcpy(a.shape, t->shape, sizeof a.shape);
+        memcpy(a.out_strides, o.strides, sizeof a.out_strides);
+        for (int s = 0; s < LG_PW_INPUTS; s++) {
+                if (!t->has[s])
+                        continue;
+                a.in[s] = operand_at(&t->in[s]);
+                memcpy(a.in_strides[s], t->in[s].strides, sizeof a.in_strides[s]);
+        }
+        CALL(k->pointwise[t->id], &q, &a);
+        return o;
+}
+
+static void check_trial(trial *t, int layout)
+{
+        operand out = make_operand(t->out_dtype, t->ndim, t->shape, layout, false, 0, 1);
+        trial_inputs(t, layout);
+        int64_t n = count_of(t->ndim, t->shape);
+        for (int i = 0; i < ISAS; i++) {
+                const lg_kernels *k = lg__cpu_kernels(isas[i]);
+                if (!k)
+                        continue;
+                operand one = trial_run(t, &out, k, 1), two = trial_run(t, &out, k, 2);
+                assert_memory_equal(one.memory, two.memory, out.bytes);
+                double scale = t->dtype == LG_F64 ? 1e-12 : 4 * tolerance[t->dtype];
+                for (int64_t j = 0; j < n; j++) {
+                        double got = operand_get(&one, t->ndim, t->shape, j), want = trial_value(t, j);
+                        operand w = {.dtype = t->out_dtype, .memory = (uint8_t[8]){0}};
+                        put(t->out_dtype, w.memory, 0, want);
+                        if (!is_float(t->out_dtype))
+                                want = get(t->out_dtype, w.memory, 0);
+                        if (!close_to(got, want, scale))
+                                fail_msg("%s[%d] dtype %d %s at %lld of %lld: %g, not %g", t->of->name,
+                                         t->id - t->of->id, t->dtype, isas[i], (long long)j, (long long)n, got, want);
+                }
+                free(one.memory);
+                free(two.memory);
+        }
+        for (int s = 0; s < LG_PW_INPUTS; s++) {
+                if (t->has[s])
+                        free(t->in[s].memory);
+        }
+        free(out.memory);
+}
+
+static void check_op(const op *o, lg_dtype dtype, int which)
+{
+        int last = !is_float(dtype) || !o->derivative[0] ? 0 : o->derivative[1] ? 2 : 1;
+        for (int d = 0; d <= last; d++) {
+                trial t = {.of = o, .id = o->id + d, .derivative = d > 0, .dtype = dtype};
+                t.formula = d ? o->derivative[d - 1] : o->forward;
+                t.out_dtype = o->kind == KIND_COMPARE || o->kind == KIND_COMPARE_SCALAR ? LG_BOOL : dtype;
+                t.ndim = make_shape(which, t.shape);
+                check_trial(&t, which % 2 == 1 || which > 4);
+        }
+}
+
+static void test_pointwise(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+                for (lg_dtype t = LG_F32; t < LG_DTYPE_COUNT; t++) {
+                        for (int which = 0; which < SHAPES && (is_float(t) || ops[i].types == ANY); which++)
+                                check_op(&ops[i], t, which);
+                }
+        }
+}
+
+#undef G
+#undef X
+#undef A
+#undef B
+#undef C
+#undef Y
+#undef P0
+#undef P1
+#undef K
+
+/* The nearest f16 or bf16 by search among all of them, ties to even. */
+static void test_half(void **state)
+{
+        (void)state;
+        for (uint32_t h = 0; h < 0x10000; h++) {
+                float f = lg_f32_of_f16((uint16_t)h), b = lg_f32_of_bf16((uint16_t)h);
+                int e = (int)(h >> 10 & 31), m = (int)(h & 1023);
+                double want = e == 31 ? (m ? NAN : INFINITY) : ldexp(e ? 1024 + m : m, (e ? e : 1) - 25);
+                assert_true(close_to(f, h & 0x8000 ? -want : want, 0));
+                if (!isnan(f))
+                        assert_int_equal(lg_f16_of_f32(f), h);
+                if (!isnan(b))
+                        assert_int_equal(lg_bf16_of_f32(b), h);
+                /* Half way to the next one, and a little to either side. */
+                if ((h & 0x7FFF) >= 0x7BFF)
+                        continue;
+                float next = lg_f32_of_f16((uint16_t)(h + 1)), mid = (f + next) / 2;
+                assert_int_equal(lg_f16_of_f32(mid), h & 1 ? h + 1 : h);
+                assert_int_equal(lg_f16_of_f32(nextafterf(mid, next)), h + 1);
+                assert_int_equal(lg_f16_of_f32(nextafterf(mid, f)), h);
+        }
+        assert_int_equal(lg_f16_of_f32(65519.0f), 0x7BFF);
+        assert_int_equal(lg_f16_of_f32(65520.0f), 0x7C00);
+        assert_int_equal(lg_f16_of_f32(1e30f), 0x7C00);
+        assert_true(isnan(lg_f32_of_f16(lg_f16_of_f32(NAN))) && isnan(lg_f32_of_bf16(lg_bf16_of_f32(NAN))));
+}
+
+static void test_device(void **state)
+{
+        (void)state;
+        const lg_device_api *d = lg_cpu_device();
+        lg_queue q = make_queue(1);
+        lg_device_facts facts;
+        char reason[100] = "", host[5] = "libg", back[5] = "";
+        q.api = d;
+        assert_int_equal(d->abi, LG_DEVICE_ABI);
+        assert_int_equal(d->count(reason, sizeof reason), 1);
+        assert_true(d->open(&q, reason, sizeof reason) && d->facts(0, &facts) && !d->facts(1, &facts));
+        assert_true(facts.name[0] && facts.total_bytes > 0 && facts.free_bytes > 0);
+        void *p = d->allocate(&q, 5);
+        assert_true(p && (uintptr_t)p % 64 == 0);
+        assert_true(d->upload(&q, p, host, 5) && d->download(&q, back, p, 5));
+        assert_string_equal(back, "libg");
+        d->free(&q, p, 5);
+        d->close(&q);
+        assert_false(lg_queue_fail(&q, LG_BROKEN, "first %d", 1) || lg_queue_fail(&q, LG_NO_MEMORY, "second"));
+        assert_int_equal(q.status, LG_BROKEN);
+        assert_string_equal(q.message, "first 1");
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_half),
+                cmocka_unit_test(test_device),
+                cmocka_unit_test(test_pointwise),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,295 @@
+/* test_kernels_structural.c - CPU copy, fill, arange, random, reduce and gemm against plain loops in f64. */
+#include "kernels.h"
+
+static void test_copy(void **state)
+{
+        (void)state;
+        for (lg_dtype from = LG_F32; from < LG_DTYPE_COUNT; from++) {
+                for (lg_dtype to = LG_F32; to < LG_DTYPE_COUNT; to++) {
+                        for (int which = 0; which < SHAPES; which++) {
+                                lg_copy_args a = {.out_dtype = to, .in_dtype = from};
+                                a.ndim = make_shape(which, a.shape);
+                                bool positive = to == LG_U8;
+                                operand in = make_operand(from, a.ndim, a.shape, 1, true, positive ? 0 : -9, 9);
+                                operand out = make_operand(to, a.ndim, a.shape, which % 2, false, 0, 1);
+                                memcpy(a.in_strides, in.strides, sizeof in.strides);
+                                memcpy(a.out_strides, out.strides, sizeof out.strides);
+                                a.in = operand_at(&in);
+                                a.out = operand_at(&out);
+                                int64_t n = count_of(a.ndim, a.shape);
+                                EVERY(out.memory, out.bytes, CALL(k->copy, &q, &a), {
+                                        for (int64_t i = 0; i < n; i++) {
+                                                double one[1], v = operand_get(&in, a.ndim, a.shape, i);
+                                                put(to, one, 0, v);
+                                                assert_true(operand_get(&out, a.ndim, a.shape, i) == get(to, one, 0));
+                                        }
+                                });
+                                free(in.memory);
+                                free(out.memory);
+                        }
+                }
+        }
+}
+
+static void test_copy_transposed_and_saturating(void **state)
+{
+        (void)state;
+        static const lg_dtype types[] = {LG_F64, LG_F32, LG_F16, LG_U8};
+        for (int t = 0; t < 4; t++) {
+                int64_t shape[3] = {3, 101, 77}, n = 3 * 101 * 77;
+                void *in = make_array(types[t], n, 0, 99), *out = make_array(types[t], n, 0, 1);
+                lg_copy_args a = {.ndim = 3,
+                                  .out_dtype = types[t],
+                                  .in_dtype = types[t],
+                                  .in = in,
+                                  .out = out,
+                                  .shape = {3, 101, 77},
+                                  .out_strides = {101 * 77, 77, 1},
+                                  .in_strides = {101 * 77, 1, 101}};
+                EVERY(out, (size_t)n * size_of[types[t]], CALL(k->copy, &q, &a), {
+                        for (int64_t i = 0; i < n; i++)
+                                assert_true(get(types[t], out, i) ==
+                                            get(types[t], in, offset_of(3, shape, a.in_strides, i)));
+                });
+                free(in);
+                free(out);
+        }
+        const double special[] = {NAN, INFINITY, -INFINITY, 1e30, -1e30, 300, -7.9, 255.9, 3e9, -3e9};
+        const int64_t as_i64[] = {0, INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN, 300, -7, 255, 3000000000, -3000000000};
+        const int32_t as_i32[] = {0, INT32_MAX, INT32_MIN, INT32_MAX, INT32_MIN, 300, -7, 255, INT32_MAX, INT32_MIN};
+        const uint8_t as_u8[] = {0, 255, 0, 255, 0, 255, 0, 255, 255, 0};
+        int64_t r64[10];
+        int32_t r32[10];
+        uint8_t r8[10];
+        lg_copy_args a = {
+                .ndim = 1, .shape = {10}, .in_dtype = LG_F64, .in = special, .out_strides = {1}, .in_strides = {1}};
+        a.out = r64, a.out_dtype = LG_I64;
+        EVERY(r64, sizeof r64, CALL(k->copy, &q, &a), assert_memory_equal(r64, as_i64, sizeof r64));
+        a.out = r32, a.out_dtype = LG_I32;
+        EVERY(r32, sizeof r32, CALL(k->copy, &q, &a), assert_memory_equal(r32, as_i32, sizeof r32));
+        a.out = r8, a.out_dtype = LG_U8;
+        EVERY(r8, sizeof r8, CALL(k->copy, &q, &a), assert_memory_equal(r8, as_u8, sizeof r8));
+}
+
+static void test_philox(void **state)
+{
+        (void)state;
+        const uint32_t zeros[] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
+        const uint32_t ones[] = {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd};
+        lg_philox_words all = {{~0u, ~0u, ~0u, ~0u}};
+        lg_philox_words b = lg_philox_block(0, 0);
+        assert_memory_equal(b.w, zeros, sizeof zeros);
+        b = lg_philox(all, ~0u, ~0u);
+        assert_memory_equal(b.w, ones, sizeof ones);
+}
+
+static void check_random(const lg_random_args *a)
+{
+        double sum = 0, squares = 0, mean = a->kind == LG_RANDOM_UNIFORM ? (a->a + a->b) / 2 : a->a;
+        double deviation = a->kind == LG_RANDOM_UNIFORM ? (a->b - a->a) / sqrt(12) : a->b;
+        for (int64_t i = 0; i < a->n; i++) {
+                double x = get(a->dtype, a->out, i);
+                assert_true(a->kind == LG_RANDOM_NORMAL || (x >= a->a && x < a->b));
+                sum += (x - mean) / deviation;
+                squares += (x - mean) * (x - mean) / (deviation * deviation);
+        }
+        assert_true(fabs(sum / (double)a->n) < 5 / sqrt((double)a->n) + tolerance[a->dtype]);
+        assert_true(fabs(squares / (double)a->n - 1) < 8 / sqrt((double)a->n) + 2 * tolerance[a->dtype]);
+        lg_philox_words w = lg_philox_block(a->seed, a->offset + 1);
+        bool wide = a->dtype == LG_F64;
+        double u = wide ? lg_philox_uniform53(w.w[2], w.w[3]) : lg_philox_uniform24(w.w[1]);
+        if (a->kind == LG_RANDOM_UNIFORM)
+                assert_true(
+                        close_to(get(a->dtype, a->out, wide ? 3 : 5), a->a + (a->b - a->a) * u, tolerance[a->dtype]));
+}
+
+static void test_random_fill_arange(void **state)
+{
+        (void)state;
+        for (int t = 0; t < 4; t++) {
+                const lg_dtype dtype = float_types[t];
+                const int64_t n = 40001;
+                void *out = make_array(dtype, n, 0, 1);
+                size_t bytes = (size_t)n * size_of[dtype];
+                lg_random_args u = {
+                        .n = n, .dtype = dtype, .out = out, .a = -1, .b = 2, .seed = 7, .offset = 1ull << 33};
+                EVERY(out, bytes, CALL(k->random, &q, &u), check_random(&u));
+                lg_random_args z = {
+                        .n = n, .dtype = dtype, .out = out, .kind = LG_RANDOM_NORMAL, .a = 1, .b = 2, .seed = 9};
+                EVERY(out, bytes, CALL(k->random, &q, &z), check_random(&z));
+                free(out);
+        }
+        for (lg_dtype t = LG_F32; t < LG_DTYPE_COUNT; t++) {
+                double out[1000], want[1000];
+                lg_arange_args a = {.n = 100, .dtype = t, .out = out, .start = 3, .step = 2};
+                EVERY(out, 100 * size_of[t], CALL(k->arange, &q, &a), {
+                        for (int64_t i = 0; i < 100; i++)
+                                assert_true(get(t, out, i) == (t == LG_BOOL ? 1 : 3 + 2 * (double)i));
+                });
+                lg_fill_args f = {.ndim = 2,
+                                  .shape = {10, 7},
+                                  .strides = {50, 2},
+                                  .dtype = t,
+                                  .out = out,
+                                  .real = 1.5,
+                                  .integer = 2};
+                double value = is_float(t) ? 1.5 : t == LG_BOOL ? 1 : 2;
+                EVERY(out, sizeof out, CALL(k->fill, &q, &f), {
+                        for (int64_t i = 0; i < 500; i++) {
+                                memset(want, 0x77, sizeof want);
+                                bool inside = i % 50 % 2 == 0 && i % 50 < 14;
+                                assert_true(get(t, out, i) == (inside ? value : get(t, want, 0)));
+                        }
+                });
+        }
+}
+
+/* ---- reductions ---- */
+static double reduce_reference(const lg_reduce_args *a, int64_t k)
+{
+        int64_t n = count_of(a->reduced_ndim, a->reduced), at = 0;
+        int64_t base = offset_of(a->kept_ndim, a->kept, a->kept_strides, k);
+        double sum = 0, squares = 0, top = 0;
+        for (int64_t i = 0; i < n; i++)
+                sum += get(a->dtype, a->in, base + offset_of(a->reduced_ndim, a->reduced, a->reduced_strides, i));
+        for (int64_t i = 0; i < n; i++) {
+                double x = get(a->dtype, a->in, base + offset_of(a->reduced_ndim, a->reduced, a->reduced_strides, i));
+                squares += pow(x - sum / (double)n, 2);
+                bool more = a->kind == LG_REDUCE_MIN ? x < top : x > top;
+                if (i == 0 || more || (isnan(x) && !isnan(top)))
+                        top = x, at = i;
+        }
+        if (a->kind == LG_REDUCE_VAR)
+                return squares / fmax(0, (double)n - a->correction);
+        return a->kind == LG_REDUCE_SUM ? sum : a->kind == LG_REDUCE_ARGMAX ? (double)at : top;
+}
+
+static void check_reduce(lg_reduce_args *a)
+{
+        int64_t kept = count_of(a->kept_ndim, a->kept);
+        bool index = a->kind == LG_REDUCE_ARGMAX || (a->kind == LG_REDUCE_SUM && !is_float(a->dtype));
+        lg_dtype t = index ? LG_I64 : a->dtype;
+        double *want = malloc((size_t)(kept + 1) * sizeof *want);
+        for (int64_t i = 0; i < kept; i++)
+                want[i] = reduce_reference(a, i);
+        a->out = malloc((size_t)(kept + 1) * 8);
+        EVERY(a->out, (size_t)kept * size_of[t], CALL(k->reduce, &q, a),
+              check_array("reduce", t, a->out, want, kept, tolerance[t]));
+        free(want);
+        free(a->out);
+}
+
+/* Splits a shape into kept and reduced dimensions by the bits of `mask`. */
+static void check_reductions(lg_dtype t, int ndim, const int64_t *shape, int layout, unsigned mask)
+{
+        for (int kind = LG_REDUCE_SUM; kind <= LG_REDUCE_VAR; kind++) {
+                operand in = make_operand(t, ndim, shape, layout, true, is_float(t) ? -1 : 0, is_float(t) ? 2 : 9);
+                lg_reduce_args a = {.kind = (lg_reduce_kind)kind, .dtype = t, .in = operand_at(&in), .correction = 1};
+                for (int d = 0; d < ndim; d++) {
+                        if (mask >> d & 1) {
+                                a.reduced[a.reduced_ndim] = shape[d];
+                                a.reduced_strides[a.reduced_ndim++] = in.strides[d];
+                        } else {
+                                a.kept[a.kept_ndim] = shape[d];
+                                a.kept_strides[a.kept_ndim++] = in.strides[d];
+                        }
+                }
+                bool empty = count_of(a.reduced_ndim, a.reduced) == 0;
+                if (is_float(t) && kind != LG_REDUCE_SUM && kind != LG_REDUCE_VAR && layout == 0 && !empty)
+                        put(t, in.memory, 1 < in.bytes / size_of[t] ? 1 : 0, NAN);
+                if ((!empty || kind == LG_REDUCE_SUM || kind == LG_REDUCE_VAR) &&
+                    (is_float(t) || kind != LG_REDUCE_VAR))
+                        check_reduce(&a);
+                free(in.memory);
+        }
+}
+
+static void test_reduce(void **state)
+{
+        (void)state;
+        for (lg_dtype t = LG_F32; t < LG_DTYPE_COUNT; t++) {
+                for (int which = 0; which < SHAPES; which++) {
+                        int64_t shape[LG_MAX_DIMS];
+                        int ndim = make_shape(which, shape);
+                        for (unsigned mask = 0; mask < 1u << ndim; mask++)
+                                check_reductions(t, ndim, shape, which % 2, mask);
+                }
+                check_reductions(t, 2, (int64_t[]){3000, 20}, 0, 1);
+                check_reductions(t, 2, (int64_t[]){2, 150000}, 0, 2);
+                check_reductions(t, 3, (int64_t[]){40, 6, 300}, 0, 5);
+                check_reductions(t, 3, (int64_t[]){40, 300, 6}, 0, 3);
+        }
+}
+
+/* ---- products ---- */
+static void check_gemm(lg_dtype t, int64_t m, int64_t n, int64_t k_size, bool ta, bool tb, int beta)
+{
+        const int64_t batch = 3, ldc = n + 3, lda = (ta ? m : k_size) + 2, ldb = (tb ? k_size : n) + 1;
+        int64_t a_n = lda * ((ta ? k_size : m) + 1), b_n = ldb * ((tb ? n : k_size) + 1), c_n = batch * (m * ldc + 5);
+        void *a = make_array(t, batch * a_n, -1, 1), *b = make_array(t, b_n, -1, 1), *c = make_array(t, c_n, -1, 1);
+        void *start = malloc((size_t)c_n * size_of[t] + 1);
+        memcpy(start, c, (size_t)c_n * size_of[t]);
+        lg_gemm_args g = {.dtype = t,
+                          .m = m,
+                          .n = n,
+                          .k = k_size,
+                          .a = a,
+                          .b = b,
+                          .c = c,
+                          .ldc = ldc,
+                          .beta = beta,
+                          .a_row = ta ? 1 : lda,
+                          .a_col = ta ? lda : 1,
+                          .b_row = tb ? 1 : ldb,
+                          .b_col = tb ? ldb : 1,
+                          .batch_ndim = 1,
+                          .batch = {batch},
+                          .a_batch = {a_n},
+                          .b_batch = {0},
+                          .c_batch = {m * ldc + 5}};
+        double *want = malloc((size_t)(c_n + 1) * sizeof *want);
+        for (int64_t i = 0; i < c_n; i++)
+                want[i] = get(t, start, i);
+        for (int64_t i = 0; i < batch * m * n; i++) {
+                int64_t s = i / (m * n), r = i / n % m, col = i % n;
+                double sum = beta ? get(t, start, s * g.c_batch[0] + r * ldc + col) : 0;
+                for (int64_t x = 0; x < k_size; x++)
+                        sum += get(t, a, s * a_n + r * g.a_row + x * g.a_col) * get(t, b, x * g.b_row + col * g.b_col);
+                want[s * g.c_batch[0] + r * ldc + col] = sum;
+        }
+        EVERY(
+                c, (size_t)c_n * size_of[t],
+                {
+                        memcpy(c, start, (size_t)c_n * size_of[t]);
+                        CALL(k->gemm, &q, &g);
+                },
+                check_array("gemm", t, c, want, c_n, tolerance[t] * 4));
+        free(a), free(b), free(c), free(start), free(want);
+}
+
+static void test_gemm(void **state)
+{
+        (void)state;
+        static const int64_t sizes[][3] = {{1, 1, 1},  {5, 7, 3},  {0, 3, 2},     {3, 4, 0},
+                                           {1, 9, 17}, {33, 1, 8}, {150, 220, 90}};
+        for (int t = 0; t < 4; t++) {
+                for (int s = 0; s < 7; s++) {
+                        for (int flags = 0; flags < 8; flags++)
+                                check_gemm(float_types[t], sizes[s][0], sizes[s][1], sizes[s][2], flags & 1, flags & 2,
+                                           flags >> 2);
+                }
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_philox),
+                cmocka_unit_test(test_copy),
+                cmocka_unit_test(test_copy_transposed_and_saturating),
+                cmocka_unit_test(test_random_fill_arange),
+                cmocka_unit_test(test_reduce),
+                cmocka_unit_test(test_gemm),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
