@@ -179,6 +179,11 @@ static bool run_hook(call *k, pending *p, const lg__hook *h)
         if (ok && other && other != g) {
                 lg__edge e = {.dtype = g->at.dtype, .shape = g->at.shape};
                 ok = lg__check(other, "lg_hook", "the gradient that the hook returned");
+                if (ok && (other->ctx != c || !lg__shape_equal(other->at.shape, g->at.shape)))
+                        ok = lg__fail(c, other->ctx != c ? LG_ERR_ARGUMENT : LG_ERR_SHAPE,
+                                      "lg_hook: the hook returned %s%s, but the gradient is %s",
+                                      lg__tensor_text(other).s, other->ctx != c ? " of another context" : "",
+                                      lg__tensor_text(g).s);
                 lg_tensor *settled = ok ? settle(other, &e) : NULL;
                 ok = settled != NULL;
                 if (ok) {
@@ -388,6 +393,8 @@ static lg_tensor *give_results(lg_tensor **result, int64_t count, lg_tensor **re
 lg_tensor *lg_grad_(lg_list outputs, lg_grad_options o)
 {
         lg_ctx *c = NULL;
+        outputs.count = outputs.items ? outputs.count : 0;
+        o.inputs.count = o.inputs.items ? o.inputs.count : 0;
         for (int64_t i = 0; i < outputs.count && !c; i++)
                 c = lg__ctx_of(outputs.items[i]);
         for (int64_t i = 0; i < o.inputs.count && !c; i++)

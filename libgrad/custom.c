@@ -78,6 +78,8 @@ static bool check_op(lg_ctx *c, const lg_custom_op *op, lg_list inputs)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld inputs and %d outputs; 1 to %d each are possible",
                                 op->name, (long long)inputs.count, op->out_count, LG_CUSTOM_MAX);
         for (int64_t i = 0; i < inputs.count; i++) {
+                if (!inputs.items)
+                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: the list of inputs is NULL", op->name);
                 if (!inputs.items[i])
                         return lg__fail(c, LG_ERR_ARGUMENT, "%s: input %lld is NULL", op->name, (long long)i);
                 if (!lg__check(inputs.items[i], op->name, "an input"))

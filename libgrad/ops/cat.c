@@ -53,6 +53,8 @@ bool lg__vjp_cat(lg__vjp *v)
 lg_tensor *lg_cat(lg_list list, int dim)
 {
         lg_ctx *c = NULL;
+        if (!list.items)
+                return NULL;
         for (int64_t i = 0; i < list.count && !c; i++)
                 c = lg__ctx_of(list.items[i]);
         if (list.count < 1 || list.count > INT32_MAX || !c)
