@@ -225,6 +225,32 @@ static void a_diamond_of_many_paths(void **state)
         lg_close(c);
 }
 
+static lg_tensor *give(lg_tensor *grad, void *user)
+{
+        (void)grad;
+        return user;
+}
+
+static void refused_lists_and_hooks(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx(), *other = open_ctx();
+        lg_list none = {2, NULL};
+        lg_tensor *x = leaf(c, 2);
+        assert_null(lg_cat(none, 0));
+        assert_null(lg_grad(LG_LIST(x), none));
+        assert_error(c, LG_ERR_ARGUMENT, "inputs is empty");
+        lg_hook(x, give, lg_scalar(other, 1));
+        assert_false(lg_backward(lg_square(x)));
+        assert_error(c, LG_ERR_ARGUMENT, "another context");
+        lg_tensor *y = leaf(c, 3);
+        lg_hook(y, give, lg_ones(c, LG_SHAPE(7)));
+        assert_false(lg_backward(lg_square(y)));
+        assert_error(c, LG_ERR_SHAPE, "lg_hook");
+        lg_close(other);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -237,6 +263,7 @@ int main(void)
                 cmocka_unit_test(recording_can_be_off),
                 cmocka_unit_test(inner_gradients_on_request),
                 cmocka_unit_test(hooks),
+                cmocka_unit_test(refused_lists_and_hooks),
                 cmocka_unit_test(a_diamond_of_many_paths),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
