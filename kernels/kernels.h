@@ -7,6 +7,11 @@
 #define LG_KERNELS_H
 
 #include "types.h"
+#include "conv.h"
+#include "pool.h"
+#include "norm.h"
+#include "index.h"
+#include "sort.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -19,10 +19,18 @@
 #include "grad/tensor.h"
 #include "grad/pointwise.h"
 #include "grad/ops.h"
+#include "grad/conv.h"
+#include "grad/norm.h"
+#include "grad/index.h"
+#include "grad/loss.h"
 #include "grad/graph.h"
 #include "grad/check.h"
 #include "grad/nn.h"
+#include "grad/layers.h"
+#include "grad/init.h"
 #include "grad/optim.h"
+#include "grad/schedule.h"
+#include "grad/trace.h"
 #include "grad/data.h"
 
 #endif
