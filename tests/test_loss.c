@@ -1,7 +1,5 @@
 /* test_loss.c - soft-max, losses and friends against PyTorch's numbers (data/ops.txt, made by data/ops.py). */
-#include "test.h"
-
-#define ROOM 64
+#include "golden.h"
 
 static double x_values[12] = {0.5, -1.25, 2.0, 0.1, 1.5, 0.3, -0.7, 2.2, -0.4, 0.9, 0.25, -1.1};
 
@@ -56,79 +54,20 @@ static lg_tensor *image_labels(lg_ctx *c)
         ROW(linear, lg_linear(x, target_y(c), lg_select(target_y(c), 1, 0)))
 ROWS
 #undef ROW
-#define ROW(name, expression) {#name, run_##name},
-        static const struct row {
-        const char *name;
-        lg_tensor *(*run)(lg_ctx *c, lg_tensor *x);
-} rows[] = {ROWS};
-enum { COUNT = sizeof rows / sizeof *rows };
+#define ROW(name, expression) {#name, {0}, run_##name},
+        static const golden rows[] = {ROWS};
 
-static const struct row *find_row(const char *name)
+static lg_tensor *input_of(lg_ctx *c, const golden *r)
 {
-        for (int i = 0; i < COUNT; i++)
-                if (!strcmp(rows[i].name, name))
-                        return &rows[i];
-        return NULL;
-}
-
-/* Numbers up to the end of the line. */
-static int64_t read_numbers(FILE *f, double *v)
-{
-        int64_t n = 0;
-        int ch;
-        while ((ch = fgetc(f)) == ' ' && n < ROOM)
-                if (fscanf(f, "%lf", &v[n]) == 1)
-                        n++;
-        return n;
-}
-
-static void check_row(const struct row *r, const double *wanted, int64_t n)
-{
-        const lg_dtype dtypes[] = {LG_F64, LG_F32};
-        const double limits[] = {1e-12, 1e-5};
-        lg_ctx *c = open_ctx();
-        for (int d = 0; d < 2; d++)
-                for (int create_graph = 0; create_graph < 2;
-                     create_graph++) { /* the fused derivative and the one in ops */
-                        bool image = strstr(r->name, "image");
-                        lg_tensor *x =
-                                image ? lg_reshape(lg_sin(lg_arange(c, 0, 24, 1, .dtype = LG_F64)), LG_SHAPE(2, 3, 4))
-                                      : lg_from(c, x_values, LG_SHAPE(3, 4), .dtype = LG_F64);
-                        x = lg_requires_grad(lg_cast(x, dtypes[d]), true);
-                        lg_tensor *y = r->run(c, x);
-                        assert_ok(c);
-                        int64_t m = lg_numel(y), k = lg_numel(x);
-                        assert_int_equal(m + k, n);
-                        assert_values(y, wanted, m, limits[d]);
-                        lg_tensor *w =
-                                lg_reshape(lg_arange(c, 1, (double)m + 1, 1, .dtype = dtypes[d]), lg_shape_of(y));
-                        assert_true(lg_backward(y, .grad = w, .create_graph = create_graph));
-                        assert_values(lg_grad_of(x), wanted + m, k, limits[d]);
-                }
-        lg_close(c);
+        if (strstr(r->name, "image"))
+                return lg_reshape(lg_sin(lg_arange(c, 0, 24, 1, .dtype = LG_F64)), LG_SHAPE(2, 3, 4));
+        return lg_from(c, x_values, LG_SHAPE(3, 4), .dtype = LG_F64);
 }
 
 static void as_pytorch_computes_it(void **state)
 {
         (void)state;
-        const char *folder = getenv("LG_TEST_DATA");
-        char path[4096], name[64];
-        snprintf(path, sizeof path, "%s/ops.txt", folder ? folder : "tests/data");
-        FILE *f = fopen(path, "r");
-        if (!f)
-                fail_msg("%s cannot be read", path);
-        int count = 0;
-        double v[ROOM];
-        while (fscanf(f, "%63s", name) == 1) {
-                const struct row *r = find_row(name);
-                int64_t n = read_numbers(f, v);
-                if (!r)
-                        fail_msg("no row for %s", name);
-                check_row(r, v, n);
-                count++;
-        }
-        fclose(f);
-        assert_int_equal(count, COUNT);
+        golden_check("ops.txt", input_of, rows, sizeof rows / sizeof *rows);
 }
 
 static void big_scores_do_not_overflow(void **state)

@@ -5,22 +5,13 @@ result, then its gradient by x (of the sum of the result weighted by 1, 2, 3, ..
 """
 import torch
 import torch.nn.functional as F
+from golden import show
 
 X = torch.tensor([[0.5, -1.25, 2.0, 0.1], [1.5, 0.3, -0.7, 2.2], [-0.4, 0.9, 0.25, -1.1]], dtype=torch.float64)
 T = torch.tensor([2, 0, 3])
 Y = torch.arange(12, dtype=torch.float64).reshape(3, 4) / 4 - 1
 IMAGE = torch.sin(torch.arange(24, dtype=torch.float64)).reshape(2, 3, 4)
 IMAGE_T = torch.tensor([[0, 1, 2, 1], [2, 2, 0, 1]])
-
-
-def show(name, f, x):
-    x = x.clone().requires_grad_(True)
-    y = f(x)
-    w = torch.arange(1, y.numel() + 1, dtype=torch.float64).reshape(y.shape)
-    (y * w).sum().backward()
-    numbers = torch.cat([y.detach().reshape(-1), x.grad.reshape(-1)]).tolist()
-    print(name, *("%.17g" % v for v in numbers))
-
 
 show("softmax_0", lambda x: F.softmax(x, 0), X)
 show("softmax_1", lambda x: F.softmax(x, 1), X)

@@ -1,0 +1,23 @@
+"""golden.py - what the scripts beside it share: tensors by a formula, and lines for tests/golden.h.
+
+Run a script with a Python that has torch: python3 tests/data/conv.py > tests/data/conv.txt
+"""
+import torch
+
+
+def tensor(*shape, phase=0.0):
+    """2 sin(1.3 i + phase): golden_tensor() of tests/golden.h."""
+    n = 1
+    for s in shape:
+        n *= s
+    return (2 * torch.sin(1.3 * torch.arange(n, dtype=torch.float64) + phase)).reshape(shape)
+
+
+def show(name, f, x):
+    """A line: f(x), then the gradient by x of the sum of f(x) weighted by 1, 2, 3, ..."""
+    x = x.clone().requires_grad_(True)
+    y = f(x)
+    w = torch.arange(1, y.numel() + 1, dtype=torch.float64).reshape(y.shape)
+    (y * w).sum().backward()
+    numbers = torch.cat([y.detach().reshape(-1), x.grad.reshape(-1)]).tolist()
+    print(name, *("%.17g" % v for v in numbers))
