@@ -18,7 +18,7 @@ static bool arrive(call *k, lg__node *n, int output, lg_tensor *g)
                 p->grads[output] = g;
                 return true;
         }
-        bool in_place = !k->create_graph && was->storage->refs == 1 && lg__layout_is_contiguous(&was->at);
+        bool in_place = !k->create_graph && was->storage->refs == 1 && lg__layout_is_dense(&was->at);
         lg_tensor *sum = was;
         if (!in_place)
                 sum = lg__tensor_own(lg_add(was, g));

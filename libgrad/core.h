@@ -177,6 +177,9 @@ lg_tensor *lg__tensor_new(lg_ctx *c, lg__storage *s, const lg__layout *at);
 /* A new contiguous tensor of uninitialised values. */
 lg_tensor *lg__tensor_empty(lg_ctx *c, lg_device device, lg_dtype dtype, lg_shape shape);
 lg_tensor *lg__tensor_like(const lg_tensor *t); /* contiguous, of t's dtype, shape and device */
+/* A new tensor of uninitialised values in a dense layout; strides that are all zero: row-major. */
+lg_tensor *lg__tensor_laid(lg_ctx *c, lg_device device, const lg__layout *at);
+lg_tensor *lg__tensor_beside(const lg_tensor *t); /* as lg__tensor_like, but laid as t is, if that is dense */
 /* Ends a handle whoever owns it. NULL: nothing. */
 void lg__tensor_release(lg_tensor *t);
 /* Takes a tensor out of its scope; only the library frees it (lg__tensor_release). Returns t. */
@@ -200,6 +203,14 @@ bool lg__shape_equal(lg_shape a, lg_shape b);
 bool lg__shape_valid(lg_ctx *c, const char *op, lg_shape s); /* sizes >= 0, product in range, ndim in range */
 void lg__layout_contiguous(lg__layout *at);                  /* sets strides from the shape, offset 0 */
 bool lg__layout_is_contiguous(const lg__layout *at);
+/* Some order of dimensions in which the elements lie without gaps or overlap: row-major, channels-last, ... */
+bool lg__layout_is_dense(const lg__layout *at);
+/* Gives `at` the strides of a dense layout of the same shape, so that elementwise results lie as their inputs do; false
+ * if `like` is not that. */
+bool lg__keep_layout(lg__layout *at, const lg__layout *like);
+/* Channels last: (N, C, spaces...) lying as (N, spaces..., C); at least 3 dimensions. */
+void lg__layout_channels_last(lg__layout *at); /* sets strides from the shape, offset 0 */
+bool lg__layout_is_channels_last(const lg__layout *at);
 bool lg__dtype_float(lg_dtype d);
 /* "(2, 3)" into text, which is returned; "f32 (2, 3) on cpu" for a tensor. */
 typedef struct lg__text {

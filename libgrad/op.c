@@ -88,9 +88,8 @@ static bool make_outputs(lg__call *call)
 {
         for (int i = 0; i < call->out_count; i++) {
                 lg__layout *at = &call->out_at[i];
-                call->out[i] = call->op->flags & LG__VIEW
-                                       ? lg__tensor_new(call->ctx, call->in[0]->storage, at)
-                                       : lg__tensor_empty(call->ctx, call->device->id, at->dtype, at->shape);
+                call->out[i] = call->op->flags & LG__VIEW ? lg__tensor_new(call->ctx, call->in[0]->storage, at)
+                                                          : lg__tensor_laid(call->ctx, call->device->id, at);
                 if (!call->out[i])
                         return false;
         }

@@ -16,7 +16,7 @@ typedef struct lg__call {
         lg_tensor *const *in; /* entries may be NULL where the op allows it */
         const void *attributes;
         int out_count;
-        lg__layout out_at[LG__MAX_OUT]; /* set by infer: dtype and shape; views: all of it */
+        lg__layout out_at[LG__MAX_OUT]; /* set by infer: dtype and shape, strides unless row-major; views: all of it */
         lg_tensor *out[LG__MAX_OUT];    /* made by lg__apply between infer and forward */
 } lg__call;
 
@@ -87,6 +87,8 @@ lg_tensor *lg__apply2(const lg__op *op, lg_tensor *x, lg_tensor *y, const void *
 
 /* The shape that a and b broadcast to (NumPy's rule), or LG_ERR_SHAPE. */
 bool lg__broadcast(lg_ctx *c, const char *op, lg_shape a, lg_shape b, lg_shape *ret);
+/* x itself if it lies channels-last already, else a copy that does (recorded); 3 dimensions or more. */
+lg_tensor *lg__channels_last(lg_tensor *x);
 /* x summed to a shape that broadcasts to x's: the one place where gradients of broadcasts are summed. */
 lg_tensor *lg__sum_to(lg_tensor *x, lg_shape shape);
 /* dim in 0 ... ndim-1 from one that may be negative; -1 and LG_ERR_ARGUMENT otherwise. */

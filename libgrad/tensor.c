@@ -43,19 +43,32 @@ lg_tensor *lg__tensor_new(lg_ctx *c, lg__storage *s, const lg__layout *at)
         return t;
 }
 
-lg_tensor *lg__tensor_empty(lg_ctx *c, lg_device device, lg_dtype dtype, lg_shape shape)
+lg_tensor *lg__tensor_laid(lg_ctx *c, lg_device device, const lg__layout *given)
 {
         lg__device *d = lg__device_get(c, device);
         if (!d)
                 return NULL;
-        lg__layout at = {.dtype = dtype, .shape = shape};
-        lg__layout_contiguous(&at);
-        lg__storage *s = lg__storage_new(d, (size_t)lg__shape_numel(shape) * lg__dtype_bytes(dtype));
+        lg__layout at = *given;
+        if (at.shape.ndim == 0 || at.strides[at.shape.ndim - 1] == 0)
+                lg__layout_contiguous(&at);
+        lg__storage *s = lg__storage_new(d, (size_t)lg__shape_numel(at.shape) * lg__dtype_bytes(at.dtype));
         if (!s)
                 return NULL;
         lg_tensor *t = lg__tensor_new(c, s, &at);
         lg__storage_unref(s);
         return t;
+}
+
+lg_tensor *lg__tensor_empty(lg_ctx *c, lg_device device, lg_dtype dtype, lg_shape shape)
+{
+        return lg__tensor_laid(c, device, &(lg__layout){.dtype = dtype, .shape = shape});
+}
+
+lg_tensor *lg__tensor_beside(const lg_tensor *t)
+{
+        lg__layout at = {.dtype = t->at.dtype, .shape = t->at.shape};
+        lg__keep_layout(&at, &t->at);
+        return lg__tensor_laid(t->ctx, t->storage->device->id, &at);
 }
 
 lg_tensor *lg__tensor_like(const lg_tensor *t)

@@ -1,14 +1,16 @@
-/* copy.c - copies: to row-major order, to another dtype, to another device. y = x; dx = g, brought back. */
+/* copy.c - copies: to row-major or channels-last order, to another dtype, to another device. y = x; dx = g, brought
+ * back. */
 #include "../op.h"
 
 typedef struct copy_attributes {
         lg_device device;
         lg_dtype dtype;
+        bool channels_last;
 } copy_attributes;
 
 static lg_tensor *apply(const lg__op *op, lg_tensor *x, lg_device device, lg_dtype dtype)
 {
-        copy_attributes a = {device, dtype};
+        copy_attributes a = {.device = device, .dtype = dtype};
         return lg__apply1(op, x, &a, sizeof a);
 }
 
@@ -18,6 +20,8 @@ static bool infer(lg__call *call)
         call->device = lg__device_get(call->ctx, a->device);
         call->out_at[0].dtype = a->dtype;
         call->out_at[0].shape = call->in[0]->at.shape;
+        if (a->channels_last)
+                lg__layout_channels_last(&call->out_at[0]);
         return call->device != NULL;
 }
 
@@ -51,6 +55,14 @@ lg_tensor *lg_contiguous(lg_tensor *x)
         if (lg__layout_is_contiguous(&x->at))
                 return x;
         return apply(LG__OP(contiguous), x, x->storage->device->id, x->at.dtype);
+}
+
+lg_tensor *lg__channels_last(lg_tensor *x)
+{
+        if (!x || lg__layout_is_channels_last(&x->at))
+                return x;
+        copy_attributes a = {.device = x->storage->device->id, .dtype = x->at.dtype, .channels_last = true};
+        return lg__apply1(LG__OP(contiguous), x, &a, sizeof a);
 }
 
 lg_tensor *lg_cast(lg_tensor *x, lg_dtype dtype)

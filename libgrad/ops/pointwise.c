@@ -38,7 +38,12 @@ static bool infer(lg__call *call, lg_dtype dtype)
                 if (!lg__broadcast(call->ctx, call->op->name, shape, call->in[i]->at.shape, &shape))
                         return false;
         call->out_at[0].shape = shape;
-        return lg__shape_valid(call->ctx, call->op->name, shape);
+        if (!lg__shape_valid(call->ctx, call->op->name, shape))
+                return false;
+        for (int i = 0; i < call->in_count; i++)
+                if (lg__keep_layout(&call->out_at[0], &call->in[i]->at))
+                        break;
+        return true;
 }
 
 static bool infer_pointwise(lg__call *call)
@@ -71,7 +76,7 @@ static bool fused_pointwise(lg__vjp *v)
         for (int i = first; i < v->in_count; i++) {
                 if (!v->needs[i])
                         continue;
-                lg_tensor *g = lg__tensor_like(v->grad[0]);
+                lg_tensor *g = lg__tensor_beside(v->grad[0]);
                 if (!g || !lg__pointwise_run(v->op->pointwise + 1 + i - first, g, slots, p->p0, p->p1, v->op->name))
                         return false;
                 v->grad_in[i] = g;
