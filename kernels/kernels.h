@@ -58,7 +58,7 @@ bool lg_queue_fail(lg_queue *q, lg_status status, const char *format, ...)
 typedef struct lg_pointwise_args {
         int ndim;
         int64_t shape[LG_MAX_DIMS];
-        lg_dtype dtype; /* of all inputs but C, and of the output but for comparisons (bool) */
+        lg_dtype dtype; /* of all inputs but C, and of the output but for comparisons and tests (bool) */
         void *out;
         int64_t out_strides[LG_MAX_DIMS];
         const void *in[LG_PW_INPUTS];
@@ -230,12 +230,14 @@ typedef enum lg_pointwise_id {
 #define TERNARY(name, ...) LG_PW_##name, LG_PW_##name##_da, LG_PW_##name##_db,
 #define COMPARE(name, ...) LG_PW_##name,
 #define COMPARE_SCALAR(name, ...) LG_PW_##name,
+#define TEST(name, ...) LG_PW_##name,
 #include "pointwise.def"
 #undef UNARY
 #undef BINARY
 #undef TERNARY
 #undef COMPARE
 #undef COMPARE_SCALAR
+#undef TEST
         LG_PW_COUNT
 } lg_pointwise_id;
 

@@ -30,7 +30,7 @@ for name in $(comm -13 "$work/declared" "$work/exported"); do
 done
 
 # The rows: pointwise ones are functions of their names; of the others, what has no function of its own is listed here.
-sed -n 's/^\(UNARY\|BINARY\|TERNARY\|COMPARE\|COMPARE_SCALAR\)(\([a-z0-9_]*\),.*/\2/p' \
+sed -n 's/^\(UNARY\|BINARY\|TERNARY\|COMPARE\|COMPARE_SCALAR\|TEST\)(\([a-z0-9_]*\),.*/\2/p' \
         "$root/kernels/pointwise.def" | sort -u >"$work/pointwise"
 sed -n 's/^\(OP\|COMPOSITE\)(\([a-z0-9_]*\),.*/\2/p' "$root/libgrad/ops/ops.def" | sort -u >"$work/structural"
 [ "$(wc -l <"$work/pointwise")" -gt 40 ] && [ "$(wc -l <"$work/structural")" -gt 15 ] || complain "the lists could not be read"

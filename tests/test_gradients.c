@@ -80,6 +80,7 @@ static void want(shapes *s, int count, const lg_shape *shape)
 #define TERNARY(name, types, formula, da, db, domain_a, domain_b) CASES(name, TERNARY_CASES(name))
 #define COMPARE(name, formula)
 #define COMPARE_SCALAR(name, formula)
+#define TEST(name, formula)
 #include "../libgrad/ops/ops.def"
 #undef OP
 #undef COMPOSITE

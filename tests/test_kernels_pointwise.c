@@ -1,4 +1,5 @@
 /* test_kernels_pointwise.c - the CPU pointwise kernels against formulas in f64; half types, the device. */
+#include "../kernels/constants.h"
 #include "kernels.h"
 
 /* ---- pointwise: the vocabulary in plain f64 ---- */
@@ -8,10 +9,6 @@ typedef struct values {
 } values;
 typedef double (*formula_fn)(values v);
 
-#define LG_2_SQRTPI 1.12837916709551257390
-#define LG_SQRT1_2 0.70710678118654752440
-#define LG_1_SQRT2PI 0.39894228040143267794
-#define LG_SQRT2_PI 0.79788456080286535588
 #define G v.g
 #define X v.a
 #define A v.a
@@ -39,6 +36,30 @@ typedef double (*formula_fn)(values v);
 #define COS(x) cos(x)
 #define TANH(x) tanh(x)
 #define ERF(x) erf(x)
+#define ERFC(x) (1 - erf(x))
+#define EXP2(x) pow(2, x)
+#define LOG2(x) (log(x) / log(2))
+#define LOG10(x) (log(x) / log(10))
+#define TAN(x) (sin(x) / cos(x))
+#define ASIN(x) atan2(x, sqrt(1 - (x) * (x)))
+#define ACOS(x) atan2(sqrt(1 - (x) * (x)), x)
+#define ATAN(x) atan(x)
+#define ATAN2(x, y) (2 * atan((x) / (hypot(x, y) + (y))))
+#define SINH(x) ((exp(x) - exp(-(x))) / 2)
+#define COSH(x) ((exp(x) + exp(-(x))) / 2)
+#define ASINH(x) asinh(x)
+#define ACOSH(x) log((x) + sqrt((x) * (x)-1))
+#define ATANH(x) (0.5 * log((1 + (x)) / (1 - (x))))
+#define FLOOR(x) floor(x)
+#define CEIL(x) (-floor(-(x)))
+#define ROUND(x) ((x)-remainder(x, 1))
+#define TRUNC(x) ((x) < 0 ? -floor(-(x)) : floor(x))
+/* of integers by 0 as well: the quotient is 0 */
+#define FMOD(x, y) ((y) == 0 ? (x) : fmod(x, y))
+#define FLOOR_DIVIDE(x, y) ((y) == 0 ? 0 : floor((x) / (y)))
+#define REMAINDER(x, y) ((x) - (y)*FLOOR_DIVIDE(x, y))
+#define LOG_SIGMOID(x) (-log1p(exp(-(x))))
+#define MISH_GATE(x) tanh(log1p(exp(x)))
 #define SIGMOID(x) (0.5 * (1 + tanh((x) / 2)))
 #define POW(x, y) pow(x, y)
 #define MIN(x, y) fmin(x, y)
@@ -51,6 +72,7 @@ typedef double (*formula_fn)(values v);
 #define GT(x, y) ((x) > (y))
 #define GE(x, y) ((x) >= (y))
 #define AND(x, y) ((x) && (y))
+#define OR(x, y) ((x) || (y))
 #define GELU_ARG(x) (LG_SQRT2_PI * ((x) + 0.044715 * pow(x, 3)))
 
 #define FORMULA(name, formula)                                                                                         \
@@ -64,15 +86,17 @@ typedef double (*formula_fn)(values v);
 #define TERNARY(name, types, f, da, db, ...) FORMULA(name, f) FORMULA(name##_da, da) FORMULA(name##_db, db)
 #define COMPARE(name, f) FORMULA(name, f)
 #define COMPARE_SCALAR(name, f) FORMULA(name, f)
+#define TEST(name, f) FORMULA(name, f)
 #include "../kernels/pointwise.def"
 #undef UNARY
 #undef BINARY
 #undef TERNARY
 #undef COMPARE
 #undef COMPARE_SCALAR
+#undef TEST
 
 enum { FLOAT, ANY };
-enum { KIND_UNARY, KIND_BINARY, KIND_TERNARY, KIND_COMPARE, KIND_COMPARE_SCALAR };
+enum { KIND_UNARY, KIND_BINARY, KIND_TERNARY, KIND_COMPARE, KIND_COMPARE_SCALAR, KIND_TEST };
 typedef struct op {
         const char *name;
         int kind, types, id;
@@ -107,6 +131,7 @@ typedef struct op {
         {#name, KIND_COMPARE, ANY, LG_PW_##name, reference_##name, {NULL, NULL}, 0, 0, {-3, -3}, {3, 3}},
 #define COMPARE_SCALAR(name, f)                                                                                        \
         {#name, KIND_COMPARE_SCALAR, ANY, LG_PW_##name, reference_##name, {NULL, NULL}, 1, 0, {-3, 0}, {3, 0}},
+#define TEST(name, f) {#name, KIND_TEST, ANY, LG_PW_##name, reference_##name, {NULL, NULL}, 0, 0, {-3, 0}, {3, 0}},
 static const op ops[] = {
 #include "../kernels/pointwise.def"
 };
@@ -224,7 +249,7 @@ static void check_op(const op *o, lg_dtype dtype, int which)
         for (int d = 0; d <= last; d++) {
                 trial t = {.of = o, .id = o->id + d, .derivative = d > 0, .dtype = dtype};
                 t.formula = d ? o->derivative[d - 1] : o->forward;
-                t.out_dtype = o->kind == KIND_COMPARE || o->kind == KIND_COMPARE_SCALAR ? LG_BOOL : dtype;
+                t.out_dtype = o->kind >= KIND_COMPARE ? LG_BOOL : dtype;
                 t.ndim = make_shape(which, t.shape);
                 check_trial(&t, which % 2 == 1 || which > 4);
         }

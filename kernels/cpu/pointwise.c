@@ -50,4 +50,5 @@ static inline int64_t i64_param(double v)
         KERNEL_OF(name##_db, NULL, 1, false, false)
 #define COMPARE(name, ...) KERNEL_OF(name, name##_i64, -1, true, false)
 #define COMPARE_SCALAR(name, ...) KERNEL_OF(name, NULL, -1, true, true)
+#define TEST(name, ...) KERNEL_OF(name, name##_i64, -1, true, false)
 #include "../pointwise.def"

@@ -5,11 +5,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-
-#define LG_2_SQRTPI 1.12837916709551257390
-#define LG_SQRT1_2 0.70710678118654752440
-#define LG_1_SQRT2PI 0.39894228040143267794
-#define LG_SQRT2_PI 0.79788456080286535588
+#include "../constants.h"
 
 #if LG_MVEC
 /* glibc announces its vector functions only under -ffast-math; their errors (4 ulp) are small enough without. */
@@ -23,6 +19,20 @@ LG_VECTOR float expm1f(float);
 LG_VECTOR float log1pf(float);
 LG_VECTOR float tanhf(float);
 LG_VECTOR float erff(float);
+LG_VECTOR float exp2f(float);
+LG_VECTOR float log2f(float);
+LG_VECTOR float log10f(float);
+LG_VECTOR float tanf(float);
+LG_VECTOR float asinf(float);
+LG_VECTOR float acosf(float);
+LG_VECTOR float atanf(float);
+LG_VECTOR float atan2f(float, float);
+LG_VECTOR float sinhf(float);
+LG_VECTOR float coshf(float);
+LG_VECTOR float asinhf(float);
+LG_VECTOR float acoshf(float);
+LG_VECTOR float atanhf(float);
+LG_VECTOR float erfcf(float);
 LG_VECTOR double exp(double);
 LG_VECTOR double log(double);
 LG_VECTOR double sin(double);
@@ -32,6 +42,20 @@ LG_VECTOR double expm1(double);
 LG_VECTOR double log1p(double);
 LG_VECTOR double tanh(double);
 LG_VECTOR double erf(double);
+LG_VECTOR double exp2(double);
+LG_VECTOR double log2(double);
+LG_VECTOR double log10(double);
+LG_VECTOR double tan(double);
+LG_VECTOR double asin(double);
+LG_VECTOR double acos(double);
+LG_VECTOR double atan(double);
+LG_VECTOR double atan2(double, double);
+LG_VECTOR double sinh(double);
+LG_VECTOR double cosh(double);
+LG_VECTOR double asinh(double);
+LG_VECTOR double acosh(double);
+LG_VECTOR double atanh(double);
+LG_VECTOR double erfc(double);
 #endif
 
 /* Both sides are computed and the bits chosen: a choice by branch would keep calls from being vectorised. */
@@ -81,9 +105,50 @@ LG_EXTREMES(int64_t, i64)
 
 #define lg_math_f32(name, ...) name##f(__VA_ARGS__)
 #define lg_math_f64(name, ...) name(__VA_ARGS__)
+#define lg_math_i64(name, ...) (__VA_ARGS__) /* of integers there are only roundings */
 #define lg_abs_f32(x) fabsf(x)
 #define lg_abs_f64(x) fabs(x)
 #define lg_abs_i64(x) ((x) < 0 ? -(x) : (x))
+
+#define lg_fmod_f32(a, b) fmodf(a, b)
+#define lg_fmod_f64(a, b) fmod(a, b)
+/* Without the divisors that trap: 0, and -1 of the smallest integer. By 0 the quotient is 0 and the rest is a. */
+static inline int64_t lg_fmod_i64(int64_t a, int64_t b)
+{
+        return b == 0 ? a : b == -1 ? 0 : a % b;
+}
+
+static inline int64_t lg_floor_divide_i64(int64_t a, int64_t b)
+{
+        if (b == 0 || b == -1)
+                return b == 0 ? 0 : -a;
+        return a / b - ((a % b != 0) & ((a < 0) != (b < 0)));
+}
+
+/* The sign of b; and the quotient from the rest, which is exact: floor(a / b) may be one too much. */
+#define LG_REMAINDER(type, sfx)                                                                                        \
+        static inline type lg_remainder_##sfx(type a, type b)                                                          \
+        {                                                                                                              \
+                type r = lg_fmod_##sfx(a, b);                                                                          \
+                return lg_select_##sfx((r != 0) & ((r < 0) != (b < 0)), r + b, r);                                     \
+        }
+#define LG_FLOOR_DIVIDE(type, sfx)                                                                                     \
+        static inline type lg_floor_divide_##sfx(type a, type b)                                                       \
+        {                                                                                                              \
+                type r = lg_fmod_##sfx(a, b), q = (a - r) / b;                                                         \
+                q -= (type)((r != 0) & ((r < 0) != (b < 0)));                                                          \
+                type whole = lg_math_##sfx(floor, q);                                                                  \
+                whole += (type)(q - whole > (type)0.5);                                                                \
+                whole = lg_select_##sfx(whole == 0, lg_math_##sfx(copysign, 0, a / b), whole);                         \
+                return lg_select_##sfx(b == 0, a / b, whole);                                                          \
+        }
+LG_REMAINDER(float, f32)
+LG_REMAINDER(double, f64)
+LG_REMAINDER(int64_t, i64)
+LG_FLOOR_DIVIDE(float, f32)
+LG_FLOOR_DIVIDE(double, f64)
+#undef LG_REMAINDER
+#undef LG_FLOOR_DIVIDE
 
 #define LG_JOIN_(a, b) a##b
 #define LG_JOIN(a, b) LG_JOIN_(a, b)
@@ -109,6 +174,27 @@ LG_EXTREMES(int64_t, i64)
 #define COS(a) LG_MATH(cos, a)
 #define TANH(a) LG_MATH(tanh, a)
 #define ERF(a) LG_MATH(erf, a)
+#define ERFC(a) LG_MATH(erfc, a)
+#define EXP2(a) LG_MATH(exp2, a)
+#define LOG2(a) LG_MATH(log2, a)
+#define LOG10(a) LG_MATH(log10, a)
+#define TAN(a) LG_MATH(tan, a)
+#define ASIN(a) LG_MATH(asin, a)
+#define ACOS(a) LG_MATH(acos, a)
+#define ATAN(a) LG_MATH(atan, a)
+#define ATAN2(a, b) LG_MATH(atan2, a, b)
+#define SINH(a) LG_MATH(sinh, a)
+#define COSH(a) LG_MATH(cosh, a)
+#define ASINH(a) LG_MATH(asinh, a)
+#define ACOSH(a) LG_MATH(acosh, a)
+#define ATANH(a) LG_MATH(atanh, a)
+#define FLOOR(a) LG_MATH(floor, a)
+#define CEIL(a) LG_MATH(ceil, a)
+#define ROUND(a) LG_MATH(rint, a)
+#define TRUNC(a) LG_MATH(trunc, a)
+#define FMOD(a, b) LG_OF(lg_fmod_)(a, b)
+#define REMAINDER(a, b) LG_OF(lg_remainder_)(a, b)
+#define FLOOR_DIVIDE(a, b) LG_OF(lg_floor_divide_)(a, b)
 #define SIGMOID(a) (K(1) / (K(1) + LG_MATH(exp, -(a))))
 #define POW(a, b) LG_MATH(pow, a, b)
 #define MIN(a, b) LG_OF(lg_min_)(a, b)
@@ -121,6 +207,9 @@ LG_EXTREMES(int64_t, i64)
 #define GT(a, b) ((a) > (b))
 #define GE(a, b) ((a) >= (b))
 #define AND(a, b) ((a) & (b))
+#define OR(a, b) ((a) | (b))
+#define LOG_SIGMOID(a) (MIN(a, K(0)) - LOG1P(EXP(-ABS(a))))
+#define MISH_GATE(x) TANH(-LOG_SIGMOID(-(x)))
 #define GELU_ARG(x) (K(LG_SQRT2_PI) * ((x) + K(0.044715) * ((x) * (x) * (x))))
 
 #endif

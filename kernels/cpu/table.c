@@ -6,6 +6,7 @@
 #define TERNARY(name, ...) ONE(name) ONE(name##_da) ONE(name##_db)
 #define COMPARE(name, ...) ONE(name)
 #define COMPARE_SCALAR(name, ...) ONE(name)
+#define TEST(name, ...) ONE(name)
 
 #define ONE(name) bool LG_CPU(name)(lg_queue * q, const lg_pointwise_args *a);
 #include "../pointwise.def"

@@ -1,5 +1,6 @@
 /* pointwise.c - the elementwise ops: functions, shape rule and derivatives, all made from kernels/pointwise.def. */
 #include <string.h>
+#include "../../kernels/constants.h"
 #include "../op.h"
 #include "vocabulary.h"
 
@@ -129,6 +130,7 @@ lg_tensor *lg__constant(const lg_tensor *x, double value)
         }
 #define COMPARE(name, formula)
 #define COMPARE_SCALAR(name, formula)
+#define TEST(name, formula)
 #include "../../kernels/pointwise.def"
 #include "skip_end.h"
 #undef V1
@@ -180,6 +182,7 @@ lg_tensor *lg__constant(const lg_tensor *x, double value)
         [LG_PW_##name] = ROW(name, 2, LG__PROMOTE | LG__NO_GRAD, infer_compare, NULL, NULL, .arguments = {"a", "b"}),
 #define COMPARE_SCALAR(name, formula)                                                                                  \
         [LG_PW_##name] = ROW(name, 1, LG__NO_GRAD, infer_compare, NULL, NULL, .arguments = {"x"}),
+#define TEST(name, formula) COMPARE_SCALAR(name, formula)
 const lg__op lg__pointwise_ops[LG_PW_COUNT] = {
 #include "../../kernels/pointwise.def"
 };
@@ -216,6 +219,7 @@ static lg_tensor *apply(int id, lg_tensor *x, lg_tensor *y, lg_tensor *z, double
 #define DEFINE(define, name) define(name)
 #define UNARY(name, types, params, ...) DEFINE(params, name)
 #define COMPARE_SCALAR(name, formula) DEFINE1(name)
+#define TEST(name, formula) DEFINE0(name)
 #define BINARY(name, types, ...)                                                                                       \
         lg_tensor *lg_##name(lg_tensor *a, lg_tensor *b)                                                               \
         {                                                                                                              \

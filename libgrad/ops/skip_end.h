@@ -4,3 +4,4 @@
 #undef TERNARY
 #undef COMPARE
 #undef COMPARE_SCALAR
+#undef TEST

@@ -4,3 +4,4 @@
 #define TERNARY(...)
 #define COMPARE(...)
 #define COMPARE_SCALAR(...)
+#define TEST(...)

@@ -15,6 +15,11 @@
 #define TANH(a) V1(tanh, a)
 #define ERF(a) V1(erf, a)
 #define SIGMOID(a) V1(sigmoid, a)
+#define LOG_SIGMOID(a) V1(log_sigmoid, a)
+#define SINH(a) V1(sinh, a)
+#define COSH(a) V1(cosh, a)
+#define TRUNC(a) V1(trunc, a)
+#define FLOOR_DIVIDE(a, b) V2(floor_divide, a, b)
 #define ADD(a, b) V2(add, a, b)
 #define SUB(a, b) V2(sub, a, b)
 #define MUL(a, b) V2(mul, a, b)
@@ -30,9 +35,5 @@
 #define GE(a, b) V2(ge, a, b)
 #define AND(a, b) V2(mul, a, b)
 #define SELECT(c, a, b) V3(where, c, a, b)
+#define MISH_GATE(x) TANH(NEG(LOG_SIGMOID(NEG(x))))
 #define GELU_ARG(x) MUL(K(LG_SQRT2_PI), ADD(x, MUL(K(0.044715), MUL(SQUARE(x), x))))
-
-#define LG_2_SQRTPI 1.12837916709551257390
-#define LG_SQRT1_2 0.70710678118654752440
-#define LG_1_SQRT2PI 0.39894228040143267794
-#define LG_SQRT2_PI 0.79788456080286535588

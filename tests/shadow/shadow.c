@@ -200,6 +200,7 @@ static bool shadow_facts(int index, lg_device_facts *ret)
 #define TERNARY(name, ...) POINTWISE(name) POINTWISE(name##_da) POINTWISE(name##_db)
 #define COMPARE(name, ...) POINTWISE(name)
 #define COMPARE_SCALAR(name, ...) POINTWISE(name)
+#define TEST(name, ...) POINTWISE(name)
 #include "../../kernels/pointwise.def"
 #undef POINTWISE
 #define KERNEL(name, args) WRAP(kernel_##name, name, args)
