@@ -115,12 +115,13 @@ typedef enum lg_reduce_kind {
         LG_REDUCE_MAX,
         LG_REDUCE_MIN,
         LG_REDUCE_ARGMAX,
+        LG_REDUCE_ARGMIN,
         LG_REDUCE_VAR
 } lg_reduce_kind;
 /* out[k] = reduction over the reduced dimensions of in[k, r]; out is contiguous over the kept shape. SUM: out dtype is
- * the input's for floats (f32 accumulation or better), i64 for integers and bool. ARGMAX: i64 out, the index in the
- * row-major order of the reduced shape, the first of equals; NaN counts as greatest in MAX, MIN and ARGMAX. VAR:
- * divides by max(0, count - correction). MAX, MIN, ARGMAX: count > 0. */
+ * the input's for floats (f32 accumulation or better), i64 for integers and bool. ARGMAX, ARGMIN: i64 out, the
+ * index in the row-major order of the reduced shape, the first of equals; NaN goes before all numbers in MAX, MIN,
+ * ARGMAX and ARGMIN, which want count > 0. VAR: divides by max(0, count - correction). */
 typedef struct lg_reduce_args {
         lg_reduce_kind kind;
         lg_dtype dtype;

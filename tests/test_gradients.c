@@ -6,6 +6,7 @@
 
 lg_tensor *lg__slice_grad_case(lg_tensor *x);
 lg_tensor *lg__cast_case(lg_tensor *x);
+lg_tensor *lg__choose_grad_case(lg_tensor *x);
 
 #define MAX_INPUTS 3
 

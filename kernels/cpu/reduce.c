@@ -11,7 +11,17 @@
 #define COLUMNS 256
 #define FEW_TASKS 16
 
-typedef enum mode { MODE_SUM, MODE_MAX, MODE_MIN, MODE_ARGMAX, MODE_SQUARES } mode;
+typedef enum mode { MODE_SUM, MODE_MAX, MODE_MIN, MODE_ARGMAX, MODE_ARGMIN, MODE_SQUARES } mode;
+
+static inline bool is_least(mode m)
+{
+        return m == MODE_MIN || m == MODE_ARGMIN;
+}
+
+static inline bool is_index(mode m)
+{
+        return m == MODE_ARGMAX || m == MODE_ARGMIN;
+}
 
 typedef struct cell {
         union {
@@ -134,7 +144,7 @@ static void emit(const job *j, int64_t k, int64_t n, const cell *from)
         const lg_reduce_args *a = j->a;
         double count = (double)j->reduced.count, divisor = count - a->correction;
         for (int64_t i = 0; i < n; i++) {
-                integer[i] = j->mode == MODE_ARGMAX ? from[i].at : from[i].i64;
+                integer[i] = is_index(j->mode) ? from[i].at : from[i].i64;
                 real[i] = from[i].f64;
                 if (j->to_mean)
                         j->mean[k + i] = real[i] / count;
@@ -143,8 +153,8 @@ static void emit(const job *j, int64_t k, int64_t n, const cell *from)
         }
         if (j->to_mean)
                 return;
-        bool integral = j->hub == LG_HUB_I64 || j->mode == MODE_ARGMAX;
-        lg_dtype t = j->mode == MODE_ARGMAX || (integral && j->mode == MODE_SUM) ? LG_I64 : a->dtype;
+        bool integral = j->hub == LG_HUB_I64 || is_index(j->mode);
+        lg_dtype t = is_index(j->mode) || (integral && j->mode == MODE_SUM) ? LG_I64 : a->dtype;
         lg_hub hub = integral ? LG_HUB_I64 : LG_HUB_F64;
         lg_store[hub][t](n, (char *)a->out + k * (int64_t)lg_size_of(t), integral ? (void *)integer : (void *)real);
 }
@@ -224,11 +234,11 @@ static bool run_pass(lg_queue *q, job *j)
 
 bool LG_CPU(reduce)(lg_queue *q, const lg_reduce_args *a)
 {
-        static const mode modes[] = {MODE_SUM, MODE_MAX, MODE_MIN, MODE_ARGMAX, MODE_SUM};
+        static const mode modes[] = {MODE_SUM, MODE_MAX, MODE_MIN, MODE_ARGMAX, MODE_ARGMIN, MODE_SUM};
         job j = {.a = a, .hub = lg_hub_of(a->dtype), .size = lg_size_of(a->dtype), .mode = modes[a->kind]};
         lg_walk_init(&j.kept, a->kept_ndim, a->kept, 1, (const int64_t *[]){a->kept_strides}, false);
         lg_walk_init(&j.reduced, a->reduced_ndim, a->reduced, 1, (const int64_t *[]){a->reduced_strides},
-                     a->kind != LG_REDUCE_ARGMAX);
+                     a->kind != LG_REDUCE_ARGMAX && a->kind != LG_REDUCE_ARGMIN);
         j.native = a->dtype == lg_dtype_of_hub(j.hub);
         if (j.kept.count == 0)
                 return true;

@@ -1,5 +1,8 @@
-/* cumsum.c - running sums along a dimension: y[i] = x[0] + ... + x[i]; dx[i] = g[i] + ... + g[n - 1], a running sum
- * from the other end. */
+/* cumsum.c - running sums and products along a dimension.
+ *
+ * cumsum: y[i] = x[0] + ... + x[i]; dx[i] = g[i] + ... + g[n - 1], a running sum from the other end. cumprod is made of
+ * products: after the step of length 2^k, y[i] is the product of the 2^(k+1) elements up to i.
+ */
 #include "../op.h"
 
 typedef struct cumsum_attributes {
@@ -35,11 +38,32 @@ bool lg__vjp_cumsum(lg__vjp *v)
         return (v->grad_in[0] = cumsum(v->grad[0], a->dim, !a->reverse)) != NULL;
 }
 
+/* A dimension of x, where a 0-d tensor is a line of one; -1 if there is no such. */
+static int line_dim(lg_tensor *x, const char *name, int dim)
+{
+        if (!lg__check(x, name, "x"))
+                return -1;
+        int ndim = x->at.shape.ndim;
+        return lg__dim(x->ctx, name, dim, ndim ? ndim : 1);
+}
+
 lg_tensor *lg_cumsum(lg_tensor *x, int dim)
 {
-        if (!lg__check(x, "cumsum", "x"))
-                return NULL;
-        int ndim = x->at.shape.ndim;
-        dim = lg__dim(x->ctx, "cumsum", dim, ndim ? ndim : 1);
+        dim = line_dim(x, "cumsum", dim);
         return dim < 0 ? NULL : cumsum(lg__dtype_float(x->at.dtype) ? x : lg_cast(x, LG_I64), dim, false);
+}
+
+lg_tensor *lg_cumprod(lg_tensor *x, int dim)
+{
+        dim = line_dim(x, "cumprod", dim);
+        if (dim < 0)
+                return NULL;
+        int64_t n = x->at.shape.ndim ? x->at.shape.size[dim] : 1;
+        lg_dtype dtype = lg__dtype_float(x->at.dtype) ? x->at.dtype : LG_I64;
+        lg_tensor *y = dtype == LG_F16 || dtype == LG_BF16 ? lg_cast(x, LG_F32) : lg_cast(x, dtype);
+        for (int64_t step = 1; step < n && y; step *= 2) {
+                lg_tensor *far = lg_mul(lg_slice(y, dim, step, n), lg_slice(y, dim, 0, n - step));
+                y = lg_cat(LG_LIST(lg_slice(y, dim, 0, step), far), dim);
+        }
+        return lg_cast(y, dtype);
 }

@@ -1,46 +1,44 @@
-/* reduce.c - sum, mean, amax, amin, argmax, var over any set of dimensions.
+/* reduce.c - sum, mean, amax, amin, argmax, argmin, var over any set of dimensions.
  *
  * sum: dx = g, repeated. amax, amin: dx = g * (x == y) / (number of equals). mean = sum / count.
  * var: dx = g * 2 (x - mean) / (count - correction).
  */
 #include <string.h>
-#include "../op.h"
+#include "reduce.h"
 
-typedef struct reduce_attributes {
-        double correction;
-        uint32_t reduced; /* dimensions, by bit */
-        bool keep_dim;
-} reduce_attributes;
-
-static bool chosen(const reduce_attributes *a, int dim)
-{
-        return a->reduced >> dim & 1;
-}
-
-static lg_shape reduced_shape(lg_shape s, const reduce_attributes *a, bool keep_dim)
+lg_shape lg__reduced_shape(lg_shape s, const lg__reduced *a, bool keep_dim)
 {
         lg_shape to = {0};
         for (int i = 0; i < s.ndim; i++)
-                if (!chosen(a, i))
+                if (!lg__is_reduced(a, i))
                         to.size[to.ndim++] = s.size[i];
                 else if (keep_dim)
                         to.size[to.ndim++] = 1;
         return to;
 }
 
-static int64_t reduced_count(lg_shape s, const reduce_attributes *a)
+int64_t lg__reduced_count(lg_shape s, const lg__reduced *a)
 {
         int64_t n = 1;
         for (int i = 0; i < s.ndim; i++)
-                n *= chosen(a, i) ? s.size[i] : 1;
+                n *= lg__is_reduced(a, i) ? s.size[i] : 1;
         return n;
+}
+
+static lg_dims reduced_dims(int ndim, const lg__reduced *a)
+{
+        lg_dims dims = {0};
+        for (int i = 0; i < ndim; i++)
+                if (lg__is_reduced(a, i))
+                        dims.dim[dims.count++] = i;
+        return dims;
 }
 
 static bool infer(lg__call *call, lg_dtype dtype)
 {
-        const reduce_attributes *a = call->attributes;
+        const lg__reduced *a = call->attributes;
         call->out_at[0].dtype = dtype;
-        call->out_at[0].shape = reduced_shape(call->in[0]->at.shape, a, a->keep_dim);
+        call->out_at[0].shape = lg__reduced_shape(call->in[0]->at.shape, a, a->keep_dim);
         return true;
 }
 
@@ -48,7 +46,7 @@ static bool infer_not_empty(lg__call *call, lg_dtype dtype)
 {
         lg_shape s = call->in[0]->at.shape;
         infer(call, dtype);
-        if (reduced_count(s, call->attributes) == 0 && lg__shape_numel(call->out_at[0].shape) > 0)
+        if (lg__reduced_count(s, call->attributes) == 0 && lg__shape_numel(call->out_at[0].shape) > 0)
                 return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s: there is no element to choose from",
                                 call->op->name, lg__tensor_text(call->in[0]).s);
         return true;
@@ -56,11 +54,11 @@ static bool infer_not_empty(lg__call *call, lg_dtype dtype)
 
 static bool forward(lg__call *call, lg_reduce_kind kind)
 {
-        const reduce_attributes *a = call->attributes;
+        const lg__reduced *a = call->attributes;
         const lg__layout *x = &call->in[0]->at;
         lg_reduce_args r = {.kind = kind, .dtype = x->dtype, .correction = a->correction};
         for (int i = 0; i < x->shape.ndim; i++) {
-                if (chosen(a, i)) {
+                if (lg__is_reduced(a, i)) {
                         r.reduced[r.reduced_ndim] = x->shape.size[i];
                         r.reduced_strides[r.reduced_ndim++] = x->strides[i];
                 } else {
@@ -78,7 +76,7 @@ static bool forward(lg__call *call, lg_reduce_kind kind)
 /* A reduced tensor (g or y) with its dimensions of size 1 back, so that it broadcasts to x. */
 static lg_tensor *restore(lg_tensor *t, const lg__vjp *v)
 {
-        return lg_reshape(t, reduced_shape(lg__input(v, 0)->shape, v->attributes, true));
+        return lg_reshape(t, lg__reduced_shape(lg__input(v, 0)->shape, v->attributes, true));
 }
 
 /* ---- the ops
@@ -116,11 +114,8 @@ bool lg__vjp_sum(lg__vjp *v)
 
 static bool vjp_extreme(lg__vjp *v)
 {
-        const reduce_attributes *a = v->attributes;
-        lg_dims dims = {0};
-        for (int i = 0; i < lg__input(v, 0)->shape.ndim; i++)
-                if (chosen(a, i))
-                        dims.dim[dims.count++] = i;
+        const lg__reduced *a = v->attributes;
+        lg_dims dims = reduced_dims(lg__input(v, 0)->shape.ndim, a);
         lg_tensor *equal = lg_cast(lg_eq(v->in[0], restore(v->out[0], v)), v->grad[0]->at.dtype);
         lg_tensor *number = dims.count ? lg_sum(equal, .dims = dims, .keep_dim = true) : equal;
         return (v->grad_in[0] = lg_mul(restore(v->grad[0], v), lg_div(equal, number))) != NULL;
@@ -138,6 +133,16 @@ bool lg__forward_argmax(lg__call *call)
         return forward(call, LG_REDUCE_ARGMAX);
 }
 
+bool lg__infer_argmin(lg__call *call)
+{
+        return infer_not_empty(call, LG_I64);
+}
+
+bool lg__forward_argmin(lg__call *call)
+{
+        return forward(call, LG_REDUCE_ARGMIN);
+}
+
 bool lg__infer_var(lg__call *call)
 {
         return infer(call, call->in[0]->at.dtype);
@@ -150,13 +155,10 @@ bool lg__forward_var(lg__call *call)
 
 bool lg__vjp_var(lg__vjp *v)
 {
-        const reduce_attributes *a = v->attributes;
+        const lg__reduced *a = v->attributes;
         lg_shape s = lg__input(v, 0)->shape;
-        lg_dims dims = {0};
-        for (int i = 0; i < s.ndim; i++)
-                if (chosen(a, i))
-                        dims.dim[dims.count++] = i;
-        double left = (double)reduced_count(s, a) - a->correction;
+        lg_dims dims = reduced_dims(s.ndim, a);
+        double left = (double)lg__reduced_count(s, a) - a->correction;
         lg_tensor *mean = dims.count ? lg_mean(v->in[0], .dims = dims, .keep_dim = true) : v->in[0];
         lg_tensor *slope = lg_mul_scalar(lg_sub(v->in[0], mean), 2 / (left > 0 ? left : 0));
         return (v->grad_in[0] = lg_mul(restore(v->grad[0], v), slope)) != NULL;
@@ -165,30 +167,39 @@ bool lg__vjp_var(lg__vjp *v)
 /* ---- the functions
  * --------------------------------------------------------------------------------------------------------- */
 
-static bool attributes_of(const lg__op *op, const lg_reduce_options *o, reduce_attributes *ret)
+bool lg__reduced_of(const char *name, const lg_reduce_options *o, lg__reduced *ret)
 {
-        if (!lg__check(o->x, op->name, "x"))
+        if (!lg__check(o->x, name, "x"))
                 return false;
         int ndim = o->x->at.shape.ndim;
         memset(ret, 0, sizeof *ret);
         ret->keep_dim = o->keep_dim;
         if (o->dims.count < 0 || o->dims.count > LG_MAX_DIMS)
-                return lg__fail(o->x->ctx, LG_ERR_ARGUMENT, "%s: a set of %d dimensions", op->name, o->dims.count);
+                return lg__fail(o->x->ctx, LG_ERR_ARGUMENT, "%s: a set of %d dimensions", name, o->dims.count);
         for (int i = 0; i < (o->dims.count ? o->dims.count : ndim); i++) {
-                int d = o->dims.count ? lg__dim(o->x->ctx, op->name, o->dims.dim[i], ndim) : i;
+                int d = o->dims.count ? lg__dim(o->x->ctx, name, o->dims.dim[i], ndim) : i;
                 if (d < 0)
                         return false;
-                if (chosen(ret, d))
-                        return lg__fail(o->x->ctx, LG_ERR_ARGUMENT, "%s: dimension %d is given twice", op->name, d);
-                ret->reduced |= 1u << d;
+                if (lg__is_reduced(ret, d))
+                        return lg__fail(o->x->ctx, LG_ERR_ARGUMENT, "%s: dimension %d is given twice", name, d);
+                ret->dims |= 1u << d;
         }
         return true;
 }
 
+bool lg__reduced_of_float(const char *name, const lg_reduce_options *o, lg__reduced *ret)
+{
+        if (!lg__reduced_of(name, o, ret))
+                return false;
+        return lg__dtype_float(o->x->at.dtype) ||
+               lg__fail(o->x->ctx, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype; convert it with lg_cast()", name,
+                        lg__tensor_text(o->x).s);
+}
+
 static lg_tensor *apply(const lg__op *op, lg_reduce_options o, double correction)
 {
-        reduce_attributes a;
-        if (!attributes_of(op, &o, &a))
+        lg__reduced a;
+        if (!lg__reduced_of(op->name, &o, &a))
                 return NULL;
         a.correction = correction;
         return lg__apply1(op, o.x, &a, sizeof a);
@@ -214,6 +225,11 @@ lg_tensor *lg_argmax_(lg_reduce_options o)
         return apply(LG__OP(argmax), o, 0);
 }
 
+lg_tensor *lg_argmin_(lg_reduce_options o)
+{
+        return apply(LG__OP(argmin), o, 0);
+}
+
 lg_tensor *lg_var_(lg_reduce_options o)
 {
         return apply(LG__OP(var), o, o.correction == LG_ZERO ? 0 : o.correction == 0 ? 1 : o.correction);
@@ -221,16 +237,11 @@ lg_tensor *lg_var_(lg_reduce_options o)
 
 lg_tensor *lg_mean_(lg_reduce_options o)
 {
-        reduce_attributes a;
-        if (!attributes_of(LG__OP(sum), &o, &a))
+        lg__reduced a;
+        if (!lg__reduced_of_float("mean", &o, &a))
                 return NULL;
-        if (!lg__dtype_float(o.x->at.dtype))
-                return lg__fail(o.x->ctx, LG_ERR_DTYPE,
-                                "mean: x is %s, not of a float dtype; convert it with lg_cast()",
-                                lg__tensor_text(o.x).s);
         lg_dtype dtype = o.x->at.dtype;
-        double count = (double)reduced_count(o.x->at.shape, &a);
-        if (dtype == LG_F16 || dtype == LG_BF16) /* whose sum may be out of range where their mean is not */
-                o.x = lg_cast(o.x, LG_F32);
+        double count = (double)lg__reduced_count(o.x->at.shape, &a);
+        o.x = lg__widened(o.x);
         return lg_cast(lg_div_scalar(lg_sum_(o), count), dtype);
 }

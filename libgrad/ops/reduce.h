@@ -1,0 +1,31 @@
+/* reduce.h - which dimensions a reduction takes away: what reduce.c and reduce_made.c share. */
+#ifndef LG_OPS_REDUCE_H
+#define LG_OPS_REDUCE_H
+
+#include "../op.h"
+
+typedef struct lg__reduced {
+        double correction;
+        uint32_t dims; /* by bit */
+        bool keep_dim;
+} lg__reduced;
+
+static inline bool lg__is_reduced(const lg__reduced *a, int dim)
+{
+        return a->dims >> dim & 1;
+}
+
+/* Checks a reduction's arguments for the function `name` and gives its dimensions; the rest is zero. */
+bool lg__reduced_of(const char *name, const lg_reduce_options *o, lg__reduced *ret);
+/* The same, and x must be of a float dtype. */
+bool lg__reduced_of_float(const char *name, const lg_reduce_options *o, lg__reduced *ret);
+lg_shape lg__reduced_shape(lg_shape s, const lg__reduced *a, bool keep_dim);
+int64_t lg__reduced_count(lg_shape s, const lg__reduced *a);
+
+/* 16-bit floats as f32, others as they are: for sums that may be out of range where their result is not. */
+static inline lg_tensor *lg__widened(lg_tensor *x)
+{
+        return x->at.dtype == LG_F16 || x->at.dtype == LG_BF16 ? lg_cast(x, LG_F32) : x;
+}
+
+#endif

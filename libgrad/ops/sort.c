@@ -1,0 +1,223 @@
+/* sort.c - sort, topk, max and min along a dimension: values and where they were.
+ *
+ * sort: y[j] = x[index[j]], the first k in order; dx[index[j]] = g[j] and 0 elsewhere. choose is that formula for
+ * indices from elsewhere, choose_grad its derivative; each is the other's derivative.
+ */
+#include "../op.h"
+
+lg_tensor *lg__choose_grad_case(lg_tensor *x);
+
+typedef struct sort_attributes {
+        int dim;
+        bool descending;
+        int64_t size; /* of the result's dimension */
+} sort_attributes;
+
+static lg_shape resized(lg_shape s, const sort_attributes *a)
+{
+        if (s.ndim)
+                s.size[a->dim] = a->size;
+        return s;
+}
+
+static lg_tensor *choose_grad(lg_tensor *g, lg_tensor *indices, int dim, int64_t size)
+{
+        sort_attributes a = {.dim = dim, .size = size};
+        return lg__apply2(LG__OP(choose_grad), lg_contiguous(g), indices, &a, sizeof a);
+}
+
+static lg_tensor *choose(lg_tensor *x, lg_tensor *indices, int dim)
+{
+        sort_attributes a = {.dim = dim, .size = lg_ndim_of(indices) ? lg_size_of(indices, dim) : 1};
+        return lg__apply2(LG__OP(choose), lg_contiguous(x), lg_contiguous(indices), &a, sizeof a);
+}
+
+static int64_t size_along(lg_shape s, int dim)
+{
+        return s.ndim ? s.size[dim] : 1;
+}
+
+/* ---- the ops
+ * ------------------------------------------------------------------------------------------------------------- */
+
+bool lg__infer_sort(lg__call *call)
+{
+        call->out_at[0].dtype = call->in[0]->at.dtype;
+        call->out_at[1].dtype = LG_I64;
+        call->out_at[0].shape = call->out_at[1].shape = resized(call->in[0]->at.shape, call->attributes);
+        return true;
+}
+
+bool lg__forward_sort(lg__call *call)
+{
+        const sort_attributes *a = call->attributes;
+        const lg_tensor *x = call->in[0];
+        lg_sort_args k = {.dtype = x->at.dtype, .k = a->size, .descending = a->descending};
+        if (lg__shape_numel(call->out_at[0].shape) == 0)
+                return true;
+        lg__split(x->at.shape, a->dim, &k.outer, &k.n, &k.inner);
+        k.x = lg__data(x);
+        k.values = lg__data(call->out[0]);
+        k.indices = lg__data(call->out[1]);
+        return LG__RUN(call->device, "sort", sort, &k);
+}
+
+bool lg__vjp_sort(lg__vjp *v)
+{
+        int dim = ((const sort_attributes *)v->attributes)->dim;
+        int64_t size = size_along(lg__input(v, 0)->shape, dim);
+        return (v->grad_in[0] = choose_grad(v->grad[0], v->out[1], dim, size)) != NULL;
+}
+
+static bool infer_chosen(lg__call *call)
+{
+        call->out_at[0].dtype = call->in[0]->at.dtype;
+        call->out_at[0].shape = resized(call->in[0]->at.shape, call->attributes);
+        return true;
+}
+
+/* The arguments of both directions: `lines` has lines of n elements, the indices have those of k. */
+static lg_choose_args arguments(const lg__call *call, lg_shape lines)
+{
+        int dim = ((const sort_attributes *)call->attributes)->dim;
+        lg_choose_args k = {.dtype = call->in[0]->at.dtype, .k = size_along(call->in[1]->at.shape, dim)};
+        lg__split(lines, dim, &k.outer, &k.n, &k.inner);
+        k.x = lg__data(call->in[0]);
+        k.indices = lg__data(call->in[1]);
+        k.y = lg__data(call->out[0]);
+        return k;
+}
+
+bool lg__infer_choose(lg__call *call)
+{
+        return infer_chosen(call);
+}
+
+bool lg__forward_choose(lg__call *call)
+{
+        if (lg__shape_numel(call->out_at[0].shape) == 0)
+                return true;
+        lg_choose_args k = arguments(call, call->in[0]->at.shape);
+        return LG__RUN(call->device, "choose", choose, &k);
+}
+
+bool lg__vjp_choose(lg__vjp *v)
+{
+        int dim = ((const sort_attributes *)v->attributes)->dim;
+        int64_t size = size_along(lg__input(v, 0)->shape, dim);
+        return (v->grad_in[0] = choose_grad(v->grad[0], v->in[1], dim, size)) != NULL;
+}
+
+bool lg__infer_choose_grad(lg__call *call)
+{
+        return infer_chosen(call);
+}
+
+bool lg__forward_choose_grad(lg__call *call)
+{
+        if (lg__shape_numel(call->out_at[0].shape) == 0)
+                return true;
+        lg_choose_args k = arguments(call, call->out_at[0].shape);
+        return LG__RUN(call->device, "choose_grad", choose_grad, &k);
+}
+
+bool lg__vjp_choose_grad(lg__vjp *v)
+{
+        int dim = ((const sort_attributes *)v->attributes)->dim;
+        return (v->grad_in[0] = choose(v->grad[0], v->in[1], dim)) != NULL;
+}
+
+/* For the gradient tests: no public function ends with it. x is (2, 2), put into lines of 4. */
+lg_tensor *lg__choose_grad_case(lg_tensor *x)
+{
+        lg_tensor *order = lg_argsort(lg_detach(x), 1, .descending = true);
+        return choose_grad(x, order, 1, 4);
+}
+
+/* ---- the functions
+ * --------------------------------------------------------------------------------------------------------- */
+
+/* A dimension of x, where a 0-d tensor is a line of one; -1 if there is no such. */
+static int line_dim(lg_tensor *x, const char *name, int dim)
+{
+        if (!lg__check(x, name, "x"))
+                return -1;
+        int ndim = x->at.shape.ndim;
+        return lg__dim(x->ctx, name, dim, ndim ? ndim : 1);
+}
+
+/* The first k (-1: all) of each line in order; the indices where they are wanted, else they go at once. */
+static lg_tensor *sorted(lg_tensor *x, const char *name, int dim, int64_t k, bool descending, lg_tensor **ret_indices)
+{
+        lg_tensor *out[LG__MAX_OUT];
+        sort_attributes a = {.dim = line_dim(x, name, dim), .descending = descending};
+        if (a.dim < 0)
+                return NULL;
+        int64_t n = size_along(x->at.shape, a.dim);
+        a.size = k < 0 ? n : k;
+        lg_tensor *lines = lg_contiguous(x);
+        if (!lines || !lg__apply(LG__OP(sort), NULL, &lines, 1, &a, sizeof a, out))
+                return NULL;
+        if (ret_indices)
+                *ret_indices = out[1];
+        else
+                lg__tensor_release(out[1]);
+        return out[0];
+}
+
+lg_tensor *lg_sort_(lg_tensor *x, lg_sort_options o)
+{
+        return sorted(x, "sort", o.dim, -1, o.descending, o.indices);
+}
+
+lg_tensor *lg_argsort_(lg_tensor *x, lg_argsort_options o)
+{
+        lg_tensor *indices = NULL, *values = sorted(x, "argsort", o.dim, -1, o.descending, &indices);
+        if (values)
+                lg__tensor_release(values);
+        return indices;
+}
+
+lg_tensor *lg_topk_(lg_tensor *x, int64_t k, lg_topk_options o)
+{
+        int dim = line_dim(x, "topk", o.dim);
+        if (dim < 0)
+                return NULL;
+        int64_t n = size_along(x->at.shape, dim);
+        if (k < 0 || k > n || (k == 0 && x->at.shape.ndim == 0))
+                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "topk: k is %lld, but dimension %d of x, which is %s, has %lld",
+                                (long long)k, dim, lg__tensor_text(x).s, (long long)n);
+        return sorted(x, "topk", dim, k, !o.smallest, o.indices);
+}
+
+static lg_tensor *extreme(lg_tensor *x, const char *name, lg_tensor *(*place)(lg_reduce_options), lg_choose_options o)
+{
+        int dim = line_dim(x, name, o.dim);
+        if (dim < 0)
+                return NULL;
+        if (size_along(x->at.shape, dim) == 0)
+                return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s: dimension %d has no element to choose from", name,
+                                lg__tensor_text(x).s, dim);
+        lg_dims dims = LG_DIMS(dim);
+        if (x->at.shape.ndim == 0)
+                dims.count = 0;
+        lg_tensor *index = place((lg_reduce_options){.x = x, .dims = dims, .keep_dim = true});
+        lg_tensor *y = index ? choose(x, index, dim) : NULL;
+        if (y && dims.count && !o.keep_dim) {
+                y = lg_squeeze(y, dims);
+                index = lg_squeeze(index, dims);
+        }
+        if (y && index && o.indices)
+                *o.indices = index;
+        return y;
+}
+
+lg_tensor *lg_max_(lg_tensor *x, lg_choose_options o)
+{
+        return extreme(x, "max", lg_argmax_, o);
+}
+
+lg_tensor *lg_min_(lg_tensor *x, lg_choose_options o)
+{
+        return extreme(x, "min", lg_argmin_, o);
+}
