@@ -1,7 +1,42 @@
-/* norm.h - the arguments of normalisation and dropout; part of kernels.h. */
+/* norm.h - the arguments of normalisation and dropout; part of kernels.h.
+ *
+ * x, y and their gradients are of `dtype`. Weights, biases and their gradients are f64 for f64, else f32. Statistics
+ * are f64 always: a mean that is large beside the deviation would lose it in f32.
+ */
 #ifndef LG_KERNELS_NORM_H
 #define LG_KERNELS_NORM_H
 
 #include "types.h"
+
+/* Over x (rows, channels), contiguous: mean[c] and var[c] (divided by rows) of each column;
+ * y = (x - mean[c]) / sqrt(var[c] + eps) * w[c] + b[c]. w, b: NULL for 1 and 0. No rows: mean 0, var NaN. */
+typedef struct lg_batch_norm_args {
+        lg_dtype dtype;
+        int64_t rows, channels;
+        double eps;
+        const void *x, *w, *b;
+        void *y;
+        double *mean, *var;
+} lg_batch_norm_args;
+
+/* With r[c] = 1 / sqrt(var[c] + eps), n = (x - mean[c]) r[c] and sums over the rows: db[c] = sum(g), dw[c] = sum(g n),
+ * dx = w[c] r[c] (g - db[c] / rows - n dw[c] / rows). NULL: not wanted. */
+typedef struct lg_batch_norm_vjp_args {
+        lg_dtype dtype;
+        int64_t rows, channels;
+        double eps;
+        const void *x, *w, *g;
+        const double *mean, *var;
+        void *dx, *dw, *db;
+} lg_batch_norm_vjp_args;
+
+/* r[i] += weight * (factor * v[i] - r[i]); r of any float dtype, `stride` elements apart. */
+typedef struct lg_running_args {
+        lg_dtype dtype;
+        int64_t n, stride;
+        void *r;
+        const double *v;
+        double weight, factor;
+} lg_running_args;
 
 #endif

@@ -101,6 +101,9 @@ void lg__broadcast_strides(const lg__layout *t, lg_shape shape, int64_t strides[
 lg_tensor *lg__constant(const lg_tensor *x, double value);
 /* out = kernel(in...), unrecorded: shapes broadcast to out's. */
 bool lg__pointwise_run(int id, lg_tensor *out, lg_tensor *const in[LG_PW_INPUTS], double p0, double p1, const char *op);
+/* True if t's values may be changed in place (inplace.c); otherwise an error is set. Who changes them bumps the
+ * storage's version. */
+bool lg__may_change(const lg_tensor *t, const char *op, const char *argument);
 /* The shape and dtype of input i of a node under derivation. */
 static inline const lg__edge *lg__input(const lg__vjp *v, int i)
 {

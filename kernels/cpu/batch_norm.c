@@ -1,0 +1,243 @@
+/* batch_norm.c - batch norm over the columns of a matrix, its derivative, running statistics.
+ *
+ * The matrix is cut into tiles by its shape alone, each tile adds up its columns, and what tiles found is joined in
+ * order: no result depends on the number of threads. A tile sums differences to its first row, which is one of the
+ * values: what cancels in sum(d^2) - sum(d)^2 / n is then bounded by the number of rows, and f64 has room for that.
+ * Where channels are few, several rows are one line, so that the loops over a line are long enough.
+ */
+#include "cpu.h"
+#include "scalar.h"
+
+#define COLUMNS 512 /* of a tile */
+#define NARROW 64   /* the least length of a line */
+#define CHUNKS 64   /* the most tiles above each other */
+#define LINES 4     /* of constants by which elements are computed, see batch_norm.inc */
+
+typedef struct plan {
+        int64_t rows, channels;
+        int64_t fold, width;   /* rows of a line, its length */
+        int64_t blocks;        /* tiles side by side */
+        int64_t chunk, chunks; /* rows of a tile, tiles above each other */
+} plan;
+
+/* `lines` lines of `cols` elements, one every `step`, and a shorter last one of `tail`; from element `at` of the
+ * matrix. */
+typedef struct tile {
+        int64_t at, lines, cols, step, tail;
+        int64_t chunk, column, rows;
+} tile;
+
+/* Sums of the columns of a tile. */
+typedef struct sums {
+        double shift[COLUMNS]; /* given: what x is taken against */
+        double first[COLUMNS]; /* sum of d = x - shift, or of g */
+        double second[COLUMNS]; /* sum of d d, or of g d */
+} sums;
+
+static plan plan_of(int64_t rows, int64_t channels)
+{
+        plan p = {.rows = rows, .channels = channels, .fold = channels < NARROW ? lg_ceil_div(NARROW, channels) : 1};
+        p.width = p.fold * channels;
+        p.blocks = lg_ceil_div(p.width, COLUMNS);
+        p.chunk = lg_most(lg_most(NARROW, lg_ceil_div(16384, channels)), lg_ceil_div(rows, CHUNKS));
+        p.chunk = lg_ceil_div(p.chunk, p.fold) * p.fold;
+        p.chunks = lg_ceil_div(rows, p.chunk);
+        return p;
+}
+
+static tile tile_of(const plan *p, int64_t i)
+{
+        tile t = {.chunk = i / p->blocks, .column = i % p->blocks * COLUMNS};
+        int64_t row = t.chunk * p->chunk;
+        t.rows = lg_least(p->chunk, p->rows - row);
+        t.at = row * p->channels + t.column;
+        t.lines = t.rows / p->fold;
+        t.step = p->width;
+        t.cols = lg_least(COLUMNS, p->width - t.column);
+        t.tail = t.rows % p->fold * p->channels;
+        return t;
+}
+
+/* What was summed for each row of a line, as the sums of the columns. */
+static void unfold(const plan *p, sums *s)
+{
+        for (int64_t i = p->channels; p->fold > 1 && i < p->width; i++) {
+                s->first[i % p->channels] += s->first[i];
+                s->second[i % p->channels] += s->second[i];
+        }
+}
+
+/* In the cells, for each chunk: a value of each channel, then another. */
+static double *cell_of(const plan *p, double *cells, const tile *t, bool second)
+{
+        return cells + (t->chunk * 2 + second) * p->channels + t->column;
+}
+
+static void *widened(lg_queue *q, lg_dtype t, int64_t n, const void *from)
+{
+        return lg_is_half(t) ? lg_widen(q, t, n, from) : (void *)from;
+}
+
+#define LG_T float
+#define LG_SCALAR f32
+#include "batch_norm.inc"
+#undef LG_T
+#undef LG_SCALAR
+#define LG_T double
+#define LG_SCALAR f64
+#include "batch_norm.inc"
+
+/* ---- the batch's statistics ---- */
+
+static void statistics_of_tile(const plan *p, tile t, lg_dtype dtype, const void *x, double *cells)
+{
+        sums s;
+        if (dtype == LG_F64)
+                add_tile_f64(p, &t, x, NULL, &s);
+        else
+                add_tile_f32(p, &t, x, NULL, &s);
+        unfold(p, &s);
+        double *mean = cell_of(p, cells, &t, false), *squares = cell_of(p, cells, &t, true), n = (double)t.rows;
+        for (int64_t c = 0; c < lg_least(t.cols, p->channels); c++) {
+                mean[c] = s.shift[c] + s.first[c] / n;
+                squares[c] = s.second[c] - s.first[c] * s.first[c] / n;
+        }
+}
+
+/* Means and squares about them of two sets as those of one: Chan, Golub and LeVeque, 1979. */
+static void join_statistics(const plan *p, const double *cells, double *mean, double *var)
+{
+        int64_t n = 0;
+        for (int64_t c = 0; c < p->channels; c++)
+                mean[c] = var[c] = 0;
+        for (int64_t j = 0; j < p->chunks; j++) {
+                int64_t more = lg_least(p->chunk, p->rows - j * p->chunk);
+                const double *m = cells + 2 * j * p->channels, *s = m + p->channels;
+                double of_new = (double)more / (double)(n + more);
+                for (int64_t c = 0; c < p->channels; c++) {
+                        double d = m[c] - mean[c];
+                        mean[c] += d * of_new;
+                        var[c] += s[c] + d * d * of_new * (double)n;
+                }
+                n += more;
+        }
+        for (int64_t c = 0; c < p->channels; c++)
+                var[c] = (var[c] > 0 ? var[c] : var[c] * 0) / (double)n;
+}
+
+bool LG_CPU(batch_norm)(lg_queue *q, const lg_batch_norm_args *a)
+{
+        if (!lg_is_float(a->dtype))
+                return lg_queue_fail(q, LG_BROKEN, "batch_norm: no kernel for dtype %d", (int)a->dtype);
+        if (a->channels == 0)
+                return true;
+        plan p = plan_of(a->rows, a->channels);
+        int64_t count = a->rows * a->channels, tiles = p.chunks * p.blocks;
+        const void *x = widened(q, a->dtype, count, a->x);
+        double *cells = q->workspace(q, (size_t)(2 * (p.chunks + 1) * p.channels) * sizeof *cells);
+        void *lines = q->workspace(q, (size_t)(LINES * p.width) * sizeof(double));
+        if (!cells || !lines || (count && !x))
+                return false;
+        LG_PARALLEL_FOR(q, count >= LG_PARALLEL_MIN)
+        for (int64_t i = 0; i < tiles; i++)
+                statistics_of_tile(&p, tile_of(&p, i), a->dtype, x, cells);
+        join_statistics(&p, cells, a->mean, a->var);
+        void *y = lg_is_half(a->dtype) ? (void *)x : a->y;
+        if (a->dtype == LG_F64)
+                plan_lines_f64(&p, a, lines);
+        else
+                plan_lines_f32(&p, a, lines);
+        LG_PARALLEL_FOR(q, count >= LG_PARALLEL_MIN)
+        for (int64_t i = 0; i < tiles; i++) {
+                tile t = tile_of(&p, i);
+                if (a->dtype == LG_F64)
+                        normalise_tile_f64(&p, &t, lines, x, y);
+                else
+                        normalise_tile_f32(&p, &t, lines, x, y);
+        }
+        if (lg_is_half(a->dtype))
+                lg_narrow(q, a->dtype, count, a->y, y);
+        return true;
+}
+
+/* ---- the derivative ---- */
+
+static void sums_of_tile(const plan *p, tile t, const lg_batch_norm_vjp_args *a, const void *x, const void *g,
+                         double *cells)
+{
+        sums s;
+        for (int64_t c = 0; c < t.cols; c++)
+                s.shift[c] = a->mean[(t.column + c) % p->channels];
+        if (a->dtype == LG_F64)
+                add_tile_f64(p, &t, x, g, &s);
+        else
+                add_tile_f32(p, &t, x, g, &s);
+        unfold(p, &s);
+        size_t bytes = (size_t)lg_least(t.cols, p->channels) * sizeof(double);
+        memcpy(cell_of(p, cells, &t, false), s.first, bytes);
+        memcpy(cell_of(p, cells, &t, true), s.second, bytes);
+}
+
+/* The sums of all chunks, in place of the first one's. */
+static void join_sums(const plan *p, double *cells)
+{
+        for (int64_t c = 0; p->chunks == 0 && c < 2 * p->channels; c++)
+                cells[c] = 0;
+        for (int64_t j = 1; j < p->chunks; j++) {
+                for (int64_t c = 0; c < 2 * p->channels; c++)
+                        cells[c] += cells[2 * j * p->channels + c];
+        }
+}
+
+bool LG_CPU(batch_norm_vjp)(lg_queue *q, const lg_batch_norm_vjp_args *a)
+{
+        if (!lg_is_float(a->dtype))
+                return lg_queue_fail(q, LG_BROKEN, "batch_norm_vjp: no kernel for dtype %d", (int)a->dtype);
+        if (a->channels == 0)
+                return true;
+        plan p = plan_of(a->rows, a->channels);
+        int64_t count = a->rows * a->channels, tiles = p.chunks * p.blocks;
+        const void *x = widened(q, a->dtype, count, a->x), *g = widened(q, a->dtype, count, a->g);
+        double *cells = q->workspace(q, (size_t)(2 * (p.chunks + 1) * p.channels) * sizeof *cells);
+        void *lines = q->workspace(q, (size_t)(LINES * p.width) * sizeof(double));
+        if (!cells || !lines || (count && (!x || !g)))
+                return false;
+        LG_PARALLEL_FOR(q, count >= LG_PARALLEL_MIN)
+        for (int64_t i = 0; i < tiles; i++)
+                sums_of_tile(&p, tile_of(&p, i), a, x, g, cells);
+        join_sums(&p, cells);
+        if (a->dtype == LG_F64)
+                plan_vjp_f64(&p, a, cells, lines);
+        else
+                plan_vjp_f32(&p, a, cells, lines);
+        if (!a->dx)
+                return true;
+        void *dx = lg_is_half(a->dtype) ? (void *)g : a->dx;
+        LG_PARALLEL_FOR(q, count >= LG_PARALLEL_MIN)
+        for (int64_t i = 0; i < tiles; i++) {
+                tile t = tile_of(&p, i);
+                if (a->dtype == LG_F64)
+                        derive_tile_f64(&p, &t, lines, x, g, dx);
+                else
+                        derive_tile_f32(&p, &t, lines, x, g, dx);
+        }
+        if (lg_is_half(a->dtype))
+                lg_narrow(q, a->dtype, count, a->dx, dx);
+        return true;
+}
+
+/* ---- running statistics ---- */
+
+bool LG_CPU(running)(lg_queue *q, const lg_running_args *a)
+{
+        if (!lg_is_float(a->dtype))
+                return lg_queue_fail(q, LG_BROKEN, "running: no kernel for dtype %d", (int)a->dtype);
+        for (int64_t i = 0; i < a->n; i++) {
+                void *at = (char *)a->r + i * a->stride * (int64_t)lg_size_of(a->dtype);
+                double r;
+                lg_load[LG_HUB_F64][a->dtype](1, &r, at);
+                r += a->weight * (a->factor * a->v[i] - r);
+                lg_store[LG_HUB_F64][a->dtype](1, at, &r);
+        }
+        return true;
+}

@@ -1,0 +1,248 @@
+/* batch_norm.c - batch norm: x (N, C, ...) brought to mean 0 and variance 1 by channel, then scaled and shifted.
+ *
+ * With r = 1 / sqrt(var + eps), n = (x - mean) r and means over all but the channels: y = n w + b; db = sum(g),
+ * dw = sum(g n), dx = r (g w - mean(g w) - n mean(g w n)). mean and var are those of x and no inputs.
+ */
+#include "../op.h"
+
+typedef struct batch_norm_attributes {
+        double eps;
+} batch_norm_attributes;
+
+/* What statistics are computed in beside x. */
+static lg_dtype wide(lg_dtype dtype)
+{
+        return dtype == LG_F64 ? LG_F64 : LG_F32;
+}
+
+/* t as a matrix (rows, channels) lies. */
+static lg_tensor *as_rows(lg_tensor *t)
+{
+        return t && t->at.shape.ndim > 2 ? lg__channels_last(t) : lg_contiguous(t);
+}
+
+/* ---- the op
+ * -------------------------------------------------------------------------------------------------------------- */
+
+bool lg__infer_batch_norm(lg__call *call)
+{
+        const lg__layout *x = &call->in[0]->at;
+        lg__layout *y = &call->out_at[0];
+        y->dtype = x->dtype;
+        y->shape = x->shape;
+        if (x->shape.ndim > 2)
+                lg__layout_channels_last(y);
+        for (int i = 1; i < 3; i++) {
+                call->out_at[i].dtype = LG_F64;
+                call->out_at[i].shape = LG_SHAPE(x->shape.size[1]);
+        }
+        return true;
+}
+
+bool lg__forward_batch_norm(lg__call *call)
+{
+        const batch_norm_attributes *a = call->attributes;
+        const lg_tensor *x = call->in[0];
+        int64_t channels = x->at.shape.size[1];
+        lg_batch_norm_args k = {.dtype = x->at.dtype, .channels = channels, .eps = a->eps, .x = lg__data(x)};
+        if (channels == 0)
+                return true;
+        k.rows = lg__shape_numel(x->at.shape) / channels;
+        if (call->in_count > 1) {
+                k.w = lg__data(call->in[1]);
+                k.b = lg__data(call->in[2]);
+        }
+        k.y = lg__data(call->out[0]);
+        k.mean = lg__data(call->out[1]);
+        k.var = lg__data(call->out[2]);
+        return LG__RUN(call->device, "batch_norm", batch_norm, &k);
+}
+
+bool lg__fused_batch_norm(lg__vjp *v)
+{
+        const batch_norm_attributes *a = v->attributes;
+        lg_tensor *x = v->in[0], *g = as_rows(v->grad[0]);
+        int64_t channels = x->at.shape.size[1];
+        lg_batch_norm_vjp_args k = {.dtype = x->at.dtype, .channels = channels, .eps = a->eps};
+        void **const wanted[] = {&k.dx, &k.dw, &k.db};
+        if (!g)
+                return false;
+        for (int i = 0; i < v->in_count; i++) {
+                lg_dtype dtype = i ? wide(x->at.dtype) : x->at.dtype;
+                if (!v->needs[i])
+                        continue;
+                v->grad_in[i] = i ? lg__tensor_empty(v->ctx, x->storage->device->id, dtype, LG_SHAPE(channels))
+                                  : lg__tensor_beside(x);
+                if (!v->grad_in[i])
+                        return false;
+                *wanted[i] = lg__data(v->grad_in[i]);
+        }
+        if (channels == 0)
+                return true;
+        k.rows = lg__shape_numel(x->at.shape) / channels;
+        k.x = lg__data(x);
+        k.w = v->in[1] ? lg__data(v->in[1]) : NULL;
+        k.g = lg__data(g);
+        k.mean = lg__data(v->out[1]);
+        k.var = lg__data(v->out[2]);
+        return LG__RUN(x->storage->device, "batch_norm", batch_norm_vjp, &k);
+}
+
+/* All dimensions but the channels. */
+static lg_dims batch_dims(lg_shape s)
+{
+        lg_dims d = {.count = s.ndim - 1};
+        for (int i = 1; i < d.count; i++)
+                d.dim[i] = i + 1;
+        return d;
+}
+
+/* (C) as (C, 1, ...), which broadcasts to x. */
+static lg_tensor *by_channel(lg_tensor *t, const lg_tensor *x)
+{
+        lg_shape s = {.ndim = x->at.shape.ndim - 1, .size = {x->at.shape.size[1]}};
+        for (int i = 1; i < s.ndim; i++)
+                s.size[i] = 1;
+        return lg_reshape(t, s);
+}
+
+bool lg__vjp_batch_norm(lg__vjp *v)
+{
+        const batch_norm_attributes *a = v->attributes;
+        lg_dtype dtype = wide(v->in[0]->at.dtype);
+        lg_tensor *x = lg_cast(v->in[0], dtype), *g = lg_cast(v->grad[0], dtype), *w = v->in[1];
+        if (!x)
+                return false;
+        lg_dims dims = batch_dims(x->at.shape);
+        lg_tensor *mean = lg_mean(x, .dims = dims, .keep_dim = true);
+        lg_tensor *var = lg_var(x, .dims = dims, .keep_dim = true, .correction = LG_ZERO);
+        lg_tensor *r = lg_rsqrt(lg_add_scalar(var, a->eps)), *n = lg_mul(lg_sub(x, mean), r);
+        if (v->needs[0]) {
+                lg_tensor *gw = w ? lg_mul(g, by_channel(w, x)) : g;
+                lg_tensor *slope = lg_mean(lg_mul(gw, n), .dims = dims, .keep_dim = true);
+                gw = lg_sub(gw, lg_mean(gw, .dims = dims, .keep_dim = true));
+                v->grad_in[0] = lg_mul(r, lg_sub(gw, lg_mul(n, slope)));
+        }
+        if (v->in_count > 1 && v->needs[1])
+                v->grad_in[1] = lg_sum(lg_mul(g, n), .dims = dims);
+        if (v->in_count > 1 && v->needs[2])
+                v->grad_in[2] = lg_sum(g, .dims = dims);
+        return lg__ok(v->ctx);
+}
+
+/* ---- the function
+ * --------------------------------------------------------------------------------------------------------- */
+
+/* t is NULL or has a float for each channel. */
+static bool check_channels(const lg_tensor *x, const lg_tensor *t, const char *name)
+{
+        lg_ctx *c = x->ctx;
+        if (!t)
+                return true;
+        if (!lg__check(t, "batch_norm", name))
+                return false;
+        if (t->ctx != c)
+                return lg__fail(c, LG_ERR_ARGUMENT, "batch_norm: %s belongs to another context", name);
+        if (t->storage->device != x->storage->device)
+                return lg__fail(c, LG_ERR_DEVICE, "batch_norm: x is %s but %s is %s; move one with lg_to()",
+                                lg__tensor_text(x).s, name, lg__tensor_text(t).s);
+        if (!lg__dtype_float(t->at.dtype))
+                return lg__fail(c, LG_ERR_DTYPE, "batch_norm: %s is %s, not of a float dtype", name,
+                                lg__tensor_text(t).s);
+        if (!lg__shape_equal(t->at.shape, LG_SHAPE(x->at.shape.size[1])))
+                return lg__fail(c, LG_ERR_SHAPE, "batch_norm: x is %s but %s is %s; it needs shape (%lld)",
+                                lg__tensor_text(x).s, name, lg__tensor_text(t).s, (long long)x->at.shape.size[1]);
+        return true;
+}
+
+static bool check(const lg_tensor *x, const lg_tensor *w, const lg_batch_norm_options *o)
+{
+        lg_ctx *c = x->ctx;
+        if (!lg__dtype_float(x->at.dtype))
+                return lg__fail(c, LG_ERR_DTYPE,
+                                "batch_norm: x is %s, not of a float dtype; convert it with lg_cast()",
+                                lg__tensor_text(x).s);
+        if (x->at.shape.ndim < 2)
+                return lg__fail(c, LG_ERR_SHAPE, "batch_norm: x is %s; it is (N, C) or (N, C, ...)",
+                                lg__tensor_text(x).s);
+        if (!w != !o->b)
+                return lg__fail(c, LG_ERR_ARGUMENT, "batch_norm: %s is NULL; w and b are both given or both NULL",
+                                w ? "b" : "w");
+        if (!(o->eps >= 0))
+                return lg__fail(c, LG_ERR_ARGUMENT, "batch_norm: eps is %g, below 0", o->eps);
+        return check_channels(x, w, "w") && check_channels(x, o->b, "b") &&
+               check_channels(x, o->running_mean, "running_mean") && check_channels(x, o->running_var, "running_var");
+}
+
+/* running += momentum (factor batch - running) */
+static bool follow(lg_tensor *running, const lg_tensor *batch, double momentum, double factor)
+{
+        if (!running)
+                return true;
+        lg_running_args k = {.dtype = running->at.dtype,
+                             .n = running->at.shape.size[0],
+                             .stride = running->at.strides[0],
+                             .r = lg__data(running),
+                             .v = lg__data(batch),
+                             .weight = momentum,
+                             .factor = factor};
+        running->storage->version++;
+        return k.n == 0 || LG__RUN(running->storage->device, "batch_norm", running, &k);
+}
+
+static lg_tensor *train(lg_tensor *x, lg_tensor *w, const lg_batch_norm_options *o)
+{
+        int64_t channels = x->at.shape.size[1], numel = lg__shape_numel(x->at.shape);
+        int64_t count = channels ? numel / channels : 0;
+        if (count == 1)
+                return lg__fail(x->ctx, LG_ERR_SHAPE,
+                                "batch_norm: x is %s. Expected more than 1 value per channel when training",
+                                lg__tensor_text(x).s);
+        if ((o->running_mean && !lg__may_change(o->running_mean, "batch_norm", "running_mean")) ||
+            (o->running_var && !lg__may_change(o->running_var, "batch_norm", "running_var")))
+                return NULL;
+        lg_dtype dtype = wide(x->at.dtype);
+        lg_tensor *out[3], *in[] = {as_rows(x), NULL, NULL};
+        for (int i = 1; i < 3 && w; i++)
+                if (!(in[i] = lg_contiguous(lg_cast(i == 1 ? w : o->b, dtype))))
+                        return NULL;
+        batch_norm_attributes a = {o->eps};
+        lg_tensor *y = lg__apply(LG__OP(batch_norm), x->ctx, in, w ? 3 : 1, &a, sizeof a, out);
+        if (!y)
+                return NULL;
+        double n = (double)count;
+        bool ok = count == 0 || (follow(o->running_mean, out[1], o->momentum, 1) &&
+                                 follow(o->running_var, out[2], o->momentum, n / (n - 1)));
+        for (int i = ok ? 1 : 0; i < 3; i++)
+                lg__tensor_release(out[i]);
+        return ok ? y : NULL;
+}
+
+/* x scale + shift, in the statistics' dtype. */
+static lg_tensor *evaluate(lg_tensor *x, lg_tensor *w, const lg_batch_norm_options *o)
+{
+        lg_dtype dtype = wide(x->at.dtype);
+        if (!o->running_mean || !o->running_var)
+                return lg__fail(x->ctx, LG_ERR_ARGUMENT,
+                                "batch_norm: %s is NULL; without .training = true both running statistics are needed",
+                                o->running_mean ? "running_var" : "running_mean");
+        lg_tensor *scale = lg_rsqrt(lg_add_scalar(lg_cast(o->running_var, dtype), o->eps));
+        if (w)
+                scale = lg_mul(lg_cast(w, dtype), scale);
+        lg_tensor *shift = lg_neg(lg_mul(lg_cast(o->running_mean, dtype), scale));
+        if (w)
+                shift = lg_add(lg_cast(o->b, dtype), shift);
+        lg_tensor *y = lg_add(lg_mul(x, by_channel(scale, x)), by_channel(shift, x));
+        return lg_cast(y, x->at.dtype);
+}
+
+lg_tensor *lg_batch_norm_(lg_tensor *x, lg_tensor *w, lg_batch_norm_options o)
+{
+        if (!lg__check(x, "batch_norm", "x"))
+                return NULL;
+        o.momentum = o.momentum == LG_ZERO ? 0 : o.momentum == 0 ? 0.1 : o.momentum;
+        o.eps = o.eps == LG_ZERO ? 0 : o.eps == 0 ? 1e-5 : o.eps;
+        if (!check(x, w, &o))
+                return NULL;
+        return o.training ? train(x, w, &o) : evaluate(x, w, &o);
+}
