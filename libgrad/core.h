@@ -127,6 +127,12 @@ static inline bool lg__ok(const lg_ctx *c)
         return c && !c->error;
 }
 
+/* What an option says: LG_ZERO is 0, and 0 is its default. */
+static inline double lg__option(double given, double otherwise)
+{
+        return given == LG_ZERO ? 0 : given == 0 ? otherwise : given;
+}
+
 /* ---- storages and tensors: storage.c, tensor.c --------------------------------------------------------------------
  */
 

@@ -25,5 +25,48 @@ typedef struct lg_batch_norm_options {
 #define lg_batch_norm(x, w, ...) lg_batch_norm_((x), (w), LG_INIT(lg_batch_norm_options){.b = __VA_ARGS__})
 LG_API lg_tensor *lg_batch_norm_(lg_tensor *x, lg_tensor *w, lg_batch_norm_options o);
 
+typedef struct lg_norm_options {
+        lg_tensor *b LG_DEFAULT;
+        double eps LG_DEFAULT; /* 1e-5; LG_ZERO: 0 */
+} lg_norm_options;
+/* (x - mean) / sqrt(var + eps) * w + b over the last `dims` dimensions of x, var divided by the count; w and b of the
+ * shape of these dimensions, each may be NULL. lg_layer_norm(x, 1, w, b, .eps = 1e-6) */
+#define lg_layer_norm(x, dims, w, ...) lg_layer_norm_((x), (dims), (w), LG_INIT(lg_norm_options){.b = __VA_ARGS__})
+LG_API lg_tensor *lg_layer_norm_(lg_tensor *x, int dims, lg_tensor *w, lg_norm_options o);
+/* The same over each of `groups` groups of channels of x (N, C, ...), which divide C; w and b (C), each may be NULL. */
+#define lg_group_norm(x, groups, w, ...) lg_group_norm_((x), (groups), (w), LG_INIT(lg_norm_options){.b = __VA_ARGS__})
+LG_API lg_tensor *lg_group_norm_(lg_tensor *x, int64_t groups, lg_tensor *w, lg_norm_options o);
+/* The same over each channel of x (N, C, L...), which has more than one element: PyTorch's F.instance_norm of the
+ * input's own statistics. */
+#define lg_instance_norm(x, w, ...) lg_instance_norm_((x), (w), LG_INIT(lg_norm_options){.b = __VA_ARGS__})
+LG_API lg_tensor *lg_instance_norm_(lg_tensor *x, lg_tensor *w, lg_norm_options o);
+typedef struct lg_rms_norm_options {
+        lg_tensor *w LG_DEFAULT;
+        double eps LG_DEFAULT; /* the distance from 1 to the next number of x's dtype; LG_ZERO: 0 */
+} lg_rms_norm_options;
+/* x / sqrt(mean(x^2) + eps) * w over the last `dims` dimensions; w of their shape or NULL. */
+#define lg_rms_norm(x, dims, ...) lg_rms_norm_((x), (dims), LG_INIT(lg_rms_norm_options){.w = __VA_ARGS__})
+LG_API lg_tensor *lg_rms_norm_(lg_tensor *x, int dims, lg_rms_norm_options o);
+typedef struct lg_normalize_options {
+        int dim LG_DEFAULT;
+        double eps LG_DEFAULT; /* 1e-12 */
+} lg_normalize_options;
+/* x / max(|x|, eps), |x| = sqrt(sum(x^2)) along one dimension: PyTorch's F.normalize with p = 2.
+ * lg_normalize(x, 1) */
+#define lg_normalize(x, ...) lg_normalize_((x), LG_INIT(lg_normalize_options){.dim = __VA_ARGS__})
+LG_API lg_tensor *lg_normalize_(lg_tensor *x, lg_normalize_options o);
+
+typedef struct lg_dropout_options {
+        double p LG_DEFAULT;
+        bool off LG_DEFAULT; /* in evaluation: x itself */
+} lg_dropout_options;
+/* Each element 0 with probability p in [0, 1], else x / (1 - p); drawn from the context's generator in row-major order,
+ * so that the same seed drops the same elements on every device and in every layout. lg_dropout(x, 0.5) */
+#define lg_dropout(x, ...) lg_dropout_((x), LG_INIT(lg_dropout_options){.p = (double)__VA_ARGS__})
+LG_API lg_tensor *lg_dropout_(lg_tensor *x, lg_dropout_options o);
+/* The same for whole channels of x (N, C, ...): PyTorch's F.dropout1d, 2d and 3d. */
+#define lg_feature_dropout(x, ...) lg_feature_dropout_((x), LG_INIT(lg_dropout_options){.p = (double)__VA_ARGS__})
+LG_API lg_tensor *lg_feature_dropout_(lg_tensor *x, lg_dropout_options o);
+
 LG_END_C
 #endif

@@ -3,17 +3,11 @@
  * With r = 1 / sqrt(var + eps), n = (x - mean) r and means over all but the channels: y = n w + b; db = sum(g),
  * dw = sum(g n), dx = r (g w - mean(g w) - n mean(g w n)). mean and var are those of x and no inputs.
  */
-#include "../op.h"
+#include "norm.h"
 
 typedef struct batch_norm_attributes {
         double eps;
 } batch_norm_attributes;
-
-/* What statistics are computed in beside x. */
-static lg_dtype wide(lg_dtype dtype)
-{
-        return dtype == LG_F64 ? LG_F64 : LG_F32;
-}
 
 /* t as a matrix (rows, channels) lies. */
 static lg_tensor *as_rows(lg_tensor *t)
@@ -68,7 +62,7 @@ bool lg__fused_batch_norm(lg__vjp *v)
         if (!g)
                 return false;
         for (int i = 0; i < v->in_count; i++) {
-                lg_dtype dtype = i ? wide(x->at.dtype) : x->at.dtype;
+                lg_dtype dtype = i ? lg__norm_dtype(x) : x->at.dtype;
                 if (!v->needs[i])
                         continue;
                 v->grad_in[i] = i ? lg__tensor_empty(v->ctx, x->storage->device->id, dtype, LG_SHAPE(channels))
@@ -109,7 +103,7 @@ static lg_tensor *by_channel(lg_tensor *t, const lg_tensor *x)
 bool lg__vjp_batch_norm(lg__vjp *v)
 {
         const batch_norm_attributes *a = v->attributes;
-        lg_dtype dtype = wide(v->in[0]->at.dtype);
+        lg_dtype dtype = lg__norm_dtype(v->in[0]);
         lg_tensor *x = lg_cast(v->in[0], dtype), *g = lg_cast(v->grad[0], dtype), *w = v->in[1];
         if (!x)
                 return false;
@@ -133,45 +127,58 @@ bool lg__vjp_batch_norm(lg__vjp *v)
 /* ---- the function
  * --------------------------------------------------------------------------------------------------------- */
 
-/* t is NULL or has a float for each channel. */
-static bool check_channels(const lg_tensor *x, const lg_tensor *t, const char *name)
+bool lg__norm_check(const lg_tensor *x, double eps, const char *op)
+{
+        if (!lg__dtype_float(x->at.dtype))
+                return lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype; convert it with lg_cast()",
+                                op, lg__tensor_text(x).s);
+        return eps >= 0 || lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: eps is %g, not 0 or more", op, eps);
+}
+
+bool lg__norm_check_parameter(const lg_tensor *x, const lg_tensor *t, lg_shape shape, const char *op, const char *name)
 {
         lg_ctx *c = x->ctx;
         if (!t)
                 return true;
-        if (!lg__check(t, "batch_norm", name))
+        if (!lg__check(t, op, name))
                 return false;
         if (t->ctx != c)
-                return lg__fail(c, LG_ERR_ARGUMENT, "batch_norm: %s belongs to another context", name);
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s belongs to another context", op, name);
         if (t->storage->device != x->storage->device)
-                return lg__fail(c, LG_ERR_DEVICE, "batch_norm: x is %s but %s is %s; move one with lg_to()",
+                return lg__fail(c, LG_ERR_DEVICE, "%s: x is %s but %s is %s; move one with lg_to()", op,
                                 lg__tensor_text(x).s, name, lg__tensor_text(t).s);
         if (!lg__dtype_float(t->at.dtype))
-                return lg__fail(c, LG_ERR_DTYPE, "batch_norm: %s is %s, not of a float dtype", name,
-                                lg__tensor_text(t).s);
-        if (!lg__shape_equal(t->at.shape, LG_SHAPE(x->at.shape.size[1])))
-                return lg__fail(c, LG_ERR_SHAPE, "batch_norm: x is %s but %s is %s; it needs shape (%lld)",
-                                lg__tensor_text(x).s, name, lg__tensor_text(t).s, (long long)x->at.shape.size[1]);
+                return lg__fail(c, LG_ERR_DTYPE, "%s: %s is %s, not of a float dtype; convert it with lg_cast()", op,
+                                name, lg__tensor_text(t).s);
+        if (!lg__shape_equal(t->at.shape, shape))
+                return lg__fail(c, LG_ERR_SHAPE, "%s: x is %s but %s is %s; it needs shape %s", op,
+                                lg__tensor_text(x).s, name, lg__tensor_text(t).s, lg__shape_text(shape).s);
         return true;
+}
+
+lg_tensor *lg__norm_parameter(lg_tensor *t, const lg_tensor *x)
+{
+        return t ? lg_contiguous(lg_cast(t, lg__norm_dtype(x))) : NULL;
 }
 
 static bool check(const lg_tensor *x, const lg_tensor *w, const lg_batch_norm_options *o)
 {
-        lg_ctx *c = x->ctx;
-        if (!lg__dtype_float(x->at.dtype))
-                return lg__fail(c, LG_ERR_DTYPE,
-                                "batch_norm: x is %s, not of a float dtype; convert it with lg_cast()",
-                                lg__tensor_text(x).s);
+        const struct {
+                const lg_tensor *t;
+                const char *name;
+        } all[] = {{w, "w"}, {o->b, "b"}, {o->running_mean, "running_mean"}, {o->running_var, "running_var"}};
+        if (!lg__norm_check(x, o->eps, "batch_norm"))
+                return false;
         if (x->at.shape.ndim < 2)
-                return lg__fail(c, LG_ERR_SHAPE, "batch_norm: x is %s; it is (N, C) or (N, C, ...)",
+                return lg__fail(x->ctx, LG_ERR_SHAPE, "batch_norm: x is %s; it is (N, C) or (N, C, ...)",
                                 lg__tensor_text(x).s);
         if (!w != !o->b)
-                return lg__fail(c, LG_ERR_ARGUMENT, "batch_norm: %s is NULL; w and b are both given or both NULL",
+                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "batch_norm: %s is NULL; w and b are both given or both NULL",
                                 w ? "b" : "w");
-        if (!(o->eps >= 0))
-                return lg__fail(c, LG_ERR_ARGUMENT, "batch_norm: eps is %g, below 0", o->eps);
-        return check_channels(x, w, "w") && check_channels(x, o->b, "b") &&
-               check_channels(x, o->running_mean, "running_mean") && check_channels(x, o->running_var, "running_var");
+        for (int i = 0; i < 4; i++)
+                if (!lg__norm_check_parameter(x, all[i].t, LG_SHAPE(x->at.shape.size[1]), "batch_norm", all[i].name))
+                        return false;
+        return true;
 }
 
 /* running += momentum (factor batch - running) */
@@ -201,11 +208,7 @@ static lg_tensor *train(lg_tensor *x, lg_tensor *w, const lg_batch_norm_options 
         if ((o->running_mean && !lg__may_change(o->running_mean, "batch_norm", "running_mean")) ||
             (o->running_var && !lg__may_change(o->running_var, "batch_norm", "running_var")))
                 return NULL;
-        lg_dtype dtype = wide(x->at.dtype);
-        lg_tensor *out[3], *in[] = {as_rows(x), NULL, NULL};
-        for (int i = 1; i < 3 && w; i++)
-                if (!(in[i] = lg_contiguous(lg_cast(i == 1 ? w : o->b, dtype))))
-                        return NULL;
+        lg_tensor *out[3], *in[] = {as_rows(x), lg__norm_parameter(w, x), lg__norm_parameter(o->b, x)};
         batch_norm_attributes a = {o->eps};
         lg_tensor *y = lg__apply(LG__OP(batch_norm), x->ctx, in, w ? 3 : 1, &a, sizeof a, out);
         if (!y)
@@ -221,7 +224,7 @@ static lg_tensor *train(lg_tensor *x, lg_tensor *w, const lg_batch_norm_options 
 /* x scale + shift, in the statistics' dtype. */
 static lg_tensor *evaluate(lg_tensor *x, lg_tensor *w, const lg_batch_norm_options *o)
 {
-        lg_dtype dtype = wide(x->at.dtype);
+        lg_dtype dtype = lg__norm_dtype(x);
         if (!o->running_mean || !o->running_var)
                 return lg__fail(x->ctx, LG_ERR_ARGUMENT,
                                 "batch_norm: %s is NULL; without .training = true both running statistics are needed",
@@ -240,8 +243,8 @@ lg_tensor *lg_batch_norm_(lg_tensor *x, lg_tensor *w, lg_batch_norm_options o)
 {
         if (!lg__check(x, "batch_norm", "x"))
                 return NULL;
-        o.momentum = o.momentum == LG_ZERO ? 0 : o.momentum == 0 ? 0.1 : o.momentum;
-        o.eps = o.eps == LG_ZERO ? 0 : o.eps == 0 ? 1e-5 : o.eps;
+        o.momentum = lg__option(o.momentum, 0.1);
+        o.eps = lg__option(o.eps, 1e-5);
         if (!check(x, w, &o))
                 return NULL;
         return o.training ? train(x, w, &o) : evaluate(x, w, &o);

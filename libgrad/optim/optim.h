@@ -40,11 +40,6 @@ struct lg_optimizer {
 
 /* An optimiser over the parameters after checking them; its options are to be set by the caller. */
 lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params, double lr, int states);
-/* What an option says: LG_ZERO is 0, and 0 is its default. */
-static inline double lg__option(double given, double otherwise)
-{
-        return given == LG_ZERO ? 0 : given == 0 ? otherwise : given;
-}
 /* True if the option is finite and at least 0, or LG_ERR_ARGUMENT. */
 bool lg__option_check(lg_ctx *c, const char *op, const char *option, double value);
 

@@ -1,0 +1,80 @@
+/* dropout.c - elements dropped by the words of the Philox generator, over any strides. */
+#include <math.h>
+#include "cpu.h"
+#include "../philox.h"
+
+#define CHUNK 1024 /* elements; a multiple of the words of a block */
+
+/* The words of `blocks` blocks, as many as a chunk has at most. */
+static void draw(uint64_t seed, uint64_t first, int64_t blocks, uint32_t *w)
+{
+        LG_SIMD
+        for (int64_t i = 0; i < blocks; i++) {
+                lg_philox_words b = lg_philox_block(seed, first + (uint64_t)i);
+                w[4 * i] = b.w[0];
+                w[4 * i + 1] = b.w[1];
+                w[4 * i + 2] = b.w[2];
+                w[4 * i + 3] = b.w[3];
+        }
+}
+
+/* A uniform number is (w >> 8) / 2^24: it is at least p where w >> 8 is at least `limit`. */
+#define DROP(suffix, type)                                                                                             \
+        static void drop_##suffix(int64_t n, const uint32_t *w, uint32_t limit, type scale, const void *from,          \
+                                  void *to)                                                                            \
+        {                                                                                                              \
+                const type *x = from;                                                                                  \
+                type *y = to;                                                                                          \
+                LG_SIMD                                                                                                \
+                for (int64_t i = 0; i < n; i++)                                                                        \
+                        y[i] = w[i] >> 8 >= limit ? x[i] * scale : 0;                                                  \
+        }
+DROP(f32, float)
+DROP(f64, double)
+
+typedef struct job {
+        const lg_dropout_args *a;
+        lg_walk walk; /* of y, x */
+        size_t size;
+        uint32_t limit;
+        double scale;
+} job;
+
+static void drop_chunk(const job *j, int64_t first, int64_t n)
+{
+        LG_ALIGN64 char gathered[CHUNK * 8], wide[CHUNK * 8], narrow[CHUNK * 8];
+        uint32_t words[CHUNK];
+        const lg_dropout_args *a = j->a;
+        const void *x = (const char *)a->x + first * (int64_t)j->size;
+        bool side_by_side = lg_walk_contiguous(&j->walk, 0), half = lg_is_half(a->dtype);
+        void *y = side_by_side ? (char *)a->y + first * (int64_t)j->size : narrow;
+        draw(a->seed, a->offset + (uint64_t)(first / 4), lg_ceil_div(n, 4), words);
+        if (!lg_walk_contiguous(&j->walk, 1)) {
+                lg_walk_gather(&j->walk, 1, j->size, gathered, a->x, first, n);
+                x = gathered;
+        }
+        if (half) {
+                lg_load[LG_HUB_F32][a->dtype](n, wide, x);
+                drop_f32(n, words, j->limit, (float)j->scale, wide, wide);
+                lg_store[LG_HUB_F32][a->dtype](n, y, wide);
+        } else if (a->dtype == LG_F64) {
+                drop_f64(n, words, j->limit, j->scale, x, y);
+        } else {
+                drop_f32(n, words, j->limit, (float)j->scale, x, y);
+        }
+        if (!side_by_side)
+                lg_walk_scatter(&j->walk, 0, j->size, a->y, narrow, first, n);
+}
+
+bool LG_CPU(dropout)(lg_queue *q, const lg_dropout_args *a)
+{
+        job j = {.a = a, .size = lg_size_of(a->dtype), .limit = (uint32_t)ceil(a->p * 16777216.0)};
+        if (!lg_is_float(a->dtype))
+                return lg_queue_fail(q, LG_BROKEN, "dropout: no kernel for dtype %d", (int)a->dtype);
+        j.scale = a->p < 1 ? 1 / (1 - a->p) : 0;
+        lg_walk_init(&j.walk, a->ndim, a->shape, 2, (const int64_t *[]){a->y_strides, a->x_strides}, false);
+        LG_PARALLEL_FOR(q, j.walk.count >= LG_PARALLEL_MIN / 4)
+        for (int64_t i = 0; i < j.walk.count; i += CHUNK)
+                drop_chunk(&j, i, lg_least(CHUNK, j.walk.count - i));
+        return true;
+}

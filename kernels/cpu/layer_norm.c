@@ -1,0 +1,143 @@
+/* layer_norm.c - layer norm and its relatives over rows, and their derivative.
+ *
+ * A row is normalised by one thread while it is in the cache. Gradients of weights and biases are summed over fixed
+ * stretches of the outer dimension and joined in order: no result depends on the number of threads.
+ */
+#include "cpu.h"
+#include "scalar.h"
+
+#define STRETCHES 64 /* at most */
+
+/* A row's statistics and place. */
+typedef struct row {
+        int64_t channels, inner;
+        bool rms;
+        double mean, rstd;
+        int64_t group; /* its first weight */
+} row;
+
+#define LG_T float
+#define LG_SCALAR f32
+#include "layer_norm.inc"
+#undef LG_T
+#undef LG_SCALAR
+#define LG_T double
+#define LG_SCALAR f64
+#include "layer_norm.inc"
+
+/* The weights given, or n times `value`. */
+static const void *weights_or(lg_queue *q, lg_dtype t, const void *given, int64_t n, double value)
+{
+        void *made = given ? NULL : q->workspace(q, (size_t)n * sizeof(double));
+        for (int64_t i = 0; made && i < n; i++) {
+                if (t == LG_F64)
+                        ((double *)made)[i] = value;
+                else
+                        ((float *)made)[i] = (float)value;
+        }
+        return given ? given : made;
+}
+
+bool LG_CPU(layer_norm)(lg_queue *q, const lg_layer_norm_args *a)
+{
+        int64_t rows = a->outer * a->groups, n = a->channels * a->inner;
+        if (!lg_is_float(a->dtype))
+                return lg_queue_fail(q, LG_BROKEN, "layer_norm: no kernel for dtype %d", (int)a->dtype);
+        if (rows * n == 0)
+                return true;
+        const void *x = a->x, *w = weights_or(q, a->dtype, a->w, a->groups * a->channels, 1);
+        const void *b = weights_or(q, a->dtype, a->b, a->groups * a->channels, 0);
+        void *y = a->y;
+        if (!w || !b || (lg_is_half(a->dtype) && !(x = y = lg_widen(q, a->dtype, rows * n, x))))
+                return false;
+        LG_PARALLEL_FOR(q, rows * n >= LG_PARALLEL_MIN / 4)
+        for (int64_t i = 0; i < rows; i++) {
+                row r = {a->channels, a->inner, a->rms, 0, 0, i % a->groups * a->channels};
+                if (a->dtype == LG_F64)
+                        normalise_f64(&r, a->eps, (const double *)x + i * n, w, b, (double *)y + i * n);
+                else
+                        normalise_f32(&r, a->eps, (const float *)x + i * n, w, b, (float *)y + i * n);
+                a->mean[i] = r.mean;
+                a->rstd[i] = r.rstd;
+        }
+        if (lg_is_half(a->dtype))
+                lg_narrow(q, a->dtype, rows * n, a->y, y);
+        return true;
+}
+
+/* ---- the derivative ---- */
+
+typedef struct job {
+        const lg_layer_norm_vjp_args *a;
+        const void *x, *w, *g;
+        void *dx;
+        int64_t stretch, stretches; /* outer indices of a stretch */
+        double *cells;              /* of each stretch: dw, then db; NULL if neither is wanted */
+} job;
+
+/* One group of one stretch. */
+static void derive_stretch(const job *j, int64_t s, int64_t group)
+{
+        const lg_layer_norm_vjp_args *a = j->a;
+        int64_t n = a->channels * a->inner, weights = a->groups * a->channels;
+        double *dw = j->cells ? j->cells + 2 * s * weights + group * a->channels : NULL, *db = dw ? dw + weights : NULL;
+        for (int64_t c = 0; dw && c < a->channels; c++)
+                dw[c] = db[c] = 0;
+        for (int64_t i = s * j->stretch; i < lg_least((s + 1) * j->stretch, a->outer); i++) {
+                int64_t k = i * a->groups + group, at = k * n;
+                row r = {a->channels, a->inner, a->rms, a->mean[k], a->rstd[k], group * a->channels};
+                if (a->dtype == LG_F64) {
+                        double *dx = j->dx;
+                        derive_f64(&r, (const double *)j->x + at, j->w, (const double *)j->g + at, dx ? dx + at : NULL,
+                                   dw, db);
+                } else {
+                        float *dx = j->dx;
+                        derive_f32(&r, (const float *)j->x + at, j->w, (const float *)j->g + at, dx ? dx + at : NULL,
+                                   dw, db);
+                }
+        }
+}
+
+/* The stretches' sums in order; of none: zero. */
+static void join_weights(const job *j, const double *cells, void *to)
+{
+        int64_t weights = j->a->groups * j->a->channels;
+        for (int64_t c = 0; to && c < weights; c++) {
+                double sum = 0;
+                for (int64_t s = 0; s < j->stretches; s++)
+                        sum += cells[2 * s * weights + c];
+                if (j->a->dtype == LG_F64)
+                        ((double *)to)[c] = sum;
+                else
+                        ((float *)to)[c] = (float)sum;
+        }
+}
+
+bool LG_CPU(layer_norm_vjp)(lg_queue *q, const lg_layer_norm_vjp_args *a)
+{
+        int64_t n = a->channels * a->inner, weights = a->groups * a->channels, count = a->outer * a->groups * n;
+        job j = {.a = a, .x = a->x, .g = a->g, .dx = a->dx};
+        if (!lg_is_float(a->dtype))
+                return lg_queue_fail(q, LG_BROKEN, "layer_norm_vjp: no kernel for dtype %d", (int)a->dtype);
+        j.stretch = lg_most(lg_ceil_div(a->outer, STRETCHES), lg_ceil_div(32, lg_most(a->inner, 1)));
+        j.stretches = count ? lg_ceil_div(a->outer, j.stretch) : 0;
+        if (count) {
+                size_t bytes = (size_t)(2 * j.stretches * weights) * sizeof(double);
+                if (!(j.w = weights_or(q, a->dtype, a->w, weights, 1)) ||
+                    ((a->dw || a->db) && !(j.cells = q->workspace(q, bytes))))
+                        return false;
+        }
+        if (count && lg_is_half(a->dtype)) {
+                if (!(j.x = lg_widen(q, a->dtype, count, a->x)) || !(j.g = lg_widen(q, a->dtype, count, a->g)))
+                        return false;
+                j.dx = a->dx ? (void *)j.g : NULL;
+        }
+        LG_PARALLEL_FOR(q, count >= LG_PARALLEL_MIN / 4)
+        for (int64_t i = 0; i < j.stretches * a->groups; i++)
+                derive_stretch(&j, i / a->groups, i % a->groups);
+        join_weights(&j, j.cells, a->dw);
+        join_weights(&j, j.cells ? j.cells + weights : NULL, a->db);
+        if (lg_is_half(a->dtype) && a->dx)
+                lg_narrow(q, a->dtype, count, a->dx, j.dx);
+        return true;
+}
