@@ -150,7 +150,7 @@ static lg_tensor *over_last(lg_tensor *x, int dims, lg_tensor *w, lg_tensor *b, 
         return apply(x, w, b, LG_SHAPE(rows, 1, lg__shape_numel(last), 1), a);
 }
 
-lg_tensor *lg_layer_norm_(lg_tensor *x, int dims, lg_tensor *w, lg_norm_options o)
+lg_tensor *lg_layer_norm_(lg_tensor *x, int dims, lg_tensor *w, lg_layer_norm_options o)
 {
         if (!lg__check(x, "layer_norm", "x"))
                 return NULL;
@@ -169,7 +169,7 @@ lg_tensor *lg_rms_norm_(lg_tensor *x, int dims, lg_rms_norm_options o)
         return over_last(x, dims, o.w, NULL, a, "rms_norm");
 }
 
-static lg_tensor *over_groups(lg_tensor *x, int64_t groups, lg_tensor *w, const lg_norm_options *o, const char *op)
+static lg_tensor *over_groups(lg_tensor *x, int64_t groups, lg_tensor *w, const lg_layer_norm_options *o, const char *op)
 {
         layer_norm_attributes a = {.eps = lg__option(o->eps, 1e-5)};
         lg_shape s = x->at.shape;
@@ -187,7 +187,7 @@ static lg_tensor *over_groups(lg_tensor *x, int64_t groups, lg_tensor *w, const 
         return apply(x, w, o->b, LG_SHAPE(s.size[0], groups, s.size[1] / groups, inner), a);
 }
 
-lg_tensor *lg_group_norm_(lg_tensor *x, int64_t groups, lg_tensor *w, lg_norm_options o)
+lg_tensor *lg_group_norm_(lg_tensor *x, int64_t groups, lg_tensor *w, lg_layer_norm_options o)
 {
         if (!lg__check(x, "group_norm", "x"))
                 return NULL;
@@ -197,7 +197,7 @@ lg_tensor *lg_group_norm_(lg_tensor *x, int64_t groups, lg_tensor *w, lg_norm_op
         return over_groups(x, groups, w, &o, "group_norm");
 }
 
-lg_tensor *lg_instance_norm_(lg_tensor *x, lg_tensor *w, lg_norm_options o)
+lg_tensor *lg_instance_norm_(lg_tensor *x, lg_tensor *w, lg_layer_norm_options o)
 {
         if (!lg__check(x, "instance_norm", "x"))
                 return NULL;
