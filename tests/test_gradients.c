@@ -104,7 +104,11 @@ static void want(shapes *s, int count, const lg_shape *shape)
 #define OP(name_, in, out, flags, saves, derivative, names, cases)                                                     \
         {.name = #name_, .run = run_##name_, .low = {-2, -2, -2}, .high = {2, 2, 2}, .differentiable = derivative},
 #define COMPOSITE(name_, cases)                                                                                        \
-        {.name = #name_, .run = run_##name_, .low = {-2, -2, -2}, .high = {2, 2, 2}, .differentiable = true},
+        {.name = #name_,                                                                                               \
+         .run = run_##name_,                                                                                           \
+         .low = {-2, -2, -2},                                                                                          \
+         .high = {2, 2, 2},                                                                                            \
+         .differentiable = sizeof #cases != sizeof "NO_CASES"},
 #define UNARY(name_, types, params, formula, dx, domain, kinks)                                                        \
         {.name = #name_, .run = run_##name_, RANGES2(domain, 0, 0), kinks, .differentiable = true},
 #define BINARY(name_, types, formula, da, db, domain_a, domain_b, kinks)                                               \

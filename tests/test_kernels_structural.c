@@ -145,6 +145,11 @@ static void test_random_fill_arange(void **state)
 }
 
 /* ---- reductions ---- */
+static bool gives_index(lg_reduce_kind kind)
+{
+        return kind == LG_REDUCE_ARGMAX || kind == LG_REDUCE_ARGMIN;
+}
+
 static double reduce_reference(const lg_reduce_args *a, int64_t k)
 {
         int64_t n = count_of(a->reduced_ndim, a->reduced), at = 0;
@@ -155,20 +160,20 @@ static double reduce_reference(const lg_reduce_args *a, int64_t k)
         for (int64_t i = 0; i < n; i++) {
                 double x = get(a->dtype, a->in, base + offset_of(a->reduced_ndim, a->reduced, a->reduced_strides, i));
                 squares += pow(x - sum / (double)n, 2);
-                bool least = a->kind == LG_REDUCE_MIN || a->kind == LG_REDUCE_ARGMIN, more = least ? x < top : x > top;
+                bool least = a->kind == LG_REDUCE_MIN || a->kind == LG_REDUCE_ARGMIN;
+                bool more = least ? x < top : x > top;
                 if (i == 0 || more || (isnan(x) && !isnan(top)))
                         top = x, at = i;
         }
         if (a->kind == LG_REDUCE_VAR)
                 return squares / fmax(0, (double)n - a->correction);
-        return a->kind == LG_REDUCE_SUM ? sum : a->kind == LG_REDUCE_ARGMAX || a->kind == LG_REDUCE_ARGMIN ? (double)at : top;
+        return a->kind == LG_REDUCE_SUM ? sum : gives_index(a->kind) ? (double)at : top;
 }
 
 static void check_reduce(lg_reduce_args *a)
 {
         int64_t kept = count_of(a->kept_ndim, a->kept);
-        bool index = a->kind == LG_REDUCE_ARGMAX || a->kind == LG_REDUCE_ARGMIN ||
-                     (a->kind == LG_REDUCE_SUM && !is_float(a->dtype));
+        bool index = gives_index(a->kind) || (a->kind == LG_REDUCE_SUM && !is_float(a->dtype));
         lg_dtype t = index ? LG_I64 : a->dtype;
         double *want = malloc((size_t)(kept + 1) * sizeof *want);
         for (int64_t i = 0; i < kept; i++)

@@ -1,28 +1,34 @@
-/* test_reduce.c - sums and the like over any set of dimensions against plain loops. */
-#include "test.h"
+/* test_reduce.c - sums and the like over any set of dimensions against plain loops and PyTorch's numbers. */
+#include "golden.h"
 
-enum { SUM, MEAN, AMAX, AMIN, ARGMAX, VAR, KINDS };
-static const char *const kinds[] = {"sum", "mean", "amax", "amin", "argmax", "var"};
+enum { SUM, MEAN, AMAX, AMIN, ARGMAX, VAR, ARGMIN, STD, PROD, LOGSUMEXP, KINDS };
+static const char *const kinds[] = {"sum", "mean",   "amax", "amin", "argmax",
+                                    "var", "argmin", "std",  "prod", "logsumexp"};
 
 static lg_tensor *run(int kind, lg_reduce_options o)
 {
-        lg_tensor *(*const op[])(lg_reduce_options) = {lg_sum_, lg_mean_, lg_amax_, lg_amin_, lg_argmax_, lg_var_};
+        lg_tensor *(*const op[])(lg_reduce_options) = {lg_sum_, lg_mean_,   lg_amax_, lg_amin_, lg_argmax_,
+                                                       lg_var_, lg_argmin_, lg_std_,  lg_prod_, lg_logsumexp_};
         return op[kind](o);
 }
 
 static double reduce(int kind, const double *v, int n, double correction)
 {
-        double sum = 0, most = -INFINITY, least = INFINITY, squares = 0;
-        int at = 0;
+        double sum = 0, most = -INFINITY, least = INFINITY, squares = 0, product = 1, powers = 0;
+        int at = 0, least_at = 0;
         for (int i = 0; i < n; i++) {
                 sum += v[i];
+                product *= v[i];
+                powers += exp(v[i]);
                 at = v[i] > most ? i : at;
+                least_at = v[i] < least ? i : least_at;
                 most = fmax(most, v[i]);
                 least = fmin(least, v[i]);
         }
         for (int i = 0; i < n; i++)
                 squares += (v[i] - sum / n) * (v[i] - sum / n);
-        const double all[] = {sum, sum / n, most, least, at, squares / fmax(0, n - correction)};
+        double var = squares / fmax(0, n - correction);
+        const double all[] = {sum, sum / n, most, least, at, var, least_at, sqrt(var), product, log(powers)};
         return all[kind];
 }
 
@@ -71,7 +77,7 @@ static void all_sets_of_dimensions(void **state)
                 for (int kind = 0; kind < KINDS; kind++)
                         for (int mask = 1; mask < 8; mask++)
                                 for (int layout = 0; layout < 2; layout++) {
-                                        double v[60], ref[60];
+                                        double v[60], ref[60], limit = kind == ARGMAX || kind == ARGMIN ? 0 : limits[d];
                                         lg_scope s = lg_scope_begin(c);
                                         lg_tensor *x = lg_uniform(c, -1, 2, LG_SHAPE(3, 4, 5), .dtype = dtypes[d]);
                                         if (layout)
@@ -83,11 +89,11 @@ static void all_sets_of_dimensions(void **state)
                                         assert_ok(c);
                                         if (lg_numel(y) != n)
                                                 fail_msg("%s of dims %d", kinds[kind], mask);
-                                        assert_values(y, ref, n, kind == ARGMAX ? 0 : limits[d]);
+                                        assert_values(y, ref, n, limit);
                                         lg_tensor *k =
                                                 run(kind, (lg_reduce_options){x, dims_of(mask), .keep_dim = true});
                                         assert_int_equal(lg_ndim_of(k), 3);
-                                        assert_values(k, ref, n, kind == ARGMAX ? 0 : limits[d]);
+                                        assert_values(k, ref, n, limit);
                                         lg_scope_end(c, s);
                                 }
         lg_close(c);
@@ -201,12 +207,242 @@ static void running_sums(void **state)
         lg_close(c);
 }
 
+static void products(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *i = lg_from(c, ((int32_t[]){100000, 100000, 3, -1}), LG_SHAPE(2, 2), .dtype = LG_I32);
+        assert_int_equal(lg_dtype_of(lg_prod(i)), LG_I64);
+        assert_int_equal(lg_item_i64(lg_prod(i)), -30000000000);
+        assert_int_equal(lg_item_i64(lg_prod(lg_ones(c, LG_SHAPE(5), .dtype = LG_BOOL))), 1);
+        assert_near(lg_item(lg_prod(lg_scalar(c, 7))), 7, 0);
+        lg_tensor *none = lg_zeros(c, LG_SHAPE(0, 3), .requires_grad = true), *one = lg_prod(none, .dims = LG_DIMS(0));
+        assert_list(one, 0, 1, 1, 1);
+        lg_backward(lg_sum(one));
+        assert_int_equal(lg_numel(lg_grad_of(none)), 0);
+        assert_int_equal(lg_numel(lg_prod(none, .dims = LG_DIMS(1))), 0);
+        assert_int_equal(lg_item_i64(lg_prod(lg_zeros(c, LG_SHAPE(0), .dtype = LG_BOOL))), 1);
+        /* f16: out of range on the way, not in the end; the result is rounded once */
+        assert_list(lg_prod(lg_from(c, ((float[]){300, 300, 1e-3f, 1e-3f}), LG_SHAPE(4))), 1e-6, 0.09);
+        assert_list(lg_prod(lg_cast(lg_from(c, ((float[]){512, 512, 0.25f, 0.0625f}), LG_SHAPE(4)), LG_F16)), 0, 4096);
+        /* zeros: one in the first row, two in the second; both derivatives */
+        lg_tensor *x =
+                lg_from(c, ((double[]){2, 0, 3, 0, 0, 5}), LG_SHAPE(2, 3), .dtype = LG_F64, .requires_grad = true);
+        lg_tensor *p = lg_prod(x, .dims = LG_DIMS(1)), *g[1], *h[1];
+        assert_list(p, 0, 0, 0);
+        lg_grad(LG_LIST(lg_sum(p)), LG_LIST(x), .result = g, .create_graph = true);
+        assert_list(g[0], 0, 0, 6, 0, 0, 0, 0);
+        lg_grad(LG_LIST(lg_sum(g[0])), LG_LIST(x), .result = h);
+        assert_list(h[0], 0, 3, 5, 2, 5, 5, 0);
+        assert_ok(c);
+        /* many, over threads */
+        lg_tensor *many = lg_exp(lg_mul_scalar(lg_sin(lg_arange(c, 0, 100001, 1, .dtype = LG_F64)), 0.01));
+        assert_near(lg_item(lg_prod(many)), exp(lg_item(lg_sum(lg_log(many)))), 1e-9);
+        lg_close(c);
+}
+
+static void any_and_all(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8, LG_BOOL};
+        lg_tensor *x = lg_from(c, ((float[]){0, 1, 1, 0, 0, 1}), LG_SHAPE(3, 2));
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+                lg_tensor *t = lg_cast(x, dtypes[d]), *row = lg_transpose(t, 0, 1);
+                assert_list(lg_any(t, .dims = LG_DIMS(1)), 0, 1, 1, 1);
+                assert_list(lg_any(lg_select(row, 0, 0), .keep_dim = true), 0, 1);
+                assert_list(lg_any(lg_slice(t, 1, 0, 1), .dims = LG_DIMS(1)), 0, 0, 1, 0);
+                assert_list(lg_all(t, .dims = LG_DIMS(-1)), 0, 0, 0, 0);
+                assert_list(lg_all(lg_slice(t, 1, 1, 2), .dims = LG_DIMS(1)), 0, 1, 0, 1);
+                assert_int_equal(lg_dtype_of(lg_any(t)), LG_BOOL);
+                assert_int_equal(lg_dtype_of(lg_all(t)), LG_BOOL);
+        }
+        lg_tensor *none = lg_zeros(c, LG_SHAPE(0, 2)), *nan = lg_full(c, NAN, LG_SHAPE(2));
+        assert_list(lg_any(none), 0, 0);
+        assert_list(lg_all(none), 0, 1);
+        assert_list(lg_any(none, .dims = LG_DIMS(0)), 0, 0, 0);
+        assert_list(lg_all(none, .dims = LG_DIMS(0)), 0, 1, 1);
+        assert_list(lg_any(nan), 0, 1);
+        assert_list(lg_all(nan), 0, 1);
+        assert_list(lg_all(lg_scalar(c, 0)), 0, 0);
+        lg_tensor *big = lg_ones(c, LG_SHAPE(300, 300));
+        assert_list(lg_all(big), 0, 1);
+        lg_fill_(lg_select(lg_select(big, 0, 299), 0, 298), 0);
+        assert_list(lg_all(big), 0, 0);
+        assert_ok(c);
+        lg_all(x, .dims = LG_DIMS(2));
+        assert_error(c, LG_ERR_ARGUMENT, "all: there is no dimension 2");
+        lg_any(x, .dims = LG_DIMS(0, 0));
+        assert_error(c, LG_ERR_ARGUMENT, "any: dimension 0 is given twice");
+        lg_close(c);
+}
+
+static void norms(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_from(c, ((float[]){3, -4, 0, 0}), LG_SHAPE(2, 2));
+        assert_list(lg_norm(x, 2, .dims = LG_DIMS(1)), 1e-6, 5, 0);
+        assert_list(lg_norm(x, 1, .dims = LG_DIMS(-1), .keep_dim = true), 1e-6, 7, 0);
+        assert_list(lg_norm(x, INFINITY), 0, 4);
+        assert_list(lg_norm(x, 0), 0, 2);
+        assert_list(lg_norm(lg_full(c, NAN, LG_SHAPE(3)), 0), 0, 3);
+        assert_list(lg_norm(lg_scalar(c, -2), 3), 1e-6, 2);
+        assert_list(lg_norm(lg_zeros(c, LG_SHAPE(0, 2)), 2, .dims = LG_DIMS(0)), 0, 0, 0);
+        assert_list(lg_norm(lg_full(c, 300, LG_SHAPE(4), .dtype = LG_F16), 2), 0, 600); /* 90000 is no f16 */
+        assert_near(lg_item(lg_norm(lg_full(c, 0.5, LG_SHAPE(70000)), 2)), sqrt(17500), 1e-4);
+        const double p[] = {0, 0.5, 1, 1.5, 2, 3, INFINITY};
+        for (int i = 0; i < 7; i++) {
+                lg_tensor *zero = lg_zeros(c, LG_SHAPE(3), .requires_grad = true);
+                lg_backward(lg_norm(zero, p[i]));
+                assert_list(lg_grad_of(zero), 0, 0, 0, 0);
+        }
+        lg_tensor *flat = lg_ones(c, LG_SHAPE(2, 3), .requires_grad = true);
+        lg_backward(lg_sum(lg_std(flat, .dims = LG_DIMS(1))));
+        assert_list(lg_grad_of(flat), 0, 0, 0, 0, 0, 0, 0);
+        assert_list(lg_std(lg_from(c, ((float[]){600, -600}), LG_SHAPE(2), .dtype = LG_F32)), 1e-3, 848.5281374);
+        assert_list(lg_std(lg_mul_scalar(lg_cast(lg_from(c, ((float[]){1, -1}), LG_SHAPE(2)), LG_F16), 600)), 0.5,
+                    848.5);
+        assert_ok(c);
+        lg_norm(x, -1);
+        assert_error(c, LG_ERR_ARGUMENT, "norm: p is -1");
+        lg_norm(x, NAN);
+        assert_error(c, LG_ERR_ARGUMENT, "norm: p is");
+        lg_norm(lg_zeros(c, LG_SHAPE(0)), INFINITY);
+        assert_error(c, LG_ERR_SHAPE, "norm: x is");
+        lg_norm(lg_ones(c, LG_SHAPE(2), .dtype = LG_I64), 2);
+        assert_error(c, LG_ERR_DTYPE, "norm: x is");
+        lg_norm(x, 2, .dims = LG_DIMS(-3));
+        assert_error(c, LG_ERR_ARGUMENT, "norm: there is no dimension -3");
+        lg_std(lg_ones(c, LG_SHAPE(2), .dtype = LG_BOOL));
+        assert_error(c, LG_ERR_DTYPE, "std: x is");
+        lg_close(c);
+}
+
+static void logsumexp_of_infinities(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
+        const float v[] = {-INFINITY, -INFINITY, 1, INFINITY, 2, -INFINITY, NAN, 0, 1000, 1000, -1000, -1000};
+        for (int d = 0; d < 4; d++) {
+                lg_tensor *x = lg_cast(lg_from(c, v, LG_SHAPE(6, 2)), dtypes[d]),
+                          *y = lg_logsumexp(x, .dims = LG_DIMS(1));
+                const double limits[] = {1e-6, 1e-15, 2e-3, 1.6e-2};
+                assert_values(y, (const double[]){-INFINITY, INFINITY, 2, NAN, 1000 + log(2), -1000 + log(2)}, 6,
+                              limits[d]);
+                assert_int_equal(lg_dtype_of(y), dtypes[d]);
+        }
+        lg_tensor *none = lg_zeros(c, LG_SHAPE(0, 2));
+        assert_list(lg_logsumexp(none, .dims = LG_DIMS(0)), 0, -INFINITY, -INFINITY);
+        assert_int_equal(lg_ndim_of(lg_logsumexp(none, .keep_dim = true)), 2);
+        lg_tensor *x = lg_from(c, ((double[]){-INFINITY, 1, 1}), LG_SHAPE(3), .dtype = LG_F64, .requires_grad = true);
+        lg_backward(lg_logsumexp(x));
+        assert_list(lg_grad_of(x), 1e-15, 0, 0.5, 0.5);
+        assert_ok(c);
+        lg_logsumexp(lg_ones(c, LG_SHAPE(2), .dtype = LG_I32));
+        assert_error(c, LG_ERR_DTYPE, "logsumexp: x is");
+        lg_close(c);
+}
+
+static void running_products(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_reshape(lg_arange(c, 1, 13, 1), LG_SHAPE(2, 6));
+        static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8};
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+                lg_tensor *y = lg_cumprod(lg_slice(lg_cast(x, dtypes[d]), 1, 0, 5), -1);
+                const double exact = dtypes[d] == LG_F16 ? 5e-4 : dtypes[d] == LG_BF16 ? 4e-3 : 0;
+                assert_values(y, (const double[]){1, 2, 6, 24, 120, 7, 56, 504, 5040, 55440}, 10, exact);
+                assert_int_equal(lg_dtype_of(y), d < 4 ? dtypes[d] : LG_I64);
+        }
+        assert_list(lg_cumprod(lg_transpose(x, 0, 1), 1), 0, 1, 7, 2, 16, 3, 27, 4, 40, 5, 55, 6, 72);
+        assert_list(lg_cumsum(lg_gt_scalar(x, 10), -1), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2);
+        assert_list(lg_cumprod(lg_gt_scalar(x, 0), 0), 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1);
+        assert_list(lg_cumprod(lg_scalar(c, 5), -1), 0, 5);
+        assert_int_equal(lg_numel(lg_cumprod(lg_zeros(c, LG_SHAPE(2, 0)), 1)), 0);
+        assert_ok(c);
+        assert_null(lg_cumprod(x, 2));
+        assert_error(c, LG_ERR_ARGUMENT, "cumprod: there is no dimension 2");
+        lg_close(c);
+}
+
+/* The least of a long row and of long columns, which many tasks share. */
+static void argmin_of_many(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_zeros(c, LG_SHAPE(300, 500));
+        lg_fill_(lg_select(lg_select(x, 0, 217), 0, 33), -1);
+        lg_fill_(lg_select(lg_select(x, 0, 218), 0, 33), -1);
+        assert_int_equal(lg_item_i64(lg_argmin(x)), 217 * 500 + 33);
+        lg_tensor *columns = lg_argmin(x, .dims = LG_DIMS(0));
+        assert_int_equal(lg_item_i64(lg_sum(columns)), 217);
+        assert_int_equal(lg_item_i64(lg_select(columns, 0, 33)), 217);
+        lg_fill_(lg_select(lg_select(x, 0, 299), 0, 499), NAN);
+        assert_int_equal(lg_item_i64(lg_argmin(x)), 149999);
+        assert_int_equal(lg_item_i64(lg_argmin(lg_from(c, ((int64_t[]){4, -2, -2}), LG_SHAPE(3), .dtype = LG_I64))), 1);
+        assert_ok(c);
+        lg_argmin(lg_zeros(c, LG_SHAPE(0, 3)), .dims = LG_DIMS(0));
+        assert_error(c, LG_ERR_SHAPE, "argmin: x is");
+        lg_close(c);
+}
+
+#define ROWS                                                                                                           \
+        ROW(prod, lg_prod(x), 3, 4)                                                                                    \
+        ROW(prod_0, lg_prod(x, .dims = LG_DIMS(0)), 3, 4)                                                              \
+        ROW(prod_1_keep, lg_prod(x, .dims = LG_DIMS(1), .keep_dim = true), 2, 7)                                       \
+        ROW(prod_0_2, lg_prod(x, .dims = LG_DIMS(2, 0)), 2, 3, 4)                                                      \
+        ROW(std, lg_std(x), 3, 4)                                                                                      \
+        ROW(std_1, lg_std(x, .dims = LG_DIMS(1)), 3, 4)                                                                \
+        ROW(std_0_2_biased, lg_std(x, .dims = LG_DIMS(0, 2), .correction = LG_ZERO, .keep_dim = true), 2, 3, 4)        \
+        ROW(norm_2, lg_norm(x, 2), 3, 4)                                                                               \
+        ROW(norm_2_1, lg_norm(x, 2, .dims = LG_DIMS(1)), 3, 4)                                                         \
+        ROW(norm_1_0_2, lg_norm(x, 1, .dims = LG_DIMS(0, 2)), 2, 3, 4)                                                 \
+        ROW(norm_inf_1, lg_norm(x, INFINITY, .dims = LG_DIMS(1), .keep_dim = true), 3, 4)                              \
+        ROW(norm_0_0, lg_norm(x, 0, .dims = LG_DIMS(0)), 3, 4)                                                         \
+        ROW(norm_half_1, lg_norm(x, 0.5, .dims = LG_DIMS(1)), 3, 4)                                                    \
+        ROW(norm_1_5, lg_norm(x, 1.5), 2, 3, 4)                                                                        \
+        ROW(norm_3_1, lg_norm(x, 3, .dims = LG_DIMS(1)), 2, 3, 4)                                                      \
+        ROW(logsumexp_1, lg_logsumexp(x, .dims = LG_DIMS(1)), 3, 4)                                                    \
+        ROW(logsumexp_0_2, lg_logsumexp(lg_mul_scalar(x, 300), .dims = LG_DIMS(0, 2), .keep_dim = true), 2, 3, 4)      \
+        ROW(cumprod_1, lg_cumprod(x, 1), 2, 3, 4)                                                                      \
+        ROW(cumprod_0, lg_cumprod(x, 0), 3, 4)
+#define ROW(name, expression, ...)                                                                                     \
+        static lg_tensor *run_##name(lg_ctx *c, lg_tensor *x)                                                          \
+        {                                                                                                              \
+                (void)c;                                                                                               \
+                return expression;                                                                                     \
+        }
+ROWS
+#undef ROW
+#define COUNT(...) (sizeof((int[]){__VA_ARGS__}) / sizeof(int))
+#define ROW(name, expression, ...) {#name, {COUNT(__VA_ARGS__), {__VA_ARGS__}}, run_##name},
+        static const golden rows[] = {ROWS};
+
+static void pytorchs_numbers(void **state)
+{
+        (void)state;
+        golden_check("reduce.txt", golden_input, rows, sizeof rows / sizeof *rows);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(all_sets_of_dimensions), cmocka_unit_test(options_and_edges),
-                cmocka_unit_test(integers_and_bools),     cmocka_unit_test(nan_and_equals),
-                cmocka_unit_test(accumulation),           cmocka_unit_test(running_sums),
+                cmocka_unit_test(all_sets_of_dimensions),
+                cmocka_unit_test(options_and_edges),
+                cmocka_unit_test(integers_and_bools),
+                cmocka_unit_test(nan_and_equals),
+                cmocka_unit_test(accumulation),
+                cmocka_unit_test(running_sums),
+                cmocka_unit_test(products),
+                cmocka_unit_test(any_and_all),
+                cmocka_unit_test(norms),
+                cmocka_unit_test(logsumexp_of_infinities),
+                cmocka_unit_test(running_products),
+                cmocka_unit_test(argmin_of_many),
+                cmocka_unit_test(pytorchs_numbers),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

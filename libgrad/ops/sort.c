@@ -185,8 +185,9 @@ lg_tensor *lg_topk_(lg_tensor *x, int64_t k, lg_topk_options o)
                 return NULL;
         int64_t n = size_along(x->at.shape, dim);
         if (k < 0 || k > n || (k == 0 && x->at.shape.ndim == 0))
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "topk: k is %lld, but dimension %d of x, which is %s, has %lld",
-                                (long long)k, dim, lg__tensor_text(x).s, (long long)n);
+                return lg__fail(x->ctx, LG_ERR_ARGUMENT,
+                                "topk: k is %lld, but dimension %d of x, which is %s, has %lld", (long long)k, dim,
+                                lg__tensor_text(x).s, (long long)n);
         return sorted(x, "topk", dim, k, !o.smallest, o.indices);
 }
 

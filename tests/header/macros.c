@@ -48,10 +48,25 @@ static void operations(lg_ctx *c)
         lg_amin(x);
         lg_argmax(x, .dims = LG_DIMS(0));
         lg_var(x, .correction = LG_ZERO);
+        lg_argmin(x, .dims = LG_DIMS(0));
+        lg_std(x, .dims = LG_DIMS(1), .correction = 1);
+        lg_prod(x, .dims = LG_DIMS(0, 1));
+        lg_logsumexp(x, .dims = LG_DIMS(1));
+        lg_any(x);
+        lg_all(x, .keep_dim = true);
+        lg_norm(x, 2);
+        lg_norm(x, 1.5, .dims = LG_DIMS(1), .keep_dim = true);
         lg_cross_entropy(x, t);
         lg_cross_entropy(x, t, .reduction = LG_SUM, .label_smoothing = 0.1);
         lg_mse(x, x, .reduction = LG_NONE);
         lg_cat(LG_LIST(x, x, x), 0);
+        lg_tensor *i;
+        lg_sort(x, 1);
+        lg_sort(x, -1, .descending = true, .indices = &i);
+        lg_argsort(x, 0, .descending = true);
+        lg_topk(x, 2, 1, .smallest = true, .indices = &i);
+        lg_max(x, 1);
+        lg_min(x, 1, .keep_dim = true, .indices = &i);
 }
 
 static void graph(lg_ctx *c)
