@@ -51,6 +51,14 @@ int lg__dim(lg_ctx *c, const char *op, int dim, int ndim)
         return -1;
 }
 
+int lg__line_dim(const lg_tensor *x, const char *op, int dim)
+{
+        if (!lg__check(x, op, "x"))
+                return -1;
+        int ndim = x->at.shape.ndim;
+        return lg__dim(x->ctx, op, dim, ndim ? ndim : 1);
+}
+
 void lg__split(lg_shape s, int dim, int64_t *ret_outer, int64_t *ret_n, int64_t *ret_inner)
 {
         *ret_outer = *ret_n = *ret_inner = 1;

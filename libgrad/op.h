@@ -93,6 +93,8 @@ lg_tensor *lg__channels_last(lg_tensor *x);
 lg_tensor *lg__sum_to(lg_tensor *x, lg_shape shape);
 /* dim in 0 ... ndim-1 from one that may be negative; -1 and LG_ERR_ARGUMENT otherwise. */
 int lg__dim(lg_ctx *c, const char *op, int dim, int ndim);
+/* The same along the lines of x, which is checked; a 0-d tensor is a line of one. */
+int lg__line_dim(const lg_tensor *x, const char *op, int dim);
 /* A shape as (outer, n, inner) around a dimension; a 0-d shape is one row of one. */
 void lg__split(lg_shape s, int dim, int64_t *ret_outer, int64_t *ret_n, int64_t *ret_inner);
 /* Strides of t read as `shape` (broadcast): 0 where sizes are repeated. */

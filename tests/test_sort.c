@@ -1,5 +1,4 @@
-/* test_sort.c - sort, argsort, topk, max and min along a dimension, against the C library's sort and PyTorch's numbers.
- */
+/* test_sort.c - sort, topk, max and min along a dimension, against the C library's sort and PyTorch's numbers. */
 #include "golden.h"
 
 static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8, LG_BOOL};

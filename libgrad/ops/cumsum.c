@@ -38,24 +38,15 @@ bool lg__vjp_cumsum(lg__vjp *v)
         return (v->grad_in[0] = cumsum(v->grad[0], a->dim, !a->reverse)) != NULL;
 }
 
-/* A dimension of x, where a 0-d tensor is a line of one; -1 if there is no such. */
-static int line_dim(lg_tensor *x, const char *name, int dim)
-{
-        if (!lg__check(x, name, "x"))
-                return -1;
-        int ndim = x->at.shape.ndim;
-        return lg__dim(x->ctx, name, dim, ndim ? ndim : 1);
-}
-
 lg_tensor *lg_cumsum(lg_tensor *x, int dim)
 {
-        dim = line_dim(x, "cumsum", dim);
+        dim = lg__line_dim(x, "cumsum", dim);
         return dim < 0 ? NULL : cumsum(lg__dtype_float(x->at.dtype) ? x : lg_cast(x, LG_I64), dim, false);
 }
 
 lg_tensor *lg_cumprod(lg_tensor *x, int dim)
 {
-        dim = line_dim(x, "cumprod", dim);
+        dim = lg__line_dim(x, "cumprod", dim);
         if (dim < 0)
                 return NULL;
         int64_t n = x->at.shape.ndim ? x->at.shape.size[dim] : 1;

@@ -81,10 +81,7 @@ SOFTMAX(log_softmax, true)
 
 static lg_tensor *apply(const lg__op *op, lg_tensor *x, int dim)
 {
-        if (!lg__check(x, op->name, "x"))
-                return NULL;
-        int ndim = x->at.shape.ndim;
-        softmax_attributes a = {lg__dim(x->ctx, op->name, dim, ndim ? ndim : 1)};
+        softmax_attributes a = {lg__line_dim(x, op->name, dim)};
         return a.dim < 0 ? NULL : lg__apply1(op, lg_contiguous(x), &a, sizeof a);
 }
 

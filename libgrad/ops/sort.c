@@ -137,20 +137,11 @@ lg_tensor *lg__choose_grad_case(lg_tensor *x)
 /* ---- the functions
  * --------------------------------------------------------------------------------------------------------- */
 
-/* A dimension of x, where a 0-d tensor is a line of one; -1 if there is no such. */
-static int line_dim(lg_tensor *x, const char *name, int dim)
-{
-        if (!lg__check(x, name, "x"))
-                return -1;
-        int ndim = x->at.shape.ndim;
-        return lg__dim(x->ctx, name, dim, ndim ? ndim : 1);
-}
-
 /* The first k (-1: all) of each line in order; the indices where they are wanted, else they go at once. */
 static lg_tensor *sorted(lg_tensor *x, const char *name, int dim, int64_t k, bool descending, lg_tensor **ret_indices)
 {
         lg_tensor *out[LG__MAX_OUT];
-        sort_attributes a = {.dim = line_dim(x, name, dim), .descending = descending};
+        sort_attributes a = {.dim = lg__line_dim(x, name, dim), .descending = descending};
         if (a.dim < 0)
                 return NULL;
         int64_t n = size_along(x->at.shape, a.dim);
@@ -180,7 +171,7 @@ lg_tensor *lg_argsort_(lg_tensor *x, lg_argsort_options o)
 
 lg_tensor *lg_topk_(lg_tensor *x, int64_t k, lg_topk_options o)
 {
-        int dim = line_dim(x, "topk", o.dim);
+        int dim = lg__line_dim(x, "topk", o.dim);
         if (dim < 0)
                 return NULL;
         int64_t n = size_along(x->at.shape, dim);
@@ -193,7 +184,7 @@ lg_tensor *lg_topk_(lg_tensor *x, int64_t k, lg_topk_options o)
 
 static lg_tensor *extreme(lg_tensor *x, const char *name, lg_tensor *(*place)(lg_reduce_options), lg_choose_options o)
 {
-        int dim = line_dim(x, name, o.dim);
+        int dim = lg__line_dim(x, name, o.dim);
         if (dim < 0)
                 return NULL;
         if (size_along(x->at.shape, dim) == 0)
