@@ -40,8 +40,8 @@ typedef struct lg_running_args {
 } lg_running_args;
 
 /* x is (outer, groups, channels, inner), contiguous, each (outer, groups) a row of n = channels * inner elements;
- * mean and rstd[row] = 1 / sqrt(var + eps), var divided by n; y = (x - mean) rstd w[group, channel] + b[group, channel].
- * rms: the mean is taken as 0. w, b: NULL for 1 and 0. */
+ * mean and rstd[row] = 1 / sqrt(var + eps), var divided by n; y = (x - mean) rstd w[group, channel] + b[group,
+ * channel]. rms: the mean is taken as 0. w, b: NULL for 1 and 0. */
 typedef struct lg_layer_norm_args {
         lg_dtype dtype;
         int64_t outer, groups, channels, inner;

@@ -8,15 +8,15 @@ bool lg__may_change(const lg_tensor *t, const char *op, const char *argument)
                 return false;
         if (t->node && t->node->op)
                 return lg__fail(t->ctx, LG_ERR_STATE,
-                                "%s: %s is a result of %s inside the graph; lg_detach() or lg_copy() it", op,
-                                argument, t->node->op->name);
+                                "%s: %s is a result of %s inside the graph; lg_detach() or lg_copy() it", op, argument,
+                                t->node->op->name);
         if (t->node && t->ctx->recording)
                 return lg__fail(t->ctx, LG_ERR_STATE, "%s: %s requires grad; change it inside lg_no_grad(c) { ... }",
                                 op, argument);
         for (int i = 0; i < t->at.shape.ndim; i++)
                 if (t->at.strides[i] == 0 && t->at.shape.size[i] > 1)
                         return lg__fail(t->ctx, LG_ERR_ARGUMENT, "%s: %s is expanded: its elements share memory", op,
-                                       argument);
+                                        argument);
         return true;
 }
 

@@ -29,8 +29,8 @@ typedef struct tile {
 
 /* Sums of the columns of a tile. */
 typedef struct sums {
-        double shift[COLUMNS]; /* given: what x is taken against */
-        double first[COLUMNS]; /* sum of d = x - shift, or of g */
+        double shift[COLUMNS];  /* given: what x is taken against */
+        double first[COLUMNS];  /* sum of d = x - shift, or of g */
         double second[COLUMNS]; /* sum of d d, or of g d */
 } sums;
 

@@ -127,11 +127,17 @@ bool lg__vjp_batch_norm(lg__vjp *v)
 /* ---- the function
  * --------------------------------------------------------------------------------------------------------- */
 
+bool lg__norm_check_float(const lg_tensor *x, const char *op)
+{
+        return lg__dtype_float(x->at.dtype) ||
+               lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype; convert it with lg_cast()", op,
+                        lg__tensor_text(x).s);
+}
+
 bool lg__norm_check(const lg_tensor *x, double eps, const char *op)
 {
-        if (!lg__dtype_float(x->at.dtype))
-                return lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype; convert it with lg_cast()",
-                                op, lg__tensor_text(x).s);
+        if (!lg__norm_check_float(x, op))
+                return false;
         return eps >= 0 || lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: eps is %g, not 0 or more", op, eps);
 }
 

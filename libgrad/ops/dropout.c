@@ -3,7 +3,7 @@
  * The mask m is not kept: attributes hold where its random numbers come from, and the derivative is the op itself.
  */
 #include <string.h>
-#include "../op.h"
+#include "norm.h"
 
 typedef struct dropout_attributes {
         double p;
@@ -42,11 +42,8 @@ bool lg__vjp_dropout(lg__vjp *v)
 
 static bool check(const lg_tensor *x, double p, const char *op)
 {
-        if (!lg__check(x, op, "x"))
+        if (!lg__check(x, op, "x") || !lg__norm_check_float(x, op))
                 return false;
-        if (!lg__dtype_float(x->at.dtype))
-                return lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype; convert it with lg_cast()",
-                                op, lg__tensor_text(x).s);
         return (p >= 0 && p <= 1) || lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: p is %g, not in [0, 1]", op, p);
 }
 

@@ -111,12 +111,12 @@ bool lg__vjp_layer_norm(lg__vjp *v)
 static lg_tensor *apply(lg_tensor *x, lg_tensor *w, lg_tensor *b, lg_shape rows, layer_norm_attributes a)
 {
         lg_shape weights = LG_SHAPE(rows.size[1], rows.size[2], 1), shape = x->at.shape;
-        lg_tensor *out[3], *in[] = {lg_reshape(lg_contiguous(x), rows), lg__norm_parameter(w, x),
-                                    lg__norm_parameter(b, x)};
+        lg_tensor *out[3],
+                *in[] = {lg_reshape(lg_contiguous(x), rows), lg__norm_parameter(w, x), lg__norm_parameter(b, x)};
         for (int i = 1; i < 3; i++)
                 in[i] = in[i] ? lg_reshape(in[i], weights) : NULL;
-        if (b && !w && !(in[1] = lg_full(x->ctx, 1, weights, .dtype = lg__norm_dtype(x),
-                                         .device = x->storage->device->id)))
+        if (b && !w &&
+            !(in[1] = lg_full(x->ctx, 1, weights, .dtype = lg__norm_dtype(x), .device = x->storage->device->id)))
                 return NULL;
         if (!lg__apply(LG__OP(layer_norm), x->ctx, in, b ? 3 : w ? 2 : 1, &a, sizeof a, out))
                 return NULL;

@@ -1,4 +1,4 @@
-/* norm.h - what the normalisations share: dtypes and checks of their parameters. Private to ops/. */
+/* norm.h - what normalisations and dropout share: dtypes and checks of their parameters. Private to ops/. */
 #ifndef LG_OPS_NORM_H
 #define LG_OPS_NORM_H
 
@@ -10,6 +10,7 @@ static inline lg_dtype lg__norm_dtype(const lg_tensor *x)
         return x->at.dtype == LG_F64 ? LG_F64 : LG_F32;
 }
 
+bool lg__norm_check_float(const lg_tensor *x, const char *op);
 /* x is of a float dtype and eps is not negative. */
 bool lg__norm_check(const lg_tensor *x, double eps, const char *op);
 /* t is NULL, or a float tensor of that shape beside x. */

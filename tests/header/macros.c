@@ -69,6 +69,19 @@ static void operations(lg_ctx *c)
         lg_min(x, 1, .keep_dim = true, .indices = &i);
 }
 
+static void normalisations(lg_ctx *c)
+{
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3, 2)), *w = lg_ones(c, LG_SHAPE(3)), *v = lg_ones(c, LG_SHAPE(2));
+        lg_batch_norm(x, w, w, .training = true, .momentum = 0.2);
+        lg_layer_norm(x, 1, v, v);
+        lg_rms_norm(x, 1, v, .eps = LG_ZERO);
+        lg_group_norm(x, 3, w, NULL);
+        lg_instance_norm(x, w, w, .eps = 1e-3);
+        lg_normalize(x, -1, .eps = 1e-6);
+        lg_dropout(x, 1, .off = true);
+        lg_feature_dropout(x, 0.5);
+}
+
 static void graph(lg_ctx *c)
 {
         lg_tensor *x = lg_ones(c, LG_SHAPE(2), .dtype = LG_F64, .requires_grad = true), *y = lg_sum(lg_exp(x)), *g[1];
@@ -113,6 +126,7 @@ int main(void)
         c = lg_open_with(.threads = 1, .seed = 3);
         creations(c);
         operations(c);
+        normalisations(c);
         graph(c);
         training(c);
         if (lg_error(c))

@@ -1,0 +1,195 @@
+/* test_dropout.c - dropout: which elements go, by the generator's own numbers; how many; and what it does to gradients.
+ */
+#include "test.h"
+
+/* x / (1 - p) where the generator's f32 uniforms are at least p, of numbers drawn on the CPU. */
+static void reference(lg_ctx *c, lg_random_state state, lg_shape shape, double p, const double *x, double *ret)
+{
+        lg_random_state now = lg_get_random_state(c);
+        lg_set_random_state(c, state);
+        lg_tensor *u = lg_uniform(c, 0, 1, shape, .device = lg_cpu());
+        int64_t n = read_all(u, ret, lg_numel(u));
+        for (int64_t i = 0; i < n; i++)
+                ret[i] = ret[i] >= p ? x[i] / (1 - p) : 0;
+        lg_set_random_state(c, now);
+}
+
+static void mask_is_of_the_generator(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        const lg_dtype dtypes[] = {LG_F64, LG_F32, LG_F16, LG_BF16};
+        const double limits[] = {1e-15, 1e-6, 2e-3, 1.6e-2};
+        const lg_shape shapes[] = {LG_SHAPE(3, 7), LG_SHAPE_0D, LG_SHAPE(0, 4), LG_SHAPE(2, 30, 1000), LG_SHAPE(1)};
+        for (int d = 0; d < 4; d++)
+                for (int s = 0; s < 5; s++) {
+                        lg_tensor *x = lg_uniform(c, 1, 2, shapes[s], .dtype = dtypes[d]);
+                        int64_t n = lg_numel(x);
+                        double *v = calloc((size_t)n + 1, sizeof *v), *ref = calloc((size_t)n + 1, sizeof *ref);
+                        lg_random_state before = lg_get_random_state(c);
+                        lg_tensor *y = lg_dropout(x, 0.37);
+                        assert_int_equal(lg_get_random_state(c).counter - before.counter, (n + 3) / 4);
+                        read_all(x, v, n);
+                        reference(c, before, shapes[s], 0.37, v, ref);
+                        assert_values(y, ref, n, limits[d]);
+                        free(v), free(ref);
+                }
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void mask_does_not_know_the_layout(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *plain = lg_uniform(c, 1, 2, LG_SHAPE(2, 3, 40, 50));
+        lg_tensor *const x[] = {
+                lg_permute(lg_contiguous(lg_permute(plain, LG_DIMS(0, 2, 3, 1))), LG_DIMS(0, 3, 1, 2)),
+                lg_slice(plain, 3, 1, LG_MAX, .step = 3),
+                lg_expand(lg_slice(plain, 1, 1, 2), LG_SHAPE(2, 5, 40, 50)),
+        };
+        enum { room = 20000 };
+        double *v = calloc(room, sizeof *v), *ref = calloc(room, sizeof *ref);
+        for (int i = 0; i < 3; i++) {
+                lg_random_state before = lg_get_random_state(c);
+                lg_tensor *y = lg_dropout(x[i], 0.5);
+                int64_t n = read_all(x[i], v, room);
+                reference(c, before, lg_shape_of(x[i]), 0.5, v, ref);
+                assert_values(y, ref, n, 1e-6);
+                for (int k = 0; k < 4 && i == 0; k++)
+                        assert_int_equal(lg_stride_of(y, k), lg_stride_of(x[0], k));
+        }
+        free(v), free(ref);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void rate_and_scale(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        enum { n = 200000 };
+        const double p[] = {0.1, 0.5, 0.9};
+        double *v = calloc(n, sizeof *v);
+        for (int k = 0; k < 3; k++) {
+                int64_t kept = 0;
+                read_all(lg_dropout(lg_full(c, 3, LG_SHAPE(n), .dtype = LG_F64), p[k]), v, n);
+                for (int i = 0; i < n; i++) {
+                        if (v[i] != 0)
+                                assert_near(v[i], 3 / (1 - p[k]), 1e-12);
+                        kept += v[i] != 0;
+                }
+                assert_near((double)kept / n, 1 - p[k], 5 * sqrt(p[k] * (1 - p[k]) / n));
+        }
+        free(v);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void threads_do_not_matter(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        enum { n = 100001 };
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(n));
+        double *v[2];
+        lg_random_state before = lg_get_random_state(c);
+        for (int i = 0; i < 2; i++) {
+                v[i] = calloc(n, sizeof *v[i]);
+                lg_set_random_state(c, before);
+                lg_set_threads(c, i + 1);
+                read_all(lg_dropout(x, 0.2), v[i], n);
+        }
+        assert_memory_equal(v[0], v[1], n * sizeof *v[0]);
+        free(v[0]), free(v[1]);
+        lg_close(c);
+}
+
+/* dx is g where x stayed, scaled as x was, also of a second derivative's graph; another call drops others. */
+static void gradient_has_the_same_mask(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        enum { n = 64 };
+        double kept[n], other[n], g[n], dx[n];
+        for (int create_graph = 0; create_graph < 2; create_graph++) {
+                lg_tensor *x = lg_ones(c, LG_SHAPE(8, 8), .dtype = LG_F64, .requires_grad = true);
+                lg_tensor *y = lg_dropout(x, 0.5), *w = lg_normal(c, 0, 1, LG_SHAPE(8, 8), .dtype = LG_F64);
+                lg_tensor *z = lg_dropout(x, 0.5);
+                lg_backward(y, .grad = lg_transpose(w, 0, 1), .create_graph = create_graph);
+                read_all(y, kept, n);
+                read_all(z, other, n);
+                read_all(lg_transpose(w, 0, 1), g, n);
+                read_all(lg_grad_of(x), dx, n);
+                for (int i = 0; i < n; i++)
+                        assert_near(dx[i], g[i] * kept[i], 1e-15);
+                assert_memory_not_equal(kept, other, sizeof kept);
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void whole_channels_go(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        enum { channels = 600, length = 6 };
+        static double v[channels * length];
+        lg_tensor *y = lg_feature_dropout(lg_full(c, 2, LG_SHAPE(20, 30, 2, 3)), 0.25);
+        int kept = 0;
+        read_all(y, v, channels * length);
+        for (int i = 0; i < channels; i++) {
+                for (int k = 0; k < length; k++)
+                        assert_near(v[i * length + k], v[i * length] != 0 ? 2 / 0.75 : 0, 1e-6);
+                kept += v[i * length] != 0;
+        }
+        assert_near(kept / (double)channels, 0.75, 5 * sqrt(0.25 * 0.75 / channels));
+        lg_random_state before = lg_get_random_state(c);
+        lg_feature_dropout(lg_ones(c, LG_SHAPE(2, 3, 50)), 0.5);
+        assert_int_equal(lg_get_random_state(c).counter - before.counter, 2);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void edges(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_from(c, ((float[]){1, NAN, INFINITY}), LG_SHAPE(1, 3));
+        lg_random_state before = lg_get_random_state(c);
+        assert_ptr_equal(lg_dropout(x, 0), x);
+        assert_ptr_equal(lg_dropout(x, 0.5, .off = true), x);
+        assert_ptr_equal(lg_feature_dropout(x, 0), x);
+        assert_ptr_equal(lg_feature_dropout(x, 0.5, .off = true), x);
+        assert_ok(c);
+        const double wrong[] = {-0.1, 1.5, NAN};
+        for (int i = 0; i < 3; i++) {
+                assert_null(lg_dropout(x, wrong[i]));
+                assert_error(c, LG_ERR_ARGUMENT, "dropout: p is");
+                assert_null(lg_feature_dropout(x, wrong[i], .off = true));
+                assert_error(c, LG_ERR_ARGUMENT, "feature_dropout: p is");
+        }
+        lg_dropout(lg_cast(x, LG_I64), 0.5);
+        assert_error(c, LG_ERR_DTYPE, "dropout: x is i64");
+        lg_feature_dropout(lg_ones(c, LG_SHAPE(3)), 0.5);
+        assert_error(c, LG_ERR_SHAPE, "(N, C, ...)");
+        assert_null(lg_dropout(NULL, 0.5));
+        assert_int_equal(lg_get_random_state(c).counter, before.counter);
+        assert_list(lg_dropout(x, 1), 0, 0, 0, 0);
+        assert_ok(c);
+        lg_close(c);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(mask_is_of_the_generator),
+                cmocka_unit_test(mask_does_not_know_the_layout),
+                cmocka_unit_test(rate_and_scale),
+                cmocka_unit_test(threads_do_not_matter),
+                cmocka_unit_test(gradient_has_the_same_mask),
+                cmocka_unit_test(whole_channels_go),
+                cmocka_unit_test(edges),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
