@@ -47,6 +47,7 @@ void drop_workspace(void);
                                 memcpy(first_, out, bytes);                                                            \
                         assert_memory_equal(first_, out, bytes);                                                       \
                         __VA_ARGS__;                                                                                   \
+                        q.api->close(&q);                                                                              \
                 }                                                                                                      \
                 free(first_);                                                                                          \
         }

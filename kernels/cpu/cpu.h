@@ -116,6 +116,14 @@ float *lg_widen(lg_queue *q, lg_dtype t, int64_t n, const void *from);
 #define lg_narrow LG_CPU(narrow)
 void lg_narrow(lg_queue *q, lg_dtype t, int64_t n, void *to, const float *from);
 
+/* One product (without a batch, f32 or f64) on the calling thread. */
+#define lg_multiply LG_CPU(multiply)
+void lg_multiply(const lg_gemm_args *g);
+
+/* The conv kernel by products, f32 and f64: what there is where a library for convolutions is not, or refuses. */
+#define lg_conv_products LG_CPU(conv_products)
+bool lg_conv_products(lg_queue *q, const lg_conv_args *a);
+
 #define KERNEL(name, args) bool LG_CPU(name)(lg_queue * q, const args *a);
 #include "../kernels.def"
 #undef KERNEL

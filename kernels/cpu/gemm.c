@@ -214,6 +214,27 @@ static bool multiply_half(lg_queue *q, const lg_gemm_args *g, const product *p, 
         return true;
 }
 
+/* The product without its batch; false: neither stride of a matrix is 1. */
+static bool product_of(product *ret, const lg_gemm_args *g)
+{
+        *ret = (product){.dtype = g->dtype, .m = g->m, .n = g->n, .k = g->k, .c = g->c, .ldc = g->ldc, .beta = g->beta};
+        if (g->m == 1)
+                ret->ldc = lg_most(g->ldc, g->n);
+        return matrix_of(&ret->a, g->a, g->m, g->k, g->a_row, g->a_col) &&
+               matrix_of(&ret->b, g->b, g->k, g->n, g->b_row, g->b_col);
+}
+
+void lg_multiply(const lg_gemm_args *g)
+{
+        product p;
+        if (g->m == 0 || g->n == 0)
+                return;
+        if (g->k == 0)
+                clear_rows(g, 1);
+        else if (product_of(&p, g))
+                multiply(&p);
+}
+
 static bool too_large(const product *p)
 {
         const int64_t most = LARGEST_SIZE;
@@ -223,7 +244,7 @@ static bool too_large(const product *p)
 bool LG_CPU(gemm)(lg_queue *q, const lg_gemm_args *g)
 {
         int64_t batches = 1;
-        product p = {.dtype = g->dtype, .m = g->m, .n = g->n, .k = g->k, .c = g->c, .ldc = g->ldc, .beta = g->beta};
+        product p;
         for (int d = 0; d < g->batch_ndim; d++)
                 batches *= g->batch[d];
         if (!lg_is_float(g->dtype))
@@ -234,11 +255,8 @@ bool LG_CPU(gemm)(lg_queue *q, const lg_gemm_args *g)
                 clear_rows(g, batches);
                 return true;
         }
-        if (!matrix_of(&p.a, g->a, g->m, g->k, g->a_row, g->a_col) ||
-            !matrix_of(&p.b, g->b, g->k, g->n, g->b_row, g->b_col))
+        if (!product_of(&p, g))
                 return lg_queue_fail(q, LG_BROKEN, "gemm: neither stride of a matrix is 1");
-        if (g->m == 1)
-                p.ldc = lg_most(p.ldc, g->n);
         if (too_large(&p))
                 return lg_queue_fail(q, LG_BROKEN, "gemm: a size above %lld", (long long)LARGEST_SIZE);
         if (lg_is_half(g->dtype))

@@ -82,6 +82,15 @@ static void normalisations(lg_ctx *c)
         lg_feature_dropout(x, 0.5);
 }
 
+static void convolutions(lg_ctx *c)
+{
+        lg_tensor *image = lg_ones(c, LG_SHAPE(1, 2, 5, 5)), *w = lg_ones(c, LG_SHAPE(2, 2, 3, 3));
+        lg_conv2d(image, w, NULL, .padding = 1, .strides = {1, 2});
+        lg_conv_transpose2d(image, w, NULL, .stride = 2, .output_padding = 1);
+        lg_conv1d(lg_select(image, 2, 0), lg_select(w, 2, 0), NULL);
+        lg_conv_transpose1d(lg_select(image, 2, 0), lg_select(w, 2, 0), lg_ones(c, LG_SHAPE(2)), .groups = 1);
+}
+
 static void graph(lg_ctx *c)
 {
         lg_tensor *x = lg_ones(c, LG_SHAPE(2), .dtype = LG_F64, .requires_grad = true), *y = lg_sum(lg_exp(x)), *g[1];
@@ -127,6 +136,7 @@ int main(void)
         creations(c);
         operations(c);
         normalisations(c);
+        convolutions(c);
         graph(c);
         training(c);
         if (lg_error(c))

@@ -1,0 +1,267 @@
+/* test_conv.c - convolutions against PyTorch's numbers, against plain loops, and in every layout and dtype. */
+#include "golden.h"
+
+/* ---- PyTorch's numbers: the tensors of data/conv.py; each in the dtype of what is varied ---- */
+
+static lg_tensor *fixed(lg_tensor *like, lg_shape shape, double phase)
+{
+        return lg_cast(golden_tensor(lg_ctx_of(like), shape, phase), lg_dtype_of(like));
+}
+
+#define X(t) fixed(t, LG_SHAPE(2, 2, 4, 3), 0)
+#define W(t) fixed(t, LG_SHAPE(3, 2, 3, 3), 0.5)
+#define B(t) fixed(t, LG_SHAPE(3), 0.7)
+#define G(t) fixed(t, LG_SHAPE(1, 4, 3, 4), 0.2)
+#define V(t) fixed(t, LG_SHAPE(2, 2, 3, 2), 0.3)
+#define U(t) fixed(t, LG_SHAPE(4, 1, 2, 2), 0.4)
+#define T(t) fixed(t, LG_SHAPE(3, 2, 2, 3), 0.5)
+#define H(t) fixed(t, LG_SHAPE(1, 3, 2, 3), 0.2)
+#define S(t) fixed(t, LG_SHAPE(2, 3, 5), 0)
+
+#define ROWS                                                                                                           \
+        ROW(plain, LG_SHAPE(2, 2, 4, 3), lg_conv2d(x, W(x), B(x)))                                                     \
+        ROW(plain_w, LG_SHAPE(3, 2, 3, 3), lg_conv2d(X(x), x, B(x)))                                                   \
+        ROW(plain_b, LG_SHAPE(3), lg_conv2d(X(x), W(x), x))                                                            \
+        ROW(padded, LG_SHAPE(2, 2, 4, 3), lg_conv2d(x, W(x), B(x), .padding = 1))                                      \
+        ROW(padded_w, LG_SHAPE(3, 2, 3, 3), lg_conv2d(X(x), x, B(x), .padding = 1))                                    \
+        ROW(strided, LG_SHAPE(2, 2, 4, 3), lg_conv2d(x, W(x), B(x), .stride = 2, .padding = 2))                        \
+        ROW(strided_w, LG_SHAPE(3, 2, 3, 3), lg_conv2d(X(x), x, B(x), .stride = 2, .padding = 2))                      \
+        ROW(pairs, LG_SHAPE(2, 2, 4, 3),                                                                               \
+            lg_conv2d(x, W(x), NULL, .strides = {1, 2}, .paddings = {2, 1}, .dilations = {2, 1}))                      \
+        ROW(pairs_w, LG_SHAPE(3, 2, 3, 3),                                                                             \
+            lg_conv2d(X(x), x, NULL, .strides = {1, 2}, .paddings = {2, 1}, .dilations = {2, 1}))                      \
+        ROW(one_by_one, LG_SHAPE(2, 2, 4, 3), lg_conv2d(x, lg_slice(lg_slice(W(x), 2, 0, 1), 3, 0, 1), B(x)))          \
+        ROW(unbatched, LG_SHAPE(2, 4, 3), lg_conv2d(x, W(x), B(x), .paddings = {1, 0}))                                \
+        ROW(groups, LG_SHAPE(1, 4, 3, 4), lg_conv2d(x, V(x), NULL, .padding = 1, .groups = 2))                         \
+        ROW(groups_w, LG_SHAPE(2, 2, 3, 2), lg_conv2d(G(x), x, NULL, .padding = 1, .groups = 2))                       \
+        ROW(depthwise, LG_SHAPE(1, 4, 3, 4), lg_conv2d(x, U(x), NULL, .padding = 1, .dilation = 2, .groups = 4))       \
+        ROW(depthwise_w, LG_SHAPE(4, 1, 2, 2), lg_conv2d(G(x), x, NULL, .padding = 1, .dilation = 2, .groups = 4))     \
+        ROW(transposed, LG_SHAPE(1, 3, 2, 3), lg_conv_transpose2d(x, T(x), fixed(x, LG_SHAPE(2), 0.1)))                \
+        ROW(transposed_w, LG_SHAPE(3, 2, 2, 3), lg_conv_transpose2d(H(x), x, NULL, .stride = 2))                       \
+        ROW(transposed_b, LG_SHAPE(2), lg_conv_transpose2d(H(x), T(x), x, .stride = 2))                                \
+        ROW(transposed_pairs, LG_SHAPE(1, 4, 3, 4),                                                                    \
+            lg_conv_transpose2d(x, fixed(x, LG_SHAPE(4, 1, 3, 2), 0.5), NULL, .groups = 2, .strides = {2, 1},          \
+                                .paddings = {1, 0}, .dilations = {1, 2}, .output_paddings = {1, 0}))                   \
+        ROW(transposed_dilated, LG_SHAPE(2, 2, 2),                                                                     \
+            lg_conv_transpose2d(x, fixed(x, LG_SHAPE(2, 1, 2, 2), 0.5), NULL, .dilation = 3, .output_padding = 2))     \
+        ROW(signal, LG_SHAPE(2, 3, 5),                                                                                 \
+            lg_conv1d(x, fixed(x, LG_SHAPE(3, 3, 3), 0.5), B(x), .stride = 2, .padding = 1))                           \
+        ROW(signal_w, LG_SHAPE(3, 3, 3), lg_conv1d(S(x), x, B(x), .dilation = 2))                                      \
+        ROW(signal_groups, LG_SHAPE(3, 5), lg_conv1d(x, fixed(x, LG_SHAPE(3, 1, 2), 0.5), NULL, .groups = 3))          \
+        ROW(signal_transposed, LG_SHAPE(2, 3, 5),                                                                      \
+            lg_conv_transpose1d(x, fixed(x, LG_SHAPE(3, 2, 4), 0.5), fixed(x, LG_SHAPE(2), 0.1), .stride = 3,          \
+                                .padding = 1, .output_padding = 1))
+
+#define ROW(name, shape, call)                                                                                         \
+        static lg_tensor *run_##name(lg_ctx *c, lg_tensor *x)                                                          \
+        {                                                                                                              \
+                (void)c;                                                                                               \
+                return call;                                                                                           \
+        }
+ROWS
+#undef ROW
+#define ROW(name, shape, call) {#name, shape, run_##name},
+
+        static void
+        pytorch(void **state)
+{
+        (void)state;
+        const golden rows[] = {ROWS};
+        golden_check("conv.txt", golden_input, rows, sizeof rows / sizeof *rows);
+}
+
+/* ---- layouts and dtypes ---- */
+
+static lg_tensor *transposed(lg_tensor *x)
+{
+        return lg_permute(lg_contiguous(lg_permute(x, LG_DIMS(3, 1, 0, 2))), LG_DIMS(2, 1, 3, 0));
+}
+
+/* One value and three gradients for any layout and dtype, also of a mixture. */
+static void layouts_and_dtypes(void **state)
+{
+        (void)state;
+        const lg_dtype dtypes[] = {LG_F64, LG_F32, LG_F16, LG_BF16};
+        const double limits[] = {1e-12, 1e-5, 2e-3, 1.6e-2};
+        lg_ctx *c = open_ctx();
+        lg_tensor *x0 = lg_uniform(c, -1, 1, LG_SHAPE(3, 4, 6, 5), .dtype = LG_F64);
+        lg_tensor *w0 = lg_uniform(c, -1, 1, LG_SHAPE(6, 2, 3, 2), .dtype = LG_F64);
+        lg_tensor *b0 = lg_uniform(c, -1, 1, LG_SHAPE(6), .dtype = LG_F64);
+        for (int k = 0; k < 12; k++) {
+                lg_scope s = lg_scope_begin(c);
+                double v[1000];
+                lg_tensor *in[2][3], *y[2], *g = NULL;
+                for (int i = 1; i >= 0; i--) { /* the second one is the reference: the same values in f64, contiguous */
+                        lg_tensor *all[3] = {x0, w0, b0};
+                        for (int t = 0; t < 3; t++) {
+                                lg_tensor *rounded = lg_cast(all[t], dtypes[k % 4]);
+                                if (i == 0 && t < 2 && k >= 4)
+                                        rounded = k < 8 || t == 0 ? transposed(rounded) : rounded;
+                                in[i][t] = lg_requires_grad(lg_detach(i ? lg_cast(rounded, LG_F64) : rounded), true);
+                        }
+                        y[i] = lg_conv2d(in[i][0], in[i][1], in[i][2], .stride = 2, .padding = 1, .groups = 2);
+                        g = g ? g : lg_uniform(c, -1, 1, lg_shape_of(y[i]), .dtype = LG_F64);
+                        g = lg_cast(lg_cast(g, dtypes[k % 4]), LG_F64);
+                        lg_tensor *gi = lg_cast(g, lg_dtype_of(y[i]));
+                        lg_backward(y[i], .grad = i == 0 && k >= 4 ? transposed(gi) : gi);
+                        assert_ok(c);
+                }
+                assert_int_equal(lg_dtype_of(y[0]), dtypes[k % 4]);
+                int64_t n = read_all(y[1], v, 1000);
+                assert_values(y[0], v, n, limits[k % 4]);
+                for (int t = 0; t < 3; t++) {
+                        n = read_all(lg_grad_of(in[1][t]), v, 1000);
+                        assert_values(lg_grad_of(in[0][t]), v, n, limits[k % 4]);
+                }
+                lg_scope_end(c, s);
+        }
+        /* the widest dtype decides */
+        lg_tensor *y = lg_conv2d(lg_cast(x0, LG_F16), lg_cast(w0, LG_F32), lg_cast(b0, LG_BF16), .groups = 2), *z;
+        assert_int_equal(lg_dtype_of(y), LG_F32);
+        z = lg_conv2d(lg_cast(lg_cast(x0, LG_F16), LG_F64), w0, lg_cast(lg_cast(b0, LG_BF16), LG_F64), .groups = 2);
+        assert_near(lg_item(lg_amax(lg_abs(lg_sub(y, z)))), 0, 1e-5);
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* Results lie channels-last, so that the next layer copies nothing. */
+static void results_lie_channels_last(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3, 8, 8)), *w = lg_ones(c, LG_SHAPE(5, 3, 3, 3));
+        lg_tensor *y = lg_relu(lg_conv2d(x, w, NULL)), *z = lg_conv_transpose2d(y, w, NULL);
+        assert_int_equal(lg_stride_of(y, 1), 1);
+        assert_int_equal(lg_stride_of(y, 3), 5);
+        assert_int_equal(lg_stride_of(z, 1), 1);
+        assert_int_equal(lg_stride_of(z, 3), 3);
+        assert_list(lg_sum(y), 0, 2 * 5 * 36 * 27);
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* ---- sizes ---- */
+
+/* Big enough for several threads: the same bits for any number of them, and the values of a sum written by hand. */
+static void threads(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        enum { N = 6, C = 8, O = 16, SIDE = 24, ALL = N * O * SIDE * SIDE };
+        lg_set_deterministic(c, true);
+        lg_tensor *x = lg_uniform(c, -1, 1, LG_SHAPE(N, C, SIDE, SIDE), .requires_grad = true);
+        lg_tensor *w = lg_uniform(c, -1, 1, LG_SHAPE(O, C, 3, 3), .requires_grad = true);
+        lg_tensor *g = lg_uniform(c, -1, 1, LG_SHAPE(N, O, SIDE, SIDE));
+        float *v[2], *dw[2], *dx[2];
+        for (int i = 0; i < 2; i++) {
+                v[i] = calloc(ALL, sizeof(float)), dx[i] = calloc(ALL, sizeof(float)),
+                dw[i] = calloc(ALL, sizeof(float));
+                lg_set_threads(c, i ? 3 : 1);
+                lg_tensor *y = lg_conv2d(x, w, NULL, .padding = 1), *of[2];
+                assert_true(lg_read(y, v[i], LG_F32, ALL * sizeof(float)));
+                lg_grad(LG_LIST(y), LG_LIST(x, w), .grads = LG_LIST(g), .result = of);
+                assert_true(lg_read(of[0], dx[i], LG_F32, (size_t)lg_numel(x) * sizeof(float)));
+                assert_true(lg_read(of[1], dw[i], LG_F32, (size_t)lg_numel(w) * sizeof(float)));
+        }
+        assert_memory_equal(v[0], v[1], ALL * sizeof(float));
+        assert_memory_equal(dx[0], dx[1], ALL * sizeof(float));
+        assert_memory_equal(dw[0], dw[1], ALL * sizeof(float));
+        float *vx = calloc(ALL, sizeof(float)), *vw = calloc(ALL, sizeof(float));
+        assert_true(lg_read(x, vx, LG_F32, (size_t)lg_numel(x) * sizeof(float)));
+        assert_true(lg_read(w, vw, LG_F32, (size_t)lg_numel(w) * sizeof(float)));
+        for (int n = 0; n < N; n++)
+                for (int o = 0; o < O; o++) {
+                        double sum = 0; /* of the top left pixel */
+                        for (int i = 0; i < C; i++)
+                                for (int k = 0; k < 4; k++)
+                                        sum += (double)vx[((n * C + i) * SIDE + k / 2) * SIDE + k % 2] *
+                                               (double)vw[(o * C + i) * 9 + (k / 2 + 1) * 3 + k % 2 + 1];
+                        assert_near(v[0][(n * O + o) * SIDE * SIDE], sum, 1e-5);
+                }
+        for (int i = 0; i < 2; i++)
+                free(v[i]), free(dw[i]), free(dx[i]);
+        free(vx), free(vw);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void empty(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *w = lg_ones(c, LG_SHAPE(5, 3, 3, 3), .requires_grad = true);
+        lg_tensor *b = lg_ones(c, LG_SHAPE(5), .requires_grad = true);
+        lg_tensor *y = lg_conv2d(lg_ones(c, LG_SHAPE(0, 3, 7, 8)), w, b);
+        assert_int_equal(lg_ndim_of(y), 4);
+        assert_true(lg_size_of(y, 0) == 0 && lg_size_of(y, 1) == 5 && lg_size_of(y, 2) == 5 && lg_size_of(y, 3) == 6);
+        lg_backward(lg_sum(y));
+        assert_near(lg_item(lg_sum(lg_abs(lg_grad_of(w)))), 0, 0);
+        assert_near(lg_item(lg_sum(lg_abs(lg_grad_of(b)))), 0, 0);
+        y = lg_conv2d(lg_ones(c, LG_SHAPE(1, 0, 2, 2)), lg_ones(c, LG_SHAPE(2, 0, 1, 1)),
+                      lg_from(c, ((float[]){3, 4}), LG_SHAPE(2)));
+        assert_list(y, 0, 3, 3, 3, 3, 4, 4, 4, 4);
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* ---- errors ---- */
+
+static void errors(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx(), *other = open_ctx();
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 4, 5, 6)), *w = lg_ones(c, LG_SHAPE(6, 4, 3, 3)),
+                  *s = lg_ones(c, LG_SHAPE(2, 4, 5)), *u = lg_ones(c, LG_SHAPE(6, 4, 3)), *b = lg_ones(c, LG_SHAPE(6));
+#define REFUSED(code, text, call)                                                                                      \
+        assert_null(call);                                                                                             \
+        assert_error(c, code, text)
+        REFUSED(LG_ERR_SHAPE, "conv2d: x is f32 (2, 3)", lg_conv2d(lg_ones(c, LG_SHAPE(2, 3)), w, NULL));
+        REFUSED(LG_ERR_SHAPE, "(N, C, H, W) or (C, H, W)", lg_conv2d(lg_ones(c, LG_SHAPE(1, 2, 3, 4, 5)), w, NULL));
+        REFUSED(LG_ERR_SHAPE, "conv2d: w is f32 (6, 4, 3)", lg_conv2d(x, u, NULL));
+        REFUSED(LG_ERR_SHAPE, "conv1d: x is", lg_conv1d(x, u, NULL));
+        REFUSED(LG_ERR_SHAPE, "conv1d: w is", lg_conv1d(s, w, NULL));
+        REFUSED(LG_ERR_SHAPE, "w takes 8 channels, not 4", lg_conv2d(x, w, NULL, .groups = 2));
+        REFUSED(LG_ERR_SHAPE, "w takes 3 channels, not 4", lg_conv2d(x, lg_ones(c, LG_SHAPE(6, 3, 3, 3)), NULL));
+        REFUSED(LG_ERR_SHAPE, "w takes 6 channels, not 4", lg_conv_transpose2d(x, w, NULL));
+        REFUSED(LG_ERR_ARGUMENT, "4 groups", lg_conv2d(x, w, NULL, .groups = 4));
+        REFUSED(LG_ERR_ARGUMENT, "-1 groups", lg_conv2d(x, w, NULL, .groups = -1));
+        REFUSED(LG_ERR_SHAPE, "a kernel of 3 with dilation 3 is greater than the padded input of 6",
+                lg_conv2d(x, w, NULL, .dilation = 3, .paddings = {1, 0}));
+        REFUSED(LG_ERR_SHAPE, "greater than the padded input of 2", lg_conv1d(lg_slice(s, 2, 0, 2), u, NULL));
+        REFUSED(LG_ERR_SHAPE, "sizes must be above 0", lg_conv2d(x, lg_ones(c, LG_SHAPE(6, 4, 0, 3)), NULL));
+        REFUSED(LG_ERR_ARGUMENT, "padding is -1", lg_conv2d(x, w, NULL, .padding = -1));
+        REFUSED(LG_ERR_ARGUMENT, "stride is -2", lg_conv2d(x, w, NULL, .stride = -2));
+        REFUSED(LG_ERR_ARGUMENT, "stride is 0", lg_conv2d(x, w, NULL, .strides = {1, 0}));
+        REFUSED(LG_ERR_ARGUMENT, "dilation is -1", lg_conv2d(x, w, NULL, .dilations = {1, -1}));
+        REFUSED(LG_ERR_ARGUMENT, "below 2^31", lg_conv2d(x, w, NULL, .dilation = INT64_MAX));
+        REFUSED(LG_ERR_ARGUMENT, "output_padding is for transposed", lg_conv2d(x, w, NULL, .output_padding = 1));
+        REFUSED(LG_ERR_ARGUMENT, "give .stride", lg_conv1d(s, u, NULL, .strides = {1, 2}));
+        REFUSED(LG_ERR_ARGUMENT, "below the stride 2 or the dilation 1",
+                lg_conv_transpose2d(x, lg_ones(c, LG_SHAPE(4, 2, 3, 3)), NULL, .stride = 2, .output_padding = 2));
+        REFUSED(LG_ERR_SHAPE, "leaves no output",
+                lg_conv_transpose1d(s, lg_ones(c, LG_SHAPE(4, 2, 1)), NULL, .padding = 3));
+        REFUSED(LG_ERR_SHAPE, "b takes (6,)", lg_conv2d(x, w, lg_ones(c, LG_SHAPE(4))));
+        REFUSED(LG_ERR_SHAPE, "b takes (4,)", lg_conv_transpose2d(x, lg_ones(c, LG_SHAPE(4, 2, 3, 3)), b, .groups = 2));
+        REFUSED(LG_ERR_DTYPE, "conv2d: x is i32", lg_conv2d(lg_cast(x, LG_I32), w, NULL));
+        REFUSED(LG_ERR_DTYPE, "conv_transpose1d: w is i64",
+                lg_conv_transpose1d(s, lg_cast(lg_ones(c, LG_SHAPE(4, 2, 3)), LG_I64), NULL));
+        REFUSED(LG_ERR_DTYPE, "b is", lg_conv2d(x, w, lg_cast(b, LG_BOOL)));
+        REFUSED(LG_ERR_ARGUMENT, "w is NULL", lg_conv2d(x, NULL, NULL));
+        REFUSED(LG_ERR_ARGUMENT, "x is NULL", lg_conv1d(NULL, u, NULL));
+        REFUSED(LG_ERR_ARGUMENT, "another context", lg_conv2d(x, lg_ones(other, LG_SHAPE(6, 4, 3, 3)), NULL));
+        lg_close(other);
+        lg_close(c);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(pytorch),
+                cmocka_unit_test(layouts_and_dtypes),
+                cmocka_unit_test(results_lie_channels_last),
+                cmocka_unit_test(threads),
+                cmocka_unit_test(empty),
+                cmocka_unit_test(errors),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,225 @@
+/* test_kernels_conv.c - CPU convolution and its derivatives against the plain sums of kernels/conv.h in f64. */
+#include "kernels.h"
+
+/* The way by products, also where conv takes another: the portable set is in every build. */
+bool LG_ISA_NAME(conv_products, portable)(lg_queue *q, const lg_conv_args *a);
+
+typedef struct row {
+        int64_t n, channels, outputs;
+        lg_conv_geometry at; /* out is computed */
+} row;
+
+#define AT(h, w, kh, kw, sh, sw, ph, pw, dh, dw, g)                                                                    \
+        {                                                                                                              \
+                .in = {h, w}, .kernel = {kh, kw}, .stride = {sh, sw}, .padding = {ph, pw}, .dilation = {dh, dw},       \
+                .groups = g                                                                                            \
+        }
+static const row rows[] = {
+        {2, 3, 4, AT(5, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
+        {2, 3, 4, AT(5, 7, 3, 2, 2, 3, 0, 1, 1, 1, 1)},
+        {3, 4, 6, AT(7, 6, 2, 3, 1, 2, 2, 3, 2, 1, 2)},
+        {1, 6, 6, AT(6, 9, 3, 3, 1, 1, 1, 2, 1, 3, 6)},
+        {2, 5, 7, AT(4, 4, 1, 1, 1, 1, 0, 0, 1, 1, 1)},
+        {2, 4, 8, AT(5, 5, 1, 1, 1, 1, 0, 0, 1, 1, 4)},
+        {2, 5, 7, AT(5, 5, 1, 1, 2, 2, 0, 0, 1, 1, 1)},
+        {2, 5, 7, AT(3, 4, 1, 1, 1, 1, 2, 1, 1, 1, 1)},
+        {2, 1, 3, AT(1, 9, 1, 4, 1, 2, 0, 1, 1, 2, 1)},
+        {4, 1, 6, AT(12, 12, 5, 5, 1, 1, 2, 2, 1, 1, 1)},
+        {2, 2, 3, AT(3, 3, 3, 3, 1, 1, 4, 4, 1, 1, 1)},
+        {2, 2, 2, AT(9, 9, 2, 2, 4, 4, 0, 0, 1, 1, 1)},
+        {0, 3, 4, AT(5, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
+        {2, 0, 4, AT(5, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
+        {2, 3, 0, AT(5, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
+        {1, 2, 2, AT(0, 3, 2, 1, 1, 1, 1, 0, 1, 1, 1)},
+        {20, 16, 16, AT(7, 7, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
+        {3, 16, 32, AT(30, 31, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
+        {1, 16, 16, AT(40, 33, 5, 3, 2, 1, 2, 1, 1, 1, 1)},
+        {40, 1, 32, AT(14, 14, 3, 3, 1, 1, 0, 0, 1, 1, 1)},
+        {2, 64, 64, AT(14, 13, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
+        {17, 3, 16, AT(32, 32, 7, 7, 2, 2, 3, 3, 1, 1, 1)},
+        {2, 160, 96, AT(6, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
+        {33, 32, 32, AT(9, 9, 3, 3, 1, 1, 1, 1, 1, 1, 32)},
+        {3, 64, 96, AT(15, 15, 1, 1, 1, 1, 0, 0, 1, 1, 1)},
+        {3, 64, 96, AT(15, 15, 1, 1, 2, 2, 0, 0, 1, 1, 1)},
+        /* fewer outputs than fit: the derivative of a transposed convolution with output_padding */
+        {2, 2, 3, {{6, 6}, {2, 2}, {1, 2}, {1, 1}, {0, 0}, {3, 3}, 1}},
+};
+#define ROWS ((int)(sizeof rows / sizeof *rows))
+
+/* Adds the product at each place where an output pixel, a kernel element and an input pixel meet. */
+static void visit(const lg_conv_args *a, int64_t n, int64_t o, int64_t i, int64_t j, double *ret)
+{
+        const lg_conv_geometry *at = &a->at;
+        const int64_t channels = a->channels / at->groups, group = o / (a->outputs / at->groups);
+        const int64_t y = ((n * at->out[0] + i) * at->out[1] + j) * a->outputs + o;
+        for (int64_t k = 0; k < at->kernel[0]; k++)
+                for (int64_t l = 0; l < at->kernel[1]; l++) {
+                        int64_t h = i * at->stride[0] - at->padding[0] + k * at->dilation[0];
+                        int64_t w = j * at->stride[1] - at->padding[1] + l * at->dilation[1];
+                        if (h < 0 || w < 0 || h >= at->in[0] || w >= at->in[1])
+                                continue;
+                        int64_t x = ((n * at->in[0] + h) * at->in[1] + w) * a->channels + group * channels;
+                        for (int64_t c = 0; c < channels; c++, x++) {
+                                int64_t v = ((o * channels + c) * at->kernel[0] + k) * at->kernel[1] + l;
+                                if (a->kind == LG_CONV_FORWARD)
+                                        ret[y] += ((const double *)a->x)[x] * ((const double *)a->w)[v];
+                                else if (a->kind == LG_CONV_INPUT_GRAD)
+                                        ret[x] += ((const double *)a->g)[y] * ((const double *)a->w)[v];
+                                else
+                                        ret[v] += ((const double *)a->g)[y] * ((const double *)a->x)[x];
+                        }
+                }
+}
+
+static void reference(const lg_conv_args *a, int64_t count, double *ret)
+{
+        for (int64_t i = 0; i < count; i++)
+                ret[i] = a->b ? ((const double *)a->b)[i % a->outputs] : 0;
+        for (int64_t n = 0; n < a->n; n++)
+                for (int64_t o = 0; o < a->outputs; o++)
+                        for (int64_t i = 0; i < a->at.out[0]; i++)
+                                for (int64_t j = 0; j < a->at.out[1]; j++)
+                                        visit(a, n, o, i, j, ret);
+}
+
+/* The values of `count` elements of dtype t, as doubles. */
+static double *doubles(lg_dtype t, const void *p, int64_t count)
+{
+        double *d = malloc((size_t)(count + 1) * sizeof *d);
+        for (int64_t i = 0; i < count; i++)
+                d[i] = get(t, p, i);
+        return d;
+}
+
+/* Sums of many terms that cancel: the error is measured by the greatest of them. */
+static void check(int which, const lg_conv_args *a, const double *want, int64_t count)
+{
+        double most = 1;
+        for (int64_t i = 0; i < count; i++)
+                most = fmax(most, fabs(want[i]));
+        for (int64_t i = 0; i < count; i++)
+                if (!(fabs(get(a->dtype, a->out, i) - want[i]) <= tolerance[a->dtype] * most))
+                        fail_msg("row %d kind %d dtype %d at %lld: %g, not %g", which, a->kind, a->dtype, (long long)i,
+                                 get(a->dtype, a->out, i), want[i]);
+}
+
+/* Without `deterministic` the sums may depend on the number of threads. */
+#define RUN(kernel, exact)                                                                                             \
+        q.deterministic = exact;                                                                                       \
+        CALL(kernel, &q, &a);                                                                                          \
+        CALL(kernel, &q, &a)
+
+static void check_row(int which, const row *r, lg_dtype t, lg_conv_kind kind, bool bias)
+{
+        lg_conv_args a = {.dtype = t, .n = r->n, .channels = r->channels, .outputs = r->outputs, .at = r->at};
+        for (int d = 0; d < 2; d++)
+                if (a.at.out[d] == 0)
+                        a.at.out[d] = (a.at.in[d] + 2 * a.at.padding[d] - a.at.dilation[d] * (a.at.kernel[d] - 1) - 1) /
+                                              a.at.stride[d] +
+                                      1;
+        const int64_t x = a.n * a.at.in[0] * a.at.in[1] * a.channels, y = a.n * a.at.out[0] * a.at.out[1] * a.outputs;
+        const int64_t w = a.outputs * (a.channels / a.at.groups) * a.at.kernel[0] * a.at.kernel[1];
+        const int64_t count = kind == LG_CONV_FORWARD ? y : kind == LG_CONV_INPUT_GRAD ? x : w;
+        lg_conv_args d = a;
+        d.kind = a.kind = kind;
+        a.x = make_array(t, x, -1, 1);
+        a.g = make_array(t, y, -1, 1);
+        a.w = make_array(t, w, -1, 1);
+        a.b = bias ? make_array(t, a.outputs, -1, 1) : NULL;
+        d.x = doubles(t, a.x, x);
+        d.g = doubles(t, a.g, y);
+        d.w = doubles(t, a.w, w);
+        d.b = bias ? doubles(t, a.b, a.outputs) : NULL;
+        double *want = malloc((size_t)(count + 1) * sizeof *want);
+        reference(&d, count, want);
+        a.out = malloc((size_t)(count + 1) * size_of[t]);
+        const size_t bytes = (size_t)count * size_of[t];
+        EVERY(a.out, bytes, RUN(k->conv, true), check(which, &a, want, count));
+        EVERY(a.out, bytes, RUN(t == LG_F32 ? LG_ISA_NAME(conv_products, portable) : k->conv, true),
+              check(which, &a, want, count));
+        lg_queue q = make_queue(2);
+        RUN(lg_cpu_device()->kernels->conv, false);
+        check(which, &a, want, count);
+        q.api->close(&q);
+        const void *all[] = {a.x, a.g, a.w, a.b, a.out, d.x, d.g, d.w, d.b, want};
+        for (int i = 0; i < 10; i++)
+                free((void *)(uintptr_t)all[i]);
+}
+
+static void test_rows(void **state)
+{
+        (void)state;
+        for (int r = 0; r < ROWS; r++)
+                for (int kind = LG_CONV_FORWARD; kind <= LG_CONV_WEIGHT_GRAD; kind++)
+                        for (int t = 0; t < (r < 5 || r == ROWS - 1 ? 4 : 2); t++) {
+                                check_row(r, &rows[r], float_types[t], (lg_conv_kind)kind, false);
+                                if (kind == LG_CONV_FORWARD)
+                                        check_row(r, &rows[r], float_types[t], LG_CONV_FORWARD, true);
+                        }
+}
+
+/* More geometries than a queue remembers, twice, and again with another number of threads. */
+static void test_many(void **state)
+{
+        (void)state;
+        lg_queue q = make_queue(1);
+        void *x = make_array(LG_F32, 4000, 0, 1), *w = make_array(LG_F32, 4000, 0, 1), *y = malloc(16000);
+        for (int turn = 0; turn < 4; turn++)
+                for (int i = 1; i <= 100; i++) {
+                        q.threads = turn < 2 ? 1 : 2;
+                        lg_conv_args a = {LG_CONV_FORWARD, LG_F32, 1,       1, 1, AT(1, i, 1, 1, 1, 1, 0, 0, 1, 1, 1),
+                                          .x = x,          .w = w, .out = y};
+                        a.at.out[0] = 1, a.at.out[1] = i;
+                        CALL(lg_cpu_device()->kernels->conv, &q, &a);
+                        for (int j = 0; j < i; j++)
+                                assert_true(close_to(get(LG_F32, y, j), get(LG_F32, x, j) * get(LG_F32, w, 0), 1e-6));
+                }
+        q.api->close(&q);
+        free(x), free(w), free(y);
+}
+
+static void *no_workspace(lg_queue *q, size_t bytes)
+{
+        (void)bytes;
+        lg_queue_fail(q, LG_NO_MEMORY, "none");
+        return NULL;
+}
+
+static void test_no_memory(void **state)
+{
+        (void)state;
+        for (int kind = LG_CONV_FORWARD; kind <= LG_CONV_WEIGHT_GRAD; kind++)
+                for (int t = 0; t < 4; t++) {
+                        lg_queue q = make_queue(2);
+                        q.workspace = no_workspace;
+                        q.deterministic = true;
+                        void *x = make_array(float_types[t], 4000, 0, 1);
+                        lg_conv_args a = {(lg_conv_kind)kind,
+                                          float_types[t],
+                                          2,
+                                          3,
+                                          4,
+                                          {{5, 6}, {3, 3}, {3, 4}, {1, 1}, {0, 0}, {1, 1}, 1},
+                                          x,
+                                          x,
+                                          x,
+                                          x,
+                                          x};
+                        bool ok = lg_cpu_device()->kernels->conv(&q, &a);
+                        /* some ways need none */
+                        assert_int_equal(q.status, ok ? LG_OK : LG_NO_MEMORY);
+                        assert_true(!ok || float_types[t] == LG_F32);
+                        q.api->close(&q);
+                        free(x);
+                }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_rows),
+                cmocka_unit_test(test_many),
+                cmocka_unit_test(test_no_memory),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
