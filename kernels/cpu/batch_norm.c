@@ -27,11 +27,11 @@ typedef struct tile {
         int64_t chunk, column, rows;
 } tile;
 
-/* Sums of the columns of a tile. */
+/* Sums of the columns of a tile. The arrays are not a page long, or stores to one would hold up loads of the next. */
 typedef struct sums {
-        double shift[COLUMNS];  /* given: what x is taken against */
-        double first[COLUMNS];  /* sum of d = x - shift, or of g */
-        double second[COLUMNS]; /* sum of d d, or of g d */
+        double shift[COLUMNS + 8];  /* given: what x is taken against */
+        double first[COLUMNS + 8];  /* sum of d = x - shift, or of g */
+        double second[COLUMNS + 8]; /* sum of d d, or of g d */
 } sums;
 
 static plan plan_of(int64_t rows, int64_t channels)
