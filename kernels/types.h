@@ -33,6 +33,11 @@ typedef enum lg_device_type {
 } lg_device_type;
 
 /* How a loss of many elements becomes one. */
-typedef enum lg_reduction { LG_MEAN = 0, LG_SUM, LG_NONE } lg_reduction;
+typedef enum lg_reduction {
+        LG_MEAN = 0,
+        LG_SUM,
+        LG_NONE,      /* it stays as it is */
+        LG_BATCH_MEAN /* kl_div only: the sum divided by the size of dimension 0 */
+} lg_reduction;
 
 #endif

@@ -106,6 +106,8 @@ bool lg__pointwise_run(int id, lg_tensor *out, lg_tensor *const in[LG_PW_INPUTS]
 /* True if t's values may be changed in place (inplace.c); otherwise an error is set. Who changes them bumps the
  * storage's version. */
 bool lg__may_change(const lg_tensor *t, const char *op, const char *argument);
+/* That a loss knows this reduction. LG_BATCH_MEAN is for those that say so. */
+bool lg__check_reduction(lg_ctx *c, const char *op, lg_reduction reduction, bool batch_mean);
 /* The shape and dtype of input i of a node under derivation. */
 static inline const lg__edge *lg__input(const lg__vjp *v, int i)
 {

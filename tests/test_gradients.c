@@ -41,6 +41,9 @@ static void want(shapes *s, int count, const lg_shape *shape)
 #define X(i) x[i]
 #define COUNT(...) ((int64_t)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
 #define I(...) lg_from(c, ((const int64_t[]){__VA_ARGS__}), LG_SHAPE(COUNT(__VA_ARGS__)), .dtype = LG_I64)
+#define V(...)                                                                                                         \
+        lg_from(c, ((const double[]){__VA_ARGS__}), LG_SHAPE(sizeof((double[]){__VA_ARGS__}) / sizeof(double)),        \
+                .dtype = LG_F64)
 #define NO_CASES
 #define CASE(expression, ...)                                                                                          \
         if (k == n++) {                                                                                                \

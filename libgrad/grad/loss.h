@@ -10,21 +10,80 @@ LG_BEGIN
 typedef struct lg_cross_entropy_options {
         lg_tensor *target LG_DEFAULT;
         lg_reduction reduction LG_DEFAULT;
+        lg_tensor *weight LG_DEFAULT;      /* (C), of a float dtype: a factor for each class; no gradient; NULL: 1 */
         int64_t ignore_index LG_DEFAULT;   /* -100; to ignore class 0 set ignore_zero */
         double label_smoothing LG_DEFAULT; /* 0; in [0, 1] */
         bool ignore_zero LG_DEFAULT;
 } lg_cross_entropy_options;
 /* -log softmax(x)[target]: x (N, C, ...) scores or (C), target (N, ...) i64 or () class indices; rows whose target is
- * ignore_index do not count. A target outside [0, C) is told at the next read or wait. */
+ * ignore_index do not count, a mean of none is NaN. With weight, a mean divides by the sum of weight[target]. A target
+ * outside [0, C) is told at the next read or wait. LG_ERR_SHAPE, _DTYPE, _ARGUMENT. PyTorch's cross_entropy. */
 #define lg_cross_entropy(x, ...) lg_cross_entropy_((x), LG_INIT(lg_cross_entropy_options){.target = __VA_ARGS__})
 LG_API lg_tensor *lg_cross_entropy_(lg_tensor *x, lg_cross_entropy_options o);
+
+typedef struct lg_nll_options {
+        lg_tensor *target LG_DEFAULT;
+        lg_reduction reduction LG_DEFAULT;
+        lg_tensor *weight LG_DEFAULT;
+        int64_t ignore_index LG_DEFAULT;
+        bool ignore_zero LG_DEFAULT;
+} lg_nll_options;
+/* -x[target]: as lg_cross_entropy, but of logarithms of probabilities x, which lg_log_softmax gives. */
+#define lg_nll(x, ...) lg_nll_((x), LG_INIT(lg_nll_options){.target = __VA_ARGS__})
+LG_API lg_tensor *lg_nll_(lg_tensor *x, lg_nll_options o);
+
+/* Of the losses below, x (of a float dtype) and target have one shape: LG_ERR_SHAPE, _DTYPE, _ARGUMENT. */
 typedef struct lg_loss_options {
         lg_tensor *target LG_DEFAULT;
         lg_reduction reduction LG_DEFAULT;
 } lg_loss_options;
-/* (x - target)^2; x and target of one shape. */
+/* (x - target)^2 */
 #define lg_mse(x, ...) lg_mse_((x), LG_INIT(lg_loss_options){.target = __VA_ARGS__})
 LG_API lg_tensor *lg_mse_(lg_tensor *x, lg_loss_options o);
+/* |x - target|; the derivative where they are equal is 0. */
+#define lg_l1(x, ...) lg_l1_((x), LG_INIT(lg_loss_options){.target = __VA_ARGS__})
+LG_API lg_tensor *lg_l1_(lg_tensor *x, lg_loss_options o);
+/* -(target log(x) + (1 - target) log(1 - x)), x a probability in [0, 1] (else NaN). The logarithms are at least -100;
+ * where they are that, their derivative is 0 (PyTorch's, which is as large as 1e12, is not). */
+#define lg_bce(x, ...) lg_bce_((x), LG_INIT(lg_loss_options){.target = __VA_ARGS__})
+LG_API lg_tensor *lg_bce_(lg_tensor *x, lg_loss_options o);
+
+typedef struct lg_bce_with_logits_options {
+        lg_tensor *target LG_DEFAULT;
+        lg_reduction reduction LG_DEFAULT;
+        lg_tensor *pos_weight LG_DEFAULT; /* broadcasts to x: a factor for the part of target; NULL: 1 */
+} lg_bce_with_logits_options;
+/* lg_bce of sigmoid(x), exact for large |x| too. */
+#define lg_bce_with_logits(x, ...) lg_bce_with_logits_((x), LG_INIT(lg_bce_with_logits_options){.target = __VA_ARGS__})
+LG_API lg_tensor *lg_bce_with_logits_(lg_tensor *x, lg_bce_with_logits_options o);
+
+typedef struct lg_huber_options {
+        lg_tensor *target LG_DEFAULT;
+        lg_reduction reduction LG_DEFAULT;
+        double delta LG_DEFAULT; /* 1; greater than 0 */
+} lg_huber_options;
+/* d^2 / 2 for d = |x - target| <= delta, beyond it delta (d - delta / 2). */
+#define lg_huber(x, ...) lg_huber_((x), LG_INIT(lg_huber_options){.target = __VA_ARGS__})
+LG_API lg_tensor *lg_huber_(lg_tensor *x, lg_huber_options o);
+
+typedef struct lg_smooth_l1_options {
+        lg_tensor *target LG_DEFAULT;
+        lg_reduction reduction LG_DEFAULT;
+        double beta LG_DEFAULT; /* 1; LG_ZERO is lg_l1 */
+} lg_smooth_l1_options;
+/* d^2 / (2 beta) for d = |x - target| < beta, beyond it d - beta / 2. */
+#define lg_smooth_l1(x, ...) lg_smooth_l1_((x), LG_INIT(lg_smooth_l1_options){.target = __VA_ARGS__})
+LG_API lg_tensor *lg_smooth_l1_(lg_tensor *x, lg_smooth_l1_options o);
+
+typedef struct lg_kl_div_options {
+        lg_tensor *target LG_DEFAULT;
+        lg_reduction reduction LG_DEFAULT; /* LG_BATCH_MEAN is the divergence of each row, averaged */
+        bool log_target LG_DEFAULT;        /* target holds logarithms too */
+} lg_kl_div_options;
+/* target (log(target) - x), 0 where target is 0: the divergence of target from the probabilities of which x are the
+ * logarithms. PyTorch's kl_div. */
+#define lg_kl_div(x, ...) lg_kl_div_((x), LG_INIT(lg_kl_div_options){.target = __VA_ARGS__})
+LG_API lg_tensor *lg_kl_div_(lg_tensor *x, lg_kl_div_options o);
 
 LG_END_C
 #endif

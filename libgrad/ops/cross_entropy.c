@@ -1,8 +1,10 @@
 /* cross_entropy.c - cross-entropy of scores x (rows, classes) against class indices.
  *
  * With weights q (class_weights: one-hot, smoothed, ignored rows zero, divided by the count for a mean):
- * loss = -sum q log_softmax(x); dx = g (softmax(x) sum_c(q) - q).
+ * loss = -sum q log_softmax(x); dx = g (softmax(x) sum_c(q) - q). nll is -sum q x of logarithms x; it, and all that
+ * has weights w of classes (q is then q w, and a mean divides by the sum of w[t]), is made of other ops.
  */
+#include <math.h>
 #include "../op.h"
 
 typedef struct entropy_attributes {
@@ -90,32 +92,44 @@ bool lg__forward_class_weights(lg__call *call)
 /* ---- the function
  * --------------------------------------------------------------------------------------------------------- */
 
+static bool check_weight(const char *op, const lg_tensor *x, const lg_tensor *w)
+{
+        int64_t classes = x->at.shape.size[x->at.shape.ndim > 1];
+        if (!lg__check(w, op, "weight"))
+                return false;
+        if (!lg__dtype_float(w->at.dtype))
+                return lg__fail(x->ctx, LG_ERR_DTYPE, "%s: weight is %s, not of a float dtype", op,
+                                lg__tensor_text(w).s);
+        if (!lg__shape_equal(w->at.shape, LG_SHAPE(classes)))
+                return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: weight is %s; of %lld classes it has shape (%lld)", op,
+                                lg__tensor_text(w).s, (long long)classes, (long long)classes);
+        return true;
+}
+
 /* x (N, C, d...) and target (N, d...); or x (C) and target (). */
-static bool check(const lg_tensor *x, const lg_tensor *t, const lg_cross_entropy_options *o)
+static bool check(const char *op, const lg_tensor *x, const lg_tensor *t, const lg_cross_entropy_options *o)
 {
         lg_ctx *c = x->ctx;
         lg_shape rest = x->at.shape;
         int dim = rest.ndim > 1;
         if (!lg__dtype_float(x->at.dtype))
-                return lg__fail(c, LG_ERR_DTYPE, "cross_entropy: x is %s, not of a float dtype", lg__tensor_text(x).s);
+                return lg__fail(c, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype", op, lg__tensor_text(x).s);
         if (t->at.dtype != LG_I64)
                 return lg__fail(c, LG_ERR_DTYPE,
-                                "cross_entropy: target is %s; class indices are i64: lg_cast(target, LG_I64)",
+                                "%s: target is %s; class indices are i64: lg_cast(target, LG_I64)", op,
                                 lg__tensor_text(t).s);
         for (int i = dim; i + 1 < rest.ndim; i++)
                 rest.size[i] = rest.size[i + 1];
         if (--rest.ndim < 0 || !lg__shape_equal(rest, t->at.shape))
                 return lg__fail(c, LG_ERR_SHAPE,
-                                "cross_entropy: x is %s and target %s; they are (N, C, ...) and (N, ...)",
+                                "%s: x is %s and target %s; they are (N, C, ...) and (N, ...)", op,
                                 lg__tensor_text(x).s, lg__tensor_text(t).s);
         if (x->at.shape.size[dim] == 0)
-                return lg__fail(c, LG_ERR_SHAPE, "cross_entropy: x is %s: it has no classes", lg__tensor_text(x).s);
-        if (o->reduction < LG_MEAN || o->reduction > LG_NONE)
-                return lg__fail(c, LG_ERR_ARGUMENT, "cross_entropy: %d is no reduction", (int)o->reduction);
+                return lg__fail(c, LG_ERR_SHAPE, "%s: x is %s: it has no classes", op, lg__tensor_text(x).s);
         if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1))
-                return lg__fail(c, LG_ERR_ARGUMENT, "cross_entropy: label_smoothing is %g, not in [0, 1]",
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: label_smoothing is %g, not in [0, 1]", op,
                                 o->label_smoothing);
-        return true;
+        return lg__check_reduction(c, op, o->reduction, false) && (!o->weight || check_weight(op, x, o->weight));
 }
 
 /* x with its classes last, as rows. */
@@ -130,22 +144,83 @@ static lg_tensor *as_rows(lg_tensor *x, int64_t classes)
         return moved ? lg_contiguous(lg_reshape(moved, LG_SHAPE(rows, classes))) : NULL;
 }
 
-lg_tensor *lg_cross_entropy_(lg_tensor *x, lg_cross_entropy_options o)
+/* q, not divided for a mean, times w. */
+static lg_tensor *weights(lg_tensor *labels, entropy_attributes a, lg_tensor *w)
 {
-        lg_tensor *t = o.target;
+        a.reduction = LG_SUM;
+        lg_tensor *q = lg__apply1(LG__OP(class_weights), labels, &a, sizeof a);
+        return w ? lg_mul(q, w) : q;
+}
+
+/* -sum q lp with weights w: what the op cross_entropy does not do. lp is (rows, classes). */
+static lg_tensor *weighted(lg_tensor *lp, lg_tensor *labels, entropy_attributes a, lg_tensor *w)
+{
+        lg_tensor *some = NULL;
+        a.dtype = lp->at.dtype;
+        w = w ? lg_cast(lg_detach(w), a.dtype) : NULL;
+        lg_tensor *q = weights(labels, a, w);
+        if (a.reduction == LG_MEAN) {
+                entropy_attributes hard = a;
+                hard.label_smoothing = 0;
+                lg_tensor *total = lg_sum(a.label_smoothing > 0 ? weights(labels, hard, w) : q);
+                some = lg_ne_scalar(total, 0); /* the mean of nothing is NaN, but its gradient is 0 */
+                q = lg_div(q, lg_where(some, total, lg__constant(lp, 1)));
+        }
+        /* A factor of 0 would make NaN of a class that cannot be. */
+        lg_tensor *each = lg_mul(q, lg_where(lg_ne_scalar(q, 0), lp, lg__constant(lp, 0)));
+        if (a.reduction == LG_NONE)
+                return lg_neg(lg_sum(each, .dims = LG_DIMS(1)));
+        lg_tensor *loss = lg_neg(lg_sum(each));
+        return a.reduction == LG_MEAN ? lg_where(some, loss, lg__constant(lp, NAN)) : loss;
+}
+
+/* 16-bit logarithms are summed in f32. */
+static lg_tensor *weighted_wide(lg_tensor *lp, lg_tensor *labels, const entropy_attributes *a, lg_tensor *w)
+{
+        if (!lp || !labels)
+                return NULL;
+        lg_dtype dtype = lp->at.dtype;
+        bool narrow = dtype == LG_F16 || dtype == LG_BF16;
+        lg_tensor *wide = narrow ? lg_cast(lp, LG_F32) : lp;
+        lg_tensor *loss = wide ? weighted(wide, labels, *a, w) : NULL;
+        return narrow ? lg_cast(loss, dtype) : loss;
+}
+
+/* Both losses: of scores, or of logarithms of probabilities. */
+static lg_tensor *classify(const char *op, bool scores, lg_tensor *x, const lg_cross_entropy_options *o)
+{
+        lg_tensor *t = o->target;
         if (!x || !t)
-                return lg__fail(x ? x->ctx : lg__ctx_of(t), LG_ERR_ARGUMENT, "cross_entropy: %s is NULL",
-                                x ? "target" : "x");
-        if (!lg__check(x, "cross_entropy", "x") || !lg__check(t, "cross_entropy", "target") || !check(x, t, &o))
+                return lg__fail(x ? x->ctx : lg__ctx_of(t), LG_ERR_ARGUMENT, "%s: %s is NULL", op, x ? "target" : "x");
+        if (!lg__check(x, op, "x") || !lg__check(t, op, "target") || !check(op, x, t, o))
                 return NULL;
         lg_shape shape = t->at.shape;
         entropy_attributes a = {.classes = x->at.shape.size[x->at.shape.ndim > 1],
-                                .ignore_index = o.ignore_zero    ? 0
-                                                : o.ignore_index ? o.ignore_index
-                                                                 : -100,
-                                .label_smoothing = o.label_smoothing,
-                                .reduction = o.reduction};
-        lg_tensor *labels = lg_contiguous(lg_reshape(t, LG_SHAPE(lg__shape_numel(shape))));
-        lg_tensor *loss = lg__apply2(LG__OP(cross_entropy), as_rows(x, a.classes), labels, &a, sizeof a);
-        return loss && o.reduction == LG_NONE ? lg_reshape(loss, shape) : loss;
+                                .ignore_index = o->ignore_zero    ? 0
+                                                : o->ignore_index ? o->ignore_index
+                                                                  : -100,
+                                .label_smoothing = o->label_smoothing,
+                                .reduction = o->reduction};
+        lg_tensor *labels = lg_contiguous(lg_reshape(t, LG_SHAPE(lg__shape_numel(shape)))), *loss;
+        x = as_rows(x, a.classes);
+        if (scores && !o->weight)
+                loss = lg__apply2(LG__OP(cross_entropy), x, labels, &a, sizeof a);
+        else
+                loss = weighted_wide(scores ? lg_log_softmax(x, 1) : x, labels, &a, o->weight);
+        return loss && o->reduction == LG_NONE ? lg_reshape(loss, shape) : loss;
+}
+
+lg_tensor *lg_cross_entropy_(lg_tensor *x, lg_cross_entropy_options o)
+{
+        return classify("cross_entropy", true, x, &o);
+}
+
+lg_tensor *lg_nll_(lg_tensor *x, lg_nll_options o)
+{
+        return classify("nll", false, x,
+                        &(lg_cross_entropy_options){.target = o.target,
+                                                    .reduction = o.reduction,
+                                                    .weight = o.weight,
+                                                    .ignore_index = o.ignore_index,
+                                                    .ignore_zero = o.ignore_zero});
 }

@@ -1,18 +1,121 @@
-/* loss.c - losses made of other ops. mse: (x - t)^2, its mean, its sum, or as it is. */
+/* loss.c - losses made of other ops, whose derivatives are theirs; t is the target, d = x - t.
+ *
+ * mse: d^2. l1: |d|. huber: c (d - c/2) with c = clamp(d, -delta, delta), that is d^2/2 or delta (|d| - delta/2).
+ * smooth_l1: huber with delta = beta, divided by beta. bce: -(t log x + (1 - t) log(1 - x)), the logarithms at least
+ * -100. bce_with_logits: the same of sigmoid(x), by log_sigmoid. kl_div: t (log t - x), or e^t (t - x) of log t.
+ */
 #include "../op.h"
+
+bool lg__check_reduction(lg_ctx *c, const char *op, lg_reduction reduction, bool batch_mean)
+{
+        if (reduction == LG_BATCH_MEAN && !batch_mean)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: reduction is LG_BATCH_MEAN, which only kl_div has", op);
+        if (reduction < LG_MEAN || reduction > LG_BATCH_MEAN)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: %d is no reduction", op, (int)reduction);
+        return true;
+}
+
+static bool check(const char *op, const lg_tensor *x, const lg_tensor *t, lg_reduction reduction)
+{
+        if (!x || !t)
+                return lg__fail(x ? x->ctx : lg__ctx_of(t), LG_ERR_ARGUMENT, "%s: %s is NULL", op, x ? "target" : "x");
+        if (!lg__check(x, op, "x") || !lg__check(t, op, "target"))
+                return false;
+        if (!lg__dtype_float(x->at.dtype))
+                return lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype; convert it with lg_cast()", op,
+                                lg__tensor_text(x).s);
+        if (!lg__shape_equal(x->at.shape, t->at.shape))
+                return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s but target is %s; they need one shape", op,
+                                lg__tensor_text(x).s, lg__tensor_text(t).s);
+        return lg__check_reduction(x->ctx, op, reduction, false);
+}
+
+static lg_tensor *reduce(lg_tensor *each, lg_reduction reduction)
+{
+        return reduction == LG_NONE ? each : reduction == LG_SUM ? lg_sum(each) : lg_mean(each);
+}
 
 lg_tensor *lg_mse_(lg_tensor *x, lg_loss_options o)
 {
-        lg_tensor *t = o.target;
-        if (!x || !t)
-                return lg__fail(x ? x->ctx : lg__ctx_of(t), LG_ERR_ARGUMENT, "mse: %s is NULL", x ? "target" : "x");
-        if (!lg__check(x, "mse", "x") || !lg__check(t, "mse", "target"))
+        return check("mse", x, o.target, o.reduction) ? reduce(lg_square(lg_sub(x, o.target)), o.reduction) : NULL;
+}
+
+lg_tensor *lg_l1_(lg_tensor *x, lg_loss_options o)
+{
+        return check("l1", x, o.target, o.reduction) ? reduce(lg_abs(lg_sub(x, o.target)), o.reduction) : NULL;
+}
+
+static lg_tensor *huber(lg_tensor *x, lg_tensor *t, double delta)
+{
+        lg_tensor *d = lg_sub(x, t), *c = lg_clamp(d, -delta, delta);
+        return lg_mul(c, lg_sub(d, lg_mul_scalar(c, 0.5)));
+}
+
+lg_tensor *lg_huber_(lg_tensor *x, lg_huber_options o)
+{
+        double delta = o.delta != 0 ? o.delta : 1;
+        if (!check("huber", x, o.target, o.reduction))
                 return NULL;
-        if (!lg__shape_equal(x->at.shape, t->at.shape))
-                return lg__fail(x->ctx, LG_ERR_SHAPE, "mse: x is %s but target is %s; they need one shape",
-                                lg__tensor_text(x).s, lg__tensor_text(t).s);
-        if (o.reduction < LG_MEAN || o.reduction > LG_NONE)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "mse: %d is no reduction", (int)o.reduction);
-        lg_tensor *each = lg_square(lg_sub(x, t));
-        return o.reduction == LG_NONE ? each : o.reduction == LG_SUM ? lg_sum(each) : lg_mean(each);
+        if (!(delta > 0))
+                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "huber: delta is %g, not greater than 0", delta);
+        return reduce(huber(x, o.target, delta), o.reduction);
+}
+
+lg_tensor *lg_smooth_l1_(lg_tensor *x, lg_smooth_l1_options o)
+{
+        if (o.beta == LG_ZERO)
+                return lg_l1_(x, (lg_loss_options){o.target, o.reduction});
+        double beta = o.beta != 0 ? o.beta : 1;
+        if (!check("smooth_l1", x, o.target, o.reduction))
+                return NULL;
+        if (!(beta > 0))
+                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "smooth_l1: beta is %g; it is at least 0 (LG_ZERO)", beta);
+        return reduce(lg_div_scalar(huber(x, o.target, beta), beta), o.reduction);
+}
+
+/* max(log(x), -100), without the infinite derivative of log at 0. */
+static lg_tensor *bounded_log(lg_tensor *x)
+{
+        lg_tensor *low = lg_logical_and(lg_ge_scalar(x, 0), lg_le_scalar(x, 3.720075976020836e-44)); /* e^-100 */
+        return lg_where(low, lg__constant(x, -100), lg_log(lg_where(low, lg__constant(x, 1), x)));
+}
+
+lg_tensor *lg_bce_(lg_tensor *x, lg_loss_options o)
+{
+        if (!check("bce", x, o.target, o.reduction))
+                return NULL;
+        lg_tensor *one = lg_mul(o.target, bounded_log(x));
+        lg_tensor *zero = lg_mul(lg_rsub_scalar(o.target, 1), bounded_log(lg_rsub_scalar(x, 1)));
+        return reduce(lg_neg(lg_add(one, zero)), o.reduction);
+}
+
+/* Both logarithms by log_sigmoid: neither term is a difference of large numbers. */
+lg_tensor *lg_bce_with_logits_(lg_tensor *x, lg_bce_with_logits_options o)
+{
+        const char *op = "bce_with_logits";
+        lg_tensor *w = o.pos_weight;
+        lg_shape shape;
+        if (!check(op, x, o.target, o.reduction) || (w && !lg__check(w, op, "pos_weight")))
+                return NULL;
+        if (w && !lg__broadcast(x->ctx, op, x->at.shape, w->at.shape, &shape))
+                return NULL;
+        if (w && !lg__shape_equal(x->at.shape, shape))
+                return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: pos_weight is %s, which does not broadcast to x, %s", op,
+                                lg__tensor_text(w).s, lg__tensor_text(x).s);
+        lg_tensor *one = lg_mul(o.target, lg_log_sigmoid(x));
+        lg_tensor *zero = lg_mul(lg_rsub_scalar(o.target, 1), lg_log_sigmoid(lg_neg(x)));
+        return reduce(lg_neg(lg_add(w ? lg_mul(one, w) : one, zero)), o.reduction);
+}
+
+lg_tensor *lg_kl_div_(lg_tensor *x, lg_kl_div_options o)
+{
+        lg_tensor *t = o.target;
+        bool batch = o.reduction == LG_BATCH_MEAN;
+        if (!check("kl_div", x, t, batch ? LG_SUM : o.reduction))
+                return NULL;
+        if (batch && x->at.shape.ndim == 0)
+                return lg__fail(x->ctx, LG_ERR_SHAPE, "kl_div: x is %s: LG_BATCH_MEAN needs a dimension to divide by",
+                                lg__tensor_text(x).s);
+        lg_tensor *each = o.log_target ? lg_mul(lg_exp(t), lg_sub(t, x)) : lg_sub(lg_xlogy(t, t), lg_mul(t, x));
+        return batch ? lg_div_scalar(lg_sum(each), (double)x->at.shape.size[0]) : reduce(each, o.reduction);
 }

@@ -59,6 +59,13 @@ static void operations(lg_ctx *c)
         lg_cross_entropy(x, t);
         lg_cross_entropy(x, t, .reduction = LG_SUM, .label_smoothing = 0.1);
         lg_mse(x, x, .reduction = LG_NONE);
+        lg_nll(x, t, .reduction = LG_SUM, .weight = lg_ones(c, LG_SHAPE(3)), .ignore_index = -1);
+        lg_l1(x, x);
+        lg_bce(x, x, .reduction = LG_SUM);
+        lg_bce_with_logits(x, x, .pos_weight = x);
+        lg_huber(x, x, .delta = 2);
+        lg_smooth_l1(x, x, .beta = LG_ZERO);
+        lg_kl_div(x, x, .reduction = LG_BATCH_MEAN, .log_target = true);
         lg_cat(LG_LIST(x, x, x), 0);
         lg_tensor *i;
         lg_sort(x, 1);
