@@ -100,6 +100,7 @@ lg_ctx *lg_open_(lg_open_options o)
         c->threads = o.threads > 0 ? o.threads : cores();
         c->random.seed = o.seed;
         c->recording = true;
+        c->scope_ids = (uint64_t)(uintptr_t)c << 20; /* a scope of another context is not taken for one of this */
         lg__link_init(&c->objects);
         lg__link_init(&c->owned);
         c->cpu = lg__device_get(c, lg_cpu());
@@ -112,22 +113,13 @@ lg_ctx *lg_open_(lg_open_options o)
         return c;
 }
 
-static void close_scopes(lg_ctx *c)
-{
-        while (c->scope) {
-                lg__scope *parent = c->scope->parent;
-                lg_scope_end(c, (lg_scope){c->scope->id});
-                c->scope = parent;
-        }
-}
-
 void lg_close(lg_ctx *c)
 {
         if (!c || c->live != LG__CTX_LIVE)
                 return;
         while (c->objects.prev != &c->objects)
                 lg__object_destroy((lg__object *)c->objects.prev);
-        close_scopes(c);
+        lg__scopes_finish(c);
         while (c->owned.prev != &c->owned)
                 lg__tensor_release((lg_tensor *)c->owned.prev);
         lg__devices_finish(c);

@@ -97,6 +97,9 @@ typedef struct lg__scope {
         uint64_t id;
         lg__link tensors;
 } lg__scope;
+/* Ends one scope, which is open, wherever it is in the chain: those inside it stay. */
+void lg__scope_remove(lg_ctx *c, lg__scope *s);
+void lg__scopes_finish(lg_ctx *c); /* ends all, the outermost too */
 
 struct lg_ctx {
         uint32_t live; /* LG__CTX_LIVE */

@@ -15,29 +15,35 @@ lg_scope lg_scope_begin(lg_ctx *c)
         return (lg_scope){s->id};
 }
 
-static void end_innermost(lg_ctx *c)
+void lg__scope_remove(lg_ctx *c, lg__scope *s)
 {
-        lg__scope *s = c->scope;
+        lg__scope **at = &c->scope;
+        while (*at != s)
+                at = &(*at)->parent;
         while (s->tensors.prev != &s->tensors)
                 lg__tensor_release((lg_tensor *)s->tensors.prev);
-        c->scope = s->parent;
+        *at = s->parent;
         lg__free(c, s, sizeof *s);
+}
+
+void lg__scopes_finish(lg_ctx *c)
+{
+        while (c->scope)
+                lg__scope_remove(c, c->scope);
 }
 
 bool lg_scope_end(lg_ctx *c, lg_scope scope)
 {
-        if (!c || !scope.id)
-                return false; /* begun while an error was set, or for want of memory: there is nothing to end */
-        lg__scope *s = c->scope;
+        lg__scope *s = c ? c->scope : NULL;
         while (s && s->id != scope.id)
                 s = s->parent;
-        if (!s)
-                return lg__fail(c, LG_ERR_STATE, "lg_scope_end: that scope is not open; it ended with one outside it");
-        bool last = false;
-        while (!last) {
-                last = c->scope == s;
-                end_innermost(c);
-        }
+        if (!s || !s->parent) /* the outermost one was begun by lg_open, not by a caller */
+                return lg__fail(c, LG_ERR_STATE, "lg_scope_end: that scope is not open: %s",
+                                scope.id ? "it ended with one outside it, or is of another context"
+                                         : "its lg_scope_begin failed");
+        while (c->scope != s)
+                lg__scope_remove(c, c->scope);
+        lg__scope_remove(c, s);
         return true;
 }
 

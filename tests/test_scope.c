@@ -64,6 +64,37 @@ static void ending_a_scope_ends_those_inside(void **state)
         lg_close(c);
 }
 
+/* What no lg_scope_begin gave: nothing, an id made up, that of the outermost scope, a scope of another context. */
+static void scopes_that_are_not_the_callers_to_end(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx(), *other = open_ctx();
+        lg_scope s = lg_scope_begin(c), theirs = lg_scope_begin(other);
+        int64_t live = lg_live_tensors(c);
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2));
+        assert_false(lg_scope_end(c, (lg_scope){0}));
+        assert_error(c, LG_ERR_STATE, "lg_scope_begin failed");
+        assert_false(lg_scope_end(c, (lg_scope){s.id + 1}));
+        assert_error(c, LG_ERR_STATE, "not open");
+        assert_false(lg_scope_end(c, (lg_scope){s.id - 1}));
+        assert_error(c, LG_ERR_STATE, "not open");
+        assert_false(lg_scope_end(c, theirs));
+        assert_error(c, LG_ERR_STATE, "another context");
+        assert_false(lg_scope_end(NULL, s));
+        assert_int_equal(lg_live_tensors(c), live + 1);
+        assert_list(lg_add(x, x), 0, 2, 2);
+        assert_true(lg_scope_end(c, s));
+        assert_list(lg_ones(c, LG_SHAPE(2)), 0, 1, 1);
+        /* a scope that could not be begun: the error that was first stays */
+        lg_set_error(c, LG_ERR_IO, "the first one");
+        s = lg_scope_begin(c);
+        assert_int_equal(s.id, 0);
+        assert_false(lg_scope_end(c, s));
+        assert_error(c, LG_ERR_IO, "the first one");
+        lg_close(other);
+        lg_close(c);
+}
+
 static void escape_and_keep(void **state)
 {
         (void)state;
@@ -226,6 +257,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(nested_scopes_free_what_was_made_in_them),
                 cmocka_unit_test(ending_a_scope_ends_those_inside),
+                cmocka_unit_test(scopes_that_are_not_the_callers_to_end),
                 cmocka_unit_test(escape_and_keep),
                 cmocka_unit_test(use_after_the_scope_is_told),
                 cmocka_unit_test(a_graph_keeps_the_values_it_needs),

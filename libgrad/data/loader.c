@@ -32,18 +32,6 @@ static bool is_step_of_a_loader(lg_ctx *c, uint64_t scope)
         return false;
 }
 
-/* Takes a scope out of the middle of the chain: what is inside it stays. */
-static void remove_scope(lg_ctx *c, lg__scope *s)
-{
-        lg__scope **at = &c->scope;
-        while (*at != s)
-                at = &(*at)->parent;
-        while (s->tensors.prev != &s->tensors)
-                lg__tensor_release((lg_tensor *)s->tensors.prev);
-        *at = s->parent;
-        lg__free(c, s, sizeof *s);
-}
-
 /* Ends the last step, unless a scope around it ended it before. Steps of loaders that were begun in it are not inside
  * it in the sense of lg_scope_end: each loader ends its own. */
 static void end_step(lg_loader *l)
@@ -55,7 +43,7 @@ static void end_step(lg_loader *l)
         for (lg__scope *s = id ? c->scope : NULL; s; s = s->parent) {
                 if (s->id == id) {
                         if (others)
-                                remove_scope(c, s);
+                                lg__scope_remove(c, s);
                         else
                                 lg_scope_end(c, (lg_scope){id});
                         return;
