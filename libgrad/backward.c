@@ -81,6 +81,9 @@ static lg_tensor *settle(lg_tensor *g, const lg__edge *e)
         if (!lg__shape_equal(g->at.shape, e->shape))
                 return lg__fail(c, LG_ERR_SHAPE, "backward: a gradient is %s, but the input was %s",
                                 lg__shape_text(g->at.shape).s, lg__shape_text(e->shape).s);
+        if (!lg_device_equal(g->storage->device->id, e->device))
+                return lg__fail(c, LG_ERR_DEVICE, "backward: a gradient is %s, but the input was on %s",
+                                lg__tensor_text(g).s, lg_device_name(e->device));
         if (g->owner == LG__OWNER_SCOPE && g->scope == c->scope)
                 return lg__tensor_own(g);
         return alias_of(g);
@@ -177,13 +180,13 @@ static bool run_hook(call *k, pending *p, const lg__hook *h)
         lg_tensor *other = h->fn(g, h->user);
         bool ok = !c->error;
         if (ok && other && other != g) {
-                lg__edge e = {.dtype = g->at.dtype, .shape = g->at.shape};
-                ok = lg__check(other, "lg_hook", "the gradient that the hook returned");
-                if (ok && (other->ctx != c || !lg__shape_equal(other->at.shape, g->at.shape)))
-                        ok = lg__fail(c, other->ctx != c ? LG_ERR_ARGUMENT : LG_ERR_SHAPE,
-                                      "lg_hook: the hook returned %s%s, but the gradient is %s",
-                                      lg__tensor_text(other).s, other->ctx != c ? " of another context" : "",
-                                      lg__tensor_text(g).s);
+                lg__edge e = {.dtype = g->at.dtype, .shape = g->at.shape, .device = g->storage->device->id};
+                if (other->ctx != c)
+                        ok = lg__fail(c, LG_ERR_ARGUMENT, "lg_hook: the hook returned a tensor of another context");
+                ok = ok && lg__check(other, "lg_hook", "the gradient that the hook returned");
+                if (ok && !lg__shape_equal(other->at.shape, g->at.shape))
+                        ok = lg__fail(c, LG_ERR_SHAPE, "lg_hook: the hook returned %s, but the gradient is %s",
+                                      lg__tensor_text(other).s, lg__tensor_text(g).s);
                 lg_tensor *settled = ok ? settle(other, &e) : NULL;
                 ok = settled != NULL;
                 if (ok) {
@@ -291,11 +294,14 @@ static lg_tensor *first_gradient(const call *k, lg_tensor *y, lg_tensor *given)
 {
         lg_ctx *c = k->ctx;
         if (given) {
+                if (given->ctx != c)
+                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: grad belongs to another context", k->name);
                 if (!lg__check(given, k->name, "grad"))
                         return NULL;
-                if (!lg__shape_equal(given->at.shape, y->at.shape) || given->storage->device != y->storage->device)
-                        return lg__fail(c, LG_ERR_SHAPE, "%s: grad is %s but the output is %s", k->name,
-                                        lg__tensor_text(given).s, lg__tensor_text(y).s);
+                bool fits = lg__shape_equal(given->at.shape, y->at.shape);
+                if (!fits || given->storage->device != y->storage->device)
+                        return lg__fail(c, fits ? LG_ERR_DEVICE : LG_ERR_SHAPE, "%s: grad is %s but the output is %s",
+                                        k->name, lg__tensor_text(given).s, lg__tensor_text(y).s);
                 lg_tensor *cast = lg_cast(given, y->at.dtype);
                 return cast ? alias_of(cast) : NULL;
         }
@@ -313,6 +319,8 @@ static lg_tensor *first_gradient(const call *k, lg_tensor *y, lg_tensor *given)
 
 static bool start(call *k, lg_tensor *y, lg_tensor *given)
 {
+        if (y->ctx != k->ctx)
+                return lg__fail(k->ctx, LG_ERR_ARGUMENT, "%s: an output belongs to another context", k->name);
         if (!lg__check(y, k->name, "the output"))
                 return false;
         if (!y->node)
@@ -348,6 +356,8 @@ static bool run_call(call *k, lg_list outputs, lg_list grads)
 
 bool lg_backward_(lg_backward_options o)
 {
+        if (!o.loss)
+                return lg__fail(lg__ctx_of(o.grad), LG_ERR_ARGUMENT, "lg_backward: loss is NULL");
         if (!lg__check(o.loss, "lg_backward", "loss"))
                 return false;
         call k = {.ctx = o.loss->ctx, .name = "lg_backward", .create_graph = o.create_graph};
@@ -357,9 +367,9 @@ bool lg_backward_(lg_backward_options o)
 
 static bool check_lists(lg_ctx *c, lg_list outputs, const lg_grad_options *o)
 {
-        if (o->grads.count && o->grads.count != outputs.count)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_grad: %lld outputs but %lld .grads", (long long)outputs.count,
-                                (long long)o->grads.count);
+        if (o->grads.count && (o->grads.count != outputs.count || !o->grads.items))
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_grad: %lld outputs but %lld .grads%s", (long long)outputs.count,
+                                (long long)o->grads.count, o->grads.items ? "" : " in a list that is NULL");
         for (int64_t i = 0; i < outputs.count; i++)
                 if (!outputs.items[i])
                         return lg__fail(c, LG_ERR_ARGUMENT, "lg_grad: output %lld is NULL", (long long)i);
@@ -367,6 +377,9 @@ static bool check_lists(lg_ctx *c, lg_list outputs, const lg_grad_options *o)
                 lg_tensor *t = o->inputs.items[i];
                 if (!t)
                         return lg__fail(c, LG_ERR_ARGUMENT, "lg_grad: input %lld is NULL", (long long)i);
+                if (t->ctx != c)
+                        return lg__fail(c, LG_ERR_ARGUMENT, "lg_grad: input %lld belongs to another context",
+                                        (long long)i);
                 if (!lg__check(t, "lg_grad", "an input"))
                         return false;
                 if (!t->node)
@@ -393,6 +406,8 @@ static lg_tensor *give_results(lg_tensor **result, int64_t count, lg_tensor **re
 lg_tensor *lg_grad_(lg_list outputs, lg_grad_options o)
 {
         lg_ctx *c = NULL;
+        for (int64_t i = 0; i < o.inputs.count && o.result; i++)
+                o.result[i] = NULL;
         outputs.count = outputs.items ? outputs.count : 0;
         o.inputs.count = o.inputs.items ? o.inputs.count : 0;
         for (int64_t i = 0; i < outputs.count && !c; i++)

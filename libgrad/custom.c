@@ -32,6 +32,14 @@ static bool forward(lg__call *call)
         return true;
 }
 
+/* A live tensor of that context, which has no error. */
+static bool usable(lg_ctx *c, const lg_tensor *t, const char *op, const char *what)
+{
+        if (t->ctx != c)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s belongs to another context", op, what);
+        return lg__check(t, op, what);
+}
+
 static bool vjp(lg__vjp *v)
 {
         const custom_attributes *a = v->attributes;
@@ -43,7 +51,7 @@ static bool vjp(lg__vjp *v)
                 return lg__fail(v->ctx, LG_ERR_STATE, "%s: its backward returned false without lg_set_error",
                                 a->op.name);
         for (int i = 0; i < v->in_count; i++) {
-                if (call.grad_in[i] && !lg__check(call.grad_in[i], a->op.name, "a gradient that its backward made"))
+                if (call.grad_in[i] && !usable(v->ctx, call.grad_in[i], a->op.name, "a gradient that its backward made"))
                         return false;
                 v->grad_in[i] = call.grad_in[i];
         }
@@ -82,7 +90,7 @@ static bool check_op(lg_ctx *c, const lg_custom_op *op, lg_list inputs)
                         return lg__fail(c, LG_ERR_ARGUMENT, "%s: the list of inputs is NULL", op->name);
                 if (!inputs.items[i])
                         return lg__fail(c, LG_ERR_ARGUMENT, "%s: input %lld is NULL", op->name, (long long)i);
-                if (!lg__check(inputs.items[i], op->name, "an input"))
+                if (!usable(c, inputs.items[i], op->name, "an input"))
                         return false;
         }
         return true;
@@ -102,7 +110,7 @@ static bool run_forward(lg_ctx *c, const lg_custom_op *op, lg_list inputs, lg_cu
         for (int i = 0; i < op->out_count; i++) {
                 if (!call->out[i])
                         return lg__fail(c, LG_ERR_STATE, "%s: its forward left output %d NULL", op->name, i);
-                if (!lg__check(call->out[i], op->name, "an output"))
+                if (!usable(c, call->out[i], op->name, "an output"))
                         return false;
         }
         return true;

@@ -25,11 +25,11 @@ static bool check_inputs(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int 
                         continue;
                 if (!in[i])
                         return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is NULL", op->name, argument(op, i));
-                if (!lg__check(in[i], op->name, argument(op, i)))
-                        return false;
                 if (in[i]->ctx != c)
                         return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s belongs to another context", op->name,
                                         argument(op, i));
+                if (!lg__check(in[i], op->name, argument(op, i)))
+                        return false;
         }
         return true;
 }

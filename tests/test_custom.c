@@ -162,9 +162,55 @@ static void failures(void **state)
         lg_close(c);
 }
 
+static bool give_theirs(lg_custom_call *k)
+{
+        k->out[0] = k->user;
+        return true;
+}
+
+static bool give_their_gradient(lg_custom_call *k)
+{
+        k->grad_in[0] = k->user;
+        return true;
+}
+
+static void lists_contexts_and_devices(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx(), *other = open_ctx();
+        lg_tensor *x = vector(c, 1, 2), *theirs = vector(other, 1, 2);
+        lg_custom_op op = {"mine", 1, same, same, release, theirs};
+        lg_list none = {1, NULL}, fewer = {-1, LG_LIST(x).items};
+        releases = 0;
+        assert_null(lg_custom(c, &op, none, NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "mine: the list of inputs is NULL");
+        assert_null(lg_custom(c, &op, fewer, NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "mine: -1 inputs");
+        assert_null(lg_custom(c, &op, LG_LIST(x, NULL), NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "mine: input 1 is NULL");
+        assert_null(lg_custom(c, &op, LG_LIST(theirs), NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "an input belongs to another context");
+        op.forward = give_theirs;
+        assert_null(lg_custom(c, &op, LG_LIST(x), NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "an output belongs to another context");
+        assert_int_equal(releases, 5);
+        op.forward = same;
+        op.backward = give_their_gradient;
+        assert_false(lg_backward(lg_sum(lg_custom(c, &op, LG_LIST(x), NULL))));
+        assert_error(c, LG_ERR_ARGUMENT, "a gradient that its backward made belongs to another context");
+        op.user = lg_ones(c, LG_SHAPE(2), .device = lg_parse_device(c, "shadow:1"));
+        assert_false(lg_backward(lg_sum(lg_custom(c, &op, LG_LIST(x), NULL))));
+        assert_error(c, LG_ERR_DEVICE, "shadow:1");
+        assert_null(lg_grad_of(x));
+        assert_ok(other);
+        lg_close(other);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {cmocka_unit_test(values_and_gradients),
-                                           cmocka_unit_test(checked_by_differences), cmocka_unit_test(failures)};
+                                           cmocka_unit_test(checked_by_differences), cmocka_unit_test(failures),
+                                           cmocka_unit_test(lists_contexts_and_devices)};
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

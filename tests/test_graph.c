@@ -251,6 +251,69 @@ static void refused_lists_and_hooks(void **state)
         lg_close(c);
 }
 
+static void tensors_of_two_contexts(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx(), *other = open_ctx();
+        lg_tensor *x = leaf(c, 2), *y = lg_square(x), *theirs = leaf(other, 3), *of_theirs = lg_square(theirs);
+        lg_tensor *r[2] = {x, x};
+        assert_null(lg_grad(LG_LIST(y), LG_LIST(x, theirs), .result = r));
+        assert_error(c, LG_ERR_ARGUMENT, "input 1 belongs to another context");
+        assert_true(!r[0] && !r[1]);
+        assert_null(lg_grad(LG_LIST(y, of_theirs), LG_LIST(x)));
+        assert_error(c, LG_ERR_ARGUMENT, "output belongs to another context");
+        assert_null(lg_grad(LG_LIST(y), LG_LIST(x), .grads = LG_LIST(lg_scalar(other, 1, .dtype = LG_F64))));
+        assert_error(c, LG_ERR_ARGUMENT, "grad belongs to another context");
+        assert_false(lg_backward(y, .grad = lg_scalar(other, 1)));
+        assert_error(c, LG_ERR_ARGUMENT, "grad belongs to another context");
+        /* a dead one is told where the call was */
+        lg_free(of_theirs);
+        assert_null(lg_grad(LG_LIST(y, of_theirs), LG_LIST(x)));
+        assert_error(c, LG_ERR_ARGUMENT, "another context");
+        assert_ok(other);
+        assert_true(lg_backward(y));
+        assert_list(lg_grad_of(x), 0, 4);
+        lg_close(other);
+        lg_close(c);
+}
+
+static void refused_gradients_and_results_of_a_failure(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = leaf(c, 2), *y = lg_square(x), *z = lg_square(leaf(c, 1)), *r[2];
+        lg_device second = lg_parse_device(c, "shadow:1");
+        lg_list none = {1, NULL}, fewer = {-1, LG_LIST(x).items};
+        assert_false(lg_backward(y, .grad = lg_ones(c, LG_SHAPE(3))));
+        assert_error(c, LG_ERR_SHAPE, "(3,)");
+        assert_false(lg_backward(y, .grad = lg_scalar(c, 1, .device = second)));
+        assert_error(c, LG_ERR_DEVICE, "shadow:1");
+        assert_false(lg_backward(NULL, .grad = x));
+        assert_error(c, LG_ERR_ARGUMENT, "loss is NULL");
+        assert_null(lg_grad(LG_LIST(y), LG_LIST(x), .grads = none));
+        assert_error(c, LG_ERR_ARGUMENT, ".grads");
+        assert_null(lg_grad(LG_LIST(y), LG_LIST(x), .grads = fewer));
+        assert_error(c, LG_ERR_ARGUMENT, ".grads");
+        assert_null(lg_grad(none, LG_LIST(x)));
+        assert_error(c, LG_ERR_ARGUMENT, "outputs is empty");
+        assert_null(lg_grad(LG_LIST(y), fewer, .result = r));
+        assert_error(c, LG_ERR_ARGUMENT, "inputs is empty");
+        assert_null(lg_grad(none, none));
+        assert_ok(c);
+        r[0] = r[1] = y;
+        lg_free(z);
+        assert_null(lg_grad(LG_LIST(y, z), LG_LIST(x, x), .result = r)); /* fails on the way */
+        assert_error(c, LG_ERR_STATE, "the output was freed");
+        assert_true(!r[0] && !r[1]);
+        r[0] = r[1] = y;
+        lg_set_error(c, LG_ERR_IO, "before");
+        assert_null(lg_grad(LG_LIST(y), LG_LIST(x, x), .result = r));
+        assert_error(c, LG_ERR_IO, "before");
+        assert_true(!r[0] && !r[1]);
+        assert_list(lg_grad(LG_LIST(y), LG_LIST(x)), 0, 4);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -264,6 +327,8 @@ int main(void)
                 cmocka_unit_test(inner_gradients_on_request),
                 cmocka_unit_test(hooks),
                 cmocka_unit_test(refused_lists_and_hooks),
+                cmocka_unit_test(tensors_of_two_contexts),
+                cmocka_unit_test(refused_gradients_and_results_of_a_failure),
                 cmocka_unit_test(a_diamond_of_many_paths),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,7 @@ LG_API bool lg_backward_(lg_backward_options o);
 typedef struct lg_grad_options {
         lg_list inputs LG_DEFAULT;
         lg_list grads LG_DEFAULT;      /* of the outputs; ones if not given */
-        lg_tensor **result LG_DEFAULT; /* as many as inputs; NULL entries: the outputs do not depend on that input */
+        lg_tensor **result LG_DEFAULT; /* as many as inputs; NULL: no output depends on it, or a failure (all) */
         bool retain_graph LG_DEFAULT;
         bool create_graph LG_DEFAULT;
 } lg_grad_options;
