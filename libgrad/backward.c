@@ -4,6 +4,7 @@
  * gradient has arrived. Gradients on their way live in `pending` records of the call, never on tensors.
  */
 #include "pending.h"
+#include "watch.h"
 
 /* Adds g, which this takes over, to what has arrived at an output. */
 static bool arrive(call *k, lg__node *n, int output, lg_tensor *g)
@@ -109,8 +110,13 @@ static bool run_vjp(call *k, pending *p, lg__vjp *v)
         }
         for (int i = 0; i < n->out_count; i++)
                 v->grad[i] = p->grads[i];
-        bool (*derive)(lg__vjp *) = n->op->fused && !k->create_graph ? n->op->fused : n->op->vjp;
-        if (!derive(v) || k->ctx->error)
+        bool fused = n->op->fused && !k->create_graph;
+        const lg__node *outer = lg__watch_enter(k->ctx, n);
+        double start = lg__watch_start(k->ctx);
+        bool ok = fused ? n->op->fused(v) : n->op->vjp(v);
+        ok = ok && (!fused || !k->ctx->watch || lg__watch_fused(v, start));
+        lg__watch_leave(k->ctx, outer);
+        if (!ok || k->ctx->error)
                 return lg__fail(k->ctx, LG_ERR_STATE, "%s: the derivative of %s failed", k->name, n->op->name);
         return true;
 }

@@ -2,7 +2,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core.h"
+#include "watch.h"
 
 char lg_end_mark[1];
 
@@ -122,6 +122,7 @@ void lg_close(lg_ctx *c)
         lg__scopes_finish(c);
         while (c->owned.prev != &c->owned)
                 lg__tensor_release((lg_tensor *)c->owned.prev);
+        lg__watch_finish(c);
         lg__devices_finish(c);
         lg__pool_finish(c);
         c->live = 0;

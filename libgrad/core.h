@@ -118,6 +118,9 @@ struct lg_ctx {
         lg__link objects, owned;      /* objects; tensors of no scope */
         lg_tensor *dead, *dead_tail;  /* records waiting to be used again */
         int64_t dead_count, live_count;
+        struct lg__watch *watch; /* what looks on; NULL: nobody */
+        lg_module *module;       /* the innermost one that runs its forward */
+        bool measuring;          /* modules note what memory their forward takes */
 };
 #define LG__CTX_LIVE 0x6c67u
 
@@ -278,6 +281,7 @@ struct lg__node {
         uint32_t retain;             /* outputs whose gradient is kept, by bit */
         lg__node *next;              /* in the work list of unref */
         struct lg__pending *pending; /* in the innermost backward call that reached it */
+        char *where;                 /* in the module tree, where somebody watches; NULL: not known */
         lg__edge *edges;             /* in_count */
         lg__saved *saved;            /* saved_count */
         void *attributes;

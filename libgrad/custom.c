@@ -51,7 +51,8 @@ static bool vjp(lg__vjp *v)
                 return lg__fail(v->ctx, LG_ERR_STATE, "%s: its backward returned false without lg_set_error",
                                 a->op.name);
         for (int i = 0; i < v->in_count; i++) {
-                if (call.grad_in[i] && !usable(v->ctx, call.grad_in[i], a->op.name, "a gradient that its backward made"))
+                if (call.grad_in[i] &&
+                    !usable(v->ctx, call.grad_in[i], a->op.name, "a gradient that its backward made"))
                         return false;
                 v->grad_in[i] = call.grad_in[i];
         }

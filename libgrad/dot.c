@@ -2,6 +2,7 @@
  *
  * Breadth first: the list of nodes found so far is the work list too, so a graph of any depth needs no recursion.
  */
+#include <string.h>
 #include "op.h"
 
 /* A node, and the first edge that led to it: what is known of its output's shape. Its number is its place. */
@@ -12,6 +13,7 @@ typedef struct found {
 
 typedef struct walk {
         lg_ctx *c;
+        lg_module *module; /* whose parameters are named; NULL: none */
         found *list;
         int64_t *table; /* numbers + 1 by hash of the node; 0: free; 4 * room slots */
         int64_t count, room;
@@ -78,28 +80,83 @@ static void write_escaped(FILE *f, const char *s)
         }
 }
 
-static void write_node(FILE *f, int64_t number, const found *n)
+/* Looks for the parameter whose leaf a node is. */
+typedef struct search {
+        const lg__node *leaf;
+        FILE *f;
+        bool found;
+} search;
+
+static void write_if_it(const char *path, lg_tensor *t, bool is_buffer, void *user)
+{
+        search *s = user;
+        if (is_buffer || s->found || t->node != s->leaf)
+                return;
+        write_escaped(s->f, path);
+        fputs("\\n", s->f);
+        s->found = true;
+}
+
+static void write_leaf(FILE *f, const walk *w, int64_t number, const found *n)
 {
         const lg__edge *e = n->by;
-        lg__text shape = lg__shape_text(e->shape);
+        search s = {n->node, f, false};
+        fprintf(f, "        n%lld [shape=ellipse, label=\"", (long long)number);
+        if (w->module)
+                lg_each_parameter(w->module, write_if_it, &s);
+        fprintf(f, "%s %s\\n%s\"%s];\n", lg_dtype_name(e->dtype), lg__shape_text(e->shape).s, lg_device_name(e->device),
+                s.found ? ", style=filled, fillcolor=\"#d6e6f5\"" : "");
+}
+
+/* Views move nothing: they are drawn as text. */
+static void write_node(FILE *f, const walk *w, int64_t number, const found *n)
+{
         if (!n->node->op) {
-                fprintf(f, "        n%lld [shape=ellipse, label=\"%s %s\\n%s\"];\n", (long long)number,
-                        lg_dtype_name(e->dtype), shape.s, lg_device_name(e->device));
+                write_leaf(f, w, number, n);
                 return;
         }
-        fprintf(f, "        n%lld [shape=box, label=\"", (long long)number);
+        const char *look = n->node->op->flags & LG__VIEW ? "plaintext" : "box";
+        fprintf(f, "        n%lld [shape=%s, label=\"", (long long)number, look);
         write_escaped(f, n->node->op->name ? n->node->op->name : "?");
-        fprintf(f, "\\n%s\"];\n", shape.s);
+        fprintf(f, "\\n%s\"];\n", lg__shape_text(n->by->shape).s);
 }
+
+/* Nodes of one module in a frame: the list is gone through once for each that has not been framed yet, so graphs that
+ * nobody could look at have none. */
+static void write_frames(FILE *f, const walk *w)
+{
+        enum { most = 5000 };
+        if (w->count > most)
+                return;
+        for (int64_t i = 0; i < w->count && !ferror(f); i++) {
+                const char *where = w->list[i].node->where;
+                bool earlier = !where;
+                for (int64_t k = 0; k < i && !earlier; k++)
+                        earlier = w->list[k].node->where && !strcmp(w->list[k].node->where, where);
+                if (earlier)
+                        continue;
+                fprintf(f, "        subgraph cluster_%lld { color=gray; fontcolor=gray30; label=\"", (long long)i);
+                write_escaped(f, where);
+                fputs("\";", f);
+                for (int64_t k = i; k < w->count; k++)
+                        if (w->list[k].node->where && !strcmp(w->list[k].node->where, where))
+                                fprintf(f, " n%lld;", (long long)k);
+                fputs(" }\n", f);
+        }
+}
+
+#define HEAD                                                                                                           \
+        "digraph libgrad {\n        node [fontname=Helvetica, fontsize=10];\n"                                         \
+        "        edge [fontname=Helvetica, fontsize=8, color=gray40];\n"
 
 static bool write_graph(FILE *f, walk *w, const lg__edge *root)
 {
-        fputs("digraph libgrad {\n", f);
+        fputs(HEAD, f);
         if (number_of(w, root->node, root) < 0)
                 return false;
         for (int64_t i = 0; i < w->count && !ferror(f); i++) {
                 const lg__node *n = w->list[i].node;
-                write_node(f, i, &w->list[i]);
+                write_node(f, w, i, &w->list[i]);
                 for (int k = 0; k < n->in_count; k++) {
                         const lg__edge *e = &n->edges[k];
                         int64_t from = e->node ? number_of(w, e->node, e) : 0;
@@ -110,6 +167,7 @@ static bool write_graph(FILE *f, walk *w, const lg__edge *root)
                                         lg__shape_text(e->shape).s);
                 }
         }
+        write_frames(f, w);
         fputs("}\n", f);
         return true;
 }
@@ -117,13 +175,14 @@ static bool write_graph(FILE *f, walk *w, const lg__edge *root)
 static void write_lone_leaf(FILE *f, const lg__edge *root)
 {
         const lg__node leaf = {.out_count = 1};
-        fputs("digraph libgrad {\n", f);
-        write_node(f, 0, &(found){&leaf, root});
+        fputs(HEAD, f);
+        write_leaf(f, &(walk){.c = NULL}, 0, &(found){&leaf, root});
         fputs("}\n", f);
 }
 
-bool lg_graph_dot(FILE *f, const lg_tensor *t)
+bool lg_graph_dot_(FILE *f, lg_dot_options o)
 {
+        const lg_tensor *t = o.t;
         if (!t || t->live != LG__LIVE) {
                 lg__check(t, "lg_graph_dot", "t");
                 return false;
@@ -133,7 +192,7 @@ bool lg_graph_dot(FILE *f, const lg_tensor *t)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_graph_dot: f is NULL");
         lg__edge root = {.node = t->node, .output = t->output, .dtype = t->at.dtype, .shape = t->at.shape};
         root.device = t->storage->device->id;
-        walk w = {.c = c};
+        walk w = {.c = c, .module = o.module};
         bool ok = true;
         if (t->node)
                 ok = write_graph(f, &w, &root);

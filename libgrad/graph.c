@@ -18,6 +18,7 @@ static void release_rest(lg__node *n)
 {
         release_values(n);
         lg__custom_release(n);
+        lg__strfree(n->ctx, n->where);
         while (n->hooks) {
                 lg__hook *h = n->hooks;
                 n->hooks = h->next;

@@ -1,6 +1,6 @@
 /* op.c - applying an op: every check, cast, shape rule, kernel and record goes through lg__apply. */
 #include <string.h>
-#include "op.h"
+#include "watch.h"
 
 #define MANY 16 /* inputs for which no memory is asked */
 
@@ -169,6 +169,10 @@ static bool record(lg__call *call, size_t bytes)
         if (!n)
                 return false;
         connect(n, call);
+        if (call->ctx->watch && call->ctx->module && !(n->where = lg__watch_where(call->ctx))) {
+                lg__node_unref(n);
+                return false;
+        }
         for (int i = 0; i < call->in_count && i < LG__MAX_SAVED; i++)
                 if (saves & LG__IN(i))
                         save(n, call->in[i], i, false);
@@ -196,7 +200,10 @@ static bool apply(lg__call *call, lg_tensor **in, size_t bytes)
         call->device = in[0]->storage->device;
         if (!op->infer(call) || !make_outputs(call))
                 return false;
-        return (!op->forward || op->forward(call)) && record(call, bytes);
+        double start = lg__watch_start(c);
+        if ((op->forward && !op->forward(call)) || !record(call, bytes))
+                return false;
+        return !c->watch || lg__watch_op(call, start);
 }
 
 lg_tensor *lg__apply(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int in_count, const void *attributes,

@@ -64,7 +64,7 @@ static lg_tensor *like(lg_tensor *t, const lg_tensor *x)
 ROWS
 #undef ROW
 #define ROW(name, expression) {#name, {2, {3, 4}}, run_##name},
-static const golden rows[] = {ROWS};
+        static const golden rows[] = {ROWS};
 #undef Y
 #undef P
 
@@ -92,7 +92,10 @@ typedef struct one {
         lg_tensor *(*op)(lg_tensor *x);
         double x, y;
 } one;
-#define ONE(name, x, y) {#name, lg_##name, x, y}
+#define ONE(name, x, y)                                                                                                \
+        {                                                                                                              \
+#name, lg_##name, x, y                                                                                 \
+        }
 #define CALL(name, ...)                                                                                                \
         static lg_tensor *call_##name(lg_tensor *x)                                                                    \
         {                                                                                                              \
@@ -102,7 +105,10 @@ CALL(celu, 2)
 CALL(hardtanh, -1, 2)
 CALL(hardshrink, 0.5)
 CALL(softshrink, 0.5)
-#define CALLED(name, x, y) {#name, call_##name, x, y}
+#define CALLED(name, x, y)                                                                                             \
+        {                                                                                                              \
+#name, call_##name, x, y                                                                               \
+        }
 
 static void special_values(void **state)
 {
@@ -110,34 +116,112 @@ static void special_values(void **state)
         const double inf = INFINITY, nan = NAN, pi = acos(-1);
         /* Every value can be told in f16; what overflows does so in f64 too. */
         const one ones[] = {
-                ONE(exp2, inf, inf), ONE(exp2, -inf, 0), ONE(exp2, 2000, inf), ONE(exp2, -2000, 0), ONE(exp2, 3, 8),
-                ONE(log2, 0, -inf), ONE(log2, -0.0, -inf), ONE(log2, -1, nan), ONE(log2, inf, inf), ONE(log2, 1, 0),
-                ONE(log2, 1024, 10), ONE(log10, 0, -inf), ONE(log10, -2, nan), ONE(log10, inf, inf),
-                ONE(log10, 1, 0), ONE(log10, 1000, 3), ONE(tan, 0, 0), ONE(tan, -0.0, -0.0), ONE(tan, inf, nan),
-                ONE(tan, 30000, sin(30000.0) / cos(30000.0)), ONE(asin, -0.0, -0.0), ONE(asin, 1, pi / 2),
-                ONE(asin, -1, -pi / 2), ONE(asin, 1.5, nan), ONE(asin, -inf, nan), ONE(acos, 1, 0),
-                ONE(acos, -1, pi), ONE(acos, 0, pi / 2), ONE(acos, -2, nan), ONE(atan, inf, pi / 2),
-                ONE(atan, -inf, -pi / 2), ONE(atan, -0.0, -0.0), ONE(sinh, 1000, inf), ONE(sinh, -1000, -inf),
-                ONE(sinh, -0.0, -0.0), ONE(cosh, -1000, inf), ONE(cosh, 0, 1), ONE(cosh, inf, inf),
-                ONE(asinh, 30000, log(30000 + sqrt(9e8 + 1))), ONE(asinh, -inf, -inf), ONE(asinh, -0.0, -0.0),
-                ONE(acosh, 1, 0), ONE(acosh, 0.5, nan), ONE(acosh, -3, nan), ONE(acosh, inf, inf),
-                ONE(acosh, 30000, log(30000 + sqrt(9e8 - 1))), ONE(atanh, 1, inf), ONE(atanh, -1, -inf),
-                ONE(atanh, 2, nan), ONE(atanh, -0.0, -0.0), ONE(erfc, 0, 1), ONE(erfc, -inf, 2), ONE(erfc, inf, 0),
-                ONE(erfc, 2, 0.004677734981047266), ONE(log_sigmoid, -1000, -1000), ONE(log_sigmoid, -inf, -inf),
-                ONE(log_sigmoid, 8, -0.0003354063728956096), ONE(log_sigmoid, 0, -M_LN2), ONE(relu6, inf, 6),
-                ONE(relu6, -inf, 0), ONE(relu6, 6, 6), ONE(selu, inf, inf), ONE(selu, -inf, -1.7580993408473766),
-                CALLED(celu, -inf, -2), CALLED(celu, 1000, 1000), ONE(mish, 1000, 1000), ONE(mish, inf, inf),
-                ONE(mish, -1000, -0.0), CALLED(hardtanh, -inf, -1), CALLED(hardtanh, inf, 2),
-                ONE(hardsigmoid, inf, 1), ONE(hardsigmoid, -inf, 0), ONE(hardsigmoid, 0, 0.5),
-                ONE(hardswish, inf, inf), ONE(hardswish, 1000, 1000), ONE(hardswish, -1000, -0.0),
-                CALLED(hardshrink, inf, inf), CALLED(hardshrink, 0.5, 0), CALLED(hardshrink, -0.75, -0.75),
-                CALLED(softshrink, -inf, -inf), CALLED(softshrink, -0.75, -0.25), CALLED(softshrink, 0.25, 0),
-                ONE(tanhshrink, 1000, 999), ONE(tanhshrink, -inf, -inf), ONE(floor, -0.5, -1), ONE(floor, -0.0, -0.0),
-                ONE(floor, 2.75, 2), ONE(floor, -inf, -inf), ONE(ceil, -0.5, -0.0), ONE(ceil, 2.25, 3),
-                ONE(ceil, inf, inf), ONE(round, 0.5, 0), ONE(round, 1.5, 2), ONE(round, 2.5, 2), ONE(round, -2.5, -2),
-                ONE(round, -3.5, -4), ONE(round, -0.25, -0.0), ONE(round, 0.75, 1), ONE(round, inf, inf),
-                ONE(trunc, -0.75, -0.0), ONE(trunc, -2.75, -2), ONE(trunc, 2.75, 2), ONE(trunc, -inf, -inf),
-                ONE(frac, -1.25, -0.25), ONE(frac, 2.5, 0.5), ONE(frac, inf, nan),
+                ONE(exp2, inf, inf),
+                ONE(exp2, -inf, 0),
+                ONE(exp2, 2000, inf),
+                ONE(exp2, -2000, 0),
+                ONE(exp2, 3, 8),
+                ONE(log2, 0, -inf),
+                ONE(log2, -0.0, -inf),
+                ONE(log2, -1, nan),
+                ONE(log2, inf, inf),
+                ONE(log2, 1, 0),
+                ONE(log2, 1024, 10),
+                ONE(log10, 0, -inf),
+                ONE(log10, -2, nan),
+                ONE(log10, inf, inf),
+                ONE(log10, 1, 0),
+                ONE(log10, 1000, 3),
+                ONE(tan, 0, 0),
+                ONE(tan, -0.0, -0.0),
+                ONE(tan, inf, nan),
+                ONE(tan, 30000, sin(30000.0) / cos(30000.0)),
+                ONE(asin, -0.0, -0.0),
+                ONE(asin, 1, pi / 2),
+                ONE(asin, -1, -pi / 2),
+                ONE(asin, 1.5, nan),
+                ONE(asin, -inf, nan),
+                ONE(acos, 1, 0),
+                ONE(acos, -1, pi),
+                ONE(acos, 0, pi / 2),
+                ONE(acos, -2, nan),
+                ONE(atan, inf, pi / 2),
+                ONE(atan, -inf, -pi / 2),
+                ONE(atan, -0.0, -0.0),
+                ONE(sinh, 1000, inf),
+                ONE(sinh, -1000, -inf),
+                ONE(sinh, -0.0, -0.0),
+                ONE(cosh, -1000, inf),
+                ONE(cosh, 0, 1),
+                ONE(cosh, inf, inf),
+                ONE(asinh, 30000, log(30000 + sqrt(9e8 + 1))),
+                ONE(asinh, -inf, -inf),
+                ONE(asinh, -0.0, -0.0),
+                ONE(acosh, 1, 0),
+                ONE(acosh, 0.5, nan),
+                ONE(acosh, -3, nan),
+                ONE(acosh, inf, inf),
+                ONE(acosh, 30000, log(30000 + sqrt(9e8 - 1))),
+                ONE(atanh, 1, inf),
+                ONE(atanh, -1, -inf),
+                ONE(atanh, 2, nan),
+                ONE(atanh, -0.0, -0.0),
+                ONE(erfc, 0, 1),
+                ONE(erfc, -inf, 2),
+                ONE(erfc, inf, 0),
+                ONE(erfc, 2, 0.004677734981047266),
+                ONE(log_sigmoid, -1000, -1000),
+                ONE(log_sigmoid, -inf, -inf),
+                ONE(log_sigmoid, 8, -0.0003354063728956096),
+                ONE(log_sigmoid, 0, -M_LN2),
+                ONE(relu6, inf, 6),
+                ONE(relu6, -inf, 0),
+                ONE(relu6, 6, 6),
+                ONE(selu, inf, inf),
+                ONE(selu, -inf, -1.7580993408473766),
+                CALLED(celu, -inf, -2),
+                CALLED(celu, 1000, 1000),
+                ONE(mish, 1000, 1000),
+                ONE(mish, inf, inf),
+                ONE(mish, -1000, -0.0),
+                CALLED(hardtanh, -inf, -1),
+                CALLED(hardtanh, inf, 2),
+                ONE(hardsigmoid, inf, 1),
+                ONE(hardsigmoid, -inf, 0),
+                ONE(hardsigmoid, 0, 0.5),
+                ONE(hardswish, inf, inf),
+                ONE(hardswish, 1000, 1000),
+                ONE(hardswish, -1000, -0.0),
+                CALLED(hardshrink, inf, inf),
+                CALLED(hardshrink, 0.5, 0),
+                CALLED(hardshrink, -0.75, -0.75),
+                CALLED(softshrink, -inf, -inf),
+                CALLED(softshrink, -0.75, -0.25),
+                CALLED(softshrink, 0.25, 0),
+                ONE(tanhshrink, 1000, 999),
+                ONE(tanhshrink, -inf, -inf),
+                ONE(floor, -0.5, -1),
+                ONE(floor, -0.0, -0.0),
+                ONE(floor, 2.75, 2),
+                ONE(floor, -inf, -inf),
+                ONE(ceil, -0.5, -0.0),
+                ONE(ceil, 2.25, 3),
+                ONE(ceil, inf, inf),
+                ONE(round, 0.5, 0),
+                ONE(round, 1.5, 2),
+                ONE(round, 2.5, 2),
+                ONE(round, -2.5, -2),
+                ONE(round, -3.5, -4),
+                ONE(round, -0.25, -0.0),
+                ONE(round, 0.75, 1),
+                ONE(round, inf, inf),
+                ONE(trunc, -0.75, -0.0),
+                ONE(trunc, -2.75, -2),
+                ONE(trunc, 2.75, 2),
+                ONE(trunc, -inf, -inf),
+                ONE(frac, -1.25, -0.25),
+                ONE(frac, 2.5, 0.5),
+                ONE(frac, inf, nan),
         };
         lg_ctx *c = open_ctx();
         for (int d = 0; d < 4; d++)
@@ -173,25 +257,56 @@ typedef struct two {
         lg_tensor *(*op)(lg_tensor *a, lg_tensor *b);
         double a, b, y;
 } two;
-#define TWO(name, a, b, y) {#name, lg_##name, a, b, y}
+#define TWO(name, a, b, y)                                                                                             \
+        {                                                                                                              \
+#name, lg_##name, a, b, y                                                                              \
+        }
 
 static void special_pairs(void **state)
 {
         (void)state;
         const double inf = INFINITY, nan = NAN, pi = acos(-1);
         const two twos[] = {
-                TWO(fmod, 5, 3, 2), TWO(fmod, -5, 3, -2), TWO(fmod, 5, -3, 2), TWO(fmod, 5, inf, 5),
-                TWO(fmod, 1, 0, nan), TWO(fmod, inf, 2, nan), TWO(fmod, -6, 3, -0.0), TWO(remainder, 5, 3, 2),
-                TWO(remainder, -5, 3, 1), TWO(remainder, 5, -3, -1), TWO(remainder, -5, -3, -2),
-                TWO(remainder, -5, inf, inf), TWO(remainder, 5, inf, 5), TWO(remainder, 1, 0, nan),
-                TWO(floor_divide, 7, 2, 3), TWO(floor_divide, -7, 2, -4), TWO(floor_divide, 7, -2, -4),
-                TWO(floor_divide, 1, 0, inf), TWO(floor_divide, -1, 0, -inf), TWO(floor_divide, 0, 0, nan),
-                TWO(floor_divide, -5, inf, -1), TWO(floor_divide, 5, inf, 0), TWO(floor_divide, -0.0, 2, -0.0),
-                TWO(floor_divide, inf, 2, nan), TWO(atan2, 0, -1, pi), TWO(atan2, -0.0, -1, -pi),
-                TWO(atan2, 1, 0, pi / 2), TWO(atan2, -1, -0.0, -pi / 2), TWO(atan2, 0, 0, 0),
-                TWO(atan2, -0.0, 1, -0.0), TWO(atan2, -1, -1, -3 * pi / 4), TWO(atan2, inf, inf, pi / 4),
-                TWO(atan2, 1, -inf, pi), TWO(xlogy, 0, 0, 0), TWO(xlogy, 0, inf, 0), TWO(xlogy, 0, -1, 0),
-                TWO(xlogy, 0, nan, nan), TWO(xlogy, 2, 0, -inf), TWO(xlogy, 1, -1, nan), TWO(xlogy, nan, 1, nan),
+                TWO(fmod, 5, 3, 2),
+                TWO(fmod, -5, 3, -2),
+                TWO(fmod, 5, -3, 2),
+                TWO(fmod, 5, inf, 5),
+                TWO(fmod, 1, 0, nan),
+                TWO(fmod, inf, 2, nan),
+                TWO(fmod, -6, 3, -0.0),
+                TWO(remainder, 5, 3, 2),
+                TWO(remainder, -5, 3, 1),
+                TWO(remainder, 5, -3, -1),
+                TWO(remainder, -5, -3, -2),
+                TWO(remainder, -5, inf, inf),
+                TWO(remainder, 5, inf, 5),
+                TWO(remainder, 1, 0, nan),
+                TWO(floor_divide, 7, 2, 3),
+                TWO(floor_divide, -7, 2, -4),
+                TWO(floor_divide, 7, -2, -4),
+                TWO(floor_divide, 1, 0, inf),
+                TWO(floor_divide, -1, 0, -inf),
+                TWO(floor_divide, 0, 0, nan),
+                TWO(floor_divide, -5, inf, -1),
+                TWO(floor_divide, 5, inf, 0),
+                TWO(floor_divide, -0.0, 2, -0.0),
+                TWO(floor_divide, inf, 2, nan),
+                TWO(atan2, 0, -1, pi),
+                TWO(atan2, -0.0, -1, -pi),
+                TWO(atan2, 1, 0, pi / 2),
+                TWO(atan2, -1, -0.0, -pi / 2),
+                TWO(atan2, 0, 0, 0),
+                TWO(atan2, -0.0, 1, -0.0),
+                TWO(atan2, -1, -1, -3 * pi / 4),
+                TWO(atan2, inf, inf, pi / 4),
+                TWO(atan2, 1, -inf, pi),
+                TWO(xlogy, 0, 0, 0),
+                TWO(xlogy, 0, inf, 0),
+                TWO(xlogy, 0, -1, 0),
+                TWO(xlogy, 0, nan, nan),
+                TWO(xlogy, 2, 0, -inf),
+                TWO(xlogy, 1, -1, nan),
+                TWO(xlogy, nan, 1, nan),
         };
         lg_ctx *c = open_ctx();
         for (int d = 0; d < 4; d++)
@@ -227,8 +342,8 @@ static void derivatives_at_kinks(void **state)
 {
         (void)state;
         lg_ctx *c = open_ctx();
-        lg_tensor *x = lg_from(c, ((double[]){-3, -1, 0, 0.5, 2, 3, 6}), LG_SHAPE(7), .dtype = LG_F64,
-                               .requires_grad = true);
+        lg_tensor *x =
+                lg_from(c, ((double[]){-3, -1, 0, 0.5, 2, 3, 6}), LG_SHAPE(7), .dtype = LG_F64, .requires_grad = true);
         assert_list(slope(lg_relu6, x, 1), 0, 0, 0, 0, 1, 1, 1, 0);
         assert_list(slope(call_hardtanh, x, 1), 0, 0, 0, 1, 1, 0, 0, 0);
         assert_list(slope(lg_hardsigmoid, x, 1), 1e-15, 0, 1 / 6.0, 1 / 6.0, 1 / 6.0, 1 / 6.0, 0, 0);
@@ -334,8 +449,10 @@ static void integers(void **state)
         const lg_dtype dtypes[] = {LG_I64, LG_I32};
         for (int d = 0; d < 2; d++) {
                 lg_dtype t = dtypes[d];
-                lg_tensor *a = lg_cast(lg_from(c, ((int64_t[]){7, -7, 7, -7, 6, -5, 0}), LG_SHAPE(7), .dtype = LG_I64), t);
-                lg_tensor *b = lg_cast(lg_from(c, ((int64_t[]){3, 3, -3, -3, 2, 0, 0}), LG_SHAPE(7), .dtype = LG_I64), t);
+                lg_tensor *a =
+                        lg_cast(lg_from(c, ((int64_t[]){7, -7, 7, -7, 6, -5, 0}), LG_SHAPE(7), .dtype = LG_I64), t);
+                lg_tensor *b =
+                        lg_cast(lg_from(c, ((int64_t[]){3, 3, -3, -3, 2, 0, 0}), LG_SHAPE(7), .dtype = LG_I64), t);
                 assert_int_equal(lg_dtype_of(lg_remainder(a, b)), t);
                 assert_list(lg_fmod(a, b), 0, 1, -1, 1, -1, 0, -5, 0);
                 assert_list(lg_remainder(a, b), 0, 1, 2, -2, -1, 0, -5, 0);
@@ -367,7 +484,8 @@ static void integers(void **state)
                 assert_true(lg_read(roundings[i](x), got, LG_I64, sizeof got));
                 assert_memory_equal(got, extremes, sizeof got);
         }
-        lg_tensor *u = lg_full(c, 250, LG_SHAPE(2), .dtype = LG_U8), *seven = lg_full(c, 7, LG_SHAPE(2), .dtype = LG_U8);
+        lg_tensor *u = lg_full(c, 250, LG_SHAPE(2), .dtype = LG_U8),
+                  *seven = lg_full(c, 7, LG_SHAPE(2), .dtype = LG_U8);
         assert_list(lg_floor_divide(u, seven), 0, 35, 35);
         assert_list(lg_remainder(u, seven), 0, 5, 5);
         assert_ok(c);

@@ -52,10 +52,13 @@ static lg_ctx *open_faulty(faults *f)
 
 /* ---- a small training ---- */
 
-#define PARAMETERS (8 * 6 + 8 + 3 * 8 + 3)
+typedef enum kind { MLP, CNN, KINDS } kind;
+static const char *const kind_names[] = {"mlp", "cnn"};
+#define PARAMETERS 512 /* at most */
 
 typedef struct training {
         faults f;
+        kind kind;
         lg_ctx *c;
         lg_module *net;
         lg_optimizer *opt;
@@ -63,15 +66,25 @@ typedef struct training {
         int64_t in_step; /* allocations of the last step */
 } training;
 
-static void begin(training *t)
+static lg_module *network(lg_ctx *c, kind k)
 {
-        *t = (training){.f = {0}};
+        if (k == MLP)
+                return lg_nn_sequential(c, lg_nn_flatten(c), lg_nn_linear(c, 36, 8), lg_nn_relu(c),
+                                        lg_nn_linear(c, 8, 3));
+        return lg_nn_sequential(c, lg_nn_conv2d(c, 1, 4, 3, .padding = 1), lg_nn_batch_norm2d(c, 4), lg_nn_relu(c),
+                                lg_nn_max_pool2d(c, 2), lg_nn_residual(c, lg_nn_conv2d(c, 4, 4, 3, .padding = 1)),
+                                lg_nn_avg_pool2d(c, 3), lg_nn_flatten(c), lg_nn_dropout(c, 0.3), lg_nn_linear(c, 4, 3));
+}
+
+static void begin(training *t, kind k)
+{
+        *t = (training){.kind = k};
         lg_ctx *c = t->c = open_faulty(&t->f);
         assert_non_null(c);
-        t->net = lg_nn_sequential(c, lg_nn_linear(c, 6, 8), lg_nn_relu(c), lg_nn_linear(c, 8, 3));
+        t->net = network(c, k);
         lg_module_to(t->net, lg_default_device(c, (lg_device){LG_DEVICE_NONE, 0}));
         t->opt = lg_adam(c, lg_parameters(t->net), 0.01);
-        t->x = lg_normal(c, 0, 1, LG_SHAPE(5, 6));
+        t->x = lg_normal(c, 0, 1, LG_SHAPE(5, 1, 6, 6));
         t->y = lg_from(c, ((int64_t[]){0, 1, 2, 1, 0}), LG_SHAPE(5), .dtype = LG_I64);
         assert_ok(c);
 }
@@ -80,7 +93,7 @@ static bool step(training *t)
 {
         lg_ctx *c = t->c;
         lg_scope s = lg_scope_begin(c);
-        lg_tensor *noisy = lg_add(t->x, lg_normal(c, 0, 0.1, LG_SHAPE(5, 6)));
+        lg_tensor *noisy = lg_add(t->x, lg_normal(c, 0, 0.1, LG_SHAPE(5, 1, 6, 6)));
         lg_tensor *loss = lg_cross_entropy(lg_forward(t->net, noisy), t->y);
         lg_zero_grad(t->opt);
         lg_backward(loss);
@@ -96,13 +109,14 @@ static void read_parameters(training *t, float out[PARAMETERS])
 {
         lg_list p = lg_parameters(t->net);
         size_t at = 0;
+        memset(out, 0, PARAMETERS * sizeof *out);
         for (int64_t i = 0; i < p.count; i++) {
                 size_t n = (size_t)lg_numel(p.items[i]);
                 assert_true(at + n <= PARAMETERS);
                 assert_true(lg_read(p.items[i], out + at, LG_F32, n * sizeof *out));
                 at += n;
         }
-        assert_int_equal(at, PARAMETERS);
+        assert_int_equal(at, lg_parameter_count(t->net));
 }
 
 static int64_t used(const training *t)
@@ -119,9 +133,9 @@ static void end(training *t)
         assert_int_equal(t->f.allocs, t->f.frees);
 }
 
-static void prepare(training *t, start from)
+static void prepare(training *t, kind k, start from)
 {
-        begin(t);
+        begin(t, k);
         if (from != COLD)
                 assert_true(step(t));
         if (from == EMPTIED)
@@ -136,11 +150,11 @@ typedef struct outcome {
         int64_t live, used, allocs;
 } outcome;
 
-static outcome undisturbed(start from)
+static outcome undisturbed(kind k, start from)
 {
         training t;
         outcome o;
-        prepare(&t, from);
+        prepare(&t, k, from);
         arm(&t.f, 0, false);
         assert_true(step(&t));
         o.allocs = t.in_step;
@@ -161,11 +175,11 @@ static void assert_same(const float *a, const float *b, const char *what, start 
 }
 
 /* Whether the n-th allocation was reached. */
-static bool try_fault(start from, const outcome *o, int64_t n, bool only)
+static bool try_fault(kind k, start from, const outcome *o, int64_t n, bool only)
 {
         training t;
         float before[PARAMETERS], now[PARAMETERS];
-        prepare(&t, from);
+        prepare(&t, k, from);
         read_parameters(&t, before);
         lg_random_state random = lg_get_random_state(t.c);
         arm(&t.f, n, only);
@@ -193,20 +207,26 @@ static bool try_fault(start from, const outcome *o, int64_t n, bool only)
         return reached;
 }
 
-static void every_allocation_of_a_step(void **state)
+static void every_allocation_of_a_step_of(kind k)
 {
-        (void)state;
         for (int from = 0; from < STARTS; from++) {
-                outcome o = undisturbed((start)from);
+                outcome o = undisturbed(k, (start)from);
                 for (int only = 0; only < 2; only++) {
                         int64_t n = 1;
-                        while (try_fault((start)from, &o, n, only))
+                        while (try_fault(k, (start)from, &o, n, only))
                                 n++;
                         assert_true(n > o.allocs);
                 }
-                print_message("%s: %lld allocations\n", start_names[from], (long long)o.allocs);
+                print_message("%s, %s: %lld allocations\n", kind_names[k], start_names[from], (long long)o.allocs);
                 assert_true(from == WARM ? o.allocs == 0 : o.allocs > 0);
         }
+}
+
+static void every_allocation_of_a_step(void **state)
+{
+        (void)state;
+        for (int k = 0; k < KINDS; k++)
+                every_allocation_of_a_step_of((kind)k);
 }
 
 /* ---- everything else ---- */

@@ -41,5 +41,54 @@ LG_API lg_tensor *lg_conv_transpose2d_(lg_tensor *x, lg_tensor *w, lg_conv_optio
 #define lg_conv_transpose1d(x, w, ...) lg_conv_transpose1d_((x), (w), LG_INIT(lg_conv_options){.b = __VA_ARGS__})
 LG_API lg_tensor *lg_conv_transpose1d_(lg_tensor *x, lg_tensor *w, lg_conv_options o);
 
+/* ---- pooling ----
+ *
+ * x (N, C, H, W) or (C, H, W), signals (N, C, L) or (C, L); float dtypes; PyTorch's functions of the same names. One
+ * number says both sides, a pair {height, width} wins where one of the two is not zero. LG_ERR_SHAPE: the window is
+ * greater than the padded input; LG_ERR_ARGUMENT: a kernel, stride or dilation below 1, a padding above half the
+ * kernel.
+ */
+typedef struct lg_pool_options {
+        int64_t kernel LG_DEFAULT;
+        int64_t stride LG_DEFAULT; /* the kernel */
+        int64_t padding LG_DEFAULT;
+        int64_t dilation LG_DEFAULT;      /* 1; maximum only */
+        bool ceil_mode LG_DEFAULT;        /* a last window that is not full counts, if it begins inside */
+        bool no_count_padding LG_DEFAULT; /* average: divide by the pixels that are not padding */
+        int64_t divisor LG_DEFAULT;       /* average: divide by this */
+        int64_t kernels[2] LG_DEFAULT;
+        int64_t strides[2] LG_DEFAULT;
+        int64_t paddings[2] LG_DEFAULT;
+        int64_t dilations[2] LG_DEFAULT;
+        lg_tensor **indices LG_DEFAULT; /* maximum: gets row * W + column of what was chosen, i64, no gradient */
+} lg_pool_options;
+/* The greatest of each window (padding is never chosen; NaN is greatest; the first of equals), to which the gradient
+ * goes. lg_max_pool2d(x, 3, .stride = 2, .padding = 1, .indices = &i) */
+#define lg_max_pool2d(x, ...) lg_max_pool2d_((x), LG_INIT(lg_pool_options){.kernel = __VA_ARGS__})
+#define lg_max_pool1d(x, ...) lg_max_pool1d_((x), LG_INIT(lg_pool_options){.kernel = __VA_ARGS__})
+LG_API lg_tensor *lg_max_pool2d_(lg_tensor *x, lg_pool_options o);
+LG_API lg_tensor *lg_max_pool1d_(lg_tensor *x, lg_pool_options o);
+/* The mean of each window; padding counts as zeros. */
+#define lg_avg_pool2d(x, ...) lg_avg_pool2d_((x), LG_INIT(lg_pool_options){.kernel = __VA_ARGS__})
+#define lg_avg_pool1d(x, ...) lg_avg_pool1d_((x), LG_INIT(lg_pool_options){.kernel = __VA_ARGS__})
+LG_API lg_tensor *lg_avg_pool2d_(lg_tensor *x, lg_pool_options o);
+LG_API lg_tensor *lg_avg_pool1d_(lg_tensor *x, lg_pool_options o);
+typedef struct lg_adaptive_pool_options {
+        int64_t size LG_DEFAULT;
+        int64_t sizes[2] LG_DEFAULT;
+        lg_tensor **indices LG_DEFAULT; /* maximum: as above */
+} lg_adaptive_pool_options;
+/* As many windows as the output shall have pixels: i covers floor(i in / out) ... ceil((i + 1) in / out) - 1.
+ * lg_adaptive_avg_pool2d(x, 1) is the mean of each channel. */
+#define lg_adaptive_avg_pool2d(x, ...)                                                                                 \
+        lg_adaptive_avg_pool2d_((x), LG_INIT(lg_adaptive_pool_options){.size = __VA_ARGS__})
+#define lg_adaptive_avg_pool1d(x, ...)                                                                                 \
+        lg_adaptive_avg_pool1d_((x), LG_INIT(lg_adaptive_pool_options){.size = __VA_ARGS__})
+#define lg_adaptive_max_pool2d(x, ...)                                                                                 \
+        lg_adaptive_max_pool2d_((x), LG_INIT(lg_adaptive_pool_options){.size = __VA_ARGS__})
+LG_API lg_tensor *lg_adaptive_avg_pool2d_(lg_tensor *x, lg_adaptive_pool_options o);
+LG_API lg_tensor *lg_adaptive_avg_pool1d_(lg_tensor *x, lg_adaptive_pool_options o);
+LG_API lg_tensor *lg_adaptive_max_pool2d_(lg_tensor *x, lg_adaptive_pool_options o);
+
 LG_END_C
 #endif

@@ -78,8 +78,16 @@ typedef struct lg_custom_op {
 /* Returns the first output; all of them go to ret_out (out_count entries) unless it is NULL. */
 LG_API lg_tensor *lg_custom(lg_ctx *c, const lg_custom_op *op, lg_list inputs, lg_tensor **ret_out);
 
-/* Writes the graph behind t in graphviz's dot language. */
-LG_API bool lg_graph_dot(FILE *f, const lg_tensor *t);
+/* Writes the graph behind t in graphviz's dot language: a box for each op with the shape of its result, an ellipse for
+ * each leaf, arrows in the direction of the forward. With .module, its parameters stand under their paths. Where the
+ * graph was recorded while lg_trace or lg_anomaly was on, boxes stand in frames by module.
+ * lg_graph_dot(f, loss, .module = net); then: dot -Tsvg graph.dot > graph.svg */
+typedef struct lg_dot_options {
+        const lg_tensor *t LG_DEFAULT;
+        lg_module *module LG_DEFAULT;
+} lg_dot_options;
+#define lg_graph_dot(f, ...) lg_graph_dot_((f), LG_INIT(lg_dot_options){.t = __VA_ARGS__})
+LG_API bool lg_graph_dot_(FILE *f, lg_dot_options o);
 
 LG_END_C
 #endif

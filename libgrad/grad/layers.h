@@ -2,6 +2,7 @@
 #ifndef LG_LAYERS_H
 #define LG_LAYERS_H
 
+#include "grad/conv.h"
 #include "grad/nn.h"
 
 LG_BEGIN
@@ -16,12 +17,141 @@ typedef struct lg_linear_options {
 } lg_linear_options;
 #define lg_nn_linear(c, in, ...) lg_nn_linear_((c), (in), LG_INIT(lg_linear_options){.out = __VA_ARGS__})
 LG_API lg_module *lg_nn_linear_(lg_ctx *c, int64_t in, lg_linear_options o);
-/* All dimensions but the first as one. */
-LG_API lg_module *lg_nn_flatten(lg_ctx *c);
-LG_API lg_module *lg_nn_relu(lg_ctx *c);
 /* One after the other; children are named "0", "1", ... A child that is NULL or has a parent is an error. */
 #define lg_nn_sequential(...) lg_nn_sequential_(__VA_ARGS__, LG_END)
 LG_API lg_module *lg_nn_sequential_(lg_ctx *c, ...);
+
+/* Appends a child to a Sequential or ModuleList, under the next number; returns the child. */
+LG_API lg_module *lg_module_append(lg_module *m, lg_module *child);
+/* Children by number that an own module runs as it likes: lg_child(list, i). It has no forward. May be empty:
+ * lg_nn_module_list(c) */
+#define lg_nn_module_list(...) lg_nn_module_list_(__VA_ARGS__, LG_END)
+LG_API lg_module *lg_nn_module_list_(lg_ctx *c, ...);
+/* block(x) + shortcut(x), children "block" and "shortcut"; without a shortcut: block(x) + x.
+ * lg_nn_residual(c, block), lg_nn_residual(c, block, .shortcut = lg_nn_conv2d(c, 64, 128, 1)) */
+typedef struct lg_residual_options {
+        lg_module *block LG_DEFAULT;
+        lg_module *shortcut LG_DEFAULT;
+} lg_residual_options;
+#define lg_nn_residual(c, ...) lg_nn_residual_((c), LG_INIT(lg_residual_options){.block = __VA_ARGS__})
+LG_API lg_module *lg_nn_residual_(lg_ctx *c, lg_residual_options o);
+
+/* Convolutions: lg_conv2d, lg_conv1d and lg_conv_transpose2d with a weight and a bias, uniform in +-1/sqrt(fan_in) as
+ * in PyTorch. One number says both sides, a pair {height, width} wins where it is given (1-d: one number).
+ * lg_nn_conv2d(c, 1, 32, 3, .padding = 1), lg_nn_conv2d(c, 3, 8, 0, .kernels = {3, 5}) */
+typedef struct lg_conv_layer_options {
+        int64_t kernel LG_DEFAULT;
+        int64_t stride LG_DEFAULT; /* 1 */
+        int64_t padding LG_DEFAULT;
+        int64_t dilation LG_DEFAULT;       /* 1 */
+        int64_t groups LG_DEFAULT;         /* 1 */
+        int64_t output_padding LG_DEFAULT; /* conv_transpose2d */
+        bool no_bias LG_DEFAULT;
+        int64_t kernels[2] LG_DEFAULT;
+        int64_t strides[2] LG_DEFAULT;
+        int64_t paddings[2] LG_DEFAULT;
+        int64_t dilations[2] LG_DEFAULT;
+        int64_t output_paddings[2] LG_DEFAULT;
+        lg_dtype dtype LG_DEFAULT;
+        lg_device device LG_DEFAULT;
+} lg_conv_layer_options;
+#define LG_CONV_LAYER(...)                                                                                             \
+        LG_INIT(lg_conv_layer_options)                                                                                 \
+        {                                                                                                              \
+                .kernel = __VA_ARGS__                                                                                  \
+        }
+#define lg_nn_conv2d(c, in, out, ...) lg_nn_conv2d_((c), (in), (out), LG_CONV_LAYER(__VA_ARGS__))
+#define lg_nn_conv1d(c, in, out, ...) lg_nn_conv1d_((c), (in), (out), LG_CONV_LAYER(__VA_ARGS__))
+#define lg_nn_conv_transpose2d(c, in, out, ...) lg_nn_conv_transpose2d_((c), (in), (out), LG_CONV_LAYER(__VA_ARGS__))
+LG_API lg_module *lg_nn_conv2d_(lg_ctx *c, int64_t in, int64_t out, lg_conv_layer_options o);
+LG_API lg_module *lg_nn_conv1d_(lg_ctx *c, int64_t in, int64_t out, lg_conv_layer_options o);
+LG_API lg_module *lg_nn_conv_transpose2d_(lg_ctx *c, int64_t in, int64_t out, lg_conv_layer_options o);
+
+/* Pooling: the ops of the same names. */
+#define lg_nn_max_pool2d(c, ...) lg_nn_max_pool2d_((c), LG_INIT(lg_pool_options){.kernel = __VA_ARGS__})
+#define lg_nn_avg_pool2d(c, ...) lg_nn_avg_pool2d_((c), LG_INIT(lg_pool_options){.kernel = __VA_ARGS__})
+#define lg_nn_adaptive_avg_pool2d(c, ...)                                                                              \
+        lg_nn_adaptive_avg_pool2d_((c), LG_INIT(lg_adaptive_pool_options){.size = __VA_ARGS__})
+LG_API lg_module *lg_nn_max_pool2d_(lg_ctx *c, lg_pool_options o);
+LG_API lg_module *lg_nn_avg_pool2d_(lg_ctx *c, lg_pool_options o);
+LG_API lg_module *lg_nn_adaptive_avg_pool2d_(lg_ctx *c, lg_adaptive_pool_options o);
+
+/* Normalisation of each channel over the batch: x (N, C) or (N, C, L), and (N, C, H, W). Parameters "weight" (1) and
+ * "bias" (0), buffers "running_mean" (0) and "running_var" (1), which training moves and evaluation uses. */
+typedef struct lg_batch_norm_layer_options {
+        int64_t channels LG_DEFAULT;
+        double eps LG_DEFAULT;      /* 1e-5 */
+        double momentum LG_DEFAULT; /* 0.1 */
+        bool no_affine LG_DEFAULT;  /* without weight and bias */
+        bool no_running LG_DEFAULT; /* statistics of the batch, in evaluation too */
+        lg_dtype dtype LG_DEFAULT;
+        lg_device device LG_DEFAULT;
+} lg_batch_norm_layer_options;
+#define lg_nn_batch_norm1d(c, ...)                                                                                     \
+        lg_nn_batch_norm1d_((c), LG_INIT(lg_batch_norm_layer_options){.channels = __VA_ARGS__})
+#define lg_nn_batch_norm2d(c, ...)                                                                                     \
+        lg_nn_batch_norm2d_((c), LG_INIT(lg_batch_norm_layer_options){.channels = __VA_ARGS__})
+LG_API lg_module *lg_nn_batch_norm1d_(lg_ctx *c, lg_batch_norm_layer_options o);
+LG_API lg_module *lg_nn_batch_norm2d_(lg_ctx *c, lg_batch_norm_layer_options o);
+
+/* Normalisation within a sample: over the last dimensions, of that shape (layer, rms), or over groups of channels. */
+typedef struct lg_norm_layer_options {
+        lg_shape shape LG_DEFAULT;
+        double eps LG_DEFAULT;     /* 1e-5; rms_norm: the smallest step of the input's dtype */
+        bool no_affine LG_DEFAULT; /* without weight and bias */
+        bool no_bias LG_DEFAULT;
+        lg_dtype dtype LG_DEFAULT;
+        lg_device device LG_DEFAULT;
+} lg_norm_layer_options;
+#define lg_nn_layer_norm(c, ...) lg_nn_layer_norm_((c), LG_INIT(lg_norm_layer_options){.shape = __VA_ARGS__})
+#define lg_nn_rms_norm(c, ...) lg_nn_rms_norm_((c), LG_INIT(lg_norm_layer_options){.shape = __VA_ARGS__})
+LG_API lg_module *lg_nn_layer_norm_(lg_ctx *c, lg_norm_layer_options o);
+LG_API lg_module *lg_nn_rms_norm_(lg_ctx *c, lg_norm_layer_options o);
+typedef struct lg_group_norm_layer_options {
+        int64_t channels LG_DEFAULT;
+        double eps LG_DEFAULT; /* 1e-5 */
+        bool no_affine LG_DEFAULT;
+        lg_dtype dtype LG_DEFAULT;
+        lg_device device LG_DEFAULT;
+} lg_group_norm_layer_options;
+/* lg_nn_group_norm(c, groups, channels) */
+#define lg_nn_group_norm(c, groups, ...)                                                                               \
+        lg_nn_group_norm_((c), (groups), LG_INIT(lg_group_norm_layer_options){.channels = __VA_ARGS__})
+LG_API lg_module *lg_nn_group_norm_(lg_ctx *c, int64_t groups, lg_group_norm_layer_options o);
+
+/* In training, zeroes elements with probability p and scales the others by 1/(1 - p). */
+LG_API lg_module *lg_nn_dropout(lg_ctx *c, double p);
+
+/* All dimensions but the first as one; x itself. */
+LG_API lg_module *lg_nn_flatten(lg_ctx *c);
+LG_API lg_module *lg_nn_identity(lg_ctx *c);
+
+/* Activations: the ops of the same names; PyTorch's defaults are told there. */
+LG_API lg_module *lg_nn_relu(lg_ctx *c);
+LG_API lg_module *lg_nn_relu6(lg_ctx *c);
+LG_API lg_module *lg_nn_selu(lg_ctx *c);
+LG_API lg_module *lg_nn_gelu(lg_ctx *c);
+LG_API lg_module *lg_nn_gelu_tanh(lg_ctx *c);
+LG_API lg_module *lg_nn_silu(lg_ctx *c);
+LG_API lg_module *lg_nn_mish(lg_ctx *c);
+LG_API lg_module *lg_nn_sigmoid(lg_ctx *c);
+LG_API lg_module *lg_nn_log_sigmoid(lg_ctx *c);
+LG_API lg_module *lg_nn_tanh(lg_ctx *c);
+LG_API lg_module *lg_nn_tanhshrink(lg_ctx *c);
+LG_API lg_module *lg_nn_softsign(lg_ctx *c);
+LG_API lg_module *lg_nn_hardsigmoid(lg_ctx *c);
+LG_API lg_module *lg_nn_hardswish(lg_ctx *c);
+LG_API lg_module *lg_nn_leaky_relu(lg_ctx *c, double slope);
+LG_API lg_module *lg_nn_elu(lg_ctx *c, double alpha);
+LG_API lg_module *lg_nn_celu(lg_ctx *c, double alpha);
+LG_API lg_module *lg_nn_hardshrink(lg_ctx *c, double lambda);
+LG_API lg_module *lg_nn_softshrink(lg_ctx *c, double lambda);
+LG_API lg_module *lg_nn_hardtanh(lg_ctx *c, double low, double high);
+LG_API lg_module *lg_nn_softplus(lg_ctx *c, double beta, double threshold);
+LG_API lg_module *lg_nn_softmax(lg_ctx *c, int dim);
+LG_API lg_module *lg_nn_log_softmax(lg_ctx *c, int dim);
+/* x where x > 0, else w x, with a parameter w (0.25) for each channel, or one for all. */
+LG_API lg_module *lg_nn_prelu(lg_ctx *c, int64_t channels);
 
 LG_END_C
 #endif

@@ -31,10 +31,12 @@ typedef struct lg_layer_norm_options {
 } lg_layer_norm_options;
 /* (x - mean) / sqrt(var + eps) * w + b over the last `dims` dimensions of x, var divided by the count; w and b of the
  * shape of these dimensions, each may be NULL. lg_layer_norm(x, 1, w, b, .eps = 1e-6) */
-#define lg_layer_norm(x, dims, w, ...) lg_layer_norm_((x), (dims), (w), LG_INIT(lg_layer_norm_options){.b = __VA_ARGS__})
+#define lg_layer_norm(x, dims, w, ...)                                                                                 \
+        lg_layer_norm_((x), (dims), (w), LG_INIT(lg_layer_norm_options){.b = __VA_ARGS__})
 LG_API lg_tensor *lg_layer_norm_(lg_tensor *x, int dims, lg_tensor *w, lg_layer_norm_options o);
 /* The same over each of `groups` groups of channels of x (N, C, ...), which divide C; w and b (C), each may be NULL. */
-#define lg_group_norm(x, groups, w, ...) lg_group_norm_((x), (groups), (w), LG_INIT(lg_layer_norm_options){.b = __VA_ARGS__})
+#define lg_group_norm(x, groups, w, ...)                                                                               \
+        lg_group_norm_((x), (groups), (w), LG_INIT(lg_layer_norm_options){.b = __VA_ARGS__})
 LG_API lg_tensor *lg_group_norm_(lg_tensor *x, int64_t groups, lg_tensor *w, lg_layer_norm_options o);
 /* The same over each channel of x (N, C, L...), which has more than one element: PyTorch's F.instance_norm of the
  * input's own statistics. */

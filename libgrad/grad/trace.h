@@ -6,5 +6,49 @@
 
 LG_BEGIN
 
+/* One kernel or copy that an op ran. Shapes of up to 8 inputs and outputs. In a backward, `backward` is true: `op` is
+ * the op whose derivative ran as one fused kernel, or an op that a derivative is written in, of the node `of`. */
+#define LG_TRACE_MAX 8
+typedef struct lg_trace_record {
+        const char *op;
+        const char *of;     /* whose derivative this is; NULL in a forward */
+        const char *module; /* path and type of the module it ran (or was recorded) in, "0.2 (Conv2d)"; "" outside */
+        lg_device device;
+        int in_count, out_count;
+        lg_shape in[LG_TRACE_MAX], out[LG_TRACE_MAX];
+        lg_dtype in_dtype[LG_TRACE_MAX], out_dtype[LG_TRACE_MAX];
+        double seconds;     /* of the call; of the work too with .synchronize, or where the device works at once */
+        int64_t bytes_used; /* of live buffers on the device, afterwards */
+} lg_trace_record;
+typedef void lg_trace_fn(const lg_trace_record *r, void *user);
+typedef struct lg_trace_options {
+        lg_trace_fn *fn LG_DEFAULT; /* NULL ends tracing */
+        void *user LG_DEFAULT;
+        bool synchronize LG_DEFAULT; /* waits for the device after each op */
+} lg_trace_options;
+/* From now on fn is called after each op; it must not compute with tensors. lg_trace(c, fn, .user = p), lg_trace(c,
+ * NULL)
+ */
+#define lg_trace(c, ...) lg_trace_((c), LG_INIT(lg_trace_options){.fn = __VA_ARGS__})
+LG_API bool lg_trace_(lg_ctx *c, lg_trace_options o);
+/* A lg_trace_fn that prints a line for each op to the FILE* that `user` is: lg_trace(c, lg_trace_print, .user = stderr)
+ */
+LG_API void lg_trace_print(const lg_trace_record *r, void *user);
+
+/* Anomaly detection: the first op whose result holds a NaN or an infinity although its inputs hold none becomes an
+ * error, LG_ERR_STATE: which op, forward or backward, which element, and where in the module tree. Waits after every
+ * op. lg_anomaly(c, true), lg_anomaly(c, true, .nan_only = true) */
+typedef struct lg_anomaly_options {
+        bool on LG_DEFAULT;
+        bool nan_only LG_DEFAULT; /* infinities are meant: masks of -inf, log(0) */
+} lg_anomaly_options;
+#define lg_anomaly(c, ...) lg_anomaly_((c), LG_INIT(lg_anomaly_options){.on = __VA_ARGS__})
+LG_API bool lg_anomaly_(lg_ctx *c, lg_anomaly_options o);
+
+/* One line per module: bytes of its parameters, gradients and buffers, what one recorded forward of an input of that
+ * shape leaves in memory for the derivative (result included), and the most that was in use meanwhile. Gradients and
+ * the mode stay as they are; batch norm's statistics do too. */
+LG_API bool lg_module_print_memory(FILE *f, lg_module *m, lg_shape input);
+
 LG_END_C
 #endif

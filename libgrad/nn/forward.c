@@ -44,15 +44,20 @@ static lg_tensor *run(lg_module *m, lg_list inputs)
 {
         lg_ctx *c = m->object.ctx;
         const lg__scope *outer = c->scope;
+        lg__measure measure = lg__measure_begin(c, inputs);
         lg_scope scope = lg_scope_begin(c);
         if (!scope.id)
                 return NULL;
+        lg_module *outer_module = c->module;
+        c->module = m;
         lg_tensor *y = m->forward(m, inputs, m->user);
+        c->module = outer_module;
         if (!c->error && !y)
                 lg__fail(c, LG_ERR_STATE, "lg_forward: the forward of %s returned NULL without an error", m->type);
         if (c->error || !lg__check(y, "lg_forward", "the result"))
                 y = NULL;
         y = leave(c, scope, outer, y);
+        lg__measure_end(&measure, m);
         if (y) {
                 m->shape = y->at.shape;
                 m->has_shape = true;

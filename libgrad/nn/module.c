@@ -35,6 +35,7 @@ static void destroy(lg__object *o)
         free_parts(m);
         if (m->release)
                 m->release(m->user);
+        lg__free(o->ctx, m->config, m->config_bytes);
         lg__strfree(o->ctx, m->type);
         lg__free(o->ctx, m, sizeof *m);
 }

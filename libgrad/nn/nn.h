@@ -25,16 +25,34 @@ struct lg_module {
         lg_forward_fn *forward;
         void *user;
         void (*release)(void *user);
+        void *config; /* of a module that comes with libgrad: its options, which are `user` */
+        size_t config_bytes;
         bool training, was_training; /* the latter while lg_module_print runs */
         lg__part *parts, **end;
         lg_tensor **list; /* what lg_parameters() gave; NULL after a change of structure */
         int64_t list_count;
         lg_shape shape; /* of the last forward's result, for lg_module_print */
         bool has_shape;
+        int64_t kept_bytes, most_bytes; /* of the last forward that was measured, for lg_module_print_memory */
 };
 
 /* A module without parts; NULL while an error is set. */
 lg_module *lg__module_new(lg_ctx *c, const char *type, lg_forward_fn *forward);
+/* The same; the forward gets a copy of `config` as its user data. */
+lg_module *lg__module_with(lg_ctx *c, const char *type, lg_forward_fn *forward, const void *config, size_t bytes);
+/* The same, with parts that `fill` makes; NULL, with the random state as it was, if that fails. `config` may be NULL.
+ */
+typedef bool lg__fill_fn(lg_module *m, const void *options);
+lg_module *lg__module_build(lg_ctx *c, const char *type, lg_forward_fn *forward, const void *config, size_t bytes,
+                            lg__fill_fn *fill, const void *options);
+/* A parameter or buffer of that name, uniform in [-bound, bound) or constant. */
+bool lg__module_uniform(lg_module *m, const char *name, double bound, lg_shape shape, lg_dtype dtype, lg_device device);
+bool lg__module_constant(lg_module *m, lg__part_kind kind, const char *name, double value, lg_shape shape,
+                         lg_dtype dtype, lg_device device);
+/* The parameter or buffer of that name, or NULL if this module has none. */
+lg_tensor *lg__module_tensor(const lg_module *m, const char *name);
+/* True if dtype is not given or a float dtype. */
+bool lg__module_dtype(lg_ctx *c, const char *op, lg_dtype dtype);
 /* m takes the child under that name, or an error of `op`. */
 bool lg__module_attach(lg_module *m, const char *name, lg_module *child, const char *op);
 /* Undoes what was begun: children go back to the context, the module is destroyed. Returns NULL. */
@@ -45,6 +63,20 @@ lg_tensor *lg__module_input(const lg_module *m, lg_list inputs);
 lg__part *lg__module_part(const lg_module *m, const char *name, size_t length, int kinds);
 /* "0.2" into text, from the outermost module on; "" for that one itself. Returns text. */
 const char *lg__module_path(const lg_module *m, char text[LG__PATH]);
+/* The same from root on, "-" for root itself. */
+const char *lg__module_path_in(const lg_module *root, const lg_module *m, char text[LG__PATH]);
+/* Runs one forward on zeros of that shape, of the dtype and device of root's parameters, in a scope of its own; the
+ * random state stays. */
+bool lg__module_try(lg_module *root, lg_shape input);
+/* Around a module's forward: afterwards its kept_bytes and most_bytes say what memory it took. */
+typedef struct lg__measure {
+        lg_memory_stats_t *stats; /* NULL: nothing is measured */
+        int64_t before, peak;
+} lg__measure;
+lg__measure lg__measure_begin(lg_ctx *c, lg_list inputs);
+void lg__measure_end(const lg__measure *w, lg_module *m);
+/* Has a line in tables: containers show through. */
+bool lg__module_has_line(const lg_module *m);
 /* The next module after m within root, depth first; NULL: none. Begin with root itself. */
 lg_module *lg__module_next(const lg_module *m, const lg_module *root);
 

@@ -15,8 +15,7 @@ static int64_t own_parameters(const lg_module *m)
         return elements;
 }
 
-/* Containers show through: only what computes by itself has a line. */
-static bool has_line(const lg_module *m)
+bool lg__module_has_line(const lg_module *m)
 {
         return lg_child_count(m) == 0 || own_parameters(m);
 }
@@ -31,25 +30,15 @@ static int wider(int width, const char *s)
         return (int)strlen(s) > width ? (int)strlen(s) : width;
 }
 
-/* The path from root on. */
-static const char *path_in(const lg_module *root, const lg_module *m, char text[LG__PATH])
-{
-        char outer[LG__PATH];
-        const char *path = lg__module_path(m, text);
-        size_t skip = strlen(lg__module_path(root, outer));
-        path += skip;
-        return *path == '.' ? path + 1 : *path ? path : "-";
-}
-
 static void measure(table *t, lg_module *root)
 {
         char path[LG__PATH];
         t->type = wider(t->type, root->type);
         t->shape = wider(t->shape, shape_text(root).s);
         for (lg_module *m = root; m; m = lg__module_next(m, root)) {
-                if (!has_line(m))
+                if (!lg__module_has_line(m))
                         continue;
-                t->name = wider(t->name, path_in(root, m, path));
+                t->name = wider(t->name, lg__module_path_in(root, m, path));
                 t->type = wider(t->type, m->type);
                 t->shape = wider(t->shape, shape_text(m).s);
         }
@@ -60,38 +49,46 @@ static void print(const table *t, lg_module *root)
         char path[LG__PATH];
         fprintf(t->f, "%-*s  %-*s  %-*s  %12s\n", t->name, "name", t->type, "type", t->shape, "output", "parameters");
         for (lg_module *m = root; m; m = lg__module_next(m, root)) {
-                if (has_line(m))
-                        fprintf(t->f, "%-*s  %-*s  %-*s  %12lld\n", t->name, path_in(root, m, path), t->type, m->type,
-                                t->shape, shape_text(m).s, (long long)own_parameters(m));
+                if (lg__module_has_line(m))
+                        fprintf(t->f, "%-*s  %-*s  %-*s  %12lld\n", t->name, lg__module_path_in(root, m, path), t->type,
+                                m->type, t->shape, shape_text(m).s, (long long)own_parameters(m));
         }
         fprintf(t->f, "%-*s  %-*s  %-*s  %12lld\n", t->name, "total", t->type, root->type, t->shape, shape_text(root).s,
                 (long long)lg_parameter_count(root));
 }
 
-/* One forward on zeros, in evaluation mode and unrecorded, so that every module knows the shape of its result. */
-static bool find_shapes(lg_module *root, lg_shape input)
+bool lg__module_try(lg_module *root, lg_shape input)
 {
         lg_ctx *c = root->object.ctx;
         lg_list parameters = lg_parameters(root);
         lg_random_state random = c->random;
         lg_scope scope = lg_scope_begin(c);
-        bool recording = lg_grad_mode(c, false);
         lg_shaped o = {.shape = input};
         if (parameters.count) {
                 o.dtype = parameters.items[0]->at.dtype;
                 o.device = parameters.items[0]->storage->device->id;
         }
+        lg_tensor *x = scope.id ? lg_full_(c, 0, o) : NULL;
+        bool ok = x && lg_forward(root, x);
+        if (scope.id)
+                lg_scope_end(c, scope);
+        c->random = random;
+        return ok;
+}
+
+/* In evaluation mode and unrecorded, so that every module knows the shape of its result. */
+static bool find_shapes(lg_module *root, lg_shape input)
+{
+        lg_ctx *c = root->object.ctx;
+        bool recording = lg_grad_mode(c, false);
         for (lg_module *m = root; m; m = lg__module_next(m, root)) {
                 m->was_training = m->training;
                 m->training = false;
         }
-        lg_tensor *x = lg_full_(c, 0, o);
-        bool ok = x && lg_forward(root, x);
+        bool ok = lg__module_try(root, input);
         for (lg_module *m = root; m; m = lg__module_next(m, root))
                 m->training = m->was_training;
         lg_grad_mode(c, recording);
-        lg_scope_end(c, scope);
-        c->random = random;
         return ok;
 }
 

@@ -1,4 +1,5 @@
-/* sequential.c - modules one after the other. */
+/* sequential.c - modules made of modules: one after the other, a list, a block with a shortcut. */
+#include <string.h>
 #include "nn.h"
 
 /* An activation that the graph does not need is gone before the next layer but one runs. */
@@ -16,20 +17,75 @@ static lg_tensor *forward(lg_module *m, lg_list inputs, void *user)
         return x;
 }
 
+static lg_tensor *no_forward(lg_module *m, lg_list inputs, void *user)
+{
+        (void)inputs, (void)user;
+        return lg__fail(m->object.ctx, LG_ERR_STATE,
+                        "lg_forward: a ModuleList has no forward of its own; run its children: lg_child(list, i)");
+}
+
+/* Takes children up to LG_END under the next numbers. */
+static lg_module *take_all(lg_module *m, const char *op, va_list args)
+{
+        char name[24];
+        bool ok = m != NULL;
+        int i = 0;
+        for (void *child; (child = va_arg(args, void *)) != LG_END; i++) {
+                snprintf(name, sizeof name, "%d", i);
+                ok = ok && lg__module_attach(m, name, child, op);
+        }
+        return ok ? m : m ? lg__module_give_up(m) : NULL;
+}
+
 lg_module *lg_nn_sequential_(lg_ctx *c, ...)
 {
-        lg_module *m = lg__module_new(c, "Sequential", forward);
-        if (!m)
-                return NULL;
-        char name[16];
-        bool ok = true;
-        int i = 0;
         va_list args;
         va_start(args, c);
-        for (void *child; ok && (child = va_arg(args, void *)) != LG_END; i++) {
-                snprintf(name, sizeof name, "%d", i);
-                ok = lg__module_attach(m, name, child, "lg_nn_sequential");
-        }
+        lg_module *m = take_all(lg__module_new(c, "Sequential", forward), "lg_nn_sequential", args);
         va_end(args);
+        return m;
+}
+
+lg_module *lg_nn_module_list_(lg_ctx *c, ...)
+{
+        va_list args;
+        va_start(args, c);
+        lg_module *m = take_all(lg__module_new(c, "ModuleList", no_forward), "lg_nn_module_list", args);
+        va_end(args);
+        return m;
+}
+
+lg_module *lg_module_append(lg_module *m, lg_module *child)
+{
+        if (!m || m->object.ctx->error)
+                return NULL;
+        if (m->forward != forward && m->forward != no_forward)
+                return lg__fail(m->object.ctx, LG_ERR_ARGUMENT,
+                                "lg_module_append: a %s has no numbered children; lg_module_add() takes a name",
+                                m->type);
+        char name[24];
+        snprintf(name, sizeof name, "%d", lg_child_count(m));
+        return lg__module_attach(m, name, child, "lg_module_append") ? child : NULL;
+}
+
+/* ---- a block with a shortcut ------------------------------------------------------------------------------------ */
+
+static lg_tensor *forward_residual(lg_module *m, lg_list inputs, void *user)
+{
+        (void)user;
+        lg_tensor *x = lg__module_input(m, inputs);
+        lg__part *block = m->parts, *shortcut = block->next;
+        lg_tensor *y = x ? lg_forward(block->child, x) : NULL;
+        lg_tensor *s = !y ? NULL : shortcut ? lg_forward(shortcut->child, x) : x;
+        return s ? lg_add(y, s) : NULL;
+}
+
+lg_module *lg_nn_residual_(lg_ctx *c, lg_residual_options o)
+{
+        lg_module *m = lg__module_new(c, "Residual", forward_residual);
+        if (!m)
+                return NULL;
+        bool ok = lg__module_attach(m, "block", o.block, "lg_nn_residual") &&
+                  (!o.shortcut || lg__module_attach(m, "shortcut", o.shortcut, "lg_nn_residual"));
         return ok ? m : lg__module_give_up(m);
 }

@@ -44,6 +44,14 @@ const char *lg__module_path(const lg_module *m, char text[LG__PATH])
         return memmove(text, text + at, LG__PATH - at);
 }
 
+const char *lg__module_path_in(const lg_module *root, const lg_module *m, char text[LG__PATH])
+{
+        char outer[LG__PATH];
+        const char *path = lg__module_path(m, text);
+        path += strlen(lg__module_path(root, outer));
+        return *path == '.' ? path + 1 : *path ? path : "-";
+}
+
 /* ---- by path -------------------------------------------------------------------------------------------------------
  */
 

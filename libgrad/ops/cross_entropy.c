@@ -115,20 +115,17 @@ static bool check(const char *op, const lg_tensor *x, const lg_tensor *t, const 
         if (!lg__dtype_float(x->at.dtype))
                 return lg__fail(c, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype", op, lg__tensor_text(x).s);
         if (t->at.dtype != LG_I64)
-                return lg__fail(c, LG_ERR_DTYPE,
-                                "%s: target is %s; class indices are i64: lg_cast(target, LG_I64)", op,
+                return lg__fail(c, LG_ERR_DTYPE, "%s: target is %s; class indices are i64: lg_cast(target, LG_I64)", op,
                                 lg__tensor_text(t).s);
         for (int i = dim; i + 1 < rest.ndim; i++)
                 rest.size[i] = rest.size[i + 1];
         if (--rest.ndim < 0 || !lg__shape_equal(rest, t->at.shape))
-                return lg__fail(c, LG_ERR_SHAPE,
-                                "%s: x is %s and target %s; they are (N, C, ...) and (N, ...)", op,
+                return lg__fail(c, LG_ERR_SHAPE, "%s: x is %s and target %s; they are (N, C, ...) and (N, ...)", op,
                                 lg__tensor_text(x).s, lg__tensor_text(t).s);
         if (x->at.shape.size[dim] == 0)
                 return lg__fail(c, LG_ERR_SHAPE, "%s: x is %s: it has no classes", op, lg__tensor_text(x).s);
         if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1))
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: label_smoothing is %g, not in [0, 1]", op,
-                                o->label_smoothing);
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: label_smoothing is %g, not in [0, 1]", op, o->label_smoothing);
         return lg__check_reduction(c, op, o->reduction, false) && (!o->weight || check_weight(op, x, o->weight));
 }
 

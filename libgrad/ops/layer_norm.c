@@ -169,7 +169,8 @@ lg_tensor *lg_rms_norm_(lg_tensor *x, int dims, lg_rms_norm_options o)
         return over_last(x, dims, o.w, NULL, a, "rms_norm");
 }
 
-static lg_tensor *over_groups(lg_tensor *x, int64_t groups, lg_tensor *w, const lg_layer_norm_options *o, const char *op)
+static lg_tensor *over_groups(lg_tensor *x, int64_t groups, lg_tensor *w, const lg_layer_norm_options *o,
+                              const char *op)
 {
         layer_norm_attributes a = {.eps = lg__option(o->eps, 1e-5)};
         lg_shape s = x->at.shape;

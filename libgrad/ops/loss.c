@@ -22,8 +22,8 @@ static bool check(const char *op, const lg_tensor *x, const lg_tensor *t, lg_red
         if (!lg__check(x, op, "x") || !lg__check(t, op, "target"))
                 return false;
         if (!lg__dtype_float(x->at.dtype))
-                return lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype; convert it with lg_cast()", op,
-                                lg__tensor_text(x).s);
+                return lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype; convert it with lg_cast()",
+                                op, lg__tensor_text(x).s);
         if (!lg__shape_equal(x->at.shape, t->at.shape))
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s but target is %s; they need one shape", op,
                                 lg__tensor_text(x).s, lg__tensor_text(t).s);

@@ -98,6 +98,47 @@ static void convolutions(lg_ctx *c)
         lg_conv_transpose1d(lg_select(image, 2, 0), lg_select(w, 2, 0), lg_ones(c, LG_SHAPE(2)), .groups = 1);
 }
 
+static void pooling(lg_ctx *c)
+{
+        lg_tensor *image = lg_ones(c, LG_SHAPE(1, 2, 4, 4)), *signal = lg_ones(c, LG_SHAPE(2, 4)), *i;
+        lg_max_pool2d(image, 2, .indices = &i);
+        lg_avg_pool2d(image, 0, .kernels = {2, 1}, .strides = {1, 2});
+        lg_adaptive_avg_pool2d(image, 1);
+        lg_adaptive_max_pool2d(image, 0, .sizes = {1, 2});
+        lg_max_pool1d(signal, 2, .stride = 1);
+        lg_avg_pool1d(signal, 3, .padding = 1);
+        lg_adaptive_avg_pool1d(signal, 2);
+}
+
+static void layers(lg_ctx *c)
+{
+        lg_module *net = lg_nn_sequential(
+                c, lg_nn_conv2d(c, 1, 4, 3, .padding = 1), lg_nn_batch_norm2d(c, 4, .momentum = 0.2),
+                lg_nn_max_pool2d(c, 2),
+                lg_nn_residual(c, lg_nn_conv2d(c, 4, 4, 3, .padding = 1), .shortcut = lg_nn_identity(c)),
+                lg_nn_conv_transpose2d(c, 4, 2, 2, .stride = 2, .no_bias = true), lg_nn_avg_pool2d(c, 2),
+                lg_nn_group_norm(c, 2, 2), lg_nn_adaptive_avg_pool2d(c, 2), lg_nn_flatten(c), lg_nn_batch_norm1d(c, 8),
+                lg_nn_layer_norm(c, LG_SHAPE(8), .no_bias = true), lg_nn_rms_norm(c, LG_SHAPE(8)),
+                lg_nn_linear(c, 8, 3));
+        lg_nn_module_list(c, lg_nn_conv1d(c, 1, 2, 3));
+        lg_nn_module_list(c);
+        lg_tensor *w = lg_parameter(net, "0.weight");
+        lg_init_xavier_uniform(w);
+        lg_init_xavier_normal(w, .gain = 2);
+        lg_init_kaiming_uniform(w, .slope = 0.1);
+        lg_init_kaiming_normal(w, .fan_out = true);
+        lg_init_orthogonal(w);
+        lg_trace(c, NULL);
+        lg_anomaly(c, true, .nan_only = true);
+        lg_tensor *y = lg_forward(net, lg_uniform(c, 0, 1, LG_SHAPE(2, 1, 4, 4)));
+        lg_anomaly(c, false);
+        FILE *f = tmpfile();
+        if (f) {
+                lg_graph_dot(f, y, .module = net);
+                fclose(f);
+        }
+}
+
 static void graph(lg_ctx *c)
 {
         lg_tensor *x = lg_ones(c, LG_SHAPE(2), .dtype = LG_F64, .requires_grad = true), *y = lg_sum(lg_exp(x)), *g[1];
@@ -144,6 +185,8 @@ int main(void)
         operations(c);
         normalisations(c);
         convolutions(c);
+        pooling(c);
+        layers(c);
         graph(c);
         training(c);
         if (lg_error(c))

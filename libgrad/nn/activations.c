@@ -1,0 +1,99 @@
+/* activations.c - modules that are one op, with at most two numbers: activations, Flatten, Identity, Dropout. */
+#include "nn.h"
+
+typedef struct numbers {
+        double a, b;
+} numbers;
+
+#define FORWARD(name, expression)                                                                                      \
+        static lg_tensor *forward_##name(lg_module *m, lg_list inputs, void *user)                                     \
+        {                                                                                                              \
+                const numbers *n = user;                                                                               \
+                lg_tensor *x = lg__module_input(m, inputs);                                                            \
+                (void)n;                                                                                               \
+                return x ? (expression) : NULL;                                                                        \
+        }
+#define LAYER0(name, type, expression)                                                                                 \
+        FORWARD(name, expression)                                                                                      \
+        lg_module *lg_nn_##name(lg_ctx *c)                                                                             \
+        {                                                                                                              \
+                return lg__module_new(c, type, forward_##name);                                                        \
+        }
+#define LAYER1(name, type, kind, expression)                                                                           \
+        FORWARD(name, expression)                                                                                      \
+        lg_module *lg_nn_##name(lg_ctx *c, kind a)                                                                     \
+        {                                                                                                              \
+                return lg__module_with(c, type, forward_##name, &(numbers){(double)a, 0}, sizeof(numbers));            \
+        }
+#define LAYER2(name, type, expression)                                                                                 \
+        FORWARD(name, expression)                                                                                      \
+        lg_module *lg_nn_##name(lg_ctx *c, double a, double b)                                                         \
+        {                                                                                                              \
+                return lg__module_with(c, type, forward_##name, &(numbers){a, b}, sizeof(numbers));                    \
+        }
+
+LAYER0(flatten, "Flatten", lg_flatten(x, 1, -1))
+LAYER0(identity, "Identity", x)
+LAYER0(relu, "ReLU", lg_relu(x))
+LAYER0(relu6, "ReLU6", lg_relu6(x))
+LAYER0(selu, "SELU", lg_selu(x))
+LAYER0(gelu, "GELU", lg_gelu(x))
+LAYER0(gelu_tanh, "GELUTanh", lg_gelu_tanh(x))
+LAYER0(silu, "SiLU", lg_silu(x))
+LAYER0(mish, "Mish", lg_mish(x))
+LAYER0(sigmoid, "Sigmoid", lg_sigmoid(x))
+LAYER0(log_sigmoid, "LogSigmoid", lg_log_sigmoid(x))
+LAYER0(tanh, "Tanh", lg_tanh(x))
+LAYER0(tanhshrink, "Tanhshrink", lg_tanhshrink(x))
+LAYER0(softsign, "Softsign", lg_softsign(x))
+LAYER0(hardsigmoid, "Hardsigmoid", lg_hardsigmoid(x))
+LAYER0(hardswish, "Hardswish", lg_hardswish(x))
+LAYER1(leaky_relu, "LeakyReLU", double, lg_leaky_relu(x, n->a))
+LAYER1(elu, "ELU", double, lg_elu(x, n->a))
+LAYER1(celu, "CELU", double, lg_celu(x, n->a))
+LAYER1(hardshrink, "Hardshrink", double, lg_hardshrink(x, n->a))
+LAYER1(softshrink, "Softshrink", double, lg_softshrink(x, n->a))
+LAYER1(softmax, "Softmax", int, lg_softmax(x, (int)n->a))
+LAYER1(log_softmax, "LogSoftmax", int, lg_log_softmax(x, (int)n->a))
+LAYER2(hardtanh, "Hardtanh", lg_hardtanh(x, n->a, n->b))
+LAYER2(softplus, "Softplus", lg_softplus(x, n->a, n->b))
+
+FORWARD(dropout, lg_is_training(m) ? lg_dropout(x, n->a) : x)
+lg_module *lg_nn_dropout(lg_ctx *c, double p)
+{
+        if (lg__ok(c) && !(p >= 0 && p <= 1))
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_dropout: p is %g, not in [0, 1]", p);
+        return lg__module_with(c, "Dropout", forward_dropout, &(numbers){p, 0}, sizeof(numbers));
+}
+
+/* One weight for each channel, which is dimension 1. */
+static lg_tensor *prelu(lg_module *m, lg_list inputs, void *user)
+{
+        (void)user;
+        lg_tensor *x = lg__module_input(m, inputs), *w = m->parts->tensor;
+        if (!x)
+                return NULL;
+        lg_shape s = {.ndim = x->at.shape.ndim > 1 ? x->at.shape.ndim - 1 : 0};
+        for (int i = 0; i < s.ndim; i++)
+                s.size[i] = 1;
+        if (s.ndim)
+                s.size[0] = w->at.shape.size[0];
+        if (w->at.shape.size[0] > 1 && (s.ndim == 0 || x->at.shape.size[1] != s.size[0]))
+                return lg__fail(x->ctx, LG_ERR_SHAPE, "PReLU: x is %s, but there are weights for %lld channels",
+                                lg__tensor_text(x).s, (long long)w->at.shape.size[0]);
+        return lg_where(lg_gt_scalar(x, 0), x, lg_mul(lg_reshape(w, s), x));
+}
+
+static bool fill_prelu(lg_module *m, const void *options)
+{
+        const int64_t *channels = options;
+        return lg__module_constant(m, LG__PARAMETER, "weight", 0.25, LG_SHAPE(*channels), LG_DTYPE_NONE,
+                                   (lg_device){LG_DEVICE_NONE, 0});
+}
+
+lg_module *lg_nn_prelu(lg_ctx *c, int64_t channels)
+{
+        if (lg__ok(c) && channels < 1)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_prelu: %lld channels; 1 or more", (long long)channels);
+        return lg__module_build(c, "PReLU", prelu, NULL, 0, fill_prelu, &channels);
+}

@@ -1,0 +1,60 @@
+/* build.c - making the modules that come with libgrad: options that they keep, parameters with first values. */
+#include <string.h>
+#include "nn.h"
+
+lg_module *lg__module_with(lg_ctx *c, const char *type, lg_forward_fn *forward, const void *config, size_t bytes)
+{
+        lg_module *m = lg__module_new(c, type, forward);
+        if (!m || !bytes)
+                return m;
+        m->config = lg__alloc(c, bytes);
+        if (!m->config)
+                return lg__module_give_up(m);
+        m->config_bytes = bytes;
+        m->user = memcpy(m->config, config, bytes);
+        return m;
+}
+
+lg_module *lg__module_build(lg_ctx *c, const char *type, lg_forward_fn *forward, const void *config, size_t bytes,
+                            lg__fill_fn *fill, const void *options)
+{
+        if (!lg__ok(c))
+                return NULL;
+        lg_random_state state = c->random;
+        lg_module *m = lg__module_with(c, type, forward, config, bytes);
+        lg_scope scope = m ? lg_scope_begin(c) : (lg_scope){0};
+        bool ok = scope.id && fill(m, options);
+        if (scope.id)
+                lg_scope_end(c, scope);
+        if (ok)
+                return m;
+        c->random = state; /* a second attempt gives the same weights */
+        return m ? lg__module_give_up(m) : NULL;
+}
+
+bool lg__module_uniform(lg_module *m, const char *name, double bound, lg_shape shape, lg_dtype dtype, lg_device device)
+{
+        lg_shaped o = {.shape = shape, .dtype = dtype, .device = device};
+        return lg_module_add_parameter(m, name, lg_uniform_(m->object.ctx, -bound, bound, o)) != NULL;
+}
+
+bool lg__module_constant(lg_module *m, lg__part_kind kind, const char *name, double value, lg_shape shape,
+                         lg_dtype dtype, lg_device device)
+{
+        lg_shaped o = {.shape = shape, .dtype = dtype, .device = device};
+        lg_tensor *t = lg_full_(m->object.ctx, value, o);
+        return (kind == LG__BUFFER ? lg_module_add_buffer(m, name, t) : lg_module_add_parameter(m, name, t)) != NULL;
+}
+
+lg_tensor *lg__module_tensor(const lg_module *m, const char *name)
+{
+        lg__part *p = lg__module_part(m, name, strlen(name), LG__PARAMETER | LG__BUFFER);
+        return p ? p->tensor : NULL;
+}
+
+bool lg__module_dtype(lg_ctx *c, const char *op, lg_dtype dtype)
+{
+        if (!dtype || lg__dtype_float(dtype))
+                return true;
+        return lg__fail(c, LG_ERR_DTYPE, "%s: dtype %s; parameters are floats", op, lg_dtype_name(dtype));
+}

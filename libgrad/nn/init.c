@@ -1,0 +1,196 @@
+/* init.c - filling parameters with first values, freezing them. */
+#include <math.h>
+#include "nn.h"
+
+/* What all of them share: t may be filled; new values are made in a scope of their own, unrecorded. */
+typedef struct fill {
+        lg_ctx *c;
+        lg_scope scope;
+        lg_random_state random;
+        bool recording;
+} fill;
+
+static bool begin(fill *f, const char *op, const lg_tensor *t)
+{
+        if (!lg__check(t, op, "t"))
+                return false;
+        *f = (fill){.c = t->ctx, .random = t->ctx->random};
+        if (!lg__dtype_float(t->at.dtype))
+                return lg__fail(f->c, LG_ERR_DTYPE, "%s: t is %s, not of a float dtype", op, lg__tensor_text(t).s);
+        f->scope = lg_scope_begin(f->c);
+        if (!f->scope.id)
+                return false;
+        f->recording = lg_grad_mode(f->c, false);
+        return true;
+}
+
+/* Copies the values into t. */
+static bool end(fill *f, lg_tensor *t, lg_tensor *values)
+{
+        bool ok = values && lg_copy_(t, values);
+        lg_grad_mode(f->c, f->recording);
+        lg_scope_end(f->c, f->scope);
+        if (!ok)
+                f->c->random = f->random;
+        return ok;
+}
+
+static lg_shaped like(const lg_tensor *t, lg_shape shape)
+{
+        return (lg_shaped){.shape = shape, .dtype = t->at.dtype, .device = t->storage->device->id};
+}
+
+bool lg_init_constant(lg_tensor *t, double value)
+{
+        fill f;
+        return begin(&f, "lg_init_constant", t) && end(&f, t, lg_full_(f.c, value, like(t, LG_SHAPE_0D)));
+}
+
+bool lg_init_uniform(lg_tensor *t, double low, double high)
+{
+        fill f;
+        return begin(&f, "lg_init_uniform", t) && end(&f, t, lg_uniform_(f.c, low, high, like(t, t->at.shape)));
+}
+
+bool lg_init_normal(lg_tensor *t, double mean, double std)
+{
+        fill f;
+        return begin(&f, "lg_init_normal", t) && end(&f, t, lg_normal_(f.c, mean, std, like(t, t->at.shape)));
+}
+
+/* ---- truncated normal ------------------------------------------------------------------------------------------- */
+
+/* Redraws what lies outside: the rounds leave so little of it that clamping the rest cannot be seen, since the interval
+ * does not lie far out in a tail. Nothing is read, so nothing waits. */
+bool lg_init_trunc_normal(lg_tensor *t, double mean, double std, double low, double high)
+{
+        enum { rounds = 64 };
+        fill f;
+        if (!begin(&f, "lg_init_trunc_normal", t))
+                return false;
+        bool good = std > 0 && low < high && low <= mean + 2 * std && high >= mean - 2 * std;
+        lg_tensor *x = good ? lg_normal_(f.c, mean, std, like(t, t->at.shape)) : NULL;
+        if (!good)
+                lg__fail(f.c, LG_ERR_ARGUMENT,
+                         "lg_init_trunc_normal: [%g, %g] must hold values within 2 std of the mean, %g +- %g", low,
+                         high, mean, std);
+        for (int i = 0; i < rounds && x; i++) {
+                lg_tensor *inside = lg_mul(lg_ge_scalar(x, low), lg_le_scalar(x, high));
+                lg_tensor *again = lg_normal_(f.c, mean, std, like(t, t->at.shape)), *was = x;
+                x = lg_where(inside, was, again);
+                lg__tensor_release(inside);
+                lg__tensor_release(again);
+                lg__tensor_release(was);
+        }
+        return end(&f, t, x ? lg_clamp(x, low, high) : NULL);
+}
+
+/* ---- by fans ---------------------------------------------------------------------------------------------------- */
+
+/* False and an error for less than two dimensions. */
+static bool fans(const char *op, const lg_tensor *t, double *ret_in, double *ret_out)
+{
+        if (!lg__check(t, op, "t"))
+                return false;
+        lg_shape s = t->at.shape;
+        double spaces = 1;
+        if (s.ndim < 2)
+                return lg__fail(t->ctx, LG_ERR_SHAPE, "%s: t is %s; fans are of two dimensions or more", op,
+                                lg__tensor_text(t).s);
+        for (int i = 2; i < s.ndim; i++)
+                spaces *= (double)s.size[i];
+        *ret_in = (double)s.size[1] * spaces;
+        *ret_out = (double)s.size[0] * spaces;
+        return true;
+}
+
+static bool of_variance(lg_tensor *t, double variance, bool normal)
+{
+        if (!isfinite(variance)) /* fans of 0: nothing to fill */
+                variance = 0;
+        return normal ? lg_init_normal(t, 0, sqrt(variance))
+                      : lg_init_uniform(t, -sqrt(3 * variance), sqrt(3 * variance));
+}
+
+static bool xavier(const char *op, lg_init_options o, bool normal)
+{
+        double in, out, gain = o.gain == 0 ? 1 : o.gain;
+        return fans(op, o.t, &in, &out) && of_variance(o.t, 2 * gain * gain / (in + out), normal);
+}
+
+bool lg_init_xavier_uniform_(lg_init_options o)
+{
+        return xavier("lg_init_xavier_uniform", o, false);
+}
+
+bool lg_init_xavier_normal_(lg_init_options o)
+{
+        return xavier("lg_init_xavier_normal", o, true);
+}
+
+static bool kaiming(const char *op, lg_init_options o, bool normal)
+{
+        double in, out, gain = o.gain == 0 ? sqrt(2 / (1 + o.slope * o.slope)) : o.gain;
+        return fans(op, o.t, &in, &out) && of_variance(o.t, gain * gain / (o.fan_out ? out : in), normal);
+}
+
+bool lg_init_kaiming_uniform_(lg_init_options o)
+{
+        return kaiming("lg_init_kaiming_uniform", o, false);
+}
+
+bool lg_init_kaiming_normal_(lg_init_options o)
+{
+        return kaiming("lg_init_kaiming_normal", o, true);
+}
+
+/* ---- orthogonal ------------------------------------------------------------------------------------------------- */
+
+/* Rows of a (rows <= columns) made orthonormal by Gram and Schmidt, each projection done twice, which is enough (Giraud
+ * et al. 2005). The triangular factor has a positive diagonal, so the result is uniform over such matrices. */
+static bool orthonormal_rows(lg_tensor *a, int64_t rows)
+{
+        for (int64_t i = 0; i < rows; i++) {
+                lg_scope scope = lg_scope_begin(a->ctx);
+                lg_tensor *v = lg_slice(a, 0, i, i + 1), *before = lg_slice(a, 0, 0, i);
+                bool ok = scope.id != 0;
+                for (int twice = 0; twice < 2 && ok && i > 0; twice++)
+                        ok = lg_sub_(v, lg_matmul(lg_matmul(v, lg_transpose(before, 0, 1)), before));
+                ok = ok && lg_div_(v, lg_sqrt(lg_sum(lg_square(v))));
+                if (scope.id)
+                        lg_scope_end(a->ctx, scope);
+                if (!ok)
+                        return false;
+        }
+        return true;
+}
+
+bool lg_init_orthogonal_(lg_init_options o)
+{
+        const char *op = "lg_init_orthogonal";
+        double in, out, gain = o.gain == 0 ? 1 : o.gain;
+        lg_tensor *t = o.t;
+        fill f;
+        if (!fans(op, t, &in, &out) || !begin(&f, op, t))
+                return false;
+        int64_t rows = t->at.shape.size[0], columns = rows ? lg__shape_numel(t->at.shape) / rows : 0;
+        bool wide = rows <= columns;
+        lg_shaped s = like(t, wide ? LG_SHAPE(rows, columns) : LG_SHAPE(columns, rows));
+        s.dtype = LG_F64;
+        lg_tensor *a = lg_normal_(f.c, 0, 1, s);
+        bool ok = a && (!columns || orthonormal_rows(a, wide ? rows : columns));
+        lg_tensor *q = !ok ? NULL : lg_mul_scalar(wide ? a : lg_transpose(a, 0, 1), gain);
+        return end(&f, t, q ? lg_reshape(q, t->at.shape) : NULL);
+}
+
+bool lg_freeze(lg_module *m, bool on)
+{
+        lg_ctx *c = lg_module_ctx(m);
+        if (!lg__ok(c))
+                return false;
+        lg_list p = lg_parameters(m);
+        for (int64_t i = 0; i < p.count; i++)
+                if (!lg_requires_grad(p.items[i], !on))
+                        return false;
+        return !c->error;
+}

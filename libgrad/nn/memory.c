@@ -1,0 +1,147 @@
+/* memory.c - a table of what memory each module takes. */
+#include "nn.h"
+
+lg__measure lg__measure_begin(lg_ctx *c, lg_list inputs)
+{
+        lg__measure w = {NULL, 0, 0};
+        if (!c->measuring || !inputs.count)
+                return w;
+        w.stats = &inputs.items[0]->storage->device->cache.stats;
+        w.before = w.stats->used;
+        w.peak = w.stats->peak;
+        w.stats->peak = w.before;
+        return w;
+}
+
+void lg__measure_end(const lg__measure *w, lg_module *m)
+{
+        if (!w->stats)
+                return;
+        m->kept_bytes = w->stats->used - w->before;
+        m->most_bytes = w->stats->peak - w->before;
+        w->stats->peak = w->peak > w->stats->peak ? w->peak : w->stats->peak;
+}
+
+/* ---- the table -------------------------------------------------------------------------------------------------- */
+
+static int64_t bytes_of(const lg_tensor *t)
+{
+        return t ? lg__shape_numel(t->at.shape) * (int64_t)lg__dtype_bytes(t->at.dtype) : 0;
+}
+
+typedef struct figures {
+        int64_t parameters, gradients, buffers;
+} figures;
+
+static figures figures_of(const lg_module *m)
+{
+        figures f = {0, 0, 0};
+        for (const lg__part *p = m->parts; p; p = p->next) {
+                if (p->kind == LG__BUFFER)
+                        f.buffers += bytes_of(p->tensor);
+                if (p->kind == LG__PARAMETER) {
+                        f.parameters += bytes_of(p->tensor);
+                        f.gradients += bytes_of(lg_grad_of(p->tensor));
+                }
+        }
+        return f;
+}
+
+typedef struct size_text {
+        char s[24];
+} size_text;
+
+/* "1.5 MiB" */
+static size_text size(int64_t bytes)
+{
+        static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+        size_text t;
+        double v = (double)bytes;
+        int unit = 0;
+        for (; v >= 1024 && unit < 4; unit++)
+                v /= 1024;
+        snprintf(t.s, sizeof t.s, unit ? "%.1f %s" : "%.0f %s", v, units[unit]);
+        return t;
+}
+
+static void line(FILE *f, const char *name, const char *type, figures n, int64_t kept, int64_t most)
+{
+        fprintf(f, "%-28s  %-18s  %10s  %10s  %10s  %10s  %10s\n", name, type, size(n.parameters).s,
+                size(n.gradients).s, size(n.buffers).s, size(kept).s, size(most).s);
+}
+
+static void print(FILE *f, lg_module *root)
+{
+        char path[LG__PATH];
+        figures all = {0, 0, 0};
+        fprintf(f, "%-28s  %-18s  %10s  %10s  %10s  %10s  %10s\n", "name", "type", "parameters", "gradients", "buffers",
+                "kept", "peak");
+        for (lg_module *m = root; m; m = lg__module_next(m, root)) {
+                figures n = figures_of(m);
+                all = (figures){all.parameters + n.parameters, all.gradients + n.gradients, all.buffers + n.buffers};
+                if (lg__module_has_line(m))
+                        line(f, lg__module_path_in(root, m, path), m->type, n, m->kept_bytes, m->most_bytes);
+        }
+        line(f, "total", root->type, all, root->kept_bytes, root->most_bytes);
+}
+
+/* ---- buffers stay as they are ----------------------------------------------------------------------------------- */
+
+/* Copies all buffers into `saved`, or back. */
+static bool each_buffer(lg_module *root, lg_tensor **saved, bool back)
+{
+        int64_t i = 0;
+        for (lg_module *m = root; m; m = lg__module_next(m, root)) {
+                for (lg__part *p = m->parts; p; p = p->next) {
+                        if (p->kind != LG__BUFFER)
+                                continue;
+                        lg_tensor *t = p->tensor;
+                        if (!back && !(saved[i] = lg__clone_values(t, t->storage->device->id, t->at.dtype)))
+                                return false;
+                        if (back && !lg__copy_values(t, saved[i], "lg_module_print_memory"))
+                                return false;
+                        t->storage->version += back;
+                        i++;
+                }
+        }
+        return true;
+}
+
+static int64_t count_buffers(const lg_module *root)
+{
+        int64_t count = 0;
+        for (const lg_module *m = root; m; m = lg__module_next(m, root))
+                for (const lg__part *p = m->parts; p; p = p->next)
+                        count += p->kind == LG__BUFFER;
+        return count;
+}
+
+bool lg_module_print_memory(FILE *f, lg_module *m, lg_shape input)
+{
+        lg_ctx *c = lg_module_ctx(m);
+        if (!lg__ok(c))
+                return false;
+        if (!f)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_module_print_memory: the file is NULL");
+        lg_scope scope = lg_scope_begin(c);
+        size_t bytes = (size_t)count_buffers(m) * sizeof(lg_tensor *) + 1;
+        lg_tensor **saved = scope.id ? lg__alloc(c, bytes) : NULL;
+        bool ok = saved && each_buffer(m, saved, false);
+        if (ok) {
+                bool recording = lg_grad_mode(c, true);
+                c->measuring = true;
+                ok = lg__module_try(m, input);
+                c->measuring = false;
+                lg_grad_mode(c, recording);
+                ok = each_buffer(m, saved, true) && ok;
+        }
+        lg__free(c, saved, bytes);
+        if (scope.id)
+                lg_scope_end(c, scope);
+        if (!ok)
+                return false;
+        print(f, m);
+        if (ferror(f))
+                return lg__fail(c, LG_ERR_IO, "lg_module_print_memory: the file cannot be written");
+        return true;
+}

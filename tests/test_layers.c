@@ -1,0 +1,290 @@
+/* test_layers.c - the modules that come with libgrad: what they compute, hold, refuse. */
+#include "test.h"
+
+static lg_device other_device(lg_ctx *c)
+{
+        lg_device here = lg_default_device(c, (lg_device){0});
+        return here.type == LG_DEVICE_CPU ? lg_parse_device(c, "shadow") : lg_cpu();
+}
+
+static void same(lg_tensor *a, lg_tensor *b, double tolerance)
+{
+        double v[4096];
+        int64_t n = read_all(b, v, 4096);
+        assert_int_equal(lg_ndim_of(a), lg_ndim_of(b));
+        for (int i = 0; i < lg_ndim_of(a); i++)
+                assert_int_equal(lg_size_of(a, i), lg_size_of(b, i));
+        assert_values(a, v, n, tolerance);
+}
+
+static void assert_shape(const lg_tensor *t, lg_shape s)
+{
+        assert_non_null(t);
+        assert_int_equal(lg_ndim_of(t), s.ndim);
+        for (int i = 0; i < s.ndim; i++)
+                assert_int_equal(lg_size_of(t, i), s.size[i]);
+}
+
+static void convolutions(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, 4, 7, 9));
+        lg_module *m = lg_nn_conv2d(c, 4, 6, 3, .stride = 2, .padding = 1, .groups = 2);
+        lg_tensor *w = lg_parameter(m, "weight"), *b = lg_parameter(m, "bias");
+        assert_shape(w, LG_SHAPE(6, 2, 3, 3));
+        assert_shape(b, LG_SHAPE(6));
+        same(lg_forward(m, x), lg_conv2d(x, w, b, .stride = 2, .padding = 1, .groups = 2), 0);
+        m = lg_nn_conv2d(c, 4, 3, 0, .kernels = {3, 5}, .paddings = {0, 2}, .no_bias = true);
+        assert_int_equal(lg_parameters(m).count, 1);
+        assert_shape(lg_forward(m, x), LG_SHAPE(2, 3, 5, 9));
+        m = lg_nn_conv_transpose2d(c, 4, 3, 2, .stride = 2, .output_padding = 1);
+        assert_shape(lg_parameter(m, "weight"), LG_SHAPE(4, 3, 2, 2));
+        same(lg_forward(m, x),
+             lg_conv_transpose2d(x, lg_parameter(m, "weight"), lg_parameter(m, "bias"), .stride = 2,
+                                 .output_padding = 1),
+             0);
+        m = lg_nn_conv1d(c, 4, 3, 3, .dilation = 2);
+        lg_tensor *signal = lg_normal(c, 0, 1, LG_SHAPE(2, 4, 10));
+        assert_shape(lg_parameter(m, "weight"), LG_SHAPE(3, 4, 3));
+        assert_shape(lg_forward(m, signal), LG_SHAPE(2, 3, 6));
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* Uniform in +-1/sqrt(fan_in), the weight before the bias. */
+static void first_values(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_seed(c, 5);
+        lg_module *m = lg_nn_conv2d(c, 4, 8, 3);
+        lg_seed(c, 5);
+        same(lg_parameter(m, "weight"), lg_uniform(c, -1.0 / 6, 1.0 / 6, LG_SHAPE(8, 4, 3, 3)), 1e-7);
+        same(lg_parameter(m, "bias"), lg_uniform(c, -1.0 / 6, 1.0 / 6, LG_SHAPE(8)), 1e-7);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void batch_norm(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *m = lg_nn_batch_norm2d(c, 3, .dtype = LG_F64);
+        lg_tensor *x = lg_normal(c, 2, 3, LG_SHAPE(4, 3, 5, 5), .dtype = LG_F64);
+        lg_tensor *y = lg_forward(m, x);
+        for (int k = 0; k < 3; k++) {
+                assert_near(lg_item(lg_mean(lg_select(y, 1, k))), 0, 1e-10);
+                assert_near(lg_item(lg_var(lg_select(y, 1, k), .correction = LG_ZERO)), 1, 1e-5);
+        }
+        lg_tensor *mean = lg_mean(x, .dims = LG_DIMS(0, 2, 3)), *var = lg_var(x, .dims = LG_DIMS(0, 2, 3));
+        same(lg_buffer(m, "running_mean"), lg_mul_scalar(mean, 0.1), 1e-12);
+        same(lg_buffer(m, "running_var"), lg_add_scalar(lg_mul_scalar(var, 0.1), 0.9), 1e-12);
+        lg_train(m, false);
+        lg_tensor *fixed = lg_forward(m, x), *again = lg_forward(m, x);
+        same(fixed, again, 0);
+        assert_true(fabs(lg_item(lg_mean(fixed))) > 0.5); /* not the batch's own mean */
+        lg_forward(m, lg_ones(c, LG_SHAPE(4, 3), .dtype = LG_F64));
+        assert_error(c, LG_ERR_SHAPE, "(N, C, H, W)");
+        m = lg_nn_batch_norm1d(c, 3, .no_affine = true, .no_running = true);
+        assert_int_equal(lg_parameters(m).count, 0);
+        lg_train(m, false);
+        y = lg_forward(m, lg_normal(c, 5, 1, LG_SHAPE(50, 3)));
+        assert_near(lg_item(lg_mean(y)), 0, 1e-5);
+        assert_shape(lg_forward(lg_nn_batch_norm1d(c, 3), lg_ones(c, LG_SHAPE(2, 3, 4))), LG_SHAPE(2, 3, 4));
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void buffers_move_with_the_module(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *m = lg_nn_sequential(c, lg_nn_conv2d(c, 1, 3, 3), lg_nn_batch_norm2d(c, 3));
+        lg_tensor *mean = lg_buffer(m, "1.running_mean");
+        lg_forward(m, lg_normal(c, 1, 1, LG_SHAPE(4, 1, 6, 6)));
+        double before[3], after[3];
+        read_all(mean, before, 3);
+        lg_device there = other_device(c);
+        assert_true(lg_module_to(m, there));
+        assert_true(lg_device_equal(lg_device_of(mean), there));
+        read_all(mean, after, 3);
+        assert_memory_equal(before, after, sizeof before);
+        assert_non_null(lg_forward(m, lg_normal(c, 1, 1, LG_SHAPE(4, 1, 6, 6), .device = there)));
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void norms_within_a_sample(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_normal(c, 3, 2, LG_SHAPE(2, 6, 4));
+        lg_module *m = lg_nn_layer_norm(c, LG_SHAPE(6, 4));
+        assert_int_equal(lg_parameters(m).count, 2);
+        assert_near(lg_item(lg_mean(lg_select(lg_forward(m, x), 0, 1))), 0, 1e-5);
+        assert_int_equal(lg_parameters(lg_nn_layer_norm(c, LG_SHAPE(4), .no_bias = true)).count, 1);
+        lg_forward(m, lg_ones(c, LG_SHAPE(6, 5)));
+        assert_error(c, LG_ERR_SHAPE, "LayerNorm");
+        m = lg_nn_rms_norm(c, LG_SHAPE(4));
+        assert_int_equal(lg_parameters(m).count, 1);
+        assert_near(lg_item(lg_mean(lg_square(lg_forward(m, x)))), 1, 1e-4);
+        m = lg_nn_group_norm(c, 3, 6);
+        assert_near(lg_item(lg_mean(lg_slice(lg_forward(m, x), 1, 2, 4))), 0, 1e-5);
+        assert_null(lg_nn_group_norm(c, 4, 6));
+        assert_error(c, LG_ERR_ARGUMENT, "4 groups");
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void dropout_and_embedding(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *m = lg_nn_dropout(c, 0.25);
+        lg_tensor *x = lg_ones(c, LG_SHAPE(100, 100)), *y = lg_forward(m, x);
+        assert_near(lg_item(lg_mean(y)), 1, 0.03);
+        assert_near(lg_item(lg_amax(y)), 4.0 / 3, 1e-6);
+        lg_train(m, false);
+        assert_near(lg_item(lg_amin(lg_forward(m, x))), 1, 0);
+        assert_null(lg_nn_dropout(c, 1.5));
+        assert_error(c, LG_ERR_ARGUMENT, "1.5");
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void activations(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_uniform(c, -4, 4, LG_SHAPE(3, 4), .dtype = LG_F64);
+        const struct {
+                lg_module *m;
+                lg_tensor *y;
+        } cases[] = {
+                {lg_nn_relu(c), lg_relu(x)},
+                {lg_nn_relu6(c), lg_relu6(x)},
+                {lg_nn_selu(c), lg_selu(x)},
+                {lg_nn_gelu(c), lg_gelu(x)},
+                {lg_nn_gelu_tanh(c), lg_gelu_tanh(x)},
+                {lg_nn_silu(c), lg_silu(x)},
+                {lg_nn_mish(c), lg_mish(x)},
+                {lg_nn_sigmoid(c), lg_sigmoid(x)},
+                {lg_nn_log_sigmoid(c), lg_log_sigmoid(x)},
+                {lg_nn_tanh(c), lg_tanh(x)},
+                {lg_nn_tanhshrink(c), lg_tanhshrink(x)},
+                {lg_nn_softsign(c), lg_softsign(x)},
+                {lg_nn_hardsigmoid(c), lg_hardsigmoid(x)},
+                {lg_nn_hardswish(c), lg_hardswish(x)},
+                {lg_nn_leaky_relu(c, 0.2), lg_leaky_relu(x, 0.2)},
+                {lg_nn_elu(c, 1.5), lg_elu(x, 1.5)},
+                {lg_nn_celu(c, 1.5), lg_celu(x, 1.5)},
+                {lg_nn_hardshrink(c, 0.5), lg_hardshrink(x, 0.5)},
+                {lg_nn_softshrink(c, 0.5), lg_softshrink(x, 0.5)},
+                {lg_nn_hardtanh(c, -1, 2), lg_hardtanh(x, -1, 2)},
+                {lg_nn_softplus(c, 2, 20), lg_softplus(x, 2, 20)},
+                {lg_nn_softmax(c, -1), lg_softmax(x, -1)},
+                {lg_nn_log_softmax(c, 0), lg_log_softmax(x, 0)},
+                {lg_nn_identity(c), x},
+                {lg_nn_flatten(c), x},
+        };
+        assert_ok(c);
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+                same(lg_forward(cases[i].m, x), cases[i].y, 0);
+        lg_module *prelu = lg_nn_prelu(c, 4);
+        lg_tensor *f = lg_cast(x, LG_F32);
+        same(lg_forward(prelu, f), lg_leaky_relu(f, 0.25), 1e-7);
+        lg_backward(lg_sum(lg_forward(prelu, f)));
+        same(lg_grad_of(lg_parameter(prelu, "weight")), lg_sum(lg_minimum_scalar(f, 0), .dims = LG_DIMS(0)), 1e-6);
+        lg_forward(prelu, lg_ones(c, LG_SHAPE(3, 5)));
+        assert_error(c, LG_ERR_SHAPE, "4 channels");
+        assert_non_null(lg_forward(lg_nn_prelu(c, 1), lg_scalar(c, -1)));
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void pooling(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, 3, 8, 8));
+        same(lg_forward(lg_nn_max_pool2d(c, 2), x), lg_max_pool2d(x, 2), 0);
+        same(lg_forward(lg_nn_max_pool2d(c, 3, .stride = 2, .padding = 1), x),
+             lg_max_pool2d(x, 3, .stride = 2, .padding = 1), 0);
+        same(lg_forward(lg_nn_avg_pool2d(c, 4), x), lg_avg_pool2d(x, 4), 0);
+        same(lg_forward(lg_nn_adaptive_avg_pool2d(c, 3), x), lg_adaptive_avg_pool2d(x, 3), 0);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void containers(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, 3));
+        lg_module *twice = lg_nn_residual(c, lg_nn_identity(c));
+        same(lg_forward(twice, x), lg_mul_scalar(x, 2), 0);
+        lg_module *r = lg_nn_residual(c, lg_nn_linear(c, 3, 4), .shortcut = lg_nn_linear(c, 3, 4));
+        same(lg_forward(r, x),
+             lg_add(lg_forward(lg_child_named(r, "block"), x), lg_forward(lg_child_named(r, "shortcut"), x)), 0);
+        lg_forward(lg_nn_residual(c, lg_nn_linear(c, 3, 4)), x);
+        assert_error(c, LG_ERR_SHAPE, "Residual");
+        assert_null(lg_nn_residual(c, NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "NULL");
+        lg_module *list = lg_nn_module_list(c, lg_nn_relu(c));
+        assert_non_null(lg_module_append(list, lg_nn_linear(c, 3, 3)));
+        assert_int_equal(lg_child_count(list), 2);
+        assert_int_equal(lg_parameters(list).count, 2);
+        assert_non_null(lg_forward(lg_child(list, 1), x));
+        lg_forward(list, x);
+        assert_error(c, LG_ERR_STATE, "ModuleList");
+        lg_module *net = lg_nn_sequential(c);
+        same(lg_forward(net, x), x, 0);
+        lg_module_append(net, lg_nn_linear(c, 3, 2));
+        assert_shape(lg_forward(net, x), LG_SHAPE(2, 2));
+        assert_null(lg_module_append(lg_nn_relu(c), lg_nn_relu(c)));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_module_add");
+        lg_close(c);
+}
+
+static void wrong_arguments(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_random_state before = lg_get_random_state(c);
+        assert_null(lg_nn_conv2d(c, 3, 4, 3, .groups = 2));
+        assert_error(c, LG_ERR_ARGUMENT, "2 groups");
+        assert_null(lg_nn_conv2d(c, 3, 4, 0));
+        assert_error(c, LG_ERR_ARGUMENT, "kernel of 0 x 0");
+        assert_null(lg_nn_conv2d(c, 3, 4, 3, .padding = -1));
+        assert_error(c, LG_ERR_ARGUMENT, "padding -1");
+        assert_null(lg_nn_conv2d(c, 3, 4, 3, .dtype = LG_I64));
+        assert_error(c, LG_ERR_DTYPE, "i64");
+        assert_null(lg_nn_batch_norm2d(c, 0));
+        assert_error(c, LG_ERR_ARGUMENT, "0 channels");
+        assert_null(lg_nn_prelu(c, 0));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_nn_prelu");
+        assert_null(lg_nn_layer_norm(c, LG_SHAPE_0D));
+        assert_error(c, LG_ERR_ARGUMENT, "no dimensions");
+        assert_int_equal(before.counter, lg_get_random_state(c).counter);
+        lg_forward(lg_nn_sequential(c, lg_nn_conv2d(c, 3, 4, 3)), lg_ones(c, LG_SHAPE(1, 2, 8, 8)));
+        assert_error(c, LG_ERR_SHAPE, "in module \"0\", Conv2d");
+        lg_close(c);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(convolutions),
+                cmocka_unit_test(first_values),
+                cmocka_unit_test(batch_norm),
+                cmocka_unit_test(buffers_move_with_the_module),
+                cmocka_unit_test(norms_within_a_sample),
+                cmocka_unit_test(dropout_and_embedding),
+                cmocka_unit_test(activations),
+                cmocka_unit_test(pooling),
+                cmocka_unit_test(containers),
+                cmocka_unit_test(wrong_arguments),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,152 @@
+/* test_models.c - the networks of models/ train as PyTorch's do: losses from weights and batches given by a formula.
+ *
+ * The formulas are those of data/models.py, which made data/models.txt.
+ */
+#include "test.h"
+#include "../models/models.h"
+
+/* A hash of two numbers in [0, 1). */
+static double u(uint64_t k, uint64_t i)
+{
+        uint64_t x = (i * 2654435761u + k * 40503u + 12345u) & 0xffffffffu;
+        x ^= x >> 16;
+        x = (x * 0x7feb352du) & 0xffffffffu;
+        x ^= x >> 15;
+        x = (x * 0x846ca68bu) & 0xffffffffu;
+        x ^= x >> 16;
+        return (double)x / 4294967296.0;
+}
+
+typedef struct filling {
+        uint64_t k;
+} filling;
+
+static void fill_one(const char *path, lg_tensor *t, bool is_buffer, void *user)
+{
+        filling *f = user;
+        size_t length = strlen(path);
+        int64_t n = lg_numel(t);
+        if (is_buffer)
+                return;
+        bool norm_weight = lg_ndim_of(t) == 1 && length > 6 && !strcmp(path + length - 6, "weight");
+        double bound = lg_ndim_of(t) > 1 ? sqrt(3.0 / (double)(n / lg_size_of(t, 0))) : 0.1;
+        double *v = malloc((size_t)n * sizeof *v);
+        for (int64_t i = 0; i < n; i++)
+                v[i] = (2 * u(f->k, (uint64_t)i) - 1) * bound + (norm_weight ? 1 : 0);
+        lg_write(t, v, LG_F64, (size_t)n * sizeof *v);
+        free(v);
+        f->k++;
+}
+
+static lg_batch make_batch(lg_ctx *c, int t, int count, int side)
+{
+        int64_t labels[64], pixels = (int64_t)side * side;
+        float *x = malloc((size_t)(count * pixels) * sizeof *x);
+        for (int n = 0; n < count; n++) {
+                labels[n] = (3 * n + t) % 10;
+                for (int64_t p = 0; p < pixels; p++) {
+                        double wave = sin(0.1 * (double)(labels[n] + 1) * (double)(p / side + 2 * (p % side)));
+                        x[n * pixels + p] =
+                                (float)(0.3 * u(1000 + (uint64_t)t, (uint64_t)(n * pixels + p)) + 0.7 * wave);
+                }
+        }
+        lg_batch b = {.x = lg_from(c, x, LG_SHAPE(count, 1, side, side))};
+        b.y = lg_from(c, labels, LG_SHAPE(count), .dtype = LG_I64);
+        free(x);
+        return b;
+}
+
+static void losses_of(const char *name, int count, int side, double lr, int steps, double *ret)
+{
+        lg_ctx *c = open_ctx();
+        lg_module *net = lg_model(c, name);
+        lg_no_grad(c)
+        {
+                lg_each_parameter(net, fill_one, &(filling){0});
+        }
+        lg_optimizer *opt = lg_sgd(c, lg_parameters(net), lr, .momentum = 0.9);
+        for (int t = 0; t < steps; t++) {
+                lg_scope scope = lg_scope_begin(c);
+                lg_batch b = make_batch(c, t, count, side);
+                lg_tensor *loss = lg_cross_entropy(lg_forward(net, b.x), b.y);
+                lg_zero_grad(opt);
+                lg_backward(loss);
+                lg_step(opt);
+                ret[t] = lg_item(loss);
+                lg_scope_end(c, scope);
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void check(const char *name, int count, int side, double lr)
+{
+        enum { steps = 30, known = 5 };
+        double got[steps], wanted[known];
+        char path[4096], line[64];
+        const char *folder = getenv("LG_TEST_DATA");
+        snprintf(path, sizeof path, "%s/models.txt", folder ? folder : "tests/data");
+        FILE *f = fopen(path, "r");
+        assert_non_null(f);
+        int found = 0;
+        while (found < known && fscanf(f, "%63s", line) == 1)
+                for (int i = 0; !strcmp(line, name) && i < known; i++)
+                        found += fscanf(f, "%lf", &wanted[i]);
+        fclose(f);
+        assert_int_equal(found, known);
+        losses_of(name, count, side, lr, steps, got);
+        for (int i = 0; i < known; i++)
+                assert_near(got[i], wanted[i], 1e-3);
+        double first = 0, last = 0;
+        for (int i = 0; i < 10; i++) {
+                first += got[i];
+                last += got[steps - 10 + i];
+        }
+        assert_true(last < 0.7 * first);
+}
+
+static void lenet_as_pytorch(void **state)
+{
+        (void)state;
+        check("lenet", 32, 28, 0.01);
+}
+
+static void cnn_as_pytorch(void **state)
+{
+        (void)state;
+        check("cnn", 32, 28, 0.01);
+}
+
+static void resnet18_as_pytorch(void **state)
+{
+        (void)state;
+        check("resnet18", 24, 16, 0.0003);
+}
+
+static void names(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        assert_non_null(lg_model(c, "vgg"));
+        assert_null(lg_model(c, "alexnet"));
+        assert_error(c, LG_ERR_ARGUMENT, "alexnet");
+        assert_non_null(strstr(lg_model_names(), "resnet18"));
+        lg_scope scope = lg_scope_begin(c);
+        lg_module *net = lg_model(c, "vgg");
+        assert_non_null(lg_forward(net, lg_zeros(c, LG_SHAPE(2, 1, 28, 28))));
+        lg_scope_end(c, scope);
+        assert_int_equal(lg_parameter_count(lg_model_resnet18(c, 3, 10)), 11173962); /* as kuangliu's for CIFAR-10 */
+        assert_ok(c);
+        lg_close(c);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(lenet_as_pytorch),
+                cmocka_unit_test(cnn_as_pytorch),
+                cmocka_unit_test(resnet18_as_pytorch),
+                cmocka_unit_test(names),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,153 @@
+/* test_pool.c - pooling against PyTorch's numbers (data/pool.txt) and plain loops. */
+#include "golden.h"
+
+static lg_tensor *signals(lg_tensor *x)
+{
+        return lg_select(x, 2, 0);
+}
+
+#define ROWS                                                                                                           \
+        ROW(max_2, lg_max_pool2d(x, 2))                                                                                \
+        ROW(max_3_2_1, lg_max_pool2d(x, 3, .stride = 2, .padding = 1))                                                 \
+        ROW(max_pairs,                                                                                                 \
+            lg_max_pool2d(x, 0, .kernels = {3, 2}, .strides = {2, 1}, .paddings = {1, 0}, .dilations = {1, 2}))        \
+        ROW(max_ceil, lg_max_pool2d(x, 3, .stride = 2, .ceil_mode = true))                                             \
+        ROW(max_alone, lg_max_pool2d(lg_select(x, 0, 0), 2))                                                           \
+        ROW(avg_2, lg_avg_pool2d(x, 2))                                                                                \
+        ROW(avg_3_2_1, lg_avg_pool2d(x, 3, .stride = 2, .padding = 1))                                                 \
+        ROW(avg_pairs, lg_avg_pool2d(x, 0, .kernels = {3, 2}, .strides = {2, 1}, .paddings = {1, 0}))                  \
+        ROW(avg_ceil, lg_avg_pool2d(x, 3, .stride = 2, .padding = 1, .ceil_mode = true))                               \
+        ROW(avg_ceil_no_count,                                                                                         \
+            lg_avg_pool2d(x, 3, .stride = 2, .padding = 1, .ceil_mode = true, .no_count_padding = true))               \
+        ROW(avg_divisor, lg_avg_pool2d(x, 2, .divisor = 3))                                                            \
+        ROW(adaptive_avg_1, lg_adaptive_avg_pool2d(x, 1))                                                              \
+        ROW(adaptive_avg_pair, lg_adaptive_avg_pool2d(x, 0, .sizes = {4, 3}))                                          \
+        ROW(adaptive_avg_more, lg_adaptive_avg_pool2d(x, 0, .sizes = {7, 8}))                                          \
+        ROW(adaptive_max, lg_adaptive_max_pool2d(x, 0, .sizes = {4, 3}))                                               \
+        ROW(max_1d, lg_max_pool1d(signals(x), 2, .stride = 1))                                                         \
+        ROW(avg_1d, lg_avg_pool1d(signals(x), 3, .stride = 2, .padding = 1))                                           \
+        ROW(adaptive_avg_1d, lg_adaptive_avg_pool1d(lg_select(signals(x), 0, 0), 3))
+#define ROW(name, expression)                                                                                          \
+        static lg_tensor *run_##name(lg_ctx *c, lg_tensor *x)                                                          \
+        {                                                                                                              \
+                (void)c;                                                                                               \
+                return expression;                                                                                     \
+        }
+ROWS
+#undef ROW
+#define ROW(name, expression) {#name, {4, {2, 2, 6, 5}}, run_##name},
+        static const golden rows[] = {ROWS};
+
+static void as_pytorch_computes_it(void **state)
+{
+        (void)state;
+        golden_check("pool.txt", golden_input, rows, sizeof rows / sizeof *rows);
+}
+
+/* The places that PyTorch names: row * width + column. */
+static void indices(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *i = NULL, *x = lg_from(c, ((float[]){1, 5, 2, 0, 5, 3, 9, 9, 4, 4, 4, 4}), LG_SHAPE(1, 1, 3, 4));
+        assert_list(lg_max_pool2d(x, 2, .stride = 1, .indices = &i), 0, 5, 9, 9, 5, 9, 9);
+        assert_int_equal(lg_dtype_of(i), LG_I64);
+        assert_int_equal(lg_ndim_of(i), 4);
+        assert_list(i, 0, 1, 6, 6, 4, 6, 6);
+        assert_list(lg_adaptive_max_pool2d(x, 1, .indices = &i), 0, 9);
+        assert_list(i, 0, 6);
+        lg_tensor *signal = lg_from(c, ((float[]){3, 1, NAN, 2, NAN, 7}), LG_SHAPE(1, 6));
+        assert_list(lg_max_pool1d(signal, 3, .indices = &i), 0, NAN, NAN);
+        assert_list(i, 0, 2, 4);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void strided_and_other_dtypes(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, 5, 7, 4), .dtype = LG_F64);
+        lg_tensor *turned = lg_permute(lg_contiguous(lg_permute(x, LG_DIMS(3, 1, 0, 2))), LG_DIMS(2, 1, 3, 0));
+        double v[2 * 5 * 7 * 4];
+        int64_t n = read_all(lg_max_pool2d(x, 2), v, 280);
+        assert_values(lg_max_pool2d(turned, 2), v, n, 0);
+        assert_values(lg_max_pool2d(lg_cast(x, LG_F16), 2), v, n, 2e-3);
+        assert_values(lg_max_pool2d(lg_cast(x, LG_BF16), 2), v, n, 1.6e-2);
+        n = read_all(lg_avg_pool2d(x, 3, .padding = 1), v, 280);
+        assert_values(lg_avg_pool2d(turned, 3, .padding = 1), v, n, 1e-15);
+        assert_values(lg_avg_pool2d(lg_cast(x, LG_F16), 3, .padding = 1), v, n, 2e-3);
+        assert_values(lg_avg_pool2d(lg_cast(x, LG_BF16), 3, .padding = 1), v, n, 1.6e-2);
+        lg_tensor *half = lg_requires_grad(lg_cast(x, LG_F16), true);
+        lg_backward(lg_sum(lg_add(lg_max_pool2d(half, 2), lg_slice(lg_avg_pool2d(half, 2), 0, 0, LG_MAX))));
+        assert_near(lg_item(lg_sum(lg_cast(lg_grad_of(half), LG_F64))), 2 * 2 * 5 * 3 * 2, 1e-2);
+        assert_int_equal(lg_numel(lg_max_pool2d(lg_zeros(c, LG_SHAPE(0, 2, 4, 4)), 2)), 0);
+        assert_int_equal(lg_numel(lg_avg_pool2d(lg_zeros(c, LG_SHAPE(2, 0, 4, 4)), 2)), 0);
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* Big enough for several threads: the same bits with one and with two. */
+static void threads(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(6, 16, 33, 31), .requires_grad = true);
+        float *a = malloc(sizeof *a * 6 * 16 * 33 * 31), *b = malloc(sizeof *a * 6 * 16 * 33 * 31);
+        size_t bytes = sizeof *a * 6 * 16 * 33 * 31;
+        for (int t = 1; t < 3; t++) {
+                lg_set_threads(c, t);
+                lg_clear_grad(x);
+                lg_tensor *y = lg_max_pool2d(x, 3, .stride = 2, .padding = 1),
+                          *m = lg_avg_pool2d(x, 3, .stride = 2, .padding = 1);
+                lg_backward(lg_sum(lg_mul(y, m)));
+                assert_true(lg_read(lg_grad_of(x), t == 1 ? a : b, LG_F32, bytes));
+        }
+        assert_memory_equal(a, b, bytes);
+        free(a);
+        free(b);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void wrong_arguments(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_ones(c, LG_SHAPE(1, 2, 4, 5));
+        lg_max_pool2d(x, 0);
+        assert_error(c, LG_ERR_ARGUMENT, "kernel 0");
+        lg_max_pool2d(x, 6);
+        assert_error(c, LG_ERR_SHAPE, "greater than the input of 4");
+        lg_max_pool2d(x, 2, .padding = 2);
+        assert_error(c, LG_ERR_ARGUMENT, "more than half");
+        lg_max_pool2d(x, 2, .stride = -1);
+        assert_error(c, LG_ERR_ARGUMENT, "stride -1");
+        lg_max_pool2d(lg_ones(c, LG_SHAPE(4, 5)), 2);
+        assert_error(c, LG_ERR_SHAPE, "(N, C, H, W)");
+        lg_max_pool1d(x, 2);
+        assert_error(c, LG_ERR_SHAPE, "(N, C, L)");
+        lg_avg_pool2d(lg_cast(x, LG_I64), 2);
+        assert_error(c, LG_ERR_DTYPE, "avg_pool2d");
+        lg_avg_pool2d(x, 2, .dilation = 2);
+        assert_error(c, LG_ERR_ARGUMENT, "dilation");
+        lg_avg_pool2d(x, 2, .divisor = -1);
+        assert_error(c, LG_ERR_ARGUMENT, "divisor");
+        lg_adaptive_avg_pool2d(x, 0);
+        assert_error(c, LG_ERR_ARGUMENT, "above 0");
+        lg_adaptive_avg_pool2d(lg_ones(c, LG_SHAPE(1, 2, 0, 4)), 2);
+        assert_error(c, LG_ERR_SHAPE, "0 pixels");
+        lg_max_pool2d(x, INT64_MAX / 2, .dilation = 4);
+        assert_error(c, LG_ERR_SHAPE, "too large");
+        lg_close(c);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(as_pytorch_computes_it),   cmocka_unit_test(indices),
+                cmocka_unit_test(strided_and_other_dtypes), cmocka_unit_test(threads),
+                cmocka_unit_test(wrong_arguments),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

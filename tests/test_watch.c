@@ -1,0 +1,161 @@
+/* test_watch.c - traces, the op that made the first NaN, memory by module. */
+#include "test.h"
+
+typedef struct log {
+        int count, backward;
+        char ops[4096], modules[4096];
+        int64_t elements;
+} log_t;
+
+static void note(const lg_trace_record *r, void *user)
+{
+        log_t *l = user;
+        l->count++;
+        l->backward += r->of != NULL;
+        snprintf(l->ops + strlen(l->ops), sizeof l->ops - strlen(l->ops), "%s%s ", r->of ? "'" : "", r->op);
+        snprintf(l->modules + strlen(l->modules), sizeof l->modules - strlen(l->modules), "%s;", r->module);
+        assert_true(r->seconds >= 0);
+        assert_true(r->in_count >= 1 && r->out_count >= 1);
+        l->elements += r->out[0].ndim;
+}
+
+static void every_op_is_told(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        log_t l = {0};
+        lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 3, 4), lg_nn_relu(c));
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3));
+        assert_true(lg_trace(c, note, .user = &l, .synchronize = true));
+        lg_tensor *loss = lg_sum(lg_forward(net, x));
+        assert_string_equal(l.ops, "linear relu sum ");
+        assert_string_equal(l.modules, "0 (Linear);1 (ReLU);;");
+        l = (log_t){0};
+        lg_backward(loss);
+        assert_non_null(strstr(l.ops, "'relu ")); /* its fused derivative */
+        assert_non_null(strstr(l.ops, "'matmul "));
+        assert_null(strstr(l.ops, " linear"));
+        assert_non_null(strstr(l.modules, "0 (Linear);"));
+        assert_int_equal(l.backward, l.count);
+        assert_true(lg_trace(c, NULL));
+        int before = l.count;
+        lg_relu(x);
+        assert_int_equal(l.count, before);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void lines_for_people(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        FILE *f = tmpfile();
+        char text[4096] = "";
+        lg_tensor *x = lg_requires_grad(lg_ones(c, LG_SHAPE(2, 3)), true);
+        lg_trace(c, lg_trace_print, .user = f);
+        lg_backward(lg_sum(lg_exp(x)));
+        lg_trace(c, NULL);
+        rewind(f);
+        size_t n = fread(text, 1, sizeof text - 1, f);
+        assert_true(n > 0);
+        assert_non_null(strstr(text, "exp "));
+        assert_non_null(strstr(text, "f32 (2, 3) -> f32 (2, 3)"));
+        assert_non_null(strstr(text, "exp (derivative)"));
+        assert_non_null(strstr(text, " us "));
+        fclose(f);
+        lg_trace_print(NULL, NULL);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static lg_tensor *log_of(lg_module *m, lg_list in, void *user)
+{
+        (void)m, (void)user;
+        return lg_log(in.items[0]);
+}
+
+static void the_first_nan_in_a_forward(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *net = lg_nn_sequential(c, lg_nn_relu(c), lg_nn_module(c, "Log", log_of), lg_nn_relu(c));
+        lg_tensor *x = lg_from(c, ((float[]){1, 2, 0, 3}), LG_SHAPE(2, 2));
+        assert_non_null(lg_forward(net, x)); /* nobody looks */
+        assert_true(lg_anomaly(c, true));
+        assert_null(lg_forward(net, x));
+        assert_error(c, LG_ERR_STATE, "log made -inf, element 2 of");
+        lg_forward(net, x);
+        assert_error(c, LG_ERR_STATE, "in module 1 (Log)");
+        assert_true(lg_anomaly(c, true, .nan_only = true));
+        assert_non_null(lg_forward(net, x));
+        assert_null(lg_log(lg_neg(x)));
+        assert_error(c, LG_ERR_STATE, "log made");
+        assert_true(lg_anomaly(c, false));
+        lg_tensor *nan = lg_log(lg_neg(x));
+        assert_true(lg_anomaly(c, true));
+        assert_non_null(lg_add(nan, x)); /* it came in, it was not made here */
+        assert_non_null(lg_neg(lg_ones(c, LG_SHAPE(0, 3))));
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void the_first_nan_in_a_backward(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        for (int create_graph = 0; create_graph < 2; create_graph++) {
+                lg_tensor *x = lg_requires_grad(lg_from(c, ((float[]){0, 4}), LG_SHAPE(2)), true);
+                lg_anomaly(c, true);
+                lg_tensor *y = lg_sum(lg_sqrt(x)); /* its derivative at 0 is infinite */
+                assert_non_null(y);
+                assert_false(lg_backward(y, .create_graph = create_graph));
+                assert_error(c, LG_ERR_STATE,
+                             create_graph ? "in the backward of sqrt" : "sqrt (its derivative) made inf");
+                lg_anomaly(c, false);
+        }
+        lg_module *m = lg_nn_module(c, "Log", log_of);
+        lg_tensor *x = lg_requires_grad(lg_from(c, ((float[]){1e-39f, 4}), LG_SHAPE(2)), true);
+        lg_anomaly(c, true);
+        assert_false(lg_backward(lg_sum(lg_forward(m, x))));
+        assert_error(c, LG_ERR_STATE, "in module (Log)");
+        lg_close(c);
+}
+
+static void memory_by_module(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *net = lg_nn_sequential(c, lg_nn_conv2d(c, 1, 8, 3, .padding = 1), lg_nn_batch_norm2d(c, 8),
+                                          lg_nn_relu(c), lg_nn_flatten(c), lg_nn_linear(c, 8 * 16 * 16, 10));
+        lg_random_state random = lg_get_random_state(c);
+        int64_t live = lg_live_tensors(c);
+        FILE *f = tmpfile();
+        char text[8192] = "";
+        assert_true(lg_module_print_memory(f, net, LG_SHAPE(4, 1, 16, 16)));
+        assert_list(lg_buffer(net, "1.running_mean"), 0, 0, 0, 0, 0, 0, 0, 0, 0);
+        assert_list(lg_buffer(net, "1.running_var"), 0, 1, 1, 1, 1, 1, 1, 1, 1);
+        assert_int_equal(lg_live_tensors(c), live);
+        assert_int_equal(lg_get_random_state(c).counter, random.counter);
+        rewind(f);
+        assert_true(fread(text, 1, sizeof text - 1, f) > 0);
+        assert_non_null(strstr(text, "Conv2d"));
+        assert_non_null(strstr(text, "32.0 KiB")); /* the convolution's result: 4 * 8 * 16 * 16 floats */
+        assert_non_null(strstr(text, "80.0 KiB")); /* the linear layer's weight and bias, about */
+        assert_non_null(strstr(text, "total"));
+        assert_false(lg_module_print_memory(f, net, LG_SHAPE(4, 2, 16, 16)));
+        assert_error(c, LG_ERR_SHAPE, "conv2d");
+        assert_false(lg_module_print_memory(NULL, net, LG_SHAPE(4, 1, 16, 16)));
+        assert_error(c, LG_ERR_ARGUMENT, "NULL");
+        fclose(f);
+        lg_close(c);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(every_op_is_told),           cmocka_unit_test(lines_for_people),
+                cmocka_unit_test(the_first_nan_in_a_forward), cmocka_unit_test(the_first_nan_in_a_backward),
+                cmocka_unit_test(memory_by_module),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
