@@ -42,6 +42,7 @@ typedef struct lg_queue {
          * one kernel give several pieces. NULL: none left, already noted in status. */
         void *(*workspace)(struct lg_queue *q, size_t bytes);
         void *owner; /* of workspace() */
+        void *memo;  /* what the device's kernels remember between calls; close() frees it */
 } lg_queue;
 
 /* Notes a failure; the first one stays. Returns false. */

@@ -271,6 +271,17 @@ static void graphs(lg_ctx *c, lg_tensor *x)
         lg_gradgradcheck(c, square_of_sum, LG_LIST(v), .report = &r);
 }
 
+/* With few channels and with many, in row-major order and channels-last. */
+static void convolutions(lg_ctx *c)
+{
+        lg_tensor *x = lg_ones(c, LG_SHAPE(4, 3, 16, 16), .requires_grad = true);
+        lg_tensor *w = lg_ones(c, LG_SHAPE(32, 3, 3, 3), .requires_grad = true);
+        lg_tensor *v = lg_ones(c, LG_SHAPE(32, 32, 3, 3), .requires_grad = true), *b = lg_ones(c, LG_SHAPE(32));
+        lg_tensor *y = lg_conv2d(lg_conv2d(x, w, b, .padding = 1), v, NULL, .padding = 1);
+        lg_backward(lg_sum(lg_conv_transpose2d(y, w, NULL, .stride = 2)));
+        lg_conv1d(lg_ones(c, LG_SHAPE(2, 5), .dtype = LG_F16), lg_ones(c, LG_SHAPE(1, 2, 3), .dtype = LG_F64), NULL);
+}
+
 static void values(lg_ctx *c, lg_tensor *x)
 {
         float host[12], lent[4] = {1, 2, 3, 4};
@@ -313,6 +324,7 @@ static bool everything(faults *f)
                 return false;
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(3, 4), .requires_grad = true);
         graphs(c, x);
+        convolutions(c);
         values(c, x);
         loaders(c);
         lg_empty_cache(c);

@@ -37,6 +37,8 @@ static const row rows[] = {
         {40, 1, 32, AT(14, 14, 3, 3, 1, 1, 0, 0, 1, 1, 1)},
         {2, 64, 64, AT(14, 13, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
         {17, 3, 16, AT(32, 32, 7, 7, 2, 2, 3, 3, 1, 1, 1)},
+        {8, 32, 48, AT(14, 13, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
+        {8, 34, 32, AT(16, 15, 3, 3, 1, 1, 0, 0, 1, 1, 1)},
         {2, 160, 96, AT(6, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
         {33, 32, 32, AT(9, 9, 3, 3, 1, 1, 1, 1, 1, 1, 32)},
         {3, 64, 96, AT(15, 15, 1, 1, 1, 1, 0, 0, 1, 1, 1)},
@@ -158,6 +160,40 @@ static void test_rows(void **state)
                         }
 }
 
+/* So many images that they may be worked on in parts, an even and an odd number of them, against the products. */
+static void test_large_batches(void **state)
+{
+        (void)state;
+        enum { C = 32, SIDE = 32, IMAGE = C * SIDE * SIDE, MOST = 64 };
+        float *x = make_array(LG_F32, MOST * IMAGE, -1, 1), *w = make_array(LG_F32, C * C * 9, -1, 1);
+        float *b = make_array(LG_F32, C, -1, 1);
+        float *got = malloc(MOST * IMAGE * sizeof *got), *want = malloc(MOST * IMAGE * sizeof *want);
+        for (int kind = LG_CONV_FORWARD; kind <= LG_CONV_INPUT_GRAD; kind++)
+                for (int n = MOST - 1; n <= MOST; n++) {
+                        lg_queue q = make_queue(2);
+                        lg_conv_args a = {(lg_conv_kind)kind,
+                                          LG_F32,
+                                          n,
+                                          C,
+                                          C,
+                                          {{SIDE, SIDE}, {3, 3}, {SIDE, SIDE}, {1, 1}, {1, 1}, {1, 1}, 1},
+                                          x,
+                                          x,
+                                          w,
+                                          kind == LG_CONV_FORWARD ? b : NULL,
+                                          want};
+                        CALL(LG_ISA_NAME(conv_products, portable), &q, &a);
+                        a.out = got;
+                        CALL(lg_cpu_device()->kernels->conv, &q, &a);
+                        for (int64_t i = 0; i < n * (int64_t)IMAGE; i++)
+                                if (!(fabsf(got[i] - want[i]) <= 1e-3F))
+                                        fail_msg("kind %d, %d images, at %lld: %g, not %g", kind, n, (long long)i,
+                                                 (double)got[i], (double)want[i]);
+                        q.api->close(&q);
+                }
+        free(x), free(w), free(b), free(got), free(want);
+}
+
 /* More geometries than a queue remembers, twice, and again with another number of threads. */
 static void test_many(void **state)
 {
@@ -165,7 +201,7 @@ static void test_many(void **state)
         lg_queue q = make_queue(1);
         void *x = make_array(LG_F32, 4000, 0, 1), *w = make_array(LG_F32, 4000, 0, 1), *y = malloc(16000);
         for (int turn = 0; turn < 4; turn++)
-                for (int i = 1; i <= 100; i++) {
+                for (int i = 1; i <= 400; i++) {
                         q.threads = turn < 2 ? 1 : 2;
                         lg_conv_args a = {LG_CONV_FORWARD, LG_F32, 1,       1, 1, AT(1, i, 1, 1, 1, 1, 0, 0, 1, 1, 1),
                                           .x = x,          .w = w, .out = y};
@@ -218,6 +254,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_rows),
+                cmocka_unit_test(test_large_batches),
                 cmocka_unit_test(test_many),
                 cmocka_unit_test(test_no_memory),
         };

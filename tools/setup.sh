@@ -25,7 +25,7 @@ need_packages() {
                         </dev/null >/dev/null
 }
 
-build_packages=(gcc libc6-dev meson ninja-build pkg-config zlib1g-dev libopenblas-serial-dev)
+build_packages=(gcc libc6-dev meson ninja-build pkg-config zlib1g-dev libopenblas-serial-dev libdnnl-dev)
 train_packages=("${build_packages[@]}" dataset-fashion-mnist)
 test_packages=("${train_packages[@]}" g++ libcmocka-dev)
 

@@ -4,7 +4,10 @@
  * dilation is one run of memory. Images are worked on in tiles that only their sizes determine; each slot of the
  * parallel loop has one tile's matrix, so that scratch grows with the threads and not with the batch.
  */
-#include "cpu.h"
+#include "conv.h"
+#if LG_ONEDNN
+#include "onednn.h"
+#endif
 
 #define TILE_BYTES ((int64_t)1 << 20)
 #define TILE_PIXELS 128 /* at least, or the weights are packed for too few rows */
@@ -13,143 +16,15 @@
 #define FEW_PIXELS 256
 #define CHUNK_BYTES ((int64_t)16 << 20) /* all partial weight gradients together */
 
-typedef struct job {
-        const lg_conv_args *a;
-        int64_t size;                 /* of an element */
-        int64_t channels, outputs, k; /* of a group; k: length of a row of its windows */
-        int64_t pixels, tile;         /* of the output: all, at once */
-        bool direct;                  /* an image is its own matrix of windows */
-        char *w;                      /* (outputs, kernel, channels of a group) */
-        int slots;                    /* of the parallel loop */
-        int64_t slot_bytes;           /* of each slot's matrix of windows */
-        char *windows;
-} job;
-
-/* ---- windows ---- */
-
-/* Output pixel `pixel` of all: its image, the first input pixel it sees, and which columns of the kernel meet one. */
-typedef struct window {
-        int64_t n, row, col, lo, hi;
-} window;
-
-static window window_of(const lg_conv_geometry *at, int64_t pixel)
-{
-        window w;
-        int64_t per_image = at->out[0] * at->out[1], in_image = pixel % per_image;
-        w.n = pixel / per_image;
-        w.row = in_image / at->out[1] * at->stride[0] - at->padding[0];
-        w.col = in_image % at->out[1] * at->stride[1] - at->padding[1];
-        w.lo = w.col < 0 ? lg_least(lg_ceil_div(-w.col, at->dilation[1]), at->kernel[1]) : 0;
-        w.hi = w.col < at->in[1] ? lg_least(lg_ceil_div(at->in[1] - w.col, at->dilation[1]), at->kernel[1]) : 0;
-        w.hi = lg_most(w.hi, w.lo);
-        return w;
-}
-
-/* The element of x or dx that column `lo` of kernel row `row` meets, in a group. */
-static int64_t image_offset(const job *j, const window *w, int64_t row, int64_t group)
-{
-        const lg_conv_geometry *at = &j->a->at;
-        int64_t col = w->col + w->lo * at->dilation[1];
-        return ((w->n * at->in[0] + row) * at->in[1] + col) * j->a->channels + group * j->channels;
-}
-
-/* A kernel row that lies in one run of the image. */
-static bool joined(const job *j)
-{
-        return j->a->at.dilation[1] == 1 && j->a->at.groups == 1;
-}
-
-/* Kernel rows [from, to) of the windows of `count` pixels as a matrix. */
-static void gather(const job *j, int64_t group, int64_t first, int64_t count, int64_t from, int64_t to, char *windows)
-{
-        const lg_conv_geometry *at = &j->a->at;
-        const size_t run = (size_t)(j->channels * j->size);
-        const int64_t step = at->dilation[1] * j->a->channels * j->size;
-        for (int64_t i = 0; i < count; i++) {
-                const window w = window_of(at, first + i);
-                for (int64_t k = from; k < to; k++) {
-                        int64_t row = w.row + k * at->dilation[0];
-                        if (row < 0 || row >= at->in[0]) {
-                                memset(windows, 0, (size_t)at->kernel[1] * run);
-                                windows += (size_t)at->kernel[1] * run;
-                                continue;
-                        }
-                        const char *image = (const char *)j->a->x + image_offset(j, &w, row, group) * j->size;
-                        memset(windows, 0, (size_t)w.lo * run);
-                        if (joined(j))
-                                memcpy(windows + (size_t)w.lo * run, image, (size_t)(w.hi - w.lo) * run);
-                        for (int64_t c = w.lo; c < w.hi && !joined(j); c++, image += step)
-                                memcpy(windows + (size_t)c * run, image, run);
-                        memset(windows + (size_t)w.hi * run, 0, (size_t)(at->kernel[1] - w.hi) * run);
-                        windows += (size_t)at->kernel[1] * run;
-                }
-        }
-}
-
-#define TYPED(suffix, type)                                                                                            \
-        static void add_##suffix(int64_t n, type *to, const type *from)                                                \
-        {                                                                                                              \
-                LG_SIMD                                                                                                \
-                for (int64_t i = 0; i < n; i++)                                                                        \
-                        to[i] += from[i];                                                                              \
-        }                                                                                                              \
-        /* (rows, kernel, channels) from (rows, channels, kernel) */                                                   \
-        static void kernel_first_##suffix(int64_t channels, int64_t taps, type *to, const type *from)                  \
-        {                                                                                                              \
-                for (int64_t k = 0; k < taps; k++)                                                                     \
-                        for (int64_t c = 0; c < channels; c++)                                                         \
-                                to[k * channels + c] = from[c * taps + k];                                             \
-        }                                                                                                              \
-        /* and back: the sum of `count` rows, `apart` elements from each other */                                      \
-        static void sum_back_##suffix(int64_t channels, int64_t taps, type *to, const type *from, int64_t count,       \
-                                      int64_t apart)                                                                   \
-        {                                                                                                              \
-                for (int64_t c = 0; c < channels; c++)                                                                 \
-                        for (int64_t k = 0; k < taps; k++) {                                                           \
-                                type sum = 0;                                                                          \
-                                for (int64_t i = 0; i < count; i++)                                                    \
-                                        sum += from[i * apart + k * channels + c];                                     \
-                                to[c * taps + k] = sum;                                                                \
-                        }                                                                                              \
-        }
-TYPED(f32, float)
-TYPED(f64, double)
-
-/* Adds the windows of `count` pixels to rows [top, bottom) of dx. */
-static void scatter(const job *j, int64_t group, int64_t first, int64_t count, int64_t top, int64_t bottom,
-                    const char *windows)
-{
-        const lg_conv_geometry *at = &j->a->at;
-        const int64_t run = joined(j) ? at->kernel[1] * j->channels : j->channels;
-        const int64_t step = at->dilation[1] * j->a->channels * j->size;
-        for (int64_t i = 0; i < count; i++) {
-                const window w = window_of(at, first + i);
-                for (int64_t k = 0; k < at->kernel[0]; k++, windows += at->kernel[1] * j->channels * j->size) {
-                        int64_t row = w.row + k * at->dilation[0];
-                        if (row < top || row >= bottom)
-                                continue;
-                        char *image = (char *)j->a->out + image_offset(j, &w, row, group) * j->size;
-                        for (int64_t c = w.lo; c < w.hi; c = joined(j) ? w.hi : c + 1, image += step) {
-                                const char *from = windows + c * j->channels * j->size;
-                                int64_t n = joined(j) ? (w.hi - w.lo) * j->channels : run;
-                                if (j->a->dtype == LG_F64)
-                                        add_f64(n, (double *)image, (const double *)from);
-                                else
-                                        add_f32(n, (float *)image, (const float *)from);
-                        }
-                }
-        }
-}
-
 /* ---- the products of a tile, for one group ---- */
 
-static lg_gemm_args product_of(const job *j, int64_t m, int64_t n, int64_t k)
+static lg_gemm_args product_of(const lg_conv_job *j, int64_t m, int64_t n, int64_t k)
 {
         return (lg_gemm_args){.dtype = j->a->dtype, .m = m, .n = n, .k = k};
 }
 
 /* y = windows w^T + b */
-static void forward_tile(const job *j, int64_t group, int64_t first, int64_t count, char *windows)
+static void forward_tile(const lg_conv_job *j, int64_t group, int64_t first, int64_t count, char *windows)
 {
         const lg_conv_args *a = j->a;
         const size_t run = (size_t)(j->outputs * j->size);
@@ -163,7 +38,7 @@ static void forward_tile(const job *j, int64_t group, int64_t first, int64_t cou
                 g.a = (const char *)a->x + (first * a->channels + group * j->channels) * j->size;
                 g.a_row = a->channels;
         } else {
-                gather(j, group, first, count, 0, a->at.kernel[0], windows);
+                lg_conv_gather(j, group, first, count, 0, a->at.kernel[0], windows);
         }
         g.a_col = g.b_row = 1;
         g.b = j->w + group * j->outputs * j->k * j->size;
@@ -175,8 +50,8 @@ static void forward_tile(const job *j, int64_t group, int64_t first, int64_t cou
 }
 
 /* windows = g w, added to rows [top, bottom) of dx */
-static void input_grad_tile(const job *j, int64_t group, int64_t first, int64_t count, int64_t top, int64_t bottom,
-                            char *windows)
+static void input_grad_tile(const lg_conv_job *j, int64_t group, int64_t first, int64_t count, int64_t top,
+                            int64_t bottom, char *windows)
 {
         const lg_conv_args *a = j->a;
         lg_gemm_args g = product_of(j, count, j->k, j->outputs);
@@ -193,12 +68,12 @@ static void input_grad_tile(const job *j, int64_t group, int64_t first, int64_t 
         }
         lg_multiply(&g);
         if (!j->direct)
-                scatter(j, group, first, count, top, bottom, windows);
+                lg_conv_scatter(j, group, first, count, top, bottom, windows);
 }
 
 /* Columns of kernel rows [from, to) of dw += g^T windows; dw is (outputs, kernel, channels of a group). */
-static void weight_grad_tile(const job *j, int64_t group, int64_t first, int64_t count, int64_t from, int64_t to,
-                             bool add, char *dw, char *windows)
+static void weight_grad_tile(const lg_conv_job *j, int64_t group, int64_t first, int64_t count, int64_t from,
+                             int64_t to, bool add, char *dw, char *windows)
 {
         const lg_conv_args *a = j->a;
         const int64_t row = a->at.kernel[1] * j->channels;
@@ -212,7 +87,7 @@ static void weight_grad_tile(const job *j, int64_t group, int64_t first, int64_t
                 g.b = (const char *)a->x + (first * a->channels + group * j->channels) * j->size;
                 g.b_row = a->channels;
         } else {
-                gather(j, group, first, count, from, to, windows);
+                lg_conv_gather(j, group, first, count, from, to, windows);
         }
         g.c = dw + (group * j->outputs * j->k + from * row) * j->size;
         g.ldc = j->k;
@@ -222,7 +97,7 @@ static void weight_grad_tile(const job *j, int64_t group, int64_t first, int64_t
 
 /* ---- the three kernels ---- */
 
-static void forward(lg_queue *q, const job *j)
+static void forward(lg_queue *q, const lg_conv_job *j)
 {
         int64_t groups = j->a->at.groups, tasks = lg_ceil_div(j->pixels, j->tile) * groups;
         LG_PARALLEL_FOR(q, j->slots > 1)
@@ -241,7 +116,7 @@ typedef struct band {
         int64_t first, end;             /* the output pixels that reach them */
 } band;
 
-static band band_of(const job *j, int64_t images, int64_t bands, int64_t i)
+static band band_of(const lg_conv_job *j, int64_t images, int64_t bands, int64_t i)
 {
         const lg_conv_geometry *at = &j->a->at;
         const int64_t per_image = at->out[0] * at->out[1];
@@ -260,7 +135,7 @@ static band band_of(const job *j, int64_t images, int64_t bands, int64_t i)
         return b;
 }
 
-static void fill_band(const job *j, const band *b, char *windows)
+static void fill_band(const lg_conv_job *j, const band *b, char *windows)
 {
         const lg_conv_args *a = j->a;
         const int64_t row = a->at.in[1] * a->channels * j->size;
@@ -272,7 +147,7 @@ static void fill_band(const job *j, const band *b, char *windows)
                         input_grad_tile(j, group, first, lg_least(j->tile, b->end - first), b->top, b->bottom, windows);
 }
 
-static void input_grad(lg_queue *q, const job *j)
+static void input_grad(lg_queue *q, const lg_conv_job *j)
 {
         const lg_conv_args *a = j->a;
         int64_t per_image = lg_most(a->at.out[0] * a->at.out[1], 1);
@@ -295,7 +170,7 @@ typedef struct cut {
         char *sums; /* (chunks, outputs, kernel, channels of a group) */
 } cut;
 
-static void sum_chunk(const job *j, const cut *c, int64_t task, char *windows)
+static void sum_chunk(const lg_conv_job *j, const cut *c, int64_t task, char *windows)
 {
         const int64_t groups = j->a->at.groups, kernel = j->a->at.kernel[0];
         const int64_t chunk = task / (c->rows * groups), row = task / groups % c->rows;
@@ -306,23 +181,18 @@ static void sum_chunk(const job *j, const cut *c, int64_t task, char *windows)
                                  kernel * row / c->rows, kernel * (row + 1) / c->rows, t > start, sum, windows);
 }
 
-static void sum_chunks(lg_queue *q, const job *j, const cut *c)
+static void sum_chunks(lg_queue *q, const lg_conv_job *j, const cut *c)
 {
         const lg_conv_args *a = j->a;
-        const int64_t taps = a->at.kernel[0] * a->at.kernel[1], all = a->outputs * j->k;
+        const int64_t all = a->outputs * j->k;
         LG_PARALLEL_FOR(q, all * c->chunks >= LG_PARALLEL_MIN)
         for (int64_t o = 0; o < a->outputs; o++) {
-                const int64_t offset = o * j->k;
-                if (a->dtype == LG_F64)
-                        sum_back_f64(j->channels, taps, (double *)a->out + offset, (const double *)c->sums + offset,
-                                     c->chunks, all);
-                else
-                        sum_back_f32(j->channels, taps, (float *)a->out + offset, (const float *)c->sums + offset,
-                                     c->chunks, all);
+                const int64_t offset = o * j->k * j->size;
+                lg_conv_sum_back(j, (char *)a->out + offset, c->sums + offset, c->chunks, all);
         }
 }
 
-static bool weight_grad(lg_queue *q, const job *j)
+static bool weight_grad(lg_queue *q, const lg_conv_job *j)
 {
         const lg_conv_args *a = j->a;
         const int64_t bytes = a->outputs * j->k * j->size;
@@ -344,29 +214,29 @@ static bool weight_grad(lg_queue *q, const job *j)
 /* ---- preparation ---- */
 
 /* Tiles that are few enough for the cache and many enough for threads. */
-static int64_t tile_of(const job *j)
+static int64_t tile_of(const lg_conv_job *j)
 {
         int64_t fit = lg_most(TILE_BYTES / (lg_most(j->k, j->outputs) * j->size), TILE_PIXELS);
         int64_t share = lg_most(lg_ceil_div(j->pixels, TASKS), TILE_PIXELS);
         return lg_least(fit, share);
 }
 
-static bool bring_weights(lg_queue *q, job *j)
+static bool bring_weights(lg_queue *q, lg_conv_job *j)
 {
         const lg_conv_args *a = j->a;
-        const int64_t taps = a->at.kernel[0] * a->at.kernel[1];
-        j->w = taps == 1 ? (char *)(uintptr_t)a->w : q->workspace(q, (size_t)(a->outputs * j->k * j->size));
+        const int64_t bytes = j->k * j->size;
+        j->w = (char *)(uintptr_t)a->w;
+        if (j->k == j->channels)
+                return true;
+        if (!(j->w = q->workspace(q, (size_t)(a->outputs * bytes))))
+                return false;
         LG_PARALLEL_FOR(q, a->outputs * j->k >= LG_PARALLEL_MIN)
-        for (int64_t o = 0; o < (taps > 1 && j->w ? a->outputs : 0); o++) {
-                if (a->dtype == LG_F64)
-                        kernel_first_f64(j->channels, taps, (double *)j->w + o * j->k, (const double *)a->w + o * j->k);
-                else
-                        kernel_first_f32(j->channels, taps, (float *)j->w + o * j->k, (const float *)a->w + o * j->k);
-        }
-        return j->w != NULL;
+        for (int64_t o = 0; o < a->outputs; o++)
+                lg_conv_kernel_first(j, j->w + o * bytes, (const char *)a->w + o * bytes);
+        return true;
 }
 
-static bool prepare(lg_queue *q, job *j)
+static bool prepare(lg_queue *q, lg_conv_job *j)
 {
         const lg_conv_geometry *at = &j->a->at;
         bool plain = true;
@@ -384,7 +254,7 @@ static bool prepare(lg_queue *q, job *j)
 }
 
 /* Nothing to sum: zeros, or the bias alone. */
-static void fill_empty(const job *j)
+static void fill_empty(const lg_conv_job *j)
 {
         const lg_conv_args *a = j->a;
         const int64_t image = a->n * a->at.in[0] * a->at.in[1] * a->channels;
@@ -399,7 +269,7 @@ static void fill_empty(const job *j)
 
 bool lg_conv_products(lg_queue *q, const lg_conv_args *a)
 {
-        job j = {.a = a, .size = (int64_t)lg_size_of(a->dtype)};
+        lg_conv_job j = {.a = a, .size = (int64_t)lg_size_of(a->dtype)};
         j.channels = a->channels / a->at.groups;
         j.outputs = a->outputs / a->at.groups;
         j.k = j.channels * a->at.kernel[0] * a->at.kernel[1];
@@ -443,5 +313,14 @@ bool LG_CPU(conv)(lg_queue *q, const lg_conv_args *a)
 {
         if (!lg_is_float(a->dtype))
                 return lg_queue_fail(q, LG_BROKEN, "conv: no kernel for dtype %d", (int)a->dtype);
-        return lg_is_half(a->dtype) ? conv_half(q, a) : lg_conv_products(q, a);
+        if (lg_is_half(a->dtype))
+                return conv_half(q, a);
+#if LG_ONEDNN
+        if (a->dtype == LG_F32 && !(q->deterministic && a->kind == LG_CONV_WEIGHT_GRAD)) {
+                lg_onednn_result r = lg__onednn_conv(q, a);
+                if (r != LG_ONEDNN_REFUSED)
+                        return r == LG_ONEDNN_DONE;
+        }
+#endif
+        return lg_conv_products(q, a);
 }

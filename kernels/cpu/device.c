@@ -1,5 +1,8 @@
 /* device.c - the CPU as a device: host memory, and the kernels of the best instruction set that this machine has. */
 #include "isa.h"
+#if LG_ONEDNN
+#include "onednn.h"
+#endif
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +43,9 @@ static bool cpu_open(lg_queue *q, char *reason, size_t size)
 static void cpu_close(lg_queue *q)
 {
         (void)q;
+#if LG_ONEDNN
+        lg__onednn_close(q);
+#endif
 }
 
 static void *cpu_allocate(lg_queue *q, size_t bytes)

@@ -80,6 +80,7 @@ static bool shadow_open(lg_queue *q, char *reason, size_t size)
 static void shadow_close(lg_queue *q)
 {
         shadow_queue *s = (shadow_queue *)q;
+        lg_cpu_device()->close(q); /* what its kernels remember */
         for (stretch *x = s->stretches, *next; x; x = next) {
                 next = x->next;
                 free(x);
