@@ -224,6 +224,8 @@ bool lg__keep_layout(lg__layout *at, const lg__layout *like);
 void lg__layout_channels_last(lg__layout *at); /* sets strides from the shape, offset 0 */
 bool lg__layout_is_channels_last(const lg__layout *at);
 bool lg__dtype_float(lg_dtype d);
+/* True unless d is an integer dtype and the value, cut to a whole number, is out of its range: LG_ERR_ARGUMENT. */
+bool lg__dtype_holds(lg_ctx *c, const char *op, lg_dtype d, double value);
 /* "(2, 3)" into text, which is returned; "f32 (2, 3) on cpu" for a tensor. */
 typedef struct lg__text {
         char s[160];

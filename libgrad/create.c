@@ -1,5 +1,6 @@
 /* create.c - new tensors: constants, ranges, host memory, random numbers. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "core.h"
 #include "../kernels/philox.h"
@@ -34,20 +35,51 @@ lg_tensor *lg_empty_(lg_ctx *c, lg_shaped o)
         return created(create(c, "lg_empty", o), true, o.requires_grad);
 }
 
+static lg_tensor *full(lg_ctx *c, const char *op, double value, lg_shaped o)
+{
+        lg_tensor *t = create(c, op, o);
+        return created(t, t && lg__fill_values(t, value, op), o.requires_grad);
+}
+
 lg_tensor *lg_full_(lg_ctx *c, double value, lg_shaped o)
 {
-        lg_tensor *t = create(c, "lg_full", o);
-        return created(t, t && lg__fill_values(t, value, "lg_full"), o.requires_grad);
+        return full(c, "lg_full", value, o);
 }
 
 lg_tensor *lg_scalar_(lg_ctx *c, lg_ranged o)
 {
-        return lg_full_(c, o.b, (lg_shaped){.dtype = o.dtype, .device = o.device, .requires_grad = o.requires_grad});
+        lg_shaped s = {.dtype = o.dtype, .device = o.device, .requires_grad = o.requires_grad};
+        return full(c, "lg_scalar", o.b, s);
 }
+
+/* ---- ranges
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static bool whole(double x)
 {
-        return x == floor(x) && fabs(x) < 0x1p53;
+        return x == floor(x);
+}
+
+/* The number of elements below `stop` of whole numbers, worked out in integers: a quotient of doubles may round. Every
+ * value must be one that a double tells from its neighbours, and in the range of the dtype. -1 and an error else. */
+static int64_t count_whole(lg_ctx *c, double start, double stop, double step, lg_dtype dtype)
+{
+        const double most = 0x1p53, far = 0x1p55; /* no value up to `most` lies behind `far` */
+        double end = step > 0 ? ceil(stop) : floor(stop);
+        if (whole(start) && whole(step) && fabs(start) <= most && fabs(step) <= most) {
+                int64_t a = (int64_t)start, by = (int64_t)step, z = (int64_t)fmax(-far, fmin(end, far));
+                if (by > 0 ? z <= a : z >= a)
+                        return 0;
+                int64_t n = (z - a + by - (by > 0 ? 1 : -1)) / by, last = a + (n - 1) * by;
+                bool held = lg__dtype_holds(c, "lg_arange", dtype, start) &&
+                            lg__dtype_holds(c, "lg_arange", dtype, (double)last);
+                if (llabs(last) <= (int64_t)most)
+                        return held ? n : -1;
+        }
+        lg__fail(c, LG_ERR_ARGUMENT,
+                 "lg_arange: from %g to %g by %g as %s: the values must be whole numbers and at most 2^53; see .dtype",
+                 start, stop, step, lg_dtype_name(dtype));
+        return -1;
 }
 
 lg_tensor *lg_arange_(lg_ctx *c, double start, double stop, lg_ranged o)
@@ -57,12 +89,15 @@ lg_tensor *lg_arange_(lg_ctx *c, double start, double stop, lg_ranged o)
                 return NULL;
         if (!isfinite(start) || !isfinite(stop) || !isfinite(step) || step == 0)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_arange: from %g to %g by %g has no end", start, stop, step);
-        double n = ceil((stop - start) / step);
+        double n = fmax(0, ceil((stop - start) / step));
         if (n >= 0x1p53)
                 return lg__fail(c, LG_ERR_SHAPE, "lg_arange: from %g to %g by %g has too many elements", start, stop,
                                 step);
         lg_dtype dtype = o.dtype ? o.dtype : whole(start) && whole(stop) && whole(step) ? LG_I64 : LG_F32;
-        lg_shaped s = {.shape = LG_SHAPE(n > 0 ? (int64_t)n : 0), .dtype = dtype, .device = o.device};
+        int64_t count = lg__dtype_float(dtype) ? (int64_t)n : count_whole(c, start, stop, step, dtype);
+        if (count < 0)
+                return NULL;
+        lg_shaped s = {.shape = LG_SHAPE(count), .dtype = dtype, .device = o.device};
         s.requires_grad = o.requires_grad;
         lg_tensor *t = create(c, "lg_arange", s);
         if (!t)
@@ -183,13 +218,14 @@ lg_tensor *lg_permutation_(lg_ctx *c, lg_ranged o)
                 return NULL;
         if (!whole(o.b) || o.b < 0)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_permutation: n is %g, not a whole number of 0 or more", o.b);
+        if (o.b > INT32_MAX)
+                return lg__fail(c, LG_ERR_SHAPE, "lg_permutation: n is %g; at most 2^31 - 1 are possible", o.b);
         if (o.dtype && o.dtype != LG_I64)
                 return lg__fail(c, LG_ERR_DTYPE, "lg_permutation: dtype %s; it is i64", lg_dtype_name(o.dtype));
         int64_t n = (int64_t)o.b;
         lg_shaped s = {.shape = LG_SHAPE(n), .dtype = LG_I64, .device = o.device};
         size_t bytes = (size_t)n * sizeof(int64_t);
-        int64_t *order =
-                n <= INT32_MAX ? lg__alloc(c, bytes + 1) : lg__fail(c, LG_ERR_SHAPE, "lg_permutation: n is %g", o.b);
+        int64_t *order = lg__alloc(c, bytes + 1);
         if (!order)
                 return NULL;
         shuffle(order, n, c->random);

@@ -1,4 +1,5 @@
 /* dtype.c - element types: names, sizes, promotion; shapes and layouts; both as text. */
+#include <math.h>
 #include <string.h>
 #include "core.h"
 
@@ -22,6 +23,27 @@ bool lg__dtype_float(lg_dtype d)
 bool lg_dtype_is_float(lg_dtype dtype)
 {
         return lg__dtype_float(dtype);
+}
+
+bool lg__dtype_holds(lg_ctx *c, const char *op, lg_dtype d, double value)
+{
+        const char *range = "-9223372036854775808 to 9223372036854775807";
+        double low = -0x1p63, end = 0x1p63;
+        if (d == LG_I32) {
+                range = "-2147483648 to 2147483647";
+                low = -0x1p31;
+                end = 0x1p31;
+        } else if (d == LG_U8) {
+                range = "0 to 255";
+                low = 0;
+                end = 256;
+        } else if (d != LG_I64) {
+                return true;
+        }
+        if (trunc(value) >= low && trunc(value) < end)
+                return true;
+        return lg__fail(c, LG_ERR_ARGUMENT, "%s: the value %.17g is out of the range of %s, %s", op, value,
+                        lg_dtype_name(d), range);
 }
 
 /* PyTorch's table: floats before integers before bool; the wider wins; f16 with bf16 is f32. */

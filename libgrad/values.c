@@ -74,14 +74,14 @@ bool lg__copy_values(lg_tensor *to, const lg_tensor *from, const char *op)
 bool lg__fill_values(lg_tensor *t, double value, const char *op)
 {
         lg_fill_args a = {.ndim = t->at.shape.ndim, .dtype = t->at.dtype, .out = lg__data(t), .real = value};
+        if (!lg__dtype_holds(t->ctx, op, t->at.dtype, value))
+                return false;
         if (lg__shape_numel(t->at.shape) == 0)
                 return true;
         memcpy(a.shape, t->at.shape.size, sizeof a.shape);
         memcpy(a.strides, t->at.strides, sizeof a.strides);
-        if (t->at.dtype == LG_BOOL)
-                a.integer = value != 0;
-        else if (!isnan(value))
-                a.integer = value >= 0x1p63 ? INT64_MAX : value <= -0x1p63 ? INT64_MIN : (int64_t)value;
+        if (!lg__dtype_float(t->at.dtype))
+                a.integer = t->at.dtype == LG_BOOL ? value != 0 : (int64_t)value;
         return LG__RUN(t->storage->device, op, fill, &a);
 }
 

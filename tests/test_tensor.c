@@ -48,6 +48,88 @@ static void ranges(void **state)
         lg_close(c);
 }
 
+/* Integer dtypes take what they hold; the limits are those of the types. */
+static void constants_out_of_range(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        const struct {
+                lg_dtype dtype;
+                double low, high, below, above;
+                const char *text;
+        } rows[] = {
+                {LG_U8, 0, 255, -1, 256, "of u8, 0 to 255"},
+                {LG_I32, INT32_MIN, INT32_MAX, INT32_MIN - 1.0, 0x1p31, "of i32, -2147483648 to 2147483647"},
+                {LG_I64, -0x1p63, 0x1p63 - 1024, -0x1.0000000000001p63, 0x1p63, "of i64, -9223372036854775808 to"},
+        };
+        for (int i = 0; i < 3; i++) {
+                const lg_dtype d = rows[i].dtype;
+                lg_tensor *x = lg_full(c, rows[i].low, LG_SHAPE(1), .dtype = d);
+                assert_int_equal(lg_item_i64(x), (int64_t)rows[i].low);
+                assert_int_equal(lg_item_i64(lg_scalar(c, rows[i].high, .dtype = d)), (int64_t)rows[i].high);
+                const double bad[] = {rows[i].below, rows[i].above, 1e300, -INFINITY, INFINITY, NAN};
+                for (int k = 0; k < 6; k++) {
+                        assert_null(lg_full(c, bad[k], LG_SHAPE(2), .dtype = d));
+                        assert_error(c, LG_ERR_ARGUMENT, rows[i].text);
+                        assert_null(lg_full(c, bad[k], LG_SHAPE(0), .dtype = d));
+                        assert_error(c, LG_ERR_ARGUMENT, "lg_full");
+                        assert_null(lg_scalar(c, bad[k], .dtype = d));
+                        assert_error(c, LG_ERR_ARGUMENT, "lg_scalar");
+                        assert_false(lg_fill_(x, bad[k]));
+                        assert_error(c, LG_ERR_ARGUMENT, "lg_fill_");
+                }
+                assert_int_equal(lg_item_i64(x), (int64_t)rows[i].low);
+        }
+        assert_list(lg_full(c, 255.9, LG_SHAPE(1), .dtype = LG_U8), 0, 255); /* cut, as in C */
+        assert_list(lg_full(c, -0.9, LG_SHAPE(1), .dtype = LG_U8), 0, 0);
+        assert_list(lg_full(c, NAN, LG_SHAPE(1), .dtype = LG_BOOL), 0, 1);
+        assert_list(lg_full(c, 1e300, LG_SHAPE(1), .dtype = LG_F16), 0, INFINITY);
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* Whole ranges are exact up to 2^53, where doubles stop to be, and refused beyond; likewise beyond the dtype. */
+static void ranges_of_integers(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        const double top = 0x1p53;
+        lg_tensor *t = lg_arange(c, top - 2, top + 2, 2); /* stop itself is no value */
+        assert_int_equal(lg_dtype_of(t), LG_I64);
+        assert_int_equal(lg_numel(t), 2);
+        assert_int_equal(lg_item_i64(lg_select(t, 0, 1)), (int64_t)1 << 53);
+        assert_list(lg_arange(c, -top, -top - 2, -2), 0, -top);
+        /* (2^53 - 1) / (2^53 - 2) is 1 in doubles, yet there are two */
+        t = lg_arange(c, 0, top - 1, top - 2);
+        assert_list(t, 0, 0, top - 2);
+        assert_list(lg_arange(c, 0, 2.5, 1, .dtype = LG_I32), 0, 0, 1, 2);
+        assert_list(lg_arange(c, 2, -0.5, -1, .dtype = LG_I64), 0, 2, 1, 0);
+        assert_list(lg_arange(c, 250, 256, 5, .dtype = LG_U8), 0, 250, 255);
+        assert_int_equal(lg_numel(lg_arange(c, 300, 0, 1, .dtype = LG_U8)), 0); /* no value at all */
+        assert_int_equal(lg_numel(lg_arange(c, 1e300, -1e300, 1, .dtype = LG_F64)), 0);
+        const struct {
+                double start, stop, step;
+                lg_dtype dtype;
+                const char *text;
+        } bad[] = {
+                {top, top + 3, 1, LG_DTYPE_NONE, "2^53"},      {0, 1e20, 1e19, LG_DTYPE_NONE, "2^53"},
+                {0, 0x1p55, top, LG_I64, "2^53"},              {-1e300, 0, 1e299, LG_DTYPE_NONE, "as i64"},
+                {0.5, 3, 1, LG_I64, "whole"},                  {0, 2, 0.5, LG_I32, "whole"},
+                {0, 257, 1, LG_U8, "of u8, 0 to 255"},         {1, -2, -1, LG_U8, "of u8, 0 to 255"},
+                {-1, 3, 1, LG_U8, "of u8"},                    {0x1p31 - 2, 0x1p31 + 1, 1, LG_I32, "of i32"},
+        };
+        for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+                assert_null(lg_arange(c, bad[i].start, bad[i].stop, bad[i].step, .dtype = bad[i].dtype));
+                assert_error(c, LG_ERR_ARGUMENT, bad[i].text);
+        }
+        assert_int_equal(lg_numel(lg_arange(c, 0, 1e20, 1e19, .dtype = LG_F32)), 10);
+        assert_null(lg_arange(c, -1e308, 1e308, 1));
+        assert_error(c, LG_ERR_SHAPE, "too many");
+        assert_null(lg_permutation(c, 1e300));
+        assert_error(c, LG_ERR_SHAPE, "lg_permutation");
+        lg_close(c);
+}
+
 static void shapes(void **state)
 {
         (void)state;
@@ -236,7 +318,7 @@ static void promotion(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(constants), cmocka_unit_test(ranges),    cmocka_unit_test(shapes),
+                cmocka_unit_test(constants), cmocka_unit_test(ranges),    cmocka_unit_test(constants_out_of_range), cmocka_unit_test(ranges_of_integers), cmocka_unit_test(shapes),
                 cmocka_unit_test(casts),     cmocka_unit_test(borrowing), cmocka_unit_test(reading_and_writing),
                 cmocka_unit_test(moving),    cmocka_unit_test(promotion),
         };
