@@ -37,15 +37,20 @@ bool lg_fill_(lg_tensor *x, double value)
 }
 
 /* y of x's shape, dtype and device, outside the graph; views where that is possible. */
-static lg_tensor *like(lg_tensor *y, const lg_tensor *x, const char *op)
+static lg_tensor *like(lg_tensor *y, const lg_tensor *x, bool recording, const char *op)
 {
         lg_shape s;
         if (!y)
                 return lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: y is NULL", op);
-        if (!lg__check(y, op, "y"))
-                return NULL;
         if (y->ctx != x->ctx)
                 return lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: y belongs to another context", op);
+        if (!lg__check(y, op, "y"))
+                return NULL;
+        if (y->node && recording)
+                return lg__fail(x->ctx, LG_ERR_STATE,
+                                "%s: y needs a gradient, which would not go through a change in place; give "
+                                "lg_detach(y), or call it inside lg_no_grad(c) { ... }",
+                                op);
         if (y->storage->device != x->storage->device)
                 return lg__fail(x->ctx, LG_ERR_DEVICE, "%s: x is %s but y is %s; move one with lg_to()", op,
                                 lg__tensor_text(x).s, lg__tensor_text(y).s);
@@ -72,7 +77,7 @@ static bool combine(lg_tensor *x, lg_tensor *y, int id, const char *op)
                                 lg__tensor_text(x).s);
         lg_scope scope = lg_scope_begin(x->ctx);
         bool was = lg_grad_mode(x->ctx, false);
-        lg_tensor *other = apart(like(y, x, op), x);
+        lg_tensor *other = apart(like(y, x, was, op), x);
         bool ok = other && (id < 0 ? lg__copy_values(x, other, op)
                                    : lg__pointwise_run(id, x, (lg_tensor *[LG_PW_INPUTS]){x, other}, 0, 0, op));
         lg_grad_mode(x->ctx, was);

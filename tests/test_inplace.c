@@ -73,6 +73,33 @@ static void refusals(void **state)
         lg_close(c);
 }
 
+/* x has no place in the graph, so a y of the graph would lose its gradient unnoticed. */
+static void operands_that_need_a_gradient(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        bool (*const all[])(lg_tensor *, lg_tensor *) = {lg_copy_, lg_add_, lg_sub_, lg_mul_, lg_div_};
+        const char *const names[] = {"lg_copy_", "lg_add_", "lg_sub_", "lg_mul_", "lg_div_"};
+        lg_tensor *w = lg_full(c, 2, LG_SHAPE(2), .requires_grad = true), *h = lg_square(w);
+        for (int i = 0; i < 5; i++) {
+                lg_tensor *x = lg_ones(c, LG_SHAPE(2));
+                const double expected[] = {4, 5, -3, 4, 0.25};
+                assert_false(all[i](x, w));
+                assert_error(c, LG_ERR_STATE, names[i]);
+                assert_false(all[i](x, h));
+                assert_error(c, LG_ERR_STATE, "lg_detach(y)");
+                assert_true(lg_grad_mode(c, true)); /* as it was */
+                assert_list(x, 0, 1, 1);
+                lg_no_grad(c) assert_true(all[i](x, w));
+                assert_true(lg_fill_(x, 1) && all[i](x, lg_detach(h)));
+                assert_list(x, 0, expected[i], expected[i]);
+                assert_false(lg_needs_grad(x));
+        }
+        assert_true(lg_backward(lg_sum(h)));
+        assert_list(lg_grad_of(w), 0, 4, 4);
+        lg_close(c);
+}
+
 static void a_saved_value_that_changed_is_an_error(void **state)
 {
         (void)state;
@@ -109,7 +136,7 @@ static void a_saved_value_that_changed_is_an_error(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {cmocka_unit_test(results), cmocka_unit_test(through_views_and_overlaps),
-                                           cmocka_unit_test(refusals),
+                                           cmocka_unit_test(refusals), cmocka_unit_test(operands_that_need_a_gradient),
                                            cmocka_unit_test(a_saved_value_that_changed_is_an_error)};
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
