@@ -150,7 +150,7 @@ static lg_tensor *call_fn(check *k, bool record)
 {
         lg_ctx *c = k->c;
         bool was = lg_grad_mode(c, record);
-        lg_set_random_state(c, k->random);
+        c->random = k->random;
         lg_tensor *y = k->fn(c, (lg_list){k->inputs.count, k->x}, k->o.user);
         lg_grad_mode(c, was);
         if (!y || c->error)
@@ -168,11 +168,11 @@ static lg_tensor *call_fn(check *k, bool record)
 /* Random numbers for a gradient of t, the same for the same seed; one alone is kept away from zero. */
 static lg_tensor *random_like(const lg_tensor *t, uint64_t seed)
 {
-        lg_random_state was = lg_get_random_state(t->ctx);
-        lg_set_random_state(t->ctx, (lg_random_state){seed, 0});
+        lg_random_state was = t->ctx->random;
+        t->ctx->random = (lg_random_state){seed, 0};
         double low = lg__shape_numel(t->at.shape) == 1 ? 0.5 : -1;
         lg_tensor *v = lg_uniform(t->ctx, low, 1, t->at.shape, .dtype = LG_F64, .device = t->storage->device->id);
-        lg_set_random_state(t->ctx, was);
+        t->ctx->random = was;
         return v;
 }
 
@@ -368,7 +368,7 @@ static bool run(check *k)
         lg_scope scope = lg_scope_begin(c);
         if (!scope.id)
                 return false;
-        k->random = lg_get_random_state(c);
+        k->random = c->random;
         bool ok = take_inputs(k) && find_analytic(k);
         for (int64_t i = 0; i < k->inputs.count && ok; i++) {
                 lg_scope inner = lg_scope_begin(c);
@@ -378,7 +378,7 @@ static bool run(check *k)
         if (ok)
                 write_text(k);
         lg_scope_end(c, scope);
-        lg_set_random_state(c, k->random);
+        c->random = k->random;
         return ok && k->worst.ok;
 }
 
@@ -437,11 +437,11 @@ static bool with_upstream(check *k)
         lg_ctx *c = k->c;
         lg_tensor **items = scratch(c, k->inputs.count + 1);
         lg_scope scope = lg_scope_begin(c);
-        k->random = lg_get_random_state(c);
+        k->random = c->random;
         lg_tensor *v = NULL, *y = NULL;
         if (scope.id && items && take_inputs(k) && (y = call_fn(k, false)))
                 v = lg_requires_grad(random_like(y, k->o.seed ^ 0x75), true);
-        lg_set_random_state(c, k->random);
+        c->random = k->random;
         if (v)
                 lg_escape(v);
         lg_scope_end(c, scope);

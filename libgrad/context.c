@@ -141,7 +141,7 @@ lg_random_state lg_get_random_state(const lg_ctx *c)
 
 void lg_set_random_state(lg_ctx *c, lg_random_state state)
 {
-        if (c)
+        if (lg__ok(c))
                 c->random = state;
 }
 
@@ -164,7 +164,7 @@ int lg_get_threads(const lg_ctx *c)
 
 void lg_set_deterministic(lg_ctx *c, bool on)
 {
-        if (!c)
+        if (!lg__ok(c))
                 return;
         c->deterministic = on;
         for (lg__device *d = c->devices; d; d = d->next)

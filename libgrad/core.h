@@ -200,7 +200,7 @@ lg_tensor *lg__tensor_own(lg_tensor *t);
 void lg__tensor_disown(lg_tensor *t);
 /* True if t is a live tensor of a context without error; otherwise an error "op: ..." is set where it can be. */
 bool lg__check(const lg_tensor *t, const char *op, const char *argument);
-/* The context of a tensor if it is not NULL, else NULL. */
+/* The context of a tensor, dead ones too: it is told their errors. Of NULL: NULL. */
 lg_ctx *lg__ctx_of(const lg_tensor *t);
 static inline size_t lg__dtype_bytes(lg_dtype d)
 {

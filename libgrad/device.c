@@ -1,10 +1,9 @@
 /* device.c - devices: their names, the modules they come from, and the queue a context has on each. */
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core.h"
-
-#define MAX_INDEX 64
 
 /* Where the module of a device type is found: a path in an environment variable, else a file name. */
 typedef struct module_row {
@@ -233,14 +232,14 @@ lg_device lg_try_cuda(lg_ctx *c, int index)
         return index >= 0 && index < lg_device_count(c, LG_DEVICE_CUDA) ? (lg_device){LG_DEVICE_CUDA, index} : lg_cpu();
 }
 
-/* The index behind a device's name: 0 for none, -1 if it is no number in range. */
+/* The index behind a device's name: 0 for none, -1 if it is no number. One too big for any device stays that. */
 static int parse_index(const char *text)
 {
         if (!*text)
                 return 0;
         char *end;
         long index = *text == ':' && text[1] >= '0' && text[1] <= '9' ? strtol(text + 1, &end, 10) : -1;
-        return index >= 0 && index < MAX_INDEX && !*end ? (int)index : -1;
+        return index < 0 || *end ? -1 : index < INT_MAX ? (int)index : INT_MAX;
 }
 
 lg_device lg_parse_device(lg_ctx *c, const char *text)

@@ -168,7 +168,7 @@ lg_device lg_device_of(const lg_tensor *t)
 
 lg_ctx *lg_ctx_of(const lg_tensor *t)
 {
-        return lg__ctx_of(t);
+        return alive(t) ? t->ctx : NULL;
 }
 
 bool lg_is_contiguous(const lg_tensor *t)

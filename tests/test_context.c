@@ -34,7 +34,15 @@ static void nothing_is_computed_while_an_error_is_set(void **state)
         lg_tensor *buffer = lg_ones(c, LG_SHAPE(2));
         int64_t live = lg_live_tensors(c);
         lg_random_state random = lg_get_random_state(c);
+        lg_device device = lg_default_device(c, (lg_device){LG_DEVICE_NONE, 0});
+        int threads = lg_get_threads(c);
         lg_set_error(c, LG_ERR_IO, "disk %d", 7);
+        lg_seed(c, 77);
+        lg_set_random_state(c, (lg_random_state){5, 5});
+        assert_false(lg_set_threads(c, threads + 1));
+        assert_int_equal(lg_get_threads(c), threads);
+        lg_default_device(c, (lg_device){LG_DEVICE_SHADOW, 1});
+        assert_true(lg_device_equal(device, lg_default_device(c, (lg_device){LG_DEVICE_NONE, 0})));
         assert_null(lg_zeros(c, LG_SHAPE(2)));
         assert_null(lg_uniform(c, 0, 1, LG_SHAPE(2)));
         assert_null(lg_permutation(c, 5));
@@ -268,11 +276,15 @@ static void devices(void **state)
         assert_error(c, LG_ERR_DEVICE, "shadow");
         lg_parse_device(c, "cpu:1");
         assert_error(c, LG_ERR_DEVICE, "cpu");
-        const char *const wrong[] = {"", "gpu", "cpu:", "cpu:x", "cpu:-1", "cuda:99999999999", "cpux", "cpu:0 "};
+        const char *const wrong[] = {"", "gpu", "cpu:", "cpu:x", "cpu:-1", "cuda:1x", "cpux", "cpu:0 "};
+        const char *const absent[] = {"cpu:63", "cpu:64", "cpu:4294967296", "cuda:64", "cuda:99999999999999999999999"};
         for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
                 assert_int_equal(lg_parse_device(c, wrong[i]).type, LG_DEVICE_NONE);
-                assert_int_not_equal(lg_error_code_of(c), LG_ERR_NONE);
-                lg_clear_error(c);
+                assert_error(c, LG_ERR_ARGUMENT, "is no device");
+        }
+        for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
+                assert_int_equal(lg_parse_device(c, absent[i]).type, LG_DEVICE_NONE);
+                assert_error(c, LG_ERR_DEVICE, "there is no device c");
         }
         if (lg_device_count(c, LG_DEVICE_CUDA) == 0) {
                 assert_true(lg_device_equal(lg_try_cuda(c, 0), lg_cpu()));

@@ -143,6 +143,7 @@ static void use_after_the_scope_is_told(void **state)
         assert_false(lg_read(x, v, LG_F32, sizeof v));
         assert_error(c, LG_ERR_STATE, "lg_read");
         assert_int_equal(lg_numel(x), 0);
+        assert_null(lg_ctx_of(x));
         lg_free(x); /* twice freed is no crash */
         assert_list(z, 0, 1, 1);
         lg_close(c);

@@ -46,6 +46,8 @@ typedef enum lg_error_code {
         LG_ERR_FORMAT,   /* a file is not what it should be */
         LG_ERR_CUDA,     /* CUDA, cuBLAS or cuDNN failed */
 } lg_error_code;
+/* While an error is set, calls that compute or change something do nothing and return NULL, false or nothing; reading,
+ * printing, the grad mode, and what ends or frees things work. */
 /* The first failure since lg_open or lg_clear_error, in full, or NULL. Of a NULL context: that there is none. */
 LG_API const char *lg_error(const lg_ctx *c);
 LG_API lg_error_code lg_error_code_of(const lg_ctx *c);
