@@ -1,6 +1,12 @@
-/* cache.c - the caching allocator of one device: freed buffers wait by size class to be used again. */
+/* cache.c - the caching allocator of one device: freed buffers wait by size class to be used again.
+ *
+ * Up to LARGE bytes a block serves its own class only. Larger requests take the smallest block that is large enough;
+ * what is left of it becomes a block of its own, which is joined with its neighbours when all of them are free.
+ */
 #include <string.h>
 #include "core.h"
+
+#define LARGE ((size_t)1 << 20) /* of requests, and of what a split leaves at least */
 
 /* Sizes are rounded up to a power of two or a quarter between two of them, at least 64 bytes: a buffer wastes a fifth
  * at most, and a class is found without a search. */
@@ -13,6 +19,91 @@ static int class_of(size_t bytes, size_t *ret_rounded)
         size_t quarter = (units + ((size_t)1 << shift) - 1) >> shift; /* 1 ... 8 */
         *ret_rounded = (quarter << shift) * 64;
         return shift * 8 + (int)quarter - 1;
+}
+
+/* The greatest class whose requests a block of that size, a multiple of 64, can serve. */
+static int class_served(size_t bytes)
+{
+        size_t units = bytes / 64, rounded;
+        int top = 63 - __builtin_clzll(units);
+        if (top > 2)
+                units = units >> (top - 2) << (top - 2);
+        return class_of(units * 64, &rounded);
+}
+
+static void list_add(lg__cache *cache, lg__block *block)
+{
+        int k = class_served(block->bytes);
+        block->prev = NULL;
+        block->next = cache->free[k];
+        if (block->next)
+                block->next->prev = block;
+        cache->free[k] = block;
+        cache->some[k / 64] |= (uint64_t)1 << (k % 64);
+        block->free = true;
+        cache->stats.cached += (int64_t)block->bytes;
+}
+
+static void list_remove(lg__cache *cache, lg__block *block)
+{
+        int k = class_served(block->bytes);
+        if (block->next)
+                block->next->prev = block->prev;
+        if (block->prev)
+                block->prev->next = block->next;
+        else
+                cache->free[k] = block->next;
+        if (!cache->free[k])
+                cache->some[k / 64] &= ~((uint64_t)1 << (k % 64));
+        block->next = block->prev = NULL;
+        block->free = false;
+        cache->stats.cached -= (int64_t)block->bytes;
+}
+
+/* The first block of class k, or of the next class above that has one if any may serve. */
+static lg__block *find(const lg__cache *cache, int k, bool any)
+{
+        if (cache->free[k] || !any)
+                return cache->free[k];
+        for (int word = k / 64; word < (int)(sizeof cache->some / sizeof *cache->some); word++) {
+                uint64_t bits = cache->some[word];
+                if (word == k / 64)
+                        bits &= ~(uint64_t)0 << (k % 64);
+                if (bits)
+                        return cache->free[word * 64 + __builtin_ctzll(bits)];
+        }
+        return NULL;
+}
+
+/* Cuts what is more than `bytes` off a block. False: no memory for the record. */
+static bool split(lg__cache *cache, lg__block *block, size_t bytes)
+{
+        if (block->bytes - bytes < LARGE)
+                return true;
+        lg__block *rest = lg__alloc(cache->ctx, sizeof *rest);
+        if (!rest)
+                return false;
+        rest->p = (char *)block->p + bytes;
+        rest->bytes = block->bytes - bytes;
+        rest->lower = block;
+        rest->upper = block->upper;
+        if (rest->upper)
+                rest->upper->lower = rest;
+        block->upper = rest;
+        block->bytes = bytes;
+        list_add(cache, rest);
+        return true;
+}
+
+/* Joins a free block with the one above it, which is free and in no list any longer. */
+static void join(lg__cache *cache, lg__block *block)
+{
+        lg__block *upper = block->upper;
+        block->bytes += upper->bytes;
+        block->upper = upper->upper;
+        if (block->upper)
+                block->upper->lower = block;
+        lg__free(cache->ctx, upper, sizeof *upper);
 }
 
 static void forget(lg__cache *cache, lg__block *block)
@@ -62,10 +153,13 @@ lg__block *lg__cache_get(lg__cache *cache, size_t bytes)
         if (bytes > SIZE_MAX / 4)
                 return out_of_memory(cache, bytes);
         int k = class_of(bytes, &rounded);
-        lg__block *block = cache->free[k];
+        lg__block *block = find(cache, k, rounded >= LARGE);
         if (block) {
-                cache->free[k] = block->next;
-                cache->stats.cached -= (int64_t)block->bytes;
+                list_remove(cache, block);
+                if (rounded >= LARGE && !split(cache, block, rounded)) {
+                        list_add(cache, block);
+                        return NULL;
+                }
         } else {
                 block = fresh(cache, rounded);
                 if (!block)
@@ -82,21 +176,28 @@ void lg__cache_put(lg__cache *cache, lg__block *block)
 {
         if (!block)
                 return;
-        size_t rounded;
-        int k = class_of(block->bytes, &rounded);
-        block->next = cache->free[k];
-        cache->free[k] = block;
         cache->stats.used -= (int64_t)block->bytes;
-        cache->stats.cached += (int64_t)block->bytes;
+        if (block->upper && block->upper->free) {
+                list_remove(cache, block->upper);
+                join(cache, block);
+        }
+        if (block->lower && block->lower->free) {
+                block = block->lower;
+                list_remove(cache, block);
+                join(cache, block);
+        }
+        list_add(cache, block);
 }
 
+/* Parts of what is still used stay. */
 void lg__cache_empty(lg__cache *cache)
 {
         for (int k = 0; k < LG__CLASSES; k++) {
-                while (cache->free[k]) {
-                        lg__block *block = cache->free[k];
-                        cache->free[k] = block->next;
-                        cache->stats.cached -= (int64_t)block->bytes;
+                for (lg__block *block = cache->free[k], *next; block; block = next) {
+                        next = block->next;
+                        if (block->lower || block->upper)
+                                continue;
+                        list_remove(cache, block);
                         forget(cache, block);
                 }
         }

@@ -32,17 +32,21 @@ void lg__object_destroy(lg__object *o); /* unregisters and destroys; NULL: nothi
 /* ---- memory: cache.c (buffers), pool.c (records) ------------------------------------------------------------------
  */
 
-/* A cached allocator of one device: free blocks by size class, each block described by a record on the host. */
+/* A cached allocator of one device: free blocks by size class, each block described by a record on the host. Large
+ * blocks are split where less is asked, and joined again when both parts are free. */
 typedef struct lg__block {
-        struct lg__block *next;
+        struct lg__block *next, *prev;   /* in the list of free ones; next is the owner's while it is used */
+        struct lg__block *lower, *upper; /* parts of the same piece of the system's memory, by address */
         void *p;
         size_t bytes;
+        bool free;
 } lg__block;
 #define LG__CLASSES 480
 typedef struct lg__cache {
         lg_ctx *ctx;
         lg_device device;
         lg__block *free[LG__CLASSES];
+        uint64_t some[(LG__CLASSES + 63) / 64]; /* classes that have a free block, by bit */
         lg_memory_stats_t stats;
 } lg__cache;
 /* bytes > 0. NULL and LG_ERR_MEMORY: none left, also after the caches were emptied. */

@@ -115,9 +115,82 @@ static void nor_with_workers(void **state)
         train(steps(), 2);
 }
 
+static lg_tensor *megabytes(lg_ctx *c, int n)
+{
+        return lg_keep(lg_empty(c, LG_SHAPE(n, 1 << 20), .dtype = LG_U8));
+}
+
+/* A large block serves smaller large requests in parts, which become one again. */
+static void large_blocks_are_split_and_joined(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_device d = test_device(c);
+        lg_free(megabytes(c, 16));
+        int64_t before = lg_memory_stats(c, d).system_allocs;
+        lg_tensor *a = megabytes(c, 4), *b = megabytes(c, 5), *e = megabytes(c, 7);
+        assert_int_equal(lg_memory_stats(c, d).system_allocs, before);
+        lg_no_grad(c) /* parts do not overlap */
+        {
+                lg_fill_(a, 1);
+                lg_fill_(b, 2);
+                lg_fill_(e, 3);
+        }
+        lg_scope scope = lg_scope_begin(c);
+        assert_int_equal(lg_item_i64(lg_sum(a)), 4 << 20);
+        assert_int_equal(lg_item_i64(lg_sum(b)), 10 << 20);
+        assert_int_equal(lg_item_i64(lg_sum(e)), 21 << 20);
+        lg_scope_end(c, scope);
+        lg_free(b);
+        lg_empty_cache(c); /* a part whose neighbours are used stays */
+        assert_int_equal(lg_memory_stats(c, d).cached, 5 << 20);
+        lg_free(a);
+        lg_free(e);
+        assert_int_equal(lg_memory_stats(c, d).used, 0);
+        before = lg_memory_stats(c, d).system_allocs;
+        lg_free(megabytes(c, 16));
+        assert_int_equal(lg_memory_stats(c, d).system_allocs, before);
+        lg_empty_cache(c);
+        assert_int_equal(lg_memory_stats(c, d).cached, 0);
+        lg_free(megabytes(c, 3));
+        assert_int_equal(lg_memory_stats(c, d).system_allocs, before + 1);
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* The same sequence of large buffers asks the system for nothing after a while. */
+static void a_large_network_asks_for_no_memory(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_device d = test_device(c);
+        lg_module *net = lg_nn_sequential(c, lg_nn_conv2d(c, 1, 24, 3), lg_nn_batch_norm2d(c, 24), lg_nn_relu(c),
+                                          lg_nn_max_pool2d(c, 2), lg_nn_flatten(c), lg_nn_linear(c, 24 * 13 * 13, 40));
+        lg_module_to(net, d);
+        lg_optimizer *opt = lg_adam(c, lg_parameters(net), 1e-3);
+        int64_t warm = 0;
+        for (int i = 0; i < 12; i++) {
+                lg_scope scope = lg_scope_begin(c);
+                lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(32, 1, 28, 28));
+                lg_tensor *loss = lg_mean(lg_square(lg_forward(net, x)));
+                lg_zero_grad(opt);
+                lg_backward(loss);
+                lg_step(opt);
+                lg_item(loss);
+                lg_scope_end(c, scope);
+                if (i == 5)
+                        warm = lg_memory_stats(c, d).system_allocs;
+        }
+        assert_ok(c);
+        assert_int_equal(lg_memory_stats(c, d).system_allocs, warm);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {cmocka_unit_test(training_asks_for_no_memory),
-                                           cmocka_unit_test(nor_with_workers)};
+                                           cmocka_unit_test(nor_with_workers),
+                                           cmocka_unit_test(large_blocks_are_split_and_joined),
+                                           cmocka_unit_test(a_large_network_asks_for_no_memory)};
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

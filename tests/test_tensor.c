@@ -112,11 +112,16 @@ static void ranges_of_integers(void **state)
                 lg_dtype dtype;
                 const char *text;
         } bad[] = {
-                {top, top + 3, 1, LG_DTYPE_NONE, "2^53"},      {0, 1e20, 1e19, LG_DTYPE_NONE, "2^53"},
-                {0, 0x1p55, top, LG_I64, "2^53"},              {-1e300, 0, 1e299, LG_DTYPE_NONE, "as i64"},
-                {0.5, 3, 1, LG_I64, "whole"},                  {0, 2, 0.5, LG_I32, "whole"},
-                {0, 257, 1, LG_U8, "of u8, 0 to 255"},         {1, -2, -1, LG_U8, "of u8, 0 to 255"},
-                {-1, 3, 1, LG_U8, "of u8"},                    {0x1p31 - 2, 0x1p31 + 1, 1, LG_I32, "of i32"},
+                {top, top + 3, 1, LG_DTYPE_NONE, "2^53"},
+                {0, 1e20, 1e19, LG_DTYPE_NONE, "2^53"},
+                {0, 0x1p55, top, LG_I64, "2^53"},
+                {-1e300, 0, 1e299, LG_DTYPE_NONE, "as i64"},
+                {0.5, 3, 1, LG_I64, "whole"},
+                {0, 2, 0.5, LG_I32, "whole"},
+                {0, 257, 1, LG_U8, "of u8, 0 to 255"},
+                {1, -2, -1, LG_U8, "of u8, 0 to 255"},
+                {-1, 3, 1, LG_U8, "of u8"},
+                {0x1p31 - 2, 0x1p31 + 1, 1, LG_I32, "of i32"},
         };
         for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
                 assert_null(lg_arange(c, bad[i].start, bad[i].stop, bad[i].step, .dtype = bad[i].dtype));
@@ -318,9 +323,16 @@ static void promotion(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(constants), cmocka_unit_test(ranges),    cmocka_unit_test(constants_out_of_range), cmocka_unit_test(ranges_of_integers), cmocka_unit_test(shapes),
-                cmocka_unit_test(casts),     cmocka_unit_test(borrowing), cmocka_unit_test(reading_and_writing),
-                cmocka_unit_test(moving),    cmocka_unit_test(promotion),
+                cmocka_unit_test(constants),
+                cmocka_unit_test(ranges),
+                cmocka_unit_test(constants_out_of_range),
+                cmocka_unit_test(ranges_of_integers),
+                cmocka_unit_test(shapes),
+                cmocka_unit_test(casts),
+                cmocka_unit_test(borrowing),
+                cmocka_unit_test(reading_and_writing),
+                cmocka_unit_test(moving),
+                cmocka_unit_test(promotion),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,9 +44,9 @@ LG_API lg_tensor *lg_empty_(lg_ctx *c, lg_shaped o);
 /* A 0-d tensor, its value as in lg_full: lg_scalar(c, 0.5, .device = dev) */
 #define lg_scalar(c, ...) lg_scalar_((c), LG_INIT(lg_ranged){.b = (double)__VA_ARGS__})
 LG_API lg_tensor *lg_scalar_(lg_ctx *c, lg_ranged o);
-/* start, start + step, ... below stop (above, for a negative step); 1-d; dtype i64 if all three are whole, else f32. The
- * values of an integer dtype are exact: a start or step that is not whole, and values beyond 2^53 (where a double does
- * not hold every whole number) or out of the dtype's range, are LG_ERR_ARGUMENT. */
+/* start, start + step, ... below stop (above, for a negative step); 1-d; dtype i64 if all three are whole, else f32.
+ * The values of an integer dtype are exact: a start or step that is not whole, and values beyond 2^53 (where a double
+ * does not hold every whole number) or out of the dtype's range, are LG_ERR_ARGUMENT. */
 #define lg_arange(c, start, stop, ...)                                                                                 \
         lg_arange_((c), (double)(start), (double)(stop), LG_INIT(lg_ranged){.b = (double)__VA_ARGS__})
 LG_API lg_tensor *lg_arange_(lg_ctx *c, double start, double stop, lg_ranged o);
@@ -122,9 +122,9 @@ LG_API lg_tensor *lg_to(lg_tensor *x, lg_device device);
 /* Always a copy, contiguous, on that device ({0, 0}: where x is). */
 LG_API lg_tensor *lg_copy(lg_tensor *x, lg_device device);
 
-/* In place, on tensors outside the graph and, under lg_no_grad, on leaves; else LG_ERR_STATE. y broadcasts to x; one that
- * needs a gradient is LG_ERR_STATE but under lg_no_grad: it would get none.
- * lg_fill_ takes a value as lg_full does. */
+/* In place, on tensors outside the graph and, under lg_no_grad, on leaves; else LG_ERR_STATE. y broadcasts to x; one
+ * that needs a gradient is LG_ERR_STATE but under lg_no_grad: it would get none. lg_fill_ takes a value as lg_full
+ * does. */
 LG_API bool lg_fill_(lg_tensor *x, double value);
 LG_API bool lg_copy_(lg_tensor *x, lg_tensor *y);
 LG_API bool lg_add_(lg_tensor *x, lg_tensor *y);
