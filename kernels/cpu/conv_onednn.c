@@ -4,6 +4,8 @@
 
 /* Below that, gradients by the images of a first layer are faster by products. */
 #define INPUT_GRAD_CHANNELS 8
+/* In 2mnk; below that a second thread costs more than it brings. */
+#define PARALLEL_WORK 4e6
 
 static bool set(lg_queue *q, dnnl_memory_t memory, const void *p)
 {
@@ -79,12 +81,24 @@ static lg_onednn_result conv(lg_queue *q, const lg_conv_args *a, int threads)
         return run(q, m, p, a) ? LG_ONEDNN_DONE : LG_ONEDNN_FAILED;
 }
 
+static double work_of(const lg_conv_args *a)
+{
+        const lg_conv_geometry *at = &a->at;
+        return 2.0 * (double)a->n * (double)at->out[0] * (double)at->out[1] * (double)a->outputs *
+               (double)(a->channels / at->groups) * (double)at->kernel[0] * (double)at->kernel[1];
+}
+
+/* oneDNN takes the number of threads from OpenMP, where it is a setting of the calling thread, and relies on getting
+ * that many. */
+static int threads_of(const lg_queue *q, const lg_conv_args *a)
+{
+        const int limit = omp_in_parallel() || work_of(a) < PARALLEL_WORK ? 1 : omp_get_thread_limit();
+        return q->threads < limit ? q->threads : limit;
+}
+
 lg_onednn_result lg__onednn_conv(lg_queue *q, const lg_conv_args *a)
 {
-        /* oneDNN takes the number of threads from OpenMP, where it is a setting of the calling thread, and relies on
-         * getting that many. */
-        const int setting = omp_get_max_threads(), limit = omp_in_parallel() ? 1 : omp_get_thread_limit();
-        const int threads = q->threads < limit ? q->threads : limit;
+        const int setting = omp_get_max_threads(), threads = threads_of(q, a);
         const bool first_layer = a->at.groups == 1 && a->channels < INPUT_GRAD_CHANNELS;
         if (a->kind == LG_CONV_INPUT_GRAD && first_layer)
                 return LG_ONEDNN_REFUSED;
