@@ -54,6 +54,14 @@ static int cores(void)
         return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
 }
 
+/* More than that many cannot be started everywhere, and the runtime of OpenMP ends the process then. */
+#define MOST_THREADS 1024
+
+static int threads_for(int asked)
+{
+        return asked <= 0 ? cores() : asked < MOST_THREADS ? asked : MOST_THREADS;
+}
+
 void *lg_system_alloc(lg_ctx *c, lg_device device, size_t bytes)
 {
         if (device.type == LG_DEVICE_CPU)
@@ -97,7 +105,7 @@ lg_ctx *lg_open_(lg_open_options o)
         c->live = LG__CTX_LIVE;
         c->memory = memory;
         c->default_device = lg_cpu();
-        c->threads = o.threads > 0 ? o.threads : cores();
+        c->threads = threads_for(o.threads);
         c->random.seed = o.seed;
         c->recording = true;
         c->scope_ids = (uint64_t)(uintptr_t)c << 20; /* a scope of another context is not taken for one of this */
@@ -151,7 +159,7 @@ bool lg_set_threads(lg_ctx *c, int threads)
                 return false;
         if (threads < 0)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_set_threads: %d threads; give 0 for all cores", threads);
-        c->threads = threads ? threads : cores();
+        c->threads = threads_for(threads);
         for (lg__device *d = c->devices; d; d = d->next)
                 d->queue->threads = c->threads;
         return true;

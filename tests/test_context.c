@@ -267,6 +267,10 @@ static void devices(void **state)
         assert_int_equal(lg_get_random_state(c).seed, 5);
         assert_true(lg_set_threads(c, 1));
         assert_int_equal(lg_get_threads(c), 1);
+        assert_true(lg_set_threads(c, INT32_MAX)); /* as many as can be started, and it works */
+        assert_int_equal(lg_get_threads(c), 1024);
+        assert_near(lg_item(lg_sum(lg_ones(c, LG_SHAPE(300000)))), 300000, 0);
+        assert_true(lg_set_threads(c, 1));
         assert_false(lg_set_threads(c, -1));
         assert_error(c, LG_ERR_ARGUMENT, "threads");
         assert_true(lg_device_equal(lg_parse_device(c, "cpu:0"), lg_cpu()));

@@ -17,7 +17,8 @@ typedef struct lg_memory_hooks {
 LG_API void *lg_system_alloc(lg_ctx *c, lg_device device, size_t bytes);
 LG_API void lg_system_free(lg_ctx *c, lg_device device, void *p, size_t bytes);
 
-/* threads: most threads a CPU kernel uses (0: all cores the process may use); seed: of the random state. */
+/* threads: most threads a CPU kernel uses (0: all cores the process may use; never more than 1024); seed: of the random
+ * state. */
 typedef struct lg_open_options {
         int threads LG_DEFAULT;
         uint64_t seed LG_DEFAULT;
@@ -91,6 +92,7 @@ typedef struct lg_random_state {
 LG_API void lg_seed(lg_ctx *c, uint64_t seed);
 LG_API lg_random_state lg_get_random_state(const lg_ctx *c);
 LG_API void lg_set_random_state(lg_ctx *c, lg_random_state state);
+/* As .threads of lg_open_with. */
 LG_API bool lg_set_threads(lg_ctx *c, int threads);
 LG_API int lg_get_threads(const lg_ctx *c);
 /* From now on every device repeats itself bit for bit, at some cost in speed. */
