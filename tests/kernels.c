@@ -72,6 +72,15 @@ double get(lg_dtype t, const void *p, int64_t i)
         }
 }
 
+/* v to so many bits, ties to even; below 2^lowest the bits get fewer. */
+static float rounded(double v, int bits, int lowest)
+{
+        if (v == 0 || !isfinite(v))
+                return (float)v;
+        int e = ilogb(v) > lowest ? ilogb(v) : lowest;
+        return (float)ldexp(nearbyint(ldexp(v, bits - 1 - e)), e - bits + 1);
+}
+
 void put(lg_dtype t, void *p, int64_t i, double v)
 {
         switch (t) {
@@ -82,10 +91,10 @@ void put(lg_dtype t, void *p, int64_t i, double v)
                 ((double *)p)[i] = v;
                 break;
         case LG_F16:
-                ((uint16_t *)p)[i] = lg_f16_of_f32((float)v);
+                ((uint16_t *)p)[i] = lg_f16_of_f32(rounded(v, 11, -14));
                 break;
         case LG_BF16:
-                ((uint16_t *)p)[i] = lg_bf16_of_f32((float)v);
+                ((uint16_t *)p)[i] = lg_bf16_of_f32(rounded(v, 8, -126));
                 break;
         case LG_I64:
                 ((int64_t *)p)[i] = (int64_t)v;

@@ -71,6 +71,84 @@ static void test_copy_transposed_and_saturating(void **state)
         EVERY(r8, sizeof r8, CALL(k->copy, &q, &a), assert_memory_equal(r8, as_u8, sizeof r8));
 }
 
+/* Copies n doubles to a half type and compares all bits. */
+static void check_narrowed(lg_dtype from, lg_dtype to, const void *in, const uint16_t *want, int64_t n)
+{
+        uint16_t *out = malloc((size_t)n * sizeof *out);
+        lg_copy_args a = {.ndim = 1, .out_dtype = to, .in_dtype = from, .out = out, .in = in};
+        a.shape[0] = n;
+        a.out_strides[0] = a.in_strides[0] = 1;
+        EVERY(out, (size_t)n * sizeof *out, CALL(k->copy, &q, &a), {
+                for (int64_t i = 0; i < n; i++)
+                        if (out[i] != want[i])
+                                fail_msg("%s, value %lld: 0x%04x is not 0x%04x", isas[isa_], (long long)i, out[i],
+                                         want[i]);
+        });
+        free(out);
+}
+
+/* Every finite half number, and the middle to the next one with its two neighbours among the doubles: f32 in between
+ * would make a tie of all three. */
+static void test_doubles_are_rounded_once(void **state)
+{
+        (void)state;
+        for (int t = 0; t < 2; t++) {
+                const int count = t ? 0x7F80 : 0x7C00;
+                double *in = malloc((size_t)count * 8 * sizeof *in);
+                uint16_t *want = malloc((size_t)count * 8 * sizeof *want);
+                for (int h = 0; h < count; h++) {
+                        double v = t ? lg_f32_of_bf16((uint16_t)h) : lg_f32_of_f16((uint16_t)h);
+                        double below = t ? lg_f32_of_bf16((uint16_t)(h - 1)) : lg_f32_of_f16((uint16_t)(h - 1));
+                        double next = t ? lg_f32_of_bf16((uint16_t)(h + 1)) : lg_f32_of_f16((uint16_t)(h + 1));
+                        next = h + 1 < count ? next : v + (v - below); /* where infinity is, the next one would be */
+                        double mid = (v + next) / 2, row[4] = {v, nextafter(mid, 0), mid, nextafter(mid, INFINITY)};
+                        int nearest[4] = {h, h, h % 2 ? h + 1 : h, h + 1};
+                        for (int i = 0; i < 8; i++) {
+                                in[h * 8 + i] = i % 2 ? -row[i / 2] : row[i / 2];
+                                want[h * 8 + i] = (uint16_t)(nearest[i / 2] | (i % 2 ? 0x8000 : 0));
+                        }
+                }
+                check_narrowed(LG_F64, t ? LG_BF16 : LG_F16, in, want, count * 8);
+                free(in);
+                free(want);
+                const double ends[] = {INFINITY, -INFINITY, 1e300, -1e300, 1e-300, -1e-300, 0x1p128, -0.0};
+                const uint16_t inf = t ? 0x7F80 : 0x7C00, minus = inf | 0x8000;
+                check_narrowed(LG_F64, t ? LG_BF16 : LG_F16, ends,
+                               (uint16_t[]){inf, minus, inf, minus, 0, 0x8000, inf, 0x8000}, 8);
+                uint16_t nan;
+                lg_copy_args a = {.ndim = 1, .shape = {1}, .in_dtype = LG_F64, .in = (double[]){NAN}, .out = &nan};
+                a.out_dtype = t ? LG_BF16 : LG_F16;
+                EVERY(&nan, sizeof nan, CALL(k->copy, &q, &a), assert_true((nan & 0x7FFF) > inf));
+        }
+}
+
+/* m 2^e of eight bits m, and the middle to the next with its neighbours among the integers. */
+static void test_integers_are_rounded_once(void **state)
+{
+        (void)state;
+        enum { LOW = 20, HIGH = 55, PER = 256 * 8 };
+        int64_t *in = malloc((HIGH - LOW) * PER * sizeof *in), n = 0;
+        uint16_t *want = malloc((HIGH - LOW) * PER * sizeof *want);
+        for (int e = LOW; e < HIGH; e++)
+                for (int64_t m = 128; m < 256; m++) {
+                        int64_t v = m << e, half = (int64_t)1 << (e - 1),
+                                row[4] = {v, v + half - 1, v + half, v + half + 1};
+                        int h = (127 + 7 + e) << 7 | (int)(m - 128), nearest[4] = {h, h, h % 2 ? h + 1 : h, h + 1};
+                        for (int i = 0; i < 8; i++, n++) {
+                                in[n] = i % 2 ? -row[i / 2] : row[i / 2];
+                                want[n] = (uint16_t)(nearest[i / 2] | (i % 2 ? 0x8000 : 0));
+                        }
+                }
+        check_narrowed(LG_I64, LG_BF16, in, want, n);
+        free(in);
+        free(want);
+        const int64_t some[] = {INT64_MAX, INT64_MIN, 65519, 65520, -65520, 2049, 2051, 0};
+        check_narrowed(LG_I64, LG_F16, some, (uint16_t[]){0x7C00, 0xFC00, 0x7BFF, 0x7C00, 0xFC00, 0x6800, 0x6802, 0},
+                       8);
+        check_narrowed(LG_I64, LG_BF16, some, (uint16_t[]){0x5F00, 0xDF00, 0x4780, 0x4780, 0xC780, 0x4500, 0x4500, 0},
+                       8);
+}
+
 static void test_philox(void **state)
 {
         (void)state;
@@ -293,6 +371,8 @@ int main(void)
                 cmocka_unit_test(test_philox),
                 cmocka_unit_test(test_copy),
                 cmocka_unit_test(test_copy_transposed_and_saturating),
+                cmocka_unit_test(test_doubles_are_rounded_once),
+                cmocka_unit_test(test_integers_are_rounded_once),
                 cmocka_unit_test(test_random_fill_arange),
                 cmocka_unit_test(test_reduce),
                 cmocka_unit_test(test_gemm),

@@ -1,4 +1,5 @@
 /* convert.c - contiguous conversion between dtypes, through the types that kernels compute in. */
+#include <math.h>
 #include "cpu.h"
 
 static inline int64_t i64_of_f64(double x)
@@ -18,6 +19,23 @@ static inline uint8_t u8_of_f64(double x)
 {
         double y = x < 0.0 ? 0.0 : x > 255.0 ? 255.0 : x;
         return (uint8_t)(int32_t)(y == y ? y : 0.0);
+}
+
+/* x as a float that rounds on to a shorter format as x itself would: cut, and the last bit set if anything was lost
+ * ("to odd": Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008). */
+static inline float f32_odd_of_f64(double x)
+{
+        float f = (float)x;
+        uint32_t u = lg_bits_of_f32(f);
+        uint32_t away = fabs((double)f) > fabs(x) ? 1u : 0u, inexact = (double)f != x ? 1u : 0u;
+        return lg_f32_of_bits((u - away) | inexact);
+}
+
+/* A double holds x to odd: beyond its 53 bits the lower ones are folded into one. */
+static inline double f64_odd_of_i64(int64_t x)
+{
+        int64_t folded = (x | ((x & 0x7FF) + 0x7FF)) & ~(int64_t)0x7FF;
+        return (double)(x >= -((int64_t)1 << 53) && x <= (int64_t)1 << 53 ? x : folded);
 }
 
 #define CONVERT(name, to_type, from_type, formula)                                                                     \
@@ -67,13 +85,13 @@ CONVERT(bf16_f32, uint16_t, float, lg_bf16_of_f32(x))
 CONVERT(i32_f32, int32_t, float, i32_of_f64(x))
 CONVERT(u8_f32, uint8_t, float, u8_of_f64(x))
 CONVERT(bool_f32, uint8_t, float, x != 0)
-CONVERT(f16_f64, uint16_t, double, lg_f16_of_f32((float)x))
-CONVERT(bf16_f64, uint16_t, double, lg_bf16_of_f32((float)x))
+CONVERT(f16_f64, uint16_t, double, lg_f16_of_f32(f32_odd_of_f64(x)))
+CONVERT(bf16_f64, uint16_t, double, lg_bf16_of_f32(f32_odd_of_f64(x)))
 CONVERT(i32_f64, int32_t, double, i32_of_f64(x))
 CONVERT(u8_f64, uint8_t, double, u8_of_f64(x))
 CONVERT(bool_f64, uint8_t, double, x != 0)
-CONVERT(f16_i64, uint16_t, int64_t, lg_f16_of_f32((float)x))
-CONVERT(bf16_i64, uint16_t, int64_t, lg_bf16_of_f32((float)x))
+CONVERT(f16_i64, uint16_t, int64_t, lg_f16_of_f32((float)x)) /* exact up to 2^24, and above that infinite */
+CONVERT(bf16_i64, uint16_t, int64_t, lg_bf16_of_f32(f32_odd_of_f64(f64_odd_of_i64(x))))
 CONVERT(i32_i64, int32_t, int64_t, (uint32_t)x)
 CONVERT(u8_i64, uint8_t, int64_t, x)
 CONVERT(bool_i64, uint8_t, int64_t, x != 0)
