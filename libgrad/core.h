@@ -238,7 +238,8 @@ lg__text lg__shape_text(lg_shape s);
 lg__text lg__tensor_text(const lg_tensor *t);
 /* Copies elements between any layouts, dtypes and (contiguous only) devices; nothing is recorded. */
 bool lg__copy_values(lg_tensor *to, const lg_tensor *from, const char *op);
-bool lg__write_values(lg_tensor *t, const void *data, lg_dtype dtype, size_t bytes); /* from the host */
+/* From the host, with the checks of lg_write. */
+bool lg__write_values(lg_tensor *t, const char *op, const void *data, lg_dtype dtype, size_t bytes);
 bool lg__fill_values(lg_tensor *t, double value, const char *op);
 /* A plain contiguous copy on a device, unrecorded, in the innermost scope. */
 lg_tensor *lg__clone_values(const lg_tensor *t, lg_device device, lg_dtype dtype);

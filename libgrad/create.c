@@ -115,7 +115,11 @@ lg_tensor *lg_from_(lg_ctx *c, const void *data, lg_shaped o)
                 return created(t, false, false);
         }
         lg__device *d = t ? t->storage->device : NULL;
-        bool ok = t && (!bytes || lg__kernel_done(d, "lg_from", d->api->upload(d->queue, lg__data(t), data, bytes)));
+        bool ok = t != NULL;
+        if (ok && t->at.dtype == LG_BOOL)
+                ok = lg__write_values(t, "lg_from", data, LG_BOOL, bytes);
+        else if (ok && bytes)
+                ok = lg__kernel_done(d, "lg_from", d->api->upload(d->queue, lg__data(t), data, bytes));
         return created(t, ok, o.requires_grad);
 }
 

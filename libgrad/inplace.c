@@ -112,5 +112,5 @@ bool lg_div_(lg_tensor *x, lg_tensor *y)
 
 bool lg_write(lg_tensor *t, const void *data, lg_dtype dtype, size_t bytes)
 {
-        return may_change(t, "lg_write") && lg__write_values(t, data, dtype, bytes) && changed(t);
+        return may_change(t, "lg_write") && lg__write_values(t, "lg_write", data, dtype, bytes) && changed(t);
 }

@@ -122,6 +122,8 @@ static bool check_host(const lg_tensor *t, const char *op, const void *data, lg_
                                 lg__tensor_text(t).s, needed, lg_dtype_name(dtype), bytes);
         if (!data && needed)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: data is NULL", op);
+        if ((uintptr_t)data % lg_dtype_size(dtype))
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: data is not aligned for %s", op, lg_dtype_name(dtype));
         return true;
 }
 
@@ -158,12 +160,14 @@ bool lg_read(const lg_tensor *t, void *data, lg_dtype dtype, size_t bytes)
         return check_host(t, "lg_read", data, dtype, bytes) && read_values(t, data, dtype);
 }
 
-bool lg__write_values(lg_tensor *t, const void *data, lg_dtype dtype, size_t bytes)
+bool lg__write_values(lg_tensor *t, const char *op, const void *data, lg_dtype dtype, size_t bytes)
 {
-        if (!check_host(t, "lg_write", data, dtype, bytes))
+        if (!check_host(t, op, data, dtype, bytes))
                 return false;
-        lg_tensor *host = over_host(t, (void *)(uintptr_t)data, dtype);
-        bool ok = host && lg__copy_values(t, host, "lg_write");
+        /* From bool to bool bytes are taken as numbers, so that each but 0 is converted to 1. */
+        bool bools = dtype == LG_BOOL && t->at.dtype == LG_BOOL;
+        lg_tensor *host = over_host(t, (void *)(uintptr_t)data, bools ? LG_U8 : dtype);
+        bool ok = host && lg__copy_values(t, host, op);
         lg__tensor_release(host);
         return ok;
 }

@@ -205,6 +205,37 @@ static void reading_and_writing(void **state)
         lg_close(c);
 }
 
+/* Whatever byte stands for true outside, inside it is 1. */
+static void bools_from_any_bytes(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        const uint8_t bytes[6] = {0, 1, 2, 128, 255, 0};
+        uint8_t back[6];
+        lg_tensor *t = lg_from(c, bytes, LG_SHAPE(2, 3), .dtype = LG_BOOL);
+        assert_true(lg_read(t, back, LG_BOOL, sizeof back));
+        assert_memory_equal(back, ((uint8_t[]){0, 1, 1, 1, 1, 0}), 6);
+        assert_near(lg_item(lg_sum(t)), 4, 0);
+        t = lg_zeros(c, LG_SHAPE(3, 2), .dtype = LG_BOOL);
+        assert_true(lg_write(lg_transpose(t, 0, 1), bytes, LG_BOOL, sizeof bytes));
+        assert_true(lg_read(t, back, LG_BOOL, sizeof back));
+        assert_memory_equal(back, ((uint8_t[]){0, 1, 1, 1, 1, 0}), 6);
+        t = lg_zeros(c, LG_SHAPE(6)); /* into another dtype, too */
+        assert_true(lg_write(t, bytes, LG_BOOL, sizeof bytes));
+        assert_list(t, 0, 0, 1, 1, 1, 1, 0);
+        assert_int_equal(lg_numel(lg_from(c, NULL, LG_SHAPE(0), .dtype = LG_BOOL)), 0);
+        assert_null(lg_from(c, NULL, LG_SHAPE(1), .dtype = LG_BOOL));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_from: data is NULL");
+        /* memory that is not where numbers of its type may be */
+        _Alignas(8) char host[32] = {0};
+        assert_false(lg_write(t, host + 1, LG_F32, 24));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_write: data is not aligned for f32");
+        assert_false(lg_read(lg_sum(t), host + 4, LG_F64, 8));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_read: data is not aligned for f64");
+        assert_list(lg_from(c, host + 1, LG_SHAPE(2)), 0, 0, 0); /* is only copied */
+        lg_close(c);
+}
+
 /* Values that tell rounding and range apart; the references are worked out by hand from the formats. */
 static void casts(void **state)
 {
@@ -325,6 +356,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(constants),
                 cmocka_unit_test(ranges),
+                cmocka_unit_test(bools_from_any_bytes),
                 cmocka_unit_test(constants_out_of_range),
                 cmocka_unit_test(ranges_of_integers),
                 cmocka_unit_test(shapes),

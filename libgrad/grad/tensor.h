@@ -50,11 +50,12 @@ LG_API lg_tensor *lg_scalar_(lg_ctx *c, lg_ranged o);
 #define lg_arange(c, start, stop, ...)                                                                                 \
         lg_arange_((c), (double)(start), (double)(stop), LG_INIT(lg_ranged){.b = (double)__VA_ARGS__})
 LG_API lg_tensor *lg_arange_(lg_ctx *c, double start, double stop, lg_ranged o);
-/* Values a copy of host memory: as many elements as the shape has, of type .dtype, row-major. */
+/* Values a copy of host memory: as many elements as the shape has, of type .dtype, row-major. Bytes of bool other than
+ * 0 become 1. */
 #define lg_from(c, data, ...) lg_from_((c), (data), LG_INIT(lg_shaped){.shape = __VA_ARGS__})
 LG_API lg_tensor *lg_from_(lg_ctx *c, const void *data, lg_shaped o);
 /* A CPU tensor over the caller's memory, not copied: release(user) is called when nothing needs it any more (also when
- * this call fails). release may be NULL. */
+ * this call fails). release may be NULL. The memory is aligned for .dtype; bytes of bool must be 0 or 1. */
 #define lg_borrow(c, data, release, user, ...)                                                                         \
         lg_borrow_((c), (data), (release), (user), LG_INIT(lg_shaped){.shape = __VA_ARGS__})
 LG_API lg_tensor *lg_borrow_(lg_ctx *c, void *data, void (*release)(void *user), void *user, lg_shaped o);
@@ -83,9 +84,11 @@ LG_API bool lg_is_contiguous(const lg_tensor *t);
 /* The value of a tensor of one element. Waits. NaN on failure. */
 LG_API double lg_item(const lg_tensor *t);
 LG_API int64_t lg_item_i64(const lg_tensor *t);
-/* All elements, row-major, converted to `dtype`, into host memory of `bytes` bytes, which must be their size. Waits. */
+/* All elements, row-major, converted to `dtype`, into host memory of `bytes` bytes, which must be their size. The
+ * memory is aligned for `dtype`, else LG_ERR_ARGUMENT. Waits. */
 LG_API bool lg_read(const lg_tensor *t, void *data, lg_dtype dtype, size_t bytes);
-/* All elements from host memory. A tensor inside the graph is LG_ERR_STATE; a leaf that requires grad needs no_grad. */
+/* All elements from host memory, as lg_read gives them; bytes of bool as in lg_from. A tensor inside the graph is
+ * LG_ERR_STATE; a leaf that requires grad needs no_grad. */
 LG_API bool lg_write(lg_tensor *t, const void *data, lg_dtype dtype, size_t bytes);
 /* Prints values as PyTorch does, with ellipses above 1000 elements. Waits. Works while an error is set. */
 LG_API void lg_print(FILE *f, const lg_tensor *t);
