@@ -195,13 +195,14 @@ typedef struct lg_cumsum_args {
         void *y;
 } lg_cumsum_args;
 
+#define LG_UPDATE_STATES 3
 /* One tensor of an optimiser's pass: n elements, contiguous, all of one dtype. `state` are the optimiser's buffers. */
 typedef struct lg_update {
         lg_dtype dtype;
         int64_t n;
         void *param;
         const void *grad;
-        void *state[2];
+        void *state[LG_UPDATE_STATES];
 } lg_update;
 
 /* SGD as in PyTorch: d = g + weight_decay p (g negated first if maximize); b = momentum b + (1 - dampening) d (b = d
@@ -216,7 +217,8 @@ typedef struct lg_sgd_args {
 } lg_sgd_args;
 
 /* Adam as in PyTorch, with bias correction at step `step` (1, 2, ...). state[0] is m, state[1] is v. decoupled: AdamW,
- * p *= 1 - lr weight_decay first; else g += weight_decay p. p -= lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps). */
+ * p *= 1 - lr weight_decay first; else g += weight_decay p. p -= lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps).
+ * state[2], if it is not NULL, is the greatest v so far, which then stands for v in the root (AMSGrad). */
 typedef struct lg_adam_args {
         int64_t count;
         const lg_update *updates; /* host memory */
@@ -224,6 +226,26 @@ typedef struct lg_adam_args {
         bool decoupled, maximize;
         int64_t step;
 } lg_adam_args;
+
+/* RMSprop as in PyTorch: g += weight_decay p (g negated first if maximize); v = alpha v + (1 - alpha) g^2, state[0];
+ * centered: a = alpha a + (1 - alpha) g, state[1], and v - a^2 stands for v; d = g / (sqrt(v) + eps);
+ * momentum: b = momentum b + d, state[2], and b stands for d; p -= lr d. Unused states are NULL. */
+typedef struct lg_rmsprop_args {
+        int64_t count;
+        const lg_update *updates; /* host memory */
+        double lr, alpha, eps, weight_decay, momentum;
+        bool maximize;
+} lg_rmsprop_args;
+
+/* Adagrad as in PyTorch: g += weight_decay p (g negated first if maximize); s += g^2, state[0];
+ * p -= lr / (1 + (step - 1) lr_decay) g / (sqrt(s) + eps), step = 1, 2, ... */
+typedef struct lg_adagrad_args {
+        int64_t count;
+        const lg_update *updates; /* host memory */
+        double lr, lr_decay, eps, weight_decay;
+        bool maximize;
+        int64_t step;
+} lg_adagrad_args;
 
 /* Every pointwise kernel has a number: one for each forward, then one for the derivative by each input. */
 typedef enum lg_pointwise_id {

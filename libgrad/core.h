@@ -180,9 +180,10 @@ struct lg_tensor {
         lg__scope *scope; /* NULL unless owner is SCOPE */
         lg__storage *storage;
         lg__layout at;
-        lg__node *node; /* what made it, or its leaf node; NULL: needs no gradient */
-        int output;     /* of node */
-        bool alias;     /* another handle of the same value: a gradient that is kept does not end with it */
+        uint64_t serial; /* no two tensors of a context have the same */
+        lg__node *node;  /* what made it, or its leaf node; NULL: needs no gradient */
+        int output;      /* of node */
+        bool alias;      /* another handle of the same value: a gradient that is kept does not end with it */
         lg_tensor *next_dead;
 };
 #define LG__LIVE 0x4c697665u

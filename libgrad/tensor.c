@@ -36,6 +36,7 @@ lg_tensor *lg__tensor_new(lg_ctx *c, lg__storage *s, const lg__layout *at)
                 return NULL;
         t->live = LG__LIVE;
         t->ctx = c;
+        t->serial = ++c->sequence;
         t->storage = lg__storage_ref(s);
         t->at = *at;
         lg__tensor_disown(t);

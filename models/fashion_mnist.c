@@ -1,9 +1,13 @@
 /* fashion_mnist.c - trains a network on Fashion-MNIST: an example of how libgrad is used. */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "models.h"
 #include "options.h"
+#include "plot.h"
 #include "progress.h"
+#include "report.h"
 
 static volatile sig_atomic_t interrupted;
 
@@ -18,8 +22,11 @@ typedef struct run {
         lg_ctx *c;
         lg_module *net;
         lg_optimizer *opt;
+        lg_scheduler *schedule; /* NULL: none */
+        bool each_step;         /* the schedule goes on after each step, not after each epoch */
         lg_loader *train, *test;
         FILE *csv;
+        report *report; /* filled by evaluate; NULL: not wanted */
 } run;
 
 /* The figures of an epoch. */
@@ -27,10 +34,25 @@ typedef struct figures {
         double train_loss, test_loss, accuracy, time;
 } figures;
 
+static const char *const class_names[REPORT_CLASSES] = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+                                                        "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
+
+static void make_schedule(run *r, const options *o)
+{
+        int64_t steps = o->epochs * lg_loader_batches(r->train);
+        r->each_step = strcmp(o->schedule, "step");
+        if (!strcmp(o->schedule, "onecycle"))
+                r->schedule = lg_one_cycle_lr(r->opt, o->lr, steps);
+        else if (!strcmp(o->schedule, "cosine"))
+                r->schedule = lg_cosine_lr(r->opt, steps);
+        else if (!strcmp(o->schedule, "step"))
+                r->schedule = lg_step_lr(r->opt, (o->epochs + 2) / 3);
+}
+
 static run make_run(lg_ctx *c, const options *o)
 {
         lg_device device = lg_parse_device(c, o->device);
-        run r = {.c = c, .net = lg_model_mlp(c)};
+        run r = {.c = c, .net = lg_model(c, o->model)};
         lg_module_to(r.net, device);
         lg_list parameters = lg_parameters(r.net);
         r.opt = strcmp(o->optimizer, "sgd") ? lg_adam(c, parameters, o->lr)
@@ -39,6 +61,8 @@ static run make_run(lg_ctx *c, const options *o)
         lg_dataset *test = lg_fashion_mnist(c, "test", .folder = o->data);
         r.train = lg_loader_open(c, train, o->batch, .shuffle = true, .device = device);
         r.test = lg_loader_open(c, test, 1000, .device = device);
+        if (!lg_error(c))
+                make_schedule(&r, o);
         return r;
 }
 
@@ -55,6 +79,8 @@ static double train_epoch(run *r, progress *p)
                 lg_zero_grad(r->opt);
                 lg_backward(loss);
                 lg_step(r->opt);
+                if (r->schedule && r->each_step)
+                        lg_scheduler_step(r->schedule);
                 lg_add_(sum, lg_mul_scalar(lg_detach(loss), (double)lg_size_of(b.x, 0)));
                 images += lg_size_of(b.x, 0);
                 if (progress_due(p))
@@ -65,6 +91,17 @@ static double train_epoch(run *r, progress *p)
         lg_loader_restart(r->train);
         lg_scope_end(r->c, scope);
         return mean;
+}
+
+static void count(run *r, lg_tensor *labels, lg_tensor *predicted)
+{
+        int64_t n = lg_numel(labels), *host = malloc((size_t)n * 2 * sizeof *host);
+        if (host && lg_read(labels, host, LG_I64, (size_t)n * sizeof *host) &&
+            lg_read(predicted, host + n, LG_I64, (size_t)n * sizeof *host))
+                report_add(r->report, host, host + n, n);
+        else if (!host)
+                lg_set_error(r->c, LG_ERR_MEMORY, "no memory for the report");
+        free(host);
 }
 
 /* Loss and accuracy on the test set. */
@@ -81,7 +118,10 @@ static void evaluate(run *r, figures *f)
                 for (lg_batch b; lg_loader_next(r->test, &b);) {
                         lg_tensor *scores = lg_forward(r->net, b.x);
                         lg_add_(sum, lg_cross_entropy(scores, b.y, .reduction = LG_SUM));
-                        lg_add_(right, lg_sum(lg_eq(lg_argmax(scores, .dims = LG_DIMS(1)), b.y)));
+                        lg_tensor *predicted = lg_argmax(scores, .dims = LG_DIMS(1));
+                        lg_add_(right, lg_sum(lg_eq(predicted, b.y)));
+                        if (r->report)
+                                count(r, b.y, predicted);
                         images += lg_size_of(b.x, 0);
                 }
         }
@@ -106,17 +146,57 @@ static void train(run *r, const options *o)
 {
         figures f = {0};
         progress p;
+        report last = {0};
         for (int64_t epoch = 1; epoch <= o->epochs && !interrupted && !lg_error(r->c); epoch++) {
+                if (o->report) {
+                        last = (report){0};
+                        r->report = &last;
+                }
                 progress_begin(&p, epoch, o->epochs, o->quiet);
                 f.train_loss = train_epoch(r, &p);
                 f.time = seconds() - p.start;
                 progress_end(&p);
+                if (r->schedule && !r->each_step)
+                        lg_scheduler_step(r->schedule);
                 evaluate(r, &f);
                 if (!lg_error(r->c))
                         tell(r, o, epoch, &f);
         }
+        if (!lg_error(r->c) && o->report)
+                report_print(stdout, &last, class_names);
         if (!lg_error(r->c))
                 printf("test accuracy %.4f\n", f.accuracy);
+}
+
+/* The file of figures: the one asked for, or one beside the picture while the program runs. */
+typedef struct csv_file {
+        char name[4096];
+        bool temporary;
+} csv_file;
+
+static bool open_csv(run *r, const options *o, csv_file *file)
+{
+        if (!o->csv && !o->plot)
+                return true;
+        file->temporary = !o->csv;
+        snprintf(file->name, sizeof file->name, "%s%s", o->csv ? o->csv : o->plot, o->csv ? "" : ".csv");
+        r->csv = fopen(file->name, "w");
+        if (!r->csv)
+                return lg_set_error(r->c, LG_ERR_IO, "%s cannot be written", file->name);
+        fputs("epoch,train_loss,test_loss,test_accuracy,seconds\n", r->csv);
+        return true;
+}
+
+static void close_csv(run *r, const options *o, const csv_file *file)
+{
+        if (!r->csv)
+                return;
+        if (ferror(r->csv) | fclose(r->csv))
+                lg_set_error(r->c, LG_ERR_IO, "%s cannot be written", file->name);
+        if (!lg_error(r->c) && o->plot && !plot_write(file->name, o->plot))
+                lg_set_error(r->c, LG_ERR_IO, "gnuplot could not draw %s", o->plot);
+        if (file->temporary)
+                unlink(file->name);
 }
 
 /* 0; 2: something that was given is wrong; 1: all other failures. */
@@ -137,20 +217,19 @@ static int exit_code(const lg_ctx *c)
 
 static int run_all(lg_ctx *c, const options *o)
 {
-        run r = make_run(c, o);
-        if (!lg_error(c) && o->csv) {
-                r.csv = fopen(o->csv, "w");
-                if (!r.csv)
-                        lg_set_error(c, LG_ERR_IO, "%s cannot be written", o->csv);
-                else
-                        fputs("epoch,train_loss,test_loss,test_accuracy,seconds\n", r.csv);
-        }
+        csv_file file = {"", false};
+        run r = {.c = c};
+        if (o->plot && !plot_possible())
+                lg_set_error(c, LG_ERR_ARGUMENT, "--plot needs gnuplot, which is not installed (Debian: gnuplot-nox)");
+        else
+                r = make_run(c, o);
+        if (!lg_error(c))
+                open_csv(&r, o, &file);
         if (!lg_error(c) && !o->quiet)
                 lg_module_print(stdout, r.net, LG_SHAPE(o->batch, 1, 28, 28));
         if (!lg_error(c))
                 train(&r, o);
-        if (r.csv && (ferror(r.csv) | fclose(r.csv)))
-                lg_set_error(c, LG_ERR_IO, "%s cannot be written", o->csv);
+        close_csv(&r, o, &file);
         if (lg_error(c))
                 fprintf(stderr, "fashion-mnist: %s\n", lg_error(c));
         return exit_code(c);
@@ -162,6 +241,7 @@ int main(int argc, char **argv)
         parsed p = options_parse(argc, argv, &o);
         if (p != PARSED_OK)
                 return p == PARSED_HELP ? 0 : 2;
+        signal(SIGPIPE, SIG_IGN); /* a gnuplot that fails is told as an error */
         /* A second Ctrl-C ends at once. */
         sigaction(SIGINT, &(struct sigaction){.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND}, NULL);
         lg_ctx *c = lg_open_with(.threads = (int)o.threads, .seed = (uint64_t)o.seed);

@@ -11,16 +11,20 @@ static const char help[] =
         "usage: %s [options]\n"
         "Trains a network on Fashion-MNIST and tells its accuracy on the test set.\n"
         "\n"
-        "  --model mlp            the network: 784-128-10 with ReLU\n"
+        "  --model NAME           mlp, lenet, cnn, vgg or resnet18 (lenet)\n"
         "  --epochs N             times through the training set (5)\n"
         "  --batch N              images of a step (64)\n"
         "  --optimizer adam|sgd   sgd has momentum 0.9 (adam)\n"
         "  --lr X                 learning rate (adam 0.001, sgd 0.05)\n"
+        "  --schedule NAME        of the learning rate: none; onecycle, cosine (after each step), step (a tenth\n"
+        "                         after each third of the epochs) (none)\n"
         "  --seed N               of weights and order (0)\n"
         "  --threads N            most threads; 0 is all cores (0)\n"
         "  --device NAME          cpu, cuda, cuda:1, ... (cpu)\n"
         "  --data FOLDER          where the four IDX files are (found by itself where Debian puts them)\n"
         "  --csv FILE             writes the figures of each epoch to a file\n"
+        "  --plot FILE            draws loss and accuracy of each epoch as a PNG, by gnuplot\n"
+        "  --report               confusion matrix, accuracy and precision of each class at the end\n"
         "  --quiet                no progress bar\n"
         "  --help                 this text\n"
         "\n"
@@ -52,31 +56,34 @@ static bool positive(const char *name, const char *text, double *ret)
         return true;
 }
 
-/* One of two words. */
-static bool word(const char *name, const char *text, const char *a, const char *b, const char **ret)
+/* One of some words, which end with NULL. */
+static bool word(const char *name, const char *text, const char *const *words, const char **ret)
 {
-        if (strcmp(text, a) && strcmp(text, b)) {
-                if (strcmp(a, b))
-                        fprintf(stderr, "--%s %s: %s or %s is needed\n", name, text, a, b);
-                else
-                        fprintf(stderr, "--%s %s: there is only %s\n", name, text, a);
-                return false;
-        }
-        *ret = text;
-        return true;
+        for (int i = 0; words[i]; i++)
+                if (!strcmp(text, words[i]))
+                        return (*ret = text) != NULL;
+        fprintf(stderr, "--%s %s: there are", name, text);
+        for (int i = 0; words[i]; i++)
+                fprintf(stderr, "%s %s", i ? "," : "", words[i]);
+        fputc('\n', stderr);
+        return false;
 }
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-enum { MODEL = 1, EPOCHS, BATCH, LR, OPTIMIZER, SEED, THREADS, DEVICE, DATA, CSV, QUIET, HELP };
+enum { MODEL = 1, EPOCHS, BATCH, LR, OPTIMIZER, SCHEDULE, SEED, THREADS, DEVICE, DATA, CSV, PLOT, REPORT, QUIET, HELP };
 static const struct option names[] = {{"model", required_argument, NULL, MODEL},
                                       {"epochs", required_argument, NULL, EPOCHS},
                                       {"batch", required_argument, NULL, BATCH},
                                       {"lr", required_argument, NULL, LR},
                                       {"optimizer", required_argument, NULL, OPTIMIZER},
+                                      {"schedule", required_argument, NULL, SCHEDULE},
                                       {"seed", required_argument, NULL, SEED},
                                       {"threads", required_argument, NULL, THREADS},
                                       {"device", required_argument, NULL, DEVICE},
                                       {"data", required_argument, NULL, DATA},
                                       {"csv", required_argument, NULL, CSV},
+                                      {"plot", required_argument, NULL, PLOT},
+                                      {"report", no_argument, NULL, REPORT},
                                       {"quiet", no_argument, NULL, QUIET},
                                       {"help", no_argument, NULL, HELP},
                                       {NULL, 0, NULL, 0}};
@@ -85,7 +92,7 @@ static bool take(options *o, int option)
 {
         switch (option) {
         case MODEL:
-                return word("model", optarg, "mlp", "mlp", &o->model);
+                return word("model", optarg, WORDS("mlp", "lenet", "cnn", "vgg", "resnet18"), &o->model);
         case EPOCHS:
                 return whole_number("epochs", optarg, 1, 1000000, &o->epochs);
         case BATCH:
@@ -93,7 +100,9 @@ static bool take(options *o, int option)
         case LR:
                 return positive("lr", optarg, &o->lr);
         case OPTIMIZER:
-                return word("optimizer", optarg, "adam", "sgd", &o->optimizer);
+                return word("optimizer", optarg, WORDS("adam", "sgd"), &o->optimizer);
+        case SCHEDULE:
+                return word("schedule", optarg, WORDS("none", "onecycle", "cosine", "step"), &o->schedule);
         case SEED:
                 return whole_number("seed", optarg, 0, INT64_MAX, &o->seed);
         case THREADS:
@@ -107,6 +116,11 @@ static bool take(options *o, int option)
         case CSV:
                 o->csv = optarg;
                 return true;
+        case PLOT:
+                o->plot = optarg;
+                return true;
+        case REPORT:
+                return o->report = true;
         case QUIET:
                 return o->quiet = true;
         default:
@@ -116,7 +130,9 @@ static bool take(options *o, int option)
 
 parsed options_parse(int argc, char **argv, options *ret)
 {
-        options o = {.model = "mlp", .optimizer = "adam", .device = "cpu", .lr = -1, .epochs = 5, .batch = 64};
+        options o = {.model = "lenet", .optimizer = "adam", .schedule = "none", .device = "cpu", .lr = -1};
+        o.epochs = 5;
+        o.batch = 64;
         for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
                 if (option == HELP) {
                         printf(help, argv[0]);

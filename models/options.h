@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 typedef struct options {
-        const char *model, *optimizer, *device, *data, *csv;
+        const char *model, *optimizer, *schedule, *device, *data, *csv, *plot;
         double lr; /* below 0: not given */
         int64_t epochs, batch, seed, threads;
-        bool quiet;
+        bool quiet, report;
 } options;
 
 typedef enum parsed { PARSED_OK, PARSED_HELP, PARSED_WRONG } parsed;

@@ -1,4 +1,4 @@
-/* optim.c - SGD and Adam: one pass over the parameters, their gradients and the optimiser's state. */
+/* optim.c - optimisers: one pass over the parameters, their gradients and the optimiser's state. */
 #include "cpu.h"
 #include <math.h>
 
@@ -17,36 +17,21 @@
 #define LG_SQRT(x) sqrt(x)
 #include "optim.inc"
 
-/* Tensors: parameter, gradient, two states; NULL where there is none. */
-enum { PARAM, GRAD, STATE0, STATE1, TENSORS };
+/* Tensors: parameter, gradient, states; NULL where there is none. */
+enum { PARAM, GRAD, STATE, TENSORS = STATE + LG_UPDATE_STATES };
 
 typedef struct pass {
         const lg_update *updates;
         int64_t count;
-        const lg_sgd_args *sgd; /* one of these two */
-        const lg_adam_args *adam;
+        void (*f32)(int64_t n, float *const *t, const void *args);
+        void (*f64)(int64_t n, double *const *t, const void *args);
+        const void *args;
 } pass;
-
-static void run_f32(const pass *p, int64_t n, float *const *t)
-{
-        if (p->sgd)
-                sgd_f32(n, t[PARAM], t[GRAD], t[STATE0], p->sgd);
-        else
-                adam_f32(n, t[PARAM], t[GRAD], t[STATE0], t[STATE1], p->adam);
-}
-
-static void run_f64(const pass *p, int64_t n, double *const *t)
-{
-        if (p->sgd)
-                sgd_f64(n, t[PARAM], t[GRAD], t[STATE0], p->sgd);
-        else
-                adam_f64(n, t[PARAM], t[GRAD], t[STATE0], t[STATE1], p->adam);
-}
 
 /* 16-bit tensors, state too, are widened piece by piece. */
 static void run_half(const pass *p, lg_dtype dtype, int64_t n, char *const *t)
 {
-        LG_ALIGN64 float wide[TENSORS][PIECE];
+        LG_ALIGN64 float wide[TENSORS][PIECE]; /* kernels are told what there is by the pointers */
         for (int64_t i = 0; i < n; i += PIECE) {
                 int64_t k = lg_least(PIECE, n - i);
                 float *values[TENSORS] = {0};
@@ -56,7 +41,7 @@ static void run_half(const pass *p, lg_dtype dtype, int64_t n, char *const *t)
                         values[s] = wide[s];
                         lg_load[LG_HUB_F32][dtype](k, wide[s], t[s] + i * 2);
                 }
-                run_f32(p, k, values);
+                p->f32(k, values, p->args);
                 for (int s = 0; s < TENSORS; s++) {
                         if (t[s] && s != GRAD)
                                 lg_store[LG_HUB_F32][dtype](k, t[s] + i * 2, wide[s]);
@@ -68,18 +53,19 @@ static void run_chunk(const pass *p, const lg_update *u, int64_t first)
 {
         int64_t n = lg_least(CHUNK, u->n - first), offset = first * (int64_t)lg_size_of(u->dtype);
         /* The gradient is only read. */
-        char *from[TENSORS] = {u->param, (char *)(uintptr_t)u->grad, u->state[0], u->state[1]};
+        char *from[TENSORS] = {u->param, (char *)(uintptr_t)u->grad, u->state[0], u->state[1], u->state[2]};
         char *t[TENSORS];
-        for (int s = 0; s < TENSORS; s++)
+        float *f32[TENSORS];
+        double *f64[TENSORS];
+        for (int s = 0; s < TENSORS; s++) {
                 t[s] = from[s] ? from[s] + offset : NULL;
+                f32[s] = (float *)(void *)t[s];
+                f64[s] = (double *)(void *)t[s];
+        }
         if (u->dtype == LG_F32)
-                run_f32(p, n,
-                        (float *[]){(float *)(void *)t[0], (float *)(void *)t[1], (float *)(void *)t[2],
-                                    (float *)(void *)t[3]});
+                p->f32(n, f32, p->args);
         else if (u->dtype == LG_F64)
-                run_f64(p, n,
-                        (double *[]){(double *)(void *)t[0], (double *)(void *)t[1], (double *)(void *)t[2],
-                                     (double *)(void *)t[3]});
+                p->f64(n, f64, p->args);
         else
                 run_half(p, u->dtype, n, t);
 }
@@ -118,12 +104,12 @@ static bool run_pass(lg_queue *q, const char *name, const pass *p)
         return true;
 }
 
-bool LG_CPU(sgd)(lg_queue *q, const lg_sgd_args *a)
-{
-        return run_pass(q, "sgd", &(pass){.updates = a->updates, .count = a->count, .sgd = a});
-}
-
-bool LG_CPU(adam)(lg_queue *q, const lg_adam_args *a)
-{
-        return run_pass(q, "adam", &(pass){.updates = a->updates, .count = a->count, .adam = a});
-}
+#define OPTIMISER(name)                                                                                                \
+        bool LG_CPU(name)(lg_queue * q, const lg_##name##_args *a)                                                     \
+        {                                                                                                              \
+                return run_pass(q, #name, &(pass){a->updates, a->count, name##_f32, name##_f64, a});                   \
+        }
+OPTIMISER(sgd)
+OPTIMISER(adam)
+OPTIMISER(rmsprop)
+OPTIMISER(adagrad)

@@ -36,6 +36,9 @@ LG_API bool lg_is_training(const lg_module *m);
 /* All parameters, children's included, in order of names' making; the array belongs to m until its structure changes.
  */
 LG_API lg_list lg_parameters(lg_module *m);
+/* Those whose path matches a pattern of the shell: "*.bias", "0.*"; a leading '!' means those that do not. The array as
+ * above. Groups by name: lg_add_group(opt, lg_parameters_matching(net, "*.bias"), .weight_decay = LG_ZERO) */
+LG_API lg_list lg_parameters_matching(lg_module *m, const char *pattern);
 /* By path: lg_child(net, 0), lg_parameter(net, "0.weight"), lg_buffer(net, "1.running_mean"); NULL and LG_ERR_ARGUMENT
  * if there is none. */
 LG_API lg_module *lg_child(lg_module *m, int index);

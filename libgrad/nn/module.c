@@ -23,9 +23,14 @@ static void free_parts(lg_module *m)
 
 static void forget_list(lg_module *m)
 {
-        lg__free(m->object.ctx, m->list, (size_t)m->list_count * sizeof *m->list);
-        m->list = NULL;
-        m->list_count = 0;
+        lg_ctx *c = m->object.ctx;
+        while (m->listings) {
+                lg__listing *l = m->listings;
+                m->listings = l->next;
+                lg__free(c, l->items, (size_t)l->count * sizeof *l->items);
+                lg__strfree(c, l->pattern);
+                lg__free(c, l, sizeof *l);
+        }
 }
 
 static void destroy(lg__object *o)

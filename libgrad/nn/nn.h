@@ -17,6 +17,14 @@ typedef struct lg__part {
         lg_module *child;  /* owned */
 } lg__part;
 
+/* The parameters that match a pattern. */
+typedef struct lg__listing {
+        struct lg__listing *next;
+        char *pattern; /* NULL: all */
+        lg_tensor **items;
+        int64_t count;
+} lg__listing;
+
 struct lg_module {
         lg__object object; /* in the context's list as long as there is no parent */
         lg_module *parent;
@@ -29,9 +37,9 @@ struct lg_module {
         size_t config_bytes;
         bool training, was_training; /* the latter while lg_module_print runs */
         lg__part *parts, **end;
-        lg_tensor **list; /* what lg_parameters() gave; NULL after a change of structure */
-        int64_t list_count;
-        lg_shape shape; /* of the last forward's result, for lg_module_print */
+        lg__listing *
+                listings; /* what lg_parameters() and lg_parameters_matching() gave; none after a change of structure */
+        lg_shape shape;   /* of the last forward's result, for lg_module_print */
         bool has_shape;
         int64_t kept_bytes, most_bytes; /* of the last forward that was measured, for lg_module_print_memory */
 };

@@ -1,4 +1,5 @@
 /* tree.c - walking through a module: paths, lookups, the list of all parameters. */
+#include <fnmatch.h>
 #include <string.h>
 #include "nn.h"
 
@@ -165,36 +166,75 @@ bool lg_each_parameter(lg_module *m, lg_parameter_fn *fn, void *user)
         return visit(m, path, 0, each_part, &(each){fn, user});
 }
 
-static bool count_part(const char *path, lg__part *p, void *user)
+/* A part that a listing takes: counted, and put at the end if there is room. */
+typedef struct selection {
+        const char *pattern;
+        lg_tensor **items;
+        int64_t count;
+} selection;
+
+static bool select_part(const char *path, lg__part *p, void *user)
 {
-        (void)path;
-        *(int64_t *)user += p->kind == LG__PARAMETER;
+        selection *s = user;
+        bool inverted = s->pattern && *s->pattern == '!';
+        if (p->kind != LG__PARAMETER || (s->pattern && (fnmatch(s->pattern + inverted, path, 0) == 0) == inverted))
+                return true;
+        if (s->items)
+                s->items[s->count] = p->tensor;
+        s->count++;
         return true;
 }
 
-static bool list_part(const char *path, lg__part *p, void *user)
+static bool same_pattern(const char *a, const char *b)
 {
-        (void)path;
-        if (p->kind == LG__PARAMETER)
-                *(*(lg_tensor ***)user)++ = p->tensor;
-        return true;
+        return a && b ? !strcmp(a, b) : a == b;
+}
+
+/* A new listing, or NULL: no memory. */
+static lg__listing *listing_of(lg_module *m, const char *pattern)
+{
+        char path[LG__PATH];
+        lg_ctx *c = m->object.ctx;
+        selection s = {.pattern = pattern};
+        lg__listing *l = visit(m, path, 0, select_part, &s) ? lg__alloc(c, sizeof *l) : NULL;
+        if (!l)
+                return NULL;
+        l->count = s.count;
+        l->pattern = pattern ? lg__strdup(c, pattern) : NULL;
+        l->items = (!pattern || l->pattern) && s.count ? lg__alloc(c, (size_t)s.count * sizeof *l->items) : NULL;
+        if (s.count && !l->items) {
+                lg__strfree(c, l->pattern);
+                lg__free(c, l, sizeof *l);
+                return NULL;
+        }
+        s.items = l->items;
+        s.count = 0;
+        if (l->items)
+                visit(m, path, 0, select_part, &s);
+        l->next = m->listings;
+        return m->listings = l;
+}
+
+static lg_list parameters(lg_module *m, const char *pattern)
+{
+        lg__listing *l = m->listings;
+        while (l && !same_pattern(l->pattern, pattern))
+                l = l->next;
+        if (!l)
+                l = listing_of(m, pattern);
+        return l ? (lg_list){l->count, l->items} : (lg_list){0, NULL};
 }
 
 lg_list lg_parameters(lg_module *m)
 {
-        char path[LG__PATH];
-        int64_t count = 0;
-        if (!m)
-                return (lg_list){0, NULL};
-        if (!m->list && visit(m, path, 0, count_part, &count) && count) {
-                lg_tensor **list = lg__alloc(m->object.ctx, (size_t)count * sizeof *list), **end = list;
-                if (!list)
-                        return (lg_list){0, NULL};
-                visit(m, path, 0, list_part, &end);
-                m->list = list;
-                m->list_count = count;
-        }
-        return (lg_list){m->list_count, m->list};
+        return m ? parameters(m, NULL) : (lg_list){0, NULL};
+}
+
+lg_list lg_parameters_matching(lg_module *m, const char *pattern)
+{
+        if (m && !pattern)
+                lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_parameters_matching: the pattern is NULL");
+        return m && pattern ? parameters(m, pattern) : (lg_list){0, NULL};
 }
 
 static bool add_elements(const char *path, lg__part *p, void *user)

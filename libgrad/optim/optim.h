@@ -1,4 +1,5 @@
-/* optim.h - what an optimiser is: parameters, their state, and a kernel that updates many at once. Private to optim/.
+/* optim.h - what an optimiser is: parameters in groups, their state, and a kernel that updates many at once. Private to
+ * optim/.
  */
 #ifndef LG_OPTIM_PRIVATE_H
 #define LG_OPTIM_PRIVATE_H
@@ -6,41 +7,59 @@
 #include <math.h>
 #include "../core.h"
 
-#define LG__STATES 2
+#define LG__STATES LG_UPDATE_STATES
 
 /* A parameter with what the optimiser keeps for it. */
 typedef struct lg__slot {
         lg_tensor *param;
-        lg__node *node; /* a reference to its leaf node, by which a freed handle that lives again is told apart */
-        lg_shape shape;
+        uint64_t serial; /* of param, by which a freed handle that lives again is told apart */
+        lg__node *node;  /* a reference to its leaf node */
+        int group;
         lg_tensor *state[LG__STATES]; /* owned; NULL before the first step with a gradient */
         int64_t step;                 /* updates so far */
         lg_tensor *values, *grad;     /* contiguous, while lg_step runs; grad NULL: nothing to do (any more) */
 } lg__slot;
 
+/* What may differ between groups, and what schedules change. */
+typedef struct lg__group {
+        double lr, weight_decay;
+        double momentum;   /* of SGD and RMSprop; beta1 of Adam */
+        double initial_lr; /* before any schedule; NAN: there was none */
+} lg__group;
+
 typedef struct lg__rule {
         const char *name; /* "lg_sgd" */
-        /* Runs the kernel over updates on one device that have all had `step` updates before. */
-        bool (*run)(const lg_optimizer *opt, lg__device *d, const lg_update *updates, int64_t count, int64_t step);
+        /* Runs the kernel over updates of one group on one device that have all had `step` updates before. */
+        bool (*run)(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_update *updates, int64_t count,
+                    int64_t step);
 } lg__rule;
 
 struct lg_optimizer {
         lg__object object;
         const lg__rule *rule;
-        int states; /* how many of LG__STATES it uses */
-        double lr;
+        unsigned states;    /* which of LG__STATES it uses, by bit */
+        double first_state; /* what state 0 begins with */
         union {
                 lg_sgd_options sgd;
                 lg_adam_options adam;
+                lg_rmsprop_options rmsprop;
+                lg_adagrad_options adagrad;
         } o;
+        int group_count;
+        lg__group *groups;
         int64_t count;
         lg__slot *slots;
-        lg_update *updates; /* room for all */
+        lg_update *updates;  /* room for all */
+        lg__link schedulers; /* which end their work with it */
 };
 
-/* An optimiser over the parameters after checking them; its options are to be set by the caller. */
-lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params, double lr, int states);
+/* An optimiser over the parameters, group 0, after checking them; its other options are to be set by the caller. */
+lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params, lg__group first, unsigned states);
 /* True if the option is finite and at least 0, or LG_ERR_ARGUMENT. */
 bool lg__option_check(lg_ctx *c, const char *op, const char *option, double value);
+/* True if it is in [0, 1). */
+bool lg__fraction_check(lg_ctx *c, const char *op, const char *option, double value);
+/* Tells schedulers that their optimiser is gone. */
+void lg__schedulers_forget(lg_optimizer *opt);
 
 #endif

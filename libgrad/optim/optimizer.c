@@ -1,4 +1,6 @@
-/* optimizer.c - what all optimisers share: their parameters, the step as a whole, gradients to zero, learning rate. */
+/* optimizer.c - what all optimisers share: parameters in groups, the step as a whole, gradients to zero, learning
+ * rates. */
+#include <string.h>
 #include "optim.h"
 
 /* ---- life ----------------------------------------------------------------------------------------------------------
@@ -8,6 +10,7 @@ static void destroy(lg__object *o)
 {
         lg_optimizer *opt = (lg_optimizer *)o;
         lg_ctx *c = o->ctx;
+        lg__schedulers_forget(opt);
         for (int64_t i = 0; opt->slots && i < opt->count; i++) {
                 lg__slot *s = &opt->slots[i];
                 lg__node_unref(s->node);
@@ -16,6 +19,7 @@ static void destroy(lg__object *o)
         }
         lg__free(c, opt->slots, (size_t)opt->count * sizeof *opt->slots);
         lg__free(c, opt->updates, (size_t)opt->count * sizeof *opt->updates);
+        lg__free(c, opt->groups, (size_t)opt->group_count * sizeof *opt->groups);
         lg__free(c, opt, sizeof *opt);
 }
 
@@ -24,6 +28,13 @@ bool lg__option_check(lg_ctx *c, const char *op, const char *option, double valu
         if (isfinite(value) && value >= 0)
                 return true;
         return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is %g; it must be a finite number of 0 or more", op, option, value);
+}
+
+bool lg__fraction_check(lg_ctx *c, const char *op, const char *option, double value)
+{
+        if (value >= 0 && value < 1)
+                return true;
+        return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is %g; it must be in [0, 1)", op, option, value);
 }
 
 static bool param_is_good(lg_ctx *c, const char *op, lg_list params, int64_t i)
@@ -60,32 +71,82 @@ static bool params_are_good(lg_ctx *c, const char *op, lg_list params)
         return true;
 }
 
-lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params, double lr, int states)
+/* An array of one kind with room for more, the old elements in it; the old one is freed. NULL: no memory, nothing done.
+ */
+static void *grown(lg_ctx *c, void *old, int64_t count, int64_t more, size_t size)
 {
-        lr = lg__option(lr, 0);
-        if (!lg__ok(c) || !params_are_good(c, rule->name, params) || !lg__option_check(c, rule->name, "lr", lr))
+        void *array = lg__alloc(c, (size_t)(count + more) * size);
+        if (array && count)
+                memcpy(array, old, (size_t)count * size);
+        return array;
+}
+
+/* Takes the parameters, which are good, as a further group. All or nothing. */
+static bool take(lg_optimizer *opt, lg_list params, lg__group group)
+{
+        lg_ctx *c = opt->object.ctx;
+        int64_t n = opt->count, more = params.count;
+        lg__slot *slots = grown(c, opt->slots, n, more, sizeof *slots);
+        lg_update *updates = slots ? grown(c, NULL, 0, n + more, sizeof *updates) : NULL;
+        lg__group *groups = updates ? grown(c, opt->groups, opt->group_count, 1, sizeof *groups) : NULL;
+        if (!groups) {
+                lg__free(c, slots, (size_t)(n + more) * sizeof *slots);
+                lg__free(c, updates, (size_t)(n + more) * sizeof *updates);
+                return false;
+        }
+        lg__free(c, opt->slots, (size_t)n * sizeof *slots);
+        lg__free(c, opt->updates, (size_t)n * sizeof *updates);
+        lg__free(c, opt->groups, (size_t)opt->group_count * sizeof *groups);
+        for (int64_t i = 0; i < more; i++) {
+                lg_tensor *p = params.items[i];
+                slots[n + i] = (lg__slot){.param = p, .serial = p->serial, .node = p->node, .group = opt->group_count};
+                lg__node_ref(p->node);
+        }
+        groups[opt->group_count++] = group;
+        opt->slots = slots;
+        opt->updates = updates;
+        opt->groups = groups;
+        opt->count += more;
+        return true;
+}
+
+lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params, lg__group first, unsigned states)
+{
+        first.lr = lg__option(first.lr, 0);
+        first.initial_lr = NAN;
+        if (!lg__ok(c) || !params_are_good(c, rule->name, params) || !lg__option_check(c, rule->name, "lr", first.lr) ||
+            !lg__option_check(c, rule->name, "weight_decay", first.weight_decay))
                 return NULL;
         lg_optimizer *opt = lg__alloc(c, sizeof *opt);
         if (!opt)
                 return NULL;
         opt->rule = rule;
-        opt->lr = lr;
         opt->states = states;
-        opt->count = params.count;
+        lg__link_init(&opt->schedulers);
         lg__object_register(c, &opt->object, destroy);
-        opt->slots = lg__alloc(c, (size_t)opt->count * sizeof *opt->slots);
-        opt->updates = opt->slots ? lg__alloc(c, (size_t)opt->count * sizeof *opt->updates) : NULL;
-        if (!opt->updates) {
-                lg__object_destroy(&opt->object);
-                return NULL;
-        }
-        for (int64_t i = 0; i < opt->count; i++) {
-                opt->slots[i].param = params.items[i];
-                opt->slots[i].shape = params.items[i]->at.shape;
-                opt->slots[i].node = params.items[i]->node;
-                lg__node_ref(opt->slots[i].node);
-        }
-        return opt;
+        if (take(opt, params, first))
+                return opt;
+        lg__object_destroy(&opt->object);
+        return NULL;
+}
+
+bool lg_add_group_(lg_optimizer *opt, lg_group_options o)
+{
+        lg_ctx *c = opt ? opt->object.ctx : NULL;
+        const char *op = "lg_add_group";
+        if (!lg__ok(c) || !params_are_good(c, op, o.params))
+                return false;
+        for (int64_t i = 0; i < o.params.count; i++)
+                for (int64_t k = 0; k < opt->count; k++)
+                        if (opt->slots[k].param == o.params.items[i])
+                                return lg__fail(c, LG_ERR_ARGUMENT, "%s: parameter %lld is in group %d already", op,
+                                                (long long)i, opt->slots[k].group);
+        lg__group g = opt->groups[0];
+        g.lr = lg__option(o.lr, g.lr);
+        g.weight_decay = lg__option(o.weight_decay, g.weight_decay);
+        g.initial_lr = NAN;
+        return lg__option_check(c, op, "lr", g.lr) && lg__option_check(c, op, "weight_decay", g.weight_decay) &&
+               take(opt, o.params, g);
 }
 
 void lg_optimizer_free(lg_optimizer *opt)
@@ -100,7 +161,7 @@ void lg_optimizer_free(lg_optimizer *opt)
 /* The gradient to apply, or NULL: it has none, or its requires_grad is off just now. */
 static lg_tensor *gradient_of(const lg__slot *s)
 {
-        return s->param->live == LG__LIVE && s->param->node == s->node ? lg_grad_of(s->param) : NULL;
+        return s->param->node == s->node ? lg_grad_of(s->param) : NULL;
 }
 
 /* Is the handle still the parameter? A record that was freed may be another tensor by now; one whose requires_grad was
@@ -108,7 +169,7 @@ static lg_tensor *gradient_of(const lg__slot *s)
 static bool find_node(lg_optimizer *opt, lg__slot *s, int64_t i)
 {
         lg_tensor *p = s->param;
-        if (p->live != LG__LIVE || (p->node && p->node->op) || !lg__shape_equal(p->at.shape, s->shape))
+        if (p->live != LG__LIVE || p->serial != s->serial || (p->node && p->node->op))
                 return lg__fail(opt->object.ctx, LG_ERR_STATE,
                                 "lg_step: parameter %lld of %s was freed; make a new optimiser without it",
                                 (long long)i, opt->rule->name);
@@ -125,8 +186,8 @@ static lg_tensor *contiguous(lg_tensor *t)
         return lg__layout_is_contiguous(&t->at) ? t : lg__clone_values(t, t->storage->device->id, t->at.dtype);
 }
 
-/* A new buffer of zeros, or the old one where the parameter is now. */
-static bool prepare_state(lg__slot *s, lg_tensor **state)
+/* A new buffer, or the old one where the parameter is now. */
+static bool prepare_state(lg__slot *s, lg_tensor **state, double first)
 {
         lg_device device = s->param->storage->device->id;
         lg_tensor *t = *state;
@@ -136,7 +197,7 @@ static bool prepare_state(lg__slot *s, lg_tensor **state)
                 t = lg__clone_values(t, device, t->at.dtype);
         } else {
                 t = lg__tensor_like(s->param);
-                if (t && !lg__fill_values(t, 0, "lg_step"))
+                if (t && !lg__fill_values(t, first, "lg_step"))
                         return false;
         }
         if (!t)
@@ -159,8 +220,8 @@ static bool prepare(lg_optimizer *opt, lg__slot *s, int64_t i)
         if (!lg_device_equal(g->storage->device->id, p->storage->device->id))
                 return lg__fail(p->ctx, LG_ERR_STATE, "lg_step: parameter %lld is %s but its gradient is %s",
                                 (long long)i, lg__tensor_text(p).s, lg__tensor_text(g).s);
-        for (int k = 0; k < opt->states; k++) {
-                if (!prepare_state(s, &s->state[k]))
+        for (int k = 0; k < LG__STATES; k++) {
+                if ((opt->states >> k & 1) && !prepare_state(s, &s->state[k], k ? 0 : opt->first_state))
                         return false;
         }
         s->values = contiguous(p);
@@ -168,31 +229,37 @@ static bool prepare(lg_optimizer *opt, lg__slot *s, int64_t i)
         return s->grad != NULL;
 }
 
-/* All slots on the device of the first one that wait with as many updates behind them: one kernel call. */
+/* True for slots that can go through one kernel call with the first one: of one group and device, with as many updates
+ * behind them. */
+static bool together(const lg__slot *s, const lg__slot *first)
+{
+        return s->grad && s->group == first->group && s->step == first->step &&
+               s->param->storage->device == first->param->storage->device;
+}
+
 static bool run_group(lg_optimizer *opt, int64_t first)
 {
-        lg__device *d = opt->slots[first].param->storage->device;
-        int64_t step = opt->slots[first].step, count = 0;
+        const lg__slot leader = opt->slots[first];
+        lg__device *d = leader.param->storage->device;
+        int64_t count = 0;
         for (int64_t i = first; i < opt->count; i++) {
                 lg__slot *s = &opt->slots[i];
-                if (!s->grad || s->step != step || s->param->storage->device != d)
+                if (!together(s, &leader))
                         continue;
-                lg_update u = {s->values->at.dtype,
-                               lg__shape_numel(s->values->at.shape),
-                               lg__data(s->values),
-                               lg__data(s->grad),
-                               {NULL, NULL}};
-                for (int k = 0; k < opt->states; k++)
-                        u.state[k] = lg__data(s->state[k]);
-                opt->updates[count++] = u;
+                lg_update *u = &opt->updates[count++];
+                *u = (lg_update){.dtype = s->values->at.dtype, .n = lg__shape_numel(s->values->at.shape)};
+                u->param = lg__data(s->values);
+                u->grad = lg__data(s->grad);
+                for (int k = 0; k < LG__STATES; k++)
+                        u->state[k] = opt->states >> k & 1 ? lg__data(s->state[k]) : NULL;
         }
-        if (!opt->rule->run(opt, d, opt->updates, count, step))
+        if (!opt->rule->run(opt, &opt->groups[leader.group], d, opt->updates, count, leader.step))
                 return false;
         /* The kernel does nothing while a fault waits on the device: where that shows, such a step does not count. */
         bool counts = d->queue->fault.code == LG_FAULT_NONE;
         for (int64_t i = first; i < opt->count; i++) {
                 lg__slot *s = &opt->slots[i];
-                if (!s->grad || s->step != step || s->param->storage->device != d)
+                if (!together(s, &leader))
                         continue;
                 s->grad = NULL;
                 s->step += counts;
@@ -226,15 +293,41 @@ bool lg_zero_grad(lg_optimizer *opt)
                 return false;
         for (int64_t i = 0; i < opt->count; i++) {
                 lg_tensor *p = opt->slots[i].param;
-                if (p->live == LG__LIVE && p->node && !p->node->op)
+                if (p->live == LG__LIVE && p->serial == opt->slots[i].serial && p->node && !p->node->op)
                         lg__node_clear_grad(p->node, p->output);
         }
         return true;
 }
 
+/* ---- learning rates -------------------------------------------------------------------------------------------------
+ */
+
+int lg_group_count(const lg_optimizer *opt)
+{
+        return opt ? opt->group_count : 0;
+}
+
+double lg_get_group_lr(const lg_optimizer *opt, int group)
+{
+        return opt && group >= 0 && group < opt->group_count ? opt->groups[group].lr : NAN;
+}
+
+bool lg_set_group_lr(lg_optimizer *opt, int group, double lr)
+{
+        lg_ctx *c = opt ? opt->object.ctx : NULL;
+        lr = lg__option(lr, 0);
+        if (!lg__ok(c) || !lg__option_check(c, "lg_set_group_lr", "lr", lr))
+                return false;
+        if (group < 0 || group >= opt->group_count)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_set_group_lr: there is no group %d; there are %d", group,
+                                opt->group_count);
+        opt->groups[group].lr = lr;
+        return true;
+}
+
 double lg_get_lr(const lg_optimizer *opt)
 {
-        return opt ? opt->lr : NAN;
+        return lg_get_group_lr(opt, 0);
 }
 
 bool lg_set_lr(lg_optimizer *opt, double lr)
@@ -242,6 +335,7 @@ bool lg_set_lr(lg_optimizer *opt, double lr)
         lr = lg__option(lr, 0);
         if (!opt || opt->object.ctx->error || !lg__option_check(opt->object.ctx, "lg_set_lr", "lr", lr))
                 return false;
-        opt->lr = lr;
+        for (int i = 0; i < opt->group_count; i++)
+                opt->groups[i].lr = lr;
         return true;
 }

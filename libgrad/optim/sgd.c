@@ -4,15 +4,16 @@
  */
 #include "optim.h"
 
-static bool run(const lg_optimizer *opt, lg__device *d, const lg_update *updates, int64_t count, int64_t step)
+static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_update *updates, int64_t count,
+                int64_t step)
 {
         const lg_sgd_options *o = &opt->o.sgd;
         lg_sgd_args a = {.count = count,
                          .updates = updates,
-                         .lr = opt->lr,
-                         .momentum = o->momentum,
+                         .lr = g->lr,
+                         .momentum = g->momentum,
                          .dampening = o->dampening,
-                         .weight_decay = o->weight_decay,
+                         .weight_decay = g->weight_decay,
                          .nesterov = o->nesterov,
                          .maximize = o->maximize,
                          .first = step == 0};
@@ -26,8 +27,7 @@ lg_optimizer *lg_sgd_(lg_ctx *c, lg_list params, lg_sgd_options o)
         o.momentum = lg__option(o.momentum, 0);
         o.dampening = lg__option(o.dampening, 0);
         o.weight_decay = lg__option(o.weight_decay, 0);
-        if (!lg__ok(c) || !lg__option_check(c, rule.name, "momentum", o.momentum) ||
-            !lg__option_check(c, rule.name, "weight_decay", o.weight_decay))
+        if (!lg__ok(c) || !lg__option_check(c, rule.name, "momentum", o.momentum))
                 return NULL;
         if (!isfinite(o.dampening))
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_sgd: dampening is %g", o.dampening);
@@ -35,7 +35,8 @@ lg_optimizer *lg_sgd_(lg_ctx *c, lg_list params, lg_sgd_options o)
                 return lg__fail(c, LG_ERR_ARGUMENT,
                                 "lg_sgd: nesterov needs momentum above 0 and no dampening; they are %g and %g",
                                 o.momentum, o.dampening);
-        lg_optimizer *opt = lg__optimizer_new(c, &rule, params, o.lr, o.momentum != 0);
+        lg__group first = {.lr = o.lr, .weight_decay = o.weight_decay, .momentum = o.momentum};
+        lg_optimizer *opt = lg__optimizer_new(c, &rule, params, first, o.momentum != 0);
         if (opt)
                 opt->o.sgd = o;
         return opt;

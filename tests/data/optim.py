@@ -19,6 +19,17 @@ VARIANTS = {
     "adam_beta_zero": lambda p: torch.optim.Adam(p, lr=0.01, betas=(0.0, 0.9)),
     "adam_maximize": lambda p: torch.optim.Adam(p, lr=0.001, maximize=True),
     "adamw": lambda p: torch.optim.AdamW(p, lr=0.01, weight_decay=0.1),
+    "adamw_default": lambda p: torch.optim.AdamW(p, lr=0.01),
+    "adam_amsgrad": lambda p: torch.optim.Adam(p, lr=0.01, amsgrad=True),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.01),
+    "rmsprop_decay": lambda p: torch.optim.RMSprop(p, lr=0.01, alpha=0.9, eps=1e-3, weight_decay=0.1),
+    "rmsprop_centered": lambda p: torch.optim.RMSprop(p, lr=0.01, centered=True),
+    "rmsprop_momentum": lambda p: torch.optim.RMSprop(p, lr=0.001, momentum=0.9, centered=True),
+    "rmsprop_maximize": lambda p: torch.optim.RMSprop(p, lr=0.001, maximize=True),
+    "adagrad": lambda p: torch.optim.Adagrad(p, lr=0.1),
+    "adagrad_decay": lambda p: torch.optim.Adagrad(p, lr=0.1, lr_decay=0.01, weight_decay=0.1),
+    "adagrad_initial": lambda p: torch.optim.Adagrad(p, lr=0.1, initial_accumulator_value=0.5, eps=1e-3),
+    "adagrad_maximize": lambda p: torch.optim.Adagrad(p, lr=0.01, maximize=True),
 }
 
 with open(__file__.replace(".py", ".txt"), "w") as f:

@@ -164,6 +164,19 @@ static void training(lg_ctx *c)
         lg_dataset *data = lg_dataset_tensors(c, lg_ones(c, LG_SHAPE(4, 3)), lg_zeros(c, LG_SHAPE(4), .dtype = LG_I64),
                                               .scale = 0.5);
         lg_loader *l = lg_loader_open(c, data, 2, .shuffle = true);
+        lg_list p = lg_parameters(net);
+        lg_optimizer *others[] = {lg_adamw(c, p, 1e-3, .amsgrad = true), lg_rmsprop(c, p, 1e-3, .centered = true),
+                                  lg_adagrad(c, p, 1e-2, .lr_decay = 0.1)};
+        lg_add_group(others[0], LG_LIST(lg_ones(c, LG_SHAPE(2), .requires_grad = true)), .lr = 0.5);
+        lg_clip_grad_norm(p, 1, .p = 2);
+        const int64_t milestones[] = {3, 5};
+        lg_step_lr(sgd, 3, .gamma = 0.5);
+        lg_multi_step_lr(sgd, milestones, 2);
+        lg_cosine_lr(sgd, 10, .eta_min = 1e-4);
+        lg_linear_lr(sgd, 4, .start_factor = 0.5);
+        lg_constant_lr(sgd, 3);
+        lg_one_cycle_lr(adam, 0.1, 100, .linear = true);
+        lg_reduce_on_plateau(adam, 0.5, .patience = 2);
         for (lg_batch b; lg_loader_next(l, &b);) {
                 lg_backward(lg_cross_entropy(lg_forward(net, b.x), b.y));
                 lg_step(sgd);

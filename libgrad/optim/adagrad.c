@@ -1,0 +1,40 @@
+/* adagrad.c - Adagrad (Duchi et al. 2011); PyTorch's torch.optim.Adagrad.
+ *
+ * s += g^2; p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps), t counted for each parameter.
+ */
+#include "optim.h"
+
+static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_update *updates, int64_t count,
+                int64_t step)
+{
+        const lg_adagrad_options *o = &opt->o.adagrad;
+        lg_adagrad_args a = {.count = count,
+                             .updates = updates,
+                             .lr = g->lr,
+                             .lr_decay = o->lr_decay,
+                             .eps = o->eps,
+                             .weight_decay = g->weight_decay,
+                             .maximize = o->maximize,
+                             .step = step + 1};
+        return LG__RUN(d, "lg_step (adagrad)", adagrad, &a);
+}
+
+static const lg__rule rule = {"lg_adagrad", run};
+
+lg_optimizer *lg_adagrad_(lg_ctx *c, lg_list params, lg_adagrad_options o)
+{
+        o.lr_decay = lg__option(o.lr_decay, 0);
+        o.eps = lg__option(o.eps, 1e-10);
+        o.initial_accumulator_value = lg__option(o.initial_accumulator_value, 0);
+        if (!lg__ok(c) || !lg__option_check(c, rule.name, "lr_decay", o.lr_decay) ||
+            !lg__option_check(c, rule.name, "eps", o.eps) ||
+            !lg__option_check(c, rule.name, "initial_accumulator_value", o.initial_accumulator_value))
+                return NULL;
+        lg__group first = {.lr = o.lr, .weight_decay = lg__option(o.weight_decay, 0)};
+        lg_optimizer *opt = lg__optimizer_new(c, &rule, params, first, 1);
+        if (opt) {
+                opt->o.adagrad = o;
+                opt->first_state = o.initial_accumulator_value;
+        }
+        return opt;
+}

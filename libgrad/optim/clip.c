@@ -1,0 +1,113 @@
+/* clip.c - bounds for gradients: of the norm of all of them, of each element. */
+#include "../op.h"
+#include "optim.h"
+
+/* The gradients of the parameters that have one, in a list of the scope that is open. False: an error. */
+static bool gradients(const char *op, lg_list params, lg_tensor ***ret, int64_t *ret_count, lg_ctx **ret_ctx)
+{
+        lg_ctx *c = NULL;
+        int64_t n = 0;
+        for (int64_t i = 0; params.items && i < params.count && !c; i++)
+                c = lg__ctx_of(params.items[i]);
+        *ret_ctx = c;
+        *ret_count = 0;
+        if (!lg__ok(c))
+                return false;
+        lg_tensor **list = lg__alloc(c, (size_t)params.count * sizeof *list);
+        for (int64_t i = 0; list && i < params.count; i++) {
+                lg_tensor *p = params.items[i];
+                if (!p)
+                        lg__fail(c, LG_ERR_ARGUMENT, "%s: parameter %lld is NULL", op, (long long)i);
+                else if (p->live == LG__LIVE && p->ctx != c)
+                        lg__fail(c, LG_ERR_ARGUMENT, "%s: parameter %lld is of another context", op, (long long)i);
+                else if (lg__check(p, op, "a parameter") && lg_grad_of(p))
+                        list[n++] = lg_grad_of(p);
+                if (n > 1 && list[n - 1]->storage->device != list[0]->storage->device)
+                        lg__fail(c, LG_ERR_DEVICE, "%s: one gradient is on %s and another on %s; clip them by device",
+                                 op, lg_device_name(list[0]->storage->device->id),
+                                 lg_device_name(list[n - 1]->storage->device->id));
+        }
+        if (!list || c->error) {
+                lg__free(c, list, (size_t)params.count * sizeof *list);
+                return false;
+        }
+        *ret = list;
+        *ret_count = n;
+        return true;
+}
+
+/* g = f(g, other), whatever graph g may have. */
+static bool change(int id, lg_tensor *g, lg_tensor *other, double p0, double p1, const char *op)
+{
+        if (other && other->at.dtype != g->at.dtype && !(other = lg_cast(other, g->at.dtype)))
+                return false;
+        bool ok = lg__shape_numel(g->at.shape) == 0 ||
+                  lg__pointwise_run(id, g, (lg_tensor *[LG_PW_INPUTS]){g, other}, p0, p1, op);
+        g->storage->version++;
+        return ok;
+}
+
+/* The norm of the norms, which is that of all elements. NULL: no memory. */
+static lg_tensor *total_norm(lg_ctx *c, lg_tensor *const *grads, int64_t n, double p)
+{
+        size_t bytes = (size_t)n * sizeof(lg_tensor *);
+        lg_tensor **norms = lg__alloc(c, bytes), *total = NULL;
+        bool ok = norms != NULL;
+        for (int64_t i = 0; i < n && ok; i++) {
+                lg_tensor *norm = lg_norm(grads[i], p);
+                ok = norm && (norms[i] = lg_reshape(norm, LG_SHAPE(1)));
+        }
+        if (ok)
+                total = lg_norm(lg_cat((lg_list){n, norms}, 0), p);
+        lg__free(c, norms, bytes);
+        return total;
+}
+
+bool lg_clip_grad_norm_(lg_list params, lg_clip_options o)
+{
+        const char *op = "lg_clip_grad_norm";
+        lg_tensor **grads = NULL, *total = NULL;
+        lg_ctx *c;
+        int64_t n;
+        double p = o.p == 0 ? 2 : o.p;
+        if (!gradients(op, params, &grads, &n, &c))
+                return false;
+        bool ok = true, recording = lg_grad_mode(c, false);
+        lg_scope scope = lg_scope_begin(c);
+        if (!(o.max_norm >= 0) || !(p > 0))
+                ok = lg__fail(c, LG_ERR_ARGUMENT, "%s: max_norm %g must be 0 or more, p %g above 0", op, o.max_norm, p);
+        if (ok && n)
+                ok = (total = total_norm(c, grads, n, p)) != NULL;
+        else if (ok)
+                ok = (total = lg_zeros(c, LG_SHAPE_0D)) != NULL;
+        if (ok && n) {
+                lg_tensor *factor = lg_minimum_scalar(lg_rdiv_scalar(lg_add_scalar(total, 1e-6), o.max_norm), 1);
+                ok = factor != NULL;
+                for (int64_t i = 0; i < n && ok; i++)
+                        ok = change(LG_PW_mul, grads[i], factor, 0, 0, op);
+        }
+        if (ok && o.norm)
+                *o.norm = lg_escape(total);
+        lg__free(c, grads, (size_t)params.count * sizeof *grads);
+        if (scope.id)
+                lg_scope_end(c, scope);
+        lg_grad_mode(c, recording);
+        return ok && !c->error;
+}
+
+bool lg_clip_grad_value(lg_list params, double value)
+{
+        const char *op = "lg_clip_grad_value";
+        lg_tensor **grads = NULL;
+        lg_ctx *c;
+        int64_t n;
+        if (!gradients(op, params, &grads, &n, &c))
+                return false;
+        bool ok = value >= 0;
+        if (!ok)
+                lg__fail(c, LG_ERR_ARGUMENT, "%s: value %g must be 0 or more", op, value);
+        for (int64_t i = 0; i < n && ok; i++)
+                ok = change(LG_PW_clamp, grads[i], NULL, -value, value, op);
+        lg__free(c, grads, (size_t)params.count * sizeof *grads);
+        return ok;
+}

@@ -1,0 +1,154 @@
+/* ema.c - an exponential moving average of a module's parameters. */
+#include "../nn/nn.h"
+#include "../op.h"
+#include "optim.h"
+
+/* A tensor of the module and its average. */
+typedef struct entry {
+        lg_tensor *live, *average; /* the latter is owned */
+        uint64_t serial;           /* of live */
+        bool is_buffer;
+} entry;
+
+struct lg_ema {
+        lg__object object;
+        double decay;
+        int64_t updates, count;
+        entry *entries;
+        bool swapped;
+};
+
+static void destroy(lg__object *o)
+{
+        lg_ema *e = (lg_ema *)o;
+        for (int64_t i = 0; i < e->count; i++)
+                lg__tensor_release(e->entries[i].average);
+        lg__free(o->ctx, e->entries, (size_t)e->count * sizeof *e->entries);
+        lg__free(o->ctx, e, sizeof *e);
+}
+
+static void count_one(const char *path, lg_tensor *t, bool is_buffer, void *user)
+{
+        (void)path, (void)t, (void)is_buffer;
+        ++*(int64_t *)user;
+}
+
+static void take_one(const char *path, lg_tensor *t, bool is_buffer, void *user)
+{
+        lg_ema *e = user;
+        (void)path;
+        lg_tensor *copy = lg__clone_values(t, t->storage->device->id, t->at.dtype);
+        if (copy)
+                e->entries[e->count++] = (entry){
+                        .live = t, .average = lg__tensor_own(copy), .serial = t->serial, .is_buffer = is_buffer};
+}
+
+lg_ema *lg_ema_new(lg_module *m, double decay)
+{
+        lg_ctx *c = lg_module_ctx(m);
+        int64_t count = 0;
+        decay = lg__option(decay, 0);
+        if (!lg__ok(c))
+                return NULL;
+        if (!(decay >= 0 && decay <= 1))
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_ema_new: decay is %g, not in [0, 1]", decay);
+        if (!lg_each_parameter(m, count_one, &count))
+                return NULL;
+        lg_ema *e = lg__alloc(c, sizeof *e);
+        if (!e)
+                return NULL;
+        e->decay = decay;
+        lg__object_register(c, &e->object, destroy);
+        e->entries = lg__alloc(c, (size_t)count * sizeof *e->entries);
+        if (e->entries)
+                lg_each_parameter(m, take_one, e);
+        if (e->entries && e->count == count)
+                return e;
+        /* destroy() frees as many entries as there are. */
+        lg__free(c, e->entries && e->count == 0 ? e->entries : NULL, (size_t)count * sizeof *e->entries);
+        if (e->count == 0)
+                e->entries = NULL;
+        lg__object_destroy(&e->object);
+        return NULL;
+}
+
+void lg_ema_free(lg_ema *e)
+{
+        if (e)
+                lg__object_destroy(&e->object);
+}
+
+static bool ready(const lg_ema *e, const char *op)
+{
+        if (!e || e->object.ctx->error)
+                return false;
+        for (int64_t i = 0; i < e->count; i++)
+                if (e->entries[i].live->live != LG__LIVE || e->entries[i].live->serial != e->entries[i].serial)
+                        return lg__fail(e->object.ctx, LG_ERR_STATE, "%s: the module was freed", op);
+        return true;
+}
+
+/* The average on the device where its tensor is now. */
+static bool follow(entry *n)
+{
+        lg_device device = n->live->storage->device->id;
+        if (lg_device_equal(n->average->storage->device->id, device))
+                return true;
+        lg_tensor *moved = lg__clone_values(n->average, device, n->average->at.dtype);
+        if (!moved)
+                return false;
+        lg__tensor_release(n->average);
+        n->average = lg__tensor_own(moved);
+        return true;
+}
+
+static bool update(lg_ema *e, entry *n)
+{
+        if (!follow(n))
+                return false;
+        if (n->is_buffer || e->updates == 0)
+                return lg__copy_values(n->average, n->live, "lg_ema_update");
+        lg_tensor *live = lg_detach(n->live), *kept = lg_mul_scalar(n->average, e->decay);
+        lg_tensor *sum = lg_add(kept, lg_mul_scalar(live, 1 - e->decay));
+        return sum && lg__copy_values(n->average, sum, "lg_ema_update");
+}
+
+bool lg_ema_update(lg_ema *e)
+{
+        if (!ready(e, "lg_ema_update"))
+                return false;
+        lg_ctx *c = e->object.ctx;
+        if (e->swapped)
+                return lg__fail(c, LG_ERR_STATE,
+                                "lg_ema_update: the averages are in the module; lg_ema_swap() them back");
+        bool ok = true, recording = lg_grad_mode(c, false);
+        for (int64_t i = 0; i < e->count && ok; i++) {
+                lg_scope scope = lg_scope_begin(c);
+                ok = scope.id && update(e, &e->entries[i]);
+                if (scope.id)
+                        lg_scope_end(c, scope);
+        }
+        lg_grad_mode(c, recording);
+        e->updates += ok;
+        return ok;
+}
+
+bool lg_ema_swap(lg_ema *e)
+{
+        if (!ready(e, "lg_ema_swap"))
+                return false;
+        for (int64_t i = 0; i < e->count; i++)
+                if (!follow(&e->entries[i]))
+                        return false;
+        for (int64_t i = 0; i < e->count; i++) {
+                lg_tensor *a = e->entries[i].live, *b = e->entries[i].average;
+                lg__storage *s = a->storage;
+                lg__layout at = a->at;
+                a->storage = b->storage;
+                a->at = b->at;
+                b->storage = s;
+                b->at = at;
+        }
+        e->swapped = !e->swapped;
+        return true;
+}

@@ -1,0 +1,78 @@
+/* plateau.c - a smaller learning rate when a metric stops getting better (ReduceLROnPlateau). */
+#include "schedule.h"
+
+static bool better(const lg_scheduler *s, double metric)
+{
+        const lg_plateau_options *o = &s->o.plateau;
+        double margin = o->absolute_threshold ? o->threshold : s->best * o->threshold;
+        if (isinf(s->best)) /* nothing was seen yet */
+                return o->max_mode ? metric > s->best : metric < s->best;
+        return o->max_mode ? metric > s->best + margin : metric < s->best - margin;
+}
+
+static void reduce(lg_scheduler *s)
+{
+        for (int i = 0; i < s->groups; i++) {
+                lg__group *g = &s->opt->groups[i];
+                double lr = fmax(g->lr * s->o.plateau.factor, s->o.plateau.min_lr);
+                if (g->lr - lr > s->o.plateau.eps)
+                        g->lr = lr;
+        }
+}
+
+static bool step(lg_scheduler *s)
+{
+        return lg__fail(s->object.ctx, LG_ERR_STATE,
+                        "lg_scheduler_step: lg_reduce_on_plateau needs a metric: lg_scheduler_step_metric()");
+}
+
+bool lg_scheduler_step_metric(lg_scheduler *s, double metric)
+{
+        if (!s || s->object.ctx->error)
+                return false;
+        if (!s->opt || s->step != step)
+                return lg__fail(s->object.ctx, LG_ERR_STATE,
+                                s->opt ? "lg_scheduler_step_metric: %s takes no metric; lg_scheduler_step() steps it"
+                                       : "lg_scheduler_step_metric: the optimiser of this schedule (%s) was freed",
+                                s->name);
+        s->epoch++;
+        if (better(s, metric)) {
+                s->best = metric;
+                s->bad = 0;
+        } else {
+                s->bad++;
+        }
+        if (s->cooling > 0) {
+                s->cooling--;
+                s->bad = 0;
+        }
+        if (s->bad > s->o.plateau.patience) {
+                reduce(s);
+                s->cooling = s->o.plateau.cooldown;
+                s->bad = 0;
+        }
+        return true;
+}
+
+lg_scheduler *lg_reduce_on_plateau_(lg_optimizer *opt, lg_plateau_options o)
+{
+        const char *name = "lg_reduce_on_plateau";
+        if (!lg__schedulable(opt, name))
+                return NULL;
+        o.factor = lg__option(o.factor, 0.1);
+        o.patience = o.no_patience ? 0 : o.patience ? o.patience : 10;
+        o.threshold = lg__option(o.threshold, 1e-4);
+        o.eps = lg__option(o.eps, 1e-8);
+        if (!(o.factor > 0 && o.factor < 1) || o.patience < 0 || o.cooldown < 0 || !(o.min_lr >= 0))
+                return lg__fail(
+                        opt->object.ctx, LG_ERR_ARGUMENT,
+                        "%s: factor %g must be between 0 and 1; patience %lld, cooldown %lld, min_lr %g not negative",
+                        name, o.factor, (long long)o.patience, (long long)o.cooldown, o.min_lr);
+        lg_scheduler *s = lg__scheduler_new(opt, name, NULL);
+        if (!s)
+                return NULL;
+        s->o.plateau = o;
+        s->step = step;
+        s->best = o.max_mode ? -INFINITY : INFINITY;
+        return s;
+}

@@ -1,0 +1,40 @@
+/* rmsprop.c - RMSprop (Hinton 2012, Graves 2013); PyTorch's torch.optim.RMSprop.
+ *
+ * v = alpha v + (1 - alpha) g^2; p -= lr g / (sqrt(v) + eps); centered: v - (mean of g)^2 stands for v; with momentum
+ * the quotient is added up first.
+ */
+#include "optim.h"
+
+static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_update *updates, int64_t count,
+                int64_t step)
+{
+        const lg_rmsprop_options *o = &opt->o.rmsprop;
+        (void)step;
+        lg_rmsprop_args a = {.count = count,
+                             .updates = updates,
+                             .lr = g->lr,
+                             .alpha = o->alpha,
+                             .eps = o->eps,
+                             .weight_decay = g->weight_decay,
+                             .momentum = g->momentum,
+                             .maximize = o->maximize};
+        return LG__RUN(d, "lg_step (rmsprop)", rmsprop, &a);
+}
+
+static const lg__rule rule = {"lg_rmsprop", run};
+
+lg_optimizer *lg_rmsprop_(lg_ctx *c, lg_list params, lg_rmsprop_options o)
+{
+        o.alpha = lg__option(o.alpha, 0.99);
+        o.eps = lg__option(o.eps, 1e-8);
+        o.momentum = lg__option(o.momentum, 0);
+        if (!lg__ok(c) || !lg__option_check(c, rule.name, "alpha", o.alpha) ||
+            !lg__option_check(c, rule.name, "eps", o.eps) || !lg__option_check(c, rule.name, "momentum", o.momentum))
+                return NULL;
+        lg__group first = {.lr = o.lr, .weight_decay = lg__option(o.weight_decay, 0), .momentum = o.momentum};
+        unsigned states = 1u | (o.centered ? 2u : 0) | (o.momentum != 0 ? 4u : 0);
+        lg_optimizer *opt = lg__optimizer_new(c, &rule, params, first, states);
+        if (opt)
+                opt->o.rmsprop = o;
+        return opt;
+}

@@ -1,0 +1,374 @@
+/* schedule.c - what all schedules share, and those that are one formula. The formulas are PyTorch's recursive ones: the
+ * next rate from the last, so that schedules can be chained.
+ */
+#include <string.h>
+#include "schedule.h"
+
+/* ---- life ------------------------------------------------------------------------------------------------------- */
+
+static void destroy(lg__object *o)
+{
+        lg_scheduler *s = (lg_scheduler *)o;
+        lg__link_remove(&s->link);
+        for (int i = 0; i < s->child_count; i++)
+                lg__object_destroy(&s->children[i]->object);
+        lg__free(o->ctx, s->children, (size_t)s->child_count * sizeof *s->children);
+        lg__free(o->ctx, s->milestones, (size_t)s->milestone_count * sizeof *s->milestones);
+        lg__free(o->ctx, s, sizeof *s);
+}
+
+void lg__schedulers_forget(lg_optimizer *opt)
+{
+        while (opt->schedulers.next && opt->schedulers.next != &opt->schedulers) {
+                lg__link *link = opt->schedulers.next;
+                lg_scheduler *s = (lg_scheduler *)(void *)((char *)link - offsetof(lg_scheduler, link));
+                s->opt = NULL;
+                lg__link_remove(link);
+        }
+}
+
+bool lg__schedulable(lg_optimizer *opt, const char *name)
+{
+        (void)name;
+        return opt && !opt->object.ctx->error;
+}
+
+lg_scheduler *lg__scheduler_new(lg_optimizer *opt, const char *name, lg__schedule_fn *next)
+{
+        if (!lg__schedulable(opt, name))
+                return NULL;
+        lg_scheduler *s = lg__alloc(opt->object.ctx, sizeof *s);
+        if (!s)
+                return NULL;
+        s->opt = opt;
+        s->name = name;
+        s->next = next;
+        s->groups = opt->group_count;
+        lg__link_add(&opt->schedulers, &s->link);
+        lg__object_register(opt->object.ctx, &s->object, destroy);
+        for (int i = 0; i < s->groups; i++)
+                if (isnan(opt->groups[i].initial_lr))
+                        opt->groups[i].initial_lr = opt->groups[i].lr;
+        return s;
+}
+
+void lg_scheduler_free(lg_scheduler *s)
+{
+        if (s && s->owner)
+                lg__fail(s->object.ctx, LG_ERR_ARGUMENT, "lg_scheduler_free: this schedule belongs to another (%s)",
+                         s->owner->name);
+        else if (s)
+                lg__object_destroy(&s->object);
+}
+
+/* ---- a step ------------------------------------------------------------------------------------------------------ */
+
+static void apply(lg_scheduler *s)
+{
+        for (int i = 0; i < s->groups && s->next; i++)
+                s->opt->groups[i].lr = s->next(s, &s->opt->groups[i], s->opt->groups[i].lr);
+}
+
+lg_scheduler *lg__scheduler_begin(lg_scheduler *s)
+{
+        s->epoch = 0;
+        apply(s);
+        return s;
+}
+
+/* The same from the groups' first rates, whatever schedules have made of them. */
+static void begin_anew(lg_scheduler *s)
+{
+        for (int i = 0; i < s->groups; i++)
+                s->opt->groups[i].lr = s->opt->groups[i].initial_lr;
+        lg__scheduler_begin(s);
+}
+
+static bool ready(const lg_scheduler *s, const char *op)
+{
+        if (!s || s->object.ctx->error)
+                return false;
+        if (s->opt)
+                return true;
+        return lg__fail(s->object.ctx, LG_ERR_STATE, "%s: the optimiser of this schedule (%s) was freed", op, s->name);
+}
+
+bool lg_scheduler_step(lg_scheduler *s)
+{
+        if (!ready(s, "lg_scheduler_step"))
+                return false;
+        if (s->step)
+                return s->step(s);
+        s->epoch++;
+        apply(s);
+        return true;
+}
+
+/* ---- one formula each -------------------------------------------------------------------------------------------- */
+
+static bool positive(lg_optimizer *opt, const char *name, const char *option, double value)
+{
+        if (!lg__schedulable(opt, name))
+                return false;
+        if (isfinite(value) && value > 0)
+                return true;
+        return lg__fail(opt->object.ctx, LG_ERR_ARGUMENT, "%s: %s is %g; it must be above 0", name, option, value);
+}
+
+static double next_step(const lg_scheduler *s, const lg__group *g, double lr)
+{
+        (void)g;
+        return s->epoch && s->epoch % s->o.step.step_size == 0 ? lr * s->o.step.gamma : lr;
+}
+
+lg_scheduler *lg_step_lr_(lg_optimizer *opt, lg_step_lr_options o)
+{
+        o.gamma = lg__option(o.gamma, 0.1);
+        lg_scheduler *s = positive(opt, "lg_step_lr", "step_size", (double)o.step_size)
+                                  ? lg__scheduler_new(opt, "lg_step_lr", next_step)
+                                  : NULL;
+        if (!s)
+                return NULL;
+        s->o.step = o;
+        return lg__scheduler_begin(s);
+}
+
+static double next_multi_step(const lg_scheduler *s, const lg__group *g, double lr)
+{
+        (void)g;
+        for (int64_t i = 0; i < s->milestone_count && s->epoch; i++)
+                lr = s->milestones[i] == s->epoch ? lr * s->o.gamma : lr;
+        return lr;
+}
+
+static bool take_milestones(lg_scheduler *s, const int64_t *milestones, int64_t count)
+{
+        s->milestones = lg__alloc(s->object.ctx, (size_t)count * sizeof *milestones);
+        if (!s->milestones)
+                return false;
+        s->milestone_count = count;
+        memcpy(s->milestones, milestones, (size_t)count * sizeof *milestones);
+        return true;
+}
+
+lg_scheduler *lg_multi_step_lr_(lg_optimizer *opt, const int64_t *milestones, lg_multi_step_lr_options o)
+{
+        const char *name = "lg_multi_step_lr";
+        if (!lg__schedulable(opt, name))
+                return NULL;
+        if (!milestones || o.count < 1)
+                return lg__fail(opt->object.ctx, LG_ERR_ARGUMENT, "%s: there are no milestones", name);
+        lg_scheduler *s = lg__scheduler_new(opt, name, next_multi_step);
+        if (!s || !take_milestones(s, milestones, o.count)) {
+                lg_scheduler_free(s);
+                return NULL;
+        }
+        s->o.gamma = lg__option(o.gamma, 0.1);
+        return lg__scheduler_begin(s);
+}
+
+static double next_exponential(const lg_scheduler *s, const lg__group *g, double lr)
+{
+        (void)g;
+        return s->epoch ? lr * s->o.gamma : lr;
+}
+
+lg_scheduler *lg_exponential_lr(lg_optimizer *opt, double gamma)
+{
+        lg_scheduler *s = positive(opt, "lg_exponential_lr", "gamma", gamma)
+                                  ? lg__scheduler_new(opt, "lg_exponential_lr", next_exponential)
+                                  : NULL;
+        if (!s)
+                return NULL;
+        s->o.gamma = gamma;
+        return lg__scheduler_begin(s);
+}
+
+static double next_cosine(const lg_scheduler *s, const lg__group *g, double lr)
+{
+        const int64_t t_max = s->o.cosine.t_max;
+        const double low = s->o.cosine.eta_min, base = g->initial_lr, t = (double)t_max;
+        if (s->epoch == 0)
+                return lr;
+        if ((s->epoch - 1 - t_max) % (2 * t_max) == 0)
+                return lr + (base - low) * (1 - cos(M_PI / t)) / 2;
+        return (1 + cos(M_PI * (double)s->epoch / t)) / (1 + cos(M_PI * (double)(s->epoch - 1) / t)) * (lr - low) + low;
+}
+
+lg_scheduler *lg_cosine_lr_(lg_optimizer *opt, lg_cosine_lr_options o)
+{
+        lg_scheduler *s = positive(opt, "lg_cosine_lr", "t_max", (double)o.t_max)
+                                  ? lg__scheduler_new(opt, "lg_cosine_lr", next_cosine)
+                                  : NULL;
+        if (!s)
+                return NULL;
+        s->o.cosine = o;
+        return lg__scheduler_begin(s);
+}
+
+static double next_linear(const lg_scheduler *s, const lg__group *g, double lr)
+{
+        const lg_linear_lr_options *o = &s->o.linear;
+        double slope = o->end_factor - o->start_factor;
+        (void)g;
+        if (s->epoch == 0)
+                return lr * o->start_factor;
+        if (s->epoch > o->total)
+                return lr;
+        return lr * (1 + slope / ((double)o->total * o->start_factor + (double)(s->epoch - 1) * slope));
+}
+
+lg_scheduler *lg_linear_lr_(lg_optimizer *opt, lg_linear_lr_options o)
+{
+        const char *name = "lg_linear_lr";
+        o.total = o.total ? o.total : 5;
+        o.start_factor = lg__option(o.start_factor, 1.0 / 3);
+        o.end_factor = lg__option(o.end_factor, 1);
+        if (!positive(opt, name, "total", (double)o.total) || !positive(opt, name, "start_factor", o.start_factor) ||
+            !lg__option_check(opt->object.ctx, name, "end_factor", o.end_factor))
+                return NULL;
+        lg_scheduler *s = lg__scheduler_new(opt, name, next_linear);
+        if (!s)
+                return NULL;
+        s->o.linear = o;
+        return lg__scheduler_begin(s);
+}
+
+static double next_constant(const lg_scheduler *s, const lg__group *g, double lr)
+{
+        const lg_constant_lr_options *o = &s->o.constant;
+        (void)g;
+        return s->epoch == 0 ? lr * o->factor : s->epoch == o->total ? lr / o->factor : lr;
+}
+
+lg_scheduler *lg_constant_lr_(lg_optimizer *opt, lg_constant_lr_options o)
+{
+        const char *name = "lg_constant_lr";
+        o.total = o.total ? o.total : 5;
+        o.factor = lg__option(o.factor, 1.0 / 3);
+        if (!positive(opt, name, "total", (double)o.total) || !positive(opt, name, "factor", o.factor))
+                return NULL;
+        lg_scheduler *s = lg__scheduler_new(opt, name, next_constant);
+        if (!s)
+                return NULL;
+        s->o.constant = o;
+        return lg__scheduler_begin(s);
+}
+
+static double next_lambda(const lg_scheduler *s, const lg__group *g, double lr)
+{
+        (void)lr;
+        return g->initial_lr * s->o.lambda.fn(s->epoch, s->o.lambda.user);
+}
+
+lg_scheduler *lg_lambda_lr(lg_optimizer *opt, lg_lambda_fn *fn, void *user)
+{
+        if (lg__schedulable(opt, "lg_lambda_lr") && !fn)
+                return lg__fail(opt->object.ctx, LG_ERR_ARGUMENT, "lg_lambda_lr: fn is NULL");
+        lg_scheduler *s = lg__scheduler_new(opt, "lg_lambda_lr", next_lambda);
+        if (!s)
+                return NULL;
+        s->o.lambda.fn = fn;
+        s->o.lambda.user = user;
+        return lg__scheduler_begin(s);
+}
+
+/* ---- of schedules ------------------------------------------------------------------------------------------------ */
+
+/* The first schedule from the i-th milestone on begins anew there, as PyTorch's step(0) does. */
+static bool step_sequential(lg_scheduler *s)
+{
+        int i = 0;
+        s->epoch++;
+        while (i < s->milestone_count && s->milestones[i] <= s->epoch)
+                i++;
+        if (i == 0 || s->milestones[i - 1] != s->epoch)
+                return lg_scheduler_step(s->children[i]);
+        begin_anew(s->children[i]);
+        return true;
+}
+
+static bool step_chained(lg_scheduler *s)
+{
+        bool ok = true;
+        s->epoch++;
+        for (int i = 0; i < s->child_count && ok; i++)
+                ok = lg_scheduler_step(s->children[i]);
+        return ok;
+}
+
+static bool children_are_good(lg_ctx *c, const char *name, lg_scheduler *const *list, int count)
+{
+        for (int i = 0; i < count; i++) {
+                if (!list[i])
+                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: schedule %d is NULL", name, i);
+                if (list[i]->owner || !list[i]->opt || list[i]->opt != list[0]->opt)
+                        return lg__fail(c, LG_ERR_ARGUMENT,
+                                        "%s: schedule %d belongs to another schedule or is not of the same optimiser",
+                                        name, i);
+                for (int k = 0; k < i; k++)
+                        if (list[k] == list[i])
+                                return lg__fail(c, LG_ERR_ARGUMENT, "%s: schedules %d and %d are the same", name, k, i);
+        }
+        return true;
+}
+
+/* A schedule that owns the others, which are good. */
+static lg_scheduler *own(const char *name, lg_scheduler *const *list, int count)
+{
+        lg_ctx *c = NULL;
+        for (int i = 0; i < count && list && !c; i++)
+                c = list[i] ? list[i]->object.ctx : NULL;
+        if (!lg__ok(c) || !children_are_good(c, name, list, count))
+                return NULL;
+        lg_scheduler *s = lg__scheduler_new(list[0]->opt, name, NULL);
+        lg_scheduler **children = s ? lg__alloc(c, (size_t)count * sizeof *children) : NULL;
+        if (!children) {
+                lg_scheduler_free(s);
+                return NULL;
+        }
+        for (int i = 0; i < count; i++) {
+                children[i] = list[i];
+                list[i]->owner = s;
+                lg__link_remove(&list[i]->object.link);
+        }
+        s->children = children;
+        s->child_count = count;
+        return s;
+}
+
+lg_scheduler *lg_sequential_lr(lg_scheduler *const *schedulers, int count, const int64_t *milestones)
+{
+        const char *name = "lg_sequential_lr";
+        lg_ctx *c = schedulers && count > 0 && schedulers[0] ? schedulers[0]->object.ctx : NULL;
+        if (!lg__ok(c))
+                return NULL;
+        for (int i = 0; i + 1 < count; i++)
+                if (!milestones || milestones[i] < (i ? milestones[i - 1] : 0) + 1)
+                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: the milestones must be above 0 and rise", name);
+        lg_scheduler *s = own(name, schedulers, count);
+        if (!s)
+                return NULL;
+        if (count > 1 && !take_milestones(s, milestones, count - 1)) {
+                for (int i = 0; i < count; i++) { /* they go back to the context */
+                        s->children[i]->owner = NULL;
+                        lg__object_register(c, &s->children[i]->object, destroy);
+                }
+                lg__free(c, s->children, (size_t)s->child_count * sizeof *s->children);
+                s->child_count = 0;
+                s->children = NULL;
+                lg_scheduler_free(s);
+                return NULL;
+        }
+        s->step = step_sequential;
+        begin_anew(s->children[0]);
+        return s;
+}
+
+lg_scheduler *lg_chained_lr(lg_scheduler *const *schedulers, int count)
+{
+        lg_scheduler *s = own("lg_chained_lr", schedulers, count);
+        if (s)
+                s->step = step_chained;
+        return s;
+}

@@ -1,0 +1,49 @@
+/* schedule.h - what a schedule is: a rule that makes a group's next learning rate from the last one. Private to optim/.
+ */
+#ifndef LG_SCHEDULE_PRIVATE_H
+#define LG_SCHEDULE_PRIVATE_H
+
+#include "optim.h"
+
+/* The learning rate of a group at s->epoch, after `lr` at the epoch before. At epoch 0, lr is the first one. */
+typedef double lg__schedule_fn(const lg_scheduler *s, const lg__group *g, double lr);
+
+struct lg_scheduler {
+        lg__object object;
+        lg__link link;     /* in its optimiser's list */
+        lg_optimizer *opt; /* NULL: it is gone */
+        const char *name;
+        lg__schedule_fn *next;
+        bool (*step)(lg_scheduler *s); /* NULL: by `next` */
+        int64_t epoch;
+        int groups; /* that there were at first */
+        lg_scheduler *owner, **children;
+        int child_count;
+        int64_t *milestones;
+        int64_t milestone_count;
+        union {
+                lg_step_lr_options step;
+                double gamma;
+                lg_cosine_lr_options cosine;
+                lg_linear_lr_options linear;
+                lg_constant_lr_options constant;
+                lg_plateau_options plateau;
+                lg_one_cycle_options cycle;
+                struct {
+                        lg_lambda_fn *fn;
+                        void *user;
+                } lambda;
+        } o;
+        double max_lr; /* one cycle */
+        double best;   /* plateau */
+        int64_t bad, cooling;
+};
+
+/* A schedule without rates set yet; NULL: an error. */
+lg_scheduler *lg__scheduler_new(lg_optimizer *opt, const char *name, lg__schedule_fn *next);
+/* Sets the rates of epoch 0 from what they are now. Returns s. */
+lg_scheduler *lg__scheduler_begin(lg_scheduler *s);
+/* True if opt is there, its context without error. */
+bool lg__schedulable(lg_optimizer *opt, const char *name);
+
+#endif

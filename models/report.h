@@ -1,0 +1,17 @@
+/* report.h - a confusion matrix: how often each class was taken for each. */
+#ifndef REPORT_H
+#define REPORT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#define REPORT_CLASSES 10
+typedef struct report {
+        int64_t count[REPORT_CLASSES][REPORT_CLASSES]; /* [class][predicted] */
+} report;
+
+void report_add(report *r, const int64_t *labels, const int64_t *predicted, int64_t n);
+/* The matrix, the accuracy (recall) and precision of each class. */
+void report_print(FILE *f, const report *r, const char *const names[REPORT_CLASSES]);
+
+#endif

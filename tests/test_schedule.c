@@ -1,0 +1,351 @@
+/* test_schedule.c - schedules against PyTorch (data/schedule.py), clipping, groups, averages of weights. */
+#include "test.h"
+
+enum { STEPS = 101 };
+
+static double metric(int t)
+{
+        return fabs(30.0 - t) / 30 + 0.1 * sin(t);
+}
+
+static double every_fifth(int64_t step, void *user)
+{
+        return pow(*(double *)user, (double)(step / 5));
+}
+static double base = 0.9;
+
+static lg_scheduler *make(lg_optimizer *o, const char *name)
+{
+        if (!strcmp(name, "step"))
+                return lg_step_lr(o, 7, .gamma = 0.5);
+        if (!strcmp(name, "multi_step"))
+                return lg_multi_step_lr(o, ((int64_t[]){3, 10, 10, 40}), 4, .gamma = 0.3);
+        if (!strcmp(name, "exponential"))
+                return lg_exponential_lr(o, 0.97);
+        if (!strcmp(name, "cosine"))
+                return lg_cosine_lr(o, 30, .eta_min = 0.001);
+        if (!strcmp(name, "linear"))
+                return lg_linear_lr(o, 12);
+        if (!strcmp(name, "linear_down"))
+                return lg_linear_lr(o, 40, .start_factor = 1, .end_factor = 0.25);
+        if (!strcmp(name, "constant"))
+                return lg_constant_lr(o, 8, .factor = 0.5);
+        if (!strcmp(name, "lambda"))
+                return lg_lambda_lr(o, every_fifth, &base);
+        if (!strcmp(name, "one_cycle"))
+                return lg_one_cycle_lr(o, 0.5, 101);
+        if (!strcmp(name, "one_cycle_linear"))
+                return lg_one_cycle_lr(o, 0.5, 101, .pct_start = 0.2, .div_factor = 10, .final_div_factor = 100,
+                                       .base_momentum = 0.8, .max_momentum = 0.9, .linear = true);
+        if (!strcmp(name, "one_cycle_three"))
+                return lg_one_cycle_lr(o, 0.5, 101, .no_cycle_momentum = true, .three_phase = true);
+        if (!strcmp(name, "plateau"))
+                return lg_reduce_on_plateau(o, 0.5, .patience = 4, .cooldown = 2, .min_lr = 1e-4);
+        if (!strcmp(name, "plateau_max"))
+                return lg_reduce_on_plateau(o, 0.7, .patience = 3, .threshold = 0.01, .max_mode = true,
+                                            .absolute_threshold = true);
+        if (!strcmp(name, "sequential"))
+                return lg_sequential_lr(
+                        ((lg_scheduler *[]){lg_linear_lr(o, 10), lg_cosine_lr(o, 60), lg_exponential_lr(o, 0.9)}), 3,
+                        ((int64_t[]){10, 70}));
+        if (!strcmp(name, "chained"))
+                return lg_chained_lr(((lg_scheduler *[]){lg_constant_lr(o, 5, .factor = 0.1),
+                                                         lg_exponential_lr(o, 0.95), lg_step_lr(o, 20, .gamma = 0.5)}),
+                                     3);
+        return NULL;
+}
+
+/* Momentum cannot be asked for: with a gradient of one, and none before, a step of SGD tells lr, and two tell both. */
+static void check(const char *name, const double *wanted)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *a = lg_zeros(c, LG_SHAPE(1), .dtype = LG_F64, .requires_grad = true);
+        lg_tensor *b = lg_zeros(c, LG_SHAPE(1), .dtype = LG_F64, .requires_grad = true);
+        lg_optimizer *opt = lg_sgd(c, LG_LIST(a), 0.1, .momentum = 0.9);
+        assert_true(lg_add_group(opt, LG_LIST(b), .lr = 0.02));
+        lg_scheduler *s = make(opt, name);
+        double buffer = 0, at = 0;
+        if (!s)
+                fail_msg("%s: %s", name, lg_error(c) ? lg_error(c) : "there is no such schedule");
+        for (int t = 0; t < STEPS; t++) {
+                lg_scope scope = lg_scope_begin(c);
+                if (t && strstr(name, "plateau"))
+                        assert_true(lg_scheduler_step_metric(s, metric(t)));
+                else if (t)
+                        assert_true(lg_scheduler_step(s));
+                const double *w = wanted + 3 * t;
+                if (fabs(lg_get_group_lr(opt, 0) - w[0]) > 1e-10 || fabs(lg_get_group_lr(opt, 1) - w[1]) > 1e-10)
+                        fail_msg("%s, step %d: %.12g and %.12g are not %.12g and %.12g", name, t,
+                                 lg_get_group_lr(opt, 0), lg_get_group_lr(opt, 1), w[0], w[1]);
+                lg_backward(lg_sum(a));
+                assert_true(lg_step(opt) && lg_zero_grad(opt));
+                buffer = t ? w[2] * buffer + 1 : 1;
+                at -= w[0] * buffer;
+                assert_near(lg_item(a), at, 1e-9);
+                lg_scope_end(c, scope);
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void hundred_steps_are_pytorchs(void **state)
+{
+        (void)state;
+        char path[4096], name[40];
+        double *wanted = calloc(3 * STEPS, sizeof *wanted);
+        const char *folder = getenv("LG_TEST_DATA");
+        snprintf(path, sizeof path, "%s/schedule.txt", folder ? folder : "tests/data");
+        FILE *f = fopen(path, "r");
+        assert_non_null(f);
+        int count = 0;
+        while (fscanf(f, "%39s", name) == 1) {
+                for (int i = 0; i < 3 * STEPS; i++)
+                        assert_int_equal(fscanf(f, "%lf", &wanted[i]), 1);
+                check(name, wanted);
+                count++;
+        }
+        fclose(f);
+        free(wanted);
+        assert_int_equal(count, 15);
+}
+
+static lg_optimizer *optimizer(lg_ctx *c)
+{
+        return lg_sgd(c, LG_LIST(lg_ones(c, LG_SHAPE(2), .requires_grad = true)), 0.1);
+}
+
+static void wrong_schedules_are_told(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_optimizer *opt = optimizer(c), *other = optimizer(c);
+        assert_null(lg_step_lr(opt, 0));
+        assert_error(c, LG_ERR_ARGUMENT, "step_size is 0");
+        assert_null(lg_exponential_lr(opt, -1));
+        assert_error(c, LG_ERR_ARGUMENT, "gamma is -1");
+        assert_null(lg_multi_step_lr(opt, NULL, 3));
+        assert_error(c, LG_ERR_ARGUMENT, "milestones");
+        assert_null(lg_lambda_lr(opt, NULL, NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "fn is NULL");
+        assert_null(lg_one_cycle_lr(opt, 1, 10));
+        assert_error(c, LG_ERR_ARGUMENT, "no momentum");
+        assert_null(lg_one_cycle_lr(opt, 1, 0, .no_cycle_momentum = true));
+        assert_error(c, LG_ERR_ARGUMENT, "total_steps 0");
+        assert_null(lg_reduce_on_plateau(opt, 1.5));
+        assert_error(c, LG_ERR_ARGUMENT, "factor 1.5");
+        assert_near(lg_get_lr(opt), 0.1, 0); /* nothing was changed */
+        lg_scheduler *a = lg_step_lr(opt, 2), *b = lg_step_lr(other, 2), *both[2] = {a, b};
+        assert_null(lg_sequential_lr(both, 2, (int64_t[]){5}));
+        assert_error(c, LG_ERR_ARGUMENT, "not of the same optimiser");
+        both[1] = a;
+        assert_null(lg_chained_lr(both, 2));
+        assert_error(c, LG_ERR_ARGUMENT, "are the same");
+        both[1] = lg_exponential_lr(opt, 0.5);
+        assert_null(lg_sequential_lr(both, 2, (int64_t[]){0}));
+        assert_error(c, LG_ERR_ARGUMENT, "must be above 0");
+        lg_scheduler *chain = lg_chained_lr(both, 2);
+        lg_scheduler_free(a);
+        assert_error(c, LG_ERR_ARGUMENT, "belongs to another");
+        lg_scheduler *plateau = lg_reduce_on_plateau(opt, 0.5),
+                     *cycle = lg_one_cycle_lr(opt, 1, 2, .no_cycle_momentum = true);
+        assert_false(lg_scheduler_step(plateau));
+        assert_error(c, LG_ERR_STATE, "lg_scheduler_step_metric");
+        assert_false(lg_scheduler_step_metric(chain, 1));
+        assert_error(c, LG_ERR_STATE, "takes no metric");
+        assert_false(lg_scheduler_step_metric(cycle, 1));
+        assert_error(c, LG_ERR_STATE, "takes no metric");
+        assert_true(lg_scheduler_step(cycle));
+        assert_false(lg_scheduler_step(cycle));
+        assert_error(c, LG_ERR_STATE, "has 2 steps");
+        lg_optimizer_free(opt);
+        assert_false(lg_scheduler_step(chain));
+        assert_error(c, LG_ERR_STATE, "was freed");
+        assert_false(lg_scheduler_step_metric(plateau, 1));
+        assert_error(c, LG_ERR_STATE, "was freed");
+        lg_scheduler_free(chain);
+        lg_scheduler_free(NULL);
+        assert_false(lg_scheduler_step(NULL));
+        lg_close(c);
+}
+
+static void groups(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 2, 2), lg_nn_linear(c, 2, 1));
+        assert_int_equal(lg_parameters_matching(net, "*.bias").count, 2);
+        assert_int_equal(lg_parameters_matching(net, "!*.bias").count, 2);
+        assert_ptr_equal(lg_parameters_matching(net, "1.*").items[0], lg_parameter(net, "1.weight"));
+        assert_int_equal(lg_parameters_matching(net, "nothing").count, 0);
+        lg_list biases = lg_parameters_matching(net, "*.bias");
+        assert_ptr_equal(biases.items, lg_parameters_matching(net, "*.bias").items);
+        lg_optimizer *opt = lg_sgd(c, lg_parameters_matching(net, "!*.bias"), 1, .weight_decay = 0.5);
+        assert_true(lg_add_group(opt, biases, .lr = 0.25, .weight_decay = LG_ZERO));
+        assert_int_equal(lg_group_count(opt), 2);
+        assert_near(lg_get_group_lr(opt, 1), 0.25, 0);
+        double w[4], b[2], v[4];
+        read_all(lg_parameter(net, "0.weight"), w, 4);
+        read_all(lg_parameter(net, "0.bias"), b, 2);
+        lg_backward(lg_add(lg_sum(lg_parameter(net, "0.weight")), lg_sum(lg_parameter(net, "0.bias"))));
+        assert_true(lg_step(opt));
+        read_all(lg_parameter(net, "0.weight"), v, 4);
+        for (int i = 0; i < 4; i++)
+                assert_near(v[i], w[i] - (1 + 0.5 * w[i]), 1e-6);
+        read_all(lg_parameter(net, "0.bias"), v, 2);
+        for (int i = 0; i < 2; i++)
+                assert_near(v[i], b[i] - 0.25, 1e-6);
+        assert_false(lg_add_group(opt, LG_LIST(lg_parameter(net, "0.bias"))));
+        assert_error(c, LG_ERR_ARGUMENT, "in group 1 already");
+        assert_false(lg_set_group_lr(opt, 2, 1));
+        assert_error(c, LG_ERR_ARGUMENT, "no group 2");
+        assert_true(lg_set_group_lr(opt, 1, 3) && lg_get_group_lr(opt, 1) == 3 && lg_get_lr(opt) == 1);
+        assert_true(lg_set_lr(opt, 2) && lg_get_group_lr(opt, 1) == 2);
+        assert_true(isnan(lg_get_group_lr(opt, 9)));
+        assert_int_equal(lg_parameters_matching(net, NULL).count, 0);
+        assert_error(c, LG_ERR_ARGUMENT, "pattern");
+        lg_close(c);
+}
+
+/* 3 and 4, 12: a norm of 13. */
+static void clipping(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *a = lg_zeros(c, LG_SHAPE(2), .dtype = LG_F64, .requires_grad = true);
+        lg_tensor *b = lg_zeros(c, LG_SHAPE_0D, .requires_grad = true),
+                  *none = lg_zeros(c, LG_SHAPE(1), .requires_grad = true);
+        lg_tensor *g = lg_from(c, ((double[]){3, -4}), LG_SHAPE(2), .dtype = LG_F64), *norm = NULL;
+        for (int i = 0; i < 4; i++) {
+                lg_clear_grad(a), lg_clear_grad(b);
+                lg_backward(lg_sum(lg_mul(a, g)));
+                lg_backward(lg_mul_scalar(b, 12));
+                lg_list p = LG_LIST(a, none, b);
+                if (i == 0) {
+                        assert_true(lg_clip_grad_norm(p, 6.5, .norm = &norm));
+                        assert_near(lg_item(norm), 13, 1e-6);
+                        assert_list(lg_grad_of(a), 1e-6, 1.5, -2);
+                        assert_near(lg_item(lg_grad_of(b)), 6, 1e-5);
+                } else if (i == 1) {
+                        assert_true(lg_clip_grad_norm(p, 20));
+                        assert_list(lg_grad_of(a), 0, 3, -4);
+                } else if (i == 2) {
+                        assert_true(lg_clip_grad_norm(p, 6, .p = INFINITY, .norm = &norm));
+                        assert_near(lg_item(norm), 12, 0);
+                        assert_list(lg_grad_of(a), 1e-6, 1.5, -2);
+                } else {
+                        assert_true(lg_clip_grad_value(p, 3.5));
+                        assert_list(lg_grad_of(a), 0, 3, -3.5);
+                        assert_near(lg_item(lg_grad_of(b)), 3.5, 0);
+                }
+        }
+        assert_true(lg_clip_grad_norm(LG_LIST(none), 1, .norm = &norm));
+        assert_near(lg_item(norm), 0, 0);
+        assert_ok(c);
+        assert_false(lg_clip_grad_norm(LG_LIST(a), -1));
+        assert_error(c, LG_ERR_ARGUMENT, "max_norm -1");
+        assert_false(lg_clip_grad_value(LG_LIST(a), NAN));
+        assert_error(c, LG_ERR_ARGUMENT, "value");
+        assert_false(lg_clip_grad_value(LG_LIST(a, NULL), 1));
+        assert_error(c, LG_ERR_ARGUMENT, "parameter 1 is NULL");
+        lg_close(c);
+}
+
+/* Two backward calls over halves of a batch give the gradient of the whole. */
+static void gradients_add_up(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 3, 4, .dtype = LG_F64), lg_nn_tanh(c),
+                                          lg_nn_linear(c, 4, 2, .dtype = LG_F64));
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(6, 3), .dtype = LG_F64), *w = lg_parameter(net, "0.weight");
+        double whole[12];
+        lg_backward(lg_mean(lg_square(lg_forward(net, x))));
+        read_all(lg_grad_of(w), whole, 12);
+        lg_optimizer *opt = lg_sgd(c, lg_parameters(net), 0.1);
+        assert_true(lg_zero_grad(opt));
+        for (int i = 0; i < 2; i++) {
+                lg_tensor *half = lg_slice(x, 0, 3 * i, 3 * i + 3);
+                lg_backward(lg_div_scalar(lg_mean(lg_square(lg_forward(net, half))), 2));
+        }
+        assert_values(lg_grad_of(w), whole, 12, 1e-14);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void averages(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 1, 1, .no_bias = true), lg_nn_batch_norm1d(c, 1));
+        lg_tensor *w = lg_parameter(net, "0.weight"), *mean = lg_buffer(net, "1.running_mean");
+        lg_ema *e = lg_ema_new(net, 0.75);
+        double average = 0;
+        for (int i = 0; i < 5; i++) {
+                lg_no_grad(c)
+                {
+                        lg_fill_(w, i + 1);
+                }
+                lg_fill_(mean, 10 * i);
+                assert_true(lg_ema_update(e));
+                average = i ? 0.75 * average + 0.25 * (i + 1) : 1;
+        }
+        assert_near(lg_item(w), 5, 0);
+        assert_true(lg_ema_swap(e));
+        assert_near(lg_item(w), average, 1e-6);
+        assert_near(lg_item(mean), 40, 0);
+        assert_non_null(lg_forward(net, lg_ones(c, LG_SHAPE(2, 1))));
+        assert_false(lg_ema_update(e));
+        assert_error(c, LG_ERR_STATE, "lg_ema_swap");
+        assert_true(lg_ema_swap(e));
+        assert_near(lg_item(w), 5, 0);
+        assert_true(lg_module_to(net, lg_cpu()));
+        assert_true(lg_ema_update(e) && lg_ema_swap(e));
+        assert_true(lg_device_equal(lg_device_of(w), lg_cpu()));
+        assert_null(lg_ema_new(net, 1.5));
+        assert_error(c, LG_ERR_ARGUMENT, "decay is 1.5");
+        lg_module_free(net);
+        assert_false(lg_ema_update(e));
+        assert_error(c, LG_ERR_STATE, "was freed");
+        lg_ema_free(e);
+        lg_ema_free(NULL);
+        lg_close(c);
+}
+
+/* A record that was freed and is used again by a leaf of the same shape is not the parameter. */
+static void a_reused_record_is_noticed(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *p = lg_keep(lg_ones(c, LG_SHAPE(3), .requires_grad = true));
+        lg_optimizer *opt = lg_sgd(c, LG_LIST(p), 1);
+        lg_free(p);
+        lg_tensor *again = NULL;
+        for (int i = 0; i < 5000 && again != p; i++) {
+                again = lg_keep(lg_ones(c, LG_SHAPE(3), .requires_grad = true));
+                if (again != p)
+                        lg_free(again);
+        }
+        assert_ptr_equal(again, p);
+        lg_backward(lg_sum(again));
+        assert_false(lg_step(opt));
+        assert_error(c, LG_ERR_STATE, "was freed");
+        assert_list(again, 0, 1, 1, 1);
+        assert_true(lg_zero_grad(opt));
+        assert_non_null(lg_grad_of(again)); /* it is not this optimiser's */
+        lg_free(again);
+        lg_close(c);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(hundred_steps_are_pytorchs),
+                cmocka_unit_test(wrong_schedules_are_told),
+                cmocka_unit_test(groups),
+                cmocka_unit_test(clipping),
+                cmocka_unit_test(gradients_add_up),
+                cmocka_unit_test(averages),
+                cmocka_unit_test(a_reused_record_is_noticed),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
