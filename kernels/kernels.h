@@ -20,11 +20,21 @@ extern "C" {
 #define LG_DEVICE_ABI 1 /* a device module of another number is refused */
 
 /* What a kernel found in data on the device; it is told at the next read or wait. */
-typedef enum lg_fault_code { LG_FAULT_NONE = 0, LG_FAULT_LABEL } lg_fault_code;
+typedef enum lg_fault_code {
+        LG_FAULT_NONE = 0,
+        LG_FAULT_LABEL,
+        /* An index outside its dimension, by the function that was given it. */
+        LG_FAULT_GATHER,
+        LG_FAULT_SCATTER_ADD,
+        LG_FAULT_INDEX_SELECT,
+        LG_FAULT_INDEX_ADD,
+        LG_FAULT_EMBEDDING,
+        LG_FAULT_ONE_HOT
+} lg_fault_code;
 typedef struct lg_fault {
         int64_t code;  /* lg_fault_code; the first one stays */
-        int64_t value; /* LABEL: the label */
-        int64_t limit; /* LABEL: the number of classes */
+        int64_t value; /* the label or index */
+        int64_t limit; /* LABEL: the number of classes; others: the size of the dimension */
 } lg_fault;
 
 typedef enum lg_status { LG_OK = 0, LG_NO_MEMORY, LG_BROKEN } lg_status;

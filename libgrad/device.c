@@ -196,16 +196,28 @@ bool lg__kernel_done(lg__device *d, const char *op, bool ok)
         return false;
 }
 
+static bool fault_error(lg_ctx *c, const lg_fault *f)
+{
+        static const char *const op[] = {[LG_FAULT_GATHER] = "gather",
+                                         [LG_FAULT_SCATTER_ADD] = "scatter_add",
+                                         [LG_FAULT_INDEX_SELECT] = "index_select",
+                                         [LG_FAULT_INDEX_ADD] = "index_add",
+                                         [LG_FAULT_EMBEDDING] = "embedding",
+                                         [LG_FAULT_ONE_HOT] = "one_hot"};
+        if (f->code == LG_FAULT_LABEL)
+                return lg__fail(c, LG_ERR_ARGUMENT,
+                                "cross_entropy: target holds the class index %lld, but x has %lld classes (0 to %lld)",
+                                (long long)f->value, (long long)f->limit, (long long)f->limit - 1);
+        return lg__fail(c, LG_ERR_ARGUMENT, "%s: index holds %lld, but there are %lld places to point at, from 0 on",
+                        op[f->code], (long long)f->value, (long long)f->limit);
+}
+
 bool lg__device_wait(lg__device *d)
 {
         lg_fault fault = {0};
         if (!d->api->synchronize(d->queue, &fault))
                 return lg__kernel_done(d, "lg_synchronize", false);
-        if (fault.code == LG_FAULT_LABEL)
-                return lg__fail(d->cache.ctx, LG_ERR_ARGUMENT,
-                                "cross_entropy: target holds the class index %lld, but x has %lld classes (0 to %lld)",
-                                (long long)fault.value, (long long)fault.limit, (long long)fault.limit - 1);
-        return true;
+        return fault.code == LG_FAULT_NONE || fault_error(d->cache.ctx, &fault);
 }
 
 bool lg_synchronize(lg_ctx *c)

@@ -51,6 +51,12 @@ typedef struct lg_dims {
         int dim[LG_MAX_DIMS];
 } lg_dims;
 
+/* Pairs (before, after) of a dimension, from the last one backwards; negative: cut off. LG_PADS(1, 1, 0, 2). */
+typedef struct lg_pads {
+        int count; /* of numbers */
+        int64_t pad[2 * LG_MAX_DIMS];
+} lg_pads;
+
 /* A list of tensors; the array belongs to the caller, or is told where it comes from. LG_LIST(a, b). */
 typedef struct lg_list {
         int64_t count;
@@ -75,6 +81,10 @@ template <typename... N> constexpr lg_dims lg_make_dims(N... n)
 {
         return lg_dims{(int)sizeof...(N), {static_cast<int>(n)...}};
 }
+template <typename... N> constexpr lg_pads lg_make_pads(N... n)
+{
+        return lg_pads{(int)sizeof...(N), {static_cast<int64_t>(n)...}};
+}
 /* Owns the array of a list until the end of the full expression. */
 template <int count> struct lg_list_owner {
         lg_tensor *items[count];
@@ -90,11 +100,13 @@ template <typename... T> constexpr lg_list_owner<(int)sizeof...(T)> lg_make_list
 #define LG_SHAPE(...) lg_make_shape(__VA_ARGS__)
 #define LG_SHAPE_0D (lg_shape{0, {}})
 #define LG_DIMS(...) lg_make_dims(__VA_ARGS__)
+#define LG_PADS(...) lg_make_pads(__VA_ARGS__)
 #define LG_LIST(...) lg_make_list(__VA_ARGS__)
 #else
 #define LG_SHAPE(...) ((lg_shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
 #define LG_SHAPE_0D ((lg_shape){0, {0}})
 #define LG_DIMS(...) ((lg_dims){(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), {__VA_ARGS__}})
+#define LG_PADS(...) ((lg_pads){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
 #define LG_LIST(...)                                                                                                   \
         ((lg_list){(int64_t)(sizeof((lg_tensor *[]){__VA_ARGS__}) / sizeof(lg_tensor *)), (lg_tensor *[]){__VA_ARGS__}})
 #endif

@@ -50,7 +50,11 @@ bool lg__vjp_cat(lg__vjp *v)
         return true;
 }
 
-lg_tensor *lg_cat(lg_list list, int dim)
+/* ---- the functions
+ * ----------------------------------------------------------------------------------------------------- */
+
+/* The context of a list of live tensors, at least one; else NULL. */
+static lg_ctx *check_list(lg_list list, const char *op)
 {
         lg_ctx *c = NULL;
         if (!list.items)
@@ -61,9 +65,46 @@ lg_tensor *lg_cat(lg_list list, int dim)
                 return NULL;
         for (int64_t i = 0; i < list.count; i++)
                 if (!list.items[i])
-                        return lg__fail(c, LG_ERR_ARGUMENT, "cat: tensor %lld is NULL", (long long)i);
-        if (!lg__check(list.items[0], "cat", "tensor 0"))
+                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: tensor %lld is NULL", op, (long long)i);
+        return lg__check(list.items[0], op, "tensor 0") ? c : NULL;
+}
+
+lg_tensor *lg_cat(lg_list list, int dim)
+{
+        lg_ctx *c = check_list(list, "cat");
+        if (!c)
                 return NULL;
         cat_attributes a = {lg__dim(c, "cat", dim, list.items[0]->at.shape.ndim)};
         return a.dim < 0 ? NULL : lg__apply(LG__OP(cat), c, list.items, (int)list.count, &a, sizeof a, NULL);
+}
+
+static bool equal_shapes(lg_ctx *c, lg_list list)
+{
+        const lg_tensor *first = list.items[0];
+        for (int64_t i = 1; i < list.count; i++) {
+                if (!lg__check(list.items[i], "stack", "a tensor of the list"))
+                        return false;
+                if (!lg__shape_equal(list.items[i]->at.shape, first->at.shape))
+                        return lg__fail(c, LG_ERR_SHAPE, "stack: tensor %lld is %s, tensor 0 is %s; all have one shape",
+                                        (long long)i, lg__tensor_text(list.items[i]).s, lg__tensor_text(first).s);
+        }
+        return true;
+}
+
+lg_tensor *lg_stack(lg_list list, int dim)
+{
+        lg_ctx *c = check_list(list, "stack");
+        if (!c || !equal_shapes(c, list) || (dim = lg__dim(c, "stack", dim, list.items[0]->at.shape.ndim + 1)) < 0)
+                return NULL;
+        size_t bytes = (size_t)list.count * sizeof *list.items;
+        lg_tensor **views = lg__alloc(c, bytes), *y = NULL;
+        bool ok = views != NULL;
+        for (int64_t i = 0; i < list.count && ok; i++)
+                ok = (views[i] = lg_unsqueeze(list.items[i], dim)) != NULL;
+        if (ok)
+                y = lg_cat((lg_list){list.count, views}, dim);
+        for (int64_t i = 0; i < list.count && views; i++)
+                lg__tensor_release(views[i]);
+        lg__free(c, views, bytes);
+        return y;
 }

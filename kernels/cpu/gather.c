@@ -1,0 +1,207 @@
+/* gather.c - picking elements by index along a dimension, and adding elements to where an index points. */
+#include "cpu.h"
+
+#define CHUNK 4096
+#define LEAST_PIECE 16 /* elements of a run that a thread may have for itself: a line of the cache */
+
+/* n elements: offsets step by *_step, and the side that is pointed at goes on by index * scale. */
+#define RUN_ARGUMENTS                                                                                                  \
+        int64_t n, void *to_, int64_t to_step, const void *from_, int64_t from_step, const int64_t *index,             \
+                int64_t index_step, int64_t scale
+typedef void (*run_fn)(RUN_ARGUMENTS);
+
+#define PICK(bits)                                                                                                     \
+        static void pick_##bits(RUN_ARGUMENTS)                                                                         \
+        {                                                                                                              \
+                uint##bits##_t *to = to_;                                                                              \
+                const uint##bits##_t *from = from_;                                                                    \
+                if (index_step == 0 && to_step == 1 && from_step == 1)                                                 \
+                        memcpy(to, from + *index * scale, (size_t)n * sizeof *to);                                     \
+                else                                                                                                   \
+                        for (int64_t i = 0; i < n; i++)                                                                \
+                                to[i * to_step] = from[i * from_step + index[i * index_step] * scale];                 \
+        }
+PICK(8)
+PICK(16)
+PICK(32)
+PICK(64)
+
+#define SAME(x) (x)
+#define ADD(suffix, sum_type, type, widen)                                                                             \
+        static void add_##suffix(RUN_ARGUMENTS)                                                                        \
+        {                                                                                                              \
+                sum_type *to = to_;                                                                                    \
+                const type *from = from_;                                                                              \
+                if (index_step == 0 && to_step == 1 && from_step == 1) {                                               \
+                        to += *index * scale;                                                                          \
+                        LG_SIMD                                                                                        \
+                        for (int64_t i = 0; i < n; i++)                                                                \
+                                to[i] = (sum_type)(to[i] + widen(from[i]));                                            \
+                        return;                                                                                        \
+                }                                                                                                      \
+                for (int64_t i = 0; i < n; i++) {                                                                      \
+                        sum_type *at = to + i * to_step + index[i * index_step] * scale;                               \
+                        *at = (sum_type)(*at + widen(from[i * from_step]));                                            \
+                }                                                                                                      \
+        }
+ADD(f32, float, float, SAME)
+ADD(f64, double, double, SAME)
+ADD(f16, float, uint16_t, lg_f32_of_f16)
+ADD(bf16, float, uint16_t, lg_f32_of_bf16)
+ADD(i64, int64_t, int64_t, SAME)
+ADD(i32, int32_t, int32_t, SAME)
+ADD(u8, uint8_t, uint8_t, SAME)
+
+enum { TO, FROM, INDEX };
+
+/* All of `lines` (every dimension but the indexed one) by all n of the indexed one. The innermost dimension of the
+ * lines is the row. */
+typedef struct job {
+        lg_walk lines;
+        int64_t n, row, rest;            /* lines are rest * row */
+        int64_t along[3];                /* steps along the indexed dimension: 0 on the side that is pointed at */
+        int64_t across[3];               /* steps along the row */
+        int64_t scale;                   /* of an index, on the side that is pointed at */
+        int64_t n_piece, row_piece;      /* what one task does of each */
+        bool inner_along;                /* which loop is the inner one */
+        int64_t to_size, from_size;
+        run_fn run;
+} job;
+
+static int64_t distance(int64_t step)
+{
+        return step < 0 ? -step : step;
+}
+
+static void job_init(job *j, const lg_gather_args *a, bool scatter)
+{
+        const int64_t *strides[3] = {a->to_strides, a->from_strides, a->index_strides};
+        int64_t shape[LG_MAX_DIMS];
+        *j = (job){.n = a->ndim ? a->shape[a->dim] : 1, .to_size = (int64_t)lg_size_of(a->dtype)};
+        j->from_size = j->to_size;
+        for (int d = 0; d < a->ndim; d++)
+                shape[d] = d == a->dim ? 1 : a->shape[d];
+        lg_walk_init(&j->lines, a->ndim, shape, 3, strides, true);
+        int inner = j->lines.ndim - 1;
+        j->row = j->lines.shape[inner];
+        j->rest = j->row ? j->lines.count / j->row : 0;
+        for (int i = 0; i < 3; i++) {
+                j->along[i] = a->ndim ? strides[i][a->dim] : 0;
+                j->across[i] = j->lines.strides[i][inner];
+        }
+        int values = scatter ? FROM : TO;
+        j->scale = j->along[scatter ? TO : FROM];
+        j->along[scatter ? TO : FROM] = 0;
+        j->inner_along = j->row == 1 || (j->n > 1 && distance(j->along[values]) < distance(j->across[values]));
+}
+
+/* Notes the first index that is out of range, in the order of memory. Repeated ones are looked at once. */
+static bool in_range(lg_queue *q, const lg_gather_args *a, bool *ret_ok)
+{
+        lg_walk w;
+        int64_t shape[LG_MAX_DIMS], at[LG_MAX_DIMS];
+        for (int d = 0; d < a->ndim; d++)
+                shape[d] = a->index_strides[d] ? a->shape[d] : 1;
+        lg_walk_init(&w, a->ndim, shape, 1, (const int64_t *[]){a->index_strides}, true);
+        int64_t chunks = lg_ceil_div(w.count, CHUNK);
+        int64_t *good = q->workspace(q, (size_t)chunks * sizeof *good); /* before the first bad one */
+        if (!good)
+                return false;
+        LG_PARALLEL_FOR(q, w.count >= LG_PARALLEL_MIN)
+        for (int64_t c = 0; c < chunks; c++) {
+                int64_t values[CHUNK], n = lg_least(CHUNK, w.count - c * CHUNK), i = 0;
+                lg_walk_gather(&w, 0, sizeof *values, values, a->index, c * CHUNK, n);
+                while (i < n && values[i] >= 0 && values[i] < a->limit)
+                        i++;
+                good[c] = i;
+        }
+        *ret_ok = true;
+        for (int64_t c = 0; c < chunks && *ret_ok; c++) {
+                if (good[c] == lg_least(CHUNK, w.count - c * CHUNK))
+                        continue;
+                *ret_ok = false;
+                if (q->fault.code == LG_FAULT_NONE)
+                        q->fault = (lg_fault){.code = a->fault,
+                                              .value = a->index[lg_walk_seek(&w, 0, c * CHUNK + good[c], at)],
+                                              .limit = a->limit};
+        }
+        return true;
+}
+
+static void run_task(const job *j, int64_t task, char *to, const char *from, const int64_t *index)
+{
+        int64_t at[LG_MAX_DIMS], rows = lg_ceil_div(j->row, j->row_piece), ns = lg_ceil_div(j->n, j->n_piece);
+        int64_t row = task % rows * j->row_piece, n = task / rows % ns * j->n_piece, offset[3];
+        for (int i = 0; i < 3; i++)
+                offset[i] = lg_walk_seek(&j->lines, i, task / rows / ns * j->row, at) + row * j->across[i] +
+                            n * j->along[i];
+        int64_t count[2] = {lg_least(j->row_piece, j->row - row), lg_least(j->n_piece, j->n - n)};
+        const int64_t *in = j->inner_along ? j->along : j->across, *out = j->inner_along ? j->across : j->along;
+        to += offset[TO] * j->to_size;
+        from += offset[FROM] * j->from_size;
+        index += offset[INDEX];
+        for (int64_t i = 0; i < count[!j->inner_along]; i++)
+                j->run(count[j->inner_along], to + i * out[TO] * j->to_size, in[TO],
+                       from + i * out[FROM] * j->from_size, in[FROM], index + i * out[INDEX], in[INDEX], j->scale);
+}
+
+static void run_tasks(lg_queue *q, const job *j, void *to, const lg_gather_args *a)
+{
+        int64_t tasks = j->rest * lg_ceil_div(j->row, j->row_piece) * lg_ceil_div(j->n, j->n_piece);
+        LG_PARALLEL_FOR(q, j->lines.count * j->n >= LG_PARALLEL_MIN)
+        for (int64_t t = 0; t < tasks; t++)
+                run_task(j, t, to, a->from, a->index);
+}
+
+bool LG_CPU(gather)(lg_queue *q, const lg_gather_args *a)
+{
+        job j;
+        bool ok;
+        job_init(&j, a, false);
+        if (j.lines.count * j.n == 0)
+                return true;
+        if (!in_range(q, a, &ok))
+                return false;
+        if (!ok) {
+                memset(a->to, 0, (size_t)(a->to_count * j.to_size));
+                return true;
+        }
+        j.run = j.to_size == 8 ? pick_64 : j.to_size == 4 ? pick_32 : j.to_size == 2 ? pick_16 : pick_8;
+        j.row_piece = lg_least(j.row, CHUNK);
+        j.n_piece = lg_most(1, CHUNK / j.row_piece);
+        run_tasks(q, &j, a->to, a);
+        return true;
+}
+
+/* A task has whole lines: so no two write to one element, and each element's sum has its order. */
+bool LG_CPU(scatter_add)(lg_queue *q, const lg_gather_args *a)
+{
+        static const run_fn runs[LG_DTYPE_COUNT] = {[LG_F32] = add_f32,   [LG_F64] = add_f64, [LG_F16] = add_f16,
+                                                    [LG_BF16] = add_bf16, [LG_I64] = add_i64, [LG_I32] = add_i32,
+                                                    [LG_U8] = add_u8};
+        job j;
+        bool ok;
+        job_init(&j, a, true);
+        j.run = runs[a->dtype];
+        if (!j.run)
+                return lg_queue_fail(q, LG_BROKEN, "scatter_add: no kernel for dtype %d", (int)a->dtype);
+        if (j.lines.count * j.n == 0)
+                return true;
+        if (!in_range(q, a, &ok))
+                return false;
+        if (!ok)
+                return true;
+        bool half = lg_is_half(a->dtype);
+        void *to = half ? lg_widen(q, a->dtype, a->to_count, a->to) : a->to;
+        if (!to)
+                return false;
+        if (half)
+                j.to_size = sizeof(float);
+        int64_t pieces = j.rest >= q->threads ? 1 : lg_most(1, q->threads), least = j.inner_along ? 1 : LEAST_PIECE;
+        j.row_piece = lg_least(j.row, lg_ceil_div(lg_ceil_div(j.row, pieces), least) * least);
+        j.n_piece = j.n;
+        run_tasks(q, &j, to, a);
+        if (half)
+                lg_narrow(q, a->dtype, a->to_count, a->to, to);
+        return true;
+}

@@ -1,0 +1,13 @@
+/* gather.h - picking by index under the name of the function that was called. Private to libgrad/ops/. */
+#ifndef LG_OPS_GATHER_H
+#define LG_OPS_GATHER_H
+
+#include "../op.h"
+
+/* lg_gather and lg_scatter_add of a dim that is there; an index out of range is told as `fault`. */
+lg_tensor *lg__gather(lg_tensor *x, int dim, lg_tensor *index, lg_fault_code fault);
+lg_tensor *lg__scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src, lg_fault_code fault);
+/* lg_index_select, with `op` in messages. */
+lg_tensor *lg__index_select(lg_tensor *x, int dim, lg_tensor *index, const char *op, lg_fault_code fault);
+
+#endif

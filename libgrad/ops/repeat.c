@@ -1,0 +1,38 @@
+/* repeat.c - a tensor laid beside itself, as often as asked along each dimension; made of expand and reshape. */
+#include "../op.h"
+
+/* x's elements in the shape `to`, which has `times` as many in dimension `dim`. */
+static lg_tensor *repeat_dim(lg_tensor *x, lg_shape to, int dim, int64_t times)
+{
+        int64_t outer, n, inner;
+        lg__split(to, dim, &outer, &n, &inner);
+        int64_t line = times ? n / times * inner : inner;
+        lg_tensor *seen = lg_expand(lg_reshape(x, LG_SHAPE(outer, 1, line)), LG_SHAPE(outer, times, line));
+        return lg_reshape(seen, to);
+}
+
+lg_tensor *lg_repeat(lg_tensor *x, lg_shape times)
+{
+        if (!lg__check(x, "repeat", "x"))
+                return NULL;
+        lg_shape s = {.ndim = times.ndim}, all;
+        int missing = times.ndim - x->at.shape.ndim;
+        bool ok = missing >= 0 && times.ndim <= LG_MAX_DIMS;
+        for (int i = 0; i < times.ndim && ok; i++)
+                s.size[i] = i < missing ? 1 : x->at.shape.size[i - missing];
+        all = s;
+        for (int i = 0; i < times.ndim && ok; i++)
+                ok = times.size[i] >= 0 && !__builtin_mul_overflow(s.size[i], times.size[i], &all.size[i]);
+        if (!ok)
+                return lg__fail(x->ctx, LG_ERR_SHAPE, "repeat: x is %s; it cannot be repeated %s times",
+                                lg__tensor_text(x).s, lg__shape_text(times).s);
+        if (!lg__shape_valid(x->ctx, "repeat", all))
+                return NULL;
+        lg_tensor *y = lg_reshape(x, s);
+        for (int i = times.ndim - 1; i >= 0; i--) {
+                s.size[i] = all.size[i];
+                if (times.size[i] != 1)
+                        y = repeat_dim(y, s, i, times.size[i]);
+        }
+        return y && y->storage == x->storage ? lg_copy(y, x->storage->device->id) : y;
+}
