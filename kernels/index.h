@@ -7,10 +7,10 @@
 /* For each p of `shape`, and q the same place but for q[dim] = index[p]:
  *   gather:       to[p] = from[q]
  *   scatter_add:  to[q] += from[p]
- * The strides of `index` and `from` are any (an index that does not change along a dimension has stride 0 there); `to` is
- * dense, its to_count elements beginning at the pointer. What is added to one element is added in the order of p[dim],
- * on any number of threads. scatter_add: all dtypes but bool; f16 and bf16 add up in f32. An index outside [0, limit) is
- * noted as `fault`; gather then gives zeros and scatter_add adds nothing. */
+ * The strides of `index` and `from` are any (an index that does not change along a dimension has stride 0 there); `to`
+ * is dense, its to_count elements beginning at the pointer. What is added to one element is added in the order of
+ * p[dim], on any number of threads. scatter_add: all dtypes but bool; f16 and bf16 add up in f32. An index outside [0,
+ * limit) is noted as `fault`; gather then gives zeros and scatter_add adds nothing. */
 typedef struct lg_gather_args {
         lg_dtype dtype;
         int ndim, dim;

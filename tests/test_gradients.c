@@ -131,8 +131,8 @@ static const row rows[] = {
 /* ---- inputs
  * ------------------------------------------------------------------------------------------------------------------ */
 
-typedef enum layout { CONTIGUOUS, TRANSPOSED, SLICED, LAYOUTS } layout;
-static const char *const layout_names[] = {"contiguous", "transposed", "sliced"};
+typedef enum layout { CONTIGUOUS, TRANSPOSED, SLICED, FLIPPED, LAYOUTS } layout;
+static const char *const layout_names[] = {"contiguous", "transposed", "sliced", "flipped"};
 
 /* Well spread and never equal: a sequence of the golden ratio; kept away from kinks. */
 static double value(const row *r, int input, int64_t i)
@@ -171,6 +171,8 @@ static lg_tensor *input(lg_ctx *c, const row *r, int which, lg_shape shape, layo
                 t = lg_permute(t, reversed);
         for (int i = 0; how == SLICED && i < shape.ndim; i++)
                 t = lg_slice(t, i, 1, LG_MAX, .step = 2);
+        if (how == FLIPPED)
+                t = lg_flip(t, (lg_dims){0});
         return lg_requires_grad(t, true);
 }
 

@@ -58,12 +58,12 @@ enum { TO, FROM, INDEX };
  * lines is the row. */
 typedef struct job {
         lg_walk lines;
-        int64_t n, row, rest;            /* lines are rest * row */
-        int64_t along[3];                /* steps along the indexed dimension: 0 on the side that is pointed at */
-        int64_t across[3];               /* steps along the row */
-        int64_t scale;                   /* of an index, on the side that is pointed at */
-        int64_t n_piece, row_piece;      /* what one task does of each */
-        bool inner_along;                /* which loop is the inner one */
+        int64_t n, row, rest;       /* lines are rest * row */
+        int64_t along[3];           /* steps along the indexed dimension: 0 on the side that is pointed at */
+        int64_t across[3];          /* steps along the row */
+        int64_t scale;              /* of an index, on the side that is pointed at */
+        int64_t n_piece, row_piece; /* what one task does of each */
+        bool inner_along;           /* which loop is the inner one */
         int64_t to_size, from_size;
         run_fn run;
 } job;
@@ -176,9 +176,9 @@ bool LG_CPU(gather)(lg_queue *q, const lg_gather_args *a)
 /* A task has whole lines: so no two write to one element, and each element's sum has its order. */
 bool LG_CPU(scatter_add)(lg_queue *q, const lg_gather_args *a)
 {
-        static const run_fn runs[LG_DTYPE_COUNT] = {[LG_F32] = add_f32,   [LG_F64] = add_f64, [LG_F16] = add_f16,
-                                                    [LG_BF16] = add_bf16, [LG_I64] = add_i64, [LG_I32] = add_i32,
-                                                    [LG_U8] = add_u8};
+        static const run_fn runs[LG_DTYPE_COUNT] = {
+                [LG_F32] = add_f32, [LG_F64] = add_f64, [LG_F16] = add_f16, [LG_BF16] = add_bf16,
+                [LG_I64] = add_i64, [LG_I32] = add_i32, [LG_U8] = add_u8};
         job j;
         bool ok;
         job_init(&j, a, true);

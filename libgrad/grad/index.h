@@ -11,8 +11,9 @@ LG_BEGIN
 /* y[i][j] = x[index[i][j]][j] for dim 0, and so on; x and index have as many dimensions, y has the shape of the index,
  * which is nowhere larger than x but in dim. PyTorch's gather. */
 LG_API lg_tensor *lg_gather(lg_tensor *x, int dim, lg_tensor *index);
-/* A copy of x with src added: y[index[i][j]][j] += src[i][j] for dim 0. The index is nowhere larger than src, nor than x
- * but in dim; src has x's dtype, any but bool. Sums have one order on any number of threads. PyTorch's scatter_add. */
+/* A copy of x with src added: y[index[i][j]][j] += src[i][j] for dim 0. The index is nowhere larger than src, nor than
+ * x but in dim; src has x's dtype, any but bool. Sums have one order on any number of threads. PyTorch's scatter_add.
+ */
 LG_API lg_tensor *lg_scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src);
 /* Those slices of x along a dimension; index of one dimension. */
 LG_API lg_tensor *lg_index_select(lg_tensor *x, int dim, lg_tensor *index);

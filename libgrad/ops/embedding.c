@@ -7,8 +7,9 @@ static bool padding_of(const lg_tensor *weight, const lg_embedding_options *o, i
         int64_t rows = weight->at.shape.size[0], i = o->padding_idx;
         *ret_row = o->padding_zero ? 0 : i < 0 ? i + rows : i ? i : -1;
         if ((o->padding_zero || i) && (*ret_row < 0 || *ret_row >= rows))
-                return lg__fail(weight->ctx, LG_ERR_ARGUMENT, "embedding: padding_idx is %lld, but weight has %lld rows",
-                                (long long)i, (long long)rows);
+                return lg__fail(weight->ctx, LG_ERR_ARGUMENT,
+                                "embedding: padding_idx is %lld, but weight has %lld rows", (long long)i,
+                                (long long)rows);
         return true;
 }
 

@@ -15,10 +15,9 @@ bool lg__infer_pad(lg__call *call)
                 int64_t size;
                 if (__builtin_add_overflow(s.size[i], a->before[i], &size) ||
                     __builtin_add_overflow(size, a->after[i], &size) || size < 0)
-                        return lg__fail(call->ctx, LG_ERR_SHAPE,
-                                        "pad: x is %s; dimension %d cannot be padded by %lld and %lld",
-                                        lg__tensor_text(call->in[0]).s, i, (long long)a->before[i],
-                                        (long long)a->after[i]);
+                        return lg__fail(
+                                call->ctx, LG_ERR_SHAPE, "pad: x is %s; dimension %d cannot be padded by %lld and %lld",
+                                lg__tensor_text(call->in[0]).s, i, (long long)a->before[i], (long long)a->after[i]);
                 s.size[i] = size;
         }
         call->out_at[0].dtype = call->in[0]->at.dtype;

@@ -1,14 +1,16 @@
 /* repeat.c - a tensor laid beside itself, as often as asked along each dimension; made of expand and reshape. */
 #include "../op.h"
 
-/* x's elements in the shape `to`, which has `times` as many in dimension `dim`. */
-static lg_tensor *repeat_dim(lg_tensor *x, lg_shape to, int dim, int64_t times)
+static lg_tensor *repeat_dim(lg_tensor *x, int dim, int64_t times)
 {
+        if (!x)
+                return NULL;
+        lg_shape to = x->at.shape;
         int64_t outer, n, inner;
         lg__split(to, dim, &outer, &n, &inner);
-        int64_t line = times ? n / times * inner : inner;
-        lg_tensor *seen = lg_expand(lg_reshape(x, LG_SHAPE(outer, 1, line)), LG_SHAPE(outer, times, line));
-        return lg_reshape(seen, to);
+        to.size[dim] *= times;
+        lg_tensor *lines = lg_reshape(x, LG_SHAPE(outer, 1, n * inner));
+        return lg_reshape(lg_expand(lines, LG_SHAPE(outer, times, n * inner)), to);
 }
 
 lg_tensor *lg_repeat(lg_tensor *x, lg_shape times)
@@ -29,10 +31,8 @@ lg_tensor *lg_repeat(lg_tensor *x, lg_shape times)
         if (!lg__shape_valid(x->ctx, "repeat", all))
                 return NULL;
         lg_tensor *y = lg_reshape(x, s);
-        for (int i = times.ndim - 1; i >= 0; i--) {
-                s.size[i] = all.size[i];
+        for (int i = times.ndim - 1; i >= 0; i--)
                 if (times.size[i] != 1)
-                        y = repeat_dim(y, s, i, times.size[i]);
-        }
+                        y = repeat_dim(y, i, times.size[i]);
         return y && y->storage == x->storage ? lg_copy(y, x->storage->device->id) : y;
 }

@@ -67,6 +67,12 @@ static void operations(lg_ctx *c)
         lg_smooth_l1(x, x, .beta = LG_ZERO);
         lg_kl_div(x, x, .reduction = LG_BATCH_MEAN, .log_target = true);
         lg_cat(LG_LIST(x, x, x), 0);
+        lg_embedding(x, t);
+        lg_embedding(x, t, .padding_idx = -1);
+        lg_tril(x);
+        lg_triu(x, .diagonal = 1);
+        lg_pad(x, LG_PADS(1, -1));
+        lg_pad(x, LG_PADS(0, 2, 1, 0), .value = 3);
         lg_tensor *i;
         lg_sort(x, 1);
         lg_sort(x, -1, .descending = true, .indices = &i);
