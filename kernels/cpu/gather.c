@@ -95,6 +95,20 @@ static void job_init(job *j, const lg_gather_args *a, bool scatter)
         j->inner_along = j->row == 1 || (j->n > 1 && distance(j->along[values]) < distance(j->across[values]));
 }
 
+/* How many of n indices come before the first one that is outside [0, limit). */
+static int64_t good_ones(int64_t n, const int64_t *index, int64_t limit)
+{
+        int bad = 0;
+        int64_t i = 0;
+        for (int64_t k = 0; k < n; k++) /* all of them: a loop that may stop is not vectorised */
+                bad |= (uint64_t)index[k] >= (uint64_t)limit;
+        if (!bad)
+                return n;
+        while (index[i] >= 0 && index[i] < limit)
+                i++;
+        return i;
+}
+
 /* Notes the first index that is out of range, in the order of memory. Repeated ones are looked at once. */
 static bool in_range(lg_queue *q, const lg_gather_args *a, bool *ret_ok)
 {
@@ -104,16 +118,16 @@ static bool in_range(lg_queue *q, const lg_gather_args *a, bool *ret_ok)
                 shape[d] = a->index_strides[d] ? a->shape[d] : 1;
         lg_walk_init(&w, a->ndim, shape, 1, (const int64_t *[]){a->index_strides}, true);
         int64_t chunks = lg_ceil_div(w.count, CHUNK);
-        int64_t *good = q->workspace(q, (size_t)chunks * sizeof *good); /* before the first bad one */
+        int64_t *good = q->workspace(q, (size_t)chunks * sizeof *good);
         if (!good)
                 return false;
         LG_PARALLEL_FOR(q, w.count >= LG_PARALLEL_MIN)
         for (int64_t c = 0; c < chunks; c++) {
-                int64_t values[CHUNK], n = lg_least(CHUNK, w.count - c * CHUNK), i = 0;
-                lg_walk_gather(&w, 0, sizeof *values, values, a->index, c * CHUNK, n);
-                while (i < n && values[i] >= 0 && values[i] < a->limit)
-                        i++;
-                good[c] = i;
+                int64_t some[CHUNK], n = lg_least(CHUNK, w.count - c * CHUNK);
+                bool dense = lg_walk_contiguous(&w, 0);
+                if (!dense)
+                        lg_walk_gather(&w, 0, sizeof *some, some, a->index, c * CHUNK, n);
+                good[c] = good_ones(n, dense ? a->index + c * CHUNK : some, a->limit);
         }
         *ret_ok = true;
         for (int64_t c = 0; c < chunks && *ret_ok; c++) {
@@ -167,8 +181,9 @@ bool LG_CPU(gather)(lg_queue *q, const lg_gather_args *a)
                 return true;
         }
         j.run = j.to_size == 8 ? pick_64 : j.to_size == 4 ? pick_32 : j.to_size == 2 ? pick_16 : pick_8;
-        j.row_piece = lg_least(j.row, CHUNK);
-        j.n_piece = lg_most(1, CHUNK / j.row_piece);
+        int64_t inner = lg_least(j.inner_along ? j.n : j.row, CHUNK), outer = CHUNK / inner;
+        j.row_piece = j.inner_along ? outer : inner;
+        j.n_piece = j.inner_along ? inner : outer;
         run_tasks(q, &j, a->to, a);
         return true;
 }
