@@ -62,6 +62,9 @@ static void first_values(void **state)
         lg_seed(c, 5);
         same(lg_parameter(m, "weight"), lg_uniform(c, -1.0 / 6, 1.0 / 6, LG_SHAPE(8, 4, 3, 3)), 1e-7);
         same(lg_parameter(m, "bias"), lg_uniform(c, -1.0 / 6, 1.0 / 6, LG_SHAPE(8)), 1e-7);
+        m = lg_nn_embedding(c, 500, 20);
+        assert_near(lg_item(lg_mean(lg_parameter(m, "weight"))), 0, 0.05);
+        assert_near(lg_item(lg_var(lg_parameter(m, "weight"))), 1, 0.08);
         assert_ok(c);
         lg_close(c);
 }
@@ -149,6 +152,15 @@ static void dropout_and_embedding(void **state)
         assert_near(lg_item(lg_amin(lg_forward(m, x))), 1, 0);
         assert_null(lg_nn_dropout(c, 1.5));
         assert_error(c, LG_ERR_ARGUMENT, "1.5");
+        m = lg_nn_embedding(c, 5, 3, .padding = true, .padding_idx = 0, .dtype = LG_F64);
+        lg_tensor *i = lg_from(c, ((int64_t[]){0, 4, 4, 2}), LG_SHAPE(2, 2), .dtype = LG_I64);
+        lg_tensor *e = lg_forward(m, i), *w = lg_parameter(m, "weight");
+        assert_shape(e, LG_SHAPE(2, 2, 3));
+        assert_list(lg_select(lg_select(e, 0, 0), 0, 0), 0, 0, 0, 0);
+        lg_backward(lg_sum(e));
+        assert_list(lg_select(lg_grad_of(w), 1, 0), 0, 0, 0, 1, 0, 2);
+        assert_null(lg_nn_embedding(c, 5, 3, .padding = true, .padding_idx = 5));
+        assert_error(c, LG_ERR_ARGUMENT, "padding_idx 5");
         assert_ok(c);
         lg_close(c);
 }

@@ -122,6 +122,18 @@ LG_API lg_module *lg_nn_group_norm_(lg_ctx *c, int64_t groups, lg_group_norm_lay
 /* In training, zeroes elements with probability p and scales the others by 1/(1 - p). */
 LG_API lg_module *lg_nn_dropout(lg_ctx *c, double p);
 
+/* Rows of a weight (count, dim), standard normal, for i64 indices of any shape. */
+typedef struct lg_embedding_layer_options {
+        int64_t dim LG_DEFAULT;
+        bool padding LG_DEFAULT; /* row padding_idx is zero and gets no gradient */
+        int64_t padding_idx LG_DEFAULT;
+        lg_dtype dtype LG_DEFAULT;
+        lg_device device LG_DEFAULT;
+} lg_embedding_layer_options;
+#define lg_nn_embedding(c, count, ...)                                                                                 \
+        lg_nn_embedding_((c), (count), LG_INIT(lg_embedding_layer_options){.dim = __VA_ARGS__})
+LG_API lg_module *lg_nn_embedding_(lg_ctx *c, int64_t count, lg_embedding_layer_options o);
+
 /* All dimensions but the first as one; x itself. */
 LG_API lg_module *lg_nn_flatten(lg_ctx *c);
 LG_API lg_module *lg_nn_identity(lg_ctx *c);
