@@ -1,4 +1,5 @@
-/* test_loss.c - soft-max, losses and friends against PyTorch's numbers (data/ops.txt, made by data/ops.py). */
+/* test_loss.c - soft-max, losses and friends against PyTorch's numbers (data/ops.txt and loss.txt, made by the scripts
+ * beside them). */
 #include "golden.h"
 
 static double x_values[12] = {0.5, -1.25, 2.0, 0.1, 1.5, 0.3, -0.7, 2.2, -0.4, 0.9, 0.25, -1.1};
@@ -70,6 +71,244 @@ static void as_pytorch_computes_it(void **state)
         golden_check("ops.txt", input_of, rows, sizeof rows / sizeof *rows);
 }
 
+/* ---- loss.txt ---- */
+
+static lg_tensor *like(lg_tensor *t, const lg_tensor *x)
+{
+        return lg_cast(t, lg_dtype_of(x));
+}
+
+static lg_tensor *weights(lg_ctx *c, const lg_tensor *x)
+{
+        return like(lg_from(c, ((double[]){0.5, 1, 2, 0.25}), LG_SHAPE(4), .dtype = LG_F64), x);
+}
+
+static lg_tensor *image_weights(lg_ctx *c)
+{
+        return lg_from(c, ((double[]){0.5, 0, 2}), LG_SHAPE(3), .dtype = LG_F64);
+}
+
+#define Y like(golden_tensor(c, LG_SHAPE(3, 4), 0.7), x)
+#define Q lg_softmax(Y, 1)
+#define LP lg_log_softmax(x, 1)
+#define W weights(c, x)
+
+static lg_tensor *some_zero(lg_ctx *c, const lg_tensor *x)
+{
+        lg_tensor *q = Q;
+        return lg_mul(lg_ge_scalar(q, 0.1), q);
+}
+
+#define LOSSES                                                                                                         \
+        ROW(nll, lg_nll(LP, labels(c)))                                                                                \
+        ROW(nll_sum, lg_nll(LP, labels(c), .reduction = LG_SUM))                                                       \
+        ROW(nll_none, lg_nll(LP, labels(c), .reduction = LG_NONE))                                                     \
+        ROW(nll_ignore, lg_nll(x, labels(c), .ignore_zero = true))                                                     \
+        ROW(nll_weight, lg_nll(x, labels(c), .weight = W))                                                             \
+        ROW(nll_weight_ignore, lg_nll(x, labels(c), .reduction = LG_SUM, .weight = W, .ignore_index = 3))              \
+        ROW(nll_weight_none, lg_nll(x, labels(c), .reduction = LG_NONE, .weight = W, .ignore_index = 3))               \
+        ROW(nll_one, lg_nll(lg_select(x, 0, 0), lg_select(labels(c), 0, 0)))                                           \
+        ROW(nll_image, lg_nll(LP, image_labels(c), .weight = image_weights(c)))                                        \
+        ROW(nll_image_none, lg_nll(LP, image_labels(c), .reduction = LG_NONE))                                         \
+        ROW(cross_entropy_weight, lg_cross_entropy(x, labels(c), .weight = W))                                         \
+        ROW(cross_entropy_weight_smooth, lg_cross_entropy(x, labels(c), .weight = W, .label_smoothing = 0.2))          \
+        ROW(cross_entropy_weight_ignore,                                                                               \
+            lg_cross_entropy(x, labels(c), .weight = W, .label_smoothing = 0.2, .ignore_zero = true))                  \
+        ROW(cross_entropy_weight_sum, lg_cross_entropy(x, labels(c), .reduction = LG_SUM, .weight = W))                \
+        ROW(cross_entropy_weight_none,                                                                                 \
+            lg_cross_entropy(x, labels(c), .reduction = LG_NONE, .weight = W, .label_smoothing = 0.2))                 \
+        ROW(cross_entropy_weight_image, lg_cross_entropy(x, image_labels(c), .weight = image_weights(c)))              \
+        ROW(l1, lg_l1(x, Y))                                                                                           \
+        ROW(l1_sum, lg_l1(x, Y, .reduction = LG_SUM))                                                                  \
+        ROW(l1_none, lg_l1(x, Y, .reduction = LG_NONE))                                                                \
+        ROW(huber, lg_huber(x, Y))                                                                                     \
+        ROW(huber_delta, lg_huber(x, Y, .reduction = LG_NONE, .delta = 0.6))                                           \
+        ROW(smooth_l1, lg_smooth_l1(x, Y))                                                                             \
+        ROW(smooth_l1_beta, lg_smooth_l1(x, Y, .reduction = LG_NONE, .beta = 0.6))                                     \
+        ROW(smooth_l1_zero, lg_smooth_l1(x, Y, .reduction = LG_SUM, .beta = LG_ZERO))                                  \
+        ROW(bce, lg_bce(lg_sigmoid(x), Q))                                                                             \
+        ROW(bce_none, lg_bce(lg_sigmoid(x), Q, .reduction = LG_NONE))                                                  \
+        ROW(bce_with_logits, lg_bce_with_logits(lg_mul_scalar(x, 3), Q))                                               \
+        ROW(bce_with_logits_weight, lg_bce_with_logits(lg_mul_scalar(x, 3), Q, .reduction = LG_NONE, .pos_weight = W)) \
+        ROW(kl_div, lg_kl_div(LP, some_zero(c, x)))                                                                    \
+        ROW(kl_div_none, lg_kl_div(LP, some_zero(c, x), .reduction = LG_NONE))                                         \
+        ROW(kl_div_batch, lg_kl_div(LP, some_zero(c, x), .reduction = LG_BATCH_MEAN))                                  \
+        ROW(kl_div_log, lg_kl_div(LP, lg_log(Q), .reduction = LG_SUM, .log_target = true))                             \
+        ROW(kl_div_of_target, lg_kl_div(lg_log_softmax(Y, 1), lg_softmax(x, 1), .reduction = LG_SUM))
+#undef ROW
+#define ROW(name, expression)                                                                                          \
+        static lg_tensor *loss_##name(lg_ctx *c, lg_tensor *x)                                                         \
+        {                                                                                                              \
+                return expression;                                                                                     \
+        }
+LOSSES
+#undef ROW
+#define ROW(name, expression) {#name, {0}, loss_##name},
+static const golden losses[] = {LOSSES};
+#undef Y
+#undef Q
+#undef LP
+#undef W
+
+static lg_tensor *loss_input(lg_ctx *c, const golden *r)
+{
+        return golden_tensor(c, strstr(r->name, "image") ? LG_SHAPE(2, 3, 4) : LG_SHAPE(3, 4), 0);
+}
+
+static void losses_as_pytorch_computes_them(void **state)
+{
+        (void)state;
+        golden_check("loss.txt", loss_input, losses, sizeof losses / sizeof *losses);
+}
+
+/* Of scores and probabilities at the ends there is a loss and a gradient; of nothing, NaN and 0. */
+static void losses_far_out(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *g[1], *x = lg_from(c, ((float[]){-1000, 1000, -20, 20, 0}), LG_SHAPE(5), .requires_grad = true);
+        lg_tensor *zero = lg_zeros(c, LG_SHAPE(5)), *one = lg_ones(c, LG_SHAPE(5));
+        lg_tensor *y = lg_bce_with_logits(x, zero, .reduction = LG_NONE);
+        assert_list(y, 1e-7, 0, 1000, 2.0611536e-9, 20, M_LN2);
+        assert_near(lg_item(lg_select(y, 0, 2)), 2.0611536e-9, 1e-14); /* not lost in a difference of large numbers */
+        lg_grad(LG_LIST(lg_sum(y)), LG_LIST(x), .result = g);
+        assert_list(g[0], 1e-6, 0, 1, 0, 1, 0.5);
+        y = lg_bce_with_logits(x, one, .reduction = LG_NONE);
+        assert_list(y, 1e-7, 1000, 0, 20, 0, M_LN2);
+        lg_grad(LG_LIST(lg_sum(y)), LG_LIST(x), .result = g);
+        assert_list(g[0], 1e-6, -1, 0, -1, 0, -0.5);
+
+        lg_tensor *p = lg_from(c, ((float[]){0, 1, 0.25f, NAN, -0.5f}), LG_SHAPE(5), .requires_grad = true);
+        y = lg_bce(p, one, .reduction = LG_NONE);
+        assert_list(y, 1e-6, 100, 0, log(4), NAN, NAN);
+        lg_grad(LG_LIST(lg_sum(lg_slice(y, 0, 0, 3))), LG_LIST(p), .result = g);
+        assert_list(lg_slice(g[0], 0, 0, 3), 1e-6, 0, -1, -4);
+        assert_list(lg_slice(lg_bce(p, zero, .reduction = LG_NONE), 0, 0, 3), 1e-6, 0, 100, -log(0.75));
+
+        lg_tensor *d = lg_from(c, ((float[]){INFINITY, -1e30f, 1, -1, 0}), LG_SHAPE(5), .requires_grad = true);
+        y = lg_huber(d, zero, .reduction = LG_NONE);
+        assert_list(y, 1e-6, INFINITY, 1e30f, 0.5, 0.5, 0);
+        lg_grad(LG_LIST(lg_sum(lg_huber(d, zero, .reduction = LG_NONE, .delta = 2))), LG_LIST(d), .result = g);
+        assert_list(g[0], 1e-6, 2, -2, 1, -1, 0);
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* A class that cannot be makes no NaN of the others; a target that cannot be is infinitely wrong. */
+static void weighted_edges(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *lp = lg_from(c, ((double[]){-INFINITY, -0.5, -1, -INFINITY}), LG_SHAPE(2, 2), .dtype = LG_F64,
+                                .requires_grad = true),
+                  *g[1];
+        lg_tensor *t = lg_from(c, ((int64_t[]){1, 0}), LG_SHAPE(2), .dtype = LG_I64);
+        lg_tensor *other = lg_from(c, ((int64_t[]){0, 0}), LG_SHAPE(2), .dtype = LG_I64);
+        lg_tensor *none = lg_from(c, ((int64_t[]){-100, -100}), LG_SHAPE(2), .dtype = LG_I64);
+        lg_tensor *w = lg_from(c, ((float[]){3, 1}), LG_SHAPE(2), .requires_grad = true);
+        assert_near(lg_item(lg_nll(lp, t)), 0.75, 1e-15);
+        lg_tensor *y = lg_nll(lp, t, .weight = w);
+        assert_near(lg_item(y), (0.5 + 3) / 4, 1e-15);
+        lg_backward(y);
+        assert_list(lg_grad_of(lp), 1e-15, 0, -0.25, -0.75, 0);
+        assert_null(lg_grad_of(w));
+        assert_list(lg_nll(lp, other, .reduction = LG_NONE), 0, INFINITY, 1);
+
+        y = lg_nll(lp, none);
+        assert_true(isnan(lg_item(y)) && isnan(lg_item(lg_cross_entropy(lp, none, .weight = w))));
+        lg_grad(LG_LIST(y), LG_LIST(lp), .result = g);
+        assert_list(g[0], 0, 0, 0, 0, 0);
+        assert_near(lg_item(lg_nll(lp, none, .reduction = LG_SUM)), 0, 0);
+        assert_true(isnan(lg_item(lg_nll(lg_ones(c, LG_SHAPE(0, 2)), lg_ones(c, LG_SHAPE(0), .dtype = LG_I64)))));
+        assert_ok(c);
+
+        /* strided scores; a label that is none */
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(4, 6), .dtype = LG_F64), *labels = lg_arange(c, 0, 6, 1);
+        labels = lg_remainder(labels, lg_full(c, 4, LG_SHAPE(1), .dtype = LG_I64));
+        lg_tensor *even = lg_slice(labels, 0, 0, LG_MAX, .step = 2);
+        lg_tensor *part = lg_slice(lg_transpose(x, 0, 1), 0, 0, LG_MAX, .step = 2);
+        assert_near(lg_item(lg_nll(lg_log_softmax(part, 1), even)), lg_item(lg_cross_entropy(part, even)), 1e-14);
+        assert_near(lg_item(lg_cross_entropy(part, even, .weight = lg_full(c, 7, LG_SHAPE(4)))),
+                    lg_item(lg_cross_entropy(part, even)), 1e-14);
+        assert_ok(c);
+        lg_item(lg_nll(lp, lg_add_scalar(t, 1)));
+        assert_error(c, LG_ERR_ARGUMENT, "nll: target holds the class index 2");
+        lg_close(c);
+}
+
+/* In 16 bits neither the count nor the sum of many rows would have a place. */
+static void many_rows_of_half(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        enum { MANY = 70000 };
+        const lg_dtype dtypes[] = {LG_F16, LG_BF16};
+        for (int d = 0; d < 2; d++) {
+                lg_tensor *lp = lg_full(c, -2.5, LG_SHAPE(MANY, 2), .dtype = dtypes[d]);
+                lg_tensor *t = lg_zeros(c, LG_SHAPE(MANY), .dtype = LG_I64),
+                          *w = lg_ones(c, LG_SHAPE(2), .dtype = dtypes[d]);
+                lg_tensor *y = lg_nll(lp, t, .weight = w);
+                assert_int_equal(lg_dtype_of(y), dtypes[d]);
+                assert_near(lg_item(y), 2.5, 1e-6);
+                assert_near(lg_item(lg_cross_entropy(lp, t, .weight = w, .label_smoothing = 0.5)), M_LN2, 2e-3);
+                assert_near(lg_item(lg_l1(lp, lg_mul_scalar(lp, 0))), 2.5, 1e-6);
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void errors_of_losses(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3)), *y = lg_ones(c, LG_SHAPE(3)),
+                  *i = lg_ones(c, LG_SHAPE(2, 3), .dtype = LG_I64);
+        lg_tensor *t = lg_ones(c, LG_SHAPE(2), .dtype = LG_I64);
+        lg_nll(x, NULL);
+        assert_error(c, LG_ERR_ARGUMENT, "nll: target is NULL");
+        lg_nll(i, t);
+        assert_error(c, LG_ERR_DTYPE, "nll: x is i64");
+        lg_nll(x, x);
+        assert_error(c, LG_ERR_DTYPE, "nll: target is f32");
+        lg_nll(x, i);
+        assert_error(c, LG_ERR_SHAPE, "nll: x is");
+        lg_nll(x, t, .weight = lg_ones(c, LG_SHAPE(2)));
+        assert_error(c, LG_ERR_SHAPE, "nll: weight is");
+        lg_cross_entropy(x, t, .weight = lg_ones(c, LG_SHAPE(3, 1)));
+        assert_error(c, LG_ERR_SHAPE, "(3)");
+        lg_cross_entropy(x, t, .weight = lg_ones(c, LG_SHAPE(3), .dtype = LG_I64));
+        assert_error(c, LG_ERR_DTYPE, "cross_entropy: weight is i64");
+        lg_cross_entropy(x, t, .reduction = LG_BATCH_MEAN);
+        assert_error(c, LG_ERR_ARGUMENT, "only kl_div");
+        lg_nll(x, t, .reduction = LG_BATCH_MEAN);
+        assert_error(c, LG_ERR_ARGUMENT, "nll: reduction");
+        lg_mse(x, x, .reduction = LG_BATCH_MEAN);
+        assert_error(c, LG_ERR_ARGUMENT, "mse: reduction");
+        lg_l1(x, x, .reduction = (lg_reduction)7);
+        assert_error(c, LG_ERR_ARGUMENT, "l1: 7 is no reduction");
+        lg_kl_div(x, x, .reduction = (lg_reduction)7);
+        assert_error(c, LG_ERR_ARGUMENT, "kl_div: 7");
+        lg_kl_div(lg_scalar(c, 1), lg_scalar(c, 1), .reduction = LG_BATCH_MEAN);
+        assert_error(c, LG_ERR_SHAPE, "LG_BATCH_MEAN");
+        lg_l1(x, y);
+        assert_error(c, LG_ERR_SHAPE, "l1: x is");
+        lg_bce(i, x);
+        assert_error(c, LG_ERR_DTYPE, "bce: x is i64");
+        lg_huber(x, y);
+        assert_error(c, LG_ERR_SHAPE, "huber: x is");
+        lg_huber(x, x, .delta = -1);
+        assert_error(c, LG_ERR_ARGUMENT, "huber: delta is -1");
+        lg_smooth_l1(x, x, .beta = NAN);
+        assert_error(c, LG_ERR_ARGUMENT, "smooth_l1: beta");
+        lg_bce_with_logits(NULL, x);
+        assert_error(c, LG_ERR_ARGUMENT, "bce_with_logits: x is NULL");
+        lg_bce_with_logits(x, x, .pos_weight = lg_ones(c, LG_SHAPE(2)));
+        assert_error(c, LG_ERR_SHAPE, "bce_with_logits");
+        lg_bce_with_logits(x, x, .pos_weight = lg_ones(c, LG_SHAPE(4, 2, 3)));
+        assert_error(c, LG_ERR_SHAPE, "pos_weight is");
+        lg_close(c);
+}
+
 static void big_scores_do_not_overflow(void **state)
 {
         (void)state;
@@ -135,6 +374,11 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(as_pytorch_computes_it),
+                cmocka_unit_test(losses_as_pytorch_computes_them),
+                cmocka_unit_test(losses_far_out),
+                cmocka_unit_test(weighted_edges),
+                cmocka_unit_test(many_rows_of_half),
+                cmocka_unit_test(errors_of_losses),
                 cmocka_unit_test(big_scores_do_not_overflow),
                 cmocka_unit_test(edges),
                 cmocka_unit_test(half_precision),
