@@ -220,11 +220,15 @@ static void lerp(void **state)
 {
         (void)state;
         lg_ctx *c = open_ctx();
-        lg_tensor *a = lg_full(c, 0.1, LG_SHAPE(2, 1)), *b = lg_full(c, 1e8, LG_SHAPE(3));
-        assert_list(lg_lerp_scalar(a, b, 1), 0, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8); /* 0.1 + (1e8 - 0.1) is not quite */
-        assert_list(lg_lerp_scalar(a, b, 0), 0, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f, 0.1f);
+        lg_tensor *a = lg_full(c, 1e8, LG_SHAPE(2, 1)), *b = lg_full(c, 0.1, LG_SHAPE(3));
         lg_tensor *w = lg_from(c, ((float[]){0, 1, 0.25f}), LG_SHAPE(3));
-        assert_list(lg_lerp(a, b, w), 1e-7, 0.1f, 1e8, 25000000.075, 0.1f, 1e8, 25000000.075);
+        /* 1e8 + (0.1 - 1e8) would be 0 */
+        assert_near(lg_item(lg_amin(lg_lerp_scalar(a, b, 1))), 0.1f, 0);
+        assert_near(lg_item(lg_amax(lg_lerp_scalar(a, b, 1))), 0.1f, 0);
+        assert_list(lg_lerp_scalar(a, b, 0), 0, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8);
+        lg_tensor *y = lg_lerp(a, b, w);
+        assert_list(y, 1e-7, 1e8, 0.1, 75000000.025, 1e8, 0.1, 75000000.025);
+        assert_near(lg_item(lg_amin(y)), 0.1f, 0);
         assert_ok(c);
         lg_lerp(a, b, lg_ones(c, LG_SHAPE(2)));
         assert_error(c, LG_ERR_SHAPE, "lerp");

@@ -209,7 +209,7 @@ LG_FLOOR_DIVIDE(double, f64)
 #define AND(a, b) ((a) & (b))
 #define OR(a, b) ((a) | (b))
 #define LOG_SIGMOID(a) (MIN(a, K(0)) - LOG1P(EXP(-ABS(a))))
-#define MISH_GATE(x) TANH(-LOG_SIGMOID(-(x)))
+#define MISH_GATE(x) TANH(MAX(x, K(0)) + LOG1P(EXP(-ABS(x))))
 #define GELU_ARG(x) (K(LG_SQRT2_PI) * ((x) + K(0.044715) * ((x) * (x) * (x))))
 
 #endif
