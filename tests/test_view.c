@@ -160,6 +160,14 @@ static void cat(void **state)
         assert_list(lg_cat(LG_LIST(lg_transpose(a, 0, 1), a), 0), 0, 0, 2, 1, 3, 0, 1, 2, 3);
         lg_cat(LG_LIST(a, b), 0);
         assert_error(c, LG_ERR_SHAPE, "cat");
+        lg_cat(LG_LIST(NULL, NULL, a), 0);
+        assert_error(c, LG_ERR_ARGUMENT, "cat: tensor 0 is NULL");
+        lg_cat(LG_LIST(lg_scalar(c, 1), lg_scalar(c, 2)), 0);
+        assert_error(c, LG_ERR_ARGUMENT, "there is no dimension 0");
+        const lg_list nothing[] = {{3, NULL}, {0, NULL}, {-1, NULL}, LG_LIST(NULL, NULL), {-1, LG_LIST(a).items}};
+        for (int i = 0; i < 5; i++)
+                assert_null(lg_cat(nothing[i], 0));
+        assert_ok(c);
         lg_cat(LG_LIST(a, a), 2);
         assert_error(c, LG_ERR_ARGUMENT, "cat");
         lg_tensor *many[40];

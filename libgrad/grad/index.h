@@ -59,6 +59,8 @@ LG_API lg_tensor *lg_pad_(lg_tensor *x, lg_pad_options o);
 LG_API lg_tensor *lg_repeat(lg_tensor *x, lg_shape times);
 
 /* The tensors of the list joined along a dimension; all other sizes are equal; dtypes are promoted. */
+/* The tensors of the list joined along a dimension; all other sizes are equal; dtypes are promoted. NULL among them is
+ * LG_ERR_ARGUMENT; a list without any tensor gives NULL without an error: there is no context to tell it to. */
 LG_API lg_tensor *lg_cat(lg_list list, int dim);
 /* Tensors of one shape joined along a new dimension. */
 LG_API lg_tensor *lg_stack(lg_list list, int dim);

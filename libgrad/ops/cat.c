@@ -61,8 +61,10 @@ static lg_ctx *check_list(lg_list list, const char *op)
                 return NULL;
         for (int64_t i = 0; i < list.count && !c; i++)
                 c = lg__ctx_of(list.items[i]);
-        if (list.count < 1 || list.count > INT32_MAX || !c)
+        if (!c)
                 return NULL;
+        if (list.count > INT32_MAX)
+                return lg__fail(c, LG_ERR_ARGUMENT, "cat: %lld tensors are too many", (long long)list.count);
         for (int64_t i = 0; i < list.count; i++)
                 if (!list.items[i])
                         return lg__fail(c, LG_ERR_ARGUMENT, "%s: tensor %lld is NULL", op, (long long)i);
