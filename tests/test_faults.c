@@ -4,47 +4,14 @@
  * A training step is tried in three states: cold (its first step), emptied (a step, then lg_empty_cache) and warm. Each
  * try has a context of its own and is compared with one that was left undisturbed.
  */
-#include "test.h"
+#include "failing.h"
 
 typedef enum start { COLD, EMPTIED, WARM, STARTS } start;
 static const char *const start_names[] = {"cold", "emptied", "warm"};
 
-typedef struct faults {
-        int64_t allocs, frees, bytes; /* over the whole life */
-        int64_t calls, fail_at;       /* since armed; 0: not armed */
-        bool only;
-} faults;
-
-static void *fault_alloc(void *user, lg_ctx *c, lg_device device, size_t bytes)
+static lg_ctx *open_faulty(failing *f)
 {
-        faults *f = user;
-        f->calls++;
-        if (f->fail_at && (f->only ? f->calls == f->fail_at : f->calls >= f->fail_at))
-                return NULL;
-        void *p = lg_system_alloc(c, device, bytes);
-        f->allocs += p != NULL;
-        f->bytes += p ? (int64_t)bytes : 0;
-        return p;
-}
-
-static void fault_free(void *user, lg_ctx *c, lg_device device, void *p, size_t bytes)
-{
-        faults *f = user;
-        f->frees++;
-        f->bytes -= (int64_t)bytes;
-        lg_system_free(c, device, p, bytes);
-}
-
-static void arm(faults *f, int64_t n, bool only)
-{
-        f->calls = 0;
-        f->fail_at = n;
-        f->only = only;
-}
-
-static lg_ctx *open_faulty(faults *f)
-{
-        lg_ctx *c = lg_open_with(.threads = 1, .seed = 11, .memory = {fault_alloc, fault_free, f});
+        lg_ctx *c = lg_open_with(.threads = 1, .seed = 11, .memory = FAILING(f));
         const char *name = getenv("LG_TEST_DEVICE");
         lg_default_device(c, lg_parse_device(c, name ? name : "cpu"));
         return c;
@@ -57,7 +24,7 @@ static const char *const kind_names[] = {"mlp", "cnn"};
 #define PARAMETERS 512 /* at most */
 
 typedef struct training {
-        faults f;
+        failing f;
         kind kind;
         lg_ctx *c;
         lg_module *net;
@@ -320,7 +287,7 @@ static void loaders(lg_ctx *c)
         lg_parameter(net, "0.weight");
 }
 
-static bool everything(faults *f)
+static bool everything(failing *f)
 {
         lg_ctx *c = open_faulty(f);
         if (!c)
@@ -343,14 +310,14 @@ static bool everything(faults *f)
 static void every_allocation_of_everything(void **state)
 {
         (void)state;
-        faults f = {0};
+        failing f = {0};
         custom_open = 0;
         assert_true(everything(&f));
         int64_t all = f.calls;
         assert_int_equal(custom_open, 0);
         for (int only = 0; only < 2; only++)
                 for (int64_t n = 1; n <= all; n++) {
-                        f = (faults){0};
+                        f = (failing){0};
                         arm(&f, n, only);
                         bool ok = everything(&f);
                         if (f.bytes || f.allocs != f.frees || custom_open)

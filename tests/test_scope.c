@@ -1,27 +1,5 @@
 /* test_scope.c - who owns a tensor, when it ends, what its memory does then, and what use after that gives. */
-#include "test.h"
-
-/* Memory hooks that count. */
-typedef struct counter {
-        int64_t allocs, frees, bytes;
-} counter;
-
-static void *count_alloc(void *user, lg_ctx *c, lg_device device, size_t bytes)
-{
-        counter *n = user;
-        void *p = lg_system_alloc(c, device, bytes);
-        n->allocs += p != NULL;
-        n->bytes += p ? (int64_t)bytes : 0;
-        return p;
-}
-
-static void count_free(void *user, lg_ctx *c, lg_device device, void *p, size_t bytes)
-{
-        counter *n = user;
-        n->frees++;
-        n->bytes -= (int64_t)bytes;
-        lg_system_free(c, device, p, bytes);
-}
+#include "failing.h"
 
 static void nested_scopes_free_what_was_made_in_them(void **state)
 {
@@ -166,8 +144,8 @@ static void a_graph_keeps_the_values_it_needs(void **state)
 static void memory_comes_back_and_is_used_again(void **state)
 {
         (void)state;
-        counter n = {0};
-        lg_ctx *c = lg_open_with(.memory = {count_alloc, count_free, &n});
+        failing n = {0};
+        lg_ctx *c = lg_open_with(.memory = FAILING(&n));
         lg_device d = test_device(c);
         assert_true(n.allocs > 0);
         lg_memory_stats_t at_first = lg_memory_stats(c, d);
@@ -195,18 +173,12 @@ static void memory_comes_back_and_is_used_again(void **state)
         assert_int_equal(n.bytes, 0);
 }
 
-static void *limited_alloc(void *user, lg_ctx *c, lg_device device, size_t bytes)
-{
-        counter *n = user;
-        return n->bytes + (int64_t)bytes > 16000000 ? NULL : count_alloc(user, c, device, bytes);
-}
-
 /* A request that the system refuses is met when giving the cache back helps. */
 static void the_cache_is_given_back_before_memory_is_out(void **state)
 {
         (void)state;
-        counter n = {0};
-        lg_ctx *c = lg_open_with(.memory = {limited_alloc, count_free, &n});
+        failing n = {.limit = 16000000};
+        lg_ctx *c = lg_open_with(.memory = FAILING(&n));
         test_device(c);
         lg_free(lg_ones(c, LG_SHAPE(2500000)));
         lg_tensor *other = lg_ones(c, LG_SHAPE(1800000)); /* of another size class: both do not fit */

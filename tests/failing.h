@@ -1,0 +1,47 @@
+/* failing.h - memory hooks that count what they give and get back, and fail when they are told to. */
+#ifndef LG_TEST_FAILING_H
+#define LG_TEST_FAILING_H
+
+#include "test.h"
+
+typedef struct failing {
+        int64_t allocs, frees, bytes; /* over the whole life; bytes: not yet given back */
+        int64_t limit;                /* of bytes; 0: none */
+        int64_t calls, fail_at;       /* since armed; 0: not armed */
+        bool only;                    /* that call alone; else it and all later ones */
+} failing;
+
+static inline void *failing_alloc(void *user, lg_ctx *c, lg_device device, size_t bytes)
+{
+        failing *f = user;
+        f->calls++;
+        if (f->fail_at && (f->only ? f->calls == f->fail_at : f->calls >= f->fail_at))
+                return NULL;
+        if (f->limit && f->bytes + (int64_t)bytes > f->limit)
+                return NULL;
+        void *p = lg_system_alloc(c, device, bytes);
+        f->allocs += p != NULL;
+        f->bytes += p ? (int64_t)bytes : 0;
+        return p;
+}
+
+static inline void failing_free(void *user, lg_ctx *c, lg_device device, void *p, size_t bytes)
+{
+        failing *f = user;
+        f->frees++;
+        f->bytes -= (int64_t)bytes;
+        lg_system_free(c, device, p, bytes);
+}
+
+/* lg_open_with(.memory = FAILING(&f)) */
+#define FAILING(f) ((lg_memory_hooks){failing_alloc, failing_free, (f)})
+
+/* The n-th call from now on fails. */
+static inline void arm(failing *f, int64_t n, bool only)
+{
+        f->calls = 0;
+        f->fail_at = n;
+        f->only = only;
+}
+
+#endif
