@@ -1,27 +1,9 @@
-/* check.c - derivatives held against finite differences.
- *
- * An element is changed where it lies, in the input's own storage, and put back: so inputs keep their strides and
- * devices, and a function that reaches its parameters by another way than the list (a module) is checked as well.
- */
-#include <math.h>
+/* check.c - lg_gradcheck and lg_gradgradcheck: what may be checked, the analytic gradients, the report. The numeric
+ * ones are those of differences.c. */
 #include <stdlib.h>
-#include "core.h"
+#include "check.h"
 
-typedef struct check {
-        lg_ctx *c;
-        const char *name;
-        lg_check_fn *fn;
-        lg_check_options o;
-        lg_random_state random; /* that every call of fn begins with: masks repeat themselves */
-        lg_list inputs;
-        lg_tensor **x;        /* the inputs, some replaced by copies of their own */
-        lg_tensor **analytic; /* by input, on the host; NULL: zero */
-        lg_tensor *v;         /* the upstream gradient, on the host */
-        lg_check_report worst;
-} check;
-
-/* Host memory for n items of up to 8 bytes, which ends with the innermost scope. */
-static void *scratch(lg_ctx *c, int64_t n)
+void *lg__check_scratch(lg_ctx *c, int64_t n)
 {
         lg_tensor *t = lg__tensor_empty(c, lg_cpu(), LG_F64, LG_SHAPE(n + 1));
         return t ? lg__data(t) : NULL;
@@ -128,8 +110,8 @@ static bool check_arguments(const check *k)
 static bool take_inputs(check *k)
 {
         int64_t n = k->inputs.count;
-        k->x = scratch(k->c, n);
-        k->analytic = scratch(k->c, n);
+        k->x = lg__check_scratch(k->c, n);
+        k->analytic = lg__check_scratch(k->c, n);
         if (!k->x || !k->analytic)
                 return false;
         for (int64_t i = 0; i < n; i++) {
@@ -143,10 +125,9 @@ static bool take_inputs(check *k)
         return true;
 }
 
-/* ---- one evaluation ---------------------------------------------------------------------------------------------- */
+/* ---- analytic gradients ------------------------------------------------------------------------------------------ */
 
-/* The output of fn, a float tensor whose kernels found no fault; or NULL and an error. */
-static lg_tensor *call_fn(check *k, bool record)
+lg_tensor *lg__check_call(check *k, bool record)
 {
         lg_ctx *c = k->c;
         bool was = lg_grad_mode(c, record);
@@ -186,7 +167,7 @@ static lg_tensor *escaped_to_host(const lg_tensor *t)
 static bool gradients(lg_tensor *y, lg_list inputs, lg_tensor *v, bool create_graph, lg_tensor **ret)
 {
         lg_ctx *c = y->ctx;
-        lg_tensor **wanted = scratch(c, inputs.count), **found = scratch(c, inputs.count);
+        lg_tensor **wanted = lg__check_scratch(c, inputs.count), **found = lg__check_scratch(c, inputs.count);
         int64_t n = 0;
         if (!wanted || !found)
                 return false;
@@ -213,7 +194,7 @@ static bool find_analytic(check *k)
         lg_scope scope = lg_scope_begin(c);
         if (!scope.id)
                 return false;
-        lg_tensor **g = scratch(c, k->inputs.count), *y = g ? call_fn(k, true) : NULL;
+        lg_tensor **g = lg__check_scratch(c, k->inputs.count), *y = g ? lg__check_call(k, true) : NULL;
         lg_tensor *v = y ? random_like(y, k->o.seed ^ 0x76) : NULL;
         k->v = v ? escaped_to_host(v) : NULL;
         bool ok = k->v && gradients(y, (lg_list){k->inputs.count, k->x}, v, false, g);
@@ -221,130 +202,6 @@ static bool find_analytic(check *k)
                 ok = !g[i] || (k->analytic[i] = escaped_to_host(g[i]));
         lg_scope_end(c, scope);
         return ok;
-}
-
-/* <v, fn(x)>, summed on the host: no op has a part in it. */
-static bool evaluate(check *k, double *ret)
-{
-        lg_ctx *c = k->c;
-        lg_scope scope = lg_scope_begin(c);
-        if (!scope.id)
-                return false;
-        lg_tensor *y = call_fn(k, false), *host = NULL;
-        if (y && !lg__shape_equal(y->at.shape, k->v->at.shape))
-                lg__fail(c, LG_ERR_SHAPE, "%s: fn gave %s at first and then %s", k->name,
-                         lg__shape_text(k->v->at.shape).s, lg__shape_text(y->at.shape).s);
-        else if (y)
-                host = lg__clone_values(y, lg_cpu(), LG_F64);
-        if (host) {
-                const double *a = lg__data(k->v), *b = lg__data(host);
-                long double sum = 0;
-                for (int64_t i = 0; i < lg__shape_numel(host->at.shape); i++)
-                        sum += (long double)a[i] * b[i];
-                *ret = (double)sum;
-        }
-        lg_scope_end(c, scope);
-        return host != NULL;
-}
-
-/* ---- the stencil ------------------------------------------------------------------------------------------------- */
-
-/* One element of an input, and a double on the host that goes there. Both are made before anything is changed, so that
- * putting the value back needs no memory. */
-typedef struct probe {
-        lg_tensor *cell, *host;
-} probe;
-
-static bool put(const check *k, const probe *p, double value)
-{
-        *(double *)lg__data(p->host) = value;
-        return lg__copy_values(p->cell, p->host, k->name);
-}
-
-/* (f(x-2h) - 8 f(x-h) + 8 f(x+h) - f(x+2h)) / 12h */
-static bool stencil(check *k, const probe *p, double x, double *ret)
-{
-        double h = k->o.eps, f[4] = {0};
-        const double step[4] = {-2, -1, 1, 2};
-        bool ok = true;
-        for (int i = 0; i < 4 && ok; i++)
-                ok = put(k, p, x + step[i] * h) && evaluate(k, &f[i]);
-        bool back = put(k, p, x);
-        *ret = (f[0] - f[3] + 8 * (f[2] - f[1])) / (12 * h);
-        return ok && back;
-}
-
-static int64_t offset_of(const lg__layout *at, int64_t element)
-{
-        int64_t offset = at->offset;
-        for (int i = at->shape.ndim - 1; i >= 0; i--) {
-                offset += element % at->shape.size[i] * at->strides[i];
-                element /= at->shape.size[i];
-        }
-        return offset;
-}
-
-/* splitmix64 (Steele, Lea, Flood 2014): which elements are in the sample is no matter of the context's random state. */
-static uint64_t next_random(uint64_t *state)
-{
-        uint64_t z = *state += 0x9e3779b97f4a7c15u;
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-        return z ^ (z >> 31);
-}
-
-/* `count` of n indices in order, each set equally likely (Knuth, The Art of Computer Programming 2, algorithm S). */
-static void choose(int64_t n, int64_t count, uint64_t seed, int64_t *ret)
-{
-        for (int64_t i = 0, chosen = 0; chosen < count; i++)
-                if (next_random(&seed) % (uint64_t)(n - i) < (uint64_t)(count - chosen))
-                        ret[chosen++] = i;
-}
-
-static void judge(check *k, int64_t input, int64_t count, const int64_t *element, const double *numeric)
-{
-        const double *analytic = k->analytic[input] ? lg__data(k->analytic[input]) : NULL;
-        double scale = 1;
-        for (int64_t i = 0; i < count; i++)
-                scale = fmax(scale, fabs(numeric[i]));
-        for (int64_t i = 0; i < count; i++) {
-                double a = analytic ? analytic[element[i]] : 0, error = fabs(a - numeric[i]) / scale;
-                lg_check_report *w = &k->worst;
-                /* NaN is the worst there is; the first one stays. */
-                bool worse = w->checked++ == 0 || error > w->error || (isnan(error) && !isnan(w->error));
-                if (!worse)
-                        continue;
-                w->input = (int)input;
-                w->element = element[i];
-                w->analytic = a;
-                w->numeric = numeric[i];
-                w->error = error;
-        }
-}
-
-static bool check_elements(check *k, int64_t input)
-{
-        lg_ctx *c = k->c;
-        lg_tensor *x = k->x[input], *values = lg__clone_values(x, lg_cpu(), LG_F64);
-        int64_t n = lg__shape_numel(x->at.shape), count = n;
-        if (k->o.max_elements && k->o.max_elements < n)
-                count = k->o.max_elements;
-        int64_t *element = scratch(c, count);
-        double *numeric = scratch(c, count);
-        lg__layout cell = {.dtype = LG_F64};
-        if (n == 0)
-                return values && element && numeric;
-        probe p = {lg__tensor_new(c, x->storage, &cell), lg__tensor_empty(c, lg_cpu(), LG_F64, cell.shape)};
-        if (!values || !element || !numeric || !p.cell || !p.host)
-                return false;
-        choose(n, count, k->o.seed + (uint64_t)input, element);
-        for (int64_t i = 0; i < count; i++) {
-                p.cell->at.offset = offset_of(&x->at, element[i]);
-                if (!stencil(k, &p, ((const double *)lg__data(values))[element[i]], &numeric[i]))
-                        return false;
-        }
-        judge(k, input, count, element, numeric);
-        return true;
 }
 
 /* ---- the two calls ----------------------------------------------------------------------------------------------- */
@@ -372,7 +229,7 @@ static bool run(check *k)
         bool ok = take_inputs(k) && find_analytic(k);
         for (int64_t i = 0; i < k->inputs.count && ok; i++) {
                 lg_scope inner = lg_scope_begin(c);
-                ok = inner.id && (!is_checked(k->x[i]) || check_elements(k, i));
+                ok = inner.id && (!is_checked(k->x[i]) || lg__check_differences(k, i));
                 lg_scope_end(c, inner);
         }
         if (ok)
@@ -413,7 +270,7 @@ static lg_tensor *derivative(lg_ctx *c, lg_list all, void *user)
 {
         const first_derivative *d = user;
         lg_list inputs = {all.count - 1, all.items};
-        lg_tensor **g = scratch(c, inputs.count), *sum = NULL;
+        lg_tensor **g = lg__check_scratch(c, inputs.count), *sum = NULL;
         bool was = lg_grad_mode(c, true);
         lg_tensor *y = g ? d->fn(c, inputs, d->user) : NULL;
         lg_grad_mode(c, was);
@@ -435,11 +292,11 @@ static lg_tensor *derivative(lg_ctx *c, lg_list all, void *user)
 static bool with_upstream(check *k)
 {
         lg_ctx *c = k->c;
-        lg_tensor **items = scratch(c, k->inputs.count + 1);
+        lg_tensor **items = lg__check_scratch(c, k->inputs.count + 1);
         lg_scope scope = lg_scope_begin(c);
         k->random = c->random;
         lg_tensor *v = NULL, *y = NULL;
-        if (scope.id && items && take_inputs(k) && (y = call_fn(k, false)))
+        if (scope.id && items && take_inputs(k) && (y = lg__check_call(k, false)))
                 v = lg_requires_grad(random_like(y, k->o.seed ^ 0x75), true);
         c->random = k->random;
         if (v)
