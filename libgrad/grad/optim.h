@@ -73,6 +73,8 @@ LG_API double lg_get_group_lr(const lg_optimizer *opt, int group); /* NAN: there
 LG_API bool lg_set_group_lr(lg_optimizer *opt, int group, double lr);
 
 /* One update of all parameters. On failure, none is changed. */
+/* One update of all parameters. On failure, none is changed; only where an update takes several kernels (parameters on
+ * several devices, or of unequal numbers of steps) and a later one fails, those updated before stay updated. */
 LG_API bool lg_step(lg_optimizer *opt);
 /* Forgets the gradients of all its parameters. */
 LG_API bool lg_zero_grad(lg_optimizer *opt);
