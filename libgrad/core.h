@@ -233,7 +233,7 @@ bool lg__dtype_float(lg_dtype d);
 bool lg__dtype_holds(lg_ctx *c, const char *op, lg_dtype d, double value);
 /* "(2, 3)" into text, which is returned; "f32 (2, 3) on cpu" for a tensor. */
 typedef struct lg__text {
-        char s[160];
+        char s[LG_MAX_DIMS * 22 + 80]; /* the longest sizes have 20 characters */
 } lg__text;
 lg__text lg__shape_text(lg_shape s);
 lg__text lg__tensor_text(const lg_tensor *t);

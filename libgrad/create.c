@@ -1,4 +1,5 @@
 /* create.c - new tensors: constants, ranges, host memory, random numbers. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +134,8 @@ static lg_tensor *borrow(lg_ctx *c, void *data, lg_shaped o, void (*release)(voi
                 return lg__fail(c, LG_ERR_DEVICE,
                                 "lg_borrow: host memory is on the cpu, not on %s; lg_to() copies it there",
                                 lg_device_name(device));
+        if (!lg__device_get(c, device))
+                return NULL;
         if (lg_dtype_size(at.dtype) == 0)
                 return lg__fail(c, LG_ERR_DTYPE, "lg_borrow: %d is no dtype", (int)at.dtype);
         if (o.requires_grad && !lg__dtype_float(at.dtype))
@@ -191,6 +194,11 @@ lg_tensor *lg_uniform_(lg_ctx *c, double low, double high, lg_shaped o)
 {
         if (lg__ok(c) && low > high)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_uniform: low is %g, above high, %g", low, high);
+        lg_dtype d = o.dtype ? o.dtype : LG_F32;
+        double most = d == LG_F64 ? DBL_MAX : d == LG_F16 ? 65504 : d == LG_BF16 ? 0xFFp120 : (double)FLT_MAX;
+        if (lg__ok(c) && isfinite(low) && isfinite(high) && !(fmax(-low, high) <= most && high - low <= DBL_MAX))
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_uniform: low %g and high %g are too far apart for %s", low,
+                                high, lg_dtype_name(d));
         return random_tensor(c, "lg_uniform", LG_RANDOM_UNIFORM, low, high, o);
 }
 

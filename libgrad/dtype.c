@@ -181,7 +181,7 @@ lg__text lg__tensor_text(const lg_tensor *t)
         if (!t)
                 snprintf(text.s, sizeof text.s, "NULL");
         else
-                snprintf(text.s, sizeof text.s, "%s %.100s on %s", lg_dtype_name(t->at.dtype),
+                snprintf(text.s, sizeof text.s, "%s %.200s on %s", lg_dtype_name(t->at.dtype),
                          lg__shape_text(t->at.shape).s, lg_device_name(t->storage->device->id));
         return text;
 }

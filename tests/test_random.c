@@ -54,6 +54,14 @@ static void the_state_is_the_sequence(void **state)
         assert_error(c, LG_ERR_ARGUMENT, "lg_uniform");
         lg_normal(c, 0, -1, LG_SHAPE(3));
         assert_error(c, LG_ERR_ARGUMENT, "lg_normal");
+        lg_uniform(c, -1e308, 1e308, LG_SHAPE(3), .dtype = LG_F64); /* the difference is infinite */
+        assert_error(c, LG_ERR_ARGUMENT, "too far apart for f64");
+        lg_uniform(c, 0, 1e39, LG_SHAPE(3));
+        assert_error(c, LG_ERR_ARGUMENT, "too far apart for f32");
+        lg_uniform(c, -65505, 0, LG_SHAPE(3), .dtype = LG_F16);
+        assert_error(c, LG_ERR_ARGUMENT, "too far apart for f16");
+        assert_non_null(lg_uniform(c, -65504, 65504, LG_SHAPE(3), .dtype = LG_F16));
+        assert_non_null(lg_uniform(c, -3e38, 3e38, LG_SHAPE(3)));
         lg_uniform(c, 0, 1, LG_SHAPE(3), .dtype = LG_I32);
         assert_error(c, LG_ERR_DTYPE, "lg_uniform");
         lg_permutation(c, -1);

@@ -48,6 +48,34 @@ static void ranges(void **state)
         lg_close(c);
 }
 
+/* A message holds the longest shape that there can be, and takes what is no shape. */
+static void longest_shapes(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_shape low = {.ndim = 8}, high = {.ndim = 8};
+        for (int i = 0; i < 8; i++) {
+                low.size[i] = INT64_MIN;
+                high.size[i] = INT64_MAX;
+        }
+        assert_null(lg_zeros(c, low));
+        assert_error(c, LG_ERR_SHAPE, "-9223372036854775808, -9223372036854775808) has a negative size");
+        assert_null(lg_zeros(c, high));
+        assert_error(c, LG_ERR_SHAPE, "9223372036854775807, 9223372036854775807) has too many elements");
+        const int ndims[] = {9, 100, INT32_MAX, -1, INT32_MIN};
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3));
+        for (int i = 0; i < 5; i++) {
+                low.ndim = ndims[i];
+                assert_null(lg_zeros(c, low));
+                assert_error(c, LG_ERR_SHAPE, "dimensions");
+                assert_null(lg_reshape(x, low));
+                assert_error(c, LG_ERR_SHAPE, "reshape");
+                assert_null(lg_expand(x, low));
+                assert_error(c, LG_ERR_SHAPE, "expand");
+        }
+        lg_close(c);
+}
+
 /* Integer dtypes take what they hold; the limits are those of the types. */
 static void constants_out_of_range(void **state)
 {
@@ -302,6 +330,8 @@ static void borrowing(void **state)
         assert_error(c, LG_ERR_DEVICE, "lg_borrow");
         assert_null(lg_borrow(NULL, data, release, &one, LG_SHAPE(2)));
         assert_int_equal(released, 5);
+        assert_null(lg_borrow(c, data, NULL, NULL, LG_SHAPE(2), .device = {LG_DEVICE_CPU, 1}));
+        assert_error(c, LG_ERR_DEVICE, "cpu:1");
         lg_borrow(c, data, release, &one, LG_SHAPE(4));
         lg_borrow(c, data, NULL, NULL, LG_SHAPE(4));
         lg_close(c);
@@ -356,7 +386,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(constants),
                 cmocka_unit_test(ranges),
-                cmocka_unit_test(bools_from_any_bytes),
+                cmocka_unit_test(longest_shapes), cmocka_unit_test(bools_from_any_bytes),
                 cmocka_unit_test(constants_out_of_range),
                 cmocka_unit_test(ranges_of_integers),
                 cmocka_unit_test(shapes),

@@ -111,6 +111,10 @@ static void squeeze_and_expand(void **state)
         lg_tensor *x = counting(c, LG_SHAPE(1, 3, 1));
         check_shape(lg_squeeze(x, (lg_dims){0}), LG_SHAPE(3));
         check_shape(lg_squeeze(x, LG_DIMS(-1)), LG_SHAPE(1, 3));
+        assert_null(lg_squeeze(x, (lg_dims){9, {0}}));
+        assert_error(c, LG_ERR_ARGUMENT, "squeeze: a set of 9 dimensions");
+        assert_null(lg_squeeze(x, (lg_dims){-1, {0}}));
+        assert_error(c, LG_ERR_ARGUMENT, "squeeze: a set of -1 dimensions");
         check_shape(lg_squeeze(x, LG_DIMS(1)), LG_SHAPE(1, 3, 1));
         check_shape(lg_unsqueeze(x, 0), LG_SHAPE(1, 1, 3, 1));
         check_shape(lg_unsqueeze(x, -1), LG_SHAPE(1, 3, 1, 1));

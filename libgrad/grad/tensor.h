@@ -59,7 +59,8 @@ LG_API lg_tensor *lg_from_(lg_ctx *c, const void *data, lg_shaped o);
 #define lg_borrow(c, data, release, user, ...)                                                                         \
         lg_borrow_((c), (data), (release), (user), LG_INIT(lg_shaped){.shape = __VA_ARGS__})
 LG_API lg_tensor *lg_borrow_(lg_ctx *c, void *data, void (*release)(void *user), void *user, lg_shaped o);
-/* Uniform in [a, b); normal of mean a and standard deviation b; float dtypes. lg_uniform(c, -1, 1, LG_SHAPE(3)) */
+/* Uniform in [a, b); normal of mean a and standard deviation b; float dtypes. lg_uniform(c, -1, 1, LG_SHAPE(3)).
+ * LG_ERR_ARGUMENT: a > b, a bound that the dtype does not hold, b < 0 as a deviation, values that are not finite. */
 #define lg_uniform(c, low, high, ...)                                                                                  \
         lg_uniform_((c), (double)(low), (double)(high), LG_INIT(lg_shaped){.shape = __VA_ARGS__})
 LG_API lg_tensor *lg_uniform_(lg_ctx *c, double low, double high, lg_shaped o);

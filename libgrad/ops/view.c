@@ -144,6 +144,8 @@ lg_tensor *lg_squeeze(lg_tensor *x, lg_dims dims)
                 return NULL;
         lg_shape s = x->at.shape, to = {0};
         unsigned chosen = dims.count ? 0 : ~0u;
+        if (dims.count < 0 || dims.count > LG_MAX_DIMS)
+                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "squeeze: a set of %d dimensions", dims.count);
         for (int i = 0; i < dims.count; i++) {
                 int d = lg__dim(x->ctx, "squeeze", dims.dim[i], s.ndim);
                 if (d < 0)
@@ -331,7 +333,7 @@ lg_tensor *lg_expand(lg_tensor *x, lg_shape shape)
         if (!lg__check(x, "expand", "x"))
                 return NULL;
         const lg_shape from = x->at.shape;
-        int missing = shape.ndim - from.ndim;
+        int missing = shape.ndim > 0 ? shape.ndim - from.ndim : -from.ndim;
         lg_shape to = shape;
         for (int i = 0; i < shape.ndim && i < LG_MAX_DIMS; i++)
                 if (shape.size[i] == -1 && i >= missing)
