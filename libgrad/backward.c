@@ -135,7 +135,7 @@ static bool derive(call *k, pending *p, lg__vjp *v, bool *needs)
                         k->ctx, LG_ERR_STATE,
                         "%s: what %s saved was freed by an earlier lg_backward; give that one .retain_graph = true",
                         k->name, n->op->name);
-        lg_scope scope = lg_scope_begin(k->ctx);
+        lg_scope scope = lg__scope_begin(k->ctx);
         if (!scope.id)
                 return false;
         bool ok = run_vjp(k, p, v);
@@ -180,7 +180,7 @@ static bool run_hook(call *k, pending *p, const lg__hook *h)
         lg_ctx *c = k->ctx;
         if (!g)
                 return true;
-        lg_scope scope = lg_scope_begin(c);
+        lg_scope scope = lg__scope_begin(c);
         if (!scope.id)
                 return false;
         lg_tensor *other = h->fn(g, h->user);
@@ -349,7 +349,7 @@ static bool run_call(call *k, lg_list outputs, lg_list grads)
         bool ok = true, was = lg_grad_mode(c, k->create_graph);
         k->retain_graph = k->retain_graph || k->create_graph;
         lg__link_init(&k->all);
-        lg_scope scope = lg_scope_begin(c);
+        lg_scope scope = lg__scope_begin(c);
         ok = scope.id != 0;
         for (int64_t i = 0; i < outputs.count && ok; i++)
                 ok = start(k, outputs.items[i], grads.count ? grads.items[i] : NULL);

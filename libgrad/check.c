@@ -112,13 +112,15 @@ static bool take_inputs(check *k)
         int64_t n = k->inputs.count;
         k->x = lg__check_scratch(k->c, n);
         k->analytic = lg__check_scratch(k->c, n);
-        if (!k->x || !k->analytic)
+        k->checked = lg__check_scratch(k->c, n);
+        if (!k->x || !k->analytic || !k->checked)
                 return false;
         for (int64_t i = 0; i < n; i++) {
                 lg_tensor *t = k->inputs.items[i];
                 k->x[i] = needs_copy(k, i) ? lg_requires_grad(lg__clone_values(t, t->storage->device->id, LG_F64), true)
                                            : t;
                 k->analytic[i] = NULL;
+                k->checked[i] = is_checked(t);
                 if (!k->x[i])
                         return false;
         }
@@ -126,6 +128,19 @@ static bool take_inputs(check *k)
 }
 
 /* ---- analytic gradients ------------------------------------------------------------------------------------------ */
+
+/* fn left the inputs as they were; without their nodes nothing would be compared, and all would seem well. */
+static bool inputs_stay(const check *k)
+{
+        for (int64_t i = 0; i < k->inputs.count; i++) {
+                if (!lg__check(k->x[i], k->name, "an input, in fn,"))
+                        return false;
+                if (is_checked(k->x[i]) != k->checked[i])
+                        return lg__fail(k->c, LG_ERR_STATE, "%s: fn changed whether input %lld requires grad", k->name,
+                                        (long long)i);
+        }
+        return true;
+}
 
 lg_tensor *lg__check_call(check *k, bool record)
 {
@@ -143,7 +158,7 @@ lg_tensor *lg__check_call(check *k, bool record)
         if (!lg__dtype_float(y->at.dtype))
                 return lg__fail(c, LG_ERR_DTYPE, "%s: the output of fn is %s, not of a float dtype", k->name,
                                 lg__tensor_text(y).s);
-        return lg__device_wait(y->storage->device) ? y : NULL;
+        return inputs_stay(k) && lg__device_wait(y->storage->device) ? y : NULL;
 }
 
 /* Random numbers for a gradient of t, the same for the same seed; one alone is kept away from zero. */
@@ -191,7 +206,7 @@ static bool gradients(lg_tensor *y, lg_list inputs, lg_tensor *v, bool create_gr
 static bool find_analytic(check *k)
 {
         lg_ctx *c = k->c;
-        lg_scope scope = lg_scope_begin(c);
+        lg_scope scope = lg__scope_begin(c);
         if (!scope.id)
                 return false;
         lg_tensor **g = lg__check_scratch(c, k->inputs.count), *y = g ? lg__check_call(k, true) : NULL;
@@ -222,13 +237,13 @@ static void write_text(check *k)
 static bool run(check *k)
 {
         lg_ctx *c = k->c;
-        lg_scope scope = lg_scope_begin(c);
+        lg_scope scope = lg__scope_begin(c);
         if (!scope.id)
                 return false;
         k->random = c->random;
         bool ok = take_inputs(k) && find_analytic(k);
         for (int64_t i = 0; i < k->inputs.count && ok; i++) {
-                lg_scope inner = lg_scope_begin(c);
+                lg_scope inner = lg__scope_begin(c);
                 ok = inner.id && (!is_checked(k->x[i]) || lg__check_differences(k, i));
                 lg_scope_end(c, inner);
         }
@@ -293,7 +308,7 @@ static bool with_upstream(check *k)
 {
         lg_ctx *c = k->c;
         lg_tensor **items = lg__check_scratch(c, k->inputs.count + 1);
-        lg_scope scope = lg_scope_begin(c);
+        lg_scope scope = lg__scope_begin(c);
         k->random = c->random;
         lg_tensor *v = NULL, *y = NULL;
         if (scope.id && items && take_inputs(k) && (y = lg__check_call(k, false)))
@@ -316,7 +331,7 @@ bool lg_gradgradcheck_(lg_ctx *c, lg_check_fn *fn, lg_check_options o)
         check k = {.c = c, .name = "lg_gradgradcheck", .fn = fn, .o = o, .inputs = o.inputs};
         if (!check_arguments(&k))
                 return false;
-        lg_scope scope = lg_scope_begin(c);
+        lg_scope scope = lg__scope_begin(c);
         bool ok = scope.id && with_upstream(&k);
         first_derivative d = {fn, o.user, o.seed};
         k.fn = derivative;

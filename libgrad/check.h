@@ -12,6 +12,7 @@ typedef struct check {
         lg_random_state random; /* that every call of fn begins with: masks repeat themselves */
         lg_list inputs;
         lg_tensor **x;        /* the inputs, some replaced by copies of their own */
+        bool *checked;        /* by input: it requires grad */
         lg_tensor **analytic; /* by input, on the host; NULL: zero */
         lg_tensor *v;         /* the upstream gradient, on the host */
         lg_check_report worst;

@@ -99,8 +99,11 @@ bool lg__device_wait(lg__device *d);
 typedef struct lg__scope {
         struct lg__scope *parent;
         uint64_t id;
+        bool fence; /* around a call to the user's code: that code cannot end it, nor a scope around it */
         lg__link tensors;
 } lg__scope;
+/* Like lg_scope_begin, but a fence. */
+lg_scope lg__scope_begin(lg_ctx *c);
 /* Ends one scope, which is open, wherever it is in the chain: those inside it stay. */
 void lg__scope_remove(lg_ctx *c, lg__scope *s);
 void lg__scopes_finish(lg_ctx *c); /* ends all, the outermost too */

@@ -121,7 +121,7 @@ lg_tensor *lg_custom(lg_ctx *c, const lg_custom_op *op, lg_list inputs, lg_tenso
 {
         lg_tensor *results[LG_CUSTOM_MAX] = {NULL};
         lg_custom_call call;
-        lg_scope scope = lg_scope_begin(c);
+        lg_scope scope = lg__scope_begin(c);
         bool ok = scope.id && check_op(c, op, inputs) && run_forward(c, op, inputs, &call);
         if (ok) {
                 custom_attributes a = {.op = *op, .out_count = op->out_count, .made = call.out};

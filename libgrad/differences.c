@@ -10,7 +10,7 @@
 static bool evaluate(check *k, double *ret)
 {
         lg_ctx *c = k->c;
-        lg_scope scope = lg_scope_begin(c);
+        lg_scope scope = lg__scope_begin(c);
         if (!scope.id)
                 return false;
         lg_tensor *y = lg__check_call(k, false), *host = NULL;

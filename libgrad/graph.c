@@ -143,6 +143,7 @@ lg_tensor *lg_requires_grad(lg_tensor *t, bool on)
         if (t->node) {
                 lg__node *n = t->node;
                 t->node = NULL;
+                n->retain = 0; /* a backward on its way keeps no gradient there either */
                 lg__node_clear_grad(n, 0);
                 lg__node_unref(n);
         }

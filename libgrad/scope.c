@@ -15,6 +15,14 @@ lg_scope lg_scope_begin(lg_ctx *c)
         return (lg_scope){s->id};
 }
 
+lg_scope lg__scope_begin(lg_ctx *c)
+{
+        lg_scope scope = lg_scope_begin(c);
+        if (scope.id)
+                c->scope->fence = true;
+        return scope;
+}
+
 void lg__scope_remove(lg_ctx *c, lg__scope *s)
 {
         lg__scope **at = &c->scope;
@@ -35,12 +43,17 @@ void lg__scopes_finish(lg_ctx *c)
 bool lg_scope_end(lg_ctx *c, lg_scope scope)
 {
         lg__scope *s = c ? c->scope : NULL;
-        while (s && s->id != scope.id)
-                s = s->parent;
+        bool fenced = false;
+        for (; s && s->id != scope.id; s = s->parent)
+                fenced = fenced || s->fence;
         if (!s || !s->parent) /* the outermost one was begun by lg_open, not by a caller */
                 return lg__fail(c, LG_ERR_STATE, "lg_scope_end: that scope is not open: %s",
                                 scope.id ? "it ended with one outside it, or is of another context"
                                          : "its lg_scope_begin failed");
+        if (fenced)
+                return lg__fail(c, LG_ERR_STATE,
+                                "lg_scope_end: a call that began inside that scope has not returned; end it outside "
+                                "hooks and own functions");
         while (c->scope != s)
                 lg__scope_remove(c, c->scope);
         lg__scope_remove(c, s);

@@ -87,8 +87,10 @@ void lg__tensor_release(lg_tensor *t)
         t->node = NULL;
         if (node) {
                 /* Nobody can read it any more; and a gradient with a graph of its own may lead back to this node. */
-                if (!t->alias && (node->retain >> t->output & 1))
+                if (!t->alias && (node->retain >> t->output & 1)) {
                         lg__node_clear_grad(node, t->output);
+                        node->retain &= ~(1u << t->output); /* a backward on its way keeps none here either */
+                }
                 lg__node_unref(node);
         }
         lg__storage_unref(t->storage);

@@ -273,8 +273,41 @@ static void wrong_derivative_is_found(void **state)
         lg_close(c);
 }
 
+static lg_tensor *frees_its_input(lg_ctx *c, lg_list in, void *user)
+{
+        (void)c, (void)user;
+        lg_tensor *y = lg_sum(in.items[0]);
+        lg_free(in.items[0]);
+        return y;
+}
+
+static lg_tensor *turns_its_input_off(lg_ctx *c, lg_list in, void *user)
+{
+        (void)c, (void)user;
+        lg_tensor *y = lg_sum(in.items[0]);
+        lg_requires_grad(in.items[0], false);
+        return y;
+}
+
+/* A check that has nothing left to check does not pass. */
+static void inputs_that_change_are_told(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_check_fn *const fns[] = {frees_its_input, turns_its_input_off};
+        const char *const texts[] = {"was freed", "fn changed whether input 0 requires grad"};
+        for (int i = 0; i < 4; i++) {
+                lg_tensor *x = lg_ones(c, LG_SHAPE(3), .dtype = LG_F64, .requires_grad = true);
+                assert_false(i & 2 ? lg_gradgradcheck(c, fns[i & 1], LG_LIST(x))
+                                   : lg_gradcheck(c, fns[i & 1], LG_LIST(x)));
+                assert_error(c, LG_ERR_STATE, texts[i & 1]);
+        }
+        lg_close(c);
+}
+
 int main(void)
 {
-        const struct CMUnitTest tests[] = {cmocka_unit_test(every_row), cmocka_unit_test(wrong_derivative_is_found)};
+        const struct CMUnitTest tests[] = {cmocka_unit_test(every_row), cmocka_unit_test(wrong_derivative_is_found),
+                                           cmocka_unit_test(inputs_that_change_are_told)};
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

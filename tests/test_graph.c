@@ -314,6 +314,39 @@ static void refused_gradients_and_results_of_a_failure(void **state)
         lg_close(c);
 }
 
+static lg_tensor *free_user(lg_tensor *grad, void *user)
+{
+        (void)grad;
+        lg_free(user);
+        return NULL;
+}
+
+static lg_tensor *turn_off(lg_tensor *grad, void *user)
+{
+        (void)grad;
+        lg_requires_grad(user, false);
+        return NULL;
+}
+
+/* A gradient that has a graph leads back to its leaf: kept for a leaf that is gone it would live as long as the
+ * context. */
+static void leaves_that_go_while_gradients_flow(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        int64_t live = lg_live_tensors(c);
+        for (int i = 0; i < 8; i++) {
+                lg_scope s = lg_scope_begin(c);
+                lg_tensor *x = leaf(c, 2), *y = lg_mul(lg_square(x), x);
+                lg_hook(i & 1 ? x : y, i & 2 ? turn_off : free_user, x);
+                assert_true(lg_backward(y, .create_graph = i & 4));
+                assert_null(lg_grad_of(x));
+                lg_scope_end(c, s);
+                assert_int_equal(lg_live_tensors(c), live);
+        }
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -327,6 +360,7 @@ int main(void)
                 cmocka_unit_test(inner_gradients_on_request),
                 cmocka_unit_test(hooks),
                 cmocka_unit_test(refused_lists_and_hooks),
+                cmocka_unit_test(leaves_that_go_while_gradients_flow),
                 cmocka_unit_test(tensors_of_two_contexts),
                 cmocka_unit_test(refused_gradients_and_results_of_a_failure),
                 cmocka_unit_test(a_diamond_of_many_paths),

@@ -73,6 +73,72 @@ static void scopes_that_are_not_the_callers_to_end(void **state)
         lg_close(c);
 }
 
+static lg_scope around;
+
+static lg_tensor *ends_in_hook(lg_tensor *grad, void *user)
+{
+        assert_false(lg_scope_end(lg_ctx_of(grad), around));
+        (void)user;
+        return NULL;
+}
+
+static bool ends_in_forward(lg_custom_call *k)
+{
+        k->out[0] = lg_mul_scalar(k->in[0], 2);
+        return lg_scope_end(k->ctx, around);
+}
+
+static bool ends_in_backward(lg_custom_call *k)
+{
+        k->grad_in[0] = lg_mul_scalar(k->grad_out[0], 2);
+        return lg_scope_end(k->ctx, around);
+}
+
+static bool twice(lg_custom_call *k)
+{
+        lg_scope own = lg_scope_begin(k->ctx); /* one of its own it may end, with those inside */
+        lg_scope_begin(k->ctx);
+        k->out[0] = lg_keep(lg_mul_scalar(k->in[0], 2));
+        return lg_scope_end(k->ctx, own);
+}
+
+static lg_tensor *ends_in_check(lg_ctx *c, lg_list in, void *user)
+{
+        (void)user;
+        lg_tensor *y = lg_sum(in.items[0]);
+        lg_scope_end(c, around);
+        return y;
+}
+
+/* Whoever is called in the middle of a call cannot take away what that call stands on. */
+static void code_that_is_called_cannot_end_scopes_around_the_call(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        around = lg_scope_begin(c);
+        lg_tensor *x = lg_full(c, 3, LG_SHAPE_0D, .dtype = LG_F64, .requires_grad = true), *y = lg_square(x), *r;
+        lg_hook(y, ends_in_hook, NULL);
+        assert_false(lg_backward(y, .retain_graph = true));
+        assert_error(c, LG_ERR_STATE, "has not returned");
+        assert_null(lg_grad(LG_LIST(y), LG_LIST(x), .result = &r));
+        assert_error(c, LG_ERR_STATE, "has not returned");
+        assert_null(r);
+        lg_custom_op op = {"mine", 1, ends_in_forward, ends_in_backward, NULL, NULL};
+        assert_null(lg_custom(c, &op, LG_LIST(x), NULL));
+        assert_error(c, LG_ERR_STATE, "has not returned");
+        op.forward = twice;
+        assert_non_null(y = lg_custom(c, &op, LG_LIST(x), NULL));
+        assert_list(y, 0, 6);
+        assert_false(lg_backward(y));
+        assert_error(c, LG_ERR_STATE, "has not returned");
+        lg_check_report report;
+        assert_false(lg_gradcheck(c, ends_in_check, LG_LIST(x), .report = &report));
+        assert_error(c, LG_ERR_STATE, "has not returned");
+        assert_list(lg_add(x, x), 0, 6);
+        assert_true(lg_scope_end(c, around));
+        lg_close(c);
+}
+
 static void escape_and_keep(void **state)
 {
         (void)state;
@@ -231,6 +297,7 @@ int main(void)
                 cmocka_unit_test(nested_scopes_free_what_was_made_in_them),
                 cmocka_unit_test(ending_a_scope_ends_those_inside),
                 cmocka_unit_test(scopes_that_are_not_the_callers_to_end),
+                cmocka_unit_test(code_that_is_called_cannot_end_scopes_around_the_call),
                 cmocka_unit_test(escape_and_keep),
                 cmocka_unit_test(use_after_the_scope_is_told),
                 cmocka_unit_test(a_graph_keeps_the_values_it_needs),

@@ -386,7 +386,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(constants),
                 cmocka_unit_test(ranges),
-                cmocka_unit_test(longest_shapes), cmocka_unit_test(bools_from_any_bytes),
+                cmocka_unit_test(longest_shapes),
+                cmocka_unit_test(bools_from_any_bytes),
                 cmocka_unit_test(constants_out_of_range),
                 cmocka_unit_test(ranges_of_integers),
                 cmocka_unit_test(shapes),

@@ -63,8 +63,8 @@ typedef struct lg_scope {
         uint64_t id;
 } lg_scope;
 LG_API lg_scope lg_scope_begin(lg_ctx *c);
-/* False, with LG_ERR_STATE, if that scope is not open, or is the context's outermost one, which only lg_close ends.
- * Works while an error is set. */
+/* False, with LG_ERR_STATE, if that scope is not open, is the context's outermost one, which only lg_close ends, or
+ * holds a call that has not returned: hooks and own functions cannot end it. Works while an error is set. */
 LG_API bool lg_scope_end(lg_ctx *c, lg_scope scope);
 /* Hands t to the scope that encloses its own, and returns it. */
 LG_API lg_tensor *lg_escape(lg_tensor *t);

@@ -45,7 +45,7 @@ static lg_tensor *run(lg_module *m, lg_list inputs)
         lg_ctx *c = m->object.ctx;
         const lg__scope *outer = c->scope;
         lg__measure measure = lg__measure_begin(c, inputs);
-        lg_scope scope = lg_scope_begin(c);
+        lg_scope scope = lg__scope_begin(c);
         if (!scope.id)
                 return NULL;
         lg_module *outer_module = c->module;
