@@ -125,6 +125,8 @@ void lg_close(lg_ctx *c)
 {
         if (!c || c->live != LG__CTX_LIVE)
                 return;
+        c->live = 0;
+        lg__fail(c, LG_ERR_STATE, "the context is being closed"); /* release functions make nothing in it any more */
         while (c->objects.prev != &c->objects)
                 lg__object_destroy((lg__object *)c->objects.prev);
         lg__scopes_finish(c);
@@ -133,7 +135,6 @@ void lg_close(lg_ctx *c)
         lg__watch_finish(c);
         lg__devices_finish(c);
         lg__pool_finish(c);
-        c->live = 0;
         c->memory.free(c->memory.user, NULL, lg_cpu(), c, sizeof *c);
 }
 

@@ -28,9 +28,9 @@ void lg__scope_remove(lg_ctx *c, lg__scope *s)
         lg__scope **at = &c->scope;
         while (*at != s)
                 at = &(*at)->parent;
+        *at = s->parent; /* first: release functions may end scopes, too */
         while (s->tensors.prev != &s->tensors)
                 lg__tensor_release((lg_tensor *)s->tensors.prev);
-        *at = s->parent;
         lg__free(c, s, sizeof *s);
 }
 
@@ -40,12 +40,20 @@ void lg__scopes_finish(lg_ctx *c)
                 lg__scope_remove(c, c->scope);
 }
 
+/* The scope if it is open; whether a fence is inside it. */
+static const lg__scope *find(const lg_ctx *c, lg_scope scope, bool *ret_fenced)
+{
+        const lg__scope *s = c->scope;
+        *ret_fenced = false;
+        for (; s && s->id != scope.id; s = s->parent)
+                *ret_fenced = *ret_fenced || s->fence;
+        return s;
+}
+
 bool lg_scope_end(lg_ctx *c, lg_scope scope)
 {
-        lg__scope *s = c ? c->scope : NULL;
         bool fenced = false;
-        for (; s && s->id != scope.id; s = s->parent)
-                fenced = fenced || s->fence;
+        const lg__scope *s = c ? find(c, scope, &fenced) : NULL;
         if (!s || !s->parent) /* the outermost one was begun by lg_open, not by a caller */
                 return lg__fail(c, LG_ERR_STATE, "lg_scope_end: that scope is not open: %s",
                                 scope.id ? "it ended with one outside it, or is of another context"
@@ -54,9 +62,8 @@ bool lg_scope_end(lg_ctx *c, lg_scope scope)
                 return lg__fail(c, LG_ERR_STATE,
                                 "lg_scope_end: a call that began inside that scope has not returned; end it outside "
                                 "hooks and own functions");
-        while (c->scope != s)
+        while (find(c, scope, &fenced))
                 lg__scope_remove(c, c->scope);
-        lg__scope_remove(c, s);
         return true;
 }
 

@@ -291,6 +291,51 @@ static void many_tensors(void **state)
         lg_close(c);
 }
 
+static void release_in(void *user)
+{
+        lg_ctx *c = user;
+        lg_tensor *t = lg_ones(c, LG_SHAPE(3));
+        assert_non_null(t);
+        lg_scope_end(c, lg_scope_begin(c));
+        lg_keep(t);
+}
+
+static void end_in(void *user)
+{
+        lg_scope_end(user, around); /* it is ending already, or the one inside it is */
+        lg_clear_error(user);
+}
+
+static void close_in(void *user)
+{
+        lg_ones(user, LG_SHAPE(3));
+        assert_string_equal(lg_error(user), "the context is being closed");
+        lg_close(user);
+}
+
+static void release_functions_may_call_back(void **state)
+{
+        (void)state;
+        lg_ctx *c = lg_open();
+        float data[2] = {1, 2};
+        int64_t live = lg_live_tensors(c);
+        lg_scope s = lg_scope_begin(c);
+        lg_borrow(c, data, release_in, c, LG_SHAPE(2));
+        assert_true(lg_scope_end(c, s));
+        assert_int_equal(lg_live_tensors(c), live + 1);
+        around = lg_scope_begin(c);
+        lg_borrow(c, data, end_in, c, LG_SHAPE(2));
+        s = lg_scope_begin(c);
+        lg_borrow(c, data, end_in, c, LG_SHAPE(2));
+        assert_true(lg_scope_end(c, s));
+        assert_false(lg_scope_end(c, around));
+        assert_error(c, LG_ERR_STATE, "not open");
+        assert_int_equal(lg_live_tensors(c), live + 1);
+        lg_borrow(c, data, close_in, c, LG_SHAPE(2));
+        lg_keep(lg_borrow(c, data, close_in, c, LG_SHAPE(2)));
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -305,6 +350,7 @@ int main(void)
                 cmocka_unit_test(the_cache_is_given_back_before_memory_is_out),
                 cmocka_unit_test(memory_is_aligned_and_huge_requests_fail),
                 cmocka_unit_test(many_tensors),
+                cmocka_unit_test(release_functions_may_call_back),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
