@@ -205,9 +205,10 @@ static bool fault_error(lg_ctx *c, const lg_fault *f)
                                          [LG_FAULT_EMBEDDING] = "embedding",
                                          [LG_FAULT_ONE_HOT] = "one_hot"};
         if (f->code == LG_FAULT_LABEL)
-                return lg__fail(c, LG_ERR_ARGUMENT,
-                                "cross_entropy or nll: target holds the class index %lld, but x has %lld classes (0 to %lld)",
-                                (long long)f->value, (long long)f->limit, (long long)f->limit - 1);
+                return lg__fail(
+                        c, LG_ERR_ARGUMENT,
+                        "cross_entropy or nll: target holds the class index %lld, but x has %lld classes (0 to %lld)",
+                        (long long)f->value, (long long)f->limit, (long long)f->limit - 1);
         return lg__fail(c, LG_ERR_ARGUMENT, "%s: index holds %lld, but there are %lld places to point at, from 0 on",
                         op[f->code], (long long)f->value, (long long)f->limit);
 }

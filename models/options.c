@@ -15,9 +15,9 @@ static const char help[] =
         "  --epochs N             times through the training set (5)\n"
         "  --batch N              images of a step (64)\n"
         "  --optimizer adam|sgd   sgd has momentum 0.9 (adam)\n"
-        "  --lr X                 learning rate (adam 0.001, sgd 0.05)\n"
-        "  --schedule NAME        of the learning rate: none; onecycle, cosine (after each step), step (a tenth\n"
-        "                         after each third of the epochs) (none)\n"
+        "  --lr X                 learning rate, its peak under onecycle (adam 0.002, sgd 0.05)\n"
+        "  --schedule NAME        of the learning rate: none, onecycle or cosine (after each step), step (a tenth\n"
+        "                         after each third of the epochs) (onecycle)\n"
         "  --seed N               of weights and order (0)\n"
         "  --threads N            most threads; 0 is all cores (0)\n"
         "  --device NAME          cpu, cuda, cuda:1, ... (cpu)\n"
@@ -130,7 +130,7 @@ static bool take(options *o, int option)
 
 parsed options_parse(int argc, char **argv, options *ret)
 {
-        options o = {.model = "lenet", .optimizer = "adam", .schedule = "none", .device = "cpu", .lr = -1};
+        options o = {.model = "lenet", .optimizer = "adam", .schedule = "onecycle", .device = "cpu", .lr = -1};
         o.epochs = 5;
         o.batch = 64;
         for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
@@ -146,7 +146,7 @@ parsed options_parse(int argc, char **argv, options *ret)
                 return PARSED_WRONG;
         }
         if (o.lr < 0)
-                o.lr = strcmp(o.optimizer, "sgd") ? 1e-3 : 0.05;
+                o.lr = strcmp(o.optimizer, "sgd") ? 2e-3 : 0.05;
         *ret = o;
         return PARSED_OK;
 }

@@ -39,7 +39,9 @@ bool plot_write(const char *csv, const char *png)
         fputs("set terminal pngcairo size 1000,500\nset output ", f);
         quoted(f, png);
         fputs("\nset datafile separator ','\nset key autotitle columnhead\nset xlabel 'epoch'\nset ylabel 'loss'\n"
-              "set y2label 'accuracy'\nset ytics nomirror\nset y2tics\nset grid\nset key outside\nplot ",
+              "set y2label 'accuracy'\nset ytics nomirror\nset y2tics\nset xtics 1\nset grid\nset key bottom center "
+              "outside "
+              "horizontal\nplot ",
               f);
         quoted(f, csv);
         fputs(" using 1:2 with linespoints title 'train loss', '' using 1:3 with linespoints title 'test loss', "

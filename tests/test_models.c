@@ -5,6 +5,13 @@
 #include "test.h"
 #include "../models/models.h"
 
+/* Sanitizers make thirty steps of resnet18 too long. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SLOW 1
+#else
+#define SLOW 0
+#endif
+
 /* A hash of two numbers in [0, 1). */
 static double u(uint64_t k, uint64_t i)
 {
@@ -81,8 +88,9 @@ static void losses_of(const char *name, int count, int side, double lr, int step
 
 static void check(const char *name, int count, int side, double lr)
 {
-        enum { steps = 30, known = 5 };
-        double got[steps], wanted[known];
+        enum { most = 30, known = 5 };
+        const int steps = SLOW && !strcmp(name, "resnet18") ? known : most;
+        double got[most], wanted[known];
         char path[4096], line[64];
         const char *folder = getenv("LG_TEST_DATA");
         snprintf(path, sizeof path, "%s/models.txt", folder ? folder : "tests/data");
@@ -97,6 +105,8 @@ static void check(const char *name, int count, int side, double lr)
         losses_of(name, count, side, lr, steps, got);
         for (int i = 0; i < known; i++)
                 assert_near(got[i], wanted[i], 1e-3);
+        if (steps == known)
+                return;
         double first = 0, last = 0;
         for (int i = 0; i < 10; i++) {
                 first += got[i];

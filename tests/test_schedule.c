@@ -154,7 +154,7 @@ static void wrong_schedules_are_told(void **state)
         assert_error(c, LG_ERR_STATE, "takes no metric");
         assert_false(lg_scheduler_step_metric(cycle, 1));
         assert_error(c, LG_ERR_STATE, "takes no metric");
-        assert_true(lg_scheduler_step(cycle));
+        assert_true(lg_scheduler_step(cycle) && lg_scheduler_step(cycle));
         assert_false(lg_scheduler_step(cycle));
         assert_error(c, LG_ERR_STATE, "has 2 steps");
         lg_optimizer_free(opt);

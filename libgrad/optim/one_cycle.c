@@ -46,7 +46,7 @@ static void apply(lg_scheduler *s)
 
 static bool step(lg_scheduler *s)
 {
-        if (s->epoch + 1 >= s->o.cycle.total_steps)
+        if (s->epoch >= s->o.cycle.total_steps) /* the one after the last batch is let pass, as in PyTorch */
                 return lg__fail(s->object.ctx, LG_ERR_STATE,
                                 "lg_scheduler_step: one cycle has %lld steps; this is one more",
                                 (long long)s->o.cycle.total_steps);
