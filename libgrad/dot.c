@@ -41,7 +41,7 @@ static bool grow(walk *w)
 {
         if (w->count < w->room)
                 return true;
-        walk more = {.c = w->c, .count = w->count, .room = w->room ? 2 * w->room : 64};
+        walk more = {.c = w->c, .module = w->module, .count = w->count, .room = w->room ? 2 * w->room : 64};
         more.list = lg__alloc(w->c, (size_t)more.room * sizeof *more.list);
         more.table = lg__alloc(w->c, (size_t)more.room * 4 * sizeof *more.table);
         if (!more.list || !more.table) {
@@ -163,8 +163,7 @@ static bool write_graph(FILE *f, walk *w, const lg__edge *root)
                         if (from < 0)
                                 return false;
                         if (e->node)
-                                fprintf(f, "        n%lld -> n%lld [label=\"%s\"];\n", (long long)from, (long long)i,
-                                        lg__shape_text(e->shape).s);
+                                fprintf(f, "        n%lld -> n%lld;\n", (long long)from, (long long)i);
                 }
         }
         write_frames(f, w);

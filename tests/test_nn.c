@@ -61,13 +61,18 @@ static void parts_are_found_by_path(void **state)
         assert_ptr_equal(lg_parameters(net).items, p.items);
         assert_ok(c);
         assert_null(lg_parameter(net, "3.bias"));
-        assert_error(c, LG_ERR_ARGUMENT, "no parameter \"3.bias\" in this Sequential");
+        assert_error(c, LG_ERR_ARGUMENT, "no parameter \"3.bias\": \"3\" is a Linear; it has weight");
         assert_null(lg_parameter(net, "7.bias"));
         assert_error(c, LG_ERR_ARGUMENT, "7.bias");
         assert_null(lg_child(net, 4));
         assert_error(c, LG_ERR_ARGUMENT, "it has 4");
         assert_null(lg_buffer(net, "1.weight"));
         assert_error(c, LG_ERR_ARGUMENT, "no buffer");
+        lg_clear_error(c);
+        lg_parameter(net, "1.wieght");
+        assert_error(c, LG_ERR_ARGUMENT, "\"1.wieght\": \"1\" is a Linear; it has weight, bias");
+        lg_child_named(net, "9");
+        assert_error(c, LG_ERR_ARGUMENT, "in this Sequential; it has 0, 1, 2, 3");
         lg_close(c);
 }
 

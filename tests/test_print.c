@@ -105,9 +105,29 @@ static void dot(void **state)
         lg_close(c);
 }
 
+/* Parameters stand under their paths, ops of a watched module in a frame. */
+static void dot_of_a_network(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 3, 4), lg_nn_relu(c), lg_nn_linear(c, 4, 2));
+        FILE *f = fmemopen(text, sizeof text, "w");
+        lg_anomaly(c, true);
+        lg_tensor *y = lg_forward(net, lg_ones(c, LG_SHAPE(2, 3)));
+        lg_anomaly(c, false);
+        assert_true(lg_graph_dot(f, y, .module = net));
+        fclose(f);
+        assert_has(text, "label=\"0.weight\\nf32 (4, 3)\\n");
+        assert_has(text, "2.bias");
+        assert_has(text, "label=\"1 (ReLU)\"");
+        assert_ok(c);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {cmocka_unit_test(values), cmocka_unit_test(shapes),
-                                           cmocka_unit_test(always_works), cmocka_unit_test(dot)};
+                                           cmocka_unit_test(always_works), cmocka_unit_test(dot),
+                                           cmocka_unit_test(dot_of_a_network)};
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ static void tell_where(const lg_module *m)
         lg_ctx *c = m->object.ctx;
         char path[LG__PATH];
         size_t used = strlen(c->message);
-        if (strstr(c->message, " (in module "))
+        if (strstr(c->message, "in module "))
                 return;
         lg__module_path(m, path);
         if (*path)

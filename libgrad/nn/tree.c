@@ -56,6 +56,23 @@ const char *lg__module_path_in(const lg_module *root, const lg_module *m, char t
 /* ---- by path -------------------------------------------------------------------------------------------------------
  */
 
+/* "; it has weight, bias": the names of m's parts of some kinds, as many as fit. */
+static lg__text names_text(const lg_module *m, int kinds)
+{
+        lg__text text = {""};
+        size_t used = 0;
+        for (const lg__part *p = m->parts; p; p = p->next) {
+                size_t room = sizeof text.s - used;
+                int n = p->kind & kinds ? snprintf(text.s + used, room, "%s%s", used ? ", " : "; it has ", p->name) : 0;
+                if (n < 0 || (size_t)n >= room) {
+                        text.s[used] = 0;
+                        break;
+                }
+                used += (size_t)n;
+        }
+        return text;
+}
+
 /* The part at the end of a path; kinds: what it may be. */
 static lg__part *find(lg_module *m, const char *path, int kinds, const char *op, const char *what)
 {
@@ -71,9 +88,12 @@ static lg__part *find(lg_module *m, const char *path, int kinds, const char *op,
                 name = dot + 1;
         }
         lg__part *p = at ? lg__module_part(at, name, strlen(name), kinds) : NULL;
-        if (!p)
-                lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "%s: there is no %s \"%.200s\" in this %s", op, what, path,
-                         m->type);
+        if (!p && at && at != m)
+                lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "%s: there is no %s \"%.200s\": \"%.*s\" is a %s%s", op, what,
+                         path, (int)(name - path - 1), path, at->type, names_text(at, kinds).s);
+        else if (!p)
+                lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "%s: there is no %s \"%.200s\" in this %s%s", op, what, path,
+                         m->type, at ? names_text(m, kinds).s : "");
         return p;
 }
 
