@@ -48,6 +48,10 @@ static lg_optimizer *make(lg_ctx *c, const char *name, lg_list p)
                 return lg_adam(c, p, 0.001, .maximize = true);
         if (!strcmp(name, "adamw"))
                 return lg_adam(c, p, 0.01, .weight_decay = 0.1, .decoupled = true);
+        if (!strcmp(name, "clip_greatest"))
+                return lg_adam(c, p, 0.01);
+        if (!strncmp(name, "clip", 4) || !strcmp(name, "average"))
+                return lg_sgd(c, p, 0.01, .momentum = 0.9);
         if (!strcmp(name, "adamw_default"))
                 return lg_adamw(c, p, 0.01);
         if (!strcmp(name, "adam_amsgrad"))
@@ -73,6 +77,24 @@ static lg_optimizer *make(lg_ctx *c, const char *name, lg_list p)
         return NULL;
 }
 
+static void clip(const char *name, lg_list p)
+{
+        if (!strcmp(name, "clip_norm"))
+                assert_true(lg_clip_grad_norm(p, 1.5));
+        if (!strcmp(name, "clip_three"))
+                assert_true(lg_clip_grad_norm(p, 1, .p = 3));
+        if (!strcmp(name, "clip_greatest"))
+                assert_true(lg_clip_grad_norm(p, 0.5, .p = INFINITY));
+        if (!strcmp(name, "clip_value"))
+                assert_true(lg_clip_grad_value(p, 0.4));
+}
+
+static lg_tensor *no_forward(lg_module *m, lg_list inputs, void *user)
+{
+        (void)m, (void)user;
+        return inputs.items[0];
+}
+
 static void hundred_steps_are_pytorchs(void **state)
 {
         (void)state;
@@ -87,20 +109,26 @@ static void hundred_steps_are_pytorchs(void **state)
                7) {
                 lg_ctx *c = open_ctx();
                 lg_tensor *p = start(c, LG_SHAPE(N));
+                lg_module *m = lg_nn_module(c, "Holder", no_forward);
+                lg_module_add_parameter(m, "p", p);
                 lg_optimizer *opt = make(c, name, LG_LIST(p));
+                lg_ema *ema = lg_ema_new(m, 0.95);
                 assert_non_null(opt);
                 for (int t = 0; t < 100; t++) {
                         lg_scope scope = lg_scope_begin(c);
                         set_gradient(c, p, t);
-                        assert_true(lg_step(opt));
+                        clip(name, LG_LIST(p));
+                        assert_true(lg_step(opt) && lg_ema_update(ema));
                         lg_scope_end(c, scope);
                 }
+                if (!strcmp(name, "average"))
+                        lg_ema_swap(ema);
                 assert_values(p, ref, N, 1e-10);
                 variants++;
                 lg_close(c);
         }
         fclose(f);
-        assert_int_equal(variants, 23);
+        assert_int_equal(variants, 28);
 }
 
 /* Steps that a parameter sits out for want of a gradient do not count for it; a strided leaf is updated in its place.

@@ -1,6 +1,7 @@
 # optim.py - writes optim.txt: 100 steps of PyTorch's optimisers in f64 on the problem of tests/test_optim.c.
 #
-# p[i] starts at sin(i + 1); the gradient at step t is p[i] (1 + i / 4) + cos(t + i). One line a variant: its name, p at the end.
+# p[i] starts at sin(i + 1); the gradient at step t is p[i] (1 + i / 4) + cos(t + i). One line a variant: its name, p at the end
+# (average: its exponential moving average, which is p itself after the first step).
 import math
 
 import torch
@@ -30,7 +31,20 @@ VARIANTS = {
     "adagrad_decay": lambda p: torch.optim.Adagrad(p, lr=0.1, lr_decay=0.01, weight_decay=0.1),
     "adagrad_initial": lambda p: torch.optim.Adagrad(p, lr=0.1, initial_accumulator_value=0.5, eps=1e-3),
     "adagrad_maximize": lambda p: torch.optim.Adagrad(p, lr=0.01, maximize=True),
+    "clip_norm": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9),
+    "clip_three": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9),
+    "clip_greatest": lambda p: torch.optim.Adam(p, lr=0.01),
+    "clip_value": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9),
+    "average": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9),
 }
+
+CLIPS = {
+    "clip_norm": lambda p: torch.nn.utils.clip_grad_norm_(p, 1.5),
+    "clip_three": lambda p: torch.nn.utils.clip_grad_norm_(p, 1.0, 3),
+    "clip_greatest": lambda p: torch.nn.utils.clip_grad_norm_(p, 0.5, math.inf),
+    "clip_value": lambda p: torch.nn.utils.clip_grad_value_(p, 0.4),
+}
+DECAY = 0.95
 
 with open(__file__.replace(".py", ".txt"), "w") as f:
     for name, make in VARIANTS.items():
@@ -39,5 +53,9 @@ with open(__file__.replace(".py", ".txt"), "w") as f:
         factor = torch.tensor([1 + i / 4 for i in range(N)], dtype=torch.float64)
         for t in range(STEPS):
             p.grad = p.detach() * factor + torch.tensor([math.cos(t + i) for i in range(N)], dtype=torch.float64)
+            if name in CLIPS:
+                CLIPS[name]([p])
             opt.step()
-        f.write(name + " " + " ".join("%.17g" % x for x in p.tolist()) + "\n")
+            average = p.detach().clone() if t == 0 else DECAY * average + (1 - DECAY) * p.detach()
+        last = average if name == "average" else p
+        f.write(name + " " + " ".join("%.17g" % x for x in last.tolist()) + "\n")
