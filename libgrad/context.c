@@ -54,12 +54,11 @@ static int cores(void)
         return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* More than that many cannot be started everywhere, and the runtime of OpenMP ends the process then. */
-#define MOST_THREADS 1024
-
+/* Many more threads than cores only cost, and where they cannot be started the runtime of OpenMP ends the process. */
 static int threads_for(int asked)
 {
-        return asked <= 0 ? cores() : asked < MOST_THREADS ? asked : MOST_THREADS;
+        int most = 4 * cores() > 16 ? 4 * cores() : 16;
+        return asked <= 0 ? cores() : asked < most ? asked : most;
 }
 
 void *lg_system_alloc(lg_ctx *c, lg_device device, size_t bytes)

@@ -268,7 +268,7 @@ static void devices(void **state)
         assert_true(lg_set_threads(c, 1));
         assert_int_equal(lg_get_threads(c), 1);
         assert_true(lg_set_threads(c, INT32_MAX)); /* as many as can be started, and it works */
-        assert_int_equal(lg_get_threads(c), 1024);
+        assert_in_range(lg_get_threads(c), 16, 4096);
         assert_near(lg_item(lg_sum(lg_ones(c, LG_SHAPE(300000)))), 300000, 0);
         assert_true(lg_set_threads(c, 1));
         assert_false(lg_set_threads(c, -1));

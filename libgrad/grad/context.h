@@ -17,8 +17,8 @@ typedef struct lg_memory_hooks {
 LG_API void *lg_system_alloc(lg_ctx *c, lg_device device, size_t bytes);
 LG_API void lg_system_free(lg_ctx *c, lg_device device, void *p, size_t bytes);
 
-/* threads: most threads a CPU kernel uses (0: all cores the process may use; never more than 1024); seed: of the random
- * state. */
+/* threads: most threads a CPU kernel uses (0: all cores the process may use; never more than 16, or four for each
+ * core); seed: of the random state. */
 typedef struct lg_open_options {
         int threads LG_DEFAULT;
         uint64_t seed LG_DEFAULT;

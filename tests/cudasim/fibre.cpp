@@ -1,0 +1,411 @@
+/* fibre.cpp - the threads of a block: they run one after the other on one stack until one waits; what waits keeps its
+ * stack and another is begun.
+ */
+#include "sim.h"
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+#include <sys/mman.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#define LG_FIBRE_ASAN 1
+#endif
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#define LG_FIBRE_TSAN 1
+#endif
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+namespace cudasim
+{
+place *here;
+
+void die(const char *format, ...)
+{
+        va_list args;
+        va_start(args, format);
+        fputs("cudasim: ", stderr);
+        vfprintf(stderr, format, args);
+        fputc('\n', stderr);
+        va_end(args);
+        abort();
+}
+
+/* ---- stacks and switches ---------------------------------------------------------------------------------------- */
+
+namespace
+{
+constexpr size_t stack_bytes = 256 * 1024;
+
+struct fibre {
+        char *stack = nullptr;
+#if defined(__x86_64__)
+        void *sp = nullptr;
+#else
+        ucontext_t context;
+#endif
+#ifdef LG_FIBRE_ASAN
+        void *fake = nullptr;
+        const void *bottom = nullptr;
+        size_t size = 0;
+#endif
+#ifdef LG_FIBRE_TSAN
+        void *tsan = nullptr;
+#endif
+};
+
+#if defined(__x86_64__)
+extern "C" void cudasim_switch(void **from, void *to);
+asm(R"(
+.text
+.type cudasim_switch, @function
+cudasim_switch:
+        pushq %rbp
+        pushq %rbx
+        pushq %r12
+        pushq %r13
+        pushq %r14
+        pushq %r15
+        movq %rsp, (%rdi)
+        movq %rsi, %rsp
+        popq %r15
+        popq %r14
+        popq %r13
+        popq %r12
+        popq %rbx
+        popq %rbp
+        ret
+.size cudasim_switch, . - cudasim_switch
+)");
+#endif
+
+fibre scheduler, *current = &scheduler;
+std::vector<fibre *> &spare = *new std::vector<fibre *>; /* lives as long as the program */
+
+void go(fibre *to, bool ends = false)
+{
+        fibre *from = current;
+        current = to;
+#ifdef LG_FIBRE_ASAN
+        __sanitizer_start_switch_fiber(ends ? nullptr : &from->fake, to->bottom, to->size);
+#else
+        (void)ends;
+#endif
+#ifdef LG_FIBRE_TSAN
+        __tsan_switch_to_fiber(to->tsan, 0);
+#endif
+#if defined(__x86_64__)
+        cudasim_switch(&from->sp, to->sp);
+#else
+        swapcontext(&from->context, &to->context);
+#endif
+#ifdef LG_FIBRE_ASAN
+        const void *bottom;
+        size_t size;
+        __sanitizer_finish_switch_fiber(from->fake, &bottom, &size);
+        if (!scheduler.bottom) {
+                scheduler.bottom = bottom;
+                scheduler.size = size;
+        }
+#endif
+}
+
+void runner_main();
+
+void entry()
+{
+#ifdef LG_FIBRE_ASAN
+        const void *bottom;
+        size_t size;
+        __sanitizer_finish_switch_fiber(nullptr, &bottom, &size);
+        if (!scheduler.bottom) {
+                scheduler.bottom = bottom;
+                scheduler.size = size;
+        }
+#endif
+        runner_main();
+        abort();
+}
+
+fibre *make_fibre()
+{
+        if (!spare.empty()) {
+                fibre *f = spare.back();
+                spare.pop_back();
+                return f;
+        }
+        fibre *f = new fibre;
+        f->stack = (char *)mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (f->stack == MAP_FAILED)
+                die("no memory for a stack");
+        mprotect(f->stack, 4096, PROT_NONE);
+#ifdef LG_FIBRE_ASAN
+        f->bottom = f->stack;
+        f->size = stack_bytes;
+#endif
+#ifdef LG_FIBRE_TSAN
+        f->tsan = __tsan_create_fiber(0);
+        if (!scheduler.tsan)
+                scheduler.tsan = __tsan_get_current_fiber();
+#endif
+#if defined(__x86_64__)
+        void **top = (void **)(f->stack + stack_bytes) - 2;
+        *top = (void *)entry;
+        f->sp = top - 6;
+        memset(f->sp, 0, 6 * sizeof(void *));
+#else
+        getcontext(&f->context);
+        f->context.uc_stack.ss_sp = f->stack;
+        f->context.uc_stack.ss_size = stack_bytes;
+        makecontext(&f->context, entry, 0);
+#endif
+        return f;
+}
+
+/* ---- a block ---------------------------------------------------------------------------------------------------- */
+
+enum class state { fresh, ready, at_barrier, at_exchange, done };
+
+struct warp {
+        unsigned arrived = 0, mask = 0, generation = 0, bits[2] = {0, 0};
+        uint64_t slot[2][32];
+};
+
+struct thread {
+        state now = state::fresh;
+        place at;
+        fibre *on = nullptr;
+        const char *file = nullptr;
+        int line = 0;
+};
+
+struct piece {
+        const void *key;
+        char *p;
+        size_t bytes;
+};
+
+struct block_run {
+        const std::function<void()> *body;
+        const char *name;
+        std::vector<thread> threads;
+        std::vector<unsigned> order;
+        std::vector<warp> warps;
+        std::vector<piece> pieces;
+        char *arena = nullptr;
+        size_t used = 0, dynamic = 0;
+        size_t next_fresh = 0; /* in order */
+        unsigned running = 0;
+};
+block_run &run_now = *new block_run;
+
+constexpr size_t shared_bytes = 227 * 1024;
+
+void run_thread(unsigned i)
+{
+        run_now.running = i;
+        run_now.threads[i].on = current;
+        here = &run_now.threads[i].at;
+        (*run_now.body)();
+        run_now.threads[run_now.running].now = state::done;
+}
+
+/* A stack takes fresh threads as long as there are some, then gives itself back. */
+void runner_main()
+{
+        for (;;) {
+                while (run_now.next_fresh < run_now.order.size())
+                        run_thread(run_now.order[run_now.next_fresh++]);
+                spare.push_back(current);
+                go(&scheduler);
+        }
+}
+
+void wait(state s)
+{
+        unsigned me = run_now.running;
+        run_now.threads[me].now = s;
+        go(&scheduler);
+        run_now.running = me;
+        here = &run_now.threads[me].at;
+}
+
+void resume(unsigned i)
+{
+        run_now.running = i;
+        here = &run_now.threads[i].at;
+        go(run_now.threads[i].on);
+}
+
+/* True if somebody could go on. */
+bool open_barrier()
+{
+        const thread *first = nullptr;
+        for (const thread &t : run_now.threads) {
+                if (t.now == state::at_exchange)
+                        die("%s: thread %u of block %u waits for lanes that do not come", run_now.name, t.at.thread.x,
+                            t.at.block.x);
+                if (t.now != state::at_barrier)
+                        continue;
+                if (!first)
+                        first = &t;
+                else if (first->line != t.line || first->file != t.file)
+                        die("%s: threads wait at two barriers, lines %d and %d", run_now.name, first->line, t.line);
+        }
+        if (!first)
+                return false;
+        for (const thread &t : run_now.threads)
+                if (t.now == state::done)
+                        die("%s: thread %u ended before the barrier of line %d at which others wait", run_now.name,
+                            t.at.thread.x, first->line);
+        for (thread &t : run_now.threads)
+                t.now = state::ready;
+        return true;
+}
+} // namespace
+
+void barrier(const char *file, int line)
+{
+        thread &t = run_now.threads[run_now.running];
+        t.file = file;
+        t.line = line;
+        wait(state::at_barrier);
+}
+
+int lane()
+{
+        return (int)(run_now.running & 31);
+}
+
+/* Both words and bits go through here; returns the generation whose slots are good. */
+static unsigned meet(unsigned mask, uint64_t value, bool bit)
+{
+        unsigned me = run_now.running, l = me & 31;
+        warp &w = run_now.warps[me / 32];
+        if (!(mask >> l & 1))
+                die("%s: lane %u takes part in an exchange whose mask %#x does not name it", run_now.name, l, mask);
+        if (w.arrived && w.mask != mask)
+                die("%s: lanes of a warp exchange with masks %#x and %#x", run_now.name, w.mask, mask);
+        unsigned g = w.generation, side = g & 1;
+        if (!w.arrived)
+                w.bits[side] = 0;
+        w.mask = mask;
+        w.slot[side][l] = value;
+        w.bits[side] |= (unsigned)bit << l;
+        w.arrived |= 1u << l;
+        if (w.arrived != mask) {
+                wait(state::at_exchange);
+                return side;
+        }
+        w.arrived = 0;
+        w.generation++;
+        for (unsigned i = 0; i < 32; i++) {
+                size_t other = (size_t)(me & ~31u) + i;
+                if ((mask >> i & 1) && other < run_now.threads.size() &&
+                    run_now.threads[other].now == state::at_exchange)
+                        run_now.threads[other].now = state::ready;
+        }
+        return side;
+}
+
+uint64_t exchange(unsigned mask, uint64_t value, int source)
+{
+        if (source < 0 || source > 31 || !(mask >> source & 1))
+                die("%s: a shuffle from lane %d, which the mask %#x does not name", run_now.name, source, mask);
+        warp &w = run_now.warps[run_now.running / 32];
+        unsigned side = meet(mask, value, false);
+        return w.slot[side][source];
+}
+
+unsigned ballot(unsigned mask, bool bit)
+{
+        warp &w = run_now.warps[run_now.running / 32];
+        unsigned side = meet(mask, 0, bit);
+        return w.bits[side];
+}
+
+void *shared(const void *key, size_t bytes)
+{
+        for (const piece &p : run_now.pieces)
+                if (p.key == key)
+                        return p.p;
+        size_t at = (run_now.used + 63) / 64 * 64 + 64;
+        if (at + bytes > shared_bytes)
+                die("%s: %zu bytes of shared memory are more than there are", run_now.name, at + bytes);
+        run_now.used = at + bytes;
+        char *p = run_now.arena + at;
+        open_memory(p, bytes);
+        memset(p, 0xff, bytes);
+        run_now.pieces.push_back({key, p, bytes});
+        return p;
+}
+
+void *dynamic_shared()
+{
+        return shared(&run_now, run_now.dynamic);
+}
+
+/* Orders of threads that a program must not depend on. */
+static void put_in_order(std::vector<unsigned> &order, size_t n)
+{
+        order.resize(n);
+        for (size_t i = 0; i < n; i++)
+                order[i] = (unsigned)(shuffling() == 1 ? n - 1 - i : i);
+        if (shuffling() == 2)
+                for (size_t i = n; i > 1; i--)
+                        std::swap(order[i - 1], order[next_random() % i]);
+}
+
+static void run_block(uint3 block, dim3 grid, dim3 size)
+{
+        size_t n = (size_t)size.x * size.y * size.z;
+        run_now.threads.assign(n, thread());
+        run_now.warps.assign((n + 31) / 32, warp());
+        run_now.pieces.clear();
+        run_now.used = run_now.next_fresh = 0;
+        close_memory(run_now.arena, shared_bytes);
+        for (size_t i = 0; i < n; i++) {
+                uint3 t = {(unsigned)(i % size.x), (unsigned)(i / size.x % size.y), (unsigned)(i / size.x / size.y)};
+                run_now.threads[i].at = place{t, block, size, grid};
+        }
+        put_in_order(run_now.order, n);
+        do {
+                if (run_now.next_fresh < n)
+                        go(make_fibre());
+                bool again = true;
+                while (again) {
+                        again = false;
+                        for (size_t i = 0; i < n; i++) {
+                                unsigned t = run_now.order[i];
+                                if (run_now.threads[t].now == state::ready) {
+                                        again = true;
+                                        resume(t);
+                                }
+                        }
+                }
+        } while (run_now.next_fresh < n || open_barrier());
+}
+
+void run_grid(const char *name, dim3 grid, dim3 block, size_t dynamic, const std::function<void()> &body)
+{
+        if (!run_now.arena)
+                run_now.arena =
+                        (char *)mmap(nullptr, shared_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        run_now.body = &body;
+        run_now.name = name;
+        run_now.dynamic = dynamic;
+        size_t blocks = (size_t)grid.x * grid.y * grid.z;
+        std::vector<unsigned> order;
+        put_in_order(order, blocks);
+        for (size_t k = 0; k < blocks; k++) {
+                size_t i = order[k];
+                uint3 b = {(unsigned)(i % grid.x), (unsigned)(i / grid.x % grid.y), (unsigned)(i / grid.x / grid.y)};
+                run_block(b, grid, block);
+        }
+}
+} // namespace cudasim

@@ -1,0 +1,38 @@
+/* sim.h - what the simulator's parts share. */
+#ifndef SIM_H
+#define SIM_H
+
+#include "cudasim.h"
+
+namespace cudasim
+{
+/* Runs a kernel now, on open device memory. */
+void run_grid(const char *name, dim3 grid, dim3 block, size_t dynamic, const std::function<void()> &body);
+/* Under AddressSanitizer: memory that may be touched, or not. */
+void open_memory(const void *p, size_t bytes);
+void close_memory(const void *p, size_t bytes);
+/* The order of threads and blocks: 0 as numbered, 1 backwards, 2 drawn. $CUDASIM_ORDER */
+int shuffling();
+uint64_t next_random();
+
+/* Queues work behind what the stream holds; it runs when somebody waits. */
+void enqueue(cudaStream_t stream, std::function<void()> work);
+/* True if the call of that name shall fail now. `allocates`: it asks for memory. */
+bool fails(const char *name, bool allocates = false);
+/* Dies unless [p, p + bytes) is inside one live allocation of the current device. */
+void check_device(const char *call, const void *p, size_t bytes);
+} // namespace cudasim
+
+/* For tests: the n-th call from now on fails (from: all later ones, too); 0: none. allocations: which kind is counted.
+ */
+extern "C" __attribute__((visibility("default"))) void cudasim_fail_at(int64_t n, bool from, bool allocations);
+extern "C" __attribute__((visibility("default"))) int64_t cudasim_calls(bool allocations);
+/* Waits (calls that make the host wait for a device) so far; bytes allocated now, on all devices. */
+extern "C" __attribute__((visibility("default"))) int64_t cudasim_waits(void);
+extern "C" __attribute__((visibility("default"))) int64_t cudasim_bytes(void);
+/* The name of the call that failed last. */
+extern "C" __attribute__((visibility("default"))) const char *cudasim_failed(void);
+/* Handles (streams, events, libraries) and pinned buffers that are alive. */
+extern "C" __attribute__((visibility("default"))) int64_t cudasim_handles(void);
+
+#endif

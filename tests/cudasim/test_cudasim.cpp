@@ -1,0 +1,347 @@
+/* test_cudasim.cpp - the simulator runs right programs rightly and catches deliberate bugs. */
+#include <csetjmp>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+#include <sys/wait.h>
+#include <unistd.h>
+extern "C" {
+#include <cmocka.h>
+}
+#include "sim.h"
+
+#define RUN(kernel, grid, block, stream, ...) cudasim::start(#kernel, kernel, grid, block, 0, stream, __VA_ARGS__)
+
+/* ---- kernels ---- */
+
+static __global__ void scale(int n, float *x, float by)
+{
+        for (int i = (int)(blockIdx.x * blockDim.x + threadIdx.x); i < n; i += (int)(gridDim.x * blockDim.x))
+                x[i] *= by;
+}
+
+/* Sums of blocks of 256, by shuffles and shared memory; with a bug: without the barrier. */
+template <bool bug> static __global__ void sums(int n, const float *x, float *y)
+{
+        LG_SHARED(float, part, 8);
+        int i = (int)(blockIdx.x * blockDim.x + threadIdx.x), lane = (int)threadIdx.x % 32;
+        float s = i < n ? x[i] : 0;
+        for (int by = 16; by; by /= 2)
+                s += __shfl_down_sync(0xffffffffu, s, (unsigned)by);
+        if (lane == 0)
+                part[threadIdx.x / 32] = s;
+        if (!bug)
+                __syncthreads();
+        if (threadIdx.x == 0) {
+                float all = 0;
+                for (unsigned k = 0; k < blockDim.x / 32; k++)
+                        all += part[k];
+                y[blockIdx.x] = all;
+        }
+}
+
+static __global__ void beyond(int n, float *x)
+{
+        if (threadIdx.x == 0)
+                x[n] = 1;
+}
+
+static __global__ void divergent(float *x)
+{
+        if (threadIdx.x < 16)
+                __syncthreads();
+        x[threadIdx.x] = 1;
+}
+
+static __global__ void two_barriers(float *x)
+{
+        if (threadIdx.x < 16)
+                __syncthreads();
+        else
+                __syncthreads();
+        x[threadIdx.x] = 1;
+}
+
+static __global__ void absent_lanes(float *x)
+{
+        if (threadIdx.x < 16)
+                x[threadIdx.x] = __shfl_down_sync(0xffffffffu, 1.0f, 1);
+}
+
+static __global__ void too_much_shared(float *x)
+{
+        LG_SHARED(char, big, 300 * 1024);
+        x[0] = big[0];
+}
+
+static __global__ void votes(unsigned *out)
+{
+        unsigned b = __ballot_sync(0xffffffffu, threadIdx.x % 3 == 0);
+        int any = __any_sync(0xffffffffu, threadIdx.x == 7), all = __all_sync(0xffffffffu, threadIdx.x < 32);
+        out[threadIdx.x] = b + (unsigned)(any + all) + (unsigned)__shfl_xor_sync(0xffffffffu, (int)threadIdx.x, 1);
+        atomicAdd(&out[32], 1u);
+        atomicMax(&out[33], threadIdx.x);
+}
+
+/* ---- right programs ---- */
+
+static float *device_floats(int n)
+{
+        void *p = nullptr;
+        assert_int_equal(cudaMalloc(&p, (size_t)n * sizeof(float)), cudaSuccess);
+        return (float *)p;
+}
+
+static void copies_and_launches(void **)
+{
+        const int n = 1000;
+        std::vector<float> host(n), back(n);
+        for (int i = 0; i < n; i++)
+                host[i] = (float)i;
+        float *x = device_floats(n), *y = device_floats(4);
+        cudaStream_t s;
+        assert_int_equal(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), cudaSuccess);
+        int64_t waits = cudasim_waits();
+        cudaMemcpyAsync(x, host.data(), n * sizeof(float), cudaMemcpyHostToDevice, s);
+        std::fill(host.begin(), host.end(), -1.0f); /* pageable: it was read already */
+        assert_int_equal(RUN(scale, 3, 64, s, n, x, 2.0f), cudaSuccess);
+        assert_int_equal(RUN(sums<false>, 4, 256, s, n, x, y), cudaSuccess);
+        assert_int_equal(cudasim_waits(), waits);
+        cudaMemcpyAsync(back.data(), x, n * sizeof(float), cudaMemcpyDeviceToHost, s);
+        assert_int_equal(cudasim_waits(), waits + 1);
+        float parts[4];
+        cudaMemcpyAsync(parts, y, sizeof parts, cudaMemcpyDeviceToHost, s);
+        assert_true(back[999] == 1998.0f);
+        assert_true(parts[0] + parts[1] + parts[2] + parts[3] == 999000.0f);
+        cudaFree(x);
+        cudaFree(y);
+        cudaStreamDestroy(s);
+        assert_int_equal(cudasim_bytes(), 0);
+        assert_int_equal(cudasim_handles(), 0);
+}
+
+static void warps_vote(void **)
+{
+        unsigned host[34], *p;
+        assert_int_equal(cudaMalloc((void **)&p, sizeof host), cudaSuccess);
+        cudaMemsetAsync(p, 0, sizeof host, nullptr);
+        RUN(votes, 1, 32, nullptr, p);
+        assert_int_equal(cudaMemcpy(host, p, sizeof host, cudaMemcpyDeviceToHost), cudaSuccess);
+        for (unsigned i = 0; i < 32; i++)
+                assert_int_equal(host[i], 0x49249249u + 2 + (i ^ 1));
+        assert_int_equal(host[32], 32);
+        assert_int_equal(host[33], 31);
+        cudaFree(p);
+}
+
+static void events_order_streams(void **)
+{
+        float *x = device_floats(4), *pinned;
+        cudaStream_t a, b;
+        cudaEvent_t e;
+        cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking);
+        cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking);
+        cudaEventCreateWithFlags(&e, cudaEventDisableTiming);
+        assert_int_equal(cudaHostAlloc((void **)&pinned, 16, 0), cudaSuccess);
+        for (int i = 0; i < 4; i++)
+                pinned[i] = (float)i + 1;
+        cudaMemcpyAsync(x, pinned, 16, cudaMemcpyHostToDevice, a);
+        cudaEventRecord(e, a);
+        assert_int_equal(cudaEventQuery(e), cudaErrorNotReady);
+        cudaStreamWaitEvent(b, e, 0);
+        RUN(scale, 1, 32, b, 4, x, 10.0f);
+        cudaMemcpyAsync(pinned, x, 16, cudaMemcpyDeviceToHost, b);
+        assert_true(pinned[3] == 4.0f); /* nothing ran yet */
+        cudaStreamSynchronize(b);
+        assert_true(pinned[3] == 40.0f);
+        cudaEventDestroy(e);
+        cudaStreamDestroy(a);
+        cudaStreamDestroy(b);
+        cudaFree(x);
+        cudaFreeHost(pinned);
+        assert_int_equal(cudasim_handles(), 0);
+}
+
+static void failures_on_purpose(void **)
+{
+        void *p = nullptr;
+        cudasim_fail_at(2, false, true);
+        assert_int_equal(cudaMalloc(&p, 100), cudaSuccess);
+        void *q = nullptr;
+        assert_int_equal(cudaMalloc(&q, 100), cudaErrorMemoryAllocation);
+        assert_string_equal(cudasim_failed(), "cudaMalloc");
+        assert_int_equal(cudaGetLastError(), cudaErrorMemoryAllocation);
+        assert_int_equal(cudaGetLastError(), cudaSuccess);
+        cudasim_fail_at(0, false, true);
+        cudasim_fail_at(1, false, false);
+        assert_int_equal(cudaMemsetAsync(p, 0, 100, nullptr), cudaErrorInvalidValue);
+        assert_int_equal(cudaMemsetAsync(p, 0, 100, nullptr), cudaSuccess);
+        assert_int_equal(cudaMalloc(&q, (size_t)1 << 40), cudaErrorMemoryAllocation);
+        assert_int_equal(RUN(scale, 1, 2048, nullptr, 1, (float *)p, 1.0f), cudaErrorInvalidConfiguration);
+        assert_int_equal(cudaSetDevice(7), cudaErrorInvalidDevice);
+        cudaFree(p);
+}
+
+/* ---- deliberate bugs: each in a process of its own ---- */
+
+/* Runs the bug; returns how it ended (signal or exit code) and what it said. */
+static int ending_of(void (*bug)(), std::string *said)
+{
+        int pipe_[2], status = 0;
+        assert_int_equal(pipe(pipe_), 0);
+        pid_t child = fork();
+        if (child == 0) {
+                dup2(pipe_[1], 2);
+                signal(SIGABRT, SIG_DFL);
+                signal(SIGSEGV, SIG_DFL);
+                bug();
+                _exit(0);
+        }
+        close(pipe_[1]);
+        char buffer[4096];
+        for (ssize_t n; (n = read(pipe_[0], buffer, sizeof buffer)) > 0;)
+                said->append(buffer, (size_t)n);
+        close(pipe_[0]);
+        waitpid(child, &status, 0);
+        return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void caught(void (*bug)(), const char *words)
+{
+        std::string said;
+        int end = ending_of(bug, &said);
+        if (end == 0 || said.find(words) == std::string::npos)
+                fail_msg("ended with %d and said \"%s\", not \"%s\"", end, said.c_str(), words);
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+#define OR_ASAN(words) "AddressSanitizer"
+#else
+#define OR_ASAN(words) words
+#endif
+
+static void bugs_are_caught(void **)
+{
+        setenv("CUDASIM_CHECK", "1", 1);
+        caught(
+                [] {
+                        RUN(beyond, 1, 32, nullptr, 4, device_floats(4));
+                        cudaDeviceSynchronize();
+                },
+                OR_ASAN("beyond wrote at"));
+        caught(
+                [] {
+                        RUN(divergent, 1, 32, nullptr, device_floats(32));
+                        cudaDeviceSynchronize();
+                },
+                "before the barrier");
+        caught(
+                [] {
+                        RUN(two_barriers, 1, 32, nullptr, device_floats(32));
+                        cudaDeviceSynchronize();
+                },
+                "two barriers");
+        caught(
+                [] {
+                        RUN(absent_lanes, 1, 32, nullptr, device_floats(32));
+                        cudaDeviceSynchronize();
+                },
+                "lanes that do not come");
+        caught(
+                [] {
+                        RUN(too_much_shared, 1, 32, nullptr, device_floats(1));
+                        cudaDeviceSynchronize();
+                },
+                "shared memory");
+        caught(
+                [] {
+                        float host[4];
+                        RUN(scale, 1, 32, nullptr, 4, host, 1.0f);
+                },
+                "not device memory");
+        caught(
+                [] {
+                        float *x = device_floats(4);
+                        cudaFree(x);
+                        RUN(scale, 1, 32, nullptr, 4, x, 1.0f);
+                },
+                "was freed");
+        caught(
+                [] {
+                        float *x = device_floats(4);
+                        cudaFree(x);
+                        cudaFree(x);
+                },
+                "or twice");
+        caught(
+                [] {
+                        float *x = device_floats(4), h[8] = {};
+                        cudaMemcpyAsync(x, h, 32, cudaMemcpyHostToDevice, nullptr);
+                },
+                "beyond their allocation");
+        caught(
+                [] {
+                        float *x = device_floats(4), h[4];
+                        cudaMemcpyAsync(h, x, 16, cudaMemcpyHostToDevice, nullptr);
+                },
+                "do not go with the direction");
+        caught(
+                [] {
+                        void *p = malloc(8);
+                        cudaFreeHost(p);
+                },
+                "not pinned");
+        caught(
+                [] {
+                        fprintf(stderr, "touching");
+                        volatile float *x = device_floats(4);
+                        x[0] = 1;
+                },
+                "touching");
+}
+
+/* What only shows in the numbers: a missing barrier, a missing wait, a pinned buffer that is used again too early. */
+static void bugs_show_in_the_numbers(void **)
+{
+        float *x = device_floats(256), *y = device_floats(1), *pinned, one[256], sum;
+        for (int i = 0; i < 256; i++)
+                one[i] = 1;
+        cudaMemcpy(x, one, sizeof one, cudaMemcpyHostToDevice);
+        int wrong = 0;
+        for (const char *order : {"0", "1", "2"}) { /* shared memory that nobody wrote is NaN */
+                setenv("CUDASIM_ORDER", order, 1);
+                RUN(sums<true>, 1, 256, nullptr, 256, x, y);
+                cudaMemcpy(&sum, y, 4, cudaMemcpyDeviceToHost);
+                wrong += sum != 256.0f;
+        }
+        assert_true(wrong > 0);
+        RUN(sums<false>, 1, 256, nullptr, 256, x, y);
+        cudaMemcpy(&sum, y, 4, cudaMemcpyDeviceToHost);
+        assert_true(sum == 256.0f);
+        cudaHostAlloc((void **)&pinned, 4, 0);
+        *pinned = 5;
+        cudaMemcpyAsync(y, pinned, 4, cudaMemcpyHostToDevice, nullptr);
+        *pinned = 6; /* too early */
+        cudaMemcpyAsync(pinned, y, 4, cudaMemcpyDeviceToHost, nullptr);
+        *pinned = 7;
+        assert_true(*pinned == 7.0f); /* nobody waited */
+        cudaDeviceSynchronize();
+        assert_true(*pinned == 7.0f); /* the copy read it as late as it may, not when it was 5 */
+        cudaFree(x);
+        cudaFree(y);
+        cudaFreeHost(pinned);
+}
+
+int main()
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(copies_and_launches),  cmocka_unit_test(warps_vote),
+                cmocka_unit_test(events_order_streams), cmocka_unit_test(failures_on_purpose),
+                cmocka_unit_test(bugs_are_caught),      cmocka_unit_test(bugs_show_in_the_numbers),
+        };
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
