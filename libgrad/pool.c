@@ -57,11 +57,17 @@ static void *alloc_big(lg_ctx *c, size_t bytes)
         return (char *)block->p + 64;
 }
 
+/* In steps of 16; a record of no bytes has room for the link that it is when it is free. */
+static size_t slot_of(size_t bytes)
+{
+        return bytes ? (bytes + 15) / 16 : 1;
+}
+
 void *lg__alloc(lg_ctx *c, size_t bytes)
 {
         if (bytes > LG__POOL_MAX)
                 return alloc_big(c, bytes);
-        size_t slot = (bytes + 15) / 16;
+        size_t slot = slot_of(bytes);
         void *p = c->pool.free[slot];
         if (p)
                 c->pool.free[slot] = *(void **)p;
@@ -80,7 +86,7 @@ void lg__free(lg_ctx *c, void *p, size_t bytes)
                 lg__cache_put(&c->cpu->cache, *(lg__block **)((char *)p - 64));
                 return;
         }
-        size_t slot = (bytes + 15) / 16;
+        size_t slot = slot_of(bytes);
         *(void **)p = c->pool.free[slot];
         c->pool.free[slot] = p;
 }

@@ -20,6 +20,12 @@
 
 namespace cudasim
 {
+static std::recursive_mutex &everything()
+{
+        static std::recursive_mutex &m = *new std::recursive_mutex;
+        return m;
+}
+
 void open_memory(const void *p, size_t bytes)
 {
 #if defined(__SANITIZE_ADDRESS__)
@@ -108,7 +114,7 @@ struct device {
 };
 
 device devices[8];
-int current_device;
+thread_local int current_device;
 bool inside; /* work of a stream runs */
 std::map<const char *, size_t> pinned;
 
@@ -332,6 +338,7 @@ void enqueue(cudaStream_t stream, std::function<void()> work)
 cudaError_t launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
                    std::function<void()> body)
 {
+        std::lock_guard<std::recursive_mutex> guard(everything());
         if (fails(name))
                 return note(cudaErrorLaunchFailure);
         size_t threads = (size_t)block.x * block.y * block.z;
@@ -348,6 +355,9 @@ cudaError_t launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaS
 } // namespace cudasim
 
 using namespace cudasim;
+
+/* Several threads of the host may call at once. */
+#define LOCK std::lock_guard<std::recursive_mutex> guard_(everything())
 
 #define FAIL(error)                                                                                                    \
         if (fails(__func__))                                                                                           \
@@ -397,6 +407,7 @@ int64_t cudasim_handles(void)
 
 cudaError_t CUDARTAPI cudaGetDeviceCount(int *count)
 {
+        LOCK;
         FAIL(cudaErrorInitializationError);
         *count = device_count();
         return *count ? cudaSuccess : note(cudaErrorNoDevice);
@@ -404,6 +415,7 @@ cudaError_t CUDARTAPI cudaGetDeviceCount(int *count)
 
 cudaError_t CUDARTAPI cudaSetDevice(int i)
 {
+        LOCK;
         FAIL(cudaErrorInvalidDevice);
         if (i < 0 || i >= device_count())
                 return note(cudaErrorInvalidDevice);
@@ -413,12 +425,14 @@ cudaError_t CUDARTAPI cudaSetDevice(int i)
 
 cudaError_t CUDARTAPI cudaGetDevice(int *i)
 {
+        LOCK;
         *i = current_device;
         return cudaSuccess;
 }
 
 cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp *p, int i)
 {
+        LOCK;
         FAIL(cudaErrorInvalidDevice);
         if (i < 0 || i >= device_count())
                 return note(cudaErrorInvalidDevice);
@@ -435,6 +449,7 @@ cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp *p, int i)
 
 cudaError_t CUDARTAPI cudaDeviceGetAttribute(int *value, cudaDeviceAttr a, int i)
 {
+        LOCK;
         FAIL(cudaErrorInvalidDevice);
         if (i < 0 || i >= device_count())
                 return note(cudaErrorInvalidDevice);
@@ -458,18 +473,21 @@ cudaError_t CUDARTAPI cudaDeviceGetAttribute(int *value, cudaDeviceAttr a, int i
 
 cudaError_t CUDARTAPI cudaDriverGetVersion(int *v)
 {
+        LOCK;
         *v = CUDART_VERSION;
         return cudaSuccess;
 }
 
 cudaError_t CUDARTAPI cudaRuntimeGetVersion(int *v)
 {
+        LOCK;
         *v = CUDART_VERSION;
         return cudaSuccess;
 }
 
 cudaError_t CUDARTAPI cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {
+        LOCK;
         FAIL(cudaErrorInvalidDevice);
         need(devices[current_device]);
         *total = devices[current_device].memory.bytes;
@@ -479,6 +497,7 @@ cudaError_t CUDARTAPI cudaMemGetInfo(size_t *free_bytes, size_t *total)
 
 cudaError_t CUDARTAPI cudaDeviceSynchronize(void)
 {
+        LOCK;
         FAIL(cudaErrorLaunchFailure);
         waits_so_far++;
         run_device(current_device);
@@ -489,6 +508,7 @@ cudaError_t CUDARTAPI cudaDeviceSynchronize(void)
 
 cudaError_t CUDARTAPI cudaGetLastError(void)
 {
+        LOCK;
         cudaError_t e = last_error;
         last_error = cudaSuccess;
         return e;
@@ -496,11 +516,13 @@ cudaError_t CUDARTAPI cudaGetLastError(void)
 
 cudaError_t CUDARTAPI cudaPeekAtLastError(void)
 {
+        LOCK;
         return last_error;
 }
 
 const char *CUDARTAPI cudaGetErrorName(cudaError_t e)
 {
+        LOCK;
         return e == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation"
                : e == cudaSuccess             ? "cudaSuccess"
                                               : "cudaError";
@@ -508,6 +530,7 @@ const char *CUDARTAPI cudaGetErrorName(cudaError_t e)
 
 const char *CUDARTAPI cudaGetErrorString(cudaError_t e)
 {
+        LOCK;
         return e == cudaErrorMemoryAllocation       ? "out of memory"
                : e == cudaErrorInvalidDevice        ? "invalid device ordinal"
                : e == cudaErrorNoDevice             ? "no CUDA-capable device is detected"
@@ -522,6 +545,7 @@ const char *CUDARTAPI cudaGetErrorString(cudaError_t e)
 
 cudaError_t CUDARTAPI cudaMalloc(void **p, size_t bytes)
 {
+        LOCK;
         FAIL_MEMORY;
         *p = take(devices[current_device], bytes);
         return *p ? cudaSuccess : note(cudaErrorMemoryAllocation);
@@ -529,6 +553,7 @@ cudaError_t CUDARTAPI cudaMalloc(void **p, size_t bytes)
 
 cudaError_t CUDARTAPI cudaFree(void *p)
 {
+        LOCK;
         if (!p)
                 return cudaSuccess;
         device *d = owner(p);
@@ -542,6 +567,7 @@ cudaError_t CUDARTAPI cudaFree(void *p)
 
 cudaError_t CUDARTAPI cudaMallocAsync(void **p, size_t bytes, cudaStream_t s)
 {
+        LOCK;
         (void)s;
         FAIL_MEMORY;
         *p = take(devices[current_device], bytes);
@@ -550,6 +576,7 @@ cudaError_t CUDARTAPI cudaMallocAsync(void **p, size_t bytes, cudaStream_t s)
 
 cudaError_t CUDARTAPI cudaFreeAsync(void *p, cudaStream_t s)
 {
+        LOCK;
         if (!owner(p))
                 die("cudaFreeAsync: %p is not device memory", p);
         enqueue(s, [=] { give(p); });
@@ -558,6 +585,7 @@ cudaError_t CUDARTAPI cudaFreeAsync(void *p, cudaStream_t s)
 
 cudaError_t CUDARTAPI cudaHostAlloc(void **p, size_t bytes, unsigned)
 {
+        LOCK;
         FAIL_MEMORY;
         *p = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
         if (!*p)
@@ -568,11 +596,13 @@ cudaError_t CUDARTAPI cudaHostAlloc(void **p, size_t bytes, unsigned)
 
 cudaError_t CUDARTAPI cudaMallocHost(void **p, size_t bytes)
 {
+        LOCK;
         return cudaHostAlloc(p, bytes, 0);
 }
 
 cudaError_t CUDARTAPI cudaFreeHost(void *p)
 {
+        LOCK;
         if (!p)
                 return cudaSuccess;
         if (!pinned.erase((const char *)p))
@@ -585,6 +615,7 @@ cudaError_t CUDARTAPI cudaFreeHost(void *p)
 
 cudaError_t CUDARTAPI cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t s)
 {
+        LOCK;
         FAIL(cudaErrorInvalidValue);
         bool to_device = owner(to), from_device = owner(from);
         if (kind == cudaMemcpyHostToDevice     ? !to_device || from_device
@@ -616,6 +647,7 @@ cudaError_t CUDARTAPI cudaMemcpyAsync(void *to, const void *from, size_t bytes, 
 cudaError_t CUDARTAPI cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
                                           cudaStream_t s)
 {
+        LOCK;
         FAIL(cudaErrorInvalidValue);
         if (owner(to) != &devices[to_device] || owner(from) != &devices[from_device])
                 die("cudaMemcpyPeerAsync: a pointer is not of the device that is named");
@@ -627,6 +659,7 @@ cudaError_t CUDARTAPI cudaMemcpyPeerAsync(void *to, int to_device, const void *f
 
 cudaError_t CUDARTAPI cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
 {
+        LOCK;
         cudaError_t e = cudaMemcpyAsync(to, from, bytes, kind, nullptr);
         if (e == cudaSuccess) {
                 waits_so_far++;
@@ -637,6 +670,7 @@ cudaError_t CUDARTAPI cudaMemcpy(void *to, const void *from, size_t bytes, cudaM
 
 cudaError_t CUDARTAPI cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s)
 {
+        LOCK;
         FAIL(cudaErrorInvalidValue);
         check_device("cudaMemsetAsync", p, bytes);
         enqueue(s, [=] { memset(p, value, bytes); });
@@ -647,6 +681,7 @@ cudaError_t CUDARTAPI cudaMemsetAsync(void *p, int value, size_t bytes, cudaStre
 
 cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t *s, unsigned)
 {
+        LOCK;
         FAIL(cudaErrorMemoryAllocation);
         stream_record *r = new stream_record;
         r->device = current_device;
@@ -658,6 +693,7 @@ cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t *s, unsigned)
 
 cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t s)
 {
+        LOCK;
         stream_record *r = (stream_record *)s;
         run_all(r);
         auto &list = devices[r->device].streams;
@@ -673,6 +709,7 @@ cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t s)
 
 cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s)
 {
+        LOCK;
         FAIL(cudaErrorLaunchFailure);
         waits_so_far++;
         run_all(record_of(s));
@@ -681,6 +718,7 @@ cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s)
 
 cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned)
 {
+        LOCK;
         FAIL(cudaErrorInvalidValue);
         if (e->stream) {
                 stream_record *other = (stream_record *)e->stream;
@@ -692,6 +730,7 @@ cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigne
 
 cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
 {
+        LOCK;
         FAIL(cudaErrorMemoryAllocation);
         *e = new CUevent_st{nullptr, 0};
         handles_alive++;
@@ -700,11 +739,13 @@ cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
 
 cudaError_t CUDARTAPI cudaEventCreate(cudaEvent_t *e)
 {
+        LOCK;
         return cudaEventCreateWithFlags(e, 0);
 }
 
 cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t e)
 {
+        LOCK;
         delete e;
         handles_alive--;
         return cudaSuccess;
@@ -712,6 +753,7 @@ cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t e)
 
 cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 {
+        LOCK;
         FAIL(cudaErrorInvalidValue);
         stream_record *r = record_of(s);
         e->stream = (cudaStream_t)r;
@@ -721,6 +763,7 @@ cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 
 cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t e)
 {
+        LOCK;
         FAIL(cudaErrorLaunchFailure);
         waits_so_far++;
         if (e->stream)
@@ -730,11 +773,13 @@ cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t e)
 
 cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t e)
 {
+        LOCK;
         return !e->stream || ((stream_record *)e->stream)->done >= e->number ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t CUDARTAPI cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t)
 {
+        LOCK;
         *ms = 1;
         return cudaSuccess;
 }

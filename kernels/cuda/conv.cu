@@ -1,0 +1,105 @@
+/* conv.cu - convolution, straight from its formulas: a thread for each element of the result. */
+#include "cuda.h"
+
+/* y[n, i, o] */
+template <typename H> static __global__ void forward_loop(lg_conv_args a, int64_t count)
+{
+        const lg_conv_geometry &g = a.at;
+        int64_t in_group = a.channels / g.groups, out_group = a.outputs / g.groups;
+        for (int64_t e = LG_FIRST; e < count; e += LG_STEP) {
+                int64_t o = e % a.outputs, j = e / a.outputs % g.out[1], i = e / a.outputs / g.out[1] % g.out[0];
+                int64_t n = e / a.outputs / g.out[1] / g.out[0], first = o / out_group * in_group;
+                H sum = a.b ? lg_load<H>(a.b, a.dtype, o) : (H)0;
+                for (int64_t k = 0; k < g.kernel[0]; k++)
+                        for (int64_t l = 0; l < g.kernel[1]; l++) {
+                                int64_t y = i * g.stride[0] - g.padding[0] + k * g.dilation[0];
+                                int64_t x = j * g.stride[1] - g.padding[1] + l * g.dilation[1];
+                                if (y < 0 || y >= g.in[0] || x < 0 || x >= g.in[1])
+                                        continue;
+                                int64_t at = ((n * g.in[0] + y) * g.in[1] + x) * a.channels + first;
+                                for (int64_t c = 0; c < in_group; c++)
+                                        sum += lg_load<H>(a.x, a.dtype, at + c) *
+                                               lg_load<H>(a.w, a.dtype,
+                                                          ((o * in_group + c) * g.kernel[0] + k) * g.kernel[1] + l);
+                        }
+                lg_store<H>(a.out, a.dtype, e, sum);
+        }
+}
+
+/* The output pixel that sees input pixel x through element k, or -1. */
+static __device__ inline int64_t seen_from(const lg_conv_geometry &g, int side, int64_t x, int64_t k)
+{
+        int64_t from = x + g.padding[side] - k * g.dilation[side];
+        if (from < 0 || from % g.stride[side] || from / g.stride[side] >= g.out[side])
+                return -1;
+        return from / g.stride[side];
+}
+
+/* dx[n, y, x, c] */
+template <typename H> static __global__ void input_grad_loop(lg_conv_args a, int64_t count)
+{
+        const lg_conv_geometry &g = a.at;
+        int64_t in_group = a.channels / g.groups, out_group = a.outputs / g.groups;
+        for (int64_t e = LG_FIRST; e < count; e += LG_STEP) {
+                int64_t c = e % a.channels, x = e / a.channels % g.in[1], y = e / a.channels / g.in[1] % g.in[0];
+                int64_t n = e / a.channels / g.in[1] / g.in[0], first = c / in_group * out_group;
+                H sum = 0;
+                for (int64_t k = 0; k < g.kernel[0]; k++)
+                        for (int64_t l = 0; l < g.kernel[1]; l++) {
+                                int64_t i = seen_from(g, 0, y, k), j = seen_from(g, 1, x, l);
+                                if (i < 0 || j < 0)
+                                        continue;
+                                int64_t at = ((n * g.out[0] + i) * g.out[1] + j) * a.outputs + first;
+                                for (int64_t o = 0; o < out_group; o++)
+                                        sum += lg_load<H>(a.g, a.dtype, at + o) *
+                                               lg_load<H>(a.w, a.dtype,
+                                                          (((first + o) * in_group + c % in_group) * g.kernel[0] + k) *
+                                                                          g.kernel[1] +
+                                                                  l);
+                        }
+                lg_store<H>(a.out, a.dtype, e, sum);
+        }
+}
+
+/* dw[o, c, k, l]: a block for each, which adds up over images and pixels. */
+template <typename H> static __global__ void weight_grad_loop(lg_conv_args a, int64_t count)
+{
+        LG_SHARED(H, sums, LG_THREADS / 32);
+        const lg_conv_geometry &g = a.at;
+        int64_t in_group = a.channels / g.groups, out_group = a.outputs / g.groups, pixels = a.n * g.out[0] * g.out[1];
+        for (int64_t e = blockIdx.x; e < count; e += gridDim.x) {
+                int64_t l = e % g.kernel[1], k = e / g.kernel[1] % g.kernel[0],
+                        c = e / g.kernel[1] / g.kernel[0] % in_group;
+                int64_t o = e / g.kernel[1] / g.kernel[0] / in_group, channel = o / out_group * in_group + c;
+                H sum = 0;
+                for (int64_t p = threadIdx.x; p < pixels; p += LG_THREADS) {
+                        int64_t j = p % g.out[1], i = p / g.out[1] % g.out[0], n = p / g.out[1] / g.out[0];
+                        int64_t y = i * g.stride[0] - g.padding[0] + k * g.dilation[0];
+                        int64_t x = j * g.stride[1] - g.padding[1] + l * g.dilation[1];
+                        if (y >= 0 && y < g.in[0] && x >= 0 && x < g.in[1])
+                                sum += lg_load<H>(a.g, a.dtype, p * a.outputs + o) *
+                                       lg_load<H>(a.x, a.dtype,
+                                                  ((n * g.in[0] + y) * g.in[1] + x) * a.channels + channel);
+                }
+                sum = lg_block_sum(sum, sums);
+                if (threadIdx.x == 0)
+                        lg_store<H>(a.out, a.dtype, e, sum);
+        }
+}
+
+extern "C" bool lg_cuda_conv(lg_queue *q, const lg_conv_args *a)
+{
+        const lg_conv_geometry *g = &a->at;
+        int64_t weights = a->outputs * (a->channels / g->groups) * g->kernel[0] * g->kernel[1];
+        int64_t in = a->n * g->in[0] * g->in[1] * a->channels, out = a->n * g->out[0] * g->out[1] * a->outputs;
+        if (!lg_is_float(a->dtype))
+                return lg_queue_fail(q, LG_BROKEN, "conv: no kernel for dtype %d", (int)a->dtype);
+        if (a->kind == LG_CONV_FORWARD)
+                return LG_WITH_FLOAT(a->dtype,
+                                     lg_launch(q, "conv", forward_loop<H>, out ? lg_blocks(q, out) : 0, *a, out));
+        if (a->kind == LG_CONV_INPUT_GRAD)
+                return LG_WITH_FLOAT(
+                        a->dtype, lg_launch(q, "conv (input)", input_grad_loop<H>, in ? lg_blocks(q, in) : 0, *a, in));
+        return LG_WITH_FLOAT(a->dtype, lg_launch(q, "conv (weights)", weight_grad_loop<H>,
+                                                 weights < 65536 ? weights : 65536, *a, weights));
+}

@@ -1,0 +1,260 @@
+/* cuda.h - what the CUDA kernels share: the queue, launches, dtypes, faults. The one header that .cu files include. */
+#ifndef LG_CUDA_H
+#define LG_CUDA_H
+
+#ifdef LG_CUDASIM
+#define LG_HOST_DEVICE
+#else
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#define LG_SHARED(type, name, count) __shared__ type name[count]
+#endif
+#include <math.h>
+#include <stdint.h>
+#include "../kernels.h"
+
+/* A CUDA device of one context. Work goes to one stream, in order. */
+typedef struct lg_cuda_queue {
+        lg_queue base;
+        cudaStream_t stream;
+        lg_fault *fault;   /* on the device */
+        lg_fault *landing; /* pinned host memory that it is read into */
+        int processors;
+} lg_cuda_queue;
+
+static inline lg_cuda_queue *lg_cuda(lg_queue *q)
+{
+        return (lg_cuda_queue *)q;
+}
+
+/* False, and the call's name with CUDA's words noted, unless e is cudaSuccess. Out of memory is LG_NO_MEMORY. */
+bool lg_cuda_good(lg_queue *q, const char *call, cudaError_t e);
+
+#define LG_THREADS 256
+/* Blocks for n elements, of which a thread takes one at a time in a grid-stride loop. */
+static inline unsigned lg_blocks(lg_queue *q, int64_t n)
+{
+        int64_t blocks = (n + LG_THREADS - 1) / LG_THREADS, most = (int64_t)lg_cuda(q)->processors * 16;
+        return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
+}
+
+/* kernel<<<blocks, LG_THREADS, 0, stream>>>(a...); false if that failed. */
+template <typename... P, typename... A>
+static bool lg_launch(lg_queue *q, const char *name, void (*kernel)(P...), int64_t blocks, A... a)
+{
+        if (blocks < 1)
+                return true;
+#ifdef LG_CUDASIM
+        cudaError_t e =
+                cudasim::start(name, kernel, dim3((unsigned)blocks), dim3(LG_THREADS), 0, lg_cuda(q)->stream, a...);
+#else
+        kernel<<<(unsigned)blocks, LG_THREADS, 0, lg_cuda(q)->stream>>>(a...);
+        cudaError_t e = cudaGetLastError();
+#endif
+        return lg_cuda_good(q, name, e);
+}
+
+/* The index of this thread among all, and how many there are. */
+#define LG_FIRST ((int64_t)blockIdx.x * blockDim.x + threadIdx.x)
+#define LG_STEP ((int64_t)gridDim.x * blockDim.x)
+
+/* ---- dtypes ---- */
+
+static __host__ __device__ inline bool lg_is_float(lg_dtype t)
+{
+        return t >= LG_F32 && t <= LG_BF16;
+}
+
+static inline size_t lg_size_of(lg_dtype t)
+{
+        return t == LG_F64 || t == LG_I64 ? 8 : t == LG_F32 || t == LG_I32 ? 4 : t == LG_F16 || t == LG_BF16 ? 2 : 1;
+}
+
+/* A double as a float that rounds on to a shorter format as the double itself would ("to odd"). */
+static __host__ __device__ inline float lg_odd(double x)
+{
+        float f = (float)x;
+        if ((double)f == x || !(x == x))
+                return f;
+        union {
+                float f;
+                uint32_t u;
+        } v;
+        v.f = f;
+        v.u = (v.u - (fabs((double)f) > fabs(x) ? 1u : 0u)) | 1u;
+        return v.f;
+}
+
+static __host__ __device__ inline int64_t lg_to_i64(double x)
+{
+        return x >= 9223372036854775808.0   ? INT64_MAX
+               : x < -9223372036854775808.0 ? INT64_MIN
+               : x == x                     ? (int64_t)x
+                                            : 0;
+}
+
+/* Element i as H: float, double or int64_t. */
+template <typename H> static __device__ inline H lg_load(const void *p, lg_dtype t, int64_t i)
+{
+        switch (t) {
+        case LG_F32:
+                return sizeof(H) == 8 && (H)0.5 == 0 ? (H)lg_to_i64(((const float *)p)[i]) : (H)((const float *)p)[i];
+        case LG_F64:
+                return sizeof(H) == 8 && (H)0.5 == 0 ? (H)lg_to_i64(((const double *)p)[i]) : (H)((const double *)p)[i];
+        case LG_F16: {
+                float f = __half2float(((const __half *)p)[i]);
+                return (H)0.5 == 0 ? (H)lg_to_i64(f) : (H)f;
+        }
+        case LG_BF16: {
+                float f = __bfloat162float(((const __nv_bfloat16 *)p)[i]);
+                return (H)0.5 == 0 ? (H)lg_to_i64(f) : (H)f;
+        }
+        case LG_I64:
+                return (H)((const int64_t *)p)[i];
+        case LG_I32:
+                return (H)((const int32_t *)p)[i];
+        case LG_BOOL:
+                return (H)(((const uint8_t *)p)[i] != 0);
+        default:
+                return (H)((const uint8_t *)p)[i];
+        }
+}
+
+static __device__ inline double lg_between(double x, double low, double high)
+{
+        return x < low ? low : x > high ? high : x == x ? x : 0;
+}
+
+static __device__ inline float lg_short_of(float x)
+{
+        return x;
+}
+static __device__ inline float lg_short_of(double x)
+{
+        return lg_odd(x);
+}
+static __device__ inline float lg_short_of(int64_t x)
+{
+        int64_t folded = (x | ((x & 0x7FF) + 0x7FF)) & ~(int64_t)0x7FF;
+        return lg_odd((double)(x >= -((int64_t)1 << 53) && x <= (int64_t)1 << 53 ? x : folded));
+}
+
+/* Element i from H: floats become integers towards zero, saturating; integers narrower ones by their low bits. */
+template <typename H> static __device__ inline void lg_store(void *p, lg_dtype t, int64_t i, H x)
+{
+        const bool whole = (H)0.5 == 0;
+        switch (t) {
+        case LG_F32:
+                ((float *)p)[i] = (float)x;
+                return;
+        case LG_F64:
+                ((double *)p)[i] = (double)x;
+                return;
+        case LG_F16:
+                ((__half *)p)[i] = __float2half(lg_short_of(x));
+                return;
+        case LG_BF16:
+                ((__nv_bfloat16 *)p)[i] = __float2bfloat16(lg_short_of(x));
+                return;
+        case LG_I64:
+                ((int64_t *)p)[i] = whole ? (int64_t)x : lg_to_i64((double)x);
+                return;
+        case LG_I32:
+                ((int32_t *)p)[i] = whole ? (int32_t)(uint32_t)(uint64_t)(int64_t)x
+                                          : (int32_t)lg_between((double)x, -2147483648.0, 2147483647.0);
+                return;
+        case LG_BOOL:
+                ((uint8_t *)p)[i] = x != 0;
+                return;
+        default:
+                ((uint8_t *)p)[i] = whole ? (uint8_t)(uint64_t)(int64_t)x : (uint8_t)lg_between((double)x, 0, 255);
+                return;
+        }
+}
+
+/* Calls f with a value of the type that a dtype is computed in. */
+#define LG_WITH_HUB(t, ...)                                                                                            \
+        ((t) == LG_F64 ? [&] { typedef double H; return __VA_ARGS__; }()                                               \
+         : lg_is_float(t) ? [&] { typedef float H; return __VA_ARGS__; }()                                             \
+                          : [&] { typedef int64_t H; return __VA_ARGS__; }())
+#define LG_WITH_FLOAT(t, ...)                                                                                          \
+        ((t) == LG_F64 ? [&] { typedef double H; return __VA_ARGS__; }()                                               \
+                       : [&] { typedef float H; return __VA_ARGS__; }())
+
+/* ---- shapes ---- */
+
+typedef struct lg_place {
+        int ndim;
+        int64_t shape[LG_MAX_DIMS];
+} lg_place;
+
+static inline int64_t lg_count(int ndim, const int64_t *shape)
+{
+        int64_t n = 1;
+        for (int i = 0; i < ndim; i++)
+                n *= shape[i];
+        return n;
+}
+
+/* The offset of element i in row-major order. */
+static __device__ inline int64_t lg_offset(int ndim, const int64_t *shape, const int64_t *strides, int64_t i)
+{
+        int64_t at = 0;
+        for (int d = ndim - 1; d >= 0; d--) {
+                at += i % shape[d] * strides[d];
+                i /= shape[d];
+        }
+        return at;
+}
+
+/* ---- faults ---- */
+
+/* The first one stays. */
+static __device__ inline void lg_note(lg_fault *f, int64_t code, int64_t value, int64_t limit)
+{
+        if (atomicCAS((unsigned long long *)&f->code, 0ull, (unsigned long long)code) == 0) {
+                f->value = value;
+                f->limit = limit;
+        }
+}
+
+/* ---- sums over a block of LG_THREADS, in a fixed order ---- */
+
+template <typename H> static __device__ inline H lg_block_sum(H v, H *shared)
+{
+        for (int by = 16; by; by /= 2)
+                v += __shfl_down_sync(0xffffffffu, v, by);
+        __syncthreads();
+        if (threadIdx.x % 32 == 0)
+                shared[threadIdx.x / 32] = v;
+        __syncthreads();
+        v = 0;
+        for (int i = 0; i < LG_THREADS / 32; i++)
+                v += shared[i];
+        return v;
+}
+
+template <typename H> static __device__ inline H lg_block_max(H v, H *shared)
+{
+        for (int by = 16; by; by /= 2) {
+                H other = __shfl_down_sync(0xffffffffu, v, by);
+                v = other > v || other != other ? other : v;
+        }
+        __syncthreads();
+        if (threadIdx.x % 32 == 0)
+                shared[threadIdx.x / 32] = v;
+        __syncthreads();
+        v = shared[0];
+        for (int i = 1; i < LG_THREADS / 32; i++)
+                v = shared[i] > v || shared[i] != shared[i] ? shared[i] : v;
+        return v;
+}
+
+#define KERNEL(name, args) bool lg_cuda_##name(lg_queue *q, const args *a);
+extern "C" {
+#include "../kernels.def"
+}
+#undef KERNEL
+
+#endif

@@ -1,0 +1,133 @@
+/* index.cu - picking and placing by index: a thread for each element, or for each line where sums must keep an order.
+ */
+#include "cuda.h"
+
+static __global__ void gather_loop(lg_gather_args a, int64_t n, lg_fault *fault)
+{
+        for (int64_t i = LG_FIRST; i < n; i += LG_STEP) {
+                int64_t rest = i, from = 0, to = 0, at = 0;
+                for (int d = a.ndim - 1; d >= 0; d--) {
+                        int64_t k = rest % a.shape[d];
+                        rest /= a.shape[d];
+                        at += k * a.index_strides[d];
+                        to += k * a.to_strides[d];
+                        from += d == a.dim ? 0 : k * a.from_strides[d];
+                }
+                int64_t chosen = a.index[at];
+                bool good = chosen >= 0 && chosen < a.limit;
+                if (!good)
+                        lg_note(fault, a.fault, chosen, a.limit);
+                from += good ? chosen * a.from_strides[a.dim] : 0;
+                if (a.dtype == LG_F64)
+                        lg_store<double>(a.to, a.dtype, to, good ? lg_load<double>(a.from, a.dtype, from) : 0.0);
+                else if (lg_is_float(a.dtype))
+                        lg_store<float>(a.to, a.dtype, to, good ? lg_load<float>(a.from, a.dtype, from) : 0.0f);
+                else
+                        lg_store<int64_t>(a.to, a.dtype, to, good ? lg_load<int64_t>(a.from, a.dtype, from) : 0);
+        }
+}
+
+/* A 0-d place is a line of one. */
+static lg_gather_args as_lines(const lg_gather_args *a)
+{
+        lg_gather_args b = *a;
+        if (b.ndim == 0) {
+                b.ndim = 1;
+                b.shape[0] = 1;
+                b.index_strides[0] = b.from_strides[0] = b.to_strides[0] = 0;
+        }
+        return b;
+}
+
+extern "C" bool lg_cuda_gather(lg_queue *q, const lg_gather_args *given)
+{
+        const lg_gather_args lines = as_lines(given), *a = &lines;
+        int64_t n = lg_count(a->ndim, a->shape);
+        return lg_launch(q, "gather", gather_loop, n ? lg_blocks(q, n) : 0, *a, n, lg_cuda(q)->fault);
+}
+
+/* A line along the dimension is one thread's: what meets in one element is added in the line's order. f16 and bf16 add
+ * up in `wide`, f32 of the whole result. */
+template <typename H>
+static __global__ void scatter_loop(lg_gather_args a, int64_t lines, lg_fault *fault, void *out, lg_dtype out_dtype)
+{
+        for (int64_t l = LG_FIRST; l < lines; l += LG_STEP) {
+                int64_t rest = l, from = 0, to = 0, at = 0;
+                for (int d = a.ndim - 1; d >= 0; d--) {
+                        if (d == a.dim)
+                                continue;
+                        int64_t k = rest % a.shape[d];
+                        rest /= a.shape[d];
+                        at += k * a.index_strides[d];
+                        to += k * a.to_strides[d];
+                        from += k * a.from_strides[d];
+                }
+                for (int64_t k = 0; k < a.shape[a.dim]; k++) {
+                        int64_t chosen = a.index[at + k * a.index_strides[a.dim]];
+                        if (chosen < 0 || chosen >= a.limit) {
+                                lg_note(fault, a.fault, chosen, a.limit);
+                                continue;
+                        }
+                        int64_t place = to + chosen * a.to_strides[a.dim];
+                        lg_store<H>(out, out_dtype, place,
+                                    lg_load<H>(out, out_dtype, place) +
+                                            lg_load<H>(a.from, a.dtype, from + k * a.from_strides[a.dim]));
+                }
+        }
+}
+
+static __global__ void convert_loop(int64_t n, void *to, lg_dtype to_dtype, const void *from, lg_dtype from_dtype)
+{
+        for (int64_t i = LG_FIRST; i < n; i += LG_STEP)
+                lg_store<float>(to, to_dtype, i, lg_load<float>(from, from_dtype, i));
+}
+
+extern "C" bool lg_cuda_scatter_add(lg_queue *q, const lg_gather_args *given)
+{
+        const lg_gather_args laid = as_lines(given), *a = &laid;
+        int64_t n = lg_count(a->ndim, a->shape), lines = n ? n / a->shape[a->dim] : 0,
+                blocks = lines ? lg_blocks(q, lines) : 0;
+        lg_fault *fault = lg_cuda(q)->fault;
+        if (a->dtype != LG_F16 && a->dtype != LG_BF16)
+                return LG_WITH_HUB(a->dtype, lg_launch(q, "scatter_add", scatter_loop<H>, blocks, *a, lines, fault,
+                                                       a->to, a->dtype));
+        void *wide = lines ? q->workspace(q, (size_t)a->to_count * sizeof(float)) : a->to;
+        int64_t all = lines ? lg_blocks(q, a->to_count) : 0;
+        return wide &&
+               lg_launch(q, "scatter_add (widen)", convert_loop, all, a->to_count, wide, LG_F32, (const void *)a->to,
+                         a->dtype) &&
+               lg_launch(q, "scatter_add", scatter_loop<float>, blocks, *a, lines, fault, wide, LG_F32) &&
+               lg_launch(q, "scatter_add (narrow)", convert_loop, all, a->to_count, a->to, a->dtype, (const void *)wide,
+                         LG_F32);
+}
+
+/* ---- choose ---- */
+
+static __global__ void choose_loop(lg_choose_args a, bool back)
+{
+        for (int64_t i = LG_FIRST; i < a.outer * a.k * a.inner; i += LG_STEP) {
+                int64_t o = i / a.inner / a.k, chosen = (o * a.n + a.indices[i]) * a.inner + i % a.inner;
+                int64_t from = back ? i : chosen, to = back ? chosen : i;
+                if (a.dtype == LG_F64)
+                        lg_store<double>(a.y, a.dtype, to, lg_load<double>(a.x, a.dtype, from));
+                else if (lg_is_float(a.dtype))
+                        lg_store<float>(a.y, a.dtype, to, lg_load<float>(a.x, a.dtype, from));
+                else
+                        lg_store<int64_t>(a.y, a.dtype, to, lg_load<int64_t>(a.x, a.dtype, from));
+        }
+}
+
+extern "C" bool lg_cuda_choose(lg_queue *q, const lg_choose_args *a)
+{
+        int64_t n = a->outer * a->k * a->inner;
+        return lg_launch(q, "choose", choose_loop, n ? lg_blocks(q, n) : 0, *a, false);
+}
+
+extern "C" bool lg_cuda_choose_grad(lg_queue *q, const lg_choose_args *a)
+{
+        int64_t n = a->outer * a->k * a->inner;
+        size_t bytes = (size_t)(a->outer * a->n * a->inner) * lg_size_of(a->dtype);
+        if (bytes && !lg_cuda_good(q, "cudaMemsetAsync", cudaMemsetAsync(a->y, 0, bytes, lg_cuda(q)->stream)))
+                return false;
+        return lg_launch(q, "choose_grad", choose_loop, n ? lg_blocks(q, n) : 0, *a, true);
+}
