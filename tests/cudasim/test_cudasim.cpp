@@ -259,7 +259,7 @@ static void bugs_are_caught(void **)
                 "shared memory");
         caught(
                 [] {
-                        float host[4];
+                        float host[4] = {};
                         RUN(scale, 1, 32, nullptr, 4, host, 1.0f);
                 },
                 "not device memory");
@@ -285,7 +285,7 @@ static void bugs_are_caught(void **)
                 "beyond their allocation");
         caught(
                 [] {
-                        float *x = device_floats(4), h[4];
+                        float *x = device_floats(4), h[4] = {};
                         cudaMemcpyAsync(h, x, 16, cudaMemcpyHostToDevice, nullptr);
                 },
                 "do not go with the direction");
