@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define LG_DEVICE_ABI 1 /* a device module of another number is refused */
+#define LG_DEVICE_ABI 2 /* a device module of another number is refused */
 
 /* What a kernel found in data on the device; it is told at the next read or wait. */
 typedef enum lg_fault_code {
@@ -45,6 +45,7 @@ typedef struct lg_queue {
         int index;          /* which device of its type */
         int threads;        /* most threads a kernel may use, at least 1 */
         bool deterministic; /* only kernels that repeat themselves bit for bit */
+        bool tf32;          /* f32 products and convolutions may round their inputs to TF32 */
         lg_fault fault;     /* what kernels on host memory found; other devices keep theirs on the device */
         lg_status status;   /* the first failure since the owner last looked */
         char message[200];
@@ -285,6 +286,10 @@ typedef struct lg_kernels {
 typedef struct lg_device_facts {
         char name[96];
         int64_t total_bytes, free_bytes; /* -1: not known */
+        int processors;                  /* cores or multiprocessors; 0: not known */
+        int major, minor;                /* compute capability; 0.0: it has none */
+        /* Versions in words, or why there is none; empty: it needs none. */
+        char driver[32], runtime[32], blas[64], dnn[128];
 } lg_device_facts;
 
 /* A device type. The CPU's is built in; others are modules whose symbol lg_device_module returns one. */
@@ -304,9 +309,20 @@ typedef struct lg_device_api {
                        size_t bytes); /* `host` is read before it returns */
         bool (*download)(lg_queue *q, void *host, const void *device, size_t bytes); /* waits */
         bool (*copy)(lg_queue *q, void *to, const void *from, size_t bytes);         /* within the device */
+        /* Between two devices of this type, after what both queues hold and before what they get later; nothing waits.
+         * NULL: copies go through the host. */
+        bool (*copy_between)(lg_queue *to_queue, void *to, lg_queue *from_queue, const void *from, size_t bytes);
+        /* Pinned host memory, which fetch() reads without the host waiting. The following are NULL together: the device
+         * has none. pin() gives NULL if none is left. */
+        void *(*pin)(lg_queue *q, size_t bytes);
+        void (*unpin)(lg_queue *q, void *p);
+        /* Copies from pinned memory beside the queue's work, but after what the queue holds now; *mark > 0 names it. */
+        bool (*fetch)(lg_queue *q, void *device, const void *pinned, size_t bytes, uint64_t *mark);
+        bool (*follow)(lg_queue *q, uint64_t mark);            /* what the queue gets later comes after that copy */
+        bool (*passed)(lg_queue *q, uint64_t mark, bool wait); /* true: that copy has read its memory */
         /* Waits for all work of the queue; gives the fault noted since the last call (code 0: none) and clears it. */
         bool (*synchronize)(lg_queue *q, lg_fault *ret);
-        bool (*facts)(int index, lg_device_facts *ret);
+        bool (*facts)(int index, lg_device_facts *ret); /* *ret is given zeroed */
         const lg_kernels *kernels;
 } lg_device_api;
 

@@ -3,6 +3,7 @@
  * Up to LARGE bytes a block serves its own class only. Larger requests take the smallest block that is large enough;
  * what is left of it becomes a block of its own, which is joined with its neighbours when all of them are free.
  */
+#include <stdio.h>
 #include <string.h>
 #include "core.h"
 
@@ -115,16 +116,29 @@ static void forget(lg__cache *cache, lg__block *block)
 
 static void *out_of_memory(lg__cache *cache, size_t bytes)
 {
-        lg_device_info_t info = {.free_bytes = -1};
+        lg_device_facts facts = {.free_bytes = -1, .total_bytes = -1};
         lg__device *d = lg__device_get(cache->ctx, cache->device);
-        lg_device_facts facts;
-        if (d && d->api->facts(cache->device.index, &facts))
-                info.free_bytes = facts.free_bytes;
-        return lg__fail(
-                cache->ctx, LG_ERR_MEMORY,
-                "out of memory on %s: %zu bytes asked, %lld in use, %lld cached, %lld free; try a smaller batch",
-                lg_device_name(cache->device), bytes, (long long)cache->stats.used, (long long)cache->stats.cached,
-                (long long)info.free_bytes);
+        char limit[64] = "";
+        if (d)
+                d->api->facts(cache->device.index, &facts);
+        if (cache->limit)
+                snprintf(limit, sizeof limit, ", %lld at most by lg_set_memory_limit", (long long)cache->limit);
+        return lg__fail(cache->ctx, LG_ERR_MEMORY,
+                        "out of memory on %s: %zu bytes asked, %lld in use, %lld cached, %lld free of %lld%s; try a "
+                        "smaller batch",
+                        lg_device_name(cache->device), bytes, (long long)cache->stats.used,
+                        (long long)cache->stats.cached, (long long)facts.free_bytes, (long long)facts.total_bytes,
+                        limit);
+}
+
+/* From the hooks, as long as the limit allows. */
+static void *take(lg__cache *cache, size_t bytes)
+{
+        lg_ctx *c = cache->ctx;
+        int64_t held = cache->stats.used + cache->stats.cached;
+        if (cache->limit && (held > cache->limit || (int64_t)bytes > cache->limit - held))
+                return NULL;
+        return c->memory.alloc(c->memory.user, c, cache->device, bytes);
 }
 
 static lg__block *fresh(lg__cache *cache, size_t bytes)
@@ -134,10 +148,10 @@ static lg__block *fresh(lg__cache *cache, size_t bytes)
         if (!block)
                 return NULL;
         block->bytes = bytes;
-        block->p = c->memory.alloc(c->memory.user, c, cache->device, bytes);
+        block->p = take(cache, bytes);
         if (!block->p) {
                 lg_empty_cache(c);
-                block->p = c->memory.alloc(c->memory.user, c, cache->device, bytes);
+                block->p = take(cache, bytes);
         }
         if (!block->p) {
                 lg__free(c, block, sizeof *block);
@@ -226,6 +240,18 @@ void lg_reset_peak_memory(lg_ctx *c, lg_device device)
         lg__cache *cache = cache_of(c, device);
         if (cache)
                 cache->stats.peak = cache->stats.used;
+}
+
+bool lg_set_memory_limit(lg_ctx *c, lg_device device, int64_t bytes)
+{
+        lg__device *d = lg__ok(c) ? lg__device_get(c, device) : NULL;
+        if (!d)
+                return false;
+        if (bytes < 0)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_set_memory_limit: %lld bytes; give 0 for no limit",
+                                (long long)bytes);
+        d->cache.limit = bytes;
+        return true;
 }
 
 void lg_empty_cache(lg_ctx *c)

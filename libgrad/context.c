@@ -178,3 +178,12 @@ void lg_set_deterministic(lg_ctx *c, bool on)
         for (lg__device *d = c->devices; d; d = d->next)
                 d->queue->deterministic = on;
 }
+
+void lg_allow_tf32(lg_ctx *c, bool on)
+{
+        if (!lg__ok(c))
+                return;
+        c->tf32 = on;
+        for (lg__device *d = c->devices; d; d = d->next)
+                d->queue->tf32 = on;
+}

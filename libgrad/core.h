@@ -48,6 +48,7 @@ typedef struct lg__cache {
         lg__block *free[LG__CLASSES];
         uint64_t some[(LG__CLASSES + 63) / 64]; /* classes that have a free block, by bit */
         lg_memory_stats_t stats;
+        int64_t limit; /* of used and cached bytes; 0: none */
 } lg__cache;
 /* bytes > 0. NULL and LG_ERR_MEMORY: none left, also after the caches were emptied. */
 lg__block *lg__cache_get(lg__cache *cache, size_t bytes);
@@ -118,7 +119,7 @@ struct lg_ctx {
         lg_device default_device;
         lg_random_state random;
         int threads;
-        bool deterministic;
+        bool deterministic, tf32;
         bool recording; /* the grad mode */
         lg__scope *scope;
         uint64_t scope_ids, sequence; /* the last ones given */
@@ -160,10 +161,15 @@ struct lg__storage {
         uint32_t version;
         void (*release)(void *user); /* of borrowed memory */
         void *user;
+        lg__device *pinned_for; /* host memory that this device reads on its own; NULL: plain */
+        uint64_t mark;          /* of the last such copy; 0: none */
 };
 lg__storage *lg__storage_new(lg__device *d, size_t bytes);
 lg__storage *lg__storage_ref(lg__storage *s);
 void lg__storage_unref(lg__storage *s); /* NULL: nothing */
+/* pinned.c: a copy to the device that s is pinned for; and the end of all such copies, before s is written or freed. */
+bool lg__pinned_upload(lg__device *d, void *to, lg__storage *s, const void *from, size_t bytes, const char *op);
+void lg__storage_settle(lg__storage *s);
 
 /* How elements lie in a storage: what a tensor and a saved value have in common. Strides and offset in elements. */
 typedef struct lg__layout {

@@ -1,101 +1,9 @@
-/* device.c - devices: their names, the modules they come from, and the queue a context has on each. */
-#include <dlfcn.h>
+/* device.c - the devices of a context: a queue on each, opened when it is first used, and what is asked of them. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core.h"
-
-/* Where the module of a device type is found: a path in an environment variable, else a file name. */
-typedef struct module_row {
-        const char *name, *variable, *file;
-} module_row;
-static const module_row rows[LG_DEVICE_TYPE_COUNT] = {
-        [LG_DEVICE_NONE] = {"none", NULL, NULL},
-        [LG_DEVICE_CPU] = {"cpu", NULL, NULL},
-        [LG_DEVICE_CUDA] = {"cuda", "LIBGRAD_CUDA", "libgrad-cuda.so.0"},
-        [LG_DEVICE_SHADOW] = {"shadow", "LIBGRAD_SHADOW", NULL},
-};
-
-static const char *const names[LG_DEVICE_TYPE_COUNT][8] = {
-        [LG_DEVICE_NONE] = {"none"},
-        [LG_DEVICE_CPU] = {"cpu"},
-        [LG_DEVICE_CUDA] = {"cuda:0", "cuda:1", "cuda:2", "cuda:3", "cuda:4", "cuda:5", "cuda:6", "cuda:7"},
-        [LG_DEVICE_SHADOW] = {"shadow:0", "shadow:1"},
-};
-
-const char *lg_device_name(lg_device device)
-{
-        if ((unsigned)device.type >= LG_DEVICE_TYPE_COUNT)
-                return "unknown device";
-        const char *name = (unsigned)device.index < 8 ? names[device.type][device.index] : NULL;
-        return name ? name : rows[device.type].name;
-}
-
-lg_device lg_cpu(void)
-{
-        return (lg_device){LG_DEVICE_CPU, 0};
-}
-
-bool lg_device_equal(lg_device a, lg_device b)
-{
-        return a.type == b.type && a.index == b.index;
-}
-
-/* The folder that libgrad.so lies in, with a slash; empty if that is not known. */
-static void own_folder(char *path, size_t size)
-{
-        Dl_info info;
-        path[0] = 0;
-        if (!dladdr((void *)(uintptr_t)lg_device_name, &info) || !info.dli_fname)
-                return;
-        const char *slash = strrchr(info.dli_fname, '/');
-        if (slash && (size_t)(slash - info.dli_fname) + 2 < size) {
-                memcpy(path, info.dli_fname, (size_t)(slash - info.dli_fname) + 1);
-                path[slash - info.dli_fname + 1] = 0;
-        }
-}
-
-static void *open_module(const module_row *row, char *reason, size_t size)
-{
-        char path[4096];
-        const char *named = getenv(row->variable);
-        if (named)
-                snprintf(path, sizeof path, "%s", named);
-        else if (row->file) {
-                own_folder(path, sizeof path - 64);
-                strcat(path, row->file);
-        } else {
-                snprintf(reason, size, "$%s does not name its module", row->variable);
-                return NULL;
-        }
-        void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        if (!module && !named && row->file)
-                module = dlopen(row->file, RTLD_NOW | RTLD_LOCAL);
-        if (!module)
-                snprintf(reason, size, "its module could not be loaded: %s", dlerror());
-        return module;
-}
-
-/* The table of a device type; NULL and a reason. The system keeps a module loaded once it is; asking again is cheap. */
-static const lg_device_api *api_of(lg_device_type type, char *reason, size_t size)
-{
-        if (type == LG_DEVICE_CPU)
-                return lg_cpu_device();
-        const module_row *row = &rows[type];
-        void *module = open_module(row, reason, size);
-        if (!module)
-                return NULL;
-        union {
-                void *symbol;
-                const lg_device_api *(*get)(void);
-        } entry = {dlsym(module, "lg_device_module")};
-        const lg_device_api *api = entry.symbol ? entry.get() : NULL;
-        if (!api || api->abi != LG_DEVICE_ABI) {
-                snprintf(reason, size, "its module is of another version of libgrad");
-                return NULL;
-        }
-        return api;
-}
+#include "device_type.h"
 
 static void *scratch(lg_queue *q, size_t bytes)
 {
@@ -110,7 +18,8 @@ static void *scratch(lg_queue *q, size_t bytes)
         return block->p;
 }
 
-static lg__device *open_device(lg_ctx *c, lg_device id, const lg_device_api *api)
+/* NULL and a reason; without one, an error is set. */
+static lg__device *open_device(lg_ctx *c, lg_device id, const lg_device_api *api, char *why, size_t size)
 {
         char reason[256] = "";
         lg__device *d = lg__host_alloc(c, sizeof *d);
@@ -125,38 +34,52 @@ static lg__device *open_device(lg_ctx *c, lg_device id, const lg_device_api *api
         q->index = id.index;
         q->threads = c->threads;
         q->deterministic = c->deterministic;
+        q->tf32 = c->tf32;
         q->workspace = scratch;
         q->owner = d;
         if (!api->open(q, reason, sizeof reason)) {
                 api->close(q);
                 lg__free(c, q, api->queue_size);
                 lg__host_free(c, d, sizeof *d);
-                return lg__fail(c, LG_ERR_DEVICE, "%s cannot be used: %s", lg_device_name(id), reason);
+                snprintf(why, size, "%s cannot be used: %s", lg_device_name(id), reason);
+                return NULL;
         }
         d->next = c->devices;
         c->devices = d;
         return d;
 }
 
-lg__device *lg__device_get(lg_ctx *c, lg_device id)
+/* NULL and a reason; without one, an error is set. */
+static lg__device *find_or_open(lg_ctx *c, lg_device id, char *why, size_t size)
 {
         char reason[512] = "";
-        if (id.type == LG_DEVICE_NONE)
-                id = c->default_device;
         for (lg__device *d = c->devices; d; d = d->next)
                 if (lg_device_equal(d->id, id))
                         return d;
-        if ((unsigned)id.type >= LG_DEVICE_TYPE_COUNT)
-                return lg__fail(c, LG_ERR_ARGUMENT, "there is no device type %d", (int)id.type);
-        const lg_device_api *api = api_of(id.type, reason, sizeof reason);
+        const lg_device_api *api = lg__device_type(id.type, reason, sizeof reason);
+        const char *name = lg__device_type_name(id.type);
         int count = api ? api->count(reason, sizeof reason) : 0;
         if (count == 0)
-                return lg__fail(c, LG_ERR_DEVICE, "there is no device %s: %s; there is cpu", lg_device_name(id),
-                                reason);
-        if (id.index < 0 || id.index >= count)
-                return lg__fail(c, LG_ERR_DEVICE, "there is no device %s:%d; %s has %d device%s, from 0",
-                                rows[id.type].name, id.index, rows[id.type].name, count, count > 1 ? "s" : "");
-        return open_device(c, id, api);
+                snprintf(why, size, "there is no device %s: %s; there is cpu", lg_device_name(id), reason);
+        else if (id.index < 0 || id.index >= count)
+                snprintf(why, size, "there is no device %s:%d; %s has %d device%s, from 0", name, id.index, name, count,
+                         count > 1 ? "s" : "");
+        else
+                return open_device(c, id, api, why, size);
+        return NULL;
+}
+
+lg__device *lg__device_get(lg_ctx *c, lg_device id)
+{
+        char why[640] = "";
+        if (id.type == LG_DEVICE_NONE)
+                id = c->default_device;
+        if ((unsigned)id.type >= LG_DEVICE_TYPE_COUNT)
+                return lg__fail(c, LG_ERR_ARGUMENT, "there is no device type %d", (int)id.type);
+        lg__device *d = find_or_open(c, id, why, sizeof why);
+        if (!d && why[0])
+                lg__fail(c, LG_ERR_DEVICE, "%s", why);
+        return d;
 }
 
 void lg__devices_finish(lg_ctx *c)
@@ -191,8 +114,10 @@ bool lg__kernel_done(lg__device *d, const char *op, bool ok)
                 return true;
         lg_status status = d->queue->status;
         d->queue->status = LG_OK;
-        lg__fail(d->cache.ctx, status == LG_NO_MEMORY ? LG_ERR_MEMORY : LG_ERR_DEVICE, "%s: on %s: %s", op,
-                 lg_device_name(d->id), d->queue->message);
+        lg_error_code code = status == LG_NO_MEMORY         ? LG_ERR_MEMORY
+                             : d->id.type == LG_DEVICE_CUDA ? LG_ERR_CUDA
+                                                            : LG_ERR_DEVICE;
+        lg__fail(d->cache.ctx, code, "%s: on %s: %s", op, lg_device_name(d->id), d->queue->message);
         return false;
 }
 
@@ -236,13 +161,32 @@ int lg_device_count(lg_ctx *c, lg_device_type type)
         char reason[512];
         if (!c || type <= LG_DEVICE_NONE || type >= LG_DEVICE_TYPE_COUNT)
                 return 0;
-        const lg_device_api *api = api_of(type, reason, sizeof reason);
+        const lg_device_api *api = lg__device_type(type, reason, sizeof reason);
         return api ? api->count(reason, sizeof reason) : 0;
+}
+
+/* True if the device is there and works; false without an error, unless the host's memory is gone. */
+static bool usable(lg_ctx *c, lg_device device)
+{
+        char why[640];
+        return lg__ok(c) && device.index >= 0 && find_or_open(c, device, why, sizeof why);
 }
 
 lg_device lg_try_cuda(lg_ctx *c, int index)
 {
-        return index >= 0 && index < lg_device_count(c, LG_DEVICE_CUDA) ? (lg_device){LG_DEVICE_CUDA, index} : lg_cpu();
+        lg_device device = {LG_DEVICE_CUDA, index};
+        return usable(c, device) ? device : lg_cpu();
+}
+
+int lg_try_all_cuda(lg_ctx *c, int max, lg_device *ret)
+{
+        int n = 0, count = lg_device_count(c, LG_DEVICE_CUDA);
+        for (int i = 0; ret && i < count && n < max; i++)
+                if (usable(c, (lg_device){LG_DEVICE_CUDA, i}))
+                        ret[n++] = (lg_device){LG_DEVICE_CUDA, i};
+        if (n == 0 && ret && max > 0)
+                ret[n++] = lg_cpu();
+        return n;
 }
 
 /* The index behind a device's name: 0 for none, -1 if it is no number. One too big for any device stays that. */
@@ -261,8 +205,9 @@ lg_device lg_parse_device(lg_ctx *c, const char *text)
         if (!lg__ok(c))
                 return none;
         for (int type = LG_DEVICE_CPU; text && type < LG_DEVICE_TYPE_COUNT; type++) {
-                size_t n = strlen(rows[type].name);
-                int index = strncmp(text, rows[type].name, n) == 0 ? parse_index(text + n) : -1;
+                const char *name = lg__device_type_name((lg_device_type)type);
+                size_t n = strlen(name);
+                int index = strncmp(text, name, n) == 0 ? parse_index(text + n) : -1;
                 lg_device device = {(lg_device_type)type, index};
                 if (index >= 0)
                         return lg__device_get(c, device) ? device : none;
@@ -282,7 +227,7 @@ lg_device lg_default_device(lg_ctx *c, lg_device device)
 
 bool lg_device_info(lg_ctx *c, lg_device device, lg_device_info_t *ret)
 {
-        lg_device_facts facts;
+        lg_device_facts facts = {.free_bytes = -1, .total_bytes = -1};
         if (!lg__ok(c))
                 return false;
         if (!ret)
@@ -292,8 +237,15 @@ bool lg_device_info(lg_ctx *c, lg_device device, lg_device_info_t *ret)
                 return false;
         if (!d->api->facts(d->id.index, &facts))
                 return lg__fail(c, LG_ERR_DEVICE, "lg_device_info: %s does not answer", lg_device_name(d->id));
+        *ret = (lg_device_info_t){.total_bytes = facts.total_bytes,
+                                  .free_bytes = facts.free_bytes,
+                                  .processors = facts.processors,
+                                  .major = facts.major,
+                                  .minor = facts.minor};
         memcpy(ret->name, facts.name, sizeof ret->name);
-        ret->total_bytes = facts.total_bytes;
-        ret->free_bytes = facts.free_bytes;
+        memcpy(ret->driver, facts.driver, sizeof ret->driver);
+        memcpy(ret->runtime, facts.runtime, sizeof ret->runtime);
+        memcpy(ret->blas, facts.blas, sizeof ret->blas);
+        memcpy(ret->dnn, facts.dnn, sizeof ret->dnn);
         return true;
 }

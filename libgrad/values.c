@@ -22,11 +22,18 @@ static bool is_cpu(const lg_tensor *t)
         return t->storage->device->id.type == LG_DEVICE_CPU;
 }
 
-/* Contiguous bytes between two devices, through the host if neither is the CPU. */
+/* Contiguous bytes between two devices; through the host if neither is the CPU and they are of two types. */
 static bool copy_across(lg_tensor *to, const lg_tensor *from, const char *op)
 {
         lg__device *d = to->storage->device, *s = from->storage->device;
         size_t bytes = (size_t)lg__shape_numel(to->at.shape) * lg__dtype_bytes(to->at.dtype);
+        if (from->storage->pinned_for == d)
+                return lg__pinned_upload(d, lg__data(to), from->storage, lg__data(from), bytes, op);
+        if (d->api == s->api && d->api->copy_between) {
+                bool ok = d->api->copy_between(d->queue, lg__data(to), s->queue, lg__data(from), bytes);
+                bool sent = lg__kernel_done(s, op, true);
+                return lg__kernel_done(d, op, ok) && sent;
+        }
         if (is_cpu(from))
                 return lg__kernel_done(d, op, d->api->upload(d->queue, lg__data(to), lg__data(from), bytes));
         if (is_cpu(to))

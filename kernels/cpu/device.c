@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 extern const lg_kernels lg__cpu_kernels_portable;
 #if LG_HAVE_avx2
@@ -112,6 +113,7 @@ static bool cpu_facts(int index, lg_device_facts *ret)
                 snprintf(ret->name, sizeof ret->name, "CPU");
         ret->total_bytes = memory_bytes("MemTotal");
         ret->free_bytes = memory_bytes("MemAvailable");
+        ret->processors = (int)sysconf(_SC_NPROCESSORS_ONLN);
         return true;
 }
 

@@ -14,12 +14,17 @@
 #include <stdint.h>
 #include "../kernels.h"
 
-/* A CUDA device of one context. Work goes to one stream, in order. */
+#define LG_CUDA_MARKS 16
+
+/* A CUDA device of one context. Kernels go to one stream, in order; copies from pinned memory to another. */
 typedef struct lg_cuda_queue {
         lg_queue base;
-        cudaStream_t stream;
-        lg_fault *fault;   /* on the device */
-        lg_fault *landing; /* pinned host memory that it is read into */
+        cudaStream_t stream, copies;
+        cudaEvent_t here;                 /* a place in `stream`, for what must come after it */
+        cudaEvent_t marks[LG_CUDA_MARKS]; /* the end of copy m is in marks[m % LG_CUDA_MARKS], or that of a later one */
+        uint64_t mark;                    /* the last one given */
+        lg_fault *fault;                  /* on the device */
+        lg_fault *landing;                /* pinned host memory that it is read into */
         int processors;
 } lg_cuda_queue;
 
@@ -30,6 +35,8 @@ static inline lg_cuda_queue *lg_cuda(lg_queue *q)
 
 /* False, and the call's name with CUDA's words noted, unless e is cudaSuccess. Out of memory is LG_NO_MEMORY. */
 bool lg_cuda_good(lg_queue *q, const char *call, cudaError_t e);
+/* Makes q's device the thread's current one. Every entry into the module does so first. */
+bool lg_cuda_select(lg_queue *q);
 
 #define LG_THREADS 256
 /* Blocks for n elements, of which a thread takes one at a time in a grid-stride loop. */

@@ -3,9 +3,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#ifndef LG_CUDASIM
-#include <dlfcn.h>
-#endif
 
 extern "C" const lg_kernels lg_cuda_kernels;
 
@@ -31,78 +28,116 @@ bool lg_cuda_good(lg_queue *q, const char *call, cudaError_t e)
                              cudaGetErrorString(e));
 }
 
-static bool select_device(lg_queue *q)
+bool lg_cuda_select(lg_queue *q)
 {
         return lg_cuda_good(q, "cudaSetDevice", cudaSetDevice(q->index));
+}
+
+/* ---- opening and closing ---------------------------------------------------------------------------------------- */
+
+static void version_words(char *words, size_t size, int v)
+{
+        snprintf(words, size, "%d.%d", v / 1000, v % 1000 / 10);
+}
+
+/* CUDA's words, and for a driver that is too old both versions. */
+static void tell_why(char *reason, size_t size, const char *call, cudaError_t e)
+{
+        int driver = 0, runtime = 0;
+        char have[16], need[16];
+        cudaGetLastError();
+        if (e != cudaErrorInsufficientDriver || cudaDriverGetVersion(&driver) != cudaSuccess ||
+            cudaRuntimeGetVersion(&runtime) != cudaSuccess) {
+                snprintf(reason, size, "%s: %s", call, cudaGetErrorString(e));
+                return;
+        }
+        version_words(have, sizeof have, driver);
+        version_words(need, sizeof need, runtime);
+        snprintf(reason, size, "%s: %s; the driver knows CUDA %s, but %s is needed", call, cudaGetErrorString(e), have,
+                 need);
 }
 
 static int count(char *reason, size_t size)
 {
         int n = 0;
-#ifndef LG_CUDASIM
-        void *driver = dlopen("libcuda.so.1", RTLD_LAZY); /* cheap where there is none */
-        if (!driver) {
-                snprintf(reason, size, "there is no NVIDIA driver (libcuda.so.1)");
-                return 0;
-        }
-        dlclose(driver);
-#endif
         cudaError_t e = cudaGetDeviceCount(&n);
         if (e == cudaSuccess && n > 0)
                 return n;
-        snprintf(reason, size, "%s", e == cudaSuccess ? "no device is there" : cudaGetErrorString(e));
-        cudaGetLastError();
+        if (e == cudaSuccess)
+                snprintf(reason, size, "the NVIDIA driver finds no GPU");
+        else
+                tell_why(reason, size, "cudaGetDeviceCount", e);
         return 0;
+}
+
+static __global__ void probe()
+{
+}
+
+/* Everything that a queue has; the name of the call that failed is noted. */
+static cudaError_t make_parts(lg_cuda_queue *q, const char **call)
+{
+        cudaFuncAttributes kernel;
+        cudaError_t e = cudaSuccess;
+#define TRY(function, ...)                                                                                             \
+        if (e == cudaSuccess) {                                                                                        \
+                *call = #function;                                                                                     \
+                e = function(__VA_ARGS__);                                                                             \
+        }
+        TRY(cudaSetDevice, q->base.index)
+        TRY(cudaFuncGetAttributes, &kernel, (const void *)probe) /* fails where the GPU is too old for these kernels */
+        TRY(cudaDeviceGetAttribute, &q->processors, cudaDevAttrMultiProcessorCount, q->base.index)
+        TRY(cudaStreamCreateWithFlags, &q->stream, cudaStreamNonBlocking)
+        TRY(cudaStreamCreateWithFlags, &q->copies, cudaStreamNonBlocking)
+        TRY(cudaEventCreateWithFlags, &q->here, cudaEventDisableTiming)
+        for (int i = 0; i < LG_CUDA_MARKS; i++)
+                TRY(cudaEventCreateWithFlags, &q->marks[i], cudaEventDisableTiming)
+        TRY(cudaMalloc, (void **)&q->fault, sizeof *q->fault)
+        TRY(cudaHostAlloc, (void **)&q->landing, sizeof *q->landing, 0)
+        TRY(cudaMemsetAsync, q->fault, 0, sizeof *q->fault, q->stream)
+#undef TRY
+        return e;
+}
+
+static bool open_queue(lg_queue *base, char *reason, size_t size)
+{
+        const char *call = "";
+        cudaError_t e = make_parts(lg_cuda(base), &call);
+        if (e == cudaSuccess)
+                return true;
+        cudaDeviceProp p;
+        tell_why(reason, size, call, e);
+        if (e == cudaErrorNoKernelImageForDevice && cudaGetDeviceProperties(&p, base->index) == cudaSuccess)
+                snprintf(reason, size, "%.90s has compute capability %d.%d, for which this build has no kernels",
+                         p.name, p.major, p.minor);
+        return false;
 }
 
 static void close_queue(lg_queue *base)
 {
         lg_cuda_queue *q = lg_cuda(base);
         cudaSetDevice(base->index);
+        if (q->copies)
+                cudaStreamSynchronize(q->copies);
         if (q->stream)
                 cudaStreamSynchronize(q->stream);
         if (q->fault)
                 cudaFree(q->fault);
         if (q->landing)
                 cudaFreeHost(q->landing);
+        for (int i = 0; i < LG_CUDA_MARKS; i++)
+                if (q->marks[i])
+                        cudaEventDestroy(q->marks[i]);
+        if (q->here)
+                cudaEventDestroy(q->here);
+        if (q->copies)
+                cudaStreamDestroy(q->copies);
         if (q->stream)
                 cudaStreamDestroy(q->stream);
-        q->fault = q->landing = NULL;
-        q->stream = NULL;
+        cudaGetLastError();
 }
 
-static bool open_queue(lg_queue *base, char *reason, size_t size)
-{
-        lg_cuda_queue *q = lg_cuda(base);
-        cudaError_t e = cudaSetDevice(base->index);
-        const char *call = "cudaSetDevice";
-        if (e == cudaSuccess) {
-                call = "cudaStreamCreate";
-                e = cudaStreamCreateWithFlags(&q->stream, cudaStreamNonBlocking);
-        }
-        if (e == cudaSuccess) {
-                call = "cudaMalloc";
-                e = cudaMalloc((void **)&q->fault, sizeof *q->fault);
-        }
-        if (e == cudaSuccess) {
-                call = "cudaHostAlloc";
-                e = cudaHostAlloc((void **)&q->landing, sizeof *q->landing, 0);
-        }
-        if (e == cudaSuccess) {
-                call = "cudaMemsetAsync";
-                e = cudaMemsetAsync(q->fault, 0, sizeof *q->fault, q->stream);
-        }
-        if (e == cudaSuccess) {
-                call = "cudaDeviceGetAttribute";
-                e = cudaDeviceGetAttribute(&q->processors, cudaDevAttrMultiProcessorCount, base->index);
-        }
-        if (e != cudaSuccess) {
-                snprintf(reason, size, "%s: %s", call, cudaGetErrorString(e));
-                cudaGetLastError();
-                return false;
-        }
-        return true;
-}
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
 
 static void *allocate(lg_queue *q, size_t bytes)
 {
@@ -113,6 +148,7 @@ static void *allocate(lg_queue *q, size_t bytes)
         return NULL;
 }
 
+/* Waits for the device, so that nothing uses it any more. */
 static void release(lg_queue *q, void *p, size_t bytes)
 {
         (void)bytes;
@@ -120,10 +156,27 @@ static void release(lg_queue *q, void *p, size_t bytes)
         cudaFree(p);
 }
 
+static void *pin(lg_queue *q, size_t bytes)
+{
+        void *p = NULL;
+        if (cudaSetDevice(q->index) == cudaSuccess && cudaHostAlloc(&p, bytes, cudaHostAllocPortable) == cudaSuccess)
+                return p;
+        cudaGetLastError();
+        return NULL;
+}
+
+static void unpin(lg_queue *q, void *p)
+{
+        cudaSetDevice(q->index);
+        cudaFreeHost(p);
+}
+
+/* ---- copies ----------------------------------------------------------------------------------------------------- */
+
 static bool copy(lg_queue *q, const char *what, void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
 {
         return bytes == 0 ||
-               (select_device(q) && lg_cuda_good(q, what, cudaMemcpyAsync(to, from, bytes, kind, lg_cuda(q)->stream)));
+               (lg_cuda_select(q) && lg_cuda_good(q, what, cudaMemcpyAsync(to, from, bytes, kind, lg_cuda(q)->stream)));
 }
 
 static bool upload(lg_queue *q, void *device, const void *host, size_t bytes)
@@ -142,15 +195,69 @@ static bool within(lg_queue *q, void *to, const void *from, size_t bytes)
         return copy(q, "cudaMemcpyAsync (on the device)", to, from, bytes, cudaMemcpyDeviceToDevice);
 }
 
+/* `later` goes on when `first` has done what it holds now. Both belong to q's device, or `first` alone does. */
+static bool wait_for(lg_queue *q, cudaStream_t first, cudaStream_t later)
+{
+        cudaEvent_t here = lg_cuda(q)->here;
+        return lg_cuda_select(q) && lg_cuda_good(q, "cudaEventRecord", cudaEventRecord(here, first)) &&
+               lg_cuda_good(q, "cudaStreamWaitEvent", cudaStreamWaitEvent(later, here, 0));
+}
+
+static bool copy_between(lg_queue *to_queue, void *to, lg_queue *from_queue, const void *from, size_t bytes)
+{
+        cudaStream_t stream = lg_cuda(to_queue)->stream, source = lg_cuda(from_queue)->stream;
+        return wait_for(from_queue, source, stream) && lg_cuda_select(to_queue) &&
+               lg_cuda_good(to_queue, "cudaMemcpyPeerAsync",
+                            cudaMemcpyPeerAsync(to, to_queue->index, from, from_queue->index, bytes, stream)) &&
+               wait_for(to_queue, stream, source);
+}
+
+static bool fetch(lg_queue *base, void *device, const void *pinned, size_t bytes, uint64_t *mark)
+{
+        lg_cuda_queue *q = lg_cuda(base);
+        if (!wait_for(base, q->stream, q->copies) ||
+            !lg_cuda_good(base, "cudaMemcpyAsync (from pinned memory)",
+                          cudaMemcpyAsync(device, pinned, bytes, cudaMemcpyHostToDevice, q->copies)))
+                return false;
+        cudaError_t e = cudaEventRecord(q->marks[(q->mark + 1) % LG_CUDA_MARKS], q->copies);
+        if (e != cudaSuccess)
+                cudaStreamSynchronize(q->copies); /* without a mark nobody could wait for it */
+        else
+                *mark = ++q->mark;
+        return lg_cuda_good(base, "cudaEventRecord", e);
+}
+
+static bool follow(lg_queue *base, uint64_t mark)
+{
+        lg_cuda_queue *q = lg_cuda(base);
+        return lg_cuda_select(base) && lg_cuda_good(base, "cudaStreamWaitEvent",
+                                                    cudaStreamWaitEvent(q->stream, q->marks[mark % LG_CUDA_MARKS], 0));
+}
+
+static bool passed(lg_queue *base, uint64_t mark, bool wait)
+{
+        cudaEvent_t event = lg_cuda(base)->marks[mark % LG_CUDA_MARKS];
+        cudaError_t e = cudaEventQuery(event);
+        if (e == cudaErrorNotReady && wait)
+                e = cudaEventSynchronize(event);
+        if (e == cudaErrorNotReady) {
+                cudaGetLastError();
+                return false;
+        }
+        return lg_cuda_good(base, "cudaEventSynchronize", e);
+}
+
+/* ---- waiting, and what there is --------------------------------------------------------------------------------- */
+
 static bool synchronize(lg_queue *base, lg_fault *ret)
 {
         lg_cuda_queue *q = lg_cuda(base);
-        *ret = base->fault;
-        base->fault = lg_fault{0, 0, 0};
-        if (!select_device(base) ||
+        *ret = lg_fault{0, 0, 0};
+        if (!lg_cuda_select(base) ||
             !lg_cuda_good(base, "cudaMemcpyAsync (fault)",
                           cudaMemcpyAsync(q->landing, q->fault, sizeof *q->fault, cudaMemcpyDeviceToHost, q->stream)) ||
-            !lg_cuda_good(base, "cudaStreamSynchronize", cudaStreamSynchronize(q->stream)))
+            !lg_cuda_good(base, "cudaStreamSynchronize", cudaStreamSynchronize(q->stream)) ||
+            !lg_cuda_good(base, "cudaStreamSynchronize", cudaStreamSynchronize(q->copies)))
                 return false;
         if (q->landing->code == LG_FAULT_NONE)
                 return true;
@@ -162,6 +269,7 @@ static bool facts(int index, lg_device_facts *ret)
 {
         cudaDeviceProp p;
         size_t free_bytes = 0, total = 0;
+        int driver = 0, runtime = 0;
         if (cudaGetDeviceProperties(&p, index) != cudaSuccess) {
                 cudaGetLastError();
                 return false;
@@ -171,12 +279,26 @@ static bool facts(int index, lg_device_facts *ret)
         ret->free_bytes = cudaSetDevice(index) == cudaSuccess && cudaMemGetInfo(&free_bytes, &total) == cudaSuccess
                                   ? (int64_t)free_bytes
                                   : -1;
+        ret->processors = p.multiProcessorCount;
+        ret->major = p.major;
+        ret->minor = p.minor;
+        if (cudaDriverGetVersion(&driver) == cudaSuccess)
+                version_words(ret->driver, sizeof ret->driver, driver);
+        if (cudaRuntimeGetVersion(&runtime) == cudaSuccess)
+                version_words(ret->runtime, sizeof ret->runtime, runtime);
+        snprintf(ret->blas, sizeof ret->blas, "own kernels");
+        snprintf(ret->dnn, sizeof ret->dnn, "own kernels");
+        cudaGetLastError();
         return true;
 }
 
-static const lg_device_api api = {
-        LG_DEVICE_ABI, "cuda", sizeof(lg_cuda_queue), count, open_queue,      close_queue, allocate, release, upload,
-        download,      within, synchronize,           facts, &lg_cuda_kernels};
+static const lg_device_api api = {LG_DEVICE_ABI, "cuda",          sizeof(lg_cuda_queue),
+                                  count,         open_queue,      close_queue,
+                                  allocate,      release,         upload,
+                                  download,      within,          copy_between,
+                                  pin,           unpin,           fetch,
+                                  follow,        passed,          synchronize,
+                                  facts,         &lg_cuda_kernels};
 
 extern "C" __attribute__((visibility("default"))) const lg_device_api *lg_device_module(void)
 {

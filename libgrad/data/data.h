@@ -39,13 +39,15 @@ static inline int64_t lg__job_rows(const lg__job *j, int64_t b)
         return j->rows - b * j->batch < j->batch ? j->rows - b * j->batch : j->batch;
 }
 /* The job must stay where it is; its order may change only while the team rests. */
-lg__team *lg__team_new(lg_ctx *c, const lg__job *job, int workers);
+lg__team *lg__team_new(lg_ctx *c, const lg__job *job, int workers, lg__device *device);
 void lg__team_free(lg_ctx *c, lg__team *t);      /* NULL: nothing */
 void lg__team_start(lg__team *t, int64_t first); /* from batch `first` on */
 void lg__team_rest(lg__team *t);                 /* returns when no thread works */
+/* True if lg__team_wait would not wait for a thread. */
+bool lg__team_ready(lg__team *t, int64_t b);
 /* Waits for batch b, the next one; it stays until it is done with. */
 void lg__team_wait(lg__team *t, int64_t b, const void **ret_x, const void **ret_y);
-void lg__team_done(lg__team *t, int64_t b);
+void lg__team_done(lg__team *t, int64_t b); /* and all before it */
 size_t lg__batch_bytes(const lg__rows *r, int64_t n);
 
 #endif

@@ -3,6 +3,13 @@
 #include "../../kernels/philox.h"
 #include "data.h"
 
+/* A batch on its way to a device that copies on its own. */
+typedef struct flight {
+        int64_t index; /* the batch; -1: none */
+        lg__storage *x, *y;
+        uint64_t mark;
+} flight;
+
 struct lg_loader {
         lg__object object;
         lg_tensor *x_data, *y_data; /* owned handles: the data set may go before the loader */
@@ -15,6 +22,8 @@ struct lg_loader {
         int64_t epoch, position; /* the batch that comes next */
         bool running;            /* between the first batch of an epoch and its end */
         uint64_t scope;          /* of the last step; 0: none */
+        flight flights[2];       /* batch b in flights[b % 2] */
+        uint64_t last_mark;      /* of the batch that was handed out last; 0: none */
 };
 
 /* ---- scopes --------------------------------------------------------------------------------------------------------
@@ -52,6 +61,100 @@ static void end_step(lg_loader *l)
         }
 }
 
+/* ---- batches that fly ahead -----------------------------------------------------------------------------------------
+ */
+
+/* True if batches are copied ahead, from pinned memory. */
+static bool flies(const lg_loader *l)
+{
+        return l->team && l->device->api->fetch;
+}
+
+/* Ends the copies that are under way: afterwards nothing reads the team's buffers. */
+static void land(lg_loader *l)
+{
+        lg__device *d = l->device;
+        for (int i = 0; flies(l) && i < 2; i++) {
+                flight *f = &l->flights[i];
+                if (f->mark)
+                        d->api->follow(d->queue, f->mark); /* memory is freed in the order of the queue */
+                if (f->mark > l->last_mark)
+                        l->last_mark = f->mark;
+                lg__storage_unref(f->x);
+                lg__storage_unref(f->y);
+                *f = (flight){.index = -1};
+        }
+        if (l->last_mark)
+                lg__kernel_done(d, "lg_loader_next", d->api->passed(d->queue, l->last_mark, true));
+        l->last_mark = 0;
+}
+
+static lg__layout batch_layout(const lg__rows *r, int64_t n)
+{
+        lg__layout at = {.dtype = r->out_dtype, .shape = r->shape};
+        at.shape.size[0] = n;
+        lg__layout_contiguous(&at);
+        return at;
+}
+
+static bool fetch(lg_loader *l, flight *f, lg__storage **s, const lg__rows *r, int64_t n, const void *from)
+{
+        lg__device *d = l->device;
+        size_t bytes = lg__batch_bytes(r, n);
+        *s = lg__storage_new(d, bytes);
+        return *s && (!bytes ||
+                      lg__kernel_done(d, "lg_loader_next", d->api->fetch(d->queue, (*s)->data, from, bytes, &f->mark)));
+}
+
+/* Batch b is under way afterwards. */
+static bool start_flight(lg_loader *l, int64_t b)
+{
+        flight *f = &l->flights[b % 2];
+        int64_t n = lg__job_rows(&l->job, b);
+        const void *x, *y;
+        if (f->index == b)
+                return true;
+        lg__team_wait(l->team, b, &x, &y);
+        if (fetch(l, f, &f->x, &l->x, n, x) && fetch(l, f, &f->y, &l->y, n, y)) {
+                f->index = b;
+                return true;
+        }
+        land(l); /* the other one, too: it is made again */
+        return false;
+}
+
+static lg_tensor *arrive(lg_loader *l, lg__storage **s, const lg__rows *r, int64_t n)
+{
+        lg__layout at = batch_layout(r, n);
+        lg_tensor *t = lg__tensor_new(l->object.ctx, *s, &at);
+        lg__storage_unref(*s);
+        *s = NULL;
+        return t;
+}
+
+/* Takes batch b off its flight and starts the next one, if that can be done without waiting for a thread. */
+static bool take_flight(lg_loader *l, int64_t b, lg_batch *ret)
+{
+        lg__device *d = l->device;
+        flight *f = &l->flights[b % 2];
+        int64_t n = lg__job_rows(&l->job, b);
+        if (l->last_mark && !lg__kernel_done(d, "lg_loader_next", d->api->passed(d->queue, l->last_mark, true)))
+                return false;
+        l->last_mark = 0;
+        if (b > 0)
+                lg__team_done(l->team, b - 1);
+        if (!start_flight(l, b) ||
+            (b + 1 < l->job.batches && lg__team_ready(l->team, b + 1) && !start_flight(l, b + 1)) ||
+            (f->mark && !lg__kernel_done(d, "lg_loader_next", d->api->follow(d->queue, f->mark))))
+                return false;
+        l->last_mark = f->mark;
+        f->index = -1;
+        f->mark = 0;
+        ret->x = arrive(l, &f->x, &l->x, n);
+        ret->y = arrive(l, &f->y, &l->y, n);
+        return ret->x && ret->y;
+}
+
 /* ---- life ----------------------------------------------------------------------------------------------------------
  */
 
@@ -59,6 +162,7 @@ static void destroy(lg__object *o)
 {
         lg_loader *l = (lg_loader *)o;
         end_step(l);
+        land(l);
         lg__team_free(o->ctx, l->team);
         lg__tensor_release(l->x_data);
         lg__tensor_release(l->y_data);
@@ -93,7 +197,7 @@ static bool fill(lg_loader *l, const lg_dataset *d, const lg_loader_options *o)
         }
         /* Without workers one is still needed where the host cannot write: its buffer is the way there. */
         if (o->workers || l->device->id.type != LG_DEVICE_CPU)
-                l->team = lg__team_new(c, &l->job, o->workers);
+                l->team = lg__team_new(c, &l->job, o->workers, l->device);
         return l->team || (!o->workers && l->device->id.type == LG_DEVICE_CPU);
 }
 
@@ -118,6 +222,7 @@ lg_loader *lg_loader_open_(lg_ctx *c, lg_dataset *data, lg_loader_options o)
         if (!l)
                 return NULL;
         l->device = d;
+        l->flights[0].index = l->flights[1].index = -1;
         lg__object_register(c, &l->object, destroy);
         if (!fill(l, data, &o)) {
                 lg__object_destroy(&l->object);
@@ -172,6 +277,7 @@ static bool begin_epoch(lg_loader *l)
 
 static void end_epoch(lg_loader *l)
 {
+        land(l);
         if (l->team)
                 lg__team_rest(l->team);
         l->running = false;
@@ -180,9 +286,7 @@ static void end_epoch(lg_loader *l)
 
 static lg_tensor *empty_batch(const lg_loader *l, const lg__rows *r, int64_t n)
 {
-        lg_shape shape = r->shape;
-        shape.size[0] = n;
-        return lg__tensor_empty(l->object.ctx, l->device->id, r->out_dtype, shape);
+        return lg__tensor_empty(l->object.ctx, l->device->id, r->out_dtype, batch_layout(r, n).shape);
 }
 
 static bool upload(const lg_loader *l, lg_tensor *t, const void *from)
@@ -195,6 +299,8 @@ static bool upload(const lg_loader *l, lg_tensor *t, const void *from)
 static bool make_batch(lg_loader *l, lg_batch *b)
 {
         int64_t n = lg__job_rows(&l->job, l->position), first = l->position * l->job.batch;
+        if (flies(l))
+                return take_flight(l, l->position, b);
         b->x = empty_batch(l, &l->x, n);
         b->y = b->x ? empty_batch(l, &l->y, n) : NULL;
         if (!b->y)

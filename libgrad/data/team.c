@@ -14,6 +14,7 @@ typedef struct buffer {
 
 struct lg__team {
         const lg__job *job;
+        lg__device *device; /* its pinned memory is what the ring is made of; NULL: plain memory */
         int workers, buffers;
         size_t x_bytes, y_bytes;
         buffer *ring;
@@ -73,20 +74,38 @@ static bool start_threads(lg__team *t)
         return t->started == t->workers;
 }
 
+static void *take(lg_ctx *c, const lg__team *t, size_t bytes)
+{
+        if (!t->device)
+                return lg__alloc(c, bytes);
+        void *p = t->device->api->pin(t->device->queue, bytes);
+        return p ? p
+                 : lg__fail(c, LG_ERR_MEMORY, "lg_loader_open: the system gives no %zu bytes of pinned memory for %s",
+                            bytes, lg_device_name(t->device->id));
+}
+
+static void give(lg_ctx *c, const lg__team *t, void *p, size_t bytes)
+{
+        if (!t->device)
+                lg__free(c, p, bytes);
+        else if (p)
+                t->device->api->unpin(t->device->queue, p);
+}
+
 static bool make_ring(lg_ctx *c, lg__team *t)
 {
         t->ring = lg__alloc(c, (size_t)t->buffers * sizeof *t->ring);
         for (int i = 0; t->ring && i < t->buffers; i++) {
                 t->ring[i].ready = -1;
-                t->ring[i].x = lg__alloc(c, t->x_bytes);
-                t->ring[i].y = t->ring[i].x ? lg__alloc(c, t->y_bytes) : NULL;
+                t->ring[i].x = take(c, t, t->x_bytes);
+                t->ring[i].y = t->ring[i].x ? take(c, t, t->y_bytes) : NULL;
                 if (!t->ring[i].y)
                         return false;
         }
         return t->ring != NULL;
 }
 
-lg__team *lg__team_new(lg_ctx *c, const lg__job *job, int workers)
+lg__team *lg__team_new(lg_ctx *c, const lg__job *job, int workers, lg__device *device)
 {
         if (workers < 0 || workers > MAX_WORKERS)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: %d workers; 0 to %d can be had", workers,
@@ -96,8 +115,9 @@ lg__team *lg__team_new(lg_ctx *c, const lg__job *job, int workers)
                 return NULL;
         int64_t most = job->batch < job->rows ? job->batch : job->rows;
         t->job = job;
+        t->device = device->api->pin ? device : NULL;
         t->workers = workers;
-        t->buffers = workers + 2;
+        t->buffers = workers + 2 + (t->device ? 2 : 0); /* two are still read while the next one is made */
         t->x_bytes = lg__batch_bytes(job->x, most) + 1;
         t->y_bytes = lg__batch_bytes(job->y, most) + 1;
         t->resting = true;
@@ -125,8 +145,8 @@ void lg__team_free(lg_ctx *c, lg__team *t)
         for (int i = 0; i < t->started; i++)
                 pthread_join(t->threads[i], NULL);
         for (int i = 0; t->ring && i < t->buffers; i++) {
-                lg__free(c, t->ring[i].x, t->x_bytes);
-                lg__free(c, t->ring[i].y, t->y_bytes);
+                give(c, t, t->ring[i].x, t->x_bytes);
+                give(c, t, t->ring[i].y, t->y_bytes);
         }
         lg__free(c, t->ring, (size_t)t->buffers * sizeof *t->ring);
         pthread_cond_destroy(&t->news);
@@ -153,6 +173,14 @@ void lg__team_rest(lg__team *t)
         while (t->busy)
                 pthread_cond_wait(&t->news, &t->lock);
         pthread_mutex_unlock(&t->lock);
+}
+
+bool lg__team_ready(lg__team *t, int64_t b)
+{
+        pthread_mutex_lock(&t->lock);
+        bool ready = !t->workers || t->ring[b % t->buffers].ready == b;
+        pthread_mutex_unlock(&t->lock);
+        return ready;
 }
 
 void lg__team_wait(lg__team *t, int64_t b, const void **ret_x, const void **ret_y)

@@ -83,6 +83,9 @@ typedef struct lg_memory_stats_t {
 } lg_memory_stats_t;
 LG_API lg_memory_stats_t lg_memory_stats(const lg_ctx *c, lg_device device);
 LG_API void lg_reset_peak_memory(lg_ctx *c, lg_device device);
+/* From now on buffers of that device, used and cached together, may take no more than that from the system; 0: no
+ * limit. What is there already stays. A request beyond it fails as if the device had no memory left. */
+LG_API bool lg_set_memory_limit(lg_ctx *c, lg_device device, int64_t bytes);
 /* Gives cached buffers of all devices back to the system. */
 LG_API void lg_empty_cache(lg_ctx *c);
 
@@ -98,10 +101,15 @@ LG_API bool lg_set_threads(lg_ctx *c, int threads);
 LG_API int lg_get_threads(const lg_ctx *c);
 /* From now on every device repeats itself bit for bit, at some cost in speed. */
 LG_API void lg_set_deterministic(lg_ctx *c, bool on);
+/* Whether products and convolutions of f32 may round their inputs to TF32 (a mantissa of 10 bits) on devices that have
+ * it, which is several times faster; off at first. */
+LG_API void lg_allow_tf32(lg_ctx *c, bool on);
 
 LG_API lg_device lg_cpu(void);
-/* cuda:index if there is one, else the CPU; never an error. */
+/* cuda:index if there is one that works, else the CPU; never an error. lg_parse_device tells why there is none. */
 LG_API lg_device lg_try_cuda(lg_ctx *c, int index);
+/* Up to `max` CUDA devices that work into ret, or the CPU alone if there is none; returns how many. */
+LG_API int lg_try_all_cuda(lg_ctx *c, int max, lg_device *ret);
 /* "cpu", "cuda", "cuda:1"; a device that is not there is LG_ERR_DEVICE with what is. Gives {0, 0} on failure. */
 LG_API lg_device lg_parse_device(lg_ctx *c, const char *text);
 /* "cpu" or "cuda:0", in storage that lasts. */
@@ -111,7 +119,12 @@ LG_API bool lg_device_equal(lg_device a, lg_device b);
 LG_API int lg_device_count(lg_ctx *c, lg_device_type type);
 typedef struct lg_device_info_t {
         char name[96];
-        int64_t total_bytes, free_bytes; /* -1: not known */
+        int64_t total_bytes, free_bytes; /* of all programs together; -1: not known */
+        int processors;                  /* cores, or multiprocessors of a GPU; 0: not known */
+        int major, minor;                /* compute capability; 0.0: it has none */
+        /* Versions of the newest CUDA that the driver knows, of the CUDA runtime, of cuBLAS and of cuDNN, or why one is
+         * not there; empty for other devices. */
+        char driver[32], runtime[32], blas[64], dnn[128];
 } lg_device_info_t;
 LG_API bool lg_device_info(lg_ctx *c, lg_device device, lg_device_info_t *ret);
 /* Where creations without .device go; the CPU at first. {0, 0} only asks. Returns the one that was. */

@@ -121,8 +121,13 @@ LG_API lg_tensor *lg_flatten(lg_tensor *x, int first, int last);
 LG_API lg_tensor *lg_contiguous(lg_tensor *x);
 /* x itself if it has that dtype, else converted. */
 LG_API lg_tensor *lg_cast(lg_tensor *x, lg_dtype dtype);
-/* x itself if it is there already, else a copy on that device. */
+/* x itself if it is there already, else a copy on that device. A copy to the CPU waits for the device; one from the
+ * CPU reads x before it returns, unless x is pinned for that device: then nothing waits, and what changes or frees x
+ * later waits for the copy. Copies between two GPUs wait for nothing. */
 LG_API lg_tensor *lg_to(lg_tensor *x, lg_device device);
+/* x's values, contiguous, in host memory from which that device copies on its own (page-locked); x itself if it is that
+ * already or the device has no such memory. x is on the CPU and outside the graph. */
+LG_API lg_tensor *lg_pin(lg_tensor *x, lg_device device);
 /* Always a copy, contiguous, on that device ({0, 0}: where x is). */
 LG_API lg_tensor *lg_copy(lg_tensor *x, lg_device device);
 

@@ -410,6 +410,8 @@ cudaError_t CUDARTAPI cudaGetDeviceCount(int *count)
         LOCK;
         FAIL(cudaErrorInitializationError);
         *count = device_count();
+        if (number("CUDASIM_DRIVER", CUDART_VERSION) < CUDART_VERSION)
+                return note(cudaErrorInsufficientDriver);
         return *count ? cudaSuccess : note(cudaErrorNoDevice);
 }
 
@@ -471,10 +473,18 @@ cudaError_t CUDARTAPI cudaDeviceGetAttribute(int *value, cudaDeviceAttr a, int i
         }
 }
 
+cudaError_t CUDARTAPI cudaFuncGetAttributes(cudaFuncAttributes *a, const void *)
+{
+        LOCK;
+        FAIL(cudaErrorNoKernelImageForDevice);
+        memset(a, 0, sizeof *a);
+        return number("CUDASIM_OLD", 0) ? note(cudaErrorNoKernelImageForDevice) : cudaSuccess;
+}
+
 cudaError_t CUDARTAPI cudaDriverGetVersion(int *v)
 {
         LOCK;
-        *v = CUDART_VERSION;
+        *v = (int)number("CUDASIM_DRIVER", CUDART_VERSION);
         return cudaSuccess;
 }
 
@@ -531,14 +541,17 @@ const char *CUDARTAPI cudaGetErrorName(cudaError_t e)
 const char *CUDARTAPI cudaGetErrorString(cudaError_t e)
 {
         LOCK;
-        return e == cudaErrorMemoryAllocation       ? "out of memory"
-               : e == cudaErrorInvalidDevice        ? "invalid device ordinal"
-               : e == cudaErrorNoDevice             ? "no CUDA-capable device is detected"
-               : e == cudaErrorInvalidConfiguration ? "invalid configuration argument"
-               : e == cudaErrorLaunchFailure        ? "unspecified launch failure"
-               : e == cudaErrorInvalidValue         ? "invalid argument"
-               : e == cudaSuccess                   ? "no error"
-                                                    : "an error";
+        return e == cudaErrorMemoryAllocation         ? "out of memory"
+               : e == cudaErrorInvalidDevice          ? "invalid device ordinal"
+               : e == cudaErrorNoDevice               ? "no CUDA-capable device is detected"
+               : e == cudaErrorInvalidConfiguration   ? "invalid configuration argument"
+               : e == cudaErrorLaunchFailure          ? "unspecified launch failure"
+               : e == cudaErrorInvalidValue           ? "invalid argument"
+               : e == cudaErrorInsufficientDriver     ? "CUDA driver version is insufficient for CUDA runtime version"
+               : e == cudaErrorNoKernelImageForDevice ? "no kernel image is available for execution on the device"
+               : e == cudaErrorNotReady               ? "device not ready"
+               : e == cudaSuccess                     ? "no error"
+                                                      : "an error";
 }
 
 /* ---- memory ---- */
@@ -702,7 +715,8 @@ cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t s)
                         list.erase(list.begin() + (long)i);
                         break;
                 }
-        delete r;
+        static std::vector<stream_record *> &ended = *new std::vector<stream_record *>;
+        ended.push_back(r); /* events and other streams may still name it */
         handles_alive--;
         return cudaSuccess;
 }
@@ -771,10 +785,15 @@ cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t e)
         return cudaSuccess;
 }
 
+/* Time passes between two queries: the first one that finds work gets it done. */
 cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t e)
 {
         LOCK;
-        return !e->stream || ((stream_record *)e->stream)->done >= e->number ? cudaSuccess : cudaErrorNotReady;
+        FAIL(cudaErrorLaunchFailure);
+        if (!e->stream || ((stream_record *)e->stream)->done >= e->number)
+                return cudaSuccess;
+        run_until((stream_record *)e->stream, e->number);
+        return note(cudaErrorNotReady);
 }
 
 cudaError_t CUDARTAPI cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t)
