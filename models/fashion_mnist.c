@@ -27,6 +27,7 @@ typedef struct run {
         lg_loader *train, *test;
         FILE *csv;
         report *report; /* filled by evaluate; NULL: not wanted */
+        int64_t step, last_step, log_steps;
 } run;
 
 /* The figures of an epoch. */
@@ -40,6 +41,9 @@ static const char *const class_names[REPORT_CLASSES] = {"T-shirt/top", "Trouser"
 static void make_schedule(run *r, const options *o)
 {
         int64_t steps = o->epochs * lg_loader_batches(r->train);
+        if (o->steps && o->steps < steps)
+                steps = o->steps;
+        r->last_step = steps;
         r->each_step = strcmp(o->schedule, "step");
         if (!strcmp(o->schedule, "onecycle"))
                 r->schedule = lg_one_cycle_lr(r->opt, o->lr, steps);
@@ -49,10 +53,15 @@ static void make_schedule(run *r, const options *o)
                 r->schedule = lg_step_lr(r->opt, (o->epochs + 2) / 3);
 }
 
+static bool goes_on(const run *r)
+{
+        return !interrupted && r->step < r->last_step;
+}
+
 static run make_run(lg_ctx *c, const options *o)
 {
         lg_device device = lg_parse_device(c, o->device);
-        run r = {.c = c, .net = lg_model(c, o->model)};
+        run r = {.c = c, .net = lg_model(c, o->model), .log_steps = o->log_steps};
         lg_module_to(r.net, device);
         lg_list parameters = lg_parameters(r.net);
         r.opt = strcmp(o->optimizer, "sgd") ? lg_adam(c, parameters, o->lr)
@@ -66,6 +75,16 @@ static run make_run(lg_ctx *c, const options *o)
         return r;
 }
 
+/* Reading a loss waits for the device: only where it was asked for. */
+static void log_step(run *r, const lg_tensor *loss)
+{
+        if (!r->log_steps || r->step % r->log_steps)
+                return;
+        double value = lg_item(loss);
+        if (!lg_error(r->c))
+                printf("step %lld  loss %.9g\n", (long long)r->step, value);
+}
+
 /* One pass over the training set; the mean loss. The sum of losses stays on the device, and is read now and then. */
 static double train_epoch(run *r, progress *p)
 {
@@ -74,11 +93,13 @@ static double train_epoch(run *r, progress *p)
         int64_t images = 0;
         double mean = 0;
         lg_train(r->net, true);
-        for (lg_batch b; !interrupted && lg_loader_next(r->train, &b);) {
+        for (lg_batch b; goes_on(r) && lg_loader_next(r->train, &b);) {
                 lg_tensor *loss = lg_cross_entropy(lg_forward(r->net, b.x), b.y);
                 lg_zero_grad(r->opt);
                 lg_backward(loss);
                 lg_step(r->opt);
+                r->step++;
+                log_step(r, loss);
                 if (r->schedule && r->each_step)
                         lg_scheduler_step(r->schedule);
                 lg_add_(sum, lg_mul_scalar(lg_detach(loss), (double)lg_size_of(b.x, 0)));
@@ -147,7 +168,7 @@ static void train(run *r, const options *o)
         figures f = {0};
         progress p;
         report last = {0};
-        for (int64_t epoch = 1; epoch <= o->epochs && !interrupted && !lg_error(r->c); epoch++) {
+        for (int64_t epoch = 1; epoch <= o->epochs && goes_on(r) && !lg_error(r->c); epoch++) {
                 if (o->report) {
                         last = (report){0};
                         r->report = &last;

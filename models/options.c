@@ -14,6 +14,7 @@ static const char help[] =
         "  --model NAME           mlp, lenet, cnn, vgg or resnet18 (lenet)\n"
         "  --epochs N             times through the training set (5)\n"
         "  --batch N              images of a step (64)\n"
+        "  --steps N              ends after N steps; 0 is all of the epochs (0)\n"
         "  --optimizer adam|sgd   sgd has momentum 0.9 (adam)\n"
         "  --lr X                 learning rate, its peak under onecycle (adam 0.002, sgd 0.05)\n"
         "  --schedule NAME        of the learning rate: none, onecycle or cosine (after each step), step (a tenth\n"
@@ -24,6 +25,7 @@ static const char help[] =
         "  --data FOLDER          where the four IDX files are (found by itself where Debian puts them)\n"
         "  --csv FILE             writes the figures of each epoch to a file\n"
         "  --plot FILE            draws loss and accuracy of each epoch as a PNG, by gnuplot\n"
+        "  --log-steps N          prints the loss of every Nth step; 0 is none (0)\n"
         "  --report               confusion matrix, accuracy and precision of each class at the end\n"
         "  --quiet                no progress bar\n"
         "  --help                 this text\n"
@@ -70,10 +72,12 @@ static bool word(const char *name, const char *text, const char *const *words, c
 }
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-enum { MODEL = 1, EPOCHS, BATCH, LR, OPTIMIZER, SCHEDULE, SEED, THREADS, DEVICE, DATA, CSV, PLOT, REPORT, QUIET, HELP };
+enum { MODEL = 1, EPOCHS, BATCH, STEPS, LOG_STEPS, LR, OPTIMIZER, SCHEDULE, SEED, THREADS, DEVICE, DATA, CSV, PLOT, REPORT, QUIET, HELP };
 static const struct option names[] = {{"model", required_argument, NULL, MODEL},
                                       {"epochs", required_argument, NULL, EPOCHS},
                                       {"batch", required_argument, NULL, BATCH},
+                                      {"steps", required_argument, NULL, STEPS},
+                                      {"log-steps", required_argument, NULL, LOG_STEPS},
                                       {"lr", required_argument, NULL, LR},
                                       {"optimizer", required_argument, NULL, OPTIMIZER},
                                       {"schedule", required_argument, NULL, SCHEDULE},
@@ -97,6 +101,10 @@ static bool take(options *o, int option)
                 return whole_number("epochs", optarg, 1, 1000000, &o->epochs);
         case BATCH:
                 return whole_number("batch", optarg, 1, 1000000, &o->batch);
+        case STEPS:
+                return whole_number("steps", optarg, 0, INT64_MAX, &o->steps);
+        case LOG_STEPS:
+                return whole_number("log-steps", optarg, 0, INT64_MAX, &o->log_steps);
         case LR:
                 return positive("lr", optarg, &o->lr);
         case OPTIMIZER:

@@ -8,7 +8,7 @@
 typedef struct options {
         const char *model, *optimizer, *schedule, *device, *data, *csv, *plot;
         double lr; /* below 0: not given */
-        int64_t epochs, batch, seed, threads;
+        int64_t epochs, batch, steps, log_steps, seed, threads;
         bool quiet, report;
 } options;
 

@@ -52,6 +52,12 @@ runs --model lenet --csv "$work/b.csv" --report
 sed 's/[0-9.]* s$//' "$work/first" >"$work/1"
 sed 's/[0-9.]* s$//' "$work/out" >"$work/2"
 cmp -s "$work/1" "$work/2" || complain "the same seed gives other figures"
+runs --model mlp --schedule none --steps 4 --log-steps 1
+[ "$(grep -c '^step [1-4]  loss [0-9.]*$' "$work/out")" = 4 ] || complain "--log-steps 1 --steps 4: not four losses"
+grep '^step 4' "$work/out" >"$work/1"
+runs --model mlp --schedule none --log-steps 4
+grep '^step' "$work/out" >"$work/2"
+cmp -s "$work/1" "$work/2" || complain "--log-steps 4 does not print the fourth of six losses alone, or another one"
 if command -v gnuplot >/dev/null; then
         runs --model mlp --plot "$work/a.png"
         [ "$(head -c 4 "$work/a.png" | tail -c 3)" = PNG ] || complain "the picture is no PNG"
@@ -71,6 +77,7 @@ fails()
 fails 2 'there are mlp, lenet' --model alexnet
 fails 2 'there are none, onecycle' --schedule fast
 fails 2 'whole number' --epochs 0
+fails 2 'whole number' --log-steps often
 fails 2 'there is no train-images' --data "$work/nowhere"
 fails 2 'cannot be written' --data "$work" --csv "$work/no/such.csv"
 fails 2 'cuda' --data "$work" --device cuda:77
