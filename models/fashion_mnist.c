@@ -83,6 +83,7 @@ static void log_step(run *r, const lg_tensor *loss)
         double value = lg_item(loss);
         if (!lg_error(r->c))
                 printf("step %lld  loss %.9g\n", (long long)r->step, value);
+        fflush(stdout);
 }
 
 /* One pass over the training set; the mean loss. The sum of losses stays on the device, and is read now and then. */

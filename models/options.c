@@ -72,7 +72,25 @@ static bool word(const char *name, const char *text, const char *const *words, c
 }
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-enum { MODEL = 1, EPOCHS, BATCH, STEPS, LOG_STEPS, LR, OPTIMIZER, SCHEDULE, SEED, THREADS, DEVICE, DATA, CSV, PLOT, REPORT, QUIET, HELP };
+enum {
+        MODEL = 1,
+        EPOCHS,
+        BATCH,
+        STEPS,
+        LOG_STEPS,
+        LR,
+        OPTIMIZER,
+        SCHEDULE,
+        SEED,
+        THREADS,
+        DEVICE,
+        DATA,
+        CSV,
+        PLOT,
+        REPORT,
+        QUIET,
+        HELP
+};
 static const struct option names[] = {{"model", required_argument, NULL, MODEL},
                                       {"epochs", required_argument, NULL, EPOCHS},
                                       {"batch", required_argument, NULL, BATCH},

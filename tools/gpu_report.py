@@ -1,0 +1,239 @@
+"""gpu_report.py - what tools/gpu-check leaves to Python: images to train on, losses beside each other, tables.
+
+gpu_report.py images FOLDER TRAIN TEST        IDX files of drawn images in Fashion-MNIST's format
+gpu_report.py losses NAME CPU_LOG CUDA_LOG    a line of a table: what fashion-mnist --log-steps 1 printed on both
+gpu_report.py suite FILE                      the outcome of tests, from meson's testlog.json
+gpu_report.py figures FILE                    tables of what gpu_bench and gpu_torch.py printed
+Exit status 1: losses differ, a test or a figure failed.
+"""
+import gzip
+import json
+import operator
+import os
+import random
+import re
+import statistics
+import struct
+import sys
+
+CLASSES, SIDE = 10, 28
+PATTERN, NOISE = 120, 128  # the greatest brightness of each
+FIRST_STEPS, TOLERANCE, END_TOLERANCE = 5, 1e-3, 0.1
+KERNELS = """
+### Kernels
+
+Microseconds of a call, many calls and one wait. Share: of the speed of the copy in the first line (bytes), or of the
+best product of that dtype (operations). Ratio: libgrad's time over PyTorch's; below 1 libgrad is faster."""
+OPS = """
+### Small ops
+
+Microseconds for one op; of a chain: its time over 100, backward included where it is named."""
+STEPS = """
+### Training steps
+
+Forward, backward and Adam on a batch that is on the device already; microseconds, the median of all rounds, and in
+brackets the ratio of libgrad's time to it; below 1 libgrad is faster."""
+
+
+def table(head, rows):
+    print("\n| " + " | ".join(head) + " |")
+    print("|" + "---|" * len(head))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print()
+
+
+# ---- images ----
+
+def write(path, sizes, data):
+    header = struct.pack(">BBBB%dI" % len(sizes), 0, 0, 8, len(sizes), *sizes)
+    with gzip.open(path, "wb", compresslevel=1) as f:
+        f.write(header + data)
+
+
+def images(folder, train, test):
+    """Each class has a pattern of its own, 4 x 4 blocks of one brightness; the rest of a pixel is noise."""
+    draw = random.Random(1)
+    patterns = []
+    for _ in range(CLASSES):
+        blocks = [draw.randrange(PATTERN) for _ in range(49)]
+        patterns.append(bytes(blocks[y // 4 * 7 + x // 4] for y in range(SIDE) for x in range(SIDE)))
+    low = bytes(i % NOISE for i in range(256))
+    for part, count in (("train", int(train)), ("t10k", int(test))):
+        labels = bytes(draw.randrange(CLASSES) for _ in range(count))
+        noise = draw.randbytes(count * SIDE * SIDE).translate(low)
+        pixels = bytes(map(operator.add, b"".join(patterns[label] for label in labels), noise))
+        write(os.path.join(folder, part + "-images-idx3-ubyte.gz"), (count, SIDE, SIDE), pixels)
+        write(os.path.join(folder, part + "-labels-idx1-ubyte.gz"), (count,), labels)
+    return 0
+
+
+# ---- losses ----
+
+def read_losses(path):
+    with open(path, errors="replace") as f:
+        text = f.read()
+    accuracy = re.findall(r"^test accuracy (\S+)", text, re.M)
+    return [float(v) for v in re.findall(r"^step \d+  loss (\S+)", text, re.M)], accuracy[-1] if accuracy else "none"
+
+
+def losses(name, cpu_log, cuda_log):
+    """A row of the table of part 5, and which of the demands it does not meet."""
+    (cpu, cpu_accuracy), (cuda, cuda_accuracy) = read_losses(cpu_log), read_losses(cuda_log)
+    common = min(len(cpu), len(cuda))
+    if not common:
+        print("| %s | %d | %d | - | - | - | - | - | no losses to compare |" % (name, len(cpu), len(cuda)))
+        return 1
+
+    def apart(a, b):
+        return abs(a - b) / max(abs(a), 1e-6) if a == a and b == b else float("inf")
+    first = max(map(apart, cpu[:FIRST_STEPS], cuda[:FIRST_STEPS]))
+    last = min(10, common)
+    end_cpu, end_cuda = (statistics.fmean(v[common - last:common]) for v in (cpu, cuda))
+    wrong = []
+    if first > TOLERANCE or first != first:
+        wrong.append("the first steps differ by more than %g" % TOLERANCE)
+    if not abs(end_cpu - end_cuda) <= END_TOLERANCE * max(abs(end_cpu), 0.1):
+        wrong.append("losses after %d steps differ by more than a tenth" % common)
+    if common >= 50 and not end_cuda < 0.9 * statistics.fmean(cuda[:5]):
+        wrong.append("it does not learn")
+    if cuda_accuracy == "none":
+        wrong.append("cuda:0 did not come to its end")
+    print("| %s | %d | %d | %.1e | %.5g | %.5g | %s | %s | %s |" % (
+        name, len(cpu), len(cuda), first, end_cpu, end_cuda, cpu_accuracy, cuda_accuracy, "; ".join(wrong) or "good"))
+    return 1 if wrong else 0
+
+
+# ---- the suite ----
+
+def suite(path):
+    """Counts and failures from meson's testlog.json, a test a line."""
+    good, bad, slow = 0, [], []
+    with open(path, errors="replace") as f:
+        for line in f:
+            test = json.loads(line)
+            slow.append((test.get("duration", 0), test["name"]))
+            if test["result"] in ("OK", "EXPECTEDFAIL", "SKIP"):
+                good += 1
+            else:
+                bad.append(test)
+    print("%d tests: %d passed, %d failed." % (good + len(bad), good, len(bad)))
+    if slow:
+        print("Slowest: " + ", ".join("%s %.1f s" % (name, s) for s, name in sorted(slow, reverse=True)[:5]) + ".")
+    for test in bad:
+        text = (test.get("stdout") or "") + (test.get("stderr") or "")
+        lines = [line[:300] for line in text.splitlines()
+                 if line.strip() and not line.startswith(("[ RUN", "[       OK"))]
+        print("\n**%s**: %s\n```\n%s\n```" % (test["name"], test["result"], "\n".join(lines[-15:])))
+    return 1 if bad or not good else 0
+
+
+# ---- figures ----
+
+def number(value, digits=3):
+    return "-" if value is None else "%.*g" % (digits, value) if abs(value) < 1000 else "%.0f" % value
+
+
+def middle(figures, key):
+    found = [f[key] for f in figures if key in f]
+    return statistics.median(found) if found else None
+
+
+def ratio(ours, theirs):
+    return "%.2f" % (ours / theirs) if ours and theirs else "-"
+
+
+def kernels(figures):
+    ours = [f for f in figures if "by" not in f and "us" in f]
+    theirs = {(f["name"], f["dtype"], f["size"]): f["us"] for f in figures if "by" in f and "us" in f}
+    if not ours:
+        return
+    copies = [f["bytes"] / f["us"] / 1e3 for f in ours if f["name"] == "copy"]
+    best = {}
+    for f in ours:
+        if f["name"] == "gemm":
+            best[f["dtype"]] = max(best.get(f["dtype"], 0), f["flops"] / f["us"] / 1e6)
+    rows = []
+    for f in ours:
+        key = (f["name"], f["dtype"], f["size"])
+        speed, share = "-", "-"
+        if f["flops"]:
+            speed = number(f["flops"] / f["us"] / 1e6) + " TFLOP/s"
+            if best.get(f["dtype"]):
+                share = "%.0f %%" % (100 * f["flops"] / f["us"] / 1e6 / best[f["dtype"]])
+        elif f["bytes"]:
+            speed = number(f["bytes"] / f["us"] / 1e3) + " GB/s"
+            if copies:
+                share = "%.0f %%" % (100 * f["bytes"] / f["us"] / 1e3 / copies[0])
+        peer = theirs.get(key)
+        rows.append([f["name"], f["dtype"], f["size"], number(f["us"], 4), speed, share, number(peer, 4),
+                     ratio(f["us"], peer)])
+    print(KERNELS)
+    table(["kernel", "dtype", "size", "us", "speed", "share", "PyTorch us", "ratio"], rows)
+
+
+def by_mode(figures):
+    modes = {}
+    for f in figures:
+        modes.setdefault(f.get("by", "libgrad"), []).append(f)
+    return modes
+
+
+def ops(figures):
+    print(OPS)
+    rows = []
+    for name in dict.fromkeys(f["name"] for f in figures):
+        modes = by_mode(f for f in figures if f["name"] == name)
+        us = {mode: middle(found, "us") for mode, found in modes.items()}
+        rows.append([name] + [number(us.get(mode)) for mode in ("libgrad", "eager", "graph")] +
+                    [ratio(us.get("libgrad"), us.get("eager"))])
+    table(["op", "libgrad", "PyTorch eager", "PyTorch CUDA graph", "libgrad / eager"], rows)
+
+
+def steps(figures):
+    print(STEPS)
+    rows, memory = [], []
+    for name, batch, tf32 in dict.fromkeys((f["name"], f["batch"], f["tf32"]) for f in figures):
+        modes = by_mode(f for f in figures if (f["name"], f["batch"], f["tf32"]) == (name, batch, tf32))
+        us = {mode: middle(found, "us") for mode, found in modes.items()}
+        peak = {mode: middle(found, "peak") for mode, found in modes.items()}
+        row = [name, str(batch), "TF32" if tf32 else "f32", number(us.get("libgrad"), 4)]
+        for mode in ("eager", "graph", "compile"):
+            row.append("%s (%s)" % (number(us[mode], 4), ratio(us.get("libgrad"), us[mode])) if us.get(mode) else "-")
+        rows.append(row)
+        memory.append(row[:3] + [number(peak[m] / 2**20, 4) if peak.get(m) else "-"
+                                 for m in ("libgrad", "eager", "graph", "compile")])
+    head = ["model", "batch", "products", "libgrad", "PyTorch eager", "PyTorch CUDA graph", "torch.compile"]
+    table(head, rows)
+    print("Peak memory in MiB, parameters, gradients and Adam's moments included:")
+    table(head, memory)
+
+
+def figures(path):
+    found, left_out = [], 0
+    with open(path, errors="replace") as f:
+        for line in f:
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                print("- not understood: `%s`" % line.strip()[:200])
+    for f in found:
+        if f["part"] == "versions":
+            print("PyTorch %s, CUDA %s, cuDNN %s, on %s." % (f["torch"], f["cuda"], f["cudnn"], f["device"]))
+        left_out += f.get("left_out", 0)
+    for part, show in (("kernels", kernels), ("ops", ops), ("steps", steps)):
+        of_part = [f for f in found if f["part"] == part and "name" in f]
+        if of_part:
+            show(of_part)
+    if left_out:
+        print("Left out for want of time: %d kernels.\n" % left_out)
+    failed = [f for f in found if "failed" in f]
+    for f in failed:
+        print("- %s %s %s %s failed%s: %s" % (f["part"], f["name"], f.get("dtype", ""), f.get("size", ""),
+                                              " in PyTorch (%s)" % f["by"] if "by" in f else "", f["failed"]))
+    return 1 if any("by" not in f for f in failed) or not any("us" in f and "by" not in f for f in found) else 0
+
+
+if __name__ == "__main__":
+    call = {"images": images, "losses": losses, "suite": suite, "figures": figures}
+    sys.exit(call[sys.argv[1]](*sys.argv[2:]))
