@@ -112,7 +112,7 @@ def suite(path):
     with open(path, errors="replace") as f:
         for line in f:
             test = json.loads(line)
-            slow.append((test.get("duration", 0), test["name"]))
+            slow.append((test.get("duration", 0), test["name"].split(" / ")[-1]))
             if test["result"] in ("OK", "EXPECTEDFAIL", "SKIP"):
                 good += 1
             else:
