@@ -51,6 +51,10 @@ static void tell_why(char *reason, size_t size, const char *call, cudaError_t e)
                 snprintf(reason, size, "%s: %s", call, cudaGetErrorString(e));
                 return;
         }
+        if (driver == 0) {
+                snprintf(reason, size, "there is no NVIDIA driver (libcuda.so.1)");
+                return;
+        }
         version_words(have, sizeof have, driver);
         version_words(need, sizeof need, runtime);
         snprintf(reason, size, "%s: %s; the driver knows CUDA %s, but %s is needed", call, cudaGetErrorString(e), have,

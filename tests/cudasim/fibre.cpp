@@ -177,11 +177,10 @@ struct warp {
 };
 
 struct thread {
-        state now = state::fresh;
-        place at;
-        fibre *on = nullptr;
-        const char *file = nullptr;
-        int line = 0;
+        fibre *on;
+        const char *file; /* of the barrier it waits at */
+        int line;
+        state now;
 };
 
 struct piece {
@@ -194,8 +193,11 @@ struct block_run {
         const std::function<void()> *body;
         const char *name;
         std::vector<thread> threads;
-        std::vector<unsigned> order;
+        std::vector<unsigned> order, ready; /* of threads; `ready` ones wait to be resumed */
         std::vector<warp> warps;
+        int ordered_as = -1;
+        dim3 size;
+        place at; /* of the thread that runs */
         std::vector<piece> pieces;
         char *arena = nullptr;
         size_t used = 0, dynamic = 0;
@@ -206,11 +208,18 @@ block_run &run_now = *new block_run;
 
 constexpr size_t shared_bytes = 227 * 1024;
 
+void be(unsigned i)
+{
+        const dim3 &size = run_now.size;
+        run_now.running = i;
+        run_now.at.thread = size.y == 1 && size.z == 1 ? uint3{i, 0, 0}
+                                                       : uint3{i % size.x, i / size.x % size.y, i / size.x / size.y};
+}
+
 void run_thread(unsigned i)
 {
-        run_now.running = i;
+        be(i);
         run_now.threads[i].on = current;
-        here = &run_now.threads[i].at;
         (*run_now.body)();
         run_now.threads[run_now.running].now = state::done;
 }
@@ -231,15 +240,7 @@ void wait(state s)
         unsigned me = run_now.running;
         run_now.threads[me].now = s;
         go(&scheduler);
-        run_now.running = me;
-        here = &run_now.threads[me].at;
-}
-
-void resume(unsigned i)
-{
-        run_now.running = i;
-        here = &run_now.threads[i].at;
-        go(run_now.threads[i].on);
+        be(me);
 }
 
 /* True if somebody could go on. */
@@ -248,8 +249,8 @@ bool open_barrier()
         const thread *first = nullptr;
         for (const thread &t : run_now.threads) {
                 if (t.now == state::at_exchange)
-                        die("%s: thread %u of block %u waits for lanes that do not come", run_now.name, t.at.thread.x,
-                            t.at.block.x);
+                        die("%s: thread %u of block %u waits for lanes that do not come", run_now.name,
+                            (unsigned)(&t - run_now.threads.data()), run_now.at.block.x);
                 if (t.now != state::at_barrier)
                         continue;
                 if (!first)
@@ -262,9 +263,10 @@ bool open_barrier()
         for (const thread &t : run_now.threads)
                 if (t.now == state::done)
                         die("%s: thread %u ended before the barrier of line %d at which others wait", run_now.name,
-                            t.at.thread.x, first->line);
+                            (unsigned)(&t - run_now.threads.data()), first->line);
         for (thread &t : run_now.threads)
                 t.now = state::ready;
+        run_now.ready = run_now.order;
         return true;
 }
 } // namespace
@@ -304,11 +306,15 @@ static unsigned meet(unsigned mask, uint64_t value, bool bit)
         }
         w.arrived = 0;
         w.generation++;
+        unsigned turn = shuffling() == 1 ? 31 : shuffling() == 2 ? (unsigned)next_random() & 31 : 0;
         for (unsigned i = 0; i < 32; i++) {
-                size_t other = (size_t)(me & ~31u) + i;
-                if ((mask >> i & 1) && other < run_now.threads.size() &&
-                    run_now.threads[other].now == state::at_exchange)
+                unsigned lane = i ^ turn;
+                size_t other = (size_t)(me & ~31u) + lane;
+                if ((mask >> lane & 1) && other < run_now.threads.size() &&
+                    run_now.threads[other].now == state::at_exchange) {
                         run_now.threads[other].now = state::ready;
+                        run_now.ready.push_back((unsigned)other);
+                }
         }
         return side;
 }
@@ -364,29 +370,29 @@ static void put_in_order(std::vector<unsigned> &order, size_t n)
 static void run_block(uint3 block, dim3 grid, dim3 size)
 {
         size_t n = (size_t)size.x * size.y * size.z;
-        run_now.threads.assign(n, thread());
-        run_now.warps.assign((n + 31) / 32, warp());
+        run_now.threads.assign(n, thread{nullptr, nullptr, 0, state::fresh});
+        run_now.warps.resize((n + 31) / 32);
+        for (warp &w : run_now.warps)
+                w.arrived = w.generation = 0;
         run_now.pieces.clear();
+        run_now.ready.clear();
         run_now.used = run_now.next_fresh = 0;
+        run_now.size = size;
+        run_now.at = place{{0, 0, 0}, block, size, grid};
+        here = &run_now.at;
         close_memory(run_now.arena, shared_bytes);
-        for (size_t i = 0; i < n; i++) {
-                uint3 t = {(unsigned)(i % size.x), (unsigned)(i / size.x % size.y), (unsigned)(i / size.x / size.y)};
-                run_now.threads[i].at = place{t, block, size, grid};
-        }
-        put_in_order(run_now.order, n);
+        if (n != run_now.order.size() || shuffling() != run_now.ordered_as || shuffling() == 2)
+                put_in_order(run_now.order, n);
+        run_now.ordered_as = shuffling();
+        std::vector<unsigned> turn;
         do {
                 if (run_now.next_fresh < n)
                         go(make_fibre());
-                bool again = true;
-                while (again) {
-                        again = false;
-                        for (size_t i = 0; i < n; i++) {
-                                unsigned t = run_now.order[i];
-                                if (run_now.threads[t].now == state::ready) {
-                                        again = true;
-                                        resume(t);
-                                }
-                        }
+                while (!run_now.ready.empty()) {
+                        turn.swap(run_now.ready);
+                        run_now.ready.clear();
+                        for (unsigned t : turn)
+                                go(run_now.threads[t].on);
                 }
         } while (run_now.next_fresh < n || open_barrier());
 }

@@ -50,9 +50,15 @@ static int64_t number(const char *name, int64_t otherwise)
         return s && *s ? atoll(s) : otherwise;
 }
 
+/* What is asked for with every launch. */
+static struct settings {
+        int order = (int)number("CUDASIM_ORDER", 0);
+        bool check = number("CUDASIM_CHECK", 0) != 0;
+} now;
+
 int shuffling()
 {
-        return (int)number("CUDASIM_ORDER", 0);
+        return now.order;
 }
 
 uint64_t next_random()
@@ -247,7 +253,7 @@ void check_after(const char *what)
 #if defined(__SANITIZE_ADDRESS__)
         const bool on = false; /* which sees it at once */
 #else
-        const bool on = number("CUDASIM_CHECK", 0) != 0;
+        const bool on = now.check;
 #endif
         for (device &d : devices)
                 if (on && d.memory.base)
@@ -297,23 +303,26 @@ stream_record *record_of(cudaStream_t s)
 }
 
 /* Runs the work of a stream up to a number. */
+/* Memory stays open from the first piece of work to the last. */
 void run_until(stream_record *s, uint64_t number)
 {
+        bool was = inside, was_open[8];
+        if (s->done >= number || s->work.empty())
+                return;
+        inside = true;
+        for (int i = 0; i < 8; i++) {
+                was_open[i] = devices[i].memory.open;
+                set_open(devices[i], true);
+        }
         while (s->done < number && !s->work.empty()) {
                 std::function<void()> work = std::move(s->work.front());
                 s->work.pop_front();
                 s->done++;
-                bool was = inside, was_open[8];
-                inside = true;
-                for (int i = 0; i < 8; i++) {
-                        was_open[i] = devices[i].memory.open;
-                        set_open(devices[i], true);
-                }
                 work();
-                for (int i = 0; i < 8; i++)
-                        set_open(devices[i], was_open[i]);
-                inside = was;
         }
+        for (int i = 0; i < 8; i++)
+                set_open(devices[i], was_open[i]);
+        inside = was;
 }
 
 void run_all(stream_record *s)
@@ -378,6 +387,11 @@ void cudasim_fail_at(int64_t n, bool from, bool allocations)
 int64_t cudasim_calls(bool allocations)
 {
         return failing[allocations].calls;
+}
+
+void cudasim_read_settings(void)
+{
+        now = settings();
 }
 
 int64_t cudasim_waits(void)

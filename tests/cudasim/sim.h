@@ -27,6 +27,8 @@ void check_device(const char *call, const void *p, size_t bytes);
  */
 extern "C" __attribute__((visibility("default"))) void cudasim_fail_at(int64_t n, bool from, bool allocations);
 extern "C" __attribute__((visibility("default"))) int64_t cudasim_calls(bool allocations);
+/* Looks at $CUDASIM_ORDER and $CUDASIM_CHECK again. */
+extern "C" __attribute__((visibility("default"))) void cudasim_read_settings(void);
 /* Waits (calls that make the host wait for a device) so far; bytes allocated now, on all devices. */
 extern "C" __attribute__((visibility("default"))) int64_t cudasim_waits(void);
 extern "C" __attribute__((visibility("default"))) int64_t cudasim_bytes(void);

@@ -227,6 +227,7 @@ static void caught(void (*bug)(), const char *words)
 static void bugs_are_caught(void **)
 {
         setenv("CUDASIM_CHECK", "1", 1);
+        cudasim_read_settings();
         caught(
                 [] {
                         RUN(beyond, 1, 32, nullptr, 4, device_floats(4));
@@ -314,6 +315,7 @@ static void bugs_show_in_the_numbers(void **)
         int wrong = 0;
         for (const char *order : {"0", "1", "2"}) { /* shared memory that nobody wrote is NaN */
                 setenv("CUDASIM_ORDER", order, 1);
+                cudasim_read_settings();
                 RUN(sums<true>, 1, 256, nullptr, 256, x, y);
                 cudaMemcpy(&sum, y, 4, cudaMemcpyDeviceToHost);
                 wrong += sum != 256.0f;

@@ -1,0 +1,181 @@
+/* lg_info.c - what libgrad finds on this machine: a table of devices, or with --bench what they can do.
+ *
+ * lg-info [--bench]
+ */
+#include <grad.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static double now(void)
+{
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void print_bytes(int64_t bytes)
+{
+        if (bytes < 0)
+                printf("  %9s", "?");
+        else
+                printf("  %5.1f GiB", (double)bytes / (double)(1 << 30));
+}
+
+static void print_device(lg_ctx *c, lg_device d)
+{
+        lg_device_info_t i;
+        if (!lg_device_info(c, d, &i))
+                return;
+        printf("%-9s  %-36.36s", lg_device_name(d), i.name);
+        print_bytes(i.total_bytes);
+        print_bytes(i.total_bytes < 0 || i.free_bytes < 0 ? -1 : i.total_bytes - i.free_bytes);
+        print_bytes(i.free_bytes);
+        printf("  %5d", i.processors);
+        if (i.major)
+                printf("  %d.%d", i.major, i.minor);
+        putchar('\n');
+}
+
+/* Versions are those of the process: the same for all GPUs. */
+static void print_cuda(lg_ctx *c, lg_device d)
+{
+        lg_device_info_t i;
+        if (lg_device_info(c, d, &i))
+                printf("CUDA: driver for up to %s, runtime %s, cuBLAS: %s, cuDNN: %s\n", i.driver, i.runtime, i.blas,
+                       i.dnn);
+}
+
+/* ---- measuring ---- */
+
+typedef struct bench {
+        lg_ctx *c;
+        lg_device device;
+        lg_tensor *a, *b;
+} bench;
+
+/* Seconds of one call: as many calls as fit in about 0.2 s, then one wait; the best of three. */
+static double seconds(bench *b, void (*run)(bench *b))
+{
+        double best = -1;
+        int calls = 1;
+        for (int repeat = 0; repeat < 3 && !lg_error(b->c);) {
+                lg_synchronize(b->c);
+                double start = now();
+                for (int i = 0; i < calls; i++) {
+                        lg_scope s = lg_scope_begin(b->c);
+                        run(b);
+                        lg_scope_end(b->c, s);
+                }
+                lg_synchronize(b->c);
+                double took = now() - start;
+                if (took < 0.1 && calls < 1 << 20) {
+                        calls *= took < 0.01 ? 8 : 2;
+                        continue;
+                }
+                best = best < 0 || took / calls < best ? took / calls : best;
+                repeat++;
+        }
+        return best;
+}
+
+static void copy_there(bench *b)
+{
+        lg_copy(b->b, b->device);
+}
+static void copy_back(bench *b)
+{
+        lg_copy(b->a, lg_cpu());
+}
+static void multiply(bench *b)
+{
+        lg_matmul(b->a, b->b);
+}
+
+#define MIB ((int64_t)1 << 20)
+
+static void print_speed(double per_second, double unit, const char *name)
+{
+        if (per_second > 0)
+                printf("  %8.2f %s", per_second / unit, name);
+        else
+                printf("  %13s", "-");
+}
+
+/* Copies count the bytes that are moved; on the device what is read and what is written. */
+static void measure(lg_ctx *c, lg_device d)
+{
+        bool cpu = d.type == LG_DEVICE_CPU;
+        int64_t mib = cpu ? 64 : 256, n = cpu ? 1024 : 4096;
+        bench b = {.c = c, .device = d};
+        printf("%-9s", lg_device_name(d));
+        lg_tensor *host = lg_zeros(c, LG_SHAPE(64 * MIB / 4), .dtype = LG_F32, .device = lg_cpu());
+        b.b = host;
+        print_speed(cpu ? 0 : 64.0 * MIB / seconds(&b, copy_there), 1e9, "GB/s ");
+        b.b = lg_pin(host, d);
+        print_speed(cpu ? 0 : 64.0 * MIB / seconds(&b, copy_there), 1e9, "GB/s ");
+        b.a = lg_zeros(c, LG_SHAPE(64 * MIB / 4), .dtype = LG_F32, .device = d);
+        print_speed(cpu ? 0 : 64.0 * MIB / seconds(&b, copy_back), 1e9, "GB/s ");
+        b.b = lg_zeros(c, LG_SHAPE(mib * MIB / 4), .dtype = LG_F32, .device = d);
+        print_speed(2.0 * (double)mib * MIB / seconds(&b, copy_there), 1e9, "GB/s ");
+        const lg_dtype dtypes[] = {LG_F64, LG_F32, LG_BF16};
+        for (int i = 0; i < 3; i++) {
+                b.a = lg_ones(c, LG_SHAPE(n, n), .dtype = dtypes[i], .device = d);
+                b.b = lg_ones(c, LG_SHAPE(n, n), .dtype = dtypes[i], .device = d);
+                if (cpu && dtypes[i] == LG_BF16)
+                        print_speed(0, 1, "");
+                else
+                        print_speed(2.0 * (double)(n * n) * (double)n / seconds(&b, multiply), 1e12, "TF/s ");
+        }
+        putchar('\n');
+}
+
+static void measure_all(lg_ctx *c, const lg_device *all, int count)
+{
+        printf("\n%-9s  %-14s  %-13s  %-13s  %-13s  %-13s  %-13s  %s\n", "", "to it", "to it, pinned", "from it",
+               "within", "product f64", "product f32", "product bf16");
+        for (int i = 0; i < count && !lg_error(c); i++) {
+                lg_scope s = lg_scope_begin(c);
+                measure(c, all[i]);
+                lg_scope_end(c, s);
+                lg_empty_cache(c);
+        }
+}
+
+int main(int argc, char **argv)
+{
+        bool bench = argc == 2 && strcmp(argv[1], "--bench") == 0;
+        if (argc > 1 && !bench) {
+                bool help = argc == 2 && strcmp(argv[1], "--help") == 0;
+                fprintf(help ? stdout : stderr, "usage: lg-info [--bench]\n");
+                return help ? 0 : 2;
+        }
+        lg_ctx *c = lg_open();
+        if (!c) {
+                fprintf(stderr, "lg-info: no memory for a context\n");
+                return 1;
+        }
+        lg_device all[17];
+        all[0] = lg_cpu();
+        int count = 1 + lg_try_all_cuda(c, 16, all + 1);
+        if (all[1].type == LG_DEVICE_CPU)
+                count = 1;
+        printf("libgrad %s\n%-9s  %-36s  %9s  %9s  %9s  %5s  %s\n", lg_version(), "device", "name", "memory", "used",
+               "free", "cores", "capability");
+        for (int i = 0; i < count; i++)
+                print_device(c, all[i]);
+        if (count > 1)
+                print_cuda(c, all[1]);
+        else {
+                lg_parse_device(c, "cuda");
+                printf("no CUDA: %s\n", lg_error(c));
+                lg_clear_error(c);
+        }
+        if (bench)
+                measure_all(c, all, count);
+        if (lg_error(c))
+                fprintf(stderr, "lg-info: %s\n", lg_error(c));
+        int status = lg_error(c) ? 1 : 0;
+        lg_close(c);
+        return status;
+}
