@@ -26,6 +26,7 @@ typedef struct lg_cuda_queue {
         lg_fault *fault;                  /* on the device */
         lg_fault *landing;                /* pinned host memory that it is read into */
         int processors;
+        void *dnn; /* cuDNN's handle and plans (dnn.h) */
 } lg_cuda_queue;
 
 static inline lg_cuda_queue *lg_cuda(lg_queue *q)

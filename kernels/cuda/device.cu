@@ -1,5 +1,5 @@
 /* device.cu - CUDA as a device: memory, copies, waiting, and what there is. */
-#include "cuda.h"
+#include "dnn.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -125,6 +125,7 @@ static void close_queue(lg_queue *base)
                 cudaStreamSynchronize(q->copies);
         if (q->stream)
                 cudaStreamSynchronize(q->stream);
+        lg_cuda_dnn_close(base);
         if (q->fault)
                 cudaFree(q->fault);
         if (q->landing)

@@ -1,0 +1,328 @@
+/* dnn.cu - cuDNN: the library, a queue's handle and plans, and a convolution run by them. */
+#include "dnn.h"
+#include "conv.h"
+#include <new>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifndef LG_CUDASIM
+#include <dlfcn.h>
+#endif
+
+/* ---- the library ---- */
+
+#ifdef LG_CUDASIM
+static bool load(lg_dnn_library *l)
+{
+        const char *wanted = getenv("CUDASIM_CUDNN");
+        if (wanted && strcmp(wanted, "0") == 0) {
+                snprintf(l->reason, sizeof l->reason, "$CUDASIM_CUDNN is 0");
+                return false;
+        }
+#define TAKE(name, function) l->name = function;
+        LG_DNN_FUNCTIONS(TAKE)
+#undef TAKE
+        return true;
+}
+#else
+static bool load(lg_dnn_library *l)
+{
+        void *module = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
+        if (!module) {
+                const char *words = dlerror();
+                snprintf(l->reason, sizeof l->reason, "%s", words ? words : "libcudnn.so.9 could not be loaded");
+                return false;
+        }
+#define TAKE(name, function)                                                                                           \
+        l->name = (decltype(l->name))dlsym(module, #function);                                                         \
+        if (!l->name) {                                                                                                \
+                snprintf(l->reason, sizeof l->reason, "libcudnn.so.9 has no " #function);                              \
+                dlclose(module);                                                                                       \
+                return false;                                                                                          \
+        }
+        LG_DNN_FUNCTIONS(TAKE)
+#undef TAKE
+        return true;
+}
+#endif
+
+static lg_dnn_library look(void)
+{
+        lg_dnn_library l;
+        memset(&l, 0, sizeof l);
+        if (!load(&l))
+                return l;
+        l.number = l.version();
+        l.there = l.number >= 90000;
+        if (!l.there)
+                snprintf(l.reason, sizeof l.reason, "cuDNN %zu is older than 9", l.number);
+        return l;
+}
+
+/* A library is the process's, and loaded once. */
+const lg_dnn_library *lg_dnn_find(void)
+{
+        static const lg_dnn_library library = look();
+        return &library;
+}
+
+extern "C" size_t lg_cuda_dnn_version(void)
+{
+        return lg_dnn_find()->number;
+}
+
+extern "C" const char *lg_cuda_dnn_reason(void)
+{
+        return lg_dnn_find()->reason;
+}
+
+lg_dnn_answer lg_dnn_judge(lg_queue *q, const char *call, cudnnStatus_t s)
+{
+        if (s == CUDNN_STATUS_SUCCESS)
+                return LG_DNN_DONE;
+        /* an engine that is compiled for the shape and cannot be is no more than one that does not support it */
+        if (CUDNN_STATUS_CATEGORY(s) == CUDNN_STATUS_NOT_SUPPORTED ||
+            s == CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED)
+                return LG_DNN_REFUSED;
+        const bool memory = s == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+                            s == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+        lg_queue_fail(q, memory ? LG_NO_MEMORY : LG_BROKEN, "%s: %s", call, lg_dnn_find()->words(s));
+        return LG_DNN_FAILED;
+}
+
+/* ---- what a queue keeps ---- */
+
+#define PLANS 256 /* most in a cache; the one that was not used for longest makes room */
+
+typedef struct dnn_state {
+        cudnnHandle_t handle;
+        lg_dnn_plan *plans[PLANS];
+        int count;
+        uint64_t calls;
+        int64_t hits, misses;
+} dnn_state;
+
+static dnn_state *state_of(lg_queue *q)
+{
+        return (dnn_state *)lg_cuda(q)->dnn;
+}
+
+extern "C" void lg_cuda_dnn_close(lg_queue *q)
+{
+        dnn_state *d = state_of(q);
+        lg_cuda(q)->dnn = NULL;
+        if (!d)
+                return;
+        for (int i = 0; i < d->count; i++)
+                delete d->plans[i];
+        if (d->handle)
+                lg_dnn_find()->close(d->handle);
+        free(d);
+}
+
+/* The handle belongs to the device that is current and to one stream. */
+static lg_dnn_answer open_state(lg_queue *q)
+{
+        const lg_dnn_library *l = lg_dnn_find();
+        if (!l->there)
+                return LG_DNN_REFUSED;
+        if (!lg_cuda_good(q, "cudaSetDevice", cudaSetDevice(q->index)))
+                return LG_DNN_FAILED;
+        if (lg_cuda(q)->dnn)
+                return state_of(q)->handle ? LG_DNN_DONE : LG_DNN_REFUSED;
+        dnn_state *d = (dnn_state *)calloc(1, sizeof *d);
+        if (!d) {
+                lg_queue_fail(q, LG_NO_MEMORY, "no memory for cuDNN's plans");
+                return LG_DNN_FAILED;
+        }
+        lg_cuda(q)->dnn = d;
+        lg_dnn_answer answer = lg_dnn_judge(q, "cudnnCreate", l->open(&d->handle));
+        if (answer == LG_DNN_DONE)
+                answer = lg_dnn_judge(q, "cudnnSetStream", l->set_stream(d->handle, lg_cuda(q)->stream));
+        if (answer == LG_DNN_FAILED) /* the next convolution may try again */
+                lg_cuda_dnn_close(q);
+        return answer;
+}
+
+extern "C" lg_dnn_counts lg_cuda_dnn_counts(lg_queue *q)
+{
+        const dnn_state *d = state_of(q);
+        lg_dnn_counts c = {0, 0, d ? d->hits : 0, d ? d->misses : 0};
+        for (int i = 0; d && i < d->count; i++)
+                (d->plans[i]->works ? c.plans : c.refusals)++;
+        return c;
+}
+
+static uint64_t hash_of(const lg_dnn_key *k)
+{
+        const unsigned char *p = (const unsigned char *)k;
+        uint64_t h = 14695981039346656037u;
+        for (size_t i = 0; i < sizeof *k; i++)
+                h = (h ^ p[i]) * 1099511628211u;
+        return h;
+}
+
+static void keep(dnn_state *d, lg_dnn_plan *p)
+{
+        int at = d->count;
+        if (d->count < PLANS) {
+                d->count++;
+        } else {
+                at = 0;
+                for (int i = 1; i < PLANS; i++)
+                        if (d->plans[i]->used < d->plans[at]->used)
+                                at = i;
+                delete d->plans[at];
+        }
+        d->plans[at] = p;
+}
+
+/* The plan for a key, made at the first call; *ret is NULL unless the answer is DONE. */
+static lg_dnn_answer plan_for(lg_queue *q, const lg_dnn_key *key, const lg_dnn_plan **ret)
+{
+        dnn_state *d = state_of(q);
+        const uint64_t hash = hash_of(key);
+        *ret = NULL;
+        d->calls++;
+        for (int i = 0; i < d->count; i++) {
+                lg_dnn_plan *p = d->plans[i];
+                if (p->hash != hash || memcmp(&p->key, key, sizeof *key) != 0)
+                        continue;
+                p->used = d->calls;
+                d->hits++;
+                *ret = p->works ? p : NULL;
+                return p->works ? LG_DNN_DONE : LG_DNN_REFUSED;
+        }
+        d->misses++;
+        lg_dnn_plan *p = new (std::nothrow) lg_dnn_plan;
+        if (!p) {
+                lg_queue_fail(q, LG_NO_MEMORY, "no memory for a plan of cuDNN");
+                return LG_DNN_FAILED;
+        }
+        p->key = *key;
+        p->hash = hash;
+        p->used = d->calls;
+        lg_dnn_answer answer = lg_dnn_build(q, d->handle, p);
+        if (answer == LG_DNN_FAILED) {
+                delete p;
+                return answer;
+        }
+        keep(d, p);
+        *ret = answer == LG_DNN_DONE ? p : NULL;
+        return answer;
+}
+
+/* ---- a convolution ---- */
+
+/* Where the operands of a graph lie. Weights are in scratch if cuDNN's order is not ours. */
+typedef struct operands {
+        void *x, *w, *y, *b;
+        bool own_weights;
+} operands;
+
+static operands operands_of(const lg_conv_args *a)
+{
+        operands o = {(void *)a->x, (void *)a->w, (void *)a->g, (void *)a->b, false};
+        (a->kind == LG_CONV_FORWARD ? o.y : a->kind == LG_CONV_INPUT_GRAD ? o.x : o.w) = a->out;
+        o.own_weights = a->channels != a->at.groups && a->at.kernel[0] * a->at.kernel[1] != 1;
+        return o;
+}
+
+static lg_dnn_key key_of(lg_queue *q, const lg_conv_args *a, const operands *o)
+{
+        uintptr_t bits = 16 | (uintptr_t)o->x | (uintptr_t)o->y | (uintptr_t)o->b;
+        if (!o->own_weights)
+                bits |= (uintptr_t)o->w;
+        lg_dnn_key k;
+        memset(&k, 0, sizeof k);
+        k.n = a->n;
+        k.channels = a->channels;
+        k.outputs = a->outputs;
+        k.at = a->at;
+        k.kind = a->kind;
+        k.dtype = a->dtype;
+        k.bias = a->b != NULL && a->kind == LG_CONV_FORWARD;
+        k.deterministic = q->deterministic;
+        k.tf32 = q->tf32 && a->dtype == LG_F32;
+        k.alignment = (int32_t)(bits & (~bits + 1));
+        return k;
+}
+
+/* cuDNN knows non-empty convolutions with as many outputs as fit. */
+static bool is_usual(const lg_conv_args *a)
+{
+        bool usual = a->n > 0 && a->channels > 0 && a->outputs > 0;
+        for (int i = 0; i < 2; i++) {
+                int64_t room = a->at.in[i] + 2 * a->at.padding[i] - a->at.dilation[i] * (a->at.kernel[i] - 1) - 1;
+                usual = usual && a->at.in[i] > 0 && a->at.kernel[i] > 0 && a->at.out[i] > 0 && room >= 0 &&
+                        a->at.out[i] == room / a->at.stride[i] + 1;
+        }
+        return usual;
+}
+
+static lg_dnn_answer execute(lg_queue *q, const lg_dnn_plan *p, const operands *o)
+{
+        const lg_dnn_library *l = lg_dnn_find();
+        void *workspace = p->workspace ? q->workspace(q, (size_t)p->workspace) : NULL;
+        if (p->workspace && !workspace)
+                return LG_DNN_FAILED;
+        const int64_t names[] = {LG_DNN_X, LG_DNN_W, LG_DNN_Y, LG_DNN_B}, count = p->key.bias ? 4 : 3;
+        void *const places[] = {o->x, o->w, o->y, o->b};
+        lg_dnn_parts pack;
+        lg_dnn_answer answer = lg_dnn_judge(q, "cudnnBackendCreateDescriptor",
+                                            l->make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack.part[0]));
+        if (answer == LG_DNN_DONE) {
+                pack.count = 1;
+                cudnnStatus_t s = l->set(pack.part[0], CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count,
+                                         names);
+                if (s == CUDNN_STATUS_SUCCESS)
+                        s = l->set(pack.part[0], CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count,
+                                   places);
+                if (s == CUDNN_STATUS_SUCCESS)
+                        s = l->set(pack.part[0], CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+                answer = lg_dnn_judge(q, "cudnnBackendSetAttribute", s);
+        }
+        if (answer == LG_DNN_DONE)
+                answer = lg_dnn_judge(q, "cudnnBackendFinalize", l->finish(pack.part[0]));
+        if (answer == LG_DNN_DONE)
+                answer = lg_dnn_judge(q, "cudnnBackendExecute",
+                                      l->execute(state_of(q)->handle, p->plan, pack.part[0]));
+        return answer;
+}
+
+/* Between w (outputs, channels, kernel) and cuDNN's (outputs, kernel, channels). */
+static bool weights_in(lg_queue *q, const lg_conv_args *a, operands *o)
+{
+        if (!o->own_weights)
+                return true;
+        o->w = q->workspace(q, (size_t)lg_conv_weights(a) * lg_size_of(a->dtype));
+        return o->w && (a->kind == LG_CONV_WEIGHT_GRAD || lg_conv_weights_last(q, a, o->w, a->dtype));
+}
+
+lg_dnn_answer lg_dnn_conv(lg_queue *q, const lg_conv_args *a)
+{
+        const lg_dnn_plan *plan = NULL;
+        lg_dnn_answer answer = is_usual(a) ? open_state(q) : LG_DNN_REFUSED;
+        if (answer != LG_DNN_DONE)
+                return answer;
+        operands o = operands_of(a);
+        lg_dnn_key key = key_of(q, a, &o);
+        const bool bias = key.bias != 0;
+        answer = plan_for(q, &key, &plan);
+        if (answer == LG_DNN_REFUSED && bias) {
+                key.bias = 0;
+                answer = plan_for(q, &key, &plan);
+        }
+        if (answer != LG_DNN_DONE)
+                return answer;
+        if (!weights_in(q, a, &o))
+                return LG_DNN_FAILED;
+        answer = execute(q, plan, &o);
+        if (answer != LG_DNN_DONE)
+                return answer;
+        if (bias && !key.bias && !lg_conv_bias(q, a, true))
+                return LG_DNN_FAILED;
+        if (o.own_weights && a->kind == LG_CONV_WEIGHT_GRAD && !lg_conv_weights_back(q, a, o.w, a->dtype))
+                return LG_DNN_FAILED;
+        return LG_DNN_DONE;
+}

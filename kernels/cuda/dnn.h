@@ -1,0 +1,87 @@
+/* dnn.h - convolution by cuDNN 9: the library, loaded when it is first needed, and its execution plans. */
+#ifndef LG_CUDA_DNN_H
+#define LG_CUDA_DNN_H
+
+#include <cudnn.h>
+#include "cuda.h"
+
+#define LG_DNN_FUNCTIONS(F)                                                                                            \
+        F(version, cudnnGetVersion)                                                                                    \
+        F(words, cudnnGetErrorString)                                                                                  \
+        F(open, cudnnCreate)                                                                                           \
+        F(close, cudnnDestroy)                                                                                         \
+        F(set_stream, cudnnSetStream)                                                                                  \
+        F(make, cudnnBackendCreateDescriptor)                                                                          \
+        F(destroy, cudnnBackendDestroyDescriptor)                                                                      \
+        F(set, cudnnBackendSetAttribute)                                                                               \
+        F(get, cudnnBackendGetAttribute)                                                                               \
+        F(finish, cudnnBackendFinalize)                                                                                \
+        F(execute, cudnnBackendExecute)
+
+typedef struct lg_dnn_library {
+        bool there;
+        char reason[200]; /* why it is not, in words */
+        size_t number;    /* 91900: 9.19.0; 0: no library at all */
+#define MEMBER(name, function) decltype(&::function) name;
+        LG_DNN_FUNCTIONS(MEMBER)
+#undef MEMBER
+} lg_dnn_library;
+
+const lg_dnn_library *lg_dnn_find(void);
+
+/* What came of it: REFUSED is for another way to do, FAILED is noted in the queue. */
+typedef enum lg_dnn_answer { LG_DNN_DONE, LG_DNN_REFUSED, LG_DNN_FAILED } lg_dnn_answer;
+/* Not supported is REFUSED; other errors are FAILED, noted with the call's name and cuDNN's words. */
+lg_dnn_answer lg_dnn_judge(lg_queue *q, const char *call, cudnnStatus_t status);
+
+/* All that a plan depends on, without gaps, so that its bytes may be compared. */
+typedef struct lg_dnn_key {
+        int64_t n, channels, outputs;
+        lg_conv_geometry at;
+        int32_t kind, dtype;
+        int32_t bias, deterministic, tf32;
+        int32_t alignment; /* of all operands, in bytes, at most 16 */
+} lg_dnn_key;
+
+/* Descriptors that are destroyed together, the last one first. */
+#define LG_DNN_PARTS 48
+struct lg_dnn_parts {
+        int count = 0;
+        cudnnBackendDescriptor_t part[LG_DNN_PARTS];
+        void drop(int from);
+        ~lg_dnn_parts();
+};
+
+/* The numbers that operands have in a graph; Y of an input gradient is its input g. */
+enum { LG_DNN_X = 1, LG_DNN_W, LG_DNN_Y, LG_DNN_B, LG_DNN_SUM };
+
+struct lg_dnn_plan {
+        lg_dnn_key key;
+        uint64_t hash = 0, used = 0; /* used: when, counted in calls */
+        bool works = false;          /* else cuDNN has nothing for this key */
+        int64_t workspace = 0;
+        cudnnBackendDescriptor_t plan = nullptr; /* one of parts */
+        lg_dnn_parts parts;
+};
+
+/* Fills in what follows from p->key. REFUSED: there is no plan. */
+lg_dnn_answer lg_dnn_build(lg_queue *q, cudnnHandle_t handle, lg_dnn_plan *p);
+
+/* Convolves, or REFUSED: cuDNN is absent or has nothing for these arguments. Nothing was written then. */
+lg_dnn_answer lg_dnn_conv(lg_queue *q, const lg_conv_args *a);
+
+typedef struct lg_dnn_counts {
+        int64_t plans, refusals; /* in the cache */
+        int64_t hits, misses;    /* so far */
+} lg_dnn_counts;
+
+extern "C" {
+/* cuDNN's version as in lg_dnn_library, and why it is not used; "" if it is. */
+size_t lg_cuda_dnn_version(void);
+const char *lg_cuda_dnn_reason(void);
+lg_dnn_counts lg_cuda_dnn_counts(lg_queue *q);
+/* Frees q's handle and plans, whose work is done. */
+void lg_cuda_dnn_close(lg_queue *q);
+}
+
+#endif
