@@ -1,5 +1,94 @@
-/* conv.cu - convolution, straight from its formulas: a thread for each element of the result. */
-#include "cuda.h"
+/* conv.cu - convolution: by cuDNN, or by products, or straight from its formulas.
+ *
+ * The last way, a thread for each element of the result, is for depthwise and empty convolutions, and for images whose
+ * windows would not fit.
+ */
+#include "conv.h"
+#include "dnn.h"
+
+/* ---- weights and biases, for the other ways ---- */
+
+static lg_copy_args weights_copy(const lg_conv_args *a)
+{
+        const int64_t kernel = a->at.kernel[0] * a->at.kernel[1], channels = a->channels / a->at.groups;
+        lg_copy_args c = {};
+        c.ndim = 3;
+        c.shape[0] = a->outputs;
+        c.shape[1] = kernel;
+        c.shape[2] = channels;
+        c.in_strides[0] = c.out_strides[0] = kernel * channels;
+        c.in_dtype = c.out_dtype = a->dtype;
+        return c;
+}
+
+bool lg_conv_weights_last(lg_queue *q, const lg_conv_args *a, void *to, lg_dtype t)
+{
+        lg_copy_args c = weights_copy(a);
+        c.in = a->w;
+        c.in_strides[1] = c.out_strides[2] = 1;
+        c.in_strides[2] = c.shape[1];
+        c.out_strides[1] = c.shape[2];
+        c.out = to;
+        c.out_dtype = t;
+        return lg_cuda_copy(q, &c);
+}
+
+bool lg_conv_weights_back(lg_queue *q, const lg_conv_args *a, const void *from, lg_dtype t)
+{
+        lg_copy_args c = weights_copy(a);
+        c.in = from;
+        c.in_dtype = t;
+        c.in_strides[1] = c.shape[2];
+        c.in_strides[2] = c.out_strides[1] = 1;
+        c.out_strides[2] = c.shape[1];
+        c.out = a->out;
+        return lg_cuda_copy(q, &c);
+}
+
+template <typename T, int V>
+static __global__ void bias_loop(const T *b, T *y, lg_divisor packs, unsigned rows_step, int64_t rows, bool add)
+{
+        unsigned row = (unsigned)LG_FIRST;
+        const unsigned at = lg_split(&row, packs);
+        const lg_pack<T, V> values = ((const lg_pack<T, V> *)b)[at];
+        for (int64_t r = row; r < rows && row < rows_step; r += rows_step) {
+                lg_pack<T, V> *to = (lg_pack<T, V> *)y + r * packs.by + at, sum = values;
+                if (add) {
+                        const lg_pack<T, V> was = *to;
+                        for (int u = 0; u < V; u++)
+                                lg_narrow(&sum.v[u], lg_wide(was.v[u]) + lg_wide(values.v[u]));
+                }
+                *to = sum;
+        }
+}
+
+/* A thread has its place in a row of y, and takes each rows_step-th row from its own on. */
+template <typename T> static bool add_bias(lg_queue *q, const lg_conv_args *a, bool add)
+{
+        constexpr int V = 16 / (int)sizeof(T);
+        const int64_t rows = a->n * a->at.out[0] * a->at.out[1];
+        const T *b = (const T *)a->b;
+        T *y = (T *)a->out;
+        const bool packed = a->outputs % V == 0 && lg_is_aligned(b, 16) && lg_is_aligned(y, 16);
+        const int64_t packs = packed ? a->outputs / V : a->outputs, most = (int64_t)lg_cuda(q)->processors * 16;
+        int64_t blocks = (packs + LG_THREADS - 1) / LG_THREADS;
+        while (blocks < most && blocks * LG_THREADS < rows * packs)
+                blocks *= 2;
+        const unsigned step = (unsigned)(blocks * LG_THREADS / packs);
+        const lg_divisor by = lg_divisor_of(packs);
+        return packed ? lg_launch(q, "conv (bias)", bias_loop<T, V>, blocks, b, y, by, step, rows, add)
+                      : lg_launch(q, "conv (bias)", bias_loop<T, 1>, blocks, b, y, by, step, rows, add);
+}
+
+bool lg_conv_bias(lg_queue *q, const lg_conv_args *a, bool add)
+{
+        return a->dtype == LG_F64    ? add_bias<double>(q, a, add)
+               : a->dtype == LG_F16  ? add_bias<__half>(q, a, add)
+               : a->dtype == LG_BF16 ? add_bias<__nv_bfloat16>(q, a, add)
+                                     : add_bias<float>(q, a, add);
+}
+
+/* ---- straight from the formulas ---- */
 
 /* y[n, i, o] */
 template <typename H> static __global__ void forward_loop(lg_conv_args a, int64_t count)
@@ -87,13 +176,11 @@ template <typename H> static __global__ void weight_grad_loop(lg_conv_args a, in
         }
 }
 
-extern "C" bool lg_cuda_conv(lg_queue *q, const lg_conv_args *a)
+static bool straight(lg_queue *q, const lg_conv_args *a)
 {
         const lg_conv_geometry *g = &a->at;
-        int64_t weights = a->outputs * (a->channels / g->groups) * g->kernel[0] * g->kernel[1];
+        int64_t weights = lg_conv_weights(a);
         int64_t in = a->n * g->in[0] * g->in[1] * a->channels, out = a->n * g->out[0] * g->out[1] * a->outputs;
-        if (!lg_is_float(a->dtype))
-                return lg_queue_fail(q, LG_BROKEN, "conv: no kernel for dtype %d", (int)a->dtype);
         if (a->kind == LG_CONV_FORWARD)
                 return LG_WITH_FLOAT(a->dtype,
                                      lg_launch(q, "conv", forward_loop<H>, out ? lg_blocks(q, out) : 0, *a, out));
@@ -102,4 +189,14 @@ extern "C" bool lg_cuda_conv(lg_queue *q, const lg_conv_args *a)
                         a->dtype, lg_launch(q, "conv (input)", input_grad_loop<H>, in ? lg_blocks(q, in) : 0, *a, in));
         return LG_WITH_FLOAT(a->dtype, lg_launch(q, "conv (weights)", weight_grad_loop<H>,
                                                  weights < 65536 ? weights : 65536, *a, weights));
+}
+
+extern "C" bool lg_cuda_conv(lg_queue *q, const lg_conv_args *a)
+{
+        if (!lg_is_float(a->dtype))
+                return lg_queue_fail(q, LG_BROKEN, "conv: no kernel for dtype %d", (int)a->dtype);
+        const lg_dnn_answer answer = lg_dnn_conv(q, a);
+        if (answer != LG_DNN_REFUSED)
+                return answer == LG_DNN_DONE;
+        return lg_conv_has_products(a) ? lg_conv_products(q, a) : straight(q, a);
 }

@@ -20,7 +20,7 @@
 
 namespace cudasim
 {
-static std::recursive_mutex &everything()
+std::recursive_mutex &everything()
 {
         static std::recursive_mutex &m = *new std::recursive_mutex;
         return m;
@@ -87,6 +87,11 @@ cudaError_t note(cudaError_t e)
         return e;
 }
 } // namespace
+
+void count_handles(int64_t by)
+{
+        handles_alive += by;
+}
 
 bool fails(const char *name, bool allocates)
 {

@@ -3,6 +3,7 @@
 #define SIM_H
 
 #include "cudasim.h"
+#include <mutex>
 
 namespace cudasim
 {
@@ -19,6 +20,10 @@ uint64_t next_random();
 void enqueue(cudaStream_t stream, std::function<void()> work);
 /* True if the call of that name shall fail now. `allocates`: it asks for memory. */
 bool fails(const char *name, bool allocates = false);
+/* Libraries' handles and descriptors, as cudasim_handles() counts them. */
+void count_handles(int64_t by);
+/* Held while a call runs: several threads of the host may call at once. */
+std::recursive_mutex &everything();
 /* Dies unless [p, p + bytes) is inside one live allocation of the current device. */
 void check_device(const char *call, const void *p, size_t bytes);
 } // namespace cudasim

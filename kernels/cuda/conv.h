@@ -1,0 +1,83 @@
+/* conv.h - what the ways to convolve share. */
+#ifndef LG_CUDA_CONV_H
+#define LG_CUDA_CONV_H
+
+#include "cuda.h"
+
+static inline int64_t lg_conv_weights(const lg_conv_args *a)
+{
+        return a->outputs * (a->channels / a->at.groups) * a->at.kernel[0] * a->at.kernel[1];
+}
+
+/* Weights (outputs, channels, kernel) as (outputs, kernel, channels) of dtype t: a->w to `to`, or `from` to a->out. */
+bool lg_conv_weights_last(lg_queue *q, const lg_conv_args *a, void *to, lg_dtype t);
+bool lg_conv_weights_back(lg_queue *q, const lg_conv_args *a, const void *from, lg_dtype t);
+/* y[n, i, o] = b[o], or += */
+bool lg_conv_bias(lg_queue *q, const lg_conv_args *a, bool add);
+
+/* Convolution by matrix products; whether it can, and shall, for these arguments. */
+bool lg_conv_has_products(const lg_conv_args *a);
+bool lg_conv_products(lg_queue *q, const lg_conv_args *a);
+
+/* V elements next to each other in memory, moved at once. */
+template <typename T, int V> struct alignas(sizeof(T) * V < 16 ? sizeof(T) * V : 16) lg_pack {
+        T v[V];
+};
+
+static inline bool lg_is_aligned(const void *p, size_t bytes)
+{
+        return ((uintptr_t)p & (bytes - 1)) == 0;
+}
+
+template <typename T> static __device__ inline T lg_wide(T x)
+{
+        return x;
+}
+static __device__ inline float lg_wide(__half x)
+{
+        return __half2float(x);
+}
+static __device__ inline float lg_wide(__nv_bfloat16 x)
+{
+        return __bfloat162float(x);
+}
+template <typename T, typename H> static __device__ inline void lg_narrow(T *p, H x)
+{
+        *p = (T)x;
+}
+static __device__ inline void lg_narrow(__half *p, float x)
+{
+        *p = __float2half(x);
+}
+static __device__ inline void lg_narrow(__nv_bfloat16 *p, float x)
+{
+        *p = __float2bfloat16(x);
+}
+
+/* Division of numbers below 2^31 by one that does not change, as a product. */
+typedef struct lg_divisor {
+        unsigned by, factor, shift;
+} lg_divisor;
+
+static inline lg_divisor lg_divisor_of(int64_t by)
+{
+        lg_divisor d = {(unsigned)by, 0, 0};
+        unsigned bits = 0;
+        while (((int64_t)1 << bits) < by)
+                bits++;
+        if (by > 1) {
+                d.factor = (unsigned)((((uint64_t)1 << (31 + bits)) + (uint64_t)by - 1) / (uint64_t)by);
+                d.shift = bits - 1;
+        }
+        return d;
+}
+
+/* Leaves the quotient in *n and returns the remainder. */
+static __device__ inline unsigned lg_split(unsigned *n, lg_divisor d)
+{
+        unsigned was = *n;
+        *n = d.by == 1 ? was : __umulhi(was, d.factor) >> d.shift;
+        return was - *n * d.by;
+}
+
+#endif
