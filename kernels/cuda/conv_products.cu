@@ -6,8 +6,13 @@
  */
 #include "conv.h"
 
+#ifdef LG_CUDASIM /* small, so that small tests have several chunks */
+#define CHUNK_BYTES ((int64_t)16 << 10)
+#define IMAGE_MOST ((int64_t)256 << 10)
+#else
 #define CHUNK_BYTES ((int64_t)64 << 20)
 #define IMAGE_MOST ((int64_t)256 << 20) /* windows of one image of an input gradient */
+#endif
 #define SMALL ((int64_t)1 << 31)
 
 /* What a kernel that moves windows sees of a convolution. */
@@ -45,8 +50,7 @@ static view view_of(const lg_conv_args *a, int64_t first, int64_t count, int pac
 }
 
 /* rows[p, group, k, l, c] = x[n, y, x, c]: what output pixel first + p sees; 0 outside the image. */
-template <typename F, typename T, int V>
-static __global__ void gather_loop(view v, const F *x, T *rows, unsigned total)
+template <typename F, typename T, int V> static __global__ void gather_loop(view v, const F *x, T *rows, unsigned total)
 {
         for (unsigned e = (unsigned)LG_FIRST; e < total; e += (unsigned)LG_STEP) {
                 unsigned rest = e;
@@ -60,8 +64,9 @@ static __global__ void gather_loop(view v, const F *x, T *rows, unsigned total)
                 lg_pack<T, V> to;
                 if (at_y >= 0 && at_y < v.in[0] && at_x >= 0 && at_x < v.in[1]) {
                         const lg_pack<F, V> from =
-                                *(const lg_pack<F, V> *)(x + ((rest * (int64_t)v.in[0] + at_y) * v.in[1] + at_x) *
-                                                                     v.channels +
+                                *(const lg_pack<F, V> *)(x +
+                                                         ((rest * (int64_t)v.in[0] + at_y) * v.in[1] + at_x) *
+                                                                 v.channels +
                                                          group * v.in_group + c);
                         for (int u = 0; u < V; u++)
                                 to.v[u] = (T)lg_wide(from.v[u]);

@@ -273,8 +273,8 @@ static lg_dnn_answer execute(lg_queue *q, const lg_dnn_plan *p, const operands *
                                             l->make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack.part[0]));
         if (answer == LG_DNN_DONE) {
                 pack.count = 1;
-                cudnnStatus_t s = l->set(pack.part[0], CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count,
-                                         names);
+                cudnnStatus_t s =
+                        l->set(pack.part[0], CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, names);
                 if (s == CUDNN_STATUS_SUCCESS)
                         s = l->set(pack.part[0], CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count,
                                    places);
@@ -285,8 +285,7 @@ static lg_dnn_answer execute(lg_queue *q, const lg_dnn_plan *p, const operands *
         if (answer == LG_DNN_DONE)
                 answer = lg_dnn_judge(q, "cudnnBackendFinalize", l->finish(pack.part[0]));
         if (answer == LG_DNN_DONE)
-                answer = lg_dnn_judge(q, "cudnnBackendExecute",
-                                      l->execute(state_of(q)->handle, p->plan, pack.part[0]));
+                answer = lg_dnn_judge(q, "cudnnBackendExecute", l->execute(state_of(q)->handle, p->plan, pack.part[0]));
         return answer;
 }
 

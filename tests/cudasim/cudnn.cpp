@@ -1,4 +1,5 @@
-/* cudnn.cpp - the functions of cuDNN 9 in use: convolutions by the graph API, in plain loops, when the stream gets there.
+/* cudnn.cpp - the functions of cuDNN 9 in use: convolutions by the graph API, in plain loops, when the stream gets
+ * there.
  *
  * Engines of every graph: one that says only at the plan that it cannot; one on tensor cores, which rounds f32 to TF32;
  * one that adds up in another order each time; and, from the fallback heuristic, a plain one. All want channels last.
@@ -51,22 +52,31 @@ struct rule {
         bool needed;
 };
 #define TENSOR_RULE(name, type, least, most, needed)                                                                   \
-        {CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_##name, CUDNN_TYPE_##type, least, most, needed}
+        {                                                                                                              \
+                CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_##name, CUDNN_TYPE_##type, least, most, needed      \
+        }
 #define CONV_RULE(name, type, count)                                                                                   \
-        {CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_##name, CUDNN_TYPE_##type, count, count, true}
-#define OPERATION_RULES(descriptor, prefix, x, w, y)                                                                   \
-        {descriptor, CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_##x, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1, true},      \
-                {descriptor, CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_##w, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1,     \
-                 true},                                                                                                \
-                {descriptor, CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_##y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1,     \
-                 true},                                                                                                \
-                {descriptor, CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_CONV_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,  \
-                 1, true},                                                                                             \
-                {descriptor, CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_ALPHA, CUDNN_TYPE_FLOAT, 1, 1, true},         \
-                {descriptor, CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_BETA, CUDNN_TYPE_FLOAT, 1, 1, true}
+        {                                                                                                              \
+                CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_##name, CUDNN_TYPE_##type, count, count,  \
+                        true                                                                                           \
+        }
+#define OPERATION_RULES(descriptor, prefix, x, w, y)                                                                     \
+        {descriptor, CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_##x, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1, true},        \
+                {descriptor, CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_##w, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1,       \
+                 true},                                                                                                  \
+                {descriptor, CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_##y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1,       \
+                 true},                                                                                                  \
+                {descriptor, CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_CONV_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1, \
+                 true},                                                                                                  \
+                {descriptor, CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_ALPHA, CUDNN_TYPE_FLOAT, 1, 1, true},           \
+        {                                                                                                                \
+                descriptor, CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_BETA, CUDNN_TYPE_FLOAT, 1, 1, true               \
+        }
 #define ADD_RULE(name)                                                                                                 \
-        {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_##name,                          \
-         CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1, true}
+        {                                                                                                              \
+                CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_##name,                   \
+                        CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1, true                                                      \
+        }
 
 const rule rules[] = {
         TENSOR_RULE(DATA_TYPE, DATA_TYPE, 1, 1, true),
@@ -303,8 +313,7 @@ cudnnStatus_t finish_plan(descriptor *p)
                 return CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH;
         if (m.biased && p->engine != TENSOR)
                 return CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN;
-        return is_last(m.x) && is_last(m.w) && is_last(m.y) ? CUDNN_STATUS_SUCCESS
-                                                            : CUDNN_STATUS_NOT_SUPPORTED_LAYOUT;
+        return is_last(m.x) && is_last(m.w) && is_last(m.y) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED_LAYOUT;
 }
 
 cudnnStatus_t finish_pack(const descriptor *d)
@@ -381,8 +390,8 @@ int64_t get(descriptor *d, int name, int64_t room, void *to)
                 return 1;
         }
         if (d->type == CUDNN_BACKEND_ENGINE_DESCRIPTOR && name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE) {
-                const cudnnBackendNumericalNote_t note = d->engine == TENSOR ? CUDNN_NUMERICAL_NOTE_TENSOR_CORE
-                                                                             : CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
+                const cudnnBackendNumericalNote_t note =
+                        d->engine == TENSOR ? CUDNN_NUMERICAL_NOTE_TENSOR_CORE : CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
                 const int64_t count = d->engine == TENSOR || d->engine == UNSTEADY;
                 if (count && room)
                         memcpy(to, &note, sizeof note);
@@ -480,18 +489,18 @@ template <typename S> void convolve(const run &r)
         std::vector<S> sums((size_t)span, 0);
         std::vector<S> late(r.backwards ? (size_t)span : 0, 0); /* every other product is added up on its own */
         int64_t number = 0;
-        visit(m, [&](int64_t n, int64_t o, int64_t c, int64_t k, int64_t l, int64_t i, int64_t j, int64_t h,
-                     int64_t v) {
-                const int64_t at_x = place(m.x, n, o / per_group * m.w.dims[1] + c, h, v),
-                              at_w = place(m.w, o, c, k, l), at_y = place(m.y, n, o, i, j);
-                std::vector<S> &into = r.backwards && number++ % 2 ? late : sums;
-                if (m.kind == 0)
-                        into[(size_t)at_y] += (S)load(m.x, r.x, at_x, tf32) * (S)load(m.w, r.w, at_w, tf32);
-                else if (m.kind == 1)
-                        into[(size_t)at_x] += (S)load(m.y, r.y, at_y, tf32) * (S)load(m.w, r.w, at_w, tf32);
-                else
-                        into[(size_t)at_w] += (S)load(m.x, r.x, at_x, tf32) * (S)load(m.y, r.y, at_y, tf32);
-        });
+        visit(m,
+              [&](int64_t n, int64_t o, int64_t c, int64_t k, int64_t l, int64_t i, int64_t j, int64_t h, int64_t v) {
+                      const int64_t at_x = place(m.x, n, o / per_group * m.w.dims[1] + c, h, v),
+                                    at_w = place(m.w, o, c, k, l), at_y = place(m.y, n, o, i, j);
+                      std::vector<S> &into = r.backwards && number++ % 2 ? late : sums;
+                      if (m.kind == 0)
+                              into[(size_t)at_y] += (S)load(m.x, r.x, at_x, tf32) * (S)load(m.w, r.w, at_w, tf32);
+                      else if (m.kind == 1)
+                              into[(size_t)at_x] += (S)load(m.y, r.y, at_y, tf32) * (S)load(m.w, r.w, at_w, tf32);
+                      else
+                              into[(size_t)at_w] += (S)load(m.x, r.x, at_x, tf32) * (S)load(m.y, r.y, at_y, tf32);
+              });
         for (int64_t a = 0; a < t.dims[0]; a++)
                 for (int64_t b = 0; b < t.dims[1]; b++)
                         for (int64_t c = 0; c < t.dims[2]; c++)
@@ -667,8 +676,15 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescr
                 die("cudnnBackendExecute: not a plan and a pack that are finalised");
         if (device != h->device || value<cudnnHandle_t>(p, CUDNN_ATTR_EXECUTION_PLAN_HANDLE) != h)
                 die("cudnnBackendExecute: a handle of another plan or device");
-        run r = {meaning_of(of(p->graph, "cudnnBackendExecute")), nullptr, nullptr, nullptr, nullptr, nullptr,
-                 workspace_of(p), p->engine, false};
+        run r = {meaning_of(of(p->graph, "cudnnBackendExecute")),
+                 nullptr,
+                 nullptr,
+                 nullptr,
+                 nullptr,
+                 nullptr,
+                 workspace_of(p),
+                 p->engine,
+                 false};
         cudnnStatus_t s = find(v, r.m.x, &r.x);
         s = s == CUDNN_STATUS_SUCCESS ? find(v, r.m.w, &r.w) : s;
         s = s == CUDNN_STATUS_SUCCESS ? find(v, r.m.y, &r.y) : s;

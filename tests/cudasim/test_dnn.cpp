@@ -1,0 +1,346 @@
+/* test_dnn.cpp - every way to convolve against the plain sums of kernels/conv.h in f64, and what a queue keeps. */
+#include <csetjmp>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+extern "C" {
+#include <cmocka.h>
+}
+#include "sim.h"
+#include "../../kernels/cuda/dnn.h"
+
+extern "C" const lg_device_api *lg_device_module(void);
+
+/* ---- a queue, and memory on its device ---- */
+
+struct device {
+        lg_queue *q;
+        std::vector<void *> scratch, memory;
+
+        device()
+        {
+                const lg_device_api *api = lg_device_module();
+                char reason[200];
+                q = (lg_queue *)calloc(1, api->queue_size);
+                q->api = api;
+                q->workspace = [](lg_queue *queue, size_t bytes) {
+                        void *p = queue->api->allocate(queue, bytes);
+                        if (p)
+                                ((device *)queue->owner)->scratch.push_back(p);
+                        else
+                                lg_queue_fail(queue, LG_NO_MEMORY, "no memory for scratch");
+                        return p;
+                };
+                q->owner = this;
+                assert_true(api->open(q, reason, sizeof reason));
+        }
+        void release(std::vector<void *> *list)
+        {
+                for (void *p : *list)
+                        q->api->free(q, p, 0);
+                list->clear();
+        }
+        ~device()
+        {
+                release(&scratch);
+                release(&memory);
+                q->api->close(q);
+                free(q);
+        }
+        char *room(size_t bytes)
+        {
+                memory.push_back(q->api->allocate(q, bytes));
+                assert_non_null(memory.back());
+                return (char *)memory.back();
+        }
+        bool run(const lg_conv_args *a)
+        {
+                bool good = lg_cuda_conv(q, a);
+                release(&scratch);
+                return good;
+        }
+};
+
+static double rounded(lg_dtype t, double v)
+{
+        return t == LG_F64   ? v
+               : t == LG_F32 ? (float)v
+               : t == LG_F16 ? __half2float(__float2half((float)v))
+                             : __bfloat162float(__float2bfloat16((float)v));
+}
+
+/* n drawn values as they are in dtype t, and a copy on the device, `off` elements behind an aligned place. */
+static std::vector<double> drawn(device *d, lg_dtype t, int64_t n, int off, void **ret)
+{
+        static uint64_t state = 1;
+        std::vector<double> v((size_t)n);
+        std::vector<char> bytes((size_t)n * lg_size_of(t) + 1);
+        for (int64_t i = 0; i < n; i++) {
+                state = state * 6364136223846793005u + 1442695040888963407u;
+                v[(size_t)i] = rounded(t, (double)(state >> 33) / 1073741824.0 - 1);
+                if (t == LG_F64)
+                        ((double *)bytes.data())[i] = v[(size_t)i];
+                else if (t == LG_F32)
+                        ((float *)bytes.data())[i] = (float)v[(size_t)i];
+                else if (t == LG_F16)
+                        ((__half *)bytes.data())[i] = __float2half((float)v[(size_t)i]);
+                else
+                        ((__nv_bfloat16 *)bytes.data())[i] = __float2bfloat16((float)v[(size_t)i]);
+        }
+        *ret = d->room(bytes.size() + 64) + off * (int)lg_size_of(t);
+        assert_true(d->q->api->upload(d->q, *ret, bytes.data(), bytes.size() - 1));
+        return v;
+}
+
+static std::vector<double> fetched(device *d, lg_dtype t, const void *p, int64_t n)
+{
+        std::vector<char> bytes((size_t)n * lg_size_of(t) + 1);
+        std::vector<double> v((size_t)n);
+        assert_true(d->q->api->download(d->q, bytes.data(), p, bytes.size() - 1));
+        for (int64_t i = 0; i < n; i++)
+                v[(size_t)i] = t == LG_F64   ? ((double *)bytes.data())[i]
+                               : t == LG_F32 ? ((float *)bytes.data())[i]
+                               : t == LG_F16 ? __half2float(((__half *)bytes.data())[i])
+                                             : __bfloat162float(((__nv_bfloat16 *)bytes.data())[i]);
+        return v;
+}
+
+/* ---- a convolution and what it must give ---- */
+
+struct row {
+        int64_t n, channels, outputs;
+        lg_conv_geometry at; /* out is computed, unless it is given */
+};
+#define AT(h, w, kh, kw, sh, sw, ph, pw, dh, dw, g)                                                                    \
+        {                                                                                                              \
+                {h, w}, {kh, kw}, {0, 0}, {sh, sw}, {ph, pw}, {dh, dw}, g                                              \
+        }
+static const row rows[] = {
+        {2, 3, 4, AT(5, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
+        {3, 4, 6, AT(7, 6, 2, 3, 1, 2, 2, 3, 2, 1, 2)},
+        {2, 16, 8, AT(9, 8, 3, 3, 2, 1, 1, 1, 1, 2, 2)},
+        {4, 8, 16, AT(12, 12, 5, 5, 1, 1, 2, 2, 1, 1, 1)},
+        {1, 6, 6, AT(6, 9, 3, 3, 1, 1, 1, 2, 1, 3, 6)},
+        {2, 5, 7, AT(4, 4, 1, 1, 1, 1, 0, 0, 1, 1, 1)},
+        {2, 8, 8, AT(5, 5, 1, 1, 1, 1, 0, 0, 1, 1, 4)},
+        {2, 16, 7, AT(5, 5, 1, 1, 2, 2, 0, 0, 1, 1, 1)},
+        {2, 1, 3, AT(1, 9, 1, 4, 1, 2, 0, 1, 1, 2, 1)},
+        {2, 2, 2, AT(9, 9, 2, 2, 4, 4, 0, 0, 1, 1, 1)},
+        {1, 4, 4, AT(40, 40, 8, 8, 1, 1, 4, 4, 1, 1, 1)}, /* the windows of an image do not fit */
+        {0, 3, 4, AT(5, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
+        {2, 0, 4, AT(5, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
+        {2, 2, 3, {{6, 6}, {2, 2}, {1, 2}, {1, 1}, {0, 0}, {3, 3}, 1}},
+};
+
+static lg_conv_args args_of(const row &r, int kind, lg_dtype t)
+{
+        lg_conv_args a = {};
+        a.kind = (lg_conv_kind)kind;
+        a.dtype = t;
+        a.n = r.n;
+        a.channels = r.channels;
+        a.outputs = r.outputs;
+        a.at = r.at;
+        for (int i = 0; i < 2 && !r.at.out[1]; i++)
+                a.at.out[i] = (r.at.in[i] + 2 * r.at.padding[i] - r.at.dilation[i] * (r.at.kernel[i] - 1) - 1) /
+                                      r.at.stride[i] +
+                              1;
+        return a;
+}
+
+/* The numbers of elements of x, w, y. */
+struct sizes {
+        int64_t x, w, y;
+};
+static sizes sizes_of(const lg_conv_args &a)
+{
+        return {a.n * a.at.in[0] * a.at.in[1] * a.channels,
+                a.outputs * (a.channels / a.at.groups) * a.at.kernel[0] * a.at.kernel[1],
+                a.n * a.at.out[0] * a.at.out[1] * a.outputs};
+}
+
+/* Adds to one of x, w, y the products of the other two. */
+static void add_up(const lg_conv_args &a, std::vector<double> &x, std::vector<double> &w, std::vector<double> &y)
+{
+        const lg_conv_geometry &g = a.at;
+        const int64_t in = a.channels / g.groups;
+        for (int64_t p = 0; p < a.n * g.out[0] * g.out[1] * a.outputs; p++)
+                for (int64_t e = 0; e < g.kernel[0] * g.kernel[1] * in; e++) {
+                        int64_t o = p % a.outputs, j = p / a.outputs % g.out[1], n = p / a.outputs / g.out[1];
+                        int64_t c = e % in, l = e / in % g.kernel[1], k = e / in / g.kernel[1], i = n % g.out[0];
+                        int64_t h = i * g.stride[0] - g.padding[0] + k * g.dilation[0];
+                        int64_t v = j * g.stride[1] - g.padding[1] + l * g.dilation[1];
+                        if (h < 0 || v < 0 || h >= g.in[0] || v >= g.in[1])
+                                continue;
+                        size_t at_w = (size_t)(((o * in + c) * g.kernel[0] + k) * g.kernel[1] + l);
+                        size_t at_x = (size_t)(((n / g.out[0] * g.in[0] + h) * g.in[1] + v) * a.channels +
+                                               o / (a.outputs / g.groups) * in + c);
+                        if (a.kind == LG_CONV_FORWARD)
+                                y[(size_t)p] += x[at_x] * w[at_w];
+                        else if (a.kind == LG_CONV_INPUT_GRAD)
+                                x[at_x] += y[(size_t)p] * w[at_w];
+                        else
+                                w[at_w] += x[at_x] * y[(size_t)p];
+                }
+}
+
+/* Draws operands, runs, compares; returns the greatest error in units of the greatest value. */
+static double error_of(device *d, lg_conv_args a, bool bias, int off)
+{
+        const sizes s = sizes_of(a);
+        void *x, *w, *y, *b;
+        std::vector<double> vx = drawn(d, a.dtype, s.x, off, &x), vw = drawn(d, a.dtype, s.w, off, &w),
+                            vy = drawn(d, a.dtype, s.y, off, &y), vb = drawn(d, a.dtype, a.outputs, off, &b);
+        a.x = x;
+        a.w = w;
+        a.g = y;
+        a.b = bias ? b : nullptr;
+        a.out = a.kind == LG_CONV_FORWARD ? y : a.kind == LG_CONV_INPUT_GRAD ? x : w;
+        std::vector<double> &want = a.kind == LG_CONV_FORWARD ? vy : a.kind == LG_CONV_INPUT_GRAD ? vx : vw;
+        for (size_t i = 0; i < want.size(); i++)
+                want[i] = bias ? vb[i % (size_t)a.outputs] : 0;
+        add_up(a, vx, vw, vy);
+        if (!d->run(&a))
+                fail_msg("conv: %s", d->q->message);
+        const std::vector<double> got = fetched(d, a.dtype, a.out, (int64_t)want.size());
+        double most = 1, error = 0;
+        for (size_t i = 0; i < want.size(); i++) {
+                most = fmax(most, fabs(want[i]));
+                error = got[i] == got[i] ? fmax(error, fabs(got[i] - want[i])) : INFINITY;
+        }
+        d->release(&d->memory);
+        return error / most;
+}
+
+/* ---- tests ---- */
+
+static bool by_dnn(void)
+{
+        const char *refuse = getenv("CUDASIM_CUDNN_REFUSE");
+        return lg_dnn_find()->there && !(refuse && *refuse == '1');
+}
+
+static void sums(void **)
+{
+        const double tolerance[] = {0, 2e-6, 4e-15, 6e-4, 5e-3}; /* for 16 bits: a rounding of the result */
+        device d;
+        for (int t = LG_F32; t <= LG_BF16; t++)
+                for (const row &r : rows)
+                        for (int kind = 0; kind < 3; kind++)
+                                for (int way = 0; way < 4; way++) {
+                                        lg_conv_args a = args_of(r, kind, (lg_dtype)t);
+                                        const bool bias = kind == LG_CONV_FORWARD && way % 2;
+                                        double e = error_of(&d, a, bias, way / 2);
+                                        /* a bias that is added later is rounded twice */
+                                        if (!(e <= tolerance[t] * (bias ? 2 : 1)))
+                                                fail_msg("row %d kind %d dtype %d way %d: error %g", (int)(&r - rows),
+                                                         kind, t, way, e);
+                                }
+        lg_dnn_counts c = lg_cuda_dnn_counts(d.q);
+        assert_int_equal(c.plans > 0, by_dnn());
+        assert_int_equal(c.refusals > 0, lg_dnn_find()->there); /* f32 with a bias is refused in any case */
+}
+
+static void tf32_and_repetition(void **)
+{
+        device d;
+        const lg_conv_args a = args_of(rows[3], LG_CONV_FORWARD, LG_F32);
+        assert_true(error_of(&d, a, true, 0) < 1e-6);
+        d.q->tf32 = true;
+        if (by_dnn())
+                assert_true(error_of(&d, a, true, 0) > 1e-5);
+        d.q->tf32 = false;
+        d.q->deterministic = true;
+        const sizes s = sizes_of(a);
+        void *x, *g, *w;
+        drawn(&d, LG_F32, s.x, 0, &x);
+        drawn(&d, LG_F32, s.y, 0, &g);
+        drawn(&d, LG_F32, s.w, 0, &w);
+        lg_conv_args dw = args_of(rows[3], LG_CONV_WEIGHT_GRAD, LG_F32);
+        dw.x = x;
+        dw.g = g;
+        dw.out = w;
+        assert_true(d.run(&dw));
+        const std::vector<double> once = fetched(&d, LG_F32, w, s.w);
+        assert_true(d.run(&dw));
+        assert_true(once == fetched(&d, LG_F32, w, s.w));
+}
+
+static void plans_are_kept(void **)
+{
+        const int64_t handles = cudasim_handles();
+        {
+                device d;
+                row r = {1, 2, 2, AT(3, 3, 2, 2, 1, 1, 0, 0, 1, 1, 1)};
+                const lg_conv_args a = args_of(r, LG_CONV_FORWARD, LG_F64);
+                error_of(&d, a, false, 0);
+                lg_dnn_counts c = lg_cuda_dnn_counts(d.q);
+                assert_int_equal(c.misses, lg_dnn_find()->there);
+                error_of(&d, a, false, 0);
+                assert_int_equal(lg_cuda_dnn_counts(d.q).misses, c.misses);
+                assert_int_equal(lg_cuda_dnn_counts(d.q).hits, c.misses);
+                for (r.n = 2; r.n < 300; r.n++)
+                        error_of(&d, args_of(r, LG_CONV_FORWARD, LG_F64), false, 0);
+                c = lg_cuda_dnn_counts(d.q);
+                assert_int_equal(c.plans + c.refusals, lg_dnn_find()->there ? 256 : 0);
+                error_of(&d, a, false, 0); /* the oldest made room */
+                assert_int_equal(lg_cuda_dnn_counts(d.q).misses, c.misses + lg_dnn_find()->there);
+        }
+        assert_int_equal(cudasim_handles(), handles);
+}
+
+/* Each call in turn fails: it is told, nothing leaks, and the next convolution is right. */
+static void failures(void **)
+{
+        const int64_t handles = cudasim_handles();
+        for (int memory = 0; memory < 2; memory++)
+                for (int n = 1;; n++) {
+                        device d;
+                        lg_conv_args a = args_of(rows[0], LG_CONV_FORWARD, LG_F32);
+                        const sizes s = sizes_of(a);
+                        void *x, *w, *b, *y;
+                        drawn(&d, LG_F32, s.x, 0, &x);
+                        drawn(&d, LG_F32, s.w, 0, &w);
+                        drawn(&d, LG_F32, a.outputs, 0, &b);
+                        drawn(&d, LG_F32, s.y, 0, &y);
+                        a.x = x;
+                        a.w = w;
+                        a.b = b;
+                        a.out = y;
+                        int64_t calls = cudasim_calls(memory != 0);
+                        cudasim_fail_at(n, false, memory != 0);
+                        bool good = lg_cuda_conv(d.q, &a);
+                        calls = cudasim_calls(memory != 0) - calls;
+                        cudasim_fail_at(0, false, memory != 0);
+                        d.release(&d.scratch);
+                        if (calls < n) {
+                                assert_true(good);
+                                break;
+                        }
+                        assert_false(good);
+                        assert_true(d.q->status == LG_NO_MEMORY || (d.q->status == LG_BROKEN && !memory));
+                        assert_true(d.q->message[0] != '\0');
+                        d.q->status = LG_OK;
+                        assert_true(error_of(&d, args_of(rows[0], LG_CONV_FORWARD, LG_F32), true, 0) < 1e-6);
+                }
+        assert_int_equal(cudasim_handles(), handles);
+}
+
+static void words(void **)
+{
+        const bool there = lg_dnn_find()->there;
+        assert_int_equal(lg_cuda_dnn_reason()[0] == '\0', there);
+        assert_int_equal(lg_cuda_dnn_version() >= 90000, there);
+}
+
+int main()
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(words),    cmocka_unit_test(sums),           cmocka_unit_test(tf32_and_repetition),
+                cmocka_unit_test(failures), cmocka_unit_test(plans_are_kept),
+        };
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
