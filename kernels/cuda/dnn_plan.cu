@@ -104,7 +104,7 @@ static cudnnBackendDescriptor_t tensor(builder *b, const lg_dnn_key *k, int64_t 
         b->set(t, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dims);
         b->set(t, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, strides);
         b->set(t, CUDNN_ATTR_TENSOR_UNIQUE_ID, name);
-        b->set(t, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, (int64_t)k->alignment);
+        b->set(t, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, (int64_t)(is_virtual ? 16 : k->alignment));
         if (is_virtual)
                 b->set(t, CUDNN_ATTR_TENSOR_IS_VIRTUAL, true);
         b->finish(t);

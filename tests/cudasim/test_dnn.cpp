@@ -129,7 +129,7 @@ static const row rows[] = {
         {2, 16, 7, AT(5, 5, 1, 1, 2, 2, 0, 0, 1, 1, 1)},
         {2, 1, 3, AT(1, 9, 1, 4, 1, 2, 0, 1, 1, 2, 1)},
         {2, 2, 2, AT(9, 9, 2, 2, 4, 4, 0, 0, 1, 1, 1)},
-        {1, 4, 4, AT(40, 40, 8, 8, 1, 1, 4, 4, 1, 1, 1)}, /* the windows of an image do not fit */
+        {1, 2, 2, AT(24, 24, 8, 8, 1, 1, 4, 4, 1, 1, 1)}, /* the windows of an image do not fit */
         {0, 3, 4, AT(5, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
         {2, 0, 4, AT(5, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
         {2, 2, 3, {{6, 6}, {2, 2}, {1, 2}, {1, 1}, {0, 0}, {3, 3}, 1}},
@@ -226,11 +226,11 @@ static bool by_dnn(void)
 static void sums(void **)
 {
         const double tolerance[] = {0, 2e-6, 4e-15, 6e-4, 5e-3}; /* for 16 bits: a rounding of the result */
-        device d;
-        for (int t = LG_F32; t <= LG_BF16; t++)
+        for (int t = LG_F32; t <= LG_BF16; t++) {
+                device d;
                 for (const row &r : rows)
                         for (int kind = 0; kind < 3; kind++)
-                                for (int way = 0; way < 4; way++) {
+                                for (int way = 0; way < 3; way++) {
                                         lg_conv_args a = args_of(r, kind, (lg_dtype)t);
                                         const bool bias = kind == LG_CONV_FORWARD && way % 2;
                                         double e = error_of(&d, a, bias, way / 2);
@@ -239,9 +239,11 @@ static void sums(void **)
                                                 fail_msg("row %d kind %d dtype %d way %d: error %g", (int)(&r - rows),
                                                          kind, t, way, e);
                                 }
-        lg_dnn_counts c = lg_cuda_dnn_counts(d.q);
-        assert_int_equal(c.plans > 0, by_dnn());
-        assert_int_equal(c.refusals > 0, lg_dnn_find()->there); /* f32 with a bias is refused in any case */
+                lg_dnn_counts c = lg_cuda_dnn_counts(d.q);
+                assert_int_equal(c.plans > 0, by_dnn());
+                if (t == LG_F32) /* where a bias is never a part of the graph */
+                        assert_int_equal(c.refusals > 0, lg_dnn_find()->there);
+        }
 }
 
 static void tf32_and_repetition(void **)
