@@ -44,11 +44,12 @@ typedef struct lg_dnn_key {
 } lg_dnn_key;
 
 /* Descriptors that are destroyed together, the last one first. */
-#define LG_DNN_PARTS 48
+#define LG_DNN_PARTS 96
 struct lg_dnn_parts {
         int count = 0;
         cudnnBackendDescriptor_t part[LG_DNN_PARTS];
         void drop(int from);
+        void remove(cudnnBackendDescriptor_t d);
         ~lg_dnn_parts();
 };
 

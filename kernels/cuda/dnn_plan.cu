@@ -1,13 +1,25 @@
 /* dnn_plan.cu - execution plans: a convolution as a graph of cuDNN, and the engine that runs it. */
 #include "dnn.h"
 
-#define CANDIDATES 16
+#define CANDIDATES 64 /* dozens of engines for tensor cores may come before the first without */
 #define WORKSPACE_MOST ((int64_t)1 << 30)
 
 void lg_dnn_parts::drop(int from)
 {
         while (count > from)
                 lg_dnn_find()->destroy(part[--count]);
+}
+
+void lg_dnn_parts::remove(cudnnBackendDescriptor_t d)
+{
+        int at = 0;
+        while (at < count && part[at] != d)
+                at++;
+        if (at == count)
+                return;
+        lg_dnn_find()->destroy(d);
+        for (count--; at < count; at++)
+                part[at] = part[at + 1];
 }
 
 lg_dnn_parts::~lg_dnn_parts()
@@ -266,13 +278,18 @@ static void search(builder *b, cudnnHandle_t handle, cudnnBackendDescriptor_t gr
         if (!b->good())
                 return;
         b->state = LG_DNN_REFUSED;
+        int64_t chosen = 0;
         for (int64_t i = 0; i < count && i < given && b->state == LG_DNN_REFUSED; i++) {
                 b->state = LG_DNN_DONE;
+                chosen = i;
                 if (notes_allow(b, &p->key, found[i]))
                         plan_by(b, handle, found[i], p);
                 else if (b->good())
                         b->state = LG_DNN_REFUSED;
         }
+        for (int64_t i = 0; i < count; i++)
+                if (i != chosen)
+                        b->parts->remove(found[i]);
 }
 
 lg_dnn_answer lg_dnn_build(lg_queue *q, cudnnHandle_t handle, lg_dnn_plan *p)
