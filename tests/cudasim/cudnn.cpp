@@ -2,8 +2,8 @@
  * there.
  *
  * Engines of every graph: one that says only at the plan that it cannot; one on tensor cores, which rounds f32 to TF32;
- * one that adds up in another order each time; and, from the fallback heuristic, a plain one. All want channels last.
- * Only the tensor cores' adds a bias. Misuse dies; what cuDNN refuses is refused.
+ * one that adds up gradients in another order each time; and, from the fallback heuristic, a plain one. All want
+ * channels last. Only the tensor cores' adds a bias. Misuse dies; what cuDNN refuses is refused.
  */
 #include "sim.h"
 #include <cstdio>
@@ -392,7 +392,8 @@ int64_t get(descriptor *d, int name, int64_t room, void *to)
         if (d->type == CUDNN_BACKEND_ENGINE_DESCRIPTOR && name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE) {
                 const cudnnBackendNumericalNote_t note =
                         d->engine == TENSOR ? CUDNN_NUMERICAL_NOTE_TENSOR_CORE : CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
-                const int64_t count = d->engine == TENSOR || d->engine == UNSTEADY;
+                const bool steady = meaning_of(of(d->graph, "cudnnBackendGetAttribute")).kind == 0;
+                const int64_t count = d->engine == TENSOR || (d->engine == UNSTEADY && !steady);
                 if (count && room)
                         memcpy(to, &note, sizeof note);
                 return count;
@@ -698,7 +699,7 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescr
         }
         static bool other;
         other = !other;
-        r.backwards = p->engine == UNSTEADY && other;
+        r.backwards = p->engine == UNSTEADY && r.m.kind != 0 && other;
         enqueue(h->stream, [r] {
                 if (r.workspace_bytes)
                         memset(r.workspace, 0x5a, r.workspace_bytes);
