@@ -292,7 +292,12 @@ static bool facts(int index, lg_device_facts *ret)
         if (cudaRuntimeGetVersion(&runtime) == cudaSuccess)
                 version_words(ret->runtime, sizeof ret->runtime, runtime);
         snprintf(ret->blas, sizeof ret->blas, "own kernels");
-        snprintf(ret->dnn, sizeof ret->dnn, "own kernels");
+        size_t dnn = lg_cuda_dnn_version();
+        if (*lg_cuda_dnn_reason())
+                snprintf(ret->dnn, sizeof ret->dnn, "not used: %.110s", lg_cuda_dnn_reason());
+        else
+                snprintf(ret->dnn, sizeof ret->dnn, "%d.%d.%d", (int)(dnn / 10000), (int)(dnn / 100 % 100),
+                         (int)(dnn % 100));
         cudaGetLastError();
         return true;
 }

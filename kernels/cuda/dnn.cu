@@ -1,5 +1,6 @@
 /* dnn.cu - cuDNN: the library, a queue's handle and plans, and a convolution run by them. */
 #include "dnn.h"
+#if LG_CUDNN
 #include "conv.h"
 #include <new>
 #include <stdio.h>
@@ -325,3 +326,32 @@ lg_dnn_answer lg_dnn_conv(lg_queue *q, const lg_conv_args *a)
                 return LG_DNN_FAILED;
         return LG_DNN_DONE;
 }
+
+#else /* cuDNN's headers were not there when this was built */
+
+lg_dnn_answer lg_dnn_conv(lg_queue *, const lg_conv_args *)
+{
+        return LG_DNN_REFUSED;
+}
+
+extern "C" {
+size_t lg_cuda_dnn_version(void)
+{
+        return 0;
+}
+
+const char *lg_cuda_dnn_reason(void)
+{
+        return "this build knows nothing of cuDNN";
+}
+
+lg_dnn_counts lg_cuda_dnn_counts(lg_queue *)
+{
+        return lg_dnn_counts{0, 0, 0, 0};
+}
+
+void lg_cuda_dnn_close(lg_queue *)
+{
+}
+}
+#endif

@@ -2,8 +2,30 @@
 #ifndef LG_CUDA_DNN_H
 #define LG_CUDA_DNN_H
 
-#include <cudnn.h>
 #include "cuda.h"
+
+/* What came of it: REFUSED is for another way to do, FAILED is noted in the queue. */
+typedef enum lg_dnn_answer { LG_DNN_DONE, LG_DNN_REFUSED, LG_DNN_FAILED } lg_dnn_answer;
+/* Convolves, or REFUSED: cuDNN is absent or has nothing for these arguments. Nothing was written then. */
+lg_dnn_answer lg_dnn_conv(lg_queue *q, const lg_conv_args *a);
+
+typedef struct lg_dnn_counts {
+        int64_t plans, refusals; /* in the cache */
+        int64_t hits, misses;    /* so far */
+} lg_dnn_counts;
+
+extern "C" {
+/* cuDNN's version as in lg_dnn_library, and why it is not used; "" if it is. */
+size_t lg_cuda_dnn_version(void);
+const char *lg_cuda_dnn_reason(void);
+lg_dnn_counts lg_cuda_dnn_counts(lg_queue *q);
+/* Frees q's handle and plans, whose work is done. */
+void lg_cuda_dnn_close(lg_queue *q);
+}
+
+#if __has_include(<cudnn.h>)
+#define LG_CUDNN 1
+#include <cudnn.h>
 
 #define LG_DNN_FUNCTIONS(F)                                                                                            \
         F(version, cudnnGetVersion)                                                                                    \
@@ -29,8 +51,6 @@ typedef struct lg_dnn_library {
 
 const lg_dnn_library *lg_dnn_find(void);
 
-/* What came of it: REFUSED is for another way to do, FAILED is noted in the queue. */
-typedef enum lg_dnn_answer { LG_DNN_DONE, LG_DNN_REFUSED, LG_DNN_FAILED } lg_dnn_answer;
 /* Not supported is REFUSED; other errors are FAILED, noted with the call's name and cuDNN's words. */
 lg_dnn_answer lg_dnn_judge(lg_queue *q, const char *call, cudnnStatus_t status);
 
@@ -67,22 +87,6 @@ struct lg_dnn_plan {
 
 /* Fills in what follows from p->key. REFUSED: there is no plan. */
 lg_dnn_answer lg_dnn_build(lg_queue *q, cudnnHandle_t handle, lg_dnn_plan *p);
-
-/* Convolves, or REFUSED: cuDNN is absent or has nothing for these arguments. Nothing was written then. */
-lg_dnn_answer lg_dnn_conv(lg_queue *q, const lg_conv_args *a);
-
-typedef struct lg_dnn_counts {
-        int64_t plans, refusals; /* in the cache */
-        int64_t hits, misses;    /* so far */
-} lg_dnn_counts;
-
-extern "C" {
-/* cuDNN's version as in lg_dnn_library, and why it is not used; "" if it is. */
-size_t lg_cuda_dnn_version(void);
-const char *lg_cuda_dnn_reason(void);
-lg_dnn_counts lg_cuda_dnn_counts(lg_queue *q);
-/* Frees q's handle and plans, whose work is done. */
-void lg_cuda_dnn_close(lg_queue *q);
-}
+#endif
 
 #endif

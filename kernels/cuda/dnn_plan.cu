@@ -1,5 +1,6 @@
 /* dnn_plan.cu - execution plans: a convolution as a graph of cuDNN, and the engine that runs it. */
 #include "dnn.h"
+#if LG_CUDNN
 
 #define CANDIDATES 64 /* dozens of engines for tensor cores may come before the first without */
 #define WORKSPACE_MOST ((int64_t)1 << 30)
@@ -314,3 +315,4 @@ lg_dnn_answer lg_dnn_build(lg_queue *q, cudnnHandle_t handle, lg_dnn_plan *p)
         }
         return b.state;
 }
+#endif
