@@ -387,6 +387,7 @@ void cudasim_fail_at(int64_t n, bool from, bool allocations)
         failures &f = failing[allocations];
         f.at = n ? f.calls + n : 0;
         f.from = from;
+        failed_name = "";
 }
 
 int64_t cudasim_calls(bool allocations)

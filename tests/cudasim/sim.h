@@ -37,7 +37,7 @@ extern "C" __attribute__((visibility("default"))) void cudasim_read_settings(voi
 /* Waits (calls that make the host wait for a device) so far; bytes allocated now, on all devices. */
 extern "C" __attribute__((visibility("default"))) int64_t cudasim_waits(void);
 extern "C" __attribute__((visibility("default"))) int64_t cudasim_bytes(void);
-/* The name of the call that failed last. */
+/* The name of the call that failed last since cudasim_fail_at; "": none. */
 extern "C" __attribute__((visibility("default"))) const char *cudasim_failed(void);
 /* Handles (streams, events, libraries) and pinned buffers that are alive. */
 extern "C" __attribute__((visibility("default"))) int64_t cudasim_handles(void);

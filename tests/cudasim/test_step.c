@@ -1,0 +1,245 @@
+/* test_step.c - a training step on the simulated device: it waits for nothing, and every call that fails is told. */
+#include <dlfcn.h>
+#include "../test.h"
+
+/* ---- the simulator's controls (sim.h), in the module that libgrad loads ---- */
+
+static struct controls {
+        void (*fail_at)(int64_t n, bool from, bool allocations);
+        int64_t (*calls)(bool allocations);
+        int64_t (*waits)(void);
+        int64_t (*bytes)(void);
+        int64_t (*handles)(void);
+        const char *(*failed)(void);
+} sim;
+
+static int find_controls(void **state)
+{
+        (void)state;
+        void *module = dlopen(getenv("LIBGRAD_CUDA"), RTLD_NOW | RTLD_LOCAL);
+        if (!module)
+                fail_msg("%s", dlerror());
+#define FIND(name) *(void **)&sim.name = dlsym(module, "cudasim_" #name)
+        FIND(fail_at);
+        FIND(calls);
+        FIND(waits);
+        FIND(bytes);
+        FIND(handles);
+        FIND(failed);
+        assert_true(sim.fail_at && sim.calls && sim.waits && sim.bytes && sim.handles && sim.failed);
+        return 0;
+}
+
+/* ---- a training step ---- */
+
+#define BATCH 4
+#define MOST 4096
+
+typedef struct run {
+        lg_ctx *c;
+        lg_module *net;
+        lg_optimizer *opt;
+        lg_tensor *x, *y;
+} run;
+
+static run open_run(void)
+{
+        run r = {.c = lg_open_with(.seed = 7)};
+        lg_ctx *c = r.c;
+        lg_default_device(c, lg_parse_device(c, "cuda:0"));
+        lg_set_deterministic(c, true);
+        r.net = lg_nn_sequential(c, lg_nn_conv2d(c, 1, 3, 3, .padding = 1), lg_nn_batch_norm2d(c, 3), lg_nn_relu(c),
+                                 lg_nn_max_pool2d(c, 2), lg_nn_flatten(c), lg_nn_linear(c, 27, 8), lg_nn_relu(c),
+                                 lg_nn_linear(c, 8, 4));
+        r.opt = lg_adam(c, lg_parameters(r.net), 0.01);
+        r.x = lg_keep(lg_normal(c, 0, 1, LG_SHAPE(BATCH, 1, 6, 6)));
+        r.y = lg_keep(lg_from(c, ((int64_t[]){0, 1, 2, 3}), LG_SHAPE(BATCH), .dtype = LG_I64));
+        assert_ok(c);
+        return r;
+}
+
+static bool step(run *r)
+{
+        lg_scope s = lg_scope_begin(r->c);
+        lg_tensor *loss = lg_cross_entropy(lg_forward(r->net, r->x), r->y);
+        lg_zero_grad(r->opt);
+        lg_backward(loss);
+        lg_clip_grad_norm(lg_parameters(r->net), 1.0);
+        bool ok = lg_step(r->opt);
+        lg_scope_end(r->c, s);
+        return ok;
+}
+
+static int64_t read_parameters(run *r, double *out)
+{
+        lg_list list = lg_parameters(r->net);
+        int64_t n = 0;
+        for (int i = 0; i < list.count; i++)
+                n += read_all(list.items[i], out + n, MOST - n);
+        return n;
+}
+
+static void assert_same(const double *a, const double *b, int64_t n, int64_t call, const char *name)
+{
+        for (int64_t i = 0; i < n; i++)
+                if (a[i] != b[i])
+                        fail_msg("after call %lld, %s, failed: parameter element %lld is %.9g, not %.9g", (long long)call,
+                                 name, (long long)i, a[i], b[i]);
+}
+
+/* ---- tests ---- */
+
+static void a_step_waits_for_nothing(void **state)
+{
+        (void)state;
+        run r = open_run();
+        for (int i = 0; i < 3; i++)
+                assert_true(step(&r));
+        assert_true(lg_synchronize(r.c));
+        int64_t waits = sim.waits(), allocations = sim.calls(true), calls = sim.calls(false);
+        for (int i = 0; i < 5; i++)
+                assert_true(step(&r));
+        assert_int_equal(sim.waits() - waits, 0);
+        assert_int_equal(sim.calls(true) - allocations, 0);
+        assert_true(sim.calls(false) > calls + 5 * 20); /* the device was in use */
+        assert_true(lg_synchronize(r.c));
+        assert_ok(r.c);
+        lg_close(r.c);
+}
+
+typedef struct numbers {
+        double before[MOST], after[MOST];
+        int64_t count, calls[2]; /* of a step from a cold cache: others, allocations */
+} numbers;
+
+static void reference(numbers *n)
+{
+        run r = open_run();
+        n->count = read_parameters(&r, n->before);
+        lg_empty_cache(r.c);
+        int64_t was[2] = {sim.calls(false), sim.calls(true)};
+        assert_true(step(&r));
+        assert_true(lg_synchronize(r.c));
+        n->calls[0] = sim.calls(false) - was[0];
+        n->calls[1] = sim.calls(true) - was[1];
+        assert_int_equal(read_parameters(&r, n->after), n->count);
+        lg_close(r.c);
+}
+
+/* Lets the n-th call fail, whose name is given; true if the step went well all the same. */
+static bool step_that_fails(run *r, int64_t n, char name[64], bool from, bool allocations)
+{
+        lg_empty_cache(r->c);
+        sim.fail_at(n, from, allocations);
+        bool ok = step(r) && lg_synchronize(r->c);
+        snprintf(name, 64, "%.60s", sim.failed());
+        sim.fail_at(0, false, allocations);
+        return ok;
+}
+
+static void every_call_fails_in_turn(void **state)
+{
+        (void)state;
+        static numbers ref;
+        static double now[MOST];
+        reference(&ref);
+        int64_t handles = sim.handles(), told = 0;
+        assert_int_equal(sim.bytes(), 0);
+        for (int64_t n = 1; n <= ref.calls[0]; n++) {
+                run r = open_run();
+                char name[64];
+                bool ok = step_that_fails(&r, n, name, false, false);
+                if (!ok) {
+                        told++;
+                        lg_error_code code = lg_error_code_of(r.c);
+                        if ((code != LG_ERR_CUDA && code != LG_ERR_MEMORY) || !strstr(lg_error(r.c), name))
+                                fail_msg("call %lld, %s: told as %s: %s", (long long)n, name,
+                                         lg_error_name(code), lg_error(r.c));
+                        lg_clear_error(r.c);
+                        read_parameters(&r, now);
+                        assert_ok(r.c);
+                        if (memcmp(now, ref.before, (size_t)ref.count * sizeof *now) == 0)
+                                assert_true(step(&r)); /* else only the wait at the end failed */
+                } else
+                        assert_ok(r.c);
+                read_parameters(&r, now);
+                assert_ok(r.c);
+                assert_same(now, ref.after, ref.count, n, name);
+                lg_close(r.c);
+                if (sim.bytes() != 0 || sim.handles() != handles)
+                        fail_msg("call %lld, %s: %lld bytes and %lld handles are left", (long long)n, name,
+                                 (long long)sim.bytes(), (long long)(sim.handles() - handles));
+        }
+        print_message("%lld calls, %lld told\n", (long long)ref.calls[0], (long long)told);
+        assert_true(told > ref.calls[0] * 8 / 10);
+}
+
+static void every_allocation_fails_in_turn(void **state)
+{
+        (void)state;
+        static numbers ref;
+        static double now[MOST];
+        reference(&ref);
+        int64_t handles = sim.handles();
+        assert_true(ref.calls[1] > 3);
+        for (int from = 0; from < 2; from++)
+                for (int64_t n = 1; n <= ref.calls[1]; n++) {
+                        run r = open_run();
+                        char name[64];
+                        bool ok = step_that_fails(&r, n, name, from, true);
+                        if (from) {
+                                assert_false(ok);
+                                assert_error(r.c, LG_ERR_MEMORY, "out of memory on cuda:0");
+                                read_parameters(&r, now);
+                                assert_same(now, ref.before, ref.count, n, name);
+                                assert_true(step(&r));
+                        } else
+                                assert_true(ok); /* the cache was emptied, and the second try went well */
+                        read_parameters(&r, now);
+                        assert_ok(r.c);
+                        assert_same(now, ref.after, ref.count, n, name);
+                        lg_close(r.c);
+                        assert_int_equal(sim.bytes(), 0);
+                        assert_int_equal(sim.handles(), handles);
+                }
+        print_message("%lld allocations\n", (long long)ref.calls[1]);
+}
+
+/* Opening a device and filling a loader fail, too, without a leak. */
+static void opening_fails_in_turn(void **state)
+{
+        (void)state;
+        int64_t handles = sim.handles();
+        for (int allocations = 0; allocations < 2; allocations++)
+                for (int64_t n = 1;; n++) {
+                        lg_ctx *c = lg_open();
+                        sim.fail_at(n, false, allocations);
+                        lg_device d = lg_parse_device(c, "cuda:1");
+                        lg_tensor *x = lg_zeros(c, LG_SHAPE(8, 3), .device = lg_cpu());
+                        lg_loader *l = lg_loader_open(c, lg_dataset_tensors(c, x, x), 2, .device = d);
+                        lg_batch b = {0};
+                        while (lg_loader_next(l, &b)) {
+                        }
+                        bool failed = lg_error(c), last = !failed && !strcmp(sim.failed(), "");
+                        if (failed)
+                                assert_true(lg_error_code_of(c) == LG_ERR_DEVICE || lg_error_code_of(c) == LG_ERR_CUDA ||
+                                            lg_error_code_of(c) == LG_ERR_MEMORY);
+                        sim.fail_at(0, false, allocations);
+                        lg_close(c);
+                        assert_int_equal(sim.bytes(), 0);
+                        assert_int_equal(sim.handles(), handles);
+                        if (last || n > 400)
+                                break;
+                }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_step_waits_for_nothing),
+                cmocka_unit_test(every_call_fails_in_turn),
+                cmocka_unit_test(every_allocation_fails_in_turn),
+                cmocka_unit_test(opening_fails_in_turn),
+        };
+        return cmocka_run_group_tests(tests, find_controls, NULL);
+}
