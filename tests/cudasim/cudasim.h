@@ -37,6 +37,7 @@ void barrier(const char *file, int line);
 uint64_t exchange(unsigned mask, uint64_t value, int source);
 /* One bit from each lane of the mask. */
 unsigned ballot(unsigned mask, bool bit);
+void warp_barrier(unsigned mask);
 int lane();
 /* Shared memory of the block, the same for all that name the same key; poisoned when the block begins. */
 void *shared(const void *key, size_t bytes);
@@ -85,7 +86,7 @@ template <typename T> T shuffle(unsigned mask, T v, int source)
 
 static inline void __syncwarp(unsigned mask = 0xffffffffu)
 {
-        cudasim::ballot(mask, false);
+        cudasim::warp_barrier(mask);
 }
 static inline unsigned __ballot_sync(unsigned mask, int bit)
 {
@@ -118,37 +119,34 @@ template <typename T> static inline T __shfl_xor_sync(unsigned mask, T v, int bi
         return cudasim::shuffle(mask, v, cudasim::lane() ^ bits);
 }
 
-/* One host thread runs all blocks, so these are plain. */
+/* One host thread runs all blocks; but ThreadSanitizer takes CUDA's threads for threads, and must see atomic accesses. */
+template <typename T, typename F> static inline T cudasim_change(T *p, F change)
+{
+        T was, now;
+        __atomic_load(p, &was, __ATOMIC_RELAXED);
+        now = change(was);
+        __atomic_store(p, &now, __ATOMIC_RELAXED);
+        return was;
+}
 template <typename T, typename V> static inline T atomicAdd(T *p, V v)
 {
-        T was = *p;
-        *p = was + (T)v;
-        return was;
+        return cudasim_change(p, [=](T was) { return (T)(was + (T)v); });
 }
 template <typename T> static inline T atomicMax(T *p, T v)
 {
-        T was = *p;
-        *p = v > was ? v : was;
-        return was;
+        return cudasim_change(p, [=](T was) { return v > was ? v : was; });
 }
 template <typename T> static inline T atomicMin(T *p, T v)
 {
-        T was = *p;
-        *p = v < was ? v : was;
-        return was;
+        return cudasim_change(p, [=](T was) { return v < was ? v : was; });
 }
 template <typename T> static inline T atomicExch(T *p, T v)
 {
-        T was = *p;
-        *p = v;
-        return was;
+        return cudasim_change(p, [=](T) { return v; });
 }
 template <typename T> static inline T atomicCAS(T *p, T expected, T v)
 {
-        T was = *p;
-        if (was == expected)
-                *p = v;
-        return was;
+        return cudasim_change(p, [=](T was) { return was == expected ? v : was; });
 }
 static inline void __threadfence()
 {

@@ -12,9 +12,8 @@
 #include <sanitizer/common_interface_defs.h>
 #define LG_FIBRE_ASAN 1
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if CUDASIM_TSAN
 #include <sanitizer/tsan_interface.h>
-#define LG_FIBRE_TSAN 1
 #endif
 
 #if !defined(__x86_64__)
@@ -54,9 +53,6 @@ struct fibre {
         const void *bottom = nullptr;
         size_t size = 0;
 #endif
-#ifdef LG_FIBRE_TSAN
-        void *tsan = nullptr;
-#endif
 };
 
 #if defined(__x86_64__)
@@ -95,9 +91,6 @@ void go(fibre *to, bool ends = false)
         __sanitizer_start_switch_fiber(ends ? nullptr : &from->fake, to->bottom, to->size);
 #else
         (void)ends;
-#endif
-#ifdef LG_FIBRE_TSAN
-        __tsan_switch_to_fiber(to->tsan, 0);
 #endif
 #if defined(__x86_64__)
         cudasim_switch(&from->sp, to->sp);
@@ -148,11 +141,6 @@ fibre *make_fibre()
         f->bottom = f->stack;
         f->size = stack_bytes;
 #endif
-#ifdef LG_FIBRE_TSAN
-        f->tsan = __tsan_create_fiber(0);
-        if (!scheduler.tsan)
-                scheduler.tsan = __tsan_get_current_fiber();
-#endif
 #if defined(__x86_64__)
         void **top = (void **)(f->stack + stack_bytes) - 2;
         *top = (void *)entry;
@@ -167,6 +155,64 @@ fibre *make_fibre()
         return f;
 }
 
+/* ---- races ------------------------------------------------------------------------------------------------------
+ * Under ThreadSanitizer each CUDA thread is a thread of its own, which is ordered with others by barriers alone. The
+ * simulator itself is not instrumented. Blocks take turns with two sets of threads, so that neighbours are not ordered.
+ */
+#if CUDASIM_TSAN
+void *host;
+std::vector<void *> &identities = *new std::vector<void *>;
+char tokens[1 << 16]; /* what a barrier orders by; they come round again late enough */
+size_t token;
+char block_begins[2], grid_ends;
+bool odd;
+
+void become(unsigned i)
+{
+        size_t at = (size_t)i * 2 + odd;
+        while (identities.size() <= at)
+                identities.push_back(__tsan_create_fiber(0));
+        __tsan_switch_to_fiber(identities[at], __tsan_switch_to_fiber_no_sync);
+}
+
+void become_host()
+{
+        __tsan_switch_to_fiber(host, __tsan_switch_to_fiber_no_sync);
+}
+
+void give(void *order)
+{
+        __tsan_release(order);
+}
+
+void get(void *order)
+{
+        __tsan_acquire(order);
+}
+#else
+char tokens[1], block_begins[2], grid_ends;
+size_t token;
+bool odd;
+void become(unsigned)
+{
+}
+void become_host()
+{
+}
+void give(void *)
+{
+}
+void get(void *)
+{
+}
+#endif
+
+char *next_token()
+{
+        token = (token + 1) % sizeof tokens;
+        return &tokens[token];
+}
+
 /* ---- a block ---------------------------------------------------------------------------------------------------- */
 
 enum class state { fresh, ready, at_barrier, at_exchange, done };
@@ -174,6 +220,7 @@ enum class state { fresh, ready, at_barrier, at_exchange, done };
 struct warp {
         unsigned arrived = 0, mask = 0, generation = 0, bits[2] = {0, 0};
         uint64_t slot[2][32];
+        char *order = nullptr;
 };
 
 struct thread {
@@ -199,6 +246,7 @@ struct block_run {
         dim3 size;
         place at; /* of the thread that runs */
         std::vector<piece> pieces;
+        char *order_now = tokens; /* of the next barrier of all threads */
         char *arena = nullptr;
         size_t used = 0, dynamic = 0;
         size_t next_fresh = 0; /* in order */
@@ -220,7 +268,11 @@ void run_thread(unsigned i)
 {
         be(i);
         run_now.threads[i].on = current;
+        become(i);
+        get(&block_begins[odd]);
         (*run_now.body)();
+        give(&grid_ends);
+        become_host();
         run_now.threads[run_now.running].now = state::done;
 }
 
@@ -239,8 +291,10 @@ void wait(state s)
 {
         unsigned me = run_now.running;
         run_now.threads[me].now = s;
+        become_host();
         go(&scheduler);
         be(me);
+        become(me);
 }
 
 /* True if somebody could go on. */
@@ -267,6 +321,7 @@ bool open_barrier()
         for (thread &t : run_now.threads)
                 t.now = state::ready;
         run_now.ready = run_now.order;
+        run_now.order_now = next_token();
         return true;
 }
 } // namespace
@@ -274,9 +329,12 @@ bool open_barrier()
 void barrier(const char *file, int line)
 {
         thread &t = run_now.threads[run_now.running];
+        char *order = run_now.order_now;
         t.file = file;
         t.line = line;
+        give(order);
         wait(state::at_barrier);
+        get(order);
 }
 
 int lane()
@@ -335,6 +393,17 @@ unsigned ballot(unsigned mask, bool bit)
         return w.bits[side];
 }
 
+void warp_barrier(unsigned mask)
+{
+        warp &w = run_now.warps[run_now.running / 32];
+        if (!w.arrived)
+                w.order = next_token();
+        char *order = w.order;
+        give(order);
+        meet(mask, 0, false);
+        get(order);
+}
+
 void *shared(const void *key, size_t bytes)
 {
         for (const piece &p : run_now.pieces)
@@ -346,7 +415,8 @@ void *shared(const void *key, size_t bytes)
         run_now.used = at + bytes;
         char *p = run_now.arena + at;
         open_memory(p, bytes);
-        memset(p, 0xff, bytes);
+        for (volatile char *x = p; x < p + bytes; x++) /* not memset, which ThreadSanitizer would notice */
+                *x = (char)0xff;
         run_now.pieces.push_back({key, p, bytes});
         return p;
 }
@@ -376,6 +446,13 @@ static void run_block(uint3 block, dim3 grid, dim3 size)
                 w.arrived = w.generation = 0;
         run_now.pieces.clear();
         run_now.ready.clear();
+#if CUDASIM_TSAN
+        if (run_now.used) /* forgets who touched it */
+                mmap(run_now.arena, shared_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+#endif
+        odd = !odd;
+        give(&block_begins[odd]); /* of what the host did; other blocks are not in it before the grid has ended */
+        run_now.order_now = next_token();
         run_now.used = run_now.next_fresh = 0;
         run_now.size = size;
         run_now.at = place{{0, 0, 0}, block, size, grid};
@@ -384,7 +461,10 @@ static void run_block(uint3 block, dim3 grid, dim3 size)
         if (n != run_now.order.size() || shuffling() != run_now.ordered_as || shuffling() == 2)
                 put_in_order(run_now.order, n);
         run_now.ordered_as = shuffling();
-        std::vector<unsigned> turn;
+        static std::vector<unsigned> &turn = *new std::vector<unsigned>;
+        turn.reserve(1024); /* no thread makes a list grow: its memory is the host's */
+        run_now.ready.reserve(1024);
+        run_now.pieces.reserve(64);
         do {
                 if (run_now.next_fresh < n)
                         go(make_fibre());
@@ -402,6 +482,9 @@ void run_grid(const char *name, dim3 grid, dim3 block, size_t dynamic, const std
         if (!run_now.arena)
                 run_now.arena =
                         (char *)mmap(nullptr, shared_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+#if CUDASIM_TSAN
+        host = __tsan_get_current_fiber();
+#endif
         run_now.body = &body;
         run_now.name = name;
         run_now.dynamic = dynamic;
@@ -413,5 +496,6 @@ void run_grid(const char *name, dim3 grid, dim3 block, size_t dynamic, const std
                 uint3 b = {(unsigned)(i % grid.x), (unsigned)(i / grid.x % grid.y), (unsigned)(i / grid.x / grid.y)};
                 run_block(b, grid, block);
         }
+        get(&grid_ends);
 }
 } // namespace cudasim
