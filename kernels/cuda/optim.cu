@@ -1,92 +1,219 @@
-/* optim.cu - optimisers: one launch for each tensor; nothing changes while a fault is set. */
-#include "cuda.h"
+/* optim.cu - optimisers, norms and scaling of many tensors by one launch: chunks of tensors from a table that travels
+ * with the kernel's arguments. Nothing changes while a fault is set. */
+#include "rows.h"
 
-/* The tensors of an update, and where the fault is. */
-typedef struct step_of {
-        lg_update u;
+#define CHUNK 4096 /* elements that a block takes at once */
+#define MOST_TENSORS 64
+#define TENSORS (2 + LG_UPDATE_STATES)
+
+/* Tensors of one dtype; their chunks are numbered one after the other. Fits into 4 KiB with a kernel's other arguments. */
+typedef struct table {
+        void *at[MOST_TENSORS][TENSORS]; /* the parameter, its gradient, states */
+        int64_t n[MOST_TENSORS];
+        int32_t first[MOST_TENSORS + 1]; /* chunk of each */
+        int32_t count;
+        uint64_t even; /* by bit: all pointers are 16-byte aligned */
         const lg_fault *fault;
-} step_of;
+} table;
 
-#define STATE(k, i) (s.u.state[k] ? lg_load<H>(s.u.state[k], s.u.dtype, i) : (H)0)
-#define SET(k, i, v) lg_store<H>(s.u.state[k], s.u.dtype, i, v)
-#define BEGIN                                                                                                          \
-        if (s.fault->code != LG_FAULT_NONE)                                                                            \
-                return;                                                                                                \
-        for (int64_t i = LG_FIRST; i < s.u.n; i += LG_STEP) {                                                          \
-                H p = lg_load<H>(s.u.param, s.u.dtype, i), g = lg_load<H>(s.u.grad, s.u.dtype, i);                     \
-                g = (a.maximize ? -g : g);
-#define END                                                                                                            \
-        lg_store<H>(s.u.param, s.u.dtype, i, p);                                                                       \
-        }
+/* The elements of one chunk. */
+typedef struct chunk {
+        int64_t first, end;
+        int tensor;
+} chunk;
 
-template <typename H> static __global__ void sgd_loop(lg_sgd_args a, step_of s)
+static __device__ inline chunk chunk_of(const table &t, int32_t k)
 {
-        BEGIN
-        H d = g + (H)a.weight_decay * p, lr = (H)a.lr, momentum = (H)a.momentum;
-        if (s.u.state[0]) {
-                H b = a.first ? d : momentum * STATE(0, i) + (H)(1 - a.dampening) * d;
-                SET(0, i, b);
-                d = a.nesterov ? d + momentum * b : b;
+        int low = 0, high = t.count - 1;
+        while (low < high) {
+                int middle = (low + high + 1) / 2;
+                if (t.first[middle] <= k)
+                        low = middle;
+                else
+                        high = middle - 1;
         }
-        p -= lr * d;
-        END
+        chunk c = {(int64_t)(k - t.first[low]) * CHUNK, 0, low};
+        c.end = c.first + CHUNK < t.n[low] ? c.first + CHUNK : t.n[low];
+        return c;
 }
 
-template <typename H> static __global__ void adam_loop(lg_adam_args a, step_of s, double rate, double root)
+/* ---- rules: what happens to one element of each tensor; `has` tells by bit which states there are ---- */
+
+static __device__ inline float root_of(float x)
 {
-        BEGIN
-        H d = g + (a.decoupled ? (H)0 : (H)a.weight_decay) * p;
-        if (a.decoupled)
-                p *= (H)(1 - a.lr * a.weight_decay);
-        H m = (H)a.beta1 * STATE(0, i) + (H)(1 - a.beta1) * d,
-          v = (H)a.beta2 * STATE(1, i) + (H)(1 - a.beta2) * (d * d);
-        SET(0, i, m);
-        SET(1, i, v);
-        if (s.u.state[2]) {
-                H most = STATE(2, i);
-                v = v > most || v != v ? v : most;
-                SET(2, i, v);
-        }
-        p -= (H)rate * (m / ((H)sqrt(v) * (H)root + (H)a.eps));
-        END
+        return sqrtf(x);
+}
+static __device__ inline double root_of(double x)
+{
+        return sqrt(x);
 }
 
-template <typename H> static __global__ void rmsprop_loop(lg_rmsprop_args a, step_of s)
+template <typename H> struct sgd_rule {
+        H lr, momentum, rest, decay, sign;
+        bool nesterov, first;
+        __device__ inline void operator()(H &p, H g, H (&s)[LG_UPDATE_STATES], int has) const
+        {
+                H d = sign * g + decay * p;
+                if (has & 1) {
+                        s[0] = first ? d : momentum * s[0] + rest * d;
+                        d = nesterov ? d + momentum * s[0] : s[0];
+                }
+                p -= lr * d;
+        }
+};
+
+template <typename H> struct adam_rule {
+        H rate, root, eps, beta1, rest1, beta2, rest2, decay, keep, sign;
+        __device__ inline void operator()(H &p, H g, H (&s)[LG_UPDATE_STATES], int has) const
+        {
+                const H d = sign * g + decay * p;
+                s[0] = beta1 * s[0] + rest1 * d;
+                s[1] = beta2 * s[1] + rest2 * (d * d);
+                H v = s[1];
+                if (has & 4)
+                        v = s[2] = v > s[2] || v != v ? v : s[2];
+                p = keep * p - rate * (s[0] / (root_of(v) * root + eps));
+        }
+};
+
+template <typename H> struct rmsprop_rule {
+        H lr, alpha, rest, eps, decay, momentum, sign;
+        __device__ inline void operator()(H &p, H g, H (&s)[LG_UPDATE_STATES], int has) const
+        {
+                H d = sign * g + decay * p;
+                s[0] = alpha * s[0] + rest * (d * d);
+                H spread = s[0];
+                if (has & 2) {
+                        s[1] = alpha * s[1] + rest * d;
+                        spread -= s[1] * s[1];
+                }
+                d /= root_of(spread) + eps;
+                if (has & 4)
+                        d = s[2] = momentum * s[2] + d;
+                p -= lr * d;
+        }
+};
+
+template <typename H> struct adagrad_rule {
+        H rate, eps, decay, sign;
+        __device__ inline void operator()(H &p, H g, H (&s)[LG_UPDATE_STATES], int) const
+        {
+                const H d = sign * g + decay * p;
+                s[0] += d * d;
+                p -= rate * (d / (root_of(s[0]) + eps));
+        }
+};
+
+/* V elements from i on. */
+template <typename T, int V, typename R>
+static __device__ inline void step_at(const R &rule, void *const *at, int has, int64_t i)
 {
-        BEGIN
-        H d = g + (H)a.weight_decay * p, v = (H)a.alpha * STATE(0, i) + (H)(1 - a.alpha) * (d * d), spread = v;
-        SET(0, i, v);
-        if (s.u.state[1]) {
-                H mean = (H)a.alpha * STATE(1, i) + (H)(1 - a.alpha) * d;
-                SET(1, i, mean);
-                spread -= mean * mean;
+        typedef LG_HUB(T) H;
+        H p[V], g[V], s[LG_UPDATE_STATES][V];
+        lg_read<T, V>((const T *)at[0] + i, p);
+        lg_read<T, V>((const T *)at[1] + i, g);
+        LG_UNROLL
+        for (int k = 0; k < LG_UPDATE_STATES; k++)
+                if (has >> k & 1)
+                        lg_read<T, V>((const T *)at[2 + k] + i, s[k]);
+        LG_UNROLL
+        for (int j = 0; j < V; j++) {
+                H one[LG_UPDATE_STATES] = {0};
+                LG_UNROLL
+                for (int k = 0; k < LG_UPDATE_STATES; k++)
+                        one[k] = has >> k & 1 ? s[k][j] : (H)0;
+                rule(p[j], g[j], one, has);
+                LG_UNROLL
+                for (int k = 0; k < LG_UPDATE_STATES; k++)
+                        s[k][j] = one[k];
         }
-        d /= (H)sqrt(spread) + (H)a.eps;
-        if (s.u.state[2]) {
-                d += (H)a.momentum * STATE(2, i);
-                SET(2, i, d);
-        }
-        p -= (H)a.lr * d;
-        END
+        lg_write<T, V>((T *)at[0] + i, p);
+        LG_UNROLL
+        for (int k = 0; k < LG_UPDATE_STATES; k++)
+                if (has >> k & 1)
+                        lg_write<T, V>((T *)at[2 + k] + i, s[k]);
 }
 
-template <typename H> static __global__ void adagrad_loop(lg_adagrad_args a, step_of s, double rate)
+template <typename T, typename R> static __global__ void step(R rule, table t)
 {
-        BEGIN
-        H d = g + (H)a.weight_decay * p, sum = STATE(0, i) + d * d;
-        SET(0, i, sum);
-        p -= (H)rate * (d / ((H)sqrt(sum) + (H)a.eps));
-        END
+        constexpr int V = LG_PACK(T);
+        if (t.fault->code != LG_FAULT_NONE)
+                return;
+        for (int32_t k = (int32_t)blockIdx.x; k < t.first[t.count]; k += (int32_t)gridDim.x) {
+                const chunk c = chunk_of(t, k);
+                void *const *at = t.at[c.tensor];
+                const int has = (at[2] ? 1 : 0) | (at[3] ? 2 : 0) | (at[4] ? 4 : 0);
+                int64_t rest = c.first + threadIdx.x;
+                if (t.even >> c.tensor & 1) {
+                        const int64_t packs = c.first + (c.end - c.first) / V * V;
+                        for (int64_t i = c.first + (int64_t)threadIdx.x * V; i < packs; i += LG_THREADS * V)
+                                step_at<T, V>(rule, at, has, i);
+                        rest = packs + threadIdx.x;
+                }
+                for (int64_t i = rest; i < c.end; i += LG_THREADS)
+                        step_at<T, 1>(rule, at, has, i);
+        }
 }
 
-/* A fault that host code noted counts, too. */
-template <typename F> static bool each(lg_queue *q, const lg_update *updates, int64_t count, const char *name, F launch)
+/* ---- tables ---- */
+
+/* Calls launch(table, blocks) for tables of the tensors of a dtype. */
+template <typename F> static bool tables_of(lg_queue *q, lg_dtype t, const lg_update *updates, int64_t count, F launch)
 {
-        for (int64_t i = 0; i < count; i++) {
+        table now;
+        now.count = now.first[0] = 0;
+        now.even = 0;
+        now.fault = lg_cuda(q)->fault;
+        for (int64_t i = 0; i <= count; i++) {
+                const lg_update *u = &updates[i];
+                const bool more = i < count && u->dtype == t && u->n > 0;
+                const int64_t chunks = more ? (u->n + CHUNK - 1) / CHUNK : 0;
+                if (now.count && (i == count || (more && (now.count == MOST_TENSORS ||
+                                                          chunks > INT32_MAX / 2 - now.first[now.count])))) {
+                        const int64_t blocks = now.first[now.count], most = (int64_t)lg_cuda(q)->processors * 8;
+                        if (!launch(now, blocks < most ? blocks : most))
+                                return false;
+                        now.count = 0;
+                        now.even = 0;
+                }
+                if (!more)
+                        continue;
+                const int k = now.count++;
+                void *const at[TENSORS] = {u->param, (void *)(uintptr_t)u->grad, u->state[0], u->state[1], u->state[2]};
+                bool even = true;
+                for (int j = 0; j < TENSORS; j++) {
+                        now.at[k][j] = at[j];
+                        even = even && (uintptr_t)at[j] % 16 == 0;
+                }
+                now.n[k] = u->n;
+                now.even |= (uint64_t)even << k;
+                now.first[k + 1] = now.first[k] + (int32_t)chunks;
+        }
+        return true;
+}
+
+static bool all_floats(lg_queue *q, const char *name, const lg_update *updates, int64_t count)
+{
+        for (int64_t i = 0; i < count; i++)
                 if (!lg_is_float(updates[i].dtype))
                         return lg_queue_fail(q, LG_BROKEN, "%s: no kernel for dtype %d", name, (int)updates[i].dtype);
-                step_of s = {updates[i], lg_cuda(q)->fault};
-                if (!launch(s, s.u.n ? lg_blocks(q, s.u.n) : 0))
+        return true;
+}
+
+static const lg_dtype float_dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
+
+/* make(f32 or f64 zero) gives the rule for what is computed in that type. */
+template <typename M>
+static bool each(lg_queue *q, const char *name, const lg_update *updates, int64_t count, const M &make)
+{
+        if (!all_floats(q, name, updates, count))
+                return false;
+        for (lg_dtype t : float_dtypes) {
+                const bool ok = LG_WITH_STORED(t, tables_of(q, t, updates, count, [&](const table &now, int64_t blocks) {
+                        auto rule = make((LG_HUB(T))0);
+                        return lg_launch(q, name, step<T, decltype(rule)>, blocks, rule, now);
+                }));
+                if (!ok)
                         return false;
         }
         return true;
@@ -94,30 +221,46 @@ template <typename F> static bool each(lg_queue *q, const lg_update *updates, in
 
 extern "C" bool lg_cuda_sgd(lg_queue *q, const lg_sgd_args *a)
 {
-        return each(q, a->updates, a->count, "sgd", [&](const step_of &s, int64_t blocks) {
-                return LG_WITH_FLOAT(s.u.dtype, lg_launch(q, "sgd", sgd_loop<H>, blocks, *a, s));
+        return each(q, "sgd", a->updates, a->count, [&](auto zero) {
+                typedef decltype(zero) H;
+                return sgd_rule<H>{(H)a->lr, (H)a->momentum, (H)(1 - a->dampening), (H)a->weight_decay,
+                                   (H)(a->maximize ? -1 : 1), a->nesterov, a->first};
         });
 }
 
 extern "C" bool lg_cuda_adam(lg_queue *q, const lg_adam_args *a)
 {
-        double rate = a->lr / (1 - pow(a->beta1, (double)a->step)), root = 1 / sqrt(1 - pow(a->beta2, (double)a->step));
-        return each(q, a->updates, a->count, "adam", [&](const step_of &s, int64_t blocks) {
-                return LG_WITH_FLOAT(s.u.dtype, lg_launch(q, "adam", adam_loop<H>, blocks, *a, s, rate, root));
+        const double rate = a->lr / (1 - pow(a->beta1, (double)a->step));
+        const double root = 1 / sqrt(1 - pow(a->beta2, (double)a->step));
+        return each(q, "adam", a->updates, a->count, [&](auto zero) {
+                typedef decltype(zero) H;
+                return adam_rule<H>{(H)rate,
+                                    (H)root,
+                                    (H)a->eps,
+                                    (H)a->beta1,
+                                    (H)(1 - a->beta1),
+                                    (H)a->beta2,
+                                    (H)(1 - a->beta2),
+                                    (H)(a->decoupled ? 0 : a->weight_decay),
+                                    (H)(a->decoupled ? 1 - a->lr * a->weight_decay : 1),
+                                    (H)(a->maximize ? -1 : 1)};
         });
 }
 
 extern "C" bool lg_cuda_rmsprop(lg_queue *q, const lg_rmsprop_args *a)
 {
-        return each(q, a->updates, a->count, "rmsprop", [&](const step_of &s, int64_t blocks) {
-                return LG_WITH_FLOAT(s.u.dtype, lg_launch(q, "rmsprop", rmsprop_loop<H>, blocks, *a, s));
+        return each(q, "rmsprop", a->updates, a->count, [&](auto zero) {
+                typedef decltype(zero) H;
+                return rmsprop_rule<H>{(H)a->lr,           (H)a->alpha,    (H)(1 - a->alpha),       (H)a->eps,
+                                       (H)a->weight_decay, (H)a->momentum, (H)(a->maximize ? -1 : 1)};
         });
 }
 
 extern "C" bool lg_cuda_adagrad(lg_queue *q, const lg_adagrad_args *a)
 {
-        double rate = a->lr / (1 + (double)(a->step - 1) * a->lr_decay);
-        return each(q, a->updates, a->count, "adagrad", [&](const step_of &s, int64_t blocks) {
-                return LG_WITH_FLOAT(s.u.dtype, lg_launch(q, "adagrad", adagrad_loop<H>, blocks, *a, s, rate));
+        const double rate = a->lr / (1 + (double)(a->step - 1) * a->lr_decay);
+        return each(q, "adagrad", a->updates, a->count, [&](auto zero) {
+                typedef decltype(zero) H;
+                return adagrad_rule<H>{(H)rate, (H)a->eps, (H)a->weight_decay, (H)(a->maximize ? -1 : 1)};
         });
 }

@@ -1,106 +1,207 @@
-/* pool.cu - pooling: a thread for each element of the result. */
-#include "cuda.h"
+/* pool.cu - pooling, channels last: threads across channels, V of them each; a derivative visits the windows of a pixel. */
+#include "rows.h"
 
-typedef struct window {
-        int64_t first, end, step, size;
-} window;
+/* I is int32_t where all sizes allow. */
+template <typename I> struct window {
+        I first, end, step, size;
+};
 
-static __device__ inline window window_of(const lg_pool_args &a, int side, int64_t i)
+template <typename I> static __device__ inline window<I> window_of(const lg_pool_args &a, int side, I i)
 {
         const lg_conv_geometry &g = a.at;
-        int64_t in = g.in[side];
+        const I in = (I)g.in[side];
         if (a.adaptive) {
-                int64_t first = i * in / g.out[side], end = ((i + 1) * in + g.out[side] - 1) / g.out[side];
-                return window{first, end, 1, end - first};
+                const int64_t out = g.out[side];
+                const I first = (I)((int64_t)i * in / out), end = (I)((((int64_t)i + 1) * in + out - 1) / out);
+                return window<I>{first, end, 1, (I)(end - first)};
         }
-        int64_t step = g.dilation[side], first = i * g.stride[side] - g.padding[side];
-        int64_t last = first + (g.kernel[side] - 1) * step + 1, most = in + g.padding[side];
-        window w = {first, last < in ? last : in, step, (last < most ? last : most) - first};
+        const I step = (I)g.dilation[side], first = i * (I)g.stride[side] - (I)g.padding[side];
+        const I last = first + ((I)g.kernel[side] - 1) * step + 1, most = in + (I)g.padding[side];
+        window<I> w = {first, last < in ? last : in, step, (last < most ? last : most) - first};
         if (first < 0)
                 w.first = first + (-first + step - 1) / step * step;
         return w;
 }
 
-static __device__ inline double size_of(const lg_pool_args &a, const window &row, const window &column)
+/* The windows [first, end) of a side among which are all that cover pixel y. */
+template <typename I> static __device__ inline void windows_at(const lg_pool_args &a, int side, I y, I *first, I *end)
+{
+        const lg_conv_geometry &g = a.at;
+        const I out = (I)g.out[side];
+        if (a.adaptive) {
+                /* Window i begins at or before y while i <= ((y + 1) out - 1) / in and ends beyond it from y out / in. */
+                *first = (I)((int64_t)y * out / g.in[side]);
+                *end = (I)((((int64_t)y + 1) * out - 1) / g.in[side]) + 1;
+        } else {
+                const I stride = (I)g.stride[side], reach = ((I)g.kernel[side] - 1) * (I)g.dilation[side];
+                const I at = y + (I)g.padding[side];
+                *first = at > reach ? (at - reach + stride - 1) / stride : 0;
+                *end = at / stride + 1;
+        }
+        *end = *end < out ? *end : out;
+}
+
+template <typename I> static __device__ inline bool covers(const window<I> &w, I y)
+{
+        return y >= w.first && y < w.end && (w.step == 1 || (y - w.first) % w.step == 0);
+}
+
+/* One over the size of a window. */
+template <typename H, typename I>
+static __device__ inline H share_of(const lg_pool_args &a, const window<I> &row, const window<I> &column)
 {
         if (a.divisor)
-                return (double)a.divisor;
+                return (H)(1 / (double)a.divisor);
         if (a.count_padding || a.adaptive)
-                return (double)(row.size * column.size);
-        int64_t h = row.end - row.first, w = column.end - column.first;
-        return (double)((h > 0 ? h : 0) * (w > 0 ? w : 0));
+                return 1 / ((H)row.size * (H)column.size);
+        return 1 / ((H)(row.end - row.first) * (H)(column.end - column.first)); /* averages have no dilation */
 }
 
-/* MAX, AVG, MAX_PICK: element e of the output. */
-template <typename H> static __global__ void forward_loop(lg_pool_args a, int64_t count)
+/* Pack p of an image of (n, height, width, channels): its first channel and where it lies. */
+template <typename I> struct pixel {
+        I c, x, y;
+        int64_t n;
+};
+template <typename I, int V>
+static __device__ inline pixel<I> pixel_of(int64_t p, int64_t channels, const int64_t *side)
 {
-        for (int64_t e = LG_FIRST; e < count; e += LG_STEP) {
-                int64_t c = e % a.channels, j = e / a.channels % a.at.out[1],
-                        i = e / a.channels / a.at.out[1] % a.at.out[0];
-                int64_t base = e / a.channels / a.at.out[1] / a.at.out[0] * a.at.in[0] * a.at.in[1];
-                if (a.kind == LG_POOL_MAX_PICK) {
-                        lg_store<H>(a.to, a.dtype, e,
-                                    lg_load<H>(a.from, a.dtype, (base + a.index[e]) * a.channels + c));
-                        continue;
+        typedef typename std::conditional<sizeof(I) == 4, uint32_t, uint64_t>::type U;
+        const U e = (U)p, packs = (U)(channels / V), at = e / packs, row = at / (U)side[1];
+        return pixel<I>{(I)((e - at * packs) * V), (I)(at - row * (U)side[1]), (I)(row % (U)side[0]),
+                        (int64_t)(row / (U)side[0])};
+}
+
+template <typename T, typename I, int V> static __global__ void greatest(lg_pool_args a, int64_t packs)
+{
+        typedef LG_HUB(T) H;
+        for (int64_t e = LG_FIRST; e < packs; e += LG_STEP) {
+                const pixel<I> to = pixel_of<I, V>(e, a.channels, a.at.out);
+                const window<I> row = window_of<I>(a, 0, to.y), column = window_of<I>(a, 1, to.x);
+                const T *from = (const T *)a.from + to.n * a.at.in[0] * a.at.in[1] * a.channels + to.c;
+                H best[V], v[V];
+                int32_t place[V];
+                LG_UNROLL
+                for (int j = 0; j < V; j++) {
+                        best[j] = 0;
+                        place[j] = -1;
                 }
-                window row = window_of(a, 0, i), column = window_of(a, 1, j);
-                H value = 0;
-                int32_t place = -1;
-                for (int64_t y = row.first; y < row.end; y += row.step)
-                        for (int64_t x = column.first; x < column.end; x += column.step) {
-                                H v = lg_load<H>(a.from, a.dtype, (base + y * a.at.in[1] + x) * a.channels + c);
-                                if (a.kind == LG_POOL_AVG) {
-                                        value += v;
-                                        place = 0;
-                                } else if (place < 0 || v > value || (v != v && value == value)) {
-                                        value = v;
-                                        place = (int32_t)(y * a.at.in[1] + x);
-                                }
+                for (I y = row.first; y < row.end; y += row.step)
+                        for (I x = column.first; x < column.end; x += column.step) {
+                                const I at = y * (I)a.at.in[1] + x;
+                                lg_read<T, V>(from + at * (I)a.channels, v);
+                                LG_UNROLL
+                                for (int j = 0; j < V; j++)
+                                        if (place[j] < 0 || v[j] > best[j] || (v[j] != v[j] && best[j] == best[j])) {
+                                                best[j] = v[j];
+                                                place[j] = (int32_t)at;
+                                        }
                         }
-                if (a.kind == LG_POOL_AVG && place == 0)
-                        value = value * (H)(1 / size_of(a, row, column));
-                if (a.kind == LG_POOL_MAX)
-                        a.index[e] = place;
-                lg_store<H>(a.to, a.dtype, e, value);
+                LG_UNROLL
+                for (int j = 0; j < V; j++)
+                        a.index[e * V + j] = place[j];
+                lg_write<T, V>((T *)a.to + e * V, best);
         }
 }
 
-/* MAX_GRAD, AVG_GRAD: element e of the input looks for the windows that it is in, in order. */
-template <typename H> static __global__ void backward_loop(lg_pool_args a, int64_t count)
+template <typename T, typename I, int V> static __global__ void averages(lg_pool_args a, int64_t packs)
 {
-        for (int64_t e = LG_FIRST; e < count; e += LG_STEP) {
-                int64_t c = e % a.channels, x = e / a.channels % a.at.in[1],
-                        y = e / a.channels / a.at.in[1] % a.at.in[0];
-                int64_t n = e / a.channels / a.at.in[1] / a.at.in[0];
-                H sum = 0;
-                for (int64_t i = 0; i < a.at.out[0]; i++) {
-                        window row = window_of(a, 0, i);
-                        if (y < row.first || y >= row.end || (y - row.first) % row.step)
-                                continue;
-                        for (int64_t j = 0; j < a.at.out[1]; j++) {
-                                window column = window_of(a, 1, j);
-                                if (x < column.first || x >= column.end || (x - column.first) % column.step)
+        typedef LG_HUB(T) H;
+        for (int64_t e = LG_FIRST; e < packs; e += LG_STEP) {
+                const pixel<I> to = pixel_of<I, V>(e, a.channels, a.at.out);
+                const window<I> row = window_of<I>(a, 0, to.y), column = window_of<I>(a, 1, to.x);
+                const T *from = (const T *)a.from + to.n * a.at.in[0] * a.at.in[1] * a.channels + to.c;
+                const bool any = row.first < row.end && column.first < column.end;
+                const H share = any ? share_of<H, I>(a, row, column) : (H)0;
+                H sum[V] = {0}, v[V];
+                for (I y = row.first; y < row.end; y += row.step)
+                        for (I x = column.first; x < column.end; x += column.step) {
+                                lg_read<T, V>(from + (y * (I)a.at.in[1] + x) * (I)a.channels, v);
+                                LG_UNROLL
+                                for (int j = 0; j < V; j++)
+                                        sum[j] += v[j];
+                        }
+                LG_UNROLL
+                for (int j = 0; j < V; j++)
+                        sum[j] *= share;
+                lg_write<T, V>((T *)a.to + e * V, sum);
+        }
+}
+
+template <typename T, typename I, int V> static __global__ void picks(lg_pool_args a, int64_t packs)
+{
+        for (int64_t e = LG_FIRST; e < packs; e += LG_STEP) {
+                const pixel<I> to = pixel_of<I, V>(e, a.channels, a.at.out);
+                const T *from = (const T *)a.from + to.n * a.at.in[0] * a.at.in[1] * a.channels + to.c;
+                LG_UNROLL
+                for (int j = 0; j < V; j++)
+                        ((T *)a.to)[e * V + j] = from[a.index[e * V + j] * (I)a.channels + j];
+        }
+}
+
+/* Each pixel of the input takes from the windows that it is in, in order. */
+template <typename T, typename I, int V, bool AVERAGE> static __global__ void backward(lg_pool_args a, int64_t packs)
+{
+        typedef LG_HUB(T) H;
+        for (int64_t e = LG_FIRST; e < packs; e += LG_STEP) {
+                const pixel<I> to = pixel_of<I, V>(e, a.channels, a.at.in);
+                const int64_t base = to.n * a.at.out[0] * a.at.out[1] * a.channels + to.c;
+                const I here = to.y * (I)a.at.in[1] + to.x;
+                I first_i, end_i, first_j, end_j;
+                windows_at<I>(a, 0, to.y, &first_i, &end_i);
+                windows_at<I>(a, 1, to.x, &first_j, &end_j);
+                H sum[V] = {0}, g[V];
+                for (I i = first_i; i < end_i; i++) {
+                        const window<I> row = window_of<I>(a, 0, i);
+                        for (I j = first_j; covers(row, to.y) && j < end_j; j++) {
+                                const window<I> column = window_of<I>(a, 1, j);
+                                if (!covers(column, to.x))
                                         continue;
-                                int64_t at = ((n * a.at.out[0] + i) * a.at.out[1] + j) * a.channels + c;
-                                H g = lg_load<H>(a.from, a.dtype, at);
-                                if (a.kind == LG_POOL_AVG_GRAD)
-                                        sum += g * (H)(1 / size_of(a, row, column));
-                                else if (a.index[at] == y * a.at.in[1] + x)
-                                        sum += g;
+                                const int64_t at = base + (int64_t)(i * (I)a.at.out[1] + j) * a.channels;
+                                const H share = AVERAGE ? share_of<H, I>(a, row, column) : (H)1;
+                                lg_read<T, V>((const T *)a.from + at, g);
+                                LG_UNROLL
+                                for (int k = 0; k < V; k++)
+                                        sum[k] += AVERAGE ? g[k] * share : a.index[at + k] == here ? g[k] : (H)0;
                         }
                 }
-                lg_store<H>(a.to, a.dtype, e, sum);
+                lg_write<T, V>((T *)a.to + e * V, sum);
         }
+}
+
+template <typename T, typename I, int V> static bool pool(lg_queue *q, const lg_pool_args *a)
+{
+        const int64_t in = a->n * a->channels * a->at.in[0] * a->at.in[1] / V,
+                      out = a->n * a->channels * a->at.out[0] * a->at.out[1] / V;
+        const bool back = a->kind == LG_POOL_MAX_GRAD || a->kind == LG_POOL_AVG_GRAD;
+        const int64_t packs = back ? in : out;
+        void (*kernel)(lg_pool_args, int64_t) = a->kind == LG_POOL_MAX        ? greatest<T, I, V>
+                                                : a->kind == LG_POOL_AVG      ? averages<T, I, V>
+                                                : a->kind == LG_POOL_MAX_PICK ? picks<T, I, V>
+                                                : a->kind == LG_POOL_MAX_GRAD ? backward<T, I, V, false>
+                                                                              : backward<T, I, V, true>;
+        return lg_launch(q, back ? "pool (backward)" : "pool", kernel, packs ? lg_blocks(q, packs) : 0, *a, packs);
+}
+
+/* True if every index, also of what lies in the padding, fits into 32 bits. */
+static bool is_small(const lg_pool_args *a)
+{
+        double in = (double)a->n * (double)a->channels, out = in;
+        for (int i = 0; i < 2; i++) {
+                const lg_conv_geometry *g = &a->at;
+                in *= (double)g->in[i] + 2 * (double)g->padding[i] + (double)g->kernel[i] * (double)g->dilation[i];
+                out *= (double)g->out[i] * (a->adaptive ? 1 : (double)g->stride[i]) + 1;
+        }
+        return in < 2147483647.0 && out < 2147483647.0;
 }
 
 extern "C" bool lg_cuda_pool(lg_queue *q, const lg_pool_args *a)
 {
-        int64_t in = a->n * a->channels * a->at.in[0] * a->at.in[1],
-                out = a->n * a->channels * a->at.out[0] * a->at.out[1];
         if (!lg_is_float(a->dtype))
                 return lg_queue_fail(q, LG_BROKEN, "pool: no kernel for dtype %d", (int)a->dtype);
-        if (a->kind == LG_POOL_MAX_GRAD || a->kind == LG_POOL_AVG_GRAD)
-                return LG_WITH_FLOAT(
-                        a->dtype, lg_launch(q, "pool (backward)", backward_loop<H>, in ? lg_blocks(q, in) : 0, *a, in));
-        return LG_WITH_FLOAT(a->dtype, lg_launch(q, "pool", forward_loop<H>, out ? lg_blocks(q, out) : 0, *a, out));
+        const bool small = is_small(a);
+        return LG_WITH_STORED(a->dtype,
+                              !small ? pool<T, int64_t, 1>(q, a)
+                              : lg_even(LG_PACK(T), a->channels, a->from, a->to)
+                                      ? pool<T, int32_t, LG_PACK(T)>(q, a)
+                                      : pool<T, int32_t, 1>(q, a));
 }

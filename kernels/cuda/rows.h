@@ -4,6 +4,7 @@
 
 #include "cuda.h"
 #include <string.h>
+#include <type_traits>
 
 #ifdef LG_CUDASIM
 #define LG_UNROLL
@@ -195,43 +196,47 @@ template <typename H> static __device__ inline H lg_greater(H a, H b)
 /* All threads of the team get the sums of both, added in a fixed order. */
 template <int TEAM, typename H> static __device__ inline void lg_team_sums(H *a, H *b, H *shared)
 {
-        if (TEAM == 1)
-                return;
-        for (int by = 16; by; by /= 2) {
+        for (int by = TEAM > 1 ? 16 : 0; by; by /= 2) {
                 *a += __shfl_xor_sync(0xffffffffu, *a, by);
                 *b += __shfl_xor_sync(0xffffffffu, *b, by);
         }
-        if (TEAM == 32)
-                return;
-        __syncthreads();
-        if (threadIdx.x % 32 == 0) {
-                shared[threadIdx.x / 32] = *a;
-                shared[LG_THREADS / 32 + threadIdx.x / 32] = *b;
-        }
-        __syncthreads();
-        *a = *b = 0;
-        for (int i = 0; i < LG_THREADS / 32; i++) {
-                *a += shared[i];
-                *b += shared[LG_THREADS / 32 + i];
+        if constexpr (TEAM == LG_THREADS) {
+                __syncthreads();
+                if (threadIdx.x % 32 == 0) {
+                        shared[threadIdx.x / 32] = *a;
+                        shared[LG_THREADS / 32 + threadIdx.x / 32] = *b;
+                }
+                __syncthreads();
+                *a = *b = 0;
+                for (int i = 0; i < LG_THREADS / 32; i++) {
+                        *a += shared[i];
+                        *b += shared[LG_THREADS / 32 + i];
+                }
+        } else {
+                (void)shared;
         }
 }
 
 template <int TEAM, typename H> static __device__ inline H lg_team_sum(H v, H *shared)
 {
-        if (TEAM == LG_THREADS)
+        if constexpr (TEAM == LG_THREADS) {
                 return lg_block_sum(v, shared);
-        for (int by = TEAM / 2; by; by /= 2)
-                v += __shfl_xor_sync(0xffffffffu, v, by);
-        return v;
+        } else {
+                for (int by = TEAM / 2; by; by /= 2)
+                        v += __shfl_xor_sync(0xffffffffu, v, by);
+                return v;
+        }
 }
 
 template <int TEAM, typename H> static __device__ inline H lg_team_max(H v, H *shared)
 {
-        if (TEAM == LG_THREADS)
+        if constexpr (TEAM == LG_THREADS) {
                 return lg_block_max(v, shared);
-        for (int by = TEAM / 2; by; by /= 2)
-                v = lg_greater(v, __shfl_xor_sync(0xffffffffu, v, by));
-        return v;
+        } else {
+                for (int by = TEAM / 2; by; by /= 2)
+                        v = lg_greater(v, __shfl_xor_sync(0xffffffffu, v, by));
+                return v;
+        }
 }
 
 /* ---- tiles: a block of `across` threads over neighbouring elements and LG_THREADS / across over the rest ---- */

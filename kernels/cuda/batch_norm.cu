@@ -1,0 +1,274 @@
+/* batch_norm.cu - batch norm over (rows, channels): statistics down the columns in two stages, then one pass. */
+#include "columns.h"
+
+/* ---- statistics ---- */
+
+/* Joins the moments of the block's rows; the first `across` threads get them. */
+template <int V> static __device__ inline void join_block(const lg_columns &c, lg_moments (&m)[V])
+{
+        LG_SHARED(double, means, V *LG_THREADS);
+        LG_SHARED(double, squares, V *LG_THREADS);
+        LG_SHARED(double, counts, LG_THREADS);
+        const int me = (int)threadIdx.x;
+        for (int half = c.along / 2; half; half /= 2) {
+                /* The upper half gives, the lower takes; each cell is written once, before it is read. */
+                if (me >= half * c.across && me < 2 * half * c.across) {
+                        counts[me] = m[0].n;
+                        LG_UNROLL
+                        for (int j = 0; j < V; j++) {
+                                means[j * LG_THREADS + me] = m[j].mean;
+                                squares[j * LG_THREADS + me] = m[j].squares;
+                        }
+                }
+                __syncthreads();
+                const int other = me + half * c.across;
+                LG_UNROLL
+                for (int j = 0; j < V; j++)
+                        if (me < half * c.across)
+                                m[j].join(counts[other], means[j * LG_THREADS + other],
+                                          squares[j * LG_THREADS + other]);
+        }
+}
+
+/* Each chunk is shifted by what the mean is known to be, so that large means leave f32 sums exact. */
+template <typename T, int V>
+static __global__ void moments_down(lg_columns c, const T *x, double *parts, double *mean, double *var)
+{
+        typedef LG_HUB(T) H;
+        const lg_column_place p = lg_column_place_of<V>(c);
+        lg_moments m[V];
+        LG_UNROLL
+        for (int j = 0; j < V; j++)
+                m[j] = lg_moments{0, 0, 0};
+        for (int64_t row = p.first; row < p.end;) {
+                H shift[V], sum[V], squares[V], v[V];
+                lg_read<T, V>(x + row * c.columns + p.column, v);
+                LG_UNROLL
+                for (int j = 0; j < V; j++) {
+                        shift[j] = m[j].n > 0 ? (H)m[j].mean : v[j];
+                        sum[j] = squares[j] = 0;
+                }
+                const int64_t left = (p.end - row + c.along - 1) / c.along;
+                const int k = left < LG_CHUNK ? (int)left : LG_CHUNK;
+#ifndef LG_CUDASIM
+#pragma unroll 4
+#endif
+                for (int i = 0; i < k; i++, row += c.along) {
+                        lg_read<T, V>(x + row * c.columns + p.column, v);
+                        LG_UNROLL
+                        for (int j = 0; j < V; j++) {
+                                const H d = v[j] - shift[j];
+                                sum[j] += d;
+                                squares[j] += d * d;
+                        }
+                }
+                LG_UNROLL
+                for (int j = 0; j < V; j++)
+                        m[j].take(k, shift[j], sum[j], squares[j]);
+        }
+        join_block<V>(c, m);
+        if ((int)threadIdx.x >= c.across || !p.there)
+                return;
+        double *to = parts + 2 * (blockIdx.x / c.tiles) * c.columns + p.column;
+        LG_UNROLL
+        for (int j = 0; j < V; j++) {
+                (c.splits == 1 ? mean + p.column : to)[j] = m[j].mean;
+                (c.splits == 1 ? var + p.column : to + c.columns)[j] =
+                        c.splits == 1 ? m[j].squares / (double)c.rows : m[j].squares;
+        }
+}
+
+/* A warp for each column: the splits' moments, whose counts are known, become one mean and variance. */
+static __global__ void join_moments(lg_columns c, const double *parts, double *mean, double *var)
+{
+        const int64_t step = (int64_t)gridDim.x * (LG_THREADS / 32);
+        const int lane = (int)threadIdx.x % 32;
+        for (int64_t k = (int64_t)blockIdx.x * (LG_THREADS / 32) + threadIdx.x / 32; k < c.columns; k += step) {
+                double sum = 0, squares = 0;
+                for (int pass = 0; pass < 2; pass++) {
+                        const double base = sum;
+                        sum = 0;
+                        for (int64_t s = lane; s < c.splits; s += 32) {
+                                const int64_t rest = c.rows - s * c.share;
+                                const double n = (double)(rest < c.share ? rest : c.share);
+                                const double d = parts[2 * s * c.columns + k] - base;
+                                sum += n * (pass ? d * d : d);
+                                squares += pass ? parts[(2 * s + 1) * c.columns + k] : 0;
+                        }
+                        lg_team_sums<32>(&sum, &squares, (double *)NULL);
+                        sum /= (double)c.rows;
+                        if (pass == 0 && lane == 0)
+                                mean[k] = sum;
+                }
+                if (lane == 0)
+                        var[k] = sum + squares / (double)c.rows;
+        }
+}
+
+/* ---- y ---- */
+
+template <typename T, int V> static __global__ void normalise_down(lg_batch_norm_args a, lg_columns c)
+{
+        typedef LG_HUB(T) H;
+        const lg_column_place p = lg_column_place_of<V>(c);
+        H base[V], scale[V], shift[V];
+        LG_UNROLL
+        for (int j = 0; p.there && j < V; j++) {
+                const int64_t k = p.column + j;
+                const double mean = a.mean[k], r = 1 / sqrt(a.var[k] + a.eps);
+                const double w = a.w ? r * (double)((const H *)a.w)[k] : r;
+                base[j] = (H)mean;
+                scale[j] = (H)w;
+                shift[j] = (H)(((double)base[j] - mean) * w + (a.b ? (double)((const H *)a.b)[k] : 0));
+        }
+#ifndef LG_CUDASIM
+#pragma unroll 4
+#endif
+        for (int64_t row = p.first; row < p.end; row += c.along) {
+                H v[V];
+                lg_read<T, V>((const T *)a.x + row * c.columns + p.column, v);
+                LG_UNROLL
+                for (int j = 0; j < V; j++)
+                        v[j] = (v[j] - base[j]) * scale[j] + shift[j];
+                lg_write<T, V>((T *)a.y + row * c.columns + p.column, v);
+        }
+}
+
+template <typename T, int V> static bool batch_norm(lg_queue *q, const lg_batch_norm_args *a)
+{
+        const lg_columns c = lg_columns_of(q, a->rows, a->channels, V, 16);
+        const lg_columns out = lg_columns_of(q, a->rows, a->channels, V, 8);
+        double *parts = (double *)q->workspace(q, (size_t)(2 * c.splits * c.columns) * sizeof *parts);
+        if (!parts || !lg_launch(q, "batch_norm (moments)", moments_down<T, V>, c.tiles * c.splits, c, (const T *)a->x,
+                                 parts, a->mean, a->var))
+                return false;
+        if (c.splits > 1 && !lg_launch(q, "batch_norm (join)", join_moments, lg_row_blocks(q, c.columns, 32), c,
+                                       (const double *)parts, a->mean, a->var))
+                return false;
+        return a->rows == 0 || lg_launch(q, "batch_norm", normalise_down<T, V>, out.tiles * out.splits, *a, out);
+}
+
+extern "C" bool lg_cuda_batch_norm(lg_queue *q, const lg_batch_norm_args *a)
+{
+        const bool even = lg_even(LG_BESIDE, a->channels, a->x, a->y);
+        return a->channels == 0 || LG_WITH_STORED(a->dtype, LG_WITH_BESIDE(even, batch_norm<T, V>(q, a)));
+}
+
+/* ---- the derivative ---- */
+
+/* What makes (x - mean) r of an x: (x - base) r + rest. */
+template <typename H> struct column_scale {
+        H base, r, rest;
+        __device__ inline void set(const lg_batch_norm_vjp_args &a, int64_t k)
+        {
+                const double mean = a.mean[k], of_var = 1 / sqrt(a.var[k] + a.eps);
+                base = (H)mean;
+                r = (H)of_var;
+                rest = (H)(((double)base - mean) * of_var);
+        }
+        __device__ inline H operator()(H x) const
+        {
+                return (x - base) * r + rest;
+        }
+};
+
+template <typename T, int V> static __global__ void slopes_down(lg_batch_norm_vjp_args a, lg_columns c, double *parts)
+{
+        typedef LG_HUB(T) H;
+        const lg_column_place p = lg_column_place_of<V>(c);
+        column_scale<H> scale[V];
+        LG_UNROLL
+        for (int j = 0; p.there && j < V; j++)
+                scale[j].set(a, p.column + j);
+        double sums[2][V] = {{0}, {0}};
+        for (int64_t row = p.first; row < p.end;) {
+                const int64_t left = (p.end - row + c.along - 1) / c.along;
+                const int k = left < LG_CHUNK ? (int)left : LG_CHUNK;
+                H db[V] = {0}, dw[V] = {0};
+#ifndef LG_CUDASIM
+#pragma unroll 4
+#endif
+                for (int i = 0; i < k; i++, row += c.along) {
+                        H x[V], g[V];
+                        lg_read<T, V>((const T *)a.x + row * c.columns + p.column, x);
+                        lg_read<T, V>((const T *)a.g + row * c.columns + p.column, g);
+                        LG_UNROLL
+                        for (int j = 0; j < V; j++) {
+                                db[j] += g[j];
+                                dw[j] += g[j] * scale[j](x[j]);
+                        }
+                }
+                LG_UNROLL
+                for (int j = 0; j < V; j++) {
+                        sums[0][j] += (double)db[j];
+                        sums[1][j] += (double)dw[j];
+                }
+        }
+        lg_column_part<V>(c, p, sums, parts);
+}
+
+template <typename T, int V>
+static __global__ void input_slopes(lg_batch_norm_vjp_args a, lg_columns c, const double *sums)
+{
+        typedef LG_HUB(T) H;
+        const lg_column_place p = lg_column_place_of<V>(c);
+        column_scale<H> scale[V];
+        H factor[V], mean_g[V], mean_t[V];
+        LG_UNROLL
+        for (int j = 0; p.there && j < V; j++) {
+                const int64_t k = p.column + j;
+                scale[j].set(a, k);
+                factor[j] = a.w ? ((const H *)a.w)[k] * scale[j].r : scale[j].r;
+                mean_g[j] = (H)(sums[k] / (double)a.rows);
+                mean_t[j] = (H)(sums[c.columns + k] / (double)a.rows);
+        }
+#ifndef LG_CUDASIM
+#pragma unroll 2
+#endif
+        for (int64_t row = p.first; row < p.end; row += c.along) {
+                H x[V], g[V];
+                lg_read<T, V>((const T *)a.x + row * c.columns + p.column, x);
+                lg_read<T, V>((const T *)a.g + row * c.columns + p.column, g);
+                LG_UNROLL
+                for (int j = 0; j < V; j++)
+                        x[j] = factor[j] * (g[j] - mean_g[j] - scale[j](x[j]) * mean_t[j]);
+                lg_write<T, V>((T *)a.dx + row * c.columns + p.column, x);
+        }
+}
+
+template <typename T, int V> static bool batch_norm_vjp(lg_queue *q, const lg_batch_norm_vjp_args *a)
+{
+        typedef LG_HUB(T) H;
+        const lg_columns c = lg_columns_of(q, a->rows, a->channels, V, 16);
+        const lg_columns out = lg_columns_of(q, a->rows, a->channels, V, 8);
+        const size_t column_bytes = (size_t)(2 * c.columns) * sizeof(double);
+        double *parts = (double *)q->workspace(q, (size_t)c.splits * column_bytes);
+        double *sums = (double *)q->workspace(q, column_bytes);
+        if (!parts || !sums ||
+            !lg_launch(q, "batch_norm_vjp (sums)", slopes_down<T, V>, c.tiles * c.splits, *a, c, parts) ||
+            !lg_launch(q, "batch_norm_vjp (join)", lg_join_columns<H>, lg_row_blocks(q, c.columns, 32), c.columns,
+                       c.splits, (const double *)parts, sums, (H *)a->dw, (H *)a->db))
+                return false;
+        return !a->dx || a->rows == 0 ||
+               lg_launch(q, "batch_norm_vjp", input_slopes<T, V>, out.tiles * out.splits, *a, out,
+                         (const double *)sums);
+}
+
+extern "C" bool lg_cuda_batch_norm_vjp(lg_queue *q, const lg_batch_norm_vjp_args *a)
+{
+        const bool even = lg_even(LG_BESIDE, a->channels, a->x, a->g, a->dx);
+        return a->channels == 0 || LG_WITH_STORED(a->dtype, LG_WITH_BESIDE(even, batch_norm_vjp<T, V>(q, a)));
+}
+
+static __global__ void running_loop(lg_running_args a)
+{
+        for (int64_t i = LG_FIRST; i < a.n; i += LG_STEP) {
+                double r = lg_load<double>(a.r, a.dtype, i * a.stride);
+                lg_store<double>(a.r, a.dtype, i * a.stride, r + a.weight * (a.factor * a.v[i] - r));
+        }
+}
+
+extern "C" bool lg_cuda_running(lg_queue *q, const lg_running_args *a)
+{
+        return lg_launch(q, "running", running_loop, a->n ? lg_blocks(q, a->n) : 0, *a);
+}

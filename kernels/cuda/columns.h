@@ -1,0 +1,126 @@
+/* columns.h - sums down the columns of (rows, columns): how they fall to blocks, and two stages in a fixed order. */
+#ifndef LG_CUDA_COLUMNS_H
+#define LG_CUDA_COLUMNS_H
+
+#include "rows.h"
+
+#define LG_BESIDE 4 /* columns of a thread, where there are as many */
+#define LG_CHUNK 32 /* rows that are added up in what T is computed in before they join f64 sums */
+
+/* A thread has V neighbouring columns, `across` threads lie beside each other, `along` take further rows; a block has
+ * one of `tiles` stretches of columns and `share` rows, one of `splits`. */
+typedef struct lg_columns {
+        int64_t rows, columns;
+        int across, along;
+        int64_t tiles, splits, share;
+} lg_columns;
+
+/* With at least `least` rows for each thread, where that leaves enough blocks. */
+static inline lg_columns lg_columns_of(lg_queue *q, int64_t rows, int64_t columns, int v, int least)
+{
+        lg_columns c = {rows, columns, lg_across(columns / v, 32), 0, 0, 0, 0};
+        c.along = LG_THREADS / c.across;
+        c.tiles = (columns / v + c.across - 1) / c.across;
+        int64_t wanted = (int64_t)lg_cuda(q)->processors * 8 / (c.tiles ? c.tiles : 1), room = rows / (c.along * least);
+        c.splits = wanted < room ? wanted : room;
+        c.splits = c.splits < 1 ? 1 : c.splits;
+        c.share = (rows + c.splits - 1) / c.splits;
+        c.splits = c.share ? (rows + c.share - 1) / c.share : 1;
+        return c;
+}
+
+/* Calls f with V, the columns of a thread. */
+#define LG_WITH_BESIDE(even, ...)                                                                                      \
+        ((even) ? [&] { constexpr int V = LG_BESIDE; return __VA_ARGS__; }()                                           \
+                : [&] { constexpr int V = 1; return __VA_ARGS__; }())
+
+/* This thread's part. */
+struct lg_column_place {
+        int64_t column, first, end; /* rows [first, end), `along` apart */
+        bool there;                 /* it has columns */
+};
+
+template <int V> static __device__ inline lg_column_place lg_column_place_of(const lg_columns &c)
+{
+        const int64_t tile = blockIdx.x % c.tiles, split = blockIdx.x / c.tiles;
+        const int x = (int)threadIdx.x % c.across, y = (int)threadIdx.x / c.across;
+        lg_column_place p;
+        p.column = (tile * c.across + x) * V;
+        p.there = p.column < c.columns;
+        p.end = (split + 1) * c.share < c.rows ? (split + 1) * c.share : c.rows;
+        p.first = p.there ? split * c.share + y : p.end;
+        return p;
+}
+
+/* How many, their mean, and the sum of the squares of the differences from it. */
+struct lg_moments {
+        double n, mean, squares;
+        /* Takes in another set (Chan, Golub, LeVeque 1983). */
+        __device__ inline void join(double other_n, double other_mean, double other_squares)
+        {
+                const double all = n + other_n, part = all > 0 ? other_n / all : 0, delta = other_mean - mean;
+                mean += delta * part;
+                squares += other_squares + delta * delta * n * part;
+                n = all;
+        }
+        /* k values of which are known, less `shift`, the sum and the sum of squares. */
+        template <typename H> __device__ inline void take(int k, H shift, H sum, H sum_of_squares)
+        {
+                const double mean_of_these = (double)sum / (double)k;
+                join(k, (double)shift + mean_of_these, (double)sum_of_squares - (double)sum * mean_of_these);
+        }
+};
+
+/* Sums of pairs over the splits, a warp for each column: to[k][column] = sum of parts[split][k][column]. dw is sum 1,
+ * db sum 0; NULL: not wanted. */
+template <typename H>
+static __global__ void lg_join_columns(int64_t columns, int64_t splits, const double *parts, double *to, H *dw, H *db)
+{
+        const int64_t step = (int64_t)gridDim.x * (LG_THREADS / 32);
+        const int lane = (int)threadIdx.x % 32;
+        for (int64_t c = (int64_t)blockIdx.x * (LG_THREADS / 32) + threadIdx.x / 32; c < columns; c += step) {
+                double sums[2] = {0, 0};
+                for (int64_t s = lane; s < splits; s += 32) {
+                        sums[0] += parts[2 * s * columns + c];
+                        sums[1] += parts[(2 * s + 1) * columns + c];
+                }
+                lg_team_sums<32>(&sums[0], &sums[1], (double *)NULL);
+                if (lane)
+                        continue;
+                if (to) {
+                        to[c] = sums[0];
+                        to[columns + c] = sums[1];
+                }
+                if (db)
+                        db[c] = (H)sums[0];
+                if (dw)
+                        dw[c] = (H)sums[1];
+        }
+}
+
+/* Adds up sums[0] and sums[1] of V columns over the block's rows and writes the part of its split. */
+template <int V>
+static __device__ inline void lg_column_part(const lg_columns &c, const lg_column_place &p, double (&sums)[2][V],
+                                             double *parts)
+{
+        LG_SHARED(double, shared, 2 * V *LG_THREADS);
+        const int me = (int)threadIdx.x;
+        LG_UNROLL
+        for (int j = 0; j < 2 * V; j++)
+                shared[j * LG_THREADS + me] = sums[j / V][j % V];
+        for (int half = c.along / 2; half; half /= 2) {
+                __syncthreads();
+                LG_UNROLL
+                for (int j = 0; j < 2 * V; j++)
+                        if (me < half * c.across)
+                                shared[j * LG_THREADS + me] += shared[j * LG_THREADS + me + half * c.across];
+        }
+        if (me >= c.across || !p.there)
+                return;
+        double *to = parts + 2 * (blockIdx.x / c.tiles) * c.columns + p.column;
+        LG_UNROLL
+        for (int j = 0; j < 2 * V; j++)
+                to[j / V * c.columns + j % V] = shared[j * LG_THREADS + me];
+}
+
+#endif

@@ -1,0 +1,310 @@
+/* layer_norm.cu - layer, group and RMS norm: a thread, warp or block for each row; weights' gradients in two stages. */
+#include "columns.h"
+
+/* The weights of V elements from i on of a row. */
+template <typename H, int V>
+static __device__ inline void weights_at(const void *w, int64_t first, int64_t inner, int64_t i, H *to)
+{
+        const H *from = (const H *)w + first;
+        if (inner == 1) {
+                LG_UNROLL
+                for (int j = 0; j < V; j++)
+                        to[j] = from[i + j];
+                return;
+        }
+        const uint32_t by = (uint32_t)inner;
+        const bool small = i + V <= UINT32_MAX && inner <= UINT32_MAX, one = inner % V == 0;
+        LG_UNROLL
+        for (int j = 0; j < V; j++)
+                to[j] = j && one ? to[0] : from[small ? (int64_t)((uint32_t)(i + j) / by) : (i + j) / inner];
+}
+
+/* The group whose weights a row has. */
+static __device__ inline int64_t group_of(int64_t row, int64_t groups)
+{
+        return groups == 1 ? 0 : row % groups;
+}
+
+/* What makes (x - mean) rstd of an x: (x - base) r + rest. */
+template <typename H> struct row_scale {
+        H base, r, rest;
+        __device__ inline void set(double mean, double rstd)
+        {
+                base = (H)mean;
+                r = (H)rstd;
+                rest = (H)(((double)base - mean) * rstd);
+        }
+        __device__ inline H operator()(H x) const
+        {
+                return (x - base) * r + rest;
+        }
+};
+
+/* The moments of a row that is in registers: once its mean is known roughly, the differences from it are exact. */
+template <typename T, int TEAM, int E, int V>
+static __device__ inline lg_moments kept_moments(const T *x, int64_t n, bool rms, LG_HUB(T) * v, LG_HUB(T) * shared)
+{
+        typedef LG_HUB(T) H;
+        H sum = 0, squares = 0, base = 0;
+        lg_each<TEAM, E, V>(n, [&](int k, int64_t i) {
+                lg_read<T, V>(x + i, v + k);
+                LG_UNROLL
+                for (int j = 0; j < V; j++)
+                        sum += v[k + j];
+        });
+        if (!rms)
+                base = lg_team_sum<TEAM>(sum, shared) / (H)n;
+        sum = 0;
+        lg_each<TEAM, E, V>(n, [&](int k, int64_t) {
+                LG_UNROLL
+                for (int j = 0; j < V; j++) {
+                        const H d = v[k + j] - base;
+                        sum += d;
+                        squares += d * d;
+                }
+        });
+        lg_team_sums<TEAM>(&sum, &squares, shared);
+        const double rest = rms ? 0 : (double)sum / (double)n;
+        return lg_moments{(double)n, (double)base + rest, (double)squares - (rms ? 0 : (double)sum * rest)};
+}
+
+/* The moments of a row that is not, in one pass: those of each thread, then all of them joined. */
+template <typename T, int V>
+static __device__ inline lg_moments long_moments(const T *x, int64_t n, bool rms, double *shared)
+{
+        typedef LG_HUB(T) H;
+        lg_moments m = {0, 0, 0};
+        for (int64_t i = (int64_t)threadIdx.x * V; i < n;) {
+                H sum = 0, squares = 0, shift = rms ? (H)0 : m.n > 0 ? (H)m.mean : lg_wide(x[i]), v[V];
+                int k = 0;
+                for (; k < LG_CHUNK && i < n; k += V, i += LG_THREADS * V) {
+                        lg_read<T, V>(x + i, v);
+                        LG_UNROLL
+                        for (int j = 0; j < V; j++) {
+                                sum += v[j] - shift;
+                                squares += (v[j] - shift) * (v[j] - shift);
+                        }
+                }
+                if (rms)
+                        m.squares += (double)squares;
+                else
+                        m.take(k, shift, sum, squares);
+        }
+        double sum = m.n * m.mean, none = 0;
+        lg_team_sums<LG_THREADS>(&sum, &none, shared);
+        const double mean = sum / (double)n, away = m.n > 0 ? m.mean - mean : 0;
+        double squares = m.squares + m.n * away * away;
+        lg_team_sums<LG_THREADS>(&squares, &none, shared);
+        return lg_moments{(double)n, rms ? 0 : mean, squares};
+}
+
+template <typename T, int TEAM, int E, int V> static __global__ void layer_norm_rows(lg_layer_norm_args a)
+{
+        typedef LG_HUB(T) H;
+        LG_SHARED(double, shared, LG_TEAM_WORDS);
+        const int64_t n = a.channels * a.inner;
+        for (int64_t row = LG_FIRST_ROW(TEAM); row < a.outer * a.groups; row += LG_ROW_STEP(TEAM)) {
+                const T *x = (const T *)a.x + row * n;
+                const int64_t first = group_of(row, a.groups) * a.channels;
+                H v[E ? E : V];
+                lg_moments m;
+                if constexpr (E == 0)
+                        m = long_moments<T, V>(x, n, a.rms, shared);
+                else
+                        m = kept_moments<T, TEAM, E, V>(x, n, a.rms, v, (H *)shared);
+                row_scale<H> scale;
+                const double rstd = 1 / sqrt(m.squares / (double)n + a.eps);
+                scale.set(m.mean, rstd);
+                if (lg_rank<TEAM>() == 0) {
+                        a.mean[row] = m.mean;
+                        a.rstd[row] = rstd;
+                }
+                lg_each<TEAM, E, V>(n, [&](int k, int64_t i) {
+                        H w[V];
+                        if (E == 0)
+                                lg_read<T, V>(x + i, v);
+                        LG_UNROLL
+                        for (int j = 0; j < V; j++)
+                                v[k + j] = scale(v[k + j]);
+                        if (a.w) {
+                                weights_at<H, V>(a.w, first, a.inner, i, w);
+                                LG_UNROLL
+                                for (int j = 0; j < V; j++)
+                                        v[k + j] *= w[j];
+                        }
+                        if (a.b) {
+                                weights_at<H, V>(a.b, first, a.inner, i, w);
+                                LG_UNROLL
+                                for (int j = 0; j < V; j++)
+                                        v[k + j] += w[j];
+                        }
+                        lg_write<T, V>((T *)a.y + row * n + i, v + k);
+                });
+        }
+}
+
+extern "C" bool lg_cuda_layer_norm(lg_queue *q, const lg_layer_norm_args *a)
+{
+        const int64_t rows = a->outer * a->groups, n = a->channels * a->inner;
+        return rows * n == 0 ||
+               LG_WITH_STORED(a->dtype, LG_LAUNCH_ROWS(q, "layer_norm", layer_norm_rows, rows, n,
+                                                       lg_even(LG_PACK(T), n, a->x, a->y), *a));
+}
+
+/* ---- the derivative by x ---- */
+
+template <typename T, int TEAM, int E, int V> static __global__ void input_slopes(lg_layer_norm_vjp_args a)
+{
+        typedef LG_HUB(T) H;
+        LG_SHARED(H, shared, LG_TEAM_WORDS);
+        const int64_t n = a.channels * a.inner;
+        for (int64_t row = LG_FIRST_ROW(TEAM); row < a.outer * a.groups; row += LG_ROW_STEP(TEAM)) {
+                const int64_t first = group_of(row, a.groups) * a.channels;
+                row_scale<H> scale;
+                scale.set(a.mean[row], a.rstd[row]);
+                H t[E ? E : V], g[E ? E : V], of_g = 0, of_t = 0;
+                auto fetch = [&](int k, int64_t i) {
+                        H w[V];
+                        lg_read<T, V>((const T *)a.x + row * n + i, t + k);
+                        lg_read<T, V>((const T *)a.g + row * n + i, g + k);
+                        if (a.w)
+                                weights_at<H, V>(a.w, first, a.inner, i, w);
+                        LG_UNROLL
+                        for (int j = 0; j < V; j++) {
+                                t[k + j] = scale(t[k + j]);
+                                g[k + j] *= a.w ? w[j] : (H)1;
+                        }
+                };
+                lg_each<TEAM, E, V>(n, [&](int k, int64_t i) {
+                        fetch(k, i);
+                        LG_UNROLL
+                        for (int j = 0; j < V; j++) {
+                                of_g += g[k + j];
+                                of_t += g[k + j] * t[k + j];
+                        }
+                });
+                lg_team_sums<TEAM>(&of_g, &of_t, shared);
+                of_g = a.rms ? (H)0 : of_g / (H)n;
+                of_t /= (H)n;
+                lg_each<TEAM, E, V>(n, [&](int k, int64_t i) {
+                        if (E == 0)
+                                fetch(k, i);
+                        LG_UNROLL
+                        for (int j = 0; j < V; j++)
+                                g[k + j] = scale.r * (g[k + j] - of_g - t[k + j] * of_t);
+                        lg_write<T, V>((T *)a.dx + row * n + i, g + k);
+                });
+        }
+}
+
+/* ---- the derivative by w and b ---- */
+
+/* inner is 1: down the columns (outer, groups * channels); V columns are of one group. */
+template <typename T, int V> static __global__ void weight_slopes(lg_layer_norm_vjp_args a, lg_columns c, double *parts)
+{
+        typedef LG_HUB(T) H;
+        const lg_column_place p = lg_column_place_of<V>(c);
+        const int64_t group = a.groups == 1 ? 0 : p.column / a.channels;
+        double sums[2][V] = {{0}, {0}};
+        for (int64_t row = p.first; row < p.end;) {
+                const int64_t left = (p.end - row + c.along - 1) / c.along;
+                const int k = left < LG_CHUNK ? (int)left : LG_CHUNK;
+                H db[V] = {0}, dw[V] = {0};
+#ifndef LG_CUDASIM
+#pragma unroll 4
+#endif
+                for (int i = 0; i < k; i++, row += c.along) {
+                        H x[V], g[V];
+                        row_scale<H> scale;
+                        scale.set(a.mean[row * a.groups + group], a.rstd[row * a.groups + group]);
+                        lg_read<T, V>((const T *)a.x + row * c.columns + p.column, x);
+                        lg_read<T, V>((const T *)a.g + row * c.columns + p.column, g);
+                        LG_UNROLL
+                        for (int j = 0; j < V; j++) {
+                                db[j] += g[j];
+                                dw[j] += g[j] * scale(x[j]);
+                        }
+                }
+                LG_UNROLL
+                for (int j = 0; j < V; j++) {
+                        sums[0][j] += (double)db[j];
+                        sums[1][j] += (double)dw[j];
+                }
+        }
+        lg_column_part<V>(c, p, sums, parts);
+}
+
+/* inner is more: a team for each (outer, group, channel), whose elements are neighbours. */
+template <typename T, int TEAM> static __global__ void channel_slopes(lg_layer_norm_vjp_args a, double *parts)
+{
+        typedef LG_HUB(T) H;
+        LG_SHARED(double, shared, LG_TEAM_WORDS);
+        const int64_t weights = a.groups * a.channels;
+        for (int64_t s = LG_FIRST_ROW(TEAM); s < a.outer * weights; s += LG_ROW_STEP(TEAM)) {
+                const T *x = (const T *)a.x + s * a.inner, *g = (const T *)a.g + s * a.inner;
+                row_scale<H> scale;
+                scale.set(a.mean[s / a.channels], a.rstd[s / a.channels]);
+                double sums[2] = {0, 0};
+                for (int64_t i = lg_rank<TEAM>(); i < a.inner;) {
+                        H db = 0, dw = 0;
+                        for (int k = 0; k < LG_CHUNK && i < a.inner; k++, i += TEAM) {
+                                const H of = lg_wide(g[i]);
+                                db += of;
+                                dw += of * scale(lg_wide(x[i]));
+                        }
+                        sums[0] += (double)db;
+                        sums[1] += (double)dw;
+                }
+                lg_team_sums<TEAM>(&sums[0], &sums[1], shared);
+                if (lg_rank<TEAM>() == 0) {
+                        parts[s / weights * 2 * weights + s % weights] = sums[0];
+                        parts[(s / weights * 2 + 1) * weights + s % weights] = sums[1];
+                }
+        }
+}
+
+/* The sums of each split into ret_parts. */
+template <typename T>
+static bool weight_parts(lg_queue *q, const lg_layer_norm_vjp_args *a, double **ret_parts, int64_t *ret_splits)
+{
+        const int64_t weights = a->groups * a->channels, count = a->outer * weights;
+        const bool even = lg_even(LG_BESIDE, a->channels, a->x, a->g);
+        const lg_columns c = lg_columns_of(q, a->outer, weights, even ? LG_BESIDE : 1, 16);
+        const int64_t splits = a->inner == 1 ? c.splits : a->outer;
+        double *parts = (double *)q->workspace(q, (size_t)(2 * splits * weights) * sizeof *parts);
+        *ret_parts = parts;
+        *ret_splits = splits;
+        if (!parts)
+                return false;
+        if (a->inner == 1)
+                return LG_WITH_BESIDE(even, lg_launch(q, "layer_norm_vjp (sums)", weight_slopes<T, V>,
+                                                      c.tiles * c.splits, *a, c, parts));
+        return a->inner <= 16     ? lg_launch(q, "layer_norm_vjp (sums)", channel_slopes<T, 1>,
+                                              lg_row_blocks(q, count, 1), *a, parts)
+               : a->inner <= 4096 ? lg_launch(q, "layer_norm_vjp (sums)", channel_slopes<T, 32>,
+                                              lg_row_blocks(q, count, 32), *a, parts)
+                                  : lg_launch(q, "layer_norm_vjp (sums)", channel_slopes<T, LG_THREADS>,
+                                              lg_row_blocks(q, count, LG_THREADS), *a, parts);
+}
+
+template <typename T> static bool layer_norm_vjp(lg_queue *q, const lg_layer_norm_vjp_args *a)
+{
+        typedef LG_HUB(T) H;
+        const int64_t rows = a->outer * a->groups, n = a->channels * a->inner, weights = a->groups * a->channels;
+        double *parts = NULL;
+        int64_t splits = 0;
+        if (a->dx && rows * n > 0 &&
+            !LG_LAUNCH_ROWS(q, "layer_norm_vjp", input_slopes, rows, n, lg_even(LG_PACK(T), n, a->x, a->g, a->dx), *a))
+                return false;
+        if (!(a->dw || a->db) || weights == 0)
+                return true;
+        if (rows * n > 0 && !weight_parts<T>(q, a, &parts, &splits))
+                return false;
+        return lg_launch(q, "layer_norm_vjp (join)", lg_join_columns<H>, lg_row_blocks(q, weights, 32), weights, splits,
+                         (const double *)parts, (double *)NULL, (H *)a->dw, (H *)a->db);
+}
+
+extern "C" bool lg_cuda_layer_norm_vjp(lg_queue *q, const lg_layer_norm_vjp_args *a)
+{
+        return LG_WITH_STORED(a->dtype, layer_norm_vjp<T>(q, a));
+}
