@@ -258,6 +258,22 @@ typedef struct lg_adagrad_args {
         int64_t step;
 } lg_adagrad_args;
 
+/* total[0] = the sum of the squares of all elements of all gradients, one f64 on the device, added up in f64. Of the
+ * updates count dtype, n and grad. */
+typedef struct lg_norms_args {
+        int64_t count;
+        const lg_update *updates; /* host memory */
+        double *total;
+} lg_norms_args;
+
+/* param[i] *= factor[0], one f64 on the device, which is rounded to what the dtype is computed in. Of the updates count
+ * dtype, n and param. */
+typedef struct lg_scale_args {
+        int64_t count;
+        const lg_update *updates; /* host memory */
+        const double *factor;
+} lg_scale_args;
+
 /* Every pointwise kernel has a number: one for each forward, then one for the derivative by each input. */
 typedef enum lg_pointwise_id {
 #define UNARY(name, ...) LG_PW_##name, LG_PW_##name##_da,

@@ -3,6 +3,7 @@
 #include "rows.h"
 
 #define CHUNK 4096 /* elements that a block takes at once */
+#define BLOCKS 8           /* of a launch for each processor, at most */
 #define MOST_TENSORS 64
 #define TENSORS (2 + LG_UPDATE_STATES)
 
@@ -134,25 +135,33 @@ static __device__ inline void step_at(const R &rule, void *const *at, int has, i
                         lg_write<T, V>((T *)at[2 + k] + i, s[k]);
 }
 
-template <typename T, typename R> static __global__ void step(R rule, table t)
+/* f(pack of V, tensors, i) for each V elements from i on of this block's chunks. */
+template <typename T, typename F> static __device__ inline void walk(const table &t, const F &f)
 {
         constexpr int V = LG_PACK(T);
-        if (t.fault->code != LG_FAULT_NONE)
-                return;
         for (int32_t k = (int32_t)blockIdx.x; k < t.first[t.count]; k += (int32_t)gridDim.x) {
                 const chunk c = chunk_of(t, k);
                 void *const *at = t.at[c.tensor];
-                const int has = (at[2] ? 1 : 0) | (at[3] ? 2 : 0) | (at[4] ? 4 : 0);
                 int64_t rest = c.first + threadIdx.x;
                 if (t.even >> c.tensor & 1) {
                         const int64_t packs = c.first + (c.end - c.first) / V * V;
                         for (int64_t i = c.first + (int64_t)threadIdx.x * V; i < packs; i += LG_THREADS * V)
-                                step_at<T, V>(rule, at, has, i);
+                                f(std::integral_constant<int, V>(), at, i);
                         rest = packs + threadIdx.x;
                 }
                 for (int64_t i = rest; i < c.end; i += LG_THREADS)
-                        step_at<T, 1>(rule, at, has, i);
+                        f(std::integral_constant<int, 1>(), at, i);
         }
+}
+
+template <typename T, typename R> static __global__ void step(R rule, table t)
+{
+        if (t.fault->code != LG_FAULT_NONE)
+                return;
+        walk<T>(t, [&](auto pack, void *const *at, int64_t i) {
+                const int has = (at[2] ? 1 : 0) | (at[3] ? 2 : 0) | (at[4] ? 4 : 0);
+                step_at<T, decltype(pack)::value>(rule, at, has, i);
+        });
 }
 
 /* ---- tables ---- */
@@ -170,7 +179,7 @@ template <typename F> static bool tables_of(lg_queue *q, lg_dtype t, const lg_up
                 const int64_t chunks = more ? (u->n + CHUNK - 1) / CHUNK : 0;
                 if (now.count && (i == count || (more && (now.count == MOST_TENSORS ||
                                                           chunks > INT32_MAX / 2 - now.first[now.count])))) {
-                        const int64_t blocks = now.first[now.count], most = (int64_t)lg_cuda(q)->processors * 8;
+                        const int64_t blocks = now.first[now.count], most = (int64_t)lg_cuda(q)->processors * BLOCKS;
                         if (!launch(now, blocks < most ? blocks : most))
                                 return false;
                         now.count = 0;
@@ -263,4 +272,86 @@ extern "C" bool lg_cuda_adagrad(lg_queue *q, const lg_adagrad_args *a)
                 typedef decltype(zero) H;
                 return adagrad_rule<H>{(H)rate, (H)a->eps, (H)a->weight_decay, (H)(a->maximize ? -1 : 1)};
         });
+}
+
+/* ---- the norm of all gradients, and their scaling ---- */
+
+template <typename T> static __global__ void squares(table t, double *parts)
+{
+        LG_SHARED(double, shared, LG_THREADS / 32);
+        double sum = 0;
+        walk<T>(t, [&](auto pack, void *const *at, int64_t i) {
+                constexpr int V = decltype(pack)::value;
+                LG_HUB(T) g[V];
+                lg_read<T, V>((const T *)at[1] + i, g);
+                LG_UNROLL
+                for (int j = 0; j < V; j++)
+                        sum += (double)g[j] * (double)g[j];
+        });
+        sum = lg_block_sum(sum, shared);
+        if (threadIdx.x == 0)
+                parts[blockIdx.x] = sum;
+}
+
+static __global__ void add_parts(const double *parts, int64_t count, double *total)
+{
+        LG_SHARED(double, shared, LG_THREADS / 32);
+        double sum = 0;
+        for (int64_t i = threadIdx.x; i < count; i += LG_THREADS)
+                sum += parts[i];
+        sum = lg_block_sum(sum, shared);
+        if (threadIdx.x == 0)
+                *total = sum;
+}
+
+extern "C" bool lg_cuda_norms(lg_queue *q, const lg_norms_args *a)
+{
+        const int64_t launches = a->count / MOST_TENSORS + (int64_t)(sizeof float_dtypes / sizeof *float_dtypes);
+        const size_t room = (size_t)launches * (size_t)lg_cuda(q)->processors * BLOCKS;
+        double *parts = (double *)q->workspace(q, room * sizeof *parts);
+        int64_t used = 0;
+        if (!parts || !all_floats(q, "norms", a->updates, a->count))
+                return false;
+        for (lg_dtype t : float_dtypes) {
+                const bool ok = LG_WITH_STORED(t, tables_of(q, t, a->updates, a->count,
+                                                            [&](const table &now, int64_t blocks) {
+                                                                    double *to = parts + used;
+                                                                    used += blocks;
+                                                                    return lg_launch(q, "norms", squares<T>, blocks,
+                                                                                     now, to);
+                                                            }));
+                if (!ok)
+                        return false;
+        }
+        return lg_launch(q, "norms (sum)", add_parts, 1, (const double *)parts, used, a->total);
+}
+
+template <typename T> static __global__ void scale(table t, const double *factor)
+{
+        typedef LG_HUB(T) H;
+        const H by = (H)*factor;
+        walk<T>(t, [&](auto pack, void *const *at, int64_t i) {
+                constexpr int V = decltype(pack)::value;
+                H x[V];
+                lg_read<T, V>((const T *)at[0] + i, x);
+                LG_UNROLL
+                for (int j = 0; j < V; j++)
+                        x[j] *= by;
+                lg_write<T, V>((T *)at[0] + i, x);
+        });
+}
+
+extern "C" bool lg_cuda_scale(lg_queue *q, const lg_scale_args *a)
+{
+        if (!all_floats(q, "scale", a->updates, a->count))
+                return false;
+        for (lg_dtype t : float_dtypes) {
+                const bool ok = LG_WITH_STORED(
+                        t, tables_of(q, t, a->updates, a->count, [&](const table &now, int64_t blocks) {
+                                return lg_launch(q, "scale", scale<T>, blocks, now, a->factor);
+                        }));
+                if (!ok)
+                        return false;
+        }
+        return true;
 }

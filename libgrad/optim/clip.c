@@ -48,7 +48,7 @@ static bool change(int id, lg_tensor *g, lg_tensor *other, double p0, double p1,
 }
 
 /* The norm of the norms, which is that of all elements. NULL: no memory. */
-static lg_tensor *total_norm(lg_ctx *c, lg_tensor *const *grads, int64_t n, double p)
+static lg_tensor *norm_of_norms(lg_ctx *c, lg_tensor *const *grads, int64_t n, double p)
 {
         size_t bytes = (size_t)n * sizeof(lg_tensor *);
         lg_tensor **norms = lg__alloc(c, bytes), *total = NULL;
@@ -61,6 +61,55 @@ static lg_tensor *total_norm(lg_ctx *c, lg_tensor *const *grads, int64_t n, doub
                 total = lg_norm(lg_cat((lg_list){n, norms}, 0), p);
         lg__free(c, norms, bytes);
         return total;
+}
+
+/* True if the elements of the gradient lie without gaps and overlap, as kernels over many tensors want it. */
+static bool dense(const lg_tensor *g)
+{
+        return lg__dtype_float(g->at.dtype) && lg__layout_is_dense(&g->at);
+}
+
+static lg_update update_of(lg_tensor *g)
+{
+        return (lg_update){
+                .dtype = g->at.dtype, .n = lg__shape_numel(g->at.shape), .param = lg__data(g), .grad = lg__data(g)};
+}
+
+/* The norm of all gradients; in f64 where one kernel computes it. NULL: an error. */
+static lg_tensor *total_norm(lg_ctx *c, lg_tensor *const *grads, int64_t n, double p, lg_update *updates)
+{
+        bool plain = p == 2;
+        for (int64_t i = 0; i < n && plain; i++)
+                plain = dense(grads[i]);
+        if (!plain)
+                return norm_of_norms(c, grads, n, p);
+        lg__device *d = grads[0]->storage->device;
+        lg_tensor *sum = lg__tensor_empty(c, d->id, LG_F64, LG_SHAPE_0D);
+        if (!sum)
+                return NULL;
+        for (int64_t i = 0; i < n; i++)
+                updates[i] = update_of(grads[i]);
+        lg_norms_args a = {n, updates, lg__data(sum)};
+        return LG__RUN(d, "lg_clip_grad_norm", norms, &a) ? lg_sqrt(sum) : NULL;
+}
+
+/* All gradients times min(1, max_norm / (norm + 1e-6)): the dense ones by one kernel. */
+static bool scale_all(lg_tensor *const *grads, int64_t n, lg_tensor *norm, double max_norm, lg_update *updates)
+{
+        const char *op = "lg_clip_grad_norm";
+        lg_tensor *factor = lg_minimum_scalar(lg_rdiv_scalar(lg_add_scalar(norm, 1e-6), max_norm), 1);
+        lg_tensor *wide = factor ? lg_cast(factor, LG_F64) : NULL;
+        lg_scale_args a = {0, updates, wide ? lg__data(wide) : NULL};
+        bool ok = wide != NULL;
+        for (int64_t i = 0; i < n && ok; i++) {
+                if (!dense(grads[i])) {
+                        ok = change(LG_PW_mul, grads[i], factor, 0, 0, op);
+                        continue;
+                }
+                updates[a.count++] = update_of(grads[i]);
+                grads[i]->storage->version++;
+        }
+        return ok && (a.count == 0 || LG__RUN(grads[0]->storage->device, op, scale, &a));
 }
 
 bool lg_clip_grad_norm_(lg_list params, lg_clip_options o)
@@ -76,15 +125,14 @@ bool lg_clip_grad_norm_(lg_list params, lg_clip_options o)
         lg_scope scope = lg_scope_begin(c);
         if (!(o.max_norm >= 0) || !(p > 0))
                 ok = lg__fail(c, LG_ERR_ARGUMENT, "%s: max_norm %g must be 0 or more, p %g above 0", op, o.max_norm, p);
-        if (ok && n)
-                ok = (total = total_norm(c, grads, n, p)) != NULL;
-        else if (ok)
-                ok = (total = lg_zeros(c, LG_SHAPE_0D)) != NULL;
-        if (ok && n) {
-                lg_tensor *factor = lg_minimum_scalar(lg_rdiv_scalar(lg_add_scalar(total, 1e-6), o.max_norm), 1);
-                ok = factor != NULL;
-                for (int64_t i = 0; i < n && ok; i++)
-                        ok = change(LG_PW_mul, grads[i], factor, 0, 0, op);
+        size_t bytes = (size_t)n * sizeof(lg_update);
+        lg_update *updates = ok && n ? lg__alloc(c, bytes) : NULL;
+        if (updates) {
+                ok = (total = total_norm(c, grads, n, p, updates)) != NULL &&
+                     scale_all(grads, n, total, o.max_norm, updates) && (total = lg_cast(total, grads[0]->at.dtype));
+                lg__free(c, updates, bytes);
+        } else if (ok) {
+                ok = n == 0 && (total = lg_zeros(c, LG_SHAPE_0D)) != NULL;
         }
         if (ok && o.norm)
                 *o.norm = lg_escape(total);

@@ -140,10 +140,14 @@ void need(device &d)
         if (d.memory.base)
                 return;
         d.memory.bytes = (size_t)number("CUDASIM_MEMORY", (int64_t)1 << 30);
-        d.memory.base =
-                (char *)mmap(nullptr, d.memory.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (d.memory.base == MAP_FAILED)
+        const size_t huge = (size_t)2 << 20;
+        char *p = (char *)mmap(nullptr, d.memory.bytes + huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                               -1, 0);
+        if (p == MAP_FAILED)
                 die("no address space for a device");
+        d.memory.base = p + (huge - (uintptr_t)p % huge) % huge;
+        /* Opening and closing costs by the page. */
+        madvise(d.memory.base, d.memory.bytes, MADV_HUGEPAGE);
         close_memory(d.memory.base, d.memory.bytes);
 }
 
