@@ -128,7 +128,7 @@ static bool run_pass(lg_queue *q, const char *name, const pass *p)
 #define OPTIMISER(name)                                                                                                \
         bool LG_CPU(name)(lg_queue * q, const lg_##name##_args *a)                                                     \
         {                                                                                                              \
-                return run_pass(q, #name, &(pass){run_chunk, a->updates, a->count, name##_f32, name##_f64, a, NULL});                   \
+                return run_pass(q, #name, &(pass){run_chunk, a->updates, a->count, name##_f32, name##_f64, a, NULL});  \
         }
 OPTIMISER(sgd)
 OPTIMISER(adam)

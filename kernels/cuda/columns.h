@@ -103,7 +103,7 @@ template <int V>
 static __device__ inline void lg_column_part(const lg_columns &c, const lg_column_place &p, double (&sums)[2][V],
                                              double *parts)
 {
-        LG_SHARED(double, shared, 2 * V *LG_THREADS);
+        LG_SHARED(double, shared, 2 * V * LG_THREADS);
         const int me = (int)threadIdx.x;
         LG_UNROLL
         for (int j = 0; j < 2 * V; j++)

@@ -84,9 +84,8 @@ extern "C" bool lg_cuda_cross_entropy(lg_queue *q, const lg_cross_entropy_args *
         int64_t n = a->classes, count = lg_row_blocks(q, a->rows, n <= 16 ? 1 : n <= 1024 ? 32 : LG_THREADS);
         part *parts = (part *)q->workspace(q, (size_t)(count + 1) * sizeof *parts);
         lg_fault *fault = lg_cuda(q)->fault;
-        if (!parts ||
-            !LG_WITH_STORED(a->dtype, LG_LAUNCH_ROWS(q, "cross_entropy", losses, a->rows, n,
-                                                     lg_even(LG_PACK(T), n, a->x), *a, parts, fault)))
+        if (!parts || !LG_WITH_STORED(a->dtype, LG_LAUNCH_ROWS(q, "cross_entropy", losses, a->rows, n,
+                                                               lg_even(LG_PACK(T), n, a->x), *a, parts, fault)))
                 return false;
         return a->reduction == LG_NONE || lg_launch(q, "cross_entropy (sum)", add_parts, 1, *a, parts, count);
 }
@@ -107,8 +106,7 @@ static __global__ void count_rows(lg_cross_entropy_args a, unsigned long long *r
 static bool count_into(lg_queue *q, const lg_cross_entropy_args *a, unsigned long long **ret)
 {
         *ret = (unsigned long long *)q->workspace(q, sizeof **ret);
-        return *ret &&
-               lg_cuda_good(q, "cudaMemsetAsync", cudaMemsetAsync(*ret, 0, sizeof **ret, lg_cuda(q)->stream)) &&
+        return *ret && lg_cuda_good(q, "cudaMemsetAsync", cudaMemsetAsync(*ret, 0, sizeof **ret, lg_cuda(q)->stream)) &&
                lg_launch(q, "cross_entropy (count)", count_rows, a->rows ? lg_blocks(q, a->rows) : 0, *a, *ret,
                          lg_cuda(q)->fault);
 }
@@ -164,9 +162,9 @@ static __global__ void weights_loop(lg_cross_entropy_args a, const unsigned long
              row += (int64_t)gridDim.x * along) {
                 const bool valid = counts(a, row, NULL);
                 for (int64_t c = x; c < a.classes; c += across)
-                        lg_store<double>(
-                                a.out, a.dtype, row * a.classes + c,
-                                valid ? weight * (each + (c == a.labels[row] ? 1 - a.label_smoothing : 0)) : 0);
+                        lg_store<double>(a.out, a.dtype, row * a.classes + c,
+                                         valid ? weight * (each + (c == a.labels[row] ? 1 - a.label_smoothing : 0))
+                                               : 0);
         }
 }
 

@@ -146,9 +146,8 @@ template <typename T, int TEAM, int E, int V> static __global__ void layer_norm_
 extern "C" bool lg_cuda_layer_norm(lg_queue *q, const lg_layer_norm_args *a)
 {
         const int64_t rows = a->outer * a->groups, n = a->channels * a->inner;
-        return rows * n == 0 ||
-               LG_WITH_STORED(a->dtype, LG_LAUNCH_ROWS(q, "layer_norm", layer_norm_rows, rows, n,
-                                                       lg_even(LG_PACK(T), n, a->x, a->y), *a));
+        return rows * n == 0 || LG_WITH_STORED(a->dtype, LG_LAUNCH_ROWS(q, "layer_norm", layer_norm_rows, rows, n,
+                                                                        lg_even(LG_PACK(T), n, a->x, a->y), *a));
 }
 
 /* ---- the derivative by x ---- */
@@ -279,8 +278,8 @@ static bool weight_parts(lg_queue *q, const lg_layer_norm_vjp_args *a, double **
         if (a->inner == 1)
                 return LG_WITH_BESIDE(even, lg_launch(q, "layer_norm_vjp (sums)", weight_slopes<T, V>,
                                                       c.tiles * c.splits, *a, c, parts));
-        return a->inner <= 16     ? lg_launch(q, "layer_norm_vjp (sums)", channel_slopes<T, 1>,
-                                              lg_row_blocks(q, count, 1), *a, parts)
+        return a->inner <= 16 ? lg_launch(q, "layer_norm_vjp (sums)", channel_slopes<T, 1>, lg_row_blocks(q, count, 1),
+                                          *a, parts)
                : a->inner <= 4096 ? lg_launch(q, "layer_norm_vjp (sums)", channel_slopes<T, 32>,
                                               lg_row_blocks(q, count, 32), *a, parts)
                                   : lg_launch(q, "layer_norm_vjp (sums)", channel_slopes<T, LG_THREADS>,

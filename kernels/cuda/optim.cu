@@ -3,11 +3,12 @@
 #include "rows.h"
 
 #define CHUNK 4096 /* elements that a block takes at once */
-#define BLOCKS 8           /* of a launch for each processor, at most */
+#define BLOCKS 8   /* of a launch for each processor, at most */
 #define MOST_TENSORS 64
 #define TENSORS (2 + LG_UPDATE_STATES)
 
-/* Tensors of one dtype; their chunks are numbered one after the other. Fits into 4 KiB with a kernel's other arguments. */
+/* Tensors of one dtype; their chunks are numbered one after the other. Fits into 4 KiB with a kernel's other arguments.
+ */
 typedef struct table {
         void *at[MOST_TENSORS][TENSORS]; /* the parameter, its gradient, states */
         int64_t n[MOST_TENSORS];
@@ -218,10 +219,11 @@ static bool each(lg_queue *q, const char *name, const lg_update *updates, int64_
         if (!all_floats(q, name, updates, count))
                 return false;
         for (lg_dtype t : float_dtypes) {
-                const bool ok = LG_WITH_STORED(t, tables_of(q, t, updates, count, [&](const table &now, int64_t blocks) {
-                        auto rule = make((LG_HUB(T))0);
-                        return lg_launch(q, name, step<T, decltype(rule)>, blocks, rule, now);
-                }));
+                const bool ok =
+                        LG_WITH_STORED(t, tables_of(q, t, updates, count, [&](const table &now, int64_t blocks) {
+                                               auto rule = make((LG_HUB(T))0);
+                                               return lg_launch(q, name, step<T, decltype(rule)>, blocks, rule, now);
+                                       }));
                 if (!ok)
                         return false;
         }
@@ -232,8 +234,13 @@ extern "C" bool lg_cuda_sgd(lg_queue *q, const lg_sgd_args *a)
 {
         return each(q, "sgd", a->updates, a->count, [&](auto zero) {
                 typedef decltype(zero) H;
-                return sgd_rule<H>{(H)a->lr, (H)a->momentum, (H)(1 - a->dampening), (H)a->weight_decay,
-                                   (H)(a->maximize ? -1 : 1), a->nesterov, a->first};
+                return sgd_rule<H>{(H)a->lr,
+                                   (H)a->momentum,
+                                   (H)(1 - a->dampening),
+                                   (H)a->weight_decay,
+                                   (H)(a->maximize ? -1 : 1),
+                                   a->nesterov,
+                                   a->first};
         });
 }
 
@@ -260,7 +267,7 @@ extern "C" bool lg_cuda_rmsprop(lg_queue *q, const lg_rmsprop_args *a)
 {
         return each(q, "rmsprop", a->updates, a->count, [&](auto zero) {
                 typedef decltype(zero) H;
-                return rmsprop_rule<H>{(H)a->lr,           (H)a->alpha,    (H)(1 - a->alpha),       (H)a->eps,
+                return rmsprop_rule<H>{(H)a->lr,           (H)a->alpha,    (H)(1 - a->alpha),        (H)a->eps,
                                        (H)a->weight_decay, (H)a->momentum, (H)(a->maximize ? -1 : 1)};
         });
 }
@@ -313,13 +320,12 @@ extern "C" bool lg_cuda_norms(lg_queue *q, const lg_norms_args *a)
         if (!parts || !all_floats(q, "norms", a->updates, a->count))
                 return false;
         for (lg_dtype t : float_dtypes) {
-                const bool ok = LG_WITH_STORED(t, tables_of(q, t, a->updates, a->count,
-                                                            [&](const table &now, int64_t blocks) {
-                                                                    double *to = parts + used;
-                                                                    used += blocks;
-                                                                    return lg_launch(q, "norms", squares<T>, blocks,
-                                                                                     now, to);
-                                                            }));
+                const bool ok =
+                        LG_WITH_STORED(t, tables_of(q, t, a->updates, a->count, [&](const table &now, int64_t blocks) {
+                                               double *to = parts + used;
+                                               used += blocks;
+                                               return lg_launch(q, "norms", squares<T>, blocks, now, to);
+                                       }));
                 if (!ok)
                         return false;
         }
@@ -346,10 +352,10 @@ extern "C" bool lg_cuda_scale(lg_queue *q, const lg_scale_args *a)
         if (!all_floats(q, "scale", a->updates, a->count))
                 return false;
         for (lg_dtype t : float_dtypes) {
-                const bool ok = LG_WITH_STORED(
-                        t, tables_of(q, t, a->updates, a->count, [&](const table &now, int64_t blocks) {
-                                return lg_launch(q, "scale", scale<T>, blocks, now, a->factor);
-                        }));
+                const bool ok =
+                        LG_WITH_STORED(t, tables_of(q, t, a->updates, a->count, [&](const table &now, int64_t blocks) {
+                                               return lg_launch(q, "scale", scale<T>, blocks, now, a->factor);
+                                       }));
                 if (!ok)
                         return false;
         }

@@ -1,4 +1,5 @@
-/* pool.cu - pooling, channels last: threads across channels, V of them each; a derivative visits the windows of a pixel. */
+/* pool.cu - pooling, channels last: threads across channels, V of them each; a derivative visits the windows of a
+ * pixel. */
 #include "rows.h"
 
 /* I is int32_t where all sizes allow. */
@@ -29,7 +30,8 @@ template <typename I> static __device__ inline void windows_at(const lg_pool_arg
         const lg_conv_geometry &g = a.at;
         const I out = (I)g.out[side];
         if (a.adaptive) {
-                /* Window i begins at or before y while i <= ((y + 1) out - 1) / in and ends beyond it from y out / in. */
+                /* Window i begins at or before y while i <= ((y + 1) out - 1) / in and ends beyond it from y out / in.
+                 */
                 *first = (I)((int64_t)y * out / g.in[side]);
                 *end = (I)((((int64_t)y + 1) * out - 1) / g.in[side]) + 1;
         } else {
@@ -199,9 +201,8 @@ extern "C" bool lg_cuda_pool(lg_queue *q, const lg_pool_args *a)
         if (!lg_is_float(a->dtype))
                 return lg_queue_fail(q, LG_BROKEN, "pool: no kernel for dtype %d", (int)a->dtype);
         const bool small = is_small(a);
-        return LG_WITH_STORED(a->dtype,
-                              !small ? pool<T, int64_t, 1>(q, a)
-                              : lg_even(LG_PACK(T), a->channels, a->from, a->to)
-                                      ? pool<T, int32_t, LG_PACK(T)>(q, a)
-                                      : pool<T, int32_t, 1>(q, a));
+        return LG_WITH_STORED(a->dtype, !small ? pool<T, int64_t, 1>(q, a)
+                                        : lg_even(LG_PACK(T), a->channels, a->from, a->to)
+                                                ? pool<T, int32_t, LG_PACK(T)>(q, a)
+                                                : pool<T, int32_t, 1>(q, a));
 }

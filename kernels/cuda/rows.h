@@ -79,7 +79,7 @@ template <typename H> static __device__ inline void lg_put(__nv_bfloat16 *p, H x
 
 /* ---- V elements at once, in accesses of up to 16 bytes; p is aligned to them (lg_even) ---- */
 
-template <typename T, int V> static __device__ inline void lg_read(const T *p, LG_HUB(T) *to)
+template <typename T, int V> static __device__ inline void lg_read(const T *p, LG_HUB(T) * to)
 {
         T raw[V];
         const int bytes = (int)sizeof raw;
@@ -102,7 +102,7 @@ template <typename T, int V> static __device__ inline void lg_read(const T *p, L
                 to[i] = lg_wide(raw[i]);
 }
 
-template <typename T, int V> static __device__ inline void lg_write(T *p, const LG_HUB(T) *from)
+template <typename T, int V> static __device__ inline void lg_write(T *p, const LG_HUB(T) * from)
 {
         T raw[V];
         const int bytes = (int)sizeof raw;
@@ -179,12 +179,11 @@ template <int TEAM, int E, int V, typename F> static __device__ inline void lg_e
         ((n) <= 16     ? lg_launch(q, name, kernel<T, 1, 16, 1>, lg_row_blocks(q, rows, 1), __VA_ARGS__)               \
          : (n) <= 1024 ? lg_launch(q, name, (even) ? kernel<T, 32, 32, LG_PACK(T)> : kernel<T, 32, 32, 1>,             \
                                    lg_row_blocks(q, rows, 32), __VA_ARGS__)                                            \
-         : (n) <= 8192 ? lg_launch(q, name,                                                                            \
-                                   (even) ? kernel<T, LG_THREADS, 32, LG_PACK(T)> : kernel<T, LG_THREADS, 32, 1>,      \
-                                   lg_row_blocks(q, rows, LG_THREADS), __VA_ARGS__)                                    \
-                       : lg_launch(q, name,                                                                            \
-                                   (even) ? kernel<T, LG_THREADS, 0, LG_PACK(T)> : kernel<T, LG_THREADS, 0, 1>,        \
-                                   lg_row_blocks(q, rows, LG_THREADS), __VA_ARGS__))
+         : (n) <= 8192                                                                                                 \
+                 ? lg_launch(q, name, (even) ? kernel<T, LG_THREADS, 32, LG_PACK(T)> : kernel<T, LG_THREADS, 32, 1>,   \
+                             lg_row_blocks(q, rows, LG_THREADS), __VA_ARGS__)                                          \
+                 : lg_launch(q, name, (even) ? kernel<T, LG_THREADS, 0, LG_PACK(T)> : kernel<T, LG_THREADS, 0, 1>,     \
+                             lg_row_blocks(q, rows, LG_THREADS), __VA_ARGS__))
 
 template <typename H> static __device__ inline H lg_greater(H a, H b)
 {

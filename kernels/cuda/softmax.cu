@@ -159,8 +159,8 @@ template <typename T> static __global__ void softmax_vjp_lines(lg_softmax_vjp_ar
                 }
                 T *to = (T *)a.dx + at;
                 for (int64_t i = y; there && i < a.n; i += by.along)
-                        lg_put(&to[i * a.inner], slope_of<H>(a.log, lg_wide(from_g[i * a.inner]),
-                                                             lg_wide(from_y[i * a.inner]), sum));
+                        lg_put(&to[i * a.inner],
+                               slope_of<H>(a.log, lg_wide(from_g[i * a.inner]), lg_wide(from_y[i * a.inner]), sum));
         }
 }
 
@@ -170,8 +170,8 @@ extern "C" bool lg_cuda_softmax_vjp(lg_queue *q, const lg_softmax_vjp_args *a)
         if (by.count == 0 || a->n == 0)
                 return true;
         if (a->inner > 1)
-                return LG_WITH_STORED(
-                        a->dtype, lg_launch(q, "softmax_vjp", softmax_vjp_lines<T>, line_blocks(q, by), *a, by));
+                return LG_WITH_STORED(a->dtype,
+                                      lg_launch(q, "softmax_vjp", softmax_vjp_lines<T>, line_blocks(q, by), *a, by));
         return LG_WITH_STORED(a->dtype, LG_LAUNCH_ROWS(q, "softmax_vjp", softmax_vjp_rows, a->outer, a->n,
                                                        lg_even(LG_PACK(T), a->n, a->y, a->g, a->dx), *a));
 }
