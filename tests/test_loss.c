@@ -370,6 +370,147 @@ static void half_precision(void **state)
         lg_close(c);
 }
 
+/* A view of the shape that begins one element into its memory, so that nothing lies on even addresses. */
+static lg_tensor *shifted(lg_tensor *x)
+{
+        lg_tensor *flat = lg_reshape(x, LG_SHAPE(lg_numel(x)));
+        lg_tensor *room = lg_cat(LG_LIST(lg_slice(flat, 0, 0, 1), flat), 0);
+        return lg_reshape(lg_slice(room, 0, 1, LG_MAX), lg_shape_of(x));
+}
+
+/* Soft-max, its logarithm, and their derivatives along the middle of (2, n, inner), against loops in f64. */
+static void check_lines(lg_ctx *c, lg_dtype dtype, int64_t n, int64_t inner, bool shift, double limit)
+{
+        lg_scope scope = lg_scope_begin(c);
+        const int64_t count = 2 * n * inner;
+        lg_tensor *x = lg_normal(c, 0, 2, LG_SHAPE(2, n, inner), .dtype = dtype);
+        lg_tensor *g = lg_normal(c, 0, 1, LG_SHAPE(2, n, inner), .dtype = dtype), *dx;
+        double *v = calloc((size_t)count * 4, sizeof *v), *slope = v + count, *y = v + 2 * count, *want = v + 3 * count;
+        x = lg_requires_grad(lg_detach(shift ? shifted(x) : x), true);
+        g = shift ? shifted(g) : g;
+        read_all(x, v, count);
+        read_all(g, slope, count);
+        for (int log_of = 0; log_of < 2; log_of++) {
+                for (int64_t l = 0; l < 2 * inner; l++) {
+                        const int64_t at = l / inner * n * inner + l % inner;
+                        double top = -INFINITY, sum = 0, product = 0;
+                        for (int64_t i = 0; i < n; i++)
+                                top = fmax(top, v[at + i * inner]);
+                        for (int64_t i = 0; i < n; i++)
+                                sum += exp(v[at + i * inner] - top);
+                        for (int64_t i = 0; i < n; i++) {
+                                double d = v[at + i * inner] - top, s = slope[at + i * inner];
+                                y[at + i * inner] = log_of ? d - log(sum) : exp(d) / sum;
+                                product += log_of ? s : s * exp(d) / sum;
+                        }
+                        for (int64_t i = 0; i < n; i++) {
+                                double own = y[at + i * inner], s = slope[at + i * inner];
+                                want[at + i * inner] = log_of ? s - exp(own) * product : own * (s - product);
+                        }
+                }
+                lg_tensor *r = log_of ? lg_log_softmax(x, 1) : lg_softmax(x, 1);
+                assert_values(r, y, count, limit);
+                lg_grad(LG_LIST(r), LG_LIST(x), .grads = LG_LIST(g), .result = &dx);
+                assert_ok(c);
+                assert_values(dx, want, count, limit);
+        }
+        free(v);
+        lg_scope_end(c, scope);
+}
+
+static void lines_of_any_length(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        const int64_t lengths[] = {2, 16, 17, 40, 1024, 1040, 8192, 8200, 9001};
+        for (int i = 0; i < 9; i++)
+                for (int shift = 0; shift < 2; shift++) {
+                        check_lines(c, LG_F32, lengths[i], 1, shift, 2e-6);
+                        check_lines(c, LG_F64, lengths[i], 1, shift, 1e-13);
+                        check_lines(c, LG_F16, lengths[i], 1, shift, 4e-3);
+                        check_lines(c, LG_BF16, lengths[i], 1, shift, 4e-2);
+                }
+        for (int64_t inner = 2; inner < 80; inner = inner * 3 + 1)
+                for (int i = 0; i < 4; i++) {
+                        check_lines(c, LG_F32, lengths[i] * 5, inner, false, 2e-6);
+                        check_lines(c, LG_F64, lengths[i] * 5, inner, false, 1e-13);
+                }
+        lg_close(c);
+}
+
+/* What is not finite in rows of each length, as it is in short ones. */
+static void scores_out_of_range(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        const int64_t lengths[] = {5, 100, 2000, 9000};
+        for (int k = 0; k < 4; k++) {
+                const int64_t n = lengths[k];
+                lg_tensor *x = lg_full(c, -INFINITY, LG_SHAPE(4, n));
+                lg_copy_(lg_slice(lg_select(x, 0, 0), 0, 3, 5), lg_zeros(c, LG_SHAPE(2))); /* two that count */
+                lg_copy_(lg_slice(lg_select(x, 0, 2), 0, 1, 2), lg_full(c, NAN, LG_SHAPE(1)));
+                lg_copy_(lg_slice(lg_select(x, 0, 3), 0, 4, 5), lg_full(c, INFINITY, LG_SHAPE(1)));
+                for (int across = 0; across < 2; across++) {
+                        lg_tensor *y = across ? lg_softmax(lg_contiguous(lg_transpose(x, 0, 1)), 0) : lg_softmax(x, 1);
+                        double *v = calloc((size_t)(4 * n), sizeof *v);
+                        assert_ok(c);
+                        read_all(across ? lg_contiguous(lg_transpose(y, 0, 1)) : y, v, 4 * n);
+                        for (int64_t i = 0; i < n; i++)
+                                assert_near(v[i], i == 3 || i == 4 ? 0.5 : 0, 1e-6);
+                        for (int64_t i = n; i < 4 * n; i++)
+                                assert_true(isnan(v[i]));
+                        free(v);
+                }
+        }
+        lg_close(c);
+}
+
+/* Cross-entropy over classes of any number against loops in f64; row 1 is ignored. */
+static void check_classes(lg_ctx *c, lg_dtype dtype, int64_t n, double smoothing, lg_reduction reduction, double limit)
+{
+        enum { COUNT = 3 };
+        lg_scope scope = lg_scope_begin(c);
+        const int64_t label[COUNT] = {n - 1, -100, 0};
+        lg_tensor *x = lg_requires_grad(lg_detach(lg_normal(c, 0, 2, LG_SHAPE(COUNT, n), .dtype = dtype)), true), *dx;
+        lg_tensor *t = lg_from(c, label, LG_SHAPE(COUNT), .dtype = LG_I64);
+        double *v = calloc((size_t)(COUNT * n * 2), sizeof *v), *slope = v + COUNT * n, loss[COUNT] = {0}, total = 0;
+        const double weight = reduction == LG_MEAN ? 0.5 : 1;
+        read_all(x, v, COUNT * n);
+        for (int r = 0; r < COUNT; r += 2) {
+                double sum = 0;
+                for (int64_t i = 0; i < n; i++)
+                        sum += exp(v[r * n + i]);
+                for (int64_t i = 0; i < n; i++) {
+                        double q = smoothing / (double)n + (i == label[r] ? 1 - smoothing : 0);
+                        loss[r] -= q * (v[r * n + i] - log(sum));
+                        slope[r * n + i] = weight * (exp(v[r * n + i]) / sum - q);
+                }
+                total += weight * loss[r];
+        }
+        lg_tensor *y = lg_cross_entropy(x, t, .label_smoothing = smoothing, .reduction = reduction);
+        assert_values(y, reduction == LG_NONE ? loss : &total, reduction == LG_NONE ? COUNT : 1, limit);
+        lg_grad(LG_LIST(reduction == LG_NONE ? lg_sum(y) : y), LG_LIST(x), .result = &dx);
+        assert_ok(c);
+        assert_values(dx, slope, COUNT * n, limit);
+        free(v);
+        lg_scope_end(c, scope);
+}
+
+static void classes_of_any_number(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        const int64_t classes[] = {2, 10, 40, 1001, 1024, 8192, 9001, 9008};
+        const lg_reduction reductions[] = {LG_MEAN, LG_SUM, LG_NONE};
+        for (int i = 0; i < 8; i++)
+                for (int r = 0; r < 3; r++) {
+                        check_classes(c, LG_F32, classes[i], r * 0.1, reductions[r], 3e-6);
+                        check_classes(c, LG_F64, classes[i], r * 0.1, reductions[r], 1e-13);
+                        check_classes(c, LG_F16, classes[i], r * 0.1, reductions[r], 4e-3);
+                }
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -382,6 +523,9 @@ int main(void)
                 cmocka_unit_test(big_scores_do_not_overflow),
                 cmocka_unit_test(edges),
                 cmocka_unit_test(half_precision),
+                cmocka_unit_test(lines_of_any_length),
+                cmocka_unit_test(scores_out_of_range),
+                cmocka_unit_test(classes_of_any_number),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

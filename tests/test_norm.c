@@ -225,6 +225,11 @@ static void big_rows(void **state)
         (void)state;
         const split splits[] = {{3, 2, 9000, -1}, {300, 20, 17, -1}, {5, 16, 501, 4},
                                 {40, 64, 49, 64}, {90, 12, 70, 1},   {900, 96, 1, 8}};
+        check_big((split){1, 2, 9001, -1}, LG_F32, 1000, 1e-5);
+        check_big((split){2, 2, 5000, 1}, LG_F32, 1000, 1e-5);
+        check_big((split){2, 2, 5001, 2}, LG_F16, 0.5, 2e-3);
+        check_big((split){30, 6, 3, 2}, LG_F64, 1000, 1e-10);
+        check_big((split){40, 1, 1500, -1}, LG_F32, 1000, 1e-5);
         for (int i = 0; i < 6; i++) {
                 check_big(splits[i], LG_F32, 0.5, 1e-5);
                 check_big(splits[i], LG_F32, 1000, 1e-5);
@@ -470,12 +475,44 @@ static void layer_norm_errors(void **state)
         lg_close(c);
 }
 
+/* The root mean square of rows of any length: y and dx against loops in f64. */
+static void rms_of_any_length(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        const int64_t lengths[] = {3, 16, 33, 1024, 1025, 9000, 9001};
+        for (int k = 0; k < 7; k++) {
+                const int64_t n = lengths[k];
+                double *x = numbers(n), *g = numbers(n), *y = numbers(n), *slope = numbers(n), sum = 0, product = 0;
+                lg_tensor *a = lg_requires_grad(lg_detach(lg_normal(c, 3, 1, LG_SHAPE(1, n))), true), *dx;
+                lg_tensor *b = lg_normal(c, 0, 1, LG_SHAPE(1, n)), *r = lg_rms_norm(a, 1, NULL, .eps = 1e-5);
+                lg_grad(LG_LIST(r), LG_LIST(a), .grads = LG_LIST(b), .result = &dx);
+                assert_ok(c);
+                read_all(a, x, n);
+                read_all(b, g, n);
+                for (int64_t i = 0; i < n; i++)
+                        sum += x[i] * x[i];
+                const double root = sqrt(sum / (double)n + 1e-5);
+                for (int64_t i = 0; i < n; i++)
+                        product += g[i] * x[i] / root;
+                for (int64_t i = 0; i < n; i++) {
+                        y[i] = x[i] / root;
+                        slope[i] = (g[i] - y[i] * product / (double)n) / root;
+                }
+                assert_values(r, y, n, 1e-5);
+                assert_values(dx, slope, n, 1e-5);
+                free(x), free(g), free(y), free(slope);
+        }
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(as_pytorch_computes_it),
                 cmocka_unit_test(big_batches),
                 cmocka_unit_test(big_rows),
+                cmocka_unit_test(rms_of_any_length),
                 cmocka_unit_test(layouts),
                 cmocka_unit_test(mixed_dtypes),
                 cmocka_unit_test(running_statistics_change_in_place),

@@ -321,6 +321,82 @@ static void half_precision(void **state)
         lg_close(c);
 }
 
+/* More parameters than a launch takes, of all float dtypes, long and short ones, on even addresses and not: SGD and the
+ * bound of their norm against loops. */
+static void many_parameters(void **state)
+{
+        (void)state;
+        enum { COUNT = 150, MOST = 9001 };
+        lg_ctx *c = open_ctx();
+        const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
+        const double limits[] = {1e-6, 1e-13, 2e-3, 1.6e-2};
+        lg_tensor *p[COUNT], *norm = NULL;
+        double *before = calloc(COUNT * MOST, sizeof *before), *g = calloc(MOST, sizeof *g), squares = 0;
+        for (int i = 0; i < COUNT; i++) {
+                const int64_t n = i % 50 == 7 ? MOST - i / 50 : i % 30;
+                lg_tensor *whole = lg_normal(c, 0, 1, LG_SHAPE(n + 1), .dtype = dtypes[i % 4]);
+                p[i] = lg_requires_grad(lg_detach(lg_slice(whole, 0, i % 3 == 0, n + (i % 3 == 0))), true);
+                lg_backward(lg_sum(lg_mul(p[i], lg_normal(c, 0, 1, LG_SHAPE(n), .dtype = dtypes[i % 4]))));
+                read_all(lg_grad_of(p[i]), g, MOST);
+                read_all(p[i], before + i * MOST, MOST);
+                for (int64_t j = 0; j < n; j++)
+                        squares += g[j] * g[j];
+                for (int64_t j = 0; j < n; j++)
+                        before[i * MOST + j] -= g[j];
+        }
+        lg_list all = {COUNT, p};
+        assert_true(lg_clip_grad_norm(all, 1e6, .norm = &norm));
+        assert_near(lg_item(norm), sqrt(squares), 1e-5 * sqrt(squares));
+        lg_optimizer *opt = lg_sgd(c, all, 1);
+        assert_true(lg_step(opt));
+        for (int i = 0; i < COUNT; i++)
+                assert_values(p[i], before + i * MOST, lg_numel(p[i]), limits[i % 4]);
+        read_all(lg_grad_of(p[57]), g, MOST);
+        assert_true(lg_clip_grad_norm(all, sqrt(squares) / 4));
+        for (int64_t j = 0; j < lg_numel(p[57]); j++)
+                g[j] /= 4;
+        assert_values(lg_grad_of(p[57]), g, lg_numel(p[57]), 1e-6);
+        assert_true(lg_clip_grad_norm(all, 1, .norm = &norm));
+        assert_near(lg_item(norm), sqrt(squares) / 4, 1e-4 * sqrt(squares));
+        assert_ok(c);
+        free(before), free(g);
+        lg_close(c);
+}
+
+/* The rules over whole packs of elements are what they are element by element. */
+static void long_parameters(void **state)
+{
+        (void)state;
+        enum { LENGTH = 4103, PIECE = 3 };
+        lg_ctx *c = open_ctx();
+        for (int rule = 0; rule < 4; rule++) {
+                lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(LENGTH)), *slope = lg_normal(c, 0, 1, LG_SHAPE(LENGTH));
+                lg_tensor *whole = lg_requires_grad(lg_detach(lg_mul_scalar(x, 1)), true);
+                lg_tensor *piece =
+                        lg_requires_grad(lg_detach(lg_mul_scalar(lg_slice(x, 0, 4097, 4097 + PIECE), 1)), true);
+                lg_tensor *part = lg_slice(slope, 0, 4097, 4097 + PIECE);
+                lg_optimizer *opt[2];
+                for (int k = 0; k < 2; k++) {
+                        lg_list p = LG_LIST(k ? piece : whole);
+                        opt[k] = rule == 0   ? lg_sgd(c, p, 0.1, .momentum = 0.9, .nesterov = true)
+                                 : rule == 1 ? lg_adam(c, p, 0.1, .amsgrad = true)
+                                 : rule == 2 ? lg_rmsprop(c, p, 0.1, .momentum = 0.5, .centered = true)
+                                             : lg_adagrad(c, p, 0.1);
+                }
+                for (int t = 0; t < 3; t++) {
+                        lg_clear_grad(whole), lg_clear_grad(piece);
+                        lg_backward(lg_sum(lg_mul(whole, slope)));
+                        lg_backward(lg_sum(lg_mul(piece, part)));
+                        assert_true(lg_step(opt[0]) && lg_step(opt[1]));
+                }
+                double want[PIECE];
+                read_all(piece, want, PIECE);
+                assert_values(lg_slice(whole, 0, 4097, 4097 + PIECE), want, PIECE, 1e-6);
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -332,6 +408,8 @@ int main(void)
                 cmocka_unit_test(wrong_arguments_are_told),
                 cmocka_unit_test(a_freed_parameter_is_noticed),
                 cmocka_unit_test(freezing_a_parameter_is_no_error),
+                cmocka_unit_test(many_parameters),
+                cmocka_unit_test(long_parameters),
                 cmocka_unit_test(a_step_under_an_error_changes_nothing),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

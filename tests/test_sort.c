@@ -120,6 +120,9 @@ static void long_lines(void **state)
         check_sorted(x, 0, 7000, true, y, i);
         y = lg_sort(x, 1, .indices = &i);
         check_sorted(x, 1, 3, false, y, i);
+        x = lg_normal(c, 0, 1, LG_SHAPE(2, 700), .dtype = LG_F64);
+        y = lg_sort(x, 1, .indices = &i);
+        check_sorted(x, 1, 700, false, y, i);
         /* in order already, and the other way round */
         lg_tensor *up = lg_arange(c, 0, 5000, 1), *down = lg_rsub_scalar(up, 4999);
         assert_true(lg_item_i64(lg_sum(lg_abs(lg_sub(lg_sort(up, 0), up)))) == 0);
