@@ -87,6 +87,25 @@ static void strided_and_other_dtypes(void **state)
         lg_close(c);
 }
 
+/* The derivative of the gradient picks from where the greatest elements were: of x itself, it gives them again. */
+static void second_derivatives(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        for (int64_t channels = 3; channels <= 16; channels += 13) {
+                double v[2 * 16 * 3 * 2];
+                lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, channels, 6, 5), .requires_grad = true), *dx, *picked;
+                lg_tensor *y = lg_max_pool2d(x, 2);
+                lg_tensor *g = lg_requires_grad(lg_detach(lg_mul_scalar(y, 0)), true);
+                lg_grad(LG_LIST(y), LG_LIST(x), .grads = LG_LIST(g), .create_graph = true, .result = &dx);
+                lg_grad(LG_LIST(lg_sum(lg_mul(dx, lg_detach(x)))), LG_LIST(g), .result = &picked);
+                assert_ok(c);
+                int64_t n = read_all(y, v, 2 * 16 * 3 * 2);
+                assert_values(picked, v, n, 0);
+        }
+        lg_close(c);
+}
+
 /* Big enough for several threads: the same bits with one and with two. */
 static void threads(void **state)
 {
@@ -147,7 +166,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(as_pytorch_computes_it),   cmocka_unit_test(indices),
                 cmocka_unit_test(strided_and_other_dtypes), cmocka_unit_test(threads),
-                cmocka_unit_test(wrong_arguments),
+                cmocka_unit_test(second_derivatives),       cmocka_unit_test(wrong_arguments),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
