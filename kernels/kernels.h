@@ -145,7 +145,7 @@ typedef struct lg_reduce_args {
         double correction;
 } lg_reduce_args;
 
-/* C[i] = A[i] B[i] + beta C[i] for each index i of the batch shape. A is (m, k), B is (k, n), C is (m, n) with rows of
+/* C[i] = relu(A[i] B[i] + beta C[i] + bias) for each index i of the batch shape. A is (m, k), B is (k, n), C is (m, n) with rows of
  * stride ldc >= n. Of A's and B's two strides one is 1 (or the dimension has size 1) and the other at least the row
  * length. beta is 0 (C is overwritten, NaN or not) or 1. Float dtypes; f16 and bf16 accumulate in f32. */
 typedef struct lg_gemm_args {
@@ -157,6 +157,8 @@ typedef struct lg_gemm_args {
         int batch_ndim;
         int64_t batch[LG_MAX_DIMS], a_batch[LG_MAX_DIMS], b_batch[LG_MAX_DIMS], c_batch[LG_MAX_DIMS];
         int beta;
+        const void *bias; /* n values, added to each row of C; or NULL */
+        bool relu;        /* C = max(C, 0) at the end; NaN stays */
 } lg_gemm_args;
 
 /* y = softmax(x) or its logarithm over the middle dimension of (outer, n, inner), contiguous. */

@@ -103,7 +103,7 @@ static bool needs_gradient(const lg_tensor *t)
 
 static unsigned saves_of(const lg__call *call)
 {
-        unsigned saves = 0;
+        unsigned saves = call->saves;
         for (int i = 0; i < call->in_count; i++)
                 if (needs_gradient(call->in[i]))
                         saves |= call->op->saves[i < 3 ? i : 2];

@@ -10,6 +10,7 @@ lg_tensor *lg__choose_grad_case(lg_tensor *x);
 lg_tensor *lg__max_pool2d_grad_case(lg_tensor *g);
 lg_tensor *lg__max_pool2d_pick_case(lg_tensor *x);
 lg_tensor *lg__avg_pool2d_grad_case(lg_tensor *g);
+lg_tensor *lg__linear_relu(lg_tensor *x, lg_tensor *w, lg_tensor *b);
 lg_tensor *lg__conv2d_input_grad_case(lg_tensor *g, lg_tensor *w);
 lg_tensor *lg__conv2d_weight_grad_case(lg_tensor *g, lg_tensor *x);
 

@@ -28,6 +28,8 @@ typedef struct product {
         void *c;
         int64_t ldc;
         int beta;
+        const void *bias; /* n values of dtype; or NULL */
+        bool relu;
 } product;
 
 static const void *matrix_at(const matrix *x, int64_t row, int64_t col, size_t size)
@@ -108,6 +110,57 @@ static void tile_of(const product *p, int64_t batches, int64_t *ret_rows, int64_
         *ret_cols = cols;
 }
 
+/* C begins as bias, or has it added. */
+static void add_bias(product *p)
+{
+        int64_t size = (int64_t)lg_size_of(p->dtype);
+        for (int64_t r = 0; r < p->m; r++) {
+                char *c = (char *)p->c + r * p->ldc * size;
+                if (!p->beta)
+                        memcpy(c, p->bias, (size_t)(p->n * size));
+                else if (p->dtype == LG_F64)
+                        for (int64_t i = 0; i < p->n; i++)
+                                ((double *)c)[i] += ((const double *)p->bias)[i];
+                else
+                        for (int64_t i = 0; i < p->n; i++)
+                                ((float *)c)[i] += ((const float *)p->bias)[i];
+        }
+        p->beta = 1;
+}
+
+static void clear_negatives(const product *p)
+{
+        int64_t size = (int64_t)lg_size_of(p->dtype);
+        for (int64_t r = 0; r < p->m; r++) {
+                char *c = (char *)p->c + r * p->ldc * size;
+                if (p->dtype == LG_F64)
+                        for (int64_t i = 0; i < p->n; i++)
+                                ((double *)c)[i] = ((double *)c)[i] <= 0 ? 0 : ((double *)c)[i];
+                else
+                        for (int64_t i = 0; i < p->n; i++)
+                                ((float *)c)[i] = ((float *)c)[i] <= 0 ? 0 : ((float *)c)[i];
+        }
+}
+
+static void clear_rows(const product *p)
+{
+        int64_t size = (int64_t)lg_size_of(p->dtype);
+        for (int64_t r = 0; r < p->m; r++)
+                memset((char *)p->c + r * p->ldc * size, 0, (size_t)(p->n * size));
+}
+
+static void multiply_whole(product *p)
+{
+        if (p->bias)
+                add_bias(p);
+        if (p->k > 0)
+                multiply(p);
+        else if (!p->beta)
+                clear_rows(p);
+        if (p->relu)
+                clear_negatives(p);
+}
+
 static void multiply_tile(const product *p, int64_t row, int64_t col, int64_t rows, int64_t cols)
 {
         size_t size = lg_size_of(p->dtype);
@@ -117,7 +170,8 @@ static void multiply_tile(const product *p, int64_t row, int64_t col, int64_t ro
         t.a.p = matrix_at(&p->a, row, 0, size);
         t.b.p = matrix_at(&p->b, 0, col, size);
         t.c = (char *)p->c + (row * p->ldc + col) * (int64_t)size;
-        multiply(&t);
+        t.bias = p->bias ? (const char *)p->bias + col * (int64_t)size : NULL;
+        multiply_whole(&t);
 }
 
 /* The batch's index i as offsets in elements into A, B and C. */
@@ -135,6 +189,8 @@ static offsets batch_offsets(const lg_gemm_args *g, int64_t i)
                 o.b += at * g->b_batch[d];
                 o.c += at * g->c_batch[d];
         }
+        if (g->k == 0) /* there is nothing in A and B */
+                o.a = o.b = 0;
         return o;
 }
 
@@ -153,17 +209,6 @@ static void multiply_batch(lg_queue *q, const lg_gemm_args *g, const product *p,
                 t.b.p = (const char *)p->b.p + o.b * size;
                 t.c = (char *)p->c + o.c * size;
                 multiply_tile(&t, i / across % down * rows, i % across * cols, rows, cols);
-        }
-}
-
-/* k = 0: C becomes zeros or stays. */
-static void clear_rows(const lg_gemm_args *g, int64_t batches)
-{
-        int64_t size = (int64_t)lg_size_of(g->dtype);
-        for (int64_t i = 0; i < batches && !g->beta; i++) {
-                char *c = (char *)g->c + batch_offsets(g, i).c * size;
-                for (int64_t r = 0; r < g->m; r++)
-                        memset(c + r * g->ldc * size, 0, (size_t)(g->n * size));
         }
 }
 
@@ -190,8 +235,8 @@ static void narrow_rows(lg_queue *q, lg_dtype t, int64_t rows, int64_t cols, voi
 static bool multiply_half(lg_queue *q, const lg_gemm_args *g, const product *p, int64_t batches)
 {
         wide w = {.a_rows = p->a.transposed ? p->k : p->m, .b_rows = p->b.transposed ? p->n : p->k};
-        w.a_cols = p->m * p->k / w.a_rows;
-        w.b_cols = p->k * p->n / w.b_rows;
+        w.a_cols = p->a.transposed ? p->m : p->k;
+        w.b_cols = p->b.transposed ? p->k : p->n;
         if (!(w.a = lg_widen(q, g->dtype, p->m * p->k, NULL)) || !(w.b = lg_widen(q, g->dtype, p->k * p->n, NULL)) ||
             !(w.c = lg_widen(q, g->dtype, p->m * p->n, NULL)))
                 return false;
@@ -201,6 +246,8 @@ static bool multiply_half(lg_queue *q, const lg_gemm_args *g, const product *p, 
         t.b = (matrix){.p = w.b, .transposed = p->b.transposed, .ld = w.b_cols};
         t.c = w.c;
         t.ldc = p->n;
+        if (p->bias && !(t.bias = lg_widen(q, g->dtype, p->n, p->bias)))
+                return false;
         for (int64_t i = 0; i < batches; i++) {
                 offsets o = batch_offsets(g, i);
                 char *c = (char *)p->c + o.c * 2;
@@ -218,6 +265,8 @@ static bool multiply_half(lg_queue *q, const lg_gemm_args *g, const product *p, 
 static bool product_of(product *ret, const lg_gemm_args *g)
 {
         *ret = (product){.dtype = g->dtype, .m = g->m, .n = g->n, .k = g->k, .c = g->c, .ldc = g->ldc, .beta = g->beta};
+        ret->bias = g->bias;
+        ret->relu = g->relu;
         if (g->m == 1)
                 ret->ldc = lg_most(g->ldc, g->n);
         return matrix_of(&ret->a, g->a, g->m, g->k, g->a_row, g->a_col) &&
@@ -227,12 +276,8 @@ static bool product_of(product *ret, const lg_gemm_args *g)
 void lg_multiply(const lg_gemm_args *g)
 {
         product p;
-        if (g->m == 0 || g->n == 0)
-                return;
-        if (g->k == 0)
-                clear_rows(g, 1);
-        else if (product_of(&p, g))
-                multiply(&p);
+        if (g->m > 0 && g->n > 0 && product_of(&p, g))
+                multiply_whole(&p);
 }
 
 static bool too_large(const product *p)
@@ -251,10 +296,6 @@ bool LG_CPU(gemm)(lg_queue *q, const lg_gemm_args *g)
                 return lg_queue_fail(q, LG_BROKEN, "gemm: no kernel for dtype %d", (int)g->dtype);
         if (batches == 0 || g->m == 0 || g->n == 0)
                 return true;
-        if (g->k == 0) {
-                clear_rows(g, batches);
-                return true;
-        }
         if (!product_of(&p, g))
                 return lg_queue_fail(q, LG_BROKEN, "gemm: neither stride of a matrix is 1");
         if (too_large(&p))

@@ -34,7 +34,6 @@ typedef struct numbers {
 
 LAYER0(flatten, "Flatten", lg_flatten(x, 1, -1))
 LAYER0(identity, "Identity", x)
-LAYER0(relu, "ReLU", lg_relu(x))
 LAYER0(relu6, "ReLU6", lg_relu6(x))
 LAYER0(selu, "SELU", lg_selu(x))
 LAYER0(gelu, "GELU", lg_gelu(x))
@@ -57,6 +56,18 @@ LAYER1(softmax, "Softmax", int, lg_softmax(x, (int)n->a))
 LAYER1(log_softmax, "LogSoftmax", int, lg_log_softmax(x, (int)n->a))
 LAYER2(hardtanh, "Hardtanh", lg_hardtanh(x, n->a, n->b))
 LAYER2(softplus, "Softplus", lg_softplus(x, n->a, n->b))
+
+lg_tensor *lg__relu_forward(lg_module *m, lg_list inputs, void *user)
+{
+        (void)user;
+        lg_tensor *x = lg__module_input(m, inputs);
+        return x ? lg_relu(x) : NULL;
+}
+
+lg_module *lg_nn_relu(lg_ctx *c)
+{
+        return lg__module_new(c, "ReLU", lg__relu_forward);
+}
 
 FORWARD(dropout, lg_is_training(m) ? lg_dropout(x, n->a) : x)
 lg_module *lg_nn_dropout(lg_ctx *c, double p)

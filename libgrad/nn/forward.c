@@ -40,7 +40,7 @@ static lg_tensor *leave(lg_ctx *c, lg_scope scope, const lg__scope *outer, lg_te
         return ended ? y : NULL;
 }
 
-static lg_tensor *run(lg_module *m, lg_list inputs)
+static lg_tensor *run(lg_module *m, lg_forward_fn *forward, lg_list inputs)
 {
         lg_ctx *c = m->object.ctx;
         const lg__scope *outer = c->scope;
@@ -50,7 +50,7 @@ static lg_tensor *run(lg_module *m, lg_list inputs)
                 return NULL;
         lg_module *outer_module = c->module;
         c->module = m;
-        lg_tensor *y = m->forward(m, inputs, m->user);
+        lg_tensor *y = forward(m, inputs, m->user);
         c->module = outer_module;
         if (!c->error && !y)
                 lg__fail(c, LG_ERR_STATE, "lg_forward: the forward of %s returned NULL without an error", m->type);
@@ -95,7 +95,12 @@ lg_tensor *lg_forward_(lg_module *m, ...)
                         items[count] = x;
         }
         va_end(args);
-        return ok ? run(m, (lg_list){count, items}) : NULL;
+        return ok ? run(m, m->forward, (lg_list){count, items}) : NULL;
+}
+
+lg_tensor *lg__forward_as(lg_module *m, lg_forward_fn *forward, lg_tensor *x)
+{
+        return m->object.ctx->error ? NULL : run(m, forward, (lg_list){1, &x});
 }
 
 lg_tensor *lg__module_input(const lg_module *m, lg_list inputs)

@@ -2,12 +2,24 @@
 #include <math.h>
 #include "nn.h"
 
-static lg_tensor *forward(lg_module *m, lg_list inputs, void *user)
+static lg_tensor *run(const lg_module *m, lg_list inputs,
+                      lg_tensor *(*linear)(lg_tensor *x, lg_tensor *w, lg_tensor *b))
 {
-        (void)user;
         lg_tensor *x = lg__module_input(m, inputs);
         const lg__part *weight = m->parts;
-        return x ? lg_linear(x, weight->tensor, weight->next ? weight->next->tensor : NULL) : NULL;
+        return x ? linear(x, weight->tensor, weight->next ? weight->next->tensor : NULL) : NULL;
+}
+
+lg_tensor *lg__linear_forward(lg_module *m, lg_list inputs, void *user)
+{
+        (void)user;
+        return run(m, inputs, lg_linear);
+}
+
+lg_tensor *lg__linear_relu_forward(lg_module *m, lg_list inputs, void *user)
+{
+        (void)user;
+        return run(m, inputs, lg__linear_relu);
 }
 
 typedef struct sizes {
@@ -33,5 +45,5 @@ lg_module *lg_nn_linear_(lg_ctx *c, int64_t in, lg_linear_options o)
                                 (long long)in, (long long)o.out);
         if (!lg__module_dtype(c, "lg_nn_linear", o.dtype))
                 return NULL;
-        return lg__module_build(c, "Linear", forward, NULL, 0, fill, &(sizes){in, o});
+        return lg__module_build(c, "Linear", lg__linear_forward, NULL, 0, fill, &(sizes){in, o});
 }

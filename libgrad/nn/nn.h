@@ -65,6 +65,12 @@ bool lg__module_dtype(lg_ctx *c, const char *op, lg_dtype dtype);
 bool lg__module_attach(lg_module *m, const char *name, lg_module *child, const char *op);
 /* Undoes what was begun: children go back to the context, the module is destroyed. Returns NULL. */
 lg_module *lg__module_give_up(lg_module *m);
+/* lg_forward(m, x) with another forward in the place of m's. */
+lg_tensor *lg__forward_as(lg_module *m, lg_forward_fn *forward, lg_tensor *x);
+/* What tells modules of these types; and a Linear's forward that a ReLU follows. */
+lg_tensor *lg__linear_forward(lg_module *m, lg_list inputs, void *user);
+lg_tensor *lg__linear_relu_forward(lg_module *m, lg_list inputs, void *user);
+lg_tensor *lg__relu_forward(lg_module *m, lg_list inputs, void *user);
 /* The input of a module that takes one, or NULL and LG_ERR_ARGUMENT. */
 lg_tensor *lg__module_input(const lg_module *m, lg_list inputs);
 /* The part of m with that name, of one of the kinds; NULL: none. */

@@ -2,6 +2,24 @@
 #include <string.h>
 #include "nn.h"
 
+/* A Linear and the ReLU behind it are one op, unless somebody looks at each. */
+static bool fuses(const lg__part *p)
+{
+        const lg_module *linear = p->child, *relu = p->next ? p->next->child : NULL;
+        return linear && relu && linear->forward == lg__linear_forward && relu->forward == lg__relu_forward &&
+               !linear->object.ctx->watch && !linear->object.ctx->measuring;
+}
+
+static lg_tensor *forward_linear_relu(lg_module *linear, lg_module *relu, lg_tensor *x)
+{
+        lg_tensor *y = lg__forward_as(linear, lg__linear_relu_forward, x);
+        if (y) {
+                relu->shape = y->at.shape;
+                relu->has_shape = true;
+        }
+        return y;
+}
+
 /* An activation that the graph does not need is gone before the next layer but one runs. */
 static lg_tensor *forward(lg_module *m, lg_list inputs, void *user)
 {
@@ -9,7 +27,9 @@ static lg_tensor *forward(lg_module *m, lg_list inputs, void *user)
         lg_ctx *c = m->object.ctx;
         lg_tensor *first = lg__module_input(m, inputs), *x = first;
         for (lg__part *p = m->parts; p && x; p = p->next) {
-                lg_tensor *y = lg_forward(p->child, x);
+                bool fused = fuses(p);
+                lg_tensor *y = fused ? forward_linear_relu(p->child, p->next->child, x) : lg_forward(p->child, x);
+                p = fused ? p->next : p;
                 if (x != first && x != y && x->live == LG__LIVE && x->scope == c->scope)
                         lg__tensor_release(x);
                 x = y;

@@ -1,6 +1,7 @@
 /* matmul.c - matrix products.
  *
- * matmul: c = a b; da = g b^T, db = a^T g. linear: y = x w^T + b; dx = g w, dw = g^T x, db = g summed over rows.
+ * matmul: c = a b; da = g b^T, db = a^T g. linear: y = x w^T + b; dx = g w, dw = g^T x, db = g summed over rows;
+ * with relu: y = relu(x w^T + b), and g stands for g where y > 0, else 0.
  */
 #include <string.h>
 #include "../op.h"
@@ -40,11 +41,12 @@ static void matrix_strides(const lg_tensor *t, int64_t *ret_row, int64_t *ret_co
         *ret_col = cs;
 }
 
-/* out = a b (+ out), of matrices with a batch in front that is broadcast already as out's. */
-static bool product(lg_tensor *out, lg_tensor *a, lg_tensor *b, int beta, const char *op)
+/* out = relu(a b + bias), of matrices with a batch in front that is broadcast already as out's; bias: a row, or NULL.
+ */
+static bool product(lg_tensor *out, lg_tensor *a, lg_tensor *b, const void *bias, bool relu, const char *op)
 {
         int n = out->at.shape.ndim;
-        lg_gemm_args g = {.dtype = out->at.dtype, .batch_ndim = n - 2, .beta = beta};
+        lg_gemm_args g = {.dtype = out->at.dtype, .batch_ndim = n - 2, .bias = bias, .relu = relu};
         g.m = out->at.shape.size[n - 2];
         g.n = out->at.shape.size[n - 1];
         g.k = a->at.shape.size[a->at.shape.ndim - 1];
@@ -100,7 +102,7 @@ bool lg__infer_matmul(lg__call *call)
 
 bool lg__forward_matmul(lg__call *call)
 {
-        return product(call->out[0], call->in[0], call->in[1], 0, "matmul");
+        return product(call->out[0], call->in[0], call->in[1], NULL, false, "matmul");
 }
 
 bool lg__vjp_matmul(lg__vjp *v)
@@ -147,6 +149,15 @@ lg_tensor *lg_matmul(lg_tensor *a, lg_tensor *b)
 /* ---- linear: x (rows, in), w (out, in), b (out) or NULL
  * ---------------------------------------------------------------- */
 
+typedef struct linear_attributes {
+        uint64_t relu; /* 0 or 1 */
+} linear_attributes;
+
+static bool has_relu(const void *attributes)
+{
+        return ((const linear_attributes *)attributes)->relu;
+}
+
 bool lg__infer_linear(lg__call *call)
 {
         const lg_tensor *x = call->in[0], *w = call->in[1], *b = call->in[2];
@@ -162,28 +173,44 @@ bool lg__infer_linear(lg__call *call)
                                 lg__tensor_text(b).s, lg__tensor_text(w).s, (long long)w->at.shape.size[0]);
         call->out_at[0].dtype = x->at.dtype;
         call->out_at[0].shape = LG_SHAPE(x->at.shape.size[0], w->at.shape.size[0]);
+        call->saves = has_relu(call->attributes) ? LG__OUT(0) : 0;
         return lg__shape_valid(call->ctx, "linear", call->out_at[0].shape);
 }
 
 bool lg__forward_linear(lg__call *call)
 {
-        lg_tensor *y = call->out[0], wt = *call->in[1];
+        lg_tensor *b = call->in[2], *row = b, wt = *call->in[1];
         wt.at.shape = LG_SHAPE(call->in[1]->at.shape.size[1], call->in[1]->at.shape.size[0]);
         wt.at.strides[0] = call->in[1]->at.strides[1];
         wt.at.strides[1] = call->in[1]->at.strides[0];
-        if (call->in[2]) {
-                lg_tensor rows = *call->in[2];
-                lg__broadcast_strides(&call->in[2]->at, y->at.shape, rows.at.strides);
-                rows.at.shape = y->at.shape;
-                if (!lg__copy_values(y, &rows, "linear"))
-                        return false;
-        }
-        return product(y, call->in[0], &wt, call->in[2] ? 1 : 0, "linear");
+        if (b && !lg__layout_is_contiguous(&b->at) &&
+            !(row = lg__clone_values(b, b->storage->device->id, b->at.dtype)))
+                return false;
+        bool ok = product(call->out[0], call->in[0], &wt, row ? lg__data(row) : NULL, has_relu(call->attributes),
+                          "linear");
+        if (row != b)
+                lg__tensor_release(row);
+        return ok;
+}
+
+/* The gradient before the relu: in ops where it may be derived again or is watched, else by relu's own kernel. */
+static lg_tensor *before_relu(lg__vjp *v)
+{
+        lg_tensor *g = v->grad[0], *y = v->out[0];
+        if (v->ctx->recording || v->ctx->watch)
+                return lg_where(lg_gt_scalar(y, 0), g, lg__constant(g, 0));
+        lg_tensor *before = lg__tensor_like(y);
+        return before && lg__pointwise_run(LG_PW_relu_da, before, (lg_tensor *[LG_PW_INPUTS]){g, NULL, NULL, y}, 0, 0,
+                                           "linear")
+                       ? before
+                       : NULL;
 }
 
 bool lg__vjp_linear(lg__vjp *v)
 {
-        lg_tensor *g = v->grad[0];
+        lg_tensor *g = has_relu(v->attributes) ? before_relu(v) : v->grad[0];
+        if (!g)
+                return false;
         if (v->needs[0] && !(v->grad_in[0] = lg_matmul(g, v->in[1])))
                 return false;
         if (v->needs[1] && !(v->grad_in[1] = lg_matmul(lg_transpose(g, 0, 1), v->in[0])))
@@ -191,7 +218,7 @@ bool lg__vjp_linear(lg__vjp *v)
         return !v->needs[2] || (v->grad_in[2] = lg_sum(g, .dims = LG_DIMS(0))) != NULL;
 }
 
-lg_tensor *lg_linear(lg_tensor *x, lg_tensor *w, lg_tensor *b)
+static lg_tensor *linear(lg_tensor *x, lg_tensor *w, lg_tensor *b, linear_attributes attributes)
 {
         lg_ctx *c = x ? x->ctx : lg__ctx_of(w);
         if (!x || !w)
@@ -207,9 +234,19 @@ lg_tensor *lg_linear(lg_tensor *x, lg_tensor *w, lg_tensor *b)
         lg_tensor *flat = s.ndim == 2 ? x : lg_reshape(x, LG_SHAPE(rows, in));
         if (!flat)
                 return NULL;
-        lg_tensor *y = lg__apply(LG__OP(linear), c, (lg_tensor *[]){flat, w, b}, 3, NULL, 0, NULL);
+        lg_tensor *y = lg__apply(LG__OP(linear), c, (lg_tensor *[]){flat, w, b}, 3, &attributes, sizeof attributes, NULL);
         if (!y || s.ndim == 2)
                 return y;
         s.size[s.ndim - 1] = y->at.shape.size[1];
         return lg_reshape(y, s);
+}
+
+lg_tensor *lg_linear(lg_tensor *x, lg_tensor *w, lg_tensor *b)
+{
+        return linear(x, w, b, (linear_attributes){0});
+}
+
+lg_tensor *lg__linear_relu(lg_tensor *x, lg_tensor *w, lg_tensor *b)
+{
+        return linear(x, w, b, (linear_attributes){.relu = 1});
 }
