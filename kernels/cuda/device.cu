@@ -126,6 +126,7 @@ static void close_queue(lg_queue *base)
         if (q->stream)
                 cudaStreamSynchronize(q->stream);
         lg_cuda_dnn_close(base);
+        lg_cuda_blas_close(base);
         if (q->fault)
                 cudaFree(q->fault);
         if (q->landing)

@@ -1,7 +1,15 @@
-/* gemm.cu - matrix products, tile by tile through shared memory. */
-#include "cuda.h"
+/* gemm.cu - matrix products: by a library, or tile by tile through shared memory where it has none. */
+#include "blas.h"
 
 #define TILE 16
+#define MOST_BATCHES 65535 /* in one call of the library */
+
+template <typename H> static __device__ inline H relu_of(H x)
+{
+        return x <= 0 ? (H)0 : x;
+}
+
+/* ---- own products ---- */
 
 /* A block computes TILE x TILE elements of C. */
 template <typename H> static __global__ void gemm_loop(lg_gemm_args g, int64_t batches, int64_t across, int64_t down)
@@ -10,14 +18,7 @@ template <typename H> static __global__ void gemm_loop(lg_gemm_args g, int64_t b
         LG_SHARED(H, b, TILE * TILE);
         const int row = (int)threadIdx.x / TILE, column = (int)threadIdx.x % TILE;
         for (int64_t block = blockIdx.x; block < batches * across * down; block += gridDim.x) {
-                int64_t batch = block / (across * down), at_a = 0, at_b = 0, at_c = 0, rest = batch;
-                for (int d = g.batch_ndim - 1; d >= 0; d--) {
-                        int64_t i = rest % g.batch[d];
-                        rest /= g.batch[d];
-                        at_a += i * g.a_batch[d];
-                        at_b += i * g.b_batch[d];
-                        at_c += i * g.c_batch[d];
-                }
+                int64_t batch = block / (across * down), at_a = batch * g.a_batch[0], at_b = batch * g.b_batch[0];
                 int64_t i = block / across % down * TILE + row, j = block % across * TILE + column;
                 H sum = 0;
                 for (int64_t k = 0; k < g.k; k += TILE) {
@@ -35,19 +36,191 @@ template <typename H> static __global__ void gemm_loop(lg_gemm_args g, int64_t b
                                 sum += a[row * TILE + l] * b[l * TILE + column];
                 }
                 if (i < g.m && j < g.n) {
-                        int64_t at = at_c + i * g.ldc + j;
-                        lg_store<H>(g.c, g.dtype, at, g.beta ? sum + lg_load<H>(g.c, g.dtype, at) : sum);
+                        int64_t at = batch * g.c_batch[0] + i * g.ldc + j;
+                        sum += g.beta ? lg_load<H>(g.c, g.dtype, at) : (H)0;
+                        sum += g.bias ? lg_load<H>(g.bias, g.dtype, j) : (H)0;
+                        lg_store<H>(g.c, g.dtype, at, g.relu ? relu_of(sum) : sum);
                 }
         }
 }
 
-extern "C" bool lg_cuda_gemm(lg_queue *q, const lg_gemm_args *g)
+static int64_t batches_of(const lg_gemm_args *g)
 {
-        int64_t batches = lg_count(g->batch_ndim, g->batch), across = (g->n + TILE - 1) / TILE,
-                down = (g->m + TILE - 1) / TILE;
+        return g->batch_ndim ? g->batch[0] : 1;
+}
+
+static bool own_product(lg_queue *q, const lg_gemm_args *g)
+{
+        int64_t batches = batches_of(g), across = (g->n + TILE - 1) / TILE, down = (g->m + TILE - 1) / TILE;
         int64_t blocks = batches * across * down;
-        if (!lg_is_float(g->dtype))
-                return lg_queue_fail(q, LG_BROKEN, "gemm: no kernel for dtype %d", (int)g->dtype);
         return LG_WITH_FLOAT(g->dtype, lg_launch(q, "gemm", gemm_loop<H>, blocks < 65536 ? blocks : 65536, *g, batches,
                                                  across, down));
+}
+
+/* ---- what comes after the product ---- */
+
+/* C = relu(C + bias), where C counts as zeros unless it is kept; a row goes to 1 << shift threads. */
+template <typename H> static __global__ void finish_rows(lg_gemm_args g, int64_t rows, int shift, bool keep)
+{
+        const int lanes = 1 << shift, column = (int)threadIdx.x & (lanes - 1);
+        const int64_t step = (int64_t)gridDim.x * (LG_THREADS >> shift);
+        int64_t row = (int64_t)blockIdx.x * (LG_THREADS >> shift) + (threadIdx.x >> shift);
+        for (; row < rows; row += step) {
+                int64_t at = row / g.m * g.c_batch[0] + row % g.m * g.ldc;
+                for (int64_t j = column; j < g.n; j += lanes) {
+                        H v = keep ? lg_load<H>(g.c, g.dtype, at + j) : (H)0;
+                        v += g.bias ? lg_load<H>(g.bias, g.dtype, j) : (H)0;
+                        lg_store<H>(g.c, g.dtype, at + j, g.relu ? relu_of(v) : v);
+                }
+        }
+}
+
+static __device__ inline __half relu_of(__half x)
+{
+        return __half2float(x) <= 0 ? __float2half(0) : x;
+}
+static __device__ inline __nv_bfloat16 relu_of(__nv_bfloat16 x)
+{
+        return __bfloat162float(x) <= 0 ? __float2bfloat16(0) : x;
+}
+
+template <typename T> struct alignas(16) pack {
+        T v[16 / sizeof(T)];
+};
+
+template <typename T> static __global__ void relu_all(T *c, int64_t n)
+{
+        const int each = 16 / sizeof(T);
+        const int64_t packs = n / each;
+        for (int64_t i = LG_FIRST; i < packs; i += LG_STEP) {
+                pack<T> p = ((pack<T> *)c)[i];
+                for (int e = 0; e < each; e++)
+                        p.v[e] = relu_of(p.v[e]);
+                ((pack<T> *)c)[i] = p;
+        }
+        for (int64_t i = packs * each + LG_FIRST; i < n; i += LG_STEP)
+                c[i] = relu_of(c[i]);
+}
+
+template <typename T> static bool relu_dense(lg_queue *q, const lg_gemm_args *g, int64_t n)
+{
+        return lg_launch(q, "gemm (relu)", relu_all<T>, lg_blocks(q, n / (16 / (int64_t)sizeof(T))), (T *)g->c, n);
+}
+
+static bool is_dense(const lg_gemm_args *g)
+{
+        return (g->ldc == g->n || g->m == 1) && (batches_of(g) == 1 || g->c_batch[0] == g->m * g->n) &&
+               (uintptr_t)g->c % 16 == 0;
+}
+
+/* C = relu((keep ? C : 0) + bias) */
+static bool finish(lg_queue *q, const lg_gemm_args *g, bool bias, bool keep)
+{
+        int64_t rows = batches_of(g) * g->m, n = rows * g->n;
+        if (keep && !bias && !g->relu)
+                return true;
+        if (keep && !bias && is_dense(g))
+                return g->dtype == LG_F32   ? relu_dense<float>(q, g, n)
+                       : g->dtype == LG_F64 ? relu_dense<double>(q, g, n)
+                       : g->dtype == LG_F16 ? relu_dense<__half>(q, g, n)
+                                            : relu_dense<__nv_bfloat16>(q, g, n);
+        lg_gemm_args left = *g;
+        left.bias = bias ? g->bias : NULL;
+        int shift = 0;
+        while (shift < 8 && (int64_t)1 << shift < g->n)
+                shift++;
+        unsigned blocks = lg_blocks(q, rows << shift);
+        return LG_WITH_FLOAT(g->dtype, lg_launch(q, "gemm (bias)", finish_rows<H>, blocks, left, rows, shift, keep));
+}
+
+/* ---- the batch ---- */
+
+/* Of one dimension of batch at most. */
+static bool product(lg_queue *q, const lg_gemm_args *g)
+{
+        bool bias = g->bias != NULL;
+        if (g->k == 0)
+                return finish(q, g, bias, g->beta != 0);
+        lg_blas_answer answer = lg_cuda_blas(q, g, bias);
+        bool missing = bias && answer == LG_BLAS_NOTHING;
+        if (missing)
+                answer = lg_cuda_blas(q, g, false);
+        if (answer == LG_BLAS_DONE)
+                return finish(q, g, missing, true);
+        return answer == LG_BLAS_NOTHING && own_product(q, g);
+}
+
+static void swap_dimensions(lg_gemm_args *g, int d, int e)
+{
+        for (int64_t *list : {g->batch, g->a_batch, g->b_batch, g->c_batch}) {
+                int64_t was = list[d];
+                list[d] = list[e];
+                list[e] = was;
+        }
+}
+
+/* Drops dimensions of size 1, joins neighbours that all operands step through evenly, and puts the longest first. */
+static void coalesce(lg_gemm_args *g)
+{
+        int n = 0, longest = 0;
+        for (int d = 0; d < g->batch_ndim; d++) {
+                const int64_t size = g->batch[d], a = g->a_batch[d], b = g->b_batch[d], c = g->c_batch[d];
+                if (size == 1)
+                        continue;
+                bool joins = n > 0 && g->a_batch[n - 1] == a * size && g->b_batch[n - 1] == b * size &&
+                             g->c_batch[n - 1] == c * size;
+                int at = joins ? n - 1 : n++;
+                g->batch[at] = joins ? g->batch[at] * size : size;
+                g->a_batch[at] = a;
+                g->b_batch[at] = b;
+                g->c_batch[at] = c;
+        }
+        for (int d = 0; d < n; d++)
+                longest = g->batch[d] > g->batch[longest] ? d : longest;
+        if (longest)
+                swap_dimensions(g, 0, longest);
+        g->batch_ndim = n;
+}
+
+/* Index i of the dimensions of batch but the first, from there `count` of the first. */
+static lg_gemm_args part_of(const lg_gemm_args *g, int64_t i, int64_t first, int64_t count)
+{
+        lg_gemm_args part = *g;
+        const int64_t size = (int64_t)lg_size_of(g->dtype);
+        int64_t a = 0, b = 0, c = 0;
+        for (int d = g->batch_ndim - 1; d >= 0; d--) {
+                int64_t at = d ? i % g->batch[d] : first;
+                i = d ? i / g->batch[d] : 0;
+                a += at * g->a_batch[d];
+                b += at * g->b_batch[d];
+                c += at * g->c_batch[d];
+        }
+        if (g->k) {
+                part.a = (const char *)g->a + a * size;
+                part.b = (const char *)g->b + b * size;
+        }
+        part.c = (char *)g->c + c * size;
+        part.batch[0] = count;
+        part.batch_ndim = count > 1;
+        return part;
+}
+
+extern "C" bool lg_cuda_gemm(lg_queue *q, const lg_gemm_args *given)
+{
+        lg_gemm_args g = *given;
+        if (!lg_is_float(g.dtype))
+                return lg_queue_fail(q, LG_BROKEN, "gemm: no kernel for dtype %d", (int)g.dtype);
+        int64_t batches = lg_count(g.batch_ndim, g.batch);
+        if (batches == 0 || g.m == 0 || g.n == 0)
+                return true;
+        coalesce(&g);
+        int64_t inner = batches_of(&g);
+        for (int64_t i = 0; i < batches / inner; i++)
+                for (int64_t first = 0; first < inner; first += MOST_BATCHES) {
+                        int64_t rest = inner - first;
+                        lg_gemm_args part = part_of(&g, i, first, rest < MOST_BATCHES ? rest : MOST_BATCHES);
+                        if (!product(q, &part))
+                                return false;
+                }
+        return true;
 }
