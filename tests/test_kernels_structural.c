@@ -306,12 +306,13 @@ static void test_reduce(void **state)
 }
 
 /* ---- products ---- */
-static void check_gemm(lg_dtype t, int64_t m, int64_t n, int64_t k_size, bool ta, bool tb, int beta)
+static void check_gemm(lg_dtype t, int64_t m, int64_t n, int64_t k_size, bool ta, bool tb, int beta, bool biased,
+                       bool relu)
 {
         const int64_t batch = 3, ldc = n + 3, lda = (ta ? m : k_size) + 2, ldb = (tb ? k_size : n) + 1;
         int64_t a_n = lda * ((ta ? k_size : m) + 1), b_n = ldb * ((tb ? n : k_size) + 1), c_n = batch * (m * ldc + 5);
         void *a = make_array(t, batch * a_n, -1, 1), *b = make_array(t, b_n, -1, 1), *c = make_array(t, c_n, -1, 1);
-        void *start = malloc((size_t)c_n * size_of[t] + 1);
+        void *start = malloc((size_t)c_n * size_of[t] + 1), *bias = make_array(t, n + 1, -1, 1);
         memcpy(start, c, (size_t)c_n * size_of[t]);
         lg_gemm_args g = {.dtype = t,
                           .m = m,
@@ -322,6 +323,8 @@ static void check_gemm(lg_dtype t, int64_t m, int64_t n, int64_t k_size, bool ta
                           .c = c,
                           .ldc = ldc,
                           .beta = beta,
+                          .bias = biased ? bias : NULL,
+                          .relu = relu,
                           .a_row = ta ? 1 : lda,
                           .a_col = ta ? lda : 1,
                           .b_row = tb ? 1 : ldb,
@@ -339,7 +342,8 @@ static void check_gemm(lg_dtype t, int64_t m, int64_t n, int64_t k_size, bool ta
                 double sum = beta ? get(t, start, s * g.c_batch[0] + r * ldc + col) : 0;
                 for (int64_t x = 0; x < k_size; x++)
                         sum += get(t, a, s * a_n + r * g.a_row + x * g.a_col) * get(t, b, x * g.b_row + col * g.b_col);
-                want[s * g.c_batch[0] + r * ldc + col] = sum;
+                sum += biased ? get(t, bias, col) : 0;
+                want[s * g.c_batch[0] + r * ldc + col] = relu && sum <= 0 ? 0 : sum;
         }
         EVERY(
                 c, (size_t)c_n * size_of[t],
@@ -348,7 +352,7 @@ static void check_gemm(lg_dtype t, int64_t m, int64_t n, int64_t k_size, bool ta
                         CALL(k->gemm, &q, &g);
                 },
                 check_array("gemm", t, c, want, c_n, tolerance[t] * 4));
-        free(a), free(b), free(c), free(start), free(want);
+        free(a), free(b), free(c), free(start), free(want), free(bias);
 }
 
 static void test_gemm(void **state)
@@ -358,9 +362,9 @@ static void test_gemm(void **state)
                                            {1, 9, 17}, {33, 1, 8}, {150, 220, 90}};
         for (int t = 0; t < 4; t++) {
                 for (int s = 0; s < 7; s++) {
-                        for (int flags = 0; flags < 8; flags++)
+                        for (int flags = 0; flags < 32; flags++)
                                 check_gemm(float_types[t], sizes[s][0], sizes[s][1], sizes[s][2], flags & 1, flags & 2,
-                                           flags >> 2);
+                                           flags >> 2 & 1, flags & 8, flags & 16);
                 }
         }
 }

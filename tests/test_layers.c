@@ -259,6 +259,37 @@ static void containers(void **state)
         lg_close(c);
 }
 
+/* A Linear that a ReLU follows is one op: the values and gradients are those of both to the last bit, NaN too. */
+static void linear_and_relu(void **state)
+{
+        (void)state;
+        static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
+        lg_ctx *c = open_ctx();
+        for (int i = 0; i < 8; i++) {
+                lg_module *net = lg_nn_sequential(
+                        c, lg_nn_linear(c, 19, 33, .dtype = dtypes[i % 4], .no_bias = i & 4), lg_nn_relu(c));
+                lg_list w = lg_parameters(net);
+                lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, 5, 19), .dtype = dtypes[i % 4], .requires_grad = true);
+                if (i & 1)
+                        lg_fill_(lg_select(lg_select(lg_detach(x), 0, 1), 0, 2), NAN);
+                lg_tensor *y = lg_forward(net, x);
+                lg_tensor *both = lg_forward(lg_child(net, 1), lg_forward(lg_child(net, 0), x));
+                assert_ok(c);
+                same(y, both, 0);
+                lg_tensor *g = lg_normal(c, 0, 1, lg_shape_of(y), .dtype = dtypes[i % 4]);
+                lg_tensor *all[] = {x, w.items[0], i & 4 ? x : w.items[1]}, *a[3], *b[3];
+                lg_grad(LG_LIST(y), (lg_list){3, all}, .grads = LG_LIST(g), .result = a, .retain_graph = true);
+                lg_grad(LG_LIST(both), (lg_list){3, all}, .grads = LG_LIST(g), .result = b);
+                assert_ok(c);
+                for (int k = 0; k < 3; k++)
+                        same(a[k], b[k], 0);
+                lg_fill_(lg_detach(y), 1); /* which tells what saved it */
+                lg_grad(LG_LIST(y), LG_LIST(x), .grads = LG_LIST(g), .result = a);
+                assert_error(c, LG_ERR_STATE, "linear saved its output");
+        }
+        lg_close(c);
+}
+
 static void wrong_arguments(void **state)
 {
         (void)state;
@@ -295,7 +326,7 @@ int main(void)
                 cmocka_unit_test(dropout_and_embedding),
                 cmocka_unit_test(activations),
                 cmocka_unit_test(pooling),
-                cmocka_unit_test(containers),
+                cmocka_unit_test(containers), cmocka_unit_test(linear_and_relu),
                 cmocka_unit_test(wrong_arguments),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
