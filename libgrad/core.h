@@ -314,7 +314,8 @@ void lg__node_clear_grad(lg__node *n, int output);
 /* Takes over g, a tensor that the caller owns, as (part of) the gradient of a leaf or retained output. */
 bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_graph);
 
-/* ---- ops that modules alone use ----------------------------------------------------------------------------------- */
+/* ---- ops that modules alone use -----------------------------------------------------------------------------------
+ */
 
 /* relu(lg_linear(x, w, b)) as one op. */
 lg_tensor *lg__linear_relu(lg_tensor *x, lg_tensor *w, lg_tensor *b);

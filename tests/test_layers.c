@@ -266,8 +266,8 @@ static void linear_and_relu(void **state)
         static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
         lg_ctx *c = open_ctx();
         for (int i = 0; i < 8; i++) {
-                lg_module *net = lg_nn_sequential(
-                        c, lg_nn_linear(c, 19, 33, .dtype = dtypes[i % 4], .no_bias = i & 4), lg_nn_relu(c));
+                lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 19, 33, .dtype = dtypes[i % 4], .no_bias = i & 4),
+                                                  lg_nn_relu(c));
                 lg_list w = lg_parameters(net);
                 lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, 5, 19), .dtype = dtypes[i % 4], .requires_grad = true);
                 if (i & 1)
@@ -326,7 +326,8 @@ int main(void)
                 cmocka_unit_test(dropout_and_embedding),
                 cmocka_unit_test(activations),
                 cmocka_unit_test(pooling),
-                cmocka_unit_test(containers), cmocka_unit_test(linear_and_relu),
+                cmocka_unit_test(containers),
+                cmocka_unit_test(linear_and_relu),
                 cmocka_unit_test(wrong_arguments),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -183,8 +183,7 @@ bool lg__forward_linear(lg__call *call)
         wt.at.shape = LG_SHAPE(call->in[1]->at.shape.size[1], call->in[1]->at.shape.size[0]);
         wt.at.strides[0] = call->in[1]->at.strides[1];
         wt.at.strides[1] = call->in[1]->at.strides[0];
-        if (b && !lg__layout_is_contiguous(&b->at) &&
-            !(row = lg__clone_values(b, b->storage->device->id, b->at.dtype)))
+        if (b && !lg__layout_is_contiguous(&b->at) && !(row = lg__clone_values(b, b->storage->device->id, b->at.dtype)))
                 return false;
         bool ok = product(call->out[0], call->in[0], &wt, row ? lg__data(row) : NULL, has_relu(call->attributes),
                           "linear");
@@ -234,7 +233,8 @@ static lg_tensor *linear(lg_tensor *x, lg_tensor *w, lg_tensor *b, linear_attrib
         lg_tensor *flat = s.ndim == 2 ? x : lg_reshape(x, LG_SHAPE(rows, in));
         if (!flat)
                 return NULL;
-        lg_tensor *y = lg__apply(LG__OP(linear), c, (lg_tensor *[]){flat, w, b}, 3, &attributes, sizeof attributes, NULL);
+        lg_tensor *y =
+                lg__apply(LG__OP(linear), c, (lg_tensor *[]){flat, w, b}, 3, &attributes, sizeof attributes, NULL);
         if (!y || s.ndim == 2)
                 return y;
         s.size[s.ndim - 1] = y->at.shape.size[1];

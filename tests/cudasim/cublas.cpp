@@ -4,9 +4,8 @@
  * written to. f64 has no epilogues. $CUDASIM_CUBLAS_REFUSE=1: there is no algorithm for anything.
  */
 #include "sim.h"
-#include <cublasLt.h>
+#include "product.h"
 #include <cstdlib>
-#include <vector>
 
 using namespace cudasim;
 
@@ -82,18 +81,8 @@ template <typename T> cublasStatus_t put(const char *call, int attribute, T *to,
         return CUBLAS_STATUS_SUCCESS;
 }
 
-size_t size_of(cudaDataType_t t)
-{
-        return t == CUDA_R_64F ? 8 : t == CUDA_R_32F ? 4 : t == CUDA_R_16F || t == CUDA_R_16BF ? 2 : 0;
-}
+/* ---- one product, as an algorithm knows it ---- */
 
-/* ---- one product, as it is asked for and as an algorithm knows it ---- */
-
-struct problem {
-        int64_t m, n, k, ld[3], stride[3];
-        int32_t batch, type, compute, ta, tb;
-        uint32_t epilogue;
-};
 static_assert(sizeof(problem) % 8 == 0, "it is hashed by bytes");
 
 /* What stands in a cublasLtMatmulAlgo_t. */
@@ -154,7 +143,8 @@ problem problem_of(const char *call, cublasLtMatmulDesc_t desc, cublasLtMatrixLa
         if ((int64_t)(o->ta ? l[0]->cols : l[0]->rows) != p.m || (int64_t)(o->tb ? l[1]->rows : l[1]->cols) != p.n ||
             (int64_t)(o->tb ? l[1]->cols : l[1]->rows) != p.k)
                 die("%s: the sizes of A, B and D do not meet", call);
-        if (l[2]->rows != l[3]->rows || l[2]->cols != l[3]->cols || l[2]->ld != l[3]->ld || l[2]->stride != l[3]->stride)
+        if (l[2]->rows != l[3]->rows || l[2]->cols != l[3]->cols || l[2]->ld != l[3]->ld ||
+            l[2]->stride != l[3]->stride)
                 die("%s: C lies otherwise than D", call);
         if (p.batch > 1 && p.stride[2] < (p.n - 1) * p.ld[2] + p.m)
                 die("%s: the matrices of D overlap", call);
@@ -162,76 +152,9 @@ problem problem_of(const char *call, cublasLtMatmulDesc_t desc, cublasLtMatrixLa
         if (wide ? o->compute != CUBLAS_COMPUTE_64F || o->scale != CUDA_R_64F
                  : (o->compute != CUBLAS_COMPUTE_32F &&
                     !(o->compute == CUBLAS_COMPUTE_32F_FAST_TF32 && p.type == CUDA_R_32F)) ||
-                           o->scale != CUDA_R_32F)
+                            o->scale != CUDA_R_32F)
                 die("%s: a compute or scale type that does not go with the data's", call);
         return p;
-}
-
-/* ---- the product itself, in its stream ---- */
-
-double get(const void *p, int32_t type, int64_t i)
-{
-        return type == CUDA_R_64F   ? ((const double *)p)[i]
-               : type == CUDA_R_32F ? ((const float *)p)[i]
-               : type == CUDA_R_16F ? __half2float(((const __half *)p)[i])
-                                    : __bfloat162float(((const __nv_bfloat16 *)p)[i]);
-}
-
-void put_value(void *p, int32_t type, int64_t i, double v)
-{
-        if (type == CUDA_R_64F)
-                ((double *)p)[i] = v;
-        else if (type == CUDA_R_32F)
-                ((float *)p)[i] = (float)v;
-        else if (type == CUDA_R_16F)
-                ((__half *)p)[i] = __float2half((float)v);
-        else
-                ((__nv_bfloat16 *)p)[i] = __float2bfloat16((float)v);
-}
-
-/* op(X), (rows, cols), column by column. */
-template <typename H>
-void pack(std::vector<H> &to, const void *x, int32_t type, int64_t rows, int64_t cols, int64_t ld, bool transposed)
-{
-        to.resize((size_t)(rows * cols));
-        for (int64_t j = 0; j < cols; j++)
-                for (int64_t i = 0; i < rows; i++)
-                        to[(size_t)(j * rows + i)] = (H)get(x, type, transposed ? i * ld + j : j * ld + i);
-}
-
-struct operands {
-        const char *a, *b;
-        char *d;
-        const void *bias;
-        double alpha, beta;
-};
-
-template <typename H> void multiply(const problem &p, const operands &o)
-{
-        const int64_t size = (int64_t)size_of((cudaDataType_t)p.type);
-        std::vector<H> a, b, sum((size_t)p.m);
-        for (int64_t batch = 0; batch < p.batch; batch++) {
-                if (batch == 0 || p.stride[0])
-                        pack(a, o.a + batch * p.stride[0] * size, p.type, p.m, p.k, p.ld[0], p.ta);
-                if (batch == 0 || p.stride[1])
-                        pack(b, o.b + batch * p.stride[1] * size, p.type, p.k, p.n, p.ld[1], p.tb);
-                for (int64_t j = 0; j < p.n; j++) {
-                        H *s = sum.data();
-                        memset((void *)s, 0, (size_t)p.m * sizeof *s);
-                        for (int64_t k = 0; k < p.k; k++) {
-                                const H *column = a.data() + k * p.m, by = b[(size_t)(j * p.k + k)];
-                                for (int64_t i = 0; i < p.m; i++)
-                                        s[i] += column[i] * by;
-                        }
-                        char *d = o.d + (batch * p.stride[2] + j * p.ld[2]) * size;
-                        for (int64_t i = 0; i < p.m; i++) {
-                                H v = (H)o.alpha * s[i];
-                                v += o.beta != 0 ? (H)o.beta * (H)get(d, p.type, i) : (H)0;
-                                v += o.bias ? (H)get(o.bias, p.type, i) : (H)0;
-                                put_value(d, p.type, i, v);
-                        }
-                }
-        }
 }
 
 /* The bytes from the first to the last element. */
@@ -417,7 +340,8 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, c
         *ret_count = 0;
         if (p.epilogue != CUBLASLT_EPILOGUE_DEFAULT && p.epilogue != CUBLASLT_EPILOGUE_BIAS)
                 die("%s: epilogue %u is not simulated", __func__, p.epilogue);
-        if ((refuse && *refuse == '1') || wanted < 1 || (p.type == CUDA_R_64F && p.epilogue != CUBLASLT_EPILOGUE_DEFAULT))
+        if ((refuse && *refuse == '1') || wanted < 1 ||
+            (p.type == CUDA_R_64F && p.epilogue != CUBLASLT_EPILOGUE_DEFAULT))
                 return CUBLAS_STATUS_NOT_SUPPORTED;
         algorithm made;
         memset(&made, 0, sizeof made);
