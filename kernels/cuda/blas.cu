@@ -5,6 +5,7 @@
  */
 #include "blas.h"
 #include <cublasLt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +60,12 @@ static blas *open_blas(lg_queue *q)
                 c->blas = b;
         }
         return (blas *)c->blas;
+}
+
+void lg_cuda_blas_version(char *words, size_t size)
+{
+        size_t v = cublasLtGetVersion(); /* 130100: 13.1.0 */
+        snprintf(words, size, "%d.%d.%d", (int)(v / 10000), (int)(v / 100 % 100), (int)(v % 100));
 }
 
 void lg_cuda_blas_close(lg_queue *q)

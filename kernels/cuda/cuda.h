@@ -26,7 +26,7 @@ typedef struct lg_cuda_queue {
         lg_fault *fault;                  /* on the device */
         lg_fault *landing;                /* pinned host memory that it is read into */
         int processors;
-        void *dnn; /* cuDNN's handle and plans (dnn.h) */
+        void *dnn;  /* cuDNN's handle and plans (dnn.h) */
         void *blas; /* of blas.cu, made by the first product */
 } lg_cuda_queue;
 
@@ -39,9 +39,6 @@ static inline lg_cuda_queue *lg_cuda(lg_queue *q)
 bool lg_cuda_good(lg_queue *q, const char *call, cudaError_t e);
 /* Makes q's device the thread's current one. Every entry into the module does so first. */
 bool lg_cuda_select(lg_queue *q);
-
-/* Frees what blas.cu keeps. */
-void lg_cuda_blas_close(lg_queue *q);
 
 #define LG_THREADS 256
 /* Blocks for n elements, of which a thread takes one at a time in a grid-stride loop. */

@@ -1,4 +1,5 @@
 /* device.cu - CUDA as a device: memory, copies, waiting, and what there is. */
+#include "blas.h"
 #include "dnn.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -292,7 +293,7 @@ static bool facts(int index, lg_device_facts *ret)
                 version_words(ret->driver, sizeof ret->driver, driver);
         if (cudaRuntimeGetVersion(&runtime) == cudaSuccess)
                 version_words(ret->runtime, sizeof ret->runtime, runtime);
-        snprintf(ret->blas, sizeof ret->blas, "own kernels");
+        lg_cuda_blas_version(ret->blas, sizeof ret->blas);
         size_t dnn = lg_cuda_dnn_version();
         if (*lg_cuda_dnn_reason())
                 snprintf(ret->dnn, sizeof ret->dnn, "not used: %.110s", lg_cuda_dnn_reason());

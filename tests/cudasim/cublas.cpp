@@ -184,6 +184,10 @@ algorithm check_algorithm(const problem &p, const cublasLtMatmulAlgo_t *algo, co
 #define LOCK std::lock_guard<std::recursive_mutex> guard_(everything())
 
 extern "C" {
+size_t CUBLASWINAPI cublasLtGetVersion(void)
+{
+        return CUBLAS_VERSION;
+}
 
 const char *CUBLASWINAPI cublasLtGetStatusString(cublasStatus_t s)
 {

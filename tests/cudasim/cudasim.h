@@ -119,7 +119,8 @@ template <typename T> static inline T __shfl_xor_sync(unsigned mask, T v, int bi
         return cudasim::shuffle(mask, v, cudasim::lane() ^ bits);
 }
 
-/* One host thread runs all blocks; but ThreadSanitizer takes CUDA's threads for threads, and must see atomic accesses. */
+/* One host thread runs all blocks; but ThreadSanitizer takes CUDA's threads for threads, and must see atomic accesses.
+ */
 template <typename T, typename F> static inline T cudasim_change(T *p, F change)
 {
         T was, now;

@@ -539,7 +539,7 @@ cudnnStatus_t find(const descriptor *pack, const tensor &t, char **ret)
         if (fails(__func__))                                                                                           \
         return CUDNN_STATUS_INTERNAL_ERROR
 #define FAIL_MEMORY(where)                                                                                             \
-        if (fails(__func__))                                                                                     \
+        if (fails(__func__))                                                                                           \
         return CUDNN_STATUS_INTERNAL_ERROR_##where##_ALLOCATION_FAILED
 
 extern "C" {

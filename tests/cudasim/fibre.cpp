@@ -448,7 +448,8 @@ static void run_block(uint3 block, dim3 grid, dim3 size)
         run_now.ready.clear();
 #if CUDASIM_TSAN
         if (run_now.used) /* forgets who touched it */
-                mmap(run_now.arena, shared_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+                mmap(run_now.arena, shared_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                     0);
 #endif
         odd = !odd;
         give(&block_begins[odd]); /* of what the host did; other blocks are not in it before the grid has ended */

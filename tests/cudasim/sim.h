@@ -16,8 +16,6 @@ void close_memory(const void *p, size_t bytes);
 int shuffling();
 uint64_t next_random();
 
-/* Held by every call, for several threads of the host may call at once. */
-std::recursive_mutex &everything();
 /* Queues work behind what the stream holds; it runs when somebody waits. */
 void enqueue(cudaStream_t stream, std::function<void()> work);
 /* True if the call of that name shall fail now. `allocates`: it asks for memory. */

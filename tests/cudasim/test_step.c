@@ -83,8 +83,8 @@ static void assert_same(const double *a, const double *b, int64_t n, int64_t cal
 {
         for (int64_t i = 0; i < n; i++)
                 if (a[i] != b[i])
-                        fail_msg("after call %lld, %s, failed: parameter element %lld is %.9g, not %.9g", (long long)call,
-                                 name, (long long)i, a[i], b[i]);
+                        fail_msg("after call %lld, %s, failed: parameter element %lld is %.9g, not %.9g",
+                                 (long long)call, name, (long long)i, a[i], b[i]);
 }
 
 /* ---- tests ---- */
@@ -153,8 +153,8 @@ static void every_call_fails_in_turn(void **state)
                         told++;
                         lg_error_code code = lg_error_code_of(r.c);
                         if ((code != LG_ERR_CUDA && code != LG_ERR_MEMORY) || !strstr(lg_error(r.c), name))
-                                fail_msg("call %lld, %s: told as %s: %s", (long long)n, name,
-                                         lg_error_name(code), lg_error(r.c));
+                                fail_msg("call %lld, %s: told as %s: %s", (long long)n, name, lg_error_name(code),
+                                         lg_error(r.c));
                         lg_clear_error(r.c);
                         read_parameters(&r, now);
                         assert_ok(r.c);
@@ -222,8 +222,8 @@ static void opening_fails_in_turn(void **state)
                         }
                         bool failed = lg_error(c), last = !failed && !strcmp(sim.failed(), "");
                         if (failed)
-                                assert_true(lg_error_code_of(c) == LG_ERR_DEVICE || lg_error_code_of(c) == LG_ERR_CUDA ||
-                                            lg_error_code_of(c) == LG_ERR_MEMORY);
+                                assert_true(lg_error_code_of(c) == LG_ERR_DEVICE ||
+                                            lg_error_code_of(c) == LG_ERR_CUDA || lg_error_code_of(c) == LG_ERR_MEMORY);
                         sim.fail_at(0, false, allocations);
                         lg_close(c);
                         assert_int_equal(sim.bytes(), 0);
