@@ -12,6 +12,7 @@ static const char *const start_names[] = {"cold", "emptied", "warm"};
 static lg_ctx *open_faulty(failing *f)
 {
         lg_ctx *c = lg_open_with(.threads = 1, .seed = 11, .memory = FAILING(f));
+        lg_set_deterministic(c, true); /* runs are compared bit by bit */
         const char *name = getenv("LG_TEST_DEVICE");
         lg_default_device(c, lg_parse_device(c, name ? name : "cpu"));
         return c;

@@ -146,7 +146,9 @@ problem problem_of(const char *call, cublasLtMatmulDesc_t desc, cublasLtMatrixLa
         if (l[2]->rows != l[3]->rows || l[2]->cols != l[3]->cols || l[2]->ld != l[3]->ld ||
             l[2]->stride != l[3]->stride)
                 die("%s: C lies otherwise than D", call);
-        if (p.batch > 1 && p.stride[2] < (p.n - 1) * p.ld[2] + p.m)
+        /* One behind the other, or side by side in common columns. */
+        if (p.batch > 1 && p.stride[2] < (p.n - 1) * p.ld[2] + p.m &&
+            (p.stride[2] < p.m || (p.batch - 1) * p.stride[2] + p.m > p.ld[2]))
                 die("%s: the matrices of D overlap", call);
         bool wide = p.type == CUDA_R_64F;
         if (wide ? o->compute != CUBLAS_COMPUTE_64F || o->scale != CUDA_R_64F

@@ -458,22 +458,52 @@ int64_t place(const tensor &t, int64_t a, int64_t b, int64_t c, int64_t d)
         return a * t.strides[0] + b * t.strides[1] + c * t.strides[2] + d * t.strides[3];
 }
 
-/* Calls f(n, o, c, k, l, i, j, h, v) for each product: x[n, group, h, v] meets w[o, c, k, l] in y[n, o, i, j]. */
-template <typename F> void visit(const meaning &m, F f)
+/* A tensor's values, tightly packed by the given order of its dimensions, the last one fastest. */
+template <typename S> std::vector<S> unpack(const tensor &t, const char *p, const int (&order)[4], bool tf32)
 {
-        for (int64_t n = 0; n < m.x.dims[0]; n++)
-                for (int64_t o = 0; o < m.w.dims[0]; o++)
-                        for (int64_t i = 0; i < m.y.dims[2]; i++)
-                                for (int64_t j = 0; j < m.y.dims[3]; j++)
-                                        for (int64_t k = 0; k < m.w.dims[2]; k++)
-                                                for (int64_t l = 0; l < m.w.dims[3]; l++) {
-                                                        int64_t h = i * m.stride[0] - m.padding[0] + k * m.dilation[0];
-                                                        int64_t v = j * m.stride[1] - m.padding[1] + l * m.dilation[1];
-                                                        if (h < 0 || v < 0 || h >= m.x.dims[2] || v >= m.x.dims[3])
-                                                                continue;
-                                                        for (int64_t c = 0; c < m.w.dims[1]; c++)
-                                                                f(n, o, c, k, l, i, j, h, v);
-                                                }
+        std::vector<S> v;
+        int64_t i[4];
+        v.reserve((size_t)(t.dims[0] * t.dims[1] * t.dims[2] * t.dims[3]));
+        for (i[order[0]] = 0; i[order[0]] < t.dims[order[0]]; i[order[0]]++)
+                for (i[order[1]] = 0; i[order[1]] < t.dims[order[1]]; i[order[1]]++)
+                        for (i[order[2]] = 0; i[order[2]] < t.dims[order[2]]; i[order[2]]++)
+                                for (i[order[3]] = 0; i[order[3]] < t.dims[order[3]]; i[order[3]]++)
+                                        v.push_back((S)load(t, p, place(t, i[0], i[1], i[2], i[3]), tf32));
+        return v;
+}
+
+template <typename S> void pack(const run &r, const tensor &t, char *p, const int (&order)[4], const S *v)
+{
+        int64_t i[4];
+        for (i[order[0]] = 0; i[order[0]] < t.dims[order[0]]; i[order[0]]++)
+                for (i[order[1]] = 0; i[order[1]] < t.dims[order[1]]; i[order[1]]++)
+                        for (i[order[2]] = 0; i[order[2]] < t.dims[order[2]]; i[order[2]]++)
+                                for (i[order[3]] = 0; i[order[3]] < t.dims[order[3]]; i[order[3]]++) {
+                                        S sum = *v++;
+                                        if (r.m.biased)
+                                                sum += (S)load(r.m.bias, r.bias, i[1] * r.m.bias.strides[1], false);
+                                        store(t, p, place(t, i[0], i[1], i[2], i[3]), sum);
+                                }
+}
+
+template <typename S> void add_scaled(int64_t n, S by, const S *x, S *y)
+{
+        for (int64_t i = 0; i < n; i++)
+                y[i] += by * x[i];
+}
+
+/* One pixel of x meets one of y through one element of the kernel; c channels and o outputs in each group. `w` lies as
+ * (c, all outputs), but for an input gradient as (all outputs, c). */
+template <typename S> void one_element(int kind, int64_t groups, int64_t c, int64_t o, S *x, S *w, S *y)
+{
+        for (int64_t g = 0; g < groups; g++, x += c, y += o, w += kind == 1 ? o * c : o)
+                for (int64_t i = 0; i < (kind == 1 ? o : c); i++)
+                        if (kind == 0)
+                                add_scaled(o, x[i], w + i * o * groups, y);
+                        else if (kind == 1)
+                                add_scaled(c, y[i], w + i * c, x);
+                        else
+                                add_scaled(o, x[i], y, w + i * o * groups);
 }
 
 /* S: what is added up in. */
@@ -481,37 +511,47 @@ template <typename S> void convolve(const run &r)
 {
         const meaning &m = r.m;
         const bool tf32 = r.engine == TENSOR;
-        const int64_t per_group = m.w.dims[0] / (m.x.dims[1] / m.w.dims[1]);
-        const tensor &t = m.result;
-        char *to = m.kind == 0 ? r.y : m.kind == 1 ? r.x : r.w;
-        int64_t span = 1;
-        for (int i = 0; i < 4; i++)
-                span += (t.dims[i] - 1) * t.strides[i];
-        std::vector<S> sums((size_t)span, 0);
-        std::vector<S> late(r.backwards ? (size_t)span : 0, 0); /* every other product is added up on its own */
+        const int64_t channels = m.x.dims[1], outputs = m.w.dims[0], c = m.w.dims[1], groups = channels / c,
+                      o = outputs / groups;
+        const int pixels[4] = {0, 2, 3, 1}, by_output[4] = {2, 3, 1, 0}, by_channel[4] = {2, 3, 0, 1};
+        const int(&weights)[4] = m.kind == 1 ? by_channel : by_output;
+        std::vector<S> x, w, y, late;
+        auto get = [&](int kind, const tensor &t, const char *p, const int(&order)[4]) {
+                return m.kind == kind ? std::vector<S>((size_t)(t.dims[0] * t.dims[1] * t.dims[2] * t.dims[3]), 0)
+                                      : unpack<S>(t, p, order, tf32);
+        };
+        y = get(0, m.y, r.y, pixels);
+        x = get(1, m.x, r.x, pixels);
+        w = get(2, m.w, r.w, weights);
+        std::vector<S> &sums = m.kind == 0 ? y : m.kind == 1 ? x : w;
+        late.assign(r.backwards ? sums.size() : 0, 0); /* every other pixel is added up on its own */
         int64_t number = 0;
-        visit(m,
-              [&](int64_t n, int64_t o, int64_t c, int64_t k, int64_t l, int64_t i, int64_t j, int64_t h, int64_t v) {
-                      const int64_t at_x = place(m.x, n, o / per_group * m.w.dims[1] + c, h, v),
-                                    at_w = place(m.w, o, c, k, l), at_y = place(m.y, n, o, i, j);
-                      std::vector<S> &into = r.backwards && number++ % 2 ? late : sums;
-                      if (m.kind == 0)
-                              into[(size_t)at_y] += (S)load(m.x, r.x, at_x, tf32) * (S)load(m.w, r.w, at_w, tf32);
-                      else if (m.kind == 1)
-                              into[(size_t)at_x] += (S)load(m.y, r.y, at_y, tf32) * (S)load(m.w, r.w, at_w, tf32);
-                      else
-                              into[(size_t)at_w] += (S)load(m.x, r.x, at_x, tf32) * (S)load(m.y, r.y, at_y, tf32);
-              });
-        for (int64_t a = 0; a < t.dims[0]; a++)
-                for (int64_t b = 0; b < t.dims[1]; b++)
-                        for (int64_t c = 0; c < t.dims[2]; c++)
-                                for (int64_t d = 0; d < t.dims[3]; d++) {
-                                        const size_t at = (size_t)place(t, a, b, c, d);
-                                        S sum = sums[at] + (r.backwards ? late[at] : 0);
-                                        if (m.biased)
-                                                sum += (S)load(m.bias, r.bias, b * m.bias.strides[1], false);
-                                        store(t, to, (int64_t)at, sum);
-                                }
+        for (int64_t n = 0; n < m.x.dims[0]; n++)
+                for (int64_t i = 0; i < m.y.dims[2]; i++)
+                        for (int64_t j = 0; j < m.y.dims[3]; j++)
+                                for (int64_t k = 0; k < m.w.dims[2]; k++)
+                                        for (int64_t l = 0; l < m.w.dims[3]; l++) {
+                                                int64_t h = i * m.stride[0] - m.padding[0] + k * m.dilation[0];
+                                                int64_t v = j * m.stride[1] - m.padding[1] + l * m.dilation[1];
+                                                if (h < 0 || v < 0 || h >= m.x.dims[2] || v >= m.x.dims[3])
+                                                        continue;
+                                                S *to = r.backwards && number++ % 2 ? late.data() : sums.data();
+                                                S *px = (m.kind == 1 ? to : x.data()) +
+                                                        ((n * m.x.dims[2] + h) * m.x.dims[3] + v) * channels;
+                                                S *py = (m.kind == 0 ? to : y.data()) +
+                                                        ((n * m.y.dims[2] + i) * m.y.dims[3] + j) * outputs;
+                                                S *pw = (m.kind == 2 ? to : w.data()) +
+                                                        (k * m.w.dims[3] + l) * c * outputs;
+                                                one_element(m.kind, groups, c, o, px, pw, py);
+                                        }
+        for (size_t i = 0; i < late.size(); i++)
+                sums[i] += late[i];
+        if (m.kind == 0)
+                pack(r, m.result, r.y, pixels, sums.data());
+        else if (m.kind == 1)
+                pack(r, m.result, r.x, pixels, sums.data());
+        else
+                pack(r, m.result, r.w, weights, sums.data());
 }
 
 /* Where the pack says that a tensor is. */
