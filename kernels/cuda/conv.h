@@ -2,7 +2,7 @@
 #ifndef LG_CUDA_CONV_H
 #define LG_CUDA_CONV_H
 
-#include "cuda.h"
+#include "shape.h"
 
 static inline int64_t lg_conv_weights(const lg_conv_args *a)
 {
@@ -29,18 +29,6 @@ static inline bool lg_is_aligned(const void *p, size_t bytes)
         return ((uintptr_t)p & (bytes - 1)) == 0;
 }
 
-template <typename T> static __device__ inline T lg_wide(T x)
-{
-        return x;
-}
-static __device__ inline float lg_wide(__half x)
-{
-        return __half2float(x);
-}
-static __device__ inline float lg_wide(__nv_bfloat16 x)
-{
-        return __bfloat162float(x);
-}
 template <typename T, typename H> static __device__ inline void lg_narrow(T *p, H x)
 {
         *p = (T)x;
@@ -52,32 +40,6 @@ static __device__ inline void lg_narrow(__half *p, float x)
 static __device__ inline void lg_narrow(__nv_bfloat16 *p, float x)
 {
         *p = __float2bfloat16(x);
-}
-
-/* Division of numbers below 2^31 by one that does not change, as a product. */
-typedef struct lg_divisor {
-        unsigned by, factor, shift;
-} lg_divisor;
-
-static inline lg_divisor lg_divisor_of(int64_t by)
-{
-        lg_divisor d = {(unsigned)by, 0, 0};
-        unsigned bits = 0;
-        while (((int64_t)1 << bits) < by)
-                bits++;
-        if (by > 1) {
-                d.factor = (unsigned)((((uint64_t)1 << (31 + bits)) + (uint64_t)by - 1) / (uint64_t)by);
-                d.shift = bits - 1;
-        }
-        return d;
-}
-
-/* Leaves the quotient in *n and returns the remainder. */
-static __device__ inline unsigned lg_split(unsigned *n, lg_divisor d)
-{
-        unsigned was = *n;
-        *n = d.by == 1 ? was : __umulhi(was, d.factor) >> d.shift;
-        return was - *n * d.by;
 }
 
 #endif

@@ -1,23 +1,18 @@
 /* index.cu - picking and placing by index: a thread for each element, or for each line where sums must keep an order.
  */
-#include "cuda.h"
+#include "shape.h"
 
-static __global__ void gather_loop(lg_gather_args a, int64_t n, lg_fault *fault)
+/* The walk goes through the output, the indices, and the input at index 0. */
+static __global__ void gather_loop(lg_walk<3> w, lg_gather_args a, int64_t n, lg_fault *fault)
 {
         for (int64_t i = LG_FIRST; i < n; i += LG_STEP) {
-                int64_t rest = i, from = 0, to = 0, at = 0;
-                for (int d = a.ndim - 1; d >= 0; d--) {
-                        int64_t k = rest % a.shape[d];
-                        rest /= a.shape[d];
-                        at += k * a.index_strides[d];
-                        to += k * a.to_strides[d];
-                        from += d == a.dim ? 0 : k * a.from_strides[d];
-                }
-                int64_t chosen = a.index[at];
-                bool good = chosen >= 0 && chosen < a.limit;
+                int64_t at[3];
+                lg_places(w, i, at);
+                const int64_t chosen = a.index[at[1]], to = at[0];
+                const bool good = chosen >= 0 && chosen < a.limit;
                 if (!good)
                         lg_note(fault, a.fault, chosen, a.limit);
-                from += good ? chosen * a.from_strides[a.dim] : 0;
+                const int64_t from = at[2] + (good ? chosen * a.from_strides[a.dim] : 0);
                 if (a.dtype == LG_F64)
                         lg_store<double>(a.to, a.dtype, to, good ? lg_load<double>(a.from, a.dtype, from) : 0.0);
                 else if (lg_is_float(a.dtype))
@@ -42,8 +37,14 @@ static lg_gather_args as_lines(const lg_gather_args *a)
 extern "C" bool lg_cuda_gather(lg_queue *q, const lg_gather_args *given)
 {
         const lg_gather_args lines = as_lines(given), *a = &lines;
-        int64_t n = lg_count(a->ndim, a->shape);
-        return lg_launch(q, "gather", gather_loop, n ? lg_blocks(q, n) : 0, *a, n, lg_cuda(q)->fault);
+        const int64_t n = lg_count(a->ndim, a->shape);
+        if (n == 0)
+                return true;
+        int64_t base[LG_MAX_DIMS];
+        memcpy(base, a->from_strides, sizeof base);
+        base[a->dim] = 0;
+        const lg_walk<3> w = lg_walk_of(a->ndim, a->shape, {a->to_strides, a->index_strides, base}, true);
+        return lg_launch(q, "gather", gather_loop, lg_blocks(q, n), w, *a, n, lg_cuda(q)->fault);
 }
 
 /* A line along the dimension is one thread's: what meets in one element is added in the line's order. f16 and bf16 add

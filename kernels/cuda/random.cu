@@ -1,5 +1,5 @@
 /* random.cu - uniform and normal numbers of the Philox generator, and dropout. */
-#include "cuda.h"
+#include "shape.h"
 #include "../philox.h"
 
 /* The dtype's value of a double, as a double. */
@@ -33,7 +33,22 @@ static double below(lg_dtype t, double b)
         return rounded(t, at);
 }
 
-static __global__ void random_loop(lg_random_args a, double limit)
+/* The numbers of a block, at once where they all have a place. */
+static __device__ inline void store_block(const lg_random_args &a, int64_t at, const double *v, bool whole)
+{
+        if (a.dtype == LG_F64 && whole)
+                lg_write<double, 2>((double *)a.out + at, v);
+        else if (whole) {
+                float f[4];
+                for (int k = 0; k < 4; k++)
+                        f[k] = a.dtype == LG_F32 ? (float)v[k] : lg_odd(v[k]);
+                lg_store_pack<float, 4>(a.out, a.dtype, at, f);
+        } else
+                for (int k = 0; k < (a.dtype == LG_F64 ? 2 : 4) && at + k < a.n; k++)
+                        lg_store<double>(a.out, a.dtype, at + k, v[k]);
+}
+
+static __global__ void random_loop(lg_random_args a, double limit, bool aligned)
 {
         const int per_block = a.dtype == LG_F64 ? 2 : 4;
         const bool uniform = a.kind == LG_RANDOM_UNIFORM;
@@ -47,12 +62,12 @@ static __global__ void random_loop(lg_random_args a, double limit)
                 for (int k = 0; uniform && k < per_block; k++)
                         v[k] = per_block == 4 ? lg_philox_uniform24(w.w[k])
                                               : lg_philox_uniform53(w.w[2 * k], w.w[2 * k + 1]);
-                for (int k = 0; k < per_block && b * per_block + k < a.n; k++) {
-                        double x = a.a + (uniform ? a.b - a.a : a.b) * v[k];
-                        if (uniform && a.a < a.b && rounded(a.dtype, x) >= a.b)
-                                x = limit;
-                        lg_store<double>(a.out, a.dtype, b * per_block + k, x);
+                for (int k = 0; k < per_block; k++) {
+                        v[k] = a.a + (uniform ? a.b - a.a : a.b) * v[k];
+                        if (uniform && a.a < a.b && rounded(a.dtype, v[k]) >= a.b)
+                                v[k] = limit;
                 }
+                store_block(a, b * per_block, v, aligned && (b + 1) * per_block <= a.n);
         }
 }
 
@@ -60,24 +75,43 @@ extern "C" bool lg_cuda_random(lg_queue *q, const lg_random_args *a)
 {
         if (!lg_is_float(a->dtype))
                 return lg_queue_fail(q, LG_BROKEN, "random: no kernel for dtype %d", (int)a->dtype);
-        return lg_launch(q, "random", random_loop, a->n ? lg_blocks(q, (a->n + 1) / 2) : 0, *a, below(a->dtype, a->b));
+        return lg_launch(q, "random", random_loop, a->n ? lg_blocks(q, (a->n + 1) / 2) : 0, *a, below(a->dtype, a->b),
+                         (uintptr_t)a->out % 16 == 0);
 }
 
-template <typename H> static __global__ void dropout_loop(lg_dropout_args a, int64_t n, uint32_t limit, H scale)
+/* Element i takes word i % 4 of block i / 4: the order of elements is kept. */
+template <typename H, int V>
+static __global__ void dropout_loop(lg_walk<2> w, lg_dropout_args a, int64_t n, uint32_t limit, H scale)
 {
-        for (int64_t i = LG_FIRST; i < n; i += LG_STEP) {
-                lg_philox_words w = lg_philox_block(a.seed, a.offset + (uint64_t)(i / 4));
-                H x = lg_load<H>(a.x, a.dtype, lg_offset(a.ndim, a.shape, a.x_strides, i));
-                lg_store<H>(a.y, a.dtype, lg_offset(a.ndim, a.shape, a.y_strides, i),
-                            w.w[i % 4] >> 8 >= limit ? x * scale : (H)0);
+        const int last = w.ndim - 1;
+        for (int64_t e = LG_FIRST * V; e < n; e += LG_STEP * V) {
+                int64_t at[2];
+                H v[V];
+                lg_philox_words words = {};
+                const int live = V == 1 || n - e >= V ? V : (int)(n - e);
+                lg_places(w, e, at);
+                lg_load_some<H, V>(a.x, a.dtype, at[1], w.strides[1][last], live, v);
+                LG_UNROLL
+                for (int j = 0; j < V; j++) {
+                        if (j % 4 == 0)
+                                words = lg_philox_block(a.seed, a.offset + (uint64_t)((e + j) / 4));
+                        v[j] = words.w[(e + j) % 4] >> 8 >= limit ? v[j] * scale : (H)0;
+                }
+                lg_store_some<H, V>(a.y, a.dtype, at[0], live, v);
         }
 }
 
 extern "C" bool lg_cuda_dropout(lg_queue *q, const lg_dropout_args *a)
 {
-        int64_t n = lg_count(a->ndim, a->shape);
-        uint32_t limit = (uint32_t)ceil(a->p * 16777216);
-        double scale = a->p < 1 ? 1 / (1 - a->p) : 0;
-        return LG_WITH_FLOAT(a->dtype,
-                             lg_launch(q, "dropout", dropout_loop<H>, n ? lg_blocks(q, n) : 0, *a, n, limit, (H)scale));
+        const int64_t n = lg_count(a->ndim, a->shape);
+        const uint32_t limit = (uint32_t)ceil(a->p * 16777216);
+        const double scale = a->p < 1 ? 1 / (1 - a->p) : 0;
+        if (n == 0)
+                return true;
+        const lg_walk<2> w = lg_walk_of(a->ndim, a->shape, {a->y_strides, a->x_strides}, false);
+        const bool packed =
+                w.strides[0][w.ndim - 1] == 1 && lg_packs(w, 0, a->y, a->dtype) && lg_packs(w, 1, a->x, a->dtype);
+        return LG_WITH_PACKS(packed,
+                             LG_WITH_FLOAT(a->dtype, lg_launch(q, "dropout", dropout_loop<H, V>,
+                                                               lg_pack_blocks(q, n, V), w, *a, n, limit, (H)scale)));
 }

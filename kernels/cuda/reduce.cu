@@ -1,79 +1,257 @@
-/* reduce.cu - sums, greatest and smallest elements, their places, variances: a block for each kept element, in a fixed
- * order. */
-#include "cuda.h"
+/* reduce.cu - sums, greatest and smallest elements, their places, variances, in a fixed order.
+ *
+ * A kept element belongs to a thread, a warp or a block, which take its elements in turn; where there are few kept
+ * elements, several blocks share one, and a second kernel joins their parts.
+ */
+#include "columns.h"
+#include "shape.h"
 
-/* Better than what was found: greater (smaller), NaN before all, of equals the first. */
-template <typename H> static __device__ inline bool better(bool least, H x, int64_t at, H than, int64_t than_at)
+/* ---- what is found: each takes packs of elements and joins another of its kind; lanes hand it on by shuffles ---- */
+
+template <typename T> static __device__ inline T from_lane(T v, int by)
 {
-        if (than_at < 0 || at < 0)
-                return than_at < 0 && at >= 0;
-        bool x_nan = x != x, than_nan = than != than;
-        if (x_nan || than_nan)
-                return x_nan && (!than_nan || at < than_at);
-        return (least ? x < than : x > than) || (x == than && at < than_at);
+        return __shfl_down_sync(0xffffffffu, v, (unsigned)by);
 }
 
-template <typename H, typename S> static __global__ void reduce_loop(lg_reduce_args a, int64_t kept, int64_t count)
+/* A pack is added up in H, packs in S. */
+template <typename H, typename S> struct sum_of {
+        S sum;
+        template <int V> __device__ inline void take(const H *x, int64_t, bool)
+        {
+                S part = 0;
+                if constexpr (V > 1 && std::is_same<H, float>::value)
+                        part = (S)((x[0] + x[4]) + (x[1] + x[5])) + (S)((x[2] + x[6]) + (x[3] + x[7]));
+                else
+                        for (int j = 0; j < V; j++)
+                                part += (S)x[j];
+                sum += part;
+        }
+        __device__ inline void join(const sum_of &other, bool)
+        {
+                sum += other.sum;
+        }
+        __device__ inline sum_of below(int by) const
+        {
+                return sum_of{from_lane(sum, by)};
+        }
+        __device__ inline void finish(const lg_reduce_args &a, int64_t k, int64_t) const
+        {
+                lg_store<S>(a.out, lg_is_float(a.dtype) ? a.dtype : LG_I64, k, sum);
+        }
+};
+
+template <typename H> struct variance_of {
+        lg_moments m;
+        template <int V> __device__ inline void take(const H *x, int64_t, bool)
+        {
+                const double shift = (double)x[0];
+                double sum = 0, squares = 0;
+                for (int j = 0; j < V; j++) {
+                        const double d = (double)x[j] - shift;
+                        sum += d;
+                        squares += d * d;
+                }
+                m.take<double>(V, shift, sum, squares);
+        }
+        __device__ inline void join(const variance_of &other, bool)
+        {
+                m.join(other.m.n, other.m.mean, other.m.squares);
+        }
+        __device__ inline variance_of below(int by) const
+        {
+                return variance_of{{from_lane(m.n, by), from_lane(m.mean, by), from_lane(m.squares, by)}};
+        }
+        __device__ inline void finish(const lg_reduce_args &a, int64_t k, int64_t count) const
+        {
+                const double left = (double)count - a.correction;
+                lg_store<double>(a.out, a.dtype, k, (count ? m.squares : 0) / (left > 0 ? left : 0));
+        }
+};
+
+/* NaN goes before all numbers, of equals the first. */
+template <typename H> struct extreme_of {
+        H value;
+        int64_t at; /* less than 0: nothing was seen yet */
+        __device__ inline void consider(H x, int64_t x_at, bool least)
+        {
+                if (x_at < 0)
+                        return;
+                const bool x_nan = x != x, nan = value != value;
+                const bool better = at < 0         ? true
+                                    : x_nan || nan ? x_nan && (!nan || x_at < at)
+                                                   : (least ? x < value : x > value) || (x == value && x_at < at);
+                if (better) {
+                        value = x;
+                        at = x_at;
+                }
+        }
+        template <int V> __device__ inline void take(const H *x, int64_t i, bool least)
+        {
+                LG_UNROLL
+                for (int j = 0; j < V; j++)
+                        consider(x[j], i + j, least);
+        }
+        __device__ inline void join(const extreme_of &other, bool least)
+        {
+                consider(other.value, other.at, least);
+        }
+        __device__ inline extreme_of below(int by) const
+        {
+                return extreme_of{from_lane(value, by), from_lane(at, by)};
+        }
+        __device__ inline void finish(const lg_reduce_args &a, int64_t k, int64_t) const
+        {
+                if (a.kind == LG_REDUCE_ARGMAX || a.kind == LG_REDUCE_ARGMIN)
+                        ((int64_t *)a.out)[k] = at;
+                else
+                        lg_store<H>(a.out, a.dtype, k, value);
+        }
+};
+
+template <typename F> static __device__ inline F nothing()
 {
-        LG_SHARED(S, sums, LG_THREADS / 32);
-        LG_SHARED(H, tops, LG_THREADS);
-        LG_SHARED(int64_t, places, LG_THREADS);
-        const bool extreme = a.kind != LG_REDUCE_SUM && a.kind != LG_REDUCE_VAR;
-        const bool least = a.kind == LG_REDUCE_MIN || a.kind == LG_REDUCE_ARGMIN;
-        const bool place = a.kind == LG_REDUCE_ARGMAX || a.kind == LG_REDUCE_ARGMIN;
-        for (int64_t k = blockIdx.x; k < kept; k += gridDim.x) {
-                int64_t base = lg_offset(a.kept_ndim, a.kept, a.kept_strides, k), at = -1;
-                S sum = 0, mean = 0;
-                H top = 0;
-                for (int64_t i = threadIdx.x; i < count; i += LG_THREADS) {
-                        H x = lg_load<H>(a.in, a.dtype,
-                                         base + lg_offset(a.reduced_ndim, a.reduced, a.reduced_strides, i));
-                        if (extreme && better<H>(least, x, i, top, at))
-                                top = x, at = i;
-                        sum += (S)x;
+        F f = {};
+        if constexpr (std::is_same<F, extreme_of<float>>::value || std::is_same<F, extreme_of<double>>::value ||
+                      std::is_same<F, extreme_of<int64_t>>::value)
+                f.at = -1;
+        return f;
+}
+
+/* ---- kernels ---- */
+
+typedef struct plan {
+        lg_walk<1> kept, reduced;
+        int64_t keep, count, splits, share; /* a split takes `share` elements, whole packs */
+        bool least;
+} plan;
+
+/* What TEAM threads found together, in the first one. */
+template <typename F, int TEAM> static __device__ inline void gather_team(F *f, bool least)
+{
+        if (TEAM == 1)
+                return;
+        for (int by = 16; by; by /= 2) {
+                const F other = f->below(by);
+                f->join(other, least); /* beyond the last lane it is the lane's own, which the first one never sees */
+        }
+        if (TEAM == 32)
+                return;
+        LG_SHARED(F, warps, LG_THREADS / 32);
+        __syncthreads();
+        if (threadIdx.x % 32 == 0)
+                warps[threadIdx.x / 32] = *f;
+        __syncthreads();
+        for (int i = 1; threadIdx.x == 0 && i < LG_THREADS / 32; i++)
+                f->join(warps[i], least);
+}
+
+/* Neighbouring threads of TEAM 1 have neighbouring kept elements. */
+template <typename H, typename F, int TEAM, int V>
+static __global__ void reduce_loop(lg_reduce_args a, plan p, F *parts)
+{
+        const int rank = lg_rank<TEAM>();
+        const int64_t all = p.keep * p.splits, first = LG_FIRST_ROW(TEAM), step = LG_ROW_STEP(TEAM);
+        for (int64_t i = first; i < all; i += step) {
+                const int64_t split = i / p.keep, k = i - split * p.keep;
+                const int64_t from = split * p.share, to = from + p.share < p.count ? from + p.share : p.count;
+                F f = nothing<F>();
+                int64_t base[1];
+                lg_places(p.kept, k, base);
+                for (int64_t r = from + rank * V; r < to; r += TEAM * V) {
+                        int64_t at[1];
+                        H x[V];
+                        lg_places(p.reduced, r, at);
+                        lg_load_pack<H, V>(a.in, a.dtype, base[0] + at[0], x);
+                        f.template take<V>(x, r, p.least);
                 }
-                if (extreme) {
-                        __syncthreads();
-                        tops[threadIdx.x] = top;
-                        places[threadIdx.x] = at;
-                        __syncthreads();
-                        if (threadIdx.x == 0) {
-                                for (int i = 1; i < LG_THREADS; i++)
-                                        if (better<H>(least, tops[i], places[i], top, at))
-                                                top = tops[i], at = places[i];
-                                if (place)
-                                        ((int64_t *)a.out)[k] = at;
-                                else
-                                        lg_store<H>(a.out, a.dtype, k, top);
-                        }
+                gather_team<F, TEAM>(&f, p.least);
+                if (rank)
                         continue;
-                }
-                sum = lg_block_sum(sum, sums);
-                if (a.kind == LG_REDUCE_VAR) {
-                        mean = sum / (S)count;
-                        sum = 0;
-                        for (int64_t i = threadIdx.x; i < count; i += LG_THREADS) {
-                                S d = (S)lg_load<H>(a.in, a.dtype,
-                                                    base + lg_offset(a.reduced_ndim, a.reduced, a.reduced_strides, i)) -
-                                      mean;
-                                sum += d * d;
-                        }
-                        sum = lg_block_sum(sum, sums);
-                        double left = (double)count - a.correction;
-                        sum = (S)((double)sum / (left > 0 ? left : 0));
-                }
-                if (threadIdx.x == 0)
-                        lg_store<S>(a.out, lg_is_float(a.dtype) ? a.dtype : LG_I64, k, sum);
+                if (parts)
+                        parts[i] = f;
+                else
+                        f.finish(a, k, p.count);
+        }
+}
+
+template <typename F> static __global__ void join_loop(lg_reduce_args a, plan p, const F *parts)
+{
+        for (int64_t k = LG_FIRST; k < p.keep; k += LG_STEP) {
+                F f = parts[k];
+                for (int64_t s = 1; s < p.splits; s++)
+                        f.join(parts[s * p.keep + k], p.least);
+                f.finish(a, k, p.count);
+        }
+}
+
+/* ---- choosing ---- */
+
+/* Splits what is reduced where teams for the kept elements alone would leave most of the GPU idle. */
+static void split(lg_queue *q, plan *p, int team, int v)
+{
+        const int64_t wanted = (int64_t)lg_cuda(q)->processors * 4 * LG_THREADS, have = p->keep * team;
+        const int64_t least = (int64_t)team * v * 8; /* elements that make a split worth while */
+        int64_t splits = have ? wanted / have : 1, most = p->count / least;
+        splits = splits < most ? splits : most;
+        splits = splits < 1 ? 1 : splits < 1024 ? splits : 1024;
+        p->share = (p->count + splits - 1) / splits;
+        p->share = (p->share + v - 1) / v * v;
+        p->splits = p->count ? (p->count + p->share - 1) / p->share : 1;
+}
+
+template <typename H, typename F, int TEAM, int V> static bool run(lg_queue *q, const lg_reduce_args *a, plan p)
+{
+        F *parts = NULL;
+        split(q, &p, TEAM, V);
+        if (p.splits > 1 && !(parts = (F *)q->workspace(q, (size_t)(p.keep * p.splits) * sizeof *parts)))
+                return false;
+        const int64_t teams = p.keep * p.splits, rows = LG_THREADS / TEAM, blocks = (teams + rows - 1) / rows;
+        return lg_launch(q, "reduce", reduce_loop<H, F, TEAM, V>, blocks < 65536 ? blocks : 65536, *a, p, parts) &&
+               (!parts || lg_launch(q, "reduce (join)", join_loop<F>, lg_blocks(q, p.keep), *a, p, (const F *)parts));
+}
+
+/* Threads beside each other read neighbours: along what is reduced, or along what is kept. */
+template <typename H, typename F> static bool choose(lg_queue *q, const lg_reduce_args *a, const plan &p)
+{
+        const lg_walk<1> &r = p.reduced, &k = p.kept;
+        const int64_t along_reduced = r.strides[0][r.ndim - 1], along_kept = k.strides[0][k.ndim - 1];
+        const bool columns = p.keep >= 32 && llabs(along_kept) == 1 && llabs(along_reduced) != 1;
+        bool packed = !columns && along_reduced == 1 && r.ndim == 1 && p.count % LG_PACKED == 0 &&
+                      lg_packs(r, 0, a->in, a->dtype);
+        for (int d = 0; d < k.ndim; d++)
+                packed = packed && k.strides[0][d] * (int64_t)lg_size_of(a->dtype) % 16 == 0;
+        if (columns || p.count < 8)
+                return run<H, F, 1, 1>(q, a, p);
+        if (p.count < 512)
+                return packed ? run<H, F, 32, LG_PACKED>(q, a, p) : run<H, F, 32, 1>(q, a, p);
+        return packed ? run<H, F, LG_THREADS, LG_PACKED>(q, a, p) : run<H, F, LG_THREADS, 1>(q, a, p);
+}
+
+template <typename H, typename S> static bool reduce(lg_queue *q, const lg_reduce_args *a, const plan &p)
+{
+        switch (a->kind) {
+        case LG_REDUCE_SUM:
+                return choose<H, sum_of<H, S>>(q, a, p);
+        case LG_REDUCE_VAR:
+                return choose<H, variance_of<H>>(q, a, p);
+        default:
+                return choose<H, extreme_of<H>>(q, a, p);
         }
 }
 
 extern "C" bool lg_cuda_reduce(lg_queue *q, const lg_reduce_args *a)
 {
-        int64_t kept = lg_count(a->kept_ndim, a->kept), count = lg_count(a->reduced_ndim, a->reduced);
-        int64_t blocks = kept < 65536 ? kept : 65536;
+        plan p = {};
+        p.keep = lg_count(a->kept_ndim, a->kept);
+        p.count = lg_count(a->reduced_ndim, a->reduced);
+        p.least = a->kind == LG_REDUCE_MIN || a->kind == LG_REDUCE_ARGMIN;
+        if (p.keep == 0)
+                return true;
+        p.kept = lg_walk_of(a->kept_ndim, a->kept, {a->kept_strides}, false);
+        p.reduced = lg_walk_of(a->reduced_ndim, a->reduced, {a->reduced_strides}, false);
         if (a->dtype == LG_F64)
-                return lg_launch(q, "reduce", reduce_loop<double, double>, blocks, *a, kept, count);
+                return reduce<double, double>(q, a, p);
         if (lg_is_float(a->dtype))
-                return lg_launch(q, "reduce", reduce_loop<float, double>, blocks, *a, kept, count);
-        return lg_launch(q, "reduce", reduce_loop<int64_t, int64_t>, blocks, *a, kept, count);
+                return reduce<float, double>(q, a, p);
+        return reduce<int64_t, int64_t>(q, a, p);
 }

@@ -43,6 +43,10 @@ static __device__ inline int64_t lg_wide(int64_t x)
 {
         return x;
 }
+static __device__ inline uint16_t lg_wide(uint16_t x) /* bits that are only moved */
+{
+        return x;
+}
 static __device__ inline float lg_wide(__half x)
 {
         return __half2float(x);

@@ -17,6 +17,7 @@
 #include <utility>
 
 #define LG_CUDASIM 1
+#define LG_NARROW (cudasim::narrow())
 
 namespace cudasim
 {
@@ -27,6 +28,8 @@ struct place {
 };
 extern place *here;
 
+/* Fewer elements are counted in 32 bits: $CUDASIM_NARROW, or 2^31. */
+int64_t narrow();
 [[noreturn]] void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Queues a kernel: body runs once for each thread. */
 cudaError_t launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,

@@ -50,6 +50,12 @@ static int64_t number(const char *name, int64_t otherwise)
         return s && *s ? atoll(s) : otherwise;
 }
 
+int64_t narrow()
+{
+        static const int64_t n = number("CUDASIM_NARROW", (int64_t)1 << 31);
+        return n;
+}
+
 /* What is asked for with every launch. */
 static struct settings {
         int order = (int)number("CUDASIM_ORDER", 0);
