@@ -60,7 +60,7 @@ static bool goes_on(const run *r)
 
 static run make_run(lg_ctx *c, const options *o)
 {
-        lg_device device = lg_parse_device(c, o->device);
+        lg_device device = o->device ? lg_parse_device(c, o->device) : lg_try_cuda(c, 0);
         run r = {.c = c, .net = lg_model(c, o->model), .log_steps = o->log_steps};
         lg_module_to(r.net, device);
         lg_list parameters = lg_parameters(r.net);

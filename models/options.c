@@ -21,7 +21,7 @@ static const char help[] =
         "                         after each third of the epochs) (onecycle)\n"
         "  --seed N               of weights and order (0)\n"
         "  --threads N            most threads; 0 is all cores (0)\n"
-        "  --device NAME          cpu, cuda, cuda:1, ... (cpu)\n"
+        "  --device NAME          cpu, cuda, cuda:1, ... (the first GPU that works, else cpu)\n"
         "  --data FOLDER          where the four IDX files are (found by itself where Debian puts them)\n"
         "  --csv FILE             writes the figures of each epoch to a file\n"
         "  --plot FILE            draws loss and accuracy of each epoch as a PNG, by gnuplot\n"
@@ -156,7 +156,7 @@ static bool take(options *o, int option)
 
 parsed options_parse(int argc, char **argv, options *ret)
 {
-        options o = {.model = "lenet", .optimizer = "adam", .schedule = "onecycle", .device = "cpu", .lr = -1};
+        options o = {.model = "lenet", .optimizer = "adam", .schedule = "onecycle", .lr = -1};
         o.epochs = 5;
         o.batch = 64;
         for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {

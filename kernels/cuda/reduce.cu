@@ -128,21 +128,20 @@ typedef struct plan {
 /* What TEAM threads found together, in the first one. */
 template <typename F, int TEAM> static __device__ inline void gather_team(F *f, bool least)
 {
-        if (TEAM == 1)
-                return;
-        for (int by = 16; by; by /= 2) {
-                const F other = f->below(by);
-                f->join(other, least); /* beyond the last lane it is the lane's own, which the first one never sees */
+        if constexpr (TEAM > 1)
+                for (int by = 16; by; by /= 2) {
+                        const F other = f->below(by);
+                        f->join(other, least); /* beyond the last lane it is the lane's own, which the first never sees */
+                }
+        if constexpr (TEAM > 32) {
+                LG_SHARED(F, warps, TEAM / 32);
+                __syncthreads();
+                if (threadIdx.x % 32 == 0)
+                        warps[threadIdx.x / 32] = *f;
+                __syncthreads();
+                for (int i = 1; threadIdx.x == 0 && i < TEAM / 32; i++)
+                        f->join(warps[i], least);
         }
-        if (TEAM == 32)
-                return;
-        LG_SHARED(F, warps, LG_THREADS / 32);
-        __syncthreads();
-        if (threadIdx.x % 32 == 0)
-                warps[threadIdx.x / 32] = *f;
-        __syncthreads();
-        for (int i = 1; threadIdx.x == 0 && i < LG_THREADS / 32; i++)
-                f->join(warps[i], least);
 }
 
 /* Neighbouring threads of TEAM 1 have neighbouring kept elements. */
