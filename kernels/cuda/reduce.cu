@@ -131,7 +131,8 @@ template <typename F, int TEAM> static __device__ inline void gather_team(F *f, 
         if constexpr (TEAM > 1)
                 for (int by = 16; by; by /= 2) {
                         const F other = f->below(by);
-                        f->join(other, least); /* beyond the last lane it is the lane's own, which the first never sees */
+                        f->join(other,
+                                least); /* beyond the last lane it is the lane's own, which the first never sees */
                 }
         if constexpr (TEAM > 32) {
                 LG_SHARED(F, warps, TEAM / 32);

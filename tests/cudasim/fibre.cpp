@@ -280,11 +280,31 @@ void run_thread(unsigned i)
 void runner_main()
 {
         for (;;) {
+#if CUDASIM_TSAN
+                run_thread(run_now.order[run_now.next_fresh++]);
+#else
                 while (run_now.next_fresh < run_now.order.size())
                         run_thread(run_now.order[run_now.next_fresh++]);
                 spare.push_back(current);
+#endif
                 go(&scheduler);
         }
+}
+
+/* A stack for the next fresh thread. ThreadSanitizer wants one for each of its threads, whose own it stays. */
+fibre *next_fibre()
+{
+#if CUDASIM_TSAN
+        static std::vector<fibre *> &own = *new std::vector<fibre *>;
+        size_t at = (size_t)run_now.order[run_now.next_fresh] * 2 + odd;
+        if (own.size() <= at)
+                own.resize(at + 1, nullptr);
+        if (!own[at])
+                own[at] = make_fibre();
+        return own[at];
+#else
+        return make_fibre();
+#endif
 }
 
 void wait(state s)
@@ -467,8 +487,8 @@ static void run_block(uint3 block, dim3 grid, dim3 size)
         run_now.ready.reserve(1024);
         run_now.pieces.reserve(64);
         do {
-                if (run_now.next_fresh < n)
-                        go(make_fibre());
+                while (run_now.next_fresh < n)
+                        go(next_fibre());
                 while (!run_now.ready.empty()) {
                         turn.swap(run_now.ready);
                         run_now.ready.clear();

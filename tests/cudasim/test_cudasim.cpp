@@ -14,6 +14,14 @@ extern "C" {
 }
 #include "sim.h"
 
+#if defined(__SANITIZE_THREAD__)
+#define RACES 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RACES 1
+#endif
+#endif
+
 #define RUN(kernel, grid, block, stream, ...) cudasim::start(#kernel, kernel, grid, block, 0, stream, __VA_ARGS__)
 
 /* ---- kernels ---- */
@@ -305,6 +313,50 @@ static void bugs_are_caught(void **)
                 "touching");
 }
 
+#if RACES
+/* Blocks that meet in one element without an atomic. */
+static __global__ void racing_blocks(float *x)
+{
+        if (threadIdx.x == blockIdx.x)
+                x[0] += 1;
+}
+
+/* Lanes of a warp that read what others wrote, without __syncwarp. */
+template <bool bug> static __global__ void racing_lanes(float *x)
+{
+        LG_SHARED(float, part, 32);
+        part[threadIdx.x] = 1;
+        if (!bug)
+                __syncwarp();
+        x[threadIdx.x] = part[31 - threadIdx.x];
+}
+
+static void races_are_caught(void **)
+{
+        caught(
+                [] {
+                        RUN(sums<true>, 1, 256, nullptr, 256, device_floats(256), device_floats(1));
+                        cudaDeviceSynchronize();
+                },
+                "data race");
+        caught(
+                [] {
+                        RUN(racing_blocks, 2, 32, nullptr, device_floats(1));
+                        cudaDeviceSynchronize();
+                },
+                "data race");
+        caught(
+                [] {
+                        RUN(racing_lanes<true>, 1, 32, nullptr, device_floats(32));
+                        cudaDeviceSynchronize();
+                },
+                "data race");
+        RUN(racing_lanes<false>, 1, 32, nullptr, device_floats(32));
+        RUN(sums<false>, 3, 256, nullptr, 256, device_floats(256), device_floats(3));
+        cudaDeviceSynchronize();
+}
+#endif
+
 /* What only shows in the numbers: a missing barrier, a missing wait, a pinned buffer that is used again too early. */
 static void bugs_show_in_the_numbers(void **)
 {
@@ -313,7 +365,12 @@ static void bugs_show_in_the_numbers(void **)
                 one[i] = 1;
         cudaMemcpy(x, one, sizeof one, cudaMemcpyHostToDevice);
         int wrong = 0;
-        for (const char *order : {"0", "1", "2"}) { /* shared memory that nobody wrote is NaN */
+        for (const char *order : {"0", "1", "2"}) {
+#if RACES
+                wrong = 1;
+                break; /* ThreadSanitizer tells it */
+#endif
+                /* shared memory that nobody wrote is NaN */
                 setenv("CUDASIM_ORDER", order, 1);
                 cudasim_read_settings();
                 RUN(sums<true>, 1, 256, nullptr, 256, x, y);
@@ -341,9 +398,15 @@ static void bugs_show_in_the_numbers(void **)
 int main()
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(copies_and_launches),  cmocka_unit_test(warps_vote),
-                cmocka_unit_test(events_order_streams), cmocka_unit_test(failures_on_purpose),
-                cmocka_unit_test(bugs_are_caught),      cmocka_unit_test(bugs_show_in_the_numbers),
+                cmocka_unit_test(copies_and_launches),
+                cmocka_unit_test(warps_vote),
+                cmocka_unit_test(events_order_streams),
+                cmocka_unit_test(failures_on_purpose),
+#if RACES
+                cmocka_unit_test(races_are_caught),
+#endif
+                cmocka_unit_test(bugs_are_caught),
+                cmocka_unit_test(bugs_show_in_the_numbers),
         };
         return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
