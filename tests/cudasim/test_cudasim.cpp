@@ -58,6 +58,13 @@ static __global__ void beyond(int n, float *x)
                 x[n] = 1;
 }
 
+/* Rows of n elements, written as if they were of n + 2. */
+static __global__ void wrong_stride(int rows, int n, float *x)
+{
+        for (int i = (int)threadIdx.x; i < rows * n; i += (int)blockDim.x)
+                x[i / n * (n + 2) + i % n] = 1;
+}
+
 static __global__ void divergent(float *x)
 {
         if (threadIdx.x < 16)
@@ -244,6 +251,12 @@ static void bugs_are_caught(void **)
                 OR_ASAN("beyond wrote at"));
         caught(
                 [] {
+                        RUN(wrong_stride, 1, 32, nullptr, 8, 16, device_floats(8 * 16));
+                        cudaDeviceSynchronize();
+                },
+                OR_ASAN("wrong_stride wrote at"));
+        caught(
+                [] {
                         RUN(divergent, 1, 32, nullptr, device_floats(32));
                         cudaDeviceSynchronize();
                 },
@@ -357,6 +370,27 @@ static void races_are_caught(void **)
 }
 #endif
 
+/* What is not given back shows in the counts that test_step looks at. */
+static void leaks_are_counted(void **)
+{
+        int64_t handles = cudasim_handles(), bytes = cudasim_bytes();
+        cudaStream_t stream;
+        cudaEvent_t event;
+        void *pinned, *p;
+        cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+        cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+        cudaHostAlloc(&pinned, 10, 0);
+        cudaMalloc(&p, 100);
+        assert_int_equal(cudasim_handles(), handles + 3);
+        assert_int_equal(cudasim_bytes(), bytes + 100);
+        cudaStreamDestroy(stream);
+        cudaEventDestroy(event);
+        cudaFreeHost(pinned);
+        cudaFree(p);
+        assert_int_equal(cudasim_handles(), handles);
+        assert_int_equal(cudasim_bytes(), bytes);
+}
+
 /* What only shows in the numbers: a missing barrier, a missing wait, a pinned buffer that is used again too early. */
 static void bugs_show_in_the_numbers(void **)
 {
@@ -406,6 +440,7 @@ int main()
                 cmocka_unit_test(races_are_caught),
 #endif
                 cmocka_unit_test(bugs_are_caught),
+                cmocka_unit_test(leaks_are_counted),
                 cmocka_unit_test(bugs_show_in_the_numbers),
         };
         return cmocka_run_group_tests(tests, nullptr, nullptr);
