@@ -229,7 +229,8 @@ static void caught(void (*bug)(), const char *words)
 {
         std::string said;
         int end = ending_of(bug, &said);
-        if (end == 0 || said.find(words) == std::string::npos)
+        bool goes_on = strcmp(words, "data race") == 0; /* where ThreadSanitizer does not halt */
+        if ((end == 0 && !goes_on) || said.find(words) == std::string::npos)
                 fail_msg("ended with %d and said \"%s\", not \"%s\"", end, said.c_str(), words);
 }
 
