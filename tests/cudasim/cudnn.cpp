@@ -486,7 +486,9 @@ template <typename S> void pack(const run &r, const tensor &t, char *p, const in
                                 }
 }
 
-template <typename S> void add_scaled(int64_t n, S by, const S *x, S *y)
+/* Of the simulator's own memory, and most of the work: not for sanitizers. */
+template <typename S>
+__attribute__((no_sanitize("address", "undefined"))) void add_scaled(int64_t n, S by, const S *x, S *y)
 {
         for (int64_t i = 0; i < n; i++)
                 y[i] += by * x[i];
@@ -494,7 +496,9 @@ template <typename S> void add_scaled(int64_t n, S by, const S *x, S *y)
 
 /* One pixel of x meets one of y through one element of the kernel; c channels and o outputs in each group. `w` lies as
  * (c, all outputs), but for an input gradient as (all outputs, c). */
-template <typename S> void one_element(int kind, int64_t groups, int64_t c, int64_t o, S *x, S *w, S *y)
+template <typename S>
+__attribute__((no_sanitize("address", "undefined"))) void one_element(int kind, int64_t groups, int64_t c, int64_t o,
+                                                                      S *x, S *w, S *y)
 {
         for (int64_t g = 0; g < groups; g++, x += c, y += o, w += kind == 1 ? o * c : o)
                 for (int64_t i = 0; i < (kind == 1 ? o : c); i++)
