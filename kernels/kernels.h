@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define LG_DEVICE_ABI 2 /* a device module of another number is refused */
+#define LG_DEVICE_ABI 3 /* a device module of another number is refused */
 
 /* What a kernel found in data on the device; it is told at the next read or wait. */
 typedef enum lg_fault_code {
@@ -52,7 +52,10 @@ typedef struct lg_queue {
         /* Scratch of `bytes` bytes, 64-byte aligned, good until the kernel returns (in stream order). Several calls in
          * one kernel give several pieces. NULL: none left, already noted in status. */
         void *(*workspace)(struct lg_queue *q, size_t bytes);
-        void *owner; /* of workspace() */
+        /* Gives the device's cached memory back to the system, for what a driver or library takes of it for itself.
+         * False: there was none. */
+        bool (*spare)(struct lg_queue *q);
+        void *owner; /* of workspace() and spare() */
         void *memo;  /* what the device's kernels remember between calls; close() frees it */
 } lg_queue;
 

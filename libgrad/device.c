@@ -18,6 +18,14 @@ static void *scratch(lg_queue *q, size_t bytes)
         return block->p;
 }
 
+static bool spare(lg_queue *q)
+{
+        lg__cache *cache = &((lg__device *)q->owner)->cache;
+        const int64_t cached = cache->stats.cached;
+        lg__cache_empty(cache);
+        return cache->stats.cached < cached;
+}
+
 /* NULL and a reason; without one, an error is set. */
 static lg__device *open_device(lg_ctx *c, lg_device id, const lg_device_api *api, char *why, size_t size)
 {
@@ -36,6 +44,7 @@ static lg__device *open_device(lg_ctx *c, lg_device id, const lg_device_api *api
         q->deterministic = c->deterministic;
         q->tf32 = c->tf32;
         q->workspace = scratch;
+        q->spare = spare;
         q->owner = d;
         if (!api->open(q, reason, sizeof reason)) {
                 api->close(q);

@@ -53,7 +53,11 @@ static blas *open_blas(lg_queue *q)
                         lg_queue_fail(q, LG_NO_MEMORY, "cuBLASLt: no memory for its plans");
                         return NULL;
                 }
-                if (!good(q, "cublasLtCreate", cublasLtCreate(&b->handle))) {
+                cublasStatus_t s;
+                do
+                        s = cublasLtCreate(&b->handle);
+                while (s == CUBLAS_STATUS_ALLOC_FAILED && q->spare(q));
+                if (!good(q, "cublasLtCreate", s)) {
                         free(b);
                         return NULL;
                 }

@@ -54,13 +54,15 @@ static bool lg_launch(lg_queue *q, const char *name, void (*kernel)(P...), int64
 {
         if (blocks < 1)
                 return true;
+        cudaError_t e;
+        do { /* the first launch of a kernel takes memory for its code */
 #ifdef LG_CUDASIM
-        cudaError_t e =
-                cudasim::start(name, kernel, dim3((unsigned)blocks), dim3(LG_THREADS), 0, lg_cuda(q)->stream, a...);
+                e = cudasim::start(name, kernel, dim3((unsigned)blocks), dim3(LG_THREADS), 0, lg_cuda(q)->stream, a...);
 #else
-        kernel<<<(unsigned)blocks, LG_THREADS, 0, lg_cuda(q)->stream>>>(a...);
-        cudaError_t e = cudaGetLastError();
+                kernel<<<(unsigned)blocks, LG_THREADS, 0, lg_cuda(q)->stream>>>(a...);
+                e = cudaGetLastError();
 #endif
+        } while (e == cudaErrorMemoryAllocation && q->spare(q));
         return lg_cuda_good(q, name, e);
 }
 

@@ -137,7 +137,11 @@ static lg_dnn_answer open_state(lg_queue *q)
                 return LG_DNN_FAILED;
         }
         lg_cuda(q)->dnn = d;
-        lg_dnn_answer answer = lg_dnn_judge(q, "cudnnCreate", l->open(&d->handle));
+        cudnnStatus_t s;
+        do
+                s = l->open(&d->handle);
+        while (s == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED && q->spare(q));
+        lg_dnn_answer answer = lg_dnn_judge(q, "cudnnCreate", s);
         if (answer == LG_DNN_DONE)
                 answer = lg_dnn_judge(q, "cudnnSetStream", l->set_stream(d->handle, lg_cuda(q)->stream));
         if (answer == LG_DNN_FAILED) /* the next convolution may try again */

@@ -204,6 +204,8 @@ cublasStatus_t CUBLASWINAPI cublasLtCreate(cublasLtHandle_t *ret)
 {
         LOCK;
         handle *h;
+        if (fails(__func__, LOAD))
+                return CUBLAS_STATUS_ALLOC_FAILED;
         cublasStatus_t s = make(__func__, ret, &h);
         if (s == CUBLAS_STATUS_SUCCESS)
                 cudaGetDevice(&h->device);

@@ -609,6 +609,8 @@ cudnnStatus_t CUDNNWINAPI cudnnCreate(cudnnHandle_t *h)
         LOCK;
         FAIL;
         FAIL_MEMORY(HOST);
+        if (fails(__func__, LOAD))
+                return CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
         int device = 0;
         cudaGetDevice(&device);
         *h = new cudnnContext{nullptr, device};

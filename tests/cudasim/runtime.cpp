@@ -81,7 +81,7 @@ namespace
 struct failures {
         int64_t calls = 0, at = 0;
         bool from = false;
-} failing[2];
+} failing[3];
 const char *failed_name = "";
 int64_t waits_so_far, handles_alive;
 thread_local cudaError_t last_error;
@@ -99,9 +99,9 @@ void count_handles(int64_t by)
         handles_alive += by;
 }
 
-bool fails(const char *name, bool allocates)
+bool fails(const char *name, failure way)
 {
-        failures &f = failing[allocates];
+        failures &f = failing[way];
         f.calls++;
         bool now = f.at && (f.from ? f.calls >= f.at : f.calls == f.at);
         if (now)
@@ -365,6 +365,8 @@ cudaError_t launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaS
         std::lock_guard<std::recursive_mutex> guard(everything());
         if (fails(name))
                 return note(cudaErrorLaunchFailure);
+        if (fails(name, LOAD))
+                return note(cudaErrorMemoryAllocation);
         size_t threads = (size_t)block.x * block.y * block.z;
         if (!grid.x || !grid.y || !grid.z || !threads || threads > 1024 || grid.y > 65535 || grid.z > 65535)
                 return note(cudaErrorInvalidConfiguration);
@@ -387,22 +389,22 @@ using namespace cudasim;
         if (fails(__func__))                                                                                           \
         return note(error)
 #define FAIL_MEMORY                                                                                                    \
-        if (fails(__func__, true))                                                                                     \
+        if (fails(__func__, ALLOCATION))                                                                               \
         return note(cudaErrorMemoryAllocation)
 
 extern "C" {
 
-void cudasim_fail_at(int64_t n, bool from, bool allocations)
+void cudasim_fail_at(int64_t n, bool from, int way)
 {
-        failures &f = failing[allocations];
+        failures &f = failing[way];
         f.at = n ? f.calls + n : 0;
         f.from = from;
         failed_name = "";
 }
 
-int64_t cudasim_calls(bool allocations)
+int64_t cudasim_calls(int way)
 {
-        return failing[allocations].calls;
+        return failing[way].calls;
 }
 
 void cudasim_read_settings(void)

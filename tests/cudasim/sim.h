@@ -18,8 +18,10 @@ uint64_t next_random();
 
 /* Queues work behind what the stream holds; it runs when somebody waits. */
 void enqueue(cudaStream_t stream, std::function<void()> work);
-/* True if the call of that name shall fail now. `allocates`: it asks for memory. */
-bool fails(const char *name, bool allocates = false);
+/* What can be made to fail. LOAD: what takes memory of the device for itself, a kernel's code or a library's handle. */
+enum failure { CALL, ALLOCATION, LOAD };
+/* True if the call of that name shall fail now, in that way. */
+bool fails(const char *name, failure way = CALL);
 /* Libraries' handles and descriptors, as cudasim_handles() counts them. */
 void count_handles(int64_t by);
 /* Held while a call runs: several threads of the host may call at once. */
@@ -28,10 +30,10 @@ std::recursive_mutex &everything();
 void check_device(const char *call, const void *p, size_t bytes);
 } // namespace cudasim
 
-/* For tests: the n-th call from now on fails (from: all later ones, too); 0: none. allocations: which kind is counted.
- */
-extern "C" __attribute__((visibility("default"))) void cudasim_fail_at(int64_t n, bool from, bool allocations);
-extern "C" __attribute__((visibility("default"))) int64_t cudasim_calls(bool allocations);
+/* For tests: the n-th call from now on that can fail in that way (cudasim::failure) fails; from: all later ones, too.
+ * 0: none. */
+extern "C" __attribute__((visibility("default"))) void cudasim_fail_at(int64_t n, bool from, int way);
+extern "C" __attribute__((visibility("default"))) int64_t cudasim_calls(int way);
 /* Looks at $CUDASIM_ORDER and $CUDASIM_CHECK again. */
 extern "C" __attribute__((visibility("default"))) void cudasim_read_settings(void);
 /* Waits (calls that make the host wait for a device) so far; bytes allocated now, on all devices. */

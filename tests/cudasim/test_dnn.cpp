@@ -34,6 +34,7 @@ struct device {
                                 lg_queue_fail(queue, LG_NO_MEMORY, "no memory for scratch");
                         return p;
                 };
+                q->spare = [](lg_queue *) { return false; };
                 q->owner = this;
                 assert_true(api->open(q, reason, sizeof reason));
         }
@@ -298,7 +299,7 @@ static void plans_are_kept(void **)
 static void failures(void **)
 {
         const int64_t handles = cudasim_handles();
-        for (int memory = 0; memory < 2; memory++)
+        for (int memory = 0; memory < 3; memory++)
                 for (int n = 1;; n++) {
                         device d;
                         lg_conv_args a = args_of(rows[0], LG_CONV_FORWARD, LG_F32);
@@ -312,11 +313,11 @@ static void failures(void **)
                         a.w = w;
                         a.b = b;
                         a.out = y;
-                        int64_t calls = cudasim_calls(memory != 0);
-                        cudasim_fail_at(n, false, memory != 0);
+                        int64_t calls = cudasim_calls(memory);
+                        cudasim_fail_at(n, false, memory);
                         bool good = lg_cuda_conv(d.q, &a);
-                        calls = cudasim_calls(memory != 0) - calls;
-                        cudasim_fail_at(0, false, memory != 0);
+                        calls = cudasim_calls(memory) - calls;
+                        cudasim_fail_at(0, false, memory);
                         d.release(&d.scratch);
                         if (calls < n) {
                                 assert_true(good);

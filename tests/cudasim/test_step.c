@@ -4,9 +4,12 @@
 
 /* ---- the simulator's controls (sim.h), in the module that libgrad loads ---- */
 
+/* What fails, as in sim.h. */
+enum { CALL, ALLOCATION, LOAD, WAYS };
+
 static struct controls {
-        void (*fail_at)(int64_t n, bool from, bool allocations);
-        int64_t (*calls)(bool allocations);
+        void (*fail_at)(int64_t n, bool from, int way);
+        int64_t (*calls)(int way);
         int64_t (*waits)(void);
         int64_t (*bytes)(void);
         int64_t (*handles)(void);
@@ -96,12 +99,12 @@ static void a_step_waits_for_nothing(void **state)
         for (int i = 0; i < 3; i++)
                 assert_true(step(&r));
         assert_true(lg_synchronize(r.c));
-        int64_t waits = sim.waits(), allocations = sim.calls(true), calls = sim.calls(false);
+        int64_t waits = sim.waits(), allocations = sim.calls(ALLOCATION), calls = sim.calls(CALL);
         for (int i = 0; i < 5; i++)
                 assert_true(step(&r));
         assert_int_equal(sim.waits() - waits, 0);
-        assert_int_equal(sim.calls(true) - allocations, 0);
-        assert_true(sim.calls(false) > calls + 5 * 20); /* the device was in use */
+        assert_int_equal(sim.calls(ALLOCATION) - allocations, 0);
+        assert_true(sim.calls(CALL) > calls + 5 * 20); /* the device was in use */
         assert_true(lg_synchronize(r.c));
         assert_ok(r.c);
         lg_close(r.c);
@@ -109,7 +112,7 @@ static void a_step_waits_for_nothing(void **state)
 
 typedef struct numbers {
         double before[MOST], after[MOST];
-        int64_t count, calls[2]; /* of a step from a cold cache: others, allocations */
+        int64_t count, calls[WAYS]; /* of a step from a cold cache */
 } numbers;
 
 static void reference(numbers *n)
@@ -117,23 +120,26 @@ static void reference(numbers *n)
         run r = open_run();
         n->count = read_parameters(&r, n->before);
         lg_empty_cache(r.c);
-        int64_t was[2] = {sim.calls(false), sim.calls(true)};
+        for (int way = 0; way < WAYS; way++)
+                n->calls[way] = -sim.calls(way);
         assert_true(step(&r));
         assert_true(lg_synchronize(r.c));
-        n->calls[0] = sim.calls(false) - was[0];
-        n->calls[1] = sim.calls(true) - was[1];
+        for (int way = 0; way < WAYS; way++)
+                n->calls[way] += sim.calls(way);
         assert_int_equal(read_parameters(&r, n->after), n->count);
         lg_close(r.c);
 }
 
 /* Lets the n-th call fail, whose name is given; true if the step went well all the same. */
-static bool step_that_fails(run *r, int64_t n, char name[64], bool from, bool allocations)
+static bool step_that_fails(run *r, int64_t n, char name[64], bool from, int way)
 {
         lg_empty_cache(r->c);
-        sim.fail_at(n, from, allocations);
+        if (way == LOAD) /* something to give back */
+                lg_free(lg_keep(lg_empty(r->c, LG_SHAPE(100, 1000))));
+        sim.fail_at(n, from, way);
         bool ok = step(r) && lg_synchronize(r->c);
         snprintf(name, 64, "%.60s", sim.failed());
-        sim.fail_at(0, false, allocations);
+        sim.fail_at(0, false, way);
         return ok;
 }
 
@@ -145,10 +151,10 @@ static void every_call_fails_in_turn(void **state)
         reference(&ref);
         int64_t handles = sim.handles(), told = 0;
         assert_int_equal(sim.bytes(), 0);
-        for (int64_t n = 1; n <= ref.calls[0]; n++) {
+        for (int64_t n = 1; n <= ref.calls[CALL]; n++) {
                 run r = open_run();
                 char name[64];
-                bool ok = step_that_fails(&r, n, name, false, false);
+                bool ok = step_that_fails(&r, n, name, false, CALL);
                 if (!ok) {
                         told++;
                         lg_error_code code = lg_error_code_of(r.c);
@@ -170,31 +176,31 @@ static void every_call_fails_in_turn(void **state)
                         fail_msg("call %lld, %s: %lld bytes and %lld handles are left", (long long)n, name,
                                  (long long)sim.bytes(), (long long)(sim.handles() - handles));
         }
-        print_message("%lld calls, %lld told\n", (long long)ref.calls[0], (long long)told);
-        assert_true(told > ref.calls[0] * 8 / 10);
+        print_message("%lld calls, %lld told\n", (long long)ref.calls[CALL], (long long)told);
+        assert_true(told > ref.calls[CALL] * 8 / 10);
 }
 
-static void every_allocation_fails_in_turn(void **state)
+/* Once: the cache is emptied, and the second try goes well. From then on: an error, and nothing is lost. */
+static void memory_fails_in_turn(int way, const char *words)
 {
-        (void)state;
         static numbers ref;
         static double now[MOST];
         reference(&ref);
         int64_t handles = sim.handles();
-        assert_true(ref.calls[1] > 3);
+        assert_true(ref.calls[way] > 3);
         for (int from = 0; from < 2; from++)
-                for (int64_t n = 1; n <= ref.calls[1]; n++) {
+                for (int64_t n = 1; n <= ref.calls[way]; n++) {
                         run r = open_run();
                         char name[64];
-                        bool ok = step_that_fails(&r, n, name, from, true);
+                        bool ok = step_that_fails(&r, n, name, from, way);
                         if (from) {
                                 assert_false(ok);
-                                assert_error(r.c, LG_ERR_MEMORY, "out of memory on cuda:0");
+                                assert_error(r.c, LG_ERR_MEMORY, words);
                                 read_parameters(&r, now);
                                 assert_same(now, ref.before, ref.count, n, name);
                                 assert_true(step(&r));
-                        } else
-                                assert_true(ok); /* the cache was emptied, and the second try went well */
+                        } else if (!ok)
+                                fail_msg("%s, %lld: %s", name, (long long)n, lg_error(r.c));
                         read_parameters(&r, now);
                         assert_ok(r.c);
                         assert_same(now, ref.after, ref.count, n, name);
@@ -202,7 +208,19 @@ static void every_allocation_fails_in_turn(void **state)
                         assert_int_equal(sim.bytes(), 0);
                         assert_int_equal(sim.handles(), handles);
                 }
-        print_message("%lld allocations\n", (long long)ref.calls[1]);
+        print_message("%lld times\n", (long long)ref.calls[way]);
+}
+
+static void every_allocation_fails_in_turn(void **state)
+{
+        (void)state;
+        memory_fails_in_turn(ALLOCATION, "out of memory on cuda:0");
+}
+
+static void every_load_fails_in_turn(void **state)
+{
+        (void)state;
+        memory_fails_in_turn(LOAD, "on cuda:0: ");
 }
 
 /* Opening a device and filling a loader fail, too, without a leak. */
@@ -210,10 +228,10 @@ static void opening_fails_in_turn(void **state)
 {
         (void)state;
         int64_t handles = sim.handles();
-        for (int allocations = 0; allocations < 2; allocations++)
+        for (int way = 0; way < WAYS; way++)
                 for (int64_t n = 1;; n++) {
                         lg_ctx *c = lg_open();
-                        sim.fail_at(n, false, allocations);
+                        sim.fail_at(n, false, way);
                         lg_device d = lg_parse_device(c, "cuda:1");
                         lg_tensor *x = lg_zeros(c, LG_SHAPE(8, 3), .device = lg_cpu());
                         lg_loader *l = lg_loader_open(c, lg_dataset_tensors(c, x, x), 2, .device = d);
@@ -224,7 +242,7 @@ static void opening_fails_in_turn(void **state)
                         if (failed)
                                 assert_true(lg_error_code_of(c) == LG_ERR_DEVICE ||
                                             lg_error_code_of(c) == LG_ERR_CUDA || lg_error_code_of(c) == LG_ERR_MEMORY);
-                        sim.fail_at(0, false, allocations);
+                        sim.fail_at(0, false, way);
                         lg_close(c);
                         assert_int_equal(sim.bytes(), 0);
                         assert_int_equal(sim.handles(), handles);
@@ -236,9 +254,8 @@ static void opening_fails_in_turn(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_step_waits_for_nothing),
-                cmocka_unit_test(every_call_fails_in_turn),
-                cmocka_unit_test(every_allocation_fails_in_turn),
+                cmocka_unit_test(a_step_waits_for_nothing),       cmocka_unit_test(every_call_fails_in_turn),
+                cmocka_unit_test(every_allocation_fails_in_turn), cmocka_unit_test(every_load_fails_in_turn),
                 cmocka_unit_test(opening_fails_in_turn),
         };
         return cmocka_run_group_tests(tests, find_controls, NULL);
