@@ -1,5 +1,5 @@
-/* index.cu - picking and placing by index: a thread for each element, or for each line where sums must keep an order.
- */
+/* index.cu - picking and placing by index: a thread for each element, or for each line or a part of it where sums must
+ * keep an order. */
 #include "shape.h"
 
 /* The walk goes through the output, the indices, and the input at index 0. */
@@ -47,13 +47,18 @@ extern "C" bool lg_cuda_gather(lg_queue *q, const lg_gather_args *given)
         return lg_launch(q, "gather", gather_loop, lg_blocks(q, n), w, *a, n, lg_cuda(q)->fault);
 }
 
-/* A line along the dimension is one thread's: what meets in one element is added in the line's order. f16 and bf16 add
- * up in `wide`, f32 of the whole result. */
+/* A line along the dimension is `parts` threads', a power of two: each goes through all of its indices, and adds what
+ * falls to its own part of the elements. So what meets in one element is added in the line's order. f16 and bf16 add up
+ * in `wide`, f32 of the whole result. */
 template <typename H>
-static __global__ void scatter_loop(lg_gather_args a, int64_t lines, lg_fault *fault, void *out, lg_dtype out_dtype)
+static __global__ void scatter_loop(lg_gather_args a, int64_t lines, int64_t parts, lg_fault *fault, void *out,
+                                    lg_dtype out_dtype)
 {
-        for (int64_t l = LG_FIRST; l < lines; l += LG_STEP) {
-                int64_t rest = l, from = 0, to = 0, at = 0;
+        enum { AHEAD = 8 }; /* indices that are read at once */
+        const int64_t n = a.shape[a.dim], step = a.index_strides[a.dim];
+        for (int64_t t = LG_FIRST; t < lines * parts; t += LG_STEP) {
+                const int64_t part = t / lines;
+                int64_t rest = t % lines, from = 0, to = 0, at = 0;
                 for (int d = a.ndim - 1; d >= 0; d--) {
                         if (d == a.dim)
                                 continue;
@@ -63,18 +68,35 @@ static __global__ void scatter_loop(lg_gather_args a, int64_t lines, lg_fault *f
                         to += k * a.to_strides[d];
                         from += k * a.from_strides[d];
                 }
-                for (int64_t k = 0; k < a.shape[a.dim]; k++) {
-                        int64_t chosen = a.index[at + k * a.index_strides[a.dim]];
-                        if (chosen < 0 || chosen >= a.limit) {
-                                lg_note(fault, a.fault, chosen, a.limit);
-                                continue;
+                for (int64_t k = 0; k < n; k += AHEAD) {
+                        int64_t chosen[AHEAD];
+                        for (int j = 0; j < AHEAD; j++)
+                                chosen[j] = k + j < n ? a.index[at + (k + j) * step] : 0;
+                        for (int j = 0; j < AHEAD; j++) {
+                                if (k + j >= n || (chosen[j] & (parts - 1)) != part)
+                                        continue;
+                                if (chosen[j] < 0 || chosen[j] >= a.limit) {
+                                        lg_note(fault, a.fault, chosen[j], a.limit);
+                                        continue;
+                                }
+                                const int64_t place = to + chosen[j] * a.to_strides[a.dim];
+                                lg_store<H>(
+                                        out, out_dtype, place,
+                                        lg_load<H>(out, out_dtype, place) +
+                                                lg_load<H>(a.from, a.dtype, from + (k + j) * a.from_strides[a.dim]));
                         }
-                        int64_t place = to + chosen * a.to_strides[a.dim];
-                        lg_store<H>(out, out_dtype, place,
-                                    lg_load<H>(out, out_dtype, place) +
-                                            lg_load<H>(a.from, a.dtype, from + k * a.from_strides[a.dim]));
                 }
         }
+}
+
+/* As many as keep the device busy, and leave each some of the elements and of the additions. */
+static int64_t parts_of(lg_queue *q, const lg_gather_args *a, int64_t lines)
+{
+        const int64_t threads = (int64_t)lg_cuda(q)->processors * 512;
+        int64_t parts = 1;
+        while (parts * lines < threads && parts * 2 <= a->limit && parts * 16 <= a->shape[a->dim])
+                parts *= 2;
+        return parts;
 }
 
 static __global__ void convert_loop(int64_t n, void *to, lg_dtype to_dtype, const void *from, lg_dtype from_dtype)
@@ -86,18 +108,20 @@ static __global__ void convert_loop(int64_t n, void *to, lg_dtype to_dtype, cons
 extern "C" bool lg_cuda_scatter_add(lg_queue *q, const lg_gather_args *given)
 {
         const lg_gather_args laid = as_lines(given), *a = &laid;
-        int64_t n = lg_count(a->ndim, a->shape), lines = n ? n / a->shape[a->dim] : 0,
-                blocks = lines ? lg_blocks(q, lines) : 0;
+        const int64_t n = lg_count(a->ndim, a->shape), lines = n ? n / a->shape[a->dim] : 0;
+        if (n == 0)
+                return true;
+        const int64_t parts = parts_of(q, a, lines), blocks = lg_blocks(q, lines * parts);
         lg_fault *fault = lg_cuda(q)->fault;
         if (a->dtype != LG_F16 && a->dtype != LG_BF16)
-                return LG_WITH_HUB(a->dtype, lg_launch(q, "scatter_add", scatter_loop<H>, blocks, *a, lines, fault,
-                                                       a->to, a->dtype));
-        void *wide = lines ? q->workspace(q, (size_t)a->to_count * sizeof(float)) : a->to;
-        int64_t all = lines ? lg_blocks(q, a->to_count) : 0;
+                return LG_WITH_HUB(a->dtype, lg_launch(q, "scatter_add", scatter_loop<H>, blocks, *a, lines, parts,
+                                                       fault, a->to, a->dtype));
+        void *wide = q->workspace(q, (size_t)a->to_count * sizeof(float));
+        const int64_t all = lg_blocks(q, a->to_count);
         return wide &&
                lg_launch(q, "scatter_add (widen)", convert_loop, all, a->to_count, wide, LG_F32, (const void *)a->to,
                          a->dtype) &&
-               lg_launch(q, "scatter_add", scatter_loop<float>, blocks, *a, lines, fault, wide, LG_F32) &&
+               lg_launch(q, "scatter_add", scatter_loop<float>, blocks, *a, lines, parts, fault, wide, LG_F32) &&
                lg_launch(q, "scatter_add (narrow)", convert_loop, all, a->to_count, a->to, a->dtype, (const void *)wide,
                          LG_F32);
 }
