@@ -15,6 +15,17 @@ typedef struct golden {
 } golden;
 typedef lg_tensor *golden_input_fn(lg_ctx *c, const golden *row);
 
+/* The function of a row, whose result is an expression of c and x. */
+#define GOLDEN_RUN(name, expression)                                                                                   \
+        static lg_tensor *run_##name(lg_ctx *c, lg_tensor *x)                                                          \
+        {                                                                                                              \
+                (void)c;                                                                                               \
+                return expression;                                                                                     \
+        }
+/* The row, with x's shape at the end. */
+#define GOLDEN_ROW(name, expression, ...)                                                                              \
+        {#name, {sizeof((int[]){__VA_ARGS__}) / sizeof(int), {__VA_ARGS__}}, run_##name},
+
 /* 2 sin(1.3 i + phase), f64, in that shape: what golden.py's tensor() makes. */
 static inline lg_tensor *golden_tensor(lg_ctx *c, lg_shape shape, double phase)
 {

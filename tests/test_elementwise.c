@@ -55,12 +55,7 @@ static lg_tensor *like(lg_tensor *t, const lg_tensor *x)
         ROW(lerp_a, lg_lerp_scalar(x, Y, 0.3))                                                                         \
         ROW(lerp_b, lg_lerp_scalar(Y, x, 0.8))                                                                         \
         ROW(lerp_w, lg_lerp(Y, P, x))
-#define ROW(name, expression)                                                                                          \
-        static lg_tensor *run_##name(lg_ctx *c, lg_tensor *x)                                                          \
-        {                                                                                                              \
-                (void)c;                                                                                               \
-                return expression;                                                                                     \
-        }
+#define ROW(name, expression) GOLDEN_RUN(name, expression)
 ROWS
 #undef ROW
 #define ROW(name, expression) {#name, {2, {3, 4}}, run_##name},

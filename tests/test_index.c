@@ -33,103 +33,48 @@ static lg_tensor *weighted(lg_tensor *x, int64_t size, int64_t chunks, int dim)
         return lg_cat((lg_list){n, p}, dim);
 }
 
-#define RUN(name, expression)                                                                                          \
-        static lg_tensor *run_##name(lg_ctx *c, lg_tensor *x)                                                          \
-        {                                                                                                              \
-                (void)c;                                                                                               \
-                return expression;                                                                                     \
-        }
 #define SRC source(c, x)
 #define TEN lg_reshape(lg_slice(lg_flatten(SRC, 0, -1), 0, 0, 10), LG_SHAPE(2, 5))
-RUN(gather_0, lg_gather(x, 0, I64(4, 6, 3)))
-RUN(gather_1, lg_gather(x, 1, I64(5, 3, 7)))
-RUN(gather_middle, lg_gather(x, -2, I64(3, 2, 5, 3)))
-RUN(gather_turned, lg_gather(lg_transpose(x, 0, 1), 0, I64(5, 2, 4)))
-RUN(scatter_add_0, lg_scatter_add(x, 0, I64(4, 3, 4), lg_select(SRC, 0, 1)))
-RUN(scatter_add_last, lg_scatter_add(x, 2, I64(4, 2, 2, 3), SRC))
-RUN(scatter_add_src, lg_scatter_add(SRC, 1, I64(3, 2, 3, 4), x))
-RUN(index_select_0, lg_index_select(x, 0, I64(4, 6)))
-RUN(index_select_1, lg_index_select(x, 1, I64(3, 4)))
-RUN(index_select_last, lg_index_select(x, -1, I64(4, 3)))
-RUN(index_add_0, lg_index_add(x, 0, LIST64(1, 1), TEN))
-RUN(index_add_src, lg_index_add(SRC, 1, LIST64(2, 0, 2), x))
-RUN(embedding, lg_embedding(x, I64(4, 2, 3)))
-RUN(embedding_padding, lg_embedding(x, I64(4, 2, 3), .padding_idx = 2))
-RUN(embedding_padding_zero, lg_embedding(x, I64(4, 2, 3), .padding_zero = true))
-RUN(embedding_padding_end, lg_embedding(x, I64(4, 2, 3), .padding_idx = -1))
-RUN(one_hot, lg_matmul(x, lg_cast(lg_one_hot(I64(7, 5), 7), lg_dtype_of(x))))
-RUN(masked_fill, lg_masked_fill(x, lg_eq_scalar(I64(2, 3, 1), 1), -4.5))
-RUN(masked_fill_wide, lg_masked_fill(x, lg_eq_scalar(I64(3, 2, 1, 5), 1), 2))
-RUN(tril, lg_tril(x))
-RUN(tril_1, lg_tril(x, .diagonal = 1))
-RUN(triu_minus, lg_triu(x, .diagonal = -1))
-RUN(triu_far, lg_triu(x, .diagonal = 9))
-RUN(flip, lg_mul(lg_flip(x, LG_DIMS(0, 2)), x))
-RUN(roll, lg_roll(x, 2, 1))
-RUN(roll_back, lg_roll(x, -7, -1))
-RUN(pad, lg_pad(x, LG_PADS(1, 2, 0, 1), .value = -0.5))
-RUN(pad_crop, lg_pad(x, LG_PADS(-1, 1, 2, -2)))
-RUN(stack, lg_stack(LG_LIST(x, lg_mul_scalar(x, 2), SRC), 1))
-RUN(stack_last, lg_stack(LG_LIST(x, lg_square(x)), -1))
-RUN(split, weighted(x, 2, 0, 1))
-RUN(chunk, weighted(x, 0, 3, 0))
-RUN(repeat, lg_repeat(x, LG_SHAPE(2, 3)))
-RUN(repeat_front, lg_repeat(x, LG_SHAPE(2, 1, 1, 2)))
-
-#define M                                                                                                              \
-        {                                                                                                              \
-                2,                                                                                                     \
-                {                                                                                                      \
-                        4, 5                                                                                           \
-                }                                                                                                      \
-        }
-#define B                                                                                                              \
-        {                                                                                                              \
-                3,                                                                                                     \
-                {                                                                                                      \
-                        2, 3, 4                                                                                        \
-                }                                                                                                      \
-        }
-#define ROW(name, shape)                                                                                               \
-        {                                                                                                              \
-#name, shape, run_##name                                                                               \
-        }
-static const golden rows[] = {
-        ROW(gather_0, M),
-        ROW(gather_1, M),
-        ROW(gather_middle, B),
-        ROW(gather_turned, M),
-        ROW(scatter_add_0, M),
-        ROW(scatter_add_last, B),
-        ROW(scatter_add_src, B),
-        ROW(index_select_0, M),
-        ROW(index_select_1, B),
-        ROW(index_select_last, B),
-        ROW(index_add_0, M),
-        ROW(index_add_src, B),
-        ROW(embedding, M),
-        ROW(embedding_padding, M),
-        ROW(embedding_padding_zero, M),
-        ROW(embedding_padding_end, M),
-        ROW(one_hot, M),
-        ROW(masked_fill, B),
-        ROW(masked_fill_wide, M),
-        ROW(tril, M),
-        ROW(tril_1, B),
-        ROW(triu_minus, M),
-        ROW(triu_far, M),
-        ROW(flip, B),
-        ROW(roll, B),
-        ROW(roll_back, M),
-        ROW(pad, B),
-        ROW(pad_crop, M),
-        ROW(stack, B),
-        ROW(stack_last, M),
-        ROW(split, M),
-        ROW(chunk, M),
-        ROW(repeat, M),
-        ROW(repeat_front, B),
-};
+#define ROWS                                                                                                           \
+        ROW(gather_0, lg_gather(x, 0, I64(4, 6, 3)), 4, 5)                                                             \
+        ROW(gather_1, lg_gather(x, 1, I64(5, 3, 7)), 4, 5)                                                             \
+        ROW(gather_middle, lg_gather(x, -2, I64(3, 2, 5, 3)), 2, 3, 4)                                                 \
+        ROW(gather_turned, lg_gather(lg_transpose(x, 0, 1), 0, I64(5, 2, 4)), 4, 5)                                    \
+        ROW(scatter_add_0, lg_scatter_add(x, 0, I64(4, 3, 4), lg_select(SRC, 0, 1)), 4, 5)                             \
+        ROW(scatter_add_last, lg_scatter_add(x, 2, I64(4, 2, 2, 3), SRC), 2, 3, 4)                                     \
+        ROW(scatter_add_src, lg_scatter_add(SRC, 1, I64(3, 2, 3, 4), x), 2, 3, 4)                                      \
+        ROW(index_select_0, lg_index_select(x, 0, I64(4, 6)), 4, 5)                                                    \
+        ROW(index_select_1, lg_index_select(x, 1, I64(3, 4)), 2, 3, 4)                                                 \
+        ROW(index_select_last, lg_index_select(x, -1, I64(4, 3)), 2, 3, 4)                                             \
+        ROW(index_add_0, lg_index_add(x, 0, LIST64(1, 1), TEN), 4, 5)                                                  \
+        ROW(index_add_src, lg_index_add(SRC, 1, LIST64(2, 0, 2), x), 2, 3, 4)                                          \
+        ROW(embedding, lg_embedding(x, I64(4, 2, 3)), 4, 5)                                                            \
+        ROW(embedding_padding, lg_embedding(x, I64(4, 2, 3), .padding_idx = 2), 4, 5)                                  \
+        ROW(embedding_padding_zero, lg_embedding(x, I64(4, 2, 3), .padding_zero = true), 4, 5)                         \
+        ROW(embedding_padding_end, lg_embedding(x, I64(4, 2, 3), .padding_idx = -1), 4, 5)                             \
+        ROW(one_hot, lg_matmul(x, lg_cast(lg_one_hot(I64(7, 5), 7), lg_dtype_of(x))), 4, 5)                            \
+        ROW(masked_fill, lg_masked_fill(x, lg_eq_scalar(I64(2, 3, 1), 1), -4.5), 2, 3, 4)                              \
+        ROW(masked_fill_wide, lg_masked_fill(x, lg_eq_scalar(I64(3, 2, 1, 5), 1), 2), 4, 5)                            \
+        ROW(tril, lg_tril(x), 4, 5)                                                                                    \
+        ROW(tril_1, lg_tril(x, .diagonal = 1), 2, 3, 4)                                                                \
+        ROW(triu_minus, lg_triu(x, .diagonal = -1), 4, 5)                                                              \
+        ROW(triu_far, lg_triu(x, .diagonal = 9), 4, 5)                                                                 \
+        ROW(flip, lg_mul(lg_flip(x, LG_DIMS(0, 2)), x), 2, 3, 4)                                                       \
+        ROW(roll, lg_roll(x, 2, 1), 2, 3, 4)                                                                           \
+        ROW(roll_back, lg_roll(x, -7, -1), 4, 5)                                                                       \
+        ROW(pad, lg_pad(x, LG_PADS(1, 2, 0, 1), .value = -0.5), 2, 3, 4)                                               \
+        ROW(pad_crop, lg_pad(x, LG_PADS(-1, 1, 2, -2)), 4, 5)                                                          \
+        ROW(stack, lg_stack(LG_LIST(x, lg_mul_scalar(x, 2), SRC), 1), 2, 3, 4)                                         \
+        ROW(stack_last, lg_stack(LG_LIST(x, lg_square(x)), -1), 4, 5)                                                  \
+        ROW(split, weighted(x, 2, 0, 1), 4, 5)                                                                         \
+        ROW(chunk, weighted(x, 0, 3, 0), 4, 5)                                                                         \
+        ROW(repeat, lg_repeat(x, LG_SHAPE(2, 3)), 4, 5)                                                                \
+        ROW(repeat_front, lg_repeat(x, LG_SHAPE(2, 1, 1, 2)), 2, 3, 4)
+#define ROW(name, expression, ...) GOLDEN_RUN(name, expression)
+ROWS
+#undef ROW
+#define ROW(...) GOLDEN_ROW(__VA_ARGS__)
+        static const golden rows[] = {ROWS};
 
 static lg_tensor *turned_input(lg_ctx *c, const golden *row)
 {

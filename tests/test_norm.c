@@ -25,12 +25,7 @@ static lg_tensor *running(lg_tensor *x, double momentum)
         return lg_add(lg_cat(LG_LIST(mean, var), 0), lg_mul_scalar(lg_sum(x), 0));
 }
 
-#define ROW(name, expression, ...)                                                                                     \
-        static lg_tensor *run_##name(lg_ctx *c, lg_tensor *x)                                                          \
-        {                                                                                                              \
-                (void)c;                                                                                               \
-                return expression;                                                                                     \
-        }
+#define ROW(name, expression, ...) GOLDEN_RUN(name, expression)
 #define V(n, phase) vector(x, n, phase)
 #define ROWS                                                                                                           \
         ROW(batch_norm, lg_batch_norm(x, V(3, 0.5), V(3, 2), .training = true), 4, 3)                                  \
@@ -69,7 +64,7 @@ ROWS
 {
         (void)state;
 #undef ROW
-#define ROW(name, expression, ...) {#name, LG_SHAPE(__VA_ARGS__), run_##name},
+#define ROW(...) GOLDEN_ROW(__VA_ARGS__)
         const golden rows[] = {ROWS};
         golden_check("norm.txt", golden_input, rows, sizeof rows / sizeof *rows);
 }

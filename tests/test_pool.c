@@ -27,12 +27,7 @@ static lg_tensor *signals(lg_tensor *x)
         ROW(max_1d, lg_max_pool1d(signals(x), 2, .stride = 1))                                                         \
         ROW(avg_1d, lg_avg_pool1d(signals(x), 3, .stride = 2, .padding = 1))                                           \
         ROW(adaptive_avg_1d, lg_adaptive_avg_pool1d(lg_select(signals(x), 0, 0), 3))
-#define ROW(name, expression)                                                                                          \
-        static lg_tensor *run_##name(lg_ctx *c, lg_tensor *x)                                                          \
-        {                                                                                                              \
-                (void)c;                                                                                               \
-                return expression;                                                                                     \
-        }
+#define ROW(name, expression) GOLDEN_RUN(name, expression)
 ROWS
 #undef ROW
 #define ROW(name, expression) {#name, {4, {2, 2, 6, 5}}, run_##name},

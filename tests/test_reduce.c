@@ -409,16 +409,10 @@ static void argmin_of_many(void **state)
         ROW(logsumexp_0_2, lg_logsumexp(lg_mul_scalar(x, 300), .dims = LG_DIMS(0, 2), .keep_dim = true), 2, 3, 4)      \
         ROW(cumprod_1, lg_cumprod(x, 1), 2, 3, 4)                                                                      \
         ROW(cumprod_0, lg_cumprod(x, 0), 3, 4)
-#define ROW(name, expression, ...)                                                                                     \
-        static lg_tensor *run_##name(lg_ctx *c, lg_tensor *x)                                                          \
-        {                                                                                                              \
-                (void)c;                                                                                               \
-                return expression;                                                                                     \
-        }
+#define ROW(name, expression, ...) GOLDEN_RUN(name, expression)
 ROWS
 #undef ROW
-#define COUNT(...) (sizeof((int[]){__VA_ARGS__}) / sizeof(int))
-#define ROW(name, expression, ...) {#name, {COUNT(__VA_ARGS__), {__VA_ARGS__}}, run_##name},
+#define ROW(...) GOLDEN_ROW(__VA_ARGS__)
         static const golden rows[] = {ROWS};
 
 static void pytorchs_numbers(void **state)

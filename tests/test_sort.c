@@ -258,16 +258,10 @@ static void edges_and_errors(void **state)
         ROW(sort_0_descending, lg_sort(x, 0, .descending = true), 3, 4)                                                \
         ROW(topk_3_1, lg_topk(x, 3, 1), 2, 7)                                                                          \
         ROW(topk_2_0_smallest, lg_topk(x, 2, 0, .smallest = true), 3, 4)
-#define ROW(name, expression, ...)                                                                                     \
-        static lg_tensor *run_##name(lg_ctx *c, lg_tensor *x)                                                          \
-        {                                                                                                              \
-                (void)c;                                                                                               \
-                return expression;                                                                                     \
-        }
+#define ROW(name, expression, ...) GOLDEN_RUN(name, expression)
 ROWS
 #undef ROW
-#define COUNT(...) (sizeof((int[]){__VA_ARGS__}) / sizeof(int))
-#define ROW(name, expression, ...) {#name, {COUNT(__VA_ARGS__), {__VA_ARGS__}}, run_##name},
+#define ROW(...) GOLDEN_ROW(__VA_ARGS__)
         static const golden rows[] = {ROWS};
 
 static void pytorchs_numbers(void **state)

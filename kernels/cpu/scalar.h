@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-#include "../constants.h"
+#include "../scalar.h"
 
 #if LG_MVEC
 /* glibc announces its vector functions only under -ffast-math; their errors (4 ulp) are small enough without. */
@@ -156,14 +156,8 @@ LG_FLOOR_DIVIDE(double, f64)
 #define LG_MATH(...) LG_OF(lg_math_)(__VA_ARGS__)
 
 #define K(v) ((LG_T)(v))
-#define ADD(a, b) ((a) + (b))
-#define SUB(a, b) ((a) - (b))
-#define MUL(a, b) ((a) * (b))
-#define DIV(a, b) ((a) / (b))
-#define NEG(a) (-(a))
 #define ABS(a) LG_OF(lg_abs_)(a)
 #define SIGN(a) LG_OF(lg_sign_)(a)
-#define SQUARE(a) ((a) * (a))
 #define EXP(a) LG_MATH(exp, a)
 #define EXPM1(a) LG_MATH(expm1, a)
 #define LOG(a) LG_MATH(log, a)
@@ -200,16 +194,5 @@ LG_FLOOR_DIVIDE(double, f64)
 #define MIN(a, b) LG_OF(lg_min_)(a, b)
 #define MAX(a, b) LG_OF(lg_max_)(a, b)
 #define SELECT(c, a, b) LG_OF(lg_select_)(c, a, b)
-#define EQ(a, b) ((a) == (b))
-#define NE(a, b) ((a) != (b))
-#define LT(a, b) ((a) < (b))
-#define LE(a, b) ((a) <= (b))
-#define GT(a, b) ((a) > (b))
-#define GE(a, b) ((a) >= (b))
-#define AND(a, b) ((a) & (b))
-#define OR(a, b) ((a) | (b))
-#define LOG_SIGMOID(a) (MIN(a, K(0)) - LOG1P(EXP(-ABS(a))))
-#define MISH_GATE(x) TANH(MAX(x, K(0)) + LOG1P(EXP(-ABS(x))))
-#define GELU_ARG(x) (K(LG_SQRT2_PI) * ((x) + K(0.044715) * ((x) * (x) * (x))))
 
 #endif

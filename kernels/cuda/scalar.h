@@ -3,7 +3,7 @@
 #define LG_CUDA_SCALAR_H
 
 #include "cuda.h"
-#include "../constants.h"
+#include "../scalar.h"
 
 #define LG_MATH1(name)                                                                                                 \
         static __device__ inline float lgm_##name(float x)                                                             \
@@ -125,14 +125,8 @@ static __device__ inline int64_t lgm_floor_divide(int64_t a, int64_t b)
 }
 
 #define K(v) ((T)(v))
-#define ADD(a, b) ((a) + (b))
-#define SUB(a, b) ((a) - (b))
-#define MUL(a, b) ((a) * (b))
-#define DIV(a, b) ((a) / (b))
-#define NEG(a) (-(a))
 #define ABS(a) lgm_abs((T)(a))
 #define SIGN(a) lgm_sign((T)(a))
-#define SQUARE(a) ((a) * (a))
 #define EXP(a) lgm_exp((T)(a))
 #define EXPM1(a) lgm_expm1((T)(a))
 #define LOG(a) lgm_log((T)(a))
@@ -169,16 +163,5 @@ static __device__ inline int64_t lgm_floor_divide(int64_t a, int64_t b)
 #define MIN(a, b) lgm_min((T)(a), (T)(b))
 #define MAX(a, b) lgm_max((T)(a), (T)(b))
 #define SELECT(c, a, b) lgm_select((c) != 0, (T)(a), (T)(b))
-#define EQ(a, b) ((a) == (b))
-#define NE(a, b) ((a) != (b))
-#define LT(a, b) ((a) < (b))
-#define LE(a, b) ((a) <= (b))
-#define GT(a, b) ((a) > (b))
-#define GE(a, b) ((a) >= (b))
-#define AND(a, b) ((a) & (b))
-#define OR(a, b) ((a) | (b))
-#define LOG_SIGMOID(a) (MIN(a, K(0)) - LOG1P(EXP(-ABS(a))))
-#define MISH_GATE(x) TANH(MAX(x, K(0)) + LOG1P(EXP(-ABS(x))))
-#define GELU_ARG(x) (K(LG_SQRT2_PI) * ((x) + K(0.044715) * ((x) * (x) * (x))))
 
 #endif

@@ -1,0 +1,25 @@
+/* scalar.h - the words of pointwise.def's vocabulary that mean the same in C for the CPU and for CUDA. */
+#ifndef LG_SCALAR_H
+#define LG_SCALAR_H
+
+#include "constants.h"
+
+#define ADD(a, b) ((a) + (b))
+#define SUB(a, b) ((a) - (b))
+#define MUL(a, b) ((a) * (b))
+#define DIV(a, b) ((a) / (b))
+#define NEG(a) (-(a))
+#define SQUARE(a) ((a) * (a))
+#define EQ(a, b) ((a) == (b))
+#define NE(a, b) ((a) != (b))
+#define LT(a, b) ((a) < (b))
+#define LE(a, b) ((a) <= (b))
+#define GT(a, b) ((a) > (b))
+#define GE(a, b) ((a) >= (b))
+#define AND(a, b) ((a) & (b))
+#define OR(a, b) ((a) | (b))
+#define LOG_SIGMOID(a) (MIN(a, K(0)) - LOG1P(EXP(-ABS(a))))
+#define MISH_GATE(x) TANH(MAX(x, K(0)) + LOG1P(EXP(-ABS(x))))
+#define GELU_ARG(x) (K(LG_SQRT2_PI) * ((x) + K(0.044715) * ((x) * (x) * (x))))
+
+#endif
