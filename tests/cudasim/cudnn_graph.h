@@ -1,0 +1,71 @@
+/* cudnn_graph.h - what the parts of the simulated cuDNN share: descriptors, and what a graph of them says. */
+#ifndef SIM_CUDNN_GRAPH_H
+#define SIM_CUDNN_GRAPH_H
+
+#include "sim.h"
+#include <map>
+#include <vector>
+#include <cudnn.h>
+
+namespace cudasim::dnn
+{
+enum { LATE, TENSOR, UNSTEADY, PLAIN }; /* engines */
+
+struct attribute {
+        cudnnBackendAttributeType_t type;
+        int64_t count;
+        std::vector<char> bytes;
+};
+struct descriptor {
+        cudnnBackendDescriptorType_t type;
+        bool finished = false;
+        std::map<int, attribute> has;
+        int engine = 0; /* of an engine, a configuration, a plan */
+        descriptor *graph = nullptr;
+};
+
+/* Descriptors, counted and known while they live. of() dies unless p is one. */
+descriptor *create(cudnnBackendDescriptorType_t type);
+void destroy(descriptor *d);
+descriptor *of(const void *p, const char *call);
+/* Dies unless the attribute is one of d's type, with as many values of that type. */
+void set(descriptor *d, int name, cudnnBackendAttributeType_t type, int64_t count, const void *values);
+cudnnStatus_t finish(descriptor *d);
+
+template <typename T> T value(const descriptor *d, int name, int i = 0)
+{
+        T v;
+        memcpy(&v, d->has.at(name).bytes.data() + (size_t)i * sizeof v, sizeof v);
+        return v;
+}
+inline descriptor *part(const descriptor *d, int name, int i = 0)
+{
+        return of(value<void *>(d, name, i), "cudnnBackendFinalize");
+}
+
+struct tensor {
+        int64_t dims[4], strides[4], name, alignment;
+        cudnnDataType_t type;
+        bool is_virtual;
+};
+struct meaning {
+        int kind; /* 0: forward, 1: input gradient, 2: weight gradient */
+        tensor x, w, y, bias, result;
+        int64_t stride[2], padding[2], dilation[2];
+        bool biased, wide;
+};
+meaning meaning_of(const descriptor *graph);
+
+struct run {
+        meaning m;
+        char *x, *w, *y, *bias, *workspace;
+        size_t workspace_bytes;
+        int engine;
+        bool backwards;
+};
+
+void convolve(const run &r);
+size_t size_of(cudnnDataType_t t);
+} // namespace cudasim::dnn
+
+#endif

@@ -1,0 +1,76 @@
+/* runtime.h - what the parts of the simulated runtime share: devices, their memory, streams, failures. */
+#ifndef SIM_RUNTIME_H
+#define SIM_RUNTIME_H
+
+#include "sim.h"
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <vector>
+
+namespace cudasim
+{
+/* A number from the environment. */
+int64_t number(const char *name, int64_t otherwise);
+/* $CUDASIM_CHECK: each launch is followed by a look at the gaps between allocations. */
+bool checking();
+
+/* A device's memory, closed to the host but while work runs. */
+struct arena {
+        char *base = nullptr;
+        size_t bytes = 0;
+        std::map<size_t, size_t> used; /* offset: bytes asked */
+        size_t total = 0;
+        bool open = false;
+};
+
+struct stream_record {
+        int device;
+        std::deque<std::function<void()>> work;
+        uint64_t queued = 0, done = 0;
+};
+
+struct device {
+        arena memory;
+        std::vector<stream_record *> streams;
+        stream_record *standard = nullptr;
+};
+
+constexpr int most_devices = 8;
+extern device devices[most_devices];
+extern thread_local int current_device;
+int device_count();
+
+/* Maps the memory of a device that has none yet. */
+void need(device &d);
+void set_open(device &d, bool open);
+/* The device whose memory p points into, or NULL. */
+device *owner(const void *p);
+/* Dies if something was written between allocations. */
+void check_after(const char *what);
+
+/* The record behind a stream; NULL is the current device's standard one. */
+stream_record *record_of(cudaStream_t s);
+/* Runs what a stream holds, up to a number or all; or what all streams of a device hold. */
+void run_until(stream_record *s, uint64_t number);
+void run_all(stream_record *s);
+void run_device(int i);
+
+/* e, which becomes the thread's last error unless it is success. */
+cudaError_t note(cudaError_t e);
+/* One more wait of the host; pinned buffers that are alive. */
+void count_wait();
+int64_t pinned_buffers();
+} // namespace cudasim
+
+/* Several threads of the host may call at once. */
+#define LOCK std::lock_guard<std::recursive_mutex> guard_(everything())
+
+#define FAIL(error)                                                                                                    \
+        if (fails(__func__))                                                                                           \
+        return note(error)
+#define FAIL_MEMORY                                                                                                    \
+        if (fails(__func__, ALLOCATION))                                                                               \
+        return note(cudaErrorMemoryAllocation)
+
+#endif
