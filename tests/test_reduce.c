@@ -207,6 +207,63 @@ static void running_sums(void **state)
         lg_close(c);
 }
 
+/* Each element within its own 1e-6. */
+static void assert_each(lg_tensor *t, const double *wanted, int n)
+{
+        double *got = malloc((size_t)n * sizeof *got);
+        read_all(t, got, n);
+        for (int i = 0; i < n; i++)
+                if (!(fabs(got[i] - wanted[i]) <= 1e-6 * fmax(1, fabs(wanted[i]))) && got[i] != wanted[i] &&
+                    !(isnan(got[i]) && isnan(wanted[i])))
+                        fail_msg("element %d of %d: %.9g is not %.9g", i, n, got[i], wanted[i]);
+        free(got);
+}
+
+/* Lines along dimension 1 of (2, n, inner), as a loop adds them up: what is infinite, NaN or huge changes nothing
+ * before it. The gradient is the running sum from the other end. */
+static void check_running_sums(lg_ctx *c, int n, int inner, int at, double special, lg_dtype dtype)
+{
+        const int count = 2 * n * inner;
+        double *v = malloc((size_t)count * sizeof *v), *up = malloc((size_t)count * sizeof *up),
+               *down = malloc((size_t)count * sizeof *down);
+        for (int i = 0; i < count; i++)
+                v[i] = i / inner % n == at ? special : i % 3;
+        for (int l = 0; l < 2 * inner; l++) {
+                const int first = l / inner * n * inner + l % inner;
+                double sum = 0, back = 0;
+                for (int i = 0; i < n; i++) {
+                        up[first + i * inner] = sum += v[first + i * inner];
+                        down[first + (n - 1 - i) * inner] = back += v[first + (n - 1 - i) * inner];
+                }
+        }
+        lg_scope s = lg_scope_begin(c);
+        lg_tensor *g = lg_cast(lg_from(c, v, LG_SHAPE(2, n, inner), .dtype = LG_F64), dtype);
+        lg_tensor *x = lg_requires_grad(lg_full(c, 1, LG_SHAPE(2, n, inner), .dtype = dtype), true);
+        assert_each(lg_cumsum(g, 1), up, count);
+        lg_backward(lg_cumsum(x, 1), .grad = g);
+        assert_each(lg_grad_of(x), down, count);
+        lg_scope_end(c, s);
+        free(v);
+        free(up);
+        free(down);
+}
+
+static void running_sums_of_special_values(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        const double specials[] = {2, INFINITY, -INFINITY, NAN, 1e17};
+        const int sizes[] = {5, 32, 1000, 1500, 1501};
+        for (size_t k = 0; k < sizeof specials / sizeof *specials; k++)
+                for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+                        for (int inner = 1; inner <= 3; inner += 2) {
+                                check_running_sums(c, sizes[i], inner, sizes[i] / 2 + 1, specials[k], LG_F32);
+                                check_running_sums(c, sizes[i], inner, 3, specials[k], LG_F64);
+                        }
+        assert_ok(c);
+        lg_close(c);
+}
+
 static void products(void **state)
 {
         (void)state;
@@ -430,6 +487,7 @@ int main(void)
                 cmocka_unit_test(nan_and_equals),
                 cmocka_unit_test(accumulation),
                 cmocka_unit_test(running_sums),
+                cmocka_unit_test(running_sums_of_special_values),
                 cmocka_unit_test(products),
                 cmocka_unit_test(any_and_all),
                 cmocka_unit_test(norms),

@@ -71,13 +71,20 @@ static int transposed_by(const lg_walk<2> &w, const lg_copy_args *a)
 }
 
 /* Through the type that holds all values of the input. */
+template <typename H> static bool copy(lg_queue *q, const lg_copy_args *a, const lg_walk<2> &w, int64_t n)
+{
+        const bool packed = w.strides[0][w.ndim - 1] == 1 && lg_packs<H>(w, 0, a->out, a->out_dtype) &&
+                            lg_packs<H>(w, 1, a->in, a->in_dtype);
+        return LG_WITH_PACKS(packed, lg_launch(q, "copy", copy_loop<H, V>, lg_pack_blocks(q, n, V), w, *a, n));
+}
+
 extern "C" bool lg_cuda_copy(lg_queue *q, const lg_copy_args *a)
 {
         const int64_t n = lg_count(a->ndim, a->shape);
         if (n == 0)
                 return true;
         const lg_walk<2> w = lg_walk_of(a->ndim, a->shape, {a->out_strides, a->in_strides}, true);
-        const int last = w.ndim - 1, other = transposed_by(w, a);
+        const int other = transposed_by(w, a);
         const size_t size = lg_size_of(a->in_dtype);
         if (a->in_dtype == a->out_dtype && a->in_dtype != LG_BOOL && w.ndim == 1 && w.strides[0][0] == 1 &&
             w.strides[1][0] == 1)
@@ -89,10 +96,7 @@ extern "C" bool lg_cuda_copy(lg_queue *q, const lg_copy_args *a)
                        : size == 4 ? transpose<uint32_t>(q, w, other, a)
                        : size == 2 ? transpose<uint16_t>(q, w, other, a)
                                    : transpose<uint8_t>(q, w, other, a);
-        const bool packed =
-                w.strides[0][last] == 1 && lg_packs(w, 0, a->out, a->out_dtype) && lg_packs(w, 1, a->in, a->in_dtype);
-        return LG_WITH_PACKS(packed, LG_WITH_HUB(a->in_dtype, lg_launch(q, "copy", copy_loop<H, V>,
-                                                                        lg_pack_blocks(q, n, V), w, *a, n)));
+        return LG_WITH_HUB(a->in_dtype, copy<H>(q, a, w, n));
 }
 
 /* ---- fills and ranges ---- */
@@ -110,24 +114,28 @@ template <typename H, int V> static __global__ void fill_loop(lg_walk<1> w, void
         }
 }
 
+template <typename H> static bool fill(lg_queue *q, const lg_fill_args *a, const lg_walk<1> &w, int64_t n, H value)
+{
+        const bool packed = (w.strides[0][w.ndim - 1] == 1 || n == 1) && lg_packs<H>(w, 0, a->out, a->dtype);
+        return LG_WITH_PACKS(
+                packed, lg_launch(q, "fill", fill_loop<H, V>, lg_pack_blocks(q, n, V), w, a->out, a->dtype, n, value));
+}
+
 extern "C" bool lg_cuda_fill(lg_queue *q, const lg_fill_args *a)
 {
         const int64_t n = lg_count(a->ndim, a->shape);
         if (n == 0)
                 return true;
         const lg_walk<1> w = lg_walk_of(a->ndim, a->shape, {a->strides}, true);
-        const bool dense = w.strides[0][w.ndim - 1] == 1 || n == 1, packed = dense && lg_packs(w, 0, a->out, a->dtype);
-        if (w.ndim == 1 && dense && (lg_is_float(a->dtype) ? a->real == 0 && !signbit(a->real) : a->integer == 0))
+        const bool dense = w.ndim == 1 && (w.strides[0][0] == 1 || n == 1);
+        if (dense && (lg_is_float(a->dtype) ? a->real == 0 && !signbit(a->real) : a->integer == 0))
                 return lg_cuda_good(q, "cudaMemsetAsync (fill)",
                                     cudaMemsetAsync(a->out, 0, (size_t)n * lg_size_of(a->dtype), lg_cuda(q)->stream));
         if (!lg_is_float(a->dtype))
-                return LG_WITH_PACKS(packed, lg_launch(q, "fill", fill_loop<int64_t, V>, lg_pack_blocks(q, n, V), w,
-                                                       a->out, a->dtype, n, a->integer));
+                return fill<int64_t>(q, a, w, n, a->integer);
         if (a->dtype == LG_F64)
-                return LG_WITH_PACKS(packed, lg_launch(q, "fill", fill_loop<double, V>, lg_pack_blocks(q, n, V), w,
-                                                       a->out, a->dtype, n, a->real));
-        return LG_WITH_PACKS(packed, lg_launch(q, "fill", fill_loop<float, V>, lg_pack_blocks(q, n, V), w, a->out,
-                                               a->dtype, n, a->dtype == LG_F32 ? (float)a->real : lg_odd(a->real)));
+                return fill<double>(q, a, w, n, a->real);
+        return fill<float>(q, a, w, n, a->dtype == LG_F32 ? (float)a->real : lg_odd(a->real));
 }
 
 static __global__ void arange_loop(lg_arange_args a, bool whole)
@@ -136,7 +144,7 @@ static __global__ void arange_loop(lg_arange_args a, bool whole)
                 if (whole)
                         lg_store<int64_t>(a.out, a.dtype, i, lg_to_i64(a.start) + i * lg_to_i64(a.step));
                 else
-                        lg_store<double>(a.out, a.dtype, i, a.start + (double)i * a.step);
+                        lg_store<double>(a.out, a.dtype, i, __dadd_rn(a.start, __dmul_rn((double)i, a.step)));
 }
 
 extern "C" bool lg_cuda_arange(lg_queue *q, const lg_arange_args *a)

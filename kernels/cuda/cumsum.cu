@@ -1,4 +1,4 @@
-/* cumsum.cu - running sums: a thread, warp or block for each row; a thread for each line that is not one. */
+/* cumsum.cu - running sums: a thread, warp or block for each line. */
 #include "rows.h"
 
 /* What sums are kept in. */
@@ -32,7 +32,7 @@ template <int TEAM, typename S> static __device__ inline S before_me(S v, S *ret
                 S other = __shfl_up_sync(0xffffffffu, up, by);
                 up += lane >= by ? other : (S)0;
         }
-        S all = __shfl_sync(0xffffffffu, up, 31), before = 0;
+        S all = __shfl_sync(0xffffffffu, up, 31), before = 0, own = __shfl_up_sync(0xffffffffu, up, 1);
         if (TEAM == LG_THREADS) {
                 __syncthreads();
                 if (lane == 31)
@@ -45,20 +45,21 @@ template <int TEAM, typename S> static __device__ inline S before_me(S v, S *ret
                 }
         }
         *ret_all = all;
-        return before + (up - v);
+        return before + (lane ? own : (S)0); /* up - v were NaN beside an infinity */
 }
 
-/* Tiles of V elements a thread, one after the other. */
+/* Tiles of V elements a thread, one after the other; V is 1 where a.inner is not. */
 template <typename T, int TEAM, int V> static __global__ void cumsum_rows(lg_cumsum_args a)
 {
         typedef typename sum_of<T>::type S;
         LG_SHARED(S, shared, LG_THREADS / 32);
-        for (int64_t row = LG_FIRST_ROW(TEAM); row < a.outer; row += LG_ROW_STEP(TEAM)) {
+        for (int64_t row = LG_FIRST_ROW(TEAM); row < a.outer * a.inner; row += LG_ROW_STEP(TEAM)) {
+                const int64_t base = row / a.inner * a.n * a.inner + row % a.inner;
                 S carry = 0;
                 for (int64_t tile = 0; tile < a.n; tile += TEAM * V) {
                         const int64_t i = tile + lg_rank<TEAM>() * V;
                         const bool there = i < a.n;
-                        const int64_t at = row * a.n + (a.reverse ? a.n - V - i : i);
+                        const int64_t at = base + (a.reverse ? a.n - V - i : i) * a.inner;
                         LG_HUB(T) v[V] = {0};
                         S sum[V], all;
                         if (there)
@@ -83,14 +84,15 @@ template <typename T, int TEAM, int V> static __global__ void cumsum_rows(lg_cum
 
 template <typename T> static bool cumsum(lg_queue *q, const lg_cumsum_args *a)
 {
-        const bool even = lg_even(LG_PACK(T), a->n, a->x, a->y);
-        if (a->inner > 1 || a->n <= 16)
-                return lg_launch(q, "cumsum", cumsum_lines<T>, lg_blocks(q, a->outer * a->inner), *a);
+        const bool even = a->inner == 1 && lg_even(LG_PACK(T), a->n, a->x, a->y);
+        const int64_t lines = a->outer * a->inner, busy = (int64_t)lg_cuda(q)->processors * LG_THREADS;
+        if (a->n <= 16 || (a->inner > 1 && (a->n <= 1024 || lines >= busy)))
+                return lg_launch(q, "cumsum", cumsum_lines<T>, lg_blocks(q, lines), *a);
         if (a->n <= 1024)
                 return lg_launch(q, "cumsum", even ? cumsum_rows<T, 32, LG_PACK(T)> : cumsum_rows<T, 32, 1>,
-                                 lg_row_blocks(q, a->outer, 32), *a);
+                                 lg_row_blocks(q, lines, 32), *a);
         return lg_launch(q, "cumsum", even ? cumsum_rows<T, LG_THREADS, LG_PACK(T)> : cumsum_rows<T, LG_THREADS, 1>,
-                         lg_row_blocks(q, a->outer, LG_THREADS), *a);
+                         lg_row_blocks(q, lines, LG_THREADS), *a);
 }
 
 extern "C" bool lg_cuda_cumsum(lg_queue *q, const lg_cumsum_args *a)

@@ -48,9 +48,9 @@ static bool lg_pointwise(lg_queue *q, const char *name, const lg_pointwise_args 
                 strides[k + 1] = a->in[k] ? a->in_strides[k] : NULL;
         }
         const lg_walk<LG_PW_INPUTS + 1> w = lg_walk_of(a->ndim, a->shape, strides, true);
-        bool packed = lg_packs(w, 0, o.out, o.out_dtype) && w.strides[0][w.ndim - 1] == 1;
+        bool packed = lg_packs<H>(w, 0, o.out, o.out_dtype) && w.strides[0][w.ndim - 1] == 1;
         for (int k = 0; k < LG_PW_INPUTS; k++)
-                packed = packed && lg_packs(w, k + 1, o.in[k], o.dtypes[k]);
+                packed = packed && lg_packs<H>(w, k + 1, o.in[k], o.dtypes[k]);
         return LG_WITH_PACKS(
                 packed, lg_launch(q, name, lg_pointwise_loop<H, V, formula>, lg_pack_blocks(q, n, V), w, o, n, p0, p1));
 }

@@ -63,7 +63,7 @@ static __global__ void random_loop(lg_random_args a, double limit, bool aligned)
                         v[k] = per_block == 4 ? lg_philox_uniform24(w.w[k])
                                               : lg_philox_uniform53(w.w[2 * k], w.w[2 * k + 1]);
                 for (int k = 0; k < per_block; k++) {
-                        v[k] = a.a + (uniform ? a.b - a.a : a.b) * v[k];
+                        v[k] = __dadd_rn(a.a, __dmul_rn(uniform ? a.b - a.a : a.b, v[k])); /* as the CPU rounds it */
                         if (uniform && a.a < a.b && rounded(a.dtype, v[k]) >= a.b)
                                 v[k] = limit;
                 }
@@ -101,6 +101,15 @@ static __global__ void dropout_loop(lg_walk<2> w, lg_dropout_args a, int64_t n, 
         }
 }
 
+template <typename H>
+static bool dropout(lg_queue *q, const lg_dropout_args *a, const lg_walk<2> &w, int64_t n, uint32_t limit, double scale)
+{
+        const bool packed =
+                w.strides[0][w.ndim - 1] == 1 && lg_packs<H>(w, 0, a->y, a->dtype) && lg_packs<H>(w, 1, a->x, a->dtype);
+        return LG_WITH_PACKS(packed, lg_launch(q, "dropout", dropout_loop<H, V>, lg_pack_blocks(q, n, V), w, *a, n,
+                                               limit, (H)scale));
+}
+
 extern "C" bool lg_cuda_dropout(lg_queue *q, const lg_dropout_args *a)
 {
         const int64_t n = lg_count(a->ndim, a->shape);
@@ -109,9 +118,5 @@ extern "C" bool lg_cuda_dropout(lg_queue *q, const lg_dropout_args *a)
         if (n == 0)
                 return true;
         const lg_walk<2> w = lg_walk_of(a->ndim, a->shape, {a->y_strides, a->x_strides}, false);
-        const bool packed =
-                w.strides[0][w.ndim - 1] == 1 && lg_packs(w, 0, a->y, a->dtype) && lg_packs(w, 1, a->x, a->dtype);
-        return LG_WITH_PACKS(packed,
-                             LG_WITH_FLOAT(a->dtype, lg_launch(q, "dropout", dropout_loop<H, V>,
-                                                               lg_pack_blocks(q, n, V), w, *a, n, limit, (H)scale)));
+        return LG_WITH_FLOAT(a->dtype, dropout<H>(q, a, w, n, limit, scale));
 }

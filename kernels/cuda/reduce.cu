@@ -174,13 +174,16 @@ static __global__ void reduce_loop(lg_reduce_args a, plan p, F *parts)
         }
 }
 
+/* A warp for each kept element. */
 template <typename F> static __global__ void join_loop(lg_reduce_args a, plan p, const F *parts)
 {
-        for (int64_t k = LG_FIRST; k < p.keep; k += LG_STEP) {
-                F f = parts[k];
-                for (int64_t s = 1; s < p.splits; s++)
+        for (int64_t k = LG_FIRST_ROW(32); k < p.keep; k += LG_ROW_STEP(32)) {
+                F f = nothing<F>();
+                for (int64_t s = lg_rank<32>(); s < p.splits; s += 32)
                         f.join(parts[s * p.keep + k], p.least);
-                f.finish(a, k, p.count);
+                gather_team<F, 32>(&f, p.least);
+                if (lg_rank<32>() == 0)
+                        f.finish(a, k, p.count);
         }
 }
 
@@ -207,7 +210,8 @@ template <typename H, typename F, int TEAM, int V> static bool run(lg_queue *q, 
                 return false;
         const int64_t teams = p.keep * p.splits, rows = LG_THREADS / TEAM, blocks = (teams + rows - 1) / rows;
         return lg_launch(q, "reduce", reduce_loop<H, F, TEAM, V>, blocks < 65536 ? blocks : 65536, *a, p, parts) &&
-               (!parts || lg_launch(q, "reduce (join)", join_loop<F>, lg_blocks(q, p.keep), *a, p, (const F *)parts));
+               (!parts ||
+                lg_launch(q, "reduce (join)", join_loop<F>, lg_row_blocks(q, p.keep, 32), *a, p, (const F *)parts));
 }
 
 /* Threads beside each other read neighbours: along what is reduced, or along what is kept. */
@@ -217,7 +221,7 @@ template <typename H, typename F> static bool choose(lg_queue *q, const lg_reduc
         const int64_t along_reduced = r.strides[0][r.ndim - 1], along_kept = k.strides[0][k.ndim - 1];
         const bool columns = p.keep >= 32 && llabs(along_kept) == 1 && llabs(along_reduced) != 1;
         bool packed = !columns && along_reduced == 1 && r.ndim == 1 && p.count % LG_PACKED == 0 &&
-                      lg_packs(r, 0, a->in, a->dtype);
+                      lg_packs<H>(r, 0, a->in, a->dtype);
         for (int d = 0; d < k.ndim; d++)
                 packed = packed && k.strides[0][d] * (int64_t)lg_size_of(a->dtype) % 16 == 0;
         if (columns || p.count < 8)

@@ -113,9 +113,18 @@ template <int K> static __device__ inline void lg_places(const lg_walk<K> &w, in
 
 #define LG_PACKED 8 /* elements that a thread takes at once */
 
+/* What a pack of, computed in H, moves by accesses of more than an element: bools, and dtypes that are stored as H or
+ * shorter floats. */
+template <typename H> static inline bool lg_moves_packs(lg_dtype t)
+{
+        return t == LG_BOOL || (std::is_same<H, float>::value    ? lg_is_float(t) && t != LG_F64
+                                : std::is_same<H, double>::value ? t == LG_F64
+                                                                 : t == LG_I64);
+}
+
 /* Whether an operand can be taken a pack at a time: its neighbours in memory or one element for all, every pack
  * aligned. Of more than one dimension the last one must hold whole packs. */
-template <int K> static inline bool lg_packs(const lg_walk<K> &w, int k, const void *p, lg_dtype t)
+template <typename H, int K> static inline bool lg_packs(const lg_walk<K> &w, int k, const void *p, lg_dtype t)
 {
         const int last = w.ndim - 1;
         const int64_t bytes = (int64_t)lg_size_of(t);
@@ -123,7 +132,7 @@ template <int K> static inline bool lg_packs(const lg_walk<K> &w, int k, const v
                 return false;
         if (!p || w.strides[k][last] == 0)
                 return true;
-        if (w.strides[k][last] != 1 || (uintptr_t)p % 16)
+        if (w.strides[k][last] != 1 || (uintptr_t)p % 16 || !lg_moves_packs<H>(t))
                 return false;
         for (int d = 0; d < last; d++)
                 if (w.strides[k][d] * bytes % 16)
@@ -131,47 +140,48 @@ template <int K> static inline bool lg_packs(const lg_walk<K> &w, int k, const v
         return true;
 }
 
-/* V neighbours from element i on, as H; of V > 1 the first is aligned to 16 bytes. */
+/* V neighbours from element i on, as H; of V > 1 lg_moves_packs() holds and the first is aligned to 16 bytes, of bools
+ * to 8. */
 template <typename H, int V> static __device__ inline void lg_load_pack(const void *p, lg_dtype t, int64_t i, H *v)
 {
-        if constexpr (V > 1 && std::is_same<H, float>::value) {
-                if (t == LG_F32)
-                        return lg_read<float, V>((const float *)p + i, v);
+        if constexpr (V == 1) {
+                v[0] = lg_load<H>(p, t, i);
+        } else if (t == LG_BOOL) {
+                uint8_t raw[V];
+                memcpy(raw, __builtin_assume_aligned((const uint8_t *)p + i, V), V);
+                LG_UNROLL
+                for (int j = 0; j < V; j++)
+                        v[j] = (H)(raw[j] != 0);
+        } else if constexpr (std::is_same<H, float>::value) {
                 if (t == LG_F16)
-                        return lg_read<__half, V>((const __half *)p + i, v);
-                if (t == LG_BF16)
-                        return lg_read<__nv_bfloat16, V>((const __nv_bfloat16 *)p + i, v);
-        }
-        if constexpr (V > 1 && std::is_same<H, double>::value)
-                if (t == LG_F64)
-                        return lg_read<double, V>((const double *)p + i, v);
-        if constexpr (V > 1 && std::is_same<H, int64_t>::value)
-                if (t == LG_I64)
-                        return lg_read<int64_t, V>((const int64_t *)p + i, v);
-        LG_UNROLL
-        for (int j = 0; j < V; j++)
-                v[j] = lg_load<H>(p, t, i + j);
+                        lg_read<__half, V>((const __half *)p + i, v);
+                else if (t == LG_BF16)
+                        lg_read<__nv_bfloat16, V>((const __nv_bfloat16 *)p + i, v);
+                else
+                        lg_read<float, V>((const float *)p + i, v);
+        } else
+                lg_read<H, V>((const H *)p + i, v);
 }
 
 template <typename H, int V> static __device__ inline void lg_store_pack(void *p, lg_dtype t, int64_t i, const H *v)
 {
-        if constexpr (V > 1 && std::is_same<H, float>::value) {
-                if (t == LG_F32)
-                        return lg_write<float, V>((float *)p + i, v);
+        if constexpr (V == 1) {
+                lg_store<H>(p, t, i, v[0]);
+        } else if (t == LG_BOOL) {
+                uint8_t raw[V];
+                LG_UNROLL
+                for (int j = 0; j < V; j++)
+                        raw[j] = v[j] != 0;
+                memcpy(__builtin_assume_aligned((uint8_t *)p + i, V), raw, V);
+        } else if constexpr (std::is_same<H, float>::value) {
                 if (t == LG_F16)
-                        return lg_write<__half, V>((__half *)p + i, v);
-                if (t == LG_BF16)
-                        return lg_write<__nv_bfloat16, V>((__nv_bfloat16 *)p + i, v);
-        }
-        if constexpr (V > 1 && std::is_same<H, double>::value)
-                if (t == LG_F64)
-                        return lg_write<double, V>((double *)p + i, v);
-        if constexpr (V > 1 && std::is_same<H, int64_t>::value)
-                if (t == LG_I64)
-                        return lg_write<int64_t, V>((int64_t *)p + i, v);
-        LG_UNROLL
-        for (int j = 0; j < V; j++)
-                lg_store<H>(p, t, i + j, v[j]);
+                        lg_write<__half, V>((__half *)p + i, v);
+                else if (t == LG_BF16)
+                        lg_write<__nv_bfloat16, V>((__nv_bfloat16 *)p + i, v);
+                else
+                        lg_write<float, V>((float *)p + i, v);
+        } else
+                lg_write<H, V>((H *)p + i, v);
 }
 
 /* The first `live` of V neighbours, or one for all of them where `along` is 0. */
@@ -185,9 +195,11 @@ static __device__ inline void lg_load_some(const void *p, lg_dtype t, int64_t i,
                         v[j] = one;
         } else if (live == V)
                 lg_load_pack<H, V>(p, t, i, v);
-        else
+        else {
+                LG_UNROLL
                 for (int j = 0; j < V; j++)
                         v[j] = j < live ? lg_load<H>(p, t, i + j) : (H)0;
+        }
 }
 
 template <typename H, int V>
@@ -195,9 +207,12 @@ static __device__ inline void lg_store_some(void *p, lg_dtype t, int64_t i, int 
 {
         if (live == V)
                 lg_store_pack<H, V>(p, t, i, v);
-        else
-                for (int j = 0; j < live; j++)
-                        lg_store<H>(p, t, i + j, v[j]);
+        else {
+                LG_UNROLL
+                for (int j = 0; j < V; j++)
+                        if (j < live)
+                                lg_store<H>(p, t, i + j, v[j]);
+        }
 }
 
 /* Blocks for n elements, V a thread. */

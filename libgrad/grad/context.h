@@ -89,7 +89,8 @@ LG_API bool lg_set_memory_limit(lg_ctx *c, lg_device device, int64_t bytes);
 /* Gives cached buffers of all devices back to the system. */
 LG_API void lg_empty_cache(lg_ctx *c);
 
-/* The random state: a seed and a counter. The same state gives the same numbers on every device. */
+/* The random state: a seed and a counter. The same state gives the same numbers on every device, but for normals, which
+ * may differ by a unit in the last place (of f64: a few). */
 typedef struct lg_random_state {
         uint64_t seed, counter;
 } lg_random_state;

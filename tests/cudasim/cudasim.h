@@ -103,6 +103,17 @@ static inline int __all_sync(unsigned mask, int bit)
 {
         return cudasim::ballot(mask, bit != 0) == mask;
 }
+/* Never contracted to one rounding. */
+static inline double __dadd_rn(double a, double b)
+{
+        return a + b;
+}
+static inline double __dmul_rn(double a, double b)
+{
+        volatile double product = a * b;
+        return product;
+}
+
 template <typename T> static inline T __shfl_sync(unsigned mask, T v, int source)
 {
         return cudasim::shuffle(mask, v, source & 31);
