@@ -101,6 +101,11 @@ static void pinned_memory(void **state)
         assert_counting(there, 5000, 0);
         assert_counting(part, 10, 1000);
         assert_int_equal(lg_numel(lg_to(lg_pin(lg_empty(c, LG_SHAPE(0), .device = lg_cpu()), d), d)), 0);
+        if (lg_device_count(c, LG_DEVICE_CUDA) > 1 && p != x) { /* pinned for one, copied to the other */
+                lg_tensor *q = lg_pin(x, d), *other = lg_to(q, (lg_device){LG_DEVICE_CUDA, !d.index});
+                lg_fill_(q, 7);
+                assert_counting(other, 5000, 0);
+        }
         lg_tensor *back = lg_to(there, lg_cpu());
         assert_counting(back, 5000, 0);
         assert_ok(c);

@@ -114,6 +114,8 @@ static void linear(void **state)
                 lg_tensor *y = lg_linear(x, w, b);
                 assert_int_equal(lg_ndim_of(y), 3);
                 assert_values(y, ref, 30, limits[d]);
+                lg_tensor *odd = lg_slice(lg_cat(LG_LIST(lg_slice(b, 0, 0, 1), b), 0), 0, 1, 6); /* begins anywhere */
+                assert_values(lg_linear(x, w, odd), ref, 30, limits[d]);
         }
         lg_close(c);
 }

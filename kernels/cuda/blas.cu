@@ -18,9 +18,9 @@
 typedef struct blas_key {
         int64_t m, n, k, lda, ldb, ldc, a_batch, b_batch, c_batch;
         int32_t batch, dtype;
-        uint16_t a_alignment, b_alignment, c_alignment, bias_alignment; /* bytes; of the bias 0: there is none */
-        bool a_transposed, b_transposed, deterministic, tf32;
-        uint32_t unused;
+        uint16_t a_alignment, b_alignment, c_alignment; /* bytes */
+        bool biased, a_transposed, b_transposed, deterministic, tf32;
+        uint8_t unused[5];
 } blas_key;
 
 typedef struct blas_plan {
@@ -56,7 +56,8 @@ static blas *open_blas(lg_queue *q)
                 cublasStatus_t s;
                 do
                         s = cublasLtCreate(&b->handle);
-                while (s == CUBLAS_STATUS_ALLOC_FAILED && q->spare(q));
+                while (s != CUBLAS_STATUS_SUCCESS &&
+                       lg_cuda_again(q, s == CUBLAS_STATUS_ALLOC_FAILED || s == CUBLAS_STATUS_NOT_INITIALIZED));
                 if (!good(q, "cublasLtCreate", s)) {
                         free(b);
                         return NULL;
@@ -122,7 +123,7 @@ static bool make_key(lg_queue *q, const lg_gemm_args *g, bool bias, blas_key *k)
         k->a_alignment = alignment_of(g->a);
         k->b_alignment = alignment_of(g->b);
         k->c_alignment = alignment_of(g->c);
-        k->bias_alignment = bias ? alignment_of(g->bias) : 0;
+        k->biased = bias;
         k->deterministic = q->deterministic;
         k->tf32 = q->tf32 && g->dtype == LG_F32;
         const int64_t most = INT32_MAX;
@@ -190,8 +191,8 @@ static bool make_product(lg_queue *q, const blas_key *k, const void *bias, recor
             !set(q, r->product, CUBLASLT_MATMUL_DESC_TRANSA, first) ||
             !set(q, r->product, CUBLASLT_MATMUL_DESC_TRANSB, second))
                 return false;
-        return !k->bias_alignment || (set(q, r->product, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue) &&
-                                      set(q, r->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
+        return !k->biased || (set(q, r->product, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue) &&
+                              set(q, r->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
 }
 
 /* In the library's order: its first matrix is our B, its rows are our columns. */
@@ -286,10 +287,13 @@ static bool run(lg_queue *q, blas *b, const lg_gemm_args *g, const records *r, c
                         return false;
                 workspace += -(uintptr_t)workspace % WORKSPACE_ALIGNMENT;
         }
-        return good(q, "cublasLtMatmul",
-                    cublasLtMatmul(b->handle, r->product, wide ? (const void *)&wide_one : &one, g->b, r->b, g->a, r->a,
+        cublasStatus_t s;
+        do
+                s = cublasLtMatmul(b->handle, r->product, wide ? (const void *)&wide_one : &one, g->b, r->b, g->a, r->a,
                                    wide ? (const void *)&wide_beta : &beta, g->c, r->c, g->c, r->c, &p->algorithm,
-                                   workspace, p->workspace, lg_cuda(q)->stream));
+                                   workspace, p->workspace, lg_cuda(q)->stream);
+        while (s != CUBLAS_STATUS_SUCCESS && lg_cuda_again(q, s == CUBLAS_STATUS_ALLOC_FAILED));
+        return good(q, "cublasLtMatmul", s);
 }
 
 lg_blas_answer lg_cuda_blas(lg_queue *q, const lg_gemm_args *g, bool bias)

@@ -37,6 +37,9 @@ static inline lg_cuda_queue *lg_cuda(lg_queue *q)
 
 /* False, and the call's name with CUDA's words noted, unless e is cudaSuccess. Out of memory is LG_NO_MEMORY. */
 bool lg_cuda_good(lg_queue *q, const char *call, cudaError_t e);
+/* After a library's call failed: true if it is worth another try, since the device lacked memory (so it said, or hardly
+ * any is free: libraries load their kernels late, and say of it only that something went wrong) and now has more. */
+bool lg_cuda_again(lg_queue *q, bool lacked_memory);
 /* Makes q's device the thread's current one. Every entry into the module does so first. */
 bool lg_cuda_select(lg_queue *q);
 

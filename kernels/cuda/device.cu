@@ -29,6 +29,15 @@ bool lg_cuda_good(lg_queue *q, const char *call, cudaError_t e)
                              cudaGetErrorString(e));
 }
 
+bool lg_cuda_again(lg_queue *q, bool lacked_memory)
+{
+        const size_t scarce = (size_t)256 << 20;
+        size_t free_bytes = scarce, total;
+        if (!lacked_memory && cudaMemGetInfo(&free_bytes, &total) != cudaSuccess)
+                cudaGetLastError();
+        return (lacked_memory || free_bytes < scarce) && q->spare(q);
+}
+
 bool lg_cuda_select(lg_queue *q)
 {
         return lg_cuda_good(q, "cudaSetDevice", cudaSetDevice(q->index));
@@ -186,9 +195,14 @@ static bool copy(lg_queue *q, const char *what, void *to, const void *from, size
                (lg_cuda_select(q) && lg_cuda_good(q, what, cudaMemcpyAsync(to, from, bytes, kind, lg_cuda(q)->stream)));
 }
 
+/* The host's memory has been read when this returns: what is pageable CUDA reads at once, what is pinned it may not. */
 static bool upload(lg_queue *q, void *device, const void *host, size_t bytes)
 {
-        return copy(q, "cudaMemcpyAsync (to the device)", device, host, bytes, cudaMemcpyHostToDevice);
+        cudaPointerAttributes host_is;
+        return bytes == 0 || (copy(q, "cudaMemcpyAsync (to the device)", device, host, bytes, cudaMemcpyHostToDevice) &&
+                              lg_cuda_good(q, "cudaPointerGetAttributes", cudaPointerGetAttributes(&host_is, host)) &&
+                              (host_is.type == cudaMemoryTypeUnregistered ||
+                               lg_cuda_good(q, "cudaStreamSynchronize", cudaStreamSynchronize(lg_cuda(q)->stream))));
 }
 
 static bool download(lg_queue *q, void *host, const void *device, size_t bytes)

@@ -81,12 +81,9 @@ lg_dnn_answer lg_dnn_judge(lg_queue *q, const char *call, cudnnStatus_t s)
 {
         if (s == CUDNN_STATUS_SUCCESS)
                 return LG_DNN_DONE;
-        /* an engine that is compiled for the shape and cannot be is no more than one that does not support it */
-        if (CUDNN_STATUS_CATEGORY(s) == CUDNN_STATUS_NOT_SUPPORTED ||
-            s == CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED)
+        if (CUDNN_STATUS_CATEGORY(s) == CUDNN_STATUS_NOT_SUPPORTED)
                 return LG_DNN_REFUSED;
-        const bool memory = s == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
-                            s == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+        const bool memory = lg_dnn_lacked_memory(s) || s == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
         lg_queue_fail(q, memory ? LG_NO_MEMORY : LG_BROKEN, "%s: %s", call, lg_dnn_find()->words(s));
         return LG_DNN_FAILED;
 }
@@ -140,7 +137,7 @@ static lg_dnn_answer open_state(lg_queue *q)
         cudnnStatus_t s;
         do
                 s = l->open(&d->handle);
-        while (s == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED && q->spare(q));
+        while (s != CUDNN_STATUS_SUCCESS && lg_cuda_again(q, lg_dnn_lacked_memory(s)));
         lg_dnn_answer answer = lg_dnn_judge(q, "cudnnCreate", s);
         if (answer == LG_DNN_DONE)
                 answer = lg_dnn_judge(q, "cudnnSetStream", l->set_stream(d->handle, lg_cuda(q)->stream));
@@ -289,9 +286,13 @@ static lg_dnn_answer execute(lg_queue *q, const lg_dnn_plan *p, const operands *
         }
         if (answer == LG_DNN_DONE)
                 answer = lg_dnn_judge(q, "cudnnBackendFinalize", l->finish(pack.part[0]));
-        if (answer == LG_DNN_DONE)
-                answer = lg_dnn_judge(q, "cudnnBackendExecute", l->execute(state_of(q)->handle, p->plan, pack.part[0]));
-        return answer;
+        if (answer != LG_DNN_DONE)
+                return answer;
+        cudnnStatus_t s;
+        do
+                s = l->execute(state_of(q)->handle, p->plan, pack.part[0]);
+        while (s != CUDNN_STATUS_SUCCESS && lg_cuda_again(q, lg_dnn_lacked_memory(s)));
+        return lg_dnn_judge(q, "cudnnBackendExecute", s);
 }
 
 /* Between w (outputs, channels, kernel) and cuDNN's (outputs, kernel, channels). */

@@ -54,6 +54,11 @@ const lg_dnn_library *lg_dnn_find(void);
 /* Not supported is REFUSED; other errors are FAILED, noted with the call's name and cuDNN's words. */
 lg_dnn_answer lg_dnn_judge(lg_queue *q, const char *call, cudnnStatus_t status);
 
+static inline bool lg_dnn_lacked_memory(cudnnStatus_t s)
+{
+        return s == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+}
+
 /* All that a plan depends on, without gaps, so that its bytes may be compared. */
 typedef struct lg_dnn_key {
         int64_t n, channels, outputs;

@@ -34,6 +34,7 @@ struct builder {
         lg_dnn_parts *parts;
         const lg_dnn_library *l = lg_dnn_find();
         lg_dnn_answer state = LG_DNN_DONE;
+        cudnnStatus_t broken = CUDNN_STATUS_SUCCESS; /* the first failure of an engine */
 
         bool good() const
         {
@@ -246,6 +247,21 @@ static bool notes_allow(builder *b, const lg_dnn_key *k, cudnnBackendDescriptor_
         return b->good() && is_allowed(k, count < room ? count : room, notes);
 }
 
+/* An engine that cannot be made ready is passed over, whatever it lacks; that is told only if no other one can. */
+static void finish_plan(builder *b, cudnnBackendDescriptor_t plan)
+{
+        cudnnStatus_t s;
+        bool broken;
+        do {
+                s = b->l->finish(plan);
+                broken = s != CUDNN_STATUS_SUCCESS && CUDNN_STATUS_CATEGORY(s) != CUDNN_STATUS_NOT_SUPPORTED &&
+                         s != CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED;
+        } while (broken && lg_cuda_again(b->q, lg_dnn_lacked_memory(s)));
+        b->state = s == CUDNN_STATUS_SUCCESS ? LG_DNN_DONE : LG_DNN_REFUSED;
+        if (broken && b->broken == CUDNN_STATUS_SUCCESS)
+                b->broken = s;
+}
+
 static void plan_by(builder *b, cudnnHandle_t handle, cudnnBackendDescriptor_t config, lg_dnn_plan *p)
 {
         const int mark = b->parts->count;
@@ -253,7 +269,8 @@ static void plan_by(builder *b, cudnnHandle_t handle, cudnnBackendDescriptor_t c
         p->plan = b->make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
         b->set(p->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
         b->set(p->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
-        b->finish(p->plan);
+        if (b->good())
+                finish_plan(b, p->plan);
         b->get(p->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &p->workspace);
         if (b->good() && p->workspace > WORKSPACE_MOST)
                 b->state = LG_DNN_REFUSED;
@@ -307,6 +324,8 @@ lg_dnn_answer lg_dnn_build(lg_queue *q, cudnnHandle_t handle, lg_dnn_plan *p)
                 if (b.state != LG_DNN_REFUSED)
                         break;
         }
+        if (b.state == LG_DNN_REFUSED && b.broken != CUDNN_STATUS_SUCCESS)
+                b.judge("cudnnBackendFinalize", b.broken);
         p->works = b.good();
         if (!p->works) {
                 p->parts.drop(0);

@@ -138,13 +138,16 @@ static bool finish(lg_queue *q, const lg_gemm_args *g, bool bias, bool keep)
 /* Of one dimension of batch at most. */
 static bool product(lg_queue *q, const lg_gemm_args *g)
 {
-        bool bias = g->bias != NULL;
+        const bool bias = g->bias != NULL;
         if (g->k == 0)
                 return finish(q, g, bias, g->beta != 0);
-        lg_blas_answer answer = lg_cuda_blas(q, g, bias);
-        bool missing = bias && answer == LG_BLAS_NOTHING;
-        if (missing)
+        /* The library is told no alignment of the bias, and may read it 16 bytes at a time. */
+        bool missing = bias && (uintptr_t)g->bias % 16 != 0;
+        lg_blas_answer answer = lg_cuda_blas(q, g, bias && !missing);
+        if (answer == LG_BLAS_NOTHING && bias && !missing) {
+                missing = true;
                 answer = lg_cuda_blas(q, g, false);
+        }
         if (answer == LG_BLAS_DONE)
                 return finish(q, g, missing, true);
         return answer == LG_BLAS_NOTHING && own_product(q, g);

@@ -109,8 +109,9 @@ size_t CUDNNWINAPI cudnnGetVersion(void)
 
 const char *CUDNNWINAPI cudnnGetErrorString(cudnnStatus_t s)
 {
-        return s == CUDNN_STATUS_SUCCESS          ? "CUDNN_STATUS_SUCCESS"
-               : s == CUDNN_STATUS_INTERNAL_ERROR ? "CUDNN_STATUS_INTERNAL_ERROR"
+        return s == CUDNN_STATUS_SUCCESS            ? "CUDNN_STATUS_SUCCESS"
+               : s == CUDNN_STATUS_INTERNAL_ERROR   ? "CUDNN_STATUS_INTERNAL_ERROR"
+               : s == CUDNN_STATUS_EXECUTION_FAILED ? "CUDNN_STATUS_EXECUTION_FAILED"
                : s == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED
                        ? "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED"
                : s == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED
@@ -194,6 +195,8 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendFinalize(cudnnBackendDescriptor_t p)
         descriptor *d = of(p, "cudnnBackendFinalize");
         if (d->finished)
                 die("cudnnBackendFinalize: a descriptor of type %d, a second time", (int)d->type);
+        if (d->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR && fails(__func__, LOAD))
+                return CUDNN_STATUS_EXECUTION_FAILED;
         const cudnnStatus_t s = finish(d);
         d->finished = s == CUDNN_STATUS_SUCCESS;
         return s;
@@ -205,6 +208,8 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescr
         LOCK;
         FAIL;
         FAIL_MEMORY(DEVICE);
+        if (fails(__func__, LOAD))
+                return CUDNN_STATUS_EXECUTION_FAILED;
         descriptor *p = of(plan, "cudnnBackendExecute"), *v = of(pack, "cudnnBackendExecute");
         int device = -1;
         cudaGetDevice(&device);

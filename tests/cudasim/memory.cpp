@@ -260,6 +260,15 @@ cudaError_t CUDARTAPI cudaFreeHost(void *p)
         return cudaSuccess;
 }
 
+cudaError_t CUDARTAPI cudaPointerGetAttributes(cudaPointerAttributes *a, const void *p)
+{
+        LOCK;
+        FAIL(cudaErrorInvalidValue);
+        memset(a, 0, sizeof *a);
+        a->type = owner(p) ? cudaMemoryTypeDevice : is_pinned(p, 1) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+        return cudaSuccess;
+}
+
 cudaError_t CUDARTAPI cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t s)
 {
         LOCK;

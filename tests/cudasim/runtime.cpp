@@ -241,7 +241,7 @@ cudaError_t CUDARTAPI cudaMemGetInfo(size_t *free_bytes, size_t *total)
         FAIL(cudaErrorInvalidDevice);
         need(devices[current_device]);
         *total = devices[current_device].memory.bytes;
-        *free_bytes = *total - devices[current_device].memory.total;
+        *free_bytes = (size_t)number("CUDASIM_FREE", (int64_t)(*total - devices[current_device].memory.total));
         return cudaSuccess;
 }
 

@@ -181,7 +181,7 @@ static void every_call_fails_in_turn(void **state)
 }
 
 /* Once: the cache is emptied, and the second try goes well. From then on: an error, and nothing is lost. */
-static void memory_fails_in_turn(int way, const char *words)
+static void memory_fails_in_turn(int way)
 {
         static numbers ref;
         static double now[MOST];
@@ -195,7 +195,10 @@ static void memory_fails_in_turn(int way, const char *words)
                         bool ok = step_that_fails(&r, n, name, from, way);
                         if (from) {
                                 assert_false(ok);
-                                assert_error(r.c, LG_ERR_MEMORY, words);
+                                assert_non_null(strstr(lg_error(r.c), "cuda:0"));
+                                assert_true(lg_error_code_of(r.c) == LG_ERR_MEMORY ||
+                                            (way == LOAD && lg_error_code_of(r.c) == LG_ERR_CUDA));
+                                lg_clear_error(r.c);
                                 read_parameters(&r, now);
                                 assert_same(now, ref.before, ref.count, n, name);
                                 assert_true(step(&r));
@@ -214,13 +217,15 @@ static void memory_fails_in_turn(int way, const char *words)
 static void every_allocation_fails_in_turn(void **state)
 {
         (void)state;
-        memory_fails_in_turn(ALLOCATION, "out of memory on cuda:0");
+        memory_fails_in_turn(ALLOCATION);
 }
 
 static void every_load_fails_in_turn(void **state)
 {
         (void)state;
-        memory_fails_in_turn(LOAD, "on cuda:0: ");
+        setenv("CUDASIM_FREE", "1000000", 1); /* a library that fails may have lacked memory, and is asked again */
+        memory_fails_in_turn(LOAD);
+        unsetenv("CUDASIM_FREE");
 }
 
 /* Opening a device and filling a loader fail, too, without a leak. */
