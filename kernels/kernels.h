@@ -323,7 +323,7 @@ typedef struct lg_device_api {
         /* Makes q ready for device q->index; false and a reason. close() undoes it, also after a failed open. */
         bool (*open)(lg_queue *q, char *reason, size_t size);
         void (*close)(lg_queue *q);
-        /* bytes > 0; 64-byte aligned; NULL: none left. */
+        /* bytes > 0; 64-byte aligned; NULL: none left, or what else was wrong is noted in q. */
         void *(*allocate)(lg_queue *q, size_t bytes);
         void (*free)(lg_queue *q, void *p, size_t bytes);
         bool (*upload)(lg_queue *q, void *device, const void *host,

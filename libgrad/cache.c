@@ -141,6 +141,15 @@ static void *take(lg__cache *cache, size_t bytes)
         return c->memory.alloc(c->memory.user, c, cache->device, bytes);
 }
 
+/* The cache's device, if it noted that something else than memory was wrong. */
+static lg__device *broken(const lg__cache *cache)
+{
+        for (lg__device *d = cache->ctx->devices; d; d = d->next)
+                if (&d->cache == cache)
+                        return d->queue->status == LG_BROKEN ? d : NULL;
+        return NULL;
+}
+
 static lg__block *fresh(lg__cache *cache, size_t bytes)
 {
         lg_ctx *c = cache->ctx;
@@ -149,13 +158,17 @@ static lg__block *fresh(lg__cache *cache, size_t bytes)
                 return NULL;
         block->bytes = bytes;
         block->p = take(cache, bytes);
-        if (!block->p) {
+        if (!block->p && !broken(cache)) {
                 lg_empty_cache(c);
                 block->p = take(cache, bytes);
         }
         if (!block->p) {
                 lg__free(c, block, sizeof *block);
-                return out_of_memory(cache, bytes);
+                lg__device *d = broken(cache);
+                if (!d)
+                        return out_of_memory(cache, bytes);
+                lg__kernel_done(d, "allocation", false);
+                return NULL;
         }
         cache->stats.system_allocs++;
         return block;

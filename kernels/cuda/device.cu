@@ -155,11 +155,17 @@ static void close_queue(lg_queue *base)
 
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 
+/* What is not a lack of memory, a device that broke before, is noted. */
 static void *allocate(lg_queue *q, size_t bytes)
 {
         void *p = NULL;
-        if (cudaSetDevice(q->index) == cudaSuccess && cudaMalloc(&p, bytes) == cudaSuccess)
+        if (!lg_cuda_select(q))
+                return NULL;
+        const cudaError_t e = cudaMalloc(&p, bytes);
+        if (e == cudaSuccess)
                 return p;
+        if (e != cudaErrorMemoryAllocation)
+                lg_cuda_good(q, "cudaMalloc", e);
         cudaGetLastError();
         return NULL;
 }
