@@ -18,11 +18,8 @@
 
 bool lg__onednn_good(lg_queue *q, const char *what, dnnl_status_t status)
 {
-        static const char *const words[] = {"success",       "out of memory", "invalid arguments", "not implemented",
-                                            "iterator ends", "runtime error", "not required"};
-        return status == dnnl_success ||
-               lg_queue_fail(q, status == dnnl_out_of_memory ? LG_NO_MEMORY : LG_BROKEN, "oneDNN: %s: %s", what,
-                             (unsigned)status < sizeof words / sizeof *words ? words[status] : "unknown status");
+        return status == dnnl_success || lg_queue_fail(q, status == dnnl_out_of_memory ? LG_NO_MEMORY : LG_BROKEN,
+                                                       "oneDNN: %s: %s", what, dnnl_status2str(status));
 }
 
 static void plan_finish(plan *p)

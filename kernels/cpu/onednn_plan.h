@@ -4,6 +4,7 @@
 
 #include "onednn.h"
 #include <dnnl.h>
+#include <dnnl_debug.h>
 
 /* What a primitive is made for; zeroed wholly before it is filled, compared bytewise. */
 typedef struct key {

@@ -193,6 +193,7 @@ extern "C" {
 cudaError_t CUDARTAPI cudaMalloc(void **p, size_t bytes)
 {
         LOCK;
+        FAIL(cudaErrorLaunchFailure); /* of a kernel before */
         FAIL_MEMORY;
         *p = take(devices[current_device], bytes);
         return *p ? cudaSuccess : note(cudaErrorMemoryAllocation);

@@ -177,7 +177,7 @@ static void every_call_fails_in_turn(void **state)
                                  (long long)sim.bytes(), (long long)(sim.handles() - handles));
         }
         print_message("%lld calls, %lld told\n", (long long)ref.calls[CALL], (long long)told);
-        assert_true(told > ref.calls[CALL] * 8 / 10);
+        assert_true(told >= ref.calls[CALL] - 5); /* another engine ran, or memory was found for the library */
 }
 
 /* Once: the cache is emptied, and the second try goes well. From then on: an error, and nothing is lost. */
@@ -218,6 +218,23 @@ static void every_allocation_fails_in_turn(void **state)
 {
         (void)state;
         memory_fails_in_turn(ALLOCATION);
+}
+
+/* Nothing that fails after a device broke is called a lack of memory. */
+static void a_broken_device_is_told(void **state)
+{
+        (void)state;
+        const char *const calls[] = {"cudaSetDevice: ", "cudaMalloc: "};
+        for (int i = 0; i < 2; i++) {
+                run r = open_run();
+                lg_empty_cache(r.c);
+                sim.fail_at(i + 1, true, CALL);
+                assert_null(lg_empty(r.c, LG_SHAPE(300, 1000)));
+                sim.fail_at(0, false, CALL);
+                assert_error(r.c, LG_ERR_CUDA, calls[i]);
+                assert_true(step(&r));
+                lg_close(r.c);
+        }
 }
 
 static void every_load_fails_in_turn(void **state)
@@ -261,7 +278,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_step_waits_for_nothing),       cmocka_unit_test(every_call_fails_in_turn),
                 cmocka_unit_test(every_allocation_fails_in_turn), cmocka_unit_test(every_load_fails_in_turn),
-                cmocka_unit_test(opening_fails_in_turn),
+                cmocka_unit_test(a_broken_device_is_told),        cmocka_unit_test(opening_fails_in_turn),
         };
         return cmocka_run_group_tests(tests, find_controls, NULL);
 }
