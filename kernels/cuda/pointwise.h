@@ -13,34 +13,102 @@ typedef struct lg_operands {
         lg_dtype out_dtype, dtypes[LG_PW_INPUTS];
 } lg_operands;
 
-template <typename H, int V, H (*formula)(H, H, H, H, H, H)>
-static __global__ void lg_pointwise_loop(lg_walk<LG_PW_INPUTS + 1> w, lg_operands a, int64_t n, H p0, H p1)
+#define LG_NEIGHBOURS(I) (16 / (int)sizeof(I)) /* elements that a thread takes at once, of packs */
+
+/* Element i of a dtype that is computed in H, or of bools; lg_load() and lg_store() know every dtype. */
+template <typename H> static __device__ inline H lg_load_own(const void *p, lg_dtype t, int64_t i)
 {
-        const int last = w.ndim - 1;
-        for (int64_t e = LG_FIRST * V; e < n; e += LG_STEP * V) {
-                int64_t at[LG_PW_INPUTS + 1];
-                H v[LG_PW_INPUTS][V] = {}, y[V];
-                const int live = V == 1 || n - e >= V ? V : (int)(n - e);
-                lg_places(w, e, at);
-                LG_UNROLL
-                for (int k = 0; k < LG_PW_INPUTS; k++)
-                        if (a.in[k])
-                                lg_load_some<H, V>(a.in[k], a.dtypes[k], at[k + 1], w.strides[k + 1][last], live, v[k]);
-                LG_UNROLL
-                for (int j = 0; j < V; j++)
-                        y[j] = formula(v[0][j], v[1][j], v[2][j], v[3][j], p0, p1);
-                lg_store_some<H, V>(a.out, a.out_dtype, at[0], live, y);
-        }
+        if (t == LG_BOOL)
+                return (H)(((const uint8_t *)p)[i] != 0);
+        if constexpr (std::is_same<H, double>::value)
+                return ((const double *)p)[i];
+        else if constexpr (std::is_same<H, float>::value)
+                return t == LG_F16    ? __half2float(((const __half *)p)[i])
+                       : t == LG_BF16 ? __bfloat162float(((const __nv_bfloat16 *)p)[i])
+                                      : ((const float *)p)[i];
+        else
+                return t == LG_I64   ? ((const int64_t *)p)[i]
+                       : t == LG_I32 ? (H)((const int32_t *)p)[i]
+                                     : (H)((const uint8_t *)p)[i];
 }
 
-/* `condition`: the slot that holds bools, or -1. */
-template <typename H, H (*formula)(H, H, H, H, H, H)>
-static bool lg_pointwise(lg_queue *q, const char *name, const lg_pointwise_args *a, int condition, bool compare, H p0,
-                         H p1)
+template <typename H> static __device__ inline void lg_store_own(void *p, lg_dtype t, int64_t i, H x)
 {
-        const int64_t n = lg_count(a->ndim, a->shape);
-        if (n == 0)
-                return true;
+        if (t == LG_BOOL)
+                ((uint8_t *)p)[i] = x != 0;
+        else if constexpr (std::is_same<H, double>::value)
+                ((double *)p)[i] = x;
+        else if constexpr (std::is_same<H, float>::value) {
+                if (t == LG_F16)
+                        ((__half *)p)[i] = __float2half(x);
+                else if (t == LG_BF16)
+                        ((__nv_bfloat16 *)p)[i] = __float2bfloat16(x);
+                else
+                        ((float *)p)[i] = x;
+        } else if (t == LG_I64)
+                ((int64_t *)p)[i] = x;
+        else if (t == LG_I32)
+                ((int32_t *)p)[i] = (int32_t)(uint32_t)(uint64_t)x;
+        else
+                ((uint8_t *)p)[i] = (uint8_t)(uint64_t)x;
+}
+
+/* y = formula(inputs) for V neighbours from element e on; of V > 1 lg_packs() holds for all operands. */
+template <typename I, typename H, int V, H (*formula)(H, H, H, H, H, H)>
+static __device__ inline void lg_pointwise_some(const lg_walk<LG_PW_INPUTS + 1> &w, const lg_operands &a, int64_t e,
+                                                H p0, H p1)
+{
+        int64_t at[LG_PW_INPUTS + 1];
+        I v[LG_PW_INPUTS][V] = {};
+        H y[V];
+        lg_places(w, e, at);
+        LG_UNROLL
+        for (int k = 0; k < LG_PW_INPUTS; k++) {
+                if (!a.in[k])
+                        continue;
+                if (V > 1 && w.strides[k + 1][w.ndim - 1] != 0)
+                        lg_load_pack<I, V>(a.in[k], a.dtypes[k], at[k + 1], v[k]);
+                else {
+                        v[k][0] = lg_load_own<I>(a.in[k], a.dtypes[k], at[k + 1]);
+                        LG_UNROLL
+                        for (int j = 1; j < V; j++)
+                                v[k][j] = v[k][0];
+                }
+        }
+        LG_UNROLL
+        for (int j = 0; j < V; j++)
+                y[j] = formula((H)v[0][j], (H)v[1][j], (H)v[2][j], (H)v[3][j], p0, p1);
+        if (V > 1)
+                lg_store_pack<H, V>(a.out, a.out_dtype, at[0], y);
+        else
+                lg_store_own<H>(a.out, a.out_dtype, at[0], y[0]);
+}
+
+/* Of n elements the first `packed`, whole packs, a pack at a time, the others one at a time. */
+template <typename I, typename H, H (*formula)(H, H, H, H, H, H)>
+static __global__ void lg_pointwise_loop(lg_walk<LG_PW_INPUTS + 1> w, lg_operands a, int64_t packed, int64_t n, H p0,
+                                         H p1)
+{
+        constexpr int V = LG_NEIGHBOURS(I);
+        for (int64_t e = LG_FIRST * V; e < packed; e += LG_STEP * V)
+                lg_pointwise_some<I, H, V, formula>(w, a, e, p0, p1);
+        for (int64_t e = packed + LG_FIRST; e < n; e += LG_STEP)
+                lg_pointwise_some<I, H, 1, formula>(w, a, e, p0, p1);
+}
+
+/* What a launch needs besides the kernel: made once for each type, not for each formula, which halves the time that the
+ * host's compiler takes. */
+typedef struct lg_pointwise_plan {
+        lg_walk<LG_PW_INPUTS + 1> walk;
+        lg_operands operands;
+        int64_t n, packed, blocks;
+} lg_pointwise_plan;
+
+/* `condition`: the slot that holds bools, or -1. Sizes are not 0. */
+template <typename I, typename H>
+static __attribute__((noinline)) void lg_pointwise_prepare(lg_queue *q, const lg_pointwise_args *a, int condition,
+                                                           bool compare, lg_pointwise_plan *ret)
+{
         lg_operands o = {a->out, {a->in[0], a->in[1], a->in[2], a->in[3]}, compare ? LG_BOOL : a->dtype, {}};
         const int64_t *strides[LG_PW_INPUTS + 1] = {a->out_strides};
         for (int k = 0; k < LG_PW_INPUTS; k++) {
@@ -48,11 +116,25 @@ static bool lg_pointwise(lg_queue *q, const char *name, const lg_pointwise_args 
                 strides[k + 1] = a->in[k] ? a->in_strides[k] : NULL;
         }
         const lg_walk<LG_PW_INPUTS + 1> w = lg_walk_of(a->ndim, a->shape, strides, true);
-        bool packed = lg_packs<H>(w, 0, o.out, o.out_dtype) && w.strides[0][w.ndim - 1] == 1;
+        bool packs = lg_packs<H>(w, 0, o.out, o.out_dtype) && w.strides[0][w.ndim - 1] == 1;
         for (int k = 0; k < LG_PW_INPUTS; k++)
-                packed = packed && lg_packs<H>(w, k + 1, o.in[k], o.dtypes[k]);
-        return LG_WITH_PACKS(
-                packed, lg_launch(q, name, lg_pointwise_loop<H, V, formula>, lg_pack_blocks(q, n, V), w, o, n, p0, p1));
+                packs = packs && lg_packs<I>(w, k + 1, o.in[k], o.dtypes[k]);
+        const int at_once = packs ? LG_NEIGHBOURS(I) : 1;
+        const int64_t n = lg_count(a->ndim, a->shape);
+        *ret = {w, o, n, packs ? n - n % at_once : 0, lg_pack_blocks(q, n, at_once)};
+}
+
+/* Inputs come as I and are computed in H. */
+template <typename I, typename H, H (*formula)(H, H, H, H, H, H)>
+static bool lg_pointwise(lg_queue *q, const char *name, const lg_pointwise_args *a, int condition, bool compare, H p0,
+                         H p1)
+{
+        lg_pointwise_plan p;
+        if (lg_count(a->ndim, a->shape) == 0)
+                return true;
+        lg_pointwise_prepare<I, H>(q, a, condition, compare, &p);
+        return lg_launch(q, name, lg_pointwise_loop<I, H, formula>, p.blocks, p.walk, p.operands, p.packed, p.n, p0,
+                         p1);
 }
 
 /* A formula as a function of what is in the slots. */
@@ -66,10 +148,10 @@ static bool lg_pointwise(lg_queue *q, const char *name, const lg_pointwise_args 
 /* The function of the table behind a formula, of float dtypes or of any. */
 #define FLOATS(name, condition, compare)                                                                               \
         if (a->dtype == LG_F64)                                                                                        \
-                return lg_pointwise<double, f_##name<double>>(q, #name, a, condition, compare, a->p0, a->p1);          \
+                return lg_pointwise<double, double, f_##name<double>>(q, #name, a, condition, compare, a->p0, a->p1);  \
         if (lg_is_float(a->dtype))                                                                                     \
-                return lg_pointwise<float, f_##name<float>>(q, #name, a, condition, compare, (float)a->p0,             \
-                                                            (float)a->p1);
+                return lg_pointwise<float, float, f_##name<float>>(q, #name, a, condition, compare, (float)a->p0,      \
+                                                                   (float)a->p1);
 #define KERNEL_FLOAT(name, condition, compare)                                                                         \
         extern "C" bool lg_cuda_##name(lg_queue *q, const lg_pointwise_args *a)                                        \
         {                                                                                                              \
@@ -80,8 +162,8 @@ static bool lg_pointwise(lg_queue *q, const char *name, const lg_pointwise_args 
         extern "C" bool lg_cuda_##name(lg_queue *q, const lg_pointwise_args *a)                                        \
         {                                                                                                              \
                 FLOATS(name, condition, compare)                                                                       \
-                return lg_pointwise<int64_t, f_##name<int64_t>>(q, #name, a, condition, compare, lg_to_i64(a->p0),     \
-                                                                lg_to_i64(a->p1));                                     \
+                return lg_pointwise<int64_t, int64_t, f_##name<int64_t>>(q, #name, a, condition, compare,              \
+                                                                         lg_to_i64(a->p0), lg_to_i64(a->p1));          \
         }
 
 #endif

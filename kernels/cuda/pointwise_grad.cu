@@ -1,32 +1,13 @@
-/* pointwise_grad.cu - the derivatives of pointwise.def. */
+/* pointwise_grad.cu - the derivatives of the functions of one input of pointwise.def. */
 #include "pointwise.h"
 
+#define BINARY(...)
+#define TERNARY(...)
 #define COMPARE(...)
 #define COMPARE_SCALAR(...)
 #define TEST(...)
 #define G v0
-#define Y v3
-
 #define X v1
-#define A v1
-#define B v2
+#define Y v3
 #define UNARY(name, types, params, formula, dx, ...) FORMULA(name##_da, dx) KERNEL_FLOAT(name##_da, -1, false)
-#define BINARY(name, types, formula, da, db, ...)                                                                      \
-        FORMULA(name##_da, da)                                                                                         \
-        KERNEL_FLOAT(name##_da, -1, false) FORMULA(name##_db, db) KERNEL_FLOAT(name##_db, -1, false)
-#define TERNARY(...)
-#include "../pointwise.def"
-#undef A
-#undef B
-#undef X
-#undef UNARY
-#undef BINARY
-#undef TERNARY
-
-#define UNARY(...)
-#define BINARY(...)
-#define C v1
-#define TERNARY(name, types, formula, da, db, ...)                                                                     \
-        FORMULA(name##_da, da)                                                                                         \
-        KERNEL_FLOAT(name##_da, 1, false) FORMULA(name##_db, db) KERNEL_FLOAT(name##_db, 1, false)
 #include "../pointwise.def"
