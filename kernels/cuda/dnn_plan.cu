@@ -234,17 +234,27 @@ static bool is_allowed(const lg_dnn_key *k, int64_t count, const cudnnBackendNum
         return true;
 }
 
-static bool notes_allow(builder *b, const lg_dnn_key *k, cudnnBackendDescriptor_t config)
+/* READY: its kernels are in the library. SLOW: it compiles them when a plan is made, which takes seconds. */
+typedef enum engine_use { FORBIDDEN, READY, SLOW } engine_use;
+
+static engine_use use_of(builder *b, const lg_dnn_key *k, cudnnBackendDescriptor_t config)
 {
         cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT + 16]; /* a later library may know more */
-        const int64_t room = sizeof notes / sizeof *notes;
-        int64_t count = 0;
+        cudnnBackendBehaviorNote_t ways[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT + 16];
+        const int64_t notes_room = sizeof notes / sizeof *notes, ways_room = sizeof ways / sizeof *ways;
+        int64_t notes_count = 0, ways_count = 0;
         const int mark = b->parts->count;
         cudnnBackendDescriptor_t engine = b->make(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-        b->get(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &engine);
-        b->get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, room, &count, notes);
+        b->get(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &notes_count, &engine);
+        b->get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, notes_room, &notes_count, notes);
+        b->get(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, ways_room, &ways_count, ways);
         b->parts->drop(mark);
-        return b->good() && is_allowed(k, count < room ? count : room, notes);
+        if (!b->good() || !is_allowed(k, notes_count < notes_room ? notes_count : notes_room, notes))
+                return FORBIDDEN;
+        for (int64_t i = 0; i < ways_count && i < ways_room; i++)
+                if (ways[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION)
+                        return SLOW;
+        return READY;
 }
 
 /* An engine that cannot be made ready is passed over, whatever it lacks; that is told only if no other one can. */
@@ -278,7 +288,7 @@ static void plan_by(builder *b, cudnnHandle_t handle, cudnnBackendDescriptor_t c
                 b->parts->drop(mark);
 }
 
-/* The first of a heuristic's engines that may be used and says it can. */
+/* The first of a heuristic's engines that may be used and says it can, the slow ones after the others. */
 static void search(builder *b, cudnnHandle_t handle, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode,
                    lg_dnn_plan *p)
 {
@@ -296,12 +306,16 @@ static void search(builder *b, cudnnHandle_t handle, cudnnBackendDescriptor_t gr
         if (!b->good())
                 return;
         b->state = LG_DNN_REFUSED;
+        engine_use use[CANDIDATES];
+        const int64_t known = count < given ? count : given;
         int64_t chosen = 0;
-        for (int64_t i = 0; i < count && i < given && b->state == LG_DNN_REFUSED; i++) {
+        for (int64_t turn = 0; turn < 2 * known && b->state == LG_DNN_REFUSED; turn++) {
+                const int64_t i = turn % known;
                 b->state = LG_DNN_DONE;
-                chosen = i;
-                if (notes_allow(b, &p->key, found[i]))
-                        plan_by(b, handle, found[i], p);
+                if (turn < known)
+                        use[i] = use_of(b, &p->key, found[i]);
+                if (use[i] == (turn < known ? READY : SLOW))
+                        plan_by(b, handle, found[chosen = i], p);
                 else if (b->good())
                         b->state = LG_DNN_REFUSED;
         }

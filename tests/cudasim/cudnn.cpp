@@ -1,8 +1,9 @@
 /* cudnn.cpp - the functions of cuDNN 9 in use: convolutions by the graph API, when the stream gets there.
  *
- * Engines of every graph: one that says only at the plan that it cannot; one on tensor cores, which rounds f32 to TF32;
- * one that adds up gradients in another order each time; and, from the fallback heuristic, a plain one. All want
- * channels last. Only the tensor cores' adds a bias. Misuse dies; what cuDNN refuses is refused.
+ * Engines of every graph: one that says only at the plan that it cannot; one that compiles its kernels, for aligned
+ * operands; one on tensor cores, which rounds f32 to TF32; one that adds up gradients in another order each time; and,
+ * from the fallback heuristic, a plain one. All want channels last. Only the tensor cores' adds a bias. Misuse dies;
+ * what cuDNN refuses is refused.
  */
 #include "cudnn_graph.h"
 #include <cstdio>
@@ -21,15 +22,10 @@ std::vector<int> engines_of(const descriptor *heuristic)
 {
         const auto mode = value<cudnnBackendHeurMode_t>(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE);
         if (mode == CUDNN_HEUR_MODE_A)
-                return {LATE, TENSOR, UNSTEADY};
+                return {LATE, COMPILED, TENSOR, UNSTEADY};
         if (mode == CUDNN_HEUR_MODE_FALLBACK)
                 return {PLAIN};
         die("cuDNN: heuristic mode %d", (int)mode);
-}
-
-size_t workspace_of(const descriptor *plan)
-{
-        return plan->engine == PLAIN ? 0 : 1000 + (size_t)plan->engine;
 }
 
 void fill(descriptor *empty, cudnnBackendDescriptorType_t type, int engine, descriptor *graph)
@@ -65,9 +61,16 @@ int64_t get(descriptor *d, int name, int64_t room, void *to)
                         memcpy(to, &note, sizeof note);
                 return count;
         }
+        if (d->type == CUDNN_BACKEND_ENGINE_DESCRIPTOR && name == CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE) {
+                const cudnnBackendBehaviorNote_t note = CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+                const int64_t count = d->engine == COMPILED;
+                if (count && room)
+                        memcpy(to, &note, sizeof note);
+                return count;
+        }
         if (d->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR && name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE &&
             room == 1) {
-                *(int64_t *)to = (int64_t)workspace_of(d);
+                *(int64_t *)to = workspace_of(d->engine);
                 return 1;
         }
         die("cudnnBackendGetAttribute: attribute %d of a descriptor of type %d", name, (int)d->type);
@@ -224,7 +227,7 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescr
                  nullptr,
                  nullptr,
                  nullptr,
-                 workspace_of(p),
+                 (size_t)workspace_of(p->engine),
                  p->engine,
                  false};
         cudnnStatus_t s = find(v, r.m.x, &r.x);

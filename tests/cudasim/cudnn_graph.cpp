@@ -303,7 +303,7 @@ cudnnStatus_t finish_plan(descriptor *p)
         const meaning m = meaning_of(of(p->graph, "cudnnBackendFinalize"));
         if ((refuse && *refuse == '1') || p->engine == LATE)
                 return CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH;
-        if (m.biased && p->engine != TENSOR)
+        if ((m.biased && p->engine != TENSOR) || (m.x.alignment < 16 && p->engine == COMPILED))
                 return CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN;
         return is_last(m.x) && is_last(m.w) && is_last(m.y) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED_LAYOUT;
 }

@@ -9,7 +9,12 @@
 
 namespace cudasim::dnn
 {
-enum { LATE, TENSOR, UNSTEADY, PLAIN }; /* engines */
+enum { LATE, TENSOR, UNSTEADY, PLAIN, COMPILED }; /* engines */
+/* Of a plan; it says which engine it is by. */
+inline int64_t workspace_of(int engine)
+{
+        return engine == PLAIN ? 0 : 1000 + engine;
+}
 
 struct attribute {
         cudnnBackendAttributeType_t type;

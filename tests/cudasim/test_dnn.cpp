@@ -9,7 +9,7 @@
 extern "C" {
 #include <cmocka.h>
 }
-#include "sim.h"
+#include "cudnn_graph.h"
 #include "../../kernels/cuda/dnn.h"
 
 extern "C" const lg_device_api *lg_device_module(void);
@@ -272,6 +272,37 @@ static void tf32_and_repetition(void **)
         assert_true(once == fetched(&d, LG_F32, w, s.w));
 }
 
+/* Of a plan for a weight gradient, by which the simulator says its engine. */
+static int64_t workspace_for(device *d, lg_dtype t, bool deterministic, int alignment)
+{
+        const lg_conv_args a = args_of(rows[3], LG_CONV_WEIGHT_GRAD, t);
+        cudnnHandle_t handle;
+        assert_int_equal(lg_dnn_find()->open(&handle), CUDNN_STATUS_SUCCESS);
+        int64_t workspace = -1;
+        {
+                lg_dnn_plan p;
+                p.key = {a.n, a.channels, a.outputs, a.at, a.kind, t, false, deterministic, false, alignment};
+                if (lg_dnn_build(d->q, handle, &p) == LG_DNN_DONE)
+                        workspace = p.workspace;
+        }
+        lg_dnn_find()->close(handle);
+        return workspace;
+}
+
+/* An engine that compiles its kernels comes after those of its heuristic that have them, though it is said to be
+ * faster; and before the next heuristic's. */
+static void ready_engines_first(void **)
+{
+        using namespace cudasim::dnn;
+        device d;
+        if (!by_dnn())
+                return;
+        assert_int_equal(workspace_for(&d, LG_F32, false, 16), workspace_of(UNSTEADY));
+        assert_int_equal(workspace_for(&d, LG_F16, false, 16), workspace_of(TENSOR));
+        assert_int_equal(workspace_for(&d, LG_F32, true, 16), workspace_of(COMPILED));
+        assert_int_equal(workspace_for(&d, LG_F32, true, 4), workspace_of(PLAIN));
+}
+
 static void plans_are_kept(void **)
 {
         const int64_t handles = cudasim_handles();
@@ -347,7 +378,7 @@ int main()
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(words),    cmocka_unit_test(sums),           cmocka_unit_test(tf32_and_repetition),
-                cmocka_unit_test(failures), cmocka_unit_test(plans_are_kept),
+                cmocka_unit_test(failures), cmocka_unit_test(plans_are_kept), cmocka_unit_test(ready_engines_first),
         };
         return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -177,7 +177,7 @@ static void every_call_fails_in_turn(void **state)
                                  (long long)sim.bytes(), (long long)(sim.handles() - handles));
         }
         print_message("%lld calls, %lld told\n", (long long)ref.calls[CALL], (long long)told);
-        assert_true(told >= ref.calls[CALL] - 5); /* another engine ran, or memory was found for the library */
+        assert_true(told >= ref.calls[CALL] - 6); /* another engine ran, or memory was found for the library */
 }
 
 /* Once: the cache is emptied, and the second try goes well. From then on: an error, and nothing is lost. */
