@@ -1,8 +1,10 @@
 /* cudnn_graph.cpp - descriptors of cuDNN's graph API: which attributes they must have, and what a graph of them says.
  */
 #include "cudnn_graph.h"
+#include <cstdio>
 #include <cstdlib>
 #include <set>
+#include <string>
 
 namespace cudasim::dnn
 {
@@ -289,6 +291,30 @@ cudnnStatus_t finish_graph(const descriptor *g)
                        : CUDNN_STATUS_BAD_PARAM;
 }
 
+/* Appends what a graph convolves to $CUDASIM_CUDNN_GRAPHS, once in a process: a line of tests/data/graphs.txt. */
+void record(const meaning &m)
+{
+        static auto &known = *new std::set<std::string>;
+        static const char *const kinds[] = {"forward", "input", "weight"};
+        const char *file = getenv("CUDASIM_CUDNN_GRAPHS");
+        if (!file || !*file)
+                return;
+        const char *type = m.x.type == CUDNN_DATA_DOUBLE  ? "f64"
+                           : m.x.type == CUDNN_DATA_FLOAT ? "f32"
+                           : m.x.type == CUDNN_DATA_HALF  ? "f16"
+                                                          : "bf16";
+        std::string line = std::string(kinds[m.kind]) + " " + type;
+        for (int64_t i : {m.x.dims[0], m.x.dims[1], m.w.dims[0], m.x.dims[2], m.x.dims[3], m.w.dims[2], m.w.dims[3],
+                          m.y.dims[2], m.y.dims[3], m.stride[0], m.stride[1], m.padding[0], m.padding[1], m.dilation[0],
+                          m.dilation[1], m.x.dims[1] / m.w.dims[1], (int64_t)m.biased, m.x.alignment})
+                line += " " + std::to_string(i);
+        if (!known.insert(line).second)
+                return;
+        FILE *to = fopen(file, "a");
+        if (!to || fprintf(to, "%s\n", line.c_str()) < 0 || fclose(to) != 0)
+                die("$CUDASIM_CUDNN_GRAPHS: %s cannot be written", file);
+}
+
 bool is_last(const tensor &t)
 {
         return t.dims[1] == 1 || t.strides[1] == 1;
@@ -327,8 +353,12 @@ cudnnStatus_t finish(descriptor *d)
                 return finish_tensor(d);
         case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
                 return finish_add(d);
-        case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
-                return finish_graph(d);
+        case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR: {
+                const cudnnStatus_t s = finish_graph(d);
+                if (s == CUDNN_STATUS_SUCCESS)
+                        record(meaning_of(d));
+                return s;
+        }
         case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
                 return finish_plan(d);
         case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
