@@ -1,0 +1,318 @@
+/* test_plans.cpp DEVICE GRAPHS [each] - the real cuDNN makes plans for a GPU that is not there.
+ *
+ * From 9.8 on it plans for a device that is described by its properties (DEVICE, JSON). dnn.cu loads the library and
+ * dnn_plan.cu describes the graphs and chooses; only what they say of a handle is said of the description instead.
+ * GRAPHS (tests/data/graphs.txt) are planned with every setting of a context. "each" prints a line for every plan.
+ */
+#include "cudasim.h"
+#include "../../kernels/cuda/conv.h"
+#undef LG_CUDASIM /* the real library */
+#define lg_dnn_find real_library
+#include "../../kernels/cuda/dnn.cu"
+#undef lg_dnn_find
+
+#if LG_CUDNN && CUDNN_VERSION >= 90800
+#include <chrono>
+#include <string>
+#include <vector>
+
+const lg_dnn_library *lg_dnn_find(void);
+
+/* ---- the library, for a device that is described ---- */
+
+static cudnnBackendDescriptor_t device, config; /* config: of the plan that was tried last */
+static int tried;
+
+static cudnnStatus_t CUDNNWINAPI set(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                                     cudnnBackendAttributeType_t type, int64_t count, const void *values)
+{
+        const auto real = real_library()->set;
+        const cudnnBackendAttributeType_t part = CUDNN_TYPE_BACKEND_DESCRIPTOR;
+        if (name == CUDNN_ATTR_OPERATIONGRAPH_HANDLE)
+                return CUDNN_STATUS_SUCCESS;
+        if (name == CUDNN_ATTR_EXECUTION_PLAN_HANDLE)
+                return real(d, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, part, 1, &device);
+        if (name == CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH) {
+                const cudnnStatus_t s = real(d, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, part, 1, &device);
+                if (s != CUDNN_STATUS_SUCCESS)
+                        return s;
+        }
+        if (name == CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG) {
+                memcpy(&config, values, sizeof config);
+                tried++;
+        }
+        return real(d, name, type, count, values);
+}
+
+const lg_dnn_library *lg_dnn_find(void)
+{
+        static const lg_dnn_library library = [] {
+                lg_dnn_library l = *real_library();
+                l.set = set;
+                return l;
+        }();
+        return &library;
+}
+
+static bool describe(const char *file)
+{
+        std::string text;
+        FILE *from = fopen(file, "r");
+        for (int c; from && (c = fgetc(from)) != EOF;)
+                text += (char)c;
+        if (!from || fclose(from) != 0)
+                return false;
+        const lg_dnn_library *l = real_library();
+        return l->make(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &device) == CUDNN_STATUS_SUCCESS &&
+               l->set(device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)text.size() + 1,
+                      text.c_str()) == CUDNN_STATUS_SUCCESS &&
+               l->finish(device) == CUDNN_STATUS_SUCCESS;
+}
+
+/* Without a driver there are no engines that compile their kernels. The toolkit's stub is enough to have them ranked,
+ * but not to have them ready. */
+static void find_driver(void)
+{
+        if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL))
+                dlopen("/usr/local/cuda/lib64/stubs/libcuda.so", RTLD_NOW | RTLD_GLOBAL);
+}
+
+/* ---- graphs ---- */
+
+static const char *const kinds[] = {"forward", "input", "weight"};
+static const struct {
+        const char *name;
+        lg_dtype t;
+} types[] = {{"f32", LG_F32}, {"f64", LG_F64}, {"f16", LG_F16}, {"bf16", LG_BF16}};
+
+static bool key_of_line(const char *line, lg_dnn_key *k)
+{
+        char kind[16], type[16];
+        long long v[18];
+        memset(k, 0, sizeof *k);
+        if (sscanf(line, "%15s %15s %lld%lld%lld%lld%lld%lld%lld%lld%lld%lld%lld%lld%lld%lld%lld%lld%lld%lld", kind,
+                   type, v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6, v + 7, v + 8, v + 9, v + 10, v + 11, v + 12,
+                   v + 13, v + 14, v + 15, v + 16, v + 17) != 20)
+                return false;
+        k->n = v[0];
+        k->channels = v[1];
+        k->outputs = v[2];
+        for (int i = 0; i < 2; i++) {
+                k->at.in[i] = v[3 + i];
+                k->at.kernel[i] = v[5 + i];
+                k->at.out[i] = v[7 + i];
+                k->at.stride[i] = v[9 + i];
+                k->at.padding[i] = v[11 + i];
+                k->at.dilation[i] = v[13 + i];
+        }
+        k->at.groups = v[15];
+        k->bias = (int32_t)v[16];
+        k->alignment = (int32_t)v[17];
+        k->kind = -1;
+        for (int i = 0; i < 3; i++)
+                if (!strcmp(kind, kinds[i]))
+                        k->kind = i;
+        for (const auto &t : types)
+                if (!strcmp(type, t.name))
+                        k->dtype = t.t;
+        return k->kind >= 0 && k->dtype;
+}
+
+/* Each line of the file with each setting that changes something. */
+static bool read_keys(const char *file, std::vector<lg_dnn_key> *keys)
+{
+        char line[400];
+        FILE *from = fopen(file, "r");
+        bool good = from != nullptr;
+        while (good && fgets(line, sizeof line, from)) {
+                lg_dnn_key k;
+                if (*line == '#')
+                        continue;
+                good = key_of_line(line, &k);
+                if (!good)
+                        printf("%s: this is no graph: %s", file, line);
+                for (int setting = 0; good && setting < (k.dtype == LG_F32 ? 4 : 2); setting++) {
+                        k.deterministic = setting % 2;
+                        k.tf32 = setting / 2;
+                        keys->push_back(k);
+                }
+        }
+        if (from)
+                fclose(from);
+        return good && !keys->empty();
+}
+
+/* ---- plans ---- */
+
+struct engine {
+        bool tensor_core, unsteady, compiled; /* compiled: when it is first used */
+};
+
+template <typename T>
+static bool has_note(cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                     T note)
+{
+        T notes[64];
+        int64_t count = 0;
+        if (real_library()->get(of, name, type, 64, &count, notes) != CUDNN_STATUS_SUCCESS)
+                return false;
+        for (int64_t i = 0; i < count && i < 64; i++)
+                if (notes[i] == note)
+                        return true;
+        return false;
+}
+
+static bool look_at(engine *e)
+{
+        const lg_dnn_library *l = real_library();
+        cudnnBackendDescriptor_t d = nullptr;
+        int64_t count = 0;
+        if (l->make(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &d) != CUDNN_STATUS_SUCCESS)
+                return false;
+        const bool good = l->get(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &d) ==
+                          CUDNN_STATUS_SUCCESS;
+        e->tensor_core = has_note(d, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                                  CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+        e->unsteady = has_note(d, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                               CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+        e->compiled = has_note(d, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+                               CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
+        l->destroy(d);
+        return good;
+}
+
+/* Over the plans of a kind and type. apart: the bias is added by another kernel; later: not by the first candidate. */
+struct sums {
+        int plans, made, apart, later, tensor_core, compiled;
+        int64_t workspace; /* the largest */
+};
+static sums table[3][5], all; /* TF32 is a type here */
+static const char *const columns[] = {"f32", "tf32", "f64", "f16", "bf16"};
+
+static int column_of(const lg_dnn_key *k)
+{
+        return k->dtype == LG_F32 ? k->tf32 : k->dtype == LG_F64 ? 2 : k->dtype == LG_F16 ? 3 : 4;
+}
+
+static void print_key(const char *what, const lg_dnn_key *k)
+{
+        const lg_conv_geometry *g = &k->at;
+        printf("%s: %s %s n %lld, %lld -> %lld, image %lld x %lld, kernel %lld x %lld, stride %lld, %lld, padding "
+               "%lld, %lld, dilation %lld, %lld, groups %lld, alignment %d%s%s",
+               what, kinds[k->kind], columns[column_of(k)], (long long)k->n, (long long)k->channels,
+               (long long)k->outputs, (long long)g->in[0], (long long)g->in[1], (long long)g->kernel[0],
+               (long long)g->kernel[1], (long long)g->stride[0], (long long)g->stride[1], (long long)g->padding[0],
+               (long long)g->padding[1], (long long)g->dilation[0], (long long)g->dilation[1], (long long)g->groups,
+               k->alignment, k->bias ? ", bias" : "", k->deterministic ? ", deterministic" : "");
+}
+
+static void add(sums *s, const lg_dnn_plan &p, const engine &e, bool apart)
+{
+        s->made++;
+        s->apart += apart;
+        s->later += tried > 1;
+        s->tensor_core += e.tensor_core;
+        s->compiled += e.compiled;
+        s->workspace = p.workspace > s->workspace ? p.workspace : s->workspace;
+}
+
+/* A plan for the key, or as lg_dnn_conv() does, without its bias. */
+static bool make_plan(lg_queue *q, const lg_dnn_key &key, bool each)
+{
+        sums *s = &table[key.kind][column_of(&key)];
+        s->plans++;
+        all.plans++;
+        lg_dnn_plan plans[2];
+        lg_dnn_plan *p = plans;
+        engine e = {};
+        p->key = key;
+        tried = 0;
+        lg_dnn_answer answer = lg_dnn_build(q, nullptr, p);
+        if (answer == LG_DNN_REFUSED && key.bias) {
+                p = plans + 1;
+                p->key = key;
+                p->key.bias = 0;
+                tried = 0;
+                answer = lg_dnn_build(q, nullptr, p);
+        }
+        const char *wrong = nullptr;
+        if (answer != LG_DNN_DONE)
+                wrong = answer == LG_DNN_REFUSED ? "refused" : q->message;
+        else if (!look_at(&e))
+                wrong = "nothing is known of the engine";
+        else if (e.tensor_core && key.dtype == LG_F32 && !key.tf32)
+                wrong = "TF32, which is not allowed";
+        else if (e.unsteady && key.deterministic)
+                wrong = "not deterministic";
+        if (wrong || each) {
+                print_key(wrong ? wrong : "made", &key);
+                printf("; workspace %lld%s%s%s; candidates %d\n", (long long)p->workspace,
+                       e.tensor_core ? ", tensor cores" : "", e.compiled ? ", compiled at run time" : "",
+                       p != plans ? ", bias apart" : "", tried);
+        }
+        q->status = LG_OK;
+        if (wrong)
+                return false;
+        add(s, *p, e, p != plans);
+        add(&all, *p, e, p != plans);
+        return true;
+}
+
+static void print_row(const char *kind, const char *type, const sums *s)
+{
+        if (s->plans)
+                printf("%-8s %-5s %6d %6d %10d %6d %13d %9d %12.1f\n", kind, type, s->plans, s->made, s->apart,
+                       s->later, s->tensor_core, s->compiled, (double)s->workspace / 1048576);
+}
+
+static void print_table(void)
+{
+        printf("%-8s %-5s %6s %6s %10s %6s %13s %9s %12s\n", "kind", "type", "plans", "made", "bias apart", "later",
+               "tensor cores", "compiled", "MiB at most");
+        for (int kind = 0; kind < 3; kind++)
+                for (int column = 0; column < 5; column++)
+                        print_row(kinds[kind], columns[column], &table[kind][column]);
+        print_row("all", "", &all);
+}
+
+int main(int count, char **words)
+{
+        std::vector<lg_dnn_key> keys;
+        lg_queue q = {};
+        q.spare = [](lg_queue *) { return false; };
+        if (count < 3) {
+                puts("test_plans DEVICE GRAPHS [each]");
+                return 2;
+        }
+        find_driver();
+        const lg_dnn_library *l = real_library();
+        if (!l->there || l->number < 90800) {
+                printf("skipped: %s\n", l->there ? "cuDNN is older than 9.8" : l->reason);
+                return 77;
+        }
+        if (!describe(words[1])) {
+                printf("%s: cuDNN knows no such device\n", words[1]);
+                return 1;
+        }
+        if (!read_keys(words[2], &keys)) {
+                printf("%s: there are no graphs\n", words[2]);
+                return 1;
+        }
+        const auto begin = std::chrono::steady_clock::now();
+        for (const lg_dnn_key &k : keys)
+                make_plan(&q, k, count > 3);
+        const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+        print_table();
+        printf("cuDNN %zu: %d plans, %d made, %d refused, in %.1f s\n", l->number, all.plans, all.made,
+               all.plans - all.made, time.count());
+        l->destroy(device);
+        return all.made != all.plans;
+}
+
+#else
+int main()
+{
+        puts("skipped: this build knows nothing of cuDNN 9.8");
+        return 77;
+}
+#endif
