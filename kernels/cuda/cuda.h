@@ -60,11 +60,11 @@ static bool lg_launch(lg_queue *q, const char *name, void (*kernel)(P...), int64
         cudaError_t e;
         do { /* the first launch of a kernel takes memory for its code */
 #ifdef LG_CUDASIM
-                e = cudasim::start(name, kernel, dim3((unsigned)blocks), dim3(LG_THREADS), 0, lg_cuda(q)->stream, a...);
+                cudasim::start(name, kernel, dim3((unsigned)blocks), dim3(LG_THREADS), 0, lg_cuda(q)->stream, a...);
 #else
                 kernel<<<(unsigned)blocks, LG_THREADS, 0, lg_cuda(q)->stream>>>(a...);
-                e = cudaGetLastError();
 #endif
+                e = cudaGetLastError();
         } while (e == cudaErrorMemoryAllocation && q->spare(q));
         return lg_cuda_good(q, name, e);
 }

@@ -31,9 +31,9 @@ extern place *here;
 /* Fewer elements are counted in 32 bits: $CUDASIM_NARROW, or 2^31. */
 int64_t narrow();
 [[noreturn]] void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Queues a kernel: body runs once for each thread. */
-cudaError_t launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
-                   std::function<void()> body);
+/* Queues a kernel: body runs once for each thread. What goes wrong is the thread's last error, which must be asked for
+ * before the next launch, the next wait and the end of the thread. */
+void launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream, std::function<void()> body);
 /* Waits until all threads of the block are at the same place. */
 void barrier(const char *file, int line);
 /* Exchanges a word within the lanes of the mask; returns what `source` gave, whose lane must be in the mask. */
@@ -58,11 +58,10 @@ template <typename T> void check_one(const char *kernel, const T &a)
 
 /* kernel<<<grid, block, bytes, stream>>>(a...) */
 template <typename... P, typename... A>
-cudaError_t start(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, size_t bytes, cudaStream_t stream,
-                  A... a)
+void start(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, size_t bytes, cudaStream_t stream, A... a)
 {
         (check_one(name, static_cast<P>(a)), ...);
-        return launch(name, grid, block, bytes, stream, [=] { kernel(static_cast<P>(a)...); });
+        launch(name, grid, block, bytes, stream, [=] { kernel(static_cast<P>(a)...); });
 }
 
 template <typename T> T shuffle(unsigned mask, T v, int source)

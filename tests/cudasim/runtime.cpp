@@ -57,6 +57,19 @@ const char *failed_name = "";
 int64_t waits_so_far, handles_alive;
 thread_local cudaError_t last_error;
 
+/* The kernel whose launch was not followed by cudaGetLastError yet. */
+thread_local struct unasked {
+        const char *kernel = nullptr;
+        void look(const char *when) const
+        {
+                if (kernel)
+                        die("%s: no cudaGetLastError follows the launch of %s", when, kernel);
+        }
+        ~unasked()
+        {
+                look("the end of the thread");
+        }
+} launched;
 } // namespace
 
 cudaError_t note(cudaError_t e)
@@ -66,8 +79,15 @@ cudaError_t note(cudaError_t e)
         return e;
 }
 
+void note_launch(const char *kernel)
+{
+        launched.look("a launch");
+        launched.kernel = kernel;
+}
+
 void count_wait()
 {
+        launched.look("a wait");
         waits_so_far++;
 }
 
@@ -249,7 +269,7 @@ cudaError_t CUDARTAPI cudaDeviceSynchronize(void)
 {
         LOCK;
         FAIL(cudaErrorLaunchFailure);
-        waits_so_far++;
+        count_wait();
         run_device(current_device);
         return cudaSuccess;
 }
@@ -261,12 +281,14 @@ cudaError_t CUDARTAPI cudaGetLastError(void)
         LOCK;
         cudaError_t e = last_error;
         last_error = cudaSuccess;
+        launched.kernel = nullptr;
         return e;
 }
 
 cudaError_t CUDARTAPI cudaPeekAtLastError(void)
 {
         LOCK;
+        launched.kernel = nullptr;
         return last_error;
 }
 

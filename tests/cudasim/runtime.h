@@ -58,8 +58,11 @@ void run_device(int i);
 
 /* e, which becomes the thread's last error unless it is success. */
 cudaError_t note(cudaError_t e);
-/* One more wait of the host; pinned buffers that are alive. */
+/* Of this thread's last launch nobody has asked for the error yet; dies if that is still so of the one before. */
+void note_launch(const char *kernel);
+/* One more wait of the host, for which the error of the last launch was asked. */
 void count_wait();
+/* Pinned buffers that are alive. */
 int64_t pinned_buffers();
 } // namespace cudasim
 

@@ -60,24 +60,30 @@ void enqueue(cudaStream_t stream, std::function<void()> work)
         s->queued++;
 }
 
-cudaError_t launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
-                   std::function<void()> body)
+static cudaError_t try_launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+                              std::function<void()> body)
 {
-        std::lock_guard<std::recursive_mutex> guard(everything());
         if (fails(name))
-                return note(cudaErrorLaunchFailure);
+                return cudaErrorLaunchFailure;
         if (fails(name, LOAD))
-                return note(cudaErrorMemoryAllocation);
+                return cudaErrorMemoryAllocation;
         size_t threads = (size_t)block.x * block.y * block.z;
         if (!grid.x || !grid.y || !grid.z || !threads || threads > 1024 || grid.y > 65535 || grid.z > 65535)
-                return note(cudaErrorInvalidConfiguration);
+                return cudaErrorInvalidConfiguration;
         if (shared > 227 * 1024)
-                return note(cudaErrorInvalidValue);
+                return cudaErrorInvalidValue;
         enqueue(stream, [=] {
                 run_grid(name, grid, block, shared, body);
                 check_after(name);
         });
         return cudaSuccess;
+}
+
+void launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream, std::function<void()> body)
+{
+        std::lock_guard<std::recursive_mutex> guard(everything());
+        note_launch(name);
+        note(try_launch(name, grid, block, shared, stream, std::move(body)));
 }
 } // namespace cudasim
 

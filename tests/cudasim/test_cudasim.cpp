@@ -22,7 +22,9 @@ extern "C" {
 #endif
 #endif
 
-#define RUN(kernel, grid, block, stream, ...) cudasim::start(#kernel, kernel, grid, block, 0, stream, __VA_ARGS__)
+/* A launch, and one whose error is asked for. */
+#define LAUNCH(kernel, grid, block, stream, ...) cudasim::start(#kernel, kernel, grid, block, 0, stream, __VA_ARGS__)
+#define RUN(...) (LAUNCH(__VA_ARGS__), cudaGetLastError())
 
 /* ---- kernels ---- */
 
@@ -198,7 +200,27 @@ static void failures_on_purpose(void **)
         assert_int_equal(cudaMalloc(&q, (size_t)1 << 40), cudaErrorMemoryAllocation);
         assert_int_equal(RUN(scale, 1, 2048, nullptr, 1, (float *)p, 1.0f), cudaErrorInvalidConfiguration);
         assert_int_equal(cudaSetDevice(7), cudaErrorInvalidDevice);
+        assert_int_equal(cudaGetLastError(), cudaErrorInvalidDevice);
         cudaFree(p);
+}
+
+/* As on a GPU: the error of a launch or a call stays until it is asked for; what goes well leaves it. */
+static void the_last_error_stays(void **)
+{
+        float *x = device_floats(4);
+        LAUNCH(scale, 1, 2048, nullptr, 1, x, 1.0f);
+        assert_int_equal(cudaPeekAtLastError(), cudaErrorInvalidConfiguration);
+        assert_int_equal(cudaMemsetAsync(x, 0, 16, nullptr), cudaSuccess);
+        assert_int_equal(cudaGetLastError(), cudaErrorInvalidConfiguration);
+        cudasim_fail_at(1, false, cudasim::CALL);
+        LAUNCH(scale, 1, 32, nullptr, 1, x, 1.0f);
+        assert_int_equal(cudaGetLastError(), cudaErrorLaunchFailure);
+        assert_int_equal(cudaGetLastError(), cudaSuccess);
+        assert_int_equal(cudaSetDevice(7), cudaErrorInvalidDevice); /* and nobody asks */
+        LAUNCH(scale, 1, 32, nullptr, 1, x, 1.0f);
+        assert_int_equal(cudaGetLastError(), cudaErrorInvalidDevice);
+        assert_int_equal(RUN(scale, 1, 32, nullptr, 1, x, 1.0f), cudaSuccess);
+        cudaFree(x);
 }
 
 /* ---- deliberate bugs: each in a process of its own ---- */
@@ -320,6 +342,25 @@ static void bugs_are_caught(void **)
                 "not pinned");
         caught(
                 [] {
+                        float *x = device_floats(4);
+                        LAUNCH(scale, 1, 32, nullptr, 4, x, 1.0f);
+                        LAUNCH(scale, 1, 32, nullptr, 4, x, 1.0f);
+                },
+                "a launch: no cudaGetLastError follows the launch of scale");
+        caught(
+                [] {
+                        LAUNCH(scale, 1, 32, nullptr, 4, device_floats(4), 1.0f);
+                        cudaStreamSynchronize(nullptr);
+                },
+                "a wait: no cudaGetLastError follows the launch of scale");
+        caught(
+                [] {
+                        LAUNCH(scale, 1, 32, nullptr, 4, device_floats(4), 1.0f);
+                        std::exit(0);
+                },
+                "the end of the thread: no cudaGetLastError follows the launch of scale");
+        caught(
+                [] {
                         fprintf(stderr, "touching");
                         volatile float *x = device_floats(4);
                         x[0] = 1;
@@ -437,6 +478,7 @@ int main()
                 cmocka_unit_test(warps_vote),
                 cmocka_unit_test(events_order_streams),
                 cmocka_unit_test(failures_on_purpose),
+                cmocka_unit_test(the_last_error_stays),
 #if RACES
                 cmocka_unit_test(races_are_caught),
 #endif
