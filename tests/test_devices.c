@@ -97,6 +97,7 @@ static void pinned_memory(void **state)
         if (p != x) {
                 lg_fill_(p, 7); /* waits for the copies */
                 lg_free(p);
+                assert_near(lg_item(lg_sum(part)), 10045, 0);
         }
         assert_counting(there, 5000, 0);
         assert_counting(part, 10, 1000);

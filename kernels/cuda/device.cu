@@ -265,11 +265,11 @@ static bool passed(lg_queue *base, uint64_t mark, bool wait)
 {
         cudaEvent_t event = lg_cuda(base)->marks[mark % LG_CUDA_MARKS];
         cudaError_t e = cudaEventQuery(event);
-        if (e == cudaErrorNotReady && wait)
-                e = cudaEventSynchronize(event);
         if (e == cudaErrorNotReady) {
-                cudaGetLastError();
-                return false;
+                cudaGetLastError(); /* else the next launch would be taken for one that failed */
+                if (!wait)
+                        return false;
+                e = cudaEventSynchronize(event);
         }
         return lg_cuda_good(base, "cudaEventSynchronize", e);
 }
