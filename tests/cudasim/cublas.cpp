@@ -208,7 +208,7 @@ cublasStatus_t CUBLASWINAPI cublasLtCreate(cublasLtHandle_t *ret)
                 return CUBLAS_STATUS_ALLOC_FAILED;
         cublasStatus_t s = make(__func__, ret, &h);
         if (s == CUBLAS_STATUS_SUCCESS)
-                cudaGetDevice(&h->device);
+                h->device = current_device;
         return s;
 }
 
@@ -372,10 +372,9 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDes
                                            cudaStream_t stream)
 {
         LOCK;
-        int device;
-        cudaGetDevice(&device);
-        if (as<handle>(__func__, h)->device != device)
-                die("%s: the handle is of device %d, but %d is current", __func__, ((handle *)h)->device, device);
+        if (as<handle>(__func__, h)->device != current_device)
+                die("%s: the handle is of device %d, but %d is current", __func__, ((handle *)h)->device,
+                    current_device);
         const problem p = problem_of(__func__, desc, a_layout, b_layout, c_layout, d_layout);
         const algorithm chosen = check_algorithm(p, algo, workspace, bytes);
         const product *o = as<product>(__func__, desc);

@@ -130,9 +130,7 @@ cudnnStatus_t CUDNNWINAPI cudnnCreate(cudnnHandle_t *h)
         FAIL_MEMORY(HOST);
         if (fails(__func__, LOAD))
                 return CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
-        int device = 0;
-        cudaGetDevice(&device);
-        *h = new cudnnContext{nullptr, device};
+        *h = new cudnnContext{nullptr, current_device};
         count_handles(1);
         return CUDNN_STATUS_SUCCESS;
 }
@@ -214,12 +212,10 @@ cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescr
         if (fails(__func__, LOAD))
                 return CUDNN_STATUS_EXECUTION_FAILED;
         descriptor *p = of(plan, "cudnnBackendExecute"), *v = of(pack, "cudnnBackendExecute");
-        int device = -1;
-        cudaGetDevice(&device);
         if (!p->finished || !v->finished || p->type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR ||
             v->type != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)
                 die("cudnnBackendExecute: not a plan and a pack that are finalised");
-        if (device != h->device || value<cudnnHandle_t>(p, CUDNN_ATTR_EXECUTION_PLAN_HANDLE) != h)
+        if (current_device != h->device || value<cudnnHandle_t>(p, CUDNN_ATTR_EXECUTION_PLAN_HANDLE) != h)
                 die("cudnnBackendExecute: a handle of another plan or device");
         run r = {meaning_of(of(p->graph, "cudnnBackendExecute")),
                  nullptr,

@@ -35,6 +35,7 @@ void need(device &d)
 {
         if (d.memory.base)
                 return;
+        d.begun = true;
         d.memory.bytes = (size_t)number("CUDASIM_MEMORY", (int64_t)1 << 30);
         const size_t huge = (size_t)2 << 20;
         char *p = (char *)mmap(nullptr, d.memory.bytes + huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
@@ -68,6 +69,7 @@ namespace
 {
 constexpr size_t unit = 512, guard = 512;
 std::map<const char *, size_t> pinned;
+int64_t copies_through_host;
 
 /* First fit, with a closed gap behind each piece. */
 char *take(device &d, size_t bytes)
@@ -190,6 +192,11 @@ void check_device(const char *call, const void *p, size_t bytes)
 using namespace cudasim;
 
 extern "C" {
+int64_t cudasim_copies_through_host(void)
+{
+        return copies_through_host;
+}
+
 cudaError_t CUDARTAPI cudaMalloc(void **p, size_t bytes)
 {
         LOCK;
@@ -286,7 +293,7 @@ cudaError_t CUDARTAPI cudaMemcpyAsync(void *to, const void *from, size_t bytes, 
                 check_device("cudaMemcpyAsync", from, bytes);
         if (to_device && from_device) {
                 enqueue(s, [=] { memcpy(to, from, bytes); });
-        } else if (to_device && is_pinned(from, bytes)) {
+        } else if (to_device && (pageable_access() || is_pinned(from, bytes))) {
                 enqueue(s, [=] { memcpy(to, from, bytes); });
         } else if (to_device) { /* pageable memory is read before the call returns */
                 auto stage = std::make_shared<std::vector<char>>((const char *)from, (const char *)from + bytes);
@@ -310,6 +317,7 @@ cudaError_t CUDARTAPI cudaMemcpyPeerAsync(void *to, int to_device, const void *f
                 die("cudaMemcpyPeerAsync: a pointer is not of the device that is named");
         check_device("cudaMemcpyPeerAsync", to, bytes);
         check_device("cudaMemcpyPeerAsync", from, bytes);
+        copies_through_host += !devices[to_device].peers[from_device];
         enqueue(s, [=] { memcpy(to, from, bytes); });
         return cudaSuccess;
 }

@@ -1,6 +1,7 @@
 /* runtime.cpp - the CUDA runtime's functions in use: settings and failures on purpose, devices, errors. */
 #include "runtime.h"
 #include <cstdio>
+#include <cuda.h>
 
 namespace cudasim
 {
@@ -33,6 +34,11 @@ bool checking()
         return now.check;
 }
 
+bool pageable_access()
+{
+        return number("CUDASIM_PAGEABLE", 0) != 0;
+}
+
 int shuffling()
 {
         return now.order;
@@ -54,7 +60,7 @@ struct failures {
         bool from = false;
 } failing[3];
 const char *failed_name = "";
-int64_t waits_so_far, handles_alive;
+int64_t waits_so_far, handles_alive, peers_asked;
 thread_local cudaError_t last_error;
 
 /* The kernel whose launch was not followed by cudaGetLastError yet. */
@@ -153,6 +159,11 @@ int64_t cudasim_bytes(void)
         return n;
 }
 
+int64_t cudasim_peers_asked(void)
+{
+        return peers_asked;
+}
+
 const char *cudasim_failed(void)
 {
         return failed_name;
@@ -182,13 +193,53 @@ cudaError_t CUDARTAPI cudaSetDevice(int i)
         if (i < 0 || i >= device_count())
                 return note(cudaErrorInvalidDevice);
         current_device = i;
+        devices[i].begun = true;
         return cudaSuccess;
 }
 
 cudaError_t CUDARTAPI cudaGetDevice(int *i)
 {
         LOCK;
+        FAIL(cudaErrorInitializationError);
         *i = current_device;
+        return cudaSuccess;
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice i, unsigned *flags, int *active)
+{
+        LOCK;
+        if (i < 0 || i >= device_count())
+                return CUDA_ERROR_INVALID_DEVICE;
+        *flags = 0;
+        *active = devices[i].begun;
+        return CUDA_SUCCESS;
+}
+
+cudaError_t CUDARTAPI cudaDeviceCanAccessPeer(int *can, int i, int peer)
+{
+        LOCK;
+        peers_asked++;
+        FAIL(cudaErrorInvalidDevice);
+        if (i < 0 || i >= device_count() || peer < 0 || peer >= device_count())
+                return note(cudaErrorInvalidDevice);
+        *can = i != peer && number("CUDASIM_PEER", 1) != 0;
+        return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaDeviceEnablePeerAccess(int peer, unsigned flags)
+{
+        LOCK;
+        FAIL(cudaErrorInvalidDevice);
+        if (flags != 0)
+                return note(cudaErrorInvalidValue);
+        if (peer < 0 || peer >= device_count() || peer == current_device)
+                return note(cudaErrorInvalidDevice);
+        if (number("CUDASIM_PEER", 1) == 0)
+                return note(cudaErrorPeerAccessUnsupported);
+        bool &reached = devices[current_device].peers[peer];
+        if (reached)
+                return note(cudaErrorPeerAccessAlreadyEnabled);
+        reached = true;
         return cudaSuccess;
 }
 
@@ -224,6 +275,9 @@ cudaError_t CUDARTAPI cudaDeviceGetAttribute(int *value, cudaDeviceAttr a, int i
                 return cudaSuccess;
         case cudaDevAttrComputeCapabilityMinor:
                 *value = 0;
+                return cudaSuccess;
+        case cudaDevAttrPageableMemoryAccess:
+                *value = pageable_access();
                 return cudaSuccess;
         case cudaDevAttrMemoryPoolsSupported:
                 *value = 1;
@@ -310,6 +364,7 @@ const char *CUDARTAPI cudaGetErrorString(cudaError_t e)
                : e == cudaErrorLaunchFailure          ? "unspecified launch failure"
                : e == cudaErrorInvalidValue           ? "invalid argument"
                : e == cudaErrorInsufficientDriver     ? "CUDA driver version is insufficient for CUDA runtime version"
+               : e == cudaErrorInvalidResourceHandle  ? "invalid resource handle"
                : e == cudaErrorNoKernelImageForDevice ? "no kernel image is available for execution on the device"
                : e == cudaErrorNotReady               ? "device not ready"
                : e == cudaSuccess                     ? "no error"

@@ -14,6 +14,8 @@ namespace cudasim
 int64_t number(const char *name, int64_t otherwise);
 /* $CUDASIM_CHECK: each launch is followed by a look at the gaps between allocations. */
 bool checking();
+/* $CUDASIM_PAGEABLE: devices read pageable host memory by themselves. */
+bool pageable_access();
 
 /* A device's memory, closed to the host but while work runs. */
 struct arena {
@@ -30,15 +32,16 @@ struct stream_record {
         uint64_t queued = 0, done = 0;
 };
 
+constexpr int most_devices = 8;
 struct device {
         arena memory;
         std::vector<stream_record *> streams;
         stream_record *standard = nullptr;
+        bool begun = false;            /* it has its context */
+        bool peers[most_devices] = {}; /* whose memory it reaches */
 };
 
-constexpr int most_devices = 8;
 extern device devices[most_devices];
-extern thread_local int current_device;
 int device_count();
 
 /* Maps the memory of a device that has none yet. */

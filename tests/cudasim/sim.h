@@ -22,6 +22,8 @@ void enqueue(cudaStream_t stream, std::function<void()> work);
 enum failure { CALL, ALLOCATION, LOAD };
 /* True if the call of that name shall fail now, in that way. */
 bool fails(const char *name, failure way = CALL);
+/* Of this thread. */
+extern thread_local int current_device;
 /* Libraries' handles and descriptors, as cudasim_handles() counts them. */
 void count_handles(int64_t by);
 /* Held while a call runs: several threads of the host may call at once. */
@@ -39,6 +41,9 @@ extern "C" __attribute__((visibility("default"))) void cudasim_read_settings(voi
 /* Waits (calls that make the host wait for a device) so far; bytes allocated now, on all devices. */
 extern "C" __attribute__((visibility("default"))) int64_t cudasim_waits(void);
 extern "C" __attribute__((visibility("default"))) int64_t cudasim_bytes(void);
+/* How often a device was asked whether it reaches another; copies between devices that could not go straight. */
+extern "C" __attribute__((visibility("default"))) int64_t cudasim_peers_asked(void);
+extern "C" __attribute__((visibility("default"))) int64_t cudasim_copies_through_host(void);
 /* The name of the call that failed last since cudasim_fail_at; "": none. */
 extern "C" __attribute__((visibility("default"))) const char *cudasim_failed(void);
 /* Handles (streams, events, libraries) and pinned buffers that are alive. */

@@ -72,6 +72,8 @@ static cudaError_t try_launch(const char *name, dim3 grid, dim3 block, size_t sh
                 return cudaErrorInvalidConfiguration;
         if (shared > 227 * 1024)
                 return cudaErrorInvalidValue;
+        if (record_of(stream)->device != current_device)
+                return cudaErrorInvalidResourceHandle;
         enqueue(stream, [=] {
                 run_grid(name, grid, block, shared, body);
                 check_after(name);

@@ -223,6 +223,64 @@ static void the_last_error_stays(void **)
         cudaFree(x);
 }
 
+static void streams_belong_to_devices(void **)
+{
+        float *x = device_floats(4);
+        cudaStream_t s;
+        cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
+        cudaSetDevice(1);
+        assert_int_equal(RUN(scale, 1, 32, s, 1, x, 1.0f), cudaErrorInvalidResourceHandle);
+        cudaSetDevice(0);
+        assert_int_equal(RUN(scale, 1, 32, s, 1, x, 1.0f), cudaSuccess);
+        cudaStreamDestroy(s);
+        cudaFree(x);
+}
+
+static void peers(void **)
+{
+        int can;
+        assert_int_equal(cudaDeviceCanAccessPeer(&can, 0, 1), cudaSuccess);
+        assert_int_equal(can, 1);
+        assert_int_equal(cudaDeviceCanAccessPeer(&can, 0, 0), cudaSuccess);
+        assert_int_equal(can, 0);
+        assert_int_equal(cudaDeviceCanAccessPeer(&can, 0, 2), cudaErrorInvalidDevice);
+        assert_int_equal(cudaDeviceCanAccessPeer(&can, -1, 0), cudaErrorInvalidDevice);
+        assert_int_equal(cudaDeviceEnablePeerAccess(1, 1), cudaErrorInvalidValue);
+        assert_int_equal(cudaDeviceEnablePeerAccess(0, 0), cudaErrorInvalidDevice);
+        assert_int_equal(cudaDeviceEnablePeerAccess(2, 0), cudaErrorInvalidDevice);
+        assert_int_equal(cudaGetLastError(), cudaErrorInvalidDevice);
+        assert_int_equal(cudaDeviceEnablePeerAccess(1, 0), cudaSuccess);
+        assert_int_equal(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessAlreadyEnabled);
+        assert_int_equal(cudaGetLastError(), cudaErrorPeerAccessAlreadyEnabled);
+        setenv("CUDASIM_PEER", "0", 1);
+        assert_int_equal(cudaDeviceCanAccessPeer(&can, 1, 0), cudaSuccess);
+        assert_int_equal(can, 0);
+        cudaSetDevice(1);
+        assert_int_equal(cudaDeviceEnablePeerAccess(0, 0), cudaErrorPeerAccessUnsupported);
+        assert_int_equal(cudaGetLastError(), cudaErrorPeerAccessUnsupported);
+        unsetenv("CUDASIM_PEER");
+        cudaSetDevice(0);
+}
+
+/* Pageable memory that the device reads by itself is read when the copy runs. */
+static void pageable_memory(void **)
+{
+        float *x = device_floats(1), host = 1, back;
+        for (const char *late : {"0", "1"}) {
+                int access = -1;
+                setenv("CUDASIM_PAGEABLE", late, 1);
+                assert_int_equal(cudaDeviceGetAttribute(&access, cudaDevAttrPageableMemoryAccess, 0), cudaSuccess);
+                assert_int_equal(access, atoi(late));
+                host = 1;
+                cudaMemcpyAsync(x, &host, 4, cudaMemcpyHostToDevice, nullptr);
+                host = 2;
+                cudaMemcpy(&back, x, 4, cudaMemcpyDeviceToHost);
+                assert_true(back == (access ? 2.0f : 1.0f));
+        }
+        unsetenv("CUDASIM_PAGEABLE");
+        cudaFree(x);
+}
+
 /* ---- deliberate bugs: each in a process of its own ---- */
 
 /* Runs the bug; returns how it ended (signal or exit code) and what it said. */
@@ -479,6 +537,9 @@ int main()
                 cmocka_unit_test(events_order_streams),
                 cmocka_unit_test(failures_on_purpose),
                 cmocka_unit_test(the_last_error_stays),
+                cmocka_unit_test(streams_belong_to_devices),
+                cmocka_unit_test(peers),
+                cmocka_unit_test(pageable_memory),
 #if RACES
                 cmocka_unit_test(races_are_caught),
 #endif
