@@ -82,6 +82,24 @@ static void copies_between_two_devices(void **state)
         lg_close(c);
 }
 
+/* What a call read may change as soon as the call has returned. */
+static void memory_of_the_host(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        float values[1000];
+        for (int i = 0; i < 1000; i++)
+                values[i] = (float)i;
+        lg_tensor *x = lg_from(c, values, LG_SHAPE(1000));
+        memset(values, 0, sizeof values);
+        lg_tensor *host = counting(c, 1000, lg_cpu()), *y = lg_copy(host, test_device(c));
+        lg_fill_(host, -1);
+        assert_counting(x, 1000, 0);
+        assert_counting(y, 1000, 0);
+        assert_ok(c);
+        lg_close(c);
+}
+
 static void pinned_memory(void **state)
 {
         (void)state;
@@ -194,11 +212,9 @@ static void limits(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(what_is_told_of_a_device),
-                cmocka_unit_test(copies_between_two_devices),
-                cmocka_unit_test(pinned_memory),
-                cmocka_unit_test(batches_on_the_device),
-                cmocka_unit_test(limits),
+                cmocka_unit_test(what_is_told_of_a_device), cmocka_unit_test(copies_between_two_devices),
+                cmocka_unit_test(memory_of_the_host),       cmocka_unit_test(pinned_memory),
+                cmocka_unit_test(batches_on_the_device),    cmocka_unit_test(limits),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,8 +26,9 @@ typedef struct lg_cuda_queue {
         lg_fault *fault;                  /* on the device */
         lg_fault *landing;                /* pinned host memory that it is read into */
         int processors;
-        void *dnn;  /* cuDNN's handle and plans (dnn.h) */
-        void *blas; /* of blas.cu, made by the first product */
+        int pageable_access; /* 1: the device reads pageable host memory by itself, maybe late */
+        void *dnn;           /* cuDNN's handle and plans (dnn.h) */
+        void *blas;          /* of blas.cu, made by the first product */
 } lg_cuda_queue;
 
 static inline lg_cuda_queue *lg_cuda(lg_queue *q)

@@ -101,6 +101,7 @@ static cudaError_t make_parts(lg_cuda_queue *q, const char **call)
         TRY(cudaSetDevice, q->base.index)
         TRY(cudaFuncGetAttributes, &kernel, (const void *)probe) /* fails where the GPU is too old for these kernels */
         TRY(cudaDeviceGetAttribute, &q->processors, cudaDevAttrMultiProcessorCount, q->base.index)
+        TRY(cudaDeviceGetAttribute, &q->pageable_access, cudaDevAttrPageableMemoryAccess, q->base.index)
         TRY(cudaStreamCreateWithFlags, &q->stream, cudaStreamNonBlocking)
         TRY(cudaStreamCreateWithFlags, &q->copies, cudaStreamNonBlocking)
         TRY(cudaEventCreateWithFlags, &q->here, cudaEventDisableTiming)
@@ -201,14 +202,22 @@ static bool copy(lg_queue *q, const char *what, void *to, const void *from, size
                (lg_cuda_select(q) && lg_cuda_good(q, what, cudaMemcpyAsync(to, from, bytes, kind, lg_cuda(q)->stream)));
 }
 
-/* The host's memory has been read when this returns: what is pageable CUDA reads at once, what is pinned it may not. */
+/* The host's memory has been read when this returns. Of itself CUDA reads at once only what is pageable, and that not
+ * where the device has access to it. */
 static bool upload(lg_queue *q, void *device, const void *host, size_t bytes)
 {
         cudaPointerAttributes host_is;
-        return bytes == 0 || (copy(q, "cudaMemcpyAsync (to the device)", device, host, bytes, cudaMemcpyHostToDevice) &&
-                              lg_cuda_good(q, "cudaPointerGetAttributes", cudaPointerGetAttributes(&host_is, host)) &&
-                              (host_is.type == cudaMemoryTypeUnregistered ||
-                               lg_cuda_good(q, "cudaStreamSynchronize", cudaStreamSynchronize(lg_cuda(q)->stream))));
+        if (bytes == 0)
+                return true;
+        if (!copy(q, "cudaMemcpyAsync (to the device)", device, host, bytes, cudaMemcpyHostToDevice))
+                return false;
+        if (!lg_cuda(q)->pageable_access) {
+                if (!lg_cuda_good(q, "cudaPointerGetAttributes", cudaPointerGetAttributes(&host_is, host)))
+                        return false;
+                if (host_is.type == cudaMemoryTypeUnregistered)
+                        return true;
+        }
+        return lg_cuda_good(q, "cudaStreamSynchronize", cudaStreamSynchronize(lg_cuda(q)->stream));
 }
 
 static bool download(lg_queue *q, void *host, const void *device, size_t bytes)
