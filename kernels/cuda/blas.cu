@@ -301,8 +301,6 @@ lg_blas_answer lg_cuda_blas(lg_queue *q, const lg_gemm_args *g, bool bias)
         blas_key key;
         if (!make_key(q, g, bias, &key))
                 return LG_BLAS_NOTHING;
-        if (!lg_cuda_good(q, "cudaSetDevice", cudaSetDevice(q->index)))
-                return LG_BLAS_FAILED;
         blas *b = open_blas(q);
         if (!b)
                 return LG_BLAS_FAILED;

@@ -41,8 +41,30 @@ bool lg_cuda_good(lg_queue *q, const char *call, cudaError_t e);
 /* After a library's call failed: true if it is worth another try, since the device lacked memory (so it said, or hardly
  * any is free: libraries load their kernels late, and say of it only that something went wrong) and now has more. */
 bool lg_cuda_again(lg_queue *q, bool lacked_memory);
-/* Makes q's device the thread's current one. Every entry into the module does so first. */
-bool lg_cuda_select(lg_queue *q);
+
+/* While it lives that device is the thread's current one; then the caller's is again, unless the process does not use
+ * it (and to make it current would begin to). */
+struct lg_on_device {
+        const char *call; /* where error is not cudaSuccess, what failed; then the device may be another */
+        cudaError_t error;
+        int before;
+        bool moved;
+
+        explicit lg_on_device(int index);
+        ~lg_on_device();
+        lg_on_device(const lg_on_device &) = delete;
+        lg_on_device &operator=(const lg_on_device &) = delete;
+};
+
+/* f on q's device: how all kernels, and all functions of the device that tell errors through q, are called. */
+template <auto f> struct lg_entry;
+template <typename... A, bool (*f)(lg_queue *, A...)> struct lg_entry<f> {
+        static bool call(lg_queue *q, A... a)
+        {
+                lg_on_device here(q->index);
+                return lg_cuda_good(q, here.call, here.error) && f(q, a...);
+        }
+};
 
 #define LG_THREADS 256
 /* Blocks for n elements, of which a thread takes one at a time in a grid-stride loop. */

@@ -38,11 +38,6 @@ bool lg_cuda_again(lg_queue *q, bool lacked_memory)
         return (lacked_memory || free_bytes < scarce) && q->spare(q);
 }
 
-bool lg_cuda_select(lg_queue *q)
-{
-        return lg_cuda_good(q, "cudaSetDevice", cudaSetDevice(q->index));
-}
-
 /* ---- opening and closing ---------------------------------------------------------------------------------------- */
 
 static void version_words(char *words, size_t size, int v)
@@ -88,7 +83,7 @@ static __global__ void probe()
 {
 }
 
-/* Everything that a queue has; the name of the call that failed is noted. */
+/* Everything that a queue has, on the device that is current; the name of the call that failed is noted. */
 static cudaError_t make_parts(lg_cuda_queue *q, const char **call)
 {
         cudaFuncAttributes kernel;
@@ -98,7 +93,6 @@ static cudaError_t make_parts(lg_cuda_queue *q, const char **call)
                 *call = #function;                                                                                     \
                 e = function(__VA_ARGS__);                                                                             \
         }
-        TRY(cudaSetDevice, q->base.index)
         TRY(cudaFuncGetAttributes, &kernel, (const void *)probe) /* fails where the GPU is too old for these kernels */
         TRY(cudaDeviceGetAttribute, &q->processors, cudaDevAttrMultiProcessorCount, q->base.index)
         TRY(cudaDeviceGetAttribute, &q->pageable_access, cudaDevAttrPageableMemoryAccess, q->base.index)
@@ -116,8 +110,9 @@ static cudaError_t make_parts(lg_cuda_queue *q, const char **call)
 
 static bool open_queue(lg_queue *base, char *reason, size_t size)
 {
-        const char *call = "";
-        cudaError_t e = make_parts(lg_cuda(base), &call);
+        lg_on_device here(base->index);
+        const char *call = here.call;
+        cudaError_t e = here.error == cudaSuccess ? make_parts(lg_cuda(base), &call) : here.error;
         if (e == cudaSuccess)
                 return true;
         cudaDeviceProp p;
@@ -125,13 +120,14 @@ static bool open_queue(lg_queue *base, char *reason, size_t size)
         if (e == cudaErrorNoKernelImageForDevice && cudaGetDeviceProperties(&p, base->index) == cudaSuccess)
                 snprintf(reason, size, "%.90s has compute capability %d.%d, for which this build has no kernels",
                          p.name, p.major, p.minor);
+        cudaGetLastError();
         return false;
 }
 
 static void close_queue(lg_queue *base)
 {
         lg_cuda_queue *q = lg_cuda(base);
-        cudaSetDevice(base->index);
+        lg_on_device here(base->index);
         if (q->copies)
                 cudaStreamSynchronize(q->copies);
         if (q->stream)
@@ -160,7 +156,8 @@ static void close_queue(lg_queue *base)
 static void *allocate(lg_queue *q, size_t bytes)
 {
         void *p = NULL;
-        if (!lg_cuda_select(q))
+        lg_on_device here(q->index);
+        if (!lg_cuda_good(q, here.call, here.error))
                 return NULL;
         const cudaError_t e = cudaMalloc(&p, bytes);
         if (e == cudaSuccess)
@@ -175,14 +172,16 @@ static void *allocate(lg_queue *q, size_t bytes)
 static void release(lg_queue *q, void *p, size_t bytes)
 {
         (void)bytes;
-        cudaSetDevice(q->index);
-        cudaFree(p);
+        lg_on_device here(q->index);
+        if (cudaFree(p) != cudaSuccess)
+                cudaGetLastError();
 }
 
 static void *pin(lg_queue *q, size_t bytes)
 {
         void *p = NULL;
-        if (cudaSetDevice(q->index) == cudaSuccess && cudaHostAlloc(&p, bytes, cudaHostAllocPortable) == cudaSuccess)
+        lg_on_device here(q->index);
+        if (here.error == cudaSuccess && cudaHostAlloc(&p, bytes, cudaHostAllocPortable) == cudaSuccess)
                 return p;
         cudaGetLastError();
         return NULL;
@@ -190,16 +189,16 @@ static void *pin(lg_queue *q, size_t bytes)
 
 static void unpin(lg_queue *q, void *p)
 {
-        cudaSetDevice(q->index);
-        cudaFreeHost(p);
+        lg_on_device here(q->index);
+        if (cudaFreeHost(p) != cudaSuccess)
+                cudaGetLastError();
 }
 
 /* ---- copies ----------------------------------------------------------------------------------------------------- */
 
 static bool copy(lg_queue *q, const char *what, void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
 {
-        return bytes == 0 ||
-               (lg_cuda_select(q) && lg_cuda_good(q, what, cudaMemcpyAsync(to, from, bytes, kind, lg_cuda(q)->stream)));
+        return bytes == 0 || lg_cuda_good(q, what, cudaMemcpyAsync(to, from, bytes, kind, lg_cuda(q)->stream));
 }
 
 /* The host's memory has been read when this returns. Of itself CUDA reads at once only what is pageable, and that not
@@ -235,14 +234,14 @@ static bool within(lg_queue *q, void *to, const void *from, size_t bytes)
 static bool wait_for(lg_queue *q, cudaStream_t first, cudaStream_t later)
 {
         cudaEvent_t here = lg_cuda(q)->here;
-        return lg_cuda_select(q) && lg_cuda_good(q, "cudaEventRecord", cudaEventRecord(here, first)) &&
+        return lg_cuda_good(q, "cudaEventRecord", cudaEventRecord(here, first)) &&
                lg_cuda_good(q, "cudaStreamWaitEvent", cudaStreamWaitEvent(later, here, 0));
 }
 
 static bool copy_between(lg_queue *to_queue, void *to, lg_queue *from_queue, const void *from, size_t bytes)
 {
         cudaStream_t stream = lg_cuda(to_queue)->stream, source = lg_cuda(from_queue)->stream;
-        return wait_for(from_queue, source, stream) && lg_cuda_select(to_queue) &&
+        return lg_entry<wait_for>::call(from_queue, source, stream) &&
                lg_cuda_good(to_queue, "cudaMemcpyPeerAsync",
                             cudaMemcpyPeerAsync(to, to_queue->index, from, from_queue->index, bytes, stream)) &&
                wait_for(to_queue, stream, source);
@@ -266,8 +265,8 @@ static bool fetch(lg_queue *base, void *device, const void *pinned, size_t bytes
 static bool follow(lg_queue *base, uint64_t mark)
 {
         lg_cuda_queue *q = lg_cuda(base);
-        return lg_cuda_select(base) && lg_cuda_good(base, "cudaStreamWaitEvent",
-                                                    cudaStreamWaitEvent(q->stream, q->marks[mark % LG_CUDA_MARKS], 0));
+        return lg_cuda_good(base, "cudaStreamWaitEvent",
+                            cudaStreamWaitEvent(q->stream, q->marks[mark % LG_CUDA_MARKS], 0));
 }
 
 static bool passed(lg_queue *base, uint64_t mark, bool wait)
@@ -289,8 +288,7 @@ static bool synchronize(lg_queue *base, lg_fault *ret)
 {
         lg_cuda_queue *q = lg_cuda(base);
         *ret = lg_fault{0, 0, 0};
-        if (!lg_cuda_select(base) ||
-            !lg_cuda_good(base, "cudaMemcpyAsync (fault)",
+        if (!lg_cuda_good(base, "cudaMemcpyAsync (fault)",
                           cudaMemcpyAsync(q->landing, q->fault, sizeof *q->fault, cudaMemcpyDeviceToHost, q->stream)) ||
             !lg_cuda_good(base, "cudaStreamSynchronize", cudaStreamSynchronize(q->stream)) ||
             !lg_cuda_good(base, "cudaStreamSynchronize", cudaStreamSynchronize(q->copies)))
@@ -312,7 +310,8 @@ static bool facts(int index, lg_device_facts *ret)
         }
         snprintf(ret->name, sizeof ret->name, "%.90s", p.name);
         ret->total_bytes = (int64_t)p.totalGlobalMem;
-        ret->free_bytes = cudaSetDevice(index) == cudaSuccess && cudaMemGetInfo(&free_bytes, &total) == cudaSuccess
+        lg_on_device here(index);
+        ret->free_bytes = here.error == cudaSuccess && cudaMemGetInfo(&free_bytes, &total) == cudaSuccess
                                   ? (int64_t)free_bytes
                                   : -1;
         ret->processors = p.multiProcessorCount;
@@ -333,13 +332,12 @@ static bool facts(int index, lg_device_facts *ret)
         return true;
 }
 
-static const lg_device_api api = {LG_DEVICE_ABI, "cuda",          sizeof(lg_cuda_queue),
-                                  count,         open_queue,      close_queue,
-                                  allocate,      release,         upload,
-                                  download,      within,          copy_between,
-                                  pin,           unpin,           fetch,
-                                  follow,        passed,          synchronize,
-                                  facts,         &lg_cuda_kernels};
+#define ENTRY(f) lg_entry<f>::call
+static const lg_device_api api = {
+        LG_DEVICE_ABI, "cuda",          sizeof(lg_cuda_queue), count,           open_queue,    close_queue,
+        allocate,      release,         ENTRY(upload),         ENTRY(download), ENTRY(within), ENTRY(copy_between),
+        pin,           unpin,           ENTRY(fetch),          ENTRY(follow),   passed,        ENTRY(synchronize),
+        facts,         &lg_cuda_kernels};
 
 extern "C" __attribute__((visibility("default"))) const lg_device_api *lg_device_module(void)
 {

@@ -124,8 +124,6 @@ static lg_dnn_answer open_state(lg_queue *q)
         const lg_dnn_library *l = lg_dnn_find();
         if (!l->there)
                 return LG_DNN_REFUSED;
-        if (!lg_cuda_good(q, "cudaSetDevice", cudaSetDevice(q->index)))
-                return LG_DNN_FAILED;
         if (lg_cuda(q)->dnn)
                 return state_of(q)->handle ? LG_DNN_DONE : LG_DNN_REFUSED;
         dnn_state *d = (dnn_state *)calloc(1, sizeof *d);

@@ -1,4 +1,4 @@
-/* table.cu - the kernels of CUDA, in the order of the lists; each begins by making its device the current one. */
+/* table.cu - the kernels of CUDA, in the order of the lists; each called on its device. */
 #include "cuda.h"
 
 #define UNARY(name, ...) ONE(name) ONE(name##_da)
@@ -8,11 +8,6 @@
 #define COMPARE_SCALAR(name, ...) ONE(name)
 #define TEST(name, ...) ONE(name)
 
-template <typename A, bool (*kernel)(lg_queue *, const A *)> static bool on_its_device(lg_queue *q, const A *a)
-{
-        return lg_cuda_select(q) && kernel(q, a);
-}
-
 extern "C" {
 #define ONE(name) bool lg_cuda_##name(lg_queue *q, const lg_pointwise_args *a);
 #include "../pointwise.def"
@@ -21,11 +16,11 @@ extern const lg_kernels lg_cuda_kernels;
 }
 const lg_kernels lg_cuda_kernels = {
         {
-#define ONE(name) on_its_device<lg_pointwise_args, lg_cuda_##name>,
+#define ONE(name) lg_entry<lg_cuda_##name>::call,
 #include "../pointwise.def"
 #undef ONE
         },
-#define KERNEL(name, args) on_its_device<args, lg_cuda_##name>,
+#define KERNEL(name, args) lg_entry<lg_cuda_##name>::call,
 #include "../kernels.def"
 #undef KERNEL
 };

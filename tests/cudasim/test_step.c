@@ -224,7 +224,7 @@ static void every_allocation_fails_in_turn(void **state)
 static void a_broken_device_is_told(void **state)
 {
         (void)state;
-        const char *const calls[] = {"cudaSetDevice: ", "cudaMalloc: "};
+        const char *const calls[] = {"cudaGetDevice: ", "cudaMalloc: "};
         for (int i = 0; i < 2; i++) {
                 run r = open_run();
                 lg_empty_cache(r.c);

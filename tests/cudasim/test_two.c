@@ -1,0 +1,167 @@
+/* test_two.c - two simulated devices: what a program that uses CUDA itself sees of libgrad. */
+#include <dlfcn.h>
+#include "../test.h"
+
+/* ---- CUDA as the program calls it, and the simulator's controls (sim.h) ---- */
+
+static struct cuda {
+        int (*SetDevice)(int device);
+        int (*GetDevice)(int *device);
+        int (*GetLastError)(void);
+} cuda;
+
+static struct controls {
+        void (*fail_at)(int64_t n, bool from, int way);
+        int64_t (*calls)(int way);
+        const char *(*failed)(void);
+} sim;
+
+static int (*context_state)(int device, unsigned *flags, int *active);
+
+static int find_controls(void **state)
+{
+        (void)state;
+        void *module = dlopen(getenv("LIBGRAD_CUDA"), RTLD_NOW | RTLD_LOCAL);
+        if (!module)
+                fail_msg("%s", dlerror());
+#define FIND(at, name)                                                                                                 \
+        *(void **)&at = dlsym(module, name);                                                                           \
+        assert_non_null(at)
+        FIND(cuda.SetDevice, "cudaSetDevice");
+        FIND(cuda.GetDevice, "cudaGetDevice");
+        FIND(cuda.GetLastError, "cudaGetLastError");
+        FIND(sim.fail_at, "cudasim_fail_at");
+        FIND(sim.calls, "cudasim_calls");
+        FIND(sim.failed, "cudasim_failed");
+        FIND(context_state, "cuDevicePrimaryCtxGetState");
+        return 0;
+}
+
+static lg_device device(int index)
+{
+        return (lg_device){LG_DEVICE_CUDA, index};
+}
+
+/* ---- what the program sees ---- */
+
+/* The device that is current, and that no error is left over. */
+static void assert_current(int index)
+{
+        int now = -1;
+        assert_int_equal(cuda.GetDevice(&now), 0);
+        assert_int_equal(now, index);
+        assert_int_equal(cuda.GetLastError(), 0);
+}
+
+/* Comes first: what is on cuda:1 alone takes no memory of cuda:0. */
+static void a_device_that_nobody_uses_stays_so(void **state)
+{
+        (void)state;
+        unsigned flags;
+        int active = 1;
+        lg_ctx *c = lg_open();
+        lg_default_device(c, device(1));
+        assert_near(lg_item(lg_sum(lg_ones(c, LG_SHAPE(3, 4)))), 12, 0);
+        assert_ok(c);
+        lg_close(c);
+        assert_int_equal(context_state(0, &flags, &active), 0);
+        assert_false(active);
+        assert_int_equal(context_state(1, &flags, &active), 0);
+        assert_true(active);
+}
+
+static void work(lg_ctx *c, lg_device on, int current)
+{
+        lg_tensor *pinned = lg_pin(lg_ones(c, LG_SHAPE(4, 3), .device = lg_cpu()), on);
+        assert_current(current);
+        lg_tensor *x = lg_to(pinned, on), *far = lg_to(x, device(!on.index));
+        assert_current(current);
+        lg_tensor *w = lg_full(c, 2, LG_SHAPE(3, 2), .device = on, .requires_grad = true);
+        assert_current(current);
+        lg_tensor *loss = lg_sum(lg_matmul(x, w));
+        assert_current(current);
+        lg_optimizer *opt = lg_sgd(c, LG_LIST(w), 0.5);
+        lg_backward(loss);
+        assert_current(current);
+        assert_true(lg_step(opt));
+        assert_current(current);
+        assert_near(lg_item(loss), 48, 0);
+        assert_near(lg_item(lg_sum(w)), 0, 0);
+        assert_near(lg_item(lg_sum(far)), 12, 0);
+        assert_current(current);
+        lg_device_info_t info;
+        assert_true(lg_device_info(c, device(!on.index), &info));
+        assert_true(lg_synchronize(c));
+        lg_free(pinned);
+        lg_empty_cache(c);
+        assert_current(current);
+        lg_set_memory_limit(c, on, lg_memory_stats(c, on).used + 1000);
+        assert_null(lg_zeros(c, LG_SHAPE(1000, 1000), .device = on));
+        assert_error(c, LG_ERR_MEMORY, "lg_set_memory_limit");
+        assert_current(current);
+        lg_cross_entropy(x, lg_full(c, 9, LG_SHAPE(4), .dtype = LG_I64, .device = on));
+        assert_false(lg_synchronize(c));
+        assert_error(c, LG_ERR_ARGUMENT, "class index 9");
+        assert_current(current);
+}
+
+static void the_current_device_stays(void **state)
+{
+        (void)state;
+        for (int current = 0; current < 2; current++)
+                for (int on = 0; on < 2; on++) {
+                        assert_int_equal(cuda.SetDevice(current), 0);
+                        lg_ctx *c = lg_open();
+                        lg_device d = lg_try_cuda(c, on);
+                        assert_int_equal(d.index, on);
+                        assert_current(current);
+                        work(c, d, current);
+                        lg_close(c);
+                        assert_current(current);
+                }
+}
+
+/* Whatever call of CUDA fails, the device that is current stays, but where that call was to give it back. */
+static void it_stays_where_a_call_fails(void **state)
+{
+        (void)state;
+        int64_t failed = 0, lost = 0, selections = 0;
+        assert_int_equal(cuda.SetDevice(1), 0);
+        for (int64_t n = 1;; n++) {
+                lg_ctx *c = lg_open();
+                lg_tensor *x = lg_ones(c, LG_SHAPE(5), .device = device(0));
+                assert_ok(c);
+                int64_t calls = sim.calls(0);
+                sim.fail_at(n, false, 0);
+                double sum = lg_item(lg_sum(lg_exp(x)));
+                if (lg_error(c) && !strstr(lg_error(c), sim.failed()))
+                        fail_msg("%s failed, told as %s", sim.failed(), lg_error(c));
+                selections += lg_error(c) && !strcmp(sim.failed(), "cudaSetDevice");
+                sim.fail_at(0, false, 0);
+                calls = sim.calls(0) - calls;
+                int now = -1;
+                cuda.GetDevice(&now);
+                lost += now != 1;
+                failed += lg_error(c) != NULL;
+                assert_int_equal(cuda.GetLastError(), 0);
+                if (!lg_error(c))
+                        assert_near(sum, 5 * exp(1), 1e-5);
+                assert_int_equal(cuda.SetDevice(1), 0);
+                lg_close(c);
+                assert_current(1);
+                if (calls < n)
+                        break;
+        }
+        print_message("%lld calls fail, %lld were to give the device back\n", (long long)failed, (long long)lost);
+        assert_true(failed > 5 && selections > 2 && lost < failed);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_device_that_nobody_uses_stays_so),
+                cmocka_unit_test(the_current_device_stays),
+                cmocka_unit_test(it_stays_where_a_call_fails),
+        };
+        return cmocka_run_group_tests(tests, find_controls, NULL);
+}
