@@ -27,6 +27,7 @@ typedef struct lg_cuda_queue {
         lg_fault *landing;                /* pinned host memory that it is read into */
         int processors;
         int pageable_access; /* 1: the device reads pageable host memory by itself, maybe late */
+        uint64_t peers;      /* bit i: whether device i's memory can be reached was asked */
         void *dnn;           /* cuDNN's handle and plans (dnn.h) */
         void *blas;          /* of blas.cu, made by the first product */
 } lg_cuda_queue;

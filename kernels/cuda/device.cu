@@ -238,9 +238,23 @@ static bool wait_for(lg_queue *q, cudaStream_t first, cudaStream_t later)
                lg_cuda_good(q, "cudaStreamWaitEvent", cudaStreamWaitEvent(later, here, 0));
 }
 
+/* Lets q's device, the current one, reach the memory of the other, where it can: copies then need not pass the host. */
+static void reach(lg_cuda_queue *q, int other)
+{
+        const uint64_t bit = other < 64 ? (uint64_t)1 << other : 0;
+        int can = 0;
+        if (!bit || q->peers & bit)
+                return;
+        q->peers |= bit;
+        if (cudaDeviceCanAccessPeer(&can, q->base.index, other) != cudaSuccess ||
+            (can && cudaDeviceEnablePeerAccess(other, 0) != cudaSuccess)) /* or another queue did it already */
+                cudaGetLastError();
+}
+
 static bool copy_between(lg_queue *to_queue, void *to, lg_queue *from_queue, const void *from, size_t bytes)
 {
         cudaStream_t stream = lg_cuda(to_queue)->stream, source = lg_cuda(from_queue)->stream;
+        reach(lg_cuda(to_queue), from_queue->index);
         return lg_entry<wait_for>::call(from_queue, source, stream) &&
                lg_cuda_good(to_queue, "cudaMemcpyPeerAsync",
                             cudaMemcpyPeerAsync(to, to_queue->index, from, from_queue->index, bytes, stream)) &&

@@ -1,4 +1,4 @@
-/* test_two.c - two simulated devices: what a program that uses CUDA itself sees of libgrad. */
+/* test_two.c - two simulated devices: what a program that uses CUDA itself sees of libgrad, and copies between them. */
 #include <dlfcn.h>
 #include "../test.h"
 
@@ -13,6 +13,8 @@ static struct cuda {
 static struct controls {
         void (*fail_at)(int64_t n, bool from, int way);
         int64_t (*calls)(int way);
+        int64_t (*peers_asked)(void);
+        int64_t (*copies_through_host)(void);
         const char *(*failed)(void);
 } sim;
 
@@ -32,6 +34,8 @@ static int find_controls(void **state)
         FIND(cuda.GetLastError, "cudaGetLastError");
         FIND(sim.fail_at, "cudasim_fail_at");
         FIND(sim.calls, "cudasim_calls");
+        FIND(sim.peers_asked, "cudasim_peers_asked");
+        FIND(sim.copies_through_host, "cudasim_copies_through_host");
         FIND(sim.failed, "cudasim_failed");
         FIND(context_state, "cuDevicePrimaryCtxGetState");
         return 0;
@@ -156,11 +160,63 @@ static void it_stays_where_a_call_fails(void **state)
         assert_true(failed > 5 && selections > 2 && lost < failed);
 }
 
+/* ---- copies ---- */
+
+/* A pair of devices is asked once, each way, and every copy goes straight where it may. */
+static void peers_are_asked_once(void **state)
+{
+        (void)state;
+        const bool straight = !getenv("CUDASIM_PEER");
+        for (int contexts = 0; contexts < 2; contexts++) { /* the second finds what the first has set up */
+                const int64_t asked = sim.peers_asked(), through_host = sim.copies_through_host();
+                lg_ctx *c = lg_open();
+                for (int i = 0; i < 5; i++) {
+                        lg_tensor *x = lg_full(c, i, LG_SHAPE(100), .device = device(0));
+                        assert_near(lg_item(lg_sum(lg_to(lg_to(x, device(1)), device(0)))), 100 * i, 0);
+                        assert_ok(c);
+                }
+                assert_int_equal(cuda.GetLastError(), 0);
+                assert_int_equal(sim.peers_asked() - asked, 2);
+                assert_int_equal(sim.copies_through_host() - through_host, straight ? 0 : 10);
+                lg_close(c);
+        }
+}
+
+/* Whether they are peers is no matter of life: a copy goes through the host where nobody can say. */
+static void peers_that_cannot_be_asked(void **state)
+{
+        (void)state;
+        int questions = 0;
+        for (int64_t n = 1;; n++) {
+                assert_int_equal(cuda.SetDevice(0), 0); /* a call that fails may have left the other */
+                lg_ctx *c = lg_open();
+                lg_tensor *x = lg_ones(c, LG_SHAPE(100), .device = device(0));
+                lg_empty(c, LG_SHAPE(100), .device = device(1));
+                assert_ok(c);
+                const int64_t calls = sim.calls(0);
+                sim.fail_at(n, false, 0);
+                lg_tensor *y = lg_to(x, device(1));
+                const bool over = sim.calls(0) - calls < n, question = strstr(sim.failed(), "Peer") != NULL &&
+                                                                       strcmp(sim.failed(), "cudaMemcpyPeerAsync") != 0;
+                sim.fail_at(0, false, 0);
+                questions += question;
+                if (over || question)
+                        assert_ok(c);
+                if (!lg_error(c))
+                        assert_near(lg_item(lg_sum(y)), 100, 0);
+                assert_int_equal(cuda.GetLastError(), 0);
+                lg_close(c);
+                if (over)
+                        break;
+        }
+        assert_int_equal(questions, getenv("CUDASIM_PEER") ? 1 : 2);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_device_that_nobody_uses_stays_so),
-                cmocka_unit_test(the_current_device_stays),
+                cmocka_unit_test(a_device_that_nobody_uses_stays_so), cmocka_unit_test(peers_are_asked_once),
+                cmocka_unit_test(peers_that_cannot_be_asked),         cmocka_unit_test(the_current_device_stays),
                 cmocka_unit_test(it_stays_where_a_call_fails),
         };
         return cmocka_run_group_tests(tests, find_controls, NULL);
