@@ -288,6 +288,7 @@ static bool run(lg_queue *q, blas *b, const lg_gemm_args *g, const records *r, c
                 workspace += -(uintptr_t)workspace % WORKSPACE_ALIGNMENT;
         }
         cublasStatus_t s;
+        lg_cuda_count_launch();
         do
                 s = cublasLtMatmul(b->handle, r->product, wide ? (const void *)&wide_one : &one, g->b, r->b, g->a, r->a,
                                    wide ? (const void *)&wide_beta : &beta, g->c, r->c, g->c, r->c, &p->algorithm,

@@ -42,6 +42,8 @@ bool lg_cuda_good(lg_queue *q, const char *call, cudaError_t e);
 /* After a library's call failed: true if it is worth another try, since the device lacked memory (so it said, or hardly
  * any is free: libraries load their kernels late, and say of it only that something went wrong) and now has more. */
 bool lg_cuda_again(lg_queue *q, bool lacked_memory);
+/* Counts a kernel launched or a library called to compute, for lg_cuda_launches(). */
+void lg_cuda_count_launch(void);
 
 /* While it lives that device is the thread's current one; then the caller's is again, unless the process does not use
  * it (and to make it current would begin to). */
@@ -82,6 +84,7 @@ static bool lg_launch(lg_queue *q, const char *name, void (*kernel)(P...), int64
         if (blocks < 1)
                 return true;
         cudaError_t e;
+        lg_cuda_count_launch();
         do { /* the first launch of a kernel takes memory for its code */
 #ifdef LG_CUDASIM
                 cudasim::start(name, kernel, dim3((unsigned)blocks), dim3(LG_THREADS), 0, lg_cuda(q)->stream, a...);

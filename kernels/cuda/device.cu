@@ -38,6 +38,20 @@ bool lg_cuda_again(lg_queue *q, bool lacked_memory)
         return (lacked_memory || free_bytes < scarce) && q->spare(q);
 }
 
+/* Of all queues of the process: a tool that measures a step has no other way to the count than a symbol. */
+static int64_t launches;
+
+void lg_cuda_count_launch(void)
+{
+        __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED);
+}
+
+/* Kernels launched and libraries called so far. */
+extern "C" __attribute__((visibility("default"))) int64_t lg_cuda_launches(void)
+{
+        return __atomic_load_n(&launches, __ATOMIC_RELAXED);
+}
+
 /* ---- opening and closing ---------------------------------------------------------------------------------------- */
 
 static void version_words(char *words, size_t size, int v)

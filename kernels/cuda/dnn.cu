@@ -287,6 +287,7 @@ static lg_dnn_answer execute(lg_queue *q, const lg_dnn_plan *p, const operands *
         if (answer != LG_DNN_DONE)
                 return answer;
         cudnnStatus_t s;
+        lg_cuda_count_launch();
         do
                 s = l->execute(state_of(q)->handle, p->plan, pack.part[0]);
         while (s != CUDNN_STATUS_SUCCESS && lg_cuda_again(q, lg_dnn_lacked_memory(s)));
