@@ -1,8 +1,11 @@
-/* gpu_bench.c - times kernels, small ops and training steps on a device; each figure is a line of JSON.
+/* gpu_bench.c - times kernels, small ops, transfers and training steps on a device, and compares with f64 on the CPU.
  *
- * gpu_bench [--device NAME] [--small] [--tf32] [--seconds S] [--batch N] PART...; a part is "device" (only whether it
- * is there), "kernels", "ops" or a model's name. --small: sizes for a simulation. Figures are microseconds of a call,
- * bytes and operations of a call. Exit status 1 if something failed, told in a line of its own.
+ * gpu_bench [--device NAME] [--small] [--tf32] [--seconds S] [--batch N] PART...; a part is "device" (alone: only
+ * whether it is there), "kernels", "ops", "transfers", "errors" or a model's name. --small: sizes for a simulation;
+ * --tf32: f32 products may be TF32, and of kernels and errors only these. Each figure is a line of JSON: microseconds,
+ * bytes and operations of a call. The first line names the parts, the last one counts figures, failures and what was
+ * left out when the seconds were over. Exit status 1: a figure failed, told in its line; 2: wrong options; 3: figures
+ * were left out.
  */
 #include <getopt.h>
 #include <stdlib.h>
@@ -14,6 +17,11 @@
 enum { REPEATS = 7, MOST_CALLS = 5000, CHAIN = 100 };
 #define WARM_UP 0.03 /* seconds, so that clocks are up and caches of the device's libraries are filled */
 #define REPEAT 0.02  /* seconds that a repeat shall take */
+#define LONGEST 1.0  /* seconds, after which no other repeat begins */
+/* Of rows that are many. */
+enum { QUICK_REPEATS = 5 };
+#define QUICK_WARM_UP 0.015
+#define QUICK_REPEAT 0.01
 
 double now(void)
 {
@@ -43,18 +51,22 @@ static int compare(const void *a, const void *b)
 
 double time_calls(bench *b, work *w, void (*run)(work *w))
 {
-        double seconds[REPEATS], once = spend(w, run, 1), warm = now() + WARM_UP;
-        int repeats = 0;
-        while (!b->small && now() < warm && !lg_error(w->c))
+        const int most = b->small ? 1 : b->quick ? QUICK_REPEATS : REPEATS;
+        double seconds[REPEATS], start = now(), once = spend(w, run, 1);
+        double warm = now() + (b->small ? 0 : b->quick ? QUICK_WARM_UP : WARM_UP);
+        while (now() < warm && !lg_error(w->c))
                 once = spend(w, run, 2) / 2;
-        double calls = REPEAT / (once > 1e-7 ? once : 1e-7);
+        double calls = (b->small ? 0 : b->quick ? QUICK_REPEAT : REPEAT) / (once > 1e-7 ? once : 1e-7);
         int64_t n = calls < 1 ? 1 : calls > MOST_CALLS ? MOST_CALLS : (int64_t)calls;
+        int repeats = 0;
         do
                 seconds[repeats++] = spend(w, run, n) / (double)n;
-        while (repeats < (b->small ? 3 : REPEATS) && now() < b->end);
+        while (repeats < most && now() < b->end && now() < start + LONGEST);
         qsort(seconds, (size_t)repeats, sizeof *seconds, compare);
         return lg_error(w->c) ? -1 : seconds[repeats / 2] * 1e6;
 }
+
+/* ---- figures ---- */
 
 /* Text as it may stand between the quotes of JSON. */
 static void print_text(const char *text)
@@ -63,71 +75,34 @@ static void print_text(const char *text)
                 putchar(*text == '"' || *text == '\\' || (unsigned char)*text < ' ' ? '\'' : *text);
 }
 
-/* Ends the line that tells of one figure, with the error instead if there is one, which is then forgotten. */
-static bool end_line(lg_ctx *c, double us)
+void end_failed(bench *b, const char *why)
 {
-        bool good = !lg_error(c);
-        if (good)
-                printf(", \"us\": %.3f}\n", us);
-        else {
-                printf(", \"failed\": \"");
-                print_text(lg_error(c));
-                printf("\"}\n");
-                lg_clear_error(c);
-        }
+        printf(", \"failed\": \"");
+        print_text(why);
+        printf("\"}\n");
         fflush(stdout);
-        return good;
+        b->figures++;
+        b->failed++;
 }
 
-static void print_size(const int64_t *size)
+void end_figure(bench *b, const char *key, double value)
 {
-        for (int i = 0; i < 4 && size[i]; i++)
-                printf("%s%lld", i ? " x " : "", (long long)size[i]);
-}
-
-static bool measure_row(bench *b, const row *r)
-{
-        lg_scope scope = lg_scope_begin(b->c);
-        work w = {.c = b->c, .device = b->device, .dtype = r->dtype};
-        memcpy(w.size, b->small ? r->small : r->size, sizeof w.size);
-        r->make(&w);
-        double us = time_calls(b, &w, r->run);
-        printf("{\"part\": \"kernels\", \"name\": \"%s\", \"dtype\": \"%s\", \"size\": \"", r->name,
-               b->tf32 ? "tf32" : lg_dtype_name(r->dtype));
-        print_size(w.size);
-        printf("\", \"bytes\": %.0f, \"flops\": %.0f", w.bytes, w.flops);
-        bool good = end_line(b->c, us);
-        lg_optimizer_free(w.opt);
-        lg_scope_end(b->c, scope);
-        lg_empty_cache(b->c);
-        return good;
-}
-
-/* In small sizes some rows are the same. */
-static bool seen(const bench *b, int i)
-{
-        const row *r = &kernel_rows[i];
-        for (const row *a = kernel_rows; b->small && a < r; a++)
-                if (a->dtype == r->dtype && !strcmp(a->name, r->name) && !memcmp(a->small, r->small, sizeof a->small))
-                        return true;
-        return false;
-}
-
-static bool measure_kernels(bench *b)
-{
-        bool good = true;
-        int left_out = 0;
-        for (int i = 0; i < kernel_row_count; i++) {
-                if ((b->tf32 && !kernel_rows[i].float32_product) || seen(b, i))
-                        continue;
-                if (now() >= b->end)
-                        left_out++;
-                else
-                        good &= measure_row(b, &kernel_rows[i]);
+        if (lg_error(b->c)) {
+                end_failed(b, lg_error(b->c));
+                lg_clear_error(b->c);
+                return;
         }
-        if (left_out)
-                printf("{\"part\": \"kernels\", \"left_out\": %d}\n", left_out);
-        return good;
+        printf(", \"%s\": %.6g}\n", key, value);
+        fflush(stdout);
+        b->figures++;
+}
+
+bool time_is_over(bench *b)
+{
+        if (now() < b->end)
+                return false;
+        b->left_out++;
+        return true;
 }
 
 /* ---- small ops ---- */
@@ -153,28 +128,28 @@ static void chain_backward(work *w)
         lg_grad(LG_LIST(x), LG_LIST(w->z), .grads = LG_LIST(w->y));
 }
 
-static bool measure_ops(bench *b)
+static void measure_ops(bench *b)
 {
         static const struct {
                 const char *name;
                 void (*run)(work *w);
                 double ops;
-        } rows[] = {{"add of 32 elements", add_once, 1},
-                    {"chain of 100 adds of 32 elements", add_chain, CHAIN},
-                    {"chain of 100 products, forward and backward", chain_backward, CHAIN}};
-        bool good = true;
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        } table[] = {{"add of 32 elements", add_once, 1},
+                     {"chain of 100 adds of 32 elements", add_chain, CHAIN},
+                     {"chain of 100 products, forward and backward", chain_backward, CHAIN}};
+        for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+                if (time_is_over(b))
+                        continue;
                 lg_scope scope = lg_scope_begin(b->c);
                 work w = {.c = b->c, .device = b->device};
                 w.x = lg_uniform(b->c, 0, 1, LG_SHAPE(32), .device = b->device);
                 w.y = lg_uniform(b->c, 0, 1, LG_SHAPE(32), .device = b->device);
                 w.z = lg_uniform(b->c, 0.9, 1, LG_SHAPE(32), .device = b->device, .requires_grad = true);
-                double us = time_calls(b, &w, rows[i].run) / rows[i].ops;
-                printf("{\"part\": \"ops\", \"name\": \"%s\"", rows[i].name);
-                good &= end_line(b->c, us);
+                double us = time_calls(b, &w, table[i].run) / table[i].ops;
+                printf("{\"part\": \"ops\", \"name\": \"%s\"", table[i].name);
+                end_figure(b, "us", us);
                 lg_scope_end(b->c, scope);
         }
-        return good;
 }
 
 /* ---- training ---- */
@@ -187,8 +162,20 @@ static void train_step(work *w)
         lg_step(w->opt);
 }
 
-static bool measure_model(bench *b, const char *name, int64_t batch)
+/* Of one step that is warmed up. */
+static int64_t launches_of_step(work *w)
 {
+        int64_t before = count_launches();
+        lg_scope scope = lg_scope_begin(w->c);
+        train_step(w);
+        lg_scope_end(w->c, scope);
+        return before < 0 ? before : count_launches() - before;
+}
+
+static void measure_model(bench *b, const char *name, int64_t batch)
+{
+        if (time_is_over(b))
+                return;
         lg_scope scope = lg_scope_begin(b->c);
         work w = {.c = b->c, .device = b->device, .net = lg_model(b->c, name)};
         lg_module_to(w.net, b->device);
@@ -197,38 +184,55 @@ static bool measure_model(bench *b, const char *name, int64_t batch)
         w.y = lg_zeros(b->c, LG_SHAPE(batch), .dtype = LG_I64, .device = b->device);
         lg_reset_peak_memory(b->c, b->device);
         double us = time_calls(b, &w, train_step);
+        int64_t launches = launches_of_step(&w);
         printf("{\"part\": \"steps\", \"name\": \"%s\", \"batch\": %lld, \"tf32\": %s, \"peak\": %lld", name,
                (long long)batch, b->tf32 ? "true" : "false", (long long)lg_memory_stats(b->c, b->device).peak);
-        bool good = end_line(b->c, us);
+        if (launches >= 0)
+                printf(", \"launches\": %lld", (long long)launches);
+        end_figure(b, "us", us);
         lg_optimizer_free(w.opt);
         lg_module_free(w.net);
         lg_scope_end(b->c, scope);
         lg_empty_cache(b->c);
-        return good;
 }
 
-static bool measure_part(bench *b, const char *part, int64_t batch)
+static void measure_part(bench *b, const char *part, int64_t batch)
 {
-        if (!strcmp(part, "device"))
-                return true;
         if (!strcmp(part, "kernels"))
-                return measure_kernels(b);
-        if (!strcmp(part, "ops"))
-                return measure_ops(b);
-        return measure_model(b, part, batch);
+                measure_kernels(b);
+        else if (!strcmp(part, "ops"))
+                measure_ops(b);
+        else if (!strcmp(part, "transfers"))
+                measure_transfers(b);
+        else if (!strcmp(part, "errors"))
+                measure_errors(b);
+        else
+                measure_model(b, part, batch);
 }
 
-static bool measure_all(bench *b, const char *device, char **parts, int count, int64_t batch)
+/* The exit status. Lines before and after tell the reader what there must be, and whether all of it is there. */
+static int measure_all(bench *b, const char *device, char **parts, int count, int64_t batch)
 {
-        bool good = true;
         b->device = lg_parse_device(b->c, device);
         if (lg_error(b->c)) {
                 fprintf(stderr, "gpu_bench: %s\n", lg_error(b->c));
-                return false;
+                return 1;
         }
+        if (count == 1 && !strcmp(parts[0], "device"))
+                return 0;
+        printf("{\"part\": \"begin\", \"tf32\": %s, \"parts\": [", b->tf32 ? "true" : "false");
+        for (int i = 0; i < count; i++) {
+                printf("%s\"", i ? ", " : "");
+                print_text(parts[i]);
+                putchar('"');
+        }
+        printf("]}\n");
+        fflush(stdout);
         for (int i = 0; i < count; i++)
-                good &= measure_part(b, parts[i], batch);
-        return good;
+                measure_part(b, parts[i], batch);
+        printf("{\"part\": \"end\", \"figures\": %d, \"failed_figures\": %d, \"left_out\": %d}\n", b->figures,
+               b->failed, b->left_out);
+        return b->failed ? 1 : b->left_out ? 3 : 0;
 }
 
 int main(int argc, char **argv)
@@ -268,7 +272,7 @@ int main(int argc, char **argv)
         b.c = lg_open();
         lg_allow_tf32(b.c, b.tf32);
         b.end = now() + seconds;
-        bool good = b.c && measure_all(&b, device, argv + optind, argc - optind, batch);
+        int status = b.c ? measure_all(&b, device, argv + optind, argc - optind, batch) : 1;
         lg_close(b.c);
-        return !good;
+        return status;
 }
