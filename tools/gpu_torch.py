@@ -1,8 +1,10 @@
 """gpu_torch.py - what gpu_bench measures, in PyTorch: its peer in tools/gpu-check.
 
 gpu_torch.py [--device NAME] [--small] [--tf32] [--seconds S] [--batch N] [--modes eager,graph,compile] PART...
-A part is "versions", "kernels", "ops" or a model's name. Each figure is a line of JSON as of gpu_bench, with the mode
-as "by". Names and sizes of kernels are those of gpu_kernels.c.
+A part is "versions", "kernels", "ops", "transfers" or a model's name. Each figure is a line of JSON as of gpu_bench,
+with the mode as "by"; so are the first and the last line. Kernels are the rows of gpu_torch_kernels.py.
+Exit status 1: a figure of mode eager failed (what PyTorch itself cannot capture or compile is told only); 3: figures
+were left out when the seconds were over.
 """
 import argparse
 import json
@@ -16,14 +18,30 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+sys.dont_write_bytecode = True
+from gpu_torch_kernels import ROWS, bf16, f16, f32, f64  # noqa: E402
+
 warnings.filterwarnings("ignore")
-REPEATS, WARM_UP, REPEAT, CHAIN = 7, 0.03, 0.02, 100
-f32, f16, bf16, f64 = torch.float32, torch.float16, torch.bfloat16, torch.float64
+REPEATS, WARM_UP, REPEAT, LONGEST, CHAIN = 7, 0.03, 0.02, 1.0, 100
+QUICK_REPEATS, QUICK_WARM_UP, QUICK_REPEAT = 5, 0.015, 0.01  # of rows that are many
 SHORT = {f32: "f32", f16: "f16", bf16: "bf16", f64: "f64"}
+counts = {"figures": 0, "failed_figures": 0, "left_out": 0}
 
 
 def tell(**figure):
     print(json.dumps(figure), flush=True)
+
+
+def figure(**what):
+    counts["figures"] += 1
+    counts["failed_figures"] += "failed" in what and what["by"] == "eager"
+    tell(**what)
+
+
+def time_is_over(o):
+    over = time.perf_counter() > o.end
+    counts["left_out"] += over
+    return over
 
 
 def wait(o):
@@ -39,14 +57,18 @@ def spend(o, run, calls):
     return time.perf_counter() - start
 
 
-def time_calls(o, run):
+def time_calls(o, run, quick=False):
     """Microseconds of a call: the median of several repeats of many calls and one wait."""
-    once, warm = spend(o, run, 1), time.perf_counter() + WARM_UP
-    while not o.small and time.perf_counter() < warm:
+    repeats, warm_up, repeat = (QUICK_REPEATS, QUICK_WARM_UP, QUICK_REPEAT) if quick else (REPEATS, WARM_UP, REPEAT)
+    if o.small:
+        repeats, warm_up, repeat = 1, 0, 0
+    start = time.perf_counter()
+    once, warm = spend(o, run, 1), time.perf_counter() + warm_up
+    while time.perf_counter() < warm:
         once = spend(o, run, 2) / 2
-    n = int(min(max(REPEAT / max(once, 1e-7), 1), 5000))
+    n = int(min(max(repeat / max(once, 1e-7), 1), 5000))
     seconds = []
-    while not seconds or (len(seconds) < (3 if o.small else REPEATS) and time.perf_counter() < o.end):
+    while not seconds or (len(seconds) < repeats and time.perf_counter() < min(o.end, start + LONGEST)):
         seconds.append(spend(o, run, n) / n)
     return statistics.median(seconds) * 1e6
 
@@ -56,148 +78,28 @@ def words(e):
     return lines[0][:200]
 
 
-# ---- kernels: each takes (o, dtype, size) and returns what to call ----
+# ---- kernels ----
 
-def values(o, dtype, *size):
-    return torch.empty(size, dtype=dtype, device=o.device).uniform_(-1, 1)
-
-
-def derivative(y, inputs, g):
-    return lambda: torch.autograd.grad(y, inputs, g, retain_graph=True)
-
-
-def flat(function):
-    def make(o, dtype, size):
-        x = values(o, dtype, *size)
-        return lambda: function(x)
-    return make
-
-
-def add(o, dtype, size):
-    x, y = values(o, dtype, *size), values(o, dtype, *size)
-    return lambda: x + y
-
-
-def add_row(o, dtype, size):
-    x, y = values(o, dtype, *size), values(o, dtype, size[1])
-    return lambda: x + y
-
-
-def layer_norm(o, dtype, size, backward=False):
-    x, w, b = values(o, dtype, *size), values(o, dtype, size[1]), values(o, dtype, size[1])
-    if not backward:
-        return lambda: F.layer_norm(x, size[1:], w, b)
-    for t in (x, w, b):
-        t.requires_grad_()
-    return derivative(F.layer_norm(x, size[1:], w, b), (x, w), values(o, dtype, *size))
-
-
-def images(o, dtype, size):
-    return values(o, dtype, size[0], size[1], size[2], size[2])
-
-
-def batch_norm(o, dtype, size, backward=False):
-    x, w = images(o, dtype, size).requires_grad_(), values(o, dtype, size[1]).requires_grad_()
-    b = values(o, dtype, size[1])
-    if not backward:
-        return lambda: F.batch_norm(x, None, None, w, b, training=True)
-    b.requires_grad_()
-    return derivative(F.batch_norm(x, None, None, w, b, training=True), (x, w), images(o, dtype, size))
-
-
-def cross_entropy(o, dtype, size, backward=False):
-    x, y = values(o, dtype, *size).requires_grad_(), torch.randint(0, size[1], size[:1], device=o.device)
-    if not backward:
-        return lambda: F.cross_entropy(x, y)
-    return derivative(F.cross_entropy(x, y), (x,), torch.ones((), dtype=dtype, device=o.device))
-
-
-def max_pool(o, dtype, size, backward=False):
-    x = images(o, dtype, size).requires_grad_()
-    if not backward:
-        return lambda: F.max_pool2d(x, 2)
-    y = F.max_pool2d(x, 2)
-    return derivative(y, (x,), torch.ones_like(y))
-
-
-def index_select(o, dtype, size):
-    x, y = values(o, dtype, *size), torch.randperm(size[0], device=o.device)
-    return lambda: torch.index_select(x, 0, y)
-
-
-def optimizer(o, size, make):
-    parameters = [values(o, f32, size[1]).requires_grad_() for _ in range(size[0])]
-    for p in parameters:
-        p.grad = torch.ones_like(p)
-    return make(parameters).step
-
-
-def gemm(o, dtype, size):
-    m, n, k = size[:3]
-    batch = size[3:]
-    x, y = values(o, dtype, *batch, m, k), values(o, dtype, *batch, k, n)
-    return lambda: x @ y
-
-
-def conv(o, dtype, size, backward=False):
-    x, w = images(o, dtype, size).requires_grad_(), values(o, dtype, size[1], size[1], 3, 3).requires_grad_()
-    if not backward:
-        return lambda: F.conv2d(x, w, padding=1)
-    y = F.conv2d(x, w, padding=1)
-    return derivative(y, (x, w), torch.ones_like(y))
-
-
-def backward_of(make):
-    return lambda o, dtype, size: make(o, dtype, size, backward=True)
-
-
-FLAT, WIDE, IMAGES = (1 << 26,), (16384, 4096), (64, 64, 112)
-ROWS = [
-    ("copy", f32, (1 << 28,), flat(torch.clone)),
-    ("add", f32, FLAT, add), ("add", f16, FLAT, add), ("add a row", f32, WIDE, add_row),
-    ("relu", f32, FLAT, flat(torch.relu)), ("relu", f16, FLAT, flat(torch.relu)), ("gelu", f32, FLAT, flat(F.gelu)),
-    ("copy every second", f32, WIDE, flat(lambda x: x[:, ::2].contiguous())),
-    ("copy transposed", f32, WIDE, flat(lambda x: x.t().contiguous())),
-    ("uniform", f32, FLAT, flat(torch.rand_like)),
-    ("sum", f32, WIDE, flat(torch.sum)), ("sum of rows", f32, WIDE, flat(lambda x: x.sum(1))),
-    ("sum of columns", f32, WIDE, flat(lambda x: x.sum(0))),
-    ("softmax", f32, WIDE, flat(lambda x: x.softmax(1))), ("softmax", f16, WIDE, flat(lambda x: x.softmax(1))),
-    ("layer_norm", f32, WIDE, layer_norm), ("layer_norm backward", f32, WIDE, backward_of(layer_norm)),
-    ("batch_norm", f32, IMAGES, batch_norm), ("batch_norm backward", f32, IMAGES, backward_of(batch_norm)),
-    ("cross_entropy", f32, WIDE, cross_entropy), ("cross_entropy backward", f32, WIDE, backward_of(cross_entropy)),
-    ("max_pool2d", f32, IMAGES, max_pool), ("max_pool2d backward", f32, IMAGES, backward_of(max_pool)),
-    ("index_select", f32, WIDE, index_select),
-    ("sort", f32, (4096, 4096), flat(lambda x: torch.sort(x, dim=1, stable=True))),
-    ("adam", f32, (160, 65536), lambda o, _, size: optimizer(o, size, lambda p: torch.optim.Adam(p, fused=True))),
-    ("sgd momentum", f32, (160, 65536),
-     lambda o, _, size: optimizer(o, size, lambda p: torch.optim.SGD(p, 1e-3, momentum=0.9, fused=True))),
-] + [("gemm", dtype, size, gemm) for dtype, size in (
-    (f32, (512, 512, 512)), (f32, (2048,) * 3), (f32, (8192,) * 3), (f32, (64, 128, 784)), (f32, (512, 512, 64, 96)),
-    (f16, (2048,) * 3), (f16, (8192,) * 3), (bf16, (2048,) * 3), (bf16, (8192,) * 3), (f64, (4096,) * 3))
-] + [("conv2d" + " backward" * (make is not conv), dtype, size, make) for dtype in (f32, f16)
-     for size in ((64, 64, 56), (64, 256, 14)) for make in (conv, backward_of(conv))]
+def measure_row(o, name, dtype, size, make):
+    if o.small:
+        size = tuple(min(n, 8) for n in size)
+    what = dict(part="kernels", by="eager", name=name, dtype="tf32" if o.tf32 else SHORT[dtype],
+                size=" x ".join(map(str, size)))
+    try:
+        figure(**what, us=time_calls(o, make(o, dtype, size), quick=True))
+    except Exception as e:
+        figure(**what, failed=words(e))
+    if o.device != "cpu":
+        torch.cuda.empty_cache()
 
 
 def measure_kernels(o):
-    left_out = 0
-    for name, dtype, size, make in ROWS:
-        if o.tf32 and (dtype != f32 or not name.startswith(("gemm", "conv2d"))):
+    for name, dtypes, size, make in ROWS:
+        if o.tf32 and (f32 not in dtypes or not name.startswith(("gemm", "conv2d")) or "depthwise" in name):
             continue
-        if time.perf_counter() > o.end:
-            left_out += 1
-            continue
-        if o.small:
-            size = tuple(min(n, 8) for n in size)
-        figure = dict(part="kernels", by="eager", name=name, dtype="tf32" if o.tf32 else SHORT[dtype],
-                      size=" x ".join(map(str, size)))
-        try:
-            tell(**figure, us=time_calls(o, make(o, dtype, size)))
-        except Exception as e:
-            tell(**figure, failed=words(e))
-        if o.device != "cpu":
-            torch.cuda.empty_cache()
-    if left_out:
-        tell(part="kernels", by="eager", left_out=left_out)
+        for dtype in (f32,) if o.tf32 else dtypes:
+            if not time_is_over(o):
+                measure_row(o, name, dtype, size, make)
 
 
 # ---- small ops ----
@@ -233,13 +135,37 @@ def measure_ops(o):
     for name, run, ops in (("add of 32 elements", lambda: x + y, 1), ("chain of 100 adds of 32 elements", chain, CHAIN),
                            ("chain of 100 products, forward and backward", both_ways, CHAIN)):
         for mode in o.modes:
-            if mode == "compile" or (mode == "graph" and o.device == "cpu"):
+            if mode == "compile" or (mode == "graph" and o.device == "cpu") or time_is_over(o):
                 continue
             try:
                 us = time_calls(o, captured(o, run) if mode == "graph" else run) / ops
-                tell(part="ops", by=mode, name=name, us=us)
+                figure(part="ops", by=mode, name=name, us=us)
             except Exception as e:
-                tell(part="ops", by=mode, name=name, failed=words(e))
+                figure(part="ops", by=mode, name=name, failed=words(e))
+
+
+# ---- transfers ----
+
+def measure_transfers(o):
+    n = 1 << 12 if o.small else 1 << 26
+    device = torch.rand(n, device=o.device)
+    host = device.cpu() if o.device != "cpu" else device.clone()
+    rows = [("host to device", lambda: host.to(o.device)), ("device to host", lambda: device.to("cpu")),
+            ("on the device", device.clone)]
+    if o.device != "cpu":
+        pinned = host.pin_memory()
+        rows += [("pinned host to device", lambda: pinned.to(o.device, non_blocking=True)),
+                 ("device to pinned host", lambda: pinned.copy_(device, non_blocking=True))]
+        others = [d for d in range(torch.cuda.device_count()) if torch.device("cuda", d) != device.device]
+        if others:
+            rows.append(("device to device", lambda: device.to(torch.device("cuda", others[0]))))
+    for name, run in rows:
+        if time_is_over(o):
+            continue
+        try:
+            figure(part="transfers", by="eager", name=name, bytes=4 * n, us=time_calls(o, run))
+        except Exception as e:
+            figure(part="transfers", by="eager", name=name, failed=words(e))
 
 
 # ---- training ----
@@ -248,7 +174,6 @@ def network(name):
     if name == "mlp":
         return nn.Sequential(nn.Flatten(), nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "data"))
-    sys.dont_write_bytecode = True
     import models
     return getattr(models, name)()
 
@@ -267,20 +192,38 @@ def training_step(o, name, mode):
     return captured(o, step) if mode == "graph" else step
 
 
+def launches_of(o, step):
+    """Kernels of one step, library's included, by PyTorch's profiler; copies and fills are none."""
+    cuda = torch.profiler.ProfilerActivity.CUDA
+    try:
+        with torch.profiler.profile(activities=[cuda]) as p:
+            step()
+            wait(o)
+        return sum(e.device_type == torch.autograd.DeviceType.CUDA and not e.name.startswith(("Memcpy", "Memset"))
+                   for e in p.events()) or None
+    except Exception as e:
+        print("gpu_torch.py: launches are not counted:", words(e), file=sys.stderr)
+        return None
+
+
 def measure_model(o, name):
     for mode in o.modes:
-        if mode == "graph" and o.device == "cpu":
+        if (mode == "graph" and o.device == "cpu") or time_is_over(o):
             continue
-        figure = dict(part="steps", by=mode, name=name, batch=o.batch, tf32=o.tf32)
+        what = dict(part="steps", by=mode, name=name, batch=o.batch, tf32=o.tf32)
         try:
             if o.device != "cpu":
                 torch.cuda.empty_cache()
                 torch.cuda.reset_peak_memory_stats()
-            us = time_calls(o, training_step(o, name, mode))
-            peak = torch.cuda.max_memory_allocated() if o.device != "cpu" else 0
-            tell(**figure, peak=peak, us=us)
+            step = training_step(o, name, mode)
+            us = time_calls(o, step)
+            what["peak"] = torch.cuda.max_memory_allocated() if o.device != "cpu" else 0
+            launches = launches_of(o, step) if mode == "eager" and o.device != "cpu" else None
+            if launches:
+                what["launches"] = launches
+            figure(**what, us=us)
         except Exception as e:
-            tell(**figure, failed=words(e))
+            figure(**what, failed=words(e))
 
 
 def main():
@@ -295,6 +238,7 @@ def main():
     o = p.parse_args()
     o.modes, o.end = o.modes.split(","), time.perf_counter() + o.seconds
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = o.tf32
+    tell(part="begin", by="torch", tf32=o.tf32, parts=o.parts)
     for part in o.parts:
         if part == "versions":
             device = torch.cuda.get_device_name(o.device) if o.device != "cpu" else "cpu"
@@ -304,9 +248,13 @@ def main():
             measure_kernels(o)
         elif part == "ops":
             measure_ops(o)
+        elif part == "transfers":
+            measure_transfers(o)
         else:
             measure_model(o, part)
+    tell(part="end", by="torch", **counts)
+    return 1 if counts["failed_figures"] else 3 if counts["left_out"] else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,0 +1,250 @@
+"""gpu_torch_kernels.py - the rows of gpu_kernels_*.c in PyTorch: names, dtypes, sizes, and what makes the call.
+
+What makes one takes (o, dtype, size), o.device being where, and returns what to call.
+"""
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+f32, f16, bf16, f64 = torch.float32, torch.float16, torch.bfloat16, torch.float64
+
+
+def values(o, dtype, *size):
+    return torch.empty(size, dtype=dtype, device=o.device).uniform_(-1, 1)
+
+
+def derivative(y, inputs, g):
+    return lambda: torch.autograd.grad(y, inputs, g, retain_graph=True)
+
+
+def flat(function):
+    """function(x)"""
+    def make(o, dtype, size):
+        x = values(o, dtype, *size)
+        return lambda: function(x)
+    return make
+
+
+def flat_backward(function):
+    """The derivative of function(x)."""
+    def make(o, dtype, size):
+        x = values(o, dtype, *size).requires_grad_()
+        y = function(x)
+        return derivative(y, (x,), values(o, dtype, *y.shape))
+    return make
+
+
+def two(function):
+    def make(o, dtype, size):
+        x, y = values(o, dtype, *size), values(o, dtype, *size)
+        return lambda: function(x, y)
+    return make
+
+
+def convert(o, dtype, size):
+    x = values(o, f16 if dtype == f32 else f32, *size)
+    return lambda: x.to(dtype)
+
+
+def made(function):
+    """Values from nothing: function(number, dtype, device)"""
+    return lambda o, dtype, size: lambda: function(size[0], dtype, o.device)
+
+
+def add_row(o, dtype, size):
+    x, y = values(o, dtype, *size), values(o, dtype, size[1])
+    return lambda: x + y
+
+
+def mul_backward(o, dtype, size):
+    x, y = values(o, dtype, *size).requires_grad_(), values(o, dtype, *size).requires_grad_()
+    return derivative(x * y, (x, y), values(o, dtype, *size))
+
+
+def where(o, dtype, size, backward=False):
+    x, y = values(o, dtype, *size).requires_grad_(), values(o, dtype, *size).requires_grad_()
+    condition = values(o, dtype, *size) > 0
+    if not backward:
+        return lambda: torch.where(condition, x, y)
+    return derivative(torch.where(condition, x, y), (x, y), values(o, dtype, *size))
+
+
+def layer_norm(o, dtype, size, backward=False):
+    x, w, b = (values(o, dtype, *n).requires_grad_() for n in (size, size[1:], size[1:]))
+    if not backward:
+        return lambda: F.layer_norm(x, size[1:], w, b)
+    return derivative(F.layer_norm(x, size[1:], w, b), (x, w), values(o, dtype, *size))
+
+
+def images(o, dtype, size):
+    """With channels last, as libgrad keeps them."""
+    return values(o, dtype, size[0], size[2], size[2], size[1]).permute(0, 3, 1, 2)
+
+
+def group_norm(o, dtype, size, backward=False):
+    x = values(o, dtype, size[0], size[1], size[2], size[2]).requires_grad_()
+    w, b = (values(o, dtype, size[1]).requires_grad_() for _ in range(2))
+    if not backward:
+        return lambda: F.group_norm(x, size[1] // 2, w, b)
+    y = F.group_norm(x, size[1] // 2, w, b)
+    return derivative(y, (x, w), torch.ones_like(y))
+
+
+def batch_norm(o, dtype, size, backward=False, training=True):
+    x = images(o, dtype, size).requires_grad_()
+    w, b = (values(o, dtype, size[1]).requires_grad_() for _ in range(2))
+    mean, var = values(o, dtype, size[1]), torch.ones(size[1], dtype=dtype, device=o.device)
+    if not backward:
+        return lambda: F.batch_norm(x, mean, var, w, b, training=training)
+    return derivative(F.batch_norm(x, None, None, w, b, training=True), (x, w), images(o, dtype, size))
+
+
+def cross_entropy(o, dtype, size, backward=False, weighted=False):
+    x, y = values(o, dtype, *size).requires_grad_(), torch.randint(0, size[1], size[:1], device=o.device)
+    w = torch.full(size[1:], 0.5, dtype=dtype, device=o.device) if weighted else None
+    if not backward:
+        return lambda: F.cross_entropy(x, y, weight=w)
+    return derivative(F.cross_entropy(x, y), (x,), torch.ones((), dtype=dtype, device=o.device))
+
+
+def gather(o, dtype, size, way="forward"):
+    x, index = values(o, dtype, *size).requires_grad_(), torch.randint(0, size[1], size, device=o.device)
+    src = values(o, dtype, *size)
+    if way == "add":
+        return lambda: torch.scatter_add(x.detach(), 1, index, src)
+    return derivative(x.gather(1, index), (x,), src) if way == "backward" else lambda: x.gather(1, index)
+
+
+def index_select(o, dtype, size):
+    x, y = values(o, dtype, *size), torch.randperm(size[0], device=o.device)
+    return lambda: torch.index_select(x, 0, y)
+
+
+def embedding(o, dtype, size, backward=False):
+    x, index = values(o, dtype, *size[:2]).requires_grad_(), torch.randint(0, size[0], size[2:], device=o.device)
+    if not backward:
+        return lambda: F.embedding(index, x)
+    y = F.embedding(index, x)
+    return derivative(y, (x,), torch.ones_like(y))
+
+
+def pool(function):
+    def make(o, dtype, size, backward=False):
+        x = images(o, dtype, size).requires_grad_()
+        if not backward:
+            return lambda: function(x, 2)
+        y = function(x, 2)
+        return derivative(y, (x,), torch.ones_like(y))
+    return make
+
+
+def parameters_of(o, dtype, size):
+    parameters = [values(o, dtype, size[1]).requires_grad_() for _ in range(size[0])]
+    for p in parameters:
+        p.grad = torch.ones_like(p)
+    return parameters
+
+
+def optimizer(make):
+    return lambda o, dtype, size: make(parameters_of(o, dtype, size)).step
+
+
+def clip(o, dtype, size):
+    parameters = parameters_of(o, dtype, size)
+    return lambda: nn.utils.clip_grad_norm_(parameters, 1)
+
+
+def gemm(o, dtype, size, transposed=""):
+    m, n, k = size[:3]
+    batch = size[3:]
+    x, y = values(o, dtype, *batch, m, k), values(o, dtype, *batch, k, n)
+    x, y = x.t() if transposed == "a" else x, y.t() if transposed == "b" else y
+    return lambda: x @ y
+
+
+def conv(way, depthwise=False):
+    def make(o, dtype, size):
+        x = images(o, dtype, size)
+        groups = size[1] if depthwise else 1
+        w = values(o, dtype, size[1], size[1] // groups, size[3], size[3]).contiguous(memory_format=torch.channels_last)
+        if way == "forward":
+            return lambda: F.conv2d(x, w, padding=size[3] // 2, groups=groups)
+        by = (w if way == "wgrad" else x).requires_grad_()
+        y = F.conv2d(x, w, padding=size[3] // 2, groups=groups)
+        return derivative(y, (by,), torch.ones_like(y))
+    return make
+
+
+def backward_of(make):
+    return lambda o, dtype, size: make(o, dtype, size, backward=True)
+
+
+SHORT_FLOATS = (f16, bf16)
+FLOATS = (f32,) + SHORT_FLOATS
+FLAT, WIDE, SQUARE, IMAGES, TABLE = (1 << 26,), (16384, 4096), (4096, 4096), (64, 64, 112), (16384, 512, 16384)
+PARAMETERS = (160, 65536)
+CONVOLUTIONS = (64, 64, 56, 3), (64, 256, 14, 3), (64, 256, 56, 1)
+ROWS = [
+    ("copy", (f32,), (1 << 28,), flat(torch.clone)), ("copy", SHORT_FLOATS, FLAT, flat(torch.clone)),
+    ("convert", FLOATS, FLAT, convert),
+    ("copy every second", FLOATS, WIDE, flat(lambda x: x[:, ::2].contiguous())),
+    ("copy transposed", FLOATS, WIDE, flat(lambda x: x.t().contiguous())),
+    ("fill", FLOATS, FLAT, flat(lambda x: x.fill_(0.5))),
+    ("arange", (f32,), FLAT, made(lambda n, dtype, device: torch.arange(0, n, 1, dtype=dtype, device=device))),
+    ("uniform", FLOATS, FLAT, made(lambda n, dtype, device: torch.rand(n, dtype=dtype, device=device))),
+    ("normal", FLOATS, FLAT, made(lambda n, dtype, device: torch.randn(n, dtype=dtype, device=device))),
+    ("dropout", FLOATS, FLAT, flat(lambda x: F.dropout(x, 0.5))),
+    ("relu", FLOATS, FLAT, flat(torch.relu)), ("relu backward", FLOATS, FLAT, flat_backward(torch.relu)),
+    ("gelu", FLOATS, FLAT, flat(F.gelu)), ("gelu backward", FLOATS, FLAT, flat_backward(F.gelu)),
+    ("add", FLOATS, FLAT, two(torch.add)), ("add a row", FLOATS, WIDE, add_row),
+    ("mul backward", FLOATS, FLAT, mul_backward),
+    ("gt", FLOATS, FLAT, two(torch.gt)), ("gt_scalar", FLOATS, FLAT, flat(lambda x: x > 0.5)),
+    ("isfinite", FLOATS, FLAT, flat(torch.isfinite)),
+    ("where", FLOATS, FLAT, where), ("where backward", FLOATS, FLAT, backward_of(where)),
+    ("gemm", FLOATS, (512,) * 3, gemm), ("gemm", FLOATS, (2048,) * 3, gemm), ("gemm", FLOATS, (8192,) * 3, gemm),
+    ("gemm", (f64,), (4096,) * 3, gemm), ("gemm small", FLOATS, (64, 128, 784), gemm),
+    ("gemm batched", FLOATS, (512, 512, 64, 96), gemm),
+    ("gemm, b transposed", FLOATS, (2048,) * 3, lambda *a: gemm(*a, transposed="b")),
+    ("gemm, a transposed", FLOATS, (2048,) * 3, lambda *a: gemm(*a, transposed="a")),
+] + [
+    ("conv2d" + suffix, FLOATS, size, conv(way)) for size in CONVOLUTIONS
+    for suffix, way in (("", "forward"), (" dgrad", "dgrad"), (" wgrad", "wgrad"))
+] + [
+    ("conv2d depthwise" + suffix, FLOATS, CONVOLUTIONS[0], conv(way, depthwise=True))
+    for suffix, way in (("", "forward"), (" dgrad", "dgrad"), (" wgrad", "wgrad"))
+] + [
+    (name + suffix, FLOATS, WIDE, flat(lambda x, f=f, dims=dims: f(x, *dims)))
+    for name, f in (("sum", torch.sum), ("amax", torch.amax), ("argmax", torch.argmax), ("var", torch.var))
+    for suffix, dims in (("", ()), (" of rows", (1,)), (" of columns", (0,)))
+] + [
+    ("softmax", FLOATS, WIDE, flat(lambda x: x.softmax(1))),
+    ("softmax backward", FLOATS, WIDE, flat_backward(lambda x: x.softmax(1))),
+    ("log_softmax", FLOATS, WIDE, flat(lambda x: x.log_softmax(1))),
+    ("log_softmax backward", FLOATS, WIDE, flat_backward(lambda x: x.log_softmax(1))),
+    ("cumsum of rows", FLOATS, WIDE, flat(lambda x: x.cumsum(1))),
+    ("cumsum of columns", FLOATS, WIDE, flat(lambda x: x.cumsum(0))),
+    ("layer_norm", FLOATS, WIDE, layer_norm), ("layer_norm backward", FLOATS, WIDE, backward_of(layer_norm)),
+    ("group_norm", FLOATS, IMAGES, group_norm), ("group_norm backward", FLOATS, IMAGES, backward_of(group_norm)),
+    ("batch_norm", FLOATS, IMAGES, batch_norm), ("batch_norm backward", FLOATS, IMAGES, backward_of(batch_norm)),
+    ("batch_norm in evaluation", FLOATS, IMAGES, lambda *a: batch_norm(*a, training=False)),
+    ("cross_entropy", FLOATS, WIDE, cross_entropy),
+    ("cross_entropy by weight", FLOATS, WIDE, lambda *a: cross_entropy(*a, weighted=True)),
+    ("cross_entropy backward", FLOATS, WIDE, backward_of(cross_entropy)),
+    ("gather", FLOATS, SQUARE, gather), ("gather backward", FLOATS, SQUARE, lambda *a: gather(*a, way="backward")),
+    ("scatter_add", FLOATS, SQUARE, lambda *a: gather(*a, way="add")),
+    ("index_select", FLOATS, WIDE, index_select),
+    ("embedding", FLOATS, TABLE, embedding), ("embedding backward", FLOATS, TABLE, backward_of(embedding)),
+    ("sort", FLOATS, SQUARE, flat(lambda x: torch.sort(x, dim=1, stable=True))),
+    ("topk", FLOATS, SQUARE, flat(lambda x: x.topk(16, 1) if x.shape[1] > 16 else x.topk(1, 1))),
+    ("max", FLOATS, SQUARE, flat(lambda x: x.max(1))),
+    ("max backward", FLOATS, SQUARE, flat_backward(lambda x: x.max(1).values)),
+    ("max_pool2d", FLOATS, IMAGES, pool(F.max_pool2d)),
+    ("max_pool2d backward", FLOATS, IMAGES, backward_of(pool(F.max_pool2d))),
+    ("avg_pool2d", FLOATS, IMAGES, pool(F.avg_pool2d)),
+    ("avg_pool2d backward", FLOATS, IMAGES, backward_of(pool(F.avg_pool2d))),
+    ("sgd momentum", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.SGD(p, 1e-3, momentum=0.9, fused=True))),
+    ("adam", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.Adam(p, fused=True))),
+    ("rmsprop", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.RMSprop(p, 1e-3, foreach=True))),
+    ("adagrad", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.Adagrad(p, 1e-3, foreach=True))),
+    ("clip by norm", FLOATS, PARAMETERS, clip),
+]
