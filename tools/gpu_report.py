@@ -2,10 +2,14 @@
 
 gpu_report.py cut DATA FOLDER TRAIN TEST      the first images of Fashion-MNIST, as files of their own
 gpu_report.py losses NAME CPU_LOG CUDA_LOG    a line of a table: what fashion-mnist --log-steps 1 printed on both
-gpu_report.py suite FILE COUNT                the outcome of COUNT tests, from meson's testlog.json; 3: some did not run
-gpu_report.py figures FILE                    tables of what gpu_bench and gpu_torch.py printed
-Exit status 1: losses differ, a test or a figure failed.
+gpu_report.py suite FILE COUNT                the outcome of COUNT tests, from meson's testlog.json
+gpu_report.py figures FILE                    a report of all that gpu_bench and gpu_torch.py printed
+gpu_report.py coverage FILE                   whether each kernel and each family of pointwise.def has a figure
+Exit status 1: losses differ, a test or a figure failed, a part that was asked for has no figure, a kernel has no row;
+3: all is good that there is, but tests did not run or figures were left out for want of time. The last line of "figures"
+says which it is: it begins with "Complete", "Incomplete" or "Failed".
 """
+import datetime
 import gzip
 import json
 import os
@@ -18,9 +22,10 @@ FIRST_STEPS, TOLERANCE, END_TOLERANCE = {"resnet18": 3}, 1e-3, 0.1  # 5 steps of
 KERNELS = """
 ### Kernels
 
-Microseconds of a call, many calls and one wait. Share: of the speed of the better copy (bytes; what only reads or only
-writes may pass it), or of the best product of that dtype, PyTorch's included (operations as a plain convolution has them,
-of which other algorithms need fewer). Ratio: libgrad's time over PyTorch's; below 1 libgrad is faster."""
+Microseconds of a call, many calls and one wait. Share: of the speed of the best copy, PyTorch's included (bytes; what
+only reads or only writes may pass it), or of the best product of that dtype, PyTorch's included (operations as a plain
+convolution has them, of which other algorithms need fewer). Ratio: libgrad's time over PyTorch's; below 1 libgrad is
+faster."""
 OPS = """
 ### Small ops
 
@@ -30,6 +35,21 @@ STEPS = """
 
 Forward, backward and Adam on a batch that is on the device already; microseconds, the median of all rounds, and in
 brackets the ratio of libgrad's time to it; below 1 libgrad is faster."""
+LAUNCHES = """Launches of one step: libgrad's own kernels and calls of cuBLASLt and cuDNN, each of which launches one or
+more; kernels of PyTorch's eager step by its profiler, its libraries' included:"""
+TRANSFERS = """
+### Transfers
+
+GB/s of one copy after another and one wait, of f32 in host memory that is pageable unless it is called pinned. libgrad
+has no copy to pinned memory."""
+ERRORS = """
+### Errors
+
+max|x - ref| / max(1, max|ref|) of results and gradients on the device beside f64 on the CPU, from the same inputs, and
+how much of its limit that is; results that are no numbers of a float dtype must be equal."""
+WORST = 20  # errors that stand in the first table
+FLOATS = {"f32", "f16", "bf16"}
+FEWER = {"arange": {"f32"}}  # kernels that do not take them all
 
 
 def table(head, rows):
@@ -135,34 +155,40 @@ def ratio(ours, theirs):
     return "%.2f" % (ours / theirs) if ours and theirs else "-"
 
 
-def kernels(figures):
-    ours = [f for f in figures if "by" not in f and "us" in f]
-    theirs = {(f["name"], f["dtype"], f["size"]): f["us"] for f in figures if "by" in f and "us" in f}
-    if not ours:
-        return
-    copies = [f["bytes"] / f["us"] / 1e3 for f in ours if f["name"] == "copy"]
-    best = {}
+def best_speeds(ours, theirs):
+    """Bytes of the best copy in a microsecond, and operations of the best product of each dtype."""
+    copy, product = 0, {}
     for f in ours:
-        if f["name"] == "gemm":
-            us = min(f["us"], theirs.get((f["name"], f["dtype"], f["size"]), f["us"]))
-            best[f["dtype"]] = max(best.get(f["dtype"], 0), f["flops"] / us / 1e6)
+        us = min(f["us"], theirs.get((f["name"], f["dtype"], f["size"]), f["us"]))
+        if f["name"] == "copy":
+            copy = max(copy, f["bytes"] / us)
+        elif f["name"].startswith("gemm"):
+            product[f["dtype"]] = max(product.get(f["dtype"], 0), f["flops"] / us)
+    return copy, product
+
+
+def kernels(figures):
+    ours = [f for f in figures if "by" not in f and f.get("us")]
+    theirs = {(f["name"], f["dtype"], f["size"]): f["us"] for f in figures if "by" in f and f.get("us")}
+    copy, product = best_speeds(ours, theirs)
     rows = []
     for f in ours:
         key = (f["name"], f["dtype"], f["size"])
-        speed, share = "-", "-"
-        if f["flops"]:
-            speed = number(f["flops"] / f["us"] / 1e6) + " TFLOP/s"
-            if best.get(f["dtype"]):
-                share = "%.0f %%" % (100 * f["flops"] / f["us"] / 1e6 / best[f["dtype"]])
-        elif f["bytes"]:
-            speed = number(f["bytes"] / f["us"] / 1e3) + " GB/s"
-            if copies:
-                share = "%.0f %%" % (100 * f["bytes"] / f["us"] / 1e3 / max(copies))
+        amount, unit, scale, best = ((f["flops"], "TFLOP/s", 1e6, product.get(f["dtype"])) if f["flops"] else
+                                     (f["bytes"], "GB/s", 1e3, copy))
+        speed = amount / f["us"]
         peer = theirs.get(key)
-        rows.append([f["name"], f["dtype"], f["size"], number(f["us"], 4), speed, share, number(peer, 4),
-                     ratio(f["us"], peer)])
+        rows.append([*key, number(f["us"], 4), "%s %s" % (number(speed / scale), unit) if amount else "-",
+                     "%.3g %%" % (100 * speed / best) if amount and best else "-",
+                     number(peer, 4), ratio(f["us"], peer)])
     print(KERNELS)
+    if copy:
+        print("Best copy: %s GB/s." % number(copy / 1e3), " ".join(
+            "Best product of %s: %s TFLOP/s." % (dtype, number(speed / 1e6)) for dtype, speed in product.items()))
     table(["kernel", "dtype", "size", "us", "speed", "share", "PyTorch us", "ratio"], rows)
+    alone = sorted({row[0] for row in rows if row[-1] == "-"})
+    if theirs and alone:
+        print("Without a figure of PyTorch's, in one size or dtype at least: %s.\n" % "; ".join(alone))
 
 
 def by_mode(figures):
@@ -185,7 +211,7 @@ def ops(figures):
 
 def steps(figures):
     print(STEPS)
-    rows, memory = [], []
+    rows, memory, launches = [], [], []
     for name, batch, tf32 in dict.fromkeys((f["name"], f["batch"], f["tf32"]) for f in figures):
         modes = by_mode(f for f in figures if (f["name"], f["batch"], f["tf32"]) == (name, batch, tf32))
         us = {mode: middle(found, "us") for mode, found in modes.items()}
@@ -196,37 +222,174 @@ def steps(figures):
         rows.append(row)
         memory.append(row[:3] + [number(peak[m] / 2**20, 4) if peak.get(m) else "-"
                                  for m in ("libgrad", "eager", "graph", "compile")])
+        launches.append(row[:3] + [number(middle(modes.get(m, []), "launches"), 6) for m in ("libgrad", "eager")])
     head = ["model", "batch", "products", "libgrad", "PyTorch eager", "PyTorch CUDA graph", "torch.compile"]
     table(head, rows)
     print("Peak memory in MiB, parameters, gradients and Adam's moments included:")
     table(head, memory)
 
 
-def figures(path):
-    found, left_out = [], 0
+    print(LAUNCHES)
+    table(head[:5], launches)
+
+
+def transfers(figures):
+    print(TRANSFERS)
+    rows = []
+    for name in dict.fromkeys(f["name"] for f in figures):
+        speed = {}
+        for f in figures:
+            if f["name"] == name and f.get("us"):
+                speed.setdefault(f.get("by", "libgrad"), []).append(f["bytes"] / f["us"] / 1e3)
+        ours, theirs = (statistics.median(speed[m]) if m in speed else None for m in ("libgrad", "eager"))
+        rows.append([name, number(ours), number(theirs), ratio(theirs, ours)])
+    table(["copy", "libgrad GB/s", "PyTorch GB/s", "time, libgrad / PyTorch"], rows)
+
+
+def share_of_limit(f):
+    return float("inf") if "failed" in f else f["error"] / f["limit"] if f["limit"] else 0
+
+
+def errors(figures):
+    """One row for each op, the worst of its dtypes decides the order."""
+    print(ERRORS)
+    ops = {}
+    for f in figures:
+        ops.setdefault(f["name"], {})[f["dtype"]] = f
+    dtypes = list(dict.fromkeys(f["dtype"] for f in figures))
+    for dtype in dtypes:
+        found = [f for f in figures if f["dtype"] == dtype]
+        limits = ", ".join("%g" % limit for limit in sorted({f["limit"] for f in found} - {0}))
+        print("- %s: %d results and gradients, %d above the limit of %s, %d equal" % (
+            dtype, len(found), sum("failed" in f for f in found), limits, sum(f.get("error") == 0 for f in found)))
+    order = sorted(ops, key=lambda name: -max(map(share_of_limit, ops[name].values())))
+
+    def cell(f):
+        if f is None:
+            return "-"
+        error = "%.1e" % f["error"] if "error" in f else "none"
+        return error + (" **failed**" if "failed" in f else " (%.0f %%)" % (100 * share_of_limit(f)))
+    rows = [[name] + [cell(ops[name].get(dtype)) for dtype in dtypes] for name in order]
+    bad = sum(any("failed" in f for f in ops[name].values()) for name in order)
+    first = max(WORST, bad)
+    print("\nAll that failed and the worst others:")
+    table(["op"] + dtypes, rows[:first])
+    if rows[first:]:
+        print("<details><summary>The other %d</summary>" % len(rows[first:]))
+        table(["op"] + dtypes, rows[first:])
+        print("</details>\n")
+
+
+def read_figures(path):
+    """The figures, and lines that are none."""
+    found, strange = [], []
     with open(path, errors="replace") as f:
         for line in f:
             try:
-                found.append(json.loads(line))
-            except ValueError:
-                print("- not understood: `%s`" % line.strip()[:200])
+                figure = json.loads(line)
+                figure["part"]
+                found.append(figure)
+            except (ValueError, KeyError, TypeError):
+                strange.append(line.strip()[:200])
+    return found, strange
+
+
+PARTS = {"kernels", "ops", "transfers", "errors", "versions"}  # others are models
+
+
+def runs(found):
+    """What each run was asked for and printed: (begin, figures, end); end is None where it was cut off."""
+    all_runs = []
+    for f in found:
+        if f["part"] == "begin":
+            all_runs.append([f, [], None])
+        elif all_runs and f["part"] == "end":
+            all_runs[-1][2] = f
+        elif all_runs:
+            all_runs[-1][1].append(f)
+    return all_runs
+
+
+def gaps(found):
+    """What was left out for want of time, and parts that have no figure and no such excuse."""
+    late, missing = [], []
+    for begin, printed, end in runs(found):
+        who = "gpu_torch.py" if "by" in begin else "gpu_bench"
+        if end is None:
+            late.append("%s %s was cut off after %d figures" % (who, " ".join(begin["parts"]), len(printed)))
+        elif end["left_out"]:
+            late.append("%s left %d figures out" % (who, end["left_out"]))
+        else:
+            missing += ["%s printed nothing of %s" % (who, part) for part in begin["parts"]
+                        if not any(f["part"] == part if part in PARTS else f.get("name") == part for f in printed)]
+    return late, missing
+
+
+def figures(path):
+    found, strange = read_figures(path)
+    print("Figures of %s UTC." % datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M"))
     for f in found:
         if f["part"] == "versions":
             print("PyTorch %s, CUDA %s, cuDNN %s, on %s." % (f["torch"], f["cuda"], f["cudnn"], f["device"]))
-        left_out += f.get("left_out", 0)
-    for part, show in (("kernels", kernels), ("ops", ops), ("steps", steps)):
+    for part, show in (("kernels", kernels), ("ops", ops), ("steps", steps), ("transfers", transfers),
+                       ("errors", errors)):
         of_part = [f for f in found if f["part"] == part and "name" in f]
         if of_part:
             show(of_part)
-    if left_out:
-        print("Left out for want of time: %d kernels.\n" % left_out)
+    late, missing = gaps(found)
     failed = [f for f in found if "failed" in f]
     for f in failed:
         print("- %s %s %s %s failed%s: %s" % (f["part"], f["name"], f.get("dtype", ""), f.get("size", ""),
                                               " in PyTorch (%s)" % f["by"] if "by" in f else "", f["failed"]))
-    return 1 if any("by" not in f for f in failed) or not any("us" in f and "by" not in f for f in found) else 0
+    for line in missing + late:
+        print("- " + line)
+    for line in strange:
+        print("- not understood: `%s`" % line)
+    bad = sum(f.get("by") in (None, "eager") for f in failed) + len(missing)
+    count = sum("name" in f and "failed" not in f for f in found)
+    if not any("name" in f and "by" not in f and "failed" not in f for f in found):
+        bad, late = bad or 1, late + ["libgrad has no figure"]
+    print("\n" + ("Failed: %d figures or parts" % bad if bad else "Incomplete" if late else "Complete") +
+          "; %d figures%s." % (count, "".join("; " + line for line in late)))
+    return 1 if bad else 3 if late else 0
+
+
+# ---- coverage ----
+
+def kernels_there_are():
+    """Names of kernels.def, and for each family of pointwise.def and each of its derivatives the names it has."""
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "kernels")
+    with open(os.path.join(folder, "kernels.def")) as f:
+        needed = [(name, {name}) for name in re.findall(r"^KERNEL\((\w+)", f.read(), re.M)]
+    with open(os.path.join(folder, "pointwise.def")) as f:
+        lines = re.findall(r"^([A-Z_]+)\((\w+)", f.read(), re.M)
+    slopes = {"UNARY": ["_da"], "BINARY": ["_da", "_db"], "TERNARY": ["_da", "_db"]}
+    for family in dict.fromkeys(family for family, _ in lines):
+        for suffix in [""] + slopes.get(family, []):
+            needed.append((family.lower() + suffix, {name + suffix for f, name in lines if f == family}))
+    return needed
+
+
+def coverage(path):
+    found, _ = read_figures(path)
+    measured = {}
+    for f in found:
+        if f["part"] == "kernels" and "by" not in f and "name" in f:
+            for name in f["kernels"].split():
+                measured.setdefault(name, set()).add(f["dtype"])
+    needed, bad = kernels_there_are(), 0
+    for name, members in needed:
+        absent = FEWER.get(name, FLOATS) - set().union(*(measured.get(member, set()) for member in members))
+        if absent:
+            bad += 1
+            print("%s has no row in gpu_kernels_*.c of %s" % (name, ", ".join(sorted(absent))))
+    unknown = set(measured) - set().union(*(members for _, members in needed))
+    for name in sorted(unknown):
+        print("rows name a kernel %s, which there is not" % name)
+    print("%d kernels and families, %d without a row" % (len(needed), bad))
+    return 1 if bad or unknown or not needed else 0
 
 
 if __name__ == "__main__":
-    call = {"cut": cut, "losses": losses, "suite": suite, "figures": figures}
+    call = {"cut": cut, "losses": losses, "suite": suite, "figures": figures, "coverage": coverage}
     sys.exit(call[sys.argv[1]](*sys.argv[2:]))
