@@ -34,7 +34,8 @@ measured() {
 
 kernels() {
         [ $simulated = no ] || echo 'Of a simulation: only that each figure is there means something.'
-        measured kernels kernel_figures
+        measured kernels kernel_figures || return
+        "$python" tools/gpu_report.py coverage "$out/kernels.jsonl"
 }
 
 kernel_figures() {
@@ -108,7 +109,7 @@ sanitizer() {
         local name tool code=0 lanes end=$((SECONDS + limit)) names=(kernels)
         lanes=$(least 6 $(((cores + 1) / 2)))
         built tools/gpu_bench && built tests/test_pointwise || return 1
-        sanitize memcheck probe "$build/tools/gpu_bench" --small --seconds 0 ops
+        sanitize memcheck probe "$build/tools/gpu_bench" --small --seconds 5 ops
         grep -q 'ERROR SUMMARY: 0 errors' "$work/probe.memcheck.sum" ||
                 { why="it does not work here: $(grep -m 1 -i 'error\|supported' "$work/probe.memcheck.out")"; return 1; }
         for name in pointwise elementwise reduce matmul conv pool norm index sort loss optim random; do
