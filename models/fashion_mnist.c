@@ -127,7 +127,7 @@ static void count(run *r, lg_tensor *labels, lg_tensor *predicted)
 }
 
 /* Loss and accuracy on the test set. */
-static void evaluate(run *r, figures *f)
+static void evaluate(run *r, progress *p, figures *f)
 {
         lg_scope scope = lg_scope_begin(r->c);
         lg_device device = lg_device_of(lg_parameters(r->net).items[0]);
@@ -145,6 +145,8 @@ static void evaluate(run *r, figures *f)
                         if (r->report)
                                 count(r, b.y, predicted);
                         images += lg_size_of(b.x, 0);
+                        if (progress_due(p))
+                                progress_show(p, b.index + 1, b.count, images, lg_item(sum) / (double)images);
                 }
         }
         f->test_loss = lg_item(sum) / (double)images;
@@ -174,13 +176,15 @@ static void train(run *r, const options *o)
                         last = (report){0};
                         r->report = &last;
                 }
-                progress_begin(&p, epoch, o->epochs, o->quiet);
+                progress_begin(&p, "epoch", epoch, o->epochs, o->quiet);
                 f.train_loss = train_epoch(r, &p);
                 f.time = seconds() - p.start;
                 progress_end(&p);
                 if (r->schedule && !r->each_step)
                         lg_scheduler_step(r->schedule);
-                evaluate(r, &f);
+                progress_begin(&p, "test", epoch, o->epochs, o->quiet);
+                evaluate(r, &p, &f);
+                progress_end(&p);
                 if (!lg_error(r->c))
                         tell(r, o, epoch, &f);
         }
@@ -263,7 +267,8 @@ int main(int argc, char **argv)
         parsed p = options_parse(argc, argv, &o);
         if (p != PARSED_OK)
                 return p == PARSED_HELP ? 0 : 2;
-        signal(SIGPIPE, SIG_IGN); /* a gnuplot that fails is told as an error */
+        setvbuf(stdout, NULL, _IOLBF, 0); /* each line at once, also into a pipe */
+        signal(SIGPIPE, SIG_IGN);         /* a gnuplot that fails is told as an error */
         /* A second Ctrl-C ends at once. */
         sigaction(SIGINT, &(struct sigaction){.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND}, NULL);
         lg_ctx *c = lg_open_with(.threads = (int)o.threads, .seed = (uint64_t)o.seed);

@@ -27,7 +27,7 @@ static const char help[] =
         "  --plot FILE            draws loss and accuracy of each epoch as a PNG, by gnuplot\n"
         "  --log-steps N          prints the loss of every Nth step; 0 is none (0)\n"
         "  --report               confusion matrix, accuracy and precision of each class at the end\n"
-        "  --quiet                no progress bar\n"
+        "  --quiet                no table of layers, no progress\n"
         "  --help                 this text\n"
         "\n"
         "Ctrl-C ends after the current step with the result so far.\n";

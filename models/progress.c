@@ -1,4 +1,4 @@
-/* progress.c - a bar on the terminal: how far an epoch is, loss, images per second, time left. */
+/* progress.c - how far an epoch is, loss, images per second, time left: as a bar on a terminal, else as lines. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -6,7 +6,8 @@
 #include "progress.h"
 
 #define WIDTH 24
-#define EACH 0.1 /* seconds between two pictures */
+#define EACH 0.1      /* seconds between two pictures */
+#define EACH_LINE 5.0 /* seconds between two lines */
 
 double seconds(void)
 {
@@ -15,15 +16,16 @@ double seconds(void)
         return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-void progress_begin(progress *p, int64_t epoch, int64_t epochs, bool quiet)
+void progress_begin(progress *p, const char *what, int64_t epoch, int64_t epochs, bool quiet)
 {
-        *p = (progress){.on = !quiet && isatty(STDERR_FILENO), .start = seconds(), .epoch = epoch, .epochs = epochs};
+        *p = (progress){.on = !quiet, .start = seconds(), .what = what, .epoch = epoch, .epochs = epochs};
+        p->terminal = isatty(STDERR_FILENO);
         p->shown = p->start;
 }
 
 bool progress_due(const progress *p)
 {
-        return p->on && seconds() - p->shown >= EACH;
+        return p->on && seconds() - p->shown >= (p->terminal ? EACH : EACH_LINE);
 }
 
 void progress_show(progress *p, int64_t step, int64_t steps, int64_t images, double loss)
@@ -35,14 +37,14 @@ void progress_show(progress *p, int64_t step, int64_t steps, int64_t images, dou
         memset(bar, '.', WIDTH);
         memset(bar, '#', (size_t)full);
         bar[WIDTH] = 0;
-        fprintf(stderr, "\repoch %lld/%lld [%s] %3lld%%  loss %.4f  %.0f images/s  %.0f s left \033[K",
-                (long long)p->epoch, (long long)p->epochs, bar, (long long)(step * 100 / steps), loss,
-                (double)images / spent, spent * (double)(steps - step) / (double)step);
+        fprintf(stderr, "%s%s %lld/%lld [%s] %3lld%%  loss %.4f  %.0f images/s  %.0f s left%s", p->terminal ? "\r" : "",
+                p->what, (long long)p->epoch, (long long)p->epochs, bar, (long long)(step * 100 / steps), loss,
+                (double)images / spent, spent * (double)(steps - step) / (double)step, p->terminal ? " \033[K" : "\n");
         fflush(stderr);
 }
 
 void progress_end(progress *p)
 {
-        if (p->on)
+        if (p->on && p->terminal)
                 fputs("\r\033[K", stderr);
 }

@@ -1,4 +1,4 @@
-/* progress.h - a bar on the terminal: how far an epoch is. */
+/* progress.h - how far an epoch is, for whoever watches: a bar on a terminal, else a line now and then. */
 #ifndef PROGRESS_H
 #define PROGRESS_H
 
@@ -6,16 +6,18 @@
 #include <stdint.h>
 
 typedef struct progress {
-        bool on; /* stderr is a terminal */
-        double start, shown;
+        bool on, terminal;
+        double start, shown; /* by the clock of seconds() */
+        const char *what;    /* "epoch" or "test" */
         int64_t epoch, epochs;
 } progress;
 
-/* Seconds of a clock that only goes forward. */
+/* Seconds on a clock that never goes back. */
 double seconds(void);
-void progress_begin(progress *p, int64_t epoch, int64_t epochs, bool quiet);
-/* True if it is time to show something new: reading a loss makes the program wait for the device. */
+void progress_begin(progress *p, const char *what, int64_t epoch, int64_t epochs, bool quiet);
+/* Whether it is time to show something: a tenth of a second, or off a terminal five seconds, after the last time. */
 bool progress_due(const progress *p);
+/* step of steps is done, with `images` so far; loss is their mean. */
 void progress_show(progress *p, int64_t step, int64_t steps, int64_t images, double loss);
 void progress_end(progress *p);
 

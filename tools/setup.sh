@@ -11,18 +11,40 @@ as_root() {
         fi
 }
 
+# reported WORDS LOG COMMAND...: runs it with its output in LOG. Says what it is doing, and every five seconds how far it is;
+# where it fails, the end of LOG.
+reported() {
+        local words=$1 log=$2 ticks=0 pid code
+        shift 2
+        echo "$words"
+        "$@" >"$log" 2>&1 </dev/null &
+        pid=$!
+        while kill -0 $pid 2>/dev/null; do
+                sleep 0.2
+                ticks=$((ticks + 1))
+                [ $((ticks % 25)) != 0 ] || echo "  $((ticks / 5)) s: $(tail -n 1 "$log" | tr '\r' '\n' | tail -n 1 | cut -c 1-100)"
+        done
+        code=0
+        wait $pid || code=$?
+        [ $code = 0 ] || tail -n 40 "$log"
+        return $code
+} >&2
+
 # need_packages NAME...: installs those Debian packages that are not there. Nothing is done when all are.
 need_packages() {
+        local log code=0
         command -v dpkg-query >/dev/null || { echo 'not a Debian system: install by hand what README.md names' >&2; return 0; }
         missing=()
         for package in "$@"; do
                 [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
         done
         [ ${#missing[@]} = 0 ] && return 0
-        echo "installing ${missing[*]}"
-        as_root apt-get update -qq &&
-                as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" \
-                        </dev/null >/dev/null
+        log=$(mktemp)
+        reported 'reading the lists of packages' "$log" as_root apt-get update &&
+                reported "installing ${missing[*]}" "$log" as_root env DEBIAN_FRONTEND=noninteractive \
+                        apt-get install -y --no-install-recommends "${missing[@]}" || code=$?
+        rm -f "$log"
+        return $code
 }
 
 build_packages=(gcc libc6-dev meson ninja-build pkg-config zlib1g-dev libopenblas-serial-dev libdnnl-dev)
