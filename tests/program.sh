@@ -1,8 +1,8 @@
 #!/bin/sh
 # program.sh - the training program on a few drawn images: options, figures, files, wrong uses.
-# program.sh FASHION_MNIST
+# program.sh FASHION_MNIST MANUAL
 set -eu
-program=$1
+program=$1 manual=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
@@ -84,5 +84,9 @@ fails 2 'cuda' --data "$work" --device cuda:77
 head -c 1000 "$work/train-images-idx3-ubyte" >"$work/short"
 mv "$work/short" "$work/train-images-idx3-ubyte"
 fails 2 'train-images' --data "$work"
+# Every option of --help is in the manual.
+for option in $("$program" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p'); do
+        grep -q -- "$(echo "$option" | sed 's/-/\\\\-/g')" "$manual" || complain "the manual lacks $option"
+done
 "$program" --help | grep -q -e '--report' || complain "--help tells not all"
 exit $status

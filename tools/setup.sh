@@ -68,6 +68,17 @@ gpu_options() {
 configure() {
         local folder=$1
         shift
-        [ -e "$folder/build.ninja" ] || meson setup "$folder" "$@" >"$folder.log" 2>&1 ||
-                { cat "$folder.log" >&2; return 1; }
+        [ -e "$folder/build.ninja" ] || reported "configuring $folder" "$folder.log" meson setup "$folder" "$@"
+}
+
+# beating COMMAND...: runs it with its own output, and a line every eight seconds where nobody watches on a terminal.
+beating() {
+        local pid beat='' code=0
+        if [ ! -t 1 ]; then
+                (while sleep 8; do echo "  $SECONDS s"; done) &
+                beat=$!
+        fi
+        "$@" || code=$?
+        [ -z "$beat" ] || kill "$beat" 2>/dev/null
+        return $code
 }
