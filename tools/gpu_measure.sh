@@ -5,7 +5,7 @@
 figures() {
         local seconds=$1 code
         shift
-        seconds=$(least $((seconds + 30)) $((end - SECONDS)))
+        seconds=$(least $((seconds + 60)) $((end - SECONDS))) # a network that is being compiled is not left in the middle
         echo "== $*" >>"$out/measure.log"
         limited "$seconds" "$@" >>"$jsonl" 2>>"$out/measure.log" </dev/null
         code=$?
@@ -73,7 +73,9 @@ step_figures() {
                         [ $peer = none ] || figures 20 "${peer[@]}" --seconds 20 $tf32 "${models[@]}"
                 done
         done
-        [ $peer = none ] || figures 100 "${peer[@]}" --seconds 100 --modes compile "${models[@]}"
+        for tf32 in '' --tf32; do
+                [ $peer = none ] || figures 80 "${peer[@]}" --seconds 80 $tf32 --modes compile "${models[@]}"
+        done
         nvidia-smi --query-gpu=clocks.sm,temperature.gpu,power.draw --format=csv,noheader -i 0 2>/dev/null |
                 sed 's/^/Clock, temperature and power at the end: /; s/$/./' >>"$work/notes"
 }
