@@ -1,4 +1,6 @@
 /* test_data.c - IDX files, data sets, loaders: order, scopes, workers, failures. */
+#include <dlfcn.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include "test.h"
@@ -123,6 +125,99 @@ static void broken_idx_files_are_refused(void **state)
         assert_error(c, LG_ERR_IO, "/nowhere");
         assert_null(lg_fashion_mnist(c, "all"));
         assert_error(c, LG_ERR_ARGUMENT, "\"all\"");
+        lg_close(c);
+}
+
+static const char *name_of(const char *end)
+{
+        static char name[80];
+        snprintf(name, sizeof name, "%s%s", path, end);
+        return name;
+}
+
+/* A pipe that nobody writes to would be waited for: the alarm ends the test then. */
+static void only_regular_files_are_read(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        write_file(good, sizeof good, false);
+        assert_int_equal(symlink(path, name_of("-link")), 0);
+        assert_list(lg_read_idx(c, name_of("-link")), 0, 1, 2, 3, 4, 5, 255);
+        unlink(name_of("-link"));
+        assert_int_equal(mkfifo(name_of("-pipe"), 0600), 0);
+        alarm(60);
+        lg_tensor *t = lg_read_idx(c, name_of("-pipe"));
+        alarm(0);
+        unlink(name_of("-pipe"));
+        assert_null(t);
+        assert_error(c, LG_ERR_IO, "is a pipe, not a regular file");
+        assert_null(lg_read_idx(c, "/dev/null"));
+        assert_error(c, LG_ERR_IO, "/dev/null is a device, not a regular file");
+        lg_close(c);
+}
+
+/* Sizes of zero do not make the others good: all are of an element type of 8 bytes, then of 1. */
+static void sizes_beyond_memory_are_a_wrong_format(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        for (int zero = 0; zero < 3; zero++)
+                for (int type = 0; type < 2; type++) {
+                        uint8_t header[16] = {0, 0, type ? 0x0E : 0x08, 3};
+                        memset(header + 4, 255, 12);
+                        memset(header + 4 + 4 * zero, 0, 4);
+                        refused(c, header, sizeof header, false, "beyond all memory");
+                }
+        const uint8_t empty[] = {0, 0, 0x0E, 2, 0, 0, 0, 0, 0, 0, 0, 3};
+        write_file(empty, sizeof empty, false);
+        lg_tensor *t = lg_read_idx(c, path);
+        assert_ok(c);
+        assert_int_equal(lg_size_of(t, 1), 3);
+        assert_int_equal(lg_numel(t), 0);
+        lg_close(c);
+}
+
+/* zlib's functions, but that reads fail for want of memory from the given one on; 0: none does. */
+static int reads, failing_read;
+
+static bool read_fails(void)
+{
+        return failing_read && reads >= failing_read;
+}
+
+int gzread(gzFile f, void *data, unsigned bytes)
+{
+        int (*real)(gzFile, void *, unsigned);
+        *(void **)&real = dlsym(RTLD_NEXT, "gzread");
+        reads++;
+        return read_fails() ? -1 : real(f, data, bytes);
+}
+
+const char *gzerror(gzFile f, int *ret)
+{
+        const char *(*real)(gzFile, int *);
+        *(void **)&real = dlsym(RTLD_NEXT, "gzerror");
+        const char *message = real(f, ret);
+        if (!read_fails())
+                return message;
+        *ret = Z_MEM_ERROR;
+        return "out of memory";
+}
+
+static void zlib_without_memory_is_no_memory(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        write_file(good, sizeof good, true);
+        for (int n = 1; n <= 5; n++) { /* magic, two sizes, elements, the end */
+                reads = 0;
+                failing_read = n;
+                lg_tensor *t = lg_read_idx(c, path);
+                failing_read = 0;
+                assert_null(t);
+                assert_error(c, LG_ERR_MEMORY, path);
+        }
+        assert_non_null(lg_read_idx(c, path));
         lg_close(c);
 }
 
@@ -432,6 +527,9 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(idx_files_are_read, make_path, remove_path),
                 cmocka_unit_test_setup_teardown(broken_idx_files_are_refused, make_path, remove_path),
+                cmocka_unit_test_setup_teardown(only_regular_files_are_read, make_path, remove_path),
+                cmocka_unit_test_setup_teardown(sizes_beyond_memory_are_a_wrong_format, make_path, remove_path),
+                cmocka_unit_test_setup_teardown(zlib_without_memory_is_no_memory, make_path, remove_path),
                 cmocka_unit_test(orders_depend_on_seed_and_epoch_only),
                 cmocka_unit_test(plain_order_last_batch_and_scale),
                 cmocka_unit_test(break_goes_on_and_restart_begins_anew),

@@ -4,8 +4,10 @@
  * first byte of a number is its most significant one.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 #include "../core.h"
 
@@ -28,6 +30,16 @@ static bool bad(const idx *f, const char *what)
         return lg__fail(f->ctx, LG_ERR_FORMAT, "lg_read_idx: %s %s", f->path, what);
 }
 
+/* What zlib says after a read that failed for another reason than the file's end. */
+static bool unreadable(const idx *f, int error, const char *message)
+{
+        if (error == Z_ERRNO)
+                return lg__fail(f->ctx, LG_ERR_IO, "lg_read_idx: %s cannot be read: %s", f->path, strerror(errno));
+        if (error == Z_MEM_ERROR)
+                return lg__fail(f->ctx, LG_ERR_MEMORY, "lg_read_idx: no memory to read %s", f->path);
+        return lg__fail(f->ctx, LG_ERR_FORMAT, "lg_read_idx: %s is damaged: %s", f->path, message);
+}
+
 /* Reads exactly so many bytes. */
 static bool get(const idx *f, void *data, size_t bytes)
 {
@@ -36,11 +48,8 @@ static bool get(const idx *f, void *data, size_t bytes)
                 int n = gzread(f->file, at, bytes > 1 << 30 ? 1 << 30 : (unsigned)bytes);
                 int error;
                 const char *message = gzerror(f->file, &error);
-                if (n < 0 && error == Z_ERRNO)
-                        return lg__fail(f->ctx, LG_ERR_IO, "lg_read_idx: %s cannot be read: %s", f->path,
-                                        strerror(errno));
                 if (n < 0 && error != Z_BUF_ERROR)
-                        return lg__fail(f->ctx, LG_ERR_FORMAT, "lg_read_idx: %s is damaged: %s", f->path, message);
+                        return unreadable(f, error, message);
                 if (n <= 0)
                         return bad(f, "is truncated");
                 at += n;
@@ -60,7 +69,7 @@ static bool at_end(const idx *f)
         if (error == Z_BUF_ERROR)
                 return bad(f, "is truncated");
         if (n < 0 || (error != Z_OK && error != Z_STREAM_END))
-                return lg__fail(f->ctx, LG_ERR_FORMAT, "lg_read_idx: %s is damaged: %s", f->path, message);
+                return unreadable(f, error, message);
         return true;
 }
 
@@ -84,7 +93,7 @@ static bool find_type(idx *f)
 static bool get_header(idx *f)
 {
         uint8_t b[4];
-        int64_t bytes;
+        int64_t most = 1; /* elements, sizes of zero left out: what lg__shape_valid looks at */
         if (!get(f, b, sizeof b))
                 return false;
         f->type = b[2];
@@ -96,19 +105,20 @@ static bool get_header(idx *f)
                 return lg__fail(f->ctx, LG_ERR_FORMAT, "lg_read_idx: %s has %d dimensions; 1 to %d can be read",
                                 f->path, b[3], LG_MAX_DIMS);
         f->shape.ndim = b[3];
-        bytes = f->width;
         for (int i = 0; i < f->shape.ndim; i++) {
                 if (!get(f, b, sizeof b))
                         return false;
                 f->shape.size[i] = (int64_t)((uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]);
-                if (__builtin_mul_overflow(bytes, f->shape.size[i], &bytes))
+                if (__builtin_mul_overflow(most, f->shape.size[i] ? f->shape.size[i] : 1, &most) ||
+                    most > INT64_MAX / 16)
                         return bad(f, "is no IDX file: its sizes are beyond all memory");
         }
+        int64_t bytes = lg__shape_numel(f->shape) * f->width;
         if (bytes / MOST_INFLATED > f->file_bytes || (gzdirect(f->file) && bytes > f->file_bytes))
                 return lg__fail(f->ctx, LG_ERR_FORMAT,
                                 "lg_read_idx: %s is truncated: its header tells of %lld bytes of data", f->path,
                                 (long long)bytes);
-        return lg__shape_valid(f->ctx, "lg_read_idx", f->shape);
+        return true;
 }
 
 static uint64_t big_endian(const uint8_t *b, int width)
@@ -162,22 +172,43 @@ static lg_tensor *read_file(idx *f)
         return NULL;
 }
 
-lg_tensor *lg_read_idx(lg_ctx *c, const char *path)
+/* The file's descriptor and size; -1: an error. A pipe or a device, where a read may wait for ever and the size says
+ * nothing, is refused, and not waited for when it is opened. */
+static int open_file(lg_ctx *c, const char *path, int64_t *ret_bytes)
 {
         struct stat facts;
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (fd < 0 || fstat(fd, &facts)) {
+                lg__fail(c, LG_ERR_IO, "lg_read_idx: %s cannot be opened: %s", path, strerror(errno));
+        } else if (!S_ISREG(facts.st_mode)) {
+                lg__fail(c, LG_ERR_IO, "lg_read_idx: %s is %s, not a regular file", path,
+                         S_ISDIR(facts.st_mode)    ? "a folder"
+                         : S_ISFIFO(facts.st_mode) ? "a pipe"
+                                                   : "a device");
+        } else {
+                *ret_bytes = facts.st_size;
+                return fd;
+        }
+        if (fd >= 0)
+                close(fd);
+        return -1;
+}
+
+lg_tensor *lg_read_idx(lg_ctx *c, const char *path)
+{
+        idx f = {.ctx = c, .path = path};
         if (!lg__ok(c))
                 return NULL;
         if (!path)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_read_idx: the path is NULL");
-        if (stat(path, &facts))
-                return lg__fail(c, LG_ERR_IO, "lg_read_idx: %s cannot be opened: %s", path, strerror(errno));
-        if (S_ISDIR(facts.st_mode))
-                return lg__fail(c, LG_ERR_IO, "lg_read_idx: %s is a folder", path);
-        errno = ENOMEM; /* zlib leaves it alone when it has no memory */
-        idx f = {.ctx = c, .path = path, .file = gzopen(path, "rbe"), .file_bytes = facts.st_size};
-        if (!f.file)
-                return lg__fail(c, errno == ENOMEM ? LG_ERR_MEMORY : LG_ERR_IO, "lg_read_idx: %s cannot be opened: %s",
-                                path, strerror(errno));
+        int fd = open_file(c, path, &f.file_bytes);
+        if (fd < 0)
+                return NULL;
+        f.file = gzdopen(fd, "rb");
+        if (!f.file) {
+                close(fd);
+                return lg__fail(c, LG_ERR_MEMORY, "lg_read_idx: no memory to read %s", path);
+        }
         lg_tensor *t = read_file(&f);
         gzclose(f.file);
         return t;
