@@ -132,7 +132,7 @@ typedef struct result {
 static result compute(lg_ctx *c, const error_row *r, lg_tensor *const *rounded, lg_device device, lg_dtype dtype)
 {
         lg_tensor *x[MOST_INPUTS + 1] = {NULL};
-        result ret = {NULL};
+        result ret = {.y = NULL};
         for (int i = 0; i < r->inputs; i++)
                 x[i] = lg_requires_grad(lg_to(lg_cast(rounded[i], dtype), device), i < r->gradients);
         if (r->below)
