@@ -220,9 +220,11 @@ static inline size_t lg__dtype_bytes(lg_dtype d)
 {
         return d == LG_F64 || d == LG_I64 ? 8 : d == LG_F32 || d == LG_I32 ? 4 : d == LG_F16 || d == LG_BF16 ? 2 : 1;
 }
+/* Where the elements begin; NULL where there is no memory, as an empty storage has none. */
 static inline void *lg__data(const lg_tensor *t)
 {
-        return t->storage->data + t->at.offset * (int64_t)lg__dtype_bytes(t->at.dtype);
+        char *data = t->storage->data;
+        return data ? data + t->at.offset * (int64_t)lg__dtype_bytes(t->at.dtype) : NULL;
 }
 int64_t lg__shape_numel(lg_shape s);
 bool lg__shape_equal(lg_shape a, lg_shape b);

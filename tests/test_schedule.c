@@ -168,6 +168,134 @@ static void wrong_schedules_are_told(void **state)
         lg_close(c);
 }
 
+/* A number, or NaN from a step on. */
+static double nan_from(int64_t step, void *user)
+{
+        return step < *(int *)user ? 1 + (double)step : NAN;
+}
+
+static double below_zero(int64_t step, void *user)
+{
+        (void)user;
+        return step ? -1 : 1;
+}
+
+/* Steps while it can; what cannot be leaves both groups and the schedule where they were, however often it is tried. */
+static void assert_ends(lg_ctx *c, lg_optimizer *opt, lg_scheduler *s, int good, const char *message)
+{
+        assert_ok(c);
+        assert_non_null(s);
+        for (int i = 0; i < good; i++)
+                assert_true(lg_scheduler_step(s));
+        double a = lg_get_group_lr(opt, 0), b = lg_get_group_lr(opt, 1);
+        for (int i = 0; i < 2; i++) {
+                assert_false(lg_scheduler_step(s));
+                assert_error(c, LG_ERR_ARGUMENT, message);
+                assert_true(lg_get_group_lr(opt, 0) == a && lg_get_group_lr(opt, 1) == b);
+        }
+        lg_scheduler_free(s);
+        lg_set_lr(opt, 0.1);
+}
+
+static void rates_that_cannot_be_are_refused(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        int first = 0, third = 3;
+        lg_optimizer *opt = optimizer(c);
+        assert_true(lg_add_group(opt, LG_LIST(lg_ones(c, LG_SHAPE(1), .requires_grad = true)), .lr = 1e-300));
+        assert_null(lg_lambda_lr(opt, nan_from, &first));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_lambda_lr: lr of group 0 would be nan at step 0");
+        assert_null(lg_one_cycle_lr(opt, 1, 10, .div_factor = 1e-320, .no_cycle_momentum = true));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_one_cycle_lr: lr of group 0 would be inf");
+        assert_near(lg_get_group_lr(opt, 0), 0.1, 0);
+        assert_near(lg_get_group_lr(opt, 1), 1e-300, 0);
+        lg_set_lr(opt, 0.2); /* what failed has no first rates: those of now count */
+        lg_scheduler *l = lg_lambda_lr(opt, nan_from, &third);
+        assert_near(lg_get_group_lr(opt, 1), 0.2, 0);
+        assert_ends(c, opt, l, 2, "lg_lambda_lr: lr of group 0 would be nan at step 3");
+        assert_ends(c, opt, lg_lambda_lr(opt, below_zero, NULL), 0, "would be -0.2 at step 1");
+        assert_ends(c, opt, lg_exponential_lr(opt, 1e300), 1,
+                    "lg_exponential_lr: lr of group 0 would be inf at step 2");
+        lg_set_group_lr(opt, 0, 1e-300); /* group 1 alone fails */
+        assert_ends(c, opt, lg_step_lr(opt, 1, .gamma = 1e300), 1, "lg_step_lr: lr of group 1 would be inf at step 2");
+        lg_close(c);
+}
+
+/* The rates and the places of schedules inside others. */
+static void schedules_of_schedules_go_back(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        int third = 3;
+        lg_optimizer *opt = optimizer(c);
+        assert_true(lg_add_group(opt, LG_LIST(lg_ones(c, LG_SHAPE(1), .requires_grad = true)), .lr = 0.1));
+        lg_scheduler *list[2] = {lg_step_lr(opt, 3, .gamma = 0.5), lg_exponential_lr(opt, 1e300)};
+        /* the first one's third step, which would halve the rates, is undone with the second one's */
+        lg_set_lr(opt, 1e-300);
+        lg_scheduler *chain = lg_chained_lr(list, 2);
+        assert_true(lg_scheduler_step(chain));
+        lg_set_lr(opt, 1e-300);
+        assert_true(lg_scheduler_step(chain));
+        lg_set_lr(opt, 1e300);
+        assert_false(lg_scheduler_step(chain));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_exponential_lr: lr of group 0 would be inf at step 3");
+        assert_near(lg_get_lr(opt), 1e300, 0);
+        lg_set_lr(opt, 1e-300);
+        assert_true(lg_scheduler_step(chain)); /* the third step, and not the fourth */
+        assert_near(lg_get_lr(opt), 0.5, 1e-12);
+        lg_scheduler_free(chain);
+        lg_set_lr(opt, 0.1);
+        list[0] = lg_step_lr(opt, 100);
+        list[1] = lg_lambda_lr(opt, nan_from, &third);
+        lg_scheduler *sequence = lg_sequential_lr(list, 2, (int64_t[]){2});
+        assert_ends(c, opt, sequence, 4, "lg_lambda_lr: lr of group 0 would be nan at step 3");
+        third = 1;
+        list[0] = lg_lambda_lr(opt, nan_from, &third);
+        third = 0;
+        assert_non_null(list[0]);
+        assert_null(lg_sequential_lr(list, 1, NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_lambda_lr: lr of group 0 would be nan at step 0");
+        third = 3; /* it is still the caller's */
+        assert_true(lg_scheduler_step(list[0]));
+        assert_near(lg_get_lr(opt), 0.2, 1e-15);
+        lg_scheduler_free(list[0]);
+        lg_close(c);
+}
+
+/* A linear rate that ends at 0 must not round below it; a cycle without a rise begins at its top, and the step after
+ * its last batch stays at the end. */
+static void rates_end_at_zero(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        for (int total = 1; total < 60; total++) {
+                lg_optimizer *opt = optimizer(c);
+                lg_scheduler *s = lg_linear_lr(opt, total, .end_factor = LG_ZERO);
+                for (int i = 0; i < total + 2; i++)
+                        assert_true(lg_scheduler_step(s));
+                assert_near(lg_get_lr(opt), 0, 1e-16);
+                assert_false(lg_get_lr(opt) < 0);
+        }
+        lg_optimizer *opt = optimizer(c);
+        lg_scheduler *s = lg_one_cycle_lr(opt, 1, 10, .pct_start = 0.1, .linear = true, .no_cycle_momentum = true);
+        assert_ok(c);
+        assert_near(lg_get_lr(opt), 1, 0);
+        for (int i = 0; i < 10; i++)
+                assert_true(lg_scheduler_step(s));
+        assert_near(lg_get_lr(opt), 1 / 25e4, 1e-15);
+        assert_null(lg_one_cycle_lr(opt, INFINITY, 10, .no_cycle_momentum = true));
+        assert_error(c, LG_ERR_ARGUMENT, "max_lr finite");
+        const double wrong[] = {NAN, INFINITY, -1};
+        for (int i = 0; i < 3; i++) {
+                assert_null(lg_cosine_lr(opt, 10, .eta_min = wrong[i]));
+                assert_error(c, LG_ERR_ARGUMENT, "lg_cosine_lr: eta_min is");
+        }
+        s = lg_cosine_lr(opt, INT64_MAX);
+        assert_true(lg_scheduler_step(s) && lg_get_lr(opt) > 0);
+        lg_close(c);
+}
+
 static void groups(void **state)
 {
         (void)state;
@@ -341,6 +469,9 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(hundred_steps_are_pytorchs),
                 cmocka_unit_test(wrong_schedules_are_told),
+                cmocka_unit_test(rates_that_cannot_be_are_refused),
+                cmocka_unit_test(schedules_of_schedules_go_back),
+                cmocka_unit_test(rates_end_at_zero),
                 cmocka_unit_test(groups),
                 cmocka_unit_test(clipping),
                 cmocka_unit_test(gradients_add_up),

@@ -10,7 +10,8 @@ LG_BEGIN
 /* Schedules change the learning rates of an optimiser's groups, each from its own first one, as
  * torch.optim.lr_scheduler does: making one sets the rates of step 0, lg_scheduler_step those of the next. A schedule
  * belongs to the context; when its optimiser is gone, a step is LG_ERR_STATE. Groups that are added later keep their
- * rate. */
+ * rate. Where a rate would be negative or not finite (gamma too large, a function that returns NaN), making or stepping
+ * the schedule is LG_ERR_ARGUMENT; the rates and the schedule stay as they were. */
 typedef struct lg_scheduler lg_scheduler;
 
 typedef struct lg_step_lr_options {
@@ -24,7 +25,8 @@ typedef struct lg_multi_step_lr_options {
         int64_t count LG_DEFAULT;
         double gamma LG_DEFAULT; /* 0.1 */
 } lg_multi_step_lr_options;
-/* lr gamma at each of the milestones, which are copied. lg_multi_step_lr(opt, (int64_t[]){30, 80}, 2) */
+/* lr gamma at each of the milestones, which are copied.
+ * const int64_t milestones[] = {30, 80}; lg_multi_step_lr(opt, milestones, 2); */
 #define lg_multi_step_lr(opt, milestones, ...)                                                                         \
         lg_multi_step_lr_((opt), (milestones), LG_INIT(lg_multi_step_lr_options){.count = __VA_ARGS__})
 LG_API lg_scheduler *lg_multi_step_lr_(lg_optimizer *opt, const int64_t *milestones, lg_multi_step_lr_options o);

@@ -28,7 +28,7 @@ static int phases_of(const lg_scheduler *s, phase p[3])
         return 3;
 }
 
-static void apply(lg_scheduler *s)
+static bool apply(const lg_scheduler *s)
 {
         const lg_one_cycle_options *o = &s->o.cycle;
         phase p[3];
@@ -36,12 +36,15 @@ static void apply(lg_scheduler *s)
         double step = (double)s->epoch, begin = 0;
         while (i + 1 < count && step > p[i].end)
                 begin = p[i++].end;
-        double share = (step - begin) / (p[i].end - begin);
+        /* A phase of no length is at its end, and so is the step after the last batch. */
+        double share = p[i].end > begin ? fmin(1, (step - begin) / (p[i].end - begin)) : 1;
         for (int g = 0; g < s->groups; g++) {
-                s->opt->groups[g].lr = between(o->linear, p[i].from, p[i].to, share);
+                if (!lg__scheduler_set(s, g, between(o->linear, p[i].from, p[i].to, share)))
+                        return false;
                 if (!o->no_cycle_momentum)
                         s->opt->groups[g].momentum = between(o->linear, p[i].momentum_from, p[i].momentum_to, share);
         }
+        return true;
 }
 
 static bool step(lg_scheduler *s)
@@ -51,8 +54,7 @@ static bool step(lg_scheduler *s)
                                 "lg_scheduler_step: one cycle has %lld steps; this is one more",
                                 (long long)s->o.cycle.total_steps);
         s->epoch++;
-        apply(s);
-        return true;
+        return apply(s);
 }
 
 /* Momentum is there to be cycled: a rule with none has no buffer for it. */
@@ -72,12 +74,12 @@ lg_scheduler *lg_one_cycle_lr_(lg_optimizer *opt, double max_lr, lg_one_cycle_op
         o.final_div_factor = lg__option(o.final_div_factor, 1e4);
         o.base_momentum = lg__option(o.base_momentum, 0.85);
         o.max_momentum = lg__option(o.max_momentum, 0.95);
-        if (o.total_steps < 1 || !(o.pct_start >= 0 && o.pct_start <= 1) || !(max_lr > 0) || !(o.div_factor > 0) ||
-            !(o.final_div_factor > 0))
+        if (o.total_steps < 1 || !(o.pct_start >= 0 && o.pct_start <= 1) || !(max_lr > 0) || isinf(max_lr) ||
+            !(o.div_factor > 0) || !(o.final_div_factor > 0))
                 return lg__fail(
                         c, LG_ERR_ARGUMENT,
                         "%s: total_steps %lld, max_lr %g, div_factor %g and final_div_factor %g must be above 0, "
-                        "pct_start %g in [0, 1]",
+                        "max_lr finite, pct_start %g in [0, 1]",
                         name, (long long)o.total_steps, max_lr, o.div_factor, o.final_div_factor, o.pct_start);
         if (!o.no_cycle_momentum && (!lg__fraction_check(c, name, "base_momentum", o.base_momentum) ||
                                      !lg__fraction_check(c, name, "max_momentum", o.max_momentum)))
@@ -95,6 +97,5 @@ lg_scheduler *lg_one_cycle_lr_(lg_optimizer *opt, double max_lr, lg_one_cycle_op
         s->step = step;
         for (int g = 0; g < s->groups; g++)
                 opt->groups[g].initial_lr = max_lr / o.div_factor;
-        apply(s);
-        return s;
+        return apply(s) ? s : lg__scheduler_give_up(s);
 }

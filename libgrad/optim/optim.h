@@ -25,6 +25,9 @@ typedef struct lg__group {
         double lr, weight_decay;
         double momentum;   /* of SGD and RMSprop; beta1 of Adam */
         double initial_lr; /* before any schedule; NAN: there was none */
+        struct {
+                double lr, initial_lr, momentum;
+        } kept; /* before the step of a schedule that is under way: it may fail */
 } lg__group;
 
 typedef struct lg__rule {

@@ -27,6 +27,43 @@ void lg__schedulers_forget(lg_optimizer *opt)
         }
 }
 
+/* What a step may change, before it does: the groups' rates, the epochs of s and the schedules in it. */
+static void keep_epochs(lg_scheduler *s)
+{
+        s->kept_epoch = s->epoch;
+        for (int i = 0; i < s->child_count; i++)
+                keep_epochs(s->children[i]);
+}
+
+static void keep(lg_scheduler *s)
+{
+        keep_epochs(s);
+        for (int i = 0; i < s->opt->group_count; i++) {
+                lg__group *g = &s->opt->groups[i];
+                g->kept.lr = g->lr;
+                g->kept.initial_lr = g->initial_lr;
+                g->kept.momentum = g->momentum;
+        }
+}
+
+static void restore_epochs(lg_scheduler *s)
+{
+        s->epoch = s->kept_epoch;
+        for (int i = 0; i < s->child_count; i++)
+                restore_epochs(s->children[i]);
+}
+
+static void restore(lg_scheduler *s)
+{
+        restore_epochs(s);
+        for (int i = 0; i < s->opt->group_count; i++) {
+                lg__group *g = &s->opt->groups[i];
+                g->lr = g->kept.lr;
+                g->initial_lr = g->kept.initial_lr;
+                g->momentum = g->kept.momentum;
+        }
+}
+
 bool lg__schedulable(lg_optimizer *opt, const char *name)
 {
         (void)name;
@@ -46,6 +83,7 @@ lg_scheduler *lg__scheduler_new(lg_optimizer *opt, const char *name, lg__schedul
         s->groups = opt->group_count;
         lg__link_add(&opt->schedulers, &s->link);
         lg__object_register(opt->object.ctx, &s->object, destroy);
+        keep(s);
         for (int i = 0; i < s->groups; i++)
                 if (isnan(opt->groups[i].initial_lr))
                         opt->groups[i].initial_lr = opt->groups[i].lr;
@@ -63,25 +101,54 @@ void lg_scheduler_free(lg_scheduler *s)
 
 /* ---- a step ------------------------------------------------------------------------------------------------------ */
 
-static void apply(lg_scheduler *s)
+bool lg__scheduler_set(const lg_scheduler *s, int group, double lr)
 {
-        for (int i = 0; i < s->groups && s->next; i++)
-                s->opt->groups[i].lr = s->next(s, &s->opt->groups[i], s->opt->groups[i].lr);
+        lg_ctx *c = s->object.ctx;
+        if (!(isfinite(lr) && lr >= 0))
+                lg__fail(c, LG_ERR_ARGUMENT,
+                         "%s: lr of group %d would be %g at step %lld; it must be a finite number of 0 or more",
+                         s->name, group, lr, (long long)s->epoch);
+        if (c->error) /* one that the user's function set, too */
+                return false;
+        s->opt->groups[group].lr = lr;
+        return true;
+}
+
+static bool apply(const lg_scheduler *s)
+{
+        bool ok = true;
+        for (int i = 0; i < s->groups && s->next && ok; i++)
+                ok = lg__scheduler_set(s, i, s->next(s, &s->opt->groups[i], s->opt->groups[i].lr));
+        return ok;
+}
+
+lg_scheduler *lg__scheduler_give_up(lg_scheduler *s)
+{
+        restore(s);
+        lg_scheduler_free(s);
+        return NULL;
 }
 
 lg_scheduler *lg__scheduler_begin(lg_scheduler *s)
 {
-        s->epoch = 0;
-        apply(s);
-        return s;
+        return apply(s) ? s : lg__scheduler_give_up(s);
 }
 
-/* The same from the groups' first rates, whatever schedules have made of them. */
-static void begin_anew(lg_scheduler *s)
+/* Epoch 0 again, from the groups' first rates, whatever schedules have made of them. */
+static bool begin_anew(lg_scheduler *s)
 {
         for (int i = 0; i < s->groups; i++)
                 s->opt->groups[i].lr = s->opt->groups[i].initial_lr;
-        lg__scheduler_begin(s);
+        s->epoch = 0;
+        return apply(s);
+}
+
+static bool advance(lg_scheduler *s)
+{
+        if (s->step)
+                return s->step(s);
+        s->epoch++;
+        return apply(s);
 }
 
 static bool ready(const lg_scheduler *s, const char *op)
@@ -97,11 +164,11 @@ bool lg_scheduler_step(lg_scheduler *s)
 {
         if (!ready(s, "lg_scheduler_step"))
                 return false;
-        if (s->step)
-                return s->step(s);
-        s->epoch++;
-        apply(s);
-        return true;
+        keep(s);
+        if (advance(s))
+                return true;
+        restore(s);
+        return false;
 }
 
 /* ---- one formula each -------------------------------------------------------------------------------------------- */
@@ -159,10 +226,8 @@ lg_scheduler *lg_multi_step_lr_(lg_optimizer *opt, const int64_t *milestones, lg
         if (!milestones || o.count < 1)
                 return lg__fail(opt->object.ctx, LG_ERR_ARGUMENT, "%s: there are no milestones", name);
         lg_scheduler *s = lg__scheduler_new(opt, name, next_multi_step);
-        if (!s || !take_milestones(s, milestones, o.count)) {
-                lg_scheduler_free(s);
-                return NULL;
-        }
+        if (!s || !take_milestones(s, milestones, o.count))
+                return s ? lg__scheduler_give_up(s) : NULL;
         s->o.gamma = lg__option(o.gamma, 0.1);
         return lg__scheduler_begin(s);
 }
@@ -190,16 +255,19 @@ static double next_cosine(const lg_scheduler *s, const lg__group *g, double lr)
         const double low = s->o.cosine.eta_min, base = g->initial_lr, t = (double)t_max;
         if (s->epoch == 0)
                 return lr;
-        if ((s->epoch - 1 - t_max) % (2 * t_max) == 0)
+        if ((s->epoch - 1) % t_max == 0 && (s->epoch - 1) / t_max % 2)
                 return lr + (base - low) * (1 - cos(M_PI / t)) / 2;
         return (1 + cos(M_PI * (double)s->epoch / t)) / (1 + cos(M_PI * (double)(s->epoch - 1) / t)) * (lr - low) + low;
 }
 
 lg_scheduler *lg_cosine_lr_(lg_optimizer *opt, lg_cosine_lr_options o)
 {
-        lg_scheduler *s = positive(opt, "lg_cosine_lr", "t_max", (double)o.t_max)
-                                  ? lg__scheduler_new(opt, "lg_cosine_lr", next_cosine)
-                                  : NULL;
+        const char *name = "lg_cosine_lr";
+        o.eta_min = lg__option(o.eta_min, 0);
+        if (!positive(opt, name, "t_max", (double)o.t_max) ||
+            !lg__option_check(opt->object.ctx, name, "eta_min", o.eta_min))
+                return NULL;
+        lg_scheduler *s = lg__scheduler_new(opt, name, next_cosine);
         if (!s)
                 return NULL;
         s->o.cosine = o;
@@ -215,7 +283,8 @@ static double next_linear(const lg_scheduler *s, const lg__group *g, double lr)
                 return lr * o->start_factor;
         if (s->epoch > o->total)
                 return lr;
-        return lr * (1 + slope / ((double)o->total * o->start_factor + (double)(s->epoch - 1) * slope));
+        lr *= 1 + slope / ((double)o->total * o->start_factor + (double)(s->epoch - 1) * slope);
+        return lr < 0 ? 0 : lr; /* rounded, where the factor ends at 0 */
 }
 
 lg_scheduler *lg_linear_lr_(lg_optimizer *opt, lg_linear_lr_options o)
@@ -283,9 +352,8 @@ static bool step_sequential(lg_scheduler *s)
         while (i < s->milestone_count && s->milestones[i] <= s->epoch)
                 i++;
         if (i == 0 || s->milestones[i - 1] != s->epoch)
-                return lg_scheduler_step(s->children[i]);
-        begin_anew(s->children[i]);
-        return true;
+                return advance(s->children[i]);
+        return begin_anew(s->children[i]);
 }
 
 static bool step_chained(lg_scheduler *s)
@@ -293,7 +361,7 @@ static bool step_chained(lg_scheduler *s)
         bool ok = true;
         s->epoch++;
         for (int i = 0; i < s->child_count && ok; i++)
-                ok = lg_scheduler_step(s->children[i]);
+                ok = advance(s->children[i]);
         return ok;
 }
 
@@ -337,6 +405,20 @@ static lg_scheduler *own(const char *name, lg_scheduler *const *list, int count)
         return s;
 }
 
+/* Frees a schedule, but those that it owns go back to the context. */
+static void disown(lg_scheduler *s)
+{
+        lg_ctx *c = s->object.ctx;
+        for (int i = 0; i < s->child_count; i++) {
+                s->children[i]->owner = NULL;
+                lg__object_register(c, &s->children[i]->object, destroy);
+        }
+        lg__free(c, s->children, (size_t)s->child_count * sizeof *s->children);
+        s->child_count = 0;
+        s->children = NULL;
+        lg_scheduler_free(s);
+}
+
 lg_scheduler *lg_sequential_lr(lg_scheduler *const *schedulers, int count, const int64_t *milestones)
 {
         const char *name = "lg_sequential_lr";
@@ -349,20 +431,13 @@ lg_scheduler *lg_sequential_lr(lg_scheduler *const *schedulers, int count, const
         lg_scheduler *s = own(name, schedulers, count);
         if (!s)
                 return NULL;
-        if (count > 1 && !take_milestones(s, milestones, count - 1)) {
-                for (int i = 0; i < count; i++) { /* they go back to the context */
-                        s->children[i]->owner = NULL;
-                        lg__object_register(c, &s->children[i]->object, destroy);
-                }
-                lg__free(c, s->children, (size_t)s->child_count * sizeof *s->children);
-                s->child_count = 0;
-                s->children = NULL;
-                lg_scheduler_free(s);
-                return NULL;
-        }
+        keep(s);
         s->step = step_sequential;
-        begin_anew(s->children[0]);
-        return s;
+        if ((count == 1 || take_milestones(s, milestones, count - 1)) && begin_anew(s->children[0]))
+                return s;
+        restore(s);
+        disown(s);
+        return NULL;
 }
 
 lg_scheduler *lg_chained_lr(lg_scheduler *const *schedulers, int count)

@@ -15,8 +15,8 @@ struct lg_scheduler {
         const char *name;
         lg__schedule_fn *next;
         bool (*step)(lg_scheduler *s); /* NULL: by `next` */
-        int64_t epoch;
-        int groups; /* that there were at first */
+        int64_t epoch, kept_epoch;     /* now, and before the step that is under way */
+        int groups;                    /* that there were at first */
         lg_scheduler *owner, **children;
         int child_count;
         int64_t *milestones;
@@ -41,8 +41,12 @@ struct lg_scheduler {
 
 /* A schedule without rates set yet; NULL: an error. */
 lg_scheduler *lg__scheduler_new(lg_optimizer *opt, const char *name, lg__schedule_fn *next);
-/* Sets the rates of epoch 0 from what they are now. Returns s. */
+/* Sets the rates of epoch 0 from what they are now. Returns s; NULL where a rate is wrong. */
 lg_scheduler *lg__scheduler_begin(lg_scheduler *s);
+/* Frees a new schedule; the rates are what they were before it. Returns NULL. */
+lg_scheduler *lg__scheduler_give_up(lg_scheduler *s);
+/* Sets the rate of a group; LG_ERR_ARGUMENT if lg_set_lr would refuse it. */
+bool lg__scheduler_set(const lg_scheduler *s, int group, double lr);
 /* True if opt is there, its context without error. */
 bool lg__schedulable(lg_optimizer *opt, const char *name);
 
