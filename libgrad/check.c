@@ -225,6 +225,7 @@ static void write_text(check *k)
 {
         lg_check_report *w = &k->worst;
         w->ok = w->checked == 0 || w->error <= k->o.tolerance;
+        locale_t was = lg__point_begin();
         if (w->checked)
                 snprintf(w->text, sizeof w->text,
                          "input %d, element %lld of %.80s: analytic %.10g, numeric %.10g, error %.1e (tolerance %g)",
@@ -232,6 +233,7 @@ static void write_text(check *k)
                          w->numeric, w->error, k->o.tolerance);
         else
                 snprintf(w->text, sizeof w->text, "the inputs have no elements");
+        lg__point_end(was);
 }
 
 static bool run(check *k)

@@ -2,6 +2,7 @@
 #ifndef LG_CORE_H
 #define LG_CORE_H
 
+#include <locale.h>
 #include <stdarg.h>
 #include "grad.h"
 #include "../kernels/kernels.h"
@@ -135,6 +136,18 @@ struct lg_ctx {
 /* Sets the first error; later ones are dropped. Both return what a failing function returns. */
 void *lg__fail(lg_ctx *c, lg_error_code code, const char *format, ...) LG_PRINTF(3, 4);
 void *lg__vfail(lg_ctx *c, lg_error_code code, const char *format, va_list args);
+/* Numbers have a decimal point in all that the library writes, whatever locale the program has set: between the two
+ * calls this thread, and no other, formats as C does. */
+static inline locale_t lg__point_begin(void)
+{
+        return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0)); /* the one that C libraries hold ready: no memory */
+}
+static inline void lg__point_end(locale_t was)
+{
+        uselocale(was);
+}
+/* Ends the writing of a file: true if all of it was taken, or LG_ERR_IO. */
+bool lg__written(lg_ctx *c, FILE *f, const char *op);
 /* True if c is there and holds no error. */
 static inline bool lg__ok(const lg_ctx *c)
 {

@@ -198,7 +198,5 @@ bool lg_graph_dot_(FILE *f, lg_dot_options o)
         else
                 write_lone_leaf(f, &root);
         walk_finish(&w);
-        if (ok && (fflush(f) || ferror(f)))
-                return lg__fail(c, LG_ERR_IO, "lg_graph_dot: the file cannot be written");
-        return ok;
+        return ok && lg__written(c, f, "lg_graph_dot");
 }

@@ -1,4 +1,6 @@
 /* error.c - the first error sticks to the context. */
+#include <errno.h>
+#include <string.h>
 #include "core.h"
 
 static const char *const names[] = {"LG_ERR_NONE",     "LG_ERR_SHAPE", "LG_ERR_DTYPE", "LG_ERR_DEVICE", "LG_ERR_MEMORY",
@@ -7,8 +9,10 @@ static const char *const names[] = {"LG_ERR_NONE",     "LG_ERR_SHAPE", "LG_ERR_D
 void *lg__vfail(lg_ctx *c, lg_error_code code, const char *format, va_list args)
 {
         if (c && !c->error) {
+                locale_t was = lg__point_begin();
                 c->error = code;
                 vsnprintf(c->message, sizeof c->message, format, args);
+                lg__point_end(was);
         }
         return NULL;
 }
@@ -20,6 +24,13 @@ void *lg__fail(lg_ctx *c, lg_error_code code, const char *format, ...)
         lg__vfail(c, code, format, args);
         va_end(args);
         return NULL;
+}
+
+bool lg__written(lg_ctx *c, FILE *f, const char *op)
+{
+        if (fflush(f))
+                return lg__fail(c, LG_ERR_IO, "%s: the file cannot be written: %s", op, strerror(errno));
+        return !ferror(f) || lg__fail(c, LG_ERR_IO, "%s: the file cannot be written", op);
 }
 
 bool lg_set_error(lg_ctx *c, lg_error_code code, const char *format, ...)

@@ -234,26 +234,36 @@ static void put_suffixes(printer *p, const lg_tensor *t, bool with_shape)
                 put_suffix(p, "requires_grad=True", "", "");
 }
 
-void lg_print(FILE *f, const lg_tensor *t)
+static void put_tensor(printer *p, const lg_tensor *t, const lg_tensor *shown)
 {
+        bool empty = lg__shape_numel(t->at.shape) == 0;
+        locale_t was = lg__point_begin();
+        put(p, "tensor(");
+        if (shown) {
+                p->shown = shown;
+                choose_format(p);
+                put_values(p, 0, INDENT, 0);
+        } else {
+                put(p, empty ? "[]" : "...");
+        }
+        put_suffixes(p, t, !shown && !empty);
+        put(p, ")\n");
+        lg__point_end(was);
+}
+
+bool lg_print(FILE *f, const lg_tensor *t)
+{
+        lg_ctx *c = lg__ctx_of(t);
         if (!f)
-                return;
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_print: the file is NULL");
         if (!t || t->live != LG__LIVE) {
                 fputs("NULL tensor\n", f);
-                return;
+                return lg__written(c, f, "lg_print");
         }
         printer p = {.f = f, .real = lg__dtype_float(t->at.dtype), .truth = t->at.dtype == LG_BOOL};
         bool empty = lg__shape_numel(t->at.shape) == 0;
         lg_tensor *shown = empty ? NULL : gather_despite_error(&p, t);
-        put(&p, "tensor(");
-        if (shown) {
-                p.shown = shown;
-                choose_format(&p);
-                put_values(&p, 0, INDENT, 0);
-                lg__tensor_release(shown);
-        } else {
-                put(&p, empty ? "[]" : "...");
-        }
-        put_suffixes(&p, t, !shown && !empty);
-        put(&p, ")\n");
+        put_tensor(&p, t, shown);
+        lg__tensor_release(shown);
+        return lg__written(c, f, "lg_print") && (shown || empty);
 }

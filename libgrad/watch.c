@@ -238,6 +238,7 @@ void lg_trace_print(const lg_trace_record *r, void *user)
         char name[80];
         if (!r || !f)
                 return;
+        locale_t was = lg__point_begin();
         bool fused = r->of && !strcmp(r->of, r->op);
         snprintf(name, sizeof name, "%s%s%s%s", r->op,
                  !r->of  ? ""
@@ -249,4 +250,5 @@ void lg_trace_print(const lg_trace_record *r, void *user)
         fputs(" -> ", f);
         print_list(f, r->out_count, r->out, r->out_dtype);
         fprintf(f, "%s%s\n", *r->module ? "  in " : "", r->module);
+        lg__point_end(was);
 }

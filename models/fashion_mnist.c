@@ -1,4 +1,5 @@
 /* fashion_mnist.c - trains a network on Fashion-MNIST: an example of how libgrad is used. */
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,8 @@ typedef struct run {
         bool each_step;         /* the schedule goes on after each step, not after each epoch */
         lg_loader *train, *test;
         FILE *csv;
+        const char *csv_name;
+        bool unwritten; /* a file that was open could not be written */
         report *report; /* filled by evaluate; NULL: not wanted */
         int64_t step, last_step, log_steps;
 } run;
@@ -75,6 +78,17 @@ static run make_run(lg_ctx *c, const options *o)
         return r;
 }
 
+/* Sends what was written to its file, which may be full. */
+static void flush(run *r, FILE *f, const char *name)
+{
+        errno = 0;
+        if (!fflush(f) && !ferror(f))
+                return;
+        r->unwritten = true;
+        lg_set_error(r->c, LG_ERR_IO, "%s cannot be written%s%s", name, errno ? ": " : "",
+                     errno ? strerror(errno) : "");
+}
+
 /* Reading a loss waits for the device: only where it was asked for. */
 static void log_step(run *r, const lg_tensor *loss)
 {
@@ -83,7 +97,7 @@ static void log_step(run *r, const lg_tensor *loss)
         double value = lg_item(loss);
         if (!lg_error(r->c))
                 printf("step %lld  loss %.9g\n", (long long)r->step, value);
-        fflush(stdout);
+        flush(r, stdout, "the standard output");
 }
 
 /* One pass over the training set; the mean loss. The sum of losses stays on the device, and is read now and then. */
@@ -154,15 +168,15 @@ static void evaluate(run *r, progress *p, figures *f)
         lg_scope_end(r->c, scope);
 }
 
-static void tell(const run *r, const options *o, int64_t epoch, const figures *f)
+static void tell(run *r, const options *o, int64_t epoch, const figures *f)
 {
         printf("epoch %lld/%lld  train loss %.4f  test loss %.4f  test accuracy %.4f  %.2f s\n", (long long)epoch,
                (long long)o->epochs, f->train_loss, f->test_loss, f->accuracy, f->time);
-        fflush(stdout);
+        flush(r, stdout, "the standard output");
         if (r->csv) {
                 fprintf(r->csv, "%lld,%.9g,%.9g,%.4f,%.3f\n", (long long)epoch, f->train_loss, f->test_loss,
                         f->accuracy, f->time);
-                fflush(r->csv);
+                flush(r, r->csv, r->csv_name);
         }
 }
 
@@ -192,6 +206,7 @@ static void train(run *r, const options *o)
                 report_print(stdout, &last, class_names);
         if (!lg_error(r->c))
                 printf("test accuracy %.4f\n", f.accuracy);
+        flush(r, stdout, "the standard output");
 }
 
 /* The file of figures: the one asked for, or one beside the picture while the program runs. */
@@ -206,6 +221,7 @@ static bool open_csv(run *r, const options *o, csv_file *file)
                 return true;
         file->temporary = !o->csv;
         snprintf(file->name, sizeof file->name, "%s%s", o->csv ? o->csv : o->plot, o->csv ? "" : ".csv");
+        r->csv_name = file->name;
         r->csv = fopen(file->name, "w");
         if (!r->csv)
                 return lg_set_error(r->c, LG_ERR_IO, "%s cannot be written", file->name);
@@ -217,18 +233,23 @@ static void close_csv(run *r, const options *o, const csv_file *file)
 {
         if (!r->csv)
                 return;
-        if (ferror(r->csv) | fclose(r->csv))
-                lg_set_error(r->c, LG_ERR_IO, "%s cannot be written", file->name);
+        flush(r, r->csv, file->name);
+        if (fclose(r->csv)) {
+                r->unwritten = true;
+                lg_set_error(r->c, LG_ERR_IO, "%s cannot be written: %s", file->name, strerror(errno));
+        }
         if (!lg_error(r->c) && o->plot && !plot_write(file->name, o->plot))
                 lg_set_error(r->c, LG_ERR_IO, "gnuplot could not draw %s", o->plot);
         if (file->temporary)
                 unlink(file->name);
 }
 
-/* 0; 2: something that was given is wrong; 1: all other failures. */
-static int exit_code(const lg_ctx *c)
+/* 0; 2: something that was given is wrong; 1: all other failures, such as a full disk. */
+static int exit_code(const run *r)
 {
-        switch (lg_error_code_of(c)) {
+        if (r->unwritten)
+                return 1;
+        switch (lg_error_code_of(r->c)) {
         case LG_ERR_NONE:
                 return 0;
         case LG_ERR_IO:
@@ -251,20 +272,24 @@ static int run_all(lg_ctx *c, const options *o)
                 r = make_run(c, o);
         if (!lg_error(c))
                 open_csv(&r, o, &file);
-        if (!lg_error(c) && !o->quiet)
-                lg_module_print(stdout, r.net, LG_SHAPE(o->batch, 1, 28, 28));
+        if (!lg_error(c) && !o->quiet && !lg_module_print(stdout, r.net, LG_SHAPE(o->batch, 1, 28, 28)))
+                r.unwritten = ferror(stdout);
         if (!lg_error(c))
                 train(&r, o);
         close_csv(&r, o, &file);
         if (lg_error(c))
                 fprintf(stderr, "fashion-mnist: %s\n", lg_error(c));
-        return exit_code(c);
+        return exit_code(&r);
 }
 
 int main(int argc, char **argv)
 {
         options o;
         parsed p = options_parse(argc, argv, &o);
+        if (p == PARSED_HELP && (fflush(stdout) || ferror(stdout))) {
+                fputs("fashion-mnist: the standard output cannot be written\n", stderr);
+                return 1;
+        }
         if (p != PARSED_OK)
                 return p == PARSED_HELP ? 0 : 2;
         setvbuf(stdout, NULL, _IOLBF, 0); /* each line at once, also into a pipe */

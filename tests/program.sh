@@ -1,8 +1,8 @@
 #!/bin/sh
-# program.sh - the training program on a few drawn images: options, figures, files, wrong uses.
-# program.sh FASHION_MNIST MANUAL
+# program.sh - the training program on a few drawn images: options, figures, files, wrong uses, full disks; lg-info's too.
+# program.sh FASHION_MNIST LG_INFO MANUAL
 set -eu
-program=$1 manual=$2
+program=$1 info=$2 manual=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
@@ -81,6 +81,22 @@ fails 2 'whole number' --log-steps often
 fails 2 'there is no train-images' --data "$work/nowhere"
 fails 2 'cannot be written' --data "$work" --csv "$work/no/such.csv"
 fails 2 'cuda' --data "$work" --device cuda:77
+# full WORDS ARGUMENTS...: a disk that is full, as the standard output
+full()
+{
+        words=$1 got=0
+        shift
+        "$@" >/dev/full 2>"$work/err" || got=$?
+        [ $got = 1 ] || complain "$* on a full disk: exit $got, not 1"
+        grep -q -e "$words" "$work/err" || complain "$* on a full disk: says \"$(cat "$work/err")\", not \"$words\""
+}
+full 'cannot be written' "$program" --help
+full 'standard output cannot be written' "$program" --data "$work" --epochs 1 --quiet
+full 'cannot be written' "$program" --data "$work" --epochs 1
+full 'cannot be written' "$program" --data "$work" --epochs 1 --quiet --log-steps 1
+full 'cannot be written' "$info"
+full 'cannot be written' "$info" --help
+fails 1 '/dev/full cannot be written' --data "$work" --epochs 1 --csv /dev/full
 head -c 1000 "$work/train-images-idx3-ubyte" >"$work/short"
 mv "$work/short" "$work/train-images-idx3-ubyte"
 fails 2 'train-images' --data "$work"

@@ -1,4 +1,6 @@
 /* test_print.c - what lg_print and lg_graph_dot write, compared with what PyTorch prints. */
+#include <locale.h>
+#include <unistd.h>
 #include "test.h"
 
 static char text[1 << 16];
@@ -6,8 +8,9 @@ static char text[1 << 16];
 static const char *printed(const lg_tensor *t)
 {
         FILE *f = fmemopen(text, sizeof text, "w");
-        lg_print(f, t);
+        bool ok = lg_print(f, t);
         fclose(f);
+        assert_true(ok);
         return text;
 }
 
@@ -124,10 +127,142 @@ static void dot_of_a_network(void **state)
         lg_close(c);
 }
 
+/* A disk that is full, as a file: small texts wait in a buffer, so that only the flush can tell. */
+static void full_disks_are_told(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3), .requires_grad = true);
+        lg_module *net = lg_nn_linear(c, 3, 4);
+        for (int i = 0; i < 6; i++) {
+                FILE *f = fopen("/dev/full", "w");
+                assert_non_null(f);
+                bool ok = i == 0   ? lg_print(f, x)
+                          : i == 1 ? lg_graph_dot(f, lg_exp(x))
+                          : i == 2 ? lg_module_print(f, net, LG_SHAPE(2, 3))
+                          : i == 3 ? lg_module_print(f, net, (lg_shape){0})
+                          : i == 4 ? lg_module_print_memory(f, net, LG_SHAPE(2, 3))
+                                   : lg_graph_dot(f, x);
+                assert_false(ok);
+                assert_error(c, LG_ERR_IO, "the file cannot be written: ");
+                assert_true(fputs("more", f) >= 0 && fflush(f)); /* an earlier failure counts, too */
+                assert_false(lg_print(f, x));
+                assert_error(c, LG_ERR_IO, "lg_print: the file cannot be written");
+                assert_false(lg_print(f, NULL));
+                fclose(f);
+        }
+        assert_false(lg_print(NULL, x));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_print: the file is NULL");
+        lg_close(c);
+}
+
+/* ---- decimal commas ---- */
+
+#define ASCII "<U00%02X> /x%02x c\n"
+
+/* Makes a locale of our own, with the C library's tool and nothing else, and sets it. */
+static void set_comma(const char *folder)
+{
+        char command[400];
+        snprintf(command, sizeof command, "%s/characters", folder);
+        FILE *f = fopen(command, "w");
+        assert_non_null(f);
+        fputs("<code_set_name> ASCII\n<comment_char> %\n<escape_char> /\nCHARMAP\n", f);
+        for (unsigned i = 0; i < 128; i++)
+                fprintf(f, ASCII, i, i);
+        fputs("END CHARMAP\n", f);
+        fclose(f);
+        snprintf(command, sizeof command, "%s/source", folder);
+        f = fopen(command, "w");
+        assert_non_null(f);
+        fputs("comment_char %\nescape_char /\nLC_NUMERIC\ndecimal_point \"<U002C>\"\nthousands_sep \"<U002E>\"\n"
+              "grouping 3;3\nEND LC_NUMERIC\n",
+              f);
+        fclose(f);
+        /* It warns of what is not in it, and then exits with 1. */
+        snprintf(command, sizeof command,
+                 "cd %s && PATH=$PATH:/usr/bin:/usr/sbin localedef -c -i ./source -f ./characters ./comma >log 2>&1",
+                 folder);
+        if (system(command) < 0 || setenv("LOCPATH", folder, 1) || !setlocale(LC_NUMERIC, "comma"))
+                fail_msg("no locale with a decimal comma could be made by localedef (Debian: libc-bin)");
+}
+
+static void remove_folder(const char *folder)
+{
+        char command[200];
+        snprintf(command, sizeof command, "rm -rf %s", folder);
+        assert_int_equal(system(command), 0);
+}
+
+static lg_tensor *exponential(lg_ctx *c, lg_list inputs, void *user)
+{
+        (void)c, (void)user;
+        return lg_exp(inputs.items[0]);
+}
+
+/* Everything that writes fractions, as it is and under the comma. */
+static void write_all(lg_ctx *c, FILE *f)
+{
+        lg_tensor *x = lg_full(c, 2.5, LG_SHAPE(2, 3), .requires_grad = true);
+        lg_module *net = lg_nn_linear(c, 3, 1000);
+        lg_check_report report;
+        assert_true(lg_print(f, x));
+        assert_true(lg_print(f, lg_from(c, ((double[]){1.5e-9, 1e9}), LG_SHAPE(2), .dtype = LG_F64)));
+        assert_true(lg_graph_dot(f, lg_exp(x)));
+        assert_true(lg_module_print_memory(f, net, LG_SHAPE(2, 3)));
+        assert_true(lg_module_print(f, net, LG_SHAPE(2, 3)));
+        lg_trace(c, lg_trace_print, .user = f);
+        lg_exp(x);
+        lg_trace(c, NULL);
+        lg_tensor *y = lg_full(c, 2.5, LG_SHAPE(1), .dtype = LG_F64, .requires_grad = true);
+        assert_true(lg_gradcheck(c, exponential, LG_LIST(y), .report = &report));
+        fputs(report.text, f);
+        lg_clear_error(c);
+        lg_uniform(c, 2.5, 1.25, LG_SHAPE(1));
+        fputs(lg_error(c), f);
+        lg_clear_error(c);
+        lg_set_error(c, LG_ERR_STATE, "%.2f left", 0.25);
+        fputs(lg_error(c), f);
+        lg_clear_error(c);
+}
+
+static void numbers_have_a_point_in_every_locale(void **state)
+{
+        (void)state;
+        char folder[] = "/tmp/libgrad-test-XXXXXX", comma[16];
+        assert_non_null(mkdtemp(folder));
+        set_comma(folder);
+        remove_folder(folder);
+        snprintf(comma, sizeof comma, "%.1f", 2.5);
+        assert_string_equal(comma, "2,5");
+        lg_ctx *c = open_ctx();
+        FILE *f = fmemopen(text, sizeof text, "w");
+        write_all(c, f);
+        fclose(f);
+        snprintf(comma, sizeof comma, "%.1f", 2.5);
+        setlocale(LC_NUMERIC, "C");
+        assert_string_equal(comma, "2,5"); /* the program's locale is what it was */
+        assert_has(text, "[2.5000, 2.5000, 2.5000]");
+        assert_has(text, "1.5000e-09");
+        assert_has(text, "15.6 KiB");
+        assert_has(text, " us  ");
+        assert_has(text, "low is 2.5, above high, 1.25");
+        assert_has(text, "0.25 left");
+        assert_has(text, "element 0 of (1,): analytic ");
+        for (const char *p = text; *p; p++)
+                if (p[0] >= '0' && p[0] <= '9' && p[1] == ',' && p[2] >= '0' && p[2] <= '9')
+                        fail_msg("\"%.20s\" has a comma in a number", p);
+        lg_close(c);
+}
+
 int main(void)
 {
-        const struct CMUnitTest tests[] = {cmocka_unit_test(values), cmocka_unit_test(shapes),
-                                           cmocka_unit_test(always_works), cmocka_unit_test(dot),
-                                           cmocka_unit_test(dot_of_a_network)};
+        const struct CMUnitTest tests[] = {cmocka_unit_test(values),
+                                           cmocka_unit_test(shapes),
+                                           cmocka_unit_test(always_works),
+                                           cmocka_unit_test(dot),
+                                           cmocka_unit_test(dot_of_a_network),
+                                           cmocka_unit_test(full_disks_are_told),
+                                           cmocka_unit_test(numbers_have_a_point_in_every_locale)};
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

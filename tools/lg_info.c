@@ -154,13 +154,22 @@ static void measure_all(lg_ctx *c, const lg_device *all, int count)
         }
 }
 
+/* Ends the program's work: 0, or 1 where not all was written. */
+static int finish(void)
+{
+        if (!fflush(stdout) && !ferror(stdout))
+                return 0;
+        fputs("lg-info: the standard output cannot be written\n", stderr);
+        return 1;
+}
+
 int main(int argc, char **argv)
 {
         bool bench = argc == 2 && strcmp(argv[1], "--bench") == 0;
         if (argc > 1 && !bench) {
                 bool help = argc == 2 && strcmp(argv[1], "--help") == 0;
                 fprintf(help ? stdout : stderr, "usage: lg-info [--bench]\n");
-                return help ? 0 : 2;
+                return help ? finish() : 2;
         }
         lg_ctx *c = lg_open();
         if (!c) {
@@ -187,7 +196,7 @@ int main(int argc, char **argv)
                 measure_all(c, all, count);
         if (lg_error(c))
                 fprintf(stderr, "lg-info: %s\n", lg_error(c));
-        int status = lg_error(c) ? 1 : 0;
+        int status = finish() || lg_error(c);
         lg_close(c);
         return status;
 }

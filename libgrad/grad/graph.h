@@ -80,8 +80,8 @@ LG_API lg_tensor *lg_custom(lg_ctx *c, const lg_custom_op *op, lg_list inputs, l
 
 /* Writes the graph behind t in graphviz's dot language: a box for each op with the shape of its result, an ellipse for
  * each leaf, arrows in the direction of the forward. With .module, its parameters stand under their paths. Where the
- * graph was recorded while lg_trace or lg_anomaly was on, boxes stand in frames by module.
- * lg_graph_dot(f, loss, .module = net); then: dot -Tsvg graph.dot > graph.svg */
+ * graph was recorded while lg_trace or lg_anomaly was on, boxes stand in frames by module. LG_ERR_IO: f could not be
+ * written. lg_graph_dot(f, loss, .module = net); then: dot -Tsvg graph.dot > graph.svg */
 typedef struct lg_dot_options {
         const lg_tensor *t LG_DEFAULT;
         lg_module *module LG_DEFAULT;

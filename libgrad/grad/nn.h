@@ -53,7 +53,7 @@ LG_API const char *lg_module_type(const lg_module *m);
 LG_API lg_ctx *lg_module_ctx(const lg_module *m);
 LG_API int64_t lg_parameter_count(lg_module *m); /* elements */
 /* One line per layer: name, type, output shape for an input of `input` shape (batch included; {0}: without),
- * parameters. */
+ * parameters. LG_ERR_IO: f could not be written, a full disk for one. */
 LG_API bool lg_module_print(FILE *f, lg_module *m, lg_shape input);
 /* Frees a module that has no parent, with all inside it; optimisers over its parameters keep nothing of it. */
 LG_API void lg_module_free(lg_module *m);

@@ -91,8 +91,10 @@ LG_API bool lg_read(const lg_tensor *t, void *data, lg_dtype dtype, size_t bytes
 /* All elements from host memory, as lg_read gives them; bytes of bool as in lg_from. A tensor inside the graph is
  * LG_ERR_STATE; a leaf that requires grad needs no_grad. */
 LG_API bool lg_write(lg_tensor *t, const void *data, lg_dtype dtype, size_t bytes);
-/* Prints values as PyTorch does, with ellipses above 1000 elements. Waits. Works while an error is set. */
-LG_API void lg_print(FILE *f, const lg_tensor *t);
+/* Prints values as PyTorch does, with ellipses above 1000 elements, and flushes f. Numbers have a decimal point
+ * whatever the locale. Waits. Works while an error is set. False and LG_ERR_IO: f could not be written, a full disk for
+ * one. */
+LG_API bool lg_print(FILE *f, const lg_tensor *t);
 
 /* Views share the storage of x. A -1 in a shape is computed. lg_reshape copies where no view can do. */
 LG_API lg_tensor *lg_reshape(lg_tensor *x, lg_shape shape);

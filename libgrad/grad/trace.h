@@ -31,8 +31,8 @@ typedef struct lg_trace_options {
  */
 #define lg_trace(c, ...) lg_trace_((c), LG_INIT(lg_trace_options){.fn = __VA_ARGS__})
 LG_API bool lg_trace_(lg_ctx *c, lg_trace_options o);
-/* A lg_trace_fn that prints a line for each op to the FILE* that `user` is: lg_trace(c, lg_trace_print, .user = stderr)
- */
+/* A lg_trace_fn that prints a line for each op to the FILE* that `user` is: lg_trace(c, lg_trace_print, .user =
+ * stderr). Whether all was written, ferror says of that file. */
 LG_API void lg_trace_print(const lg_trace_record *r, void *user);
 
 /* Anomaly detection: the first op whose result holds a NaN or an infinity although its inputs hold none becomes an
@@ -47,7 +47,7 @@ LG_API bool lg_anomaly_(lg_ctx *c, lg_anomaly_options o);
 
 /* One line per module: bytes of its parameters, gradients and buffers, what one recorded forward of an input of that
  * shape leaves in memory for the derivative (result included), and the most that was in use meanwhile. Gradients and
- * the mode stay as they are; batch norm's statistics do too. */
+ * the mode stay as they are; batch norm's statistics do too. LG_ERR_IO: f could not be written. */
 LG_API bool lg_module_print_memory(FILE *f, lg_module *m, lg_shape input);
 
 LG_END_C

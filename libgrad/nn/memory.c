@@ -140,8 +140,8 @@ bool lg_module_print_memory(FILE *f, lg_module *m, lg_shape input)
                 lg_scope_end(c, scope);
         if (!ok)
                 return false;
+        locale_t was = lg__point_begin();
         print(f, m);
-        if (ferror(f))
-                return lg__fail(c, LG_ERR_IO, "lg_module_print_memory: the file cannot be written");
-        return true;
+        lg__point_end(was);
+        return lg__written(c, f, "lg_module_print_memory");
 }

@@ -102,7 +102,5 @@ bool lg_module_print(FILE *f, lg_module *m, lg_shape input)
         bool ok = !input.ndim || (!m->object.ctx->error && find_shapes(m, input));
         measure(&t, m);
         print(&t, m);
-        if (ferror(f))
-                return lg__fail(m->object.ctx, LG_ERR_IO, "lg_module_print: the file cannot be written");
-        return ok;
+        return lg__written(m->object.ctx, f, "lg_module_print") && ok;
 }
