@@ -1,0 +1,201 @@
+/* calls_graph.c - calls of the graph: gradients, hooks, own ops, gradient checks, traces. */
+#include "vm.h"
+
+void call_requires_grad(vm *m)
+{
+        lg_tensor *t = tensor(m);
+        switch (byte(m) % 4) {
+        case 0:
+                give(m, lg_retain_grad(t));
+                return;
+        case 1:
+                check_done(m, lg_clear_grad(t));
+                return;
+        default:
+                give(m, lg_requires_grad(t, flag(m)));
+        }
+}
+
+void call_backward(vm *m)
+{
+        lg_tensor *t = tensor(m);
+        if (flag(m)) {
+                t = lg_sum(t);
+                m->odd = m->odd || !t;
+        }
+        lg_backward_options o = {.loss = t, .grad = flag(m) ? maybe(m) : NULL};
+        o.retain_graph = flag(m);
+        o.create_graph = flag(m);
+        check_done(m, lg_backward_(o));
+}
+
+void call_grad(vm *m)
+{
+        lg_tensor *outputs[4], *inputs[4], *grads[4], *result[4] = {NULL};
+        lg_list of = list(m, outputs);
+        lg_grad_options o = {.inputs = list(m, inputs), .result = flag(m) ? result : NULL};
+        if (flag(m)) {
+                o.grads = list(m, grads);
+        } else if (flag(m) && of.count) {
+                outputs[0] = lg_sum(outputs[0]);
+                of.count = 1;
+        }
+        o.retain_graph = flag(m);
+        o.create_graph = flag(m);
+        m->odd = true; /* no output may depend on the input */
+        give(m, lg_grad_(of, o));
+        for (int i = 0; i < 4; i++)
+                give_read(m, result[i]);
+}
+
+void call_grad_of(vm *m)
+{
+        give_read(m, lg_grad_of(tensor(m)));
+}
+
+void call_grad_mode(vm *m)
+{
+        lg_grad_mode(m->now->ctx, flag(m));
+}
+
+void call_detach(vm *m)
+{
+        give(m, lg_detach(tensor(m)));
+}
+
+/* What a callback returns: what is right, or something else. */
+static lg_tensor *answer(vm *m, lg_tensor *right)
+{
+        switch (byte(m) % 8) {
+        case 1:
+                return NULL;
+        case 2:
+                return tensor(m);
+        case 3:
+                return lg_full(m->now->ctx, 2, lg_shape_of(right));
+        case 4:
+                return lg_unsqueeze(right, 0);
+        case 5:
+                lg_free(right);
+                return right;
+        default:
+                return right;
+        }
+}
+
+static lg_tensor *on_grad(lg_tensor *grad, void *user)
+{
+        vm *m = user;
+        mischief(m);
+        lg_tensor *right = flag(m) ? lg_mul_scalar(grad, 2) : NULL;
+        return right ? answer(m, right) : NULL;
+}
+
+void call_hook(vm *m)
+{
+        lg_tensor *t = tensor(m);
+        check_done(m, lg_hook(t, byte(m) == 0xFF ? NULL : on_grad, m));
+}
+
+static bool own_forward(lg_custom_call *k)
+{
+        vm *m = ((debt *)k->user)->m;
+        mischief(m);
+        for (int i = 0; i < k->out_count; i++)
+                k->out[i] = answer(m, lg_mul_scalar(k->in[i % k->in_count], 2));
+        uint8_t b = byte(m);
+        if (b > 0xF0)
+                lg_set_error(k->ctx, LG_ERR_STATE, "own forward");
+        return b <= 0xF4;
+}
+
+static bool own_backward(lg_custom_call *k)
+{
+        vm *m = ((debt *)k->user)->m;
+        mischief(m);
+        for (int i = 0; i < k->in_count; i++)
+                if (k->needs[i] && k->grad_out[i % k->out_count])
+                        k->grad_in[i] = answer(m, lg_mul_scalar(k->grad_out[i % k->out_count], 2));
+        uint8_t b = byte(m);
+        if (b > 0xF0)
+                lg_set_error(k->ctx, LG_ERR_STATE, "own backward");
+        return b <= 0xF4;
+}
+
+void call_custom(vm *m)
+{
+        lg_tensor *inputs[4], *out[LG_CUSTOM_MAX] = {NULL};
+        lg_list in = list(m, inputs);
+        uint8_t b = byte(m);
+        lg_custom_op op = {"own", b < 0xF0 ? 1 + b % 3 : b % 10, own_forward, own_backward, release, owe(m, 0)};
+        lg_tensor *y = lg_custom(m->now->ctx, &op, in, out);
+        FUZZ_CHECK(y == out[0] || m->odd || !y, "the first output is another");
+        give(m, y);
+        for (int i = 1; y && i < LG_CUSTOM_MAX; i++)
+                give_read(m, out[i]);
+}
+
+void call_graph_dot(vm *m)
+{
+        lg_tensor *t = tensor(m);
+        check_done(m, lg_graph_dot(m->nowhere, t, .module = flag(m) ? module(m) : NULL));
+}
+
+static lg_tensor *checked(lg_ctx *c, lg_list in, void *user)
+{
+        vm *m = user;
+        (void)c;
+        lg_tensor *x = in.items[0];
+        switch (byte(m) % 5) {
+        case 0:
+                return lg_sum(lg_square(x));
+        case 1:
+                return lg_exp(x);
+        case 2:
+                return lg_mul(x, in.items[in.count - 1]);
+        case 3:
+                return tensor(m);
+        default:
+                return NULL;
+        }
+}
+
+void call_gradcheck(vm *m)
+{
+        lg_check_report report;
+        lg_tensor *room[4];
+        lg_check_options o = {.user = m, .max_elements = 2, .report = flag(m) ? &report : NULL};
+        if (flag(m)) {
+                room[0] = lg_uniform(m->now->ctx, 1, 2, LG_SHAPE(2), .dtype = LG_F64, .requires_grad = true);
+                o.inputs = (lg_list){1, room};
+        } else {
+                o.inputs = list(m, room);
+        }
+        if (flag(m)) {
+                o.eps = number(m);
+                o.tolerance = number(m);
+        }
+        if (flag(m))
+                lg_gradcheck_(m->now->ctx, checked, o);
+        else
+                lg_gradgradcheck_(m->now->ctx, checked, o);
+}
+
+static void on_op(const lg_trace_record *r, void *user)
+{
+        vm *m = user;
+        FUZZ_CHECK(r->op && *r->op && r->module && r->in_count >= 0 && r->in_count <= LG_TRACE_MAX &&
+                           r->out_count >= 0 && r->out_count <= LG_TRACE_MAX && r->bytes_used >= 0,
+                   "a trace record");
+        lg_trace_print(r, m->nowhere);
+}
+
+void call_trace(vm *m)
+{
+        check_done(m, lg_trace(m->now->ctx, flag(m) ? on_op : NULL, .user = m, .synchronize = flag(m)));
+}
+
+void call_anomaly(vm *m)
+{
+        check_done(m, lg_anomaly(m->now->ctx, flag(m), .nan_only = flag(m)));
+}

@@ -1,0 +1,313 @@
+/* vm.c - operands, results and the life of the machine's contexts. */
+#include "vm.h"
+
+#define MOST_MEMORY (2 << 20)
+#define MOST_ELEMENTS 4096 /* of an operand: views can have many without memory */
+
+/* ---- operands ---- */
+
+uint8_t byte(vm *m)
+{
+        return m->at < m->end ? *m->at++ : 0;
+}
+
+bool flag(vm *m)
+{
+        return byte(m) & 1;
+}
+
+int64_t size(vm *m)
+{
+        static const int64_t extremes[] = {
+                INT64_MAX, INT64_MIN, -1,    -2,   INT64_MAX / 2, INT64_MAX - 1, 1LL << 31, 1LL << 32,
+                1LL << 62, 1LL << 33, 65536, 1000, INT64_MAX / 4, INT32_MAX,     INT32_MIN, INT64_MIN + 1};
+        uint8_t b = byte(m);
+        return b < 0xE0 ? b % 9 : extremes[b % COUNT(extremes)];
+}
+
+int64_t small(vm *m)
+{
+        return 1 + byte(m) % 4;
+}
+
+int dim(vm *m)
+{
+        static const int extremes[] = {INT_MAX, INT_MIN, -9, 8, 9, -8, 7, 100};
+        uint8_t b = byte(m);
+        return b < 0xE0 ? b % 7 - 3 : extremes[b % COUNT(extremes)];
+}
+
+double number(vm *m)
+{
+        static const double values[] = {0,     1,       -1,     0.5,       2,        3,    1e-3,   1e30,
+                                        -1e30, NAN,     0.9,    -INFINITY, INFINITY, 0.99, 1e308,  5e-324,
+                                        0.1,   LG_ZERO, 0x1p63, -0x1p63,   0x1p53,   -2,   1e-300, 10,
+                                        300,   -0.0,    1.5,    -0x1p31,   4};
+        return values[byte(m) % COUNT(values)];
+}
+
+lg_dtype dtype(vm *m)
+{
+        uint8_t b = byte(m);
+        return b < 0xF0 ? (lg_dtype)(b % LG_DTYPE_COUNT) : (lg_dtype)b;
+}
+
+lg_dtype float_dtype(vm *m)
+{
+        uint8_t b = byte(m);
+        return b < 0xE0 ? (lg_dtype)(b % (LG_BF16 + 1)) : dtype(m);
+}
+
+lg_device device(vm *m)
+{
+        static const lg_device others[] = {{LG_DEVICE_SHADOW, 0}, {LG_DEVICE_CUDA, 0},    {LG_DEVICE_CPU, 1},
+                                           {LG_DEVICE_CUDA, -1},  {(lg_device_type)9, 0}, {LG_DEVICE_NONE, 5},
+                                           {LG_DEVICE_SHADOW, 1}};
+        uint8_t b = byte(m);
+        return b < 0xC0 ? (lg_device){b & 1 ? LG_DEVICE_CPU : LG_DEVICE_NONE, 0} : others[b % COUNT(others)];
+}
+
+lg_shape shape(vm *m)
+{
+        uint8_t b = byte(m);
+        lg_shape s = {.ndim = b < 0xE0 ? b % 5 : b < 0xFC ? b % 9 : b < 0xFE ? INT_MIN : 9};
+        for (int i = 0; i < s.ndim && i < LG_MAX_DIMS; i++)
+                s.size[i] = size(m);
+        return s;
+}
+
+lg_dims dims(vm *m)
+{
+        uint8_t b = byte(m);
+        lg_dims d = {.count = b < 0xF0 ? b % 5 : b < 0xFE ? b % 9 : b == 0xFE ? -1 : 9};
+        for (int i = 0; i < d.count && i < LG_MAX_DIMS; i++)
+                d.dim[i] = dim(m);
+        return d;
+}
+
+lg_tensor *tensor(vm *m)
+{
+        uint8_t b = byte(m);
+        const side *s = b >= 0xF8 ? &m->sides[m->now == m->sides] : m->now;
+        lg_tensor *t = b >= 0xF0 && b < 0xF8 ? NULL : s->tensors[b % TENSORS];
+        m->odd = m->odd || !t;
+        return t;
+}
+
+lg_tensor *maybe(vm *m)
+{
+        bool odd = m->odd;
+        lg_tensor *t = flag(m) ? tensor(m) : NULL;
+        m->odd = odd;
+        return t;
+}
+
+lg_tensor *fresh(vm *m, lg_shape s)
+{
+        lg_tensor *t = lg_uniform(m->now->ctx, -1, 1, s, .dtype = float_dtype(m), .requires_grad = flag(m));
+        m->odd = m->odd || !t;
+        return t;
+}
+
+lg_tensor *indices(vm *m, lg_shape s, int64_t n)
+{
+        lg_tensor *t = flag(m) ? tensor(m) : lg_zeros(m->now->ctx, s, .dtype = LG_I64);
+        int64_t i = byte(m);
+        if (lg_dtype_of(t) == LG_I64 && n > 0 && lg_numel(t) > 0)
+                lg_fill_(t, (double)(i < 0xF0 ? i % n : i - 0xF4));
+        m->odd = m->odd || !t;
+        return t;
+}
+
+lg_list list(vm *m, lg_tensor *room[4])
+{
+        uint8_t b = byte(m);
+        int64_t n = b < 0xF0 ? b % 4 + 1 : b & 1 ? 0 : 1;
+        for (int64_t i = 0; i < n; i++)
+                room[i] = tensor(m);
+        m->odd = m->odd || n == 0;
+        return (lg_list){n, room};
+}
+
+lg_module *module(vm *m)
+{
+        uint8_t path = byte(m);
+        lg_module *a = m->now->modules[path % MODULES];
+        for (path /= MODULES; a && path && lg_child_count(a); path /= 4)
+                a = lg_child(a, path % 4 % lg_child_count(a));
+        m->odd = m->odd || !a;
+        return a;
+}
+
+/* ---- results ---- */
+
+static bool failed(const vm *m)
+{
+        return lg_error(m->sides[0].ctx) || (m->sides[1].ctx && lg_error(m->sides[1].ctx));
+}
+
+void check_done(vm *m, bool ok)
+{
+        FUZZ_CHECK(ok || m->odd || failed(m), "a call failed without an error");
+}
+
+static void check_shape(const lg_tensor *t)
+{
+        lg_shape s = lg_shape_of(t);
+        int64_t n = 1;
+        FUZZ_CHECK(s.ndim >= 0 && s.ndim <= LG_MAX_DIMS, "%d dimensions", s.ndim);
+        for (int i = 0; i < s.ndim; i++) {
+                FUZZ_CHECK(s.size[i] >= 0, "size %lld", (long long)s.size[i]);
+                n = s.size[i] == 0 ? 0 : n;
+        }
+        for (int i = 0; i < s.ndim && n; i++)
+                FUZZ_CHECK(!__builtin_mul_overflow(n, s.size[i], &n), "too many elements");
+        FUZZ_CHECK(n == lg_numel(t), "%lld elements, not %lld", (long long)lg_numel(t), (long long)n);
+        FUZZ_CHECK(lg_dtype_of(t) > LG_DTYPE_NONE && lg_dtype_of(t) < LG_DTYPE_COUNT, "dtype %d", lg_dtype_of(t));
+}
+
+void give_read(vm *m, lg_tensor *t)
+{
+        if (!lg_ctx_of(t))
+                return;
+        side *s = lg_ctx_of(t) == m->sides[0].ctx ? &m->sides[0] : &m->sides[1];
+        FUZZ_CHECK(lg_ctx_of(t) == s->ctx, "a tensor of no context");
+        check_shape(t);
+        if (lg_numel(t) <= MOST_ELEMENTS)
+                s->tensors[s->next++ % TENSORS] = t;
+        else
+                lg_free(t);
+}
+
+void give(vm *m, lg_tensor *t)
+{
+        check_done(m, t != NULL);
+        FUZZ_CHECK(!t || m->odd || lg_ctx_of(t), "a call returned a dead tensor");
+        FUZZ_CHECK(!t || m->odd || !lg_error(lg_ctx_of(t)), "a call returned a tensor and an error: %s",
+                   lg_error(lg_ctx_of(t)));
+        give_read(m, t);
+}
+
+/* ---- running ---- */
+
+/* What every program begins with: tensors of many kinds, small networks, what trains them. */
+static void fill(side *s)
+{
+        lg_ctx *c = s->ctx;
+        lg_tensor *const first[TENSORS] = {
+                lg_uniform(c, -1, 1, LG_SHAPE(2, 3), .requires_grad = true),
+                lg_uniform(c, -1, 1, LG_SHAPE(3, 2), .requires_grad = true),
+                lg_uniform(c, -1, 1, LG_SHAPE(2, 3), .dtype = LG_F64, .requires_grad = true),
+                lg_ones(c, LG_SHAPE(3)),
+                lg_ones(c, LG_SHAPE_0D, .requires_grad = true),
+                lg_ones(c, LG_SHAPE(2, 3), .dtype = LG_F16, .requires_grad = true),
+                lg_ones(c, LG_SHAPE(2, 3), .dtype = LG_I64),
+                lg_zeros(c, LG_SHAPE(2), .dtype = LG_I64),
+                lg_ones(c, LG_SHAPE(2, 3), .dtype = LG_BOOL),
+                lg_uniform(c, -1, 1, LG_SHAPE(2, 2, 5, 4), .requires_grad = true),
+                lg_uniform(c, -1, 1, LG_SHAPE(2, 2, 3, 3), .requires_grad = true),
+                lg_uniform(c, -1, 1, LG_SHAPE(1, 2, 7)),
+                lg_ones(c, LG_SHAPE(0, 3), .requires_grad = true),
+                lg_ones(c, LG_SHAPE(3, 1), .dtype = LG_BF16),
+                lg_ones(c, LG_SHAPE(3, 3), .dtype = LG_U8),
+                lg_transpose(lg_uniform(c, -1, 1, LG_SHAPE(4, 3, 2), .requires_grad = true), 0, 2),
+        };
+        memcpy(s->tensors, first, sizeof first);
+        s->modules[0] = lg_nn_sequential(c, lg_nn_linear(c, 3, 4), lg_nn_relu(c), lg_nn_linear(c, 4, 2));
+        s->modules[1] = lg_nn_sequential(c, lg_nn_conv2d(c, 2, 2, 3, .padding = 1), lg_nn_batch_norm2d(c, 2));
+        s->optimizers[0] = lg_adam(c, lg_parameters(s->modules[0]), 0.1);
+        s->schedulers[0] = lg_step_lr(s->optimizers[0], 2);
+        s->datasets[0] = lg_dataset_tensors(c, s->tensors[0], s->tensors[7], .scale = 2);
+        s->loaders[0] = lg_loader_open(c, s->datasets[0], 1, .shuffle = true, .seed = 1);
+        FUZZ_CHECK(!lg_error(c) && s->loaders[0], "%s", lg_error(c));
+}
+
+void side_open(side *s)
+{
+        *s = (side){.memory.limit = MOST_MEMORY};
+        s->ctx = lg_open_with(.threads = 1, .seed = 7, .memory = FAILING(&s->memory));
+        FUZZ_CHECK(s->ctx, "no memory for a context");
+        fill(s);
+}
+
+void side_close(vm *m, side *s)
+{
+        m->depth++; /* release functions run without mischief in what is being closed */
+        m->closing = true;
+        lg_close(s->ctx);
+        m->closing = false;
+        m->depth--;
+        FUZZ_CHECK(s->memory.bytes == 0 && s->memory.allocs == s->memory.frees, "%lld bytes are left",
+                   (long long)s->memory.bytes);
+        s->ctx = NULL;
+}
+
+static void settle(vm *m, side *s)
+{
+        lg_error_code code = lg_error_code_of(s->ctx);
+        const char *text = lg_error(s->ctx);
+        FUZZ_CHECK((code == LG_ERR_NONE) == !text && code <= LG_ERR_CUDA, "error %d: %s", code, text ? text : "NULL");
+        FUZZ_CHECK(!text || (*text && strlen(text) < 1024), "an error without a message");
+        if (text && getenv("FUZZ_VERBOSE"))
+                fprintf(stderr, "        %s: %s\n", lg_error_name(code), text);
+        if (text && (m->depth ? byte(m) % 4 == 1 : byte(m) % 4 != 3)) {
+                lg_clear_error(s->ctx);
+                m->odd = m->odd || m->depth;
+        }
+}
+
+static const struct {
+        call *run;
+        bool inside;
+        const char *name;
+} calls[] = {
+#define CALL(name, inside) {call_##name, inside, #name},
+#include "calls.def"
+#undef CALL
+};
+
+void step(vm *m)
+{
+        size_t i = byte(m) % 128;
+        if (m->steps-- <= 0 || i >= COUNT(calls) || (m->depth && !calls[i].inside))
+                return;
+        if (getenv("FUZZ_VERBOSE"))
+                fprintf(stderr, "%*s%s\n", m->depth * 4 + 4, "", calls[i].name);
+        bool odd = m->odd;
+        m->odd = failed(m);
+        calls[i].run(m);
+        m->odd = m->depth && (m->odd || odd);
+        for (int k = 0; k < 2; k++)
+                if (m->sides[k].ctx)
+                        settle(m, &m->sides[k]);
+}
+
+void mischief(vm *m)
+{
+        uint8_t b = byte(m);
+        m->depth++;
+        for (int i = 0; i < b % 4 && m->depth <= 3 && !m->closing; i++) {
+                m->odd = true;
+                step(m);
+        }
+        m->depth--;
+}
+
+debt *owe(vm *m, size_t bytes)
+{
+        debt *d = malloc(sizeof *d);
+        FUZZ_CHECK(d, "no memory");
+        *d = (debt){m, calloc(1, bytes + 1)};
+        FUZZ_CHECK(d->memory, "no memory");
+        m->lent++;
+        return d;
+}
+
+void release(void *user)
+{
+        debt *d = user;
+        d->m->lent--;
+        mischief(d->m);
+        free(d->memory);
+        free(d);
+}
