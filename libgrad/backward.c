@@ -300,9 +300,7 @@ static lg_tensor *first_gradient(const call *k, lg_tensor *y, lg_tensor *given)
 {
         lg_ctx *c = k->ctx;
         if (given) {
-                if (given->ctx != c)
-                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: grad belongs to another context", k->name);
-                if (!lg__check(given, k->name, "grad"))
+                if (!lg__in_context(c, given, k->name, "grad") || !lg__check(given, k->name, "grad"))
                         return NULL;
                 bool fits = lg__shape_equal(given->at.shape, y->at.shape);
                 if (!fits || given->storage->device != y->storage->device)
@@ -325,9 +323,7 @@ static lg_tensor *first_gradient(const call *k, lg_tensor *y, lg_tensor *given)
 
 static bool start(call *k, lg_tensor *y, lg_tensor *given)
 {
-        if (y->ctx != k->ctx)
-                return lg__fail(k->ctx, LG_ERR_ARGUMENT, "%s: an output belongs to another context", k->name);
-        if (!lg__check(y, k->name, "the output"))
+        if (!lg__in_context(k->ctx, y, k->name, "an output") || !lg__check(y, k->name, "the output"))
                 return false;
         if (!y->node)
                 return lg__fail(
@@ -364,7 +360,7 @@ bool lg_backward_(lg_backward_options o)
 {
         if (!o.loss)
                 return lg__fail(lg__ctx_of(o.grad), LG_ERR_ARGUMENT, "lg_backward: loss is NULL");
-        if (!lg__check(o.loss, "lg_backward", "loss"))
+        if (!lg__same_context(o.loss, o.grad, "lg_backward", "grad") || !lg__check(o.loss, "lg_backward", "loss"))
                 return false;
         call k = {.ctx = o.loss->ctx, .name = "lg_backward", .create_graph = o.create_graph};
         k.retain_graph = o.retain_graph;

@@ -75,11 +75,11 @@ static bool check_input(const check *k, int64_t i)
         const lg_tensor *t = k->inputs.items[i];
         if (!t)
                 return lg__fail(k->c, LG_ERR_ARGUMENT, "%s: input %lld is NULL", k->name, (long long)i);
-        if (!lg__check(t, k->name, "an input"))
-                return false;
         if (t->ctx != k->c)
                 return lg__fail(k->c, LG_ERR_ARGUMENT, "%s: input %lld belongs to another context", k->name,
                                 (long long)i);
+        if (!lg__check(t, k->name, "an input"))
+                return false;
         if (is_checked(t) && t->at.dtype != LG_F64)
                 return lg__fail(k->c, LG_ERR_DTYPE, "%s: input %lld is %s; finite differences need f64, see lg_cast()",
                                 k->name, (long long)i, lg__tensor_text(t).s);
@@ -151,10 +151,8 @@ lg_tensor *lg__check_call(check *k, bool record)
         lg_grad_mode(c, was);
         if (!y || c->error)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: fn returned NULL without an error", k->name);
-        if (!lg__check(y, k->name, "the output of fn"))
+        if (!lg__in_context(c, y, k->name, "the output of fn") || !lg__check(y, k->name, "the output of fn"))
                 return NULL;
-        if (y->ctx != c)
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the output of fn belongs to another context", k->name);
         if (!lg__dtype_float(y->at.dtype))
                 return lg__fail(c, LG_ERR_DTYPE, "%s: the output of fn is %s, not of a float dtype", k->name,
                                 lg__tensor_text(y).s);
@@ -291,7 +289,8 @@ static lg_tensor *derivative(lg_ctx *c, lg_list all, void *user)
         bool was = lg_grad_mode(c, true);
         lg_tensor *y = g ? d->fn(c, inputs, d->user) : NULL;
         lg_grad_mode(c, was);
-        if (!y || !lg__check(y, "lg_gradgradcheck", "the output of fn") ||
+        if (!y || !lg__in_context(c, y, "lg_gradgradcheck", "the output of fn") ||
+            !lg__check(y, "lg_gradgradcheck", "the output of fn") ||
             !gradients(y, inputs, all.items[inputs.count], was, g))
                 return NULL;
         for (int64_t i = 0; i < inputs.count; i++) {

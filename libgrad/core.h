@@ -227,6 +227,14 @@ lg_tensor *lg__tensor_own(lg_tensor *t);
 void lg__tensor_disown(lg_tensor *t);
 /* True if t is a live tensor of a context without error; otherwise an error "op: ..." is set where it can be. */
 bool lg__check(const lg_tensor *t, const char *op, const char *argument);
+/* True if t, which may be NULL, is of context c; otherwise an error "op: ..." is set in c or, if c has one already, in
+ * t's context, so that whoever mixes contexts is told. Before lg__check, which sees the tensor's context only. */
+bool lg__in_context(lg_ctx *c, const lg_tensor *t, const char *op, const char *argument);
+/* The same of y beside x, either of which may be NULL. */
+static inline bool lg__same_context(const lg_tensor *x, const lg_tensor *y, const char *op, const char *argument)
+{
+        return !x || lg__in_context(x->ctx, y, op, argument);
+}
 /* The context of a tensor, dead ones too: it is told their errors. Of NULL: NULL. */
 lg_ctx *lg__ctx_of(const lg_tensor *t);
 static inline size_t lg__dtype_bytes(lg_dtype d)

@@ -35,9 +35,7 @@ static bool forward(lg__call *call)
 /* A live tensor of that context, which has no error. */
 static bool usable(lg_ctx *c, const lg_tensor *t, const char *op, const char *what)
 {
-        if (t->ctx != c)
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s belongs to another context", op, what);
-        return lg__check(t, op, what);
+        return lg__in_context(c, t, op, what) && lg__check(t, op, what);
 }
 
 static bool vjp(lg__vjp *v)

@@ -43,8 +43,6 @@ static lg_tensor *like(lg_tensor *y, const lg_tensor *x, bool recording, const c
         lg_shape s;
         if (!y)
                 return lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: y is NULL", op);
-        if (y->ctx != x->ctx)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: y belongs to another context", op);
         if (!lg__check(y, op, "y"))
                 return NULL;
         if (y->node && recording)
@@ -71,7 +69,7 @@ static lg_tensor *apart(lg_tensor *y, const lg_tensor *x)
 
 static bool combine(lg_tensor *x, lg_tensor *y, int id, const char *op)
 {
-        if (!may_change(x, op))
+        if (!lg__same_context(x, y, op, "y") || !may_change(x, op))
                 return false;
         if (id == LG_PW_div && !lg__dtype_float(x->at.dtype))
                 return lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s; true division needs a float dtype", op,

@@ -25,9 +25,6 @@ static bool check_inputs(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int 
                         continue;
                 if (!in[i])
                         return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is NULL", op->name, argument(op, i));
-                if (in[i]->ctx != c)
-                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s belongs to another context", op->name,
-                                        argument(op, i));
                 if (!lg__check(in[i], op->name, argument(op, i)))
                         return false;
         }
@@ -212,6 +209,9 @@ lg_tensor *lg__apply(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int in_c
         lg_tensor *few[MANY], **inputs = few;
         if (!c)
                 c = find_context(in, in_count);
+        for (int i = 0; i < in_count; i++)
+                if (!lg__in_context(c, in[i], op->name, argument(op, i)))
+                        return NULL;
         if (!lg__ok(c))
                 return NULL;
         size_t size = (size_t)in_count * sizeof *inputs;

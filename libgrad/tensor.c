@@ -103,6 +103,13 @@ lg_ctx *lg__ctx_of(const lg_tensor *t)
         return t ? t->ctx : NULL;
 }
 
+bool lg__in_context(lg_ctx *c, const lg_tensor *t, const char *op, const char *argument)
+{
+        if (!t || t->ctx == c)
+                return true;
+        return lg__fail(c->error ? t->ctx : c, LG_ERR_ARGUMENT, "%s: %s belongs to another context", op, argument);
+}
+
 bool lg__check(const lg_tensor *t, const char *op, const char *argument)
 {
         if (!t)

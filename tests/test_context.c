@@ -243,6 +243,119 @@ static void contexts_do_not_mix(void **state)
         lg_close(b);
 }
 
+static lg_tensor *gives_theirs(lg_module *m, lg_list in, void *user)
+{
+        (void)m, (void)in;
+        return user;
+}
+
+static lg_tensor *checked(lg_ctx *c, lg_list in, void *user)
+{
+        (void)c;
+        return user ? user : lg_sum(in.items[0]);
+}
+
+#define TOLD(call)                                                                                                     \
+        do {                                                                                                           \
+                if (call)                                                                                              \
+                        fail_msg("%s", #call);                                                                         \
+                if (lg_error_code_of(c) != LG_ERR_ARGUMENT || !strstr(lg_error(c), "another context"))                 \
+                        fail_msg("%s: %s", #call, lg_error(c) ? lg_error(c) : "no error");                             \
+                lg_clear_error(c);                                                                                     \
+        } while (0)
+
+/* y is of another context, which has an error: c is told that, wherever y stands. */
+static void tensors_of_a_failed_context(lg_ctx *c, lg_tensor *y)
+{
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 2)), *b = lg_ones(c, LG_SHAPE(2, 2), .dtype = LG_BOOL);
+        lg_tensor *i = lg_zeros(c, LG_SHAPE(2), .dtype = LG_I64), *ii = lg_zeros(c, LG_SHAPE(2, 2), .dtype = LG_I64);
+        lg_tensor *image = lg_ones(c, LG_SHAPE(1, 1, 2, 2)), *v = lg_ones(c, LG_SHAPE(2));
+        TOLD(lg_add(x, y));
+        TOLD(lg_add(y, x));
+        TOLD(lg_where(b, x, y));
+        TOLD(lg_copy_(x, y));
+        TOLD(lg_copy_(y, x));
+        TOLD(lg_add_(y, x));
+        TOLD(lg_cat(LG_LIST(x, y), 0));
+        TOLD(lg_cat(LG_LIST(y, x), 0));
+        TOLD(lg_stack(LG_LIST(x, y), 0));
+        TOLD(lg_stack(LG_LIST(y, x), 0));
+        TOLD(lg_matmul(x, y));
+        TOLD(lg_matmul(y, x));
+        TOLD(lg_linear(x, y, NULL));
+        TOLD(lg_linear(y, x, NULL));
+        TOLD(lg_linear(x, x, y));
+        TOLD(lg_conv2d(image, y, NULL));
+        TOLD(lg_conv2d(y, image, NULL));
+        TOLD(lg_conv2d(image, image, y));
+        TOLD(lg_mse(x, y));
+        TOLD(lg_mse(y, x));
+        TOLD(lg_bce_with_logits(x, x, .pos_weight = y));
+        TOLD(lg_cross_entropy(x, y));
+        TOLD(lg_cross_entropy(y, i));
+        TOLD(lg_cross_entropy(x, i, .weight = y));
+        TOLD(lg_embedding(x, y));
+        TOLD(lg_embedding(y, i));
+        TOLD(lg_masked_fill(x, y, 0));
+        TOLD(lg_masked_fill(y, b, 0));
+        TOLD(lg_gather(x, 0, y));
+        TOLD(lg_gather(y, 0, ii));
+        TOLD(lg_scatter_add(x, 0, ii, y));
+        TOLD(lg_index_select(x, 0, y));
+        TOLD(lg_index_select(y, 0, i));
+        TOLD(lg_index_add(x, 0, i, y));
+        TOLD(lg_index_add(y, 0, i, x));
+        TOLD(lg_lerp(x, y, x));
+        TOLD(lg_lerp(y, x, x));
+        TOLD(lg_lerp_scalar(y, x, 1));
+        TOLD(lg_layer_norm(x, 1, y, v));
+        TOLD(lg_layer_norm(y, 1, v, v));
+        TOLD(lg_batch_norm(x, v, v, .running_mean = y, .running_var = v));
+}
+
+static void objects_and_tensors_of_a_failed_context(lg_ctx *c, lg_tensor *y)
+{
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 2), .device = lg_cpu()), *w;
+        w = lg_ones(c, LG_SHAPE(2, 2), .dtype = LG_F64, .requires_grad = true);
+        lg_module *m = lg_nn_module(c, "Own", gives_theirs, .user = y);
+        lg_check_report r;
+        TOLD(lg_sgd(c, LG_LIST(y), 1));
+        TOLD(lg_sgd(c, LG_LIST(w, y), 1));
+        TOLD(lg_add_group(lg_sgd(c, LG_LIST(w), 1), LG_LIST(y)));
+        TOLD(lg_dataset_tensors(c, y, x));
+        TOLD(lg_dataset_tensors(c, x, y));
+        TOLD(lg_module_add_parameter(m, "p", y));
+        TOLD(lg_module_add_buffer(m, "p", y));
+        TOLD(lg_forward(m, x));
+        TOLD(lg_forward(m, y));
+        TOLD(lg_gradcheck(c, checked, LG_LIST(y), .report = &r));
+        TOLD(lg_gradcheck(c, checked, LG_LIST(w), .user = y, .report = &r));
+        TOLD(lg_gradgradcheck(c, checked, LG_LIST(w), .user = y, .report = &r));
+        TOLD(lg_backward(lg_sum(w), y));
+        TOLD(lg_backward(y, w));
+        TOLD(lg_grad(LG_LIST(w), LG_LIST(y)));
+        TOLD(lg_clip_grad_value(LG_LIST(w, y), 1));
+}
+
+static void what_belongs_to_a_failed_context(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx(), *other = open_ctx();
+        lg_tensor *y = lg_ones(other, LG_SHAPE(2, 2), .dtype = LG_F64, .requires_grad = true, .device = lg_cpu());
+        lg_tensor *ended = lg_ones(other, LG_SHAPE(2, 2));
+        lg_free(ended);
+        lg_set_error(other, LG_ERR_IO, "theirs");
+        tensors_of_a_failed_context(c, y);
+        objects_and_tensors_of_a_failed_context(c, y);
+        assert_error(other, LG_ERR_IO, "theirs");
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 2));
+        TOLD(lg_add(x, ended));
+        TOLD(lg_clip_grad_value(LG_LIST(x, ended), 1));
+        assert_ok(other);
+        lg_close(other);
+        lg_close(c);
+}
+
 static void names(void **state)
 {
         (void)state;
@@ -346,6 +459,7 @@ int main(void)
                 cmocka_unit_test(messages_name_what_is_wrong),
                 cmocka_unit_test(messages_name_both_devices),
                 cmocka_unit_test(contexts_do_not_mix),
+                cmocka_unit_test(what_belongs_to_a_failed_context),
                 cmocka_unit_test(names),
                 cmocka_unit_test(devices),
                 cmocka_unit_test(a_second_device),

@@ -14,10 +14,8 @@ static bool rows_are_good(lg_ctx *c, const lg_tensor *t, const char *name)
 {
         if (!t)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_dataset_tensors: %s is NULL", name);
-        if (!lg__check(t, "lg_dataset_tensors", name))
+        if (!lg__in_context(c, t, "lg_dataset_tensors", name) || !lg__check(t, "lg_dataset_tensors", name))
                 return false;
-        if (t->ctx != c)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_dataset_tensors: %s is of another context", name);
         if (t->storage->device->id.type != LG_DEVICE_CPU)
                 return lg__fail(c, LG_ERR_DEVICE,
                                 "lg_dataset_tensors: %s is %s; a data set lies on the cpu: lg_to() it", name,

@@ -54,7 +54,7 @@ static lg_tensor *run(lg_module *m, lg_forward_fn *forward, lg_list inputs)
         c->module = outer_module;
         if (!c->error && !y)
                 lg__fail(c, LG_ERR_STATE, "lg_forward: the forward of %s returned NULL without an error", m->type);
-        if (c->error || !lg__check(y, "lg_forward", "the result"))
+        if (c->error || !lg__in_context(c, y, "lg_forward", "the result") || !lg__check(y, "lg_forward", "the result"))
                 y = NULL;
         y = leave(c, scope, outer, y);
         lg__measure_end(&measure, m);

@@ -187,10 +187,10 @@ static bool tensor_is_good(const lg_module *m, const char *name, const lg_tensor
         lg_ctx *c = m->object.ctx;
         if (!t)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the tensor \"%s\" is NULL", op, name);
-        if (!lg__check(t, op, name))
-                return false;
         if (t->ctx != c)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the tensor \"%s\" is of another context", op, name);
+        if (!lg__check(t, op, name))
+                return false;
         if (t->owner == LG__OWNER_LIBRARY)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the tensor \"%s\" belongs to a module already", op, name);
         if (t->node && t->node->op)

@@ -141,15 +141,18 @@ bool lg__norm_check(const lg_tensor *x, double eps, const char *op)
         return eps >= 0 || lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: eps is %g, not 0 or more", op, eps);
 }
 
+bool lg__norm_check_tensors(const lg_tensor *x, const lg_tensor *w, const lg_tensor *b, const char *op)
+{
+        return lg__same_context(x, w, op, "w") && lg__same_context(x, b, op, "b") && lg__check(x, op, "x");
+}
+
 bool lg__norm_check_parameter(const lg_tensor *x, const lg_tensor *t, lg_shape shape, const char *op, const char *name)
 {
         lg_ctx *c = x->ctx;
         if (!t)
                 return true;
-        if (!lg__check(t, op, name))
+        if (!lg__in_context(c, t, op, name) || !lg__check(t, op, name))
                 return false;
-        if (t->ctx != c)
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s belongs to another context", op, name);
         if (t->storage->device != x->storage->device)
                 return lg__fail(c, LG_ERR_DEVICE, "%s: x is %s but %s is %s; move one with lg_to()", op,
                                 lg__tensor_text(x).s, name, lg__tensor_text(t).s);
@@ -247,7 +250,9 @@ static lg_tensor *evaluate(lg_tensor *x, lg_tensor *w, const lg_batch_norm_optio
 
 lg_tensor *lg_batch_norm_(lg_tensor *x, lg_tensor *w, lg_batch_norm_options o)
 {
-        if (!lg__check(x, "batch_norm", "x"))
+        if (!lg__same_context(x, o.running_mean, "batch_norm", "running_mean") ||
+            !lg__same_context(x, o.running_var, "batch_norm", "running_var") ||
+            !lg__norm_check_tensors(x, w, o.b, "batch_norm"))
                 return NULL;
         o.momentum = lg__option(o.momentum, 0.1);
         o.eps = lg__option(o.eps, 1e-5);

@@ -68,6 +68,9 @@ static lg_ctx *check_list(lg_list list, const char *op)
         for (int64_t i = 0; i < list.count; i++)
                 if (!list.items[i])
                         return lg__fail(c, LG_ERR_ARGUMENT, "%s: tensor %lld is NULL", op, (long long)i);
+        for (int64_t i = 1; i < list.count; i++)
+                if (!lg__in_context(c, list.items[i], op, "a tensor of the list"))
+                        return NULL;
         return lg__check(list.items[0], op, "tensor 0") ? c : NULL;
 }
 

@@ -276,6 +276,8 @@ static lg_tensor *apply(const variant *v, lg_tensor *x, lg_tensor *w, const lg_c
         lg_conv_geometry at = {.groups = 0};
         if (!x || !w)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is NULL", v->name, x ? "w" : "x");
+        if (!lg__in_context(c, w, v->name, "w") || !lg__in_context(c, o->b, v->name, "b"))
+                return NULL;
         if (!lg__check(x, v->name, "x") || !lg__check(w, v->name, "w") || (o->b && !lg__check(o->b, v->name, "b")) ||
             !check_tensors(c, v, x, w, o) || !geometry_of(c, v, x, w, o, &at))
                 return NULL;

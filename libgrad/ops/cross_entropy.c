@@ -95,7 +95,7 @@ bool lg__forward_class_weights(lg__call *call)
 static bool check_weight(const char *op, const lg_tensor *x, const lg_tensor *w)
 {
         int64_t classes = x->at.shape.size[x->at.shape.ndim > 1];
-        if (!lg__check(w, op, "weight"))
+        if (!lg__same_context(x, w, op, "weight") || !lg__check(w, op, "weight"))
                 return false;
         if (!lg__dtype_float(w->at.dtype))
                 return lg__fail(x->ctx, LG_ERR_DTYPE, "%s: weight is %s, not of a float dtype", op,
@@ -189,7 +189,8 @@ static lg_tensor *classify(const char *op, bool scores, lg_tensor *x, const lg_c
         lg_tensor *t = o->target;
         if (!x || !t)
                 return lg__fail(x ? x->ctx : lg__ctx_of(t), LG_ERR_ARGUMENT, "%s: %s is NULL", op, x ? "target" : "x");
-        if (!lg__check(x, op, "x") || !lg__check(t, op, "target") || !check(op, x, t, o))
+        if (!lg__same_context(x, t, op, "target") || !lg__check(x, op, "x") || !lg__check(t, op, "target") ||
+            !check(op, x, t, o))
                 return NULL;
         lg_shape shape = t->at.shape;
         entropy_attributes a = {.classes = x->at.shape.size[x->at.shape.ndim > 1],

@@ -32,7 +32,8 @@ lg_tensor *lg_embedding_(lg_tensor *weight, lg_embedding_options o)
         if (!weight || !index)
                 return lg__fail(weight ? weight->ctx : lg__ctx_of(index), LG_ERR_ARGUMENT, "embedding: %s is NULL",
                                 weight ? "index" : "weight");
-        if (!lg__check(weight, "embedding", "weight") || !lg__check(index, "embedding", "index"))
+        if (!lg__same_context(weight, index, "embedding", "index") || !lg__check(weight, "embedding", "weight") ||
+            !lg__check(index, "embedding", "index"))
                 return NULL;
         if (weight->at.shape.ndim != 2)
                 return lg__fail(weight->ctx, LG_ERR_SHAPE, "embedding: weight is %s; it is (rows, features)",

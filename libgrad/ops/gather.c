@@ -153,7 +153,7 @@ static int dim_of(const lg_tensor *x, const char *op, int dim)
 
 lg_tensor *lg_gather(lg_tensor *x, int dim, lg_tensor *index)
 {
-        if (!lg__check(x, "gather", "x"))
+        if (!lg__same_context(x, index, "gather", "index") || !lg__check(x, "gather", "x"))
                 return NULL;
         dim = dim_of(x, "gather", dim);
         return dim < 0 ? NULL : lg__gather(x, dim, index, LG_FAULT_GATHER);
@@ -161,7 +161,8 @@ lg_tensor *lg_gather(lg_tensor *x, int dim, lg_tensor *index)
 
 lg_tensor *lg_scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src)
 {
-        if (!lg__check(x, "scatter_add", "x"))
+        if (!lg__same_context(x, index, "scatter_add", "index") || !lg__same_context(x, src, "scatter_add", "src") ||
+            !lg__check(x, "scatter_add", "x"))
                 return NULL;
         dim = dim_of(x, "scatter_add", dim);
         return dim < 0 ? NULL : lg__scatter_add(x, dim, index, src, LG_FAULT_SCATTER_ADD);
@@ -189,7 +190,7 @@ static lg_tensor *repeated(lg_tensor *index, const lg_tensor *x, int dim, const 
 
 lg_tensor *lg__index_select(lg_tensor *x, int dim, lg_tensor *index, const char *op, lg_fault_code fault)
 {
-        if (!lg__check(x, op, "x"))
+        if (!lg__same_context(x, index, op, "index") || !lg__check(x, op, "x"))
                 return NULL;
         dim = lg__dim(x->ctx, op, dim, x->at.shape.ndim);
         lg_tensor *all = dim < 0 ? NULL : repeated(index, x, dim, op);
@@ -203,7 +204,8 @@ lg_tensor *lg_index_select(lg_tensor *x, int dim, lg_tensor *index)
 
 lg_tensor *lg_index_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src)
 {
-        if (!lg__check(x, "index_add", "x"))
+        if (!lg__same_context(x, index, "index_add", "index") || !lg__same_context(x, src, "index_add", "src") ||
+            !lg__check(x, "index_add", "x"))
                 return NULL;
         dim = lg__dim(x->ctx, "index_add", dim, x->at.shape.ndim);
         lg_tensor *all = dim < 0 ? NULL : repeated(index, x, dim, "index_add");

@@ -152,7 +152,7 @@ static lg_tensor *over_last(lg_tensor *x, int dims, lg_tensor *w, lg_tensor *b, 
 
 lg_tensor *lg_layer_norm_(lg_tensor *x, int dims, lg_tensor *w, lg_layer_norm_options o)
 {
-        if (!lg__check(x, "layer_norm", "x"))
+        if (!lg__norm_check_tensors(x, w, o.b, "layer_norm"))
                 return NULL;
         layer_norm_attributes a = {.eps = lg__option(o.eps, 1e-5)};
         return over_last(x, dims, w, o.b, a, "layer_norm");
@@ -162,7 +162,7 @@ lg_tensor *lg_rms_norm_(lg_tensor *x, int dims, lg_rms_norm_options o)
 {
         static const double epsilon[] = {
                 [LG_F32] = FLT_EPSILON, [LG_F64] = DBL_EPSILON, [LG_F16] = 0x1p-10, [LG_BF16] = 0x1p-7};
-        if (!lg__check(x, "rms_norm", "x"))
+        if (!lg__norm_check_tensors(x, o.w, NULL, "rms_norm"))
                 return NULL;
         layer_norm_attributes a = {.rms = true};
         a.eps = lg__option(o.eps, lg__dtype_float(x->at.dtype) ? epsilon[x->at.dtype] : 0);
@@ -190,7 +190,7 @@ static lg_tensor *over_groups(lg_tensor *x, int64_t groups, lg_tensor *w, const 
 
 lg_tensor *lg_group_norm_(lg_tensor *x, int64_t groups, lg_tensor *w, lg_layer_norm_options o)
 {
-        if (!lg__check(x, "group_norm", "x"))
+        if (!lg__norm_check_tensors(x, w, o.b, "group_norm"))
                 return NULL;
         if (x->at.shape.ndim < 2)
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "group_norm: x is %s; it is (N, C) or (N, C, ...)",
@@ -200,7 +200,7 @@ lg_tensor *lg_group_norm_(lg_tensor *x, int64_t groups, lg_tensor *w, lg_layer_n
 
 lg_tensor *lg_instance_norm_(lg_tensor *x, lg_tensor *w, lg_layer_norm_options o)
 {
-        if (!lg__check(x, "instance_norm", "x"))
+        if (!lg__norm_check_tensors(x, w, o.b, "instance_norm"))
                 return NULL;
         int64_t channels = x->at.shape.ndim > 2 ? x->at.shape.size[0] * x->at.shape.size[1] : 0;
         if (x->at.shape.ndim < 3 || (channels && lg__shape_numel(x->at.shape) == channels))

@@ -9,6 +9,9 @@ static bool check(const char *op, const lg_tensor *a, const lg_tensor *b, const 
         const lg_tensor *of[] = {a, b, w};
         static const char *const names[] = {"a", "b", "w"};
         lg_shape shape = a->at.shape;
+        for (int i = 1; i < 3; i++)
+                if (!lg__same_context(a, of[i], op, names[i]))
+                        return false;
         for (int i = 0; i < 3 && of[i]; i++) {
                 if (!lg__check(of[i], op, names[i]))
                         return false;

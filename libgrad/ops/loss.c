@@ -19,7 +19,7 @@ static bool check(const char *op, const lg_tensor *x, const lg_tensor *t, lg_red
 {
         if (!x || !t)
                 return lg__fail(x ? x->ctx : lg__ctx_of(t), LG_ERR_ARGUMENT, "%s: %s is NULL", op, x ? "target" : "x");
-        if (!lg__check(x, op, "x") || !lg__check(t, op, "target"))
+        if (!lg__same_context(x, t, op, "target") || !lg__check(x, op, "x") || !lg__check(t, op, "target"))
                 return false;
         if (!lg__dtype_float(x->at.dtype))
                 return lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype; convert it with lg_cast()",
@@ -95,7 +95,9 @@ lg_tensor *lg_bce_with_logits_(lg_tensor *x, lg_bce_with_logits_options o)
         const char *op = "bce_with_logits";
         lg_tensor *w = o.pos_weight;
         lg_shape shape;
-        if (!check(op, x, o.target, o.reduction) || (w && !lg__check(w, op, "pos_weight")))
+        if (!check(op, x, o.target, o.reduction))
+                return NULL;
+        if (w && (!lg__same_context(x, w, op, "pos_weight") || !lg__check(w, op, "pos_weight")))
                 return NULL;
         if (w && !lg__broadcast(x->ctx, op, x->at.shape, w->at.shape, &shape))
                 return NULL;

@@ -3,7 +3,7 @@
 
 lg_tensor *lg_masked_fill(lg_tensor *x, lg_tensor *mask, double value)
 {
-        if (!lg__check(x, "masked_fill", "x"))
+        if (!lg__same_context(x, mask, "masked_fill", "mask") || !lg__check(x, "masked_fill", "x"))
                 return NULL;
         if (!mask)
                 return lg__fail(x->ctx, LG_ERR_ARGUMENT, "masked_fill: mask is NULL");

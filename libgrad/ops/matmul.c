@@ -130,7 +130,7 @@ lg_tensor *lg_matmul(lg_tensor *a, lg_tensor *b)
         lg_ctx *c = a ? a->ctx : lg__ctx_of(b);
         if (!a || !b)
                 return lg__fail(c, LG_ERR_ARGUMENT, "matmul: %s is NULL", a ? "b" : "a");
-        if (!lg__check(a, "matmul", "a") || !lg__check(b, "matmul", "b"))
+        if (!lg__in_context(c, b, "matmul", "b") || !lg__check(a, "matmul", "a") || !lg__check(b, "matmul", "b"))
                 return NULL;
         int an = a->at.shape.ndim, bn = b->at.shape.ndim;
         if (an == 0 || bn == 0)
@@ -222,7 +222,8 @@ static lg_tensor *linear(lg_tensor *x, lg_tensor *w, lg_tensor *b, linear_attrib
         lg_ctx *c = x ? x->ctx : lg__ctx_of(w);
         if (!x || !w)
                 return lg__fail(c, LG_ERR_ARGUMENT, "linear: %s is NULL", x ? "w" : "x");
-        if (!lg__check(x, "linear", "x"))
+        if (!lg__in_context(c, w, "linear", "w") || !lg__in_context(c, b, "linear", "b") ||
+            !lg__check(x, "linear", "x"))
                 return NULL;
         lg_shape s = x->at.shape;
         if (s.ndim == 0)

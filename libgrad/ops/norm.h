@@ -13,6 +13,8 @@ static inline lg_dtype lg__norm_dtype(const lg_tensor *x)
 bool lg__norm_check_float(const lg_tensor *x, const char *op);
 /* x is of a float dtype and eps is not negative. */
 bool lg__norm_check(const lg_tensor *x, double eps, const char *op);
+/* x is live, and w and b are of its context or NULL. */
+bool lg__norm_check_tensors(const lg_tensor *x, const lg_tensor *w, const lg_tensor *b, const char *op);
 /* t is NULL, or a float tensor of that shape beside x. */
 bool lg__norm_check_parameter(const lg_tensor *x, const lg_tensor *t, lg_shape shape, const char *op, const char *name);
 /* A parameter as a kernel wants it, in x's lg__norm_dtype and contiguous. */

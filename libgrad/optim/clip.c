@@ -18,7 +18,7 @@ static bool gradients(const char *op, lg_list params, lg_tensor ***ret, int64_t 
                 lg_tensor *p = params.items[i];
                 if (!p)
                         lg__fail(c, LG_ERR_ARGUMENT, "%s: parameter %lld is NULL", op, (long long)i);
-                else if (p->live == LG__LIVE && p->ctx != c)
+                else if (p->ctx != c)
                         lg__fail(c, LG_ERR_ARGUMENT, "%s: parameter %lld is of another context", op, (long long)i);
                 else if (lg__check(p, op, "a parameter") && lg_grad_of(p))
                         list[n++] = lg_grad_of(p);

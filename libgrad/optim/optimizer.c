@@ -42,10 +42,10 @@ static bool param_is_good(lg_ctx *c, const char *op, lg_list params, int64_t i)
         lg_tensor *p = params.items[i];
         if (!p)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: parameter %lld is NULL", op, (long long)i);
-        if (!lg__check(p, op, "a parameter"))
-                return false;
         if (p->ctx != c)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: parameter %lld is of another context", op, (long long)i);
+        if (!lg__check(p, op, "a parameter"))
+                return false;
         if (!p->node)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: parameter %lld, %s, does not require grad", op, (long long)i,
                                 lg__tensor_text(p).s);
