@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define LG_DEVICE_ABI 3 /* a device module of another number is refused */
+#define LG_DEVICE_ABI 4 /* a device module of another number is refused */
 
 /* What a kernel found in data on the device; it is told at the next read or wait. */
 typedef enum lg_fault_code {
@@ -343,6 +343,7 @@ typedef struct lg_device_api {
         bool (*passed)(lg_queue *q, uint64_t mark, bool wait); /* true: that copy has read its memory */
         /* Waits for all work of the queue; gives the fault noted since the last call (code 0: none) and clears it. */
         bool (*synchronize)(lg_queue *q, lg_fault *ret);
+        bool (*clear_fault)(lg_queue *q); /* forgets a fault of the work that the queue holds now; waits for nothing */
         bool (*facts)(int index, lg_device_facts *ret); /* *ret is given zeroed */
         const lg_kernels *kernels;
 } lg_device_api;

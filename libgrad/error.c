@@ -66,4 +66,7 @@ void lg_clear_error(lg_ctx *c)
                 return;
         c->error = LG_ERR_NONE;
         c->message[0] = 0;
+        for (lg__device *d = c->devices; d; d = d->next)
+                if (!d->api->clear_fault(d->queue))
+                        lg__kernel_done(d, "lg_clear_error", false);
 }

@@ -292,6 +292,39 @@ static void a_step_under_an_error_changes_nothing(void **state)
         lg_close(c);
 }
 
+/* What a kernel found stops optimisers until it is reported. Clearing the error forgets it, reported or not. */
+static void clearing_the_error_lets_steps_go_on(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *w = lg_zeros(c, LG_SHAPE(1, 2), .requires_grad = true);
+        lg_tensor *good = lg_zeros(c, LG_SHAPE(1), .dtype = LG_I64), *bad = lg_full(c, 7, LG_SHAPE(1), .dtype = LG_I64);
+        lg_optimizer *opt = lg_sgd(c, LG_LIST(w), 1);
+        for (int i = 0; i < 2; i++) {
+                lg_backward(lg_cross_entropy(w, bad));
+                assert_true(lg_step(opt));
+                if (i)
+                        lg_set_error(c, LG_ERR_IO, "another one");
+                lg_clear_error(c);
+                lg_zero_grad(opt);
+                lg_no_grad(c)
+                {
+                        lg_fill_(w, 0);
+                }
+                lg_backward(lg_cross_entropy(w, good));
+                assert_true(lg_step(opt));
+                assert_true(lg_synchronize(c));
+                assert_list(w, 1e-6, 0.5, -0.5);
+        }
+        /* what is found afterwards is told again */
+        lg_backward(lg_cross_entropy(w, bad));
+        assert_true(lg_step(opt));
+        assert_false(lg_synchronize(c));
+        assert_error(c, LG_ERR_ARGUMENT, "class index 7");
+        assert_list(w, 1e-6, 0.5, -0.5);
+        lg_close(c);
+}
+
 /* 16-bit parameters and states, computed in f32. */
 static void half_precision(void **state)
 {
@@ -411,6 +444,7 @@ int main(void)
                 cmocka_unit_test(many_parameters),
                 cmocka_unit_test(long_parameters),
                 cmocka_unit_test(a_step_under_an_error_changes_nothing),
+                cmocka_unit_test(clearing_the_error_lets_steps_go_on),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

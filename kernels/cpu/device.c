@@ -78,6 +78,12 @@ static bool cpu_synchronize(lg_queue *q, lg_fault *ret)
         return true;
 }
 
+static bool cpu_clear_fault(lg_queue *q)
+{
+        q->fault = (lg_fault){0};
+        return true;
+}
+
 /* The value of the first line of a file of /proc that begins with `key`; false if there is none. */
 static bool proc_value(const char *path, const char *key, char *ret, size_t size)
 {
@@ -160,6 +166,7 @@ const lg_kernels *lg__cpu_kernels(const char *isa)
                 .download = cpu_copy,                                                                                  \
                 .copy = cpu_copy,                                                                                      \
                 .synchronize = cpu_synchronize,                                                                        \
+                .clear_fault = cpu_clear_fault,                                                                        \
                 .facts = cpu_facts,                                                                                    \
                 .kernels = &lg__cpu_kernels_##isa,                                                                     \
         };

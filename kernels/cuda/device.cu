@@ -312,6 +312,12 @@ static bool passed(lg_queue *base, uint64_t mark, bool wait)
 
 /* ---- waiting, and what there is --------------------------------------------------------------------------------- */
 
+static bool clear_fault(lg_queue *base)
+{
+        lg_cuda_queue *q = lg_cuda(base);
+        return lg_cuda_good(base, "cudaMemsetAsync", cudaMemsetAsync(q->fault, 0, sizeof *q->fault, q->stream));
+}
+
 static bool synchronize(lg_queue *base, lg_fault *ret)
 {
         lg_cuda_queue *q = lg_cuda(base);
@@ -324,7 +330,7 @@ static bool synchronize(lg_queue *base, lg_fault *ret)
         if (q->landing->code == LG_FAULT_NONE)
                 return true;
         *ret = *q->landing;
-        return lg_cuda_good(base, "cudaMemsetAsync", cudaMemsetAsync(q->fault, 0, sizeof *q->fault, q->stream));
+        return clear_fault(base);
 }
 
 static bool facts(int index, lg_device_facts *ret)
@@ -361,11 +367,27 @@ static bool facts(int index, lg_device_facts *ret)
 }
 
 #define ENTRY(f) lg_entry<f>::call
-static const lg_device_api api = {
-        LG_DEVICE_ABI, "cuda",          sizeof(lg_cuda_queue), count,           open_queue,    close_queue,
-        allocate,      release,         ENTRY(upload),         ENTRY(download), ENTRY(within), ENTRY(copy_between),
-        pin,           unpin,           ENTRY(fetch),          ENTRY(follow),   passed,        ENTRY(synchronize),
-        facts,         &lg_cuda_kernels};
+static const lg_device_api api = {LG_DEVICE_ABI,
+                                  "cuda",
+                                  sizeof(lg_cuda_queue),
+                                  count,
+                                  open_queue,
+                                  close_queue,
+                                  allocate,
+                                  release,
+                                  ENTRY(upload),
+                                  ENTRY(download),
+                                  ENTRY(within),
+                                  ENTRY(copy_between),
+                                  pin,
+                                  unpin,
+                                  ENTRY(fetch),
+                                  ENTRY(follow),
+                                  passed,
+                                  ENTRY(synchronize),
+                                  ENTRY(clear_fault),
+                                  facts,
+                                  &lg_cuda_kernels};
 
 extern "C" __attribute__((visibility("default"))) const lg_device_api *lg_device_module(void)
 {

@@ -55,6 +55,8 @@ LG_API const char *lg_error(const lg_ctx *c);
 LG_API lg_error_code lg_error_code_of(const lg_ctx *c);
 /* "LG_ERR_SHAPE" and so on. */
 LG_API const char *lg_error_name(lg_error_code code);
+/* Forgets the error, and what kernels found in data and no call has reported yet, so that optimisers go on. Does not
+ * wait. */
 LG_API void lg_clear_error(lg_ctx *c);
 /* Sets an error as the library would (an earlier one stays), for own ops, modules and data sets. Returns false. */
 LG_API bool lg_set_error(lg_ctx *c, lg_error_code code, const char *format, ...) LG_PRINTF(3, 4);

@@ -179,6 +179,12 @@ static bool shadow_synchronize(lg_queue *q, lg_fault *ret)
         return true;
 }
 
+static bool shadow_clear_fault(lg_queue *q)
+{
+        q->fault = (lg_fault){0};
+        return true;
+}
+
 static bool shadow_facts(int index, lg_device_facts *ret)
 {
         if (index < 0 || index > 1)
@@ -232,6 +238,7 @@ static const lg_device_api shadow_api = {
         .download = shadow_copy,
         .copy = shadow_copy,
         .synchronize = shadow_synchronize,
+        .clear_fault = shadow_clear_fault,
         .facts = shadow_facts,
         .kernels = &shadow_kernels,
 };
