@@ -62,7 +62,7 @@ bool lg_scope_end(lg_ctx *c, lg_scope scope)
                 return lg__fail(c, LG_ERR_STATE,
                                 "lg_scope_end: a call that began inside that scope has not returned; end it outside "
                                 "hooks and own functions");
-        while (find(c, scope, &fenced))
+        while (c->scope && c->scope->id >= scope.id) /* ids rise towards the inside */
                 lg__scope_remove(c, c->scope);
         return true;
 }

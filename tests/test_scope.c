@@ -1,4 +1,5 @@
 /* test_scope.c - who owns a tensor, when it ends, what its memory does then, and what use after that gives. */
+#include <time.h>
 #include "failing.h"
 
 static void nested_scopes_free_what_was_made_in_them(void **state)
@@ -336,6 +337,35 @@ static void release_functions_may_call_back(void **state)
         lg_close(c);
 }
 
+/* The shortest of three times, in seconds, in which n nested scopes end at once. */
+static double end_nested(lg_ctx *c, int n)
+{
+        double best = INFINITY;
+        for (int k = 0; k < 3; k++) {
+                struct timespec a, b;
+                lg_scope outer = lg_scope_begin(c);
+                for (int i = 1; i < n; i++)
+                        lg_scope_begin(c);
+                clock_gettime(CLOCK_MONOTONIC, &a);
+                assert_true(lg_scope_end(c, outer));
+                clock_gettime(CLOCK_MONOTONIC, &b);
+                best = fmin(best, (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec));
+        }
+        return best;
+}
+
+/* Far above what it takes, also under valgrind, and far below what it took when each end searched all of them. */
+static void ending_scopes_takes_time_in_proportion(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        double seconds = end_nested(c, 80000);
+        if (seconds > 1)
+                fail_msg("80000 scopes end in %g s", seconds);
+        assert_ok(c);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -351,6 +381,7 @@ int main(void)
                 cmocka_unit_test(memory_is_aligned_and_huge_requests_fail),
                 cmocka_unit_test(many_tensors),
                 cmocka_unit_test(release_functions_may_call_back),
+                cmocka_unit_test(ending_scopes_takes_time_in_proportion),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
