@@ -75,6 +75,8 @@ static bool promote(const lg__op *op, lg_ctx *c, lg_tensor **in, int n)
                                         argument(op, i), lg__tensor_text(in[i]).s);
                 if (in[i] && !lg__dtype_float(to) && (op->flags & LG__TO_FLOAT))
                         to = LG_F32;
+                if (in[i] && to == LG_BOOL && (op->flags & LG__TO_NUMBER))
+                        to = LG_I64;
                 if (in[i] && in[i]->at.dtype != to && !(in[i] = lg_cast(in[i], to)))
                         return false;
         }

@@ -45,6 +45,7 @@ enum {
         LG__VARIADIC = 64,    /* any number of inputs */
         LG__ANY_DEVICE = 128, /* the op itself deals with devices (to) */
         LG__CONDITION = 256,  /* input 0 is bool and takes no part in promotion */
+        LG__TO_NUMBER = 512,  /* bool inputs become i64 */
 };
 
 /* What a derivative needs again: bits of inputs and of outputs. */

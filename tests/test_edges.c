@@ -314,6 +314,150 @@ static void derivatives_far_out(void **state)
         lg_close(c);
 }
 
+/* ---- derivatives where a factor is infinite and the other 0 ---- */
+
+typedef struct at_pair {
+        const char *name;
+        lg_tensor *(*op)(lg_tensor *a, lg_tensor *b);
+        double a, b, slope[2], second[2][2]; /* NaN: not looked at */
+} at_pair;
+
+static void check_number(const char *what, const char *name, double a, double b, lg_tensor *t, double want,
+                         double limit)
+{
+        double got = t ? lg_item(t) : 0;
+        if (!isnan(want) && got != want && !(fabs(got - want) <= limit * fabs(want)))
+                fail_msg("%s of %s at (%g, %g): %.17g, not %.17g", what, name, a, b, got, want);
+}
+
+static void check_pair(lg_ctx *c, const at_pair *p, lg_dtype dtype, double limit)
+{
+        lg_tensor *a = lg_scalar(c, p->a, .dtype = dtype, .requires_grad = true), *fused[2], *ops[2], *second[2];
+        lg_tensor *b = lg_scalar(c, p->b, .dtype = dtype, .requires_grad = true), *y = p->op(a, b);
+        lg_grad(LG_LIST(y), LG_LIST(a, b), .result = ops, .create_graph = true);
+        for (int i = 0; i < 2; i++) {
+                lg_grad(LG_LIST(ops[i]), LG_LIST(a, b), .result = second, .retain_graph = true);
+                assert_ok(c);
+                for (int k = 0; k < 2; k++)
+                        check_number("second derivative", p->name, p->a, p->b, second[k], p->second[i][k], limit);
+        }
+        lg_grad(LG_LIST(y), LG_LIST(a, b), .result = fused);
+        assert_ok(c);
+        for (int i = 0; i < 2; i++) {
+                check_number("derivative", p->name, p->a, p->b, fused[i], p->slope[i], limit);
+                check_number("derivative in ops", p->name, p->a, p->b, ops[i], p->slope[i], limit);
+        }
+}
+
+static void derivatives_of_pairs_where_a_slope_is_infinite(void **state)
+{
+        (void)state;
+        const double inf = INFINITY, any = NAN, ln2 = M_LN2;
+        const at_pair pairs[] = {
+                {"atan2", lg_atan2, 0, 0, {0, 0}, {{0, 0}, {0, 0}}},
+                {"atan2", lg_atan2, 0, 2, {0.5, 0}, {{0, -0.25}, {-0.25, 0}}},
+                {"pow", lg_pow, 0, 0, {0, 0}, {{0, 0}, {0, 0}}},
+                {"pow", lg_pow, 0, 1, {1, 0}, {{0, any}, {any, 0}}},
+                {"pow", lg_pow, 0, 2, {0, 0}, {{2, 0}, {0, 0}}},
+                {"pow", lg_pow, 0, 0.5, {inf, 0}, {{-inf, any}, {any, 0}}},
+                {"pow", lg_pow, 0, -1, {-inf, -inf}, {{inf, any}, {any, any}}},
+                {"pow", lg_pow, 2, 0, {0, ln2}, {{0, 0.5}, {0.5, ln2 * ln2}}},
+                {"pow", lg_pow, -2, 2, {-4, any}, {{2, any}, {any, any}}},
+                {"xlogy", lg_xlogy, 0, 0, {0, 0}, {{0, 0}, {0, 0}}},
+                {"xlogy", lg_xlogy, 0, -1, {0, 0}, {{0, any}, {any, 0}}},
+                {"xlogy", lg_xlogy, 0, 2, {ln2, 0}, {{0, 0.5}, {0.5, 0}}},
+                {"xlogy", lg_xlogy, 1, 0, {-inf, inf}, {{0, inf}, {inf, -inf}}},
+        };
+        lg_ctx *c = open_ctx();
+        for (int d = 0; d < 4; d++)
+                for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+                        check_pair(c, &pairs[i], floats[d], limits[d]);
+        lg_close(c);
+}
+
+#define POWER(name, p)                                                                                                 \
+        static lg_tensor *name(lg_tensor *x)                                                                           \
+        {                                                                                                              \
+                return lg_pow_scalar(x, p);                                                                            \
+        }
+POWER(power0, 0)
+POWER(power1, 1)
+POWER(power2, 2)
+POWER(power_half, 0.5)
+static lg_tensor *zero_to_the(lg_tensor *x)
+{
+        return lg_rpow_scalar(x, 0);
+}
+
+static void derivatives_where_a_slope_is_infinite(void **state)
+{
+        (void)state;
+        const double inf = INFINITY, any = NAN;
+        const struct {
+                const char *name;
+                lg_tensor *(*op)(lg_tensor *x);
+                double x, slope[3];
+        } rows[] = {
+                {"pow_scalar 0", power0, 0, {0, 0, 0}},
+                {"pow_scalar 1", power1, 0, {1, 0, 0}},
+                {"pow_scalar 2", power2, 0, {0, 2, 0}},
+                {"pow_scalar 2", power2, -3, {-6, 2, 0}},
+                {"pow_scalar 0.5", power_half, 0, {inf, -inf, inf}},
+                {"rpow_scalar 0", zero_to_the, 0, {0, 0, 0}},
+                {"rpow_scalar 0", zero_to_the, 1.5, {0, 0, 0}},
+                {"rpow_scalar 0", zero_to_the, -1, {-inf, any, any}},
+                {"hardswish", lg_hardswish, inf, {1, 0, any}},
+                {"hardswish", lg_hardswish, -inf, {0, 0, any}},
+                {"gelu", lg_gelu, 10000, {1, 0, 0}},
+                {"gelu", lg_gelu, -10000, {0, 0, 0}},
+                {"gelu_tanh", lg_gelu_tanh, 60000, {1, 0, 0}},
+                {"gelu_tanh", lg_gelu_tanh, -60000, {0, 0, 0}},
+                {"gelu_tanh", lg_gelu_tanh, 1e30, {1, 0, 0}},
+                {"gelu_tanh", lg_gelu_tanh, -1e30, {0, 0, 0}},
+                {"sign", lg_sign, any, {0, any, any}},
+        };
+        lg_ctx *c = open_ctx();
+        for (int d = 0; d < 4; d++)
+                for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+                        for (int order = 1; order <= 3 && !isnan(rows[i].slope[order - 1]); order++) {
+                                lg_tensor *x = lg_scalar(c, rows[i].x, .dtype = floats[d], .requires_grad = true);
+                                lg_tensor *g = slope(rows[i].op, x, order);
+                                assert_ok(c);
+                                check_number("derivative", rows[i].name, rows[i].x, order, g, rows[i].slope[order - 1],
+                                             limits[d]);
+                        }
+        lg_close(c);
+}
+
+/* ---- tails ---- */
+
+/* gelu is x P(x), P the normal distribution: P' = p, p' = -x p. Every number of the left tail to its own size. */
+static void tails_of_gelu(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        for (int i = -120; i <= 60; i++) {
+                double x = i / 8.0 < -12 ? -12 : i / 8.0, p = exp(-x * x / 2) / sqrt(2 * acos(-1));
+                double t = x * sqrt(2 / acos(-1)) * (1 + 0.044715 * x * x), s = 1 / (1 + exp(-2 * t));
+                double slope_of_t = sqrt(2 / acos(-1)) * (1 + 0.134145 * x * x);
+                double whole = erfc(-x / sqrt(2)) / 2, want[] = {x * whole, whole + x * p, p * (2 - x * x)};
+                double of_tanh[] = {x * s, s + 2 * x * s / (1 + exp(2 * t)) * slope_of_t};
+                for (int d = 0; d < 2; d++) {
+                        lg_tensor *leaf = lg_scalar(c, x, .dtype = floats[d], .requires_grad = true);
+                        double limit = d ? 2e-5 : 1e-12, least = d ? 1e-36 : 0;
+                        for (int order = 0; order < 3; order++)
+                                assert_near(lg_item(order ? slope(lg_gelu, leaf, order) : lg_gelu(leaf)), want[order],
+                                            limit * (x < -1 ? fabs(want[order]) : 1));
+                        for (int order = 0; order < 2; order++)
+                                assert_near(lg_item(order ? slope(lg_gelu_tanh, leaf, 1) : lg_gelu_tanh(leaf)),
+                                            of_tanh[order],
+                                            least + (d ? 1e-4 : 1e-11) * (x < -1 ? fabs(of_tanh[order]) : 1));
+                        assert_ok(c);
+                }
+        }
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -321,6 +465,9 @@ int main(void)
                 cmocka_unit_test(special_pairs),
                 cmocka_unit_test(derivatives_at_kinks),
                 cmocka_unit_test(derivatives_far_out),
+                cmocka_unit_test(derivatives_of_pairs_where_a_slope_is_infinite),
+                cmocka_unit_test(derivatives_where_a_slope_is_infinite),
+                cmocka_unit_test(tails_of_gelu),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,7 +73,6 @@ typedef double (*formula_fn)(values v);
 #define GE(x, y) ((x) >= (y))
 #define AND(x, y) ((x) && (y))
 #define OR(x, y) ((x) || (y))
-#define GELU_ARG(x) (LG_SQRT2_PI * ((x) + 0.044715 * pow(x, 3)))
 
 #define FORMULA(name, formula)                                                                                         \
         static double reference_##name(values v)                                                                       \
@@ -95,7 +94,7 @@ typedef double (*formula_fn)(values v);
 #undef COMPARE_SCALAR
 #undef TEST
 
-enum { FLOAT, ANY };
+enum { FLOAT, ANY, NUMBER = ANY };
 enum { KIND_UNARY, KIND_BINARY, KIND_TERNARY, KIND_COMPARE, KIND_COMPARE_SCALAR, KIND_TEST };
 typedef struct op {
         const char *name;

@@ -35,6 +35,7 @@ static inline int64_t i64_param(double v)
                 return lg_pointwise_run(q, a, &loops);                                                                 \
         }
 #define I64_ANY(name) name##_i64
+#define I64_NUMBER(name) name##_i64
 #define I64_FLOAT(name) NULL
 
 #define UNARY(name, types, ...)                                                                                        \

@@ -96,7 +96,7 @@ static inline int64_t lg_select_i64(int c, int64_t a, int64_t b)
         }                                                                                                              \
         static inline type lg_sign_##sfx(type x)                                                                       \
         {                                                                                                              \
-                return lg_select_##sfx(x == x, (type)((x > 0) - (x < 0)), x);                                          \
+                return (type)((x > 0) - (x < 0));                                                                      \
         }
 LG_EXTREMES(float, f32)
 LG_EXTREMES(double, f64)

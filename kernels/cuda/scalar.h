@@ -101,7 +101,7 @@ static __device__ inline double lgm_abs(double x)
 }
 template <typename T> static __device__ inline T lgm_sign(T x)
 {
-        return x == x ? (T)((x > 0) - (x < 0)) : x;
+        return (T)((x > 0) - (x < 0));
 }
 template <typename T> static __device__ inline T lgm_remainder(T a, T b)
 {

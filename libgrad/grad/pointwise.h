@@ -12,8 +12,8 @@ LG_BEGIN
 
 LG_API lg_tensor *lg_neg(lg_tensor *x);         /* -x */
 LG_API lg_tensor *lg_abs(lg_tensor *x);         /* |x|; the derivative at 0 is 0 */
-LG_API lg_tensor *lg_sign(lg_tensor *x);        /* -1, 0 or 1; the derivative is 0 */
-LG_API lg_tensor *lg_square(lg_tensor *x);      /* x x */
+LG_API lg_tensor *lg_sign(lg_tensor *x);        /* -1, 0 or 1, 0 of NaN; the derivative is 0 */
+LG_API lg_tensor *lg_square(lg_tensor *x);      /* x x; i64 of bool */
 LG_API lg_tensor *lg_exp(lg_tensor *x);         /* e^x */
 LG_API lg_tensor *lg_expm1(lg_tensor *x);       /* e^x - 1, exact near 0 */
 LG_API lg_tensor *lg_log(lg_tensor *x);         /* natural logarithm */

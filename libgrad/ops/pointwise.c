@@ -1,4 +1,5 @@
 /* pointwise.c - the elementwise ops: functions, shape rule and derivatives, all made from kernels/pointwise.def. */
+#include <math.h>
 #include <string.h>
 #include "../../kernels/constants.h"
 #include "../op.h"
@@ -164,6 +165,7 @@ lg_tensor *lg__constant(const lg_tensor *x, double value)
 
 #define LG__FLOAT_ROW LG__TO_FLOAT
 #define LG__ANY_ROW 0
+#define LG__NUMBER_ROW LG__TO_NUMBER
 #define ROW(name_, n, flags_, infer_, vjp_, fused_, ...)                                                               \
         {                                                                                                              \
                 .name = #name_, .in_count = n, .out_count = 1, .flags = (flags_), .infer = infer_,                     \

@@ -14,6 +14,7 @@
 #define COS(a) V1(cos, a)
 #define TANH(a) V1(tanh, a)
 #define ERF(a) V1(erf, a)
+#define ERFC(a) V1(erfc, a)
 #define SIGMOID(a) V1(sigmoid, a)
 #define LOG_SIGMOID(a) V1(log_sigmoid, a)
 #define SINH(a) V1(sinh, a)
@@ -36,4 +37,3 @@
 #define AND(a, b) V2(mul, a, b)
 #define SELECT(c, a, b) V3(where, c, a, b)
 #define MISH_GATE(x) TANH(NEG(LOG_SIGMOID(NEG(x))))
-#define GELU_ARG(x) MUL(K(LG_SQRT2_PI), ADD(x, MUL(K(0.044715), MUL(SQUARE(x), x))))
