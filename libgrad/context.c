@@ -42,10 +42,12 @@ void lg__object_register(lg_ctx *c, lg__object *o, void (*destroy)(lg__object *o
 
 void lg__object_destroy(lg__object *o)
 {
-        if (!o)
+        if (!o || !o->destroy) /* that one is on its way: a release function of its own calls */
                 return;
+        void (*destroy)(lg__object *) = o->destroy;
         lg__link_remove(&o->link);
-        o->destroy(o);
+        o->destroy = NULL;
+        destroy(o);
 }
 
 static int cores(void)
@@ -120,10 +122,24 @@ lg_ctx *lg_open_(lg_open_options o)
         return c;
 }
 
+static bool is_in_a_call(const lg_ctx *c)
+{
+        const lg__scope *s = c->scope;
+        while (s && !s->fence)
+                s = s->parent;
+        return s || c->guests;
+}
+
 void lg_close(lg_ctx *c)
 {
         if (!c || c->live != LG__CTX_LIVE)
                 return;
+        if (is_in_a_call(c)) {
+                lg__fail(c, LG_ERR_STATE,
+                         "lg_close: a call that uses the context has not returned; close it outside hooks, release "
+                         "functions and own functions");
+                return;
+        }
         c->live = 0;
         lg__fail(c, LG_ERR_STATE, "the context is being closed"); /* release functions make nothing in it any more */
         while (c->objects.prev != &c->objects)

@@ -130,6 +130,7 @@ struct lg_ctx {
         struct lg__watch *watch; /* what looks on; NULL: nobody */
         lg_module *module;       /* the innermost one that runs its forward */
         bool measuring;          /* modules note what memory their forward takes */
+        int guests;              /* calls of the user's code that are under way, beside those behind a fence */
 };
 #define LG__CTX_LIVE 0x6c67u
 
@@ -152,6 +153,17 @@ bool lg__written(lg_ctx *c, FILE *f, const char *op);
 static inline bool lg__ok(const lg_ctx *c)
 {
         return c && !c->error;
+}
+
+/* Calls a release function of the user's, if there is one; c may be NULL. */
+static inline void lg__release(lg_ctx *c, void (*release)(void *user), void *user)
+{
+        if (c)
+                c->guests++;
+        if (release)
+                release(user);
+        if (c)
+                c->guests--;
 }
 
 /* What an option says: LG_ZERO is 0, and 0 is its default. */

@@ -164,8 +164,8 @@ static lg_tensor *borrow(lg_ctx *c, void *data, lg_shaped o, void (*release)(voi
 lg_tensor *lg_borrow_(lg_ctx *c, void *data, void (*release)(void *user), void *user, lg_shaped o)
 {
         lg_tensor *t = borrow(c, data, o, release, user);
-        if (!t && release)
-                release(user);
+        if (!t)
+                lg__release(c, release, user);
         return t;
 }
 

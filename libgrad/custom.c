@@ -6,8 +6,16 @@
 #include <string.h>
 #include "op.h"
 
-typedef struct custom_attributes {
+/* The caller's op with a copy of its name: of lg_custom while that runs, then of the node that it left, if any. */
+typedef struct own_op {
         lg_custom_op op;
+        size_t bytes; /* of this record */
+        bool calling; /* lg_custom runs, and releases what no node keeps */
+        char name[];
+} own_op;
+
+typedef struct custom_attributes {
+        own_op *own;
         int out_count;
         lg_tensor *const *made; /* only while lg__apply runs */
 } custom_attributes;
@@ -27,7 +35,7 @@ static bool forward(lg__call *call)
 {
         const custom_attributes *a = call->attributes;
         for (int i = 0; i < a->out_count; i++)
-                if (!lg__copy_values(call->out[i], a->made[i], a->op.name))
+                if (!lg__copy_values(call->out[i], a->made[i], a->own->name))
                         return false;
         return true;
 }
@@ -41,16 +49,15 @@ static bool usable(lg_ctx *c, const lg_tensor *t, const char *op, const char *wh
 static bool vjp(lg__vjp *v)
 {
         const custom_attributes *a = v->attributes;
-        lg_custom_call call = {.ctx = v->ctx, .user = a->op.user, .in_count = v->in_count, .out_count = v->out_count};
+        const lg_custom_op *op = &a->own->op;
+        lg_custom_call call = {.ctx = v->ctx, .user = op->user, .in_count = v->in_count, .out_count = v->out_count};
         memcpy(call.in, v->in, sizeof call.in);
         memcpy(call.grad_out, v->grad, sizeof call.grad_out);
         memcpy(call.needs, v->needs, (size_t)v->in_count * sizeof *call.needs);
-        if (!a->op.backward(&call))
-                return lg__fail(v->ctx, LG_ERR_STATE, "%s: its backward returned false without lg_set_error",
-                                a->op.name);
+        if (!op->backward(&call))
+                return lg__fail(v->ctx, LG_ERR_STATE, "%s: its backward returned false without lg_set_error", op->name);
         for (int i = 0; i < v->in_count; i++) {
-                if (call.grad_in[i] &&
-                    !usable(v->ctx, call.grad_in[i], a->op.name, "a gradient that its backward made"))
+                if (call.grad_in[i] && !usable(v->ctx, call.grad_in[i], op->name, "a gradient that its backward made"))
                         return false;
                 v->grad_in[i] = call.grad_in[i];
         }
@@ -72,9 +79,22 @@ void lg__custom_release(lg__node *n)
 {
         if (n->op != &custom_op)
                 return;
-        const custom_attributes *a = n->attributes;
-        if (a->op.release)
-                a->op.release(a->op.user);
+        own_op *own = ((const custom_attributes *)n->attributes)->own;
+        if (own->calling)
+                return;
+        lg__release(n->ctx, own->op.release, own->op.user);
+        lg__free(n->ctx, own, own->bytes);
+}
+
+static own_op *copy_of(lg_ctx *c, const lg_custom_op *op)
+{
+        size_t bytes = sizeof(own_op) + strlen(op->name) + 1;
+        own_op *own = lg__alloc(c, bytes);
+        if (!own)
+                return NULL;
+        *own = (own_op){.op = *op, .bytes = bytes, .calling = true};
+        own->op.name = strcpy(own->name, op->name);
+        return own;
 }
 
 static bool check_op(lg_ctx *c, const lg_custom_op *op, lg_list inputs)
@@ -120,21 +140,26 @@ lg_tensor *lg_custom(lg_ctx *c, const lg_custom_op *op, lg_list inputs, lg_tenso
         lg_tensor *results[LG_CUSTOM_MAX] = {NULL};
         lg_custom_call call;
         lg_scope scope = lg__scope_begin(c);
-        bool ok = scope.id && check_op(c, op, inputs) && run_forward(c, op, inputs, &call);
+        own_op *own = scope.id && check_op(c, op, inputs) ? copy_of(c, op) : NULL;
+        bool ok = own && run_forward(c, &own->op, inputs, &call);
         if (ok) {
-                custom_attributes a = {.op = *op, .out_count = op->out_count, .made = call.out};
+                custom_attributes a = {.own = own, .out_count = op->out_count, .made = call.out};
                 ok = lg__apply(&custom_op, c, inputs.items, (int)inputs.count, &a, sizeof a, results) != NULL;
         }
-        for (int i = 0; ok && i < op->out_count; i++) {
+        for (int i = 0; ok && i < call.out_count; i++) {
                 lg_escape(results[i]);
                 if (ret_out)
                         ret_out[i] = results[i];
         }
         bool recorded = ok && results[0]->node;
-        for (int i = 1; ok && i < op->out_count; i++)
+        for (int i = 1; ok && i < call.out_count; i++)
                 recorded = recorded || results[i]->node;
-        if (!recorded && op && op->release)
-                op->release(op->user);
+        if (!recorded && op)
+                lg__release(c, op->release, op->user);
+        if (own && !recorded)
+                lg__free(c, own, own->bytes);
+        else if (own)
+                own->calling = false;
         lg_scope_end(c, scope);
         return results[0];
 }

@@ -62,7 +62,7 @@ const char *lg_error_name(lg_error_code code)
 
 void lg_clear_error(lg_ctx *c)
 {
-        if (!c)
+        if (!c || c->live != LG__CTX_LIVE) /* that it is being closed stays */
                 return;
         c->error = LG_ERR_NONE;
         c->message[0] = 0;

@@ -9,9 +9,10 @@ void lg__node_ref(lg__node *n)
 /* Drops what a node holds, except its edges' nodes. */
 static void release_values(lg__node *n)
 {
-        for (int i = 0; i < n->saved_count; i++)
+        int count = n->saved_count;
+        n->saved_count = 0; /* first: release functions may look at the graph */
+        for (int i = 0; i < count; i++)
                 lg__storage_unref(n->saved[i].storage);
-        n->saved_count = 0;
 }
 
 static void release_rest(lg__node *n)
@@ -56,8 +57,8 @@ void lg__node_unref(lg__node *n)
 
 void lg__node_free_saved(lg__node *n)
 {
-        release_values(n);
         n->freed = true;
+        release_values(n);
 }
 
 lg__node *lg__leaf_node(lg_tensor *t)

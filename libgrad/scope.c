@@ -28,7 +28,8 @@ void lg__scope_remove(lg_ctx *c, lg__scope *s)
         lg__scope **at = &c->scope;
         while (*at != s)
                 at = &(*at)->parent;
-        *at = s->parent; /* first: release functions may end scopes, too */
+        *at = s->parent;  /* first: release functions may end scopes, too, */
+        s->parent = NULL; /* the one around as well: nothing escapes any more */
         while (s->tensors.prev != &s->tensors)
                 lg__tensor_release((lg_tensor *)s->tensors.prev);
         lg__free(c, s, sizeof *s);

@@ -30,7 +30,6 @@ void lg__storage_unref(lg__storage *s)
         if (!s || --s->refs)
                 return;
         lg__cache_put(&s->device->cache, s->block);
-        if (s->release)
-                s->release(s->user);
+        lg__release(s->ctx, s->release, s->user);
         lg__free(s->ctx, s, sizeof *s);
 }

@@ -20,7 +20,6 @@ static lg_tensor *take_record(lg_ctx *c)
 static void bury(lg_tensor *t)
 {
         lg_ctx *c = t->ctx;
-        t->live = LG__DEAD;
         t->next_dead = NULL;
         if (c->dead_count++)
                 c->dead_tail->next_dead = t;
@@ -81,6 +80,7 @@ void lg__tensor_release(lg_tensor *t)
 {
         if (!t || t->live != LG__LIVE)
                 return;
+        t->live = LG__DEAD; /* first: release functions that run below meet a tensor that has ended */
         lg__link_remove(&t->link);
         t->ctx->live_count--;
         lg__node *node = t->node;

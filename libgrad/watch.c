@@ -111,7 +111,10 @@ static void tell(lg__watch *w, const event *e, lg__device *d, double start)
         r.out_count = put(e->out, e->out_count, r.out, r.out_dtype);
         r.bytes_used = d->cache.stats.used;
         w->busy = true;
+        lg_scope scope = lg__scope_begin(e->ctx); /* none while an error is set */
         w->trace.fn(&r, w->trace.user);
+        if (scope.id)
+                lg_scope_end(e->ctx, scope);
         w->busy = false;
 }
 
@@ -173,7 +176,7 @@ static bool look(const event *e, lg__device *d, double start)
         lg__watch *w = e->ctx->watch;
         if (w->trace.fn)
                 tell(w, e, d, start);
-        return !w->anomaly.on || examine(w, e);
+        return (!w->anomaly.on || examine(w, e)) && !e->ctx->error;
 }
 
 static place place_now(const lg_ctx *c)

@@ -31,7 +31,8 @@ typedef struct lg_open_options {
 #define lg_open_with(...) lg_open_(LG_INIT(lg_open_options){__VA_ARGS__})
 LG_API lg_ctx *lg_open_(lg_open_options o);
 /* Frees all that belongs to c: tensors, modules, optimisers, loaders, memory. c may be NULL. What release functions
- * call meanwhile does as it would while an error is set. */
+ * call meanwhile behaves as if an error were set that cannot be cleared. Inside a call that uses c (a hook, a release
+ * function, an own forward), LG_ERR_STATE, and nothing is freed. */
 LG_API void lg_close(lg_ctx *c);
 /* The version of the library that runs, "0.1.0"; LG_VERSION is that of the header. */
 LG_API const char *lg_version(void);

@@ -56,8 +56,8 @@ LG_API lg_tensor *lg_detach(lg_tensor *t);
 
 /* An own op. forward computes out[i] from in[i] by ops or in own ways, unrecorded; backward gets the gradients of the
  * outputs (NULL: zero) and sets grad_in[i] (NULL: zero), by ops if it shall be derived again. Both return false after
- * lg_set_error on failure. `user` is theirs; release(user) runs when the op's node is gone (also if lg_custom fails).
- */
+ * lg_set_error on failure. `user` is theirs; release(user) runs once, when the op's node is freed, or before lg_custom
+ * returns if it fails or records nothing. The struct and the name are copied. */
 #define LG_CUSTOM_MAX 8
 typedef struct lg_custom_call {
         lg_ctx *ctx;

@@ -26,8 +26,8 @@ typedef struct lg_trace_options {
         void *user LG_DEFAULT;
         bool synchronize LG_DEFAULT; /* waits for the device after each op */
 } lg_trace_options;
-/* From now on fn is called after each op; it must not compute with tensors. lg_trace(c, fn, .user = p), lg_trace(c,
- * NULL)
+/* From now on fn is called after each op; it must not compute with tensors. If it sets an error, the op fails.
+ * lg_trace(c, fn, .user = p), lg_trace(c, NULL)
  */
 #define lg_trace(c, ...) lg_trace_((c), LG_INIT(lg_trace_options){.fn = __VA_ARGS__})
 LG_API bool lg_trace_(lg_ctx *c, lg_trace_options o);

@@ -1,0 +1,366 @@
+/* test_callbacks.c - the caller's code in the middle of a call: release functions, hooks, own forwards, traces,
+ * lambdas. Whatever it calls there, nothing is freed twice, used after its end, or taken from under the call. */
+#include "failing.h"
+
+static int releases;
+static void count_release(void *user)
+{
+        (void)user;
+        releases++;
+}
+
+static lg_tensor *vector(lg_ctx *c, double a, double b)
+{
+        return lg_from(c, ((double[]){a, b}), LG_SHAPE(2), .dtype = LG_F64, .requires_grad = true);
+}
+
+/* ---- data of own ops ------------------------------------------------------------------------------------------- */
+
+static bool makes_nan(lg_custom_call *k)
+{
+        return (k->out[0] = lg_full(k->ctx, NAN, LG_SHAPE(2), .dtype = LG_F64)) != NULL;
+}
+
+static bool same(lg_custom_call *k)
+{
+        return (k->out[0] = lg_copy(k->in[0], (lg_device){LG_DEVICE_NONE, 0})) != NULL;
+}
+
+static bool pass_on(lg_custom_call *k)
+{
+        k->grad_in[0] = k->grad_out[0];
+        return true;
+}
+
+static bool refuse(lg_custom_call *k)
+{
+        (void)k;
+        return false;
+}
+
+static void an_own_op_that_makes_a_nan_is_released_once(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = vector(c, 1, 2);
+        lg_custom_op op = {"mine", 1, makes_nan, pass_on, free, malloc(8)};
+        lg_anomaly(c, true);
+        assert_null(lg_custom(c, &op, LG_LIST(x), NULL));
+        assert_error(c, LG_ERR_STATE, "made nan");
+        op.release = count_release;
+        releases = 0;
+        assert_null(lg_custom(c, &op, LG_LIST(x), NULL));
+        assert_error(c, LG_ERR_STATE, "made nan");
+        assert_int_equal(releases, 1);
+        lg_close(c);
+        assert_int_equal(releases, 1);
+}
+
+static void no_trace(const lg_trace_record *r, void *user)
+{
+        (void)r, (void)user;
+}
+
+static lg_tensor *forward_own(lg_module *m, lg_list in, void *user)
+{
+        return lg_custom(lg_module_ctx(m), user, in, NULL);
+}
+
+static lg_tensor *forward_only_child(lg_module *m, lg_list in, void *user)
+{
+        (void)user;
+        return lg_forward(lg_child(m, 0), in.items[0]);
+}
+
+/* Under a trace, the node keeps its place in the module tree. A long one takes memory of its own: that fails, too. */
+static void an_own_op_is_released_once_when_memory_runs_out(void **state)
+{
+        (void)state;
+        failing f = {0};
+        lg_ctx *c = lg_open_with(.memory = FAILING(&f));
+        test_device(c);
+        lg_custom_op op = {"mine", 1, same, pass_on, count_release, NULL};
+        lg_module *net = lg_nn_module(c, "A type with a name of forty bytes or more", forward_own, .user = &op);
+        char name[63];
+        memset(name, 'n', 62);
+        name[62] = 0;
+        for (int i = 0; i < 16; i++) {
+                lg_module *outer = lg_nn_module(c, "A type with a name of forty bytes or more", forward_only_child);
+                lg_module_add(outer, name, net);
+                net = outer;
+        }
+        lg_tensor *x = vector(c, 1, 2), *y = NULL;
+        lg_trace(c, no_trace);
+        for (int n = 1; !y; n++) {
+                lg_scope s = lg_scope_begin(c);
+                lg_empty_cache(c);
+                releases = 0;
+                arm(&f, n, false);
+                y = lg_forward(net, x);
+                arm(&f, 0, false);
+                assert_int_equal(releases, y ? 0 : 1);
+                assert_true(y || lg_error_code_of(c) == LG_ERR_MEMORY);
+                lg_clear_error(c);
+                lg_scope_end(c, s);
+                assert_true(n < 1000);
+        }
+        assert_int_equal(releases, 1);
+        lg_close(c);
+        assert_int_equal(f.bytes, 0);
+}
+
+static void the_name_of_an_own_op_may_go(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        char *name = malloc(400);
+        memset(name, 'n', 399);
+        memcpy(name, "short-lived", 11);
+        name[399] = 0;
+        lg_custom_op op = {name, 1, same, refuse, NULL, NULL};
+        lg_tensor *y = lg_custom(c, &op, LG_LIST(vector(c, 1, 2)), NULL);
+        free(name);
+        assert_false(lg_backward(lg_sum(y)));
+        assert_error(c, LG_ERR_STATE, "short-livednnn");
+        lg_close(c);
+}
+
+/* ---- borrowed memory ------------------------------------------------------------------------------------------- */
+
+typedef struct borrowed {
+        lg_ctx *c;
+        lg_tensor *t, *other;
+        float values[4];
+        int calls;
+} borrowed;
+
+static void use_what_ends(void *user)
+{
+        borrowed *b = user;
+        b->calls++;
+        assert_int_equal(lg_numel(b->t), 0);
+        assert_null(lg_reshape(b->t, LG_SHAPE(2, 2)));
+        assert_error(b->c, LG_ERR_STATE, "reshape: x was freed");
+        assert_null(lg_keep(b->t));
+        assert_error(b->c, LG_ERR_STATE, "lg_keep");
+        assert_null(lg_escape(b->t));
+        assert_error(b->c, LG_ERR_STATE, "lg_escape");
+        lg_free(b->t);
+}
+
+static void a_tensor_whose_memory_is_released_has_ended(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        borrowed b = {.c = c};
+        int64_t live = lg_live_tensors(c);
+        for (int i = 0; i < 2; i++) {
+                lg_scope s = lg_scope_begin(c);
+                b.t = lg_borrow(c, b.values, use_what_ends, &b, LG_SHAPE(4));
+                if (i)
+                        lg_free(b.t);
+                lg_scope_end(c, s);
+                assert_int_equal(b.calls, i + 1);
+                assert_int_equal(lg_live_tensors(c), live);
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void backward_again(void *user)
+{
+        borrowed *b = user;
+        b->calls++;
+        assert_false(lg_backward(b->t));
+        assert_error(b->c, LG_ERR_STATE, "freed by an earlier lg_backward");
+}
+
+/* What the graph saved is released when a backward has gone through it; that graph cannot be used once more there. */
+static void a_graph_whose_values_are_released_is_used_up(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_default_device(c, lg_cpu());
+        borrowed b = {.c = c, .values = {1, 2, 3, 4}};
+        lg_tensor *w = lg_full(c, 2, LG_SHAPE(4), .requires_grad = true);
+        lg_tensor *x = lg_borrow(c, b.values, backward_again, &b, LG_SHAPE(4));
+        b.t = lg_sum(lg_mul(x, w));
+        lg_free(x);
+        assert_true(lg_backward(b.t));
+        assert_int_equal(b.calls, 1);
+        assert_list(lg_grad_of(w), 0, 1, 2, 3, 4);
+        lg_close(c);
+}
+
+static lg_scope around;
+
+static void end_around_and_escape(void *user)
+{
+        borrowed *b = user;
+        b->calls++;
+        assert_true(lg_scope_end(b->c, around));
+        lg_escape(b->other); /* out of a scope that ends, whose enclosing one has ended */
+}
+
+static void scopes_end_while_a_scope_ends(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        borrowed b = {.c = c};
+        int64_t live = lg_live_tensors(c);
+        around = lg_scope_begin(c);
+        lg_scope inner = lg_scope_begin(c);
+        b.other = lg_ones(c, LG_SHAPE(2)); /* ends after the borrowed one */
+        lg_borrow(c, b.values, end_around_and_escape, &b, LG_SHAPE(4));
+        assert_true(lg_scope_end(c, inner));
+        assert_int_equal(b.calls, 1);
+        assert_int_equal(lg_live_tensors(c), live);
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* ---- the end of a context -------------------------------------------------------------------------------------- */
+
+static void compute_at_the_end(void *user)
+{
+        borrowed *b = user;
+        b->calls++;
+        lg_clear_error(b->c);
+        assert_non_null(strstr(lg_error(b->c), "closed"));
+        assert_null(lg_ones(b->c, LG_SHAPE(2)));
+        assert_int_equal(lg_scope_begin(b->c).id, 0);
+        lg_close(b->c);
+}
+
+static void a_context_that_is_closed_computes_nothing(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        borrowed b = {.c = c};
+        lg_nn_module(c, "Own", forward_only_child, .user = &b, .release = compute_at_the_end);
+        lg_borrow(c, b.values, compute_at_the_end, &b, LG_SHAPE(4));
+        lg_keep(lg_borrow(c, b.values, compute_at_the_end, &b, LG_SHAPE(4)));
+        lg_custom_op op = {"mine", 1, same, pass_on, compute_at_the_end, &b};
+        assert_non_null(lg_custom(c, &op, LG_LIST(vector(c, 1, 2)), NULL));
+        lg_close(c);
+        assert_int_equal(b.calls, 4);
+}
+
+static void close_in_release(void *user)
+{
+        lg_close(user);
+}
+
+static lg_tensor *close_in_hook(lg_tensor *g, void *user)
+{
+        (void)g;
+        lg_close(user);
+        return NULL;
+}
+
+static lg_tensor *close_in_forward(lg_module *m, lg_list in, void *user)
+{
+        (void)user;
+        lg_close(lg_module_ctx(m));
+        return in.items[0];
+}
+
+static bool close_in_own(lg_custom_call *k)
+{
+        lg_close(k->ctx);
+        return same(k);
+}
+
+static void close_in_trace(const lg_trace_record *r, void *user)
+{
+        (void)r;
+        lg_close(user);
+}
+
+static lg_tensor *close_in_check(lg_ctx *c, lg_list in, void *user)
+{
+        (void)user;
+        lg_close(c);
+        return lg_sum(in.items[0]);
+}
+
+#define REFUSED(c, call)                                                                                               \
+        do {                                                                                                           \
+                (void)(call);                                                                                          \
+                assert_error(c, LG_ERR_STATE, "lg_close: ");                                                           \
+        } while (0)
+
+static void a_context_cannot_be_closed_inside_a_call(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = vector(c, 1, 2), *y = lg_sum(x);
+        float values[4];
+        lg_hook(y, close_in_hook, c);
+        REFUSED(c, lg_backward(y));
+        lg_module *m = lg_nn_module(c, "Own", close_in_forward, .user = c);
+        lg_module_add_parameter(m, "p", vector(c, 1, 2));
+        REFUSED(c, lg_forward(m, x));
+        lg_custom_op op = {"mine", 1, close_in_own, pass_on, NULL, NULL};
+        REFUSED(c, lg_custom(c, &op, LG_LIST(x), NULL));
+        op.forward = same;
+        op.backward = close_in_own;
+        REFUSED(c, lg_backward(lg_sum(lg_custom(c, &op, LG_LIST(x), NULL))));
+        op.release = close_in_release;
+        op.user = c;
+        lg_tensor *z;
+        lg_no_grad(c)
+        {
+                REFUSED(c, lg_custom(c, &op, LG_LIST(x), NULL));
+        }
+        z = lg_custom(c, &op, LG_LIST(x), NULL);
+        REFUSED(c, (lg_free(z), true));
+        z = lg_borrow(c, values, close_in_release, c, LG_SHAPE(4));
+        REFUSED(c, (lg_free(z), true));
+        lg_trace(c, close_in_trace, .user = c);
+        REFUSED(c, lg_exp(x));
+        lg_trace(c, NULL);
+        lg_check_report report;
+        REFUSED(c, lg_gradcheck(c, close_in_check, LG_LIST(x), .report = &report));
+        assert_list(lg_add(x, x), 0, 2, 4);
+        lg_close(c);
+}
+
+/* ---- modules, schedules, scopes -------------------------------------------------------------------------------- */
+
+static void end_in_trace(const lg_trace_record *r, void *user)
+{
+        (void)r;
+        assert_false(lg_scope_end(user, around));
+}
+
+static void a_trace_cannot_end_scopes_around_the_op(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        around = lg_scope_begin(c);
+        lg_tensor *x = vector(c, 1, 2);
+        lg_trace(c, end_in_trace, .user = c);
+        assert_null(lg_exp(x));
+        assert_error(c, LG_ERR_STATE, "has not returned");
+        lg_trace(c, NULL);
+        assert_list(lg_add(x, x), 0, 2, 4);
+        assert_true(lg_scope_end(c, around));
+        lg_close(c);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(an_own_op_that_makes_a_nan_is_released_once),
+                cmocka_unit_test(an_own_op_is_released_once_when_memory_runs_out),
+                cmocka_unit_test(the_name_of_an_own_op_may_go),
+                cmocka_unit_test(a_tensor_whose_memory_is_released_has_ended),
+                cmocka_unit_test(a_graph_whose_values_are_released_is_used_up),
+                cmocka_unit_test(scopes_end_while_a_scope_ends),
+                cmocka_unit_test(a_context_that_is_closed_computes_nothing),
+                cmocka_unit_test(a_context_cannot_be_closed_inside_a_call),
+                cmocka_unit_test(a_trace_cannot_end_scopes_around_the_op),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
