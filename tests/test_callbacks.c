@@ -349,6 +349,72 @@ static void a_trace_cannot_end_scopes_around_the_op(void **state)
         lg_close(c);
 }
 
+/* ---- loaders --------------------------------------------------------------------------------------------------- */
+
+typedef struct loaders {
+        lg_loader *outer, *inner;
+        int what;
+} loaders;
+
+static void disturb_outer(loaders *l)
+{
+        lg_batch b;
+        if (l->inner && !lg_loader_next(l->inner, &b))
+                assert_true(lg_loader_next(l->inner, &b)); /* the next epoch */
+        if (l->what == 0)
+                assert_false(lg_loader_next(l->outer, &b));
+        if (l->what == 1)
+                lg_loader_restart(l->outer);
+        if (l->what == 2)
+                lg_loader_free(l->outer);
+}
+
+static lg_tensor *next_in_forward(lg_module *m, lg_list in, void *user)
+{
+        (void)m;
+        disturb_outer(user);
+        return lg_add(in.items[0], in.items[0]);
+}
+
+static lg_tensor *next_in_hook(lg_tensor *g, void *user)
+{
+        disturb_outer(user);
+        return lg_add(g, g);
+}
+
+/* The step of a loader is a scope around the call: code that is called cannot end it, with or without a loader of its
+ * own. */
+static void a_step_cannot_be_ended_inside_a_call(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *data = lg_ones(c, LG_SHAPE(6, 1), .device = lg_cpu());
+        lg_dataset *d = lg_dataset_tensors(c, data, data);
+        loaders l = {.outer = lg_loader_open(c, d, 2)};
+        lg_loader *inner = lg_loader_open(c, d, 3);
+        lg_module *m = lg_nn_module(c, "Own", next_in_forward, .user = &l);
+        lg_batch b;
+        for (int i = 0; i < 6; i++) {
+                l.what = i % 3;
+                l.inner = i < 3 ? inner : NULL;
+                assert_true(lg_loader_next(l.outer, &b));
+                assert_int_equal(b.index, i % 3); /* nothing moved on */
+                assert_null(lg_forward(m, b.x));
+                assert_error(c, LG_ERR_STATE, "has not returned");
+                assert_list(lg_add(b.x, b.x), 0, 2, 2);
+                lg_tensor *w = lg_ones(c, LG_SHAPE(2, 1), .requires_grad = true), *y = lg_mul(w, b.x);
+                lg_hook(y, next_in_hook, &l);
+                assert_false(lg_backward(lg_sum(y)));
+                assert_error(c, LG_ERR_STATE, "has not returned");
+                assert_list(lg_add(b.x, w), 0, 2, 2);
+                if (i == 2)
+                        assert_false(lg_loader_next(l.outer, &b));
+        }
+        lg_loader_free(l.outer);
+        assert_ok(c);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -361,6 +427,7 @@ int main(void)
                 cmocka_unit_test(a_context_that_is_closed_computes_nothing),
                 cmocka_unit_test(a_context_cannot_be_closed_inside_a_call),
                 cmocka_unit_test(a_trace_cannot_end_scopes_around_the_op),
+                cmocka_unit_test(a_step_cannot_be_ended_inside_a_call),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

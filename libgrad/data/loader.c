@@ -42,23 +42,29 @@ static bool is_step_of_a_loader(lg_ctx *c, uint64_t scope)
 }
 
 /* Ends the last step, unless a scope around it ended it before. Steps of loaders that were begun in it are not inside
- * it in the sense of lg_scope_end: each loader ends its own. */
-static void end_step(lg_loader *l)
+ * it in the sense of lg_scope_end: each loader ends its own. False, with an error and nothing done, if a call that was
+ * begun in the step has not returned. */
+static bool end_step(lg_loader *l, const char *op)
 {
         lg_ctx *c = l->object.ctx;
-        bool others = false;
-        uint64_t id = l->scope;
-        l->scope = 0;
-        for (lg__scope *s = id ? c->scope : NULL; s; s = s->parent) {
-                if (s->id == id) {
-                        if (others)
-                                lg__scope_remove(c, s);
-                        else
-                                lg_scope_end(c, (lg_scope){id});
-                        return;
-                }
+        bool others = false, fenced = false;
+        lg__scope *s = l->scope ? c->scope : NULL;
+        for (; s && s->id != l->scope; s = s->parent) {
                 others = others || is_step_of_a_loader(c, s->id);
+                fenced = fenced || s->fence;
         }
+        if (s && fenced)
+                return lg__fail(
+                        c, LG_ERR_STATE,
+                        "%s: a call that began inside this loader's step has not returned; call it outside hooks "
+                        "and own functions, or take a loader of their own",
+                        op);
+        l->scope = 0;
+        if (s && others)
+                lg__scope_remove(c, s);
+        else if (s)
+                lg_scope_end(c, (lg_scope){s->id});
+        return true;
 }
 
 /* ---- batches that fly ahead -----------------------------------------------------------------------------------------
@@ -161,7 +167,6 @@ static bool take_flight(lg_loader *l, int64_t b, lg_batch *ret)
 static void destroy(lg__object *o)
 {
         lg_loader *l = (lg_loader *)o;
-        end_step(l);
         land(l);
         lg__team_free(o->ctx, l->team);
         lg__tensor_release(l->x_data);
@@ -234,7 +239,7 @@ lg_loader *lg_loader_open_(lg_ctx *c, lg_dataset *data, lg_loader_options o)
 
 void lg_loader_free(lg_loader *l)
 {
-        if (l)
+        if (l && end_step(l, "lg_loader_free"))
                 lg__object_destroy(&l->object);
 }
 
@@ -325,8 +330,7 @@ bool lg_loader_next(lg_loader *l, lg_batch *ret)
                 return false;
         if (!ret)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_next: the batch is NULL");
-        end_step(l);
-        if (!l->running && !begin_epoch(l))
+        if (!end_step(l, "lg_loader_next") || (!l->running && !begin_epoch(l)))
                 return false;
         if (l->position == l->job.batches) {
                 end_epoch(l);
@@ -350,7 +354,6 @@ void lg_loader_restart(lg_loader *l)
 {
         if (!l || l->object.ctx->error)
                 return;
-        end_step(l);
-        if (l->running)
+        if (end_step(l, "lg_loader_restart") && l->running)
                 end_epoch(l);
 }
