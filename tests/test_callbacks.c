@@ -284,6 +284,12 @@ static lg_tensor *close_in_check(lg_ctx *c, lg_list in, void *user)
         return lg_sum(in.items[0]);
 }
 
+static void close_in_visit(const char *path, lg_tensor *t, bool is_buffer, void *user)
+{
+        (void)path, (void)t, (void)is_buffer;
+        lg_close(user);
+}
+
 #define REFUSED(c, call)                                                                                               \
         do {                                                                                                           \
                 (void)(call);                                                                                          \
@@ -298,9 +304,10 @@ static void a_context_cannot_be_closed_inside_a_call(void **state)
         float values[4];
         lg_hook(y, close_in_hook, c);
         REFUSED(c, lg_backward(y));
-        lg_module *m = lg_nn_module(c, "Own", close_in_forward, .user = c);
+        lg_module *m = lg_nn_module(c, "Own", close_in_forward, .user = c, .release = close_in_release);
         lg_module_add_parameter(m, "p", vector(c, 1, 2));
         REFUSED(c, lg_forward(m, x));
+        REFUSED(c, lg_each_parameter(m, close_in_visit, c));
         lg_custom_op op = {"mine", 1, close_in_own, pass_on, NULL, NULL};
         REFUSED(c, lg_custom(c, &op, LG_LIST(x), NULL));
         op.forward = same;
@@ -322,11 +329,60 @@ static void a_context_cannot_be_closed_inside_a_call(void **state)
         lg_trace(c, NULL);
         lg_check_report report;
         REFUSED(c, lg_gradcheck(c, close_in_check, LG_LIST(x), .report = &report));
+        REFUSED(c, (lg_module_free(m), true));
         assert_list(lg_add(x, x), 0, 2, 4);
         lg_close(c);
 }
 
 /* ---- modules, schedules, scopes -------------------------------------------------------------------------------- */
+
+static lg_module *victim;
+
+static lg_tensor *free_in_forward(lg_module *m, lg_list in, void *user)
+{
+        (void)m, (void)user;
+        lg_module_free(victim);
+        return in.items[0];
+}
+
+static void free_in_visit(const char *path, lg_tensor *t, bool is_buffer, void *user)
+{
+        (void)path, (void)t, (void)is_buffer, (void)user;
+        lg_module_free(victim);
+}
+
+static void free_in_release(void *user)
+{
+        releases++;
+        (void)user;
+        lg_module_free(victim);
+}
+
+static void a_module_cannot_be_freed_while_it_runs(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = vector(c, 1, 2);
+        lg_module *inner = lg_nn_module(c, "Inner", free_in_forward, .user = NULL, .release = free_in_release);
+        lg_module_add_parameter(inner, "p", vector(c, 1, 2));
+        victim = inner;
+        assert_null(lg_forward(inner, x));
+        assert_error(c, LG_ERR_STATE, "lg_module_free");
+        lg_module *net = lg_nn_sequential(c, inner);
+        victim = net;
+        assert_null(lg_forward(net, x));
+        assert_error(c, LG_ERR_STATE, "lg_module_free");
+        lg_each_parameter(net, free_in_visit, NULL);
+        assert_error(c, LG_ERR_STATE, "lg_module_free");
+        victim = lg_nn_module(c, "Other", forward_only_child);
+        assert_non_null(lg_forward(net, x)); /* another one may go */
+        victim = net;
+        releases = 0;
+        lg_module_free(net); /* while it ends, too */
+        assert_int_equal(releases, 1);
+        assert_ok(c);
+        lg_close(c);
+}
 
 static void end_in_trace(const lg_trace_record *r, void *user)
 {
@@ -426,6 +482,7 @@ int main(void)
                 cmocka_unit_test(scopes_end_while_a_scope_ends),
                 cmocka_unit_test(a_context_that_is_closed_computes_nothing),
                 cmocka_unit_test(a_context_cannot_be_closed_inside_a_call),
+                cmocka_unit_test(a_module_cannot_be_freed_while_it_runs),
                 cmocka_unit_test(a_trace_cannot_end_scopes_around_the_op),
                 cmocka_unit_test(a_step_cannot_be_ended_inside_a_call),
         };

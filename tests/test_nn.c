@@ -253,6 +253,40 @@ static void moving_keeps_handles_values_and_gradients(void **state)
         lg_close(c);
 }
 
+/* A tree that is so deep that the stack of a thread would not hold a forward of it is refused when it is built. */
+static void modules_nest_to_a_limit(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *m = lg_nn_relu(c), *outer = m;
+        int levels = 1;
+        for (; outer && levels < 30000; levels += outer != NULL)
+                if ((outer = lg_nn_sequential(c, m)))
+                        m = outer;
+        assert_int_equal(levels, LG_MAX_MODULE_DEPTH);
+        assert_error(c, LG_ERR_ARGUMENT, "lg_nn_sequential");
+        assert_null(lg_nn_residual(c, m));
+        assert_error(c, LG_ERR_ARGUMENT, "more than 128 levels");
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2));
+        assert_list(lg_forward(m, x), 0, 1, 1); /* still the caller's, and whole */
+        /* from the outside to the inside; and where two trees come together */
+        lg_module *top = lg_nn_sequential(c), *last = top;
+        for (int i = 1; i < LG_MAX_MODULE_DEPTH; i++)
+                last = lg_module_append(last, lg_nn_sequential(c));
+        assert_ok(c);
+        assert_null(lg_module_append(last, lg_nn_relu(c)));
+        assert_error(c, LG_ERR_ARGUMENT, "more than 128 levels");
+        assert_null(lg_module_append(top, m));
+        assert_error(c, LG_ERR_ARGUMENT, "more than 128 levels");
+        assert_non_null(lg_module_append(top, lg_child(m, 0)) ? NULL : top); /* a child is not taken twice */
+        assert_error(c, LG_ERR_ARGUMENT, "belongs to a Sequential already");
+        assert_non_null(lg_module_append(top, lg_nn_relu(c)));
+        lg_module_free(m);
+        lg_module_free(top);
+        assert_ok(c);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -265,6 +299,7 @@ int main(void)
                 cmocka_unit_test(activations_go_and_the_result_stays),
                 cmocka_unit_test(modes_and_printing),
                 cmocka_unit_test(moving_keeps_handles_values_and_gradients),
+                cmocka_unit_test(modules_nest_to_a_limit),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

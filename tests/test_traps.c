@@ -76,6 +76,51 @@ static void a_million_ops_on_a_small_stack(void **state)
         assert_string_equal(problem, "");
 }
 
+static void visit_nothing(const char *path, lg_tensor *t, bool is_buffer, void *user)
+{
+        (void)path, (void)t, (void)is_buffer, (void)user;
+}
+
+/* All that recurses over modules, over the deepest tree that there can be. */
+static void *run_nested(void *user)
+{
+        char *problem = user;
+        lg_ctx *c = lg_open_with(.threads = 1);
+        const char *name = getenv("LG_TEST_DEVICE");
+        lg_device d = lg_default_device(c, lg_parse_device(c, name ? name : "cpu"));
+        lg_module *m = lg_nn_linear(c, 2, 2), *net = m;
+        while (m && (m = lg_nn_sequential(c, m)))
+                net = m;
+        lg_clear_error(c);
+        FILE *f = tmpfile();
+        lg_tensor *x = lg_ones(c, LG_SHAPE(1, 2));
+        lg_train(net, false);
+        bool ok = lg_backward(lg_sum(lg_forward(net, x))) && lg_module_to(net, d) &&
+                  lg_module_print(f, net, LG_SHAPE(1, 2)) && lg_module_print_memory(f, net, LG_SHAPE(1, 2)) &&
+                  lg_each_parameter(net, visit_nothing, NULL) && lg_parameter_count(net) == 6 &&
+                  lg_parameters_matching(net, "*.bias").count == 1;
+        lg_module_free(net);
+        fclose(f);
+        if (!ok || lg_error(c))
+                snprintf(problem, 200, "%s", lg_error(c) ? lg_error(c) : "a result is wrong");
+        lg_close(c);
+        return NULL;
+}
+
+static void the_deepest_modules_on_a_small_stack(void **state)
+{
+        (void)state;
+        pthread_attr_t attr;
+        pthread_t thread;
+        char problem[200] = "";
+        pthread_attr_init(&attr);
+        assert_int_equal(pthread_attr_setstacksize(&attr, 512 * 1024), 0);
+        assert_int_equal(pthread_create(&thread, &attr, run_nested, problem), 0);
+        pthread_join(thread, NULL);
+        pthread_attr_destroy(&attr);
+        assert_string_equal(problem, "");
+}
+
 static void a_leaf_used_a_thousand_times(void **state)
 {
         (void)state;
@@ -250,6 +295,7 @@ int main(void)
                 cmocka_unit_test(a_shared_intermediate_counts_twice),
                 cmocka_unit_test(a_second_loss_gets_its_own_gradient),
                 cmocka_unit_test(a_million_ops_on_a_small_stack),
+                cmocka_unit_test(the_deepest_modules_on_a_small_stack),
                 cmocka_unit_test(a_leaf_used_a_thousand_times),
                 cmocka_unit_test(backward_twice_is_an_error),
                 cmocka_unit_test(a_changed_value_is_told_with_op_and_tensor),

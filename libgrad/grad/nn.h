@@ -18,7 +18,10 @@ typedef struct lg_module_options {
  * lg_nn_module(c, "Block", forward, .user = p) */
 #define lg_nn_module(c, type, ...) lg_nn_module_((c), (type), LG_INIT(lg_module_options){.forward = __VA_ARGS__})
 LG_API lg_module *lg_nn_module_(lg_ctx *c, const char *type, lg_module_options o);
-/* m takes the child; returns the child. Names: not empty, no dot, not taken. */
+/* m takes the child; returns the child. Names: not empty, no dot, not taken. Modules nest up to LG_MAX_MODULE_DEPTH
+ * levels, the outermost one counted; what would make more, here or in lg_nn_sequential and its kin, is LG_ERR_ARGUMENT.
+ */
+#define LG_MAX_MODULE_DEPTH 128
 LG_API lg_module *lg_module_add(lg_module *m, const char *name, lg_module *child);
 /* m takes the tensor as a parameter (it then requires grad) or a buffer; returns it. Float leaves that own their
  * values. */
@@ -46,7 +49,7 @@ LG_API lg_module *lg_child_named(lg_module *m, const char *path);
 LG_API int lg_child_count(const lg_module *m);
 LG_API lg_tensor *lg_parameter(lg_module *m, const char *path);
 LG_API lg_tensor *lg_buffer(lg_module *m, const char *path);
-/* Visits every parameter (and buffer) with its path. */
+/* Visits every parameter (and buffer) with its path. fn must not change the structure of m. */
 typedef void lg_parameter_fn(const char *path, lg_tensor *t, bool is_buffer, void *user);
 LG_API bool lg_each_parameter(lg_module *m, lg_parameter_fn *fn, void *user);
 LG_API const char *lg_module_type(const lg_module *m);
@@ -55,7 +58,8 @@ LG_API int64_t lg_parameter_count(lg_module *m); /* elements */
 /* One line per layer: name, type, output shape for an input of `input` shape (batch included; {0}: without),
  * parameters. LG_ERR_IO: f could not be written, a full disk for one. */
 LG_API bool lg_module_print(FILE *f, lg_module *m, lg_shape input);
-/* Frees a module that has no parent, with all inside it; optimisers over its parameters keep nothing of it. */
+/* Frees a module that has no parent, with all inside it; optimisers over its parameters keep nothing of it. While its
+ * forward or lg_each_parameter runs, or that of a module in it, LG_ERR_STATE, and nothing is freed. */
 LG_API void lg_module_free(lg_module *m);
 
 LG_END_C

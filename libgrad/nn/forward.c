@@ -50,7 +50,9 @@ static lg_tensor *run(lg_module *m, lg_forward_fn *forward, lg_list inputs)
                 return NULL;
         lg_module *outer_module = c->module;
         c->module = m;
+        m->running++;
         lg_tensor *y = forward(m, inputs, m->user);
+        m->running--;
         c->module = outer_module;
         if (!c->error && !y)
                 lg__fail(c, LG_ERR_STATE, "lg_forward: the forward of %s returned NULL without an error", m->type);

@@ -12,13 +12,14 @@ static void free_parts(lg_module *m)
         while (m->parts) {
                 lg__part *p = m->parts;
                 m->parts = p->next;
+                if (!m->parts)
+                        m->end = &m->parts;
                 lg__tensor_release(p->tensor);
                 if (p->child)
                         lg__object_destroy(&p->child->object);
                 lg__strfree(m->object.ctx, p->name);
                 lg__free(m->object.ctx, p, sizeof *p);
         }
-        m->end = &m->parts;
 }
 
 static void forget_list(lg_module *m)
@@ -38,8 +39,7 @@ static void destroy(lg__object *o)
         lg_module *m = (lg_module *)o;
         forget_list(m);
         free_parts(m);
-        if (m->release)
-                m->release(m->user);
+        lg__release(o->ctx, m->release, m->user);
         lg__free(o->ctx, m->config, m->config_bytes);
         lg__strfree(o->ctx, m->type);
         lg__free(o->ctx, m, sizeof *m);
@@ -57,6 +57,7 @@ lg_module *lg__module_new(lg_ctx *c, const char *type, lg_forward_fn *forward)
         }
         m->forward = forward;
         m->training = true;
+        m->levels = 1;
         m->end = &m->parts;
         lg__object_register(c, &m->object, destroy);
         return m;
@@ -88,10 +89,20 @@ lg_module *lg_nn_module_(lg_ctx *c, const char *type, lg_module_options o)
         if (m) {
                 m->user = o.user;
                 m->release = o.release;
-        } else if (o.release) {
-                o.release(o.user);
+        } else {
+                lg__release(c, o.release, o.user);
         }
         return m;
+}
+
+/* True if a forward or a visit of m or of a module in it has not returned. */
+static bool is_running(const lg_module *m)
+{
+        const lg_ctx *c = m->object.ctx;
+        bool running = false;
+        for (const lg_module *inner = c->module || c->guests ? m : NULL; inner; inner = lg__module_next(inner, m))
+                running = running || inner->running;
+        return running;
 }
 
 void lg_module_free(lg_module *m)
@@ -100,6 +111,10 @@ void lg_module_free(lg_module *m)
                 lg__fail(m->object.ctx, LG_ERR_ARGUMENT,
                          "lg_module_free: the %s belongs to a %s as \"%s\" and is freed with it", m->type,
                          m->parent->type, m->name);
+        else if (m && is_running(m))
+                lg__fail(m->object.ctx, LG_ERR_STATE,
+                         "lg_module_free: the %s or a module in it is running; free it when the call has returned",
+                         m->type);
         else if (m)
                 lg__object_destroy(&m->object);
 }
@@ -159,17 +174,25 @@ bool lg__module_attach(lg_module *m, const char *name, lg_module *child, const c
         if (child->parent)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the child \"%s\" (%s) belongs to a %s already, as \"%s\"", op,
                                 name ? name : "", child->type, child->parent->type, child->name);
-        for (lg_module *outer = m; outer; outer = outer->parent) {
+        int levels = child->levels;
+        for (lg_module *outer = m; outer; outer = outer->parent, levels++) {
                 if (outer == child)
                         return lg__fail(c, LG_ERR_ARGUMENT, "%s: the %s \"%s\" would be inside itself", op, child->type,
                                         name ? name : "");
         }
+        if (levels > LG_MAX_MODULE_DEPTH)
+                return lg__fail(c, LG_ERR_ARGUMENT,
+                                "%s: with the child \"%s\" (%s), modules nest more than %d levels deep", op,
+                                name ? name : "", child->type, LG_MAX_MODULE_DEPTH);
         lg__part *p = name_is_good(m, name, op) ? add_part(m, LG__CHILD, name) : NULL;
         if (!p)
                 return false;
         p->child = child;
         child->parent = m;
         child->name = p->name;
+        levels = child->levels + 1;
+        for (lg_module *outer = m; outer && outer->levels < levels; outer = outer->parent)
+                outer->levels = levels++;
         lg__link_remove(&child->object.link);
         return true;
 }

@@ -29,6 +29,8 @@ struct lg_module {
         lg__object object; /* in the context's list as long as there is no parent */
         lg_module *parent;
         const char *name; /* of the part of the parent that it is */
+        int levels;       /* of modules, itself the first: at most LG_MAX_MODULE_DEPTH, since forwards recurse */
+        int running;      /* forwards and visits of it that are under way */
         char *type;
         lg_forward_fn *forward;
         void *user;

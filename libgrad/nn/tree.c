@@ -183,7 +183,12 @@ bool lg_each_parameter(lg_module *m, lg_parameter_fn *fn, void *user)
                 return false;
         if (!fn)
                 return lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_each_parameter: fn is NULL");
-        return visit(m, path, 0, each_part, &(each){fn, user});
+        m->running++;
+        m->object.ctx->guests++;
+        bool ok = visit(m, path, 0, each_part, &(each){fn, user});
+        m->object.ctx->guests--;
+        m->running--;
+        return ok;
 }
 
 /* A part that a listing takes: counted, and put at the end if there is room. */
