@@ -277,6 +277,13 @@ static void close_in_trace(const lg_trace_record *r, void *user)
         lg_close(user);
 }
 
+static double close_in_lambda(int64_t epoch, void *user)
+{
+        (void)epoch;
+        lg_close(user);
+        return 1;
+}
+
 static lg_tensor *close_in_check(lg_ctx *c, lg_list in, void *user)
 {
         (void)user;
@@ -329,6 +336,8 @@ static void a_context_cannot_be_closed_inside_a_call(void **state)
         lg_trace(c, NULL);
         lg_check_report report;
         REFUSED(c, lg_gradcheck(c, close_in_check, LG_LIST(x), .report = &report));
+        lg_optimizer *opt = lg_sgd(c, LG_LIST(x), 1);
+        REFUSED(c, lg_lambda_lr(opt, close_in_lambda, c));
         REFUSED(c, (lg_module_free(m), true));
         assert_list(lg_add(x, x), 0, 2, 4);
         lg_close(c);
@@ -380,6 +389,51 @@ static void a_module_cannot_be_freed_while_it_runs(void **state)
         releases = 0;
         lg_module_free(net); /* while it ends, too */
         assert_int_equal(releases, 1);
+        assert_ok(c);
+        lg_close(c);
+}
+
+typedef struct schedules {
+        lg_optimizer *opt;
+        lg_scheduler *s;
+        lg_tensor *more;
+        int what;
+} schedules;
+
+static double disturb(int64_t epoch, void *user)
+{
+        schedules *s = user;
+        if (epoch && s->what == 0)
+                lg_scheduler_free(s->s);
+        if (epoch && s->what == 1)
+                lg_optimizer_free(s->opt);
+        for (int i = 0; epoch && s->what == 2 && i < 20; i++)
+                lg_add_group(s->opt, LG_LIST(lg_ones(lg_ctx_of(s->more), LG_SHAPE(2), .requires_grad = true)));
+        return 0.5;
+}
+
+static void a_schedule_cannot_be_freed_in_its_lambda(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        schedules s = {.more = vector(c, 1, 2)};
+        s.opt = lg_sgd(c, LG_LIST(s.more), 1);
+        lg_scheduler *lambda = lg_lambda_lr(s.opt, disturb, &s);
+        s.s = lambda;
+        lg_scheduler_step(lambda);
+        assert_error(c, LG_ERR_STATE, "lg_scheduler_free");
+        s.s = lg_chained_lr(&lambda, 1);
+        lg_scheduler_step(s.s);
+        assert_error(c, LG_ERR_STATE, "lg_scheduler_free");
+        s.what = 1;
+        lg_scheduler_step(s.s);
+        assert_error(c, LG_ERR_STATE, "lg_optimizer_free");
+        s.what = 2;
+        assert_true(lg_scheduler_step(s.s));
+        assert_int_equal(lg_group_count(s.opt), 21);
+        assert_near(lg_get_lr(s.opt), 0.5, 0);
+        lg_scheduler_free(s.s);
+        lg_optimizer_free(s.opt);
         assert_ok(c);
         lg_close(c);
 }
@@ -483,6 +537,7 @@ int main(void)
                 cmocka_unit_test(a_context_that_is_closed_computes_nothing),
                 cmocka_unit_test(a_context_cannot_be_closed_inside_a_call),
                 cmocka_unit_test(a_module_cannot_be_freed_while_it_runs),
+                cmocka_unit_test(a_schedule_cannot_be_freed_in_its_lambda),
                 cmocka_unit_test(a_trace_cannot_end_scopes_around_the_op),
                 cmocka_unit_test(a_step_cannot_be_ended_inside_a_call),
         };

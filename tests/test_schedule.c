@@ -296,6 +296,27 @@ static void rates_end_at_zero(void **state)
         lg_close(c);
 }
 
+static void schedules_nest_to_a_limit(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_optimizer *opt = lg_sgd(c, LG_LIST(lg_zeros(c, LG_SHAPE(1), .requires_grad = true)), 1);
+        lg_scheduler *s = lg_exponential_lr(opt, 0.5), *outer = s;
+        int levels = 0;
+        for (; outer && levels < 1000; levels += outer != NULL)
+                if ((outer = lg_chained_lr(&s, 1)))
+                        s = outer;
+        assert_int_equal(levels, 32);
+        assert_error(c, LG_ERR_ARGUMENT, "lg_chained_lr: schedules nest more than 32 levels deep");
+        assert_null(lg_sequential_lr(&s, 1, NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_sequential_lr");
+        assert_true(lg_scheduler_step(s)); /* still the caller's, and whole */
+        assert_near(lg_get_lr(opt), 0.5, 0);
+        lg_scheduler_free(s);
+        assert_ok(c);
+        lg_close(c);
+}
+
 static void groups(void **state)
 {
         (void)state;
@@ -472,6 +493,7 @@ int main(void)
                 cmocka_unit_test(rates_that_cannot_be_are_refused),
                 cmocka_unit_test(schedules_of_schedules_go_back),
                 cmocka_unit_test(rates_end_at_zero),
+                cmocka_unit_test(schedules_nest_to_a_limit),
                 cmocka_unit_test(groups),
                 cmocka_unit_test(clipping),
                 cmocka_unit_test(gradients_add_up),

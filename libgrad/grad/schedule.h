@@ -55,7 +55,7 @@ typedef struct lg_constant_lr_options {
 /* lr factor for `total` steps, then lr. */
 #define lg_constant_lr(opt, ...) lg_constant_lr_((opt), LG_INIT(lg_constant_lr_options){.total = __VA_ARGS__})
 LG_API lg_scheduler *lg_constant_lr_(lg_optimizer *opt, lg_constant_lr_options o);
-/* lr fn(step, user) */
+/* lr fn(step, user). Freeing the schedule or its optimiser in fn is LG_ERR_STATE, and nothing is freed. */
 typedef double lg_lambda_fn(int64_t step, void *user);
 LG_API lg_scheduler *lg_lambda_lr(lg_optimizer *opt, lg_lambda_fn *fn, void *user);
 typedef struct lg_one_cycle_options {
@@ -90,7 +90,7 @@ typedef struct lg_plateau_options {
 #define lg_reduce_on_plateau(opt, ...) lg_reduce_on_plateau_((opt), LG_INIT(lg_plateau_options){.factor = __VA_ARGS__})
 LG_API lg_scheduler *lg_reduce_on_plateau_(lg_optimizer *opt, lg_plateau_options o);
 /* One schedule after the other: number i from milestones[i - 1] on; `count` schedules of one optimiser, count - 1
- * milestones. The new schedule owns them (not the array). */
+ * milestones. The new schedule owns them (not the array). More than 32 levels of such schedules are LG_ERR_ARGUMENT. */
 LG_API lg_scheduler *lg_sequential_lr(lg_scheduler *const *schedulers, int count, const int64_t *milestones);
 /* All of them at each step, whose factors multiply. */
 LG_API lg_scheduler *lg_chained_lr(lg_scheduler *const *schedulers, int count);

@@ -54,6 +54,7 @@ struct lg_optimizer {
         lg__slot *slots;
         lg_update *updates;  /* room for all */
         lg__link schedulers; /* which end their work with it */
+        int lambdas;         /* of its schedules that are under way */
 };
 
 /* An optimiser over the parameters, group 0, after checking them; its other options are to be set by the caller. */

@@ -151,7 +151,10 @@ bool lg_add_group_(lg_optimizer *opt, lg_group_options o)
 
 void lg_optimizer_free(lg_optimizer *opt)
 {
-        if (opt)
+        if (opt && opt->lambdas)
+                lg__fail(opt->object.ctx, LG_ERR_STATE,
+                         "lg_optimizer_free: a function given to lg_lambda_lr has not returned; free it outside");
+        else if (opt)
                 lg__object_destroy(&opt->object);
 }
 

@@ -95,6 +95,9 @@ void lg_scheduler_free(lg_scheduler *s)
         if (s && s->owner)
                 lg__fail(s->object.ctx, LG_ERR_ARGUMENT, "lg_scheduler_free: this schedule belongs to another (%s)",
                          s->owner->name);
+        else if (s && s->opt && s->opt->lambdas)
+                lg__fail(s->object.ctx, LG_ERR_STATE,
+                         "lg_scheduler_free: a function given to lg_lambda_lr has not returned; free it outside");
         else if (s)
                 lg__object_destroy(&s->object);
 }
@@ -327,7 +330,13 @@ lg_scheduler *lg_constant_lr_(lg_optimizer *opt, lg_constant_lr_options o)
 static double next_lambda(const lg_scheduler *s, const lg__group *g, double lr)
 {
         (void)lr;
-        return g->initial_lr * s->o.lambda.fn(s->epoch, s->o.lambda.user);
+        const double base = g->initial_lr;
+        s->object.ctx->guests++;
+        s->opt->lambdas++;
+        double factor = s->o.lambda.fn(s->epoch, s->o.lambda.user);
+        s->opt->lambdas--;
+        s->object.ctx->guests--;
+        return base * factor;
 }
 
 lg_scheduler *lg_lambda_lr(lg_optimizer *opt, lg_lambda_fn *fn, void *user)
@@ -389,6 +398,12 @@ static lg_scheduler *own(const char *name, lg_scheduler *const *list, int count)
                 c = list[i] ? list[i]->object.ctx : NULL;
         if (!lg__ok(c) || !children_are_good(c, name, list, count))
                 return NULL;
+        int levels = 0;
+        for (int i = 0; i < count; i++)
+                levels = list[i]->levels >= levels ? list[i]->levels + 1 : levels;
+        if (levels > LG__SCHEDULE_LEVELS)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: schedules nest more than %d levels deep", name,
+                                LG__SCHEDULE_LEVELS);
         lg_scheduler *s = lg__scheduler_new(list[0]->opt, name, NULL);
         lg_scheduler **children = s ? lg__alloc(c, (size_t)count * sizeof *children) : NULL;
         if (!children) {
@@ -402,6 +417,7 @@ static lg_scheduler *own(const char *name, lg_scheduler *const *list, int count)
         }
         s->children = children;
         s->child_count = count;
+        s->levels = levels;
         return s;
 }
 

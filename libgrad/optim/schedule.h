@@ -5,6 +5,8 @@
 
 #include "optim.h"
 
+#define LG__SCHEDULE_LEVELS 32 /* of schedules in schedules, at most: steps and the end of one recurse */
+
 /* The learning rate of a group at s->epoch, after `lr` at the epoch before. At epoch 0, lr is the first one. */
 typedef double lg__schedule_fn(const lg_scheduler *s, const lg__group *g, double lr);
 
@@ -19,6 +21,7 @@ struct lg_scheduler {
         int groups;                    /* that there were at first */
         lg_scheduler *owner, **children;
         int child_count;
+        int levels; /* of schedules in it */
         int64_t *milestones;
         int64_t milestone_count;
         union {
