@@ -159,7 +159,7 @@ print(torch.__version__, "with CUDA" if torch.cuda.is_available() else "without 
 # ---- parts ----
 
 build_it() {
-        local options=(--buildtype=release -Dmodels=true -Dtests=true) verb=() code
+        local options=(--buildtype=release -Dmodels=enabled -Dtests=enabled) verb=() code
         if [ $simulated = yes ]; then
                 options+=(-Disas=portable -Dcuda=disabled -Dcudasim=enabled)
         else

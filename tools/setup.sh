@@ -54,16 +54,6 @@ test_packages=("${train_packages[@]}" g++ libcmocka-dev)
 
 command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
 
-# gpu_options: meson's options for this machine's GPU; without one its kernels are not compiled.
-gpu_options() {
-        local capability
-        capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sort -u | head -n 1)
-        case $capability in
-        *.*) echo "-Dgpu_archs=sm_${capability%.*}${capability#*.}" ;;
-        *) echo -Dcuda=disabled ;;
-        esac
-}
-
 # configure FOLDER OPTION...: a meson build folder, made when it is not there yet.
 configure() {
         local folder=$1

@@ -6,10 +6,10 @@
 
 LG_BEGIN
 
-/* A tensor from an IDX file (LeCun's format), plain or gzip: u8 or any other IDX type that has a dtype here (u8, i32,
- * f32, f64; signed bytes and shorts become i32). The file must be a regular one: symbolic links are followed (as
- * /dev/stdin is, if a file is redirected to it), but pipes, terminals and devices are refused. LG_ERR_IO: cannot be
- * opened or read; LG_ERR_FORMAT: magic, sizes or truncation; LG_ERR_MEMORY. */
+/* A tensor from an IDX file (LeCun's format), plain or, where libgrad is built with zlib, gzip: u8 or any other IDX
+ * type that has a dtype here (u8, i32, f32, f64; signed bytes and shorts become i32). The file must be a regular one:
+ * symbolic links are followed (as /dev/stdin is, if a file is redirected to it), but pipes, terminals and devices are
+ * refused. LG_ERR_IO: cannot be opened or read; LG_ERR_FORMAT: magic, sizes or truncation; LG_ERR_MEMORY. */
 LG_API lg_tensor *lg_read_idx(lg_ctx *c, const char *path);
 
 /* Pairs of an input and a target. It belongs to the context until lg_dataset_free. */

@@ -3,22 +3,11 @@
  * Two zero bytes, the type of the elements, the number of dimensions, each size in 32 bits, then the elements; the
  * first byte of a number is its most significant one.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <zlib.h>
-#include "../core.h"
-
-/* deflate makes nothing smaller than this: a header that promises more is not believed. */
-#define MOST_INFLATED 1040
+#include "source.h"
 
 typedef struct idx {
-        lg_ctx *ctx;
-        const char *path;
-        gzFile file;
-        int64_t file_bytes;
+        lg__source source;
         int type;  /* as in the file */
         int width; /* bytes of an element in the file */
         lg_dtype dtype;
@@ -27,50 +16,7 @@ typedef struct idx {
 
 static bool bad(const idx *f, const char *what)
 {
-        return lg__fail(f->ctx, LG_ERR_FORMAT, "lg_read_idx: %s %s", f->path, what);
-}
-
-/* What zlib says after a read that failed for another reason than the file's end. */
-static bool unreadable(const idx *f, int error, const char *message)
-{
-        if (error == Z_ERRNO)
-                return lg__fail(f->ctx, LG_ERR_IO, "lg_read_idx: %s cannot be read: %s", f->path, strerror(errno));
-        if (error == Z_MEM_ERROR)
-                return lg__fail(f->ctx, LG_ERR_MEMORY, "lg_read_idx: no memory to read %s", f->path);
-        return lg__fail(f->ctx, LG_ERR_FORMAT, "lg_read_idx: %s is damaged: %s", f->path, message);
-}
-
-/* Reads exactly so many bytes. */
-static bool get(const idx *f, void *data, size_t bytes)
-{
-        char *at = data;
-        while (bytes) {
-                int n = gzread(f->file, at, bytes > 1 << 30 ? 1 << 30 : (unsigned)bytes);
-                int error;
-                const char *message = gzerror(f->file, &error);
-                if (n < 0 && error != Z_BUF_ERROR)
-                        return unreadable(f, error, message);
-                if (n <= 0)
-                        return bad(f, "is truncated");
-                at += n;
-                bytes -= (size_t)n;
-        }
-        return true;
-}
-
-/* Nothing may follow; at the end zlib also compares its checksum. */
-static bool at_end(const idx *f)
-{
-        char more;
-        int n = gzread(f->file, &more, 1), error;
-        const char *message = gzerror(f->file, &error);
-        if (n > 0)
-                return bad(f, "has more data than its header says");
-        if (error == Z_BUF_ERROR)
-                return bad(f, "is truncated");
-        if (n < 0 || (error != Z_OK && error != Z_STREAM_END))
-                return unreadable(f, error, message);
-        return true;
+        return lg__fail(f->source.ctx, LG_ERR_FORMAT, "lg_read_idx: %s %s", f->source.path, what);
 }
 
 static bool find_type(idx *f)
@@ -94,7 +40,7 @@ static bool get_header(idx *f)
 {
         uint8_t b[4];
         int64_t most = 1; /* elements, sizes of zero left out: what lg__shape_valid looks at */
-        if (!get(f, b, sizeof b))
+        if (!lg__source_get(&f->source, b, sizeof b))
                 return false;
         f->type = b[2];
         if (b[0] || b[1])
@@ -102,11 +48,11 @@ static bool get_header(idx *f)
         if (!find_type(f))
                 return false;
         if (b[3] < 1 || b[3] > LG_MAX_DIMS)
-                return lg__fail(f->ctx, LG_ERR_FORMAT, "lg_read_idx: %s has %d dimensions; 1 to %d can be read",
-                                f->path, b[3], LG_MAX_DIMS);
+                return lg__fail(f->source.ctx, LG_ERR_FORMAT, "lg_read_idx: %s has %d dimensions; 1 to %d can be read",
+                                f->source.path, b[3], LG_MAX_DIMS);
         f->shape.ndim = b[3];
         for (int i = 0; i < f->shape.ndim; i++) {
-                if (!get(f, b, sizeof b))
+                if (!lg__source_get(&f->source, b, sizeof b))
                         return false;
                 f->shape.size[i] = (int64_t)((uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]);
                 if (__builtin_mul_overflow(most, f->shape.size[i] ? f->shape.size[i] : 1, &most) ||
@@ -114,9 +60,9 @@ static bool get_header(idx *f)
                         return bad(f, "is no IDX file: its sizes are beyond all memory");
         }
         int64_t bytes = lg__shape_numel(f->shape) * f->width;
-        if (bytes / MOST_INFLATED > f->file_bytes || (gzdirect(f->file) && bytes > f->file_bytes))
-                return lg__fail(f->ctx, LG_ERR_FORMAT,
-                                "lg_read_idx: %s is truncated: its header tells of %lld bytes of data", f->path,
+        if (bytes / (f->source.plain ? 1 : LG__MOST_INFLATED) > f->source.file_bytes)
+                return lg__fail(f->source.ctx, LG_ERR_FORMAT,
+                                "lg_read_idx: %s is truncated: its header tells of %lld bytes of data", f->source.path,
                                 (long long)bytes);
         return true;
 }
@@ -149,10 +95,10 @@ static bool get_elements(const idx *f, char *out)
         uint8_t chunk[8192];
         int64_t left = lg__shape_numel(f->shape), most = (int64_t)sizeof chunk / f->width;
         if (f->dtype == LG_U8)
-                return get(f, out, (size_t)left);
+                return lg__source_get(&f->source, out, (size_t)left);
         while (left) {
                 int64_t n = left < most ? left : most;
-                if (!get(f, chunk, (size_t)(n * f->width)))
+                if (!lg__source_get(&f->source, chunk, (size_t)(n * f->width)))
                         return false;
                 for (int64_t i = 0; i < n; i++, out += lg__dtype_bytes(f->dtype))
                         convert(f, chunk + i * f->width, out);
@@ -165,51 +111,23 @@ static lg_tensor *read_file(idx *f)
 {
         if (!get_header(f))
                 return NULL;
-        lg_tensor *t = lg__tensor_empty(f->ctx, lg_cpu(), f->dtype, f->shape);
-        if (t && get_elements(f, lg__data(t)) && at_end(f))
+        lg_tensor *t = lg__tensor_empty(f->source.ctx, lg_cpu(), f->dtype, f->shape);
+        if (t && get_elements(f, lg__data(t)) && lg__source_at_end(&f->source))
                 return t;
         lg__tensor_release(t);
         return NULL;
 }
 
-/* The file's descriptor and size; -1: an error. A pipe or a device, where a read may wait for ever and the size says
- * nothing, is refused, and not waited for when it is opened. */
-static int open_file(lg_ctx *c, const char *path, int64_t *ret_bytes)
-{
-        struct stat facts;
-        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        if (fd < 0 || fstat(fd, &facts)) {
-                lg__fail(c, LG_ERR_IO, "lg_read_idx: %s cannot be opened: %s", path, strerror(errno));
-        } else if (!S_ISREG(facts.st_mode)) {
-                lg__fail(c, LG_ERR_IO, "lg_read_idx: %s is %s, not a regular file", path,
-                         S_ISDIR(facts.st_mode)    ? "a folder"
-                         : S_ISFIFO(facts.st_mode) ? "a pipe"
-                                                   : "a device");
-        } else {
-                *ret_bytes = facts.st_size;
-                return fd;
-        }
-        if (fd >= 0)
-                close(fd);
-        return -1;
-}
-
 lg_tensor *lg_read_idx(lg_ctx *c, const char *path)
 {
-        idx f = {.ctx = c, .path = path};
+        idx f = {.source = {.ctx = c, .who = "lg_read_idx", .path = path}};
         if (!lg__ok(c))
                 return NULL;
         if (!path)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_read_idx: the path is NULL");
-        int fd = open_file(c, path, &f.file_bytes);
-        if (fd < 0)
+        if (!lg__source_open(&f.source))
                 return NULL;
-        f.file = gzdopen(fd, "rb");
-        if (!f.file) {
-                close(fd);
-                return lg__fail(c, LG_ERR_MEMORY, "lg_read_idx: no memory to read %s", path);
-        }
         lg_tensor *t = read_file(&f);
-        gzclose(f.file);
+        lg__source_close(&f.source);
         return t;
 }

@@ -1,33 +1,103 @@
-#!/bin/sh
-# check.sh - installs a build into a fresh prefix and builds a program against it through pkg-config, in three ways.
+#!/bin/bash
+# check.sh - installs a build into a fresh prefix and builds a program against it, in every way that README names.
+#
 # check.sh SOURCE_ROOT BUILD_FOLDER
-set -eu
+#
+# The last line is "N passed, N failed".
+set -u
 root=$1 build=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-DESTDIR="$work/root" meson install -C "$build" --no-rebuild >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
-pc=$(find "$work/root" -name libgrad.pc)
-[ -n "$pc" ] || { echo "no libgrad.pc is installed"; exit 1; }
-# What was installed under DESTDIR lies at another prefix.
-prefix=$(sed -n 's/^prefix=//p' "$pc")
-export PKG_CONFIG_PATH="$(dirname "$pc")"
-config="pkg-config --define-variable=prefix=$work/root$prefix"
-folder=$($config --variable=libdir libgrad)
-[ -f "$work/root$prefix/include/grad.h" ] && [ -f "$work/root$prefix/include/grad/types.h" ]
-[ -e "$folder/libgrad.so.0" ] && [ -f "$folder/libgrad.a" ]
 program=$root/tests/install/train.c
+passed=0 failed=0
 
-${CC:-cc} -std=c11 "$program" $($config --cflags --libs libgrad) -o "$work/shared"
-LD_LIBRARY_PATH="$folder" ldd "$work/shared" | grep -q 'libgrad.so.0 => /'
-LD_LIBRARY_PATH="$folder" "$work/shared"
+# way NAME COMMAND...: counts it; what it printed is shown where it fails.
+way() {
+        local name=$1
+        shift
+        if "$@" >"$work/log" 2>&1; then
+                passed=$((passed + 1))
+                echo "$name: $(tail -n 1 "$work/log")"
+        else
+                failed=$((failed + 1))
+                echo "$name: failed"
+                cat "$work/log"
+        fi
+}
 
-# static: the archive instead of the shared library, and what it needs
-rm "$folder"/libgrad.so*
-${CC:-cc} -std=c11 "$program" $($config --cflags --libs --static libgrad) -o "$work/static"
-"$work/static"
+installed() {
+        DESTDIR=$work/root meson install -C "$build" --no-rebuild --quiet || return 1
+        pc=$(find "$work/root" -name libgrad.pc)
+        [ -n "$pc" ] || { echo 'there is no libgrad.pc'; return 1; }
+        prefix=$work/root$(sed -n 's/^prefix=//p' "$pc") # under DESTDIR it lies at another place than it was made for
+        sed -i "s|^prefix=.*|prefix=$prefix|" "$pc"
+        export PKG_CONFIG_PATH=${pc%/*}
+        folder=$(pkg-config --variable=libdir libgrad)
+        [ "$folder" = "$prefix/lib" ] && [ -f "$prefix/include/grad.h" ] && [ -f "$prefix/include/grad/types.h" ] &&
+                [ -e "$folder/libgrad.so.0" ] && [ -f "$folder/libgrad.a" ] && echo "$folder"
+}
 
-if command -v "${CXX:-c++}" >/dev/null; then
-        ${CXX:-c++} -std=c++20 -x c++ "$program" -x none $($config --cflags --libs --static libgrad) -o "$work/cxx"
-        "$work/cxx"
-fi
-echo "installed, found by pkg-config, linked shared and static"
+# Each installed program has its manual, and each name of README is there.
+manuals() {
+        local name count=0
+        for name in "$prefix"/bin/*; do
+                [ -f "$prefix/share/man/man1/${name##*/}.1" ] || { echo "${name##*/} has no manual"; return 1; }
+                count=$((count + 1))
+        done
+        echo "$count programs with manuals" && [ $count -ge 2 ]
+}
+
+# What Debian asks of its own libraries and programs: full RELRO, no stack that runs, canaries, checked functions.
+hardened() {
+        local file
+        for file in "$folder/libgrad.so.0" "$prefix"/bin/*; do
+                readelf -lW "$file" >"$work/segments"
+                grep -q GNU_RELRO "$work/segments" || { echo "$file has no RELRO"; return 1; }
+                grep 'GNU_STACK' "$work/segments" | grep -q 'RW ' || { echo "$file has a stack that runs"; return 1; }
+                readelf -dW "$file" | grep -q 'BIND_NOW\|FLAGS_1.*NOW' || { echo "$file binds late"; return 1; }
+                nm -D "$file" | grep -q '__stack_chk_fail' || { echo "$file has no stack protector"; return 1; }
+        done
+        nm -D "$folder/libgrad.so.0" | grep '__[a-z]*_chk@' | grep -qv '__\(printf\|sprintf\|strcat\)_chk' ||
+                { echo 'built without _FORTIFY_SOURCE'; return 1; }
+        echo 'RELRO, stack protector, _FORTIFY_SOURCE'
+}
+
+# with COMPILER ARGUMENT...: against the shared library, and run with it.
+with() {
+        "$@" "$program" -x none $(pkg-config --cflags --libs libgrad) -o "$work/train" &&
+                LD_LIBRARY_PATH=$folder ldd "$work/train" | grep -q "libgrad.so.0 => $folder" &&
+                LD_LIBRARY_PATH=$folder "$work/train"
+}
+
+# The archive and what it needs, where the shared library lies beside it: README's line.
+static() {
+        cc "$program" $(pkg-config --cflags --libs --static libgrad | sed 's/-lgrad/-l:libgrad.a/') -o "$work/train" &&
+                ! ldd "$work/train" | grep libgrad && "$work/train"
+}
+
+cmake_project() {
+        cmake -S "$root/tests/install/cmake" -B "$work/cmake" -DPROGRAM="$program" && cmake --build "$work/cmake" &&
+                LD_LIBRARY_PATH=$folder "$work/cmake/train"
+}
+
+subproject() {
+        "$root/tests/install/subproject.sh" "$root" "$@"
+}
+
+way installed installed
+[ $failed = 0 ] || exit 1
+way manuals manuals
+way hardened hardened
+way 'C11' with cc -std=c11 -Wall -Wextra -Werror
+way 'C17' with cc -std=c17 -Wall -Wextra -Werror
+way 'C++17' with c++ -std=c++17 -Werror -x c++
+way 'C++20' with c++ -std=c++20 -Wall -Wextra -Werror -x c++
+way 'C by clang' with clang -std=c11 -Wall -Wextra -Werror
+way 'C++17 by clang' with clang++ -std=c++17 -Werror -Wno-c++20-designator -x c++
+way 'C++20 by clang' with clang++ -std=c++20 -Wall -Wextra -Werror -x c++
+way 'libgrad.a' static
+way 'CMake' cmake_project
+way 'subproject' subproject
+way 'subproject, static' subproject -Ddefault_library=static -Dlibgrad:zlib=disabled
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]

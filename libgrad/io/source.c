@@ -1,0 +1,159 @@
+/* source.c - bytes of a file: by zlib, or, where libgrad is built without it, by stdio. */
+#include "source.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What came of a read of one piece; `text` belongs to a damaged file. */
+typedef struct piece {
+        enum { PIECE, END, TRUNCATED, IO_ERROR, NO_MEMORY, DAMAGED } kind;
+        size_t bytes;
+        const char *text;
+} piece;
+
+#if LG_ZLIB
+#include <zlib.h>
+
+static void *stream_open(lg__source *s, int fd)
+{
+        gzFile f = gzdopen(fd, "rb");
+        if (f)
+                s->plain = gzdirect(f); /* it looks at the first bytes */
+        return f;
+}
+
+static void stream_close(void *stream)
+{
+        gzclose(stream);
+}
+
+static piece stream_read(void *stream, void *data, size_t bytes)
+{
+        int n = gzread(stream, data, bytes > 1 << 30 ? 1 << 30 : (unsigned)bytes), error;
+        const char *text = gzerror(stream, &error);
+        if (n > 0)
+                return (piece){PIECE, (size_t)n, NULL};
+        if (error == Z_BUF_ERROR)
+                return (piece){TRUNCATED, 0, NULL};
+        if (n == 0 && (error == Z_OK || error == Z_STREAM_END))
+                return (piece){END, 0, NULL};
+        return (piece){error == Z_ERRNO ? IO_ERROR : error == Z_MEM_ERROR ? NO_MEMORY : DAMAGED, 0, text};
+}
+#else
+#include <stdio.h>
+
+static void *stream_open(lg__source *s, int fd)
+{
+        s->plain = true;
+        return fdopen(fd, "rb");
+}
+
+static void stream_close(void *stream)
+{
+        fclose(stream);
+}
+
+static piece stream_read(void *stream, void *data, size_t bytes)
+{
+        size_t n = fread(data, 1, bytes, stream);
+        return (piece){n ? PIECE : ferror((FILE *)stream) ? IO_ERROR : END, n, NULL};
+}
+#endif
+
+static bool bad(const lg__source *s, const char *what)
+{
+        return lg__fail(s->ctx, LG_ERR_FORMAT, "%s: %s %s", s->who, s->path, what);
+}
+
+static bool no_memory(const lg__source *s)
+{
+        return lg__fail(s->ctx, LG_ERR_MEMORY, "%s: no memory to read %s", s->who, s->path);
+}
+
+static bool unreadable(const lg__source *s, piece p)
+{
+        if (p.kind == IO_ERROR)
+                return lg__fail(s->ctx, LG_ERR_IO, "%s: %s cannot be read: %s", s->who, s->path, strerror(errno));
+        if (p.kind == NO_MEMORY)
+                return no_memory(s);
+        if (p.kind == DAMAGED)
+                return lg__fail(s->ctx, LG_ERR_FORMAT, "%s: %s is damaged: %s", s->who, s->path, p.text);
+        return bad(s, "is truncated");
+}
+
+bool lg__source_get(const lg__source *s, void *data, size_t bytes)
+{
+        char *at = data;
+        while (bytes) {
+                piece p = stream_read(s->stream, at, bytes);
+                if (p.kind != PIECE)
+                        return unreadable(s, p);
+                at += p.bytes;
+                bytes -= p.bytes;
+        }
+        return true;
+}
+
+bool lg__source_at_end(const lg__source *s)
+{
+        char more;
+        piece p = stream_read(s->stream, &more, 1); /* at the end zlib compares its checksum */
+        if (p.kind == PIECE)
+                return bad(s, "has more data than its header says");
+        return p.kind == END || unreadable(s, p);
+}
+
+/* The file's descriptor; -1: an error. A pipe or a device, where a read may wait for ever and the size says nothing, is
+ * refused, and not waited for when it is opened. */
+static int open_regular(lg__source *s)
+{
+        struct stat facts;
+        int fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (fd < 0 || fstat(fd, &facts)) {
+                lg__fail(s->ctx, LG_ERR_IO, "%s: %s cannot be opened: %s", s->who, s->path, strerror(errno));
+        } else if (!S_ISREG(facts.st_mode)) {
+                lg__fail(s->ctx, LG_ERR_IO, "%s: %s is %s, not a regular file", s->who, s->path,
+                         S_ISDIR(facts.st_mode)    ? "a folder"
+                         : S_ISFIFO(facts.st_mode) ? "a pipe"
+                                                   : "a device");
+        } else {
+                s->file_bytes = facts.st_size;
+                return fd;
+        }
+        if (fd >= 0)
+                close(fd);
+        return -1;
+}
+
+#if !LG_ZLIB
+static bool is_gzip(int fd)
+{
+        uint8_t first[2];
+        return pread(fd, first, 2, 0) == 2 && first[0] == 0x1f && first[1] == 0x8b;
+}
+#endif
+
+bool lg__source_open(lg__source *s)
+{
+        int fd = open_regular(s);
+        if (fd < 0)
+                return false;
+#if !LG_ZLIB
+        if (is_gzip(fd)) {
+                close(fd);
+                return bad(s, "is compressed by gzip, and libgrad was built without zlib: gunzip it first");
+        }
+#endif
+        s->stream = stream_open(s, fd);
+        if (s->stream)
+                return true;
+        close(fd);
+        return no_memory(s);
+}
+
+void lg__source_close(lg__source *s)
+{
+        stream_close(s->stream);
+}
