@@ -15,6 +15,8 @@
 
 /* tanh is 1 and the sigmoid 0 or 1 from here on, and powers are finite in every dtype */
 #define WITHIN25(x) MAX(MIN(x, K(25)), K(-25))
+/* exp(-x^2 / 2) is 0 from here on, and x^2 is finite in every dtype */
+#define WITHIN40(x) MAX(MIN(x, K(40)), K(-40))
 /* gelu_tanh is x sigmoid(GELU_ARG(x)) */
 #define GELU_ARG(x) MUL(K(2 * LG_SQRT2_PI), MUL(WITHIN25(x), ADD(K(1), MUL(K(0.044715), SQUARE(WITHIN25(x))))))
 #define GELU_SLOPE(x) MUL(K(2 * LG_SQRT2_PI), ADD(K(1), MUL(K(0.134145), SQUARE(WITHIN25(x)))))
