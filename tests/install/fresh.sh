@@ -10,7 +10,7 @@ cd "$root"
 block() {
         awk -v pattern="$1" '
                 /^    / { text = text substr($0, 5) "\n"; if ($0 ~ pattern) found = 1; next }
-                { if (found) { printf "%s", text; exit } text = "" }
+                { if (found) exit; text = "" }
                 END { if (found) printf "%s", text }' README.md
 }
 find /usr/local -type f -o -type l | sort >/tmp/before
