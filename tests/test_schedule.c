@@ -265,6 +265,62 @@ static void schedules_of_schedules_go_back(void **state)
 
 /* A linear rate that ends at 0 must not round below it; a cycle without a rise begins at its top, and the step after
  * its last batch stays at the end. */
+typedef struct inner {
+        lg_ctx *c;
+        lg_optimizer *opt;
+        lg_scheduler *s; /* is stepped in the lambda, once */
+        bool make;       /* makes a schedule */
+        double group_lr; /* adds a group of this rate, if above 0 */
+        double factor;   /* is returned */
+} inner;
+
+static double works_inside(int64_t step, void *user)
+{
+        inner *in = user;
+        lg_scheduler *s = in->s;
+        in->s = NULL;
+        if (step && s)
+                lg_scheduler_step(s);
+        if (step && in->make)
+                lg_step_lr(in->opt, 1);
+        if (step && in->group_lr > 0)
+                lg_add_group(in->opt, LG_LIST(lg_ones(in->c, LG_SHAPE(1), .requires_grad = true)), .lr = in->group_lr);
+        return in->factor;
+}
+
+/* A group that a lambda adds keeps the rate it was added with where the step fails; and no schedule of the optimiser
+ * begins or steps in a lambda, which would change what a failed step goes back to. */
+static void lambdas_work_on_their_optimiser(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        inner in = {.c = c, .opt = optimizer(c), .factor = 1};
+        lg_scheduler *lambda = lg_lambda_lr(in.opt, works_inside, &in), *other = lg_step_lr(in.opt, 1);
+        in.group_lr = 0.02;
+        in.factor = NAN;
+        assert_false(lg_scheduler_step(lambda));
+        assert_error(c, LG_ERR_ARGUMENT, "would be nan");
+        assert_int_equal(lg_group_count(in.opt), 2);
+        assert_near(lg_get_group_lr(in.opt, 0), 0.1, 0);
+        assert_near(lg_get_group_lr(in.opt, 1), 0.02, 0);
+        in.group_lr = 0;
+        in.factor = 1;
+        lg_scheduler *const steps[] = {lambda, other};
+        for (int i = 0; i < 2; i++) {
+                in.s = steps[i];
+                assert_false(lg_scheduler_step(lambda));
+                assert_error(c, LG_ERR_STATE, "lg_scheduler_step: a function given to lg_lambda_lr has not returned");
+                assert_near(lg_get_group_lr(in.opt, 0), 0.1, 0);
+        }
+        in.make = true;
+        assert_false(lg_scheduler_step(lambda));
+        assert_error(c, LG_ERR_STATE, "lg_step_lr: a function given to lg_lambda_lr has not returned");
+        in.make = false;
+        assert_true(lg_scheduler_step(lambda) && lg_scheduler_step(other));
+        assert_near(lg_get_group_lr(in.opt, 0), 0.01, 1e-12);
+        lg_close(c);
+}
+
 static void rates_end_at_zero(void **state)
 {
         (void)state;
@@ -492,6 +548,7 @@ int main(void)
                 cmocka_unit_test(wrong_schedules_are_told),
                 cmocka_unit_test(rates_that_cannot_be_are_refused),
                 cmocka_unit_test(schedules_of_schedules_go_back),
+                cmocka_unit_test(lambdas_work_on_their_optimiser),
                 cmocka_unit_test(rates_end_at_zero),
                 cmocka_unit_test(schedules_nest_to_a_limit),
                 cmocka_unit_test(groups),

@@ -55,7 +55,8 @@ typedef struct lg_constant_lr_options {
 /* lr factor for `total` steps, then lr. */
 #define lg_constant_lr(opt, ...) lg_constant_lr_((opt), LG_INIT(lg_constant_lr_options){.total = __VA_ARGS__})
 LG_API lg_scheduler *lg_constant_lr_(lg_optimizer *opt, lg_constant_lr_options o);
-/* lr fn(step, user). Freeing the schedule or its optimiser in fn is LG_ERR_STATE, and nothing is freed. */
+/* lr fn(step, user). In fn, freeing the schedule or its optimiser, and making or stepping a schedule of that optimiser,
+ * is LG_ERR_STATE, and nothing is freed or changed. */
 typedef double lg_lambda_fn(int64_t step, void *user);
 LG_API lg_scheduler *lg_lambda_lr(lg_optimizer *opt, lg_lambda_fn *fn, void *user);
 typedef struct lg_one_cycle_options {

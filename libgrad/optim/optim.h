@@ -20,14 +20,17 @@ typedef struct lg__slot {
         lg_tensor *values, *grad;     /* contiguous, while lg_step runs; grad NULL: nothing to do (any more) */
 } lg__slot;
 
+/* What a schedule may change, before the step that is under way: it may fail. */
+typedef struct lg__kept {
+        double lr, initial_lr, momentum;
+} lg__kept;
+
 /* What may differ between groups, and what schedules change. */
 typedef struct lg__group {
         double lr, weight_decay;
         double momentum;   /* of SGD and RMSprop; beta1 of Adam */
         double initial_lr; /* before any schedule; NAN: there was none */
-        struct {
-                double lr, initial_lr, momentum;
-        } kept; /* before the step of a schedule that is under way: it may fail */
+        lg__kept kept;
 } lg__group;
 
 typedef struct lg__rule {

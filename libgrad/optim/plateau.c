@@ -35,6 +35,8 @@ bool lg_scheduler_step_metric(lg_scheduler *s, double metric)
                                 s->opt ? "lg_scheduler_step_metric: %s takes no metric; lg_scheduler_step() steps it"
                                        : "lg_scheduler_step_metric: the optimiser of this schedule (%s) was freed",
                                 s->name);
+        if (!lg__schedulable(s->opt, "lg_scheduler_step_metric"))
+                return false;
         s->epoch++;
         if (better(s, metric)) {
                 s->best = metric;

@@ -40,9 +40,7 @@ static void keep(lg_scheduler *s)
         keep_epochs(s);
         for (int i = 0; i < s->opt->group_count; i++) {
                 lg__group *g = &s->opt->groups[i];
-                g->kept.lr = g->lr;
-                g->kept.initial_lr = g->initial_lr;
-                g->kept.momentum = g->momentum;
+                g->kept = (lg__kept){g->lr, g->initial_lr, g->momentum};
         }
 }
 
@@ -64,10 +62,16 @@ static void restore(lg_scheduler *s)
         }
 }
 
+/* What a failed step goes back to is kept once for each group. */
+static bool outside_lambdas(const lg_optimizer *opt, const char *op)
+{
+        return !opt->lambdas || lg__fail(opt->object.ctx, LG_ERR_STATE,
+                                         "%s: a function given to lg_lambda_lr has not returned; call it outside", op);
+}
+
 bool lg__schedulable(lg_optimizer *opt, const char *name)
 {
-        (void)name;
-        return opt && !opt->object.ctx->error;
+        return opt && !opt->object.ctx->error && outside_lambdas(opt, name);
 }
 
 lg_scheduler *lg__scheduler_new(lg_optimizer *opt, const char *name, lg__schedule_fn *next)
@@ -159,7 +163,7 @@ static bool ready(const lg_scheduler *s, const char *op)
         if (!s || s->object.ctx->error)
                 return false;
         if (s->opt)
-                return true;
+                return outside_lambdas(s->opt, op);
         return lg__fail(s->object.ctx, LG_ERR_STATE, "%s: the optimiser of this schedule (%s) was freed", op, s->name);
 }
 
