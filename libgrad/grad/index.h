@@ -31,7 +31,7 @@ LG_API lg_tensor *lg_embedding_(lg_tensor *weight, lg_embedding_options o);
 /* i64 (..., classes): 1 where index (...) says so, else 0; classes > 0. */
 LG_API lg_tensor *lg_one_hot(lg_tensor *index, int64_t classes);
 
-/* value where mask (bool) is true, else x; both broadcast; in x's dtype, to which value is converted. */
+/* value where mask (bool) is true, else x; both broadcast; in x's dtype, to which value is converted as in lg_full. */
 LG_API lg_tensor *lg_masked_fill(lg_tensor *x, lg_tensor *mask, double value);
 typedef struct lg_triangle_options {
         lg_tensor *x LG_DEFAULT;
@@ -52,7 +52,8 @@ typedef struct lg_pad_options {
         double value LG_DEFAULT; /* 0 */
 } lg_pad_options;
 /* A constant put before and after x: pairs for the last dimension, the one before it, and so on; negative ones cut off.
- * PyTorch's F.pad of mode "constant". lg_pad(x, LG_PADS(1, 1, 2, 0), .value = -1); a result below 0: LG_ERR_SHAPE. */
+ * PyTorch's F.pad of mode "constant". A result below 0: LG_ERR_SHAPE. The value is converted as in lg_full.
+ * lg_pad(x, LG_PADS(1, 1, 2, 0), .value = -1) */
 #define lg_pad(x, ...) lg_pad_((x), LG_INIT(lg_pad_options){.pads = __VA_ARGS__})
 LG_API lg_tensor *lg_pad_(lg_tensor *x, lg_pad_options o);
 /* A copy of x laid beside itself times[i] times along dimension i; times may have more dimensions, in front. */

@@ -70,7 +70,10 @@ LG_API lg_tensor *lg_hardtanh(lg_tensor *x, double low, double high);
 LG_API lg_tensor *lg_softplus(lg_tensor *x, double beta, double threshold);
 LG_API lg_tensor *lg_clamp(lg_tensor *x, double low, double high); /* min(max(x, low), high); INFINITY for no bound */
 
-/* With a number s. Integer tensors stay integer for add, sub, mul, maximum and minimum; s is then truncated. */
+/* With a number s. Integer tensors stay integer for add, sub, mul, maximum, minimum, clamp and hardtanh; s is then cut
+ * to a whole number, and NaN or one out of the dtype's range is LG_ERR_ARGUMENT, as in lg_full: -1 is no u8. A bound
+ * may be out of the range on its own side, where it bounds nothing: 300 from above, -1 from below. bool tensors stay
+ * bool, and s is whether it is not zero. */
 LG_API lg_tensor *lg_add_scalar(lg_tensor *x, double s);     /* x + s */
 LG_API lg_tensor *lg_sub_scalar(lg_tensor *x, double s);     /* x - s */
 LG_API lg_tensor *lg_rsub_scalar(lg_tensor *x, double s);    /* s - x */

@@ -12,7 +12,8 @@ lg_tensor *lg_masked_fill(lg_tensor *x, lg_tensor *mask, double value)
         if (mask->at.dtype != LG_BOOL)
                 return lg__fail(x->ctx, LG_ERR_DTYPE, "masked_fill: mask is %s, not bool", lg__tensor_text(mask).s);
         lg_shape s;
-        if (!lg__broadcast(x->ctx, "masked_fill", x->at.shape, mask->at.shape, &s))
+        if (!lg__broadcast(x->ctx, "masked_fill", x->at.shape, mask->at.shape, &s) ||
+            !lg__dtype_holds(x->ctx, "masked_fill", x->at.dtype, value))
                 return NULL;
         return lg_where(mask, lg__constant(x, value), x);
 }

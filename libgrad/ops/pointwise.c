@@ -193,11 +193,48 @@ const lg__op lg__pointwise_ops[LG_PW_COUNT] = {
 /* ---- the functions
  * ----------------------------------------------------------------------------------------------------- */
 
-static lg_tensor *apply(int id, lg_tensor *x, lg_tensor *y, lg_tensor *z, double p0, double p1)
+/* Is parameter i of the op a bound, 1: from below, 2: from above? */
+static int bound_of(int id, int i)
+{
+        if (id == LG_PW_clamp || id == LG_PW_hardtanh)
+                return 1 + i;
+        return id == LG_PW_maximum_scalar ? 1 : id == LG_PW_minimum_scalar ? 2 : 0;
+}
+
+/* The numbers of an op that leaves integers what they are, as x's dtype takes them. A bound that lies beyond all values
+ * on its own side bounds nothing. */
+static bool take_numbers(int id, const lg_tensor *x, double *numbers, int count)
 {
         const lg__op *op = &lg__pointwise_ops[id];
-        pointwise_attributes attributes = {p0, p1};
-        return lg__apply(op, NULL, (lg_tensor *[]){x, y, z}, op->in_count, &attributes, sizeof attributes, NULL);
+        const lg_dtype d = x->at.dtype;
+        if (lg__dtype_float(d) || op->infer != infer_pointwise || (op->flags & LG__TO_FLOAT))
+                return true;
+        for (int i = 0; i < count; i++) {
+                const int bound = bound_of(id, i);
+                if (d == LG_BOOL)
+                        numbers[i] = bound ? fmax(0, fmin(numbers[i], 1)) : numbers[i] != 0;
+                else if (!(bound == 1 && numbers[i] < 0) && !(bound == 2 && numbers[i] > 0) &&
+                         !lg__dtype_holds(x->ctx, op->name, d, numbers[i]))
+                        return false;
+        }
+        return true;
+}
+
+static lg_tensor *apply(int id, lg_tensor *x, lg_tensor *y, lg_tensor *z)
+{
+        const lg__op *op = &lg__pointwise_ops[id];
+        pointwise_attributes none = {0, 0};
+        return lg__apply(op, NULL, (lg_tensor *[]){x, y, z}, op->in_count, &none, sizeof none, NULL);
+}
+
+static lg_tensor *apply_numbers(int id, lg_tensor *x, double p0, double p1, int count)
+{
+        const lg__op *op = &lg__pointwise_ops[id];
+        double p[] = {p0, p1};
+        if (!lg__check(x, op->name, "x") || !take_numbers(id, x, p, count))
+                return NULL;
+        pointwise_attributes attributes = {p[0], p[1]};
+        return lg__apply1(op, x, &attributes, sizeof attributes);
 }
 
 #define PARAMS0 DEFINE0
@@ -206,17 +243,17 @@ static lg_tensor *apply(int id, lg_tensor *x, lg_tensor *y, lg_tensor *z, double
 #define DEFINE0(name)                                                                                                  \
         lg_tensor *lg_##name(lg_tensor *x)                                                                             \
         {                                                                                                              \
-                return apply(LG_PW_##name, x, NULL, NULL, 0, 0);                                                       \
+                return apply(LG_PW_##name, x, NULL, NULL);                                                             \
         }
 #define DEFINE1(name)                                                                                                  \
         lg_tensor *lg_##name(lg_tensor *x, double p0)                                                                  \
         {                                                                                                              \
-                return apply(LG_PW_##name, x, NULL, NULL, p0, 0);                                                      \
+                return apply_numbers(LG_PW_##name, x, p0, 0, 1);                                                       \
         }
 #define DEFINE2(name)                                                                                                  \
         lg_tensor *lg_##name(lg_tensor *x, double p0, double p1)                                                       \
         {                                                                                                              \
-                return apply(LG_PW_##name, x, NULL, NULL, p0, p1);                                                     \
+                return apply_numbers(LG_PW_##name, x, p0, p1, 2);                                                      \
         }
 #define DEFINE(define, name) define(name)
 #define UNARY(name, types, params, ...) DEFINE(params, name)
@@ -225,12 +262,12 @@ static lg_tensor *apply(int id, lg_tensor *x, lg_tensor *y, lg_tensor *z, double
 #define BINARY(name, types, ...)                                                                                       \
         lg_tensor *lg_##name(lg_tensor *a, lg_tensor *b)                                                               \
         {                                                                                                              \
-                return apply(LG_PW_##name, a, b, NULL, 0, 0);                                                          \
+                return apply(LG_PW_##name, a, b, NULL);                                                                \
         }
 #define COMPARE(name, formula) BINARY(name, ANY, formula)
 #define TERNARY(name, ...)                                                                                             \
         lg_tensor *lg_##name(lg_tensor *condition, lg_tensor *a, lg_tensor *b)                                         \
         {                                                                                                              \
-                return apply(LG_PW_##name, condition, a, b, 0, 0);                                                     \
+                return apply(LG_PW_##name, condition, a, b);                                                           \
         }
 #include "../../kernels/pointwise.def"
