@@ -146,12 +146,272 @@ static void numbers_with_bool(void **state)
         lg_close(c);
 }
 
+/* ---- sizes ---- */
+
+static const int64_t sizes[] = {INT64_MIN,
+                                INT64_MIN + 1,
+                                -((int64_t)1 << 62),
+                                -1,
+                                0,
+                                2,
+                                INT32_MAX,
+                                (int64_t)1 << 32,
+                                (int64_t)1 << 40,
+                                (int64_t)1 << 58,
+                                (int64_t)1 << 61,
+                                ((int64_t)1 << 62) + 2,
+                                INT64_MAX - 1,
+                                INT64_MAX};
+enum { SIZES = sizeof sizes / sizeof *sizes, LIMIT = 1 << 20 };
+
+/* What calls with sizes work on. */
+typedef struct things {
+        lg_ctx *c;
+        lg_tensor *image, *empty, *weight, *row, *huge, *index, *table;
+        lg_dataset *data;
+        lg_optimizer *opt;
+} things;
+
+static things open_things(void)
+{
+        things t = {.c = open_ctx()};
+        lg_ctx *c = t.c;
+        t.image = lg_ones(c, LG_SHAPE(1, 4, 3, 5), .requires_grad = true);
+        t.empty = lg_zeros(c, LG_SHAPE(0, 4, 3, 5));
+        t.weight = lg_ones(c, LG_SHAPE(4, 4, 2, 2));
+        t.row = lg_ones(c, LG_SHAPE(6, 3), .requires_grad = true);
+        t.huge = lg_expand(lg_ones(c, LG_SHAPE(1)), LG_SHAPE((int64_t)1 << 58));
+        t.index = lg_arange(c, 0, 3, 1);
+        t.table = lg_ones(c, LG_SHAPE(4, 2));
+        lg_device cpu = lg_cpu();
+        t.data = lg_dataset_tensors(c, lg_ones(c, LG_SHAPE(5, 3), .device = cpu),
+                                    lg_ones(c, LG_SHAPE(5), .device = cpu));
+        t.opt = lg_sgd(c, LG_LIST(t.row), 0.1);
+        assert_true(lg_set_memory_limit(c, cpu, LIMIT) && lg_set_memory_limit(c, lg_device_of(t.row), LIMIT));
+        assert_ok(c);
+        return t;
+}
+
+/* The call did what it said, or set an error; either way the context is good for the next. */
+static void after(const things *t, const char *call, int64_t a, int64_t b)
+{
+        if (lg_error_code_of(t->c) == LG_ERR_CUDA)
+                fail_msg("%s of %lld and %lld: %s", call, (long long)a, (long long)b, lg_error(t->c));
+        lg_clear_error(t->c);
+}
+
+#define TRY(...)                                                                                                       \
+        do {                                                                                                           \
+                (void)(__VA_ARGS__);                                                                                   \
+                after(t, #__VA_ARGS__, a, b);                                                                          \
+        } while (0)
+#define TRY_LAYER(x, ...)                                                                                              \
+        do {                                                                                                           \
+                lg_module *m = (__VA_ARGS__);                                                                          \
+                if (m)                                                                                                 \
+                        lg_forward(m, x);                                                                              \
+                after(t, #__VA_ARGS__, a, b);                                                                          \
+                lg_module_free(m);                                                                                     \
+        } while (0)
+
+static void try_layers(const things *t, int64_t a, int64_t b)
+{
+        lg_ctx *c = t->c;
+        TRY_LAYER(t->image, lg_nn_conv2d(c, a, b, 1));
+        TRY_LAYER(t->image, lg_nn_conv2d(c, a, a, 1, .groups = b));
+        TRY_LAYER(t->image, lg_nn_conv2d(c, 4, 4, 0, .kernels = {a, b}));
+        TRY_LAYER(t->image, lg_nn_conv2d(c, 4, 4, 2, .stride = a, .padding = b));
+        TRY_LAYER(t->image, lg_nn_conv2d(c, 4, 4, 2, .dilation = a, .padding = b));
+        TRY_LAYER(t->row, lg_nn_conv1d(c, 6, a, b));
+        TRY_LAYER(t->row, lg_nn_conv1d(c, 6, 6, 2, .stride = a, .padding = b));
+        TRY_LAYER(t->image, lg_nn_conv_transpose2d(c, 4, a, b));
+        TRY_LAYER(t->image, lg_nn_conv_transpose2d(c, 4, 4, 2, .stride = a, .padding = b));
+        TRY_LAYER(t->image, lg_nn_conv_transpose2d(c, 4, 4, 2, .dilation = a, .output_padding = b));
+        TRY_LAYER(t->row, lg_nn_linear(c, a, b));
+        TRY_LAYER(t->index, lg_nn_embedding(c, a, b));
+        TRY_LAYER(t->index, lg_nn_embedding(c, 4, 2, .padding = true, .padding_idx = a));
+        TRY_LAYER(t->image, lg_nn_prelu(c, a));
+        TRY_LAYER(t->image, lg_nn_batch_norm2d(c, a));
+        TRY_LAYER(t->image, lg_nn_group_norm(c, a, b));
+        TRY_LAYER(t->row, lg_nn_layer_norm(c, LG_SHAPE(a, b)));
+        TRY_LAYER(t->image, lg_nn_max_pool2d(c, a, .stride = b));
+        TRY_LAYER(t->image, lg_nn_avg_pool2d(c, 0, .kernels = {a, b}));
+        TRY_LAYER(t->image, lg_nn_adaptive_avg_pool2d(c, 0, .sizes = {a, b}));
+}
+
+static void try_windows(const things *t, int64_t a, int64_t b)
+{
+        lg_tensor *none = lg_zeros(t->c, LG_SHAPE(0, (int64_t)1 << 40, 1, 1));
+        lg_tensor *channels = lg_zeros(t->c, LG_SHAPE(1, 0, 3, 5));
+        TRY(lg_conv2d(t->image, t->weight, NULL, .groups = a, .stride = b));
+        TRY(lg_conv2d(channels, none, NULL, .groups = a));
+        TRY(lg_conv_transpose2d(channels, none, NULL, .groups = a));
+        TRY(lg_conv2d(t->empty, t->weight, NULL, .strides = {a, b}, .paddings = {b, a}));
+        TRY(lg_conv_transpose2d(t->image, t->weight, NULL, .strides = {a, b}, .paddings = {b, a}));
+        TRY(lg_conv_transpose2d(t->empty, t->weight, NULL, .strides = {a, b}, .dilations = {b, a}));
+        TRY(lg_max_pool2d(t->image, a, .padding = a / 2, .stride = b));
+        TRY(lg_max_pool2d(t->image, 2, .stride = a, .dilation = b, .ceil_mode = true));
+        TRY(lg_avg_pool2d(t->image, a, .padding = a / 2, .stride = b, .ceil_mode = true));
+        TRY(lg_avg_pool2d(t->image, 2, .stride = a, .divisor = b));
+        TRY(lg_avg_pool2d(t->empty, 0, .kernels = {a, b}, .paddings = {a / 2, b / 2}, .stride = 1));
+        TRY(lg_max_pool1d(t->row, a, .stride = b));
+        TRY(lg_adaptive_avg_pool2d(t->image, 0, .sizes = {a, b}));
+        TRY(lg_adaptive_max_pool2d(t->empty, 0, .sizes = {a, b}));
+        TRY(lg_group_norm(t->image, a, NULL, NULL));
+        TRY(lg_group_norm(channels, a, NULL, NULL));
+}
+
+static void try_shapes(const things *t, int64_t a, int64_t b)
+{
+        lg_tensor *many[40], *ret[4];
+        for (int i = 0; i < 40; i++)
+                many[i] = t->huge;
+        TRY(lg_reshape(t->row, LG_SHAPE(a, b)));
+        TRY(lg_reshape(t->empty, LG_SHAPE(a, b, -1)));
+        TRY(lg_expand(lg_ones(t->c, LG_SHAPE(1, 1)), LG_SHAPE(a, b)));
+        TRY(lg_expand(t->row, LG_SHAPE(a, b, 6, 3)));
+        TRY(lg_expand(t->huge, LG_SHAPE(a, b)));
+        TRY(lg_flatten(lg_expand(lg_ones(t->c, LG_SHAPE(1, 1)), LG_SHAPE(a, b)), 0, -1));
+        TRY(lg_repeat(t->row, LG_SHAPE(a, b)));
+        TRY(lg_repeat(t->empty, LG_SHAPE(a, 1, b, 1, 1)));
+        TRY(lg_pad(t->row, LG_PADS(a, b)));
+        TRY(lg_pad(t->row, LG_PADS(a, b, b, a)));
+        TRY(lg_pad(t->empty, LG_PADS(a, 0, 0, b)));
+        TRY(lg_select(t->row, 0, a));
+        TRY(lg_roll(t->row, a, 0));
+        TRY(lg_split(t->row, a, 0, ret, 4));
+        TRY(lg_chunk(t->empty, a, 0, ret, 4));
+        TRY(lg_topk(t->row, a, 0));
+        TRY(lg_tril(t->row, .diagonal = a));
+        TRY(lg_triu(t->empty, .diagonal = a));
+        TRY(lg_one_hot(t->index, a));
+        TRY(lg_embedding(t->table, t->index, .padding_idx = a));
+        TRY(lg_cat((lg_list){40, many}, 0));
+        TRY(lg_stack((lg_list){40, many}, 1));
+        TRY(lg_cross_entropy(t->table, lg_zeros(t->c, LG_SHAPE(4), .dtype = LG_I64), .ignore_index = a));
+        TRY(lg_matmul(lg_unsqueeze(t->huge, 1), lg_unsqueeze(t->huge, 0)));
+        TRY(lg_mul(lg_unsqueeze(t->huge, 1), t->huge));
+        TRY(lg_backward(lg_sum(lg_slice(t->row, 0, a, b))));
+        TRY(lg_backward(lg_sum(lg_slice(t->row, 0, 0, a, .step = b))));
+        TRY(lg_backward(lg_sum(lg_slice(t->row, 0, 5, 6, .step = b))));
+}
+
+static void try_creations(const things *t, int64_t a, int64_t b)
+{
+        lg_ctx *c = t->c;
+        lg_tensor *borrowed;
+        TRY(lg_zeros(c, LG_SHAPE(a, b)));
+        TRY(lg_empty(c, LG_SHAPE(0, a, b), .dtype = LG_I64));
+        TRY(lg_from(c, NULL, LG_SHAPE(a, b)));
+        TRY(borrowed = lg_borrow(c, NULL, NULL, NULL, LG_SHAPE(a, b, 0)));
+        TRY(lg_uniform(c, 0, 1, LG_SHAPE(a, b)));
+        TRY(lg_arange(c, a, b, 1));
+        TRY(lg_arange(c, a, b, a));
+        TRY(lg_arange(c, 0, a, b, .dtype = LG_F64));
+        TRY(lg_arange(c, a, b, 1, .dtype = LG_U8));
+        TRY(lg_permutation(c, a));
+        TRY(lg_read(t->row, NULL, LG_F32, (size_t)a));
+        TRY(lg_write(t->row, NULL, LG_F32, (size_t)a));
+        (void)borrowed;
+}
+
+static void try_training(const things *t, int64_t a, int64_t b)
+{
+        const int64_t milestones[] = {a, b};
+        lg_scheduler *made[] = {lg_step_lr(t->opt, a), NULL, NULL, NULL, NULL, NULL, NULL};
+        after(t, "lg_step_lr", a, b);
+        TRY(made[1] = lg_multi_step_lr(t->opt, milestones, 2));
+        TRY(made[2] = lg_cosine_lr(t->opt, a));
+        TRY(made[3] = lg_linear_lr(t->opt, a));
+        TRY(made[4] = lg_constant_lr(t->opt, a));
+        TRY(made[5] = lg_one_cycle_lr(t->opt, 0.1, a, .no_cycle_momentum = true));
+        TRY(made[6] = lg_reduce_on_plateau(t->opt, 0.5, .patience = a, .cooldown = b));
+        for (int i = 0; i < 7; i++) {
+                for (int k = 0; k < 3 && made[i]; k++) {
+                        if (i == 6)
+                                lg_scheduler_step_metric(made[i], 1);
+                        else
+                                lg_scheduler_step(made[i]);
+                        after(t, "a step", a, b);
+                }
+                lg_scheduler_free(made[i]);
+        }
+        for (int workers = 0; workers < 2; workers++) {
+                lg_loader *l = lg_loader_open(t->c, t->data, a, .workers = workers, .drop_last = b < 0);
+                for (lg_batch batch; lg_loader_next(l, &batch);)
+                        assert_true(lg_size_of(batch.x, 0) <= 5);
+                after(t, "lg_loader_open", a, b);
+                lg_loader_free(l);
+        }
+}
+
+/* Every size of calls near 2^63 and next to 0, by pairs: nothing overflows, nothing ends the process. */
+static void sizes_near_the_end(void **state)
+{
+        (void)state;
+        things t = open_things();
+        for (int i = 0; i < SIZES; i++)
+                for (int k = 0; k < SIZES; k++) {
+                        lg_scope scope = lg_scope_begin(t.c);
+                        try_layers(&t, sizes[i], sizes[k]);
+                        try_windows(&t, sizes[i], sizes[k]);
+                        try_shapes(&t, sizes[i], sizes[k]);
+                        try_creations(&t, sizes[i], sizes[k]);
+                        try_training(&t, sizes[i], sizes[k]);
+                        lg_scope_end(t.c, scope);
+                }
+        lg_close(t.c);
+}
+
+static void sizes_that_are_too_large(void **state)
+{
+        (void)state;
+        things t = open_things();
+        lg_ctx *c = t.c;
+        const int64_t far = (int64_t)1 << 62, most = INT32_MAX;
+#define REFUSED(code, message, ...)                                                                                    \
+        assert_null(__VA_ARGS__);                                                                                      \
+        assert_error(c, code, message)
+        REFUSED(LG_ERR_SHAPE, "too many elements", lg_nn_conv2d(c, far, far, 3));
+        REFUSED(LG_ERR_SHAPE, "too many elements", lg_nn_conv2d(c, 4, 4, far));
+        REFUSED(LG_ERR_SHAPE, "too many elements", lg_nn_linear(c, far, far));
+        REFUSED(LG_ERR_SHAPE, "too many elements", lg_nn_embedding(c, far, far));
+        lg_tensor *none = lg_zeros(c, LG_SHAPE(0, (int64_t)1 << 40, 1, 1)), *x = lg_zeros(c, LG_SHAPE(1, 0, 3, 5));
+        REFUSED(LG_ERR_ARGUMENT, "conv_transpose2d: 4611686018427387904 groups; they must divide the 0 of w",
+                lg_conv_transpose2d(x, none, NULL, .groups = far));
+        REFUSED(LG_ERR_SHAPE, "conv_transpose2d: w is f32 (0, 1099511627776, 1, 1)",
+                lg_conv_transpose2d(x, none, NULL, .groups = most));
+        REFUSED(LG_ERR_SHAPE, "conv2d: w is f32 (0, 1099511627776, 1, 1)", lg_conv2d(x, none, NULL, .groups = most));
+        REFUSED(LG_ERR_ARGUMENT, "avg_pool2d: kernel 1099511627776",
+                lg_avg_pool2d(t.image, (int64_t)1 << 40, .padding = (int64_t)1 << 39));
+        REFUSED(LG_ERR_ARGUMENT, "max_pool2d: kernel 2, stride 9223372036854775807",
+                lg_max_pool2d(t.image, 2, .stride = INT64_MAX, .ceil_mode = true));
+        REFUSED(LG_ERR_SHAPE, "(1, 4, 2147483647, 2147483647) has too many elements",
+                lg_adaptive_avg_pool2d(t.image, 0, .sizes = {most, most}));
+        lg_tensor *many[40];
+        for (int i = 0; i < 40; i++)
+                many[i] = t.huge;
+        REFUSED(LG_ERR_SHAPE, "cat: the sizes of dimension 0 add up beyond 2^63", lg_cat((lg_list){40, many}, 0));
+        REFUSED(LG_ERR_SHAPE, "too many elements", lg_cat((lg_list){2, many}, 0));
+        REFUSED(LG_ERR_SHAPE, "repeat: x is f32 (6, 3)", lg_repeat(t.row, LG_SHAPE(far, 1)));
+        REFUSED(LG_ERR_SHAPE, "pad: x is f32 (6, 3)", lg_pad(t.row, LG_PADS(INT64_MAX, INT64_MAX)));
+        REFUSED(LG_ERR_SHAPE, "too many elements", lg_expand(t.huge, LG_SHAPE(4, (int64_t)1 << 58)));
+        REFUSED(LG_ERR_SHAPE, "too many elements", lg_one_hot(t.index, far));
+        REFUSED(LG_ERR_SHAPE, "lg_arange: from 0 to 4.61169e+18 by 1 has too many elements", lg_arange(c, 0, far, 1));
+        REFUSED(LG_ERR_MEMORY, "out of memory", lg_zeros(c, LG_SHAPE((int64_t)1 << 58)));
+        lg_tensor *part = lg_slice(t.row, 0, 2, 3, .step = far); /* one row: the step is not taken */
+        assert_true(lg_backward(lg_sum(part)));
+        assert_list(lg_sum(lg_grad_of(t.row), .dims = LG_DIMS(1)), 0, 0, 0, 3, 0, 0, 0);
+        assert_ok(c);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(numbers_out_of_range),
-                cmocka_unit_test(numbers_in_range),
-                cmocka_unit_test(numbers_with_bool),
+                cmocka_unit_test(numbers_out_of_range),     cmocka_unit_test(numbers_in_range),
+                cmocka_unit_test(numbers_with_bool),        cmocka_unit_test(sizes_near_the_end),
+                cmocka_unit_test(sizes_that_are_too_large),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

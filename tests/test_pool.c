@@ -151,8 +151,8 @@ static void wrong_arguments(void **state)
         assert_error(c, LG_ERR_ARGUMENT, "above 0");
         lg_adaptive_avg_pool2d(lg_ones(c, LG_SHAPE(1, 2, 0, 4)), 2);
         assert_error(c, LG_ERR_SHAPE, "0 pixels");
-        lg_max_pool2d(x, INT64_MAX / 2, .dilation = 4);
-        assert_error(c, LG_ERR_SHAPE, "too large");
+        lg_max_pool2d(x, INT32_MAX, .dilation = 4);
+        assert_error(c, LG_ERR_SHAPE, "greater than the input of 4");
         lg_close(c);
 }
 

@@ -45,8 +45,8 @@ LG_API lg_tensor *lg_conv_transpose1d_(lg_tensor *x, lg_tensor *w, lg_conv_optio
  *
  * x (N, C, H, W) or (C, H, W), signals (N, C, L) or (C, L); float dtypes; PyTorch's functions of the same names. One
  * number says both sides, a pair {height, width} wins where one of the two is not zero. LG_ERR_SHAPE: the window is
- * greater than the padded input; LG_ERR_ARGUMENT: a kernel, stride or dilation below 1, a padding above half the
- * kernel.
+ * greater than the padded input; LG_ERR_ARGUMENT: a kernel, stride or dilation below 1 or above 2^31 - 1, a padding
+ * above half the kernel.
  */
 typedef struct lg_pool_options {
         int64_t kernel LG_DEFAULT;

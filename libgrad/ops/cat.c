@@ -17,7 +17,9 @@ bool lg__infer_cat(lg__call *call)
                         return lg__fail(call->ctx, LG_ERR_SHAPE,
                                         "cat: tensor %d is %s, tensor 0 is %s; only dimension %d may differ", i,
                                         lg__tensor_text(call->in[i]).s, lg__tensor_text(call->in[0]).s, dim);
-                s.size[dim] += size;
+                if (__builtin_add_overflow(s.size[dim], size, &s.size[dim]))
+                        return lg__fail(call->ctx, LG_ERR_SHAPE, "cat: the sizes of dimension %d add up beyond 2^63",
+                                        dim);
         }
         call->out_at[0].dtype = call->in[0]->at.dtype;
         call->out_at[0].shape = s;

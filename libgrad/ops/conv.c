@@ -191,15 +191,20 @@ static bool check_tensors(lg_ctx *c, const variant *v, lg_tensor *x, lg_tensor *
                                         "xwb"[i], lg__tensor_text(all[i]).s);
         const int64_t groups = o->groups ? o->groups : 1, channels = x->at.shape.size[xn - n - 1];
         const int64_t first = w->at.shape.size[0], second = w->at.shape.size[1];
-        if (groups < 1 || first % groups != 0)
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld groups; they must divide the %lld of w %s", v->name,
+        int64_t of_groups; /* second, as often as there are groups */
+        if (groups < 1 || groups > INT32_MAX || first % groups != 0)
+                return lg__fail(c, LG_ERR_ARGUMENT,
+                                "%s: %lld groups; they must divide the %lld of w %s, and be below 2^31", v->name,
                                 (long long)groups, (long long)first, lg__tensor_text(w).s);
+        if (__builtin_mul_overflow(second, groups, &of_groups))
+                return lg__fail(c, LG_ERR_SHAPE, "%s: w is %s: too many channels in %lld groups", v->name,
+                                lg__tensor_text(w).s, (long long)groups);
         if (v->transposed ? channels != first : channels % groups != 0 || channels / groups != second)
                 return lg__fail(c, LG_ERR_SHAPE,
                                 "%s: x is %s and w is %s with %lld groups: w takes %lld channels, not %lld", v->name,
                                 lg__tensor_text(x).s, lg__tensor_text(w).s, (long long)groups,
-                                (long long)(v->transposed ? first : second * groups), (long long)channels);
-        const int64_t outputs = v->transposed ? second * groups : first;
+                                (long long)(v->transposed ? first : of_groups), (long long)channels);
+        const int64_t outputs = v->transposed ? of_groups : first;
         if (o->b && (o->b->at.shape.ndim != 1 || o->b->at.shape.size[0] != outputs))
                 return lg__fail(c, LG_ERR_SHAPE, "%s: b is %s, but w is %s with %lld groups: b takes (%lld,)", v->name,
                                 lg__tensor_text(o->b).s, lg__tensor_text(w).s, (long long)groups, (long long)outputs);

@@ -22,6 +22,8 @@ static bool infer(lg__call *call, bool to_input)
         lg_shape s = call->in[0]->at.shape;
         call->out_at[0].dtype = call->in[0]->at.dtype;
         call->out_at[0].shape = LG_SHAPE(s.size[0], s.size[1], size[0], size[1]);
+        if (!lg__shape_valid(call->ctx, call->op->name, call->out_at[0].shape))
+                return false;
         lg__layout_channels_last(&call->out_at[0]);
         return true;
 }
@@ -45,7 +47,8 @@ static bool forward(lg__call *call, lg_pool_kind kind, lg_tensor *index)
 
 bool lg__infer_max_pool2d(lg__call *call)
 {
-        infer(call, false);
+        if (!infer(call, false))
+                return false;
         call->out_at[1] = call->out_at[0];
         call->out_at[1].dtype = LG_I32;
         return true;
@@ -167,18 +170,15 @@ static void pair(int64_t *ret, const int64_t given[2], int64_t both, int64_t oth
 static bool output_size(lg_ctx *c, const char *op, lg_conv_geometry *g, int side, bool ceil_mode)
 {
         int64_t in = g->in[side], k = g->kernel[side], s = g->stride[side], p = g->padding[side], d = g->dilation[side];
-        if (k < 1 || s < 1 || d < 1 || p < 0)
+        if (k < 1 || s < 1 || d < 1 || p < 0 || k > INT32_MAX || s > INT32_MAX || d > INT32_MAX)
                 return lg__fail(
                         c, LG_ERR_ARGUMENT,
                         "%s: kernel %lld, stride %lld, dilation %lld, padding %lld; the padding must be 0 or more, "
-                        "the others above 0",
+                        "the others above 0 and below 2^31",
                         op, (long long)k, (long long)s, (long long)d, (long long)p);
         if (p > k / 2)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: padding %lld is more than half of kernel %lld", op,
                                 (long long)p, (long long)k);
-        if (k > INT64_MAX / 4 / d || in > INT64_MAX / 4)
-                return lg__fail(c, LG_ERR_SHAPE, "%s: a window of %lld with dilation %lld is too large", op,
-                                (long long)k, (long long)d);
         int64_t left = in + 2 * p - d * (k - 1) - 1;
         if (left < 0)
                 return lg__fail(c, LG_ERR_SHAPE,

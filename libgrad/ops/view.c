@@ -241,10 +241,12 @@ bool lg__vjp_slice(lg__vjp *v)
 
 static lg_tensor *slice(lg_tensor *x, int64_t dim, int64_t start, int64_t step, int64_t count)
 {
+        if (count <= 1) /* nothing is stepped over, and the product with a stride could overflow */
+                step = 1;
         view_attributes a = {.at = x->at, .dim = dim, .start = start, .step = step, .size = x->at.shape.size[dim]};
         a.at.shape.size[dim] = count;
         a.at.offset += count ? start * x->at.strides[dim] : 0;
-        a.at.strides[dim] = count > 1 ? step * x->at.strides[dim] : x->at.strides[dim];
+        a.at.strides[dim] *= step;
         return lg__apply1(LG__OP(slice), x, &a, sizeof a);
 }
 
