@@ -70,7 +70,8 @@ bool lg__shape_equal(lg_shape a, lg_shape b)
         return a.ndim == b.ndim && memcmp(a.size, b.size, (size_t)a.ndim * sizeof *a.size) == 0;
 }
 
-/* The product must fit with 16 bytes an element, whatever sizes of zero it holds: strides are products as well. */
+/* The product must fit the address space with 16 bytes an element, whatever sizes of zero it holds: strides are
+ * products as well. */
 bool lg__shape_valid(lg_ctx *c, const char *op, lg_shape s)
 {
         int64_t n = 1;
@@ -80,7 +81,7 @@ bool lg__shape_valid(lg_ctx *c, const char *op, lg_shape s)
                 if (s.size[i] < 0)
                         return lg__fail(c, LG_ERR_SHAPE, "%s: the shape %s has a negative size", op,
                                         lg__shape_text(s).s);
-                if (__builtin_mul_overflow(n, s.size[i] ? s.size[i] : 1, &n) || n > INT64_MAX / 16)
+                if (__builtin_mul_overflow(n, s.size[i] ? s.size[i] : 1, &n) || n > PTRDIFF_MAX / 16)
                         return lg__fail(c, LG_ERR_SHAPE, "%s: the shape %s has too many elements", op,
                                         lg__shape_text(s).s);
         }
