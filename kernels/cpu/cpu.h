@@ -23,6 +23,12 @@
 /* Types that kernels compute in. */
 typedef enum lg_hub { LG_HUB_F32, LG_HUB_F64, LG_HUB_I64, LG_HUB_COUNT } lg_hub;
 
+/* p + bytes; NULL, of a tensor without elements, stays NULL. */
+static inline char *lg_byte_at(const void *p, int64_t bytes)
+{
+        return p ? (char *)(uintptr_t)p + bytes : NULL;
+}
+
 static inline int64_t lg_least(int64_t a, int64_t b)
 {
         return a < b ? a : b;

@@ -34,7 +34,7 @@ typedef struct product {
 
 static const void *matrix_at(const matrix *x, int64_t row, int64_t col, size_t size)
 {
-        return (const char *)x->p + (x->transposed ? col * x->ld + row : row * x->ld + col) * (int64_t)size;
+        return lg_byte_at(x->p, (x->transposed ? col * x->ld + row : row * x->ld + col) * (int64_t)size);
 }
 
 #if LG_BLAS
@@ -205,8 +205,8 @@ static void multiply_batch(lg_queue *q, const lg_gemm_args *g, const product *p,
         for (int64_t i = 0; i < tiles; i++) {
                 product t = *p;
                 offsets o = g ? batch_offsets(g, i / (down * across)) : (offsets){0, 0, 0};
-                t.a.p = (const char *)p->a.p + o.a * size;
-                t.b.p = (const char *)p->b.p + o.b * size;
+                t.a.p = lg_byte_at(p->a.p, o.a * size);
+                t.b.p = lg_byte_at(p->b.p, o.b * size);
                 t.c = (char *)p->c + o.c * size;
                 multiply_tile(&t, i / across % down * rows, i % across * cols, rows, cols);
         }

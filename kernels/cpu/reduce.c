@@ -101,7 +101,7 @@ static void reduce_row(const job *j, int64_t k, int64_t first, int64_t end, cell
 {
         LG_ALIGN64 char raw[CHUNK * 8], hub[CHUNK * 8];
         int64_t at[LG_MAX_DIMS];
-        const char *base = (const char *)j->a->in + lg_walk_seek(&j->kept, 0, k, at) * (int64_t)j->size;
+        const char *base = lg_byte_at(j->a->in, lg_walk_seek(&j->kept, 0, k, at) * (int64_t)j->size);
         double mean = j->mode == MODE_SQUARES ? j->mean[k] : 0;
         *ret = (cell){.at = 0};
         for (int64_t r = first; r < end; r += CHUNK) {
@@ -123,7 +123,7 @@ static void reduce_columns(const job *j, int64_t k, int64_t n, int64_t first, in
         LG_ALIGN64 char hub[COLUMNS * 8];
         LG_ALIGN64 columns sums;
         int64_t at[LG_MAX_DIMS];
-        const char *base = (const char *)j->a->in + lg_walk_seek(&j->kept, 0, k, at) * (int64_t)j->size;
+        const char *base = lg_byte_at(j->a->in, lg_walk_seek(&j->kept, 0, k, at) * (int64_t)j->size);
         const double *mean = j->mode == MODE_SQUARES ? j->mean + k : NULL;
         memset(&sums, 0, sizeof sums);
         for (int64_t r = first; r < end; r++) {

@@ -228,8 +228,9 @@ static void each_line(lg_queue *q, const lg_choose_args *a, const line_fn *lines
         line_fn run = lines[size];
         LG_PARALLEL_FOR(q, count * a->k >= LG_PARALLEL_MIN)
         for (int64_t i = 0; i < count; i++)
-                run(a->k, a->inner, (const char *)a->x + line_start(i, in, a->inner) * size,
-                    a->indices + line_start(i, a->k, a->inner), (char *)a->y + line_start(i, out, a->inner) * size);
+                run(a->k, a->inner, lg_byte_at(a->x, line_start(i, in, a->inner) * size),
+                    a->indices ? a->indices + line_start(i, a->k, a->inner) : NULL,
+                    lg_byte_at(a->y, line_start(i, out, a->inner) * size));
 }
 
 bool LG_CPU(choose)(lg_queue *q, const lg_choose_args *a)
