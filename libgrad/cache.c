@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core.h"
+#include "poison.h"
 
 #define LARGE ((size_t)1 << 20) /* of requests, and of what a split leaves at least */
 
@@ -107,8 +108,18 @@ static void join(lg__cache *cache, lg__block *block)
         lg__free(cache->ctx, upper, sizeof *upper);
 }
 
+/* Only `bytes` of a block may be touched; of memory that the host cannot touch: nothing. */
+static void expose(const lg__cache *cache, lg__block *block, size_t bytes)
+{
+        if (cache->device.type != LG_DEVICE_CPU)
+                return;
+        lg__poison(block->p, block->bytes);
+        lg__unpoison(block->p, bytes);
+}
+
 static void forget(lg__cache *cache, lg__block *block)
 {
+        expose(cache, block, block->bytes);
         cache->stats.system_frees++;
         cache->ctx->memory.free(cache->ctx->memory.user, cache->ctx, cache->device, block->p, block->bytes);
         lg__free(cache->ctx, block, sizeof *block);
@@ -193,6 +204,7 @@ lg__block *lg__cache_get(lg__cache *cache, size_t bytes)
                         return NULL;
         }
         block->next = NULL;
+        expose(cache, block, bytes);
         cache->stats.used += (int64_t)block->bytes;
         if (cache->stats.used > cache->stats.peak)
                 cache->stats.peak = cache->stats.used;
@@ -203,6 +215,7 @@ void lg__cache_put(lg__cache *cache, lg__block *block)
 {
         if (!block)
                 return;
+        expose(cache, block, 0);
         cache->stats.used -= (int64_t)block->bytes;
         if (block->upper && block->upper->free) {
                 list_remove(cache, block->upper);

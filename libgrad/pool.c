@@ -1,6 +1,7 @@
 /* pool.c - small host records (tensors, nodes, scopes) cut from slabs; they are given back when the context closes. */
 #include <string.h>
 #include "core.h"
+#include "poison.h"
 
 #define SLAB_BYTES 65536
 
@@ -69,10 +70,12 @@ void *lg__alloc(lg_ctx *c, size_t bytes)
                 return alloc_big(c, bytes);
         size_t slot = slot_of(bytes);
         void *p = c->pool.free[slot];
-        if (p)
+        if (p) {
+                lg__unpoison(p, slot * 16);
                 c->pool.free[slot] = *(void **)p;
-        else
+        } else {
                 p = cut(c, slot * 16);
+        }
         if (p)
                 memset(p, 0, slot * 16);
         return p;
@@ -89,6 +92,7 @@ void lg__free(lg_ctx *c, void *p, size_t bytes)
         size_t slot = slot_of(bytes);
         *(void **)p = c->pool.free[slot];
         c->pool.free[slot] = p;
+        lg__poison(p, slot * 16);
 }
 
 char *lg__strdup(lg_ctx *c, const char *s)
@@ -109,6 +113,7 @@ void lg__pool_finish(lg_ctx *c)
         while (c->pool.slabs) {
                 struct lg__slab *slab = c->pool.slabs;
                 c->pool.slabs = slab->next;
+                lg__unpoison(slab, SLAB_BYTES);
                 lg__host_free(c, slab, SLAB_BYTES);
         }
 }
