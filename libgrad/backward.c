@@ -204,6 +204,18 @@ static bool run_hook(call *k, pending *p, const lg__hook *h)
         return ok;
 }
 
+/* Those that there are now: a hook that one of them adds waits for the next gradient. */
+static bool run_hooks(call *k, pending *p)
+{
+        const lg__hook *last = p->node->hooks;
+        while (last && last->next)
+                last = last->next;
+        for (const lg__hook *h = p->node->hooks; h; h = h == last ? NULL : h->next)
+                if (!run_hook(k, p, h))
+                        return false;
+        return true;
+}
+
 /* Gives what has arrived to those who asked for it: results of lg_grad, leaves, retained outputs. */
 static bool deliver(call *k, pending *p)
 {
@@ -234,10 +246,7 @@ static bool run(call *k)
         while (k->heap.count) {
                 pending *p = lg__heap_pop(&k->heap);
                 lg__node *n = p->node;
-                for (const lg__hook *h = n->hooks; h; h = h->next)
-                        if (!run_hook(k, p, h))
-                                return false;
-                if (!deliver(k, p) || (n->op && !derive_node(k, p)))
+                if (!run_hooks(k, p) || !deliver(k, p) || (n->op && !derive_node(k, p)))
                         return false;
                 if (!k->retain_graph && n->op && n->saved_count)
                         lg__node_free_saved(n);

@@ -1,4 +1,5 @@
 /* test_index.c - picking and placing by index, masks, padding, joining and taking apart. */
+#include <limits.h>
 #include "golden.h"
 
 /* (7 i + 3) mod top, i64: what index.py's i64() makes. */
@@ -541,6 +542,7 @@ static void wrong_shapes_and_dtypes(void **state)
         WRONG(lg_pad(x, LG_PADS(INT64_MAX, 1)), LG_ERR_SHAPE, "pad: x is f32 (3, 2)");
         WRONG(lg_pad(x, LG_PADS(INT64_MIN, 1)), LG_ERR_ARGUMENT, "pad: pad 0 is out of range");
         WRONG(lg_repeat(x, LG_SHAPE(2)), LG_ERR_SHAPE, "repeat: x is f32 (3, 2)");
+        WRONG(lg_repeat(x, ((lg_shape){.ndim = INT_MIN})), LG_ERR_SHAPE, "repeat: x is f32 (3, 2)");
         WRONG(lg_repeat(x, LG_SHAPE(2, -1)), LG_ERR_SHAPE, "(2, -1) times");
         WRONG(lg_repeat(x, LG_SHAPE(INT64_MAX, 1)), LG_ERR_SHAPE, "repeat");
         WRONG(lg_stack(LG_LIST(x, lg_ones(c, LG_SHAPE(2, 3))), 0), LG_ERR_SHAPE, "stack: tensor 1 is f32 (2, 3)");

@@ -22,6 +22,7 @@ struct lg_loader {
         int64_t epoch, position; /* the batch that comes next */
         bool running;            /* between the first batch of an epoch and its end */
         uint64_t scope;          /* of the last step; 0: none */
+        bool ending;             /* that scope, or the loader itself, just now */
         flight flights[2];       /* batch b in flights[b % 2] */
         uint64_t last_mark;      /* of the batch that was handed out last; 0: none */
 };
@@ -48,6 +49,9 @@ static bool end_step(lg_loader *l, const char *op)
 {
         lg_ctx *c = l->object.ctx;
         bool others = false, fenced = false;
+        if (l->ending)
+                return lg__fail(c, LG_ERR_STATE,
+                                "%s: this loader is ending its step; call it outside release functions", op);
         lg__scope *s = l->scope ? c->scope : NULL;
         for (; s && s->id != l->scope; s = s->parent) {
                 others = others || is_step_of_a_loader(c, s->id);
@@ -60,10 +64,12 @@ static bool end_step(lg_loader *l, const char *op)
                         "and own functions, or take a loader of their own",
                         op);
         l->scope = 0;
+        l->ending = true;
         if (s && others)
                 lg__scope_remove(c, s);
         else if (s)
                 lg_scope_end(c, (lg_scope){s->id});
+        l->ending = false;
         return true;
 }
 
@@ -167,6 +173,7 @@ static bool take_flight(lg_loader *l, int64_t b, lg_batch *ret)
 static void destroy(lg__object *o)
 {
         lg_loader *l = (lg_loader *)o;
+        l->ending = true;
         land(l);
         lg__team_free(o->ctx, l->team);
         lg__tensor_release(l->x_data);

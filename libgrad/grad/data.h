@@ -51,7 +51,8 @@ typedef struct lg_loader_options {
 LG_API lg_loader *lg_loader_open_(lg_ctx *c, lg_dataset *data, lg_loader_options o);
 /* Ends the scope of this loader's last step and begins the next one with a batch; false at the end of an epoch (the
  * following call begins a new one) and on an error. In a hook or an own function that was called inside the last step,
- * lg_loader_next, lg_loader_restart and lg_loader_free are LG_ERR_STATE and leave the loader as it is. */
+ * and in a release function that runs as that step ends, lg_loader_next, lg_loader_restart and lg_loader_free are
+ * LG_ERR_STATE and leave the loader as it is. */
 LG_API bool lg_loader_next(lg_loader *l, lg_batch *ret);
 /* Ends the step's scope; the next call begins a new epoch. */
 LG_API void lg_loader_restart(lg_loader *l);

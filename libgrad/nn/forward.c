@@ -52,7 +52,6 @@ static lg_tensor *run(lg_module *m, lg_forward_fn *forward, lg_list inputs)
         c->module = m;
         m->running++;
         lg_tensor *y = forward(m, inputs, m->user);
-        m->running--;
         c->module = outer_module;
         if (!c->error && !y)
                 lg__fail(c, LG_ERR_STATE, "lg_forward: the forward of %s returned NULL without an error", m->type);
@@ -66,6 +65,7 @@ static lg_tensor *run(lg_module *m, lg_forward_fn *forward, lg_list inputs)
         } else {
                 tell_where(m);
         }
+        m->running--; /* last: release functions of what the scope held may try to free m */
         return y;
 }
 

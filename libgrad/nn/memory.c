@@ -87,22 +87,32 @@ static void print(FILE *f, lg_module *root)
 
 /* ---- buffers stay as they are ----------------------------------------------------------------------------------- */
 
-/* Copies all buffers into `saved`, or back. */
-static bool each_buffer(lg_module *root, lg_tensor **saved, bool back)
+/* A buffer and its values as they were. The forward may add others. */
+typedef struct kept {
+        lg_tensor *buffer, *values;
+} kept;
+
+static bool keep(lg_module *root, kept *all)
 {
-        int64_t i = 0;
         for (lg_module *m = root; m; m = lg__module_next(m, root)) {
                 for (lg__part *p = m->parts; p; p = p->next) {
+                        lg_tensor *t = p->tensor;
                         if (p->kind != LG__BUFFER)
                                 continue;
-                        lg_tensor *t = p->tensor;
-                        if (!back && !(saved[i] = lg__clone_values(t, t->storage->device->id, t->at.dtype)))
+                        *all = (kept){t, lg__clone_values(t, t->storage->device->id, t->at.dtype)};
+                        if (!all++->values)
                                 return false;
-                        if (back && !lg__copy_values(t, saved[i], "lg_module_print_memory"))
-                                return false;
-                        t->storage->version += back;
-                        i++;
                 }
+        }
+        return true;
+}
+
+static bool restore(const kept *all, int64_t count)
+{
+        for (int64_t i = 0; i < count; i++) {
+                if (!lg__copy_values(all[i].buffer, all[i].values, "lg_module_print_memory"))
+                        return false;
+                all[i].buffer->storage->version++;
         }
         return true;
 }
@@ -124,16 +134,17 @@ bool lg_module_print_memory(FILE *f, lg_module *m, lg_shape input)
         if (!f)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_module_print_memory: the file is NULL");
         lg_scope scope = lg_scope_begin(c);
-        size_t bytes = (size_t)count_buffers(m) * sizeof(lg_tensor *) + 1;
-        lg_tensor **saved = scope.id ? lg__alloc(c, bytes) : NULL;
-        bool ok = saved && each_buffer(m, saved, false);
+        int64_t count = count_buffers(m);
+        size_t bytes = (size_t)count * sizeof(kept);
+        kept *saved = scope.id ? lg__alloc(c, bytes) : NULL;
+        bool ok = saved && keep(m, saved);
         if (ok) {
-                bool recording = lg_grad_mode(c, true);
+                bool recording = lg_grad_mode(c, true), measuring = c->measuring;
                 c->measuring = true;
                 ok = lg__module_try(m, input);
-                c->measuring = false;
+                c->measuring = measuring;
                 lg_grad_mode(c, recording);
-                ok = each_buffer(m, saved, true) && ok;
+                ok = restore(saved, count) && ok;
         }
         lg__free(c, saved, bytes);
         if (scope.id)

@@ -38,6 +38,7 @@ struct lg_module {
         void *config; /* of a module that comes with libgrad: its options, which are `user` */
         size_t config_bytes;
         bool training, was_training; /* the latter while lg_module_print runs */
+        int printing;                /* how many of these run */
         lg__part *parts, **end;
         lg__listing *
                 listings; /* what lg_parameters() and lg_parameters_matching() gave; none after a change of structure */
@@ -82,7 +83,7 @@ const char *lg__module_path(const lg_module *m, char text[LG__PATH]);
 /* The same from root on, "-" for root itself. */
 const char *lg__module_path_in(const lg_module *root, const lg_module *m, char text[LG__PATH]);
 /* Runs one forward on zeros of that shape, of the dtype and device of root's parameters, in a scope of its own; the
- * random state stays. */
+ * random state stays. The caller counts as one that runs root. */
 bool lg__module_try(lg_module *root, lg_shape input);
 /* Around a module's forward: afterwards its kept_bytes and most_bytes say what memory it took. */
 typedef struct lg__measure {

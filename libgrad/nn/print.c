@@ -69,9 +69,11 @@ bool lg__module_try(lg_module *root, lg_shape input)
                 o.device = parameters.items[0]->storage->device->id;
         }
         lg_tensor *x = scope.id ? lg_full_(c, 0, o) : NULL;
+        root->running++;
         bool ok = x && lg_forward(root, x);
         if (scope.id)
                 lg_scope_end(c, scope);
+        root->running--;
         c->random = random;
         return ok;
 }
@@ -82,12 +84,14 @@ static bool find_shapes(lg_module *root, lg_shape input)
         lg_ctx *c = root->object.ctx;
         bool recording = lg_grad_mode(c, false);
         for (lg_module *m = root; m; m = lg__module_next(m, root)) {
-                m->was_training = m->training;
+                if (m->printing++ == 0)
+                        m->was_training = m->training;
                 m->training = false;
         }
         bool ok = lg__module_try(root, input);
         for (lg_module *m = root; m; m = lg__module_next(m, root))
-                m->training = m->was_training;
+                if (m->printing && --m->printing == 0) /* the forward may have added some */
+                        m->training = m->was_training;
         lg_grad_mode(c, recording);
         return ok;
 }

@@ -18,8 +18,8 @@ lg_tensor *lg_repeat(lg_tensor *x, lg_shape times)
         if (!lg__check(x, "repeat", "x"))
                 return NULL;
         lg_shape s = {.ndim = times.ndim}, all;
-        int missing = times.ndim - x->at.shape.ndim;
-        bool ok = missing >= 0 && times.ndim <= LG_MAX_DIMS;
+        bool ok = times.ndim >= x->at.shape.ndim && times.ndim <= LG_MAX_DIMS;
+        int missing = ok ? times.ndim - x->at.shape.ndim : 0;
         for (int i = 0; i < times.ndim && ok; i++)
                 s.size[i] = i < missing ? 1 : x->at.shape.size[i - missing];
         all = s;

@@ -86,7 +86,7 @@ static lg_tensor *answer(vm *m, lg_tensor *right)
 static lg_tensor *on_grad(lg_tensor *grad, void *user)
 {
         vm *m = user;
-        mischief(m);
+        mischief(m, lg_ctx_of(grad));
         lg_tensor *right = flag(m) ? lg_mul_scalar(grad, 2) : NULL;
         return right ? answer(m, right) : NULL;
 }
@@ -100,7 +100,7 @@ void call_hook(vm *m)
 static bool own_forward(lg_custom_call *k)
 {
         vm *m = ((debt *)k->user)->m;
-        mischief(m);
+        mischief(m, k->ctx);
         for (int i = 0; i < k->out_count; i++)
                 k->out[i] = answer(m, lg_mul_scalar(k->in[i % k->in_count], 2));
         uint8_t b = byte(m);
@@ -112,7 +112,7 @@ static bool own_forward(lg_custom_call *k)
 static bool own_backward(lg_custom_call *k)
 {
         vm *m = ((debt *)k->user)->m;
-        mischief(m);
+        mischief(m, k->ctx);
         for (int i = 0; i < k->in_count; i++)
                 if (k->needs[i] && k->grad_out[i % k->out_count])
                         k->grad_in[i] = answer(m, lg_mul_scalar(k->grad_out[i % k->out_count], 2));
@@ -127,8 +127,10 @@ void call_custom(vm *m)
         lg_tensor *inputs[4], *out[LG_CUSTOM_MAX] = {NULL};
         lg_list in = list(m, inputs);
         uint8_t b = byte(m);
-        lg_custom_op op = {"own", b < 0xF0 ? 1 + b % 3 : b % 10, own_forward, own_backward, release, owe(m, 0)};
+        char *name = strdup("own"); /* a copy is kept */
+        lg_custom_op op = {name, b < 0xF0 ? 1 + b % 3 : b % 10, own_forward, own_backward, release, owe(m, 0)};
         lg_tensor *y = lg_custom(m->now->ctx, &op, in, out);
+        free(name);
         FUZZ_CHECK(y == out[0] || m->odd || !y, "the first output is another");
         give(m, y);
         for (int i = 1; y && i < LG_CUSTOM_MAX; i++)
@@ -144,8 +146,8 @@ void call_graph_dot(vm *m)
 static lg_tensor *checked(lg_ctx *c, lg_list in, void *user)
 {
         vm *m = user;
-        (void)c;
         lg_tensor *x = in.items[0];
+        mischief(m, c);
         switch (byte(m) % 5) {
         case 0:
                 return lg_sum(lg_square(x));
@@ -187,6 +189,7 @@ static void on_op(const lg_trace_record *r, void *user)
         FUZZ_CHECK(r->op && *r->op && r->module && r->in_count >= 0 && r->in_count <= LG_TRACE_MAX &&
                            r->out_count >= 0 && r->out_count <= LG_TRACE_MAX && r->bytes_used >= 0,
                    "a trace record");
+        mischief(m, NULL);
         lg_trace_print(r, m->nowhere);
 }
 

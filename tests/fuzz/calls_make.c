@@ -289,8 +289,24 @@ void call_other_side(vm *m)
         m->now = other->ctx ? other : m->now;
 }
 
+/* Inside a call that must be an error, and free nothing. */
+void call_close(vm *m)
+{
+        lg_close(m->in);
+}
+
+/* From here on the system has no memory left for the n-th request, or for any from that one on. */
+void call_fail_at(vm *m)
+{
+        arm(&m->now->memory, byte(m) % 32, flag(m));
+        if (flag(m))
+                lg_empty_cache(m->now->ctx);
+}
+
 void call_reopen(vm *m)
 {
-        side_close(m, m->now);
-        side_open(m->now);
+        side *s = m->now;
+        side_close(m, s);
+        side_open(s);
+        m->now = s;
 }

@@ -129,7 +129,7 @@ void call_activation_layer(vm *m)
 static lg_tensor *own_module(lg_module *a, lg_list in, void *user)
 {
         vm *m = ((debt *)user)->m;
-        mischief(m);
+        mischief(m, lg_module_ctx(a));
         lg_tensor *x = in.count ? in.items[0] : NULL;
         for (int i = 0; i < lg_child_count(a) && x && i < 4; i++)
                 x = lg_forward(lg_child(a, i), x);

@@ -108,7 +108,7 @@ static double on_step(int64_t epoch, void *user)
 {
         vm *m = user;
         FUZZ_CHECK(epoch >= 0, "step %lld", (long long)epoch);
-        mischief(m);
+        mischief(m, m->now->ctx);
         return number(m);
 }
 
@@ -189,18 +189,18 @@ void call_scheduler_step(vm *m)
 
 void call_scheduler_free(vm *m)
 {
-        lg_scheduler **s = &PICK(m, m->now->schedulers);
-        lg_scheduler_free(*s);
+        lg_scheduler **s = &PICK(m, m->now->schedulers), *gone = *s;
         *s = NULL;
+        lg_scheduler_free(gone);
 }
 
 void call_ema(vm *m)
 {
         lg_module *a = module(m);
-        lg_ema *e = lg_ema_new(a, number(m)), **slot = &PICK(m, m->now->emas);
+        lg_ema *e = lg_ema_new(a, number(m)), **slot = &PICK(m, m->now->emas), *gone = *slot;
         check_done(m, e != NULL);
-        lg_ema_free(*slot);
         *slot = e;
+        lg_ema_free(gone);
 }
 
 void call_ema_step(vm *m)
@@ -233,9 +233,9 @@ void call_loader(vm *m)
                                .workers = byte(m) > 0xE0 ? byte(m) % 4 - 1 : 0, .device = device(m), .seed = byte(m));
         check_done(m, l != NULL);
         FUZZ_CHECK(lg_loader_batches(l) >= 0, "%lld batches", (long long)lg_loader_batches(l));
-        lg_loader **slot = &PICK(m, m->now->loaders);
-        lg_loader_free(*slot);
+        lg_loader **slot = &PICK(m, m->now->loaders), *gone = *slot;
         *slot = l;
+        lg_loader_free(gone);
 }
 
 void call_loader_next(vm *m)
@@ -254,12 +254,12 @@ void call_loader_next(vm *m)
 void call_data_free(vm *m)
 {
         if (flag(m)) {
-                lg_dataset **d = &PICK(m, m->now->datasets);
-                lg_dataset_free(*d);
+                lg_dataset **d = &PICK(m, m->now->datasets), *gone = *d;
                 *d = NULL;
+                lg_dataset_free(gone);
         } else {
-                lg_loader **l = &PICK(m, m->now->loaders);
-                lg_loader_free(*l);
+                lg_loader **l = &PICK(m, m->now->loaders), *gone = *l;
                 *l = NULL;
+                lg_loader_free(gone);
         }
 }

@@ -39,7 +39,7 @@ typedef struct vm {
         int depth;    /* of callbacks */
         int lent;     /* release functions that have not run */
         bool odd;     /* NULL was an operand, or a callback cleared errors: a call may fail without an error */
-        bool closing; /* a context is being closed */
+        lg_ctx *in;   /* whose call the innermost callback is in; NULL: none, or it is not known */
         FILE *nowhere;
 } vm;
 
@@ -85,11 +85,12 @@ typedef void call(vm *m);
 void side_open(side *s);
 void side_close(vm *m, side *s);
 void step(vm *m);
-/* What callbacks do: a few steps. */
-void mischief(vm *m);
+/* What callbacks do: a few steps, inside a call of that context. */
+void mischief(vm *m, lg_ctx *in);
 void release(void *user); /* for lg_borrow, lg_custom and modules: of a debt */
 typedef struct debt {
         vm *m;
+        lg_ctx *ctx; /* of the call that it was given to */
         void *memory;
 } debt;
 debt *owe(vm *m, size_t bytes);

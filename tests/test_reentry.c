@@ -1,0 +1,215 @@
+/* test_reentry.c - the caller's code turns against the call that it is called from: a loader in the release function of
+ * its own batch, a module in that of its own result, prints within prints, hooks that add hooks. */
+#include "failing.h"
+
+static int calls;
+
+/* Memory on the host whose end is one call of `fn`. */
+static lg_tensor *borrowed(lg_ctx *c, void (*fn)(void *user), void *user)
+{
+        static float values[4] = {1, 2, 3, 4};
+        calls = 0;
+        return lg_borrow(c, values, fn, user, LG_SHAPE(2, 2));
+}
+
+/* ---- loaders --------------------------------------------------------------------------------------------------- */
+
+static void free_loader(void *user)
+{
+        calls++;
+        lg_loader_free(user);
+}
+
+static void restart_loader(void *user)
+{
+        calls++;
+        lg_loader_restart(user);
+}
+
+static void next_batch(void *user)
+{
+        lg_batch b;
+        calls++;
+        assert_false(lg_loader_next(user, &b));
+}
+
+static lg_loader *six_rows(lg_ctx *c)
+{
+        lg_tensor *x = lg_ones(c, LG_SHAPE(6, 1), .device = lg_cpu());
+        return lg_loader_open(c, lg_dataset_tensors(c, x, x), 2);
+}
+
+/* lg_loader_next ends the last step, whose tensors may be memory of the caller's. */
+static void a_loader_is_not_used_while_it_ends_a_step(void **state)
+{
+        static void (*const all[])(void *user) = {next_batch, restart_loader, free_loader};
+        (void)state;
+        for (int i = 0; i < 9; i++) {
+                lg_ctx *c = open_ctx();
+                lg_batch b;
+                lg_loader *l = six_rows(c);
+                assert_true(lg_loader_next(l, &b));
+                borrowed(c, all[i % 3], l);
+                if (i / 3 == 0)
+                        assert_false(lg_loader_next(l, &b));
+                else if (i / 3 == 1)
+                        lg_loader_restart(l);
+                else
+                        lg_loader_free(l);
+                assert_int_equal(calls, 1);
+                assert_error(c, LG_ERR_STATE, "this loader is ending its step");
+                for (int rows = 1; i / 3 == 0 && rows < 3; rows++)
+                        assert_true(lg_loader_next(l, &b) && b.index == rows);
+                lg_close(c);
+        }
+}
+
+/* ---- modules --------------------------------------------------------------------------------------------------- */
+
+static lg_module *victim;
+
+static void free_victim(void *user)
+{
+        (void)user;
+        calls++;
+        lg_module_free(victim);
+}
+
+static lg_tensor *leave_borrowed(lg_module *m, lg_list in, void *user)
+{
+        (void)user;
+        borrowed(lg_module_ctx(m), free_victim, NULL);
+        return in.items[0];
+}
+
+static lg_tensor *return_borrowed(lg_module *m, lg_list in, void *user)
+{
+        (void)in, (void)user;
+        return borrowed(lg_module_ctx(m), free_victim, NULL);
+}
+
+static bool print_to(lg_module *m, bool memory)
+{
+        FILE *f = tmpfile();
+        assert_non_null(f);
+        bool ok = memory ? lg_module_print_memory(f, m, LG_SHAPE(2, 2)) : lg_module_print(f, m, LG_SHAPE(2, 2));
+        fclose(f);
+        return ok;
+}
+
+/* What a forward leaves behind ends with its scope, what a print's forward returns with the print's. */
+static void a_module_is_not_freed_while_its_scope_ends(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_default_device(c, lg_cpu());
+        victim = lg_nn_module(c, "Own", leave_borrowed);
+        lg_forward(victim, lg_ones(c, LG_SHAPE(2, 2)));
+        assert_int_equal(calls, 1);
+        assert_error(c, LG_ERR_STATE, "lg_module_free: the Own or a module in it is running");
+        victim = lg_nn_module(c, "Own", return_borrowed);
+        for (int memory = 0; memory < 2; memory++) {
+                print_to(victim, memory);
+                assert_int_equal(calls, 1);
+                assert_error(c, LG_ERR_STATE, "lg_module_free: the Own or a module in it is running");
+        }
+        lg_module_free(victim);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static lg_tensor *add_buffers(lg_module *m, lg_list in, void *user)
+{
+        char name[16];
+        for (int i = 0; i < *(int *)user; i++) {
+                snprintf(name, sizeof name, "later%d", calls++);
+                assert_non_null(lg_module_add_buffer(m, name, lg_ones(lg_module_ctx(m), LG_SHAPE(2))));
+        }
+        lg_fill_(lg_buffer(m, "first"), 5);
+        return in.items[0];
+}
+
+/* Buffers that there were before are restored; those that the forward adds stay as it made them. */
+static void a_forward_adds_buffers_while_memory_is_measured(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        int count = 300;
+        lg_module *m = lg_nn_module(c, "Own", add_buffers, .user = &count);
+        lg_module_add_buffer(m, "first", lg_full(c, 3, LG_SHAPE(2)));
+        calls = 0;
+        assert_true(print_to(m, true));
+        assert_ok(c);
+        assert_list(lg_buffer(m, "first"), 0, 3, 3);
+        assert_list(lg_buffer(m, "later299"), 0, 1, 1);
+        lg_close(c);
+}
+
+static lg_tensor *print_inside(lg_module *m, lg_list in, void *user)
+{
+        (void)user;
+        if (calls++ == 0) {
+                assert_true(print_to(m, false));
+                assert_true(print_to(m, true));
+                assert_false(lg_is_training(m)); /* the outer print goes on */
+                lg_module_add(m, "late", lg_nn_dropout(lg_module_ctx(m), 0.5));
+        }
+        return in.items[0];
+}
+
+static void a_print_in_a_forward_leaves_the_training_mode(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *m = lg_nn_module(c, "Own", print_inside);
+        calls = 0;
+        assert_true(print_to(m, false));
+        assert_int_equal(calls, 3);
+        assert_true(lg_is_training(m));
+        assert_true(lg_is_training(lg_child(m, 0)));
+        calls = 1;
+        lg_train(m, false);
+        assert_true(print_to(m, false));
+        assert_false(lg_is_training(m));
+        assert_false(lg_is_training(lg_child(m, 0)));
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* ---- hooks ----------------------------------------------------------------------------------------------------- */
+
+static lg_tensor *add_hook(lg_tensor *grad, void *user)
+{
+        (void)grad;
+        if (++calls < 1000)
+                lg_hook(user, add_hook, user);
+        return NULL;
+}
+
+/* A hook that is added by a hook waits for the next gradient. */
+static void a_hook_that_adds_hooks_ends(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2), .requires_grad = true);
+        calls = 0;
+        lg_hook(x, add_hook, x);
+        for (int i = 1; i <= 4; i++) {
+                assert_true(lg_backward(lg_sum(x)));
+                assert_int_equal(calls, (1 << i) - 1);
+        }
+        assert_list(lg_grad_of(x), 0, 4, 4);
+        lg_close(c);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_loader_is_not_used_while_it_ends_a_step),
+                cmocka_unit_test(a_module_is_not_freed_while_its_scope_ends),
+                cmocka_unit_test(a_forward_adds_buffers_while_memory_is_measured),
+                cmocka_unit_test(a_print_in_a_forward_leaves_the_training_mode),
+                cmocka_unit_test(a_hook_that_adds_hooks_ends),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
