@@ -50,6 +50,11 @@ void lg__object_destroy(lg__object *o)
         destroy(o);
 }
 
+bool lg__object_lasts(const lg__object *o, const char *op)
+{
+        return o->destroy || lg__fail(o->ctx, LG_ERR_STATE, "%s: that is being freed", op);
+}
+
 static int cores(void)
 {
         cpu_set_t set;

@@ -29,6 +29,8 @@ typedef struct lg__object {
 } lg__object;
 void lg__object_register(lg_ctx *c, lg__object *o, void (*destroy)(lg__object *o));
 void lg__object_destroy(lg__object *o); /* unregisters and destroys; NULL: nothing */
+/* False, with LG_ERR_STATE, if o is being destroyed: a release function of what it owns calls `op`. */
+bool lg__object_lasts(const lg__object *o, const char *op);
 
 /* ---- memory: cache.c (buffers), pool.c (records) ------------------------------------------------------------------
  */

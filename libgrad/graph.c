@@ -116,8 +116,8 @@ bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_grap
                 lg__tensor_release(g);
                 if (!sum)
                         return false;
-                lg__node_clear_grad(n, output);
-                n->grads[output] = sum;
+                n->grads[output] = sum; /* first: release functions of what was there may ask for it */
+                lg__tensor_release(was);
                 return true;
         }
         bool ok = lg__pointwise_run(LG_PW_add, was, (lg_tensor *[LG_PW_INPUTS]){was, g}, 0, 0, "lg_backward");

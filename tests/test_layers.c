@@ -299,6 +299,8 @@ static void wrong_arguments(void **state)
         assert_error(c, LG_ERR_ARGUMENT, "2 groups");
         assert_null(lg_nn_conv2d(c, 3, 4, 0));
         assert_error(c, LG_ERR_ARGUMENT, "kernel of 0 x 0");
+        assert_null(lg_nn_conv2d(c, 3, 4, INT64_MAX));
+        assert_error(c, LG_ERR_SHAPE, "too many elements");
         assert_null(lg_nn_conv2d(c, 3, 4, 3, .padding = -1));
         assert_error(c, LG_ERR_ARGUMENT, "padding -1");
         assert_null(lg_nn_conv2d(c, 3, 4, 3, .dtype = LG_I64));

@@ -176,6 +176,171 @@ static void a_print_in_a_forward_leaves_the_training_mode(void **state)
         lg_close(c);
 }
 
+static lg_scope around;
+
+static void end_around(void *user)
+{
+        calls++;
+        lg_scope_end(user, around);
+}
+
+static lg_tensor *leave_ending(lg_module *m, lg_list in, void *user)
+{
+        borrowed(lg_module_ctx(m), end_around, user);
+        return in.items[0];
+}
+
+static void prints_keep_their_scopes(void **state)
+{
+        (void)state;
+        for (int memory = 0; memory < 2; memory++) {
+                lg_ctx *c = open_ctx();
+                lg_default_device(c, lg_cpu());
+                lg_module *m = lg_nn_module(c, "Own", leave_ending, .user = c);
+                lg_module_add_buffer(m, "first", lg_full(c, 3, LG_SHAPE(2)));
+                around = lg_scope_begin(c);
+                assert_false(print_to(m, memory));
+                assert_int_equal(calls, 1);
+                assert_error(c, LG_ERR_STATE, "has not returned");
+                assert_list(lg_buffer(m, "first"), 0, 3, 3);
+                assert_true(lg_scope_end(c, around));
+                lg_close(c);
+        }
+}
+
+/* ---- what is being freed --------------------------------------------------------------------------------------- */
+
+static void use_victim(void *user)
+{
+        lg_tensor *x = user;
+        calls++;
+        assert_null(lg_forward(victim, x));
+        assert_error(lg_ctx_of(x), LG_ERR_STATE, "lg_forward: that is being freed");
+        assert_null(lg_module_add_buffer(victim, "late", x));
+        assert_error(lg_ctx_of(x), LG_ERR_STATE, "lg_module_add_buffer: that is being freed");
+        assert_null(lg_module_add(victim, "late", lg_nn_relu(lg_ctx_of(x))));
+        assert_error(lg_ctx_of(x), LG_ERR_STATE, "lg_module_add: that is being freed");
+        assert_int_equal(lg_parameters(victim).count, 1);
+}
+
+static lg_tensor *add_last(lg_module *m, lg_list in, void *user)
+{
+        (void)user;
+        return lg_add(in.items[0], lg_parameter(m, "last"));
+}
+
+static void a_module_that_is_being_freed(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_default_device(c, lg_cpu());
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 2));
+        victim = lg_nn_module(c, "Own", add_last);
+        assert_non_null(lg_module_add_parameter(victim, "first", borrowed(c, use_victim, x)));
+        lg_module_add_parameter(victim, "last", lg_ones(c, LG_SHAPE(2, 2)));
+        assert_list(lg_forward(victim, x), 0, 2, 2, 2, 2);
+        lg_module_free(victim);
+        assert_int_equal(calls, 1);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static lg_dataset *rows;
+
+static void open_rows(void *user)
+{
+        calls++;
+        assert_null(lg_loader_open(user, rows, 1));
+        assert_error(user, LG_ERR_STATE, "lg_loader_open: that is being freed");
+}
+
+static void a_data_set_that_is_being_freed(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = borrowed(c, open_rows, c);
+        rows = lg_dataset_tensors(c, x, x);
+        lg_free(x);
+        lg_dataset_free(rows);
+        assert_int_equal(calls, 1);
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* ---- optimisers ------------------------------------------------------------------------------------------------ */
+
+static lg_optimizer *opt;
+
+static void free_opt(void *user)
+{
+        (void)user;
+        calls++;
+        lg_optimizer_free(opt);
+}
+
+static lg_tensor *give_borrowed(lg_tensor *grad, void *user)
+{
+        (void)user;
+        return borrowed(lg_ctx_of(grad), free_opt, NULL);
+}
+
+/* A gradient can be memory of the caller's: a hook gave it. */
+static void an_optimiser_is_not_freed_while_it_forgets_gradients(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_default_device(c, lg_cpu());
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 2), .requires_grad = true), *y = lg_ones(c, LG_SHAPE(2),
+                                                                                        .requires_grad = true);
+        lg_hook(x, give_borrowed, NULL);
+        opt = lg_sgd(c, LG_LIST(x, y), 1);
+        assert_true(lg_backward(lg_sum(x)));
+        assert_list(lg_grad_of(x), 0, 1, 2, 3, 4);
+        assert_int_equal(calls, 0);
+        lg_zero_grad(opt);
+        assert_int_equal(calls, 1);
+        assert_error(c, LG_ERR_STATE, "lg_optimizer_free: a call that uses the optimiser has not returned");
+        assert_true(lg_zero_grad(opt));
+        lg_optimizer_free(opt);
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* ---- moving ---------------------------------------------------------------------------------------------------- */
+
+static bool twice(lg_custom_call *k)
+{
+        return (k->out[0] = lg_add(k->in[0], k->in[0])) != NULL;
+}
+
+static bool twice_back(lg_custom_call *k)
+{
+        return (k->grad_in[0] = lg_add(k->grad_out[0], k->grad_out[0])) != NULL;
+}
+
+/* A gradient's own graph ends when its module moves, and with it what an own op holds. */
+static void a_module_is_moved_before_what_was_there_is_released(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_device there = lg_parse_device(c, "shadow");
+        lg_default_device(c, lg_cpu());
+        victim = lg_nn_module(c, "Own", add_last);
+        lg_tensor *w = lg_module_add_parameter(victim, "first", lg_ones(c, LG_SHAPE(2)));
+        lg_module_add_parameter(victim, "last", lg_ones(c, LG_SHAPE(2)));
+        lg_custom_op op = {"mine", 1, twice, twice_back, free_victim, NULL};
+        lg_scope s = lg_scope_begin(c);
+        lg_backward(lg_sum(lg_square(lg_custom(c, &op, LG_LIST(w), NULL))), .create_graph = true);
+        assert_ok(c);
+        lg_scope_end(c, s);
+        assert_true(lg_needs_grad(lg_grad_of(w)));
+        calls = 0;
+        assert_true(lg_module_to(victim, there));
+        assert_int_equal(calls, 1);
+        assert_ok(c);
+        lg_close(c);
+}
+
 /* ---- hooks ----------------------------------------------------------------------------------------------------- */
 
 static lg_tensor *add_hook(lg_tensor *grad, void *user)
@@ -209,7 +374,13 @@ int main(void)
                 cmocka_unit_test(a_module_is_not_freed_while_its_scope_ends),
                 cmocka_unit_test(a_forward_adds_buffers_while_memory_is_measured),
                 cmocka_unit_test(a_print_in_a_forward_leaves_the_training_mode),
+                cmocka_unit_test(prints_keep_their_scopes),
+                cmocka_unit_test(a_module_that_is_being_freed),
+                cmocka_unit_test(a_data_set_that_is_being_freed),
+                cmocka_unit_test(an_optimiser_is_not_freed_while_it_forgets_gradients),
+                cmocka_unit_test(a_module_is_moved_before_what_was_there_is_released),
                 cmocka_unit_test(a_hook_that_adds_hooks_ends),
         };
+        cmocka_set_test_filter(getenv("T"));
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

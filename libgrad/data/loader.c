@@ -226,6 +226,8 @@ lg_loader *lg_loader_open_(lg_ctx *c, lg_dataset *data, lg_loader_options o)
         if (!data || data->object.ctx != c)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: the data set is %s",
                                 data ? "of another context" : "NULL");
+        if (!lg__object_lasts(&data->object, "lg_loader_open"))
+                return NULL;
         if (o.batch_size < 1)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: the batch size is %lld; it must be 1 or more",
                                 (long long)o.batch_size);

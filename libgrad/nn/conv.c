@@ -39,7 +39,8 @@ static bool fill(lg_module *m, const void *options)
         const int64_t *side = k->o.kernels;
         int64_t rows = k->transposed ? k->in : k->out, columns = (k->transposed ? k->out : k->in) / k->o.groups;
         lg_shape shape = k->spaces == 1 ? LG_SHAPE(rows, columns, side[1]) : LG_SHAPE(rows, columns, side[0], side[1]);
-        double fan_in = (double)columns * (double)side[0] * (double)side[1], bound = 1 / sqrt(fan_in);
+        double fan_in = (double)columns * (double)side[0] * (double)side[1]; /* may be too great for an int64_t */
+        double bound = fan_in > 0 ? 1 / sqrt(fan_in) : 0;
         return lg__module_uniform(m, "weight", bound, shape, k->o.dtype, k->o.device) &&
                (k->o.no_bias || lg__module_uniform(m, "bias", bound, LG_SHAPE(k->out), k->o.dtype, k->o.device));
 }

@@ -37,7 +37,7 @@ static lg_tensor *leave(lg_ctx *c, lg_scope scope, const lg__scope *outer, lg_te
         bool ended = lg_scope_end(c, scope);
         if (mine)
                 lg__tensor_disown(y);
-        return ended ? y : NULL;
+        return ended && !c->error ? y : NULL; /* release functions may have set an error */
 }
 
 static lg_tensor *run(lg_module *m, lg_forward_fn *forward, lg_list inputs)
@@ -85,7 +85,7 @@ lg_tensor *lg_forward_(lg_module *m, ...)
         lg_tensor *items[MAX_INPUTS];
         int64_t count = 0;
         va_list args;
-        bool ok = m && !m->object.ctx->error;
+        bool ok = m && !m->object.ctx->error && lg__object_lasts(&m->object, "lg_forward");
         va_start(args, m);
         for (void *x; (x = va_arg(args, void *)) != LG_END; count++) {
                 if (!m && x)

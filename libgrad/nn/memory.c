@@ -133,7 +133,7 @@ bool lg_module_print_memory(FILE *f, lg_module *m, lg_shape input)
                 return false;
         if (!f)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_module_print_memory: the file is NULL");
-        lg_scope scope = lg_scope_begin(c);
+        lg_scope scope = lg__scope_begin(c);
         int64_t count = count_buffers(m);
         size_t bytes = (size_t)count * sizeof(kept);
         kept *saved = scope.id ? lg__alloc(c, bytes) : NULL;

@@ -37,8 +37,8 @@ static void forget_list(lg_module *m)
 static void destroy(lg__object *o)
 {
         lg_module *m = (lg_module *)o;
-        forget_list(m);
         free_parts(m);
+        forget_list(m); /* behind: release functions may list what is left */
         lg__release(o->ctx, m->release, m->user);
         lg__free(o->ctx, m->config, m->config_bytes);
         lg__strfree(o->ctx, m->type);
@@ -134,6 +134,8 @@ lg__part *lg__module_part(const lg_module *m, const char *name, size_t length, i
 static bool name_is_good(const lg_module *m, const char *name, const char *op)
 {
         lg_ctx *c = m->object.ctx;
+        if (!lg__object_lasts(&m->object, op))
+                return false;
         if (!name || !*name)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the name is %s", op, name ? "empty" : "NULL");
         if (strchr(name, '.') || strlen(name) > NAME_MAX_LENGTH)

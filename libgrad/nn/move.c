@@ -37,7 +37,8 @@ static bool copy_all(lg_module *m, lg_device device, copy_of *list, int64_t *cou
         return true;
 }
 
-/* The copy's handle takes the old storage with it when its scope ends. */
+/* The copy's handle takes the old storage with it when its scope ends; and of a gradient with a graph, which is on the
+ * old device, that graph. */
 static void swap(copy_of *m)
 {
         lg__storage *s = m->t->storage;
@@ -46,8 +47,10 @@ static void swap(copy_of *m)
         m->t->at = m->copy->at;
         m->copy->storage = s;
         m->copy->at = at;
-        if (m->t->node && m->t->node->op) { /* a gradient with a graph: that graph is on the old device */
-                lg__node_unref(m->t->node);
+        if (m->t->node && m->t->node->op) {
+                m->copy->node = m->t->node;
+                m->copy->output = m->t->output;
+                m->copy->alias = true;
                 m->t->node = NULL;
         }
 }

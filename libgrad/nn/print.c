@@ -62,7 +62,7 @@ bool lg__module_try(lg_module *root, lg_shape input)
         lg_ctx *c = root->object.ctx;
         lg_list parameters = lg_parameters(root);
         lg_random_state random = c->random;
-        lg_scope scope = lg_scope_begin(c);
+        lg_scope scope = lg__scope_begin(c);
         lg_shaped o = {.shape = input};
         if (parameters.count) {
                 o.dtype = parameters.items[0]->at.dtype;

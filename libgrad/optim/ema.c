@@ -80,7 +80,7 @@ void lg_ema_free(lg_ema *e)
 
 static bool ready(const lg_ema *e, const char *op)
 {
-        if (!e || e->object.ctx->error)
+        if (!e || e->object.ctx->error || !lg__object_lasts(&e->object, op))
                 return false;
         for (int64_t i = 0; i < e->count; i++)
                 if (e->entries[i].live->live != LG__LIVE || e->entries[i].live->serial != e->entries[i].serial)

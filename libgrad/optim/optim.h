@@ -57,7 +57,7 @@ struct lg_optimizer {
         lg__slot *slots;
         lg_update *updates;  /* room for all */
         lg__link schedulers; /* which end their work with it */
-        int lambdas;         /* of its schedules that are under way */
+        int running;         /* calls that use it and may call the user's code */
 };
 
 /* An optimiser over the parameters, group 0, after checking them; its other options are to be set by the caller. */

@@ -135,7 +135,7 @@ bool lg_add_group_(lg_optimizer *opt, lg_group_options o)
 {
         lg_ctx *c = opt ? opt->object.ctx : NULL;
         const char *op = "lg_add_group";
-        if (!lg__ok(c) || !params_are_good(c, op, o.params))
+        if (!lg__ok(c) || !lg__object_lasts(&opt->object, op) || !params_are_good(c, op, o.params))
                 return false;
         for (int64_t i = 0; i < o.params.count; i++)
                 for (int64_t k = 0; k < opt->count; k++)
@@ -152,9 +152,10 @@ bool lg_add_group_(lg_optimizer *opt, lg_group_options o)
 
 void lg_optimizer_free(lg_optimizer *opt)
 {
-        if (opt && opt->lambdas)
+        if (opt && opt->running)
                 lg__fail(opt->object.ctx, LG_ERR_STATE,
-                         "lg_optimizer_free: a function given to lg_lambda_lr has not returned; free it outside");
+                         "lg_optimizer_free: a call that uses the optimiser has not returned; free it outside "
+                         "functions that are called there");
         else if (opt)
                 lg__object_destroy(&opt->object);
 }
@@ -277,30 +278,33 @@ static bool run_group(lg_optimizer *opt, int64_t first)
 bool lg_step(lg_optimizer *opt)
 {
         lg_ctx *c = opt ? opt->object.ctx : NULL;
-        lg_scope scope = lg_scope_begin(c);
-        if (!scope.id)
+        if (!lg__ok(c) || !lg__object_lasts(&opt->object, "lg_step"))
                 return false;
-        bool ok = true;
+        lg_scope scope = lg_scope_begin(c);
+        bool ok = scope.id != 0;
         for (int64_t i = 0; ok && i < opt->count; i++)
                 ok = prepare(opt, &opt->slots[i], i);
         for (int64_t i = 0; ok && i < opt->count; i++) {
                 if (opt->slots[i].grad)
                         ok = run_group(opt, i);
         }
-        lg_scope_end(c, scope);
+        if (scope.id)
+                lg_scope_end(c, scope);
         return ok;
 }
 
 bool lg_zero_grad(lg_optimizer *opt)
 {
-        if (!opt || opt->object.ctx->error)
+        if (!opt || opt->object.ctx->error || !lg__object_lasts(&opt->object, "lg_zero_grad"))
                 return false;
+        opt->running++; /* a gradient may be memory of the user's, whose release function is called */
         for (int64_t i = 0; i < opt->count; i++) {
                 lg_tensor *p = opt->slots[i].param;
                 if (p->live == LG__LIVE && p->serial == opt->slots[i].serial && p->node && !p->node->op)
                         lg__node_clear_grad(p->node, p->output);
         }
-        return true;
+        opt->running--;
+        return !opt->object.ctx->error;
 }
 
 /* ---- learning rates -------------------------------------------------------------------------------------------------

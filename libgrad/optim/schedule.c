@@ -99,9 +99,10 @@ void lg_scheduler_free(lg_scheduler *s)
         if (s && s->owner)
                 lg__fail(s->object.ctx, LG_ERR_ARGUMENT, "lg_scheduler_free: this schedule belongs to another (%s)",
                          s->owner->name);
-        else if (s && s->opt && s->opt->lambdas)
+        else if (s && s->opt && s->opt->running)
                 lg__fail(s->object.ctx, LG_ERR_STATE,
-                         "lg_scheduler_free: a function given to lg_lambda_lr has not returned; free it outside");
+                         "lg_scheduler_free: a call that uses the schedule's optimiser has not returned; free it "
+                         "outside functions that are called there");
         else if (s)
                 lg__object_destroy(&s->object);
 }
@@ -132,7 +133,7 @@ static bool apply(const lg_scheduler *s)
 lg_scheduler *lg__scheduler_give_up(lg_scheduler *s)
 {
         restore(s);
-        lg_scheduler_free(s);
+        lg__object_destroy(&s->object);
         return NULL;
 }
 
@@ -336,9 +337,9 @@ static double next_lambda(const lg_scheduler *s, const lg__group *g, double lr)
         (void)lr;
         const double base = g->initial_lr;
         s->object.ctx->guests++;
-        s->opt->lambdas++;
+        s->opt->running++;
         double factor = s->o.lambda.fn(s->epoch, s->o.lambda.user);
-        s->opt->lambdas--;
+        s->opt->running--;
         s->object.ctx->guests--;
         return base * factor;
 }
@@ -411,7 +412,7 @@ static lg_scheduler *own(const char *name, lg_scheduler *const *list, int count)
         lg_scheduler *s = lg__scheduler_new(list[0]->opt, name, NULL);
         lg_scheduler **children = s ? lg__alloc(c, (size_t)count * sizeof *children) : NULL;
         if (!children) {
-                lg_scheduler_free(s);
+                lg__object_destroy(s ? &s->object : NULL);
                 return NULL;
         }
         for (int i = 0; i < count; i++) {
@@ -436,7 +437,7 @@ static void disown(lg_scheduler *s)
         lg__free(c, s->children, (size_t)s->child_count * sizeof *s->children);
         s->child_count = 0;
         s->children = NULL;
-        lg_scheduler_free(s);
+        lg__object_destroy(&s->object);
 }
 
 lg_scheduler *lg_sequential_lr(lg_scheduler *const *schedulers, int count, const int64_t *milestones)
