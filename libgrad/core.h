@@ -157,6 +157,9 @@ static inline bool lg__ok(const lg_ctx *c)
         return c && !c->error;
 }
 
+/* False, with LG_ERR_STATE, while a function given to lg_trace runs: the call around it has tensors, gradients and
+ * modules in its hands that must stay. watch.c */
+bool lg__may_end(lg_ctx *c, const char *op);
 /* Calls a release function of the user's, if there is one; c may be NULL. */
 static inline void lg__release(lg_ctx *c, void (*release)(void *user), void *user)
 {

@@ -141,6 +141,8 @@ lg_tensor *lg_requires_grad(lg_tensor *t, bool on)
                                 lg__tensor_text(t).s);
         if (on)
                 return lg__leaf_node(t) ? t : NULL;
+        if (!lg__may_end(t->ctx, "lg_requires_grad"))
+                return NULL;
         if (t->node) {
                 lg__node *n = t->node;
                 t->node = NULL;
@@ -173,7 +175,7 @@ lg_tensor *lg_grad_of(const lg_tensor *t)
 
 bool lg_clear_grad(lg_tensor *t)
 {
-        if (!lg__check(t, "lg_clear_grad", "t"))
+        if (!lg__check(t, "lg_clear_grad", "t") || !lg__may_end(t->ctx, "lg_clear_grad"))
                 return false;
         if (t->node)
                 lg__node_clear_grad(t->node, t->output);

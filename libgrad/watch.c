@@ -44,6 +44,13 @@ bool lg_anomaly_(lg_ctx *c, lg_anomaly_options o)
         return true;
 }
 
+bool lg__may_end(lg_ctx *c, const char *op)
+{
+        return !c->watch || !c->watch->busy ||
+               lg__fail(c, LG_ERR_STATE,
+                        "%s: a function given to lg_trace cannot do that; do it after the call that is traced", op);
+}
+
 /* ---- what is told ----------------------------------------------------------------------------------------------- */
 
 static double now(void)

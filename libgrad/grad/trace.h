@@ -26,7 +26,8 @@ typedef struct lg_trace_options {
         void *user LG_DEFAULT;
         bool synchronize LG_DEFAULT; /* waits for the device after each op */
 } lg_trace_options;
-/* From now on fn is called after each op; it must not compute with tensors. If it sets an error, the op fails.
+/* From now on fn is called after each op; it must not compute with tensors. If it sets an error, the op fails; so it
+ * does where fn frees tensors, modules, optimisers or averages, forgets gradients or moves modules: LG_ERR_STATE.
  * lg_trace(c, fn, .user = p), lg_trace(c, NULL)
  */
 #define lg_trace(c, ...) lg_trace_((c), LG_INIT(lg_trace_options){.fn = __VA_ARGS__})

@@ -115,7 +115,7 @@ void lg_module_free(lg_module *m)
                 lg__fail(m->object.ctx, LG_ERR_STATE,
                          "lg_module_free: the %s or a module in it is running; free it when the call has returned",
                          m->type);
-        else if (m)
+        else if (m && lg__may_end(m->object.ctx, "lg_module_free"))
                 lg__object_destroy(&m->object);
 }
 

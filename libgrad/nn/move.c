@@ -58,7 +58,7 @@ static void swap(copy_of *m)
 bool lg_module_to(lg_module *m, lg_device device)
 {
         lg_ctx *c = lg_module_ctx(m);
-        lg__device *d = lg__ok(c) ? lg__device_get(c, device) : NULL;
+        lg__device *d = lg__ok(c) && lg__may_end(c, "lg_module_to") ? lg__device_get(c, device) : NULL;
         lg_scope scope = d ? lg_scope_begin(c) : (lg_scope){0};
         if (!scope.id)
                 return false;

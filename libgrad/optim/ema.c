@@ -74,7 +74,7 @@ lg_ema *lg_ema_new(lg_module *m, double decay)
 
 void lg_ema_free(lg_ema *e)
 {
-        if (e)
+        if (e && lg__may_end(e->object.ctx, "lg_ema_free"))
                 lg__object_destroy(&e->object);
 }
 

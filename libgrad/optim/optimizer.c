@@ -156,7 +156,7 @@ void lg_optimizer_free(lg_optimizer *opt)
                 lg__fail(opt->object.ctx, LG_ERR_STATE,
                          "lg_optimizer_free: a call that uses the optimiser has not returned; free it outside "
                          "functions that are called there");
-        else if (opt)
+        else if (opt && lg__may_end(opt->object.ctx, "lg_optimizer_free"))
                 lg__object_destroy(&opt->object);
 }
 
@@ -295,7 +295,8 @@ bool lg_step(lg_optimizer *opt)
 
 bool lg_zero_grad(lg_optimizer *opt)
 {
-        if (!opt || opt->object.ctx->error || !lg__object_lasts(&opt->object, "lg_zero_grad"))
+        if (!opt || opt->object.ctx->error || !lg__object_lasts(&opt->object, "lg_zero_grad") ||
+            !lg__may_end(opt->object.ctx, "lg_zero_grad"))
                 return false;
         opt->running++; /* a gradient may be memory of the user's, whose release function is called */
         for (int64_t i = 0; i < opt->count; i++) {

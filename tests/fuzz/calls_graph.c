@@ -44,13 +44,17 @@ void call_grad(vm *m)
         o.create_graph = flag(m);
         m->odd = true; /* no output may depend on the input */
         give(m, lg_grad_(of, o));
+        for (int i = 0; i < o.inputs.count && o.result; i++)
+                check_gradient(result[i], inputs[i]);
         for (int i = 0; i < 4; i++)
                 give_read(m, result[i]);
 }
 
 void call_grad_of(vm *m)
 {
-        give_read(m, lg_grad_of(tensor(m)));
+        lg_tensor *t = tensor(m);
+        check_gradient(lg_grad_of(t), t);
+        give_read(m, lg_grad_of(t));
 }
 
 void call_grad_mode(vm *m)

@@ -12,9 +12,12 @@ void call_random(vm *m)
 {
         lg_shaped o = {.shape = shape(m), .dtype = float_dtype(m), .device = device(m), .requires_grad = flag(m)};
         double a = number(m), b = number(m);
+        lg_random_state was = lg_get_random_state(m->now->ctx);
         switch (byte(m) % 4) {
         case 0:
                 give(m, lg_uniform_(m->now->ctx, a, b, o));
+                FUZZ_CHECK(!failed(m) || m->odd || lg_get_random_state(m->now->ctx).counter == was.counter,
+                           "numbers were drawn for nothing");
                 return;
         case 1:
                 give(m, lg_normal_(m->now->ctx, a, b, o));

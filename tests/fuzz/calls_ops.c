@@ -55,8 +55,9 @@ void call_binary(vm *m)
                 lg_atan2, lg_xlogy, lg_floor_divide, lg_remainder, lg_fmod,        lg_eq,         lg_ne,
                 lg_lt,    lg_le,    lg_gt,           lg_ge,        lg_logical_and, lg_logical_or, lg_logical_xor};
         uint8_t i = byte(m);
-        lg_tensor *a = tensor(m);
-        give(m, table[i % COUNT(table)](a, tensor(m)));
+        lg_tensor *a = tensor(m), *b = tensor(m), *y = table[i % COUNT(table)](a, b);
+        FUZZ_CHECK(!y || (a && b && (lg_ctx_of(a) == lg_ctx_of(b) || m->odd)), "a result of two contexts");
+        give(m, y);
 }
 
 void call_where(vm *m)

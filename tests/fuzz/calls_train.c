@@ -64,10 +64,14 @@ void call_optimizer_step(vm *m)
 {
         lg_optimizer *opt = PICK(m, m->now->optimizers);
         m->odd = m->odd || !opt;
-        if (flag(m))
+        if (flag(m)) {
                 check_done(m, lg_zero_grad(opt));
-        else
-                check_done(m, lg_step(opt));
+                return;
+        }
+        uint64_t before = parameter_values(m);
+        bool done = lg_step(opt);
+        check_done(m, done);
+        FUZZ_CHECK(done || parameter_values(m) == before || m->odd, "a step failed and changed parameters");
 }
 
 void call_learning_rate(vm *m)

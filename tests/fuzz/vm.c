@@ -141,7 +141,7 @@ lg_module *module(vm *m)
 
 /* ---- results ---- */
 
-static bool failed(const vm *m)
+bool failed(const vm *m)
 {
         return lg_error(m->sides[0].ctx) || (m->sides[1].ctx && lg_error(m->sides[1].ctx));
 }
@@ -187,6 +187,47 @@ void give(vm *m, lg_tensor *t)
         check_done(m, t != NULL);
         FUZZ_CHECK(!t || m->odd || lg_ctx_of(t), "a call returned a dead tensor");
         give_read(m, t);
+}
+
+void check_gradient(const lg_tensor *g, const lg_tensor *of)
+{
+        lg_shape a = lg_shape_of(g), b = lg_shape_of(of);
+        if (!lg_ctx_of(g) || !lg_ctx_of(of))
+                return;
+        FUZZ_CHECK(lg_ctx_of(g) == lg_ctx_of(of) && lg_dtype_of(g) == lg_dtype_of(of) &&
+                           lg_device_equal(lg_device_of(g), lg_device_of(of)) && a.ndim == b.ndim &&
+                           !memcmp(a.size, b.size, (size_t)a.ndim * sizeof *a.size),
+                   "a gradient of another kind than its tensor");
+}
+
+static uint64_t hash(uint64_t h, const lg_tensor *t)
+{
+        size_t bytes = (size_t)lg_numel(t) * lg_dtype_size(lg_dtype_of(t));
+        unsigned char *data = calloc(1, bytes + 1);
+        FUZZ_CHECK(data, "no memory");
+        lg_read(t, data, lg_dtype_of(t), bytes);
+        for (size_t i = 0; i < bytes; i++)
+                h = (h ^ data[i]) * 0x100000001b3u;
+        free(data);
+        return h;
+}
+
+uint64_t parameter_values(vm *m)
+{
+        side *s = m->now;
+        uint64_t h = 0xcbf29ce484222325u;
+        int64_t fail_at = s->memory.fail_at, calls = s->memory.calls, limit = s->memory.limit;
+        s->memory.fail_at = s->memory.limit = 0; /* the machine's own reading always works */
+        for (int i = 0; i < MODULES; i++) {
+                lg_list l = lg_parameters(s->modules[i]);
+                for (int64_t k = 0; k < l.count; k++)
+                        h = hash(h, l.items[k]);
+        }
+        s->memory.fail_at = fail_at;
+        s->memory.calls = calls;
+        s->memory.limit = limit;
+        m->odd = m->odd || failed(m); /* reading told what a kernel has found in data */
+        return h;
 }
 
 /* ---- running ---- */

@@ -35,11 +35,11 @@ typedef struct side {
 typedef struct vm {
         const uint8_t *at, *end;
         side sides[2], *now;
-        int steps;    /* left */
-        int depth;    /* of callbacks */
-        int lent;     /* release functions that have not run */
-        bool odd;     /* NULL was an operand, or a callback cleared errors: a call may fail without an error */
-        lg_ctx *in;   /* whose call the innermost callback is in; NULL: none, or it is not known */
+        int steps;  /* left */
+        int depth;  /* of callbacks */
+        int lent;   /* release functions that have not run */
+        bool odd;   /* NULL was an operand, or a callback cleared errors: a call may fail without an error */
+        lg_ctx *in; /* whose call the innermost callback is in; NULL: none, or it is not known */
         FILE *nowhere;
 } vm;
 
@@ -68,7 +68,10 @@ lg_module *module(vm *m); /* a root or a child, or NULL */
 
 void give(vm *m, lg_tensor *t);      /* of a call that computes: NULL and an error, or a good tensor and none */
 void give_read(vm *m, lg_tensor *t); /* of a call that only reads */
+bool failed(const vm *m);            /* an error is set */
 void check_done(vm *m, bool ok);     /* the same for calls that return a bool */
+void check_gradient(const lg_tensor *g, const lg_tensor *of); /* g is NULL, or of its shape, dtype and device */
+uint64_t parameter_values(vm *m);                             /* of all modules of the current context, as a hash */
 
 /* Puts what was just made into a slot that its first byte names. */
 #define PUT(m, slots, object) ((slots)[byte(m) % (sizeof(slots) / sizeof *(slots))] = (object))
