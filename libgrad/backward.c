@@ -19,6 +19,10 @@ static bool arrive(call *k, lg__node *n, int output, lg_tensor *g)
                 p->grads[output] = g;
                 return true;
         }
+        if (!lg__gradients_meet(was, g, k->name)) {
+                lg__tensor_release(g);
+                return false;
+        }
         bool in_place = !k->create_graph && was->storage->refs == 1 && lg__layout_is_dense(&was->at);
         lg_tensor *sum = was;
         if (!in_place)

@@ -351,6 +351,8 @@ void lg__node_free_saved(lg__node *n); /* after a backward that does not retain 
 lg__node *lg__leaf_node(lg_tensor *t);
 /* Forgets a kept gradient. */
 void lg__node_clear_grad(lg__node *n, int output);
+/* False, with an error of `op`, if the two gradients of one value are on two devices: its module moved in between. */
+bool lg__gradients_meet(const lg_tensor *was, const lg_tensor *g, const char *op);
 /* Takes over g, a tensor that the caller owns, as (part of) the gradient of a leaf or retained output. */
 bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_graph);
 

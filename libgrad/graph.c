@@ -100,6 +100,17 @@ static lg_tensor *for_itself(lg_tensor *g)
         return copy;
 }
 
+bool lg__gradients_meet(const lg_tensor *was, const lg_tensor *g, const char *op)
+{
+        if (was->storage->device == g->storage->device)
+                return true;
+        return lg__fail(
+                was->ctx, LG_ERR_DEVICE,
+                "%s: a gradient on %s meets one on %s: lg_module_to() has moved the parameter since a part of the "
+                "graph was recorded; forget what was accumulated and run the forward again",
+                op, lg_device_name(g->storage->device->id), lg_device_name(was->storage->device->id));
+}
+
 bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_graph)
 {
         lg_tensor *was = grads_ready(n) ? n->grads[output] : NULL;
@@ -110,6 +121,10 @@ bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_grap
         if (!was) {
                 n->grads[output] = g->node ? g : for_itself(g);
                 return n->grads[output] != NULL;
+        }
+        if (!lg__gradients_meet(was, g, "lg_backward")) {
+                lg__tensor_release(g);
+                return false;
         }
         if (create_graph || was->node) {
                 lg_tensor *sum = lg__tensor_own(lg_add(was, g));

@@ -209,12 +209,43 @@ static void limits(void **state)
         lg_close(c);
 }
 
+/* A graph that was recorded before its parameter moved brings gradients of the old device. */
+static void a_graph_from_before_a_move(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_device here = test_device(c), there = lg_cpu();
+        if (here.type == LG_DEVICE_CPU)
+                here = lg_parse_device(c, "shadow");
+        for (int i = 0; i < 2; i++) {
+                lg_module *m = lg_nn_linear(c, 2, 1, .no_bias = true, .device = i ? there : here);
+                lg_tensor *w = lg_parameter(m, "weight"), *old = lg_sum(lg_square(w));
+                assert_true(lg_backward(lg_sum(w)));
+                assert_true(lg_module_to(m, i ? here : there));
+                assert_false(lg_backward(old, .retain_graph = true));
+                assert_error(c, LG_ERR_DEVICE, "lg_backward: a gradient on ");
+                assert_list(lg_grad_of(w), 0, 1, 1);
+                /* both ways to one leaf in one graph */
+                lg_clear_grad(w);
+                lg_tensor *all = lg_add(lg_to(old, i ? here : there), lg_sum(w));
+                assert_false(lg_backward(all, .retain_graph = true));
+                assert_error(c, LG_ERR_DEVICE, "lg_backward: a gradient on ");
+                assert_null(lg_grad(LG_LIST(all), LG_LIST(w), .create_graph = true));
+                assert_error(c, LG_ERR_DEVICE, "lg_grad: a gradient on ");
+                assert_null(lg_grad_of(w));
+                assert_true(lg_backward(lg_sum(w)));
+                assert_list(lg_grad_of(w), 0, 1, 1);
+        }
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(what_is_told_of_a_device), cmocka_unit_test(copies_between_two_devices),
-                cmocka_unit_test(memory_of_the_host),       cmocka_unit_test(pinned_memory),
-                cmocka_unit_test(batches_on_the_device),    cmocka_unit_test(limits),
+                cmocka_unit_test(what_is_told_of_a_device),   cmocka_unit_test(copies_between_two_devices),
+                cmocka_unit_test(memory_of_the_host),         cmocka_unit_test(pinned_memory),
+                cmocka_unit_test(batches_on_the_device),      cmocka_unit_test(limits),
+                cmocka_unit_test(a_graph_from_before_a_move),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
