@@ -64,6 +64,27 @@ static void a_loader_is_not_used_while_it_ends_a_step(void **state)
         }
 }
 
+static void close_context(void *user)
+{
+        calls++;
+        lg_close(user);
+}
+
+static void a_context_is_not_closed_while_a_loader_ends_a_step(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_batch b;
+        lg_loader *l = six_rows(c);
+        assert_true(lg_loader_next(l, &b));
+        borrowed(c, close_context, c);
+        assert_false(lg_loader_next(l, &b));
+        assert_int_equal(calls, 1);
+        assert_error(c, LG_ERR_STATE, "lg_close: ");
+        assert_true(lg_loader_next(l, &b) && b.index == 1);
+        lg_close(c);
+}
+
 /* ---- modules --------------------------------------------------------------------------------------------------- */
 
 static lg_module *victim;
@@ -220,6 +241,8 @@ static void use_victim(void *user)
         assert_error(lg_ctx_of(x), LG_ERR_STATE, "lg_module_add_buffer: that is being freed");
         assert_null(lg_module_add(victim, "late", lg_nn_relu(lg_ctx_of(x))));
         assert_error(lg_ctx_of(x), LG_ERR_STATE, "lg_module_add: that is being freed");
+        assert_null(lg_nn_sequential(lg_ctx_of(x), victim));
+        assert_error(lg_ctx_of(x), LG_ERR_STATE, "lg_nn_sequential: that is being freed");
         assert_int_equal(lg_parameters(victim).count, 1);
 }
 
@@ -434,6 +457,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_loader_is_not_used_while_it_ends_a_step),
+                cmocka_unit_test(a_context_is_not_closed_while_a_loader_ends_a_step),
                 cmocka_unit_test(a_module_is_not_freed_while_its_scope_ends),
                 cmocka_unit_test(a_forward_adds_buffers_while_memory_is_measured),
                 cmocka_unit_test(a_print_in_a_forward_leaves_the_training_mode),

@@ -173,6 +173,8 @@ bool lg__module_attach(lg_module *m, const char *name, lg_module *child, const c
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the child \"%s\" is NULL", op, name ? name : "");
         if (child->object.ctx != c)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the child \"%s\" is of another context", op, name ? name : "");
+        if (!lg__object_lasts(&child->object, op))
+                return false;
         if (child->parent)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the child \"%s\" (%s) belongs to a %s already, as \"%s\"", op,
                                 name ? name : "", child->type, child->parent->type, child->name);
