@@ -347,9 +347,36 @@ static void leaves_that_go_while_gradients_flow(void **state)
         lg_close(c);
 }
 
+static int added;
+
+static lg_tensor *add_hook(lg_tensor *grad, void *user)
+{
+        (void)grad;
+        if (++added < 1000)
+                lg_hook(user, add_hook, user);
+        return NULL;
+}
+
+/* A hook that is added by a hook waits for the next gradient. */
+static void a_hook_that_adds_hooks_ends(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2), .requires_grad = true);
+        added = 0;
+        lg_hook(x, add_hook, x);
+        for (int i = 1; i <= 4; i++) {
+                assert_true(lg_backward(lg_sum(x)));
+                assert_int_equal(added, (1 << i) - 1);
+        }
+        assert_list(lg_grad_of(x), 0, 4, 4);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_hook_that_adds_hooks_ends),
                 cmocka_unit_test(leaves_accumulate),
                 cmocka_unit_test(gradients_of_vectors),
                 cmocka_unit_test(broadcasts_are_summed),

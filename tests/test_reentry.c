@@ -1,5 +1,5 @@
 /* test_reentry.c - the caller's code turns against the call that it is called from: a loader in the release function of
- * its own batch, a module in that of its own result, prints within prints, hooks that add hooks. */
+ * its own batch, a module in that of its own result, prints within prints. */
 #include "failing.h"
 
 static int calls;
@@ -364,95 +364,6 @@ static void a_module_is_moved_before_what_was_there_is_released(void **state)
         lg_close(c);
 }
 
-/* ---- traces ---------------------------------------------------------------------------------------------------- */
-
-typedef struct traced {
-        lg_tensor *x, *y;
-        lg_module *m;
-        lg_ema *ema;
-        lg_device device;
-        int what, errors;
-} traced;
-
-static void end_something(const lg_trace_record *r, void *user)
-{
-        traced *t = user;
-        lg_ctx *c = lg_ctx_of(t->x);
-        (void)r;
-        if (t->what == 0)
-                lg_free(t->y);
-        else if (t->what == 1)
-                lg_clear_grad(t->x);
-        else if (t->what == 2)
-                lg_requires_grad(t->x, false);
-        else if (t->what == 3)
-                lg_zero_grad(opt);
-        else if (t->what == 4)
-                lg_module_free(t->m);
-        else if (t->what == 5)
-                lg_optimizer_free(opt);
-        else if (t->what == 6)
-                lg_ema_free(t->ema);
-        else
-                lg_module_to(t->m, t->device);
-        if (lg_error_code_of(c) == LG_ERR_STATE && strstr(lg_error(c), "a function given to lg_trace"))
-                t->errors++;
-        lg_clear_error(c);
-}
-
-/* What the call around has in its hands stays as it is. */
-static void a_trace_only_looks(void **state)
-{
-        (void)state;
-        lg_ctx *c = open_ctx();
-        lg_device device = lg_default_device(c, lg_parse_device(c, "cpu"));
-        traced t = {.device = device.type == LG_DEVICE_CPU ? lg_parse_device(c, "shadow") : device};
-        t.m = lg_nn_module(c, "Own", add_last);
-        t.x = lg_module_add_parameter(t.m, "last", lg_ones(c, LG_SHAPE(2)));
-        t.y = lg_ones(c, LG_SHAPE(2));
-        opt = lg_sgd(c, LG_LIST(t.x), 1);
-        t.ema = lg_ema_new(t.m, 0.5);
-        for (t.what = 0; t.what < 8; t.what++) {
-                lg_zero_grad(opt);
-                lg_backward(lg_sum(t.x));
-                t.errors = 0;
-                lg_trace(c, end_something, .user = &t);
-                assert_true(lg_clip_grad_norm(LG_LIST(t.x), 1, .p = 1));
-                assert_true(lg_ema_update(t.ema) && lg_ema_update(t.ema));
-                lg_trace(c, NULL);
-                assert_true(t.errors > 1);
-                assert_list(lg_grad_of(t.x), 1e-5, 0.5, 0.5);
-        }
-        assert_ok(c);
-        lg_close(c);
-}
-
-/* ---- hooks ----------------------------------------------------------------------------------------------------- */
-
-static lg_tensor *add_hook(lg_tensor *grad, void *user)
-{
-        (void)grad;
-        if (++calls < 1000)
-                lg_hook(user, add_hook, user);
-        return NULL;
-}
-
-/* A hook that is added by a hook waits for the next gradient. */
-static void a_hook_that_adds_hooks_ends(void **state)
-{
-        (void)state;
-        lg_ctx *c = open_ctx();
-        lg_tensor *x = lg_ones(c, LG_SHAPE(2), .requires_grad = true);
-        calls = 0;
-        lg_hook(x, add_hook, x);
-        for (int i = 1; i <= 4; i++) {
-                assert_true(lg_backward(lg_sum(x)));
-                assert_int_equal(calls, (1 << i) - 1);
-        }
-        assert_list(lg_grad_of(x), 0, 4, 4);
-        lg_close(c);
-}
-
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -466,9 +377,6 @@ int main(void)
                 cmocka_unit_test(a_data_set_that_is_being_freed),
                 cmocka_unit_test(an_optimiser_is_not_freed_while_it_forgets_gradients),
                 cmocka_unit_test(a_module_is_moved_before_what_was_there_is_released),
-                cmocka_unit_test(a_trace_only_looks),
-                cmocka_unit_test(a_hook_that_adds_hooks_ends),
         };
-        cmocka_set_test_filter(getenv("T"));
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

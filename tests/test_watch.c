@@ -150,11 +150,84 @@ static void memory_by_module(void **state)
         lg_close(c);
 }
 
+/* ---- what a trace may not do ------------------------------------------------------------------------------------ */
+
+static lg_tensor *add_last(lg_module *m, lg_list in, void *user)
+{
+        (void)user;
+        return lg_add(in.items[0], lg_parameter(m, "last"));
+}
+
+typedef struct traced {
+        lg_tensor *x, *y;
+        lg_module *m;
+        lg_optimizer *opt;
+        lg_ema *ema;
+        lg_device device;
+        int what, errors;
+} traced;
+
+static void end_something(const lg_trace_record *r, void *user)
+{
+        traced *t = user;
+        lg_ctx *c = lg_ctx_of(t->x);
+        (void)r;
+        if (t->what == 0)
+                lg_free(t->y);
+        else if (t->what == 1)
+                lg_clear_grad(t->x);
+        else if (t->what == 2)
+                lg_requires_grad(t->x, false);
+        else if (t->what == 3)
+                lg_zero_grad(t->opt);
+        else if (t->what == 4)
+                lg_module_free(t->m);
+        else if (t->what == 5)
+                lg_optimizer_free(t->opt);
+        else if (t->what == 6)
+                lg_ema_free(t->ema);
+        else
+                lg_module_to(t->m, t->device);
+        if (lg_error_code_of(c) == LG_ERR_STATE && strstr(lg_error(c), "a function given to lg_trace"))
+                t->errors++;
+        lg_clear_error(c);
+}
+
+/* What the call around has in its hands stays as it is. */
+static void a_trace_only_looks(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_device device = lg_default_device(c, lg_parse_device(c, "cpu"));
+        traced t = {.device = device.type == LG_DEVICE_CPU ? lg_parse_device(c, "shadow") : device};
+        t.m = lg_nn_module(c, "Own", add_last);
+        t.x = lg_module_add_parameter(t.m, "last", lg_ones(c, LG_SHAPE(2)));
+        t.y = lg_ones(c, LG_SHAPE(2));
+        t.opt = lg_sgd(c, LG_LIST(t.x), 1);
+        t.ema = lg_ema_new(t.m, 0.5);
+        for (t.what = 0; t.what < 8; t.what++) {
+                lg_zero_grad(t.opt);
+                lg_backward(lg_sum(t.x));
+                t.errors = 0;
+                lg_trace(c, end_something, .user = &t);
+                assert_true(lg_clip_grad_norm(LG_LIST(t.x), 1, .p = 1));
+                assert_true(lg_ema_update(t.ema) && lg_ema_update(t.ema));
+                lg_trace(c, NULL);
+                assert_true(t.errors > 1);
+                assert_list(lg_grad_of(t.x), 1e-5, 0.5, 0.5);
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_op_is_told),           cmocka_unit_test(lines_for_people),
-                cmocka_unit_test(the_first_nan_in_a_forward), cmocka_unit_test(the_first_nan_in_a_backward),
+                cmocka_unit_test(a_trace_only_looks),
+                cmocka_unit_test(every_op_is_told),
+                cmocka_unit_test(lines_for_people),
+                cmocka_unit_test(the_first_nan_in_a_forward),
+                cmocka_unit_test(the_first_nan_in_a_backward),
                 cmocka_unit_test(memory_by_module),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
