@@ -46,11 +46,10 @@ static int category(lg_dtype d)
         return lg__dtype_float(d) ? 3 : d == LG_BOOL ? 1 : d == LG_DTYPE_NONE ? 0 : 2;
 }
 
-/* PyTorch's rule: 0-d tensors decide only if they are of a higher category (bool, integer, float) than the others. */
-static lg_dtype common_dtype(lg_tensor *const *in, int first, int n)
+lg_dtype lg__common_dtype(lg_tensor *const *in, int n)
 {
         lg_dtype of[2] = {LG_DTYPE_NONE, LG_DTYPE_NONE}; /* of 0-d inputs, of the others */
-        for (int i = first; i < n; i++) {
+        for (int i = 0; i < n; i++) {
                 if (!in[i])
                         continue;
                 lg_dtype *slot = &of[in[i]->at.shape.ndim > 0];
@@ -66,7 +65,7 @@ static bool promote(const lg__op *op, lg_ctx *c, lg_tensor **in, int n)
         if (first && in[0]->at.dtype != LG_BOOL)
                 return lg__fail(c, LG_ERR_DTYPE, "%s: %s is %s, not bool", op->name, argument(op, 0),
                                 lg__tensor_text(in[0]).s);
-        lg_dtype common = op->flags & LG__PROMOTE ? common_dtype(in, first, n) : LG_DTYPE_NONE;
+        lg_dtype common = op->flags & LG__PROMOTE ? lg__common_dtype(in + first, n - first) : LG_DTYPE_NONE;
         for (int i = first; i < n; i++) {
                 lg_dtype to = in[i] ? (common ? common : in[i]->at.dtype) : LG_DTYPE_NONE;
                 if (in[i] && !lg__dtype_float(to) && (op->flags & LG__FLOAT))

@@ -87,6 +87,16 @@ lg_tensor *lg__apply(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int in_c
 lg_tensor *lg__apply1(const lg__op *op, lg_tensor *x, const void *attributes, size_t bytes);
 lg_tensor *lg__apply2(const lg__op *op, lg_tensor *x, lg_tensor *y, const void *attributes, size_t bytes);
 
+/* The dtype that an op of these n inputs, some of which may be NULL, computes in. PyTorch's rule: 0-d tensors decide
+ * only if they are of a higher category (bool, integer, float) than the others. */
+lg_dtype lg__common_dtype(lg_tensor *const *in, int n);
+/* 16-bit floats as f32, others as they are, NULL as NULL. Functions that are made of several ops compute so and cast
+ * their result: it is rounded once, and what leads to it may be out of the 16-bit range. */
+static inline lg_tensor *lg__widened(lg_tensor *x)
+{
+        return x && (x->at.dtype == LG_F16 || x->at.dtype == LG_BF16) ? lg_cast(x, LG_F32) : x;
+}
+
 /* The shape that a and b broadcast to (NumPy's rule), or LG_ERR_SHAPE. */
 bool lg__broadcast(lg_ctx *c, const char *op, lg_shape a, lg_shape b, lg_shape *ret);
 /* x itself if it lies channels-last already, else a copy that does (recorded); 3 dimensions or more. */

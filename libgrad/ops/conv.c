@@ -266,13 +266,16 @@ static bool geometry_of(lg_ctx *c, const variant *v, lg_tensor *x, lg_tensor *w,
         return true;
 }
 
-/* (N, O, ...) from (N, C, ...): 4-d tensors. */
+/* (N, O, ...) from (N, C, ...): 4-d tensors. What a bias is added to is not rounded to 16 bits before. */
 static lg_tensor *run(const variant *v, lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv_geometry *at)
 {
         if (!v->transposed)
                 return convolved(x, w, b, at);
-        lg_tensor *y = input_grad(x, w, at);
-        return y && b ? lg_add(y, lg_reshape(b, LG_SHAPE(-1, 1, 1))) : y;
+        if (!b)
+                return input_grad(x, w, at);
+        lg_dtype dtype = lg__common_dtype((lg_tensor *[]){x, w, b}, 3);
+        lg_tensor *y = input_grad(lg__widened(x), lg__widened(w), at);
+        return y ? lg_cast(lg_add(y, lg_reshape(b, LG_SHAPE(-1, 1, 1))), dtype) : NULL;
 }
 
 static lg_tensor *apply(const variant *v, lg_tensor *x, lg_tensor *w, const lg_conv_options *o)

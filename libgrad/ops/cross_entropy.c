@@ -171,16 +171,11 @@ static lg_tensor *weighted(lg_tensor *lp, lg_tensor *labels, entropy_attributes 
         return a.reduction == LG_MEAN ? lg_where(some, loss, lg__constant(lp, NAN)) : loss;
 }
 
-/* 16-bit logarithms are summed in f32. */
-static lg_tensor *weighted_wide(lg_tensor *lp, lg_tensor *labels, const entropy_attributes *a, lg_tensor *w)
+/* Of scores, or of logarithms of probabilities; 16-bit ones are computed with in f32. */
+static lg_tensor *weighted_wide(lg_tensor *x, bool scores, lg_tensor *labels, const entropy_attributes *a, lg_tensor *w)
 {
-        if (!lp || !labels)
-                return NULL;
-        lg_dtype dtype = lp->at.dtype;
-        bool narrow = dtype == LG_F16 || dtype == LG_BF16;
-        lg_tensor *wide = narrow ? lg_cast(lp, LG_F32) : lp;
-        lg_tensor *loss = wide ? weighted(wide, labels, *a, w) : NULL;
-        return narrow ? lg_cast(loss, dtype) : loss;
+        lg_tensor *wide = lg__widened(x), *lp = scores ? lg_log_softmax(wide, 1) : wide;
+        return lp && labels ? lg_cast(weighted(lp, labels, *a, w), x->at.dtype) : NULL;
 }
 
 /* Both losses: of scores, or of logarithms of probabilities. */
@@ -204,7 +199,7 @@ static lg_tensor *classify(const char *op, bool scores, lg_tensor *x, const lg_c
         if (scores && !o->weight)
                 loss = lg__apply2(LG__OP(cross_entropy), x, labels, &a, sizeof a);
         else
-                loss = weighted_wide(scores ? lg_log_softmax(x, 1) : x, labels, &a, o->weight);
+                loss = weighted_wide(x, scores, labels, &a, o->weight);
         return loss && o->reduction == LG_NONE ? lg_reshape(loss, shape) : loss;
 }
 

@@ -51,7 +51,7 @@ lg_tensor *lg_cumprod(lg_tensor *x, int dim)
                 return NULL;
         int64_t n = x->at.shape.ndim ? x->at.shape.size[dim] : 1;
         lg_dtype dtype = lg__dtype_float(x->at.dtype) ? x->at.dtype : LG_I64;
-        lg_tensor *y = dtype == LG_F16 || dtype == LG_BF16 ? lg_cast(x, LG_F32) : lg_cast(x, dtype);
+        lg_tensor *y = lg__widened(lg_cast(x, dtype));
         for (int64_t step = 1; step < n && y; step *= 2) {
                 lg_tensor *far = lg_mul(lg_slice(y, dim, step, n), lg_slice(y, dim, 0, n - step));
                 y = lg_cat(LG_LIST(lg_slice(y, dim, 0, step), far), dim);

@@ -77,6 +77,6 @@ lg_tensor *lg_feature_dropout_(lg_tensor *x, lg_dropout_options o)
                 return x;
         for (int i = 2; i < s.ndim; i++)
                 s.size[i] = 1;
-        lg_tensor *ones = lg_ones(x->ctx, s, .dtype = x->at.dtype, .device = x->storage->device->id);
-        return ones ? lg_mul(x, drop(ones, o.p)) : NULL;
+        lg_tensor *ones = lg_ones(x->ctx, s, .dtype = lg__norm_dtype(x), .device = x->storage->device->id);
+        return ones ? lg_cast(lg_mul(x, drop(ones, o.p)), x->at.dtype) : NULL;
 }

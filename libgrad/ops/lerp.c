@@ -1,4 +1,4 @@
-/* lerp.c - between a and b: a + w (b - a), made of other ops.
+/* lerp.c - between a and b: a + w (b - a), made of other ops, of 16-bit floats in f32.
  *
  * From the half on it is b - (1 - w) (b - a): so both ends come out exactly.
  */
@@ -31,8 +31,11 @@ lg_tensor *lg_lerp_scalar(lg_tensor *a, lg_tensor *b, double w)
                 return lg__fail(a ? a->ctx : lg__ctx_of(b), LG_ERR_ARGUMENT, "lerp_scalar: %s is NULL", a ? "b" : "a");
         if (!check("lerp_scalar", a, b, NULL))
                 return NULL;
+        lg_dtype dtype = lg__common_dtype((lg_tensor *[]){a, b}, 2);
+        a = lg__widened(a);
+        b = lg__widened(b);
         lg_tensor *way = lg_sub(b, a);
-        return w < 0.5 ? lg_add(a, lg_mul_scalar(way, w)) : lg_sub(b, lg_mul_scalar(way, 1 - w));
+        return lg_cast(w < 0.5 ? lg_add(a, lg_mul_scalar(way, w)) : lg_sub(b, lg_mul_scalar(way, 1 - w)), dtype);
 }
 
 lg_tensor *lg_lerp(lg_tensor *a, lg_tensor *b, lg_tensor *w)
@@ -47,6 +50,10 @@ lg_tensor *lg_lerp(lg_tensor *a, lg_tensor *b, lg_tensor *w)
                                      : "w");
         if (!check("lerp", a, b, w))
                 return NULL;
-        lg_tensor *way = lg_sub(b, a);
-        return lg_where(lg_lt_scalar(w, 0.5), lg_add(a, lg_mul(way, w)), lg_sub(b, lg_mul(way, lg_rsub_scalar(w, 1))));
+        lg_dtype dtype = lg__common_dtype((lg_tensor *[]){a, b, w}, 3);
+        a = lg__widened(a);
+        b = lg__widened(b);
+        w = lg__widened(w);
+        lg_tensor *way = lg_sub(b, a), *from_b = lg_sub(b, lg_mul(way, lg_rsub_scalar(w, 1)));
+        return lg_cast(lg_where(lg_lt_scalar(w, 0.5), lg_add(a, lg_mul(way, w)), from_b), dtype);
 }

@@ -3,6 +3,7 @@
  * mse: d^2. l1: |d|. huber: c (d - c/2) with c = clamp(d, -delta, delta), that is d^2/2 or delta (|d| - delta/2).
  * smooth_l1: huber with delta = beta, divided by beta. bce: -(t log x + (1 - t) log(1 - x)), the logarithms at least
  * -100. bce_with_logits: the same of sigmoid(x), by log_sigmoid. kl_div: t (log t - x), or e^t (t - x) of log t.
+ * 16-bit floats are computed with in f32, so that a loss is rounded once.
  */
 #include "../op.h"
 
@@ -30,24 +31,45 @@ static bool check(const char *op, const lg_tensor *x, const lg_tensor *t, lg_red
         return lg__check_reduction(x->ctx, op, reduction, false);
 }
 
-static lg_tensor *reduce(lg_tensor *each, lg_reduction reduction)
+/* What a loss is computed of, widened, and the dtype that it is to have. */
+typedef struct operands {
+        lg_tensor *x, *t, *w; /* w: pos_weight or NULL */
+        lg_dtype dtype;
+} operands;
+
+static operands operands_of(lg_tensor *x, lg_tensor *t, lg_tensor *w)
 {
-        return reduction == LG_NONE ? each : reduction == LG_SUM ? lg_sum(each) : lg_mean(each);
+        operands n = {.dtype = lg__common_dtype((lg_tensor *[]){x, t, w}, 3)};
+        n.x = lg__widened(x);
+        n.t = lg__widened(t);
+        n.w = lg__widened(w);
+        return n;
+}
+
+static lg_tensor *reduce(lg_tensor *each, lg_reduction reduction, lg_dtype dtype)
+{
+        return lg_cast(reduction == LG_NONE ? each : reduction == LG_SUM ? lg_sum(each) : lg_mean(each), dtype);
 }
 
 lg_tensor *lg_mse_(lg_tensor *x, lg_loss_options o)
 {
-        return check("mse", x, o.target, o.reduction) ? reduce(lg_square(lg_sub(x, o.target)), o.reduction) : NULL;
+        if (!check("mse", x, o.target, o.reduction))
+                return NULL;
+        operands n = operands_of(x, o.target, NULL);
+        return reduce(lg_square(lg_sub(n.x, n.t)), o.reduction, n.dtype);
 }
 
 lg_tensor *lg_l1_(lg_tensor *x, lg_loss_options o)
 {
-        return check("l1", x, o.target, o.reduction) ? reduce(lg_abs(lg_sub(x, o.target)), o.reduction) : NULL;
+        if (!check("l1", x, o.target, o.reduction))
+                return NULL;
+        operands n = operands_of(x, o.target, NULL);
+        return reduce(lg_abs(lg_sub(n.x, n.t)), o.reduction, n.dtype);
 }
 
-static lg_tensor *huber(lg_tensor *x, lg_tensor *t, double delta)
+static lg_tensor *huber(const operands *n, double delta)
 {
-        lg_tensor *d = lg_sub(x, t), *c = lg_clamp(d, -delta, delta);
+        lg_tensor *d = lg_sub(n->x, n->t), *c = lg_clamp(d, -delta, delta);
         return lg_mul(c, lg_sub(d, lg_mul_scalar(c, 0.5)));
 }
 
@@ -58,7 +80,8 @@ lg_tensor *lg_huber_(lg_tensor *x, lg_huber_options o)
                 return NULL;
         if (!(delta > 0))
                 return lg__fail(x->ctx, LG_ERR_ARGUMENT, "huber: delta is %g, not greater than 0", delta);
-        return reduce(huber(x, o.target, delta), o.reduction);
+        operands n = operands_of(x, o.target, NULL);
+        return reduce(huber(&n, delta), o.reduction, n.dtype);
 }
 
 lg_tensor *lg_smooth_l1_(lg_tensor *x, lg_smooth_l1_options o)
@@ -70,7 +93,8 @@ lg_tensor *lg_smooth_l1_(lg_tensor *x, lg_smooth_l1_options o)
                 return NULL;
         if (!(beta > 0))
                 return lg__fail(x->ctx, LG_ERR_ARGUMENT, "smooth_l1: beta is %g; it is at least 0 (LG_ZERO)", beta);
-        return reduce(lg_div_scalar(huber(x, o.target, beta), beta), o.reduction);
+        operands n = operands_of(x, o.target, NULL);
+        return reduce(lg_div_scalar(huber(&n, beta), beta), o.reduction, n.dtype);
 }
 
 /* max(log(x), -100), without the infinite derivative of log at 0. */
@@ -84,9 +108,10 @@ lg_tensor *lg_bce_(lg_tensor *x, lg_loss_options o)
 {
         if (!check("bce", x, o.target, o.reduction))
                 return NULL;
-        lg_tensor *one = lg_mul(o.target, bounded_log(x));
-        lg_tensor *zero = lg_mul(lg_rsub_scalar(o.target, 1), bounded_log(lg_rsub_scalar(x, 1)));
-        return reduce(lg_neg(lg_add(one, zero)), o.reduction);
+        operands n = operands_of(x, o.target, NULL);
+        lg_tensor *one = lg_mul(n.t, bounded_log(n.x));
+        lg_tensor *zero = lg_mul(lg_rsub_scalar(n.t, 1), bounded_log(lg_rsub_scalar(n.x, 1)));
+        return reduce(lg_neg(lg_add(one, zero)), o.reduction, n.dtype);
 }
 
 /* Both logarithms by log_sigmoid: neither term is a difference of large numbers. */
@@ -104,9 +129,10 @@ lg_tensor *lg_bce_with_logits_(lg_tensor *x, lg_bce_with_logits_options o)
         if (w && !lg__shape_equal(x->at.shape, shape))
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: pos_weight is %s, which does not broadcast to x, %s", op,
                                 lg__tensor_text(w).s, lg__tensor_text(x).s);
-        lg_tensor *one = lg_mul(o.target, lg_log_sigmoid(x));
-        lg_tensor *zero = lg_mul(lg_rsub_scalar(o.target, 1), lg_log_sigmoid(lg_neg(x)));
-        return reduce(lg_neg(lg_add(w ? lg_mul(one, w) : one, zero)), o.reduction);
+        operands n = operands_of(x, o.target, w);
+        lg_tensor *one = lg_mul(n.t, lg_log_sigmoid(n.x));
+        lg_tensor *zero = lg_mul(lg_rsub_scalar(n.t, 1), lg_log_sigmoid(lg_neg(n.x)));
+        return reduce(lg_neg(lg_add(w ? lg_mul(one, n.w) : one, zero)), o.reduction, n.dtype);
 }
 
 lg_tensor *lg_kl_div_(lg_tensor *x, lg_kl_div_options o)
@@ -118,6 +144,10 @@ lg_tensor *lg_kl_div_(lg_tensor *x, lg_kl_div_options o)
         if (batch && x->at.shape.ndim == 0)
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "kl_div: x is %s: LG_BATCH_MEAN needs a dimension to divide by",
                                 lg__tensor_text(x).s);
-        lg_tensor *each = o.log_target ? lg_mul(lg_exp(t), lg_sub(t, x)) : lg_sub(lg_xlogy(t, t), lg_mul(t, x));
-        return batch ? lg_div_scalar(lg_sum(each), (double)x->at.shape.size[0]) : reduce(each, o.reduction);
+        operands n = operands_of(x, t, NULL);
+        lg_tensor *each =
+                o.log_target ? lg_mul(lg_exp(n.t), lg_sub(n.t, n.x)) : lg_sub(lg_xlogy(n.t, n.t), lg_mul(n.t, n.x));
+        if (batch)
+                return lg_cast(lg_div_scalar(lg_sum(each), (double)x->at.shape.size[0]), n.dtype);
+        return reduce(each, o.reduction, n.dtype);
 }

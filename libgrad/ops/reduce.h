@@ -22,10 +22,4 @@ bool lg__reduced_of_float(const char *name, const lg_reduce_options *o, lg__redu
 lg_shape lg__reduced_shape(lg_shape s, const lg__reduced *a, bool keep_dim);
 int64_t lg__reduced_count(lg_shape s, const lg__reduced *a);
 
-/* 16-bit floats as f32, others as they are: for sums that may be out of range where their result is not. */
-static inline lg_tensor *lg__widened(lg_tensor *x)
-{
-        return x->at.dtype == LG_F16 || x->at.dtype == LG_BF16 ? lg_cast(x, LG_F32) : x;
-}
-
 #endif
