@@ -11,7 +11,7 @@
 #define COLUMNS 256
 #define FEW_TASKS 16
 
-typedef enum mode { MODE_SUM, MODE_MAX, MODE_MIN, MODE_ARGMAX, MODE_ARGMIN, MODE_SQUARES } mode;
+typedef enum mode { MODE_SUM, MODE_MAX, MODE_MIN, MODE_ARGMAX, MODE_ARGMIN, MODE_DIFFERENCES, MODE_SQUARES } mode;
 
 static inline bool is_least(mode m)
 {
@@ -83,7 +83,7 @@ typedef struct job {
         int64_t row_blocks; /* by columns: tasks of one innermost kept row */
         int64_t groups;     /* tasks that share their results */
         int64_t group;      /* reduced elements of a task */
-        double *mean;       /* VAR: of every result, from the first pass */
+        double *mean;       /* VAR: of every result, from the first pass; before that its first element */
         bool to_mean;       /* this is the first pass */
         cell *cells;        /* [group][result], where there are several groups */
 } job;
@@ -102,7 +102,7 @@ static void reduce_row(const job *j, int64_t k, int64_t first, int64_t end, cell
         LG_ALIGN64 char raw[CHUNK * 8], hub[CHUNK * 8];
         int64_t at[LG_MAX_DIMS];
         const char *base = lg_byte_at(j->a->in, lg_walk_seek(&j->kept, 0, k, at) * (int64_t)j->size);
-        double mean = j->mode == MODE_SQUARES ? j->mean[k] : 0;
+        double mean = j->mean ? j->mean[k] : 0;
         *ret = (cell){.at = 0};
         for (int64_t r = first; r < end; r += CHUNK) {
                 int64_t n = lg_least(CHUNK, end - r);
@@ -124,7 +124,7 @@ static void reduce_columns(const job *j, int64_t k, int64_t n, int64_t first, in
         LG_ALIGN64 columns sums;
         int64_t at[LG_MAX_DIMS];
         const char *base = lg_byte_at(j->a->in, lg_walk_seek(&j->kept, 0, k, at) * (int64_t)j->size);
-        const double *mean = j->mode == MODE_SQUARES ? j->mean + k : NULL;
+        const double *mean = j->mean ? j->mean + k : NULL;
         memset(&sums, 0, sizeof sums);
         for (int64_t r = first; r < end; r++) {
                 const char *raw = base + lg_walk_seek(&j->reduced, 0, r, at) * (int64_t)j->size;
@@ -147,7 +147,7 @@ static void emit(const job *j, int64_t k, int64_t n, const cell *from)
                 integer[i] = is_index(j->mode) ? from[i].at : from[i].i64;
                 real[i] = from[i].f64;
                 if (j->to_mean)
-                        j->mean[k + i] = real[i] / count;
+                        j->mean[k + i] += real[i] / count;
                 else if (j->mode == MODE_SQUARES)
                         real[i] /= divisor > 0 ? divisor : 0;
         }
@@ -232,9 +232,21 @@ static bool run_pass(lg_queue *q, job *j)
         return true;
 }
 
+/* The mean is found as the first element and the mean of the differences from it: equal elements are it exactly. */
+static void first_elements(const job *j)
+{
+        int64_t at[LG_MAX_DIMS];
+        for (int64_t k = 0; k < j->kept.count; k++) {
+                const char *x = (const char *)j->a->in + lg_walk_seek(&j->kept, 0, k, at) * (int64_t)j->size;
+                j->mean[k] = 0;
+                if (j->reduced.count > 0)
+                        lg_load[LG_HUB_F64][j->a->dtype](1, &j->mean[k], x);
+        }
+}
+
 bool LG_CPU(reduce)(lg_queue *q, const lg_reduce_args *a)
 {
-        static const mode modes[] = {MODE_SUM, MODE_MAX, MODE_MIN, MODE_ARGMAX, MODE_ARGMIN, MODE_SUM};
+        static const mode modes[] = {MODE_SUM, MODE_MAX, MODE_MIN, MODE_ARGMAX, MODE_ARGMIN, MODE_DIFFERENCES};
         job j = {.a = a, .hub = lg_hub_of(a->dtype), .size = lg_size_of(a->dtype), .mode = modes[a->kind]};
         lg_walk_init(&j.kept, a->kept_ndim, a->kept, 1, (const int64_t *[]){a->kept_strides}, false);
         lg_walk_init(&j.reduced, a->reduced_ndim, a->reduced, 1, (const int64_t *[]){a->reduced_strides},
@@ -252,6 +264,7 @@ bool LG_CPU(reduce)(lg_queue *q, const lg_reduce_args *a)
         j.mean = q->workspace(q, (size_t)j.kept.count * sizeof *j.mean);
         if (!j.mean)
                 return false;
+        first_elements(&j);
         j.to_mean = true;
         if (!run_pass(q, &j))
                 return false;

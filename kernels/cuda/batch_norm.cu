@@ -30,6 +30,19 @@ template <int V> static __device__ inline void join_block(const lg_columns &c, l
         }
 }
 
+/* Takes in k elements of a column again, added up in f64: for what is beyond f32. */
+template <typename T>
+static __device__ inline void take_wide(lg_moments *m, const T *x, int64_t stride, int k, double shift)
+{
+        double sum = 0, squares = 0;
+        for (int i = 0; i < k; i++) {
+                const double d = (double)lg_wide(x[i * stride]) - shift;
+                sum += d;
+                squares += d * d;
+        }
+        m->take(k, shift, sum, squares);
+}
+
 /* Each chunk is shifted by what the mean is known to be, so that large means leave f32 sums exact. */
 template <typename T, int V>
 static __global__ void moments_down(lg_columns c, const T *x, double *parts, double *mean, double *var)
@@ -64,7 +77,11 @@ static __global__ void moments_down(lg_columns c, const T *x, double *parts, dou
                 }
                 LG_UNROLL
                 for (int j = 0; j < V; j++)
-                        m[j].take(k, shift[j], sum[j], squares[j]);
+                        if (std::is_same<H, double>::value || squares[j] < (H)INFINITY)
+                                m[j].take(k, shift[j], sum[j], squares[j]);
+                        else
+                                take_wide(&m[j], x + (row - k * c.along) * c.columns + p.column + j,
+                                          c.along * c.columns, k, (double)shift[j]);
         }
         join_block<V>(c, m);
         if ((int)threadIdx.x >= c.across || !p.there)
@@ -86,7 +103,7 @@ static __global__ void join_moments(lg_columns c, const double *parts, double *m
         for (int64_t k = (int64_t)blockIdx.x * (LG_THREADS / 32) + threadIdx.x / 32; k < c.columns; k += step) {
                 double sum = 0, squares = 0;
                 for (int pass = 0; pass < 2; pass++) {
-                        const double base = sum;
+                        const double base = pass ? sum : parts[k]; /* near the mean, and the mean of equals */
                         sum = 0;
                         for (int64_t s = lane; s < c.splits; s += 32) {
                                 const int64_t rest = c.rows - s * c.share;
@@ -97,6 +114,8 @@ static __global__ void join_moments(lg_columns c, const double *parts, double *m
                         }
                         lg_team_sums<32>(&sum, &squares, (double *)NULL);
                         sum /= (double)c.rows;
+                        if (pass == 0)
+                                sum += base;
                         if (pass == 0 && lane == 0)
                                 mean[k] = sum;
                 }

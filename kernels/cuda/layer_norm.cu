@@ -40,25 +40,25 @@ template <typename H> struct row_scale {
         }
 };
 
-/* The moments of a row that is in registers: once its mean is known roughly, the differences from it are exact. */
-template <typename T, int TEAM, int E, int V>
-static __device__ inline lg_moments kept_moments(const T *x, int64_t n, bool rms, LG_HUB(T) * v, LG_HUB(T) * shared)
+/* The moments of a row that is in registers, added up in S: once its mean is known roughly, the differences from it are
+ * exact. */
+template <typename S, typename T, int TEAM, int E, int V>
+static __device__ inline lg_moments kept_moments(const T *x, int64_t n, bool rms, LG_HUB(T) * v, double *words)
 {
-        typedef LG_HUB(T) H;
-        H sum = 0, squares = 0, base = 0;
+        S sum = 0, squares = 0, base = rms ? (S)0 : (S)lg_wide(x[0]), *shared = (S *)words;
         lg_each<TEAM, E, V>(n, [&](int k, int64_t i) {
                 lg_read<T, V>(x + i, v + k);
                 LG_UNROLL
                 for (int j = 0; j < V; j++)
-                        sum += v[k + j];
+                        sum += (S)v[k + j] - base;
         });
         if (!rms)
-                base = lg_team_sum<TEAM>(sum, shared) / (H)n;
+                base += lg_team_sum<TEAM>(sum, shared) / (S)n;
         sum = 0;
         lg_each<TEAM, E, V>(n, [&](int k, int64_t) {
                 LG_UNROLL
                 for (int j = 0; j < V; j++) {
-                        const H d = v[k + j] - base;
+                        const S d = (S)v[k + j] - base;
                         sum += d;
                         squares += d * d;
                 }
@@ -69,20 +69,22 @@ static __device__ inline lg_moments kept_moments(const T *x, int64_t n, bool rms
 }
 
 /* The moments of a row that is not, in one pass: those of each thread, then all of them joined. */
-template <typename T, int V>
+template <typename S, typename T, int V>
 static __device__ inline lg_moments long_moments(const T *x, int64_t n, bool rms, double *shared)
 {
         typedef LG_HUB(T) H;
         lg_moments m = {0, 0, 0};
         for (int64_t i = (int64_t)threadIdx.x * V; i < n;) {
-                H sum = 0, squares = 0, shift = rms ? (H)0 : m.n > 0 ? (H)m.mean : lg_wide(x[i]), v[V];
+                S sum = 0, squares = 0, shift = rms ? (S)0 : m.n > 0 ? (S)m.mean : (S)lg_wide(x[i]);
+                H v[V];
                 int k = 0;
                 for (; k < LG_CHUNK && i < n; k += V, i += LG_THREADS * V) {
                         lg_read<T, V>(x + i, v);
                         LG_UNROLL
                         for (int j = 0; j < V; j++) {
-                                sum += v[j] - shift;
-                                squares += (v[j] - shift) * (v[j] - shift);
+                                const S d = (S)v[j] - shift;
+                                sum += d;
+                                squares += d * d;
                         }
                 }
                 if (rms)
@@ -98,6 +100,15 @@ static __device__ inline lg_moments long_moments(const T *x, int64_t n, bool rms
         return lg_moments{(double)n, rms ? 0 : mean, squares};
 }
 
+template <typename S, typename T, int TEAM, int E, int V>
+static __device__ inline lg_moments row_moments(const T *x, int64_t n, bool rms, LG_HUB(T) * v, double *shared)
+{
+        if constexpr (E == 0)
+                return long_moments<S, T, V>(x, n, rms, shared);
+        else
+                return kept_moments<S, T, TEAM, E, V>(x, n, rms, v, shared);
+}
+
 template <typename T, int TEAM, int E, int V> static __global__ void layer_norm_rows(lg_layer_norm_args a)
 {
         typedef LG_HUB(T) H;
@@ -107,11 +118,10 @@ template <typename T, int TEAM, int E, int V> static __global__ void layer_norm_
                 const T *x = (const T *)a.x + row * n;
                 const int64_t first = group_of(row, a.groups) * a.channels;
                 H v[E ? E : V];
-                lg_moments m;
-                if constexpr (E == 0)
-                        m = long_moments<T, V>(x, n, a.rms, shared);
-                else
-                        m = kept_moments<T, TEAM, E, V>(x, n, a.rms, v, (H *)shared);
+                lg_moments m = row_moments<H, T, TEAM, E, V>(x, n, a.rms, v, shared);
+                if constexpr (!std::is_same<H, double>::value)
+                        if (!(m.squares < (double)INFINITY)) /* beyond f32, for the whole team */
+                                m = row_moments<double, T, TEAM, E, V>(x, n, a.rms, v, shared);
                 row_scale<H> scale;
                 const double rstd = 1 / sqrt(m.squares / (double)n + a.eps);
                 scale.set(m.mean, rstd);
