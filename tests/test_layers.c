@@ -215,6 +215,34 @@ static void activations(void **state)
         lg_close(c);
 }
 
+/* Its weight has the dtype that is asked for, and only x below 0 has a part in the weight's gradient. */
+static void prelu(void **state)
+{
+        (void)state;
+        static const lg_dtype dtypes[] = {LG_F16, LG_BF16, LG_F64};
+        lg_ctx *c = open_ctx();
+        for (int i = 0; i < 3; i++) {
+                lg_module *m = lg_nn_prelu(c, 3, .dtype = dtypes[i]);
+                lg_tensor *w = lg_parameter(m, "weight"), *y;
+                assert_ok(c);
+                assert_int_equal(lg_dtype_of(w), dtypes[i]);
+                lg_tensor *x =
+                        lg_cast(lg_from(c, ((double[]){-2, INFINITY, 0, 4, -8, 1}), LG_SHAPE(2, 3), .dtype = LG_F64),
+                                dtypes[i]);
+                lg_requires_grad(x, true);
+                assert_int_equal(lg_dtype_of(y = lg_forward(m, x)), dtypes[i]);
+                assert_list(y, 0, -0.5, INFINITY, 0, 4, -2, 1);
+                lg_backward(lg_sum(y));
+                assert_list(lg_grad_of(w), 0, -2, -8, 0);
+                assert_list(lg_grad_of(x), 0, 0.25, 1, 0.25, 1, 0.25, 1);
+                assert_ok(c);
+        }
+        assert_int_equal(lg_dtype_of(lg_parameter(lg_nn_prelu(c, 1), "weight")), LG_F32);
+        assert_null(lg_nn_prelu(c, 1, .dtype = LG_I32));
+        assert_error(c, LG_ERR_DTYPE, "lg_nn_prelu: dtype i32");
+        lg_close(c);
+}
+
 static void pooling(void **state)
 {
         (void)state;
@@ -327,6 +355,7 @@ int main(void)
                 cmocka_unit_test(norms_within_a_sample),
                 cmocka_unit_test(dropout_and_embedding),
                 cmocka_unit_test(activations),
+                cmocka_unit_test(prelu),
                 cmocka_unit_test(pooling),
                 cmocka_unit_test(containers),
                 cmocka_unit_test(linear_and_relu),

@@ -163,7 +163,14 @@ LG_API lg_module *lg_nn_softplus(lg_ctx *c, double beta, double threshold);
 LG_API lg_module *lg_nn_softmax(lg_ctx *c, int dim);
 LG_API lg_module *lg_nn_log_softmax(lg_ctx *c, int dim);
 /* x where x > 0, else w x, with a parameter w (0.25) for each channel, or one for all. */
-LG_API lg_module *lg_nn_prelu(lg_ctx *c, int64_t channels);
+typedef struct lg_prelu_layer_options {
+        int64_t channels LG_DEFAULT;
+        lg_dtype dtype LG_DEFAULT;
+        lg_device device LG_DEFAULT;
+} lg_prelu_layer_options;
+/* lg_nn_prelu(c, 64), lg_nn_prelu(c, 1, .dtype = LG_F16) */
+#define lg_nn_prelu(c, ...) lg_nn_prelu_((c), LG_INIT(lg_prelu_layer_options){.channels = __VA_ARGS__})
+LG_API lg_module *lg_nn_prelu_(lg_ctx *c, lg_prelu_layer_options o);
 
 LG_END_C
 #endif

@@ -92,19 +92,24 @@ static lg_tensor *prelu(lg_module *m, lg_list inputs, void *user)
         if (w->at.shape.size[0] > 1 && (s.ndim == 0 || x->at.shape.size[1] != s.size[0]))
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "PReLU: x is %s, but there are weights for %lld channels",
                                 lg__tensor_text(x).s, (long long)w->at.shape.size[0]);
-        return lg_where(lg_gt_scalar(x, 0), x, lg_mul(lg_reshape(w, s), x));
+        /* 0 for what is not taken: an infinite x would make NaN of the weight's gradient */
+        lg_tensor *above = lg_gt_scalar(x, 0), *below = lg_masked_fill(x, above, 0);
+        return lg_where(above, x, lg_mul(lg_reshape(w, s), below));
 }
 
 static bool fill_prelu(lg_module *m, const void *options)
 {
-        const int64_t *channels = options;
-        return lg__module_constant(m, LG__PARAMETER, "weight", 0.25, LG_SHAPE(*channels), LG_DTYPE_NONE,
-                                   (lg_device){LG_DEVICE_NONE, 0});
+        const lg_prelu_layer_options *o = options;
+        return lg__module_constant(m, LG__PARAMETER, "weight", 0.25, LG_SHAPE(o->channels), o->dtype, o->device);
 }
 
-lg_module *lg_nn_prelu(lg_ctx *c, int64_t channels)
+lg_module *lg_nn_prelu_(lg_ctx *c, lg_prelu_layer_options o)
 {
-        if (lg__ok(c) && channels < 1)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_prelu: %lld channels; 1 or more", (long long)channels);
-        return lg__module_build(c, "PReLU", prelu, NULL, 0, fill_prelu, &channels);
+        if (!lg__ok(c))
+                return NULL;
+        if (o.channels < 1)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_prelu: %lld channels; 1 or more", (long long)o.channels);
+        if (!lg__module_dtype(c, "lg_nn_prelu", o.dtype))
+                return NULL;
+        return lg__module_build(c, "PReLU", prelu, NULL, 0, fill_prelu, &o);
 }

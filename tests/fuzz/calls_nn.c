@@ -32,7 +32,7 @@ void call_layer(vm *m)
                 take(m, lg_nn_flatten(c));
                 return;
         case 3:
-                take(m, lg_nn_prelu(c, in));
+                take(m, lg_nn_prelu(c, in, .dtype = float_dtype(m), .device = device(m)));
                 return;
         default:
                 take(m, lg_nn_linear(c, in, size(m), .no_bias = flag(m), .dtype = float_dtype(m), .device = device(m)));

@@ -129,6 +129,8 @@ static void layers(lg_ctx *c)
         lg_nn_module_list(c, lg_nn_conv1d(c, 1, 2, 3));
         lg_nn_module_list(c);
         lg_nn_embedding(c, 5, 3, .padding = true);
+        lg_nn_prelu(c, 4);
+        lg_nn_prelu(c, 1, .dtype = LG_F16);
         lg_tensor *w = lg_parameter(net, "0.weight");
         lg_init_xavier_uniform(w);
         lg_init_xavier_normal(w, .gain = 2);
