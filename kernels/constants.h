@@ -15,13 +15,21 @@
 
 /* tanh is 1 and the sigmoid 0 or 1 from here on, and powers are finite in every dtype */
 #define WITHIN25(x) MAX(MIN(x, K(25)), K(-25))
-/* exp(-x^2 / 2) is 0 from here on, and x^2 is finite in every dtype */
+/* e^(-x^2 / 2) is 0 from here on, and products of a few such x are finite in every dtype */
 #define WITHIN40(x) MAX(MIN(x, K(40)), K(-40))
 /* gelu_tanh is x sigmoid(GELU_ARG(x)) */
 #define GELU_ARG(x) MUL(K(2 * LG_SQRT2_PI), MUL(WITHIN25(x), ADD(K(1), MUL(K(0.044715), SQUARE(WITHIN25(x))))))
 #define GELU_SLOPE(x) MUL(K(2 * LG_SQRT2_PI), ADD(K(1), MUL(K(0.134145), SQUARE(WITHIN25(x)))))
 /* a^b does not change with a, though b a^(b - 1) says 0 times infinity. */
 #define POW_IS_FLAT(a, b) AND(EQ(b, K(0)), NE(MUL(K(0), DIV(K(1), a)), K(0)))
+/* 1 - x^2 without cancellation near 1; near 0, where its derivative would cancel, and at 1, where that is infinite
+ * twice, by the square. */
+#define BY_SQUARE(x) OR(LT(ABS(x), K(0.5)), EQ(ABS(x), K(1)))
+#define ONE_MINUS_SQUARE(x) SELECT(BY_SQUARE(x), SUB(K(1), SQUARE(x)), MUL(SUB(K(1), x), ADD(K(1), x)))
+#define SQUARE_MINUS_ONE(x) SELECT(EQ(x, K(1)), SUB(SQUARE(x), K(1)), MUL(SUB(x, K(1)), ADD(x, K(1))))
+/* 0 of g's shape, of an infinite g, too. */
+#define NONE_OF(g) SELECT(NE(K(0), K(0)), g, K(0))
+#define SQUARES(a, b) ADD(SQUARE(a), SQUARE(b))
 /* A divisor; at a = b = 0 one that makes the quotient and all of its derivatives 0. */
 #define OR_INFINITE(divisor, a, b) SELECT(AND(EQ(a, K(0)), EQ(b, K(0))), K(INFINITY), divisor)
 

@@ -10,6 +10,7 @@
 #define DIV(a, b) ((a) / (b))
 #define NEG(a) (-(a))
 #define SQUARE(a) ((a) * (a))
+#define DETACH(a) (a)
 #define EQ(a, b) ((a) == (b))
 #define NE(a, b) ((a) != (b))
 #define LT(a, b) ((a) < (b))

@@ -53,6 +53,7 @@ typedef double (*formula_fn)(values v);
 #define FLOOR(x) floor(x)
 #define CEIL(x) (-floor(-(x)))
 #define ROUND(x) ((x)-remainder(x, 1))
+#define DETACH(x) (x)
 #define TRUNC(x) ((x) < 0 ? -floor(-(x)) : floor(x))
 /* of integers by 0 as well: the quotient is 0 */
 #define FMOD(x, y) ((y) == 0 ? (x) : fmod(x, y))
