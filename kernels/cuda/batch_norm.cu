@@ -43,45 +43,52 @@ static __device__ inline void take_wide(lg_moments *m, const T *x, int64_t strid
         m->take(k, shift, sum, squares);
 }
 
-/* Each chunk is shifted by what the mean is known to be, so that large means leave f32 sums exact. */
+/* Takes in k rows, `stride` apart. They are shifted by what the mean is known to be, so that large means leave f32 sums
+ * exact. */
+template <typename T, int V>
+static __device__ inline void take_chunk(lg_moments (&m)[V], const T *x, int64_t stride, int k)
+{
+        typedef LG_HUB(T) H;
+        H shift[V], sum[V], squares[V], v[V];
+        lg_read<T, V>(x, v);
+        LG_UNROLL
+        for (int j = 0; j < V; j++) {
+                shift[j] = m[j].n > 0 ? (H)m[j].mean : v[j];
+                sum[j] = squares[j] = 0;
+        }
+#ifndef LG_CUDASIM
+#pragma unroll 4
+#endif
+        for (int i = 0; i < k; i++) {
+                lg_read<T, V>(x + i * stride, v);
+                LG_UNROLL
+                for (int j = 0; j < V; j++) {
+                        const H d = v[j] - shift[j];
+                        sum[j] += d;
+                        squares[j] += d * d;
+                }
+        }
+        LG_UNROLL
+        for (int j = 0; j < V; j++)
+                if (std::is_same<H, double>::value || squares[j] < (H)INFINITY)
+                        m[j].take(k, shift[j], sum[j], squares[j]);
+                else
+                        take_wide(&m[j], x + j, stride, k, (double)shift[j]);
+}
+
 template <typename T, int V>
 static __global__ void moments_down(lg_columns c, const T *x, double *parts, double *mean, double *var)
 {
-        typedef LG_HUB(T) H;
         const lg_column_place p = lg_column_place_of<V>(c);
         lg_moments m[V];
         LG_UNROLL
         for (int j = 0; j < V; j++)
                 m[j] = lg_moments{0, 0, 0};
         for (int64_t row = p.first; row < p.end;) {
-                H shift[V], sum[V], squares[V], v[V];
-                lg_read<T, V>(x + row * c.columns + p.column, v);
-                LG_UNROLL
-                for (int j = 0; j < V; j++) {
-                        shift[j] = m[j].n > 0 ? (H)m[j].mean : v[j];
-                        sum[j] = squares[j] = 0;
-                }
                 const int64_t left = (p.end - row + c.along - 1) / c.along;
                 const int k = left < LG_CHUNK ? (int)left : LG_CHUNK;
-#ifndef LG_CUDASIM
-#pragma unroll 4
-#endif
-                for (int i = 0; i < k; i++, row += c.along) {
-                        lg_read<T, V>(x + row * c.columns + p.column, v);
-                        LG_UNROLL
-                        for (int j = 0; j < V; j++) {
-                                const H d = v[j] - shift[j];
-                                sum[j] += d;
-                                squares[j] += d * d;
-                        }
-                }
-                LG_UNROLL
-                for (int j = 0; j < V; j++)
-                        if (std::is_same<H, double>::value || squares[j] < (H)INFINITY)
-                                m[j].take(k, shift[j], sum[j], squares[j]);
-                        else
-                                take_wide(&m[j], x + (row - k * c.along) * c.columns + p.column + j,
-                                          c.along * c.columns, k, (double)shift[j]);
+                take_chunk<T, V>(m, x + row * c.columns + p.column, c.along * c.columns, k);
+                row += k * c.along;
         }
         join_block<V>(c, m);
         if ((int)threadIdx.x >= c.across || !p.there)

@@ -55,8 +55,8 @@ template <int V> static __device__ inline lg_column_place lg_column_place_of(con
 /* How many, their mean, and the sum of the squares of the differences from it. */
 struct lg_moments {
         double n, mean, squares;
-        /* Takes in another set (Chan, Golub, LeVeque 1983). Of an empty one there is no mean that could differ: its 0 must
-         * not be squared with a large mean and then multiplied by 0. */
+        /* Takes in another set (Chan, Golub, LeVeque 1983). Of an empty one there is no mean that could differ: its 0
+         * must not be squared with a large mean and then multiplied by 0. */
         __device__ inline void join(double other_n, double other_mean, double other_squares)
         {
                 const double all = n + other_n, part = all > 0 ? other_n / all : 0, delta = other_mean - mean;

@@ -101,12 +101,23 @@ static __device__ inline lg_moments long_moments(const T *x, int64_t n, bool rms
 }
 
 template <typename S, typename T, int TEAM, int E, int V>
-static __device__ inline lg_moments row_moments(const T *x, int64_t n, bool rms, LG_HUB(T) * v, double *shared)
+static __device__ inline lg_moments moments_in(const T *x, int64_t n, bool rms, LG_HUB(T) * v, double *shared)
 {
         if constexpr (E == 0)
                 return long_moments<S, T, V>(x, n, rms, shared);
         else
                 return kept_moments<S, T, TEAM, E, V>(x, n, rms, v, shared);
+}
+
+/* What is beyond f32, for the whole team, is added up in f64 again. */
+template <typename T, int TEAM, int E, int V>
+static __device__ inline lg_moments row_moments(const T *x, int64_t n, bool rms, LG_HUB(T) * v, double *shared)
+{
+        typedef LG_HUB(T) H;
+        const lg_moments m = moments_in<H, T, TEAM, E, V>(x, n, rms, v, shared);
+        if (std::is_same<H, double>::value || m.squares < (double)INFINITY)
+                return m;
+        return moments_in<double, T, TEAM, E, V>(x, n, rms, v, shared);
 }
 
 template <typename T, int TEAM, int E, int V> static __global__ void layer_norm_rows(lg_layer_norm_args a)
@@ -118,10 +129,7 @@ template <typename T, int TEAM, int E, int V> static __global__ void layer_norm_
                 const T *x = (const T *)a.x + row * n;
                 const int64_t first = group_of(row, a.groups) * a.channels;
                 H v[E ? E : V];
-                lg_moments m = row_moments<H, T, TEAM, E, V>(x, n, a.rms, v, shared);
-                if constexpr (!std::is_same<H, double>::value)
-                        if (!(m.squares < (double)INFINITY)) /* beyond f32, for the whole team */
-                                m = row_moments<double, T, TEAM, E, V>(x, n, a.rms, v, shared);
+                const lg_moments m = row_moments<T, TEAM, E, V>(x, n, a.rms, v, shared);
                 row_scale<H> scale;
                 const double rstd = 1 / sqrt(m.squares / (double)n + a.eps);
                 scale.set(m.mean, rstd);

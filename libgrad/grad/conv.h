@@ -34,7 +34,8 @@ LG_API lg_tensor *lg_conv2d_(lg_tensor *x, lg_tensor *w, lg_conv_options o);
 LG_API lg_tensor *lg_conv1d_(lg_tensor *x, lg_tensor *w, lg_conv_options o);
 /* The derivative of lg_conv2d by its input, as a function, plus b (PyTorch's conv_transpose2d): x (N, C, H, W) or
  * (C, H, W), w (C, O / groups, KH, KW), b (O) or NULL. Of y each size is (size - 1) stride - 2 padding +
- * dilation (K - 1) + output_padding + 1; output_padding is below stride or dilation. */
+ * dilation (K - 1) + output_padding + 1; output_padding is below stride or dilation.
+ * With b, 16-bit floats are computed with in f32. */
 #define lg_conv_transpose2d(x, w, ...) lg_conv_transpose2d_((x), (w), LG_INIT(lg_conv_options){.b = __VA_ARGS__})
 LG_API lg_tensor *lg_conv_transpose2d_(lg_tensor *x, lg_tensor *w, lg_conv_options o);
 /* The same over signals: x (N, C, L) or (C, L), w (C, O / groups, K). */
