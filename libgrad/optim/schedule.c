@@ -62,16 +62,19 @@ static void restore(lg_scheduler *s)
         }
 }
 
-/* What a failed step goes back to is kept once for each group. */
-static bool outside_lambdas(const lg_optimizer *opt, const char *op)
+/* What a failed step goes back to is kept once for each group: no schedule begins or steps inside another's step. */
+static bool outside_calls(const lg_optimizer *opt, const char *op)
 {
-        return !opt->lambdas || lg__fail(opt->object.ctx, LG_ERR_STATE,
-                                         "%s: a function given to lg_lambda_lr has not returned; call it outside", op);
+        return !opt->running ||
+               lg__fail(opt->object.ctx, LG_ERR_STATE,
+                        "%s: a call that uses the optimiser has not returned; call it outside functions "
+                        "that are called there",
+                        op);
 }
 
 bool lg__schedulable(lg_optimizer *opt, const char *name)
 {
-        return opt && !opt->object.ctx->error && outside_lambdas(opt, name);
+        return opt && !opt->object.ctx->error && outside_calls(opt, name);
 }
 
 lg_scheduler *lg__scheduler_new(lg_optimizer *opt, const char *name, lg__schedule_fn *next)
@@ -164,7 +167,7 @@ static bool ready(const lg_scheduler *s, const char *op)
         if (!s || s->object.ctx->error)
                 return false;
         if (s->opt)
-                return outside_lambdas(s->opt, op);
+                return outside_calls(s->opt, op);
         return lg__fail(s->object.ctx, LG_ERR_STATE, "%s: the optimiser of this schedule (%s) was freed", op, s->name);
 }
 
