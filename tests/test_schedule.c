@@ -309,12 +309,12 @@ static void lambdas_work_on_their_optimiser(void **state)
         for (int i = 0; i < 2; i++) {
                 in.s = steps[i];
                 assert_false(lg_scheduler_step(lambda));
-                assert_error(c, LG_ERR_STATE, "lg_scheduler_step: a function given to lg_lambda_lr has not returned");
+                assert_error(c, LG_ERR_STATE, "lg_scheduler_step: a call that uses the optimiser has not returned");
                 assert_near(lg_get_group_lr(in.opt, 0), 0.1, 0);
         }
         in.make = true;
         assert_false(lg_scheduler_step(lambda));
-        assert_error(c, LG_ERR_STATE, "lg_step_lr: a function given to lg_lambda_lr has not returned");
+        assert_error(c, LG_ERR_STATE, "lg_step_lr: a call that uses the optimiser has not returned");
         in.make = false;
         assert_true(lg_scheduler_step(lambda) && lg_scheduler_step(other));
         assert_near(lg_get_group_lr(in.opt, 0), 0.01, 1e-12);
