@@ -18,7 +18,8 @@ LG_API bool lg_clear_grad(lg_tensor *t);
 /* The gradient of this inner tensor will be kept, as a leaf's is. Returns t. */
 LG_API lg_tensor *lg_retain_grad(lg_tensor *t);
 /* Called with each gradient that reaches t, before it is used; may return another of that shape, or NULL to leave it.
- * A hook that a hook adds is called from the next gradient on. */
+ * It must not change that gradient in place: others may hold the same memory. A hook that a hook adds is called from
+ * the next gradient on. */
 typedef lg_tensor *lg_hook_fn(lg_tensor *grad, void *user);
 LG_API bool lg_hook(lg_tensor *t, lg_hook_fn *fn, void *user);
 
