@@ -17,8 +17,8 @@
 #define LE(a, b) ((a) <= (b))
 #define GT(a, b) ((a) > (b))
 #define GE(a, b) ((a) >= (b))
-#define AND(a, b) ((a) & (b))
-#define OR(a, b) ((a) | (b))
+#define AND(a, b) ((int)(a) & (int)(b))
+#define OR(a, b) ((int)(a) | (int)(b))
 #define LOG_SIGMOID(a) (MIN(a, K(0)) - LOG1P(EXP(-ABS(a))))
 #define MISH_GATE(x) TANH(MAX(x, K(0)) + LOG1P(EXP(-ABS(x))))
 
