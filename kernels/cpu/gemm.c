@@ -251,8 +251,8 @@ static bool multiply_half(lg_queue *q, const lg_gemm_args *g, const product *p, 
         for (int64_t i = 0; i < batches; i++) {
                 offsets o = batch_offsets(g, i);
                 char *c = (char *)p->c + o.c * 2;
-                widen_rows(q, g->dtype, w.a_rows, w.a_cols, w.a, (const char *)p->a.p + o.a * 2, p->a.ld);
-                widen_rows(q, g->dtype, w.b_rows, w.b_cols, w.b, (const char *)p->b.p + o.b * 2, p->b.ld);
+                widen_rows(q, g->dtype, w.a_rows, w.a_cols, w.a, lg_byte_at(p->a.p, o.a * 2), p->a.ld);
+                widen_rows(q, g->dtype, w.b_rows, w.b_cols, w.b, lg_byte_at(p->b.p, o.b * 2), p->b.ld);
                 if (p->beta)
                         widen_rows(q, g->dtype, p->m, p->n, w.c, c, p->ldc);
                 multiply_batch(q, NULL, &t, 1);

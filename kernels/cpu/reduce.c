@@ -237,7 +237,7 @@ static void first_elements(const job *j)
 {
         int64_t at[LG_MAX_DIMS];
         for (int64_t k = 0; k < j->kept.count; k++) {
-                const char *x = (const char *)j->a->in + lg_walk_seek(&j->kept, 0, k, at) * (int64_t)j->size;
+                const char *x = lg_byte_at(j->a->in, lg_walk_seek(&j->kept, 0, k, at) * (int64_t)j->size);
                 j->mean[k] = 0;
                 if (j->reduced.count > 0)
                         lg_load[LG_HUB_F64][j->a->dtype](1, &j->mean[k], x);
