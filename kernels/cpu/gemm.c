@@ -222,14 +222,14 @@ static void widen_rows(lg_queue *q, lg_dtype t, int64_t rows, int64_t cols, floa
 {
         LG_PARALLEL_FOR(q, rows * cols >= LG_PARALLEL_MIN)
         for (int64_t r = 0; r < rows; r++)
-                lg_load[LG_HUB_F32][t](cols, to + r * cols, (const char *)from + r * ld * 2);
+                lg_load[LG_HUB_F32][t](cols, to + r * cols, lg_byte_at(from, r * ld * 2));
 }
 
 static void narrow_rows(lg_queue *q, lg_dtype t, int64_t rows, int64_t cols, void *to, int64_t ld, const float *from)
 {
         LG_PARALLEL_FOR(q, rows * cols >= LG_PARALLEL_MIN)
         for (int64_t r = 0; r < rows; r++)
-                lg_store[LG_HUB_F32][t](cols, (char *)to + r * ld * 2, from + r * cols);
+                lg_store[LG_HUB_F32][t](cols, lg_byte_at(to, r * ld * 2), from + r * cols);
 }
 
 static bool multiply_half(lg_queue *q, const lg_gemm_args *g, const product *p, int64_t batches)
@@ -250,7 +250,7 @@ static bool multiply_half(lg_queue *q, const lg_gemm_args *g, const product *p, 
                 return false;
         for (int64_t i = 0; i < batches; i++) {
                 offsets o = batch_offsets(g, i);
-                char *c = (char *)p->c + o.c * 2;
+                char *c = lg_byte_at(p->c, o.c * 2);
                 widen_rows(q, g->dtype, w.a_rows, w.a_cols, w.a, lg_byte_at(p->a.p, o.a * 2), p->a.ld);
                 widen_rows(q, g->dtype, w.b_rows, w.b_cols, w.b, lg_byte_at(p->b.p, o.b * 2), p->b.ld);
                 if (p->beta)
