@@ -17,6 +17,9 @@
 extern "C" {
 #endif
 
+/* For tables by dtype. */
+#define LG_DTYPE_COUNT (LG_BOOL + 1)
+
 #define LG_DEVICE_ABI 4 /* a device module of another number is refused */
 
 /* What a kernel found in data on the device; it is told at the next read or wait. */

@@ -369,18 +369,21 @@ static bool run_call(call *k, lg_list outputs, lg_list grads)
         return ok;
 }
 
-bool lg_backward_(lg_backward_options o)
+bool lg_backward_with(lg_tensor *loss, const lg_backward_options *options)
 {
-        if (!o.loss)
-                return lg__fail(lg__ctx_of(o.grad), LG_ERR_ARGUMENT, "lg_backward: loss is NULL");
-        if (!lg__same_context(o.loss, o.grad, "lg_backward", "grad") || !lg__check(o.loss, "lg_backward", "loss"))
+        lg_backward_options o;
+        lg_tensor *given = options && lg__take_without(options, &o, sizeof o) ? o.grad : NULL;
+        if (!loss)
+                return lg__fail(lg__ctx_of(given), LG_ERR_ARGUMENT, "lg_backward: loss is NULL");
+        if (!lg__same_context(loss, given, "lg_backward", "grad") || !lg__check(loss, "lg_backward", "loss") ||
+            !lg__take(loss->ctx, "lg_backward", options, &o, sizeof o))
                 return false;
-        call k = {.ctx = o.loss->ctx, .name = "lg_backward", .create_graph = o.create_graph};
+        call k = {.ctx = loss->ctx, .name = "lg_backward", .create_graph = o.create_graph};
         k.retain_graph = o.retain_graph;
-        return run_call(&k, (lg_list){1, &o.loss}, (lg_list){o.grad ? 1 : 0, &o.grad});
+        return run_call(&k, (lg_list){1, &loss}, (lg_list){o.grad ? 1 : 0, &o.grad});
 }
 
-static bool check_lists(lg_ctx *c, lg_list outputs, const lg_grad_options *o)
+static bool check_lists(lg_ctx *c, lg_list outputs, lg_list inputs, const lg_grad_options *o)
 {
         if (o->grads.count && (o->grads.count != outputs.count || !o->grads.items))
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_grad: %lld outputs but %lld .grads%s", (long long)outputs.count,
@@ -388,8 +391,8 @@ static bool check_lists(lg_ctx *c, lg_list outputs, const lg_grad_options *o)
         for (int64_t i = 0; i < outputs.count; i++)
                 if (!outputs.items[i])
                         return lg__fail(c, LG_ERR_ARGUMENT, "lg_grad: output %lld is NULL", (long long)i);
-        for (int64_t i = 0; i < o->inputs.count; i++) {
-                lg_tensor *t = o->inputs.items[i];
+        for (int64_t i = 0; i < inputs.count; i++) {
+                lg_tensor *t = inputs.items[i];
                 if (!t)
                         return lg__fail(c, LG_ERR_ARGUMENT, "lg_grad: input %lld is NULL", (long long)i);
                 if (t->ctx != c)
@@ -418,34 +421,36 @@ static lg_tensor *give_results(lg_tensor **result, int64_t count, lg_tensor **re
         return ok ? result[0] : NULL;
 }
 
-lg_tensor *lg_grad_(lg_list outputs, lg_grad_options o)
+lg_tensor *lg_grad_with(lg_list outputs, lg_list inputs, const lg_grad_options *options)
 {
         lg_ctx *c = NULL;
-        for (int64_t i = 0; i < o.inputs.count && o.result; i++)
+        lg_grad_options o;
+        const bool known = lg__take_without(options, &o, sizeof o);
+        for (int64_t i = 0; i < inputs.count && known && o.result; i++)
                 o.result[i] = NULL;
         outputs.count = outputs.items ? outputs.count : 0;
-        o.inputs.count = o.inputs.items ? o.inputs.count : 0;
+        inputs.count = inputs.items ? inputs.count : 0;
         for (int64_t i = 0; i < outputs.count && !c; i++)
                 c = lg__ctx_of(outputs.items[i]);
-        for (int64_t i = 0; i < o.inputs.count && !c; i++)
-                c = lg__ctx_of(o.inputs.items[i]);
-        if (!lg__ok(c))
+        for (int64_t i = 0; i < inputs.count && !c; i++)
+                c = lg__ctx_of(inputs.items[i]);
+        if (!lg__take(c, "lg_grad", options, &o, sizeof o))
                 return NULL;
-        if (outputs.count < 1 || o.inputs.count < 1)
+        if (outputs.count < 1 || inputs.count < 1)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_grad: the list of %s is empty",
                                 outputs.count < 1 ? "outputs" : "inputs");
-        if (!check_lists(c, outputs, &o))
+        if (!check_lists(c, outputs, inputs, &o))
                 return NULL;
-        size_t size = (size_t)o.inputs.count * sizeof(lg_tensor *);
+        size_t size = (size_t)inputs.count * sizeof(lg_tensor *);
         lg_tensor **result = lg__alloc(c, size);
         if (!result)
                 return NULL;
         call k = {.ctx = c, .name = "lg_grad", .create_graph = o.create_graph, .retain_graph = o.retain_graph};
         k.only_needed = true;
-        k.inputs = o.inputs;
+        k.inputs = inputs;
         k.result = result;
         bool ok = run_call(&k, outputs, o.grads);
-        lg_tensor *first = give_results(result, o.inputs.count, o.result, ok);
+        lg_tensor *first = give_results(result, inputs.count, o.result, ok);
         lg__free(c, result, size);
         return first;
 }

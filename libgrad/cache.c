@@ -121,7 +121,7 @@ static void forget(lg__cache *cache, lg__block *block)
 {
         expose(cache, block, block->bytes);
         cache->stats.system_frees++;
-        cache->ctx->memory.free(cache->ctx->memory.user, cache->ctx, cache->device, block->p, block->bytes);
+        cache->ctx->free(cache->ctx->memory_user, cache->ctx, cache->device, block->p, block->bytes);
         lg__free(cache->ctx, block, sizeof *block);
 }
 
@@ -149,7 +149,7 @@ static void *take(lg__cache *cache, size_t bytes)
         int64_t held = cache->stats.used + cache->stats.cached;
         if (cache->limit && (held > cache->limit || (int64_t)bytes > cache->limit - held))
                 return NULL;
-        return c->memory.alloc(c->memory.user, c, cache->device, bytes);
+        return c->alloc(c->memory_user, c, cache->device, bytes);
 }
 
 /* The cache's device, if it noted that something else than memory was wrong. */
@@ -255,10 +255,13 @@ static lg__cache *cache_of(const lg_ctx *c, lg_device device)
         return NULL;
 }
 
-lg_memory_stats_t lg_memory_stats(const lg_ctx *c, lg_device device)
+lg_memory_stats_t *lg_memory_stats_with(const lg_ctx *c, lg_device device, lg_memory_stats_t *ret, size_t size)
 {
-        lg__cache *cache = cache_of(c, device);
-        return cache ? cache->stats : (lg_memory_stats_t){0};
+        const lg_memory_stats_t none = {.used = 0};
+        const lg__cache *cache = cache_of(c, device);
+        if (ret)
+                lg__give(ret, size, cache ? &cache->stats : &none, sizeof none);
+        return ret;
 }
 
 void lg_reset_peak_memory(lg_ctx *c, lg_device device)
@@ -278,6 +281,12 @@ bool lg_set_memory_limit(lg_ctx *c, lg_device device, int64_t bytes)
                                 (long long)bytes);
         d->cache.limit = bytes;
         return true;
+}
+
+int64_t lg_get_memory_limit(const lg_ctx *c, lg_device device)
+{
+        const lg__cache *cache = cache_of(c, device);
+        return cache ? cache->limit : 0;
 }
 
 void lg_empty_cache(lg_ctx *c)

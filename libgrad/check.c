@@ -145,13 +145,19 @@ static bool inputs_stay(const check *k)
 lg_tensor *lg__check_call(check *k, bool record)
 {
         lg_ctx *c = k->c;
+        uint32_t new;
+        const lg__scope *outer = c->scope;
+        lg_scope scope = lg__scope_begin(c); /* fn may leave scopes of its own open */
+        if (!scope.id)
+                return NULL;
         bool was = lg_grad_mode(c, record);
         c->random = k->random;
         lg_tensor *y = k->fn(c, (lg_list){k->inputs.count, k->x}, k->o.user);
         lg_grad_mode(c, was);
-        if (!y || c->error)
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: fn returned NULL without an error", k->name);
-        if (!lg__in_context(c, y, k->name, "the output of fn") || !lg__check(y, k->name, "the output of fn"))
+        if (!y)
+                lg__fail(c, LG_ERR_ARGUMENT, "%s: fn returned NULL without an error", k->name);
+        bool good = y && lg__in_context(c, y, k->name, "the output of fn") && lg__check(y, k->name, "the output of fn");
+        if (!lg__scope_leave(c, scope, outer, &y, good, &new) || !good)
                 return NULL;
         if (!lg__dtype_float(y->at.dtype))
                 return lg__fail(c, LG_ERR_DTYPE, "%s: the output of fn is %s, not of a float dtype", k->name,
@@ -191,8 +197,7 @@ static bool gradients(lg_tensor *y, lg_list inputs, lg_tensor *v, bool create_gr
         }
         if (!y->node || n == 0)
                 return true; /* a constant */
-        lg_grad_options o = {.inputs = {n, wanted}, .grads = {1, &v}, .result = found, .create_graph = create_graph};
-        lg_grad_((lg_list){1, &y}, o);
+        lg_grad(LG_LIST(y), LG_LIST_OF(n, wanted), .grads = LG_LIST(v), .result = found, .create_graph = create_graph);
         if (c->error)
                 return false;
         for (int64_t i = 0, j = 0; i < inputs.count; i++)
@@ -254,22 +259,26 @@ static bool run(check *k)
         return ok && k->worst.ok;
 }
 
-static void set_defaults(lg_check_options *o, double tolerance)
+static bool take(check *k, size_t report_size, const lg_check_options *options, double tolerance)
 {
-        o->eps = o->eps == 0 ? 1e-3 : o->eps;
-        o->tolerance = o->tolerance == 0 ? tolerance : o->tolerance == LG_ZERO ? 0 : o->tolerance;
+        const lg_check_report none = {.text = "not checked"};
+        lg_check_options *o = &k->o;
+        if (!lg__take_without(options, o, sizeof *o))
+                return lg__take(k->c, k->name, options, o, sizeof *o);
         if (o->report)
-                *o->report = (lg_check_report){.text = "not checked"};
+                lg__give(o->report, report_size, &none, sizeof none);
+        o->eps = lg__option(o->eps, 1e-3);
+        o->tolerance = lg__option(o->tolerance, tolerance);
+        return check_arguments(k);
 }
 
-bool lg_gradcheck_(lg_ctx *c, lg_check_fn *fn, lg_check_options o)
+bool lg_gradcheck_with(lg_ctx *c, lg_check_fn *fn, lg_list inputs, size_t report_size, const lg_check_options *options)
 {
-        set_defaults(&o, 1e-7);
-        check k = {.c = c, .name = "lg_gradcheck", .fn = fn, .o = o, .inputs = o.inputs};
-        if (!check_arguments(&k) || (!run(&k) && c->error))
+        check k = {.c = c, .name = "lg_gradcheck", .fn = fn, .inputs = inputs};
+        if (!take(&k, report_size, options, 1e-7) || (!run(&k) && c->error))
                 return false;
-        if (o.report)
-                *o.report = k.worst;
+        if (k.o.report)
+                lg__give(k.o.report, report_size, &k.worst, sizeof k.worst);
         return k.worst.ok;
 }
 
@@ -326,15 +335,15 @@ static bool with_upstream(check *k)
         return v != NULL;
 }
 
-bool lg_gradgradcheck_(lg_ctx *c, lg_check_fn *fn, lg_check_options o)
+bool lg_gradgradcheck_with(lg_ctx *c, lg_check_fn *fn, lg_list inputs, size_t report_size,
+                           const lg_check_options *options)
 {
-        set_defaults(&o, 1e-6);
-        check k = {.c = c, .name = "lg_gradgradcheck", .fn = fn, .o = o, .inputs = o.inputs};
-        if (!check_arguments(&k))
+        check k = {.c = c, .name = "lg_gradgradcheck", .fn = fn, .inputs = inputs};
+        if (!take(&k, report_size, options, 1e-6))
                 return false;
         lg_scope scope = lg__scope_begin(c);
         bool ok = scope.id && with_upstream(&k);
-        first_derivative d = {fn, o.user, o.seed};
+        first_derivative d = {fn, k.o.user, k.o.seed};
         k.fn = derivative;
         k.o.user = &d;
         if (ok)
@@ -342,7 +351,7 @@ bool lg_gradgradcheck_(lg_ctx *c, lg_check_fn *fn, lg_check_options o)
         lg_scope_end(c, scope);
         if (c->error)
                 return false;
-        if (o.report)
-                *o.report = k.worst;
+        if (k.o.report)
+                lg__give(k.o.report, report_size, &k.worst, sizeof k.worst);
         return ok && k.worst.ok;
 }

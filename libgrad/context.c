@@ -64,8 +64,10 @@ static int cores(void)
 /* Many more threads than cores only cost, and where they cannot be started the runtime of OpenMP ends the process. */
 static int threads_for(int asked)
 {
+        const char *text = getenv("OMP_NUM_THREADS");
+        long given = asked <= 0 && text ? strtol(text, NULL, 10) : asked; /* of a list, the outermost level's */
         int most = 4 * cores() > 16 ? 4 * cores() : 16;
-        return asked <= 0 ? cores() : asked < most ? asked : most;
+        return given <= 0 ? cores() : given < most ? (int)given : most;
 }
 
 void *lg_system_alloc(lg_ctx *c, lg_device device, size_t bytes)
@@ -99,17 +101,23 @@ static void standard_free(void *user, lg_ctx *c, lg_device device, void *p, size
         lg_system_free(c, device, p, bytes);
 }
 
-lg_ctx *lg_open_(lg_open_options o)
+lg_ctx *lg_open_with(const lg_open_options *options)
 {
-        lg_memory_hooks memory = o.memory;
-        if (!memory.alloc || !memory.free)
-                memory = (lg_memory_hooks){standard_alloc, standard_free, NULL};
-        lg_ctx *c = memory.alloc(memory.user, NULL, lg_cpu(), sizeof *c);
+        lg_open_options o;
+        if (!lg__take_without(options, &o, sizeof o))
+                return NULL;
+        if (!o.alloc || !o.free) {
+                o.alloc = standard_alloc;
+                o.free = standard_free;
+        }
+        lg_ctx *c = o.alloc(o.user, NULL, lg_cpu(), sizeof *c);
         if (!c)
                 return NULL;
         memset(c, 0, sizeof *c);
         c->live = LG__CTX_LIVE;
-        c->memory = memory;
+        c->alloc = o.alloc;
+        c->free = o.free;
+        c->memory_user = o.user;
         c->default_device = lg_cpu();
         c->threads = threads_for(o.threads);
         c->random.seed = o.seed;
@@ -118,9 +126,7 @@ lg_ctx *lg_open_(lg_open_options o)
         lg__link_init(&c->objects);
         lg__link_init(&c->owned);
         c->cpu = lg__device_get(c, lg_cpu());
-        if (c->cpu)
-                lg_scope_begin(c);
-        if (!c->cpu || !c->scope) {
+        if (!c->cpu || !lg_scope_begin(c).id) {
                 lg_close(c);
                 return NULL;
         }
@@ -155,7 +161,7 @@ void lg_close(lg_ctx *c)
         lg__watch_finish(c);
         lg__devices_finish(c);
         lg__pool_finish(c);
-        c->memory.free(c->memory.user, NULL, lg_cpu(), c, sizeof *c);
+        c->free(c->memory_user, NULL, lg_cpu(), c, sizeof *c);
 }
 
 void lg_seed(lg_ctx *c, uint64_t seed)
@@ -200,11 +206,21 @@ void lg_set_deterministic(lg_ctx *c, bool on)
                 d->queue->deterministic = on;
 }
 
-void lg_allow_tf32(lg_ctx *c, bool on)
+bool lg_get_deterministic(const lg_ctx *c)
+{
+        return c && c->deterministic;
+}
+
+void lg_set_allow_tf32(lg_ctx *c, bool on)
 {
         if (!lg__ok(c))
                 return;
         c->tf32 = on;
         for (lg__device *d = c->devices; d; d = d->next)
                 d->queue->tf32 = on;
+}
+
+bool lg_get_allow_tf32(const lg_ctx *c)
+{
+        return c && c->tf32;
 }

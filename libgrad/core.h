@@ -7,6 +7,8 @@
 #include "grad.h"
 #include "../kernels/kernels.h"
 
+#define LG_DEVICE_TYPE_COUNT (LG_DEVICE_SHADOW + 1)
+
 typedef struct lg__storage lg__storage;
 typedef struct lg__node lg__node;
 typedef struct lg__op lg__op;
@@ -108,23 +110,37 @@ typedef struct lg__scope {
 } lg__scope;
 /* Like lg_scope_begin, but a fence. */
 lg_scope lg__scope_begin(lg_ctx *c);
+/* Ends the scope of a call of the user's code, with those that it left open. The results, good tensors, go to the scope
+ * around, `outer`, where everything else that the call made ends; ret_new: which were made in it, by bit. False if
+ * release functions have set an error. */
+bool lg__scope_leave(lg_ctx *c, lg_scope scope, const lg__scope *outer, lg_tensor *const *results, int64_t count,
+                     uint32_t *ret_new);
 /* Ends one scope, which is open, wherever it is in the chain: those inside it stay. */
 void lg__scope_remove(lg_ctx *c, lg__scope *s);
 void lg__scopes_finish(lg_ctx *c); /* ends all, the outermost too */
+/* A tensor was made in the outermost scope. */
+void lg__scope_outermost(lg_ctx *c);
 
+#define LG__MESSAGE 1024 /* bytes of the longest message */
 struct lg_ctx {
         uint32_t live; /* LG__CTX_LIVE */
         lg_error_code error;
-        char message[1024];
-        lg_memory_hooks memory;
+        char message[LG__MESSAGE];
+        lg_alloc_fn *alloc;
+        lg_free_fn *free;
+        void *memory_user; /* of both */
         lg__pool pool;
         lg__device *devices, *cpu;
         lg_device default_device;
         lg_random_state random;
         int threads;
         bool deterministic, tf32;
-        bool recording; /* the grad mode */
+        bool recording;            /* the grad mode */
+        lg_message_fn *message_fn; /* NULL: nobody listens */
+        void *message_user;
         lg__scope *scope;
+        int64_t outermost_count;      /* tensors made in the outermost scope */
+        bool outermost_told;          /* that these are many */
         uint64_t scope_ids, sequence; /* the last ones given */
         lg__link objects, owned;      /* objects; tensors of no scope */
         lg_tensor *dead, *dead_tail;  /* records waiting to be used again */
@@ -139,6 +155,8 @@ struct lg_ctx {
 /* Sets the first error; later ones are dropped. Both return what a failing function returns. */
 void *lg__fail(lg_ctx *c, lg_error_code code, const char *format, ...) LG_PRINTF(3, 4);
 void *lg__vfail(lg_ctx *c, lg_error_code code, const char *format, va_list args);
+/* Not what kernels found and nobody has waited for: lg_clear_error does that, too. */
+void lg__forget_error(lg_ctx *c);
 /* Numbers have a decimal point in all that the library writes, whatever locale the program has set: between the two
  * calls this thread, and no other, formats as C does. */
 static inline locale_t lg__point_begin(void)
@@ -171,10 +189,30 @@ static inline void lg__release(lg_ctx *c, void (*release)(void *user), void *use
                 c->guests--;
 }
 
+/* ---- options: options.c -------------------------------------------------------------------------------------------
+ */
+
+/* The caller's options as this library knows them: what an older program does not have is zero; what a newer one has
+ * beyond must be zero, else LG_ERR_ARGUMENT. NULL: all are defaults. False if c is NULL or holds an error. */
+bool lg__take(lg_ctx *c, const char *op, const void *options, void *ret, size_t size);
+/* The same without a context that could be told. What is known of the options is in ret even so. */
+bool lg__take_without(const void *options, void *ret, size_t size);
+/* Gives a struct to a caller who knows `size` bytes of it: what both know, zero beyond. */
+void lg__give(void *ret, size_t size, const void *from, size_t known);
 /* What an option says: LG_ZERO is 0, and 0 is its default. */
 static inline double lg__option(double given, double otherwise)
 {
         return given == LG_ZERO ? 0 : given == 0 ? otherwise : given;
+}
+/* The same of whole numbers: LG_ZERO_INT is 0. */
+static inline int64_t lg__whole_option(int64_t given, int64_t otherwise)
+{
+        return given == LG_ZERO_INT ? 0 : given == 0 ? otherwise : given;
+}
+/* That pair where it is given, else the number for both sides. */
+static inline lg_pair lg__sides(lg_pair pair, int64_t both)
+{
+        return pair.given ? pair : LG_PAIR(both, both);
 }
 
 /* ---- storages and tensors: storage.c, tensor.c --------------------------------------------------------------------

@@ -1,29 +1,38 @@
-/* create.c - new tensors: constants, ranges, host memory, random numbers. */
-#include <float.h>
+/* create.c - new tensors: constants, ranges, host memory. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core.h"
-#include "../kernels/philox.h"
+#include "create.h"
 
-/* An uninitialised tensor after the checks that every creation makes. */
-static lg_tensor *create(lg_ctx *c, const char *op, lg_shaped o)
+bool lg__take_like(const lg_tensor *x, const char *op, const lg_create_options *options, lg__plan *ret)
 {
-        if (!lg__ok(c))
-                return NULL;
-        lg_dtype dtype = o.dtype ? o.dtype : LG_F32;
-        if (lg_dtype_size(dtype) == 0)
-                return lg__fail(c, LG_ERR_DTYPE, "%s: %d is no dtype", op, (int)dtype);
-        if (!lg__shape_valid(c, op, o.shape))
-                return NULL;
-        if (o.requires_grad && !lg__dtype_float(dtype))
-                return lg__fail(c, LG_ERR_DTYPE, "%s: requires_grad with dtype %s; only floats have gradients", op,
-                                lg_dtype_name(dtype));
-        return lg__tensor_empty(c, o.device, dtype, o.shape);
+        if (!lg__check(x, op, "x") || !lg__take(x->ctx, op, options, ret, sizeof *ret))
+                return false;
+        if (!ret->dtype)
+                ret->dtype = x->at.dtype;
+        if (!ret->device.type)
+                ret->device = x->storage->device->id;
+        return true;
 }
 
-/* Ends a creation: t if all went well and, where asked, as a leaf; else it is freed. */
-static lg_tensor *created(lg_tensor *t, bool ok, bool requires_grad)
+bool lg__may_create(lg_ctx *c, const char *op, lg_shape shape, const lg__plan *o)
+{
+        if (o->dtype && lg_dtype_size(o->dtype) == 0)
+                return lg__fail(c, LG_ERR_DTYPE, "%s: %d is no dtype", op, (int)o->dtype);
+        if (!lg__shape_valid(c, op, shape))
+                return false;
+        return !o->requires_grad || !o->dtype || lg__dtype_float(o->dtype) ||
+               lg__fail(c, LG_ERR_DTYPE, "%s: requires_grad with dtype %s; only floats have gradients", op,
+                        lg_dtype_name(o->dtype));
+}
+
+lg_tensor *lg__create(lg_ctx *c, const char *op, lg_shape shape, const lg__plan *o)
+{
+        return lg__may_create(c, op, shape, o) ? lg__tensor_empty(c, o->device, o->dtype ? o->dtype : LG_F32, shape)
+                                               : NULL;
+}
+
+lg_tensor *lg__created(lg_tensor *t, bool ok, bool requires_grad)
 {
         if (t && ok && (!requires_grad || lg__leaf_node(t)))
                 return t;
@@ -31,26 +40,91 @@ static lg_tensor *created(lg_tensor *t, bool ok, bool requires_grad)
         return NULL;
 }
 
-lg_tensor *lg_empty_(lg_ctx *c, lg_shaped o)
+/* ---- constants --------------------------------------------------------------------------------------------------- */
+
+lg_tensor *lg_empty_with(lg_ctx *c, lg_shape shape, const lg_create_options *options)
 {
-        return created(create(c, "lg_empty", o), true, o.requires_grad);
+        lg__plan o;
+        return lg__take(c, "lg_empty", options, &o, sizeof o)
+                       ? lg__created(lg__create(c, "lg_empty", shape, &o), true, o.requires_grad)
+                       : NULL;
 }
 
-static lg_tensor *full(lg_ctx *c, const char *op, double value, lg_shaped o)
+lg_tensor *lg_empty_like_with(lg_tensor *x, const lg_create_options *options)
 {
-        lg_tensor *t = create(c, op, o);
-        return created(t, t && lg__fill_values(t, value, op), o.requires_grad);
+        lg__plan o;
+        return lg__take_like(x, "lg_empty_like", options, &o)
+                       ? lg__created(lg__create(x->ctx, "lg_empty_like", x->at.shape, &o), true, o.requires_grad)
+                       : NULL;
 }
 
-lg_tensor *lg_full_(lg_ctx *c, double value, lg_shaped o)
+static lg_tensor *filled(lg_ctx *c, const char *op, double value, lg_shape shape, const lg__plan *o)
 {
-        return full(c, "lg_full", value, o);
+        lg_tensor *t = lg__create(c, op, shape, o);
+        return t ? lg__created(t, lg__fill_values(t, value, op), o->requires_grad) : NULL;
 }
 
-lg_tensor *lg_scalar_(lg_ctx *c, lg_ranged o)
+static lg_tensor *full(lg_ctx *c, const char *op, double value, lg_shape shape, const lg_create_options *options)
 {
-        lg_shaped s = {.dtype = o.dtype, .device = o.device, .requires_grad = o.requires_grad};
-        return full(c, "lg_scalar", o.b, s);
+        lg__plan o;
+        return lg__take(c, op, options, &o, sizeof o) ? filled(c, op, value, shape, &o) : NULL;
+}
+
+static lg_tensor *full_like(const lg_tensor *x, const char *op, double value, const lg_create_options *options)
+{
+        lg__plan o;
+        return lg__take_like(x, op, options, &o) ? filled(x->ctx, op, value, x->at.shape, &o) : NULL;
+}
+
+lg_tensor *lg_zeros_with(lg_ctx *c, lg_shape shape, const lg_create_options *options)
+{
+        return full(c, "lg_zeros", 0, shape, options);
+}
+
+lg_tensor *lg_ones_with(lg_ctx *c, lg_shape shape, const lg_create_options *options)
+{
+        return full(c, "lg_ones", 1, shape, options);
+}
+
+lg_tensor *lg_full_with(lg_ctx *c, double value, lg_shape shape, const lg_create_options *options)
+{
+        return full(c, "lg_full", value, shape, options);
+}
+
+lg_tensor *lg_scalar_with(lg_ctx *c, double value, const lg_create_options *options)
+{
+        return full(c, "lg_scalar", value, LG_SHAPE_0D, options);
+}
+
+lg_tensor *lg_zeros_like_with(lg_tensor *x, const lg_create_options *options)
+{
+        return full_like(x, "lg_zeros_like", 0, options);
+}
+
+lg_tensor *lg_ones_like_with(lg_tensor *x, const lg_create_options *options)
+{
+        return full_like(x, "lg_ones_like", 1, options);
+}
+
+lg_tensor *lg_full_like_with(lg_tensor *x, double value, const lg_create_options *options)
+{
+        return full_like(x, "lg_full_like", value, options);
+}
+
+/* n elements of t, a line in memory: from `first` on, `step` apart. */
+static lg_tensor *line_of(const lg_tensor *t, int64_t first, int64_t n, int64_t step)
+{
+        lg__layout at = {.dtype = t->at.dtype, .shape = LG_SHAPE(n), .strides = {step}, .offset = first};
+        return lg__tensor_new(t->ctx, t->storage, &at);
+}
+
+lg_tensor *lg_eye_with(lg_ctx *c, int64_t rows, int64_t columns, const lg_create_options *options)
+{
+        lg_tensor *t = full(c, "lg_eye", 0, LG_SHAPE(rows, columns), options);
+        lg_tensor *diagonal = t ? line_of(t, 0, rows < columns ? rows : columns, columns + 1) : NULL;
+        bool ok = diagonal && lg__fill_values(diagonal, 1, "lg_eye");
+        lg__tensor_release(diagonal);
+        return t ? lg__created(t, ok, false) : NULL;
 }
 
 /* ---- ranges
@@ -83,10 +157,21 @@ static int64_t count_whole(lg_ctx *c, double start, double stop, double step, lg
         return -1;
 }
 
-lg_tensor *lg_arange_(lg_ctx *c, double start, double stop, lg_ranged o)
+/* n values from `start` on, `step` apart, into t from element `first` on. */
+static bool fill_range(lg_tensor *t, int64_t first, int64_t n, double start, double step, const char *op)
 {
-        double step = o.b;
-        if (!lg__ok(c))
+        char *out = lg__data(t);
+        if (n == 0)
+                return true;
+        out += first * (int64_t)lg__dtype_bytes(t->at.dtype);
+        lg_arange_args a = {n, t->at.dtype, out, start, step};
+        return LG__RUN(t->storage->device, op, arange, &a);
+}
+
+lg_tensor *lg_arange_with(lg_ctx *c, double start, double stop, double step, const lg_create_options *options)
+{
+        lg__plan o;
+        if (!lg__take(c, "lg_arange", options, &o, sizeof o))
                 return NULL;
         if (!isfinite(start) || !isfinite(stop) || !isfinite(step) || step == 0)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_arange: from %g to %g by %g has no end", start, stop, step);
@@ -94,65 +179,125 @@ lg_tensor *lg_arange_(lg_ctx *c, double start, double stop, lg_ranged o)
         if (n >= 0x1p53)
                 return lg__fail(c, LG_ERR_SHAPE, "lg_arange: from %g to %g by %g has too many elements", start, stop,
                                 step);
-        lg_dtype dtype = o.dtype ? o.dtype : whole(start) && whole(stop) && whole(step) ? LG_I64 : LG_F32;
-        int64_t count = lg__dtype_float(dtype) ? (int64_t)n : count_whole(c, start, stop, step, dtype);
-        if (count < 0)
-                return NULL;
-        lg_shaped s = {.shape = LG_SHAPE(count), .dtype = dtype, .device = o.device};
-        s.requires_grad = o.requires_grad;
-        lg_tensor *t = create(c, "lg_arange", s);
+        if (!o.dtype)
+                o.dtype = whole(start) && whole(stop) && whole(step) ? LG_I64 : LG_F32;
+        int64_t count = lg__dtype_float(o.dtype) ? (int64_t)n : count_whole(c, start, stop, step, o.dtype);
+        lg_tensor *t = count < 0 ? NULL : lg__create(c, "lg_arange", LG_SHAPE(count), &o);
         if (!t)
                 return NULL;
-        lg_arange_args a = {s.shape.size[0], dtype, lg__data(t), start, step};
-        return created(t, a.n == 0 || LG__RUN(t->storage->device, "lg_arange", arange, &a), o.requires_grad);
+        return lg__created(t, fill_range(t, 0, count, start, step, "lg_arange"), o.requires_grad);
 }
 
-lg_tensor *lg_from_(lg_ctx *c, const void *data, lg_shaped o)
+/* stop, stop - step, ... before the end of t, the last of them at element `first`: made in order and copied back to
+ * front. */
+static bool fill_back(lg_tensor *t, int64_t first, int64_t n, double stop, double step)
 {
-        lg_tensor *t = create(c, "lg_from", o);
-        size_t bytes = t ? (size_t)lg__shape_numel(o.shape) * lg__dtype_bytes(t->at.dtype) : 0;
+        lg_tensor *order = lg__tensor_empty(t->ctx, t->storage->device->id, t->at.dtype, LG_SHAPE(n)), *from, *to;
+        from = order ? line_of(order, n - 1, n, -1) : NULL;
+        to = from ? line_of(t, first, n, 1) : NULL;
+        bool ok = to && fill_range(order, 0, n, stop, -step, "lg_linspace") && lg__copy_values(to, from, "lg_linspace");
+        lg__tensor_release(to);
+        lg__tensor_release(from);
+        lg__tensor_release(order);
+        return ok;
+}
+
+lg_tensor *lg_linspace_with(lg_ctx *c, double start, double stop, int64_t count, const lg_create_options *options)
+{
+        lg__plan o;
+        if (!lg__take(c, "lg_linspace", options, &o, sizeof o))
+                return NULL;
+        if (!isfinite(start) || !isfinite(stop))
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_linspace: from %g to %g: the ends are not finite", start, stop);
+        if (count < 0)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_linspace: count is %lld, below 0", (long long)count);
+        if (lg_dtype_size(o.dtype) && !lg__dtype_float(o.dtype))
+                return lg__fail(c, LG_ERR_DTYPE, "lg_linspace: dtype %s; its values are floats",
+                                lg_dtype_name(o.dtype));
+        lg_tensor *t = lg__create(c, "lg_linspace", LG_SHAPE(count), &o);
+        if (!t)
+                return NULL;
+        /* Each half counts from its own end, so that both ends are exact. The difference may be infinite. */
+        double steps = (double)(count - 1), whole_way = stop - start;
+        double step = count < 3 ? 0 : isfinite(whole_way) ? whole_way / steps : stop / steps - start / steps;
+        int64_t half = count == 1 ? 1 : count / 2;
+        bool ok = fill_range(t, 0, half, start, step, "lg_linspace") &&
+                  (half == count || fill_back(t, half, count - half, stop, step));
+        return lg__created(t, ok, o.requires_grad);
+}
+
+/* ---- the caller's memory
+ * ------------------------------------------------------------------------------------------------- */
+
+/* The dtype of elements behind a pointer: what its type says or, of a void *, .dtype. LG_DTYPE_NONE and an error if
+ * neither does. */
+static lg_dtype memory_dtype(lg_ctx *c, const char *op, const void *data, lg_dtype typed, lg_dtype given)
+{
+        if (!data && !typed && !given)
+                return LG_F32; /* of an empty tensor; of another, NULL is the error */
+        if (!typed && !given)
+                lg__fail(c, LG_ERR_DTYPE, "%s: data is a void *, which has no dtype; give .dtype = LG_F32 or another",
+                         op);
+        return typed ? typed : given;
+}
+
+lg_tensor *lg_from_with(lg_ctx *c, const void *data, lg_dtype memory, lg_shape shape, const lg_create_options *options)
+{
+        lg__plan o;
+        if (!lg__take(c, "lg_from", options, &o, sizeof o) ||
+            !(memory = memory_dtype(c, "lg_from", data, memory, o.dtype)))
+                return NULL;
+        o.dtype = o.dtype ? o.dtype : memory;
+        lg_tensor *t = lg__create(c, "lg_from", shape, &o);
+        size_t bytes = t ? (size_t)lg__shape_numel(shape) * lg__dtype_bytes(memory) : 0;
         if (t && bytes && !data) {
                 lg__fail(c, LG_ERR_ARGUMENT, "lg_from: data is NULL");
-                return created(t, false, false);
+                return lg__created(t, false, false);
         }
         lg__device *d = t ? t->storage->device : NULL;
         bool ok = t != NULL;
-        if (ok && t->at.dtype == LG_BOOL)
-                ok = lg__write_values(t, "lg_from", data, LG_BOOL, bytes);
+        if (ok && (o.dtype == LG_BOOL || o.dtype != memory))
+                ok = lg__write_values(t, "lg_from", data, memory, bytes);
         else if (ok && bytes)
                 ok = lg__kernel_done(d, "lg_from", d->api->upload(d->queue, lg__data(t), data, bytes));
-        return created(t, ok, o.requires_grad);
+        return lg__created(t, ok, o.requires_grad);
 }
 
-static lg_tensor *borrow(lg_ctx *c, void *data, lg_shaped o, void (*release)(void *user), void *user)
+static lg_tensor *borrow(lg_ctx *c, void *data, lg_dtype memory, lg_shape shape, const lg_create_options *options,
+                         void (*release)(void *user), void *user)
 {
-        lg_device device = o.device.type ? o.device : lg_cpu();
-        lg__layout at = {.dtype = o.dtype ? o.dtype : LG_F32, .shape = o.shape};
-        if (!lg__ok(c) || !lg__shape_valid(c, "lg_borrow", o.shape))
+        lg__plan o;
+        if (!lg__take(c, "lg_borrow", options, &o, sizeof o) ||
+            !(memory = memory_dtype(c, "lg_borrow", data, memory, o.dtype)) || !lg__shape_valid(c, "lg_borrow", shape))
                 return NULL;
+        lg_device device = o.device.type ? o.device : lg_cpu();
+        lg__layout at = {.dtype = memory, .shape = shape};
         if (device.type != LG_DEVICE_CPU)
                 return lg__fail(c, LG_ERR_DEVICE,
                                 "lg_borrow: host memory is on the cpu, not on %s; lg_to() copies it there",
                                 lg_device_name(device));
         if (!lg__device_get(c, device))
                 return NULL;
-        if (lg_dtype_size(at.dtype) == 0)
-                return lg__fail(c, LG_ERR_DTYPE, "lg_borrow: %d is no dtype", (int)at.dtype);
-        if (o.requires_grad && !lg__dtype_float(at.dtype))
+        if (lg_dtype_size(memory) == 0)
+                return lg__fail(c, LG_ERR_DTYPE, "lg_borrow: %d is no dtype", (int)memory);
+        if (o.dtype && o.dtype != memory)
+                return lg__fail(c, LG_ERR_DTYPE, "lg_borrow: data is %s, but .dtype is %s; lg_from() converts a copy",
+                                lg_dtype_name(memory), lg_dtype_name(o.dtype));
+        if (o.requires_grad && !lg__dtype_float(memory))
                 return lg__fail(c, LG_ERR_DTYPE, "lg_borrow: requires_grad with dtype %s; only floats have gradients",
-                                lg_dtype_name(at.dtype));
-        size_t bytes = (size_t)lg__shape_numel(o.shape) * lg__dtype_bytes(at.dtype);
+                                lg_dtype_name(memory));
+        size_t bytes = (size_t)lg__shape_numel(shape) * lg__dtype_bytes(memory);
         if (!data && bytes)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_borrow: data is NULL");
-        if ((uintptr_t)data % lg__dtype_bytes(at.dtype))
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_borrow: data is not aligned for %s", lg_dtype_name(at.dtype));
+        if ((uintptr_t)data % lg__dtype_bytes(memory))
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_borrow: data is not aligned for %s", lg_dtype_name(memory));
         lg__layout_contiguous(&at);
         lg__storage *s = lg__storage_new(c->cpu, 0);
         if (!s)
                 return NULL;
         s->data = data;
         s->bytes = bytes;
-        lg_tensor *t = created(lg__tensor_new(c, s, &at), true, o.requires_grad);
+        lg_tensor *t = lg__created(lg__tensor_new(c, s, &at), true, o.requires_grad);
         if (t) { /* only now: the caller of this function releases on failure */
                 s->release = release;
                 s->user = user;
@@ -161,89 +306,11 @@ static lg_tensor *borrow(lg_ctx *c, void *data, lg_shaped o, void (*release)(voi
         return t;
 }
 
-lg_tensor *lg_borrow_(lg_ctx *c, void *data, void (*release)(void *user), void *user, lg_shaped o)
+lg_tensor *lg_borrow_with(lg_ctx *c, void *data, lg_dtype memory, void (*release)(void *user), void *user,
+                          lg_shape shape, const lg_create_options *options)
 {
-        lg_tensor *t = borrow(c, data, o, release, user);
+        lg_tensor *t = borrow(c, data, memory, shape, options, release, user);
         if (!t)
                 lg__release(c, release, user);
-        return t;
-}
-
-/* ---- random numbers
- * ---------------------------------------------------------------------------------------------------- */
-
-/* Each call takes as many blocks of the generator as its elements need; the counter moves only if the call works. */
-static lg_tensor *random_tensor(lg_ctx *c, const char *op, lg_random_kind kind, double a, double b, lg_shaped o)
-{
-        if (lg__ok(c) && o.dtype && lg_dtype_size(o.dtype) && !lg__dtype_float(o.dtype))
-                return lg__fail(c, LG_ERR_DTYPE, "%s: dtype %s; random tensors are floats", op, lg_dtype_name(o.dtype));
-        if (lg__ok(c) && (!isfinite(a) || !isfinite(b)))
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the parameters %g and %g are not finite", op, a, b);
-        lg_tensor *t = create(c, op, o);
-        if (!t)
-                return NULL;
-        int64_t n = lg__shape_numel(o.shape), each = t->at.dtype == LG_F64 ? 2 : 4;
-        lg_random_args r = {n, t->at.dtype, lg__data(t), kind, a, b, c->random.seed, c->random.counter};
-        t = created(t, n == 0 || LG__RUN(t->storage->device, op, random, &r), o.requires_grad);
-        if (t)
-                c->random.counter += (uint64_t)((n + each - 1) / each);
-        return t;
-}
-
-lg_tensor *lg_uniform_(lg_ctx *c, double low, double high, lg_shaped o)
-{
-        if (lg__ok(c) && low > high)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_uniform: low is %g, above high, %g", low, high);
-        lg_dtype d = o.dtype ? o.dtype : LG_F32;
-        double most = d == LG_F64 ? DBL_MAX : d == LG_F16 ? 65504 : d == LG_BF16 ? 0xFFp120 : (double)FLT_MAX;
-        if (lg__ok(c) && isfinite(low) && isfinite(high) && !(fmax(-low, high) <= most && high - low <= DBL_MAX))
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_uniform: low %g and high %g are too far apart for %s", low,
-                                high, lg_dtype_name(d));
-        return random_tensor(c, "lg_uniform", LG_RANDOM_UNIFORM, low, high, o);
-}
-
-lg_tensor *lg_normal_(lg_ctx *c, double mean, double std, lg_shaped o)
-{
-        if (lg__ok(c) && std < 0)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_normal: std is %g, below 0", std);
-        return random_tensor(c, "lg_normal", LG_RANDOM_NORMAL, mean, std, o);
-}
-
-/* Fisher and Yates on the host; the order takes one block of the generator for each two elements. */
-static void shuffle(int64_t *order, int64_t n, lg_random_state state)
-{
-        for (int64_t i = 0; i < n; i++)
-                order[i] = i;
-        for (int64_t i = n - 1; i > 0; i--) {
-                lg_philox_words b = lg_philox_block(state.seed, state.counter + (uint64_t)i / 2);
-                uint64_t r = (uint64_t)b.w[i % 2 * 2] << 32 | b.w[i % 2 * 2 + 1];
-                int64_t j = (int64_t)(r % (uint64_t)(i + 1));
-                int64_t swap = order[i];
-                order[i] = order[j];
-                order[j] = swap;
-        }
-}
-
-lg_tensor *lg_permutation_(lg_ctx *c, lg_ranged o)
-{
-        if (!lg__ok(c))
-                return NULL;
-        if (!whole(o.b) || o.b < 0)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_permutation: n is %g, not a whole number of 0 or more", o.b);
-        if (o.b > INT32_MAX)
-                return lg__fail(c, LG_ERR_SHAPE, "lg_permutation: n is %g; at most 2^31 - 1 are possible", o.b);
-        if (o.dtype && o.dtype != LG_I64)
-                return lg__fail(c, LG_ERR_DTYPE, "lg_permutation: dtype %s; it is i64", lg_dtype_name(o.dtype));
-        int64_t n = (int64_t)o.b;
-        lg_shaped s = {.shape = LG_SHAPE(n), .dtype = LG_I64, .device = o.device};
-        size_t bytes = (size_t)n * sizeof(int64_t);
-        int64_t *order = lg__alloc(c, bytes + 1);
-        if (!order)
-                return NULL;
-        shuffle(order, n, c->random);
-        lg_tensor *t = lg_from_(c, order, s);
-        lg__free(c, order, bytes + 1);
-        if (t)
-                c->random.counter += (uint64_t)(n + 1) / 2;
         return t;
 }

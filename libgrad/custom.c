@@ -6,9 +6,9 @@
 #include <string.h>
 #include "op.h"
 
-/* The caller's op with a copy of its name: of lg_custom while that runs, then of the node that it left, if any. */
+/* What the caller told of the op, and its name: of lg_custom while that runs, then of the node that it left, if any. */
 typedef struct own_op {
-        lg_custom_op op;
+        lg_custom_options op;
         size_t bytes; /* of this record */
         bool calling; /* lg_custom runs, and releases what no node keeps */
         char name[];
@@ -49,15 +49,16 @@ static bool usable(lg_ctx *c, const lg_tensor *t, const char *op, const char *wh
 static bool vjp(lg__vjp *v)
 {
         const custom_attributes *a = v->attributes;
-        const lg_custom_op *op = &a->own->op;
+        const lg_custom_options *op = &a->own->op;
+        const char *name = a->own->name;
         lg_custom_call call = {.ctx = v->ctx, .user = op->user, .in_count = v->in_count, .out_count = v->out_count};
         memcpy(call.in, v->in, sizeof call.in);
         memcpy(call.grad_out, v->grad, sizeof call.grad_out);
         memcpy(call.needs, v->needs, (size_t)v->in_count * sizeof *call.needs);
         if (!op->backward(&call))
-                return lg__fail(v->ctx, LG_ERR_STATE, "%s: its backward returned false without lg_set_error", op->name);
+                return lg__fail(v->ctx, LG_ERR_STATE, "%s: its backward returned false without lg_set_error", name);
         for (int i = 0; i < v->in_count; i++) {
-                if (call.grad_in[i] && !usable(v->ctx, call.grad_in[i], op->name, "a gradient that its backward made"))
+                if (call.grad_in[i] && !usable(v->ctx, call.grad_in[i], name, "a gradient that its backward made"))
                         return false;
                 v->grad_in[i] = call.grad_in[i];
         }
@@ -86,37 +87,41 @@ void lg__custom_release(lg__node *n)
         lg__free(n->ctx, own, own->bytes);
 }
 
-static own_op *copy_of(lg_ctx *c, const lg_custom_op *op)
+static own_op *copy_of(lg_ctx *c, const char *name, const lg_custom_options *op)
 {
-        size_t bytes = sizeof(own_op) + strlen(op->name) + 1;
+        size_t bytes = sizeof(own_op) + strlen(name) + 1;
         own_op *own = lg__alloc(c, bytes);
         if (!own)
                 return NULL;
         *own = (own_op){.op = *op, .bytes = bytes, .calling = true};
-        own->op.name = strcpy(own->name, op->name);
+        strcpy(own->name, name);
         return own;
 }
 
-static bool check_op(lg_ctx *c, const lg_custom_op *op, lg_list inputs)
+static bool check_op(lg_ctx *c, const char *name, lg_list inputs, const lg_custom_options *op)
 {
-        if (!op || !op->name || !op->forward || !op->backward)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_custom: the op, its name, forward or backward is NULL");
+        if (!name || !op->forward || !op->backward)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_custom: %s is NULL",
+                                !name          ? "the name"
+                                : !op->forward ? ".forward"
+                                               : ".backward");
         if (op->out_count < 1 || op->out_count > LG_CUSTOM_MAX || inputs.count < 1 || inputs.count > LG_CUSTOM_MAX)
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld inputs and %d outputs; 1 to %d each are possible",
-                                op->name, (long long)inputs.count, op->out_count, LG_CUSTOM_MAX);
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld inputs and %d outputs; 1 to %d each are possible", name,
+                                (long long)inputs.count, op->out_count, LG_CUSTOM_MAX);
         for (int64_t i = 0; i < inputs.count; i++) {
                 if (!inputs.items)
-                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: the list of inputs is NULL", op->name);
+                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: the list of inputs is NULL", name);
                 if (!inputs.items[i])
-                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: input %lld is NULL", op->name, (long long)i);
-                if (!usable(c, inputs.items[i], op->name, "an input"))
+                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: input %lld is NULL", name, (long long)i);
+                if (!usable(c, inputs.items[i], name, "an input"))
                         return false;
         }
         return true;
 }
 
-static bool run_forward(lg_ctx *c, const lg_custom_op *op, lg_list inputs, lg_custom_call *call)
+static bool run_forward(lg_ctx *c, const own_op *own, lg_list inputs, lg_custom_call *call)
 {
+        const lg_custom_options *op = &own->op;
         *call = (lg_custom_call){.ctx = c, .user = op->user, .in_count = (int)inputs.count, .out_count = op->out_count};
         memcpy(call->in, inputs.items, (size_t)inputs.count * sizeof *call->in);
         bool was = lg_grad_mode(c, false);
@@ -125,37 +130,42 @@ static bool run_forward(lg_ctx *c, const lg_custom_op *op, lg_list inputs, lg_cu
         if (c->error)
                 return false;
         if (!ok)
-                return lg__fail(c, LG_ERR_STATE, "%s: its forward returned false without lg_set_error", op->name);
+                return lg__fail(c, LG_ERR_STATE, "%s: its forward returned false without lg_set_error", own->name);
         for (int i = 0; i < op->out_count; i++) {
                 if (!call->out[i])
-                        return lg__fail(c, LG_ERR_STATE, "%s: its forward left output %d NULL", op->name, i);
-                if (!usable(c, call->out[i], op->name, "an output"))
+                        return lg__fail(c, LG_ERR_STATE, "%s: its forward left output %d NULL", own->name, i);
+                if (!usable(c, call->out[i], own->name, "an output"))
                         return false;
         }
         return true;
 }
 
-lg_tensor *lg_custom(lg_ctx *c, const lg_custom_op *op, lg_list inputs, lg_tensor **ret_out)
+lg_tensor *lg_custom_with(lg_ctx *c, const char *name, lg_list inputs, const lg_custom_options *options)
 {
         lg_tensor *results[LG_CUSTOM_MAX] = {NULL};
+        lg_custom_options o;
         lg_custom_call call;
+        const bool known = lg__take_without(options, &o, sizeof o);
+        o.out_count = o.out_count ? o.out_count : 1;
         lg_scope scope = lg__scope_begin(c);
-        own_op *own = scope.id && check_op(c, op, inputs) ? copy_of(c, op) : NULL;
-        bool ok = own && run_forward(c, &own->op, inputs, &call);
+        bool ok =
+                scope.id && (known || lg__take(c, "lg_custom", options, &o, sizeof o)) && check_op(c, name, inputs, &o);
+        own_op *own = ok ? copy_of(c, name, &o) : NULL;
+        ok = own && run_forward(c, own, inputs, &call);
         if (ok) {
-                custom_attributes a = {.own = own, .out_count = op->out_count, .made = call.out};
+                custom_attributes a = {.own = own, .out_count = o.out_count, .made = call.out};
                 ok = lg__apply(&custom_op, c, inputs.items, (int)inputs.count, &a, sizeof a, results) != NULL;
         }
         for (int i = 0; ok && i < call.out_count; i++) {
                 lg_escape(results[i]);
-                if (ret_out)
-                        ret_out[i] = results[i];
+                if (o.out)
+                        o.out[i] = results[i];
         }
         bool recorded = ok && results[0]->node;
         for (int i = 1; ok && i < call.out_count; i++)
                 recorded = recorded || results[i]->node;
-        if (!recorded && op)
-                lg__release(c, op->release, op->user);
+        if (!recorded)
+                lg__release(c, o.release, o.user);
         if (own && !recorded)
                 lg__free(c, own, own->bytes);
         else if (own)

@@ -183,7 +183,7 @@ static bool usable(lg_ctx *c, lg_device device)
 
 lg_device lg_try_cuda(lg_ctx *c, int index)
 {
-        lg_device device = {LG_DEVICE_CUDA, index};
+        lg_device device = LG_DEVICE(LG_DEVICE_CUDA, index);
         return usable(c, device) ? device : lg_cpu();
 }
 
@@ -191,8 +191,8 @@ int lg_try_all_cuda(lg_ctx *c, int max, lg_device *ret)
 {
         int n = 0, count = lg_device_count(c, LG_DEVICE_CUDA);
         for (int i = 0; ret && i < count && n < max; i++)
-                if (usable(c, (lg_device){LG_DEVICE_CUDA, i}))
-                        ret[n++] = (lg_device){LG_DEVICE_CUDA, i};
+                if (usable(c, LG_DEVICE(LG_DEVICE_CUDA, i)))
+                        ret[n++] = LG_DEVICE(LG_DEVICE_CUDA, i);
         if (n == 0 && ret && max > 0)
                 ret[n++] = lg_cpu();
         return n;
@@ -210,14 +210,14 @@ static int parse_index(const char *text)
 
 lg_device lg_parse_device(lg_ctx *c, const char *text)
 {
-        lg_device none = {LG_DEVICE_NONE, 0};
+        lg_device none = LG_NO_DEVICE;
         if (!lg__ok(c))
                 return none;
         for (int type = LG_DEVICE_CPU; text && type < LG_DEVICE_TYPE_COUNT; type++) {
                 const char *name = lg__device_type_name((lg_device_type)type);
                 size_t n = strlen(name);
                 int index = strncmp(text, name, n) == 0 ? parse_index(text + n) : -1;
-                lg_device device = {(lg_device_type)type, index};
+                lg_device device = LG_DEVICE((lg_device_type)type, index);
                 if (index >= 0)
                         return lg__device_get(c, device) ? device : none;
         }
@@ -228,13 +228,18 @@ lg_device lg_parse_device(lg_ctx *c, const char *text)
 
 lg_device lg_default_device(lg_ctx *c, lg_device device)
 {
-        lg_device was = c ? c->default_device : (lg_device){LG_DEVICE_NONE, 0};
+        lg_device was = c ? c->default_device : LG_NO_DEVICE;
         if (lg__ok(c) && device.type != LG_DEVICE_NONE && lg__device_get(c, device))
                 c->default_device = device;
         return was;
 }
 
-bool lg_device_info(lg_ctx *c, lg_device device, lg_device_info_t *ret)
+lg_device lg_get_default_device(const lg_ctx *c)
+{
+        return c ? c->default_device : LG_NO_DEVICE;
+}
+
+bool lg_device_info_with(lg_ctx *c, lg_device device, lg_device_info_t *ret, size_t size)
 {
         lg_device_facts facts = {.free_bytes = -1, .total_bytes = -1};
         if (!lg__ok(c))
@@ -246,15 +251,16 @@ bool lg_device_info(lg_ctx *c, lg_device device, lg_device_info_t *ret)
                 return false;
         if (!d->api->facts(d->id.index, &facts))
                 return lg__fail(c, LG_ERR_DEVICE, "lg_device_info: %s does not answer", lg_device_name(d->id));
-        *ret = (lg_device_info_t){.total_bytes = facts.total_bytes,
-                                  .free_bytes = facts.free_bytes,
-                                  .processors = facts.processors,
-                                  .major = facts.major,
-                                  .minor = facts.minor};
-        memcpy(ret->name, facts.name, sizeof ret->name);
-        memcpy(ret->driver, facts.driver, sizeof ret->driver);
-        memcpy(ret->runtime, facts.runtime, sizeof ret->runtime);
-        memcpy(ret->blas, facts.blas, sizeof ret->blas);
-        memcpy(ret->dnn, facts.dnn, sizeof ret->dnn);
+        lg_device_info_t info = {.total_bytes = facts.total_bytes,
+                                 .free_bytes = facts.free_bytes,
+                                 .processors = facts.processors,
+                                 .major = facts.major,
+                                 .minor = facts.minor};
+        memcpy(info.name, facts.name, sizeof info.name);
+        memcpy(info.driver, facts.driver, sizeof info.driver);
+        memcpy(info.runtime, facts.runtime, sizeof info.runtime);
+        memcpy(info.blas, facts.blas, sizeof info.blas);
+        memcpy(info.dnn, facts.dnn, sizeof info.dnn);
+        lg__give(ret, size, &info, sizeof info);
         return true;
 }

@@ -43,7 +43,7 @@ const char *lg_device_name(lg_device device)
 
 lg_device lg_cpu(void)
 {
-        return (lg_device){LG_DEVICE_CPU, 0};
+        return LG_DEVICE(LG_DEVICE_CPU, 0);
 }
 
 bool lg_device_equal(lg_device a, lg_device b)

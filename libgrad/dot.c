@@ -179,9 +179,9 @@ static void write_lone_leaf(FILE *f, const lg__edge *root)
         fputs("}\n", f);
 }
 
-bool lg_graph_dot_(FILE *f, lg_dot_options o)
+bool lg_graph_dot_with(FILE *f, const lg_tensor *t, const lg_graph_dot_options *options)
 {
-        const lg_tensor *t = o.t;
+        lg_graph_dot_options o;
         if (!t || t->live != LG__LIVE) {
                 lg__check(t, "lg_graph_dot", "t");
                 return false;
@@ -189,6 +189,8 @@ bool lg_graph_dot_(FILE *f, lg_dot_options o)
         lg_ctx *c = t->ctx;
         if (!f)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_graph_dot: f is NULL");
+        if (!lg__take_without(options, &o, sizeof o))
+                return lg__take(c, "lg_graph_dot", options, &o, sizeof o);
         lg__edge root = {.node = t->node, .output = t->output, .dtype = t->at.dtype, .shape = t->at.shape};
         root.device = t->storage->device->id;
         walk w = {.c = c, .module = o.module};

@@ -42,10 +42,19 @@ bool lg_set_error(lg_ctx *c, lg_error_code code, const char *format, ...)
         return false;
 }
 
+void lg_on_message(lg_ctx *c, lg_message_fn *fn, void *user)
+{
+        if (!c)
+                return;
+        c->message_fn = fn;
+        c->message_user = user;
+}
+
 const char *lg_error(const lg_ctx *c)
 {
         if (!c)
-                return "there is no context: lg_open() failed for want of memory, or NULL was given";
+                return "there is no context: NULL was given, or lg_open() failed (for want of memory, or since it was "
+                       "given options of a newer libgrad)";
         return c->error ? c->message : NULL;
 }
 
@@ -60,12 +69,17 @@ const char *lg_error_name(lg_error_code code)
         return i < sizeof names / sizeof *names ? names[i] : "LG_ERR_?";
 }
 
+void lg__forget_error(lg_ctx *c)
+{
+        c->error = LG_ERR_NONE;
+        c->message[0] = 0;
+}
+
 void lg_clear_error(lg_ctx *c)
 {
         if (!c || c->live != LG__CTX_LIVE) /* that it is being closed stays */
                 return;
-        c->error = LG_ERR_NONE;
-        c->message[0] = 0;
+        lg__forget_error(c);
         for (lg__device *d = c->devices; d; d = d->next)
                 if (!d->api->clear_fault(d->queue))
                         lg__kernel_done(d, "lg_clear_error", false);

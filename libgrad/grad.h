@@ -2,8 +2,12 @@
  *
  * Every function takes or finds a context. After a failure the context holds the first error and every further call
  * that computes does nothing and returns NULL or false; see lg_error(). Results belong to the innermost open scope.
- * Optional arguments are designated initialisers after the positional ones: lg_sum(x, .dims = LG_DIMS(1)); a member
- * that is not given has the default told at its struct. In C++ they must come in the order of declaration.
+ * What is optional comes by name after the positional arguments: lg_sum(x, .dims = LG_DIMS(1)). An option that is not
+ * given has the default that its struct states. In C++ options come in the order of their declaration.
+ *
+ * A program goes on running with every later library of the same soversion: structs of options and structs that the
+ * library fills only grow at their end and are told apart by their size, lg_shape, lg_dims, lg_pair, lg_device,
+ * lg_list, lg_ints, lg_scope and lg_random_state stay as they are, enumerators keep their numbers.
  */
 #ifndef GRAD_H
 #define GRAD_H

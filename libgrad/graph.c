@@ -234,6 +234,11 @@ bool lg_grad_mode(lg_ctx *c, bool on)
         return was;
 }
 
+bool lg_get_grad_mode(const lg_ctx *c)
+{
+        return c && c->recording;
+}
+
 lg_tensor *lg_detach(lg_tensor *t)
 {
         return lg__check(t, "lg_detach", "t") ? lg__tensor_new(t->ctx, t->storage, &t->at) : NULL;

@@ -42,7 +42,9 @@ static lg_tensor *like(lg_tensor *y, const lg_tensor *x, bool recording, const c
 {
         lg_shape s;
         if (!y)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: y is NULL", op);
+                return lg__fail(x->ctx, LG_ERR_ARGUMENT,
+                                "%s: y is NULL; for a number there is lg_fill_(), and lg_full() makes a tensor of it",
+                                op);
         if (!lg__check(y, op, "y"))
                 return NULL;
         if (y->node && recording)

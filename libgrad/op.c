@@ -18,13 +18,26 @@ static lg_ctx *find_context(lg_tensor *const *in, int n)
         return NULL;
 }
 
+/* In C, a 0 in the place of a tensor is NULL. */
+static lg__text number_hint(const lg__op *op)
+{
+        lg__text text = {""};
+        char name[64];
+        snprintf(name, sizeof name, "%s_scalar", op->name);
+        for (int id = 0; id < LG_PW_COUNT; id++)
+                if (lg__pointwise_ops[id].name && !strcmp(lg__pointwise_ops[id].name, name))
+                        snprintf(text.s, sizeof text.s, "; for a number there is lg_%s()", name);
+        return text;
+}
+
 static bool check_inputs(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int n)
 {
         for (int i = 0; i < n; i++) {
                 if (!in[i] && (op->flags & LG__OPTIONAL) && i == n - 1)
                         continue;
                 if (!in[i])
-                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is NULL", op->name, argument(op, i));
+                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is NULL%s", op->name, argument(op, i),
+                                        number_hint(op).s);
                 if (!lg__check(in[i], op->name, argument(op, i)))
                         return false;
         }

@@ -12,10 +12,10 @@ struct lg__slab {
 
 void *lg__host_alloc(lg_ctx *c, size_t bytes)
 {
-        void *p = c->memory.alloc(c->memory.user, c, lg_cpu(), bytes);
+        void *p = c->alloc(c->memory_user, c, lg_cpu(), bytes);
         if (!p && c->cpu) {
                 lg_empty_cache(c);
-                p = c->memory.alloc(c->memory.user, c, lg_cpu(), bytes);
+                p = c->alloc(c->memory_user, c, lg_cpu(), bytes);
         }
         if (p && c->cpu)
                 c->cpu->cache.stats.system_allocs++;
@@ -26,7 +26,7 @@ void lg__host_free(lg_ctx *c, void *p, size_t bytes)
 {
         if (c->cpu)
                 c->cpu->cache.stats.system_frees++;
-        c->memory.free(c->memory.user, c, lg_cpu(), p, bytes);
+        c->free(c->memory_user, c, lg_cpu(), p, bytes);
 }
 
 static void *cut(lg_ctx *c, size_t bytes)

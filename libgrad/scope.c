@@ -68,6 +68,34 @@ bool lg_scope_end(lg_ctx *c, lg_scope scope)
         return true;
 }
 
+static bool in_scope(const lg__scope *s, const lg_tensor *t)
+{
+        for (; s; s = s->parent) {
+                if (s == t->scope)
+                        return true;
+        }
+        return false;
+}
+
+bool lg__scope_leave(lg_ctx *c, lg_scope scope, const lg__scope *outer, lg_tensor *const *results, int64_t count,
+                     uint32_t *ret_new)
+{
+        uint32_t mine = 0;
+        for (int64_t i = 0; i < count; i++) {
+                lg_tensor *t = results[i];
+                if (t->owner != LG__OWNER_SCOPE || in_scope(outer, t))
+                        continue;
+                mine |= 1u << i;
+                lg__tensor_own(t);
+        }
+        bool ended = lg_scope_end(c, scope);
+        for (int64_t i = 0; i < count; i++)
+                if (mine & 1u << i)
+                        lg__tensor_disown(results[i]);
+        *ret_new = mine;
+        return ended && !c->error;
+}
+
 static bool is_mine(lg_tensor *t)
 {
         return t && t->live == LG__LIVE && t->owner != LG__OWNER_LIBRARY;
@@ -117,6 +145,22 @@ lg_tensor *lg__tensor_own(lg_tensor *t)
         if (t)
                 own_as(t, LG__OWNER_LIBRARY);
         return t;
+}
+
+#define MANY 10000 /* tensors: more than a program makes before its loop */
+
+void lg__scope_outermost(lg_ctx *c)
+{
+        if (++c->outermost_count < MANY || c->outermost_told || !c->message_fn)
+                return;
+        c->outermost_told = true;
+        c->guests++;
+        c->message_fn(
+                c,
+                "10,000 tensors were made in the outermost scope, which frees none of them before lg_close(): put "
+                "the body of the loop between lg_scope_begin() and lg_scope_end(), or use lg_each_batch()",
+                c->message_user);
+        c->guests--;
 }
 
 void lg__tensor_disown(lg_tensor *t)

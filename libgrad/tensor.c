@@ -30,7 +30,7 @@ static void bury(lg_tensor *t)
 
 lg_tensor *lg__tensor_new(lg_ctx *c, lg__storage *s, const lg__layout *at)
 {
-        lg_tensor *t = take_record(c);
+        lg_tensor *t = c->scope ? take_record(c) : NULL; /* there is none while the context is being closed */
         if (!t)
                 return NULL;
         t->live = LG__LIVE;
@@ -40,6 +40,8 @@ lg_tensor *lg__tensor_new(lg_ctx *c, lg__storage *s, const lg__layout *at)
         t->at = *at;
         lg__tensor_disown(t);
         c->live_count++;
+        if (!c->scope->parent)
+                lg__scope_outermost(c);
         return t;
 }
 
@@ -173,7 +175,7 @@ lg_dtype lg_dtype_of(const lg_tensor *t)
 
 lg_device lg_device_of(const lg_tensor *t)
 {
-        return alive(t) ? t->storage->device->id : (lg_device){LG_DEVICE_NONE, 0};
+        return alive(t) ? t->storage->device->id : LG_NO_DEVICE;
 }
 
 lg_ctx *lg_ctx_of(const lg_tensor *t)

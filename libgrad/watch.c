@@ -22,26 +22,35 @@ void lg__watch_finish(lg_ctx *c)
 /* Ops look at c->watch only, so it is not there when nobody looks on. */
 static void forget_if_idle(lg_ctx *c)
 {
-        if (!c->watch->trace.fn && !c->watch->anomaly.on && !c->watch->busy && !c->watch->of)
+        if (!c->watch->trace_fn && !c->watch->anomaly_on && !c->watch->busy && !c->watch->of)
                 lg__watch_finish(c);
 }
 
-bool lg_trace_(lg_ctx *c, lg_trace_options o)
+bool lg_trace_with(lg_ctx *c, lg_trace_fn *fn, const lg_trace_options *options)
 {
-        if (!lg__ok(c) || !watch_of(c))
+        lg_trace_options o;
+        if (!lg__take(c, "lg_trace", options, &o, sizeof o) || !watch_of(c))
                 return false;
+        c->watch->trace_fn = fn;
         c->watch->trace = o;
         forget_if_idle(c);
         return true;
 }
 
-bool lg_anomaly_(lg_ctx *c, lg_anomaly_options o)
+bool lg_anomaly_with(lg_ctx *c, bool on, const lg_anomaly_options *options)
 {
-        if (!lg__ok(c) || !watch_of(c))
+        lg_anomaly_options o;
+        if (!lg__take(c, "lg_anomaly", options, &o, sizeof o) || !watch_of(c))
                 return false;
+        c->watch->anomaly_on = on;
         c->watch->anomaly = o;
         forget_if_idle(c);
         return true;
+}
+
+bool lg_get_anomaly(const lg_ctx *c)
+{
+        return c && c->watch && c->watch->anomaly_on;
 }
 
 bool lg__may_end(lg_ctx *c, const char *op)
@@ -62,7 +71,7 @@ static double now(void)
 
 double lg__watch_start(lg_ctx *c)
 {
-        return c->watch && c->watch->trace.fn ? now() : 0;
+        return c->watch && c->watch->trace_fn ? now() : 0;
 }
 
 typedef struct place {
@@ -119,7 +128,7 @@ static void tell(lg__watch *w, const event *e, lg__device *d, double start)
         r.bytes_used = d->cache.stats.used;
         w->busy = true;
         lg_scope scope = lg__scope_begin(e->ctx); /* none while an error is set */
-        w->trace.fn(&r, w->trace.user);
+        w->trace_fn(&r, w->trace.user);
         if (scope.id)
                 lg_scope_end(e->ctx, scope);
         w->busy = false;
@@ -181,9 +190,9 @@ static bool examine(lg__watch *w, const event *e)
 static bool look(const event *e, lg__device *d, double start)
 {
         lg__watch *w = e->ctx->watch;
-        if (w->trace.fn)
+        if (w->trace_fn)
                 tell(w, e, d, start);
-        return (!w->anomaly.on || examine(w, e)) && !e->ctx->error;
+        return (!w->anomaly_on || examine(w, e)) && !e->ctx->error;
 }
 
 static place place_now(const lg_ctx *c)

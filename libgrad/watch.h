@@ -5,7 +5,9 @@
 #include "op.h"
 
 typedef struct lg__watch {
+        lg_trace_fn *trace_fn; /* NULL: nothing is traced */
         lg_trace_options trace;
+        bool anomaly_on;
         lg_anomaly_options anomaly;
         bool busy;          /* its own ops are not watched */
         const lg__node *of; /* the node whose derivative runs */

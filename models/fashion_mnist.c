@@ -151,7 +151,8 @@ static void evaluate(run *r, progress *p, figures *f)
         lg_train(r->net, false);
         lg_no_grad(r->c)
         {
-                for (lg_batch b; lg_loader_next(r->test, &b);) {
+                lg_each_batch(b, r->test)
+                {
                         lg_tensor *scores = lg_forward(r->net, b.x);
                         lg_add_(sum, lg_cross_entropy(scores, b.y, .reduction = LG_SUM));
                         lg_tensor *predicted = lg_argmax(scores, .dims = LG_DIMS(1));
@@ -272,7 +273,7 @@ static int run_all(lg_ctx *c, const options *o)
                 r = make_run(c, o);
         if (!lg_error(c))
                 open_csv(&r, o, &file);
-        if (!lg_error(c) && !o->quiet && !lg_module_print(stdout, r.net, LG_SHAPE(o->batch, 1, 28, 28)))
+        if (!lg_error(c) && !o->quiet && !lg_module_print(stdout, r.net, .input = LG_SHAPE(o->batch, 1, 28, 28)))
                 r.unwritten = ferror(stdout);
         if (!lg_error(c))
                 train(&r, o);
@@ -296,7 +297,7 @@ int main(int argc, char **argv)
         signal(SIGPIPE, SIG_IGN);         /* a gnuplot that fails is told as an error */
         /* A second Ctrl-C ends at once. */
         sigaction(SIGINT, &(struct sigaction){.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND}, NULL);
-        lg_ctx *c = lg_open_with(.threads = (int)o.threads, .seed = (uint64_t)o.seed);
+        lg_ctx *c = lg_open(.threads = (int)o.threads, .seed = (uint64_t)o.seed);
         if (!c) {
                 fprintf(stderr, "fashion-mnist: %s\n", lg_error(c));
                 return 1;

@@ -58,7 +58,7 @@ static double train(lg_ctx *c, int64_t batch, int64_t steps)
 int main(int argc, char **argv)
 {
         int64_t batch = argc > 1 ? atoll(argv[1]) : 32, steps = argc > 2 ? atoll(argv[2]) : 2;
-        lg_ctx *c = lg_open_with(.threads = argc > 3 ? atoi(argv[3]) : 0);
+        lg_ctx *c = lg_open(.threads = argc > 3 ? atoi(argv[3]) : 0);
         if (c)
                 train(c, batch, steps);
         if (lg_error(c))

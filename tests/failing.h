@@ -33,8 +33,8 @@ static inline void failing_free(void *user, lg_ctx *c, lg_device device, void *p
         lg_system_free(c, device, p, bytes);
 }
 
-/* lg_open_with(.memory = FAILING(&f)) */
-#define FAILING(f) ((lg_memory_hooks){failing_alloc, failing_free, (f)})
+/* lg_open(.threads = 1, FAILING(&f)) */
+#define FAILING(f) .alloc = failing_alloc, .free = failing_free, .user = (f)
 
 /* The n-th call from now on fails. */
 static inline void arm(failing *f, int64_t n, bool only)

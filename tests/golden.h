@@ -24,7 +24,7 @@ typedef lg_tensor *golden_input_fn(lg_ctx *c, const golden *row);
         }
 /* The row, with x's shape at the end. */
 #define GOLDEN_ROW(name, expression, ...)                                                                              \
-        {#name, {sizeof((int[]){__VA_ARGS__}) / sizeof(int), {__VA_ARGS__}}, run_##name},
+        {#name, {.ndim = sizeof((int[]){__VA_ARGS__}) / sizeof(int), .size = {__VA_ARGS__}}, run_##name},
 
 /* 2 sin(1.3 i + phase), f64, in that shape: what golden.py's tensor() makes. */
 static inline lg_tensor *golden_tensor(lg_ctx *c, lg_shape shape, double phase)

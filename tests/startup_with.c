@@ -3,7 +3,7 @@
 
 int main(void)
 {
-        lg_ctx *c = lg_open_with(.threads = 1);
+        lg_ctx *c = lg_open(.threads = 1);
         lg_tensor *x = lg_ones(c, LG_SHAPE(3));
         int status = x ? 0 : 1;
         lg_close(c);

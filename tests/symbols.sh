@@ -19,7 +19,7 @@ grep '^lg__' "$work/exported" && complain "private symbols are exported"
 
 # Everything that is declared LG_API is exported, and nothing else.
 echo '#include <grad.h>' | ${CC:-cc} -E -P -I"$root/libgrad" -I"$(dirname "$library")" - | tr '\n' ' ' | tr ';{' '\n\n' |
-        sed -n 's/.*__attribute__((visibility("default")))//p' |
+        sed -n 's/__attribute__((warn_unused_result))//; s/.*__attribute__((visibility("default")))//p' |
         sed 's/[([].*//; s/ *$//; s/.*[ *]//' | sort -u >"$work/declared"
 [ "$(wc -l <"$work/declared")" -gt 200 ] || complain "the header could not be read"
 for name in $(comm -23 "$work/declared" "$work/exported"); do
@@ -28,6 +28,13 @@ done
 for name in $(comm -13 "$work/declared" "$work/exported"); do
         complain "exported but not declared: $name"
 done
+
+# One scheme of names: _with and _list are behind macros, a trailing underscore means in place.
+for name in $(grep '_\(with\|list\)$' "$work/exported"); do
+        grep -q "^#define ${name%_*}(" "$root"/libgrad/grad/*.h || complain "$name is exported, but there is no macro ${name%_*}"
+done
+[ "$(grep '_$' "$work/exported" | tr '\n' ' ')" = "lg_add_ lg_copy_ lg_div_ lg_fill_ lg_mul_ lg_sub_ " ] ||
+        complain "a trailing underscore means in place: $(grep '_$' "$work/exported" | tr '\n' ' ')"
 
 # The rows: pointwise ones are functions of their names; of the others, what has no function of its own is listed here.
 sed -n 's/^\(UNARY\|BINARY\|TERNARY\|COMPARE\|COMPARE_SCALAR\|TEST\)(\([a-z0-9_]*\),.*/\2/p' \
@@ -38,12 +45,12 @@ private="slice_grad class_weights view choose choose_grad"
 private="$private conv2d_input_grad conv2d_weight_grad max_pool2d_grad max_pool2d_pick avg_pool2d_grad"
 for name in $(cat "$work/pointwise" "$work/structural"); do
         case " $private " in *" $name "*) continue ;; esac
-        grep -qx "lg_${name}_\{0,1\}" "$work/exported" || complain "ops.def has $name, but there is no lg_$name"
+        grep -qx "lg_$name\(_with\)\{0,1\}" "$work/exported" || complain "ops.def has $name, but there is no lg_$name"
 done
 
 # Declared functions of tensors without a row: an op that would escape the gradient tests.
 for part in pointwise ops conv norm index loss; do
-        sed -n 's/^LG_API lg_tensor \*lg_\([a-z0-9_]*\)(.*/\1/p' "$root/libgrad/grad/$part.h" | sed 's/_$//'
+        sed -n 's/^LG_API LG_NEW lg_tensor \*lg_\([a-z0-9_]*\)(.*/\1/p' "$root/libgrad/grad/$part.h" | sed 's/_with$//'
 done | sort -u >"$work/ops"
 [ "$(wc -l <"$work/ops")" -gt 60 ] || complain "the declarations could not be read"
 sort -u "$work/pointwise" "$work/structural" >"$work/rows"

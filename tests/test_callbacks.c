@@ -23,7 +23,7 @@ static bool makes_nan(lg_custom_call *k)
 
 static bool same(lg_custom_call *k)
 {
-        return (k->out[0] = lg_copy(k->in[0], (lg_device){LG_DEVICE_NONE, 0})) != NULL;
+        return (k->out[0] = lg_copy(k->in[0], LG_NO_DEVICE)) != NULL;
 }
 
 static bool pass_on(lg_custom_call *k)
@@ -43,13 +43,14 @@ static void an_own_op_that_makes_a_nan_is_released_once(void **state)
         (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = vector(c, 1, 2);
-        lg_custom_op op = {"mine", 1, makes_nan, pass_on, free, malloc(8)};
+        lg_custom_options op = *LG_OPTIONS(lg_custom_options, .forward = makes_nan, .backward = pass_on,
+                                           .user = malloc(8), .release = free);
         lg_anomaly(c, true);
-        assert_null(lg_custom(c, &op, LG_LIST(x), NULL));
+        assert_null(lg_custom_with(c, "mine", LG_LIST(x), &op));
         assert_error(c, LG_ERR_STATE, "made nan");
         op.release = count_release;
         releases = 0;
-        assert_null(lg_custom(c, &op, LG_LIST(x), NULL));
+        assert_null(lg_custom_with(c, "mine", LG_LIST(x), &op));
         assert_error(c, LG_ERR_STATE, "made nan");
         assert_int_equal(releases, 1);
         lg_close(c);
@@ -63,7 +64,7 @@ static void no_trace(const lg_trace_record *r, void *user)
 
 static lg_tensor *forward_own(lg_module *m, lg_list in, void *user)
 {
-        return lg_custom(lg_module_ctx(m), user, in, NULL);
+        return lg_custom_with(lg_module_ctx(m), "mine", in, user);
 }
 
 static lg_tensor *forward_only_child(lg_module *m, lg_list in, void *user)
@@ -77,15 +78,18 @@ static void an_own_op_is_released_once_when_memory_runs_out(void **state)
 {
         (void)state;
         failing f = {0};
-        lg_ctx *c = lg_open_with(.memory = FAILING(&f));
+        lg_ctx *c = lg_open(FAILING(&f));
         test_device(c);
-        lg_custom_op op = {"mine", 1, same, pass_on, count_release, NULL};
-        lg_module *net = lg_nn_module(c, "A type with a name of forty bytes or more", forward_own, .user = &op);
+        lg_custom_options op =
+                *LG_OPTIONS(lg_custom_options, .forward = same, .backward = pass_on, .release = count_release);
+        lg_module *net =
+                lg_nn_module(c, "A type with a name of forty bytes or more", .forward = forward_own, .user = &op);
         char name[63];
         memset(name, 'n', 62);
         name[62] = 0;
         for (int i = 0; i < 16; i++) {
-                lg_module *outer = lg_nn_module(c, "A type with a name of forty bytes or more", forward_only_child);
+                lg_module *outer =
+                        lg_nn_module(c, "A type with a name of forty bytes or more", .forward = forward_only_child);
                 lg_module_add(outer, name, net);
                 net = outer;
         }
@@ -117,8 +121,8 @@ static void the_name_of_an_own_op_may_go(void **state)
         memset(name, 'n', 399);
         memcpy(name, "short-lived", 11);
         name[399] = 0;
-        lg_custom_op op = {name, 1, same, refuse, NULL, NULL};
-        lg_tensor *y = lg_custom(c, &op, LG_LIST(vector(c, 1, 2)), NULL);
+        lg_custom_options op = *LG_OPTIONS(lg_custom_options, .forward = same, .backward = refuse);
+        lg_tensor *y = lg_custom_with(c, name, LG_LIST(vector(c, 1, 2)), &op);
         free(name);
         assert_false(lg_backward(lg_sum(y)));
         assert_error(c, LG_ERR_STATE, "short-livednnn");
@@ -211,7 +215,7 @@ static void scopes_end_while_a_scope_ends(void **state)
         around = lg_scope_begin(c);
         lg_scope inner = lg_scope_begin(c);
         b.other = lg_ones(c, LG_SHAPE(2)); /* ends after the borrowed one */
-        lg_borrow(c, b.values, end_around_and_escape, &b, LG_SHAPE(4));
+        drop(lg_borrow(c, b.values, end_around_and_escape, &b, LG_SHAPE(4)));
         assert_true(lg_scope_end(c, inner));
         assert_int_equal(b.calls, 1);
         assert_int_equal(lg_live_tensors(c), live);
@@ -237,11 +241,12 @@ static void a_context_that_is_closed_computes_nothing(void **state)
         (void)state;
         lg_ctx *c = open_ctx();
         borrowed b = {.c = c};
-        lg_nn_module(c, "Own", forward_only_child, .user = &b, .release = compute_at_the_end);
-        lg_borrow(c, b.values, compute_at_the_end, &b, LG_SHAPE(4));
+        drop(lg_nn_module(c, "Own", .forward = forward_only_child, .user = &b, .release = compute_at_the_end));
+        drop(lg_borrow(c, b.values, compute_at_the_end, &b, LG_SHAPE(4)));
         lg_keep(lg_borrow(c, b.values, compute_at_the_end, &b, LG_SHAPE(4)));
-        lg_custom_op op = {"mine", 1, same, pass_on, compute_at_the_end, &b};
-        assert_non_null(lg_custom(c, &op, LG_LIST(vector(c, 1, 2)), NULL));
+        lg_custom_options op = *LG_OPTIONS(lg_custom_options, .forward = same, .backward = pass_on, .user = &b,
+                                           .release = compute_at_the_end);
+        assert_non_null(lg_custom_with(c, "mine", LG_LIST(vector(c, 1, 2)), &op));
         lg_close(c);
         assert_int_equal(b.calls, 4);
 }
@@ -311,33 +316,33 @@ static void a_context_cannot_be_closed_inside_a_call(void **state)
         float values[4];
         lg_hook(y, close_in_hook, c);
         REFUSED(c, lg_backward(y));
-        lg_module *m = lg_nn_module(c, "Own", close_in_forward, .user = c, .release = close_in_release);
+        lg_module *m = lg_nn_module(c, "Own", .forward = close_in_forward, .user = c, .release = close_in_release);
         lg_module_add_parameter(m, "p", vector(c, 1, 2));
-        REFUSED(c, lg_forward(m, x));
+        REFUSED(c, drop(lg_forward(m, x)));
         REFUSED(c, lg_each_parameter(m, close_in_visit, c));
-        lg_custom_op op = {"mine", 1, close_in_own, pass_on, NULL, NULL};
-        REFUSED(c, lg_custom(c, &op, LG_LIST(x), NULL));
+        lg_custom_options op = *LG_OPTIONS(lg_custom_options, .forward = close_in_own, .backward = pass_on);
+        REFUSED(c, lg_custom_with(c, "mine", LG_LIST(x), &op));
         op.forward = same;
         op.backward = close_in_own;
-        REFUSED(c, lg_backward(lg_sum(lg_custom(c, &op, LG_LIST(x), NULL))));
+        REFUSED(c, lg_backward(lg_sum(lg_custom_with(c, "mine", LG_LIST(x), &op))));
         op.release = close_in_release;
         op.user = c;
         lg_tensor *z;
         lg_no_grad(c)
         {
-                REFUSED(c, lg_custom(c, &op, LG_LIST(x), NULL));
+                REFUSED(c, lg_custom_with(c, "mine", LG_LIST(x), &op));
         }
-        z = lg_custom(c, &op, LG_LIST(x), NULL);
+        z = lg_custom_with(c, "mine", LG_LIST(x), &op);
         REFUSED(c, (lg_free(z), true));
         z = lg_borrow(c, values, close_in_release, c, LG_SHAPE(4));
         REFUSED(c, (lg_free(z), true));
         lg_trace(c, close_in_trace, .user = c);
-        REFUSED(c, lg_exp(x));
+        REFUSED(c, drop(lg_exp(x)));
         lg_trace(c, NULL);
         lg_check_report report;
         REFUSED(c, lg_gradcheck(c, close_in_check, LG_LIST(x), .report = &report));
         lg_optimizer *opt = lg_sgd(c, LG_LIST(x), 1);
-        REFUSED(c, lg_lambda_lr(opt, close_in_lambda, c));
+        REFUSED(c, drop(lg_lambda_lr(opt, close_in_lambda, c)));
         REFUSED(c, (lg_module_free(m), true));
         assert_list(lg_add(x, x), 0, 2, 4);
         lg_close(c);
@@ -372,7 +377,8 @@ static void a_module_cannot_be_freed_while_it_runs(void **state)
         (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = vector(c, 1, 2);
-        lg_module *inner = lg_nn_module(c, "Inner", free_in_forward, .user = NULL, .release = free_in_release);
+        lg_module *inner =
+                lg_nn_module(c, "Inner", .forward = free_in_forward, .user = NULL, .release = free_in_release);
         lg_module_add_parameter(inner, "p", vector(c, 1, 2));
         victim = inner;
         assert_null(lg_forward(inner, x));
@@ -383,7 +389,7 @@ static void a_module_cannot_be_freed_while_it_runs(void **state)
         assert_error(c, LG_ERR_STATE, "lg_module_free");
         lg_each_parameter(net, free_in_visit, NULL);
         assert_error(c, LG_ERR_STATE, "lg_module_free");
-        victim = lg_nn_module(c, "Other", forward_only_child);
+        victim = lg_nn_module(c, "Other", .forward = forward_only_child);
         assert_non_null(lg_forward(net, x)); /* another one may go */
         victim = net;
         releases = 0;
@@ -422,7 +428,7 @@ static void a_schedule_cannot_be_freed_in_its_lambda(void **state)
         s.s = lambda;
         lg_scheduler_step(lambda);
         assert_error(c, LG_ERR_STATE, "lg_scheduler_free");
-        s.s = lg_chained_lr(&lambda, 1);
+        s.s = lg_chained_lr(lambda);
         lg_scheduler_step(s.s);
         assert_error(c, LG_ERR_STATE, "lg_scheduler_free");
         s.what = 1;
@@ -502,7 +508,7 @@ static void a_step_cannot_be_ended_inside_a_call(void **state)
         lg_dataset *d = lg_dataset_tensors(c, data, data);
         loaders l = {.outer = lg_loader_open(c, d, 2)};
         lg_loader *inner = lg_loader_open(c, d, 3);
-        lg_module *m = lg_nn_module(c, "Own", next_in_forward, .user = &l);
+        lg_module *m = lg_nn_module(c, "Own", .forward = next_in_forward, .user = &l);
         lg_batch b;
         for (int i = 0; i < 6; i++) {
                 l.what = i % 3;

@@ -34,15 +34,15 @@ static void nothing_is_computed_while_an_error_is_set(void **state)
         lg_tensor *buffer = lg_ones(c, LG_SHAPE(2));
         int64_t live = lg_live_tensors(c);
         lg_random_state random = lg_get_random_state(c);
-        lg_device device = lg_default_device(c, (lg_device){LG_DEVICE_NONE, 0});
+        lg_device device = lg_get_default_device(c);
         int threads = lg_get_threads(c);
         lg_set_error(c, LG_ERR_IO, "disk %d", 7);
         lg_seed(c, 77);
         lg_set_random_state(c, (lg_random_state){5, 5});
         assert_false(lg_set_threads(c, threads + 1));
         assert_int_equal(lg_get_threads(c), threads);
-        lg_default_device(c, (lg_device){LG_DEVICE_SHADOW, 1});
-        assert_true(lg_device_equal(device, lg_default_device(c, (lg_device){LG_DEVICE_NONE, 0})));
+        lg_default_device(c, LG_DEVICE(LG_DEVICE_SHADOW, 1));
+        assert_true(lg_device_equal(device, lg_get_default_device(c)));
         assert_null(lg_zeros(c, LG_SHAPE(2)));
         assert_null(lg_uniform(c, 0, 1, LG_SHAPE(2)));
         assert_null(lg_permutation(c, 5));
@@ -317,7 +317,7 @@ static void objects_and_tensors_of_a_failed_context(lg_ctx *c, lg_tensor *y)
 {
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 2), .device = lg_cpu()), *w;
         w = lg_ones(c, LG_SHAPE(2, 2), .dtype = LG_F64, .requires_grad = true);
-        lg_module *m = lg_nn_module(c, "Own", gives_theirs, .user = y);
+        lg_module *m = lg_nn_module(c, "Own", .forward = gives_theirs, .user = y);
         lg_check_report r;
         TOLD(lg_sgd(c, LG_LIST(y), 1));
         TOLD(lg_sgd(c, LG_LIST(w, y), 1));
@@ -331,8 +331,8 @@ static void objects_and_tensors_of_a_failed_context(lg_ctx *c, lg_tensor *y)
         TOLD(lg_gradcheck(c, checked, LG_LIST(y), .report = &r));
         TOLD(lg_gradcheck(c, checked, LG_LIST(w), .user = y, .report = &r));
         TOLD(lg_gradgradcheck(c, checked, LG_LIST(w), .user = y, .report = &r));
-        TOLD(lg_backward(lg_sum(w), y));
-        TOLD(lg_backward(y, w));
+        TOLD(lg_backward(lg_sum(w), .grad = y));
+        TOLD(lg_backward(y, .grad = w));
         TOLD(lg_grad(LG_LIST(w), LG_LIST(y)));
         TOLD(lg_clip_grad_value(LG_LIST(w, y), 1));
 }
@@ -375,7 +375,7 @@ static void names(void **state)
 static void devices(void **state)
 {
         (void)state;
-        lg_ctx *c = lg_open_with(.threads = 3, .seed = 5);
+        lg_ctx *c = lg_open(.threads = 3, .seed = 5);
         assert_int_equal(lg_get_threads(c), 3);
         assert_int_equal(lg_get_random_state(c).seed, 5);
         assert_true(lg_set_threads(c, 1));
@@ -428,7 +428,7 @@ static void a_second_device(void **state)
         assert_int_equal(lg_device_count(c, LG_DEVICE_SHADOW), 2);
         assert_true(lg_device_equal(lg_default_device(c, second), lg_cpu()));
         assert_true(lg_device_equal(lg_device_of(lg_zeros(c, LG_SHAPE(1))), second));
-        assert_true(lg_device_equal(lg_default_device(c, (lg_device){LG_DEVICE_NONE, 0}), second));
+        assert_true(lg_device_equal(lg_get_default_device(c), second));
         assert_true(lg_synchronize(c));
         lg_close(c);
 }

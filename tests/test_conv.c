@@ -27,11 +27,11 @@ static lg_tensor *fixed(lg_tensor *like, lg_shape shape, double phase)
         ROW(strided, LG_SHAPE(2, 2, 4, 3), lg_conv2d(x, W(x), B(x), .stride = 2, .padding = 2))                        \
         ROW(strided_w, LG_SHAPE(3, 2, 3, 3), lg_conv2d(X(x), x, B(x), .stride = 2, .padding = 2))                      \
         ROW(pairs, LG_SHAPE(2, 2, 4, 3),                                                                               \
-            lg_conv2d(x, W(x), NULL, .strides = {1, 2}, .paddings = {2, 1}, .dilations = {2, 1}))                      \
+            lg_conv2d(x, W(x), NULL, .strides = LG_PAIR(1, 2), .paddings = LG_PAIR(2, 1), .dilations = LG_PAIR(2, 1))) \
         ROW(pairs_w, LG_SHAPE(3, 2, 3, 3),                                                                             \
-            lg_conv2d(X(x), x, NULL, .strides = {1, 2}, .paddings = {2, 1}, .dilations = {2, 1}))                      \
+            lg_conv2d(X(x), x, NULL, .strides = LG_PAIR(1, 2), .paddings = LG_PAIR(2, 1), .dilations = LG_PAIR(2, 1))) \
         ROW(one_by_one, LG_SHAPE(2, 2, 4, 3), lg_conv2d(x, lg_slice(lg_slice(W(x), 2, 0, 1), 3, 0, 1), B(x)))          \
-        ROW(unbatched, LG_SHAPE(2, 4, 3), lg_conv2d(x, W(x), B(x), .paddings = {1, 0}))                                \
+        ROW(unbatched, LG_SHAPE(2, 4, 3), lg_conv2d(x, W(x), B(x), .paddings = LG_PAIR(1, 0)))                         \
         ROW(groups, LG_SHAPE(1, 4, 3, 4), lg_conv2d(x, V(x), NULL, .padding = 1, .groups = 2))                         \
         ROW(groups_w, LG_SHAPE(2, 2, 3, 2), lg_conv2d(G(x), x, NULL, .padding = 1, .groups = 2))                       \
         ROW(depthwise, LG_SHAPE(1, 4, 3, 4), lg_conv2d(x, U(x), NULL, .padding = 1, .dilation = 2, .groups = 4))       \
@@ -40,8 +40,9 @@ static lg_tensor *fixed(lg_tensor *like, lg_shape shape, double phase)
         ROW(transposed_w, LG_SHAPE(3, 2, 2, 3), lg_conv_transpose2d(H(x), x, NULL, .stride = 2))                       \
         ROW(transposed_b, LG_SHAPE(2), lg_conv_transpose2d(H(x), T(x), x, .stride = 2))                                \
         ROW(transposed_pairs, LG_SHAPE(1, 4, 3, 4),                                                                    \
-            lg_conv_transpose2d(x, fixed(x, LG_SHAPE(4, 1, 3, 2), 0.5), NULL, .groups = 2, .strides = {2, 1},          \
-                                .paddings = {1, 0}, .dilations = {1, 2}, .output_paddings = {1, 0}))                   \
+            lg_conv_transpose2d(x, fixed(x, LG_SHAPE(4, 1, 3, 2), 0.5), NULL, .groups = 2, .strides = LG_PAIR(2, 1),   \
+                                .paddings = LG_PAIR(1, 0), .dilations = LG_PAIR(1, 2),                                 \
+                                .output_paddings = LG_PAIR(1, 0)))                                                     \
         ROW(transposed_dilated, LG_SHAPE(2, 2, 2),                                                                     \
             lg_conv_transpose2d(x, fixed(x, LG_SHAPE(2, 1, 2, 2), 0.5), NULL, .dilation = 3, .output_padding = 2))     \
         ROW(signal, LG_SHAPE(2, 3, 5),                                                                                 \
@@ -221,16 +222,16 @@ static void errors(void **state)
         REFUSED(LG_ERR_ARGUMENT, "4 groups", lg_conv2d(x, w, NULL, .groups = 4));
         REFUSED(LG_ERR_ARGUMENT, "-1 groups", lg_conv2d(x, w, NULL, .groups = -1));
         REFUSED(LG_ERR_SHAPE, "a kernel of 3 with dilation 3 is greater than the padded input of 6",
-                lg_conv2d(x, w, NULL, .dilation = 3, .paddings = {1, 0}));
+                lg_conv2d(x, w, NULL, .dilation = 3, .paddings = LG_PAIR(1, 0)));
         REFUSED(LG_ERR_SHAPE, "greater than the padded input of 2", lg_conv1d(lg_slice(s, 2, 0, 2), u, NULL));
         REFUSED(LG_ERR_SHAPE, "sizes must be above 0", lg_conv2d(x, lg_ones(c, LG_SHAPE(6, 4, 0, 3)), NULL));
         REFUSED(LG_ERR_ARGUMENT, "padding is -1", lg_conv2d(x, w, NULL, .padding = -1));
         REFUSED(LG_ERR_ARGUMENT, "stride is -2", lg_conv2d(x, w, NULL, .stride = -2));
-        REFUSED(LG_ERR_ARGUMENT, "stride is 0", lg_conv2d(x, w, NULL, .strides = {1, 0}));
-        REFUSED(LG_ERR_ARGUMENT, "dilation is -1", lg_conv2d(x, w, NULL, .dilations = {1, -1}));
+        REFUSED(LG_ERR_ARGUMENT, "stride is 0", lg_conv2d(x, w, NULL, .strides = LG_PAIR(1, 0)));
+        REFUSED(LG_ERR_ARGUMENT, "dilation is -1", lg_conv2d(x, w, NULL, .dilations = LG_PAIR(1, -1)));
         REFUSED(LG_ERR_ARGUMENT, "below 2^31", lg_conv2d(x, w, NULL, .dilation = INT64_MAX));
         REFUSED(LG_ERR_ARGUMENT, "output_padding is for transposed", lg_conv2d(x, w, NULL, .output_padding = 1));
-        REFUSED(LG_ERR_ARGUMENT, "give .stride", lg_conv1d(s, u, NULL, .strides = {1, 2}));
+        REFUSED(LG_ERR_ARGUMENT, "give .stride", lg_conv1d(s, u, NULL, .strides = LG_PAIR(1, 2)));
         REFUSED(LG_ERR_ARGUMENT, "below the stride 2 or the dilation 1",
                 lg_conv_transpose2d(x, lg_ones(c, LG_SHAPE(4, 2, 3, 3)), NULL, .stride = 2, .output_padding = 2));
         REFUSED(LG_ERR_SHAPE, "leaves no output",

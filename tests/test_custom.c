@@ -27,9 +27,10 @@ static bool cube_backward(lg_custom_call *k)
         return true;
 }
 
-static lg_custom_op cube(void)
+static lg_custom_options cube(void)
 {
-        return (lg_custom_op){"cube", 2, cube_forward, cube_backward, release, NULL};
+        return *LG_OPTIONS(lg_custom_options, .forward = cube_forward, .backward = cube_backward, .release = release,
+                           .out_count = 2);
 }
 
 static lg_tensor *vector(lg_ctx *c, double a, double b)
@@ -43,9 +44,10 @@ static void values_and_gradients(void **state)
         lg_ctx *c = open_ctx();
         lg_scope s = lg_scope_begin(c);
         lg_tensor *x = vector(c, 2, 3), *w = vector(c, 5, 7), *out[2];
-        lg_custom_op op = cube();
+        lg_custom_options op = cube();
         releases = 0;
-        lg_tensor *first = lg_custom(c, &op, LG_LIST(x, w), out);
+        op.out = out;
+        lg_tensor *first = lg_custom_with(c, "cube", LG_LIST(x, w), &op);
         assert_ok(c);
         assert_ptr_equal(first, out[0]);
         assert_list(out[0], 0, 8, 27);
@@ -69,9 +71,10 @@ static void values_and_gradients(void **state)
 static lg_tensor *check_cube(lg_ctx *c, lg_list in, void *user)
 {
         (void)user;
-        lg_custom_op op = cube();
+        lg_custom_options op = cube();
         lg_tensor *out[2];
-        return lg_custom(c, &op, in, out) ? lg_mul(out[0], out[1]) : NULL;
+        op.out = out;
+        return lg_custom_with(c, "cube", in, &op) ? lg_mul(out[0], out[1]) : NULL;
 }
 
 static void checked_by_differences(void **state)
@@ -132,9 +135,10 @@ static void failures(void **state)
         };
         for (int i = 0; i < 6; i++) {
                 lg_scope s = lg_scope_begin(c);
-                lg_custom_op op = {"mine", 1, rows[i].forward, rows[i].backward, release, NULL};
+                lg_custom_options op = *LG_OPTIONS(lg_custom_options, .forward = rows[i].forward,
+                                                   .backward = rows[i].backward, .release = release);
                 releases = 0;
-                lg_tensor *y = lg_custom(c, &op, LG_LIST(x), NULL);
+                lg_tensor *y = lg_custom_with(c, "mine", LG_LIST(x), &op);
                 if (i < 3)
                         assert_null(y);
                 else
@@ -145,18 +149,23 @@ static void failures(void **state)
                 assert_true(lg_grad_mode(c, true)); /* as it was */
         }
         releases = 0;
-        lg_custom_op op = {"mine", 99, same, same, release, NULL};
-        assert_null(lg_custom(c, &op, LG_LIST(x), NULL));
+        lg_custom_options op =
+                *LG_OPTIONS(lg_custom_options, .forward = same, .backward = same, .release = release, .out_count = 99);
+        assert_null(lg_custom_with(c, "mine", LG_LIST(x), &op));
         assert_error(c, LG_ERR_ARGUMENT, "mine");
         assert_int_equal(releases, 1);
-        assert_null(lg_custom(c, NULL, LG_LIST(x), NULL));
-        assert_error(c, LG_ERR_ARGUMENT, "lg_custom");
-        assert_null(lg_custom(NULL, &op, LG_LIST(x), NULL));
+        assert_null(lg_custom_with(c, NULL, LG_LIST(x), &op));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_custom: the name is NULL");
+        assert_null(lg_custom_with(c, "mine", LG_LIST(x), NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_custom: .forward is NULL");
+        assert_null(lg_custom(c, "mine", LG_LIST(x), .forward = same));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_custom: .backward is NULL");
+        assert_null(lg_custom_with(NULL, "mine", LG_LIST(x), &op));
         lg_no_grad(c)
         {
                 op.out_count = 1;
                 releases = 0;
-                assert_non_null(lg_custom(c, &op, LG_LIST(x), NULL));
+                assert_non_null(lg_custom_with(c, "mine", LG_LIST(x), &op));
                 assert_int_equal(releases, 1); /* nothing is recorded, nothing will need it */
         }
         lg_close(c);
@@ -179,27 +188,28 @@ static void lists_contexts_and_devices(void **state)
         (void)state;
         lg_ctx *c = open_ctx(), *other = open_ctx();
         lg_tensor *x = vector(c, 1, 2), *theirs = vector(other, 1, 2);
-        lg_custom_op op = {"mine", 1, same, same, release, theirs};
+        lg_custom_options op =
+                *LG_OPTIONS(lg_custom_options, .forward = same, .backward = same, .user = theirs, .release = release);
         lg_list none = {1, NULL}, fewer = {-1, LG_LIST(x).items};
         releases = 0;
-        assert_null(lg_custom(c, &op, none, NULL));
+        assert_null(lg_custom_with(c, "mine", none, &op));
         assert_error(c, LG_ERR_ARGUMENT, "mine: the list of inputs is NULL");
-        assert_null(lg_custom(c, &op, fewer, NULL));
+        assert_null(lg_custom_with(c, "mine", fewer, &op));
         assert_error(c, LG_ERR_ARGUMENT, "mine: -1 inputs");
-        assert_null(lg_custom(c, &op, LG_LIST(x, NULL), NULL));
+        assert_null(lg_custom_with(c, "mine", LG_LIST(x, NULL), &op));
         assert_error(c, LG_ERR_ARGUMENT, "mine: input 1 is NULL");
-        assert_null(lg_custom(c, &op, LG_LIST(theirs), NULL));
+        assert_null(lg_custom_with(c, "mine", LG_LIST(theirs), &op));
         assert_error(c, LG_ERR_ARGUMENT, "an input belongs to another context");
         op.forward = give_theirs;
-        assert_null(lg_custom(c, &op, LG_LIST(x), NULL));
+        assert_null(lg_custom_with(c, "mine", LG_LIST(x), &op));
         assert_error(c, LG_ERR_ARGUMENT, "an output belongs to another context");
         assert_int_equal(releases, 5);
         op.forward = same;
         op.backward = give_their_gradient;
-        assert_false(lg_backward(lg_sum(lg_custom(c, &op, LG_LIST(x), NULL))));
+        assert_false(lg_backward(lg_sum(lg_custom_with(c, "mine", LG_LIST(x), &op))));
         assert_error(c, LG_ERR_ARGUMENT, "a gradient that its backward made belongs to another context");
         op.user = lg_ones(c, LG_SHAPE(2), .device = lg_parse_device(c, "shadow:1"));
-        assert_false(lg_backward(lg_sum(lg_custom(c, &op, LG_LIST(x), NULL))));
+        assert_false(lg_backward(lg_sum(lg_custom_with(c, "mine", LG_LIST(x), &op))));
         assert_error(c, LG_ERR_DEVICE, "shadow:1");
         assert_null(lg_grad_of(x));
         assert_ok(other);

@@ -451,7 +451,7 @@ static void a_failed_batch_comes_again(void **state)
         (void)state;
         for (int workers = 0; workers < 3; workers += 2) {
                 budget memory = {INT64_MAX};
-                lg_ctx *c = lg_open_with(.memory = {limited, release, &memory});
+                lg_ctx *c = lg_open(.alloc = limited, .free = release, .user = &memory);
                 assert_non_null(c);
                 test_device(c);
                 lg_loader *l = lg_loader_open(c, numbered(c), 5, .shuffle = true, .workers = workers, .seed = 4);

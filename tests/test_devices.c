@@ -44,7 +44,7 @@ static void what_is_told_of_a_device(void **state)
         assert_int_equal(n, cudas ? cudas : 1);
         assert_true(cudas || d.type != LG_DEVICE_CUDA);
         for (int i = 0; i < n; i++)
-                assert_true(lg_device_equal(found[i], cudas ? (lg_device){LG_DEVICE_CUDA, i} : lg_cpu()));
+                assert_true(lg_device_equal(found[i], cudas ? LG_DEVICE(LG_DEVICE_CUDA, i) : lg_cpu()));
         assert_int_equal(lg_try_all_cuda(c, 1, found), 1);
         assert_int_equal(lg_try_all_cuda(c, 0, found), 0);
         assert_int_equal(lg_try_all_cuda(c, 3, NULL), 0);
@@ -121,7 +121,7 @@ static void pinned_memory(void **state)
         assert_counting(part, 10, 1000);
         assert_int_equal(lg_numel(lg_to(lg_pin(lg_empty(c, LG_SHAPE(0), .device = lg_cpu()), d), d)), 0);
         if (lg_device_count(c, LG_DEVICE_CUDA) > 1 && p != x) { /* pinned for one, copied to the other */
-                lg_tensor *q = lg_pin(x, d), *other = lg_to(q, (lg_device){LG_DEVICE_CUDA, !d.index});
+                lg_tensor *q = lg_pin(x, d), *other = lg_to(q, LG_DEVICE(LG_DEVICE_CUDA, !d.index));
                 lg_fill_(q, 7);
                 assert_counting(other, 5000, 0);
         }
@@ -136,7 +136,7 @@ static void pinned_memory(void **state)
         }
         assert_null(lg_pin(NULL, d));
         lg_clear_error(c);
-        lg_to(lg_pin(counting(c, 100, lg_cpu()), d), d); /* still under way when all is closed */
+        drop(lg_to(lg_pin(counting(c, 100, lg_cpu()), d), d)); /* still under way when all is closed */
         lg_close(c);
 }
 
@@ -201,10 +201,10 @@ static void limits(void **state)
         assert_true(lg_set_memory_limit(c, d, 0));
         assert_non_null(lg_zeros(c, LG_SHAPE(3 << 20), .dtype = LG_F32));
         assert_ok(c);
-        lg_allow_tf32(c, true);
+        lg_set_allow_tf32(c, true);
         assert_near(lg_item(lg_sum(lg_matmul(lg_ones(c, LG_SHAPE(8, 8)), lg_ones(c, LG_SHAPE(8, 8))))), 512, 0);
-        lg_allow_tf32(c, false);
-        lg_allow_tf32(NULL, true);
+        lg_set_allow_tf32(c, false);
+        lg_set_allow_tf32(NULL, true);
         assert_false(lg_set_memory_limit(NULL, d, 0));
         lg_close(c);
 }

@@ -145,7 +145,7 @@ static void whole_channels_go(void **state)
         }
         assert_near(kept / (double)channels, 0.75, 5 * sqrt(0.25 * 0.75 / channels));
         lg_random_state before = lg_get_random_state(c);
-        lg_feature_dropout(lg_ones(c, LG_SHAPE(2, 3, 50)), 0.5);
+        drop(lg_feature_dropout(lg_ones(c, LG_SHAPE(2, 3, 50)), 0.5));
         assert_int_equal(lg_get_random_state(c).counter - before.counter, 2);
         assert_ok(c);
         lg_close(c);
@@ -169,9 +169,9 @@ static void edges(void **state)
                 assert_null(lg_feature_dropout(x, wrong[i], .off = true));
                 assert_error(c, LG_ERR_ARGUMENT, "feature_dropout: p is");
         }
-        lg_dropout(lg_cast(x, LG_I64), 0.5);
+        drop(lg_dropout(lg_cast(x, LG_I64), 0.5));
         assert_error(c, LG_ERR_DTYPE, "dropout: x is i64");
-        lg_feature_dropout(lg_ones(c, LG_SHAPE(3)), 0.5);
+        drop(lg_feature_dropout(lg_ones(c, LG_SHAPE(3)), 0.5));
         assert_error(c, LG_ERR_SHAPE, "(N, C, ...)");
         assert_null(lg_dropout(NULL, 0.5));
         assert_int_equal(lg_get_random_state(c).counter, before.counter);

@@ -11,7 +11,7 @@ static const char *const start_names[] = {"cold", "emptied", "warm"};
 
 static lg_ctx *open_faulty(failing *f)
 {
-        lg_ctx *c = lg_open_with(.threads = 1, .seed = 11, .memory = FAILING(f));
+        lg_ctx *c = lg_open(.threads = 1, .seed = 11, FAILING(f));
         lg_set_deterministic(c, true); /* runs are compared bit by bit */
         const char *name = getenv("LG_TEST_DEVICE");
         lg_default_device(c, lg_parse_device(c, name ? name : "cpu"));
@@ -50,7 +50,7 @@ static void begin(training *t, kind k)
         lg_ctx *c = t->c = open_faulty(&t->f);
         assert_non_null(c);
         t->net = network(c, k);
-        lg_module_to(t->net, lg_default_device(c, (lg_device){LG_DEVICE_NONE, 0}));
+        lg_module_to(t->net, lg_get_default_device(c));
         t->opt = lg_adam(c, lg_parameters(t->net), 0.01);
         t->x = lg_normal(c, 0, 1, LG_SHAPE(5, 1, 6, 6));
         t->y = lg_from(c, ((int64_t[]){0, 1, 2, 1, 0}), LG_SHAPE(5), .dtype = LG_I64);
@@ -89,7 +89,7 @@ static void read_parameters(training *t, float out[PARAMETERS])
 
 static int64_t used(const training *t)
 {
-        lg_device d = lg_default_device(t->c, (lg_device){LG_DEVICE_NONE, 0});
+        lg_device d = lg_default_device(t->c, LG_NO_DEVICE);
         int64_t n = lg_memory_stats(t->c, lg_cpu()).used;
         return d.type == LG_DEVICE_CPU ? n : n + lg_memory_stats(t->c, d).used;
 }
@@ -228,9 +228,10 @@ static void graphs(lg_ctx *c, lg_tensor *x)
         for (int i = 0; i < 20; i++)
                 many[i] = lg_select(y, 0, i % 3);
         y = lg_cat((lg_list){20, many}, 0);
-        lg_custom_op op = {"twice", 1, twice_forward, twice_backward, custom_release, NULL};
+        lg_custom_options op = *LG_OPTIONS(lg_custom_options, .forward = twice_forward, .backward = twice_backward,
+                                           .release = custom_release);
         custom_open++;
-        y = lg_sum(lg_custom(c, &op, LG_LIST(y), NULL));
+        y = lg_sum(lg_custom_with(c, "twice", LG_LIST(y), &op));
         lg_retain_grad(y);
         lg_tensor *g = lg_grad(LG_LIST(y), LG_LIST(x), .create_graph = true);
         lg_backward(lg_var(lg_log_softmax(lg_add(g, x), 0)));
@@ -247,7 +248,8 @@ static void convolutions(lg_ctx *c)
         lg_tensor *v = lg_ones(c, LG_SHAPE(32, 32, 3, 3), .requires_grad = true), *b = lg_ones(c, LG_SHAPE(32));
         lg_tensor *y = lg_conv2d(lg_conv2d(x, w, b, .padding = 1), v, NULL, .padding = 1);
         lg_backward(lg_sum(lg_conv_transpose2d(y, w, NULL, .stride = 2)));
-        lg_conv1d(lg_ones(c, LG_SHAPE(2, 5), .dtype = LG_F16), lg_ones(c, LG_SHAPE(1, 2, 3), .dtype = LG_F64), NULL);
+        drop(lg_conv1d(lg_ones(c, LG_SHAPE(2, 5), .dtype = LG_F16), lg_ones(c, LG_SHAPE(1, 2, 3), .dtype = LG_F64),
+                       NULL));
 }
 
 static void values(lg_ctx *c, lg_tensor *x)
@@ -256,9 +258,9 @@ static void values(lg_ctx *c, lg_tensor *x)
         lg_tensor *p = lg_permutation(c, 500), *pieces[3];
         int64_t n = lg_split(p, 200, 0, pieces, 3);
         p = lg_flatten(lg_stack((lg_list){n ? 2 : 0, pieces}, 1), 0, 1);
-        lg_index_add(lg_zeros(c, LG_SHAPE(500), .dtype = LG_F16), 0, p, lg_cast(p, LG_F16));
-        lg_sum(lg_cast(lg_slice(p, 0, 0, LG_MAX, .step = 3), LG_F16));
-        lg_neg(lg_to(lg_borrow(c, lent, NULL, NULL, LG_SHAPE(2, 2)), lg_device_of(x)));
+        drop(lg_index_add(lg_zeros(c, LG_SHAPE(500), .dtype = LG_F16), 0, p, lg_cast(p, LG_F16)));
+        drop(lg_sum(lg_cast(lg_slice(p, 0, 0, LG_MAX, .step = 3), LG_F16)));
+        drop(lg_neg(lg_to(lg_borrow(c, lent, NULL, NULL, LG_SHAPE(2, 2)), lg_device_of(x))));
         lg_read(lg_transpose(x, 0, 1), host, LG_F32, sizeof host);
         lg_tensor *d = lg_detach(x);
         lg_copy_(d, lg_argmax(d, .dims = LG_DIMS(0), .keep_dim = true));
@@ -279,7 +281,7 @@ static void loaders(lg_ctx *c)
         lg_module *net =
                 lg_nn_sequential(c, lg_nn_linear(c, 4, 3), lg_nn_sequential(c, lg_nn_relu(c), lg_nn_flatten(c)));
         lg_optimizer *opt = lg_sgd(c, lg_parameters(net), 0.1, .momentum = 0.9);
-        lg_module_to(net, lg_default_device(c, (lg_device){LG_DEVICE_NONE, 0}));
+        lg_module_to(net, lg_get_default_device(c));
         for (lg_batch b; lg_loader_next(l, &b);) {
                 lg_backward(lg_sum(lg_forward(net, b.x)));
                 lg_step(opt);
@@ -299,7 +301,7 @@ static bool everything(failing *f)
         values(c, x);
         loaders(c);
         lg_empty_cache(c);
-        lg_sum(lg_exp(x));
+        drop(lg_sum(lg_exp(x)));
         bool ok = !lg_error(c);
         if (!ok && lg_error_code_of(c) != LG_ERR_MEMORY)
                 fail_msg("allocation %lld: %s: %s", (long long)f->fail_at, lg_error_name(lg_error_code_of(c)),

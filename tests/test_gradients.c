@@ -35,7 +35,7 @@ static lg_tensor *input(lg_ctx *c, const row *r, int which, lg_shape shape, layo
         for (int i = 0; how == SLICED && i < shape.ndim; i++)
                 t = lg_slice(t, i, 1, LG_MAX, .step = 2);
         if (how == FLIPPED)
-                t = lg_flip(t, (lg_dims){0});
+                t = lg_flip(t, LG_ALL_DIMS);
         return lg_requires_grad(t, true);
 }
 

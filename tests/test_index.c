@@ -1,5 +1,6 @@
 /* test_index.c - picking and placing by index, masks, padding, joining and taking apart. */
 #include <limits.h>
+#include "failing.h"
 #include "golden.h"
 
 /* (7 i + 3) mod top, i64: what index.py's i64() makes. */
@@ -51,11 +52,14 @@ static lg_tensor *weighted(lg_tensor *x, int64_t size, int64_t chunks, int dim)
         ROW(index_add_src, lg_index_add(SRC, 1, LIST64(2, 0, 2), x), 2, 3, 4)                                          \
         ROW(embedding, lg_embedding(x, I64(4, 2, 3)), 4, 5)                                                            \
         ROW(embedding_padding, lg_embedding(x, I64(4, 2, 3), .padding_idx = 2), 4, 5)                                  \
-        ROW(embedding_padding_zero, lg_embedding(x, I64(4, 2, 3), .padding_zero = true), 4, 5)                         \
+        ROW(embedding_padding_zero, lg_embedding(x, I64(4, 2, 3), .padding_idx = LG_ZERO_INT), 4, 5)                   \
         ROW(embedding_padding_end, lg_embedding(x, I64(4, 2, 3), .padding_idx = -1), 4, 5)                             \
         ROW(one_hot, lg_matmul(x, lg_cast(lg_one_hot(I64(7, 5), 7), lg_dtype_of(x))), 4, 5)                            \
         ROW(masked_fill, lg_masked_fill(x, lg_eq_scalar(I64(2, 3, 1), 1), -4.5), 2, 3, 4)                              \
         ROW(masked_fill_wide, lg_masked_fill(x, lg_eq_scalar(I64(3, 2, 1, 5), 1), 2), 4, 5)                            \
+        ROW(masked_select, lg_masked_select(x, lg_eq_scalar(I64(3, 2, 3, 4), 1)), 2, 3, 4)                             \
+        ROW(masked_select_wide, lg_masked_select(x, lg_eq_scalar(I64(3, 2, 1, 5), 1)), 4, 5)                           \
+        ROW(masked_select_narrow, lg_masked_select(x, lg_eq_scalar(I64(2, 3, 1), 1)), 2, 3, 4)                         \
         ROW(tril, lg_tril(x), 4, 5)                                                                                    \
         ROW(tril_1, lg_tril(x, .diagonal = 1), 2, 3, 4)                                                                \
         ROW(triu_minus, lg_triu(x, .diagonal = -1), 4, 5)                                                              \
@@ -63,8 +67,8 @@ static lg_tensor *weighted(lg_tensor *x, int64_t size, int64_t chunks, int dim)
         ROW(flip, lg_mul(lg_flip(x, LG_DIMS(0, 2)), x), 2, 3, 4)                                                       \
         ROW(roll, lg_roll(x, 2, 1), 2, 3, 4)                                                                           \
         ROW(roll_back, lg_roll(x, -7, -1), 4, 5)                                                                       \
-        ROW(pad, lg_pad(x, LG_PADS(1, 2, 0, 1), .value = -0.5), 2, 3, 4)                                               \
-        ROW(pad_crop, lg_pad(x, LG_PADS(-1, 1, 2, -2)), 4, 5)                                                          \
+        ROW(pad, lg_pad(x, LG_INTS(1, 2, 0, 1), .value = -0.5), 2, 3, 4)                                               \
+        ROW(pad_crop, lg_pad(x, LG_INTS(-1, 1, 2, -2)), 4, 5)                                                          \
         ROW(stack, lg_stack(LG_LIST(x, lg_mul_scalar(x, 2), SRC), 1), 2, 3, 4)                                         \
         ROW(stack_last, lg_stack(LG_LIST(x, lg_square(x)), -1), 4, 5)                                                  \
         ROW(split, weighted(x, 2, 0, 1), 4, 5)                                                                         \
@@ -82,8 +86,8 @@ static lg_tensor *turned_input(lg_ctx *c, const golden *row)
         lg_dims back = {.count = row->shape.ndim};
         for (int i = 0; i < back.count; i++)
                 back.dim[i] = back.count - 1 - i;
-        lg_tensor *x = lg_flip(golden_input(c, row), (lg_dims){0});
-        x = lg_flip(lg_contiguous(x), (lg_dims){0});
+        lg_tensor *x = lg_flip(golden_input(c, row), LG_ALL_DIMS);
+        x = lg_flip(lg_contiguous(x), LG_ALL_DIMS);
         return lg_permute(lg_contiguous(lg_permute(x, back)), back);
 }
 
@@ -172,7 +176,7 @@ static void every_dtype(void **state)
         lg_tensor *b = lg_gt_scalar(lg_arange(c, 0, 4, 1), 1);
         assert_list(lg_gather(b, 0, LIST64(3, 0, 2)), 0, 1, 0, 1);
         assert_list(lg_roll(b, 1, 0), 0, 1, 0, 0, 1);
-        assert_list(lg_pad(b, LG_PADS(1, 1), .value = 1), 0, 1, 0, 0, 1, 1, 1);
+        assert_list(lg_pad(b, LG_INTS(1, 1), .value = 1), 0, 1, 0, 0, 1, 1, 1);
         assert_int_equal(lg_dtype_of(lg_masked_fill(lg_arange(c, 0, 4, 1), b, 9)), LG_I64);
         assert_list(lg_masked_fill(lg_arange(c, 0, 4, 1), b, 9), 0, 0, 1, 9, 9);
         assert_int_equal(lg_dtype_of(lg_masked_fill(lg_ones(c, LG_SHAPE(4), .dtype = LG_F16), b, 9)), LG_F16);
@@ -292,7 +296,7 @@ static void strided_inputs(void **state)
         assert_list(
                 lg_embedding(lg_transpose(x, 0, 1), lg_transpose(lg_reshape(LIST64(0, 1, 3, 2), LG_SHAPE(2, 2)), 0, 1)),
                 0, 0, 4, 8, 3, 7, 11, 1, 5, 9, 2, 6, 10);
-        assert_list(lg_pad(turned, LG_PADS(-2, 1, 0, -2), .value = 7), 0, 8, 7, 9, 7);
+        assert_list(lg_pad(turned, LG_INTS(-2, 1, 0, -2), .value = 7), 0, 8, 7, 9, 7);
         assert_list(lg_roll(turned, 1, 0), 0, 3, 7, 11, 0, 4, 8, 1, 5, 9, 2, 6, 10);
         assert_list(lg_tril(lg_slice(turned, 0, 0, 3)), 0, 0, 0, 0, 1, 5, 0, 2, 6, 10);
         assert_list(lg_repeat(turned, LG_SHAPE(1, 2)), 0, 0, 4, 8, 0, 4, 8, 1, 5, 9, 1, 5, 9, 2, 6, 10, 2, 6, 10, 3, 7,
@@ -330,12 +334,12 @@ static void empty_and_scalar(void **state)
         assert_list(lg_triu(m, .diagonal = INT64_MIN), 0, 1, 1, 1, 1, 1, 1);
         assert_list(lg_tril(m, .diagonal = INT64_MIN), 0, 0, 0, 0, 0, 0, 0);
         check_shape(lg_flip(hollow, LG_DIMS(0, 1)), LG_SHAPE(0, 2));
-        assert_list(lg_flip(lg_scalar(c, 3), (lg_dims){0}), 0, 3);
+        assert_list(lg_flip(lg_scalar(c, 3), LG_ALL_DIMS), 0, 3);
         check_shape(lg_roll(hollow, 3, 0), LG_SHAPE(0, 2));
         assert_list(lg_roll(lg_arange(c, 0, 3, 1), INT64_MIN, 0), 0, 2, 0, 1); /* -2^63 mod 3 is 1 */
-        assert_list(lg_pad(hollow, LG_PADS(0, 0, 0, 1), .value = 2), 0, 2, 2);
-        check_shape(lg_pad(m, LG_PADS(-1, -1)), LG_SHAPE(3, 0));
-        assert_list(lg_pad(lg_scalar(c, 3), (lg_pads){0}), 0, 3);
+        assert_list(lg_pad(hollow, LG_INTS(0, 0, 0, 1), .value = 2), 0, 2, 2);
+        check_shape(lg_pad(m, LG_INTS(-1, -1)), LG_SHAPE(3, 0));
+        assert_list(lg_pad(lg_scalar(c, 3), LG_INTS_OF(0, NULL)), 0, 3);
         check_shape(lg_repeat(m, LG_SHAPE(2, 0, 1)), LG_SHAPE(2, 0, 2));
         check_shape(lg_repeat(hollow, LG_SHAPE(2, 2)), LG_SHAPE(0, 4));
         assert_list(lg_repeat(lg_scalar(c, 3), LG_SHAPE(2)), 0, 3, 3);
@@ -363,8 +367,7 @@ static void flip_is_a_view(void **state)
 {
         (void)state;
         lg_ctx *c = open_ctx();
-        lg_tensor *x = lg_reshape(lg_arange(c, 0, 6, 1, .dtype = LG_F32), LG_SHAPE(2, 3)),
-                  *f = lg_flip(x, (lg_dims){0});
+        lg_tensor *x = lg_reshape(lg_arange(c, 0, 6, 1, .dtype = LG_F32), LG_SHAPE(2, 3)), *f = lg_flip(x, LG_ALL_DIMS);
         assert_int_equal(lg_stride_of(f, 0), -3);
         assert_int_equal(lg_stride_of(f, 1), -1);
         assert_false(lg_is_contiguous(f));
@@ -397,7 +400,7 @@ static void copies_and_views(void **state)
         lg_fill_(lg_repeat(x, LG_SHAPE(1)), 1);
         lg_fill_(lg_repeat(lg_reshape(x, LG_SHAPE(5, 1)), LG_SHAPE(1, 1)), 1);
         lg_fill_(lg_roll(x, 0, 0), 1);
-        lg_fill_(lg_pad(x, LG_PADS(0, 0)), 1);
+        lg_fill_(lg_pad(x, LG_INTS(0, 0)), 1);
         lg_fill_(lg_stack(LG_LIST(x), 0), 1);
         assert_list(x, 0, 0, 0, 0, 0, 0);
         assert_int_equal(lg_split(x, 2, 0, p, 3), 3);
@@ -420,6 +423,119 @@ static void copies_and_views(void **state)
         assert_int_equal(lg_live_tensors(c), before + 1); /* the views in between are gone */
         lg_scope_end(c, s);
         lg_close(c);
+}
+
+/* Places and elements against plain loops: in every layout, of dtypes that count, with few, half and all true. */
+static void check_picked(lg_ctx *c, lg_tensor *x)
+{
+        enum { ROOM = 8192 };
+        int64_t n = lg_numel(x), count = 0;
+        int ndim = lg_ndim_of(x);
+        double *v = calloc(ROOM, sizeof *v), *picked = calloc(ROOM, sizeof *v);
+        double *where = calloc(ROOM * LG_MAX_DIMS, sizeof *v);
+        read_all(x, v, ROOM);
+        for (int64_t i = 0; i < n; i++) {
+                if (v[i] == 0)
+                        continue;
+                for (int64_t d = ndim - 1, rest = i; d >= 0; rest /= lg_size_of(x, (int)d), d--)
+                        where[count * ndim + d] = (double)(rest % lg_size_of(x, (int)d));
+                picked[count++] = v[i];
+        }
+        lg_tensor *places = lg_nonzero(x), *y = lg_masked_select(x, lg_ne_scalar(x, 0));
+        assert_ok(c);
+        check_shape(places, LG_SHAPE(count, ndim));
+        assert_int_equal(lg_dtype_of(places), LG_I64);
+        assert_values(places, where, count * ndim, 0);
+        check_shape(y, LG_SHAPE(count));
+        assert_int_equal(lg_dtype_of(y), lg_dtype_of(x));
+        assert_values(y, picked, count, 0);
+        free(v);
+        free(picked);
+        free(where);
+}
+
+static void places_and_elements(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8, LG_BOOL};
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+                lg_tensor *x = lg_cast(lg_remainder(I64(11, 2, 3, 4), lg_scalar(c, 3, .dtype = LG_I64)), dtypes[d]);
+                check_picked(c, x);
+                check_picked(c, lg_transpose(x, 0, 2));
+                check_picked(c, lg_flip(x, LG_DIMS(1)));
+                check_picked(c, lg_slice(x, 2, 1, LG_MAX, .step = 2));
+                check_picked(c, lg_expand(lg_slice(x, 1, 0, 1), LG_SHAPE(5, 2, 3, 4)));
+        }
+        lg_tensor *many = lg_uniform(c, -1, 1, LG_SHAPE(40, 200));
+        for (int k = -1; k < 2; k++)
+                check_picked(c, lg_mul(many, lg_gt_scalar(many, k * 0.99)));
+        check_picked(c, lg_zeros(c, LG_SHAPE(3, 2)));
+        check_picked(c, lg_zeros(c, LG_SHAPE(0)));
+        check_picked(c, lg_zeros(c, LG_SHAPE(2, 0, 3)));
+        check_picked(c, lg_ones(c, LG_SHAPE(1, 1, 1, 2, 1, 1, 1, 1)));
+        check_shape(lg_nonzero(lg_scalar(c, 5)), LG_SHAPE(1, 0));
+        check_shape(lg_nonzero(lg_scalar(c, 0)), LG_SHAPE(0, 0));
+        assert_list(lg_nonzero(lg_from(c, ((float[]){0, NAN, -0.0f, INFINITY}), LG_SHAPE(4))), 0, 1, 3);
+        lg_tensor *yes = lg_full(c, 1, LG_SHAPE_0D, .dtype = LG_BOOL), *no = lg_logical_not(yes);
+        assert_list(lg_masked_select(lg_scalar(c, 5), yes), 0, 5);
+        check_shape(lg_masked_select(lg_scalar(c, 5), no), LG_SHAPE(0));
+        assert_list(lg_masked_select(LIST64(4, 5), yes), 0, 4, 5);
+        assert_list(lg_masked_select(lg_scalar(c, 5), lg_gt_scalar(LIST64(1, 2, 3), 1)), 0, 5, 5);
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* The gradient goes where the elements were, once for each time; nothing stays behind but the result. */
+static void picked_gradients(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_from(c, ((float[]){1, NAN, 3, 4}), LG_SHAPE(2, 2), .requires_grad = true);
+        lg_backward(lg_sum(lg_square(lg_masked_select(x, lg_eq(x, x)))));
+        assert_list(lg_grad_of(x), 0, 2, 0, 6, 8);
+        lg_tensor *row = lg_from(c, ((float[]){1, 2}), LG_SHAPE(2), .requires_grad = true);
+        lg_backward(lg_sum(lg_masked_select(row, lg_ne_scalar(lg_detach(x), 3)))); /* NaN is not 3 */
+        assert_list(lg_grad_of(row), 0, 1, 2);
+        lg_tensor *none = lg_masked_select(row, lg_zeros(c, LG_SHAPE(2), .dtype = LG_BOOL)), *g;
+        lg_grad(LG_LIST(lg_sum(none)), LG_LIST(row), .result = &g);
+        assert_list(g, 0, 0, 0);
+        assert_ok(c);
+        lg_tensor *mask = lg_eq(x, x);
+        int64_t before = lg_live_tensors(c);
+        drop(lg_nonzero(x));
+        assert_int_equal(lg_live_tensors(c), before + 1);
+        drop(lg_masked_select(row, mask));
+        assert_int_equal(lg_live_tensors(c), before + 2);
+        lg_close(c);
+}
+
+/* A call that finds no memory leaves nothing behind. */
+static void picked_without_memory(void **state)
+{
+        (void)state;
+        failing f = {0};
+        lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
+        test_device(c);
+        lg_tensor *x = lg_ones(c, LG_SHAPE(30, 900), .requires_grad = true), *mask = lg_gt_scalar(x, 0);
+        for (int k = 0; k < 2; k++) {
+                const int64_t before = lg_live_tensors(c);
+                lg_tensor *y = NULL;
+                int64_t n = 0;
+                while (!y) {
+                        lg_empty_cache(c);
+                        arm(&f, ++n, false);
+                        y = k ? lg_masked_select(x, mask) : lg_nonzero(x);
+                        arm(&f, 0, false);
+                        if (!y)
+                                assert_error(c, LG_ERR_MEMORY, "");
+                        assert_int_equal(lg_live_tensors(c), before + (y != NULL));
+                }
+                assert_true(n > 3);
+                lg_free(y);
+        }
+        lg_close(c);
+        assert_int_equal(f.bytes, 0);
 }
 
 /* src larger than the index: what the index does not reach has no part, nor a gradient. */
@@ -469,12 +585,12 @@ static void indices_out_of_range(void **state)
         int64_t *v = calloc(100000, sizeof *v);
         v[99999] = 77;
         lg_tensor *many = lg_from(c, v, LG_SHAPE(100000), .dtype = LG_I64);
-        lg_index_select(lg_ones(c, LG_SHAPE(5)), 0, many);
+        drop(lg_index_select(lg_ones(c, LG_SHAPE(5)), 0, many));
         lg_synchronize(c);
         assert_error(c, LG_ERR_ARGUMENT, "index holds 77, but there are 5");
         v[50001] = -4;
         many = lg_from(c, v, LG_SHAPE(100000), .dtype = LG_I64);
-        lg_index_add(lg_ones(c, LG_SHAPE(5)), 0, many, lg_ones(c, LG_SHAPE(100000)));
+        drop(lg_index_add(lg_ones(c, LG_SHAPE(5)), 0, many, lg_ones(c, LG_SHAPE(100000))));
         lg_synchronize(c);
         assert_non_null(lg_error(c));
         assert_error(c, LG_ERR_ARGUMENT,
@@ -530,17 +646,21 @@ static void wrong_shapes_and_dtypes(void **state)
         WRONG(lg_masked_fill(x, x, 1), LG_ERR_DTYPE, "masked_fill: mask is f32 (3, 2)");
         WRONG(lg_masked_fill(x, NULL, 1), LG_ERR_ARGUMENT, "masked_fill: mask is NULL");
         WRONG(lg_masked_fill(x, lg_ones(c, LG_SHAPE(4), .dtype = LG_BOOL), 1), LG_ERR_SHAPE, "masked_fill: the shapes");
+        WRONG(lg_masked_select(x, x), LG_ERR_DTYPE, "masked_select: mask is f32 (3, 2)");
+        WRONG(lg_masked_select(x, NULL), LG_ERR_ARGUMENT, "masked_select: mask is NULL");
+        WRONG(lg_masked_select(x, lg_ones(c, LG_SHAPE(4), .dtype = LG_BOOL)), LG_ERR_SHAPE,
+              "masked_select: the shapes");
         WRONG(lg_tril(one), LG_ERR_SHAPE, "tril: x is i64 (1,)");
         WRONG(lg_triu(lg_scalar(c, 1)), LG_ERR_SHAPE, "triu: x is f32 ()");
         WRONG(lg_flip(x, LG_DIMS(0, -2)), LG_ERR_ARGUMENT, "flip: dimension 0 is given twice");
         WRONG(lg_flip(x, LG_DIMS(2)), LG_ERR_ARGUMENT, "flip: there is no dimension 2");
         WRONG(lg_flip(x, (lg_dims){.count = 9}), LG_ERR_ARGUMENT, "flip: a set of 9");
         WRONG(lg_roll(x, 1, 2), LG_ERR_ARGUMENT, "roll: there is no dimension 2");
-        WRONG(lg_pad(x, LG_PADS(1)), LG_ERR_ARGUMENT, "pad: 1 pads for x, f32 (3, 2)");
-        WRONG(lg_pad(x, LG_PADS(1, 1, 1, 1, 1, 1)), LG_ERR_ARGUMENT, "pad: 6 pads");
-        WRONG(lg_pad(x, LG_PADS(-2, -1)), LG_ERR_SHAPE, "dimension 1 cannot be padded by -2 and -1");
-        WRONG(lg_pad(x, LG_PADS(INT64_MAX, 1)), LG_ERR_SHAPE, "pad: x is f32 (3, 2)");
-        WRONG(lg_pad(x, LG_PADS(INT64_MIN, 1)), LG_ERR_ARGUMENT, "pad: pad 0 is out of range");
+        WRONG(lg_pad(x, LG_INTS(1)), LG_ERR_ARGUMENT, "pad: 1 pads for x, f32 (3, 2)");
+        WRONG(lg_pad(x, LG_INTS(1, 1, 1, 1, 1, 1)), LG_ERR_ARGUMENT, "pad: 6 pads");
+        WRONG(lg_pad(x, LG_INTS(-2, -1)), LG_ERR_SHAPE, "dimension 1 cannot be padded by -2 and -1");
+        WRONG(lg_pad(x, LG_INTS(INT64_MAX, 1)), LG_ERR_SHAPE, "pad: x is f32 (3, 2)");
+        WRONG(lg_pad(x, LG_INTS(INT64_MIN, 1)), LG_ERR_ARGUMENT, "pad: pad 0 is out of range");
         WRONG(lg_repeat(x, LG_SHAPE(2)), LG_ERR_SHAPE, "repeat: x is f32 (3, 2)");
         WRONG(lg_repeat(x, ((lg_shape){.ndim = INT_MIN})), LG_ERR_SHAPE, "repeat: x is f32 (3, 2)");
         WRONG(lg_repeat(x, LG_SHAPE(2, -1)), LG_ERR_SHAPE, "(2, -1) times");
@@ -560,6 +680,8 @@ static void wrong_shapes_and_dtypes(void **state)
         assert_ptr_equal(p[1], x);
         assert_int_equal(lg_split(NULL, 1, 0, p, 2), 0);
         assert_null(lg_gather(NULL, 0, NULL));
+        assert_null(lg_nonzero(NULL));
+        assert_null(lg_masked_select(NULL, NULL));
         assert_null(lg_stack((lg_list){0, NULL}, 0));
         assert_ok(c);
         lg_close(c);
@@ -609,6 +731,9 @@ int main(void)
                 cmocka_unit_test(nan_is_masked),
                 cmocka_unit_test(flip_is_a_view),
                 cmocka_unit_test(copies_and_views),
+                cmocka_unit_test(places_and_elements),
+                cmocka_unit_test(picked_gradients),
+                cmocka_unit_test(picked_without_memory),
                 cmocka_unit_test(index_smaller_than_src),
                 cmocka_unit_test(indices_out_of_range),
                 cmocka_unit_test(wrong_shapes_and_dtypes),

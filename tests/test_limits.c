@@ -35,7 +35,7 @@ static lg_tensor *filled(lg_tensor *x, double s)
 
 static lg_tensor *padded(lg_tensor *x, double s)
 {
-        return lg_pad(x, LG_PADS(1, 1), .value = s);
+        return lg_pad(x, LG_INTS(1, 1), .value = s);
 }
 
 typedef struct number_op {
@@ -209,7 +209,7 @@ static void after(const things *t, const char *call, int64_t a, int64_t b)
         do {                                                                                                           \
                 lg_module *m = (__VA_ARGS__);                                                                          \
                 if (m)                                                                                                 \
-                        lg_forward(m, x);                                                                              \
+                        drop(lg_forward(m, x));                                                                        \
                 after(t, #__VA_ARGS__, a, b);                                                                          \
                 lg_module_free(m);                                                                                     \
         } while (0)
@@ -219,7 +219,7 @@ static void try_layers(const things *t, int64_t a, int64_t b)
         lg_ctx *c = t->c;
         TRY_LAYER(t->image, lg_nn_conv2d(c, a, b, 1));
         TRY_LAYER(t->image, lg_nn_conv2d(c, a, a, 1, .groups = b));
-        TRY_LAYER(t->image, lg_nn_conv2d(c, 4, 4, 0, .kernels = {a, b}));
+        TRY_LAYER(t->image, lg_nn_conv2d(c, 4, 4, 0, .kernels = LG_PAIR(a, b)));
         TRY_LAYER(t->image, lg_nn_conv2d(c, 4, 4, 2, .stride = a, .padding = b));
         TRY_LAYER(t->image, lg_nn_conv2d(c, 4, 4, 2, .dilation = a, .padding = b));
         TRY_LAYER(t->row, lg_nn_conv1d(c, 6, a, b));
@@ -229,36 +229,36 @@ static void try_layers(const things *t, int64_t a, int64_t b)
         TRY_LAYER(t->image, lg_nn_conv_transpose2d(c, 4, 4, 2, .dilation = a, .output_padding = b));
         TRY_LAYER(t->row, lg_nn_linear(c, a, b));
         TRY_LAYER(t->index, lg_nn_embedding(c, a, b));
-        TRY_LAYER(t->index, lg_nn_embedding(c, 4, 2, .padding = true, .padding_idx = a));
+        TRY_LAYER(t->index, lg_nn_embedding(c, 4, 2, .padding_idx = a));
         TRY_LAYER(t->image, lg_nn_prelu(c, a));
         TRY_LAYER(t->image, lg_nn_batch_norm2d(c, a));
         TRY_LAYER(t->image, lg_nn_group_norm(c, a, b));
         TRY_LAYER(t->row, lg_nn_layer_norm(c, LG_SHAPE(a, b)));
         TRY_LAYER(t->image, lg_nn_max_pool2d(c, a, .stride = b));
-        TRY_LAYER(t->image, lg_nn_avg_pool2d(c, 0, .kernels = {a, b}));
-        TRY_LAYER(t->image, lg_nn_adaptive_avg_pool2d(c, 0, .sizes = {a, b}));
+        TRY_LAYER(t->image, lg_nn_avg_pool2d(c, 0, .kernels = LG_PAIR(a, b)));
+        TRY_LAYER(t->image, lg_nn_adaptive_avg_pool2d(c, 0, .sizes = LG_PAIR(a, b)));
 }
 
 static void try_windows(const things *t, int64_t a, int64_t b)
 {
         lg_tensor *none = lg_zeros(t->c, LG_SHAPE(0, (int64_t)1 << 40, 1, 1));
         lg_tensor *channels = lg_zeros(t->c, LG_SHAPE(1, 0, 3, 5));
-        TRY(lg_conv2d(t->image, t->weight, NULL, .groups = a, .stride = b));
-        TRY(lg_conv2d(channels, none, NULL, .groups = a));
-        TRY(lg_conv_transpose2d(channels, none, NULL, .groups = a));
-        TRY(lg_conv2d(t->empty, t->weight, NULL, .strides = {a, b}, .paddings = {b, a}));
-        TRY(lg_conv_transpose2d(t->image, t->weight, NULL, .strides = {a, b}, .paddings = {b, a}));
-        TRY(lg_conv_transpose2d(t->empty, t->weight, NULL, .strides = {a, b}, .dilations = {b, a}));
-        TRY(lg_max_pool2d(t->image, a, .padding = a / 2, .stride = b));
-        TRY(lg_max_pool2d(t->image, 2, .stride = a, .dilation = b, .ceil_mode = true));
-        TRY(lg_avg_pool2d(t->image, a, .padding = a / 2, .stride = b, .ceil_mode = true));
-        TRY(lg_avg_pool2d(t->image, 2, .stride = a, .divisor = b));
-        TRY(lg_avg_pool2d(t->empty, 0, .kernels = {a, b}, .paddings = {a / 2, b / 2}, .stride = 1));
-        TRY(lg_max_pool1d(t->row, a, .stride = b));
-        TRY(lg_adaptive_avg_pool2d(t->image, 0, .sizes = {a, b}));
-        TRY(lg_adaptive_max_pool2d(t->empty, 0, .sizes = {a, b}));
-        TRY(lg_group_norm(t->image, a, NULL, NULL));
-        TRY(lg_group_norm(channels, a, NULL, NULL));
+        TRY(drop(lg_conv2d(t->image, t->weight, NULL, .groups = a, .stride = b)));
+        TRY(drop(lg_conv2d(channels, none, NULL, .groups = a)));
+        TRY(drop(lg_conv_transpose2d(channels, none, NULL, .groups = a)));
+        TRY(drop(lg_conv2d(t->empty, t->weight, NULL, .strides = LG_PAIR(a, b), .paddings = LG_PAIR(b, a))));
+        TRY(drop(lg_conv_transpose2d(t->image, t->weight, NULL, .strides = LG_PAIR(a, b), .paddings = LG_PAIR(b, a))));
+        TRY(drop(lg_conv_transpose2d(t->empty, t->weight, NULL, .strides = LG_PAIR(a, b), .dilations = LG_PAIR(b, a))));
+        TRY(drop(lg_max_pool2d(t->image, a, .padding = a / 2, .stride = b)));
+        TRY(drop(lg_max_pool2d(t->image, 2, .stride = a, .dilation = b, .ceil_mode = true)));
+        TRY(drop(lg_avg_pool2d(t->image, a, .padding = a / 2, .stride = b, .ceil_mode = true)));
+        TRY(drop(lg_avg_pool2d(t->image, 2, .stride = a, .divisor = b)));
+        TRY(drop(lg_avg_pool2d(t->empty, 0, .kernels = LG_PAIR(a, b), .paddings = LG_PAIR(a / 2, b / 2), .stride = 1)));
+        TRY(drop(lg_max_pool1d(t->row, a, .stride = b)));
+        TRY(drop(lg_adaptive_avg_pool2d(t->image, 0, .sizes = LG_PAIR(a, b))));
+        TRY(drop(lg_adaptive_max_pool2d(t->empty, 0, .sizes = LG_PAIR(a, b))));
+        TRY(drop(lg_group_norm(t->image, a, NULL, NULL)));
+        TRY(drop(lg_group_norm(channels, a, NULL, NULL)));
 }
 
 static void try_shapes(const things *t, int64_t a, int64_t b)
@@ -266,31 +266,31 @@ static void try_shapes(const things *t, int64_t a, int64_t b)
         lg_tensor *many[40], *ret[4];
         for (int i = 0; i < 40; i++)
                 many[i] = t->huge;
-        TRY(lg_reshape(t->row, LG_SHAPE(a, b)));
-        TRY(lg_reshape(t->empty, LG_SHAPE(a, b, -1)));
-        TRY(lg_expand(lg_ones(t->c, LG_SHAPE(1, 1)), LG_SHAPE(a, b)));
-        TRY(lg_expand(t->row, LG_SHAPE(a, b, 6, 3)));
-        TRY(lg_expand(t->huge, LG_SHAPE(a, b)));
-        TRY(lg_flatten(lg_expand(lg_ones(t->c, LG_SHAPE(1, 1)), LG_SHAPE(a, b)), 0, -1));
-        TRY(lg_repeat(t->row, LG_SHAPE(a, b)));
-        TRY(lg_repeat(t->empty, LG_SHAPE(a, 1, b, 1, 1)));
-        TRY(lg_pad(t->row, LG_PADS(a, b)));
-        TRY(lg_pad(t->row, LG_PADS(a, b, b, a)));
-        TRY(lg_pad(t->empty, LG_PADS(a, 0, 0, b)));
-        TRY(lg_select(t->row, 0, a));
-        TRY(lg_roll(t->row, a, 0));
+        TRY(drop(lg_reshape(t->row, LG_SHAPE(a, b))));
+        TRY(drop(lg_reshape(t->empty, LG_SHAPE(a, b, -1))));
+        TRY(drop(lg_expand(lg_ones(t->c, LG_SHAPE(1, 1)), LG_SHAPE(a, b))));
+        TRY(drop(lg_expand(t->row, LG_SHAPE(a, b, 6, 3))));
+        TRY(drop(lg_expand(t->huge, LG_SHAPE(a, b))));
+        TRY(drop(lg_flatten(lg_expand(lg_ones(t->c, LG_SHAPE(1, 1)), LG_SHAPE(a, b)), 0, -1)));
+        TRY(drop(lg_repeat(t->row, LG_SHAPE(a, b))));
+        TRY(drop(lg_repeat(t->empty, LG_SHAPE(a, 1, b, 1, 1))));
+        TRY(drop(lg_pad(t->row, LG_INTS(a, b))));
+        TRY(drop(lg_pad(t->row, LG_INTS(a, b, b, a))));
+        TRY(drop(lg_pad(t->empty, LG_INTS(a, 0, 0, b))));
+        TRY(drop(lg_select(t->row, 0, a)));
+        TRY(drop(lg_roll(t->row, a, 0)));
         TRY(lg_split(t->row, a, 0, ret, 4));
         TRY(lg_chunk(t->empty, a, 0, ret, 4));
-        TRY(lg_topk(t->row, a, 0));
-        TRY(lg_tril(t->row, .diagonal = a));
-        TRY(lg_triu(t->empty, .diagonal = a));
-        TRY(lg_one_hot(t->index, a));
-        TRY(lg_embedding(t->table, t->index, .padding_idx = a));
-        TRY(lg_cat((lg_list){40, many}, 0));
-        TRY(lg_stack((lg_list){40, many}, 1));
-        TRY(lg_cross_entropy(t->table, lg_zeros(t->c, LG_SHAPE(4), .dtype = LG_I64), .ignore_index = a));
-        TRY(lg_matmul(lg_unsqueeze(t->huge, 1), lg_unsqueeze(t->huge, 0)));
-        TRY(lg_mul(lg_unsqueeze(t->huge, 1), t->huge));
+        TRY(drop(lg_topk(t->row, a, 0)));
+        TRY(drop(lg_tril(t->row, .diagonal = a)));
+        TRY(drop(lg_triu(t->empty, .diagonal = a)));
+        TRY(drop(lg_one_hot(t->index, a)));
+        TRY(drop(lg_embedding(t->table, t->index, .padding_idx = a)));
+        TRY(drop(lg_cat(LG_LIST_OF(40, many), 0)));
+        TRY(drop(lg_stack(LG_LIST_OF(40, many), 1)));
+        TRY(drop(lg_cross_entropy(t->table, lg_zeros(t->c, LG_SHAPE(4), .dtype = LG_I64), .ignore_index = a)));
+        TRY(drop(lg_matmul(lg_unsqueeze(t->huge, 1), lg_unsqueeze(t->huge, 0))));
+        TRY(drop(lg_mul(lg_unsqueeze(t->huge, 1), t->huge)));
         TRY(lg_backward(lg_sum(lg_slice(t->row, 0, a, b))));
         TRY(lg_backward(lg_sum(lg_slice(t->row, 0, 0, a, .step = b))));
         TRY(lg_backward(lg_sum(lg_slice(t->row, 0, 5, 6, .step = b))));
@@ -300,16 +300,16 @@ static void try_creations(const things *t, int64_t a, int64_t b)
 {
         lg_ctx *c = t->c;
         lg_tensor *borrowed;
-        TRY(lg_zeros(c, LG_SHAPE(a, b)));
-        TRY(lg_empty(c, LG_SHAPE(0, a, b), .dtype = LG_I64));
-        TRY(lg_from(c, NULL, LG_SHAPE(a, b)));
+        TRY(drop(lg_zeros(c, LG_SHAPE(a, b))));
+        TRY(drop(lg_empty(c, LG_SHAPE(0, a, b), .dtype = LG_I64)));
+        TRY(drop(lg_from(c, NULL, LG_SHAPE(a, b))));
         TRY(borrowed = lg_borrow(c, NULL, NULL, NULL, LG_SHAPE(a, b, 0)));
-        TRY(lg_uniform(c, 0, 1, LG_SHAPE(a, b)));
-        TRY(lg_arange(c, a, b, 1));
-        TRY(lg_arange(c, a, b, a));
-        TRY(lg_arange(c, 0, a, b, .dtype = LG_F64));
-        TRY(lg_arange(c, a, b, 1, .dtype = LG_U8));
-        TRY(lg_permutation(c, a));
+        TRY(drop(lg_uniform(c, 0, 1, LG_SHAPE(a, b))));
+        TRY(drop(lg_arange(c, a, b, 1)));
+        TRY(drop(lg_arange(c, a, b, a)));
+        TRY(drop(lg_arange(c, 0, a, b, .dtype = LG_F64)));
+        TRY(drop(lg_arange(c, a, b, 1, .dtype = LG_U8)));
+        TRY(drop(lg_permutation(c, a)));
         TRY(lg_read(t->row, NULL, LG_F32, (size_t)a));
         TRY(lg_write(t->row, NULL, LG_F32, (size_t)a));
         (void)borrowed;
@@ -317,10 +317,9 @@ static void try_creations(const things *t, int64_t a, int64_t b)
 
 static void try_training(const things *t, int64_t a, int64_t b)
 {
-        const int64_t milestones[] = {a, b};
         lg_scheduler *made[] = {lg_step_lr(t->opt, a), NULL, NULL, NULL, NULL, NULL, NULL};
         after(t, "lg_step_lr", a, b);
-        TRY(made[1] = lg_multi_step_lr(t->opt, milestones, 2));
+        TRY(made[1] = lg_multi_step_lr(t->opt, LG_INTS(a, b)));
         TRY(made[2] = lg_cosine_lr(t->opt, a));
         TRY(made[3] = lg_linear_lr(t->opt, a));
         TRY(made[4] = lg_constant_lr(t->opt, a));
@@ -387,14 +386,14 @@ static void sizes_that_are_too_large(void **state)
         REFUSED(LG_ERR_ARGUMENT, "max_pool2d: kernel 2, stride 9223372036854775807",
                 lg_max_pool2d(t.image, 2, .stride = INT64_MAX, .ceil_mode = true));
         REFUSED(LG_ERR_SHAPE, "(1, 4, 2147483647, 2147483647) has too many elements",
-                lg_adaptive_avg_pool2d(t.image, 0, .sizes = {most, most}));
+                lg_adaptive_avg_pool2d(t.image, 0, .sizes = LG_PAIR(most, most)));
         lg_tensor *many[40];
         for (int i = 0; i < 40; i++)
                 many[i] = t.huge;
-        REFUSED(LG_ERR_SHAPE, "cat: the sizes of dimension 0 add up beyond 2^63", lg_cat((lg_list){40, many}, 0));
+        REFUSED(LG_ERR_SHAPE, "cat: the sizes of dimension 0 add up beyond 2^63", lg_cat(LG_LIST_OF(40, many), 0));
         REFUSED(LG_ERR_SHAPE, "too many elements", lg_cat((lg_list){2, many}, 0));
         REFUSED(LG_ERR_SHAPE, "repeat: x is f32 (6, 3)", lg_repeat(t.row, LG_SHAPE(far, 1)));
-        REFUSED(LG_ERR_SHAPE, "pad: x is f32 (6, 3)", lg_pad(t.row, LG_PADS(INT64_MAX, INT64_MAX)));
+        REFUSED(LG_ERR_SHAPE, "pad: x is f32 (6, 3)", lg_pad(t.row, LG_INTS(INT64_MAX, INT64_MAX)));
         REFUSED(LG_ERR_SHAPE, "too many elements", lg_expand(t.huge, LG_SHAPE(4, (int64_t)1 << 58)));
         REFUSED(LG_ERR_SHAPE, "too many elements", lg_one_hot(t.index, far));
         REFUSED(LG_ERR_SHAPE, "lg_arange: from 0 to 4.61169e+18 by 1 has too many elements", lg_arange(c, 0, far, 1));

@@ -58,7 +58,7 @@ static mark look(lg_ctx *c, lg_device d)
 static void train(int steps, int workers)
 {
         allocs = frees = 0;
-        lg_ctx *c = lg_open_with(.seed = 1, .memory = {count_alloc, count_free, NULL});
+        lg_ctx *c = lg_open(.seed = 1, .alloc = count_alloc, .free = count_free);
         lg_device d = test_device(c);
         lg_tensor *x = lg_uniform(c, 0, 1, LG_SHAPE(3000, 784), .device = lg_cpu());
         lg_tensor *y = lg_argmax(lg_slice(x, 1, 0, 10), .dims = LG_DIMS(1));

@@ -20,8 +20,8 @@ static lg_tensor *running(lg_tensor *x, double momentum)
         lg_tensor *mean = lg_zeros(c, LG_SHAPE(3), .dtype = lg_dtype_of(x));
         lg_tensor *var = lg_ones(c, LG_SHAPE(3), .dtype = lg_dtype_of(x));
         for (int i = 0; i < 3; i++)
-                lg_batch_norm(lg_add_scalar(lg_mul_scalar(x, i + 1), i), NULL, NULL, .running_mean = mean,
-                              .running_var = var, .training = true, .momentum = momentum);
+                drop(lg_batch_norm(lg_add_scalar(lg_mul_scalar(x, i + 1), i), NULL, NULL, .running_mean = mean,
+                                   .running_var = var, .training = true, .momentum = momentum));
         return lg_add(lg_cat(LG_LIST(mean, var), 0), lg_mul_scalar(lg_sum(x), 0));
 }
 
@@ -65,7 +65,7 @@ ROWS
         (void)state;
 #undef ROW
 #define ROW(...) GOLDEN_ROW(__VA_ARGS__)
-        const golden rows[] = {ROWS};
+        static const golden rows[] = {ROWS};
         golden_check("norm.txt", golden_input, rows, sizeof rows / sizeof *rows);
 }
 
@@ -306,30 +306,31 @@ static void running_statistics_change_in_place(void **state)
         lg_tensor *mean = lg_zeros(c, LG_SHAPE(1)), *var = lg_zeros(c, LG_SHAPE(1));
         lg_tensor *p = lg_ones(c, LG_SHAPE(1), .requires_grad = true);
         lg_tensor *product = lg_mul(p, mean); /* saves the mean */
-        lg_batch_norm(x, NULL, NULL, .running_mean = mean, .training = true, .momentum = 0.5);
+        drop(lg_batch_norm(x, NULL, NULL, .running_mean = mean, .training = true, .momentum = 0.5));
         assert_list(mean, 0, 1.5);
         lg_backward(product);
         assert_error(c, LG_ERR_STATE, "changed in place");
-        lg_batch_norm(x, NULL, NULL, .running_mean = mean, .running_var = var, .training = true, .momentum = 1);
+        drop(lg_batch_norm(x, NULL, NULL, .running_mean = mean, .running_var = var, .training = true, .momentum = 1));
         assert_list(mean, 0, 3);
         assert_list(var, 1e-6, 14 / 3.0);
-        lg_batch_norm(x, NULL, NULL, .running_mean = mean, .running_var = var, .training = true, .momentum = LG_ZERO);
+        drop(lg_batch_norm(x, NULL, NULL, .running_mean = mean, .running_var = var, .training = true,
+                           .momentum = LG_ZERO));
         assert_list(mean, 0, 3);
-        lg_batch_norm(x, NULL, NULL, .running_mean = mean, .running_var = var);
-        lg_batch_norm(lg_zeros(c, LG_SHAPE(0, 1)), NULL, NULL, .running_mean = mean, .running_var = var,
-                      .training = true); /* nothing to learn from */
+        drop(lg_batch_norm(x, NULL, NULL, .running_mean = mean, .running_var = var));
+        drop(lg_batch_norm(lg_zeros(c, LG_SHAPE(0, 1)), NULL, NULL, .running_mean = mean, .running_var = var,
+                           .training = true)); /* nothing to learn from */
         assert_list(mean, 0, 3);
         lg_tensor *strided = lg_slice(lg_zeros(c, LG_SHAPE(4)), 0, 1, LG_MAX, .step = 2);
-        lg_batch_norm(lg_reshape(x, LG_SHAPE(2, 2)), NULL, NULL, .running_mean = strided, .training = true,
-                      .momentum = 1);
+        drop(lg_batch_norm(lg_reshape(x, LG_SHAPE(2, 2)), NULL, NULL, .running_mean = strided, .training = true,
+                           .momentum = 1));
         assert_list(strided, 0, 2, 4);
         assert_ok(c);
-        lg_batch_norm(x, NULL, NULL, .running_mean = p, .training = true);
+        drop(lg_batch_norm(x, NULL, NULL, .running_mean = p, .training = true));
         assert_error(c, LG_ERR_STATE, "running_mean requires grad");
-        lg_batch_norm(x, NULL, NULL, .running_var = lg_mul_scalar(p, 2), .training = true);
+        drop(lg_batch_norm(x, NULL, NULL, .running_var = lg_mul_scalar(p, 2), .training = true));
         assert_error(c, LG_ERR_STATE, "running_var is a result of mul_scalar");
-        lg_batch_norm(lg_reshape(x, LG_SHAPE(2, 2)), NULL, NULL, .running_mean = lg_expand(mean, LG_SHAPE(2)),
-                      .training = true);
+        drop(lg_batch_norm(lg_reshape(x, LG_SHAPE(2, 2)), NULL, NULL, .running_mean = lg_expand(mean, LG_SHAPE(2)),
+                           .training = true));
         assert_error(c, LG_ERR_ARGUMENT, "expanded");
         lg_close(c);
 }
@@ -396,33 +397,33 @@ static void batch_norm_errors(void **state)
         (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3)), *w = lg_ones(c, LG_SHAPE(3)), *two = lg_ones(c, LG_SHAPE(2));
-        lg_batch_norm(lg_slice(x, 0, 0, 1), w, w, .training = true);
+        drop(lg_batch_norm(lg_slice(x, 0, 0, 1), w, w, .training = true));
         assert_error(c, LG_ERR_SHAPE, "Expected more than 1 value per channel when training");
-        lg_batch_norm(w, w, w, .training = true);
+        drop(lg_batch_norm(w, w, w, .training = true));
         assert_error(c, LG_ERR_SHAPE, "(N, C)");
-        lg_batch_norm(x, two, w, .training = true);
+        drop(lg_batch_norm(x, two, w, .training = true));
         assert_error(c, LG_ERR_SHAPE, "w is f32 (2,)");
-        lg_batch_norm(x, w, w, .training = true, .running_var = two);
+        drop(lg_batch_norm(x, w, w, .training = true, .running_var = two));
         assert_error(c, LG_ERR_SHAPE, "running_var");
-        lg_batch_norm(x, w, NULL, .training = true);
+        drop(lg_batch_norm(x, w, NULL, .training = true));
         assert_error(c, LG_ERR_ARGUMENT, "b is NULL");
-        lg_batch_norm(x, NULL, w, .training = true);
+        drop(lg_batch_norm(x, NULL, w, .training = true));
         assert_error(c, LG_ERR_ARGUMENT, "w is NULL");
-        lg_batch_norm(x, w, w);
+        drop(lg_batch_norm(x, w, w));
         assert_error(c, LG_ERR_ARGUMENT, "running_mean is NULL");
-        lg_batch_norm(x, w, w, .running_mean = w);
+        drop(lg_batch_norm(x, w, w, .running_mean = w));
         assert_error(c, LG_ERR_ARGUMENT, "running_var is NULL");
-        lg_batch_norm(x, w, w, .training = true, .eps = -1);
+        drop(lg_batch_norm(x, w, w, .training = true, .eps = -1));
         assert_error(c, LG_ERR_ARGUMENT, "eps");
-        lg_batch_norm(lg_cast(x, LG_I64), w, w, .training = true);
+        drop(lg_batch_norm(lg_cast(x, LG_I64), w, w, .training = true));
         assert_error(c, LG_ERR_DTYPE, "batch_norm: x");
-        lg_batch_norm(x, lg_cast(w, LG_I64), w, .training = true);
+        drop(lg_batch_norm(x, lg_cast(w, LG_I64), w, .training = true));
         assert_error(c, LG_ERR_DTYPE, "batch_norm: w");
         lg_tensor *far = lg_ones(c, LG_SHAPE(3), .device = lg_parse_device(c, "shadow:1"));
-        lg_batch_norm(x, w, far, .training = true);
+        drop(lg_batch_norm(x, w, far, .training = true));
         assert_error(c, LG_ERR_DEVICE, "shadow:1");
         lg_ctx *other = open_ctx();
-        lg_batch_norm(x, w, lg_ones(other, LG_SHAPE(3)), .training = true);
+        drop(lg_batch_norm(x, w, lg_ones(other, LG_SHAPE(3)), .training = true));
         assert_error(c, LG_ERR_ARGUMENT, "another context");
         lg_close(other);
         assert_null(lg_batch_norm(NULL, NULL, NULL));
@@ -434,37 +435,37 @@ static void layer_norm_errors(void **state)
         (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 4, 3)), *w = lg_ones(c, LG_SHAPE(3)), *i = lg_cast(x, LG_I64);
-        lg_layer_norm(x, 0, w, w);
+        drop(lg_layer_norm(x, 0, w, w));
         assert_error(c, LG_ERR_ARGUMENT, "last 0 dimensions");
-        lg_layer_norm(x, 4, w, w);
+        drop(lg_layer_norm(x, 4, w, w));
         assert_error(c, LG_ERR_ARGUMENT, "last 4 dimensions");
-        lg_layer_norm(x, 2, w, w);
+        drop(lg_layer_norm(x, 2, w, w));
         assert_error(c, LG_ERR_SHAPE, "it needs shape (4, 3)");
-        lg_layer_norm(x, 1, w, lg_ones(c, LG_SHAPE(4)));
+        drop(lg_layer_norm(x, 1, w, lg_ones(c, LG_SHAPE(4))));
         assert_error(c, LG_ERR_SHAPE, "b is");
-        lg_layer_norm(i, 1, w, w);
+        drop(lg_layer_norm(i, 1, w, w));
         assert_error(c, LG_ERR_DTYPE, "layer_norm: x");
-        lg_layer_norm(x, 1, w, w, .eps = -1);
+        drop(lg_layer_norm(x, 1, w, w, .eps = -1));
         assert_error(c, LG_ERR_ARGUMENT, "eps is -1");
-        lg_rms_norm(x, 5, w);
+        drop(lg_rms_norm(x, 5, w));
         assert_error(c, LG_ERR_ARGUMENT, "rms_norm");
-        lg_rms_norm(i, 1, w);
+        drop(lg_rms_norm(i, 1, w));
         assert_error(c, LG_ERR_DTYPE, "rms_norm");
-        lg_group_norm(x, 3, NULL, NULL);
+        drop(lg_group_norm(x, 3, NULL, NULL));
         assert_error(c, LG_ERR_ARGUMENT, "3 groups");
-        lg_group_norm(x, 0, NULL, NULL);
+        drop(lg_group_norm(x, 0, NULL, NULL));
         assert_error(c, LG_ERR_ARGUMENT, "0 groups");
-        lg_group_norm(w, 1, NULL, NULL);
+        drop(lg_group_norm(w, 1, NULL, NULL));
         assert_error(c, LG_ERR_SHAPE, "group_norm");
-        lg_group_norm(x, 2, w, NULL);
+        drop(lg_group_norm(x, 2, w, NULL));
         assert_error(c, LG_ERR_SHAPE, "it needs shape (4,)");
-        lg_instance_norm(lg_ones(c, LG_SHAPE(2, 4)), NULL, NULL);
+        drop(lg_instance_norm(lg_ones(c, LG_SHAPE(2, 4)), NULL, NULL));
         assert_error(c, LG_ERR_SHAPE, "instance_norm");
-        lg_instance_norm(lg_ones(c, LG_SHAPE(2, 4, 1)), NULL, NULL);
+        drop(lg_instance_norm(lg_ones(c, LG_SHAPE(2, 4, 1)), NULL, NULL));
         assert_error(c, LG_ERR_SHAPE, "more than 1 element");
-        lg_normalize(x, 3);
+        drop(lg_normalize(x, 3));
         assert_error(c, LG_ERR_ARGUMENT, "normalize");
-        lg_normalize(i, 1);
+        drop(lg_normalize(i, 1));
         assert_error(c, LG_ERR_DTYPE, "normalize");
         assert_null(lg_layer_norm(NULL, 1, NULL, NULL));
         lg_close(c);

@@ -109,7 +109,7 @@ static void hundred_steps_are_pytorchs(void **state)
                7) {
                 lg_ctx *c = open_ctx();
                 lg_tensor *p = start(c, LG_SHAPE(N));
-                lg_module *m = lg_nn_module(c, "Holder", no_forward);
+                lg_module *m = lg_nn_module(c, "Holder", .forward = no_forward);
                 lg_module_add_parameter(m, "p", p);
                 lg_optimizer *opt = make(c, name, LG_LIST(p));
                 lg_ema *ema = lg_ema_new(m, 0.95);

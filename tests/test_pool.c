@@ -9,28 +9,29 @@ static lg_tensor *signals(lg_tensor *x)
 #define ROWS                                                                                                           \
         ROW(max_2, lg_max_pool2d(x, 2))                                                                                \
         ROW(max_3_2_1, lg_max_pool2d(x, 3, .stride = 2, .padding = 1))                                                 \
-        ROW(max_pairs,                                                                                                 \
-            lg_max_pool2d(x, 0, .kernels = {3, 2}, .strides = {2, 1}, .paddings = {1, 0}, .dilations = {1, 2}))        \
+        ROW(max_pairs, lg_max_pool2d(x, 0, .kernels = LG_PAIR(3, 2), .strides = LG_PAIR(2, 1),                         \
+                                     .paddings = LG_PAIR(1, 0), .dilations = LG_PAIR(1, 2)))                           \
         ROW(max_ceil, lg_max_pool2d(x, 3, .stride = 2, .ceil_mode = true))                                             \
         ROW(max_alone, lg_max_pool2d(lg_select(x, 0, 0), 2))                                                           \
         ROW(avg_2, lg_avg_pool2d(x, 2))                                                                                \
         ROW(avg_3_2_1, lg_avg_pool2d(x, 3, .stride = 2, .padding = 1))                                                 \
-        ROW(avg_pairs, lg_avg_pool2d(x, 0, .kernels = {3, 2}, .strides = {2, 1}, .paddings = {1, 0}))                  \
+        ROW(avg_pairs,                                                                                                 \
+            lg_avg_pool2d(x, 0, .kernels = LG_PAIR(3, 2), .strides = LG_PAIR(2, 1), .paddings = LG_PAIR(1, 0)))        \
         ROW(avg_ceil, lg_avg_pool2d(x, 3, .stride = 2, .padding = 1, .ceil_mode = true))                               \
         ROW(avg_ceil_no_count,                                                                                         \
             lg_avg_pool2d(x, 3, .stride = 2, .padding = 1, .ceil_mode = true, .no_count_padding = true))               \
         ROW(avg_divisor, lg_avg_pool2d(x, 2, .divisor = 3))                                                            \
         ROW(adaptive_avg_1, lg_adaptive_avg_pool2d(x, 1))                                                              \
-        ROW(adaptive_avg_pair, lg_adaptive_avg_pool2d(x, 0, .sizes = {4, 3}))                                          \
-        ROW(adaptive_avg_more, lg_adaptive_avg_pool2d(x, 0, .sizes = {7, 8}))                                          \
-        ROW(adaptive_max, lg_adaptive_max_pool2d(x, 0, .sizes = {4, 3}))                                               \
+        ROW(adaptive_avg_pair, lg_adaptive_avg_pool2d(x, 0, .sizes = LG_PAIR(4, 3)))                                   \
+        ROW(adaptive_avg_more, lg_adaptive_avg_pool2d(x, 0, .sizes = LG_PAIR(7, 8)))                                   \
+        ROW(adaptive_max, lg_adaptive_max_pool2d(x, 0, .sizes = LG_PAIR(4, 3)))                                        \
         ROW(max_1d, lg_max_pool1d(signals(x), 2, .stride = 1))                                                         \
         ROW(avg_1d, lg_avg_pool1d(signals(x), 3, .stride = 2, .padding = 1))                                           \
         ROW(adaptive_avg_1d, lg_adaptive_avg_pool1d(lg_select(signals(x), 0, 0), 3))
 #define ROW(name, expression) GOLDEN_RUN(name, expression)
 ROWS
 #undef ROW
-#define ROW(name, expression) {#name, {4, {2, 2, 6, 5}}, run_##name},
+#define ROW(name, expression) {#name, {.ndim = 4, .size = {2, 2, 6, 5}}, run_##name},
         static const golden rows[] = {ROWS};
 
 static void as_pytorch_computes_it(void **state)
@@ -129,29 +130,29 @@ static void wrong_arguments(void **state)
         (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(1, 2, 4, 5));
-        lg_max_pool2d(x, 0);
+        drop(lg_max_pool2d(x, 0));
         assert_error(c, LG_ERR_ARGUMENT, "kernel 0");
-        lg_max_pool2d(x, 6);
+        drop(lg_max_pool2d(x, 6));
         assert_error(c, LG_ERR_SHAPE, "greater than the input of 4");
-        lg_max_pool2d(x, 2, .padding = 2);
+        drop(lg_max_pool2d(x, 2, .padding = 2));
         assert_error(c, LG_ERR_ARGUMENT, "more than half");
-        lg_max_pool2d(x, 2, .stride = -1);
+        drop(lg_max_pool2d(x, 2, .stride = -1));
         assert_error(c, LG_ERR_ARGUMENT, "stride -1");
-        lg_max_pool2d(lg_ones(c, LG_SHAPE(4, 5)), 2);
+        drop(lg_max_pool2d(lg_ones(c, LG_SHAPE(4, 5)), 2));
         assert_error(c, LG_ERR_SHAPE, "(N, C, H, W)");
-        lg_max_pool1d(x, 2);
+        drop(lg_max_pool1d(x, 2));
         assert_error(c, LG_ERR_SHAPE, "(N, C, L)");
-        lg_avg_pool2d(lg_cast(x, LG_I64), 2);
+        drop(lg_avg_pool2d(lg_cast(x, LG_I64), 2));
         assert_error(c, LG_ERR_DTYPE, "avg_pool2d");
-        lg_avg_pool2d(x, 2, .dilation = 2);
+        drop(lg_avg_pool2d(x, 2, .dilation = 2));
         assert_error(c, LG_ERR_ARGUMENT, "dilation");
-        lg_avg_pool2d(x, 2, .divisor = -1);
+        drop(lg_avg_pool2d(x, 2, .divisor = -1));
         assert_error(c, LG_ERR_ARGUMENT, "divisor");
-        lg_adaptive_avg_pool2d(x, 0);
+        drop(lg_adaptive_avg_pool2d(x, 0));
         assert_error(c, LG_ERR_ARGUMENT, "above 0");
-        lg_adaptive_avg_pool2d(lg_ones(c, LG_SHAPE(1, 2, 0, 4)), 2);
+        drop(lg_adaptive_avg_pool2d(lg_ones(c, LG_SHAPE(1, 2, 0, 4)), 2));
         assert_error(c, LG_ERR_SHAPE, "0 pixels");
-        lg_max_pool2d(x, INT32_MAX, .dilation = 4);
+        drop(lg_max_pool2d(x, INT32_MAX, .dilation = 4));
         assert_error(c, LG_ERR_SHAPE, "greater than the input of 4");
         lg_close(c);
 }

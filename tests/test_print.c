@@ -58,7 +58,7 @@ static void shapes(void **state)
         assert_has(s, "1999");
         assert_true(strlen(s) < 400);
         assert_null(strstr(s, "500"));
-        lg_arange(c, 0, 1000, 1);
+        drop(lg_arange(c, 0, 1000, 1));
         s = printed(lg_reshape(lg_arange(c, 0, 1000, 1), LG_SHAPE(10, 100)));
         assert_null(strstr(s, "..."));
         lg_close(c);
@@ -139,9 +139,9 @@ static void full_disks_are_told(void **state)
                 assert_non_null(f);
                 bool ok = i == 0   ? lg_print(f, x)
                           : i == 1 ? lg_graph_dot(f, lg_exp(x))
-                          : i == 2 ? lg_module_print(f, net, LG_SHAPE(2, 3))
-                          : i == 3 ? lg_module_print(f, net, (lg_shape){0})
-                          : i == 4 ? lg_module_print_memory(f, net, LG_SHAPE(2, 3))
+                          : i == 2 ? lg_module_print(f, net, .input = LG_SHAPE(2, 3))
+                          : i == 3 ? lg_module_print(f, net)
+                          : i == 4 ? lg_module_print_memory(f, net, .input = LG_SHAPE(2, 3))
                                    : lg_graph_dot(f, x);
                 assert_false(ok);
                 assert_error(c, LG_ERR_IO, "the file cannot be written: ");
@@ -209,16 +209,16 @@ static void write_all(lg_ctx *c, FILE *f)
         assert_true(lg_print(f, x));
         assert_true(lg_print(f, lg_from(c, ((double[]){1.5e-9, 1e9}), LG_SHAPE(2), .dtype = LG_F64)));
         assert_true(lg_graph_dot(f, lg_exp(x)));
-        assert_true(lg_module_print_memory(f, net, LG_SHAPE(2, 3)));
-        assert_true(lg_module_print(f, net, LG_SHAPE(2, 3)));
+        assert_true(lg_module_print_memory(f, net, .input = LG_SHAPE(2, 3)));
+        assert_true(lg_module_print(f, net, .input = LG_SHAPE(2, 3)));
         lg_trace(c, lg_trace_print, .user = f);
-        lg_exp(x);
+        drop(lg_exp(x));
         lg_trace(c, NULL);
         lg_tensor *y = lg_full(c, 2.5, LG_SHAPE(1), .dtype = LG_F64, .requires_grad = true);
         assert_true(lg_gradcheck(c, exponential, LG_LIST(y), .report = &report));
         fputs(report.text, f);
         lg_clear_error(c);
-        lg_uniform(c, 2.5, 1.25, LG_SHAPE(1));
+        drop(lg_uniform(c, 2.5, 1.25, LG_SHAPE(1)));
         fputs(lg_error(c), f);
         lg_clear_error(c);
         lg_set_error(c, LG_ERR_STATE, "%.2f left", 0.25);

@@ -215,8 +215,8 @@ static void compare_gradients(lg_ctx *c, const format *f, const row *r, int k, c
         if (!r->differentiable)
                 return;
         lg_tensor *seed = lg_uniform(c, -1, 1, lg_shape_of(y), .dtype = f->dtype);
-        lg_grad(LG_LIST(y), (lg_list){s->count, x}, .grads = LG_LIST(seed), .result = g);
-        lg_grad(LG_LIST(w), (lg_list){s->count, wide}, .grads = LG_LIST(lg_cast(seed, LG_F32)), .result = h);
+        lg_grad(LG_LIST(y), LG_LIST_OF(s->count, x), .grads = LG_LIST(seed), .result = g);
+        lg_grad(LG_LIST(w), LG_LIST_OF(s->count, wide), .grads = LG_LIST(lg_cast(seed, LG_F32)), .result = h);
         assert_ok(c);
         for (int i = 0; i < s->count; i++)
                 if (g[i] && h[i])

@@ -19,7 +19,7 @@ static lg_scheduler *make(lg_optimizer *o, const char *name)
         if (!strcmp(name, "step"))
                 return lg_step_lr(o, 7, .gamma = 0.5);
         if (!strcmp(name, "multi_step"))
-                return lg_multi_step_lr(o, ((int64_t[]){3, 10, 10, 40}), 4, .gamma = 0.3);
+                return lg_multi_step_lr(o, LG_INTS(3, 10, 10, 40), .gamma = 0.3);
         if (!strcmp(name, "exponential"))
                 return lg_exponential_lr(o, 0.97);
         if (!strcmp(name, "cosine"))
@@ -45,13 +45,11 @@ static lg_scheduler *make(lg_optimizer *o, const char *name)
                 return lg_reduce_on_plateau(o, 0.7, .patience = 3, .threshold = 0.01, .max_mode = true,
                                             .absolute_threshold = true);
         if (!strcmp(name, "sequential"))
-                return lg_sequential_lr(
-                        ((lg_scheduler *[]){lg_linear_lr(o, 10), lg_cosine_lr(o, 60), lg_exponential_lr(o, 0.9)}), 3,
-                        ((int64_t[]){10, 70}));
+                return lg_sequential_lr(LG_INTS(10, 70), lg_linear_lr(o, 10), lg_cosine_lr(o, 60),
+                                        lg_exponential_lr(o, 0.9));
         if (!strcmp(name, "chained"))
-                return lg_chained_lr(((lg_scheduler *[]){lg_constant_lr(o, 5, .factor = 0.1),
-                                                         lg_exponential_lr(o, 0.95), lg_step_lr(o, 20, .gamma = 0.5)}),
-                                     3);
+                return lg_chained_lr(lg_constant_lr(o, 5, .factor = 0.1), lg_exponential_lr(o, 0.95),
+                                     lg_step_lr(o, 20, .gamma = 0.5));
         return NULL;
 }
 
@@ -123,7 +121,7 @@ static void wrong_schedules_are_told(void **state)
         assert_error(c, LG_ERR_ARGUMENT, "step_size is 0");
         assert_null(lg_exponential_lr(opt, -1));
         assert_error(c, LG_ERR_ARGUMENT, "gamma is -1");
-        assert_null(lg_multi_step_lr(opt, NULL, 3));
+        assert_null(lg_multi_step_lr(opt, LG_INTS_OF(3, NULL)));
         assert_error(c, LG_ERR_ARGUMENT, "milestones");
         assert_null(lg_lambda_lr(opt, NULL, NULL));
         assert_error(c, LG_ERR_ARGUMENT, "fn is NULL");
@@ -135,15 +133,15 @@ static void wrong_schedules_are_told(void **state)
         assert_error(c, LG_ERR_ARGUMENT, "factor 1.5");
         assert_near(lg_get_lr(opt), 0.1, 0); /* nothing was changed */
         lg_scheduler *a = lg_step_lr(opt, 2), *b = lg_step_lr(other, 2), *both[2] = {a, b};
-        assert_null(lg_sequential_lr(both, 2, (int64_t[]){5}));
+        assert_null(lg_sequential_lr(LG_INTS(5), both[0], both[1]));
         assert_error(c, LG_ERR_ARGUMENT, "not of the same optimiser");
         both[1] = a;
-        assert_null(lg_chained_lr(both, 2));
+        assert_null(lg_chained_lr(both[0], both[1]));
         assert_error(c, LG_ERR_ARGUMENT, "are the same");
         both[1] = lg_exponential_lr(opt, 0.5);
-        assert_null(lg_sequential_lr(both, 2, (int64_t[]){0}));
+        assert_null(lg_sequential_lr(LG_INTS(0), both[0], both[1]));
         assert_error(c, LG_ERR_ARGUMENT, "must be above 0");
-        lg_scheduler *chain = lg_chained_lr(both, 2);
+        lg_scheduler *chain = lg_chained_lr(both[0], both[1]);
         lg_scheduler_free(a);
         assert_error(c, LG_ERR_ARGUMENT, "belongs to another");
         lg_scheduler *plateau = lg_reduce_on_plateau(opt, 0.5),
@@ -233,7 +231,7 @@ static void schedules_of_schedules_go_back(void **state)
         lg_scheduler *list[2] = {lg_step_lr(opt, 3, .gamma = 0.5), lg_exponential_lr(opt, 1e300)};
         /* the first one's third step, which would halve the rates, is undone with the second one's */
         lg_set_lr(opt, 1e-300);
-        lg_scheduler *chain = lg_chained_lr(list, 2);
+        lg_scheduler *chain = lg_chained_lr(list[0], list[1]);
         assert_true(lg_scheduler_step(chain));
         lg_set_lr(opt, 1e-300);
         assert_true(lg_scheduler_step(chain));
@@ -248,13 +246,13 @@ static void schedules_of_schedules_go_back(void **state)
         lg_set_lr(opt, 0.1);
         list[0] = lg_step_lr(opt, 100);
         list[1] = lg_lambda_lr(opt, nan_from, &third);
-        lg_scheduler *sequence = lg_sequential_lr(list, 2, (int64_t[]){2});
+        lg_scheduler *sequence = lg_sequential_lr(LG_INTS(2), list[0], list[1]);
         assert_ends(c, opt, sequence, 4, "lg_lambda_lr: lr of group 0 would be nan at step 3");
         third = 1;
         list[0] = lg_lambda_lr(opt, nan_from, &third);
         third = 0;
         assert_non_null(list[0]);
-        assert_null(lg_sequential_lr(list, 1, NULL));
+        assert_null(lg_sequential_lr(LG_INTS_OF(0, NULL), list[0]));
         assert_error(c, LG_ERR_ARGUMENT, "lg_lambda_lr: lr of group 0 would be nan at step 0");
         third = 3; /* it is still the caller's */
         assert_true(lg_scheduler_step(list[0]));
@@ -282,7 +280,7 @@ static double works_inside(int64_t step, void *user)
         if (step && s)
                 lg_scheduler_step(s);
         if (step && in->make)
-                lg_step_lr(in->opt, 1);
+                drop(lg_step_lr(in->opt, 1));
         if (step && in->group_lr > 0)
                 lg_add_group(in->opt, LG_LIST(lg_ones(in->c, LG_SHAPE(1), .requires_grad = true)), .lr = in->group_lr);
         return in->factor;
@@ -360,11 +358,11 @@ static void schedules_nest_to_a_limit(void **state)
         lg_scheduler *s = lg_exponential_lr(opt, 0.5), *outer = s;
         int levels = 0;
         for (; outer && levels < 1000; levels += outer != NULL)
-                if ((outer = lg_chained_lr(&s, 1)))
+                if ((outer = lg_chained_lr(s)))
                         s = outer;
         assert_int_equal(levels, 32);
         assert_error(c, LG_ERR_ARGUMENT, "lg_chained_lr: schedules nest more than 32 levels deep");
-        assert_null(lg_sequential_lr(&s, 1, NULL));
+        assert_null(lg_sequential_lr(LG_INTS_OF(0, NULL), s));
         assert_error(c, LG_ERR_ARGUMENT, "lg_sequential_lr");
         assert_true(lg_scheduler_step(s)); /* still the caller's, and whole */
         assert_near(lg_get_lr(opt), 0.5, 0);

@@ -12,8 +12,8 @@ static void nested_scopes_free_what_was_made_in_them(void **state)
         lg_scope outer = lg_scope_begin(c);
         lg_tensor *a = lg_add(before, before);
         lg_scope inner = lg_scope_begin(c);
-        lg_add(a, a);
-        lg_mul(a, a);
+        drop(lg_add(a, a));
+        drop(lg_mul(a, a));
         assert_int_equal(lg_live_tensors(c), live + 3);
         assert_true(lg_scope_end(c, inner));
         assert_int_equal(lg_live_tensors(c), live + 1);
@@ -32,7 +32,7 @@ static void ending_a_scope_ends_those_inside(void **state)
         int64_t live = lg_live_tensors(c);
         lg_scope outer = lg_scope_begin(c);
         lg_scope inner = lg_scope_begin(c);
-        lg_ones(c, LG_SHAPE(3));
+        drop(lg_ones(c, LG_SHAPE(3)));
         assert_true(lg_scope_end(c, outer));
         assert_int_equal(lg_live_tensors(c), live);
         assert_false(lg_scope_end(c, inner));
@@ -98,7 +98,8 @@ static bool ends_in_backward(lg_custom_call *k)
 static bool twice(lg_custom_call *k)
 {
         lg_scope own = lg_scope_begin(k->ctx); /* one of its own it may end, with those inside */
-        lg_scope_begin(k->ctx);
+        if (!lg_scope_begin(k->ctx).id)
+                return false;
         k->out[0] = lg_keep(lg_mul_scalar(k->in[0], 2));
         return lg_scope_end(k->ctx, own);
 }
@@ -124,11 +125,11 @@ static void code_that_is_called_cannot_end_scopes_around_the_call(void **state)
         assert_null(lg_grad(LG_LIST(y), LG_LIST(x), .result = &r));
         assert_error(c, LG_ERR_STATE, "has not returned");
         assert_null(r);
-        lg_custom_op op = {"mine", 1, ends_in_forward, ends_in_backward, NULL, NULL};
-        assert_null(lg_custom(c, &op, LG_LIST(x), NULL));
+        lg_custom_options op = *LG_OPTIONS(lg_custom_options, .forward = ends_in_forward, .backward = ends_in_backward);
+        assert_null(lg_custom_with(c, "mine", LG_LIST(x), &op));
         assert_error(c, LG_ERR_STATE, "has not returned");
         op.forward = twice;
-        assert_non_null(y = lg_custom(c, &op, LG_LIST(x), NULL));
+        assert_non_null(y = lg_custom_with(c, "mine", LG_LIST(x), &op));
         assert_list(y, 0, 6);
         assert_false(lg_backward(y));
         assert_error(c, LG_ERR_STATE, "has not returned");
@@ -212,7 +213,7 @@ static void memory_comes_back_and_is_used_again(void **state)
 {
         (void)state;
         failing n = {0};
-        lg_ctx *c = lg_open_with(.memory = FAILING(&n));
+        lg_ctx *c = lg_open(FAILING(&n));
         lg_device d = test_device(c);
         assert_true(n.allocs > 0);
         lg_memory_stats_t at_first = lg_memory_stats(c, d);
@@ -245,7 +246,7 @@ static void the_cache_is_given_back_before_memory_is_out(void **state)
 {
         (void)state;
         failing n = {.limit = 16000000};
-        lg_ctx *c = lg_open_with(.memory = FAILING(&n));
+        lg_ctx *c = lg_open(FAILING(&n));
         test_device(c);
         lg_free(lg_ones(c, LG_SHAPE(2500000)));
         lg_tensor *other = lg_ones(c, LG_SHAPE(1800000)); /* of another size class: both do not fit */
@@ -285,7 +286,7 @@ static void many_tensors(void **state)
         lg_scope s = lg_scope_begin(c);
         lg_tensor *x = lg_ones(c, LG_SHAPE(1));
         for (int i = 0; i < 20000; i++)
-                lg_reshape(x, LG_SHAPE(1, 1));
+                drop(lg_reshape(x, LG_SHAPE(1, 1)));
         assert_int_equal(lg_live_tensors(c), live + 20001);
         lg_scope_end(c, s);
         assert_int_equal(lg_live_tensors(c), live);
@@ -309,7 +310,7 @@ static void end_in(void *user)
 
 static void close_in(void *user)
 {
-        lg_ones(user, LG_SHAPE(3));
+        drop(lg_ones(user, LG_SHAPE(3)));
         assert_string_equal(lg_error(user), "the context is being closed");
         lg_close(user);
 }
@@ -321,18 +322,18 @@ static void release_functions_may_call_back(void **state)
         float data[2] = {1, 2};
         int64_t live = lg_live_tensors(c);
         lg_scope s = lg_scope_begin(c);
-        lg_borrow(c, data, release_in, c, LG_SHAPE(2));
+        drop(lg_borrow(c, data, release_in, c, LG_SHAPE(2)));
         assert_true(lg_scope_end(c, s));
         assert_int_equal(lg_live_tensors(c), live + 1);
         around = lg_scope_begin(c);
-        lg_borrow(c, data, end_in, c, LG_SHAPE(2));
+        drop(lg_borrow(c, data, end_in, c, LG_SHAPE(2)));
         s = lg_scope_begin(c);
-        lg_borrow(c, data, end_in, c, LG_SHAPE(2));
+        drop(lg_borrow(c, data, end_in, c, LG_SHAPE(2)));
         assert_true(lg_scope_end(c, s));
         assert_false(lg_scope_end(c, around));
         assert_error(c, LG_ERR_STATE, "not open");
         assert_int_equal(lg_live_tensors(c), live + 1);
-        lg_borrow(c, data, close_in, c, LG_SHAPE(2));
+        drop(lg_borrow(c, data, close_in, c, LG_SHAPE(2)));
         lg_keep(lg_borrow(c, data, close_in, c, LG_SHAPE(2)));
         lg_close(c);
 }
@@ -345,7 +346,7 @@ static double end_nested(lg_ctx *c, int n)
                 struct timespec a, b;
                 lg_scope outer = lg_scope_begin(c);
                 for (int i = 1; i < n; i++)
-                        lg_scope_begin(c);
+                        assert_true(lg_scope_begin(c).id);
                 clock_gettime(CLOCK_MONOTONIC, &a);
                 assert_true(lg_scope_end(c, outer));
                 clock_gettime(CLOCK_MONOTONIC, &b);
@@ -366,6 +367,46 @@ static void ending_scopes_takes_time_in_proportion(void **state)
         lg_close(c);
 }
 
+static lg_tensor *leaves_a_scope_open(lg_ctx *c, lg_list in, void *user)
+{
+        (void)user;
+        return lg_scope_begin(c).id ? lg_square(in.items[0]) : NULL;
+}
+
+static void a_checked_function_leaves_a_scope_open(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_uniform(c, 1, 2, LG_SHAPE(3), .dtype = LG_F64, .requires_grad = true);
+        int64_t live = lg_live_tensors(c);
+        lg_check_report r;
+        assert_true(lg_gradcheck(c, leaves_a_scope_open, LG_LIST(x), .report = &r));
+        assert_int_equal(r.checked, 3);
+        assert_true(lg_gradgradcheck(c, leaves_a_scope_open, LG_LIST(x)));
+        assert_int_equal(lg_live_tensors(c), live);
+        lg_close(c);
+}
+
+static lg_tensor *read_later;
+
+static void read_in(void *user)
+{
+        double out[2] = {7, 7};
+        *(int *)user += lg_read(read_later, out, LG_F64, sizeof out);
+}
+
+static void a_release_function_reads_at_the_close(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        float data[2] = {1, 2};
+        int read = 0;
+        read_later = lg_keep(lg_ones(c, LG_SHAPE(2)));
+        lg_keep(lg_borrow(c, data, read_in, &read, LG_SHAPE(2), .device = lg_cpu()));
+        lg_close(c); /* with another dtype a read makes a tensor, for which there is no scope any more */
+        assert_int_equal(read, 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -382,6 +423,8 @@ int main(void)
                 cmocka_unit_test(many_tensors),
                 cmocka_unit_test(release_functions_may_call_back),
                 cmocka_unit_test(ending_scopes_takes_time_in_proportion),
+                cmocka_unit_test(a_checked_function_leaves_a_scope_open),
+                cmocka_unit_test(a_release_function_reads_at_the_close),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* test_tensor.c - making, reading, writing, casting and moving tensors of all dtypes. */
-#include "test.h"
+#include "failing.h"
 
 static const lg_dtype all[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8, LG_BOOL};
 #define ALL ((int)(sizeof all / sizeof *all))
@@ -41,11 +41,185 @@ static void ranges(void **state)
         assert_list(lg_arange(c, 1, 2.1, 0.5, .dtype = LG_F64), 1e-15, 1, 1.5, 2);
         assert_int_equal(lg_numel(lg_arange(c, 5, 5, 1)), 0);
         assert_int_equal(lg_numel(lg_arange(c, 5, 0, 1)), 0);
-        lg_arange(c, 0, 5, 0);
+        drop(lg_arange(c, 0, 5, 0));
         assert_error(c, LG_ERR_ARGUMENT, "lg_arange");
-        lg_arange(c, 0, INFINITY, 1);
+        drop(lg_arange(c, 0, INFINITY, 1));
         assert_error(c, LG_ERR_ARGUMENT, "lg_arange");
         lg_close(c);
+}
+
+/* Shape, dtype and device of another tensor, in a layout of their own. */
+static void like_another(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        for (int i = 0; i < ALL; i++) {
+                lg_tensor *x = lg_transpose(lg_full(c, 3, LG_SHAPE(3, 2), .dtype = all[i]), 0, 1), *t[4];
+                t[0] = lg_zeros_like(x);
+                t[1] = lg_ones_like(x);
+                t[2] = lg_full_like(x, 7);
+                t[3] = lg_empty_like(x);
+                for (int k = 0; k < 4; k++) {
+                        assert_int_equal(lg_dtype_of(t[k]), all[i]);
+                        assert_int_equal(lg_size_of(t[k], 0), 2);
+                        assert_int_equal(lg_size_of(t[k], 1), 3);
+                        assert_true(lg_is_contiguous(t[k]));
+                        assert_true(lg_device_equal(lg_device_of(t[k]), lg_device_of(x)));
+                }
+                double seven = all[i] == LG_BOOL ? 1 : 7, three = all[i] == LG_BOOL ? 1 : 3;
+                assert_list(t[0], 0, 0, 0, 0, 0, 0, 0);
+                assert_list(t[1], 0, 1, 1, 1, 1, 1, 1);
+                assert_list(t[2], 0, seven, seven, seven, seven, seven, seven);
+                assert_list(x, 0, three, three, three, three, three, three);
+        }
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2), .dtype = LG_I64), *y = lg_full_like(x, 0.5, .dtype = LG_F64);
+        assert_int_equal(lg_dtype_of(y), LG_F64);
+        assert_list(y, 0, 0.5, 0.5);
+        lg_tensor *w = lg_zeros_like(lg_scalar(c, 2), .requires_grad = true);
+        assert_int_equal(lg_ndim_of(w), 0);
+        lg_backward(lg_square(w));
+        assert_list(lg_grad_of(w), 0, 0);
+        assert_int_equal(lg_numel(lg_ones_like(lg_zeros(c, LG_SHAPE(0, 3)))), 0);
+        /* where x is, not where new tensors are */
+        lg_tensor *host = lg_ones(c, LG_SHAPE(2), .device = lg_cpu());
+        assert_int_equal(lg_device_of(lg_zeros_like(host)).type, LG_DEVICE_CPU);
+        assert_true(lg_device_equal(lg_device_of(lg_zeros_like(host, .device = test_device(c))), test_device(c)));
+        assert_ok(c);
+        assert_null(lg_full_like(x, 1e300));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_full_like: the value 1.0000000000000001e+300");
+        assert_null(lg_ones_like(x, .requires_grad = true));
+        assert_error(c, LG_ERR_DTYPE, "lg_ones_like: requires_grad with dtype i64");
+        assert_null(lg_empty_like(x, .dtype = (lg_dtype)77));
+        assert_error(c, LG_ERR_DTYPE, "lg_empty_like: 77 is no dtype");
+        assert_null(lg_zeros_like(NULL));
+        lg_free(x);
+        assert_null(lg_zeros_like(x));
+        assert_error(c, LG_ERR_STATE, "lg_zeros_like: x was freed");
+        lg_close(c);
+}
+
+static void eyes(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        for (int i = 0; i < ALL; i++) {
+                lg_tensor *t = lg_eye(c, 2, 3, .dtype = all[i]);
+                assert_int_equal(lg_dtype_of(t), all[i]);
+                assert_list(t, 0, 1, 0, 0, 0, 1, 0);
+                assert_list(lg_eye(c, 3, 2, .dtype = all[i]), 0, 1, 0, 0, 1, 0, 0);
+        }
+        lg_tensor *t = lg_eye(c, 3, 3, .requires_grad = true);
+        assert_int_equal(lg_dtype_of(t), LG_F32);
+        assert_list(t, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1);
+        lg_backward(lg_sum(lg_square(t)));
+        assert_list(lg_grad_of(t), 0, 2, 0, 0, 0, 2, 0, 0, 0, 2);
+        assert_list(lg_eye(c, 1, 1), 0, 1);
+        lg_tensor *empty[] = {lg_eye(c, 0, 0), lg_eye(c, 0, 4), lg_eye(c, 4, 0)};
+        for (int i = 0; i < 3; i++) {
+                assert_int_equal(lg_ndim_of(empty[i]), 2);
+                assert_int_equal(lg_numel(empty[i]), 0);
+        }
+        assert_int_equal(lg_size_of(empty[2], 0), 4);
+        t = lg_sum(lg_eye(c, 700, 500));
+        assert_near(lg_item(t), 500, 0);
+        assert_ok(c);
+        assert_null(lg_eye(c, -1, 3));
+        assert_error(c, LG_ERR_SHAPE, "lg_eye: the shape (-1, 3)");
+        assert_null(lg_eye(c, INT64_MAX, INT64_MAX));
+        assert_error(c, LG_ERR_SHAPE, "lg_eye");
+        assert_null(lg_eye(c, 2, 2, .dtype = LG_U8, .requires_grad = true));
+        assert_error(c, LG_ERR_DTYPE, "lg_eye: requires_grad");
+        lg_close(c);
+}
+
+/* PyTorch's numbers, torch.linspace in float64. */
+static void even_spaces(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *t = lg_linspace(c, -1, 2, 7);
+        assert_int_equal(lg_dtype_of(t), LG_F32);
+        assert_list(t, 0, -1, -0.5, 0, 0.5, 1, 1.5, 2);
+        assert_list(lg_linspace(c, 0.1, 0.7, 6, .dtype = LG_F64), 1e-16, 0.10000000000000001, 0.22, 0.33999999999999997,
+                    0.45999999999999996, 0.57999999999999996, 0.69999999999999996);
+        assert_list(lg_linspace(c, 3, -2.2, 5, .dtype = LG_F64), 1e-15, 3, 1.7, 0.39999999999999991,
+                    -0.90000000000000013, -2.2000000000000002);
+        assert_list(lg_linspace(c, 5, 1, 2), 0, 5, 1);
+        assert_list(lg_linspace(c, 5, 1, 1), 0, 5);
+        assert_list(lg_linspace(c, 5, 5, 3), 0, 5, 5, 5);
+        assert_int_equal(lg_numel(lg_linspace(c, 5, 1, 0)), 0);
+        /* both ends are exact, and one half mirrors the other */
+        enum { N = 1001 };
+        double v[N];
+        for (int64_t n = 2; n <= N; n += 37) {
+                read_all(lg_linspace(c, -0.1, 0.1, n, .dtype = LG_F64), v, N);
+                assert_true(v[0] == -0.1 && v[n - 1] == 0.1);
+                for (int64_t i = 0; i < n; i++)
+                        assert_true(v[i] == -v[n - 1 - i] || 2 * i + 1 == n);
+        }
+        /* computed in f64 and rounded once, of any magnitude */
+        const lg_dtype dtypes[] = {LG_F32, LG_F16, LG_BF16};
+        for (int d = 0; d < 3; d++) {
+                double wide[100], narrow[100];
+                lg_tensor *exact = lg_linspace(c, 0.3, 77.7, 100, .dtype = LG_F64);
+                read_all(lg_cast(exact, dtypes[d]), wide, 100);
+                t = lg_linspace(c, 0.3, 77.7, 100, .dtype = dtypes[d]);
+                assert_int_equal(lg_dtype_of(t), dtypes[d]);
+                read_all(t, narrow, 100);
+                assert_memory_equal(wide, narrow, sizeof wide);
+        }
+        const double most = 0x1.fffffffffffffp1023;
+        assert_list(lg_linspace(c, -most, most, 3, .dtype = LG_F64), 0, -most, 0, most);
+        assert_list(lg_linspace(c, -most, most, 2, .dtype = LG_F64), 0, -most, most);
+        assert_list(lg_linspace(c, 0, 1e39, 2), 0, 0, INFINITY);
+        assert_ok(c);
+        assert_null(lg_linspace(c, 0, 1, -1));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_linspace: count is -1");
+        assert_null(lg_linspace(c, 0, NAN, 3));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_linspace: from 0 to nan");
+        assert_null(lg_linspace(c, -INFINITY, 1, 0));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_linspace: from -inf");
+        assert_null(lg_linspace(c, 0, 1, 3, .dtype = LG_I64));
+        assert_error(c, LG_ERR_DTYPE, "lg_linspace: dtype i64");
+        assert_null(lg_linspace(c, 0, 1, 3, .dtype = (lg_dtype)99));
+        assert_error(c, LG_ERR_DTYPE, "lg_linspace: 99 is no dtype");
+        assert_null(lg_linspace(c, 0, 1, INT64_MAX));
+        assert_error(c, LG_ERR_SHAPE, "lg_linspace");
+        lg_tensor *w = lg_linspace(c, 1, 3, 3, .requires_grad = true);
+        lg_backward(lg_sum(lg_square(w)));
+        assert_list(lg_grad_of(w), 0, 2, 4, 6);
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* What is made in several steps leaves nothing behind where one of them finds no memory. */
+static void made_without_memory(void **state)
+{
+        (void)state;
+        failing f = {0};
+        lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
+        test_device(c);
+        drop(lg_ones(c, LG_SHAPE(1)));
+        for (int k = 0; k < 3; k++) {
+                const int64_t before = lg_live_tensors(c);
+                lg_tensor *y = NULL;
+                int64_t n = 0;
+                while (!y) {
+                        lg_empty_cache(c);
+                        arm(&f, ++n, false);
+                        y = k == 0   ? lg_eye(c, 300, 500, .requires_grad = true)
+                            : k == 1 ? lg_linspace(c, 0, 1, 100000)
+                                     : lg_zeros_like(lg_expand(lg_scalar(c, 1), LG_SHAPE(100000)));
+                        arm(&f, 0, false);
+                        if (!y)
+                                assert_error(c, LG_ERR_MEMORY, "");
+                        assert_true(k == 2 || lg_live_tensors(c) == before + (y != NULL));
+                }
+                assert_true(n > 1);
+                lg_free(y);
+        }
+        lg_close(c);
+        assert_int_equal(f.bytes, 0);
 }
 
 /* A message holds the longest shape that there can be, and takes what is no shape. */
@@ -158,7 +332,7 @@ static void ranges_of_integers(void **state)
         assert_int_equal(lg_numel(lg_arange(c, 0, 1e20, 1e19, .dtype = LG_F32)), 10);
         assert_null(lg_arange(c, -1e308, 1e308, 1));
         assert_error(c, LG_ERR_SHAPE, "too many");
-        assert_null(lg_permutation(c, 1e300));
+        assert_null(lg_permutation(c, INT64_MAX));
         assert_error(c, LG_ERR_SHAPE, "lg_permutation");
         lg_close(c);
 }
@@ -185,13 +359,13 @@ static void shapes(void **state)
         t = lg_zeros(c, LG_SHAPE_0D);
         assert_int_equal(lg_ndim_of(t), 0);
         assert_int_equal(lg_numel(t), 1);
-        lg_zeros(c, LG_SHAPE(2, -3));
+        drop(lg_zeros(c, LG_SHAPE(2, -3)));
         assert_error(c, LG_ERR_SHAPE, "");
-        lg_full_(c, 0, (lg_shaped){.shape = {.ndim = 9}});
+        drop(lg_full(c, 0, ((lg_shape){.ndim = 9})));
         assert_error(c, LG_ERR_SHAPE, "");
-        lg_zeros(c, LG_SHAPE(2), .dtype = (lg_dtype)77);
+        drop(lg_zeros(c, LG_SHAPE(2), .dtype = (lg_dtype)77));
         assert_error(c, LG_ERR_DTYPE, "");
-        lg_zeros(c, LG_SHAPE(2), .dtype = LG_I64, .requires_grad = true);
+        drop(lg_zeros(c, LG_SHAPE(2), .dtype = LG_I64, .requires_grad = true));
         assert_error(c, LG_ERR_DTYPE, "requires_grad");
         lg_close(c);
 }
@@ -260,7 +434,7 @@ static void bools_from_any_bytes(void **state)
         assert_error(c, LG_ERR_ARGUMENT, "lg_write: data is not aligned for f32");
         assert_false(lg_read(lg_sum(t), host + 4, LG_F64, 8));
         assert_error(c, LG_ERR_ARGUMENT, "lg_read: data is not aligned for f64");
-        assert_list(lg_from(c, host + 1, LG_SHAPE(2)), 0, 0, 0); /* is only copied */
+        assert_list(lg_from(c, (const void *)(host + 1), LG_SHAPE(2), .dtype = LG_F32), 0, 0, 0); /* is only copied */
         lg_close(c);
 }
 
@@ -289,7 +463,7 @@ static void casts(void **state)
                 }
         lg_tensor *strided = lg_cast(lg_slice(lg_arange(c, 0, 10, 1), 0, 1, LG_MAX, .step = 3), LG_F32);
         assert_list(strided, 0, 1, 4, 7);
-        lg_cast(x, (lg_dtype)50);
+        drop(lg_cast(x, (lg_dtype)50));
         assert_error(c, LG_ERR_DTYPE, "cast");
         lg_close(c);
 }
@@ -324,16 +498,16 @@ static void borrowing(void **state)
         assert_null(lg_borrow(c, NULL, release, &one, LG_SHAPE(2)));
         assert_int_equal(released, 3);
         assert_error(c, LG_ERR_ARGUMENT, "lg_borrow");
-        lg_device shadow = {LG_DEVICE_SHADOW, 0}; /* refused whether it is there or not */
+        lg_device shadow = LG_DEVICE(LG_DEVICE_SHADOW, 0); /* refused whether it is there or not */
         assert_null(lg_borrow(c, data, release, &one, LG_SHAPE(2), .device = shadow));
         assert_int_equal(released, 4);
         assert_error(c, LG_ERR_DEVICE, "lg_borrow");
         assert_null(lg_borrow(NULL, data, release, &one, LG_SHAPE(2)));
         assert_int_equal(released, 5);
-        assert_null(lg_borrow(c, data, NULL, NULL, LG_SHAPE(2), .device = {LG_DEVICE_CPU, 1}));
+        assert_null(lg_borrow(c, data, NULL, NULL, LG_SHAPE(2), .device = LG_DEVICE(LG_DEVICE_CPU, 1)));
         assert_error(c, LG_ERR_DEVICE, "cpu:1");
-        lg_borrow(c, data, release, &one, LG_SHAPE(4));
-        lg_borrow(c, data, NULL, NULL, LG_SHAPE(4));
+        drop(lg_borrow(c, data, release, &one, LG_SHAPE(4)));
+        drop(lg_borrow(c, data, NULL, NULL, LG_SHAPE(4)));
         lg_close(c);
         assert_int_equal(released, 6);
 }
@@ -351,12 +525,12 @@ static void moving(void **state)
         assert_true(lg_device_equal(lg_device_of(there), shadow));
         assert_list(there, 0, 0, 1, 2, 3, 4, 5);
         assert_list(lg_to(lg_transpose(there, 0, 1), cpu), 0, 0, 3, 1, 4, 2, 5);
-        lg_tensor *copy = lg_copy(x, (lg_device){LG_DEVICE_NONE, 0});
+        lg_tensor *copy = lg_copy(x, LG_NO_DEVICE);
         assert_true(lg_device_equal(lg_device_of(copy), here));
         lg_fill_(copy, 1);
         assert_list(x, 0, 0, 1, 2, 3, 4, 5);
         assert_int_equal(lg_numel(lg_to(lg_zeros(c, LG_SHAPE(0, 2)), shadow)), 0);
-        lg_add(there, lg_to(x, cpu));
+        drop(lg_add(there, lg_to(x, cpu)));
         assert_error(c, LG_ERR_DEVICE, "lg_to()");
         /* gradients come back to where the input was */
         lg_tensor *w = lg_ones(c, LG_SHAPE(2), .requires_grad = true);
@@ -386,6 +560,10 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(constants),
                 cmocka_unit_test(ranges),
+                cmocka_unit_test(like_another),
+                cmocka_unit_test(eyes),
+                cmocka_unit_test(even_spaces),
+                cmocka_unit_test(made_without_memory),
                 cmocka_unit_test(longest_shapes),
                 cmocka_unit_test(bools_from_any_bytes),
                 cmocka_unit_test(constants_out_of_range),

@@ -109,7 +109,7 @@ bool time_is_over(bench *b)
 
 static void add_once(work *w)
 {
-        lg_add(w->x, w->y);
+        drop(lg_add(w->x, w->y));
 }
 
 static void add_chain(work *w)
@@ -270,7 +270,7 @@ int main(int argc, char **argv)
         if (!b.tf32)
                 setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
         b.c = lg_open();
-        lg_allow_tf32(b.c, b.tf32);
+        lg_set_allow_tf32(b.c, b.tf32);
         b.end = now() + seconds;
         int status = b.c ? measure_all(&b, device, argv + optind, argc - optind, batch) : 1;
         lg_close(b.c);

@@ -86,7 +86,7 @@ static const error_row table[] = {
 
 static lg_shape shape_of(const int64_t *size)
 {
-        lg_shape shape = {0};
+        lg_shape shape = LG_SHAPE_0D;
         while (shape.ndim < MOST_SIZES && size[shape.ndim]) {
                 shape.size[shape.ndim] = size[shape.ndim];
                 shape.ndim++;
@@ -144,7 +144,7 @@ static result compute(lg_ctx *c, const error_row *r, lg_tensor *const *rounded, 
         lg_set_random_state(c, (lg_random_state){8, 0});
         lg_tensor *g = lg_uniform(c, -1, 1, lg_shape_of(ret.y), .dtype = LG_BF16, .device = device);
         g = lg_cast(g, lg_dtype_of(ret.y)); /* the same values in every dtype */
-        lg_grad(LG_LIST(ret.y), (lg_list){r->gradients, x}, .grads = LG_LIST(g), .result = ret.gradient);
+        lg_grad(LG_LIST(ret.y), LG_LIST_OF(r->gradients, x), .grads = LG_LIST(g), .result = ret.gradient);
         return ret;
 }
 

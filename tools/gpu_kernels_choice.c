@@ -23,11 +23,11 @@ static void make_scatter_add(work *w)
 }
 static void run_gather(work *w)
 {
-        lg_gather(w->x, 1, w->mean);
+        drop(lg_gather(w->x, 1, w->mean));
 }
 static void run_scatter_add(work *w)
 {
-        lg_scatter_add(w->x, 1, w->mean, w->w);
+        drop(lg_scatter_add(w->x, 1, w->mean, w->w));
 }
 
 static void make_index_select(work *w)
@@ -37,7 +37,7 @@ static void make_index_select(work *w)
 }
 static void run_index_select(work *w)
 {
-        lg_index_select(w->x, 0, w->mean);
+        drop(lg_index_select(w->x, 0, w->mean));
 }
 
 /* size[2] times a row of size[0], drawn at random. */
@@ -49,7 +49,7 @@ static void make_embedding(work *w)
 }
 static void run_embedding(work *w)
 {
-        lg_embedding(w->x, w->mean);
+        drop(lg_embedding(w->x, w->mean));
 }
 static void make_embedding_backward(work *w)
 {
@@ -79,15 +79,15 @@ static void make_max_backward(work *w)
 }
 static void run_sort(work *w)
 {
-        lg_sort(w->x, 1);
+        drop(lg_sort(w->x, 1));
 }
 static void run_topk(work *w)
 {
-        lg_topk(w->x, 16, 1);
+        drop(lg_topk(w->x, 16, 1));
 }
 static void run_max(work *w)
 {
-        lg_max(w->x, 1);
+        drop(lg_max(w->x, 1));
 }
 
 /* ---- pooling ---- */
@@ -111,11 +111,11 @@ static void make_avg_pool_backward(work *w)
 }
 static void run_max_pool(work *w)
 {
-        lg_max_pool2d(w->x, 2);
+        drop(lg_max_pool2d(w->x, 2));
 }
 static void run_avg_pool(work *w)
 {
-        lg_avg_pool2d(w->x, 2);
+        drop(lg_avg_pool2d(w->x, 2));
 }
 
 /* ---- optimisers: size[0] tensors of size[1] elements; bytes: parameters, gradients and states ---- */
@@ -127,7 +127,7 @@ static void make_parameters(work *w, double times)
                 w->room[i] = leaf(w, LG_SHAPE(w->size[1]));
                 lg_backward(lg_sum(w->room[i]));
         }
-        w->parameters = (lg_list){count, w->room};
+        w->parameters = LG_LIST_OF(count, w->room);
         w->bytes = times * width(w) * (double)(count * w->size[1]);
 }
 static void make_sgd(work *w)

@@ -102,15 +102,15 @@ static void make_mul_backward(work *w)
 
 static void run_copy(work *w)
 {
-        lg_copy(w->x, (lg_device){0});
+        drop(lg_copy(w->x, LG_NO_DEVICE));
 }
 static void run_convert(work *w)
 {
-        lg_cast(w->x, w->dtype);
+        drop(lg_cast(w->x, w->dtype));
 }
 static void run_contiguous(work *w)
 {
-        lg_contiguous(w->x);
+        drop(lg_contiguous(w->x));
 }
 static void run_fill(work *w)
 {
@@ -118,7 +118,7 @@ static void run_fill(work *w)
 }
 static void run_arange(work *w)
 {
-        lg_arange(w->c, 0, w->size[0], 1, .dtype = w->dtype, .device = w->device);
+        drop(lg_arange(w->c, 0, w->size[0], 1, .dtype = w->dtype, .device = w->device));
 }
 static void run_uniform(work *w)
 {
@@ -126,39 +126,39 @@ static void run_uniform(work *w)
 }
 static void run_normal(work *w)
 {
-        lg_normal(w->c, 0, 1, LG_SHAPE(w->size[0]), .dtype = w->dtype, .device = w->device);
+        drop(lg_normal(w->c, 0, 1, LG_SHAPE(w->size[0]), .dtype = w->dtype, .device = w->device));
 }
 static void run_dropout(work *w)
 {
-        lg_dropout(w->x, 0.5);
+        drop(lg_dropout(w->x, 0.5));
 }
 static void run_relu(work *w)
 {
-        lg_relu(w->x);
+        drop(lg_relu(w->x));
 }
 static void run_gelu(work *w)
 {
-        lg_gelu(w->x);
+        drop(lg_gelu(w->x));
 }
 static void run_add(work *w)
 {
-        lg_add(w->x, w->y);
+        drop(lg_add(w->x, w->y));
 }
 static void run_gt(work *w)
 {
-        lg_gt(w->x, w->y);
+        drop(lg_gt(w->x, w->y));
 }
 static void run_gt_scalar(work *w)
 {
-        lg_gt_scalar(w->x, 0.5);
+        drop(lg_gt_scalar(w->x, 0.5));
 }
 static void run_isfinite(work *w)
 {
-        lg_isfinite(w->x);
+        drop(lg_isfinite(w->x));
 }
 static void run_where(work *w)
 {
-        lg_where(w->mean, w->x, w->w);
+        drop(lg_where(w->mean, w->x, w->w));
 }
 
 #define FLAT                                                                                                           \

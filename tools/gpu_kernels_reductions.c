@@ -8,51 +8,51 @@ static void make_reduce(work *w)
 }
 static void run_sum(work *w)
 {
-        lg_sum(w->x);
+        drop(lg_sum(w->x));
 }
 static void run_sum_rows(work *w)
 {
-        lg_sum(w->x, .dims = LG_DIMS(1));
+        drop(lg_sum(w->x, .dims = LG_DIMS(1)));
 }
 static void run_sum_columns(work *w)
 {
-        lg_sum(w->x, .dims = LG_DIMS(0));
+        drop(lg_sum(w->x, .dims = LG_DIMS(0)));
 }
 static void run_amax(work *w)
 {
-        lg_amax(w->x);
+        drop(lg_amax(w->x));
 }
 static void run_amax_rows(work *w)
 {
-        lg_amax(w->x, .dims = LG_DIMS(1));
+        drop(lg_amax(w->x, .dims = LG_DIMS(1)));
 }
 static void run_amax_columns(work *w)
 {
-        lg_amax(w->x, .dims = LG_DIMS(0));
+        drop(lg_amax(w->x, .dims = LG_DIMS(0)));
 }
 static void run_argmax(work *w)
 {
-        lg_argmax(w->x);
+        drop(lg_argmax(w->x));
 }
 static void run_argmax_rows(work *w)
 {
-        lg_argmax(w->x, .dims = LG_DIMS(1));
+        drop(lg_argmax(w->x, .dims = LG_DIMS(1)));
 }
 static void run_argmax_columns(work *w)
 {
-        lg_argmax(w->x, .dims = LG_DIMS(0));
+        drop(lg_argmax(w->x, .dims = LG_DIMS(0)));
 }
 static void run_var(work *w)
 {
-        lg_var(w->x);
+        drop(lg_var(w->x));
 }
 static void run_var_rows(work *w)
 {
-        lg_var(w->x, .dims = LG_DIMS(1));
+        drop(lg_var(w->x, .dims = LG_DIMS(1)));
 }
 static void run_var_columns(work *w)
 {
-        lg_var(w->x, .dims = LG_DIMS(0));
+        drop(lg_var(w->x, .dims = LG_DIMS(0)));
 }
 
 /* ---- soft-max and running sums ---- */
@@ -74,19 +74,19 @@ static void make_log_softmax_backward(work *w)
 }
 static void run_softmax(work *w)
 {
-        lg_softmax(w->x, 1);
+        drop(lg_softmax(w->x, 1));
 }
 static void run_log_softmax(work *w)
 {
-        lg_log_softmax(w->x, 1);
+        drop(lg_log_softmax(w->x, 1));
 }
 static void run_cumsum_rows(work *w)
 {
-        lg_cumsum(w->x, 1);
+        drop(lg_cumsum(w->x, 1));
 }
 static void run_cumsum_columns(work *w)
 {
-        lg_cumsum(w->x, 0);
+        drop(lg_cumsum(w->x, 0));
 }
 
 /* ---- norms; a layer's backward has the gradients of weight and bias, too ---- */
@@ -100,7 +100,7 @@ static void make_layer_norm(work *w)
 }
 static void run_layer_norm(work *w)
 {
-        lg_layer_norm(w->x, 1, w->w, w->z);
+        drop(lg_layer_norm(w->x, 1, w->w, w->z));
 }
 static void make_layer_norm_backward(work *w)
 {
@@ -121,11 +121,11 @@ static void make_batch_norm(work *w)
 }
 static void run_batch_norm(work *w)
 {
-        lg_batch_norm(w->x, w->w, w->z, .running_mean = w->mean, .running_var = w->var, .training = true);
+        drop(lg_batch_norm(w->x, w->w, w->z, .running_mean = w->mean, .running_var = w->var, .training = true));
 }
 static void run_batch_norm_evaluation(work *w)
 {
-        lg_batch_norm(w->x, w->w, w->z, .running_mean = w->mean, .running_var = w->var);
+        drop(lg_batch_norm(w->x, w->w, w->z, .running_mean = w->mean, .running_var = w->var));
 }
 static void make_batch_norm_backward(work *w)
 {
@@ -169,11 +169,11 @@ static void make_cross_entropy(work *w)
 }
 static void run_cross_entropy(work *w)
 {
-        lg_cross_entropy(w->x, w->y);
+        drop(lg_cross_entropy(w->x, w->y));
 }
 static void run_cross_entropy_weighted(work *w)
 {
-        lg_cross_entropy(w->x, w->y, .weight = w->w);
+        drop(lg_cross_entropy(w->x, w->y, .weight = w->w));
 }
 static void make_cross_entropy_backward(work *w)
 {

@@ -4,15 +4,15 @@
 
 static void run_to_device(work *w)
 {
-        lg_to(w->x, w->device);
+        drop(lg_to(w->x, w->device));
 }
 static void run_to_host(work *w)
 {
-        lg_to(w->y, lg_cpu());
+        drop(lg_to(w->y, lg_cpu()));
 }
 static void run_within(work *w)
 {
-        lg_copy(w->y, (lg_device){0});
+        drop(lg_copy(w->y, LG_NO_DEVICE));
 }
 
 static void measure(bench *b, const char *name, work *w, void (*run)(work *w))
@@ -29,7 +29,7 @@ void measure_transfers(bench *b)
         const int64_t n = b->small ? 1 << 12 : 1 << 26;
         lg_scope scope = lg_scope_begin(b->c);
         work w = {.c = b->c, .device = b->device, .bytes = 4 * (double)n};
-        lg_device all[2] = {{0}};
+        lg_device all[2] = {LG_NO_DEVICE, LG_NO_DEVICE};
         w.y = lg_uniform(b->c, -1, 1, LG_SHAPE(n), .device = b->device);
         w.x = lg_to(w.y, lg_cpu());
         measure(b, "host to device", &w, run_to_device);

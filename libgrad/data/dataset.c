@@ -50,16 +50,16 @@ static lg_tensor *handle(lg_tensor *t)
         return lg__tensor_own(own);
 }
 
-lg_dataset *lg_dataset_tensors_(lg_ctx *c, lg_tensor *x, lg_dataset_options o)
+lg_dataset *lg_dataset_tensors_with(lg_ctx *c, lg_tensor *x, lg_tensor *y, const lg_dataset_options *options)
 {
-        if (!lg__ok(c) || !rows_are_good(c, x, "x") || !rows_are_good(c, o.y, "y"))
+        lg_dataset_options o;
+        if (!lg__take(c, "lg_dataset_tensors", options, &o, sizeof o) || !rows_are_good(c, x, "x") ||
+            !rows_are_good(c, y, "y"))
                 return NULL;
         lg_dataset set = {.convert = o.scale != 0 || o.shift != 0,
-                          .scale = o.scale == 0         ? 1
-                                   : o.scale == LG_ZERO ? 0
-                                                        : o.scale,
-                          .shift = o.shift == LG_ZERO ? 0 : o.shift};
-        if (!options_are_good(c, x, o.y, &set))
+                          .scale = lg__option(o.scale, 1),
+                          .shift = lg__option(o.shift, 0)};
+        if (!options_are_good(c, x, y, &set))
                 return NULL;
         lg_dataset *d = lg__alloc(c, sizeof *d);
         if (!d)
@@ -67,7 +67,7 @@ lg_dataset *lg_dataset_tensors_(lg_ctx *c, lg_tensor *x, lg_dataset_options o)
         *d = set;
         lg__object_register(c, &d->object, destroy);
         d->x = handle(x);
-        d->y = d->x ? handle(o.y) : NULL;
+        d->y = d->x ? handle(y) : NULL;
         if (d->y)
                 return d;
         lg__object_destroy(&d->object);

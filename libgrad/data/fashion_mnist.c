@@ -77,15 +77,16 @@ static lg_tensor *read_labels(lg_ctx *c, const char *folder, const char *file, i
         return lg_cast(y, LG_I64);
 }
 
-lg_dataset *lg_fashion_mnist_(lg_ctx *c, lg_fashion_mnist_options o)
+lg_dataset *lg_fashion_mnist_with(lg_ctx *c, const char *part, const lg_fashion_mnist_options *options)
 {
-        if (!lg__ok(c))
+        lg_fashion_mnist_options o;
+        if (!lg__take(c, "lg_fashion_mnist", options, &o, sizeof o))
                 return NULL;
-        bool train = o.part && !strcmp(o.part, "train");
-        if (!train && !(o.part && !strcmp(o.part, "test")))
+        bool train = part && !strcmp(part, "train");
+        if (!train && !(part && !strcmp(part, "test")))
                 return lg__fail(c, LG_ERR_ARGUMENT,
                                 "lg_fashion_mnist: the part is \"%.40s\"; it is \"train\" or \"test\"",
-                                o.part ? o.part : "NULL");
+                                part ? part : "NULL");
         lg_scope scope = lg_scope_begin(c);
         lg_dataset *d = NULL;
         lg_tensor *x = read_images(c, o.folder, train ? "train-images-idx3-ubyte" : "t10k-images-idx3-ubyte"),

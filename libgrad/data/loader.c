@@ -188,7 +188,7 @@ static lg_tensor *another_handle(const lg_tensor *t)
 }
 
 /* The parts of a loader that take memory. */
-static bool fill(lg_loader *l, const lg_dataset *d, const lg_loader_options *o)
+static bool fill(lg_loader *l, const lg_dataset *d, int64_t batch_size, const lg_loader_options *o)
 {
         lg_ctx *c = l->object.ctx;
         l->x_data = another_handle(d->x);
@@ -197,9 +197,9 @@ static bool fill(lg_loader *l, const lg_dataset *d, const lg_loader_options *o)
                 return false;
         lg__rows_init(&l->x, d->x, d->convert, d->scale, d->shift);
         lg__rows_init(&l->y, d->y, false, 1, 0);
-        int64_t rows = lg_dataset_size(d), full = rows / o->batch_size;
-        l->job = (lg__job){&l->x, &l->y, NULL, rows, o->batch_size, full};
-        if (!o->drop_last && rows % o->batch_size)
+        int64_t rows = lg_dataset_size(d), full = rows / batch_size;
+        l->job = (lg__job){&l->x, &l->y, NULL, rows, batch_size, full};
+        if (!o->drop_last && rows % batch_size)
                 l->job.batches++;
         if (o->shuffle && rows) {
                 l->order = lg__alloc(c, (size_t)rows * sizeof *l->order);
@@ -219,18 +219,24 @@ static uint64_t draw_seed(lg_ctx *c)
         return (uint64_t)b.w[0] << 32 | b.w[1];
 }
 
-lg_loader *lg_loader_open_(lg_ctx *c, lg_dataset *data, lg_loader_options o)
+lg_loader *lg_loader_open_with(lg_ctx *c, lg_dataset *data, int64_t batch_size, const lg_loader_options *options)
 {
-        if (!lg__ok(c))
+        lg_loader_options o;
+        if (!lg__take(c, "lg_loader_open", options, &o, sizeof o))
                 return NULL;
         if (!data || data->object.ctx != c)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: the data set is %s",
                                 data ? "of another context" : "NULL");
         if (!lg__object_lasts(&data->object, "lg_loader_open"))
                 return NULL;
-        if (o.batch_size < 1)
+        if (batch_size < 1)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: the batch size is %lld; it must be 1 or more",
-                                (long long)o.batch_size);
+                                (long long)batch_size);
+        if (o.drop_last && lg_dataset_size(data) < batch_size)
+                return lg__fail(c, LG_ERR_ARGUMENT,
+                                "lg_loader_open: .drop_last leaves no batch: there are %lld rows, and the batch size "
+                                "is %lld",
+                                (long long)lg_dataset_size(data), (long long)batch_size);
         lg__device *d = lg__device_get(c, o.device);
         lg_loader *l = d ? lg__alloc(c, sizeof *l) : NULL;
         if (!l)
@@ -238,7 +244,7 @@ lg_loader *lg_loader_open_(lg_ctx *c, lg_dataset *data, lg_loader_options o)
         l->device = d;
         l->flights[0].index = l->flights[1].index = -1;
         lg__object_register(c, &l->object, destroy);
-        if (!fill(l, data, &o)) {
+        if (!fill(l, data, batch_size, &o)) {
                 lg__object_destroy(&l->object);
                 return NULL;
         }
@@ -332,7 +338,7 @@ static bool make_batch(lg_loader *l, lg_batch *b)
         return true;
 }
 
-bool lg_loader_next(lg_loader *l, lg_batch *ret)
+bool lg_loader_next_with(lg_loader *l, lg_batch *ret, size_t size)
 {
         lg_ctx *c = l ? l->object.ctx : NULL;
         if (!lg__ok(c))
@@ -345,7 +351,7 @@ bool lg_loader_next(lg_loader *l, lg_batch *ret)
                 end_epoch(l);
                 return false;
         }
-        lg_batch b = {.index = l->position, .count = l->job.batches};
+        lg_batch b = {.index = l->position, .count = l->job.batches, .loader = l};
         lg_scope scope = lg_scope_begin(c);
         if (!scope.id)
                 return false;
@@ -355,14 +361,13 @@ bool lg_loader_next(lg_loader *l, lg_batch *ret)
         }
         l->scope = scope.id;
         l->position++;
-        *ret = b;
+        lg__give(ret, size, &b, sizeof b);
         return true;
 }
 
-void lg_loader_restart(lg_loader *l)
+lg_loader *lg_loader_restart(lg_loader *l)
 {
-        if (!l || l->object.ctx->error)
-                return;
-        if (end_step(l, "lg_loader_restart") && l->running)
+        if (l && !l->object.ctx->error && end_step(l, "lg_loader_restart") && l->running)
                 end_epoch(l);
+        return l;
 }

@@ -20,7 +20,7 @@ typedef struct lg_check_report {
 } lg_check_report;
 
 typedef struct lg_check_options {
-        lg_list inputs LG_DEFAULT; /* f64; those that require grad are checked */
+        LG_OPTIONS_HEAD
         void *user LG_DEFAULT;
         double eps LG_DEFAULT;           /* step of the five-point stencil: 1e-3 */
         double tolerance LG_DEFAULT;     /* gradcheck 1e-7, gradgradcheck 1e-6 */
@@ -28,14 +28,19 @@ typedef struct lg_check_options {
         uint64_t seed LG_DEFAULT;        /* of the upstream gradient and the sample */
         lg_check_report *report LG_DEFAULT;
 } lg_check_options;
+#define LG_CHECK(f, takes, ...)                                                                                        \
+        f(LG_ARG1(__VA_ARGS__), LG_ARG2(__VA_ARGS__, takes), LG_ARG3(__VA_ARGS__, takes, takes),                       \
+          sizeof(lg_check_report), LG_OPTIONS(lg_check_options, LG_TAIL3(__VA_ARGS__)))
 /* d <v, fn(inputs)> / d inputs by lg_grad against a five-point stencil in f64, for a random v. False and LG_ERR_NONE
  * when the derivative is wrong (see report); false and an error when fn fails. The random state of c is left as it was.
  * lg_gradcheck(c, fn, LG_LIST(x, w), .report = &r) */
-#define lg_gradcheck(c, fn, ...) lg_gradcheck_((c), (fn), LG_INIT(lg_check_options){.inputs = __VA_ARGS__})
-LG_API bool lg_gradcheck_(lg_ctx *c, lg_check_fn *fn, lg_check_options o);
+#define lg_gradcheck(...) LG_CHECK(lg_gradcheck_with, lg_gradcheck_takes_c_fn_inputs, __VA_ARGS__)
+LG_API bool lg_gradcheck_with(lg_ctx *c, lg_check_fn *fn, lg_list_in inputs, size_t report_size,
+                              const lg_check_options *options);
 /* The same for the derivative of the derivative: gradcheck of (inputs, v) -> <w, d<v, fn>/d inputs>. */
-#define lg_gradgradcheck(c, fn, ...) lg_gradgradcheck_((c), (fn), LG_INIT(lg_check_options){.inputs = __VA_ARGS__})
-LG_API bool lg_gradgradcheck_(lg_ctx *c, lg_check_fn *fn, lg_check_options o);
+#define lg_gradgradcheck(...) LG_CHECK(lg_gradgradcheck_with, lg_gradgradcheck_takes_c_fn_inputs, __VA_ARGS__)
+LG_API bool lg_gradgradcheck_with(lg_ctx *c, lg_check_fn *fn, lg_list_in inputs, size_t report_size,
+                                  const lg_check_options *options);
 
 LG_END_C
 #endif

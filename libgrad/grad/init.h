@@ -17,24 +17,29 @@ LG_API bool lg_init_trunc_normal(lg_tensor *t, double mean, double std, double l
 /* Of a weight (out, in, spaces...): fan_in = in * spaces, fan_out = out * spaces; two dimensions or more.
  * Xavier (Glorot and Bengio 2010): variance 2 gain^2 / (fan_in + fan_out). */
 typedef struct lg_init_options {
-        lg_tensor *t LG_DEFAULT;
+        LG_OPTIONS_HEAD
         double gain LG_DEFAULT;  /* xavier, orthogonal: 1; kaiming: sqrt(2 / (1 + slope^2)) */
         double slope LG_DEFAULT; /* kaiming: of the leaky ReLU that follows; 0 is ReLU */
         bool fan_out LG_DEFAULT; /* kaiming: keep the variance of gradients, not of values */
 } lg_init_options;
-#define lg_init_xavier_uniform(...) lg_init_xavier_uniform_(LG_INIT(lg_init_options){.t = __VA_ARGS__})
-#define lg_init_xavier_normal(...) lg_init_xavier_normal_(LG_INIT(lg_init_options){.t = __VA_ARGS__})
-LG_API bool lg_init_xavier_uniform_(lg_init_options o);
-LG_API bool lg_init_xavier_normal_(lg_init_options o);
+#define lg_init_xavier_uniform(...)                                                                                    \
+        LG_CALL1(lg_init_xavier_uniform_with, lg_init_options, lg_init_xavier_uniform_takes_t, __VA_ARGS__)
+#define lg_init_xavier_normal(...)                                                                                     \
+        LG_CALL1(lg_init_xavier_normal_with, lg_init_options, lg_init_xavier_normal_takes_t, __VA_ARGS__)
+LG_API bool lg_init_xavier_uniform_with(lg_tensor *t, const lg_init_options *options);
+LG_API bool lg_init_xavier_normal_with(lg_tensor *t, const lg_init_options *options);
 /* Kaiming (He et al. 2015): variance gain^2 / fan. lg_init_kaiming_normal(w, .fan_out = true) */
-#define lg_init_kaiming_uniform(...) lg_init_kaiming_uniform_(LG_INIT(lg_init_options){.t = __VA_ARGS__})
-#define lg_init_kaiming_normal(...) lg_init_kaiming_normal_(LG_INIT(lg_init_options){.t = __VA_ARGS__})
-LG_API bool lg_init_kaiming_uniform_(lg_init_options o);
-LG_API bool lg_init_kaiming_normal_(lg_init_options o);
+#define lg_init_kaiming_uniform(...)                                                                                   \
+        LG_CALL1(lg_init_kaiming_uniform_with, lg_init_options, lg_init_kaiming_uniform_takes_t, __VA_ARGS__)
+#define lg_init_kaiming_normal(...)                                                                                    \
+        LG_CALL1(lg_init_kaiming_normal_with, lg_init_options, lg_init_kaiming_normal_takes_t, __VA_ARGS__)
+LG_API bool lg_init_kaiming_uniform_with(lg_tensor *t, const lg_init_options *options);
+LG_API bool lg_init_kaiming_normal_with(lg_tensor *t, const lg_init_options *options);
 /* t as a matrix (size 0, all others) gets orthonormal rows or columns (whichever are fewer), times gain (Saxe et al.
  * 2013). */
-#define lg_init_orthogonal(...) lg_init_orthogonal_(LG_INIT(lg_init_options){.t = __VA_ARGS__})
-LG_API bool lg_init_orthogonal_(lg_init_options o);
+#define lg_init_orthogonal(...)                                                                                        \
+        LG_CALL1(lg_init_orthogonal_with, lg_init_options, lg_init_orthogonal_takes_t, __VA_ARGS__)
+LG_API bool lg_init_orthogonal_with(lg_tensor *t, const lg_init_options *options);
 
 /* Freezes or thaws all parameters of m: frozen ones require no gradient, and optimisers leave them as they are. */
 LG_API bool lg_freeze(lg_module *m, bool on);

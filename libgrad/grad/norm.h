@@ -10,7 +10,7 @@ LG_BEGIN
  * of x's dtype. */
 
 typedef struct lg_batch_norm_options {
-        lg_tensor *b LG_DEFAULT;
+        LG_OPTIONS_HEAD
         lg_tensor *running_mean LG_DEFAULT;
         lg_tensor *running_var LG_DEFAULT;
         bool training LG_DEFAULT;
@@ -22,53 +22,59 @@ typedef struct lg_batch_norm_options {
  * running statistics (C) that are given move by momentum towards them (var divided by count - 1), unrecorded and in
  * place: LG_ERR_STATE if they are in the graph. Otherwise mean and var are the running statistics, both needed.
  * lg_batch_norm(x, w, b, .running_mean = m, .running_var = v, .training = true) */
-#define lg_batch_norm(x, w, ...) lg_batch_norm_((x), (w), LG_INIT(lg_batch_norm_options){.b = __VA_ARGS__})
-LG_API lg_tensor *lg_batch_norm_(lg_tensor *x, lg_tensor *w, lg_batch_norm_options o);
+#define lg_batch_norm(...) LG_CALL3(lg_batch_norm_with, lg_batch_norm_options, lg_batch_norm_takes_x_w_b, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_batch_norm_with(lg_tensor *x, lg_tensor *w, lg_tensor *b,
+                                            const lg_batch_norm_options *options);
 
 typedef struct lg_layer_norm_options {
-        lg_tensor *b LG_DEFAULT;
+        LG_OPTIONS_HEAD
         double eps LG_DEFAULT; /* 1e-5; LG_ZERO: 0 */
 } lg_layer_norm_options;
 /* (x - mean) / sqrt(var + eps) * w + b over the last `dims` dimensions of x, var divided by the count; w and b of the
  * shape of these dimensions, each may be NULL. lg_layer_norm(x, 1, w, b, .eps = 1e-6) */
-#define lg_layer_norm(x, dims, w, ...)                                                                                 \
-        lg_layer_norm_((x), (dims), (w), LG_INIT(lg_layer_norm_options){.b = __VA_ARGS__})
-LG_API lg_tensor *lg_layer_norm_(lg_tensor *x, int dims, lg_tensor *w, lg_layer_norm_options o);
+#define lg_layer_norm(...)                                                                                             \
+        LG_CALL4(lg_layer_norm_with, lg_layer_norm_options, lg_layer_norm_takes_x_dims_w_b, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_layer_norm_with(lg_tensor *x, int dims, lg_tensor *w, lg_tensor *b,
+                                            const lg_layer_norm_options *options);
 /* The same over each of `groups` groups of channels of x (N, C, ...), which divide C; w and b (C), each may be NULL. */
-#define lg_group_norm(x, groups, w, ...)                                                                               \
-        lg_group_norm_((x), (groups), (w), LG_INIT(lg_layer_norm_options){.b = __VA_ARGS__})
-LG_API lg_tensor *lg_group_norm_(lg_tensor *x, int64_t groups, lg_tensor *w, lg_layer_norm_options o);
+#define lg_group_norm(...)                                                                                             \
+        LG_CALL4(lg_group_norm_with, lg_layer_norm_options, lg_group_norm_takes_x_groups_w_b, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_group_norm_with(lg_tensor *x, int64_t groups, lg_tensor *w, lg_tensor *b,
+                                            const lg_layer_norm_options *options);
 /* The same over each channel of x (N, C, L...), which has more than one element: PyTorch's F.instance_norm of the
  * input's own statistics. */
-#define lg_instance_norm(x, w, ...) lg_instance_norm_((x), (w), LG_INIT(lg_layer_norm_options){.b = __VA_ARGS__})
-LG_API lg_tensor *lg_instance_norm_(lg_tensor *x, lg_tensor *w, lg_layer_norm_options o);
+#define lg_instance_norm(...)                                                                                          \
+        LG_CALL3(lg_instance_norm_with, lg_layer_norm_options, lg_instance_norm_takes_x_w_b, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_instance_norm_with(lg_tensor *x, lg_tensor *w, lg_tensor *b,
+                                               const lg_layer_norm_options *options);
 typedef struct lg_rms_norm_options {
-        lg_tensor *w LG_DEFAULT;
+        LG_OPTIONS_HEAD
         double eps LG_DEFAULT; /* the distance from 1 to the next number of x's dtype; LG_ZERO: 0 */
 } lg_rms_norm_options;
 /* x / sqrt(mean(x^2) + eps) * w over the last `dims` dimensions; w of their shape or NULL. */
-#define lg_rms_norm(x, dims, ...) lg_rms_norm_((x), (dims), LG_INIT(lg_rms_norm_options){.w = __VA_ARGS__})
-LG_API lg_tensor *lg_rms_norm_(lg_tensor *x, int dims, lg_rms_norm_options o);
+#define lg_rms_norm(...) LG_CALL3(lg_rms_norm_with, lg_rms_norm_options, lg_rms_norm_takes_x_dims_w, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_rms_norm_with(lg_tensor *x, int dims, lg_tensor *w, const lg_rms_norm_options *options);
 typedef struct lg_normalize_options {
-        int dim LG_DEFAULT;
+        LG_OPTIONS_HEAD
         double eps LG_DEFAULT; /* 1e-12 */
 } lg_normalize_options;
 /* x / max(|x|, eps), |x| = sqrt(sum(x^2)) along one dimension: PyTorch's F.normalize with p = 2.
  * lg_normalize(x, 1) */
-#define lg_normalize(x, ...) lg_normalize_((x), LG_INIT(lg_normalize_options){.dim = __VA_ARGS__})
-LG_API lg_tensor *lg_normalize_(lg_tensor *x, lg_normalize_options o);
+#define lg_normalize(...) LG_CALL2(lg_normalize_with, lg_normalize_options, lg_normalize_takes_x_dim, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_normalize_with(lg_tensor *x, int dim, const lg_normalize_options *options);
 
 typedef struct lg_dropout_options {
-        double p LG_DEFAULT;
+        LG_OPTIONS_HEAD
         bool off LG_DEFAULT; /* in evaluation: x itself */
 } lg_dropout_options;
 /* Each element 0 with probability p in [0, 1], else x / (1 - p); drawn from the context's generator in row-major order,
  * so that the same seed drops the same elements on every device and in every layout. lg_dropout(x, 0.5) */
-#define lg_dropout(x, ...) lg_dropout_((x), LG_INIT(lg_dropout_options){.p = (double)__VA_ARGS__})
-LG_API lg_tensor *lg_dropout_(lg_tensor *x, lg_dropout_options o);
+#define lg_dropout(...) LG_CALL2(lg_dropout_with, lg_dropout_options, lg_dropout_takes_x_p, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options);
 /* The same for whole channels of x (N, C, ...): PyTorch's F.dropout1d, 2d and 3d. */
-#define lg_feature_dropout(x, ...) lg_feature_dropout_((x), LG_INIT(lg_dropout_options){.p = (double)__VA_ARGS__})
-LG_API lg_tensor *lg_feature_dropout_(lg_tensor *x, lg_dropout_options o);
+#define lg_feature_dropout(...)                                                                                        \
+        LG_CALL2(lg_feature_dropout_with, lg_dropout_options, lg_feature_dropout_takes_x_p, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_feature_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options);
 
 LG_END_C
 #endif

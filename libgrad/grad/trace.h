@@ -22,7 +22,7 @@ typedef struct lg_trace_record {
 } lg_trace_record;
 typedef void lg_trace_fn(const lg_trace_record *r, void *user);
 typedef struct lg_trace_options {
-        lg_trace_fn *fn LG_DEFAULT; /* NULL ends tracing */
+        LG_OPTIONS_HEAD
         void *user LG_DEFAULT;
         bool synchronize LG_DEFAULT; /* waits for the device after each op */
 } lg_trace_options;
@@ -30,8 +30,8 @@ typedef struct lg_trace_options {
  * does where fn frees tensors, modules, optimisers or averages, forgets gradients or moves modules: LG_ERR_STATE.
  * lg_trace(c, fn, .user = p), lg_trace(c, NULL)
  */
-#define lg_trace(c, ...) lg_trace_((c), LG_INIT(lg_trace_options){.fn = __VA_ARGS__})
-LG_API bool lg_trace_(lg_ctx *c, lg_trace_options o);
+#define lg_trace(...) LG_CALL2(lg_trace_with, lg_trace_options, lg_trace_takes_c_fn, __VA_ARGS__)
+LG_API bool lg_trace_with(lg_ctx *c, lg_trace_fn *fn, const lg_trace_options *options);
 /* A lg_trace_fn that prints a line for each op to the FILE* that `user` is: lg_trace(c, lg_trace_print, .user =
  * stderr). Whether all was written, ferror says of that file. */
 LG_API void lg_trace_print(const lg_trace_record *r, void *user);
@@ -40,16 +40,19 @@ LG_API void lg_trace_print(const lg_trace_record *r, void *user);
  * error, LG_ERR_STATE: which op, forward or backward, which element, and where in the module tree. Waits after every
  * op. lg_anomaly(c, true), lg_anomaly(c, true, .nan_only = true) */
 typedef struct lg_anomaly_options {
-        bool on LG_DEFAULT;
+        LG_OPTIONS_HEAD
         bool nan_only LG_DEFAULT; /* infinities are meant: masks of -inf, log(0) */
 } lg_anomaly_options;
-#define lg_anomaly(c, ...) lg_anomaly_((c), LG_INIT(lg_anomaly_options){.on = __VA_ARGS__})
-LG_API bool lg_anomaly_(lg_ctx *c, lg_anomaly_options o);
+#define lg_anomaly(...) LG_CALL2(lg_anomaly_with, lg_anomaly_options, lg_anomaly_takes_c_on, __VA_ARGS__)
+LG_API bool lg_anomaly_with(lg_ctx *c, bool on, const lg_anomaly_options *options);
+LG_API bool lg_get_anomaly(const lg_ctx *c);
 
-/* One line per module: bytes of its parameters, gradients and buffers, what one recorded forward of an input of that
- * shape leaves in memory for the derivative (result included), and the most that was in use meanwhile. Gradients and
+/* One line per module: bytes of its parameters, gradients and buffers, what one recorded forward leaves in memory
+ * for the derivative (result included), and the most that was in use meanwhile. Gradients and
  * the mode stay as they are; batch norm's statistics do too. LG_ERR_IO: f could not be written. */
-LG_API bool lg_module_print_memory(FILE *f, lg_module *m, lg_shape input);
+#define lg_module_print_memory(...)                                                                                    \
+        LG_CALL2(lg_module_print_memory_with, lg_module_print_options, lg_module_print_memory_takes_f_m, __VA_ARGS__)
+LG_API bool lg_module_print_memory_with(FILE *f, lg_module *m, const lg_module_print_options *options);
 
 LG_END_C
 #endif

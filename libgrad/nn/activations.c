@@ -97,19 +97,25 @@ static lg_tensor *prelu(lg_module *m, lg_list inputs, void *user)
         return lg_where(above, x, lg_mul(lg_reshape(w, s), below));
 }
 
+typedef struct weights {
+        int64_t channels;
+        lg_prelu_layer_options o;
+} weights;
+
 static bool fill_prelu(lg_module *m, const void *options)
 {
-        const lg_prelu_layer_options *o = options;
-        return lg__module_constant(m, LG__PARAMETER, "weight", 0.25, LG_SHAPE(o->channels), o->dtype, o->device);
+        const weights *k = options;
+        return lg__module_constant(m, LG__PARAMETER, "weight", 0.25, LG_SHAPE(k->channels), k->o.dtype, k->o.device);
 }
 
-lg_module *lg_nn_prelu_(lg_ctx *c, lg_prelu_layer_options o)
+lg_module *lg_nn_prelu_with(lg_ctx *c, int64_t channels, const lg_prelu_layer_options *options)
 {
-        if (!lg__ok(c))
+        weights k = {.channels = channels};
+        if (!lg__take(c, "lg_nn_prelu", options, &k.o, sizeof k.o))
                 return NULL;
-        if (o.channels < 1)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_prelu: %lld channels; 1 or more", (long long)o.channels);
-        if (!lg__module_dtype(c, "lg_nn_prelu", o.dtype))
+        if (channels < 1)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_prelu: %lld channels; 1 or more", (long long)channels);
+        if (!lg__module_dtype(c, "lg_nn_prelu", k.o.dtype))
                 return NULL;
-        return lg__module_build(c, "PReLU", prelu, NULL, 0, fill_prelu, &o);
+        return lg__module_build(c, "PReLU", prelu, NULL, 0, fill_prelu, &k);
 }

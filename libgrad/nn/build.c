@@ -34,15 +34,14 @@ lg_module *lg__module_build(lg_ctx *c, const char *type, lg_forward_fn *forward,
 
 bool lg__module_uniform(lg_module *m, const char *name, double bound, lg_shape shape, lg_dtype dtype, lg_device device)
 {
-        lg_shaped o = {.shape = shape, .dtype = dtype, .device = device};
-        return lg_module_add_parameter(m, name, lg_uniform_(m->object.ctx, -bound, bound, o)) != NULL;
+        lg_tensor *t = lg_uniform(m->object.ctx, -bound, bound, shape, .dtype = dtype, .device = device);
+        return lg_module_add_parameter(m, name, t) != NULL;
 }
 
 bool lg__module_constant(lg_module *m, lg__part_kind kind, const char *name, double value, lg_shape shape,
                          lg_dtype dtype, lg_device device)
 {
-        lg_shaped o = {.shape = shape, .dtype = dtype, .device = device};
-        lg_tensor *t = lg_full_(m->object.ctx, value, o);
+        lg_tensor *t = lg_full(m->object.ctx, value, shape, .dtype = dtype, .device = device);
         return (kind == LG__BUFFER ? lg_module_add_buffer(m, name, t) : lg_module_add_parameter(m, name, t)) != NULL;
 }
 

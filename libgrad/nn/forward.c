@@ -2,8 +2,6 @@
 #include <string.h>
 #include "nn.h"
 
-#define MAX_INPUTS 16
-
 /* Names the module in the message of an error that arose in it; the innermost module does so first. */
 static void tell_where(const lg_module *m)
 {
@@ -19,54 +17,74 @@ static void tell_where(const lg_module *m)
                 snprintf(c->message + used, sizeof c->message - used, " (in module %s)", m->type);
 }
 
-static bool in_scope(const lg__scope *s, const lg_tensor *t)
+static bool results_are_good(const lg_module *m, const lg_outputs *y)
 {
-        for (; s; s = s->parent) {
-                if (s == t->scope)
-                        return true;
+        lg_ctx *c = m->object.ctx;
+        if (y->count < 1 || y->count > LG_MAX_OUTPUTS)
+                return lg__fail(c, LG_ERR_STATE,
+                                "lg_forward: the forward of %s gave %lld results; 1 to %d are possible", m->type,
+                                (long long)y->count, LG_MAX_OUTPUTS);
+        for (int64_t i = 0; i < y->count; i++) {
+                if (!y->items[i])
+                        return lg__fail(c, LG_ERR_STATE, "lg_forward: the forward of %s left result %lld NULL", m->type,
+                                        (long long)i);
+                if (!lg__in_context(c, y->items[i], "lg_forward", "the result") ||
+                    !lg__check(y->items[i], "lg_forward", "the result"))
+                        return false;
         }
-        return false;
+        return true;
 }
 
-/* y goes to the scope around; what else was made in the module's scope goes with it. y may be older than that scope. */
-static lg_tensor *leave(lg_ctx *c, lg_scope scope, const lg__scope *outer, lg_tensor *y)
+/* Calls m's forward, of either kind. */
+static bool call(lg_module *m, lg_forward_fn *forward, lg_list inputs, lg_outputs *ret)
 {
-        bool mine = y && y->owner == LG__OWNER_SCOPE && !in_scope(outer, y);
-        if (mine)
-                lg__tensor_own(y);
-        bool ended = lg_scope_end(c, scope);
-        if (mine)
-                lg__tensor_disown(y);
-        return ended && !c->error ? y : NULL; /* release functions may have set an error */
+        lg_ctx *c = m->object.ctx;
+        *ret = (lg_outputs){.count = 0};
+        if (!forward) {
+                if (!m->forward_all)
+                        return lg__fail(c, LG_ERR_STATE,
+                                        "lg_forward: %s has no forward of its own; run its children, or give "
+                                        "lg_nn_module() a .forward",
+                                        m->type);
+                if (!m->forward_all(m, inputs, ret, m->user) && !c->error)
+                        return lg__fail(c, LG_ERR_STATE,
+                                        "lg_forward: the forward of %s returned false without an error", m->type);
+                return !c->error && results_are_good(m, ret);
+        }
+        *ret = (lg_outputs){.count = 1, .items = {forward(m, inputs, m->user)}};
+        if (!c->error && !ret->items[0])
+                return lg__fail(c, LG_ERR_STATE, "lg_forward: the forward of %s returned NULL without an error",
+                                m->type);
+        return !c->error && results_are_good(m, ret);
 }
 
-static lg_tensor *run(lg_module *m, lg_forward_fn *forward, lg_list inputs)
+static bool run(lg_module *m, lg_forward_fn *forward, lg_list inputs, lg_outputs *ret, uint32_t *ret_new)
 {
         lg_ctx *c = m->object.ctx;
         const lg__scope *outer = c->scope;
         lg__measure measure = lg__measure_begin(c, inputs);
         lg_scope scope = lg__scope_begin(c);
+        ret->count = 0;
         if (!scope.id)
-                return NULL;
+                return false;
         lg_module *outer_module = c->module;
         c->module = m;
         m->running++;
-        lg_tensor *y = forward(m, inputs, m->user);
+        bool ok = call(m, forward, inputs, ret);
         c->module = outer_module;
-        if (!c->error && !y)
-                lg__fail(c, LG_ERR_STATE, "lg_forward: the forward of %s returned NULL without an error", m->type);
-        if (c->error || !lg__in_context(c, y, "lg_forward", "the result") || !lg__check(y, "lg_forward", "the result"))
-                y = NULL;
-        y = leave(c, scope, outer, y);
+        if (!ok)
+                ret->count = 0;
+        ok = lg__scope_leave(c, scope, outer, ret->items, ret->count, ret_new) && ok;
         lg__measure_end(&measure, m);
-        if (y) {
-                m->shape = y->at.shape;
+        if (ok) {
+                m->shape = ret->items[0]->at.shape;
                 m->has_shape = true;
         } else {
+                *ret = (lg_outputs){.count = 0};
                 tell_where(m);
         }
         m->running--; /* last: release functions of what the scope held may try to free m */
-        return y;
+        return ok;
 }
 
 static bool input_is_good(lg_module *m, const lg_tensor *x, int64_t i)
@@ -80,29 +98,55 @@ static bool input_is_good(lg_module *m, const lg_tensor *x, int64_t i)
         return lg__check(x, "lg_forward", "an input");
 }
 
-lg_tensor *lg_forward_(lg_module *m, ...)
+/* The inputs up to LG_END, checked. */
+static bool take_inputs(lg_module *m, lg_tensor *const *inputs, int64_t *ret_count)
 {
-        lg_tensor *items[MAX_INPUTS];
+        bool ok = m && lg__ok(m->object.ctx) && lg__object_lasts(&m->object, "lg_forward");
         int64_t count = 0;
-        va_list args;
-        bool ok = m && !m->object.ctx->error && lg__object_lasts(&m->object, "lg_forward");
-        va_start(args, m);
-        for (void *x; (x = va_arg(args, void *)) != LG_END; count++) {
-                if (!m && x)
-                        lg__fail(lg__ctx_of(x), LG_ERR_ARGUMENT, "lg_forward: the module is NULL");
-                if (ok && count == MAX_INPUTS)
-                        ok = lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_forward: more than %d inputs", MAX_INPUTS);
-                ok = ok && input_is_good(m, x, count);
-                if (ok)
-                        items[count] = x;
+        for (; inputs && inputs[count] != LG_END; count++) {
+                if (!m && inputs[count])
+                        lg__fail(lg__ctx_of(inputs[count]), LG_ERR_ARGUMENT, "lg_forward: the module is NULL");
+                if (ok && count == LG__MAX_INPUTS)
+                        ok = lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_forward: more than %d inputs",
+                                      LG__MAX_INPUTS);
+                ok = ok && input_is_good(m, inputs[count], count);
         }
-        va_end(args);
-        return ok ? run(m, m->forward, (lg_list){count, items}) : NULL;
+        *ret_count = count;
+        return ok;
+}
+
+lg_tensor *lg_forward_list(lg_module *m, lg_tensor *const *inputs)
+{
+        int64_t count;
+        uint32_t new;
+        lg_outputs all;
+        if (!take_inputs(m, inputs, &count) || !run(m, m->forward, (lg_list){count, inputs}, &all, &new))
+                return NULL;
+        for (int64_t i = 1; i < all.count; i++)
+                if (all.items[i] != all.items[0] && new & 1u << i)
+                        lg__tensor_release(all.items[i]);
+        return all.items[0];
+}
+
+bool lg_forward_all_list(lg_module *m, lg_outputs *ret, size_t size, lg_tensor *const *inputs)
+{
+        int64_t count;
+        uint32_t new;
+        lg_outputs all = {.count = 0};
+        bool ok = take_inputs(m, inputs, &count);
+        if (ok && !ret)
+                ok = lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_forward_all: out is NULL");
+        ok = ok && run(m, m->forward, (lg_list){count, inputs}, &all, &new);
+        if (ret)
+                lg__give(ret, size, &all, sizeof all);
+        return ok;
 }
 
 lg_tensor *lg__forward_as(lg_module *m, lg_forward_fn *forward, lg_tensor *x)
 {
-        return m->object.ctx->error ? NULL : run(m, forward, (lg_list){1, &x});
+        uint32_t new;
+        lg_outputs all;
+        return !m->object.ctx->error && run(m, forward, (lg_list){1, &x}, &all, &new) ? all.items[0] : NULL;
 }
 
 lg_tensor *lg__module_input(const lg_module *m, lg_list inputs)

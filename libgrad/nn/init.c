@@ -35,27 +35,34 @@ static bool end(fill *f, lg_tensor *t, lg_tensor *values)
         return ok;
 }
 
-static lg_shaped like(const lg_tensor *t, lg_shape shape)
+/* Of t's shape, dtype and device. */
+static lg_tensor *uniform(const lg_tensor *t, double low, double high)
 {
-        return (lg_shaped){.shape = shape, .dtype = t->at.dtype, .device = t->storage->device->id};
+        return lg_uniform(t->ctx, low, high, t->at.shape, .dtype = t->at.dtype, .device = t->storage->device->id);
+}
+
+static lg_tensor *normal(const lg_tensor *t, double mean, double std)
+{
+        return lg_normal(t->ctx, mean, std, t->at.shape, .dtype = t->at.dtype, .device = t->storage->device->id);
 }
 
 bool lg_init_constant(lg_tensor *t, double value)
 {
         fill f;
-        return begin(&f, "lg_init_constant", t) && end(&f, t, lg_full_(f.c, value, like(t, LG_SHAPE_0D)));
+        return begin(&f, "lg_init_constant", t) &&
+               end(&f, t, lg_scalar(f.c, value, .dtype = t->at.dtype, .device = t->storage->device->id));
 }
 
 bool lg_init_uniform(lg_tensor *t, double low, double high)
 {
         fill f;
-        return begin(&f, "lg_init_uniform", t) && end(&f, t, lg_uniform_(f.c, low, high, like(t, t->at.shape)));
+        return begin(&f, "lg_init_uniform", t) && end(&f, t, uniform(t, low, high));
 }
 
 bool lg_init_normal(lg_tensor *t, double mean, double std)
 {
         fill f;
-        return begin(&f, "lg_init_normal", t) && end(&f, t, lg_normal_(f.c, mean, std, like(t, t->at.shape)));
+        return begin(&f, "lg_init_normal", t) && end(&f, t, normal(t, mean, std));
 }
 
 /* ---- truncated normal ------------------------------------------------------------------------------------------- */
@@ -69,14 +76,14 @@ bool lg_init_trunc_normal(lg_tensor *t, double mean, double std, double low, dou
         if (!begin(&f, "lg_init_trunc_normal", t))
                 return false;
         bool good = std > 0 && low < high && low <= mean + 2 * std && high >= mean - 2 * std;
-        lg_tensor *x = good ? lg_normal_(f.c, mean, std, like(t, t->at.shape)) : NULL;
+        lg_tensor *x = good ? normal(t, mean, std) : NULL;
         if (!good)
                 lg__fail(f.c, LG_ERR_ARGUMENT,
                          "lg_init_trunc_normal: [%g, %g] must hold values within 2 std of the mean, %g +- %g", low,
                          high, mean, std);
         for (int i = 0; i < rounds && x; i++) {
                 lg_tensor *inside = lg_mul(lg_ge_scalar(x, low), lg_le_scalar(x, high));
-                lg_tensor *again = lg_normal_(f.c, mean, std, like(t, t->at.shape)), *was = x;
+                lg_tensor *again = normal(t, mean, std), *was = x;
                 x = lg_where(inside, was, again);
                 lg__tensor_release(inside);
                 lg__tensor_release(again);
@@ -104,44 +111,52 @@ static bool fans(const char *op, const lg_tensor *t, double *ret_in, double *ret
         return true;
 }
 
-static bool of_variance(lg_tensor *t, double variance, bool normal)
+static bool of_variance(lg_tensor *t, double variance, bool normally)
 {
         if (!isfinite(variance)) /* fans of 0: nothing to fill */
                 variance = 0;
-        return normal ? lg_init_normal(t, 0, sqrt(variance))
-                      : lg_init_uniform(t, -sqrt(3 * variance), sqrt(3 * variance));
+        return normally ? lg_init_normal(t, 0, sqrt(variance))
+                        : lg_init_uniform(t, -sqrt(3 * variance), sqrt(3 * variance));
 }
 
-static bool xavier(const char *op, lg_init_options o, bool normal)
+static bool xavier(const char *op, lg_tensor *t, const lg_init_options *options, bool normally)
 {
-        double in, out, gain = o.gain == 0 ? 1 : o.gain;
-        return fans(op, o.t, &in, &out) && of_variance(o.t, 2 * gain * gain / (in + out), normal);
+        lg_init_options o;
+        double in, out;
+        if (!lg__take(lg__ctx_of(t), op, options, &o, sizeof o) || !fans(op, t, &in, &out))
+                return false;
+        const double gain = lg__option(o.gain, 1);
+        return of_variance(t, 2 * gain * gain / (in + out), normally);
 }
 
-bool lg_init_xavier_uniform_(lg_init_options o)
+bool lg_init_xavier_uniform_with(lg_tensor *t, const lg_init_options *options)
 {
-        return xavier("lg_init_xavier_uniform", o, false);
+        return xavier("lg_init_xavier_uniform", t, options, false);
 }
 
-bool lg_init_xavier_normal_(lg_init_options o)
+bool lg_init_xavier_normal_with(lg_tensor *t, const lg_init_options *options)
 {
-        return xavier("lg_init_xavier_normal", o, true);
+        return xavier("lg_init_xavier_normal", t, options, true);
 }
 
-static bool kaiming(const char *op, lg_init_options o, bool normal)
+static bool kaiming(const char *op, lg_tensor *t, const lg_init_options *options, bool normally)
 {
-        double in, out, gain = o.gain == 0 ? sqrt(2 / (1 + o.slope * o.slope)) : o.gain;
-        return fans(op, o.t, &in, &out) && of_variance(o.t, gain * gain / (o.fan_out ? out : in), normal);
+        lg_init_options o;
+        double in, out;
+        if (!lg__take(lg__ctx_of(t), op, options, &o, sizeof o) || !fans(op, t, &in, &out))
+                return false;
+        const double slope = lg__option(o.slope, 0), gain = lg__option(o.gain, sqrt(2 / (1 + slope * slope)));
+        return of_variance(t, gain * gain / (o.fan_out ? out : in), normally);
 }
 
-bool lg_init_kaiming_uniform_(lg_init_options o)
+bool lg_init_kaiming_uniform_with(lg_tensor *t, const lg_init_options *options)
 {
-        return kaiming("lg_init_kaiming_uniform", o, false);
+        return kaiming("lg_init_kaiming_uniform", t, options, false);
 }
 
-bool lg_init_kaiming_normal_(lg_init_options o)
+bool lg_init_kaiming_normal_with(lg_tensor *t, const lg_init_options *options)
 {
-        return kaiming("lg_init_kaiming_normal", o, true);
+        return kaiming("lg_init_kaiming_normal", t, options, true);
 }
 
 /* ---- orthogonal ------------------------------------------------------------------------------------------------- */
@@ -165,19 +180,19 @@ static bool orthonormal_rows(lg_tensor *a, int64_t rows)
         return true;
 }
 
-bool lg_init_orthogonal_(lg_init_options o)
+bool lg_init_orthogonal_with(lg_tensor *t, const lg_init_options *options)
 {
         const char *op = "lg_init_orthogonal";
-        double in, out, gain = o.gain == 0 ? 1 : o.gain;
-        lg_tensor *t = o.t;
+        lg_init_options o;
+        double in, out;
         fill f;
-        if (!fans(op, t, &in, &out) || !begin(&f, op, t))
+        if (!lg__take(lg__ctx_of(t), op, options, &o, sizeof o) || !fans(op, t, &in, &out) || !begin(&f, op, t))
                 return false;
+        const double gain = lg__option(o.gain, 1);
         int64_t rows = t->at.shape.size[0], columns = rows ? lg__shape_numel(t->at.shape) / rows : 0;
         bool wide = rows <= columns;
-        lg_shaped s = like(t, wide ? LG_SHAPE(rows, columns) : LG_SHAPE(columns, rows));
-        s.dtype = LG_F64;
-        lg_tensor *a = lg_normal_(f.c, 0, 1, s);
+        lg_shape s = wide ? LG_SHAPE(rows, columns) : LG_SHAPE(columns, rows);
+        lg_tensor *a = lg_normal(f.c, 0, 1, s, .dtype = LG_F64, .device = t->storage->device->id);
         bool ok = a && (!columns || orthonormal_rows(a, wide ? rows : columns));
         lg_tensor *q = !ok ? NULL : lg_mul_scalar(wide ? a : lg_transpose(a, 0, 1), gain);
         return end(&f, t, q ? lg_reshape(q, t->at.shape) : NULL);

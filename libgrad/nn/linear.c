@@ -23,7 +23,7 @@ lg_tensor *lg__linear_relu_forward(lg_module *m, lg_list inputs, void *user)
 }
 
 typedef struct sizes {
-        int64_t in;
+        int64_t in, out;
         lg_linear_options o;
 } sizes;
 
@@ -32,18 +32,19 @@ static bool fill(lg_module *m, const void *options)
 {
         const sizes *s = options;
         double bound = s->in ? 1 / sqrt((double)s->in) : 0;
-        return lg__module_uniform(m, "weight", bound, LG_SHAPE(s->o.out, s->in), s->o.dtype, s->o.device) &&
-               (s->o.no_bias || lg__module_uniform(m, "bias", bound, LG_SHAPE(s->o.out), s->o.dtype, s->o.device));
+        return lg__module_uniform(m, "weight", bound, LG_SHAPE(s->out, s->in), s->o.dtype, s->o.device) &&
+               (s->o.no_bias || lg__module_uniform(m, "bias", bound, LG_SHAPE(s->out), s->o.dtype, s->o.device));
 }
 
-lg_module *lg_nn_linear_(lg_ctx *c, int64_t in, lg_linear_options o)
+lg_module *lg_nn_linear_with(lg_ctx *c, int64_t in, int64_t out, const lg_linear_options *options)
 {
-        if (!lg__ok(c))
+        sizes s = {.in = in, .out = out};
+        if (!lg__take(c, "lg_nn_linear", options, &s.o, sizeof s.o))
                 return NULL;
-        if (in < 0 || o.out < 0)
+        if (in < 0 || out < 0)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_linear: %lld to %lld features; both must be 0 or more",
-                                (long long)in, (long long)o.out);
-        if (!lg__module_dtype(c, "lg_nn_linear", o.dtype))
+                                (long long)in, (long long)out);
+        if (!lg__module_dtype(c, "lg_nn_linear", s.o.dtype))
                 return NULL;
-        return lg__module_build(c, "Linear", lg__linear_forward, NULL, 0, fill, &(sizes){in, o});
+        return lg__module_build(c, "Linear", lg__linear_forward, NULL, 0, fill, &s);
 }

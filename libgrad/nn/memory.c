@@ -126,10 +126,11 @@ static int64_t count_buffers(const lg_module *root)
         return count;
 }
 
-bool lg_module_print_memory(FILE *f, lg_module *m, lg_shape input)
+bool lg_module_print_memory_with(FILE *f, lg_module *m, const lg_module_print_options *options)
 {
+        lg_module_print_options o;
         lg_ctx *c = lg_module_ctx(m);
-        if (!lg__ok(c))
+        if (!lg__take(c, "lg_module_print_memory", options, &o, sizeof o))
                 return false;
         if (!f)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_module_print_memory: the file is NULL");
@@ -141,7 +142,7 @@ bool lg_module_print_memory(FILE *f, lg_module *m, lg_shape input)
         if (ok) {
                 bool recording = lg_grad_mode(c, true), measuring = c->measuring;
                 c->measuring = true;
-                ok = lg__module_try(m, input);
+                ok = lg__module_try(m, &o);
                 c->measuring = measuring;
                 lg_grad_mode(c, recording);
                 ok = restore(saved, count) && ok;

@@ -77,16 +77,19 @@ lg_module *lg__module_give_up(lg_module *m)
         return NULL;
 }
 
-lg_module *lg_nn_module_(lg_ctx *c, const char *type, lg_module_options o)
+lg_module *lg_nn_module_with(lg_ctx *c, const char *type, const lg_module_options *options)
 {
+        lg_module_options o;
         lg_module *m = NULL;
+        const bool known = lg__take_without(options, &o, sizeof o);
         if (lg__ok(c) && (!type || !*type))
                 lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_module: the type's name is %s", type ? "empty" : "NULL");
-        else if (lg__ok(c) && !o.forward)
-                lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_module: the forward of %s is NULL", type);
-        else
+        else if (lg__ok(c) && known && o.forward && o.forward_all)
+                lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_module: %s has both .forward and .forward_all; give one", type);
+        else if (lg__take(c, "lg_nn_module", options, &o, sizeof o))
                 m = lg__module_new(c, type, o.forward);
         if (m) {
+                m->forward_all = o.forward_all;
                 m->user = o.user;
                 m->release = o.release;
         } else {

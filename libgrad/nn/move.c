@@ -55,10 +55,20 @@ static void swap(copy_of *m)
         }
 }
 
+static bool may_move(lg_module *m)
+{
+        for (const lg_module *inner = m; inner; inner = lg__module_next(inner, m))
+                if (inner->lent)
+                        return lg__fail(m->object.ctx, LG_ERR_STATE,
+                                        "lg_module_to: lg_forward_params runs the %s; move it when that has returned",
+                                        inner->type);
+        return true;
+}
+
 bool lg_module_to(lg_module *m, lg_device device)
 {
         lg_ctx *c = lg_module_ctx(m);
-        lg__device *d = lg__ok(c) && lg__may_end(c, "lg_module_to") ? lg__device_get(c, device) : NULL;
+        lg__device *d = lg__ok(c) && lg__may_end(c, "lg_module_to") && may_move(m) ? lg__device_get(c, device) : NULL;
         lg_scope scope = d ? lg_scope_begin(c) : (lg_scope){0};
         if (!scope.id)
                 return false;

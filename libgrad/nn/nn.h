@@ -31,8 +31,10 @@ struct lg_module {
         const char *name; /* of the part of the parent that it is */
         int levels;       /* of modules, itself the first: at most LG_MAX_MODULE_DEPTH, since forwards recurse */
         int running;      /* forwards and visits of it that are under way */
+        int lent;         /* calls of lg_forward_params that have put other tensors in the places of its parameters */
         char *type;
         lg_forward_fn *forward;
+        lg_forward_all_fn *forward_all; /* one of both, or neither: a container */
         void *user;
         void (*release)(void *user);
         void *config; /* of a module that comes with libgrad: its options, which are `user` */
@@ -68,6 +70,8 @@ bool lg__module_dtype(lg_ctx *c, const char *op, lg_dtype dtype);
 bool lg__module_attach(lg_module *m, const char *name, lg_module *child, const char *op);
 /* Undoes what was begun: children go back to the context, the module is destroyed. Returns NULL. */
 lg_module *lg__module_give_up(lg_module *m);
+/* Up to how many inputs a forward takes. */
+#define LG__MAX_INPUTS 16
 /* lg_forward(m, x) with another forward in the place of m's. */
 lg_tensor *lg__forward_as(lg_module *m, lg_forward_fn *forward, lg_tensor *x);
 /* What tells modules of these types; and a Linear's forward that a ReLU follows. */
@@ -82,9 +86,9 @@ lg__part *lg__module_part(const lg_module *m, const char *name, size_t length, i
 const char *lg__module_path(const lg_module *m, char text[LG__PATH]);
 /* The same from root on, "-" for root itself. */
 const char *lg__module_path_in(const lg_module *root, const lg_module *m, char text[LG__PATH]);
-/* Runs one forward on zeros of that shape, of the dtype and device of root's parameters, in a scope of its own; the
- * random state stays. The caller counts as one that runs root. */
-bool lg__module_try(lg_module *root, lg_shape input);
+/* Runs one forward on what the options say, in a scope of its own; the random state stays. Counts as one that runs
+ * root. */
+bool lg__module_try(lg_module *root, const lg_module_print_options *o);
 /* Around a module's forward: afterwards its kept_bytes and most_bytes say what memory it took. */
 typedef struct lg__measure {
         lg_memory_stats_t *stats; /* NULL: nothing is measured */
@@ -94,6 +98,12 @@ lg__measure lg__measure_begin(lg_ctx *c, lg_list inputs);
 void lg__measure_end(const lg__measure *w, lg_module *m);
 /* Has a line in tables: containers show through. */
 bool lg__module_has_line(const lg_module *m);
+/* Calls fn for parameters and buffers in the order in which they were added, a child's in its place; stops where that
+ * returns false. */
+typedef bool lg__visit_fn(const char *path, lg__part *p, void *user);
+bool lg__module_visit(lg_module *m, char path[LG__PATH], lg__visit_fn *fn, void *user);
+/* Lists that m has given get the tensors that its parts have now. */
+void lg__module_relist(lg_module *m);
 /* The next module after m within root, depth first; NULL: none. Begin with root itself. */
 lg_module *lg__module_next(const lg_module *m, const lg_module *root);
 

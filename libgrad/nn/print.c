@@ -57,20 +57,33 @@ static void print(const table *t, lg_module *root)
                 (long long)lg_parameter_count(root));
 }
 
-bool lg__module_try(lg_module *root, lg_shape input)
+/* Zeros of that shape, of the dtype and device of root's parameters. */
+static lg_tensor *zeros(lg_module *root, lg_shape shape)
+{
+        lg_list parameters = lg_parameters(root);
+        lg_dtype dtype = LG_F32;
+        lg_device device = root->object.ctx->default_device;
+        if (parameters.count) {
+                dtype = parameters.items[0]->at.dtype;
+                device = parameters.items[0]->storage->device->id;
+        }
+        return lg_zeros(root->object.ctx, shape, .dtype = dtype, .device = device);
+}
+
+bool lg__module_try(lg_module *root, const lg_module_print_options *o)
 {
         lg_ctx *c = root->object.ctx;
-        lg_list parameters = lg_parameters(root);
         lg_random_state random = c->random;
+        lg_tensor *inputs[LG__MAX_INPUTS + 2] = {NULL};
+        int64_t count = o->inputs.items ? o->inputs.count : 0;
         lg_scope scope = lg__scope_begin(c);
-        lg_shaped o = {.shape = input};
-        if (parameters.count) {
-                o.dtype = parameters.items[0]->at.dtype;
-                o.device = parameters.items[0]->storage->device->id;
-        }
-        lg_tensor *x = scope.id ? lg_full_(c, 0, o) : NULL;
         root->running++;
-        bool ok = x && lg_forward(root, x);
+        for (int64_t i = 0; i < count && i <= LG__MAX_INPUTS; i++)
+                inputs[i] = o->inputs.items[i];
+        if (count < 1)
+                inputs[0] = scope.id ? zeros(root, o->input) : NULL;
+        inputs[count < 1 ? 1 : count <= LG__MAX_INPUTS ? count : LG__MAX_INPUTS + 1] = LG_END;
+        bool ok = scope.id && (count > 0 || inputs[0]) && lg_forward_list(root, inputs);
         if (scope.id)
                 lg_scope_end(c, scope);
         root->running--;
@@ -78,33 +91,48 @@ bool lg__module_try(lg_module *root, lg_shape input)
         return ok;
 }
 
-/* In evaluation mode and unrecorded, so that every module knows the shape of its result. */
-static bool find_shapes(lg_module *root, lg_shape input)
+/* In evaluation mode and unrecorded, so that every module knows the shape of its result. Why that cannot be is the last
+ * line of the table, and no error. */
+static void find_shapes(lg_module *root, const lg_module_print_options *o, char why[LG__MESSAGE])
 {
         lg_ctx *c = root->object.ctx;
+        if (!lg_synchronize(c)) /* what is found from here on is the forward's */
+                return;
         bool recording = lg_grad_mode(c, false);
         for (lg_module *m = root; m; m = lg__module_next(m, root)) {
                 if (m->printing++ == 0)
                         m->was_training = m->training;
                 m->training = false;
         }
-        bool ok = lg__module_try(root, input);
+        if (!lg__module_try(root, o) || !lg_synchronize(c)) {
+                memcpy(why, c->message, LG__MESSAGE);
+                lg__forget_error(c);
+        }
         for (lg_module *m = root; m; m = lg__module_next(m, root))
                 if (m->printing && --m->printing == 0) /* the forward may have added some */
                         m->training = m->was_training;
         lg_grad_mode(c, recording);
-        return ok;
 }
 
-bool lg_module_print(FILE *f, lg_module *m, lg_shape input)
+bool lg_module_print_with(FILE *f, lg_module *m, const lg_module_print_options *options)
 {
-        if (!m || !f)
-                return m ? lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_module_print: the file is NULL") : NULL;
+        lg_module_print_options o;
+        lg_ctx *c = lg_module_ctx(m);
+        if (!c)
+                return false;
+        if (!f)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_module_print: the file is NULL");
+        if (!lg__take_without(options, &o, sizeof o))
+                return lg__take(c, "lg_module_print", options, &o, sizeof o);
+        char why[LG__MESSAGE] = "";
         table t = {f, 5, 4, 6};
         for (lg_module *inner = m; inner; inner = lg__module_next(inner, m))
                 inner->has_shape = false;
-        bool ok = !input.ndim || (!m->object.ctx->error && find_shapes(m, input));
+        if (!c->error && (o.input.ndim || o.inputs.count))
+                find_shapes(m, &o, why);
         measure(&t, m);
         print(&t, m);
-        return lg__written(m->object.ctx, f, "lg_module_print") && ok;
+        if (*why)
+                fprintf(f, "the forward failed: %s\n", why);
+        return lg__written(c, f, "lg_module_print");
 }

@@ -45,34 +45,25 @@ static lg_tensor *no_forward(lg_module *m, lg_list inputs, void *user)
 }
 
 /* Takes children up to LG_END under the next numbers. */
-static lg_module *take_all(lg_module *m, const char *op, va_list args)
+static lg_module *take_all(lg_module *m, const char *op, lg_module *const *children)
 {
         char name[24];
         bool ok = m != NULL;
-        int i = 0;
-        for (void *child; (child = va_arg(args, void *)) != LG_END; i++) {
+        for (int i = 0; ok && children && children[i] != LG_END; i++) {
                 snprintf(name, sizeof name, "%d", i);
-                ok = ok && lg__module_attach(m, name, child, op);
+                ok = lg__module_attach(m, name, children[i], op);
         }
         return ok ? m : m ? lg__module_give_up(m) : NULL;
 }
 
-lg_module *lg_nn_sequential_(lg_ctx *c, ...)
+lg_module *lg_nn_sequential_list(lg_ctx *c, lg_module *const *children)
 {
-        va_list args;
-        va_start(args, c);
-        lg_module *m = take_all(lg__module_new(c, "Sequential", forward), "lg_nn_sequential", args);
-        va_end(args);
-        return m;
+        return take_all(lg__module_new(c, "Sequential", forward), "lg_nn_sequential", children);
 }
 
-lg_module *lg_nn_module_list_(lg_ctx *c, ...)
+lg_module *lg_nn_module_list_list(lg_ctx *c, lg_module *const *children)
 {
-        va_list args;
-        va_start(args, c);
-        lg_module *m = take_all(lg__module_new(c, "ModuleList", no_forward), "lg_nn_module_list", args);
-        va_end(args);
-        return m;
+        return take_all(lg__module_new(c, "ModuleList", no_forward), "lg_nn_module_list", children);
 }
 
 lg_module *lg_module_append(lg_module *m, lg_module *child)
@@ -100,12 +91,15 @@ static lg_tensor *forward_residual(lg_module *m, lg_list inputs, void *user)
         return s ? lg_add(y, s) : NULL;
 }
 
-lg_module *lg_nn_residual_(lg_ctx *c, lg_residual_options o)
+lg_module *lg_nn_residual_with(lg_ctx *c, lg_module *block, const lg_residual_options *options)
 {
-        lg_module *m = lg__module_new(c, "Residual", forward_residual);
+        lg_residual_options o;
+        lg_module *m = lg__take(c, "lg_nn_residual", options, &o, sizeof o)
+                               ? lg__module_new(c, "Residual", forward_residual)
+                               : NULL;
         if (!m)
                 return NULL;
-        bool ok = lg__module_attach(m, "block", o.block, "lg_nn_residual") &&
+        bool ok = lg__module_attach(m, "block", block, "lg_nn_residual") &&
                   (!o.shortcut || lg__module_attach(m, "shortcut", o.shortcut, "lg_nn_residual"));
         return ok ? m : lg__module_give_up(m);
 }

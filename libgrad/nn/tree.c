@@ -139,10 +139,7 @@ lg_module *lg_child(lg_module *m, int index)
 /* ---- all of them ---------------------------------------------------------------------------------------------------
  */
 
-/* Parts in the order in which they were added, a child's in its place. */
-typedef bool visit_fn(const char *path, lg__part *p, void *user);
-
-static bool visit(lg_module *m, char path[LG__PATH], size_t length, visit_fn *fn, void *user)
+static bool visit(lg_module *m, char path[LG__PATH], size_t length, lg__visit_fn *fn, void *user)
 {
         for (lg__part *p = m->parts; p; p = p->next) {
                 size_t n = strlen(p->name);
@@ -174,6 +171,11 @@ static bool each_part(const char *path, lg__part *p, void *user)
         each *e = user;
         e->fn(path, p->tensor, p->kind == LG__BUFFER, e->user);
         return true;
+}
+
+bool lg__module_visit(lg_module *m, char path[LG__PATH], lg__visit_fn *fn, void *user)
+{
+        return visit(m, path, 0, fn, user);
 }
 
 bool lg_each_parameter(lg_module *m, lg_parameter_fn *fn, void *user)
@@ -238,6 +240,13 @@ static lg__listing *listing_of(lg_module *m, const char *pattern)
                 visit(m, path, 0, select_part, &s);
         l->next = m->listings;
         return m->listings = l;
+}
+
+void lg__module_relist(lg_module *m)
+{
+        char path[LG__PATH];
+        for (lg__listing *l = m->listings; l; l = l->next)
+                visit(m, path, 0, select_part, &(selection){l->pattern, l->items, 0});
 }
 
 static lg_list parameters(lg_module *m, const char *pattern)

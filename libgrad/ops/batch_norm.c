@@ -170,18 +170,18 @@ lg_tensor *lg__norm_parameter(lg_tensor *t, const lg_tensor *x)
         return t ? lg_contiguous(lg_cast(t, lg__norm_dtype(x))) : NULL;
 }
 
-static bool check(const lg_tensor *x, const lg_tensor *w, const lg_batch_norm_options *o)
+static bool check(const lg_tensor *x, const lg_tensor *w, const lg_tensor *b, const lg_batch_norm_options *o)
 {
         const struct {
                 const lg_tensor *t;
                 const char *name;
-        } all[] = {{w, "w"}, {o->b, "b"}, {o->running_mean, "running_mean"}, {o->running_var, "running_var"}};
+        } all[] = {{w, "w"}, {b, "b"}, {o->running_mean, "running_mean"}, {o->running_var, "running_var"}};
         if (!lg__norm_check(x, o->eps, "batch_norm"))
                 return false;
         if (x->at.shape.ndim < 2)
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "batch_norm: x is %s; it is (N, C) or (N, C, ...)",
                                 lg__tensor_text(x).s);
-        if (!w != !o->b)
+        if (!w != !b)
                 return lg__fail(x->ctx, LG_ERR_ARGUMENT, "batch_norm: %s is NULL; w and b are both given or both NULL",
                                 w ? "b" : "w");
         for (int i = 0; i < 4; i++)
@@ -206,7 +206,7 @@ static bool follow(lg_tensor *running, const lg_tensor *batch, double momentum, 
         return k.n == 0 || LG__RUN(running->storage->device, "batch_norm", running, &k);
 }
 
-static lg_tensor *train(lg_tensor *x, lg_tensor *w, const lg_batch_norm_options *o)
+static lg_tensor *train(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_batch_norm_options *o)
 {
         int64_t channels = x->at.shape.size[1], numel = lg__shape_numel(x->at.shape);
         int64_t count = channels ? numel / channels : 0;
@@ -217,7 +217,7 @@ static lg_tensor *train(lg_tensor *x, lg_tensor *w, const lg_batch_norm_options 
         if ((o->running_mean && !lg__may_change(o->running_mean, "batch_norm", "running_mean")) ||
             (o->running_var && !lg__may_change(o->running_var, "batch_norm", "running_var")))
                 return NULL;
-        lg_tensor *out[3], *in[] = {as_rows(x), lg__norm_parameter(w, x), lg__norm_parameter(o->b, x)};
+        lg_tensor *out[3], *in[] = {as_rows(x), lg__norm_parameter(w, x), lg__norm_parameter(b, x)};
         batch_norm_attributes a = {o->eps};
         lg_tensor *y = lg__apply(LG__OP(batch_norm), x->ctx, in, w ? 3 : 1, &a, sizeof a, out);
         if (!y)
@@ -231,7 +231,7 @@ static lg_tensor *train(lg_tensor *x, lg_tensor *w, const lg_batch_norm_options 
 }
 
 /* x scale + shift, in the statistics' dtype. */
-static lg_tensor *evaluate(lg_tensor *x, lg_tensor *w, const lg_batch_norm_options *o)
+static lg_tensor *evaluate(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_batch_norm_options *o)
 {
         lg_dtype dtype = lg__norm_dtype(x);
         if (!o->running_mean || !o->running_var)
@@ -243,20 +243,22 @@ static lg_tensor *evaluate(lg_tensor *x, lg_tensor *w, const lg_batch_norm_optio
                 scale = lg_mul(lg_cast(w, dtype), scale);
         lg_tensor *shift = lg_neg(lg_mul(lg_cast(o->running_mean, dtype), scale));
         if (w)
-                shift = lg_add(lg_cast(o->b, dtype), shift);
+                shift = lg_add(lg_cast(b, dtype), shift);
         lg_tensor *y = lg_add(lg_mul(x, by_channel(scale, x)), by_channel(shift, x));
         return lg_cast(y, x->at.dtype);
 }
 
-lg_tensor *lg_batch_norm_(lg_tensor *x, lg_tensor *w, lg_batch_norm_options o)
+lg_tensor *lg_batch_norm_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_batch_norm_options *options)
 {
-        if (!lg__same_context(x, o.running_mean, "batch_norm", "running_mean") ||
-            !lg__same_context(x, o.running_var, "batch_norm", "running_var") ||
-            !lg__norm_check_tensors(x, w, o.b, "batch_norm"))
+        lg_batch_norm_options o;
+        bool known = lg__take_without(options, &o, sizeof o);
+        if ((known && !lg__same_context(x, o.running_mean, "batch_norm", "running_mean")) ||
+            (known && !lg__same_context(x, o.running_var, "batch_norm", "running_var")) ||
+            !lg__norm_check_tensors(x, w, b, "batch_norm") || !lg__take(x->ctx, "batch_norm", options, &o, sizeof o))
                 return NULL;
         o.momentum = lg__option(o.momentum, 0.1);
         o.eps = lg__option(o.eps, 1e-5);
-        if (!check(x, w, &o))
+        if (!check(x, w, b, &o))
                 return NULL;
-        return o.training ? train(x, w, &o) : evaluate(x, w, &o);
+        return o.training ? train(x, w, b, &o) : evaluate(x, w, b, &o);
 }

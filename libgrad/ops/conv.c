@@ -159,14 +159,14 @@ static const variant conv_transpose2d = {"conv_transpose2d", 2, true, "(N, C, H,
                                          "(C, O / groups, KH, KW)"};
 
 /* An option as a pair: `pair` if it is given, else `both`, else the default. */
-static bool choose(lg_ctx *c, const variant *v, const char *name, int64_t both, const int64_t pair[2], int64_t unset,
+static bool choose(lg_ctx *c, const variant *v, const char *name, int64_t both, lg_pair pair, int64_t unset,
                    int64_t least, int64_t ret[2])
 {
-        const bool paired = pair[0] || pair[1];
-        if (paired && v->spatial == 1)
+        const lg_pair sides = lg__sides(pair, lg__whole_option(both, unset));
+        if (pair.given && v->spatial == 1)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: .%ss is a pair for images; give .%s", v->name, name, name);
         for (int d = 0; d < 2; d++) {
-                ret[d] = paired ? pair[d] : both ? both : unset;
+                ret[d] = d ? sides.w : sides.h;
                 if (ret[d] < least || ret[d] > INT32_MAX)
                         return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is %lld; it must be at least %lld and below 2^31",
                                         v->name, name, (long long)ret[d], (long long)least);
@@ -176,20 +176,20 @@ static bool choose(lg_ctx *c, const variant *v, const char *name, int64_t both, 
         return true;
 }
 
-static bool check_tensors(lg_ctx *c, const variant *v, lg_tensor *x, lg_tensor *w, const lg_conv_options *o)
+static bool check_tensors(lg_ctx *c, const variant *v, lg_tensor *x, lg_tensor *w, lg_tensor *b, int64_t groups)
 {
         const int n = v->spatial, xn = x->at.shape.ndim;
         if (xn != n + 1 && xn != n + 2)
                 return lg__fail(c, LG_ERR_SHAPE, "%s: x is %s; it takes %s", v->name, lg__tensor_text(x).s, v->x);
         if (w->at.shape.ndim != n + 2)
                 return lg__fail(c, LG_ERR_SHAPE, "%s: w is %s; it takes %s", v->name, lg__tensor_text(w).s, v->w);
-        lg_tensor *const all[3] = {x, w, o->b};
+        lg_tensor *const all[3] = {x, w, b};
         for (int i = 0; i < 3; i++)
                 if (all[i] && !lg__dtype_float(all[i]->at.dtype))
                         return lg__fail(c, LG_ERR_DTYPE,
                                         "%s: %c is %s, not of a float dtype; convert it with lg_cast()", v->name,
                                         "xwb"[i], lg__tensor_text(all[i]).s);
-        const int64_t groups = o->groups ? o->groups : 1, channels = x->at.shape.size[xn - n - 1];
+        const int64_t channels = x->at.shape.size[xn - n - 1];
         const int64_t first = w->at.shape.size[0], second = w->at.shape.size[1];
         int64_t of_groups; /* second, as often as there are groups */
         if (groups < 1 || groups > INT32_MAX || first % groups != 0)
@@ -205,9 +205,9 @@ static bool check_tensors(lg_ctx *c, const variant *v, lg_tensor *x, lg_tensor *
                                 lg__tensor_text(x).s, lg__tensor_text(w).s, (long long)groups,
                                 (long long)(v->transposed ? first : of_groups), (long long)channels);
         const int64_t outputs = v->transposed ? of_groups : first;
-        if (o->b && (o->b->at.shape.ndim != 1 || o->b->at.shape.size[0] != outputs))
+        if (b && (b->at.shape.ndim != 1 || b->at.shape.size[0] != outputs))
                 return lg__fail(c, LG_ERR_SHAPE, "%s: b is %s, but w is %s with %lld groups: b takes (%lld,)", v->name,
-                                lg__tensor_text(o->b).s, lg__tensor_text(w).s, (long long)groups, (long long)outputs);
+                                lg__tensor_text(b).s, lg__tensor_text(w).s, (long long)groups, (long long)outputs);
         return true;
 }
 
@@ -243,7 +243,7 @@ static bool geometry_of(lg_ctx *c, const variant *v, lg_tensor *x, lg_tensor *w,
                         lg_conv_geometry *ret)
 {
         int64_t extra[2];
-        ret->groups = o->groups ? o->groups : 1;
+        ret->groups = lg__whole_option(o->groups, 1);
         if (!choose(c, v, "stride", o->stride, o->strides, 1, 1, ret->stride) ||
             !choose(c, v, "padding", o->padding, o->paddings, 0, 0, ret->padding) ||
             !choose(c, v, "dilation", o->dilation, o->dilations, 1, 1, ret->dilation) ||
@@ -278,16 +278,18 @@ static lg_tensor *run(const variant *v, lg_tensor *x, lg_tensor *w, lg_tensor *b
         return y ? lg_cast(lg_add(y, lg_reshape(b, LG_SHAPE(-1, 1, 1))), dtype) : NULL;
 }
 
-static lg_tensor *apply(const variant *v, lg_tensor *x, lg_tensor *w, const lg_conv_options *o)
+static lg_tensor *apply(const variant *v, lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv_options *options)
 {
+        lg_conv_options o;
         lg_ctx *c = x ? x->ctx : lg__ctx_of(w);
         lg_conv_geometry at = {.groups = 0};
         if (!x || !w)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is NULL", v->name, x ? "w" : "x");
-        if (!lg__in_context(c, w, v->name, "w") || !lg__in_context(c, o->b, v->name, "b"))
+        if (!lg__in_context(c, w, v->name, "w") || !lg__in_context(c, b, v->name, "b"))
                 return NULL;
-        if (!lg__check(x, v->name, "x") || !lg__check(w, v->name, "w") || (o->b && !lg__check(o->b, v->name, "b")) ||
-            !check_tensors(c, v, x, w, o) || !geometry_of(c, v, x, w, o, &at))
+        if (!lg__check(x, v->name, "x") || !lg__check(w, v->name, "w") || (b && !lg__check(b, v->name, "b")) ||
+            !lg__take(c, v->name, options, &o, sizeof o) ||
+            !check_tensors(c, v, x, w, b, lg__whole_option(o.groups, 1)) || !geometry_of(c, v, x, w, &o, &at))
                 return NULL;
         const bool batch = x->at.shape.ndim == v->spatial + 2;
         if (v->spatial == 1) {
@@ -296,30 +298,30 @@ static lg_tensor *apply(const variant *v, lg_tensor *x, lg_tensor *w, const lg_c
         }
         if (!batch)
                 x = lg_unsqueeze(x, 0);
-        lg_tensor *y = x && w ? run(v, x, w, o->b, &at) : NULL;
+        lg_tensor *y = x && w ? run(v, x, w, b, &at) : NULL;
         if (v->spatial == 1)
                 y = lg_squeeze(y, LG_DIMS(-2));
         return batch ? y : lg_squeeze(y, LG_DIMS(0));
 }
 
-lg_tensor *lg_conv1d_(lg_tensor *x, lg_tensor *w, lg_conv_options o)
+lg_tensor *lg_conv1d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv_options *options)
 {
-        return apply(&conv1d, x, w, &o);
+        return apply(&conv1d, x, w, b, options);
 }
 
-lg_tensor *lg_conv2d_(lg_tensor *x, lg_tensor *w, lg_conv_options o)
+lg_tensor *lg_conv2d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv_options *options)
 {
-        return apply(&conv2d, x, w, &o);
+        return apply(&conv2d, x, w, b, options);
 }
 
-lg_tensor *lg_conv_transpose1d_(lg_tensor *x, lg_tensor *w, lg_conv_options o)
+lg_tensor *lg_conv_transpose1d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv_options *options)
 {
-        return apply(&conv_transpose1d, x, w, &o);
+        return apply(&conv_transpose1d, x, w, b, options);
 }
 
-lg_tensor *lg_conv_transpose2d_(lg_tensor *x, lg_tensor *w, lg_conv_options o)
+lg_tensor *lg_conv_transpose2d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv_options *options)
 {
-        return apply(&conv_transpose2d, x, w, &o);
+        return apply(&conv_transpose2d, x, w, b, options);
 }
 
 /* What the gradient tests run: the geometry of a 4 x 5 image under a 2 x 3 kernel, in two groups. */

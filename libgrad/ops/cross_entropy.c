@@ -1,8 +1,9 @@
-/* cross_entropy.c - cross-entropy of scores x (rows, classes) against class indices.
+/* cross_entropy.c - cross-entropy of scores x (rows, classes) against class indices, or a weight for each class.
  *
  * With weights q (class_weights: one-hot, smoothed, ignored rows zero, divided by the count for a mean):
  * loss = -sum q log_softmax(x); dx = g (softmax(x) sum_c(q) - q). nll is -sum q x of logarithms x; it, and all that
- * has weights w of classes (q is then q w, and a mean divides by the sum of w[t]), is made of other ops.
+ * has weights w of classes (q is then q w, and a mean divides by the sum of w[t]), is made of other ops; so is the loss
+ * of a target that is q itself.
  */
 #include <math.h>
 #include "../op.h"
@@ -106,27 +107,40 @@ static bool check_weight(const char *op, const lg_tensor *x, const lg_tensor *w)
         return true;
 }
 
+static bool check_options(const char *op, const lg_tensor *x, const lg_cross_entropy_options *o)
+{
+        if (x->at.shape.size[x->at.shape.ndim > 1] == 0)
+                return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s: it has no classes", op, lg__tensor_text(x).s);
+        if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1))
+                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: label_smoothing is %g, not in [0, 1]", op,
+                                o->label_smoothing);
+        return lg__check_reduction(x->ctx, op, o->reduction, false) && (!o->weight || check_weight(op, x, o->weight));
+}
+
+static bool check_scores(const char *op, const lg_tensor *x)
+{
+        return lg__dtype_float(x->at.dtype) ||
+               lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype", op, lg__tensor_text(x).s);
+}
+
 /* x (N, C, d...) and target (N, d...); or x (C) and target (). */
-static bool check(const char *op, const lg_tensor *x, const lg_tensor *t, const lg_cross_entropy_options *o)
+static bool check(const char *op, bool scores, const lg_tensor *x, const lg_tensor *t,
+                  const lg_cross_entropy_options *o)
 {
         lg_ctx *c = x->ctx;
         lg_shape rest = x->at.shape;
         int dim = rest.ndim > 1;
-        if (!lg__dtype_float(x->at.dtype))
-                return lg__fail(c, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype", op, lg__tensor_text(x).s);
+        if (!check_scores(op, x))
+                return false;
         if (t->at.dtype != LG_I64)
-                return lg__fail(c, LG_ERR_DTYPE, "%s: target is %s; class indices are i64: lg_cast(target, LG_I64)", op,
-                                lg__tensor_text(t).s);
+                return lg__fail(c, LG_ERR_DTYPE, "%s: target is %s; class indices are i64: lg_cast(target, LG_I64)%s",
+                                op, lg__tensor_text(t).s, scores ? "; probabilities are floats of x's shape" : "");
         for (int i = dim; i + 1 < rest.ndim; i++)
                 rest.size[i] = rest.size[i + 1];
         if (--rest.ndim < 0 || !lg__shape_equal(rest, t->at.shape))
                 return lg__fail(c, LG_ERR_SHAPE, "%s: x is %s and target %s; they are (N, C, ...) and (N, ...)", op,
                                 lg__tensor_text(x).s, lg__tensor_text(t).s);
-        if (x->at.shape.size[dim] == 0)
-                return lg__fail(c, LG_ERR_SHAPE, "%s: x is %s: it has no classes", op, lg__tensor_text(x).s);
-        if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1))
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: label_smoothing is %g, not in [0, 1]", op, o->label_smoothing);
-        return lg__check_reduction(c, op, o->reduction, false) && (!o->weight || check_weight(op, x, o->weight));
+        return check_options(op, x, o);
 }
 
 /* x with its classes last, as rows. */
@@ -178,20 +192,21 @@ static lg_tensor *weighted_wide(lg_tensor *x, bool scores, lg_tensor *labels, co
         return lp && labels ? lg_cast(weighted(lp, labels, *a, w), x->at.dtype) : NULL;
 }
 
-/* Both losses: of scores, or of logarithms of probabilities. */
-static lg_tensor *classify(const char *op, bool scores, lg_tensor *x, const lg_cross_entropy_options *o)
+static bool check_operands(const char *op, const lg_tensor *x, const lg_tensor *t)
 {
-        lg_tensor *t = o->target;
         if (!x || !t)
                 return lg__fail(x ? x->ctx : lg__ctx_of(t), LG_ERR_ARGUMENT, "%s: %s is NULL", op, x ? "target" : "x");
-        if (!lg__same_context(x, t, op, "target") || !lg__check(x, op, "x") || !lg__check(t, op, "target") ||
-            !check(op, x, t, o))
+        return lg__same_context(x, t, op, "target") && lg__check(x, op, "x") && lg__check(t, op, "target");
+}
+
+/* Both losses: of scores, or of logarithms of probabilities. */
+static lg_tensor *classify(const char *op, bool scores, lg_tensor *x, lg_tensor *t, const lg_cross_entropy_options *o)
+{
+        if (!check(op, scores, x, t, o))
                 return NULL;
         lg_shape shape = t->at.shape;
         entropy_attributes a = {.classes = x->at.shape.size[x->at.shape.ndim > 1],
-                                .ignore_index = o->ignore_zero    ? 0
-                                                : o->ignore_index ? o->ignore_index
-                                                                  : -100,
+                                .ignore_index = lg__whole_option(o->ignore_index, -100),
                                 .label_smoothing = o->label_smoothing,
                                 .reduction = o->reduction};
         lg_tensor *labels = lg_contiguous(lg_reshape(t, LG_SHAPE(lg__shape_numel(shape)))), *loss;
@@ -203,17 +218,54 @@ static lg_tensor *classify(const char *op, bool scores, lg_tensor *x, const lg_c
         return loss && o->reduction == LG_NONE ? lg_reshape(loss, shape) : loss;
 }
 
-lg_tensor *lg_cross_entropy_(lg_tensor *x, lg_cross_entropy_options o)
+/* Of scores against weights q of the shape of x: -sum q log_softmax(x) w. */
+static lg_tensor *soft(lg_tensor *x, lg_tensor *q, const lg_cross_entropy_options *o)
 {
-        return classify("cross_entropy", true, x, &o);
+        const char *op = "cross_entropy";
+        lg_shape s = x->at.shape, of_weight = {.ndim = s.ndim};
+        int dim = s.ndim > 1;
+        if (!check_scores(op, x) || !check_options(op, x, o))
+                return NULL;
+        if (o->ignore_index)
+                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: ignore_index is for class indices, but target is %s", op,
+                                lg__tensor_text(q).s);
+        lg_dtype dtype = lg__common_dtype((lg_tensor *[]){x, q}, 2);
+        lg_tensor *lp = lg_log_softmax(lg__widened(x), dim);
+        q = lg__widened(q);
+        if (o->label_smoothing > 0)
+                q = lg_add_scalar(lg_mul_scalar(q, 1 - o->label_smoothing), o->label_smoothing / (double)s.size[dim]);
+        /* 0 times the -inf of a class that cannot be is 0 */
+        lg_tensor *none = lg_logical_and(lg_eq_scalar(q, 0), lg_eq_scalar(lp, -INFINITY));
+        lg_tensor *each = lg_mul(q, lg_where(none, lg__constant(lp, 0), lp));
+        for (int i = 0; i < s.ndim; i++)
+                of_weight.size[i] = i == dim ? s.size[dim] : 1;
+        if (each && o->weight)
+                each = lg_mul(each, lg_reshape(lg_cast(lg_detach(o->weight), each->at.dtype), of_weight));
+        if (o->reduction == LG_NONE)
+                return lg_cast(lg_neg(lg_sum(each, .dims = LG_DIMS(dim))), dtype);
+        lg_tensor *loss = lg_neg(lg_sum(each));
+        if (o->reduction == LG_MEAN)
+                loss = lg_div_scalar(loss, (double)(lg__shape_numel(s) / s.size[dim]));
+        return lg_cast(loss, dtype);
 }
 
-lg_tensor *lg_nll_(lg_tensor *x, lg_nll_options o)
+lg_tensor *lg_cross_entropy_with(lg_tensor *x, lg_tensor *target, const lg_cross_entropy_options *options)
 {
-        return classify("nll", false, x,
-                        &(lg_cross_entropy_options){.target = o.target,
-                                                    .reduction = o.reduction,
-                                                    .weight = o.weight,
-                                                    .ignore_index = o.ignore_index,
-                                                    .ignore_zero = o.ignore_zero});
+        lg_cross_entropy_options o;
+        if (!check_operands("cross_entropy", x, target) || !lg__take(x->ctx, "cross_entropy", options, &o, sizeof o))
+                return NULL;
+        o.label_smoothing = lg__option(o.label_smoothing, 0);
+        if (lg__dtype_float(target->at.dtype) && x->at.shape.ndim && lg__shape_equal(x->at.shape, target->at.shape))
+                return soft(x, target, &o);
+        return classify("cross_entropy", true, x, target, &o);
+}
+
+lg_tensor *lg_nll_with(lg_tensor *x, lg_tensor *target, const lg_nll_options *options)
+{
+        lg_nll_options o;
+        if (!check_operands("nll", x, target) || !lg__take(x->ctx, "nll", options, &o, sizeof o))
+                return NULL;
+        return classify("nll", false, x, target,
+                        LG_OPTIONS(lg_cross_entropy_options, .reduction = o.reduction, .weight = o.weight,
+                                   .ignore_index = o.ignore_index));
 }

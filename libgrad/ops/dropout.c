@@ -40,9 +40,10 @@ bool lg__vjp_dropout(lg__vjp *v)
         return (v->grad_in[0] = lg__apply1(v->op, v->grad[0], v->attributes, sizeof(dropout_attributes))) != NULL;
 }
 
-static bool check(const lg_tensor *x, double p, const char *op)
+static bool check(const lg_tensor *x, double p, const char *op, const lg_dropout_options *options,
+                  lg_dropout_options *ret)
 {
-        if (!lg__check(x, op, "x") || !lg__norm_check_float(x, op))
+        if (!lg__check(x, op, "x") || !lg__take(x->ctx, op, options, ret, sizeof *ret) || !lg__norm_check_float(x, op))
                 return false;
         return (p >= 0 && p <= 1) || lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: p is %g, not in [0, 1]", op, p);
 }
@@ -58,25 +59,27 @@ static lg_tensor *drop(lg_tensor *x, double p)
         return y;
 }
 
-lg_tensor *lg_dropout_(lg_tensor *x, lg_dropout_options o)
+lg_tensor *lg_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options)
 {
-        if (!check(x, o.p, "dropout"))
+        lg_dropout_options o;
+        if (!check(x, p, "dropout", options, &o))
                 return NULL;
-        return o.off || o.p == 0 ? x : drop(x, o.p);
+        return o.off || p == 0 ? x : drop(x, p);
 }
 
-lg_tensor *lg_feature_dropout_(lg_tensor *x, lg_dropout_options o)
+lg_tensor *lg_feature_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options)
 {
-        if (!check(x, o.p, "feature_dropout"))
+        lg_dropout_options o;
+        if (!check(x, p, "feature_dropout", options, &o))
                 return NULL;
         lg_shape s = x->at.shape;
         if (s.ndim < 2)
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "feature_dropout: x is %s; it is (N, C, ...)",
                                 lg__tensor_text(x).s);
-        if (o.off || o.p == 0)
+        if (o.off || p == 0)
                 return x;
         for (int i = 2; i < s.ndim; i++)
                 s.size[i] = 1;
         lg_tensor *ones = lg_ones(x->ctx, s, .dtype = lg__norm_dtype(x), .device = x->storage->device->id);
-        return ones ? lg_cast(lg_mul(x, drop(ones, o.p)), x->at.dtype) : NULL;
+        return ones ? lg_cast(lg_mul(x, drop(ones, p)), x->at.dtype) : NULL;
 }

@@ -4,9 +4,9 @@
 
 static bool padding_of(const lg_tensor *weight, const lg_embedding_options *o, int64_t *ret_row)
 {
-        int64_t rows = weight->at.shape.size[0], i = o->padding_idx;
-        *ret_row = o->padding_zero ? 0 : i < 0 ? i + rows : i ? i : -1;
-        if ((o->padding_zero || i) && (*ret_row < 0 || *ret_row >= rows))
+        int64_t rows = weight->at.shape.size[0], i = lg__whole_option(o->padding_idx, 0);
+        *ret_row = !o->padding_idx ? -1 : i < 0 ? i + rows : i;
+        if (o->padding_idx && (*ret_row < 0 || *ret_row >= rows))
                 return lg__fail(weight->ctx, LG_ERR_ARGUMENT,
                                 "embedding: padding_idx is %lld, but weight has %lld rows", (long long)i,
                                 (long long)rows);
@@ -24,16 +24,16 @@ static bool with_last(const lg_tensor *index, const char *op, int64_t size, lg_s
         return lg__shape_valid(index->ctx, op, *ret);
 }
 
-lg_tensor *lg_embedding_(lg_tensor *weight, lg_embedding_options o)
+lg_tensor *lg_embedding_with(lg_tensor *weight, lg_tensor *index, const lg_embedding_options *options)
 {
-        lg_tensor *index = o.index;
+        lg_embedding_options o;
         lg_shape shape;
         int64_t padding;
         if (!weight || !index)
                 return lg__fail(weight ? weight->ctx : lg__ctx_of(index), LG_ERR_ARGUMENT, "embedding: %s is NULL",
                                 weight ? "index" : "weight");
         if (!lg__same_context(weight, index, "embedding", "index") || !lg__check(weight, "embedding", "weight") ||
-            !lg__check(index, "embedding", "index"))
+            !lg__check(index, "embedding", "index") || !lg__take(weight->ctx, "embedding", options, &o, sizeof o))
                 return NULL;
         if (weight->at.shape.ndim != 2)
                 return lg__fail(weight->ctx, LG_ERR_SHAPE, "embedding: weight is %s; it is (rows, features)",

@@ -124,12 +124,12 @@ lg_tensor *lg__scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *s
 /* t, with zeros behind it in every dimension, so that it has that shape. */
 static lg_tensor *extended(lg_tensor *t, lg_shape shape)
 {
-        lg_pads pads = {.count = 2 * shape.ndim};
+        int64_t pads[2 * LG_MAX_DIMS] = {0};
         if (!t || lg__shape_equal(t->at.shape, shape))
                 return t;
         for (int i = 0; i < shape.ndim; i++)
-                pads.pad[2 * (shape.ndim - 1 - i) + 1] = shape.size[i] - t->at.shape.size[i];
-        return lg_pad(t, pads);
+                pads[2 * (shape.ndim - 1 - i) + 1] = shape.size[i] - t->at.shape.size[i];
+        return lg_pad(t, LG_INTS_OF(2 * shape.ndim, pads));
 }
 
 bool lg__vjp_scatter_add(lg__vjp *v)

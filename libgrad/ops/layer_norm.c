@@ -150,29 +150,30 @@ static lg_tensor *over_last(lg_tensor *x, int dims, lg_tensor *w, lg_tensor *b, 
         return apply(x, w, b, LG_SHAPE(rows, 1, lg__shape_numel(last), 1), a);
 }
 
-lg_tensor *lg_layer_norm_(lg_tensor *x, int dims, lg_tensor *w, lg_layer_norm_options o)
+lg_tensor *lg_layer_norm_with(lg_tensor *x, int dims, lg_tensor *w, lg_tensor *b, const lg_layer_norm_options *options)
 {
-        if (!lg__norm_check_tensors(x, w, o.b, "layer_norm"))
+        lg_layer_norm_options o;
+        if (!lg__norm_check_tensors(x, w, b, "layer_norm") || !lg__take(x->ctx, "layer_norm", options, &o, sizeof o))
                 return NULL;
         layer_norm_attributes a = {.eps = lg__option(o.eps, 1e-5)};
-        return over_last(x, dims, w, o.b, a, "layer_norm");
+        return over_last(x, dims, w, b, a, "layer_norm");
 }
 
-lg_tensor *lg_rms_norm_(lg_tensor *x, int dims, lg_rms_norm_options o)
+lg_tensor *lg_rms_norm_with(lg_tensor *x, int dims, lg_tensor *w, const lg_rms_norm_options *options)
 {
         static const double epsilon[] = {
                 [LG_F32] = FLT_EPSILON, [LG_F64] = DBL_EPSILON, [LG_F16] = 0x1p-10, [LG_BF16] = 0x1p-7};
-        if (!lg__norm_check_tensors(x, o.w, NULL, "rms_norm"))
+        lg_rms_norm_options o;
+        if (!lg__norm_check_tensors(x, w, NULL, "rms_norm") || !lg__take(x->ctx, "rms_norm", options, &o, sizeof o))
                 return NULL;
         layer_norm_attributes a = {.rms = true};
         a.eps = lg__option(o.eps, lg__dtype_float(x->at.dtype) ? epsilon[x->at.dtype] : 0);
-        return over_last(x, dims, o.w, NULL, a, "rms_norm");
+        return over_last(x, dims, w, NULL, a, "rms_norm");
 }
 
-static lg_tensor *over_groups(lg_tensor *x, int64_t groups, lg_tensor *w, const lg_layer_norm_options *o,
-                              const char *op)
+static lg_tensor *over_groups(lg_tensor *x, int64_t groups, lg_tensor *w, lg_tensor *b, double eps, const char *op)
 {
-        layer_norm_attributes a = {.eps = lg__option(o->eps, 1e-5)};
+        layer_norm_attributes a = {.eps = lg__option(eps, 1e-5)};
         lg_shape s = x->at.shape;
         int64_t inner = 1;
         if (!lg__norm_check(x, a.eps, op))
@@ -183,40 +184,46 @@ static lg_tensor *over_groups(lg_tensor *x, int64_t groups, lg_tensor *w, const 
                 return lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: x is %s; its channels cannot make %lld groups", op,
                                 lg__tensor_text(x).s, (long long)groups);
         if (!lg__norm_check_parameter(x, w, LG_SHAPE(s.size[1]), op, "w") ||
-            !lg__norm_check_parameter(x, o->b, LG_SHAPE(s.size[1]), op, "b"))
+            !lg__norm_check_parameter(x, b, LG_SHAPE(s.size[1]), op, "b"))
                 return NULL;
-        return apply(x, w, o->b, LG_SHAPE(s.size[0], groups, s.size[1] / groups, inner), a);
+        return apply(x, w, b, LG_SHAPE(s.size[0], groups, s.size[1] / groups, inner), a);
 }
 
-lg_tensor *lg_group_norm_(lg_tensor *x, int64_t groups, lg_tensor *w, lg_layer_norm_options o)
+lg_tensor *lg_group_norm_with(lg_tensor *x, int64_t groups, lg_tensor *w, lg_tensor *b,
+                              const lg_layer_norm_options *options)
 {
-        if (!lg__norm_check_tensors(x, w, o.b, "group_norm"))
+        lg_layer_norm_options o;
+        if (!lg__norm_check_tensors(x, w, b, "group_norm") || !lg__take(x->ctx, "group_norm", options, &o, sizeof o))
                 return NULL;
         if (x->at.shape.ndim < 2)
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "group_norm: x is %s; it is (N, C) or (N, C, ...)",
                                 lg__tensor_text(x).s);
-        return over_groups(x, groups, w, &o, "group_norm");
+        return over_groups(x, groups, w, b, o.eps, "group_norm");
 }
 
-lg_tensor *lg_instance_norm_(lg_tensor *x, lg_tensor *w, lg_layer_norm_options o)
+lg_tensor *lg_instance_norm_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_layer_norm_options *options)
 {
-        if (!lg__norm_check_tensors(x, w, o.b, "instance_norm"))
+        lg_layer_norm_options o;
+        if (!lg__norm_check_tensors(x, w, b, "instance_norm") ||
+            !lg__take(x->ctx, "instance_norm", options, &o, sizeof o))
                 return NULL;
         int64_t channels = x->at.shape.ndim > 2 ? x->at.shape.size[0] * x->at.shape.size[1] : 0;
         if (x->at.shape.ndim < 3 || (channels && lg__shape_numel(x->at.shape) == channels))
                 return lg__fail(x->ctx, LG_ERR_SHAPE,
                                 "instance_norm: x is %s; it is (N, C, ...) with more than 1 element in each channel",
                                 lg__tensor_text(x).s);
-        return over_groups(x, x->at.shape.size[1] ? x->at.shape.size[1] : 1, w, &o, "instance_norm");
+        return over_groups(x, x->at.shape.size[1] ? x->at.shape.size[1] : 1, w, b, o.eps, "instance_norm");
 }
 
 /* The square of the norm is kept from zero and not the norm, so that a row of zeros has a derivative. */
-lg_tensor *lg_normalize_(lg_tensor *x, lg_normalize_options o)
+lg_tensor *lg_normalize_with(lg_tensor *x, int dim, const lg_normalize_options *options)
 {
-        if (!lg__check(x, "normalize", "x"))
+        lg_normalize_options o;
+        if (!lg__check(x, "normalize", "x") || !lg__take(x->ctx, "normalize", options, &o, sizeof o))
                 return NULL;
-        int ndim = x->at.shape.ndim, dim = lg__dim(x->ctx, "normalize", o.dim, ndim);
+        int ndim = x->at.shape.ndim;
         double eps = lg__option(o.eps, 1e-12);
+        dim = lg__dim(x->ctx, "normalize", dim, ndim);
         if (dim < 0 || !lg__norm_check(x, eps, "normalize"))
                 return NULL;
         double least = x->at.dtype == LG_F64 ? DBL_MIN : FLT_MIN;

@@ -24,10 +24,10 @@ static int64_t clip(int64_t i, int64_t low, int64_t high)
 }
 
 /* x where column - row is on one side of the diagonal, else 0. */
-static lg_tensor *triangle(const lg_triangle_options *o, const char *op, bool lower)
+static lg_tensor *triangle(lg_tensor *x, const lg_triangle_options *options, const char *op, bool lower)
 {
-        lg_tensor *x = o->x;
-        if (!lg__check(x, op, "x"))
+        lg_triangle_options o;
+        if (!lg__check(x, op, "x") || !lg__take(x->ctx, op, options, &o, sizeof o))
                 return NULL;
         int n = x->at.shape.ndim;
         if (n < 2)
@@ -35,7 +35,7 @@ static lg_tensor *triangle(const lg_triangle_options *o, const char *op, bool lo
                                 lg__tensor_text(x).s);
         int64_t rows = x->at.shape.size[n - 2], columns = x->at.shape.size[n - 1];
         /* beyond the corners every diagonal is like the one next to them */
-        double k = (double)clip(o->diagonal, -rows - 1, columns + 1);
+        double k = (double)clip(lg__whole_option(o.diagonal, 0), -rows - 1, columns + 1);
         lg_device device = x->storage->device->id;
         lg_tensor *row = lg_arange(x->ctx, k, (double)rows + k, 1, .dtype = LG_I64, .device = device);
         lg_tensor *column = lg_arange(x->ctx, 0, (double)columns, 1, .dtype = LG_I64, .device = device);
@@ -43,12 +43,12 @@ static lg_tensor *triangle(const lg_triangle_options *o, const char *op, bool lo
         return lg_where(lower ? lg_le(column, row) : lg_ge(column, row), x, lg__constant(x, 0));
 }
 
-lg_tensor *lg_tril_(lg_triangle_options o)
+lg_tensor *lg_tril_with(lg_tensor *x, const lg_triangle_options *options)
 {
-        return triangle(&o, "tril", true);
+        return triangle(x, options, "tril", true);
 }
 
-lg_tensor *lg_triu_(lg_triangle_options o)
+lg_tensor *lg_triu_with(lg_tensor *x, const lg_triangle_options *options)
 {
-        return triangle(&o, "triu", false);
+        return triangle(x, options, "triu", false);
 }

@@ -62,22 +62,23 @@ bool lg__vjp_pad(lg__vjp *v)
         return (v->grad_in[0] = lg__apply1(LG__OP(pad), v->grad[0], &back, sizeof back)) != NULL;
 }
 
-lg_tensor *lg_pad_(lg_tensor *x, lg_pad_options o)
+lg_tensor *lg_pad_with(lg_tensor *x, lg_ints pads, const lg_pad_options *options)
 {
-        if (!lg__check(x, "pad", "x"))
+        lg_pad_options o;
+        if (!lg__check(x, "pad", "x") || !lg__take(x->ctx, "pad", options, &o, sizeof o))
                 return NULL;
-        int n = o.pads.count, ndim = x->at.shape.ndim;
+        const int64_t n = pads.items ? pads.count : 0, ndim = x->at.shape.ndim;
         pad_attributes a;
         if (n < 0 || n % 2 || n > 2 * ndim)
                 return lg__fail(x->ctx, LG_ERR_ARGUMENT,
-                                "pad: %d pads for x, %s; they are pairs, one a dimension from the last backwards", n,
-                                lg__tensor_text(x).s);
+                                "pad: %lld pads for x, %s; they are pairs, one a dimension from the last backwards",
+                                (long long)n, lg__tensor_text(x).s);
         memset(&a, 0, sizeof a);
-        a.value = o.value;
-        for (int i = 0; i < n; i++) {
-                if (o.pads.pad[i] == INT64_MIN)
-                        return lg__fail(x->ctx, LG_ERR_ARGUMENT, "pad: pad %d is out of range", i);
-                (i % 2 ? a.after : a.before)[ndim - 1 - i / 2] = o.pads.pad[i];
+        a.value = lg__option(o.value, 0);
+        for (int64_t i = 0; i < n; i++) {
+                if (pads.items[i] == INT64_MIN)
+                        return lg__fail(x->ctx, LG_ERR_ARGUMENT, "pad: pad %lld is out of range", (long long)i);
+                (i % 2 ? a.after : a.before)[ndim - 1 - i / 2] = pads.items[i];
         }
         return lg__apply1(LG__OP(pad), x, &a, sizeof a);
 }

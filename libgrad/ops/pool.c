@@ -157,11 +157,11 @@ static lg_tensor *as_given(lg_tensor *y, const lg_tensor *x, bool signal)
 }
 
 /* A pair, where it is given, else the number on both sides, else what stands for "not given". */
-static void pair(int64_t *ret, const int64_t given[2], int64_t both, int64_t otherwise, bool signal)
+static void pair(int64_t *ret, lg_pair given, int64_t both, int64_t otherwise, bool signal)
 {
-        bool own = given[0] || given[1];
-        for (int i = 0; i < 2; i++)
-                ret[i] = own ? given[i] : both ? both : otherwise;
+        lg_pair sides = lg__sides(given, lg__whole_option(both, otherwise));
+        ret[0] = sides.h;
+        ret[1] = sides.w;
         if (signal)
                 ret[0] = otherwise;
 }
@@ -199,20 +199,20 @@ static bool plane_fits(lg_ctx *c, const char *op, const lg_conv_geometry *g)
                         (long long)g->in[0], (long long)g->in[1]);
 }
 
-static bool attributes_of(const lg_tensor *x, const char *op, const lg_pool_options *o, bool signal,
+static bool attributes_of(const lg_tensor *x, const char *op, int64_t kernel, const lg_pool_options *o, bool signal,
                           pool_attributes *ret)
 {
-        *ret = (pool_attributes){.divisor = o->divisor, .count_padding = !o->no_count_padding};
+        *ret = (pool_attributes){.divisor = lg__whole_option(o->divisor, 0), .count_padding = !o->no_count_padding};
         lg_conv_geometry *g = &ret->at;
-        pair(g->kernel, o->kernels, o->kernel, signal ? 1 : 0, signal);
+        pair(g->kernel, o->kernels, kernel, signal ? 1 : 0, signal);
         g->stride[0] = g->kernel[0], g->stride[1] = g->kernel[1];
-        if (o->stride || o->strides[0] || o->strides[1])
+        if (o->stride || o->strides.given)
                 pair(g->stride, o->strides, o->stride, 1, signal);
         pair(g->padding, o->paddings, o->padding, 0, signal);
         pair(g->dilation, o->dilations, o->dilation, 1, signal);
         g->groups = 1;
-        if (o->divisor < 0)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: divisor %lld is below 0", op, (long long)o->divisor);
+        if (ret->divisor < 0)
+                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: divisor %lld is below 0", op, (long long)ret->divisor);
         for (int i = 0; i < 2; i++) {
                 g->in[i] = x->at.shape.size[2 + i];
                 if (!output_size(x->ctx, op, g, i, o->ceil_mode))
@@ -221,12 +221,12 @@ static bool attributes_of(const lg_tensor *x, const char *op, const lg_pool_opti
         return plane_fits(x->ctx, op, g);
 }
 
-static bool adaptive_of(const lg_tensor *x, const char *op, const lg_adaptive_pool_options *o, bool signal,
-                        pool_attributes *ret)
+static bool adaptive_of(const lg_tensor *x, const char *op, int64_t size, const lg_adaptive_pool_options *o,
+                        bool signal, pool_attributes *ret)
 {
         *ret = (pool_attributes){.adaptive = true};
         lg_conv_geometry *g = &ret->at;
-        pair(g->out, o->sizes, o->size, 0, false);
+        pair(g->out, o->sizes, size, 0, false);
         if (signal)
                 g->out[0] = 1;
         g->groups = 1;
@@ -257,70 +257,75 @@ static lg_tensor *greatest(lg_tensor *x, lg_tensor *images, const pool_attribute
         return as_given(out[0], x, signal);
 }
 
-static lg_tensor *max_pool(lg_tensor *x, const char *op, const lg_pool_options *o, bool signal)
+static lg_tensor *max_pool(lg_tensor *x, const char *op, int64_t kernel, const lg_pool_options *options, bool signal)
 {
         pool_attributes a;
+        lg_pool_options o;
         lg_tensor *images = as_images(x, op, signal);
-        return images && attributes_of(images, op, o, signal, &a) ? greatest(x, images, &a, signal, o->indices) : NULL;
+        return images && lg__take(x->ctx, op, options, &o, sizeof o) &&
+                               attributes_of(images, op, kernel, &o, signal, &a)
+                       ? greatest(x, images, &a, signal, o.indices)
+                       : NULL;
 }
 
-static lg_tensor *avg_pool(lg_tensor *x, const char *op, const lg_pool_options *o, bool signal)
+static lg_tensor *avg_pool(lg_tensor *x, const char *op, int64_t kernel, const lg_pool_options *options, bool signal)
 {
         pool_attributes a;
+        lg_pool_options o;
         lg_tensor *images = as_images(x, op, signal);
-        if (!images || !attributes_of(images, op, o, signal, &a))
+        if (!images || !lg__take(x->ctx, op, options, &o, sizeof o) ||
+            !attributes_of(images, op, kernel, &o, signal, &a))
                 return NULL;
         if (a.at.dilation[0] != 1 || a.at.dilation[1] != 1)
                 return lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: a window of averages has no dilation", op);
         return as_given(run(LG__OP(avg_pool2d), images, &a), x, signal);
 }
 
-lg_tensor *lg_max_pool2d_(lg_tensor *x, lg_pool_options o)
+lg_tensor *lg_max_pool2d_with(lg_tensor *x, int64_t kernel, const lg_pool_options *options)
 {
-        return max_pool(x, "max_pool2d", &o, false);
+        return max_pool(x, "max_pool2d", kernel, options, false);
 }
 
-lg_tensor *lg_max_pool1d_(lg_tensor *x, lg_pool_options o)
+lg_tensor *lg_max_pool1d_with(lg_tensor *x, int64_t kernel, const lg_pool_options *options)
 {
-        return max_pool(x, "max_pool1d", &o, true);
+        return max_pool(x, "max_pool1d", kernel, options, true);
 }
 
-lg_tensor *lg_avg_pool2d_(lg_tensor *x, lg_pool_options o)
+lg_tensor *lg_avg_pool2d_with(lg_tensor *x, int64_t kernel, const lg_pool_options *options)
 {
-        return avg_pool(x, "avg_pool2d", &o, false);
+        return avg_pool(x, "avg_pool2d", kernel, options, false);
 }
 
-lg_tensor *lg_avg_pool1d_(lg_tensor *x, lg_pool_options o)
+lg_tensor *lg_avg_pool1d_with(lg_tensor *x, int64_t kernel, const lg_pool_options *options)
 {
-        return avg_pool(x, "avg_pool1d", &o, true);
+        return avg_pool(x, "avg_pool1d", kernel, options, true);
 }
 
-static lg_tensor *adaptive_avg(lg_tensor *x, const char *op, const lg_adaptive_pool_options *o, bool signal)
+static lg_tensor *adaptive(lg_tensor *x, const char *op, int64_t size, const lg_adaptive_pool_options *options,
+                           bool signal, bool max)
 {
         pool_attributes a;
+        lg_adaptive_pool_options o;
         lg_tensor *images = as_images(x, op, signal);
-        return images && adaptive_of(images, op, o, signal, &a)
-                       ? as_given(run(LG__OP(avg_pool2d), images, &a), x, signal)
-                       : NULL;
+        if (!images || !lg__take(x->ctx, op, options, &o, sizeof o) || !adaptive_of(images, op, size, &o, signal, &a))
+                return NULL;
+        return max ? greatest(x, images, &a, signal, o.indices)
+                   : as_given(run(LG__OP(avg_pool2d), images, &a), x, signal);
 }
 
-lg_tensor *lg_adaptive_avg_pool2d_(lg_tensor *x, lg_adaptive_pool_options o)
+lg_tensor *lg_adaptive_avg_pool2d_with(lg_tensor *x, int64_t size, const lg_adaptive_pool_options *options)
 {
-        return adaptive_avg(x, "adaptive_avg_pool2d", &o, false);
+        return adaptive(x, "adaptive_avg_pool2d", size, options, false, false);
 }
 
-lg_tensor *lg_adaptive_avg_pool1d_(lg_tensor *x, lg_adaptive_pool_options o)
+lg_tensor *lg_adaptive_avg_pool1d_with(lg_tensor *x, int64_t size, const lg_adaptive_pool_options *options)
 {
-        return adaptive_avg(x, "adaptive_avg_pool1d", &o, true);
+        return adaptive(x, "adaptive_avg_pool1d", size, options, true, false);
 }
 
-lg_tensor *lg_adaptive_max_pool2d_(lg_tensor *x, lg_adaptive_pool_options o)
+lg_tensor *lg_adaptive_max_pool2d_with(lg_tensor *x, int64_t size, const lg_adaptive_pool_options *options)
 {
-        pool_attributes a;
-        lg_tensor *images = as_images(x, "adaptive_max_pool2d", false);
-        return images && adaptive_of(images, "adaptive_max_pool2d", &o, false, &a)
-                       ? greatest(x, images, &a, false, o.indices)
-                       : NULL;
+        return adaptive(x, "adaptive_max_pool2d", size, options, false, true);
 }
 
 /* ---- what the gradient tests run: these ops have no functions of their own
@@ -328,11 +333,11 @@ lg_tensor *lg_adaptive_max_pool2d_(lg_tensor *x, lg_adaptive_pool_options o)
 
 static lg_tensor *case_of(const lg__op *op, lg_tensor *x)
 {
-        lg_pool_options o = {.kernel = 3, .stride = 2, .padding = 1};
+        const lg_pool_options o = {.stride = 2, .padding = 1};
         pool_attributes a;
         lg_tensor *in = lg__channels_last(
                 lg_zeros(lg__ctx_of(x), LG_SHAPE(2, 2, 4, 5), .dtype = LG_F64, .device = lg_device_of(x)));
-        if (!in || !attributes_of(in, op->name, &o, false, &a))
+        if (!in || !attributes_of(in, op->name, 3, &o, false, &a))
                 return NULL;
         if (op == LG__OP(avg_pool2d_grad))
                 return run(op, x, &a);

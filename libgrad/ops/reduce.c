@@ -8,7 +8,7 @@
 
 lg_shape lg__reduced_shape(lg_shape s, const lg__reduced *a, bool keep_dim)
 {
-        lg_shape to = {0};
+        lg_shape to = LG_SHAPE_0D;
         for (int i = 0; i < s.ndim; i++)
                 if (!lg__is_reduced(a, i))
                         to.size[to.ndim++] = s.size[i];
@@ -25,9 +25,9 @@ int64_t lg__reduced_count(lg_shape s, const lg__reduced *a)
         return n;
 }
 
-static lg_dims reduced_dims(int ndim, const lg__reduced *a)
+lg_dims lg__reduced_dims(int ndim, const lg__reduced *a)
 {
-        lg_dims dims = {0};
+        lg_dims dims = LG_ALL_DIMS;
         for (int i = 0; i < ndim; i++)
                 if (lg__is_reduced(a, i))
                         dims.dim[dims.count++] = i;
@@ -115,7 +115,7 @@ bool lg__vjp_sum(lg__vjp *v)
 static bool vjp_extreme(lg__vjp *v)
 {
         const lg__reduced *a = v->attributes;
-        lg_dims dims = reduced_dims(lg__input(v, 0)->shape.ndim, a);
+        lg_dims dims = lg__reduced_dims(lg__input(v, 0)->shape.ndim, a);
         lg_tensor *equal = lg_cast(lg_eq(v->in[0], restore(v->out[0], v)), v->grad[0]->at.dtype);
         lg_tensor *number = dims.count ? lg_sum(equal, .dims = dims, .keep_dim = true) : equal;
         return (v->grad_in[0] = lg_mul(restore(v->grad[0], v), lg_div(equal, number))) != NULL;
@@ -157,7 +157,7 @@ bool lg__vjp_var(lg__vjp *v)
 {
         const lg__reduced *a = v->attributes;
         lg_shape s = lg__input(v, 0)->shape;
-        lg_dims dims = reduced_dims(s.ndim, a);
+        lg_dims dims = lg__reduced_dims(s.ndim, a);
         double left = (double)lg__reduced_count(s, a) - a->correction;
         lg_tensor *mean = dims.count ? lg_mean(v->in[0], .dims = dims, .keep_dim = true) : v->in[0];
         lg_tensor *slope = lg_mul_scalar(lg_sub(v->in[0], mean), 2 / (left > 0 ? left : 0));
@@ -167,81 +167,78 @@ bool lg__vjp_var(lg__vjp *v)
 /* ---- the functions
  * --------------------------------------------------------------------------------------------------------- */
 
-bool lg__reduced_of(const char *name, const lg_reduce_options *o, lg__reduced *ret)
+bool lg__reduced_of(const char *name, const lg_tensor *x, const lg_reduce_options *options, lg__reduced *ret)
 {
-        if (!lg__check(o->x, name, "x"))
+        lg_reduce_options o;
+        if (!lg__check(x, name, "x") || !lg__take(x->ctx, name, options, &o, sizeof o))
                 return false;
-        int ndim = o->x->at.shape.ndim;
+        int ndim = x->at.shape.ndim;
         memset(ret, 0, sizeof *ret);
-        ret->keep_dim = o->keep_dim;
-        if (o->dims.count < 0 || o->dims.count > LG_MAX_DIMS)
-                return lg__fail(o->x->ctx, LG_ERR_ARGUMENT, "%s: a set of %d dimensions", name, o->dims.count);
-        for (int i = 0; i < (o->dims.count ? o->dims.count : ndim); i++) {
-                int d = o->dims.count ? lg__dim(o->x->ctx, name, o->dims.dim[i], ndim) : i;
+        ret->keep_dim = o.keep_dim;
+        ret->correction = lg__option(o.correction, 1);
+        if (o.dims.count < 0 || o.dims.count > LG_MAX_DIMS)
+                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: a set of %d dimensions", name, o.dims.count);
+        for (int i = 0; i < (o.dims.count ? o.dims.count : ndim); i++) {
+                int d = o.dims.count ? lg__dim(x->ctx, name, o.dims.dim[i], ndim) : i;
                 if (d < 0)
                         return false;
                 if (lg__is_reduced(ret, d))
-                        return lg__fail(o->x->ctx, LG_ERR_ARGUMENT, "%s: dimension %d is given twice", name, d);
+                        return lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: dimension %d is given twice", name, d);
                 ret->dims |= 1u << d;
         }
         return true;
 }
 
-bool lg__reduced_of_float(const char *name, const lg_reduce_options *o, lg__reduced *ret)
+bool lg__reduced_of_float(const char *name, const lg_tensor *x, const lg_reduce_options *options, lg__reduced *ret)
 {
-        if (!lg__reduced_of(name, o, ret))
+        if (!lg__reduced_of(name, x, options, ret))
                 return false;
-        return lg__dtype_float(o->x->at.dtype) ||
-               lg__fail(o->x->ctx, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype; convert it with lg_cast()", name,
-                        lg__tensor_text(o->x).s);
+        return lg__dtype_float(x->at.dtype) ||
+               lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype; convert it with lg_cast()", name,
+                        lg__tensor_text(x).s);
 }
 
-static lg_tensor *apply(const lg__op *op, lg_reduce_options o, double correction)
+static lg_tensor *apply(const lg__op *op, lg_tensor *x, const lg_reduce_options *options)
 {
         lg__reduced a;
-        if (!lg__reduced_of(op->name, &o, &a))
-                return NULL;
-        a.correction = correction;
-        return lg__apply1(op, o.x, &a, sizeof a);
+        return lg__reduced_of(op->name, x, options, &a) ? lg__apply1(op, x, &a, sizeof a) : NULL;
 }
 
-lg_tensor *lg_sum_(lg_reduce_options o)
+lg_tensor *lg_sum_with(lg_tensor *x, const lg_reduce_options *options)
 {
-        return apply(LG__OP(sum), o, 0);
+        return apply(LG__OP(sum), x, options);
 }
 
-lg_tensor *lg_amax_(lg_reduce_options o)
+lg_tensor *lg_amax_with(lg_tensor *x, const lg_reduce_options *options)
 {
-        return apply(LG__OP(amax), o, 0);
+        return apply(LG__OP(amax), x, options);
 }
 
-lg_tensor *lg_amin_(lg_reduce_options o)
+lg_tensor *lg_amin_with(lg_tensor *x, const lg_reduce_options *options)
 {
-        return apply(LG__OP(amin), o, 0);
+        return apply(LG__OP(amin), x, options);
 }
 
-lg_tensor *lg_argmax_(lg_reduce_options o)
+lg_tensor *lg_argmax_with(lg_tensor *x, const lg_reduce_options *options)
 {
-        return apply(LG__OP(argmax), o, 0);
+        return apply(LG__OP(argmax), x, options);
 }
 
-lg_tensor *lg_argmin_(lg_reduce_options o)
+lg_tensor *lg_argmin_with(lg_tensor *x, const lg_reduce_options *options)
 {
-        return apply(LG__OP(argmin), o, 0);
+        return apply(LG__OP(argmin), x, options);
 }
 
-lg_tensor *lg_var_(lg_reduce_options o)
+lg_tensor *lg_var_with(lg_tensor *x, const lg_reduce_options *options)
 {
-        return apply(LG__OP(var), o, o.correction == LG_ZERO ? 0 : o.correction == 0 ? 1 : o.correction);
+        return apply(LG__OP(var), x, options);
 }
 
-lg_tensor *lg_mean_(lg_reduce_options o)
+lg_tensor *lg_mean_with(lg_tensor *x, const lg_reduce_options *options)
 {
         lg__reduced a;
-        if (!lg__reduced_of_float("mean", &o, &a))
+        if (!lg__reduced_of_float("mean", x, options, &a))
                 return NULL;
-        lg_dtype dtype = o.x->at.dtype;
-        double count = (double)lg__reduced_count(o.x->at.shape, &a);
-        o.x = lg__widened(o.x);
-        return lg_cast(lg_div_scalar(lg_sum_(o), count), dtype);
+        double count = (double)lg__reduced_count(x->at.shape, &a);
+        return lg_cast(lg_div_scalar(lg_sum_with(lg__widened(x), options), count), x->at.dtype);
 }

@@ -17,25 +17,25 @@ static lg_tensor *halved(lg_tensor *x, int dim, int64_t n)
         return odd ? lg_mul(x, odd) : x;
 }
 
-lg_tensor *lg_prod_(lg_reduce_options o)
+lg_tensor *lg_prod_with(lg_tensor *x, const lg_reduce_options *options)
 {
         lg__reduced a;
-        if (!lg__reduced_of("prod", &o, &a))
+        if (!lg__reduced_of("prod", x, options, &a))
                 return NULL;
-        lg_shape s = o.x->at.shape, flat = lg__reduced_shape(s, &a, false);
-        lg_dtype dtype = lg__dtype_float(o.x->at.dtype) ? o.x->at.dtype : LG_I64;
+        lg_shape s = x->at.shape, flat = lg__reduced_shape(s, &a, false);
+        lg_dtype dtype = lg__dtype_float(x->at.dtype) ? x->at.dtype : LG_I64;
         int64_t n = lg__reduced_count(s, &a);
         if (n == 0)
-                return lg_add_scalar(lg_sum_(o), 1);
-        lg_dims order = {0};
+                return lg_add_scalar(lg_sum_with(x, options), 1);
+        lg_dims order = LG_ALL_DIMS;
         for (int reduced = 0; reduced < 2; reduced++)
                 for (int i = 0; i < s.ndim; i++)
                         if (lg__is_reduced(&a, i) == reduced)
                                 order.dim[order.count++] = i;
         flat.size[flat.ndim++] = n;
-        lg_tensor *x = dtype == LG_I64 ? lg_cast(o.x, LG_I64) : lg__widened(o.x);
+        x = dtype == LG_I64 ? lg_cast(x, LG_I64) : lg__widened(x);
         lg_tensor *y = halved(lg_reshape(lg_permute(x, order), flat), flat.ndim - 1, n);
-        return lg_cast(lg_reshape(y, lg__reduced_shape(s, &a, o.keep_dim)), dtype);
+        return lg_cast(lg_reshape(y, lg__reduced_shape(s, &a, a.keep_dim)), dtype);
 }
 
 /* x^p for x >= 0 and p > 0, where the derivative at 0 is taken to be 0, whatever p is. */
@@ -45,14 +45,12 @@ static lg_tensor *power(lg_tensor *x, double p)
         return lg_where(zero, lg__constant(x, 0), p == 0.5 ? lg_sqrt(safe) : lg_pow_scalar(safe, p));
 }
 
-lg_tensor *lg_std_(lg_reduce_options o)
+lg_tensor *lg_std_with(lg_tensor *x, const lg_reduce_options *options)
 {
         lg__reduced a;
-        if (!lg__reduced_of_float("std", &o, &a))
+        if (!lg__reduced_of_float("std", x, options, &a))
                 return NULL;
-        lg_dtype dtype = o.x->at.dtype;
-        o.x = lg__widened(o.x);
-        return lg_cast(power(lg_var_(o), 0.5), dtype);
+        return lg_cast(power(lg_var_with(lg__widened(x), options), 0.5), x->at.dtype);
 }
 
 /* 1 where x is not 0; a constant, but one with a gradient of zeros. */
@@ -61,57 +59,60 @@ static lg_tensor *not_zero(lg_tensor *x)
         return lg_where(lg_ne_scalar(x, 0), lg__constant(x, 1), lg_mul_scalar(x, 0));
 }
 
-lg_tensor *lg_norm_(lg_tensor *x, lg_norm_options o)
+lg_tensor *lg_norm_with(lg_tensor *x, double p, const lg_norm_options *options)
 {
         lg__reduced a;
-        lg_reduce_options r = {.x = x, .dims = o.dims, .keep_dim = o.keep_dim};
-        if (!lg__reduced_of_float("norm", &r, &a))
+        lg_norm_options o;
+        if (!lg__check(x, "norm", "x") || !lg__take(x->ctx, "norm", options, &o, sizeof o))
                 return NULL;
-        if (!(o.p >= 0))
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "norm: p is %g; it must be 0 or above", o.p);
-        if (isinf(o.p) && lg__reduced_count(x->at.shape, &a) == 0)
+        const lg_reduce_options *r = LG_OPTIONS(lg_reduce_options, .dims = o.dims, .keep_dim = o.keep_dim);
+        if (!lg__reduced_of_float("norm", x, r, &a))
+                return NULL;
+        if (!(p >= 0))
+                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "norm: p is %g; it must be 0 or above", p);
+        if (isinf(p) && lg__reduced_count(x->at.shape, &a) == 0)
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "norm: x is %s: there is no greatest element",
                                 lg__tensor_text(x).s);
         lg_dtype dtype = x->at.dtype;
         x = lg__widened(x);
-        r.x = o.p == 0 ? not_zero(x) : o.p == 2 ? lg_square(x) : lg_abs(x);
-        if (o.p != 0 && o.p != 1 && o.p != 2 && !isinf(o.p))
-                r.x = power(r.x, o.p);
-        lg_tensor *y = isinf(o.p) ? lg_amax_(r) : lg_sum_(r);
-        return lg_cast(o.p == 0 || o.p == 1 || isinf(o.p) ? y : power(y, 1 / o.p), dtype);
+        x = p == 0 ? not_zero(x) : p == 2 ? lg_square(x) : lg_abs(x);
+        if (p != 0 && p != 1 && p != 2 && !isinf(p))
+                x = power(x, p);
+        lg_tensor *y = isinf(p) ? lg_amax_with(x, r) : lg_sum_with(x, r);
+        return lg_cast(p == 0 || p == 1 || isinf(p) ? y : power(y, 1 / p), dtype);
 }
 
-lg_tensor *lg_logsumexp_(lg_reduce_options o)
+lg_tensor *lg_logsumexp_with(lg_tensor *x, const lg_reduce_options *options)
 {
         lg__reduced a;
-        if (!lg__reduced_of_float("logsumexp", &o, &a))
+        if (!lg__reduced_of_float("logsumexp", x, options, &a))
                 return NULL;
-        lg_dtype dtype = o.x->at.dtype;
-        lg_shape to = lg__reduced_shape(o.x->at.shape, &a, o.keep_dim);
-        lg_tensor *x = lg__widened(o.x);
-        if (lg__reduced_count(o.x->at.shape, &a) == 0)
-                return lg_cast(lg_log(lg_sum(lg_exp(x), o.dims, o.keep_dim)), dtype);
+        lg_dtype dtype = x->at.dtype;
+        lg_dims dims = lg__reduced_dims(x->at.shape.ndim, &a);
+        lg_shape to = lg__reduced_shape(x->at.shape, &a, a.keep_dim);
+        bool empty = lg__reduced_count(x->at.shape, &a) == 0;
+        x = lg__widened(x);
+        if (empty)
+                return lg_cast(lg_log(lg_sum_with(lg_exp(x), options)), dtype);
         /* inf - inf would be NaN. */
-        lg_tensor *top = lg_amax(lg_detach(x), o.dims, .keep_dim = true);
+        lg_tensor *top = lg_amax(lg_detach(x), .dims = dims, .keep_dim = true);
         top = lg_where(lg_eq_scalar(lg_abs(top), INFINITY), lg__constant(top, 0), top);
-        lg_tensor *sum = lg_sum(lg_exp(lg_sub(x, top)), o.dims, .keep_dim = true);
+        lg_tensor *sum = lg_sum(lg_exp(lg_sub(x, top)), .dims = dims, .keep_dim = true);
         return lg_cast(lg_reshape(lg_add(lg_log(sum), top), to), dtype);
 }
 
-lg_tensor *lg_any_(lg_reduce_options o)
+lg_tensor *lg_any_with(lg_tensor *x, const lg_reduce_options *options)
 {
         lg__reduced a;
-        if (!lg__reduced_of("any", &o, &a))
+        if (!lg__reduced_of("any", x, options, &a))
                 return NULL;
-        o.x = lg_ne_scalar(o.x, 0);
-        return lg_gt_scalar(lg_sum_(o), 0);
+        return lg_gt_scalar(lg_sum_with(lg_ne_scalar(x, 0), options), 0);
 }
 
-lg_tensor *lg_all_(lg_reduce_options o)
+lg_tensor *lg_all_with(lg_tensor *x, const lg_reduce_options *options)
 {
         lg__reduced a;
-        if (!lg__reduced_of("all", &o, &a))
+        if (!lg__reduced_of("all", x, options, &a))
                 return NULL;
-        o.x = lg_eq_scalar(o.x, 0);
-        return lg_eq_scalar(lg_sum_(o), 0);
+        return lg_eq_scalar(lg_sum_with(lg_eq_scalar(x, 0), options), 0);
 }

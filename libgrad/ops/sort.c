@@ -156,23 +156,30 @@ static lg_tensor *sorted(lg_tensor *x, const char *name, int dim, int64_t k, boo
         return out[0];
 }
 
-lg_tensor *lg_sort_(lg_tensor *x, lg_sort_options o)
+lg_tensor *lg_sort_with(lg_tensor *x, int dim, const lg_sort_options *options)
 {
-        return sorted(x, "sort", o.dim, -1, o.descending, o.indices);
+        lg_sort_options o;
+        if (!lg__check(x, "sort", "x") || !lg__take(x->ctx, "sort", options, &o, sizeof o))
+                return NULL;
+        return sorted(x, "sort", dim, -1, o.descending, o.indices);
 }
 
-lg_tensor *lg_argsort_(lg_tensor *x, lg_argsort_options o)
+lg_tensor *lg_argsort_with(lg_tensor *x, int dim, const lg_argsort_options *options)
 {
-        lg_tensor *indices = NULL, *values = sorted(x, "argsort", o.dim, -1, o.descending, &indices);
+        lg_argsort_options o;
+        if (!lg__check(x, "argsort", "x") || !lg__take(x->ctx, "argsort", options, &o, sizeof o))
+                return NULL;
+        lg_tensor *indices = NULL, *values = sorted(x, "argsort", dim, -1, o.descending, &indices);
         if (values)
                 lg__tensor_release(values);
         return indices;
 }
 
-lg_tensor *lg_topk_(lg_tensor *x, int64_t k, lg_topk_options o)
+lg_tensor *lg_topk_with(lg_tensor *x, int64_t k, int dim, const lg_topk_options *options)
 {
-        int dim = lg__line_dim(x, "topk", o.dim);
-        if (dim < 0)
+        lg_topk_options o;
+        dim = lg__line_dim(x, "topk", dim);
+        if (dim < 0 || !lg__take(x->ctx, "topk", options, &o, sizeof o))
                 return NULL;
         int64_t n = size_along(x->at.shape, dim);
         if (k < 0 || k > n || (k == 0 && x->at.shape.ndim == 0))
@@ -182,10 +189,12 @@ lg_tensor *lg_topk_(lg_tensor *x, int64_t k, lg_topk_options o)
         return sorted(x, "topk", dim, k, !o.smallest, o.indices);
 }
 
-static lg_tensor *extreme(lg_tensor *x, const char *name, lg_tensor *(*place)(lg_reduce_options), lg_choose_options o)
+static lg_tensor *extreme(lg_tensor *x, const char *name, int dim,
+                          lg_tensor *(*place)(lg_tensor *, const lg_reduce_options *), const lg_max_options *options)
 {
-        int dim = lg__line_dim(x, name, o.dim);
-        if (dim < 0)
+        lg_max_options o;
+        dim = lg__line_dim(x, name, dim);
+        if (dim < 0 || !lg__take(x->ctx, name, options, &o, sizeof o))
                 return NULL;
         if (size_along(x->at.shape, dim) == 0)
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s: dimension %d has no element to choose from", name,
@@ -193,7 +202,7 @@ static lg_tensor *extreme(lg_tensor *x, const char *name, lg_tensor *(*place)(lg
         lg_dims dims = LG_DIMS(dim);
         if (x->at.shape.ndim == 0)
                 dims.count = 0;
-        lg_tensor *index = place((lg_reduce_options){.x = x, .dims = dims, .keep_dim = true});
+        lg_tensor *index = place(x, LG_OPTIONS(lg_reduce_options, .dims = dims, .keep_dim = true));
         lg_tensor *y = index ? choose(x, index, dim) : NULL;
         if (y && dims.count && !o.keep_dim) {
                 y = lg_squeeze(y, dims);
@@ -204,12 +213,12 @@ static lg_tensor *extreme(lg_tensor *x, const char *name, lg_tensor *(*place)(lg
         return y;
 }
 
-lg_tensor *lg_max_(lg_tensor *x, lg_choose_options o)
+lg_tensor *lg_max_with(lg_tensor *x, int dim, const lg_max_options *options)
 {
-        return extreme(x, "max", lg_argmax_, o);
+        return extreme(x, "max", dim, lg_argmax_with, options);
 }
 
-lg_tensor *lg_min_(lg_tensor *x, lg_choose_options o)
+lg_tensor *lg_min_with(lg_tensor *x, int dim, const lg_max_options *options)
 {
-        return extreme(x, "min", lg_argmin_, o);
+        return extreme(x, "min", dim, lg_argmin_with, options);
 }

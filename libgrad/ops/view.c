@@ -64,7 +64,7 @@ static bool complete(const lg_tensor *x, const char *op, lg_shape *s)
  * hold as many elements as a group of the new ones; within a group x must lie evenly. */
 static bool reshape_strides(const lg__layout *x, lg_shape to, int64_t *strides)
 {
-        lg_shape from = {0};
+        lg_shape from = LG_SHAPE_0D;
         int64_t own[LG_MAX_DIMS];
         for (int i = 0; i < x->shape.ndim; i++)
                 if (x->shape.size[i] != 1) {
@@ -120,7 +120,7 @@ lg_tensor *lg_flatten(lg_tensor *x, int first, int last)
 {
         if (!lg__check(x, "flatten", "x"))
                 return NULL;
-        lg_shape s = x->at.shape, to = {0};
+        lg_shape s = x->at.shape, to = LG_SHAPE_0D;
         if (s.ndim == 0)
                 return reshape(x, LG_SHAPE(1), "flatten");
         first = lg__dim(x->ctx, "flatten", first, s.ndim);
@@ -142,7 +142,7 @@ lg_tensor *lg_squeeze(lg_tensor *x, lg_dims dims)
 {
         if (!lg__check(x, "squeeze", "x"))
                 return NULL;
-        lg_shape s = x->at.shape, to = {0};
+        lg_shape s = x->at.shape, to = LG_SHAPE_0D;
         unsigned chosen = dims.count ? 0 : ~0u;
         if (dims.count < 0 || dims.count > LG_MAX_DIMS)
                 return lg__fail(x->ctx, LG_ERR_ARGUMENT, "squeeze: a set of %d dimensions", dims.count);
@@ -256,9 +256,10 @@ static int64_t clip(int64_t i, int64_t size)
         return i < 0 ? 0 : i > size ? size : i;
 }
 
-lg_tensor *lg_slice_(lg_tensor *x, int dim, int64_t start, lg_slice_options o)
+lg_tensor *lg_slice_with(lg_tensor *x, int dim, int64_t start, int64_t stop, const lg_slice_options *options)
 {
-        if (!lg__check(x, "slice", "x"))
+        lg_slice_options o;
+        if (!lg__check(x, "slice", "x") || !lg__take(x->ctx, "lg_slice", options, &o, sizeof o))
                 return NULL;
         int64_t step = o.step ? o.step : 1;
         dim = lg__dim(x->ctx, "slice", dim, x->at.shape.ndim);
@@ -268,8 +269,8 @@ lg_tensor *lg_slice_(lg_tensor *x, int dim, int64_t start, lg_slice_options o)
                 return lg__fail(x->ctx, LG_ERR_ARGUMENT, "slice: the step is %lld; it must be above 0",
                                 (long long)step);
         int64_t size = x->at.shape.size[dim];
-        int64_t first = clip(start, size), stop = clip(o.stop, size);
-        return slice(x, dim, first, step, stop > first ? 1 + (stop - first - 1) / step : 0);
+        int64_t first = clip(start, size), end = clip(stop, size);
+        return slice(x, dim, first, step, end > first ? 1 + (end - first - 1) / step : 0);
 }
 
 lg_tensor *lg_select(lg_tensor *x, int dim, int64_t index)

@@ -12,26 +12,28 @@ static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, cons
                              .updates = updates,
                              .lr = g->lr,
                              .lr_decay = o->lr_decay,
-                             .eps = o->eps,
+                             .eps = g->eps,
                              .weight_decay = g->weight_decay,
                              .maximize = o->maximize,
                              .step = step + 1};
         return LG__RUN(d, "lg_step (adagrad)", adagrad, &a);
 }
 
-static const lg__rule rule = {"lg_adagrad", run};
+static const lg__rule rule = {.name = "lg_adagrad", .eps = true, .run = run};
 
-lg_optimizer *lg_adagrad_(lg_ctx *c, lg_list params, lg_adagrad_options o)
+lg_optimizer *lg_adagrad_with(lg_ctx *c, lg_list_in params, double lr, const lg_adagrad_options *options)
 {
+        lg_adagrad_options o;
+        if (!lg__take(c, rule.name, options, &o, sizeof o))
+                return NULL;
         o.lr_decay = lg__option(o.lr_decay, 0);
         o.eps = lg__option(o.eps, 1e-10);
         o.initial_accumulator_value = lg__option(o.initial_accumulator_value, 0);
-        if (!lg__ok(c) || !lg__option_check(c, rule.name, "lr_decay", o.lr_decay) ||
-            !lg__option_check(c, rule.name, "eps", o.eps) ||
+        if (!lg__option_check(c, rule.name, "lr_decay", o.lr_decay) || !lg__option_check(c, rule.name, "eps", o.eps) ||
             !lg__option_check(c, rule.name, "initial_accumulator_value", o.initial_accumulator_value))
                 return NULL;
-        lg__group first = {.lr = o.lr, .weight_decay = lg__option(o.weight_decay, 0)};
-        lg_optimizer *opt = lg__optimizer_new(c, &rule, params, first, 1);
+        lg__group first = {.lr = lr, .weight_decay = lg__option(o.weight_decay, 0), .eps = o.eps, .states = 1};
+        lg_optimizer *opt = lg__optimizer_new(c, &rule, params, first);
         if (opt) {
                 opt->o.adagrad = o;
                 opt->first_state = o.initial_accumulator_value;

@@ -14,8 +14,8 @@ static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, cons
                           .updates = updates,
                           .lr = g->lr,
                           .beta1 = g->momentum,
-                          .beta2 = o->beta2,
-                          .eps = o->eps,
+                          .beta2 = g->beta2,
+                          .eps = g->eps,
                           .weight_decay = g->weight_decay,
                           .decoupled = o->decoupled,
                           .maximize = o->maximize,
@@ -23,32 +23,42 @@ static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, cons
         return LG__RUN(d, "lg_step (adam)", adam, &a);
 }
 
-static const lg__rule adam = {"lg_adam", run}, adamw = {"lg_adamw", run};
+static const lg__rule adam = {.name = "lg_adam", .betas = true, .eps = true, .run = run},
+                      adamw = {.name = "lg_adamw", .betas = true, .eps = true, .run = run};
 
-static lg_optimizer *make(lg_ctx *c, const lg__rule *rule, lg_list params, lg_adam_options o)
+static lg_optimizer *make(lg_ctx *c, const lg__rule *rule, lg_list params, double lr, lg_adam_options o,
+                          double weight_decay)
 {
         o.beta1 = lg__option(o.beta1, 0.9);
         o.beta2 = lg__option(o.beta2, 0.999);
         o.eps = lg__option(o.eps, 1e-8);
-        if (!lg__ok(c) || !lg__fraction_check(c, rule->name, "beta1", o.beta1) ||
+        o.weight_decay = lg__option(o.weight_decay, weight_decay);
+        if (!lg__fraction_check(c, rule->name, "beta1", o.beta1) ||
             !lg__fraction_check(c, rule->name, "beta2", o.beta2) || !lg__option_check(c, rule->name, "eps", o.eps))
                 return NULL;
-        lg__group first = {.lr = o.lr, .weight_decay = o.weight_decay, .momentum = o.beta1};
-        lg_optimizer *opt = lg__optimizer_new(c, rule, params, first, o.amsgrad ? 7 : 3);
+        lg__group first = {.lr = lr,
+                           .weight_decay = o.weight_decay,
+                           .momentum = o.beta1,
+                           .beta2 = o.beta2,
+                           .eps = o.eps,
+                           .states = o.amsgrad ? 7 : 3};
+        lg_optimizer *opt = lg__optimizer_new(c, rule, params, first);
         if (opt)
                 opt->o.adam = o;
         return opt;
 }
 
-lg_optimizer *lg_adam_(lg_ctx *c, lg_list params, lg_adam_options o)
+lg_optimizer *lg_adam_with(lg_ctx *c, lg_list_in params, double lr, const lg_adam_options *options)
 {
-        o.weight_decay = lg__option(o.weight_decay, 0);
-        return make(c, &adam, params, o);
+        lg_adam_options o;
+        return lg__take(c, adam.name, options, &o, sizeof o) ? make(c, &adam, params, lr, o, 0) : NULL;
 }
 
-lg_optimizer *lg_adamw_(lg_ctx *c, lg_list params, lg_adam_options o)
+lg_optimizer *lg_adamw_with(lg_ctx *c, lg_list_in params, double lr, const lg_adam_options *options)
 {
-        o.weight_decay = lg__option(o.weight_decay, 0.01);
+        lg_adam_options o;
+        if (!lg__take(c, adamw.name, options, &o, sizeof o))
+                return NULL;
         o.decoupled = true;
-        return make(c, &adamw, params, o);
+        return make(c, &adamw, params, lr, o, 0.01);
 }

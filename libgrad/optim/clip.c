@@ -2,14 +2,19 @@
 #include "../op.h"
 #include "optim.h"
 
-/* The gradients of the parameters that have one, in a list of the scope that is open. False: an error. */
-static bool gradients(const char *op, lg_list params, lg_tensor ***ret, int64_t *ret_count, lg_ctx **ret_ctx)
+/* NULL: there is no parameter. */
+static lg_ctx *ctx_of(lg_list params)
 {
         lg_ctx *c = NULL;
-        int64_t n = 0;
         for (int64_t i = 0; params.items && i < params.count && !c; i++)
                 c = lg__ctx_of(params.items[i]);
-        *ret_ctx = c;
+        return c;
+}
+
+/* The gradients of the parameters that have one, in a list of the scope that is open. False: an error. */
+static bool gradients(lg_ctx *c, const char *op, lg_list params, lg_tensor ***ret, int64_t *ret_count)
+{
+        int64_t n = 0;
         *ret_count = 0;
         if (!lg__ok(c))
                 return false;
@@ -112,24 +117,25 @@ static bool scale_all(lg_tensor *const *grads, int64_t n, lg_tensor *norm, doubl
         return ok && (a.count == 0 || LG__RUN(grads[0]->storage->device, op, scale, &a));
 }
 
-bool lg_clip_grad_norm_(lg_list params, lg_clip_options o)
+bool lg_clip_grad_norm_with(lg_list_in params, double max_norm, const lg_clip_options *options)
 {
         const char *op = "lg_clip_grad_norm";
+        lg_ctx *c = ctx_of(params);
+        lg_clip_options o;
         lg_tensor **grads = NULL, *total = NULL;
-        lg_ctx *c;
         int64_t n;
-        double p = o.p == 0 ? 2 : o.p;
-        if (!gradients(op, params, &grads, &n, &c))
+        if (!lg__take(c, op, options, &o, sizeof o) || !gradients(c, op, params, &grads, &n))
                 return false;
+        const double p = lg__option(o.p, 2);
         bool ok = true, recording = lg_grad_mode(c, false);
         lg_scope scope = lg_scope_begin(c);
-        if (!(o.max_norm >= 0) || !(p > 0))
-                ok = lg__fail(c, LG_ERR_ARGUMENT, "%s: max_norm %g must be 0 or more, p %g above 0", op, o.max_norm, p);
+        if (!(max_norm >= 0) || !(p > 0))
+                ok = lg__fail(c, LG_ERR_ARGUMENT, "%s: max_norm %g must be 0 or more, p %g above 0", op, max_norm, p);
         size_t bytes = (size_t)n * sizeof(lg_update);
         lg_update *updates = ok && n ? lg__alloc(c, bytes) : NULL;
         if (updates) {
                 ok = (total = total_norm(c, grads, n, p, updates)) != NULL &&
-                     scale_all(grads, n, total, o.max_norm, updates) && (total = lg_cast(total, grads[0]->at.dtype));
+                     scale_all(grads, n, total, max_norm, updates) && (total = lg_cast(total, grads[0]->at.dtype));
                 lg__free(c, updates, bytes);
         } else if (ok) {
                 ok = n == 0 && (total = lg_zeros(c, LG_SHAPE_0D)) != NULL;
@@ -143,13 +149,13 @@ bool lg_clip_grad_norm_(lg_list params, lg_clip_options o)
         return ok && !c->error;
 }
 
-bool lg_clip_grad_value(lg_list params, double value)
+bool lg_clip_grad_value(lg_list_in params, double value)
 {
         const char *op = "lg_clip_grad_value";
+        lg_ctx *c = ctx_of(params);
         lg_tensor **grads = NULL;
-        lg_ctx *c;
         int64_t n;
-        if (!gradients(op, params, &grads, &n, &c))
+        if (!gradients(c, op, params, &grads, &n))
                 return false;
         bool ok = value >= 0;
         if (!ok)

@@ -29,12 +29,18 @@ typedef struct lg__kept {
 typedef struct lg__group {
         double lr, weight_decay;
         double momentum;   /* of SGD and RMSprop; beta1 of Adam */
+        double beta2, eps; /* of those that have them */
+        unsigned states;   /* which of LG__STATES its parameters use, by bit */
         double initial_lr; /* before any schedule; NAN: there was none */
         lg__kept kept;
 } lg__group;
 
 typedef struct lg__rule {
-        const char *name; /* "lg_sgd" */
+        const char *name;        /* "lg_sgd" */
+        unsigned momentum_state; /* the state that momentum takes, by bit; 0: it has no momentum */
+        bool betas, eps;         /* it has these */
+        /* True unless the group's numbers do not go with the optimiser's options: an error of `op`. NULL: they do. */
+        bool (*accepts)(const lg_optimizer *opt, const lg__group *g, const char *op);
         /* Runs the kernel over updates of one group on one device that have all had `step` updates before. */
         bool (*run)(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_update *updates, int64_t count,
                     int64_t step);
@@ -43,7 +49,6 @@ typedef struct lg__rule {
 struct lg_optimizer {
         lg__object object;
         const lg__rule *rule;
-        unsigned states;    /* which of LG__STATES it uses, by bit */
         double first_state; /* what state 0 begins with */
         union {
                 lg_sgd_options sgd;
@@ -61,7 +66,7 @@ struct lg_optimizer {
 };
 
 /* An optimiser over the parameters, group 0, after checking them; its other options are to be set by the caller. */
-lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params, lg__group first, unsigned states);
+lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params, lg__group first);
 /* True if the option is finite and at least 0, or LG_ERR_ARGUMENT. */
 bool lg__option_check(lg_ctx *c, const char *op, const char *option, double value);
 /* True if it is in [0, 1). */

@@ -111,7 +111,7 @@ static bool take(lg_optimizer *opt, lg_list params, lg__group group)
         return true;
 }
 
-lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params, lg__group first, unsigned states)
+lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params, lg__group first)
 {
         first.lr = lg__option(first.lr, 0);
         first.initial_lr = NAN;
@@ -122,7 +122,6 @@ lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params,
         if (!opt)
                 return NULL;
         opt->rule = rule;
-        opt->states = states;
         lg__link_init(&opt->schedulers);
         lg__object_register(c, &opt->object, destroy);
         if (take(opt, params, first))
@@ -131,23 +130,56 @@ lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params,
         return NULL;
 }
 
-bool lg_add_group_(lg_optimizer *opt, lg_group_options o)
+/* Puts a number that is given into a group, after its check. False: that fails, or the rule has no such number. */
+typedef bool number_check(lg_ctx *c, const char *op, const char *option, double value);
+static bool take_number(const lg_optimizer *opt, const char *option, double given, bool has, number_check *check,
+                        double *ret)
+{
+        lg_ctx *c = opt->object.ctx;
+        const char *op = "lg_add_group";
+        if (given == 0)
+                return true;
+        if (!has)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: .%s is given, but %s has no %s", op, option, opt->rule->name,
+                                option);
+        *ret = lg__option(given, 0);
+        return check(c, op, option, *ret);
+}
+
+/* What is given, into a group that is as group 0 is. */
+static bool take_numbers(const lg_optimizer *opt, const lg_group_options *o, lg__group *g)
+{
+        const lg__rule *rule = opt->rule;
+        if (!take_number(opt, "lr", o->lr, true, lg__option_check, &g->lr) ||
+            !take_number(opt, "weight_decay", o->weight_decay, true, lg__option_check, &g->weight_decay) ||
+            !take_number(opt, "momentum", o->momentum, rule->momentum_state, lg__option_check, &g->momentum) ||
+            !take_number(opt, "beta1", o->beta1, rule->betas, lg__fraction_check, &g->momentum) ||
+            !take_number(opt, "beta2", o->beta2, rule->betas, lg__fraction_check, &g->beta2) ||
+            !take_number(opt, "eps", o->eps, rule->eps, lg__option_check, &g->eps))
+                return false;
+        if (o->momentum != 0) { /* else as in group 0, whose momentum a schedule may have at 0 just now */
+                g->states &= ~rule->momentum_state;
+                g->states |= g->momentum != 0 ? rule->momentum_state : 0;
+        }
+        return o->momentum == 0 || !rule->accepts || rule->accepts(opt, g, "lg_add_group");
+}
+
+bool lg_add_group_with(lg_optimizer *opt, lg_list_in params, const lg_group_options *options)
 {
         lg_ctx *c = opt ? opt->object.ctx : NULL;
         const char *op = "lg_add_group";
-        if (!lg__ok(c) || !lg__object_lasts(&opt->object, op) || !params_are_good(c, op, o.params))
+        lg_group_options o;
+        if (!lg__take(c, op, options, &o, sizeof o) || !lg__object_lasts(&opt->object, op) ||
+            !params_are_good(c, op, params))
                 return false;
-        for (int64_t i = 0; i < o.params.count; i++)
+        for (int64_t i = 0; i < params.count; i++)
                 for (int64_t k = 0; k < opt->count; k++)
-                        if (opt->slots[k].param == o.params.items[i])
+                        if (opt->slots[k].param == params.items[i])
                                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: parameter %lld is in group %d already", op,
                                                 (long long)i, opt->slots[k].group);
         lg__group g = opt->groups[0];
-        g.lr = lg__option(o.lr, g.lr);
-        g.weight_decay = lg__option(o.weight_decay, g.weight_decay);
         g.initial_lr = NAN;
-        return lg__option_check(c, op, "lr", g.lr) && lg__option_check(c, op, "weight_decay", g.weight_decay) &&
-               take(opt, o.params, g);
+        return take_numbers(opt, &o, &g) && take(opt, params, g);
 }
 
 void lg_optimizer_free(lg_optimizer *opt)
@@ -225,8 +257,9 @@ static bool prepare(lg_optimizer *opt, lg__slot *s, int64_t i)
         if (!lg_device_equal(g->storage->device->id, p->storage->device->id))
                 return lg__fail(p->ctx, LG_ERR_STATE, "lg_step: parameter %lld is %s but its gradient is %s",
                                 (long long)i, lg__tensor_text(p).s, lg__tensor_text(g).s);
+        const unsigned states = opt->groups[s->group].states;
         for (int k = 0; k < LG__STATES; k++) {
-                if ((opt->states >> k & 1) && !prepare_state(s, &s->state[k], k ? 0 : opt->first_state))
+                if ((states >> k & 1) && !prepare_state(s, &s->state[k], k ? 0 : opt->first_state))
                         return false;
         }
         s->values = contiguous(p);
@@ -245,6 +278,7 @@ static bool together(const lg__slot *s, const lg__slot *first)
 static bool run_group(lg_optimizer *opt, int64_t first)
 {
         const lg__slot leader = opt->slots[first];
+        const lg__group *group = &opt->groups[leader.group];
         lg__device *d = leader.param->storage->device;
         int64_t count = 0;
         for (int64_t i = first; i < opt->count; i++) {
@@ -256,9 +290,9 @@ static bool run_group(lg_optimizer *opt, int64_t first)
                 u->param = lg__data(s->values);
                 u->grad = lg__data(s->grad);
                 for (int k = 0; k < LG__STATES; k++)
-                        u->state[k] = opt->states >> k & 1 ? lg__data(s->state[k]) : NULL;
+                        u->state[k] = group->states >> k & 1 ? lg__data(s->state[k]) : NULL;
         }
-        if (!opt->rule->run(opt, &opt->groups[leader.group], d, opt->updates, count, leader.step))
+        if (!opt->rule->run(opt, group, d, opt->updates, count, leader.step))
                 return false;
         /* The kernel does nothing while a fault waits on the device: where that shows, such a step does not count. */
         bool counts = d->queue->fault.code == LG_FAULT_NONE;

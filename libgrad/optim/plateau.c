@@ -14,7 +14,7 @@ static void reduce(lg_scheduler *s)
 {
         for (int i = 0; i < s->groups; i++) {
                 lg__group *g = &s->opt->groups[i];
-                double lr = fmax(g->lr * s->o.plateau.factor, s->o.plateau.min_lr);
+                double lr = fmax(g->lr * s->factor, s->o.plateau.min_lr);
                 if (g->lr - lr > s->o.plateau.eps)
                         g->lr = lr;
         }
@@ -56,24 +56,27 @@ bool lg_scheduler_step_metric(lg_scheduler *s, double metric)
         return true;
 }
 
-lg_scheduler *lg_reduce_on_plateau_(lg_optimizer *opt, lg_plateau_options o)
+lg_scheduler *lg_reduce_on_plateau_with(lg_optimizer *opt, double factor, const lg_plateau_options *options)
 {
         const char *name = "lg_reduce_on_plateau";
-        if (!lg__schedulable(opt, name))
+        lg_plateau_options o;
+        if (!lg__schedule_take(opt, name, options, &o, sizeof o))
                 return NULL;
-        o.factor = lg__option(o.factor, 0.1);
-        o.patience = o.no_patience ? 0 : o.patience ? o.patience : 10;
+        o.patience = lg__whole_option(o.patience, 10);
         o.threshold = lg__option(o.threshold, 1e-4);
+        o.cooldown = lg__whole_option(o.cooldown, 0);
+        o.min_lr = lg__option(o.min_lr, 0);
         o.eps = lg__option(o.eps, 1e-8);
-        if (!(o.factor > 0 && o.factor < 1) || o.patience < 0 || o.cooldown < 0 || !(o.min_lr >= 0))
+        if (!(factor > 0 && factor < 1) || o.patience < 0 || o.cooldown < 0 || !(o.min_lr >= 0))
                 return lg__fail(
                         opt->object.ctx, LG_ERR_ARGUMENT,
                         "%s: factor %g must be between 0 and 1; patience %lld, cooldown %lld, min_lr %g not negative",
-                        name, o.factor, (long long)o.patience, (long long)o.cooldown, o.min_lr);
+                        name, factor, (long long)o.patience, (long long)o.cooldown, o.min_lr);
         lg_scheduler *s = lg__scheduler_new(opt, name, NULL);
         if (!s)
                 return NULL;
         s->o.plateau = o;
+        s->factor = factor;
         s->step = step;
         s->best = o.max_mode ? -INFINITY : INFINITY;
         return s;

@@ -14,26 +14,32 @@ static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, cons
                              .updates = updates,
                              .lr = g->lr,
                              .alpha = o->alpha,
-                             .eps = o->eps,
+                             .eps = g->eps,
                              .weight_decay = g->weight_decay,
                              .momentum = g->momentum,
                              .maximize = o->maximize};
         return LG__RUN(d, "lg_step (rmsprop)", rmsprop, &a);
 }
 
-static const lg__rule rule = {"lg_rmsprop", run};
+static const lg__rule rule = {.name = "lg_rmsprop", .momentum_state = 4, .eps = true, .run = run};
 
-lg_optimizer *lg_rmsprop_(lg_ctx *c, lg_list params, lg_rmsprop_options o)
+lg_optimizer *lg_rmsprop_with(lg_ctx *c, lg_list_in params, double lr, const lg_rmsprop_options *options)
 {
+        lg_rmsprop_options o;
+        if (!lg__take(c, rule.name, options, &o, sizeof o))
+                return NULL;
         o.alpha = lg__option(o.alpha, 0.99);
         o.eps = lg__option(o.eps, 1e-8);
         o.momentum = lg__option(o.momentum, 0);
-        if (!lg__ok(c) || !lg__option_check(c, rule.name, "alpha", o.alpha) ||
-            !lg__option_check(c, rule.name, "eps", o.eps) || !lg__option_check(c, rule.name, "momentum", o.momentum))
+        if (!lg__option_check(c, rule.name, "alpha", o.alpha) || !lg__option_check(c, rule.name, "eps", o.eps) ||
+            !lg__option_check(c, rule.name, "momentum", o.momentum))
                 return NULL;
-        lg__group first = {.lr = o.lr, .weight_decay = lg__option(o.weight_decay, 0), .momentum = o.momentum};
-        unsigned states = 1u | (o.centered ? 2u : 0) | (o.momentum != 0 ? 4u : 0);
-        lg_optimizer *opt = lg__optimizer_new(c, &rule, params, first, states);
+        lg__group first = {.lr = lr,
+                           .weight_decay = lg__option(o.weight_decay, 0),
+                           .momentum = o.momentum,
+                           .eps = o.eps,
+                           .states = 1u | (o.centered ? 2u : 0) | (o.momentum != 0 ? rule.momentum_state : 0)};
+        lg_optimizer *opt = lg__optimizer_new(c, &rule, params, first);
         if (opt)
                 opt->o.rmsprop = o;
         return opt;

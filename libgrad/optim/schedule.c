@@ -77,6 +77,11 @@ bool lg__schedulable(lg_optimizer *opt, const char *name)
         return opt && !opt->object.ctx->error && outside_calls(opt, name);
 }
 
+bool lg__schedule_take(lg_optimizer *opt, const char *name, const void *options, void *ret, size_t size)
+{
+        return lg__schedulable(opt, name) && lg__take(opt->object.ctx, name, options, ret, size);
+}
+
 lg_scheduler *lg__scheduler_new(lg_optimizer *opt, const char *name, lg__schedule_fn *next)
 {
         if (!lg__schedulable(opt, name))
@@ -196,18 +201,21 @@ static bool positive(lg_optimizer *opt, const char *name, const char *option, do
 static double next_step(const lg_scheduler *s, const lg__group *g, double lr)
 {
         (void)g;
-        return s->epoch && s->epoch % s->o.step.step_size == 0 ? lr * s->o.step.gamma : lr;
+        return s->epoch && s->epoch % s->span == 0 ? lr * s->o.gamma : lr;
 }
 
-lg_scheduler *lg_step_lr_(lg_optimizer *opt, lg_step_lr_options o)
+lg_scheduler *lg_step_lr_with(lg_optimizer *opt, int64_t step_size, const lg_step_lr_options *options)
 {
-        o.gamma = lg__option(o.gamma, 0.1);
-        lg_scheduler *s = positive(opt, "lg_step_lr", "step_size", (double)o.step_size)
-                                  ? lg__scheduler_new(opt, "lg_step_lr", next_step)
-                                  : NULL;
+        const char *name = "lg_step_lr";
+        lg_step_lr_options o;
+        if (!lg__schedule_take(opt, name, options, &o, sizeof o) ||
+            !positive(opt, name, "step_size", (double)step_size))
+                return NULL;
+        lg_scheduler *s = lg__scheduler_new(opt, name, next_step);
         if (!s)
                 return NULL;
-        s->o.step = o;
+        s->span = step_size;
+        s->o.gamma = lg__option(o.gamma, 0.1);
         return lg__scheduler_begin(s);
 }
 
@@ -219,25 +227,27 @@ static double next_multi_step(const lg_scheduler *s, const lg__group *g, double 
         return lr;
 }
 
-static bool take_milestones(lg_scheduler *s, const int64_t *milestones, int64_t count)
+static bool take_milestones(lg_scheduler *s, lg_ints milestones)
 {
-        s->milestones = lg__alloc(s->object.ctx, (size_t)count * sizeof *milestones);
+        const size_t bytes = (size_t)milestones.count * sizeof *milestones.items;
+        s->milestones = lg__alloc(s->object.ctx, bytes);
         if (!s->milestones)
                 return false;
-        s->milestone_count = count;
-        memcpy(s->milestones, milestones, (size_t)count * sizeof *milestones);
+        s->milestone_count = milestones.count;
+        memcpy(s->milestones, milestones.items, bytes);
         return true;
 }
 
-lg_scheduler *lg_multi_step_lr_(lg_optimizer *opt, const int64_t *milestones, lg_multi_step_lr_options o)
+lg_scheduler *lg_multi_step_lr_with(lg_optimizer *opt, lg_ints_in milestones, const lg_multi_step_lr_options *options)
 {
         const char *name = "lg_multi_step_lr";
-        if (!lg__schedulable(opt, name))
+        lg_multi_step_lr_options o;
+        if (!lg__schedule_take(opt, name, options, &o, sizeof o))
                 return NULL;
-        if (!milestones || o.count < 1)
+        if (!milestones.items || milestones.count < 1)
                 return lg__fail(opt->object.ctx, LG_ERR_ARGUMENT, "%s: there are no milestones", name);
         lg_scheduler *s = lg__scheduler_new(opt, name, next_multi_step);
-        if (!s || !take_milestones(s, milestones, o.count))
+        if (!s || !take_milestones(s, milestones))
                 return s ? lg__scheduler_give_up(s) : NULL;
         s->o.gamma = lg__option(o.gamma, 0.1);
         return lg__scheduler_begin(s);
@@ -262,7 +272,7 @@ lg_scheduler *lg_exponential_lr(lg_optimizer *opt, double gamma)
 
 static double next_cosine(const lg_scheduler *s, const lg__group *g, double lr)
 {
-        const int64_t t_max = s->o.cosine.t_max;
+        const int64_t t_max = s->span;
         const double low = s->o.cosine.eta_min, base = g->initial_lr, t = (double)t_max;
         if (s->epoch == 0)
                 return lr;
@@ -271,16 +281,20 @@ static double next_cosine(const lg_scheduler *s, const lg__group *g, double lr)
         return (1 + cos(M_PI * (double)s->epoch / t)) / (1 + cos(M_PI * (double)(s->epoch - 1) / t)) * (lr - low) + low;
 }
 
-lg_scheduler *lg_cosine_lr_(lg_optimizer *opt, lg_cosine_lr_options o)
+lg_scheduler *lg_cosine_lr_with(lg_optimizer *opt, int64_t t_max, const lg_cosine_lr_options *options)
 {
         const char *name = "lg_cosine_lr";
+        lg_cosine_lr_options o;
+        if (!lg__schedule_take(opt, name, options, &o, sizeof o))
+                return NULL;
         o.eta_min = lg__option(o.eta_min, 0);
-        if (!positive(opt, name, "t_max", (double)o.t_max) ||
+        if (!positive(opt, name, "t_max", (double)t_max) ||
             !lg__option_check(opt->object.ctx, name, "eta_min", o.eta_min))
                 return NULL;
         lg_scheduler *s = lg__scheduler_new(opt, name, next_cosine);
         if (!s)
                 return NULL;
+        s->span = t_max;
         s->o.cosine = o;
         return lg__scheduler_begin(s);
 }
@@ -292,24 +306,27 @@ static double next_linear(const lg_scheduler *s, const lg__group *g, double lr)
         (void)g;
         if (s->epoch == 0)
                 return lr * o->start_factor;
-        if (s->epoch > o->total)
+        if (s->epoch > s->span)
                 return lr;
-        lr *= 1 + slope / ((double)o->total * o->start_factor + (double)(s->epoch - 1) * slope);
+        lr *= 1 + slope / ((double)s->span * o->start_factor + (double)(s->epoch - 1) * slope);
         return lr < 0 ? 0 : lr; /* rounded, where the factor ends at 0 */
 }
 
-lg_scheduler *lg_linear_lr_(lg_optimizer *opt, lg_linear_lr_options o)
+lg_scheduler *lg_linear_lr_with(lg_optimizer *opt, int64_t total, const lg_linear_lr_options *options)
 {
         const char *name = "lg_linear_lr";
-        o.total = o.total ? o.total : 5;
+        lg_linear_lr_options o;
+        if (!lg__schedule_take(opt, name, options, &o, sizeof o))
+                return NULL;
         o.start_factor = lg__option(o.start_factor, 1.0 / 3);
         o.end_factor = lg__option(o.end_factor, 1);
-        if (!positive(opt, name, "total", (double)o.total) || !positive(opt, name, "start_factor", o.start_factor) ||
+        if (!positive(opt, name, "total", (double)total) || !positive(opt, name, "start_factor", o.start_factor) ||
             !lg__option_check(opt->object.ctx, name, "end_factor", o.end_factor))
                 return NULL;
         lg_scheduler *s = lg__scheduler_new(opt, name, next_linear);
         if (!s)
                 return NULL;
+        s->span = total;
         s->o.linear = o;
         return lg__scheduler_begin(s);
 }
@@ -318,19 +335,22 @@ static double next_constant(const lg_scheduler *s, const lg__group *g, double lr
 {
         const lg_constant_lr_options *o = &s->o.constant;
         (void)g;
-        return s->epoch == 0 ? lr * o->factor : s->epoch == o->total ? lr / o->factor : lr;
+        return s->epoch == 0 ? lr * o->factor : s->epoch == s->span ? lr / o->factor : lr;
 }
 
-lg_scheduler *lg_constant_lr_(lg_optimizer *opt, lg_constant_lr_options o)
+lg_scheduler *lg_constant_lr_with(lg_optimizer *opt, int64_t total, const lg_constant_lr_options *options)
 {
         const char *name = "lg_constant_lr";
-        o.total = o.total ? o.total : 5;
+        lg_constant_lr_options o;
+        if (!lg__schedule_take(opt, name, options, &o, sizeof o))
+                return NULL;
         o.factor = lg__option(o.factor, 1.0 / 3);
-        if (!positive(opt, name, "total", (double)o.total) || !positive(opt, name, "factor", o.factor))
+        if (!positive(opt, name, "total", (double)total) || !positive(opt, name, "factor", o.factor))
                 return NULL;
         lg_scheduler *s = lg__scheduler_new(opt, name, next_constant);
         if (!s)
                 return NULL;
+        s->span = total;
         s->o.constant = o;
         return lg__scheduler_begin(s);
 }
@@ -398,12 +418,19 @@ static bool children_are_good(lg_ctx *c, const char *name, lg_scheduler *const *
         return true;
 }
 
-/* A schedule that owns the others, which are good. */
-static lg_scheduler *own(const char *name, lg_scheduler *const *list, int count)
+/* How many there are in an array that ends with LG_END; and the context of the first that is not NULL, else NULL. */
+static int count_of(lg_scheduler *const *list, lg_ctx **ret)
 {
-        lg_ctx *c = NULL;
-        for (int i = 0; i < count && list && !c; i++)
-                c = list[i] ? list[i]->object.ctx : NULL;
+        int count = 0;
+        for (*ret = NULL; list && list[count] != LG_END; count++)
+                if (!*ret && list[count])
+                        *ret = list[count]->object.ctx;
+        return count;
+}
+
+/* A schedule that owns the others, which are good. */
+static lg_scheduler *own(lg_ctx *c, const char *name, lg_scheduler *const *list, int count)
+{
         if (!lg__ok(c) || !children_are_good(c, name, list, count))
                 return NULL;
         int levels = 0;
@@ -443,30 +470,38 @@ static void disown(lg_scheduler *s)
         lg__object_destroy(&s->object);
 }
 
-lg_scheduler *lg_sequential_lr(lg_scheduler *const *schedulers, int count, const int64_t *milestones)
+lg_scheduler *lg_sequential_lr_list(lg_ints_in milestones, lg_scheduler *const *schedulers)
 {
         const char *name = "lg_sequential_lr";
-        lg_ctx *c = schedulers && count > 0 && schedulers[0] ? schedulers[0]->object.ctx : NULL;
+        lg_ctx *c;
+        const int count = count_of(schedulers, &c);
+        const int64_t given = milestones.items ? milestones.count : 0;
         if (!lg__ok(c))
                 return NULL;
-        for (int i = 0; i + 1 < count; i++)
-                if (!milestones || milestones[i] < (i ? milestones[i - 1] : 0) + 1)
+        if (given != count - 1)
+                return lg__fail(c, LG_ERR_ARGUMENT,
+                                "%s: %lld milestones for %d schedules; there must be one milestone fewer", name,
+                                (long long)given, count);
+        for (int64_t i = 0; i < given; i++)
+                if (milestones.items[i] <= (i ? milestones.items[i - 1] : 0))
                         return lg__fail(c, LG_ERR_ARGUMENT, "%s: the milestones must be above 0 and rise", name);
-        lg_scheduler *s = own(name, schedulers, count);
+        lg_scheduler *s = own(c, name, schedulers, count);
         if (!s)
                 return NULL;
         keep(s);
         s->step = step_sequential;
-        if ((count == 1 || take_milestones(s, milestones, count - 1)) && begin_anew(s->children[0]))
+        if ((count == 1 || take_milestones(s, milestones)) && begin_anew(s->children[0]))
                 return s;
         restore(s);
         disown(s);
         return NULL;
 }
 
-lg_scheduler *lg_chained_lr(lg_scheduler *const *schedulers, int count)
+lg_scheduler *lg_chained_lr_list(lg_scheduler *const *schedulers)
 {
-        lg_scheduler *s = own("lg_chained_lr", schedulers, count);
+        lg_ctx *c;
+        const int count = count_of(schedulers, &c);
+        lg_scheduler *s = own(c, "lg_chained_lr", schedulers, count);
         if (s)
                 s->step = step_chained;
         return s;

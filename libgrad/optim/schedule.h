@@ -24,8 +24,8 @@ struct lg_scheduler {
         int levels; /* of schedules in it */
         int64_t *milestones;
         int64_t milestone_count;
+        int64_t span; /* step_size, t_max, total or total_steps */
         union {
-                lg_step_lr_options step;
                 double gamma;
                 lg_cosine_lr_options cosine;
                 lg_linear_lr_options linear;
@@ -37,8 +37,8 @@ struct lg_scheduler {
                         void *user;
                 } lambda;
         } o;
-        double max_lr; /* one cycle */
-        double best;   /* plateau */
+        double max_lr;       /* one cycle */
+        double factor, best; /* plateau */
         int64_t bad, cooling;
 };
 
@@ -52,5 +52,7 @@ lg_scheduler *lg__scheduler_give_up(lg_scheduler *s);
 bool lg__scheduler_set(const lg_scheduler *s, int group, double lr);
 /* True if opt is there, its context without error. */
 bool lg__schedulable(lg_optimizer *opt, const char *name);
+/* The same, and the options are taken. */
+bool lg__schedule_take(lg_optimizer *opt, const char *name, const void *options, void *ret, size_t size);
 
 #endif

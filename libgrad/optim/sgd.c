@@ -20,14 +20,24 @@ static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, cons
         return LG__RUN(d, "lg_step (sgd)", sgd, &a);
 }
 
-static const lg__rule rule = {"lg_sgd", run};
-
-lg_optimizer *lg_sgd_(lg_ctx *c, lg_list params, lg_sgd_options o)
+static bool accepts(const lg_optimizer *opt, const lg__group *g, const char *op)
 {
+        return !opt->o.sgd.nesterov || g->momentum > 0 ||
+               lg__fail(opt->object.ctx, LG_ERR_ARGUMENT, "%s: nesterov needs momentum above 0; it is %g", op,
+                        g->momentum);
+}
+
+static const lg__rule rule = {.name = "lg_sgd", .momentum_state = 1, .accepts = accepts, .run = run};
+
+lg_optimizer *lg_sgd_with(lg_ctx *c, lg_list_in params, double lr, const lg_sgd_options *options)
+{
+        lg_sgd_options o;
+        if (!lg__take(c, rule.name, options, &o, sizeof o))
+                return NULL;
         o.momentum = lg__option(o.momentum, 0);
         o.dampening = lg__option(o.dampening, 0);
         o.weight_decay = lg__option(o.weight_decay, 0);
-        if (!lg__ok(c) || !lg__option_check(c, rule.name, "momentum", o.momentum))
+        if (!lg__option_check(c, rule.name, "momentum", o.momentum))
                 return NULL;
         if (!isfinite(o.dampening))
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_sgd: dampening is %g", o.dampening);
@@ -35,8 +45,11 @@ lg_optimizer *lg_sgd_(lg_ctx *c, lg_list params, lg_sgd_options o)
                 return lg__fail(c, LG_ERR_ARGUMENT,
                                 "lg_sgd: nesterov needs momentum above 0 and no dampening; they are %g and %g",
                                 o.momentum, o.dampening);
-        lg__group first = {.lr = o.lr, .weight_decay = o.weight_decay, .momentum = o.momentum};
-        lg_optimizer *opt = lg__optimizer_new(c, &rule, params, first, o.momentum != 0);
+        lg__group first = {.lr = lr,
+                           .weight_decay = o.weight_decay,
+                           .momentum = o.momentum,
+                           .states = o.momentum != 0 ? rule.momentum_state : 0};
+        lg_optimizer *opt = lg__optimizer_new(c, &rule, params, first);
         if (opt)
                 opt->o.sgd = o;
         return opt;

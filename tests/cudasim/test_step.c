@@ -47,7 +47,7 @@ typedef struct run {
 
 static run open_run(void)
 {
-        run r = {.c = lg_open_with(.seed = 7)};
+        run r = {.c = lg_open(.seed = 7)};
         lg_ctx *c = r.c;
         lg_default_device(c, lg_parse_device(c, "cuda:0"));
         lg_set_deterministic(c, true);

@@ -15,6 +15,7 @@ W = torch.tensor([0.5, 1, 2, 0.25], dtype=torch.float64)
 W3 = torch.tensor([0.5, 0, 2], dtype=torch.float64)
 LP = lambda x: F.log_softmax(x, 1)
 Q = F.softmax(Y, 1)
+IMAGE_Q = F.softmax(tensor(2, 3, 4, phase=0.7), 1)
 Q0 = torch.where(Q < 0.1, torch.zeros_like(Q), Q)
 
 show("nll", lambda x: F.nll_loss(LP(x), T), X)
@@ -35,6 +36,18 @@ show("cross_entropy_weight_sum", lambda x: F.cross_entropy(x, T, weight=W, reduc
 show("cross_entropy_weight_none",
      lambda x: F.cross_entropy(x, T, weight=W, label_smoothing=0.2, reduction="none"), X)
 show("cross_entropy_weight_image", lambda x: F.cross_entropy(x, IMAGE_T, weight=W3), IMAGE)
+show("cross_entropy_soft", lambda x: F.cross_entropy(x, Q), X)
+show("cross_entropy_soft_sum", lambda x: F.cross_entropy(x, Q, reduction="sum"), X)
+show("cross_entropy_soft_none", lambda x: F.cross_entropy(x, Q0, reduction="none"), X)
+show("cross_entropy_soft_smooth", lambda x: F.cross_entropy(x, Q, label_smoothing=0.2), X)
+show("cross_entropy_soft_weight", lambda x: F.cross_entropy(x, Q, weight=W), X)
+show("cross_entropy_soft_weight_none",
+     lambda x: F.cross_entropy(x, Q, weight=W, label_smoothing=0.2, reduction="none"), X)
+show("cross_entropy_soft_image", lambda x: F.cross_entropy(x, IMAGE_Q, weight=W3), IMAGE)
+show("cross_entropy_soft_image_none",
+     lambda x: F.cross_entropy(x, IMAGE_Q, label_smoothing=0.1, reduction="none"), IMAGE)
+show("cross_entropy_soft_one", lambda x: F.cross_entropy(x[0], Q[0], weight=W), X)
+show("cross_entropy_soft_of_target", lambda x: F.cross_entropy(Y, x, weight=W, label_smoothing=0.2), X)
 show("l1", lambda x: F.l1_loss(x, Y), X)
 show("l1_sum", lambda x: F.l1_loss(x, Y, reduction="sum"), X)
 show("l1_none", lambda x: F.l1_loss(x, Y, reduction="none"), X)

@@ -23,17 +23,18 @@ void call_backward(vm *m)
                 t = lg_sum(t);
                 m->odd = m->odd || !t;
         }
-        lg_backward_options o = {.loss = t, .grad = flag(m) ? maybe(m) : NULL};
+        lg_backward_options o = *LG_OPTIONS(lg_backward_options, .grad = flag(m) ? maybe(m) : NULL);
         o.retain_graph = flag(m);
         o.create_graph = flag(m);
-        check_done(m, lg_backward_(o));
+        check_done(m, lg_backward_with(t, HAND(m, o)));
 }
 
 void call_grad(vm *m)
 {
         lg_tensor *outputs[4], *inputs[4], *grads[4], *result[4] = {NULL};
         lg_list of = list(m, outputs);
-        lg_grad_options o = {.inputs = list(m, inputs), .result = flag(m) ? result : NULL};
+        lg_list by = list(m, inputs);
+        lg_grad_options o = *LG_OPTIONS(lg_grad_options, .result = flag(m) ? result : NULL);
         if (flag(m)) {
                 o.grads = list(m, grads);
         } else if (flag(m) && of.count) {
@@ -43,8 +44,8 @@ void call_grad(vm *m)
         o.retain_graph = flag(m);
         o.create_graph = flag(m);
         m->odd = true; /* no output may depend on the input */
-        give(m, lg_grad_(of, o));
-        for (int i = 0; i < o.inputs.count && o.result; i++)
+        give(m, lg_grad_with(of, by, HAND(m, o)));
+        for (int i = 0; i < by.count && o.result; i++)
                 check_gradient(result[i], inputs[i]);
         for (int i = 0; i < 4; i++)
                 give_read(m, result[i]);
@@ -132,8 +133,13 @@ void call_custom(vm *m)
         lg_list in = list(m, inputs);
         uint8_t b = byte(m);
         char *name = strdup("own"); /* a copy is kept */
-        lg_custom_op op = {name, b < 0xF0 ? 1 + b % 3 : b % 10, own_forward, own_backward, release, owe(m, 0)};
-        lg_tensor *y = lg_custom(m->now->ctx, &op, in, out);
+        debt *d = owe(m, 0);
+        lg_custom_options o = *LG_OPTIONS(lg_custom_options, .forward = own_forward, .backward = own_backward,
+                                          .user = d, .release = release, .out = out);
+        o.out_count = b < 0xF0 ? 1 + b % 3 : b % 10;
+        lg_tensor *y = lg_custom_with(m->now->ctx, name, in, HAND_WITH(m, o, release));
+        if (m->unread)
+                forgive(d);
         free(name);
         FUZZ_CHECK(y == out[0] || m->odd || !y, "the first output is another");
         give(m, y);
@@ -144,7 +150,8 @@ void call_custom(vm *m)
 void call_graph_dot(vm *m)
 {
         lg_tensor *t = tensor(m);
-        check_done(m, lg_graph_dot(m->nowhere, t, .module = flag(m) ? module(m) : NULL));
+        lg_graph_dot_options o = *LG_OPTIONS(lg_graph_dot_options, .module = flag(m) ? module(m) : NULL);
+        check_done(m, lg_graph_dot_with(m->nowhere, t, HAND(m, o)));
 }
 
 static lg_tensor *checked(lg_ctx *c, lg_list in, void *user)
@@ -170,21 +177,23 @@ void call_gradcheck(vm *m)
 {
         lg_check_report report;
         lg_tensor *room[4];
-        lg_check_options o = {.user = m, .max_elements = 2, .report = flag(m) ? &report : NULL};
+        lg_list in;
+        lg_check_options o =
+                *LG_OPTIONS(lg_check_options, .user = m, .max_elements = 2, .report = flag(m) ? &report : NULL);
         if (flag(m)) {
                 room[0] = lg_uniform(m->now->ctx, 1, 2, LG_SHAPE(2), .dtype = LG_F64, .requires_grad = true);
-                o.inputs = (lg_list){1, room};
+                in = LG_LIST_OF(1, room);
         } else {
-                o.inputs = list(m, room);
+                in = list(m, room);
         }
         if (flag(m)) {
                 o.eps = number(m);
                 o.tolerance = number(m);
         }
         if (flag(m))
-                lg_gradcheck_(m->now->ctx, checked, o);
+                lg_gradcheck_with(m->now->ctx, checked, in, sizeof report, HAND_WITH(m, o, max_elements));
         else
-                lg_gradgradcheck_(m->now->ctx, checked, o);
+                lg_gradgradcheck_with(m->now->ctx, checked, in, sizeof report, HAND_WITH(m, o, max_elements));
 }
 
 static void on_op(const lg_trace_record *r, void *user)
@@ -199,10 +208,14 @@ static void on_op(const lg_trace_record *r, void *user)
 
 void call_trace(vm *m)
 {
-        check_done(m, lg_trace(m->now->ctx, flag(m) ? on_op : NULL, .user = m, .synchronize = flag(m)));
+        lg_trace_fn *fn = flag(m) ? on_op : NULL;
+        lg_trace_options o = *LG_OPTIONS(lg_trace_options, .user = m, .synchronize = flag(m));
+        check_done(m, lg_trace_with(m->now->ctx, fn, HAND_WITH(m, o, user)));
 }
 
 void call_anomaly(vm *m)
 {
-        check_done(m, lg_anomaly(m->now->ctx, flag(m), .nan_only = flag(m)));
+        bool on = flag(m);
+        lg_anomaly_options o = *LG_OPTIONS(lg_anomaly_options, .nan_only = flag(m));
+        check_done(m, lg_anomaly_with(m->now->ctx, on, HAND(m, o)));
 }

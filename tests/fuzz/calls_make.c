@@ -4,46 +4,97 @@
 void call_full(vm *m)
 {
         double value = number(m);
-        lg_shaped o = {.shape = shape(m), .dtype = dtype(m), .device = device(m), .requires_grad = flag(m)};
-        give(m, flag(m) ? lg_full_(m->now->ctx, value, o) : lg_empty_(m->now->ctx, o));
+        lg_shape s = shape(m);
+        lg_create_options o =
+                *LG_OPTIONS(lg_create_options, .dtype = dtype(m), .device = device(m), .requires_grad = flag(m));
+        if (flag(m))
+                give(m, lg_full_with(m->now->ctx, value, s, HAND(m, o)));
+        else
+                give(m, lg_empty_with(m->now->ctx, s, HAND(m, o)));
 }
 
 void call_random(vm *m)
 {
-        lg_shaped o = {.shape = shape(m), .dtype = float_dtype(m), .device = device(m), .requires_grad = flag(m)};
+        lg_shape s = shape(m);
+        lg_create_options o =
+                *LG_OPTIONS(lg_create_options, .dtype = float_dtype(m), .device = device(m), .requires_grad = flag(m));
         double a = number(m), b = number(m);
         lg_random_state was = lg_get_random_state(m->now->ctx);
         switch (byte(m) % 4) {
         case 0:
-                give(m, lg_uniform_(m->now->ctx, a, b, o));
+                give(m, lg_uniform_with(m->now->ctx, a, b, s, HAND(m, o)));
                 FUZZ_CHECK(!failed(m) || m->odd || lg_get_random_state(m->now->ctx).counter == was.counter,
                            "numbers were drawn for nothing");
                 return;
         case 1:
-                give(m, lg_normal_(m->now->ctx, a, b, o));
+                give(m, lg_normal_with(m->now->ctx, a, b, s, HAND(m, o)));
                 return;
         case 2:
-                give(m, lg_permutation(m->now->ctx, size(m)));
+                give(m, lg_permutation(m->now->ctx, size(m), .device = o.device));
                 return;
         default:
-                give(m, lg_uniform(m->now->ctx, -1, 1, o.shape, .requires_grad = o.requires_grad));
+                give(m, lg_uniform(m->now->ctx, -1, 1, s, .requires_grad = o.requires_grad));
         }
 }
 
 void call_arange(vm *m)
 {
-        lg_ranged o = {.b = number(m), .dtype = dtype(m), .device = device(m), .requires_grad = flag(m)};
+        double step = number(m);
+        lg_create_options o =
+                *LG_OPTIONS(lg_create_options, .dtype = dtype(m), .device = device(m), .requires_grad = flag(m));
         double start = number(m), stop = number(m);
-        give(m, flag(m) ? lg_arange_(m->now->ctx, start, stop, o) : lg_scalar_(m->now->ctx, o));
+        if (flag(m))
+                give(m, lg_arange_with(m->now->ctx, start, stop, step, HAND(m, o)));
+        else
+                give(m, lg_scalar_with(m->now->ctx, step, HAND(m, o)));
+}
+
+/* As another tensor, or other ranges. */
+void call_like(vm *m)
+{
+        lg_ctx *c = m->now->ctx;
+        uint8_t i = byte(m) % 9;
+        lg_tensor *x = i < 6 ? tensor(m) : NULL;
+        lg_create_options o =
+                *LG_OPTIONS(lg_create_options, .dtype = dtype(m), .device = device(m), .requires_grad = flag(m));
+        const lg_create_options *handed = HAND(m, o);
+        double a = number(m), b = number(m);
+        int64_t n = size(m), k = size(m);
+        if (i == 0)
+                give(m, lg_zeros_like_with(x, handed));
+        else if (i == 1)
+                give(m, lg_ones_like_with(x, handed));
+        else if (i == 2)
+                give(m, lg_full_like_with(x, a, handed));
+        else if (i == 3)
+                give(m, lg_empty_like_with(x, handed));
+        else if (i == 4)
+                give(m, lg_uniform_like_with(x, a, b, handed));
+        else if (i == 5)
+                give(m, lg_normal_like_with(x, a, b, handed));
+        else if (i == 6)
+                give(m, lg_eye_with(c, n, k, handed));
+        else if (i == 7)
+                give(m, lg_linspace_with(c, a, b, n, handed));
+        else
+                give(m, lg_randint_with(c, n, k, shape(m), handed));
 }
 
 void call_from(vm *m)
 {
         lg_shape s = {.ndim = 2, .size = {small(m), small(m)}};
-        uint8_t data[16 * 8];
+        _Alignas(8) uint8_t data[16 * 8];
         for (size_t i = 0; i < sizeof data; i++)
                 data[i] = i % 8 < 4 ? 0 : byte(m);
-        give(m, lg_from(m->now->ctx, flag(m) ? NULL : data, s, .dtype = dtype(m), .device = device(m)));
+        /* Elements of the tensor's dtype, or of another one. */
+        lg_dtype memory = data[126] < 0x40   ? LG_DTYPE_NONE
+                          : data[126] < 0xF8 ? (lg_dtype)(data[126] % 9)
+                                             : (lg_dtype)data[126];
+        const void *from = flag(m) ? NULL : data;
+        lg_create_options o = *LG_OPTIONS(lg_create_options, .dtype = dtype(m), .device = device(m));
+        if (!o.dtype && data[126] % 2 == 0)
+                memory = LG_F32; /* one of the two says it */
+        give(m, lg_from_with(m->now->ctx, from, memory, s, HAND(m, o)));
 }
 
 void call_borrow(vm *m)
@@ -56,9 +107,12 @@ void call_borrow(vm *m)
         debt *d = owe(m, fits ? (size_t)n : 0);
         lg_dtype type = dtype(m);
         /* What does not fit into the memory is asked for only where that must be an error. */
-        bool null = !fits || byte(m) > 0xF0;
-        give(m, lg_borrow(m->now->ctx, null ? NULL : d->memory, release, d, s, .dtype = type, .device = device(m),
-                          .requires_grad = flag(m)));
+        uint8_t b = fits ? byte(m) : 0xFF;
+        void *memory = b > 0xF0 ? NULL : d->memory;
+        lg_create_options o =
+                *LG_OPTIONS(lg_create_options, .dtype = type, .device = device(m), .requires_grad = flag(m));
+        lg_dtype typed = b % 8 == 7 ? type : type || b % 8 == 6 ? LG_DTYPE_NONE : LG_F32;
+        give(m, lg_borrow_with(m->now->ctx, memory, typed, release, d, s, HAND(m, o)));
 }
 
 void call_image(vm *m)
@@ -72,7 +126,7 @@ void call_image(vm *m)
 void call_reshape(vm *m)
 {
         lg_tensor *t = tensor(m);
-        give(m, lg_reshape(t, flag(m) ? (lg_shape){2, {-1, small(m)}} : shape(m)));
+        give(m, lg_reshape(t, flag(m) ? LG_SHAPE(-1, small(m)) : shape(m)));
 }
 
 void call_transpose(vm *m)
@@ -91,8 +145,10 @@ void call_slice(vm *m)
         lg_tensor *t = tensor(m);
         int d = dim(m);
         int64_t start = size(m);
-        give(m, lg_slice(t, d, flag(m) && start > 0 ? -start : start, flag(m) ? LG_MAX : size(m),
-                         .step = flag(m) ? 0 : size(m)));
+        start = flag(m) && start > 0 ? -start : start;
+        int64_t stop = flag(m) ? LG_MAX : size(m);
+        lg_slice_options o = *LG_OPTIONS(lg_slice_options, .step = flag(m) ? 0 : size(m));
+        give(m, lg_slice_with(t, d, start, stop, HAND(m, o)));
 }
 
 void call_select(vm *m)
@@ -156,7 +212,7 @@ void call_read(vm *m)
         lg_dtype d = flag(m) ? dtype(m) : lg_dtype_of(t);
         int64_t n = lg_numel(t);
         /* No size that is too great for the memory may pass for the right one. */
-        size_t bytes = (size_t)n * (d < LG_DTYPE_COUNT ? lg_dtype_size(d) : 1), room = bytes < 1 << 20 ? bytes : 0;
+        size_t bytes = (size_t)n * (d <= LG_BOOL ? lg_dtype_size(d) : 1), room = bytes < 1 << 20 ? bytes : 0;
         char *data = malloc(room + 1);
         FUZZ_CHECK(data, "no memory");
         bool ok = lg_read(t, data, d, room);
@@ -172,8 +228,7 @@ void call_write(vm *m)
 {
         lg_tensor *t = tensor(m);
         lg_dtype d = flag(m) ? dtype(m) : lg_dtype_of(t);
-        size_t bytes = (size_t)lg_numel(t) * (d < LG_DTYPE_COUNT ? lg_dtype_size(d) : 1),
-               room = bytes < 1 << 20 ? bytes : 0;
+        size_t bytes = (size_t)lg_numel(t) * (d <= LG_BOOL ? lg_dtype_size(d) : 1), room = bytes < 1 << 20 ? bytes : 0;
         char *data = malloc(room + 1);
         FUZZ_CHECK(data, "no memory");
         memset(data, byte(m), room + 1);
@@ -258,10 +313,20 @@ void call_random_state(vm *m)
 void call_settings(vm *m)
 {
         lg_set_deterministic(m->now->ctx, flag(m));
-        lg_allow_tf32(m->now->ctx, flag(m));
+        lg_set_allow_tf32(m->now->ctx, flag(m));
         check_done(m, lg_set_threads(m->now->ctx, flag(m) ? 1 : dim(m)));
         FUZZ_CHECK(lg_get_threads(m->now->ctx) >= 1, "%d threads", lg_get_threads(m->now->ctx));
         check_done(m, lg_synchronize(m->now->ctx));
+}
+
+static void on_message(lg_ctx *c, const char *text, void *user)
+{
+        FUZZ_CHECK(c && text && *text && user, "a message without a text");
+}
+
+void call_message(vm *m)
+{
+        lg_on_message(m->now->ctx, flag(m) ? on_message : NULL, m);
 }
 
 void call_devices(vm *m)
@@ -274,11 +339,39 @@ void call_devices(vm *m)
         uint8_t b = byte(m);
         lg_parse_device(c, b == 0xFF ? NULL : names[b % COUNT(names)]);
         lg_device_info(c, device(m), &info);
-        lg_device_count(c, (lg_device_type)(byte(m) % (LG_DEVICE_TYPE_COUNT + 1)));
+        lg_device_count(c, (lg_device_type)(byte(m) % (LG_DEVICE_SHADOW + 2)));
         lg_default_device(c, device(m));
         lg_try_cuda(c, dim(m));
         lg_try_all_cuda(c, byte(m) % 3, all);
         lg_device_equal(device(m), lg_cpu());
+}
+
+/* The next options are handed on in another way than the macros do. */
+void call_odd_options(vm *m)
+{
+        m->way = byte(m) % WAYS;
+        m->amount = byte(m);
+}
+
+/* A context of its own, opened with options that may be odd, and facts in structs of other sizes. */
+void call_open(vm *m)
+{
+        uint8_t b = byte(m);
+        failing memory = {.limit = MOST_MEMORY, .fail_at = b & 7};
+        lg_open_options o = *LG_OPTIONS(lg_open_options, .threads = dim(m), .seed = b, FAILING(&memory));
+        o.free = b & 8 ? NULL : o.free; /* without it neither is used */
+        lg_ctx *c = lg_open_with(HAND_WITH(m, o, user));
+        FUZZ_CHECK(c ? !m->refused : m->refused || memory.fail_at, "a context of options that are not right, or none");
+        m->refused = false; /* which no error of the current context tells */
+        lg_close(c);
+        FUZZ_CHECK(memory.bytes == 0 && memory.allocs == memory.frees, "%lld bytes are left", (long long)memory.bytes);
+        const size_t known = (size_t)byte(m) * 2;
+        char *facts = calloc(1, known + 1);
+        FUZZ_CHECK(facts, "no memory");
+        lg_memory_stats_with(m->now->ctx, lg_cpu(), (void *)facts, known);
+        lg_device_info_with(m->now->ctx, device(m), (void *)facts, known);
+        FUZZ_CHECK(facts[known] == 0, "more than the struct was filled");
+        free(facts);
 }
 
 void call_set_error(vm *m)

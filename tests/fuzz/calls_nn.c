@@ -20,57 +20,74 @@ static void forget(vm *m, const lg_module *a)
 void call_layer(vm *m)
 {
         lg_ctx *c = m->now->ctx;
-        int64_t in = size(m);
+        int64_t in = size(m), out;
+        bool padded;
+        lg_embedding_layer_options e = *LG_OPTIONS(lg_embedding_layer_options, .padding_idx = 0);
+        lg_prelu_layer_options p = *LG_OPTIONS(lg_prelu_layer_options, .dtype = LG_DTYPE_NONE);
+        lg_linear_options l = *LG_OPTIONS(lg_linear_options, .no_bias = false);
         switch (byte(m) % 6) {
         case 0:
                 take(m, lg_nn_dropout(c, number(m)));
                 return;
         case 1:
-                take(m, lg_nn_embedding(c, in, size(m), .padding = flag(m), .padding_idx = size(m)));
+                out = size(m);
+                padded = flag(m);
+                e.padding_idx = size(m);
+                e.padding_idx = !padded ? 0 : e.padding_idx ? e.padding_idx : LG_ZERO_INT;
+                take(m, lg_nn_embedding_with(c, in, out, HAND(m, e)));
                 return;
         case 2:
                 take(m, lg_nn_flatten(c));
                 return;
         case 3:
-                take(m, lg_nn_prelu(c, in, .dtype = float_dtype(m), .device = device(m)));
+                p.dtype = float_dtype(m);
+                p.device = device(m);
+                take(m, lg_nn_prelu_with(c, in, HAND(m, p)));
                 return;
         default:
-                take(m, lg_nn_linear(c, in, size(m), .no_bias = flag(m), .dtype = float_dtype(m), .device = device(m)));
+                out = size(m);
+                l.no_bias = flag(m);
+                l.dtype = float_dtype(m);
+                l.device = device(m);
+                take(m, lg_nn_linear_with(c, in, out, HAND(m, l)));
         }
 }
 
 void call_conv_layer(vm *m)
 {
-        static lg_module *(*const table[])(lg_ctx *, int64_t, int64_t, lg_conv_layer_options) = {
-                lg_nn_conv2d_, lg_nn_conv1d_, lg_nn_conv_transpose2d_};
+        static lg_module *(*const table[])(lg_ctx *, int64_t, int64_t, int64_t, const lg_conv_layer_options *) = {
+                lg_nn_conv2d_with, lg_nn_conv1d_with, lg_nn_conv_transpose2d_with};
         uint8_t i = byte(m), b = byte(m);
-        int64_t in = size(m), out = size(m);
-        lg_conv_layer_options o = {.kernel = size(m), .no_bias = b & 1};
+        int64_t in = size(m), out = size(m), kernel = size(m);
+        lg_conv_layer_options o = *LG_OPTIONS(lg_conv_layer_options, .no_bias = b & 1);
         o.stride = b & 2 ? size(m) : 0;
         o.padding = b & 4 ? size(m) : 0;
         o.dilation = b & 8 ? size(m) : 0;
         o.groups = b & 16 ? size(m) : 0;
         o.output_padding = b & 32 ? size(m) : 0;
-        for (int k = 0; k < 2 && b >= 0xC0; k++) {
-                o.kernels[k] = size(m);
-                o.paddings[k] = size(m);
+        if (b >= 0xC0) {
+                int64_t h = size(m), up = size(m), w = size(m);
+                o.kernels = LG_PAIR(h, w);
+                o.paddings = LG_PAIR(up, size(m));
         }
-        take(m, table[i % COUNT(table)](m->now->ctx, in, out, o));
+        take(m, table[i % COUNT(table)](m->now->ctx, in, out, kernel, HAND(m, o)));
 }
 
 void call_pool_layer(vm *m)
 {
         lg_ctx *c = m->now->ctx;
-        lg_pool_options o = {.kernel = size(m), .stride = size(m), .padding = size(m)};
+        int64_t kernel = size(m);
+        lg_pool_options o = *LG_OPTIONS(lg_pool_options, .stride = size(m), .padding = size(m));
+        lg_adaptive_pool_options a = *LG_OPTIONS(lg_adaptive_pool_options, .indices = NULL);
         switch (byte(m) % 3) {
         case 0:
-                take(m, lg_nn_max_pool2d_(c, o));
+                take(m, lg_nn_max_pool2d_with(c, kernel, HAND(m, o)));
                 return;
         case 1:
-                take(m, lg_nn_avg_pool2d_(c, o));
+                take(m, lg_nn_avg_pool2d_with(c, kernel, HAND(m, o)));
                 return;
         default:
-                take(m, lg_nn_adaptive_avg_pool2d(c, o.kernel));
+                take(m, lg_nn_adaptive_avg_pool2d_with(c, kernel, HAND(m, a)));
         }
 }
 
@@ -78,27 +95,28 @@ void call_norm_layer(vm *m)
 {
         lg_ctx *c = m->now->ctx;
         uint8_t i = byte(m) % 5;
-        lg_batch_norm_layer_options b = {.no_affine = flag(m), .no_running = flag(m), .dtype = float_dtype(m)};
-        lg_norm_layer_options n = {.no_affine = b.no_affine, .no_bias = b.no_running, .dtype = b.dtype};
-        if (i < 3)
-                b.channels = size(m);
-        else
-                n.shape = shape(m);
+        lg_batch_norm_layer_options b = *LG_OPTIONS(lg_batch_norm_layer_options, .no_affine = flag(m),
+                                                    .no_running = flag(m), .dtype = float_dtype(m));
+        lg_norm_layer_options n =
+                *LG_OPTIONS(lg_norm_layer_options, .no_affine = b.no_affine, .no_bias = b.no_running, .dtype = b.dtype);
+        lg_group_norm_layer_options g = *LG_OPTIONS(lg_group_norm_layer_options, .no_affine = b.no_affine);
+        int64_t channels = i < 3 ? size(m) : 0;
+        lg_shape s = i < 3 ? LG_SHAPE_0D : shape(m);
         switch (i) {
         case 0:
-                take(m, lg_nn_batch_norm1d_(c, b));
+                take(m, lg_nn_batch_norm1d_with(c, channels, HAND(m, b)));
                 return;
         case 1:
-                take(m, lg_nn_batch_norm2d_(c, b));
+                take(m, lg_nn_batch_norm2d_with(c, channels, HAND(m, b)));
                 return;
         case 2:
-                take(m, lg_nn_group_norm(c, size(m), b.channels, .no_affine = b.no_affine));
+                take(m, lg_nn_group_norm_with(c, size(m), channels, HAND(m, g)));
                 return;
         case 3:
-                take(m, lg_nn_layer_norm_(c, n));
+                take(m, lg_nn_layer_norm_with(c, s, HAND(m, n)));
                 return;
         default:
-                take(m, lg_nn_rms_norm_(c, n));
+                take(m, lg_nn_rms_norm_with(c, s, HAND(m, n)));
         }
 }
 
@@ -148,15 +166,60 @@ static lg_tensor *own_module(lg_module *a, lg_list in, void *user)
         }
 }
 
+static void make_own(vm *m, const char *type, lg_forward_fn *forward, lg_forward_all_fn *forward_all)
+{
+        debt *d = owe(m, 0);
+        lg_module_options o = *LG_OPTIONS(lg_module_options, .forward = forward, .forward_all = forward_all, .user = d);
+        o.release = release;
+        take(m, lg_nn_module_with(m->now->ctx, type, HAND_WITH(m, o, release)));
+        if (m->unread)
+                forgive(d);
+}
+
 void call_own_module(vm *m)
 {
         uint8_t b = byte(m);
-        debt *d = owe(m, 0);
-        take(m, lg_nn_module(m->now->ctx,
-                             b == 0xFF   ? NULL
-                             : b == 0xFE ? ""
-                                         : "Own",
-                             b == 0xFD ? NULL : own_module, .user = d, .release = release));
+        make_own(m, b == 0xFF ? NULL : b == 0xFE ? "" : "Own", b == 0xFD ? NULL : own_module, NULL);
+}
+
+static bool own_module_all(lg_module *a, lg_list in, lg_outputs *out, void *user)
+{
+        vm *m = ((debt *)user)->m;
+        mischief(m, lg_module_ctx(a));
+        uint8_t b = byte(m);
+        out->count = b < 0xF0 ? b % 4 : b % 16 - 4;
+        for (int64_t i = 0; i < out->count && i < LG_MAX_OUTPUTS; i++) {
+                lg_tensor *x = in.count ? in.items[i % in.count] : NULL;
+                uint8_t how = byte(m) % 4;
+                out->items[i] = how == 0 ? x : how == 1 ? lg_neg(x) : how == 2 ? tensor(m) : out->items[i / 2];
+        }
+        return b != 0xFF;
+}
+
+void call_own_module_all(vm *m)
+{
+        lg_forward_fn *forward = byte(m) > 0xF0 ? own_module : NULL;
+        make_own(m, "All", forward, own_module_all);
+}
+
+void call_forward_all(vm *m)
+{
+        lg_module *a = module(m);
+        lg_tensor *x = tensor(m);
+        uint8_t b = byte(m);
+        /* A program with another header knows fewer results, or more. */
+        const size_t known = b < 0x80 ? sizeof(lg_outputs) : sizeof(int64_t) + b % 16 * sizeof(lg_tensor *);
+        lg_outputs *out = calloc(1, known);
+        FUZZ_CHECK(out, "no memory");
+        bool ok = b == 0xFF ? lg_forward_all_list(a, NULL, known, LG_ARRAY(lg_tensor, x, ))
+                  : b & 1   ? lg_forward_all_list(a, out, known, LG_ARRAY(lg_tensor, x, tensor(m), ))
+                            : lg_forward_all_list(a, out, known, LG_ARRAY(lg_tensor, x, ));
+        check_done(m, ok);
+        FUZZ_CHECK(ok ? out->count >= 1 && out->count <= LG_MAX_OUTPUTS : out->count == 0, "%lld results",
+                   (long long)out->count);
+        for (int64_t i = 0; i < out->count && sizeof out->count + (size_t)i * sizeof x < known; i++)
+                give_read(m, out->items[i]);
+        free(out);
 }
 
 void call_sequential(vm *m)
@@ -184,7 +247,9 @@ void call_residual(vm *m)
 {
         lg_module *a = PICK(m, m->now->modules), *b = flag(m) ? PICK(m, m->now->modules) : NULL;
         m->odd = m->odd || !a;
-        lg_module *r = lg_nn_residual(m->now->ctx, a, .shortcut = b);
+        lg_residual_options o = *LG_OPTIONS(lg_residual_options, .shortcut = b);
+        const lg_residual_options *handed = HAND_WITH(m, o, shortcut);
+        lg_module *r = lg_nn_residual_with(m->now->ctx, a, handed);
         if (r) {
                 forget(m, a);
                 forget(m, b);
@@ -236,7 +301,26 @@ void call_forward(vm *m)
 {
         lg_module *a = module(m);
         lg_tensor *x = tensor(m);
-        give(m, byte(m) < 0xF0 ? lg_forward(a, x) : flag(m) ? lg_forward(a, x, tensor(m)) : lg_forward(a));
+        give(m, byte(m) < 0xF0 ? lg_forward(a, x)
+                : flag(m)      ? lg_forward(a, x, tensor(m))
+                               : lg_forward_list(a, (lg_tensor *const[]){LG_END}));
+}
+
+/* With parameters of its own, a copy of them that is in the graph, or any tensors. */
+void call_forward_params(vm *m)
+{
+        lg_module *a = module(m);
+        lg_tensor *x = tensor(m), *room[4];
+        lg_list own = lg_parameters(a), params = own;
+        uint8_t b = byte(m) % 4;
+        if (b == 1)
+                params = list(m, room);
+        for (int64_t i = 0; b > 1 && i < own.count && i < 4; i++) {
+                room[i] = b == 2 ? lg_mul_scalar(own.items[i], number(m)) : own.items[i];
+                params = LG_LIST_OF(i + 1, room);
+        }
+        m->odd = m->odd || !params.count;
+        give(m, flag(m) ? lg_forward_params(a, params, x, tensor(m)) : lg_forward_params(a, params, x));
 }
 
 void call_train(vm *m)
@@ -282,10 +366,16 @@ void call_module_print(vm *m)
 {
         lg_module *a = module(m);
         m->depth++; /* own modules run in here: their callbacks stay shallow */
-        if (flag(m))
-                lg_module_print(m->nowhere, a, shape(m));
+        bool memory = !flag(m);
+        lg_module_print_options o = *LG_OPTIONS(lg_module_print_options, .input = shape(m));
+        lg_tensor *room[4];
+        if (o.input.ndim == 7)
+                o.inputs = list(m, room);
+        const lg_module_print_options *handed = HAND(m, o);
+        if (memory)
+                lg_module_print_memory_with(m->nowhere, a, handed);
         else
-                lg_module_print_memory(m->nowhere, a, shape(m));
+                lg_module_print_with(m->nowhere, a, handed);
         m->depth--;
 }
 
@@ -297,14 +387,15 @@ void call_freeze(vm *m)
 
 void call_init(vm *m)
 {
-        static bool (*const table[])(lg_init_options) = {lg_init_xavier_uniform_, lg_init_xavier_normal_,
-                                                         lg_init_kaiming_uniform_, lg_init_kaiming_normal_,
-                                                         lg_init_orthogonal_};
+        static bool (*const table[])(lg_tensor *, const lg_init_options *) = {
+                lg_init_xavier_uniform_with, lg_init_xavier_normal_with, lg_init_kaiming_uniform_with,
+                lg_init_kaiming_normal_with, lg_init_orthogonal_with};
         lg_tensor *t = tensor(m);
         uint8_t i = byte(m) % 9;
         double a = flag(m) ? number(m) : 0, b = flag(m) ? number(m) : 1;
+        lg_init_options o = *LG_OPTIONS(lg_init_options, .gain = a, .slope = b, .fan_out = i < COUNT(table) && flag(m));
         if (i < COUNT(table))
-                check_done(m, table[i]((lg_init_options){t, a, b, flag(m)}));
+                check_done(m, table[i](t, HAND(m, o)));
         else if (i == 5)
                 check_done(m, lg_init_constant(t, a));
         else if (i == 6)

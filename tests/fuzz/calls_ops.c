@@ -4,7 +4,7 @@
 typedef lg_tensor *unary_fn(lg_tensor *x);
 typedef lg_tensor *scalar_fn(lg_tensor *x, double s);
 typedef lg_tensor *binary_fn(lg_tensor *a, lg_tensor *b);
-typedef lg_tensor *reduce_fn(lg_reduce_options o);
+typedef lg_tensor *reduce_fn(lg_tensor *x, const lg_reduce_options *options);
 
 void call_unary(vm *m)
 {
@@ -74,20 +74,23 @@ void call_where(vm *m)
 
 void call_reduce(vm *m)
 {
-        static reduce_fn *const table[] = {lg_sum_, lg_mean_, lg_amax_, lg_amin_,      lg_argmax_, lg_argmin_,
-                                           lg_var_, lg_std_,  lg_prod_, lg_logsumexp_, lg_any_,    lg_all_};
+        static reduce_fn *const table[] = {lg_sum_with,    lg_mean_with,      lg_amax_with, lg_amin_with,
+                                           lg_argmax_with, lg_argmin_with,    lg_var_with,  lg_std_with,
+                                           lg_prod_with,   lg_logsumexp_with, lg_any_with,  lg_all_with};
         uint8_t i = byte(m);
-        lg_reduce_options o = {.x = tensor(m)};
+        lg_tensor *x = tensor(m);
+        lg_reduce_options o = *LG_OPTIONS(lg_reduce_options, .dims = LG_ALL_DIMS);
         if (flag(m))
-                o = (lg_reduce_options){o.x, dims(m), flag(m), number(m)};
-        give(m, table[i % COUNT(table)](o));
+                o = *LG_OPTIONS(lg_reduce_options, .dims = dims(m), .keep_dim = flag(m), .correction = number(m));
+        give(m, table[i % COUNT(table)](x, HAND(m, o)));
 }
 
 void call_norm(vm *m)
 {
         lg_tensor *x = tensor(m);
         double p = number(m);
-        give(m, lg_norm(x, p, .dims = dims(m), .keep_dim = flag(m)));
+        lg_norm_options o = *LG_OPTIONS(lg_norm_options, .dims = dims(m), .keep_dim = flag(m));
+        give(m, lg_norm_with(x, p, HAND(m, o)));
 }
 
 void call_matmul(vm *m)
@@ -112,9 +115,16 @@ void call_softmax(vm *m)
         give(m, table[i % COUNT(table)](x, dim(m)));
 }
 
+/* A side of a pair, which is then given: i 0 is the height, 1 the width. */
+static void give_side(vm *m, lg_pair *p, int i)
+{
+        p->given = 1;
+        *(i ? &p->w : &p->h) = size(m);
+}
+
 static lg_conv_options conv_options(vm *m)
 {
-        lg_conv_options o = {0};
+        lg_conv_options o = *LG_OPTIONS(lg_conv_options, .stride = 0);
         uint8_t b = byte(m);
         o.stride = b & 1 ? size(m) : 0;
         o.padding = b & 2 ? size(m) : 0;
@@ -122,18 +132,22 @@ static lg_conv_options conv_options(vm *m)
         o.groups = b & 8 ? size(m) : 0;
         o.output_padding = b & 16 ? size(m) : 0;
         for (int i = 0; i < 2 && b >= 0xC0; i++) {
-                o.strides[i] = flag(m) ? size(m) : 0;
-                o.paddings[i] = flag(m) ? size(m) : 0;
-                o.dilations[i] = flag(m) ? size(m) : 0;
-                o.output_paddings[i] = flag(m) ? size(m) : 0;
+                if (flag(m))
+                        give_side(m, &o.strides, i);
+                if (flag(m))
+                        give_side(m, &o.paddings, i);
+                if (flag(m))
+                        give_side(m, &o.dilations, i);
+                if (flag(m))
+                        give_side(m, &o.output_paddings, i);
         }
         return o;
 }
 
 void call_conv(vm *m)
 {
-        static lg_tensor *(*const table[])(lg_tensor *, lg_tensor *, lg_conv_options) = {
-                lg_conv2d_, lg_conv1d_, lg_conv_transpose2d_, lg_conv_transpose1d_};
+        static lg_tensor *(*const table[])(lg_tensor *, lg_tensor *, lg_tensor *, const lg_conv_options *) = {
+                lg_conv2d_with, lg_conv1d_with, lg_conv_transpose2d_with, lg_conv_transpose1d_with};
         uint8_t i = byte(m) % COUNT(table);
         lg_tensor *x = tensor(m), *w;
         lg_conv_options o = conv_options(m);
@@ -141,18 +155,19 @@ void call_conv(vm *m)
                 bool one_d = i & 1, transposed = i >= 2;
                 int64_t in = lg_size_of(x, one_d ? -2 : -3), a = small(m), k = small(m);
                 in = o.groups > 0 && !transposed ? in / o.groups : in;
-                lg_shape s = {one_d ? 3 : 4, {transposed ? in : a, transposed ? a : in, k, flag(m) ? k : small(m)}};
+                lg_shape s = LG_SHAPE(transposed ? in : a, transposed ? a : in, k, flag(m) ? k : small(m));
+                s.ndim = one_d ? 3 : 4;
                 w = fresh(m, s);
         } else {
                 w = tensor(m);
         }
-        o.b = flag(m) ? maybe(m) : NULL;
-        give(m, table[i](x, w, o));
+        lg_tensor *b = flag(m) ? maybe(m) : NULL;
+        give(m, table[i](x, w, b, HAND(m, o)));
 }
 
 static lg_pool_options pool_options(vm *m)
 {
-        lg_pool_options o = {.kernel = size(m)};
+        lg_pool_options o = *LG_OPTIONS(lg_pool_options, .stride = 0);
         uint8_t b = byte(m);
         o.stride = b & 1 ? size(m) : 0;
         o.padding = b & 2 ? size(m) : 0;
@@ -161,10 +176,13 @@ static lg_pool_options pool_options(vm *m)
         o.no_count_padding = b & 16;
         o.divisor = b & 32 ? size(m) : 0;
         for (int i = 0; i < 2 && b >= 0xC0; i++) {
-                o.kernels[i] = size(m);
-                o.strides[i] = flag(m) ? size(m) : 0;
-                o.paddings[i] = flag(m) ? size(m) : 0;
-                o.dilations[i] = flag(m) ? size(m) : 0;
+                give_side(m, &o.kernels, i);
+                if (flag(m))
+                        give_side(m, &o.strides, i);
+                if (flag(m))
+                        give_side(m, &o.paddings, i);
+                if (flag(m))
+                        give_side(m, &o.dilations, i);
         }
         return o;
 }
@@ -180,42 +198,45 @@ static void give_with_indices(vm *m, lg_tensor *y, lg_tensor *indices)
 void call_max_pool(vm *m)
 {
         lg_tensor *x = tensor(m), *indices = NULL;
+        int64_t kernel = size(m);
         lg_pool_options o = pool_options(m);
         bool two = flag(m);
-        if (flag(m)) {
-                o.indices = &indices;
-                lg_tensor *y = two ? lg_max_pool2d_(x, o) : lg_max_pool1d_(x, o);
+        o.indices = flag(m) ? &indices : NULL;
+        const lg_pool_options *handed = HAND(m, o);
+        lg_tensor *y = two ? lg_max_pool2d_with(x, kernel, handed) : lg_max_pool1d_with(x, kernel, handed);
+        if (o.indices)
                 give_with_indices(m, y, indices);
-        } else {
-                give(m, two ? lg_max_pool2d_(x, o) : lg_max_pool1d_(x, o));
-        }
+        else
+                give(m, y);
 }
 
 void call_avg_pool(vm *m)
 {
         lg_tensor *x = tensor(m);
+        int64_t kernel = size(m);
         lg_pool_options o = pool_options(m);
-        give(m, flag(m) ? lg_avg_pool2d_(x, o) : lg_avg_pool1d_(x, o));
+        const lg_pool_options *handed = HAND(m, o);
+        give(m, flag(m) ? lg_avg_pool2d_with(x, kernel, handed) : lg_avg_pool1d_with(x, kernel, handed));
 }
 
 void call_adaptive_pool(vm *m)
 {
         lg_tensor *x = tensor(m), *indices = NULL;
-        lg_adaptive_pool_options o = {.size = size(m)};
+        lg_adaptive_pool_options o = *LG_OPTIONS(lg_adaptive_pool_options, .indices = NULL);
+        int64_t n = size(m);
         uint8_t i = byte(m) % 4;
-        if (flag(m)) {
-                o.sizes[0] = size(m);
-                o.sizes[1] = size(m);
-        }
+        for (int k = 0; k < 2 && (k || flag(m)); k++)
+                give_side(m, &o.sizes, k);
+        o.indices = i == 3 ? &indices : NULL;
+        const lg_adaptive_pool_options *handed = HAND(m, o);
         if (i == 0)
-                give(m, lg_adaptive_avg_pool1d_(x, o));
+                give(m, lg_adaptive_avg_pool1d_with(x, n, handed));
         else if (i == 1)
-                give(m, lg_adaptive_avg_pool2d_(x, o));
+                give(m, lg_adaptive_avg_pool2d_with(x, n, handed));
         else if (i == 2)
-                give(m, lg_adaptive_max_pool2d_(x, o));
-        o.indices = &indices;
-        if (i == 3)
-                give_with_indices(m, lg_adaptive_max_pool2d_(x, o), indices);
+                give(m, lg_adaptive_max_pool2d_with(x, n, handed));
+        else
+                give_with_indices(m, lg_adaptive_max_pool2d_with(x, n, handed), indices);
 }
 
 /* One for each channel, or any. */
@@ -228,7 +249,8 @@ static lg_tensor *for_channels(vm *m, lg_tensor *x)
 void call_batch_norm(vm *m)
 {
         lg_tensor *x = tensor(m), *w = for_channels(m, x);
-        lg_batch_norm_options o = {.b = w && flag(m) ? w : for_channels(m, x)};
+        lg_tensor *b = w && flag(m) ? w : for_channels(m, x);
+        lg_batch_norm_options o = *LG_OPTIONS(lg_batch_norm_options, .momentum = 0);
         if (flag(m)) {
                 o.running_mean = for_channels(m, x);
                 o.running_var = for_channels(m, x);
@@ -236,25 +258,27 @@ void call_batch_norm(vm *m)
         o.training = flag(m);
         o.momentum = flag(m) ? number(m) : 0;
         o.eps = flag(m) ? number(m) : 0;
-        give(m, lg_batch_norm_(x, w, o));
+        give(m, lg_batch_norm_with(x, w, b, HAND(m, o)));
 }
 
 void call_layer_norm(vm *m)
 {
         lg_tensor *x = tensor(m), *w = for_channels(m, x);
-        lg_layer_norm_options o = {.b = for_channels(m, x), .eps = flag(m) ? number(m) : 0};
+        lg_tensor *b = for_channels(m, x);
+        lg_layer_norm_options o = *LG_OPTIONS(lg_layer_norm_options, .eps = flag(m) ? number(m) : 0);
+        lg_rms_norm_options r = *LG_OPTIONS(lg_rms_norm_options, .eps = o.eps);
         switch (byte(m) % 4) {
         case 0:
-                give(m, lg_layer_norm_(x, dim(m), w, o));
+                give(m, lg_layer_norm_with(x, dim(m), w, b, HAND(m, o)));
                 return;
         case 1:
-                give(m, lg_group_norm_(x, size(m), w, o));
+                give(m, lg_group_norm_with(x, size(m), w, b, HAND(m, o)));
                 return;
         case 2:
-                give(m, lg_instance_norm_(x, w, o));
+                give(m, lg_instance_norm_with(x, w, b, HAND(m, o)));
                 return;
         default:
-                give(m, lg_rms_norm(x, dim(m), w, .eps = o.eps));
+                give(m, lg_rms_norm_with(x, dim(m), w, HAND(m, r)));
         }
 }
 
@@ -262,14 +286,17 @@ void call_normalize(vm *m)
 {
         lg_tensor *x = tensor(m);
         int d = dim(m);
-        give(m, lg_normalize(x, d, .eps = number(m)));
+        lg_normalize_options o = *LG_OPTIONS(lg_normalize_options, .eps = number(m));
+        give(m, lg_normalize_with(x, d, HAND(m, o)));
 }
 
 void call_dropout(vm *m)
 {
         lg_tensor *x = tensor(m);
-        lg_dropout_options o = {.p = number(m), .off = flag(m)};
-        give(m, flag(m) ? lg_dropout_(x, o) : lg_feature_dropout_(x, o));
+        double p = number(m);
+        lg_dropout_options o = *LG_OPTIONS(lg_dropout_options, .off = flag(m));
+        const lg_dropout_options *handed = HAND(m, o);
+        give(m, flag(m) ? lg_dropout_with(x, p, handed) : lg_feature_dropout_with(x, p, handed));
 }
 
 void call_cross_entropy(vm *m)
@@ -281,34 +308,58 @@ void call_cross_entropy(vm *m)
                 s.size[i] = s.size[i + 1];
         s.ndim = s.ndim ? s.ndim - 1 : 0;
         lg_tensor *target = indices(m, s, classes);
-        lg_cross_entropy_options o = {.target = target, .reduction = (lg_reduction)(byte(m) % 5)};
+        lg_cross_entropy_options o = *LG_OPTIONS(lg_cross_entropy_options, .reduction = (lg_reduction)(byte(m) % 5));
         o.weight = flag(m) ? for_channels(m, x) : NULL;
         o.ignore_index = flag(m) ? size(m) : 0;
         o.label_smoothing = flag(m) ? number(m) : 0;
-        o.ignore_zero = flag(m);
+        o.ignore_index = flag(m) ? LG_ZERO_INT : o.ignore_index;
+        lg_nll_options n = *LG_OPTIONS(lg_nll_options, .reduction = o.reduction, .weight = o.weight,
+                                       .ignore_index = o.ignore_index);
         if (flag(m))
-                give(m, lg_cross_entropy_(x, o));
+                give(m, lg_cross_entropy_with(x, target, HAND(m, o)));
         else
-                give(m, lg_nll(x, target, .reduction = o.reduction, .weight = o.weight, .ignore_index = o.ignore_index,
-                               .ignore_zero = o.ignore_zero));
+                give(m, lg_nll_with(x, target, HAND(m, n)));
+}
+
+/* A target of probabilities, or of what is none. */
+void call_soft_cross_entropy(vm *m)
+{
+        lg_tensor *x = tensor(m), *target = flag(m) ? fresh(m, lg_shape_of(x)) : lg_softmax(x, dim(m));
+        m->odd = m->odd || !target;
+        lg_cross_entropy_options o = *LG_OPTIONS(lg_cross_entropy_options, .reduction = (lg_reduction)(byte(m) % 5));
+        o.weight = flag(m) ? for_channels(m, x) : NULL;
+        o.ignore_index = flag(m) ? size(m) : 0;
+        o.label_smoothing = flag(m) ? number(m) : 0;
+        give(m, lg_cross_entropy_with(x, target, HAND(m, o)));
 }
 
 void call_loss(vm *m)
 {
-        static lg_tensor *(*const table[])(lg_tensor *, lg_loss_options) = {lg_mse_, lg_l1_, lg_bce_};
+        static lg_tensor *(*const table[])(lg_tensor *, lg_tensor *,
+                                           const lg_loss_options *) = {lg_mse_with, lg_l1_with, lg_bce_with};
         uint8_t i = byte(m) % 7;
         lg_tensor *x = tensor(m), *y = flag(m) ? fresh(m, lg_shape_of(x)) : tensor(m);
         lg_reduction r = (lg_reduction)(byte(m) % 5);
-        if (i < COUNT(table))
-                give(m, table[i](x, (lg_loss_options){y, r}));
-        else if (i == 3)
-                give(m, lg_bce_with_logits(x, y, .reduction = r, .pos_weight = maybe(m)));
-        else if (i == 4)
-                give(m, lg_huber(x, y, .reduction = r, .delta = number(m)));
-        else if (i == 5)
-                give(m, lg_smooth_l1(x, y, .reduction = r, .beta = number(m)));
-        else
-                give(m, lg_kl_div(x, y, .reduction = r, .log_target = flag(m)));
+        lg_loss_options plain = *LG_OPTIONS(lg_loss_options, .reduction = r);
+        lg_bce_with_logits_options logits = *LG_OPTIONS(lg_bce_with_logits_options, .reduction = r);
+        lg_huber_options huber = *LG_OPTIONS(lg_huber_options, .reduction = r);
+        lg_smooth_l1_options smooth = *LG_OPTIONS(lg_smooth_l1_options, .reduction = r);
+        lg_kl_div_options kl = *LG_OPTIONS(lg_kl_div_options, .reduction = r);
+        if (i < COUNT(table)) {
+                give(m, table[i](x, y, HAND(m, plain)));
+        } else if (i == 3) {
+                logits.pos_weight = maybe(m);
+                give(m, lg_bce_with_logits_with(x, y, HAND(m, logits)));
+        } else if (i == 4) {
+                huber.delta = number(m);
+                give(m, lg_huber_with(x, y, HAND(m, huber)));
+        } else if (i == 5) {
+                smooth.beta = number(m);
+                give(m, lg_smooth_l1_with(x, y, HAND(m, smooth)));
+        } else {
+                kl.log_target = flag(m);
+                give(m, lg_kl_div_with(x, y, HAND(m, kl)));
+        }
 }
 
 void call_gather(vm *m)
@@ -337,10 +388,13 @@ void call_index_select(vm *m)
 void call_embedding(vm *m)
 {
         lg_tensor *w = tensor(m), *index = indices(m, LG_SHAPE(small(m), small(m)), lg_size_of(w, 0));
-        if (flag(m))
-                give(m, lg_embedding(w, index, .padding_idx = flag(m) ? size(m) : 0, .padding_zero = flag(m)));
-        else
+        if (flag(m)) {
+                lg_embedding_options o = *LG_OPTIONS(lg_embedding_options, .padding_idx = flag(m) ? size(m) : 0);
+                o.padding_idx = flag(m) ? LG_ZERO_INT : o.padding_idx;
+                give(m, lg_embedding_with(w, index, HAND(m, o)));
+        } else {
                 give(m, lg_one_hot(index, size(m)));
+        }
 }
 
 void call_masked_fill(vm *m)
@@ -350,11 +404,33 @@ void call_masked_fill(vm *m)
         give(m, lg_masked_fill(x, mask, number(m)));
 }
 
+/* What is drawn by a tensor's values, or chosen by them. */
+void call_draw(vm *m)
+{
+        lg_tensor *x = tensor(m), *mask;
+        uint8_t i = byte(m) % 4;
+        if (i == 0) {
+                give(m, lg_bernoulli(x));
+        } else if (i == 1) {
+                int64_t count = size(m);
+                lg_multinomial_options o = *LG_OPTIONS(lg_multinomial_options, .replacement = flag(m));
+                give(m, lg_multinomial_with(x, count, HAND(m, o)));
+        } else if (i == 2) {
+                give(m, lg_nonzero(x));
+        } else {
+                mask = flag(m) ? lg_gt_scalar(x, 0) : tensor(m);
+                m->odd = m->odd || !mask;
+                give(m, lg_masked_select(x, mask));
+        }
+}
+
 void call_triangle(vm *m)
 {
-        lg_triangle_options o = {.x = tensor(m), .diagonal = size(m)};
+        lg_tensor *x = tensor(m);
+        lg_triangle_options o = *LG_OPTIONS(lg_triangle_options, .diagonal = size(m));
         o.diagonal = flag(m) && o.diagonal > 0 ? -o.diagonal : o.diagonal;
-        give(m, flag(m) ? lg_tril_(o) : lg_triu_(o));
+        const lg_triangle_options *handed = HAND(m, o);
+        give(m, flag(m) ? lg_tril_with(x, handed) : lg_triu_with(x, handed));
 }
 
 void call_flip(vm *m)
@@ -372,12 +448,14 @@ void call_pad(vm *m)
 {
         lg_tensor *x = tensor(m);
         uint8_t b = byte(m);
-        lg_pads p = {.count = b < 0xF0 ? b % 5 * 2 : b < 0xF8 ? b % 20 : b < 0xFC ? 1 : -2};
-        for (int i = 0; i < p.count && i < 2 * LG_MAX_DIMS; i++) {
-                p.pad[i] = size(m);
-                p.pad[i] = p.pad[i] > 4 && p.pad[i] < 9 ? 4 - p.pad[i] : p.pad[i];
+        const int count = b < 0xF0 ? b % 5 * 2 : b < 0xF8 ? b % 20 : b < 0xFC ? 1 : -2;
+        int64_t pads[20] = {0};
+        for (int i = 0; i < count && i < 2 * LG_MAX_DIMS; i++) {
+                pads[i] = size(m);
+                pads[i] = pads[i] > 4 && pads[i] < 9 ? 4 - pads[i] : pads[i];
         }
-        give(m, lg_pad(x, p, .value = number(m)));
+        lg_pad_options o = *LG_OPTIONS(lg_pad_options, .value = number(m));
+        give(m, lg_pad_with(x, LG_INTS_OF(count, b == 0xFB ? NULL : pads), HAND(m, o)));
 }
 
 void call_repeat(vm *m)
@@ -416,16 +494,18 @@ void call_sort(vm *m)
 {
         lg_tensor *x = tensor(m), *indices = NULL;
         int d = dim(m);
-        switch (byte(m) % 3) {
-        case 0:
-                give(m, lg_argsort(x, d, .descending = flag(m)));
+        uint8_t i = byte(m) % 3;
+        lg_sort_options o = *LG_OPTIONS(lg_sort_options, .descending = flag(m), .indices = i == 2 ? &indices : NULL);
+        lg_argsort_options a = *LG_OPTIONS(lg_argsort_options, .descending = o.descending);
+        if (i == 0) {
+                give(m, lg_argsort_with(x, d, HAND(m, a)));
                 return;
-        case 1:
-                give(m, lg_sort(x, d, .descending = flag(m)));
-                return;
-        default:
-                give_with_indices(m, lg_sort(x, d, .descending = flag(m), .indices = &indices), indices);
         }
+        lg_tensor *y = lg_sort_with(x, d, HAND(m, o));
+        if (i == 1)
+                give(m, y);
+        else
+                give_with_indices(m, y, indices);
 }
 
 void call_topk(vm *m)
@@ -433,19 +513,21 @@ void call_topk(vm *m)
         lg_tensor *x = tensor(m), *indices = NULL;
         int64_t k = size(m);
         int d = dim(m);
-        lg_tensor *y = lg_topk(x, k, d, .smallest = flag(m), .indices = &indices);
+        lg_topk_options o = *LG_OPTIONS(lg_topk_options, .smallest = flag(m), .indices = &indices);
+        lg_tensor *y = lg_topk_with(x, k, d, HAND(m, o));
         give_with_indices(m, y, indices);
 }
 
 void call_choose(vm *m)
 {
         lg_tensor *x = tensor(m), *indices = NULL;
-        lg_choose_options o = {.dim = dim(m), .keep_dim = flag(m)};
-        if (flag(m)) {
-                give(m, flag(m) ? lg_max_(x, o) : lg_min_(x, o));
-                return;
-        }
-        o.indices = &indices;
-        lg_tensor *y = flag(m) ? lg_max_(x, o) : lg_min_(x, o);
-        give_with_indices(m, y, indices);
+        int d = dim(m);
+        lg_max_options o = *LG_OPTIONS(lg_max_options, .keep_dim = flag(m));
+        o.indices = flag(m) ? NULL : &indices;
+        const lg_max_options *handed = HAND(m, o);
+        lg_tensor *y = flag(m) ? lg_max_with(x, d, handed) : lg_min_with(x, d, handed);
+        if (o.indices)
+                give_with_indices(m, y, indices);
+        else
+                give(m, y);
 }

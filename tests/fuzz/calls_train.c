@@ -20,18 +20,22 @@ void call_sgd(vm *m)
         uint8_t b = byte(m);
         double lr = b & 1 ? number(m) : 0.1, decay = b & 2 ? number(m) : 0, momentum = b & 4 ? number(m) : 0;
         bool maximize = b & 8, other = b & 16;
+        lg_rmsprop_options r = *LG_OPTIONS(lg_rmsprop_options, .alpha = decay, .eps = decay, .momentum = momentum,
+                                           .centered = other, .maximize = maximize);
+        lg_adagrad_options a = *LG_OPTIONS(lg_adagrad_options, .lr_decay = momentum, .weight_decay = decay,
+                                           .initial_accumulator_value = momentum, .maximize = maximize);
+        lg_sgd_options s = *LG_OPTIONS(lg_sgd_options, .momentum = momentum, .weight_decay = decay, .nesterov = other,
+                                       .maximize = maximize);
         switch (byte(m) % 3) {
         case 0:
-                take(m, lg_rmsprop(m->now->ctx, params, lr, .alpha = decay, .momentum = momentum, .centered = other,
-                                   .maximize = maximize, .eps = decay));
+                take(m, lg_rmsprop_with(m->now->ctx, params, lr, HAND(m, r)));
                 return;
         case 1:
-                take(m, lg_adagrad(m->now->ctx, params, lr, .lr_decay = momentum, .weight_decay = decay,
-                                   .initial_accumulator_value = momentum, .maximize = maximize));
+                take(m, lg_adagrad_with(m->now->ctx, params, lr, HAND(m, a)));
                 return;
         default:
-                take(m, lg_sgd(m->now->ctx, params, lr, .momentum = momentum, .dampening = b & 32 ? number(m) : 0,
-                               .weight_decay = decay, .nesterov = other, .maximize = maximize));
+                s.dampening = b & 32 ? number(m) : 0;
+                take(m, lg_sgd_with(m->now->ctx, params, lr, HAND(m, s)));
         }
 }
 
@@ -40,15 +44,13 @@ void call_adam(vm *m)
         lg_tensor *room[4];
         lg_list params = parameters(m, room);
         uint8_t b = byte(m);
-        lg_adam_options o = {.lr = b & 1 ? number(m) : 0.1,
-                             .beta1 = b & 2 ? number(m) : 0,
-                             .beta2 = b & 4 ? number(m) : 0,
-                             .eps = b & 8 ? number(m) : 0,
-                             .weight_decay = b & 16 ? number(m) : 0,
-                             .decoupled = b & 32,
-                             .maximize = b & 64,
-                             .amsgrad = b & 128};
-        take(m, flag(m) ? lg_adam_(m->now->ctx, params, o) : lg_adamw_(m->now->ctx, params, o));
+        double lr = b & 1 ? number(m) : 0.1;
+        lg_adam_options o = *LG_OPTIONS(lg_adam_options, .beta1 = b & 2 ? number(m) : 0, .beta2 = b & 4 ? number(m) : 0,
+                                        .eps = b & 8 ? number(m) : 0, .weight_decay = b & 16 ? number(m) : 0,
+                                        .decoupled = b & 32, .maximize = b & 64, .amsgrad = b & 128);
+        const lg_adam_options *handed = HAND(m, o);
+        take(m,
+             flag(m) ? lg_adam_with(m->now->ctx, params, lr, handed) : lg_adamw_with(m->now->ctx, params, lr, handed));
 }
 
 void call_add_group(vm *m)
@@ -57,7 +59,23 @@ void call_add_group(vm *m)
         lg_optimizer *opt = PICK(m, m->now->optimizers);
         lg_list params = parameters(m, room);
         m->odd = m->odd || !opt;
-        check_done(m, lg_add_group(opt, params, .lr = number(m), .weight_decay = number(m)));
+        lg_group_options o = *LG_OPTIONS(lg_group_options, .lr = number(m), .weight_decay = number(m));
+        check_done(m, lg_add_group_with(opt, params, HAND(m, o)));
+}
+
+/* A group with all the numbers that its optimiser may have. */
+void call_group_numbers(vm *m)
+{
+        lg_tensor *room[4];
+        lg_optimizer *opt = PICK(m, m->now->optimizers);
+        lg_list params = parameters(m, room);
+        uint8_t b = byte(m);
+        m->odd = m->odd || !opt;
+        lg_group_options o =
+                *LG_OPTIONS(lg_group_options, .lr = b & 1 ? number(m) : 0, .weight_decay = b & 2 ? number(m) : 0,
+                            .momentum = b & 4 ? number(m) : 0, .beta1 = b & 8 ? number(m) : 0,
+                            .beta2 = b & 16 ? number(m) : 0, .eps = b & 32 ? number(m) : 0);
+        check_done(m, lg_add_group_with(opt, params, HAND(m, o)));
 }
 
 void call_optimizer_step(vm *m)
@@ -95,7 +113,8 @@ void call_clip(vm *m)
                 lg_clip_grad_value(params, value);
                 return;
         }
-        lg_clip_grad_norm(params, value, .p = flag(m) ? number(m) : 0, .norm = flag(m) ? &norm : NULL);
+        lg_clip_options o = *LG_OPTIONS(lg_clip_options, .p = flag(m) ? number(m) : 0, .norm = flag(m) ? &norm : NULL);
+        lg_clip_grad_norm_with(params, value, HAND(m, o));
         give_read(m, norm);
 }
 
@@ -123,6 +142,31 @@ static void take_schedule(vm *m, lg_scheduler *s)
                 PUT(m, m->now->schedulers, s);
 }
 
+/* None, one or both of two numbers, or a list of nothing that claims to be longer. */
+static lg_ints few(vm *m, const int64_t two[2])
+{
+        uint8_t b = byte(m);
+        int64_t count = b % 4 - 1 > 2 ? 2 : byte(m) % 3;
+        return LG_INTS_OF(count, b >= 0xF8 ? NULL : two);
+}
+
+static void make_one_cycle(vm *m, lg_optimizer *opt, double max_lr, int64_t total, double pct_start)
+{
+        lg_one_cycle_options o = *LG_OPTIONS(lg_one_cycle_options, .pct_start = pct_start, .div_factor = number(m),
+                                             .final_div_factor = number(m), .base_momentum = number(m),
+                                             .no_cycle_momentum = flag(m), .linear = flag(m), .three_phase = flag(m));
+        take_schedule(m, lg_one_cycle_lr_with(opt, max_lr, total, HAND(m, o)));
+}
+
+static void make_plateau(vm *m, lg_optimizer *opt, double factor, int64_t patience, double threshold, int64_t cooldown)
+{
+        lg_plateau_options o =
+                *LG_OPTIONS(lg_plateau_options, .patience = patience, .threshold = threshold, .cooldown = cooldown,
+                            .min_lr = number(m), .max_mode = flag(m), .absolute_threshold = flag(m));
+        o.patience = flag(m) ? LG_ZERO_INT : patience;
+        take_schedule(m, lg_reduce_on_plateau_with(opt, factor, HAND(m, o)));
+}
+
 void call_schedule(vm *m)
 {
         lg_optimizer *opt = PICK(m, m->now->optimizers);
@@ -130,51 +174,53 @@ void call_schedule(vm *m)
         int64_t n = size(m);
         const int64_t milestones[] = {size(m), size(m)};
         double a = flag(m) ? number(m) : 0, b = flag(m) ? number(m) : 0;
+        lg_step_lr_options step = *LG_OPTIONS(lg_step_lr_options, .gamma = a);
+        lg_multi_step_lr_options steps = *LG_OPTIONS(lg_multi_step_lr_options, .gamma = a);
+        lg_cosine_lr_options cosine = *LG_OPTIONS(lg_cosine_lr_options, .eta_min = a);
+        lg_linear_lr_options linear = *LG_OPTIONS(lg_linear_lr_options, .start_factor = a, .end_factor = b);
+        lg_constant_lr_options constant = *LG_OPTIONS(lg_constant_lr_options, .factor = a);
         m->odd = m->odd || !opt;
         switch (i) {
         case 0:
-                take_schedule(m, lg_step_lr(opt, n, .gamma = a));
+                take_schedule(m, lg_step_lr_with(opt, n, HAND(m, step)));
                 return;
         case 1:
-                take_schedule(m, lg_multi_step_lr(opt, milestones, byte(m) % 4 - 1 > 2 ? 2 : byte(m) % 3, .gamma = a));
+                take_schedule(m, lg_multi_step_lr_with(opt, few(m, milestones), HAND(m, steps)));
                 return;
         case 2:
                 take_schedule(m, lg_exponential_lr(opt, a));
                 return;
         case 3:
-                take_schedule(m, lg_cosine_lr(opt, n, .eta_min = a));
+                take_schedule(m, lg_cosine_lr_with(opt, n, HAND(m, cosine)));
                 return;
         case 4:
-                take_schedule(m, lg_linear_lr(opt, n, .start_factor = a, .end_factor = b));
+                take_schedule(m, lg_linear_lr_with(opt, n, HAND(m, linear)));
                 return;
         case 5:
-                take_schedule(m, lg_constant_lr(opt, n, .factor = a));
+                take_schedule(m, lg_constant_lr_with(opt, n, HAND(m, constant)));
                 return;
         case 6:
                 take_schedule(m, lg_lambda_lr(opt, flag(m) ? on_step : NULL, m));
                 return;
         case 7:
-                take_schedule(m,
-                              lg_one_cycle_lr(opt, a, n, .pct_start = b, .div_factor = number(m),
-                                              .final_div_factor = number(m), .base_momentum = number(m),
-                                              .no_cycle_momentum = flag(m), .linear = flag(m), .three_phase = flag(m)));
+                make_one_cycle(m, opt, a, n, b);
                 return;
         default:
-                take_schedule(m, lg_reduce_on_plateau(opt, a, .patience = n, .threshold = b, .cooldown = milestones[0],
-                                                      .min_lr = number(m), .max_mode = flag(m),
-                                                      .absolute_threshold = flag(m), .no_patience = flag(m)));
+                make_plateau(m, opt, a, n, b, milestones[0]);
         }
 }
 
 void call_schedules(vm *m)
 {
-        lg_scheduler *all[3];
+        lg_scheduler *all[4];
         const int64_t milestones[] = {size(m), size(m)};
         int count = byte(m) % 4;
         for (int i = 0; i < count; i++)
                 all[i] = PICK(m, m->now->schedulers);
+        all[count] = LG_END;
         m->odd = true;
-        lg_scheduler *s = flag(m) ? lg_sequential_lr(all, count, milestones) : lg_chained_lr(all, count);
+        lg_scheduler *s = flag(m) ? lg_sequential_lr_list(LG_INTS_OF(count > 1 ? count - 1 : 0, milestones), all)
+                                  : lg_chained_lr_list(all);
         for (int i = 0; s && i < count; i++)
                 for (int k = 0; k < OBJECTS; k++)
                         if (m->now->schedulers[k] == all[i])
@@ -217,24 +263,28 @@ void call_ema_step(vm *m)
 void call_dataset(vm *m)
 {
         lg_tensor *x = tensor(m);
-        lg_dataset *d = lg_dataset_tensors(m->now->ctx, x, flag(m) ? x : tensor(m), .scale = flag(m) ? number(m) : 0,
-                                           .shift = flag(m) ? number(m) : 0);
+        lg_tensor *y = flag(m) ? x : tensor(m);
+        lg_dataset_options o =
+                *LG_OPTIONS(lg_dataset_options, .scale = flag(m) ? number(m) : 0, .shift = flag(m) ? number(m) : 0);
+        lg_dataset *d = lg_dataset_tensors_with(m->now->ctx, x, y, HAND(m, o));
         check_done(m, d != NULL);
         FUZZ_CHECK(lg_dataset_size(d) >= 0, "%lld rows", (long long)lg_dataset_size(d));
         if (d)
                 PUT(m, m->now->datasets, d);
         if (byte(m) > 0xF8)
-                lg_read_idx(m->now->ctx, flag(m) ? "/dev/null" : NULL);
+                drop(lg_read_idx(m->now->ctx, flag(m) ? "/dev/null" : NULL));
         else if (byte(m) > 0xF8)
-                lg_fashion_mnist(m->now->ctx, flag(m) ? "train" : NULL, .folder = "/nowhere");
+                drop(lg_fashion_mnist(m->now->ctx, flag(m) ? "train" : NULL, .folder = "/nowhere"));
 }
 
 void call_loader(vm *m)
 {
         lg_dataset *d = PICK(m, m->now->datasets);
-        lg_loader *l =
-                lg_loader_open(m->now->ctx, d, size(m), .shuffle = flag(m), .drop_last = flag(m),
-                               .workers = byte(m) > 0xE0 ? byte(m) % 4 - 1 : 0, .device = device(m), .seed = byte(m));
+        int64_t batch = size(m);
+        lg_loader_options o =
+                *LG_OPTIONS(lg_loader_options, .shuffle = flag(m), .drop_last = flag(m),
+                            .workers = byte(m) > 0xE0 ? byte(m) % 4 - 1 : 0, .device = device(m), .seed = byte(m));
+        lg_loader *l = lg_loader_open_with(m->now->ctx, d, batch, HAND(m, o));
         check_done(m, l != NULL);
         FUZZ_CHECK(lg_loader_batches(l) >= 0, "%lld batches", (long long)lg_loader_batches(l));
         lg_loader **slot = &PICK(m, m->now->loaders), *gone = *slot;
@@ -245,7 +295,7 @@ void call_loader(vm *m)
 void call_loader_next(vm *m)
 {
         lg_loader *l = PICK(m, m->now->loaders);
-        lg_batch b = {NULL, NULL, 0, 0};
+        lg_batch b = {NULL, NULL, 0, 0, NULL};
         if (byte(m) > 0xE0)
                 lg_loader_restart(l);
         if (lg_loader_next(l, &b)) {
@@ -253,6 +303,25 @@ void call_loader_next(vm *m)
                 give_read(m, b.x);
                 give_read(m, b.y);
         }
+}
+
+/* An epoch, or the part of one that a break leaves, and one batch of a program with another header. */
+void call_each_batch(vm *m)
+{
+        lg_loader *l = PICK(m, m->now->loaders);
+        uint8_t most = byte(m) % 4;
+        lg_each_batch(b, l)
+        {
+                FUZZ_CHECK(b.x && b.y && b.loader == l, "batch %lld", (long long)b.index);
+                give_read(m, b.x);
+                if (most-- == 0)
+                        break;
+        }
+        const size_t known = (size_t)(byte(m) % 12) * sizeof(void *);
+        lg_batch *cut = calloc(1, known + 1);
+        FUZZ_CHECK(cut, "no memory");
+        lg_loader_next_with(l, cut, known);
+        free(cut);
 }
 
 void call_data_free(vm *m)

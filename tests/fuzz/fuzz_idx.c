@@ -66,7 +66,7 @@ static void prepare(void)
 static lg_ctx *open_counted(failing *memory)
 {
         *memory = (failing){.limit = MOST_MEMORY};
-        lg_ctx *c = lg_open_with(.threads = 1, .memory = FAILING(memory));
+        lg_ctx *c = lg_open(.threads = 1, FAILING(memory));
         FUZZ_CHECK(c, "no memory for a context");
         return c;
 }

@@ -1,7 +1,6 @@
 /* vm.c - operands, results and the life of the machine's contexts. */
 #include "vm.h"
 
-#define MOST_MEMORY (2 << 20)
 #define MOST_ELEMENTS 4096 /* of an operand: views can have many without memory */
 
 /* ---- operands ---- */
@@ -20,7 +19,7 @@ int64_t size(vm *m)
 {
         static const int64_t extremes[] = {
                 INT64_MAX, INT64_MIN, -1,    -2,   INT64_MAX / 2, INT64_MAX - 1, 1LL << 31, 1LL << 32,
-                1LL << 62, 1LL << 33, 65536, 1000, INT64_MAX / 4, INT32_MAX,     INT32_MIN, INT64_MIN + 1};
+                1LL << 62, 1LL << 33, 65536, 1000, INT64_MAX / 4, INT32_MAX,     INT32_MIN, LG_ZERO_INT};
         uint8_t b = byte(m);
         return b < 0xE0 ? b % 9 : extremes[b % COUNT(extremes)];
 }
@@ -49,7 +48,7 @@ double number(vm *m)
 lg_dtype dtype(vm *m)
 {
         uint8_t b = byte(m);
-        return b < 0xF0 ? (lg_dtype)(b % LG_DTYPE_COUNT) : (lg_dtype)b;
+        return b < 0xF0 ? (lg_dtype)(b % (LG_BOOL + 1)) : (lg_dtype)b;
 }
 
 lg_dtype float_dtype(vm *m)
@@ -60,11 +59,12 @@ lg_dtype float_dtype(vm *m)
 
 lg_device device(vm *m)
 {
-        static const lg_device others[] = {{LG_DEVICE_SHADOW, 0}, {LG_DEVICE_CUDA, 0},    {LG_DEVICE_CPU, 1},
-                                           {LG_DEVICE_CUDA, -1},  {(lg_device_type)9, 0}, {LG_DEVICE_NONE, 5},
-                                           {LG_DEVICE_SHADOW, 1}};
+        const lg_device others[] = {LG_DEVICE(LG_DEVICE_SHADOW, 0),  LG_DEVICE(LG_DEVICE_CUDA, 0),
+                                    LG_DEVICE(LG_DEVICE_CPU, 1),     LG_DEVICE(LG_DEVICE_CUDA, -1),
+                                    LG_DEVICE((lg_device_type)9, 0), LG_DEVICE(LG_DEVICE_NONE, 5),
+                                    LG_DEVICE(LG_DEVICE_SHADOW, 1)};
         uint8_t b = byte(m);
-        return b < 0xC0 ? (lg_device){b & 1 ? LG_DEVICE_CPU : LG_DEVICE_NONE, 0} : others[b % COUNT(others)];
+        return b < 0xC0 ? LG_DEVICE(b & 1 ? LG_DEVICE_CPU : LG_DEVICE_NONE, 0) : others[b % COUNT(others)];
 }
 
 lg_shape shape(vm *m)
@@ -125,8 +125,9 @@ lg_list list(vm *m, lg_tensor *room[4])
         int64_t n = b < 0xF0 ? b % 4 + 1 : b & 1 ? 0 : 1;
         for (int64_t i = 0; i < n; i++)
                 room[i] = tensor(m);
-        m->odd = m->odd || n == 0;
-        return (lg_list){n, room};
+        const bool nothing = n == 0 || b == 0xFE;
+        m->odd = m->odd || nothing;
+        return LG_LIST_OF(n, nothing ? NULL : room);
 }
 
 lg_module *module(vm *m)
@@ -137,6 +138,34 @@ lg_module *module(vm *m)
                 a = lg_child(a, path % 4 % lg_child_count(a));
         m->odd = m->odd || !a;
         return a;
+}
+
+const void *hand(vm *m, const void *options, size_t size, size_t kept)
+{
+        const way how = m->handed || (m->way == NONE && kept > sizeof size) ? AS_THEY_ARE : m->way;
+        size_t says = size, room = size;
+        if (how == AS_THEY_ARE)
+                return options;
+        if (how == OLDER) /* of whole pointers */
+                room = says = kept + m->amount % ((size - kept) / 8 + 1) * 8;
+        else if (how == NEWER || how == NEWER_SET)
+                room = says = size + 8 + m->amount % 4 * 8;
+        else if (how == SIZELESS)
+                says = m->amount % sizeof says;
+        char *copy = calloc(1, room); /* no more than it says, so that sanitizers find what reads on */
+        FUZZ_CHECK(copy, "no memory");
+        memcpy(copy, options, room < size ? room : size);
+        if (how == NEWER_SET)
+                copy[m->amount & 4 ? size : room - 1] = 1;
+        if (how == NEWER_SET && m->amount & 4)
+                says = SIZE_MAX;
+        memcpy(copy, &says, sizeof says);
+        m->odd = m->odd || how == OLDER || how == NONE; /* what the machine asked for may be missing */
+        m->refused = how == NEWER_SET || how == SIZELESS;
+        m->unread = how == SIZELESS || (how == NEWER_SET && m->amount & 4);
+        m->handed = copy;
+        m->way = AS_THEY_ARE;
+        return how == NONE ? NULL : copy;
 }
 
 /* ---- results ---- */
@@ -166,7 +195,7 @@ static void check_shape(const lg_tensor *t)
         for (int i = 0; i < s.ndim && n; i++)
                 FUZZ_CHECK(!__builtin_mul_overflow(n, s.size[i], &n), "too many elements");
         FUZZ_CHECK(n == lg_numel(t), "%lld elements, not %lld", (long long)lg_numel(t), (long long)n);
-        FUZZ_CHECK(lg_dtype_of(t) > LG_DTYPE_NONE && lg_dtype_of(t) < LG_DTYPE_COUNT, "dtype %d", lg_dtype_of(t));
+        FUZZ_CHECK(lg_dtype_of(t) > LG_DTYPE_NONE && lg_dtype_of(t) <= LG_BOOL, "dtype %d", lg_dtype_of(t));
 }
 
 void give_read(vm *m, lg_tensor *t)
@@ -267,7 +296,7 @@ static void fill(side *s)
 void side_open(side *s)
 {
         *s = (side){.memory.limit = MOST_MEMORY};
-        s->ctx = lg_open_with(.threads = 1, .seed = 7, .memory = FAILING(&s->memory));
+        s->ctx = lg_open(.threads = 1, .seed = 7, FAILING(&s->memory));
         FUZZ_CHECK(s->ctx, "no memory for a context");
         fill(s);
 }
@@ -319,9 +348,16 @@ void step(vm *m)
                 return;
         if (getenv("FUZZ_VERBOSE"))
                 fprintf(stderr, "%*s%s\n", m->depth * 4 + 4, "", calls[i].name);
-        bool odd = m->odd;
+        bool odd = m->odd, refused = m->refused;
+        void *handed = m->handed;
         m->odd = failed(m);
+        m->refused = m->unread = false;
+        m->handed = NULL;
         calls[i].run(m);
+        FUZZ_CHECK(!m->refused || m->odd || failed(m), "options that no header has were taken");
+        free(m->handed);
+        m->handed = handed;
+        m->refused = refused;
         m->odd = m->depth && (m->odd || odd);
         for (int k = 0; k < 2; k++)
                 if (m->sides[k].ctx)
@@ -352,11 +388,16 @@ debt *owe(vm *m, size_t bytes)
         return d;
 }
 
+void forgive(debt *d)
+{
+        d->m->lent--;
+        free(d->memory);
+        free(d);
+}
+
 void release(void *user)
 {
         debt *d = user;
-        d->m->lent--;
         mischief(d->m, d->ctx);
-        free(d->memory);
-        free(d);
+        forgive(d);
 }

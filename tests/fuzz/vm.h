@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <limits.h>
+#include <stddef.h>
 #include <string.h>
 #include "../failing.h"
 #include "fuzz.h"
@@ -17,6 +18,7 @@
 #define SCOPES 8
 #define MODULES 6
 #define OBJECTS 4
+#define MOST_MEMORY (2 << 20) /* of a context */
 
 typedef struct side {
         lg_ctx *ctx;
@@ -32,14 +34,23 @@ typedef struct side {
         int next; /* slot of the next tensor */
 } side;
 
+/* How options are handed on: as the macros do, as by a header with fewer or more of them, more with one of those set,
+ * without their size, none at all. */
+typedef enum way { AS_THEY_ARE, OLDER, NEWER, NEWER_SET, SIZELESS, NONE, WAYS } way;
+
 typedef struct vm {
         const uint8_t *at, *end;
         side sides[2], *now;
-        int steps;  /* left */
-        int depth;  /* of callbacks */
-        int lent;   /* release functions that have not run */
-        bool odd;   /* NULL was an operand, or a callback cleared errors: a call may fail without an error */
-        lg_ctx *in; /* whose call the innermost callback is in; NULL: none, or it is not known */
+        int steps;     /* left */
+        int depth;     /* of callbacks */
+        int lent;      /* release functions that have not run */
+        bool odd;      /* NULL was an operand, or a callback cleared errors: a call may fail without an error */
+        lg_ctx *in;    /* whose call the innermost callback is in; NULL: none, or it is not known */
+        way way;       /* of the next options that are handed on */
+        size_t amount; /* of it: how many bytes, and so on */
+        void *handed;  /* by this step: a copy of options */
+        bool refused;  /* it is one that no call takes */
+        bool unread;   /* nor reads: its size says nothing */
         FILE *nowhere;
 } vm;
 
@@ -63,6 +74,12 @@ lg_tensor *fresh(vm *m, lg_shape s);              /* of random values, f32, may 
 lg_tensor *indices(vm *m, lg_shape s, int64_t n); /* 0 ... n - 1, i64; seldom others */
 lg_list list(vm *m, lg_tensor *room[4]);
 lg_module *module(vm *m); /* a root or a child, or NULL */
+/* Options as a call gets them: as they are or, once after call_odd_options, in another way. */
+const void *hand(vm *m, const void *options, size_t size, size_t kept);
+#define HAND(m, o) HAND_WITH(m, o, size_)
+/* The same where callbacks rely on what the options have up to that member. */
+#define HAND_WITH(m, o, member)                                                                                        \
+        ((const __typeof__(o) *)hand((m), &(o), sizeof(o), offsetof(__typeof__(o), member) + sizeof((o).member)))
 
 /* ---- results ---- */
 
@@ -97,5 +114,6 @@ typedef struct debt {
         void *memory;
 } debt;
 debt *owe(vm *m, size_t bytes);
+void forgive(debt *d); /* where release cannot have been called */
 
 #endif

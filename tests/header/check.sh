@@ -4,7 +4,7 @@
 set -eu
 root=$1 lib=$3
 IFS=' '
-flags="$2 -Wall -Wextra -Wpedantic -Werror"
+flags="$2 -Wall -Wextra -Wpedantic -Wshadow -Wmissing-field-initializers -Werror"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 checked=0

@@ -5,10 +5,10 @@ int main(void)
 {
         const float x[] = {0, 0, 0, 1, 1, 0, 1, 1};
         const int64_t y[] = {0, 1, 1, 0};
-        lg_ctx *c = lg_open_with(.seed = 3);
+        lg_ctx *c = lg_open(.seed = 3);
         lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 2, 16), lg_nn_relu(c), lg_nn_linear(c, 16, 2));
         lg_optimizer *opt = lg_adam(c, lg_parameters(net), 0.05);
-        lg_tensor *in = lg_from(c, x, LG_SHAPE(4, 2)), *out = lg_from(c, y, LG_SHAPE(4), .dtype = LG_I64);
+        lg_tensor *in = lg_from(c, x, LG_SHAPE(4, 2)), *out = lg_from(c, y, LG_SHAPE(4));
         double last = 0;
         for (int i = 0; i < 200; i++) {
                 lg_scope s = lg_scope_begin(c);

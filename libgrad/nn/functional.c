@@ -1,0 +1,96 @@
+/* functional.c - a module run with other parameters than its own, as torch.func.functional_call does it.
+ *
+ * For the time of the forward the tensors take the places of the parameters in the module's parts and in the lists that
+ * lg_parameters() has given; what the forward records leads to them.
+ */
+#include "nn.h"
+
+/* A part and the tensor that it gets or had. */
+typedef struct loan {
+        lg__part *part;
+        lg_tensor *tensor;
+} loan;
+
+typedef struct loans {
+        lg_ctx *c;
+        lg_list given;
+        loan *items; /* as many as were given */
+        int64_t count;
+} loans;
+
+static bool fits(lg_ctx *c, const char *path, const lg_tensor *own, const lg_tensor *given)
+{
+        if (!given)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_forward_params: the tensor for \"%s\" is NULL", path);
+        if (!lg__in_context(c, given, "lg_forward_params", path) || !lg__check(given, "lg_forward_params", path))
+                return false;
+        if (!lg__dtype_float(given->at.dtype))
+                return lg__fail(c, LG_ERR_DTYPE,
+                                "lg_forward_params: the tensor for \"%s\" is %s; parameters are floats", path,
+                                lg__tensor_text(given).s);
+        if (!lg__shape_equal(given->at.shape, own->at.shape))
+                return lg__fail(c, LG_ERR_SHAPE,
+                                "lg_forward_params: the tensor for \"%s\" is %s, but that parameter is %s", path,
+                                lg__tensor_text(given).s, lg__tensor_text(own).s);
+        return given->storage->device == own->storage->device ||
+               lg__fail(c, LG_ERR_DEVICE, "lg_forward_params: the tensor for \"%s\" is %s, but that parameter is %s",
+                        path, lg__tensor_text(given).s, lg__tensor_text(own).s);
+}
+
+static bool take_part(const char *path, lg__part *p, void *user)
+{
+        loans *l = user;
+        if (p->kind != LG__PARAMETER)
+                return true;
+        if (l->count < l->given.count) {
+                lg_tensor *t = l->given.items[l->count];
+                if (!fits(l->c, path, p->tensor, t))
+                        return false;
+                l->items[l->count] = (loan){p, t};
+        }
+        l->count++;
+        return true;
+}
+
+/* Parts get what the loans hold, which then hold what the parts had. */
+static void exchange(lg_module *m, loans *l, int lent)
+{
+        for (int64_t i = 0; i < l->count; i++) {
+                lg_tensor *t = l->items[i].part->tensor;
+                l->items[i].part->tensor = l->items[i].tensor;
+                l->items[i].tensor = t;
+        }
+        for (lg_module *outer = m->parent; outer; outer = outer->parent)
+                lg__module_relist(outer);
+        for (lg_module *inner = m; inner; inner = lg__module_next(inner, m)) {
+                lg__module_relist(inner);
+                inner->lent += lent;
+        }
+}
+
+lg_tensor *lg_forward_params_list(lg_module *m, lg_list params, lg_tensor *const *inputs)
+{
+        char path[LG__PATH];
+        lg_ctx *c = lg_module_ctx(m);
+        if (!m)
+                return lg_forward_list(m, inputs); /* which has the words for it */
+        if (!lg__ok(c))
+                return NULL;
+        loans l = {.c = c, .given = {params.items ? params.count : 0, params.items}};
+        size_t bytes = (size_t)(l.given.count > 0 ? l.given.count : 0) * sizeof *l.items + 1;
+        l.items = lg__alloc(c, bytes);
+        bool ok = l.items && lg__module_visit(m, path, take_part, &l);
+        if (ok && l.count != l.given.count)
+                ok = lg__fail(c, LG_ERR_ARGUMENT, "lg_forward_params: %lld tensors for the %lld parameters of a %s",
+                              (long long)l.given.count, (long long)l.count, m->type);
+        lg_tensor *y = NULL;
+        if (ok) {
+                m->running++; /* release functions in its scope cannot free it before the exchange back */
+                exchange(m, &l, 1);
+                y = lg_forward_list(m, inputs);
+                exchange(m, &l, -1);
+                m->running--;
+        }
+        lg__free(c, l.items, bytes);
+        return y;
+}
