@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """layout.py - what programs compiled with an older header rely on is still so in the newest.
 
-layout.py OLD_INCLUDE NEW_INCLUDE [CC]: where grad.h and grad/ are, in one folder or in several with colons between. Structs keep their members where they were;
+layout.py OLD_INCLUDE NEW_INCLUDE [CC [CXX]]: where grad.h and grad/ are, in one folder or in several with colons between. Structs keep their members where they were;
 new members stand behind the former size, without padding among them; values keep their size, enumerators their numbers,
-functions their types. Prints what is not so.
+functions their types; and C++ sees in the newest header what C sees. Prints what is not so.
 """
 import re
 import subprocess
@@ -12,6 +12,7 @@ import tempfile
 
 # Passed by value or kept in arrays: frozen.
 VALUES = ['lg_shape', 'lg_dims', 'lg_pair', 'lg_ints', 'lg_list', 'lg_device', 'lg_scope', 'lg_random_state']
+GUARDS = ['write_the_call_with_its_options_', 'an_option_needs_its_name_', 'write_LG_SHAPE_or_LG_DIMS_', 'write_LG_DEVICE_']
 LIMITS = ['LG_MAX_DIMS', 'LG_CUSTOM_MAX', 'LG_MAX_OUTPUTS', 'LG_TRACE_MAX', 'LG_ZERO_INT', 'LG_MAX']
 
 
@@ -50,19 +51,21 @@ class Header:
         for m in re.finditer(r'[;}] ?((?:extern )?(?:const )?\w[\w ]*\*?[ *]*)\b(lg_\w+)\(((?:[^();]|\([^()]*\))*)\) ?(?=;)', text):
             parameters = re.sub(r'\b\w+(?=,|$)', lambda p: p.group(0) if p.group(0) == 'void' else '', m.group(3))
             self.functions[m.group(2)] = re.sub(r'\s+', '', m.group(1) + '(' + parameters + ')')
-        self.numbers = self.measured(include, cc)
+        self.numbers = self.measured(include, cc, ['-x', 'c'])
 
-    def measured(self, include, cc):
+    def measured(self, include, compiler, language):
         lines = ['#include <grad.h>', '#include <stddef.h>', 'int main(void) {']
         for struct, names in self.structs.items():
+            if struct == 'lg_nothing':
+                continue
             lines.append(f'printf("{struct} %zu\\n", sizeof({struct}));')
-            for name in names:
+            for name in [name for name in names if name not in GUARDS]:
                 lines.append(f'printf("{struct}.{name} %zu %zu\\n", offsetof({struct}, {name}), sizeof((({struct} *)0)->{name}));')
         for name in self.enums + LIMITS:
             lines.append(f'printf("{name} %lld\\n", (long long){name});')
         lines.append('return 0; }')
         with tempfile.TemporaryDirectory() as folder:
-            subprocess.run([cc, '-w', *folders(include), '-x', 'c', '-', '-o', folder + '/measure'], input='\n'.join(lines),
+            subprocess.run([compiler, '-w', *folders(include), *language, '-', '-o', folder + '/measure'], input='\n'.join(lines),
                            text=True, check=True)
             out = subprocess.run([folder + '/measure'], text=True, capture_output=True, check=True).stdout
         return {line.split()[0]: [int(n) for n in line.split()[1:]] for line in out.splitlines()}
@@ -81,7 +84,7 @@ def compare(old, new):
             what = 'offset and size were' if '.' in name else 'was'
             wrong.append(f'{name}: {what} {value}, now {now}')
     for struct, names in old.structs.items():
-        added = [n for n in new.structs.get(struct, []) if n not in names]
+        added = [n for n in new.structs.get(struct, []) if n not in names and n not in GUARDS]
         if not added:
             continue
         end = old.numbers[struct][0]
@@ -109,6 +112,10 @@ def main():
               f'{len(old.enums)} enumerators')
         return 1
     wrong = compare(old, new)
+    if len(sys.argv) > 4:
+        seen = new.measured(sys.argv[2], sys.argv[4], ['-x', 'c++', '-std=c++20'])
+        wrong += [f'{name} is {value} in C and {seen.get(name)} in C++' for name, value in new.numbers.items()
+                  if seen.get(name) != value]
     for line in wrong:
         print(line)
     print(f'{len(old.structs)} structs, {len(old.functions)} functions, {len(old.enums)} enumerators: '
