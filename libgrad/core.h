@@ -145,10 +145,11 @@ struct lg_ctx {
         lg__link objects, owned;      /* objects; tensors of no scope */
         lg_tensor *dead, *dead_tail;  /* records waiting to be used again */
         int64_t dead_count, live_count;
-        struct lg__watch *watch; /* what looks on; NULL: nobody */
-        lg_module *module;       /* the innermost one that runs its forward */
-        bool measuring;          /* modules note what memory their forward takes */
-        int guests;              /* calls of the user's code that are under way, beside those behind a fence */
+        struct lg__watch *watch;       /* what looks on; NULL: nobody */
+        lg_module *module;             /* the innermost one that runs its forward */
+        bool measuring;                /* modules note what memory their forward takes */
+        const struct lg__files *files; /* the system's calls on files, io/files.h; NULL: the usual ones */
+        int guests;                    /* calls of the user's code that are under way, beside those behind a fence */
 };
 #define LG__CTX_LIVE 0x6c67u
 

@@ -1,10 +1,9 @@
 /* source.c - bytes of a file: by zlib, or, where libgrad is built without it, by stdio. */
 #include "source.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+#include "files.h"
 
 /* What came of a read of one piece; `text` belongs to a damaged file. */
 typedef struct piece {
@@ -105,28 +104,6 @@ bool lg__source_at_end(const lg__source *s)
         return p.kind == END || unreadable(s, p);
 }
 
-/* The file's descriptor; -1: an error. A pipe or a device, where a read may wait for ever and the size says nothing, is
- * refused, and not waited for when it is opened. */
-static int open_regular(lg__source *s)
-{
-        struct stat facts;
-        int fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        if (fd < 0 || fstat(fd, &facts)) {
-                lg__fail(s->ctx, LG_ERR_IO, "%s: %s cannot be opened: %s", s->who, s->path, strerror(errno));
-        } else if (!S_ISREG(facts.st_mode)) {
-                lg__fail(s->ctx, LG_ERR_IO, "%s: %s is %s, not a regular file", s->who, s->path,
-                         S_ISDIR(facts.st_mode)    ? "a folder"
-                         : S_ISFIFO(facts.st_mode) ? "a pipe"
-                                                   : "a device");
-        } else {
-                s->file_bytes = facts.st_size;
-                return fd;
-        }
-        if (fd >= 0)
-                close(fd);
-        return -1;
-}
-
 #if !LG_ZLIB
 static bool is_gzip(int fd)
 {
@@ -137,7 +114,7 @@ static bool is_gzip(int fd)
 
 bool lg__source_open(lg__source *s)
 {
-        int fd = open_regular(s);
+        int fd = lg__open_regular(s->ctx, s->who, s->path, &s->file_bytes);
         if (fd < 0)
                 return false;
 #if !LG_ZLIB

@@ -1,0 +1,56 @@
+/* files.c - the system's calls on files, and opening what is a regular file. */
+#include "files.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* open has a variable argument, and access asks for the real user. */
+static int open_file(const char *path, int flags, mode_t mode)
+{
+        return open(path, flags, mode);
+}
+
+static int access_file(const char *path, int mode)
+{
+        return faccessat(AT_FDCWD, path, mode, AT_EACCESS);
+}
+
+const lg__files lg__system_files = {
+        .open = open_file,
+        .close = close,
+        .lstat = lstat,
+        .fstat = fstat,
+        .access = access_file,
+        .realpath = realpath,
+        .pread = pread,
+        .write = write,
+        .fchmod = fchmod,
+        .fsync = fsync,
+        .rename = rename,
+        .unlink = unlink,
+};
+
+const char *lg__file_kind(mode_t mode)
+{
+        return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : "a device";
+}
+
+int lg__open_regular(lg_ctx *c, const char *who, const char *path, int64_t *ret_bytes)
+{
+        const lg__files *files = lg__files_of(c);
+        struct stat facts;
+        int fd = files->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+        if (fd < 0 || files->fstat(fd, &facts)) {
+                lg__fail(c, LG_ERR_IO, "%s: %s cannot be opened: %s", who, path, strerror(errno));
+        } else if (!S_ISREG(facts.st_mode)) {
+                lg__fail(c, LG_ERR_IO, "%s: %s is %s, not a regular file", who, path, lg__file_kind(facts.st_mode));
+        } else {
+                *ret_bytes = facts.st_size;
+                return fd;
+        }
+        if (fd >= 0)
+                files->close(fd);
+        return -1;
+}
