@@ -1,0 +1,340 @@
+/* safetensors_header.c - from the JSON of a safetensors file to a list of tensors that is right in all it says. */
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "json.h"
+#include "safetensors.h"
+
+#define BAD(w, format, ...) lg__fail((w)->ctx, LG_ERR_FORMAT, "%s: %s: " format, (w)->op, (w)->path, __VA_ARGS__)
+
+/* The dtypes of the format, with the bits of an element. */
+static const struct {
+        const char *name;
+        int bits;
+        lg_dtype dtype;
+} dtypes[] = {
+        {"F32", 32, LG_F32},
+        {"F64", 64, LG_F64},
+        {"F16", 16, LG_F16},
+        {"BF16", 16, LG_BF16},
+        {"I64", 64, LG_I64},
+        {"I32", 32, LG_I32},
+        {"U8", 8, LG_U8},
+        {"BOOL", 8, LG_BOOL},
+        {"I8", 8, LG_DTYPE_NONE},
+        {"I16", 16, LG_DTYPE_NONE},
+        {"U16", 16, LG_DTYPE_NONE},
+        {"U32", 32, LG_DTYPE_NONE},
+        {"U64", 64, LG_DTYPE_NONE},
+        {"C64", 64, LG_DTYPE_NONE},
+        {"F8_E4M3", 8, LG_DTYPE_NONE},
+        {"F8_E5M2", 8, LG_DTYPE_NONE},
+        {"F8_E8M0", 8, LG_DTYPE_NONE},
+        {"F8_E4M3FNUZ", 8, LG_DTYPE_NONE},
+        {"F8_E5M2FNUZ", 8, LG_DTYPE_NONE},
+        {"F6_E2M3", 6, LG_DTYPE_NONE},
+        {"F6_E3M2", 6, LG_DTYPE_NONE},
+        {"F4", 4, LG_DTYPE_NONE},
+};
+
+const char *lg__weight_dtype_name(lg_dtype dtype)
+{
+        for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+                if (dtype != LG_DTYPE_NONE && dtypes[i].dtype == dtype)
+                        return dtypes[i].name;
+        return NULL;
+}
+
+lg__quote lg__quoted(const char *name)
+{
+        lg__quote q = {"\""};
+        size_t bytes = strlen(name), used = 1;
+        for (size_t i = 0; i < bytes;) {
+                int n = lg__utf8_length((lg__span){name + i, bytes - i});
+                if (used + 4 > sizeof q.s - 6) {
+                        memcpy(q.s + used, "...", 3);
+                        used += 3;
+                        break;
+                }
+                if (n <= 1) /* not UTF-8 comes from callers only */
+                        q.s[used] = n == 1 && name[i] >= 0x20 && name[i] != 0x7f ? name[i] : '?';
+                else
+                        memcpy(q.s + used, name + i, (size_t)n);
+                used += n > 1 ? (size_t)n : 1;
+                i += n > 1 ? (size_t)n : 1;
+        }
+        q.s[used] = '"';
+        return q;
+}
+
+/* What is decoded of a part of the checked header; it fails for want of memory only. Of a whole header, whose nodes may
+ * take forty times its bytes, no more than one tensor is decoded at once. */
+static cJSON *decode(const lg__weights *w, lg__span part)
+{
+        cJSON *v = cJSON_ParseWithLength(part.s, part.bytes);
+        return v ? v : lg__fail(w->ctx, LG_ERR_MEMORY, "%s: no memory to read %s", w->op, w->path);
+}
+
+/* A string of the header, kept in w->text: it was at least two quotes longer. */
+static const char *keep(lg__weights *w, size_t *used, lg__span part)
+{
+        cJSON *v = decode(w, part);
+        if (!v)
+                return NULL;
+        size_t bytes = strlen(v->valuestring) + 1;
+        char *to = memcpy(w->text + *used, v->valuestring, bytes);
+        *used += bytes;
+        cJSON_Delete(v);
+        return to;
+}
+
+/* ---- one tensor ---- */
+
+static bool get_dtype(const lg__weights *w, lg__weight *e, const cJSON *v, int *ret_bits)
+{
+        if (!cJSON_IsString(v))
+                return BAD(w, "the dtype of %s is no string", lg__quoted(e->name).s);
+        for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+                if (!strcmp(dtypes[i].name, v->valuestring)) {
+                        e->dtype = dtypes[i].dtype;
+                        e->dtype_name = dtypes[i].name;
+                        *ret_bits = dtypes[i].bits;
+                        return true;
+                }
+        }
+        return BAD(w, "%s has the unknown dtype %s", lg__quoted(e->name).s, lg__quoted(v->valuestring).s);
+}
+
+/* The whole numbers of an array, `most` at most; -1: an error. */
+static int get_numbers(const lg__weights *w, const lg__weight *e, const cJSON *v, const char *what, int most,
+                       int64_t *ret)
+{
+        int n = 0;
+        if (!cJSON_IsArray(v)) {
+                BAD(w, "the %s of %s is no array", what, lg__quoted(e->name).s);
+                return -1;
+        }
+        for (const cJSON *item = v->child; item; item = item->next) {
+                if (!cJSON_IsNumber(item)) {
+                        BAD(w, "the %s of %s holds more than numbers", what, lg__quoted(e->name).s);
+                        return -1;
+                }
+                if (n == most) {
+                        BAD(w, "the %s of %s has more than %d numbers", what, lg__quoted(e->name).s, most);
+                        return -1;
+                }
+                ret[n++] = (int64_t)item->valuedouble;
+        }
+        return n;
+}
+
+static bool check_bytes(const lg__weights *w, const lg__weight *e, int bits)
+{
+        lg__quote name = lg__quoted(e->name);
+        int64_t most = 1, data = w->file_bytes - w->data_at; /* most: with sizes of zero left out */
+        for (int i = 0; i < e->shape.ndim; i++)
+                if (__builtin_mul_overflow(most, e->shape.size[i] ? e->shape.size[i] : 1, &most) ||
+                    most > INT64_MAX / 64)
+                        return BAD(w, "the shape of %s is beyond all memory", name.s);
+        int64_t total = lg__shape_numel(e->shape) * bits;
+        if (total % 8)
+                return BAD(w, "%s, %s %s, does not end with a byte", name.s, e->dtype_name, lg__shape_text(e->shape).s);
+        if (e->begin > e->end)
+                return BAD(w, "the data_offsets of %s, %" PRId64 " and %" PRId64 ", are not in rising order", name.s,
+                           e->begin, e->end);
+        if (e->end - e->begin != total / 8)
+                return BAD(w, "%s is %s %s, %" PRId64 " bytes, but its data_offsets hold %" PRId64, name.s,
+                           e->dtype_name, lg__shape_text(e->shape).s, total / 8, e->end - e->begin);
+        if (e->end > data)
+                return BAD(w, "%s ends at byte %" PRId64 " of the data, but the file holds only %" PRId64, name.s,
+                           e->end, data);
+        return true;
+}
+
+static bool get_tensor(const lg__weights *w, lg__weight *e, const cJSON *v)
+{
+        static const char *const members[] = {"dtype", "shape", "data_offsets"};
+        const cJSON *found[3] = {NULL};
+        lg__quote name = lg__quoted(e->name);
+        int64_t offsets[2];
+        int bits = 0, i;
+        if (!cJSON_IsObject(v))
+                return BAD(w, "%s is no object with dtype, shape and data_offsets", name.s);
+        for (const cJSON *m = v->child; m; m = m->next) {
+                for (i = 0; i < 3 && strcmp(m->string, members[i]); i++)
+                        ;
+                if (i == 3)
+                        return BAD(w, "%s has the unknown member %s", name.s, lg__quoted(m->string).s);
+                if (found[i])
+                        return BAD(w, "%s has two members \"%s\"", name.s, members[i]);
+                found[i] = m;
+        }
+        for (i = 0; i < 3; i++)
+                if (!found[i])
+                        return BAD(w, "%s has no member \"%s\"", name.s, members[i]);
+        if (!get_dtype(w, e, found[0], &bits))
+                return false;
+        e->shape.ndim = get_numbers(w, e, found[1], members[1], LG_MAX_DIMS, e->shape.size);
+        if (e->shape.ndim < 0 || (i = get_numbers(w, e, found[2], members[2], 2, offsets)) < 0)
+                return false;
+        if (i < 2)
+                return BAD(w, "the data_offsets of %s are not two numbers", name.s);
+        e->begin = offsets[0];
+        e->end = offsets[1];
+        return check_bytes(w, e, bits);
+}
+
+/* ---- the whole header ---- */
+
+/* Doubles an array that is full. */
+static void *grow(lg_ctx *c, void *items, int64_t count, int64_t *room, size_t bytes)
+{
+        if (count < *room)
+                return items;
+        int64_t more = *room ? *room * 2 : 8;
+        void *p = lg__alloc(c, (size_t)more * bytes);
+        if (!p)
+                return NULL;
+        if (items)
+                memcpy(p, items, (size_t)count * bytes);
+        lg__free(c, items, (size_t)*room * bytes);
+        *room = more;
+        return p;
+}
+
+static bool add_tensor(lg__weights *w, size_t *used, lg__span name, lg__span value)
+{
+        void *p = grow(w->ctx, w->entries, w->count, &w->room, sizeof *w->entries);
+        if (!p)
+                return false;
+        w->entries = p;
+        lg__weight *e = &w->entries[w->count];
+        e->name = keep(w, used, name);
+        cJSON *v = e->name ? decode(w, value) : NULL;
+        bool ok = v && get_tensor(w, e, v);
+        cJSON_Delete(v);
+        w->count += ok;
+        return ok;
+}
+
+static bool add_metas(lg__weights *w, size_t *used, lg__span object)
+{
+        lg__span key, value;
+        size_t at = 0;
+        if (*object.s != '{')
+                return BAD(w, "\"%s\" is no object", "__metadata__");
+        while (lg__json_member(object, &at, &key, &value)) {
+                void *p = grow(w->ctx, w->metas, w->meta_count, &w->meta_room, sizeof *w->metas);
+                if (!p)
+                        return false;
+                w->metas = p;
+                lg__meta *m = &w->metas[w->meta_count];
+                if (!(m->key = keep(w, used, key)))
+                        return false;
+                if (*value.s != '"')
+                        return BAD(w, "%s in \"__metadata__\" is no string", lg__quoted(m->key).s);
+                if (!(m->value = keep(w, used, value)))
+                        return false;
+                w->meta_count++;
+        }
+        return true;
+}
+
+/* True if the name that stands there is "__metadata__", escaped or not. */
+static bool is_metadata(lg__weights *w, size_t used, lg__span name, bool *ret_failed)
+{
+        const char *s = keep(w, &used, name); /* is overwritten by what is kept next */
+        *ret_failed = !s;
+        return s && !strcmp(s, "__metadata__");
+}
+
+static bool add_members(lg__weights *w, lg__span header)
+{
+        lg__span name, value;
+        size_t at = 0, used = 0;
+        bool has_metadata = false, failed;
+        while (lg__json_member(header, &at, &name, &value)) {
+                bool metadata = is_metadata(w, used, name, &failed);
+                if (failed)
+                        return false;
+                if (metadata && has_metadata)
+                        return BAD(w, "there are two members \"%s\"", "__metadata__");
+                has_metadata = has_metadata || metadata;
+                if (!(metadata ? add_metas(w, &used, value) : add_tensor(w, &used, name, value)))
+                        return false;
+        }
+        return true;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+        const lg__weight *x = a, *y = b;
+        if (x->begin != y->begin)
+                return x->begin < y->begin ? -1 : 1;
+        if (x->end != y->end)
+                return x->end < y->end ? -1 : 1;
+        return strcmp(x->name, y->name);
+}
+
+static int by_name(const void *a, const void *b)
+{
+        return strcmp((*(lg__weight *const *)a)->name, (*(lg__weight *const *)b)->name);
+}
+
+static int by_key(const void *a, const void *b)
+{
+        return strcmp(((const lg__meta *)a)->key, ((const lg__meta *)b)->key);
+}
+
+static bool index_names(lg__weights *w)
+{
+        w->by_name = lg__alloc(w->ctx, (size_t)w->count * sizeof *w->by_name);
+        if (!w->by_name)
+                return false;
+        for (int64_t i = 0; i < w->count; i++)
+                w->by_name[i] = &w->entries[i];
+        qsort(w->by_name, (size_t)w->count, sizeof *w->by_name, by_name);
+        for (int64_t i = 1; i < w->count; i++)
+                if (!strcmp(w->by_name[i - 1]->name, w->by_name[i]->name))
+                        return BAD(w, "there are two tensors %s", lg__quoted(w->by_name[i]->name).s);
+        if (w->meta_count)
+                qsort(w->metas, (size_t)w->meta_count, sizeof *w->metas, by_key);
+        for (int64_t i = 1; i < w->meta_count; i++)
+                if (!strcmp(w->metas[i - 1].key, w->metas[i].key))
+                        return BAD(w, "there are two strings %s in \"__metadata__\"", lg__quoted(w->metas[i].key).s);
+        return true;
+}
+
+/* The tensors follow each other without gaps from the first byte of the data to its last one. */
+static bool check_order(const lg__weights *w)
+{
+        int64_t data = w->file_bytes - w->data_at, at = 0;
+        for (int64_t i = 0; i < w->count; i++) {
+                const lg__weight *e = &w->entries[i];
+                if (e->begin < at)
+                        return BAD(w, "%s begins at byte %" PRId64 " of the data, within %s, which ends at %" PRId64,
+                                   lg__quoted(e->name).s, e->begin, lg__quoted(e[-1].name).s, at);
+                if (e->begin > at)
+                        return BAD(w, "%s begins at byte %" PRId64 " of the data, but at %" PRId64 " a tensor must",
+                                   lg__quoted(e->name).s, e->begin, at);
+                at = e->end;
+        }
+        return at == data || BAD(w, "%" PRId64 " bytes follow the last tensor", data - at);
+}
+
+bool lg__weights_parse(lg__weights *w, const char *header, size_t bytes)
+{
+        lg__span text = {header, bytes};
+        const char *wrong;
+        size_t at;
+        if (!lg__json_check(text, &wrong, &at))
+                return BAD(w, "is no safetensors file: its header is wrong at byte %zu: %s", at + 8, wrong);
+        w->text_bytes = (int64_t)bytes;
+        w->text = lg__alloc(w->ctx, bytes);
+        if (!w->text || !add_members(w, text))
+                return false;
+        if (w->count)
+                qsort(w->entries, (size_t)w->count, sizeof *w->entries, by_bytes);
+        return index_names(w) && check_order(w);
+}

@@ -1,0 +1,202 @@
+/* sink.c - a file by way of a temporary one: write, synchronise, rename, synchronise the folder. */
+#include "sink.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+#include "files.h"
+
+#define BUFFER ((size_t)1 << 18)
+#define MOST_TRIES 10000 /* for the name of a temporary file: processes that were killed leave theirs */
+#define NAME_ROOM 64     /* of a temporary name, beside the target's */
+#define MOST_NAME 180    /* bytes of the target's name that are taken over: file systems have names of 255 */
+
+/* "op: path: what failed: why" */
+static bool failed(const lg__sink *s, const char *what)
+{
+        return lg__fail(s->ctx, LG_ERR_IO, "%s: %s %s: %s", s->op, s->path, what, strerror(errno));
+}
+
+/* The same of another path than the caller's. */
+static bool failed_at(const lg__sink *s, const char *path, const char *what)
+{
+        return lg__fail(s->ctx, LG_ERR_IO, "%s: %s cannot be written: %s %s: %s", s->op, s->path, path, what,
+                        strerror(errno));
+}
+
+/* ---- where the file will be ---- */
+
+static bool check_old(lg__sink *s, const struct stat *facts)
+{
+        if (!S_ISREG(facts->st_mode))
+                return lg__fail(s->ctx, LG_ERR_IO, "%s: %s is %s, not a regular file", s->op, s->path,
+                                lg__file_kind(facts->st_mode));
+        if (lg__files_of(s->ctx)->access(s->target, W_OK)) /* a rename would not ask */
+                return failed(s, "cannot be written");
+        s->replaces = true;
+        s->mode = facts->st_mode & 0777;
+        return true;
+}
+
+/* Sets the target: what the path leads to, if it is there already. */
+static bool find_target(lg__sink *s)
+{
+        const lg__files *files = lg__files_of(s->ctx);
+        struct stat facts;
+        size_t bytes = strlen(s->path);
+        if (!bytes || s->path[bytes - 1] == '/' || bytes >= PATH_MAX)
+                return lg__fail(s->ctx, LG_ERR_IO, "%s: \"%s\" is not the path of a file", s->op, s->path);
+        strcpy(s->target, s->path);
+        if (files->lstat(s->path, &facts))
+                return errno == ENOENT || failed(s, "cannot be written");
+        if (!S_ISLNK(facts.st_mode))
+                return check_old(s, &facts);
+        if (!files->realpath(s->path, s->target))
+                return failed(s, "is a symbolic link that leads nowhere");
+        if (files->lstat(s->target, &facts))
+                return failed(s, "cannot be written");
+        return check_old(s, &facts);
+}
+
+/* ---- the temporary file ---- */
+
+/* Opens the folder of the target, which is synchronised at the end. */
+static bool open_folder(lg__sink *s)
+{
+        char *name = strrchr(s->target, '/');
+        const char *folder = !name ? "." : name == s->target ? "/" : s->target;
+        if (name && name != s->target)
+                *name = '\0';
+        s->folder = lg__files_of(s->ctx)->open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+        bool ok = s->folder >= 0 || failed_at(s, folder, "cannot be opened");
+        if (name)
+                *name = '/';
+        return ok;
+}
+
+static void name_temporary(lg__sink *s, int number)
+{
+        const char *slash = strrchr(s->target, '/'), *name = slash ? slash + 1 : s->target;
+        size_t folder = (size_t)(name - s->target), bytes = strlen(name);
+        if (bytes > MOST_NAME)
+                for (bytes = MOST_NAME; bytes && (name[bytes] & 0xc0) == 0x80;) /* no character is cut */
+                        bytes--;
+        snprintf(s->temporary, s->names_bytes, "%.*s.%.*s.%ld.%d.tmp", (int)folder, s->target, (int)bytes, name,
+                 (long)getpid(), number);
+}
+
+static bool make_temporary(lg__sink *s)
+{
+        const lg__files *files = lg__files_of(s->ctx);
+        for (int i = 0; i < MOST_TRIES && s->fd < 0; i++) {
+                name_temporary(s, i);
+                s->fd = files->open(s->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                                    s->replaces ? 0600 : 0666);
+                if (s->fd < 0 && errno != EEXIST && errno != EINTR)
+                        break;
+        }
+        if (s->fd < 0)
+                return failed_at(s, s->temporary, "cannot be made");
+        s->made = true;
+        return !s->replaces || !files->fchmod(s->fd, s->mode) || failed_at(s, s->temporary, "cannot be given its mode");
+}
+
+bool lg__sink_open(lg__sink *s)
+{
+        s->fd = s->folder = -1;
+        if (!lg__ok(s->ctx))
+                return false;
+        s->names_bytes = PATH_MAX + NAME_ROOM;
+        s->target = lg__alloc(s->ctx, s->names_bytes);
+        s->temporary = s->target ? lg__alloc(s->ctx, s->names_bytes) : NULL;
+        s->buffer = s->temporary ? lg__alloc(s->ctx, BUFFER) : NULL;
+        return s->buffer && find_target(s) && open_folder(s) && make_temporary(s);
+}
+
+/* ---- writing ---- */
+
+static bool write_all(const lg__sink *s, const char *data, size_t bytes)
+{
+        while (bytes) {
+                size_t piece = bytes < LG__MOST_BYTES ? bytes : LG__MOST_BYTES;
+                ssize_t n = lg__files_of(s->ctx)->write(s->fd, data, piece);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n == 0)
+                        errno = EIO; /* nothing was taken, and nothing says why */
+                if (n <= 0)
+                        return failed_at(s, s->temporary, "cannot be written");
+                data += n;
+                bytes -= (size_t)n;
+        }
+        return true;
+}
+
+static bool flush(lg__sink *s)
+{
+        size_t bytes = s->filled;
+        s->filled = 0;
+        return write_all(s, s->buffer, bytes);
+}
+
+bool lg__sink_put(lg__sink *s, const void *data, size_t bytes)
+{
+        if (!lg__ok(s->ctx))
+                return false;
+        if (bytes > BUFFER - s->filled && !flush(s))
+                return false;
+        if (bytes >= BUFFER)
+                return write_all(s, data, bytes);
+        if (bytes)
+                memcpy(s->buffer + s->filled, data, bytes);
+        s->filled += bytes;
+        return true;
+}
+
+/* ---- the end ---- */
+
+static bool synchronise(const lg__sink *s, int fd)
+{
+        int rc;
+        do
+                rc = lg__files_of(s->ctx)->fsync(fd);
+        while (rc && errno == EINTR);
+        return !rc;
+}
+
+bool lg__sink_commit(lg__sink *s)
+{
+        const lg__files *files = lg__files_of(s->ctx);
+        if (!lg__ok(s->ctx) || !flush(s))
+                return false;
+        if (!synchronise(s, s->fd))
+                return failed_at(s, s->temporary, "cannot be synchronised");
+        int rc = files->close(s->fd);
+        s->fd = -1;
+        if (rc && errno != EINTR) /* it is closed even so */
+                return failed_at(s, s->temporary, "cannot be closed");
+        if (files->rename(s->temporary, s->target))
+                return failed_at(s, s->temporary, "cannot be renamed");
+        s->made = false;
+        if (!synchronise(s, s->folder) && errno != EINVAL) /* some file systems have no such thing for folders */
+                return failed(s, "is written, but its folder cannot be synchronised: a power cut could undo it");
+        return true;
+}
+
+void lg__sink_close(lg__sink *s)
+{
+        const lg__files *files = lg__files_of(s->ctx);
+        if (s->fd >= 0)
+                files->close(s->fd);
+        if (s->made)
+                files->unlink(s->temporary);
+        if (s->folder >= 0)
+                files->close(s->folder);
+        lg__free(s->ctx, s->buffer, BUFFER);
+        lg__free(s->ctx, s->temporary, s->names_bytes);
+        lg__free(s->ctx, s->target, s->names_bytes);
+        s->buffer = s->temporary = s->target = NULL;
+        s->fd = s->folder = -1;
+        s->made = false;
+}
