@@ -33,26 +33,26 @@ void lg__link_remove(lg__link *link)
         link->prev = link->next = NULL;
 }
 
-void lg__object_register(lg_ctx *c, lg__object *o, void (*destroy)(lg__object *o))
+void lg__object_register(lg_ctx *c, lg__object *o, const lg__type *type)
 {
         o->ctx = c;
-        o->destroy = destroy;
+        o->type = type;
         lg__link_add(&c->objects, &o->link);
 }
 
 void lg__object_destroy(lg__object *o)
 {
-        if (!o || !o->destroy) /* that one is on its way: a release function of its own calls */
+        if (!o || !o->type) /* that one is on its way: a release function of its own calls */
                 return;
-        void (*destroy)(lg__object *) = o->destroy;
+        const lg__type *type = o->type;
         lg__link_remove(&o->link);
-        o->destroy = NULL;
-        destroy(o);
+        o->type = NULL;
+        type->destroy(o);
 }
 
 bool lg__object_lasts(const lg__object *o, const char *op)
 {
-        return o->destroy || lg__fail(o->ctx, LG_ERR_STATE, "%s: that is being freed", op);
+        return o->type || lg__fail(o->ctx, LG_ERR_STATE, "%s: that is being freed", op);
 }
 
 static int cores(void)

@@ -27,9 +27,16 @@ void lg__link_remove(lg__link *link);              /* of a link in no list: noth
 typedef struct lg__object {
         lg__link link;
         lg_ctx *ctx;
-        void (*destroy)(struct lg__object *o);
+        const struct lg__type *type; /* NULL: it is being destroyed */
 } lg__object;
-void lg__object_register(lg_ctx *c, lg__object *o, void (*destroy)(lg__object *o));
+/* A kind of object. What outlives a step has a visit: it names all that the object holds (state/roster.h). */
+typedef struct lg__roster lg__roster;
+typedef struct lg__type {
+        void (*destroy)(lg__object *o);
+        bool (*visit)(lg__object *o, lg__roster *r);
+        bool (*restored)(lg__object *o); /* after a load has put other values in their places; NULL: nothing to do */
+} lg__type;
+void lg__object_register(lg_ctx *c, lg__object *o, const lg__type *type);
 void lg__object_destroy(lg__object *o); /* unregisters and destroys; NULL: nothing */
 /* False, with LG_ERR_STATE, if o is being destroyed: a release function of what it owns calls `op`. */
 bool lg__object_lasts(const lg__object *o, const char *op);

@@ -36,5 +36,6 @@
 #include "grad/schedule.h"
 #include "grad/trace.h"
 #include "grad/data.h"
+#include "grad/state.h"
 
 #endif

@@ -10,6 +10,8 @@ static void destroy(lg__object *o)
         lg__free(o->ctx, d, sizeof *d);
 }
 
+static const lg__type type = {.destroy = destroy};
+
 static bool rows_are_good(lg_ctx *c, const lg_tensor *t, const char *name)
 {
         if (!t)
@@ -65,7 +67,7 @@ lg_dataset *lg_dataset_tensors_with(lg_ctx *c, lg_tensor *x, lg_tensor *y, const
         if (!d)
                 return NULL;
         *d = set;
-        lg__object_register(c, &d->object, destroy);
+        lg__object_register(c, &d->object, &type);
         d->x = handle(x);
         d->y = d->x ? handle(y) : NULL;
         if (d->y)

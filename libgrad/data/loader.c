@@ -1,6 +1,7 @@
 /* loader.c - goes through a data set in batches, each in a scope of its own. */
 #include <string.h>
 #include "../../kernels/philox.h"
+#include "../state/roster.h"
 #include "data.h"
 
 /* A batch on its way to a device that copies on its own. */
@@ -21,6 +22,7 @@ struct lg_loader {
         uint64_t seed;
         int64_t epoch, position; /* the batch that comes next */
         bool running;            /* between the first batch of an epoch and its end */
+        bool resumed;            /* what a checkpoint stopped is to go on: the next restart leaves it */
         uint64_t scope;          /* of the last step; 0: none */
         bool ending;             /* that scope, or the loader itself, just now */
         flight flights[2];       /* batch b in flights[b % 2] */
@@ -31,12 +33,13 @@ struct lg_loader {
  */
 
 static void destroy(lg__object *o);
+static const lg__type type;
 
 static bool is_step_of_a_loader(lg_ctx *c, uint64_t scope)
 {
         for (lg__link *link = c->objects.next; link != &c->objects; link = link->next) {
                 lg__object *o = (lg__object *)link;
-                if (o->destroy == destroy && ((lg_loader *)o)->scope == scope)
+                if (o->type == &type && ((lg_loader *)o)->scope == scope)
                         return true;
         }
         return false;
@@ -182,6 +185,19 @@ static void destroy(lg__object *o)
         lg__free(o->ctx, l, sizeof *l);
 }
 
+/* Where the epoch stands: batches that were handed out, not those that are made ahead. */
+static bool visit(lg__object *o, lg__roster *r)
+{
+        lg_loader *l = (lg_loader *)o;
+        return lg__hold_i64(r, "rows", &l->job.rows, LG__HELD_FIXED) &&
+               lg__hold_i64(r, "batch_size", &l->job.batch, LG__HELD_FIXED) && lg__hold_u64(r, "seed", &l->seed) &&
+               lg__hold_i64(r, "epoch", &l->epoch, 0) && lg__hold_i64(r, "position", &l->position, 0) &&
+               lg__hold_bool(r, "running", &l->running);
+}
+
+static bool restored(lg__object *o);
+static const lg__type type = {.destroy = destroy, .visit = visit, .restored = restored};
+
 static lg_tensor *another_handle(const lg_tensor *t)
 {
         return lg__tensor_own(lg__tensor_new(t->ctx, t->storage, &t->at));
@@ -243,7 +259,7 @@ lg_loader *lg_loader_open_with(lg_ctx *c, lg_dataset *data, int64_t batch_size, 
                 return NULL;
         l->device = d;
         l->flights[0].index = l->flights[1].index = -1;
-        lg__object_register(c, &l->object, destroy);
+        lg__object_register(c, &l->object, &type);
         if (!fill(l, data, batch_size, &o)) {
                 lg__object_destroy(&l->object);
                 return NULL;
@@ -284,14 +300,14 @@ static bool draw_order(lg_loader *l)
         return t != NULL;
 }
 
-static bool begin_epoch(lg_loader *l)
+static bool begin_epoch(lg_loader *l, int64_t position)
 {
         if (l->order && !draw_order(l))
                 return false;
-        l->position = 0;
+        l->position = position;
         l->running = true;
         if (l->team)
-                lg__team_start(l->team, 0);
+                lg__team_start(l->team, position);
         return true;
 }
 
@@ -345,7 +361,7 @@ bool lg_loader_next_with(lg_loader *l, lg_batch *ret, size_t size)
                 return false;
         if (!ret)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_next: the batch is NULL");
-        if (!end_step(l, "lg_loader_next") || (!l->running && !begin_epoch(l)))
+        if (!end_step(l, "lg_loader_next") || (!l->running && !begin_epoch(l, 0)))
                 return false;
         if (l->position == l->job.batches) {
                 end_epoch(l);
@@ -367,7 +383,26 @@ bool lg_loader_next_with(lg_loader *l, lg_batch *ret, size_t size)
 
 lg_loader *lg_loader_restart(lg_loader *l)
 {
-        if (l && !l->object.ctx->error && end_step(l, "lg_loader_restart") && l->running)
+        if (!l || l->object.ctx->error || !end_step(l, "lg_loader_restart"))
+                return l;
+        if (l->running && !l->resumed)
                 end_epoch(l);
+        l->resumed = false;
         return l;
+}
+
+/* The epoch goes on at its place: what was made ahead was of another one. */
+static bool restored(lg__object *o)
+{
+        lg_loader *l = (lg_loader *)o;
+        bool running = l->running;
+        int64_t position = l->position;
+        if (!end_step(l, "lg_checkpoint_load"))
+                return false;
+        land(l);
+        if (l->team)
+                lg__team_rest(l->team);
+        l->running = false;
+        l->resumed = running;
+        return !running || begin_epoch(l, position);
 }

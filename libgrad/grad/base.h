@@ -190,6 +190,12 @@ typedef struct lg_list {
         lg_tensor *const *items;
 } lg_list;
 
+/* Texts; the array belongs to the caller. LG_NAMES("a", "b") lasts as long as LG_INTS does. */
+typedef struct lg_names {
+        int64_t count;
+        const char *const *items;
+} lg_names;
+
 #define LG_NO_DEVICE LG_DEVICE(LG_DEVICE_NONE, 0)
 
 LG_BEGIN
@@ -240,6 +246,16 @@ struct lg_ints_in {
         {
         }
 };
+struct lg_names_in {
+        int64_t count;
+        const char *const *items;
+        constexpr lg_names_in(lg_names l = {}) : count(l.count), items(l.items)
+        {
+        }
+        constexpr lg_names_in(int64_t n, const char *const *i) : count(n), items(i)
+        {
+        }
+};
 /* What becomes a whole number by itself and loses no fraction: enumerators and the ndim of a shape, too. */
 template <class N>
 constexpr bool lg_is_whole = std::is_convertible<N, int64_t>::value && !std::is_floating_point<N>::value;
@@ -253,6 +269,11 @@ template <class T, class In, int n> struct lg_array_of {
 template <class... T> constexpr lg_array_of<lg_tensor *, lg_list_in, (int)sizeof...(T)> lg_make_list(T... t)
 {
         static_assert(sizeof...(T) > 0, "LG_LIST() is empty");
+        return {{t...}};
+}
+template <class... T> constexpr lg_array_of<const char *, lg_names_in, (int)sizeof...(T)> lg_make_names(T... t)
+{
+        static_assert(sizeof...(T) > 0, "LG_NAMES() is empty");
         return {{t...}};
 }
 template <class... N> constexpr lg_array_of<int64_t, lg_ints_in, (int)sizeof...(N)> lg_make_ints(N... n)
@@ -293,10 +314,12 @@ template <class H, class W> constexpr lg_pair lg_make_pair(H h, W w)
 #define LG_PAIR(h, w) lg_make_pair((h), (w))
 #define LG_INTS(...) lg_make_ints(__VA_ARGS__)
 #define LG_LIST(...) lg_make_list(__VA_ARGS__)
+#define LG_NAMES(...) lg_make_names(__VA_ARGS__)
 #define LG_ARRAY(type, ...) (std::initializer_list<type *>{__VA_ARGS__ static_cast<type *>(LG_END)}.begin())
 #else
 typedef lg_list lg_list_in;
 typedef lg_ints lg_ints_in;
+typedef lg_names lg_names_in;
 #define LG_COUNT(type, ...) ((int)(sizeof((type[]){__VA_ARGS__}) / sizeof(type)))
 /* How many there are, refusing an empty list; what is no whole number, as ~ does; and LG_SHAPE((2, 3)), where LG_ONE
  * would be called with two. */
@@ -315,6 +338,8 @@ typedef lg_ints lg_ints_in;
 #define LG_INTS(...) ((lg_ints){LG_WHOLE(int64_t, __VA_ARGS__), (const int64_t[]){__VA_ARGS__}})
 #define LG_LIST(...)                                                                                                   \
         ((lg_list){LG_COUNT(lg_tensor *, 0 ? (lg_tensor *)0 : __VA_ARGS__), (lg_tensor *const[]){__VA_ARGS__}})
+#define LG_NAMES(...)                                                                                                  \
+        ((lg_names){LG_COUNT(const char *, 0 ? (const char *)0 : __VA_ARGS__), (const char *const[]){__VA_ARGS__}})
 #define LG_ARRAY(type, ...) ((type *const[]){__VA_ARGS__ LG_END})
 #endif
 

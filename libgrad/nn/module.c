@@ -1,6 +1,6 @@
 /* module.c - the module record: making, taking children, parameters and buffers, training mode, freeing. */
 #include <string.h>
-#include "nn.h"
+#include "../state/roster.h"
 
 #define NAME_MAX_LENGTH 63
 
@@ -45,6 +45,18 @@ static void destroy(lg__object *o)
         lg__free(o->ctx, m, sizeof *m);
 }
 
+static bool visit(lg__object *o, lg__roster *r)
+{
+        lg_module *m = (lg_module *)o;
+        bool ok = true;
+        for (lg__part *p = m->parts; p && ok; p = p->next)
+                ok = p->child ? lg__roster_add(r, p->name, &p->child->object)
+                              : lg__hold_tensor(r, p->name, &p->tensor, 0);
+        return ok && (!m->counts_batches || lg__hold_count(r, "num_batches_tracked", &m->batches));
+}
+
+static const lg__type type_of_modules = {.destroy = destroy, .visit = visit};
+
 lg_module *lg__module_new(lg_ctx *c, const char *type, lg_forward_fn *forward)
 {
         lg_module *m = lg__ok(c) ? lg__alloc(c, sizeof *m) : NULL;
@@ -59,7 +71,7 @@ lg_module *lg__module_new(lg_ctx *c, const char *type, lg_forward_fn *forward)
         m->training = true;
         m->levels = 1;
         m->end = &m->parts;
-        lg__object_register(c, &m->object, destroy);
+        lg__object_register(c, &m->object, &type_of_modules);
         return m;
 }
 
@@ -70,7 +82,7 @@ lg_module *lg__module_give_up(lg_module *m)
                         continue;
                 p->child->parent = NULL;
                 p->child->name = NULL;
-                lg__object_register(m->object.ctx, &p->child->object, destroy);
+                lg__object_register(m->object.ctx, &p->child->object, &type_of_modules);
                 p->child = NULL;
         }
         lg__object_destroy(&m->object);

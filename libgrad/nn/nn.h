@@ -39,6 +39,8 @@ struct lg_module {
         void (*release)(void *user);
         void *config; /* of a module that comes with libgrad: its options, which are `user` */
         size_t config_bytes;
+        bool counts_batches; /* batch norm with running statistics: PyTorch's num_batches_tracked, in files only */
+        int64_t batches;
         bool training, was_training; /* the latter while lg_module_print runs */
         int printing;                /* how many of these run */
         lg__part *parts, **end;

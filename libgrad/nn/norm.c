@@ -24,9 +24,12 @@ static lg_tensor *batch_norm(lg_module *m, lg_list inputs, void *user)
         if (k->spaces == 2 ? ndim != 4 : ndim != 2 && ndim != 3)
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s; it takes %s", m->type, lg__tensor_text(x).s,
                                 k->spaces == 2 ? "(N, C, H, W)" : "(N, C) or (N, C, L)");
-        return lg_batch_norm(x, tensor(m, "weight"), tensor(m, "bias"), .running_mean = tensor(m, "running_mean"),
-                             .running_var = tensor(m, "running_var"), .training = m->training || k->o.no_running,
-                             .eps = k->o.eps, .momentum = k->o.momentum);
+        lg_tensor *y =
+                lg_batch_norm(x, tensor(m, "weight"), tensor(m, "bias"), .running_mean = tensor(m, "running_mean"),
+                              .running_var = tensor(m, "running_var"), .training = m->training || k->o.no_running,
+                              .eps = k->o.eps, .momentum = k->o.momentum);
+        m->batches += y && m->training && m->counts_batches;
+        return y;
 }
 
 static bool fill_batch(lg_module *m, const void *options)
@@ -35,6 +38,7 @@ static bool fill_batch(lg_module *m, const void *options)
         const lg_batch_norm_layer_options *o = &k->o;
         lg_shape s = LG_SHAPE(k->channels);
         bool affine = !o->no_affine, running = !o->no_running;
+        m->counts_batches = running;
         return (!affine || lg__module_constant(m, LG__PARAMETER, "weight", 1, s, o->dtype, o->device)) &&
                (!affine || lg__module_constant(m, LG__PARAMETER, "bias", 0, s, o->dtype, o->device)) &&
                (!running || lg__module_constant(m, LG__BUFFER, "running_mean", 0, s, o->dtype, o->device)) &&

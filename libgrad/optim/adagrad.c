@@ -19,7 +19,7 @@ static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, cons
         return LG__RUN(d, "lg_step (adagrad)", adagrad, &a);
 }
 
-static const lg__rule rule = {.name = "lg_adagrad", .eps = true, .run = run};
+static const lg__rule rule = {.name = "lg_adagrad", .states = {"sum"}, .eps = true, .run = run};
 
 lg_optimizer *lg_adagrad_with(lg_ctx *c, lg_list_in params, double lr, const lg_adagrad_options *options)
 {

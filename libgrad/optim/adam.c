@@ -23,8 +23,16 @@ static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, cons
         return LG__RUN(d, "lg_step (adam)", adam, &a);
 }
 
-static const lg__rule adam = {.name = "lg_adam", .betas = true, .eps = true, .run = run},
-                      adamw = {.name = "lg_adamw", .betas = true, .eps = true, .run = run};
+static const lg__rule adam = {.name = "lg_adam",
+                              .states = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
+                              .betas = true,
+                              .eps = true,
+                              .run = run},
+                      adamw = {.name = "lg_adamw",
+                               .states = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
+                               .betas = true,
+                               .eps = true,
+                               .run = run};
 
 static lg_optimizer *make(lg_ctx *c, const lg__rule *rule, lg_list params, double lr, lg_adam_options o,
                           double weight_decay)

@@ -1,5 +1,5 @@
 /* ema.c - an exponential moving average of a module's parameters. */
-#include "../nn/nn.h"
+#include "../state/roster.h"
 #include "../op.h"
 #include "optim.h"
 
@@ -26,6 +26,23 @@ static void destroy(lg__object *o)
         lg__free(o->ctx, e->entries, (size_t)e->count * sizeof *e->entries);
         lg__free(o->ctx, e, sizeof *e);
 }
+
+static bool visit(lg__object *o, lg__roster *r)
+{
+        lg_ema *e = (lg_ema *)o;
+        bool ok = lg__hold_i64(r, "updates", &e->updates, 0) && lg__hold_bool(r, "swapped", &e->swapped);
+        size_t was = lg__roster_enter(r, "average");
+        for (int64_t i = 0; i < e->count && ok; i++) {
+                const char *name = lg__roster_name(r, e->entries[i].live);
+                char number[24];
+                snprintf(number, sizeof number, "%lld", (long long)i);
+                ok = lg__hold_tensor(r, name ? name : number, &e->entries[i].average, 0);
+        }
+        lg__roster_leave(r, was);
+        return ok;
+}
+
+static const lg__type type = {.destroy = destroy, .visit = visit};
 
 static void count_one(const char *path, lg_tensor *t, bool is_buffer, void *user)
 {
@@ -58,7 +75,7 @@ lg_ema *lg_ema_new(lg_module *m, double decay)
         if (!e)
                 return NULL;
         e->decay = decay;
-        lg__object_register(c, &e->object, destroy);
+        lg__object_register(c, &e->object, &type);
         e->entries = lg__alloc(c, (size_t)count * sizeof *e->entries);
         if (e->entries)
                 lg_each_parameter(m, take_one, e);

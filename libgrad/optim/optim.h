@@ -36,9 +36,10 @@ typedef struct lg__group {
 } lg__group;
 
 typedef struct lg__rule {
-        const char *name;        /* "lg_sgd" */
-        unsigned momentum_state; /* the state that momentum takes, by bit; 0: it has no momentum */
-        bool betas, eps;         /* it has these */
+        const char *name;               /* "lg_sgd" */
+        const char *states[LG__STATES]; /* PyTorch's names */
+        unsigned momentum_state;        /* the state that momentum takes, by bit; 0: it has no momentum */
+        bool betas, eps;                /* it has these */
         /* True unless the group's numbers do not go with the optimiser's options: an error of `op`. NULL: they do. */
         bool (*accepts)(const lg_optimizer *opt, const lg__group *g, const char *op);
         /* Runs the kernel over updates of one group on one device that have all had `step` updates before. */
@@ -65,6 +66,9 @@ struct lg_optimizer {
         int running;         /* calls that use it and may call the user's code */
 };
 
+/* What it holds; and a schedule. */
+bool lg__optimizer_visit(lg__object *o, lg__roster *r);
+bool lg__scheduler_visit(lg__object *o, lg__roster *r);
 /* An optimiser over the parameters, group 0, after checking them; its other options are to be set by the caller. */
 lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params, lg__group first);
 /* True if the option is finite and at least 0, or LG_ERR_ARGUMENT. */

@@ -23,6 +23,8 @@ static void destroy(lg__object *o)
         lg__free(c, opt, sizeof *opt);
 }
 
+static const lg__type type = {.destroy = destroy, .visit = lg__optimizer_visit};
+
 bool lg__option_check(lg_ctx *c, const char *op, const char *option, double value)
 {
         if (isfinite(value) && value >= 0)
@@ -123,7 +125,7 @@ lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params,
                 return NULL;
         opt->rule = rule;
         lg__link_init(&opt->schedulers);
-        lg__object_register(c, &opt->object, destroy);
+        lg__object_register(c, &opt->object, &type);
         if (take(opt, params, first))
                 return opt;
         lg__object_destroy(&opt->object);

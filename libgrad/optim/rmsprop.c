@@ -21,7 +21,11 @@ static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, cons
         return LG__RUN(d, "lg_step (rmsprop)", rmsprop, &a);
 }
 
-static const lg__rule rule = {.name = "lg_rmsprop", .momentum_state = 4, .eps = true, .run = run};
+static const lg__rule rule = {.name = "lg_rmsprop",
+                              .states = {"square_avg", "grad_avg", "momentum_buffer"},
+                              .momentum_state = 4,
+                              .eps = true,
+                              .run = run};
 
 lg_optimizer *lg_rmsprop_with(lg_ctx *c, lg_list_in params, double lr, const lg_rmsprop_options *options)
 {

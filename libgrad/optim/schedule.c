@@ -17,6 +17,8 @@ static void destroy(lg__object *o)
         lg__free(o->ctx, s, sizeof *s);
 }
 
+static const lg__type type = {.destroy = destroy, .visit = lg__scheduler_visit};
+
 void lg__schedulers_forget(lg_optimizer *opt)
 {
         while (opt->schedulers.next && opt->schedulers.next != &opt->schedulers) {
@@ -94,7 +96,7 @@ lg_scheduler *lg__scheduler_new(lg_optimizer *opt, const char *name, lg__schedul
         s->next = next;
         s->groups = opt->group_count;
         lg__link_add(&opt->schedulers, &s->link);
-        lg__object_register(opt->object.ctx, &s->object, destroy);
+        lg__object_register(opt->object.ctx, &s->object, &type);
         keep(s);
         for (int i = 0; i < s->groups; i++)
                 if (isnan(opt->groups[i].initial_lr))
@@ -462,7 +464,7 @@ static void disown(lg_scheduler *s)
         lg_ctx *c = s->object.ctx;
         for (int i = 0; i < s->child_count; i++) {
                 s->children[i]->owner = NULL;
-                lg__object_register(c, &s->children[i]->object, destroy);
+                lg__object_register(c, &s->children[i]->object, &type);
         }
         lg__free(c, s->children, (size_t)s->child_count * sizeof *s->children);
         s->child_count = 0;

@@ -27,7 +27,8 @@ static bool accepts(const lg_optimizer *opt, const lg__group *g, const char *op)
                         g->momentum);
 }
 
-static const lg__rule rule = {.name = "lg_sgd", .momentum_state = 1, .accepts = accepts, .run = run};
+static const lg__rule rule = {
+        .name = "lg_sgd", .states = {"momentum_buffer"}, .momentum_state = 1, .accepts = accepts, .run = run};
 
 lg_optimizer *lg_sgd_with(lg_ctx *c, lg_list_in params, double lr, const lg_sgd_options *options)
 {

@@ -288,6 +288,24 @@ static void training(lg_ctx *c)
         }
 }
 
+static void state(lg_ctx *c)
+{
+        double best = 0;
+        lg_module *net = lg_nn_relu(c);
+        lg_optimizer *opt = lg_sgd(c, LG_LIST(lg_ones(c, LG_SHAPE(2), .requires_grad = true)), 1);
+        lg_checkpoint *k = lg_checkpoint_new(c);
+        lg_checkpoint_add(k, "model", net);
+        lg_checkpoint_add(k, "optimizer", opt);
+        lg_checkpoint_add(k, "rate", lg_exponential_lr(opt, 0.5));
+        lg_checkpoint_add(k, "average", lg_ema_new(net, 0.9));
+        lg_checkpoint_add_number(k, "best", &best);
+        if (c == NULL) {
+                lg_load(net, "net.safetensors");
+                lg_load(net, "net.safetensors", .partial = true, .prefix = "net.", .rename = LG_NAMES("a", "b"),
+                        .cast = true);
+        }
+}
+
 int main(void)
 {
         lg_ctx *c = lg_open();
@@ -304,6 +322,7 @@ int main(void)
         facts(c);
         modules(c);
         training(c);
+        state(c);
         if (lg_error(c))
                 fprintf(stderr, "%s\n", lg_error(c));
         bool failed = lg_error(c);

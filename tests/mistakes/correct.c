@@ -25,6 +25,7 @@ void layers(lg_ctx *c, lg_module *a, lg_device device);
 void modules(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *mask, FILE *f);
 void training(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *y);
 void contexts(lg_ctx *c, lg_device device);
+void state(lg_ctx *c, lg_module *net, lg_optimizer *opt);
 void nested(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *b, lg_tensor *t);
 
 void shapes(lg_ctx *c, lg_tensor *x, size_t a, int b, int64_t d, unsigned e, short s, bool flag)
@@ -585,6 +586,22 @@ void training(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *
         sink = lg_dataset_tensors(c, x, y, .scale = 1.0 / 255, .shift = -0.5);
         sink = lg_fashion_mnist(c, "test", .folder = "nowhere");
         sink = lg_loader_open(c, data, 64, .shuffle = true, .drop_last = true, .workers = 2, .device = lg_cpu());
+#endif
+}
+
+void state(lg_ctx *c, lg_module *net, lg_optimizer *opt)
+{
+        double best = 1;
+        int64_t epoch = 0;
+        lg_checkpoint *k = lg_checkpoint_new(c);
+        if (!lg_save(net, "net.safetensors") || !lg_load(net, "net.safetensors") || !lg_copy_state(net, net))
+                return;
+        lg_checkpoint_add(k, "model", net);
+        lg_checkpoint_add(k, "optimizer", opt);
+        lg_checkpoint_add_number(k, "best", &best);
+        lg_checkpoint_add_i64(k, "epoch", &epoch);
+#ifndef NO_NAMED
+        lg_load(net, "net.safetensors", .partial = true, .prefix = "net.", .rename = LG_NAMES("fc", "6"), .cast = true);
 #endif
 }
 

@@ -1,0 +1,57 @@
+/* state.c - what an optimiser and a schedule hold that outlives a step, under PyTorch's names. */
+#include "../state/roster.h"
+#include "schedule.h"
+
+static bool visit_group(lg__roster *r, lg__group *g, int i)
+{
+        char name[32];
+        snprintf(name, sizeof name, "group.%d", i);
+        size_t was = lg__roster_enter(r, name);
+        bool ok = lg__hold_f64(r, "lr", &g->lr) && lg__hold_f64(r, "initial_lr", &g->initial_lr) &&
+                  lg__hold_f64(r, "weight_decay", &g->weight_decay) && lg__hold_f64(r, "momentum", &g->momentum) &&
+                  lg__hold_f64(r, "beta2", &g->beta2) && lg__hold_f64(r, "eps", &g->eps);
+        lg__roster_leave(r, was);
+        return ok;
+}
+
+/* A parameter's states, under its path in the module that holds it, or under its number. */
+static bool visit_slot(lg__roster *r, const lg_optimizer *opt, int64_t i)
+{
+        lg__slot *s = &opt->slots[i];
+        char number[32];
+        snprintf(number, sizeof number, "%lld", (long long)i);
+        const char *path = lg__roster_name(r, s->param);
+        size_t was = lg__roster_enter(r, path ? path : number);
+        bool ok = lg__hold_i64(r, "step", &s->step, 0);
+        for (int k = 0; k < LG__STATES && ok; k++)
+                if (opt->groups[s->group].states >> k & 1)
+                        ok = lg__hold_tensor_like(r, opt->rule->states[k], &s->state[k], s->param, LG__HELD_MAY_GO);
+        lg__roster_leave(r, was);
+        return ok;
+}
+
+bool lg__optimizer_visit(lg__object *o, lg__roster *r)
+{
+        lg_optimizer *opt = (lg_optimizer *)o;
+        bool ok = true;
+        for (int i = 0; i < opt->group_count && ok; i++)
+                ok = visit_group(r, &opt->groups[i], i);
+        size_t was = lg__roster_enter(r, "state");
+        for (int64_t i = 0; i < opt->count && ok; i++)
+                ok = visit_slot(r, opt, i);
+        lg__roster_leave(r, was);
+        return ok;
+}
+
+bool lg__scheduler_visit(lg__object *o, lg__roster *r)
+{
+        lg_scheduler *s = (lg_scheduler *)o;
+        bool ok = lg__hold_i64(r, "epoch", &s->epoch, 0) && lg__hold_f64(r, "best", &s->best) &&
+                  lg__hold_i64(r, "bad", &s->bad, 0) && lg__hold_i64(r, "cooling", &s->cooling, 0);
+        for (int i = 0; i < s->child_count && ok; i++) {
+                char name[16];
+                snprintf(name, sizeof name, "%d", i);
+                ok = lg__roster_add(r, name, &s->children[i]->object);
+        }
+        return ok;
+}

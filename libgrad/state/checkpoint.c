@@ -1,0 +1,160 @@
+/* checkpoint.c - a whole run in one file: objects under names, numbers of the program's own, the random state. */
+#include <string.h>
+#include "load.h"
+
+typedef struct entry {
+        struct entry *next;
+        char *name;
+        lg__object *object; /* NULL: a number */
+        lg__held_kind kind; /* of that */
+        void *number;
+} entry;
+
+struct lg_checkpoint {
+        lg__object object;
+        entry *first, **end;
+};
+
+static void destroy(lg__object *o)
+{
+        lg_checkpoint *k = (lg_checkpoint *)o;
+        while (k->first) {
+                entry *e = k->first;
+                k->first = e->next;
+                lg__strfree(o->ctx, e->name);
+                lg__free(o->ctx, e, sizeof *e);
+        }
+        lg__free(o->ctx, k, sizeof *k);
+}
+
+static const lg__type type = {.destroy = destroy};
+
+lg_checkpoint *lg_checkpoint_new(lg_ctx *c)
+{
+        lg_checkpoint *k = lg__ok(c) ? lg__alloc(c, sizeof *k) : NULL;
+        if (!k)
+                return NULL;
+        k->end = &k->first;
+        lg__object_register(c, &k->object, &type);
+        return k;
+}
+
+void lg_checkpoint_free(lg_checkpoint *k)
+{
+        if (k)
+                lg__object_destroy(&k->object);
+}
+
+/* ---- what is in it ----------------------------------------------------------------------------------------------- */
+
+static bool name_is_good(const lg_checkpoint *k, const char *name)
+{
+        lg_ctx *c = k->object.ctx;
+        if (!name || !*name || strchr(name, '.') || !strcmp(name, "random"))
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_add: the name %s%.80s%s %s", name ? "\"" : "",
+                                name ? name : "", name ? "\"" : "",
+                                !name               ? "is NULL"
+                                : !*name            ? "is empty"
+                                : strchr(name, '.') ? "has a dot in it"
+                                                    : "is that of the context's random state");
+        for (const entry *e = k->first; e; e = e->next)
+                if (!strcmp(e->name, name))
+                        return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_add: there is a \"%.80s\" already", name);
+        return true;
+}
+
+static bool add(lg_checkpoint *k, const char *name, entry what)
+{
+        lg_ctx *c = k ? k->object.ctx : NULL;
+        if (!lg__ok(c) || !name_is_good(k, name))
+                return false;
+        entry *e = lg__alloc(c, sizeof *e);
+        if (!e)
+                return false;
+        *e = what;
+        e->name = lg__strdup(c, name);
+        if (!e->name) {
+                lg__free(c, e, sizeof *e);
+                return false;
+        }
+        *k->end = e;
+        k->end = &e->next;
+        return true;
+}
+
+bool lg_checkpoint_add_with(lg_checkpoint *k, const char *name, lg_state_kind kind, void *object)
+{
+        lg_ctx *c = k ? k->object.ctx : NULL;
+        lg__object *o = object; /* the first member of each */
+        if (!lg__ok(c))
+                return false;
+        if (kind < LG_STATE_MODULE || kind > LG_STATE_LOADER)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_add: %d is no kind of object", (int)kind);
+        if (!o || o->ctx != c)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_add: \"%.80s\" is %s", name ? name : "",
+                                o ? "of another context" : "NULL");
+        return lg__object_lasts(o, "lg_checkpoint_add") && add(k, name, (entry){.object = o});
+}
+
+static bool add_number(lg_checkpoint *k, const char *name, lg__held_kind kind, void *number)
+{
+        if (k && lg__ok(k->object.ctx) && !number)
+                return lg__fail(k->object.ctx, LG_ERR_ARGUMENT, "lg_checkpoint_add: the number \"%.80s\" is NULL",
+                                name ? name : "");
+        return add(k, name, (entry){.kind = kind, .number = number});
+}
+
+bool lg_checkpoint_add_number(lg_checkpoint *k, const char *name, double *number)
+{
+        return add_number(k, name, LG__HELD_F64, number);
+}
+
+bool lg_checkpoint_add_i64(lg_checkpoint *k, const char *name, int64_t *number)
+{
+        return add_number(k, name, LG__HELD_I64, number);
+}
+
+/* ---- to and from files ------------------------------------------------------------------------------------------- */
+
+static bool enrol(const lg_checkpoint *k, lg__roster *r)
+{
+        lg_ctx *c = k->object.ctx;
+        bool ok = lg__hold_u64(r, "random.seed", &c->random.seed) &&
+                  lg__hold_u64(r, "random.counter", &c->random.counter);
+        for (const entry *e = k->first; e && ok; e = e->next)
+                ok = e->object                 ? lg__roster_add(r, e->name, e->object)
+                     : e->kind == LG__HELD_I64 ? lg__hold_i64(r, e->name, e->number, 0)
+                                               : lg__hold_f64(r, e->name, e->number);
+        return ok;
+}
+
+bool lg_checkpoint_save(lg_checkpoint *k, const char *path)
+{
+        lg__roster r;
+        lg_ctx *c = k ? k->object.ctx : NULL;
+        if (!lg__ok(c))
+                return false;
+        if (!path)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_save: the path is NULL");
+        lg__roster_begin(&r, c, "lg_checkpoint_save");
+        bool ok = enrol(k, &r) && lg__state_save(&r, path);
+        lg__roster_end(&r);
+        return ok;
+}
+
+bool lg_checkpoint_load(lg_checkpoint *k, const char *path)
+{
+        lg__roster r;
+        lg_ctx *c = k ? k->object.ctx : NULL;
+        const lg_load_options *o = LG_OPTIONS(lg_load_options, .partial = false);
+        if (!lg__ok(c))
+                return false;
+        if (!path)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_load: the path is NULL");
+        lg__roster_begin(&r, c, "lg_checkpoint_load");
+        bool ok = enrol(k, &r) && lg__state_load(&r, path, o);
+        lg__roster_end(&r);
+        for (const entry *e = k->first; e && ok; e = e->next)
+                ok = !e->object || !e->object->type->restored || e->object->type->restored(e->object);
+        return ok;
+}

@@ -1,0 +1,199 @@
+/* load.c - values from a safetensors file into what a roster names: names are matched, all is checked, all is read, and
+ * only then is anything changed.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../io/safetensors.h"
+#include "complaints.h"
+#include "load.h"
+#include "stage.h"
+
+typedef struct load {
+        lg__roster *r;
+        lg__weights *w;
+        const char *path;
+        const lg_load_options *o;
+        const lg__weight **found; /* for each item of the roster, what the file has for it; NULL: nothing */
+        lg__staged *staged;
+        int64_t count; /* of these */
+        lg__complaints wrong;
+} load;
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+/* What a tensor of the file is called here, in `text`, or NULL: it is left aside. */
+static const char *name_here(const load *l, const char *name, char text[LG__PATH])
+{
+        const lg_load_options *o = l->o;
+        size_t skip = o->prefix ? strlen(o->prefix) : 0;
+        if (skip && strncmp(name, o->prefix, skip))
+                return NULL;
+        name += skip;
+        for (int64_t i = 0; i + 1 < o->rename.count; i += 2) {
+                const char *from = o->rename.items[i];
+                size_t n = strlen(from);
+                if (strncmp(name, from, n) || (name[n] && name[n] != '.'))
+                        continue;
+                int length = snprintf(text, LG__PATH, "%s%s", o->rename.items[i + 1], name + n);
+                return length >= 0 && length < LG__PATH ? text : name;
+        }
+        return name;
+}
+
+static bool rename_is_good(lg_ctx *c, const char *op, lg_names pairs)
+{
+        if (pairs.count % 2 || (pairs.count && !pairs.items))
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: .rename has %lld names; they are pairs, old and new", op,
+                                (long long)pairs.count);
+        for (int64_t i = 0; i < pairs.count; i++)
+                if (!pairs.items[i])
+                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: name %lld of .rename is NULL", op, (long long)i);
+        return true;
+}
+
+/* ---- what fits --------------------------------------------------------------------------------------------------- */
+
+/* In files. */
+static bool is_tensor(const lg__held *h)
+{
+        return h->kind == LG__HELD_TENSOR || h->kind == LG__HELD_COUNT;
+}
+
+static void match_weight(load *l, const lg__weight *e)
+{
+        char text[LG__PATH];
+        const char *name = name_here(l, e->name, text);
+        lg__held *h = name ? lg__roster_find(l->r, name) : NULL;
+        if (!h || !is_tensor(h)) {
+                if (name && !l->o->partial)
+                        lg__complain(&l->wrong, LG__UNEXPECTED, "\"%.200s\"", name);
+                return;
+        }
+        int64_t i = h - l->r->items;
+        bool castable = l->o->cast && lg__dtype_float(e->dtype) && lg__dtype_float(h->like.dtype);
+        if (l->found[i])
+                lg__complain(&l->wrong, LG__UNEXPECTED, "\"%.200s\" a second time, as \"%.200s\"", name, e->name);
+        else if (!lg__shape_equal(e->shape, h->like.shape))
+                lg__complain(&l->wrong, LG__MISSHAPEN, "\"%.200s\" %s, not %s", name, lg__shape_text(e->shape).s,
+                             lg__shape_text(h->like.shape).s);
+        else if (e->dtype != h->like.dtype && !castable)
+                lg__complain(&l->wrong, LG__MISTYPED, "\"%.200s\" %s, not %s", name, e->dtype_name,
+                             lg_dtype_name(h->like.dtype));
+        l->found[i] = e;
+}
+
+/* True if the whole text is a number of that kind. */
+static bool parse(const char *text, lg__held_kind kind, lg__staged *ret)
+{
+        char *end = NULL;
+        locale_t was = lg__point_begin();
+        errno = 0;
+        if (kind == LG__HELD_I64)
+                ret->number.i64 = strtoll(text, &end, 10);
+        else if (kind == LG__HELD_U64)
+                ret->number.u64 = strtoull(text, &end, 10);
+        else if (kind == LG__HELD_F64)
+                ret->number.f64 = strtod(text, &end);
+        lg__point_end(was);
+        if (kind == LG__HELD_BOOL) {
+                ret->number.flag = !strcmp(text, "true");
+                return ret->number.flag || !strcmp(text, "false");
+        }
+        return end != text && !*end && (errno == 0 || kind == LG__HELD_F64) && (kind != LG__HELD_U64 || *text != '-');
+}
+
+static void match_number(load *l, lg__held *h)
+{
+        lg__staged *s = &l->staged[l->count];
+        const char *text = lg__weights_meta(l->w, h->name);
+        *s = (lg__staged){.to = h};
+        if (!text) {
+                if (!l->o->partial && !(h->flags & LG__HELD_MAY_LACK))
+                        lg__complain(&l->wrong, LG__MISSING, "\"%.200s\"", h->name);
+        } else if (!parse(text, h->kind, s)) {
+                lg__fail(l->r->c, LG_ERR_FORMAT, "%s: %s: \"%.200s\" is \"%.40s\", which is no such number", l->r->op,
+                         l->path, h->name, text);
+        } else if ((h->flags & LG__HELD_FIXED) && s->number.i64 != *(int64_t *)h->at) {
+                lg__complain(&l->wrong, LG__DIFFERENT, "\"%.200s\" %s, but here %lld", h->name, text,
+                             (long long)*(int64_t *)h->at);
+        } else {
+                l->count++;
+        }
+}
+
+static bool match(load *l)
+{
+        for (int64_t i = 0; i < l->w->count; i++)
+                match_weight(l, &l->w->entries[i]);
+        for (int64_t i = 0; i < l->r->count; i++) {
+                lg__held *h = &l->r->items[i];
+                if (!is_tensor(h))
+                        match_number(l, h);
+                else if (!l->found[i] && !l->o->partial && !(h->flags & (LG__HELD_MAY_GO | LG__HELD_MAY_LACK)))
+                        lg__complain(&l->wrong, LG__MISSING, "\"%.200s\"", h->name);
+        }
+        return lg__ok(l->r->c) && lg__complaints_end(&l->wrong, l->r->c, l->r->op, l->path);
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+/* A tensor of the file on the device of the item, in its dtype; NULL: an error. */
+static lg_tensor *read_tensor(const load *l, const lg__held *h, const lg__weight *e)
+{
+        lg_ctx *c = l->r->c;
+        size_t bytes = (size_t)(e->end - e->begin);
+        lg_tensor *t = lg__tensor_empty(c, h->device, e->dtype, e->shape);
+        void *data = t ? lg__alloc(c, bytes + 1) : NULL;
+        bool ok = data && lg__weights_read(l->w, e, data) && lg__write_values(t, l->r->op, data, e->dtype, bytes);
+        lg__free(c, data, bytes + 1);
+        if (!ok)
+                return NULL;
+        return e->dtype == h->like.dtype ? t : lg__clone_values(t, h->device, h->like.dtype);
+}
+
+static bool read_all(load *l)
+{
+        for (int64_t i = 0; i < l->r->count; i++) {
+                lg__held *h = &l->r->items[i];
+                if (!is_tensor(h) || (!l->found[i] && (l->o->partial || !(h->flags & LG__HELD_MAY_GO))))
+                        continue;
+                lg__staged s = {.to = h, .goes = !l->found[i]};
+                if (h->kind == LG__HELD_COUNT ? !lg__weights_read(l->w, l->found[i], &s.number.i64)
+                                              : l->found[i] && !(s.tensor = read_tensor(l, h, l->found[i])))
+                        return false;
+                l->staged[l->count++] = s;
+        }
+        return true;
+}
+
+static bool load_weights(load *l)
+{
+        lg_ctx *c = l->r->c;
+        size_t found = (size_t)l->r->count * sizeof *l->found + 1, staged = (size_t)l->r->count * sizeof *l->staged + 1;
+        lg_scope scope = lg__scope_begin(c);
+        l->found = scope.id ? lg__alloc(c, found) : NULL;
+        l->staged = l->found ? lg__alloc(c, staged) : NULL;
+        bool ok = l->staged && match(l) && read_all(l) && lg__stage_commit(l->r, l->staged, l->count);
+        lg__free(c, l->staged, staged);
+        lg__free(c, l->found, found);
+        if (scope.id)
+                lg_scope_end(c, scope);
+        return ok;
+}
+
+bool lg__state_load(lg__roster *r, const char *path, const lg_load_options *o)
+{
+        if (!rename_is_good(r->c, r->op, o->rename))
+                return false;
+        lg__roster_sort(r);
+        load *l = lg__alloc(r->c, sizeof *l);
+        if (!l)
+                return false;
+        *l = (load){.r = r, .path = path, .o = o};
+        l->w = lg__weights_open(r->c, r->op, path);
+        bool ok = l->w && load_weights(l);
+        lg__weights_close(l->w);
+        lg__free(r->c, l, sizeof *l);
+        return ok;
+}

@@ -1,0 +1,375 @@
+/* test_state.c - weights that are saved and loaded, and runs that go on bit for bit where a checkpoint stopped them. */
+#include <unistd.h>
+#include "test.h"
+
+static char path[64];
+
+static int begin(void **state)
+{
+        (void)state;
+        snprintf(path, sizeof path, "state-XXXXXX");
+        int fd = mkstemp(path);
+        return fd < 0 || close(fd);
+}
+
+static int end(void **state)
+{
+        (void)state;
+        unlink(path);
+        return 0;
+}
+
+/* ---- one module -------------------------------------------------------------------------------------------------- */
+
+static lg_module *network(lg_ctx *c)
+{
+        return lg_nn_sequential(c, lg_nn_conv2d(c, 1, 2, 3), lg_nn_batch_norm2d(c, 2), lg_nn_relu(c), lg_nn_flatten(c),
+                                lg_nn_linear(c, 8, 3, .dtype = LG_F32));
+}
+
+static void assert_same_state(lg_module *a, lg_module *b)
+{
+        lg_list p = lg_parameters(a), q = lg_parameters(b);
+        assert_int_equal(p.count, q.count);
+        for (int64_t i = 0; i < p.count; i++) {
+                char x[4096], y[4096];
+                size_t bytes = (size_t)lg_numel(p.items[i]) * lg_dtype_size(lg_dtype_of(p.items[i]));
+                assert_true(bytes <= sizeof x);
+                assert_true(lg_read(p.items[i], x, lg_dtype_of(p.items[i]), bytes));
+                assert_true(lg_read(q.items[i], y, lg_dtype_of(p.items[i]), bytes));
+                assert_memory_equal(x, y, bytes);
+        }
+}
+
+static void weights_come_back(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx(), *other = open_ctx();
+        lg_seed(c, 1);
+        lg_seed(other, 2);
+        lg_module *net = network(c), *again = network(other);
+        drop(lg_forward(net, lg_uniform(c, 0, 1, LG_SHAPE(4, 1, 4, 4)))); /* moves the running statistics */
+        assert_true(lg_save(net, path));
+        lg_tensor *w = lg_parameter(again, "0.weight");
+        assert_true(lg_load(again, path));
+        assert_ok(other);
+        assert_ptr_equal(lg_parameter(again, "0.weight"), w); /* handles stay */
+        assert_true(lg_needs_grad(w));
+        assert_same_state(net, again);
+        double mean[2], loaded[2];
+        read_all(lg_buffer(net, "1.running_mean"), mean, 2);
+        read_all(lg_buffer(again, "1.running_mean"), loaded, 2);
+        assert_memory_equal(mean, loaded, sizeof mean);
+        assert_true(mean[0] != 0);
+        /* and over a file that is there */
+        assert_true(lg_save(again, path));
+        assert_true(lg_load(net, path));
+        assert_same_state(net, again);
+        lg_close(other);
+        lg_close(c);
+}
+
+static void every_dtype(void **state)
+{
+        (void)state;
+        static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8, LG_BOOL};
+        lg_ctx *c = open_ctx();
+        lg_module *a = lg_nn_module(c, "Holder"), *b = lg_nn_module(c, "Holder");
+        lg_tensor *values = lg_from(c, ((double[]){0, 1, 2, 77}), LG_SHAPE(2, 2));
+        for (int i = 0; i < 8; i++) {
+                char name[8];
+                snprintf(name, sizeof name, "b%d", i);
+                lg_module_add_buffer(a, name, lg_copy(lg_cast(values, dtypes[i]), LG_NO_DEVICE));
+                lg_module_add_buffer(b, name, lg_zeros(c, LG_SHAPE(2, 2), .dtype = dtypes[i]));
+        }
+        lg_module_add_buffer(a, "scalar", lg_scalar(c, 5, .dtype = LG_I64));
+        lg_module_add_buffer(b, "scalar", lg_scalar(c, 0, .dtype = LG_I64));
+        lg_module_add_buffer(a, "empty", lg_zeros(c, LG_SHAPE(0, 3)));
+        lg_module_add_buffer(b, "empty", lg_zeros(c, LG_SHAPE(0, 3)));
+        assert_true(lg_save(a, path) && lg_load(b, path));
+        for (int i = 0; i < 8; i++) {
+                char name[8];
+                snprintf(name, sizeof name, "b%d", i);
+                assert_list(lg_buffer(b, name), 0, 0, 1, dtypes[i] == LG_BOOL ? 1 : 2, dtypes[i] == LG_BOOL ? 1 : 77);
+        }
+        assert_int_equal(lg_item_i64(lg_buffer(b, "scalar")), 5);
+        lg_close(c);
+}
+
+static void what_does_not_fit(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *saved = lg_nn_sequential(c, lg_nn_linear(c, 3, 4), lg_nn_linear(c, 4, 2), lg_nn_linear(c, 2, 2));
+        lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 3, 4), lg_nn_linear(c, 4, 3), lg_nn_relu(c),
+                                          lg_nn_linear(c, 3, 1, .dtype = LG_F64));
+        lg_tensor *before = lg_copy(lg_parameter(net, "0.weight"), LG_NO_DEVICE);
+        assert_true(lg_save(saved, path));
+        assert_false(lg_load(net, path));
+        assert_error(
+                c, LG_ERR_ARGUMENT,
+                "does not fit: missing: \"3.bias\", \"3.weight\"; unexpected: \"2.bias\", \"2.weight\"; of another "
+                "shape: \"1.bias\" (2,), not (3,), \"1.weight\" (2, 4), not (3, 4)");
+        double a[12], b[12];
+        read_all(before, a, 12);
+        read_all(lg_parameter(net, "0.weight"), b, 12);
+        assert_memory_equal(a, b, sizeof a);               /* nothing was changed */
+        assert_false(lg_load(net, path, .partial = true)); /* shapes must fit even so */
+        assert_error(c, LG_ERR_ARGUMENT, "of another shape");
+        lg_module *wide = lg_nn_sequential(c, lg_nn_linear(c, 3, 4, .dtype = LG_F64));
+        assert_false(lg_load(wide, path, .partial = true));
+        assert_error(c, LG_ERR_DTYPE, "of another dtype: \"0.bias\" F32, not f64, \"0.weight\" F32, not f64");
+        assert_true(lg_load(wide, path, .partial = true, .cast = true));
+        assert_int_equal(lg_dtype_of(lg_parameter(wide, "0.weight")), LG_F64);
+        read_all(lg_parameter(saved, "0.weight"), a, 12);
+        read_all(lg_parameter(wide, "0.weight"), b, 12);
+        assert_memory_equal(a, b, sizeof a);
+        /* more than ten of a kind */
+        lg_module *many = lg_nn_sequential(c);
+        for (int i = 0; i < 20; i++)
+                lg_module_append(many, lg_nn_linear(c, 1, 1));
+        assert_false(lg_load(many, path));
+        assert_error(c, LG_ERR_ARGUMENT, " and 24 more");
+        lg_close(c);
+}
+
+static void parts_of_files(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *saved = lg_nn_module(c, "Saved"), *backbone = lg_nn_sequential(c, lg_nn_linear(c, 2, 3));
+        lg_module_add(saved, "backbone", backbone);
+        lg_module_add(saved, "fc", lg_nn_linear(c, 3, 2));
+        assert_true(lg_save(saved, path));
+        lg_module *alone = lg_nn_sequential(c, lg_nn_linear(c, 2, 3));
+        assert_true(lg_load(alone, path, .prefix = "backbone."));
+        assert_same_state(backbone, alone);
+        lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 2, 3), lg_nn_linear(c, 3, 2));
+        assert_true(lg_load(net, path, .rename = LG_NAMES("backbone.0", "0", "fc", "1")));
+        assert_same_state(saved, net);
+        assert_false(lg_load(net, path, .rename = LG_NAMES("fc")));
+        assert_error(c, LG_ERR_ARGUMENT, ".rename has 1 names; they are pairs");
+        assert_false(lg_load(net, path, .rename = LG_NAMES("backbone.0", "0", "fc", "0")));
+        assert_error(c, LG_ERR_ARGUMENT, "a second time");
+        assert_false(lg_load(alone, path, .prefix = "nothing."));
+        assert_error(c, LG_ERR_ARGUMENT, "missing: \"0.bias\", \"0.weight\"");
+        assert_true(lg_copy_state(net, saved) == false);
+        assert_error(c, LG_ERR_ARGUMENT, "lg_copy_state: \"0.bias\" is in `to`, but not in `from`");
+        lg_module *twin = lg_nn_sequential(c, lg_nn_linear(c, 2, 3), lg_nn_linear(c, 3, 2));
+        assert_true(lg_copy_state(twin, net));
+        assert_same_state(twin, net);
+        lg_close(c);
+}
+
+static void files_that_are_refused(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *net = network(c);
+        assert_true(lg_save(net, path));
+        lg_set_error(c, LG_ERR_STATE, "before");
+        assert_false(lg_save(net, path));
+        assert_error(c, LG_ERR_STATE, "before");
+        assert_true(lg_load(net, path)); /* the good file is still there */
+        assert_false(lg_load(net, "no-such-folder/x.safetensors"));
+        assert_error(c, LG_ERR_IO, "no-such-folder/x.safetensors");
+        assert_false(lg_save(net, "no-such-folder/x.safetensors"));
+        assert_error(c, LG_ERR_IO, "no-such-folder");
+        assert_false(lg_save(net, NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_save: the path is NULL");
+        assert_false(lg_load(net, NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_load: the path is NULL");
+        assert_false(lg_save(NULL, path) || lg_load(NULL, path) || lg_copy_state(NULL, net));
+        assert_false(lg_copy_state(net, NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_copy_state: `from` is NULL");
+        FILE *f = fopen(path, "w");
+        fputs("not a file of weights", f);
+        fclose(f);
+        assert_false(lg_load(net, path));
+        assert_int_equal(lg_error_code_of(c), LG_ERR_FORMAT);
+        lg_close(c);
+}
+
+/* ---- a whole run ------------------------------------------------------------------------------------------------- */
+
+#define ROWS 22
+
+/* Everything that a run has. */
+typedef struct run {
+        lg_ctx *c;
+        lg_module *net;
+        lg_optimizer *opt;
+        lg_scheduler *rate;
+        lg_ema *average;
+        lg_loader *batches;
+        lg_checkpoint *k;
+        int64_t epoch;
+        double best;
+} run;
+
+static lg_optimizer *optimizer_of(lg_ctx *c, lg_module *net, int kind)
+{
+        lg_list p = lg_parameters(net);
+        return kind == 0   ? lg_sgd(c, p, 0.05, .momentum = 0.9)
+               : kind == 1 ? lg_adam(c, p, 0.01, .amsgrad = true)
+               : kind == 2 ? lg_rmsprop(c, p, 0.01, .centered = true, .momentum = 0.5)
+                           : lg_adagrad(c, p, 0.05, .lr_decay = 0.01);
+}
+
+static lg_scheduler *rate_of(lg_optimizer *opt, int kind)
+{
+        return kind == 0   ? lg_one_cycle_lr(opt, 0.1, 100)
+               : kind == 1 ? lg_sequential_lr(LG_INTS(5), lg_linear_lr(opt, 5), lg_cosine_lr(opt, 40))
+               : kind == 2 ? lg_reduce_on_plateau(opt, 0.5, .patience = 1)
+                           : lg_chained_lr(lg_exponential_lr(opt, 0.98), lg_step_lr(opt, 7));
+}
+
+/* The checkpoint knows where r is. */
+static void run_begin(run *r, int kind, uint64_t seed, int workers)
+{
+        *r = (run){.c = open_ctx(), .best = 1e9};
+        lg_ctx *c = r->c;
+        lg_seed(c, 100);
+        lg_tensor *x = lg_uniform(c, 0, 1, LG_SHAPE(ROWS, 1, 4, 4), .device = lg_cpu());
+        lg_tensor *y = lg_argmax(lg_slice(lg_flatten(x, 1, -1), 1, 0, 3), .dims = LG_DIMS(1));
+        lg_seed(c, seed);
+        r->net = lg_nn_sequential(c, lg_nn_conv2d(c, 1, 2, 3), lg_nn_batch_norm2d(c, 2), lg_nn_relu(c),
+                                  lg_nn_flatten(c), lg_nn_dropout(c, 0.2), lg_nn_linear(c, 8, 3));
+        r->opt = optimizer_of(c, r->net, kind);
+        r->rate = rate_of(r->opt, kind);
+        r->average = lg_ema_new(r->net, 0.9);
+        r->batches = lg_loader_open(c, lg_dataset_tensors(c, x, y), 4, .shuffle = true, .workers = workers);
+        r->k = lg_checkpoint_new(c);
+        assert_true(lg_checkpoint_add(r->k, "model", r->net) && lg_checkpoint_add(r->k, "optimizer", r->opt) &&
+                    lg_checkpoint_add(r->k, "rate", r->rate) && lg_checkpoint_add(r->k, "average", r->average) &&
+                    lg_checkpoint_add(r->k, "batches", r->batches) &&
+                    lg_checkpoint_add_number(r->k, "best", &r->best) &&
+                    lg_checkpoint_add_i64(r->k, "epoch", &r->epoch));
+}
+
+/* Trains to the end of epoch 3; saves after the step `save_at` (counted over all), and stops there if told to. */
+static void train(run *r, int kind, int *step, int save_at, bool stop)
+{
+        for (; r->epoch < 3; r->epoch++)
+                lg_each_batch(b, r->batches)
+                {
+                        lg_tensor *loss = lg_cross_entropy(lg_forward(r->net, b.x), b.y);
+                        lg_zero_grad(r->opt);
+                        lg_backward(loss);
+                        lg_step(r->opt);
+                        lg_ema_update(r->average);
+                        if (kind == 2)
+                                lg_scheduler_step_metric(r->rate, lg_item(loss));
+                        else
+                                lg_scheduler_step(r->rate);
+                        r->best = fmin(r->best, lg_item(loss));
+                        assert_ok(r->c);
+                        if (++*step != save_at)
+                                continue;
+                        assert_true(lg_checkpoint_save(r->k, path));
+                        if (stop)
+                                return;
+                }
+}
+
+static void assert_same_bits(lg_module *a, lg_module *b)
+{
+        assert_same_state(a, b);
+        double x[2], y[2];
+        read_all(lg_buffer(a, "1.running_var"), x, 2);
+        read_all(lg_buffer(b, "1.running_var"), y, 2);
+        assert_memory_equal(x, y, sizeof x);
+}
+
+static void a_run_goes_on(void **state)
+{
+        (void)state;
+        /* in the middle of an epoch, at its last batch (22 rows: 6 batches), at the first of the next one */
+        static const int stops[] = {1, 4, 6, 7, 11, 12, 17};
+        for (int kind = 0; kind < 4; kind++)
+                for (int i = 0; i < 7; i++) {
+                        int workers = (kind + i) % 3, steps[2] = {0, 0};
+                        run whole, first, again;
+                        run_begin(&whole, kind, 1, workers);
+                        run_begin(&first, kind, 1, 2 - workers);
+                        train(&whole, kind, &steps[0], 0, false);
+                        train(&first, kind, &steps[1], stops[i], true);
+                        lg_close(first.c);
+                        run_begin(&again, kind, 77, workers); /* with other weights and another order */
+                        assert_true(lg_checkpoint_load(again.k, path));
+                        assert_ok(again.c);
+                        train(&again, kind, &steps[1], 0, false);
+                        assert_int_equal(steps[0], steps[1]);
+                        assert_same_bits(whole.net, again.net);
+                        assert_true(whole.best == again.best && whole.epoch == again.epoch);
+                        assert_true(lg_get_lr(whole.opt) == lg_get_lr(again.opt));
+                        assert_true(lg_get_random_state(whole.c).counter == lg_get_random_state(again.c).counter);
+                        lg_ema_swap(whole.average);
+                        lg_ema_swap(again.average);
+                        assert_same_bits(whole.net, again.net);
+                        lg_close(whole.c);
+                        lg_close(again.c);
+                }
+}
+
+/* Back to an earlier state in the same program, also to one before the first step. */
+static void a_run_goes_back(void **state)
+{
+        (void)state;
+        int steps = 0;
+        run r, fresh;
+        run_begin(&r, 1, 1, 0);
+        run_begin(&fresh, 1, 1, 0);
+        assert_true(lg_checkpoint_save(r.k, path));
+        train(&r, 1, &steps, 0, false);
+        assert_true(lg_checkpoint_load(r.k, path));
+        assert_same_bits(r.net, fresh.net);
+        assert_int_equal(r.epoch, 0);
+        train(&r, 1, &steps, 0, false);
+        train(&fresh, 1, &steps, 0, false);
+        assert_same_bits(r.net, fresh.net);
+        lg_close(r.c);
+        lg_close(fresh.c);
+}
+
+static void checkpoints_that_do_not_fit(void **state)
+{
+        (void)state;
+        int steps = 0;
+        run r, sgd;
+        run_begin(&r, 1, 1, 0);
+        run_begin(&sgd, 0, 1, 0);
+        lg_ctx *c = sgd.c;
+        train(&r, 1, &steps, 3, true);
+        assert_false(lg_checkpoint_load(sgd.k, path));
+        assert_error(c, LG_ERR_ARGUMENT, "\"optimizer.state.model.0.bias.exp_avg\"");
+        assert_false(lg_checkpoint_add(sgd.k, "model", sgd.net));
+        assert_error(c, LG_ERR_ARGUMENT, "there is a \"model\" already");
+        assert_false(lg_checkpoint_add(sgd.k, "a.b", sgd.net));
+        assert_error(c, LG_ERR_ARGUMENT, "\"a.b\" has a dot in it");
+        assert_false(lg_checkpoint_add(sgd.k, "random", sgd.net));
+        assert_error(c, LG_ERR_ARGUMENT, "random state");
+        assert_false(lg_checkpoint_add(sgd.k, "other", r.net));
+        assert_error(c, LG_ERR_ARGUMENT, "\"other\" is of another context");
+        assert_false(lg_checkpoint_add_i64(sgd.k, "n", NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "the number \"n\" is NULL");
+        assert_false(lg_checkpoint_add_with(sgd.k, "x", (lg_state_kind)9, sgd.net));
+        assert_error(c, LG_ERR_ARGUMENT, "9 is no kind of object");
+        lg_close(r.c);
+        lg_close(c);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(weights_come_back, begin, end),
+                cmocka_unit_test_setup_teardown(every_dtype, begin, end),
+                cmocka_unit_test_setup_teardown(what_does_not_fit, begin, end),
+                cmocka_unit_test_setup_teardown(parts_of_files, begin, end),
+                cmocka_unit_test_setup_teardown(files_that_are_refused, begin, end),
+                cmocka_unit_test_setup_teardown(a_run_goes_on, begin, end),
+                cmocka_unit_test_setup_teardown(a_run_goes_back, begin, end),
+                cmocka_unit_test_setup_teardown(checkpoints_that_do_not_fit, begin, end),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
