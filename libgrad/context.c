@@ -55,7 +55,7 @@ bool lg__object_lasts(const lg__object *o, const char *op)
         return o->type || lg__fail(o->ctx, LG_ERR_STATE, "%s: that is being freed", op);
 }
 
-static int cores(void)
+int lg__processors(void)
 {
         cpu_set_t set;
         return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
@@ -66,8 +66,8 @@ static int threads_for(int asked)
 {
         const char *text = getenv("OMP_NUM_THREADS");
         long given = asked <= 0 && text ? strtol(text, NULL, 10) : asked; /* of a list, the outermost level's */
-        int most = 4 * cores() > 16 ? 4 * cores() : 16;
-        return given <= 0 ? cores() : given < most ? (int)given : most;
+        int most = 4 * lg__processors() > 16 ? 4 * lg__processors() : 16;
+        return given <= 0 ? lg__processors() : given < most ? (int)given : most;
 }
 
 void *lg_system_alloc(lg_ctx *c, lg_device device, size_t bytes)

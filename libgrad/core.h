@@ -183,6 +183,8 @@ static inline bool lg__ok(const lg_ctx *c)
         return c && !c->error;
 }
 
+/* CPUs that this process may run on. */
+int lg__processors(void);
 /* False, with LG_ERR_STATE, while a function given to lg_trace runs: the call around it has tensors, gradients and
  * modules in its hands that must stay. watch.c */
 bool lg__may_end(lg_ctx *c, const char *op);

@@ -1,88 +1,173 @@
-/* dataset.c - data sets: pairs of tensors whose rows belong together. */
-#include <math.h>
+/* dataset.c - what all data sets have in common: fields, uses, an end. */
 #include "data.h"
 
 static void destroy(lg__object *o)
 {
         lg_dataset *d = (lg_dataset *)o;
-        lg__tensor_release(d->x);
-        lg__tensor_release(d->y);
-        lg__free(o->ctx, d, sizeof *d);
+        lg_ctx *c = o->ctx;
+        if (d->kind->destroy)
+                d->kind->destroy(d);
+        lg__fields_free(c, &d->fields);
+        lg__free(c, d, d->kind->bytes);
 }
 
 static const lg__type type = {.destroy = destroy};
 
-static bool rows_are_good(lg_ctx *c, const lg_tensor *t, const char *name)
+lg_dataset *lg__dataset_new(lg_ctx *c, const lg__set_kind *kind, int64_t size)
 {
-        if (!t)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_dataset_tensors: %s is NULL", name);
-        if (!lg__in_context(c, t, "lg_dataset_tensors", name) || !lg__check(t, "lg_dataset_tensors", name))
-                return false;
-        if (t->storage->device->id.type != LG_DEVICE_CPU)
-                return lg__fail(c, LG_ERR_DEVICE,
-                                "lg_dataset_tensors: %s is %s; a data set lies on the cpu: lg_to() it", name,
-                                lg__tensor_text(t).s);
-        if (t->at.shape.ndim < 1)
-                return lg__fail(c, LG_ERR_SHAPE, "lg_dataset_tensors: %s is %s; it needs a dimension of rows", name,
-                                lg__tensor_text(t).s);
-        return true;
-}
-
-static bool options_are_good(lg_ctx *c, const lg_tensor *x, const lg_tensor *y, const lg_dataset *d)
-{
-        if (x->at.shape.size[0] != y->at.shape.size[0])
-                return lg__fail(c, LG_ERR_SHAPE, "lg_dataset_tensors: x has %lld rows but y has %lld",
-                                (long long)x->at.shape.size[0], (long long)y->at.shape.size[0]);
-        if (!isfinite(d->scale) || !isfinite(d->shift))
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_dataset_tensors: scale is %g and shift is %g", d->scale,
-                                d->shift);
-        if (d->convert && (x->at.dtype == LG_F16 || x->at.dtype == LG_BF16))
-                return lg__fail(c, LG_ERR_DTYPE,
-                                "lg_dataset_tensors: x is %s; rows of 16-bit floats are not scaled: "
-                                "lg_cast() them",
-                                lg__tensor_text(x).s);
-        return true;
-}
-
-/* A handle of the data set's own over t's values, without the graph. */
-static lg_tensor *handle(lg_tensor *t)
-{
-        lg_tensor *own = lg__layout_is_contiguous(&t->at) ? lg__tensor_new(t->ctx, t->storage, &t->at)
-                                                          : lg__clone_values(t, lg_cpu(), t->at.dtype);
-        return lg__tensor_own(own);
-}
-
-lg_dataset *lg_dataset_tensors_with(lg_ctx *c, lg_tensor *x, lg_tensor *y, const lg_dataset_options *options)
-{
-        lg_dataset_options o;
-        if (!lg__take(c, "lg_dataset_tensors", options, &o, sizeof o) || !rows_are_good(c, x, "x") ||
-            !rows_are_good(c, y, "y"))
-                return NULL;
-        lg_dataset set = {.convert = o.scale != 0 || o.shift != 0,
-                          .scale = lg__option(o.scale, 1),
-                          .shift = lg__option(o.shift, 0)};
-        if (!options_are_good(c, x, y, &set))
-                return NULL;
-        lg_dataset *d = lg__alloc(c, sizeof *d);
+        lg_dataset *d = lg__alloc(c, kind->bytes);
         if (!d)
                 return NULL;
-        *d = set;
+        d->kind = kind;
+        d->size = size;
         lg__object_register(c, &d->object, &type);
-        d->x = handle(x);
-        d->y = d->x ? handle(y) : NULL;
-        if (d->y)
-                return d;
-        lg__object_destroy(&d->object);
-        return NULL;
+        return d;
 }
 
-int64_t lg_dataset_size(const lg_dataset *d)
+static bool field_is_good(lg_ctx *c, const char *op, const lg_field *f, int i)
 {
-        return d ? d->x->at.shape.size[0] : 0;
+        if (!f->name || !f->name[0])
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: field %d has no name", op, i);
+        if (f->dtype < LG_F32 || f->dtype >= LG_DTYPE_COUNT)
+                return lg__fail(c, LG_ERR_DTYPE, "%s: field %s has dtype %d, which is none", op, f->name, f->dtype);
+        if (!lg__shape_valid(c, op, f->shape))
+                return false;
+        if (f->shape.ndim == LG_MAX_DIMS)
+                return lg__fail(c, LG_ERR_SHAPE, "%s: field %s has %d dimensions; a batch has one more, and %d at most",
+                                op, f->name, f->shape.ndim, LG_MAX_DIMS);
+        if (f->ragged && f->shape.ndim < 1)
+                return lg__fail(c, LG_ERR_SHAPE, "%s: field %s is ragged, but has no dimension that can differ", op,
+                                f->name);
+        return !f->ragged || lg__dtype_holds(c, op, f->dtype, f->pad);
+}
+
+bool lg__fields_take(lg_ctx *c, const char *op, lg_fields *to, const lg_fields *fields)
+{
+        if (fields->count < 1 || fields->count > LG_MAX_FIELDS)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: %d fields; 1 to %d can be had: LG_FIELDS(...)", op,
+                                fields->count, LG_MAX_FIELDS);
+        for (int i = 0; i < fields->count; i++) {
+                if (!field_is_good(c, op, &fields->field[i], i))
+                        return false;
+                to->field[i] = fields->field[i];
+                to->field[i].name = lg__strdup(c, fields->field[i].name);
+                if (!to->field[i].name)
+                        return false;
+                to->count = i + 1;
+        }
+        return true;
+}
+
+void lg__fields_free(lg_ctx *c, lg_fields *fields)
+{
+        for (int f = 0; f < fields->count; f++)
+                lg__strfree(c, (char *)fields->field[f].name);
+        fields->count = 0;
+}
+
+lg_dataset *lg__dataset_made(lg_dataset *d, bool ok)
+{
+        if (d && !ok)
+                lg__object_destroy(&d->object);
+        return ok ? d : NULL;
+}
+
+lg_dataset *lg__dataset_use(lg_dataset *d)
+{
+        d->uses++;
+        return d;
+}
+
+void lg__dataset_done(lg_dataset *d)
+{
+        if (d && !--d->uses && d->freed)
+                lg__object_destroy(&d->object);
+}
+
+bool lg__dataset_check(lg_ctx *c, const lg_dataset *d, const char *op)
+{
+        if (!d || (c && d->object.ctx != c))
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the data set is %s", op, d ? "of another context" : "NULL");
+        return lg__ok(d->object.ctx) && lg__object_lasts(&d->object, op);
 }
 
 void lg_dataset_free(lg_dataset *d)
 {
-        if (d)
+        if (!d || !d->object.type)
+                return;
+        d->freed = true;
+        if (!d->uses)
                 lg__object_destroy(&d->object);
+}
+
+int64_t lg_dataset_size(const lg_dataset *d)
+{
+        return d ? d->size : 0;
+}
+
+lg_fields lg_dataset_fields(const lg_dataset *d)
+{
+        lg_fields none = {.count = 0};
+        return d ? d->fields : none;
+}
+
+/* ---- one sample -------------------------------------------------------------------------------------------------- */
+
+/* What the sample wrote: where it is ragged, its rows only. */
+static lg_tensor *written(lg_tensor *t, const lg_field *f, int64_t rows)
+{
+        return f->ragged ? lg_slice(t, 0, 0, rows) : t;
+}
+
+static bool get(lg_dataset *d, int64_t i, lg__hand *h, lg_batch *b)
+{
+        lg_ctx *c = d->object.ctx;
+        for (int f = 0; f < d->fields.count; f++) {
+                b->field[f] = lg__tensor_empty(c, lg_cpu(), d->fields.field[f].dtype, d->fields.field[f].shape);
+                if (!b->field[f])
+                        return false;
+                h->sample.data[f] = lg__data(b->field[f]);
+        }
+        lg_scope fence = lg__scope_begin(c);
+        uint32_t made;
+        if (!fence.id)
+                return false;
+        c->guests++;
+        bool ok = lg__dataset_sample(d, h, 0, 0, i, i);
+        c->guests--;
+        lg__scope_leave(c, fence, c->scope, NULL, 0, &made);
+        if (!ok)
+                return lg__fail(c, h->code ? h->code : LG_ERR_IO, "lg_dataset_get: %s",
+                                h->code ? h->message : "the sample's function gives false");
+        for (int f = 0; f < d->fields.count; f++) {
+                b->field[f] = written(b->field[f], &d->fields.field[f], h->sample.length[f]);
+                if (!b->field[f])
+                        return false;
+        }
+        return lg__ok(c);
+}
+
+bool lg_dataset_get_with(lg_dataset *d, int64_t i, lg_batch *ret, size_t size)
+{
+        lg__hand hand;
+        if (!lg__dataset_check(NULL, d, "lg_dataset_get"))
+                return false;
+        lg_ctx *c = d->object.ctx;
+        if (!ret)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_dataset_get: the batch is NULL");
+        if (d->stream)
+                return lg__fail(c, LG_ERR_STATE, "lg_dataset_get: the data set is a stream; a loader reads it");
+        if (i < 0 || i >= d->size)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_dataset_get: there is no sample %lld; there are %lld",
+                                (long long)i, (long long)d->size);
+        lg_batch b = {.index = i, .count = d->size, .fields = d->fields.count};
+        lg__dataset_use(d);
+        bool ok = lg__hand_begin(&hand, c, d) && get(d, i, &hand, &b);
+        lg__hand_end(&hand, c);
+        lg__dataset_done(d);
+        b.x = b.field[0];
+        b.y = b.field[1];
+        if (ok)
+                lg__give(ret, size, &b, sizeof b);
+        return ok;
 }

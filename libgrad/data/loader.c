@@ -1,36 +1,9 @@
 /* loader.c - goes through a data set in batches, each in a scope of its own. */
 #include <string.h>
-#include "../../kernels/philox.h"
 #include "../state/roster.h"
-#include "data.h"
+#include "loader.h"
 
-/* A batch on its way to a device that copies on its own. */
-typedef struct flight {
-        int64_t index; /* the batch; -1: none */
-        lg__storage *x, *y;
-        uint64_t mark;
-} flight;
-
-struct lg_loader {
-        lg__object object;
-        lg_tensor *x_data, *y_data; /* owned handles: the data set may go before the loader */
-        lg__rows x, y;
-        lg__job job;
-        lg__device *device;
-        lg__team *team; /* NULL: batches are made where they are used */
-        int64_t *order; /* NULL: not shuffled */
-        uint64_t seed;
-        int64_t epoch, position; /* the batch that comes next */
-        bool running;            /* between the first batch of an epoch and its end */
-        bool resumed;            /* what a checkpoint stopped is to go on: the next restart leaves it */
-        uint64_t scope;          /* of the last step; 0: none */
-        bool ending;             /* that scope, or the loader itself, just now */
-        flight flights[2];       /* batch b in flights[b % 2] */
-        uint64_t last_mark;      /* of the batch that was handed out last; 0: none */
-};
-
-/* ---- scopes --------------------------------------------------------------------------------------------------------
- */
+/* ---- scopes ------------------------------------------------------------------------------------------------------ */
 
 static void destroy(lg__object *o);
 static const lg__type type;
@@ -52,9 +25,10 @@ static bool end_step(lg_loader *l, const char *op)
 {
         lg_ctx *c = l->object.ctx;
         bool others = false, fenced = false;
-        if (l->ending)
-                return lg__fail(c, LG_ERR_STATE,
-                                "%s: this loader is ending its step; call it outside release functions", op);
+        if (l->ending || l->making)
+                return lg__fail(c, LG_ERR_STATE, "%s: this loader is %s; call it outside %s", op,
+                                l->ending ? "ending its step" : "making a batch",
+                                l->ending ? "release functions" : "functions that make samples");
         lg__scope *s = l->scope ? c->scope : NULL;
         for (; s && s->id != l->scope; s = s->parent) {
                 others = others || is_step_of_a_loader(c, s->id);
@@ -76,112 +50,28 @@ static bool end_step(lg_loader *l, const char *op)
         return true;
 }
 
-/* ---- batches that fly ahead -----------------------------------------------------------------------------------------
- */
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
-/* True if batches are copied ahead, from pinned memory. */
-static bool flies(const lg_loader *l)
+static size_t order_bytes(const lg_loader *l)
 {
-        return l->team && l->device->api->fetch;
+        return (size_t)l->job.rows * sizeof *l->order;
 }
-
-/* Ends the copies that are under way: afterwards nothing reads the team's buffers. */
-static void land(lg_loader *l)
-{
-        lg__device *d = l->device;
-        for (int i = 0; flies(l) && i < 2; i++) {
-                flight *f = &l->flights[i];
-                if (f->mark)
-                        d->api->follow(d->queue, f->mark); /* memory is freed in the order of the queue */
-                if (f->mark > l->last_mark)
-                        l->last_mark = f->mark;
-                lg__storage_unref(f->x);
-                lg__storage_unref(f->y);
-                *f = (flight){.index = -1};
-        }
-        if (l->last_mark)
-                lg__kernel_done(d, "lg_loader_next", d->api->passed(d->queue, l->last_mark, true));
-        l->last_mark = 0;
-}
-
-static lg__layout batch_layout(const lg__rows *r, int64_t n)
-{
-        lg__layout at = {.dtype = r->out_dtype, .shape = r->shape};
-        at.shape.size[0] = n;
-        lg__layout_contiguous(&at);
-        return at;
-}
-
-static bool fetch(lg_loader *l, flight *f, lg__storage **s, const lg__rows *r, int64_t n, const void *from)
-{
-        lg__device *d = l->device;
-        size_t bytes = lg__batch_bytes(r, n);
-        *s = lg__storage_new(d, bytes);
-        return *s && (!bytes ||
-                      lg__kernel_done(d, "lg_loader_next", d->api->fetch(d->queue, (*s)->data, from, bytes, &f->mark)));
-}
-
-/* Batch b is under way afterwards. */
-static bool start_flight(lg_loader *l, int64_t b)
-{
-        flight *f = &l->flights[b % 2];
-        int64_t n = lg__job_rows(&l->job, b);
-        const void *x, *y;
-        if (f->index == b)
-                return true;
-        lg__team_wait(l->team, b, &x, &y);
-        if (fetch(l, f, &f->x, &l->x, n, x) && fetch(l, f, &f->y, &l->y, n, y)) {
-                f->index = b;
-                return true;
-        }
-        land(l); /* the other one, too: it is made again */
-        return false;
-}
-
-static lg_tensor *arrive(lg_loader *l, lg__storage **s, const lg__rows *r, int64_t n)
-{
-        lg__layout at = batch_layout(r, n);
-        lg_tensor *t = lg__tensor_new(l->object.ctx, *s, &at);
-        lg__storage_unref(*s);
-        *s = NULL;
-        return t;
-}
-
-/* Takes batch b off its flight and starts the next one, if that can be done without waiting for a thread. */
-static bool take_flight(lg_loader *l, int64_t b, lg_batch *ret)
-{
-        lg__device *d = l->device;
-        flight *f = &l->flights[b % 2];
-        int64_t n = lg__job_rows(&l->job, b);
-        if (l->last_mark && !lg__kernel_done(d, "lg_loader_next", d->api->passed(d->queue, l->last_mark, true)))
-                return false;
-        l->last_mark = 0;
-        if (b > 0)
-                lg__team_done(l->team, b - 1);
-        if (!start_flight(l, b) ||
-            (b + 1 < l->job.batches && lg__team_ready(l->team, b + 1) && !start_flight(l, b + 1)) ||
-            (f->mark && !lg__kernel_done(d, "lg_loader_next", d->api->follow(d->queue, f->mark))))
-                return false;
-        l->last_mark = f->mark;
-        f->index = -1;
-        f->mark = 0;
-        ret->x = arrive(l, &f->x, &l->x, n);
-        ret->y = arrive(l, &f->y, &l->y, n);
-        return ret->x && ret->y;
-}
-
-/* ---- life ----------------------------------------------------------------------------------------------------------
- */
 
 static void destroy(lg__object *o)
 {
         lg_loader *l = (lg_loader *)o;
         l->ending = true;
-        land(l);
+        lg__loader_land(l);
         lg__team_free(o->ctx, l->team);
-        lg__tensor_release(l->x_data);
-        lg__tensor_release(l->y_data);
-        lg__free(o->ctx, l->order, (size_t)l->job.rows * sizeof *l->order);
+        if (l->maker_begun)
+                lg__maker_end(&l->maker, o->ctx, &l->job);
+        if (l->order)
+                lg__host_free(o->ctx, l->order, order_bytes(l));
+        lg__draw_end(&l->draw, o->ctx);
+        if (l->set && l->set->stream)
+                lg__stream_give(l->set->stream);
+        lg__dataset_done(l->set);
+        lg__collate_done(l->collate);
         lg__free(o->ctx, l, sizeof *l);
 }
 
@@ -198,73 +88,119 @@ static bool visit(lg__object *o, lg__roster *r)
 static bool restored(lg__object *o);
 static const lg__type type = {.destroy = destroy, .visit = visit, .restored = restored};
 
-static lg_tensor *another_handle(const lg_tensor *t)
+/* Threads for .workers; -1, with an error: there is no such number of them. */
+static int worker_count(lg_ctx *c, int given)
 {
-        return lg__tensor_own(lg__tensor_new(t->ctx, t->storage, &t->at));
+        const int half = lg__processors() / 2;
+        if (given == LG_AUTO)
+                return half < 1 ? 1 : half < LG__MAX_WORKERS ? half : LG__MAX_WORKERS;
+        if (given >= 0 && given <= LG__MAX_WORKERS)
+                return given;
+        lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: %d workers; 0 to %d can be had, or LG_AUTO", given,
+                 LG__MAX_WORKERS);
+        return -1;
+}
+
+/* How many samples and batches an epoch has. */
+static bool count_batches(lg_loader *l, int64_t batch_size, bool drop_last)
+{
+        lg__job *j = &l->job;
+        j->rows = l->draw.samples;
+        j->batch = batch_size;
+        j->drop_last = drop_last;
+        j->by_place = l->draw.weights && !l->draw.no_replacement;
+        if (j->rows < 0) {
+                j->batches = INT64_MAX;
+                return true;
+        }
+        j->batches = j->rows / batch_size + (!drop_last && j->rows % batch_size);
+        if (drop_last && !j->batches)
+                return lg__fail(l->object.ctx, LG_ERR_ARGUMENT,
+                                "lg_loader_open: .drop_last leaves no batch: there are %lld rows, and the batch size "
+                                "is %lld",
+                                (long long)j->rows, (long long)batch_size);
+        return true;
+}
+
+/* What makes the batches. */
+static bool make_makers(lg_loader *l, int workers, int ahead)
+{
+        lg_ctx *c = l->object.ctx;
+        /* Without workers a team is still needed where samples are not written to where they stay. */
+        if (workers || l->device->id.type != LG_DEVICE_CPU || l->job.rows < 0 || !lg__job_is_direct(&l->job))
+                return (l->team = lg__team_new(c, &l->job, workers, ahead, l->device)) != NULL;
+        l->maker_begun = true;
+        return lg__maker_begin(&l->maker, c, &l->job);
 }
 
 /* The parts of a loader that take memory. */
-static bool fill(lg_loader *l, const lg_dataset *d, int64_t batch_size, const lg_loader_options *o)
+static bool fill(lg_loader *l, int64_t batch_size, const lg_loader_options *o, int workers)
 {
         lg_ctx *c = l->object.ctx;
-        l->x_data = another_handle(d->x);
-        l->y_data = l->x_data ? another_handle(d->y) : NULL;
-        if (!l->y_data)
+        l->job.set = l->set;
+        l->job.collate = l->collate;
+        if (!lg__draw_init(&l->draw, c, l->set->size, o) || !count_batches(l, batch_size, o->drop_last) ||
+            !lg__job_init(&l->job, c))
                 return false;
-        lg__rows_init(&l->x, d->x, d->convert, d->scale, d->shift);
-        lg__rows_init(&l->y, d->y, false, 1, 0);
-        int64_t rows = lg_dataset_size(d), full = rows / batch_size;
-        l->job = (lg__job){&l->x, &l->y, NULL, rows, batch_size, full};
-        if (!o->drop_last && rows % batch_size)
-                l->job.batches++;
-        if (o->shuffle && rows) {
-                l->order = lg__alloc(c, (size_t)rows * sizeof *l->order);
+        if ((l->draw.shuffle || l->draw.weights) && l->job.rows) {
+                l->order = lg__host_alloc(c, order_bytes(l));
                 if (!l->order)
                         return false;
                 l->job.order = l->order;
         }
-        /* Without workers one is still needed where the host cannot write: its buffer is the way there. */
-        if (o->workers || l->device->id.type != LG_DEVICE_CPU)
-                l->team = lg__team_new(c, &l->job, o->workers, l->device);
-        return l->team || (!o->workers && l->device->id.type == LG_DEVICE_CPU);
+        return make_makers(l, workers, workers && o->prefetch ? o->prefetch : workers);
 }
 
-static uint64_t draw_seed(lg_ctx *c)
+static bool options_are_good(lg_ctx *c, const lg_dataset *data, int64_t batch_size, const lg_loader_options *o)
 {
-        lg_philox_words b = lg_philox_block(c->random.seed, c->random.counter++);
-        return (uint64_t)b.w[0] << 32 | b.w[1];
-}
-
-lg_loader *lg_loader_open_with(lg_ctx *c, lg_dataset *data, int64_t batch_size, const lg_loader_options *options)
-{
-        lg_loader_options o;
-        if (!lg__take(c, "lg_loader_open", options, &o, sizeof o))
-                return NULL;
-        if (!data || data->object.ctx != c)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: the data set is %s",
-                                data ? "of another context" : "NULL");
-        if (!lg__object_lasts(&data->object, "lg_loader_open"))
-                return NULL;
+        if (!lg__dataset_check(c, data, "lg_loader_open"))
+                return false;
         if (batch_size < 1)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: the batch size is %lld; it must be 1 or more",
                                 (long long)batch_size);
-        if (o.drop_last && lg_dataset_size(data) < batch_size)
-                return lg__fail(c, LG_ERR_ARGUMENT,
-                                "lg_loader_open: .drop_last leaves no batch: there are %lld rows, and the batch size "
-                                "is %lld",
-                                (long long)lg_dataset_size(data), (long long)batch_size);
-        lg__device *d = lg__device_get(c, o.device);
+        if (o->prefetch < 0 || o->prefetch > LG__MAX_PREFETCH)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: .prefetch = %d; 0 to %d batches can be made ahead",
+                                o->prefetch, LG__MAX_PREFETCH);
+        if (o->collate && o->collate->object.ctx != c)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: .collate is of another context");
+        return !o->collate || lg__object_lasts(&o->collate->object, "lg_loader_open");
+}
+
+/* A record that can be destroyed. */
+static lg_loader *begin(lg_ctx *c, lg_dataset *data, lg_collate *collate, lg_device device)
+{
+        lg__device *d = lg__device_get(c, device);
         lg_loader *l = d ? lg__alloc(c, sizeof *l) : NULL;
         if (!l)
                 return NULL;
         l->device = d;
         l->flights[0].index = l->flights[1].index = -1;
+        l->collate = collate ? lg__collate_use(collate) : NULL;
+        if (!data->stream || lg__stream_take(data->stream))
+                l->set = lg__dataset_use(data);
         lg__object_register(c, &l->object, &type);
-        if (!fill(l, data, batch_size, &o)) {
+        if (l->set)
+                return l;
+        lg__fail(c, LG_ERR_STATE, "lg_loader_open: another loader reads this stream; free it first");
+        lg__object_destroy(&l->object);
+        return NULL;
+}
+
+lg_loader *lg_loader_open_with(lg_ctx *c, lg_dataset *data, int64_t batch_size, const lg_loader_options *options)
+{
+        lg_loader_options o;
+        if (!lg__take(c, "lg_loader_open", options, &o, sizeof o) || !options_are_good(c, data, batch_size, &o))
+                return NULL;
+        int workers = worker_count(c, o.workers);
+        lg_loader *l = workers < 0 ? NULL : begin(c, data, o.collate, o.device);
+        if (!l)
+                return NULL;
+        if (!fill(l, batch_size, &o, workers)) {
                 lg__object_destroy(&l->object);
                 return NULL;
         }
-        l->seed = o.seed || !o.shuffle ? o.seed : draw_seed(c);
+        bool draws = l->order || data->random || l->collate;
+        l->seed = o.seed || !draws ? o.seed : lg__draw_seed(c);
         return l;
 }
 
@@ -276,53 +212,119 @@ void lg_loader_free(lg_loader *l)
 
 int64_t lg_loader_batches(const lg_loader *l)
 {
-        return l ? l->job.batches : 0;
+        return !l ? 0 : l->job.rows < 0 ? -1 : l->job.batches;
 }
 
-/* ---- steps ---------------------------------------------------------------------------------------------------------
- */
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
 
-/* The order of an epoch is lg_permutation's at the place of the loader's own random stream that is the epoch's. */
-static bool draw_order(lg_loader *l)
+/* Before and after samples are made in this thread: code of the user's may do so, which must not end what is around it.
+ */
+static bool begin_making(lg_loader *l, lg_scope *ret)
+{
+        *ret = l->set->own || l->collate ? lg__scope_begin(l->object.ctx) : (lg_scope){0};
+        l->making = lg__ok(l->object.ctx);
+        l->object.ctx->guests += l->making;
+        return l->making;
+}
+
+static void end_making(lg_loader *l, lg_scope scope)
 {
         lg_ctx *c = l->object.ctx;
-        lg_random_state was = c->random;
-        int64_t n = l->job.rows;
-        lg_scope scope = lg_scope_begin(c);
-        if (!scope.id)
-                return false;
-        c->random = (lg_random_state){l->seed, (uint64_t)l->epoch * ((uint64_t)n / 2 + 1)};
-        lg_tensor *t = lg_permutation(c, n, .device = lg_cpu());
-        if (t)
-                memcpy(l->order, lg__data(t), (size_t)n * sizeof *l->order);
-        c->random = was;
-        lg_scope_end(c, scope);
-        return t != NULL;
+        uint32_t made;
+        l->making = false;
+        c->guests--;
+        if (scope.id)
+                lg__scope_leave(c, scope, c->scope, NULL, 0, &made);
+}
+
+static void *failed(lg_loader *l, const lg__made *made)
+{
+        l->halted = true;
+        return lg__fail(l->object.ctx, made->code, "lg_loader_next: %s", made->message);
+}
+
+const lg__made *lg__loader_wait(lg_loader *l, int64_t b)
+{
+        lg_scope scope;
+        if (!begin_making(l, &scope))
+                return NULL;
+        const lg__made *made = lg__team_wait(l->team, b);
+        end_making(l, scope);
+        return !lg__ok(l->object.ctx) ? NULL : !made->code ? made : failed(l, made);
 }
 
 static bool begin_epoch(lg_loader *l, int64_t position)
 {
-        if (l->order && !draw_order(l))
+        lg_ctx *c = l->object.ctx;
+        lg__job *j = &l->job;
+        if (l->set->stream && !lg__stream_seek(l->set->stream, c, position * j->batch))
                 return false;
+        if (l->order && !lg__draw_order(&l->draw, c, l->seed, l->epoch, l->order))
+                return false;
+        j->seed = l->seed;
+        j->epoch = l->epoch;
         l->position = position;
         l->running = true;
+        l->halted = false;
         if (l->team)
                 lg__team_start(l->team, position);
         return true;
 }
 
-static void end_epoch(lg_loader *l)
+/* No thread works, and no copy is under way. */
+static void rest(lg_loader *l)
 {
-        land(l);
+        lg__loader_land(l);
         if (l->team)
                 lg__team_rest(l->team);
+}
+
+static void end_epoch(lg_loader *l)
+{
+        rest(l);
         l->running = false;
         l->epoch++;
 }
 
-static lg_tensor *empty_batch(const lg_loader *l, const lg__rows *r, int64_t n)
+lg__layout lg__loader_layout(const lg_loader *l, int part, const lg__made *made)
 {
-        return lg__tensor_empty(l->object.ctx, l->device->id, r->out_dtype, batch_layout(r, n).shape);
+        lg__layout at = {.dtype = l->job.part[part].dtype, .shape = lg__part_shape(&l->job, part, made)};
+        lg__layout_contiguous(&at);
+        return at;
+}
+
+void lg__loader_put(const lg_loader *l, lg_batch *b, int part, lg_tensor *t)
+{
+        const int of = l->job.lengths_of[part];
+        if (of < 0)
+                b->field[part] = t;
+        else
+                b->length[of] = t;
+}
+
+static lg_tensor *empty_part(const lg_loader *l, int part, const lg__made *made)
+{
+        lg__layout at = lg__loader_layout(l, part, made);
+        return lg__tensor_empty(l->object.ctx, l->device->id, at.dtype, at.shape);
+}
+
+/* Samples are written to where they stay. */
+static bool make_in_place(lg_loader *l, lg_batch *b)
+{
+        lg__made made = {.count = lg__job_rows(&l->job, l->position)};
+        for (int p = 0; p < l->job.parts; p++) {
+                lg_tensor *t = empty_part(l, p, &made);
+                if (!t)
+                        return false;
+                lg__loader_put(l, b, p, t);
+                made.data[p] = lg__data(t);
+        }
+        lg_scope scope;
+        if (!begin_making(l, &scope))
+                return false;
+        lg__batch_make(&l->job, &l->maker, l->position, &made);
+        end_making(l, scope);
+        return lg__ok(l->object.ctx) && (!made.code || failed(l, &made));
 }
 
 static bool upload(const lg_loader *l, lg_tensor *t, const void *from)
@@ -332,53 +334,83 @@ static bool upload(const lg_loader *l, lg_tensor *t, const void *from)
         return !bytes || lg__kernel_done(d, "lg_loader_next", d->api->upload(d->queue, lg__data(t), from, bytes));
 }
 
-static bool make_batch(lg_loader *l, lg_batch *b)
+/* ret_count: samples; 0: a stream has ended. */
+static bool make_batch(lg_loader *l, lg_batch *b, int64_t *ret_count)
 {
-        int64_t n = lg__job_rows(&l->job, l->position), first = l->position * l->job.batch;
-        if (flies(l))
-                return take_flight(l, l->position, b);
-        b->x = empty_batch(l, &l->x, n);
-        b->y = b->x ? empty_batch(l, &l->y, n) : NULL;
-        if (!b->y)
-                return false;
-        if (!l->team) {
-                lg__rows_gather(&l->x, l->order, first, n, lg__data(b->x));
-                lg__rows_gather(&l->y, l->order, first, n, lg__data(b->y));
-                return true;
+        *ret_count = lg__job_rows(&l->job, l->position);
+        if (lg__loader_flies(l))
+                return lg__loader_take_flight(l, l->position, b, ret_count);
+        if (!l->team)
+                return make_in_place(l, b);
+        const lg__made *made = lg__loader_wait(l, l->position);
+        for (int p = 0; made && p < l->job.parts; p++) {
+                lg_tensor *t = empty_part(l, p, made);
+                if (!t || !upload(l, t, made->data[p]))
+                        return false;
+                lg__loader_put(l, b, p, t);
         }
-        const void *x, *y;
-        lg__team_wait(l->team, l->position, &x, &y);
-        if (!upload(l, b->x, x) || !upload(l, b->y, y))
+        if (!made)
                 return false;
+        *ret_count = made->count;
         lg__team_done(l->team, l->position);
         return true;
+}
+
+/* After a batch that failed the threads begin with it again; a stream, which has read on, with another epoch. */
+static bool go_on(lg_loader *l)
+{
+        if (l->halted && l->running) {
+                rest(l);
+                l->halted = false;
+                if (l->job.rows < 0)
+                        end_epoch(l);
+                else if (l->team)
+                        lg__team_start(l->team, l->position);
+        }
+        return l->running || begin_epoch(l, 0);
+}
+
+/* The next batch in a scope of its own. False: an error, or, with *ret_end set, the end of the epoch. */
+static bool step(lg_loader *l, lg_batch *b, bool *ret_end)
+{
+        lg_ctx *c = l->object.ctx;
+        int64_t count = 0;
+        *ret_end = l->position == l->job.batches;
+        if (*ret_end)
+                return false;
+        lg_scope scope = lg_scope_begin(c);
+        if (!scope.id)
+                return false;
+        bool ok = make_batch(l, b, &count);
+        *ret_end = ok && !count;
+        if (ok && count) {
+                l->scope = scope.id;
+                l->position++;
+                return true;
+        }
+        lg_scope_end(c, scope);
+        return false;
 }
 
 bool lg_loader_next_with(lg_loader *l, lg_batch *ret, size_t size)
 {
         lg_ctx *c = l ? l->object.ctx : NULL;
+        bool end = false;
         if (!lg__ok(c))
                 return false;
         if (!ret)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_next: the batch is NULL");
-        if (!end_step(l, "lg_loader_next") || (!l->running && !begin_epoch(l, 0)))
+        if (!end_step(l, "lg_loader_next") || !go_on(l))
                 return false;
-        if (l->position == l->job.batches) {
+        lg_batch b = {.index = l->position, .count = lg_loader_batches(l), .loader = l, .fields = l->job.out.count};
+        bool ok = step(l, &b, &end);
+        b.x = b.field[0];
+        b.y = b.field[1];
+        if (ok)
+                lg__give(ret, size, &b, sizeof b);
+        else if (end)
                 end_epoch(l);
-                return false;
-        }
-        lg_batch b = {.index = l->position, .count = l->job.batches, .loader = l};
-        lg_scope scope = lg_scope_begin(c);
-        if (!scope.id)
-                return false;
-        if (!make_batch(l, &b)) {
-                lg_scope_end(c, scope);
-                return false;
-        }
-        l->scope = scope.id;
-        l->position++;
-        lg__give(ret, size, &b, sizeof b);
-        return true;
+        return ok;
 }
 
 lg_loader *lg_loader_restart(lg_loader *l)
@@ -399,9 +431,7 @@ static bool restored(lg__object *o)
         int64_t position = l->position;
         if (!end_step(l, "lg_checkpoint_load"))
                 return false;
-        land(l);
-        if (l->team)
-                lg__team_rest(l->team);
+        rest(l);
         l->running = false;
         l->resumed = running;
         return !running || begin_epoch(l, position);

@@ -1,4 +1,4 @@
-/* rows.c - gathers rows of host memory into a batch, scaled where asked. */
+/* rows.c - rows of host memory, scaled where asked. */
 #include <string.h>
 #include "data.h"
 
@@ -13,11 +13,6 @@ void lg__rows_init(lg__rows *r, const lg_tensor *t, bool convert, double scale, 
         r->out_dtype = !convert ? r->dtype : r->dtype == LG_F64 ? LG_F64 : LG_F32;
         for (int i = 0; i < 256; i++)
                 r->bytes[i] = (float)(i * scale + shift);
-}
-
-size_t lg__batch_bytes(const lg__rows *r, int64_t n)
-{
-        return (size_t)n * (size_t)r->width * lg__dtype_bytes(r->out_dtype);
 }
 
 #define CONVERT(from, to)                                                                                              \
@@ -54,17 +49,13 @@ static void convert_row(const lg__rows *r, const void *row, void *out)
         }
 }
 
-void lg__rows_gather(const lg__rows *r, const int64_t *order, int64_t first, int64_t n, void *out)
+void lg__rows_get(const lg__rows *r, int64_t row, void *out)
 {
-        size_t in_bytes = (size_t)r->width * lg__dtype_bytes(r->dtype), out_bytes = lg__batch_bytes(r, 1);
-        if (!out_bytes)
+        const size_t bytes = (size_t)r->width * lg__dtype_bytes(r->dtype);
+        if (!bytes)
                 return;
-        for (int64_t i = 0; i < n; i++) {
-                const char *row = r->data + (size_t)(order ? order[first + i] : first + i) * in_bytes;
-                void *to = (char *)out + (size_t)i * out_bytes;
-                if (r->convert)
-                        convert_row(r, row, to);
-                else
-                        memcpy(to, row, out_bytes);
-        }
+        if (r->convert)
+                convert_row(r, r->data + (size_t)row * bytes, out);
+        else
+                memcpy(out, r->data + (size_t)row * bytes, bytes);
 }

@@ -4,11 +4,9 @@
 #include <string.h>
 #include "data.h"
 
-#define MAX_WORKERS 64
-
-/* A buffer of the ring: batch b is made in buffer b % buffers. */
+/* Batch b is made in buffer b % buffers. */
 typedef struct buffer {
-        void *x, *y;
+        lg__made made;
         int64_t ready; /* the batch in it; -1: none */
 } buffer;
 
@@ -16,34 +14,38 @@ struct lg__team {
         const lg__job *job;
         lg__device *device; /* its pinned memory is what the ring is made of; NULL: plain memory */
         int workers, buffers;
-        size_t x_bytes, y_bytes;
         buffer *ring;
-        pthread_t threads[MAX_WORKERS];
+        lg__maker *makers;         /* one of each thread, or of the caller's */
+        int makers_begun, at_work; /* how many of them are ready, and have a thread */
+        pthread_t threads[LG__MAX_WORKERS];
         int started;
         pthread_mutex_t lock;
         pthread_cond_t work, news; /* there is something to do; a batch is ready or a thread rests */
         int64_t next, done;        /* the next batch to make; batches before `done` are not needed any more */
+        int64_t end;               /* batches from there on are not made: a stream has ended, or one has failed */
         int busy;
         bool resting, quit;
 };
 
 static bool something_to_do(const lg__team *t)
 {
-        return !t->resting && t->next < t->job->batches && t->next < t->done + t->buffers;
+        return !t->resting && t->next < t->end && t->next < t->done + t->buffers;
 }
 
-static void make(lg__team *t, int64_t b)
+/* Notes a batch that was made; nothing follows one that is not full. */
+static void note(lg__team *t, int64_t b)
 {
         buffer *r = &t->ring[b % t->buffers];
-        const lg__job *j = t->job;
-        lg__rows_gather(j->x, j->order, b * j->batch, lg__job_rows(j, b), r->x);
-        lg__rows_gather(j->y, j->order, b * j->batch, lg__job_rows(j, b), r->y);
+        r->ready = b;
+        if (r->made.code || (t->job->rows < 0 && r->made.count < t->job->batch))
+                t->end = b + 1 < t->end ? b + 1 : t->end;
 }
 
 static void *work(void *user)
 {
         lg__team *t = user;
         pthread_mutex_lock(&t->lock);
+        lg__maker *maker = &t->makers[t->at_work++];
         for (;;) {
                 while (!t->quit && !something_to_do(t))
                         pthread_cond_wait(&t->work, &t->lock);
@@ -52,10 +54,10 @@ static void *work(void *user)
                 int64_t b = t->next++;
                 t->busy++;
                 pthread_mutex_unlock(&t->lock);
-                make(t, b);
+                lg__batch_make(t->job, maker, b, &t->ring[b % t->buffers].made);
                 pthread_mutex_lock(&t->lock);
                 t->busy--;
-                t->ring[b % t->buffers].ready = b;
+                note(t, b);
                 pthread_cond_signal(&t->news);
         }
         pthread_mutex_unlock(&t->lock);
@@ -97,41 +99,63 @@ static bool make_ring(lg_ctx *c, lg__team *t)
         t->ring = lg__alloc(c, (size_t)t->buffers * sizeof *t->ring);
         for (int i = 0; t->ring && i < t->buffers; i++) {
                 t->ring[i].ready = -1;
-                t->ring[i].x = take(c, t, t->x_bytes);
-                t->ring[i].y = t->ring[i].x ? take(c, t, t->y_bytes) : NULL;
-                if (!t->ring[i].y)
-                        return false;
+                for (int p = 0; p < t->job->parts; p++) {
+                        void *data = take(c, t, lg__part_bytes(t->job, p) + 1);
+                        t->ring[i].made.data[p] = data;
+                        if (!data)
+                                return false;
+                }
         }
         return t->ring != NULL;
 }
 
-lg__team *lg__team_new(lg_ctx *c, const lg__job *job, int workers, lg__device *device)
+static int maker_count(const lg__team *t)
 {
-        if (workers < 0 || workers > MAX_WORKERS)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: %d workers; 0 to %d can be had", workers,
-                                MAX_WORKERS);
+        return t->workers ? t->workers : 1;
+}
+
+static bool make_makers(lg_ctx *c, lg__team *t)
+{
+        t->makers = lg__alloc(c, (size_t)maker_count(t) * sizeof *t->makers);
+        bool ok = t->makers != NULL;
+        while (ok && t->makers_begun < maker_count(t))
+                ok = lg__maker_begin(&t->makers[t->makers_begun++], c, t->job);
+        return ok;
+}
+
+lg__team *lg__team_new(lg_ctx *c, const lg__job *job, int workers, int ahead, lg__device *device)
+{
         lg__team *t = lg__alloc(c, sizeof *t);
         if (!t)
                 return NULL;
-        int64_t most = job->batch < job->rows ? job->batch : job->rows;
         t->job = job;
         t->device = device->api->pin ? device : NULL;
-        t->workers = workers;
-        t->buffers = workers + 2 + (t->device ? 2 : 0); /* two are still read while the next one is made */
-        t->x_bytes = lg__batch_bytes(job->x, most) + 1;
-        t->y_bytes = lg__batch_bytes(job->y, most) + 1;
+        t->workers = job->rows < 0 && workers ? 1 : workers; /* a stream has one reader */
+        t->buffers = ahead + 2 + (t->device ? 2 : 0);        /* two are still read while the next one is made */
         t->resting = true;
         pthread_mutex_init(&t->lock, NULL);
         pthread_cond_init(&t->work, NULL);
         pthread_cond_init(&t->news, NULL);
-        bool ok = make_ring(c, t);
+        bool ok = make_ring(c, t) && make_makers(c, t);
         if (ok && !start_threads(t))
                 ok = lg__fail(c, LG_ERR_MEMORY, "lg_loader_open: the system gave %d of %d threads", t->started,
-                              workers);
+                              t->workers);
         if (ok)
                 return t;
         lg__team_free(c, t);
         return NULL;
+}
+
+static void free_memory(lg_ctx *c, lg__team *t)
+{
+        for (int i = 0; t->ring && i < t->buffers; i++) {
+                for (int p = 0; p < t->job->parts; p++)
+                        give(c, t, t->ring[i].made.data[p], lg__part_bytes(t->job, p) + 1);
+        }
+        lg__free(c, t->ring, (size_t)t->buffers * sizeof *t->ring);
+        for (int i = 0; i < t->makers_begun; i++)
+                lg__maker_end(&t->makers[i], c, t->job);
+        lg__free(c, t->makers, (size_t)maker_count(t) * sizeof *t->makers);
 }
 
 void lg__team_free(lg_ctx *c, lg__team *t)
@@ -144,11 +168,7 @@ void lg__team_free(lg_ctx *c, lg__team *t)
         pthread_mutex_unlock(&t->lock);
         for (int i = 0; i < t->started; i++)
                 pthread_join(t->threads[i], NULL);
-        for (int i = 0; t->ring && i < t->buffers; i++) {
-                give(c, t, t->ring[i].x, t->x_bytes);
-                give(c, t, t->ring[i].y, t->y_bytes);
-        }
-        lg__free(c, t->ring, (size_t)t->buffers * sizeof *t->ring);
+        free_memory(c, t);
         pthread_cond_destroy(&t->news);
         pthread_cond_destroy(&t->work);
         pthread_mutex_destroy(&t->lock);
@@ -159,6 +179,7 @@ void lg__team_start(lg__team *t, int64_t first)
 {
         pthread_mutex_lock(&t->lock);
         t->next = t->done = first;
+        t->end = t->job->batches;
         for (int i = 0; i < t->buffers; i++)
                 t->ring[i].ready = -1;
         t->resting = false;
@@ -177,25 +198,29 @@ void lg__team_rest(lg__team *t)
 
 bool lg__team_ready(lg__team *t, int64_t b)
 {
+        const buffer *r = &t->ring[b % t->buffers];
         pthread_mutex_lock(&t->lock);
-        bool ready = !t->workers || t->ring[b % t->buffers].ready == b;
+        bool ready = r->ready == b ? !r->made.code && r->made.count : !t->workers && b < t->end;
         pthread_mutex_unlock(&t->lock);
         return ready;
 }
 
-void lg__team_wait(lg__team *t, int64_t b, const void **ret_x, const void **ret_y)
+const lg__made *lg__team_wait(lg__team *t, int64_t b)
 {
+        static const lg__made nothing;
         buffer *r = &t->ring[b % t->buffers];
         pthread_mutex_lock(&t->lock);
-        while (t->workers && r->ready != b)
+        const bool ended = b >= t->end;
+        while (t->workers && !ended && r->ready != b)
                 pthread_cond_wait(&t->news, &t->lock);
         pthread_mutex_unlock(&t->lock);
+        if (ended)
+                return &nothing;
         if (r->ready != b) { /* without workers */
-                make(t, b);
-                r->ready = b;
+                lg__batch_make(t->job, t->makers, b, &r->made);
+                note(t, b);
         }
-        *ret_x = r->x;
-        *ret_y = r->y;
+        return &r->made;
 }
 
 void lg__team_done(lg__team *t, int64_t b)

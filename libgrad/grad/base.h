@@ -115,6 +115,8 @@ template <class T> struct lg_by_name {
 #define LG_OPTIONS_HEAD lg_by_name<size_t> size_ = lg_by_name<size_t>(sizeof(*this));
 #define LG_COUNT_HEAD(count) lg_by_name<int> count;
 #define LG_DEVICE_HEAD lg_by_name<lg_device_type> type;
+#define LG_FIELDS_HEAD lg_by_name<int> count;
+#define LG_FIELD_HEAD
 #define LG_DEFAULT = {}
 template <class T> const T *lg_address(const T &options)
 {
@@ -135,6 +137,10 @@ __extension__ typedef struct lg_nothing {
 #define LG_DEVICE_HEAD                                                                                                 \
         lg_nothing write_LG_DEVICE_;                                                                                   \
         lg_device_type type;
+#define LG_FIELDS_HEAD                                                                                                 \
+        lg_nothing write_LG_FIELDS_;                                                                                   \
+        int count;
+#define LG_FIELD_HEAD lg_nothing write_LG_FIELD_;
 /* Nor does a value without a name behind one with a name fit. */
 #define LG_DEFAULT                                                                                                     \
         ;                                                                                                              \
@@ -147,6 +153,8 @@ __extension__ typedef struct lg_nothing {
  */
 #define LG_ZERO (-0x1p1000)
 #define LG_ZERO_INT (-INT64_MAX)
+/* As many as fit the machine: .workers = LG_AUTO. */
+#define LG_AUTO (-0x7fffffff)
 /* Positive infinity, without <math.h>. */
 #define LG_INFINITY (__builtin_inf())
 

@@ -295,7 +295,7 @@ void call_loader(vm *m)
 void call_loader_next(vm *m)
 {
         lg_loader *l = PICK(m, m->now->loaders);
-        lg_batch b = {NULL, NULL, 0, 0, NULL};
+        lg_batch b = LG_FIRST_BATCH(NULL);
         if (byte(m) > 0xE0)
                 lg_loader_restart(l);
         if (lg_loader_next(l, &b)) {

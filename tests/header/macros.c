@@ -288,6 +288,39 @@ static void training(lg_ctx *c)
         }
 }
 
+static bool get(lg_sample *s, void *user)
+{
+        (void)user;
+        *(float *)s->data[0] = (float)lg_rng_uniform(s->rng);
+        return s->index >= 0 || lg_sample_fail(s, "sample %d", 1);
+}
+
+static bool collate(const lg_collation *b, void *user)
+{
+        (void)user;
+        *(float *)b->to[0] = *(const float *)b->from[0];
+        return true;
+}
+
+static void data_sets(lg_ctx *c)
+{
+        lg_dataset *d = lg_dataset_new(c, 5, LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE_0D)), get, NULL);
+        lg_dataset *r = lg_dataset_new(c, 5, LG_FIELDS(LG_RAGGED_FIELD("x", LG_F32, LG_SHAPE(1), 0)), get, NULL,
+                                       .release = NULL);
+        lg_dataset *s = lg_dataset_stream(c, LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE_0D)), get, NULL, .seek = NULL);
+        lg_dataset *list = lg_dataset_list(c, LG_LIST(lg_ones(c, LG_SHAPE(5), .device = lg_cpu())), .scale = 2);
+        lg_dataset *all = lg_dataset_concat(c, d, lg_dataset_subset(d, LG_INTS(0, 1))), *a, *b;
+        lg_dataset_split(all, 0.5, &a, &b);
+        lg_dataset_split(all, 0.5, &a, &b, .seed = 1);
+        lg_batch one;
+        lg_dataset_get(a, 0, &one);
+        lg_collate *m =
+                lg_collate_new(c, LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE_0D)), collate, NULL, .release = NULL);
+        lg_loader *l = lg_loader_open(c, b, 2, .workers = LG_AUTO, .collate = m);
+        lg_each_batch(batch, l) lg_print(stderr, batch.field[0]);
+        (void)r, (void)s, (void)list;
+}
+
 static void state(lg_ctx *c)
 {
         double best = 0;
@@ -322,6 +355,7 @@ int main(void)
         facts(c);
         modules(c);
         training(c);
+        data_sets(c);
         state(c);
         if (lg_error(c))
                 fprintf(stderr, "%s\n", lg_error(c));

@@ -26,6 +26,7 @@ void modules(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *mask, FILE *f);
 void training(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *y);
 void contexts(lg_ctx *c, lg_device device);
 void state(lg_ctx *c, lg_module *net, lg_optimizer *opt);
+void data_sets(lg_ctx *c, lg_tensor *x, lg_tensor *y, lg_sample_fn *get, lg_collate_fn *collate);
 void nested(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *b, lg_tensor *t);
 
 void shapes(lg_ctx *c, lg_tensor *x, size_t a, int b, int64_t d, unsigned e, short s, bool flag)
@@ -587,6 +588,32 @@ void training(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *
         sink = lg_fashion_mnist(c, "test", .folder = "nowhere");
         sink = lg_loader_open(c, data, 64, .shuffle = true, .drop_last = true, .workers = 2, .device = lg_cpu());
 #endif
+}
+
+void data_sets(lg_ctx *c, lg_tensor *x, lg_tensor *y, lg_sample_fn *get, lg_collate_fn *collate)
+{
+        lg_dataset *train, *valid;
+        lg_batch one;
+        const lg_field label = LG_FIELD("y", LG_I64, LG_SHAPE_0D);
+        const lg_fields fields = LG_FIELDS(LG_RAGGED_FIELD("x", LG_F32, LG_SHAPE(100, 3), -1), label);
+        lg_dataset *d = lg_dataset_new(c, 1000, fields, get, NULL), *e = lg_dataset_list(c, LG_LIST(x, y));
+        lg_dataset *stream = lg_dataset_stream(c, LG_FIELDS(label), get, NULL);
+        lg_dataset *both = lg_dataset_concat(c, d, e), *part = lg_dataset_subset(both, LG_INTS(1, 5));
+        if (!lg_dataset_split(part, 0.9, &train, &valid) || !lg_dataset_get(train, 0, &one))
+                return;
+        lg_collate *made = lg_collate_new(c, LG_FIELDS(label), collate, NULL);
+        lg_loader *loader = lg_loader_open(c, stream, 64);
+        lg_loader_free(loader);
+#ifndef NO_NAMED
+        loader = lg_loader_open(c, d, 64, .workers = LG_AUTO, .weights = x, .collate = made, .samples = 10,
+                                .no_replacement = true, .prefetch = 8);
+        e = lg_dataset_list(c, LG_LIST(x, y), .scale = 1.0 / 255);
+        d = lg_dataset_new(c, 1000, LG_FIELDS(LG_FIELD("x", LG_U8, LG_SHAPE(3))), get, NULL, .release = NULL);
+        stream = lg_dataset_stream(c, fields, get, NULL, .seek = NULL);
+        lg_dataset_split(d, 0.9, &train, &valid, .seed = 1);
+        made = lg_collate_new(c, fields, collate, NULL, .release = NULL);
+#endif
+        (void)made, (void)d, (void)e, (void)stream, (void)loader;
 }
 
 void state(lg_ctx *c, lg_module *net, lg_optimizer *opt)

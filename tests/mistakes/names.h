@@ -25,3 +25,4 @@ lg_tensor *squares(lg_ctx *ctx, lg_list inputs, void *user);
 lg_tensor *hook(lg_tensor *grad, void *user);
 double rate(int64_t step, void *user);
 void visit(const char *path, lg_tensor *tensor, bool is_buffer, void *user);
+bool get(lg_sample *sample, void *user);

@@ -1,0 +1,89 @@
+/* flight.c - batches that are copied to a device ahead, from pinned memory. */
+#include "loader.h"
+
+bool lg__loader_flies(const lg_loader *l)
+{
+        return l->team && l->device->api->fetch;
+}
+
+void lg__loader_land(lg_loader *l)
+{
+        lg__device *d = l->device;
+        for (int i = 0; lg__loader_flies(l) && i < 2; i++) {
+                lg__flight *f = &l->flights[i];
+                if (f->mark)
+                        d->api->follow(d->queue, f->mark); /* memory is freed in the order of the queue */
+                if (f->mark > l->last_mark)
+                        l->last_mark = f->mark;
+                for (int p = 0; p < l->job.parts; p++)
+                        lg__storage_unref(f->parts[p]);
+                *f = (lg__flight){.index = -1};
+        }
+        if (l->last_mark)
+                lg__kernel_done(d, "lg_loader_next", d->api->passed(d->queue, l->last_mark, true));
+        l->last_mark = 0;
+}
+
+static bool fetch(lg_loader *l, lg__flight *f, int part, const void *from)
+{
+        lg__device *d = l->device;
+        lg__layout at = lg__loader_layout(l, part, &f->made);
+        size_t bytes = (size_t)lg__shape_numel(at.shape) * lg__dtype_bytes(at.dtype);
+        lg__storage *s = f->parts[part] = lg__storage_new(d, bytes);
+        return s && (!bytes ||
+                     lg__kernel_done(d, "lg_loader_next", d->api->fetch(d->queue, s->data, from, bytes, &f->mark)));
+}
+
+/* Batch b is under way afterwards. */
+static bool start(lg_loader *l, int64_t b)
+{
+        lg__flight *f = &l->flights[b % 2];
+        if (f->index == b)
+                return true;
+        const lg__made *made = lg__loader_wait(l, b);
+        if (!made)
+                return false;
+        f->made = *made;
+        bool ok = true;
+        for (int p = 0; ok && p < l->job.parts; p++)
+                ok = fetch(l, f, p, made->data[p]);
+        if (ok)
+                f->index = b;
+        else
+                lg__loader_land(l); /* the other one, too: it is made again */
+        return ok;
+}
+
+static bool arrive(lg_loader *l, lg__flight *f, lg_batch *ret)
+{
+        bool ok = true;
+        for (int p = 0; p < l->job.parts; p++) {
+                lg__layout at = lg__loader_layout(l, p, &f->made);
+                lg_tensor *t = ok ? lg__tensor_new(l->object.ctx, f->parts[p], &at) : NULL;
+                lg__storage_unref(f->parts[p]);
+                f->parts[p] = NULL;
+                ok = ok && t;
+                lg__loader_put(l, ret, p, t);
+        }
+        return ok;
+}
+
+bool lg__loader_take_flight(lg_loader *l, int64_t b, lg_batch *ret, int64_t *ret_count)
+{
+        lg__device *d = l->device;
+        lg__flight *f = &l->flights[b % 2];
+        if (l->last_mark && !lg__kernel_done(d, "lg_loader_next", d->api->passed(d->queue, l->last_mark, true)))
+                return false;
+        l->last_mark = 0;
+        if (b > 0)
+                lg__team_done(l->team, b - 1);
+        if (!start(l, b) ||
+            (b + 1 < l->job.batches && f->made.count && lg__team_ready(l->team, b + 1) && !start(l, b + 1)) ||
+            (f->mark && !lg__kernel_done(d, "lg_loader_next", d->api->follow(d->queue, f->mark))))
+                return false;
+        l->last_mark = f->mark;
+        f->index = -1;
+        f->mark = 0;
+        *ret_count = f->made.count;
+        return arrive(l, f, ret);
+}

@@ -1,0 +1,125 @@
+/* sample.c - hands, which make samples, and the random numbers of each sample. */
+#include <string.h>
+#include "../../kernels/philox.h"
+#include "data.h"
+
+/* ---- random numbers ---------------------------------------------------------------------------------------------- */
+
+void lg__rng_begin(lg_rng *r, uint64_t seed, int64_t epoch, lg__rng_kind kind, int64_t id)
+{
+        *r = (lg_rng){.seed = seed,
+                      .epoch = (uint32_t)epoch,
+                      .id = {(uint32_t)id, (uint32_t)((uint64_t)id >> 32) ^ (uint32_t)kind << 30},
+                      .used = 4};
+}
+
+/* The next `count` words of one block; what is left of a block that has fewer is skipped. */
+static const uint32_t *words(lg_rng *r, int count)
+{
+        if (r->used + count > 4) {
+                lg_philox_words at = {{r->block++, r->epoch, r->id[0], r->id[1]}};
+                at = lg_philox(at, (uint32_t)r->seed, (uint32_t)(r->seed >> 32));
+                memcpy(r->words, at.w, sizeof at.w);
+                r->used = 0;
+        }
+        r->used += count;
+        return r->words + r->used - count;
+}
+
+double lg_rng_uniform(lg_rng *r)
+{
+        const uint32_t *w = words(r, 2);
+        return lg_philox_uniform53(w[0], w[1]);
+}
+
+double lg_rng_normal(lg_rng *r)
+{
+        lg_philox_words b;
+        double z[2];
+        memcpy(b.w, words(r, 4), sizeof b.w);
+        lg_philox_normal2(b, z);
+        return z[0];
+}
+
+/* By the upper word of a product: the bias is below n / 2^64. */
+int64_t lg_rng_below(lg_rng *r, int64_t n)
+{
+        if (n < 1)
+                return 0;
+        const uint32_t *w = words(r, 2);
+        uint64_t bits = (uint64_t)w[0] << 32 | w[1], m = (uint64_t)n;
+        uint64_t low = (bits & 0xffffffff) * (m & 0xffffffff), mid = (bits >> 32) * (m & 0xffffffff) + (low >> 32);
+        uint64_t cross = (bits & 0xffffffff) * (m >> 32) + (mid & 0xffffffff);
+        return (int64_t)((bits >> 32) * (m >> 32) + (mid >> 32) + (cross >> 32));
+}
+
+/* ---- hands ------------------------------------------------------------------------------------------------------- */
+
+bool lg__hand_begin(lg__hand *h, lg_ctx *c, const lg_dataset *d)
+{
+        *h = (lg__hand){.scratch_bytes = d->scratch_bytes};
+        h->sample.rng = &h->rng;
+        h->scratch = h->scratch_bytes ? lg__host_alloc(c, h->scratch_bytes) : NULL;
+        return h->scratch || !h->scratch_bytes;
+}
+
+void lg__hand_end(lg__hand *h, lg_ctx *c)
+{
+        if (h->scratch)
+                lg__host_free(c, h->scratch, h->scratch_bytes);
+        h->scratch = NULL;
+}
+
+static bool fail(lg_sample *s, lg_error_code code, const char *format, va_list args)
+{
+        lg__hand *h = (lg__hand *)s;
+        if (!h->code) {
+                locale_t was = lg__point_begin();
+                h->code = code;
+                vsnprintf(h->message, sizeof h->message, format, args);
+                lg__point_end(was);
+        }
+        return false;
+}
+
+bool lg__sample_fail(lg_sample *s, lg_error_code code, const char *format, ...)
+{
+        va_list args;
+        va_start(args, format);
+        fail(s, code, format, args);
+        va_end(args);
+        return false;
+}
+
+bool lg_sample_fail(lg_sample *s, const char *format, ...)
+{
+        if (!s || !format)
+                return false;
+        va_list args;
+        va_start(args, format);
+        fail(s, LG_ERR_IO, format, args);
+        va_end(args);
+        return false;
+}
+
+bool lg__dataset_sample(const lg_dataset *d, lg__hand *h, uint64_t seed, int64_t epoch, int64_t i, int64_t id)
+{
+        lg_sample *s = &h->sample;
+        s->index = i;
+        s->fields = d->fields.count;
+        for (int f = 0; f < s->fields; f++)
+                s->length[f] = d->fields.field[f].ragged ? d->fields.field[f].shape.size[0] : 0;
+        lg__rng_begin(&h->rng, seed, epoch, LG__RNG_SAMPLE, id);
+        h->code = LG_ERR_NONE;
+        h->scratch_used = 0;
+        if (!d->kind->get(d, s))
+                return false;
+        for (int f = 0; f < s->fields; f++) {
+                const lg_field *field = &d->fields.field[f];
+                if (field->ragged && (s->length[f] < 0 || s->length[f] > field->shape.size[0]))
+                        return lg__sample_fail(
+                                s, LG_ERR_ARGUMENT, "sample %lld says that its field %s has %lld rows; 0 to %lld fit",
+                                (long long)i, field->name, (long long)s->length[f], (long long)field->shape.size[0]);
+        }
+        return true;
+}

@@ -1,0 +1,763 @@
+/* test_datasets.c - data sets of the program's own: fields, streams, views, weights, padding, batches by a function. */
+#include <limits.h>
+#include <errno.h>
+#include <pthread.h>
+#include "failing.h"
+
+#define SAMPLES 23
+
+/* ---- own samples ------------------------------------------------------------------------------------------------- */
+
+typedef struct source {
+        int64_t calls, fail_at, releases, at, size; /* fail_at: that sample fails; -1: none */
+        pthread_mutex_t lock;
+        const char *why;
+} source;
+
+static source new_source(void)
+{
+        return (source){.fail_at = -1, .size = SAMPLES, .lock = PTHREAD_MUTEX_INITIALIZER, .why = "the well is dry"};
+}
+
+static void released(void *user)
+{
+        ((source *)user)->releases++;
+}
+
+/* x: (i, i + 0.5, a uniform number), y: 100 + i, z: i as u8. */
+static bool make(lg_sample *s, void *user)
+{
+        source *from = user;
+        float *x = s->data[0];
+        pthread_mutex_lock(&from->lock);
+        from->calls++;
+        int64_t fail_at = from->fail_at;
+        pthread_mutex_unlock(&from->lock);
+        if (s->index == fail_at)
+                return from->why ? lg_sample_fail(s, "sample %lld: %s, %.1f", (long long)s->index, from->why, 0.5)
+                                 : false;
+        x[0] = (float)s->index;
+        x[1] = (float)s->index + 0.5f;
+        x[2] = (float)lg_rng_uniform(s->rng);
+        *(int64_t *)s->data[1] = 100 + s->index;
+        *(uint8_t *)s->data[2] = (uint8_t)s->index;
+        return true;
+}
+
+static lg_fields three_fields(void)
+{
+        return LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE(3)), LG_FIELD("y", LG_I64, LG_SHAPE_0D),
+                         LG_FIELD("z", LG_U8, LG_SHAPE(1)));
+}
+
+static lg_dataset *own(lg_ctx *c, source *from)
+{
+        return lg_dataset_new(c, SAMPLES, three_fields(), make, from, .release = released);
+}
+
+/* Checks a batch of own samples and notes which they are. */
+static int take(const lg_batch *b, int64_t *ids, double *draws, int count)
+{
+        double x[3 * 64], y[64], z[64];
+        assert_int_equal(b->fields, 3);
+        assert_ptr_equal(b->x, b->field[0]);
+        assert_ptr_equal(b->y, b->field[1]);
+        assert_null(b->length[0]);
+        int64_t n = read_all(b->y, y, 64);
+        assert_int_equal(read_all(b->x, x, 3 * 64), 3 * n);
+        assert_int_equal(read_all(b->field[2], z, 64), n);
+        for (int i = 0; i < n; i++, count++) {
+                ids[count] = (int64_t)x[3 * i];
+                draws[count] = x[3 * i + 2];
+                assert_true(x[3 * i + 1] == x[3 * i] + 0.5 && y[i] == x[3 * i] + 100 && z[i] == x[3 * i]);
+        }
+        return count;
+}
+
+static int epoch(lg_loader *l, int64_t *ids, double *draws)
+{
+        int count = 0;
+        for (lg_batch b; lg_loader_next(l, &b);)
+                count = take(&b, ids, draws, count);
+        return count;
+}
+
+static void own_samples_are_the_same_for_any_workers(void **state)
+{
+        (void)state;
+        int64_t ids[5][2][64];
+        double draws[5][2][64];
+        for (int workers = 0; workers < 5; workers++) {
+                lg_ctx *c = open_ctx();
+                source from = new_source();
+                lg_dataset *d = own(c, &from);
+                assert_int_equal(lg_dataset_size(d), SAMPLES);
+                assert_string_equal(lg_dataset_fields(d).field[2].name, "z");
+                lg_loader *l = lg_loader_open(c, d, 4, .shuffle = true, .seed = 3, .workers = workers,
+                                              .prefetch = workers == 4 ? 1 : 0);
+                lg_dataset_free(d);
+                assert_int_equal(from.releases, 0);
+                for (int e = 0; e < 2; e++)
+                        assert_int_equal(epoch(l, ids[workers][e], draws[workers][e]), SAMPLES);
+                assert_ok(c);
+                lg_loader_free(l);
+                assert_int_equal(from.releases, 1);
+                lg_close(c);
+                assert_memory_equal(ids[workers], ids[0], SAMPLES * sizeof(int64_t));
+                assert_memory_equal(draws[workers][1], draws[0][1], SAMPLES * sizeof(double));
+        }
+        /* each sample has random numbers of its own, others in another epoch */
+        for (int i = 0; i < SAMPLES; i++)
+                for (int k = 0; k < SAMPLES; k++) {
+                        bool same = draws[0][0][i] == draws[0][0][k];
+                        assert_true(same == (i == k));
+                        assert_true(draws[0][0][i] != draws[0][1][k]);
+                }
+}
+
+static void a_sample_that_fails_is_told(void **state)
+{
+        (void)state;
+        for (int workers = 0; workers < 3; workers++) {
+                lg_ctx *c = open_ctx();
+                source from = new_source();
+                int64_t ids[64];
+                double draws[64];
+                lg_dataset *d = own(c, &from);
+                lg_loader *l = lg_loader_open(c, d, 4, .workers = workers);
+                lg_batch b;
+                int64_t live = lg_live_tensors(c);
+                from.fail_at = 9;
+                assert_true(lg_loader_next(l, &b) && lg_loader_next(l, &b));
+                assert_false(lg_loader_next(l, &b));
+                assert_int_equal(lg_live_tensors(c), live);
+                assert_false(lg_loader_next(l, &b)); /* the error stays */
+                assert_error(c, LG_ERR_IO, "lg_loader_next: sample 9: the well is dry, 0.5");
+                assert_false(lg_loader_next(l, &b)); /* the same batch again */
+                assert_error(c, LG_ERR_IO, "sample 9");
+                pthread_mutex_lock(&from.lock);
+                from.why = NULL;
+                pthread_mutex_unlock(&from.lock);
+                assert_false(lg_loader_next(l, &b));
+                assert_error(c, LG_ERR_IO, "sample 9 cannot be made: its function gives false");
+                pthread_mutex_lock(&from.lock);
+                from.fail_at = -1;
+                pthread_mutex_unlock(&from.lock);
+                assert_true(lg_loader_next(l, &b));
+                assert_int_equal(b.index, 2);
+                assert_int_equal(take(&b, ids, draws, 0), 4);
+                assert_int_equal(ids[0], 8);
+                assert_int_equal(epoch(l, ids, draws), SAMPLES - 12);
+                assert_int_equal(epoch(l, ids, draws), SAMPLES);
+                assert_ok(c);
+                lg_close(c);
+        }
+}
+
+static void one_sample_is_given(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        source from = new_source();
+        lg_dataset *d = own(c, &from);
+        lg_batch b;
+        assert_true(lg_dataset_get(d, 7, &b));
+        assert_int_equal(lg_shape_of(b.x).ndim, 1);
+        assert_int_equal(lg_shape_of(b.y).ndim, 0);
+        assert_true(lg_item(b.y) == 107);
+        assert_false(lg_dataset_get(d, SAMPLES, &b));
+        assert_error(c, LG_ERR_ARGUMENT, "there is no sample 23; there are 23");
+        assert_false(lg_dataset_get(d, -1, &b));
+        assert_error(c, LG_ERR_ARGUMENT, "-1");
+        assert_false(lg_dataset_get(d, 0, NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "NULL");
+        from.fail_at = 3;
+        assert_false(lg_dataset_get(d, 3, &b));
+        assert_error(c, LG_ERR_IO, "lg_dataset_get: sample 3: the well is dry");
+        lg_close(c);
+        assert_int_equal(from.releases, 1);
+}
+
+/* ---- misuse ------------------------------------------------------------------------------------------------------ */
+
+typedef struct meddler {
+        lg_ctx *c;
+        lg_loader *l;
+        lg_dataset *d;
+        lg_scope outer;
+} meddler;
+
+static bool meddle(lg_sample *s, void *user)
+{
+        meddler *m = user;
+        lg_batch b;
+        *(float *)s->data[0] = 1;
+        lg_dataset_free(m->d);
+        if (s->index == 0)
+                lg_loader_free(m->l);
+        if (s->index == 1)
+                drop(lg_loader_next(m->l, &b) ? NULL : "");
+        if (s->index == 2)
+                lg_scope_end(m->c, m->outer);
+        if (s->index == 3)
+                lg_close(m->c);
+        if (s->index == 4)
+                m->outer = lg_scope_begin(m->c);
+        return true;
+}
+
+static void functions_that_meddle_are_stopped(void **state)
+{
+        (void)state;
+        static const char *const texts[] = {"making a batch", "making a batch", "has not returned", "", ""};
+        for (int64_t i = 0; i < 5; i++) {
+                lg_ctx *c = open_ctx();
+                meddler m = {.c = c, .outer = lg_scope_begin(c)};
+                m.d = lg_dataset_new(c, 5, LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE_0D)), meddle, &m);
+                lg_dataset *one = lg_dataset_subset(m.d, LG_INTS(i));
+                m.l = lg_loader_open(c, one, 1);
+                lg_batch b;
+                bool ok = lg_loader_next(m.l, &b);
+                assert_true(ok == (i == 4 || (i == 3 && !lg_error(c))));
+                if (i < 3)
+                        assert_error(c, LG_ERR_STATE, texts[i]);
+                lg_clear_error(c);
+                lg_loader_free(m.l);
+                lg_close(c);
+        }
+}
+
+static void wrong_arguments_are_told(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx(), *other = open_ctx();
+        source from = new_source();
+        const lg_fields f = three_fields();
+        lg_fields bad = f;
+        assert_null(lg_dataset_new(c, -1, f, make, &from, .release = released));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_dataset_stream()");
+        assert_null(lg_dataset_new(c, 1, f, NULL, &from, .release = released));
+        assert_error(c, LG_ERR_ARGUMENT, "function is NULL");
+        bad.count = 9;
+        assert_null(lg_dataset_new(c, 1, bad, make, &from, .release = released));
+        assert_error(c, LG_ERR_ARGUMENT, "9 fields");
+        bad = f;
+        bad.field[1].name = NULL;
+        assert_null(lg_dataset_new(c, 1, bad, make, &from, .release = released));
+        assert_error(c, LG_ERR_ARGUMENT, "field 1 has no name");
+        bad = f;
+        bad.field[1].dtype = (lg_dtype)77;
+        assert_null(lg_dataset_new(c, 1, bad, make, &from, .release = released));
+        assert_error(c, LG_ERR_DTYPE, "field y");
+        bad.field[1] = LG_FIELD("y", LG_F32, LG_SHAPE(1, 1, 1, 1, 1, 1, 1, 1));
+        assert_null(lg_dataset_new(c, 1, bad, make, &from, .release = released));
+        assert_error(c, LG_ERR_SHAPE, "8 dimensions");
+        bad.field[1] = LG_FIELD("y", LG_F32, LG_SHAPE(-1));
+        assert_null(lg_dataset_new(c, 1, bad, make, &from, .release = released));
+        assert_error(c, LG_ERR_SHAPE, "-1");
+        bad.field[1] = LG_RAGGED_FIELD("y", LG_F32, LG_SHAPE_0D, 0);
+        assert_null(lg_dataset_new(c, 1, bad, make, &from, .release = released));
+        assert_error(c, LG_ERR_SHAPE, "ragged");
+        bad.field[1] = LG_RAGGED_FIELD("y", LG_U8, LG_SHAPE(3), -1);
+        assert_null(lg_dataset_new(c, 1, bad, make, &from, .release = released));
+        assert_error(c, LG_ERR_ARGUMENT, "-1");
+        assert_null(lg_dataset_new(NULL, 1, f, make, &from, .release = released));
+        assert_int_equal(from.releases, 10);
+        lg_dataset *d = own(c, &from), *o = own(other, &from);
+        assert_null(lg_dataset_subset(d, LG_INTS(0, 23)));
+        assert_error(c, LG_ERR_ARGUMENT, "number 1 of the list is sample 23; there are 23");
+        assert_null(lg_dataset_subset(NULL, LG_INTS(0)));
+        assert_null(lg_dataset_concat(c, d, NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "NULL");
+        assert_null(lg_dataset_concat(c, d, o));
+        assert_error(c, LG_ERR_ARGUMENT, "another context");
+        lg_dataset *a, *b;
+        assert_false(lg_dataset_split(d, 1.5, &a, &b));
+        assert_error(c, LG_ERR_ARGUMENT, "1.5");
+        assert_false(lg_dataset_split(d, NAN, &a, &b));
+        assert_error(c, LG_ERR_ARGUMENT, "nan");
+        assert_false(lg_dataset_split(d, 0.5, &a, NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "second is NULL");
+        assert_null(a);
+        assert_null(lg_loader_open(c, o, 2));
+        assert_error(c, LG_ERR_ARGUMENT, "another context");
+        assert_null(lg_loader_open(c, d, 2, .workers = -1));
+        assert_error(c, LG_ERR_ARGUMENT, "LG_AUTO");
+        assert_null(lg_loader_open(c, d, 2, .workers = 1, .prefetch = -1));
+        assert_error(c, LG_ERR_ARGUMENT, ".prefetch = -1");
+        assert_null(lg_loader_open(c, d, 2, .workers = 1, .prefetch = INT_MAX));
+        assert_error(c, LG_ERR_ARGUMENT, "65536");
+        lg_close(c);
+        lg_close(other);
+        assert_int_equal(from.releases, 12);
+}
+
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
+
+static bool next(lg_sample *s, void *user)
+{
+        source *from = user;
+        if (from->at == from->size)
+                return false;
+        assert_int_equal(s->index, from->at);
+        s->index = from->at++;
+        return make(s, user);
+}
+
+static bool seek(void *user, int64_t sample)
+{
+        source *from = user;
+        if (sample > from->size)
+                return false;
+        from->at = sample;
+        return true;
+}
+
+static void streams_end_and_begin_again(void **state)
+{
+        (void)state;
+        for (int workers = 0; workers < 3; workers++) {
+                for (int64_t size = 20; size < 24; size++) {
+                        lg_ctx *c = open_ctx();
+                        source from = new_source();
+                        int64_t ids[64];
+                        double draws[64];
+                        lg_batch b;
+                        from.size = size;
+                        lg_dataset *d =
+                                lg_dataset_stream(c, three_fields(), next, &from, .seek = seek, .release = released);
+                        assert_int_equal(lg_dataset_size(d), -1);
+                        lg_loader *l = lg_loader_open(c, d, 4, .workers = workers);
+                        assert_null(lg_loader_open(c, d, 4));
+                        assert_error(c, LG_ERR_STATE, "another loader reads this stream");
+                        assert_int_equal(lg_loader_batches(l), -1);
+                        for (int e = 0; e < 2; e++) {
+                                assert_int_equal(epoch(l, ids, draws), size);
+                                for (int i = 0; i < size; i++)
+                                        assert_int_equal(ids[i], i);
+                        }
+                        assert_true(lg_loader_next(l, &b)); /* left in the middle */
+                        assert_int_equal(b.count, -1);
+                        lg_loader_restart(l);
+                        assert_int_equal(epoch(l, ids, draws), size);
+                        from.fail_at = 5;
+                        assert_true(lg_loader_next(l, &b));
+                        assert_false(lg_loader_next(l, &b));
+                        assert_error(c, LG_ERR_IO, "sample 5: the well");
+                        from.fail_at = -1;
+                        assert_int_equal(epoch(l, ids, draws), size);
+                        lg_loader_free(l);
+                        l = lg_loader_open(c, d, 4, .drop_last = true, .workers = workers);
+                        assert_int_equal(epoch(l, ids, draws), size / 4 * 4);
+                        assert_ok(c);
+                        lg_close(c);
+                        assert_int_equal(from.releases, 1);
+                }
+        }
+}
+
+static void streams_have_one_order(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        source from = new_source();
+        int64_t ids[64];
+        double draws[64];
+        lg_batch b;
+        lg_dataset *d = lg_dataset_stream(c, three_fields(), next, &from);
+        assert_null(lg_loader_open(c, d, 4, .shuffle = true));
+        assert_error(c, LG_ERR_ARGUMENT, "one order");
+        assert_null(lg_dataset_subset(d, LG_INTS(0)));
+        assert_error(c, LG_ERR_ARGUMENT, "stream");
+        assert_false(lg_dataset_get(d, 0, &b));
+        assert_error(c, LG_ERR_STATE, "stream");
+        lg_loader *l = lg_loader_open(c, d, 4, .workers = 1);
+        assert_int_equal(epoch(l, ids, draws), SAMPLES);
+        assert_false(lg_loader_next(l, &b));
+        assert_error(c, LG_ERR_STATE, "no .seek");
+        lg_close(c);
+}
+
+/* ---- views ------------------------------------------------------------------------------------------------------- */
+
+static void views_choose_samples(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        source from = new_source();
+        int64_t ids[128];
+        double draws[128];
+        lg_dataset *d = own(c, &from), *a, *b, *a2, *b2;
+        lg_dataset *some = lg_dataset_subset(d, LG_INTS(5, 5, 0, 22)),
+                   *none = lg_dataset_subset(d, LG_INTS_OF(0, NULL));
+        lg_dataset *both = lg_dataset_concat(c, none, some, d, none, some);
+        lg_dataset_free(some);
+        lg_dataset_free(d);
+        lg_dataset_free(none);
+        assert_int_equal(lg_dataset_size(both), 4 + SAMPLES + 4);
+        lg_loader *l = lg_loader_open(c, both, 7, .workers = 2);
+        assert_int_equal(epoch(l, ids, draws), 31);
+        const int64_t begin[] = {5, 5, 0, 22, 0, 1, 2};
+        assert_memory_equal(ids, begin, sizeof begin);
+        assert_int_equal(ids[26], 22);
+        assert_int_equal(ids[30], 22);
+        lg_loader_free(l);
+        assert_true(lg_dataset_split(both, 0.3, &a, &b, .seed = 5));
+        assert_true(lg_dataset_split(both, 0.3, &a2, &b2, .seed = 5));
+        lg_dataset_free(both);
+        assert_int_equal(lg_dataset_size(a), 9);
+        assert_int_equal(lg_dataset_size(b), 22);
+        int64_t again[128], count[SAMPLES] = {0};
+        lg_loader *la = lg_loader_open(c, a, 7), *lb = lg_loader_open(c, b, 7), *la2 = lg_loader_open(c, a2, 7);
+        assert_int_equal(epoch(la, ids, draws), 9);
+        assert_int_equal(epoch(la2, again, draws), 9);
+        assert_memory_equal(ids, again, 9 * sizeof *ids);
+        assert_int_equal(epoch(lb, ids + 9, draws), 22);
+        for (int i = 0; i < 31; i++)
+                count[ids[i]]++;
+        for (int i = 0; i < SAMPLES; i++)
+                assert_int_equal(count[i], i == 5 ? 5 : i == 0 || i == 22 ? 3 : 1);
+        assert_ok(c);
+        lg_close(c);
+        assert_int_equal(from.releases, 1);
+}
+
+static void joined_sets_have_the_same_fields(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_zeros(c, LG_SHAPE(4, 2), .device = lg_cpu()),
+                  *y = lg_zeros(c, LG_SHAPE(4), .device = lg_cpu());
+        lg_dataset *a = lg_dataset_list(c, LG_LIST(x)), *b = lg_dataset_tensors(c, x, y),
+                   *e = lg_dataset_list(c, LG_LIST(y));
+        assert_null(lg_dataset_concat(c, a, b));
+        assert_error(c, LG_ERR_SHAPE, "1 fields but number 1 has 2");
+        assert_null(lg_dataset_concat(c, a, e));
+        assert_error(c, LG_ERR_SHAPE, "field x is f32 (2,) in the first data set but f32 () in number 1");
+        assert_null(lg_dataset_list(c, LG_LIST(x, lg_zeros(c, LG_SHAPE(3), .device = lg_cpu()))));
+        assert_error(c, LG_ERR_SHAPE, "x has 4 rows but y has 3");
+        lg_loader *l = lg_loader_open(c, a, 3);
+        lg_each_batch(batch, l)
+        {
+                assert_int_equal(batch.fields, 1);
+                assert_null(batch.y);
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
+
+static void weights_draw_samples(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        source from = new_source();
+        static int64_t ids[64 * 1000];
+        static double draws[64 * 1000];
+        double w[SAMPLES] = {0};
+        w[3] = 1;
+        w[7] = 2;
+        w[11] = 5;
+        lg_dataset *d = own(c, &from);
+        lg_tensor *weights = lg_from(c, w, LG_SHAPE(SAMPLES), .dtype = LG_F64, .device = lg_cpu());
+        lg_loader *l = lg_loader_open(c, d, 50, .weights = weights, .samples = 40000, .seed = 1, .workers = 2);
+        assert_int_equal(lg_loader_batches(l), 800);
+        int count[SAMPLES] = {0};
+        int64_t n = 0;
+        for (lg_batch b; lg_loader_next(l, &b);)
+                n = take(&b, ids, draws, (int)n);
+        assert_int_equal(n, 40000);
+        for (int64_t i = 0; i < n; i++)
+                count[ids[i]]++;
+        assert_int_equal(count[3] + count[7] + count[11], 40000);
+        assert_near(count[3], 5000, 250); /* four standard deviations */
+        assert_near(count[7], 10000, 350);
+        assert_true(draws[0] != draws[1] && draws[1] != draws[2]); /* a sample that comes twice is made anew */
+        l = lg_loader_open(c, d, 2, .weights = weights, .no_replacement = true);
+        int first[SAMPLES] = {0};
+        for (int e = 0; e < 4000; e++) {
+                assert_int_equal(epoch(l, ids, draws), 3);
+                assert_int_equal(ids[0] + ids[1] + ids[2], 21);
+                first[ids[0]]++;
+        }
+        assert_near(first[3], 500, 90);
+        assert_near(first[11], 2500, 130);
+        assert_ok(c);
+        lg_close(c);
+}
+
+static void wrong_weights_are_told(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        source from = new_source();
+        double w[SAMPLES] = {0};
+        lg_dataset *d = own(c, &from);
+#define WEIGHTS lg_from(c, w, LG_SHAPE(SAMPLES), .dtype = LG_F64, .device = lg_cpu())
+        assert_null(lg_loader_open(c, d, 2, .weights = WEIGHTS));
+        assert_error(c, LG_ERR_ARGUMENT, "no sample has a weight");
+        w[2] = -1;
+        assert_null(lg_loader_open(c, d, 2, .weights = WEIGHTS));
+        assert_error(c, LG_ERR_ARGUMENT, "weight 2 is -1");
+        w[2] = NAN;
+        assert_null(lg_loader_open(c, d, 2, .weights = WEIGHTS));
+        assert_error(c, LG_ERR_ARGUMENT, "weight 2 is");
+        w[2] = 1;
+        assert_null(lg_loader_open(c, d, 2, .weights = WEIGHTS, .no_replacement = true, .samples = 2));
+        assert_error(c, LG_ERR_ARGUMENT, ".samples is 2, but 1");
+        assert_null(lg_loader_open(c, d, 2, .weights = WEIGHTS, .shuffle = true));
+        assert_error(c, LG_ERR_ARGUMENT, ".shuffle");
+        assert_null(lg_loader_open(c, d, 2, .samples = 2));
+        assert_error(c, LG_ERR_ARGUMENT, "no .weights");
+        assert_null(lg_loader_open(c, d, 2, .weights = lg_zeros(c, LG_SHAPE(3), .device = lg_cpu())));
+        assert_error(c, LG_ERR_SHAPE, "23 samples");
+        lg_close(c);
+}
+
+/* ---- ragged fields, collate functions ---------------------------------------------------------------------------- */
+
+/* tokens: index % 5 rows of (index, index + 1). */
+static bool make_ragged(lg_sample *s, void *user)
+{
+        (void)user;
+        int32_t *tokens = s->data[0];
+        assert_int_equal(s->length[0], 4);
+        s->length[0] = s->index % 5;
+        for (int64_t i = 0; i < s->length[0]; i++) {
+                tokens[2 * i] = (int32_t)s->index;
+                tokens[2 * i + 1] = (int32_t)s->index + 1;
+        }
+        *(float *)s->data[1] = (float)s->index;
+        return true;
+}
+
+static lg_dataset *ragged(lg_ctx *c, int64_t size)
+{
+        return lg_dataset_new(
+                c, size,
+                LG_FIELDS(LG_RAGGED_FIELD("tokens", LG_I32, LG_SHAPE(4, 2), -7), LG_FIELD("y", LG_F32, LG_SHAPE_0D)),
+                make_ragged, NULL);
+}
+
+static void ragged_fields_are_padded(void **state)
+{
+        (void)state;
+        for (int workers = 0; workers < 3; workers++) {
+                lg_ctx *c = open_ctx();
+                lg_loader *l = lg_loader_open(c, ragged(c, 12), 4, .workers = workers);
+                lg_batch b;
+                assert_true(lg_loader_next(l, &b)); /* lengths 0, 1, 2, 3 */
+                assert_int_equal(lg_size_of(b.x, 0), 4);
+                assert_int_equal(lg_size_of(b.x, 1), 3);
+                assert_int_equal(lg_size_of(b.x, 2), 2);
+                double x[64], n[8];
+                assert_int_equal(read_all(b.x, x, 64), 24);
+                assert_int_equal(read_all(b.length[0], n, 8), 4);
+                assert_null(b.length[1]);
+                for (int i = 0; i < 4; i++) {
+                        assert_true(n[i] == i);
+                        for (int k = 0; k < 3; k++)
+                                for (int e = 0; e < 2; e++)
+                                        assert_true(x[(i * 3 + k) * 2 + e] == (k < i ? i + e : -7));
+                }
+                assert_true(lg_loader_next(l, &b)); /* 4, 0, 1, 2 */
+                assert_int_equal(lg_size_of(b.x, 1), 4);
+                assert_true(lg_loader_next(l, &b)); /* 3, 4, 0, 1 */
+                assert_false(lg_loader_next(l, &b));
+                lg_loader_free(l);
+                l = lg_loader_open(c, lg_dataset_subset(ragged(c, 12), LG_INTS(0, 5, 10)), 8, .workers = workers);
+                assert_true(lg_loader_next(l, &b)); /* nobody has a row */
+                assert_int_equal(lg_size_of(b.x, 1), 0);
+                assert_ok(c);
+                lg_close(c);
+        }
+        lg_ctx *c = open_ctx();
+        lg_batch b;
+        assert_true(lg_dataset_get(ragged(c, 12), 2, &b));
+        assert_int_equal(lg_size_of(b.x, 0), 2);
+        lg_close(c);
+}
+
+static bool make_too_long(lg_sample *s, void *user)
+{
+        (void)user;
+        s->length[0] = 5;
+        return true;
+}
+
+static void rows_beyond_the_most_are_told(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_dataset *d =
+                lg_dataset_new(c, 3, LG_FIELDS(LG_RAGGED_FIELD("t", LG_F32, LG_SHAPE(4), 0)), make_too_long, NULL);
+        lg_loader *l = lg_loader_open(c, d, 2, .workers = 1);
+        lg_batch b;
+        assert_false(lg_loader_next(l, &b));
+        assert_error(c, LG_ERR_ARGUMENT, "sample 0 says that its field t has 5 rows; 0 to 4 fit");
+        lg_close(c);
+}
+
+/* The sum of the tokens and a number that is drawn for the batch. */
+static bool sum_up(const lg_collation *b, void *user)
+{
+        int *fails = user;
+        float *sums = b->to[0];
+        const double drawn = lg_rng_normal(b->rng);
+        assert_int_equal(b->in.count, 2);
+        assert_int_equal(b->out.count, 1);
+        if (*fails)
+                return false;
+        for (int64_t i = 0; i < b->count; i++) {
+                const int32_t *tokens = (const int32_t *)b->from[0] + i * 8;
+                sums[2 * i] = 0;
+                sums[2 * i + 1] = (float)drawn;
+                for (int64_t k = 0; k < b->lengths[0][i]; k++)
+                        sums[2 * i] += (float)tokens[2 * k];
+        }
+        return true;
+}
+
+static void functions_make_batches(void **state)
+{
+        (void)state;
+        double drawn[3][3];
+        for (int workers = 0; workers < 3; workers++) {
+                lg_ctx *c = open_ctx();
+                int fails = 0;
+                lg_collate *m = lg_collate_new(c, LG_FIELDS(LG_FIELD("sums", LG_F32, LG_SHAPE(2))), sum_up, &fails);
+                lg_loader *l = lg_loader_open(c, ragged(c, 10), 4, .collate = m, .seed = 4, .workers = workers);
+                lg_collate_free(m);
+                int64_t at = 0;
+                lg_each_batch(b, l)
+                {
+                        double x[8];
+                        int64_t n = read_all(b.x, x, 8) / 2;
+                        assert_int_equal(n, b.index < 2 ? 4 : 2);
+                        for (int i = 0; i < n; i++, at++)
+                                assert_true(x[2 * i] == (double)(at * (at % 5)));
+                        drawn[workers][b.index] = x[1];
+                        assert_true(drawn[workers][b.index] == drawn[0][b.index]);
+                }
+                assert_true(drawn[0][0] != drawn[0][1]);
+                fails = 1;
+                lg_batch b;
+                assert_false(lg_loader_next(l, &b));
+                assert_error(c, LG_ERR_ARGUMENT, "the collate function gives false");
+                lg_close(c);
+        }
+}
+
+/* ---- random numbers, memory -------------------------------------------------------------------------------------- */
+
+static bool draw_many(lg_sample *s, void *user)
+{
+        double *sums = user, *x = s->data[0];
+        for (int i = 0; i < 20000; i++) {
+                double u = lg_rng_uniform(s->rng), z = lg_rng_normal(s->rng);
+                int64_t k = lg_rng_below(s->rng, 3), big = lg_rng_below(s->rng, INT64_MAX);
+                assert_true(u >= 0 && u < 1 && k >= 0 && k < 3 && big >= 0);
+                sums[0] += u;
+                sums[1] += u * u;
+                sums[2] += z;
+                sums[3] += z * z;
+                sums[4 + k]++;
+                sums[7] += (double)big / (double)INT64_MAX;
+        }
+        assert_int_equal(lg_rng_below(s->rng, 1), 0);
+        assert_int_equal(lg_rng_below(s->rng, 0), 0);
+        assert_int_equal(lg_rng_below(s->rng, -5), 0);
+        *x = sums[0];
+        return true;
+}
+
+static void random_numbers_are_random(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        double s[8] = {0};
+        lg_batch b;
+        assert_true(lg_dataset_get(lg_dataset_new(c, 1, LG_FIELDS(LG_FIELD("x", LG_F64, LG_SHAPE(1))), draw_many, s), 0,
+                                   &b));
+        for (int i = 0; i < 8; i++)
+                s[i] /= 20000;
+        assert_near(s[0], 0.5, 0.01);
+        assert_near(s[1], 1.0 / 3, 0.01);
+        assert_near(s[2], 0, 0.03);
+        assert_near(s[3], 1, 0.05);
+        for (int k = 4; k < 7; k++)
+                assert_near(s[k], 1.0 / 3, 0.015);
+        assert_near(s[7], 0.5, 0.01);
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* All of it, with the n-th allocation failing. Returns how many there were. */
+static int64_t life(int64_t n)
+{
+        failing f = {0};
+        source from = new_source();
+        lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
+        int fails = 0;
+        int64_t ids[64], calls;
+        double draws[64], w[SAMPLES];
+        lg_dataset *a = NULL, *b = NULL;
+        for (int i = 0; i < SAMPLES; i++)
+                w[i] = 1;
+        test_device(c);
+        lg_tensor *weights = lg_from(c, w, LG_SHAPE(SAMPLES), .dtype = LG_F64, .device = lg_cpu());
+        assert_ok(c);
+        arm(&f, n, false);
+        lg_dataset *d = own(c, &from), *both = lg_dataset_concat(c, d, d), *r = ragged(c, 9);
+        drop(lg_dataset_split(both, 0.5, &a, &b, .seed = 1) ? a : NULL);
+        lg_collate *m = lg_collate_new(c, LG_FIELDS(LG_FIELD("sums", LG_F32, LG_SHAPE(2))), sum_up, &fails);
+        lg_loader *loaders[] = {lg_loader_open(c, a, 4, .workers = 1), lg_loader_open(c, d, 4, .weights = weights),
+                                lg_loader_open(c, r, 4), lg_loader_open(c, r, 4, .collate = m, .shuffle = true)};
+        for (int i = 0; i < 4 && !lg_error(c); i++)
+                for (lg_batch batch; lg_loader_next(loaders[i], &batch);)
+                        drop(&batch);
+        bool failed = lg_error(c) != NULL;
+        calls = f.calls;
+        arm(&f, 0, false);
+        if (failed)
+                assert_error(c, LG_ERR_MEMORY, "");
+        if (!failed)
+                assert_int_equal(epoch(loaders[1], ids, draws), SAMPLES);
+        lg_close(c);
+        assert_int_equal(f.bytes, 0);
+        assert_int_equal(from.releases, 1);
+        assert_true(failed == (n > 0 && n <= calls));
+        return calls;
+}
+
+static void no_memory_is_told(void **state)
+{
+        (void)state;
+        int64_t calls = life(0);
+        for (int64_t n = 1; n <= calls; n++)
+                life(n);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(own_samples_are_the_same_for_any_workers),
+                cmocka_unit_test(a_sample_that_fails_is_told),
+                cmocka_unit_test(one_sample_is_given),
+                cmocka_unit_test(functions_that_meddle_are_stopped),
+                cmocka_unit_test(wrong_arguments_are_told),
+                cmocka_unit_test(streams_end_and_begin_again),
+                cmocka_unit_test(streams_have_one_order),
+                cmocka_unit_test(views_choose_samples),
+                cmocka_unit_test(joined_sets_have_the_same_fields),
+                cmocka_unit_test(weights_draw_samples),
+                cmocka_unit_test(wrong_weights_are_told),
+                cmocka_unit_test(ragged_fields_are_padded),
+                cmocka_unit_test(rows_beyond_the_most_are_told),
+                cmocka_unit_test(functions_make_batches),
+                cmocka_unit_test(random_numbers_are_random),
+                cmocka_unit_test(no_memory_is_told),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
