@@ -202,7 +202,7 @@ lg__team *lg__team_new(lg_ctx *c, const lg__job *job, int workers, int ahead, lg
 void lg__team_free(lg_ctx *c, lg__team *t);      /* NULL: nothing */
 void lg__team_start(lg__team *t, int64_t first); /* from batch `first` on */
 void lg__team_rest(lg__team *t);                 /* returns when no thread works */
-/* True if lg__team_wait would not wait for a thread, and what it gives is a batch. */
+/* True if lg__team_wait would not wait for a thread. */
 bool lg__team_ready(lg__team *t, int64_t b);
 /* Waits for batch b, the next one; it stays until it is done with. Behind the end of a stream: an empty one. */
 const lg__made *lg__team_wait(lg__team *t, int64_t b);

@@ -35,14 +35,9 @@ static bool fetch(lg_loader *l, lg__flight *f, int part, const void *from)
 }
 
 /* Batch b is under way afterwards. */
-static bool start(lg_loader *l, int64_t b)
+static bool start(lg_loader *l, int64_t b, const lg__made *made)
 {
         lg__flight *f = &l->flights[b % 2];
-        if (f->index == b)
-                return true;
-        const lg__made *made = lg__loader_wait(l, b);
-        if (!made)
-                return false;
         f->made = *made;
         bool ok = true;
         for (int p = 0; ok && p < l->job.parts; p++)
@@ -52,6 +47,26 @@ static bool start(lg_loader *l, int64_t b)
         else
                 lg__loader_land(l); /* the other one, too: it is made again */
         return ok;
+}
+
+/* The batch whose turn it is. */
+static bool start_now(lg_loader *l, int64_t b)
+{
+        if (l->flights[b % 2].index == b)
+                return true;
+        const lg__made *made = lg__loader_wait(l, b);
+        if (!made || (made->code && !lg__loader_failed(l, made)))
+                return false;
+        return start(l, b, made);
+}
+
+/* The one after it, unless that waits for a thread. If it failed, or is behind the end, that is for its own turn. */
+static bool start_ahead(lg_loader *l, int64_t b)
+{
+        if (b >= l->job.batches || l->flights[b % 2].index == b || !lg__team_ready(l->team, b))
+                return true;
+        const lg__made *made = lg__loader_wait(l, b);
+        return made && (made->code || !made->count || start(l, b, made));
 }
 
 static bool arrive(lg_loader *l, lg__flight *f, lg_batch *ret)
@@ -77,8 +92,7 @@ bool lg__loader_take_flight(lg_loader *l, int64_t b, lg_batch *ret, int64_t *ret
         l->last_mark = 0;
         if (b > 0)
                 lg__team_done(l->team, b - 1);
-        if (!start(l, b) ||
-            (b + 1 < l->job.batches && f->made.count && lg__team_ready(l->team, b + 1) && !start(l, b + 1)) ||
+        if (!start_now(l, b) || (f->made.count && !start_ahead(l, b + 1)) ||
             (f->mark && !lg__kernel_done(d, "lg_loader_next", d->api->follow(d->queue, f->mark))))
                 return false;
         l->last_mark = f->mark;

@@ -237,7 +237,7 @@ static void end_making(lg_loader *l, lg_scope scope)
                 lg__scope_leave(c, scope, c->scope, NULL, 0, &made);
 }
 
-static void *failed(lg_loader *l, const lg__made *made)
+void *lg__loader_failed(lg_loader *l, const lg__made *made)
 {
         l->halted = true;
         return lg__fail(l->object.ctx, made->code, "lg_loader_next: %s", made->message);
@@ -250,7 +250,7 @@ const lg__made *lg__loader_wait(lg_loader *l, int64_t b)
                 return NULL;
         const lg__made *made = lg__team_wait(l->team, b);
         end_making(l, scope);
-        return !lg__ok(l->object.ctx) ? NULL : !made->code ? made : failed(l, made);
+        return lg__ok(l->object.ctx) ? made : NULL;
 }
 
 static bool begin_epoch(lg_loader *l, int64_t position)
@@ -324,7 +324,7 @@ static bool make_in_place(lg_loader *l, lg_batch *b)
                 return false;
         lg__batch_make(&l->job, &l->maker, l->position, &made);
         end_making(l, scope);
-        return lg__ok(l->object.ctx) && (!made.code || failed(l, &made));
+        return lg__ok(l->object.ctx) && (!made.code || lg__loader_failed(l, &made));
 }
 
 static bool upload(const lg_loader *l, lg_tensor *t, const void *from)
@@ -343,6 +343,8 @@ static bool make_batch(lg_loader *l, lg_batch *b, int64_t *ret_count)
         if (!l->team)
                 return make_in_place(l, b);
         const lg__made *made = lg__loader_wait(l, l->position);
+        if (made && made->code)
+                made = lg__loader_failed(l, made);
         for (int p = 0; made && p < l->job.parts; p++) {
                 lg_tensor *t = empty_part(l, p, made);
                 if (!t || !upload(l, t, made->data[p]))

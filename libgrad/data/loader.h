@@ -39,8 +39,10 @@ struct lg_loader {
 lg__layout lg__loader_layout(const lg_loader *l, int part, const lg__made *made);
 /* Puts part p of a batch, by the number of parts of the job, where it belongs. */
 void lg__loader_put(const lg_loader *l, lg_batch *b, int part, lg_tensor *t);
-/* Batch b of the team, waited for or made; NULL: an error. */
+/* Batch b of the team, waited for or made, which may have failed; NULL: an error. */
 const lg__made *lg__loader_wait(lg_loader *l, int64_t b);
+/* Reports a batch that failed. Returns NULL. */
+void *lg__loader_failed(lg_loader *l, const lg__made *made);
 
 /* flight.c. True if batches are copied ahead, from pinned memory. */
 bool lg__loader_flies(const lg_loader *l);

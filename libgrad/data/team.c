@@ -200,7 +200,7 @@ bool lg__team_ready(lg__team *t, int64_t b)
 {
         const buffer *r = &t->ring[b % t->buffers];
         pthread_mutex_lock(&t->lock);
-        bool ready = r->ready == b ? !r->made.code && r->made.count : !t->workers && b < t->end;
+        bool ready = r->ready == b || (!t->workers && b < t->end);
         pthread_mutex_unlock(&t->lock);
         return ready;
 }
