@@ -2,6 +2,7 @@
 #include "files.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ const lg__files lg__system_files = {
         .access = access_file,
         .realpath = realpath,
         .pread = pread,
-        .write = write,
+        .pwrite = pwrite,
         .fchmod = fchmod,
         .fsync = fsync,
         .rename = rename,
@@ -53,4 +54,24 @@ int lg__open_regular(lg_ctx *c, const char *who, const char *path, int64_t *ret_
         if (fd >= 0)
                 files->close(fd);
         return -1;
+}
+
+int64_t lg__read_at(lg_ctx *c, const char *who, const char *path, int fd, int64_t at, void *to, int64_t bytes)
+{
+        int64_t done = 0;
+        while (done < bytes) {
+                size_t piece = bytes - done < (int64_t)LG__MOST_BYTES ? (size_t)(bytes - done) : LG__MOST_BYTES;
+                ssize_t n = lg__files_of(c)->pread(fd, (char *)to + done, piece, (off_t)(at + done));
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0) {
+                        lg__fail(c, LG_ERR_IO, "%s: %s cannot be read at byte %" PRId64 ": %s", who, path, at + done,
+                                 strerror(errno));
+                        return -1;
+                }
+                if (n == 0)
+                        break;
+                done += n;
+        }
+        return done;
 }

@@ -14,7 +14,7 @@ typedef struct lg__files {
         int (*access)(const char *path, int mode); /* with the effective user and group */
         char *(*realpath)(const char *path, char *ret);
         ssize_t (*pread)(int fd, void *data, size_t bytes, off_t at);
-        ssize_t (*write)(int fd, const void *data, size_t bytes);
+        ssize_t (*pwrite)(int fd, const void *data, size_t bytes, off_t at);
         int (*fchmod)(int fd, mode_t mode);
         int (*fsync)(int fd);
         int (*rename)(const char *from, const char *to);
@@ -37,5 +37,8 @@ const char *lg__file_kind(mode_t mode);
 /* Opens the regular file `path` for reading and gives its size; -1: LG_ERR_IO. A pipe or a device, where a read may
  * wait for ever and the size says nothing, is refused, and not waited for when it is opened. */
 int lg__open_regular(lg_ctx *c, const char *who, const char *path, int64_t *ret_bytes);
+
+/* Reads `bytes` bytes from byte `at` on, or fewer where the file ends before. Returns how many; -1: LG_ERR_IO. */
+int64_t lg__read_at(lg_ctx *c, const char *who, const char *path, int fd, int64_t at, void *to, int64_t bytes);
 
 #endif

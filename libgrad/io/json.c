@@ -34,24 +34,6 @@ static void skip_blanks(scan *p)
                 p->s++;
 }
 
-int lg__utf8_length(lg__span text)
-{
-        const unsigned char *s = (const unsigned char *)text.s;
-        if (!text.bytes || (s[0] >= 0x80 && s[0] < 0xc2) || s[0] > 0xf4)
-                return 0;
-        int n = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-        if ((size_t)n > text.bytes)
-                return 0;
-        for (int i = 1; i < n; i++)
-                if ((s[i] & 0xc0) != 0x80)
-                        return 0;
-        if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90)) /* a shorter form would do */
-                return 0;
-        if ((s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f)) /* a surrogate; beyond U+10FFFF */
-                return 0;
-        return n;
-}
-
 /* The four digits of \uXXXX; -1: they are none. */
 static int hex4(scan *p)
 {

@@ -3,13 +3,7 @@
 #define LG_IO_JSON_H
 
 #include <stdbool.h>
-#include <stddef.h>
-
-/* A part of a text. */
-typedef struct lg__span {
-        const char *s;
-        size_t bytes;
-} lg__span;
+#include "text.h"
 
 /* True if the text is one object, which begins at its first byte and has nothing but spaces behind it, of strings,
  * whole numbers below 2^53, arrays and objects, at most three deep; strings are UTF-8 without NUL, escaped ones too. If
@@ -19,8 +13,5 @@ bool lg__json_check(lg__span text, const char **ret_wrong, size_t *ret_at);
 /* Walks through the members of an object in a checked text: *at is 0 at first. False: there are no more. The name is a
  * string as it stands there, with its quotes. */
 bool lg__json_member(lg__span object, size_t *at, lg__span *ret_name, lg__span *ret_value);
-
-/* Bytes of the character at the beginning of a text; 0: it is empty, or this is not UTF-8. */
-int lg__utf8_length(lg__span text);
 
 #endif

@@ -8,6 +8,7 @@
 #define LG_IO_SAFETENSORS_H
 
 #include "../core.h"
+#include "text.h"
 
 #define LG__WEIGHTS_MOST_HEADER 100000000 /* bytes, as other readers have it */
 
@@ -87,11 +88,5 @@ bool lg__weights_save(lg_ctx *c, const char *op, const char *path, const lg__wei
 
 /* The format's name of a dtype of libgrad's; NULL: it is none. */
 const char *lg__weight_dtype_name(lg_dtype dtype);
-
-/* A name as messages show it: in quotes, control characters as ?, and cut where it is long. */
-typedef struct lg__quote {
-        char s[128];
-} lg__quote;
-lg__quote lg__quoted(const char *name);
 
 #endif

@@ -46,28 +46,6 @@ const char *lg__weight_dtype_name(lg_dtype dtype)
         return NULL;
 }
 
-lg__quote lg__quoted(const char *name)
-{
-        lg__quote q = {"\""};
-        size_t bytes = strlen(name), used = 1;
-        for (size_t i = 0; i < bytes;) {
-                int n = lg__utf8_length((lg__span){name + i, bytes - i});
-                if (used + 4 > sizeof q.s - 6) {
-                        memcpy(q.s + used, "...", 3);
-                        used += 3;
-                        break;
-                }
-                if (n <= 1) /* not UTF-8 comes from callers only */
-                        q.s[used] = n == 1 && name[i] >= 0x20 && name[i] != 0x7f ? name[i] : '?';
-                else
-                        memcpy(q.s + used, name + i, (size_t)n);
-                used += n > 1 ? (size_t)n : 1;
-                i += n > 1 ? (size_t)n : 1;
-        }
-        q.s[used] = '"';
-        return q;
-}
-
 /* What is decoded of a part of the checked header; it fails for want of memory only. Of a whole header, whose nodes may
  * take forty times its bytes, no more than one tensor is decoded at once. */
 static cJSON *decode(const lg__weights *w, lg__span part)

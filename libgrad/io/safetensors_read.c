@@ -1,6 +1,5 @@
 /* safetensors_read.c - opens safetensors files and reads values from them, by pread: a file that shrinks is an error.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include "files.h"
@@ -13,24 +12,10 @@
 /* Reads exactly so many bytes from there on. */
 static bool get(const lg__weights *w, int64_t at, void *to, int64_t bytes)
 {
-        const lg__files *files = lg__files_of(w->ctx);
-        while (bytes > 0) {
-                size_t piece = bytes < (int64_t)LG__MOST_BYTES ? (size_t)bytes : LG__MOST_BYTES;
-                ssize_t n = files->pread(w->fd, to, piece, (off_t)at);
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return lg__fail(w->ctx, LG_ERR_IO, "%s: %s cannot be read at byte %" PRId64 ": %s", w->op,
-                                        w->path, at, strerror(errno));
-                if (n == 0)
-                        return lg__fail(w->ctx, LG_ERR_FORMAT,
-                                        "%s: %s ended at byte %" PRId64 " of %" PRId64 ": it became shorter", w->op,
-                                        w->path, at, w->file_bytes);
-                to = (char *)to + n;
-                at += n;
-                bytes -= n;
-        }
-        return true;
+        int64_t n = lg__read_at(w->ctx, w->op, w->path, w->fd, at, to, bytes);
+        return n == bytes || (n >= 0 && lg__fail(w->ctx, LG_ERR_FORMAT,
+                                                 "%s: %s ended at byte %" PRId64 " of %" PRId64 ": it became shorter",
+                                                 w->op, w->path, at + n, w->file_bytes));
 }
 
 static bool get_header(lg__weights *w)

@@ -116,11 +116,11 @@ bool lg__sink_open(lg__sink *s)
 
 /* ---- writing ---- */
 
-static bool write_all(const lg__sink *s, const char *data, size_t bytes)
+static bool write_at(const lg__sink *s, int64_t at, const char *data, size_t bytes)
 {
         while (bytes) {
                 size_t piece = bytes < LG__MOST_BYTES ? bytes : LG__MOST_BYTES;
-                ssize_t n = lg__files_of(s->ctx)->write(s->fd, data, piece);
+                ssize_t n = lg__files_of(s->ctx)->pwrite(s->fd, data, piece, (off_t)at);
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n == 0)
@@ -128,16 +128,24 @@ static bool write_all(const lg__sink *s, const char *data, size_t bytes)
                 if (n <= 0)
                         return failed_at(s, s->temporary, "cannot be written");
                 data += n;
+                at += n;
                 bytes -= (size_t)n;
         }
         return true;
+}
+
+static bool append(lg__sink *s, const char *data, size_t bytes)
+{
+        int64_t at = s->flushed;
+        s->flushed += (int64_t)bytes;
+        return write_at(s, at, data, bytes);
 }
 
 static bool flush(lg__sink *s)
 {
         size_t bytes = s->filled;
         s->filled = 0;
-        return write_all(s, s->buffer, bytes);
+        return append(s, s->buffer, bytes);
 }
 
 bool lg__sink_put(lg__sink *s, const void *data, size_t bytes)
@@ -147,11 +155,16 @@ bool lg__sink_put(lg__sink *s, const void *data, size_t bytes)
         if (bytes > BUFFER - s->filled && !flush(s))
                 return false;
         if (bytes >= BUFFER)
-                return write_all(s, data, bytes);
+                return append(s, data, bytes);
         if (bytes)
                 memcpy(s->buffer + s->filled, data, bytes);
         s->filled += bytes;
         return true;
+}
+
+bool lg__sink_put_at(lg__sink *s, int64_t at, const void *data, size_t bytes)
+{
+        return lg__ok(s->ctx) && flush(s) && write_at(s, at, data, bytes);
 }
 
 /* ---- the end ---- */

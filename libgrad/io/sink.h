@@ -20,10 +20,11 @@ typedef struct lg__sink {
         size_t names_bytes;       /* of each of them */
         char *buffer;
         size_t filled;
-        int fd, folder; /* -1: not open */
-        mode_t mode;    /* of the old file */
-        bool replaces;  /* there is one */
-        bool made;      /* the temporary file is there */
+        int64_t flushed; /* bytes of the file in front of those in the buffer */
+        int fd, folder;  /* -1: not open */
+        mode_t mode;     /* of the old file */
+        bool replaces;   /* there is one */
+        bool made;       /* the temporary file is there */
 } lg__sink;
 
 /* Makes the temporary file; ctx, op and path are set by the caller, all else is zero. False: LG_ERR_IO: the path cannot
@@ -32,6 +33,9 @@ bool lg__sink_open(lg__sink *s);
 
 /* Appends bytes. False: LG_ERR_IO. */
 bool lg__sink_put(lg__sink *s, const void *data, size_t bytes);
+
+/* Writes over bytes that lg__sink_put has appended, from byte `at` on. False: LG_ERR_IO. */
+bool lg__sink_put_at(lg__sink *s, int64_t at, const void *data, size_t bytes);
 
 /* Replaces the old file, after which nothing can be written. False: LG_ERR_IO. Only where the folder cannot be
  * synchronised has the file been replaced even so, and the message says that. */
