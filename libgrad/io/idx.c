@@ -56,7 +56,7 @@ static bool get_header(idx *f)
                         return false;
                 f->shape.size[i] = (int64_t)((uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]);
                 if (__builtin_mul_overflow(most, f->shape.size[i] ? f->shape.size[i] : 1, &most) ||
-                    most > INT64_MAX / 16)
+                    most > PTRDIFF_MAX / 16)
                         return bad(f, "is no IDX file: its sizes are beyond all memory");
         }
         int64_t bytes = lg__shape_numel(f->shape) * f->width;
