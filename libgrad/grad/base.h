@@ -198,7 +198,8 @@ typedef struct lg_list {
         lg_tensor *const *items;
 } lg_list;
 
-/* Texts; the array belongs to the caller. LG_NAMES("a", "b") lasts as long as LG_INTS does. */
+/* Texts; the array belongs to the caller, or to what the function's comment names. LG_NAMES("a", "b") lasts as long as
+ * LG_INTS does. */
 typedef struct lg_names {
         int64_t count;
         const char *const *items;
@@ -222,13 +223,16 @@ struct lg_end {
 #define LG_END ((void *)lg_end_mark)
 #endif
 
-/* A list of an array: LG_LIST_OF(n, tensors), LG_INTS_OF(n, sizes). It lasts as long as the array. */
+/* A list of an array: LG_LIST_OF(n, tensors), LG_INTS_OF(n, sizes), LG_NAMES_OF(n, texts). It lasts as long as the
+ * array. */
 #ifdef __cplusplus
 #define LG_LIST_OF(count, items) (lg_list{(count), (items)})
 #define LG_INTS_OF(count, items) (lg_ints{(count), (items)})
+#define LG_NAMES_OF(count, items) (lg_names{(count), (items)})
 #else
 #define LG_LIST_OF(count_, items_) ((lg_list){.count = (count_), .items = (items_)})
 #define LG_INTS_OF(count_, items_) ((lg_ints){.count = (count_), .items = (items_)})
+#define LG_NAMES_OF(count_, items_) ((lg_names){.count = (count_), .items = (items_)})
 #endif
 
 #ifdef __cplusplus

@@ -553,6 +553,17 @@ void training(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *
         sink = lg_chained_lr(a, b, lg_exponential_lr(opt, 0.9));
         lg_dataset *data = lg_dataset_tensors(c, x, y);
         sink = lg_fashion_mnist(c, "train");
+        sink = lg_read_npy(c, "x.npy");
+        sink = lg_read_npz(c, "batch.npz", "x");
+        lg_write_npy(x, "x.npy");
+        lg_write_npz(c, "batch.npz", LG_NAMES("x"), LG_LIST(x));
+        lg_write_npz(c, "batch.npz", LG_NAMES("x", "y"), LG_LIST(x, y));
+        lg_tensor *const arrays[] = {x, y};
+        const char *const texts[] = {"x", "y"};
+        lg_write_npz(c, "batch.npz", LG_NAMES_OF(2, texts), LG_LIST_OF(2, arrays));
+        lg_names names = lg_npz_names(c, "batch.npz");
+        lg_write_npz(c, "again.npz", names, LG_LIST(x, y));
+        lg_names_free(c, names);
         lg_loader *loader = lg_loader_open(c, data, 64);
         for (lg_batch batch; lg_loader_next(loader, &batch);)
                 sink = batch.x;
