@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include "core.h"
+#include "exports.h"
 #include "poison.h"
 
 #define LARGE ((size_t)1 << 20) /* of requests, and of what a split leaves at least */
@@ -293,6 +293,7 @@ void lg_empty_cache(lg_ctx *c)
 {
         if (!c)
                 return;
+        lg__exports_collect(c, false);
         for (lg__device *d = c->devices; d; d = d->next)
                 lg__cache_empty(&d->cache);
 }

@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include "exports.h"
 #include "watch.h"
 
 char lg_end_mark[1];
@@ -159,6 +160,11 @@ void lg_close(lg_ctx *c)
         while (c->owned.prev != &c->owned)
                 lg__tensor_release((lg_tensor *)c->owned.prev);
         lg__watch_finish(c);
+        lg__exports_close(c);
+}
+
+void lg__context_finish(lg_ctx *c)
+{
         lg__devices_finish(c);
         lg__pool_finish(c);
         c->free(c->memory_user, NULL, lg_cpu(), c, sizeof *c);

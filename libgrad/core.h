@@ -4,6 +4,7 @@
 
 #include <locale.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include "grad.h"
 #include "../kernels/kernels.h"
 
@@ -99,6 +100,8 @@ typedef struct lg__device {
 /* NULL and LG_ERR_DEVICE if there is none. {0, 0} is the default device. */
 lg__device *lg__device_get(lg_ctx *c, lg_device id);
 void lg__devices_finish(lg_ctx *c);
+/* Waits for all devices, whatever they tell, and empties their caches. */
+void lg__devices_empty(lg_ctx *c);
 /* Ends a kernel call: frees its workspaces; a failure becomes the context's error "op: ...". Returns ok. */
 bool lg__kernel_done(lg__device *d, const char *op, bool ok);
 /* LG__RUN(d, "matmul", gemm, &args) runs a structural kernel and tells its failure. */
@@ -157,8 +160,13 @@ struct lg_ctx {
         bool measuring;                /* modules note what memory their forward takes */
         const struct lg__files *files; /* the system's calls on files, io/files.h; NULL: the usual ones */
         int guests;                    /* calls of the user's code that are under way, beside those behind a fence */
+        int64_t exports;               /* storages that other programs use; exports.c */
+        struct lg__export *collected;  /* given back, and waiting for their end */
+        _Atomic(struct lg__export *) given_back; /* by any thread */
 };
 #define LG__CTX_LIVE 0x6c67u
+/* The last part of lg_close: devices and memory. */
+void lg__context_finish(lg_ctx *c);
 
 /* Sets the first error; later ones are dropped. Both return what a failing function returns. */
 void *lg__fail(lg_ctx *c, lg_error_code code, const char *format, ...) LG_PRINTF(3, 4);

@@ -91,13 +91,18 @@ lg__device *lg__device_get(lg_ctx *c, lg_device id)
         return d;
 }
 
-void lg__devices_finish(lg_ctx *c)
+void lg__devices_empty(lg_ctx *c)
 {
         for (lg__device *d = c->devices; d; d = d->next) {
                 lg_fault ignored;
                 d->api->synchronize(d->queue, &ignored);
                 lg__cache_empty(&d->cache);
         }
+}
+
+void lg__devices_finish(lg_ctx *c)
+{
+        lg__devices_empty(c);
         while (c->devices) {
                 lg__device *d = c->devices;
                 c->devices = d->next;

@@ -1,5 +1,5 @@
 /* scope.c - scopes own results; a tensor belongs to a scope, to the caller or to the library. */
-#include "core.h"
+#include "exports.h"
 
 lg_scope lg_scope_begin(lg_ctx *c)
 {
@@ -65,6 +65,7 @@ bool lg_scope_end(lg_ctx *c, lg_scope scope)
                                 "hooks and own functions");
         while (c->scope && c->scope->id >= scope.id) /* ids rise towards the inside */
                 lg__scope_remove(c, c->scope);
+        lg__exports_collect(c, false);
         return true;
 }
 
@@ -136,8 +137,11 @@ lg_tensor *lg_keep(lg_tensor *t)
 
 void lg_free(lg_tensor *t)
 {
-        if (is_mine(t) && lg__may_end(t->ctx, "lg_free"))
-                lg__tensor_release(t);
+        if (!is_mine(t) || !lg__may_end(t->ctx, "lg_free"))
+                return;
+        lg_ctx *c = t->ctx;
+        lg__tensor_release(t);
+        lg__exports_collect(c, true);
 }
 
 lg_tensor *lg__tensor_own(lg_tensor *t)

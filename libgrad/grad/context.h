@@ -26,9 +26,10 @@ typedef struct lg_open_options {
  * lg_open(), lg_open(.threads = 2, .seed = 7) */
 #define lg_open(...) LG_CALL0(lg_open_with, lg_open_options, __VA_ARGS__)
 LG_API LG_NEW lg_ctx *lg_open_with(const lg_open_options *options);
-/* Frees all that belongs to c: tensors, modules, optimisers, loaders, memory. c may be NULL. What release functions
- * call meanwhile behaves as if an error were set that cannot be cleared. Inside a call that uses c (a hook, a release
- * function, an own forward), LG_ERR_STATE, and nothing is freed. */
+/* Frees all that belongs to c: tensors, modules, optimisers, loaders, memory; what lg_to_dlpack exported stays until it
+ * is given back. c may be NULL. What release functions call meanwhile behaves as if an error were set that cannot be
+ * cleared. Inside a call that uses c (a hook, a release function, an own forward), LG_ERR_STATE, and nothing is freed.
+ */
 LG_API void lg_close(lg_ctx *c);
 /* The version of the library that runs, "0.1.0"; LG_VERSION is that of the header. */
 LG_API const char *lg_version(void);
