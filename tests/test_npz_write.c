@@ -1,10 +1,6 @@
 /* test_npz_write.c - archives of arrays that cannot be written, and all of them without libzip. */
 #include "files.h"
 
-#ifndef LG_ZIP
-#define LG_ZIP 0 /* the library is built without libzip */
-#endif
-
 #if LG_ZIP
 static void wrong_arguments_write_nothing(void **state)
 {
