@@ -36,6 +36,7 @@
 #include "grad/schedule.h"
 #include "grad/trace.h"
 #include "grad/data.h"
+#include "grad/files.h"
 #include "grad/state.h"
 #include "grad/arrays.h"
 

@@ -1,52 +1,24 @@
 /* fashion_mnist.c - Fashion-MNIST (Xiao, Rasul, Vollgraf 2017, arXiv:1708.07747) from its four IDX files. */
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include "data.h"
+#include "find.h"
 
 #define CLASSES 10
-#define PATH_BYTES 4096
 
-static const char debian[] = "/usr/share/datasets/fashion-mnist";
+static const lg__where place = {.who = "lg_fashion_mnist",
+                                .sub = "fashion-mnist",
+                                .system = "/usr/share/datasets/fashion-mnist",
+                                .advice = "install Debian's dataset-fashion-mnist",
+                                .zipped = true};
 
-/* folder/file or folder/file.gz, whichever is there. */
-static bool in_folder(const char *folder, const char *sub, const char *file, char path[PATH_BYTES])
+static lg_tensor *read_part(lg_ctx *c, const char *folder, const char *file, char path[LG__FILE_PATH])
 {
-        for (int zipped = 0; zipped < 2; zipped++) {
-                int n = snprintf(path, PATH_BYTES, "%s%s/%s%s", folder, sub, file, zipped ? ".gz" : "");
-                if (n < PATH_BYTES && access(path, F_OK) == 0)
-                        return true;
-        }
-        return false;
-}
-
-static bool find(lg_ctx *c, const char *folder, const char *file, char path[PATH_BYTES])
-{
-        const char *named = getenv("LIBGRAD_DATA");
-        if (folder) {
-                if (in_folder(folder, "", file, path))
-                        return true;
-                return lg__fail(c, LG_ERR_IO, "lg_fashion_mnist: there is no %s or %s.gz in %.400s", file, file,
-                                folder);
-        }
-        if (named && *named && (in_folder(named, "", file, path) || in_folder(named, "/fashion-mnist", file, path)))
-                return true;
-        if (in_folder(debian, "", file, path))
-                return true;
-        return lg__fail(c, LG_ERR_IO,
-                        "lg_fashion_mnist: there is no %s or %s.gz in $LIBGRAD_DATA (%.200s) or %s; install Debian's "
-                        "dataset-fashion-mnist, or name a folder",
-                        file, file, named && *named ? named : "not set", debian);
-}
-
-static lg_tensor *read_part(lg_ctx *c, const char *folder, const char *file, char path[PATH_BYTES])
-{
-        return find(c, folder, file, path) ? lg_read_idx(c, path) : NULL;
+        lg__where where = place;
+        where.folder = folder;
+        return lg__find_file(c, &where, file, path) ? lg_read_idx(c, path) : NULL;
 }
 
 static lg_tensor *read_images(lg_ctx *c, const char *folder, const char *file)
 {
-        char path[PATH_BYTES];
+        char path[LG__FILE_PATH];
         lg_tensor *x = read_part(c, folder, file, path);
         if (!x)
                 return NULL;
@@ -58,7 +30,7 @@ static lg_tensor *read_images(lg_ctx *c, const char *folder, const char *file)
 
 static lg_tensor *read_labels(lg_ctx *c, const char *folder, const char *file, int64_t count)
 {
-        char path[PATH_BYTES];
+        char path[LG__FILE_PATH];
         lg_tensor *y = read_part(c, folder, file, path);
         if (!y)
                 return NULL;
@@ -82,11 +54,9 @@ lg_dataset *lg_fashion_mnist_with(lg_ctx *c, const char *part, const lg_fashion_
         lg_fashion_mnist_options o;
         if (!lg__take(c, "lg_fashion_mnist", options, &o, sizeof o))
                 return NULL;
-        bool train = part && !strcmp(part, "train");
-        if (!train && !(part && !strcmp(part, "test")))
-                return lg__fail(c, LG_ERR_ARGUMENT,
-                                "lg_fashion_mnist: the part is \"%.40s\"; it is \"train\" or \"test\"",
-                                part ? part : "NULL");
+        int train = lg__is_train(c, "lg_fashion_mnist", part);
+        if (train < 0)
+                return NULL;
         lg_scope scope = lg_scope_begin(c);
         lg_dataset *d = NULL;
         lg_tensor *x = read_images(c, o.folder, train ? "train-images-idx3-ubyte" : "t10k-images-idx3-ubyte"),

@@ -82,17 +82,24 @@ static bool unreadable(const lg__source *s, piece p)
         return bad(s, "is truncated");
 }
 
-bool lg__source_get(const lg__source *s, void *data, size_t bytes)
+bool lg__source_some(const lg__source *s, void *data, size_t room, size_t *ret_bytes)
 {
-        char *at = data;
-        while (bytes) {
-                piece p = stream_read(s->stream, at, bytes);
+        *ret_bytes = 0;
+        while (*ret_bytes < room) {
+                piece p = stream_read(s->stream, (char *)data + *ret_bytes, room - *ret_bytes);
+                if (p.kind == END)
+                        break;
                 if (p.kind != PIECE)
                         return unreadable(s, p);
-                at += p.bytes;
-                bytes -= p.bytes;
+                *ret_bytes += p.bytes;
         }
         return true;
+}
+
+bool lg__source_get(const lg__source *s, void *data, size_t bytes)
+{
+        size_t got;
+        return lg__source_some(s, data, bytes, &got) && (got == bytes || bad(s, "is truncated"));
 }
 
 bool lg__source_at_end(const lg__source *s)

@@ -22,6 +22,9 @@ bool lg__source_open(lg__source *s);
 /* Reads exactly so many bytes. False: an error; also where the file ends before. */
 bool lg__source_get(const lg__source *s, void *data, size_t bytes);
 
+/* Reads as much as there is, at most `room` bytes; *ret_bytes is less at the end only. False: an error. */
+bool lg__source_some(const lg__source *s, void *data, size_t room, size_t *ret_bytes);
+
 /* True if nothing follows and the checksum of gzip is right. */
 bool lg__source_at_end(const lg__source *s);
 

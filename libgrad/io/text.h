@@ -1,7 +1,8 @@
-/* text.h - names that files hold: characters of UTF-8, and how messages show them. Private. */
+/* text.h - texts from files and from callers: UTF-8, and how messages show them. Private. */
 #ifndef LG_IO_TEXT_H
 #define LG_IO_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* A part of a text. */

@@ -323,6 +323,28 @@ static void data_sets(lg_ctx *c)
         (void)r, (void)s, (void)list;
 }
 
+static void files(lg_ctx *c)
+{
+        if (c == NULL) {
+                drop(lg_read_png(c, "cat.png"));
+                drop(lg_read_png(c, "cat.png", .channels = 3));
+                lg_csv *t = lg_csv_open(c, "iris.csv");
+                drop(lg_csv_open(c, "iris.csv", .separator = ';', .no_header = true, .trim = true,
+                                 .missing = LG_NAMES("", "-9")));
+                drop(lg_csv_numbers(t, LG_NAMES("length", "width")));
+                drop(lg_csv_numbers(t, lg_csv_columns(t), .missing_as = LG_ZERO, .dtype = LG_F64));
+                drop(lg_csv_integers(t, "label"));
+                drop(lg_csv_integers(t, "label", .missing_as = LG_ZERO_INT));
+                drop(lg_csv_categories(t, "species"));
+                drop(lg_csv_categories(t, "species", .texts = lg_csv_texts(t, "species"), .missing_as = -100));
+                drop(lg_csv_categories(t, "species", .texts = LG_NAMES("setosa", "virginica")));
+                drop(lg_cifar10(c, "train"));
+                drop(lg_cifar10(c, "train", .folder = "nowhere"));
+                drop(lg_cifar100(c, "train"));
+                drop(lg_cifar100(c, "train", .folder = "nowhere", .coarse = true));
+        }
+}
+
 static void state(lg_ctx *c)
 {
         double best = 0;
@@ -358,6 +380,7 @@ int main(void)
         modules(c);
         training(c);
         data_sets(c);
+        files(c);
         state(c);
         if (lg_error(c))
                 fprintf(stderr, "%s\n", lg_error(c));

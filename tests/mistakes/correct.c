@@ -25,6 +25,7 @@ void layers(lg_ctx *c, lg_module *a, lg_device device);
 void modules(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *mask, FILE *f);
 void training(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *y);
 void contexts(lg_ctx *c, lg_device device);
+void files(lg_ctx *c, lg_tensor *x);
 void state(lg_ctx *c, lg_module *net, lg_optimizer *opt);
 void data_sets(lg_ctx *c, lg_tensor *x, lg_tensor *y, lg_sample_fn *get, lg_collate_fn *collate);
 void nested(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *b, lg_tensor *t);
@@ -627,6 +628,35 @@ void data_sets(lg_ctx *c, lg_tensor *x, lg_tensor *y, lg_sample_fn *get, lg_coll
         made = lg_collate_new(c, fields, collate, NULL, .release = NULL);
 #endif
         (void)made, (void)d, (void)e, (void)stream, (void)loader;
+}
+
+void files(lg_ctx *c, lg_tensor *x)
+{
+        sink = lg_read_png(c, "cat.png");
+        if (!lg_write_png(x, "cat.png") || !lg_write_png(lg_read_png(c, "cat.png"), "cat.png"))
+                return;
+        lg_csv *t = lg_csv_open(c, "iris.csv");
+        lg_names columns = lg_csv_columns(t), texts = lg_csv_texts(t, "species");
+        if (lg_csv_rows(t) > 0 && columns.count > 1 && texts.count > 1)
+                sink = lg_csv_numbers(t, columns);
+        sink = lg_csv_numbers(t, LG_NAMES("length", "width"));
+        sink = lg_csv_numbers(t, LG_NAMES(columns.items[0]));
+        sink = lg_csv_integers(t, "label");
+        sink = lg_csv_categories(t, columns.items[1]);
+        lg_csv_free(t);
+        sink = lg_cifar10(c, "train");
+        sink = lg_cifar100(c, "test");
+#ifndef NO_NAMED
+        sink = lg_read_png(c, "cat.png", .channels = 3);
+        sink = lg_csv_open(c, "iris.csv", .separator = '\t', .no_header = true, .trim = true,
+                           .missing = LG_NAMES("-9"));
+        sink = lg_csv_numbers(t, LG_NAMES("length"), .missing_as = LG_ZERO, .dtype = LG_F64);
+        sink = lg_csv_integers(t, "label", .missing_as = LG_ZERO_INT);
+        sink = lg_csv_categories(t, "species", .texts = texts, .missing_as = -100);
+        sink = lg_csv_categories(t, "species", .texts = LG_NAMES("setosa", "virginica"));
+        sink = lg_cifar10(c, "train", .folder = "nowhere");
+        sink = lg_cifar100(c, "test", .folder = "nowhere", .coarse = true);
+#endif
 }
 
 void state(lg_ctx *c, lg_module *net, lg_optimizer *opt)

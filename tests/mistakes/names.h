@@ -10,6 +10,7 @@ extern lg_scheduler *warmup, *cosine;
 extern lg_dataset *data;
 extern lg_loader *loader;
 extern lg_ema *ema;
+extern lg_csv *csv;
 extern lg_device gpu;
 extern lg_check_report report;
 extern lg_outputs outputs;
