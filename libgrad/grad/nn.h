@@ -22,6 +22,8 @@ typedef struct lg_module_options {
         lg_forward_all_fn *forward_all LG_DEFAULT; /* instead of forward */
         void *user LG_DEFAULT;
         void (*release)(void *user) LG_DEFAULT; /* when the module is freed */
+        /* For lg_module_clone: the .user of a copy, which has its children and parameters already. NULL: it failed. */
+        void *(*clone)(lg_module *copy, void *user)LG_DEFAULT;
 } lg_module_options;
 /* An own module; give it children and parameters with the calls below. Without a forward it is a container of named
  * children, which another module runs. lg_nn_module(c, "Block", .forward = block, .user = p) */
@@ -60,6 +62,15 @@ LG_API LG_NEW lg_tensor *lg_forward_params_list(lg_module *m, lg_list_in params,
 
 /* Moves parameters, buffers and gradients; handles stay. All or nothing. */
 LG_API bool lg_module_to(lg_module *m, lg_device device);
+/* A module of the same structure, with copies of the parameters and buffers, in the same modes, without gradients and
+ * hooks; it has no parent. Each tensor is where its original is, or on .device. LG_ERR_STATE: an own module has .user,
+ * but no .clone. lg_module_clone(net), lg_module_clone(net, .device = lg_cpu()) */
+typedef struct lg_clone_options {
+        LG_OPTIONS_HEAD
+        lg_device device LG_DEFAULT;
+} lg_clone_options;
+#define lg_module_clone(...) LG_CALL1(lg_module_clone_with, lg_clone_options, lg_module_clone_takes_m, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_module_clone_with(lg_module *m, const lg_clone_options *options);
 LG_API void lg_train(lg_module *m, bool on); /* training mode, on at first; of all inside too */
 LG_API bool lg_is_training(const lg_module *m);
 /* All parameters, children's included, in order of names' making; the array belongs to m until its structure changes.

@@ -104,6 +104,7 @@ lg_module *lg_nn_module_with(lg_ctx *c, const char *type, const lg_module_option
                 m->forward_all = o.forward_all;
                 m->user = o.user;
                 m->release = o.release;
+                m->clone = o.clone;
         } else {
                 lg__release(c, o.release, o.user);
         }
@@ -118,6 +119,16 @@ static bool is_running(const lg_module *m)
         for (const lg_module *inner = c->module || c->guests ? m : NULL; inner; inner = lg__module_next(inner, m))
                 running = running || inner->running;
         return running;
+}
+
+bool lg__module_is_whole(const lg_module *m, const char *op)
+{
+        for (const lg_module *inner = m; inner; inner = lg__module_next(inner, m))
+                if (inner->lent)
+                        return lg__fail(m->object.ctx, LG_ERR_STATE,
+                                        "%s: lg_forward_params runs the %s; call it when that has returned", op,
+                                        inner->type);
+        return true;
 }
 
 void lg_module_free(lg_module *m)

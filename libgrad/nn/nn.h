@@ -37,6 +37,7 @@ struct lg_module {
         lg_forward_all_fn *forward_all; /* one of both, or neither: a container */
         void *user;
         void (*release)(void *user);
+        void *(*clone)(lg_module *copy, void *user);
         void *config; /* of a module that comes with libgrad: its options, which are `user` */
         size_t config_bytes;
         bool counts_batches; /* batch norm with running statistics: PyTorch's num_batches_tracked, in files only */
@@ -70,6 +71,8 @@ lg_tensor *lg__module_tensor(const lg_module *m, const char *name);
 bool lg__module_dtype(lg_ctx *c, const char *op, lg_dtype dtype);
 /* m takes the child under that name, or an error of `op`. */
 bool lg__module_attach(lg_module *m, const char *name, lg_module *child, const char *op);
+/* False, with an error of `op`: lg_forward_params has other tensors in the places of its parameters just now. */
+bool lg__module_is_whole(const lg_module *m, const char *op);
 /* Undoes what was begun: children go back to the context, the module is destroyed. Returns NULL. */
 lg_module *lg__module_give_up(lg_module *m);
 /* Up to how many inputs a forward takes. */

@@ -241,6 +241,8 @@ static void modules(lg_ctx *c)
         lg_forward_all(own, &out, x, out.items[1]);
         drop(lg_forward(own, x, x));
         lg_module *line = lg_nn_linear(c, 2, 1);
+        drop(lg_module_clone(line));
+        drop(lg_module_clone(line, .device = lg_cpu()));
         drop(lg_forward_params(line, LG_LIST(lg_zeros(c, LG_SHAPE(1, 2)), lg_ones(c, LG_SHAPE(1))), x));
 }
 

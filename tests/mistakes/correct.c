@@ -509,6 +509,7 @@ void modules(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *mask, FILE *f)
         if (lg_forward_all(net, &out, x, mask) && out.count > 1)
                 sink = out.items[1];
         sink = lg_nn_module(c, "Container");
+        sink = lg_module_clone(net);
         lg_module_add(net, "layer", lg_nn_linear(c, 2, 3));
         lg_module_print(f, net);
         lg_module_print_memory(f, net);
@@ -520,7 +521,9 @@ void modules(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *mask, FILE *f)
         (void)forward, (void)forward_all;
 #ifndef NO_NAMED
         sink = lg_nn_module(c, "Block", .forward = forward);
-        sink = lg_nn_module(c, "Block", .forward_all = forward_all, .user = net, .release = release_nothing);
+        sink = lg_nn_module(c, "Block", .forward_all = forward_all, .user = net, .release = release_nothing,
+                            .clone = NULL);
+        sink = lg_module_clone(net, .device = lg_cpu());
         lg_module_print(f, net, .input = LG_SHAPE(64, 1, 28, 28));
         lg_module_print(f, net, .input = lg_shape_of(x));
         lg_module_print(f, net, .inputs = LG_LIST(x, mask));
