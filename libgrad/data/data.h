@@ -45,7 +45,7 @@ static inline size_t lg__aligned(size_t bytes)
         return (bytes + LG__SAMPLE_ALIGN - 1) / LG__SAMPLE_ALIGN * LG__SAMPLE_ALIGN;
 }
 
-/* ---- data sets: dataset.c, tensors.c, own.c, views.c ---- */
+/* ---- data sets: dataset.c, tensors.c, stored.c, own.c, views.c ---- */
 
 typedef struct lg__set_kind {
         /* Writes sample s->index, which is in range. False: lg_sample_fail, or the end of a stream. */
@@ -69,6 +69,7 @@ struct lg_dataset {
 };
 /* A registered record without fields. */
 lg_dataset *lg__dataset_new(lg_ctx *c, const lg__set_kind *kind, int64_t size);
+extern const char *const lg__field_names[LG_MAX_FIELDS]; /* of those that nobody names */
 /* Fields with copies of their names. False, with an error: they are no good, or there is no memory; what was copied by
  * then is in `to`, which is empty at first. */
 bool lg__fields_take(lg_ctx *c, const char *op, lg_fields *to, const lg_fields *fields);

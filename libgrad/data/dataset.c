@@ -1,6 +1,9 @@
 /* dataset.c - what all data sets have in common: fields, uses, an end. */
 #include "data.h"
 
+const char *const lg__field_names[LG_MAX_FIELDS] = {"x",      "y",      "field2", "field3",
+                                                    "field4", "field5", "field6", "field7"};
+
 static void destroy(lg__object *o)
 {
         lg_dataset *d = (lg_dataset *)o;

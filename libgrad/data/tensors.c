@@ -25,8 +25,6 @@ static bool get(const lg_dataset *d, lg_sample *s)
 
 static const lg__set_kind kind = {.get = get, .destroy = destroy, .bytes = sizeof(tensors)};
 
-static const char *const names[LG_MAX_FIELDS] = {"x", "y", "field2", "field3", "field4", "field5", "field6", "field7"};
-
 static bool rows_are_good(lg_ctx *c, const char *op, const lg_tensor *t, const char *name)
 {
         if (!t)
@@ -46,11 +44,12 @@ static bool all_are_good(lg_ctx *c, const char *op, lg_list list, const lg_datas
 {
         for (int64_t i = 0; i < list.count; i++) {
                 const lg_tensor *t = list.items[i], *x = list.items[0];
-                if (!rows_are_good(c, op, t, names[i]))
+                if (!rows_are_good(c, op, t, lg__field_names[i]))
                         return false;
                 if (t->at.shape.size[0] != x->at.shape.size[0])
                         return lg__fail(c, LG_ERR_SHAPE, "%s: x has %lld rows but %s has %lld", op,
-                                        (long long)x->at.shape.size[0], names[i], (long long)t->at.shape.size[0]);
+                                        (long long)x->at.shape.size[0], lg__field_names[i],
+                                        (long long)t->at.shape.size[0]);
         }
         if (!isfinite(o->scale) || !isfinite(o->shift))
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: scale is %g and shift is %g", op, o->scale, o->shift);
@@ -79,7 +78,7 @@ static bool fill(tensors *t, const char *op, lg_list list, const lg_dataset_opti
                         return false;
                 lg__rows_init(&t->rows[f], t->tensor[f], convert, lg__option(o->scale, 1), lg__option(o->shift, 0));
                 lg_field *field = &fields.field[f];
-                field->name = names[f];
+                field->name = lg__field_names[f];
                 field->dtype = t->rows[f].out_dtype;
                 field->shape.ndim = list.items[f]->at.shape.ndim - 1;
                 for (int i = 0; i < field->shape.ndim; i++)

@@ -47,6 +47,39 @@ typedef struct lg_cifar100_options {
 #define lg_cifar100(...) LG_CALL2(lg_cifar100_with, lg_cifar100_options, lg_cifar100_takes_c_part, __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_cifar100_with(lg_ctx *c, const char *part, const lg_cifar100_options *options);
 
+/* ---- data sets that stay in their files ----
+ *
+ * The loader's threads read each sample when it is needed, so that files may be larger than memory. The file must not
+ * change meanwhile: LG_ERR_FORMAT from the loader where it has become shorter.
+ */
+
+typedef struct lg_records_options {
+        LG_OPTIONS_HEAD
+        int64_t skip LG_DEFAULT; /* bytes before the first record */
+} lg_records_options;
+/* Records of one size to the end of the file: the fields one after the other, without gaps, as they are in memory.
+ * lg_dataset_records(c, "train.bin", LG_FIELDS(LG_FIELD("y", LG_U8, LG_SHAPE_0D), LG_FIELD("x", LG_U8, LG_SHAPE(3, 32,
+ * 32))), .skip = 16) */
+#define lg_dataset_records(...)                                                                                        \
+        LG_CALL3(lg_dataset_records_with, lg_records_options, lg_dataset_records_takes_c_path_fields, __VA_ARGS__)
+LG_API LG_NEW lg_dataset *lg_dataset_records_with(lg_ctx *c, const char *path, lg_fields fields,
+                                                  const lg_records_options *options);
+/* Row i of each array in NumPy's files, for sample i: lg_dataset_npy(c, LG_NAMES("images.npy", "labels.npy")). Fields
+ * are called "x", "y" and "field2" to "field7". Arrays have the dtypes of libgrad and this machine's byte order
+ * (LG_ERR_DTYPE), C order (LG_ERR_STATE), and as many rows as each other (LG_ERR_SHAPE). */
+LG_API LG_NEW lg_dataset *lg_dataset_npy(lg_ctx *c, lg_names_in paths);
+
+typedef struct lg_text_options {
+        LG_OPTIONS_HEAD
+        int64_t stride LG_DEFAULT; /* bytes from one sample to the next; length, so that samples do not overlap */
+} lg_text_options;
+/* A file's bytes for a language model: x (length) i64 are bytes in [0, 255], and y are those that follow each of them.
+ * What is left at the end, less than a sample, is left out. lg_dataset_text(c, "book.txt", 256) */
+#define lg_dataset_text(...)                                                                                           \
+        LG_CALL3(lg_dataset_text_with, lg_text_options, lg_dataset_text_takes_c_path_length, __VA_ARGS__)
+LG_API LG_NEW lg_dataset *lg_dataset_text_with(lg_ctx *c, const char *path, int64_t length,
+                                               const lg_text_options *options);
+
 /* ---- tables ---- */
 
 /* A CSV file (RFC 4180), plain or gzip: fields in quotes may hold separators, quotes (doubled) and line breaks. Lines

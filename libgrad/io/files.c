@@ -56,22 +56,30 @@ int lg__open_regular(lg_ctx *c, const char *who, const char *path, int64_t *ret_
         return -1;
 }
 
-int64_t lg__read_at(lg_ctx *c, const char *who, const char *path, int fd, int64_t at, void *to, int64_t bytes)
+int64_t lg__pread_all(const lg__files *files, int fd, int64_t at, void *to, int64_t bytes, int *ret_error)
 {
         int64_t done = 0;
         while (done < bytes) {
                 size_t piece = bytes - done < (int64_t)LG__MOST_BYTES ? (size_t)(bytes - done) : LG__MOST_BYTES;
-                ssize_t n = lg__files_of(c)->pread(fd, (char *)to + done, piece, (off_t)(at + done));
+                ssize_t n = files->pread(fd, (char *)to + done, piece, (off_t)(at + done));
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n < 0) {
-                        lg__fail(c, LG_ERR_IO, "%s: %s cannot be read at byte %" PRId64 ": %s", who, path, at + done,
-                                 strerror(errno));
+                        *ret_error = errno;
                         return -1;
                 }
                 if (n == 0)
                         break;
                 done += n;
         }
+        return done;
+}
+
+int64_t lg__read_at(lg_ctx *c, const char *who, const char *path, int fd, int64_t at, void *to, int64_t bytes)
+{
+        int error = 0;
+        const int64_t done = lg__pread_all(lg__files_of(c), fd, at, to, bytes, &error);
+        if (done < 0)
+                lg__fail(c, LG_ERR_IO, "%s: %s cannot be read at byte %" PRId64 ": %s", who, path, at, strerror(error));
         return done;
 }

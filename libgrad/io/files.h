@@ -38,7 +38,10 @@ const char *lg__file_kind(mode_t mode);
  * wait for ever and the size says nothing, is refused, and not waited for when it is opened. */
 int lg__open_regular(lg_ctx *c, const char *who, const char *path, int64_t *ret_bytes);
 
-/* Reads `bytes` bytes from byte `at` on, or fewer where the file ends before. Returns how many; -1: LG_ERR_IO. */
+/* Reads `bytes` bytes from byte `at` on, or fewer where the file ends before; for any thread. Returns how many; -1,
+ * with errno in *ret_error: it cannot be read. */
+int64_t lg__pread_all(const lg__files *files, int fd, int64_t at, void *to, int64_t bytes, int *ret_error);
+/* The same in a context; -1: LG_ERR_IO. */
 int64_t lg__read_at(lg_ctx *c, const char *who, const char *path, int fd, int64_t at, void *to, int64_t bytes);
 
 #endif

@@ -153,18 +153,20 @@ static lg_tensor *row_major(const lg__npy_in *in, lg_tensor *t)
         return copy;
 }
 
+bool lg__npy_check_end(const lg__npy_in *in, const lg__npy *h)
+{
+        const int64_t end = in->at + lg__shape_numel(h->shape) * h->width;
+        return in->bytes == end ||
+               lg__npy_bad(in, "%s: it ends at byte %lld; by its header, %s of %d bytes each, byte %lld is expected",
+                           in->bytes < end ? "is truncated" : "has more data than its header says",
+                           (long long)in->bytes, lg__shape_text(h->shape).s, h->width, (long long)end);
+}
+
 lg_tensor *lg__npy_read(lg__npy_in *in)
 {
         lg__npy h = {0};
-        if (!lg__npy_get_header(in, &h))
+        if (!lg__npy_get_header(in, &h) || !lg__npy_check_end(in, &h))
                 return NULL;
-        const int64_t end = in->at + lg__shape_numel(h.shape) * h.width;
-        if (in->bytes != end) {
-                lg__npy_bad(in, "%s: it ends at byte %lld; by its header, %s of %d bytes each, byte %lld is expected",
-                            in->bytes < end ? "is truncated" : "has more data than its header says",
-                            (long long)in->bytes, lg__shape_text(h.shape).s, h.width, (long long)end);
-                return NULL;
-        }
         h.fortran = h.fortran && lg__shape_numel(h.shape);
         lg_tensor *t = new_tensor(in, &h);
         if (t && get_elements(in, &h, t))
@@ -175,7 +177,7 @@ lg_tensor *lg__npy_read(lg__npy_in *in)
 
 /* ---- files ---- */
 
-static bool get_from_file(lg__npy_in *in, void *data, size_t bytes)
+bool lg__npy_get_from_file(lg__npy_in *in, void *data, size_t bytes)
 {
         int64_t n = lg__read_at(in->ctx, in->who, in->path, *(const int *)in->stream, in->at, data, (int64_t)bytes);
         return n == (int64_t)bytes ||
@@ -185,7 +187,7 @@ static bool get_from_file(lg__npy_in *in, void *data, size_t bytes)
 
 lg_tensor *lg_read_npy(lg_ctx *c, const char *path)
 {
-        lg__npy_in in = {.ctx = c, .who = "lg_read_npy", .path = path, .get = get_from_file};
+        lg__npy_in in = {.ctx = c, .who = "lg_read_npy", .path = path, .get = lg__npy_get_from_file};
         if (!lg__ok(c))
                 return NULL;
         if (!path)

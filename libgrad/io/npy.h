@@ -37,6 +37,10 @@ bool lg__npy_no_memory(const lg__npy_in *in);
 bool lg__npy_get(lg__npy_in *in, void *data, size_t bytes);
 /* npy_header.c: from the magic to the first element. False: an error. */
 bool lg__npy_get_header(lg__npy_in *in, lg__npy *ret);
+/* False, with an error: the data that follow the header are not as long as it says. */
+bool lg__npy_check_end(const lg__npy_in *in, const lg__npy *h);
+/* A `get` whose stream is an int *, an open file. */
+bool lg__npy_get_from_file(lg__npy_in *in, void *data, size_t bytes);
 /* All of it as a row-major tensor on the CPU, in the innermost scope. NULL: an error. */
 lg_tensor *lg__npy_read(lg__npy_in *in);
 

@@ -649,7 +649,12 @@ void files(lg_ctx *c, lg_tensor *x)
         lg_csv_free(t);
         sink = lg_cifar10(c, "train");
         sink = lg_cifar100(c, "test");
+        sink = lg_dataset_records(c, "a.bin", LG_FIELDS(LG_FIELD("x", LG_U8, LG_SHAPE(3))));
+        sink = lg_dataset_npy(c, LG_NAMES("x.npy", "y.npy"));
+        sink = lg_dataset_text(c, "book.txt", 256);
 #ifndef NO_NAMED
+        sink = lg_dataset_records(c, "a.bin", LG_FIELDS(LG_FIELD("x", LG_U8, LG_SHAPE(3))), .skip = 16);
+        sink = lg_dataset_text(c, "book.txt", 256, .stride = 1);
         sink = lg_read_png(c, "cat.png", .channels = 3);
         sink = lg_csv_open(c, "iris.csv", .separator = '\t', .no_header = true, .trim = true,
                            .missing = LG_NAMES("-9"));

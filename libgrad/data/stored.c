@@ -1,0 +1,262 @@
+/* stored.c - data sets whose samples stay in files, which may be larger than memory: records, rows of NumPy's arrays,
+ * text.
+ *
+ * Each field of a sample is a span of bytes at base + i * stride of some file. Threads read them with pread, which
+ * moves no position that they would share.
+ */
+#include <string.h>
+#include "../io/files.h"
+#include "../io/npy.h"
+#include "data.h"
+
+typedef struct span {
+        int file;
+        int64_t base, stride, bytes; /* in the file */
+        bool widens;                 /* u8 there, i64 in the sample */
+} span;
+
+typedef struct stored {
+        lg_dataset head;
+        const char *op; /* the public function, for messages */
+        const lg__files *calls;
+        int fd[LG_MAX_FIELDS];
+        char *path[LG_MAX_FIELDS];
+        int64_t bytes[LG_MAX_FIELDS]; /* of each file */
+        int files;
+        span spans[LG_MAX_FIELDS];
+} stored;
+
+static void destroy(lg_dataset *d)
+{
+        stored *o = (stored *)d;
+        for (int i = 0; i < o->files; i++) {
+                o->calls->close(o->fd[i]);
+                lg__strfree(d->object.ctx, o->path[i]);
+        }
+}
+
+/* ---- samples ----------------------------------------------------------------------------------------------------- */
+
+static bool read_span(const stored *o, lg_sample *s, const span *p, void *to)
+{
+        const int64_t at = p->base + s->index * p->stride;
+        int error = 0;
+        const int64_t n = lg__pread_all(o->calls, o->fd[p->file], at, to, p->bytes, &error);
+        if (n < 0)
+                return lg__sample_fail(s, LG_ERR_IO, "%.300s cannot be read at byte %lld: %s", o->path[p->file],
+                                       (long long)at, strerror(error));
+        return n == p->bytes ||
+               lg__sample_fail(s, LG_ERR_FORMAT,
+                               "%.300s became shorter: sample %lld ends at byte %lld, the file at %lld",
+                               o->path[p->file], (long long)s->index, (long long)(at + p->bytes), (long long)(at + n));
+}
+
+static bool get(const lg_dataset *d, lg_sample *s)
+{
+        const stored *o = (const stored *)d;
+        for (int f = 0; f < d->fields.count; f++) {
+                const span *p = &o->spans[f];
+                /* Bytes that widen are read to the end of their place: none is overwritten before it is taken. */
+                uint8_t *bytes = (uint8_t *)s->data[f] + (p->widens ? 7 * p->bytes : 0);
+                if (!read_span(o, s, p, bytes))
+                        return false;
+                for (int64_t i = 0; p->widens && i < p->bytes; i++)
+                        ((int64_t *)s->data[f])[i] = bytes[i];
+                for (int64_t i = 0; d->fields.field[f].dtype == LG_BOOL && i < p->bytes; i++)
+                        bytes[i] = bytes[i] != 0;
+        }
+        return true;
+}
+
+static const lg__set_kind kind = {.get = get, .destroy = destroy, .bytes = sizeof(stored)};
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+/* A record without files, fields and samples. */
+static stored *begin(lg_ctx *c, const char *op)
+{
+        stored *o = (stored *)lg__dataset_new(c, &kind, 0);
+        if (o) {
+                o->op = op;
+                o->calls = lg__files_of(c);
+        }
+        return o;
+}
+
+static bool open_file(stored *o, const char *path)
+{
+        lg_ctx *c = o->head.object.ctx;
+        const int i = o->files;
+        if (!path)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the path is NULL", o->op);
+        o->path[i] = lg__strdup(c, path);
+        if (!o->path[i])
+                return false;
+        o->fd[i] = lg__open_regular(c, o->op, path, &o->bytes[i]);
+        if (o->fd[i] >= 0) {
+                o->files++;
+                return true;
+        }
+        lg__strfree(c, o->path[i]);
+        return false;
+}
+
+/* ---- records ----------------------------------------------------------------------------------------------------- */
+
+/* Places the fields one after the other. Returns the bytes of a record; -1: an error. */
+static int64_t lay_record(stored *o, int64_t skip)
+{
+        lg_ctx *c = o->head.object.ctx;
+        int64_t bytes = 0;
+        for (int f = 0; f < o->head.fields.count; f++) {
+                const lg_field *field = &o->head.fields.field[f];
+                if (field->ragged) {
+                        lg__fail(c, LG_ERR_ARGUMENT, "%s: field %s is ragged; records have one size", o->op,
+                                 field->name);
+                        return -1;
+                }
+                o->spans[f] = (span){.base = skip + bytes, .bytes = (int64_t)lg__field_bytes(field)};
+                if (__builtin_add_overflow(bytes, o->spans[f].bytes, &bytes)) {
+                        lg__fail(c, LG_ERR_SHAPE, "%s: records of these fields have more than 2^63 bytes", o->op);
+                        return -1;
+                }
+        }
+        for (int f = 0; f < o->head.fields.count; f++)
+                o->spans[f].stride = bytes;
+        if (bytes)
+                return bytes;
+        lg__fail(c, LG_ERR_SHAPE, "%s: records of these fields have no bytes", o->op);
+        return -1;
+}
+
+static bool lay_records(stored *o, const char *path, const lg_fields *fields, int64_t skip)
+{
+        lg_ctx *c = o->head.object.ctx;
+        if (!lg__fields_take(c, o->op, &o->head.fields, fields) || !open_file(o, path))
+                return false;
+        const int64_t record = lay_record(o, skip), rest = o->bytes[0] - skip;
+        if (record < 0)
+                return false;
+        if (rest < record)
+                return lg__fail(c, LG_ERR_FORMAT,
+                                "%s: %.300s has %lld bytes; %lld before a record of %lld are expected", o->op, path,
+                                (long long)o->bytes[0], (long long)skip, (long long)record);
+        if (rest % record)
+                return lg__fail(c, LG_ERR_FORMAT,
+                                "%s: %.300s is truncated: the record at byte %lld has %lld bytes; records have %lld",
+                                o->op, path, (long long)(o->bytes[0] - rest % record), (long long)(rest % record),
+                                (long long)record);
+        o->head.size = rest / record;
+        return true;
+}
+
+lg_dataset *lg_dataset_records_with(lg_ctx *c, const char *path, lg_fields fields, const lg_records_options *options)
+{
+        const char *op = "lg_dataset_records";
+        lg_records_options o;
+        if (!lg__take(c, op, options, &o, sizeof o))
+                return NULL;
+        if (o.skip < 0)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: .skip is %lld; it is a number of bytes", op,
+                                (long long)o.skip);
+        stored *made = begin(c, op);
+        return lg__dataset_made((lg_dataset *)made, made && lay_records(made, path, &fields, o.skip));
+}
+
+/* ---- NumPy's arrays ---------------------------------------------------------------------------------------------- */
+
+static bool rows_are_as_here(const lg__npy_in *in, const lg__npy *h)
+{
+        if (h->shape.ndim < 1)
+                return lg__npy_fail(in, LG_ERR_SHAPE, "has 0 dimensions; the first one is that of the samples");
+        if (h->fortran && h->shape.ndim > 1)
+                return lg__npy_fail(in, LG_ERR_STATE,
+                                    "is in Fortran order, where rows are scattered: lg_read_npy() it");
+        if ((h->swapped && h->width > 1) || (size_t)h->width != lg__dtype_bytes(h->dtype) ||
+            (h->kind == 'u' && h->width > 1))
+                return lg__npy_fail(in, LG_ERR_DTYPE, "has elements that are not as in memory: lg_read_npy() it");
+        return true;
+}
+
+/* Another array becomes the next field. */
+static bool add_array(stored *o, const char *path, lg_fields *fields)
+{
+        lg__npy h = {0};
+        const int f = o->files;
+        if (!open_file(o, path))
+                return false;
+        lg__npy_in in = {.ctx = o->head.object.ctx,
+                         .who = o->op,
+                         .path = path,
+                         .bytes = o->bytes[f],
+                         .get = lg__npy_get_from_file,
+                         .stream = &o->fd[f]};
+        if (!lg__npy_get_header(&in, &h) || !lg__npy_check_end(&in, &h) || !rows_are_as_here(&in, &h))
+                return false;
+        if (f && h.shape.size[0] != o->head.size)
+                return lg__npy_fail(&in, LG_ERR_SHAPE, "has %lld rows, and %.200s has %lld", (long long)h.shape.size[0],
+                                    o->path[0], (long long)o->head.size);
+        o->head.size = h.shape.size[0];
+        lg_field *field = &fields->field[fields->count++];
+        field->name = lg__field_names[f];
+        field->dtype = h.dtype;
+        field->shape.ndim = h.shape.ndim - 1;
+        for (int i = 0; i < field->shape.ndim; i++)
+                field->shape.size[i] = h.shape.size[i + 1];
+        const int64_t bytes = (int64_t)lg__field_bytes(field);
+        o->spans[f] = (span){.file = f, .base = in.at, .stride = bytes, .bytes = bytes};
+        return true;
+}
+
+static bool add_arrays(stored *o, lg_names paths)
+{
+        lg_fields fields = {.count = 0};
+        for (int64_t i = 0; i < paths.count; i++)
+                if (!add_array(o, paths.items[i], &fields))
+                        return false;
+        return lg__fields_take(o->head.object.ctx, o->op, &o->head.fields, &fields);
+}
+
+lg_dataset *lg_dataset_npy(lg_ctx *c, lg_names paths)
+{
+        const char *op = "lg_dataset_npy";
+        if (!lg__ok(c))
+                return NULL;
+        if (paths.count < 1 || paths.count > LG_MAX_FIELDS || !paths.items)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld files; 1 to %d make a data set", op,
+                                (long long)paths.count, LG_MAX_FIELDS);
+        stored *o = begin(c, op);
+        return lg__dataset_made((lg_dataset *)o, o && add_arrays(o, paths));
+}
+
+/* ---- text -------------------------------------------------------------------------------------------------------- */
+
+static bool lay_text(stored *o, const char *path, int64_t length, int64_t stride)
+{
+        lg_ctx *c = o->head.object.ctx;
+        const lg_fields fields = LG_FIELDS(LG_FIELD(lg__field_names[0], LG_I64, LG_SHAPE(length)),
+                                           LG_FIELD(lg__field_names[1], LG_I64, LG_SHAPE(length)));
+        if (!lg__fields_take(c, o->op, &o->head.fields, &fields) || !open_file(o, path))
+                return false;
+        if (o->bytes[0] <= length)
+                return lg__fail(c, LG_ERR_FORMAT,
+                                "%s: %.300s has %lld bytes; a sample takes %lld and the one that follows", o->op, path,
+                                (long long)o->bytes[0], (long long)length);
+        o->head.size = (o->bytes[0] - 1 - length) / stride + 1;
+        for (int f = 0; f < 2; f++)
+                o->spans[f] = (span){.base = f, .stride = stride, .bytes = length, .widens = true};
+        return true;
+}
+
+lg_dataset *lg_dataset_text_with(lg_ctx *c, const char *path, int64_t length, const lg_text_options *options)
+{
+        const char *op = "lg_dataset_text";
+        lg_text_options o;
+        if (!lg__take(c, op, options, &o, sizeof o))
+                return NULL;
+        if (length < 1 || o.stride < 0)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the length is %lld, .stride %lld; both are 1 or more", op,
+                                (long long)length, (long long)o.stride);
+        stored *made = begin(c, op);
+        return lg__dataset_made((lg_dataset *)made, made && lay_text(made, path, length, o.stride ? o.stride : length));
+}
