@@ -270,6 +270,25 @@ static void values_that_are_wrong(void **state)
         lg_close(c);
 }
 
+/* Messages show no control characters, and of a long name its beginning, with whole characters. */
+static void names_in_messages(void **state)
+{
+        (void)state;
+        char header[700] = "{\"\\u001b[31m\\u007f\\n", expected[300] = "test: ";
+        lg_ctx *c = open_ctx();
+        for (int i = 0; i < 200; i++)
+                strcat(header, "\u20ac");
+        strcat(header, "\":{}}");
+        put_weights(strlen(header), header, strlen(header), 0);
+        assert_null(lg__weights_open(c, "test", at("w")));
+        strcat(strcat(expected, at("w")), ": \"?[31m??");
+        for (int i = 0; i < 37; i++)
+                strcat(expected, "\u20ac");
+        strcat(expected, "...\" has no member \"dtype\"");
+        assert_error(c, LG_ERR_FORMAT, expected);
+        lg_close(c);
+}
+
 static void what_is_no_file(void **state)
 {
         (void)state;
@@ -318,8 +337,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(wrong_headers),         cmocka_unit_test(wrong_lengths),
                 cmocka_unit_test(cut_and_changed_files), cmocka_unit_test(dtypes_that_libgrad_does_not_have),
-                cmocka_unit_test(values_that_are_wrong), cmocka_unit_test(what_is_no_file),
-                cmocka_unit_test(a_large_header),
+                cmocka_unit_test(values_that_are_wrong), cmocka_unit_test(names_in_messages),
+                cmocka_unit_test(what_is_no_file),       cmocka_unit_test(a_large_header),
         };
         return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -3,7 +3,8 @@
  * The bytes go into a temporary file in the same folder, ".NAME.PID.NUMBER.tmp", which is synchronised and then
  * renamed. Where anything fails before that, the temporary file is removed and the old one is untouched; a process that
  * is killed leaves its temporary file. The new file has the old one's permissions, or those of the umask; other hard
- * links keep the old contents. A symbolic link stays, and the file that it points to is replaced.
+ * links keep the old contents. A symbolic link stays, and the file that it points to is replaced;
+ * one that leads nowhere is an error. So is an old file that the process may not write, though a rename would do it.
  */
 #ifndef LG_IO_SINK_H
 #define LG_IO_SINK_H
