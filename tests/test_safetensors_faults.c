@@ -297,6 +297,27 @@ static void links_and_modes(void **state)
         lg_close(c);
 }
 
+/* What an earlier process of the same number left, or somebody has put there, is not written to. */
+static void names_that_are_taken(void **state)
+{
+        (void)state;
+        char name[64];
+        lg_ctx *c = lg_open(.threads = 1);
+        count_files(true);
+        for (int i = 0; i < 2; i++) {
+                snprintf(name, sizeof name, ".w.%ld.%d.tmp", (long)getpid(), i);
+                if (i)
+                        put_file(at(name), before.data, before.bytes);
+                else
+                        assert_int_equal(symlink("other", at(name)), 0);
+        }
+        put_file(at("other"), before.data, before.bytes);
+        assert_true(save(c, "w"));
+        assert_true(has(at("w"), after) && has(at("other"), before) && has(at(name), before));
+        assert_int_equal(count_files(false), 4);
+        lg_close(c);
+}
+
 static void paths_that_cannot_be(void **state)
 {
         (void)state;
@@ -343,6 +364,7 @@ int main(void)
                 cmocka_unit_test(every_allocation_fails),
                 cmocka_unit_test(a_full_disk),
                 cmocka_unit_test(links_and_modes),
+                cmocka_unit_test(names_that_are_taken),
                 cmocka_unit_test(paths_that_cannot_be),
         };
         return cmocka_run_group_tests(tests, prepare, finish);
