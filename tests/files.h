@@ -106,6 +106,7 @@ static struct {
         bool piecemeal; /* each read and write is interrupted at first, and then takes 7 bytes */
         bool interrupted;
         const char *failed; /* the name of the call that did */
+        char made[1024];    /* the last file that a call was to make */
 } faulty;
 
 static inline bool fails(const char *name)
@@ -131,7 +132,6 @@ static inline size_t piece_of(size_t bytes, bool *ret_interrupted)
         {                                                                                                              \
                 return fails(#name) ? (type)-1 : lg__system_files.name arguments;                                      \
         }
-FAULTY(open, int, (const char *path, int flags, mode_t mode), (path, flags, mode))
 FAULTY(lstat, int, (const char *path, struct stat *facts), (path, facts))
 FAULTY(fstat, int, (int fd, struct stat *facts), (fd, facts))
 FAULTY(access, int, (const char *path, int mode), (path, mode))
@@ -139,6 +139,13 @@ FAULTY(fchmod, int, (int fd, mode_t mode), (fd, mode))
 FAULTY(fsync, int, (int fd), (fd))
 FAULTY(rename, int, (const char *from, const char *to), (from, to))
 FAULTY(unlink, int, (const char *path), (path))
+
+static inline int faulty_open(const char *path, int flags, mode_t mode)
+{
+        if (flags & O_CREAT)
+                snprintf(faulty.made, sizeof faulty.made, "%s", path);
+        return fails("open") ? -1 : lg__system_files.open(path, flags, mode);
+}
 
 static inline int faulty_close(int fd)
 {

@@ -321,8 +321,8 @@ static void names_that_are_taken(void **state)
 static void paths_that_cannot_be(void **state)
 {
         (void)state;
-        char longest[300], name[260];
-        lg_ctx *c = lg_open(.threads = 1);
+        char longest[300], name[260], end[32];
+        lg_ctx *c = open_faulty();
         count_files(true);
         assert_int_equal(mkdir(at("folder"), 0700), 0);
         assert_int_equal(mkfifo(at("pipe"), 0600), 0);
@@ -346,6 +346,8 @@ static void paths_that_cannot_be(void **state)
         snprintf(longest, sizeof longest, "%s", name);
         assert_true(save(c, longest)); /* of 255 bytes, as many as a name may have */
         assert_true(has(at(longest), after));
+        snprintf(end, sizeof end, "xx.%ld.0.tmp", (long)getpid());
+        assert_true(strstr(faulty.made, end) && !strchr(faulty.made, '\xe2')); /* no part of a character */
         assert_int_equal(count_files(false), 3);
         assert_int_equal(chdir(folder), 0);
         assert_true(lg__weights_save(c, "test", "relative", NULL, 0, NULL, 0));
