@@ -35,7 +35,8 @@ typedef struct lg__roster lg__roster;
 typedef struct lg__type {
         void (*destroy)(lg__object *o);
         bool (*visit)(lg__object *o, lg__roster *r);
-        bool (*restored)(lg__object *o); /* after a load has put other values in their places; NULL: nothing to do */
+        bool (*may_change)(lg__object *o, const char *op); /* before a load changes anything; false: an error */
+        void (*restored)(lg__object *o);                   /* after it; NULL: nothing to do */
 } lg__type;
 void lg__object_register(lg_ctx *c, lg__object *o, const lg__type *type);
 void lg__object_destroy(lg__object *o); /* unregisters and destroys; NULL: nothing */

@@ -9,13 +9,15 @@ typedef struct failing {
         int64_t limit;                /* of bytes; 0: none */
         int64_t calls, fail_at;       /* since armed; 0: not armed */
         bool only;                    /* that call alone; else it and all later ones */
+        size_t of;                    /* calls for so many bytes alone are counted and fail; 0: all */
 } failing;
 
 static inline void *failing_alloc(void *user, lg_ctx *c, lg_device device, size_t bytes)
 {
         failing *f = user;
-        f->calls++;
-        if (f->fail_at && (f->only ? f->calls == f->fail_at : f->calls >= f->fail_at))
+        bool counts = !f->of || bytes == f->of;
+        f->calls += counts;
+        if (counts && f->fail_at && (f->only ? f->calls == f->fail_at : f->calls >= f->fail_at))
                 return NULL;
         if (f->limit && f->bytes + (int64_t)bytes > f->limit)
                 return NULL;

@@ -18,28 +18,34 @@ static bool is_step_of_a_loader(lg_ctx *c, uint64_t scope)
         return false;
 }
 
-/* Ends the last step, unless a scope around it ended it before. Steps of loaders that were begun in it are not inside
- * it in the sense of lg_scope_end: each loader ends its own. False, with an error and nothing done, if a call that was
- * begun in the step has not returned. */
-static bool end_step(lg_loader *l, const char *op)
+/* False, with an error, if a call that was begun in the last step has not returned. */
+static bool step_may_end(const lg_loader *l, const char *op)
 {
         lg_ctx *c = l->object.ctx;
-        bool others = false, fenced = false;
+        bool fenced = false;
         if (l->ending || l->making)
                 return lg__fail(c, LG_ERR_STATE, "%s: this loader is %s; call it outside %s", op,
                                 l->ending ? "ending its step" : "making a batch",
                                 l->ending ? "release functions" : "functions that make samples");
-        lg__scope *s = l->scope ? c->scope : NULL;
-        for (; s && s->id != l->scope; s = s->parent) {
-                others = others || is_step_of_a_loader(c, s->id);
+        const lg__scope *s = l->scope ? c->scope : NULL;
+        for (; s && s->id != l->scope; s = s->parent)
                 fenced = fenced || s->fence;
-        }
-        if (s && fenced)
-                return lg__fail(
-                        c, LG_ERR_STATE,
+        return !s || !fenced ||
+               lg__fail(c, LG_ERR_STATE,
                         "%s: a call that began inside this loader's step has not returned; call it outside hooks "
                         "and own functions, or take a loader of their own",
                         op);
+}
+
+/* Ends the last step, unless a scope around it ended it before. Steps of loaders that were begun in it are not inside
+ * it in the sense of lg_scope_end: each loader ends its own. */
+static void end_step(lg_loader *l)
+{
+        lg_ctx *c = l->object.ctx;
+        bool others = false;
+        lg__scope *s = l->scope ? c->scope : NULL;
+        for (; s && s->id != l->scope; s = s->parent)
+                others = others || is_step_of_a_loader(c, s->id);
         l->scope = 0;
         l->ending = true;
         if (s && others)
@@ -47,7 +53,6 @@ static bool end_step(lg_loader *l, const char *op)
         else if (s)
                 lg_scope_end(c, (lg_scope){s->id});
         l->ending = false;
-        return true;
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
@@ -75,18 +80,40 @@ static void destroy(lg__object *o)
         lg__free(o->ctx, l, sizeof *l);
 }
 
+/* No thread works, and no copy is under way. */
+static void rest(lg_loader *l)
+{
+        lg__loader_land(l);
+        if (l->team)
+                lg__team_rest(l->team);
+        l->begun = false;
+}
+
 /* Where the epoch stands: batches that were handed out, not those that are made ahead. */
 static bool visit(lg__object *o, lg__roster *r)
 {
         lg_loader *l = (lg_loader *)o;
+        const int64_t most = l->job.rows < 0 ? INT64_MAX / l->job.batch : l->job.batches;
         return lg__hold_i64(r, "rows", &l->job.rows, LG__HELD_FIXED) &&
                lg__hold_i64(r, "batch_size", &l->job.batch, LG__HELD_FIXED) && lg__hold_u64(r, "seed", &l->seed) &&
-               lg__hold_i64(r, "epoch", &l->epoch, 0) && lg__hold_i64(r, "position", &l->position, 0) &&
-               lg__hold_bool(r, "running", &l->running);
+               lg__hold_whole(r, "epoch", &l->epoch, LG__HELD_MOST) &&
+               lg__hold_whole(r, "position", &l->position, most) && lg__hold_bool(r, "running", &l->running);
 }
 
-static bool restored(lg__object *o);
-static const lg__type type = {.destroy = destroy, .visit = visit, .restored = restored};
+static bool may_change(lg__object *o, const char *op)
+{
+        return step_may_end((lg_loader *)o, op);
+}
+
+/* The epoch goes on at its place, when the next batch is asked for: what was made ahead was of another one. */
+static void restored(lg__object *o)
+{
+        lg_loader *l = (lg_loader *)o;
+        end_step(l);
+        rest(l);
+}
+
+static const lg__type type = {.destroy = destroy, .visit = visit, .may_change = may_change, .restored = restored};
 
 /* Threads for .workers; -1, with an error: there is no such number of them. */
 static int worker_count(lg_ctx *c, int given)
@@ -206,8 +233,10 @@ lg_loader *lg_loader_open_with(lg_ctx *c, lg_dataset *data, int64_t batch_size, 
 
 void lg_loader_free(lg_loader *l)
 {
-        if (l && end_step(l, "lg_loader_free"))
-                lg__object_destroy(&l->object);
+        if (!l || !step_may_end(l, "lg_loader_free"))
+                return;
+        end_step(l);
+        lg__object_destroy(&l->object);
 }
 
 int64_t lg_loader_batches(const lg_loader *l)
@@ -264,19 +293,11 @@ static bool begin_epoch(lg_loader *l, int64_t position)
         j->seed = l->seed;
         j->epoch = l->epoch;
         l->position = position;
-        l->running = true;
+        l->running = l->begun = true;
         l->halted = false;
         if (l->team)
                 lg__team_start(l->team, position);
         return true;
-}
-
-/* No thread works, and no copy is under way. */
-static void rest(lg_loader *l)
-{
-        lg__loader_land(l);
-        if (l->team)
-                lg__team_rest(l->team);
 }
 
 static void end_epoch(lg_loader *l)
@@ -358,18 +379,15 @@ static bool make_batch(lg_loader *l, lg_batch *b, int64_t *ret_count)
         return true;
 }
 
-/* After a batch that failed the threads begin with it again; a stream, which has read on, with another epoch. */
+/* After a batch that failed the epoch goes on with it again; a stream, which has read on, with another epoch. */
 static bool go_on(lg_loader *l)
 {
-        if (l->halted && l->running) {
+        if (l->halted)
                 rest(l);
-                l->halted = false;
-                if (l->job.rows < 0)
-                        end_epoch(l);
-                else if (l->team)
-                        lg__team_start(l->team, l->position);
-        }
-        return l->running || begin_epoch(l, 0);
+        if (l->halted && l->running && l->job.rows < 0)
+                end_epoch(l);
+        l->halted = false;
+        return l->begun || begin_epoch(l, l->running ? l->position : 0);
 }
 
 /* The next batch in a scope of its own. False: an error, or, with *ret_end set, the end of the epoch. */
@@ -402,7 +420,10 @@ bool lg_loader_next_with(lg_loader *l, lg_batch *ret, size_t size)
                 return false;
         if (!ret)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_next: the batch is NULL");
-        if (!end_step(l, "lg_loader_next") || !go_on(l))
+        if (!step_may_end(l, "lg_loader_next"))
+                return false;
+        end_step(l);
+        if (!go_on(l))
                 return false;
         lg_batch b = {.index = l->position, .count = lg_loader_batches(l), .loader = l, .fields = l->job.out.count};
         bool ok = step(l, &b, &end);
@@ -417,24 +438,10 @@ bool lg_loader_next_with(lg_loader *l, lg_batch *ret, size_t size)
 
 lg_loader *lg_loader_restart(lg_loader *l)
 {
-        if (!l || l->object.ctx->error || !end_step(l, "lg_loader_restart"))
+        if (!l || l->object.ctx->error || !step_may_end(l, "lg_loader_restart"))
                 return l;
-        if (l->running && !l->resumed)
+        end_step(l);
+        if (l->begun)
                 end_epoch(l);
-        l->resumed = false;
         return l;
-}
-
-/* The epoch goes on at its place: what was made ahead was of another one. */
-static bool restored(lg__object *o)
-{
-        lg_loader *l = (lg_loader *)o;
-        bool running = l->running;
-        int64_t position = l->position;
-        if (!end_step(l, "lg_checkpoint_load"))
-                return false;
-        rest(l);
-        l->running = false;
-        l->resumed = running;
-        return !running || begin_epoch(l, position);
 }

@@ -26,8 +26,8 @@ struct lg_loader {
         uint64_t seed;
         int64_t epoch, position; /* the batch that comes next */
         bool running;            /* between the first batch of an epoch and its end */
-        bool halted;             /* a batch has failed: the threads rest, and are to begin with it again */
-        bool resumed;            /* what a checkpoint stopped is to go on: the next restart leaves it */
+        bool begun;              /* its order is drawn; not yet in one that a checkpoint stopped and that goes on */
+        bool halted;             /* a batch has failed, and is to be made again */
         uint64_t scope;          /* of the last step; 0: none */
         bool ending;             /* that scope, or the loader itself, just now */
         bool making;             /* code of the user's makes samples just now */

@@ -30,7 +30,7 @@ static void destroy(lg__object *o)
 static bool visit(lg__object *o, lg__roster *r)
 {
         lg_ema *e = (lg_ema *)o;
-        bool ok = lg__hold_i64(r, "updates", &e->updates, 0) && lg__hold_bool(r, "swapped", &e->swapped);
+        bool ok = lg__hold_whole(r, "updates", &e->updates, LG__HELD_MOST) && lg__hold_bool(r, "swapped", &e->swapped);
         size_t was = lg__roster_enter(r, "average");
         for (int64_t i = 0; i < e->count && ok; i++) {
                 const char *name = lg__roster_name(r, e->entries[i].live);

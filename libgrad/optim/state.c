@@ -22,7 +22,7 @@ static bool visit_slot(lg__roster *r, const lg_optimizer *opt, int64_t i)
         snprintf(number, sizeof number, "%lld", (long long)i);
         const char *path = lg__roster_name(r, s->param);
         size_t was = lg__roster_enter(r, path ? path : number);
-        bool ok = lg__hold_i64(r, "step", &s->step, 0);
+        bool ok = lg__hold_whole(r, "step", &s->step, LG__HELD_MOST);
         for (int k = 0; k < LG__STATES && ok; k++)
                 if (opt->groups[s->group].states >> k & 1)
                         ok = lg__hold_tensor_like(r, opt->rule->states[k], &s->state[k], s->param, LG__HELD_MAY_GO);
@@ -46,8 +46,9 @@ bool lg__optimizer_visit(lg__object *o, lg__roster *r)
 bool lg__scheduler_visit(lg__object *o, lg__roster *r)
 {
         lg_scheduler *s = (lg_scheduler *)o;
-        bool ok = lg__hold_i64(r, "epoch", &s->epoch, 0) && lg__hold_f64(r, "best", &s->best) &&
-                  lg__hold_i64(r, "bad", &s->bad, 0) && lg__hold_i64(r, "cooling", &s->cooling, 0);
+        bool ok = lg__hold_whole(r, "epoch", &s->epoch, LG__HELD_MOST) && lg__hold_f64(r, "best", &s->best) &&
+                  lg__hold_whole(r, "bad", &s->bad, LG__HELD_MOST) &&
+                  lg__hold_whole(r, "cooling", &s->cooling, LG__HELD_MOST);
         for (int i = 0; i < s->child_count && ok; i++) {
                 char name[16];
                 snprintf(name, sizeof name, "%d", i);

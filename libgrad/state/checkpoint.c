@@ -142,6 +142,15 @@ bool lg_checkpoint_save(lg_checkpoint *k, const char *path)
         return ok;
 }
 
+static bool may_change(const lg_checkpoint *k)
+{
+        bool ok = true;
+        for (const entry *e = k->first; e && ok; e = e->next)
+                ok = !e->object || !e->object->type->may_change ||
+                     e->object->type->may_change(e->object, "lg_checkpoint_load");
+        return ok;
+}
+
 bool lg_checkpoint_load(lg_checkpoint *k, const char *path)
 {
         lg__roster r;
@@ -152,9 +161,10 @@ bool lg_checkpoint_load(lg_checkpoint *k, const char *path)
         if (!path)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_load: the path is NULL");
         lg__roster_begin(&r, c, "lg_checkpoint_load");
-        bool ok = enrol(k, &r) && lg__state_load(&r, path, o);
+        bool ok = may_change(k) && enrol(k, &r) && lg__state_load(&r, path, o);
         lg__roster_end(&r);
         for (const entry *e = k->first; e && ok; e = e->next)
-                ok = !e->object || !e->object->type->restored || e->object->type->restored(e->object);
+                if (e->object && e->object->type->restored)
+                        e->object->type->restored(e->object);
         return ok;
 }

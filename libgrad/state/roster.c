@@ -84,7 +84,12 @@ bool lg__hold_tensor(lg__roster *r, const char *name, lg_tensor **at, unsigned f
 
 bool lg__hold_i64(lg__roster *r, const char *name, int64_t *at, unsigned flags)
 {
-        return hold(r, name, (lg__held){.kind = LG__HELD_I64, .flags = flags, .at = at});
+        return hold(r, name, (lg__held){.kind = LG__HELD_I64, .flags = flags, .at = at, .most = -1});
+}
+
+bool lg__hold_whole(lg__roster *r, const char *name, int64_t *at, int64_t most)
+{
+        return hold(r, name, (lg__held){.kind = LG__HELD_I64, .at = at, .most = most});
 }
 
 bool lg__hold_count(lg__roster *r, const char *name, int64_t *at)

@@ -29,6 +29,7 @@ typedef struct lg__held {
         lg__held_kind kind;
         unsigned flags;
         void *at;         /* lg_tensor **, int64_t *, ... */
+        int64_t most;     /* of a count; -1: any number */
         lg__layout like;  /* of a tensor: dtype and shape, there or not */
         lg_device device; /* where it is, or would be */
 } lg__held;
@@ -58,6 +59,9 @@ bool lg__hold_tensor(lg__roster *r, const char *name, lg_tensor **at, unsigned f
 /* A tensor that may be NULL, and is of that layout and on that device if not. */
 bool lg__hold_tensor_like(lg__roster *r, const char *name, lg_tensor **at, const lg_tensor *like, unsigned flags);
 bool lg__hold_i64(lg__roster *r, const char *name, int64_t *at, unsigned flags);
+/* A count: a load refuses one that is not from 0 to `most`. */
+bool lg__hold_whole(lg__roster *r, const char *name, int64_t *at, int64_t most);
+#define LG__HELD_MOST (INT64_MAX / 4) /* of a count that goes on */
 /* An int64_t that is a 0-d tensor in files, which may lack it. */
 bool lg__hold_count(lg__roster *r, const char *name, int64_t *at);
 bool lg__hold_u64(lg__roster *r, const char *name, uint64_t *at);
