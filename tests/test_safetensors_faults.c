@@ -1,6 +1,5 @@
 /* test_safetensors_faults.c - saving and reading while memory, the disk or the process ends: the file is the old or the
  * new one, whole. */
-#include <cjson/cJSON.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -190,31 +189,11 @@ static void a_save_is_killed_anywhere(void **state)
 
 /* ---- memory ---- */
 
-static failing *json_memory; /* cJSON's is counted and fails, too */
-
-static void *json_alloc(size_t bytes)
-{
-        failing *f = json_memory;
-        f->calls++;
-        if (f->fail_at && (f->only ? f->calls == f->fail_at : f->calls >= f->fail_at))
-                return NULL;
-        f->allocs++;
-        return malloc(bytes);
-}
-
-static void json_free(void *p)
-{
-        json_memory->frees += p != NULL;
-        free(p);
-}
-
 /* Of a save and a read, the n-th request for memory fails, alone or with all later ones. */
 static bool with_less_memory(int n, bool only, bool *ret_ended)
 {
         failing f = {0};
-        cJSON_Hooks hooks = {json_alloc, json_free};
-        json_memory = &f;
-        cJSON_InitHooks(&hooks);
+        fail_json_too(&f);
         lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
         count_files(true);
         put_file(at("w"), before.data, before.bytes);
@@ -228,7 +207,7 @@ static bool with_less_memory(int n, bool only, bool *ret_ended)
         assert_true(has(at("w"), saved ? after : before));
         assert_true(save(c, "w") && read_back(c)); /* with memory it works in the same context */
         lg_close(c);
-        cJSON_InitHooks(NULL);
+        fail_json_too(NULL);
         assert_int_equal(f.bytes, 0);
         assert_int_equal(f.allocs, f.frees);
         return ok;

@@ -1,0 +1,239 @@
+/* test_state_files.c - saving and loading of modules and whole runs where files change, lie or cannot be written. */
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include "faulty_run.h"
+
+/* ---- files that change ------------------------------------------------------------------------------------------- */
+
+static struct {
+        int calls, at;
+} shrinking;
+
+static ssize_t shrinking_pread(int fd, void *data, size_t bytes, off_t from)
+{
+        if (++shrinking.calls == shrinking.at)
+                assert_int_equal(truncate(at("w"), from + (off_t)bytes / 2), 0);
+        return lg__system_files.pread(fd, data, bytes, from);
+}
+
+static void a_file_shrinks_while_it_is_read(void **state)
+{
+        (void)state;
+        lg__files files = quick_files;
+        files.pread = shrinking_pread;
+        for (int a = 0; a < ACTS; a++) {
+                if (is_save((act)a))
+                        continue;
+                expected e = undisturbed((act)a, 2);
+                int n = 0;
+                do {
+                        run r;
+                        begin(&r, 2, 2);
+                        r.c->files = &files;
+                        put_file(at("w"), e.file.data, e.file.bytes);
+                        shrinking.calls = 0;
+                        shrinking.at = ++n;
+                        if (!perform(&r, e.a)) {
+                                assert_true(shrinking.calls >= n);
+                                assert_error(r.c, LG_ERR_FORMAT, "it became shorter");
+                                put_file(at("w"), e.file.data, e.file.bytes);
+                                check_failed(&r, &e, n);
+                        }
+                        end(&r);
+                } while (shrinking.calls >= n);
+                assert_true(n > 4);
+                forget(&e);
+        }
+}
+
+/* Replaces text in the file's header by another of the same length. */
+static void patch(contents file, const char *from, const char *to)
+{
+        char *found = memmem(file.data, file.bytes, from, strlen(from));
+        if (!found)
+                fail_msg("%s is not in %.3000s", from, file.data + 8);
+        assert_int_equal(strlen(from), strlen(to));
+        memcpy(found, to, strlen(to));
+        put_file(at("w"), file.data, file.bytes);
+        memcpy(found, from, strlen(from));
+}
+
+static void counts_that_cannot_be(void **state)
+{
+        (void)state;
+        static const struct {
+                const char *from, *to, *text;
+        } wrong[] = {
+                {"\"batches.position\":\"2\"", "\"batches.position\":\"4\"",
+                 "\"batches.position\" is 4; it must be from 0 to 3"},
+                {"\"batches.epoch\":\"1\"", "\"batches.epoch\":\"-\"",
+                 "\"batches.epoch\" is \"-\", which is no such number"},
+                {"\"rate.epoch\":\"5\"", "\"rate.epoch\":\"x\"", "\"rate.epoch\" is \"x\", which is no such number"},
+                {"\"batches.rows\":\"10\"", "\"batches.rows\":\"-1\"", "\"batches.rows\" -1, but here 10"},
+                {"rate.epoch\":\"5\",\"rate.best\":\"0x0p+0\"", "rate.epoch\":\"-5\",\"rate.best\":\"0x0p0\"",
+                 "\"rate.epoch\" is -5; it must be from 0 to"},
+        };
+        expected e = undisturbed(LOAD_RUN, 2);
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+                run r;
+                begin(&r, 2, 2);
+                patch(e.file, wrong[i].from, wrong[i].to);
+                assert_false(lg_checkpoint_load(r.k, at("w")));
+                if (!strstr(lg_error(r.c), wrong[i].text))
+                        fail_msg("expected \"%s\", got %s", wrong[i].text, lg_error(r.c));
+                lg_clear_error(r.c);
+                put_file(at("w"), e.file.data, e.file.bytes);
+                check_failed(&r, &e, (int64_t)i);
+                end(&r);
+        }
+        forget(&e);
+}
+
+/* ---- where a load cannot be -------------------------------------------------------------------------------------- */
+
+static lg_tensor *load_in_backward(lg_tensor *grad, void *user)
+{
+        run *r = user;
+        assert_false(lg_checkpoint_load(r->k, at("w")));
+        return grad;
+}
+
+/* A load ends the loader's step, which a call in it still needs. */
+static void a_load_inside_a_step(void **state)
+{
+        (void)state;
+        run r;
+        lg_batch b;
+        expected e = undisturbed(LOAD_RUN, 2);
+        begin(&r, 2, 1);
+        put_file(at("w"), e.file.data, e.file.bytes);
+        assert_true(lg_loader_next(r.batches, &b));
+        lg_tensor *y = lg_forward(r.net, b.x);
+        contents before = state_of(&r);
+        lg_hook(y, load_in_backward, &r);
+        lg_backward(lg_sum(y));
+        assert_error(r.c, LG_ERR_STATE, "lg_checkpoint_load: a call that began inside this loader's step");
+        assert_state(&r, before, "a load in backward", 0);
+        free(before.data);
+        assert_true(lg_checkpoint_load(r.k, at("w")));
+        assert_state(&r, e.state_after, "a load in a step", 0);
+        end(&r);
+        forget(&e);
+}
+
+/* ---- disks ------------------------------------------------------------------------------------------------------- */
+
+/* In a process of its own: 0: as it should be; 77: it cannot be tried here. */
+static void in_child(int (*f)(run *r, contents old), contents old)
+{
+        run r;
+        int status;
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+                begin(&r, 2, 2);
+                r.c->files = NULL;
+                int code = f(&r, old);
+                if (code == 1)
+                        print_message("%s\n", lg_error(r.c) ? lg_error(r.c) : "no error");
+                _exit(code);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        if (WEXITSTATUS(status) == 77)
+                skip();
+        assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* A tmpfs with room for one such file and not for two, which only this process sees. */
+static bool mount_small(const char *on, size_t bytes)
+{
+        char room[32];
+        size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
+        snprintf(room, sizeof room, "size=%zu", (2 * pages - 1) * page);
+        const char *failed = unshare(CLONE_NEWNS)                                ? "unshare"
+                             : mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ? "a private mount"
+                             : mount("tmpfs", on, "tmpfs", 0, room)              ? "mount"
+                                                                                 : NULL;
+        if (failed)
+                print_message("skipped: no small tmpfs here: %s: %s\n", failed, strerror(errno));
+        return !failed;
+}
+
+static bool refused(run *r, bool ok, const char *text)
+{
+        bool good = !ok && lg_error_code_of(r->c) == LG_ERR_IO && strstr(lg_error(r->c), text);
+        if (good)
+                lg_clear_error(r->c);
+        return good;
+}
+
+static int fill_the_disk(run *r, contents old)
+{
+        char file[600];
+        snprintf(file, sizeof file, "%s/w", at("disk"));
+        if (!mount_small(at("disk"), old.bytes))
+                return 77;
+        put_file(file, old.data, old.bytes);
+        for (int i = 0; i < 3; i++)
+                if (!refused(r, lg_checkpoint_save(r->k, file), strerror(ENOSPC)) || !has(file, old))
+                        return 1;
+        if (!lg_checkpoint_load(r->k, file) || unlink(file))
+                return 1;
+        return lg_checkpoint_save(r->k, file) && has(file, old) ? 0 : 1; /* with room again */
+}
+
+static void a_small_disk_fills_up(void **state)
+{
+        (void)state;
+        run r;
+        begin(&r, 1, 5);
+        contents old = state_of(&r);
+        end(&r);
+        assert_int_equal(mkdir(at("disk"), 0755), 0);
+        in_child(fill_the_disk, old);
+        free(old.data);
+        assert_int_equal(rmdir(at("disk")), 0);
+}
+
+static int save_in_a_closed_folder(run *r, contents old)
+{
+        char file[600], new[600];
+        snprintf(file, sizeof file, "%s/w", at("closed"));
+        snprintf(new, sizeof new, "%s/new", at("closed"));
+        put_file(file, old.data, old.bytes);
+        if (chmod(file, 0666) || chmod(at("closed"), 0555) || (geteuid() == 0 && seteuid(65534)))
+                return 2;
+        bool ok = refused(r, lg_checkpoint_save(r->k, file), strerror(EACCES)) &&
+                  refused(r, lg_checkpoint_save(r->k, new), strerror(EACCES)) &&
+                  refused(r, lg_save(r->net, file), strerror(EACCES)) && has(file, old) && !has(new, old);
+        return ok && lg_checkpoint_load(r->k, file) ? 0 : 1;
+}
+
+static void a_folder_that_cannot_be_written(void **state)
+{
+        (void)state;
+        run r;
+        begin(&r, 1, 5);
+        contents old = state_of(&r);
+        end(&r);
+        assert_int_equal(chmod(folder, 0755) || mkdir(at("closed"), 0755), 0);
+        in_child(save_in_a_closed_folder, old);
+        free(old.data);
+        char file[600];
+        snprintf(file, sizeof file, "%s/w", at("closed"));
+        assert_int_equal(chmod(at("closed"), 0755) || unlink(file) || rmdir(at("closed")), 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup(a_file_shrinks_while_it_is_read, clean),
+                cmocka_unit_test_setup(counts_that_cannot_be, clean),
+                cmocka_unit_test_setup(a_load_inside_a_step, clean),
+                cmocka_unit_test_setup(a_small_disk_fills_up, clean),
+                cmocka_unit_test_setup(a_folder_that_cannot_be_written, clean),
+        };
+        return cmocka_run_group_tests(tests, prepare, remove_folder);
+}
