@@ -332,6 +332,27 @@ static void a_run_goes_back(void **state)
         lg_close(fresh.c);
 }
 
+/* The rest of an epoch without lg_each_batch; then a restart begins a new one. */
+static void a_restart_after_the_rest(void **state)
+{
+        (void)state;
+        lg_batch b;
+        int steps = 0;
+        run first, again;
+        run_begin(&first, 1, 1, 1);
+        train(&first, 1, &steps, 2, true);
+        lg_close(first.c);
+        run_begin(&again, 1, 77, 1);
+        assert_true(lg_checkpoint_load(again.k, path) && lg_loader_next(again.batches, &b));
+        assert_int_equal(b.index, 2);
+        assert_true(lg_loader_next(lg_loader_restart(again.batches), &b));
+        assert_int_equal(b.index, 0);
+        assert_true(lg_checkpoint_load(again.k, path) && lg_loader_next(lg_loader_restart(again.batches), &b));
+        assert_int_equal(b.index, 2);
+        assert_ok(again.c);
+        lg_close(again.c);
+}
+
 static void checkpoints_that_do_not_fit(void **state)
 {
         (void)state;
@@ -369,6 +390,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(files_that_are_refused, begin, end),
                 cmocka_unit_test_setup_teardown(a_run_goes_on, begin, end),
                 cmocka_unit_test_setup_teardown(a_run_goes_back, begin, end),
+                cmocka_unit_test_setup_teardown(a_restart_after_the_rest, begin, end),
                 cmocka_unit_test_setup_teardown(checkpoints_that_do_not_fit, begin, end),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
