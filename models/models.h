@@ -13,6 +13,8 @@ lg_module *lg_model_resnet18(lg_ctx *c, int64_t channels, int64_t classes); /* C
 
 /* One of the above for Fashion-MNIST by its name; NULL and LG_ERR_ARGUMENT if there is none. */
 lg_module *lg_model(lg_ctx *c, const char *name);
+/* The name of the i-th of them; NULL: there are not so many. */
+const char *lg_model_name(int i);
 /* "mlp, lenet, ..." */
 const char *lg_model_names(void);
 

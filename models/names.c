@@ -21,6 +21,11 @@ const char *lg_model_names(void)
         return "mlp, lenet, cnn, vgg, resnet18";
 }
 
+const char *lg_model_name(int i)
+{
+        return i >= 0 && i < (int)(sizeof models / sizeof *models) ? models[i].name : NULL;
+}
+
 lg_module *lg_model(lg_ctx *c, const char *name)
 {
         for (size_t i = 0; i < sizeof models / sizeof *models; i++)

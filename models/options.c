@@ -26,11 +26,34 @@ static const char help[] =
         "  --csv FILE             writes the figures of each epoch to a file\n"
         "  --plot FILE            draws loss and accuracy of each epoch as a PNG, by gnuplot\n"
         "  --log-steps N          prints the loss of every Nth step; 0 is none (0)\n"
+        "  --save FILE            saves the run after each epoch, and where Ctrl-C ends it\n"
+        "  --save-every N         saves it after every Nth step, too\n"
+        "  --resume FILE          goes on from what --save wrote; begins where there is no such file yet\n"
+        "  --keep-best FILE       saves the weights of the epoch with the best test accuracy\n"
+        "  --ema DECAY            tests and keeps a moving average of the weights, below 1: 0.999\n"
+        "  --early-stop N         ends when N epochs have not had a better test accuracy\n"
         "  --report               confusion matrix, accuracy and precision of each class at the end\n"
         "  --quiet                no table of layers, no progress\n"
         "  --help                 this text\n"
         "\n"
-        "Ctrl-C ends after the current step with the result so far.\n";
+        "Ctrl-C ends after the current step with the result so far; with --save, it saves the run and prints the "
+        "command\n"
+        "that goes on.\n";
+
+static const char *const schedules[] = {"none", "onecycle", "cosine", "step", NULL};
+
+const char *options_schedule(int64_t number)
+{
+        return number >= 0 && number < 4 ? schedules[number] : "unknown";
+}
+
+int64_t options_schedule_number(const char *name)
+{
+        int64_t i = 0;
+        while (schedules[i] && strcmp(schedules[i], name))
+                i++;
+        return i;
+}
 
 static bool whole_number(const char *name, const char *text, int64_t least, int64_t most, int64_t *ret)
 {
@@ -52,6 +75,19 @@ static bool positive(const char *name, const char *text, double *ret)
         double value = strtod(text, &end);
         if (end == text || *end || !isfinite(value) || value < 0) {
                 fprintf(stderr, "--%s %s: a number of 0 or more is needed\n", name, text);
+                return false;
+        }
+        *ret = value;
+        return true;
+}
+
+/* A decay of averages. */
+static bool decay(const char *name, const char *text, double *ret)
+{
+        char *end;
+        double value = strtod(text, &end);
+        if (end == text || *end || !(value >= 0 && value < 1)) {
+                fprintf(stderr, "--%s %s: a number from 0 to less than 1 is needed\n", name, text);
                 return false;
         }
         *ret = value;
@@ -87,6 +123,12 @@ enum {
         DATA,
         CSV,
         PLOT,
+        SAVE,
+        SAVE_EVERY,
+        RESUME,
+        KEEP_BEST,
+        EMA,
+        EARLY_STOP,
         REPORT,
         QUIET,
         HELP
@@ -105,10 +147,45 @@ static const struct option names[] = {{"model", required_argument, NULL, MODEL},
                                       {"data", required_argument, NULL, DATA},
                                       {"csv", required_argument, NULL, CSV},
                                       {"plot", required_argument, NULL, PLOT},
+                                      {"save", required_argument, NULL, SAVE},
+                                      {"save-every", required_argument, NULL, SAVE_EVERY},
+                                      {"resume", required_argument, NULL, RESUME},
+                                      {"keep-best", required_argument, NULL, KEEP_BEST},
+                                      {"ema", required_argument, NULL, EMA},
+                                      {"early-stop", required_argument, NULL, EARLY_STOP},
                                       {"report", no_argument, NULL, REPORT},
                                       {"quiet", no_argument, NULL, QUIET},
                                       {"help", no_argument, NULL, HELP},
                                       {NULL, 0, NULL, 0}};
+
+static bool file(const char *name, const char **ret)
+{
+        *ret = optarg;
+        if (!*optarg)
+                fprintf(stderr, "--%s: the name of a file is needed\n", name);
+        return *optarg != 0;
+}
+
+/* What is saved, and when it ends. */
+static bool take_saving(options *o, int option)
+{
+        switch (option) {
+        case SAVE:
+                return file("save", &o->save);
+        case SAVE_EVERY:
+                return whole_number("save-every", optarg, 1, INT64_MAX, &o->save_every);
+        case RESUME:
+                return file("resume", &o->resume);
+        case KEEP_BEST:
+                return file("keep-best", &o->keep_best);
+        case EMA:
+                return decay("ema", optarg, &o->ema);
+        case EARLY_STOP:
+                return whole_number("early-stop", optarg, 1, INT64_MAX, &o->early_stop);
+        default:
+                return false; /* getopt has told */
+        }
+}
 
 static bool take(options *o, int option)
 {
@@ -128,7 +205,7 @@ static bool take(options *o, int option)
         case OPTIMIZER:
                 return word("optimizer", optarg, WORDS("adam", "sgd"), &o->optimizer);
         case SCHEDULE:
-                return word("schedule", optarg, WORDS("none", "onecycle", "cosine", "step"), &o->schedule);
+                return word("schedule", optarg, schedules, &o->schedule);
         case SEED:
                 return whole_number("seed", optarg, 0, INT64_MAX, &o->seed);
         case THREADS:
@@ -150,13 +227,13 @@ static bool take(options *o, int option)
         case QUIET:
                 return o->quiet = true;
         default:
-                return false; /* getopt has told */
+                return take_saving(o, option);
         }
 }
 
 parsed options_parse(int argc, char **argv, options *ret)
 {
-        options o = {.model = "lenet", .optimizer = "adam", .schedule = "onecycle", .lr = -1};
+        options o = {.model = "lenet", .optimizer = "adam", .schedule = "onecycle", .lr = -1, .ema = -1};
         o.epochs = 5;
         o.batch = 64;
         for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
@@ -169,6 +246,10 @@ parsed options_parse(int argc, char **argv, options *ret)
         }
         if (optind < argc) {
                 fprintf(stderr, "%s: \"%s\" is not understood; see --help\n", argv[0], argv[optind]);
+                return PARSED_WRONG;
+        }
+        if (o.save_every && !o.save) {
+                fprintf(stderr, "%s: --save-every needs --save FILE\n", argv[0]);
                 return PARSED_WRONG;
         }
         if (o.lr < 0)

@@ -7,13 +7,17 @@
 
 typedef struct options {
         const char *model, *optimizer, *schedule, *device, *data, *csv, *plot;
-        double lr; /* below 0: not given */
-        int64_t epochs, batch, steps, log_steps, seed, threads;
+        const char *save, *resume, *keep_best; /* files; NULL: not given */
+        double lr, ema;                        /* below 0: not given */
+        int64_t epochs, batch, steps, log_steps, seed, threads, save_every, early_stop;
         bool quiet, report;
 } options;
 
 typedef enum parsed { PARSED_OK, PARSED_HELP, PARSED_WRONG } parsed;
 /* Fills ret; prints the help or one line on stderr where there is nothing to train. */
 parsed options_parse(int argc, char **argv, options *ret);
+/* The number of a schedule, and its name. */
+int64_t options_schedule_number(const char *name);
+const char *options_schedule(int64_t number);
 
 #endif

@@ -39,7 +39,8 @@ void progress_show(progress *p, int64_t step, int64_t steps, int64_t images, dou
         bar[WIDTH] = 0;
         fprintf(stderr, "%s%s %lld/%lld [%s] %3lld%%  loss %.4f  %.0f images/s  %.0f s left%s", p->terminal ? "\r" : "",
                 p->what, (long long)p->epoch, (long long)p->epochs, bar, (long long)(step * 100 / steps), loss,
-                (double)images / spent, spent * (double)(steps - step) / (double)step, p->terminal ? " \033[K" : "\n");
+                (double)(images - p->images_before) / spent,
+                spent * (double)(steps - step) / (double)(step - p->steps_before), p->terminal ? " \033[K" : "\n");
         fflush(stderr);
 }
 

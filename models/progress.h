@@ -10,6 +10,7 @@ typedef struct progress {
         double start, shown; /* by the clock of seconds() */
         const char *what;    /* "epoch" or "test" */
         int64_t epoch, epochs;
+        int64_t steps_before, images_before; /* done before the start */
 } progress;
 
 /* Seconds on a clock that never goes back. */

@@ -64,6 +64,75 @@ if command -v gnuplot >/dev/null; then
         [ ! -e "$work/a.png.csv" ] || complain "a temporary file is left"
 fi
 
+# lasting FILE: the figures of a CSV file that do not depend on the clock
+lasting()
+{
+        sed 's/,[^,]*$//' "$1"
+}
+# A run that is saved, ended and resumed, again and again, ends with the file and the figures of one that was not.
+saved_runs()
+{
+        set -- --data "$work" --batch 20 --epochs 2 --threads 1 --model mlp --ema 0.9 --seed 3 --schedule none --quiet
+        "$program" "$@" --save "$work/straight" --keep-best "$work/best" >/dev/null 2>"$work/err" ||
+                complain "--save: $(cat "$work/err")"
+        [ -s "$work/best" ] || complain "--keep-best writes no file"
+        "$program" "$@" --save "$work/cut" --save-every 2 --steps 4 --resume "$work/cut" >/dev/null 2>"$work/err"
+        grep -q 'cut is not there yet: this run begins' "$work/err" || complain "--resume does not say that the run begins"
+        "$program" "$@" --save "$work/cut" --resume "$work/cut" >/dev/null 2>"$work/err"
+        grep -q 'the run goes on after step 4 of 6' "$work/err" || complain "--resume does not say where it goes on"
+        cmp -s "$work/cut" "$work/straight" || complain "a run that --steps cut off and --resume finished saves another file"
+
+        set -- --data "$work" --batch 20 --epochs 200 --threads 1 --model mlp --ema 0.9 --seed 3 --quiet
+        "$program" "$@" --save "$work/long" --csv "$work/long.csv" >/dev/null 2>&1 || complain "a run of 200 epochs fails"
+        command="'$program' $* --save '$work/it'\\''s' --csv '$work/parts.csv'"
+        n=0 more=yes
+        while [ $more = yes ]; do
+                n=$((n + 1))
+                eval "$command >\"\$work/out\" 2>\"\$work/err\" &" # in the background, Ctrl-C is ignored until the program takes it
+                if [ $n -le 9 ]; then
+                        sleep "0.$n"
+                        kill -INT $! 2>/dev/null || true
+                fi
+                wait $! || complain "part $n: exit $?: $(cat "$work/err")"
+                if grep -q 'is saved; this goes on:$' "$work/out"; then command=$(tail -n 1 "$work/out"); else more=no; fi
+        done
+        [ $n -gt 1 ] || complain "Ctrl-C did not end a run of 200 epochs"
+        tail -n 1 "$work/out" | grep -q '^test accuracy' || complain "a run that Ctrl-C ended has no accuracy at its end"
+        cmp -s "$work/long" "$work/it's" || complain "a run that Ctrl-C ended in $n parts ends with another file"
+        sed 's/,[^,]*$//' "$work/long.csv" >"$work/1"
+        sed 's/,[^,]*$//' "$work/parts.csv" >"$work/2"
+        cmp -s "$work/1" "$work/2" || complain "a run that Ctrl-C ended in $n parts has other figures"
+        [ -z "$(find "$work" -name '.*.tmp')" ] || complain "temporary files are left"
+}
+
+# What does not fit, and what cannot be written.
+wrong_files()
+{
+        set -- --data "$work" --batch 20 --epochs 2 --quiet --resume "$work/straight"
+        fails 2 'straight: it is a run of --model mlp, not lenet' "$@" --ema 0.9 --schedule none
+        fails 2 'was begun with other options; .*--ema' "$@" --model mlp --schedule none
+        fails 2 'was begun with other options; .*--batch' "$@" --model mlp --ema 0.9 --schedule none --batch 10
+        fails 2 'was begun with other options; .*--optimizer' "$@" --model mlp --ema 0.9 --schedule none --optimizer sgd
+        fails 2 'was begun with other options; .*--schedule' "$@" --model mlp --ema 0.9
+        fails 2 'its --schedule is onecycle, not cosine' "$@" --model mlp --ema 0.9 --resume "$work/long" --schedule cosine
+        fails 2 'is no run of this program' "$@" --resume "$work/best"
+        fails 2 'a.csv' "$@" --resume "$work/a.csv"
+        fails 2 'no/such' --data "$work" --quiet --save "$work/no/such/file"
+        fails 2 'is no regular file' --data "$work" --quiet --save "$work"
+        fails 1 'no/such' --data "$work" --epochs 1 --quiet --keep-best "$work/no/such/file"
+}
+
+stops_early()
+{
+        "$program" --data "$work" --batch 20 --epochs 50 --quiet --threads 1 --lr 0 --early-stop 3 --schedule none --model mlp \
+                --save "$work/early" >"$work/out" || complain "--early-stop: exit $?"
+        [ "$(grep -c '^epoch' "$work/out")" = 4 ] || complain "--early-stop 3 of a run that never gets better: not 4 epochs"
+        grep -q '^3 epochs were not better than epoch 1 with test accuracy' "$work/out" || complain "--early-stop does not say why"
+        "$program" --data "$work" --batch 20 --epochs 50 --quiet --threads 1 --lr 0 --early-stop 3 --schedule none --model mlp \
+                --resume "$work/early" >"$work/out" 2>/dev/null || complain "--early-stop, resumed: exit $?"
+        [ "$(grep -c '^epoch' "$work/out")" = 0 ] || complain "a run that was stopped early goes on"
+}
+
 # fails CODE WORDS ARGUMENTS...
 fails()
 {
@@ -78,6 +147,10 @@ fails 2 'there are mlp, lenet' --model alexnet
 fails 2 'there are none, onecycle' --schedule fast
 fails 2 'whole number' --epochs 0
 fails 2 'whole number' --log-steps often
+fails 2 'less than 1' --ema 1
+fails 2 'whole number' --early-stop 0
+fails 2 'needs --save' --save-every 3
+fails 2 'name of a file' --save ''
 fails 2 'there is no train-images' --data "$work/nowhere"
 fails 2 'cannot be written' --data "$work" --csv "$work/no/such.csv"
 fails 2 'cuda' --data "$work" --device cuda:77
@@ -97,6 +170,15 @@ full 'cannot be written' "$program" --data "$work" --epochs 1 --quiet --log-step
 full 'cannot be written' "$info"
 full 'cannot be written' "$info" --help
 fails 1 '/dev/full cannot be written' --data "$work" --epochs 1 --csv /dev/full
+if "$program" --data "$work" --epochs 1 --quiet --save "$work/none" >/dev/null 2>"$work/err"; then
+        saved_runs
+        wrong_files
+        stops_early
+elif grep -q 'without cJSON' "$work/err"; then
+        echo 'without cJSON nothing is saved: not tested'
+else
+        complain "--save: $(cat "$work/err")"
+fi
 head -c 1000 "$work/train-images-idx3-ubyte" >"$work/short"
 mv "$work/short" "$work/train-images-idx3-ubyte"
 fails 2 'train-images' --data "$work"

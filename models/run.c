@@ -1,0 +1,184 @@
+/* run.c - training and testing on Fashion-MNIST. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include "models.h"
+#include "run.h"
+#include "saving.h"
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal)
+{
+        (void)signal;
+        interrupted = 1;
+}
+
+void run_catch_interrupt(void)
+{
+        sigaction(SIGINT, &(struct sigaction){.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND}, NULL);
+}
+
+bool run_interrupted(void)
+{
+        return interrupted;
+}
+
+static void make_schedule(run *r, const options *o)
+{
+        int64_t steps = o->epochs * lg_loader_batches(r->train);
+        if (o->steps && o->steps < steps)
+                steps = o->steps;
+        r->last_step = steps;
+        r->schedule_number = options_schedule_number(o->schedule);
+        r->each_step = strcmp(o->schedule, "step");
+        if (!strcmp(o->schedule, "onecycle"))
+                r->schedule = lg_one_cycle_lr(r->opt, o->lr, steps);
+        else if (!strcmp(o->schedule, "cosine"))
+                r->schedule = lg_cosine_lr(r->opt, steps);
+        else if (!strcmp(o->schedule, "step"))
+                r->schedule = lg_step_lr(r->opt, (o->epochs + 2) / 3);
+}
+
+void run_make(run *r, lg_ctx *c, const options *o)
+{
+        lg_device device = o->device ? lg_parse_device(c, o->device) : lg_try_cuda(c, 0);
+        *r = (run){.c = c, .o = o, .net = lg_model(c, o->model), .epoch = 1, .saved_step = -1};
+        lg_module_to(r->net, device);
+        lg_list parameters = lg_parameters(r->net);
+        r->opt = strcmp(o->optimizer, "sgd") ? lg_adam(c, parameters, o->lr)
+                                             : lg_sgd(c, parameters, o->lr, .momentum = 0.9);
+        lg_dataset *train = lg_fashion_mnist(c, "train", .folder = o->data);
+        lg_dataset *test = lg_fashion_mnist(c, "test", .folder = o->data);
+        r->train = lg_loader_open(c, train, o->batch, .shuffle = true, .device = device);
+        r->test = lg_loader_open(c, test, 1000, .device = device);
+        if (!lg_error(c))
+                make_schedule(r, o);
+        if (o->ema >= 0)
+                r->average = lg_ema_new(r->net, o->ema > 0 ? o->ema : LG_ZERO);
+        saving_begin(r);
+}
+
+void run_flush(run *r, FILE *f, const char *name)
+{
+        errno = 0;
+        if (!fflush(f) && !ferror(f))
+                return;
+        r->unwritten = true;
+        lg_set_error(r->c, LG_ERR_IO, "%s cannot be written%s%s", name, errno ? ": " : "",
+                     errno ? strerror(errno) : "");
+}
+
+/* ---- training ---------------------------------------------------------------------------------------------------- */
+
+/* Reading a loss waits for the device: only where it was asked for. */
+static void log_step(run *r, const lg_tensor *loss)
+{
+        if (!r->o->log_steps || r->step % r->o->log_steps)
+                return;
+        double value = lg_item(loss);
+        if (!lg_error(r->c))
+                printf("step %lld  loss %.9g\n", (long long)r->step, value);
+        run_flush(r, stdout, "the standard output");
+}
+
+static void train_step(run *r, const lg_batch *b, lg_tensor *sum)
+{
+        lg_tensor *loss = lg_cross_entropy(lg_forward(r->net, b->x), b->y);
+        lg_zero_grad(r->opt);
+        lg_backward(loss);
+        lg_step(r->opt);
+        if (r->average)
+                lg_ema_update(r->average);
+        r->step++;
+        log_step(r, loss);
+        if (r->schedule && r->each_step)
+                lg_scheduler_step(r->schedule);
+        lg_add_(sum, lg_mul_scalar(lg_detach(loss), (double)lg_size_of(b->x, 0)));
+        r->images += lg_size_of(b->x, 0);
+        r->midway = b->index + 1 < b->count;
+}
+
+/* Saves the run, if that is wanted after this step. */
+static void save_step(run *r, const lg_tensor *sum, bool stops)
+{
+        bool is_due = r->o->save_every && r->step % r->o->save_every == 0;
+        if (!r->o->save || !(is_due || stops))
+                return;
+        r->loss_sum = lg_item(sum);
+        saving_write(r);
+        r->stopped = stops;
+}
+
+/* The sum of losses stays on the device, and is read now and then. */
+double run_train_epoch(run *r, progress *p)
+{
+        lg_scope scope = lg_scope_begin(r->c);
+        lg_device device = lg_device_of(lg_parameters(r->net).items[0]);
+        lg_tensor *sum = lg_full(r->c, r->loss_sum, LG_SHAPE_0D, .device = device);
+        double before = r->spent;
+        bool stops = false;
+        p->images_before = r->images;
+        p->steps_before = r->images / r->o->batch;
+        lg_train(r->net, true);
+        for (lg_batch b; !stops && r->step < r->last_step && lg_loader_next(r->train, &b);) {
+                train_step(r, &b, sum);
+                r->spent = before + seconds() - p->start;
+                stops = run_interrupted(); /* asked once: a signal may come at any time */
+                save_step(r, sum, stops || (r->midway && r->step == r->last_step));
+                if (progress_due(p))
+                        progress_show(p, b.index + 1, b.count, r->images, lg_item(sum) / (double)r->images);
+        }
+        r->loss_sum = lg_item(sum);
+        lg_loader_restart(r->train);
+        lg_scope_end(r->c, scope);
+        return r->images ? r->loss_sum / (double)r->images : 0;
+}
+
+/* ---- testing ----------------------------------------------------------------------------------------------------- */
+
+static void count(run *r, lg_tensor *labels, lg_tensor *predicted)
+{
+        int64_t n = lg_numel(labels), *host = malloc((size_t)n * 2 * sizeof *host);
+        if (host && lg_read(labels, host, LG_I64, (size_t)n * sizeof *host) &&
+            lg_read(predicted, host + n, LG_I64, (size_t)n * sizeof *host))
+                report_add(r->report, host, host + n, n);
+        else if (!host)
+                lg_set_error(r->c, LG_ERR_MEMORY, "no memory for the report");
+        free(host);
+}
+
+void run_evaluate(run *r, progress *p, figures *f)
+{
+        lg_scope scope = lg_scope_begin(r->c);
+        lg_device device = lg_device_of(lg_parameters(r->net).items[0]);
+        lg_tensor *sum = lg_zeros(r->c, LG_SHAPE_0D, .device = device);
+        lg_tensor *right = lg_zeros(r->c, LG_SHAPE_0D, .dtype = LG_I64, .device = device);
+        int64_t images = 0;
+        lg_train(r->net, false);
+        lg_no_grad(r->c)
+        {
+                lg_each_batch(b, r->test)
+                {
+                        lg_tensor *scores = lg_forward(r->net, b.x);
+                        lg_add_(sum, lg_cross_entropy(scores, b.y, .reduction = LG_SUM));
+                        lg_tensor *predicted = lg_argmax(scores, .dims = LG_DIMS(1));
+                        lg_add_(right, lg_sum(lg_eq(predicted, b.y)));
+                        if (r->report)
+                                count(r, b.y, predicted);
+                        images += lg_size_of(b.x, 0);
+                        if (progress_due(p))
+                                progress_show(p, b.index + 1, b.count, images, lg_item(sum) / (double)images);
+                }
+        }
+        f->test_loss = lg_item(sum) / (double)images;
+        f->accuracy = (double)lg_item_i64(right) / (double)images;
+        lg_scope_end(r->c, scope);
+}
+
+void run_swap(run *r)
+{
+        if (r->average)
+                lg_ema_swap(r->average);
+}

@@ -1,0 +1,148 @@
+/* saving.c - checkpoints of a run, its best weights, and the command that goes on. */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "models.h"
+#include "saving.h"
+
+void saving_begin(run *r)
+{
+        if ((!r->o->save && !r->o->resume) || lg_error(r->c))
+                return;
+        lg_checkpoint *k = r->saved = lg_checkpoint_new(r->c);
+        lg_checkpoint_add(k, "model", r->net);
+        lg_checkpoint_add(k, "optimizer", r->opt);
+        if (r->schedule)
+                lg_checkpoint_add(k, "rate", r->schedule);
+        if (r->average)
+                lg_checkpoint_add(k, "average", r->average);
+        lg_checkpoint_add(k, "batches", r->train);
+        lg_checkpoint_add_i64(k, "schedule", &r->schedule_number);
+        lg_checkpoint_add_i64(k, "epoch", &r->epoch);
+        lg_checkpoint_add_i64(k, "step", &r->step);
+        lg_checkpoint_add_i64(k, "images", &r->images);
+        lg_checkpoint_add_number(k, "loss_sum", &r->loss_sum);
+        lg_checkpoint_add_number(k, "seconds", &r->spent);
+        lg_checkpoint_add_number(k, "best", &r->best);
+        lg_checkpoint_add_i64(k, "best_epoch", &r->best_epoch);
+}
+
+/* ---- going on ---------------------------------------------------------------------------------------------------- */
+
+/* The model whose weights a file of a run has; NULL: none of these. */
+static const char *model_in(lg_ctx *c, const char *path)
+{
+        const char *found = NULL;
+        for (int i = 0; !found && lg_model_name(i); i++) {
+                lg_module *net = lg_model(c, lg_model_name(i));
+                found = lg_load(net, path, .prefix = "model.") ? lg_model_name(i) : NULL;
+                lg_clear_error(c);
+                lg_module_free(net);
+        }
+        return found;
+}
+
+/* Says what does not fit, in the words of the options. */
+static bool refuse(run *r)
+{
+        lg_ctx *c = r->c;
+        char text[1500];
+        if (lg_error_code_of(c) != LG_ERR_ARGUMENT && lg_error_code_of(c) != LG_ERR_DTYPE)
+                return false;
+        snprintf(text, sizeof text, "%s", lg_error(c));
+        lg_clear_error(c);
+        const char *model = model_in(c, r->o->resume);
+        if (model && strcmp(model, r->o->model))
+                return lg_set_error(c, LG_ERR_ARGUMENT, "--resume %s: it is a run of --model %s, not %s", r->o->resume,
+                                    model, r->o->model);
+        return lg_set_error(c, LG_ERR_ARGUMENT,
+                            "--resume %s: it %s; a run goes on with the --model, --optimizer, --schedule, --batch and "
+                            "--ema that it began with (%s)",
+                            r->o->resume, model ? "was begun with other options" : "is no run of this program", text);
+}
+
+bool saving_resume(run *r)
+{
+        const char *path = r->o->resume;
+        int64_t schedule = r->schedule_number;
+        if (!path || lg_error(r->c))
+                return !lg_error(r->c);
+        if (access(path, F_OK) && errno == ENOENT) {
+                fprintf(stderr, "%s is not there yet: this run begins\n", path);
+                return true;
+        }
+        if (!lg_checkpoint_load(r->saved, path))
+                return refuse(r);
+        if (schedule != r->schedule_number)
+                return lg_set_error(r->c, LG_ERR_ARGUMENT, "--resume %s: its --schedule is %s, not %s", path,
+                                    options_schedule(r->schedule_number), r->o->schedule);
+        fprintf(stderr, "%s: the run goes on after step %lld of %lld\n", path, (long long)r->step,
+                (long long)r->last_step);
+        return true;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+bool saving_possible(run *r)
+{
+        const char *path = r->o->save;
+        struct stat facts;
+        if (!path || lg_error(r->c))
+                return !lg_error(r->c);
+        if (stat(path, &facts)) /* nothing is lost by a first save */
+                return lg_checkpoint_save(r->saved, path);
+        if (!S_ISREG(facts.st_mode))
+                return lg_set_error(r->c, LG_ERR_IO, "--save %s: it is no regular file", path);
+        return !access(path, W_OK) ||
+               lg_set_error(r->c, LG_ERR_IO, "--save %s: it cannot be written: %s", path, strerror(errno));
+}
+
+bool saving_write(run *r)
+{
+        if (!r->o->save || lg_error(r->c))
+                return !lg_error(r->c);
+        r->saved_step = r->step;
+        bool ok = lg_checkpoint_save(r->saved, r->o->save);
+        r->unwritten = r->unwritten || !ok;
+        return ok;
+}
+
+void saving_keep_best(run *r, double accuracy)
+{
+        if (lg_error(r->c) || (r->best_epoch && accuracy <= r->best))
+                return;
+        r->best = accuracy;
+        r->best_epoch = r->epoch;
+        if (r->o->keep_best && !lg_save(r->net, r->o->keep_best))
+                r->unwritten = true;
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+/* A word as a shell takes it. */
+static void print_word(FILE *f, const char *word)
+{
+        static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./:,=@%";
+        if (*word && strspn(word, plain) == strlen(word)) {
+                fputs(word, f);
+                return;
+        }
+        fputc('\'', f);
+        for (; *word; word++)
+                fputs(*word == '\'' ? "'\\''" : (char[]){*word, 0}, f);
+        fputc('\'', f);
+}
+
+void saving_print_command(FILE *f, const run *r, char *const *argv)
+{
+        for (int i = 0; argv[i]; i++) {
+                fputs(i ? " " : "", f);
+                print_word(f, argv[i]);
+        }
+        if (!r->o->resume || strcmp(r->o->resume, r->o->save)) { /* the last of two counts */
+                fputs(" --resume ", f);
+                print_word(f, r->o->save);
+        }
+        fputc('\n', f);
+}
