@@ -42,7 +42,7 @@ static void a_file_shrinks_while_it_is_read(void **state)
                         }
                         end(&r);
                 } while (shrinking.calls >= n);
-                assert_true(n > 4);
+                assert_true(n > 3);
                 forget(&e);
         }
 }

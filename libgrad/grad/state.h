@@ -36,6 +36,29 @@ LG_API bool lg_load_with(lg_module *m, const char *path, const lg_load_options *
 /* Puts the values of `from` into `to`: modules of one structure, on one or two devices. */
 LG_API bool lg_copy_state(lg_module *to, lg_module *from);
 
+/* A file that is open for reading without a module: what is in it, and the values of single tensors. It belongs to the
+ * context until lg_weights_close. */
+typedef struct lg_weights lg_weights;
+/* Opens a file and checks its header; fails as lg_load does. */
+LG_API LG_NEW lg_weights *lg_weights_open(lg_ctx *c, const char *path);
+/* A tensor in a file; its texts last until lg_weights_close. */
+typedef struct lg_weight {
+        const char *name;
+        const char *dtype_name; /* in the file: "F32", "I16" */
+        lg_dtype dtype;         /* LG_DTYPE_NONE: one that libgrad does not have: it cannot be read */
+        lg_shape shape;
+        int64_t bytes;
+} lg_weight;
+/* The i-th tensor, from 0, in the order of the file. False, without an error: there are no more than i. */
+#define lg_weights_at(w, i, ret) lg_weights_at_with((w), (i), (ret), sizeof(lg_weight))
+LG_API bool lg_weights_at_with(const lg_weights *w, int64_t i, lg_weight *ret, size_t size);
+/* A tensor's values, on the context's default device. LG_ERR_ARGUMENT: there is none of that name; LG_ERR_DTYPE. */
+LG_API LG_NEW lg_tensor *lg_weights_read(lg_weights *w, const char *name);
+/* The i-th of the texts that the file has beside its tensors ("__metadata__"), by key, in two pointers that last as the
+ * names do. False, without an error: there are no more than i. */
+LG_API bool lg_weights_text(const lg_weights *w, int64_t i, const char **ret_key, const char **ret_value);
+LG_API void lg_weights_close(lg_weights *w);
+
 /* A whole run: what is added to it is saved to one file and loaded from it, together with the context's random state.
  * It belongs to the context until lg_checkpoint_free, and must not be used when something that was added has been
  * freed. */

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../io/safetensors.h"
 #include "complaints.h"
 #include "load.h"
 #include "stage.h"
@@ -141,18 +140,24 @@ static bool match(load *l)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
+lg_tensor *lg__weight_tensor(lg__weights *w, const lg__weight *e, lg_device device)
+{
+        lg_ctx *c = w->ctx;
+        size_t bytes = (size_t)(e->end - e->begin);
+        lg_tensor *t = lg__tensor_empty(c, device, e->dtype, e->shape);
+        void *data = t ? lg__alloc(c, bytes + 1) : NULL;
+        bool ok = data && lg__weights_read(w, e, data) && lg__write_values(t, w->op, data, e->dtype, bytes);
+        lg__free(c, data, bytes + 1);
+        if (t && !ok)
+                lg__tensor_release(t);
+        return ok ? t : NULL;
+}
+
 /* A tensor of the file on the device of the item, in its dtype; NULL: an error. */
 static lg_tensor *read_tensor(const load *l, const lg__held *h, const lg__weight *e)
 {
-        lg_ctx *c = l->r->c;
-        size_t bytes = (size_t)(e->end - e->begin);
-        lg_tensor *t = lg__tensor_empty(c, h->device, e->dtype, e->shape);
-        void *data = t ? lg__alloc(c, bytes + 1) : NULL;
-        bool ok = data && lg__weights_read(l->w, e, data) && lg__write_values(t, l->r->op, data, e->dtype, bytes);
-        lg__free(c, data, bytes + 1);
-        if (!ok)
-                return NULL;
-        return e->dtype == h->like.dtype ? t : lg__clone_values(t, h->device, h->like.dtype);
+        lg_tensor *t = lg__weight_tensor(l->w, e, h->device);
+        return !t || e->dtype == h->like.dtype ? t : lg__clone_values(t, h->device, h->like.dtype);
 }
 
 static bool read_all(load *l)

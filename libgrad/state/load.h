@@ -2,11 +2,14 @@
 #ifndef LG_STATE_LOAD_H
 #define LG_STATE_LOAD_H
 
+#include "../io/safetensors.h"
 #include "roster.h"
 
 /* Puts what a file holds into what the roster names. */
 bool lg__state_load(lg__roster *r, const char *path, const lg_load_options *o);
 /* Writes what the roster names to a file. */
 bool lg__state_save(lg__roster *r, const char *path);
+/* The values of a tensor of a file, on a device; NULL: an error. */
+lg_tensor *lg__weight_tensor(lg__weights *w, const lg__weight *e, lg_device device);
 
 #endif

@@ -1,6 +1,5 @@
 /* save.c - what a roster names, into a safetensors file: tensors as tensors, numbers as strings of its metadata. */
 #include <inttypes.h>
-#include "../io/safetensors.h"
 #include "load.h"
 
 #define DIGITS 32 /* of the longest number in words */

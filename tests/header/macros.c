@@ -364,6 +364,10 @@ static void state(lg_ctx *c)
         lg_checkpoint_add(k, "average", lg_ema_new(net, 0.9));
         lg_checkpoint_add_number(k, "best", &best);
         if (c == NULL) {
+                lg_weight t;
+                lg_weights *w = lg_weights_open(c, "net.safetensors");
+                if (lg_weights_at(w, 0, &t) && !lg_weights_read(w, t.name))
+                        lg_weights_close(w);
                 lg_load(net, "net.safetensors");
                 lg_load(net, "net.safetensors", .partial = true, .prefix = "net.", .rename = LG_NAMES("a", "b"),
                         .cast = true);

@@ -678,6 +678,12 @@ void state(lg_ctx *c, lg_module *net, lg_optimizer *opt)
         lg_checkpoint_add(k, "optimizer", opt);
         lg_checkpoint_add_number(k, "best", &best);
         lg_checkpoint_add_i64(k, "epoch", &epoch);
+        lg_weight tensor;
+        lg_weights *file = lg_weights_open(c, "net.safetensors");
+        for (int i = 0; lg_weights_at(file, i, &tensor); i++)
+                if (lg_weights_read(file, tensor.name))
+                        epoch++;
+        lg_weights_close(file);
 #ifndef NO_NAMED
         lg_load(net, "net.safetensors", .partial = true, .prefix = "net.", .rename = LG_NAMES("fc", "6"), .cast = true);
 #endif
