@@ -252,6 +252,10 @@ parsed options_parse(int argc, char **argv, options *ret)
                 fprintf(stderr, "%s: --save-every needs --save FILE\n", argv[0]);
                 return PARSED_WRONG;
         }
+        if (o.save && o.keep_best && !strcmp(o.save, o.keep_best)) {
+                fprintf(stderr, "%s: --save and --keep-best need two files\n", argv[0]);
+                return PARSED_WRONG;
+        }
         if (o.lr < 0)
                 o.lr = strcmp(o.optimizer, "sgd") ? 2e-3 : 0.05;
         *ret = o;

@@ -84,18 +84,30 @@ bool saving_resume(run *r)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
+/* False: there is something at the path that is not to be replaced; an error. */
+static bool is_replaceable(run *r, const char *option, const char *path, bool *ret_is_new)
+{
+        struct stat facts;
+        *ret_is_new = stat(path, &facts) != 0;
+        if (*ret_is_new)
+                return true;
+        if (!S_ISREG(facts.st_mode))
+                return lg_set_error(r->c, LG_ERR_IO, "%s %s: it is no regular file", option, path);
+        return !access(path, W_OK) ||
+               lg_set_error(r->c, LG_ERR_IO, "%s %s: it cannot be written: %s", option, path, strerror(errno));
+}
+
+/* Nothing is lost by a first save. Weights that are not trained are no result. */
 bool saving_possible(run *r)
 {
-        const char *path = r->o->save;
-        struct stat facts;
-        if (!path || lg_error(r->c))
-                return !lg_error(r->c);
-        if (stat(path, &facts)) /* nothing is lost by a first save */
-                return lg_checkpoint_save(r->saved, path);
-        if (!S_ISREG(facts.st_mode))
-                return lg_set_error(r->c, LG_ERR_IO, "--save %s: it is no regular file", path);
-        return !access(path, W_OK) ||
-               lg_set_error(r->c, LG_ERR_IO, "--save %s: it cannot be written: %s", path, strerror(errno));
+        const options *o = r->o;
+        bool is_new = false;
+        if (o->save && !lg_error(r->c) && is_replaceable(r, "--save", o->save, &is_new) && is_new)
+                lg_checkpoint_save(r->saved, o->save);
+        if (o->keep_best && !lg_error(r->c) && is_replaceable(r, "--keep-best", o->keep_best, &is_new) && is_new &&
+            lg_save(r->net, o->keep_best))
+                unlink(o->keep_best);
+        return !lg_error(r->c);
 }
 
 bool saving_write(run *r)

@@ -8,7 +8,7 @@
 void saving_begin(run *r);
 /* Goes on from --resume's file, or says that it is not there. False: it is there and cannot be; an error. */
 bool saving_resume(run *r);
-/* True if --save's file can be written, now, before hours are spent. */
+/* True if the files of --save and --keep-best can be written, now, before hours are spent. */
 bool saving_possible(run *r);
 /* Writes --save's file, if one is wanted. */
 bool saving_write(run *r);

@@ -83,7 +83,7 @@ saved_runs()
         cmp -s "$work/cut" "$work/straight" || complain "a run that --steps cut off and --resume finished saves another file"
 
         set -- --data "$work" --batch 20 --epochs 200 --threads 1 --model mlp --ema 0.9 --seed 3 --quiet
-        "$program" "$@" --save "$work/long" --csv "$work/long.csv" >/dev/null 2>&1 || complain "a run of 200 epochs fails"
+        "$program" "$@" --save "$work/long" --csv "$work/long.csv" >"$work/long.out" 2>&1 || complain "a run of 200 epochs fails"
         command="'$program' $* --save '$work/it'\\''s' --csv '$work/parts.csv'"
         n=0 more=yes
         while [ $more = yes ]; do
@@ -98,6 +98,7 @@ saved_runs()
         done
         [ $n -gt 1 ] || complain "Ctrl-C did not end a run of 200 epochs"
         tail -n 1 "$work/out" | grep -q '^test accuracy' || complain "a run that Ctrl-C ended has no accuracy at its end"
+        [ "$(tail -n 1 "$work/out")" = "$(tail -n 1 "$work/long.out")" ] || complain "a run that Ctrl-C ended has another accuracy at its end"
         cmp -s "$work/long" "$work/it's" || complain "a run that Ctrl-C ended in $n parts ends with another file"
         sed 's/,[^,]*$//' "$work/long.csv" >"$work/1"
         sed 's/,[^,]*$//' "$work/parts.csv" >"$work/2"
@@ -119,7 +120,10 @@ wrong_files()
         fails 2 'a.csv' "$@" --resume "$work/a.csv"
         fails 2 'no/such' --data "$work" --quiet --save "$work/no/such/file"
         fails 2 'is no regular file' --data "$work" --quiet --save "$work"
-        fails 1 'no/such' --data "$work" --epochs 1 --quiet --keep-best "$work/no/such/file"
+        fails 2 'no/such' --data "$work" --epochs 1 --quiet --keep-best "$work/no/such/file"
+        [ ! -s "$work/out" ] || complain "--keep-best cannot be written, and the run begins"
+        fails 2 'is no regular file' --data "$work" --quiet --keep-best "$work"
+        fails 2 'need two files' --data "$work" --quiet --save "$work/one" --keep-best "$work/one"
 }
 
 stops_early()
