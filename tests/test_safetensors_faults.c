@@ -111,10 +111,10 @@ static void the_message_names_the_step(void **state)
         (void)state;
         static const struct {
                 const char *call, *message;
-        } steps[] = {{"lstat", "/w cannot be written: "},   {"access", "/w cannot be written: "},
-                     {"open", "cannot be opened: "},        {"fchmod", "cannot be given its mode: "},
-                     {"write", ".tmp cannot be written: "}, {"fsync", "cannot be synchronised: "},
-                     {"close", ".tmp cannot be closed: "},  {"rename", ".tmp cannot be renamed: "}};
+        } steps[] = {{"lstat", "/w cannot be written: "},    {"access", "/w cannot be written: "},
+                     {"open", "cannot be opened: "},         {"fchmod", "cannot be given its mode: "},
+                     {"pwrite", ".tmp cannot be written: "}, {"fsync", "cannot be synchronised: "},
+                     {"close", ".tmp cannot be closed: "},   {"rename", ".tmp cannot be renamed: "}};
         lg_ctx *c = open_faulty();
         for (size_t i = 0, n = 1; i < sizeof steps / sizeof *steps; n++) {
                 put_file(at("w"), before.data, before.bytes);

@@ -34,5 +34,4 @@ static inline void fail_json_too(failing *f)
         cJSON_InitHooks(f ? &hooks : NULL);
 }
 
-
 #endif

@@ -59,11 +59,11 @@ COUNTED(fchmod, int, (int fd, mode_t mode), (fd, mode))
 COUNTED(fsync, int, (int fd), (fd))
 COUNTED(rename, int, (const char *from, const char *to), (from, to))
 
-static ssize_t counted_write(int fd, const void *data, size_t bytes)
+static ssize_t counted_pwrite(int fd, const void *data, size_t bytes, off_t at)
 {
-        if (is_last() && lg__system_files.write(fd, data, bytes / 2) >= 0)
+        if (is_last() && lg__system_files.pwrite(fd, data, bytes / 2, at) >= 0)
                 end_here();
-        return lg__system_files.write(fd, data, bytes);
+        return lg__system_files.pwrite(fd, data, bytes, at);
 }
 
 static lg__files counting_files(void)
@@ -76,7 +76,7 @@ static lg__files counting_files(void)
         f.fchmod = counted_fchmod;
         f.fsync = counted_fsync;
         f.rename = counted_rename;
-        f.write = counted_write;
+        f.pwrite = counted_pwrite;
         return f;
 }
 
