@@ -1,7 +1,0 @@
-#!/bin/sh
-# python.sh - prints the first Python ($LG_PYTHON, of $PATH, the system's) that has PyTorch and safetensors; fails if none has.
-for python in "${LG_PYTHON:-python3}" python3 /usr/bin/python3; do
-        "$python" -c 'import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, ("torch", "safetensors", "numpy"))))' \
-                2>/dev/null && exec "$python" -c 'import sys; print(sys.executable)'
-done
-exit 1
