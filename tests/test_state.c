@@ -380,6 +380,40 @@ static void checkpoints_that_do_not_fit(void **state)
         lg_close(c);
 }
 
+static void texts_of_a_run(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        char name[8] = "b\xc3\xa9", empty[1] = "", full[4] = {'a', 'b', 'c', 'd'};
+        lg_checkpoint *k = lg_checkpoint_new(c);
+        assert_true(lg_checkpoint_add_text(k, "name", name, sizeof name));
+        assert_true(lg_checkpoint_add_text(k, "empty", empty, sizeof empty));
+        assert_true(lg_checkpoint_save(k, path));
+        strcpy(name, "other");
+        assert_true(lg_checkpoint_load(k, path));
+        assert_string_equal(name, "b\xc3\xa9");
+        /* too long for the place; nothing is changed */
+        char small[3] = "yz";
+        lg_checkpoint *l = lg_checkpoint_new(c);
+        assert_true(lg_checkpoint_add_text(l, "name", small, sizeof small));
+        assert_true(lg_checkpoint_add_text(l, "empty", empty, sizeof empty));
+        assert_false(lg_checkpoint_load(l, path));
+        assert_error(c, LG_ERR_FORMAT, "\"name\" is \"b\xc3\xa9\", which is too long for its place");
+        assert_string_equal(small, "yz");
+        /* no text at all */
+        name[1] = '\x80';
+        assert_false(lg_checkpoint_save(k, path));
+        assert_error(c, LG_ERR_ARGUMENT, "is not UTF-8");
+        assert_true(lg_checkpoint_add_text(k, "full", full, sizeof full));
+        assert_false(lg_checkpoint_save(k, path));
+        assert_error(c, LG_ERR_ARGUMENT, "the text \"full\" has no end within its 4 bytes");
+        assert_false(lg_checkpoint_add_text(k, "more", NULL, 3));
+        assert_error(c, LG_ERR_ARGUMENT, "\"more\" is NULL");
+        assert_false(lg_checkpoint_add_text(k, "more", full, 0));
+        assert_error(c, LG_ERR_ARGUMENT, "\"more\" has no bytes");
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -392,6 +426,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(a_run_goes_back, begin, end),
                 cmocka_unit_test_setup_teardown(a_restart_after_the_rest, begin, end),
                 cmocka_unit_test_setup_teardown(checkpoints_that_do_not_fit, begin, end),
+                cmocka_unit_test(texts_of_a_run),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,70 @@ static void a_file_shrinks_while_it_is_read(void **state)
         }
 }
 
+/* ---- files that are large ---------------------------------------------------------------------------------------- */
+
+#define LARGE 19000000 /* floats: more than wait beside their places */
+
+static lg_module *large_module(lg_ctx *c, double value, lg_dtype dtype)
+{
+        lg_module *m = lg_nn_module(c, "Large");
+        lg_module_add_buffer(m, "a", lg_full(c, value, LG_SHAPE(3), .dtype = dtype));
+        lg_module_add_buffer(m, "large", lg_full(c, value, LG_SHAPE(LARGE), .dtype = dtype));
+        lg_module_add_buffer(m, "z", lg_full(c, value, LG_SHAPE(3), .dtype = dtype));
+        return m;
+}
+
+static void assert_all(lg_tensor *t, double value)
+{
+        assert_true(lg_item(lg_amin(t)) == value && lg_item(lg_amax(t)) == value);
+}
+
+static void large_tensors_are_read_into_their_places(void **state)
+{
+        (void)state;
+        failing f = {0};
+        lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
+        c->files = &quick_files;
+        lg_default_device(c, test_device(c));
+        lg_module *m = large_module(c, 2, LG_F32);
+        assert_true(lg_save(m, at("w")));
+        lg_module_free(m);
+        lg_empty_cache(c);
+        m = large_module(c, 1, LG_F32);
+        lg_empty_cache(c);
+        memset(&faulty, 0, sizeof faulty);
+        f.limit = f.bytes + 8 * (1 << 20); /* 76 MB are loaded with 8 MB more than they take */
+        assert_true(lg_load(m, at("w")));
+        f.limit = 0;
+        const int calls = faulty.calls;
+        assert_all(lg_buffer(m, "large"), 2);
+        assert_all(lg_buffer(m, "z"), 2);
+        lg_module *wide = large_module(c, 1, LG_F64);
+        assert_true(lg_load(wide, at("w"), .cast = true));
+        assert_all(lg_buffer(wide, "large"), 2);
+        lg_module_free(wide);
+        /* the second reading fails: the message says so; before it nothing changes */
+        assert_true(calls > 20);
+        for (int fail_at = 6; fail_at < calls; fail_at += calls - 7) { /* the last call closes the file */
+                lg_module *other = large_module(c, 1, LG_F32);
+                memset(&faulty, 0, sizeof faulty);
+                faulty.fail_at = fail_at;
+                faulty.error = EIO;
+                assert_false(lg_load(other, at("w")));
+                if (fail_at > 6)
+                        assert_error(c, LG_ERR_IO, "it could be read before, and part of its values are in place");
+                else
+                        assert_error(c, LG_ERR_IO, strerror(EIO));
+                assert_all(lg_buffer(other, "a"), 1);
+                assert_all(lg_buffer(other, "z"), 1);
+                if (fail_at == 6)
+                        assert_all(lg_buffer(other, "large"), 1);
+                lg_module_free(other);
+        }
+        lg_close(c);
+        assert_int_equal(f.bytes, 0);
+}
+
 /* Replaces text in the file's header by another of the same length. */
 static void patch(contents file, const char *from, const char *to)
 {
@@ -230,6 +294,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup(a_file_shrinks_while_it_is_read, clean),
+                cmocka_unit_test_setup(large_tensors_are_read_into_their_places, clean),
                 cmocka_unit_test_setup(counts_that_cannot_be, clean),
                 cmocka_unit_test_setup(a_load_inside_a_step, clean),
                 cmocka_unit_test_setup(a_small_disk_fills_up, clean),

@@ -2,7 +2,9 @@
  *
  * Files are safetensors files (https://github.com/huggingface/safetensors), which PyTorch reads and writes too, and
  * names are those of PyTorch's state_dict. A file is written beside the old one and takes its place only when it is
- * whole: a kill, a crash or a full disk leaves the old file. Loading checks everything before it changes anything.
+ * whole: a kill, a crash or a full disk leaves the old file. Loading checks everything before it changes anything; what
+ * a file has beyond 64 MB of values is read twice, to see that it can be, and into place: should the second reading
+ * fail, the message says that part of the values are in place.
  *
  * LG_ERR_IO: a file cannot be opened, read or written; LG_ERR_FORMAT: it is no whole safetensors file; LG_ERR_ARGUMENT:
  * names or shapes that do not fit, LG_ERR_DTYPE: dtypes that do not: the message names the first ten of each kind.
@@ -80,6 +82,9 @@ LG_API bool lg_checkpoint_add_with(lg_checkpoint *k, const char *name, lg_state_
 /* Adds numbers of the program's own, which must last as long as k: a save reads them, a load sets them. */
 LG_API bool lg_checkpoint_add_number(lg_checkpoint *k, const char *name, double *number);
 LG_API bool lg_checkpoint_add_i64(lg_checkpoint *k, const char *name, int64_t *number);
+/* The same of a text of UTF-8 in `size` bytes, its end included: lg_checkpoint_add_text(k, "name", name, sizeof name)
+ */
+LG_API bool lg_checkpoint_add_text(lg_checkpoint *k, const char *name, char *text, size_t size);
 LG_API bool lg_checkpoint_save(lg_checkpoint *k, const char *path);
 /* Bit for bit what was saved. A loader that was stopped in an epoch goes on there: the next lg_each_batch gives the
  * rest of that epoch. A program looks for the file first, or takes LG_ERR_IO for a first run. */

@@ -53,10 +53,14 @@ void lg__weights_close(lg__weights *w); /* NULL: nothing */
 const lg__weight *lg__weights_find(const lg__weights *w, const char *name);
 const char *lg__weights_meta(const lg__weights *w, const char *key);
 
-/* Reads a tensor's values, row-major, e->end - e->begin bytes. False: LG_ERR_DTYPE: libgrad has no such dtype;
- * LG_ERR_FORMAT: a bool that is not 0 or 1, or a file that has become shorter; LG_ERR_IO. Values may have been written
- * even so. */
-bool lg__weights_read(lg__weights *w, const lg__weight *e, void *to);
+/* Reads `bytes` bytes of a tensor's values, row-major, from byte `at` of them on. False: LG_ERR_DTYPE: libgrad has no
+ * such dtype; LG_ERR_FORMAT: a bool that is not 0 or 1, or a file that has become shorter; LG_ERR_IO. Values may have
+ * been written even so. */
+bool lg__weights_read_part(lg__weights *w, const lg__weight *e, int64_t at, void *to, int64_t bytes);
+static inline bool lg__weights_read(lg__weights *w, const lg__weight *e, void *to)
+{
+        return lg__weights_read_part(w, e, 0, to, e->end - e->begin);
+}
 
 /* Fills w from the text of its header; w->ctx, op, path, file_bytes and data_at are set. False: an error; what is in w
  * is the caller's to free. */

@@ -30,9 +30,9 @@ const char *lg__weights_meta(const lg__weights *w, const char *key)
         return NULL;
 }
 
-bool lg__weights_read(lg__weights *w, const lg__weight *e, void *to)
+bool lg__weights_read_part(lg__weights *w, const lg__weight *e, int64_t at, void *to, int64_t bytes)
 {
-        (void)e, (void)to;
+        (void)e, (void)at, (void)to, (void)bytes;
         return refuse(w->ctx, w->op);
 }
 

@@ -102,21 +102,22 @@ const char *lg__weights_meta(const lg__weights *w, const char *key)
         return NULL;
 }
 
-static bool check_bools(const lg__weights *w, const lg__weight *e, const uint8_t *values)
+static bool check_bools(const lg__weights *w, const lg__weight *e, int64_t at, const uint8_t *values, int64_t bytes)
 {
-        for (int64_t i = 0; i < e->end - e->begin; i++)
+        for (int64_t i = 0; i < bytes; i++)
                 if (values[i] > 1)
                         return lg__fail(w->ctx, LG_ERR_FORMAT, "%s: %s: element %" PRId64 " of %s is %d, no bool",
-                                        w->op, w->path, i, lg__quoted(e->name).s, values[i]);
+                                        w->op, w->path, at + i, lg__quoted(e->name).s, values[i]);
         return true;
 }
 
-bool lg__weights_read(lg__weights *w, const lg__weight *e, void *to)
+bool lg__weights_read_part(lg__weights *w, const lg__weight *e, int64_t at, void *to, int64_t bytes)
 {
         if (!lg__ok(w->ctx))
                 return false;
         if (e->dtype == LG_DTYPE_NONE)
                 return lg__fail(w->ctx, LG_ERR_DTYPE, "%s: %s: %s is %s, which libgrad has no dtype for", w->op,
                                 w->path, lg__quoted(e->name).s, e->dtype_name);
-        return get(w, w->data_at + e->begin, to, e->end - e->begin) && (e->dtype != LG_BOOL || check_bools(w, e, to));
+        return get(w, w->data_at + e->begin + at, to, bytes) &&
+               (e->dtype != LG_BOOL || check_bools(w, e, at, to, bytes));
 }

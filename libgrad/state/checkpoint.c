@@ -1,13 +1,15 @@
 /* checkpoint.c - a whole run in one file: objects under names, numbers of the program's own, the random state. */
+#include <limits.h>
 #include <string.h>
 #include "load.h"
 
 typedef struct entry {
         struct entry *next;
         char *name;
-        lg__object *object; /* NULL: a number */
+        lg__object *object; /* NULL: a number or a text */
         lg__held_kind kind; /* of that */
         void *number;
+        size_t size; /* of a text */
 } entry;
 
 struct lg_checkpoint {
@@ -114,6 +116,17 @@ bool lg_checkpoint_add_i64(lg_checkpoint *k, const char *name, int64_t *number)
         return add_number(k, name, LG__HELD_I64, number);
 }
 
+bool lg_checkpoint_add_text(lg_checkpoint *k, const char *name, char *text, size_t size)
+{
+        lg_ctx *c = k ? k->object.ctx : NULL;
+        if (lg__ok(c) && (!text || size < 1 || size > INT_MAX))
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_add_text: \"%.80s\" %s", name ? name : "",
+                                !text  ? "is NULL"
+                                : size ? "has more than 2^31 - 1 bytes"
+                                       : "has no bytes");
+        return add(k, name, (entry){.kind = LG__HELD_TEXT, .number = text, .size = size});
+}
+
 /* ---- to and from files ------------------------------------------------------------------------------------------- */
 
 static bool enrol(const lg_checkpoint *k, lg__roster *r)
@@ -122,10 +135,21 @@ static bool enrol(const lg_checkpoint *k, lg__roster *r)
         bool ok = lg__hold_u64(r, "random.seed", &c->random.seed) &&
                   lg__hold_u64(r, "random.counter", &c->random.counter);
         for (const entry *e = k->first; e && ok; e = e->next)
-                ok = e->object                 ? lg__roster_add(r, e->name, e->object)
-                     : e->kind == LG__HELD_I64 ? lg__hold_i64(r, e->name, e->number, 0)
-                                               : lg__hold_f64(r, e->name, e->number);
+                ok = e->object                  ? lg__roster_add(r, e->name, e->object)
+                     : e->kind == LG__HELD_I64  ? lg__hold_i64(r, e->name, e->number, 0)
+                     : e->kind == LG__HELD_TEXT ? lg__hold_text(r, e->name, e->number, e->size)
+                                                : lg__hold_f64(r, e->name, e->number);
         return ok;
+}
+
+static bool texts_end(const lg_checkpoint *k)
+{
+        for (const entry *e = k->first; e; e = e->next)
+                if (e->kind == LG__HELD_TEXT && !e->object && !memchr(e->number, '\0', e->size))
+                        return lg__fail(k->object.ctx, LG_ERR_ARGUMENT,
+                                        "lg_checkpoint_save: the text \"%.80s\" has no end within its %zu bytes",
+                                        e->name, e->size);
+        return true;
 }
 
 bool lg_checkpoint_save(lg_checkpoint *k, const char *path)
@@ -137,7 +161,7 @@ bool lg_checkpoint_save(lg_checkpoint *k, const char *path)
         if (!path)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_save: the path is NULL");
         lg__roster_begin(&r, c, "lg_checkpoint_save");
-        bool ok = enrol(k, &r) && lg__state_save(&r, path);
+        bool ok = texts_end(k) && enrol(k, &r) && lg__state_save(&r, path);
         lg__roster_end(&r);
         return ok;
 }

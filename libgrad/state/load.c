@@ -82,9 +82,10 @@ static void match_weight(load *l, const lg__weight *e)
         l->found[i] = e;
 }
 
-/* True if the whole text is a number of that kind. */
-static bool parse(const char *text, lg__held_kind kind, lg__staged *ret)
+/* True if the whole text is what the item takes. */
+static bool parse(const char *text, const lg__held *h, lg__staged *ret)
 {
+        const lg__held_kind kind = h->kind;
         char *end = NULL;
         locale_t was = lg__point_begin();
         errno = 0;
@@ -99,6 +100,10 @@ static bool parse(const char *text, lg__held_kind kind, lg__staged *ret)
                 ret->number.flag = !strcmp(text, "true");
                 return ret->number.flag || !strcmp(text, "false");
         }
+        if (kind == LG__HELD_TEXT) {
+                ret->number.text = text;
+                return (int64_t)strlen(text) < h->most;
+        }
         return end != text && !*end && (errno == 0 || kind == LG__HELD_F64) && (kind != LG__HELD_U64 || *text != '-');
 }
 
@@ -110,9 +115,9 @@ static void match_number(load *l, lg__held *h)
         if (!text) {
                 if (!l->o->partial && !(h->flags & LG__HELD_MAY_LACK))
                         lg__complain(&l->wrong, LG__MISSING, "\"%.200s\"", h->name);
-        } else if (!parse(text, h->kind, s)) {
-                lg__fail(l->r->c, LG_ERR_FORMAT, "%s: %s: \"%.200s\" is \"%.40s\", which is no such number", l->r->op,
-                         l->path, h->name, text);
+        } else if (!parse(text, h, s)) {
+                lg__fail(l->r->c, LG_ERR_FORMAT, "%s: %s: \"%.200s\" is \"%.40s\", which %s", l->r->op, l->path,
+                         h->name, text, h->kind == LG__HELD_TEXT ? "is too long for its place" : "is no such number");
         } else if (h->kind == LG__HELD_I64 && h->most >= 0 && (s->number.i64 < 0 || s->number.i64 > h->most)) {
                 lg__fail(l->r->c, LG_ERR_FORMAT, "%s: %s: \"%.200s\" is %s; it must be from 0 to %lld", l->r->op,
                          l->path, h->name, text, (long long)h->most);
@@ -140,39 +145,60 @@ static bool match(load *l)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-lg_tensor *lg__weight_tensor(lg__weights *w, const lg__weight *e, lg_device device)
-{
-        lg_ctx *c = w->ctx;
-        size_t bytes = (size_t)(e->end - e->begin);
-        lg_tensor *t = lg__tensor_empty(c, device, e->dtype, e->shape);
-        void *data = t ? lg__alloc(c, bytes + 1) : NULL;
-        bool ok = data && lg__weights_read(w, e, data) && lg__write_values(t, w->op, data, e->dtype, bytes);
-        lg__free(c, data, bytes + 1);
-        if (t && !ok)
-                lg__tensor_release(t);
-        return ok ? t : NULL;
-}
+/* Tensors of the program that wait for their values take twice their memory: of so many bytes together. */
+#define MOST_STAGED ((int64_t)64 << 20)
 
-/* A tensor of the file on the device of the item, in its dtype; NULL: an error. */
-static lg_tensor *read_tensor(const load *l, const lg__held *h, const lg__weight *e)
+static bool read_item(load *l, lg__held *h, const lg__weight *e, int64_t *staged)
 {
-        lg_tensor *t = lg__weight_tensor(l->w, e, h->device);
-        return !t || e->dtype == h->like.dtype ? t : lg__clone_values(t, h->device, h->like.dtype);
+        lg__staged s = {.to = h, .goes = !e};
+        const int64_t bytes = e ? e->end - e->begin : 0;
+        bool ok = true;
+        if (h->kind == LG__HELD_COUNT) {
+                ok = lg__weights_read(l->w, e, &s.number.i64);
+        } else if (e && *(lg_tensor **)h->at && *staged + bytes > MOST_STAGED) {
+                s.late = e;
+                ok = lg__weight_put(l->w, e, NULL);
+        } else if (e) {
+                *staged += *(lg_tensor **)h->at ? bytes : 0;
+                ok = (s.tensor = lg__weight_tensor(l->w, e, h->like.dtype, h->device)) != NULL;
+        }
+        l->staged[l->count++] = s;
+        return ok;
 }
 
 static bool read_all(load *l)
 {
+        int64_t staged = 0;
         for (int64_t i = 0; i < l->r->count; i++) {
                 lg__held *h = &l->r->items[i];
-                if (!is_tensor(h) || (!l->found[i] && (l->o->partial || !(h->flags & LG__HELD_MAY_GO))))
-                        continue;
-                lg__staged s = {.to = h, .goes = !l->found[i]};
-                if (h->kind == LG__HELD_COUNT ? !lg__weights_read(l->w, l->found[i], &s.number.i64)
-                                              : l->found[i] && !(s.tensor = read_tensor(l, h, l->found[i])))
+                bool goes = !l->found[i] && !l->o->partial && (h->flags & LG__HELD_MAY_GO);
+                if (is_tensor(h) && (l->found[i] || goes) && !read_item(l, h, l->found[i], &staged))
                         return false;
-                l->staged[l->count++] = s;
         }
         return true;
+}
+
+/* What did not fit: read a second time, into its place. */
+static bool put_late(load *l)
+{
+        char why[LG__MESSAGE];
+        bool changed = false, ok = true;
+        for (int64_t i = 0; i < l->count && ok; i++) {
+                const lg__staged *s = &l->staged[i];
+                if (!s->late)
+                        continue;
+                lg_tensor *t = *(lg_tensor **)s->to->at;
+                lg__storage_settle(t->storage);
+                t->storage->version++;
+                ok = lg__weight_put(l->w, s->late, t);
+                changed = true;
+        }
+        if (ok || !changed)
+                return ok;
+        const lg_error_code code = l->r->c->error;
+        memcpy(why, l->r->c->message, sizeof why);
+        lg__forget_error(l->r->c);
+        return lg__fail(l->r->c, code, "%.700s; it could be read before, and part of its values are in place", why);
 }
 
 static bool load_weights(load *l)
@@ -182,7 +208,7 @@ static bool load_weights(load *l)
         lg_scope scope = lg__scope_begin(c);
         l->found = scope.id ? lg__alloc(c, found) : NULL;
         l->staged = l->found ? lg__alloc(c, staged) : NULL;
-        bool ok = l->staged && match(l) && read_all(l) && lg__stage_commit(l->r, l->staged, l->count);
+        bool ok = l->staged && match(l) && read_all(l) && put_late(l) && lg__stage_commit(l->r, l->staged, l->count);
         lg__free(c, l->staged, staged);
         lg__free(c, l->found, found);
         if (scope.id)

@@ -114,6 +114,11 @@ bool lg__hold_bool(lg__roster *r, const char *name, bool *at)
         return hold(r, name, (lg__held){.kind = LG__HELD_BOOL, .at = at});
 }
 
+bool lg__hold_text(lg__roster *r, const char *name, char *at, size_t size)
+{
+        return hold(r, name, (lg__held){.kind = LG__HELD_TEXT, .at = at, .most = (int64_t)size});
+}
+
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
 
 static lg_tensor *tensor_of(const lg__held *h)

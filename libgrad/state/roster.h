@@ -15,6 +15,7 @@ typedef enum lg__held_kind {
         LG__HELD_U64,
         LG__HELD_F64,
         LG__HELD_BOOL,
+        LG__HELD_TEXT,
         LG__HELD_COUNT
 } lg__held_kind;
 
@@ -29,7 +30,7 @@ typedef struct lg__held {
         lg__held_kind kind;
         unsigned flags;
         void *at;         /* lg_tensor **, int64_t *, ... */
-        int64_t most;     /* of a count; -1: any number */
+        int64_t most;     /* of a count, -1: any number; of a text: bytes, its end included */
         lg__layout like;  /* of a tensor: dtype and shape, there or not */
         lg_device device; /* where it is, or would be */
 } lg__held;
@@ -67,6 +68,7 @@ bool lg__hold_count(lg__roster *r, const char *name, int64_t *at);
 bool lg__hold_u64(lg__roster *r, const char *name, uint64_t *at);
 bool lg__hold_f64(lg__roster *r, const char *name, double *at);
 bool lg__hold_bool(lg__roster *r, const char *name, bool *at);
+bool lg__hold_text(lg__roster *r, const char *name, char *at, size_t size);
 /* The name under which a tensor is held already; NULL: it is not. */
 const char *lg__roster_name(lg__roster *r, const lg_tensor *t);
 /* The item of that name, or NULL. After lg__roster_sort. */

@@ -41,6 +41,7 @@ static void write_number(const lg__held *h, char text[DIGITS])
                 break;
         case LG__HELD_TENSOR:
         case LG__HELD_COUNT:
+        case LG__HELD_TEXT:
                 break;
         }
 }
@@ -64,9 +65,9 @@ static void describe(const lg__roster *r, save *s)
                         continue;
                 }
                 if (h->kind != LG__HELD_TENSOR) {
-                        write_number(h, s->texts[s->number_count]);
-                        s->numbers[s->number_count] = (lg__meta){h->name, s->texts[s->number_count]};
-                        s->number_count++;
+                        char *text = s->texts[s->number_count];
+                        write_number(h, text);
+                        s->numbers[s->number_count++] = (lg__meta){h->name, h->kind == LG__HELD_TEXT ? h->at : text};
                         continue;
                 }
                 lg_tensor *t = *(lg_tensor **)h->at;

@@ -1,4 +1,5 @@
 /* stage.c - values are put in their places. */
+#include <string.h>
 #include "stage.h"
 
 static bool put_tensor(lg__roster *r, const lg__staged *s)
@@ -33,6 +34,9 @@ static void put_number(const lg__staged *s)
         case LG__HELD_BOOL:
                 *(bool *)s->to->at = s->number.flag;
                 break;
+        case LG__HELD_TEXT:
+                memcpy(s->to->at, s->number.text, strlen(s->number.text) + 1);
+                break;
         case LG__HELD_TENSOR:
                 break;
         }
@@ -41,7 +45,7 @@ static void put_number(const lg__staged *s)
 bool lg__stage_commit(lg__roster *r, lg__staged *all, int64_t count)
 {
         for (int64_t i = 0; i < count; i++)
-                if (all[i].to->kind == LG__HELD_TENSOR && !put_tensor(r, &all[i]))
+                if (all[i].to->kind == LG__HELD_TENSOR && !all[i].late && !put_tensor(r, &all[i]))
                         return false;
         for (int64_t i = 0; i < count; i++)
                 put_number(&all[i]);

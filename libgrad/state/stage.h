@@ -9,12 +9,14 @@
 typedef struct lg__staged {
         lg__held *to;
         lg_tensor *tensor;
+        const struct lg__weight *late; /* its values are put there by others */
         bool goes;
         union {
                 int64_t i64;
                 uint64_t u64;
                 double f64;
                 bool flag;
+                const char *text; /* of the file that is open */
         } number;
 } lg__staged;
 

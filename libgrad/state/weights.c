@@ -60,7 +60,7 @@ lg_tensor *lg_weights_read(lg_weights *w, const char *name)
                                 name);
         if (e->dtype == LG_DTYPE_NONE && !lg__weights_read(w->file, e, NULL)) /* which says why */
                 return NULL;
-        return lg__weight_tensor(w->file, e, lg_get_default_device(c));
+        return lg__weight_tensor(w->file, e, e->dtype, lg_get_default_device(c));
 }
 
 bool lg_weights_text(const lg_weights *w, int64_t i, const char **ret_key, const char **ret_value)

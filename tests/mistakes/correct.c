@@ -678,6 +678,8 @@ void state(lg_ctx *c, lg_module *net, lg_optimizer *opt)
         lg_checkpoint_add(k, "optimizer", opt);
         lg_checkpoint_add_number(k, "best", &best);
         lg_checkpoint_add_i64(k, "epoch", &epoch);
+        char name[20] = "first";
+        lg_checkpoint_add_text(k, "name", name, sizeof name);
         lg_weight tensor;
         lg_weights *file = lg_weights_open(c, "net.safetensors");
         for (int i = 0; lg_weights_at(file, i, &tensor); i++)
