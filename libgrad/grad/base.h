@@ -191,6 +191,12 @@ typedef struct lg_ints {
         const int64_t *items;
 } lg_ints;
 
+/* Numbers; the array belongs to the caller. LG_NUMBERS(0.5, 0.25) lasts as long as LG_INTS does. */
+typedef struct lg_numbers {
+        int64_t count;
+        const double *items;
+} lg_numbers;
+
 /* Tensors; the array belongs to the caller, or to what the function's comment names. LG_LIST(a, b) lasts as long as
  * LG_INTS does. */
 typedef struct lg_list {
@@ -223,15 +229,17 @@ struct lg_end {
 #define LG_END ((void *)lg_end_mark)
 #endif
 
-/* A list of an array: LG_LIST_OF(n, tensors), LG_INTS_OF(n, sizes), LG_NAMES_OF(n, texts). It lasts as long as the
- * array. */
+/* A list of an array: LG_LIST_OF(n, tensors), LG_INTS_OF(n, sizes), LG_NUMBERS_OF(n, means), LG_NAMES_OF(n, texts). It
+ * lasts as long as the array. */
 #ifdef __cplusplus
 #define LG_LIST_OF(count, items) (lg_list{(count), (items)})
 #define LG_INTS_OF(count, items) (lg_ints{(count), (items)})
+#define LG_NUMBERS_OF(count, items) (lg_numbers{(count), (items)})
 #define LG_NAMES_OF(count, items) (lg_names{(count), (items)})
 #else
 #define LG_LIST_OF(count_, items_) ((lg_list){.count = (count_), .items = (items_)})
 #define LG_INTS_OF(count_, items_) ((lg_ints){.count = (count_), .items = (items_)})
+#define LG_NUMBERS_OF(count_, items_) ((lg_numbers){.count = (count_), .items = (items_)})
 #define LG_NAMES_OF(count_, items_) ((lg_names){.count = (count_), .items = (items_)})
 #endif
 
@@ -255,6 +263,16 @@ struct lg_ints_in {
         {
         }
         constexpr lg_ints_in(int64_t n, const int64_t *i) : count(n), items(i)
+        {
+        }
+};
+struct lg_numbers_in {
+        int64_t count;
+        const double *items;
+        constexpr lg_numbers_in(lg_numbers l = {}) : count(l.count), items(l.items)
+        {
+        }
+        constexpr lg_numbers_in(int64_t n, const double *i) : count(n), items(i)
         {
         }
 };
@@ -294,6 +312,12 @@ template <class... N> constexpr lg_array_of<int64_t, lg_ints_in, (int)sizeof...(
         static_assert((lg_is_whole<N> && ...), "LG_INTS takes whole numbers");
         return {{(int64_t)n...}};
 }
+template <class... N> constexpr lg_array_of<double, lg_numbers_in, (int)sizeof...(N)> lg_make_numbers(N... n)
+{
+        static_assert(sizeof...(N) > 0, "LG_NUMBERS() is empty");
+        static_assert((std::is_arithmetic<N>::value && ...), "LG_NUMBERS takes numbers");
+        return {{(double)n...}};
+}
 template <class A, class... N> constexpr void lg_fill_sizes(int &count, A *to, N... n)
 {
         static_assert(sizeof...(N) > 0, "an empty LG_SHAPE() or LG_DIMS(): write LG_SHAPE_0D or LG_ALL_DIMS");
@@ -325,12 +349,14 @@ template <class H, class W> constexpr lg_pair lg_make_pair(H h, W w)
 #define LG_ALL_DIMS (lg_dims{})
 #define LG_PAIR(h, w) lg_make_pair((h), (w))
 #define LG_INTS(...) lg_make_ints(__VA_ARGS__)
+#define LG_NUMBERS(...) lg_make_numbers(__VA_ARGS__)
 #define LG_LIST(...) lg_make_list(__VA_ARGS__)
 #define LG_NAMES(...) lg_make_names(__VA_ARGS__)
 #define LG_ARRAY(type, ...) (std::initializer_list<type *>{__VA_ARGS__ static_cast<type *>(LG_END)}.begin())
 #else
 typedef lg_list lg_list_in;
 typedef lg_ints lg_ints_in;
+typedef lg_numbers lg_numbers_in;
 typedef lg_names lg_names_in;
 #define LG_COUNT(type, ...) ((int)(sizeof((type[]){__VA_ARGS__}) / sizeof(type)))
 /* How many there are, refusing an empty list; what is no whole number, as ~ does; and LG_SHAPE((2, 3)), where LG_ONE
@@ -339,6 +365,9 @@ typedef lg_names lg_names_in;
 #define LG_WHOLE_(a, b, c, d, e, f, g, h, ...)                                                                         \
         (sizeof(~+(a) | ~+(b) | ~+(c) | ~+(d) | ~+(e) | ~+(f) | ~+(g) | ~+(h)) + sizeof LG_TEXT(LG_ONE a))
 #define LG_ONE(a) a
+/* The same of numbers, fractions too, which 0.0 is added to. */
+#define LG_REAL(...) (LG_COUNT(double, 0.0 + __VA_ARGS__) + 0 * (int)LG_REAL_(__VA_ARGS__, 0))
+#define LG_REAL_(a, ...) (sizeof(0.0 + (a)) + sizeof LG_TEXT(LG_ONE a))
 #define LG_TEXT(...) LG_TEXT_(__VA_ARGS__)
 #define LG_TEXT_(...) #__VA_ARGS__
 #define LG_DEVICE(type_, index_) ((lg_device){.type = (type_), .index = (index_)})
@@ -348,6 +377,7 @@ typedef lg_names lg_names_in;
 #define LG_ALL_DIMS ((lg_dims){.count = 0})
 #define LG_PAIR(h_, w_) ((lg_pair){.given = LG_COUNT(int64_t, ~+(h_), ~+(w_)) - 1, .h = (h_), .w = (w_)})
 #define LG_INTS(...) ((lg_ints){LG_WHOLE(int64_t, __VA_ARGS__), (const int64_t[]){__VA_ARGS__}})
+#define LG_NUMBERS(...) ((lg_numbers){LG_REAL(__VA_ARGS__), (const double[]){__VA_ARGS__}})
 #define LG_LIST(...)                                                                                                   \
         ((lg_list){LG_COUNT(lg_tensor *, 0 ? (lg_tensor *)0 : __VA_ARGS__), (lg_tensor *const[]){__VA_ARGS__}})
 #define LG_NAMES(...)                                                                                                  \
