@@ -185,9 +185,9 @@ static bool collate(const lg__job *j, lg__maker *m, int64_t b, lg__made *made)
         for (int f = 0; f < j->out.count; f++)
                 call.to[f] = made->data[f];
         lg__rng_begin(&rng, j->seed, j->epoch, LG__RNG_BATCH, b);
-        if (j->collate->fn(&call, j->collate->user))
-                return true;
         m->hand.code = LG_ERR_NONE;
+        if (j->collate->run ? j->collate->run(j->collate, &call, &m->hand) : j->collate->fn(&call, j->collate->user))
+                return true;
         return failed(made, &m->hand, LG_ERR_ARGUMENT, "the collate function gives false");
 }
 

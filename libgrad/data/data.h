@@ -168,6 +168,8 @@ struct lg_collate {
         void (*release)(void *user);
         /* What it makes of samples; false: an error of the context. NULL: `fields`, of any. */
         bool (*plan)(const lg_collate *m, lg_ctx *c, const lg_fields *in, lg_fields *ret);
+        /* In place of fn, with the library's own errors: lg__sample_fail of the hand. NULL: fn. */
+        bool (*run)(const lg_collate *m, const lg_collation *b, lg__hand *h);
         int uses; /* by loaders */
         bool freed;
 };
