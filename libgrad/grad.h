@@ -38,6 +38,7 @@
 #include "grad/trace.h"
 #include "grad/data.h"
 #include "grad/files.h"
+#include "grad/transforms.h"
 #include "grad/state.h"
 #include "grad/arrays.h"
 

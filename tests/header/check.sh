@@ -21,7 +21,7 @@ for pair in gcc:g++ clang:clang++; do
         echo 'int main() { return 0; }' >"$work/try.cpp"
         "$cxx" -std=c++20 "$work/try.cpp" -o "$work/try" 2>/dev/null || { echo "$cxx does not work here"; continue; }
         for part in arrays base check context conv data files graph index init layers loss nn norm ops optim pointwise schedule state tensor \
-                trace types; do
+                trace transforms types; do
                 echo "#include <grad/$part.h>" >"$work/part.c"
                 echo "int part(void); int part(void) { return 0; }" >>"$work/part.c"
                 compile "$cc" -std=c11 -c "$work/part.c" -o "$work/part.o"

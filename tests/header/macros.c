@@ -374,6 +374,38 @@ static void state(lg_ctx *c)
         }
 }
 
+static bool keep(const lg_transform_call *call, void *user)
+{
+        (void)user;
+        *(float *)call->to = *(const float *)call->from;
+        return true;
+}
+
+static void transforms(lg_ctx *c)
+{
+        const double half[] = {0.5};
+        lg_tensor *x = lg_zeros(c, LG_SHAPE(2, 3, 8, 8), .dtype = LG_U8, .device = lg_cpu());
+        lg_tensor *y = lg_zeros(c, LG_SHAPE(2), .dtype = LG_I64, .device = lg_cpu());
+        lg_dataset *data = lg_dataset_tensors(c, x, y);
+        lg_transform *t =
+                lg_transforms(c, lg_transform_random_crop(c, 8, 8, .padding = 2, .mode = LG_PAD_REFLECT, .value = 1),
+                              lg_transform_random_horizontal_flip(c), lg_transform_random_vertical_flip(c, .p = 0.1),
+                              lg_transform_random_rotation(c, 15, .value = 1),
+                              lg_transform_random_affine(c, .degrees = 10, .shear = 5),
+                              lg_transform_color_jitter(c, .brightness = 0.4, .contrast = 0.4),
+                              lg_transform_to_float(c), lg_transform_random_erasing(c, .p = 1, .random = true),
+                              lg_transform_resize(c, 6, 6), lg_transform_center_crop(c, 4, 4),
+                              lg_transform_normalize(c, LG_NUMBERS(0.5, 1, 0), LG_NUMBERS_OF(1, half)),
+                              lg_transform_new(c, keep, NULL, .shape = LG_SHAPE(1), .dtype = LG_F32));
+        lg_loader *batches = lg_loader_open(c, lg_dataset_transform(data, t), 2, .device = lg_cpu(),
+                                            .collate = lg_mixup(c, .alpha = 0.2, .classes = 3));
+        lg_each_batch(b, batches)
+        {
+                drop(b.x);
+        }
+        lg_transform_free(t);
+}
+
 int main(void)
 {
         lg_ctx *c = lg_open();
@@ -393,6 +425,7 @@ int main(void)
         data_sets(c);
         files(c);
         state(c);
+        transforms(c);
         if (lg_error(c))
                 fprintf(stderr, "%s\n", lg_error(c));
         bool failed = lg_error(c);

@@ -28,6 +28,7 @@ void contexts(lg_ctx *c, lg_device device);
 void files(lg_ctx *c, lg_tensor *x);
 void state(lg_ctx *c, lg_module *net, lg_optimizer *opt);
 void data_sets(lg_ctx *c, lg_tensor *x, lg_tensor *y, lg_sample_fn *get, lg_collate_fn *collate);
+void transforms(lg_ctx *c, lg_dataset *data, int n, float f, const double *means);
 void nested(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *b, lg_tensor *t);
 
 void shapes(lg_ctx *c, lg_tensor *x, size_t a, int b, int64_t d, unsigned e, short s, bool flag)
@@ -664,6 +665,50 @@ void files(lg_ctx *c, lg_tensor *x)
         sink = lg_csv_categories(t, "species", .texts = LG_NAMES("setosa", "virginica"));
         sink = lg_cifar10(c, "train", .folder = "nowhere");
         sink = lg_cifar100(c, "test", .folder = "nowhere", .coarse = true);
+#endif
+}
+
+static bool invert(const lg_transform_call *call, void *user)
+{
+        (void)user;
+        return call->in->dtype == LG_U8 || lg_sample_fail(call->sample, "no bytes");
+}
+
+void transforms(lg_ctx *c, lg_dataset *data, int n, float f, const double *means)
+{
+        lg_transform *crop = lg_transform_random_crop(c, 32, n), *flip = lg_transform_random_horizontal_flip(c);
+        lg_numbers three = LG_NUMBERS_OF(3, means);
+        sink = lg_transforms(c);
+        sink = lg_transforms(c, crop);
+        sink = lg_transforms(c, crop, flip, lg_transforms(c, lg_transform_to_float(c), lg_transform_resize(c, n, 224)));
+        sink = lg_transform_normalize(c, LG_NUMBERS(0.5), LG_NUMBERS(1));
+        sink = lg_transform_normalize(c, LG_NUMBERS(0.485, 0.456, n / 2.0), LG_NUMBERS(f, (f + 1) / 2, means[0]));
+        sink = lg_transform_normalize(c, LG_NUMBERS((0.5), -1), LG_NUMBERS_OF(2, means));
+        sink = lg_transform_normalize(c, three, three);
+        sink = lg_transform_center_crop(c, n, n);
+        sink = lg_transform_random_vertical_flip(c);
+        sink = lg_transform_random_rotation(c, 15);
+        sink = lg_transform_random_affine(c);
+        sink = lg_transform_color_jitter(c);
+        sink = lg_transform_random_erasing(c);
+        sink = lg_transform_new(c, invert, NULL);
+        sink = lg_dataset_transform(data, lg_transforms(c, crop, flip));
+        sink = lg_mixup(c);
+        lg_transform_free(crop);
+#ifndef NO_NAMED
+        sink = lg_transform_random_crop(c, 32, 32, .padding = 4, .mode = LG_PAD_REFLECT, .value = 0.5);
+        sink = lg_transform_random_horizontal_flip(c, .p = 0.1);
+        sink = lg_transform_random_vertical_flip(c, .p = LG_ZERO);
+        sink = lg_transform_random_rotation(c, 15, .value = 1);
+        sink = lg_transform_random_affine(c, .degrees = 10, .translate_x = 0.1, .translate_y = 0.1, .scale_min = 0.9,
+                                          .scale_max = 1.1, .shear = 5, .value = 1);
+        sink = lg_transform_color_jitter(c, .brightness = 0.4, .contrast = 0.4);
+        sink = lg_transform_random_erasing(c, .p = 1, .scale_min = 0.1, .scale_max = 0.2, .ratio_min = 1,
+                                           .ratio_max = 1, .value = 1, .random = true);
+        sink = lg_transform_new(c, invert, &n, .shape = LG_SHAPE(1, n), .dtype = LG_F32, .random = true,
+                                .release = NULL);
+        sink = lg_mixup(c, .alpha = 0.2, .classes = 10);
+        sink = lg_loader_open(c, data, 64, .collate = lg_mixup(c, .classes = n));
 #endif
 }
 
