@@ -279,6 +279,10 @@ static void wrong_arguments_are_told(void **state)
         assert_false(lg_dataset_split(d, 0.5, &a, NULL));
         assert_error(c, LG_ERR_ARGUMENT, "second is NULL");
         assert_null(a);
+        const int64_t many = (int64_t)1 << 58;
+        lg_dataset *huge = lg_dataset_new(c, 64, LG_FIELDS(LG_FIELD("x", LG_F64, LG_SHAPE(many))), make, &from);
+        assert_null(lg_loader_open(c, huge, 64)); /* 2^67 bytes */
+        assert_error(c, LG_ERR_SHAPE, "lg_loader_open: the shape (64, 288230376151711744) has too many elements");
         assert_null(lg_loader_open(c, o, 2));
         assert_error(c, LG_ERR_ARGUMENT, "another context");
         assert_null(lg_loader_open(c, d, 2, .workers = -1));

@@ -17,6 +17,25 @@ static bool find_padding(lg_ctx *c, const lg_field *f, uint64_t *ret)
         return t != NULL;
 }
 
+/* Rows of the biggest batch. */
+static int64_t most_rows(const lg__job *j)
+{
+        return j->rows < 0 || j->batch < j->rows ? j->batch : j->rows;
+}
+
+/* False, with an error: a batch of one of them has more elements than there can be. */
+static bool batches_fit(const lg__job *j, lg_ctx *c, const lg_fields *fields)
+{
+        for (int f = 0; f < fields->count; f++) {
+                const lg_shape *of = &fields->field[f].shape;
+                lg_shape s = {.ndim = of->ndim + 1, .size = {most_rows(j)}};
+                memcpy(s.size + 1, of->size, (size_t)of->ndim * sizeof *s.size);
+                if (!lg__shape_valid(c, "lg_loader_open", s))
+                        return false;
+        }
+        return true;
+}
+
 static void add_part(lg__job *j, lg_field field, int lengths_of)
 {
         j->part[j->parts] = field;
@@ -30,6 +49,8 @@ bool lg__job_init(lg__job *j, lg_ctx *c)
                 return false;
         if (j->collate && !j->collate->plan)
                 j->out = j->collate->fields;
+        if (!batches_fit(j, c, &j->in) || !batches_fit(j, c, &j->out))
+                return false;
         for (int f = 0; f < j->out.count; f++) {
                 const lg_field *field = &j->out.field[f];
                 add_part(j, *field, -1);
@@ -46,12 +67,6 @@ bool lg__job_init(lg__job *j, lg_ctx *c)
 bool lg__job_is_direct(const lg__job *j)
 {
         return !j->collate && j->parts == j->in.count;
-}
-
-/* Rows of the biggest batch. */
-static int64_t most_rows(const lg__job *j)
-{
-        return j->rows < 0 || j->batch < j->rows ? j->batch : j->rows;
 }
 
 size_t lg__part_bytes(const lg__job *j, int part)
