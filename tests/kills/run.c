@@ -1,9 +1,9 @@
 /* run.c - a training that saves itself every few steps and goes on where its file stopped it: what kills.c kills.
  *
  * run MODEL FILE CALL trains a network of models/ on drawn images, with everything that has a state: a shuffled loader
- * with threads, Adam, a schedule, an average of the weights and noise from the context's generator. The process ends
- * before the CALLth call on files of its saves, counted from 1; where that is a write, half of the bytes are written.
- * 0: none.
+ * with threads that augment, Adam, a schedule, an average of the weights and noise from the context's generator. The
+ * process ends before the CALLth call on files of its saves, counted from 1; where that is a write, half of the bytes
+ * are written. 0: none.
  *
  * It prints "begins" before its first step, "saved" and the file's hash after each save if CALL is 0, and at the end
  * "ends", the seconds between two saves, the calls on files of one save, and a hash of the bits of all that was
@@ -102,13 +102,15 @@ static double seconds(void)
         return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Images whose mean says what they show. */
+/* Images whose mean says what they show, cropped and flipped by chance. */
 static lg_dataset *drawn_images(lg_ctx *c)
 {
         lg_tensor *y = lg_randint(c, 0, 10, LG_SHAPE(IMAGES), .device = lg_cpu());
         lg_tensor *x = lg_uniform(c, 0, 1, LG_SHAPE(IMAGES, 1, 28, 28), .device = lg_cpu());
         x = lg_add(x, lg_reshape(lg_cast(y, LG_F32), LG_SHAPE(IMAGES, 1, 1, 1)));
-        return lg_dataset_tensors(c, x, y, .scale = 0.1);
+        lg_transform *crop = lg_transform_random_crop(c, 28, 28, .padding = 2),
+                     *flip = lg_transform_random_horizontal_flip(c);
+        return lg_dataset_transform(lg_dataset_tensors(c, x, y, .scale = 0.1), lg_transforms(c, crop, flip));
 }
 
 static void begin(run *r, const char *model)
