@@ -56,6 +56,7 @@ static void the_files_are_read_in_order(void **state)
         lg_dataset *d = lg_cifar10(c, "train", .folder = folder);
         assert_ok(c);
         assert_int_equal(lg_dataset_size(d), 9);
+        assert_string_equal(lg_dataset_classes(d).items[3], "cat");
         lg_batch b;
         assert_true(lg_loader_next(lg_loader_open(c, d, 9), &b));
         const int64_t sizes[] = {9, 3, 32, 32};

@@ -42,6 +42,8 @@ static void a_folder_is_read(void **state)
         lg_dataset *d = lg_fashion_mnist(c, "train", .folder = folder);
         assert_ok(c);
         assert_int_equal(lg_dataset_size(d), 3);
+        assert_int_equal(lg_dataset_classes(d).count, 10);
+        assert_string_equal(lg_dataset_classes(d).items[9], "Ankle boot");
         lg_loader *l = lg_loader_open(c, d, 3);
         lg_batch b;
         assert_true(lg_loader_next(l, &b));

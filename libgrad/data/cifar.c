@@ -4,6 +4,7 @@
  * red, of green and of blue.
  */
 #include "../io/source.h"
+#include "data.h"
 #include "find.h"
 
 #define SIDE 32
@@ -114,7 +115,11 @@ lg_dataset *lg_cifar10_with(lg_ctx *c, const char *part, const lg_cifar10_option
 {
         static const char *const train_files[] = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                                                   "data_batch_4.bin", "data_batch_5.bin"},
-                                 *const test_files[] = {"test_batch.bin"};
+                                 *const test_files[] = {"test_batch.bin"}, *const classes[] = {"airplane", "automobile",
+                                                                                               "bird",     "cat",
+                                                                                               "deer",     "dog",
+                                                                                               "frog",     "horse",
+                                                                                               "ship",     "truck"};
         lg_cifar10_options o;
         if (!lg__take(c, "lg_cifar10", options, &o, sizeof o))
                 return NULL;
@@ -131,7 +136,10 @@ lg_dataset *lg_cifar10_with(lg_ctx *c, const char *part, const lg_cifar10_option
                    .file_count = train ? 5 : 1,
                    .label_count = 1,
                    .classes = {10}};
-        return read_all(&d);
+        lg_dataset *set = read_all(&d);
+        if (set)
+                set->classes = (lg_names){10, classes};
+        return set;
 }
 
 lg_dataset *lg_cifar100_with(lg_ctx *c, const char *part, const lg_cifar100_options *options)

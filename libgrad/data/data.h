@@ -60,6 +60,7 @@ struct lg_dataset {
         const lg__set_kind *kind;
         int64_t size; /* -1: a stream */
         lg_fields fields;
+        lg_names classes;     /* what the numbers of "y" mean; they last as long as the data set */
         int uses;             /* by loaders and by data sets made of it */
         bool freed;           /* by the user: it ends with its last use */
         bool random;          /* it draws random numbers */

@@ -114,6 +114,11 @@ lg_fields lg_dataset_fields(const lg_dataset *d)
         return d ? d->fields : none;
 }
 
+lg_names lg_dataset_classes(const lg_dataset *d)
+{
+        return d ? d->classes : (lg_names){0, NULL};
+}
+
 /* ---- one sample -------------------------------------------------------------------------------------------------- */
 
 /* What the sample wrote: where it is ragged, its rows only. */

@@ -1,7 +1,11 @@
 /* fashion_mnist.c - Fashion-MNIST (Xiao, Rasul, Vollgraf 2017, arXiv:1708.07747) from its four IDX files. */
+#include "data.h"
 #include "find.h"
 
 #define CLASSES 10
+
+static const char *const classes[CLASSES] = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+                                             "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
 
 static const lg__where place = {.who = "lg_fashion_mnist",
                                 .sub = "fashion-mnist",
@@ -66,6 +70,8 @@ lg_dataset *lg_fashion_mnist_with(lg_ctx *c, const char *part, const lg_fashion_
                                 x->at.shape.size[0]);
         if (y)
                 d = lg_dataset_tensors(c, x, y, .scale = 1.0 / 255);
+        if (d)
+                d->classes = (lg_names){CLASSES, classes};
         lg_scope_end(c, scope);
         return d;
 }

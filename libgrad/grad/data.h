@@ -114,6 +114,9 @@ struct lg_batch;
 LG_API bool lg_dataset_get_with(lg_dataset *d, int64_t i, struct lg_batch *ret, size_t size);
 LG_API lg_fields lg_dataset_fields(const lg_dataset *d); /* the names belong to the data set */
 LG_API int64_t lg_dataset_size(const lg_dataset *d);     /* -1: a stream */
+/* What the numbers of y mean, of Fashion-MNIST, CIFAR-10 and folders of images, also in data sets made of them; none of
+ * others. They last as long as d. */
+LG_API lg_names lg_dataset_classes(const lg_dataset *d);
 LG_API void lg_dataset_free(lg_dataset *d);
 
 /* Fashion-MNIST (Xiao, Rasul, Vollgraf 2017), part "train" or "test": x (N, 1, 28, 28) f32 in [0, 1], y (N) i64. Looks

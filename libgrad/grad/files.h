@@ -47,6 +47,22 @@ typedef struct lg_cifar100_options {
 #define lg_cifar100(...) LG_CALL2(lg_cifar100_with, lg_cifar100_options, lg_cifar100_takes_c_part, __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_cifar100_with(lg_ctx *c, const char *part, const lg_cifar100_options *options);
 
+/* A folder with a folder for each class, and PNG pictures in these and in folders there, in the order of their names: x
+ * (channels, H, W) f32 in [0, 1], as lg_read_png decodes it, y () i64, the place of the class, whose name
+ * lg_dataset_classes gives. Pictures are read by the loader's threads when they are needed. Their headers are read
+ * at once: LG_ERR_FORMAT where one is no PNG picture, a class has none, or sizes differ without .height and .width,
+ * to which lg_transform_resize's rule resizes all. LG_ERR_STATE: libgrad was built without libpng.
+ * lg_image_folder(c, "pets", .height = 64, .width = 64) */
+typedef struct lg_image_folder_options {
+        LG_OPTIONS_HEAD
+        int64_t height LG_DEFAULT; /* of all; that of the pictures, which have one size */
+        int64_t width LG_DEFAULT;
+        int channels LG_DEFAULT; /* 1: grey, 3: RGB, 4: RGB and alpha; 3 */
+} lg_image_folder_options;
+#define lg_image_folder(...)                                                                                           \
+        LG_CALL2(lg_image_folder_with, lg_image_folder_options, lg_image_folder_takes_c_path, __VA_ARGS__)
+LG_API LG_NEW lg_dataset *lg_image_folder_with(lg_ctx *c, const char *path, const lg_image_folder_options *options);
+
 /* ---- data sets that stay in their files ----
  *
  * The loader's threads read each sample when it is needed, so that files may be larger than memory. The file must not

@@ -340,6 +340,8 @@ static void files(lg_ctx *c)
                 drop(lg_csv_categories(t, "species"));
                 drop(lg_csv_categories(t, "species", .texts = lg_csv_texts(t, "species"), .missing_as = -100));
                 drop(lg_csv_categories(t, "species", .texts = LG_NAMES("setosa", "virginica")));
+                drop(lg_image_folder(c, "pets"));
+                drop(lg_image_folder(c, "pets", .height = 64, .width = 64));
                 drop(lg_dataset_records(c, "a.bin", LG_FIELDS(LG_FIELD("x", LG_U8, LG_SHAPE(3)))));
                 drop(lg_dataset_records(c, "a.bin", LG_FIELDS(LG_FIELD("x", LG_U8, LG_SHAPE(3))), .skip = 16));
                 drop(lg_dataset_npy(c, LG_NAMES("x.npy", "y.npy")));

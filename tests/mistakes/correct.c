@@ -652,10 +652,14 @@ void files(lg_ctx *c, lg_tensor *x)
         sink = lg_cifar100(c, "test");
         sink = lg_dataset_records(c, "a.bin", LG_FIELDS(LG_FIELD("x", LG_U8, LG_SHAPE(3))));
         sink = lg_dataset_npy(c, LG_NAMES("x.npy", "y.npy"));
+        sink = lg_image_folder(c, "pets");
+        if (lg_dataset_classes(lg_image_folder(c, "pets")).count > 2)
+                return;
         sink = lg_dataset_text(c, "book.txt", 256);
 #ifndef NO_NAMED
         sink = lg_dataset_records(c, "a.bin", LG_FIELDS(LG_FIELD("x", LG_U8, LG_SHAPE(3))), .skip = 16);
         sink = lg_dataset_text(c, "book.txt", 256, .stride = 1);
+        sink = lg_image_folder(c, "pets", .height = 64, .width = 64, .channels = 1);
         sink = lg_read_png(c, "cat.png", .channels = 3);
         sink = lg_csv_open(c, "iris.csv", .separator = '\t', .no_header = true, .trim = true,
                            .missing = LG_NAMES("-9"));

@@ -1,0 +1,206 @@
+/* images.c - a folder of PNG pictures as a data set. Threads read, decode and resize them.
+ *
+ * All headers are looked at when the data set is made, so that each thread has memory for the largest picture, and what
+ * cannot be read is known before a training begins.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include "../io/files.h"
+#include "../io/png_codec.h"
+#include "folder.h"
+#include "transform.h"
+
+static const char op[] = "lg_image_folder";
+
+typedef struct images {
+        lg_dataset head;
+        const lg__files *calls;
+        lg__folder folder;
+        lg_transform *resize;
+        int channels;
+        int64_t height, width;
+        size_t file, decoded, decoding, resized, resizing; /* bytes of scratch */
+} images;
+
+static void destroy(lg_dataset *d)
+{
+        images *m = (images *)d;
+        lg__folder_free(d->object.ctx, &m->folder);
+        lg__transform_done(m->resize);
+}
+
+/* ---- samples ----------------------------------------------------------------------------------------------------- */
+
+static bool wrong(lg_sample *s, lg_error_code code, const lg__picture *p, const char *what)
+{
+        return lg__sample_fail(s, code, "%.300s %s", p->path, what);
+}
+
+/* The file in scratch; -1: lg__sample_fail. */
+static int64_t read_file(const images *m, lg_sample *s, const lg__picture *p, char *to)
+{
+        int error = 0;
+        const int fd = m->calls->open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+        if (fd < 0) {
+                lg__sample_fail(s, LG_ERR_IO, "%.300s cannot be opened: %s", p->path, strerror(errno));
+                return -1;
+        }
+        const int64_t n = lg__pread_all(m->calls, fd, 0, to, (int64_t)m->file, &error);
+        m->calls->close(fd);
+        if (n < 0)
+                lg__sample_fail(s, LG_ERR_IO, "%.300s cannot be read: %s", p->path, strerror(error));
+        return n;
+}
+
+static lg_field picture_field(int channels, int64_t height, int64_t width)
+{
+        return LG_FIELD("x", LG_U8, LG_SHAPE(channels, height, width));
+}
+
+static bool resize(const images *m, lg_sample *s, const lg__png_facts *facts, const char *from, char *to, char *scratch)
+{
+        const lg_field in = picture_field(m->channels, facts->height, facts->width),
+                       out = picture_field(m->channels, m->height, m->width);
+        const lg__step step = {&in, &out, from, to, s->rng, scratch, s};
+        return m->resize->kind->run(m->resize, &step);
+}
+
+/* Decodes into scratch; *ret is where the bytes of the sample are. False: lg__sample_fail. */
+static bool decode(const images *m, lg_sample *s, const lg__picture *p, char *scratch, const uint8_t **ret)
+{
+        char *decoded = scratch + m->file, *resized = decoded + m->decoded, *rest = resized + m->resized;
+        lg__png_facts facts;
+        lg__png_wrong why;
+        const int64_t bytes = read_file(m, s, p, scratch);
+        if (bytes < 0)
+                return false;
+        if (!lg__png_look(scratch, (size_t)bytes, bytes, &facts, &why))
+                return wrong(s, LG_ERR_FORMAT, p, why.s);
+        const bool same = facts.height == m->height && facts.width == m->width;
+        if ((size_t)bytes == m->file || facts.scratch > m->decoding || (!same && !m->resize) ||
+            (size_t)m->channels * (size_t)facts.height * (size_t)facts.width > m->decoded)
+                return wrong(s, LG_ERR_FORMAT, p, "is another picture than when the data set was made");
+        if (!lg__png_decode(&facts, scratch, (size_t)bytes, m->channels, (uint8_t *)decoded, rest, &why))
+                return wrong(s, LG_ERR_FORMAT, p, why.s);
+        *ret = (const uint8_t *)(same ? decoded : resized);
+        return same || resize(m, s, &facts, decoded, resized, rest);
+}
+
+static bool get(const lg_dataset *d, lg_sample *s)
+{
+        const images *m = (const images *)d;
+        const lg__hand *h = (const lg__hand *)s;
+        const lg__picture *p = &m->folder.pictures[s->index];
+        const uint8_t *bytes = NULL;
+        if (!decode(m, s, p, h->scratch + h->scratch_used, &bytes))
+                return false;
+        float *x = s->data[0];
+        const int64_t n = m->channels * m->height * m->width;
+        for (int64_t i = 0; i < n; i++)
+                x[i] = (float)(bytes[i] * (1.0 / 255));
+        *(int64_t *)s->data[1] = p->label;
+        return true;
+}
+
+static const lg__set_kind kind = {.get = get, .destroy = destroy, .bytes = sizeof(images)};
+
+/* ---- headers ----------------------------------------------------------------------------------------------------- */
+
+static void at_least(size_t *most, size_t bytes)
+{
+        *most = bytes > *most ? bytes : *most;
+}
+
+/* Room for one picture, and that it fits the data set. */
+static bool count_in(images *m, const lg__picture *p, const lg__png_facts *facts, int64_t bytes)
+{
+        lg_ctx *c = m->head.object.ctx;
+        if (!m->height) {
+                m->height = facts->height;
+                m->width = facts->width;
+        }
+        at_least(&m->file, lg__aligned((size_t)bytes + 1)); /* one more, which shows that the file has ended */
+        at_least(&m->decoding, lg__aligned(facts->scratch));
+        const lg_field in = picture_field(m->channels, facts->height, facts->width);
+        if (!lg__shape_valid(c, op, in.shape))
+                return false;
+        at_least(&m->decoded, lg__aligned(lg__field_bytes(&in)));
+        if (facts->height == m->height && facts->width == m->width)
+                return true;
+        if (!m->resize)
+                return lg__fail(c, LG_ERR_FORMAT,
+                                "%s: %.300s has %d x %d pixels, others %lld x %lld; .height and .width resize them", op,
+                                p->path, facts->height, facts->width, (long long)m->height, (long long)m->width);
+        lg_field out = in;
+        size_t scratch = 0;
+        if (!m->resize->kind->plan(m->resize, c, &in, &out, &scratch))
+                return false;
+        at_least(&m->resizing, lg__aligned(scratch + 1));
+        return true;
+}
+
+static bool look_at(images *m, const lg__picture *p)
+{
+        lg_ctx *c = m->head.object.ctx;
+        char head[LG__PNG_HEAD];
+        int64_t bytes;
+        lg__png_facts facts;
+        lg__png_wrong why;
+        const int fd = lg__open_regular(c, op, p->path, &bytes);
+        if (fd < 0)
+                return false;
+        const int64_t n = lg__read_at(c, op, p->path, fd, 0, head, LG__PNG_HEAD);
+        m->calls->close(fd);
+        if (n < 0)
+                return false;
+        if (!lg__png_look(head, (size_t)n, bytes, &facts, &why))
+                return lg__fail(c, LG_ERR_FORMAT, "%s: %.300s %s", op, p->path, why.s);
+        return count_in(m, p, &facts, bytes);
+}
+
+static bool fill(images *m, const char *path, const lg_image_folder_options *o)
+{
+        lg_ctx *c = m->head.object.ctx;
+        m->calls = lg__files_of(c);
+        m->channels = o->channels ? o->channels : 3;
+        m->height = o->height;
+        m->width = o->width;
+        if (!lg__folder_read(c, op, path, &m->folder))
+                return false;
+        for (int64_t i = 0; i < m->folder.count; i++)
+                if (!look_at(m, &m->folder.pictures[i]))
+                        return false;
+        m->head.size = m->folder.count;
+        m->head.classes = (lg_names){m->folder.classes.count, (const char *const *)m->folder.classes.items};
+        const lg_fields fields = LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE(m->channels, m->height, m->width)),
+                                           LG_FIELD("y", LG_I64, LG_SHAPE_0D));
+        m->resized = m->resize ? lg__aligned((size_t)(m->channels * m->height * m->width)) : 0;
+        m->head.scratch_bytes =
+                m->file + m->decoded + m->resized + (m->decoding > m->resizing ? m->decoding : m->resizing);
+        return lg__fields_take(c, op, &m->head.fields, &fields);
+}
+
+lg_dataset *lg_image_folder_with(lg_ctx *c, const char *path, const lg_image_folder_options *options)
+{
+        lg_image_folder_options o;
+        if (!lg__take(c, op, options, &o, sizeof o) || !lg__png_ready(c, op))
+                return NULL;
+        if (!path)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the path is NULL", op);
+        if (o.channels && o.channels != 1 && o.channels != 3 && o.channels != 4)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: .channels is %d; it is 1 (grey), 3 (RGB) or 4 (RGB and alpha)",
+                                op, o.channels);
+        if (!o.height != !o.width)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: .height is %lld and .width %lld; give both, or neither", op,
+                                (long long)o.height, (long long)o.width);
+        /* Made first, as the context ends first what was made last. */
+        lg_transform *t = o.height ? lg_transform_resize(c, o.height, o.width) : NULL;
+        if (o.height && !t)
+                return NULL;
+        lg_dataset *d = lg__dataset_new(c, &kind, 0);
+        if (d && t)
+                ((images *)d)->resize = lg__transform_use(t);
+        lg_transform_free(t); /* it ends with the data set */
+        return lg__dataset_made(d, d && fill((images *)d, path, &o));
+}
