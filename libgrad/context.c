@@ -51,6 +51,31 @@ void lg__object_destroy(lg__object *o)
         type->destroy(o);
 }
 
+void *lg__object_use(void *record)
+{
+        lg__object *o = record;
+        if (o)
+                o->uses++;
+        return o;
+}
+
+void lg__object_done(void *record)
+{
+        lg__object *o = record;
+        if (o && !--o->uses && o->freed)
+                lg__object_destroy(o);
+}
+
+void lg__object_free(void *record)
+{
+        lg__object *o = record;
+        if (!o || !o->type)
+                return;
+        o->freed = true;
+        if (!o->uses)
+                lg__object_destroy(o);
+}
+
 bool lg__object_lasts(const lg__object *o, const char *op)
 {
         return o->type || lg__fail(o->ctx, LG_ERR_STATE, "%s: that is being freed", op);

@@ -29,6 +29,8 @@ typedef struct lg__object {
         lg__link link;
         lg_ctx *ctx;
         const struct lg__type *type; /* NULL: it is being destroyed */
+        int uses;                    /* by other objects */
+        bool freed;                  /* by the user: it ends with its last use */
 } lg__object;
 /* A kind of object. What outlives a step has a visit: it names all that the object holds (state/roster.h). */
 typedef struct lg__roster lg__roster;
@@ -40,6 +42,11 @@ typedef struct lg__type {
 } lg__type;
 void lg__object_register(lg_ctx *c, lg__object *o, const lg__type *type);
 void lg__object_destroy(lg__object *o); /* unregisters and destroys; NULL: nothing */
+/* Of records that others keep: one more use, which returns the record, and the end of one; what the user's call to free
+ * it does. NULL: nothing. */
+void *lg__object_use(void *o);
+void lg__object_done(void *o);
+void lg__object_free(void *o);
 /* False, with LG_ERR_STATE, if o is being destroyed: a release function of what it owns calls `op`. */
 bool lg__object_lasts(const lg__object *o, const char *op);
 

@@ -56,23 +56,7 @@ lg_collate *lg_collate_new_with(lg_ctx *c, lg_fields fields, lg_collate_fn *fn, 
         return NULL;
 }
 
-lg_collate *lg__collate_use(lg_collate *m)
-{
-        m->uses++;
-        return m;
-}
-
-void lg__collate_done(lg_collate *m)
-{
-        if (m && !--m->uses && m->freed)
-                lg__object_destroy(&m->object);
-}
-
 void lg_collate_free(lg_collate *m)
 {
-        if (!m || !m->object.type)
-                return;
-        m->freed = true;
-        if (!m->uses)
-                lg__object_destroy(&m->object);
+        lg__object_free(m);
 }

@@ -61,8 +61,6 @@ struct lg_dataset {
         int64_t size; /* -1: a stream */
         lg_fields fields;
         lg_names classes;     /* what the numbers of "y" mean; they last as long as the data set */
-        int uses;             /* by loaders and by data sets made of it */
-        bool freed;           /* by the user: it ends with its last use */
         bool random;          /* it draws random numbers */
         bool own;             /* code of the user's makes its samples */
         lg_dataset *stream;   /* what the samples come from, if that is one */
@@ -77,8 +75,6 @@ bool lg__fields_take(lg_ctx *c, const char *op, lg_fields *to, const lg_fields *
 void lg__fields_free(lg_ctx *c, lg_fields *fields);
 /* What a function that makes a data set returns: d, or NULL after destroying it. */
 lg_dataset *lg__dataset_made(lg_dataset *d, bool ok);
-lg_dataset *lg__dataset_use(lg_dataset *d);
-void lg__dataset_done(lg_dataset *d); /* NULL: nothing */
 /* False, with an error "op: name is ...": d is NULL, of another context (unless c is NULL) or ends just now. */
 bool lg__dataset_check(lg_ctx *c, const lg_dataset *d, const char *op);
 /* Sample i by a hand that has begun; `data` of h->sample is set. */
@@ -171,13 +167,9 @@ struct lg_collate {
         bool (*plan)(const lg_collate *m, lg_ctx *c, const lg_fields *in, lg_fields *ret);
         /* In place of fn, with the library's own errors: lg__sample_fail of the hand. NULL: fn. */
         bool (*run)(const lg_collate *m, const lg_collation *b, lg__hand *h);
-        int uses; /* by loaders */
-        bool freed;
 };
 /* A registered record; the user is released with it, or where it cannot be made. */
 lg_collate *lg__collate_new(lg_ctx *c, lg_collate_fn *fn, void *user, void (*release)(void *user));
-lg_collate *lg__collate_use(lg_collate *m);
-void lg__collate_done(lg_collate *m); /* NULL: nothing */
 
 /* ---- orders: order.c ---- */
 

@@ -75,18 +75,6 @@ lg_dataset *lg__dataset_made(lg_dataset *d, bool ok)
         return ok ? d : NULL;
 }
 
-lg_dataset *lg__dataset_use(lg_dataset *d)
-{
-        d->uses++;
-        return d;
-}
-
-void lg__dataset_done(lg_dataset *d)
-{
-        if (d && !--d->uses && d->freed)
-                lg__object_destroy(&d->object);
-}
-
 bool lg__dataset_check(lg_ctx *c, const lg_dataset *d, const char *op)
 {
         if (!d || (c && d->object.ctx != c))
@@ -96,11 +84,7 @@ bool lg__dataset_check(lg_ctx *c, const lg_dataset *d, const char *op)
 
 void lg_dataset_free(lg_dataset *d)
 {
-        if (!d || !d->object.type)
-                return;
-        d->freed = true;
-        if (!d->uses)
-                lg__object_destroy(&d->object);
+        lg__object_free(d);
 }
 
 int64_t lg_dataset_size(const lg_dataset *d)
@@ -169,10 +153,10 @@ bool lg_dataset_get_with(lg_dataset *d, int64_t i, lg_batch *ret, size_t size)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_dataset_get: there is no sample %lld; there are %lld",
                                 (long long)i, (long long)d->size);
         lg_batch b = {.index = i, .count = d->size, .fields = d->fields.count};
-        lg__dataset_use(d);
+        lg__object_use(d);
         bool ok = lg__hand_begin(&hand, c, d) && get(d, i, &hand, &b);
         lg__hand_end(&hand, c);
-        lg__dataset_done(d);
+        lg__object_done(d);
         b.x = b.field[0];
         b.y = b.field[1];
         if (ok)

@@ -27,7 +27,7 @@ static void destroy(lg_dataset *d)
 {
         images *m = (images *)d;
         lg__folder_free(d->object.ctx, &m->folder);
-        lg__transform_done(m->resize);
+        lg__object_done(m->resize);
 }
 
 /* ---- samples ----------------------------------------------------------------------------------------------------- */
@@ -200,7 +200,7 @@ lg_dataset *lg_image_folder_with(lg_ctx *c, const char *path, const lg_image_fol
                 return NULL;
         lg_dataset *d = lg__dataset_new(c, &kind, 0);
         if (d && t)
-                ((images *)d)->resize = lg__transform_use(t);
+                ((images *)d)->resize = lg__object_use(t);
         lg_transform_free(t); /* it ends with the data set */
         return lg__dataset_made(d, d && fill((images *)d, path, &o));
 }

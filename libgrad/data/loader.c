@@ -75,8 +75,8 @@ static void destroy(lg__object *o)
         lg__draw_end(&l->draw, o->ctx);
         if (l->set && l->set->stream)
                 lg__stream_give(l->set->stream);
-        lg__dataset_done(l->set);
-        lg__collate_done(l->collate);
+        lg__object_done(l->set);
+        lg__object_done(l->collate);
         lg__free(o->ctx, l, sizeof *l);
 }
 
@@ -202,9 +202,9 @@ static lg_loader *begin(lg_ctx *c, lg_dataset *data, lg_collate *collate, lg_dev
                 return NULL;
         l->device = d;
         l->flights[0].index = l->flights[1].index = -1;
-        l->collate = collate ? lg__collate_use(collate) : NULL;
+        l->collate = lg__object_use(collate);
         if (!data->stream || lg__stream_take(data->stream))
-                l->set = lg__dataset_use(data);
+                l->set = lg__object_use(data);
         lg__object_register(c, &l->object, &type);
         if (l->set)
                 return l;

@@ -23,25 +23,9 @@ void *lg__transform_new(lg_ctx *c, const lg__transform_kind *kind)
         return t;
 }
 
-lg_transform *lg__transform_use(lg_transform *t)
-{
-        t->uses++;
-        return t;
-}
-
-void lg__transform_done(lg_transform *t)
-{
-        if (t && !--t->uses && t->freed)
-                lg__object_destroy(&t->object);
-}
-
 void lg_transform_free(lg_transform *t)
 {
-        if (!t || !t->object.type)
-                return;
-        t->freed = true;
-        if (!t->uses)
-                lg__object_destroy(&t->object);
+        lg__object_free(t);
 }
 
 bool lg__transform_check(lg_ctx *c, const lg_transform *t, const char *op)

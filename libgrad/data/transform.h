@@ -32,15 +32,11 @@ typedef struct lg__transform_kind {
 struct lg_transform {
         lg__object object;
         const lg__transform_kind *kind;
-        int uses; /* by data sets and by chains */
-        bool freed;
         bool random; /* it draws random numbers */
         bool own;    /* code of the user's runs in it */
 };
 /* A registered record, zero behind its head. */
 void *lg__transform_new(lg_ctx *c, const lg__transform_kind *kind);
-lg_transform *lg__transform_use(lg_transform *t);
-void lg__transform_done(lg_transform *t); /* NULL: nothing */
 /* False, with an error "op: ...": t is NULL, of another context, or ends just now. */
 bool lg__transform_check(lg_ctx *c, const lg_transform *t, const char *op);
 

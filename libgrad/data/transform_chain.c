@@ -17,7 +17,7 @@ static void chain_destroy(lg_transform *t)
 {
         chain *a = (chain *)t;
         for (int64_t i = 0; i < a->count; i++)
-                lg__transform_done(a->parts[i]);
+                lg__object_done(a->parts[i]);
         lg__free(t->object.ctx, a->parts, parts_bytes(a->count));
 }
 
@@ -112,7 +112,7 @@ lg_transform *lg_transforms_list(lg_ctx *c, lg_transform *const *parts)
                 return NULL;
         }
         for (; a->count < count; a->count++) {
-                lg_transform *part = lg__transform_use(parts[a->count]);
+                lg_transform *part = lg__object_use(parts[a->count]);
                 a->parts[a->count] = part;
                 a->head.random = a->head.random || part->random;
                 a->head.own = a->head.own || part->own;

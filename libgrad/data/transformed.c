@@ -10,8 +10,8 @@ typedef struct transformed {
 static void destroy(lg_dataset *d)
 {
         transformed *of = (transformed *)d;
-        lg__transform_done(of->t);
-        lg__dataset_done(of->base);
+        lg__object_done(of->t);
+        lg__object_done(of->base);
 }
 
 /* The first field of the base goes into the hand's scratch, what its own steps need behind it. */
@@ -43,8 +43,8 @@ static bool fill(transformed *made, lg_dataset *base, lg_transform *t)
         lg_fields fields = base->fields;
         lg_field *in = &base->fields.field[0], *out = &fields.field[0];
         size_t scratch = 0;
-        made->base = lg__dataset_use(base);
-        made->t = lg__transform_use(t);
+        made->base = lg__object_use(base);
+        made->t = lg__object_use(t);
         d->random = base->random || t->random;
         d->own = base->own || t->own;
         d->stream = base->stream;

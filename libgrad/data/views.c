@@ -36,7 +36,7 @@ static void subset_destroy(lg_dataset *d)
         subset *s = (subset *)d;
         if (s->samples)
                 lg__host_free(d->object.ctx, s->samples, (size_t)d->size * sizeof *s->samples + 1);
-        lg__dataset_done(s->base);
+        lg__object_done(s->base);
 }
 
 static bool subset_get(const lg_dataset *d, lg_sample *s)
@@ -55,7 +55,7 @@ static lg_dataset *make_subset(lg_dataset *d, const char *op, int64_t count, con
         subset *s = (subset *)made;
         if (!made)
                 return NULL;
-        s->base = lg__dataset_use(d);
+        s->base = lg__object_use(d);
         s->samples = lg__host_alloc(c, (size_t)count * sizeof *samples + 1);
         if (s->samples && count)
                 memcpy(s->samples, samples, (size_t)count * sizeof *samples);
@@ -125,7 +125,7 @@ static void concat_destroy(lg_dataset *d)
 {
         concat *a = (concat *)d;
         for (int64_t i = 0; i < a->count; i++)
-                lg__dataset_done(a->parts[i]);
+                lg__object_done(a->parts[i]);
         lg__free(d->object.ctx, a->parts, (size_t)a->count * sizeof *a->parts);
         lg__free(d->object.ctx, a->ends, (size_t)a->count * sizeof *a->ends);
 }
@@ -177,7 +177,7 @@ static bool join(concat *a, lg_ctx *c, int64_t count, lg_dataset *const *sets)
         }
         a->count = count;
         for (int64_t i = 0; i < count; i++) {
-                a->parts[i] = lg__dataset_use(sets[i]);
+                a->parts[i] = lg__object_use(sets[i]);
                 a->ends[i] = a->head.size += sets[i]->size;
         }
         for (int64_t i = 0; i < count; i++) {
