@@ -77,8 +77,8 @@ static void lines_end_in_every_way(void **state)
                                      "a,b\r1,2\r3,4\r",
                                      "a,b\n1,2\n3,4",
                                      "\n\r\n\ra,b\r\n\n1,2\r\r\n3,4\n\n\n",
-                                     "\xef\xbb\xbf"
-                                     "a,b\n1,2\r\n3,4\r"};
+                                     ("\xef\xbb\xbf"
+                                      "a,b\n1,2\r\n3,4\r")};
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
                 lg_csv *t = PLAIN(texts[i]);
                 assert_texts(lg_csv_columns(t), "a", "b");
@@ -278,8 +278,8 @@ static void what_is_no_number_is_told(void **state)
                                      "$1",
                                      "1%",
                                      "1e5.",
-                                     "\xc2\xa0"
-                                     "1",
+                                     ("\xc2\xa0"
+                                      "1"),
                                      "true",
                                      "1\n2",
                                      "i nf",
