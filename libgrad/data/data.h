@@ -182,6 +182,8 @@ typedef struct lg__draw {
 uint64_t lg__draw_seed(lg_ctx *c); /* the next of the context's random state */
 /* From the options of a loader. */
 bool lg__draw_init(lg__draw *d, lg_ctx *c, int64_t size, const lg_loader_options *o);
+/* False: LG_ERR_ARGUMENT: so many samples cannot be put into an order. */
+bool lg__draw_fits(const lg__draw *d, lg_ctx *c, const char *op);
 void lg__draw_end(lg__draw *d, lg_ctx *c);
 /* The order of an epoch. */
 bool lg__draw_order(const lg__draw *d, lg_ctx *c, uint64_t seed, int64_t epoch, int64_t *order);

@@ -282,11 +282,22 @@ const lg__made *lg__loader_wait(lg_loader *l, int64_t b)
         return lg__ok(l->object.ctx) ? made : NULL;
 }
 
+/* Code of the user's, as what makes samples. */
+static bool seek(lg_loader *l, int64_t sample)
+{
+        lg_scope scope;
+        if (!begin_making(l, &scope))
+                return false;
+        bool ok = lg__stream_seek(l->set->stream, l->object.ctx, sample);
+        end_making(l, scope);
+        return ok && lg__ok(l->object.ctx);
+}
+
 static bool begin_epoch(lg_loader *l, int64_t position)
 {
         lg_ctx *c = l->object.ctx;
         lg__job *j = &l->job;
-        if (l->set->stream && !lg__stream_seek(l->set->stream, c, position * j->batch))
+        if (l->set->stream && !seek(l, position * j->batch))
                 return false;
         if (l->order && !lg__draw_order(&l->draw, c, l->seed, l->epoch, l->order))
                 return false;

@@ -26,16 +26,22 @@ static bool weights_are_good(lg_ctx *c, const lg_tensor *w, int64_t size)
         return true;
 }
 
-/* How many weights are above zero; -1, with an error: one is no weight. */
+/* How many weights are above zero; -1, with an error: one is no weight, or they cannot be summed. */
 static int64_t count_weights(lg_ctx *c, const double *w, int64_t n)
 {
         int64_t positive = 0;
+        double sum = 0;
         for (int64_t i = 0; i < n; i++) {
                 if (!(w[i] >= 0) || isinf(w[i])) {
                         lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: weight %lld is %g", (long long)i, w[i]);
                         return -1;
                 }
                 positive += w[i] > 0;
+                sum += w[i];
+        }
+        if (isinf(sum)) {
+                lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: the sum of the weights is inf; make them smaller");
+                return -1;
         }
         if (!positive)
                 lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: no sample has a weight above 0");
@@ -53,11 +59,22 @@ static bool take_weights(lg__draw *d, lg_ctx *c, lg_tensor *w, int64_t samples)
         if (positive < 0)
                 return false;
         d->samples = samples ? samples : d->no_replacement ? positive : d->size;
-        if (d->samples < 0 || (d->no_replacement && d->samples > positive))
+        if (d->samples < 0)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: .samples is %lld; it must be 1 or more",
+                                (long long)d->samples);
+        if (d->no_replacement && d->samples > positive)
                 return lg__fail(c, LG_ERR_ARGUMENT,
                                 "lg_loader_open: .samples is %lld, but %lld samples have a weight above 0",
                                 (long long)d->samples, (long long)positive);
         return true;
+}
+
+bool lg__draw_fits(const lg__draw *d, lg_ctx *c, const char *op)
+{
+        const int64_t most = d->shuffle ? INT32_MAX : d->weights ? (int64_t)1 << 48 : INT64_MAX;
+        return d->samples <= most ||
+               lg__fail(c, LG_ERR_ARGUMENT, "%s: an epoch of %lld samples cannot be %s; at most %lld can", op,
+                        (long long)d->samples, d->shuffle ? "shuffled" : "drawn", (long long)most);
 }
 
 bool lg__draw_init(lg__draw *d, lg_ctx *c, int64_t size, const lg_loader_options *o)
@@ -73,7 +90,7 @@ bool lg__draw_init(lg__draw *d, lg_ctx *c, int64_t size, const lg_loader_options
                 return lg__fail(c, LG_ERR_ARGUMENT,
                                 "lg_loader_open: the data set is a stream, which has one order: no "
                                 ".shuffle, no .weights");
-        return !o->weights || take_weights(d, c, o->weights, o->samples);
+        return (!o->weights || take_weights(d, c, o->weights, o->samples)) && lg__draw_fits(d, c, "lg_loader_open");
 }
 
 void lg__draw_end(lg__draw *d, lg_ctx *c)

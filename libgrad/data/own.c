@@ -104,9 +104,7 @@ bool lg__stream_seek(lg_dataset *stream, lg_ctx *c, int64_t sample)
                                 "lg_loader_next: the stream stands at sample %lld and is to go on at %lld, but it has "
                                 "no .seek",
                                 (long long)o->at, (long long)sample);
-        c->guests++;
         bool ok = o->seek(o->user, sample);
-        c->guests--;
         o->at = ok ? sample : -1;
         return ok || lg__fail(c, LG_ERR_STATE,
                               "lg_loader_next: the stream cannot go to sample %lld: its .seek gives "

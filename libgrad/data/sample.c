@@ -58,7 +58,6 @@ int64_t lg_rng_below(lg_rng *r, int64_t n)
 bool lg__hand_begin(lg__hand *h, lg_ctx *c, const lg_dataset *d)
 {
         *h = (lg__hand){.scratch_bytes = d->scratch_bytes};
-        h->sample.rng = &h->rng;
         h->scratch = h->scratch_bytes ? lg__host_alloc(c, h->scratch_bytes) : NULL;
         return h->scratch || !h->scratch_bytes;
 }
@@ -106,15 +105,16 @@ bool lg__dataset_sample(const lg_dataset *d, lg__hand *h, uint64_t seed, int64_t
 {
         lg_sample *s = &h->sample;
         s->index = i;
-        s->fields = d->fields.count;
-        for (int f = 0; f < s->fields; f++)
+        s->fields = d->fields.count; /* all of it again: the last function may have changed it */
+        s->rng = &h->rng;
+        for (int f = 0; f < d->fields.count; f++)
                 s->length[f] = d->fields.field[f].ragged ? d->fields.field[f].shape.size[0] : 0;
         lg__rng_begin(&h->rng, seed, epoch, LG__RNG_SAMPLE, id);
         h->code = LG_ERR_NONE;
         h->scratch_used = 0;
         if (!d->kind->get(d, s))
                 return false;
-        for (int f = 0; f < s->fields; f++) {
+        for (int f = 0; f < d->fields.count; f++) {
                 const lg_field *field = &d->fields.field[f];
                 if (field->ragged && (s->length[f] < 0 || s->length[f] > field->shape.size[0]))
                         return lg__sample_fail(

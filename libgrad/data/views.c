@@ -95,6 +95,8 @@ bool lg_dataset_split_with(lg_dataset *d, double fraction, lg_dataset **ret_firs
         if (!(fraction >= 0 && fraction <= 1))
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the fraction is %g; 0 to 1 is a part", op, fraction);
         const lg__draw draw = {.shuffle = true, .size = d->size, .samples = d->size};
+        if (!lg__draw_fits(&draw, c, op))
+                return false;
         const size_t bytes = (size_t)d->size * sizeof(int64_t) + 1;
         const int64_t first = (int64_t)round(fraction * (double)d->size);
         int64_t *order = lg__host_alloc(c, bytes);
@@ -189,13 +191,14 @@ static bool join(concat *a, lg_ctx *c, int64_t count, lg_dataset *const *sets)
 
 lg_dataset *lg_dataset_concat_list(lg_ctx *c, lg_dataset *const *sets)
 {
-        int64_t count = 0;
+        int64_t count = 0, samples = 0;
         if (!lg__ok(c))
                 return NULL;
-        while (sets && sets[count] != LG_END) {
+        for (; sets && sets[count] != LG_END; count++) {
                 if (!has_numbers(c, sets[count], "lg_dataset_concat") || !same_fields(c, sets[0], sets[count], count))
                         return NULL;
-                count++;
+                if (__builtin_add_overflow(samples, sets[count]->size, &samples))
+                        return lg__fail(c, LG_ERR_ARGUMENT, "lg_dataset_concat: there are more than 2^63 samples");
         }
         if (!count)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_dataset_concat: there is no data set");

@@ -147,7 +147,7 @@ typedef struct lg_collate_options {
         void (*release)(void *user) LG_DEFAULT; /* is called as it ends, or where it cannot be made */
 } lg_collate_options;
 /* A way to make batches of samples: fields are what a batch has for each sample, and none of them is ragged. For a
- * loader's .collate; it must not be freed before the loader. It belongs to the context until lg_collate_free. */
+ * loader's .collate. It belongs to the context until lg_collate_free; loaders keep what they need. */
 #define lg_collate_new(...)                                                                                            \
         LG_CALL4(lg_collate_new_with, lg_collate_options, lg_collate_new_takes_c_fields_fn_user, __VA_ARGS__)
 LG_API LG_NEW lg_collate *lg_collate_new_with(lg_ctx *c, lg_fields fields, lg_collate_fn *fn, void *user,
@@ -191,7 +191,8 @@ LG_API bool lg_loader_next_with(lg_loader *l, lg_batch *ret, size_t size);
 /* Ends the step's scope; the next call begins a new epoch. Returns l. */
 LG_API lg_loader *lg_loader_restart(lg_loader *l);
 /* lg_each_batch(b, loader) { ... b.x ... b.y ... } runs the block for each batch of a new epoch; b is a lg_batch. It
- * may be left by break, goto or return: the next lg_each_batch begins a new epoch all the same. */
+ * may be left by break, goto or return: the next lg_each_batch begins a new epoch all the same. A loop in a loop takes
+ * a loader of its own: two over one loader never end. */
 #ifdef __cplusplus
 /* clang-format off */
 #define LG_FIRST_BATCH(l) lg_batch{NULL, NULL, 0, 0, (l), {}, {}, 0}

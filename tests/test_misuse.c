@@ -1,0 +1,186 @@
+/* test_misuse.c - data sets and loaders as nobody should use them: sizes that no memory holds, functions that turn
+ * against what calls them.
+ */
+#include "test.h"
+
+static bool make(lg_sample *s, void *user)
+{
+        (void)user;
+        *(float *)s->data[0] = (float)s->index;
+        return true;
+}
+
+static lg_fields one_field(void)
+{
+        return LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE_0D));
+}
+
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
+
+/* What an order of so many samples takes would overflow. */
+static void orders_that_are_too_long(void **state)
+{
+        const int64_t sizes[] = {INT64_MAX, (int64_t)1 << 61, ((int64_t)1 << 61) + 1, (int64_t)1 << 31};
+        (void)state;
+        for (int i = 0; i < 4; i++) {
+                lg_ctx *c = open_ctx();
+                lg_dataset *first, *second, *d = lg_dataset_new(c, sizes[i], one_field(), make, NULL);
+                assert_ok(c);
+                drop(lg_loader_open(c, d, 4, .shuffle = true));
+                assert_error(c, LG_ERR_ARGUMENT, "cannot be shuffled; at most 2147483647 can");
+                assert_false(lg_dataset_split(d, 0.5, &first, &second, .seed = 1));
+                assert_null(first);
+                assert_error(c, LG_ERR_ARGUMENT, "lg_dataset_split: an epoch of ");
+                lg_each_batch(b, lg_loader_open(c, d, 4, .device = lg_cpu()))
+                {
+                        assert_int_equal(b.count, sizes[i] / 4 + (sizes[i] % 4 != 0));
+                        break;
+                }
+                assert_ok(c);
+                lg_close(c);
+        }
+}
+
+static void too_many_samples_by_weights(void **state)
+{
+        const int64_t samples[] = {INT64_MAX, (int64_t)1 << 61, ((int64_t)1 << 61) + 1};
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_dataset *d = lg_dataset_new(c, 2, one_field(), make, NULL);
+        lg_tensor *w = lg_ones(c, LG_SHAPE(2), .device = lg_cpu());
+        for (int i = 0; i < 3; i++) {
+                drop(lg_loader_open(c, d, 4, .weights = w, .samples = samples[i]));
+                assert_error(c, LG_ERR_ARGUMENT, "cannot be drawn");
+        }
+        drop(lg_loader_open(c, d, 4, .weights = w, .samples = -1));
+        assert_error(c, LG_ERR_ARGUMENT, ".samples is -1; it must be 1 or more");
+        lg_close(c);
+}
+
+static void weights_without_a_sum(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_dataset *d = lg_dataset_new(c, 2, one_field(), make, NULL);
+        lg_tensor *w = lg_full(c, 1e308, LG_SHAPE(2), .dtype = LG_F64, .device = lg_cpu());
+        drop(lg_loader_open(c, d, 1, .weights = w));
+        assert_error(c, LG_ERR_ARGUMENT, "the sum of the weights is inf");
+        lg_close(c);
+}
+
+static void too_many_samples_together(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_dataset *d = lg_dataset_new(c, INT64_MAX, one_field(), make, NULL);
+        lg_dataset *one = lg_dataset_new(c, 1, one_field(), make, NULL);
+        assert_int_equal(lg_dataset_size(lg_dataset_concat(c, d)), INT64_MAX);
+        drop(lg_dataset_concat(c, one, d));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_dataset_concat: there are more than 2^63 samples");
+        lg_close(c);
+}
+
+/* ---- functions --------------------------------------------------------------------------------------------------- */
+
+/* Writes all over what it was given; the next sample gets it whole again. */
+static bool spoil(lg_sample *s, void *user)
+{
+        bool ok = s->fields == 1 && s->data[0] && lg_rng_uniform(s->rng) < 1 && make(s, user);
+        s->fields = 99;
+        s->index = -1;
+        s->rng = NULL;
+        for (int f = 0; f < LG_MAX_FIELDS; f++) {
+                s->data[f] = NULL;
+                s->length[f] = INT64_MIN;
+        }
+        return ok;
+}
+
+static void a_function_that_spoils_its_sample(void **state)
+{
+        (void)state;
+        for (int workers = 0; workers < 2; workers++) {
+                lg_ctx *c = open_ctx();
+                lg_batch one;
+                lg_dataset *d = lg_dataset_new(c, 5, one_field(), spoil, NULL);
+                lg_each_batch(b, lg_loader_open(c, d, 2, .workers = workers))
+                        assert_values(b.x, (const double[]){2.0 * (double)b.index, 2.0 * (double)b.index + 1},
+                                      b.index < 2 ? 2 : 1, 0);
+                assert_true(lg_dataset_get(d, 3, &one));
+                assert_near(lg_item(one.x), 3, 0);
+                assert_ok(c);
+                lg_close(c);
+        }
+}
+
+typedef struct stream {
+        lg_loader *loader;
+        int64_t at, seeks;
+        int how;
+        bool turned; /* against its loader */
+} stream;
+
+static bool next(lg_sample *s, void *user)
+{
+        stream *from = user;
+        *(float *)s->data[0] = (float)from->at;
+        return from->at++ < 6;
+}
+
+static bool seek(void *user, int64_t sample)
+{
+        stream *from = user;
+        lg_batch b;
+        from->at = sample;
+        from->seeks++;
+        if (from->turned)
+                return true;
+        from->turned = true;
+        if (from->how == 0)
+                assert_false(lg_loader_next(from->loader, &b));
+        else if (from->how == 1)
+                lg_loader_free(from->loader);
+        else
+                lg_loader_restart(from->loader);
+        return true;
+}
+
+static void a_loader_is_not_used_while_its_stream_seeks(void **state)
+{
+        (void)state;
+        for (int i = 0; i < 6; i++) {
+                lg_ctx *c = open_ctx();
+                stream from = {.how = i % 3};
+                lg_dataset *d = lg_dataset_stream(c, one_field(), next, &from, .seek = seek);
+                lg_loader *l = from.loader = lg_loader_open(c, d, 4, .workers = i / 3);
+                int batches = 0;
+                for (int epoch = 0; epoch < 3; epoch++) {
+                        lg_each_batch(b, l)
+                        {
+                                const double first = 4.0 * (double)b.index;
+                                assert_values(b.x, (const double[]){first, first + 1, first + 2, first + 3},
+                                              b.index ? 2 : 4, 0);
+                                batches++;
+                        }
+                        if (epoch == 1)
+                                assert_error(c, LG_ERR_STATE, "this loader is making a batch");
+                        assert_ok(c);
+                }
+                assert_int_equal(batches, 4);
+                assert_int_equal(from.seeks, 1);
+                lg_close(c);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(orders_that_are_too_long),
+                cmocka_unit_test(too_many_samples_by_weights),
+                cmocka_unit_test(weights_without_a_sum),
+                cmocka_unit_test(too_many_samples_together),
+                cmocka_unit_test(a_function_that_spoils_its_sample),
+                cmocka_unit_test(a_loader_is_not_used_while_its_stream_seeks),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
