@@ -1,5 +1,5 @@
-/* test_misuse.c - data sets and loaders as nobody should use them: sizes that no memory holds, functions that turn
- * against what calls them.
+/* test_misuse.c - data sets, loaders and modules as nobody should use them: sizes that no memory holds, functions that
+ * turn against what calls them, values of other kinds.
  */
 #include "test.h"
 
@@ -172,6 +172,93 @@ static void a_loader_is_not_used_while_its_stream_seeks(void **state)
         }
 }
 
+/* ---- modules ----------------------------------------------------------------------------------------------------- */
+
+/* With the names of a batch norm, whose count is no tensor. */
+static lg_module *like_a_batch_norm(lg_ctx *c)
+{
+        static const char *const names[] = {"running_mean", "running_var"};
+        lg_module *m = lg_nn_module(c, "Own");
+        assert_non_null(lg_module_add_parameter(m, "weight", lg_ones(c, LG_SHAPE(3))));
+        assert_non_null(lg_module_add_parameter(m, "bias", lg_ones(c, LG_SHAPE(3))));
+        for (int i = 0; i < 2; i++)
+                assert_non_null(lg_module_add_buffer(m, names[i], lg_ones(c, LG_SHAPE(3))));
+        assert_non_null(lg_module_add_buffer(m, "num_batches_tracked", lg_full(c, 7, LG_SHAPE_0D, .dtype = LG_I64)));
+        return m;
+}
+
+static void a_count_is_no_tensor(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *norm = lg_nn_batch_norm1d(c, 3), *own = like_a_batch_norm(c);
+        assert_false(lg_copy_state(own, norm));
+        assert_error(c, LG_ERR_ARGUMENT, "is a tensor in `to`, but the count of a batch norm in `from`");
+        assert_false(lg_copy_state(norm, own));
+        assert_error(c, LG_ERR_ARGUMENT, "is a tensor in `from`, but the count of a batch norm in `to`");
+        assert_near(lg_item(lg_sum(lg_buffer(norm, "running_mean"))), 0, 0);
+        lg_close(c);
+}
+
+static lg_module *adopter;
+
+static void *give_away(lg_module *copy, void *user)
+{
+        assert_false(lg_module_append(adopter, copy));
+        return user;
+}
+
+static void a_copy_gets_no_parent_while_it_is_made(void **state)
+{
+        (void)state;
+        for (int deep = 0; deep < 2; deep++) {
+                lg_ctx *c = open_ctx();
+                adopter = lg_nn_sequential(c, lg_nn_relu(c));
+                lg_module *own = lg_nn_module(c, "Own", .user = &deep, .clone = give_away);
+                lg_module *net = deep ? lg_nn_sequential(c, own) : own;
+                assert_null(lg_module_clone(net));
+                assert_error(c, LG_ERR_STATE, "(Own) is a copy that its .clone is making");
+                assert_int_equal(lg_child_count(adopter), 1);
+                lg_close(c);
+        }
+}
+
+typedef struct borrower {
+        lg_module *net;
+        lg_checkpoint *run;
+        int how;
+} borrower;
+
+static lg_tensor *use_what_is_lent(lg_module *m, lg_list in, void *user)
+{
+        const borrower *b = user;
+        bool ok = b->how == 0   ? lg_save(b->net, "misuse.safetensors")
+                  : b->how == 1 ? lg_load(b->net, "misuse.safetensors")
+                  : b->how == 2 ? lg_copy_state(b->net, b->net)
+                  : b->how == 3 ? lg_checkpoint_save(b->run, "misuse.safetensors")
+                                : lg_checkpoint_load(b->run, "misuse.safetensors");
+        assert_false(ok);
+        return lg_mul(in.items[0], lg_parameter(m, "w"));
+}
+
+/* Values of a step are no weights: they are neither saved nor written. */
+static void lent_parameters_are_not_saved(void **state)
+{
+        (void)state;
+        for (int how = 0; how < 5; how++) {
+                lg_ctx *c = open_ctx();
+                borrower b = {.how = how};
+                lg_module *own = lg_nn_module(c, "Own", .forward = use_what_is_lent, .user = &b);
+                lg_tensor *w = lg_module_add_parameter(own, "w", lg_ones(c, LG_SHAPE(2)));
+                b.net = lg_nn_sequential(c, own);
+                b.run = lg_checkpoint_new(c);
+                assert_true(lg_checkpoint_add(b.run, "net", b.net));
+                assert_null(lg_forward_params(b.net, LG_LIST(lg_mul_scalar(w, 2)), lg_ones(c, LG_SHAPE(2))));
+                assert_error(c, LG_ERR_STATE, "lg_forward_params runs the Sequential; call it when that has returned");
+                lg_close(c);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -181,6 +268,9 @@ int main(void)
                 cmocka_unit_test(too_many_samples_together),
                 cmocka_unit_test(a_function_that_spoils_its_sample),
                 cmocka_unit_test(a_loader_is_not_used_while_its_stream_seeks),
+                cmocka_unit_test(a_count_is_no_tensor),
+                cmocka_unit_test(a_copy_gets_no_parent_while_it_is_made),
+                cmocka_unit_test(lent_parameters_are_not_saved),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,9 +12,11 @@ static bool clone_user(const lg_module *m, lg_module *copy)
                                 "a .clone",
                                 m->type);
         copy->running++;
+        copy->copied = true;
         c->guests++;
         copy->user = m->clone(copy, m->user);
         c->guests--;
+        copy->copied = false;
         copy->running--;
         copy->release = copy->user ? m->release : NULL;
         if (!copy->user && !c->error)

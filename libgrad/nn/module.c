@@ -45,10 +45,16 @@ static void destroy(lg__object *o)
         lg__free(o->ctx, m, sizeof *m);
 }
 
+static bool has_its_own(const lg_module *m, const char *op)
+{
+        return !m->lent || lg__fail(m->object.ctx, LG_ERR_STATE,
+                                    "%s: lg_forward_params runs the %s; call it when that has returned", op, m->type);
+}
+
 static bool visit(lg__object *o, lg__roster *r)
 {
         lg_module *m = (lg_module *)o;
-        bool ok = true;
+        bool ok = has_its_own(m, r->op);
         for (lg__part *p = m->parts; p && ok; p = p->next)
                 ok = p->child ? lg__roster_add(r, p->name, &p->child->object)
                               : lg__hold_tensor(r, p->name, &p->tensor, 0);
@@ -124,10 +130,8 @@ static bool is_running(const lg_module *m)
 bool lg__module_is_whole(const lg_module *m, const char *op)
 {
         for (const lg_module *inner = m; inner; inner = lg__module_next(inner, m))
-                if (inner->lent)
-                        return lg__fail(m->object.ctx, LG_ERR_STATE,
-                                        "%s: lg_forward_params runs the %s; call it when that has returned", op,
-                                        inner->type);
+                if (!has_its_own(inner, op))
+                        return false;
         return true;
 }
 
@@ -204,6 +208,9 @@ bool lg__module_attach(lg_module *m, const char *name, lg_module *child, const c
         if (child->parent)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the child \"%s\" (%s) belongs to a %s already, as \"%s\"", op,
                                 name ? name : "", child->type, child->parent->type, child->name);
+        if (child->copied)
+                return lg__fail(c, LG_ERR_STATE, "%s: the child \"%s\" (%s) is a copy that its .clone is making", op,
+                                name ? name : "", child->type);
         int levels = child->levels;
         for (lg_module *outer = m; outer; outer = outer->parent, levels++) {
                 if (outer == child)

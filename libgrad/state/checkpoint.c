@@ -53,12 +53,12 @@ static bool name_is_good(const lg_checkpoint *k, const char *name)
 {
         lg_ctx *c = k->object.ctx;
         if (!name || !*name || strchr(name, '.') || !strcmp(name, "random"))
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_add: the name %s%.80s%s %s", name ? "\"" : "",
-                                name ? name : "", name ? "\"" : "",
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_add: the name %s%.80s%s", name && *name ? "\"" : "",
+                                name ? name : "",
                                 !name               ? "is NULL"
                                 : !*name            ? "is empty"
-                                : strchr(name, '.') ? "has a dot in it"
-                                                    : "is that of the context's random state");
+                                : strchr(name, '.') ? "\" has a dot in it"
+                                                    : "\" is that of the context's random state");
         for (const entry *e = k->first; e; e = e->next)
                 if (!strcmp(e->name, name))
                         return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_add: there is a \"%.80s\" already", name);

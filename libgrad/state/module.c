@@ -42,6 +42,11 @@ static bool fits(const lg__roster *to, const lg__held *a, const lg__held *b)
         if (!b)
                 return lg__fail(to->c, LG_ERR_ARGUMENT, "lg_copy_state: \"%.200s\" is in `to`, but not in `from`",
                                 a->name);
+        if (a->kind != b->kind)
+                return lg__fail(to->c, LG_ERR_ARGUMENT,
+                                "lg_copy_state: \"%.200s\" is a tensor in `%s`, but the count of a batch norm in `%s`",
+                                a->name, a->kind == LG__HELD_TENSOR ? "to" : "from",
+                                a->kind == LG__HELD_TENSOR ? "from" : "to");
         return lg__shape_equal(a->like.shape, b->like.shape) ||
                lg__fail(to->c, LG_ERR_SHAPE, "lg_copy_state: \"%.200s\" is %s in `to` and %s in `from`", a->name,
                         lg__shape_text(a->like.shape).s, lg__shape_text(b->like.shape).s);
