@@ -166,11 +166,22 @@ static lg_tensor *own_module(lg_module *a, lg_list in, void *user)
         }
 }
 
+static void *clone_own(lg_module *copy, void *user)
+{
+        vm *m = ((debt *)user)->m;
+        mischief(m, lg_module_ctx(copy));
+        debt *d = byte(m) < 0xE0 ? owe(m, 0) : NULL;
+        if (d)
+                d->ctx = lg_module_ctx(copy);
+        return d;
+}
+
 static void make_own(vm *m, const char *type, lg_forward_fn *forward, lg_forward_all_fn *forward_all)
 {
         debt *d = owe(m, 0);
         lg_module_options o = *LG_OPTIONS(lg_module_options, .forward = forward, .forward_all = forward_all, .user = d);
         o.release = release;
+        o.clone = clone_own;
         take(m, lg_nn_module_with(m->now->ctx, type, HAND_WITH(m, o, release)));
         if (m->unread)
                 forgive(d);

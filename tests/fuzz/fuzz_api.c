@@ -17,6 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
                 if (m.sides[i].ctx)
                         side_close(&m, &m.sides[i]);
         FUZZ_CHECK(m.lent == 0, "%d release functions have not run", m.lent);
+        files_forget();
         fclose(m.nowhere);
         return 0;
 }

@@ -348,7 +348,7 @@ void step(vm *m)
                 return;
         if (getenv("FUZZ_VERBOSE"))
                 fprintf(stderr, "%*s%s\n", m->depth * 4 + 4, "", calls[i].name);
-        bool odd = m->odd, refused = m->refused;
+        bool odd = m->odd, refused = m->refused, unread = m->unread;
         void *handed = m->handed;
         m->odd = failed(m);
         m->refused = m->unread = false;
@@ -358,6 +358,7 @@ void step(vm *m)
         free(m->handed);
         m->handed = handed;
         m->refused = refused;
+        m->unread = unread;
         m->odd = m->depth && (m->odd || odd);
         for (int k = 0; k < 2; k++)
                 if (m->sides[k].ctx)

@@ -31,6 +31,8 @@ typedef struct side {
         lg_ema *emas[OBJECTS];
         lg_dataset *datasets[OBJECTS];
         lg_loader *loaders[OBJECTS];
+        lg_transform *transforms[OBJECTS];
+        lg_collate *collates[OBJECTS];
         int next; /* slot of the next tensor */
 } side;
 
@@ -114,6 +116,7 @@ typedef struct debt {
         void *memory;
 } debt;
 debt *owe(vm *m, size_t bytes);
-void forgive(debt *d); /* where release cannot have been called */
+void forgive(debt *d);   /* where release cannot have been called */
+void files_forget(void); /* those that the program wrote */
 
 #endif
