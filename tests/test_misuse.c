@@ -80,6 +80,19 @@ static void too_many_samples_together(void **state)
         lg_close(c);
 }
 
+static void lists_that_are_null(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        drop(lg_dataset_list(c, LG_LIST_OF(2, NULL)));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_dataset_list: the list is NULL");
+        drop(lg_dataset_npy(c, LG_NAMES_OF(2, NULL)));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_dataset_npy: the list is NULL");
+        drop(lg_transform_normalize(c, LG_NUMBERS(1e39), LG_NUMBERS(1)));
+        assert_error(c, LG_ERR_ARGUMENT, "mean of channel 0 is 1e+39; it must be finite in f32");
+        lg_close(c);
+}
+
 /* ---- functions --------------------------------------------------------------------------------------------------- */
 
 /* Writes all over what it was given; the next sample gets it whole again. */
@@ -266,6 +279,7 @@ int main(void)
                 cmocka_unit_test(too_many_samples_by_weights),
                 cmocka_unit_test(weights_without_a_sum),
                 cmocka_unit_test(too_many_samples_together),
+                cmocka_unit_test(lists_that_are_null),
                 cmocka_unit_test(a_function_that_spoils_its_sample),
                 cmocka_unit_test(a_loader_is_not_used_while_its_stream_seeks),
                 cmocka_unit_test(a_count_is_no_tensor),

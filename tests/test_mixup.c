@@ -65,7 +65,7 @@ static void what_cannot_be_mixed_is_refused(void **state)
         assert_null(lg_loader_open(c, lg_dataset_tensors(c, x, x), 4, .collate = m));
         assert_error(c, LG_ERR_ARGUMENT, "lg_mixup: the second field is f32 (2,); it must be class numbers, i64 ()");
         assert_null(lg_loader_open(c, lg_dataset_list(c, LG_LIST(x)), 4, .collate = m));
-        assert_error(c, LG_ERR_ARGUMENT, "lg_mixup: the second field is missing");
+        assert_error(c, LG_ERR_ARGUMENT, "lg_mixup: the second field is missing; it must be");
         assert_null(lg_mixup(c));
         assert_error(c, LG_ERR_ARGUMENT, "lg_mixup: classes is 0; it must be given");
         assert_null(lg_mixup(c, .classes = LG_ZERO_INT));

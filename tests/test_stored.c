@@ -73,6 +73,8 @@ static void records_that_are_wrong(void **state)
         assert_error(c, LG_ERR_FORMAT, "is truncated: the record at byte 407 has 3 bytes; records have 11");
         assert_null(lg_dataset_records(c, put_records(0, 0), record(), .skip = 400));
         assert_error(c, LG_ERR_FORMAT, "has 407 bytes; 400 before a record of 11 are expected");
+        assert_null(lg_dataset_records(c, put_records(0, 0), record(), .skip = INT64_MAX));
+        assert_error(c, LG_ERR_FORMAT, "9223372036854775807 before a record of");
         assert_null(lg_dataset_records(c, put_records(0, 0), record(), .skip = -1));
         assert_error(c, LG_ERR_ARGUMENT, ".skip is -1");
         assert_null(lg_dataset_records(c, NULL, record()));

@@ -29,8 +29,8 @@ static bool plan(const lg_collate *k, lg_ctx *c, const lg_fields *in, lg_fields 
                 return lg__fail(c, LG_ERR_DTYPE, "%s: %s is %s%s; samples that are mixed are f32 or f64, of one size",
                                 op, x->name, lg_dtype_name(x->dtype), x->ragged ? ", ragged" : "");
         if (in->count < 2 || y->dtype != LG_I64 || y->shape.ndim || y->ragged)
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the second field is %s %s; it must be class numbers, i64 ()",
-                                op, in->count < 2 ? "missing" : lg_dtype_name(y->dtype),
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the second field is %s%s%s; it must be class numbers, i64 ()",
+                                op, in->count < 2 ? "missing" : lg_dtype_name(y->dtype), in->count < 2 ? "" : " ",
                                 in->count < 2 ? "" : lg__shape_text(y->shape).s);
         for (int f = 2; f < in->count; f++) {
                 if (in->field[f].ragged)

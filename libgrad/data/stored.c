@@ -107,7 +107,7 @@ static bool open_file(stored *o, const char *path)
 static int64_t lay_record(stored *o, int64_t skip)
 {
         lg_ctx *c = o->head.object.ctx;
-        int64_t bytes = 0;
+        int64_t end = skip;
         for (int f = 0; f < o->head.fields.count; f++) {
                 const lg_field *field = &o->head.fields.field[f];
                 if (field->ragged) {
@@ -115,16 +115,16 @@ static int64_t lay_record(stored *o, int64_t skip)
                                  field->name);
                         return -1;
                 }
-                o->spans[f] = (span){.base = skip + bytes, .bytes = (int64_t)lg__field_bytes(field)};
-                if (__builtin_add_overflow(bytes, o->spans[f].bytes, &bytes)) {
+                o->spans[f] = (span){.base = end, .bytes = (int64_t)lg__field_bytes(field)};
+                if (__builtin_add_overflow(end, o->spans[f].bytes, &end)) {
                         lg__fail(c, LG_ERR_SHAPE, "%s: records of these fields have more than 2^63 bytes", o->op);
                         return -1;
                 }
         }
         for (int f = 0; f < o->head.fields.count; f++)
-                o->spans[f].stride = bytes;
-        if (bytes)
-                return bytes;
+                o->spans[f].stride = end - skip;
+        if (end > skip)
+                return end - skip;
         lg__fail(c, LG_ERR_SHAPE, "%s: records of these fields have no bytes", o->op);
         return -1;
 }
@@ -134,7 +134,8 @@ static bool lay_records(stored *o, const char *path, const lg_fields *fields, in
         lg_ctx *c = o->head.object.ctx;
         if (!lg__fields_take(c, o->op, &o->head.fields, fields) || !open_file(o, path))
                 return false;
-        const int64_t record = lay_record(o, skip), rest = o->bytes[0] - skip;
+        const int64_t from = skip < o->bytes[0] ? skip : o->bytes[0]; /* so that nothing overflows */
+        const int64_t record = lay_record(o, from), rest = o->bytes[0] - from;
         if (record < 0)
                 return false;
         if (rest < record)
@@ -222,7 +223,9 @@ lg_dataset *lg_dataset_npy(lg_ctx *c, lg_names paths)
         const char *op = "lg_dataset_npy";
         if (!lg__ok(c))
                 return NULL;
-        if (paths.count < 1 || paths.count > LG_MAX_FIELDS || !paths.items)
+        if (paths.count > 0 && !paths.items)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the list is NULL", op);
+        if (paths.count < 1 || paths.count > LG_MAX_FIELDS)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld files; 1 to %d make a data set", op,
                                 (long long)paths.count, LG_MAX_FIELDS);
         stored *o = begin(c, op);

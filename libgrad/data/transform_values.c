@@ -126,7 +126,7 @@ static bool numbers_are_good(lg_ctx *c, lg_numbers_in numbers, const char *name,
                 if (!isfinite(x) || (is_std && !(x > 0)))
                         return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s of channel %lld is %g; it must be %s",
                                         normalize_kind.op, name, (long long)i, numbers.items[i],
-                                        is_std ? "above 0" : "finite");
+                                        is_std ? "above 0, and finite in f32" : "finite in f32");
         }
         return true;
 }
