@@ -113,17 +113,21 @@ static const char *field_name(vm *m)
         return b == 0xFF ? NULL : names[b % COUNT(names)];
 }
 
+/* Mostly images and class numbers. */
 static lg_fields fields(vm *m)
 {
+        static const lg_dtype dtypes[] = {LG_F32, LG_U8, LG_F64, LG_I64, LG_F16, LG_BOOL, LG_BF16};
         uint8_t b = byte(m);
         lg_fields all = {.count = b < 0xF8 ? 1 + b % 3 : b % 12 - 1};
         for (int f = 0; f < all.count && f < LG_MAX_FIELDS; f++) {
                 lg_field *to = &all.field[f];
-                uint8_t kind = byte(m);
+                uint8_t kind = byte(m), i = kind % 8;
                 to->name = kind < 0xF0 ? "x" : field_name(m);
-                to->dtype = kind & 1 ? LG_F32 : kind & 2 ? LG_I64 : kind & 4 ? LG_U8 : dtype(m);
-                to->shape = kind & 8 ? LG_SHAPE(small(m)) : kind & 16 ? LG_SHAPE(3, 4, 4) : shape(m);
-                to->ragged = (kind & 0x60) == 0x60;
+                to->dtype = f == 1 && i < 4 ? LG_I64 : i < COUNT(dtypes) ? dtypes[i] : dtype(m);
+                to->shape = f == 1 && i < 4 ? LG_SHAPE_0D : LG_SHAPE(3, 4, 4);
+                if (kind / 8 % 4 == 2)
+                        to->shape = shape(m);
+                to->ragged = kind / 8 % 4 == 3;
                 to->pad = to->ragged ? number(m) : 0;
         }
         return all;
