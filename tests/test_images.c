@@ -222,6 +222,26 @@ static void pictures_that_change(void **state)
         }
 }
 
+/* Of no more pixels, but it takes more memory to resize it; then one that fits. */
+static void flat_pictures_that_become_tall(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_batch b;
+        new_folder("cat");
+        put_picture(c, "cat/1.png", 1, 1, 2000, 1);
+        put_picture(c, "cat/2.png", 1, 1, 16000, 2);
+        lg_dataset *d = lg_image_folder(c, root, .height = 2, .width = 1000, .channels = 1);
+        assert_ok(c);
+        lg_tensor *tall = lg_full(c, 9, LG_SHAPE(1, 2000, 1), .dtype = LG_U8, .device = lg_cpu());
+        assert_true(lg_write_png(tall, in_root("cat/1.png")));
+        assert_false(lg_dataset_get(d, 0, &b));
+        assert_error(c, LG_ERR_FORMAT, "cat/1.png is another picture than when the data set was made");
+        put_picture(c, "cat/1.png", 1, 1, 1900, 1);
+        assert_true(lg_dataset_get(d, 0, &b));
+        lg_close(c);
+}
+
 static void every_allocation_may_fail(void **state)
 {
         (void)state;
@@ -254,6 +274,7 @@ int main(void)
                 cmocka_unit_test_setup(threads_make_the_same, clear),
                 cmocka_unit_test_setup(folders_that_are_wrong, clear),
                 cmocka_unit_test_setup(pictures_that_change, clear),
+                cmocka_unit_test_setup(flat_pictures_that_become_tall, clear),
                 cmocka_unit_test_setup(every_allocation_may_fail, clear),
         };
         return cmocka_run_group_tests(tests, setup, teardown);

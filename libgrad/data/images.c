@@ -66,6 +66,20 @@ static bool resize(const images *m, lg_sample *s, const lg__png_facts *facts, co
         return m->resize->kind->run(m->resize, &step);
 }
 
+/* True if there is room for a picture: its file may have changed. */
+static bool has_room(const images *m, const lg__png_facts *facts)
+{
+        const lg_field in = picture_field(m->channels, facts->height, facts->width);
+        lg_field out = in;
+        size_t scratch = 0;
+        if (facts->scratch > m->decoding ||
+            (size_t)m->channels * (size_t)facts->height * (size_t)facts->width > m->decoded)
+                return false;
+        if (facts->height == m->height && facts->width == m->width)
+                return true;
+        return m->resize && m->resize->kind->plan(m->resize, NULL, &in, &out, &scratch) && scratch < m->resizing;
+}
+
 /* Decodes into scratch; *ret is where the bytes of the sample are. False: lg__sample_fail. */
 static bool decode(const images *m, lg_sample *s, const lg__picture *p, char *scratch, const uint8_t **ret)
 {
@@ -75,12 +89,12 @@ static bool decode(const images *m, lg_sample *s, const lg__picture *p, char *sc
         const int64_t bytes = read_file(m, s, p, scratch);
         if (bytes < 0)
                 return false;
-        if (!lg__png_look(scratch, (size_t)bytes, bytes, &facts, &why))
+        const bool longer = (size_t)bytes == m->file; /* than any file was */
+        if (!longer && !lg__png_look(scratch, (size_t)bytes, bytes, &facts, &why))
                 return wrong(s, LG_ERR_FORMAT, p, why.s);
-        const bool same = facts.height == m->height && facts.width == m->width;
-        if ((size_t)bytes == m->file || facts.scratch > m->decoding || (!same && !m->resize) ||
-            (size_t)m->channels * (size_t)facts.height * (size_t)facts.width > m->decoded)
+        if (longer || !has_room(m, &facts))
                 return wrong(s, LG_ERR_FORMAT, p, "is another picture than when the data set was made");
+        const bool same = facts.height == m->height && facts.width == m->width;
         if (!lg__png_decode(&facts, scratch, (size_t)bytes, m->channels, (uint8_t *)decoded, rest, &why))
                 return wrong(s, LG_ERR_FORMAT, p, why.s);
         *ret = (const uint8_t *)(same ? decoded : resized);
