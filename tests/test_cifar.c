@@ -77,6 +77,20 @@ static void the_files_are_read_in_order(void **state)
         remove_ten("");
 }
 
+static void bytes_stay_bytes(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        write_ten("");
+        lg_batch b;
+        assert_true(lg_dataset_get(lg_cifar10(c, "train", .folder = folder, .bytes = true), 2, &b));
+        assert_int_equal(lg_dtype_of(b.x), LG_U8);
+        assert_int_equal(lg_item_i64(lg_select(lg_flatten(b.x, 0, -1), 0, 1030)), pixel(1, 1, 1030));
+        assert_ok(c);
+        lg_close(c);
+        remove_ten("");
+}
+
 static void a_hundred_classes_are_fine_and_coarse(void **state)
 {
         (void)state;
@@ -89,6 +103,9 @@ static void a_hundred_classes_are_fine_and_coarse(void **state)
         assert_true(lg_loader_next(lg_loader_open(c, lg_cifar100(c, "test", .folder = folder, .coarse = true), 4), &b));
         assert_list(b.y, 0, 16, 17, 18, 19);
         assert_near(lg_item(lg_select(lg_flatten(b.x, 0, -1), 0, 2 * PIXELS + 5)), pixel(1, 2, 5) / 255.0, 1e-6);
+        assert_true(lg_loader_next(lg_loader_open(c, lg_cifar100(c, "test", .folder = folder, .bytes = true), 4), &b));
+        assert_int_equal(lg_dtype_of(b.x), LG_U8);
+        assert_int_equal(lg_item_i64(lg_select(lg_flatten(b.x, 0, -1), 0, 2 * PIXELS + 5)), pixel(1, 2, 5));
         assert_ok(c);
         lg_close(c);
         assert_int_equal(remove(at("test.bin")), 0);
@@ -201,6 +218,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_files_are_read_in_order),
+                cmocka_unit_test(bytes_stay_bytes),
                 cmocka_unit_test(a_hundred_classes_are_fine_and_coarse),
                 cmocka_unit_test(folders_have_the_archives_name),
                 cmocka_unit_test(what_is_wrong_is_told),

@@ -54,6 +54,22 @@ static void a_folder_is_read(void **state)
         lg_close(c);
 }
 
+static void bytes_stay_bytes(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        write_images(3, 28);
+        write_labels(3, 9);
+        lg_dataset *d = lg_fashion_mnist(c, "train", .folder = folder, .bytes = true);
+        lg_batch b;
+        assert_true(lg_dataset_get(d, 1, &b));
+        assert_int_equal(lg_dtype_of(b.x), LG_U8);
+        assert_int_equal(lg_item_i64(lg_select(lg_flatten(b.x, 0, -1), 0, 5)), (784 + 5) % 256);
+        assert_int_equal(lg_item_i64(b.y), 1);
+        assert_ok(c);
+        lg_close(c);
+}
+
 static void the_environment_names_a_folder(void **state)
 {
         (void)state;
@@ -110,6 +126,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_folder_is_read),
+                cmocka_unit_test(bytes_stay_bytes),
                 cmocka_unit_test(the_environment_names_a_folder),
                 cmocka_unit_test(what_is_wrong_is_told),
         };

@@ -19,6 +19,7 @@ typedef struct cifar {
         int file_count;
         int label_count, label; /* in a record; which of them y gets */
         int classes[MOST_LABELS];
+        bool bytes; /* x stays u8 */
         char path[MOST_FILES][LG__FILE_PATH];
         lg__source source[MOST_FILES];
         int open_count;
@@ -98,7 +99,7 @@ static lg_dataset *read_files(cifar *d)
                 to += d->source[i].file_bytes / record_bytes(d) * PIXELS;
                 label += d->source[i].file_bytes / record_bytes(d);
         }
-        return lg_dataset_tensors(d->ctx, x, y, .scale = 1.0 / 255);
+        return lg_dataset_tensors(d->ctx, x, y, .scale = d->bytes ? 0 : 1.0 / 255);
 }
 
 static lg_dataset *read_all(cifar *d)
@@ -135,7 +136,8 @@ lg_dataset *lg_cifar10_with(lg_ctx *c, const char *part, const lg_cifar10_option
                    .files = train ? train_files : test_files,
                    .file_count = train ? 5 : 1,
                    .label_count = 1,
-                   .classes = {10}};
+                   .classes = {10},
+                   .bytes = o.bytes};
         lg_dataset *set = read_all(&d);
         if (set)
                 set->classes = (lg_names){10, classes};
@@ -161,6 +163,7 @@ lg_dataset *lg_cifar100_with(lg_ctx *c, const char *part, const lg_cifar100_opti
                    .file_count = 1,
                    .label_count = 2,
                    .label = o.coarse ? 0 : 1,
-                   .classes = {20, 100}};
+                   .classes = {20, 100},
+                   .bytes = o.bytes};
         return read_all(&d);
 }

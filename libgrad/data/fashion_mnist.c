@@ -69,7 +69,7 @@ lg_dataset *lg_fashion_mnist_with(lg_ctx *c, const char *part, const lg_fashion_
                 y = read_labels(c, o.folder, train ? "train-labels-idx1-ubyte" : "t10k-labels-idx1-ubyte",
                                 x->at.shape.size[0]);
         if (y)
-                d = lg_dataset_tensors(c, x, y, .scale = 1.0 / 255);
+                d = lg_dataset_tensors(c, x, y, .scale = o.bytes ? 0 : 1.0 / 255);
         if (d)
                 d->classes = (lg_names){CLASSES, classes};
         lg_scope_end(c, scope);

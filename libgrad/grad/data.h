@@ -124,6 +124,7 @@ LG_API void lg_dataset_free(lg_dataset *d);
 typedef struct lg_fashion_mnist_options {
         LG_OPTIONS_HEAD
         const char *folder LG_DEFAULT;
+        int64_t bytes LG_DEFAULT; /* 1: x is u8 in [0, 255], for lg_dataset_transform */
 } lg_fashion_mnist_options;
 #define lg_fashion_mnist(...)                                                                                          \
         LG_CALL2(lg_fashion_mnist_with, lg_fashion_mnist_options, lg_fashion_mnist_takes_c_part, __VA_ARGS__)

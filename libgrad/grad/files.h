@@ -35,6 +35,7 @@ LG_API bool lg_write_png(const lg_tensor *t, const char *path);
 typedef struct lg_cifar10_options {
         LG_OPTIONS_HEAD
         const char *folder LG_DEFAULT;
+        bool bytes LG_DEFAULT; /* x is u8 in [0, 255], for lg_dataset_transform */
 } lg_cifar10_options;
 #define lg_cifar10(...) LG_CALL2(lg_cifar10_with, lg_cifar10_options, lg_cifar10_takes_c_part, __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_cifar10_with(lg_ctx *c, const char *part, const lg_cifar10_options *options);
@@ -43,6 +44,7 @@ typedef struct lg_cifar100_options {
         LG_OPTIONS_HEAD
         const char *folder LG_DEFAULT;
         bool coarse LG_DEFAULT; /* y has the 20 superclasses */
+        bool bytes LG_DEFAULT;  /* as above */
 } lg_cifar100_options;
 #define lg_cifar100(...) LG_CALL2(lg_cifar100_with, lg_cifar100_options, lg_cifar100_takes_c_part, __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_cifar100_with(lg_ctx *c, const char *part, const lg_cifar100_options *options);

@@ -603,7 +603,7 @@ void training(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *
         sink = lg_one_cycle_lr(opt, 0.1, 100, .pct_start = 0.2, .linear = true);
         sink = lg_reduce_on_plateau(opt, 0.5, .patience = LG_ZERO_INT, .min_lr = 1e-6);
         sink = lg_dataset_tensors(c, x, y, .scale = 1.0 / 255, .shift = -0.5);
-        sink = lg_fashion_mnist(c, "test", .folder = "nowhere");
+        sink = lg_fashion_mnist(c, "test", .folder = "nowhere", .bytes = true);
         sink = lg_loader_open(c, data, 64, .shuffle = true, .drop_last = true, .workers = 2, .device = lg_cpu());
 #endif
 }
@@ -667,8 +667,8 @@ void files(lg_ctx *c, lg_tensor *x)
         sink = lg_csv_integers(t, "label", .missing_as = LG_ZERO_INT);
         sink = lg_csv_categories(t, "species", .texts = texts, .missing_as = -100);
         sink = lg_csv_categories(t, "species", .texts = LG_NAMES("setosa", "virginica"));
-        sink = lg_cifar10(c, "train", .folder = "nowhere");
-        sink = lg_cifar100(c, "test", .folder = "nowhere", .coarse = true);
+        sink = lg_cifar10(c, "train", .folder = "nowhere", .bytes = true);
+        sink = lg_cifar100(c, "test", .folder = "nowhere", .coarse = true, .bytes = true);
 #endif
 }
 
