@@ -2,10 +2,8 @@
 #include <signal.h>
 #include "csv.h"
 #include "plot.h"
+#include "predict.h"
 #include "saving.h"
-
-static const char *const class_names[REPORT_CLASSES] = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
-                                                        "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
 
 static void tell(run *r, const figures *f)
 {
@@ -85,7 +83,7 @@ static bool train(run *r, csv *file, figures *f, report *last)
 static void tell_result(run *r, const figures *f, const report *last)
 {
         if (r->o->report)
-                report_print(stdout, last, class_names);
+                report_print(stdout, last);
         if (has_stopped_early(r))
                 printf("%lld epochs were not better than epoch %lld with test accuracy %.4f\n",
                        (long long)r->o->early_stop, (long long)r->best_epoch, r->best);
@@ -131,21 +129,31 @@ static int exit_code(const run *r)
         }
 }
 
-static int run_all(lg_ctx *c, const options *o, char *const *argv)
+static void train_all(run *r, char *const *argv)
 {
+        lg_ctx *c = r->c;
+        const options *o = r->o;
         csv file = {NULL, "", false};
-        run r = {.c = c, .o = o};
         if (o->plot && !plot_possible())
                 lg_set_error(c, LG_ERR_ARGUMENT, "--plot needs gnuplot, which is not installed (Debian: gnuplot-nox)");
         else
-                run_make(&r, c, o);
-        if (saving_resume(&r) && saving_possible(&r))
-                csv_open(&file, &r);
-        if (!lg_error(c) && !o->quiet && !lg_module_print(stdout, r.net, .input = LG_SHAPE(o->batch, 1, 28, 28)))
-                r.unwritten = ferror(stdout);
+                run_make(r, c, o);
+        if (saving_resume(r) && saving_possible(r))
+                csv_open(&file, r);
+        if (!lg_error(c) && !o->quiet && !lg_module_print(stdout, r->net, .input = LG_SHAPE(o->batch, 1, 28, 28)))
+                r->unwritten = ferror(stdout);
         if (!lg_error(c))
-                run_to_end(&r, &file, argv);
-        csv_close(&file, &r);
+                run_to_end(r, &file, argv);
+        csv_close(&file, r);
+}
+
+static int run_all(lg_ctx *c, const options *o, char *const *argv)
+{
+        run r = {.c = c, .o = o};
+        if (!o->predict)
+                train_all(&r, argv);
+        else if (predict(stdout, c, o))
+                run_flush(&r, stdout, "the standard output");
         if (lg_error(c))
                 fprintf(stderr, "fashion-mnist: %s\n", lg_error(c));
         return exit_code(&r);

@@ -9,9 +9,9 @@
 
 static const char help[] =
         "usage: %s [options]\n"
-        "Trains a network on Fashion-MNIST and tells its accuracy on the test set.\n"
+        "Trains a network on Fashion-MNIST and tells its accuracy on the test set, or says what is in a picture.\n"
         "\n"
-        "  --model NAME           mlp, lenet, cnn, vgg or resnet18 (lenet)\n"
+        "  --model NAME           mlp, lenet, cnn, vgg or resnet18 (lenet; with --predict, that of the weights)\n"
         "  --epochs N             times through the training set (5)\n"
         "  --batch N              images of a step (64)\n"
         "  --steps N              ends after N steps; 0 is all of the epochs (0)\n"
@@ -19,6 +19,8 @@ static const char help[] =
         "  --lr X                 learning rate, its peak under onecycle (adam 0.002, sgd 0.05)\n"
         "  --schedule NAME        of the learning rate: none, onecycle or cosine (after each step), step (a tenth\n"
         "                         after each third of the epochs) (onecycle)\n"
+        "  --augment              moves images by up to 4 pixels and mirrors half of them, at random in each epoch\n"
+        "  --workers N            threads that make batches ahead; 0 is none, auto half as many as cores (0)\n"
         "  --seed N               of weights and order (0)\n"
         "  --threads N            most threads; 0 is all cores (0)\n"
         "  --device NAME          cpu, cuda, cuda:1, ... (the first GPU that works, else cpu)\n"
@@ -32,6 +34,8 @@ static const char help[] =
         "  --keep-best FILE       saves the weights of the epoch with the best test accuracy\n"
         "  --ema DECAY            tests and keeps a moving average of the weights, below 1: 0.999\n"
         "  --early-stop N         ends when N epochs have not had a better test accuracy\n"
+        "  --predict IMAGE        does not train: says what is in a PNG picture, which is resized to 28 x 28\n"
+        "  --weights FILE         for --predict, as --keep-best or --save wrote it (FILE of --keep-best, of --resume)\n"
         "  --report               confusion matrix, accuracy and precision of each class at the end\n"
         "  --quiet                no table of layers, no progress\n"
         "  --help                 this text\n"
@@ -67,6 +71,17 @@ static bool whole_number(const char *name, const char *text, int64_t least, int6
         }
         *ret = value;
         return true;
+}
+
+/* A number of threads, or "auto". */
+static bool thread_count(const char *name, const char *text, int64_t *ret)
+{
+        if (!strcmp(text, "auto"))
+                return (*ret = -1) != 0;
+        if (*text && strspn(text, "0123456789") == strlen(text))
+                return whole_number(name, text, 0, 1024, ret);
+        fprintf(stderr, "--%s %s: a whole number or \"auto\" is needed\n", name, text);
+        return false;
 }
 
 static bool positive(const char *name, const char *text, double *ret)
@@ -117,6 +132,8 @@ enum {
         LR,
         OPTIMIZER,
         SCHEDULE,
+        AUGMENT,
+        WORKERS,
         SEED,
         THREADS,
         DEVICE,
@@ -129,6 +146,8 @@ enum {
         KEEP_BEST,
         EMA,
         EARLY_STOP,
+        PREDICT,
+        WEIGHTS,
         REPORT,
         QUIET,
         HELP
@@ -141,6 +160,8 @@ static const struct option names[] = {{"model", required_argument, NULL, MODEL},
                                       {"lr", required_argument, NULL, LR},
                                       {"optimizer", required_argument, NULL, OPTIMIZER},
                                       {"schedule", required_argument, NULL, SCHEDULE},
+                                      {"augment", no_argument, NULL, AUGMENT},
+                                      {"workers", required_argument, NULL, WORKERS},
                                       {"seed", required_argument, NULL, SEED},
                                       {"threads", required_argument, NULL, THREADS},
                                       {"device", required_argument, NULL, DEVICE},
@@ -153,6 +174,8 @@ static const struct option names[] = {{"model", required_argument, NULL, MODEL},
                                       {"keep-best", required_argument, NULL, KEEP_BEST},
                                       {"ema", required_argument, NULL, EMA},
                                       {"early-stop", required_argument, NULL, EARLY_STOP},
+                                      {"predict", required_argument, NULL, PREDICT},
+                                      {"weights", required_argument, NULL, WEIGHTS},
                                       {"report", no_argument, NULL, REPORT},
                                       {"quiet", no_argument, NULL, QUIET},
                                       {"help", no_argument, NULL, HELP},
@@ -182,6 +205,10 @@ static bool take_saving(options *o, int option)
                 return decay("ema", optarg, &o->ema);
         case EARLY_STOP:
                 return whole_number("early-stop", optarg, 1, INT64_MAX, &o->early_stop);
+        case PREDICT:
+                return file("predict", &o->predict);
+        case WEIGHTS:
+                return file("weights", &o->weights);
         default:
                 return false; /* getopt has told */
         }
@@ -206,6 +233,10 @@ static bool take(options *o, int option)
                 return word("optimizer", optarg, WORDS("adam", "sgd"), &o->optimizer);
         case SCHEDULE:
                 return word("schedule", optarg, schedules, &o->schedule);
+        case AUGMENT:
+                return o->augment = true;
+        case WORKERS:
+                return thread_count("workers", optarg, &o->workers);
         case SEED:
                 return whole_number("seed", optarg, 0, INT64_MAX, &o->seed);
         case THREADS:
@@ -231,9 +262,36 @@ static bool take(options *o, int option)
         }
 }
 
+static bool wrong(const char *program, const char *words)
+{
+        fprintf(stderr, "%s: %s\n", program, words);
+        return false;
+}
+
+/* Options that need or exclude each other; what others decide. */
+static bool settle(options *o, const char *program)
+{
+        if (o->save_every && !o->save)
+                return wrong(program, "--save-every needs --save FILE");
+        if (o->save && o->keep_best && !strcmp(o->save, o->keep_best))
+                return wrong(program, "--save and --keep-best need two files");
+        if (o->weights && !o->predict)
+                return wrong(program, "--weights needs --predict IMAGE; a training goes on with --resume FILE");
+        if (o->predict && !o->weights)
+                o->weights = o->keep_best ? o->keep_best : o->resume;
+        if (o->predict && !o->weights)
+                return wrong(program,
+                             "--predict does not train; it needs --weights FILE, which --keep-best or --save wrote");
+        if (!o->model && !o->predict)
+                o->model = "lenet";
+        if (o->lr < 0)
+                o->lr = strcmp(o->optimizer, "sgd") ? 2e-3 : 0.05;
+        return true;
+}
+
 parsed options_parse(int argc, char **argv, options *ret)
 {
-        options o = {.model = "lenet", .optimizer = "adam", .schedule = "onecycle", .lr = -1, .ema = -1};
+        options o = {.optimizer = "adam", .schedule = "onecycle", .lr = -1, .ema = -1};
         o.epochs = 5;
         o.batch = 64;
         for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
@@ -248,16 +306,8 @@ parsed options_parse(int argc, char **argv, options *ret)
                 fprintf(stderr, "%s: \"%s\" is not understood; see --help\n", argv[0], argv[optind]);
                 return PARSED_WRONG;
         }
-        if (o.save_every && !o.save) {
-                fprintf(stderr, "%s: --save-every needs --save FILE\n", argv[0]);
+        if (!settle(&o, argv[0]))
                 return PARSED_WRONG;
-        }
-        if (o.save && o.keep_best && !strcmp(o.save, o.keep_best)) {
-                fprintf(stderr, "%s: --save and --keep-best need two files\n", argv[0]);
-                return PARSED_WRONG;
-        }
-        if (o.lr < 0)
-                o.lr = strcmp(o.optimizer, "sgd") ? 2e-3 : 0.05;
         *ret = o;
         return PARSED_OK;
 }

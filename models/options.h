@@ -7,10 +7,11 @@
 
 typedef struct options {
         const char *model, *optimizer, *schedule, *device, *data, *csv, *plot;
-        const char *save, *resume, *keep_best; /* files; NULL: not given */
-        double lr, ema;                        /* below 0: not given */
+        const char *save, *resume, *keep_best, *predict, *weights; /* files; NULL: not given */
+        double lr, ema;                                            /* below 0: not given */
         int64_t epochs, batch, steps, log_steps, seed, threads, save_every, early_stop;
-        bool quiet, report;
+        int64_t workers; /* -1: auto */
+        bool quiet, report, augment;
 } options;
 
 typedef enum parsed { PARSED_OK, PARSED_HELP, PARSED_WRONG } parsed;

@@ -1,6 +1,9 @@
 /* report.c - a confusion matrix: how often each class was taken for each. */
 #include "report.h"
 
+const char *const report_names[REPORT_CLASSES] = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+                                                  "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
+
 void report_add(report *r, const int64_t *labels, const int64_t *predicted, int64_t n)
 {
         for (int64_t i = 0; i < n; i++)
@@ -16,15 +19,15 @@ static void print_share(FILE *f, int64_t part, int64_t all)
                 fprintf(f, "  %9s", "-");
 }
 
-void report_print(FILE *f, const report *r, const char *const names[REPORT_CLASSES])
+void report_print(FILE *f, const report *r)
 {
         fprintf(f, "\nrows: class; columns: predicted\n%-12s", "");
         for (int p = 0; p < REPORT_CLASSES; p++)
-                fprintf(f, " %6.6s", names[p]);
+                fprintf(f, " %6.6s", report_names[p]);
         fprintf(f, "  %9s  %9s\n", "accuracy", "precision");
         for (int k = 0; k < REPORT_CLASSES; k++) {
                 int64_t row = 0, column = 0;
-                fprintf(f, "%-12s", names[k]);
+                fprintf(f, "%-12s", report_names[k]);
                 for (int p = 0; p < REPORT_CLASSES; p++) {
                         fprintf(f, " %6lld", (long long)r->count[k][p]);
                         row += r->count[k][p];

@@ -6,12 +6,14 @@
 #include <stdio.h>
 
 #define REPORT_CLASSES 10
+extern const char *const report_names[REPORT_CLASSES]; /* of the classes of Fashion-MNIST */
+
 typedef struct report {
         int64_t count[REPORT_CLASSES][REPORT_CLASSES]; /* [class][predicted] */
 } report;
 
 void report_add(report *r, const int64_t *labels, const int64_t *predicted, int64_t n);
 /* The matrix, the accuracy (recall) and precision of each class. */
-void report_print(FILE *f, const report *r, const char *const names[REPORT_CLASSES]);
+void report_print(FILE *f, const report *r);
 
 #endif

@@ -41,18 +41,34 @@ static void make_schedule(run *r, const options *o)
                 r->schedule = lg_step_lr(r->opt, (o->epochs + 2) / 3);
 }
 
+/* Shifts, mirrors and, at the end, floats in [0, 1], as the images of the test set are. */
+static lg_dataset *augmented(lg_ctx *c, lg_dataset *images)
+{
+        return lg_dataset_transform(
+                images, lg_transforms(c, lg_transform_random_crop(c, 28, 28, .padding = 4, .mode = LG_PAD_REFLECT),
+                                      lg_transform_random_horizontal_flip(c), lg_transform_to_float(c)));
+}
+
+static void make_loaders(run *r, const options *o, lg_device device)
+{
+        lg_dataset *train = lg_fashion_mnist(r->c, "train", .folder = o->data, .bytes = o->augment);
+        lg_dataset *test = lg_fashion_mnist(r->c, "test", .folder = o->data);
+        if (o->augment)
+                train = augmented(r->c, train);
+        r->train = lg_loader_open(r->c, train, o->batch, .shuffle = true, .device = device,
+                                  .workers = o->workers < 0 ? LG_AUTO : (int)o->workers);
+        r->test = lg_loader_open(r->c, test, 1000, .device = device);
+}
+
 void run_make(run *r, lg_ctx *c, const options *o)
 {
         lg_device device = o->device ? lg_parse_device(c, o->device) : lg_try_cuda(c, 0);
-        *r = (run){.c = c, .o = o, .net = lg_model(c, o->model), .epoch = 1, .saved_step = -1};
+        *r = (run){.c = c, .o = o, .net = lg_model(c, o->model), .epoch = 1, .saved_step = -1, .augment = o->augment};
         lg_module_to(r->net, device);
         lg_list parameters = lg_parameters(r->net);
         r->opt = strcmp(o->optimizer, "sgd") ? lg_adam(c, parameters, o->lr)
                                              : lg_sgd(c, parameters, o->lr, .momentum = 0.9);
-        lg_dataset *train = lg_fashion_mnist(c, "train", .folder = o->data);
-        lg_dataset *test = lg_fashion_mnist(c, "test", .folder = o->data);
-        r->train = lg_loader_open(c, train, o->batch, .shuffle = true, .device = device);
-        r->test = lg_loader_open(c, test, 1000, .device = device);
+        make_loaders(r, o, device);
         if (!lg_error(c))
                 make_schedule(r, o);
         if (o->ema >= 0)

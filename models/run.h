@@ -34,6 +34,7 @@ typedef struct run {
         double best;             /* test accuracy */
         int64_t best_epoch;      /* 0: none yet */
         int64_t schedule_number; /* which one */
+        int64_t augment;         /* 0 or 1 */
 } run;
 
 /* The figures of an epoch. */

@@ -18,6 +18,7 @@ void saving_begin(run *r)
         if (r->average)
                 lg_checkpoint_add(k, "average", r->average);
         lg_checkpoint_add(k, "batches", r->train);
+        lg_checkpoint_add_i64(k, "augment", &r->augment);
         lg_checkpoint_add_i64(k, "schedule", &r->schedule_number);
         lg_checkpoint_add_i64(k, "epoch", &r->epoch);
         lg_checkpoint_add_i64(k, "step", &r->step);
@@ -30,13 +31,12 @@ void saving_begin(run *r)
 
 /* ---- going on ---------------------------------------------------------------------------------------------------- */
 
-/* The model whose weights a file of a run has; NULL: none of these. */
-static const char *model_in(lg_ctx *c, const char *path)
+const char *saving_model_in(lg_ctx *c, const char *path, const char *prefix)
 {
         const char *found = NULL;
         for (int i = 0; !found && lg_model_name(i); i++) {
                 lg_module *net = lg_model(c, lg_model_name(i));
-                found = lg_load(net, path, .prefix = "model.") ? lg_model_name(i) : NULL;
+                found = lg_load(net, path, .prefix = prefix, .cast = true) ? lg_model_name(i) : NULL;
                 lg_clear_error(c);
                 lg_module_free(net);
         }
@@ -52,7 +52,7 @@ static bool refuse(run *r)
                 return false;
         snprintf(text, sizeof text, "%s", lg_error(c));
         lg_clear_error(c);
-        const char *model = model_in(c, r->o->resume);
+        const char *model = saving_model_in(c, r->o->resume, "model.");
         if (model && strcmp(model, r->o->model))
                 return lg_set_error(c, LG_ERR_ARGUMENT, "--resume %s: it is a run of --model %s, not %s", r->o->resume,
                                     model, r->o->model);
@@ -65,7 +65,7 @@ static bool refuse(run *r)
 bool saving_resume(run *r)
 {
         const char *path = r->o->resume;
-        int64_t schedule = r->schedule_number;
+        int64_t schedule = r->schedule_number, augment = r->augment;
         if (!path || lg_error(r->c))
                 return !lg_error(r->c);
         if (access(path, F_OK) && errno == ENOENT) {
@@ -77,6 +77,9 @@ bool saving_resume(run *r)
         if (schedule != r->schedule_number)
                 return lg_set_error(r->c, LG_ERR_ARGUMENT, "--resume %s: its --schedule is %s, not %s", path,
                                     options_schedule(r->schedule_number), r->o->schedule);
+        if (augment != r->augment)
+                return lg_set_error(r->c, LG_ERR_ARGUMENT, "--resume %s: it was begun with%s --augment", path,
+                                    augment ? "out" : "");
         fprintf(stderr, "%s: the run goes on after step %lld of %lld\n", path, (long long)r->step,
                 (long long)r->last_step);
         return true;

@@ -106,6 +106,91 @@ saved_runs()
         [ -z "$(find "$work" -name '.*.tmp')" ] || complain "temporary files are left"
 }
 
+# loss: the test loss of the last epoch that $work/out tells
+loss()
+{
+        sed -n 's/^epoch.* test loss \([0-9.]*\) .*/\1/p' "$work/out" | tail -n 1
+}
+# Shifted and mirrored images: the same ones for any number of threads, also where a run is cut, and in training alone.
+augmented_runs()
+{
+        set -- --data "$work" --batch 20 --epochs 3 --threads 1 --model mlp --seed 3 --schedule none --quiet
+        for workers in 0 1 3 auto; do
+                "$program" "$@" --augment --workers $workers --save-every 2 --save "$work/augmented.$workers" --csv "$work/$workers.csv" >"$work/out" ||
+                        complain "--augment --workers $workers: exit $?"
+                cmp -s "$work/augmented.0" "$work/augmented.$workers" || complain "--augment --workers $workers ends with another file"
+                [ "$(lasting "$work/0.csv")" = "$(lasting "$work/$workers.csv")" ] || complain "--augment --workers $workers: other figures"
+        done
+        for steps in 2 4 7; do # in the midst of each epoch
+                "$program" "$@" --augment --workers 3 --steps $steps --save "$work/shifts" --resume "$work/shifts" --csv "$work/shifts.csv" \
+                        >/dev/null 2>&1 || complain "--augment --steps $steps: exit $?"
+        done
+        fails 2 'it was begun with --augment' "$@" --resume "$work/shifts"
+        "$program" "$@" --augment --workers 1 --save "$work/shifts" --resume "$work/shifts" --csv "$work/shifts.csv" >/dev/null 2>&1 ||
+                complain "--augment, resumed: exit $?"
+        cmp -s "$work/augmented.0" "$work/shifts" || complain "a run with --augment that was cut and resumed ends with another file"
+        "$program" "$@" --save "$work/plain" --csv "$work/plain.csv" >/dev/null || complain "--save: exit $?"
+        cmp -s "$work/plain" "$work/shifts" && complain "--augment changes nothing"
+        fails 2 'it was begun without --augment' "$@" --augment --resume "$work/plain"
+        set -- "$@" --lr 0 --epochs 1
+        "$program" "$@" >"$work/out"
+        plain=$(loss)
+        "$program" "$@" --augment >"$work/out"
+        [ -n "$plain" ] && [ "$plain" = "$(loss)" ] || complain "--augment changes the test images"
+}
+
+# predicts PICTURE WEIGHTS LOSS: the probability of Dress, which is the label, is exp(-LOSS); the others follow in their order
+predicts()
+{
+        "$program" --predict "$1" --weights "$2" >"$work/out" 2>"$work/err" || complain "--predict $1: exit $?: $(cat "$work/err")"
+        [ "$(grep -c '^[A-Z][a-zA-Z/ -]* [01]\.[0-9]\{4\}$' "$work/out")" = 10 ] || complain "--predict $1 does not print ten classes"
+        sed 's/.* //' "$work/out" >"$work/numbers"
+        sort -rn "$work/numbers" | cmp -s - "$work/numbers" || complain "--predict $1: the best is not first"
+        awk -v loss="$3" '/^Dress/ { p = $2 } { sum += $NF } END {
+                wrong = p - exp(-loss); if (wrong < 0) wrong = -wrong
+                exit !(loss > 0 && wrong < 0.0002 && sum > 0.999 && sum < 1.001) }' "$work/out" ||
+                complain "--predict $1: test loss $3 is another probability than that of Dress: $(cat "$work/out")"
+}
+# A picture gets the probabilities that it has in a test set; the latter has it alone.
+predictions()
+{
+        mkdir "$work/one"
+        cp "$work"/train-* "$work/one"
+        printf '\000\000\010\001\000\000\000\001\003' >"$work/one/t10k-labels-idx1-ubyte"
+        # 7 y + x in 28 x 28 pixels; 100 in 3 x 2 pixels, which stays 100 where it is resized
+        printf '\211PNG\015\012\032\012\000\000\000\015IHDR\000\000\000\034\000\000\000\034\010\000\000\000\000Wf\200H\000\000\000/IDATx\332cb`dbfaec\347\340\344\342\346\341\345\343\027\020\024\022\026\021\025\023\227\220\224\222fb\307\003F\045G\045G\226$\000\220\272\026_\353\273\007c\000\000\000\000IEND\256B`\202' >"$work/slope.png"
+        printf '\211PNG\015\012\032\012\000\000\000\015IHDR\000\000\000\003\000\000\000\002\010\000\000\000\000\270\0379\306\000\000\000\016IDATx\332cHIIa\000b\000\011h\002Y\244HU\042\000\000\000\000IEND\256B`\202' >"$work/grey.png"
+        for name in slope grey; do
+                printf '\000\000\010\003\000\000\000\001\000\000\000\034\000\000\000\034' >"$work/one/t10k-images-idx3-ubyte"
+                awk -v slope=$([ $name = grey ] || echo 1) 'BEGIN {
+                        for (i = 0; i < 784; i++) printf "\\%03o", slope ? 7 * int(i / 28) + i % 28 : 100 }' >"$work/octal"
+                printf "$(cat "$work/octal")" >>"$work/one/t10k-images-idx3-ubyte"
+                rm -f "$work/one.run" "$work/one.best"
+                "$program" --data "$work/one" --model mlp --batch 20 --epochs 1 --quiet --seed 5 --save "$work/one.run" \
+                        --keep-best "$work/one.best" "$@" >"$work/out" || complain "a test set of one image: exit $?"
+                loss=$(loss)
+                predicts "$work/$name.png" "$work/one.run" "$loss"
+                predicts "$work/$name.png" "$work/one.best" "$loss"
+        done
+        grep -q 'grey.png: 3 x 2 pixels, resized to 28 x 28' "$work/err" || complain "--predict does not say that it resizes"
+        "$program" --predict "$work/slope.png" --resume "$work/one.run" >"$work/1" && "$program" --predict "$work/slope.png" \
+                --weights "$work/one.run" >"$work/2" && cmp -s "$work/1" "$work/2" || complain "--predict does not take the weights of --resume"
+        rm -r "$work/one"
+}
+wrong_predictions()
+{
+        set -- --predict "$work/slope.png"
+        fails 2 'needs --weights FILE' "$@"
+        fails 2 'no/such' "$@" --weights "$work/no/such"
+        fails 2 'no safetensors file' "$@" --weights "$work/slope.png"
+        fails 2 'it has the weights of --model mlp, not cnn' "$@" --weights "$work/one.best" --model cnn
+        fails 2 'it has the weights of --model mlp, not cnn' "$@" --weights "$work/one.run" --model cnn
+        fails 2 'no/such.png' --predict "$work/no/such.png" --weights "$work/one.best"
+        fails 2 'is no PNG' --predict "$work/one.best" --weights "$work/one.best"
+        full 'cannot be written' "$program" "$@" --weights "$work/one.best"
+        [ ! -s "$work/out" ] || complain "a wrong --predict prints something"
+}
+
 # What does not fit, and what cannot be written.
 wrong_files()
 {
@@ -154,6 +239,11 @@ fails 2 'whole number' --log-steps often
 fails 2 'less than 1' --ema 1
 fails 2 'whole number' --early-stop 0
 fails 2 'needs --save' --save-every 3
+fails 2 'a whole number or "auto"' --workers many
+fails 2 'from 0 to 1024' --workers 2000
+fails 2 'needs --predict' --weights "$work/a.csv"
+fails 2 'needs --weights FILE' --predict "$work/a.png"
+fails 2 'name of a file' --predict ''
 fails 2 'name of a file' --save ''
 fails 2 'there is no train-images' --data "$work/nowhere"
 fails 2 'cannot be written' --data "$work" --csv "$work/no/such.csv"
@@ -176,8 +266,16 @@ full 'cannot be written' "$info" --help
 fails 1 '/dev/full cannot be written' --data "$work" --epochs 1 --csv /dev/full
 if "$program" --data "$work" --epochs 1 --quiet --save "$work/none" >/dev/null 2>"$work/err"; then
         saved_runs
+        augmented_runs
         wrong_files
         stops_early
+        if "$program" --predict "$work/none" --weights "$work/none" 2>&1 | grep -q 'without libpng'; then
+                echo 'without libpng nothing is predicted: not tested'
+        else
+                predictions
+                predictions --ema 0.5
+                wrong_predictions
+        fi
 elif grep -q 'without cJSON' "$work/err"; then
         echo 'without cJSON nothing is saved: not tested'
 else
