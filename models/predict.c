@@ -1,5 +1,4 @@
 /* predict.c - what is in a picture, by weights that were trained. */
-#include <stdlib.h>
 #include <string.h>
 #include "models.h"
 #include "predict.h"
