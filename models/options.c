@@ -19,7 +19,7 @@ static const char help[] =
         "  --lr X                 learning rate, its peak under onecycle (adam 0.002, sgd 0.05)\n"
         "  --schedule NAME        of the learning rate: none, onecycle or cosine (after each step), step (a tenth\n"
         "                         after each third of the epochs) (onecycle)\n"
-        "  --augment              moves images by up to 4 pixels and mirrors half of them, at random in each epoch\n"
+        "  --augment              moves images by up to 2 pixels and mirrors half of them, at random in each epoch\n"
         "  --workers N            threads that make batches ahead; 0 is none, auto half as many as cores (0)\n"
         "  --seed N               of weights and order (0)\n"
         "  --threads N            most threads; 0 is all cores (0)\n"

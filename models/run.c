@@ -45,7 +45,7 @@ static void make_schedule(run *r, const options *o)
 static lg_dataset *augmented(lg_ctx *c, lg_dataset *images)
 {
         return lg_dataset_transform(
-                images, lg_transforms(c, lg_transform_random_crop(c, 28, 28, .padding = 4, .mode = LG_PAD_REFLECT),
+                images, lg_transforms(c, lg_transform_random_crop(c, 28, 28, .padding = 2, .mode = LG_PAD_REFLECT),
                                       lg_transform_random_horizontal_flip(c), lg_transform_to_float(c)));
 }
 

@@ -96,6 +96,10 @@ static void classes_are_folders(void **state)
         lg_dataset *grey = lg_image_folder(c, root, .channels = 1);
         assert_true(lg_dataset_get(grey, 1, &b));
         assert_picture(b.x, names[1], 1);
+        lg_dataset *bytes = lg_image_folder(c, root, .bytes = true);
+        assert_true(lg_dataset_get(bytes, 0, &b));
+        assert_int_equal(lg_dtype_of(b.x), LG_U8);
+        assert_picture(lg_mul_scalar(lg_cast(b.x, LG_F32), 1.0 / 255), names[0], 3);
         /* the classes, also of what is made of the data set */
         lg_dataset *part =
                 lg_dataset_transform(lg_dataset_subset(d, LG_INTS(3)), lg_transform_random_horizontal_flip(c));

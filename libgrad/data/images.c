@@ -109,10 +109,11 @@ static bool get(const lg_dataset *d, lg_sample *s)
         const uint8_t *bytes = NULL;
         if (!decode(m, s, p, h->scratch + h->scratch_used, &bytes))
                 return false;
-        float *x = s->data[0];
         const int64_t n = m->channels * m->height * m->width;
-        for (int64_t i = 0; i < n; i++)
-                x[i] = (float)(bytes[i] * (1.0 / 255));
+        if (d->fields.field[0].dtype == LG_U8)
+                memcpy(s->data[0], bytes, (size_t)n);
+        for (int64_t i = 0; i < n && d->fields.field[0].dtype == LG_F32; i++)
+                ((float *)s->data[0])[i] = (float)(bytes[i] * (1.0 / 255));
         *(int64_t *)s->data[1] = p->label;
         return true;
 }
@@ -187,8 +188,9 @@ static bool fill(images *m, const char *path, const lg_image_folder_options *o)
                         return false;
         m->head.size = m->folder.count;
         m->head.classes = (lg_names){m->folder.classes.count, (const char *const *)m->folder.classes.items};
-        const lg_fields fields = LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE(m->channels, m->height, m->width)),
-                                           LG_FIELD("y", LG_I64, LG_SHAPE_0D));
+        const lg_fields fields =
+                LG_FIELDS(LG_FIELD("x", o->bytes ? LG_U8 : LG_F32, LG_SHAPE(m->channels, m->height, m->width)),
+                          LG_FIELD("y", LG_I64, LG_SHAPE_0D));
         m->resized = m->resize ? lg__aligned((size_t)(m->channels * m->height * m->width)) : 0;
         m->head.scratch_bytes =
                 m->file + m->decoded + m->resized + (m->decoding > m->resizing ? m->decoding : m->resizing);

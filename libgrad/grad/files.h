@@ -60,6 +60,7 @@ typedef struct lg_image_folder_options {
         int64_t height LG_DEFAULT; /* of all; that of the pictures, which have one size */
         int64_t width LG_DEFAULT;
         int channels LG_DEFAULT; /* 1: grey, 3: RGB, 4: RGB and alpha; 3 */
+        int bytes LG_DEFAULT;    /* 1: x is u8 in [0, 255], for lg_dataset_transform */
 } lg_image_folder_options;
 #define lg_image_folder(...)                                                                                           \
         LG_CALL2(lg_image_folder_with, lg_image_folder_options, lg_image_folder_takes_c_path, __VA_ARGS__)
