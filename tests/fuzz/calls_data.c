@@ -137,6 +137,7 @@ static void take(vm *m, lg_dataset *d)
 {
         check_done(m, d != NULL);
         FUZZ_CHECK(lg_dataset_size(d) >= -1, "%lld samples", (long long)lg_dataset_size(d));
+        FUZZ_CHECK(lg_dataset_classes(d).count == 0, "classes of no names");
         FUZZ_CHECK(!d || lg_dataset_fields(d).count > 0, "%d fields", lg_dataset_fields(d).count);
         if (d)
                 PUT(m, m->now->datasets, d);
