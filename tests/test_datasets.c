@@ -378,7 +378,7 @@ static void streams_have_one_order(void **state)
         lg_loader *l = lg_loader_open(c, d, 4, .workers = 1);
         assert_int_equal(epoch(l, ids, draws), SAMPLES);
         assert_false(lg_loader_next(l, &b));
-        assert_error(c, LG_ERR_STATE, "no .seek");
+        assert_error(c, LG_ERR_STATE, "stands at sample 23 and is to go on at 0, but it has no .seek");
         lg_close(c);
 }
 

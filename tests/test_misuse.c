@@ -93,6 +93,17 @@ static void lists_that_are_null(void **state)
         lg_close(c);
 }
 
+static void one_place_for_two_parts(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_dataset *part, *d = lg_dataset_new(c, 4, one_field(), make, NULL);
+        assert_false(lg_dataset_split(d, 0.5, &part, &part));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_dataset_split: first and second are one pointer");
+        assert_null(part);
+        lg_close(c);
+}
+
 /* ---- functions --------------------------------------------------------------------------------------------------- */
 
 /* Writes all over what it was given; the next sample gets it whole again. */
@@ -280,6 +291,7 @@ int main(void)
                 cmocka_unit_test(weights_without_a_sum),
                 cmocka_unit_test(too_many_samples_together),
                 cmocka_unit_test(lists_that_are_null),
+                cmocka_unit_test(one_place_for_two_parts),
                 cmocka_unit_test(a_function_that_spoils_its_sample),
                 cmocka_unit_test(a_loader_is_not_used_while_its_stream_seeks),
                 cmocka_unit_test(a_count_is_no_tensor),

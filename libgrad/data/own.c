@@ -32,8 +32,10 @@ static bool next(const lg_dataset *d, lg_sample *s)
 {
         own *o = (own *)d;
         const lg__hand *h = (const lg__hand *)s;
-        s->index = o->at++;
-        return o->fn(s, o->user) && !h->code;
+        s->index = o->at;
+        const bool ok = o->fn(s, o->user) && !h->code;
+        o->at += ok || h->code; /* the end is no sample */
+        return ok;
 }
 
 static const lg__set_kind own_kind = {.get = get, .destroy = destroy, .bytes = sizeof(own)};

@@ -92,6 +92,8 @@ bool lg_dataset_split_with(lg_dataset *d, double fraction, lg_dataset **ret_firs
         lg_ctx *c = d->object.ctx;
         if (!ret_first || !ret_second)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is NULL", op, ret_first ? "second" : "first");
+        if (ret_first == ret_second)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: first and second are one pointer", op);
         if (!(fraction >= 0 && fraction <= 1))
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the fraction is %g; 0 to 1 is a part", op, fraction);
         const lg__draw draw = {.shuffle = true, .size = d->size, .samples = d->size};
