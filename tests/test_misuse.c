@@ -247,6 +247,25 @@ static void a_copy_gets_no_parent_while_it_is_made(void **state)
         }
 }
 
+/* The optimiser and the average are there, what they were made for is not. */
+static void a_run_without_its_module(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *net = lg_nn_linear(c, 3, 2);
+        lg_optimizer *opt = lg_sgd(c, lg_parameters(net), 0.1, .momentum = 0.9);
+        lg_checkpoint *run = lg_checkpoint_new(c);
+        assert_true(lg_checkpoint_add(run, "optimizer", opt));
+        assert_true(lg_backward(lg_sum(lg_forward(net, lg_ones(c, LG_SHAPE(2, 3))))) && lg_step(opt));
+        lg_module_free(net);
+        assert_false(lg_checkpoint_save(run, "misuse.safetensors"));
+        assert_error(c, LG_ERR_STATE, "lg_checkpoint_save: parameter 0 of lg_sgd was freed");
+        drop(lg_nn_linear(c, 3, 2)); /* may take the places */
+        assert_false(lg_checkpoint_load(run, "misuse.safetensors"));
+        assert_error(c, LG_ERR_STATE, "lg_checkpoint_load: parameter 0 of lg_sgd was freed");
+        lg_close(c);
+}
+
 typedef struct borrower {
         lg_module *net;
         lg_checkpoint *run;
@@ -296,6 +315,7 @@ int main(void)
                 cmocka_unit_test(a_loader_is_not_used_while_its_stream_seeks),
                 cmocka_unit_test(a_count_is_no_tensor),
                 cmocka_unit_test(a_copy_gets_no_parent_while_it_is_made),
+                cmocka_unit_test(a_run_without_its_module),
                 cmocka_unit_test(lent_parameters_are_not_saved),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,7 +33,8 @@ static bool visit(lg__object *o, lg__roster *r)
         bool ok = lg__hold_whole(r, "updates", &e->updates, LG__HELD_MOST) && lg__hold_bool(r, "swapped", &e->swapped);
         size_t was = lg__roster_enter(r, "average");
         for (int64_t i = 0; i < e->count && ok; i++) {
-                const char *name = lg__roster_name(r, e->entries[i].live);
+                const entry *at = &e->entries[i];
+                const char *name = at->live->serial == at->serial ? lg__roster_name(r, at->live) : NULL;
                 char number[24];
                 snprintf(number, sizeof number, "%lld", (long long)i);
                 ok = lg__hold_tensor(r, name ? name : number, &e->entries[i].average, 0);

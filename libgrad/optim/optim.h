@@ -66,6 +66,8 @@ struct lg_optimizer {
         int running;         /* calls that use it and may call the user's code */
 };
 
+/* False, with an error: parameter i was freed. */
+bool lg__slot_lives(const lg_optimizer *opt, int64_t i, const char *op);
 /* What it holds; and a schedule. */
 bool lg__optimizer_visit(lg__object *o, lg__roster *r);
 bool lg__scheduler_visit(lg__object *o, lg__roster *r);

@@ -203,15 +203,23 @@ static lg_tensor *gradient_of(const lg__slot *s)
         return s->param->node == s->node ? lg_grad_of(s->param) : NULL;
 }
 
-/* Is the handle still the parameter? A record that was freed may be another tensor by now; one whose requires_grad was
- * switched off and on is the same tensor with a new leaf node. */
+/* A record that was freed may be another tensor by now. */
+bool lg__slot_lives(const lg_optimizer *opt, int64_t i, const char *op)
+{
+        const lg__slot *s = &opt->slots[i];
+        const lg_tensor *p = s->param;
+        return (p->live == LG__LIVE && p->serial == s->serial && !(p->node && p->node->op)) ||
+               lg__fail(opt->object.ctx, LG_ERR_STATE,
+                        "%s: parameter %lld of %s was freed; make a new optimiser without it", op, (long long)i,
+                        opt->rule->name);
+}
+
+/* One whose requires_grad was switched off and on is the same tensor with a new leaf node. */
 static bool find_node(lg_optimizer *opt, lg__slot *s, int64_t i)
 {
         lg_tensor *p = s->param;
-        if (p->live != LG__LIVE || p->serial != s->serial || (p->node && p->node->op))
-                return lg__fail(opt->object.ctx, LG_ERR_STATE,
-                                "lg_step: parameter %lld of %s was freed; make a new optimiser without it",
-                                (long long)i, opt->rule->name);
+        if (!lg__slot_lives(opt, i, "lg_step"))
+                return false;
         if (p->node && p->node != s->node) {
                 lg__node_ref(p->node);
                 lg__node_unref(s->node);

@@ -19,6 +19,8 @@ static bool visit_slot(lg__roster *r, const lg_optimizer *opt, int64_t i)
 {
         lg__slot *s = &opt->slots[i];
         char number[32];
+        if (!lg__slot_lives(opt, i, r->op))
+                return false;
         snprintf(number, sizeof number, "%lld", (long long)i);
         const char *path = lg__roster_name(r, s->param);
         size_t was = lg__roster_enter(r, path ? path : number);
