@@ -287,6 +287,9 @@ static void wrong_arguments_are_told(void **state)
         assert_error(c, LG_ERR_ARGUMENT, "another context");
         assert_null(lg_loader_open(c, d, 2, .workers = -1));
         assert_error(c, LG_ERR_ARGUMENT, "LG_AUTO");
+        const lg_field twice = LG_FIELD("x", LG_F32, LG_SHAPE_0D);
+        assert_null(lg_dataset_stream(c, LG_FIELDS(twice, LG_FIELD("y", LG_F32, LG_SHAPE_0D), twice), make, &from));
+        assert_error(c, LG_ERR_ARGUMENT, "two fields are called x");
         assert_null(lg_loader_open(c, d, 2, .workers = 1, .prefetch = -1));
         assert_error(c, LG_ERR_ARGUMENT, ".prefetch = -1");
         assert_null(lg_loader_open(c, d, 2, .workers = 1, .prefetch = INT_MAX));

@@ -380,6 +380,35 @@ static void checkpoints_that_do_not_fit(void **state)
         lg_close(c);
 }
 
+static void what_only_the_file_has(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 2, 2));
+        double best = 1, worst = 2;
+        /* numbers, and the groups of an optimiser */
+        lg_checkpoint *k = lg_checkpoint_new(c), *fewer = lg_checkpoint_new(c);
+        assert_true(lg_checkpoint_add_number(k, "best", &best) && lg_checkpoint_add_number(k, "worst", &worst));
+        assert_true(lg_checkpoint_save(k, path) && lg_checkpoint_add_number(fewer, "best", &best));
+        assert_false(lg_checkpoint_load(fewer, path));
+        assert_error(c, LG_ERR_ARGUMENT, "does not fit: unexpected: \"worst\"");
+        lg_optimizer *two = lg_sgd(c, lg_parameters_matching(net, "*.weight"), 0.1),
+                     *one = lg_sgd(c, lg_parameters(net), 0.1);
+        lg_add_group(two, lg_parameters_matching(net, "*.bias"), .lr = 0.2);
+        lg_checkpoint *groups = lg_checkpoint_new(c), *group = lg_checkpoint_new(c);
+        assert_true(lg_checkpoint_add(groups, "model", net) && lg_checkpoint_add(groups, "opt", two));
+        assert_true(lg_checkpoint_add(group, "model", net) && lg_checkpoint_add(group, "opt", one));
+        assert_true(lg_checkpoint_save(groups, path));
+        assert_false(lg_checkpoint_load(group, path));
+        assert_error(c, LG_ERR_ARGUMENT, "unexpected: \"opt.");
+        /* a module of a run, and one that is not in it */
+        assert_true(lg_load(net, path, .prefix = "model."));
+        assert_false(lg_load(net, path, .prefix = "mode.", .partial = true));
+        assert_error(c, LG_ERR_ARGUMENT, "has no tensor of this module under \"mode.\", whose first is \"0.bias\"");
+        assert_true(lg_load(net, path, .rename = LG_NAMES("model", "")));
+        lg_close(c);
+}
+
 static void texts_of_a_run(void **state)
 {
         (void)state;
@@ -427,6 +456,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(a_restart_after_the_rest, begin, end),
                 cmocka_unit_test_setup_teardown(checkpoints_that_do_not_fit, begin, end),
                 cmocka_unit_test(texts_of_a_run),
+                cmocka_unit_test(what_only_the_file_has),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* dataset.c - what all data sets have in common: fields, uses, an end. */
+#include <string.h>
 #include "data.h"
 
 const char *const lg__field_names[LG_MAX_FIELDS] = {"x",      "y",      "field2", "field3",
@@ -31,6 +32,9 @@ static bool field_is_good(lg_ctx *c, const char *op, const lg_field *f, int i)
 {
         if (!f->name || !f->name[0])
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: field %d has no name", op, i);
+        for (int k = 0; k < i; k++)
+                if (!strcmp(f[-1 - k].name, f->name))
+                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: two fields are called %s", op, f->name);
         if (f->dtype < LG_F32 || f->dtype >= LG_DTYPE_COUNT)
                 return lg__fail(c, LG_ERR_DTYPE, "%s: field %s has dtype %d, which is none", op, f->name, f->dtype);
         if (!lg__shape_valid(c, op, f->shape))

@@ -105,12 +105,11 @@ static bool may_change(lg__object *o, const char *op)
         return step_may_end((lg_loader *)o, op);
 }
 
-/* The epoch goes on at its place, when the next batch is asked for: what was made ahead was of another one. */
+/* The epoch goes on at its place, when the next batch is asked for, which ends the step: what was made ahead was of
+ * another one. */
 static void restored(lg__object *o)
 {
-        lg_loader *l = (lg_loader *)o;
-        end_step(l);
-        rest(l);
+        rest((lg_loader *)o);
 }
 
 static const lg__type type = {.destroy = destroy, .visit = visit, .may_change = may_change, .restored = restored};

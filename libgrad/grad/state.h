@@ -25,7 +25,7 @@ LG_API bool lg_save(lg_module *m, const char *path);
 
 typedef struct lg_load_options {
         LG_OPTIONS_HEAD
-        bool partial LG_DEFAULT;       /* what only one side has stays as it is */
+        bool partial LG_DEFAULT;       /* what only one side has stays as it is; nothing in common is an error */
         const char *prefix LG_DEFAULT; /* tensors whose names begin so, without it: "backbone." */
         lg_names_in rename
                 LG_DEFAULT;   /* pairs: a name in the file, or the beginning of one up to a dot, and its new name */
@@ -87,8 +87,8 @@ LG_API bool lg_checkpoint_add_i64(lg_checkpoint *k, const char *name, int64_t *n
 LG_API bool lg_checkpoint_add_text(lg_checkpoint *k, const char *name, char *text, size_t size);
 LG_API bool lg_checkpoint_save(lg_checkpoint *k, const char *path);
 /* Bit for bit what was saved. A loader that was stopped in an epoch goes on there: the next lg_each_batch gives the
- * rest of that epoch; one that is in a step now ends it, and its batch. A program looks for the file first, or takes
- * LG_ERR_IO for a first run. */
+ * rest of that epoch. What the file has beside what was added is an error, too. A program looks for the file first, or
+ * takes LG_ERR_IO for a first run. */
 LG_API bool lg_checkpoint_load(lg_checkpoint *k, const char *path);
 LG_API void lg_checkpoint_free(lg_checkpoint *k);
 

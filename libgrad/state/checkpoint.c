@@ -185,6 +185,7 @@ bool lg_checkpoint_load(lg_checkpoint *k, const char *path)
         if (!path)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_load: the path is NULL");
         lg__roster_begin(&r, c, "lg_checkpoint_load");
+        r.all_numbers = true;
         bool ok = may_change(k) && enrol(k, &r) && lg__state_load(&r, path, o);
         lg__roster_end(&r);
         for (const entry *e = k->first; e && ok; e = e->next)

@@ -34,7 +34,8 @@ static const char *name_here(const load *l, const char *name, char text[LG__PATH
                 size_t n = strlen(from);
                 if (strncmp(name, from, n) || (name[n] && name[n] != '.'))
                         continue;
-                int length = snprintf(text, LG__PATH, "%s%s", o->rename.items[i + 1], name + n);
+                const char *to = o->rename.items[i + 1], *rest = name + n + (!*to && name[n] == '.');
+                int length = snprintf(text, LG__PATH, "%s%s", to, rest);
                 return length >= 0 && length < LG__PATH ? text : name;
         }
         return name;
@@ -129,10 +130,27 @@ static void match_number(load *l, lg__held *h)
         }
 }
 
+/* With .partial, where nothing fits, a name or a prefix is wrong. */
+static bool fits_in_part(const load *l)
+{
+        bool fits = !l->o->partial || !l->r->count;
+        for (int64_t i = 0; i < l->r->count; i++)
+                fits = fits || l->found[i];
+        return fits || lg__fail(l->r->c, LG_ERR_ARGUMENT,
+                                "%s: %s has no tensor of this module%s%.200s%s, whose first is \"%.200s\"", l->r->op,
+                                l->path, l->o->prefix ? " under \"" : "", l->o->prefix ? l->o->prefix : "",
+                                l->o->prefix ? "\"" : "", l->r->items[0].name);
+}
+
 static bool match(load *l)
 {
         for (int64_t i = 0; i < l->w->count; i++)
                 match_weight(l, &l->w->entries[i]);
+        for (int64_t i = 0; i < l->w->meta_count && l->r->all_numbers; i++) {
+                const char *key = l->w->metas[i].key;
+                if (!lg__roster_find(l->r, key) && strcmp(key, "format") != 0) /* which other writers add */
+                        lg__complain(&l->wrong, LG__UNEXPECTED, "\"%.200s\"", key);
+        }
         for (int64_t i = 0; i < l->r->count; i++) {
                 lg__held *h = &l->r->items[i];
                 if (!is_tensor(h))
@@ -140,7 +158,7 @@ static bool match(load *l)
                 else if (!l->found[i] && !l->o->partial && !(h->flags & (LG__HELD_MAY_GO | LG__HELD_MAY_LACK)))
                         lg__complain(&l->wrong, LG__MISSING, "\"%.200s\"", h->name);
         }
-        return lg__ok(l->r->c) && lg__complaints_end(&l->wrong, l->r->c, l->r->op, l->path);
+        return lg__ok(l->r->c) && lg__complaints_end(&l->wrong, l->r->c, l->r->op, l->path) && fits_in_part(l);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */

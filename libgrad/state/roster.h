@@ -39,7 +39,8 @@ struct lg__roster {
         lg_ctx *c;
         const char *op;
         char path[LG__PATH];
-        size_t length; /* of the path */
+        size_t length;    /* of the path */
+        bool all_numbers; /* a load reports numbers of the file that are not among the items */
         lg__held *items;
         int64_t count, room;
         int64_t named; /* where lg__roster_name found one last: the next is most often behind it */
