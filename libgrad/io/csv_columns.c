@@ -12,12 +12,12 @@ static lg__quote column_list(const lg_csv *t)
         lg__quote all = {""};
         for (int64_t i = 0; i < t->column_count; i++) {
                 lg__quote one = lg__quoted(t->names[i]);
-                size_t used = strlen(all.s);
-                if (used + strlen(one.s) + 8 > sizeof all.s) {
+                if (strlen(all.s) + strlen(one.s) + 8 > sizeof all.s) { /* with ", " and ", ..." */
                         strcat(all.s, ", ...");
                         break;
                 }
-                snprintf(all.s + used, sizeof all.s - used, "%s%s", i ? ", " : "", one.s);
+                strcat(all.s, i ? ", " : "");
+                strcat(all.s, one.s);
         }
         return all;
 }
