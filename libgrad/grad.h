@@ -6,7 +6,7 @@
  * given has the default that its struct states. In C++ options come in the order of their declaration.
  *
  * A program goes on running with every later library of the same soversion: structs of options and structs that the
- * library fills only grow at their end and are told apart by their size, lg_shape, lg_dims, lg_pair, lg_device,
+ * library fills only grow at their end and are known by their size; lg_shape, lg_dims, lg_pair, lg_device,
  * lg_list, lg_ints, lg_numbers, lg_names, lg_scope and lg_random_state stay as they are, enumerators keep their
  * numbers.
  */

@@ -1,23 +1,5 @@
 /* test_state.c - weights that are saved and loaded, and runs that go on bit for bit where a checkpoint stopped them. */
-#include <unistd.h>
-#include "test.h"
-
-static char path[64];
-
-static int begin(void **state)
-{
-        (void)state;
-        snprintf(path, sizeof path, "state-XXXXXX");
-        int fd = mkstemp(path);
-        return fd < 0 || close(fd);
-}
-
-static int end(void **state)
-{
-        (void)state;
-        unlink(path);
-        return 0;
-}
+#include "temporary.h"
 
 /* ---- one module -------------------------------------------------------------------------------------------------- */
 

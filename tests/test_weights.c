@@ -1,23 +1,5 @@
 /* test_weights.c - files of weights without a module: what is in them, single tensors. */
-#include <unistd.h>
-#include "test.h"
-
-static char path[64];
-
-static int begin(void **state)
-{
-        (void)state;
-        snprintf(path, sizeof path, "weights-XXXXXX");
-        int fd = mkstemp(path);
-        return fd < 0 || close(fd);
-}
-
-static int end(void **state)
-{
-        (void)state;
-        unlink(path);
-        return 0;
-}
+#include "temporary.h"
 
 static void tensors_by_name(void **state)
 {

@@ -48,7 +48,7 @@ typedef enum lg_error_code {
 } lg_error_code;
 /* While an error is set, calls that compute or change something do nothing and return NULL, false or nothing; reading,
  * printing, the grad mode, and what ends or frees things work. */
-/* The first failure since lg_open or lg_clear_error, in full, or NULL. Of a NULL context: that there is none. */
+/* The first failure since lg_open or lg_clear_error, in full, or NULL. Of a NULL context: that it is NULL. */
 LG_API const char *lg_error(const lg_ctx *c);
 LG_API lg_error_code lg_error_code_of(const lg_ctx *c);
 /* "LG_ERR_SHAPE" and so on. */
@@ -127,7 +127,8 @@ LG_API void lg_set_allow_tf32(lg_ctx *c, bool on);
 LG_API bool lg_get_allow_tf32(const lg_ctx *c);
 
 LG_API lg_device lg_cpu(void);
-/* cuda:index if there is one that works, else the CPU; never an error. lg_parse_device tells why there is none. */
+/* cuda:index if there is one that works, else the CPU; never an error. The error of lg_parse_device says why there is
+ * none. */
 LG_API lg_device lg_try_cuda(lg_ctx *c, int index);
 /* Up to `max` CUDA devices that work into ret, or the CPU alone if there is none; returns how many. */
 LG_API int lg_try_all_cuda(lg_ctx *c, int max, lg_device *ret);

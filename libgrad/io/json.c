@@ -34,7 +34,7 @@ static void skip_blanks(scan *p)
                 p->s++;
 }
 
-/* The four digits of \uXXXX; -1: they are none. */
+/* The four hexadecimal digits behind \u; -1: these are none. */
 static int hex4(scan *p)
 {
         int v = 0;

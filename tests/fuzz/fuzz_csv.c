@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <zlib.h>
 #include "../failing.h"
 #include "fuzz.h"
+#include "gzip.h"
 
 #define MOST_MEMORY (16 << 20)
 
@@ -132,19 +132,6 @@ static void read_table(lg_ctx *c, uint8_t form, size_t size)
         }
         free(out);
         free(all);
-}
-
-static size_t compress_gzip(const uint8_t *data, size_t size, uint8_t *out, size_t room)
-{
-        z_stream z = {0};
-        FUZZ_CHECK(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK, "zlib: no memory");
-        z.next_in = (uint8_t *)data;
-        z.avail_in = (unsigned)size;
-        z.next_out = out;
-        z.avail_out = (unsigned)room;
-        FUZZ_CHECK(deflate(&z, Z_FINISH) == Z_STREAM_END, "zlib: too little room");
-        deflateEnd(&z);
-        return room - z.avail_out;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 #include "../failing.h"
 #include "fuzz.h"
+#include "gzip.h"
 
 #define MOST_MEMORY (8 << 20)
 #define IMAGES 2
@@ -131,20 +131,6 @@ static void read_folder(const char *part)
         lg_dataset_free(d);
         FUZZ_CHECK(lg_live_tensors(c) == 0, "%lld tensors are alive", (long long)lg_live_tensors(c));
         close_counted(c, &memory);
-}
-
-/* The same bytes as gzip would store them: random bytes have no right checksum. */
-static size_t compress_gzip(const uint8_t *data, size_t size, uint8_t *out, size_t room)
-{
-        z_stream z = {0};
-        FUZZ_CHECK(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK, "zlib: no memory");
-        z.next_in = (uint8_t *)data;
-        z.avail_in = (unsigned)size;
-        z.next_out = out;
-        z.avail_out = (unsigned)room;
-        FUZZ_CHECK(deflate(&z, Z_FINISH) == Z_STREAM_END, "zlib: too little room");
-        deflateEnd(&z);
-        return room - z.avail_out;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
