@@ -50,6 +50,9 @@ static void records_are_read_by_threads(void **state)
                         read_all(b.y, x, 10);
                         read_all(b.field[2], flags, 10);
                         assert_int_equal(lg_dtype_of(b.field[2]), LG_BOOL);
+                        const uint8_t *raw = lg__data(lg_to(b.field[2], lg_cpu()));
+                        for (int64_t i = 0; i < 2 * n; i++)
+                                assert_in_range(raw[i], 0, 1);
                         for (int64_t i = 0; i < n; i++) {
                                 int id = (int)x[2 * i];
                                 assert_false(seen[id]);
