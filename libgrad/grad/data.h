@@ -6,12 +6,6 @@
 
 LG_BEGIN
 
-/* A tensor from an IDX file (LeCun's format), plain or, where libgrad is built with zlib, gzip: u8 or any other IDX
- * type that has a dtype here (u8, i32, f32, f64; signed bytes and shorts become i32). The file must be a regular one:
- * symbolic links are followed (as /dev/stdin is, if a file is redirected to it), but pipes, terminals and devices are
- * refused. LG_ERR_IO: cannot be opened or read; LG_ERR_FORMAT: magic, sizes or truncation; LG_ERR_MEMORY. */
-LG_API LG_NEW lg_tensor *lg_read_idx(lg_ctx *c, const char *path);
-
 /* ---- data sets ----
  *
  * A data set is a number of samples, each of up to LG_MAX_FIELDS fields: arrays of fixed dtype and shape, such as an
@@ -119,16 +113,6 @@ LG_API int64_t lg_dataset_size(const lg_dataset *d);     /* -1: a stream */
 LG_API lg_names lg_dataset_classes(const lg_dataset *d);
 LG_API void lg_dataset_free(lg_dataset *d);
 
-/* Fashion-MNIST (Xiao, Rasul, Vollgraf 2017), part "train" or "test": x (N, 1, 28, 28) f32 in [0, 1], y (N) i64. Looks
- * in .folder if given, else in $LIBGRAD_DATA and its fashion-mnist/, else in /usr/share/datasets/fashion-mnist. */
-typedef struct lg_fashion_mnist_options {
-        LG_OPTIONS_HEAD
-        const char *folder LG_DEFAULT;
-        int64_t bytes LG_DEFAULT; /* 1: x is u8 in [0, 255], for lg_dataset_transform */
-} lg_fashion_mnist_options;
-#define lg_fashion_mnist(...)                                                                                          \
-        LG_CALL2(lg_fashion_mnist_with, lg_fashion_mnist_options, lg_fashion_mnist_takes_c_part, __VA_ARGS__)
-LG_API LG_NEW lg_dataset *lg_fashion_mnist_with(lg_ctx *c, const char *part, const lg_fashion_mnist_options *options);
 /* ---- batches ---- */
 
 /* The samples of a batch as they were made, and the batch. */

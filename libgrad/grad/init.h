@@ -41,8 +41,5 @@ LG_API bool lg_init_kaiming_normal_with(lg_tensor *t, const lg_init_options *opt
         LG_CALL1(lg_init_orthogonal_with, lg_init_options, lg_init_orthogonal_takes_t, __VA_ARGS__)
 LG_API bool lg_init_orthogonal_with(lg_tensor *t, const lg_init_options *options);
 
-/* Freezes or thaws all parameters of m: frozen ones require no gradient, and optimisers leave them as they are. */
-LG_API bool lg_freeze(lg_module *m, bool on);
-
 LG_END_C
 #endif

@@ -73,6 +73,8 @@ typedef struct lg_clone_options {
 LG_API LG_NEW lg_module *lg_module_clone_with(lg_module *m, const lg_clone_options *options);
 LG_API void lg_train(lg_module *m, bool on); /* training mode, on at first; of all inside too */
 LG_API bool lg_is_training(const lg_module *m);
+/* Freezes or thaws all parameters of m: frozen ones require no gradient, and optimisers leave them as they are. */
+LG_API bool lg_freeze(lg_module *m, bool on);
 /* All parameters, children's included, in order of names' making; the array belongs to m until its structure changes.
  */
 LG_API lg_list lg_parameters(lg_module *m);
@@ -106,6 +108,12 @@ typedef struct lg_module_print_options {
 #define lg_module_print(...)                                                                                           \
         LG_CALL2(lg_module_print_with, lg_module_print_options, lg_module_print_takes_f_m, __VA_ARGS__)
 LG_API bool lg_module_print_with(FILE *f, lg_module *m, const lg_module_print_options *options);
+/* One line per module: bytes of its parameters, gradients and buffers, what one recorded forward leaves in memory
+ * for the derivative (result included), and the most that was in use meanwhile. Gradients and
+ * the mode stay as they are; batch norm's statistics do too. LG_ERR_IO: f could not be written. */
+#define lg_module_print_memory(...)                                                                                    \
+        LG_CALL2(lg_module_print_memory_with, lg_module_print_options, lg_module_print_memory_takes_f_m, __VA_ARGS__)
+LG_API bool lg_module_print_memory_with(FILE *f, lg_module *m, const lg_module_print_options *options);
 /* Frees a module that has no parent, with all inside it; optimisers over its parameters keep nothing of it. While its
  * forward or lg_each_parameter runs, or that of a module in it, LG_ERR_STATE, and nothing is freed. */
 LG_API void lg_module_free(lg_module *m);

@@ -1,8 +1,8 @@
-/* trace.h - looking inside a run: what ran where, where a NaN came from, where the memory is. */
+/* trace.h - looking inside a run: what ran where, where a NaN came from. */
 #ifndef LG_TRACE_H
 #define LG_TRACE_H
 
-#include "grad/nn.h"
+#include "grad/base.h"
 
 LG_BEGIN
 
@@ -46,13 +46,6 @@ typedef struct lg_anomaly_options {
 #define lg_anomaly(...) LG_CALL2(lg_anomaly_with, lg_anomaly_options, lg_anomaly_takes_c_on, __VA_ARGS__)
 LG_API bool lg_anomaly_with(lg_ctx *c, bool on, const lg_anomaly_options *options);
 LG_API bool lg_get_anomaly(const lg_ctx *c);
-
-/* One line per module: bytes of its parameters, gradients and buffers, what one recorded forward leaves in memory
- * for the derivative (result included), and the most that was in use meanwhile. Gradients and
- * the mode stay as they are; batch norm's statistics do too. LG_ERR_IO: f could not be written. */
-#define lg_module_print_memory(...)                                                                                    \
-        LG_CALL2(lg_module_print_memory_with, lg_module_print_options, lg_module_print_memory_takes_f_m, __VA_ARGS__)
-LG_API bool lg_module_print_memory_with(FILE *f, lg_module *m, const lg_module_print_options *options);
 
 LG_END_C
 #endif
