@@ -50,7 +50,7 @@ need_packages() {
 build_packages=(gcc libc6-dev meson ninja-build pkg-config zlib1g-dev libcjson-dev libpng-dev libdlpack-dev libopenblas-serial-dev libdnnl-dev)
 train_packages=("${build_packages[@]}" dataset-fashion-mnist)
 pack_packages=(gcc binutils libcmocka-dev zlib1g-dev dataset-fashion-mnist)
-test_packages=("${train_packages[@]}" g++ libcmocka-dev \
+test_packages=("${train_packages[@]}" g++ libcmocka-dev doxygen \
         libzip-dev libbz2-dev libssl-dev) # the last two: what libzip asks of those who link archives
 
 command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
