@@ -136,16 +136,23 @@ def called(declarations):
             if d.name + end in functions}
 
 
-def label(path):
-    """A page of Markdown, whose heading gets a label: two files called README.md would get the same."""
+def page(path):
+    """A page of Markdown. Its heading gets a label of its own, since two files called README.md would get the same, and
+    the others get the ones that links in the page use."""
     heading, _, rest = open(path, encoding='utf-8').read().partition('\n')
-    folder = os.path.basename(os.path.dirname(path))
-    print(f'{heading} {{#{folder}_{os.path.basename(path)[:-3].lower()}}}\n{rest}')
+    folder, name = os.path.split(path[:-len('.md')])
+    wanted = set(re.findall(r'\]\(#([\w-]+)\)', rest))
+
+    def labelled(match):
+        slug = re.sub(r'[^\w -]', '', match.group(2).lower()).replace(' ', '-')
+        return f'{match.group(0)} {{#{slug}}}' if slug in wanted else match.group(0)
+    rest = re.sub(r'^(##+) (.*)$', labelled, rest, flags=re.M)
+    print(f'{heading} {{#{os.path.basename(folder)}_{name.lower()}}}\n{rest}')
 
 
 def main(path):
     if path.endswith('.md'):
-        return label(path)
+        return page(path)
     header = header_comments.read(path)
     macros = called(header.declarations)
     functions = [d for d in header.declarations if d.kind == 'function']

@@ -1,32 +1,37 @@
 #!/bin/sh
-# readme.sh - README's programs, out of its text: they compile without a warning, run, and print what README says.
+# readme.sh - README's C code, out of its text: all of it compiles without a warning, runs, and prints what README shows.
 # readme.sh SOURCE_ROOT INCLUDE_ARGUMENTS LIBRARY_FOLDER JSON [PYTHON]: JSON: 1 if weights are saved; PYTHON has torch and safetensors
 set -eu
 root=$1 include=$2 lib=$3 json=$4 python=${5-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-status=0
+status=0 seen=0
 complain()
 {
         echo "$1"
         status=1
 }
 
-# block HEADING LANGUAGE: the first block of that language below a heading
-block()
+# blocks HEADING LANGUAGE: the blocks of that language below a heading, each with a line @@ after it
+blocks()
 {
         awk -v heading="## $1" -v begin="\`\`\`$2" '
                 /^## / { at = $0 == heading }
-                /^```$/ { if (on) exit }
+                /^```$/ { if (on) print "@@"; on = 0 }
                 on { print }
                 at && $0 == begin { on = 1 }' "$root/README.md"
+}
+# block HEADING LANGUAGE: the first of them
+block()
+{
+        blocks "$1" "$2" | sed '/^@@$/,$d'
 }
 # compile NAME: NAME.c
 compile()
 {
         # shellcheck disable=SC2086
-        cc -std=c11 -Wall -Wextra -Werror $include "$1.c" -L"$lib" -lgrad -Wl,-rpath,"$lib" -o "$1" || { echo "$1.c does not compile"; exit 1; }
+        cc -std=c11 -Wall -Wextra -Werror ${2-} $include "$1.c" -L"$lib" -lgrad -Wl,-rpath,"$lib" -o "$1" || { echo "$1.c does not compile"; exit 1; }
 }
 # program NAME HEADING
 program()
@@ -34,6 +39,48 @@ program()
         block "$2" c >"$1.c"
         grep -q '^int main' "$1.c" || { echo "README has no program below \"$2\""; exit 1; }
         compile "$1"
+        seen=$((seen + $(blocks "$2" c | grep -c '^@@$')))
+}
+# fragment NAME HEADING: blocks that begin with "static" are functions, the others statements, which find what README's text
+# speaks of. It ends with status 1 and the message if the context has an error.
+fragment()
+{
+        {
+                echo '#include <grad.h>'
+                blocks "$2" c | awk -v RS='@@\n' '/^static/'
+                cat <<'EOT'
+int main(void)
+{
+        lg_ctx *c = lg_open(.seed = 1);
+        lg_tensor *w = lg_ones(c, LG_SHAPE(2, 3)), *image = lg_ones(c, LG_SHAPE(1, 28, 28));
+        lg_dataset *train = lg_dataset_tensors(c, lg_ones(c, LG_SHAPE(64, 1, 28, 28)), lg_randint(c, 0, 10, LG_SHAPE(64)));
+        lg_loader *batches = lg_loader_open(c, train, 16);
+        lg_module *net = lg_nn_sequential(c, lg_nn_flatten(c), lg_nn_linear(c, 784, 10));
+        int epochs = 2;
+        (void)w, (void)image, (void)batches, (void)net, (void)epochs;
+        {
+EOT
+                blocks "$2" c | awk -v RS='@@\n' '!/^static/'
+                cat <<'EOT'
+        }
+        int failed = lg_error(c) != NULL;
+        if (failed)
+                fprintf(stderr, "%s\n", lg_error(c));
+        lg_close(c);
+        return failed;
+}
+EOT
+        } >"$1.c"
+        compile "$1" '-Wno-unused-variable -Wno-unused-function'
+        seen=$((seen + $(blocks "$2" c | grep -c '^@@$')))
+        "./$1" >"$1.out" 2>"$1.err" && return
+        if blocks "$2" text | sed '/^@@$/d' | cmp -s - "$1.out"; then # the error that README shows
+                return
+        elif grep -q 'built without' "$1.err"; then
+                echo "not run: $2: $(cat "$1.err")"
+        else
+                complain "$2: $(cat "$1.err" "$1.out")"
+        fi
 }
 # runs NAME: prints to NAME.out, and nothing that is wrong
 runs()
@@ -52,7 +99,53 @@ same()
                 END { exit wrong || !some }' || complain "$1 and $2 differ: $(cat "$1" "$2")"
 }
 
-program loop 'A training loop, line by line'
+# The files that "Data from files" and "NumPy" read.
+files()
+{
+        mkdir -p data/cifar-10-batches-bin pets/cat pets/dog
+        printf 'length,width,species\n5.1,3.5,setosa\n7.0,3.2,versicolor\n6.3,3.3,virginica\n' >iris.csv
+        for n in 1 2 3 4 5; do
+                head -c 3073 /dev/zero >data/cifar-10-batches-bin/data_batch_$n.bin
+        done
+        head -c 1000 "$root/README.md" >book.txt
+        printf '\0\0\010\003\0\0\0\001\0\0\0\002\0\0\0\002abcd' | gzip >train-images-idx3-ubyte.gz
+        cat >files.c <<'EOT'
+#include <grad.h>
+int main(void)
+{
+        lg_ctx *c = lg_open();
+        lg_tensor *picture = lg_full(c, 7, LG_SHAPE(3, 20, 10), .dtype = LG_U8);
+        lg_write_npy(lg_ones(c, LG_SHAPE(2, 3)), "x.npy");
+        lg_write_png(picture, "cat.png");
+        lg_write_png(picture, "pets/cat/1.png");
+        lg_write_png(picture, "pets/dog/1.png");
+        lg_close(c);
+}
+EOT
+        compile files
+        ./files
+}
+
+# What README shows of the loop is what it prints, within a hundredth.
+program loop 'A first training loop'
+runs loop
+block 'A first training loop' text | paste - loop.out | awk '
+        $1 != "epoch" || $1 $3 $5 $6 != $8 $10 $12 $13 || $2 != $9 { wrong = 1 }
+        { d = $7 - $14; if (d < -0.01 || d > 0.01) wrong = 1 }
+        END { exit wrong || NR != 5 }' || complain "loop: not what README shows: $(cat loop.out)"
+
+files
+fragment evaluation 'Evaluation'
+fragment from_files 'Data from files'
+[ ! -s from_files.err ] && { cmp -s cat.png copy.png || complain "copy.png is another picture"; }
+fragment numpy 'NumPy and other frameworks'
+fragment network 'Your own network'
+fragment op 'Your own op'
+[ ! -s op.out ] || complain "op: $(cat op.out)"
+fragment wrong 'When something goes wrong'
+[ -s wrong.err ] || complain 'wrong: README shows an error that is none'
+fragment gpu 'On a GPU'
+
 program own 'Own data'
 runs own
 [ "$(grep -c '^epoch [1-4]  loss [0-9.]*  test accuracy [01]\.[0-9]*$' own.out)" = 4 ] || complain "own: not four epochs: $(cat own.out)"
@@ -60,6 +153,7 @@ awk 'END { exit !($NF > 0.95) }' own.out || complain "own: it does not learn: $(
 
 program save 'Save, load, resume'
 program weights 'Weights from PyTorch'
+[ "$seen" = "$(grep -c '^```c$' "$root/README.md")" ] || complain "$seen of README's blocks of C are compiled"
 if [ "$json" = 0 ]; then
         echo 'without cJSON nothing is saved: not run'
         exit $status

@@ -1,200 +1,55 @@
-/* data.h - data sets and loaders. */
+/* data.h - data sets, and loaders that turn their samples into batches.
+ *
+ * A data set is a number of samples. Each sample has up to LG_MAX_FIELDS fields, arrays of one dtype and shape, such as
+ * an image and its label. A loader goes through a data set in batches, in order or shuffled, and can make them ahead of
+ * time in threads of its own:
+ *
+ *     lg_dataset *train = lg_dataset_tensors(c, images, labels, .scale = 1.0 / 255);
+ *     lg_loader *batches = lg_loader_open(c, train, 64, .shuffle = true, .workers = 2);
+ *     for (int epoch = 0; epoch < 5; epoch++)
+ *             lg_each_batch(b, batches) {
+ *                     lg_tensor *loss = lg_cross_entropy(lg_forward(net, b.x), b.y);
+ *                     ...
+ *             }
+ *
+ * Data sets of files are in files.h; random changes to samples (augmentation) are in transforms.h.
+ */
 #ifndef LG_DATA_H
 #define LG_DATA_H
 
 #include "grad/base.h"
 
-LG_BEGIN
-
-/* ---- data sets ----
+/* ---- fields ----
  *
- * A data set is a number of samples, each of up to LG_MAX_FIELDS fields: arrays of fixed dtype and shape, such as an
- * image and its label. It belongs to the context until lg_dataset_free; loaders and data sets that are made of it keep
- * what they need.
+ * Fields describe the samples of a data set. Functions that take them copy them, and fail with LG_ERR_ARGUMENT if there
+ * are not 1 to LG_MAX_FIELDS of them, if a name is missing or occurs twice, or if the dtype cannot hold .pad; with
+ * LG_ERR_DTYPE if a dtype is none of libgrad's; and with LG_ERR_SHAPE if a shape is not valid, has LG_MAX_DIMS
+ * dimensions (a batch has one more) or, for a ragged field, has none.
  */
+
+/* The largest number of fields in a sample. */
 #define LG_MAX_FIELDS 8
 
-/* What a field of every sample is. A ragged one has up to shape.size[0] rows; batches are padded to their longest. */
+/* One field of a sample. A ragged field has at most shape.size[0] rows, and fewer in some samples; a batch is padded to
+ * the longest of its samples. LG_FIELD() and LG_RAGGED_FIELD() make one. */
 typedef struct lg_field {
         LG_FIELD_HEAD
-        const char *name;
-        lg_dtype dtype;
-        lg_shape shape; /* of one sample */
-        bool ragged;
-        double pad; /* what the padding of batches is */
+        const char *name; /* "x", "label", ... */
+        lg_dtype dtype;   /* of its elements */
+        lg_shape shape;   /* of one sample, without the dimension of the batch */
+        bool ragged;      /* whether samples differ in their number of rows */
+        double pad;       /* the value of padding in a ragged field */
 } lg_field;
+
+/* A list of fields. LG_FIELDS() makes one; those that lg_dataset_fields() returns belong to the data set. */
 typedef struct lg_fields {
         LG_FIELDS_HEAD
-        lg_field field[LG_MAX_FIELDS];
-} lg_fields; /* LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE(3)), LG_FIELD("y", LG_I64, LG_SHAPE_0D)) */
-typedef struct lg_dataset_options {
-        LG_OPTIONS_HEAD
-        double scale LG_DEFAULT; /* batches get x * scale + shift; 1 (integers stay integers if neither is given) */
-        double shift LG_DEFAULT;
-} lg_dataset_options;
-/* Rows of x with rows of y, both on the CPU, sizes equal in dimension 0. The data set keeps copies only of the handles:
- * their values must not change. lg_dataset_tensors(c, x, y, .scale = 1.0 / 255) */
-#define lg_dataset_tensors(...)                                                                                        \
-        LG_CALL3(lg_dataset_tensors_with, lg_dataset_options, lg_dataset_tensors_takes_c_x_y, __VA_ARGS__)
-LG_API LG_NEW lg_dataset *lg_dataset_tensors_with(lg_ctx *c, lg_tensor *x, lg_tensor *y,
-                                                  const lg_dataset_options *options);
-/* The same of any number of fields, which are called "x", "y" and "field2" to "field7". x is the first, which scale and
- * shift are of. lg_dataset_list(c, LG_LIST(images, labels, weights)) */
-#define lg_dataset_list(...)                                                                                           \
-        LG_CALL2(lg_dataset_list_with, lg_dataset_options, lg_dataset_list_takes_c_tensors, __VA_ARGS__)
-LG_API LG_NEW lg_dataset *lg_dataset_list_with(lg_ctx *c, lg_list_in tensors, const lg_dataset_options *options);
+        lg_field field[LG_MAX_FIELDS]; /* `count` of them are in use */
+} lg_fields;
 
-/* Random numbers of one sample: the same for the same seed, epoch and sample, whichever thread draws them. */
-typedef struct lg_rng lg_rng;
-LG_API double lg_rng_uniform(lg_rng *r);           /* in [0, 1) */
-LG_API double lg_rng_normal(lg_rng *r);            /* mean 0, standard deviation 1 */
-LG_API int64_t lg_rng_below(lg_rng *r, int64_t n); /* 0 to n - 1; 0 if n < 1 */
-
-/* A sample that is being made. */
-typedef struct lg_sample {
-        int64_t index;                 /* which one */
-        int fields;                    /* how many */
-        void *data[LG_MAX_FIELDS];     /* where they go: memory for the whole shape, aligned for the dtype */
-        int64_t length[LG_MAX_FIELDS]; /* of a ragged field: how many rows it has, to be set; at first the most */
-        lg_rng *rng;
-} lg_sample;
-/* Writes the fields of one sample. It runs in the loader's threads, in several at once: it must not use the context or
- * its tensors, and it must be as ready for that as the program is. False: the sample cannot be made; the loader's call
- * fails with LG_ERR_IO and what lg_sample_fail said. */
-typedef bool lg_sample_fn(lg_sample *s, void *user);
-/* Says why a sample cannot be made. Returns false. return lg_sample_fail(s, "%s: %s", path, strerror(errno)); */
-LG_API bool lg_sample_fail(lg_sample *s, const char *format, ...) LG_PRINTF(2, 3);
-
-typedef struct lg_source_options {
-        LG_OPTIONS_HEAD
-        void (*release)(void *user) LG_DEFAULT; /* is called as the data set ends, or where it cannot be made */
-        bool (*seek)(void *user,
-                     int64_t sample) LG_DEFAULT; /* of a stream: that sample comes next; false: it cannot be done */
-} lg_source_options;
-/* `size` samples that a function of the program makes, in any order.
- * lg_dataset_new(c, 1000, LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE(3))), make_sample, &files) */
-#define lg_dataset_new(...)                                                                                            \
-        LG_CALL5(lg_dataset_new_with, lg_source_options, lg_dataset_new_takes_c_size_fields_get_user, __VA_ARGS__)
-LG_API LG_NEW lg_dataset *lg_dataset_new_with(lg_ctx *c, int64_t size, lg_fields fields, lg_sample_fn *get, void *user,
-                                              const lg_source_options *options);
-/* Samples that come one after the other and end at some time: the function returns false without lg_sample_fail then.
- * One thread at a time calls it. A second epoch, and a run that is resumed, need .seek. A stream is not shuffled, cut
- * or joined, and one loader at a time reads it. */
-#define lg_dataset_stream(...)                                                                                         \
-        LG_CALL4(lg_dataset_stream_with, lg_source_options, lg_dataset_stream_takes_c_fields_next_user, __VA_ARGS__)
-LG_API LG_NEW lg_dataset *lg_dataset_stream_with(lg_ctx *c, lg_fields fields, lg_sample_fn *next, void *user,
-                                                 const lg_source_options *options);
-
-/* The samples of these numbers, in this order; a sample may come twice. */
-LG_API LG_NEW lg_dataset *lg_dataset_subset(lg_dataset *d, lg_ints_in samples);
-/* The samples of one data set after those of another: lg_dataset_concat(c, a, b). Their fields are the same. */
-#define lg_dataset_concat(...) lg_dataset_concat_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_dataset, LG_TAIL1(__VA_ARGS__)))
-LG_API LG_NEW lg_dataset *lg_dataset_concat_list(lg_ctx *c, lg_dataset *const *sets);
-typedef struct lg_split_options {
-        LG_OPTIONS_HEAD
-        uint64_t seed LG_DEFAULT; /* drawn from the context's random state if 0 */
-} lg_split_options;
-/* Two parts drawn at random without overlap: round(fraction * size) samples, and the others.
- * lg_dataset_split(d, 0.9, &train, &valid, .seed = 1) */
-#define lg_dataset_split(...)                                                                                          \
-        LG_CALL4(lg_dataset_split_with, lg_split_options, lg_dataset_split_takes_d_fraction_first_second, __VA_ARGS__)
-LG_API bool lg_dataset_split_with(lg_dataset *d, double fraction, lg_dataset **ret_first, lg_dataset **ret_second,
-                                  const lg_split_options *options);
-
-/* One sample as CPU tensors of the innermost scope, without a dimension of rows. What transforms draw is of seed 0 and
- * epoch 0. LG_ERR_STATE for a stream. */
-struct lg_batch;
-#define lg_dataset_get(d, i, ret) lg_dataset_get_with((d), (i), (ret), sizeof(lg_batch))
-LG_API bool lg_dataset_get_with(lg_dataset *d, int64_t i, struct lg_batch *ret, size_t size);
-LG_API lg_fields lg_dataset_fields(const lg_dataset *d); /* the names belong to the data set */
-LG_API int64_t lg_dataset_size(const lg_dataset *d);     /* -1: a stream */
-/* What the numbers of y mean, of Fashion-MNIST, CIFAR-10 and folders of images, also in data sets made of them; none of
- * others. They last as long as d. */
-LG_API lg_names lg_dataset_classes(const lg_dataset *d);
-LG_API void lg_dataset_free(lg_dataset *d);
-
-/* ---- batches ---- */
-
-/* The samples of a batch as they were made, and the batch. */
-typedef struct lg_collation {
-        int64_t count;                         /* of samples */
-        lg_fields in, out;                     /* what they are, and what the batch gets of each */
-        const void *from[LG_MAX_FIELDS];       /* the samples, one after the other, each of the whole shape */
-        const int64_t *lengths[LG_MAX_FIELDS]; /* of ragged fields: the rows of each sample; others: NULL */
-        void *to[LG_MAX_FIELDS];               /* the batch, in the same way */
-        lg_rng *rng;                           /* of this batch */
-} lg_collation;
-/* Makes a batch, as lg_sample_fn makes a sample. False: it cannot be made: LG_ERR_ARGUMENT. */
-typedef bool lg_collate_fn(const lg_collation *b, void *user);
-typedef struct lg_collate lg_collate;
-typedef struct lg_collate_options {
-        LG_OPTIONS_HEAD
-        void (*release)(void *user) LG_DEFAULT; /* is called as it ends, or where it cannot be made */
-} lg_collate_options;
-/* A way to make batches of samples: fields are what a batch has for each sample, and none of them is ragged. For a
- * loader's .collate. It belongs to the context until lg_collate_free; loaders keep what they need. */
-#define lg_collate_new(...)                                                                                            \
-        LG_CALL4(lg_collate_new_with, lg_collate_options, lg_collate_new_takes_c_fields_fn_user, __VA_ARGS__)
-LG_API LG_NEW lg_collate *lg_collate_new_with(lg_ctx *c, lg_fields fields, lg_collate_fn *fn, void *user,
-                                              const lg_collate_options *options);
-LG_API void lg_collate_free(lg_collate *m);
-
-/* One step's data. The tensors belong to the step's scope. */
-typedef struct lg_batch {
-        lg_tensor *x, *y;     /* the first two fields; y is NULL where there is one */
-        int64_t index, count; /* which batch of the epoch, from 0; how many in an epoch, -1: not known */
-        lg_loader *loader;
-        lg_tensor *field[LG_MAX_FIELDS];
-        lg_tensor *length[LG_MAX_FIELDS]; /* i64 (N): how many rows each sample of a ragged field has; others: NULL */
-        int64_t fields;                   /* how many */
-} lg_batch;
-typedef struct lg_loader_options {
-        LG_OPTIONS_HEAD
-        bool shuffle LG_DEFAULT;     /* a new order each epoch, from the seed */
-        bool drop_last LG_DEFAULT;   /* leave out a last batch that is not full; LG_ERR_ARGUMENT if that leaves none */
-        int workers LG_DEFAULT;      /* threads that make batches ahead; 0: none; LG_AUTO: half as many as CPUs */
-        lg_device device LG_DEFAULT; /* where the batches go; the context's default */
-        uint64_t seed LG_DEFAULT;    /* of order and transforms; drawn from the context's random state if 0 */
-        lg_tensor *weights
-                LG_DEFAULT; /* (N), not negative: how often each sample is drawn, in relation; in place of .shuffle */
-        lg_collate *collate LG_DEFAULT; /* makes batches of samples */
-        int64_t samples LG_DEFAULT;     /* that .weights draw in an epoch; N, or as many as have a weight */
-        int no_replacement LG_DEFAULT;  /* 1: samples that .weights drew are not drawn again in that epoch */
-        int prefetch LG_DEFAULT;        /* how many batches workers make ahead, which take memory; as many as workers */
-} lg_loader_options;
-/* lg_loader_open(c, data, 64, .shuffle = true). It belongs to the context until lg_loader_free. */
-#define lg_loader_open(...)                                                                                            \
-        LG_CALL3(lg_loader_open_with, lg_loader_options, lg_loader_open_takes_c_data_batch_size, __VA_ARGS__)
-LG_API LG_NEW lg_loader *lg_loader_open_with(lg_ctx *c, lg_dataset *data, int64_t batch_size,
-                                             const lg_loader_options *options);
-/* Ends the scope of this loader's last step and begins the next one with a batch; false at the end of an epoch (the
- * following call begins a new one) and on an error. In a hook or an own function that was called inside the last step,
- * and in a release function that runs as that step ends, lg_loader_next, lg_loader_restart and lg_loader_free are
- * LG_ERR_STATE and leave the loader as it is. */
-#define lg_loader_next(l, ret) lg_loader_next_with((l), (ret), sizeof(lg_batch))
-LG_API bool lg_loader_next_with(lg_loader *l, lg_batch *ret, size_t size);
-/* Ends the step's scope; the next call begins a new epoch. Returns l. */
-LG_API lg_loader *lg_loader_restart(lg_loader *l);
-/* lg_each_batch(b, loader) { ... b.x ... b.y ... } runs the block for each batch of a new epoch; b is a lg_batch. It
- * may be left by break, goto or return: the next lg_each_batch begins a new epoch all the same. A loop in a loop takes
- * a loader of its own: two over one loader never end. */
-#ifdef __cplusplus
-/* clang-format off */
-#define LG_FIRST_BATCH(l) lg_batch{NULL, NULL, 0, 0, (l), {}, {}, 0}
-/* clang-format on */
-#else
-#define LG_FIRST_BATCH(l)                                                                                              \
-        {                                                                                                              \
-                .loader = (l)                                                                                          \
-        }
-#endif
-#define lg_each_batch(b, l)                                                                                            \
-        for (lg_batch b = LG_FIRST_BATCH(lg_loader_restart(l)); lg_loader_next_with(b.loader, &b, sizeof(lg_batch));)
-LG_API int64_t lg_loader_batches(const lg_loader *l); /* in an epoch; -1: not known */
-LG_API void lg_loader_free(lg_loader *l);
-
-LG_END_C
-
+/* LG_FIELD(name, dtype, shape) is a field of one shape. LG_RAGGED_FIELD(name, dtype, shape, pad) is a ragged field, of
+ * at most shape.size[0] rows. LG_FIELDS() is a list of 1 to LG_MAX_FIELDS fields.
+ * Example: LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE(3)), LG_FIELD("y", LG_I64, LG_SHAPE_0D)) */
 #ifdef __cplusplus
 constexpr lg_field lg_make_field(const char *name, lg_dtype dtype, lg_shape shape, bool ragged, double pad)
 {
@@ -221,4 +76,299 @@ template <class... T> constexpr lg_fields lg_make_fields(T... t)
                               (int)sizeof(char[LG_COUNT(lg_field, __VA_ARGS__) ? 1 : -1]),                             \
                      .field = {__VA_ARGS__}})
 #endif
+
+LG_BEGIN
+
+/* ---- data sets of tensors ----
+ *
+ * A data set belongs to the context until lg_dataset_free(). Loaders and data sets that use it keep it alive until they
+ * end. Functions that make one return NULL after an error: LG_ERR_ARGUMENT if an argument is NULL, out of range or of
+ * another context, LG_ERR_MEMORY, and the errors that their comments name.
+ */
+
+typedef struct lg_dataset_options {
+        LG_OPTIONS_HEAD
+        double scale LG_DEFAULT; /* x is multiplied by it; default 1. LG_ZERO sets 0. */
+        double shift LG_DEFAULT; /* is added to x after that; default 0 */
+} lg_dataset_options;
+/* Makes a data set of the rows of two tensors on the CPU: sample i is x[i] in the field "x" and y[i] in the field "y".
+ * Both have the same size in dimension 0, the number of samples. If .scale or .shift is given, "x" is x * scale + shift
+ * in f64 if x is f64, else in f32; otherwise it keeps its dtype. The data set shares the memory of contiguous tensors
+ * and copies others: their values must not change while it is in use, but the tensors may be freed. Fails with
+ * LG_ERR_SHAPE if the sizes differ or a tensor has no dimensions, with LG_ERR_DEVICE if one is not on the CPU, and with
+ * LG_ERR_DTYPE if .scale or .shift is given for f16 or bf16.
+ * Example: lg_dataset_tensors(c, x, y, .scale = 1.0 / 255) */
+#define lg_dataset_tensors(...)                                                                                        \
+        LG_CALL3(lg_dataset_tensors_with, lg_dataset_options, lg_dataset_tensors_takes_c_x_y, __VA_ARGS__)
+LG_API LG_NEW lg_dataset *lg_dataset_tensors_with(lg_ctx *c, lg_tensor *x, lg_tensor *y,
+                                                  const lg_dataset_options *options);
+
+/* Makes a data set of the rows of 1 to LG_MAX_FIELDS tensors, as lg_dataset_tensors() does of two. The fields are named
+ * "x", "y" and "field2" to "field7"; .scale and .shift apply to the first. Fails as lg_dataset_tensors() does.
+ * Example: lg_dataset_list(c, LG_LIST(images, labels, weights)) */
+#define lg_dataset_list(...)                                                                                           \
+        LG_CALL2(lg_dataset_list_with, lg_dataset_options, lg_dataset_list_takes_c_tensors, __VA_ARGS__)
+LG_API LG_NEW lg_dataset *lg_dataset_list_with(lg_ctx *c, lg_list_in tensors, const lg_dataset_options *options);
+
+/* ---- data sets of functions ----
+ *
+ * lg_dataset_new() and lg_dataset_stream() make a data set whose samples a function of the program writes. The loader's
+ * threads call that function, several at once; without workers, lg_loader_next() and lg_dataset_get() call it in their
+ * own thread. It must therefore be safe to call from several threads, and must not use the context or its tensors. Data
+ * sets belong to the context until lg_dataset_free(). Errors are LG_ERR_ARGUMENT for NULL and values out of range,
+ * LG_ERR_MEMORY, and those of fields.
+ */
+
+/* A source of random numbers for one sample or one batch. They depend on the loader's seed, the epoch and the number of
+ * the sample (where .weights may draw a sample twice: on its place in the epoch), not on the thread. It lives as long
+ * as the call of the function that gets it. */
+typedef struct lg_rng lg_rng;
+
+/* Returns a number drawn from the uniform distribution over [0, 1). Cannot fail. */
+LG_API double lg_rng_uniform(lg_rng *r);
+
+/* Returns a number drawn from the normal distribution with mean 0 and standard deviation 1. Cannot fail. */
+LG_API double lg_rng_normal(lg_rng *r);
+
+/* Returns a whole number from 0 to n - 1, each with the same probability; 0 if n < 1. Cannot fail. */
+LG_API int64_t lg_rng_below(lg_rng *r, int64_t n);
+
+/* A sample that a function of the program makes. */
+typedef struct lg_sample {
+        int64_t index; /* its number in the data set; in a stream, how many samples come before it */
+        int fields;    /* the number of its fields */
+        /* Where to write each field: memory for the field's whole shape, row-major and aligned for its dtype. */
+        void *data[LG_MAX_FIELDS];
+        /* For each ragged field, the number of rows, which the function sets; at first, the most that it may be. */
+        int64_t length[LG_MAX_FIELDS];
+        lg_rng *rng; /* its random numbers */
+} lg_sample;
+
+/* Writes the fields of sample s->index. `user` is the pointer that was given with the function. Returns false if the
+ * sample cannot be made, after lg_sample_fail(): the call that wants the sample then fails with LG_ERR_IO and that
+ * message. It fails with LG_ERR_ARGUMENT if a length is out of range. */
+typedef bool lg_sample_fn(lg_sample *s, void *user);
+
+/* Sets the message of the error that makes a sample fail, unless it has one already. Returns false. Does nothing if s
+ * or format is NULL. Cannot fail.
+ * Example: return lg_sample_fail(s, "%s: %s", path, strerror(errno)); */
+LG_API bool lg_sample_fail(lg_sample *s, const char *format, ...) LG_PRINTF(2, 3);
+
+typedef struct lg_source_options {
+        LG_OPTIONS_HEAD
+        void (*release)(void *user) LG_DEFAULT; /* called when the data set ends or cannot be made; default: none */
+        /* For a stream: makes `sample` the next one, or returns false if that is not possible; default: none. */
+        bool (*seek)(void *user, int64_t sample) LG_DEFAULT;
+} lg_source_options;
+/* Makes a data set of `size` samples, which get(sample, user) writes in any order. Fails with LG_ERR_ARGUMENT if size
+ * is negative, get is NULL or .seek is given.
+ * Example: lg_dataset_new(c, 1000, LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE(3))), make_sample, &files) */
+#define lg_dataset_new(...)                                                                                            \
+        LG_CALL5(lg_dataset_new_with, lg_source_options, lg_dataset_new_takes_c_size_fields_get_user, __VA_ARGS__)
+LG_API LG_NEW lg_dataset *lg_dataset_new_with(lg_ctx *c, int64_t size, lg_fields fields, lg_sample_fn *get, void *user,
+                                              const lg_source_options *options);
+
+/* Makes a data set of samples that next(sample, user) writes one after another, for data whose size is not known. next
+ * returns false without lg_sample_fail() when there are no more samples. One thread at a time calls it. A second epoch,
+ * and an epoch that lg_checkpoint_load() resumes, need .seek: otherwise lg_loader_next() fails with LG_ERR_STATE. One
+ * loader at a time can read a stream, in its own order only: it cannot be shuffled, weighted, split, joined or indexed.
+ */
+#define lg_dataset_stream(...)                                                                                         \
+        LG_CALL4(lg_dataset_stream_with, lg_source_options, lg_dataset_stream_takes_c_fields_next_user, __VA_ARGS__)
+LG_API LG_NEW lg_dataset *lg_dataset_stream_with(lg_ctx *c, lg_fields fields, lg_sample_fn *next, void *user,
+                                                 const lg_source_options *options);
+
+/* ---- data sets of data sets ----
+ *
+ * These data sets select or join the samples of others without copying them. They belong to the context until
+ * lg_dataset_free(), and keep the others alive. Functions fail with LG_ERR_ARGUMENT if a data set is NULL, a stream or
+ * of another context, and with LG_ERR_MEMORY.
+ */
+
+/* Makes a data set of the samples of d with the given numbers, in this order. A number may occur more than once. The
+ * numbers are copied. Fails with LG_ERR_ARGUMENT if one is out of range.
+ * Example: lg_dataset_subset(d, LG_INTS(0, 2, 4)) */
+LG_API LG_NEW lg_dataset *lg_dataset_subset(lg_dataset *d, lg_ints_in samples);
+
+/* Makes a data set of the samples of the first data set, then those of the second, and so on. All must have the same
+ * number of fields, with equal dtypes and shapes; names and padding are those of the first. lg_dataset_concat_list()
+ * takes an array that ends with LG_END. Fails with LG_ERR_SHAPE if fields differ, and with LG_ERR_ARGUMENT if no data
+ * set is given.
+ * Example: lg_dataset_concat(c, a, b) */
+#define lg_dataset_concat(...) lg_dataset_concat_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_dataset, LG_TAIL1(__VA_ARGS__)))
+LG_API LG_NEW lg_dataset *lg_dataset_concat_list(lg_ctx *c, lg_dataset *const *sets);
+
+typedef struct lg_split_options {
+        LG_OPTIONS_HEAD
+        uint64_t seed LG_DEFAULT; /* of the random choice; default 0: drawn from the context's random state */
+} lg_split_options;
+/* Splits d at random into two data sets that share no sample: *ret_first gets round(fraction * size) samples,
+ * *ret_second the others. Returns false and sets both to NULL after an error: LG_ERR_ARGUMENT if fraction is not in
+ * [0, 1], if ret_first or ret_second is NULL, or if d has more than 2^31 - 1 samples.
+ * Example: lg_dataset_split(d, 0.9, &train, &valid, .seed = 1) */
+#define lg_dataset_split(...)                                                                                          \
+        LG_CALL4(lg_dataset_split_with, lg_split_options, lg_dataset_split_takes_d_fraction_first_second, __VA_ARGS__)
+LG_API bool lg_dataset_split_with(lg_dataset *d, double fraction, lg_dataset **ret_first, lg_dataset **ret_second,
+                                  const lg_split_options *options);
+
+/* ---- samples and facts ---- */
+
+/* One batch of a loader, or one sample. Its tensors belong to the innermost scope, which for a batch is that of the
+ * loader's step. */
+typedef struct lg_batch {
+        lg_tensor *x, *y; /* the first two fields; y is NULL if there is only one */
+        /* The number of the batch in its epoch, from 0, and how many batches an epoch has, -1 if that is not known. */
+        int64_t index, count;
+        lg_loader *loader;               /* the loader that made it; NULL for a sample */
+        lg_tensor *field[LG_MAX_FIELDS]; /* all fields, each (N, ...) with the N samples of the batch */
+        /* For each ragged field, i64 (N), the number of rows of each sample; NULL for others. */
+        lg_tensor *length[LG_MAX_FIELDS];
+        int64_t fields; /* the number of fields */
+} lg_batch;
+
+/* Reads sample i into *ret, as tensors on the CPU without the dimension of a batch. Ragged fields have the rows of this
+ * sample only. ret->index is i and ret->count is the size of the data set. Random transforms draw the numbers of seed 0
+ * and epoch 0. Fails with LG_ERR_ARGUMENT if i is out of range, with LG_ERR_STATE if d is a stream, with LG_ERR_MEMORY,
+ * and with the error of the function or file that the sample comes from.
+ * Example: lg_dataset_get(d, 0, &sample) */
+#define lg_dataset_get(d, i, ret) lg_dataset_get_with((d), (i), (ret), sizeof(lg_batch))
+LG_API bool lg_dataset_get_with(lg_dataset *d, int64_t i, lg_batch *ret, size_t size);
+
+/* Returns the fields of the samples, or none if d is NULL. The names are valid as long as d lives. Cannot fail. */
+LG_API lg_fields lg_dataset_fields(const lg_dataset *d);
+
+/* Returns the number of samples, -1 for a stream, or 0 if d is NULL. Cannot fail. */
+LG_API int64_t lg_dataset_size(const lg_dataset *d);
+
+/* Returns the names of the classes that the numbers in "y" stand for: for lg_fashion_mnist(), lg_cifar10() and
+ * lg_image_folder(), and for data sets made of them (for lg_dataset_concat(), those of the last one). Returns no names
+ * for other data sets, and if d is NULL. The names are valid as long as d lives. Cannot fail. */
+LG_API lg_names lg_dataset_classes(const lg_dataset *d);
+
+/* Frees d, or marks it to be freed when the last loader or data set that uses it ends. Does nothing if d is NULL.
+ * Cannot fail. */
+LG_API void lg_dataset_free(lg_dataset *d);
+
+/* ---- collate functions ----
+ *
+ * By default, a batch is its samples stacked along a new dimension 0, ragged fields padded. A collate function of the
+ * program makes batches in another way, for instance by mixing samples, as lg_mixup() of transforms.h does. The rules
+ * of lg_sample_fn hold for it: the loader's threads call it, several at once, and it must not use the context.
+ */
+
+/* The samples of a batch, and the memory to write the batch to. */
+typedef struct lg_collation {
+        int64_t count;                   /* the number of samples */
+        lg_fields in, out;               /* the fields of a sample, and those that the batch has for each sample */
+        const void *from[LG_MAX_FIELDS]; /* for each field of `in`: `count` times its whole shape, without gaps */
+        /* For each ragged field of `in`, the number of rows of each sample; NULL for others. */
+        const int64_t *lengths[LG_MAX_FIELDS];
+        void *to[LG_MAX_FIELDS]; /* for each field of `out`: where to write `count` times its shape, without gaps */
+        lg_rng *rng;             /* the random numbers of this batch */
+} lg_collation;
+
+/* Makes a batch: writes b->to from b->from. Returns false if that is not possible: lg_loader_next() then fails with
+ * LG_ERR_ARGUMENT. `user` is the pointer given to lg_collate_new(). */
+typedef bool lg_collate_fn(const lg_collation *b, void *user);
+
+/* A way to make batches, for the .collate of loaders. It belongs to the context until lg_collate_free(); loaders that
+ * use it keep it alive until they end. */
+typedef struct lg_collate lg_collate;
+
+typedef struct lg_collate_options {
+        LG_OPTIONS_HEAD
+        void (*release)(void *user) LG_DEFAULT; /* called when it ends or cannot be made; default: none */
+} lg_collate_options;
+/* Returns a way to make batches by calling fn(batch, user). `fields` describe what a batch has for each sample. It
+ * belongs to the context until lg_collate_free(). Fails with LG_ERR_ARGUMENT if fn is NULL or a field is ragged, with
+ * LG_ERR_MEMORY, and with the errors of fields.
+ * Example: lg_collate_new(c, LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE_0D)), collate, NULL) */
+#define lg_collate_new(...)                                                                                            \
+        LG_CALL4(lg_collate_new_with, lg_collate_options, lg_collate_new_takes_c_fields_fn_user, __VA_ARGS__)
+LG_API LG_NEW lg_collate *lg_collate_new_with(lg_ctx *c, lg_fields fields, lg_collate_fn *fn, void *user,
+                                              const lg_collate_options *options);
+
+/* Frees m, or marks it to be freed when the last loader that uses it ends. Does nothing if m is NULL. Cannot fail. */
+LG_API void lg_collate_free(lg_collate *m);
+
+/* ---- loaders ----
+ *
+ * A loader goes through a data set in batches. Each batch is a step with a scope of its own: asking for the next batch
+ * frees the tensors of the step before, except those that were handed out by lg_escape() or lg_keep(). The same seed
+ * gives the same batches with any number of workers. A loader belongs to the context until lg_loader_free().
+ *
+ * lg_loader_next(), lg_loader_restart() and lg_loader_free() fail with LG_ERR_STATE and leave the loader unchanged if
+ * they are called inside a call that began in the loader's last step (by a hook or a custom function), by a release
+ * function that runs as that step ends, or by a function that makes samples for this loader.
+ */
+
+typedef struct lg_loader_options {
+        LG_OPTIONS_HEAD
+        bool shuffle LG_DEFAULT;   /* goes through the samples in a new random order each epoch; default false */
+        bool drop_last LG_DEFAULT; /* leaves out the last batch if it is not full; default false */
+        /* Threads that make batches ahead, up to 64; LG_AUTO starts half as many as there are CPUs. Default 0: batches
+         * are made when they are asked for. Only one thread reads a stream. */
+        int workers LG_DEFAULT;
+        lg_device device LG_DEFAULT; /* of the batches; default: the context's default device */
+        uint64_t seed LG_DEFAULT;    /* of order and random numbers; default 0: drawn from the context's random state */
+        /* (N) on the CPU, for N samples, 0 or more each: samples are drawn at random, each as often as its weight says
+         * in relation to the others; not with .shuffle. Default NULL: every sample once. */
+        lg_tensor *weights LG_DEFAULT;
+        lg_collate *collate LG_DEFAULT; /* makes the batches; default NULL: samples are stacked */
+        /* How many samples .weights draw in an epoch; default: N or, with .no_replacement, as many as have a weight
+         * above 0. */
+        int64_t samples LG_DEFAULT;
+        int no_replacement LG_DEFAULT; /* 1: .weights draw no sample twice in an epoch; default 0 */
+        int prefetch LG_DEFAULT; /* how many batches workers make ahead, which take memory; default: one per worker */
+} lg_loader_options;
+/* Opens a loader that goes through `data` in batches of batch_size samples; the last batch of an epoch may be smaller.
+ * Fails with LG_ERR_ARGUMENT if batch_size is below 1, if options are out of range or exclude each other, if a stream
+ * is to be shuffled or weighted, if .drop_last leaves no batch, or if more than 2^31 - 1 samples are to be shuffled;
+ * with LG_ERR_SHAPE or LG_ERR_DEVICE if .weights is not (N) on the CPU; with LG_ERR_SHAPE if a batch has too many
+ * elements; with LG_ERR_DEVICE if .device is absent; with LG_ERR_STATE if another loader reads the stream; and with
+ * LG_ERR_MEMORY, also if the system starts too few threads.
+ * Example: lg_loader_open(c, data, 64, .shuffle = true) */
+#define lg_loader_open(...)                                                                                            \
+        LG_CALL3(lg_loader_open_with, lg_loader_options, lg_loader_open_takes_c_data_batch_size, __VA_ARGS__)
+LG_API LG_NEW lg_loader *lg_loader_open_with(lg_ctx *c, lg_dataset *data, int64_t batch_size,
+                                             const lg_loader_options *options);
+
+/* Ends the scope of the loader's last step, begins that of the next, and fills *ret with its batch. Returns false at
+ * the end of an epoch, after which the following call begins a new one, and after an error, which lg_error() reports.
+ * If a sample cannot be made, the error is the one of its function, file or transform: LG_ERR_IO for functions of the
+ * program. After lg_clear_error(), the next call makes the same batch again; a stream begins a new epoch instead.
+ * Example: for (lg_batch b; lg_loader_next(l, &b);) */
+#define lg_loader_next(l, ret) lg_loader_next_with((l), (ret), sizeof(lg_batch))
+LG_API bool lg_loader_next_with(lg_loader *l, lg_batch *ret, size_t size);
+
+/* Ends the scope of the last step and the epoch: the next lg_loader_next() begins a new one, or goes on with the epoch
+ * that lg_checkpoint_load() has just restored. Returns l, also after an error. */
+LG_API lg_loader *lg_loader_restart(lg_loader *l);
+
+#ifdef __cplusplus
+/* clang-format off */
+#define LG_FIRST_BATCH(l) lg_batch{NULL, NULL, 0, 0, (l), {}, {}, 0}
+/* clang-format on */
+#else
+/* What lg_each_batch() initialises its batch with. */
+#define LG_FIRST_BATCH(l)                                                                                              \
+        {                                                                                                              \
+                .loader = (l)                                                                                          \
+        }
+#endif
+
+/* Runs the statement or block that follows for each batch of an epoch; b is the lg_batch. The block may be left by
+ * break, goto or return: the next lg_each_batch() begins a new epoch all the same. A loop inside another needs a loader
+ * of its own: two loops over one loader never end. Calls lg_loader_restart() and lg_loader_next().
+ * Example: lg_each_batch(b, loader) lg_print(stdout, b.x); */
+#define lg_each_batch(b, l)                                                                                            \
+        for (lg_batch b = LG_FIRST_BATCH(lg_loader_restart(l)); lg_loader_next_with(b.loader, &b, sizeof(lg_batch));)
+
+/* Returns the number of batches in an epoch, -1 for a stream, or 0 if l is NULL. Cannot fail. */
+LG_API int64_t lg_loader_batches(const lg_loader *l);
+
+/* Ends the scope of the last step and the loader's threads, and frees it. Does nothing if l is NULL. */
+LG_API void lg_loader_free(lg_loader *l);
+
+LG_END_C
 #endif

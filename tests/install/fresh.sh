@@ -23,7 +23,7 @@ esac
 echo "$lines" | sed 's/^/+ /'
 bash -euc "$lines"
 work=$(mktemp -d)
-awk '/^```c$/ { on = 1; next } /^```$/ { if (on) exit } on' README.md | sed 's/epoch < 5/epoch < 1/' >"$work/train.c"
+awk '/^```c$/ { on = 1; next } /^```$/ { if (on) exit } on' README.md | sed 's/epoch <= 5/epoch <= 1/' >"$work/train.c"
 cd "$work"
 lines=$(cd "$root" && block '^    cc train.c')
 echo "$lines" | sed 's/^/+ /'
