@@ -147,6 +147,7 @@ def page(path):
         slug = re.sub(r'[^\w -]', '', match.group(2).lower()).replace(' ', '-')
         return f'{match.group(0)} {{#{slug}}}' if slug in wanted else match.group(0)
     rest = re.sub(r'^(##+) (.*)$', labelled, rest, flags=re.M)
+    rest = re.sub(r'\[([^]]+)\]\((?!#|https:|\S+\.md\))[^)]+\)', r'\1', rest)  # files that are not among the pages
     print(f'{heading} {{#{os.path.basename(folder)}_{name.lower()}}}\n{rest}')
 
 
