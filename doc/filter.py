@@ -31,23 +31,13 @@ def escape(text):
 
 
 def prose(text):
-    """Paragraphs, lists, examples (indented, or after "Example:") of a comment."""
-    out, code = [], []
-
-    def flush():
-        if code:
-            out.extend(['\\code{.c}'] + code + ['\\endcode'])
-            code.clear()
-    example = False
-    for line in text.split('\n'):
-        begin = re.match(r'Examples?: ?(.*)', line)
-        example = bool(begin) or (example and line.strip() != '')
-        if example or line.startswith('    '):
-            code.append(begin.group(1) if begin else re.sub('^    ', '', line))
+    """Paragraphs, lists and examples of a comment."""
+    out = []
+    for example, lines in header_comments.parts(text):
+        if example:
+            out += ['\\code{.c}'] + lines + ['\\endcode']
         else:
-            flush()
-            out.append(escape(line))
-    flush()
+            out += [escape(line) for line in lines]
     return '\n'.join(out)
 
 

@@ -9,7 +9,7 @@
 
 static const char help[] =
         "usage: %s [options]\n"
-        "Trains a network on Fashion-MNIST and tells its accuracy on the test set, or says what is in a picture.\n"
+        "Trains a network on Fashion-MNIST and reports its accuracy on the test set, or classifies an image.\n"
         "\n"
         "  --model NAME           mlp, lenet, cnn, vgg or resnet18 (lenet; with --predict, that of the weights)\n"
         "  --epochs N             times through the training set (5)\n"
@@ -210,7 +210,7 @@ static bool take_saving(options *o, int option)
         case WEIGHTS:
                 return file("weights", &o->weights);
         default:
-                return false; /* getopt has told */
+                return false; /* getopt has reported it */
         }
 }
 

@@ -44,6 +44,23 @@ def words(comment):
     return '\n'.join([lines[0].strip()] + [re.sub(r'^\s*\* ?', '', line).rstrip() for line in lines[1:]]).strip()
 
 
+def parts(text):
+    """The text of a comment as (is an example, lines): examples are indented, or begin with "Example:"."""
+    found, example = [], False
+    for line in text.split('\n'):
+        begin = re.match(r'Examples?: ?(.*)', line)
+        example = bool(begin) or (example and line.strip() != '')
+        code = example or line.startswith('    ')
+        if begin:
+            line = begin.group(1)
+        elif code:
+            line = re.sub('^    ', '', line)
+        if not found or found[-1][0] != code or begin:
+            found.append((code, []))
+        found[-1][1].append(line)
+    return found
+
+
 def for_c(lines):
     """The lines that a C compiler with GNU's extensions reads, numbered, without includes and guards."""
     kept, states = [], []
