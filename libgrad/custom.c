@@ -1,7 +1,7 @@
 /* custom.c - ops that a user brings: lg_custom wraps their callbacks as an op whose attributes are the callbacks.
  *
- * The forward runs unrecorded before lg__apply, which then only takes its outputs over and records the node. All inputs
- * are saved; outputs are not.
+ * The forward runs unrecorded before lg__apply, which then only copies its outputs and records the node. All inputs are
+ * saved; outputs are not.
  */
 #include <string.h>
 #include "op.h"
