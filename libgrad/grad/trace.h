@@ -1,4 +1,16 @@
-/* trace.h - looking inside a run: what ran where, where a NaN came from. */
+/* trace.h - looking inside a run: which ops run, how long they take, and which op made the first NaN.
+ *
+ * lg_trace() calls a function after each op, forward and backward; lg_trace_print() is one that prints a line.
+ * lg_anomaly() turns the first op that makes a NaN or an infinity into an error. Neither costs time while it is off:
+ *
+ *     lg_trace(c, lg_trace_print, .user = stderr, .synchronize = true);
+ *     lg_backward(lg_cross_entropy(lg_forward(net, x), y));
+ *     lg_trace(c, NULL);
+ *
+ * An op is a function that computes a tensor from tensors; a function that is made of several ops appears as these ops,
+ * and a view is an op, too. Functions that create tensors, change them in place or read their values are not reported,
+ * and neither are steps of optimisers.
+ */
 #ifndef LG_TRACE_H
 #define LG_TRACE_H
 
@@ -6,45 +18,62 @@
 
 LG_BEGIN
 
-/* One kernel or copy that an op ran. Shapes of up to 8 inputs and outputs. In a backward, `backward` is true: `op` is
- * the op whose derivative ran as one fused kernel, or an op that a derivative is written in, of the node `of`. */
+/* ---- traces ---- */
+
+/* The maximum number of inputs, and of outputs, in an lg_trace_record. */
 #define LG_TRACE_MAX 8
+
+/* One op that ran. In a backward, .op is either the op whose derivative ran as one kernel, and then equal to .of, or an
+ * op that the derivative of .of is written in. */
 typedef struct lg_trace_record {
-        const char *op;
-        const char *of;     /* whose derivative this is; NULL in a forward */
-        const char *module; /* path and type of the module it ran (or was recorded) in, "0.2 (Conv2d)"; "" outside */
-        lg_device device;
-        int in_count, out_count;
-        lg_shape in[LG_TRACE_MAX], out[LG_TRACE_MAX];
-        lg_dtype in_dtype[LG_TRACE_MAX], out_dtype[LG_TRACE_MAX];
-        double seconds;     /* of the call; of the work too with .synchronize, or where the device works at once */
+        const char *op;     /* name of the op, such as "matmul" */
+        const char *of;     /* in a backward, the op whose derivative this is; NULL in a forward */
+        const char *module; /* path and type of the module that ran or recorded the op, "0.2 (Conv2d)"; "" outside */
+        lg_device device;   /* where it ran */
+        int in_count, out_count;                      /* numbers of entries; inputs beyond LG_TRACE_MAX are left out */
+        lg_shape in[LG_TRACE_MAX], out[LG_TRACE_MAX]; /* shapes of inputs and outputs */
+        lg_dtype in_dtype[LG_TRACE_MAX], out_dtype[LG_TRACE_MAX]; /* and their dtypes */
+        double seconds;     /* duration of the call; includes the work of a GPU only with .synchronize */
         int64_t bytes_used; /* of live buffers on the device, afterwards */
 } lg_trace_record;
+
+/* Receives the record of an op. The record and its texts are valid until the callback returns. The callback must not
+ * compute with tensors. The op fails with the error that the callback sets, and with LG_ERR_STATE if the callback frees
+ * tensors, modules, optimisers or averages, clears gradients, or moves modules. */
 typedef void lg_trace_fn(const lg_trace_record *r, void *user);
+
 typedef struct lg_trace_options {
         LG_OPTIONS_HEAD
-        void *user LG_DEFAULT;
-        bool synchronize LG_DEFAULT; /* waits for the device after each op */
+        void *user LG_DEFAULT;       /* passed to fn; default NULL */
+        bool synchronize LG_DEFAULT; /* wait for the device after each op; default false */
 } lg_trace_options;
-/* From now on fn is called after each op; it must not compute with tensors. If it sets an error, the op fails; so it
- * does where fn frees tensors, modules, optimisers or averages, forgets gradients or moves modules: LG_ERR_STATE.
- * lg_trace(c, fn, .user = p), lg_trace(c, NULL)
- */
+/* Calls fn after each op of c from now on; fn = NULL ends the trace. With .synchronize, an op whose kernel found a
+ * device-side error, such as a label out of range, fails at once, with LG_ERR_ARGUMENT. Fails with LG_ERR_MEMORY if
+ * there is no memory to begin.
+ * Example: lg_trace(c, lg_trace_print, .user = stderr) */
 #define lg_trace(...) LG_CALL2(lg_trace_with, lg_trace_options, lg_trace_takes_c_fn, __VA_ARGS__)
 LG_API bool lg_trace_with(lg_ctx *c, lg_trace_fn *fn, const lg_trace_options *options);
-/* A lg_trace_fn that prints a line for each op to the FILE* that `user` is: lg_trace(c, lg_trace_print, .user =
- * stderr). Whether all was written, ferror says of that file. */
+
+/* Prints a line for an op to the FILE that user points to: name, device, microseconds, inputs, outputs, module. It is
+ * an lg_trace_fn. Does nothing if r or user is NULL. Cannot fail; call ferror() on the file to find out whether
+ * everything was written. */
 LG_API void lg_trace_print(const lg_trace_record *r, void *user);
 
-/* Anomaly detection: the first op whose result holds a NaN or an infinity although its inputs hold none becomes an
- * error, LG_ERR_STATE: which op, forward or backward, which element, and where in the module tree. Waits after every
- * op. lg_anomaly(c, true), lg_anomaly(c, true, .nan_only = true) */
+/* ---- anomalies ---- */
+
 typedef struct lg_anomaly_options {
         LG_OPTIONS_HEAD
-        bool nan_only LG_DEFAULT; /* infinities are meant: masks of -inf, log(0) */
+        bool nan_only LG_DEFAULT; /* infinities are intentional, such as masks of -inf or log(0); default false */
 } lg_anomaly_options;
+/* Turns anomaly detection on or off. While it is on, the first op whose output contains a NaN or an infinity although
+ * its inputs contain none fails with LG_ERR_STATE. The message names the op, forward or backward, the element and the
+ * module. Each op then waits for the device, so use it only to search. Fails with LG_ERR_MEMORY if there is no memory
+ * to begin.
+ * Example: lg_anomaly(c, true, .nan_only = true) */
 #define lg_anomaly(...) LG_CALL2(lg_anomaly_with, lg_anomaly_options, lg_anomaly_takes_c_on, __VA_ARGS__)
 LG_API bool lg_anomaly_with(lg_ctx *c, bool on, const lg_anomaly_options *options);
+
+/* Returns whether anomaly detection is on; false if c is NULL. Cannot fail. */
 LG_API bool lg_get_anomaly(const lg_ctx *c);
 
 LG_END_C
