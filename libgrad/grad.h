@@ -1,18 +1,55 @@
-/* grad.h - libgrad: define-by-run automatic differentiation in C. The one header to include (C11 and C++20).
+/* grad.h - libgrad: define-by-run automatic differentiation in C. The one header to include.
  *
- * Every function takes or finds a context. After a failure the context holds the first error and every further call
- * that computes does nothing and returns NULL or false; see lg_error(). Results belong to the innermost open scope.
- * What is optional comes by name after the positional arguments: lg_sum(x, .dims = LG_DIMS(1)). An option that is not
- * given has the default that its struct states. In C++ options come in the order of their declaration.
+ * Programs compute with tensors; the library records a graph of what they compute; lg_backward() differentiates it, and
+ * an optimiser changes the parameters:
  *
- * A program goes on running with every later library of the same soversion: structs of options and structs that the
- * library fills only grow at their end and are known by their size; lg_shape, lg_dims, lg_pair, lg_device,
- * lg_list, lg_ints, lg_numbers, lg_names, lg_scope and lg_random_state stay as they are, enumerators keep their
- * numbers.
+ *     lg_ctx *c = lg_open();
+ *     lg_dataset *train = lg_fashion_mnist(c, "train");
+ *     lg_module *net = lg_nn_sequential(c, lg_nn_flatten(c), lg_nn_linear(c, 784, 10));
+ *     lg_optimizer *opt = lg_adam(c, lg_parameters(net), 1e-3);
+ *     lg_loader *batches = lg_loader_open(c, train, 64, .shuffle = true);
+ *     lg_each_batch(b, batches) {
+ *             lg_tensor *loss = lg_cross_entropy(lg_forward(net, b.x), b.y);
+ *             lg_zero_grad(opt);
+ *             lg_backward(loss);
+ *             lg_step(opt);
+ *     }
+ *     if (lg_error(c))
+ *             fprintf(stderr, "%s\n", lg_error(c));
+ *     lg_close(c);
+ *
+ * The rules below hold for all functions, unless the comment of a function says otherwise.
+ *
+ * Errors. The library never prints, exits or aborts. A function that fails returns NULL, false or another empty value
+ * and sets the error of its context: a code, LG_ERR_SHAPE for one, and a message that names the function, the
+ * arguments, and what was expected. The first error stays. While it is set, functions that create, compute or change
+ * something do nothing and return NULL or false, so calls can be nested and lg_error() checked once, after a loop.
+ * lg_clear_error() goes on from there. A function that fails leaves its arguments unchanged. Every function may fail
+ * with LG_ERR_MEMORY if it allocates, with LG_ERR_STATE if a tensor or an object that it receives was freed, with
+ * LG_ERR_ARGUMENT if an argument is NULL that must not be or belongs to another context, with LG_ERR_DEVICE if its
+ * tensors are on different devices, and with LG_ERR_CUDA if a GPU fails; comments do not repeat that. If the only
+ * tensors or objects of a call are NULL, there is no context to hold an error: the call returns NULL or false.
+ *
+ * Scopes and ownership. A new tensor belongs to the innermost open scope, which frees it when it ends; lg_escape()
+ * hands it to the next outer scope and lg_keep() to the caller. Modules, optimisers, data sets and other objects belong
+ * to the context; lg_close() frees everything. Texts and arrays that a function returns belong to the library, those
+ * that it receives belong to the caller, and it copies what it keeps, unless documented otherwise.
+ *
+ * Options. What is optional follows the positional arguments, by name: lg_sum(x, .dims = LG_DIMS(1)). An option that is
+ * not given has the default that the comment of its member states. C needs C11; C++ needs C++20 and options in the
+ * order of the members of their struct. See grad/base.h.
+ *
+ * Threads. Only one thread at a time may use a context and what belongs to it. Several threads use a context each.
+ *
+ * Compatibility. A program runs with every later library of the same soversion without being compiled again: structs of
+ * options and structs that the library fills grow only at their end and are passed with their size; lg_shape, lg_dims,
+ * lg_pair, lg_device, lg_list, lg_ints, lg_numbers, lg_names, lg_scope and lg_random_state never change; enumerators
+ * keep their numbers.
  */
 #ifndef GRAD_H
 #define GRAD_H
 
+/* The version of this header; lg_version() is that of the library that the program runs with. */
 #define LG_VERSION_MAJOR 0
 #define LG_VERSION_MINOR 1
 #define LG_VERSION_PATCH 0
