@@ -20,26 +20,31 @@
  *
  * The rules below hold for all functions, unless the comment of a function says otherwise.
  *
- * Errors. The library never prints, exits or aborts. A function that fails returns NULL, false or another empty value
- * and sets the error of its context: a code, LG_ERR_SHAPE for one, and a message that names the function, the
- * arguments, and what was expected. The first error stays. While it is set, functions that create, compute or change
- * something do nothing and return NULL or false, so calls can be nested and lg_error() checked once, after a loop.
- * lg_clear_error() goes on from there. A function that fails leaves its arguments unchanged. Every function may fail
- * with LG_ERR_MEMORY if it allocates, with LG_ERR_STATE if a tensor or an object that it receives was freed, with
- * LG_ERR_ARGUMENT if an argument is NULL that must not be or belongs to another context, with LG_ERR_DEVICE if its
- * tensors are on different devices, and with LG_ERR_CUDA if a GPU fails; comments do not repeat that. If the only
- * tensors or objects of a call are NULL, there is no context to hold an error: the call returns NULL or false.
+ * Errors. The library never exits or aborts, and prints only where a program asks it to. A function that fails returns
+ * NULL, false or another empty value and sets the error of its context: a code, such as LG_ERR_SHAPE, and a message
+ * that names the function, the arguments, and what was expected. The first error stays. While it is set, functions that
+ * create, compute or change something do nothing and return NULL or false; reading, printing, queries, and ending
+ * scopes and freeing objects work. So calls can be nested, and a program may check lg_error() once, after a loop, and
+ * continue after lg_clear_error(). A function that fails changes nothing.
+ *
+ * Any function can fail with LG_ERR_MEMORY if it allocates memory, with LG_ERR_ARGUMENT if a required argument is NULL
+ * or belongs to another context, with LG_ERR_STATE if a tensor was freed, with LG_ERR_DEVICE if its tensors are on
+ * different devices, and with LG_ERR_CUDA if a GPU fails; comments need not repeat that. If all tensors and objects of
+ * a call are NULL, there is no context to hold an error, and the call only returns NULL or false: this is how a failure
+ * passes through nested calls.
  *
  * Scopes and ownership. A new tensor belongs to the innermost open scope, which frees it when it ends; lg_escape()
  * hands it to the next outer scope and lg_keep() to the caller. Modules, optimisers, data sets and other objects belong
- * to the context; lg_close() frees everything. Texts and arrays that a function returns belong to the library, those
- * that it receives belong to the caller, and it copies what it keeps, unless documented otherwise.
+ * to the context until a function such as lg_module_free() or lg_close() frees them; a pointer to a freed object must
+ * not be used. Texts and arrays that a function returns belong to the library and last as long as its comment says. A
+ * function copies what it needs of the texts and arrays that it receives.
  *
  * Options. What is optional follows the positional arguments, by name: lg_sum(x, .dims = LG_DIMS(1)). An option that is
  * not given has the default that the comment of its member states. C needs C11; C++ needs C++20 and options in the
  * order of the members of their struct. See grad/base.h.
  *
- * Threads. Only one thread at a time may use a context and what belongs to it. Several threads use a context each.
+ * Threads. Only one thread at a time may use a context and what belongs to it. Threads that work at the same time have
+ * a context each.
  *
  * Compatibility. A program runs with every later library of the same soversion without being compiled again: structs of
  * options and structs that the library fills grow only at their end and are passed with their size; lg_shape, lg_dims,
