@@ -40,8 +40,9 @@
  * function copies what it needs of the texts and arrays that it receives.
  *
  * Options. What is optional follows the positional arguments, by name: lg_sum(x, .dims = LG_DIMS(1)). An option that is
- * not given has the default that the comment of its member states. C needs C11; C++ needs C++20 and options in the
- * order of the members of their struct. See grad/base.h.
+ * not given has the default that the comment of its member states. In C (from C11 on) options may have any order; in
+ * C++ they must have the order of the members of their struct, and before C++20 they are an extension of the compiler.
+ * See grad/base.h.
  *
  * Threads. Only one thread at a time may use a context and what belongs to it. Threads that work at the same time have
  * a context each.

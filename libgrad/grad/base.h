@@ -56,28 +56,28 @@
  * if the program has not.
  */
 
-/* Errors, scopes, memory, devices and random state of one user of the library: context.h. */
+/* A context: the first error, scopes, memory, devices, random state. See context.h. */
 typedef struct lg_ctx lg_ctx;
 
-/* An array of up to LG_MAX_DIMS dimensions with a dtype, on a device: tensor.h. */
+/* A tensor: an array of up to LG_MAX_DIMS dimensions, with a dtype, on a device. See tensor.h. */
 typedef struct lg_tensor lg_tensor;
 
-/* A part of a network, with parameters, buffers, children and a forward: nn.h, layers.h. */
+/* A module: a part of a network, with parameters, buffers, children and a forward. See nn.h and layers.h. */
 typedef struct lg_module lg_module;
 
-/* Changes parameters by their gradients: optim.h. */
+/* An optimiser, which updates parameters by their gradients. See optim.h. */
 typedef struct lg_optimizer lg_optimizer;
 
-/* Changes the learning rate of an optimiser: schedule.h. */
+/* A schedule, which changes the learning rate of an optimiser. See schedule.h. */
 typedef struct lg_scheduler lg_scheduler;
 
-/* A number of samples: data.h. */
+/* A data set: samples with one or more fields, such as an image and its label. See data.h. */
 typedef struct lg_dataset lg_dataset;
 
-/* Gives the samples of a data set in batches: data.h. */
+/* A loader, which gives the samples of a data set in batches. See data.h. */
 typedef struct lg_loader lg_loader;
 
-/* The exponential moving average of the parameters of a module: optim.h. */
+/* An exponential moving average of the parameters of a module. See schedule.h. */
 typedef struct lg_ema lg_ema;
 
 /* ---- arguments of macros ----
@@ -238,8 +238,8 @@ typedef struct lg_shape {
 
 /* A set of dimensions of a tensor, 0 for the first; negative ones count from the end: LG_DIMS(0, -1). */
 typedef struct lg_dims {
-        LG_COUNT_HEAD(count) /* 0: all dimensions */
-        int dim[LG_MAX_DIMS];
+        LG_COUNT_HEAD(count)  /* 0: all dimensions */
+        int dim[LG_MAX_DIMS]; /* the dimensions */
 } lg_dims;
 
 /* Two numbers for height and width where they differ: .strides = LG_PAIR(2, 1). */
@@ -250,28 +250,28 @@ typedef struct lg_pair {
 
 /* A list of whole numbers: LG_INTS(30, 80), or LG_INTS_OF(n, array). The array belongs to the caller. */
 typedef struct lg_ints {
-        int64_t count;
-        const int64_t *items;
+        int64_t count;        /* the number of entries */
+        const int64_t *items; /* the entries */
 } lg_ints;
 
 /* A list of numbers: LG_NUMBERS(0.5, 0.25), or LG_NUMBERS_OF(n, array). The array belongs to the caller. */
 typedef struct lg_numbers {
-        int64_t count;
-        const double *items;
+        int64_t count;       /* the number of entries */
+        const double *items; /* the entries */
 } lg_numbers;
 
 /* A list of tensors: LG_LIST(a, b), or LG_LIST_OF(n, array). The array belongs to the caller or to the object that the
  * comment of a function names. */
 typedef struct lg_list {
-        int64_t count;
-        lg_tensor *const *items;
+        int64_t count;           /* the number of entries */
+        lg_tensor *const *items; /* the entries */
 } lg_list;
 
 /* A list of texts: LG_NAMES("a", "b"), or LG_NAMES_OF(n, array). The array belongs to the caller or to the object that
  * the comment of a function names. */
 typedef struct lg_names {
-        int64_t count;
-        const char *const *items;
+        int64_t count;            /* the number of entries */
+        const char *const *items; /* the entries */
 } lg_names;
 
 /* No device. Functions that need one use the default device of the context or, where their comment says so, another. */

@@ -23,7 +23,7 @@ LG_BEGIN
 
 /* ---- contexts ---- */
 
-/* Allocates memory for a context: on the host if device.type is LG_DEVICE_CPU, else on that device. Returns memory that
+/* Allocates memory for a context: on the host if device.type is LG_DEVICE_CPU, else on the device. Returns memory that
  * is aligned to 64 bytes and belongs to the context until it calls the lg_free_fn, or NULL if there is no memory; the
  * call that needed it then fails with LG_ERR_MEMORY. `user` is .user of lg_open(); c is NULL while the memory of the
  * context itself is allocated. The function may call lg_system_alloc(). */
@@ -87,7 +87,7 @@ typedef enum lg_error_code {
  * returns a message saying so, in static storage. The text is valid until lg_clear_error() or lg_close(). */
 LG_API const char *lg_error(const lg_ctx *c);
 
-/* Returns the code of that error, or LG_ERR_NONE if there was none. Returns LG_ERR_ARGUMENT if c is NULL. */
+/* Returns the code of the error of c, or LG_ERR_NONE if no error is set. Returns LG_ERR_ARGUMENT if c is NULL. */
 LG_API lg_error_code lg_error_code_of(const lg_ctx *c);
 
 /* Returns the name of a code, such as "LG_ERR_SHAPE", or "LG_ERR_?" for a value that is no code. The text is in static
@@ -109,9 +109,9 @@ LG_API bool lg_set_error(lg_ctx *c, lg_error_code code, const char *format, ...)
  * not call functions that use c, except lg_error() and other queries. */
 typedef void lg_message_fn(lg_ctx *c, const char *text, void *user);
 
-/* Sets the callback for such messages; fn = NULL, the initial state, discards them. At present there is one message, at
- * most once for each context: 10,000 tensors were created in the outermost scope, which frees none of them before
- * lg_close(). Does nothing if c is NULL. Cannot fail. */
+/* Sets the callback that receives messages which are not errors; fn = NULL, the initial state, discards them. At
+ * present there is one such message, at most once for each context: 10,000 tensors were created in the outermost scope,
+ * which frees none of them before lg_close(). Does nothing if c is NULL. Cannot fail. */
 LG_API void lg_on_message(lg_ctx *c, lg_message_fn *fn, void *user);
 
 /* ---- scopes ----
@@ -208,7 +208,7 @@ LG_API void lg_reset_peak_memory(lg_ctx *c, lg_device device);
  * absent. */
 LG_API bool lg_set_memory_limit(lg_ctx *c, lg_device device, int64_t bytes);
 
-/* Returns that limit, or 0 if there is none or c is NULL. Cannot fail. */
+/* Returns the limit that lg_set_memory_limit() set, or 0 if there is none or c is NULL. Cannot fail. */
 LG_API int64_t lg_get_memory_limit(const lg_ctx *c, lg_device device);
 
 /* Gives the cached memory of all devices back to the system. Works while an error is set. Cannot fail. */
@@ -277,8 +277,8 @@ LG_API lg_device lg_try_cuda(lg_ctx *c, int index);
  * lg_try_cuda() does. */
 LG_API int lg_try_all_cuda(lg_ctx *c, int max, lg_device *ret);
 
-/* Returns the device of that name: "cpu", "cuda" (which is cuda:0) or "cuda:1". Use it where a missing device is an
- * error. Returns LG_NO_DEVICE on failure: LG_ERR_ARGUMENT if text is not the name of a device, LG_ERR_DEVICE if the
+/* Returns the device that text names: "cpu", "cuda" (which means cuda:0) or "cuda:1". Use it where a missing device is
+ * an error. Returns LG_NO_DEVICE on failure: LG_ERR_ARGUMENT if text is not the name of a device, LG_ERR_DEVICE if the
  * device is absent or cannot be used, and the message says why. */
 LG_API lg_device lg_parse_device(lg_ctx *c, const char *text);
 
