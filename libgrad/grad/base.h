@@ -199,7 +199,7 @@ __extension__ typedef struct lg_nothing {
 
 /* A pointer to a struct of options, for a function that ends in _with. It is valid until the end of the block, in C++
  * until the end of the statement.
- * Example: lg_zeros_with(c, s, LG_OPTIONS(lg_create_options, .dtype = LG_F32)) */
+ * Example: lg_zeros_with(c, LG_SHAPE(2, 3), LG_OPTIONS(lg_create_options, .dtype = LG_F32)) */
 #define LG_OPTIONS(type, ...) (&(type){.size_ = sizeof(type), __VA_ARGS__})
 #endif
 
@@ -296,7 +296,7 @@ struct lg_end {
 #endif
 
 /* A list of the first n entries of an array; valid as long as the array.
- * Example: lg_cat(LG_LIST_OF(n, tensors), 0) */
+ * Example: lg_tensor *tensors[] = {x, y}, *both = lg_cat(LG_LIST_OF(2, tensors), 0); */
 #ifdef __cplusplus
 #define LG_LIST_OF(count, items) (lg_list{(count), (items)})
 #define LG_INTS_OF(count, items) (lg_ints{(count), (items)})
