@@ -39,7 +39,7 @@ typedef struct lg_open_options {
         int threads LG_DEFAULT;        /* most threads that a CPU kernel uses, see lg_set_threads(); default 0 */
         uint64_t seed LG_DEFAULT;      /* of the random state, see lg_seed(); default 0 */
         lg_alloc_fn *alloc LG_DEFAULT; /* allocates all memory of the context; default lg_system_alloc() */
-        lg_free_fn *free LG_DEFAULT;   /* frees it; default lg_system_free(). Unless both are given, both default. */
+        lg_free_fn *free LG_DEFAULT;   /* frees it; default lg_system_free(). One without the other is ignored. */
         void *user LG_DEFAULT;         /* passed to .alloc and .free; default NULL */
 } lg_open_options;
 /* Opens a context, with its outermost scope open and the CPU as its default device. The caller owns the context and
@@ -77,10 +77,12 @@ typedef enum lg_error_code {
         LG_ERR_DEVICE = 3,   /* inputs on different devices, or a device that is absent or does not work */
         LG_ERR_MEMORY = 4,   /* out of memory, on the host or on a device */
         LG_ERR_ARGUMENT = 5, /* a value out of range, NULL in place of a tensor, tensors of different contexts */
-        LG_ERR_STATE = 6,    /* a call at the wrong time: on a freed tensor, on a freed graph, in a wrong callback */
-        LG_ERR_IO = 7,       /* the system failed to read or write */
-        LG_ERR_FORMAT = 8,   /* the content of a file is invalid */
-        LG_ERR_CUDA = 9,     /* CUDA, cuBLAS or cuDNN failed */
+        /* a call at the wrong time: on a freed tensor, a second backward through one graph, a backward after a saved
+         * value was changed in place, or a call that a callback must not make */
+        LG_ERR_STATE = 6,
+        LG_ERR_IO = 7,     /* the system failed to read or write */
+        LG_ERR_FORMAT = 8, /* the content of a file is invalid */
+        LG_ERR_CUDA = 9,   /* CUDA, cuBLAS or cuDNN failed */
 } lg_error_code;
 
 /* Returns the message of the first error since lg_open() or lg_clear_error(), or NULL if there was none. If c is NULL,
