@@ -1,4 +1,20 @@
-/* tensor.h - making, reading, printing and viewing tensors. */
+/* tensor.h - creating, inspecting, reading, viewing, copying and changing tensors.
+ *
+ * A tensor is a handle to elements of one dtype on one device. It has a shape of up to LG_MAX_DIMS dimensions and a
+ * stride, counted in elements, for each of them. Several tensors can share the same memory. The memory is freed when no
+ * tensor and no recorded graph uses it any more.
+ *
+ *     float data[] = {1, 2, 3, 4, 5, 6};
+ *     lg_tensor *x = lg_from(c, data, LG_SHAPE(2, 3));
+ *     lg_tensor *y = lg_transpose(x, 0, 1);
+ *     lg_print(stdout, y);
+ *
+ * A new tensor belongs to the innermost open scope, which frees it; lg_escape() and lg_keep() hand it on (context.h). A
+ * function that returns x itself does not change who owns x. If the context or x is NULL, a function returns NULL or
+ * false and sets no error, so that calls can be nested without checks in between. In addition to the errors named
+ * below, functions fail with LG_ERR_STATE if a tensor has been freed, LG_ERR_MEMORY if no memory is left, and
+ * LG_ERR_CUDA if a GPU fails.
+ */
 #ifndef LG_TENSOR_H
 #define LG_TENSOR_H
 
@@ -6,26 +22,45 @@
 
 LG_BEGIN
 
-/* dtype: f32, unless the function says otherwise; device: the context's default one. */
+/* ---- constants and ranges ----
+ *
+ * Each function allocates a new tensor in row-major order. The result belongs to the innermost open scope. All fail
+ * with LG_ERR_SHAPE if a size is negative, there are more than LG_MAX_DIMS dimensions or too many elements;
+ * LG_ERR_DTYPE if .dtype is not a dtype, or if .requires_grad is set for a dtype that is not a float dtype;
+ * LG_ERR_DEVICE if there is no such device.
+ */
+
+/* Options of all functions that create tensors. */
 typedef struct lg_create_options {
         LG_OPTIONS_HEAD
-        lg_dtype dtype LG_DEFAULT;
-        lg_device device LG_DEFAULT;
-        bool requires_grad LG_DEFAULT;
+        lg_dtype dtype LG_DEFAULT;     /* Element type; default f32 unless the function's comment names another. */
+        lg_device device LG_DEFAULT;   /* Where the elements are stored; default lg_get_default_device(). */
+        bool requires_grad LG_DEFAULT; /* Makes the result a leaf that gets a gradient; default false. */
 } lg_create_options;
-
-/* lg_zeros(c, LG_SHAPE(2, 3), .dtype = LG_F64). As an integer dtype the value is cut to a whole number; NaN or one out
- * of its range is LG_ERR_ARGUMENT. A float dtype rounds it, to infinity if need be; bool: whether it is not zero. */
+/* Returns a tensor of zeros.
+ * Example: lg_zeros(c, LG_SHAPE(2, 3), .dtype = LG_F64) */
 #define lg_zeros(...) LG_CALL2(lg_zeros_with, lg_create_options, lg_zeros_takes_c_shape, __VA_ARGS__)
-#define lg_ones(...) LG_CALL2(lg_ones_with, lg_create_options, lg_ones_takes_c_shape, __VA_ARGS__)
-#define lg_full(...) LG_CALL3(lg_full_with, lg_create_options, lg_full_takes_c_value_shape, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_zeros_with(lg_ctx *c, lg_shape shape, const lg_create_options *options);
+
+/* Returns a tensor of ones. */
+#define lg_ones(...) LG_CALL2(lg_ones_with, lg_create_options, lg_ones_takes_c_shape, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_ones_with(lg_ctx *c, lg_shape shape, const lg_create_options *options);
+
+/* Returns a tensor whose elements are all equal to value. A float dtype rounds the value, to infinity if it is out of
+ * range. An integer dtype truncates it towards 0; LG_ERR_ARGUMENT if the value is NaN or the truncated value is out of
+ * the dtype's range. A bool is false for 0 and true for any other value, NaN included.
+ * Example: lg_full(c, 7, LG_SHAPE(1), .dtype = LG_I32) */
+#define lg_full(...) LG_CALL3(lg_full_with, lg_create_options, lg_full_takes_c_value_shape, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_full_with(lg_ctx *c, double value, lg_shape shape, const lg_create_options *options);
-/* Uninitialised. */
+
+/* Returns a tensor of uninitialised elements, for a program that writes all of them. */
 #define lg_empty(...) LG_CALL2(lg_empty_with, lg_create_options, lg_empty_takes_c_shape, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_empty_with(lg_ctx *c, lg_shape shape, const lg_create_options *options);
-/* The same of x's shape; dtype and device are x's, too, unless they are given. lg_full_like(x, 0.5, .dtype = LG_F32) */
+
+/* lg_zeros_like(), lg_ones_like(), lg_full_like() and lg_empty_like() create tensors as lg_zeros(), lg_ones(),
+ * lg_full() and lg_empty() do, with the shape of x. The dtype and the device are x's as well unless they are given;
+ * .requires_grad is not taken from x.
+ * Example: lg_full_like(x, 0.5, .dtype = LG_F32) */
 #define lg_zeros_like(...) LG_CALL1(lg_zeros_like_with, lg_create_options, lg_zeros_like_takes_x, __VA_ARGS__)
 #define lg_ones_like(...) LG_CALL1(lg_ones_like_with, lg_create_options, lg_ones_like_takes_x, __VA_ARGS__)
 #define lg_full_like(...) LG_CALL2(lg_full_like_with, lg_create_options, lg_full_like_takes_x_value, __VA_ARGS__)
@@ -34,29 +69,49 @@ LG_API LG_NEW lg_tensor *lg_zeros_like_with(lg_tensor *x, const lg_create_option
 LG_API LG_NEW lg_tensor *lg_ones_like_with(lg_tensor *x, const lg_create_options *options);
 LG_API LG_NEW lg_tensor *lg_full_like_with(lg_tensor *x, double value, const lg_create_options *options);
 LG_API LG_NEW lg_tensor *lg_empty_like_with(lg_tensor *x, const lg_create_options *options);
-/* (rows, columns): 1 on the main diagonal, else 0. lg_eye(c, 3, 3, .dtype = LG_F64) */
+
+/* Returns a matrix of shape (rows, columns) with ones on the main diagonal and zeros elsewhere.
+ * Example: lg_eye(c, 3, 3, .dtype = LG_F64) */
 #define lg_eye(...) LG_CALL3(lg_eye_with, lg_create_options, lg_eye_takes_c_rows_columns, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_eye_with(lg_ctx *c, int64_t rows, int64_t columns, const lg_create_options *options);
-/* A 0-d tensor, its value as in lg_full: lg_scalar(c, 0.5, .device = dev) */
+
+/* Returns a 0-d tensor that holds value, converted as by lg_full().
+ * Example: lg_scalar(c, 0.5, .dtype = LG_F64) */
 #define lg_scalar(...) LG_CALL2(lg_scalar_with, lg_create_options, lg_scalar_takes_c_value, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_scalar_with(lg_ctx *c, double value, const lg_create_options *options);
-/* start, start + step, ... below stop (above, for a negative step); 1-d; dtype i64 if all three are whole, else f32.
- * The values of an integer dtype are exact: a start or step that is not whole, and values beyond 2^53 (where a double
- * does not hold every whole number) or out of the dtype's range, are LG_ERR_ARGUMENT. */
+
+/* Returns a 1-d tensor of the values start, start + step, start + 2 step, ... that are below stop (above it if step is
+ * negative); it may be empty. The dtype defaults to i64 if all three numbers are whole and to f32 otherwise. Fails with
+ * LG_ERR_ARGUMENT if a number is not finite or step is 0. The values of an integer dtype are exact: LG_ERR_ARGUMENT if
+ * start or step is not whole, or if a value is out of the dtype's range or beyond 2^53, where a double does not hold
+ * every whole number.
+ * Example: lg_arange(c, 0, 6, 1, .dtype = LG_F32) */
 #define lg_arange(...) LG_CALL4(lg_arange_with, lg_create_options, lg_arange_takes_c_start_stop_step, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_arange_with(lg_ctx *c, double start, double stop, double step,
                                         const lg_create_options *options);
-/* count values from start to stop, both included, evenly spaced; 1-d; a float dtype. The first is start and the last
- * stop, rounded to the dtype; count 1 gives start. LG_ERR_ARGUMENT: count < 0, an end that is not finite.
- * lg_linspace(c, 0, 1, 5) */
+
+/* Returns a 1-d tensor of count evenly spaced values from start to stop, both included. The first value is start and
+ * the last one stop, rounded to the dtype, which is a float dtype (else LG_ERR_DTYPE); a count of 1 gives start. Fails
+ * with LG_ERR_ARGUMENT if count is negative or if start or stop is not finite.
+ * Example: lg_linspace(c, 0, 1, 5) */
 #define lg_linspace(...)                                                                                               \
         LG_CALL4(lg_linspace_with, lg_create_options, lg_linspace_takes_c_start_stop_count, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_linspace_with(lg_ctx *c, double start, double stop, int64_t count,
                                           const lg_create_options *options);
-/* A copy of host memory: as many elements as the shape has, row-major. Their type is that of the pointer (float,
- * double, int32_t, int64_t, unsigned char, bool), and the tensor has it too, unless .dtype asks for a conversion.
- * Behind a void * are elements of .dtype, which must be given; so are f16 and bf16. Bytes of bool other than 0
- * become 1. */
+
+/* ---- tensors from host memory ----
+ *
+ * The elements in host memory are stored in row-major order. Their dtype follows from the type of the pointer: float,
+ * double, int32_t, int64_t, unsigned char or bool. Memory of f16 and bf16 is passed as a void * together with .dtype.
+ * The result belongs to the innermost open scope. Both functions fail with LG_ERR_DTYPE if data is a void * and .dtype
+ * is not given, with LG_ERR_ARGUMENT if data is NULL and the shape is not empty, and with the errors of lg_zeros().
+ */
+
+/* Returns a tensor with a copy of the elements at data, as many as the shape has. The memory may be changed or freed as
+ * soon as the call has returned. The tensor has the dtype of the memory, or .dtype, to which the elements are converted
+ * as by lg_cast(). Bytes of bool other than 0 become 1. Fails with LG_ERR_ARGUMENT if elements must be converted and
+ * data is not aligned for their type.
+ * Example: lg_from(c, data, LG_SHAPE(2, 3), .dtype = LG_I64) */
 #define lg_from(...)                                                                                                   \
         lg_from_with(LG_ARG1(__VA_ARGS__), LG_ARG2(__VA_ARGS__, lg_from_takes_c_data_shape),                           \
                      LG_DTYPE_OF(LG_ARG2(__VA_ARGS__, lg_from_takes_c_data_shape)),                                    \
@@ -64,132 +119,279 @@ LG_API LG_NEW lg_tensor *lg_linspace_with(lg_ctx *c, double start, double stop, 
                      LG_OPTIONS(lg_create_options, LG_TAIL3(__VA_ARGS__)))
 LG_API LG_NEW lg_tensor *lg_from_with(lg_ctx *c, const void *data, lg_dtype memory, lg_shape shape,
                                       const lg_create_options *options);
-/* A CPU tensor over the caller's memory, not copied: release(user) is called when nothing needs it any more (also when
- * this call fails). release may be NULL. The dtype is that of the pointer or, of a void *, .dtype, for which the memory
- * is aligned; bytes of bool must be 0 or 1. */
+
+/* Returns a CPU tensor whose elements are the memory at data, without a copy. Calls release(user) once, when no tensor
+ * and no recorded graph uses the memory any more, or before it returns if it fails; release may be NULL. The memory
+ * must be valid until then. The device is always the CPU. Bytes of bool must be 0 or 1. Fails with LG_ERR_DTYPE if
+ * .dtype differs from the dtype of the memory, LG_ERR_DEVICE if .device is another device than the CPU, and
+ * LG_ERR_ARGUMENT if data is not aligned for its dtype.
+ * Example: lg_borrow(c, data, free, data, LG_SHAPE(2, 3)) */
 #define lg_borrow(c, data, release, ...)                                                                               \
         lg_borrow_with((c), (data), LG_DTYPE_OF(data), (release), LG_ARG1(__VA_ARGS__),                                \
                        LG_ARG2(__VA_ARGS__, lg_borrow_takes_c_data_release_user_shape),                                \
                        LG_OPTIONS(lg_create_options, LG_TAIL2(__VA_ARGS__)))
 LG_API LG_NEW lg_tensor *lg_borrow_with(lg_ctx *c, void *data, lg_dtype memory, void (*release)(void *user), void *user,
                                         lg_shape shape, const lg_create_options *options);
-/* Uniform in [low, high); normal with that mean and standard deviation; float dtypes. lg_uniform(c, -1, 1,
- * LG_SHAPE(3)). LG_ERR_ARGUMENT: low > high, a bound that the dtype does not hold, std < 0, values that are not finite.
+
+/* ---- random tensors ----
+ *
+ * Random numbers come from the random state of the context (lg_seed() in context.h), which advances only if the call
+ * succeeds. The same state gives the same numbers on every device; those of lg_normal() may differ in the last places.
+ * The result belongs to the innermost open scope. Functions that take a shape fail with LG_ERR_SHAPE, LG_ERR_DTYPE and
+ * LG_ERR_DEVICE as lg_zeros() does.
  */
+
+/* Returns a tensor of numbers drawn uniformly from [low, high), of a float dtype (else LG_ERR_DTYPE). If low equals
+ * high, all elements are low. Fails with LG_ERR_ARGUMENT if low is greater than high, if one of them is not finite or
+ * out of the dtype's range, or if their difference is out of the range of f64.
+ * Example: lg_uniform(c, -1, 1, LG_SHAPE(3)) */
 #define lg_uniform(...) LG_CALL4(lg_uniform_with, lg_create_options, lg_uniform_takes_c_low_high_shape, __VA_ARGS__)
-#define lg_normal(...) LG_CALL4(lg_normal_with, lg_create_options, lg_normal_takes_c_mean_std_shape, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_uniform_with(lg_ctx *c, double low, double high, lg_shape shape,
                                          const lg_create_options *options);
+
+/* Returns a tensor of numbers drawn from the normal distribution with the given mean and standard deviation, of a float
+ * dtype (else LG_ERR_DTYPE). Fails with LG_ERR_ARGUMENT if std is negative or if one of them is not finite. */
+#define lg_normal(...) LG_CALL4(lg_normal_with, lg_create_options, lg_normal_takes_c_mean_std_shape, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_normal_with(lg_ctx *c, double mean, double std, lg_shape shape,
                                         const lg_create_options *options);
-/* The same of x's shape; dtype and device are x's, too, unless they are given. */
+
+/* lg_uniform_like() and lg_normal_like() draw numbers as lg_uniform() and lg_normal() do, with the shape of x. The
+ * dtype and the device are x's as well unless they are given; .requires_grad is not taken from x. */
 #define lg_uniform_like(...)                                                                                           \
         LG_CALL3(lg_uniform_like_with, lg_create_options, lg_uniform_like_takes_x_low_high, __VA_ARGS__)
 #define lg_normal_like(...)                                                                                            \
         LG_CALL3(lg_normal_like_with, lg_create_options, lg_normal_like_takes_x_mean_std, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_uniform_like_with(lg_tensor *x, double low, double high, const lg_create_options *options);
 LG_API LG_NEW lg_tensor *lg_normal_like_with(lg_tensor *x, double mean, double std, const lg_create_options *options);
-/* Whole numbers in [low, high), each as likely; i64, or any dtype whose range has them (a float dtype rounds them).
- * The same for a seed on every device. LG_ERR_ARGUMENT: low >= high, high - low > 2^53, a dtype that is too small.
- * lg_randint(c, 0, 10, LG_SHAPE(3)) */
+
+/* Returns a tensor of whole numbers drawn from [low, high), each with the same probability. The dtype defaults to i64;
+ * any dtype whose range includes the numbers is possible, and a float dtype rounds them. Fails with LG_ERR_ARGUMENT if
+ * low is not below high, if high - low exceeds 2^53, or if a number is out of the dtype's range.
+ * Example: lg_randint(c, 0, 10, LG_SHAPE(3)) */
 #define lg_randint(...) LG_CALL4(lg_randint_with, lg_create_options, lg_randint_takes_c_low_high_shape, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_randint_with(lg_ctx *c, int64_t low, int64_t high, lg_shape shape,
                                          const lg_create_options *options);
-/* 1 with probability p, else 0, each for itself; of p's shape, float dtype and device, without a gradient. The same
- * for a seed in every dtype and on every device. p <= 0 gives 0, p >= 1 gives 1, NaN gives 0. */
+
+/* Returns a tensor whose elements are 1 with the probability that the element of p holds and 0 otherwise, independently
+ * of each other. p has a float dtype (else LG_ERR_DTYPE); the result has p's shape, dtype and device, and no gradient.
+ * The choices for one random state do not depend on the dtype. p <= 0 gives 0, p >= 1 gives 1, NaN gives 0. */
 LG_API LG_NEW lg_tensor *lg_bernoulli(lg_tensor *p);
+
 typedef struct lg_multinomial_options {
         LG_OPTIONS_HEAD
-        bool replacement LG_DEFAULT; /* an index may come again */
+        bool replacement LG_DEFAULT; /* Whether an index can be drawn more than once; default false. */
 } lg_multinomial_options;
-/* Indices drawn in proportion to the weights: of (C) weights i64 (count), of each row of (N, C) a row of (N, count).
- * The weights, of a float dtype, need no sum of 1; one that is negative or NaN counts as 0, an infinite one as the
- * greatest f64. Without .replacement the indices of a row differ; those of weight 0 come after all others, in order.
- * With it, a row without a positive weight gives 0. LG_ERR_ARGUMENT: count < 0, or > C without .replacement.
- * lg_multinomial(weights, 5, .replacement = true) */
+/* Draws count indices with probabilities in proportion to the weights, which need not sum to 1. Weights of shape (C)
+ * give indices of shape (count); weights of shape (N, C) give (N, count), drawn from each row. The result is i64. A
+ * weight that is negative or NaN counts as 0, an infinite one as the largest finite f64. Without .replacement the
+ * indices of a row differ; those of weight 0 come after all others, in ascending order. With .replacement, a row
+ * without a positive weight gives only 0. Fails with LG_ERR_ARGUMENT if count is negative, or if it exceeds C without
+ * .replacement; LG_ERR_SHAPE if the weights have neither one nor two dimensions or if C is 0 and count is not;
+ * LG_ERR_DTYPE if the weights do not have a float dtype.
+ * Example: lg_multinomial(weights, 5, .replacement = true) */
 #define lg_multinomial(...)                                                                                            \
         LG_CALL2(lg_multinomial_with, lg_multinomial_options, lg_multinomial_takes_weights_count, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_multinomial_with(lg_tensor *weights, int64_t count, const lg_multinomial_options *options);
-/* A random order of 0 ... n-1, i64. lg_permutation(c, n, .device = dev) */
+
+/* Returns the numbers 0 ... n-1 in random order, as a 1-d tensor of dtype i64 (LG_ERR_DTYPE for another .dtype). Fails
+ * with LG_ERR_ARGUMENT if n is negative and LG_ERR_SHAPE if it is 2^31 or more. */
 #define lg_permutation(...) LG_CALL2(lg_permutation_with, lg_create_options, lg_permutation_takes_c_n, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_permutation_with(lg_ctx *c, int64_t n, const lg_create_options *options);
 
-/* What a tensor is. Of NULL or a dead tensor: 0, a 0-d shape, NULL. */
+/* ---- properties ----
+ *
+ * These functions read what the handle records about t. They cannot fail, never wait for a device and also work while
+ * an error is set. Their comments say what they return if t is NULL; they return the same if t has been freed.
+ */
+
+/* Returns the sizes of all dimensions; a 0-d shape if t is NULL. */
 LG_API lg_shape lg_shape_of(const lg_tensor *t);
+
+/* Returns the number of dimensions; 0 if t is NULL. */
 LG_API int lg_ndim_of(const lg_tensor *t);
-LG_API int64_t lg_size_of(const lg_tensor *t, int dim); /* dim may be negative; -1 if there is no such */
+
+/* Returns the size of dimension dim; a negative dim counts from the end. Returns -1 if t is NULL or has no such
+ * dimension. */
+LG_API int64_t lg_size_of(const lg_tensor *t, int dim);
+
+/* Returns the distance in memory, counted in elements, between neighbours along dimension dim; a negative dim counts
+ * from the end. Returns 0 if t is NULL or has no such dimension; a dimension that lg_expand() repeats has stride 0,
+ * too. */
 LG_API int64_t lg_stride_of(const lg_tensor *t, int dim);
+
+/* Returns the number of elements, which is 1 for a 0-d tensor; 0 if t is NULL. */
 LG_API int64_t lg_numel(const lg_tensor *t);
+
+/* Returns the dtype; LG_DTYPE_NONE if t is NULL. */
 LG_API lg_dtype lg_dtype_of(const lg_tensor *t);
+
+/* Returns the device on which the elements are stored; LG_NO_DEVICE if t is NULL. */
 LG_API lg_device lg_device_of(const lg_tensor *t);
+
+/* Returns the context to which t belongs, valid until lg_close(); NULL if t is NULL. */
 LG_API lg_ctx *lg_ctx_of(const lg_tensor *t);
+
+/* Returns whether the elements are stored in row-major order without gaps, which holds for every tensor without
+ * elements; false if t is NULL. */
 LG_API bool lg_is_contiguous(const lg_tensor *t);
 
-/* The value of a tensor of one element. Waits. NaN on failure. */
+/* ---- values on the host ----
+ *
+ * These functions move values between a tensor and host memory. lg_item(), lg_item_i64(), lg_read() and lg_print() wait
+ * until the device has finished its work, and work while an error is set. The first three also report a pending
+ * device-side error of t's device: LG_ERR_ARGUMENT for an index or a class that was out of range.
+ */
+
+/* Returns the value of a tensor of one element, of any shape and dtype, or NaN on failure. Fails with LG_ERR_SHAPE if t
+ * does not have exactly one element. */
 LG_API double lg_item(const lg_tensor *t);
+
+/* Returns the value of a tensor of one element as an integer, converted as by lg_cast(), or 0 on failure. Fails with
+ * LG_ERR_SHAPE if t does not have exactly one element. */
 LG_API int64_t lg_item_i64(const lg_tensor *t);
-/* All elements, row-major, converted to `dtype`, into host memory of `bytes` bytes, which must be their size. The
- * memory is aligned for `dtype`, else LG_ERR_ARGUMENT. Waits. */
+
+/* Copies all elements of t, in row-major order and converted to dtype as by lg_cast(), into the host memory at data.
+ * `bytes` is the size of that memory and must be exactly what the elements take (else LG_ERR_SHAPE). Fails with
+ * LG_ERR_ARGUMENT if data is NULL or not aligned for dtype, and with LG_ERR_DTYPE if dtype is not a dtype. */
 LG_API bool lg_read(const lg_tensor *t, void *data, lg_dtype dtype, size_t bytes);
-/* All elements from host memory, as lg_read gives them; bytes of bool as in lg_from. A tensor inside the graph is
- * LG_ERR_STATE; a leaf that requires grad needs no_grad. */
+
+/* Copies elements of the given dtype from host memory into t, in row-major order and converted to t's dtype as by
+ * lg_cast(). The memory is read before the call returns; bytes of bool other than 0 become 1. Fails with the errors of
+ * lg_read(), with LG_ERR_STATE if t is inside the graph, or is a leaf that requires grad outside lg_no_grad(), and with
+ * LG_ERR_ARGUMENT if t is expanded. */
 LG_API bool lg_write(lg_tensor *t, const void *data, lg_dtype dtype, size_t bytes);
-/* Prints values as PyTorch does, with ellipses above 1000 elements, and flushes f. Numbers have a decimal point
- * whatever the locale. Waits. Works while an error is set. False and LG_ERR_IO: f could not be written, a full disk for
- * one. */
+
+/* Prints t to f in PyTorch's format and flushes f. Of more than 1000 elements, prints the first and the last three of
+ * each dimension. Numbers have a decimal point in every locale. If t is NULL, prints "NULL tensor". Fails with
+ * LG_ERR_IO if f cannot be written, for example because the disk is full, LG_ERR_ARGUMENT if f is NULL, and
+ * LG_ERR_MEMORY if there is no memory to read the values, which are then printed as "...". */
 LG_API bool lg_print(FILE *f, const lg_tensor *t);
 
-/* Views share the storage of x. A -1 in a shape is computed. lg_reshape copies where no view can do. */
+/* ---- views ----
+ *
+ * A view has another shape or other strides over the memory of x, so that a change in place of one is seen through the
+ * other. It takes no memory for elements and works with every dtype; gradients flow through it to x. Negative
+ * dimensions count from the end. The result belongs to the innermost open scope. All functions fail with
+ * LG_ERR_ARGUMENT if x does not have a dimension that is named.
+ */
+
+/* Returns the elements of x, in row-major order, with another shape. One size may be -1 and is computed from the
+ * others. The result is a view where strides can express it, and a copy otherwise. Fails with LG_ERR_SHAPE if the shape
+ * does not have as many elements as x, or if a -1 cannot be computed.
+ * Example: lg_reshape(x, LG_SHAPE(2, -1)) */
 LG_API LG_NEW lg_tensor *lg_reshape(lg_tensor *x, lg_shape shape);
+
+/* Returns x with dimensions dim0 and dim1 exchanged. */
 LG_API LG_NEW lg_tensor *lg_transpose(lg_tensor *x, int dim0, int dim1);
+
+/* Returns x with its dimensions in another order: dimension i of the result is dimension order.dim[i] of x. Fails with
+ * LG_ERR_ARGUMENT if order does not list every dimension exactly once.
+ * Example: lg_permute(x, LG_DIMS(2, 0, 1)) */
 LG_API LG_NEW lg_tensor *lg_permute(lg_tensor *x, lg_dims order);
-/* Elements start, start + step, ... before stop of one dimension; negative start and stop count from the end, both are
- * clipped, step > 0. LG_MAX as stop: to the end. lg_slice(x, dim, start, stop, .step = 2) */
+
+/* The stop of lg_slice() that means the end of the dimension. */
 #define LG_MAX INT64_MAX
+
 typedef struct lg_slice_options {
         LG_OPTIONS_HEAD
-        int64_t step LG_DEFAULT; /* 1 */
+        int64_t step LG_DEFAULT; /* Distance between the indices that are taken; default 1; greater than 0. */
 } lg_slice_options;
+/* Returns the elements with indices start, start + step, ... below stop of dimension dim. Negative start and stop count
+ * from the end, and both are clipped to the dimension, so the result may be empty; LG_MAX as stop means up to the end.
+ * Fails with LG_ERR_ARGUMENT if .step is negative.
+ * Example: lg_slice(x, 1, 0, LG_MAX, .step = 2) */
 #define lg_slice(...) LG_CALL4(lg_slice_with, lg_slice_options, lg_slice_takes_x_dim_start_stop, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_slice_with(lg_tensor *x, int dim, int64_t start, int64_t stop,
                                        const lg_slice_options *options);
-/* x at one index of a dimension, which goes. */
+
+/* Returns the part of x at one index of dimension dim, which is removed. A negative index counts from the end. Fails
+ * with LG_ERR_ARGUMENT if the index is out of range. */
 LG_API LG_NEW lg_tensor *lg_select(lg_tensor *x, int dim, int64_t index);
-/* Without dimensions of size 1: all (LG_ALL_DIMS) or those of the set that have it. */
+
+/* Returns x without dimensions of size 1: without all of them for LG_ALL_DIMS, else without those that dims lists. A
+ * listed dimension of another size is kept. */
 LG_API LG_NEW lg_tensor *lg_squeeze(lg_tensor *x, lg_dims dims);
+
+/* Returns x with an additional dimension of size 1, which becomes dimension dim of the result; -1 appends it. Fails
+ * with LG_ERR_SHAPE if x has LG_MAX_DIMS dimensions already. */
 LG_API LG_NEW lg_tensor *lg_unsqueeze(lg_tensor *x, int dim);
-/* Sizes of 1 repeated without a copy; -1 keeps a size; new dimensions in front. */
+
+/* Returns x with dimensions of size 1 repeated to the sizes in shape, without a copy: their stride becomes 0. A size of
+ * -1 keeps the size of x; additional dimensions come first. An expanded tensor cannot be changed in place. Fails with
+ * LG_ERR_SHAPE if a size differs from a size of x that is not 1.
+ * Example: lg_expand(x, LG_SHAPE(4, -1, -1)) */
 LG_API LG_NEW lg_tensor *lg_expand(lg_tensor *x, lg_shape shape);
-/* Dimensions first ... last as one. */
+
+/* Returns x with dimensions first ... last, both included, joined into one. The result is a view where strides can
+ * express it, and a copy otherwise; a 0-d tensor gets shape (1). Fails with LG_ERR_ARGUMENT if last comes before first.
+ * Example: lg_flatten(x, 1, -1) */
 LG_API LG_NEW lg_tensor *lg_flatten(lg_tensor *x, int first, int last);
 
-/* x itself if it is contiguous already, else a copy in row-major order. */
+/* ---- copies and conversions ----
+ *
+ * Gradients flow through these functions back to x, with its dtype and device, except through lg_pin() and through
+ * casts to integers and bool. A new tensor belongs to the innermost open scope; a function that returns x itself does
+ * not change who owns x. They fail with LG_ERR_MEMORY if no memory is left and LG_ERR_DEVICE if there is no such
+ * device.
+ */
+
+/* Returns x itself if it is contiguous (see lg_is_contiguous()), else a copy in row-major order. */
 LG_API LG_NEW lg_tensor *lg_contiguous(lg_tensor *x);
-/* x itself if it has that dtype, else converted. */
+
+/* Returns x itself if it has that dtype, else a copy converted to it. Float dtypes round. Floats become integers by
+ * truncation towards 0, where values out of range become the nearest integer of the dtype and NaN becomes 0; an integer
+ * becomes a narrower one by keeping its low bits. A bool is false for 0 and true for any other value, NaN included.
+ * Fails with LG_ERR_DTYPE if dtype is not a dtype. */
 LG_API LG_NEW lg_tensor *lg_cast(lg_tensor *x, lg_dtype dtype);
-/* x itself if it is there already, else a copy on that device. A copy to the CPU waits for the device; one from the
- * CPU reads x before it returns, unless x is pinned for that device: then nothing waits, and what changes or frees x
- * later waits for the copy. Copies between two GPUs wait for nothing. */
+
+/* Returns x itself if it is on that device already, else a copy there; LG_NO_DEVICE means the context's default device.
+ * A copy to the CPU waits for the device. A copy from the CPU reads x before the call returns, unless x is pinned for
+ * that device: then nothing waits, and whatever changes or frees x later waits for the copy. Copies between two GPUs
+ * wait for nothing. */
 LG_API LG_NEW lg_tensor *lg_to(lg_tensor *x, lg_device device);
-/* x's values, contiguous, in host memory from which that device copies on its own (page-locked); x itself if it is that
- * already or the device has no such memory. x is on the CPU and outside the graph. */
+
+/* Returns a contiguous copy of x in page-locked host memory, from which lg_to() copies to that device without waiting.
+ * Returns x itself if it is in such memory already or if the device, like the CPU, has none. Otherwise fails with
+ * LG_ERR_DEVICE if x is not on the CPU and with LG_ERR_STATE if x needs a gradient. */
 LG_API LG_NEW lg_tensor *lg_pin(lg_tensor *x, lg_device device);
-/* Always a copy, contiguous, on that device (LG_NO_DEVICE: where x is). */
+
+/* Returns a contiguous copy of x on that device, also if x is there already; LG_NO_DEVICE means the device of x. */
 LG_API LG_NEW lg_tensor *lg_copy(lg_tensor *x, lg_device device);
 
-/* In place, on tensors outside the graph and, under lg_no_grad, on leaves; else LG_ERR_STATE. y broadcasts to x; one
- * that needs a gradient is LG_ERR_STATE but under lg_no_grad: it would get none. lg_fill_ takes a value as lg_full
- * does. */
+/* ---- changes in place ----
+ *
+ * These functions change the elements of x and record nothing. y is converted to x's dtype as by lg_cast() before it is
+ * used (so adding 0.7 to integers adds 0), broadcasts to x, and may share memory with it. Views of x see the change;
+ * lg_backward() through a graph that saved the old values fails with LG_ERR_STATE.
+ *
+ * They return false and leave x unchanged if they fail. LG_ERR_STATE: x is inside the graph, or is a leaf that requires
+ * grad outside lg_no_grad(); or y needs a gradient, which it would not get, outside lg_no_grad(). LG_ERR_SHAPE: y does
+ * not broadcast to x. LG_ERR_DEVICE: x and y are on two devices. LG_ERR_ARGUMENT: x is expanded, y is NULL, or x and y
+ * belong to two contexts.
+ */
+
+/* Sets every element of x to value, which is converted as by lg_full(), with the same LG_ERR_ARGUMENT. */
 LG_API bool lg_fill_(lg_tensor *x, double value);
+
+/* Copies y into x. */
 LG_API bool lg_copy_(lg_tensor *x, lg_tensor *y);
+
+/* Adds y to x. */
 LG_API bool lg_add_(lg_tensor *x, lg_tensor *y);
+
+/* Subtracts y from x. */
 LG_API bool lg_sub_(lg_tensor *x, lg_tensor *y);
+
+/* Multiplies x by y. */
 LG_API bool lg_mul_(lg_tensor *x, lg_tensor *y);
+
+/* Divides x by y. Fails with LG_ERR_DTYPE if x does not have a float dtype. */
 LG_API bool lg_div_(lg_tensor *x, lg_tensor *y);
 
 LG_END_C
 
 #ifdef __cplusplus
+/* A number in place of the tensor y does not compile; lg_fill_() takes a number. */
 template <class N, class = std::enable_if_t<std::is_arithmetic<N>::value>> bool lg_copy_(lg_tensor *, N) = delete;
 template <class N, class = std::enable_if_t<std::is_arithmetic<N>::value>> bool lg_add_(lg_tensor *, N) = delete;
 template <class N, class = std::enable_if_t<std::is_arithmetic<N>::value>> bool lg_sub_(lg_tensor *, N) = delete;
@@ -197,8 +399,14 @@ template <class N, class = std::enable_if_t<std::is_arithmetic<N>::value>> bool 
 template <class N, class = std::enable_if_t<std::is_arithmetic<N>::value>> bool lg_div_(lg_tensor *, N) = delete;
 #endif
 
-/* The dtype of the elements behind a pointer; LG_DTYPE_NONE of a void *. */
+/* ---- dtype of a pointer ----
+ *
+ * lg_from() and lg_borrow() find the dtype of host memory by LG_DTYPE_OF(). A pointer to any other type than those of
+ * float, double, bool, unsigned char and signed integers of 32 and 64 bits does not compile.
+ */
+
 #ifdef __cplusplus
+/* The dtype of the elements behind a pointer; LG_DTYPE_NONE if it is a void *. */
 template <class T> constexpr lg_dtype lg_dtype_of_memory(const T *)
 {
         static_assert(std::is_same<T, float>::value || std::is_same<T, double>::value || std::is_same<T, bool>::value ||
@@ -219,7 +427,10 @@ constexpr lg_dtype lg_dtype_of_memory(const void *)
 #define LG_DTYPE_OF(p) lg_dtype_of_memory(p)
 #else
 /* clang-format off */
+/* A case of LG_DTYPE_OF(). */
 #define LG_TYPED(type, dtype) type *: dtype, const type *: dtype
+
+/* The dtype of the elements behind pointer p; LG_DTYPE_NONE if p is a void *. */
 #define LG_DTYPE_OF(p)                                                                                                 \
         _Generic((p), LG_TYPED(float, LG_F32), LG_TYPED(double, LG_F64), LG_TYPED(bool, LG_BOOL),                      \
                  LG_TYPED(unsigned char, LG_U8), LG_TYPED(int, LG_I32),                                                \
