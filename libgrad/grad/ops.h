@@ -1,4 +1,15 @@
-/* ops.h - ops that see more than one element at a time: reductions, products, soft-max. */
+/* ops.h - ops that combine several elements: reductions, matrix products, soft-max, running sums and products.
+ *
+ * All of them except lg_argmax(), lg_argmin(), lg_any() and lg_all() have gradients, of any order. f16 and bf16 are
+ * computed in f32 and the result is rounded once. The functions take tensors of any strides, on any device.
+ *
+ *     lg_tensor *p = lg_softmax(lg_linear(x, w, b), -1);
+ *     lg_tensor *entropy = lg_neg(lg_sum(lg_xlogy(p, p), .dims = LG_DIMS(-1)));
+ *
+ * If x is NULL, a function of one tensor returns NULL and sets no error. In addition to the errors named below,
+ * functions fail with LG_ERR_STATE if a tensor has been freed, LG_ERR_MEMORY if no memory is left, and LG_ERR_CUDA if a
+ * GPU fails.
+ */
 #ifndef LG_OPS_H
 #define LG_OPS_H
 
@@ -6,70 +17,142 @@
 
 LG_BEGIN
 
-/* lg_sum(x), lg_sum(x, .dims = LG_DIMS(1), .keep_dim = true) */
+/* ---- reductions ----
+ *
+ * A reduction combines the elements along the dimensions .dims, by default all elements, into one. These dimensions are
+ * removed from the result, or have size 1 there with .keep_dim. The result has the dtype of x unless the function's
+ * comment names another; it belongs to the innermost open scope.
+ *
+ * All reductions fail with LG_ERR_ARGUMENT if .dims names a dimension that x does not have, or names one twice; a 0-d
+ * tensor has no dimension to name. Functions that take float dtypes only fail with LG_ERR_DTYPE for others.
+ */
+
+/* Options of all reductions except lg_norm(). */
 typedef struct lg_reduce_options {
         LG_OPTIONS_HEAD
-        lg_dims dims LG_DEFAULT;      /* all */
-        bool keep_dim LG_DEFAULT;     /* keep reduced dimensions with size 1 */
-        double correction LG_DEFAULT; /* var: 1; LG_ZERO divides by the count */
+        lg_dims dims LG_DEFAULT;  /* Dimensions to reduce, negative ones from the end; default all. */
+        bool keep_dim LG_DEFAULT; /* Keeps the reduced dimensions with size 1; default false. */
+        /* Subtracted from the count in lg_var() and lg_std(), others ignore it; default 1. LG_ZERO sets 0. */
+        double correction LG_DEFAULT;
 } lg_reduce_options;
-/* Sum; f32 accumulation or better; integers and bool give i64. */
+/* Computes the sum. Floats accumulate in f32 or better; integers and bool give an i64 result. The sum of an empty
+ * tensor is 0.
+ * Example: lg_sum(x, .dims = LG_DIMS(1), .keep_dim = true) */
 #define lg_sum(...) LG_CALL1(lg_sum_with, lg_reduce_options, lg_sum_takes_x, __VA_ARGS__)
-/* sum / count; float dtypes; of nothing: NaN. */
-#define lg_mean(...) LG_CALL1(lg_mean_with, lg_reduce_options, lg_mean_takes_x, __VA_ARGS__)
-/* Greatest and smallest; the gradient is shared evenly by equals (PyTorch's amax). Of nothing: LG_ERR_SHAPE. */
-#define lg_amax(...) LG_CALL1(lg_amax_with, lg_reduce_options, lg_amax_takes_x, __VA_ARGS__)
-#define lg_amin(...) LG_CALL1(lg_amin_with, lg_reduce_options, lg_amin_takes_x, __VA_ARGS__)
-/* Index (i64) of the greatest, the smallest within the reduced dimensions, row-major; the first of equals, and the
- * first NaN before all; no gradient. */
-#define lg_argmax(...) LG_CALL1(lg_argmax_with, lg_reduce_options, lg_argmax_takes_x, __VA_ARGS__)
-#define lg_argmin(...) LG_CALL1(lg_argmin_with, lg_reduce_options, lg_argmin_takes_x, __VA_ARGS__)
-/* sum((x - mean)^2) / max(0, count - correction); float dtypes. */
-#define lg_var(...) LG_CALL1(lg_var_with, lg_reduce_options, lg_var_takes_x, __VA_ARGS__)
-/* sqrt(var); the gradient where it is 0 is 0. */
-#define lg_std(...) LG_CALL1(lg_std_with, lg_reduce_options, lg_std_takes_x, __VA_ARGS__)
-/* Product; of nothing 1; integers and bool give i64. The gradient is right where elements are 0. */
-#define lg_prod(...) LG_CALL1(lg_prod_with, lg_reduce_options, lg_prod_takes_x, __VA_ARGS__)
-/* log(sum(e^x)), safe from overflow and for elements of -inf and inf; float dtypes; of nothing: -inf. */
-#define lg_logsumexp(...) LG_CALL1(lg_logsumexp_with, lg_reduce_options, lg_logsumexp_takes_x, __VA_ARGS__)
-/* Is any, is each element not zero (NaN is not)? Any dtype in, bool out; of nothing false and true. */
-#define lg_any(...) LG_CALL1(lg_any_with, lg_reduce_options, lg_any_takes_x, __VA_ARGS__)
-#define lg_all(...) LG_CALL1(lg_all_with, lg_reduce_options, lg_all_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_sum_with(lg_tensor *x, const lg_reduce_options *options);
+
+/* Computes the mean of a tensor of a float dtype (else LG_ERR_DTYPE). The mean of an empty tensor is NaN. */
+#define lg_mean(...) LG_CALL1(lg_mean_with, lg_reduce_options, lg_mean_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_mean_with(lg_tensor *x, const lg_reduce_options *options);
+
+/* Computes the maximum; if an element is NaN, the result is NaN. Equal maxima share the gradient evenly, as in
+ * PyTorch's amax. Fails with LG_ERR_SHAPE if there is no element to choose from. lg_max() in index.h returns indices as
+ * well. */
+#define lg_amax(...) LG_CALL1(lg_amax_with, lg_reduce_options, lg_amax_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_amax_with(lg_tensor *x, const lg_reduce_options *options);
+
+/* Computes the minimum; if an element is NaN, the result is NaN. Equal minima share the gradient evenly, as in
+ * PyTorch's amin. Fails with LG_ERR_SHAPE if there is no element to choose from. */
+#define lg_amin(...) LG_CALL1(lg_amin_with, lg_reduce_options, lg_amin_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_amin_with(lg_tensor *x, const lg_reduce_options *options);
+
+/* Finds the index of the maximum, as i64: the position in row-major order within the reduced dimensions. The first of
+ * equal maxima is chosen, and the first NaN before all numbers. Fails with LG_ERR_SHAPE if there is no element to
+ * choose from. The result has no gradient.
+ * Example: lg_argmax(scores, .dims = LG_DIMS(1)) */
+#define lg_argmax(...) LG_CALL1(lg_argmax_with, lg_reduce_options, lg_argmax_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_argmax_with(lg_tensor *x, const lg_reduce_options *options);
+
+/* Finds the index of the minimum as lg_argmax() finds that of the maximum: the first of equal minima, and the first NaN
+ * before all numbers. Fails with LG_ERR_SHAPE if there is no element to choose from. The result has no gradient. */
+#define lg_argmin(...) LG_CALL1(lg_argmin_with, lg_reduce_options, lg_argmin_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_argmin_with(lg_tensor *x, const lg_reduce_options *options);
+
+/* Computes the variance sum((x - mean)^2) / max(0, count - correction) of a tensor of a float dtype (else
+ * LG_ERR_DTYPE). With the default correction of 1, the variance of one element is NaN, as is that of an empty tensor.
+ * Example: lg_var(x, .dims = LG_DIMS(0), .correction = LG_ZERO) */
+#define lg_var(...) LG_CALL1(lg_var_with, lg_reduce_options, lg_var_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_var_with(lg_tensor *x, const lg_reduce_options *options);
+
+/* Computes the standard deviation, the square root of lg_var(), of a tensor of a float dtype (else LG_ERR_DTYPE). Where
+ * it is 0, its gradient is 0. */
+#define lg_std(...) LG_CALL1(lg_std_with, lg_reduce_options, lg_std_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_std_with(lg_tensor *x, const lg_reduce_options *options);
+
+/* Computes the product; integers and bool give an i64 result. The product of an empty tensor is 1. The gradient is
+ * correct also where elements are 0. */
+#define lg_prod(...) LG_CALL1(lg_prod_with, lg_reduce_options, lg_prod_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_prod_with(lg_tensor *x, const lg_reduce_options *options);
+
+/* Computes log(sum(e^x)) of a tensor of a float dtype (else LG_ERR_DTYPE), without overflow in between. Elements may be
+ * infinite. The result for an empty tensor is -inf. */
+#define lg_logsumexp(...) LG_CALL1(lg_logsumexp_with, lg_reduce_options, lg_logsumexp_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_logsumexp_with(lg_tensor *x, const lg_reduce_options *options);
+
+/* Returns whether any element is nonzero, as a bool tensor; NaN counts as nonzero. x may have any dtype. The result for
+ * an empty tensor is false. */
+#define lg_any(...) LG_CALL1(lg_any_with, lg_reduce_options, lg_any_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_any_with(lg_tensor *x, const lg_reduce_options *options);
+
+/* Returns whether every element is nonzero, as a bool tensor; NaN counts as nonzero. x may have any dtype. The result
+ * for an empty tensor is true. */
+#define lg_all(...) LG_CALL1(lg_all_with, lg_reduce_options, lg_all_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_all_with(lg_tensor *x, const lg_reduce_options *options);
+
 typedef struct lg_norm_options {
         LG_OPTIONS_HEAD
-        lg_dims dims LG_DEFAULT;  /* all */
-        bool keep_dim LG_DEFAULT; /* keep reduced dimensions with size 1 */
+        lg_dims dims LG_DEFAULT;  /* Dimensions to reduce, negative ones from the end; default all. */
+        bool keep_dim LG_DEFAULT; /* Keeps the reduced dimensions with size 1; default false. */
 } lg_norm_options;
-/* sum(|x|^p)^(1/p), PyTorch's linalg.vector_norm; p INFINITY: the greatest |x|; p 0: the number of elements that are
- * not zero; p < 0 is LG_ERR_ARGUMENT. Float dtypes. Where the norm is 0 so is the gradient. lg_norm(x, 2) */
+/* Computes the vector norm sum(|x|^p)^(1/p) of a tensor of a float dtype (else LG_ERR_DTYPE), as PyTorch's
+ * linalg.vector_norm does. If p is LG_INFINITY, the norm is the maximum of |x|; if p is 0, it is the number of nonzero
+ * elements. Where the norm is 0, its gradient is 0. The norm of an empty tensor is 0, except that p = LG_INFINITY fails
+ * with LG_ERR_SHAPE. Fails with LG_ERR_ARGUMENT if p is negative or NaN.
+ * Example: lg_norm(x, 2, .dims = LG_DIMS(1)) */
 #define lg_norm(...) LG_CALL2(lg_norm_with, lg_norm_options, lg_norm_takes_x_p, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_norm_with(lg_tensor *x, double p, const lg_norm_options *options);
 
-/* Matrix product, PyTorch's matmul: (m, k) (k, n) -> (m, n); dimensions before the last two are a batch and broadcast;
- * a 1-d a is a row, a 1-d b a column, and that dimension goes from the result. Float dtypes. */
+/* ---- matrix products ----
+ *
+ * The operands are promoted to a common dtype, which must be a float dtype (else LG_ERR_DTYPE). The result belongs to
+ * the innermost open scope. Both functions fail with LG_ERR_SHAPE if shapes do not fit each other, LG_ERR_DEVICE if the
+ * operands are on two devices, and LG_ERR_ARGUMENT if one is NULL or belongs to another context. On GPUs,
+ * lg_set_allow_tf32() makes products of f32 faster and less accurate.
+ */
+
+/* Computes the matrix product of a (..., m, k) and b (..., k, n), which has shape (..., m, n), as PyTorch's matmul
+ * does. Dimensions before the last two are a batch and broadcast. A 1-d a counts as one row and a 1-d b as one column,
+ * and that dimension is removed from the result. Fails with LG_ERR_SHAPE also for a 0-d operand. */
 LG_API LG_NEW lg_tensor *lg_matmul(lg_tensor *a, lg_tensor *b);
-/* x w^T + b: x (..., in), w (out, in), b (out) or NULL -> (..., out). */
+
+/* Computes x w^T + b, a fully connected layer: x (..., in), w (out, in) and b (out) give (..., out). b may be NULL. */
 LG_API LG_NEW lg_tensor *lg_linear(lg_tensor *x, lg_tensor *w, lg_tensor *b);
 
-/* e^x / sum(e^x) over one dimension, and its logarithm; safe from overflow. */
+/* ---- soft-max ----
+ *
+ * x has a float dtype (else LG_ERR_DTYPE); the result has x's shape and dtype and belongs to the innermost open scope.
+ * A negative dim counts from the end; a 0-d tensor counts as 1-d. Both functions fail with LG_ERR_ARGUMENT if x has no
+ * such dimension.
+ */
+
+/* Computes e^x / sum(e^x) along dim, without overflow in between. The elements along dim sum to 1. */
 LG_API LG_NEW lg_tensor *lg_softmax(lg_tensor *x, int dim);
+
+/* Computes log(e^x / sum(e^x)) along dim, accurately also where the quotient rounds to 0. For a classification loss,
+ * lg_cross_entropy() takes the scores x themselves. */
 LG_API LG_NEW lg_tensor *lg_log_softmax(lg_tensor *x, int dim);
 
-/* Running sums along a dimension: y[i] = x[0] + ... + x[i]; integers and bool give i64. */
+/* ---- running sums and products ----
+ *
+ * The result has x's shape and belongs to the innermost open scope. Its dtype is x's; integers and bool give i64. A
+ * negative dim counts from the end; a 0-d tensor counts as 1-d. Both functions fail with LG_ERR_ARGUMENT if x has no
+ * such dimension.
+ */
+
+/* Computes running sums along dim: y[i] = x[0] + ... + x[i]. Floats accumulate in f64. */
 LG_API LG_NEW lg_tensor *lg_cumsum(lg_tensor *x, int dim);
-/* Running products: y[i] = x[0] ... x[i]; integers and bool give i64. */
+
+/* Computes running products along dim: y[i] = x[0] * ... * x[i]. The gradient is correct also where elements are 0. */
 LG_API LG_NEW lg_tensor *lg_cumprod(lg_tensor *x, int dim);
 
 LG_END_C
