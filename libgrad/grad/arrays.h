@@ -1,73 +1,104 @@
-/* arrays.h - arrays of other programs: NumPy's files, and memory shared with PyTorch, NumPy, JAX or CuPy by DLPack. */
+/* arrays.h - arrays of other programs: NumPy's files, and memory shared with PyTorch, NumPy, JAX or CuPy by DLPack.
+ *
+ * Use NumPy's files, npy with one array and npz with several, to exchange data with Python through the file system. Use
+ * DLPack to exchange tensors within one process without copying them.
+ *
+ *     lg_tensor *x = lg_read_npy(c, "x.npy");
+ *     lg_write_npz(c, "two.npz", LG_NAMES("x", "y"), LG_LIST(x, lg_square(x)));
+ *
+ * In addition to the errors named below, functions fail with LG_ERR_STATE if a tensor has been freed, LG_ERR_MEMORY if
+ * no memory is left, and LG_ERR_CUDA if a GPU fails. A NULL context or tensor gives NULL or false and sets no error.
+ */
 #ifndef LG_ARRAYS_H
 #define LG_ARRAYS_H
 
 #include "grad/base.h"
 
-/* DLPack's struct (version 0.6), which a Python capsule named "dltensor" holds. <dlpack/dlpack.h> defines it. */
-struct DLManagedTensor;
-
 LG_BEGIN
 
-/* ---- NumPy's files ---- */
+/* ---- NumPy's files ----
+ *
+ * Tensors that are read are on the CPU, in row-major order whatever the order of elements and bytes in the file, and
+ * belong to the innermost open scope. float64, float32, float16, int64, int32, uint8 and bool keep their dtype; int16,
+ * int8 and uint16 become i32; uint32 and uint64 become i64.
+ *
+ * All functions that take a path fail with LG_ERR_IO if the system cannot open, read or write the file or if it is not
+ * a regular file, and LG_ERR_ARGUMENT if the path is NULL. Functions for npz archives need libzip; they fail with
+ * LG_ERR_STATE if libgrad was built without it.
+ */
 
-/* A tensor from NumPy's file of one array (np.save; format versions 1.0 to 3.0), row-major on the CPU, whatever the
- * order of the file's elements and bytes. float64, 32, 16, int64, int32, uint8 and bool keep their dtype; int16, int8
- * and uint16 become i32, uint32 and uint64 become i64 (LG_ERR_FORMAT where a value does not fit). The file is a regular
- * one, as for lg_read_idx. An array in Fortran order takes its memory twice while it is read. LG_ERR_IO: cannot be
- * opened or read; LG_ERR_FORMAT: a wrong header, truncation, trailing bytes, more than LG_MAX_DIMS dimensions, a dtype
- * that libgrad does not have (complex numbers, strings, records, Python objects); LG_ERR_MEMORY. */
+/* Reads the array in an npy file, as np.save writes it, of format version 1.0 to 3.0. An array in Fortran order takes
+ * its memory twice while it is read. Fails with LG_ERR_FORMAT if the header is wrong, the file is truncated or has
+ * trailing bytes, the array has more than LG_MAX_DIMS dimensions, a value does not fit i64, or its dtype has no
+ * counterpart in libgrad (complex numbers, strings, records, Python objects). */
 LG_API LG_NEW lg_tensor *lg_read_npy(lg_ctx *c, const char *path);
-/* Writes t, on any device and in any layout, as such a file: version 1.0, C order. A file is written beside the old one
- * and takes its place only when it is whole, as in lg_save. LG_ERR_DTYPE: bf16, which NumPy does not have; LG_ERR_IO: a
- * full disk, or `path` is no regular file or may not be written; LG_ERR_MEMORY. */
+
+/* Writes t, on any device and in any layout, as an npy file of version 1.0 in C order. The data are written to a
+ * temporary file, which replaces an existing file only when it is complete, as in lg_save(). Waits for t's device and
+ * reports its device-side errors. Returns false and LG_ERR_DTYPE for bf16, which NumPy does not have, or LG_ERR_IO, for
+ * example because the disk is full. */
 LG_API bool lg_write_npy(const lg_tensor *t, const char *path);
 
-/* The array `name` of NumPy's archive of arrays (np.savez, np.savez_compressed), as lg_read_npy reads a file. The name
- * may end in ".npy" or not. It needs libzip, else LG_ERR_STATE. What libzip takes beside the memory of the context is
- * bounded by the archive's directory, not by the sizes that it declares. LG_ERR_ARGUMENT: there is no such array;
- * LG_ERR_FORMAT: also two entries of that name, an encrypted one, a wrong checksum, a size that no compression gives.
- */
+/* Reads the array `name` from an npz archive, as np.savez and np.savez_compressed write it. The name can be given with
+ * or without ".npy". The memory that libzip takes in addition to the context's is bounded by the size of the archive's
+ * directory, not by the sizes declared there. Fails with LG_ERR_ARGUMENT if there is no such array or the name is NULL,
+ * and with LG_ERR_FORMAT in the cases of lg_read_npy() and if the archive is damaged, has two entries of that name, or
+ * the entry is encrypted, has a wrong checksum, is compressed by another method than deflate, or declares a size that
+ * no compression can reach. */
 LG_API LG_NEW lg_tensor *lg_read_npz(lg_ctx *c, const char *path, const char *name);
-/* The names of an archive's arrays, without ".npy", in the archive's order; entries that are no arrays are left out.
- * They belong to the context until lg_names_free. Empty on failure; the errors are those of lg_read_npz. */
+
+/* Returns the names of the arrays in an npz archive, without ".npy", in the archive's order; other entries are left
+ * out. The list belongs to the context and is valid until lg_names_free() or lg_close(). It is empty on failure, with
+ * the errors of lg_read_npz(): LG_ERR_FORMAT if the archive is damaged or has a name twice. */
 LG_API LG_NEW lg_names lg_npz_names(lg_ctx *c, const char *path);
-/* Of empty names, and of others than lg_npz_names gave: does nothing. */
+
+/* Frees a list that lg_npz_names() returned. Cannot fail; does nothing if the list is empty or comes from another
+ * function. */
 LG_API void lg_names_free(lg_ctx *c, lg_names names);
-/* Writes an archive of arrays, each under its name, as np.savez does, uncompressed; the same tensors give the same
- * bytes. It needs libzip, else LG_ERR_STATE. LG_ERR_ARGUMENT: as many names as arrays are needed, at least one; a name
- * twice, empty, of more than 65,000 bytes or not UTF-8. The other errors are those of lg_write_npy.
- * lg_write_npz(c, "batch.npz", LG_NAMES("x", "y"), LG_LIST(x, y)) */
+
+/* Writes an npz archive with each array under its name, uncompressed, as np.savez does. The same tensors always give
+ * the same bytes. The file is replaced as by lg_write_npy(), with the same errors. Fails with LG_ERR_ARGUMENT if there
+ * are no arrays or not as many names, if an array is NULL or belongs to another context, or if a name is NULL, is given
+ * twice, is empty, is longer than 65,000 bytes or is not UTF-8.
+ * Example: lg_write_npz(c, "batch.npz", LG_NAMES("x", "y"), LG_LIST(x, y)) */
 LG_API bool lg_write_npz(lg_ctx *c, const char *path, lg_names_in names, lg_list_in arrays);
 
 /* ---- DLPack ----
  *
- * Exported memory stays valid until the consumer calls m->deleter(m), exactly once, in any thread, also after lg_close.
- * While the context is open, a deleter only records that the memory came back, and the context's own thread frees it:
- * in lg_to_dlpack, lg_from_dlpack, lg_free and lg_close, and, unless it was borrowed, in lg_scope_end, in
- * lg_empty_cache and before an allocation fails. lg_close frees everything but the memory that is still exported; later
- * deleters free that, and the last one the rest of the context. They call .free of lg_open and the release functions of
- * borrowed memory, which must work until then.
+ * Both sides use the same memory, and each sees what the other writes. libgrad does not notice writes of the other
+ * side, which must therefore not write while a graph that was computed from the memory is still to be differentiated.
+ * Both functions fail with LG_ERR_STATE if libgrad was built without DLPack.
  *
- * Each side sees what the other one writes, but libgrad does not notice the other's writes: while a graph that was
- * computed from the memory is still to be differentiated, the other side must not write.
+ * Exported memory is valid until the consumer calls m->deleter(m), exactly once, in any thread, even after lg_close().
+ * While the context is open, the deleter only records that the memory was given back; the thread that uses the context
+ * frees it in lg_to_dlpack(), lg_from_dlpack(), lg_free() and lg_close(), and, unless it is borrowed memory, also in
+ * lg_scope_end() and lg_empty_cache() and before an allocation fails. lg_close() frees everything except memory that is
+ * still exported; the deleters called after it free that memory, and the last one frees the rest of the context. They
+ * call the .free function of lg_open() and the release functions of borrowed memory, which must work until then.
  */
 
-/* Exports t's memory without a copy: data, dtype, shape, strides and device (kDLCUDA, or kDLCPU, also for pinned
- * memory) are t's, byte_offset is 0. Waits for t's device. LG_ERR_STATE: t requires grad or is inside the graph (export
- * lg_detach(t)), or libgrad was built without DLPack; LG_ERR_DTYPE: bool, which DLPack 0.6 does not have;
- * LG_ERR_DEVICE: neither the CPU nor CUDA; LG_ERR_MEMORY. */
+/* The struct of DLPack 0.6 that a Python capsule named "dltensor" holds; <dlpack/dlpack.h> defines it. */
+struct DLManagedTensor;
+
+/* Exports t without a copy: the data, dtype, shape, strides and device of the struct are t's (kDLCUDA for GPUs, kDLCPU
+ * for host memory, also if it is pinned), and byte_offset is 0. Waits for t's device. The struct is owned by the
+ * consumer, who calls its deleter. Fails with LG_ERR_STATE if t needs a gradient (export lg_detach(t)), LG_ERR_DTYPE
+ * for bool, which DLPack 0.6 does not have, and LG_ERR_DEVICE if t is on another device than the CPU or a GPU. */
 LG_API LG_NEW struct DLManagedTensor *lg_to_dlpack(lg_tensor *t);
-/* A tensor over m's memory, without a copy: on the CPU (kDLCPU, kDLCUDAHost) or on the CUDA device with m's device_id;
- * f16, bf16, f32, f64, i32, i64 or u8; strides NULL (row-major) or not negative. Only data that is not aligned for its
- * dtype is copied, row-major. The producer's work on the memory must be finished before the call.
+
+/* Returns a tensor over the memory of m, on the CPU (for kDLCPU and kDLCUDAHost) or on the CUDA device with m's
+ * device_id; it belongs to the innermost open scope. Elements are f16, bf16, f32, f64, i32, i64 or u8; strides are NULL
+ * (row-major) or not negative. Only data that is not aligned for its dtype is copied, to row-major order. The producer
+ * must have finished its work on the memory before the call.
+ *
  * On success m belongs to c, which calls m->deleter(m), if it is not NULL, exactly once: when no tensor, graph or
- * export needs the memory any more and the device has finished with it (after a copy: at once). On failure m still
- * belongs to the caller, and its deleter is not called.
- * LG_ERR_ARGUMENT: m, its shape or its data is NULL, a negative stride, data beyond the address space; LG_ERR_SHAPE:
- * more than LG_MAX_DIMS dimensions, negative sizes, too many elements or strides too large; LG_ERR_DTYPE: another dtype
- * or more than one lane; LG_ERR_DEVICE: another kind of device, or a CUDA device that is not there; LG_ERR_STATE:
- * libgrad was built without DLPack; LG_ERR_MEMORY. */
+ * export uses the memory any more and the device has finished with it, or at once if the data was copied. On failure m
+ * still belongs to the caller and its deleter is not called.
+ *
+ * Fails with LG_ERR_ARGUMENT if m, its shape or its data is NULL, a stride is negative, or the data extends beyond the
+ * address space; LG_ERR_SHAPE if there are more than LG_MAX_DIMS dimensions, negative sizes, too many elements or too
+ * large strides; LG_ERR_DTYPE for other dtypes and more than one lane; LG_ERR_DEVICE for other kinds of devices or a
+ * CUDA device that does not exist. */
 LG_API LG_NEW lg_tensor *lg_from_dlpack(lg_ctx *c, struct DLManagedTensor *m);
 
 LG_END_C
