@@ -23,8 +23,8 @@ LG_BEGIN
  * int8 and uint16 become i32; uint32 and uint64 become i64.
  *
  * All functions that take a path fail with LG_ERR_IO if the system cannot open, read or write the file or if it is not
- * a regular file, and LG_ERR_ARGUMENT if the path is NULL. Functions for npz archives need libzip; they fail with
- * LG_ERR_STATE if libgrad was built without it.
+ * a regular file (symbolic links are followed), and LG_ERR_ARGUMENT if the path is NULL. Functions for npz archives
+ * need libzip; they fail with LG_ERR_STATE if libgrad was built without it.
  */
 
 /* Reads the array in an npy file, as np.save writes it, of format version 1.0 to 3.0. An array in Fortran order takes

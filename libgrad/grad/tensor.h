@@ -9,11 +9,11 @@
  *     lg_tensor *y = lg_transpose(x, 0, 1);
  *     lg_print(stdout, y);
  *
- * A new tensor belongs to the innermost open scope, which frees it; lg_escape() and lg_keep() hand it on (context.h). A
- * function that returns x itself does not change who owns x. If the context or x is NULL, a function returns NULL or
- * false and sets no error, so that calls can be nested without checks in between. In addition to the errors named
- * below, functions fail with LG_ERR_STATE if a tensor has been freed, LG_ERR_MEMORY if no memory is left, and
- * LG_ERR_CUDA if a GPU fails.
+ * A new tensor belongs to the innermost open scope, which frees it; lg_escape() and lg_keep() give it another owner
+ * (context.h). A function that returns x itself does not change who owns x. If the context or x is NULL, a function
+ * returns NULL or false and sets no error, so that calls can be nested without checks in between. In addition to the
+ * errors named below, functions fail with LG_ERR_STATE if a tensor has been freed, LG_ERR_MEMORY if no memory is left,
+ * and LG_ERR_CUDA if a GPU fails.
  */
 #ifndef LG_TENSOR_H
 #define LG_TENSOR_H
@@ -27,7 +27,7 @@ LG_BEGIN
  * Each function allocates a new tensor in row-major order. The result belongs to the innermost open scope. All fail
  * with LG_ERR_SHAPE if a size is negative, there are more than LG_MAX_DIMS dimensions or too many elements;
  * LG_ERR_DTYPE if .dtype is not a dtype, or if .requires_grad is set for a dtype that is not a float dtype;
- * LG_ERR_DEVICE if there is no such device.
+ * LG_ERR_DEVICE if .device does not exist.
  */
 
 /* Options of all functions that create tensors. */
@@ -238,8 +238,8 @@ LG_API bool lg_is_contiguous(const lg_tensor *t);
 /* ---- values on the host ----
  *
  * These functions move values between a tensor and host memory. lg_item(), lg_item_i64(), lg_read() and lg_print() wait
- * until the device has finished its work, and work while an error is set. The first three also report a pending
- * device-side error of t's device: LG_ERR_ARGUMENT for an index or a class that was out of range.
+ * until the device has finished its work, and work while an error is set. Except for lg_print(), they also report a
+ * pending device-side error of t's device: LG_ERR_ARGUMENT for an index or a class that was out of range.
  */
 
 /* Returns the value of a tensor of one element, of any shape and dtype, or NaN on failure. Fails with LG_ERR_SHAPE if t
@@ -331,8 +331,8 @@ LG_API LG_NEW lg_tensor *lg_flatten(lg_tensor *x, int first, int last);
  *
  * Gradients flow through these functions back to x, with its dtype and device, except through lg_pin() and through
  * casts to integers and bool. A new tensor belongs to the innermost open scope; a function that returns x itself does
- * not change who owns x. They fail with LG_ERR_MEMORY if no memory is left and LG_ERR_DEVICE if there is no such
- * device.
+ * not change who owns x. All fail with LG_ERR_MEMORY if no memory is left, and with LG_ERR_DEVICE if a device that is
+ * given does not exist.
  */
 
 /* Returns x itself if it is contiguous (see lg_is_contiguous()), else a copy in row-major order. */
