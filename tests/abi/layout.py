@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 # Passed by value or kept in arrays: frozen.
-VALUES = ['lg_shape', 'lg_dims', 'lg_pair', 'lg_ints', 'lg_numbers', 'lg_list', 'lg_device', 'lg_scope', 'lg_random_state']
+VALUES = ['lg_shape', 'lg_dims', 'lg_pair', 'lg_ints', 'lg_numbers', 'lg_list', 'lg_names', 'lg_device', 'lg_scope', 'lg_random_state']
 GUARDS = ['write_the_call_with_its_options_', 'an_option_needs_its_name_', 'write_LG_SHAPE_or_LG_DIMS_', 'write_LG_DEVICE_',
           'write_LG_FIELDS_', 'write_LG_FIELD_']
 LIMITS = ['LG_MAX_DIMS', 'LG_CUSTOM_MAX', 'LG_MAX_OUTPUTS', 'LG_TRACE_MAX', 'LG_ZERO_INT', 'LG_MAX']
