@@ -115,8 +115,8 @@ LG_API LG_NEW lg_dataset *lg_dataset_list_with(lg_ctx *c, lg_list_in tensors, co
  * lg_dataset_new() and lg_dataset_stream() make a data set whose samples a function of the program writes. The loader's
  * threads call that function, several at once; without workers, lg_loader_next() and lg_dataset_get() call it in their
  * own thread. It must therefore be safe to call from several threads, and must not use the context or its tensors. Data
- * sets belong to the context until lg_dataset_free(). Errors are LG_ERR_ARGUMENT for NULL and values out of range,
- * LG_ERR_MEMORY, and those of fields.
+ * sets belong to the context until lg_dataset_free(). Making one fails with LG_ERR_ARGUMENT if an argument is NULL or
+ * out of range, with LG_ERR_MEMORY, and with the errors that are listed for fields.
  */
 
 /* A source of random numbers for one sample or one batch. They depend on the loader's seed, the epoch and the number of
@@ -281,7 +281,7 @@ typedef struct lg_collate_options {
 } lg_collate_options;
 /* Returns a way to make batches by calling fn(batch, user). `fields` describe what a batch has for each sample. It
  * belongs to the context until lg_collate_free(). Fails with LG_ERR_ARGUMENT if fn is NULL or a field is ragged, with
- * LG_ERR_MEMORY, and with the errors of fields.
+ * LG_ERR_MEMORY, and with the errors that are listed for fields.
  * Example: lg_collate_new(c, LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE_0D)), collate, NULL) */
 #define lg_collate_new(...)                                                                                            \
         LG_CALL4(lg_collate_new_with, lg_collate_options, lg_collate_new_takes_c_fields_fn_user, __VA_ARGS__)
