@@ -1,8 +1,12 @@
-/* files.h - pictures, data sets and tables in the formats of others.
+/* files.h - pictures, arrays, data sets and tables from files in common formats.
  *
- * Files must be regular ones: symbolic links are followed, but pipes and devices are refused. LG_ERR_IO: a file cannot
- * be opened, read or written; LG_ERR_FORMAT: its contents are not what they must be, and the message says where;
- * LG_ERR_MEMORY. Nothing is allocated for more data than the file can hold.
+ * Functions that read a file need a regular one. Symbolic links are followed (so /dev/stdin works if a file is
+ * redirected to it), but pipes, terminals and devices are refused. Functions fail with LG_ERR_ARGUMENT if a path is
+ * NULL or an option is out of range; with LG_ERR_IO if a file cannot be opened, read or written; with LG_ERR_FORMAT if
+ * its contents are not what the format demands, in which case the message says where; and with LG_ERR_MEMORY. Memory is
+ * allocated only for as much data as the file can hold, whatever its header promises.
+ *
+ * NumPy's files are in arrays.h, weights and checkpoints in state.h.
  */
 #ifndef LG_FILES_H
 #define LG_FILES_H
@@ -11,165 +15,230 @@
 
 LG_BEGIN
 
-/* ---- pictures ---- */
+/* ---- pictures ----
+ *
+ * Results belong to the innermost open scope. Errors are those of the head of this file, and LG_ERR_STATE if libgrad
+ * was built without libpng.
+ */
 
 typedef struct lg_read_png_options {
         LG_OPTIONS_HEAD
-        int channels LG_DEFAULT; /* 1: grey, 3: RGB, 4: RGB and alpha; default: 1 or 3 as in the file, without alpha */
+        /* 1: grey, 3: RGB, 4: RGB and alpha; default: 1 or 3 as in the file, without alpha. */
+        int channels LG_DEFAULT;
 } lg_read_png_options;
-/* A picture from a PNG file of any kind: u8 (channels, H, W) on the CPU, in [0, 255]. Values are as Pillow's convert()
- * computes them: grey is (299 R + 587 G + 114 B) / 1000, alpha is dropped or, where there is none, 255. Samples of 16
- * bits lose their lower 8. Colour profiles and gamma are ignored. LG_ERR_STATE: libgrad was built without libpng.
- * lg_read_png(c, "cat.png", .channels = 3) */
+/* Reads a PNG file of any kind into a tensor u8 (channels, H, W) on the CPU, with values in [0, 255]. They are the
+ * values that Pillow's convert() computes: grey is (299 R + 587 G + 114 B) / 1000; alpha is dropped, or 255 if the file
+ * has none. Samples of 16 bits lose their lower 8 bits. Colour profiles and gamma are ignored. Fails with LG_ERR_FORMAT
+ * if the file is no whole PNG file.
+ * Example: lg_read_png(c, "cat.png", .channels = 3) */
 #define lg_read_png(...) LG_CALL2(lg_read_png_with, lg_read_png_options, lg_read_png_takes_c_path, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_read_png_with(lg_ctx *c, const char *path, const lg_read_png_options *options);
-/* Writes u8 (H, W), (1, H, W), (3, H, W) or (4, H, W), on any device, as a PNG file, which replaces an old one only
- * when it is whole. LG_ERR_DTYPE, LG_ERR_SHAPE; LG_ERR_STATE as above. */
+
+/* Writes a tensor u8 (H, W), (1, H, W), (3, H, W) or (4, H, W), on any device, to a PNG file. An existing file is
+ * replaced only when the new one is whole. Fails with LG_ERR_DTYPE if t is not u8, with LG_ERR_SHAPE if it has another
+ * shape or no pixels, and with LG_ERR_IO. */
 LG_API bool lg_write_png(const lg_tensor *t, const char *path);
 
 /* ---- arrays in IDX files ---- */
 
-/* A tensor from an IDX file (LeCun's format), plain or, where libgrad is built with zlib, gzip: u8 or any other IDX
- * type that has a dtype here (u8, i32, f32, f64; signed bytes and shorts become i32). The file must be a regular one:
- * symbolic links are followed (as /dev/stdin is, if a file is redirected to it), but pipes, terminals and devices are
- * refused. LG_ERR_IO: cannot be opened or read; LG_ERR_FORMAT: magic, sizes or truncation; LG_ERR_MEMORY. */
+/* Reads an IDX file, the format of MNIST, into a tensor on the CPU. The file is plain or, if libgrad was built with
+ * zlib, compressed by gzip. Its unsigned bytes become u8; signed bytes, shorts and ints become i32; floats and doubles
+ * become f32 and f64. The result belongs to the innermost open scope. Fails with LG_ERR_FORMAT if the file is
+ * truncated, has more data than its header says, or has more than LG_MAX_DIMS dimensions. */
 LG_API LG_NEW lg_tensor *lg_read_idx(lg_ctx *c, const char *path);
 
-/* ---- data sets ---- */
+/* ---- known data sets ----
+ *
+ * These data sets have two fields: "x", an image, and "y", the number of its class, i64 (). Images are f32 in [0, 1]
+ * or, with .bytes, u8 in [0, 255], on which transforms run faster (transforms.h). lg_dataset_classes() names the
+ * classes. A data set belongs to the context until lg_dataset_free().
+ *
+ * Reading one fails with LG_ERR_ARGUMENT if the part is neither "train" nor "test", with LG_ERR_IO if its files are not
+ * found or cannot be read, with LG_ERR_FORMAT if they are damaged, and with LG_ERR_MEMORY.
+ */
 
-/* Fashion-MNIST (Xiao, Rasul, Vollgraf 2017), part "train" or "test": x (N, 1, 28, 28) f32 in [0, 1], y (N) i64. Looks
- * in .folder if given, else in $LIBGRAD_DATA and its fashion-mnist/, else in /usr/share/datasets/fashion-mnist. */
 typedef struct lg_fashion_mnist_options {
         LG_OPTIONS_HEAD
-        const char *folder LG_DEFAULT;
-        int64_t bytes LG_DEFAULT; /* 1: x is u8 in [0, 255], for lg_dataset_transform */
+        const char *folder LG_DEFAULT; /* where the four files are; default: the places named below */
+        int64_t bytes LG_DEFAULT;      /* 1: images are u8 in [0, 255]; default 0 */
 } lg_fashion_mnist_options;
+/* Reads Fashion-MNIST (Xiao, Rasul, Vollgraf 2017) into memory: part "train" or "test", images (1, 28, 28). The IDX
+ * files may be compressed by gzip. They are looked for in .folder; if that is not given, in $LIBGRAD_DATA, in its
+ * folder fashion-mnist, and in /usr/share/datasets/fashion-mnist.
+ * Example: lg_fashion_mnist(c, "train") */
 #define lg_fashion_mnist(...)                                                                                          \
         LG_CALL2(lg_fashion_mnist_with, lg_fashion_mnist_options, lg_fashion_mnist_takes_c_part, __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_fashion_mnist_with(lg_ctx *c, const char *part, const lg_fashion_mnist_options *options);
 
-/* CIFAR-10 (Krizhevsky 2009), part "train" or "test", from the files of its binary version: x (N, 3, 32, 32) f32 in [0,
- * 1], y (N) i64. Looks in .folder if given, else in $LIBGRAD_DATA, and in cifar-10-batches-bin/ of either. A file has
- * any number of whole records. lg_cifar10(c, "train", .folder = "/data") */
 typedef struct lg_cifar10_options {
         LG_OPTIONS_HEAD
-        const char *folder LG_DEFAULT;
-        bool bytes LG_DEFAULT; /* x is u8 in [0, 255], for lg_dataset_transform */
+        const char *folder LG_DEFAULT; /* where the files, or their folder, are; default: $LIBGRAD_DATA */
+        bool bytes LG_DEFAULT;         /* images are u8 in [0, 255]; default false */
 } lg_cifar10_options;
+/* Reads CIFAR-10 (Krizhevsky 2009) into memory: part "train" or "test", images (3, 32, 32). It takes the files of the
+ * binary version, not compressed, from .folder or, if that is not given, from $LIBGRAD_DATA, or from the folder
+ * cifar-10-batches-bin in either. Each file may have any number of records.
+ * Example: lg_cifar10(c, "train", .folder = "/data") */
 #define lg_cifar10(...) LG_CALL2(lg_cifar10_with, lg_cifar10_options, lg_cifar10_takes_c_part, __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_cifar10_with(lg_ctx *c, const char *part, const lg_cifar10_options *options);
-/* CIFAR-100 in the same way, in cifar-100-binary/: 100 classes, or 20 of them together. */
+
 typedef struct lg_cifar100_options {
         LG_OPTIONS_HEAD
-        const char *folder LG_DEFAULT;
-        bool coarse LG_DEFAULT; /* y has the 20 superclasses */
-        bool bytes LG_DEFAULT;  /* as above */
+        const char *folder LG_DEFAULT; /* where the files, or their folder, are; default: $LIBGRAD_DATA */
+        bool coarse LG_DEFAULT;        /* "y" has the 20 superclasses; default false: the 100 classes */
+        bool bytes LG_DEFAULT;         /* images are u8 in [0, 255]; default false */
 } lg_cifar100_options;
+/* Reads CIFAR-100 as lg_cifar10() reads CIFAR-10, from the folder cifar-100-binary. lg_dataset_classes() has no names
+ * for its classes. */
 #define lg_cifar100(...) LG_CALL2(lg_cifar100_with, lg_cifar100_options, lg_cifar100_takes_c_part, __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_cifar100_with(lg_ctx *c, const char *part, const lg_cifar100_options *options);
 
-/* A folder with a folder for each class, and PNG pictures in these and in folders there, in the order of their names: x
- * (channels, H, W) f32 in [0, 1], as lg_read_png decodes it, y () i64, the place of the class, whose name
- * lg_dataset_classes gives. Pictures are read by the loader's threads when they are needed. Their headers are read
- * at once: LG_ERR_FORMAT where one is no PNG picture, a class has none, or sizes differ without .height and .width,
- * to which lg_transform_resize's rule resizes all. LG_ERR_STATE: libgrad was built without libpng.
- * lg_image_folder(c, "pets", .height = 64, .width = 64) */
+/* ---- data sets that stay in their files ----
+ *
+ * Making one of these data sets reads no more of the files than their headers. The loader's threads read each sample
+ * when it is needed, so that files may be larger than memory. They must not change meanwhile: lg_loader_next() fails
+ * with LG_ERR_FORMAT if a file has become shorter, and with LG_ERR_IO if it cannot be read. A data set belongs to the
+ * context until lg_dataset_free(). Errors are those of the head of this file.
+ */
+
 typedef struct lg_image_folder_options {
         LG_OPTIONS_HEAD
-        int64_t height LG_DEFAULT; /* of all; that of the pictures, which have one size */
-        int64_t width LG_DEFAULT;
-        int channels LG_DEFAULT; /* 1: grey, 3: RGB, 4: RGB and alpha; 3 */
-        int bytes LG_DEFAULT;    /* 1: x is u8 in [0, 255], for lg_dataset_transform */
+        int64_t height LG_DEFAULT; /* resizes all pictures; default: that of the pictures, which must be equal */
+        int64_t width LG_DEFAULT;  /* the same; .height and .width are given together */
+        int channels LG_DEFAULT;   /* 1: grey, 3: RGB, 4: RGB and alpha; default 3 */
+        int bytes LG_DEFAULT;      /* 1: "x" is u8 in [0, 255]; default 0 */
 } lg_image_folder_options;
+/* Makes a data set of a folder that has a folder for each class, with PNG files in it and in folders below it (as
+ * torchvision's ImageFolder). "x" is a picture (channels, height, width), f32 in [0, 1], decoded as by lg_read_png()
+ * and resized as by lg_transform_resize(). "y" is the number of its class, i64 (): classes are numbered in the order of
+ * their folders' names, which lg_dataset_classes() returns. Samples are in the order of classes and file names; names
+ * that begin with a dot are ignored. The headers of all pictures are read at once. Fails with LG_ERR_FORMAT if one is
+ * no PNG file, if a class has no picture, if the folder has no class, or if sizes differ and .height and .width are not
+ * given; with LG_ERR_ARGUMENT if only one of them is given; and with LG_ERR_STATE if libgrad was built without libpng.
+ * Example: lg_image_folder(c, "pets", .height = 64, .width = 64) */
 #define lg_image_folder(...)                                                                                           \
         LG_CALL2(lg_image_folder_with, lg_image_folder_options, lg_image_folder_takes_c_path, __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_image_folder_with(lg_ctx *c, const char *path, const lg_image_folder_options *options);
 
-/* ---- data sets that stay in their files ----
- *
- * The loader's threads read each sample when it is needed, so that files may be larger than memory. The file must not
- * change meanwhile: LG_ERR_FORMAT from the loader where it has become shorter.
- */
-
 typedef struct lg_records_options {
         LG_OPTIONS_HEAD
-        int64_t skip LG_DEFAULT; /* bytes before the first record */
+        int64_t skip LG_DEFAULT; /* bytes before the first record; default 0 */
 } lg_records_options;
-/* Records of one size to the end of the file: the fields one after the other, without gaps, as they are in memory.
- * lg_dataset_records(c, "train.bin", LG_FIELDS(LG_FIELD("y", LG_U8, LG_SHAPE_0D), LG_FIELD("x", LG_U8, LG_SHAPE(3, 32,
- * 32))), .skip = 16) */
+/* Makes a data set of a file that consists of records of one size: the fields of a sample one after another, without
+ * gaps, in this machine's byte order. Of bool, every byte but 0 is read as true. Fails with LG_ERR_FORMAT if the file
+ * does not end with a whole record or has none; with LG_ERR_ARGUMENT if a field is ragged; with LG_ERR_SHAPE if records
+ * have no bytes; and with the errors that data.h lists for fields.
+ * Example: lg_dataset_records(c, "a.bin", LG_FIELDS(LG_FIELD("x", LG_U8, LG_SHAPE(3))), .skip = 16) */
 #define lg_dataset_records(...)                                                                                        \
         LG_CALL3(lg_dataset_records_with, lg_records_options, lg_dataset_records_takes_c_path_fields, __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_dataset_records_with(lg_ctx *c, const char *path, lg_fields fields,
                                                   const lg_records_options *options);
-/* Row i of each array in NumPy's files, for sample i: lg_dataset_npy(c, LG_NAMES("images.npy", "labels.npy")). Fields
- * are called "x", "y" and "field2" to "field7". Arrays have the dtypes of libgrad and this machine's byte order
- * (LG_ERR_DTYPE), C order (LG_ERR_STATE), and as many rows as each other (LG_ERR_SHAPE). */
+
+/* Makes a data set of 1 to LG_MAX_FIELDS of NumPy's npy files: sample i has row i of each array, in fields named "x",
+ * "y" and "field2" to "field7". Fails with LG_ERR_DTYPE if an array has a dtype that libgrad does not have, or another
+ * byte order than this machine's; with LG_ERR_STATE if it is in Fortran order; and with LG_ERR_SHAPE if it has no
+ * dimensions or the arrays differ in their numbers of rows. lg_read_npy() also reads arrays in another byte order or in
+ * Fortran order.
+ * Example: lg_dataset_npy(c, LG_NAMES("images.npy", "labels.npy")) */
 LG_API LG_NEW lg_dataset *lg_dataset_npy(lg_ctx *c, lg_names_in paths);
 
 typedef struct lg_text_options {
         LG_OPTIONS_HEAD
-        int64_t stride LG_DEFAULT; /* bytes from one sample to the next; length, so that samples do not overlap */
+        int64_t stride LG_DEFAULT; /* bytes from one sample to the next; default: length, so that none overlap */
 } lg_text_options;
-/* A file's bytes for a language model: x (length) i64 are bytes in [0, 255], and y are those that follow each of them.
- * What is left at the end, less than a sample, is left out. lg_dataset_text(c, "book.txt", 256) */
+/* Makes a data set of the bytes of a file, for a language model: "x" is `length` successive bytes as i64 (length) in
+ * [0, 255], and "y" is the byte that follows each of them, of the same shape. Bytes at the end that do not fill a
+ * sample are left out. Fails with LG_ERR_FORMAT if the file has fewer than length + 1 bytes, and with LG_ERR_ARGUMENT
+ * if length is below 1 or .stride is negative.
+ * Example: lg_dataset_text(c, "book.txt", 256) */
 #define lg_dataset_text(...)                                                                                           \
         LG_CALL3(lg_dataset_text_with, lg_text_options, lg_dataset_text_takes_c_path_length, __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_dataset_text_with(lg_ctx *c, const char *path, int64_t length,
                                                const lg_text_options *options);
 
-/* ---- tables ---- */
+/* ---- tables ----
+ *
+ * lg_csv_open() reads a CSV file (RFC 4180), plain or compressed by gzip; the other functions convert its columns to
+ * tensors. Fields in quotes may contain separators, doubled quotes and line breaks. Lines end with LF, CR LF or CR.
+ * Empty lines are skipped; all others must have as many fields as the first. The text is UTF-8 or another superset of
+ * ASCII; a byte order mark of UTF-8 is skipped. Numbers are read in the same way in every locale.
+ *
+ *     lg_csv *t = lg_csv_open(c, "iris.csv");
+ *     lg_tensor *x = lg_csv_numbers(t, LG_NAMES("length", "width"));
+ *     lg_tensor *y = lg_csv_categories(t, "species");
+ *     lg_dataset *iris = lg_dataset_tensors(c, x, y);
+ *
+ * Tensors are on the CPU and belong to the innermost open scope. Functions that read a column fail with LG_ERR_ARGUMENT
+ * if the table has no column of that name, or two, and with LG_ERR_FORMAT if a field does not fit: the message names
+ * its line and column.
+ */
 
-/* A CSV file (RFC 4180), plain or gzip: fields in quotes may hold separators, quotes (doubled) and line breaks. Lines
- * end with LF, CR LF or CR; empty ones are left out; all others have as many fields as the first one. The text is
- * UTF-8 or another superset of ASCII. It is read as a whole and belongs to the context until lg_csv_free. */
+/* A table. It is in memory as a whole, and belongs to the context until lg_csv_free(). */
 typedef struct lg_csv lg_csv;
+
 typedef struct lg_csv_options {
         LG_OPTIONS_HEAD
-        char separator LG_DEFAULT;      /* ','; or '\t', ';', ... */
-        bool no_header LG_DEFAULT;      /* the first line is a row, too; the columns are called "0", "1", ... */
-        bool trim LG_DEFAULT;           /* spaces and tabs around fields are left out: "a, b" */
-        lg_names_in missing LG_DEFAULT; /* fields that stand for no value; LG_NAMES("", "NA", "?") */
+        char separator LG_DEFAULT; /* between fields: ';', '\t', ...; default ',' */
+        bool no_header LG_DEFAULT; /* the first line is a row, and columns are named "0", "1", ...; default false */
+        bool trim LG_DEFAULT;      /* removes spaces and tabs around fields, as in "a, b"; default false */
+        lg_names_in missing LG_DEFAULT; /* fields that stand for a missing value; default LG_NAMES("", "NA", "?") */
 } lg_csv_options;
-/* lg_csv_open(c, "iris.csv", .separator = ';') LG_ERR_FORMAT: the message says which line is wrong. */
+/* Reads a table. The result belongs to the context until lg_csv_free(). Fails with LG_ERR_FORMAT if a quote does not
+ * end, a line has more or fewer fields than the first, or the file is empty or contains a zero byte; with
+ * LG_ERR_ARGUMENT if .separator is a quote or the end of a line; with LG_ERR_IO and LG_ERR_MEMORY.
+ * Example: lg_csv_open(c, "iris.csv", .separator = ';') */
 #define lg_csv_open(...) LG_CALL2(lg_csv_open_with, lg_csv_options, lg_csv_open_takes_c_path, __VA_ARGS__)
 LG_API LG_NEW lg_csv *lg_csv_open_with(lg_ctx *c, const char *path, const lg_csv_options *options);
+
+/* Frees a table. Tensors made from it stay. Does nothing if t is NULL. Cannot fail. */
 LG_API void lg_csv_free(lg_csv *t);
-LG_API int64_t lg_csv_rows(const lg_csv *t); /* without the header */
-/* The names of the columns; they last as long as t. */
+
+/* Returns the number of rows, without the header; 0 if t is NULL. Cannot fail. */
+LG_API int64_t lg_csv_rows(const lg_csv *t);
+
+/* Returns the names of the columns, or none if t is NULL. They are valid until lg_csv_free(). Cannot fail. */
 LG_API lg_names lg_csv_columns(const lg_csv *t);
 
 typedef struct lg_csv_numbers_options {
         LG_OPTIONS_HEAD
-        double missing_as LG_DEFAULT; /* the value of missing fields (LG_ZERO is 0); they are an error if not given */
-        lg_dtype dtype LG_DEFAULT;    /* LG_F32; or LG_F64 */
+        double missing_as LG_DEFAULT; /* replaces missing values; LG_ZERO sets 0. Default: they are an error. */
+        lg_dtype dtype LG_DEFAULT;    /* LG_F32 or LG_F64; default LG_F32 */
 } lg_csv_numbers_options;
-/* Columns of numbers as (rows, columns) on the CPU, in the order of the names: lg_csv_numbers(t, LG_NAMES("length",
- * "width")), or lg_csv_columns(t) for all. "inf" and "nan" are numbers; hexadecimal ones and decimal commas are not.
- * LG_ERR_ARGUMENT: no column, or two, of a name; LG_ERR_FORMAT: a field is missing, no number, or too large. */
+/* Returns columns of numbers as a tensor (rows, columns), in the order of the given names; lg_csv_columns(t) names them
+ * all. "inf" and "nan" are numbers; hexadecimal numbers and decimal commas are not. Fails with LG_ERR_FORMAT if a value
+ * is missing and .missing_as is not given, or if a field is no number or too large for the dtype; with LG_ERR_DTYPE if
+ * .dtype is another one.
+ * Example: lg_csv_numbers(t, LG_NAMES("length", "width")) */
 #define lg_csv_numbers(...)                                                                                            \
         LG_CALL2(lg_csv_numbers_with, lg_csv_numbers_options, lg_csv_numbers_takes_t_columns, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_csv_numbers_with(lg_csv *t, lg_names_in columns, const lg_csv_numbers_options *options);
 
 typedef struct lg_csv_integers_options {
         LG_OPTIONS_HEAD
-        int64_t missing_as LG_DEFAULT; /* the value of missing fields (LG_ZERO_INT is 0) */
+        int64_t missing_as LG_DEFAULT; /* replaces missing values; LG_ZERO_INT sets 0. Default: they are an error. */
 } lg_csv_integers_options;
-/* One column of whole numbers as i64 (rows): labels, indices. lg_csv_integers(t, "label") Errors as above. */
+/* Returns a column of whole numbers, such as labels or indices, as a tensor i64 (rows). "3.0" counts as one. Fails with
+ * LG_ERR_FORMAT if a value is missing and .missing_as is not given, or if a field is no whole number or too large for
+ * i64.
+ * Example: lg_csv_integers(t, "label") */
 #define lg_csv_integers(...)                                                                                           \
         LG_CALL2(lg_csv_integers_with, lg_csv_integers_options, lg_csv_integers_takes_t_column, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_csv_integers_with(lg_csv *t, const char *column, const lg_csv_integers_options *options);
 
-/* The different texts of a column without missing ones, in the order of their bytes or, where all of them are numbers,
- * of the numbers. They last as long as t. No texts: an error, or there are none. */
+/* Returns the different texts of a column, without those that stand for a missing value, in the order of the numbers if
+ * all of them are numbers, else in the order of their bytes. These are the texts that the codes of lg_csv_categories()
+ * stand for. They are valid until lg_csv_free(). Returns no texts after an error, and if the column has none. */
 LG_API lg_names lg_csv_texts(lg_csv *t, const char *column);
+
 typedef struct lg_csv_categories_options {
         LG_OPTIONS_HEAD
-        lg_names_in texts LG_DEFAULT;  /* whose places are the codes, and which are all there may be; lg_csv_texts */
-        int64_t missing_as LG_DEFAULT; /* the code of missing fields (LG_ZERO_INT is 0); else they are an error */
+        lg_names_in texts LG_DEFAULT;  /* the possible texts, in the order of their codes; default: lg_csv_texts() */
+        int64_t missing_as LG_DEFAULT; /* the code of missing values; LG_ZERO_INT sets 0. Default: they are an error. */
 } lg_csv_categories_options;
-/* One column of texts as i64 (rows) codes, from 0 on. A second file gets the same codes by the first one's texts:
- * lg_csv_categories(test, "species", .texts = lg_csv_texts(train, "species")). Errors as above. */
+/* Returns a column of texts as a tensor i64 (rows) of codes from 0 on: the place of each text in .texts. Pass the texts
+ * of one file to give those of another file the same codes. Fails with LG_ERR_FORMAT if a value is missing and
+ * .missing_as is not given, or if a text is none of .texts, and with LG_ERR_ARGUMENT if .texts has a text twice.
+ * Example: lg_csv_categories(test, "species", .texts = lg_csv_texts(train, "species")) */
 #define lg_csv_categories(...)                                                                                         \
         LG_CALL2(lg_csv_categories_with, lg_csv_categories_options, lg_csv_categories_takes_t_column, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_csv_categories_with(lg_csv *t, const char *column,
