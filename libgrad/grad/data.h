@@ -310,7 +310,9 @@ typedef struct lg_loader_options {
          * are made when they are asked for. Only one thread reads a stream. */
         int workers LG_DEFAULT;
         lg_device device LG_DEFAULT; /* of the batches; default: the context's default device */
-        uint64_t seed LG_DEFAULT;    /* of order and random numbers; default 0: drawn from the context's random state */
+        /* Of order and random numbers. Default 0: drawn from the context's random state if .shuffle, .weights, .collate
+         * or a random transform needs it, else 0. */
+        uint64_t seed LG_DEFAULT;
         /* (N) on the CPU, for N samples, 0 or more each: samples are drawn at random, each as often as its weight says
          * in relation to the others; not with .shuffle. Default NULL: every sample once. */
         lg_tensor *weights LG_DEFAULT;

@@ -1,14 +1,22 @@
-/* transforms.h - steps on the samples of a data set: crops, flips, rotations, colours, sizes; mixing batches.
+/* transforms.h - changes to the samples of a data set (crops, flips, rotations, colours, sizes), and mixed batches.
  *
- * A transform makes a new first field, "x", of each sample; the other fields stay. Its shapes and dtypes are checked
- * where it meets a data set, by lg_dataset_transform: LG_ERR_SHAPE, LG_ERR_DTYPE. Images are (C, H, W) or (H, W), of
- * u8, f32 or f64. The loader's threads run it. What is random is drawn from the sample's own numbers (lg_rng), in the
- * order that each comment states: the same seed, epoch and sample give the same bytes, whatever the number of threads.
+ * A transform replaces the first field of each sample, "x"; the other fields stay. lg_dataset_transform() applies it to
+ * a data set, and the loader's threads then run it. Names and defaults are torchvision's:
  *
- * lg_transform *t = lg_transforms(c, lg_transform_random_crop(c, 32, 32, .padding = 4),
- *                                 lg_transform_random_horizontal_flip(c),
- *                                 lg_transform_normalize(c, LG_NUMBERS(0.5), LG_NUMBERS(0.25)));
- * lg_loader *batches = lg_loader_open(c, lg_dataset_transform(train, t), 64, .shuffle = true, .workers = 2);
+ *     lg_transform *t = lg_transforms(c, lg_transform_random_crop(c, 32, 32, .padding = 4),
+ *                                     lg_transform_random_horizontal_flip(c),
+ *                                     lg_transform_normalize(c, LG_NUMBERS(0.5), LG_NUMBERS(0.25)));
+ *     lg_loader *batches = lg_loader_open(c, lg_dataset_transform(train, t), 64, .shuffle = true, .workers = 2);
+ *
+ * Images are (C, H, W) or (H, W), of u8, f32 or f64, and keep their dtype unless stated otherwise. Transforms are
+ * fastest on u8, so put lg_transform_to_float() or lg_transform_normalize() last.
+ *
+ * Random transforms draw from the random numbers of the sample (lg_rng), in the order that their comments state. So the
+ * same seed, epoch and sample give the same bytes, whatever the number of threads.
+ *
+ * A transform belongs to the context until lg_transform_free(). Data sets and other transforms that use it keep it
+ * alive until they end. Functions that make one fail with LG_ERR_ARGUMENT if an argument is NULL or out of range, and
+ * with LG_ERR_MEMORY. Whether it fits the samples is checked by lg_dataset_transform().
  */
 #ifndef LG_TRANSFORMS_H
 #define LG_TRANSFORMS_H
@@ -17,73 +25,112 @@
 
 LG_BEGIN
 
-/* Belongs to the context until lg_transform_free; data sets and chains that are made with it keep what they need. */
+/* ---- transforms and data sets ---- */
+
+/* A step on the first field of a sample. It belongs to the context until lg_transform_free(). */
 typedef struct lg_transform lg_transform;
-/* The samples of d, a stream too, with what t makes of their first field, which must not be ragged. */
+
+/* Makes a data set of the samples of d, which may be a stream, with what t makes of their first field. The result
+ * belongs to the context until lg_dataset_free() and keeps d and t alive. Fails with LG_ERR_SHAPE if the field is
+ * ragged or its shape does not fit the transform; with LG_ERR_DTYPE if its dtype does not fit; with LG_ERR_ARGUMENT if
+ * it cannot hold the .value of the transform, or if d or t is NULL; and with LG_ERR_MEMORY.
+ * Example: lg_dataset_transform(train, lg_transform_to_float(c)) */
 LG_API LG_NEW lg_dataset *lg_dataset_transform(lg_dataset *d, lg_transform *t);
-/* One after the other, itself a transform. NULL if one is NULL. lg_transforms(c, first, second) */
+
+/* Returns a transform that applies the given ones, one after another. lg_transforms_list() takes an array that ends
+ * with LG_END. The result belongs to the context until lg_transform_free(). Fails with LG_ERR_ARGUMENT if one of them
+ * is NULL, and with LG_ERR_MEMORY.
+ * Example: lg_transforms(c, first, second) */
 #define lg_transforms(...) lg_transforms_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_transform, LG_TAIL1(__VA_ARGS__)))
 LG_API LG_NEW lg_transform *lg_transforms_list(lg_ctx *c, lg_transform *const *parts);
+
+/* Frees t, or marks it to be freed when the last data set or transform that uses it ends. Does nothing if t is NULL.
+ * Cannot fail. */
 LG_API void lg_transform_free(lg_transform *t);
 
-/* ---- values ---- */
+/* ---- values ----
+ *
+ * Results belong to the context until lg_transform_free(). Values are u8, f32 or f64; lg_dataset_transform() fails with
+ * LG_ERR_DTYPE for others.
+ */
 
-/* u8 becomes f32, x / 255; floats stay (torchvision's ToTensor). Any shape. */
+/* Converts u8 to f32 and divides by 255; f32 and f64 stay as they are (torchvision's ToTensor). Takes any shape. */
 LG_API LG_NEW lg_transform *lg_transform_to_float(lg_ctx *c);
-/* (x - mean) / std, of u8 (x / 255 - mean) / std in f32 (torchvision's Normalize after ToTensor). One number for values
- * of any shape, or one for each channel of (C, H, W): LG_NUMBERS(0.485, 0.456, 0.406). std is above 0. */
+
+/* Computes (x - mean) / std; for u8, (x / 255 - mean) / std in f32 (torchvision's Normalize, for u8 after ToTensor).
+ * mean and std each have one number, for values of any shape, or one for each channel of (C, H, W). Fails with
+ * LG_ERR_ARGUMENT if they have different numbers of channels, if a number is not finite in f32, or if an element of std
+ * is not above 0. lg_dataset_transform() fails with LG_ERR_SHAPE if there are not as many channels.
+ * Example: lg_transform_normalize(c, LG_NUMBERS(0.485, 0.456, 0.406), LG_NUMBERS(0.229, 0.224, 0.225)) */
 LG_API LG_NEW lg_transform *lg_transform_normalize(lg_ctx *c, lg_numbers_in mean, lg_numbers_in std);
 
-/* ---- crops and flips ---- */
+/* ---- crops and flips ----
+ *
+ * These transforms take images. Results belong to the context until lg_transform_free(). Heights and widths are from 1
+ * to 2^24, probabilities from 0 to 1: others fail with LG_ERR_ARGUMENT.
+ */
 
+/* How an image is padded; the example shows a row abcd padded by three pixels. */
 typedef enum lg_pad_mode {
-        LG_PAD_ZEROS = 0,     /* .value beside the image */
-        LG_PAD_REFLECT = 1,   /* dcb|abcd|cba; padding is below height and width */
-        LG_PAD_REPLICATE = 2, /* aaa|abcd|ddd */
+        LG_PAD_ZEROS = 0,     /* with .value: 000|abcd|000 */
+        LG_PAD_REFLECT = 1,   /* reflected at the edge pixels: dcb|abcd|cba; padding is below height and width */
+        LG_PAD_REPLICATE = 2, /* with the edge pixels: aaa|abcd|ddd */
 } lg_pad_mode;
+
 typedef struct lg_crop_options {
         LG_OPTIONS_HEAD
-        int64_t padding LG_DEFAULT; /* pixels on each side; 0 */
-        lg_pad_mode mode LG_DEFAULT;
-        double value LG_DEFAULT; /* of what LG_PAD_ZEROS adds */
+        int64_t padding LG_DEFAULT;  /* pixels added on each side before the crop; default 0 */
+        lg_pad_mode mode LG_DEFAULT; /* how they are filled; default LG_PAD_ZEROS */
+        double value LG_DEFAULT;     /* of pixels that LG_PAD_ZEROS adds; default 0 */
 } lg_crop_options;
-/* A window of that size, anywhere in the padded image with the same probability. Draws its top, then its left.
- * lg_transform_random_crop(c, 32, 32, .padding = 4, .mode = LG_PAD_REFLECT) */
+/* Cuts a window of height by width pixels out of the padded image, at a random place (torchvision's RandomCrop). Draws
+ * its top, then its left. lg_dataset_transform() fails with LG_ERR_SHAPE if the padded image is smaller than the
+ * window, or the image too small for .mode.
+ * Example: lg_transform_random_crop(c, 32, 32, .padding = 4, .mode = LG_PAD_REFLECT) */
 #define lg_transform_random_crop(...)                                                                                  \
         LG_CALL3(lg_transform_random_crop_with, lg_crop_options, lg_transform_random_crop_takes_c_height_width,        \
                  __VA_ARGS__)
 LG_API LG_NEW lg_transform *lg_transform_random_crop_with(lg_ctx *c, int64_t height, int64_t width,
                                                           const lg_crop_options *options);
-/* The window in the middle; where it is larger than the image, zeros are added (torchvision's CenterCrop). */
+
+/* Cuts a window of height by width pixels out of the middle of the image; where it is larger than the image, the rest
+ * is zeros (torchvision's CenterCrop). */
 LG_API LG_NEW lg_transform *lg_transform_center_crop(lg_ctx *c, int64_t height, int64_t width);
 
 typedef struct lg_flip_options {
         LG_OPTIONS_HEAD
-        double p LG_DEFAULT; /* the probability; 0.5 */
+        double p LG_DEFAULT; /* the probability of a flip; default 0.5. LG_ZERO sets 0. */
 } lg_flip_options;
-/* Left becomes right, with probability p. Draws one number. */
+/* Mirrors the image left to right with probability .p (torchvision's RandomHorizontalFlip). Draws one number. */
 #define lg_transform_random_horizontal_flip(...)                                                                       \
         LG_CALL1(lg_transform_random_horizontal_flip_with, lg_flip_options,                                            \
                  lg_transform_random_horizontal_flip_takes_c, __VA_ARGS__)
 LG_API LG_NEW lg_transform *lg_transform_random_horizontal_flip_with(lg_ctx *c, const lg_flip_options *options);
-/* Top becomes bottom. */
+
+/* Turns the image upside down with probability .p (torchvision's RandomVerticalFlip). Draws one number. */
 #define lg_transform_random_vertical_flip(...)                                                                         \
         LG_CALL1(lg_transform_random_vertical_flip_with, lg_flip_options, lg_transform_random_vertical_flip_takes_c,   \
                  __VA_ARGS__)
 LG_API LG_NEW lg_transform *lg_transform_random_vertical_flip_with(lg_ctx *c, const lg_flip_options *options);
 
-/* ---- geometry ---- */
+/* ---- geometry ----
+ *
+ * These transforms take images, and interpolate bilinearly. Results belong to the context until lg_transform_free().
+ * Arguments and options out of range fail with LG_ERR_ARGUMENT.
+ */
 
-/* Height and width become these, bilinear and smoothed where they shrink, as Pillow's resize(BILINEAR) and
- * torchvision's Resize with antialias: u8 within one level of Pillow's, f32 within rounding. */
+/* Resizes the image to height by width pixels, each from 1 to 2^24, with antialiasing where it shrinks, as Pillow's
+ * resize(BILINEAR) and torchvision's Resize(antialias=True) do. Results are within one level of Pillow's for u8, and
+ * within rounding for f32. lg_dataset_transform() fails with LG_ERR_SHAPE if the image has no pixels. */
 LG_API LG_NEW lg_transform *lg_transform_resize(lg_ctx *c, int64_t height, int64_t width);
 
 typedef struct lg_rotation_options {
         LG_OPTIONS_HEAD
-        double value LG_DEFAULT; /* beside the image */
+        double value LG_DEFAULT; /* of pixels from outside the image; default 0 */
 } lg_rotation_options;
-/* Turned about its centre, counterclockwise by -degrees to degrees, in its size, bilinear (torchvision's RandomRotation
- * of tensors with BILINEAR). Draws the angle. lg_transform_random_rotation(c, 15) */
+/* Rotates the image about its centre by a random angle, counterclockwise from -degrees to degrees, and keeps its size
+ * (torchvision's RandomRotation of tensors with BILINEAR). degrees is from 0 to 360. Draws the angle.
+ * Example: lg_transform_random_rotation(c, 15) */
 #define lg_transform_random_rotation(...)                                                                              \
         LG_CALL2(lg_transform_random_rotation_with, lg_rotation_options, lg_transform_random_rotation_takes_c_degrees, \
                  __VA_ARGS__)
@@ -92,85 +139,111 @@ LG_API LG_NEW lg_transform *lg_transform_random_rotation_with(lg_ctx *c, double 
 
 typedef struct lg_affine_options {
         LG_OPTIONS_HEAD
-        double degrees LG_DEFAULT;     /* clockwise by -degrees to degrees; 0 */
-        double translate_x LG_DEFAULT; /* the most, as a part of the width: a whole number of pixels; 0 */
-        double translate_y LG_DEFAULT; /* of the height; 0 */
-        double scale_min LG_DEFAULT;   /* 1 */
-        double scale_max LG_DEFAULT;   /* 1 */
-        double shear LG_DEFAULT;       /* along x by -shear to shear degrees; 0 */
-        double value LG_DEFAULT;       /* beside the image */
+        double degrees LG_DEFAULT; /* rotates clockwise by -degrees to degrees, at most 360; default 0 */
+        /* Moves by up to this part of the width, from 0 to 1, a whole number of pixels; default 0. */
+        double translate_x LG_DEFAULT;
+        double translate_y LG_DEFAULT; /* the same of the height; default 0 */
+        double scale_min LG_DEFAULT;   /* scales by at least this, from 0.001 to 1000; default 1 */
+        double scale_max LG_DEFAULT;   /* scales by at most this; default 1 */
+        double shear LG_DEFAULT;       /* shears along x by -shear to shear degrees, at most 89; default 0 */
+        double value LG_DEFAULT;       /* of pixels from outside the image; default 0 */
 } lg_affine_options;
-/* Sheared, scaled and turned about its centre, then moved, in its size, bilinear (torchvision's RandomAffine of tensors
- * with BILINEAR). Draws angle, x, y, scale and shear. lg_transform_random_affine(c, .degrees = 10, .scale_min = 0.9) */
+/* Shears, scales and rotates the image about its centre, then moves it, each by a random amount, and keeps its size
+ * (torchvision's RandomAffine of tensors with BILINEAR). Draws the angle, the moves along x and y, the scale and the
+ * shear.
+ * Example: lg_transform_random_affine(c, .degrees = 10, .scale_min = 0.9) */
 #define lg_transform_random_affine(...)                                                                                \
         LG_CALL1(lg_transform_random_affine_with, lg_affine_options, lg_transform_random_affine_takes_c, __VA_ARGS__)
 LG_API LG_NEW lg_transform *lg_transform_random_affine_with(lg_ctx *c, const lg_affine_options *options);
 
-/* ---- colours ---- */
+/* ---- colours and erasing ----
+ *
+ * These transforms take images. Results belong to the context until lg_transform_free(). Options out of range fail with
+ * LG_ERR_ARGUMENT.
+ */
 
 typedef struct lg_jitter_options {
         LG_OPTIONS_HEAD
-        double brightness LG_DEFAULT; /* times max(0, 1 - brightness) to 1 + brightness; 0: stays */
-        double contrast LG_DEFAULT;   /* about the mean of the grey image, in the same way */
+        /* The factor of brightness is from max(0, 1 - brightness) to 1 + brightness; default 0: no change. */
+        double brightness LG_DEFAULT;
+        /* The factor of contrast is from max(0, 1 - contrast) to 1 + contrast; default 0: no change. */
+        double contrast LG_DEFAULT;
 } lg_jitter_options;
-/* Images of 1 channel or 3, of 0 to 255 or, in floats, 0 to 1, in which values stay (torchvision's ColorJitter of
- * tensors). Draws both factors, then which comes first. lg_transform_color_jitter(c, .brightness = 0.4) */
+/* Changes brightness and contrast of images with 1 or 3 channels, in random order (torchvision's ColorJitter of
+ * tensors): brightness to r x and contrast to r x + (1 - r) m, each with a random factor r, where m is the mean of the
+ * grey image. Values are 0 to 255 in u8 and 0 to 1 in floats; results are clamped to that range. Draws both factors,
+ * then which of the two comes first. lg_dataset_transform() fails with LG_ERR_SHAPE for other numbers of channels.
+ * Example: lg_transform_color_jitter(c, .brightness = 0.4) */
 #define lg_transform_color_jitter(...)                                                                                 \
         LG_CALL1(lg_transform_color_jitter_with, lg_jitter_options, lg_transform_color_jitter_takes_c, __VA_ARGS__)
 LG_API LG_NEW lg_transform *lg_transform_color_jitter_with(lg_ctx *c, const lg_jitter_options *options);
 
 typedef struct lg_erasing_options {
         LG_OPTIONS_HEAD
-        double p LG_DEFAULT;         /* the probability; 0.5 */
-        double scale_min LG_DEFAULT; /* part of the image's area; 0.02 */
-        double scale_max LG_DEFAULT; /* 0.33 */
-        double ratio_min LG_DEFAULT; /* height to width; 0.3 */
-        double ratio_max LG_DEFAULT; /* 3.3 */
-        double value LG_DEFAULT;     /* what the rectangle becomes; 0 */
-        bool random LG_DEFAULT;      /* normal numbers instead; in u8, bytes of equal probability */
+        double p LG_DEFAULT;         /* the probability of erasing; default 0.5. LG_ZERO sets 0. */
+        double scale_min LG_DEFAULT; /* the least part of the image's area; default 0.02. LG_ZERO sets 0. */
+        double scale_max LG_DEFAULT; /* the greatest part of the area, up to 1; default 0.33 */
+        double ratio_min LG_DEFAULT; /* the least height / width; default 0.3 */
+        double ratio_max LG_DEFAULT; /* the greatest height / width; default 3.3 */
+        double value LG_DEFAULT;     /* of erased pixels; default 0 */
+        bool random LG_DEFAULT;      /* sets them to normal random numbers, of u8 to random bytes; default false */
 } lg_erasing_options;
-/* A rectangle of random size and place is erased, with probability p (torchvision's RandomErasing). Draws whether;
- * then, at most ten times, until it fits, area and ratio; then top and left; then the noise by channels and rows. */
+/* Erases, with probability .p, a rectangle of random size, shape and place (Zhong et al. 2020; torchvision's
+ * RandomErasing). If ten random rectangles do not fit, the image stays as it is. Draws whether to erase; then area and
+ * ratio, up to ten times; then top and left; then the noise, in the order of channels and rows.
+ * Example: lg_transform_random_erasing(c, .p = 1, .random = true) */
 #define lg_transform_random_erasing(...)                                                                               \
         LG_CALL1(lg_transform_random_erasing_with, lg_erasing_options, lg_transform_random_erasing_takes_c, __VA_ARGS__)
 LG_API LG_NEW lg_transform *lg_transform_random_erasing_with(lg_ctx *c, const lg_erasing_options *options);
 
-/* ---- own ones ---- */
+/* ---- transforms of your own ---- */
 
-/* What an own transform works on: `from` to `to`, both contiguous, which are not the same memory. */
+/* One run of a transform of the program: reads the field `in` at .from and writes the field `out` to .to. Both are
+ * contiguous and do not overlap. */
 typedef struct lg_transform_call {
-        const lg_field *in, *out;
-        const void *from;
-        void *to;
-        lg_rng *rng;
-        lg_sample *sample; /* for lg_sample_fail */
+        const lg_field *in, *out; /* the field before and after */
+        const void *from;         /* its values before */
+        void *to;                 /* where to write its values after */
+        lg_rng *rng;              /* the random numbers of the sample */
+        lg_sample *sample;        /* the sample, for lg_sample_fail() */
 } lg_transform_call;
-/* Runs in the loader's threads, as lg_sample_fn does. False: LG_ERR_IO and what lg_sample_fail said. */
+
+/* Transforms one sample. The loader's threads call it under the rules of lg_sample_fn: several at once, without the
+ * context. `user` is the pointer given to lg_transform_new(). Returns false after lg_sample_fail() if it cannot: the
+ * call that wants the sample then fails with LG_ERR_IO and that message. */
 typedef bool lg_transform_fn(const lg_transform_call *call, void *user);
+
 typedef struct lg_transform_options {
         LG_OPTIONS_HEAD
-        lg_shape shape LG_DEFAULT;              /* what it makes; that of the field */
-        lg_dtype dtype LG_DEFAULT;              /* that of the field */
-        bool random LG_DEFAULT;                 /* it draws from call->rng */
-        void (*release)(void *user) LG_DEFAULT; /* is called as it ends, or where it cannot be made */
+        lg_shape shape LG_DEFAULT;              /* of the result; default: that of the field */
+        lg_dtype dtype LG_DEFAULT;              /* of the result; default: that of the field */
+        bool random LG_DEFAULT;                 /* must be true if fn draws from call->rng; default false */
+        void (*release)(void *user) LG_DEFAULT; /* called when the transform ends or cannot be made; default: none */
 } lg_transform_options;
-/* lg_transform_new(c, invert, NULL, .dtype = LG_F32) */
+/* Returns a transform that calls fn(call, user) for each sample. It takes fields of any dtype and shape. The result
+ * belongs to the context until lg_transform_free(). Fails with LG_ERR_ARGUMENT if fn is NULL, with LG_ERR_SHAPE or
+ * LG_ERR_DTYPE if .shape or .dtype is not valid, and with LG_ERR_MEMORY.
+ * Example: lg_transform_new(c, invert, NULL, .dtype = LG_F32) */
 #define lg_transform_new(...)                                                                                          \
         LG_CALL3(lg_transform_new_with, lg_transform_options, lg_transform_new_takes_c_fn_user, __VA_ARGS__)
 LG_API LG_NEW lg_transform *lg_transform_new_with(lg_ctx *c, lg_transform_fn *fn, void *user,
                                                   const lg_transform_options *options);
 
-/* ---- batches ---- */
+/* ---- mixed batches ---- */
 
 typedef struct lg_mixup_options {
         LG_OPTIONS_HEAD
-        double alpha LG_DEFAULT;    /* 0.2 */
-        int64_t classes LG_DEFAULT; /* must be given */
+        double alpha LG_DEFAULT;    /* of the Beta distribution, from 0.001 to 1000; default 0.2 */
+        int64_t classes LG_DEFAULT; /* the number of classes, from 1 to 2^24; must be given */
 } lg_mixup_options;
-/* Batches in which sample i is l x[i] + (1 - l) x[i - 1], the last one before the first, with one l of Beta(alpha,
- * alpha) for each batch (Zhang et al., "mixup", 2018; torchvision's MixUp). x is f32 or f64; y, class numbers in i64
- * (), becomes probabilities in f32 (classes), in the same mix, for lg_cross_entropy. Other fields stay. A class out of
- * range is LG_ERR_ARGUMENT. lg_loader_open(c, train, 64, .collate = lg_mixup(c, .classes = 10)) */
+/* Returns a way to make batches of mixed samples, for the .collate of a loader: sample i becomes l x[i] + (1 - l)
+ * x[i - 1], where x[-1] is the last one, with one l drawn from Beta(alpha, alpha) for each batch (Zhang et al.,
+ * "mixup", 2018; torchvision's MixUp). "x" is f32 or f64. "y", class numbers i64 (), becomes probabilities f32
+ * (classes), mixed in the same way, as lg_cross_entropy() takes them. Other fields stay. The result belongs to the
+ * context until lg_collate_free(). Fails with LG_ERR_ARGUMENT for options out of range; lg_loader_open() fails with
+ * LG_ERR_DTYPE or LG_ERR_ARGUMENT if the fields do not fit, and lg_loader_next() with LG_ERR_ARGUMENT if a class is out
+ * of range.
+ * Example: lg_loader_open(c, train, 64, .collate = lg_mixup(c, .classes = 10)) */
 #define lg_mixup(...) LG_CALL1(lg_mixup_with, lg_mixup_options, lg_mixup_takes_c, __VA_ARGS__)
 LG_API LG_NEW lg_collate *lg_mixup_with(lg_ctx *c, const lg_mixup_options *options);
 
