@@ -1,13 +1,32 @@
-/* state.h - what outlives a program: weights in files, whole runs that go on where they stopped.
+/* state.h - weights in files, and checkpoints from which a run continues.
  *
- * Files are safetensors files (https://github.com/huggingface/safetensors), which PyTorch reads and writes too, and
- * names are those of PyTorch's state_dict. A file is written beside the old one and takes its place only when it is
- * whole: a kill, a crash or a full disk leaves the old file. Loading checks everything before it changes anything; what
- * a file has beyond 64 MB of values is read twice, to see that it can be, and into place: should the second reading
- * fail, the message says that part of the values are in place.
+ * lg_save() and lg_load() write and read the weights of a module, lg_weights_open() reads a file without one. An
+ * lg_checkpoint saves a whole run, so that a program that was stopped continues to the same figures:
  *
- * LG_ERR_IO: a file cannot be opened, read or written; LG_ERR_FORMAT: it is no whole safetensors file; LG_ERR_ARGUMENT:
- * names or shapes that do not fit, LG_ERR_DTYPE: dtypes that do not: the message names the first ten of each kind.
+ *     lg_checkpoint *run = lg_checkpoint_new(c);
+ *     lg_checkpoint_add(run, "model", net);
+ *     lg_checkpoint_add(run, "optimizer", opt);
+ *     lg_checkpoint_add(run, "batches", loader);
+ *     if (access("run.safetensors", F_OK) == 0)
+ *             lg_checkpoint_load(run, "run.safetensors");
+ *     ...
+ *     lg_checkpoint_save(run, "run.safetensors");
+ *
+ * Files are safetensors files (https://github.com/huggingface/safetensors), which PyTorch reads and writes, too, and
+ * names are those of PyTorch's state_dict.
+ *
+ * Saving writes a temporary file next to the old one and replaces it only when the new one is whole: a kill, a crash or
+ * a full disk leaves the old file as it is. Nothing is saved while the context holds an error, or if a device-side
+ * error is pending, so that a failed run does not overwrite a good file.
+ *
+ * Loading matches all names, checks and reads everything before it changes anything. Of a file with more than 64 MB of
+ * values, the rest is read twice: once to see that it can be read, and once into place. If the second reading fails,
+ * the message says that part of the values are in place.
+ *
+ * Functions fail with LG_ERR_IO if a file cannot be opened, read or written; with LG_ERR_FORMAT if it is not a whole
+ * safetensors file; with LG_ERR_ARGUMENT if names or shapes do not fit, or LG_ERR_DTYPE if only dtypes do not, with up
+ * to ten names of each kind in the message; with LG_ERR_STATE if libgrad was built without cJSON; and with
+ * LG_ERR_MEMORY.
  */
 #ifndef LG_STATE_H
 #define LG_STATE_H
@@ -19,57 +38,98 @@
 
 LG_BEGIN
 
-/* Writes the parameters and buffers of m, on whatever device, to a file. Refused while the context holds an error, so
- * that a failed run does not overwrite a good file. lg_save(net, "net.safetensors") */
+/* ---- weights of a module ----
+ *
+ * Errors are those of the head of this file. Functions return false, and change nothing, if the module is NULL.
+ */
+
+/* Writes the parameters and buffers of m, on whatever devices they are, to a file. Fails with LG_ERR_IO if it cannot be
+ * written, with LG_ERR_ARGUMENT if a name is not UTF-8 or a path in m is too long, and with the error of a device if
+ * one is pending.
+ * Example: lg_save(net, "net.safetensors") */
 LG_API bool lg_save(lg_module *m, const char *path);
 
 typedef struct lg_load_options {
         LG_OPTIONS_HEAD
-        bool partial LG_DEFAULT;       /* what only one side has stays as it is; nothing in common is an error */
-        const char *prefix LG_DEFAULT; /* tensors whose names begin so, without it: "backbone." */
-        lg_names_in rename
-                LG_DEFAULT;   /* pairs: a name in the file, or the beginning of one up to a dot, and its new name */
-        bool cast LG_DEFAULT; /* other float dtypes are converted */
+        /* Leaves parameters that the file lacks as they are, and ignores tensors that m lacks; it is an error only if
+         * they have nothing in common. Default false: both are errors. */
+        bool partial LG_DEFAULT;
+        /* Reads only the tensors whose names begin with this, "backbone." for example, and removes it from their names;
+         * default NULL: all. */
+        const char *prefix LG_DEFAULT;
+        /* Pairs of a name and its replacement; the name is that of a tensor in the file, after .prefix is removed, or
+         * the beginning of some up to a dot. An empty replacement removes the dot, too. The first pair that fits
+         * counts. Default: none. */
+        lg_names_in rename LG_DEFAULT;
+        bool cast LG_DEFAULT; /* converts from other float dtypes; default false: they are an error */
 } lg_load_options;
-/* Puts the values of a file into the parameters and buffers of m, which keep their handles, devices, dtypes and
- * gradients. lg_load(net, "net.safetensors", .partial = true, .rename = LG_NAMES("fc", "6")) */
+/* Reads the values of a file into the parameters and buffers of m, which keep their handles, devices, dtypes and
+ * gradients. Without .partial, the file must have each of them and no other tensor; only num_batches_tracked may be
+ * missing. Fails with LG_ERR_ARGUMENT if names or shapes do not fit, and with LG_ERR_DTYPE if only dtypes do not.
+ * Example: lg_load(net, "net.safetensors", .partial = true, .rename = LG_NAMES("fc", "6")) */
 #define lg_load(...) LG_CALL2(lg_load_with, lg_load_options, lg_load_takes_m_path, __VA_ARGS__)
 LG_API bool lg_load_with(lg_module *m, const char *path, const lg_load_options *options);
-/* Puts the values of `from` into `to`: modules of one structure, on one or two devices. */
+
+/* Copies the values of the parameters and buffers of `from` into those of `to`, two modules of one context and of the
+ * same structure, on any devices. Values are converted to the dtypes of `to`. Fails with LG_ERR_ARGUMENT if names
+ * differ, or if `from` is NULL or of another context; and with LG_ERR_SHAPE if shapes differ. */
 LG_API bool lg_copy_state(lg_module *to, lg_module *from);
 
-/* A file that is open for reading without a module: what is in it, and the values of single tensors. It belongs to the
- * context until lg_weights_close. */
+/* ---- files without a module ----
+ *
+ * These functions show what is in a safetensors file, and read single tensors from it.
+ */
+
+/* A file that is open for reading. It belongs to the context until lg_weights_close(). */
 typedef struct lg_weights lg_weights;
-/* Opens a file and checks its header; fails as lg_load does. */
+
+/* Opens a file, reads its header and checks it. The result belongs to the context until lg_weights_close(). Fails with
+ * LG_ERR_IO, LG_ERR_FORMAT, LG_ERR_STATE and LG_ERR_MEMORY as lg_load() does. */
 LG_API LG_NEW lg_weights *lg_weights_open(lg_ctx *c, const char *path);
-/* A tensor in a file; its texts last until lg_weights_close. */
+
+/* A tensor in a file. Its texts are valid until lg_weights_close(). */
 typedef struct lg_weight {
         const char *name;
-        const char *dtype_name; /* in the file: "F32", "I16" */
-        lg_dtype dtype;         /* LG_DTYPE_NONE: one that libgrad does not have: it cannot be read */
+        const char *dtype_name; /* as the file has it: "F32", "I16" */
+        lg_dtype dtype;         /* LG_DTYPE_NONE if libgrad has none for it; such tensors cannot be read */
         lg_shape shape;
-        int64_t bytes;
+        int64_t bytes; /* of its values */
 } lg_weight;
-/* The i-th tensor, from 0, in the order of the file. False, without an error: there are no more than i. */
+
+/* Fills *ret with tensor number i, from 0, in the order of the file. Returns false, without an error, if there are not
+ * so many or w is NULL; fails with LG_ERR_ARGUMENT if ret is NULL.
+ * Example: for (int64_t i = 0; lg_weights_at(w, i, &t); i++) */
 #define lg_weights_at(w, i, ret) lg_weights_at_with((w), (i), (ret), sizeof(lg_weight))
 LG_API bool lg_weights_at_with(const lg_weights *w, int64_t i, lg_weight *ret, size_t size);
-/* A tensor's values, on the context's default device. LG_ERR_ARGUMENT: there is none of that name; LG_ERR_DTYPE. */
+
+/* Reads the tensor of that name, on the context's default device. The result belongs to the innermost open scope. Fails
+ * with LG_ERR_ARGUMENT if the file has no such tensor; with LG_ERR_DTYPE if libgrad has no dtype for it; with
+ * LG_ERR_FORMAT if the file has become shorter or has a bool that is not 0 or 1; with LG_ERR_IO and LG_ERR_MEMORY. */
 LG_API LG_NEW lg_tensor *lg_weights_read(lg_weights *w, const char *name);
-/* The i-th of the texts that the file has beside its tensors ("__metadata__"), by key, in two pointers that last as the
- * names do. False, without an error: there are no more than i. */
+
+/* Sets *ret_key and *ret_value to text number i, from 0, of those that the file has in addition to its tensors
+ * ("__metadata__"), ordered by key. Both are valid until lg_weights_close(). Returns false, without an error, if there
+ * are not so many or w is NULL; fails with LG_ERR_ARGUMENT if one of the pointers is NULL. */
 LG_API bool lg_weights_text(const lg_weights *w, int64_t i, const char **ret_key, const char **ret_value);
+
+/* Closes the file. Tensors that were read from it stay. Does nothing if w is NULL. Cannot fail. */
 LG_API void lg_weights_close(lg_weights *w);
 
-/* A whole run: what is added to it is saved to one file and loaded from it, together with the context's random state.
- * It belongs to the context until lg_checkpoint_free, and must not be used when something that was added has been
- * freed. */
-typedef struct lg_checkpoint lg_checkpoint;
-LG_API LG_NEW lg_checkpoint *lg_checkpoint_new(lg_ctx *c);
-/* Adds a module, an optimiser, a schedule, an average (lg_ema) or a loader under a name without a dot. An optimiser and
- * an average come after the module whose parameters they hold: their tensors are named by its paths.
- * lg_checkpoint_add(k, "model", net); lg_checkpoint_add(k, "optimizer", opt); lg_checkpoint_add(k, "batches", loader)
+/* ---- checkpoints ----
+ *
+ * A checkpoint saves what was added to it to one file, together with the random state of the context, and loads it
+ * again. Names are not empty, contain no dot, differ from each other, and are not "random": others fail with
+ * LG_ERR_ARGUMENT, and so do objects that are NULL or of another context.
  */
+
+/* A list of what makes up a run. It belongs to the context until lg_checkpoint_free(), and must not be saved or loaded
+ * after something that was added to it has been freed. */
+typedef struct lg_checkpoint lg_checkpoint;
+
+/* Makes an empty checkpoint. It belongs to the context until lg_checkpoint_free(). Fails with LG_ERR_MEMORY. */
+LG_API LG_NEW lg_checkpoint *lg_checkpoint_new(lg_ctx *c);
+
+/* The kinds of objects that a checkpoint saves. */
 typedef enum lg_state_kind {
         LG_STATE_MODULE = 1,
         LG_STATE_OPTIMIZER = 2,
@@ -77,19 +137,41 @@ typedef enum lg_state_kind {
         LG_STATE_EMA = 4,
         LG_STATE_LOADER = 5,
 } lg_state_kind;
+
+/* Adds an object: a pointer to a lg_module, lg_optimizer, lg_scheduler, lg_ema or lg_loader, by whose type the macro
+ * finds its kind. Add an optimiser or an average after the module whose parameters it holds: then its tensors are saved
+ * under the names of the parameters, otherwise under numbers. Fails with LG_ERR_ARGUMENT and LG_ERR_MEMORY.
+ * Example: lg_checkpoint_add(run, "model", net) */
 #define lg_checkpoint_add(k, name, object) lg_checkpoint_add_with((k), (name), LG_STATE_KIND(object), (object))
 LG_API bool lg_checkpoint_add_with(lg_checkpoint *k, const char *name, lg_state_kind kind, void *object);
-/* Adds numbers of the program's own, which must last as long as k: a save reads them, a load sets them. */
+
+/* Adds a number of the program. A save reads it and a load sets it, so it must last as long as k is used. Fails with
+ * LG_ERR_ARGUMENT if number is NULL, and with LG_ERR_MEMORY. */
 LG_API bool lg_checkpoint_add_number(lg_checkpoint *k, const char *name, double *number);
+
+/* Adds a whole number of the program, as lg_checkpoint_add_number() does. */
 LG_API bool lg_checkpoint_add_i64(lg_checkpoint *k, const char *name, int64_t *number);
-/* The same of a text of UTF-8 in `size` bytes, its end included: lg_checkpoint_add_text(k, "name", name, sizeof name)
- */
+
+/* Adds a text of the program, UTF-8 in an array of `size` bytes with the zero at its end, which must last as long as k
+ * is used. Fails with LG_ERR_ARGUMENT if text is NULL or size is not from 1 to 2^31 - 1, and with LG_ERR_MEMORY.
+ * lg_checkpoint_save() fails with LG_ERR_ARGUMENT if the text has no end or is not UTF-8, lg_checkpoint_load() with
+ * LG_ERR_FORMAT if it is too long for the array.
+ * Example: lg_checkpoint_add_text(run, "name", name, sizeof name) */
 LG_API bool lg_checkpoint_add_text(lg_checkpoint *k, const char *name, char *text, size_t size);
+
+/* Writes all that was added, and the random state, to a file, as lg_save() does. Fails with LG_ERR_IO if it cannot be
+ * written, with LG_ERR_STATE if a parameter of an optimiser was freed, and with the other errors of lg_save(). */
 LG_API bool lg_checkpoint_save(lg_checkpoint *k, const char *path);
-/* Bit for bit what was saved. A loader that was stopped in an epoch goes on there: the next lg_each_batch gives the
- * rest of that epoch. What the file has beside what was added is an error, too. A program looks for the file first, or
- * takes LG_ERR_IO for a first run. */
+
+/* Restores bit for bit what was saved, if the program has added the same objects under the same names. A loader that
+ * was saved in the middle of an epoch continues there: the next lg_each_batch() gives the rest of that epoch, in the
+ * same order. Fails with LG_ERR_ARGUMENT if the file has something that was not added, or lacks something, or if a
+ * loader has another number of samples or batch size; with LG_ERR_FORMAT if a number is not one; with LG_ERR_IO if
+ * there is no such file, as on the first run of a program; with LG_ERR_STATE inside a call that began in a step of an
+ * added loader; and with LG_ERR_DTYPE and LG_ERR_MEMORY as lg_load() does. */
 LG_API bool lg_checkpoint_load(lg_checkpoint *k, const char *path);
+
+/* Frees the checkpoint, but not what was added to it. Does nothing if k is NULL. Cannot fail. */
 LG_API void lg_checkpoint_free(lg_checkpoint *k);
 
 LG_END_C
@@ -118,6 +200,7 @@ constexpr lg_state_kind lg_state_kind_of(const lg_loader *)
 #define LG_STATE_KIND(object) lg_state_kind_of(object)
 #else
 /* clang-format off */
+/* The lg_state_kind of an object, by the type of the pointer to it. */
 #define LG_STATE_KIND(object)                                                                                          \
         _Generic((object), lg_module *: LG_STATE_MODULE, lg_optimizer *: LG_STATE_OPTIMIZER,                           \
                  lg_scheduler *: LG_STATE_SCHEDULER, lg_ema *: LG_STATE_EMA, lg_loader *: LG_STATE_LOADER)
