@@ -134,9 +134,9 @@ LG_API bool lg_step(lg_optimizer *opt);
  * from none. Fails with LG_ERR_STATE in a function given to lg_trace(). */
 LG_API bool lg_zero_grad(lg_optimizer *opt);
 
-/* Frees an optimiser; its parameters stay. Does nothing if opt is NULL. Fails with LG_ERR_STATE, and frees nothing, in
- * a function that a call with this optimiser has called, such as the one of lg_lambda_lr(), and in a function given to
- * lg_trace(). */
+/* Frees an optimiser; its parameters stay. Does nothing if opt is NULL. Fails with LG_ERR_STATE, and frees nothing,
+ * inside a function of the program that a call with this optimiser has called, such as the one of lg_lambda_lr(), and
+ * in a function given to lg_trace(). */
 LG_API void lg_optimizer_free(lg_optimizer *opt);
 
 /* ---- groups and learning rates ----
