@@ -1,4 +1,4 @@
-/* tensor.c - tensor handles: their life, what they are, and copies between host, devices and dtypes. */
+/* tensor.c - tensor handles: how they are made and freed, and queries of their shape, dtype and device. */
 #include <math.h>
 #include <string.h>
 #include "core.h"

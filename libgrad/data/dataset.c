@@ -1,4 +1,4 @@
-/* dataset.c - what all data sets have in common: fields, uses, an end. */
+/* dataset.c - what all data sets have in common: fields, uses, an end, and reading a single sample. */
 #include <string.h>
 #include "data.h"
 

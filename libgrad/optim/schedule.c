@@ -1,5 +1,6 @@
-/* schedule.c - what all schedules share, and those that are one formula. The formulas are PyTorch's recursive ones: the
- * next rate from the last, so that schedules can be chained.
+/* schedule.c - what all schedules share, those that are one formula, and schedules of schedules.
+ *
+ * The formulas are PyTorch's recursive ones, the next rate from the last, so that schedules can be chained.
  */
 #include <string.h>
 #include "schedule.h"

@@ -1,4 +1,7 @@
-/* schedule.h - what a schedule is: a rule that makes a group's next learning rate from the last one. Private to optim/.
+/* schedule.h - the record of a schedule, and what the files that make schedules share. Private to optim/.
+ *
+ * Most schedules are a rule that computes the next learning rate of a group from the last one, lg__schedule_fn. Others
+ * have a step of their own: one cycle, plateau, and schedules of schedules.
  */
 #ifndef LG_SCHEDULE_PRIVATE_H
 #define LG_SCHEDULE_PRIVATE_H
