@@ -45,10 +45,9 @@ typedef struct lg_sgd_options {
         bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
 } lg_sgd_options;
 /* Makes an optimiser for stochastic gradient descent (torch.optim.SGD). An update computes
- *
- *     d = g + weight_decay p
- *     b = momentum b + (1 - dampening) d    (b = d in the first update, and without momentum)
- *     p -= lr b                             (with .nesterov: p -= lr (d + momentum b))
+ * - d = g + weight_decay p;
+ * - b = momentum b + (1 - dampening) d, but b = d in the first update and without momentum;
+ * - p -= lr b or, with .nesterov, p -= lr (d + momentum b).
  *
  * Fails with LG_ERR_ARGUMENT if .nesterov is given without .momentum or with .dampening.
  * Example: lg_sgd(c, lg_parameters(net), 0.1, .momentum = 0.9) */
@@ -66,11 +65,10 @@ typedef struct lg_adam_options {
         bool amsgrad LG_DEFAULT;        /* uses the greatest v so far in place of v (AMSGrad); default false */
 } lg_adam_options;
 /* Makes an Adam optimiser (Kingma and Ba 2015; torch.optim.Adam). An update computes
- *
- *     g += weight_decay p                   (with .decoupled: p *= 1 - lr weight_decay)
- *     m = beta1 m + (1 - beta1) g
- *     v = beta2 v + (1 - beta2) g^2
- *     p -= lr / (1 - beta1^t) m / (sqrt(v / (1 - beta2^t)) + eps)
+ * - g += weight_decay p or, with .decoupled, p *= 1 - lr weight_decay;
+ * - m = beta1 m + (1 - beta1) g;
+ * - v = beta2 v + (1 - beta2) g^2;
+ * - p -= lr / (1 - beta1^t) m / (sqrt(v / (1 - beta2^t)) + eps).
  *
  * Example: lg_adam(c, lg_parameters(net), 1e-3) */
 #define lg_adam(...) LG_CALL3(lg_adam_with, lg_adam_options, lg_adam_takes_c_params_lr, __VA_ARGS__)
@@ -92,12 +90,11 @@ typedef struct lg_rmsprop_options {
         bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
 } lg_rmsprop_options;
 /* Makes an RMSprop optimiser (Hinton 2012; torch.optim.RMSprop). An update computes
- *
- *     g += weight_decay p
- *     v = alpha v + (1 - alpha) g^2
- *     a = alpha a + (1 - alpha) g           (with .centered; else a = 0)
- *     b = momentum b + g / (sqrt(v - a^2) + eps)
- *     p -= lr b
+ * - g += weight_decay p;
+ * - v = alpha v + (1 - alpha) g^2;
+ * - a = alpha a + (1 - alpha) g with .centered, else a = 0;
+ * - b = momentum b + g / (sqrt(v - a^2) + eps);
+ * - p -= lr b.
  *
  * Example: lg_rmsprop(c, lg_parameters(net), 1e-2) */
 #define lg_rmsprop(...) LG_CALL3(lg_rmsprop_with, lg_rmsprop_options, lg_rmsprop_takes_c_params_lr, __VA_ARGS__)
@@ -112,10 +109,9 @@ typedef struct lg_adagrad_options {
         bool maximize LG_DEFAULT;                    /* ascends instead of descending; default false */
 } lg_adagrad_options;
 /* Makes an Adagrad optimiser (Duchi et al. 2011; torch.optim.Adagrad). An update computes
- *
- *     g += weight_decay p
- *     s += g^2
- *     p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)
+ * - g += weight_decay p;
+ * - s += g^2;
+ * - p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps).
  *
  * Example: lg_adagrad(c, lg_parameters(net), 1e-2) */
 #define lg_adagrad(...) LG_CALL3(lg_adagrad_with, lg_adagrad_options, lg_adagrad_takes_c_params_lr, __VA_ARGS__)
@@ -192,12 +188,9 @@ typedef struct lg_clip_options {
         /* Receives the norm before the change, 0-d, which belongs to the innermost open scope; default NULL. */
         lg_tensor **norm LG_DEFAULT;
 } lg_clip_options;
-/* Scales the gradients so that the norm of all their elements together is at most max_norm, as
- * torch.nn.utils.clip_grad_norm_ does:
- *
- *     g *= min(1, max_norm / (norm + 1e-6))
- *
- * Fails with LG_ERR_ARGUMENT if max_norm is negative or .p is not above 0.
+/* Scales the gradients so that the norm of all their elements together is at most max_norm: g *= min(1, max_norm /
+ * (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. Fails with LG_ERR_ARGUMENT if max_norm is negative or .p is
+ * not above 0.
  * Example: lg_clip_grad_norm(lg_parameters(net), 1) */
 #define lg_clip_grad_norm(...)                                                                                         \
         LG_CALL2(lg_clip_grad_norm_with, lg_clip_options, lg_clip_grad_norm_takes_params_max_norm, __VA_ARGS__)

@@ -181,7 +181,7 @@ LG_API void lg_scheduler_free(lg_scheduler *s);
  * the module:
  *
  *     lg_ema_swap(average);
- *     ... evaluate net ...
+ *     y = lg_forward(net, x);
  *     lg_ema_swap(average);
  */
 

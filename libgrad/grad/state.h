@@ -1,14 +1,15 @@
 /* state.h - weights in files, and checkpoints from which a run continues.
  *
  * lg_save() and lg_load() write and read the weights of a module, lg_weights_open() reads a file without one. An
- * lg_checkpoint saves a whole run, so that a program that was stopped continues to the same figures:
+ * lg_checkpoint saves a whole run, so that a program that was stopped continues to the same figures. Here, path is the
+ * file of the run to continue, or NULL for a new run:
  *
  *     lg_checkpoint *run = lg_checkpoint_new(c);
  *     lg_checkpoint_add(run, "model", net);
  *     lg_checkpoint_add(run, "optimizer", opt);
  *     lg_checkpoint_add(run, "batches", loader);
- *     if (access("run.safetensors", F_OK) == 0)
- *             lg_checkpoint_load(run, "run.safetensors");
+ *     if (path)
+ *             lg_checkpoint_load(run, path);
  *     ...
  *     lg_checkpoint_save(run, "run.safetensors");
  *
@@ -98,7 +99,7 @@ typedef struct lg_weight {
 
 /* Fills *ret with tensor number i, from 0, in the order of the file. Returns false, without an error, if there are not
  * so many or w is NULL; fails with LG_ERR_ARGUMENT if ret is NULL.
- * Example: for (int64_t i = 0; lg_weights_at(w, i, &t); i++) */
+ * Example: for (int64_t n = 0; lg_weights_at(file, n, &weight); n++) */
 #define lg_weights_at(w, i, ret) lg_weights_at_with((w), (i), (ret), sizeof(lg_weight))
 LG_API bool lg_weights_at_with(const lg_weights *w, int64_t i, lg_weight *ret, size_t size);
 
@@ -141,7 +142,7 @@ typedef enum lg_state_kind {
 /* Adds an object: a pointer to a lg_module, lg_optimizer, lg_scheduler, lg_ema or lg_loader, by whose type the macro
  * finds its kind. Add an optimiser or an average after the module whose parameters it holds: then its tensors are saved
  * under the names of the parameters, otherwise under numbers. Fails with LG_ERR_ARGUMENT and LG_ERR_MEMORY.
- * Example: lg_checkpoint_add(run, "model", net) */
+ * Example: lg_checkpoint_add(k, "model", net) */
 #define lg_checkpoint_add(k, name, object) lg_checkpoint_add_with((k), (name), LG_STATE_KIND(object), (object))
 LG_API bool lg_checkpoint_add_with(lg_checkpoint *k, const char *name, lg_state_kind kind, void *object);
 
@@ -156,7 +157,7 @@ LG_API bool lg_checkpoint_add_i64(lg_checkpoint *k, const char *name, int64_t *n
  * is used. Fails with LG_ERR_ARGUMENT if text is NULL or size is not from 1 to 2^31 - 1, and with LG_ERR_MEMORY.
  * lg_checkpoint_save() fails with LG_ERR_ARGUMENT if the text has no end or is not UTF-8, lg_checkpoint_load() with
  * LG_ERR_FORMAT if it is too long for the array.
- * Example: lg_checkpoint_add_text(run, "name", name, sizeof name) */
+ * Example: lg_checkpoint_add_text(k, "name", name, sizeof name) */
 LG_API bool lg_checkpoint_add_text(lg_checkpoint *k, const char *name, char *text, size_t size);
 
 /* Writes all that was added, and the random state, to a file, as lg_save() does. Fails with LG_ERR_IO if it cannot be
