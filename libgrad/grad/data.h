@@ -146,7 +146,7 @@ typedef struct lg_sample {
 
 /* Writes the fields of sample s->index. `user` is the pointer that was given with the function. Returns false if the
  * sample cannot be made, after lg_sample_fail(): the call that wants the sample then fails with LG_ERR_IO and that
- * message. It fails with LG_ERR_ARGUMENT if a length is out of range. */
+ * message. If a length is out of range, that call fails with LG_ERR_ARGUMENT. */
 typedef bool lg_sample_fn(lg_sample *s, void *user);
 
 /* Sets the message of the error that makes a sample fail, unless it has one already. Returns false. Does nothing if s
@@ -211,7 +211,7 @@ typedef struct lg_split_options {
 LG_API bool lg_dataset_split_with(lg_dataset *d, double fraction, lg_dataset **ret_first, lg_dataset **ret_second,
                                   const lg_split_options *options);
 
-/* ---- samples and facts ---- */
+/* ---- samples, fields and classes ---- */
 
 /* One batch of a loader, or one sample. Its tensors belong to the innermost scope, which for a batch is that of the
  * loader's step. */
@@ -260,10 +260,10 @@ LG_API void lg_dataset_free(lg_dataset *d);
 typedef struct lg_collation {
         int64_t count;                   /* the number of samples */
         lg_fields in, out;               /* the fields of a sample, and those that the batch has for each sample */
-        const void *from[LG_MAX_FIELDS]; /* for each field of `in`: `count` times its whole shape, without gaps */
+        const void *from[LG_MAX_FIELDS]; /* for each field of `in`: the samples one after another, each in full */
         /* For each ragged field of `in`, the number of rows of each sample; NULL for others. */
         const int64_t *lengths[LG_MAX_FIELDS];
-        void *to[LG_MAX_FIELDS]; /* for each field of `out`: where to write `count` times its shape, without gaps */
+        void *to[LG_MAX_FIELDS]; /* for each field of `out`: where to write its values, one sample after another */
         lg_rng *rng;             /* the random numbers of this batch */
 } lg_collation;
 
@@ -313,14 +313,14 @@ typedef struct lg_loader_options {
         /* Of order and random numbers. Default 0: drawn from the context's random state if .shuffle, .weights, .collate
          * or a random transform needs it, else 0. */
         uint64_t seed LG_DEFAULT;
-        /* (N) on the CPU, for N samples, 0 or more each: samples are drawn at random, each as often as its weight says
-         * in relation to the others; not with .shuffle. Default NULL: every sample once. */
+        /* Draws samples at random, with replacement, in proportion to these weights: a tensor (N) on the CPU, with 0 or
+         * more for each of the N samples; not with .shuffle. Default NULL: each sample once. */
         lg_tensor *weights LG_DEFAULT;
         lg_collate *collate LG_DEFAULT; /* makes the batches; default NULL: samples are stacked */
-        /* How many samples .weights draw in an epoch; default: N or, with .no_replacement, as many as have a weight
-         * above 0. */
+        /* How many samples are drawn by .weights in an epoch; default: N or, with .no_replacement, as many as have a
+         * weight above 0. */
         int64_t samples LG_DEFAULT;
-        int no_replacement LG_DEFAULT; /* 1: .weights draw no sample twice in an epoch; default 0 */
+        int no_replacement LG_DEFAULT; /* 1: no sample is drawn twice in an epoch; default 0 */
         int prefetch LG_DEFAULT; /* how many batches workers make ahead, which take memory; default: one per worker */
 } lg_loader_options;
 /* Opens a loader that goes through `data` in batches of batch_size samples; the last batch of an epoch may be smaller.
@@ -369,7 +369,7 @@ LG_API lg_loader *lg_loader_restart(lg_loader *l);
 /* Returns the number of batches in an epoch, -1 for a stream, or 0 if l is NULL. Cannot fail. */
 LG_API int64_t lg_loader_batches(const lg_loader *l);
 
-/* Ends the scope of the last step and the loader's threads, and frees it. Does nothing if l is NULL. */
+/* Ends the scope of the last step, stops the loader's threads and frees the loader. Does nothing if l is NULL. */
 LG_API void lg_loader_free(lg_loader *l);
 
 LG_END_C

@@ -185,14 +185,14 @@ LG_API void lg_scheduler_free(lg_scheduler *s);
  *     lg_ema_swap(average);
  */
 
-/* Makes an exponential moving average of the parameters of m, which is a copy of them at first
+/* Makes an exponential moving average of the parameters of m, at first a copy of them
  * (torch.optim.swa_utils.AveragedModel). decay is from 0 to 1. It belongs to the context until lg_ema_free(). Fails
  * with LG_ERR_ARGUMENT if decay is out of range, and with LG_ERR_MEMORY. */
 LG_API LG_NEW lg_ema *lg_ema_new(lg_module *m, double decay);
 
 /* Updates the averages: average = decay average + (1 - decay) value. The first update copies the values, and buffers
- * are always copied. The averages follow the module to another device. Fails with LG_ERR_STATE if the averages are in
- * the module just now (lg_ema_swap()), or if the module was freed; and with LG_ERR_MEMORY. */
+ * are always copied. The averages follow the module to another device. Fails with LG_ERR_STATE while the averages are
+ * swapped into the module, and if the module was freed; and with LG_ERR_MEMORY. */
 LG_API bool lg_ema_update(lg_ema *e);
 
 /* Exchanges the averages with the values in the module, buffers included. A second call exchanges them back. Fails with

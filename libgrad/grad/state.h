@@ -90,15 +90,15 @@ LG_API LG_NEW lg_weights *lg_weights_open(lg_ctx *c, const char *path);
 
 /* A tensor in a file. Its texts are valid until lg_weights_close(). */
 typedef struct lg_weight {
-        const char *name;
+        const char *name;       /* as lg_weights_read() takes it */
         const char *dtype_name; /* as the file has it: "F32", "I16" */
         lg_dtype dtype;         /* LG_DTYPE_NONE if libgrad has none for it; such tensors cannot be read */
         lg_shape shape;
         int64_t bytes; /* of its values */
 } lg_weight;
 
-/* Fills *ret with tensor number i, from 0, in the order of the file. Returns false, without an error, if there are not
- * so many or w is NULL; fails with LG_ERR_ARGUMENT if ret is NULL.
+/* Fills *ret with tensor number i, from 0, in the order of the file. Returns false, without an error, if i is out of
+ * range or w is NULL; fails with LG_ERR_ARGUMENT if ret is NULL.
  * Example: for (int64_t n = 0; lg_weights_at(file, n, &weight); n++) */
 #define lg_weights_at(w, i, ret) lg_weights_at_with((w), (i), (ret), sizeof(lg_weight))
 LG_API bool lg_weights_at_with(const lg_weights *w, int64_t i, lg_weight *ret, size_t size);
@@ -108,9 +108,9 @@ LG_API bool lg_weights_at_with(const lg_weights *w, int64_t i, lg_weight *ret, s
  * LG_ERR_FORMAT if the file has become shorter or has a bool that is not 0 or 1; with LG_ERR_IO and LG_ERR_MEMORY. */
 LG_API LG_NEW lg_tensor *lg_weights_read(lg_weights *w, const char *name);
 
-/* Sets *ret_key and *ret_value to text number i, from 0, of those that the file has in addition to its tensors
- * ("__metadata__"), ordered by key. Both are valid until lg_weights_close(). Returns false, without an error, if there
- * are not so many or w is NULL; fails with LG_ERR_ARGUMENT if one of the pointers is NULL. */
+/* Sets *ret_key and *ret_value to the key and the value of entry number i, from 0, of the file's "__metadata__",
+ * ordered by key. Both are valid until lg_weights_close(). Returns false, without an error, if i is out of range or w
+ * is NULL; fails with LG_ERR_ARGUMENT if one of the pointers is NULL. */
 LG_API bool lg_weights_text(const lg_weights *w, int64_t i, const char **ret_key, const char **ret_value);
 
 /* Closes the file. Tensors that were read from it stay. Does nothing if w is NULL. Cannot fail. */
@@ -132,11 +132,11 @@ LG_API LG_NEW lg_checkpoint *lg_checkpoint_new(lg_ctx *c);
 
 /* The kinds of objects that a checkpoint saves. */
 typedef enum lg_state_kind {
-        LG_STATE_MODULE = 1,
-        LG_STATE_OPTIMIZER = 2,
-        LG_STATE_SCHEDULER = 3,
-        LG_STATE_EMA = 4,
-        LG_STATE_LOADER = 5,
+        LG_STATE_MODULE = 1,    /* lg_module */
+        LG_STATE_OPTIMIZER = 2, /* lg_optimizer */
+        LG_STATE_SCHEDULER = 3, /* lg_scheduler */
+        LG_STATE_EMA = 4,       /* lg_ema */
+        LG_STATE_LOADER = 5,    /* lg_loader */
 } lg_state_kind;
 
 /* Adds an object: a pointer to a lg_module, lg_optimizer, lg_scheduler, lg_ema or lg_loader, by whose type the macro
@@ -164,12 +164,13 @@ LG_API bool lg_checkpoint_add_text(lg_checkpoint *k, const char *name, char *tex
  * written, with LG_ERR_STATE if a parameter of an optimiser was freed, and with the other errors of lg_save(). */
 LG_API bool lg_checkpoint_save(lg_checkpoint *k, const char *path);
 
-/* Restores bit for bit what was saved, if the program has added the same objects under the same names. A loader that
- * was saved in the middle of an epoch continues there: the next lg_each_batch() gives the rest of that epoch, in the
- * same order. Fails with LG_ERR_ARGUMENT if the file has something that was not added, or lacks something, or if a
- * loader has another number of samples or batch size; with LG_ERR_FORMAT if a number is not one; with LG_ERR_IO if
- * there is no such file, as on the first run of a program; with LG_ERR_STATE inside a call that began in a step of an
- * added loader; and with LG_ERR_DTYPE and LG_ERR_MEMORY as lg_load() does. */
+/* Restores bit for bit what was saved. The program must have made the same objects and added them under the same names.
+ * A loader that was saved in the middle of an epoch continues there: the next lg_each_batch() gives the rest of that
+ * epoch, in the same order. Fails with LG_ERR_ARGUMENT if the file has something that was not added, or lacks
+ * something, or if a loader has another number of samples or batch size; with LG_ERR_FORMAT if a number in the file is
+ * malformed or out of range; with LG_ERR_IO if there is no such file, as on the first run of a program; with
+ * LG_ERR_STATE inside a call that began in a step of an added loader; and with LG_ERR_DTYPE and LG_ERR_MEMORY as
+ * lg_load() does. */
 LG_API bool lg_checkpoint_load(lg_checkpoint *k, const char *path);
 
 /* Frees the checkpoint, but not what was added to it. Does nothing if k is NULL. Cannot fail. */

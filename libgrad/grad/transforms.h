@@ -30,10 +30,10 @@ LG_BEGIN
 /* A step on the first field of a sample. It belongs to the context until lg_transform_free(). */
 typedef struct lg_transform lg_transform;
 
-/* Makes a data set of the samples of d, which may be a stream, with what t makes of their first field. The result
- * belongs to the context until lg_dataset_free() and keeps d and t alive. Fails with LG_ERR_SHAPE if the field is
- * ragged or its shape does not fit the transform; with LG_ERR_DTYPE if its dtype does not fit; with LG_ERR_ARGUMENT if
- * it cannot hold the .value of the transform, or if d or t is NULL; and with LG_ERR_MEMORY.
+/* Makes a data set of the samples of d, which may be a stream, with t applied to their first field. The result belongs
+ * to the context until lg_dataset_free() and keeps d and t alive. Fails with LG_ERR_SHAPE if the field is ragged or its
+ * shape does not fit the transform; with LG_ERR_DTYPE if its dtype does not fit; with LG_ERR_ARGUMENT if it cannot hold
+ * the .value of the transform, or if d or t is NULL; and with LG_ERR_MEMORY.
  * Example: lg_dataset_transform(train, lg_transform_to_float(c)) */
 LG_API LG_NEW lg_dataset *lg_dataset_transform(lg_dataset *d, lg_transform *t);
 
@@ -170,9 +170,10 @@ typedef struct lg_jitter_options {
         double contrast LG_DEFAULT;
 } lg_jitter_options;
 /* Changes brightness and contrast of images with 1 or 3 channels, in random order (torchvision's ColorJitter of
- * tensors): brightness to r x and contrast to r x + (1 - r) m, each with a random factor r, where m is the mean of the
- * grey image. Values are 0 to 255 in u8 and 0 to 1 in floats; results are clamped to that range. Draws both factors,
- * then which of the two comes first. lg_dataset_transform() fails with LG_ERR_SHAPE for other numbers of channels.
+ * tensors): brightness computes r x and contrast r x + (1 - r) m, each with a random factor r, where m is the mean of
+ * the grey image. Values are 0 to 255 in u8 and 0 to 1 in floats; results are clamped to that range. Draws both
+ * factors, then which of the two comes first. lg_dataset_transform() fails with LG_ERR_SHAPE for other numbers of
+ * channels.
  * Example: lg_transform_color_jitter(c, .brightness = 0.4) */
 #define lg_transform_color_jitter(...)                                                                                 \
         LG_CALL1(lg_transform_color_jitter_with, lg_jitter_options, lg_transform_color_jitter_takes_c, __VA_ARGS__)
