@@ -38,9 +38,9 @@ LG_BEGIN
 
 typedef struct lg_sgd_options {
         LG_OPTIONS_HEAD
-        double momentum LG_DEFAULT;     /* default 0: without */
-        double dampening LG_DEFAULT;    /* may be negative; default 0 */
-        double weight_decay LG_DEFAULT; /* default 0 */
+        double momentum LG_DEFAULT;     /* the factor of the last b; default 0: without momentum */
+        double dampening LG_DEFAULT;    /* the part of d that is left out of b; may be negative; default 0 */
+        double weight_decay LG_DEFAULT; /* pulls weights towards 0; default 0 */
         bool nesterov LG_DEFAULT;       /* Nesterov momentum; needs .momentum and no .dampening; default false */
         bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
 } lg_sgd_options;
@@ -56,10 +56,10 @@ LG_API LG_NEW lg_optimizer *lg_sgd_with(lg_ctx *c, lg_list_in params, double lr,
 
 typedef struct lg_adam_options {
         LG_OPTIONS_HEAD
-        double beta1 LG_DEFAULT;        /* default 0.9. LG_ZERO sets 0, here and below. */
-        double beta2 LG_DEFAULT;        /* default 0.999 */
-        double eps LG_DEFAULT;          /* default 1e-8 */
-        double weight_decay LG_DEFAULT; /* default 0 for lg_adam(), 0.01 for lg_adamw() */
+        double beta1 LG_DEFAULT;        /* the factor of the last m; default 0.9. LG_ZERO sets 0, here and below. */
+        double beta2 LG_DEFAULT;        /* the factor of the last v; default 0.999 */
+        double eps LG_DEFAULT;          /* added to the root; default 1e-8 */
+        double weight_decay LG_DEFAULT; /* pulls weights towards 0; default 0 for lg_adam(), 0.01 for lg_adamw() */
         bool decoupled LG_DEFAULT;      /* decays weights as AdamW does; default false, always true for lg_adamw() */
         bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
         bool amsgrad LG_DEFAULT;        /* uses the greatest v so far in place of v (AMSGrad); default false */
@@ -82,10 +82,10 @@ LG_API LG_NEW lg_optimizer *lg_adamw_with(lg_ctx *c, lg_list_in params, double l
 
 typedef struct lg_rmsprop_options {
         LG_OPTIONS_HEAD
-        double alpha LG_DEFAULT;        /* default 0.99. LG_ZERO sets 0, here and below. */
-        double eps LG_DEFAULT;          /* default 1e-8 */
-        double weight_decay LG_DEFAULT; /* default 0 */
-        double momentum LG_DEFAULT;     /* default 0: without */
+        double alpha LG_DEFAULT;        /* the factor of the last v; default 0.99. LG_ZERO sets 0, here and below. */
+        double eps LG_DEFAULT;          /* added to the root; default 1e-8 */
+        double weight_decay LG_DEFAULT; /* pulls weights towards 0; default 0 */
+        double momentum LG_DEFAULT;     /* the factor of the last b; default 0: without momentum */
         bool centered LG_DEFAULT;       /* subtracts the squared mean of the gradient; default false */
         bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
 } lg_rmsprop_options;
@@ -102,9 +102,9 @@ LG_API LG_NEW lg_optimizer *lg_rmsprop_with(lg_ctx *c, lg_list_in params, double
 
 typedef struct lg_adagrad_options {
         LG_OPTIONS_HEAD
-        double lr_decay LG_DEFAULT;                  /* default 0 */
-        double eps LG_DEFAULT;                       /* default 1e-10. LG_ZERO sets 0. */
-        double weight_decay LG_DEFAULT;              /* default 0 */
+        double lr_decay LG_DEFAULT;                  /* lowers the rate with t; default 0 */
+        double eps LG_DEFAULT;                       /* added to the root; default 1e-10. LG_ZERO sets 0. */
+        double weight_decay LG_DEFAULT;              /* pulls weights towards 0; default 0 */
         double initial_accumulator_value LG_DEFAULT; /* what s begins with; default 0 */
         bool maximize LG_DEFAULT;                    /* ascends instead of descending; default false */
 } lg_adagrad_options;

@@ -35,7 +35,7 @@ LG_BEGIN
 
 typedef struct lg_step_lr_options {
         LG_OPTIONS_HEAD
-        double gamma LG_DEFAULT; /* default 0.1. LG_ZERO sets 0. */
+        double gamma LG_DEFAULT; /* the factor; default 0.1. LG_ZERO sets 0. */
 } lg_step_lr_options;
 /* Makes a schedule that multiplies the rates by gamma every step_size steps (StepLR): lr0 gamma^floor(t / step_size).
  * step_size is above 0.
@@ -45,7 +45,7 @@ LG_API LG_NEW lg_scheduler *lg_step_lr_with(lg_optimizer *opt, int64_t step_size
 
 typedef struct lg_multi_step_lr_options {
         LG_OPTIONS_HEAD
-        double gamma LG_DEFAULT; /* default 0.1. LG_ZERO sets 0. */
+        double gamma LG_DEFAULT; /* the factor; default 0.1. LG_ZERO sets 0. */
 } lg_multi_step_lr_options;
 /* Makes a schedule that multiplies the rates by gamma at each of the milestones, which are numbers of steps
  * (MultiStepLR). The milestones are copied; there must be at least one.
@@ -70,8 +70,8 @@ LG_API LG_NEW lg_scheduler *lg_cosine_lr_with(lg_optimizer *opt, int64_t t_max, 
 
 typedef struct lg_linear_lr_options {
         LG_OPTIONS_HEAD
-        double start_factor LG_DEFAULT; /* above 0; default 1/3 */
-        double end_factor LG_DEFAULT;   /* default 1. LG_ZERO sets 0. */
+        double start_factor LG_DEFAULT; /* the factor of step 0, above 0; default 1/3 */
+        double end_factor LG_DEFAULT;   /* the factor of step `total`; default 1. LG_ZERO sets 0. */
 } lg_linear_lr_options;
 /* Makes a schedule whose factor changes linearly from .start_factor to .end_factor in `total` steps and then stays, for
  * a warm-up (LinearLR): lr0 (start_factor + (end_factor - start_factor) min(t, total) / total). total is above 0.
@@ -81,7 +81,7 @@ LG_API LG_NEW lg_scheduler *lg_linear_lr_with(lg_optimizer *opt, int64_t total, 
 
 typedef struct lg_constant_lr_options {
         LG_OPTIONS_HEAD
-        double factor LG_DEFAULT; /* above 0; default 1/3 */
+        double factor LG_DEFAULT; /* the factor, above 0; default 1/3 */
 } lg_constant_lr_options;
 /* Makes a schedule that multiplies the rates by .factor for the first `total` steps (ConstantLR). total is above 0.
  * Example: lg_constant_lr(opt, 5) */
