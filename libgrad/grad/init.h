@@ -1,4 +1,14 @@
-/* init.h - filling parameters with first values. */
+/* init.h - initialising parameters: constants, distributions, Xavier, Kaiming and orthogonal weights.
+ *
+ * The layers of layers.h initialise their parameters as PyTorch's layers do. Use these functions to give parameters
+ * other first values:
+ *
+ *     lg_init_kaiming_normal(lg_parameter(net, "0.weight"));
+ *     lg_init_constant(lg_parameter(net, "0.bias"), 0);
+ *
+ * Each function fills t in place and returns true. Nothing is recorded, so t may be a leaf that requires grad. Random
+ * values come from the context's generator; see lg_seed(). Formulas and defaults are those of torch.nn.init.
+ */
 #ifndef LG_INIT_H
 #define LG_INIT_H
 
@@ -6,37 +16,75 @@
 
 LG_BEGIN
 
-/* Each fills t in place with new values (a leaf that requires grad as well: nothing is recorded) and returns whether it
- * could. Formulas and defaults are those of torch.nn.init. Float dtypes; LG_ERR_STATE for a result in the graph. */
+/* ---- constants and distributions ----
+ *
+ * If a function fails, it returns false and leaves t and the random state as they were. LG_ERR_DTYPE if t is not of a
+ * float dtype; LG_ERR_STATE if t was freed or is the result of a recorded op; LG_ERR_ARGUMENT if t is an expanded view,
+ * whose elements share memory. If t is NULL, returns false and sets no error.
+ */
+
+/* Fills t with a value. */
 LG_API bool lg_init_constant(lg_tensor *t, double value);
+
+/* Fills t with values from the uniform distribution over [low, high). Fails with LG_ERR_ARGUMENT if low > high, or if a
+ * bound is not finite or too large for t's dtype. */
 LG_API bool lg_init_uniform(lg_tensor *t, double low, double high);
+
+/* Fills t with values from the normal distribution of that mean and standard deviation. Fails with LG_ERR_ARGUMENT if
+ * std < 0 or if mean or std is not finite. */
 LG_API bool lg_init_normal(lg_tensor *t, double mean, double std);
-/* Normal, but values outside [low, high] are drawn again; the interval must reach within 2 std of the mean. */
+
+/* Fills t with values from the normal distribution, cut off outside [low, high]: values outside the interval are drawn
+ * again. Fails with LG_ERR_ARGUMENT if std <= 0, if low >= high, or if the whole interval is more than 2 std away from
+ * the mean. */
 LG_API bool lg_init_trunc_normal(lg_tensor *t, double mean, double std, double low, double high);
 
-/* Of a weight (out, in, spaces...): fan_in = in * spaces, fan_out = out * spaces; two dimensions or more.
- * Xavier (Glorot and Bengio 2010): variance 2 gain^2 / (fan_in + fan_out). */
+/* ---- initialisation by fan-in and fan-out ----
+ *
+ * t is a weight of two or more dimensions, (out, in) or (out, in, spatial dimensions...). Its fan_in is in times the
+ * spatial sizes, and its fan_out is out times the spatial sizes. The fans say how many terms are added up in the
+ * forward and in the backward, and the variance is chosen so that values or gradients keep their scale from layer to
+ * layer. A uniform distribution of variance v is over [-sqrt(3 v), sqrt(3 v)).
+ *
+ * LG_ERR_SHAPE if t has fewer than two dimensions; otherwise these functions fail as the ones above do.
+ */
+
+/* Options of the functions of this section. */
 typedef struct lg_init_options {
         LG_OPTIONS_HEAD
-        double gain LG_DEFAULT;  /* xavier, orthogonal: 1; kaiming: sqrt(2 / (1 + slope^2)) */
-        double slope LG_DEFAULT; /* kaiming: of the leaky ReLU that follows; 0 is ReLU */
-        bool fan_out LG_DEFAULT; /* kaiming: keep the variance of gradients, not of values */
+        double gain LG_DEFAULT;  /* xavier, orthogonal: default 1; kaiming: default sqrt(2 / (1 + slope^2)) */
+        double slope LG_DEFAULT; /* kaiming: negative slope of the leaky ReLU that follows; default 0, ReLU */
+        bool fan_out LG_DEFAULT; /* kaiming: use fan_out, to keep the variance of gradients; default false, fan_in */
 } lg_init_options;
+/* Fills t with uniform values of mean 0 and variance 2 gain^2 / (fan_in + fan_out) (Glorot and Bengio 2010). For layers
+ * that tanh or sigmoid follows.
+ * Example: lg_init_xavier_uniform(w, .gain = 2) */
 #define lg_init_xavier_uniform(...)                                                                                    \
         LG_CALL1(lg_init_xavier_uniform_with, lg_init_options, lg_init_xavier_uniform_takes_t, __VA_ARGS__)
+LG_API bool lg_init_xavier_uniform_with(lg_tensor *t, const lg_init_options *options);
+
+/* Fills t with normal values of mean 0 and the variance of lg_init_xavier_uniform().
+ * Example: lg_init_xavier_normal(w) */
 #define lg_init_xavier_normal(...)                                                                                     \
         LG_CALL1(lg_init_xavier_normal_with, lg_init_options, lg_init_xavier_normal_takes_t, __VA_ARGS__)
-LG_API bool lg_init_xavier_uniform_with(lg_tensor *t, const lg_init_options *options);
 LG_API bool lg_init_xavier_normal_with(lg_tensor *t, const lg_init_options *options);
-/* Kaiming (He et al. 2015): variance gain^2 / fan. lg_init_kaiming_normal(w, .fan_out = true) */
+
+/* Fills t with uniform values of mean 0 and variance gain^2 / fan_in, or gain^2 / fan_out with .fan_out (He et al.
+ * 2015). For layers that ReLU or leaky ReLU follows.
+ * Example: lg_init_kaiming_uniform(w, .slope = 0.01) */
 #define lg_init_kaiming_uniform(...)                                                                                   \
         LG_CALL1(lg_init_kaiming_uniform_with, lg_init_options, lg_init_kaiming_uniform_takes_t, __VA_ARGS__)
+LG_API bool lg_init_kaiming_uniform_with(lg_tensor *t, const lg_init_options *options);
+
+/* Fills t with normal values of mean 0 and the variance of lg_init_kaiming_uniform().
+ * Example: lg_init_kaiming_normal(w, .fan_out = true) */
 #define lg_init_kaiming_normal(...)                                                                                    \
         LG_CALL1(lg_init_kaiming_normal_with, lg_init_options, lg_init_kaiming_normal_takes_t, __VA_ARGS__)
-LG_API bool lg_init_kaiming_uniform_with(lg_tensor *t, const lg_init_options *options);
 LG_API bool lg_init_kaiming_normal_with(lg_tensor *t, const lg_init_options *options);
-/* t as a matrix (size 0, all others) gets orthonormal rows or columns (whichever are fewer), times gain (Saxe et al.
- * 2013). */
+
+/* Fills t with a random orthogonal matrix, times gain (Saxe et al. 2013): as a matrix of its first dimension by all
+ * others, t has orthonormal rows or orthonormal columns, whichever are fewer. Computed in f64.
+ * Example: lg_init_orthogonal(w) */
 #define lg_init_orthogonal(...)                                                                                        \
         LG_CALL1(lg_init_orthogonal_with, lg_init_options, lg_init_orthogonal_takes_t, __VA_ARGS__)
 LG_API bool lg_init_orthogonal_with(lg_tensor *t, const lg_init_options *options);
