@@ -1,4 +1,20 @@
-/* layers.h - the modules that come with libgrad. */
+/* layers.h - the layers that come with libgrad: linear, convolution, pooling, normalisation, embedding, activations.
+ *
+ * Each function makes a module. Formulas, names of parameters and first values are those of PyTorch's layers of the
+ * same names. Combine layers by lg_nn_sequential() or in a module of your own, and run them by lg_forward(); see nn.h:
+ *
+ *     lg_module *net = lg_nn_sequential(c, lg_nn_conv2d(c, 1, 16, 3, .padding = 1), lg_nn_relu(c),
+ *                                       lg_nn_max_pool2d(c, 2), lg_nn_flatten(c), lg_nn_linear(c, 16 * 14 * 14, 10));
+ *
+ * A new layer belongs to the context c until it becomes the child of another module, which then owns it. Layers with
+ * parameters have the options .dtype, a float dtype (f32 by default), and .device (the context's default device).
+ * Random first values come from the context's generator: the same seed gives the same weights on every device.
+ *
+ * Making a layer fails with LG_ERR_ARGUMENT if a size or number is out of range, with LG_ERR_DTYPE if .dtype is not a
+ * float dtype, with LG_ERR_DEVICE if .device is not available, and with LG_ERR_MEMORY; the random state is then as it
+ * was. Running a layer with lg_forward() fails with the codes of the op that it applies, and with LG_ERR_ARGUMENT if
+ * there is not exactly one input.
+ */
 #ifndef LG_LAYERS_H
 #define LG_LAYERS_H
 
@@ -7,181 +23,306 @@
 
 LG_BEGIN
 
-/* x W^T + b. W (out, in) and b (out) are uniform in +-1/sqrt(in), as in PyTorch. lg_nn_linear(c, 784, 10, .no_bias =
- * true) */
-typedef struct lg_linear_options {
-        LG_OPTIONS_HEAD
-        bool no_bias LG_DEFAULT;
-        lg_dtype dtype LG_DEFAULT;
-        lg_device device LG_DEFAULT;
-} lg_linear_options;
-#define lg_nn_linear(...) LG_CALL3(lg_nn_linear_with, lg_linear_options, lg_nn_linear_takes_c_in_out, __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_linear_with(lg_ctx *c, int64_t in, int64_t out, const lg_linear_options *options);
-/* One after the other; children are named "0", "1", ... A child that is NULL or has a parent is an error. */
+/* ---- containers and linear layers ----
+ *
+ * A module that is made of others owns them. A child that is NULL, belongs to another context, has a parent already or
+ * occurs twice is LG_ERR_ARGUMENT, and so are more than LG_MAX_MODULE_DEPTH levels of modules. If the call fails, the
+ * children belong to the context as before.
+ */
+
+/* Makes a module that runs its children one after the other, each on the result of the one before. The children are
+ * named "0", "1", ... The children of lg_nn_sequential_list() are an array that ends with LG_END. Without children, the
+ * result is the input.
+ * Example: lg_nn_sequential(c, lg_nn_linear(c, 784, 128), lg_nn_relu(c), lg_nn_linear(c, 128, 10)) */
 #define lg_nn_sequential(...) lg_nn_sequential_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_module, LG_TAIL1(__VA_ARGS__)))
 LG_API LG_NEW lg_module *lg_nn_sequential_list(lg_ctx *c, lg_module *const *children);
 
-/* Appends a child to a Sequential or ModuleList, under the next number; returns the child. */
-LG_API lg_module *lg_module_append(lg_module *m, lg_module *child);
-/* Children by number that an own module runs as it likes: lg_child(list, i). It has no forward. May be empty:
- * lg_nn_module_list(c) */
+/* Makes a list of children named "0", "1", ..., which the forward of another module runs as it likes: lg_child(list,
+ * i). The list may be empty at first. It has no forward itself: lg_forward() fails with LG_ERR_STATE. The children of
+ * lg_nn_module_list_list() are an array that ends with LG_END.
+ * Example: lg_nn_module_list(c) */
 #define lg_nn_module_list(...) lg_nn_module_list_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_module, LG_TAIL1(__VA_ARGS__)))
 LG_API LG_NEW lg_module *lg_nn_module_list_list(lg_ctx *c, lg_module *const *children);
-/* block(x) + shortcut(x), children "block" and "shortcut"; without a shortcut: block(x) + x.
- * lg_nn_residual(c, block), lg_nn_residual(c, block, .shortcut = lg_nn_conv2d(c, 64, 128, 1)) */
+
+/* Appends a child to a module that lg_nn_sequential() or lg_nn_module_list() made, under the next number, and returns
+ * it. The child belongs to m from then on. Fails with LG_ERR_ARGUMENT also if m is of another type. */
+LG_API lg_module *lg_module_append(lg_module *m, lg_module *child);
+
 typedef struct lg_residual_options {
         LG_OPTIONS_HEAD
-        lg_module *shortcut LG_DEFAULT;
+        lg_module *shortcut LG_DEFAULT; /* applied to x before it is added; default: none, x itself */
 } lg_residual_options;
+/* Makes a module that computes block(x) + shortcut(x), or block(x) + x without a shortcut. The children are named
+ * "block" and "shortcut".
+ * Example: lg_nn_residual(c, block, .shortcut = lg_nn_conv2d(c, 64, 128, 1)) */
 #define lg_nn_residual(...)                                                                                            \
         LG_CALL2(lg_nn_residual_with, lg_residual_options, lg_nn_residual_takes_c_block, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_residual_with(lg_ctx *c, lg_module *block, const lg_residual_options *options);
 
-/* Convolutions: lg_conv2d, lg_conv1d and lg_conv_transpose2d with a weight and a bias, uniform in +-1/sqrt(fan_in) as
- * in PyTorch. One number says both sides, a pair {height, width} wins where it is given (1-d: one number).
- * lg_nn_conv2d(c, 1, 32, 3, .padding = 1), lg_nn_conv2d(c, 3, 8, 0, .kernels = LG_PAIR(3, 5)) */
+typedef struct lg_linear_options {
+        LG_OPTIONS_HEAD
+        bool no_bias LG_DEFAULT;     /* without "bias"; default false */
+        lg_dtype dtype LG_DEFAULT;   /* of the parameters; default LG_F32 */
+        lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
+} lg_linear_options;
+/* Makes a linear layer: x W^T + b for x (..., in), with the result (..., out). The parameters "weight" (out, in) and
+ * "bias" (out) are uniform in [-1/sqrt(in), 1/sqrt(in)). Fails with LG_ERR_ARGUMENT if in or out is negative.
+ * Example: lg_nn_linear(c, 784, 10, .no_bias = true) */
+#define lg_nn_linear(...) LG_CALL3(lg_nn_linear_with, lg_linear_options, lg_nn_linear_takes_c_in_out, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_linear_with(lg_ctx *c, int64_t in, int64_t out, const lg_linear_options *options);
+
+/* ---- convolution ----
+ *
+ * Layers over the ops of conv.h, where the shapes and formulas are. in and out are numbers of channels; kernel is the
+ * size of the kernel on both sides. The parameters "weight" and "bias" (out) are uniform in [-1/sqrt(fan_in),
+ * 1/sqrt(fan_in)), where fan_in is in / groups times the sides of the kernel; for transposed convolutions, out / groups
+ * takes the place of in / groups. The layers belong to the context until they become children.
+ *
+ * LG_ERR_ARGUMENT if in or out is below 1 or not a multiple of groups, if a kernel, stride or dilation is below 1 or a
+ * padding below 0, if output_padding is given and the convolution is not transposed, or if a pair is given to
+ * lg_nn_conv1d().
+ */
+
+/* Options of lg_nn_conv2d(), lg_nn_conv1d() and lg_nn_conv_transpose2d(). A number applies to both sides; where sides
+ * differ, give the pair LG_PAIR(height, width), which replaces the number. */
 typedef struct lg_conv_layer_options {
         LG_OPTIONS_HEAD
-        int64_t stride LG_DEFAULT; /* 1 */
-        int64_t padding LG_DEFAULT;
-        int64_t dilation LG_DEFAULT;       /* 1 */
-        int64_t groups LG_DEFAULT;         /* 1 */
-        int64_t output_padding LG_DEFAULT; /* conv_transpose2d */
-        bool no_bias LG_DEFAULT;
-        lg_pair kernels LG_DEFAULT;
-        lg_pair strides LG_DEFAULT;
-        lg_pair paddings LG_DEFAULT;
-        lg_pair dilations LG_DEFAULT;
-        lg_pair output_paddings LG_DEFAULT;
-        lg_dtype dtype LG_DEFAULT;
-        lg_device device LG_DEFAULT;
+        int64_t stride LG_DEFAULT;          /* step of the kernel over the input; default 1 */
+        int64_t padding LG_DEFAULT;         /* zeros added on each side of the input; default 0 */
+        int64_t dilation LG_DEFAULT;        /* distance of kernel elements; default 1 */
+        int64_t groups LG_DEFAULT;          /* groups of channels, convolved separately; default 1 */
+        int64_t output_padding LG_DEFAULT;  /* transposed only: size added to one side of the output; default 0 */
+        bool no_bias LG_DEFAULT;            /* without "bias"; default false */
+        lg_pair kernels LG_DEFAULT;         /* replaces the argument kernel, which may then be 0; default: not given */
+        lg_pair strides LG_DEFAULT;         /* replaces .stride; default: not given */
+        lg_pair paddings LG_DEFAULT;        /* replaces .padding; default: not given */
+        lg_pair dilations LG_DEFAULT;       /* replaces .dilation; default: not given */
+        lg_pair output_paddings LG_DEFAULT; /* replaces .output_padding; default: not given */
+        lg_dtype dtype LG_DEFAULT;          /* of the parameters; default LG_F32 */
+        lg_device device LG_DEFAULT;        /* of the parameters; default: the context's default device */
 } lg_conv_layer_options;
+/* Makes a layer that applies lg_conv2d() to x (N, in, H, W) or (in, H, W), with "weight" (out, in / groups, height,
+ * width).
+ * Example: lg_nn_conv2d(c, 1, 32, 3, .padding = 1)
+ * Example: lg_nn_conv2d(c, 3, 8, 0, .kernels = LG_PAIR(3, 5)) */
 #define lg_nn_conv2d(...)                                                                                              \
         LG_CALL4(lg_nn_conv2d_with, lg_conv_layer_options, lg_nn_conv2d_takes_c_in_out_kernel, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_conv2d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
+                                           const lg_conv_layer_options *options);
+
+/* Makes a layer that applies lg_conv1d() to x (N, in, L) or (in, L), with "weight" (out, in / groups, kernel).
+ * Example: lg_nn_conv1d(c, 16, 32, 5, .stride = 2) */
 #define lg_nn_conv1d(...)                                                                                              \
         LG_CALL4(lg_nn_conv1d_with, lg_conv_layer_options, lg_nn_conv1d_takes_c_in_out_kernel, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_conv1d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
+                                           const lg_conv_layer_options *options);
+
+/* Makes a layer that applies lg_conv_transpose2d() to x (N, in, H, W) or (in, H, W), with "weight" (in, out / groups,
+ * height, width).
+ * Example: lg_nn_conv_transpose2d(c, 32, 16, 2, .stride = 2) */
 #define lg_nn_conv_transpose2d(...)                                                                                    \
         LG_CALL4(lg_nn_conv_transpose2d_with, lg_conv_layer_options, lg_nn_conv_transpose2d_takes_c_in_out_kernel,     \
                  __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_conv2d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
-                                           const lg_conv_layer_options *options);
-LG_API LG_NEW lg_module *lg_nn_conv1d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
-                                           const lg_conv_layer_options *options);
 LG_API LG_NEW lg_module *lg_nn_conv_transpose2d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
                                                      const lg_conv_layer_options *options);
 
-/* Pooling: the ops of the same names. */
+/* ---- pooling ----
+ *
+ * Layers without parameters that apply the ops of the same names, which conv.h describes, to x (N, C, H, W) or (C, H,
+ * W). The options are those of the ops; .indices is ignored. The layers belong to the context until they become
+ * children. Arguments are checked when the layer runs: lg_forward() then fails with the LG_ERR_ARGUMENT or LG_ERR_SHAPE
+ * of the op.
+ */
+
+/* Makes a layer that applies lg_max_pool2d(): the maximum of each window.
+ * Example: lg_nn_max_pool2d(c, 3, .stride = 2, .padding = 1) */
 #define lg_nn_max_pool2d(...)                                                                                          \
         LG_CALL2(lg_nn_max_pool2d_with, lg_pool_options, lg_nn_max_pool2d_takes_c_kernel, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_max_pool2d_with(lg_ctx *c, int64_t kernel, const lg_pool_options *options);
+
+/* Makes a layer that applies lg_avg_pool2d(): the mean of each window.
+ * Example: lg_nn_avg_pool2d(c, 2) */
 #define lg_nn_avg_pool2d(...)                                                                                          \
         LG_CALL2(lg_nn_avg_pool2d_with, lg_pool_options, lg_nn_avg_pool2d_takes_c_kernel, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_avg_pool2d_with(lg_ctx *c, int64_t kernel, const lg_pool_options *options);
+
+/* Makes a layer that applies lg_adaptive_avg_pool2d(): means over windows that give an output of size x size pixels.
+ * Example: lg_nn_adaptive_avg_pool2d(c, 1) */
 #define lg_nn_adaptive_avg_pool2d(...)                                                                                 \
         LG_CALL2(lg_nn_adaptive_avg_pool2d_with, lg_adaptive_pool_options, lg_nn_adaptive_avg_pool2d_takes_c_size,     \
                  __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_max_pool2d_with(lg_ctx *c, int64_t kernel, const lg_pool_options *options);
-LG_API LG_NEW lg_module *lg_nn_avg_pool2d_with(lg_ctx *c, int64_t kernel, const lg_pool_options *options);
 LG_API LG_NEW lg_module *lg_nn_adaptive_avg_pool2d_with(lg_ctx *c, int64_t size,
                                                         const lg_adaptive_pool_options *options);
 
-/* Normalisation of each channel over the batch: x (N, C) or (N, C, L), and (N, C, H, W). Parameters "weight" (1) and
- * "bias" (0), buffers "running_mean" (0) and "running_var" (1), which training moves and evaluation uses. */
+/* ---- normalisation ----
+ *
+ * Layers over the ops of norm.h, where the formulas are. The parameters are "weight", which is 1 at first, and "bias",
+ * which is 0. The layers belong to the context until they become children. LG_ERR_ARGUMENT if a number of channels or
+ * groups is below 1; an .eps below 0 fails with LG_ERR_ARGUMENT, and an x of another shape with LG_ERR_SHAPE, when the
+ * layer runs.
+ */
+
+/* Options of lg_nn_batch_norm1d() and lg_nn_batch_norm2d(). */
 typedef struct lg_batch_norm_layer_options {
         LG_OPTIONS_HEAD
-        double eps LG_DEFAULT;      /* 1e-5 */
-        double momentum LG_DEFAULT; /* 0.1 */
-        bool no_affine LG_DEFAULT;  /* without weight and bias */
-        bool no_running LG_DEFAULT; /* statistics of the batch, in evaluation too */
-        lg_dtype dtype LG_DEFAULT;
-        lg_device device LG_DEFAULT;
+        double eps LG_DEFAULT;       /* added to the variance; default 1e-5; LG_ZERO for 0 */
+        double momentum LG_DEFAULT;  /* weight of the batch in the running statistics; default 0.1; LG_ZERO for 0 */
+        bool no_affine LG_DEFAULT;   /* without "weight" and "bias"; default false */
+        bool no_running LG_DEFAULT;  /* normalise by the batch in evaluation mode, too; no buffers; default false */
+        lg_dtype dtype LG_DEFAULT;   /* of parameters and buffers; default LG_F32 */
+        lg_device device LG_DEFAULT; /* of parameters and buffers; default: the context's default device */
 } lg_batch_norm_layer_options;
+/* Makes a layer that applies lg_batch_norm() to x (N, channels) or (N, channels, L). In training mode it normalises by
+ * the statistics of the batch and updates the buffers "running_mean" (0 at first) and "running_var" (1 at first); in
+ * evaluation mode it normalises by these buffers. See lg_train(). */
 #define lg_nn_batch_norm1d(...)                                                                                        \
         LG_CALL2(lg_nn_batch_norm1d_with, lg_batch_norm_layer_options, lg_nn_batch_norm1d_takes_c_channels, __VA_ARGS__)
-#define lg_nn_batch_norm2d(...)                                                                                        \
-        LG_CALL2(lg_nn_batch_norm2d_with, lg_batch_norm_layer_options, lg_nn_batch_norm2d_takes_c_channels, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_batch_norm1d_with(lg_ctx *c, int64_t channels,
                                                  const lg_batch_norm_layer_options *options);
+
+/* Makes the layer of lg_nn_batch_norm1d() for images x (N, channels, H, W).
+ * Example: lg_nn_batch_norm2d(c, 64, .momentum = 0.01) */
+#define lg_nn_batch_norm2d(...)                                                                                        \
+        LG_CALL2(lg_nn_batch_norm2d_with, lg_batch_norm_layer_options, lg_nn_batch_norm2d_takes_c_channels, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_batch_norm2d_with(lg_ctx *c, int64_t channels,
                                                  const lg_batch_norm_layer_options *options);
 
-/* Normalisation within a sample: over the last dimensions, of that shape (layer, rms), or over groups of channels. */
+/* Options of lg_nn_layer_norm() and lg_nn_rms_norm(). */
 typedef struct lg_norm_layer_options {
         LG_OPTIONS_HEAD
-        double eps LG_DEFAULT;     /* 1e-5; rms_norm: the smallest step of the input's dtype */
-        bool no_affine LG_DEFAULT; /* without weight and bias */
-        bool no_bias LG_DEFAULT;
-        lg_dtype dtype LG_DEFAULT;
-        lg_device device LG_DEFAULT;
+        /* Added to the variance or mean square; default 1e-5, for rms_norm the epsilon of x's dtype; LG_ZERO for 0. */
+        double eps LG_DEFAULT;
+        bool no_affine LG_DEFAULT;   /* without "weight" and "bias"; default false */
+        bool no_bias LG_DEFAULT;     /* without "bias", as rms_norm always is; default false */
+        lg_dtype dtype LG_DEFAULT;   /* of the parameters; default LG_F32 */
+        lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
 } lg_norm_layer_options;
+/* Makes a layer that applies lg_layer_norm() over the last dimensions of x, which must be those of shape. The
+ * parameters have that shape. Fails with LG_ERR_ARGUMENT if shape is 0-d, and with LG_ERR_SHAPE if a size is negative.
+ * Example: lg_nn_layer_norm(c, LG_SHAPE(128)) */
 #define lg_nn_layer_norm(...)                                                                                          \
         LG_CALL2(lg_nn_layer_norm_with, lg_norm_layer_options, lg_nn_layer_norm_takes_c_shape, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_layer_norm_with(lg_ctx *c, lg_shape shape, const lg_norm_layer_options *options);
+
+/* Makes a layer that applies lg_rms_norm() over the last dimensions of x, which must be those of shape. The parameter
+ * "weight" has that shape; there is no bias. Fails as lg_nn_layer_norm() does.
+ * Example: lg_nn_rms_norm(c, LG_SHAPE(128), .eps = 1e-6) */
 #define lg_nn_rms_norm(...)                                                                                            \
         LG_CALL2(lg_nn_rms_norm_with, lg_norm_layer_options, lg_nn_rms_norm_takes_c_shape, __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_layer_norm_with(lg_ctx *c, lg_shape shape, const lg_norm_layer_options *options);
 LG_API LG_NEW lg_module *lg_nn_rms_norm_with(lg_ctx *c, lg_shape shape, const lg_norm_layer_options *options);
+
 typedef struct lg_group_norm_layer_options {
         LG_OPTIONS_HEAD
-        double eps LG_DEFAULT; /* 1e-5 */
-        bool no_affine LG_DEFAULT;
-        lg_dtype dtype LG_DEFAULT;
-        lg_device device LG_DEFAULT;
+        double eps LG_DEFAULT;       /* added to the variance; default 1e-5; LG_ZERO for 0 */
+        bool no_affine LG_DEFAULT;   /* without "weight" and "bias"; default false */
+        lg_dtype dtype LG_DEFAULT;   /* of the parameters; default LG_F32 */
+        lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
 } lg_group_norm_layer_options;
-/* lg_nn_group_norm(c, groups, channels) */
+/* Makes a layer that applies lg_group_norm() to x (N, channels, ...). The parameters have the shape (channels). Fails
+ * with LG_ERR_ARGUMENT also if channels is not a multiple of groups.
+ * Example: lg_nn_group_norm(c, 8, 64) */
 #define lg_nn_group_norm(...)                                                                                          \
         LG_CALL3(lg_nn_group_norm_with, lg_group_norm_layer_options, lg_nn_group_norm_takes_c_groups_channels,         \
                  __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_group_norm_with(lg_ctx *c, int64_t groups, int64_t channels,
                                                const lg_group_norm_layer_options *options);
 
-/* In training, zeroes elements with probability p and scales the others by 1/(1 - p). */
+/* ---- dropout, embedding, flatten ---- */
+
+/* Makes a layer that in training mode sets each element to 0 with probability p and scales the others by 1 / (1 - p);
+ * see lg_dropout(). In evaluation mode the result is x itself. The layer belongs to the context until it becomes a
+ * child. Fails with LG_ERR_ARGUMENT if p is not in [0, 1]. */
 LG_API LG_NEW lg_module *lg_nn_dropout(lg_ctx *c, double p);
 
-/* Rows of a weight (count, dim), standard normal, for i64 indices of any shape. */
 typedef struct lg_embedding_layer_options {
         LG_OPTIONS_HEAD
-        int64_t padding_idx LG_DEFAULT; /* that row is zero and gets no gradient; row 0: LG_ZERO_INT */
-        lg_dtype dtype LG_DEFAULT;
-        lg_device device LG_DEFAULT;
+        /* A row that is 0 at first and gets no gradient, from 0 on; default: none; LG_ZERO_INT for row 0. */
+        int64_t padding_idx LG_DEFAULT;
+        lg_dtype dtype LG_DEFAULT;   /* of the parameter; default LG_F32 */
+        lg_device device LG_DEFAULT; /* of the parameter; default: the context's default device */
 } lg_embedding_layer_options;
+/* Makes a layer that replaces each index of x (...), an i64 tensor, by a row of "weight" (count, dim): the result is
+ * (..., dim). The weight has the standard normal distribution. An index outside [0, count) is a device-side error,
+ * which the next read or wait reports as LG_ERR_ARGUMENT. The layer belongs to the context until it becomes a child.
+ * Fails with LG_ERR_ARGUMENT if count or dim is below 1 or .padding_idx is not a row.
+ * Example: lg_nn_embedding(c, 10000, 64, .padding_idx = LG_ZERO_INT) */
 #define lg_nn_embedding(...)                                                                                           \
         LG_CALL3(lg_nn_embedding_with, lg_embedding_layer_options, lg_nn_embedding_takes_c_count_dim, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_embedding_with(lg_ctx *c, int64_t count, int64_t dim,
                                               const lg_embedding_layer_options *options);
 
-/* All dimensions but the first as one; x itself. */
+/* Makes a layer that joins all dimensions of x but the first into one: (N, C, H, W) becomes (N, C H W). The layer
+ * belongs to the context until it becomes a child. An x of one dimension fails with LG_ERR_ARGUMENT when the layer
+ * runs. */
 LG_API LG_NEW lg_module *lg_nn_flatten(lg_ctx *c);
+
+/* Makes a layer whose result is its input x itself. The layer belongs to the context until it becomes a child. Making
+ * it fails with LG_ERR_MEMORY only. */
 LG_API LG_NEW lg_module *lg_nn_identity(lg_ctx *c);
 
-/* Activations: the ops of the same names; PyTorch's defaults are told there. */
-LG_API LG_NEW lg_module *lg_nn_relu(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_relu6(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_selu(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_gelu(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_gelu_tanh(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_silu(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_mish(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_sigmoid(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_log_sigmoid(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_tanh(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_tanhshrink(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_softsign(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_hardsigmoid(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_hardswish(lg_ctx *c);
+/* ---- activations ----
+ *
+ * Layers without parameters, except for lg_nn_prelu(), that apply the ops of the same names to x of any shape;
+ * pointwise.h and ops.h describe these ops. The layers belong to the context until they become children. Unless their
+ * comments say otherwise, making them fails with LG_ERR_MEMORY only, and lg_forward() fails with the codes of the ops.
+ */
+
+/* Makes a layer that computes the formula behind it, elementwise. */
+LG_API LG_NEW lg_module *lg_nn_relu(lg_ctx *c);        /* max(x, 0) */
+LG_API LG_NEW lg_module *lg_nn_relu6(lg_ctx *c);       /* min(max(x, 0), 6) */
+LG_API LG_NEW lg_module *lg_nn_selu(lg_ctx *c);        /* 1.0507 (x > 0 ? x : 1.6733 (e^x - 1)) */
+LG_API LG_NEW lg_module *lg_nn_gelu(lg_ctx *c);        /* x Phi(x), exact (erf) form */
+LG_API LG_NEW lg_module *lg_nn_gelu_tanh(lg_ctx *c);   /* gelu by the tanh formula, PyTorch's approximate="tanh" */
+LG_API LG_NEW lg_module *lg_nn_silu(lg_ctx *c);        /* x sigmoid(x) */
+LG_API LG_NEW lg_module *lg_nn_mish(lg_ctx *c);        /* x tanh(log(1 + e^x)) */
+LG_API LG_NEW lg_module *lg_nn_sigmoid(lg_ctx *c);     /* 1 / (1 + e^-x) */
+LG_API LG_NEW lg_module *lg_nn_log_sigmoid(lg_ctx *c); /* log(sigmoid(x)) */
+LG_API LG_NEW lg_module *lg_nn_tanh(lg_ctx *c);        /* hyperbolic tangent */
+LG_API LG_NEW lg_module *lg_nn_tanhshrink(lg_ctx *c);  /* x - tanh(x) */
+LG_API LG_NEW lg_module *lg_nn_softsign(lg_ctx *c);    /* x / (1 + |x|) */
+LG_API LG_NEW lg_module *lg_nn_hardsigmoid(lg_ctx *c); /* relu6(x + 3) / 6 */
+LG_API LG_NEW lg_module *lg_nn_hardswish(lg_ctx *c);   /* x relu6(x + 3) / 6 */
+
+/* Makes a layer that computes x > 0 ? x : slope x. PyTorch's slope is 0.01. */
 LG_API LG_NEW lg_module *lg_nn_leaky_relu(lg_ctx *c, double slope);
+
+/* Makes a layer that computes x > 0 ? x : alpha (e^x - 1). PyTorch's alpha is 1. */
 LG_API LG_NEW lg_module *lg_nn_elu(lg_ctx *c, double alpha);
+
+/* Makes a layer that computes x > 0 ? x : alpha (e^(x / alpha) - 1). PyTorch's alpha is 1. */
 LG_API LG_NEW lg_module *lg_nn_celu(lg_ctx *c, double alpha);
+
+/* Makes a layer that computes |x| > lambda ? x : 0. PyTorch's lambda is 0.5. */
 LG_API LG_NEW lg_module *lg_nn_hardshrink(lg_ctx *c, double lambda);
+
+/* Makes a layer that computes x - clamp(x, -lambda, lambda). PyTorch's lambda is 0.5. */
 LG_API LG_NEW lg_module *lg_nn_softshrink(lg_ctx *c, double lambda);
+
+/* Makes a layer that computes min(max(x, low), high). PyTorch's bounds are -1 and 1. */
 LG_API LG_NEW lg_module *lg_nn_hardtanh(lg_ctx *c, double low, double high);
+
+/* Makes a layer that computes log(1 + e^(beta x)) / beta, but gives x itself where beta x > threshold. PyTorch's beta
+ * is 1 and its threshold 20. */
 LG_API LG_NEW lg_module *lg_nn_softplus(lg_ctx *c, double beta, double threshold);
+
+/* Makes a layer that applies lg_softmax(): e^x / sum(e^x) along a dimension. A negative dim counts from the end; one
+ * that x does not have fails with LG_ERR_ARGUMENT when the layer runs. */
 LG_API LG_NEW lg_module *lg_nn_softmax(lg_ctx *c, int dim);
+
+/* Makes a layer that applies lg_log_softmax(): the logarithm of the softmax along a dimension, with dim as in
+ * lg_nn_softmax(). */
 LG_API LG_NEW lg_module *lg_nn_log_softmax(lg_ctx *c, int dim);
-/* x where x > 0, else w x, with a parameter w (0.25) for each channel, or one for all. */
+
 typedef struct lg_prelu_layer_options {
         LG_OPTIONS_HEAD
-        lg_dtype dtype LG_DEFAULT;
-        lg_device device LG_DEFAULT;
+        lg_dtype dtype LG_DEFAULT;   /* of the parameter; default LG_F32 */
+        lg_device device LG_DEFAULT; /* of the parameter; default: the context's default device */
 } lg_prelu_layer_options;
-/* lg_nn_prelu(c, 64), lg_nn_prelu(c, 1, .dtype = LG_F16) */
+/* Makes a layer that computes x where x > 0, else w x, with a trainable w: the parameter "weight" (channels) is 0.25 at
+ * first and has one element for each channel of x (N, channels, ...), or one for all with channels = 1. Fails with
+ * LG_ERR_ARGUMENT if channels is below 1; an x with another number of channels fails with LG_ERR_SHAPE when the layer
+ * runs.
+ * Example: lg_nn_prelu(c, 64) */
 #define lg_nn_prelu(...) LG_CALL2(lg_nn_prelu_with, lg_prelu_layer_options, lg_nn_prelu_takes_c_channels, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_prelu_with(lg_ctx *c, int64_t channels, const lg_prelu_layer_options *options);
 
