@@ -8,7 +8,8 @@
  *
  * A new layer belongs to the context c until it becomes the child of another module, which then owns it. Layers with
  * parameters have the options .dtype, a float dtype (f32 by default), and .device (the context's default device).
- * Random first values come from the context's generator: the same seed gives the same weights on every device.
+ * Random first values come from the context's generator: the same seed gives the same weights on every device, up to
+ * rounding for the normal ones of lg_nn_embedding().
  *
  * Making a layer fails with LG_ERR_ARGUMENT if a size or number is out of range, with LG_ERR_DTYPE if .dtype is not a
  * float dtype, with LG_ERR_DEVICE if .device is not available, and with LG_ERR_MEMORY; the random state is then as it
