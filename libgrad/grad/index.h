@@ -156,8 +156,9 @@ LG_API LG_NEW lg_tensor *lg_stack(lg_list_in list, int dim);
  * which gives one empty piece). */
 LG_API int64_t lg_split(lg_tensor *x, int64_t size, int dim, lg_tensor **ret, int64_t room);
 
-/* Splits x as lg_split() does, into pieces of the size ceil(n / chunks) of a dimension of size n: these may be fewer
- * than chunks. Fails as lg_split() does, and with LG_ERR_ARGUMENT if chunks is below 1. */
+/* Splits x as lg_split() does, a dimension of size n into pieces of size ceil(n / chunks), which may be fewer than
+ * chunks (PyTorch's chunk). An empty dimension gives as many empty pieces as chunks. Fails with LG_ERR_ARGUMENT if room
+ * is too small, ret is NULL, or chunks is below 1. */
 LG_API int64_t lg_chunk(lg_tensor *x, int64_t chunks, int dim, lg_tensor **ret, int64_t room);
 
 /* ---- sorting, topk, max and min along a dimension ----

@@ -38,9 +38,9 @@ LG_BEGIN
 #define lg_nn_sequential(...) lg_nn_sequential_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_module, LG_TAIL1(__VA_ARGS__)))
 LG_API LG_NEW lg_module *lg_nn_sequential_list(lg_ctx *c, lg_module *const *children);
 
-/* Makes a list of children named "0", "1", ..., which the forward of another module runs as it likes: lg_child(list,
- * i). The list may be empty at first. It has no forward itself: lg_forward() fails with LG_ERR_STATE. The children of
- * lg_nn_module_list_list() are an array that ends with LG_END.
+/* Makes a list of children named "0", "1", ..., which the forward of another module runs as it likes:
+ * lg_child(list, i). The list may be empty at first. It has no forward itself: lg_forward() fails with LG_ERR_STATE.
+ * The children of lg_nn_module_list_list() are an array that ends with LG_END.
  * Example: lg_nn_module_list(c) */
 #define lg_nn_module_list(...) lg_nn_module_list_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_module, LG_TAIL1(__VA_ARGS__)))
 LG_API LG_NEW lg_module *lg_nn_module_list_list(lg_ctx *c, lg_module *const *children);
@@ -129,8 +129,8 @@ LG_API LG_NEW lg_module *lg_nn_conv_transpose2d_with(lg_ctx *c, int64_t in, int6
 
 /* ---- pooling ----
  *
- * Layers without parameters that apply the ops of the same names, which conv.h describes, to x (N, C, H, W) or (C, H,
- * W). The options are those of the ops; .indices is ignored. The layers belong to the context until they become
+ * Layers without parameters that apply the ops of the same names, which conv.h describes, to x (N, C, H, W) or
+ * (C, H, W). The options are those of the ops; .indices is ignored. The layers belong to the context until they become
  * children. Arguments are checked when the layer runs: lg_forward() then fails with the LG_ERR_ARGUMENT or LG_ERR_SHAPE
  * of the op.
  */
