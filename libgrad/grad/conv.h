@@ -49,8 +49,11 @@ typedef struct lg_conv_options {
  *     y[n, o, i, j] = b[o] + sum over c, k, l of x[n, c, i s - p + k d, j s - p + l d] w[o, c, k, l]
  *
  * with stride s, padding p and dilation d, over the channels c of o's group and the elements k, l of the kernel. x is
- * (N, C, H, W) or (C, H, W), w (O, C / groups, KH, KW), b (O) or NULL. For a kernel of size K, a side of x becomes the
- * side floor((side + 2 p - d (K - 1) - 1) / s) + 1 of y. Fails with LG_ERR_ARGUMENT also if .output_padding is given.
+ * (N, C, H, W) or (C, H, W), w (O, C / groups, KH, KW), b (O) or NULL. For a kernel of size K, the sides of y are
+ *
+ *     floor((side + 2 p - d (K - 1) - 1) / s) + 1
+ *
+ * where side is that of x. Fails with LG_ERR_ARGUMENT also if .output_padding is given.
  * Example: lg_conv2d(x, w, NULL, .stride = 2, .paddings = LG_PAIR(0, 1)) */
 #define lg_conv2d(...) LG_CALL3(lg_conv2d_with, lg_conv_options, lg_conv2d_takes_x_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_conv2d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv_options *options);
@@ -62,8 +65,9 @@ LG_API LG_NEW lg_tensor *lg_conv1d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b
 
 /* Computes a transposed 2-d convolution (PyTorch's conv_transpose2d): applies to x the map from the gradient of the
  * result of lg_conv2d() to the gradient of its input, and adds b. x is (N, C, H, W) or (C, H, W), w
- * (C, O / groups, KH, KW), b (O) or NULL. A side of x becomes the side (side - 1) s - 2 p + d (K - 1) + output_padding
- * + 1 of the result.
+ * (C, O / groups, KH, KW), b (O) or NULL. The sides of the result are
+ *
+ *     (side - 1) s - 2 p + d (K - 1) + output_padding + 1
  *
  * With b, 16-bit floats are converted to f32 first, so that the result is rounded once. Fails with LG_ERR_SHAPE also if
  * a side of the result would be below 1, and with LG_ERR_ARGUMENT if .output_padding is less than neither the stride
@@ -88,9 +92,12 @@ LG_API LG_NEW lg_tensor *lg_conv_transpose1d_with(lg_tensor *x, lg_tensor *w, lg
  * (N, C, L) or (C, L), of a float dtype. Results belong to the innermost open scope. If x is NULL, the result is NULL
  * and no error is set.
  *
- * For a kernel of size K with stride s, padding p and dilation d, a side of x becomes the side floor((side + 2 p - d
- * (K - 1) - 1) / s) + 1 of the result. With .ceil_mode the quotient is rounded up, but a window that would begin after
- * the end of the input is left out.
+ * For a kernel of size K with stride s, padding p and dilation d, the sides of the result are
+ *
+ *     floor((side + 2 p - d (K - 1) - 1) / s) + 1
+ *
+ * where side is that of x. With .ceil_mode the quotient is rounded up, but a window that would begin after the end of
+ * the input is left out.
  *
  * LG_ERR_SHAPE if x has the wrong number of dimensions, if the window is larger than the padded input, or if an image
  * has more than 2^31 - 1 pixels; LG_ERR_DTYPE if x is not of a float dtype; LG_ERR_ARGUMENT if a kernel, stride or
