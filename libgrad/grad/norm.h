@@ -36,10 +36,10 @@ typedef struct lg_batch_norm_options {
  * then updated in place and unrecorded: running += momentum * (batch - running), where the var of the batch is divided
  * by count - 1. Without .training, mean and var are the running statistics, and both are required.
  *
- * Fails with LG_ERR_SHAPE if x has fewer than two dimensions, if another tensor is not (C), or if in training each
- * channel has only one element; with LG_ERR_ARGUMENT if only one of w and b is NULL, or if running statistics are
- * required and missing; with LG_ERR_STATE if running statistics to be updated require grad (outside of lg_no_grad()) or
- * are results in the graph. The result belongs to the innermost open scope.
+ * Fails with LG_ERR_SHAPE if x has fewer than two dimensions, if another tensor is not (C), or if in training the
+ * channels have only one element each; with LG_ERR_ARGUMENT if only one of w and b is NULL, or if running statistics
+ * are required and missing; with LG_ERR_STATE if running statistics to be updated require grad (outside of
+ * lg_no_grad()) or are results in the graph. The result belongs to the innermost open scope.
  * Example: lg_batch_norm(x, w, b, .running_mean = m, .running_var = v, .training = true) */
 #define lg_batch_norm(...) LG_CALL3(lg_batch_norm_with, lg_batch_norm_options, lg_batch_norm_takes_x_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_batch_norm_with(lg_tensor *x, lg_tensor *w, lg_tensor *b,
@@ -76,7 +76,7 @@ LG_API LG_NEW lg_tensor *lg_group_norm_with(lg_tensor *x, int64_t groups, lg_ten
 
 /* Computes (x - mean) / sqrt(var + eps) * w + b, with mean and var over each channel of each sample of x (N, C, L...)
  * (PyTorch's F.instance_norm with use_input_stats). w and b are (C). Fails with LG_ERR_SHAPE if x has fewer than three
- * dimensions or a channel has only one element.
+ * dimensions or if its channels have only one element each.
  * Example: lg_instance_norm(x, NULL, NULL) */
 #define lg_instance_norm(...)                                                                                          \
         LG_CALL3(lg_instance_norm_with, lg_layer_norm_options, lg_instance_norm_takes_x_w_b, __VA_ARGS__)
@@ -97,12 +97,11 @@ LG_API LG_NEW lg_tensor *lg_rms_norm_with(lg_tensor *x, int dims, lg_tensor *w, 
 
 typedef struct lg_normalize_options {
         LG_OPTIONS_HEAD
-        double eps LG_DEFAULT; /* the least norm; default 1e-12; LG_ZERO for the root of the smallest normal f32 (f64:
-                                  f64) */
+        double eps LG_DEFAULT; /* the least norm to divide by; default 1e-12 */
 } lg_normalize_options;
 /* Divides x by its norm along one dimension: x / max(|x|, eps), where |x| = sqrt(sum(x^2)) (PyTorch's F.normalize with
- * p = 2). Elements of norm 0 stay 0 and have a gradient. A negative dim counts from the end. Fails with LG_ERR_ARGUMENT
- * if x has no such dimension.
+ * p = 2). However small .eps is, the divisor is at least 1e-19 (f64: 1e-154), so that a line of zeros stays 0 and has a
+ * gradient. A negative dim counts from the end. Fails with LG_ERR_ARGUMENT if x has no such dimension.
  * Example: lg_normalize(x, 1) */
 #define lg_normalize(...) LG_CALL2(lg_normalize_with, lg_normalize_options, lg_normalize_takes_x_dim, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_normalize_with(lg_tensor *x, int dim, const lg_normalize_options *options);
