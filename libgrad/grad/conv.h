@@ -36,7 +36,7 @@ typedef struct lg_conv_options {
         LG_OPTIONS_HEAD
         int64_t stride LG_DEFAULT;          /* step of the kernel over the input, at least 1; default 1 */
         int64_t padding LG_DEFAULT;         /* zeros added on each side of the input, at least 0; default 0 */
-        int64_t dilation LG_DEFAULT;        /* distance of kernel elements, at least 1; default 1 */
+        int64_t dilation LG_DEFAULT;        /* spacing of kernel elements, at least 1; default 1 */
         int64_t groups LG_DEFAULT;          /* number of groups, at least 1; default 1 */
         int64_t output_padding LG_DEFAULT;  /* transposed only: added to the size of the output; default 0 */
         lg_pair strides LG_DEFAULT;         /* replaces .stride; default: not given */
@@ -63,15 +63,15 @@ LG_API LG_NEW lg_tensor *lg_conv2d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b
 #define lg_conv1d(...) LG_CALL3(lg_conv1d_with, lg_conv_options, lg_conv1d_takes_x_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_conv1d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv_options *options);
 
-/* Computes a transposed 2-d convolution (PyTorch's conv_transpose2d): applies to x the map from the gradient of the
- * result of lg_conv2d() to the gradient of its input, and adds b. x is (N, C, H, W) or (C, H, W), w
- * (C, O / groups, KH, KW), b (O) or NULL. The sides of the result are
+/* Computes a transposed 2-d convolution (PyTorch's conv_transpose2d): the backward of lg_conv2d() with respect to its
+ * input, applied to x, plus b. x is (N, C, H, W) or (C, H, W), w (C, O / groups, KH, KW), b (O) or NULL. The sides of
+ * the result are
  *
  *     (side - 1) s - 2 p + d (K - 1) + output_padding + 1
  *
  * With b, 16-bit floats are converted to f32 first, so that the result is rounded once. Fails with LG_ERR_SHAPE also if
- * a side of the result would be below 1, and with LG_ERR_ARGUMENT if .output_padding is less than neither the stride
- * nor the dilation.
+ * a side of the result would be below 1, and with LG_ERR_ARGUMENT unless .output_padding is less than the stride or the
+ * dilation.
  * Example: lg_conv_transpose2d(x, w, b, .stride = 2, .output_padding = 1) */
 #define lg_conv_transpose2d(...)                                                                                       \
         LG_CALL3(lg_conv_transpose2d_with, lg_conv_options, lg_conv_transpose2d_takes_x_w_b, __VA_ARGS__)
@@ -112,14 +112,14 @@ typedef struct lg_pool_options {
         LG_OPTIONS_HEAD
         int64_t stride LG_DEFAULT;        /* step of the window; default: the size of the kernel */
         int64_t padding LG_DEFAULT;       /* added on each side, at most half the kernel; default 0 */
-        int64_t dilation LG_DEFAULT;      /* maximum only: distance of the elements of a window; default 1 */
+        int64_t dilation LG_DEFAULT;      /* maximum only: spacing of the elements of a window; default 1 */
         bool ceil_mode LG_DEFAULT;        /* keep a last window that is not full; default false */
         bool no_count_padding LG_DEFAULT; /* mean: divide by the elements that are not padding; default false */
-        int64_t divisor LG_DEFAULT;       /* mean: divide by this number; default: the number of elements */
-        lg_pair kernels LG_DEFAULT;       /* replaces the argument kernel, which may then be 0; default: not given */
-        lg_pair strides LG_DEFAULT;       /* replaces .stride; default: not given */
-        lg_pair paddings LG_DEFAULT;      /* replaces .padding; default: not given */
-        lg_pair dilations LG_DEFAULT;     /* replaces .dilation; default: not given */
+        int64_t divisor LG_DEFAULT;   /* mean: divide by this number; default: the number of elements in the window */
+        lg_pair kernels LG_DEFAULT;   /* replaces the argument kernel, which may then be 0; default: not given */
+        lg_pair strides LG_DEFAULT;   /* replaces .stride; default: not given */
+        lg_pair paddings LG_DEFAULT;  /* replaces .padding; default: not given */
+        lg_pair dilations LG_DEFAULT; /* replaces .dilation; default: not given */
         /* Maximum only: receives row * W + column of each maximum, i64, without a gradient; default: not wanted. */
         lg_tensor **indices LG_DEFAULT;
 } lg_pool_options;

@@ -67,8 +67,8 @@ LG_API LG_NEW lg_tensor *lg_one_hot(lg_tensor *index, int64_t classes);
 
 /* ---- masks and triangles ----
  *
- * A mask is a bool tensor (otherwise LG_ERR_DTYPE), such as a comparison gives. x and the mask broadcast; LG_ERR_SHAPE
- * if they cannot. Results belong to the innermost open scope.
+ * A mask is a bool tensor (otherwise LG_ERR_DTYPE), such as a comparison returns. x and the mask broadcast;
+ * LG_ERR_SHAPE if they cannot. Results belong to the innermost open scope.
  */
 
 /* Returns value where the mask is true and x elsewhere. The value is converted to x's dtype as by lg_full():

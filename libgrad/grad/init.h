@@ -46,7 +46,7 @@ LG_API bool lg_init_trunc_normal(lg_tensor *t, double mean, double std, double l
  * forward and in the backward, and the variance is chosen so that values or gradients keep their scale from layer to
  * layer. A uniform distribution of variance v is over [-sqrt(3 v), sqrt(3 v)).
  *
- * LG_ERR_SHAPE if t has fewer than two dimensions; otherwise these functions fail as the ones above do.
+ * LG_ERR_SHAPE if t has fewer than two dimensions; the other errors are those of the section above.
  */
 
 /* Options of the functions of this section. */
@@ -57,7 +57,7 @@ typedef struct lg_init_options {
         bool fan_out LG_DEFAULT; /* kaiming: use fan_out, to keep the variance of gradients; default false, fan_in */
 } lg_init_options;
 /* Fills t with uniform values of mean 0 and variance 2 gain^2 / (fan_in + fan_out) (Glorot and Bengio 2010). For layers
- * that tanh or sigmoid follows.
+ * followed by tanh or sigmoid.
  * Example: lg_init_xavier_uniform(w, .gain = 2) */
 #define lg_init_xavier_uniform(...)                                                                                    \
         LG_CALL1(lg_init_xavier_uniform_with, lg_init_options, lg_init_xavier_uniform_takes_t, __VA_ARGS__)
@@ -70,7 +70,7 @@ LG_API bool lg_init_xavier_uniform_with(lg_tensor *t, const lg_init_options *opt
 LG_API bool lg_init_xavier_normal_with(lg_tensor *t, const lg_init_options *options);
 
 /* Fills t with uniform values of mean 0 and variance gain^2 / fan_in, or gain^2 / fan_out with .fan_out (He et al.
- * 2015). For layers that ReLU or leaky ReLU follows.
+ * 2015). For layers followed by ReLU or leaky ReLU.
  * Example: lg_init_kaiming_uniform(w, .slope = 0.01) */
 #define lg_init_kaiming_uniform(...)                                                                                   \
         LG_CALL1(lg_init_kaiming_uniform_with, lg_init_options, lg_init_kaiming_uniform_takes_t, __VA_ARGS__)

@@ -90,7 +90,7 @@ typedef struct lg_conv_layer_options {
         LG_OPTIONS_HEAD
         int64_t stride LG_DEFAULT;          /* step of the kernel over the input; default 1 */
         int64_t padding LG_DEFAULT;         /* zeros added on each side of the input; default 0 */
-        int64_t dilation LG_DEFAULT;        /* distance of kernel elements; default 1 */
+        int64_t dilation LG_DEFAULT;        /* spacing of kernel elements; default 1 */
         int64_t groups LG_DEFAULT;          /* groups of channels, convolved separately; default 1 */
         int64_t output_padding LG_DEFAULT;  /* transposed only: size added to one side of the output; default 0 */
         bool no_bias LG_DEFAULT;            /* without "bias"; default false */
@@ -268,7 +268,7 @@ LG_API LG_NEW lg_module *lg_nn_identity(lg_ctx *c);
  * comments say otherwise, making them fails with LG_ERR_MEMORY only, and lg_forward() fails with the codes of the ops.
  */
 
-/* Makes a layer that computes the formula behind it, elementwise. */
+/* Makes a layer that computes the function on the right, elementwise. */
 LG_API LG_NEW lg_module *lg_nn_relu(lg_ctx *c);        /* max(x, 0) */
 LG_API LG_NEW lg_module *lg_nn_relu6(lg_ctx *c);       /* min(max(x, 0), 6) */
 LG_API LG_NEW lg_module *lg_nn_selu(lg_ctx *c);        /* 1.0507 (x > 0 ? x : 1.6733 (e^x - 1)) */

@@ -64,7 +64,7 @@ typedef struct lg_module_options {
          * if it fails. Default: none; a module with .user cannot be cloned then. */
         void *(*clone)(lg_module *copy, void *user)LG_DEFAULT;
 } lg_module_options;
-/* Makes a module of your own. type is its name in tables and messages. Without a forward the module is a container of
+/* Makes a module of your own. type names it in tables and messages. Without a forward the module is a container of
  * named children, which another module runs. The module belongs to the context until it becomes a child. Fails with
  * LG_ERR_ARGUMENT if type is NULL or empty, or if both .forward and .forward_all are given; if the call fails, .release
  * is called before it returns.
@@ -99,8 +99,8 @@ LG_API lg_tensor *lg_module_add_buffer(lg_module *m, const char *name, lg_tensor
  *
  * A module has up to 16 inputs. LG_ERR_ARGUMENT if m or an input is NULL, if an input is of another context, or if the
  * module does not take that number of inputs; LG_ERR_STATE if an input was freed, if m is a container without a
- * forward, if it is being freed, or if its callback returned no result without an error. The ops that run set errors of
- * their own, and the message of such an error names the module in which it arose.
+ * forward, if it is being freed, or if its callback returned neither a result nor an error. The ops that run set errors
+ * of their own, and the message of such an error names the module in which it arose.
  */
 
 /* Runs m on one or several inputs and returns its result. If m has several results, returns the first one and frees the
@@ -121,11 +121,11 @@ LG_API LG_NEW lg_tensor *lg_forward_list(lg_module *m, lg_tensor *const *inputs)
 LG_API bool lg_forward_all_list(lg_module *m, lg_outputs *ret, size_t size, lg_tensor *const *inputs);
 
 /* Runs m as lg_forward() does, but with the tensors of params in place of its parameters (PyTorch's functional_call),
- * as MAML needs it. params has one tensor for each parameter, in the order of lg_parameters(m), of a float dtype and of
- * the parameter's shape and device. They may be results of ops, through which gradients flow. Buffers are the module's
- * own: batch norm updates its running statistics. Fails with LG_ERR_ARGUMENT if params has another number of tensors or
- * one is NULL, and with LG_ERR_DTYPE, LG_ERR_SHAPE or LG_ERR_DEVICE if one does not fit its parameter. While it runs, m
- * cannot be moved, cloned or saved (LG_ERR_STATE).
+ * for example for MAML. params has one tensor for each parameter, in the order of lg_parameters(m), of a float dtype
+ * and of the parameter's shape and device. They may be results of ops, through which gradients flow. Buffers are the
+ * module's own: batch norm updates its running statistics. Fails with LG_ERR_ARGUMENT if params does not have one
+ * tensor for each parameter or one is NULL, and with LG_ERR_DTYPE, LG_ERR_SHAPE or LG_ERR_DEVICE if one does not fit
+ * its parameter. While it runs, m cannot be moved, cloned or saved (LG_ERR_STATE).
  * Example: lg_forward_params(net, LG_LIST(w, b), x) */
 #define lg_forward_params(...)                                                                                         \
         lg_forward_params_list(LG_ARG1(__VA_ARGS__), LG_ARG2(__VA_ARGS__, lg_forward_params_takes_m_params_inputs),    \
@@ -178,7 +178,7 @@ LG_API lg_module *lg_child(lg_module *m, int index);
  * Example: lg_child_named(net, "encoder.1") */
 LG_API lg_module *lg_child_named(lg_module *m, const char *path);
 
-/* Returns the number of children of m, without those inside them. Cannot fail. */
+/* Returns the number of children of m, not counting modules inside them. Cannot fail. */
 LG_API int lg_child_count(const lg_module *m);
 
 /* Returns the name of m's type, such as "Linear" or the type given to lg_nn_module(). The text belongs to m. Cannot
@@ -190,8 +190,8 @@ LG_API lg_ctx *lg_module_ctx(const lg_module *m);
 
 /* ---- training mode, freezing, moving, copying ---- */
 
-/* Puts m and all modules in it into training mode (on, as they are at first) or into evaluation mode. Dropout and batch
- * norm depend on the mode. Cannot fail. */
+/* Puts m and all modules in it into training mode (on), which is the initial mode, or into evaluation mode. Dropout and
+ * batch norm depend on the mode. Cannot fail. */
 LG_API void lg_train(lg_module *m, bool on);
 
 /* Returns whether m is in training mode. Cannot fail. */
@@ -203,7 +203,7 @@ LG_API bool lg_is_training(const lg_module *m);
 LG_API bool lg_freeze(lg_module *m, bool on);
 
 /* Moves the parameters, buffers and gradients of m and of the modules in it to a device. The handles stay the same, and
- * state of optimisers follows at the next step. If the call fails, nothing has moved: LG_ERR_DEVICE if there is no such
+ * optimisers move their state at the next step. If the call fails, nothing has moved: LG_ERR_DEVICE if there is no such
  * device, LG_ERR_STATE in a callback of lg_trace() or while lg_forward_params() runs m. */
 LG_API bool lg_module_to(lg_module *m, lg_device device);
 
@@ -234,9 +234,9 @@ typedef struct lg_module_print_options {
         lg_list_in inputs LG_DEFAULT;
 } lg_module_print_options;
 /* Prints one line for each layer, with its name, type, output shape and number of parameters, and a line with the
- * total. The output shapes need an input, on which m runs once in evaluation mode, unrecorded; the modes and the random
- * state stay as they were. If this forward fails, the last line of the table says why, and no error is set. Works while
- * an error is set, then without output shapes. Waits for all devices if an input is given.
+ * total. For the output shapes, give an input: m runs on it once, in evaluation mode and unrecorded; the modes and the
+ * random state stay as they were. If this forward fails, the last line of the table says why, and no error is set.
+ * Works while an error is set, then without output shapes. Waits for all devices if an input is given.
  * Example: lg_module_print(stdout, net, .input = LG_SHAPE(64, 1, 28, 28))
  * Example: lg_module_print(stdout, gpt, .inputs = LG_LIST(ids)) */
 #define lg_module_print(...)                                                                                           \
@@ -245,7 +245,7 @@ LG_API bool lg_module_print_with(FILE *f, lg_module *m, const lg_module_print_op
 
 /* Prints one line for each layer and one with the total: the bytes of the parameters, gradients and buffers, the bytes
  * that one recorded forward keeps in memory for the derivative (its result included), and the most that were in use
- * during that forward. m runs once on the input, in its present mode; gradients, modes, buffers and the random state
+ * during that forward. m runs once on the input, in its current mode; gradients, modes, buffers and the random state
  * stay as they were. Without an input m runs on a 0-d tensor, which few modules take. If the forward fails, so does the
  * call, with the same error, and nothing is printed.
  * Example: lg_module_print_memory(stdout, net, .input = LG_SHAPE(64, 1, 28, 28)) */
