@@ -46,12 +46,12 @@ typedef struct lg_conv_options {
 } lg_conv_options;
 /* Computes a 2-d convolution (PyTorch's conv2d):
  *
- *     y[n, o, i, j] = b[o] + sum over c, k, l of x[n, c, i s - p + k d, j s - p + l d] w[o, c, k, l]
+ *   y[n, o, i, j] = b[o] + sum over c, k, l of x[n, c, i s - p + k d, j s - p + l d] w[o, c, k, l]
  *
  * with stride s, padding p and dilation d, over the channels c of o's group and the elements k, l of the kernel. x is
  * (N, C, H, W) or (C, H, W), w (O, C / groups, KH, KW), b (O) or NULL. For a kernel of size K, the sides of y are
  *
- *     floor((side + 2 p - d (K - 1) - 1) / s) + 1
+ *   floor((side + 2 p - d (K - 1) - 1) / s) + 1
  *
  * where side is that of x. Fails with LG_ERR_ARGUMENT also if .output_padding is given.
  * Example: lg_conv2d(x, w, NULL, .stride = 2, .paddings = LG_PAIR(0, 1)) */
@@ -67,7 +67,7 @@ LG_API LG_NEW lg_tensor *lg_conv1d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b
  * input, applied to x, plus b. x is (N, C, H, W) or (C, H, W), w (C, O / groups, KH, KW), b (O) or NULL. The sides of
  * the result are
  *
- *     (side - 1) s - 2 p + d (K - 1) + output_padding + 1
+ *   (side - 1) s - 2 p + d (K - 1) + output_padding + 1
  *
  * With b, 16-bit floats are converted to f32 first, so that the result is rounded once. Fails with LG_ERR_SHAPE also if
  * a side of the result would be below 1, and with LG_ERR_ARGUMENT unless .output_padding is less than the stride or the
@@ -94,7 +94,7 @@ LG_API LG_NEW lg_tensor *lg_conv_transpose1d_with(lg_tensor *x, lg_tensor *w, lg
  *
  * For a kernel of size K with stride s, padding p and dilation d, the sides of the result are
  *
- *     floor((side + 2 p - d (K - 1) - 1) / s) + 1
+ *   floor((side + 2 p - d (K - 1) - 1) / s) + 1
  *
  * where side is that of x. With .ceil_mode the quotient is rounded up, but a window that would begin after the end of
  * the input is left out.
@@ -115,11 +115,11 @@ typedef struct lg_pool_options {
         int64_t dilation LG_DEFAULT;      /* maximum only: spacing of the elements of a window; default 1 */
         bool ceil_mode LG_DEFAULT;        /* keep a last window that is not full; default false */
         bool no_count_padding LG_DEFAULT; /* mean: divide by the elements that are not padding; default false */
-        int64_t divisor LG_DEFAULT;   /* mean: divide by this number; default: the number of elements in the window */
-        lg_pair kernels LG_DEFAULT;   /* replaces the argument kernel, which may then be 0; default: not given */
-        lg_pair strides LG_DEFAULT;   /* replaces .stride; default: not given */
-        lg_pair paddings LG_DEFAULT;  /* replaces .padding; default: not given */
-        lg_pair dilations LG_DEFAULT; /* replaces .dilation; default: not given */
+        int64_t divisor LG_DEFAULT;       /* mean: divide by this number; default: the size of the window */
+        lg_pair kernels LG_DEFAULT;       /* replaces the argument kernel, which may then be 0; default: not given */
+        lg_pair strides LG_DEFAULT;       /* replaces .stride; default: not given */
+        lg_pair paddings LG_DEFAULT;      /* replaces .padding; default: not given */
+        lg_pair dilations LG_DEFAULT;     /* replaces .dilation; default: not given */
         /* Maximum only: receives row * W + column of each maximum, i64, without a gradient; default: not wanted. */
         lg_tensor **indices LG_DEFAULT;
 } lg_pool_options;

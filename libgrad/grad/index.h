@@ -55,7 +55,7 @@ typedef struct lg_embedding_options {
 /* Looks up rows of weight (rows, features): an index of any shape (...) gives (..., features). Fails with LG_ERR_SHAPE
  * if weight is not 2-d or the result would have more than LG_MAX_DIMS dimensions, and with LG_ERR_ARGUMENT if weight or
  * index is NULL or .padding_idx is not a row.
- * Example: lg_embedding(weight, index, .padding_idx = 1) */
+ * Example: lg_embedding(w, ids, .padding_idx = 1) */
 #define lg_embedding(...)                                                                                              \
         LG_CALL2(lg_embedding_with, lg_embedding_options, lg_embedding_takes_weight_index, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_embedding_with(lg_tensor *weight, lg_tensor *index, const lg_embedding_options *options);
@@ -141,13 +141,13 @@ LG_API LG_NEW lg_tensor *lg_repeat(lg_tensor *x, lg_shape times);
 /* Concatenates tensors along a dimension; dtypes are promoted. Fails with LG_ERR_ARGUMENT if there is no such
  * dimension, and with LG_ERR_SHAPE if the tensors differ in the size of another dimension or in the number of
  * dimensions.
- * Example: lg_cat(LG_LIST(a, b), 0) */
+ * Example: lg_cat(LG_LIST(x, y), 0) */
 LG_API LG_NEW lg_tensor *lg_cat(lg_list_in list, int dim);
 
 /* Joins tensors of the same shape along a new dimension dim of the result; dtypes are promoted. Fails with
  * LG_ERR_ARGUMENT if dim is not a dimension of the result, and with LG_ERR_SHAPE if the shapes differ or the result
  * would have more than LG_MAX_DIMS dimensions.
- * Example: lg_stack(LG_LIST(a, b), 0) */
+ * Example: lg_stack(LG_LIST(x, y), 0) */
 LG_API LG_NEW lg_tensor *lg_stack(lg_list_in list, int dim);
 
 /* Splits x along a dimension into views of the given size, the last of which may be smaller. Stores them in ret, an

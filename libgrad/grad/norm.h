@@ -40,7 +40,7 @@ typedef struct lg_batch_norm_options {
  * channels have only one element each; with LG_ERR_ARGUMENT if only one of w and b is NULL, or if running statistics
  * are required and missing; with LG_ERR_STATE if running statistics to be updated require grad (outside of
  * lg_no_grad()) or are results in the graph. The result belongs to the innermost open scope.
- * Example: lg_batch_norm(x, w, b, .running_mean = m, .running_var = v, .training = true) */
+ * Example: lg_batch_norm(x, w, b, .running_mean = mean, .running_var = var, .training = true) */
 #define lg_batch_norm(...) LG_CALL3(lg_batch_norm_with, lg_batch_norm_options, lg_batch_norm_takes_x_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_batch_norm_with(lg_tensor *x, lg_tensor *w, lg_tensor *b,
                                             const lg_batch_norm_options *options);

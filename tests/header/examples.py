@@ -25,7 +25,8 @@ lg_checkpoint *k; lg_weights *file; const char *path; lg_weight weight;
 lg_check_fn *fn; lg_custom_fn *cube, *cube_backward; lg_sample_fn *make_sample; lg_collate_fn *collate;
 lg_transform *first, *second; lg_transform_fn *invert;'''
 # What a name is in one header alone.
-OTHER = {'files.h': 'lg_csv *t, *train, *test;', 'tensor.h': 'float *data;', 'nn.h': 'lg_forward_fn *block; void *p;',
+OTHER = {'norm.h': 'lg_tensor *mean, *var;',
+         'files.h': 'lg_csv *t, *train, *test;', 'tensor.h': 'float *data;', 'nn.h': 'lg_forward_fn *block; void *p;',
          'data.h': 'lg_dataset *a, *b; FILE *files;', 'check.h': 'lg_check_fn *f;', 'optim.h': 'lg_tensor *norm;', 'state.h': 'lg_loader *loader; char name[8];'}
 
 
