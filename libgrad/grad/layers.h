@@ -268,7 +268,7 @@ LG_API LG_NEW lg_module *lg_nn_identity(lg_ctx *c);
  * comments say otherwise, making them fails with LG_ERR_MEMORY only, and lg_forward() fails with the codes of the ops.
  */
 
-/* Makes a layer that computes the function on the right, elementwise. */
+/* Makes a layer that computes, elementwise: */
 LG_API LG_NEW lg_module *lg_nn_relu(lg_ctx *c);        /* max(x, 0) */
 LG_API LG_NEW lg_module *lg_nn_relu6(lg_ctx *c);       /* min(max(x, 0), 6) */
 LG_API LG_NEW lg_module *lg_nn_selu(lg_ctx *c);        /* 1.0507 (x > 0 ? x : 1.6733 (e^x - 1)) */
