@@ -30,8 +30,8 @@ LG_BEGIN
  * signals.
  */
 
-/* Options of the convolutions. A number applies to both sides of an image; where sides differ, give the pair
- * LG_PAIR(height, width), which replaces the number. */
+/* Options of lg_conv2d(), lg_conv1d(), lg_conv_transpose2d() and lg_conv_transpose1d(). A number applies to both sides
+ * of an image; where sides differ, give the pair LG_PAIR(height, width), which replaces the number. */
 typedef struct lg_conv_options {
         LG_OPTIONS_HEAD
         int64_t stride LG_DEFAULT;          /* step of the kernel over the input, at least 1; default 1 */
@@ -156,7 +156,7 @@ LG_API LG_NEW lg_tensor *lg_avg_pool1d_with(lg_tensor *x, int64_t kernel, const 
  * than 2^31 - 1; LG_ERR_DTYPE if x is not of a float dtype; LG_ERR_ARGUMENT if a size is below 1.
  */
 
-/* Options of the adaptive poolings. */
+/* Options of lg_adaptive_avg_pool2d(), lg_adaptive_avg_pool1d() and lg_adaptive_max_pool2d(). */
 typedef struct lg_adaptive_pool_options {
         LG_OPTIONS_HEAD
         lg_pair sizes LG_DEFAULT;       /* LG_PAIR(height, width), replaces the argument size; default: not given */

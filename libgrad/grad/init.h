@@ -49,7 +49,8 @@ LG_API bool lg_init_trunc_normal(lg_tensor *t, double mean, double std, double l
  * LG_ERR_SHAPE if t has fewer than two dimensions; the other errors are those of the section above.
  */
 
-/* Options of the functions of this section. */
+/* Options of lg_init_xavier_uniform(), lg_init_xavier_normal(), lg_init_kaiming_uniform(), lg_init_kaiming_normal() and
+ * lg_init_orthogonal(). */
 typedef struct lg_init_options {
         LG_OPTIONS_HEAD
         double gain LG_DEFAULT;  /* xavier, orthogonal: default 1; kaiming: default sqrt(2 / (1 + slope^2)) */
