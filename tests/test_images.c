@@ -109,6 +109,11 @@ static void classes_are_folders(void **state)
         assert_string_equal(classes.items[0], "cat");
         assert_string_equal(classes.items[1], "dog");
         assert_int_equal(lg_dataset_classes(NULL).count, 0);
+        assert_true(lg_dataset_get(part, 0, &b));
+        lg_dataset *plain = lg_dataset_tensors(c, lg_unsqueeze(b.x, 0), lg_unsqueeze(b.y, 0));
+        assert_int_equal(lg_dataset_classes(lg_dataset_concat(c, part, plain)).count, 2);
+        assert_int_equal(lg_dataset_classes(lg_dataset_concat(c, plain, part)).count, 0);
+        assert_ok(c);
         lg_close(c);
 }
 

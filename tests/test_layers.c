@@ -159,6 +159,13 @@ static void dropout_and_embedding(void **state)
         assert_list(lg_select(lg_select(e, 0, 0), 0, 0), 0, 0, 0, 0);
         lg_backward(lg_sum(e));
         assert_list(lg_select(lg_grad_of(w), 1, 0), 0, 0, 0, 1, 0, 2);
+        m = lg_nn_embedding(c, 5, 3, .padding_idx = -1, .dtype = LG_F64);
+        e = lg_forward(m, i), w = lg_parameter(m, "weight");
+        assert_list(lg_select(lg_select(e, 0, 0), 0, 1), 0, 0, 0, 0);
+        lg_backward(lg_sum(e));
+        assert_list(lg_select(lg_grad_of(w), 1, 0), 0, 1, 0, 1, 0, 0);
+        assert_null(lg_nn_embedding(c, 5, 3, .padding_idx = -6));
+        assert_error(c, LG_ERR_ARGUMENT, "padding_idx -6");
         assert_null(lg_nn_embedding(c, 5, 3, .padding_idx = 5));
         assert_error(c, LG_ERR_ARGUMENT, "padding_idx 5");
         assert_ok(c);

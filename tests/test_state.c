@@ -43,6 +43,14 @@ static void weights_come_back(void **state)
         read_all(lg_buffer(again, "1.running_mean"), loaded, 2);
         assert_memory_equal(mean, loaded, sizeof mean);
         assert_true(mean[0] != 0);
+        /* what only measures a forward is no batch */
+        FILE *f = tmpfile();
+        assert_true(lg_module_print_memory(f, again, .input = LG_SHAPE(4, 1, 4, 4)));
+        fclose(f);
+        assert_true(lg_save(again, path));
+        lg_weights *file = lg_weights_open(c, path);
+        assert_int_equal(lg_item_i64(lg_weights_read(file, "1.num_batches_tracked")), 1);
+        lg_weights_close(file);
         /* and over a file that is there */
         assert_true(lg_save(again, path));
         assert_true(lg_load(net, path));

@@ -17,7 +17,8 @@ static bool take_over(lg_dataset *d, const lg_dataset *base, const char *op)
 {
         d->random = d->random || base->random;
         d->own = d->own || base->own;
-        d->classes = base->classes;
+        if (!d->fields.count)
+                d->classes = base->classes;
         if (base->scratch_bytes > d->scratch_bytes)
                 d->scratch_bytes = base->scratch_bytes;
         return d->fields.count || lg__fields_take(d->object.ctx, op, &d->fields, &base->fields);

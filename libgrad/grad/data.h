@@ -241,7 +241,7 @@ LG_API lg_fields lg_dataset_fields(const lg_dataset *d);
 LG_API int64_t lg_dataset_size(const lg_dataset *d);
 
 /* Returns the names of the classes that the numbers in "y" stand for: for lg_fashion_mnist(), lg_cifar10() and
- * lg_image_folder(), and for data sets made of them (for lg_dataset_concat(), those of the last one). Returns no names
+ * lg_image_folder(), and for data sets made of them (for lg_dataset_concat(), of the first). Returns no names
  * for other data sets, and if d is NULL. The names are valid as long as d lives. Cannot fail. */
 LG_API lg_names lg_dataset_classes(const lg_dataset *d);
 

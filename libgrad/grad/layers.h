@@ -237,7 +237,8 @@ LG_API LG_NEW lg_module *lg_nn_dropout(lg_ctx *c, double p);
 
 typedef struct lg_embedding_layer_options {
         LG_OPTIONS_HEAD
-        /* A row that is 0 at first and gets no gradient, from 0 on; default: none; LG_ZERO_INT for row 0. */
+        /* A row that is 0 at first and gets no gradient; negative: counted from the end; default: none; LG_ZERO_INT for
+         * row 0. */
         int64_t padding_idx LG_DEFAULT;
         lg_dtype dtype LG_DEFAULT;   /* of the parameter; default LG_F32 */
         lg_device device LG_DEFAULT; /* of the parameter; default: the context's default device */

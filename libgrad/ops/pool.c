@@ -250,11 +250,10 @@ static lg_tensor *greatest(lg_tensor *x, lg_tensor *images, const pool_attribute
                 return NULL;
         lg_tensor *index = ret_indices ? as_given(lg_cast(out[1], LG_I64), x, signal) : NULL;
         lg__tensor_release(out[1]);
-        if (ret_indices && !index)
-                return NULL;
-        if (ret_indices)
+        lg_tensor *y = !ret_indices || index ? as_given(out[0], x, signal) : NULL;
+        if (y && ret_indices)
                 *ret_indices = index;
-        return as_given(out[0], x, signal);
+        return y;
 }
 
 static lg_tensor *max_pool(lg_tensor *x, const char *op, int64_t kernel, const lg_pool_options *options, bool signal)
