@@ -18,9 +18,9 @@ enum { LENGTH = 64, DIM = 64, HEADS = 4, HEAD = DIM / HEADS, BATCH = 16, SAMPLE 
 static lg_tensor *attention(lg_module *m, lg_list in, void *user)
 {
         int64_t n = lg_size_of(in.items[0], 0), t = lg_size_of(in.items[0], 1);
-        lg_tensor *qkv = lg_permute(lg_reshape(in.items[0], LG_SHAPE(n, t, 3, HEADS, HEAD)), LG_DIMS(2, 0, 3, 1, 4));
-        lg_tensor *q = lg_select(qkv, 0, 0), *k = lg_select(qkv, 0, 1),
-                  *v = lg_select(qkv, 0, 2); /* (N, HEADS, T, HEAD) */
+        lg_tensor *qkv = lg_reshape(in.items[0], LG_SHAPE(n, t, 3, HEADS, HEAD));
+        qkv = lg_permute(qkv, LG_DIMS(2, 0, 3, 1, 4)); /* (3, N, HEADS, T, HEAD) */
+        lg_tensor *q = lg_select(qkv, 0, 0), *k = lg_select(qkv, 0, 1), *v = lg_select(qkv, 0, 2);
         lg_tensor *scores = lg_div_scalar(lg_matmul(q, lg_transpose(k, -2, -1)), sqrt(HEAD));
         lg_tensor *future = lg_triu(lg_ones(lg_module_ctx(m), LG_SHAPE(t, t), .dtype = LG_BOOL), .diagonal = 1);
         lg_tensor *weights = lg_softmax(lg_masked_fill(scores, future, -LG_INFINITY), -1);
@@ -79,8 +79,7 @@ int main(int argc, char **argv)
         lg_optimizer *opt = lg_adamw(c, lg_parameters(gpt), 1e-3);
         for (int epoch = 1; epoch <= epochs && !lg_error(c); epoch++) {
                 double sum = 0;
-                lg_each_batch(b, batches)
-                {
+                lg_each_batch(b, batches) {
                         lg_tensor *logits = lg_flatten(lg_forward(gpt, b.x), 0, 1); /* (N T, 256) */
                         lg_tensor *loss = lg_cross_entropy(logits, lg_flatten(b.y, 0, 1));
                         lg_zero_grad(opt);
@@ -90,7 +89,8 @@ int main(int argc, char **argv)
                 }
                 printf("epoch %2d  loss %.3f\n", epoch, sum / (double)lg_loader_batches(batches));
         }
-        lg_no_grad(c) print_sample(c, gpt);
+        lg_no_grad(c)
+                print_sample(c, gpt);
         int failed = lg_error(c) != NULL;
         if (failed)
                 fprintf(stderr, "%s\n", lg_error(c));

@@ -51,15 +51,19 @@ static lg_tensor *loss_of(lg_module *net, lg_batch b)
 
 static double evaluate(lg_ctx *c, lg_module *net, lg_loader *batches)
 {
-        double sum = 0;
-        lg_no_grad(c) lg_each_batch(b, batches) sum += lg_item(loss_of(net, b));
-        return sum / (double)lg_loader_batches(batches);
+        double sum = 0, count = 0;
+        lg_no_grad(c)
+                lg_each_batch(b, batches) {
+                        double size = (double)lg_size_of(b.x, 0); /* the last batch may be smaller */
+                        sum += size * lg_item(loss_of(net, b));
+                        count += size;
+                }
+        return sum / count;
 }
 
 static void train_epoch(lg_module *net, lg_optimizer *opt, lg_loader *batches)
 {
-        lg_each_batch(b, batches)
-        {
+        lg_each_batch(b, batches) {
                 lg_tensor *loss = loss_of(net, b);
                 lg_zero_grad(opt);
                 lg_backward(loss);

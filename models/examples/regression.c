@@ -1,12 +1,10 @@
 /* regression.c - regression with a validation split and early stopping, which keeps the best weights.
  *
  * Look at lg_dataset_split, lg_train, lg_no_grad, lg_module_clone and lg_copy_state.
+ * Build: cc -std=c11 regression.c $(pkg-config --cflags --libs libgrad) -lm
+ * Run:   ./a.out [EPOCHS]
  *
- *     cc -std=c11 regression.c $(pkg-config --cflags --libs libgrad) -lm
- *     ./a.out [EPOCHS]
- *
- * The target has noise of variance 0.04, so no network can have a smaller error on data that it has not seen.
- *
+ * The target has noise of variance 0.04: no network can have a smaller error on data that it has not seen.
  * @@
  */
 #include <grad.h>
@@ -34,8 +32,7 @@ static lg_module *make_network(lg_ctx *c)
 static void train_epoch(lg_module *net, lg_optimizer *opt, lg_loader *batches)
 {
         lg_train(net, true); /* dropout on */
-        lg_each_batch(b, batches)
-        {
+        lg_each_batch(b, batches) {
                 lg_tensor *loss = lg_mse(lg_forward(net, b.x), b.y);
                 lg_zero_grad(opt);
                 lg_backward(loss);
@@ -45,16 +42,14 @@ static void train_epoch(lg_module *net, lg_optimizer *opt, lg_loader *batches)
 
 static double evaluate(lg_ctx *c, lg_module *net, lg_loader *batches)
 {
-        double sum = 0;
-        int64_t count = 0;
+        double sum = 0, count = 0;
         lg_train(net, false); /* dropout off */
-        lg_no_grad(c) lg_each_batch(b, batches)
-        {
-                /* The last batch may be smaller, so add up errors, not means of batches. */
-                sum += lg_item(lg_mse(lg_forward(net, b.x), b.y, .reduction = LG_SUM));
-                count += lg_size_of(b.x, 0);
-        }
-        return sum / (double)count;
+        lg_no_grad(c)
+                lg_each_batch(b, batches) {
+                        sum += lg_item(lg_mse(lg_forward(net, b.x), b.y, .reduction = LG_SUM));
+                        count += (double)lg_size_of(b.x, 0); /* the last batch may be smaller */
+                }
+        return sum / count;
 }
 
 int main(int argc, char **argv)
