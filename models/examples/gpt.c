@@ -1,8 +1,7 @@
 /* gpt.c - a small GPT by hand, trained on the bytes of a text file.
  *
  * Look at attention(), which is written in ops, lg_nn_module, which makes a module of it, and lg_dataset_text.
- * Build: cc -std=c11 gpt.c $(pkg-config --cflags --libs libgrad) -lm
- * Run:   ./a.out FILE [EPOCHS]
+ *     cc -std=c11 gpt.c $(pkg-config --cflags --libs libgrad) -lm && ./a.out FILE [EPOCHS]
  *
  * @@
  * @@

@@ -1,8 +1,7 @@
 /* gru.c - a gated recurrent unit by hand, which learns the bytes of a text file.
  *
  * Look at step(), the cell (Cho et al. 2014, with PyTorch's gates), and at the loop over time in gru().
- * Build: cc -std=c11 gru.c $(pkg-config --cflags --libs libgrad)
- * Run:   ./a.out FILE [EPOCHS]
+ *     cc -std=c11 gru.c $(pkg-config --cflags --libs libgrad) && ./a.out FILE [EPOCHS]
  *
  * The loss is the mean of -log p(byte) over a tenth of the text that training has not seen.
  * @@

@@ -1,8 +1,7 @@
 /* regression.c - regression with a validation split and early stopping, which keeps the best weights.
  *
  * Look at lg_dataset_split, lg_train, lg_no_grad, lg_module_clone and lg_copy_state.
- * Build: cc -std=c11 regression.c $(pkg-config --cflags --libs libgrad) -lm
- * Run:   ./a.out [EPOCHS]
+ *     cc -std=c11 regression.c $(pkg-config --cflags --libs libgrad) -lm && ./a.out [EPOCHS]
  *
  * The target has noise of variance 0.04: no network can have a smaller error on data that it has not seen.
  * @@

@@ -1,8 +1,7 @@
 /* wgan_gp.c - a Wasserstein GAN with gradient penalty (Gulrajani et al. 2017), which learns a ring of eight Gaussians.
  *
  * Look at gradient_penalty(): lg_grad with .create_graph gives a gradient that is itself differentiated.
- * Build: cc -std=c11 wgan_gp.c $(pkg-config --cflags --libs libgrad)
- * Run:   ./a.out [STEPS]
+ *     cc -std=c11 wgan_gp.c $(pkg-config --cflags --libs libgrad) -lm && ./a.out [STEPS]
  *
  * The distance is the critic's estimate of how far the two distributions are apart.
  * @@
