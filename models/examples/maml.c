@@ -2,7 +2,6 @@
  *
  * Look at gradients(), which are recorded, and at what differentiates them: adapted_loss() and check_product().
  *     cc -std=c11 maml.c $(pkg-config --cflags --libs libgrad) && ./a.out [STEPS]
- *
  * @@
  * @@
  */
