@@ -1,0 +1,122 @@
+#!/bin/sh
+# examples.sh - the programs of models/examples: each runs briefly and learns what it says.
+#
+# examples.sh NAME PROGRAM TEXT
+# examples.sh alone FOLDER FLAGS: each compiles by the command in its first comment, where FLAGS are what pkg-config says,
+# and has fewer than 100 lines.
+set -u
+name=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export LC_ALL=C # a sample of bytes is no text of any other locale
+status=0
+complain()
+{
+        echo "$name: $1"
+        status=1
+}
+
+# run ARGUMENT...: the program succeeds and has nothing to complain of.
+run()
+{
+        "$program" "$@" >"$work/out" 2>"$work/err" || complain "exit $?"
+        [ ! -s "$work/err" ] || complain "$(cat "$work/err")"
+        cat "$work/out"
+}
+
+# last WORDS: the number behind the last of these words that the program printed
+last()
+{
+        sed -n "s/.*$1 \(-\{0,1\}[0-9][0-9.e+-]*\).*/\1/p" "$work/out" | tail -n 1
+}
+
+# holds CONDITION: of numbers; a number that is missing makes it false
+holds()
+{
+        awk "BEGIN { exit !($1) }" || complain "it does not hold that $1"
+}
+
+# Of the bytes of a file, in nats: what a model that knows nothing but their frequencies comes to.
+entropy()
+{
+        od -An -v -tu1 "$1" | awk '{ for (i = 1; i <= NF; i++) { n[$i]++; all++ } }
+                END { for (b in n) h -= n[b] / all * log(n[b] / all); print h }'
+}
+
+# compiles FILE FLAGS: by its own command
+compiles()
+{
+        command=$(sed -n 's/^ \*     \(c[c+]* -std=.*\) && \.\/a\.out.*/\1/p' "$1")
+        case $command in
+        "cc -std=c11 ${1##*/} "* | "c++ -std=c++20 ${1##*/} "*) ;;
+        *) complain "$1 does not say how it is compiled: $command"; return ;;
+        esac
+        command -v "${command%% *}" >/dev/null || { echo "$1: there is no ${command%% *}"; return; }
+        command=$(echo "$command" | sed "s|\$(pkg-config --cflags --libs libgrad)|$2|")
+        (cd "${1%/*}" && eval "$command -Wall -Wextra -Wpedantic -Werror -o '$work/program'") || complain "$1: $command"
+}
+
+if [ "$name" = alone ]; then
+        count=0
+        for file in "$2"/*.c "$2"/*.cpp; do
+                lines=$(wc -l <"$file")
+                [ "$lines" -lt 100 ] || complain "$file has $lines lines"
+                head -n 1 "$file" | grep -q "^/\* ${file##*/} - " || complain "$file does not begin with its name"
+                compiles "$file" "$3"
+                count=$((count + 1))
+        done
+        [ "$count" -ge 10 ] || complain "there are $count examples"
+        exit $status
+fi
+
+program=$2 text=$3
+case $name in
+gpt)
+        run "$text" 3
+        holds "$(last loss) < $(entropy "$text") - 0.2"
+        [ "$(sed -n '/^The/,$p' "$work/out" | wc -c)" -gt 290 ] || complain 'it does not go on'
+        ;;
+gru)
+        run "$text" 3
+        holds "$(last after) < 0.6 * $(last before)"
+        ;;
+maml)
+        run 500
+        holds "$(last after) < 0.5 * $(last adaptation)"
+        holds "$(last error) < 1e-6"
+        ;;
+own_op)
+        run 400
+        holds "$(last 'first derivative:.*error') < 1e-7 && $(last 'second derivative:.*error') < 1e-6"
+        holds "$(last 'cosh): y =') > 1.8 && $(last 'cosh): y =') < 2.1 && $(last 'cosh):.* x') > -1.2 && $(last 'cosh):.* x') < -0.9"
+        ;;
+pinn)
+        run 1000
+        holds "$(last 'largest error') < 1e-2"
+        ;;
+raii)
+        run 200
+        holds "$(last 'test accuracy') > 0.9"
+        grep -q '^caught: lg_uniform: ' "$work/out" || complain 'no exception'
+        ;;
+regression)
+        run 20
+        holds "$(last 'validation loss') < 0.1"
+        ;;
+reinforce)
+        run 50
+        holds "$(last 'mean length') > 4 * 22"
+        ;;
+threads)
+        run 10
+        [ "$(grep -c ', weights equal$' "$work/out")" = 2 ] || complain 'the weights differ'
+        holds "$(last 'seed 1: accuracy') > 0.9 && $(last 'seed 2: accuracy') > 0.9"
+        holds "$(last 'seed 1: accuracy') != $(last 'seed 2: accuracy')"
+        ;;
+wgan_gp)
+        run 800
+        holds "$(last 'modes found:') >= 6 && $(last 'near a mode:') > 50"
+        ;;
+*) complain 'there is no such example' ;;
+esac
+exit $status
