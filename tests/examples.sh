@@ -27,7 +27,7 @@ run()
 # last WORDS: the number behind the last of these words that the program printed
 last()
 {
-        sed -n "s/.*$1 \(-\{0,1\}[0-9][0-9.e+-]*\).*/\1/p" "$work/out" | tail -n 1
+        sed -n "s/.*$1 \([+-]\{0,1\}[0-9][0-9.e+-]*\).*/\1/p" "$work/out" | tail -n 1
 }
 
 # holds CONDITION: of numbers; a number that is missing makes it false
@@ -72,7 +72,7 @@ fi
 program=$2 text=$3
 case $name in
 gpt)
-        run "$text" 3
+        run "$text" 2
         holds "$(last loss) < $(entropy "$text") - 0.2"
         [ "$(sed -n '/^The/,$p' "$work/out" | wc -c)" -gt 290 ] || complain 'it does not go on'
         ;;
@@ -111,7 +111,6 @@ threads)
         run 10
         [ "$(grep -c ', weights equal$' "$work/out")" = 2 ] || complain 'the weights differ'
         holds "$(last 'seed 1: accuracy') > 0.9 && $(last 'seed 2: accuracy') > 0.9"
-        holds "$(last 'seed 1: accuracy') != $(last 'seed 2: accuracy')"
         ;;
 wgan_gp)
         run 800

@@ -1,11 +1,11 @@
 /* gpt.c - a small GPT by hand, trained on the bytes of a text file.
  *
  * Look at attention(), which is written in ops, lg_nn_module, which makes a module of it, and lg_dataset_text.
- *     cc -std=c11 gpt.c $(pkg-config --cflags --libs libgrad) -lm && ./a.out FILE [EPOCHS]
  *
- * @@
- * @@
- * @@
+ *     cc -std=c11 gpt.c $(pkg-config --cflags --libs libgrad) -lm && ./a.out FILE [EPOCHS]
+ * ends with a loss and a continuation of "The":
+ *     epoch 20  loss 1.232
+ *     The Nacatebe acch. `lg_dem = RClg_ch_mrabrabe` andefo `lg_forw`, and(` libe)` lis and or mket);
  */
 #include <grad.h>
 #include <math.h>
@@ -57,25 +57,26 @@ static void print_sample(lg_ctx *c, lg_module *gpt)
 {
         int64_t text[SAMPLE] = {'T', 'h', 'e'};
         printf("The");
-        for (int n = 3; n < SAMPLE && !lg_error(c); n++) {
-                int64_t seen = n < LENGTH ? n : LENGTH;
-                lg_scope s = lg_scope_begin(c);
-                lg_tensor *logits = lg_forward(gpt, lg_from(c, text + n - seen, LG_SHAPE(1, seen)));
-                text[n] = lg_item_i64(lg_multinomial(lg_softmax(lg_select(logits, 1, -1), -1), 1));
-                lg_scope_end(c, s);
-                putchar((int)text[n]);
-        }
+        lg_no_grad(c)
+                for (int n = 3; n < SAMPLE && !lg_error(c); n++) {
+                        int64_t seen = n < LENGTH ? n : LENGTH;
+                        lg_scope s = lg_scope_begin(c);
+                        lg_tensor *logits = lg_forward(gpt, lg_from(c, text + n - seen, LG_SHAPE(1, seen)));
+                        text[n] = lg_item_i64(lg_multinomial(lg_softmax(lg_select(logits, 1, -1), -1), 1));
+                        lg_scope_end(c, s);
+                        putchar((int)text[n]);
+                }
         putchar('\n');
 }
 
 int main(int argc, char **argv)
 {
-        int epochs = argc > 2 ? atoi(argv[2]) : 30;
+        int epochs = argc > 2 ? atoi(argv[2]) : 20;
         lg_ctx *c = lg_open(.seed = 1);
-        lg_dataset *text = lg_dataset_text(c, argc > 1 ? argv[1] : "", LENGTH, .stride = LENGTH / 2);
+        lg_dataset *text = lg_dataset_text(c, argv[1], LENGTH, .stride = LENGTH / 2);
         lg_loader *batches = lg_loader_open(c, text, BATCH, .shuffle = true);
         lg_module *gpt = make_gpt(c);
-        lg_optimizer *opt = lg_adamw(c, lg_parameters(gpt), 1e-3);
+        lg_optimizer *opt = lg_adamw(c, lg_parameters(gpt), 2e-3);
         for (int epoch = 1; epoch <= epochs && !lg_error(c); epoch++) {
                 double sum = 0;
                 lg_each_batch(b, batches) {
@@ -88,7 +89,7 @@ int main(int argc, char **argv)
                 }
                 printf("epoch %2d  loss %.3f\n", epoch, sum / (double)lg_loader_batches(batches));
         }
-        lg_no_grad(c)
+        if (!lg_error(c))
                 print_sample(c, gpt);
         int failed = lg_error(c) != NULL;
         if (failed)

@@ -1,12 +1,13 @@
 /* own_op.c - an op of one's own: log(cosh(x)), checked against finite differences and used as a loss.
  *
- * Look at lg_custom, at log_cosh_backward(), which is written in ops and so can be differentiated again, and at
- * lg_gradcheck and lg_gradgradcheck.
- *     cc -std=c11 own_op.c $(pkg-config --cflags --libs libgrad) && ./a.out [STEPS]
+ * Look at lg_custom, lg_gradcheck, lg_gradgradcheck, and at log_cosh_backward(): it is written in ops, so that it can
+ * be differentiated again.
  *
- * The points lie on y = 2 x - 1, but for noise and for a tenth that is far off, by which least squares are misled.
- * @@
- * @@
+ *     cc -std=c11 own_op.c $(pkg-config --cflags --libs libgrad) && ./a.out [STEPS]
+ * prints what was checked, and lines through points of y = 2 x - 1, a tenth of which is far off:
+ *     first derivative: input 0, element 11 of (4, 5): analytic 0.3904613247, numeric 0.3904613247, error 5.7e-13 ...
+ *     least squares: y = -0.90 x -2.07
+ *     log(cosh): y = 1.92 x -1.03
  */
 #include <grad.h>
 #include <stdlib.h>

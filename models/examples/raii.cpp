@@ -1,11 +1,11 @@
 /* raii.cpp - owners and exceptions in C++20: a network is trained, and whatever throws, nothing leaks.
  *
  * Look at context, kept and scope, which end what they own, and at check(), which makes an exception of lg_error.
- *     c++ -std=c++20 raii.cpp $(pkg-config --cflags --libs libgrad) && ./a.out [STEPS]
  *
- * @@
- * @@
- * @@
+ *     c++ -std=c++20 raii.cpp $(pkg-config --cflags --libs libgrad) && ./a.out [STEPS]
+ * prints:
+ *     test accuracy 0.989
+ *     caught: lg_uniform: the shape (-1, 2) has a negative size
  */
 #include <grad.h>
 #include <cstdlib>

@@ -2,10 +2,11 @@
  *
  * Look at train(): all that a thread uses belongs to its context, so there is nothing to lock. The same jobs, one after
  * the other in one thread, end with the same weights, bit for bit.
- *     cc -std=c11 threads.c $(pkg-config --cflags --libs libgrad) && ./a.out [EPOCHS]
  *
- * @@
- * @@
+ *     cc -std=c11 threads.c $(pkg-config --cflags --libs libgrad) && ./a.out [EPOCHS]
+ * prints:
+ *     seed 1: accuracy 0.9935, alone 0.9935, weights equal
+ *     seed 2: accuracy 0.9975, alone 0.9975, weights equal
  */
 #include <grad.h>
 #include <pthread.h>
