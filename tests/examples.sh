@@ -113,7 +113,7 @@ threads)
         holds "$(last 'seed 1: accuracy') > 0.9 && $(last 'seed 2: accuracy') > 0.9"
         ;;
 wgan_gp)
-        run 800
+        run 1000
         holds "$(last 'modes found:') >= 6 && $(last 'near a mode:') > 50"
         ;;
 *) complain 'there is no such example' ;;
