@@ -12,14 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EPISODES = 16, LONGEST = 500 };
+enum { EPISODES = 16, LIMIT = 500 };
 
 /* Episodes that run side by side. */
 typedef struct rollout {
-        int steps;                             /* of the longest one */
-        float length[EPISODES];                /* steps until the pole fell */
-        float state[LONGEST + 1][EPISODES][4]; /* place and speed of the cart, angle of the pole and its speed */
-        int64_t action[LONGEST][EPISODES];     /* 0: push to the left, 1: to the right */
+        int steps;                           /* of the longest one */
+        float length[EPISODES];              /* steps until the pole fell */
+        float state[LIMIT + 1][EPISODES][4]; /* place and speed of the cart, angle of the pole and its speed */
+        int64_t action[LIMIT][EPISODES];     /* 0: push to the left, 1: to the right */
 } rollout;
 
 /* 0.02 s of a cart (1 kg) with a pole (0.1 kg, 1 m), pushed with 10 N. False: the pole fell or the cart ran away. */
@@ -38,14 +38,14 @@ static void play(lg_ctx *c, lg_module *policy, rollout *r)
 {
         memset(r, 0, sizeof *r);
         lg_read(lg_uniform(c, -0.05, 0.05, LG_SHAPE(EPISODES, 4)), r->state[0], LG_F32, sizeof r->state[0]);
-        for (int running = EPISODES; running && r->steps < LONGEST && !lg_error(c);) {
+        for (int running = EPISODES; running && r->steps < LIMIT && !lg_error(c);) {
                 int t = r->steps++;
                 lg_tensor *state = lg_from(c, &r->state[t][0][0], LG_SHAPE(EPISODES, 4));
                 lg_tensor *action = lg_multinomial(lg_softmax(lg_forward(policy, state), 1), 1);
                 lg_read(action, r->action[t], LG_I64, sizeof r->action[t]);
                 memcpy(r->state[t + 1], r->state[t], sizeof r->state[t]);
                 for (int e = 0; e < EPISODES; e++)
-                        if (!r->length[e] && (!move_cart(r->state[t + 1][e], r->action[t][e]) || t + 1 == LONGEST)) {
+                        if (r->length[e] == 0 && (!move_cart(r->state[t + 1][e], r->action[t][e]) || t + 1 == LIMIT)) {
                                 r->length[e] = (float)(t + 1);
                                 running--;
                         }
