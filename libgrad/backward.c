@@ -421,36 +421,43 @@ static lg_tensor *give_results(lg_tensor **result, int64_t count, lg_tensor **re
         return ok ? result[0] : NULL;
 }
 
+/* The gradients into o->result, and the first of them; false, with an error, and nothing is given. */
+static bool gradients(lg_ctx *c, lg_list outputs, lg_list inputs, const lg_grad_options *o, lg_tensor **ret_first)
+{
+        if (outputs.count < 1 || inputs.count < 1)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_grad: the list of %s is empty",
+                                outputs.count < 1 ? "outputs" : "inputs");
+        if (!check_lists(c, outputs, inputs, o))
+                return false;
+        size_t size = (size_t)inputs.count * sizeof(lg_tensor *);
+        lg_tensor **result = lg__alloc(c, size);
+        if (!result)
+                return false;
+        call k = {.ctx = c, .name = "lg_grad", .create_graph = o->create_graph, .retain_graph = o->retain_graph};
+        k.only_needed = true;
+        k.inputs = inputs;
+        k.result = result;
+        bool ok = run_call(&k, outputs, o->grads);
+        *ret_first = give_results(result, inputs.count, o->result, ok);
+        lg__free(c, result, size);
+        return ok;
+}
+
 lg_tensor *lg_grad_with(lg_list outputs, lg_list inputs, const lg_grad_options *options)
 {
         lg_ctx *c = NULL;
         lg_grad_options o;
-        const bool known = lg__take_without(options, &o, sizeof o);
-        for (int64_t i = 0; i < inputs.count && known && o.result; i++)
-                o.result[i] = NULL;
+        lg_tensor *first = NULL, **result = lg__take_without(options, &o, sizeof o) ? o.result : NULL;
+        const int64_t asked = inputs.count;
         outputs.count = outputs.items ? outputs.count : 0;
         inputs.count = inputs.items ? inputs.count : 0;
         for (int64_t i = 0; i < outputs.count && !c; i++)
                 c = lg__ctx_of(outputs.items[i]);
         for (int64_t i = 0; i < inputs.count && !c; i++)
                 c = lg__ctx_of(inputs.items[i]);
-        if (!lg__take(c, "lg_grad", options, &o, sizeof o))
-                return NULL;
-        if (outputs.count < 1 || inputs.count < 1)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_grad: the list of %s is empty",
-                                outputs.count < 1 ? "outputs" : "inputs");
-        if (!check_lists(c, outputs, inputs, &o))
-                return NULL;
-        size_t size = (size_t)inputs.count * sizeof(lg_tensor *);
-        lg_tensor **result = lg__alloc(c, size);
-        if (!result)
-                return NULL;
-        call k = {.ctx = c, .name = "lg_grad", .create_graph = o.create_graph, .retain_graph = o.retain_graph};
-        k.only_needed = true;
-        k.inputs = inputs;
-        k.result = result;
-        bool ok = run_call(&k, outputs, o.grads);
-        lg_tensor *first = give_results(result, inputs.count, o.result, ok);
-        lg__free(c, result, size);
-        return first;
+        if (lg__take(c, "lg_grad", options, &o, sizeof o) && gradients(c, outputs, inputs, &o, &first))
+                return first;
+        for (int64_t i = 0; i < asked && result; i++)
+                result[i] = NULL;
+        return NULL;
 }

@@ -64,6 +64,9 @@ static void lg_grad_accumulates_nowhere(void **state)
         lg_ctx *c = open_ctx();
         lg_tensor *x = leaf(c, 2), *w = leaf(c, 5), *unused = leaf(c, 1);
         lg_tensor *h = lg_mul(x, w), *y = lg_square(h), *z = lg_exp(x), *r[4];
+        lg_tensor *same[] = {x, w}; /* the array of inputs gets the results */
+        assert_non_null(lg_grad(LG_LIST(y, z), LG_LIST_OF(2, same), .result = same, .retain_graph = true));
+        assert_near(lg_item(same[1]), 40, 0);
         assert_non_null(lg_grad(LG_LIST(y, z), LG_LIST(x, h, w, unused), .result = r, .retain_graph = true));
         assert_ok(c);
         assert_near(lg_item(r[0]), 2 * 10 * 5 + exp(2), 1e-12);

@@ -86,10 +86,11 @@ LG_API bool lg_backward_with(lg_tensor *loss, const lg_backward_options *options
 
 typedef struct lg_grad_options {
         LG_OPTIONS_HEAD
-        lg_list_in grads LG_DEFAULT;   /* gradients of the outputs; default, and NULL entries: 1, for one element */
-        lg_tensor **result LG_DEFAULT; /* receives the gradients, as many as inputs; default NULL */
-        bool retain_graph LG_DEFAULT;  /* as for lg_backward(); default false */
-        bool create_graph LG_DEFAULT;  /* as for lg_backward(); default false */
+        lg_list_in grads LG_DEFAULT; /* gradients of the outputs; default, and NULL entries: 1, for one element */
+        lg_tensor **result
+                LG_DEFAULT;           /* receives the gradients, as many as inputs; may be inputs.items; default NULL */
+        bool retain_graph LG_DEFAULT; /* as for lg_backward(); default false */
+        bool create_graph LG_DEFAULT; /* as for lg_backward(); default false */
 } lg_grad_options;
 /* Computes the gradients of the outputs, summed, with respect to the inputs, which may be inner tensors, and adds
  * nothing to the gradients of leaves. With .grads = v, the outputs may have any shape, and the sum is that of <v[i],
