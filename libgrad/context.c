@@ -48,7 +48,24 @@ void lg__object_destroy(lg__object *o)
         const lg__type *type = o->type;
         lg__link_remove(&o->link);
         o->type = NULL;
+        while (o->weak)
+                lg__weak_set(o->weak, NULL);
         type->destroy(o);
+}
+
+void lg__weak_set(lg__weak *w, lg__object *o)
+{
+        if (w->object) {
+                lg__weak **at = &w->object->weak;
+                while (*at != w)
+                        at = &(*at)->next;
+                *at = w->next;
+        }
+        w->object = o;
+        if (o) {
+                w->next = o->weak;
+                o->weak = w;
+        }
 }
 
 void *lg__object_use(void *record)

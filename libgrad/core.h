@@ -29,6 +29,7 @@ typedef struct lg__object {
         lg__link link;
         lg_ctx *ctx;
         const struct lg__type *type; /* NULL: it is being destroyed */
+        struct lg__weak *weak;       /* those who look at it */
         int uses;                    /* by other objects */
         bool freed;                  /* by the user: it ends with its last use */
 } lg__object;
@@ -42,6 +43,12 @@ typedef struct lg__type {
 } lg__type;
 void lg__object_register(lg_ctx *c, lg__object *o, const lg__type *type);
 void lg__object_destroy(lg__object *o); /* unregisters and destroys; NULL: nothing */
+/* A reference that becomes NULL when the object is destroyed. */
+typedef struct lg__weak {
+        lg__object *object;
+        struct lg__weak *next;
+} lg__weak;
+void lg__weak_set(lg__weak *w, lg__object *o); /* to o, from what it referred to; either may be NULL */
 /* Of records that others keep: one more use, which returns the record, and the end of one; what the user's call to free
  * it does. NULL: nothing. */
 void *lg__object_use(void *o);

@@ -160,6 +160,13 @@ static void a_failed_child_is_the_error(void **state)
         lg_close(c);
 }
 
+/* It takes more inputs than it is given. */
+static lg_tensor *last_of_sixteen(lg_module *m, lg_list inputs, void *user)
+{
+        (void)m, (void)user;
+        return lg_add(inputs.items[0], inputs.items[15]);
+}
+
 static void a_failing_layer_is_named(void **state)
 {
         (void)state;
@@ -171,6 +178,9 @@ static void a_failing_layer_is_named(void **state)
         assert_error(c, LG_ERR_SHAPE, "(in module \"1.0\", Linear)");
         assert_null(lg_forward(net, x, x));
         assert_error(c, LG_ERR_ARGUMENT, "Sequential takes one input, 2 were given");
+        lg_module *both = lg_nn_module(c, "Both", .forward = last_of_sixteen);
+        assert_null(lg_forward(both, x));
+        assert_error(c, LG_ERR_ARGUMENT, "add: b is NULL");
         assert_null(lg_forward(net, (lg_tensor *)NULL));
         assert_error(c, LG_ERR_ARGUMENT, "input 0 of Sequential is NULL");
         assert_null(lg_forward((lg_module *)NULL, x));

@@ -370,6 +370,49 @@ static void checkpoints_that_do_not_fit(void **state)
         lg_close(c);
 }
 
+static void what_was_freed(void **state)
+{
+        (void)state;
+        const char *const names[] = {"average", "batches", "rate", "optimizer", "model"};
+        for (int i = 0; i < 5; i++) {
+                run r;
+                char text[40];
+                int steps = 0;
+                run_begin(&r, 1, 1, 0);
+                train(&r, 1, &steps, 3, true);
+                i == 0   ? lg_ema_free(r.average)
+                : i == 1 ? lg_loader_free(r.batches)
+                : i == 2 ? lg_scheduler_free(r.rate)
+                : i == 3 ? lg_optimizer_free(r.opt)
+                         : lg_module_free(r.net);
+                snprintf(text, sizeof text, "lg_checkpoint_save: \"%s\" was freed", names[i]);
+                assert_false(lg_checkpoint_save(r.k, path));
+                assert_error(r.c, LG_ERR_STATE, text);
+                assert_false(lg_checkpoint_load(r.k, path));
+                assert_error(r.c, LG_ERR_STATE, "was freed");
+                if (i % 2)
+                        lg_checkpoint_free(r.k);
+                lg_close(r.c);
+        }
+}
+
+/* The size is what is wrong, not the place in the epoch, which it makes too large. */
+static void another_batch_size(void **state)
+{
+        (void)state;
+        int steps = 0;
+        run r;
+        run_begin(&r, 1, 1, 0);
+        train(&r, 1, &steps, 5, true);
+        lg_checkpoint *k = lg_checkpoint_new(r.c);
+        lg_loader *large = lg_loader_open(
+                r.c, lg_dataset_tensors(r.c, lg_zeros(r.c, LG_SHAPE(ROWS)), lg_zeros(r.c, LG_SHAPE(ROWS))), ROWS);
+        assert_true(lg_checkpoint_add(k, "batches", large));
+        assert_false(lg_checkpoint_load(k, path));
+        assert_error(r.c, LG_ERR_ARGUMENT, "\"batches.batch_size\" 4, but here");
+        lg_close(r.c);
+}
+
 static void what_only_the_file_has(void **state)
 {
         (void)state;
@@ -446,6 +489,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(a_restart_after_the_rest, begin, end),
                 cmocka_unit_test_setup_teardown(checkpoints_that_do_not_fit, begin, end),
                 cmocka_unit_test(texts_of_a_run),
+                cmocka_unit_test_setup_teardown(what_was_freed, begin, end),
+                cmocka_unit_test_setup_teardown(another_batch_size, begin, end),
                 cmocka_unit_test(what_only_the_file_has),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

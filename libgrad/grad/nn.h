@@ -45,8 +45,8 @@ typedef struct lg_outputs {
 } lg_outputs;
 
 /* The forward of a module with one result. inputs are those of lg_forward(); the array is valid until the callback
- * returns. Returns the result, or NULL if a call in it failed. For errors that the callback itself finds, it calls
- * lg_set_error(). */
+ * returns, and its entries from inputs.count to 15 are NULL, which ops refuse. Returns the result, or NULL if a call in
+ * it failed. For errors that the callback itself finds, it calls lg_set_error(). */
 typedef lg_tensor *lg_forward_fn(lg_module *m, lg_list inputs, void *user);
 
 /* The forward of a module with several results: stores them in out->items and their number in out->count. Returns false

@@ -123,8 +123,8 @@ LG_API void lg_weights_close(lg_weights *w);
  * LG_ERR_ARGUMENT, and so do objects that are NULL or of another context.
  */
 
-/* A list of what makes up a run. It belongs to the context until lg_checkpoint_free(), and must not be saved or loaded
- * after something that was added to it has been freed. */
+/* A list of what makes up a run. It belongs to the context until lg_checkpoint_free(). Gradients are not saved: save
+ * between lg_step() and the next lg_backward(). */
 typedef struct lg_checkpoint lg_checkpoint;
 
 /* Makes an empty checkpoint. It belongs to the context until lg_checkpoint_free(). Fails with LG_ERR_MEMORY. */
@@ -161,7 +161,8 @@ LG_API bool lg_checkpoint_add_i64(lg_checkpoint *k, const char *name, int64_t *n
 LG_API bool lg_checkpoint_add_text(lg_checkpoint *k, const char *name, char *text, size_t size);
 
 /* Writes all that was added, and the random state, to a file, as lg_save() does. Fails with LG_ERR_IO if it cannot be
- * written, with LG_ERR_STATE if a parameter of an optimiser was freed, and with the other errors of lg_save(). */
+ * written, with LG_ERR_STATE if an object or a parameter of an optimiser was freed, and with the other errors of
+ * lg_save(). */
 LG_API bool lg_checkpoint_save(lg_checkpoint *k, const char *path);
 
 /* Restores bit for bit what was saved. The program must have made the same objects and added them under the same names.
@@ -169,8 +170,8 @@ LG_API bool lg_checkpoint_save(lg_checkpoint *k, const char *path);
  * epoch, in the same order. Fails with LG_ERR_ARGUMENT if the file has something that was not added, or lacks
  * something, or if a loader has another number of samples or batch size; with LG_ERR_FORMAT if a number in the file is
  * malformed or out of range; with LG_ERR_IO if there is no such file, as on the first run of a program; with
- * LG_ERR_STATE inside a call that began in a step of an added loader; and with LG_ERR_DTYPE and LG_ERR_MEMORY as
- * lg_load() does. */
+ * LG_ERR_STATE if an object was freed or inside a call that began in a step of an added loader; and with LG_ERR_DTYPE
+ * and LG_ERR_MEMORY as lg_load() does. */
 LG_API bool lg_checkpoint_load(lg_checkpoint *k, const char *path);
 
 /* Frees the checkpoint, but not what was added to it. Does nothing if k is NULL. Cannot fail. */

@@ -27,11 +27,16 @@ static bool get_header(lg__weights *w)
                                 w->path, w->file_bytes);
         if (!get(w, 0, &bytes, 8))
                 return false;
-        if (bytes < 2 || bytes > LG__WEIGHTS_MOST_HEADER || (int64_t)bytes > w->file_bytes - 8)
+        if (bytes >= 2 && bytes <= LG__WEIGHTS_MOST_HEADER && (int64_t)bytes > w->file_bytes - 8)
+                return lg__fail(w->ctx, LG_ERR_FORMAT,
+                                "%s: %s is truncated, or no safetensors file: its header has %" PRIu64
+                                " bytes, and %" PRId64 " follow",
+                                w->op, w->path, bytes, w->file_bytes - 8);
+        if (bytes < 2 || bytes > LG__WEIGHTS_MOST_HEADER)
                 return lg__fail(w->ctx, LG_ERR_FORMAT,
                                 "%s: %s is no safetensors file: it begins with a header of %" PRIu64
-                                " bytes; 2 to %d were expected, and %" PRId64 " follow",
-                                w->op, w->path, bytes, LG__WEIGHTS_MOST_HEADER, w->file_bytes - 8);
+                                " bytes; 2 to %d were expected",
+                                w->op, w->path, bytes, LG__WEIGHTS_MOST_HEADER);
         w->data_at = 8 + (int64_t)bytes;
         char *header = lg__alloc(w->ctx, (size_t)bytes);
         bool ok = header && get(w, 8, header, (int64_t)bytes) && lg__weights_parse(w, header, (size_t)bytes);

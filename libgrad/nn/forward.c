@@ -98,11 +98,18 @@ static bool input_is_good(lg_module *m, const lg_tensor *x, int64_t i)
         return lg__check(x, "lg_forward", "an input");
 }
 
+/* A forward that looks for more inputs than there are finds NULL. */
+typedef struct taken {
+        int64_t count;
+        lg_tensor *items[LG__MAX_INPUTS];
+} taken;
+
 /* The inputs up to LG_END, checked. */
-static bool take_inputs(lg_module *m, lg_tensor *const *inputs, int64_t *ret_count)
+static bool take_inputs(lg_module *m, lg_tensor *const *inputs, taken *ret)
 {
         bool ok = m && lg__ok(m->object.ctx) && lg__object_lasts(&m->object, "lg_forward");
         int64_t count = 0;
+        *ret = (taken){.count = 0};
         for (; inputs && inputs[count] != LG_END; count++) {
                 if (!m && inputs[count])
                         lg__fail(lg__ctx_of(inputs[count]), LG_ERR_ARGUMENT, "lg_forward: the module is NULL");
@@ -110,17 +117,19 @@ static bool take_inputs(lg_module *m, lg_tensor *const *inputs, int64_t *ret_cou
                         ok = lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_forward: more than %d inputs",
                                       LG__MAX_INPUTS);
                 ok = ok && input_is_good(m, inputs[count], count);
+                if (ok)
+                        ret->items[count] = inputs[count];
         }
-        *ret_count = count;
+        ret->count = count;
         return ok;
 }
 
 lg_tensor *lg_forward_list(lg_module *m, lg_tensor *const *inputs)
 {
-        int64_t count;
+        taken in;
         uint32_t new;
         lg_outputs all;
-        if (!take_inputs(m, inputs, &count) || !run(m, m->forward, (lg_list){count, inputs}, &all, &new))
+        if (!take_inputs(m, inputs, &in) || !run(m, m->forward, (lg_list){in.count, in.items}, &all, &new))
                 return NULL;
         for (int64_t i = 1; i < all.count; i++)
                 if (all.items[i] != all.items[0] && new & 1u << i)
@@ -130,13 +139,13 @@ lg_tensor *lg_forward_list(lg_module *m, lg_tensor *const *inputs)
 
 bool lg_forward_all_list(lg_module *m, lg_outputs *ret, size_t size, lg_tensor *const *inputs)
 {
-        int64_t count;
+        taken in;
         uint32_t new;
         lg_outputs all = {.count = 0};
-        bool ok = take_inputs(m, inputs, &count);
+        bool ok = take_inputs(m, inputs, &in);
         if (ok && !ret)
                 ok = lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_forward_all: out is NULL");
-        ok = ok && run(m, m->forward, (lg_list){count, inputs}, &all, &new);
+        ok = ok && run(m, m->forward, (lg_list){in.count, in.items}, &all, &new);
         if (ret)
                 lg__give(ret, size, &all, sizeof all);
         return ok;

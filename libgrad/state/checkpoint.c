@@ -6,8 +6,9 @@
 typedef struct entry {
         struct entry *next;
         char *name;
-        lg__object *object; /* NULL: a number or a text */
-        lg__held_kind kind; /* of that */
+        bool is_object;
+        lg__weak object;    /* of an object; NULL: it was freed */
+        lg__held_kind kind; /* of a number or a text */
         void *number;
         size_t size; /* of a text */
 } entry;
@@ -23,6 +24,7 @@ static void destroy(lg__object *o)
         while (k->first) {
                 entry *e = k->first;
                 k->first = e->next;
+                lg__weak_set(&e->object, NULL);
                 lg__strfree(o->ctx, e->name);
                 lg__free(o->ctx, e, sizeof *e);
         }
@@ -65,7 +67,7 @@ static bool name_is_good(const lg_checkpoint *k, const char *name)
         return true;
 }
 
-static bool add(lg_checkpoint *k, const char *name, entry what)
+static bool add(lg_checkpoint *k, const char *name, lg__object *object, entry what)
 {
         lg_ctx *c = k ? k->object.ctx : NULL;
         if (!lg__ok(c) || !name_is_good(k, name))
@@ -79,6 +81,8 @@ static bool add(lg_checkpoint *k, const char *name, entry what)
                 lg__free(c, e, sizeof *e);
                 return false;
         }
+        e->is_object = object != NULL;
+        lg__weak_set(&e->object, object);
         *k->end = e;
         k->end = &e->next;
         return true;
@@ -95,7 +99,7 @@ bool lg_checkpoint_add_with(lg_checkpoint *k, const char *name, lg_state_kind ki
         if (!o || o->ctx != c)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_add: \"%.80s\" is %s", name ? name : "",
                                 o ? "of another context" : "NULL");
-        return lg__object_lasts(o, "lg_checkpoint_add") && add(k, name, (entry){.object = o});
+        return lg__object_lasts(o, "lg_checkpoint_add") && add(k, name, o, (entry){.number = NULL});
 }
 
 static bool add_number(lg_checkpoint *k, const char *name, lg__held_kind kind, void *number)
@@ -103,7 +107,7 @@ static bool add_number(lg_checkpoint *k, const char *name, lg__held_kind kind, v
         if (k && lg__ok(k->object.ctx) && !number)
                 return lg__fail(k->object.ctx, LG_ERR_ARGUMENT, "lg_checkpoint_add: the number \"%.80s\" is NULL",
                                 name ? name : "");
-        return add(k, name, (entry){.kind = kind, .number = number});
+        return add(k, name, NULL, (entry){.kind = kind, .number = number});
 }
 
 bool lg_checkpoint_add_number(lg_checkpoint *k, const char *name, double *number)
@@ -124,7 +128,7 @@ bool lg_checkpoint_add_text(lg_checkpoint *k, const char *name, char *text, size
                                 !text  ? "is NULL"
                                 : size ? "has more than 2^31 - 1 bytes"
                                        : "has no bytes");
-        return add(k, name, (entry){.kind = LG__HELD_TEXT, .number = text, .size = size});
+        return add(k, name, NULL, (entry){.kind = LG__HELD_TEXT, .number = text, .size = size});
 }
 
 /* ---- to and from files ------------------------------------------------------------------------------------------- */
@@ -135,7 +139,7 @@ static bool enrol(const lg_checkpoint *k, lg__roster *r)
         bool ok = lg__hold_u64(r, "random.seed", &c->random.seed) &&
                   lg__hold_u64(r, "random.counter", &c->random.counter);
         for (const entry *e = k->first; e && ok; e = e->next)
-                ok = e->object                  ? lg__roster_add(r, e->name, e->object)
+                ok = e->is_object               ? lg__roster_add(r, e->name, e->object.object)
                      : e->kind == LG__HELD_I64  ? lg__hold_i64(r, e->name, e->number, 0)
                      : e->kind == LG__HELD_TEXT ? lg__hold_text(r, e->name, e->number, e->size)
                                                 : lg__hold_f64(r, e->name, e->number);
@@ -145,10 +149,18 @@ static bool enrol(const lg_checkpoint *k, lg__roster *r)
 static bool texts_end(const lg_checkpoint *k)
 {
         for (const entry *e = k->first; e; e = e->next)
-                if (e->kind == LG__HELD_TEXT && !e->object && !memchr(e->number, '\0', e->size))
+                if (e->kind == LG__HELD_TEXT && !memchr(e->number, '\0', e->size))
                         return lg__fail(k->object.ctx, LG_ERR_ARGUMENT,
                                         "lg_checkpoint_save: the text \"%.80s\" has no end within its %zu bytes",
                                         e->name, e->size);
+        return true;
+}
+
+static bool objects_live(const lg_checkpoint *k, const char *op)
+{
+        for (const entry *e = k->first; e; e = e->next)
+                if (e->is_object && !e->object.object)
+                        return lg__fail(k->object.ctx, LG_ERR_STATE, "%s: \"%.80s\" was freed", op, e->name);
         return true;
 }
 
@@ -161,17 +173,17 @@ bool lg_checkpoint_save(lg_checkpoint *k, const char *path)
         if (!path)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_save: the path is NULL");
         lg__roster_begin(&r, c, "lg_checkpoint_save");
-        bool ok = texts_end(k) && enrol(k, &r) && lg__state_save(&r, path);
+        bool ok = objects_live(k, "lg_checkpoint_save") && texts_end(k) && enrol(k, &r) && lg__state_save(&r, path);
         lg__roster_end(&r);
         return ok;
 }
 
 static bool may_change(const lg_checkpoint *k)
 {
-        bool ok = true;
+        bool ok = objects_live(k, "lg_checkpoint_load");
         for (const entry *e = k->first; e && ok; e = e->next)
-                ok = !e->object || !e->object->type->may_change ||
-                     e->object->type->may_change(e->object, "lg_checkpoint_load");
+                ok = !e->is_object || !e->object.object->type->may_change ||
+                     e->object.object->type->may_change(e->object.object, "lg_checkpoint_load");
         return ok;
 }
 
@@ -189,7 +201,7 @@ bool lg_checkpoint_load(lg_checkpoint *k, const char *path)
         bool ok = may_change(k) && enrol(k, &r) && lg__state_load(&r, path, o);
         lg__roster_end(&r);
         for (const entry *e = k->first; e && ok; e = e->next)
-                if (e->object && e->object->type->restored)
-                        e->object->type->restored(e->object);
+                if (e->is_object && e->object.object->type->restored)
+                        e->object.object->type->restored(e->object.object);
         return ok;
 }

@@ -120,8 +120,9 @@ static void match_number(load *l, lg__held *h)
                 lg__fail(l->r->c, LG_ERR_FORMAT, "%s: %s: \"%.200s\" is \"%.40s\", which %s", l->r->op, l->path,
                          h->name, text, h->kind == LG__HELD_TEXT ? "is too long for its place" : "is no such number");
         } else if (h->kind == LG__HELD_I64 && h->most >= 0 && (s->number.i64 < 0 || s->number.i64 > h->most)) {
-                lg__fail(l->r->c, LG_ERR_FORMAT, "%s: %s: \"%.200s\" is %s; it must be from 0 to %lld", l->r->op,
-                         l->path, h->name, text, (long long)h->most);
+                if (!l->wrong.count[LG__DIFFERENT]) /* on what differs the limit may depend */
+                        lg__fail(l->r->c, LG_ERR_FORMAT, "%s: %s: \"%.200s\" is %s; it must be from 0 to %lld",
+                                 l->r->op, l->path, h->name, text, (long long)h->most);
         } else if ((h->flags & LG__HELD_FIXED) && s->number.i64 != *(int64_t *)h->at) {
                 lg__complain(&l->wrong, LG__DIFFERENT, "\"%.200s\" %s, but here %lld", h->name, text,
                              (long long)*(int64_t *)h->at);
