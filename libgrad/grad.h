@@ -57,9 +57,9 @@
 
 /* The version of this header; lg_version() is that of the library that the program runs with. */
 #define LG_VERSION_MAJOR 0
-#define LG_VERSION_MINOR 1
+#define LG_VERSION_MINOR 2
 #define LG_VERSION_PATCH 0
-#define LG_VERSION "0.1.0"
+#define LG_VERSION "0.2.0"
 
 #include "grad/types.h"
 #include "grad/base.h"
