@@ -6,13 +6,7 @@
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root"
-# block PATTERN: README's first indented block that has a line with PATTERN.
-block() {
-        awk -v pattern="$1" '
-                /^    / { text = text substr($0, 5) "\n"; if ($0 ~ pattern) found = 1; next }
-                { if (found) exit; text = "" }
-                END { if (found) printf "%s", text }' README.md
-}
+. tests/install/blocks.sh
 find /usr/local -type f -o -type l | sort >/tmp/before
 case $1 in
 script) lines=$(block '^    tools/install$') ;;
@@ -23,7 +17,7 @@ esac
 echo "$lines" | sed 's/^/+ /'
 bash -euc "$lines"
 work=$(mktemp -d)
-awk '/^```c$/ { on = 1; next } /^```$/ { if (on) exit } on' README.md | sed 's/epoch <= 5/epoch <= 1/' >"$work/train.c"
+training_loop >"$work/train.c"
 cd "$work"
 lines=$(cd "$root" && block '^    cc train.c')
 echo "$lines" | sed 's/^/+ /'
