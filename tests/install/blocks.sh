@@ -13,3 +13,8 @@ block() {
 training_loop() {
         awk '/^```c$/ { on = 1; next } /^```$/ { if (on) exit } on' README.md | sed 's/epoch <= 5/epoch <= 1/'
 }
+
+# static_line: README's command that links libgrad.a.
+static_line() {
+        sed -n "s/^- .libgrad\.a.: .\(cc train\.c .*')\).*/\1/p" README.md
+}
