@@ -16,5 +16,5 @@ training_loop() {
 
 # static_line: README's command that links libgrad.a.
 static_line() {
-        sed -n "s/^- .libgrad\.a.: .\(cc train\.c .*')\).*/\1/p" README.md
+        awk -F '`' '/`cc train.c .*--static libgrad/ { print $2; exit }' README.md
 }
