@@ -135,7 +135,8 @@ versions() {
 look() {
         local list lacks=()
         fact date "$(date -u '+%Y-%m-%d %H:%M UTC')"
-        fact commit "$(git log -1 --format='%h %s' 2>/dev/null || cat .commit 2>/dev/null)"
+        fact commit "$(git log -1 --format='%h %s' 2>/dev/null || cat .commit 2>/dev/null ||
+                sed -n "1s/.* version: '\([^']*\)'.*/version \1, not a git checkout/p" "$root/meson.build")"
         fact machine "$cores cores, $(awk '/MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo)"
         if [ $simulated = yes ]; then
                 fact card 'simulated by tests/cudasim'
