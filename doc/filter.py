@@ -130,7 +130,7 @@ def page(path):
     """A page of Markdown. Its heading gets a label of its own, since two files called README.md would get the same, and
     the others get the ones that links in the page use."""
     heading, _, rest = open(path, encoding='utf-8').read().partition('\n')
-    folder, name = os.path.split(path[:-len('.md')])
+    label = re.sub(r'\W', '_', os.path.relpath(path[:-len('.md')], ROOT).lower())
     wanted = set(re.findall(r'\]\(#([\w-]+)\)', rest))
 
     def labelled(match):
@@ -138,7 +138,7 @@ def page(path):
         return f'{match.group(0)} {{#{slug}}}' if slug in wanted else match.group(0)
     rest = re.sub(r'^(##+) (.*)$', labelled, rest, flags=re.M)
     rest = re.sub(r'\[([^]]+)\]\((?!#|https:|\S+\.md\))[^)]+\)', r'\1', rest)  # files that are not among the pages
-    print(f'{heading} {{#{os.path.basename(folder)}_{name.lower()}}}\n{rest}')
+    print(f'{heading} {{#{label}}}\n{rest}')
 
 
 def main(path):
