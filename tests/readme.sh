@@ -136,6 +136,7 @@ block 'A first training loop' text | paste - loop.out | awk '
 
 files
 fragment evaluation 'Evaluation'
+fragment sequences 'Sequences of varying length'
 fragment from_files 'Data from files'
 [ ! -s from_files.err ] && { cmp -s cat.png copy.png || complain "copy.png is another picture"; }
 fragment numpy 'NumPy and other frameworks'

@@ -56,7 +56,7 @@ LG_API LG_NEW lg_ctx *lg_open_with(const lg_open_options *options);
  * callback, the forward of a module or of a custom op). */
 LG_API void lg_close(lg_ctx *c);
 
-/* Returns the version of the library that the program runs with, such as "0.1.0"; LG_VERSION is the version of the
+/* Returns the version of the library that the program runs with, such as "0.2.0"; LG_VERSION is the version of the
  * header. The text is in static storage. Cannot fail. */
 LG_API const char *lg_version(void);
 
