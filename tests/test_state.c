@@ -405,8 +405,8 @@ static void another_batch_size(void **state)
         run_begin(&r, 1, 1, 0);
         train(&r, 1, &steps, 5, true);
         lg_checkpoint *k = lg_checkpoint_new(r.c);
-        lg_loader *large = lg_loader_open(
-                r.c, lg_dataset_tensors(r.c, lg_zeros(r.c, LG_SHAPE(ROWS)), lg_zeros(r.c, LG_SHAPE(ROWS))), ROWS);
+        lg_tensor *rows = lg_zeros(r.c, LG_SHAPE(ROWS), .device = lg_cpu());
+        lg_loader *large = lg_loader_open(r.c, lg_dataset_tensors(r.c, rows, rows), ROWS);
         assert_true(lg_checkpoint_add(k, "batches", large));
         assert_false(lg_checkpoint_load(k, path));
         assert_error(r.c, LG_ERR_ARGUMENT, "\"batches.batch_size\" 4, but here");

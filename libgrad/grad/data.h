@@ -362,8 +362,8 @@ LG_API lg_loader *lg_loader_restart(lg_loader *l);
 /* Runs the statement or block that follows for each batch of an epoch; b is the lg_batch. The block may be left by
  * break, goto or return: the next lg_each_batch() begins a new epoch all the same. The scope of the step that was left
  * then stays open, and owns the tensors made after the loop, until the loader is used again: lg_loader_restart() ends
- * it. A loop inside another needs a loader of its own: two loops over one loader never end. Calls lg_loader_restart() and lg_loader_next().
- * Example: lg_each_batch(b, loader) lg_print(stdout, b.x); */
+ * it. A loop inside another needs a loader of its own: two loops over one loader never end. Calls lg_loader_restart()
+ * and lg_loader_next(). Example: lg_each_batch(b, loader) lg_print(stdout, b.x); */
 #define lg_each_batch(b, l)                                                                                            \
         for (lg_batch b = LG_FIRST_BATCH(lg_loader_restart(l)); lg_loader_next_with(b.loader, &b, sizeof(lg_batch));)
 
