@@ -24,10 +24,8 @@ static bool infer(lg__call *call)
 {
         const custom_attributes *a = call->attributes;
         call->out_count = a->out_count;
-        for (int i = 0; i < a->out_count; i++) {
-                call->out_at[i].dtype = a->made[i]->at.dtype;
-                call->out_at[i].shape = a->made[i]->at.shape;
-        }
+        for (int i = 0; i < a->out_count; i++)
+                call->out_at[i] = (lg__layout){.dtype = a->made[i]->at.dtype, .shape = a->made[i]->at.shape};
         return true;
 }
 

@@ -58,13 +58,21 @@ static lg__device *open_device(lg_ctx *c, lg_device id, const lg_device_api *api
         return d;
 }
 
+static lg__device *find(const lg_ctx *c, lg_device id)
+{
+        lg__device *d = c->devices;
+        while (d && (d->id.type != id.type || d->id.index != id.index))
+                d = d->next;
+        return d;
+}
+
 /* NULL and a reason; without one, an error is set. */
 static lg__device *find_or_open(lg_ctx *c, lg_device id, char *why, size_t size)
 {
         char reason[512] = "";
-        for (lg__device *d = c->devices; d; d = d->next)
-                if (lg_device_equal(d->id, id))
-                        return d;
+        lg__device *found = find(c, id);
+        if (found)
+                return found;
         const lg_device_api *api = lg__device_type(id.type, reason, sizeof reason);
         const char *name = lg__device_type_name(id.type);
         int count = api ? api->count(reason, sizeof reason) : 0;
@@ -80,12 +88,15 @@ static lg__device *find_or_open(lg_ctx *c, lg_device id, char *why, size_t size)
 
 lg__device *lg__device_get(lg_ctx *c, lg_device id)
 {
-        char why[640] = "";
         if (id.type == LG_DEVICE_NONE)
                 id = c->default_device;
+        lg__device *d = find(c, id);
+        if (d)
+                return d;
         if ((unsigned)id.type >= LG_DEVICE_TYPE_COUNT)
                 return lg__fail(c, LG_ERR_ARGUMENT, "there is no device type %d", (int)id.type);
-        lg__device *d = find_or_open(c, id, why, sizeof why);
+        char why[640] = "";
+        d = find_or_open(c, id, why, sizeof why);
         if (!d && why[0])
                 lg__fail(c, LG_ERR_DEVICE, "%s", why);
         return d;

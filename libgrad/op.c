@@ -232,7 +232,13 @@ lg_tensor *lg__apply(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int in_c
         if (in_count > MANY && !(inputs = lg__alloc(c, size)))
                 return NULL;
         memcpy(inputs, in, size);
-        lg__call call = {.ctx = c, .op = op, .in_count = in_count, .in = inputs, .attributes = attributes};
+        lg__call call; /* most of its layouts are not used: they are not zeroed */
+        memset(&call, 0, offsetof(lg__call, out_at) + (size_t)op->out_count * sizeof *call.out_at);
+        call.ctx = c;
+        call.op = op;
+        call.in_count = in_count;
+        call.in = inputs;
+        call.attributes = attributes;
         call.out_count = op->out_count;
         bool ok = apply(&call, inputs, bytes);
         for (int i = 0; i < call.out_count && ok && ret_out; i++)

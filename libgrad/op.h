@@ -16,9 +16,11 @@ typedef struct lg__call {
         lg_tensor *const *in; /* entries may be NULL where the op allows it */
         const void *attributes;
         int out_count;
-        unsigned saves;                 /* set by infer: what this application saves beside the op's saves[] */
-        lg__layout out_at[LG__MAX_OUT]; /* set by infer: dtype and shape, strides unless row-major; views: all of it */
-        lg_tensor *out[LG__MAX_OUT];    /* made by lg__apply between infer and forward */
+        unsigned saves;              /* set by infer: what this application saves beside the op's saves[] */
+        lg_tensor *out[LG__MAX_OUT]; /* made by lg__apply between infer and forward */
+        /* Set by infer: dtype and shape, strides unless row-major; views: all of it. As many as the op has outputs are
+         * zero before. */
+        lg__layout out_at[LG__MAX_OUT];
 } lg__call;
 
 /* A derivative on its way. */

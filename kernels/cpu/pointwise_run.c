@@ -146,8 +146,8 @@ static void fill_constants(const job *j, buffers *b)
                         continue;
                 size_t size = j->hub == LG_HUB_F32 ? 4 : 8;
                 lg_load[j->hub][j->of[i].dtype](1, b->hub[i], j->of[i].base);
-                for (size_t k = 1; k < CHUNK; k++)
-                        memcpy(b->hub[i] + k * size, b->hub[i], size);
+                for (int64_t k = 1; k < lg_least(j->walk.count, CHUNK); k++)
+                        memcpy(b->hub[i] + k * (int64_t)size, b->hub[i], size);
         }
 }
 
@@ -157,6 +157,29 @@ static void run_chunks(const job *j, buffers *b, int64_t first, int64_t end)
                 int64_t row = c / j->chunks_per_row, start = c % j->chunks_per_row * j->chunk;
                 run_chunk(j, b, row * j->row + start, lg_least(j->chunk, j->row - start));
         }
+}
+
+/* At most LG_LOOP_STEP elements, of any strides: once through the loop. */
+static void run_few(const job *j)
+{
+        LG_ALIGN64 char raw[LG_LOOP_STEP * 8], values[LG_WALK_MAX][LG_LOOP_STEP * 8];
+        const char *in[LG_PW_INPUTS] = {0}, *from = values[0];
+        const operand *o = &j->of[0];
+        int64_t n = j->walk.count;
+        for (int i = 1; i < j->walk.operands; i++) {
+                bool native = j->of[i].dtype == lg_dtype_of_hub(j->hub);
+                memset(values[i], 0, sizeof values[i]);
+                lg_walk_gather(&j->walk, i, j->of[i].size, native ? values[i] : raw, j->of[i].base, 0, n);
+                if (!native)
+                        lg_load[j->hub][j->of[i].dtype](n, values[i], raw);
+                in[j->slot[i]] = values[i];
+        }
+        call_loop(j, LG_LOOP_STEP, values[0], in);
+        if (o->dtype != (j->compare ? LG_BOOL : lg_dtype_of_hub(j->hub))) {
+                lg_store[j->hub][o->dtype](n, raw, values[0]);
+                from = raw;
+        }
+        lg_walk_scatter(&j->walk, 0, o->size, o->base, from, 0, n);
 }
 
 static void run_part(const job *j, int64_t first, int64_t end)
@@ -182,7 +205,12 @@ static void run_job(lg_queue *q, const job *j)
 
 bool lg_pointwise_run(lg_queue *q, const lg_pointwise_args *a, const lg_loops *loops)
 {
-        job j = {.hub = choose_hub(a, loops), .compare = loops->compare, .p0 = a->p0, .p1 = a->p1};
+        job j; /* not zeroed: small tensors are done in less time */
+        j.hub = choose_hub(a, loops);
+        j.compare = loops->compare;
+        j.p0 = a->p0;
+        j.p1 = a->p1;
+        j.walk.operands = 0;
         j.loop = loops->of_hub[j.hub];
         if (!j.loop)
                 return lg_queue_fail(q, LG_BROKEN, "%s: no kernel for dtype %d", loops->name, (int)a->dtype);
@@ -196,6 +224,10 @@ bool lg_pointwise_run(lg_queue *q, const lg_pointwise_args *a, const lg_loops *l
         lg_walk_init(&j.walk, a->ndim, a->shape, j.walk.operands, strides, true);
         if (j.walk.count == 0)
                 return true;
+        if (j.walk.count <= LG_LOOP_STEP) {
+                run_few(&j);
+                return true;
+        }
         plan_operands(&j);
         run_job(q, &j);
         return true;

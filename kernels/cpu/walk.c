@@ -122,6 +122,11 @@ static int64_t walk_step(const lg_walk *w, int operand, int64_t *at, int64_t off
 
 void lg_walk_gather(const lg_walk *w, int operand, size_t size, void *to, const void *base, int64_t start, int64_t n)
 {
+        if (w->ndim == 1) {
+                int64_t stride = w->strides[operand][0];
+                move_run(size, n, to, 1, (const char *)base + start * stride * (int64_t)size, stride);
+                return;
+        }
         int64_t at[LG_MAX_DIMS];
         int64_t offset = lg_walk_seek(w, operand, start, at);
         int inner = w->ndim - 1;
@@ -136,6 +141,11 @@ void lg_walk_gather(const lg_walk *w, int operand, size_t size, void *to, const 
 
 void lg_walk_scatter(const lg_walk *w, int operand, size_t size, void *base, const void *from, int64_t start, int64_t n)
 {
+        if (w->ndim == 1) {
+                int64_t stride = w->strides[operand][0];
+                move_run(size, n, (char *)base + start * stride * (int64_t)size, stride, from, 1);
+                return;
+        }
         int64_t at[LG_MAX_DIMS];
         int64_t offset = lg_walk_seek(w, operand, start, at);
         int inner = w->ndim - 1;

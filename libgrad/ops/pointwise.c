@@ -11,15 +11,19 @@ typedef struct pointwise_attributes {
 
 bool lg__pointwise_run(int id, lg_tensor *out, lg_tensor *const in[LG_PW_INPUTS], double p0, double p1, const char *op)
 {
-        lg_pointwise_args a = {.ndim = out->at.shape.ndim, .dtype = out->at.dtype, .out = lg__data(out)};
+        lg_pointwise_args a; /* its first ndim sizes and strides are set */
         lg__device *d = out->storage->device;
         if (lg__shape_numel(out->at.shape) == 0)
                 return true;
+        a.ndim = out->at.shape.ndim;
+        a.dtype = out->at.dtype;
+        a.out = lg__data(out);
         a.p0 = p0;
         a.p1 = p1;
-        memcpy(a.shape, out->at.shape.size, sizeof a.shape);
-        memcpy(a.out_strides, out->at.strides, sizeof a.out_strides);
+        memcpy(a.shape, out->at.shape.size, (size_t)a.ndim * sizeof *a.shape);
+        memcpy(a.out_strides, out->at.strides, (size_t)a.ndim * sizeof *a.out_strides);
         for (int i = 0; i < LG_PW_INPUTS; i++) {
+                a.in[i] = NULL;
                 if (!in[i])
                         continue;
                 a.in[i] = lg__data(in[i]);
