@@ -70,7 +70,7 @@ struct lg__op {
 /* The structural ops, from ops.def, LG__OP(matmul) for one; the elementwise ones by the number of their kernel. */
 enum {
 #define OP(name, ...) LG__OP_##name,
-#define COMPOSITE(name, ...)
+#define COMPOSITE(name)
 #include "ops/skip_pointwise.h"
 #include "ops/ops.def"
 #include "ops/skip_end.h"

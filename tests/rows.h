@@ -1,21 +1,12 @@
 /* rows.h - the table of all rows of ops.def with their cases, and values to run them on: for tests of every op.
  *
- * An op that is added to ops.def or pointwise.def is in the table without another line.
+ * An op that is added to ops.def or pointwise.def is in the table without another line. The cases of structural ops are
+ * in gradients.def; those of elementwise ops are made here.
  */
 #ifndef LG_TEST_ROWS_H
 #define LG_TEST_ROWS_H
 
-#include "test.h"
-
-lg_tensor *lg__slice_grad_case(lg_tensor *x);
-lg_tensor *lg__cast_case(lg_tensor *x);
-lg_tensor *lg__choose_grad_case(lg_tensor *x);
-lg_tensor *lg__max_pool2d_grad_case(lg_tensor *g);
-lg_tensor *lg__max_pool2d_pick_case(lg_tensor *x);
-lg_tensor *lg__avg_pool2d_grad_case(lg_tensor *g);
-lg_tensor *lg__linear_relu(lg_tensor *x, lg_tensor *w, lg_tensor *b);
-lg_tensor *lg__conv2d_input_grad_case(lg_tensor *g, lg_tensor *w);
-lg_tensor *lg__conv2d_weight_grad_case(lg_tensor *g, lg_tensor *x);
+#include "derivatives.h"
 
 #define MAX_INPUTS 3
 
@@ -25,14 +16,17 @@ typedef struct shapes {
         lg_shape shape[MAX_INPUTS];
 } shapes;
 
+/* Runs case k on x; if x is NULL, only says what it wants. */
+typedef lg_tensor *run_fn(lg_ctx *c, lg_tensor *const *x, int k, shapes *s);
+
 typedef struct row {
         const char *name;
-        lg_tensor *(*run)(lg_ctx *c, lg_tensor *const *x, int k, shapes *s);
+        run_fn *run; /* of an elementwise op; NULL: its cases are in gradients.def */
         double low[MAX_INPUTS], high[MAX_INPUTS];
         int kink_count;
         double kinks[4];
         bool equal_kink; /* inputs 0 and 1 must not meet */
-        bool differentiable;
+        bool differentiable, composite;
 } row;
 
 /* P(i) in a case: input i as a probability, in whose dtype, but with that of `probabilities` for its digits. */
@@ -49,8 +43,7 @@ static void want(shapes *s, int count, const lg_shape *shape)
         memcpy(s->shape, shape, (size_t)count * sizeof *shape);
 }
 
-/* ---- structural ops: the cases of their rows
- * ---------------------------------------------------------------------------- */
+/* ---- structural ops ---- */
 
 #define S(...) LG_SHAPE(__VA_ARGS__)
 #define X(i) x[i]
@@ -67,7 +60,7 @@ static void want(shapes *s, int count, const lg_shape *shape)
                 want(s, sizeof wanted / sizeof *wanted, wanted);                                                       \
                 return x ? (expression) : NULL;                                                                        \
         }
-#define CASES(name, ...)                                                                                               \
+#define RUN(name, ...)                                                                                                 \
         static lg_tensor *run_##name(lg_ctx *c, lg_tensor *const *x, int k, shapes *s)                                 \
         {                                                                                                              \
                 int n = 0;                                                                                             \
@@ -76,11 +69,22 @@ static void want(shapes *s, int count, const lg_shape *shape)
                 s->count = -1;                                                                                         \
                 return NULL;                                                                                           \
         }
-#define OP(name, in, out, flags, saves, derivative, names, cases) CASES(name, cases)
-#define COMPOSITE(name, cases) CASES(name, cases)
+#define CASES RUN
+#include "gradients.def"
+#undef CASES
 
-/* ---- elementwise ops: 2-d, 0-d and empty; broadcast both ways
- * -------------------------------------------------------------- */
+static const struct block {
+        const char *name;
+        run_fn *run;
+} blocks[] = {
+#define CASES(name, ...) {#name, run_##name},
+#include "gradients.def"
+#undef CASES
+};
+#define BLOCKS ((int)(sizeof blocks / sizeof *blocks))
+#define CASES RUN
+
+/* ---- elementwise ops: 2-d, 0-d and empty; broadcast both ways ---- */
 
 #define UNARY_CASES(call) CASE(call, S(3, 4)) CASE(call, LG_SHAPE_0D) CASE(call, S(0, 3)) CASE(call, S(2, 1, 3))
 #define BINARY_CASES(call)                                                                                             \
@@ -97,21 +101,18 @@ static void want(shapes *s, int count, const lg_shape *shape)
 #define PARAMS0 (X(0))
 #define PARAMS1(v) (X(0), v)
 #define PARAMS2(v, w) (X(0), v, w)
-#define UNARY(name, types, params, formula, dx, domain, kinks) CASES(name, UNARY_CASES(lg_##name params))
-#define BINARY(name, types, formula, da, db, domain_a, domain_b, kinks) CASES(name, BINARY_CASES(lg_##name(X(0), X(1))))
-#define TERNARY(name, types, formula, da, db, domain_a, domain_b) CASES(name, TERNARY_CASES(name))
+#define UNARY(name, types, params, formula, dx, domain, kinks) RUN(name, UNARY_CASES(lg_##name params))
+#define BINARY(name, types, formula, da, db, domain_a, domain_b, kinks) RUN(name, BINARY_CASES(lg_##name(X(0), X(1))))
+#define TERNARY(name, types, formula, da, db, domain_a, domain_b) RUN(name, TERNARY_CASES(name))
 #define COMPARE(name, formula)
 #define COMPARE_SCALAR(name, formula)
 #define TEST(name, formula)
-#include "../libgrad/ops/ops.def"
-#undef OP
-#undef COMPOSITE
+#include "../kernels/pointwise.def"
 #undef UNARY
 #undef BINARY
 #undef TERNARY
 
-/* ---- the table
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 #define VJP true
 #define FUSED true
@@ -122,14 +123,9 @@ static void want(shapes *s, int count, const lg_shape *shape)
 #define KINK_EQUAL .equal_kink = true
 #define RANGES(a_lo, a_hi, b_lo, b_hi) .low = {a_lo, b_lo}, .high = {a_hi, b_hi}
 #define RANGES2(...) RANGES(__VA_ARGS__)
-#define OP(name_, in, out, flags, saves, derivative, names, cases)                                                     \
-        {.name = #name_, .run = run_##name_, .low = {-2, -2, -2}, .high = {2, 2, 2}, .differentiable = derivative},
-#define COMPOSITE(name_, cases)                                                                                        \
-        {.name = #name_,                                                                                               \
-         .run = run_##name_,                                                                                           \
-         .low = {-2, -2, -2},                                                                                          \
-         .high = {2, 2, 2},                                                                                            \
-         .differentiable = sizeof #cases != sizeof "NO_CASES"},
+#define ANYWHERE .low = {-2, -2, -2}, .high = {2, 2, 2}
+#define OP(name_, in, out, flags, saves, derivative_, names) {.name = #name_, ANYWHERE, .differentiable = derivative_},
+#define COMPOSITE(name_) {.name = #name_, ANYWHERE, .composite = true},
 #define UNARY(name_, types, params, formula, dx, domain, kinks)                                                        \
         {.name = #name_, .run = run_##name_, RANGES2(domain, 0, 0), kinks, .differentiable = true},
 #define BINARY(name_, types, formula, da, db, domain_a, domain_b, kinks)                                               \
@@ -141,8 +137,24 @@ static const row rows[] = {
 };
 #define ROWS ((int)(sizeof rows / sizeof *rows))
 
-/* ---- values
- * ------------------------------------------------------------------------------------------------------------------ */
+/* The cases of a row of ops.def; NULL: gradients.def does not have it. */
+static run_fn *cases_of(const char *name)
+{
+        for (int i = 0; i < BLOCKS; i++)
+                if (!strcmp(blocks[i].name, name))
+                        return blocks[i].run;
+        return NULL;
+}
+
+/* Runs case k of a row on x; if x is NULL, only says what it wants. */
+static lg_tensor *run_case(const row *r, lg_ctx *c, lg_tensor *const *x, int k, shapes *s)
+{
+        run_fn *run = r->run ? r->run : cases_of(r->name);
+        s->count = -1;
+        return run ? run(c, x, k, s) : NULL;
+}
+
+/* ---- values ---- */
 
 /* Well spread and never equal: a sequence of the golden ratio; kept away from kinks. */
 static double value(const row *r, int input, int64_t i)

@@ -323,22 +323,3 @@ lg_tensor *lg_conv_transpose2d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, co
 {
         return apply(&conv_transpose2d, x, w, b, options);
 }
-
-/* What the gradient tests run: the geometry of a 4 x 5 image under a 2 x 3 kernel, in two groups. */
-static const lg_conv_geometry test_geometry = {.in = {4, 5},
-                                               .kernel = {2, 3},
-                                               .out = {2, 3},
-                                               .stride = {2, 1},
-                                               .padding = {0, 1},
-                                               .dilation = {1, 2},
-                                               .groups = 2};
-
-lg_tensor *lg__conv2d_input_grad_case(lg_tensor *g, lg_tensor *w)
-{
-        return input_grad(g, w, &test_geometry);
-}
-
-lg_tensor *lg__conv2d_weight_grad_case(lg_tensor *g, lg_tensor *x)
-{
-        return weight_grad(g, x, &test_geometry);
-}

@@ -88,9 +88,3 @@ lg_tensor *lg_to(lg_tensor *x, lg_device device)
         lg__device *d = lg__device_get(x->ctx, device);
         return !d ? NULL : d == x->storage->device ? x : lg_copy(x, d->id);
 }
-
-/* What the gradient tests run: a cast between equal dtypes is left out by lg_cast. */
-lg_tensor *lg__cast_case(lg_tensor *x)
-{
-        return lg__check(x, "cast", "x") ? apply(LG__OP(cast), x, x->storage->device->id, x->at.dtype) : NULL;
-}

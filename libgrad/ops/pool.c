@@ -326,37 +326,3 @@ lg_tensor *lg_adaptive_max_pool2d_with(lg_tensor *x, int64_t size, const lg_adap
 {
         return adaptive(x, "adaptive_max_pool2d", size, options, false, true);
 }
-
-/* ---- what the gradient tests run: these ops have no functions of their own
- * ------------------------------------------------- */
-
-static lg_tensor *case_of(const lg__op *op, lg_tensor *x)
-{
-        const lg_pool_options o = {.stride = 2, .padding = 1};
-        pool_attributes a;
-        lg_tensor *in = lg__channels_last(
-                lg_zeros(lg__ctx_of(x), LG_SHAPE(2, 2, 4, 5), .dtype = LG_F64, .device = lg_device_of(x)));
-        if (!in || !attributes_of(in, op->name, 3, &o, false, &a))
-                return NULL;
-        if (op == LG__OP(avg_pool2d_grad))
-                return run(op, x, &a);
-        lg_tensor *out[2], *wave = lg_sin(lg_arange(x->ctx, 0, 80, 1, .dtype = LG_F64, .device = lg_device_of(x)));
-        in = lg__channels_last(lg_reshape(wave, LG_SHAPE(2, 2, 4, 5)));
-        return in && lg__apply(LG__OP(max_pool2d), NULL, &in, 1, &a, sizeof a, out) ? run_with(op, x, out[1], &a)
-                                                                                    : NULL;
-}
-
-lg_tensor *lg__max_pool2d_grad_case(lg_tensor *g)
-{
-        return case_of(LG__OP(max_pool2d_grad), g);
-}
-
-lg_tensor *lg__max_pool2d_pick_case(lg_tensor *x)
-{
-        return case_of(LG__OP(max_pool2d_pick), x);
-}
-
-lg_tensor *lg__avg_pool2d_grad_case(lg_tensor *g)
-{
-        return case_of(LG__OP(avg_pool2d_grad), g);
-}

@@ -5,8 +5,6 @@
  */
 #include "../op.h"
 
-lg_tensor *lg__choose_grad_case(lg_tensor *x);
-
 typedef struct sort_attributes {
         int dim;
         bool descending;
@@ -125,13 +123,6 @@ bool lg__vjp_choose_grad(lg__vjp *v)
 {
         int dim = ((const sort_attributes *)v->attributes)->dim;
         return (v->grad_in[0] = choose(v->grad[0], v->in[1], dim)) != NULL;
-}
-
-/* For the gradient tests: no public function ends with it. x is (2, 2), put into lines of 4. */
-lg_tensor *lg__choose_grad_case(lg_tensor *x)
-{
-        lg_tensor *order = lg_argsort(lg_detach(x), 1, .descending = true);
-        return choose_grad(x, order, 1, 4);
 }
 
 /* ---- the functions

@@ -2,11 +2,11 @@
 #include "../op.h"
 #include "skip_pointwise.h"
 
-#define COMPOSITE(name, cases)
+#define COMPOSITE(name)
 #define VJP(name) bool lg__vjp_##name(lg__vjp *v);
 #define FUSED(name) VJP(name) bool lg__fused_##name(lg__vjp *v);
 #define NO_VJP(name)
-#define OP(name, in, out, flags, saves, derivative, names, cases)                                                      \
+#define OP(name, in, out, flags, saves, derivative, names)                                                             \
         bool lg__infer_##name(lg__call *call);                                                                         \
         bool lg__forward_##name(lg__call *call);                                                                       \
         derivative(name)
@@ -27,7 +27,7 @@
         {                                                                                                              \
                 __VA_ARGS__                                                                                            \
         }
-#define OP(name_, in, out, flags_, saves_, derivative, names, cases)                                                   \
+#define OP(name_, in, out, flags_, saves_, derivative, names)                                                          \
         [LG__OP_##name_] = {.name = #name_,                                                                            \
                             .in_count = in,                                                                            \
                             .out_count = out,                                                                          \

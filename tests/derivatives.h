@@ -1,0 +1,91 @@
+/* derivatives.h - cases for ops that no public function ends with: they are reached through derivatives. */
+#ifndef LG_TEST_DERIVATIVES_H
+#define LG_TEST_DERIVATIVES_H
+
+#include "../libgrad/op.h"
+#include "test.h"
+
+#define MOST_VALUES 80
+
+/* A leaf of at most MOST_VALUES elements that are integers, all different: every dtype holds them. */
+static lg_tensor *different(lg_ctx *c, lg_shape shape, lg_dtype dtype)
+{
+        double v[MOST_VALUES];
+        for (int i = 0; i < MOST_VALUES; i++)
+                v[i] = 37 * i % MOST_VALUES;
+        return lg_requires_grad(lg_cast(lg_from(c, v, shape, .dtype = LG_F64), dtype), true);
+}
+
+/* The derivative of fn(x, other) by an x of that shape, applied to g. It is recorded in any grad mode. */
+static lg_tensor *derivative(lg_tensor *(*fn)(lg_tensor *x, lg_tensor *other), lg_shape shape, lg_tensor *other,
+                             lg_tensor *g)
+{
+        lg_ctx *c = lg_ctx_of(g);
+        bool was = lg_grad_mode(c, true);
+        lg_tensor *x = different(c, shape, lg_dtype_of(g)), *y = fn(x, other);
+        lg_tensor *dx = y ? lg_grad(LG_LIST(y), LG_LIST(x), .grads = LG_LIST(g), .create_graph = true) : NULL;
+        lg_grad_mode(c, was);
+        return dx;
+}
+
+/* slice_grad */
+static lg_tensor *sliced(lg_tensor *x, lg_tensor *unused)
+{
+        (void)unused;
+        return lg_slice(x, 1, 1, LG_MAX, .step = 2);
+}
+
+/* choose_grad */
+static lg_tensor *two_greatest(lg_tensor *x, lg_tensor *unused)
+{
+        (void)unused;
+        return lg_topk(x, 2, 1);
+}
+
+/* max_pool2d_grad */
+static lg_tensor *max_pooled(lg_tensor *x, lg_tensor *unused)
+{
+        (void)unused;
+        return lg_max_pool2d(x, 3, .stride = 2, .padding = 1);
+}
+
+/* max_pool2d_pick */
+static lg_tensor *max_pooled_grad(lg_tensor *g, lg_tensor *unused)
+{
+        return derivative(max_pooled, LG_SHAPE(2, 2, 4, 5), unused, g);
+}
+
+/* avg_pool2d_grad */
+static lg_tensor *avg_pooled(lg_tensor *x, lg_tensor *unused)
+{
+        (void)unused;
+        return lg_avg_pool2d(x, 3, .stride = 2, .padding = 1);
+}
+
+/* conv2d_input_grad: of images of 4 x 5 under kernels of 2 x 3, in two groups. */
+static lg_tensor *convolved(lg_tensor *x, lg_tensor *w)
+{
+        return lg_conv2d(x, w, NULL, .strides = LG_PAIR(2, 1), .paddings = LG_PAIR(0, 1), .dilations = LG_PAIR(1, 2),
+                         .groups = 2);
+}
+
+/* conv2d_weight_grad */
+static lg_tensor *convolved_by(lg_tensor *w, lg_tensor *x)
+{
+        return convolved(x, w);
+}
+
+/* cast from x's dtype to the same one, which lg_cast leaves out: the op of another cast to it, on x. */
+static lg_tensor *cast_to_same(lg_tensor *x)
+{
+        lg_ctx *c = lg_ctx_of(x);
+        lg_dtype to = lg_dtype_of(x), from = to == LG_F64 ? LG_F32 : LG_F64;
+        bool was = lg_grad_mode(c, true);
+        const lg_tensor *other = lg_cast(lg_ones(c, LG_SHAPE(1), .dtype = from, .requires_grad = true), to);
+        lg_grad_mode(c, was);
+        if (!other || !other->node)
+                return NULL;
+        return lg__apply1(LG__OP(cast), x, other->node->attributes, other->node->attributes_bytes);
+}
+
+#endif
