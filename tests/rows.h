@@ -25,8 +25,9 @@ typedef struct row {
         double low[MAX_INPUTS], high[MAX_INPUTS];
         int kink_count;
         double kinks[4];
-        bool equal_kink; /* inputs 0 and 1 must not meet */
-        bool differentiable, composite;
+        bool equal_kink;     /* inputs 0 and 1 must not meet */
+        bool differentiable; /* by its row in ops.def or pointwise.def */
+        bool composite;      /* made of other ops: differentiable if it has cases */
 } row;
 
 /* P(i) in a case: input i as a probability, in whose dtype, but with that of `probabilities` for its digits. */
