@@ -38,8 +38,7 @@ static bool arrive(call *k, lg__node *n, int output, lg_tensor *g)
         return true;
 }
 
-/* ---- one node ------------------------------------------------------------------------------------------------------
- */
+/* ---- one node ---- */
 
 static lg_tensor *unpack(const call *k, lg__node *n, const lg__saved *s)
 {
@@ -175,8 +174,7 @@ static bool derive_node(call *k, pending *p)
         return ok;
 }
 
-/* ---- hooks, leaves, wanted inputs -----------------------------------------------------------------------------------
- */
+/* ---- hooks, leaves, wanted inputs ---- */
 
 static bool run_hook(call *k, pending *p, const lg__hook *h)
 {
@@ -259,8 +257,7 @@ static bool run(call *k)
         return true;
 }
 
-/* ---- which nodes lead to the inputs (lg_grad)
- * ------------------------------------------------------------------------ */
+/* ---- which nodes lead to the inputs (lg_grad) ---- */
 
 static bool is_input(const call *k, const lg__node *n)
 {
@@ -305,8 +302,7 @@ static bool mark_needed(call *k, lg__node *root)
         return ok;
 }
 
-/* ---- the two calls
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- the two calls ---- */
 
 /* The gradient of an output, owned: the given one, or ones for a single element. */
 static lg_tensor *first_gradient(const call *k, lg_tensor *y, lg_tensor *given)

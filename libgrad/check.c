@@ -9,7 +9,7 @@ void *lg__check_scratch(lg_ctx *c, int64_t n)
         return t ? lg__data(t) : NULL;
 }
 
-/* ---- inputs ------------------------------------------------------------------------------------------------------ */
+/* ---- inputs ---- */
 
 static bool is_checked(const lg_tensor *t)
 {
@@ -127,7 +127,7 @@ static bool take_inputs(check *k)
         return true;
 }
 
-/* ---- analytic gradients ------------------------------------------------------------------------------------------ */
+/* ---- analytic gradients ---- */
 
 /* fn left the inputs as they were; without their nodes nothing would be compared, and all would seem well. */
 static bool inputs_stay(const check *k)
@@ -222,7 +222,7 @@ static bool find_analytic(check *k)
         return ok;
 }
 
-/* ---- the two calls ----------------------------------------------------------------------------------------------- */
+/* ---- the two calls ---- */
 
 static void write_text(check *k)
 {

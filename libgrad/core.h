@@ -14,7 +14,7 @@ typedef struct lg__storage lg__storage;
 typedef struct lg__node lg__node;
 typedef struct lg__op lg__op;
 
-/* ---- lists ------------------------------------------------------------------------------------------------------ */
+/* ---- lists ---- */
 
 typedef struct lg__link {
         struct lg__link *prev, *next;
@@ -57,8 +57,7 @@ void lg__object_free(void *o);
 /* False, with LG_ERR_STATE, if o is being destroyed: a release function of what it owns calls `op`. */
 bool lg__object_lasts(const lg__object *o, const char *op);
 
-/* ---- memory: cache.c (buffers), pool.c (records) ------------------------------------------------------------------
- */
+/* ---- memory: cache.c (buffers), pool.c (records) ---- */
 
 /* A cached allocator of one device: free blocks by size class, each block described by a record on the host. Large
  * blocks are split where less is asked, and joined again when both parts are free. */
@@ -100,8 +99,7 @@ char *lg__strdup(lg_ctx *c, const char *s);
 void lg__strfree(lg_ctx *c, char *s);
 void lg__pool_finish(lg_ctx *c);
 
-/* ---- devices: device.c --------------------------------------------------------------------------------------------
- */
+/* ---- devices: device.c ---- */
 
 /* One device of a context, opened when it is first used. */
 typedef struct lg__device {
@@ -124,8 +122,7 @@ bool lg__kernel_done(lg__device *d, const char *op, bool ok);
 /* Waits for a device and tells the fault that kernels noted. */
 bool lg__device_wait(lg__device *d);
 
-/* ---- contexts: context.c, error.c, scope.c ------------------------------------------------------------------------
- */
+/* ---- contexts: context.c, error.c, scope.c ---- */
 
 typedef struct lg__scope {
         struct lg__scope *parent;
@@ -222,8 +219,7 @@ static inline void lg__release(lg_ctx *c, void (*release)(void *user), void *use
                 c->guests--;
 }
 
-/* ---- options: options.c -------------------------------------------------------------------------------------------
- */
+/* ---- options: options.c ---- */
 
 /* The caller's options as this library knows them: what an older program does not have is zero; what a newer one has
  * beyond must be zero, else LG_ERR_ARGUMENT. NULL: all are defaults. False if c is NULL or holds an error. */
@@ -248,8 +244,7 @@ static inline lg_pair lg__sides(lg_pair pair, int64_t both)
         return pair.given ? pair : LG_PAIR(both, both);
 }
 
-/* ---- storages and tensors: storage.c, tensor.c --------------------------------------------------------------------
- */
+/* ---- storages and tensors: storage.c, tensor.c ---- */
 
 /* Memory of one device, counted. `version` counts changes in place. */
 struct lg__storage {
@@ -365,8 +360,7 @@ bool lg__fill_values(lg_tensor *t, double value, const char *op);
 /* A plain contiguous copy on a device, unrecorded, in the innermost scope. */
 lg_tensor *lg__clone_values(const lg_tensor *t, lg_device device, lg_dtype dtype);
 
-/* ---- the graph: graph.c, backward.c -------------------------------------------------------------------------------
- */
+/* ---- the graph: graph.c, backward.c ---- */
 
 /* Where a gradient goes on: an output of another node; of what shape and dtype that value was. node NULL: nowhere. */
 typedef struct lg__edge {
@@ -427,8 +421,7 @@ bool lg__gradients_meet(const lg_tensor *was, const lg_tensor *g, const char *op
 /* Takes over g, a tensor that the caller owns, as (part of) the gradient of a leaf or retained output. */
 bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_graph);
 
-/* ---- ops that modules alone use -----------------------------------------------------------------------------------
- */
+/* ---- ops that modules alone use ---- */
 
 /* relu(lg_linear(x, w, b)) as one op. */
 lg_tensor *lg__linear_relu(lg_tensor *x, lg_tensor *w, lg_tensor *b);

@@ -40,7 +40,7 @@ lg_tensor *lg__created(lg_tensor *t, bool ok, bool requires_grad)
         return NULL;
 }
 
-/* ---- constants --------------------------------------------------------------------------------------------------- */
+/* ---- constants ---- */
 
 lg_tensor *lg_empty_with(lg_ctx *c, lg_shape shape, const lg_create_options *options)
 {
@@ -127,8 +127,7 @@ lg_tensor *lg_eye_with(lg_ctx *c, int64_t rows, int64_t columns, const lg_create
         return t ? lg__created(t, ok, false) : NULL;
 }
 
-/* ---- ranges
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- ranges ---- */
 
 static bool whole(double x)
 {
@@ -226,8 +225,7 @@ lg_tensor *lg_linspace_with(lg_ctx *c, double start, double stop, int64_t count,
         return lg__created(t, ok, o.requires_grad);
 }
 
-/* ---- the caller's memory
- * ------------------------------------------------------------------------------------------------- */
+/* ---- the caller's memory ---- */
 
 /* The dtype of elements behind a pointer: what its type says or, of a void *, .dtype. LG_DTYPE_NONE and an error if
  * neither does. */

@@ -141,8 +141,7 @@ bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_grap
         return ok;
 }
 
-/* ---- what users ask ------------------------------------------------------------------------------------------------
- */
+/* ---- what users ask ---- */
 
 lg_tensor *lg_requires_grad(lg_tensor *t, bool on)
 {

@@ -35,7 +35,7 @@ static void new_line(printer *p, int count, int indent)
                 put(p, " ");
 }
 
-/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+/* ---- numbers ---- */
 
 static number format(const printer *p, int64_t i)
 {
@@ -93,7 +93,7 @@ static void put_number(printer *p, int64_t i)
         put(p, n.s);
 }
 
-/* ---- brackets ---------------------------------------------------------------------------------------------------- */
+/* ---- brackets ---- */
 
 static void put_row(printer *p, int dim, int indent, int64_t first)
 {
@@ -139,7 +139,7 @@ static void put_values(printer *p, int dim, int indent, int64_t first)
         put(p, "]");
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
+/* ---- values ---- */
 
 /* Copies one corner: of each dimension that is cut the first or, where `corner` has its bit, the last elements. */
 static bool copy_corner(const printer *p, const lg_tensor *t, lg_tensor *shown, unsigned corner)
@@ -201,7 +201,7 @@ static lg_tensor *gather_despite_error(printer *p, const lg_tensor *t)
         return shown;
 }
 
-/* ---- what else a tensor is --------------------------------------------------------------------------------------- */
+/* ---- what else a tensor is ---- */
 
 static void put_suffix(printer *p, const char *name, const char *value, const char *end)
 {

@@ -74,7 +74,7 @@ lg_tensor *lg_normal_like_with(lg_tensor *x, double mean, double std, const lg_c
                        : NULL;
 }
 
-/* ---- whole numbers ----------------------------------------------------------------------------------------------- */
+/* ---- whole numbers ---- */
 
 /* That the dtype has all of low ... last, but for the rounding of floats. */
 static bool holds(lg_ctx *c, lg_dtype dtype, int64_t low, int64_t last)
@@ -133,7 +133,7 @@ lg_tensor *lg_randint_with(lg_ctx *c, int64_t low, int64_t high, lg_shape shape,
         return t;
 }
 
-/* ---- orders ------------------------------------------------------------------------------------------------------ */
+/* ---- orders ---- */
 
 /* Fisher and Yates on the host; the order takes one block of the generator for each two elements. */
 static void shuffle(int64_t *order, int64_t n, lg_random_state state)

@@ -126,8 +126,7 @@ bool lg__check(const lg_tensor *t, const char *op, const char *argument)
         return !t->ctx->error;
 }
 
-/* ---- what a tensor is ---------------------------------------------------------------------------------------------
- */
+/* ---- what a tensor is ---- */
 
 static bool alive(const lg_tensor *t)
 {

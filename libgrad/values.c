@@ -101,8 +101,7 @@ lg_tensor *lg__clone_values(const lg_tensor *t, lg_device device, lg_dtype dtype
         return NULL;
 }
 
-/* ---- the host's side ----------------------------------------------------------------------------------------------
- */
+/* ---- the host's side ---- */
 
 /* A handle over the caller's memory, of t's shape; ends before the call that made it returns. */
 static lg_tensor *over_host(const lg_tensor *t, void *data, lg_dtype dtype)

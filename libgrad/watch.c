@@ -4,7 +4,7 @@
 #include "nn/nn.h"
 #include "watch.h"
 
-/* ---- on and off ------------------------------------------------------------------------------------------------- */
+/* ---- on and off ---- */
 
 static lg__watch *watch_of(lg_ctx *c)
 {
@@ -60,7 +60,7 @@ bool lg__may_end(lg_ctx *c, const char *op)
                         "%s: a function given to lg_trace cannot do that; do it after the call that is traced", op);
 }
 
-/* ---- what is told ----------------------------------------------------------------------------------------------- */
+/* ---- what is told ---- */
 
 static double now(void)
 {
@@ -134,7 +134,7 @@ static void tell(lg__watch *w, const event *e, lg__device *d, double start)
         w->busy = false;
 }
 
-/* ---- the first NaN ---------------------------------------------------------------------------------------------- */
+/* ---- the first NaN ---- */
 
 /* True where t is what is looked for: NaN, or not finite. */
 static lg_tensor *bad(const lg__watch *w, lg_tensor *t)
@@ -243,7 +243,7 @@ bool lg__watch_fused(const lg__vjp *v, double start)
         return !d || look(&e, d, start);
 }
 
-/* ---- as text ---------------------------------------------------------------------------------------------------- */
+/* ---- as text ---- */
 
 static void print_list(FILE *f, int count, const lg_shape *shape, const lg_dtype *dtype)
 {

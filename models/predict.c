@@ -7,7 +7,7 @@
 
 #define SIDE 28
 
-/* ---- weights ----------------------------------------------------------------------------------------------------- */
+/* ---- weights ---- */
 
 /* How the names of a network's weights begin in a file: of a run, those of its averages where it has some. */
 static const char *prefix_in(lg_ctx *c, const char *path)
@@ -46,7 +46,7 @@ static lg_module *load(lg_ctx *c, const options *o)
         return net;
 }
 
-/* ---- pictures ---------------------------------------------------------------------------------------------------- */
+/* ---- pictures ---- */
 
 /* (1, 1, 28, 28) f32 in [0, 1]. */
 static lg_tensor *picture(lg_ctx *c, const char *path)

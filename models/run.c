@@ -86,7 +86,7 @@ void run_flush(run *r, FILE *f, const char *name)
                      errno ? strerror(errno) : "");
 }
 
-/* ---- training ---------------------------------------------------------------------------------------------------- */
+/* ---- training ---- */
 
 /* Reading a loss waits for the device: only where it was asked for. */
 static void log_step(run *r, const lg_tensor *loss)
@@ -152,7 +152,7 @@ double run_train_epoch(run *r, progress *p)
         return r->images ? r->loss_sum / (double)r->images : 0;
 }
 
-/* ---- testing ----------------------------------------------------------------------------------------------------- */
+/* ---- testing ---- */
 
 static void count(run *r, lg_tensor *labels, lg_tensor *predicted)
 {

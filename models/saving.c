@@ -29,7 +29,7 @@ void saving_begin(run *r)
         lg_checkpoint_add_i64(k, "best_epoch", &r->best_epoch);
 }
 
-/* ---- going on ---------------------------------------------------------------------------------------------------- */
+/* ---- going on ---- */
 
 const char *saving_model_in(lg_ctx *c, const char *path, const char *prefix)
 {
@@ -85,7 +85,7 @@ bool saving_resume(run *r)
         return true;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 /* False: there is something at the path that is not to be replaced; an error. */
 static bool is_replaceable(run *r, const char *option, const char *path, bool *ret_is_new)
@@ -133,7 +133,7 @@ void saving_keep_best(run *r, double accuracy)
                 r->unwritten = true;
 }
 
-/* ---- the command ------------------------------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 /* A word as a shell takes it. */
 static void print_word(FILE *f, const char *word)

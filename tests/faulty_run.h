@@ -6,7 +6,7 @@
 
 #include "weights.h"
 
-/* ---- a run ------------------------------------------------------------------------------------------------------- */
+/* ---- a run ---- */
 
 typedef struct run {
         failing f;
@@ -110,7 +110,7 @@ static inline void assert_state(run *r, contents expected, const char *what, int
         free(now.data);
 }
 
-/* ---- what is tried ----------------------------------------------------------------------------------------------- */
+/* ---- what is tried ---- */
 
 typedef enum act { SAVE_RUN, LOAD_RUN, SAVE_MODULE, LOAD_MODULE, LOAD_CAST, READ, ACTS } act;
 static const char *const act_names[] = {"lg_checkpoint_save",       "lg_checkpoint_load", "lg_save", "lg_load",

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include "samples.h"
 
-/* ---- weights ----------------------------------------------------------------------------------------------------- */
+/* ---- weights ---- */
 
 static void weights_draw_samples(void **state)
 {
@@ -71,7 +71,7 @@ static void wrong_weights_are_told(void **state)
         lg_close(c);
 }
 
-/* ---- ragged fields, collate functions ---------------------------------------------------------------------------- */
+/* ---- ragged fields, collate functions ---- */
 
 /* tokens: index % 5 rows of (index, index + 1). */
 static bool make_ragged(lg_sample *s, void *user)

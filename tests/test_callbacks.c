@@ -14,7 +14,7 @@ static lg_tensor *vector(lg_ctx *c, double a, double b)
         return lg_from(c, ((double[]){a, b}), LG_SHAPE(2), .dtype = LG_F64, .requires_grad = true);
 }
 
-/* ---- data of own ops ------------------------------------------------------------------------------------------- */
+/* ---- data of own ops ---- */
 
 static bool makes_nan(lg_custom_call *k)
 {
@@ -129,7 +129,7 @@ static void the_name_of_an_own_op_may_go(void **state)
         lg_close(c);
 }
 
-/* ---- borrowed memory ------------------------------------------------------------------------------------------- */
+/* ---- borrowed memory ---- */
 
 typedef struct borrowed {
         lg_ctx *c;
@@ -223,7 +223,7 @@ static void scopes_end_while_a_scope_ends(void **state)
         lg_close(c);
 }
 
-/* ---- the end of a context -------------------------------------------------------------------------------------- */
+/* ---- the end of a context ---- */
 
 static void compute_at_the_end(void *user)
 {
@@ -348,7 +348,7 @@ static void a_context_cannot_be_closed_inside_a_call(void **state)
         lg_close(c);
 }
 
-/* ---- modules, schedules, scopes -------------------------------------------------------------------------------- */
+/* ---- modules, schedules, scopes ---- */
 
 static lg_module *victim;
 
@@ -465,7 +465,7 @@ static void a_trace_cannot_end_scopes_around_the_op(void **state)
         lg_close(c);
 }
 
-/* ---- loaders --------------------------------------------------------------------------------------------------- */
+/* ---- loaders ---- */
 
 typedef struct loaders {
         lg_loader *outer, *inner;

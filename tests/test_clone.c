@@ -81,7 +81,7 @@ static void copies_go_to_a_device(void **state)
         lg_close(c);
 }
 
-/* ---- the program's own data -------------------------------------------------------------------------------------- */
+/* ---- the program's own data ---- */
 
 typedef struct own {
         lg_tensor *scale; /* of the module */

@@ -5,7 +5,7 @@
 #include <zlib.h>
 #include "test.h"
 
-/* ---- IDX files --------------------------------------------------------------------------------------------------- */
+/* ---- IDX files ---- */
 
 #ifndef LG_ZLIB
 #define LG_ZLIB 0 /* the library is built without it, and reads plain files only */
@@ -233,7 +233,7 @@ static void zlib_without_memory_is_no_memory(void **state)
 }
 #endif
 
-/* ---- loaders ----------------------------------------------------------------------------------------------------- */
+/* ---- loaders ---- */
 
 #define ROWS 23
 
@@ -424,7 +424,7 @@ static void loaders_keep_their_own_steps(void **state)
         lg_close(c);
 }
 
-/* ---- failures ---------------------------------------------------------------------------------------------------- */
+/* ---- failures ---- */
 
 typedef struct budget {
         int64_t left; /* allocations that still succeed */

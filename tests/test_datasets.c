@@ -3,7 +3,7 @@
 #include <errno.h>
 #include "samples.h"
 
-/* ---- own samples ------------------------------------------------------------------------------------------------- */
+/* ---- own samples ---- */
 
 static void own_samples_are_the_same_for_any_workers(void **state)
 {
@@ -101,7 +101,7 @@ static void one_sample_is_given(void **state)
         assert_int_equal(from.releases, 1);
 }
 
-/* ---- misuse ------------------------------------------------------------------------------------------------------ */
+/* ---- misuse ---- */
 
 typedef struct meddler {
         lg_ctx *c;
@@ -222,7 +222,7 @@ static void wrong_arguments_are_told(void **state)
         assert_int_equal(from.releases, 12);
 }
 
-/* ---- streams ----------------------------------------------------------------------------------------------------- */
+/* ---- streams ---- */
 
 static bool next(lg_sample *s, void *user)
 {
@@ -308,7 +308,7 @@ static void streams_have_one_order(void **state)
         lg_close(c);
 }
 
-/* ---- views ------------------------------------------------------------------------------------------------------- */
+/* ---- views ---- */
 
 static void views_choose_samples(void **state)
 {
@@ -376,7 +376,7 @@ static void joined_sets_have_the_same_fields(void **state)
         lg_close(c);
 }
 
-/* ---- random numbers -------------------------------------------------------------------------------------- */
+/* ---- random numbers ---- */
 
 static bool draw_many(lg_sample *s, void *user)
 {

@@ -147,7 +147,7 @@ static void a_chain_ends_with_its_last_export(void **state)
         }
 }
 
-/* ---- threads ----------------------------------------------------------------------------------------------------- */
+/* ---- threads ---- */
 
 #define THREADS 4
 #define EACH 50
@@ -198,7 +198,7 @@ static void any_thread_gives_back_at_any_time(void **state)
         }
 }
 
-/* ---- failing memory ---------------------------------------------------------------------------------------------- */
+/* ---- failing memory ---- */
 
 static void an_export_without_memory(void **state)
 {

@@ -44,7 +44,7 @@ static void numbers(float *data, int n)
                 data[i] = (float)i;
 }
 
-/* ---- what comes in ----------------------------------------------------------------------------------------------- */
+/* ---- what comes in ---- */
 
 static void every_dtype_comes_in(void **state)
 {
@@ -146,7 +146,7 @@ static void ops_take_it(void **state)
         assert_int_equal(row.deleted, 1);
 }
 
-/* ---- whose the memory is ----------------------------------------------------------------------------------------- */
+/* ---- whose the memory is ---- */
 
 static void memory_that_came_in_is_shared(void **state)
 {
@@ -226,7 +226,7 @@ static void what_is_not_aligned_is_copied(void **state)
         assert_int_equal(k.deleted, 1);
 }
 
-/* ---- what is refused --------------------------------------------------------------------------------------------- */
+/* ---- what is refused ---- */
 
 static float some[64];
 

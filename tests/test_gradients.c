@@ -5,8 +5,7 @@
  */
 #include "rows.h"
 
-/* ---- inputs
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- inputs ---- */
 
 typedef enum layout { CONTIGUOUS, TRANSPOSED, SLICED, FLIPPED, LAYOUTS } layout;
 static const char *const layout_names[] = {"contiguous", "transposed", "sliced", "flipped"};

@@ -98,8 +98,7 @@ static void as_pytorch(void **state)
         golden_check("index.txt", turned_input, rows, sizeof rows / sizeof *rows);
 }
 
-/* ---- against plain loops: every dtype, sizes that run threads
- * ---------------------------------------------------------------- */
+/* ---- against plain loops: every dtype, sizes that run threads ---- */
 
 /* x (outer, size, inner), index (outer, n, inner): what is picked, and what x becomes when src is added. */
 typedef struct loops {
@@ -275,8 +274,7 @@ static void threads_change_nothing(void **state)
         lg_close(c);
 }
 
-/* ---- layouts and edges
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- layouts and edges ---- */
 
 static void strided_inputs(void **state)
 {
@@ -552,8 +550,7 @@ static void index_smaller_than_src(void **state)
         lg_close(c);
 }
 
-/* ---- what is refused
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- what is refused ---- */
 
 static void indices_out_of_range(void **state)
 {

@@ -15,7 +15,7 @@ static lg_fields one_field(void)
         return LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE_0D));
 }
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------- */
+/* ---- sizes ---- */
 
 /* What an order of so many samples takes would overflow. */
 static void orders_that_are_too_long(void **state)
@@ -104,7 +104,7 @@ static void one_place_for_two_parts(void **state)
         lg_close(c);
 }
 
-/* ---- functions --------------------------------------------------------------------------------------------------- */
+/* ---- functions ---- */
 
 /* Writes all over what it was given; the next sample gets it whole again. */
 static bool spoil(lg_sample *s, void *user)
@@ -196,7 +196,7 @@ static void a_loader_is_not_used_while_its_stream_seeks(void **state)
         }
 }
 
-/* ---- modules ----------------------------------------------------------------------------------------------------- */
+/* ---- modules ---- */
 
 /* With the names of a batch norm, whose count is no tensor. */
 static lg_module *like_a_batch_norm(lg_ctx *c)

@@ -12,7 +12,7 @@ static lg_tensor *borrowed(lg_ctx *c, void (*fn)(void *user), void *user)
         return lg_borrow(c, values, fn, user, LG_SHAPE(2, 2));
 }
 
-/* ---- loaders --------------------------------------------------------------------------------------------------- */
+/* ---- loaders ---- */
 
 static void free_loader(void *user)
 {
@@ -85,7 +85,7 @@ static void a_context_is_not_closed_while_a_loader_ends_a_step(void **state)
         lg_close(c);
 }
 
-/* ---- modules --------------------------------------------------------------------------------------------------- */
+/* ---- modules ---- */
 
 static lg_module *victim;
 
@@ -236,7 +236,7 @@ static void prints_keep_their_scopes(void **state)
         }
 }
 
-/* ---- what is being freed --------------------------------------------------------------------------------------- */
+/* ---- what is being freed ---- */
 
 static void use_victim(void *user)
 {
@@ -297,7 +297,7 @@ static void a_data_set_that_is_being_freed(void **state)
         lg_close(c);
 }
 
-/* ---- optimisers ------------------------------------------------------------------------------------------------ */
+/* ---- optimisers ---- */
 
 static lg_optimizer *opt;
 
@@ -336,7 +336,7 @@ static void an_optimiser_is_not_freed_while_it_forgets_gradients(void **state)
         lg_close(c);
 }
 
-/* ---- moving ---------------------------------------------------------------------------------------------------- */
+/* ---- moving ---- */
 
 static bool twice(lg_custom_call *k)
 {

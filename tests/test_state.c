@@ -1,7 +1,7 @@
 /* test_state.c - weights that are saved and loaded, and runs that go on bit for bit where a checkpoint stopped them. */
 #include "temporary.h"
 
-/* ---- one module -------------------------------------------------------------------------------------------------- */
+/* ---- one module ---- */
 
 static lg_module *network(lg_ctx *c)
 {
@@ -180,7 +180,7 @@ static void files_that_are_refused(void **state)
         lg_close(c);
 }
 
-/* ---- a whole run ------------------------------------------------------------------------------------------------- */
+/* ---- a whole run ---- */
 
 #define ROWS 22
 

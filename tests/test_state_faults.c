@@ -1,7 +1,7 @@
 /* test_state_faults.c - saving and loading of modules and whole runs while memory or a call on files fails. */
 #include "faulty_run.h"
 
-/* ---- memory -------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 /* What an action left that failed for want of memory, or, where it could do without, made. */
 static void check_memory(run *r, const expected *e, bool ok, int64_t n, int64_t live, int64_t bytes)
@@ -129,7 +129,7 @@ static void every_record_fails(void **state)
         }
 }
 
-/* ---- calls on files ---------------------------------------------------------------------------------------------- */
+/* ---- calls on files ---- */
 
 /* Whether the n-th call on files was reached. */
 static bool try_failing_call(const expected *e, int n)

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include "faulty_run.h"
 
-/* ---- files that change ------------------------------------------------------------------------------------------- */
+/* ---- files that change ---- */
 
 static struct {
         int calls, at;
@@ -47,7 +47,7 @@ static void a_file_shrinks_while_it_is_read(void **state)
         }
 }
 
-/* ---- files that are large ---------------------------------------------------------------------------------------- */
+/* ---- files that are large ---- */
 
 #define LARGE 19000000 /* floats: more than wait beside their places */
 
@@ -154,7 +154,7 @@ static void counts_that_cannot_be(void **state)
         forget(&e);
 }
 
-/* ---- where a load cannot be -------------------------------------------------------------------------------------- */
+/* ---- where a load cannot be ---- */
 
 static lg_tensor *load_in_backward(lg_tensor *grad, void *user)
 {
@@ -186,7 +186,7 @@ static void a_load_inside_a_step(void **state)
         forget(&e);
 }
 
-/* ---- disks ------------------------------------------------------------------------------------------------------- */
+/* ---- disks ---- */
 
 /* In a process of its own: 0: as it should be; 77: it cannot be tried here. */
 static void in_child(int (*f)(run *r, contents old), contents old)

@@ -127,7 +127,7 @@ static void files_that_change(void **state)
         }
 }
 
-/* ---- NumPy's arrays ---------------------------------------------------------------------------------------------- */
+/* ---- NumPy's arrays ---- */
 
 static void rows_of_arrays(void **state)
 {
@@ -194,7 +194,7 @@ static void arrays_that_are_not_as_in_memory(void **state)
         lg_close(c);
 }
 
-/* ---- text -------------------------------------------------------------------------------------------------------- */
+/* ---- text ---- */
 
 static void bytes_of_text(void **state)
 {

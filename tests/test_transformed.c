@@ -3,7 +3,7 @@
 
 enum { ROOM = 4096 };
 
-/* ---- chains ------------------------------------------------------------------------------------------------------ */
+/* ---- chains ---- */
 
 static bool add(const lg_transform_call *call, void *user)
 {
@@ -96,7 +96,7 @@ static void fields_are_known_beforehand(void **state)
         lg_close(c);
 }
 
-/* ---- data sets of data sets ----------------------------------------------------------------------------------- */
+/* ---- data sets of data sets ---- */
 
 /* Parts of data sets that are transformed in different ways, and what is made of them again. */
 static void views_and_transforms_go_together(void **state)
@@ -175,7 +175,7 @@ static void streams_are_transformed(void **state)
         lg_close(c);
 }
 
-/* ---- own functions, ends ----------------------------------------------------------------------------------------- */
+/* ---- own functions, ends ---- */
 
 static bool third(const lg_transform_call *call, void *user)
 {
@@ -309,7 +309,7 @@ static void misfit(lg_ctx *c, lg_dataset *d, lg_transform *t, lg_error_code code
         assert_error(c, code, text);
 }
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------- */
+/* ---- sizes ---- */
 
 static void empty_images_stay_empty(void **state)
 {
@@ -379,7 +379,7 @@ static void samples_beyond_any_memory_are_refused(void **state)
         lg_close(c);
 }
 
-/* ---- mistakes ---------------------------------------------------------------------------------------------------- */
+/* ---- mistakes ---- */
 
 #define REFUSED(call, text)                                                                                            \
         do {                                                                                                           \

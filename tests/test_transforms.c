@@ -31,7 +31,7 @@ static void check(lg_ctx *c, lg_transform *t, image n, image out, formula *f, do
         }
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
+/* ---- values ---- */
 
 static void floats(const double *x, image n, const double *u, lg_dtype dtype, double *y)
 {
@@ -68,7 +68,7 @@ static void values_are_scaled(void **state)
         lg_close(c);
 }
 
-/* ---- crops and flips --------------------------------------------------------------------------------------------- */
+/* ---- crops and flips ---- */
 
 enum { CROP_H = 6, CROP_W = 9, PADDING = 3 };
 
@@ -170,7 +170,7 @@ static void images_are_flipped(void **state)
         lg_close(c);
 }
 
-/* ---- geometry ---------------------------------------------------------------------------------------------------- */
+/* ---- geometry ---- */
 
 static double tap(const double *x, image n, int64_t plane, double i, double j, double beside)
 {
@@ -303,7 +303,7 @@ static void resized_images_are_those_of_pillow(void **state)
         lg_close(c);
 }
 
-/* ---- colours ----------------------------------------------------------------------------------------------------- */
+/* ---- colours ---- */
 
 static void blend(double *y, int64_t n, double ratio, double other, lg_dtype dtype)
 {

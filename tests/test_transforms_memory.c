@@ -95,7 +95,7 @@ static void blocks_may_run_out_anywhere(void **state)
         }
 }
 
-/* ---- records ----------------------------------------------------------------------------------------------------- */
+/* ---- records ---- */
 
 /* Records are cut from slabs of this size; those are what fails here. */
 enum { SLAB = 65536, CELL = 16, SLAB_HEAD = 4 };

@@ -3,7 +3,7 @@
 
 enum { ROOM = 4096 };
 
-/* ---- frequencies ------------------------------------------------------------------------------------------------- */
+/* ---- frequencies ---- */
 
 enum { MANY = 4000 };
 
@@ -88,7 +88,7 @@ static void noise_is_normal(void **state)
         lg_close(c);
 }
 
-/* ---- streams of numbers ------------------------------------------------------------------------------------------ */
+/* ---- streams of numbers ---- */
 
 /* A chain draws as its parts do one after the other: of one stream. */
 static void chains_draw_from_one_stream(void **state)
@@ -137,7 +137,7 @@ static void numbers_belong_to_samples(void **state)
         lg_close(c);
 }
 
-/* ---- threads ----------------------------------------------------------------------------------------------------- */
+/* ---- threads ---- */
 
 /* All batches of two epochs, one after the other. */
 static int64_t two_epochs(lg_ctx *c, lg_dataset *d, int workers, uint64_t seed, lg_collate *collate, double *out,

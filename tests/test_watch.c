@@ -150,7 +150,7 @@ static void memory_by_module(void **state)
         lg_close(c);
 }
 
-/* ---- what a trace may not do ------------------------------------------------------------------------------------ */
+/* ---- what a trace may not do ---- */
 
 static lg_tensor *add_last(lg_module *m, lg_list in, void *user)
 {

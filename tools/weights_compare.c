@@ -39,7 +39,7 @@ static void end(side *s)
         lg_weights_close(s->file);
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
+/* ---- values ---- */
 
 typedef struct gap {
         int64_t values, unlike, nans; /* all, those that differ, and of these, those that are NaN in one file */
@@ -84,7 +84,7 @@ static gap compare_values(lg_ctx *c, const side *a, const lg_weight *x, const si
         return g;
 }
 
-/* ---- tensors ----------------------------------------------------------------------------------------------------- */
+/* ---- tensors ---- */
 
 typedef struct tally {
         int64_t both, same, only[2], unread; /* unread: of a dtype that libgrad does not have */

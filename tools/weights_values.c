@@ -3,7 +3,7 @@
 #include <string.h>
 #include "weights.h"
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
+/* ---- values ---- */
 
 weights_part *weights_begin(lg_ctx *c, lg_weights *w, const char *name, lg_dtype dtype)
 {
@@ -46,7 +46,7 @@ void weights_end(weights_part *p)
         free(p);
 }
 
-/* ---- names and shapes -------------------------------------------------------------------------------------------- */
+/* ---- names and shapes ---- */
 
 /* The bytes of the character that a text begins with; those that control a terminal are 0 ... 31, 127 ... 159. */
 static int next_character(const char *text, bool *ret_controls)

@@ -18,8 +18,7 @@ static inline bool before(const record *a, const record *b)
         return a->key < b->key || (a->key == b->key && a->at < b->at);
 }
 
-/* ---- keys
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- keys ---- */
 
 /* Sign and magnitude as a number; `inf` is the magnitude of infinity, above which lie the NaNs. */
 static inline int64_t float_key(uint64_t bits, uint64_t sign, int64_t inf)
@@ -51,8 +50,7 @@ typedef void (*keys_fn)(int64_t, int64_t, int64_t, const void *, int64_t, record
 static const keys_fn keys_of[LG_DTYPE_COUNT] = {NULL,     keys_f32, keys_f64, keys_f16, keys_bf16,
                                                 keys_i64, keys_i32, keys_u8,  keys_u8};
 
-/* ---- order
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- order ---- */
 
 static void insertion_sort(int64_t n, record *a)
 {
@@ -118,8 +116,7 @@ static void sink(record *heap, int64_t n, int64_t i)
         heap[i] = r;
 }
 
-/* ---- lines
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- lines ---- */
 
 /* One line of each operand: elements lie `step` apart. */
 #define LINES(bits)                                                                                                    \

@@ -52,7 +52,7 @@ extern "C" __attribute__((visibility("default"))) int64_t lg_cuda_launches(void)
         return __atomic_load_n(&launches, __ATOMIC_RELAXED);
 }
 
-/* ---- opening and closing ---------------------------------------------------------------------------------------- */
+/* ---- opening and closing ---- */
 
 static void version_words(char *words, size_t size, int v)
 {
@@ -164,7 +164,7 @@ static void close_queue(lg_queue *base)
         cudaGetLastError();
 }
 
-/* ---- memory ----------------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 /* What is not a lack of memory, a device that broke before, is noted. */
 static void *allocate(lg_queue *q, size_t bytes)
@@ -208,7 +208,7 @@ static void unpin(lg_queue *q, void *p)
                 cudaGetLastError();
 }
 
-/* ---- copies ----------------------------------------------------------------------------------------------------- */
+/* ---- copies ---- */
 
 static bool copy(lg_queue *q, const char *what, void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
 {
@@ -310,7 +310,7 @@ static bool passed(lg_queue *base, uint64_t mark, bool wait)
         return lg_cuda_good(base, "cudaEventSynchronize", e);
 }
 
-/* ---- waiting, and what there is --------------------------------------------------------------------------------- */
+/* ---- waiting, and what there is ---- */
 
 static bool clear_fault(lg_queue *base)
 {

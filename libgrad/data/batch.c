@@ -3,7 +3,7 @@
 #include <string.h>
 #include "data.h"
 
-/* ---- what batches are -------------------------------------------------------------------------------------------- */
+/* ---- what batches are ---- */
 
 /* The bits of the value that a field is padded with. */
 static bool find_padding(lg_ctx *c, const lg_field *f, uint64_t *ret)
@@ -85,7 +85,7 @@ lg_shape lg__part_shape(const lg__job *j, int part, const lg__made *made)
         return s;
 }
 
-/* ---- makers ------------------------------------------------------------------------------------------------------ */
+/* ---- makers ---- */
 
 static size_t slot_bytes(const lg__job *j, int f)
 {
@@ -122,7 +122,7 @@ void lg__maker_end(lg__maker *m, lg_ctx *c, const lg__job *j)
         lg__hand_end(&m->hand, c);
 }
 
-/* ---- making ------------------------------------------------------------------------------------------------------ */
+/* ---- making ---- */
 
 static bool failed(lg__made *made, const lg__hand *h, lg_error_code otherwise, const char *text)
 {

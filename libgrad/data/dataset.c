@@ -107,7 +107,7 @@ lg_names lg_dataset_classes(const lg_dataset *d)
         return d ? d->classes : (lg_names){0, NULL};
 }
 
-/* ---- one sample -------------------------------------------------------------------------------------------------- */
+/* ---- one sample ---- */
 
 /* What the sample wrote: where it is ragged, its rows only. */
 static lg_tensor *written(lg_tensor *t, const lg_field *f, int64_t rows)

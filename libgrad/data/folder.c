@@ -15,7 +15,7 @@ typedef struct walk {
         lg__folder *folder;
 } walk;
 
-/* ---- arrays that grow -------------------------------------------------------------------------------------------- */
+/* ---- arrays that grow ---- */
 
 /* Twice the room for items of that size; false: LG_ERR_MEMORY. */
 static bool grow(lg_ctx *c, void **items, int64_t count, int64_t *room, size_t size)
@@ -72,7 +72,7 @@ void lg__folder_free(lg_ctx *c, lg__folder *f)
         *f = (lg__folder){.count = 0};
 }
 
-/* ---- folders ----------------------------------------------------------------------------------------------------- */
+/* ---- folders ---- */
 
 static int by_bytes(const void *a, const void *b)
 {

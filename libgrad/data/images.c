@@ -30,7 +30,7 @@ static void destroy(lg_dataset *d)
         lg__object_done(m->resize);
 }
 
-/* ---- samples ----------------------------------------------------------------------------------------------------- */
+/* ---- samples ---- */
 
 static bool wrong(lg_sample *s, lg_error_code code, const lg__picture *p, const char *what)
 {
@@ -120,7 +120,7 @@ static bool get(const lg_dataset *d, lg_sample *s)
 
 static const lg__set_kind kind = {.get = get, .destroy = destroy, .bytes = sizeof(images)};
 
-/* ---- headers ----------------------------------------------------------------------------------------------------- */
+/* ---- headers ---- */
 
 static void at_least(size_t *most, size_t bytes)
 {

@@ -3,7 +3,7 @@
 #include "../state/roster.h"
 #include "loader.h"
 
-/* ---- scopes ------------------------------------------------------------------------------------------------------ */
+/* ---- scopes ---- */
 
 static void destroy(lg__object *o);
 static const lg__type type;
@@ -55,7 +55,7 @@ static void end_step(lg_loader *l)
         l->ending = false;
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 static size_t order_bytes(const lg_loader *l)
 {
@@ -243,7 +243,7 @@ int64_t lg_loader_batches(const lg_loader *l)
         return !l ? 0 : l->job.rows < 0 ? -1 : l->job.batches;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------------- */
+/* ---- steps ---- */
 
 /* Before and after samples are made in this thread: code of the user's may do so, which must not end what is around it.
  */

@@ -11,7 +11,7 @@ uint64_t lg__draw_seed(lg_ctx *c)
         return (uint64_t)b.w[0] << 32 | b.w[1];
 }
 
-/* ---- options ----------------------------------------------------------------------------------------------------- */
+/* ---- options ---- */
 
 static bool weights_are_good(lg_ctx *c, const lg_tensor *w, int64_t size)
 {
@@ -100,7 +100,7 @@ void lg__draw_end(lg__draw *d, lg_ctx *c)
         d->weights = NULL;
 }
 
-/* ---- orders ------------------------------------------------------------------------------------------------------ */
+/* ---- orders ---- */
 
 /* lg_permutation's, at the place of the seed's own random stream that is the epoch's. */
 static bool shuffle(lg_ctx *c, int64_t n, uint64_t seed, int64_t epoch, int64_t *order)

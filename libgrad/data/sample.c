@@ -3,7 +3,7 @@
 #include "../../kernels/philox.h"
 #include "data.h"
 
-/* ---- random numbers ---------------------------------------------------------------------------------------------- */
+/* ---- random numbers ---- */
 
 void lg__rng_begin(lg_rng *r, uint64_t seed, int64_t epoch, lg__rng_kind kind, int64_t id)
 {
@@ -53,7 +53,7 @@ int64_t lg_rng_below(lg_rng *r, int64_t n)
         return (int64_t)((bits >> 32) * (m >> 32) + (mid >> 32) + (cross >> 32));
 }
 
-/* ---- hands ------------------------------------------------------------------------------------------------------- */
+/* ---- hands ---- */
 
 bool lg__hand_begin(lg__hand *h, lg_ctx *c, const lg_dataset *d)
 {

@@ -35,7 +35,7 @@ static void destroy(lg_dataset *d)
         }
 }
 
-/* ---- samples ----------------------------------------------------------------------------------------------------- */
+/* ---- samples ---- */
 
 static bool read_span(const stored *o, lg_sample *s, const span *p, void *to)
 {
@@ -70,7 +70,7 @@ static bool get(const lg_dataset *d, lg_sample *s)
 
 static const lg__set_kind kind = {.get = get, .destroy = destroy, .bytes = sizeof(stored)};
 
-/* ---- files ------------------------------------------------------------------------------------------------------- */
+/* ---- files ---- */
 
 /* A record without files, fields and samples. */
 static stored *begin(lg_ctx *c, const char *op)
@@ -101,7 +101,7 @@ static bool open_file(stored *o, const char *path)
         return false;
 }
 
-/* ---- records ----------------------------------------------------------------------------------------------------- */
+/* ---- records ---- */
 
 /* Places the fields one after the other. Returns the bytes of a record; -1: an error. */
 static int64_t lay_record(stored *o, int64_t skip)
@@ -164,7 +164,7 @@ lg_dataset *lg_dataset_records_with(lg_ctx *c, const char *path, lg_fields field
         return lg__dataset_made((lg_dataset *)made, made && lay_records(made, path, &fields, o.skip));
 }
 
-/* ---- NumPy's arrays ---------------------------------------------------------------------------------------------- */
+/* ---- NumPy's arrays ---- */
 
 static bool rows_are_as_here(const lg__npy_in *in, const lg__npy *h)
 {
@@ -232,7 +232,7 @@ lg_dataset *lg_dataset_npy(lg_ctx *c, lg_names paths)
         return lg__dataset_made((lg_dataset *)o, o && add_arrays(o, paths));
 }
 
-/* ---- text -------------------------------------------------------------------------------------------------------- */
+/* ---- text ---- */
 
 static bool lay_text(stored *o, const char *path, int64_t length, int64_t stride)
 {

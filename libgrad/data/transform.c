@@ -41,7 +41,7 @@ bool lg__number_within(lg_ctx *c, const char *op, const char *name, double value
                lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is %g; it must be from %g to %g", op, name, value, low, high);
 }
 
-/* ---- images ------------------------------------------------------------------------------------------------------ */
+/* ---- images ---- */
 
 bool lg__image_size(lg_ctx *c, const char *op, int64_t height, int64_t width)
 {

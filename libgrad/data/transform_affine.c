@@ -136,7 +136,7 @@ lg_transform *lg_transform_random_affine_with(lg_ctx *c, const lg_affine_options
         return make(c, &affine_kind, &o);
 }
 
-/* ---- turned only ------------------------------------------------------------------------------------------------- */
+/* ---- turned only ---- */
 
 static bool rotation_run(const lg_transform *t, const lg__step *s)
 {

@@ -120,7 +120,7 @@ lg_transform *lg_transforms_list(lg_ctx *c, lg_transform *const *parts)
         return &a->head;
 }
 
-/* ---- functions of the program ------------------------------------------------------------------------------------ */
+/* ---- functions of the program ---- */
 
 typedef struct own {
         lg_transform head;

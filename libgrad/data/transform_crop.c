@@ -75,7 +75,7 @@ static bool cut(const crop *t, const lg__step *s, int64_t top, int64_t left)
         return true;
 }
 
-/* ---- at random --------------------------------------------------------------------------------------------------- */
+/* ---- at random ---- */
 
 static bool random_plan(const lg_transform *t, lg_ctx *c, const lg_field *in, lg_field *ret, size_t *ret_scratch)
 {
@@ -133,7 +133,7 @@ lg_transform *lg_transform_random_crop_with(lg_ctx *c, int64_t height, int64_t w
         return &k->head;
 }
 
-/* ---- in the middle ----------------------------------------------------------------------------------------------- */
+/* ---- in the middle ---- */
 
 static bool center_plan(const lg_transform *t, lg_ctx *c, const lg_field *in, lg_field *ret, size_t *ret_scratch)
 {

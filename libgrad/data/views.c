@@ -24,7 +24,7 @@ static bool take_over(lg_dataset *d, const lg_dataset *base, const char *op)
         return d->fields.count || lg__fields_take(d->object.ctx, op, &d->fields, &base->fields);
 }
 
-/* ---- chosen samples ---------------------------------------------------------------------------------------------- */
+/* ---- chosen samples ---- */
 
 typedef struct subset {
         lg_dataset head;
@@ -117,7 +117,7 @@ bool lg_dataset_split_with(lg_dataset *d, double fraction, lg_dataset **ret_firs
         return false;
 }
 
-/* ---- one after another ------------------------------------------------------------------------------------------- */
+/* ---- one after another ---- */
 
 typedef struct concat {
         lg_dataset head;

@@ -10,7 +10,7 @@ static const struct {
              {kDLInt, 64, LG_I64},   {kDLInt, 32, LG_I32},   {kDLUInt, 8, LG_U8}};
 #define TYPES (sizeof types / sizeof *types)
 
-/* ---- out --------------------------------------------------------------------------------------------------------- */
+/* ---- out ---- */
 
 typedef struct lent {
         lg__export export;
@@ -82,7 +82,7 @@ struct DLManagedTensor *lg_to_dlpack(lg_tensor *t)
         return &l->m;
 }
 
-/* ---- in ---------------------------------------------------------------------------------------------------------- */
+/* ---- in ---- */
 
 static bool type_from(lg_ctx *c, DLDataType type, lg_dtype *ret)
 {
@@ -223,8 +223,7 @@ static lg_tensor *share(lg__device *d, DLManagedTensor *m, char *data, size_t by
         return t;
 }
 
-/* ---- data that is not aligned -------------------------------------------------------------------------------------
- */
+/* ---- data that is not aligned ---- */
 
 /* The elements of a layout as rows of bytes, one dimension more; where there is room for none, only those of index i
  * in the first dimension. */

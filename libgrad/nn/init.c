@@ -65,7 +65,7 @@ bool lg_init_normal(lg_tensor *t, double mean, double std)
         return begin(&f, "lg_init_normal", t) && end(&f, t, normal(t, mean, std));
 }
 
-/* ---- truncated normal ------------------------------------------------------------------------------------------- */
+/* ---- truncated normal ---- */
 
 /* Redraws what lies outside: the rounds leave so little of it that clamping the rest cannot be seen, since the interval
  * does not lie far out in a tail. Nothing is read, so nothing waits. */
@@ -92,7 +92,7 @@ bool lg_init_trunc_normal(lg_tensor *t, double mean, double std, double low, dou
         return end(&f, t, x ? lg_clamp(x, low, high) : NULL);
 }
 
-/* ---- by fans ---------------------------------------------------------------------------------------------------- */
+/* ---- by fans ---- */
 
 /* False and an error for less than two dimensions. */
 static bool fans(const char *op, const lg_tensor *t, double *ret_in, double *ret_out)
@@ -159,7 +159,7 @@ bool lg_init_kaiming_normal_with(lg_tensor *t, const lg_init_options *options)
         return kaiming("lg_init_kaiming_normal", t, options, true);
 }
 
-/* ---- orthogonal ------------------------------------------------------------------------------------------------- */
+/* ---- orthogonal ---- */
 
 /* Rows of a (rows <= columns) made orthonormal by Gram and Schmidt, each projection done twice, which is enough (Giraud
  * et al. 2005). The triangular factor has a positive diagonal, so the result is uniform over such matrices. */

@@ -22,7 +22,7 @@ void lg__measure_end(const lg__measure *w, lg_module *m)
         w->stats->peak = w->peak > w->stats->peak ? w->peak : w->stats->peak;
 }
 
-/* ---- the table -------------------------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 static int64_t bytes_of(const lg_tensor *t)
 {
@@ -85,7 +85,7 @@ static void print(FILE *f, lg_module *root)
         line(f, "total", root->type, all, root->kept_bytes, root->most_bytes);
 }
 
-/* ---- buffers stay as they are ----------------------------------------------------------------------------------- */
+/* ---- buffers stay as they are ---- */
 
 /* A buffer and its values as they were. The forward may add others. */
 typedef struct kept {

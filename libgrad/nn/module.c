@@ -4,8 +4,7 @@
 
 #define NAME_MAX_LENGTH 63
 
-/* ---- life ----------------------------------------------------------------------------------------------------------
- */
+/* ---- life ---- */
 
 static void free_parts(lg_module *m)
 {
@@ -149,8 +148,7 @@ void lg_module_free(lg_module *m)
                 lg__object_destroy(&m->object);
 }
 
-/* ---- parts ---------------------------------------------------------------------------------------------------------
- */
+/* ---- parts ---- */
 
 lg__part *lg__module_part(const lg_module *m, const char *name, size_t length, int kinds)
 {
@@ -292,8 +290,7 @@ lg_tensor *lg_module_add_buffer(lg_module *m, const char *name, lg_tensor *t)
         return take(m, name, t, LG__BUFFER, "lg_module_add_buffer");
 }
 
-/* ---- what a module is
- * ------------------------------------------------------------------------------------------------ */
+/* ---- what a module is ---- */
 
 void lg_train(lg_module *m, bool on)
 {

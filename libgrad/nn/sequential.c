@@ -79,7 +79,7 @@ lg_module *lg_module_append(lg_module *m, lg_module *child)
         return lg__module_attach(m, name, child, "lg_module_append") ? child : NULL;
 }
 
-/* ---- a block with a shortcut ------------------------------------------------------------------------------------ */
+/* ---- a block with a shortcut ---- */
 
 static lg_tensor *forward_residual(lg_module *m, lg_list inputs, void *user)
 {

@@ -53,8 +53,7 @@ const char *lg__module_path_in(const lg_module *root, const lg_module *m, char t
         return *path == '.' ? path + 1 : *path ? path : "-";
 }
 
-/* ---- by path -------------------------------------------------------------------------------------------------------
- */
+/* ---- by path ---- */
 
 /* "; it has weight, bias": the names of m's parts of some kinds, as many as fit. */
 static lg__text names_text(const lg_module *m, int kinds)
@@ -136,8 +135,7 @@ lg_module *lg_child(lg_module *m, int index)
         return NULL;
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------------------------
- */
+/* ---- all of them ---- */
 
 static bool visit(lg_module *m, char path[LG__PATH], size_t length, lg__visit_fn *fn, void *user)
 {

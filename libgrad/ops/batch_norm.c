@@ -15,8 +15,7 @@ static lg_tensor *as_rows(lg_tensor *t)
         return t && t->at.shape.ndim > 2 ? lg__channels_last(t) : lg_contiguous(t);
 }
 
-/* ---- the op
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- the op ---- */
 
 bool lg__infer_batch_norm(lg__call *call)
 {
@@ -124,8 +123,7 @@ bool lg__vjp_batch_norm(lg__vjp *v)
         return lg__ok(v->ctx);
 }
 
-/* ---- the function
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- the function ---- */
 
 bool lg__norm_check_float(const lg_tensor *x, const char *op)
 {

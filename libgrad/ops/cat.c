@@ -52,8 +52,7 @@ bool lg__vjp_cat(lg__vjp *v)
         return true;
 }
 
-/* ---- the functions
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- the functions ---- */
 
 /* The context of a list of live tensors, at least one; else NULL. */
 static lg_ctx *check_list(lg_list list, const char *op)

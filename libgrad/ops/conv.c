@@ -8,8 +8,7 @@
  */
 #include "../op.h"
 
-/* ---- the ops: x (N, C, in), w (O, C / groups, kernel), g and y (N, O, out)
- * -------------------------------------------------------------- */
+/* ---- the ops: x (N, C, in), w (O, C / groups, kernel), g and y (N, O, out) ---- */
 
 static bool infer(lg__call *call, int64_t first, int64_t second, const int64_t size[2], bool image)
 {
@@ -143,8 +142,7 @@ bool lg__vjp_conv2d_weight_grad(lg__vjp *v)
         return !v->needs[1] || (v->grad_in[1] = input_grad(v->in[0], u, v->attributes)) != NULL;
 }
 
-/* ---- the functions
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- the functions ---- */
 
 typedef struct variant {
         const char *name;

@@ -90,8 +90,7 @@ bool lg__forward_class_weights(lg__call *call)
         return LG__RUN(call->device, "class_weights", class_weights, &k);
 }
 
-/* ---- the function
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- the function ---- */
 
 static bool check_weight(const char *op, const lg_tensor *x, const lg_tensor *w)
 {

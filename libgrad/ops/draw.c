@@ -43,7 +43,7 @@ lg_tensor *lg_bernoulli(lg_tensor *p)
         return drawn(c, scope, was, hit ? lg_cast(hit, p->at.dtype) : NULL);
 }
 
-/* ---- multinomial ------------------------------------------------------------------------------------------------- */
+/* ---- multinomial ---- */
 
 /* Weights (rows, classes) in f64 as parts of the greatest of their row; those that do not count are 0. */
 static lg_tensor *shares_of(lg_tensor *w)

@@ -52,8 +52,7 @@ lg_tensor *lg_flip(lg_tensor *x, lg_dims dims)
         return lg__apply1(LG__OP(flip), x, &a, sizeof a);
 }
 
-/* ---- roll
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- roll ---- */
 
 typedef struct roll_attributes {
         int64_t shift; /* 0 ... n - 1 */

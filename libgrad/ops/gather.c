@@ -33,8 +33,7 @@ static lg_gather_args kernel_args(const gather_attributes *a, const lg_tensor *i
         return k;
 }
 
-/* ---- gather
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- gather ---- */
 
 /* True if `index` lies within `over` in every dimension but `dim` (-1: none is left out). */
 static bool fits(const lg_tensor *index, const lg_tensor *over, int dim)
@@ -86,8 +85,7 @@ bool lg__vjp_gather(lg__vjp *v)
         return (v->grad_in[0] = lg__scatter_add(zeros, a->dim, v->in[1], v->grad[0], a->fault)) != NULL;
 }
 
-/* ---- scatter_add
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- scatter_add ---- */
 
 bool lg__infer_scatter_add(lg__call *call)
 {
@@ -142,8 +140,7 @@ bool lg__vjp_scatter_add(lg__vjp *v)
         return (v->grad_in[1] = extended(picked, lg__input(v, 1)->shape)) != NULL;
 }
 
-/* ---- the functions
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- the functions ---- */
 
 static int dim_of(const lg_tensor *x, const char *op, int dim)
 {

@@ -12,8 +12,7 @@ typedef struct layer_norm_attributes {
         bool rms;
 } layer_norm_attributes;
 
-/* ---- the op
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- the op ---- */
 
 bool lg__infer_layer_norm(lg__call *call)
 {
@@ -104,8 +103,7 @@ bool lg__vjp_layer_norm(lg__vjp *v)
         return lg__ok(v->ctx);
 }
 
-/* ---- the functions
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- the functions ---- */
 
 /* x read as `rows` (N, G, C, L), normalised, in its own shape again. */
 static lg_tensor *apply(lg_tensor *x, lg_tensor *w, lg_tensor *b, lg_shape rows, layer_norm_attributes a)

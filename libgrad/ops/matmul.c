@@ -77,8 +77,7 @@ static bool product(lg_tensor *out, lg_tensor *a, lg_tensor *b, const void *bias
         return ok;
 }
 
-/* ---- matmul: both have at least two dimensions
- * -------------------------------------------------------------------------- */
+/* ---- matmul: both have at least two dimensions ---- */
 
 bool lg__infer_matmul(lg__call *call)
 {
@@ -146,8 +145,7 @@ lg_tensor *lg_matmul(lg_tensor *a, lg_tensor *b)
         return y && an == 1 ? lg_squeeze(y, LG_DIMS(bn == 1 ? -1 : -2)) : y;
 }
 
-/* ---- linear: x (rows, in), w (out, in), b (out) or NULL
- * ---------------------------------------------------------------- */
+/* ---- linear: x (rows, in), w (out, in), b (out) or NULL ---- */
 
 typedef struct linear_attributes {
         uint64_t relu; /* 0 or 1 */

@@ -98,8 +98,7 @@ lg_tensor *lg__constant(const lg_tensor *x, double value)
         return t && lg__fill_values(t, value, "constant") ? t : NULL;
 }
 
-/* ---- derivatives in ops -------------------------------------------------------------------------------------------
- */
+/* ---- derivatives in ops ---- */
 
 #define V1(op, a) lg_##op(a)
 #define V2(op, a, b) lg_##op(a, b)
@@ -151,8 +150,7 @@ lg_tensor *lg__constant(const lg_tensor *x, double value)
 #undef C
 #undef Y
 
-/* ---- rows, with the masks of what is saved
- * --------------------------------------------------------------------------- */
+/* ---- rows, with the masks of what is saved ---- */
 
 #define V1(op, a) (a)
 #define V2(op, a, b) ((a) | (b))
@@ -194,8 +192,7 @@ const lg__op lg__pointwise_ops[LG_PW_COUNT] = {
 };
 #include "skip_end.h"
 
-/* ---- the functions
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- the functions ---- */
 
 /* Is parameter i of the op a bound, 1: from below, 2: from above? */
 static int bound_of(int id, int i)

@@ -12,8 +12,7 @@ typedef struct pool_attributes {
         bool adaptive, count_padding;
 } pool_attributes;
 
-/* ---- the ops: x (N, C, in), y, g and indices (N, C, out)
- * ------------------------------------------------------------------------- */
+/* ---- the ops: x (N, C, in), y, g and indices (N, C, out) ---- */
 
 static bool infer(lg__call *call, bool to_input)
 {
@@ -134,8 +133,7 @@ bool lg__vjp_avg_pool2d_grad(lg__vjp *v)
         return (v->grad_in[0] = run(LG__OP(avg_pool2d), v->grad[0], v->attributes)) != NULL;
 }
 
-/* ---- the functions
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- the functions ---- */
 
 /* Before and after the op: an image alone is a batch of one, a signal an image of height 1. */
 static lg_tensor *as_images(lg_tensor *x, const char *op, bool signal)

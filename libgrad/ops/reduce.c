@@ -79,8 +79,7 @@ static lg_tensor *restore(lg_tensor *t, const lg__vjp *v)
         return lg_reshape(t, lg__reduced_shape(lg__input(v, 0)->shape, v->attributes, true));
 }
 
-/* ---- the ops
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- the ops ---- */
 
 bool lg__infer_sum(lg__call *call)
 {
@@ -164,8 +163,7 @@ bool lg__vjp_var(lg__vjp *v)
         return (v->grad_in[0] = lg_mul(restore(v->grad[0], v), slope)) != NULL;
 }
 
-/* ---- the functions
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- the functions ---- */
 
 bool lg__reduced_of(const char *name, const lg_tensor *x, const lg_reduce_options *options, lg__reduced *ret)
 {

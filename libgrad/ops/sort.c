@@ -35,8 +35,7 @@ static int64_t size_along(lg_shape s, int dim)
         return s.ndim ? s.size[dim] : 1;
 }
 
-/* ---- the ops
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- the ops ---- */
 
 bool lg__infer_sort(lg__call *call)
 {
@@ -125,8 +124,7 @@ bool lg__vjp_choose_grad(lg__vjp *v)
         return (v->grad_in[0] = choose(v->grad[0], v->in[1], dim)) != NULL;
 }
 
-/* ---- the functions
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- the functions ---- */
 
 /* The first k (-1: all) of each line in order; the indices where they are wanted, else they go at once. */
 static lg_tensor *sorted(lg_tensor *x, const char *name, int dim, int64_t k, bool descending, lg_tensor **ret_indices)

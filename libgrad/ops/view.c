@@ -29,8 +29,7 @@ VIEW_OP(permute)
 VIEW_OP(slice)
 VIEW_OP(expand)
 
-/* ---- reshape
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- reshape ---- */
 
 bool lg__vjp_view(lg__vjp *v)
 {
@@ -175,8 +174,7 @@ lg_tensor *lg_unsqueeze(lg_tensor *x, int dim)
         return reshape(x, s, "unsqueeze");
 }
 
-/* ---- permute
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- permute ---- */
 
 bool lg__vjp_permute(lg__vjp *v)
 {
@@ -226,8 +224,7 @@ lg_tensor *lg_transpose(lg_tensor *x, int dim0, int dim1)
         return lg_permute(x, order);
 }
 
-/* ---- slice
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- slice ---- */
 
 static lg_tensor *slice_grad(lg_tensor *g, const view_attributes *a)
 {
@@ -314,8 +311,7 @@ bool lg__vjp_slice_grad(lg__vjp *v)
         return (v->grad_in[0] = slice(v->grad[0], a->dim, a->start, a->step, count)) != NULL;
 }
 
-/* ---- expand
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- expand ---- */
 
 /* Nothing to do: the engine sums the gradient to the shape of the input. */
 bool lg__vjp_expand(lg__vjp *v)

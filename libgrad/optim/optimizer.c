@@ -3,8 +3,7 @@
 #include <string.h>
 #include "optim.h"
 
-/* ---- life ----------------------------------------------------------------------------------------------------------
- */
+/* ---- life ---- */
 
 static void destroy(lg__object *o)
 {
@@ -194,8 +193,7 @@ void lg_optimizer_free(lg_optimizer *opt)
                 lg__object_destroy(&opt->object);
 }
 
-/* ---- a step --------------------------------------------------------------------------------------------------------
- */
+/* ---- a step ---- */
 
 /* The gradient to apply, or NULL: it has none, or its requires_grad is off just now. */
 static lg_tensor *gradient_of(const lg__slot *s)
@@ -352,8 +350,7 @@ bool lg_zero_grad(lg_optimizer *opt)
         return !opt->object.ctx->error;
 }
 
-/* ---- learning rates -------------------------------------------------------------------------------------------------
- */
+/* ---- learning rates ---- */
 
 int lg_group_count(const lg_optimizer *opt)
 {

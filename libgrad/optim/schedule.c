@@ -5,7 +5,7 @@
 #include <string.h>
 #include "schedule.h"
 
-/* ---- life ------------------------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 static void destroy(lg__object *o)
 {
@@ -118,7 +118,7 @@ void lg_scheduler_free(lg_scheduler *s)
                 lg__object_destroy(&s->object);
 }
 
-/* ---- a step ------------------------------------------------------------------------------------------------------ */
+/* ---- a step ---- */
 
 bool lg__scheduler_set(const lg_scheduler *s, int group, double lr)
 {
@@ -190,7 +190,7 @@ bool lg_scheduler_step(lg_scheduler *s)
         return false;
 }
 
-/* ---- one formula each -------------------------------------------------------------------------------------------- */
+/* ---- one formula each ---- */
 
 static bool positive(lg_optimizer *opt, const char *name, const char *option, double value)
 {
@@ -382,7 +382,7 @@ lg_scheduler *lg_lambda_lr(lg_optimizer *opt, lg_lambda_fn *fn, void *user)
         return lg__scheduler_begin(s);
 }
 
-/* ---- of schedules ------------------------------------------------------------------------------------------------ */
+/* ---- of schedules ---- */
 
 /* The first schedule from the i-th milestone on begins anew there, as PyTorch's step(0) does. */
 static bool step_sequential(lg_scheduler *s)

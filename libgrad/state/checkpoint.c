@@ -49,7 +49,7 @@ void lg_checkpoint_free(lg_checkpoint *k)
                 lg__object_destroy(&k->object);
 }
 
-/* ---- what is in it ----------------------------------------------------------------------------------------------- */
+/* ---- what is in it ---- */
 
 static bool name_is_good(const lg_checkpoint *k, const char *name)
 {
@@ -131,7 +131,7 @@ bool lg_checkpoint_add_text(lg_checkpoint *k, const char *name, char *text, size
         return add(k, name, NULL, (entry){.kind = LG__HELD_TEXT, .number = text, .size = size});
 }
 
-/* ---- to and from files ------------------------------------------------------------------------------------------- */
+/* ---- to and from files ---- */
 
 static bool enrol(const lg_checkpoint *k, lg__roster *r)
 {

@@ -19,7 +19,7 @@ typedef struct load {
         lg__complaints wrong;
 } load;
 
-/* ---- names ------------------------------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 /* What a tensor of the file is called here, in `text`, or NULL: it is left aside. */
 static const char *name_here(const load *l, const char *name, char text[LG__PATH])
@@ -52,7 +52,7 @@ static bool rename_is_good(lg_ctx *c, const char *op, lg_names pairs)
         return true;
 }
 
-/* ---- what fits --------------------------------------------------------------------------------------------------- */
+/* ---- what fits ---- */
 
 /* In files. */
 static bool is_tensor(const lg__held *h)
@@ -162,7 +162,7 @@ static bool match(load *l)
         return lg__ok(l->r->c) && lg__complaints_end(&l->wrong, l->r->c, l->r->op, l->path) && fits_in_part(l);
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 /* Tensors of the program that wait for their values take twice their memory: of so many bytes together. */
 #define MOST_STAGED ((int64_t)64 << 20)

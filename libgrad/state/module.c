@@ -35,7 +35,7 @@ bool lg_load_with(lg_module *m, const char *path, const lg_load_options *options
         return ok;
 }
 
-/* ---- from one module to another ---------------------------------------------------------------------------------- */
+/* ---- from one module to another ---- */
 
 static bool fits(const lg__roster *to, const lg__held *a, const lg__held *b)
 {

@@ -40,7 +40,7 @@ bool lg__roster_add(lg__roster *r, const char *name, lg__object *o)
         return ok && !r->c->error;
 }
 
-/* ---- what visits say --------------------------------------------------------------------------------------------- */
+/* ---- what visits say ---- */
 
 static bool grow(lg__roster *r)
 {
@@ -119,7 +119,7 @@ bool lg__hold_text(lg__roster *r, const char *name, char *at, size_t size)
         return hold(r, name, (lg__held){.kind = LG__HELD_TEXT, .at = at, .most = (int64_t)size});
 }
 
-/* ---- finding ----------------------------------------------------------------------------------------------------- */
+/* ---- finding ---- */
 
 static lg_tensor *tensor_of(const lg__held *h)
 {

@@ -35,7 +35,7 @@ void die(const char *format, ...)
         abort();
 }
 
-/* ---- stacks and switches ---------------------------------------------------------------------------------------- */
+/* ---- stacks and switches ---- */
 
 namespace
 {
@@ -155,7 +155,7 @@ fibre *make_fibre()
         return f;
 }
 
-/* ---- races ------------------------------------------------------------------------------------------------------
+/* ---- races ----
  * Under ThreadSanitizer each CUDA thread is a thread of its own, which is ordered with others by barriers alone. The
  * simulator itself is not instrumented. Blocks take turns with two sets of threads, so that neighbours are not ordered.
  */
@@ -213,7 +213,7 @@ char *next_token()
         return &tokens[token];
 }
 
-/* ---- a block ---------------------------------------------------------------------------------------------------- */
+/* ---- a block ---- */
 
 enum class state { fresh, ready, at_barrier, at_exchange, done };
 

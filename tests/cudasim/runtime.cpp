@@ -51,7 +51,7 @@ uint64_t next_random()
         return state >> 33;
 }
 
-/* ---- failures --------------------------------------------------------------------------------------------------- */
+/* ---- failures ---- */
 
 namespace
 {
@@ -112,7 +112,7 @@ bool fails(const char *name, failure way)
         return now;
 }
 
-/* ---- devices ---------------------------------------------------------------------------------------------------- */
+/* ---- devices ---- */
 
 device devices[most_devices];
 thread_local int current_device;

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include "vm.h"
 
-/* ---- functions of the program ------------------------------------------------------------------------------------ */
+/* ---- functions of the program ---- */
 
 /* What is behind a data set, a transform or a way to make batches: the memory of a debt. Threads only read it. */
 typedef struct source {
@@ -104,7 +104,7 @@ static bool on_collate(const lg_collation *b, void *user)
         return s->how % 16 != 4 || lg_rng_below(b->rng, 4) > 0;
 }
 
-/* ---- data sets --------------------------------------------------------------------------------------------------- */
+/* ---- data sets ---- */
 
 static const char *field_name(vm *m)
 {
@@ -227,7 +227,7 @@ static void data_get(vm *m)
                 check_batch(m, &b);
 }
 
-/* ---- transforms -------------------------------------------------------------------------------------------------- */
+/* ---- transforms ---- */
 
 static void take_transform(vm *m, lg_transform *t)
 {
@@ -313,7 +313,7 @@ static void data_transform(vm *m)
         take(m, lg_dataset_transform(d, transform(m)));
 }
 
-/* ---- loaders ----------------------------------------------------------------------------------------------------- */
+/* ---- loaders ---- */
 
 static void data_collate(vm *m)
 {

@@ -4,8 +4,7 @@
 
 #define FILES 3
 
-/* ---- files: in a folder of the process, empty again after each program --------------------------------------------
- */
+/* ---- files: in a folder of the process, empty again after each program ---- */
 
 static char folder[32], files[FILES][40];
 
@@ -41,7 +40,7 @@ static const char *path(vm *m)
         return b < 0xF8 ? files[b % FILES] : b == 0xF8 ? NULL : b == 0xF9 ? folder : b == 0xFA ? "/nowhere/file" : "";
 }
 
-/* ---- modules ----------------------------------------------------------------------------------------------------- */
+/* ---- modules ---- */
 
 static void state_save(vm *m)
 {
@@ -93,7 +92,7 @@ static void state_clone(vm *m)
                 PUT(m, m->now->modules, copy);
 }
 
-/* ---- runs -------------------------------------------------------------------------------------------------------- */
+/* ---- runs ---- */
 
 static double real = 0.5;
 static int64_t whole = 3;
