@@ -18,7 +18,7 @@ typedef struct lg_gather_args {
         const int64_t *index;
         int64_t index_strides[LG_MAX_DIMS];
         int64_t limit; /* the size of dimension `dim` at q */
-        int fault;     /* lg_fault_code */
+        int fault;     /* not LG_FAULT_NONE */
         const void *from;
         int64_t from_strides[LG_MAX_DIMS];
         void *to;

@@ -20,24 +20,16 @@ extern "C" {
 /* For tables by dtype. */
 #define LG_DTYPE_COUNT (LG_BOOL + 1)
 
-#define LG_DEVICE_ABI 4 /* a device module of another number is refused */
+#define LG_DEVICE_ABI 5 /* a device module of another number is refused */
 
-/* What a kernel found in data on the device; it is told at the next read or wait. */
-typedef enum lg_fault_code {
-        LG_FAULT_NONE = 0,
-        LG_FAULT_LABEL,
-        /* An index outside its dimension, by the function that was given it. */
-        LG_FAULT_GATHER,
-        LG_FAULT_SCATTER_ADD,
-        LG_FAULT_INDEX_SELECT,
-        LG_FAULT_INDEX_ADD,
-        LG_FAULT_EMBEDDING,
-        LG_FAULT_ONE_HOT
-} lg_fault_code;
+/* What a kernel found in data on the device: an index or a label that is out of range. The next read or wait reports
+ * it. */
+#define LG_FAULT_NONE 0
 typedef struct lg_fault {
-        int64_t code;  /* lg_fault_code; the first one stays */
+        int64_t code;  /* the number that came with the kernel's arguments; LG_FAULT_NONE: nothing. The first one stays
+                        */
         int64_t value; /* the label or index */
-        int64_t limit; /* LABEL: the number of classes; others: the size of the dimension */
+        int64_t limit; /* how many there are, from 0 on */
 } lg_fault;
 
 typedef enum lg_status { LG_OK = 0, LG_NO_MEMORY, LG_BROKEN } lg_status;
@@ -190,7 +182,7 @@ typedef struct lg_softmax_vjp_args {
  *             w_i is 1 / (rows not ignored) for MEAN, else 1.
  * cross_entropy: loss[i] = -sum_c q[i,c] lp[i,c] for NONE (rows values), their sum otherwise (one value; MEAN of no
  * rows is NaN). cross_entropy_vjp: dx[i, c] = g_i * (softmax(x)[i,c] * sum_c q[i,c] - q[i,c]), g_i is g[i] for NONE,
- * else g[0]. class_weights: out = q. A label that is neither is noted as LG_FAULT_LABEL and its row counts as ignored.
+ * else g[0]. class_weights: out = q. A label that is neither is noted as `fault` and its row counts as ignored.
  * All contiguous; x, out of vjp and class_weights are (rows, classes); labels i64. f16 and bf16 compute in f32. */
 typedef struct lg_cross_entropy_args {
         lg_dtype dtype;
@@ -202,6 +194,7 @@ typedef struct lg_cross_entropy_args {
         const void *x; /* not in class_weights */
         const void *g; /* only in cross_entropy_vjp */
         void *out;
+        int fault;
 } lg_cross_entropy_args;
 
 /* y[i] = x[0] + ... + x[i] over the middle dimension of (outer, n, inner), contiguous; reverse: from the other end.

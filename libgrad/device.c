@@ -148,19 +148,21 @@ bool lg__kernel_done(lg__device *d, const char *op, bool ok)
 
 static bool fault_error(lg_ctx *c, const lg_fault *f)
 {
-        static const char *const op[] = {[LG_FAULT_GATHER] = "gather",
-                                         [LG_FAULT_SCATTER_ADD] = "scatter_add",
-                                         [LG_FAULT_INDEX_SELECT] = "index_select",
-                                         [LG_FAULT_INDEX_ADD] = "index_add",
-                                         [LG_FAULT_EMBEDDING] = "embedding",
-                                         [LG_FAULT_ONE_HOT] = "one_hot"};
-        if (f->code == LG_FAULT_LABEL)
-                return lg__fail(
-                        c, LG_ERR_ARGUMENT,
-                        "cross_entropy or nll: target holds the class index %lld, but x has %lld classes (0 to %lld)",
-                        (long long)f->value, (long long)f->limit, (long long)f->limit - 1);
+        static const char *const op[] = {[LG__FAULT_CROSS_ENTROPY] = "cross_entropy",
+                                         [LG__FAULT_NLL] = "nll",
+                                         [LG__FAULT_GATHER] = "gather",
+                                         [LG__FAULT_SCATTER_ADD] = "scatter_add",
+                                         [LG__FAULT_INDEX_SELECT] = "index_select",
+                                         [LG__FAULT_INDEX_ADD] = "index_add",
+                                         [LG__FAULT_EMBEDDING] = "embedding",
+                                         [LG__FAULT_ONE_HOT] = "one_hot"};
+        long long value = (long long)f->value, limit = (long long)f->limit;
+        if (f->code <= LG__FAULT_NLL)
+                return lg__fail(c, LG_ERR_ARGUMENT,
+                                "%s: target holds the class index %lld, but x has %lld classes (0 to %lld)",
+                                op[f->code], value, limit, limit - 1);
         return lg__fail(c, LG_ERR_ARGUMENT, "%s: index holds %lld, but there are %lld places to point at, from 0 on",
-                        op[f->code], (long long)f->value, (long long)f->limit);
+                        op[f->code], value, limit);
 }
 
 bool lg__device_wait(lg__device *d)

@@ -34,7 +34,7 @@ static bool job_init(job *j, lg_queue *q, const char *name, const lg_cross_entro
                 if (counts(a, i))
                         j->counted++;
                 else if (a->labels[i] != a->ignore_index && q->fault.code == LG_FAULT_NONE)
-                        q->fault = (lg_fault){.code = LG_FAULT_LABEL, .value = a->labels[i], .limit = a->classes};
+                        q->fault = (lg_fault){.code = a->fault, .value = a->labels[i], .limit = a->classes};
         }
         j->on_label = 1 - a->label_smoothing;
         j->on_each = a->classes ? a->label_smoothing / (double)a->classes : 0;

@@ -10,7 +10,7 @@ static __device__ inline bool counts(const lg_cross_entropy_args &a, int64_t row
         if (t >= 0 && t < a.classes)
                 return true;
         if (fault)
-                lg_note(fault, LG_FAULT_LABEL, t, a.classes);
+                lg_note(fault, a.fault, t, a.classes);
         return false;
 }
 

@@ -13,6 +13,7 @@ typedef struct entropy_attributes {
         double label_smoothing;
         lg_reduction reduction;
         lg_dtype dtype; /* of class_weights */
+        lg__fault fault;
 } entropy_attributes;
 
 static lg_cross_entropy_args kernel_args(const entropy_attributes *a, const lg_tensor *target, lg_dtype dtype)
@@ -23,7 +24,8 @@ static lg_cross_entropy_args kernel_args(const entropy_attributes *a, const lg_t
                                        .reduction = a->reduction,
                                        .ignore_index = a->ignore_index,
                                        .label_smoothing = a->label_smoothing,
-                                       .labels = lg__data(target)};
+                                       .labels = lg__data(target),
+                                       .fault = a->fault};
 }
 
 bool lg__infer_cross_entropy(lg__call *call)
@@ -207,7 +209,8 @@ static lg_tensor *classify(const char *op, bool scores, lg_tensor *x, lg_tensor 
         entropy_attributes a = {.classes = x->at.shape.size[x->at.shape.ndim > 1],
                                 .ignore_index = lg__whole_option(o->ignore_index, -100),
                                 .label_smoothing = o->label_smoothing,
-                                .reduction = o->reduction};
+                                .reduction = o->reduction,
+                                .fault = scores ? LG__FAULT_CROSS_ENTROPY : LG__FAULT_NLL};
         lg_tensor *labels = lg_contiguous(lg_reshape(t, LG_SHAPE(lg__shape_numel(shape)))), *loss;
         x = as_rows(x, a.classes);
         if (scores && !o->weight)

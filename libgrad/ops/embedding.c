@@ -41,7 +41,7 @@ lg_tensor *lg_embedding_with(lg_tensor *weight, lg_tensor *index, const lg_embed
         if (!padding_of(weight, &o, &padding) || !with_last(index, "embedding", weight->at.shape.size[1], &shape))
                 return NULL;
         lg_tensor *flat = lg_reshape(index, LG_SHAPE(lg__shape_numel(index->at.shape)));
-        lg_tensor *rows = lg__index_select(weight, 0, flat, "embedding", LG_FAULT_EMBEDDING);
+        lg_tensor *rows = lg__index_select(weight, 0, flat, "embedding", LG__FAULT_EMBEDDING);
         if (rows && rows->node && padding >= 0)
                 rows = lg_where(lg_unsqueeze(lg_eq_scalar(flat, (double)padding), 1), lg_detach(rows), rows);
         return lg_reshape(rows, shape);
@@ -63,5 +63,5 @@ lg_tensor *lg_one_hot(lg_tensor *index, int64_t classes)
                 return NULL;
         lg_tensor *at = lg_unsqueeze(index, -1), *zeros = lg_expand(lg__constant(index, 0), shape);
         lg_tensor *ones = at ? lg_expand(lg__constant(index, 1), at->at.shape) : NULL;
-        return lg__scatter_add(zeros, shape.ndim - 1, at, ones, LG_FAULT_ONE_HOT);
+        return lg__scatter_add(zeros, shape.ndim - 1, at, ones, LG__FAULT_ONE_HOT);
 }

@@ -9,7 +9,7 @@
 
 typedef struct gather_attributes {
         int dim;
-        lg_fault_code fault; /* names the function that was called, if an index is out of range */
+        lg__fault fault; /* names the function that was called, if an index is out of range */
 } gather_attributes;
 
 /* `shape` is the one of the index; a 0-d tensor is one of one element. */
@@ -72,7 +72,7 @@ bool lg__forward_gather(lg__call *call)
         return k.to_count == 0 || LG__RUN(call->device, "gather", gather, &k);
 }
 
-lg_tensor *lg__gather(lg_tensor *x, int dim, lg_tensor *index, lg_fault_code fault)
+lg_tensor *lg__gather(lg_tensor *x, int dim, lg_tensor *index, lg__fault fault)
 {
         gather_attributes a = {dim, fault};
         return lg__apply2(LG__OP(gather), x, index, &a, sizeof a);
@@ -113,7 +113,7 @@ bool lg__forward_scatter_add(lg__call *call)
         return lg__shape_numel(call->in[2]->at.shape) == 0 || LG__RUN(call->device, "scatter_add", scatter_add, &k);
 }
 
-lg_tensor *lg__scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src, lg_fault_code fault)
+lg_tensor *lg__scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src, lg__fault fault)
 {
         gather_attributes a = {dim, fault};
         return lg__apply(LG__OP(scatter_add), NULL, (lg_tensor *[]){x, src, index}, 3, &a, sizeof a, NULL);
@@ -153,7 +153,7 @@ lg_tensor *lg_gather(lg_tensor *x, int dim, lg_tensor *index)
         if (!lg__same_context(x, index, "gather", "index") || !lg__check(x, "gather", "x"))
                 return NULL;
         dim = dim_of(x, "gather", dim);
-        return dim < 0 ? NULL : lg__gather(x, dim, index, LG_FAULT_GATHER);
+        return dim < 0 ? NULL : lg__gather(x, dim, index, LG__FAULT_GATHER);
 }
 
 lg_tensor *lg_scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src)
@@ -162,7 +162,7 @@ lg_tensor *lg_scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *sr
             !lg__check(x, "scatter_add", "x"))
                 return NULL;
         dim = dim_of(x, "scatter_add", dim);
-        return dim < 0 ? NULL : lg__scatter_add(x, dim, index, src, LG_FAULT_SCATTER_ADD);
+        return dim < 0 ? NULL : lg__scatter_add(x, dim, index, src, LG__FAULT_SCATTER_ADD);
 }
 
 /* A 1-d index as x's index along `dim`, repeated over the other dimensions without a copy. */
@@ -185,7 +185,7 @@ static lg_tensor *repeated(lg_tensor *index, const lg_tensor *x, int dim, const 
         return lg_expand(lg_reshape(index, one), all);
 }
 
-lg_tensor *lg__index_select(lg_tensor *x, int dim, lg_tensor *index, const char *op, lg_fault_code fault)
+lg_tensor *lg__index_select(lg_tensor *x, int dim, lg_tensor *index, const char *op, lg__fault fault)
 {
         if (!lg__same_context(x, index, op, "index") || !lg__check(x, op, "x"))
                 return NULL;
@@ -196,7 +196,7 @@ lg_tensor *lg__index_select(lg_tensor *x, int dim, lg_tensor *index, const char 
 
 lg_tensor *lg_index_select(lg_tensor *x, int dim, lg_tensor *index)
 {
-        return lg__index_select(x, dim, index, "index_select", LG_FAULT_INDEX_SELECT);
+        return lg__index_select(x, dim, index, "index_select", LG__FAULT_INDEX_SELECT);
 }
 
 lg_tensor *lg_index_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src)
@@ -216,5 +216,5 @@ lg_tensor *lg_index_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src)
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "index_add: src is %s; for x %s and %lld indices it must be %s",
                                 lg__tensor_text(src).s, lg__tensor_text(x).s, (long long)all->at.shape.size[dim],
                                 lg__shape_text(all->at.shape).s);
-        return lg__scatter_add(x, dim, all, src, LG_FAULT_INDEX_ADD);
+        return lg__scatter_add(x, dim, all, src, LG__FAULT_INDEX_ADD);
 }
