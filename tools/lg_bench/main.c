@@ -1,0 +1,208 @@
+/* main.c - lg-bench: measures training steps and kernels of libgrad; see --help. tools/bench runs it beside others. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include "bench.h"
+
+static const char help[] =
+        "lg-bench [OPTION]... - measures training steps and kernels of libgrad\n"
+        "  --only NAMES   of these items alone: \"lenet,gelu/cache,softmax\"; groups: workloads, kernels\n"
+        "  --threads N    threads of a kernel; 0: as many as there are cores (default)\n"
+        "  --device D     cpu (default), cuda, cuda:1\n"
+        "  --seconds S    for each item; default 1\n"
+        "  --json         lines of JSON: the limits of the machine, then one line for each item\n"
+        "  --list         the names of the items, and what they are\n"
+        "  --serve        answers lines \"run NAME SECONDS\" from the standard input by lines of JSON, for "
+        "tools/bench\n"
+        "Times are medians of several samples. Shares are those of the machine's limits, which are measured first: "
+        "FLOP/s of\n"
+        "products and convolutions, bytes/s of what a kernel must read and write, beside those of a copy in cache or "
+        "memory.\n"
+        "The peak is that of libgrad's buffers.\n"
+        "Exit status: 1: an item failed; 2: wrong options.\n";
+
+typedef struct options {
+        int threads;
+        const char *device, *only;
+        double seconds;
+        bool json, list, serve;
+} options;
+
+/* ---- options ---- */
+
+static bool parse_number(const char *name, const char *text, double least, double most, double *ret)
+{
+        char *end;
+        errno = 0;
+        *ret = strtod(text, &end);
+        if (end != text && !*end && !errno && *ret >= least && *ret <= most)
+                return true;
+        fprintf(stderr, "lg-bench: --%s is \"%s\"; expected a number from %g to %g\n", name, text, least, most);
+        return false;
+}
+
+static bool parse_threads(const char *text, int *ret)
+{
+        double n;
+        if (!parse_number("threads", text, 0, 256, &n))
+                return false;
+        *ret = (int)n;
+        if (*ret == n)
+                return true;
+        fprintf(stderr, "lg-bench: --threads is \"%s\"; expected a whole number\n", text);
+        return false;
+}
+
+static void print_names(FILE *f, bool what)
+{
+        int count;
+        const item *all = items_all(&count);
+        for (int i = 0; i < count; i++) {
+                if (what)
+                        fprintf(f, "%-25s  %s\n", all[i].name, all[i].what);
+                else
+                        fprintf(f, "%s%s", all[i].name, i + 1 < count ? ", " : "\n");
+        }
+}
+
+static bool check_names(const char *names)
+{
+        char *unknown = items_unknown(names);
+        if (!unknown)
+                return true;
+        fprintf(stderr, "lg-bench: there is no item \"%s\"; there are: workloads, kernels, ", unknown);
+        print_names(stderr, false);
+        free(unknown);
+        return false;
+}
+
+/* The exit status: -1 to go on. */
+static int parse(options *o, int argc, char **argv)
+{
+        static const struct option names[] = {{"only", required_argument, NULL, 'o'},
+                                              {"threads", required_argument, NULL, 't'},
+                                              {"device", required_argument, NULL, 'd'},
+                                              {"seconds", required_argument, NULL, 's'},
+                                              {"json", no_argument, NULL, 'j'},
+                                              {"list", no_argument, NULL, 'l'},
+                                              {"serve", no_argument, NULL, 'v'},
+                                              {"help", no_argument, NULL, 'h'},
+                                              {NULL, 0, NULL, 0}};
+        for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
+                bool good = true;
+                if (option == 'o')
+                        good = check_names(o->only = optarg);
+                else if (option == 't')
+                        good = parse_threads(optarg, &o->threads);
+                else if (option == 'd')
+                        o->device = optarg;
+                else if (option == 's')
+                        good = parse_number("seconds", optarg, 0, 3600, &o->seconds);
+                else if (option == 'j')
+                        o->json = true;
+                else if (option == 'l')
+                        o->list = true;
+                else if (option == 'v')
+                        o->serve = o->json = true;
+                else if (option == 'h')
+                        return fputs(help, stdout), 0;
+                else
+                        good = false;
+                if (!good)
+                        return 2;
+        }
+        if (optind == argc)
+                return -1;
+        fprintf(stderr, "lg-bench: \"%s\" is not an option; for items: --only NAMES\n", argv[optind]);
+        return 2;
+}
+
+/* ---- running ---- */
+
+/* Returns false if it failed, which is reported. */
+static bool measure(live *l, double seconds, const limits *limits, bool json)
+{
+        result r;
+        if (live_measure(l, seconds, &r)) {
+                report_item(l->it, &r, limits, json);
+                return true;
+        }
+        report_error(l->it->name, lg_error(l->w.c), json);
+        return false;
+}
+
+static int run_all(const options *o, const limits *limits)
+{
+        int count, failed = 0;
+        const item *all = items_all(&count);
+        for (int i = 0; i < count; i++) {
+                if (!item_chosen(&all[i], o->only))
+                        continue;
+                live l;
+                live_make(&l, &all[i], o->device, o->threads);
+                failed += !measure(&l, o->seconds, limits, o->json);
+                live_free(&l);
+        }
+        return failed > 0;
+}
+
+/* An item is kept until another one is asked for, so that rounds cost no more than their time. */
+static int serve(const options *o, const limits *limits)
+{
+        char line[256], name[64];
+        double seconds;
+        int count;
+        const item *all = items_all(&count);
+        live l = {0};
+        while (fgets(line, sizeof line, stdin)) {
+                int i = 0;
+                if (sscanf(line, "run %63s %lf", name, &seconds) != 2 || !(seconds >= 0 && seconds <= 3600)) {
+                        report_error("", "expected: run NAME SECONDS", true);
+                        continue;
+                }
+                while (i < count && strcmp(all[i].name, name))
+                        i++;
+                if (i == count) {
+                        report_error(name, "there is no such item", true);
+                        continue;
+                }
+                if (l.it != &all[i]) {
+                        live_free(&l);
+                        live_make(&l, &all[i], o->device, o->threads);
+                }
+                if (!measure(&l, seconds, limits, true))
+                        live_free(&l);
+        }
+        live_free(&l);
+        return 0;
+}
+
+/* Measures the limits and prints them. */
+static bool begin(const options *o, limits *ret)
+{
+        lg_ctx *c = lg_open(.threads = o->threads);
+        lg_device device = lg_parse_device(c, o->device);
+        double seconds = o->seconds < 2 ? o->seconds : 2;
+        bool good = !lg_error(c) && limits_measure(ret, c, device, seconds);
+        if (good)
+                report_head(ret, c, device, o->json);
+        else
+                fprintf(stderr, "lg-bench: %s\n", lg_error(c));
+        lg_close(c);
+        return good;
+}
+
+int main(int argc, char **argv)
+{
+        options o = {.device = "cpu", .seconds = 1};
+        limits l;
+        int status = parse(&o, argc, argv);
+        if (status >= 0)
+                return status;
+        if (o.list)
+                return print_names(stdout, true), 0;
+        if (!begin(&o, &l))
+                return 1;
+        return o.serve ? serve(&o, &l) : run_all(&o, &l);
+}

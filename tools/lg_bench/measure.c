@@ -1,0 +1,141 @@
+/* measure.c - times an item: samples of many calls, their median and quartiles, CPU time and peak memory. */
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "bench.h"
+
+enum { MOST_SAMPLES = 400, MOST_CALLS = 1000000 };
+#define SAMPLES 25.0    /* that a measurement is divided into, if a call is short enough */
+#define SHORTEST 0.0005 /* seconds of a sample, so that the clock does not count */
+
+static double clock_seconds(clockid_t clock)
+{
+        struct timespec t;
+        clock_gettime(clock, &t);
+        return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+double bench_now(void)
+{
+        return clock_seconds(CLOCK_MONOTONIC);
+}
+
+/* ---- resident memory ---- */
+
+/* A line "VmHWM:  1234 kB" of /proc/self/status, in bytes; -1: there is none. */
+static int64_t resident(const char *name)
+{
+        char line[256];
+        long long kilobytes = -1;
+        FILE *f = fopen("/proc/self/status", "r");
+        while (f && fgets(line, sizeof line, f))
+                if (!strncmp(line, name, strlen(name)))
+                        sscanf(line + strlen(name) + 1, "%lld", &kilobytes);
+        if (f)
+                fclose(f);
+        return kilobytes < 0 ? -1 : kilobytes * 1024;
+}
+
+/* Gives back what is free, and makes VmHWM what is resident now. */
+static void reset_resident(void)
+{
+#ifdef __GLIBC__
+        malloc_trim(0);
+#endif
+        FILE *f = fopen("/proc/self/clear_refs", "w");
+        if (f) {
+                fputs("5", f);
+                fclose(f);
+        }
+}
+
+/* ---- an item ---- */
+
+void live_make(live *l, const item *it, const char *device, int threads)
+{
+        reset_resident();
+        *l = (live){.it = it, .before = resident("VmRSS:")};
+        lg_ctx *c = lg_open(.threads = threads, .seed = 1);
+        l->w = (work){.c = c, .count = (int64_t)it->elements};
+        if (!c)
+                return;
+        l->w.device = lg_parse_device(c, device);
+        lg_default_device(c, l->w.device);
+        it->make(&l->w);
+        lg_synchronize(c);
+}
+
+void live_free(live *l)
+{
+        lg_close(l->w.c);
+        *l = (live){0};
+}
+
+/* Seconds of the two clocks for one of so many calls. */
+static double spend(live *l, int64_t calls, double *ret_cpu)
+{
+        work *w = &l->w;
+        double start = bench_now(), cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
+        for (int64_t i = 0; i < calls && !lg_error(w->c); i++) {
+                lg_scope scope = lg_scope_begin(w->c);
+                l->it->run(w);
+                lg_scope_end(w->c, scope);
+        }
+        lg_synchronize(w->c);
+        *ret_cpu = (clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu) / (double)calls;
+        return (bench_now() - start) / (double)calls;
+}
+
+static int compare(const void *a, const void *b)
+{
+        double x = *(const double *)a, y = *(const double *)b;
+        return (x > y) - (x < y);
+}
+
+/* The q-th part of n ascending numbers. */
+static double quantile(const double *sorted, int n, double q)
+{
+        return sorted[(int)(q * (n - 1) + 0.5)];
+}
+
+static void summarise(live *l, double *wall, double *cpu, int n, result *ret)
+{
+        const double units = l->it->units;
+        qsort(wall, (size_t)n, sizeof *wall, compare);
+        qsort(cpu, (size_t)n, sizeof *cpu, compare);
+        ret->samples = n;
+        ret->median = quantile(wall, n, 0.5) / units;
+        ret->low = quantile(wall, n, 0.25) / units;
+        ret->high = quantile(wall, n, 0.75) / units;
+        ret->least = wall[0] / units;
+        ret->most = wall[n - 1] / units;
+        ret->cpu = quantile(cpu, n, 0.5) / units;
+        ret->peak = lg_memory_stats(l->w.c, l->w.device).peak;
+        int64_t most = resident("VmHWM:");
+        ret->resident = most < 0 || l->before < 0 ? -1 : most - l->before;
+        ret->parameters = l->w.net ? lg_parameter_count(l->w.net) : 0;
+}
+
+bool live_measure(live *l, double seconds, result *ret)
+{
+        double wall[MOST_SAMPLES], cpu[MOST_SAMPLES], end = bench_now() + seconds;
+        int n = 0;
+        *ret = (result){.calls = 1};
+        double once = spend(l, 1, cpu);
+        if (!l->warm && bench_now() < end)
+                once = spend(l, 1, cpu);
+        l->warm = true;
+        double sample = seconds / SAMPLES > SHORTEST ? seconds / SAMPLES : SHORTEST;
+        double calls = sample / (once > 1e-9 ? once : 1e-9);
+        if (bench_now() >= end)
+                wall[n++] = once;
+        else
+                ret->calls = calls < 1 ? 1 : calls > MOST_CALLS ? MOST_CALLS : (int64_t)calls;
+        for (; n < MOST_SAMPLES && bench_now() < end && !lg_error(l->w.c); n++)
+                wall[n] = spend(l, ret->calls, &cpu[n]);
+        if (lg_error(l->w.c))
+                return false;
+        summarise(l, wall, cpu, n, ret);
+        return true;
+}

@@ -1,0 +1,214 @@
+/* workloads.c - training steps: a chain of scalar ops, small and large perceptrons, a physics-informed network, images.
+ *
+ * torch_peer.py and jax_peer.py have the same steps: the same shapes, batches, losses and optimisers. Data are drawn
+ * once. The optimiser is Adam, and SGD with momentum for resnet18.
+ */
+#include "models.h"
+#include "bench.h"
+
+enum { CHAIN = 1000, RL_BATCH = 32, PINN_POINTS = 256, CLASSES = 10 };
+
+static void use_adam(work *w)
+{
+        w->opt = lg_adam(w->c, lg_parameters(w->net), 1e-3);
+}
+
+static void update(work *w, lg_tensor *loss)
+{
+        lg_zero_grad(w->opt);
+        lg_backward(loss);
+        lg_step(w->opt);
+}
+
+/* ---- a chain of scalar multiplications: recorded, differentiated, freed ---- */
+
+static void make_chain(work *w)
+{
+        w->w = lg_ones(w->c, LG_SHAPE_0D, .requires_grad = true);
+}
+
+static void run_chain(work *w)
+{
+        lg_tensor *x = w->w;
+        for (int i = 0; i < CHAIN; i++)
+                x = lg_mul(x, w->w);
+        lg_backward(x);
+        lg_clear_grad(w->w);
+}
+
+/* ---- REINFORCE: mean(-log p(action) advantage) of 32 steps of an agent with 4 observations and 2 actions ---- */
+
+static void make_rl(work *w)
+{
+        lg_ctx *c = w->c;
+        w->net = lg_nn_sequential(c, lg_nn_linear(c, 4, 64), lg_nn_tanh(c), lg_nn_linear(c, 64, 64), lg_nn_tanh(c),
+                                  lg_nn_linear(c, 64, 2));
+        use_adam(w);
+        w->x = lg_normal(c, 0, 1, LG_SHAPE(RL_BATCH, 4));
+        w->y = lg_randint(c, 0, 2, LG_SHAPE(RL_BATCH));
+        w->g = lg_normal(c, 0, 1, LG_SHAPE(RL_BATCH));
+}
+
+static void run_rl(work *w)
+{
+        lg_tensor *each = lg_cross_entropy(lg_forward(w->net, w->x), w->y, .reduction = LG_NONE);
+        update(w, lg_mean(lg_mul(each, w->g)));
+}
+
+/* ---- a physics-informed network: u'' = -pi^2 sin(pi x) at 256 points ---- */
+
+static void make_pinn(work *w)
+{
+        lg_ctx *c = w->c;
+        w->net = lg_nn_sequential(c, lg_nn_linear(c, 1, 64), lg_nn_tanh(c), lg_nn_linear(c, 64, 64), lg_nn_tanh(c),
+                                  lg_nn_linear(c, 64, 64), lg_nn_tanh(c), lg_nn_linear(c, 64, 1));
+        use_adam(w);
+        w->x = lg_uniform(c, 0, 1, LG_SHAPE(PINN_POINTS, 1), .requires_grad = true);
+        const double pi = 3.141592653589793;
+        w->y = lg_detach(lg_mul_scalar(lg_sin(lg_mul_scalar(w->x, pi)), -pi * pi));
+}
+
+/* du/dx at each point: u[i] depends on x[i] alone. */
+static lg_tensor *derivative(lg_tensor *u, lg_tensor *x)
+{
+        return lg_grad(LG_LIST(lg_sum(u)), LG_LIST(x), .create_graph = true);
+}
+
+static void run_pinn(work *w)
+{
+        lg_tensor *second = derivative(derivative(lg_forward(w->net, w->x), w->x), w->x);
+        update(w, lg_mse(second, w->y));
+        lg_clear_grad(w->x);
+}
+
+/* ---- classification of ten classes ---- */
+
+static void take_images(work *w, lg_shape shape)
+{
+        use_adam(w);
+        w->x = lg_normal(w->c, 0, 1, shape);
+        w->y = lg_randint(w->c, 0, CLASSES, LG_SHAPE(shape.size[0]));
+}
+
+static void make_mlp_small(work *w)
+{
+        w->net = lg_model_mlp(w->c);
+        take_images(w, LG_SHAPE(64, 784));
+}
+
+static void make_mlp_wide(work *w)
+{
+        lg_ctx *c = w->c;
+        w->net = lg_nn_sequential(c, lg_nn_linear(c, 784, 512), lg_nn_relu(c), lg_nn_linear(c, 512, 512), lg_nn_relu(c),
+                                  lg_nn_linear(c, 512, CLASSES));
+        take_images(w, LG_SHAPE(128, 784));
+}
+
+static void make_lenet(work *w)
+{
+        w->net = lg_model_lenet(w->c);
+        take_images(w, LG_SHAPE(64, 1, 28, 28));
+}
+
+static void make_cnn(work *w)
+{
+        w->net = lg_model_cnn(w->c);
+        take_images(w, LG_SHAPE(64, 1, 28, 28));
+}
+
+static void make_resnet18(work *w)
+{
+        w->net = lg_model_resnet18(w->c, 3, CLASSES);
+        take_images(w, LG_SHAPE(32, 3, 32, 32));
+        lg_optimizer_free(w->opt);
+        w->opt = lg_sgd(w->c, lg_parameters(w->net), 0.01, .momentum = 0.9);
+}
+
+static void make_encoder(work *w)
+{
+        w->net = encoder_new(w->c);
+        use_adam(w);
+        w->x = encoder_input(w->c);
+        w->y = lg_randint(w->c, 0, CLASSES, LG_SHAPE(lg_size_of(w->x, 0)));
+}
+
+static void run_classify(work *w)
+{
+        update(w, lg_cross_entropy(lg_forward(w->net, w->x), w->y));
+}
+
+/* ---- operations of products and convolutions: forward, gradient of the weights and, but for a first layer, of the
+ * input */
+
+static double dense(double batch, double in, double out, bool first)
+{
+        return 2 * batch * in * out * (first ? 2 : 3);
+}
+
+static double conv(double images, double in, double out, double kernel, double side, bool first)
+{
+        return dense(images * side * side, in * kernel * kernel, out, first);
+}
+
+static double flops_rl(void)
+{
+        return dense(RL_BATCH, 4, 64, true) + dense(RL_BATCH, 64, 64, false) + dense(RL_BATCH, 64, 2, false);
+}
+
+static double flops_mlp_small(void)
+{
+        return dense(64, 784, 128, true) + dense(64, 128, CLASSES, false);
+}
+
+static double flops_mlp_wide(void)
+{
+        return dense(128, 784, 512, true) + dense(128, 512, 512, false) + dense(128, 512, CLASSES, false);
+}
+
+static double flops_lenet(void)
+{
+        return conv(64, 1, 6, 5, 28, true) + conv(64, 6, 16, 5, 10, false) + dense(64, 400, 120, false) +
+               dense(64, 120, 84, false) + dense(64, 84, CLASSES, false);
+}
+
+static double flops_cnn(void)
+{
+        return conv(64, 1, 32, 3, 26, true) + conv(64, 32, 64, 3, 24, false) + dense(64, 9216, 128, false) +
+               dense(64, 128, CLASSES, false);
+}
+
+static double flops_resnet18(void)
+{
+        double sum = conv(32, 3, 64, 3, 32, true) + dense(32, 512, CLASSES, false), in = 64, side = 32;
+        for (int stage = 0; stage < 4; stage++) {
+                double out = 64 << stage;
+                if (stage) {
+                        side /= 2;
+                        sum += conv(32, in, out, 1, side, false);
+                }
+                sum += conv(32, in, out, 3, side, false) + 3 * conv(32, out, out, 3, side, false);
+                in = out;
+        }
+        return sum;
+}
+
+const item workloads[] = {
+        {"op-chain", "a scalar multiplication: recorded, differentiated, freed", WORKLOAD, make_chain, run_chain, CHAIN,
+         NULL, 0, 0},
+        {"rl-mlp", "REINFORCE, 4-64-64-2 with tanh, batch 32, Adam", WORKLOAD, make_rl, run_rl, 1, flops_rl, 0, 0},
+        {"pinn", "a second derivative in the loss, 1-64-64-64-1 with tanh, 256 points, Adam", WORKLOAD, make_pinn,
+         run_pinn, 1, NULL, 0, 0},
+        {"mlp-small", "784-128-10 with ReLU, batch 64, Adam", WORKLOAD, make_mlp_small, run_classify, 1,
+         flops_mlp_small, 0, 0},
+        {"mlp-wide", "784-512-512-10 with ReLU, batch 128, Adam", WORKLOAD, make_mlp_wide, run_classify, 1,
+         flops_mlp_wide, 0, 0},
+        {"lenet", "LeNet-5 with ReLU and max pooling, 28 x 28, batch 64, Adam", WORKLOAD, make_lenet, run_classify, 1,
+         flops_lenet, 0, 0},
+        {"cnn", "3x3 convolutions to 32 and 64 channels, 28 x 28, batch 64, Adam", WORKLOAD, make_cnn, run_classify, 1,
+         flops_cnn, 0, 0},
+        {"resnet18", "ResNet-18 for CIFAR, 32 x 32, batch 32, SGD with momentum", WORKLOAD, make_resnet18, run_classify,
+         1, flops_resnet18, 0, 0},
+        {"encoder", "4 transformer layers of 256, 8 heads, 8 sequences of 128, Adam", WORKLOAD, make_encoder,
+         run_classify, 1, encoder_flops, 0, 0},
+};
+const int workload_count = sizeof workloads / sizeof *workloads;
