@@ -54,11 +54,14 @@ static bool parse_threads(const char *text, int *ret)
         return false;
 }
 
-static void print_names(FILE *f, bool what)
+/* With what each is, those that are chosen; or all names in a line. */
+static void print_names(FILE *f, bool what, const char *only)
 {
         int count;
         const item *all = items_all(&count);
         for (int i = 0; i < count; i++) {
+                if (!item_chosen(&all[i], only))
+                        continue;
                 if (what)
                         fprintf(f, "%-25s  %s\n", all[i].name, all[i].what);
                 else
@@ -72,7 +75,7 @@ static bool check_names(const char *names)
         if (!unknown)
                 return true;
         fprintf(stderr, "lg-bench: there is no item \"%s\"; there are: workloads, kernels, ", unknown);
-        print_names(stderr, false);
+        print_names(stderr, false, NULL);
         free(unknown);
         return false;
 }
@@ -201,7 +204,7 @@ int main(int argc, char **argv)
         if (status >= 0)
                 return status;
         if (o.list)
-                return print_names(stdout, true), 0;
+                return print_names(stdout, true, o.only), 0;
         if (!begin(&o, &l))
                 return 1;
         return o.serve ? serve(&o, &l) : run_all(&o, &l);
