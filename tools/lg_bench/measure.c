@@ -119,21 +119,21 @@ static void summarise(live *l, double *wall, double *cpu, int n, result *ret)
 
 bool live_measure(live *l, double seconds, result *ret)
 {
-        double wall[MOST_SAMPLES], cpu[MOST_SAMPLES], end = bench_now() + seconds;
+        double wall[MOST_SAMPLES], cpu[MOST_SAMPLES];
         int n = 0;
-        *ret = (result){.calls = 1};
-        double once = spend(l, 1, cpu);
-        if (!l->warm && bench_now() < end)
-                once = spend(l, 1, cpu);
+        if (!l->warm)
+                spend(l, 1, cpu); /* fills caches, makes primitives */
         l->warm = true;
+        double end = bench_now() + seconds, once = spend(l, 1, cpu);
         double sample = seconds / SAMPLES > SHORTEST ? seconds / SAMPLES : SHORTEST;
         double calls = sample / (once > 1e-9 ? once : 1e-9);
-        if (bench_now() >= end)
-                wall[n++] = once;
-        else
-                ret->calls = calls < 1 ? 1 : calls > MOST_CALLS ? MOST_CALLS : (int64_t)calls;
+        *ret = (result){.calls = calls < 1 ? 1 : calls > MOST_CALLS ? MOST_CALLS : (int64_t)calls};
         for (; n < MOST_SAMPLES && bench_now() < end && !lg_error(l->w.c); n++)
                 wall[n] = spend(l, ret->calls, &cpu[n]);
+        if (n == 0) {
+                ret->calls = 1;
+                wall[n++] = once;
+        }
         if (lg_error(l->w.c))
                 return false;
         summarise(l, wall, cpu, n, ret);

@@ -49,15 +49,16 @@ class Live:
         return (time.perf_counter() - start) / calls, (time.process_time() - cpu) / calls
 
     def measure(self, seconds):
-        end = time.perf_counter() + seconds
-        once = self.spend(1)
-        if not self.warm and time.perf_counter() < end:
-            once = self.spend(1)
+        if not self.warm:
+            self.spend(1)
         self.warm = True
+        end, once = time.perf_counter() + seconds, self.spend(1)
         calls = int(min(max(max(seconds / SAMPLES, SHORTEST) / max(once[0], 1e-9), 1), MOST_CALLS))
-        samples = [once] if time.perf_counter() >= end else []
-        while not samples or (len(samples) < MOST_SAMPLES and time.perf_counter() < end):
+        samples = []
+        while len(samples) < MOST_SAMPLES and time.perf_counter() < end:
             samples.append(self.spend(calls))
+        if not samples:
+            calls, samples = 1, [once]
         return self.figures(sorted(s[0] for s in samples), sorted(s[1] for s in samples), calls)
 
     def figures(self, wall, cpu, calls):
