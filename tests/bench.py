@@ -82,11 +82,27 @@ def check_serve(program):
     expect([("failed" in a) for a in answers] == [False, True, True, True, False], f"--serve: {answers}")
 
 
-def check_driver():
-    driver = os.path.join(ROOT, "tools", "bench")
-    expect("--setup-peers" in run(sys.executable, driver, "--help").stdout, "tools/bench --help")
-    for arguments in ["--threads", "-1"], ["--vs", "numpy"], ["--rounds", "0"], ["--seconds", "0"]:
-        expect(run(sys.executable, driver, *arguments).returncode == 2, f"tools/bench takes {arguments}")
+def check_driver(program):
+    """Its options; and two sides by turns, which need nothing but lg-bench itself."""
+    driver = [sys.executable, "-B", os.path.join(ROOT, "tools", "bench")]
+    expect("--setup-peers" in run(*driver, "--help").stdout, "tools/bench --help")
+    for arguments in (["--threads", "-1"], ["--rounds", "0"], ["--seconds", "0"], ["--vs", "jax", "--device", "cuda"]):
+        expect(run(*driver, *arguments).returncode == 2, f"tools/bench takes {arguments}")
+    for arguments in (["--vs", "/nowhere"], ["--vs", "torch", "--python", "/nowhere"]):
+        done = run(*driver, "--program", program, *arguments)
+        expect(done.returncode == 1 and "/nowhere" in done.stderr, f"tools/bench {arguments}: {done.returncode}, {done.stderr}")
+    both = [*driver, "--program", program, "--vs", program, "--only", "sum/cache,mlp-small", "--rounds", "3", "--seconds", "0.03"]
+    heads, *results = [json.loads(line) for line in run(*both, "--json").stdout.splitlines()]
+    expect(list(heads["heads"]) == ["libgrad", "other"], f"heads: {heads}")
+    expect([r["item"] for r in results] == ["mlp-small", "sum/cache"], f"items: {results}")
+    for result in results:
+        own, other = result["sides"]["libgrad"], result["sides"]["other"]
+        ratios = sorted(b / a for a, b in zip(own["rounds"], other["rounds"]))
+        expect(len(ratios) == 3 and other["ratio"] == ratios[1] and other["ratios"] == [ratios[0], ratios[2]],
+               f"ratios of {other} and {own}")
+        expect(own["share"] > 0, f"share: {own}")
+    table = run(*both).stdout
+    expect("mlp-small" in table and "ratio" in table, f"the table: {table}")
 
 
 def check_torch(python):
@@ -100,7 +116,7 @@ def main():
     check_all(sys.argv[1])
     check_options(sys.argv[1])
     check_serve(sys.argv[1])
-    check_driver()
+    check_driver(sys.argv[1])
     if len(sys.argv) > 2 and sys.argv[2]:
         check_torch(sys.argv[2])
     print("\n".join(wrong) or "every item ran")
