@@ -3,32 +3,8 @@
  * peak-memory [batch [steps [threads]]] prints bytes; tools/peak-memory runs it beside PyTorch.
  */
 #include <stdlib.h>
-#include <string.h>
 #include "models.h"
-
-/* A line "VmHWM:  1234 kB" of /proc/self/status, in bytes. */
-static int64_t status(const char *name)
-{
-        char line[256];
-        long long kilobytes = -1;
-        FILE *f = fopen("/proc/self/status", "r");
-        while (f && fgets(line, sizeof line, f))
-                if (!strncmp(line, name, strlen(name)))
-                        sscanf(line + strlen(name) + 1, "%lld", &kilobytes);
-        if (f)
-                fclose(f);
-        return kilobytes * 1024;
-}
-
-/* Makes VmHWM what is resident now. */
-static void reset_peak(void)
-{
-        FILE *f = fopen("/proc/self/clear_refs", "w");
-        if (f) {
-                fputs("5", f);
-                fclose(f);
-        }
-}
+#include "resident.h"
 
 static double train(lg_ctx *c, int64_t batch, int64_t steps)
 {
@@ -37,8 +13,8 @@ static double train(lg_ctx *c, int64_t batch, int64_t steps)
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(batch, 3, 32, 32));
         lg_tensor *y = lg_cast(lg_uniform(c, 0, 10, LG_SHAPE(batch)), LG_I64);
         double last = 0;
-        reset_peak();
-        int64_t before = status("VmRSS:");
+        resident_reset();
+        int64_t before = resident("VmRSS:");
         for (int64_t i = 0; i < steps && !lg_error(c); i++) {
                 lg_scope scope = lg_scope_begin(c);
                 lg_tensor *loss = lg_cross_entropy(lg_forward(net, x), y);
@@ -50,8 +26,8 @@ static double train(lg_ctx *c, int64_t batch, int64_t steps)
         }
         lg_memory_stats_t stats = lg_memory_stats(c, lg_cpu());
         printf("peak %lld bytes above %lld before; buffers: peak %lld, used %lld, cached %lld; loss %.4f\n",
-               (long long)(status("VmHWM:") - before), (long long)before, (long long)stats.peak, (long long)stats.used,
-               (long long)stats.cached, last);
+               (long long)(resident("VmHWM:") - before), (long long)before, (long long)stats.peak,
+               (long long)stats.used, (long long)stats.cached, last);
         return last;
 }
 

@@ -3,14 +3,7 @@
 # program.sh FASHION_MNIST LG_INFO MANUAL
 set -eu
 program=$1 info=$2 manual=$3
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-status=0
-complain()
-{
-        echo "$1"
-        status=1
-}
+. "$(dirname "$0")/script.sh"
 
 # images NAME COUNT: an IDX file of 28 x 28 bytes and one of labels 0 ... 9
 images()

@@ -3,15 +3,9 @@
 # readme.sh SOURCE_ROOT INCLUDE_ARGUMENTS LIBRARY_FOLDER JSON [PYTHON]: JSON: 1 if weights are saved; PYTHON has torch and safetensors
 set -eu
 root=$1 include=$2 lib=$3 json=$4 python=${5-}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+seen=0
+. "$(dirname "$0")/script.sh"
 cd "$work"
-status=0 seen=0
-complain()
-{
-        echo "$1"
-        status=1
-}
 
 # blocks HEADING LANGUAGE: the blocks of that language below a heading, each with a line @@ after it
 blocks()

@@ -3,14 +3,7 @@
 # release.sh SOURCE_ROOT BUILD_FOLDER MESON
 set -eu
 root=$1 build=$2 meson=$3
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-status=0
-complain()
-{
-        echo "$1"
-        status=1
-}
+. "$(dirname "$0")/script.sh"
 
 version=$(sed -n "1s/.* version: '\([^']*\)'.*/\1/p" "$root/meson.build")
 [ -n "$version" ] || complain "meson.build has no version in its first line"

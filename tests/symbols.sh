@@ -3,14 +3,7 @@
 # symbols.sh SOURCE_ROOT LIBGRAD_SO
 set -eu
 root=$1 library=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-status=0
-complain()
-{
-        echo "$1"
-        status=1
-}
+. "$(dirname "$0")/script.sh"
 
 nm -D --defined-only "$library" | sed 's/@.*//' | awk '{print $NF}' | sort -u >"$work/exported"
 grep -v '^lg_' "$work/exported" | grep -v '^_\(init\|fini\|edata\|end\|_bss_start\)$' >"$work/foreign" || true

@@ -3,14 +3,7 @@
 # weights.sh LG_WEIGHTS WEIGHTS_OF_DATA
 set -eu
 program=$(realpath "$1") other=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-status=0
-complain()
-{
-        echo "$1"
-        status=1
-}
+. "$(dirname "$0")/script.sh"
 
 # file NAME HEADER DATA: a safetensors file; DATA as printf takes it
 file()

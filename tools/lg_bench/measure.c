@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 #include "bench.h"
+#include "resident.h"
 
 enum { MOST_SAMPLES = 400, MOST_CALLS = 1000000 };
 #define SAMPLES 25.0    /* that a measurement is divided into, if a call is short enough */
@@ -23,31 +24,13 @@ double bench_now(void)
 
 /* ---- resident memory ---- */
 
-/* A line "VmHWM:  1234 kB" of /proc/self/status, in bytes; -1: there is none. */
-static int64_t resident(const char *name)
-{
-        char line[256];
-        long long kilobytes = -1;
-        FILE *f = fopen("/proc/self/status", "r");
-        while (f && fgets(line, sizeof line, f))
-                if (!strncmp(line, name, strlen(name)))
-                        sscanf(line + strlen(name) + 1, "%lld", &kilobytes);
-        if (f)
-                fclose(f);
-        return kilobytes < 0 ? -1 : kilobytes * 1024;
-}
-
-/* Gives back what is free, and makes VmHWM what is resident now. */
+/* Gives back what is free, and makes the peak what is resident now. */
 static void reset_resident(void)
 {
 #ifdef __GLIBC__
         malloc_trim(0);
 #endif
-        FILE *f = fopen("/proc/self/clear_refs", "w");
-        if (f) {
-                fputs("5", f);
-                fclose(f);
-        }
+        resident_reset();
 }
 
 /* ---- an item ---- */
