@@ -39,6 +39,17 @@ static inline void drop(const void *result)
         (void)result;
 }
 
+/* t is there and has this shape. */
+#define assert_shape(t, shape)                                                                                         \
+        do {                                                                                                           \
+                const lg_tensor *shaped_ = (t);                                                                        \
+                lg_shape expected_ = (shape), found_ = lg_shape_of(shaped_);                                           \
+                assert_non_null(shaped_);                                                                              \
+                assert_int_equal(found_.ndim, expected_.ndim);                                                         \
+                for (int shape_i_ = 0; shape_i_ < expected_.ndim; shape_i_++)                                          \
+                        assert_int_equal(found_.size[shape_i_], expected_.size[shape_i_]);                             \
+        } while (0)
+
 #define assert_ok(c)                                                                                                   \
         do {                                                                                                           \
                 if (lg_error(c))                                                                                       \

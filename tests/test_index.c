@@ -1,6 +1,5 @@
 /* test_index.c - picking and placing by index, masks, padding, joining and taking apart. */
 #include <limits.h>
-#include "failing.h"
 #include "golden.h"
 
 /* (7 i + 3) mod top, i64: what index.py's i64() makes. */
@@ -304,44 +303,36 @@ static void strided_inputs(void **state)
         lg_close(c);
 }
 
-static void check_shape(const lg_tensor *t, lg_shape s)
-{
-        assert_non_null(t);
-        assert_int_equal(lg_ndim_of(t), s.ndim);
-        for (int i = 0; i < s.ndim; i++)
-                assert_int_equal(lg_size_of(t, i), s.size[i]);
-}
-
 static void empty_and_scalar(void **state)
 {
         (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *none = lg_zeros(c, LG_SHAPE(0), .dtype = LG_I64), *m = lg_ones(c, LG_SHAPE(3, 2));
         lg_tensor *hollow = lg_zeros(c, LG_SHAPE(0, 2)), *zero = lg_zeros(c, LG_SHAPE_0D, .dtype = LG_I64);
-        check_shape(lg_index_select(m, 0, none), LG_SHAPE(0, 2));
-        check_shape(lg_index_select(hollow, 0, none), LG_SHAPE(0, 2));
+        assert_shape(lg_index_select(m, 0, none), LG_SHAPE(0, 2));
+        assert_shape(lg_index_select(hollow, 0, none), LG_SHAPE(0, 2));
         assert_list(lg_index_add(m, 0, none, hollow), 0, 1, 1, 1, 1, 1, 1);
-        check_shape(lg_gather(m, 1, lg_zeros(c, LG_SHAPE(3, 0), .dtype = LG_I64)), LG_SHAPE(3, 0));
+        assert_shape(lg_gather(m, 1, lg_zeros(c, LG_SHAPE(3, 0), .dtype = LG_I64)), LG_SHAPE(3, 0));
         assert_list(lg_gather(lg_scalar(c, 5), 0, zero), 0, 5);
         assert_list(lg_scatter_add(lg_scalar(c, 5), -1, zero, lg_scalar(c, 2)), 0, 7);
-        check_shape(lg_embedding(m, none), LG_SHAPE(0, 2));
-        check_shape(lg_embedding(m, zero), LG_SHAPE(2));
-        check_shape(lg_one_hot(none, 4), LG_SHAPE(0, 4));
+        assert_shape(lg_embedding(m, none), LG_SHAPE(0, 2));
+        assert_shape(lg_embedding(m, zero), LG_SHAPE(2));
+        assert_shape(lg_one_hot(none, 4), LG_SHAPE(0, 4));
         assert_list(lg_one_hot(zero, 2), 0, 1, 0);
-        check_shape(lg_tril(lg_zeros(c, LG_SHAPE(0, 3))), LG_SHAPE(0, 3));
+        assert_shape(lg_tril(lg_zeros(c, LG_SHAPE(0, 3))), LG_SHAPE(0, 3));
         assert_list(lg_triu(m, .diagonal = INT64_MIN), 0, 1, 1, 1, 1, 1, 1);
         assert_list(lg_tril(m, .diagonal = INT64_MIN), 0, 0, 0, 0, 0, 0, 0);
-        check_shape(lg_flip(hollow, LG_DIMS(0, 1)), LG_SHAPE(0, 2));
+        assert_shape(lg_flip(hollow, LG_DIMS(0, 1)), LG_SHAPE(0, 2));
         assert_list(lg_flip(lg_scalar(c, 3), LG_ALL_DIMS), 0, 3);
-        check_shape(lg_roll(hollow, 3, 0), LG_SHAPE(0, 2));
+        assert_shape(lg_roll(hollow, 3, 0), LG_SHAPE(0, 2));
         assert_list(lg_roll(lg_arange(c, 0, 3, 1), INT64_MIN, 0), 0, 2, 0, 1); /* -2^63 mod 3 is 1 */
         assert_list(lg_pad(hollow, LG_INTS(0, 0, 0, 1), .value = 2), 0, 2, 2);
-        check_shape(lg_pad(m, LG_INTS(-1, -1)), LG_SHAPE(3, 0));
+        assert_shape(lg_pad(m, LG_INTS(-1, -1)), LG_SHAPE(3, 0));
         assert_list(lg_pad(lg_scalar(c, 3), LG_INTS_OF(0, NULL)), 0, 3);
-        check_shape(lg_repeat(m, LG_SHAPE(2, 0, 1)), LG_SHAPE(2, 0, 2));
-        check_shape(lg_repeat(hollow, LG_SHAPE(2, 2)), LG_SHAPE(0, 4));
+        assert_shape(lg_repeat(m, LG_SHAPE(2, 0, 1)), LG_SHAPE(2, 0, 2));
+        assert_shape(lg_repeat(hollow, LG_SHAPE(2, 2)), LG_SHAPE(0, 4));
         assert_list(lg_repeat(lg_scalar(c, 3), LG_SHAPE(2)), 0, 3, 3);
-        check_shape(lg_stack(LG_LIST(hollow, hollow), -1), LG_SHAPE(0, 2, 2));
+        assert_shape(lg_stack(LG_LIST(hollow, hollow), -1), LG_SHAPE(0, 2, 2));
         assert_list(lg_masked_fill(lg_scalar(c, 3), lg_ones(c, LG_SHAPE(2), .dtype = LG_BOOL), 1), 0, 1, 1);
         assert_ok(c);
         lg_close(c);
@@ -417,123 +408,10 @@ static void copies_and_views(void **state)
         lg_tensor *many[30];
         for (int i = 0; i < 30; i++)
                 many[i] = x;
-        check_shape(lg_stack((lg_list){30, many}, 1), LG_SHAPE(5, 30));
+        assert_shape(lg_stack((lg_list){30, many}, 1), LG_SHAPE(5, 30));
         assert_int_equal(lg_live_tensors(c), before + 1); /* the views in between are gone */
         lg_scope_end(c, s);
         lg_close(c);
-}
-
-/* Places and elements against plain loops: in every layout, of dtypes that count, with few, half and all true. */
-static void check_picked(lg_ctx *c, lg_tensor *x)
-{
-        enum { ROOM = 8192 };
-        int64_t n = lg_numel(x), count = 0;
-        int ndim = lg_ndim_of(x);
-        double *v = calloc(ROOM, sizeof *v), *picked = calloc(ROOM, sizeof *v);
-        double *where = calloc(ROOM * LG_MAX_DIMS, sizeof *v);
-        read_all(x, v, ROOM);
-        for (int64_t i = 0; i < n; i++) {
-                if (v[i] == 0)
-                        continue;
-                for (int64_t d = ndim - 1, rest = i; d >= 0; rest /= lg_size_of(x, (int)d), d--)
-                        where[count * ndim + d] = (double)(rest % lg_size_of(x, (int)d));
-                picked[count++] = v[i];
-        }
-        lg_tensor *places = lg_nonzero(x), *y = lg_masked_select(x, lg_ne_scalar(x, 0));
-        assert_ok(c);
-        check_shape(places, LG_SHAPE(count, ndim));
-        assert_int_equal(lg_dtype_of(places), LG_I64);
-        assert_values(places, where, count * ndim, 0);
-        check_shape(y, LG_SHAPE(count));
-        assert_int_equal(lg_dtype_of(y), lg_dtype_of(x));
-        assert_values(y, picked, count, 0);
-        free(v);
-        free(picked);
-        free(where);
-}
-
-static void places_and_elements(void **state)
-{
-        (void)state;
-        lg_ctx *c = open_ctx();
-        static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8, LG_BOOL};
-        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
-                lg_tensor *x = lg_cast(lg_remainder(I64(11, 2, 3, 4), lg_scalar(c, 3, .dtype = LG_I64)), dtypes[d]);
-                check_picked(c, x);
-                check_picked(c, lg_transpose(x, 0, 2));
-                check_picked(c, lg_flip(x, LG_DIMS(1)));
-                check_picked(c, lg_slice(x, 2, 1, LG_MAX, .step = 2));
-                check_picked(c, lg_expand(lg_slice(x, 1, 0, 1), LG_SHAPE(5, 2, 3, 4)));
-        }
-        lg_tensor *many = lg_uniform(c, -1, 1, LG_SHAPE(40, 200));
-        for (int k = -1; k < 2; k++)
-                check_picked(c, lg_mul(many, lg_gt_scalar(many, k * 0.99)));
-        check_picked(c, lg_zeros(c, LG_SHAPE(3, 2)));
-        check_picked(c, lg_zeros(c, LG_SHAPE(0)));
-        check_picked(c, lg_zeros(c, LG_SHAPE(2, 0, 3)));
-        check_picked(c, lg_ones(c, LG_SHAPE(1, 1, 1, 2, 1, 1, 1, 1)));
-        check_shape(lg_nonzero(lg_scalar(c, 5)), LG_SHAPE(1, 0));
-        check_shape(lg_nonzero(lg_scalar(c, 0)), LG_SHAPE(0, 0));
-        assert_list(lg_nonzero(lg_from(c, ((float[]){0, NAN, -0.0f, INFINITY}), LG_SHAPE(4))), 0, 1, 3);
-        lg_tensor *yes = lg_full(c, 1, LG_SHAPE_0D, .dtype = LG_BOOL), *no = lg_logical_not(yes);
-        assert_list(lg_masked_select(lg_scalar(c, 5), yes), 0, 5);
-        check_shape(lg_masked_select(lg_scalar(c, 5), no), LG_SHAPE(0));
-        assert_list(lg_masked_select(LIST64(4, 5), yes), 0, 4, 5);
-        assert_list(lg_masked_select(lg_scalar(c, 5), lg_gt_scalar(LIST64(1, 2, 3), 1)), 0, 5, 5);
-        assert_ok(c);
-        lg_close(c);
-}
-
-/* The gradient goes where the elements were, once for each time; nothing stays behind but the result. */
-static void picked_gradients(void **state)
-{
-        (void)state;
-        lg_ctx *c = open_ctx();
-        lg_tensor *x = lg_from(c, ((float[]){1, NAN, 3, 4}), LG_SHAPE(2, 2), .requires_grad = true);
-        lg_backward(lg_sum(lg_square(lg_masked_select(x, lg_eq(x, x)))));
-        assert_list(lg_grad_of(x), 0, 2, 0, 6, 8);
-        lg_tensor *row = lg_from(c, ((float[]){1, 2}), LG_SHAPE(2), .requires_grad = true);
-        lg_backward(lg_sum(lg_masked_select(row, lg_ne_scalar(lg_detach(x), 3)))); /* NaN is not 3 */
-        assert_list(lg_grad_of(row), 0, 1, 2);
-        lg_tensor *none = lg_masked_select(row, lg_zeros(c, LG_SHAPE(2), .dtype = LG_BOOL)), *g;
-        lg_grad(LG_LIST(lg_sum(none)), LG_LIST(row), .result = &g);
-        assert_list(g, 0, 0, 0);
-        assert_ok(c);
-        lg_tensor *mask = lg_eq(x, x);
-        int64_t before = lg_live_tensors(c);
-        drop(lg_nonzero(x));
-        assert_int_equal(lg_live_tensors(c), before + 1);
-        drop(lg_masked_select(row, mask));
-        assert_int_equal(lg_live_tensors(c), before + 2);
-        lg_close(c);
-}
-
-/* A call that finds no memory leaves nothing behind. */
-static void picked_without_memory(void **state)
-{
-        (void)state;
-        failing f = {0};
-        lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
-        test_device(c);
-        lg_tensor *x = lg_ones(c, LG_SHAPE(30, 900), .requires_grad = true), *mask = lg_gt_scalar(x, 0);
-        for (int k = 0; k < 2; k++) {
-                const int64_t before = lg_live_tensors(c);
-                lg_tensor *y = NULL;
-                int64_t n = 0;
-                while (!y) {
-                        lg_empty_cache(c);
-                        arm(&f, ++n, false);
-                        y = k ? lg_masked_select(x, mask) : lg_nonzero(x);
-                        arm(&f, 0, false);
-                        if (!y)
-                                assert_error(c, LG_ERR_MEMORY, "");
-                        assert_int_equal(lg_live_tensors(c), before + (y != NULL));
-                }
-                assert_true(n > 3);
-                lg_free(y);
-        }
-        lg_close(c);
-        assert_int_equal(f.bytes, 0);
 }
 
 /* src larger than the index: what the index does not reach has no part, nor a gradient. */
@@ -684,37 +562,6 @@ static void wrong_shapes_and_dtypes(void **state)
         lg_close(c);
 }
 
-/* Running sums over lines of any length, both ways (the gradient runs back), against loops. */
-static void long_running_sums(void **state)
-{
-        (void)state;
-        lg_ctx *c = open_ctx();
-        const int64_t lengths[] = {3, 17, 40, 1024, 1025, 3000};
-        const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16};
-        const double limits[] = {1e-6, 1e-13, 1e-3};
-        for (int k = 0; k < 6; k++)
-                for (int d = 0; d < 4; d++) {
-                        const int64_t n = lengths[k];
-                        double *x = calloc((size_t)(6 * n), sizeof *x), *up = x + 2 * n, *down = x + 4 * n;
-                        lg_tensor *t = lg_normal(c, 0, 1, LG_SHAPE(2, n), .dtype = d < 3 ? dtypes[d] : LG_F32), *dx;
-                        t = d < 3 ? lg_requires_grad(lg_detach(t), true) : lg_cast(lg_mul_scalar(t, 100), LG_I64);
-                        read_all(t, x, 2 * n);
-                        for (int64_t i = 0; i < 2 * n; i++)
-                                up[i] = x[i] + (i % n ? up[i - 1] : 0);
-                        for (int64_t i = 2 * n - 1; i >= 0; i--)
-                                down[i] = x[i] + (i % n < n - 1 ? down[i + 1] : 0);
-                        lg_tensor *y = lg_cumsum(t, 1);
-                        assert_values(y, up, 2 * n, d < 3 ? limits[d] : 0);
-                        if (d < 3) {
-                                lg_grad(LG_LIST(y), LG_LIST(t), .grads = LG_LIST(lg_detach(t)), .result = &dx);
-                                assert_values(dx, down, 2 * n, limits[d]);
-                        }
-                        assert_ok(c);
-                        free(x);
-                }
-        lg_close(c);
-}
-
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -728,13 +575,9 @@ int main(void)
                 cmocka_unit_test(nan_is_masked),
                 cmocka_unit_test(flip_is_a_view),
                 cmocka_unit_test(copies_and_views),
-                cmocka_unit_test(places_and_elements),
-                cmocka_unit_test(picked_gradients),
-                cmocka_unit_test(picked_without_memory),
                 cmocka_unit_test(index_smaller_than_src),
                 cmocka_unit_test(indices_out_of_range),
                 cmocka_unit_test(wrong_shapes_and_dtypes),
-                cmocka_unit_test(long_running_sums),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

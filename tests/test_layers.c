@@ -17,14 +17,6 @@ static void same(lg_tensor *a, lg_tensor *b, double tolerance)
         assert_values(a, v, n, tolerance);
 }
 
-static void assert_shape(const lg_tensor *t, lg_shape s)
-{
-        assert_non_null(t);
-        assert_int_equal(lg_ndim_of(t), s.ndim);
-        for (int i = 0; i < s.ndim; i++)
-                assert_int_equal(lg_size_of(t, i), s.size[i]);
-}
-
 static void convolutions(void **state)
 {
         (void)state;

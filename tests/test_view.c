@@ -9,14 +9,6 @@ static lg_tensor *counting(lg_ctx *c, lg_shape shape)
         return lg_reshape(lg_arange(c, 0, (double)n, 1, .dtype = LG_F32), shape);
 }
 
-static void check_shape(const lg_tensor *t, lg_shape s)
-{
-        assert_non_null(t);
-        assert_int_equal(lg_ndim_of(t), s.ndim);
-        for (int i = 0; i < s.ndim; i++)
-                assert_int_equal(lg_size_of(t, i), s.size[i]);
-}
-
 /* A change of the view is a change of x. */
 static void check_shared(lg_tensor *view, lg_tensor *x)
 {
@@ -34,15 +26,15 @@ static void reshape(void **state)
         lg_ctx *c = open_ctx();
         lg_tensor *x = counting(c, LG_SHAPE(2, 6));
         lg_tensor *y = lg_reshape(x, LG_SHAPE(3, -1));
-        check_shape(y, LG_SHAPE(3, 4));
+        assert_shape(y, LG_SHAPE(3, 4));
         check_shared(y, x);
         assert_list(y, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
-        check_shape(lg_reshape(lg_ones(c, LG_SHAPE(1)), LG_SHAPE_0D), LG_SHAPE_0D);
+        assert_shape(lg_reshape(lg_ones(c, LG_SHAPE(1)), LG_SHAPE_0D), LG_SHAPE_0D);
         /* a transposed tensor has no such view: a copy in row-major order of what is seen */
         lg_tensor *t = lg_reshape(lg_transpose(counting(c, LG_SHAPE(2, 3)), 0, 1), LG_SHAPE(6));
         assert_list(t, 0, 0, 3, 1, 4, 2, 5);
-        check_shape(lg_flatten(lg_ones(c, LG_SHAPE(2, 3, 4)), 1, -1), LG_SHAPE(2, 12));
-        check_shape(lg_reshape(lg_ones(c, LG_SHAPE(0, 3)), LG_SHAPE(3, 0, 5)), LG_SHAPE(3, 0, 5));
+        assert_shape(lg_flatten(lg_ones(c, LG_SHAPE(2, 3, 4)), 1, -1), LG_SHAPE(2, 12));
+        assert_shape(lg_reshape(lg_ones(c, LG_SHAPE(0, 3)), LG_SHAPE(3, 0, 5)), LG_SHAPE(3, 0, 5));
         drop(lg_reshape(x, LG_SHAPE(5, 2)));
         assert_error(c, LG_ERR_SHAPE, "(2, 6)");
         drop(lg_reshape(x, LG_SHAPE(-1, -1)));
@@ -59,14 +51,14 @@ static void transpose_and_permute(void **state)
         (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = counting(c, LG_SHAPE(2, 3)), *t = lg_transpose(x, 0, -1);
-        check_shape(t, LG_SHAPE(3, 2));
+        assert_shape(t, LG_SHAPE(3, 2));
         check_shared(lg_select(t, 0, 1), x);
         assert_list(t, 0, 0, 3, 1, 4, 2, 5);
         assert_false(lg_is_contiguous(t));
         assert_true(lg_is_contiguous(lg_contiguous(t)));
         assert_ptr_equal(lg_contiguous(x), x);
         lg_tensor *p = lg_permute(counting(c, LG_SHAPE(2, 3, 4)), LG_DIMS(2, 0, 1));
-        check_shape(p, LG_SHAPE(4, 2, 3));
+        assert_shape(p, LG_SHAPE(4, 2, 3));
         assert_list(lg_select(p, 0, 1), 0, 1, 5, 9, 13, 17, 21);
         drop(lg_permute(x, LG_DIMS(0, 0)));
         assert_error(c, LG_ERR_ARGUMENT, "permute");
@@ -92,7 +84,7 @@ static void slice_and_select(void **state)
         lg_tensor *m = counting(c, LG_SHAPE(3, 4));
         assert_list(lg_slice(lg_slice(m, 0, 1, 3), 1, 0, 4, .step = 3), 0, 4, 7, 8, 11);
         assert_list(lg_select(m, -1, -1), 0, 3, 7, 11);
-        check_shape(lg_select(m, 0, 0), LG_SHAPE(4));
+        assert_shape(lg_select(m, 0, 0), LG_SHAPE(4));
         drop(lg_slice(x, 0, 0, 5, .step = -1));
         assert_error(c, LG_ERR_ARGUMENT, "slice");
         drop(lg_slice(x, 1, 0, 5));
@@ -109,22 +101,22 @@ static void squeeze_and_expand(void **state)
         (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = counting(c, LG_SHAPE(1, 3, 1));
-        check_shape(lg_squeeze(x, LG_ALL_DIMS), LG_SHAPE(3));
-        check_shape(lg_squeeze(x, LG_DIMS(-1)), LG_SHAPE(1, 3));
+        assert_shape(lg_squeeze(x, LG_ALL_DIMS), LG_SHAPE(3));
+        assert_shape(lg_squeeze(x, LG_DIMS(-1)), LG_SHAPE(1, 3));
         assert_null(lg_squeeze(x, (lg_dims){.count = 9}));
         assert_error(c, LG_ERR_ARGUMENT, "squeeze: a set of 9 dimensions");
         assert_null(lg_squeeze(x, (lg_dims){.count = -1}));
         assert_error(c, LG_ERR_ARGUMENT, "squeeze: a set of -1 dimensions");
-        check_shape(lg_squeeze(x, LG_DIMS(1)), LG_SHAPE(1, 3, 1));
-        check_shape(lg_unsqueeze(x, 0), LG_SHAPE(1, 1, 3, 1));
-        check_shape(lg_unsqueeze(x, -1), LG_SHAPE(1, 3, 1, 1));
+        assert_shape(lg_squeeze(x, LG_DIMS(1)), LG_SHAPE(1, 3, 1));
+        assert_shape(lg_unsqueeze(x, 0), LG_SHAPE(1, 1, 3, 1));
+        assert_shape(lg_unsqueeze(x, -1), LG_SHAPE(1, 3, 1, 1));
         drop(lg_unsqueeze(x, 5));
         assert_error(c, LG_ERR_ARGUMENT, "unsqueeze");
         lg_tensor *e = lg_expand(x, LG_SHAPE(2, -1, 2));
-        check_shape(e, LG_SHAPE(2, 3, 2));
+        assert_shape(e, LG_SHAPE(2, 3, 2));
         assert_int_equal(lg_stride_of(e, 0), 0);
         assert_list(e, 0, 0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2);
-        check_shape(lg_expand(lg_scalar(c, 1), LG_SHAPE(2, 2)), LG_SHAPE(2, 2));
+        assert_shape(lg_expand(lg_scalar(c, 1), LG_SHAPE(2, 2)), LG_SHAPE(2, 2));
         drop(lg_expand(x, LG_SHAPE(2, 4, 2)));
         assert_error(c, LG_ERR_SHAPE, "expand");
         drop(lg_expand(x, LG_SHAPE(3)));
@@ -159,7 +151,7 @@ static void cat(void **state)
         lg_tensor *a = counting(c, LG_SHAPE(2, 2)), *b = lg_full(c, 9, LG_SHAPE(2, 1), .dtype = LG_F64);
         lg_tensor *y = lg_cat(LG_LIST(a, b, a), -1);
         assert_int_equal(lg_dtype_of(y), LG_F64);
-        check_shape(y, LG_SHAPE(2, 5));
+        assert_shape(y, LG_SHAPE(2, 5));
         assert_list(y, 0, 0, 1, 9, 0, 1, 2, 3, 9, 2, 3);
         assert_list(lg_cat(LG_LIST(lg_transpose(a, 0, 1), a), 0), 0, 0, 2, 1, 3, 0, 1, 2, 3);
         drop(lg_cat(LG_LIST(a, b), 0));
@@ -178,7 +170,7 @@ static void cat(void **state)
         for (int i = 0; i < 40; i++)
                 many[i] = lg_full(c, i, LG_SHAPE(1), .requires_grad = true);
         y = lg_cat((lg_list){40, many}, 0);
-        check_shape(y, LG_SHAPE(40));
+        assert_shape(y, LG_SHAPE(40));
         lg_backward(lg_sum(lg_square(y)));
         assert_list(lg_grad_of(many[33]), 0, 66);
         assert_ok(c);

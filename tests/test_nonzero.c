@@ -1,0 +1,126 @@
+/* test_nonzero.c - the places and the elements that are not zero, whose number is known only on the device. */
+#include "failing.h"
+
+/* Places and elements against plain loops: in every layout, of dtypes that count, with few, half and all true. */
+static void check_picked(lg_ctx *c, lg_tensor *x)
+{
+        enum { ROOM = 8192 };
+        int64_t n = lg_numel(x), count = 0;
+        int ndim = lg_ndim_of(x);
+        double *v = calloc(ROOM, sizeof *v), *picked = calloc(ROOM, sizeof *v);
+        double *where = calloc(ROOM * LG_MAX_DIMS, sizeof *v);
+        read_all(x, v, ROOM);
+        for (int64_t i = 0; i < n; i++) {
+                if (v[i] == 0)
+                        continue;
+                for (int64_t d = ndim - 1, rest = i; d >= 0; rest /= lg_size_of(x, (int)d), d--)
+                        where[count * ndim + d] = (double)(rest % lg_size_of(x, (int)d));
+                picked[count++] = v[i];
+        }
+        lg_tensor *places = lg_nonzero(x), *y = lg_masked_select(x, lg_ne_scalar(x, 0));
+        assert_ok(c);
+        assert_shape(places, LG_SHAPE(count, ndim));
+        assert_int_equal(lg_dtype_of(places), LG_I64);
+        assert_values(places, where, count * ndim, 0);
+        assert_shape(y, LG_SHAPE(count));
+        assert_int_equal(lg_dtype_of(y), lg_dtype_of(x));
+        assert_values(y, picked, count, 0);
+        free(v);
+        free(picked);
+        free(where);
+}
+
+static void places_and_elements(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8, LG_BOOL};
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+                lg_tensor *x = lg_cast(lg_randint(c, 0, 3, LG_SHAPE(2, 3, 4)), dtypes[d]);
+                check_picked(c, x);
+                check_picked(c, lg_transpose(x, 0, 2));
+                check_picked(c, lg_flip(x, LG_DIMS(1)));
+                check_picked(c, lg_slice(x, 2, 1, LG_MAX, .step = 2));
+                check_picked(c, lg_expand(lg_slice(x, 1, 0, 1), LG_SHAPE(5, 2, 3, 4)));
+        }
+        lg_tensor *many = lg_uniform(c, -1, 1, LG_SHAPE(40, 200));
+        for (int k = -1; k < 2; k++)
+                check_picked(c, lg_mul(many, lg_gt_scalar(many, k * 0.99)));
+        check_picked(c, lg_zeros(c, LG_SHAPE(3, 2)));
+        check_picked(c, lg_zeros(c, LG_SHAPE(0)));
+        check_picked(c, lg_zeros(c, LG_SHAPE(2, 0, 3)));
+        check_picked(c, lg_ones(c, LG_SHAPE(1, 1, 1, 2, 1, 1, 1, 1)));
+        assert_shape(lg_nonzero(lg_scalar(c, 5)), LG_SHAPE(1, 0));
+        assert_shape(lg_nonzero(lg_scalar(c, 0)), LG_SHAPE(0, 0));
+        assert_list(lg_nonzero(lg_from(c, ((float[]){0, NAN, -0.0f, INFINITY}), LG_SHAPE(4))), 0, 1, 3);
+        lg_tensor *yes = lg_full(c, 1, LG_SHAPE_0D, .dtype = LG_BOOL), *no = lg_logical_not(yes);
+        assert_list(lg_masked_select(lg_scalar(c, 5), yes), 0, 5);
+        assert_shape(lg_masked_select(lg_scalar(c, 5), no), LG_SHAPE(0));
+        assert_list(lg_masked_select(lg_from(c, ((int64_t[]){4, 5}), LG_SHAPE(2)), yes), 0, 4, 5);
+        assert_list(lg_masked_select(lg_scalar(c, 5), lg_gt_scalar(lg_from(c, ((int64_t[]){1, 2, 3}), LG_SHAPE(3)), 1)),
+                    0, 5, 5);
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* The gradient goes where the elements were, once for each time; nothing stays behind but the result. */
+static void picked_gradients(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_from(c, ((float[]){1, NAN, 3, 4}), LG_SHAPE(2, 2), .requires_grad = true);
+        lg_backward(lg_sum(lg_square(lg_masked_select(x, lg_eq(x, x)))));
+        assert_list(lg_grad_of(x), 0, 2, 0, 6, 8);
+        lg_tensor *row = lg_from(c, ((float[]){1, 2}), LG_SHAPE(2), .requires_grad = true);
+        lg_backward(lg_sum(lg_masked_select(row, lg_ne_scalar(lg_detach(x), 3)))); /* NaN is not 3 */
+        assert_list(lg_grad_of(row), 0, 1, 2);
+        lg_tensor *none = lg_masked_select(row, lg_zeros(c, LG_SHAPE(2), .dtype = LG_BOOL)), *g;
+        lg_grad(LG_LIST(lg_sum(none)), LG_LIST(row), .result = &g);
+        assert_list(g, 0, 0, 0);
+        assert_ok(c);
+        lg_tensor *mask = lg_eq(x, x);
+        int64_t before = lg_live_tensors(c);
+        drop(lg_nonzero(x));
+        assert_int_equal(lg_live_tensors(c), before + 1);
+        drop(lg_masked_select(row, mask));
+        assert_int_equal(lg_live_tensors(c), before + 2);
+        lg_close(c);
+}
+
+/* A call that finds no memory leaves nothing behind. */
+static void picked_without_memory(void **state)
+{
+        (void)state;
+        failing f = {0};
+        lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
+        test_device(c);
+        lg_tensor *x = lg_ones(c, LG_SHAPE(30, 900), .requires_grad = true), *mask = lg_gt_scalar(x, 0);
+        for (int k = 0; k < 2; k++) {
+                const int64_t before = lg_live_tensors(c);
+                lg_tensor *y = NULL;
+                int64_t n = 0;
+                while (!y) {
+                        lg_empty_cache(c);
+                        arm(&f, ++n, false);
+                        y = k ? lg_masked_select(x, mask) : lg_nonzero(x);
+                        arm(&f, 0, false);
+                        if (!y)
+                                assert_error(c, LG_ERR_MEMORY, "");
+                        assert_int_equal(lg_live_tensors(c), before + (y != NULL));
+                }
+                assert_true(n > 3);
+                lg_free(y);
+        }
+        lg_close(c);
+        assert_int_equal(f.bytes, 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(places_and_elements),
+                cmocka_unit_test(picked_gradients),
+                cmocka_unit_test(picked_without_memory),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
