@@ -44,11 +44,11 @@ static lg_tensor *unpack(const call *k, lg__node *n, const lg__saved *s)
 {
         lg_ctx *c = k->ctx;
         if (s->storage->version != s->version) {
-                const char *name = s->is_output ? "its output" : n->op->arguments[s->slot < 3 ? s->slot : 2];
+                const char *name = s->is_output ? "its output" : lg__operand_name(n->op, s->slot);
                 return lg__fail(c, LG_ERR_STATE,
                                 "%s: %s saved %s, a %s tensor of shape %s, and it was changed in place since; "
                                 "change a copy (lg_copy), or after lg_backward",
-                                k->name, n->op->name, name ? name : "a value", lg_dtype_name(s->at.dtype),
+                                k->name, n->op->name, name, lg_dtype_name(s->at.dtype),
                                 lg__shape_text(s->at.shape).s);
         }
         lg_tensor *t = lg__tensor_new(c, s->storage, &s->at);
@@ -155,22 +155,25 @@ static bool derive(call *k, pending *p, lg__vjp *v, bool *needs)
 static bool derive_node(call *k, pending *p)
 {
         enum { few = 16 };
-        lg_tensor *results[few] = {NULL};
+        lg_tensor *tensors[2 * few] = {NULL};
         bool flags[few];
         lg__node *n = p->node;
-        size_t size = (size_t)n->in_count * sizeof *results;
-        lg__vjp v = {
-                .ctx = k->ctx, .op = n->op, .node = n, .attributes = n->attributes, .grad_in = results, .needs = flags};
+        const size_t count = (size_t)n->in_count, size = 2 * count * sizeof *tensors;
+        lg__vjp v = {.ctx = k->ctx, .op = n->op, .node = n, .attributes = n->attributes};
         v.in_count = n->in_count;
         v.out_count = n->out_count;
-        if (n->in_count <= few)
-                return derive(k, p, &v, flags);
-        v.grad_in = lg__alloc(k->ctx, size);
-        bool *needs = lg__alloc(k->ctx, (size_t)n->in_count);
+        v.in = n->in_count <= few ? tensors : lg__alloc(k->ctx, size);
+        bool *needs = n->in_count <= few ? flags : lg__alloc(k->ctx, count);
         v.needs = needs;
-        bool ok = v.grad_in && needs && derive(k, p, &v, needs);
-        lg__free(k->ctx, needs, (size_t)n->in_count);
-        lg__free(k->ctx, v.grad_in, size);
+        bool ok = v.in && needs;
+        if (ok) {
+                v.grad_in = v.in + count;
+                ok = derive(k, p, &v, needs);
+        }
+        if (needs != flags)
+                lg__free(k->ctx, needs, count);
+        if (v.in != tensors)
+                lg__free(k->ctx, v.in, size);
         return ok;
 }
 

@@ -389,7 +389,7 @@ typedef struct lg__saved {
         lg__layout at;
         uint32_t version;
         bool is_output;
-        uint8_t slot; /* which input or output */
+        int slot; /* which input or output */
 } lg__saved;
 
 typedef struct lg__hook {
@@ -407,7 +407,6 @@ struct lg__node {
         int refs;
         int in_count, out_count, saved_count;
         bool freed; /* what it saved is gone: a backward went through */
-        uint32_t attributes_bytes;
         size_t bytes; /* of this record */
         lg__hook *hooks;
         lg_tensor **grads;           /* by output, of leaves and retained outputs; NULL: none is kept */

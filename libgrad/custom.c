@@ -50,7 +50,7 @@ static bool vjp(lg__vjp *v)
         const lg_custom_options *op = &a->own->op;
         const char *name = a->own->name;
         lg_custom_call call = {.ctx = v->ctx, .user = op->user, .in_count = v->in_count, .out_count = v->out_count};
-        memcpy(call.in, v->in, sizeof call.in);
+        memcpy(call.in, v->in, (size_t)v->in_count * sizeof *call.in);
         memcpy(call.grad_out, v->grad, sizeof call.grad_out);
         memcpy(call.needs, v->needs, (size_t)v->in_count * sizeof *call.needs);
         if (!op->backward(&call))
@@ -63,16 +63,14 @@ static bool vjp(lg__vjp *v)
         return true;
 }
 
-#define ALL LG__IN(0) | LG__IN(1) | LG__IN(2) | LG__IN(3) | LG__IN(4) | LG__IN(5) | LG__IN(6) | LG__IN(7)
 static const lg__op custom_op = {.name = "lg_custom",
-                                 .in_count = -1,
-                                 .out_count = 1,
-                                 .flags = LG__VARIADIC | LG__ANY_DEVICE,
-                                 .saves = {ALL, ALL, ALL},
+                                 LG__OPERANDS({"an input", .variadic = true, .saved_for = LG__BY(0)}),
+                                 LG__RESULTS({"an output"}),
+                                 .flags = LG__ACROSS,
+                                 .attributes_bytes = sizeof(custom_attributes),
                                  .infer = infer,
                                  .forward = forward,
-                                 .vjp = vjp,
-                                 .arguments = {"an input"}};
+                                 .vjp = vjp};
 
 void lg__custom_release(lg__node *n)
 {
@@ -152,7 +150,7 @@ lg_tensor *lg_custom_with(lg_ctx *c, const char *name, lg_list inputs, const lg_
         ok = own && run_forward(c, own, inputs, &call);
         if (ok) {
                 custom_attributes a = {.own = own, .out_count = o.out_count, .made = call.out};
-                ok = lg__apply(&custom_op, c, inputs.items, (int)inputs.count, &a, sizeof a, results) != NULL;
+                ok = lg__apply(&custom_op, inputs.items, (int)inputs.count, &a, results) != NULL;
         }
         for (int i = 0; ok && i < call.out_count; i++) {
                 lg_escape(results[i]);

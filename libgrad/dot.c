@@ -115,7 +115,7 @@ static void write_node(FILE *f, const walk *w, int64_t number, const found *n)
                 write_leaf(f, w, number, n);
                 return;
         }
-        const char *look = n->node->op->flags & LG__VIEW ? "plaintext" : "box";
+        const char *look = n->node->op->flags & LG__ALIASES ? "plaintext" : "box";
         fprintf(f, "        n%lld [shape=%s, label=\"", (long long)number, look);
         write_escaped(f, n->node->op->name ? n->node->op->name : "?");
         fprintf(f, "\\n%s\"];\n", lg__shape_text(n->by->shape).s);

@@ -4,6 +4,8 @@
 #include "nn/nn.h"
 #include "watch.h"
 
+#define FEW 16
+
 /* ---- on and off ---- */
 
 static lg__watch *watch_of(lg_ctx *c)
@@ -222,13 +224,13 @@ bool lg__watch_op(const lg__call *call, double start)
 
 bool lg__watch_fused(const lg__vjp *v, double start)
 {
-        lg_tensor *in[LG__MAX_SAVED + 2 * LG__MAX_OUT];
+        lg_tensor *in[FEW + 2 * LG__MAX_OUT];
         int count = 0;
         if (v->ctx->watch->busy)
                 return true;
         for (int i = 0; i < v->out_count; i++)
                 in[count++] = v->grad[i];
-        for (int i = 0; i < LG__MAX_SAVED; i++)
+        for (int i = 0; i < v->in_count && i < FEW; i++)
                 in[count++] = v->in[i];
         for (int i = 0; i < v->out_count; i++)
                 in[count++] = v->out[i];

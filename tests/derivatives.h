@@ -85,7 +85,7 @@ static lg_tensor *cast_to_same(lg_tensor *x)
         lg_grad_mode(c, was);
         if (!other || !other->node)
                 return NULL;
-        return lg__apply1(LG__OP(cast), x, other->node->attributes, other->node->attributes_bytes);
+        return lg__apply1(LG__OP(cast), x, other->node->attributes);
 }
 
 #endif

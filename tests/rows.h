@@ -26,8 +26,7 @@ typedef struct row {
         int kink_count;
         double kinks[4];
         bool equal_kink;     /* inputs 0 and 1 must not meet */
-        bool differentiable; /* by its row in ops.def or pointwise.def */
-        bool composite;      /* made of other ops: differentiable if it has cases */
+        const lg__op *op; /* NULL: it is a composite */
 } row;
 
 /* P(i) in a case: input i as a probability, in whose dtype, but with that of `probabilities` for its digits. */
@@ -115,24 +114,22 @@ static const struct block {
 
 /* ---- the table ---- */
 
-#define VJP true
-#define FUSED true
-#define NO_VJP false
 #define DOMAIN(lo, hi) lo, hi
 #define SMOOTH .kink_count = 0
 #define KINKS(...) .kink_count = sizeof((double[]){__VA_ARGS__}) / sizeof(double), .kinks = {__VA_ARGS__}
 #define KINK_EQUAL .equal_kink = true
 #define RANGES(a_lo, a_hi, b_lo, b_hi) .low = {a_lo, b_lo}, .high = {a_hi, b_hi}
 #define RANGES2(...) RANGES(__VA_ARGS__)
+#define ELEMENTWISE(name) &lg__pointwise_ops[LG_PW_##name]
 #define ANYWHERE .low = {-2, -2, -2}, .high = {2, 2, 2}
-#define OP(name_, in, out, flags, saves, derivative_, names) {.name = #name_, ANYWHERE, .differentiable = derivative_},
-#define COMPOSITE(name_) {.name = #name_, ANYWHERE, .composite = true},
+#define OP(name_) {.name = #name_, ANYWHERE, .op = LG__OP(name_)},
+#define COMPOSITE(name_) {.name = #name_, ANYWHERE},
 #define UNARY(name_, types, params, formula, dx, domain, kinks)                                                        \
-        {.name = #name_, .run = run_##name_, RANGES2(domain, 0, 0), kinks, .differentiable = true},
+        {.name = #name_, .run = run_##name_, RANGES2(domain, 0, 0), kinks, .op = ELEMENTWISE(name_)},
 #define BINARY(name_, types, formula, da, db, domain_a, domain_b, kinks)                                               \
-        {.name = #name_, .run = run_##name_, RANGES2(domain_a, domain_b), kinks, .differentiable = true},
+        {.name = #name_, .run = run_##name_, RANGES2(domain_a, domain_b), kinks, .op = ELEMENTWISE(name_)},
 #define TERNARY(name_, types, formula, da, db, domain_a, domain_b)                                                     \
-        {.name = #name_, .run = run_##name_, RANGES2(domain_a, domain_b), .differentiable = true},
+        {.name = #name_, .run = run_##name_, RANGES2(domain_a, domain_b), .op = ELEMENTWISE(name_)},
 static const row rows[] = {
 #include "../libgrad/ops/ops.def"
 };

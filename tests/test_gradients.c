@@ -146,11 +146,12 @@ static const char *complaint(lg_ctx *c, const row *r)
 {
         int applied, k = count_cases(c, r, &applied);
         bool listed = r->run || cases_of(r->name);
+        bool composite = !r->op || r->op->compose, differentiable = r->op && r->op->vjp;
         if (!listed)
-                return r->differentiable || r->composite ? "is not in gradients.def" : NULL;
-        if (!r->differentiable && !r->composite)
+                return differentiable || composite ? "is not in gradients.def" : NULL;
+        if (!differentiable && !composite)
                 return "is in gradients.def, but has no derivative";
-        if (r->composite)
+        if (composite)
                 return NULL;
         return !k ? "has a derivative, but no case" : !applied ? "is applied in none of its cases" : NULL;
 }

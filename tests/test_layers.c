@@ -312,7 +312,7 @@ static void linear_and_relu(void **state)
                         same(a[k], b[k], 0);
                 lg_fill_(lg_detach(y), 1); /* which tells what saved it */
                 lg_grad(LG_LIST(y), LG_LIST(x), .grads = LG_LIST(g), .result = a);
-                assert_error(c, LG_ERR_STATE, "linear saved its output");
+                assert_error(c, LG_ERR_STATE, "linear_relu saved its output");
         }
         lg_close(c);
 }

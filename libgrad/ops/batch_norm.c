@@ -17,7 +17,7 @@ static lg_tensor *as_rows(lg_tensor *t)
 
 /* ---- the op ---- */
 
-bool lg__infer_batch_norm(lg__call *call)
+static bool infer_batch_norm(lg__call *call)
 {
         const lg__layout *x = &call->in[0]->at;
         lg__layout *y = &call->out_at[0];
@@ -32,7 +32,7 @@ bool lg__infer_batch_norm(lg__call *call)
         return true;
 }
 
-bool lg__forward_batch_norm(lg__call *call)
+static bool forward_batch_norm(lg__call *call)
 {
         const batch_norm_attributes *a = call->attributes;
         const lg_tensor *x = call->in[0];
@@ -41,17 +41,15 @@ bool lg__forward_batch_norm(lg__call *call)
         if (channels == 0)
                 return true;
         k.rows = lg__shape_numel(x->at.shape) / channels;
-        if (call->in_count > 1) {
-                k.w = lg__data(call->in[1]);
-                k.b = lg__data(call->in[2]);
-        }
+        k.w = call->in[1] ? lg__data(call->in[1]) : NULL;
+        k.b = call->in[2] ? lg__data(call->in[2]) : NULL;
         k.y = lg__data(call->out[0]);
         k.mean = lg__data(call->out[1]);
         k.var = lg__data(call->out[2]);
         return LG__RUN(call->device, "batch_norm", batch_norm, &k);
 }
 
-bool lg__fused_batch_norm(lg__vjp *v)
+static bool fused_batch_norm(lg__vjp *v)
 {
         const batch_norm_attributes *a = v->attributes;
         lg_tensor *x = v->in[0], *g = as_rows(v->grad[0]);
@@ -99,7 +97,7 @@ static lg_tensor *by_channel(lg_tensor *t, const lg_tensor *x)
         return lg_reshape(t, s);
 }
 
-bool lg__vjp_batch_norm(lg__vjp *v)
+static bool vjp_batch_norm(lg__vjp *v)
 {
         const batch_norm_attributes *a = v->attributes;
         lg_dtype dtype = lg__norm_dtype(v->in[0]);
@@ -122,6 +120,19 @@ bool lg__vjp_batch_norm(lg__vjp *v)
                 v->grad_in[2] = lg_sum(g, .dims = dims);
         return lg__ok(v->ctx);
 }
+
+#define BY_ALL (LG__BY(0) | LG__BY(1) | LG__BY(2))
+const lg__op lg__op_batch_norm = {
+        .name = "batch_norm",
+        LG__OPERANDS({"x", LG__FLOAT, .saved_for = BY_ALL}, {"w", LG__WEIGHT, .optional = true, .saved_for = LG__BY(0)},
+                     {"b", LG__WEIGHT, .optional = true}),
+        LG__RESULTS({"y"}, {"mean", .saved_for = BY_ALL}, {"var", .saved_for = BY_ALL}),
+        .attributes_bytes = sizeof(batch_norm_attributes),
+        .infer = infer_batch_norm,
+        .forward = forward_batch_norm,
+        .vjp = vjp_batch_norm,
+        .fused = fused_batch_norm,
+};
 
 /* ---- the function ---- */
 
@@ -217,7 +228,7 @@ static lg_tensor *train(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_batch
                 return NULL;
         lg_tensor *out[3], *in[] = {as_rows(x), lg__norm_parameter(w, x), lg__norm_parameter(b, x)};
         batch_norm_attributes a = {o->eps};
-        lg_tensor *y = lg__apply(LG__OP(batch_norm), x->ctx, in, w ? 3 : 1, &a, sizeof a, out);
+        lg_tensor *y = lg__apply(LG__OP(batch_norm), in, 3, &a, out);
         if (!y)
                 return NULL;
         double n = (double)count;

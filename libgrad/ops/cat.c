@@ -5,7 +5,7 @@ typedef struct cat_attributes {
         int dim;
 } cat_attributes;
 
-bool lg__infer_cat(lg__call *call)
+static bool infer_cat(lg__call *call)
 {
         int dim = ((const cat_attributes *)call->attributes)->dim;
         lg_shape s = call->in[0]->at.shape;
@@ -26,7 +26,7 @@ bool lg__infer_cat(lg__call *call)
         return lg__shape_valid(call->ctx, "cat", s);
 }
 
-bool lg__forward_cat(lg__call *call)
+static bool forward_cat(lg__call *call)
 {
         int dim = ((const cat_attributes *)call->attributes)->dim;
         lg_tensor region = *call->out[0];
@@ -39,7 +39,7 @@ bool lg__forward_cat(lg__call *call)
         return true;
 }
 
-bool lg__vjp_cat(lg__vjp *v)
+static bool vjp_cat(lg__vjp *v)
 {
         int dim = ((const cat_attributes *)v->attributes)->dim;
         int64_t start = 0;
@@ -51,6 +51,8 @@ bool lg__vjp_cat(lg__vjp *v)
         }
         return true;
 }
+
+const lg__op lg__op_cat = {.name = "cat", LG__OPERANDS({"x", .variadic = true}), LG__RESULTS({"y"}), .flags = LG__PROMOTE, .attributes_bytes = sizeof(cat_attributes), .infer = infer_cat, .forward = forward_cat, .vjp = vjp_cat};
 
 /* ---- the functions ---- */
 
@@ -81,7 +83,7 @@ lg_tensor *lg_cat(lg_list list, int dim)
         if (!c)
                 return NULL;
         cat_attributes a = {lg__dim(c, "cat", dim, list.items[0]->at.shape.ndim)};
-        return a.dim < 0 ? NULL : lg__apply(LG__OP(cat), c, list.items, (int)list.count, &a, sizeof a, NULL);
+        return a.dim < 0 ? NULL : lg__apply(LG__OP(cat), list.items, (int)list.count, &a, NULL);
 }
 
 static bool equal_shapes(lg_ctx *c, lg_list list)

@@ -21,19 +21,19 @@ static bool infer(lg__call *call, int64_t first, int64_t second, const int64_t s
         return true;
 }
 
-bool lg__infer_conv2d(lg__call *call)
+static bool infer_conv2d(lg__call *call)
 {
         const lg_conv_geometry *at = call->attributes;
         return infer(call, call->in[0]->at.shape.size[0], call->in[1]->at.shape.size[0], at->out, true);
 }
 
-bool lg__infer_conv2d_input_grad(lg__call *call)
+static bool infer_conv2d_input_grad(lg__call *call)
 {
         const lg_conv_geometry *at = call->attributes;
         return infer(call, call->in[0]->at.shape.size[0], call->in[1]->at.shape.size[1] * at->groups, at->in, true);
 }
 
-bool lg__infer_conv2d_weight_grad(lg__call *call)
+static bool infer_conv2d_weight_grad(lg__call *call)
 {
         const lg_conv_geometry *at = call->attributes;
         return infer(call, call->in[0]->at.shape.size[1], call->in[1]->at.shape.size[1] / at->groups, at->kernel,
@@ -86,17 +86,17 @@ static bool forward(lg__call *call, lg_conv_kind kind, bool image)
         return ok;
 }
 
-bool lg__forward_conv2d(lg__call *call)
+static bool forward_conv2d(lg__call *call)
 {
         return forward(call, LG_CONV_FORWARD, false);
 }
 
-bool lg__forward_conv2d_input_grad(lg__call *call)
+static bool forward_conv2d_input_grad(lg__call *call)
 {
         return forward(call, LG_CONV_INPUT_GRAD, false);
 }
 
-bool lg__forward_conv2d_weight_grad(lg__call *call)
+static bool forward_conv2d_weight_grad(lg__call *call)
 {
         return forward(call, LG_CONV_WEIGHT_GRAD, true);
 }
@@ -104,20 +104,20 @@ bool lg__forward_conv2d_weight_grad(lg__call *call)
 static lg_tensor *convolved(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv_geometry *at)
 {
         lg_tensor *in[3] = {lg__channels_last(x), w, b};
-        return in[0] ? lg__apply(LG__OP(conv2d), NULL, in, 3, at, sizeof *at, NULL) : NULL;
+        return in[0] ? lg__apply(LG__OP(conv2d), in, 3, at, NULL) : NULL;
 }
 
 static lg_tensor *input_grad(lg_tensor *g, lg_tensor *w, const lg_conv_geometry *at)
 {
-        return lg__apply2(LG__OP(conv2d_input_grad), lg__channels_last(g), w, at, sizeof *at);
+        return lg__apply2(LG__OP(conv2d_input_grad), lg__channels_last(g), w, at);
 }
 
 static lg_tensor *weight_grad(lg_tensor *g, lg_tensor *x, const lg_conv_geometry *at)
 {
-        return lg__apply2(LG__OP(conv2d_weight_grad), lg__channels_last(g), lg__channels_last(x), at, sizeof *at);
+        return lg__apply2(LG__OP(conv2d_weight_grad), lg__channels_last(g), lg__channels_last(x), at);
 }
 
-bool lg__vjp_conv2d(lg__vjp *v)
+static bool vjp_conv2d(lg__vjp *v)
 {
         lg_tensor *g = lg__channels_last(v->grad[0]);
         if (!g || (v->needs[0] && !(v->grad_in[0] = input_grad(g, v->in[1], v->attributes))) ||
@@ -126,7 +126,9 @@ bool lg__vjp_conv2d(lg__vjp *v)
         return !v->needs[2] || (v->grad_in[2] = lg_sum(g, .dims = LG_DIMS(0, 2, 3))) != NULL;
 }
 
-bool lg__vjp_conv2d_input_grad(lg__vjp *v)
+const lg__op lg__op_conv2d = {.name = "conv2d", LG__OPERANDS({"x", LG__FLOAT, .saved_for = LG__BY(1)}, {"w", LG__FLOAT, .saved_for = LG__BY(0)}, {"b", LG__FLOAT, .optional = true}), LG__RESULTS({"y"}), .flags = LG__PROMOTE, .attributes_bytes = sizeof(lg_conv_geometry), .infer = infer_conv2d, .forward = forward_conv2d, .vjp = vjp_conv2d};
+
+static bool vjp_conv2d_input_grad(lg__vjp *v)
 {
         lg_tensor *u = lg__channels_last(v->grad[0]);
         if (!u || (v->needs[0] && !(v->grad_in[0] = convolved(u, v->in[1], NULL, v->attributes))))
@@ -134,13 +136,17 @@ bool lg__vjp_conv2d_input_grad(lg__vjp *v)
         return !v->needs[1] || (v->grad_in[1] = weight_grad(v->in[0], u, v->attributes)) != NULL;
 }
 
-bool lg__vjp_conv2d_weight_grad(lg__vjp *v)
+const lg__op lg__op_conv2d_input_grad = {.name = "conv2d_input_grad", LG__OPERANDS({"x", LG__FLOAT, .saved_for = LG__BY(1)}, {"w", LG__FLOAT, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .flags = LG__PROMOTE, .attributes_bytes = sizeof(lg_conv_geometry), .infer = infer_conv2d_input_grad, .forward = forward_conv2d_input_grad, .vjp = vjp_conv2d_input_grad};
+
+static bool vjp_conv2d_weight_grad(lg__vjp *v)
 {
         lg_tensor *u = lg_contiguous(v->grad[0]);
         if (!u || (v->needs[0] && !(v->grad_in[0] = convolved(v->in[1], u, NULL, v->attributes))))
                 return false;
         return !v->needs[1] || (v->grad_in[1] = input_grad(v->in[0], u, v->attributes)) != NULL;
 }
+
+const lg__op lg__op_conv2d_weight_grad = {.name = "conv2d_weight_grad", LG__OPERANDS({"g", LG__FLOAT, .saved_for = LG__BY(1)}, {"x", LG__FLOAT, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .flags = LG__PROMOTE, .attributes_bytes = sizeof(lg_conv_geometry), .infer = infer_conv2d_weight_grad, .forward = forward_conv2d_weight_grad, .vjp = vjp_conv2d_weight_grad};
 
 /* ---- the functions ---- */
 

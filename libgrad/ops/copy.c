@@ -11,7 +11,7 @@ typedef struct copy_attributes {
 static lg_tensor *apply(const lg__op *op, lg_tensor *x, lg_device device, lg_dtype dtype)
 {
         copy_attributes a = {.device = device, .dtype = dtype};
-        return lg__apply1(op, x, &a, sizeof a);
+        return lg__apply1(op, x, &a);
 }
 
 static bool infer(lg__call *call)
@@ -32,21 +32,27 @@ static bool vjp(lg__vjp *v)
 }
 
 #define COPY_OP(name)                                                                                                  \
-        bool lg__infer_##name(lg__call *call)                                                                          \
+        static bool infer_##name(lg__call *call)                                                                          \
         {                                                                                                              \
                 return infer(call);                                                                                    \
         }                                                                                                              \
-        bool lg__forward_##name(lg__call *call)                                                                        \
+        static bool forward_##name(lg__call *call)                                                                        \
         {                                                                                                              \
                 return lg__copy_values(call->out[0], call->in[0], #name);                                              \
         }                                                                                                              \
-        bool lg__vjp_##name(lg__vjp *v)                                                                                \
+        static bool vjp_##name(lg__vjp *v)                                                                                \
         {                                                                                                              \
                 return vjp(v);                                                                                         \
         }
 COPY_OP(contiguous)
+
+const lg__op lg__op_contiguous = {.name = "contiguous", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(copy_attributes), .infer = infer_contiguous, .forward = forward_contiguous, .vjp = vjp_contiguous};
 COPY_OP(cast)
+
+const lg__op lg__op_cast = {.name = "cast", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(copy_attributes), .infer = infer_cast, .forward = forward_cast, .vjp = vjp_cast};
 COPY_OP(to)
+
+const lg__op lg__op_to = {.name = "to", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .flags = LG__ACROSS, .attributes_bytes = sizeof(copy_attributes), .infer = infer_to, .forward = forward_to, .vjp = vjp_to};
 
 lg_tensor *lg_contiguous(lg_tensor *x)
 {
@@ -62,7 +68,7 @@ lg_tensor *lg__channels_last(lg_tensor *x)
         if (!x || lg__layout_is_channels_last(&x->at))
                 return x;
         copy_attributes a = {.device = x->storage->device->id, .dtype = x->at.dtype, .channels_last = true};
-        return lg__apply1(LG__OP(contiguous), x, &a, sizeof a);
+        return lg__apply1(LG__OP(contiguous), x, &a);
 }
 
 lg_tensor *lg_cast(lg_tensor *x, lg_dtype dtype)

@@ -28,7 +28,7 @@ static lg_cross_entropy_args kernel_args(const entropy_attributes *a, const lg_t
                                        .fault = a->fault};
 }
 
-bool lg__infer_cross_entropy(lg__call *call)
+static bool infer_cross_entropy(lg__call *call)
 {
         const entropy_attributes *a = call->attributes;
         call->out_at[0].dtype = call->in[0]->at.dtype;
@@ -37,7 +37,7 @@ bool lg__infer_cross_entropy(lg__call *call)
         return true;
 }
 
-bool lg__forward_cross_entropy(lg__call *call)
+static bool forward_cross_entropy(lg__call *call)
 {
         lg_cross_entropy_args k = kernel_args(call->attributes, call->in[1], call->in[0]->at.dtype);
         if (lg__shape_numel(call->out_at[0].shape) == 0)
@@ -47,7 +47,7 @@ bool lg__forward_cross_entropy(lg__call *call)
         return LG__RUN(call->device, "cross_entropy", cross_entropy, &k);
 }
 
-bool lg__fused_cross_entropy(lg__vjp *v)
+static bool fused_cross_entropy(lg__vjp *v)
 {
         lg_tensor *x = v->in[0], *g = lg_contiguous(v->grad[0]), *dx = g ? lg__tensor_like(x) : NULL;
         if (!dx)
@@ -62,19 +62,21 @@ bool lg__fused_cross_entropy(lg__vjp *v)
         return LG__RUN(x->storage->device, "cross_entropy", cross_entropy_vjp, &k);
 }
 
-bool lg__vjp_cross_entropy(lg__vjp *v)
+static bool vjp_cross_entropy(lg__vjp *v)
 {
         entropy_attributes a = *(const entropy_attributes *)v->attributes;
         lg_tensor *x = v->in[0], *g = v->grad[0];
         a.dtype = x->at.dtype;
-        lg_tensor *q = lg__apply1(LG__OP(class_weights), v->in[1], &a, sizeof a);
+        lg_tensor *q = lg__apply1(LG__OP(class_weights), v->in[1], &a);
         lg_tensor *slope = lg_sub(lg_mul(lg_softmax(x, 1), lg_sum(q, .dims = LG_DIMS(1), .keep_dim = true)), q);
         if (a.reduction == LG_NONE)
                 g = lg_unsqueeze(g, 1);
         return (v->grad_in[0] = lg_mul(g, slope)) != NULL;
 }
 
-bool lg__infer_class_weights(lg__call *call)
+const lg__op lg__op_cross_entropy = {.name = "cross_entropy", LG__OPERANDS({"x", .saved_for = LG__BY(0)}, {"target", LG__INDEX, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(entropy_attributes), .infer = infer_cross_entropy, .forward = forward_cross_entropy, .vjp = vjp_cross_entropy, .fused = fused_cross_entropy};
+
+static bool infer_class_weights(lg__call *call)
 {
         const entropy_attributes *a = call->attributes;
         call->out_at[0].dtype = a->dtype;
@@ -82,7 +84,7 @@ bool lg__infer_class_weights(lg__call *call)
         return true;
 }
 
-bool lg__forward_class_weights(lg__call *call)
+static bool forward_class_weights(lg__call *call)
 {
         const entropy_attributes *a = call->attributes;
         lg_cross_entropy_args k = kernel_args(a, call->in[0], a->dtype);
@@ -91,6 +93,8 @@ bool lg__forward_class_weights(lg__call *call)
         k.out = lg__data(call->out[0]);
         return LG__RUN(call->device, "class_weights", class_weights, &k);
 }
+
+const lg__op lg__op_class_weights = {.name = "class_weights", LG__OPERANDS({"target", LG__INDEX}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(entropy_attributes), .infer = infer_class_weights, .forward = forward_class_weights};
 
 /* ---- the function ---- */
 
@@ -160,7 +164,7 @@ static lg_tensor *as_rows(lg_tensor *x, int64_t classes)
 static lg_tensor *weights(lg_tensor *labels, entropy_attributes a, lg_tensor *w)
 {
         a.reduction = LG_SUM;
-        lg_tensor *q = lg__apply1(LG__OP(class_weights), labels, &a, sizeof a);
+        lg_tensor *q = lg__apply1(LG__OP(class_weights), labels, &a);
         return w ? lg_mul(q, w) : q;
 }
 
@@ -214,7 +218,7 @@ static lg_tensor *classify(const char *op, bool scores, lg_tensor *x, lg_tensor 
         lg_tensor *labels = lg_contiguous(lg_reshape(t, LG_SHAPE(lg__shape_numel(shape)))), *loss;
         x = as_rows(x, a.classes);
         if (scores && !o->weight)
-                loss = lg__apply2(LG__OP(cross_entropy), x, labels, &a, sizeof a);
+                loss = lg__apply2(LG__OP(cross_entropy), x, labels, &a);
         else
                 loss = weighted_wide(x, scores, labels, &a, o->weight);
         return loss && o->reduction == LG_NONE ? lg_reshape(loss, shape) : loss;

@@ -5,19 +5,19 @@
  */
 #include "../op.h"
 
-typedef struct cumsum_attributes {
-        int dim;
-        bool reverse;
-} cumsum_attributes;
+#define CUMSUM_FIELDS(FIELD) FIELD(int, dim, 0) FIELD(bool, reverse, false)
+LG__ATTRIBUTES(cumsum, CUMSUM_FIELDS)
 
-bool lg__infer_cumsum(lg__call *call)
+static bool infer(lg__call *call)
 {
+        cumsum_attributes *a = call->attributes;
+        a->dim = lg__line_dim(call->in[0], "cumsum", a->dim);
         call->out_at[0].dtype = call->in[0]->at.dtype;
         call->out_at[0].shape = call->in[0]->at.shape;
-        return true;
+        return a->dim >= 0;
 }
 
-bool lg__forward_cumsum(lg__call *call)
+static bool forward(lg__call *call)
 {
         const cumsum_attributes *a = call->attributes;
         const lg_tensor *x = call->in[0];
@@ -26,27 +26,35 @@ bool lg__forward_cumsum(lg__call *call)
         return lg__shape_numel(x->at.shape) == 0 || LG__RUN(call->device, "cumsum", cumsum, &k);
 }
 
-static lg_tensor *cumsum(lg_tensor *x, int dim, bool reverse)
+static bool vjp(lg__vjp *v)
 {
-        cumsum_attributes a = {dim, reverse};
-        return lg__apply1(LG__OP(cumsum), lg_contiguous(x), &a, sizeof a);
+        cumsum_attributes a = *(const cumsum_attributes *)v->attributes;
+        a.reverse = !a.reverse;
+        return (v->grad_in[0] = LG__APPLY(cumsum, &a, v->grad[0])) != NULL;
 }
 
-bool lg__vjp_cumsum(lg__vjp *v)
-{
-        const cumsum_attributes *a = v->attributes;
-        return (v->grad_in[0] = cumsum(v->grad[0], a->dim, !a->reverse)) != NULL;
-}
+const lg__op lg__op_cumsum = {
+        .name = "cumsum",
+        .autocast = LG__F32,
+        LG__OPERANDS({"x", LG__WHOLE, LG__ROW_MAJOR}),
+        LG__RESULTS({"y"}),
+        LG__HAS(cumsum),
+        .infer = infer,
+        .forward = forward,
+        .vjp = vjp,
+};
 
 lg_tensor *lg_cumsum(lg_tensor *x, int dim)
 {
-        dim = lg__line_dim(x, "cumsum", dim);
-        return dim < 0 ? NULL : cumsum(lg__dtype_float(x->at.dtype) ? x : lg_cast(x, LG_I64), dim, false);
+        return LG__APPLY(cumsum, &(cumsum_attributes){dim}, x);
 }
 
-lg_tensor *lg_cumprod(lg_tensor *x, int dim)
+/* ---- cumprod ---- */
+
+static lg_tensor *compose_cumprod(const lg__call *call)
 {
-        dim = lg__line_dim(x, "cumprod", dim);
+        lg_tensor *x = call->in[0];
+        const int dim = lg__line_dim(x, "cumprod", ((const cumsum_attributes *)call->attributes)->dim);
         if (dim < 0)
                 return NULL;
         int64_t n = x->at.shape.ndim ? x->at.shape.size[dim] : 1;
@@ -57,4 +65,11 @@ lg_tensor *lg_cumprod(lg_tensor *x, int dim)
                 y = lg_cat(LG_LIST(lg_slice(y, dim, 0, step), far), dim);
         }
         return lg_cast(y, dtype);
+}
+
+LG__COMPOSITE(cumprod, {"x"})
+
+lg_tensor *lg_cumprod(lg_tensor *x, int dim)
+{
+        return LG__APPLY(cumprod, &(cumsum_attributes){dim}, x);
 }

@@ -10,7 +10,7 @@ typedef struct dropout_attributes {
         uint64_t seed, offset;
 } dropout_attributes;
 
-bool lg__infer_dropout(lg__call *call)
+static bool infer_dropout(lg__call *call)
 {
         call->out_at[0].dtype = call->in[0]->at.dtype;
         call->out_at[0].shape = call->in[0]->at.shape;
@@ -18,7 +18,7 @@ bool lg__infer_dropout(lg__call *call)
         return true;
 }
 
-bool lg__forward_dropout(lg__call *call)
+static bool forward_dropout(lg__call *call)
 {
         const dropout_attributes *a = call->attributes;
         const lg_tensor *x = call->in[0], *y = call->out[0];
@@ -35,10 +35,12 @@ bool lg__forward_dropout(lg__call *call)
         return lg__shape_numel(x->at.shape) == 0 || LG__RUN(call->device, "dropout", dropout, &k);
 }
 
-bool lg__vjp_dropout(lg__vjp *v)
+static bool vjp_dropout(lg__vjp *v)
 {
-        return (v->grad_in[0] = lg__apply1(v->op, v->grad[0], v->attributes, sizeof(dropout_attributes))) != NULL;
+        return (v->grad_in[0] = lg__apply1(v->op, v->grad[0], v->attributes)) != NULL;
 }
+
+const lg__op lg__op_dropout = {.name = "dropout", LG__OPERANDS({"x", LG__FLOAT}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(dropout_attributes), .infer = infer_dropout, .forward = forward_dropout, .vjp = vjp_dropout};
 
 static bool check(const lg_tensor *x, double p, const char *op, const lg_dropout_options *options,
                   lg_dropout_options *ret)
@@ -53,7 +55,7 @@ static lg_tensor *drop(lg_tensor *x, double p)
 {
         lg_random_state *random = &x->ctx->random;
         dropout_attributes a = {.p = p, .seed = random->seed, .offset = random->counter};
-        lg_tensor *y = lg__apply1(LG__OP(dropout), x, &a, sizeof a);
+        lg_tensor *y = lg__apply1(LG__OP(dropout), x, &a);
         if (y)
                 random->counter += (uint64_t)(lg__shape_numel(x->at.shape) + 3) / 4;
         return y;

@@ -9,21 +9,23 @@ typedef struct flip_attributes {
         lg_dims dims;
 } flip_attributes;
 
-bool lg__infer_flip(lg__call *call)
+static bool infer_flip(lg__call *call)
 {
         call->out_at[0] = ((const flip_attributes *)call->attributes)->at;
         return true;
 }
 
-bool lg__forward_flip(lg__call *call)
+static bool forward_flip(lg__call *call)
 {
         return call->out[0] != NULL;
 }
 
-bool lg__vjp_flip(lg__vjp *v)
+static bool vjp_flip(lg__vjp *v)
 {
         return (v->grad_in[0] = lg_flip(v->grad[0], ((const flip_attributes *)v->attributes)->dims)) != NULL;
 }
+
+const lg__op lg__op_flip = {.name = "flip", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .flags = LG__ALIASES, .attributes_bytes = sizeof(flip_attributes), .infer = infer_flip, .forward = forward_flip, .vjp = vjp_flip};
 
 lg_tensor *lg_flip(lg_tensor *x, lg_dims dims)
 {
@@ -49,7 +51,7 @@ lg_tensor *lg_flip(lg_tensor *x, lg_dims dims)
                 a.at.offset += (x->at.shape.size[d] - 1) * x->at.strides[d];
                 a.at.strides[d] = -x->at.strides[d];
         }
-        return lg__apply1(LG__OP(flip), x, &a, sizeof a);
+        return lg__apply1(LG__OP(flip), x, &a);
 }
 
 /* ---- roll ---- */
@@ -59,7 +61,7 @@ typedef struct roll_attributes {
         int dim;
 } roll_attributes;
 
-bool lg__infer_roll(lg__call *call)
+static bool infer_roll(lg__call *call)
 {
         call->out_at[0].dtype = call->in[0]->at.dtype;
         call->out_at[0].shape = call->in[0]->at.shape;
@@ -76,18 +78,20 @@ static bool move(lg__call *call, int dim, int64_t to, int64_t from, int64_t coun
         return lg__copy_values(&out, &x, "roll");
 }
 
-bool lg__forward_roll(lg__call *call)
+static bool forward_roll(lg__call *call)
 {
         const roll_attributes *a = call->attributes;
         int64_t left = call->in[0]->at.shape.size[a->dim] - a->shift;
         return move(call, a->dim, a->shift, 0, left) && move(call, a->dim, 0, left, a->shift);
 }
 
-bool lg__vjp_roll(lg__vjp *v)
+static bool vjp_roll(lg__vjp *v)
 {
         const roll_attributes *a = v->attributes;
         return (v->grad_in[0] = lg_roll(v->grad[0], -a->shift, a->dim)) != NULL;
 }
+
+const lg__op lg__op_roll = {.name = "roll", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(roll_attributes), .infer = infer_roll, .forward = forward_roll, .vjp = vjp_roll};
 
 lg_tensor *lg_roll(lg_tensor *x, int64_t shift, int dim)
 {
@@ -99,5 +103,5 @@ lg_tensor *lg_roll(lg_tensor *x, int64_t shift, int dim)
         int64_t n = x->at.shape.size[a.dim];
         a.shift = n ? shift % n : 0;
         a.shift += a.shift < 0 ? n : 0;
-        return lg__apply1(LG__OP(roll), x, &a, sizeof a);
+        return lg__apply1(LG__OP(roll), x, &a);
 }

@@ -58,14 +58,14 @@ static bool check_index(const lg__call *call, const lg_tensor *index)
                         lg__tensor_text(index).s, lg__tensor_text(call->in[0]).s, dim);
 }
 
-bool lg__infer_gather(lg__call *call)
+static bool infer_gather(lg__call *call)
 {
         call->out_at[0].dtype = call->in[0]->at.dtype;
         call->out_at[0].shape = call->in[1]->at.shape;
         return check_index(call, call->in[1]);
 }
 
-bool lg__forward_gather(lg__call *call)
+static bool forward_gather(lg__call *call)
 {
         const lg_tensor *x = call->in[0];
         lg_gather_args k = kernel_args(call->attributes, call->in[1], x, call->out[0], x);
@@ -75,19 +75,21 @@ bool lg__forward_gather(lg__call *call)
 lg_tensor *lg__gather(lg_tensor *x, int dim, lg_tensor *index, lg__fault fault)
 {
         gather_attributes a = {dim, fault};
-        return lg__apply2(LG__OP(gather), x, index, &a, sizeof a);
+        return lg__apply2(LG__OP(gather), x, index, &a);
 }
 
-bool lg__vjp_gather(lg__vjp *v)
+static bool vjp_gather(lg__vjp *v)
 {
         const gather_attributes *a = v->attributes;
         lg_tensor *zeros = lg_expand(lg__constant(v->grad[0], 0), lg__input(v, 0)->shape);
         return (v->grad_in[0] = lg__scatter_add(zeros, a->dim, v->in[1], v->grad[0], a->fault)) != NULL;
 }
 
+const lg__op lg__op_gather = {.name = "gather", LG__OPERANDS({"x"}, {"index", LG__INDEX, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(gather_attributes), .infer = infer_gather, .forward = forward_gather, .vjp = vjp_gather};
+
 /* ---- scatter_add ---- */
 
-bool lg__infer_scatter_add(lg__call *call)
+static bool infer_scatter_add(lg__call *call)
 {
         const lg_tensor *x = call->in[0], *src = call->in[1], *index = call->in[2];
         call->out_at[0].dtype = x->at.dtype;
@@ -104,7 +106,7 @@ bool lg__infer_scatter_add(lg__call *call)
                         lg__tensor_text(index).s, lg__tensor_text(src).s);
 }
 
-bool lg__forward_scatter_add(lg__call *call)
+static bool forward_scatter_add(lg__call *call)
 {
         lg_tensor *out = call->out[0];
         lg_gather_args k = kernel_args(call->attributes, call->in[2], call->in[1], out, out);
@@ -116,7 +118,7 @@ bool lg__forward_scatter_add(lg__call *call)
 lg_tensor *lg__scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src, lg__fault fault)
 {
         gather_attributes a = {dim, fault};
-        return lg__apply(LG__OP(scatter_add), NULL, (lg_tensor *[]){x, src, index}, 3, &a, sizeof a, NULL);
+        return LG__APPLY(scatter_add, &a, x, src, index);
 }
 
 /* t, with zeros behind it in every dimension, so that it has that shape. */
@@ -130,7 +132,7 @@ static lg_tensor *extended(lg_tensor *t, lg_shape shape)
         return lg_pad(t, LG_INTS_OF(2 * shape.ndim, pads));
 }
 
-bool lg__vjp_scatter_add(lg__vjp *v)
+static bool vjp_scatter_add(lg__vjp *v)
 {
         const gather_attributes *a = v->attributes;
         v->grad_in[0] = v->grad[0];
@@ -139,6 +141,8 @@ bool lg__vjp_scatter_add(lg__vjp *v)
         lg_tensor *picked = lg__gather(v->grad[0], a->dim, v->in[2], a->fault);
         return (v->grad_in[1] = extended(picked, lg__input(v, 1)->shape)) != NULL;
 }
+
+const lg__op lg__op_scatter_add = {.name = "scatter_add", LG__OPERANDS({"x"}, {"src"}, {"index", LG__INDEX, .saved_for = LG__BY(1)}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(gather_attributes), .infer = infer_scatter_add, .forward = forward_scatter_add, .vjp = vjp_scatter_add};
 
 /* ---- the functions ---- */
 

@@ -14,7 +14,7 @@ typedef struct layer_norm_attributes {
 
 /* ---- the op ---- */
 
-bool lg__infer_layer_norm(lg__call *call)
+static bool infer_layer_norm(lg__call *call)
 {
         lg_shape s = call->in[0]->at.shape;
         call->out_at[0].dtype = call->in[0]->at.dtype;
@@ -26,7 +26,7 @@ bool lg__infer_layer_norm(lg__call *call)
         return true;
 }
 
-bool lg__forward_layer_norm(lg__call *call)
+static bool forward_layer_norm(lg__call *call)
 {
         const layer_norm_attributes *a = call->attributes;
         const lg_tensor *x = call->in[0];
@@ -39,15 +39,15 @@ bool lg__forward_layer_norm(lg__call *call)
                                 .eps = a->eps,
                                 .rms = a->rms,
                                 .x = lg__data(x),
-                                .w = call->in_count > 1 ? lg__data(call->in[1]) : NULL,
-                                .b = call->in_count > 2 ? lg__data(call->in[2]) : NULL,
+                                .w = call->in[1] ? lg__data(call->in[1]) : NULL,
+                                .b = call->in[2] ? lg__data(call->in[2]) : NULL,
                                 .y = lg__data(call->out[0]),
                                 .mean = lg__data(call->out[1]),
                                 .rstd = lg__data(call->out[2])};
         return LG__RUN(call->device, "layer_norm", layer_norm, &k);
 }
 
-bool lg__fused_layer_norm(lg__vjp *v)
+static bool fused_layer_norm(lg__vjp *v)
 {
         const layer_norm_attributes *a = v->attributes;
         const lg_tensor *x = v->in[0], *g = lg_contiguous(v->grad[0]);
@@ -83,7 +83,7 @@ static lg_tensor *row_mean(lg_tensor *x)
         return lg_mean(x, .dims = LG_DIMS(2, 3), .keep_dim = true);
 }
 
-bool lg__vjp_layer_norm(lg__vjp *v)
+static bool vjp_layer_norm(lg__vjp *v)
 {
         const layer_norm_attributes *a = v->attributes;
         lg_dtype dtype = lg__norm_dtype(v->in[0]);
@@ -96,12 +96,25 @@ bool lg__vjp_layer_norm(lg__vjp *v)
                 lg_tensor *gw = w ? lg_mul(g, w) : g, *slope = lg_mul(t, row_mean(lg_mul(gw, t)));
                 v->grad_in[0] = lg_mul(r, lg_sub(a->rms ? gw : lg_sub(gw, row_mean(gw)), slope));
         }
-        if (v->in_count > 1 && v->needs[1])
+        if (v->needs[1])
                 v->grad_in[1] = lg_mul(g, t);
-        if (v->in_count > 2 && v->needs[2])
+        if (v->needs[2])
                 v->grad_in[2] = g;
         return lg__ok(v->ctx);
 }
+
+#define BY_ALL (LG__BY(0) | LG__BY(1) | LG__BY(2))
+const lg__op lg__op_layer_norm = {
+        .name = "layer_norm",
+        LG__OPERANDS({"x", LG__FLOAT, .saved_for = BY_ALL}, {"w", LG__WEIGHT, .optional = true, .saved_for = LG__BY(0)},
+                     {"b", LG__WEIGHT, .optional = true}),
+        LG__RESULTS({"y"}, {"mean", .saved_for = BY_ALL}, {"rstd", .saved_for = BY_ALL}),
+        .attributes_bytes = sizeof(layer_norm_attributes),
+        .infer = infer_layer_norm,
+        .forward = forward_layer_norm,
+        .vjp = vjp_layer_norm,
+        .fused = fused_layer_norm,
+};
 
 /* ---- the functions ---- */
 
@@ -116,7 +129,7 @@ static lg_tensor *apply(lg_tensor *x, lg_tensor *w, lg_tensor *b, lg_shape rows,
         if (b && !w &&
             !(in[1] = lg_full(x->ctx, 1, weights, .dtype = lg__norm_dtype(x), .device = x->storage->device->id)))
                 return NULL;
-        if (!lg__apply(LG__OP(layer_norm), x->ctx, in, b ? 3 : w ? 2 : 1, &a, sizeof a, out))
+        if (!lg__apply(LG__OP(layer_norm), in, 3, &a, out))
                 return NULL;
         lg__tensor_release(out[1]);
         lg__tensor_release(out[2]);

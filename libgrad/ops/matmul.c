@@ -79,7 +79,7 @@ static bool product(lg_tensor *out, lg_tensor *a, lg_tensor *b, const void *bias
 
 /* ---- matmul: both have at least two dimensions ---- */
 
-bool lg__infer_matmul(lg__call *call)
+static bool infer_matmul(lg__call *call)
 {
         lg_shape a = call->in[0]->at.shape, b = call->in[1]->at.shape, batch;
         int64_t m = a.size[a.ndim - 2], k = a.size[a.ndim - 1], n = b.size[b.ndim - 1];
@@ -99,18 +99,20 @@ bool lg__infer_matmul(lg__call *call)
         return lg__shape_valid(call->ctx, "matmul", batch);
 }
 
-bool lg__forward_matmul(lg__call *call)
+static bool forward_matmul(lg__call *call)
 {
         return product(call->out[0], call->in[0], call->in[1], NULL, false, "matmul");
 }
 
-bool lg__vjp_matmul(lg__vjp *v)
+static bool vjp_matmul(lg__vjp *v)
 {
         lg_tensor *g = v->grad[0];
         if (v->needs[0] && !(v->grad_in[0] = lg_matmul(g, lg_transpose(v->in[1], -2, -1))))
                 return false;
         return !v->needs[1] || (v->grad_in[1] = lg_matmul(lg_transpose(v->in[0], -2, -1), g)) != NULL;
 }
+
+const lg__op lg__op_matmul = {.name = "matmul", LG__OPERANDS({"a", LG__FLOAT, .saved_for = LG__BY(1)}, {"b", LG__FLOAT, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .flags = LG__PROMOTE, .infer = infer_matmul, .forward = forward_matmul, .vjp = vjp_matmul};
 
 /* One matrix for a whole batch: the batch of a becomes rows, so that it is one product, and so is db. */
 static lg_tensor *matmul_rows(lg_tensor *a, lg_tensor *b)
@@ -120,7 +122,7 @@ static lg_tensor *matmul_rows(lg_tensor *a, lg_tensor *b)
         int64_t k = a->at.shape.size[a->at.shape.ndim - 1], rows = 1;
         for (int i = 0; i + 1 < s.ndim; i++)
                 rows *= s.size[i];
-        lg_tensor *y = lg__apply2(LG__OP(matmul), lg_reshape(a, LG_SHAPE(rows, k)), b, NULL, 0);
+        lg_tensor *y = lg__apply2(LG__OP(matmul), lg_reshape(a, LG_SHAPE(rows, k)), b, NULL);
         return y ? lg_reshape(y, s) : NULL;
 }
 
@@ -139,7 +141,7 @@ lg_tensor *lg_matmul(lg_tensor *a, lg_tensor *b)
         if (row && column && an > 2 && bn <= 2 && row->at.shape.size[an - 1] == column->at.shape.size[0])
                 y = matmul_rows(row, column);
         else
-                y = lg__apply2(LG__OP(matmul), row, column, NULL, 0);
+                y = lg__apply2(LG__OP(matmul), row, column, NULL);
         if (y && bn == 1)
                 y = lg_squeeze(y, LG_DIMS(-1));
         return y && an == 1 ? lg_squeeze(y, LG_DIMS(bn == 1 ? -1 : -2)) : y;
@@ -147,16 +149,8 @@ lg_tensor *lg_matmul(lg_tensor *a, lg_tensor *b)
 
 /* ---- linear: x (rows, in), w (out, in), b (out) or NULL ---- */
 
-typedef struct linear_attributes {
-        uint64_t relu; /* 0 or 1 */
-} linear_attributes;
-
-static bool has_relu(const void *attributes)
-{
-        return ((const linear_attributes *)attributes)->relu;
-}
-
-bool lg__infer_linear(lg__call *call)
+/* With relu, y = relu(x w^T + b) is what is saved of it: y > 0 where the sum was. */
+static bool infer_linear(lg__call *call)
 {
         const lg_tensor *x = call->in[0], *w = call->in[1], *b = call->in[2];
         if (w->at.shape.ndim != 2)
@@ -171,43 +165,22 @@ bool lg__infer_linear(lg__call *call)
                                 lg__tensor_text(b).s, lg__tensor_text(w).s, (long long)w->at.shape.size[0]);
         call->out_at[0].dtype = x->at.dtype;
         call->out_at[0].shape = LG_SHAPE(x->at.shape.size[0], w->at.shape.size[0]);
-        call->saves = has_relu(call->attributes) ? LG__OUT(0) : 0;
         return lg__shape_valid(call->ctx, "linear", call->out_at[0].shape);
 }
 
-bool lg__forward_linear(lg__call *call)
+static bool forward_linear(lg__call *call)
 {
-        lg_tensor *b = call->in[2], *row = b, wt = *call->in[1];
-        wt.at.shape = LG_SHAPE(call->in[1]->at.shape.size[1], call->in[1]->at.shape.size[0]);
-        wt.at.strides[0] = call->in[1]->at.strides[1];
-        wt.at.strides[1] = call->in[1]->at.strides[0];
-        if (b && !lg__layout_is_contiguous(&b->at) && !(row = lg__clone_values(b, b->storage->device->id, b->at.dtype)))
-                return false;
-        bool ok = product(call->out[0], call->in[0], &wt, row ? lg__data(row) : NULL, has_relu(call->attributes),
-                          "linear");
-        if (row != b)
-                lg__tensor_release(row);
-        return ok;
+        const lg_tensor *w = call->in[1], *b = call->in[2];
+        lg_tensor wt = *w; /* transposed */
+        wt.at.shape = LG_SHAPE(w->at.shape.size[1], w->at.shape.size[0]);
+        wt.at.strides[0] = w->at.strides[1];
+        wt.at.strides[1] = w->at.strides[0];
+        return product(call->out[0], call->in[0], &wt, b ? lg__data(b) : NULL, call->op == LG__OP(linear_relu),
+                       call->op->name);
 }
 
-/* The gradient before the relu: in ops where it may be derived again or is watched, else by relu's own kernel. */
-static lg_tensor *before_relu(lg__vjp *v)
+static bool derive_linear(lg__vjp *v, lg_tensor *g)
 {
-        lg_tensor *g = v->grad[0], *y = v->out[0];
-        if (v->ctx->recording || v->ctx->watch)
-                return lg_where(lg_gt_scalar(y, 0), g, lg__constant(g, 0));
-        lg_tensor *before = lg__tensor_like(y);
-        return before && lg__pointwise_run(LG_PW_relu_da, before, (lg_tensor *[LG_PW_INPUTS]){g, NULL, NULL, y}, 0, 0,
-                                           "linear")
-                       ? before
-                       : NULL;
-}
-
-bool lg__vjp_linear(lg__vjp *v)
-{
-        lg_tensor *g = has_relu(v->attributes) ? before_relu(v) : v->grad[0];
-        if (!g)
-                return false;
         if (v->needs[0] && !(v->grad_in[0] = lg_matmul(g, v->in[1])))
                 return false;
         if (v->needs[1] && !(v->grad_in[1] = lg_matmul(lg_transpose(g, 0, 1), v->in[0])))
@@ -215,7 +188,66 @@ bool lg__vjp_linear(lg__vjp *v)
         return !v->needs[2] || (v->grad_in[2] = lg_sum(g, .dims = LG_DIMS(0))) != NULL;
 }
 
-static lg_tensor *linear(lg_tensor *x, lg_tensor *w, lg_tensor *b, linear_attributes attributes)
+static bool vjp_linear(lg__vjp *v)
+{
+        return derive_linear(v, v->grad[0]);
+}
+
+static bool vjp_linear_relu(lg__vjp *v)
+{
+        lg_tensor *g = LG__APPLY(relu_grad, NULL, v->grad[0], v->out[0]);
+        return g && derive_linear(v, g);
+}
+
+#define BY_ALL (LG__BY(0) | LG__BY(1) | LG__BY(2))
+#define LINEAR(of, saved)                                                                                              \
+        const lg__op lg__op_##of = {                                                                                   \
+                .name = #of,                                                                                           \
+                .flags = LG__PROMOTE,                                                                                  \
+                .autocast = LG__LOW,                                                                                   \
+                LG__OPERANDS({"x", LG__FLOAT, .saved_for = LG__BY(1)}, {"w", LG__FLOAT, .saved_for = LG__BY(0)},       \
+                             {"b", LG__FLOAT, LG__ROW_MAJOR, .optional = true}),                                       \
+                LG__RESULTS({"y", .saved_for = saved}),                                                                \
+                .infer = infer_linear,                                                                                 \
+                .forward = forward_linear,                                                                             \
+                .vjp = vjp_##of,                                                                                       \
+        };
+LINEAR(linear, 0)
+LINEAR(linear_relu, BY_ALL)
+
+/* ---- relu_grad: g where y > 0, else 0; linear in g, and flat in y ---- */
+
+static bool infer_relu_grad(lg__call *call)
+{
+        call->out_at[0].dtype = call->in[0]->at.dtype;
+        call->out_at[0].shape = call->in[1]->at.shape;
+        lg__keep_layout(&call->out_at[0], &call->in[1]->at);
+        return true;
+}
+
+static bool forward_relu_grad(lg__call *call)
+{
+        lg_tensor *const in[LG_PW_INPUTS] = {call->in[0], NULL, NULL, call->in[1]};
+        return lg__pointwise_run(LG_PW_relu_da, call->out[0], in, 0, 0, "relu_grad");
+}
+
+static bool vjp_relu_grad(lg__vjp *v)
+{
+        return (v->grad_in[0] = LG__APPLY(relu_grad, NULL, v->grad[0], v->in[1])) != NULL;
+}
+
+const lg__op lg__op_relu_grad = {
+        .name = "relu_grad",
+        LG__OPERANDS({"g", LG__FLOAT}, {"y", LG__FLOAT, .saved_for = LG__BY(0)}),
+        LG__RESULTS({"y"}),
+        .infer = infer_relu_grad,
+        .forward = forward_relu_grad,
+        .vjp = vjp_relu_grad,
+};
+
+/* ---- the functions ---- */
+
+static lg_tensor *linear(const lg__op *op, lg_tensor *x, lg_tensor *w, lg_tensor *b)
 {
         lg_ctx *c = x ? x->ctx : lg__ctx_of(w);
         if (!x || !w)
@@ -233,7 +265,7 @@ static lg_tensor *linear(lg_tensor *x, lg_tensor *w, lg_tensor *b, linear_attrib
         if (!flat)
                 return NULL;
         lg_tensor *y =
-                lg__apply(LG__OP(linear), c, (lg_tensor *[]){flat, w, b}, 3, &attributes, sizeof attributes, NULL);
+                lg__apply(op, (lg_tensor *[]){flat, w, b}, 3, NULL, NULL);
         if (!y || s.ndim == 2)
                 return y;
         s.size[s.ndim - 1] = y->at.shape.size[1];
@@ -242,10 +274,10 @@ static lg_tensor *linear(lg_tensor *x, lg_tensor *w, lg_tensor *b, linear_attrib
 
 lg_tensor *lg_linear(lg_tensor *x, lg_tensor *w, lg_tensor *b)
 {
-        return linear(x, w, b, (linear_attributes){0});
+        return linear(LG__OP(linear), x, w, b);
 }
 
 lg_tensor *lg__linear_relu(lg_tensor *x, lg_tensor *w, lg_tensor *b)
 {
-        return linear(x, w, b, (linear_attributes){.relu = 1});
+        return linear(LG__OP(linear_relu), x, w, b);
 }

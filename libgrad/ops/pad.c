@@ -7,7 +7,7 @@ typedef struct pad_attributes {
         int64_t before[LG_MAX_DIMS], after[LG_MAX_DIMS]; /* negative: cut off */
 } pad_attributes;
 
-bool lg__infer_pad(lg__call *call)
+static bool infer_pad(lg__call *call)
 {
         const pad_attributes *a = call->attributes;
         lg_shape s = call->in[0]->at.shape;
@@ -40,7 +40,7 @@ static bool common_part(const pad_attributes *a, lg_tensor *y, lg_tensor *x)
         return true;
 }
 
-bool lg__forward_pad(lg__call *call)
+static bool forward_pad(lg__call *call)
 {
         const pad_attributes *a = call->attributes;
         lg_tensor x = *call->in[0], y = *call->out[0];
@@ -51,7 +51,7 @@ bool lg__forward_pad(lg__call *call)
         return !any || lg__copy_values(&y, &x, "pad");
 }
 
-bool lg__vjp_pad(lg__vjp *v)
+static bool vjp_pad(lg__vjp *v)
 {
         pad_attributes back = *(const pad_attributes *)v->attributes;
         back.value = 0;
@@ -59,8 +59,10 @@ bool lg__vjp_pad(lg__vjp *v)
                 back.before[i] = -back.before[i];
                 back.after[i] = -back.after[i];
         }
-        return (v->grad_in[0] = lg__apply1(LG__OP(pad), v->grad[0], &back, sizeof back)) != NULL;
+        return (v->grad_in[0] = lg__apply1(LG__OP(pad), v->grad[0], &back)) != NULL;
 }
+
+const lg__op lg__op_pad = {.name = "pad", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(pad_attributes), .infer = infer_pad, .forward = forward_pad, .vjp = vjp_pad};
 
 lg_tensor *lg_pad_with(lg_tensor *x, lg_ints pads, const lg_pad_options *options)
 {
@@ -80,5 +82,5 @@ lg_tensor *lg_pad_with(lg_tensor *x, lg_ints pads, const lg_pad_options *options
                         return lg__fail(x->ctx, LG_ERR_ARGUMENT, "pad: pad %lld is out of range", (long long)i);
                 (i % 2 ? a.after : a.before)[ndim - 1 - i / 2] = pads.items[i];
         }
-        return lg__apply1(LG__OP(pad), x, &a, sizeof a);
+        return lg__apply1(LG__OP(pad), x, &a);
 }

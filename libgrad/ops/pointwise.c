@@ -1,13 +1,8 @@
-/* pointwise.c - the elementwise ops: functions, shape rule and derivatives, all made from kernels/pointwise.def. */
+/* pointwise.c - the elementwise ops: shape rule, kernels and functions. Their table is in pointwise_ops.c, their
+ * derivatives are in pointwise_vjp.c; all are made from kernels/pointwise.def. */
 #include <math.h>
 #include <string.h>
-#include "../../kernels/constants.h"
-#include "../op.h"
-#include "vocabulary.h"
-
-typedef struct pointwise_attributes {
-        double p0, p1;
-} pointwise_attributes;
+#include "pointwise.h"
 
 bool lg__pointwise_run(int id, lg_tensor *out, lg_tensor *const in[LG_PW_INPUTS], double p0, double p1, const char *op)
 {
@@ -52,17 +47,17 @@ static bool infer(lg__call *call, lg_dtype dtype)
         return true;
 }
 
-static bool infer_pointwise(lg__call *call)
+bool lg__pointwise_infer(lg__call *call)
 {
         return infer(call, call->in[call->in_count - 1]->at.dtype);
 }
 
-static bool infer_compare(lg__call *call)
+bool lg__pointwise_infer_compare(lg__call *call)
 {
         return infer(call, LG_BOOL);
 }
 
-static bool forward_pointwise(lg__call *call)
+bool lg__pointwise_forward(lg__call *call)
 {
         const pointwise_attributes *p = call->attributes;
         lg_tensor *in[LG_PW_INPUTS] = {NULL};
@@ -71,10 +66,10 @@ static bool forward_pointwise(lg__call *call)
 }
 
 /* First order: one kernel for each input that needs its gradient. */
-static bool fused_pointwise(lg__vjp *v)
+bool lg__pointwise_fused(lg__vjp *v)
 {
         const pointwise_attributes *p = v->attributes;
-        bool conditional = v->op->flags & LG__CONDITION;
+        bool conditional = v->op->operands[0].takes == LG__MASK;
         lg_tensor *slots[LG_PW_INPUTS] = {v->grad[0], v->in[0], v->in[1], v->out[0]};
         int first = conditional ? 1 : 0;
         if (conditional)
@@ -98,99 +93,11 @@ lg_tensor *lg__constant(const lg_tensor *x, double value)
         return t && lg__fill_values(t, value, "constant") ? t : NULL;
 }
 
-/* ---- derivatives in ops ---- */
-
-#define V1(op, a) lg_##op(a)
-#define V2(op, a, b) lg_##op(a, b)
-#define V3(op, a, b, c) lg_##op(a, b, c)
-#define K(value) lg__constant(v->grad[0], value)
-#define P0 lg__constant(v->grad[0], ((const pointwise_attributes *)v->attributes)->p0)
-#define P1 lg__constant(v->grad[0], ((const pointwise_attributes *)v->attributes)->p1)
-#define G v->grad[0]
-#define X v->in[0]
-#define A v->in[0]
-#define B v->in[1]
-#define C v->in[0]
-#define Y v->out[0]
-
-#define UNARY(name, types, params, formula, dx, domain, kinks)                                                         \
-        static bool vjp_##name(lg__vjp *v)                                                                             \
-        {                                                                                                              \
-                return (v->grad_in[0] = dx) != NULL;                                                                   \
-        }
-#define BINARY(name, types, formula, da, db, domain_a, domain_b, kinks)                                                \
-        static bool vjp_##name(lg__vjp *v)                                                                             \
-        {                                                                                                              \
-                if (v->needs[0] && !(v->grad_in[0] = da))                                                              \
-                        return false;                                                                                  \
-                return !v->needs[1] || (v->grad_in[1] = db) != NULL;                                                   \
-        }
-#define TERNARY(name, types, formula, da, db, domain_a, domain_b)                                                      \
-        static bool vjp_##name(lg__vjp *v)                                                                             \
-        {                                                                                                              \
-                if (v->needs[1] && !(v->grad_in[1] = da))                                                              \
-                        return false;                                                                                  \
-                return !v->needs[2] || (v->grad_in[2] = db) != NULL;                                                   \
-        }
-#define COMPARE(name, formula)
-#define COMPARE_SCALAR(name, formula)
-#define TEST(name, formula)
-#include "../../kernels/pointwise.def"
-#include "skip_end.h"
-#undef V1
-#undef V2
-#undef V3
-#undef K
-#undef P0
-#undef P1
-#undef G
-#undef X
-#undef A
-#undef B
-#undef C
-#undef Y
-
-/* ---- rows, with the masks of what is saved ---- */
-
-#define V1(op, a) (a)
-#define V2(op, a, b) ((a) | (b))
-#define V3(op, a, b, c) ((a) | (b) | (c))
-#define K(value) 0u
-#define P0 0u
-#define P1 0u
-#define G 0u
-#define X LG__IN(0)
-#define A LG__IN(0)
-#define B LG__IN(1)
-#define C LG__IN(0)
-#define Y LG__OUT(0)
-
-#define LG__FLOAT_ROW LG__TO_FLOAT
-#define LG__ANY_ROW 0
-#define LG__NUMBER_ROW LG__TO_NUMBER
-#define ROW(name_, n, flags_, infer_, vjp_, fused_, ...)                                                               \
-        {                                                                                                              \
-                .name = #name_, .in_count = n, .out_count = 1, .flags = (flags_), .infer = infer_,                     \
-                .forward = forward_pointwise, .vjp = vjp_, .fused = fused_, .pointwise = LG_PW_##name_, __VA_ARGS__    \
-        }
-#define UNARY(name, types, params, formula, dx, domain, kinks)                                                         \
-        [LG_PW_##name] = ROW(name, 1, LG__##types##_ROW, infer_pointwise, vjp_##name, fused_pointwise, .saves = {dx},  \
-                             .arguments = {"x"}),
-#define BINARY(name, types, formula, da, db, domain_a, domain_b, kinks)                                                \
-        [LG_PW_##name] = ROW(name, 2, LG__PROMOTE | LG__##types##_ROW, infer_pointwise, vjp_##name, fused_pointwise,   \
-                             .saves = {da, db}, .arguments = {"a", "b"}),
-#define TERNARY(name, types, formula, da, db, domain_a, domain_b)                                                      \
-        [LG_PW_##name] = ROW(name, 3, LG__PROMOTE | LG__CONDITION | LG__##types##_ROW, infer_pointwise, vjp_##name,    \
-                             fused_pointwise, .saves = {0, da, db}, .arguments = {"condition", "a", "b"}),
-#define COMPARE(name, formula)                                                                                         \
-        [LG_PW_##name] = ROW(name, 2, LG__PROMOTE | LG__NO_GRAD, infer_compare, NULL, NULL, .arguments = {"a", "b"}),
-#define COMPARE_SCALAR(name, formula)                                                                                  \
-        [LG_PW_##name] = ROW(name, 1, LG__NO_GRAD, infer_compare, NULL, NULL, .arguments = {"x"}),
-#define TEST(name, formula) COMPARE_SCALAR(name, formula)
-const lg__op lg__pointwise_ops[LG_PW_COUNT] = {
-#include "../../kernels/pointwise.def"
-};
-#include "skip_end.h"
+lg_tensor *lg__pointwise_parameter(const lg__vjp *v, int i)
+{
+        const pointwise_attributes *a = v->attributes;
+        return lg__constant(v->grad[0], i ? a->p1 : a->p0);
+}
 
 /* ---- the functions ---- */
 
@@ -208,7 +115,7 @@ static bool take_numbers(int id, const lg_tensor *x, double *numbers, int count)
 {
         const lg__op *op = &lg__pointwise_ops[id];
         const lg_dtype d = x->at.dtype;
-        if (lg__dtype_float(d) || op->infer != infer_pointwise || (op->flags & LG__TO_FLOAT))
+        if (lg__dtype_float(d) || op->infer != lg__pointwise_infer || op->operands[0].takes == LG__REAL)
                 return true;
         for (int i = 0; i < count; i++) {
                 const int bound = bound_of(id, i);
@@ -225,7 +132,7 @@ static lg_tensor *apply(int id, lg_tensor *x, lg_tensor *y, lg_tensor *z)
 {
         const lg__op *op = &lg__pointwise_ops[id];
         pointwise_attributes none = {0, 0};
-        return lg__apply(op, NULL, (lg_tensor *[]){x, y, z}, op->in_count, &none, sizeof none, NULL);
+        return lg__apply(op, (lg_tensor *[]){x, y, z}, op->operand_count, &none, NULL);
 }
 
 static lg_tensor *apply_numbers(int id, lg_tensor *x, double p0, double p1, int count)
@@ -235,7 +142,7 @@ static lg_tensor *apply_numbers(int id, lg_tensor *x, double p0, double p1, int 
         if (!lg__check(x, op->name, "x") || !take_numbers(id, x, p, count))
                 return NULL;
         pointwise_attributes attributes = {p[0], p[1]};
-        return lg__apply1(op, x, &attributes, sizeof attributes);
+        return lg__apply1(op, x, &attributes);
 }
 
 #define PARAMS0 DEFINE0

@@ -44,7 +44,7 @@ static bool forward(lg__call *call, lg_pool_kind kind, lg_tensor *index)
         return LG__RUN(call->device, call->op->name, pool, &k);
 }
 
-bool lg__infer_max_pool2d(lg__call *call)
+static bool infer_max_pool2d(lg__call *call)
 {
         if (!infer(call, false))
                 return false;
@@ -53,85 +53,95 @@ bool lg__infer_max_pool2d(lg__call *call)
         return true;
 }
 
-bool lg__forward_max_pool2d(lg__call *call)
+static bool forward_max_pool2d(lg__call *call)
 {
         return forward(call, LG_POOL_MAX, call->out[1]);
 }
 
-bool lg__infer_max_pool2d_grad(lg__call *call)
+static bool infer_max_pool2d_grad(lg__call *call)
 {
         return infer(call, true);
 }
 
-bool lg__forward_max_pool2d_grad(lg__call *call)
+static bool forward_max_pool2d_grad(lg__call *call)
 {
         return forward(call, LG_POOL_MAX_GRAD, call->in[1]);
 }
 
-bool lg__infer_max_pool2d_pick(lg__call *call)
+static bool infer_max_pool2d_pick(lg__call *call)
 {
         return infer(call, false);
 }
 
-bool lg__forward_max_pool2d_pick(lg__call *call)
+static bool forward_max_pool2d_pick(lg__call *call)
 {
         return forward(call, LG_POOL_MAX_PICK, call->in[1]);
 }
 
-bool lg__infer_avg_pool2d(lg__call *call)
+static bool infer_avg_pool2d(lg__call *call)
 {
         return infer(call, false);
 }
 
-bool lg__forward_avg_pool2d(lg__call *call)
+static bool forward_avg_pool2d(lg__call *call)
 {
         return forward(call, LG_POOL_AVG, NULL);
 }
 
-bool lg__infer_avg_pool2d_grad(lg__call *call)
+static bool infer_avg_pool2d_grad(lg__call *call)
 {
         return infer(call, true);
 }
 
-bool lg__forward_avg_pool2d_grad(lg__call *call)
+static bool forward_avg_pool2d_grad(lg__call *call)
 {
         return forward(call, LG_POOL_AVG_GRAD, NULL);
 }
 
 static lg_tensor *run(const lg__op *op, lg_tensor *x, const pool_attributes *a)
 {
-        return lg__apply1(op, lg__channels_last(x), a, sizeof *a);
+        return lg__apply1(op, lg__channels_last(x), a);
 }
 
 static lg_tensor *run_with(const lg__op *op, lg_tensor *x, lg_tensor *index, const pool_attributes *a)
 {
-        return lg__apply2(op, lg__channels_last(x), lg__channels_last(index), a, sizeof *a);
+        return lg__apply2(op, lg__channels_last(x), lg__channels_last(index), a);
 }
 
-bool lg__vjp_max_pool2d(lg__vjp *v)
+static bool vjp_max_pool2d(lg__vjp *v)
 {
         return (v->grad_in[0] = run_with(LG__OP(max_pool2d_grad), v->grad[0], v->out[1], v->attributes)) != NULL;
 }
 
-bool lg__vjp_max_pool2d_grad(lg__vjp *v)
+const lg__op lg__op_max_pool2d = {.name = "max_pool2d", LG__OPERANDS({"x", LG__FLOAT}), LG__RESULTS({"y"}, {"indices", .saved_for = LG__BY(0)}), .attributes_bytes = sizeof(pool_attributes), .infer = infer_max_pool2d, .forward = forward_max_pool2d, .vjp = vjp_max_pool2d};
+
+static bool vjp_max_pool2d_grad(lg__vjp *v)
 {
         return (v->grad_in[0] = run_with(LG__OP(max_pool2d_pick), v->grad[0], v->in[1], v->attributes)) != NULL;
 }
 
-bool lg__vjp_max_pool2d_pick(lg__vjp *v)
+const lg__op lg__op_max_pool2d_grad = {.name = "max_pool2d_grad", LG__OPERANDS({"g"}, {"indices", .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(pool_attributes), .infer = infer_max_pool2d_grad, .forward = forward_max_pool2d_grad, .vjp = vjp_max_pool2d_grad};
+
+static bool vjp_max_pool2d_pick(lg__vjp *v)
 {
         return (v->grad_in[0] = run_with(LG__OP(max_pool2d_grad), v->grad[0], v->in[1], v->attributes)) != NULL;
 }
 
-bool lg__vjp_avg_pool2d(lg__vjp *v)
+const lg__op lg__op_max_pool2d_pick = {.name = "max_pool2d_pick", LG__OPERANDS({"x"}, {"indices", .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(pool_attributes), .infer = infer_max_pool2d_pick, .forward = forward_max_pool2d_pick, .vjp = vjp_max_pool2d_pick};
+
+static bool vjp_avg_pool2d(lg__vjp *v)
 {
         return (v->grad_in[0] = run(LG__OP(avg_pool2d_grad), v->grad[0], v->attributes)) != NULL;
 }
 
-bool lg__vjp_avg_pool2d_grad(lg__vjp *v)
+const lg__op lg__op_avg_pool2d = {.name = "avg_pool2d", LG__OPERANDS({"x", LG__FLOAT}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(pool_attributes), .infer = infer_avg_pool2d, .forward = forward_avg_pool2d, .vjp = vjp_avg_pool2d};
+
+static bool vjp_avg_pool2d_grad(lg__vjp *v)
 {
         return (v->grad_in[0] = run(LG__OP(avg_pool2d), v->grad[0], v->attributes)) != NULL;
 }
+
+const lg__op lg__op_avg_pool2d_grad = {.name = "avg_pool2d_grad", LG__OPERANDS({"g", LG__FLOAT}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(pool_attributes), .infer = infer_avg_pool2d_grad, .forward = forward_avg_pool2d_grad, .vjp = vjp_avg_pool2d_grad};
 
 /* ---- the functions ---- */
 
@@ -244,7 +254,7 @@ static lg_tensor *greatest(lg_tensor *x, lg_tensor *images, const pool_attribute
                            lg_tensor **ret_indices)
 {
         lg_tensor *out[2] = {NULL, NULL}, *in = lg__channels_last(images);
-        if (!in || !lg__apply(LG__OP(max_pool2d), NULL, &in, 1, a, sizeof *a, out))
+        if (!in || !lg__apply(LG__OP(max_pool2d), &in, 1, a, out))
                 return NULL;
         lg_tensor *index = ret_indices ? as_given(lg_cast(out[1], LG_I64), x, signal) : NULL;
         lg__tensor_release(out[1]);

@@ -81,32 +81,34 @@ static lg_tensor *restore(lg_tensor *t, const lg__vjp *v)
 
 /* ---- the ops ---- */
 
-bool lg__infer_sum(lg__call *call)
+static bool infer_sum(lg__call *call)
 {
         lg_dtype d = call->in[0]->at.dtype;
         return infer(call, lg__dtype_float(d) ? d : LG_I64);
 }
 
-bool lg__forward_sum(lg__call *call)
+static bool forward_sum(lg__call *call)
 {
         return forward(call, LG_REDUCE_SUM);
 }
 
-bool lg__vjp_sum(lg__vjp *v)
+static bool vjp_sum(lg__vjp *v)
 {
         return (v->grad_in[0] = lg_expand(restore(v->grad[0], v), lg__input(v, 0)->shape)) != NULL;
 }
 
+const lg__op lg__op_sum = {.name = "sum", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(lg__reduced), .infer = infer_sum, .forward = forward_sum, .vjp = vjp_sum};
+
 #define EXTREME(name, kind)                                                                                            \
-        bool lg__infer_##name(lg__call *call)                                                                          \
+        static bool infer_##name(lg__call *call)                                                                          \
         {                                                                                                              \
                 return infer_not_empty(call, call->in[0]->at.dtype);                                                   \
         }                                                                                                              \
-        bool lg__forward_##name(lg__call *call)                                                                        \
+        static bool forward_##name(lg__call *call)                                                                        \
         {                                                                                                              \
                 return forward(call, kind);                                                                            \
         }                                                                                                              \
-        bool lg__vjp_##name(lg__vjp *v)                                                                                \
+        static bool vjp_##name(lg__vjp *v)                                                                                \
         {                                                                                                              \
                 return vjp_extreme(v);                                                                                 \
         }
@@ -120,39 +122,47 @@ static bool vjp_extreme(lg__vjp *v)
         return (v->grad_in[0] = lg_mul(restore(v->grad[0], v), lg_div(equal, number))) != NULL;
 }
 EXTREME(amax, LG_REDUCE_MAX)
+
+const lg__op lg__op_amax = {.name = "amax", LG__OPERANDS({"x", .saved_for = LG__BY(0)}), LG__RESULTS({"y", .saved_for = LG__BY(0)}), .attributes_bytes = sizeof(lg__reduced), .infer = infer_amax, .forward = forward_amax, .vjp = vjp_amax};
 EXTREME(amin, LG_REDUCE_MIN)
 
-bool lg__infer_argmax(lg__call *call)
+const lg__op lg__op_amin = {.name = "amin", LG__OPERANDS({"x", .saved_for = LG__BY(0)}), LG__RESULTS({"y", .saved_for = LG__BY(0)}), .attributes_bytes = sizeof(lg__reduced), .infer = infer_amin, .forward = forward_amin, .vjp = vjp_amin};
+
+static bool infer_argmax(lg__call *call)
 {
         return infer_not_empty(call, LG_I64);
 }
 
-bool lg__forward_argmax(lg__call *call)
+static bool forward_argmax(lg__call *call)
 {
         return forward(call, LG_REDUCE_ARGMAX);
 }
 
-bool lg__infer_argmin(lg__call *call)
+const lg__op lg__op_argmax = {.name = "argmax", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(lg__reduced), .infer = infer_argmax, .forward = forward_argmax};
+
+static bool infer_argmin(lg__call *call)
 {
         return infer_not_empty(call, LG_I64);
 }
 
-bool lg__forward_argmin(lg__call *call)
+static bool forward_argmin(lg__call *call)
 {
         return forward(call, LG_REDUCE_ARGMIN);
 }
 
-bool lg__infer_var(lg__call *call)
+const lg__op lg__op_argmin = {.name = "argmin", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(lg__reduced), .infer = infer_argmin, .forward = forward_argmin};
+
+static bool infer_var(lg__call *call)
 {
         return infer(call, call->in[0]->at.dtype);
 }
 
-bool lg__forward_var(lg__call *call)
+static bool forward_var(lg__call *call)
 {
         return forward(call, LG_REDUCE_VAR);
 }
 
-bool lg__vjp_var(lg__vjp *v)
+static bool vjp_var(lg__vjp *v)
 {
         const lg__reduced *a = v->attributes;
         lg_shape s = lg__input(v, 0)->shape;
@@ -162,6 +172,8 @@ bool lg__vjp_var(lg__vjp *v)
         lg_tensor *slope = lg_mul_scalar(lg_sub(v->in[0], mean), 2 / (left > 0 ? left : 0));
         return (v->grad_in[0] = lg_mul(restore(v->grad[0], v), slope)) != NULL;
 }
+
+const lg__op lg__op_var = {.name = "var", LG__OPERANDS({"x", LG__FLOAT, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(lg__reduced), .infer = infer_var, .forward = forward_var, .vjp = vjp_var};
 
 /* ---- the functions ---- */
 
@@ -199,7 +211,7 @@ bool lg__reduced_of_float(const char *name, const lg_tensor *x, const lg_reduce_
 static lg_tensor *apply(const lg__op *op, lg_tensor *x, const lg_reduce_options *options)
 {
         lg__reduced a;
-        return lg__reduced_of(op->name, x, options, &a) ? lg__apply1(op, x, &a, sizeof a) : NULL;
+        return lg__reduced_of(op->name, x, options, &a) ? lg__apply1(op, x, &a) : NULL;
 }
 
 lg_tensor *lg_sum_with(lg_tensor *x, const lg_reduce_options *options)

@@ -21,13 +21,13 @@ static lg_shape resized(lg_shape s, const sort_attributes *a)
 static lg_tensor *choose_grad(lg_tensor *g, lg_tensor *indices, int dim, int64_t size)
 {
         sort_attributes a = {.dim = dim, .size = size};
-        return lg__apply2(LG__OP(choose_grad), lg_contiguous(g), indices, &a, sizeof a);
+        return lg__apply2(LG__OP(choose_grad), lg_contiguous(g), indices, &a);
 }
 
 static lg_tensor *choose(lg_tensor *x, lg_tensor *indices, int dim)
 {
         sort_attributes a = {.dim = dim, .size = lg_ndim_of(indices) ? lg_size_of(indices, dim) : 1};
-        return lg__apply2(LG__OP(choose), lg_contiguous(x), lg_contiguous(indices), &a, sizeof a);
+        return lg__apply2(LG__OP(choose), lg_contiguous(x), lg_contiguous(indices), &a);
 }
 
 static int64_t size_along(lg_shape s, int dim)
@@ -37,7 +37,7 @@ static int64_t size_along(lg_shape s, int dim)
 
 /* ---- the ops ---- */
 
-bool lg__infer_sort(lg__call *call)
+static bool infer_sort(lg__call *call)
 {
         call->out_at[0].dtype = call->in[0]->at.dtype;
         call->out_at[1].dtype = LG_I64;
@@ -45,7 +45,7 @@ bool lg__infer_sort(lg__call *call)
         return true;
 }
 
-bool lg__forward_sort(lg__call *call)
+static bool forward_sort(lg__call *call)
 {
         const sort_attributes *a = call->attributes;
         const lg_tensor *x = call->in[0];
@@ -59,12 +59,14 @@ bool lg__forward_sort(lg__call *call)
         return LG__RUN(call->device, "sort", sort, &k);
 }
 
-bool lg__vjp_sort(lg__vjp *v)
+static bool vjp_sort(lg__vjp *v)
 {
         int dim = ((const sort_attributes *)v->attributes)->dim;
         int64_t size = size_along(lg__input(v, 0)->shape, dim);
         return (v->grad_in[0] = choose_grad(v->grad[0], v->out[1], dim, size)) != NULL;
 }
+
+const lg__op lg__op_sort = {.name = "sort", LG__OPERANDS({"x"}), LG__RESULTS({"values"}, {"indices", .saved_for = LG__BY(0)}), .attributes_bytes = sizeof(sort_attributes), .infer = infer_sort, .forward = forward_sort, .vjp = vjp_sort};
 
 static bool infer_chosen(lg__call *call)
 {
@@ -85,12 +87,12 @@ static lg_choose_args arguments(const lg__call *call, lg_shape lines)
         return k;
 }
 
-bool lg__infer_choose(lg__call *call)
+static bool infer_choose(lg__call *call)
 {
         return infer_chosen(call);
 }
 
-bool lg__forward_choose(lg__call *call)
+static bool forward_choose(lg__call *call)
 {
         if (lg__shape_numel(call->out_at[0].shape) == 0)
                 return true;
@@ -98,19 +100,21 @@ bool lg__forward_choose(lg__call *call)
         return LG__RUN(call->device, "choose", choose, &k);
 }
 
-bool lg__vjp_choose(lg__vjp *v)
+static bool vjp_choose(lg__vjp *v)
 {
         int dim = ((const sort_attributes *)v->attributes)->dim;
         int64_t size = size_along(lg__input(v, 0)->shape, dim);
         return (v->grad_in[0] = choose_grad(v->grad[0], v->in[1], dim, size)) != NULL;
 }
 
-bool lg__infer_choose_grad(lg__call *call)
+const lg__op lg__op_choose = {.name = "choose", LG__OPERANDS({"x"}, {"indices", LG__INDEX, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(sort_attributes), .infer = infer_choose, .forward = forward_choose, .vjp = vjp_choose};
+
+static bool infer_choose_grad(lg__call *call)
 {
         return infer_chosen(call);
 }
 
-bool lg__forward_choose_grad(lg__call *call)
+static bool forward_choose_grad(lg__call *call)
 {
         if (lg__shape_numel(call->out_at[0].shape) == 0)
                 return true;
@@ -118,11 +122,13 @@ bool lg__forward_choose_grad(lg__call *call)
         return LG__RUN(call->device, "choose_grad", choose_grad, &k);
 }
 
-bool lg__vjp_choose_grad(lg__vjp *v)
+static bool vjp_choose_grad(lg__vjp *v)
 {
         int dim = ((const sort_attributes *)v->attributes)->dim;
         return (v->grad_in[0] = choose(v->grad[0], v->in[1], dim)) != NULL;
 }
+
+const lg__op lg__op_choose_grad = {.name = "choose_grad", LG__OPERANDS({"g"}, {"indices", LG__INDEX, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(sort_attributes), .infer = infer_choose_grad, .forward = forward_choose_grad, .vjp = vjp_choose_grad};
 
 /* ---- the functions ---- */
 
@@ -136,7 +142,7 @@ static lg_tensor *sorted(lg_tensor *x, const char *name, int dim, int64_t k, boo
         int64_t n = size_along(x->at.shape, a.dim);
         a.size = k < 0 ? n : k;
         lg_tensor *lines = lg_contiguous(x);
-        if (!lines || !lg__apply(LG__OP(sort), NULL, &lines, 1, &a, sizeof a, out))
+        if (!lines || !lg__apply(LG__OP(sort), &lines, 1, &a, out))
                 return NULL;
         if (ret_indices)
                 *ret_indices = out[1];

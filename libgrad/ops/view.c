@@ -15,12 +15,12 @@ typedef struct view_attributes {
 
 /* The caller has worked out the layout, and no kernel is needed. */
 #define VIEW_OP(name)                                                                                                  \
-        bool lg__infer_##name(lg__call *call)                                                                          \
+        static bool infer_##name(lg__call *call)                                                                          \
         {                                                                                                              \
                 call->out_at[0] = ((const view_attributes *)call->attributes)->at;                                     \
                 return true;                                                                                           \
         }                                                                                                              \
-        bool lg__forward_##name(lg__call *call)                                                                        \
+        static bool forward_##name(lg__call *call)                                                                        \
         {                                                                                                              \
                 return call->out[0] != NULL;                                                                           \
         }
@@ -31,10 +31,12 @@ VIEW_OP(expand)
 
 /* ---- reshape ---- */
 
-bool lg__vjp_view(lg__vjp *v)
+static bool vjp_view(lg__vjp *v)
 {
         return (v->grad_in[0] = lg_reshape(v->grad[0], lg__input(v, 0)->shape)) != NULL;
 }
+
+const lg__op lg__op_view = {.name = "view", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .flags = LG__ALIASES, .attributes_bytes = sizeof(view_attributes), .infer = infer_view, .forward = forward_view, .vjp = vjp_view};
 
 /* Replaces a -1 and checks that the number of elements stays. */
 static bool complete(const lg_tensor *x, const char *op, lg_shape *s)
@@ -107,7 +109,7 @@ static lg_tensor *reshape(lg_tensor *x, lg_shape shape, const char *op)
                         return NULL;
         }
         a.at.offset = x->at.offset;
-        return lg__apply1(LG__OP(view), x, &a, sizeof a);
+        return lg__apply1(LG__OP(view), x, &a);
 }
 
 lg_tensor *lg_reshape(lg_tensor *x, lg_shape shape)
@@ -176,7 +178,7 @@ lg_tensor *lg_unsqueeze(lg_tensor *x, int dim)
 
 /* ---- permute ---- */
 
-bool lg__vjp_permute(lg__vjp *v)
+static bool vjp_permute(lg__vjp *v)
 {
         const view_attributes *a = v->attributes;
         lg_dims back = {.count = a->at.shape.ndim};
@@ -184,6 +186,8 @@ bool lg__vjp_permute(lg__vjp *v)
                 back.dim[a->order[i]] = i;
         return (v->grad_in[0] = lg_permute(v->grad[0], back)) != NULL;
 }
+
+const lg__op lg__op_permute = {.name = "permute", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .flags = LG__ALIASES, .attributes_bytes = sizeof(view_attributes), .infer = infer_permute, .forward = forward_permute, .vjp = vjp_permute};
 
 lg_tensor *lg_permute(lg_tensor *x, lg_dims order)
 {
@@ -206,7 +210,7 @@ lg_tensor *lg_permute(lg_tensor *x, lg_dims order)
                 a.at.shape.size[i] = from->shape.size[d];
                 a.at.strides[i] = from->strides[d];
         }
-        return lg__apply1(LG__OP(permute), x, &a, sizeof a);
+        return lg__apply1(LG__OP(permute), x, &a);
 }
 
 lg_tensor *lg_transpose(lg_tensor *x, int dim0, int dim1)
@@ -228,13 +232,15 @@ lg_tensor *lg_transpose(lg_tensor *x, int dim0, int dim1)
 
 static lg_tensor *slice_grad(lg_tensor *g, const view_attributes *a)
 {
-        return lg__apply1(LG__OP(slice_grad), g, a, sizeof *a);
+        return lg__apply1(LG__OP(slice_grad), g, a);
 }
 
-bool lg__vjp_slice(lg__vjp *v)
+static bool vjp_slice(lg__vjp *v)
 {
         return (v->grad_in[0] = slice_grad(v->grad[0], v->attributes)) != NULL;
 }
+
+const lg__op lg__op_slice = {.name = "slice", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .flags = LG__ALIASES, .attributes_bytes = sizeof(view_attributes), .infer = infer_slice, .forward = forward_slice, .vjp = vjp_slice};
 
 static lg_tensor *slice(lg_tensor *x, int64_t dim, int64_t start, int64_t step, int64_t count)
 {
@@ -244,7 +250,7 @@ static lg_tensor *slice(lg_tensor *x, int64_t dim, int64_t start, int64_t step, 
         a.at.shape.size[dim] = count;
         a.at.offset += count ? start * x->at.strides[dim] : 0;
         a.at.strides[dim] *= step;
-        return lg__apply1(LG__OP(slice), x, &a, sizeof a);
+        return lg__apply1(LG__OP(slice), x, &a);
 }
 
 static int64_t clip(int64_t i, int64_t size)
@@ -285,7 +291,7 @@ lg_tensor *lg_select(lg_tensor *x, int dim, int64_t index)
 }
 
 /* The attributes are those of the slice whose derivative this is. */
-bool lg__infer_slice_grad(lg__call *call)
+static bool infer_slice_grad(lg__call *call)
 {
         const view_attributes *a = call->attributes;
         call->out_at[0].dtype = call->in[0]->at.dtype;
@@ -294,7 +300,7 @@ bool lg__infer_slice_grad(lg__call *call)
         return true;
 }
 
-bool lg__forward_slice_grad(lg__call *call)
+static bool forward_slice_grad(lg__call *call)
 {
         const view_attributes *a = call->attributes;
         lg_tensor region = *call->out[0];
@@ -304,21 +310,25 @@ bool lg__forward_slice_grad(lg__call *call)
         return lg__fill_values(call->out[0], 0, "slice_grad") && lg__copy_values(&region, call->in[0], "slice_grad");
 }
 
-bool lg__vjp_slice_grad(lg__vjp *v)
+static bool vjp_slice_grad(lg__vjp *v)
 {
         const view_attributes *a = v->attributes;
         int64_t count = lg__input(v, 0)->shape.size[a->dim];
         return (v->grad_in[0] = slice(v->grad[0], a->dim, a->start, a->step, count)) != NULL;
 }
 
+const lg__op lg__op_slice_grad = {.name = "slice_grad", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(view_attributes), .infer = infer_slice_grad, .forward = forward_slice_grad, .vjp = vjp_slice_grad};
+
 /* ---- expand ---- */
 
 /* Nothing to do: the engine sums the gradient to the shape of the input. */
-bool lg__vjp_expand(lg__vjp *v)
+static bool vjp_expand(lg__vjp *v)
 {
         v->grad_in[0] = v->grad[0];
         return true;
 }
+
+const lg__op lg__op_expand = {.name = "expand", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .flags = LG__ALIASES, .attributes_bytes = sizeof(view_attributes), .infer = infer_expand, .forward = forward_expand, .vjp = vjp_expand};
 
 lg_tensor *lg_expand(lg_tensor *x, lg_shape shape)
 {
@@ -339,5 +349,5 @@ lg_tensor *lg_expand(lg_tensor *x, lg_shape shape)
                                         lg__tensor_text(x).s, lg__shape_text(shape).s);
         view_attributes a = {.at = {.dtype = x->at.dtype, .shape = to, .offset = x->at.offset}};
         lg__broadcast_strides(&x->at, to, a.at.strides);
-        return lg__apply1(LG__OP(expand), x, &a, sizeof a);
+        return lg__apply1(LG__OP(expand), x, &a);
 }

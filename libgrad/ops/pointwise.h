@@ -1,0 +1,17 @@
+/* pointwise.h - what the parts of the elementwise ops share. Private to libgrad/ops/. */
+#ifndef LG_OPS_POINTWISE_H
+#define LG_OPS_POINTWISE_H
+
+#include "../op.h"
+
+#define LG__POINTWISE_FIELDS(FIELD) FIELD(f64, p0, 0) FIELD(f64, p1, 0)
+LG__ATTRIBUTES(pointwise, LG__POINTWISE_FIELDS)
+
+bool lg__pointwise_infer(lg__call *call);
+bool lg__pointwise_infer_compare(lg__call *call); /* the result is bool */
+bool lg__pointwise_forward(lg__call *call);
+bool lg__pointwise_fused(lg__vjp *v);
+/* A parameter of the op as a 0-d tensor beside its gradient. */
+lg_tensor *lg__pointwise_parameter(const lg__vjp *v, int i);
+
+#endif

@@ -1,0 +1,64 @@
+/* pointwise_ops.c - the table of the elementwise ops, made from kernels/pointwise.def. Here the words of a derivative are
+ * masks, which say what it needs of the inputs and of the output. */
+#include "../../kernels/constants.h"
+#include "pointwise.h"
+#include "vocabulary.h"
+
+#define DECLARE(name) bool lg__pointwise_vjp_##name(lg__vjp *v);
+#define UNARY(name, ...) DECLARE(name)
+#define BINARY(name, ...) DECLARE(name)
+#define TERNARY(name, ...) DECLARE(name)
+#define COMPARE(...)
+#define COMPARE_SCALAR(...)
+#define TEST(...)
+#include "../../kernels/pointwise.def"
+#include "skip_end.h"
+
+#define V1(op, a) (a)
+#define V2(op, a, b) ((a) | (b))
+#define V3(op, a, b, c) ((a) | (b) | (c))
+#define K(value) 0u
+#define P0 0u
+#define P1 0u
+#define G 0u
+#define X 1u
+#define A 1u
+#define B 2u
+#define C 1u
+#define Y 4u
+
+/* The derivatives by input i whose mask has that bit. */
+#define IF(mask, bit, i) ((mask) & (bit) ? LG__BY(i) : 0)
+#define FLOAT LG__REAL
+#define ANY LG__ANY
+#define NUMBER LG__NUMBER
+#define ROW(name_, infer_, ...)                                                                                        \
+        [LG_PW_##name_] = {.name = #name_,                                                                             \
+                           .infer = infer_,                                                                            \
+                           .forward = lg__pointwise_forward,                                                           \
+                           .pointwise = LG_PW_##name_,                                                                 \
+                           LG__HAS(pointwise),                                                                         \
+                           __VA_ARGS__},
+#define DERIVED(name, ...)                                                                                             \
+        ROW(name, lg__pointwise_infer, .vjp = lg__pointwise_vjp_##name, .fused = lg__pointwise_fused, __VA_ARGS__)
+#define UNARY(name, types, params, formula, dx, domain, kinks)                                                         \
+        DERIVED(name, LG__OPERANDS({"x", types, .saved_for = IF(dx, X, 0)}),                                           \
+                LG__RESULTS({"y", .saved_for = IF(dx, Y, 0)}))
+#define BINARY(name, types, formula, da, db, domain_a, domain_b, kinks)                                                \
+        DERIVED(name, .flags = LG__PROMOTE,                                                                            \
+                LG__OPERANDS({"a", types, .saved_for = IF(da, A, 0) | IF(db, A, 1)},                                   \
+                             {"b", types, .saved_for = IF(da, B, 0) | IF(db, B, 1)}),                                  \
+                LG__RESULTS({"y", .saved_for = IF(da, Y, 0) | IF(db, Y, 1)}))
+#define TERNARY(name, types, formula, da, db, domain_a, domain_b)                                                      \
+        DERIVED(name, .flags = LG__PROMOTE,                                                                            \
+                LG__OPERANDS({"condition", LG__MASK, .saved_for = IF(da, C, 1) | IF(db, C, 2)}, {"a", types},          \
+                             {"b", types}),                                                                            \
+                LG__RESULTS({"y"}))
+#define COMPARE(name, formula)                                                                                         \
+        ROW(name, lg__pointwise_infer_compare, .flags = LG__PROMOTE, LG__OPERANDS({"a"}, {"b"}), LG__RESULTS({"y"}))
+#define COMPARE_SCALAR(name, formula)                                                                                  \
+        ROW(name, lg__pointwise_infer_compare, LG__OPERANDS({"x"}), LG__RESULTS({"y"}))
+#define TEST(name, formula) COMPARE_SCALAR(name, formula)
+const lg__op lg__pointwise_ops[LG_PW_COUNT] = {
+#include "../../kernels/pointwise.def"
+};

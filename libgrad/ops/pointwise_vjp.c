@@ -1,0 +1,53 @@
+/* pointwise_vjp.c - the derivatives of elementwise ops, in ops: what the formulas of kernels/pointwise.def become when
+ * their words are calls. Nothing else is compiled here, where letters are tensors. */
+#include <math.h>
+#include "../../kernels/constants.h"
+#include "pointwise.h"
+#include "vocabulary.h"
+
+#define DECLARE(name) bool lg__pointwise_vjp_##name(lg__vjp *v);
+#define UNARY(name, ...) DECLARE(name)
+#define BINARY(name, ...) DECLARE(name)
+#define TERNARY(name, ...) DECLARE(name)
+#define COMPARE(...)
+#define COMPARE_SCALAR(...)
+#define TEST(...)
+#include "../../kernels/pointwise.def"
+#include "skip_end.h"
+
+#define V1(op, a) lg_##op(a)
+#define V2(op, a, b) lg_##op(a, b)
+#define V3(op, a, b, c) lg_##op(a, b, c)
+#define K(value) lg__constant(v->grad[0], value)
+#define P0 lg__pointwise_parameter(v, 0)
+#define P1 lg__pointwise_parameter(v, 1)
+#define G v->grad[0]
+#define X v->in[0]
+#define A v->in[0]
+#define B v->in[1]
+#define C v->in[0]
+#define Y v->out[0]
+
+#define UNARY(name, types, params, formula, dx, domain, kinks)                                                         \
+        bool lg__pointwise_vjp_##name(lg__vjp *v)                                                                             \
+        {                                                                                                              \
+                return (v->grad_in[0] = dx) != NULL;                                                                   \
+        }
+#define BINARY(name, types, formula, da, db, domain_a, domain_b, kinks)                                                \
+        bool lg__pointwise_vjp_##name(lg__vjp *v)                                                                             \
+        {                                                                                                              \
+                if (v->needs[0] && !(v->grad_in[0] = da))                                                              \
+                        return false;                                                                                  \
+                return !v->needs[1] || (v->grad_in[1] = db) != NULL;                                                   \
+        }
+#define TERNARY(name, types, formula, da, db, domain_a, domain_b)                                                      \
+        bool lg__pointwise_vjp_##name(lg__vjp *v)                                                                             \
+        {                                                                                                              \
+                if (v->needs[1] && !(v->grad_in[1] = da))                                                              \
+                        return false;                                                                                  \
+                return !v->needs[2] || (v->grad_in[2] = db) != NULL;                                                   \
+        }
+#define COMPARE(name, formula)
+#define COMPARE_SCALAR(name, formula)
+#define TEST(name, formula)
+#include "../../kernels/pointwise.def"
