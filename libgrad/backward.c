@@ -4,7 +4,7 @@
  * gradient has arrived. Gradients on their way live in `pending` records of the call, never on tensors.
  */
 #include "pending.h"
-#include "watch.h"
+#include "observer.h"
 
 /* Adds g, which this takes over, to what has arrived at an output. */
 static bool arrive(call *k, lg__node *n, int output, lg_tensor *g)
@@ -48,8 +48,7 @@ static lg_tensor *unpack(const call *k, lg__node *n, const lg__saved *s)
                 return lg__fail(c, LG_ERR_STATE,
                                 "%s: %s saved %s, a %s tensor of shape %s, and it was changed in place since; "
                                 "change a copy (lg_copy), or after lg_backward",
-                                k->name, n->op->name, name, lg_dtype_name(s->at.dtype),
-                                lg__shape_text(s->at.shape).s);
+                                k->name, n->op->name, name, lg_dtype_name(s->at.dtype), lg__shape_text(s->at.shape).s);
         }
         lg_tensor *t = lg__tensor_new(c, s->storage, &s->at);
         lg__node *from = s->is_output ? n : n->edges[s->slot].node;
@@ -114,11 +113,16 @@ static bool run_vjp(call *k, pending *p, lg__vjp *v)
         for (int i = 0; i < n->out_count; i++)
                 v->grad[i] = p->grads[i];
         bool fused = n->op->fused && !k->create_graph;
-        const lg__node *outer = lg__watch_enter(k->ctx, n);
-        double start = lg__watch_start(k->ctx);
+        const lg__frame frame = {.outer = k->ctx->frame, .node = n};
+        k->ctx->frame = &frame;
+        LG__TELL(k->ctx, enter, &frame);
+        if (fused)
+                LG__TELL(k->ctx, fused_begin, v);
         bool ok = fused ? n->op->fused(v) : n->op->vjp(v);
-        ok = ok && (!fused || !k->ctx->watch || lg__watch_fused(v, start));
-        lg__watch_leave(k->ctx, outer);
+        if (fused)
+                LG__TELL(k->ctx, fused_end, v, ok);
+        LG__TELL(k->ctx, leave, &frame);
+        k->ctx->frame = frame.outer;
         if (!ok || k->ctx->error)
                 return lg__fail(k->ctx, LG_ERR_STATE, "%s: the derivative of %s failed", k->name, n->op->name);
         return true;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "exports.h"
+#include "observer.h"
 #include "poison.h"
 
 #define LARGE ((size_t)1 << 20) /* of requests, and of what a split leaves at least */
@@ -185,6 +186,12 @@ static lg__block *fresh(lg__cache *cache, size_t bytes)
         return block;
 }
 
+static void tell(lg__cache *cache, int64_t bytes)
+{
+        const lg__device *d = (const lg__device *)((char *)cache - offsetof(lg__device, cache));
+        LG__TELL(cache->ctx, allocated, d, bytes);
+}
+
 lg__block *lg__cache_get(lg__cache *cache, size_t bytes)
 {
         size_t rounded;
@@ -208,6 +215,7 @@ lg__block *lg__cache_get(lg__cache *cache, size_t bytes)
         cache->stats.used += (int64_t)block->bytes;
         if (cache->stats.used > cache->stats.peak)
                 cache->stats.peak = cache->stats.used;
+        tell(cache, (int64_t)block->bytes);
         return block;
 }
 
@@ -217,6 +225,7 @@ void lg__cache_put(lg__cache *cache, lg__block *block)
                 return;
         expose(cache, block, 0);
         cache->stats.used -= (int64_t)block->bytes;
+        tell(cache, -(int64_t)block->bytes);
         if (block->upper && block->upper->free) {
                 list_remove(cache, block->upper);
                 join(cache, block);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "exports.h"
-#include "watch.h"
 
 char lg_end_mark[1];
 
@@ -201,7 +200,6 @@ void lg_close(lg_ctx *c)
         lg__scopes_finish(c);
         while (c->owned.prev != &c->owned)
                 lg__tensor_release((lg_tensor *)c->owned.prev);
-        lg__watch_finish(c);
         lg__exports_close(c);
 }
 

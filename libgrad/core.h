@@ -13,6 +13,8 @@
 typedef struct lg__storage lg__storage;
 typedef struct lg__node lg__node;
 typedef struct lg__op lg__op;
+typedef struct lg__observer lg__observer;
+typedef struct lg__frame lg__frame;
 
 /* ---- lists ---- */
 
@@ -178,9 +180,10 @@ struct lg_ctx {
         lg__link objects, owned;      /* objects; tensors of no scope */
         lg_tensor *dead, *dead_tail;  /* records waiting to be used again */
         int64_t dead_count, live_count;
-        struct lg__watch *watch;       /* what looks on; NULL: nobody */
-        lg_module *module;             /* the innermost one that runs its forward */
-        bool measuring;                /* modules note what memory their forward takes */
+        lg__observer *observers;       /* who looks on, observer.h; NULL: nobody */
+        lg__observer *next_observer;   /* after the one that is told just now */
+        bool observing;                /* one of them is told something: what it does is not observed */
+        const lg__frame *frame;        /* modules and derivatives that run, the innermost first */
         const struct lg__files *files; /* the system's calls on files, io/files.h; NULL: the usual ones */
         int guests;                    /* calls of the user's code that are under way, beside those behind a fence */
         int64_t exports;               /* storages that other programs use; exports.c */
@@ -217,7 +220,7 @@ static inline bool lg__ok(const lg_ctx *c)
 /* CPUs that this process may run on. */
 int lg__processors(void);
 /* False, with LG_ERR_STATE, while a function given to lg_trace runs: the call around it has tensors, gradients and
- * modules in its hands that must stay. watch.c */
+ * modules in its hands that must stay. observer.c */
 bool lg__may_end(lg_ctx *c, const char *op);
 /* Calls a release function of the user's, if there is one; c may be NULL. */
 static inline void lg__release(lg_ctx *c, void (*release)(void *user), void *user)
@@ -367,6 +370,8 @@ lg__text lg__tensor_text(const lg_tensor *t);
 bool lg__copy_values(lg_tensor *to, const lg_tensor *from, const char *op);
 /* From the host, with the checks of lg_write. */
 bool lg__write_values(lg_tensor *t, const char *op, const void *data, lg_dtype dtype, size_t bytes);
+/* From the program's memory. */
+bool lg__upload(lg__device *d, void *to, const void *from, size_t bytes, const char *op);
 bool lg__fill_values(lg_tensor *t, double value, const char *op);
 /* A plain contiguous copy on a device, unrecorded, in the innermost scope. */
 lg_tensor *lg__clone_values(const lg_tensor *t, lg_device device, lg_dtype dtype);
@@ -406,14 +411,14 @@ struct lg__node {
         uint64_t sequence;
         int refs;
         int in_count, out_count, saved_count;
-        bool freed; /* what it saved is gone: a backward went through */
+        bool freed;   /* what it saved is gone: a backward went through */
         size_t bytes; /* of this record */
         lg__hook *hooks;
         lg_tensor **grads;           /* by output, of leaves and retained outputs; NULL: none is kept */
         uint32_t retain;             /* outputs whose gradient is kept, by bit */
         lg__node *next;              /* in the work list of unref */
         struct lg__pending *pending; /* in the innermost backward call that reached it */
-        char *where;                 /* in the module tree, where somebody watches; NULL: not known */
+        char *where;                 /* the module that recorded it, if an observer noted it; NULL: not known */
         lg__edge *edges;             /* in_count */
         lg__saved *saved;            /* saved_count */
         void *attributes;

@@ -252,12 +252,11 @@ lg_tensor *lg_from_with(lg_ctx *c, const void *data, lg_dtype memory, lg_shape s
                 lg__fail(c, LG_ERR_ARGUMENT, "lg_from: data is NULL");
                 return lg__created(t, false, false);
         }
-        lg__device *d = t ? t->storage->device : NULL;
         bool ok = t != NULL;
         if (ok && (o.dtype == LG_BOOL || o.dtype != memory))
                 ok = lg__write_values(t, "lg_from", data, memory, bytes);
         else if (ok && bytes)
-                ok = lg__kernel_done(d, "lg_from", d->api->upload(d->queue, lg__data(t), data, bytes));
+                ok = lg__upload(t->storage->device, lg__data(t), data, bytes, "lg_from");
         return lg__created(t, ok, o.requires_grad);
 }
 

@@ -1,6 +1,6 @@
 /* op.c - applying an op: every check, cast, shape rule, kernel and record goes through lg__apply. */
 #include <string.h>
-#include "watch.h"
+#include "observer.h"
 
 #define FEW 16 /* inputs for which no memory is asked */
 
@@ -9,7 +9,7 @@ static bool make_outputs(lg__call *call)
         for (int i = 0; i < call->out_count; i++) {
                 lg__layout *at = &call->out_at[i];
                 call->out[i] = call->op->flags & LG__ALIASES ? lg__tensor_new(call->ctx, call->in[0]->storage, at)
-                                                          : lg__tensor_laid(call->ctx, call->device->id, at);
+                                                             : lg__tensor_laid(call->ctx, call->device->id, at);
                 if (!call->out[i])
                         return false;
         }
@@ -107,7 +107,8 @@ static bool record(lg__call *call)
         if (!n)
                 return false;
         connect(n, call);
-        if (call->ctx->watch && call->ctx->module && !(n->where = lg__watch_where(call->ctx))) {
+        LG__TELL(call->ctx, recorded, n);
+        if (call->ctx->error) {
                 lg__node_unref(n);
                 return false;
         }
@@ -135,10 +136,10 @@ static bool run(lg__call *call, lg_tensor **in)
         call->device = in[0]->storage->device;
         if (!op->infer(call) || !make_outputs(call))
                 return false;
-        double start = lg__watch_start(call->ctx);
-        if ((op->forward && !op->forward(call)) || !record(call))
-                return false;
-        return !call->ctx->watch || lg__watch_op(call, start);
+        LG__TELL(call->ctx, op_begin, call);
+        const bool ok = (!op->forward || op->forward(call)) && record(call);
+        LG__TELL(call->ctx, op_end, call, ok);
+        return ok && !call->ctx->error;
 }
 
 /* Of inputs that are accepted, and which this may replace by casts. */
@@ -173,7 +174,11 @@ static lg_tensor *compose(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int
         lg__call call = {.ctx = c, .op = op, .in = in, .in_count = in_count};
         call.device = in[0]->storage->device;
         call.attributes = (void *)(uintptr_t)options;
-        return op->compose(&call);
+        LG__TELL(c, op_begin, &call);
+        call.out[0] = op->compose(&call);
+        call.out_count = 1;
+        LG__TELL(c, op_end, &call, call.out[0] != NULL);
+        return c->error ? NULL : call.out[0];
 }
 
 lg_tensor *lg__apply(const lg__op *op, lg_tensor *const *in, int in_count, const void *attributes, lg_tensor **ret_out)

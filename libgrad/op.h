@@ -11,14 +11,14 @@
 
 /* Which dtypes an operand takes. Those up to LG__FLOAT take part in the promotion of an op that promotes. */
 typedef enum lg__class {
-        LG__ANY,       /* any */
-        LG__NUMBER,    /* any; bool is cast to i64 */
-        LG__WHOLE,     /* any; all integers and bool are cast to i64 */
-        LG__REAL,      /* any; integers and bool are cast to f32 */
-        LG__FLOAT,     /* float dtypes */
+        LG__ANY,    /* any */
+        LG__NUMBER, /* any; bool is cast to i64 */
+        LG__WHOLE,  /* any; all integers and bool are cast to i64 */
+        LG__REAL,   /* any; integers and bool are cast to f32 */
+        LG__FLOAT,  /* float dtypes */
         LG__WEIGHT, /* float dtypes; cast to f64 beside an input 0 of f64, else to f32 */
-        LG__INDEX,     /* i64 */
-        LG__MASK       /* bool */
+        LG__INDEX,  /* i64 */
+        LG__MASK    /* bool */
 } lg__class;
 
 /* Which layout an operand has; one of another is copied, and the copy recorded. */
@@ -49,9 +49,9 @@ typedef struct lg__result {
 typedef enum lg__autocast { LG__AS_IT_IS, LG__LOW, LG__F32, LG__WIDEST } lg__autocast;
 
 enum {
-        LG__PROMOTE = 1,    /* inputs are cast to their common dtype */
-        LG__ALIASES = 2,    /* the result shares the storage of input 0 */
-        LG__ACROSS = 4,     /* inputs and results may be on several devices */
+        LG__PROMOTE = 1,  /* inputs are cast to their common dtype */
+        LG__ALIASES = 2,  /* the result shares the storage of input 0 */
+        LG__ACROSS = 4,   /* inputs and results may be on several devices */
         LG__UNORDERED = 8 /* sums in any order, unless lg_set_deterministic is on */
 };
 
@@ -159,7 +159,8 @@ struct lg__op {
         .results = (const lg__result[]){__VA_ARGS__}, .result_count = LG__COUNT_OF(lg__result, __VA_ARGS__)
 
 /* LG__COMPOSITE(mean, {"x", LG__FLOAT}) is the op of a static function compose_mean. */
-#define LG__COMPOSITE(of, ...) const lg__op lg__op_##of = {.name = #of, .compose = compose_##of, LG__OPERANDS(__VA_ARGS__)};
+#define LG__COMPOSITE(of, ...)                                                                                         \
+        const lg__op lg__op_##of = {.name = #of, .compose = compose_##of, LG__OPERANDS(__VA_ARGS__)};
 
 /* The structural ops, each of which stands in the file of its family, and composites: LG__OP(matmul) for one. The
  * elementwise ones by the number of their kernel. */
@@ -194,8 +195,7 @@ bool lg__prepare(const lg__op *op, lg_tensor **in, int in_count);
 /* Applies an op: checks, promotion, shape rule, outputs, kernel, recording. Entries of in may be NULL, which is an
  * error unless the operand is optional. attributes: NULL if the op has none. Gives the results to ret_out, unless that
  * is NULL, and returns the first, or NULL. */
-lg_tensor *lg__apply(const lg__op *op, lg_tensor *const *in, int in_count, const void *attributes,
-                     lg_tensor **ret_out);
+lg_tensor *lg__apply(const lg__op *op, lg_tensor *const *in, int in_count, const void *attributes, lg_tensor **ret_out);
 lg_tensor *lg__apply1(const lg__op *op, lg_tensor *x, const void *attributes);
 lg_tensor *lg__apply2(const lg__op *op, lg_tensor *x, lg_tensor *y, const void *attributes);
 #define LG__APPLY(name, attributes, ...)                                                                               \

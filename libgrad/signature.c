@@ -40,9 +40,8 @@ static bool check(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int i)
 {
         const lg_tensor *t = in[i], *first = in[0];
         if (!t)
-                return lg__operand_of(op, i)->optional ||
-                       lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is NULL%s", op->name, lg__operand_name(op, i),
-                                number_hint(op).s);
+                return lg__operand_of(op, i)->optional || lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is NULL%s", op->name,
+                                                                   lg__operand_name(op, i), number_hint(op).s);
         if (!lg__check(t, op->name, lg__operand_name(op, i)))
                 return false;
         if (t->storage->device != first->storage->device && !(op->flags & LG__ACROSS))
@@ -226,14 +225,22 @@ static const struct {
 static double number_of(const lg__field *f, const void *p)
 {
         switch (f->type) {
-        case LG__FIELD_bool: return *(const bool *)p;
-        case LG__FIELD_int: return *(const int *)p;
-        case LG__FIELD_i64: return (double)*(const int64_t *)p;
-        case LG__FIELD_u64: return (double)*(const uint64_t *)p;
-        case LG__FIELD_f64: return *(const double *)p;
-        case LG__FIELD_reduction: return *(const lg_reduction *)p;
-        case LG__FIELD_fault: return *(const lg__fault *)p;
-        default: return f->usual + 1; /* no number */
+        case LG__FIELD_bool:
+                return *(const bool *)p;
+        case LG__FIELD_int:
+                return *(const int *)p;
+        case LG__FIELD_i64:
+                return (double)*(const int64_t *)p;
+        case LG__FIELD_u64:
+                return (double)*(const uint64_t *)p;
+        case LG__FIELD_f64:
+                return *(const double *)p;
+        case LG__FIELD_reduction:
+                return *(const lg_reduction *)p;
+        case LG__FIELD_fault:
+                return *(const lg__fault *)p;
+        default:
+                return f->usual + 1; /* no number */
         }
 }
 
@@ -257,21 +264,39 @@ static void write_value(writer *w, const lg__field *f, const void *p)
         }
         write(w, f->type == LG__FIELD_bool ? "%s" : "%s ", f->name);
         switch (f->type) {
-        case LG__FIELD_bool: break;
-        case LG__FIELD_i64: write(w, "%lld", (long long)*(const int64_t *)p); break;
-        case LG__FIELD_u64: write(w, "%llu", (unsigned long long)*(const uint64_t *)p); break;
-        case LG__FIELD_dtype: write(w, "%s", lg_dtype_name(*(const lg_dtype *)p)); break;
-        case LG__FIELD_device: write(w, "%s", lg_device_name(*(const lg_device *)p)); break;
-        case LG__FIELD_reduction: write(w, "%s", reductions[*(const lg_reduction *)p & 3]); break;
-        case LG__FIELD_dim_set: write_dims(w, *(const uint32_t *)p); break;
-        case LG__FIELD_shape: write(w, "%s", lg__shape_text(*(const lg_shape *)p).s); break;
+        case LG__FIELD_bool:
+                break;
+        case LG__FIELD_i64:
+                write(w, "%lld", (long long)*(const int64_t *)p);
+                break;
+        case LG__FIELD_u64:
+                write(w, "%llu", (unsigned long long)*(const uint64_t *)p);
+                break;
+        case LG__FIELD_dtype:
+                write(w, "%s", lg_dtype_name(*(const lg_dtype *)p));
+                break;
+        case LG__FIELD_device:
+                write(w, "%s", lg_device_name(*(const lg_device *)p));
+                break;
+        case LG__FIELD_reduction:
+                write(w, "%s", reductions[*(const lg_reduction *)p & 3]);
+                break;
+        case LG__FIELD_dim_set:
+                write_dims(w, *(const uint32_t *)p);
+                break;
+        case LG__FIELD_shape:
+                write(w, "%s", lg__shape_text(*(const lg_shape *)p).s);
+                break;
         case LG__FIELD_dims:
                 for (int i = 0; i < LG_MAX_DIMS; i++)
                         sizes[i] = ((const lg_dims *)p)->dim[i];
                 write_list(w, sizes, ((const lg_dims *)p)->count);
                 break;
-        case LG__FIELD_sizes: write_list(w, p, LG_MAX_DIMS); break;
-        default: write(w, "%.6g", number_of(f, p));
+        case LG__FIELD_sizes:
+                write_list(w, p, LG_MAX_DIMS);
+                break;
+        default:
+                write(w, "%.6g", number_of(f, p));
         }
 }
 

@@ -1,7 +1,7 @@
 /* values.c - moving values: between layouts, dtypes and devices, and to and from the host. */
 #include <math.h>
 #include <string.h>
-#include "core.h"
+#include "observer.h"
 
 /* On one device, any layouts and dtypes of one shape. */
 static bool copy_within(lg_tensor *to, const lg_tensor *from, const char *op)
@@ -22,11 +22,19 @@ static bool is_cpu(const lg_tensor *t)
         return t->storage->device->id.type == LG_DEVICE_CPU;
 }
 
+bool lg__upload(lg__device *d, void *to, const void *from, size_t bytes, const char *op)
+{
+        lg_ctx *c = d->cache.ctx;
+        LG__TELL(c, copied, d, c->cpu, bytes);
+        return lg__kernel_done(d, op, d->api->upload(d->queue, to, from, bytes));
+}
+
 /* Contiguous bytes between two devices; through the host if neither is the CPU and they are of two types. */
 static bool copy_across(lg_tensor *to, const lg_tensor *from, const char *op)
 {
         lg__device *d = to->storage->device, *s = from->storage->device;
         size_t bytes = (size_t)lg__shape_numel(to->at.shape) * lg__dtype_bytes(to->at.dtype);
+        LG__TELL(to->ctx, copied, d, s, bytes);
         if (from->storage->pinned_for == d)
                 return lg__pinned_upload(d, lg__data(to), from->storage, lg__data(from), bytes, op);
         if (d->api == s->api && d->api->copy_between) {

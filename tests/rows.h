@@ -25,7 +25,7 @@ typedef struct row {
         double low[MAX_INPUTS], high[MAX_INPUTS];
         int kink_count;
         double kinks[4];
-        bool equal_kink;     /* inputs 0 and 1 must not meet */
+        bool equal_kink;  /* inputs 0 and 1 must not meet */
         const lg__op *op; /* NULL: it is a composite */
 } row;
 

@@ -113,7 +113,7 @@ static void dot_of_a_network(void **state)
 {
         (void)state;
         lg_ctx *c = open_ctx();
-        lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 3, 4), lg_nn_relu(c), lg_nn_linear(c, 4, 2));
+        lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 3, 4), lg_nn_tanh(c), lg_nn_linear(c, 4, 2));
         FILE *f = fmemopen(text, sizeof text, "w");
         lg_anomaly(c, true);
         lg_tensor *y = lg_forward(net, lg_ones(c, LG_SHAPE(2, 3)));
@@ -122,7 +122,7 @@ static void dot_of_a_network(void **state)
         fclose(f);
         assert_has(text, "label=\"0.weight\\nf32 (4, 3)\\n");
         assert_has(text, "2.bias");
-        assert_has(text, "label=\"1 (ReLU)\"");
+        assert_has(text, "label=\"1 (Tanh)\"");
         assert_ok(c);
         lg_close(c);
 }

@@ -361,8 +361,7 @@ static bool make_in_place(lg_loader *l, lg_batch *b)
 static bool upload(const lg_loader *l, lg_tensor *t, const void *from)
 {
         size_t bytes = (size_t)lg__shape_numel(t->at.shape) * lg__dtype_bytes(t->at.dtype);
-        lg__device *d = l->device;
-        return !bytes || lg__kernel_done(d, "lg_loader_next", d->api->upload(d->queue, lg__data(t), from, bytes));
+        return !bytes || lg__upload(l->device, lg__data(t), from, bytes, "lg_loader_next");
 }
 
 /* ret_count: samples; 0: a stream has ended. */

@@ -33,8 +33,9 @@ typedef struct lg_trace_record {
         int in_count, out_count;                      /* numbers of entries; inputs beyond LG_TRACE_MAX are left out */
         lg_shape in[LG_TRACE_MAX], out[LG_TRACE_MAX]; /* shapes of inputs and outputs */
         lg_dtype in_dtype[LG_TRACE_MAX], out_dtype[LG_TRACE_MAX]; /* and their dtypes */
-        double seconds;     /* duration of the call; includes the work of a GPU only with .synchronize */
-        int64_t bytes_used; /* of live buffers on the device, afterwards */
+        double seconds;         /* duration of the call; includes the work of a GPU only with .synchronize */
+        int64_t bytes_used;     /* of live buffers on the device, afterwards */
+        const char *attributes; /* those of the op that are not the usual ones, "dim 1, descending"; "": none */
 } lg_trace_record;
 
 /* Receives the record of an op. The record and its texts are valid until the callback returns. The callback must not
@@ -54,9 +55,9 @@ typedef struct lg_trace_options {
 #define lg_trace(...) LG_CALL2(lg_trace_with, lg_trace_options, lg_trace_takes_c_fn, __VA_ARGS__)
 LG_API bool lg_trace_with(lg_ctx *c, lg_trace_fn *fn, const lg_trace_options *options);
 
-/* Prints a line for an op to the FILE that user points to: name, device, microseconds, inputs, outputs, module. It is
- * an lg_trace_fn. Does nothing if r or user is NULL. Cannot fail; call ferror() on the file to find out whether
- * everything was written. */
+/* Prints a line for an op to the FILE that user points to: name, device, microseconds, inputs, outputs, attributes,
+ * module. It is an lg_trace_fn. Does nothing if r or user is NULL. Cannot fail; call ferror() on the file to find out
+ * whether everything was written. */
 LG_API void lg_trace_print(const lg_trace_record *r, void *user);
 
 /* ---- anomalies ---- */

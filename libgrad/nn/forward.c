@@ -1,5 +1,6 @@
 /* forward.c - runs a module in a scope of its own. */
 #include <string.h>
+#include "../observer.h"
 #include "nn.h"
 
 /* Names the module in the message of an error that arose in it; the innermost module does so first. */
@@ -62,20 +63,21 @@ static bool run(lg_module *m, lg_forward_fn *forward, lg_list inputs, lg_outputs
 {
         lg_ctx *c = m->object.ctx;
         const lg__scope *outer = c->scope;
-        lg__measure measure = lg__measure_begin(c, inputs);
-        lg_scope scope = lg__scope_begin(c);
+        lg__frame frame = {.outer = c->frame, .module = m, .name = lg__module_title};
+        frame.device = inputs.count ? inputs.items[0]->storage->device : NULL;
         ret->count = 0;
+        lg_scope scope = lg__scope_begin(c);
         if (!scope.id)
                 return false;
-        lg_module *outer_module = c->module;
-        c->module = m;
+        c->frame = &frame;
         m->running++;
-        bool ok = call(m, forward, inputs, ret);
-        c->module = outer_module;
+        LG__TELL(c, enter, &frame);
+        bool ok = !c->error && call(m, forward, inputs, ret);
+        c->frame = frame.outer;
         if (!ok)
                 ret->count = 0;
         ok = lg__scope_leave(c, scope, outer, ret->items, ret->count, ret_new) && ok;
-        lg__measure_end(&measure, m);
+        LG__TELL(c, leave, &frame);
         if (ok) {
                 m->shape = ret->items[0]->at.shape;
                 m->has_shape = true;

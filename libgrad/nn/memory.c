@@ -1,25 +1,39 @@
 /* memory.c - a table of what memory each module takes. */
+#include "../observer.h"
 #include "nn.h"
 
-lg__measure lg__measure_begin(lg_ctx *c, lg_list inputs)
+/* ---- what a forward takes ---- */
+
+/* The figures of the device of its first input; of a module that runs itself, those of the outer forward. */
+static lg_memory_stats_t *stats_of(const lg__frame *f)
 {
-        lg__measure w = {NULL, 0, 0};
-        if (!c->measuring || !inputs.count)
-                return w;
-        w.stats = &inputs.items[0]->storage->device->cache.stats;
-        w.before = w.stats->used;
-        w.peak = w.stats->peak;
-        w.stats->peak = w.before;
-        return w;
+        const lg__frame *outer = f->outer;
+        while (outer && outer->module != f->module)
+                outer = outer->outer;
+        return f->device && !outer ? &f->device->cache.stats : NULL;
 }
 
-void lg__measure_end(const lg__measure *w, lg_module *m)
+static void enter(lg__observer *o, const lg__frame *f)
 {
-        if (!w->stats)
+        (void)o;
+        lg_memory_stats_t *stats = stats_of(f);
+        if (!stats)
                 return;
-        m->kept_bytes = w->stats->used - w->before;
-        m->most_bytes = w->stats->peak - w->before;
-        w->stats->peak = w->peak > w->stats->peak ? w->peak : w->stats->peak;
+        f->module->used_before = stats->used;
+        f->module->peak_before = stats->peak;
+        stats->peak = stats->used;
+}
+
+static void leave(lg__observer *o, const lg__frame *f)
+{
+        (void)o;
+        lg_module *m = f->module;
+        lg_memory_stats_t *stats = stats_of(f);
+        if (!stats)
+                return;
+        m->kept_bytes = stats->used - m->used_before;
+        m->most_bytes = stats->peak - m->used_before;
+        stats->peak = m->peak_before > stats->peak ? m->peak_before : stats->peak;
 }
 
 /* ---- the table ---- */
@@ -85,16 +99,19 @@ static void print(FILE *f, lg_module *root)
         line(f, "total", root->type, all, root->kept_bytes, root->most_bytes);
 }
 
-/* ---- buffers stay as they are ---- */
+/* ---- buffers and counts stay as they are ---- */
 
-/* A buffer and its values as they were. The forward may add others. */
+/* A buffer and its values as they were, or a module and its count of batches. The forward may add others. */
 typedef struct kept {
         lg_tensor *buffer, *values;
+        lg_module *module;
+        int64_t batches;
 } kept;
 
 static bool keep(lg_module *root, kept *all)
 {
         for (lg_module *m = root; m; m = lg__module_next(m, root)) {
+                *all++ = (kept){.module = m, .batches = m->batches};
                 for (lg__part *p = m->parts; p; p = p->next) {
                         lg_tensor *t = p->tensor;
                         if (p->kind != LG__BUFFER)
@@ -110,6 +127,10 @@ static bool keep(lg_module *root, kept *all)
 static bool restore(const kept *all, int64_t count)
 {
         for (int64_t i = 0; i < count; i++) {
+                if (all[i].module) {
+                        all[i].module->batches = all[i].batches;
+                        continue;
+                }
                 if (!lg__copy_values(all[i].buffer, all[i].values, "lg_module_print_memory"))
                         return false;
                 all[i].buffer->storage->version++;
@@ -117,10 +138,10 @@ static bool restore(const kept *all, int64_t count)
         return true;
 }
 
-static int64_t count_buffers(const lg_module *root)
+static int64_t count_kept(const lg_module *root)
 {
         int64_t count = 0;
-        for (const lg_module *m = root; m; m = lg__module_next(m, root))
+        for (const lg_module *m = root; m; m = lg__module_next(m, root), count++)
                 for (const lg__part *p = m->parts; p; p = p->next)
                         count += p->kind == LG__BUFFER;
         return count;
@@ -135,15 +156,16 @@ bool lg_module_print_memory_with(FILE *f, lg_module *m, const lg_module_print_op
         if (!f)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_module_print_memory: the file is NULL");
         lg_scope scope = lg__scope_begin(c);
-        int64_t count = count_buffers(m);
+        int64_t count = count_kept(m);
         size_t bytes = (size_t)count * sizeof(kept);
         kept *saved = scope.id ? lg__alloc(c, bytes) : NULL;
         bool ok = saved && keep(m, saved);
         if (ok) {
-                bool recording = lg_grad_mode(c, true), measuring = c->measuring;
-                c->measuring = true;
+                lg__observer observer = {.enter = enter, .leave = leave};
+                bool recording = lg_grad_mode(c, true);
+                lg__observe(c, &observer);
                 ok = lg__module_try(m, &o);
-                c->measuring = measuring;
+                lg__unobserve(c, &observer);
                 lg_grad_mode(c, recording);
                 ok = restore(saved, count) && ok;
         }

@@ -121,7 +121,7 @@ static bool is_running(const lg_module *m)
 {
         const lg_ctx *c = m->object.ctx;
         bool running = false;
-        for (const lg_module *inner = c->module || c->guests ? m : NULL; inner; inner = lg__module_next(inner, m))
+        for (const lg_module *inner = c->frame || c->guests ? m : NULL; inner; inner = lg__module_next(inner, m))
                 running = running || inner->running;
         return running;
 }

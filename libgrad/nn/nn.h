@@ -50,7 +50,8 @@ struct lg_module {
                 listings; /* what lg_parameters() and lg_parameters_matching() gave; none after a change of structure */
         lg_shape shape;   /* of the last forward's result, for lg_module_print */
         bool has_shape;
-        int64_t kept_bytes, most_bytes; /* of the last forward that was measured, for lg_module_print_memory */
+        int64_t kept_bytes, most_bytes;   /* of the last forward that was measured, for lg_module_print_memory */
+        int64_t used_before, peak_before; /* while it is measured: of the device */
 };
 
 /* A module without parts; NULL while an error is set. */
@@ -90,18 +91,13 @@ lg_tensor *lg__module_input(const lg_module *m, lg_list inputs);
 lg__part *lg__module_part(const lg_module *m, const char *name, size_t length, int kinds);
 /* "0.2" into text, from the outermost module on; "" for that one itself. Returns text. */
 const char *lg__module_path(const lg_module *m, char text[LG__PATH]);
+/* "0.2 (Conv2d)", "(Conv2d)" of the outermost. */
+void lg__module_title(const lg_module *m, char *text, size_t size);
 /* The same from root on, "-" for root itself. */
 const char *lg__module_path_in(const lg_module *root, const lg_module *m, char text[LG__PATH]);
 /* Runs one forward on what the options say, in a scope of its own; the random state stays. Counts as one that runs
  * root. */
 bool lg__module_try(lg_module *root, const lg_module_print_options *o);
-/* Around a module's forward: afterwards its kept_bytes and most_bytes say what memory it took. */
-typedef struct lg__measure {
-        lg_memory_stats_t *stats; /* NULL: nothing is measured */
-        int64_t before, peak;
-} lg__measure;
-lg__measure lg__measure_begin(lg_ctx *c, lg_list inputs);
-void lg__measure_end(const lg__measure *w, lg_module *m);
 /* Has a line in tables: containers show through. */
 bool lg__module_has_line(const lg_module *m);
 /* Calls fn for parameters and buffers in the order in which they were added, a child's in its place; stops where that

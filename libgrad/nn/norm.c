@@ -28,7 +28,7 @@ static lg_tensor *batch_norm(lg_module *m, lg_list inputs, void *user)
                 lg_batch_norm(x, tensor(m, "weight"), tensor(m, "bias"), .running_mean = tensor(m, "running_mean"),
                               .running_var = tensor(m, "running_var"), .training = m->training || k->o.no_running,
                               .eps = k->o.eps, .momentum = k->o.momentum);
-        m->batches += y && m->training && m->counts_batches && !m->object.ctx->measuring;
+        m->batches += y && m->training && m->counts_batches;
         return y;
 }
 

@@ -29,6 +29,16 @@ lg_module *lg__module_next(const lg_module *m, const lg_module *root)
         return p ? p->child : NULL;
 }
 
+void lg__module_title(const lg_module *m, char *text, size_t size)
+{
+        char path[LG__PATH];
+        lg__module_path(m, path);
+        if (*path)
+                snprintf(text, size, "%s (%s)", path, m->type);
+        else
+                snprintf(text, size, "(%s)", m->type);
+}
+
 const char *lg__module_path(const lg_module *m, char text[LG__PATH])
 {
         size_t at = LG__PATH - 1;

@@ -52,7 +52,14 @@ static bool vjp_cat(lg__vjp *v)
         return true;
 }
 
-const lg__op lg__op_cat = {.name = "cat", LG__OPERANDS({"x", .variadic = true}), LG__RESULTS({"y"}), .flags = LG__PROMOTE, .attributes_bytes = sizeof(cat_attributes), .infer = infer_cat, .forward = forward_cat, .vjp = vjp_cat};
+const lg__op lg__op_cat = {.name = "cat",
+                           LG__OPERANDS({"x", .variadic = true}),
+                           LG__RESULTS({"y"}),
+                           .flags = LG__PROMOTE,
+                           .attributes_bytes = sizeof(cat_attributes),
+                           .infer = infer_cat,
+                           .forward = forward_cat,
+                           .vjp = vjp_cat};
 
 /* ---- the functions ---- */
 

@@ -126,7 +126,16 @@ static bool vjp_conv2d(lg__vjp *v)
         return !v->needs[2] || (v->grad_in[2] = lg_sum(g, .dims = LG_DIMS(0, 2, 3))) != NULL;
 }
 
-const lg__op lg__op_conv2d = {.name = "conv2d", LG__OPERANDS({"x", LG__FLOAT, .saved_for = LG__BY(1)}, {"w", LG__FLOAT, .saved_for = LG__BY(0)}, {"b", LG__FLOAT, .optional = true}), LG__RESULTS({"y"}), .flags = LG__PROMOTE, .attributes_bytes = sizeof(lg_conv_geometry), .infer = infer_conv2d, .forward = forward_conv2d, .vjp = vjp_conv2d};
+const lg__op lg__op_conv2d = {.name = "conv2d",
+                              LG__OPERANDS({"x", LG__FLOAT, .saved_for = LG__BY(1)},
+                                           {"w", LG__FLOAT, .saved_for = LG__BY(0)},
+                                           {"b", LG__FLOAT, .optional = true}),
+                              LG__RESULTS({"y"}),
+                              .flags = LG__PROMOTE,
+                              .attributes_bytes = sizeof(lg_conv_geometry),
+                              .infer = infer_conv2d,
+                              .forward = forward_conv2d,
+                              .vjp = vjp_conv2d};
 
 static bool vjp_conv2d_input_grad(lg__vjp *v)
 {
@@ -136,7 +145,15 @@ static bool vjp_conv2d_input_grad(lg__vjp *v)
         return !v->needs[1] || (v->grad_in[1] = weight_grad(v->in[0], u, v->attributes)) != NULL;
 }
 
-const lg__op lg__op_conv2d_input_grad = {.name = "conv2d_input_grad", LG__OPERANDS({"x", LG__FLOAT, .saved_for = LG__BY(1)}, {"w", LG__FLOAT, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .flags = LG__PROMOTE, .attributes_bytes = sizeof(lg_conv_geometry), .infer = infer_conv2d_input_grad, .forward = forward_conv2d_input_grad, .vjp = vjp_conv2d_input_grad};
+const lg__op lg__op_conv2d_input_grad = {
+        .name = "conv2d_input_grad",
+        LG__OPERANDS({"x", LG__FLOAT, .saved_for = LG__BY(1)}, {"w", LG__FLOAT, .saved_for = LG__BY(0)}),
+        LG__RESULTS({"y"}),
+        .flags = LG__PROMOTE,
+        .attributes_bytes = sizeof(lg_conv_geometry),
+        .infer = infer_conv2d_input_grad,
+        .forward = forward_conv2d_input_grad,
+        .vjp = vjp_conv2d_input_grad};
 
 static bool vjp_conv2d_weight_grad(lg__vjp *v)
 {
@@ -146,7 +163,15 @@ static bool vjp_conv2d_weight_grad(lg__vjp *v)
         return !v->needs[1] || (v->grad_in[1] = input_grad(v->in[0], u, v->attributes)) != NULL;
 }
 
-const lg__op lg__op_conv2d_weight_grad = {.name = "conv2d_weight_grad", LG__OPERANDS({"g", LG__FLOAT, .saved_for = LG__BY(1)}, {"x", LG__FLOAT, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .flags = LG__PROMOTE, .attributes_bytes = sizeof(lg_conv_geometry), .infer = infer_conv2d_weight_grad, .forward = forward_conv2d_weight_grad, .vjp = vjp_conv2d_weight_grad};
+const lg__op lg__op_conv2d_weight_grad = {
+        .name = "conv2d_weight_grad",
+        LG__OPERANDS({"g", LG__FLOAT, .saved_for = LG__BY(1)}, {"x", LG__FLOAT, .saved_for = LG__BY(0)}),
+        LG__RESULTS({"y"}),
+        .flags = LG__PROMOTE,
+        .attributes_bytes = sizeof(lg_conv_geometry),
+        .infer = infer_conv2d_weight_grad,
+        .forward = forward_conv2d_weight_grad,
+        .vjp = vjp_conv2d_weight_grad};
 
 /* ---- the functions ---- */
 

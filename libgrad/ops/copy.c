@@ -32,27 +32,46 @@ static bool vjp(lg__vjp *v)
 }
 
 #define COPY_OP(name)                                                                                                  \
-        static bool infer_##name(lg__call *call)                                                                          \
+        static bool infer_##name(lg__call *call)                                                                       \
         {                                                                                                              \
                 return infer(call);                                                                                    \
         }                                                                                                              \
-        static bool forward_##name(lg__call *call)                                                                        \
+        static bool forward_##name(lg__call *call)                                                                     \
         {                                                                                                              \
                 return lg__copy_values(call->out[0], call->in[0], #name);                                              \
         }                                                                                                              \
-        static bool vjp_##name(lg__vjp *v)                                                                                \
+        static bool vjp_##name(lg__vjp *v)                                                                             \
         {                                                                                                              \
                 return vjp(v);                                                                                         \
         }
 COPY_OP(contiguous)
 
-const lg__op lg__op_contiguous = {.name = "contiguous", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(copy_attributes), .infer = infer_contiguous, .forward = forward_contiguous, .vjp = vjp_contiguous};
+const lg__op lg__op_contiguous = {.name = "contiguous",
+                                  LG__OPERANDS({"x"}),
+                                  LG__RESULTS({"y"}),
+                                  .attributes_bytes = sizeof(copy_attributes),
+                                  .infer = infer_contiguous,
+                                  .forward = forward_contiguous,
+                                  .vjp = vjp_contiguous};
 COPY_OP(cast)
 
-const lg__op lg__op_cast = {.name = "cast", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(copy_attributes), .infer = infer_cast, .forward = forward_cast, .vjp = vjp_cast};
+const lg__op lg__op_cast = {.name = "cast",
+                            LG__OPERANDS({"x"}),
+                            LG__RESULTS({"y"}),
+                            .attributes_bytes = sizeof(copy_attributes),
+                            .infer = infer_cast,
+                            .forward = forward_cast,
+                            .vjp = vjp_cast};
 COPY_OP(to)
 
-const lg__op lg__op_to = {.name = "to", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .flags = LG__ACROSS, .attributes_bytes = sizeof(copy_attributes), .infer = infer_to, .forward = forward_to, .vjp = vjp_to};
+const lg__op lg__op_to = {.name = "to",
+                          LG__OPERANDS({"x"}),
+                          LG__RESULTS({"y"}),
+                          .flags = LG__ACROSS,
+                          .attributes_bytes = sizeof(copy_attributes),
+                          .infer = infer_to,
+                          .forward = forward_to,
+                          .vjp = vjp_to};
 
 lg_tensor *lg_contiguous(lg_tensor *x)
 {

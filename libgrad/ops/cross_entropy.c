@@ -74,7 +74,15 @@ static bool vjp_cross_entropy(lg__vjp *v)
         return (v->grad_in[0] = lg_mul(g, slope)) != NULL;
 }
 
-const lg__op lg__op_cross_entropy = {.name = "cross_entropy", LG__OPERANDS({"x", .saved_for = LG__BY(0)}, {"target", LG__INDEX, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(entropy_attributes), .infer = infer_cross_entropy, .forward = forward_cross_entropy, .vjp = vjp_cross_entropy, .fused = fused_cross_entropy};
+const lg__op lg__op_cross_entropy = {
+        .name = "cross_entropy",
+        LG__OPERANDS({"x", .saved_for = LG__BY(0)}, {"target", LG__INDEX, .saved_for = LG__BY(0)}),
+        LG__RESULTS({"y"}),
+        .attributes_bytes = sizeof(entropy_attributes),
+        .infer = infer_cross_entropy,
+        .forward = forward_cross_entropy,
+        .vjp = vjp_cross_entropy,
+        .fused = fused_cross_entropy};
 
 static bool infer_class_weights(lg__call *call)
 {
@@ -94,7 +102,12 @@ static bool forward_class_weights(lg__call *call)
         return LG__RUN(call->device, "class_weights", class_weights, &k);
 }
 
-const lg__op lg__op_class_weights = {.name = "class_weights", LG__OPERANDS({"target", LG__INDEX}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(entropy_attributes), .infer = infer_class_weights, .forward = forward_class_weights};
+const lg__op lg__op_class_weights = {.name = "class_weights",
+                                     LG__OPERANDS({"target", LG__INDEX}),
+                                     LG__RESULTS({"y"}),
+                                     .attributes_bytes = sizeof(entropy_attributes),
+                                     .infer = infer_class_weights,
+                                     .forward = forward_class_weights};
 
 /* ---- the function ---- */
 

@@ -40,7 +40,13 @@ static bool vjp_dropout(lg__vjp *v)
         return (v->grad_in[0] = lg__apply1(v->op, v->grad[0], v->attributes)) != NULL;
 }
 
-const lg__op lg__op_dropout = {.name = "dropout", LG__OPERANDS({"x", LG__FLOAT}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(dropout_attributes), .infer = infer_dropout, .forward = forward_dropout, .vjp = vjp_dropout};
+const lg__op lg__op_dropout = {.name = "dropout",
+                               LG__OPERANDS({"x", LG__FLOAT}),
+                               LG__RESULTS({"y"}),
+                               .attributes_bytes = sizeof(dropout_attributes),
+                               .infer = infer_dropout,
+                               .forward = forward_dropout,
+                               .vjp = vjp_dropout};
 
 static bool check(const lg_tensor *x, double p, const char *op, const lg_dropout_options *options,
                   lg_dropout_options *ret)

@@ -25,7 +25,14 @@ static bool vjp_flip(lg__vjp *v)
         return (v->grad_in[0] = lg_flip(v->grad[0], ((const flip_attributes *)v->attributes)->dims)) != NULL;
 }
 
-const lg__op lg__op_flip = {.name = "flip", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .flags = LG__ALIASES, .attributes_bytes = sizeof(flip_attributes), .infer = infer_flip, .forward = forward_flip, .vjp = vjp_flip};
+const lg__op lg__op_flip = {.name = "flip",
+                            LG__OPERANDS({"x"}),
+                            LG__RESULTS({"y"}),
+                            .flags = LG__ALIASES,
+                            .attributes_bytes = sizeof(flip_attributes),
+                            .infer = infer_flip,
+                            .forward = forward_flip,
+                            .vjp = vjp_flip};
 
 lg_tensor *lg_flip(lg_tensor *x, lg_dims dims)
 {
@@ -91,7 +98,13 @@ static bool vjp_roll(lg__vjp *v)
         return (v->grad_in[0] = lg_roll(v->grad[0], -a->shift, a->dim)) != NULL;
 }
 
-const lg__op lg__op_roll = {.name = "roll", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(roll_attributes), .infer = infer_roll, .forward = forward_roll, .vjp = vjp_roll};
+const lg__op lg__op_roll = {.name = "roll",
+                            LG__OPERANDS({"x"}),
+                            LG__RESULTS({"y"}),
+                            .attributes_bytes = sizeof(roll_attributes),
+                            .infer = infer_roll,
+                            .forward = forward_roll,
+                            .vjp = vjp_roll};
 
 lg_tensor *lg_roll(lg_tensor *x, int64_t shift, int dim)
 {

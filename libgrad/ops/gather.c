@@ -85,7 +85,13 @@ static bool vjp_gather(lg__vjp *v)
         return (v->grad_in[0] = lg__scatter_add(zeros, a->dim, v->in[1], v->grad[0], a->fault)) != NULL;
 }
 
-const lg__op lg__op_gather = {.name = "gather", LG__OPERANDS({"x"}, {"index", LG__INDEX, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(gather_attributes), .infer = infer_gather, .forward = forward_gather, .vjp = vjp_gather};
+const lg__op lg__op_gather = {.name = "gather",
+                              LG__OPERANDS({"x"}, {"index", LG__INDEX, .saved_for = LG__BY(0)}),
+                              LG__RESULTS({"y"}),
+                              .attributes_bytes = sizeof(gather_attributes),
+                              .infer = infer_gather,
+                              .forward = forward_gather,
+                              .vjp = vjp_gather};
 
 /* ---- scatter_add ---- */
 
@@ -142,7 +148,13 @@ static bool vjp_scatter_add(lg__vjp *v)
         return (v->grad_in[1] = extended(picked, lg__input(v, 1)->shape)) != NULL;
 }
 
-const lg__op lg__op_scatter_add = {.name = "scatter_add", LG__OPERANDS({"x"}, {"src"}, {"index", LG__INDEX, .saved_for = LG__BY(1)}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(gather_attributes), .infer = infer_scatter_add, .forward = forward_scatter_add, .vjp = vjp_scatter_add};
+const lg__op lg__op_scatter_add = {.name = "scatter_add",
+                                   LG__OPERANDS({"x"}, {"src"}, {"index", LG__INDEX, .saved_for = LG__BY(1)}),
+                                   LG__RESULTS({"y"}),
+                                   .attributes_bytes = sizeof(gather_attributes),
+                                   .infer = infer_scatter_add,
+                                   .forward = forward_scatter_add,
+                                   .vjp = vjp_scatter_add};
 
 /* ---- the functions ---- */
 

@@ -112,7 +112,14 @@ static bool vjp_matmul(lg__vjp *v)
         return !v->needs[1] || (v->grad_in[1] = lg_matmul(lg_transpose(v->in[0], -2, -1), g)) != NULL;
 }
 
-const lg__op lg__op_matmul = {.name = "matmul", LG__OPERANDS({"a", LG__FLOAT, .saved_for = LG__BY(1)}, {"b", LG__FLOAT, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .flags = LG__PROMOTE, .infer = infer_matmul, .forward = forward_matmul, .vjp = vjp_matmul};
+const lg__op lg__op_matmul = {
+        .name = "matmul",
+        LG__OPERANDS({"a", LG__FLOAT, .saved_for = LG__BY(1)}, {"b", LG__FLOAT, .saved_for = LG__BY(0)}),
+        LG__RESULTS({"y"}),
+        .flags = LG__PROMOTE,
+        .infer = infer_matmul,
+        .forward = forward_matmul,
+        .vjp = vjp_matmul};
 
 /* One matrix for a whole batch: the batch of a becomes rows, so that it is one product, and so is db. */
 static lg_tensor *matmul_rows(lg_tensor *a, lg_tensor *b)
@@ -264,8 +271,7 @@ static lg_tensor *linear(const lg__op *op, lg_tensor *x, lg_tensor *w, lg_tensor
         lg_tensor *flat = s.ndim == 2 ? x : lg_reshape(x, LG_SHAPE(rows, in));
         if (!flat)
                 return NULL;
-        lg_tensor *y =
-                lg__apply(op, (lg_tensor *[]){flat, w, b}, 3, NULL, NULL);
+        lg_tensor *y = lg__apply(op, (lg_tensor *[]){flat, w, b}, 3, NULL, NULL);
         if (!y || s.ndim == 2)
                 return y;
         s.size[s.ndim - 1] = y->at.shape.size[1];

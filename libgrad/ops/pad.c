@@ -62,7 +62,13 @@ static bool vjp_pad(lg__vjp *v)
         return (v->grad_in[0] = lg__apply1(LG__OP(pad), v->grad[0], &back)) != NULL;
 }
 
-const lg__op lg__op_pad = {.name = "pad", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(pad_attributes), .infer = infer_pad, .forward = forward_pad, .vjp = vjp_pad};
+const lg__op lg__op_pad = {.name = "pad",
+                           LG__OPERANDS({"x"}),
+                           LG__RESULTS({"y"}),
+                           .attributes_bytes = sizeof(pad_attributes),
+                           .infer = infer_pad,
+                           .forward = forward_pad,
+                           .vjp = vjp_pad};
 
 lg_tensor *lg_pad_with(lg_tensor *x, lg_ints pads, const lg_pad_options *options)
 {

@@ -1,5 +1,5 @@
-/* pointwise_ops.c - the table of the elementwise ops, made from kernels/pointwise.def. Here the words of a derivative are
- * masks, which say what it needs of the inputs and of the output. */
+/* pointwise_ops.c - the table of the elementwise ops, made from kernels/pointwise.def. Here the words of a derivative
+ * are masks, which say what it needs of the inputs and of the output. */
 #include "../../kernels/constants.h"
 #include "pointwise.h"
 #include "vocabulary.h"
@@ -56,8 +56,7 @@
                 LG__RESULTS({"y"}))
 #define COMPARE(name, formula)                                                                                         \
         ROW(name, lg__pointwise_infer_compare, .flags = LG__PROMOTE, LG__OPERANDS({"a"}, {"b"}), LG__RESULTS({"y"}))
-#define COMPARE_SCALAR(name, formula)                                                                                  \
-        ROW(name, lg__pointwise_infer_compare, LG__OPERANDS({"x"}), LG__RESULTS({"y"}))
+#define COMPARE_SCALAR(name, formula) ROW(name, lg__pointwise_infer_compare, LG__OPERANDS({"x"}), LG__RESULTS({"y"}))
 #define TEST(name, formula) COMPARE_SCALAR(name, formula)
 const lg__op lg__pointwise_ops[LG_PW_COUNT] = {
 #include "../../kernels/pointwise.def"

@@ -29,19 +29,19 @@
 #define Y v->out[0]
 
 #define UNARY(name, types, params, formula, dx, domain, kinks)                                                         \
-        bool lg__pointwise_vjp_##name(lg__vjp *v)                                                                             \
+        bool lg__pointwise_vjp_##name(lg__vjp *v)                                                                      \
         {                                                                                                              \
                 return (v->grad_in[0] = dx) != NULL;                                                                   \
         }
 #define BINARY(name, types, formula, da, db, domain_a, domain_b, kinks)                                                \
-        bool lg__pointwise_vjp_##name(lg__vjp *v)                                                                             \
+        bool lg__pointwise_vjp_##name(lg__vjp *v)                                                                      \
         {                                                                                                              \
                 if (v->needs[0] && !(v->grad_in[0] = da))                                                              \
                         return false;                                                                                  \
                 return !v->needs[1] || (v->grad_in[1] = db) != NULL;                                                   \
         }
 #define TERNARY(name, types, formula, da, db, domain_a, domain_b)                                                      \
-        bool lg__pointwise_vjp_##name(lg__vjp *v)                                                                             \
+        bool lg__pointwise_vjp_##name(lg__vjp *v)                                                                      \
         {                                                                                                              \
                 if (v->needs[1] && !(v->grad_in[1] = da))                                                              \
                         return false;                                                                                  \

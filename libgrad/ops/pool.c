@@ -113,35 +113,65 @@ static bool vjp_max_pool2d(lg__vjp *v)
         return (v->grad_in[0] = run_with(LG__OP(max_pool2d_grad), v->grad[0], v->out[1], v->attributes)) != NULL;
 }
 
-const lg__op lg__op_max_pool2d = {.name = "max_pool2d", LG__OPERANDS({"x", LG__FLOAT}), LG__RESULTS({"y"}, {"indices", .saved_for = LG__BY(0)}), .attributes_bytes = sizeof(pool_attributes), .infer = infer_max_pool2d, .forward = forward_max_pool2d, .vjp = vjp_max_pool2d};
+const lg__op lg__op_max_pool2d = {.name = "max_pool2d",
+                                  LG__OPERANDS({"x", LG__FLOAT}),
+                                  LG__RESULTS({"y"}, {"indices", .saved_for = LG__BY(0)}),
+                                  .attributes_bytes = sizeof(pool_attributes),
+                                  .infer = infer_max_pool2d,
+                                  .forward = forward_max_pool2d,
+                                  .vjp = vjp_max_pool2d};
 
 static bool vjp_max_pool2d_grad(lg__vjp *v)
 {
         return (v->grad_in[0] = run_with(LG__OP(max_pool2d_pick), v->grad[0], v->in[1], v->attributes)) != NULL;
 }
 
-const lg__op lg__op_max_pool2d_grad = {.name = "max_pool2d_grad", LG__OPERANDS({"g"}, {"indices", .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(pool_attributes), .infer = infer_max_pool2d_grad, .forward = forward_max_pool2d_grad, .vjp = vjp_max_pool2d_grad};
+const lg__op lg__op_max_pool2d_grad = {.name = "max_pool2d_grad",
+                                       LG__OPERANDS({"g"}, {"indices", .saved_for = LG__BY(0)}),
+                                       LG__RESULTS({"y"}),
+                                       .attributes_bytes = sizeof(pool_attributes),
+                                       .infer = infer_max_pool2d_grad,
+                                       .forward = forward_max_pool2d_grad,
+                                       .vjp = vjp_max_pool2d_grad};
 
 static bool vjp_max_pool2d_pick(lg__vjp *v)
 {
         return (v->grad_in[0] = run_with(LG__OP(max_pool2d_grad), v->grad[0], v->in[1], v->attributes)) != NULL;
 }
 
-const lg__op lg__op_max_pool2d_pick = {.name = "max_pool2d_pick", LG__OPERANDS({"x"}, {"indices", .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(pool_attributes), .infer = infer_max_pool2d_pick, .forward = forward_max_pool2d_pick, .vjp = vjp_max_pool2d_pick};
+const lg__op lg__op_max_pool2d_pick = {.name = "max_pool2d_pick",
+                                       LG__OPERANDS({"x"}, {"indices", .saved_for = LG__BY(0)}),
+                                       LG__RESULTS({"y"}),
+                                       .attributes_bytes = sizeof(pool_attributes),
+                                       .infer = infer_max_pool2d_pick,
+                                       .forward = forward_max_pool2d_pick,
+                                       .vjp = vjp_max_pool2d_pick};
 
 static bool vjp_avg_pool2d(lg__vjp *v)
 {
         return (v->grad_in[0] = run(LG__OP(avg_pool2d_grad), v->grad[0], v->attributes)) != NULL;
 }
 
-const lg__op lg__op_avg_pool2d = {.name = "avg_pool2d", LG__OPERANDS({"x", LG__FLOAT}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(pool_attributes), .infer = infer_avg_pool2d, .forward = forward_avg_pool2d, .vjp = vjp_avg_pool2d};
+const lg__op lg__op_avg_pool2d = {.name = "avg_pool2d",
+                                  LG__OPERANDS({"x", LG__FLOAT}),
+                                  LG__RESULTS({"y"}),
+                                  .attributes_bytes = sizeof(pool_attributes),
+                                  .infer = infer_avg_pool2d,
+                                  .forward = forward_avg_pool2d,
+                                  .vjp = vjp_avg_pool2d};
 
 static bool vjp_avg_pool2d_grad(lg__vjp *v)
 {
         return (v->grad_in[0] = run(LG__OP(avg_pool2d), v->grad[0], v->attributes)) != NULL;
 }
 
-const lg__op lg__op_avg_pool2d_grad = {.name = "avg_pool2d_grad", LG__OPERANDS({"g", LG__FLOAT}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(pool_attributes), .infer = infer_avg_pool2d_grad, .forward = forward_avg_pool2d_grad, .vjp = vjp_avg_pool2d_grad};
+const lg__op lg__op_avg_pool2d_grad = {.name = "avg_pool2d_grad",
+                                       LG__OPERANDS({"g", LG__FLOAT}),
+                                       LG__RESULTS({"y"}),
+                                       .attributes_bytes = sizeof(pool_attributes),
+                                       .infer = infer_avg_pool2d_grad,
+                                       .forward = forward_avg_pool2d_grad,
+                                       .vjp = vjp_avg_pool2d_grad};
 
 /* ---- the functions ---- */
 

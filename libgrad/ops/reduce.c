@@ -97,18 +97,24 @@ static bool vjp_sum(lg__vjp *v)
         return (v->grad_in[0] = lg_expand(restore(v->grad[0], v), lg__input(v, 0)->shape)) != NULL;
 }
 
-const lg__op lg__op_sum = {.name = "sum", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(lg__reduced), .infer = infer_sum, .forward = forward_sum, .vjp = vjp_sum};
+const lg__op lg__op_sum = {.name = "sum",
+                           LG__OPERANDS({"x"}),
+                           LG__RESULTS({"y"}),
+                           .attributes_bytes = sizeof(lg__reduced),
+                           .infer = infer_sum,
+                           .forward = forward_sum,
+                           .vjp = vjp_sum};
 
 #define EXTREME(name, kind)                                                                                            \
-        static bool infer_##name(lg__call *call)                                                                          \
+        static bool infer_##name(lg__call *call)                                                                       \
         {                                                                                                              \
                 return infer_not_empty(call, call->in[0]->at.dtype);                                                   \
         }                                                                                                              \
-        static bool forward_##name(lg__call *call)                                                                        \
+        static bool forward_##name(lg__call *call)                                                                     \
         {                                                                                                              \
                 return forward(call, kind);                                                                            \
         }                                                                                                              \
-        static bool vjp_##name(lg__vjp *v)                                                                                \
+        static bool vjp_##name(lg__vjp *v)                                                                             \
         {                                                                                                              \
                 return vjp_extreme(v);                                                                                 \
         }
@@ -123,10 +129,22 @@ static bool vjp_extreme(lg__vjp *v)
 }
 EXTREME(amax, LG_REDUCE_MAX)
 
-const lg__op lg__op_amax = {.name = "amax", LG__OPERANDS({"x", .saved_for = LG__BY(0)}), LG__RESULTS({"y", .saved_for = LG__BY(0)}), .attributes_bytes = sizeof(lg__reduced), .infer = infer_amax, .forward = forward_amax, .vjp = vjp_amax};
+const lg__op lg__op_amax = {.name = "amax",
+                            LG__OPERANDS({"x", .saved_for = LG__BY(0)}),
+                            LG__RESULTS({"y", .saved_for = LG__BY(0)}),
+                            .attributes_bytes = sizeof(lg__reduced),
+                            .infer = infer_amax,
+                            .forward = forward_amax,
+                            .vjp = vjp_amax};
 EXTREME(amin, LG_REDUCE_MIN)
 
-const lg__op lg__op_amin = {.name = "amin", LG__OPERANDS({"x", .saved_for = LG__BY(0)}), LG__RESULTS({"y", .saved_for = LG__BY(0)}), .attributes_bytes = sizeof(lg__reduced), .infer = infer_amin, .forward = forward_amin, .vjp = vjp_amin};
+const lg__op lg__op_amin = {.name = "amin",
+                            LG__OPERANDS({"x", .saved_for = LG__BY(0)}),
+                            LG__RESULTS({"y", .saved_for = LG__BY(0)}),
+                            .attributes_bytes = sizeof(lg__reduced),
+                            .infer = infer_amin,
+                            .forward = forward_amin,
+                            .vjp = vjp_amin};
 
 static bool infer_argmax(lg__call *call)
 {
@@ -138,7 +156,12 @@ static bool forward_argmax(lg__call *call)
         return forward(call, LG_REDUCE_ARGMAX);
 }
 
-const lg__op lg__op_argmax = {.name = "argmax", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(lg__reduced), .infer = infer_argmax, .forward = forward_argmax};
+const lg__op lg__op_argmax = {.name = "argmax",
+                              LG__OPERANDS({"x"}),
+                              LG__RESULTS({"y"}),
+                              .attributes_bytes = sizeof(lg__reduced),
+                              .infer = infer_argmax,
+                              .forward = forward_argmax};
 
 static bool infer_argmin(lg__call *call)
 {
@@ -150,7 +173,12 @@ static bool forward_argmin(lg__call *call)
         return forward(call, LG_REDUCE_ARGMIN);
 }
 
-const lg__op lg__op_argmin = {.name = "argmin", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(lg__reduced), .infer = infer_argmin, .forward = forward_argmin};
+const lg__op lg__op_argmin = {.name = "argmin",
+                              LG__OPERANDS({"x"}),
+                              LG__RESULTS({"y"}),
+                              .attributes_bytes = sizeof(lg__reduced),
+                              .infer = infer_argmin,
+                              .forward = forward_argmin};
 
 static bool infer_var(lg__call *call)
 {
@@ -173,7 +201,13 @@ static bool vjp_var(lg__vjp *v)
         return (v->grad_in[0] = lg_mul(restore(v->grad[0], v), slope)) != NULL;
 }
 
-const lg__op lg__op_var = {.name = "var", LG__OPERANDS({"x", LG__FLOAT, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(lg__reduced), .infer = infer_var, .forward = forward_var, .vjp = vjp_var};
+const lg__op lg__op_var = {.name = "var",
+                           LG__OPERANDS({"x", LG__FLOAT, .saved_for = LG__BY(0)}),
+                           LG__RESULTS({"y"}),
+                           .attributes_bytes = sizeof(lg__reduced),
+                           .infer = infer_var,
+                           .forward = forward_var,
+                           .vjp = vjp_var};
 
 /* ---- the functions ---- */
 

@@ -66,7 +66,13 @@ static bool vjp_sort(lg__vjp *v)
         return (v->grad_in[0] = choose_grad(v->grad[0], v->out[1], dim, size)) != NULL;
 }
 
-const lg__op lg__op_sort = {.name = "sort", LG__OPERANDS({"x"}), LG__RESULTS({"values"}, {"indices", .saved_for = LG__BY(0)}), .attributes_bytes = sizeof(sort_attributes), .infer = infer_sort, .forward = forward_sort, .vjp = vjp_sort};
+const lg__op lg__op_sort = {.name = "sort",
+                            LG__OPERANDS({"x"}),
+                            LG__RESULTS({"values"}, {"indices", .saved_for = LG__BY(0)}),
+                            .attributes_bytes = sizeof(sort_attributes),
+                            .infer = infer_sort,
+                            .forward = forward_sort,
+                            .vjp = vjp_sort};
 
 static bool infer_chosen(lg__call *call)
 {
@@ -107,7 +113,13 @@ static bool vjp_choose(lg__vjp *v)
         return (v->grad_in[0] = choose_grad(v->grad[0], v->in[1], dim, size)) != NULL;
 }
 
-const lg__op lg__op_choose = {.name = "choose", LG__OPERANDS({"x"}, {"indices", LG__INDEX, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(sort_attributes), .infer = infer_choose, .forward = forward_choose, .vjp = vjp_choose};
+const lg__op lg__op_choose = {.name = "choose",
+                              LG__OPERANDS({"x"}, {"indices", LG__INDEX, .saved_for = LG__BY(0)}),
+                              LG__RESULTS({"y"}),
+                              .attributes_bytes = sizeof(sort_attributes),
+                              .infer = infer_choose,
+                              .forward = forward_choose,
+                              .vjp = vjp_choose};
 
 static bool infer_choose_grad(lg__call *call)
 {
@@ -128,7 +140,13 @@ static bool vjp_choose_grad(lg__vjp *v)
         return (v->grad_in[0] = choose(v->grad[0], v->in[1], dim)) != NULL;
 }
 
-const lg__op lg__op_choose_grad = {.name = "choose_grad", LG__OPERANDS({"g"}, {"indices", LG__INDEX, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(sort_attributes), .infer = infer_choose_grad, .forward = forward_choose_grad, .vjp = vjp_choose_grad};
+const lg__op lg__op_choose_grad = {.name = "choose_grad",
+                                   LG__OPERANDS({"g"}, {"indices", LG__INDEX, .saved_for = LG__BY(0)}),
+                                   LG__RESULTS({"y"}),
+                                   .attributes_bytes = sizeof(sort_attributes),
+                                   .infer = infer_choose_grad,
+                                   .forward = forward_choose_grad,
+                                   .vjp = vjp_choose_grad};
 
 /* ---- the functions ---- */
 

@@ -15,12 +15,12 @@ typedef struct view_attributes {
 
 /* The caller has worked out the layout, and no kernel is needed. */
 #define VIEW_OP(name)                                                                                                  \
-        static bool infer_##name(lg__call *call)                                                                          \
+        static bool infer_##name(lg__call *call)                                                                       \
         {                                                                                                              \
                 call->out_at[0] = ((const view_attributes *)call->attributes)->at;                                     \
                 return true;                                                                                           \
         }                                                                                                              \
-        static bool forward_##name(lg__call *call)                                                                        \
+        static bool forward_##name(lg__call *call)                                                                     \
         {                                                                                                              \
                 return call->out[0] != NULL;                                                                           \
         }
@@ -36,7 +36,14 @@ static bool vjp_view(lg__vjp *v)
         return (v->grad_in[0] = lg_reshape(v->grad[0], lg__input(v, 0)->shape)) != NULL;
 }
 
-const lg__op lg__op_view = {.name = "view", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .flags = LG__ALIASES, .attributes_bytes = sizeof(view_attributes), .infer = infer_view, .forward = forward_view, .vjp = vjp_view};
+const lg__op lg__op_view = {.name = "view",
+                            LG__OPERANDS({"x"}),
+                            LG__RESULTS({"y"}),
+                            .flags = LG__ALIASES,
+                            .attributes_bytes = sizeof(view_attributes),
+                            .infer = infer_view,
+                            .forward = forward_view,
+                            .vjp = vjp_view};
 
 /* Replaces a -1 and checks that the number of elements stays. */
 static bool complete(const lg_tensor *x, const char *op, lg_shape *s)
@@ -187,7 +194,14 @@ static bool vjp_permute(lg__vjp *v)
         return (v->grad_in[0] = lg_permute(v->grad[0], back)) != NULL;
 }
 
-const lg__op lg__op_permute = {.name = "permute", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .flags = LG__ALIASES, .attributes_bytes = sizeof(view_attributes), .infer = infer_permute, .forward = forward_permute, .vjp = vjp_permute};
+const lg__op lg__op_permute = {.name = "permute",
+                               LG__OPERANDS({"x"}),
+                               LG__RESULTS({"y"}),
+                               .flags = LG__ALIASES,
+                               .attributes_bytes = sizeof(view_attributes),
+                               .infer = infer_permute,
+                               .forward = forward_permute,
+                               .vjp = vjp_permute};
 
 lg_tensor *lg_permute(lg_tensor *x, lg_dims order)
 {
@@ -240,7 +254,14 @@ static bool vjp_slice(lg__vjp *v)
         return (v->grad_in[0] = slice_grad(v->grad[0], v->attributes)) != NULL;
 }
 
-const lg__op lg__op_slice = {.name = "slice", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .flags = LG__ALIASES, .attributes_bytes = sizeof(view_attributes), .infer = infer_slice, .forward = forward_slice, .vjp = vjp_slice};
+const lg__op lg__op_slice = {.name = "slice",
+                             LG__OPERANDS({"x"}),
+                             LG__RESULTS({"y"}),
+                             .flags = LG__ALIASES,
+                             .attributes_bytes = sizeof(view_attributes),
+                             .infer = infer_slice,
+                             .forward = forward_slice,
+                             .vjp = vjp_slice};
 
 static lg_tensor *slice(lg_tensor *x, int64_t dim, int64_t start, int64_t step, int64_t count)
 {
@@ -317,7 +338,13 @@ static bool vjp_slice_grad(lg__vjp *v)
         return (v->grad_in[0] = slice(v->grad[0], a->dim, a->start, a->step, count)) != NULL;
 }
 
-const lg__op lg__op_slice_grad = {.name = "slice_grad", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .attributes_bytes = sizeof(view_attributes), .infer = infer_slice_grad, .forward = forward_slice_grad, .vjp = vjp_slice_grad};
+const lg__op lg__op_slice_grad = {.name = "slice_grad",
+                                  LG__OPERANDS({"x"}),
+                                  LG__RESULTS({"y"}),
+                                  .attributes_bytes = sizeof(view_attributes),
+                                  .infer = infer_slice_grad,
+                                  .forward = forward_slice_grad,
+                                  .vjp = vjp_slice_grad};
 
 /* ---- expand ---- */
 
@@ -328,7 +355,14 @@ static bool vjp_expand(lg__vjp *v)
         return true;
 }
 
-const lg__op lg__op_expand = {.name = "expand", LG__OPERANDS({"x"}), LG__RESULTS({"y"}), .flags = LG__ALIASES, .attributes_bytes = sizeof(view_attributes), .infer = infer_expand, .forward = forward_expand, .vjp = vjp_expand};
+const lg__op lg__op_expand = {.name = "expand",
+                              LG__OPERANDS({"x"}),
+                              LG__RESULTS({"y"}),
+                              .flags = LG__ALIASES,
+                              .attributes_bytes = sizeof(view_attributes),
+                              .infer = infer_expand,
+                              .forward = forward_expand,
+                              .vjp = vjp_expand};
 
 lg_tensor *lg_expand(lg_tensor *x, lg_shape shape)
 {
