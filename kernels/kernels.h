@@ -20,7 +20,7 @@ extern "C" {
 /* For tables by dtype. */
 #define LG_DTYPE_COUNT (LG_BOOL + 1)
 
-#define LG_DEVICE_ABI 5 /* a device module of another number is refused */
+#define LG_DEVICE_ABI 6 /* a device module of another number is refused */
 
 /* What a kernel found in data on the device: an index or a label that is out of range. The next read or wait reports
  * it. */
@@ -64,7 +64,8 @@ bool lg_queue_fail(lg_queue *q, lg_status status, const char *format, ...)
 #define LG_PW_INPUTS 4
 /* y = f(inputs) over a common shape; strides may be 0 (broadcast) or negative. A derivative kernel takes its inputs in
  * the slots G, A (or X), B, Y; slots that the formula does not name are NULL. TERNARY's forward takes C (bool), A, B;
- * its derivatives take G, C. */
+ * its derivatives take G, C. With `accumulate`, of float dtypes and no comparison, y = y + f(inputs), rounded once; no
+ * element of y is named twice. */
 typedef struct lg_pointwise_args {
         int ndim;
         int64_t shape[LG_MAX_DIMS];
@@ -74,6 +75,7 @@ typedef struct lg_pointwise_args {
         const void *in[LG_PW_INPUTS];
         int64_t in_strides[LG_PW_INPUTS][LG_MAX_DIMS];
         double p0, p1;
+        bool accumulate;
 } lg_pointwise_args;
 
 /* out[i] = (out_dtype) in[i] over a common shape, any strides. To bool: not zero. Float to integer: towards zero,

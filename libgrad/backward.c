@@ -3,8 +3,15 @@
  * Every input of a node is older than the node, so taking the newest node that has a gradient means that all of its
  * gradient has arrived. Gradients on their way live in `pending` records of the call, never on tensors.
  */
+#include <string.h>
 #include "pending.h"
 #include "observer.h"
+
+/* Nobody else sees that gradient. */
+static bool may_add_to(const call *k, const lg_tensor *sum)
+{
+        return !k->create_graph && sum->storage->refs == 1 && lg__layout_is_dense(&sum->at);
+}
 
 /* Adds g, which this takes over, to what has arrived at an output. */
 static bool arrive(call *k, lg__node *n, int output, lg_tensor *g)
@@ -23,9 +30,8 @@ static bool arrive(call *k, lg__node *n, int output, lg_tensor *g)
                 lg__tensor_release(g);
                 return false;
         }
-        bool in_place = !k->create_graph && was->storage->refs == 1 && lg__layout_is_dense(&was->at);
         lg_tensor *sum = was;
-        if (!in_place)
+        if (!may_add_to(k, was))
                 sum = lg__tensor_own(lg_add(was, g));
         else if (!lg__pointwise_run(LG_PW_add, was, (lg_tensor *[LG_PW_INPUTS]){was, g}, 0, 0, "lg_backward"))
                 sum = NULL;
@@ -40,16 +46,33 @@ static bool arrive(call *k, lg__node *n, int output, lg_tensor *g)
 
 /* ---- one node ---- */
 
+/* Saved values that a derivative of first order reads through handles on the stack. */
+#define MOST_LENT 4
+
+static bool is_unchanged(const call *k, const lg__node *n, const lg__saved *s)
+{
+        const char *name = s->is_output ? "its output" : lg__operand_name(n->op, s->slot);
+        return s->storage->version == s->version ||
+               lg__fail(k->ctx, LG_ERR_STATE,
+                        "%s: %s saved %s, a %s tensor of shape %s, and it was changed in place since; "
+                        "change a copy (lg_copy), or after lg_backward",
+                        k->name, n->op->name, name, lg_dtype_name(s->at.dtype), lg__shape_text(s->at.shape).s);
+}
+
+static lg_tensor *lend(const call *k, lg_tensor *t, const lg__saved *s)
+{
+        memset(t, 0, offsetof(lg_tensor, at));
+        t->live = LG__LIVE;
+        t->owner = LG__OWNER_LIBRARY;
+        t->ctx = k->ctx;
+        t->storage = s->storage;
+        lg__layout_copy(&t->at, &s->at);
+        return t;
+}
+
 static lg_tensor *unpack(const call *k, lg__node *n, const lg__saved *s)
 {
         lg_ctx *c = k->ctx;
-        if (s->storage->version != s->version) {
-                const char *name = s->is_output ? "its output" : lg__operand_name(n->op, s->slot);
-                return lg__fail(c, LG_ERR_STATE,
-                                "%s: %s saved %s, a %s tensor of shape %s, and it was changed in place since; "
-                                "change a copy (lg_copy), or after lg_backward",
-                                k->name, n->op->name, name, lg_dtype_name(s->at.dtype), lg__shape_text(s->at.shape).s);
-        }
         lg_tensor *t = lg__tensor_new(c, s->storage, &s->at);
         lg__node *from = s->is_output ? n : n->edges[s->slot].node;
         if (t && k->create_graph && from) {
@@ -78,7 +101,8 @@ static lg_tensor *alias_of(const lg_tensor *g)
 static lg_tensor *settle(lg_tensor *g, const lg__edge *e)
 {
         lg_ctx *c = g->ctx;
-        g = lg_cast(lg__sum_to(g, e->shape), e->dtype);
+        if (g->at.dtype != e->dtype || !lg__shape_equal(g->at.shape, e->shape))
+                g = lg_cast(lg__sum_to(g, e->shape), e->dtype);
         if (!g)
                 return NULL;
         if (!lg__shape_equal(g->at.shape, e->shape))
@@ -100,16 +124,22 @@ static bool wanted(const call *k, const lg__edge *e)
         return p && p->needed;
 }
 
-static bool run_vjp(call *k, pending *p, lg__vjp *v)
+static bool unpack_all(const call *k, lg__node *n, lg__vjp *v, lg_tensor lent[MOST_LENT])
 {
-        lg__node *n = p->node;
+        const bool lends = !k->create_graph && n->saved_count <= MOST_LENT && !(n->op->flags & LG__HANDLES);
         for (int i = 0; i < n->saved_count; i++) {
                 const lg__saved *s = &n->saved[i];
-                lg_tensor *t = unpack(k, n, s);
+                lg_tensor *t = !is_unchanged(k, n, s) ? NULL : lends ? lend(k, &lent[i], s) : unpack(k, n, s);
                 if (!t)
                         return false;
                 *(s->is_output ? &v->out[s->slot] : &v->in[s->slot]) = t;
         }
+        return true;
+}
+
+static bool run_vjp(call *k, pending *p, lg__vjp *v)
+{
+        lg__node *n = p->node;
         for (int i = 0; i < n->out_count; i++)
                 v->grad[i] = p->grads[i];
         bool fused = n->op->fused && !k->create_graph;
@@ -128,13 +158,23 @@ static bool run_vjp(call *k, pending *p, lg__vjp *v)
         return true;
 }
 
+/* What has arrived where an edge leads, if a derivative may add to it. */
+static lg_tensor *sum_at(const call *k, const lg__edge *e)
+{
+        const pending *p = lg__pending_find(k, e->node);
+        lg_tensor *sum = p ? p->grads[e->output] : NULL;
+        return sum && may_add_to(k, sum) && lg_device_equal(sum->storage->device->id, e->device) ? sum : NULL;
+}
+
 /* Runs a node's derivative in a scope of its own and hands the results on. */
-static bool derive(call *k, pending *p, lg__vjp *v, bool *needs)
+static bool derive(call *k, pending *p, lg__vjp *v, bool *needs, lg_tensor **sums)
 {
         lg__node *n = p->node;
         bool any = false;
-        for (int i = 0; i < n->in_count; i++)
+        for (int i = 0; i < n->in_count; i++) {
                 any |= needs[i] = wanted(k, &n->edges[i]);
+                sums[i] = needs[i] && n->op->fused ? sum_at(k, &n->edges[i]) : NULL;
+        }
         if (!any)
                 return true;
         if (n->freed)
@@ -142,12 +182,12 @@ static bool derive(call *k, pending *p, lg__vjp *v, bool *needs)
                         k->ctx, LG_ERR_STATE,
                         "%s: what %s saved was freed by an earlier lg_backward; give that one .retain_graph = true",
                         k->name, n->op->name);
-        lg_scope scope = lg__scope_begin(k->ctx);
-        if (!scope.id)
-                return false;
-        bool ok = run_vjp(k, p, v);
+        lg__scope record;
+        lg_tensor lent[MOST_LENT];
+        lg_scope scope = lg__scope_enter(k->ctx, &record);
+        bool ok = unpack_all(k, n, v, lent) && run_vjp(k, p, v);
         for (int i = 0; i < n->in_count && ok; i++) {
-                if (!needs[i] || !v->grad_in[i])
+                if (!needs[i] || !v->grad_in[i] || v->grad_in[i] == v->sums[i])
                         continue;
                 lg_tensor *g = settle(v->grad_in[i], &n->edges[i]);
                 ok = g && arrive(k, n->edges[i].node, n->edges[i].output, g);
@@ -159,10 +199,10 @@ static bool derive(call *k, pending *p, lg__vjp *v, bool *needs)
 static bool derive_node(call *k, pending *p)
 {
         enum { few = 16 };
-        lg_tensor *tensors[2 * few] = {NULL};
+        lg_tensor *tensors[3 * few] = {NULL};
         bool flags[few];
         lg__node *n = p->node;
-        const size_t count = (size_t)n->in_count, size = 2 * count * sizeof *tensors;
+        const size_t count = (size_t)n->in_count, size = 3 * count * sizeof *tensors;
         lg__vjp v = {.ctx = k->ctx, .op = n->op, .node = n, .attributes = n->attributes};
         v.in_count = n->in_count;
         v.out_count = n->out_count;
@@ -172,7 +212,8 @@ static bool derive_node(call *k, pending *p)
         bool ok = v.in && needs;
         if (ok) {
                 v.grad_in = v.in + count;
-                ok = derive(k, p, &v, needs);
+                v.sums = v.in + 2 * count;
+                ok = derive(k, p, &v, needs, v.in + 2 * count);
         }
         if (needs != flags)
                 lg__free(k->ctx, needs, count);

@@ -92,6 +92,7 @@ typedef struct lg__pool {
 } lg__pool;
 /* Zeroed. NULL and LG_ERR_MEMORY: none left. The size is given again to free. */
 void *lg__alloc(lg_ctx *c, size_t bytes);
+void *lg__alloc_unset(lg_ctx *c, size_t bytes);  /* not zeroed */
 void lg__free(lg_ctx *c, void *p, size_t bytes); /* NULL: nothing */
 /* Straight from the hooks, after an emptied cache if need be: for what is too big for the pool and older than the
  * cache. */
@@ -141,10 +142,13 @@ typedef struct lg__scope {
         struct lg__scope *parent;
         uint64_t id;
         bool fence; /* around a call to the user's code: that code cannot end it, nor a scope around it */
+        bool lent;  /* the record is the caller's */
         lg__link tensors;
 } lg__scope;
 /* Like lg_scope_begin, but a fence. */
 lg_scope lg__scope_begin(lg_ctx *c);
+/* The same in a record of the caller's, which must be ended before that goes; cannot fail. */
+lg_scope lg__scope_enter(lg_ctx *c, lg__scope *s);
 /* Ends the scope of a call of the user's code, with those that it left open. The results, good tensors, go to the scope
  * around, `outer`, where everything else that the call made ends; ret_new: which were made in it, by bit. False if
  * release functions have set an error. */
@@ -289,6 +293,18 @@ typedef struct lg__layout {
         int64_t offset;
 } lg__layout;
 
+/* Copies what a layout of so many dimensions has, and leaves the rest of it unset. */
+static inline void lg__layout_copy(lg__layout *to, const lg__layout *from)
+{
+        to->dtype = from->dtype;
+        to->offset = from->offset;
+        to->shape.ndim = from->shape.ndim;
+        for (int i = 0; i < from->shape.ndim; i++) {
+                to->shape.size[i] = from->shape.size[i];
+                to->strides[i] = from->strides[i];
+        }
+}
+
 typedef enum lg__owner { LG__OWNER_SCOPE, LG__OWNER_CALLER, LG__OWNER_LIBRARY } lg__owner;
 
 struct lg_tensor {
@@ -298,12 +314,12 @@ struct lg_tensor {
         lg_ctx *ctx;
         lg__scope *scope; /* NULL unless owner is SCOPE */
         lg__storage *storage;
-        lg__layout at;
         uint64_t serial; /* no two tensors of a context have the same */
         lg__node *node;  /* what made it, or its leaf node; NULL: needs no gradient */
         int output;      /* of node */
         bool alias;      /* another handle of the same value: a gradient that is kept does not end with it */
         lg_tensor *next_dead;
+        lg__layout at; /* last: all before it is zero in a new record; sizes and strides beyond ndim are unset */
 };
 #define LG__LIVE 0x4c697665u
 #define LG__DEAD 0x44656164u
@@ -314,6 +330,7 @@ lg_tensor *lg__tensor_new(lg_ctx *c, lg__storage *s, const lg__layout *at);
 lg_tensor *lg__tensor_empty(lg_ctx *c, lg_device device, lg_dtype dtype, lg_shape shape);
 lg_tensor *lg__tensor_like(const lg_tensor *t); /* contiguous, of t's dtype, shape and device */
 /* A new tensor of uninitialised values in a dense layout; strides that are all zero: row-major. */
+lg_tensor *lg__tensor_on(lg__device *d, const lg__layout *at);
 lg_tensor *lg__tensor_laid(lg_ctx *c, lg_device device, const lg__layout *at);
 lg_tensor *lg__tensor_beside(const lg_tensor *t); /* as lg__tensor_like, but laid as t is, if that is dense */
 /* Ends a handle whoever owns it. NULL: nothing. */
@@ -344,8 +361,21 @@ static inline void *lg__data(const lg_tensor *t)
         char *data = t->storage->data;
         return data ? data + t->at.offset * (int64_t)lg__dtype_bytes(t->at.dtype) : NULL;
 }
-int64_t lg__shape_numel(lg_shape s);
-bool lg__shape_equal(lg_shape a, lg_shape b);
+/* In the header, since shapes by value are copied otherwise. */
+static inline int64_t lg__shape_numel(lg_shape s)
+{
+        int64_t n = 1;
+        for (int i = 0; i < s.ndim; i++)
+                n *= s.size[i];
+        return n;
+}
+static inline bool lg__shape_equal(lg_shape a, lg_shape b)
+{
+        bool equal = a.ndim == b.ndim;
+        for (int i = 0; i < a.ndim && equal; i++)
+                equal = a.size[i] == b.size[i];
+        return equal;
+}
 bool lg__shape_valid(lg_ctx *c, const char *op, lg_shape s); /* sizes >= 0, product in range, ndim in range */
 void lg__layout_contiguous(lg__layout *at);                  /* sets strides from the shape, offset 0 */
 bool lg__layout_is_contiguous(const lg__layout *at);
@@ -357,7 +387,10 @@ bool lg__keep_layout(lg__layout *at, const lg__layout *like);
 /* Channels last: (N, C, spaces...) lying as (N, spaces..., C); at least 3 dimensions. */
 void lg__layout_channels_last(lg__layout *at); /* sets strides from the shape, offset 0 */
 bool lg__layout_is_channels_last(const lg__layout *at);
-bool lg__dtype_float(lg_dtype d);
+static inline bool lg__dtype_float(lg_dtype d)
+{
+        return d >= LG_F32 && d <= LG_BF16;
+}
 /* True unless d is an integer dtype and the value, cut to a whole number, is out of its range: LG_ERR_ARGUMENT. */
 bool lg__dtype_holds(lg_ctx *c, const char *op, lg_dtype d, double value);
 /* "(2, 3)" into text, which is returned; "f32 (2, 3) on cpu" for a tensor. */

@@ -66,7 +66,7 @@ static bool vjp(lg__vjp *v)
 static const lg__op custom_op = {.name = "lg_custom",
                                  LG__OPERANDS({"an input", .variadic = true, .saved_for = LG__BY(0)}),
                                  LG__RESULTS({"an output"}),
-                                 .flags = LG__ACROSS,
+                                 .flags = LG__ACROSS | LG__HANDLES,
                                  .attributes_bytes = sizeof(custom_attributes),
                                  .infer = infer,
                                  .forward = forward,

@@ -15,11 +15,6 @@ size_t lg_dtype_size(lg_dtype dtype)
         return dtype > LG_DTYPE_NONE && dtype < LG_DTYPE_COUNT ? lg__dtype_bytes(dtype) : 0;
 }
 
-bool lg__dtype_float(lg_dtype d)
-{
-        return d == LG_F32 || d == LG_F64 || d == LG_F16 || d == LG_BF16;
-}
-
 bool lg_dtype_is_float(lg_dtype dtype)
 {
         return lg__dtype_float(dtype);
@@ -55,19 +50,6 @@ lg_dtype lg_promote(lg_dtype a, lg_dtype b)
         if (rank[a] == rank[b])
                 return a == b ? a : LG_F32;
         return rank[a] > rank[b] ? a : b;
-}
-
-int64_t lg__shape_numel(lg_shape s)
-{
-        int64_t n = 1;
-        for (int i = 0; i < s.ndim; i++)
-                n *= s.size[i];
-        return n;
-}
-
-bool lg__shape_equal(lg_shape a, lg_shape b)
-{
-        return a.ndim == b.ndim && memcmp(a.size, b.size, (size_t)a.ndim * sizeof *a.size) == 0;
 }
 
 /* The product must fit the address space with 16 bytes an element, whatever sizes of zero it holds: strides are

@@ -9,7 +9,7 @@ static bool make_outputs(lg__call *call)
         for (int i = 0; i < call->out_count; i++) {
                 lg__layout *at = &call->out_at[i];
                 call->out[i] = call->op->flags & LG__ALIASES ? lg__tensor_new(call->ctx, call->in[0]->storage, at)
-                                                             : lg__tensor_laid(call->ctx, call->device->id, at);
+                                                             : lg__tensor_on(call->device, at);
                 if (!call->out[i])
                         return false;
         }
@@ -55,7 +55,7 @@ static lg__node *new_node(const lg__call *call, int saved)
 {
         size_t edges = (size_t)call->in_count * sizeof(lg__edge), values = (size_t)saved * sizeof(lg__saved);
         size_t bytes = call->op->attributes_bytes, all = sizeof(lg__node) + edges + values + bytes;
-        lg__node *n = lg__alloc(call->ctx, all);
+        lg__node *n = lg__alloc_unset(call->ctx, all);
         if (!n)
                 return NULL;
         *n = (lg__node){.op = call->op, .ctx = call->ctx, .sequence = ++call->ctx->sequence, .refs = 1};
@@ -72,25 +72,30 @@ static lg__node *new_node(const lg__call *call, int saved)
 
 static void save(lg__node *n, const lg_tensor *t, int slot, bool is_output)
 {
-        n->saved[n->saved_count++] = (lg__saved){.storage = lg__storage_ref(t->storage),
-                                                 .at = t->at,
-                                                 .version = t->storage->version,
-                                                 .is_output = is_output,
-                                                 .slot = slot};
+        lg__saved *s = &n->saved[n->saved_count++];
+        s->storage = lg__storage_ref(t->storage);
+        s->version = t->storage->version;
+        s->is_output = is_output;
+        s->slot = slot;
+        lg__layout_copy(&s->at, &t->at);
 }
 
 static void connect(lg__node *n, const lg__call *call)
 {
         for (int i = 0; i < call->in_count; i++) {
                 const lg_tensor *t = call->in[i];
+                lg__edge *e = &n->edges[i];
+                e->node = needs_gradient(t) ? t->node : NULL;
                 if (!t)
                         continue;
-                n->edges[i] = (lg__edge){.dtype = t->at.dtype, .shape = t->at.shape, .device = t->storage->device->id};
-                if (needs_gradient(t)) {
-                        n->edges[i].node = t->node;
-                        n->edges[i].output = t->output;
-                        lg__node_ref(t->node);
-                }
+                e->dtype = t->at.dtype;
+                e->device = t->storage->device->id;
+                e->shape.ndim = t->at.shape.ndim;
+                for (int d = 0; d < e->shape.ndim; d++)
+                        e->shape.size[d] = t->at.shape.size[d];
+                e->output = t->output;
+                if (e->node)
+                        lg__node_ref(e->node);
         }
 }
 
@@ -147,14 +152,17 @@ static lg_tensor *apply(const lg__op *op, lg_ctx *c, lg_tensor **inputs, lg_tens
                         const void *attributes, lg_tensor **ret_out)
 {
         _Alignas(16) char copy[LG__MAX_ATTRIBUTES];
-        lg__call call; /* most of its layouts are not used: they are not zeroed */
-        memset(&call, 0, offsetof(lg__call, out_at) + (size_t)op->result_count * sizeof *call.out_at);
+        lg__call call; /* most of its layouts are not used: they are not set */
         call.ctx = c;
         call.op = op;
         call.in_count = in_count;
         call.in = inputs;
         call.attributes = copy;
         call.out_count = op->result_count;
+        for (int i = 0; i < LG__MAX_OUT; i++)
+                call.out[i] = NULL;
+        for (int i = 0; i < op->result_count; i++)
+                call.out_at[i] = (lg__layout){.offset = 0};
         if (op->attributes_bytes)
                 memcpy(copy, attributes, op->attributes_bytes);
         bool ok = run(&call, inputs);

@@ -49,10 +49,11 @@ typedef struct lg__result {
 typedef enum lg__autocast { LG__AS_IT_IS, LG__LOW, LG__F32, LG__WIDEST } lg__autocast;
 
 enum {
-        LG__PROMOTE = 1,  /* inputs are cast to their common dtype */
-        LG__ALIASES = 2,  /* the result shares the storage of input 0 */
-        LG__ACROSS = 4,   /* inputs and results may be on several devices */
-        LG__UNORDERED = 8 /* sums in any order, unless lg_set_deterministic is on */
+        LG__PROMOTE = 1,   /* inputs are cast to their common dtype */
+        LG__ALIASES = 2,   /* the result shares the storage of input 0 */
+        LG__ACROSS = 4,    /* inputs and results may be on several devices */
+        LG__UNORDERED = 8, /* sums in any order, unless lg_set_deterministic is on */
+        LG__HANDLES = 16   /* its derivative is the program's: it gets handles that it may keep */
 };
 
 /* ---- attributes: typed fields, from which the struct and its text are made ---- */
@@ -130,6 +131,9 @@ typedef struct lg__vjp {
         int in_count, out_count;
         lg_tensor **in;      /* saved inputs; NULL: not saved */
         lg_tensor **grad_in; /* to be set where needs[i]; shapes broadcast to the input's are summed later */
+        /* The sum of what has arrived at that input, of its dtype, shape and device: a fused derivative may add to it
+         * in place, and set grad_in[i] to it. NULL: nothing has, or it may not be changed. */
+        lg_tensor *const *sums;
         const bool *needs;
         lg_tensor *out[LG__MAX_OUT];  /* saved outputs; NULL: not saved */
         lg_tensor *grad[LG__MAX_OUT]; /* of the outputs; NULL: nobody used it */
@@ -229,6 +233,8 @@ void lg__broadcast_strides(const lg__layout *t, lg_shape shape, int64_t strides[
 lg_tensor *lg__constant(const lg_tensor *x, double value);
 /* out = kernel(in...), unrecorded: shapes broadcast to out's. */
 bool lg__pointwise_run(int id, lg_tensor *out, lg_tensor *const in[LG_PW_INPUTS], double p0, double p1, const char *op);
+/* out += kernel(in...), of float dtypes. */
+bool lg__pointwise_add(int id, lg_tensor *out, lg_tensor *const in[LG_PW_INPUTS], double p0, double p1, const char *op);
 /* True if t's values may be changed in place (inplace.c); otherwise an error is set. Who changes them bumps the
  * storage's version. */
 bool lg__may_change(const lg_tensor *t, const char *op, const char *argument);

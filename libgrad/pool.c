@@ -54,7 +54,6 @@ static void *alloc_big(lg_ctx *c, size_t bytes)
         if (!block)
                 return NULL;
         *(lg__block **)block->p = block;
-        memset((char *)block->p + 64, 0, bytes);
         return (char *)block->p + 64;
 }
 
@@ -64,21 +63,23 @@ static size_t slot_of(size_t bytes)
         return bytes ? (bytes + 15) / 16 : 1;
 }
 
-void *lg__alloc(lg_ctx *c, size_t bytes)
+void *lg__alloc_unset(lg_ctx *c, size_t bytes)
 {
         if (bytes > LG__POOL_MAX)
                 return alloc_big(c, bytes);
         size_t slot = slot_of(bytes);
         void *p = c->pool.free[slot];
-        if (p) {
-                lg__unpoison(p, slot * 16);
-                c->pool.free[slot] = *(void **)p;
-        } else {
-                p = cut(c, slot * 16);
-        }
-        if (p)
-                memset(p, 0, slot * 16);
+        if (!p)
+                return cut(c, slot * 16);
+        lg__unpoison(p, slot * 16);
+        c->pool.free[slot] = *(void **)p;
         return p;
+}
+
+void *lg__alloc(lg_ctx *c, size_t bytes)
+{
+        void *p = lg__alloc_unset(c, bytes);
+        return p ? memset(p, 0, bytes) : NULL;
 }
 
 void lg__free(lg_ctx *c, void *p, size_t bytes)

@@ -1,18 +1,25 @@
 /* scope.c - scopes own results; a tensor belongs to a scope, to the caller or to the library. */
 #include "exports.h"
 
-lg_scope lg_scope_begin(lg_ctx *c)
+static lg_scope open_scope(lg_ctx *c, lg__scope *s)
 {
-        if (!lg__ok(c))
-                return (lg_scope){0};
-        lg__scope *s = lg__alloc(c, sizeof *s);
-        if (!s)
-                return (lg_scope){0};
         s->parent = c->scope;
         s->id = ++c->scope_ids;
         lg__link_init(&s->tensors);
         c->scope = s;
         return (lg_scope){s->id};
+}
+
+lg_scope lg_scope_begin(lg_ctx *c)
+{
+        lg__scope *s = lg__ok(c) ? lg__alloc(c, sizeof *s) : NULL;
+        return s ? open_scope(c, s) : (lg_scope){0};
+}
+
+lg_scope lg__scope_enter(lg_ctx *c, lg__scope *s)
+{
+        s->fence = s->lent = true;
+        return open_scope(c, s);
 }
 
 lg_scope lg__scope_begin(lg_ctx *c)
@@ -32,7 +39,8 @@ void lg__scope_remove(lg_ctx *c, lg__scope *s)
         s->parent = NULL; /* the one around as well: nothing escapes any more */
         while (s->tensors.prev != &s->tensors)
                 lg__tensor_release((lg_tensor *)s->tensors.prev);
-        lg__free(c, s, sizeof *s);
+        if (!s->lent)
+                lg__free(c, s, sizeof *s);
 }
 
 void lg__scopes_finish(lg_ctx *c)

@@ -51,8 +51,24 @@ static bool check(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int i)
         return check_dtype(op, t, i);
 }
 
+/* True if there is nothing to complain of; false if it takes a closer look. */
+static bool is_plain(const lg__op *op, lg_tensor *const *in, int in_count)
+{
+        const lg_tensor *first = in[0];
+        bool plain = first && !first->ctx->error;
+        for (int i = 0; i < in_count && plain; i++) {
+                const lg_tensor *t = in[i];
+                plain = t && t->live == LG__LIVE && t->ctx == first->ctx &&
+                        t->storage->device == first->storage->device && lg__operand_of(op, i)->takes <= LG__WEIGHT &&
+                        lg__dtype_float(t->at.dtype);
+        }
+        return plain;
+}
+
 lg_ctx *lg__accept(const lg__op *op, lg_tensor *const *in, int in_count)
 {
+        if (in_count > 0 && is_plain(op, in, in_count))
+                return in[0]->ctx;
         lg_ctx *c = NULL;
         for (int i = 0; i < in_count && !c; i++)
                 c = lg__ctx_of(in[i]);
@@ -131,8 +147,21 @@ static bool has_order(const lg_tensor *t, lg__order order)
         return lg__layout_is_contiguous(&t->at);
 }
 
+/* Nothing to do: all are of one float dtype, and of any layout. */
+static bool is_ready(const lg__op *op, lg_tensor *const *in, int in_count)
+{
+        const lg_dtype dtype = in[0]->at.dtype;
+        bool ready = lg__dtype_float(dtype);
+        for (int i = 0; i < in_count && ready; i++)
+                ready = in[i] && in[i]->at.dtype == dtype && lg__operand_of(op, i)->takes <= LG__FLOAT &&
+                        lg__operand_of(op, i)->order == LG__STRIDED;
+        return ready;
+}
+
 bool lg__prepare(const lg__op *op, lg_tensor **in, int in_count)
 {
+        if (is_ready(op, in, in_count))
+                return true;
         const lg_dtype common = op->flags & LG__PROMOTE ? promoted(op, in, in_count) : LG_DTYPE_NONE;
         for (int i = 0; i < in_count; i++) {
                 if (!in[i])

@@ -4,7 +4,7 @@
 lg__storage *lg__storage_new(lg__device *d, size_t bytes)
 {
         lg_ctx *c = d->cache.ctx;
-        lg__storage *s = lg__alloc(c, sizeof *s);
+        lg__storage *s = lg__alloc_unset(c, sizeof *s);
         if (!s)
                 return NULL;
         *s = (lg__storage){.ctx = c, .device = d, .bytes = bytes, .refs = 1};

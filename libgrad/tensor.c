@@ -8,12 +8,14 @@
 
 static lg_tensor *take_record(lg_ctx *c)
 {
-        if (c->dead_count < LATE)
-                return lg__alloc(c, sizeof(lg_tensor));
         lg_tensor *t = c->dead;
-        c->dead = t->next_dead;
-        c->dead_count--;
-        memset(t, 0, sizeof *t);
+        if (c->dead_count >= LATE) {
+                c->dead = t->next_dead;
+                c->dead_count--;
+        } else if (!(t = lg__alloc_unset(c, sizeof *t))) {
+                return NULL;
+        }
+        memset(t, 0, offsetof(lg_tensor, at));
         return t;
 }
 
@@ -37,7 +39,7 @@ lg_tensor *lg__tensor_new(lg_ctx *c, lg__storage *s, const lg__layout *at)
         t->ctx = c;
         t->serial = ++c->sequence;
         t->storage = lg__storage_ref(s);
-        t->at = *at;
+        lg__layout_copy(&t->at, at);
         lg__tensor_disown(t);
         c->live_count++;
         if (!c->scope->parent)
@@ -45,20 +47,22 @@ lg_tensor *lg__tensor_new(lg_ctx *c, lg__storage *s, const lg__layout *at)
         return t;
 }
 
-lg_tensor *lg__tensor_laid(lg_ctx *c, lg_device device, const lg__layout *given)
+lg_tensor *lg__tensor_on(lg__device *d, const lg__layout *at)
 {
-        lg__device *d = lg__device_get(c, device);
-        if (!d)
-                return NULL;
-        lg__layout at = *given;
-        if (at.shape.ndim == 0 || at.strides[at.shape.ndim - 1] == 0)
-                lg__layout_contiguous(&at);
-        lg__storage *s = lg__storage_new(d, (size_t)lg__shape_numel(at.shape) * lg__dtype_bytes(at.dtype));
+        lg__storage *s = lg__storage_new(d, (size_t)lg__shape_numel(at->shape) * lg__dtype_bytes(at->dtype));
         if (!s)
                 return NULL;
-        lg_tensor *t = lg__tensor_new(c, s, &at);
+        lg_tensor *t = lg__tensor_new(d->cache.ctx, s, at);
         lg__storage_unref(s);
+        if (t && (at->shape.ndim == 0 || at->strides[at->shape.ndim - 1] == 0))
+                lg__layout_contiguous(&t->at);
         return t;
+}
+
+lg_tensor *lg__tensor_laid(lg_ctx *c, lg_device device, const lg__layout *at)
+{
+        lg__device *d = lg__device_get(c, device);
+        return d ? lg__tensor_on(d, at) : NULL;
 }
 
 lg_tensor *lg__tensor_empty(lg_ctx *c, lg_device device, lg_dtype dtype, lg_shape shape)
@@ -68,9 +72,12 @@ lg_tensor *lg__tensor_empty(lg_ctx *c, lg_device device, lg_dtype dtype, lg_shap
 
 lg_tensor *lg__tensor_beside(const lg_tensor *t)
 {
-        lg__layout at = {.dtype = t->at.dtype, .shape = t->at.shape};
-        lg__keep_layout(&at, &t->at);
-        return lg__tensor_laid(t->ctx, t->storage->device->id, &at);
+        lg__layout at;
+        lg__layout_copy(&at, &t->at);
+        at.offset = 0;
+        if (lg__layout_is_contiguous(&t->at) || !lg__layout_is_dense(&t->at))
+                lg__layout_contiguous(&at);
+        return lg__tensor_on(t->storage->device, &at);
 }
 
 lg_tensor *lg__tensor_like(const lg_tensor *t)
@@ -135,7 +142,10 @@ static bool alive(const lg_tensor *t)
 
 lg_shape lg_shape_of(const lg_tensor *t)
 {
-        return alive(t) ? t->at.shape : LG_SHAPE_0D;
+        lg_shape s = {.ndim = alive(t) ? t->at.shape.ndim : 0};
+        for (int i = 0; i < s.ndim; i++)
+                s.size[i] = t->at.shape.size[i];
+        return s;
 }
 
 int lg_ndim_of(const lg_tensor *t)

@@ -191,14 +191,22 @@ static double trial_value(const trial *t, int64_t i)
         return t->formula(v);
 }
 
-static operand trial_run(const trial *t, const operand *out, const lg_kernels *k, int threads)
+#define OLD 0.75 /* what an accumulating kernel adds to */
+
+static operand trial_run(const trial *t, const operand *out, const lg_kernels *k, int threads, bool accumulate)
 {
         operand o = *out;
         o.memory = malloc(o.bytes);
         memset(o.memory, 0x77, o.bytes);
+        for (size_t i = 0; accumulate && i < o.bytes / size_of[o.dtype]; i++)
+                put(o.dtype, o.memory, (int64_t)i, OLD);
         lg_queue q = make_queue(threads);
-        lg_pointwise_args a = {
-                .ndim = t->ndim, .dtype = t->dtype, .out = operand_at(&o), .p0 = t->of->p0, .p1 = t->of->p1};
+        lg_pointwise_args a = {.ndim = t->ndim,
+                               .dtype = t->dtype,
+                               .out = operand_at(&o),
+                               .p0 = t->of->p0,
+                               .p1 = t->of->p1,
+                               .accumulate = accumulate};
         memcpy(a.shape, t->shape, sizeof a.shape);
         memcpy(a.out_strides, o.strides, sizeof a.out_strides);
         for (int s = 0; s < LG_PW_INPUTS; s++) {
@@ -211,6 +219,23 @@ static operand trial_run(const trial *t, const operand *out, const lg_kernels *k
         return o;
 }
 
+/* y = y + f: the sum is rounded once. */
+static void check_sum(const trial *t, const operand *out, const lg_kernels *k)
+{
+        if (!is_float(t->out_dtype))
+                return;
+        operand one = trial_run(t, out, k, 1, true), two = trial_run(t, out, k, 2, true);
+        assert_memory_equal(one.memory, two.memory, out->bytes);
+        for (int64_t j = 0; j < count_of(t->ndim, t->shape); j++) {
+                double got = operand_get(&one, t->ndim, t->shape, j), want = trial_value(t, j) + OLD;
+                if (!close_to(got, want, t->dtype == LG_F64 ? 1e-12 : 4 * tolerance[t->dtype]))
+                        fail_msg("%s[%d] dtype %d at %lld, added: %g, not %g", t->of->name, t->id - t->of->id, t->dtype,
+                                 (long long)j, got, want);
+        }
+        free(one.memory);
+        free(two.memory);
+}
+
 static void check_trial(trial *t, int layout)
 {
         operand out = make_operand(t->out_dtype, t->ndim, t->shape, layout, false, 0, 1);
@@ -220,7 +245,8 @@ static void check_trial(trial *t, int layout)
                 const lg_kernels *k = lg__cpu_kernels(isas[i]);
                 if (!k)
                         continue;
-                operand one = trial_run(t, &out, k, 1), two = trial_run(t, &out, k, 2);
+                operand one = trial_run(t, &out, k, 1, false), two = trial_run(t, &out, k, 2, false);
+                check_sum(t, &out, k);
                 assert_memory_equal(one.memory, two.memory, out.bytes);
                 double scale = t->dtype == LG_F64 ? 1e-12 : 4 * tolerance[t->dtype];
                 for (int64_t j = 0; j < n; j++) {

@@ -20,7 +20,7 @@ typedef struct job {
         int slot[LG_WALK_MAX]; /* which input the loop sees it as */
         lg_hub hub;
         lg_loop_fn loop;
-        bool compare;
+        bool compare, accumulate;
         double p0, p1;
         int64_t row, chunk, chunks_per_row;
 } job;
@@ -28,6 +28,7 @@ typedef struct job {
 typedef struct buffers {
         LG_ALIGN64 char hub[LG_WALK_MAX][CHUNK * 8];
         LG_ALIGN64 char raw[CHUNK * 8];
+        LG_ALIGN64 char old[CHUNK * 8];
         LG_ALIGN64 char tail[LG_WALK_MAX][LG_LOOP_STEP * 8];
 } buffers;
 
@@ -55,7 +56,7 @@ static void plan_operands(job *j)
                 operand *o = &j->of[i];
                 bool native = o->dtype == (i == 0 && j->compare ? LG_BOOL : lg_dtype_of_hub(j->hub));
                 o->dense = rows && (w->strides[i][inner] == 1 || w->shape[inner] == 1);
-                o->direct = o->dense && native;
+                o->direct = o->dense && native && !(i == 0 && j->accumulate);
                 o->constant = i > 0;
                 for (int d = 0; d < w->ndim; d++)
                         o->constant = o->constant && (w->strides[i][d] == 0 || w->shape[d] == 1);
@@ -93,6 +94,19 @@ static const char *read_operand(const job *j, int i, buffers *b, int64_t start, 
         return b->hub[i];
 }
 
+/* to[i] += from[i], of float hubs */
+static void add_values(lg_hub hub, int64_t n, void *to, const void *from)
+{
+        float *f = to;
+        double *d = to;
+        const float *g = from;
+        const double *e = from;
+        for (int64_t i = 0; i < n && hub == LG_HUB_F32; i++)
+                f[i] += g[i];
+        for (int64_t i = 0; i < n && hub == LG_HUB_F64; i++)
+                d[i] += e[i];
+}
+
 static void call_loop(const job *j, int64_t n, char *out, const char *const *in)
 {
         j->loop(n, out, in[0], in[1], in[2], in[3], j->p0, j->p1);
@@ -119,6 +133,23 @@ static void run_loop(const job *j, buffers *b, int64_t n, char *out, const char 
         memcpy(out + whole * out_size, b->tail[0], (size_t)(rest * out_size));
 }
 
+/* Adds to a hub's values of the output what was there. `dense`: where that lies side by side, or NULL. */
+static void add_old(const job *j, buffers *b, int64_t start, int64_t n, const char *dense, char *out)
+{
+        const operand *o = &j->of[0];
+        const bool native = o->dtype == lg_dtype_of_hub(j->hub);
+        const char *old = dense;
+        if (!dense) {
+                lg_walk_gather(&j->walk, 0, o->size, b->raw, o->base, start, n);
+                old = b->raw;
+        }
+        if (!native) {
+                lg_load[j->hub][o->dtype](n, b->old, old);
+                old = b->old;
+        }
+        add_values(j->hub, n, out, old);
+}
+
 static void run_chunk(const job *j, buffers *b, int64_t start, int64_t n)
 {
         const char *in[LG_PW_INPUTS] = {0};
@@ -131,9 +162,13 @@ static void run_chunk(const job *j, buffers *b, int64_t start, int64_t n)
         run_loop(j, b, n, out, in);
         if (o->direct)
                 return;
+        if (j->accumulate)
+                add_old(j, b, start, n, dense, out);
         if (o->dtype != (j->compare ? LG_BOOL : lg_dtype_of_hub(j->hub))) {
                 lg_store[j->hub][o->dtype](n, dense ? dense : b->raw, out);
                 out = b->raw;
+        } else if (dense) {
+                memcpy(dense, out, (size_t)n * o->size);
         }
         if (!dense)
                 lg_walk_scatter(&j->walk, 0, o->size, o->base, out, start, n);
@@ -159,6 +194,60 @@ static void run_chunks(const job *j, buffers *b, int64_t first, int64_t end)
         }
 }
 
+static bool is_one(const lg_pointwise_args *a)
+{
+        for (int d = 0; d < a->ndim; d++)
+                if (a->shape[d] != 1)
+                        return false;
+        return true;
+}
+
+/* A hub's value of one element, and back. */
+static void load_one(lg_hub hub, lg_dtype dtype, char *value, const char *from)
+{
+        if (dtype != lg_dtype_of_hub(hub))
+                lg_load[hub][dtype](1, value, from);
+        else if (hub == LG_HUB_F32)
+                memcpy(value, from, 4);
+        else
+                memcpy(value, from, 8);
+}
+
+static void store_one(lg_hub hub, lg_dtype dtype, char *to, const char *value)
+{
+        if (dtype != lg_dtype_of_hub(hub))
+                lg_store[hub][dtype](1, to, value);
+        else if (hub == LG_HUB_F32)
+                memcpy(to, value, 4);
+        else
+                memcpy(to, value, 8);
+}
+
+/* One element needs no walk. */
+static void run_one(const lg_pointwise_args *a, const lg_loops *loops, lg_hub hub)
+{
+        LG_ALIGN64 char values[LG_WALK_MAX][LG_LOOP_STEP * 8];
+        const char *in[LG_PW_INPUTS];
+        for (int i = 0; i < LG_PW_INPUTS; i++) {
+                in[i] = NULL;
+                if (!a->in[i])
+                        continue;
+                memset(values[i + 1], 0, sizeof values[i + 1]);
+                load_one(hub, i == loops->condition ? LG_BOOL : a->dtype, values[i + 1], a->in[i]);
+                in[i] = values[i + 1];
+        }
+        loops->of_hub[hub](LG_LOOP_STEP, values[0], in[0], in[1], in[2], in[3], a->p0, a->p1);
+        if (a->accumulate) {
+                LG_ALIGN64 char old[8];
+                load_one(hub, a->dtype, old, a->out);
+                add_values(hub, 1, values[0], old);
+        }
+        if (loops->compare)
+                memcpy(a->out, values[0], 1);
+        else
+                store_one(hub, a->dtype, a->out, values[0]);
+}
+
 /* At most LG_LOOP_STEP elements, of any strides: once through the loop. */
 static void run_few(const job *j)
 {
@@ -175,6 +264,14 @@ static void run_few(const job *j)
                 in[j->slot[i]] = values[i];
         }
         call_loop(j, LG_LOOP_STEP, values[0], in);
+        if (j->accumulate) {
+                const bool native = o->dtype == lg_dtype_of_hub(j->hub);
+                LG_ALIGN64 char old[LG_LOOP_STEP * 8];
+                lg_walk_gather(&j->walk, 0, o->size, native ? old : raw, o->base, 0, n);
+                if (!native)
+                        lg_load[j->hub][o->dtype](n, old, raw);
+                add_values(j->hub, n, values[0], old);
+        }
         if (o->dtype != (j->compare ? LG_BOOL : lg_dtype_of_hub(j->hub))) {
                 lg_store[j->hub][o->dtype](n, raw, values[0]);
                 from = raw;
@@ -208,12 +305,17 @@ bool lg_pointwise_run(lg_queue *q, const lg_pointwise_args *a, const lg_loops *l
         job j; /* not zeroed: small tensors are done in less time */
         j.hub = choose_hub(a, loops);
         j.compare = loops->compare;
+        j.accumulate = a->accumulate;
         j.p0 = a->p0;
         j.p1 = a->p1;
         j.walk.operands = 0;
         j.loop = loops->of_hub[j.hub];
         if (!j.loop)
                 return lg_queue_fail(q, LG_BROKEN, "%s: no kernel for dtype %d", loops->name, (int)a->dtype);
+        if (is_one(a)) {
+                run_one(a, loops, j.hub);
+                return true;
+        }
         const int64_t *strides[LG_WALK_MAX];
         add_operand(&j, strides, -1, a->out, loops->compare ? LG_BOOL : a->dtype, a->out_strides);
         for (int i = 0; i < LG_PW_INPUTS; i++) {

@@ -11,6 +11,7 @@ typedef struct lg_operands {
         void *out;
         const void *in[LG_PW_INPUTS];
         lg_dtype out_dtype, dtypes[LG_PW_INPUTS];
+        bool accumulate;
 } lg_operands;
 
 #define LG_NEIGHBOURS(I) (16 / (int)sizeof(I)) /* elements that a thread takes at once, of packs */
@@ -53,6 +54,19 @@ template <typename H> static __device__ inline void lg_store_own(void *p, lg_dty
                 ((uint8_t *)p)[i] = (uint8_t)(uint64_t)x;
 }
 
+/* Adds to y what was there. */
+template <typename H, int V> static __device__ inline void lg_add_old(const void *p, lg_dtype t, int64_t i, H y[V])
+{
+        H old[V];
+        if (V > 1)
+                lg_load_pack<H, V>(p, t, i, old);
+        else
+                old[0] = lg_load_own<H>(p, t, i);
+        LG_UNROLL
+        for (int j = 0; j < V; j++)
+                y[j] += old[j];
+}
+
 /* y = formula(inputs) for V neighbours from element e on; of V > 1 lg_packs() holds for all operands. */
 template <typename I, typename H, int V, H (*formula)(H, H, H, H, H, H)>
 static __device__ inline void lg_pointwise_some(const lg_walk<LG_PW_INPUTS + 1> &w, const lg_operands &a, int64_t e,
@@ -78,6 +92,8 @@ static __device__ inline void lg_pointwise_some(const lg_walk<LG_PW_INPUTS + 1> 
         LG_UNROLL
         for (int j = 0; j < V; j++)
                 y[j] = formula((H)v[0][j], (H)v[1][j], (H)v[2][j], (H)v[3][j], p0, p1);
+        if (a.accumulate)
+                lg_add_old<H, V>(a.out, a.out_dtype, at[0], y);
         if (V > 1)
                 lg_store_pack<H, V>(a.out, a.out_dtype, at[0], y);
         else
@@ -109,7 +125,8 @@ template <typename I, typename H>
 static __attribute__((noinline)) void lg_pointwise_prepare(lg_queue *q, const lg_pointwise_args *a, int condition,
                                                            bool compare, lg_pointwise_plan *ret)
 {
-        lg_operands o = {a->out, {a->in[0], a->in[1], a->in[2], a->in[3]}, compare ? LG_BOOL : a->dtype, {}};
+        lg_operands o = {
+                a->out, {a->in[0], a->in[1], a->in[2], a->in[3]}, compare ? LG_BOOL : a->dtype, {}, a->accumulate};
         const int64_t *strides[LG_PW_INPUTS + 1] = {a->out_strides};
         for (int k = 0; k < LG_PW_INPUTS; k++) {
                 o.dtypes[k] = k == condition ? LG_BOOL : a->dtype;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "pointwise.h"
 
-bool lg__pointwise_run(int id, lg_tensor *out, lg_tensor *const in[LG_PW_INPUTS], double p0, double p1, const char *op)
+static bool run(int id, lg_tensor *out, lg_tensor *const *in, double p0, double p1, bool accumulate, const char *op)
 {
         lg_pointwise_args a; /* its first ndim sizes and strides are set */
         lg__device *d = out->storage->device;
@@ -15,14 +15,18 @@ bool lg__pointwise_run(int id, lg_tensor *out, lg_tensor *const in[LG_PW_INPUTS]
         a.out = lg__data(out);
         a.p0 = p0;
         a.p1 = p1;
-        memcpy(a.shape, out->at.shape.size, (size_t)a.ndim * sizeof *a.shape);
-        memcpy(a.out_strides, out->at.strides, (size_t)a.ndim * sizeof *a.out_strides);
+        a.accumulate = accumulate;
+        for (int i = 0; i < a.ndim; i++) {
+                a.shape[i] = out->at.shape.size[i];
+                a.out_strides[i] = out->at.strides[i];
+        }
         for (int i = 0; i < LG_PW_INPUTS; i++) {
                 a.in[i] = NULL;
                 if (!in[i])
                         continue;
                 a.in[i] = lg__data(in[i]);
-                lg__broadcast_strides(&in[i]->at, out->at.shape, a.in_strides[i]);
+                if (a.ndim)
+                        lg__broadcast_strides(&in[i]->at, out->at.shape, a.in_strides[i]);
                 if (in[i]->at.dtype != LG_BOOL)
                         a.dtype = in[i]->at.dtype; /* comparisons: that of the inputs */
         }
@@ -31,18 +35,40 @@ bool lg__pointwise_run(int id, lg_tensor *out, lg_tensor *const in[LG_PW_INPUTS]
         return lg__kernel_done(d, op, d->api->kernels->pointwise[id](d->queue, &a));
 }
 
+bool lg__pointwise_run(int id, lg_tensor *out, lg_tensor *const in[LG_PW_INPUTS], double p0, double p1, const char *op)
+{
+        return run(id, out, in, p0, p1, false, op);
+}
+
+bool lg__pointwise_add(int id, lg_tensor *out, lg_tensor *const in[LG_PW_INPUTS], double p0, double p1, const char *op)
+{
+        return run(id, out, in, p0, p1, true, op);
+}
+
 static bool infer(lg__call *call, lg_dtype dtype)
 {
-        call->out_at[0].dtype = dtype;
-        lg_shape shape = call->in[0]->at.shape;
-        for (int i = 1; i < call->in_count; i++)
-                if (!lg__broadcast(call->ctx, call->op->name, shape, call->in[i]->at.shape, &shape))
+        lg__layout *out = &call->out_at[0];
+        bool same = true;
+        lg__layout_copy(out, &call->in[0]->at);
+        out->dtype = dtype;
+        out->offset = 0;
+        for (int i = 1; i < call->in_count; i++) {
+                const lg_shape *s = &call->in[i]->at.shape;
+                if (lg__shape_equal(out->shape, *s))
+                        continue;
+                same = false;
+                if (!lg__broadcast(call->ctx, call->op->name, out->shape, *s, &out->shape))
                         return false;
-        call->out_at[0].shape = shape;
-        if (!lg__shape_valid(call->ctx, call->op->name, shape))
+        }
+        if (same && lg__layout_is_contiguous(out)) {
+                lg__layout_contiguous(out);
+                return true;
+        }
+        memset(out->strides, 0, sizeof out->strides);
+        if (!lg__shape_valid(call->ctx, call->op->name, out->shape))
                 return false;
         for (int i = 0; i < call->in_count; i++)
-                if (lg__keep_layout(&call->out_at[0], &call->in[i]->at))
+                if (lg__keep_layout(out, &call->in[i]->at))
                         break;
         return true;
 }
@@ -61,7 +87,8 @@ bool lg__pointwise_forward(lg__call *call)
 {
         const pointwise_attributes *p = call->attributes;
         lg_tensor *in[LG_PW_INPUTS] = {NULL};
-        memcpy(in, call->in, (size_t)call->in_count * sizeof *in);
+        for (int i = 0; i < call->in_count; i++)
+                in[i] = call->in[i];
         return lg__pointwise_run(call->op->pointwise, call->out[0], in, p->p0, p->p1, call->op->name);
 }
 
@@ -77,8 +104,11 @@ bool lg__pointwise_fused(lg__vjp *v)
         for (int i = first; i < v->in_count; i++) {
                 if (!v->needs[i])
                         continue;
-                lg_tensor *g = lg__tensor_beside(v->grad[0]);
-                if (!g || !lg__pointwise_run(v->op->pointwise + 1 + i - first, g, slots, p->p0, p->p1, v->op->name))
+                lg_tensor *sum = v->sums[i];
+                const bool adds = sum && lg__shape_equal(sum->at.shape, v->grad[0]->at.shape) &&
+                                  sum->at.dtype == v->grad[0]->at.dtype;
+                lg_tensor *g = adds ? sum : lg__tensor_beside(v->grad[0]);
+                if (!g || !run(v->op->pointwise + 1 + i - first, g, slots, p->p0, p->p1, adds, v->op->name))
                         return false;
                 v->grad_in[i] = g;
         }
