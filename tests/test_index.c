@@ -491,6 +491,7 @@ static void wrong_shapes_and_dtypes(void **state)
         WRONG(lg_gather(x, 0, one), LG_ERR_SHAPE, "gather: index is i64 (1,)");
         WRONG(lg_gather(x, 0, wide), LG_ERR_SHAPE, "none larger but dimension 0");
         WRONG(lg_gather(x, 0, NULL), LG_ERR_ARGUMENT, "gather: index is NULL");
+        WRONG(lg_gather(NULL, 0, two), LG_ERR_ARGUMENT, "gather: x is NULL");
         WRONG(lg_scatter_add(x, 0, wide, lg_ones(c, LG_SHAPE(1, 3))), LG_ERR_SHAPE, "scatter_add: index is");
         WRONG(lg_scatter_add(x, 1, wide, x), LG_ERR_SHAPE, "src is f32 (3, 2)");
         WRONG(lg_scatter_add(x, 0, two, lg_cast(x, LG_F64)), LG_ERR_DTYPE, "src is f64 (3, 2)");

@@ -6,10 +6,10 @@
  *
  * A dimension dim counts from 0, or from the end if it is negative. LG_ERR_ARGUMENT if x has no such dimension.
  *
- * In addition to the errors named below, calls fail with LG_ERR_ARGUMENT if a tensor other than the first is NULL or
- * tensors belong to two contexts, with LG_ERR_DEVICE if tensors are on two devices, with LG_ERR_STATE if a tensor was
- * freed, with LG_ERR_SHAPE if the result would be too large, and with LG_ERR_MEMORY. If the first tensor is NULL, as
- * after a failed call, they return NULL and set no error.
+ * In addition to the errors named below, calls fail with LG_ERR_ARGUMENT if one of several tensors is NULL or tensors
+ * belong to two contexts, with LG_ERR_DEVICE if tensors are on two devices, with LG_ERR_STATE if a tensor was freed,
+ * with LG_ERR_SHAPE if the result would be too large, and with LG_ERR_MEMORY. If all tensors are NULL, as after a
+ * failed call, they return NULL and set no error.
  */
 #ifndef LG_INDEX_H
 #define LG_INDEX_H

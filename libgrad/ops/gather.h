@@ -4,10 +4,9 @@
 
 #include "../op.h"
 
-/* lg_gather and lg_scatter_add of a dim that is there; an index out of range is reported as `fault`. */
+/* The public functions, but an index out of range is reported as `fault`. */
 lg_tensor *lg__gather(lg_tensor *x, int dim, lg_tensor *index, lg__fault fault);
 lg_tensor *lg__scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src, lg__fault fault);
-/* lg_index_select, with `op` in messages. */
-lg_tensor *lg__index_select(lg_tensor *x, int dim, lg_tensor *index, const char *op, lg__fault fault);
+lg_tensor *lg__index_select(lg_tensor *x, int dim, lg_tensor *index, lg__fault fault);
 
 #endif

@@ -1,21 +1,22 @@
 /* mask.c - elements replaced where a mask says so: masked_fill, and the triangles of matrices. Made of where. */
 #include "../op.h"
 
-lg_tensor *lg_masked_fill(lg_tensor *x, lg_tensor *mask, double value)
+static lg_tensor *compose_masked_fill(const lg__call *call)
 {
-        if (!lg__same_context(x, mask, "masked_fill", "mask") || !lg__check(x, "masked_fill", "x"))
-                return NULL;
-        if (!mask)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "masked_fill: mask is NULL");
-        if (!lg__check(mask, "masked_fill", "mask"))
-                return NULL;
-        if (mask->at.dtype != LG_BOOL)
-                return lg__fail(x->ctx, LG_ERR_DTYPE, "masked_fill: mask is %s, not bool", lg__tensor_text(mask).s);
+        const double value = *(const double *)call->attributes;
+        lg_tensor *x = call->in[0], *mask = call->in[1];
         lg_shape s;
-        if (!lg__broadcast(x->ctx, "masked_fill", x->at.shape, mask->at.shape, &s) ||
-            !lg__dtype_holds(x->ctx, "masked_fill", x->at.dtype, value))
+        if (!lg__broadcast(call->ctx, "masked_fill", x->at.shape, mask->at.shape, &s) ||
+            !lg__dtype_holds(call->ctx, "masked_fill", x->at.dtype, value))
                 return NULL;
         return lg_where(mask, lg__constant(x, value), x);
+}
+
+LG__COMPOSITE(masked_fill, {"x"}, {"mask", LG__MASK})
+
+lg_tensor *lg_masked_fill(lg_tensor *x, lg_tensor *mask, double value)
+{
+        return LG__APPLY(masked_fill, &value, x, mask);
 }
 
 static int64_t clip(int64_t i, int64_t low, int64_t high)
@@ -24,31 +25,33 @@ static int64_t clip(int64_t i, int64_t low, int64_t high)
 }
 
 /* x where column - row is on one side of the diagonal, else 0. */
-static lg_tensor *triangle(lg_tensor *x, const lg_triangle_options *options, const char *op, bool lower)
+static lg_tensor *compose_triangle(const lg__call *call)
 {
         lg_triangle_options o;
-        if (!lg__check(x, op, "x") || !lg__take(x->ctx, op, options, &o, sizeof o))
-                return NULL;
+        lg_ctx *c = call->ctx;
+        lg_tensor *x = call->in[0];
+        const char *op = call->op->name;
         int n = x->at.shape.ndim;
+        if (!lg__take(c, op, call->attributes, &o, sizeof o))
+                return NULL;
         if (n < 2)
-                return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s; it needs two dimensions at least", op,
+                return lg__fail(c, LG_ERR_SHAPE, "%s: x is %s; it needs two dimensions at least", op,
                                 lg__tensor_text(x).s);
         int64_t rows = x->at.shape.size[n - 2], columns = x->at.shape.size[n - 1];
         /* beyond the corners every diagonal is like the one next to them */
         double k = (double)clip(lg__whole_option(o.diagonal, 0), -rows - 1, columns + 1);
-        lg_device device = x->storage->device->id;
-        lg_tensor *row = lg_arange(x->ctx, k, (double)rows + k, 1, .dtype = LG_I64, .device = device);
-        lg_tensor *column = lg_arange(x->ctx, 0, (double)columns, 1, .dtype = LG_I64, .device = device);
+        lg_device device = call->device->id;
+        lg_tensor *row = lg_arange(c, k, (double)rows + k, 1, .dtype = LG_I64, .device = device);
+        lg_tensor *column = lg_arange(c, 0, (double)columns, 1, .dtype = LG_I64, .device = device);
         row = lg_unsqueeze(row, 1);
-        return lg_where(lower ? lg_le(column, row) : lg_ge(column, row), x, lg__constant(x, 0));
+        return lg_where(call->op == LG__OP(tril) ? lg_le(column, row) : lg_ge(column, row), x, lg__constant(x, 0));
 }
 
-lg_tensor *lg_tril_with(lg_tensor *x, const lg_triangle_options *options)
-{
-        return triangle(x, options, "tril", true);
-}
-
-lg_tensor *lg_triu_with(lg_tensor *x, const lg_triangle_options *options)
-{
-        return triangle(x, options, "triu", false);
-}
+#define TRIANGLE(of)                                                                                                   \
+        const lg__op lg__op_##of = {.name = #of, .compose = compose_triangle, LG__OPERANDS({"x"})};                    \
+        lg_tensor *lg_##of##_with(lg_tensor *x, const lg_triangle_options *options)                                    \
+        {                                                                                                              \
+                return LG__APPLY(of, options, x);                                                                      \
+        }
+TRIANGLE(tril)
+TRIANGLE(triu)

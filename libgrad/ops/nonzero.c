@@ -51,40 +51,37 @@ static lg_tensor *nonzero(lg_tensor *x)
                       : NULL;
 }
 
-lg_tensor *lg_nonzero(lg_tensor *x)
+static lg_tensor *masked_select(lg_tensor *x, lg_tensor *mask)
 {
-        if (!lg__check(x, "nonzero", "x"))
+        lg_shape s;
+        if (!lg__broadcast(x->ctx, "masked_select", x->at.shape, mask->at.shape, &s))
                 return NULL;
-        lg_scope scope = lg_scope_begin(x->ctx);
-        lg_tensor *y = lg_escape(nonzero(x));
-        lg_scope_end(x->ctx, scope);
-        return y;
-}
-
-static lg_tensor *masked_select(lg_tensor *x, lg_tensor *mask, lg_shape s)
-{
         lg_tensor *wide = flat(lg_expand(mask, s)), *places = wide ? places_of(wide) : NULL;
         return lg__gather(flat(lg_expand(x, s)), 0, places, LG__FAULT_GATHER);
 }
 
+static lg_tensor *compose(const lg__call *call)
+{
+        lg_scope scope = lg_scope_begin(call->ctx);
+        lg_tensor *y =
+                lg_escape(call->op == LG__OP(nonzero) ? nonzero(call->in[0]) : masked_select(call->in[0], call->in[1]));
+        lg_scope_end(call->ctx, scope);
+        return y;
+}
+
+const lg__op lg__op_nonzero = {.name = "nonzero", .compose = compose, LG__OPERANDS({"x"})};
+const lg__op lg__op_masked_select = {
+        .name = "masked_select",
+        .compose = compose,
+        LG__OPERANDS({"x"}, {"mask", LG__MASK}),
+};
+
+lg_tensor *lg_nonzero(lg_tensor *x)
+{
+        return LG__APPLY(nonzero, NULL, x);
+}
+
 lg_tensor *lg_masked_select(lg_tensor *x, lg_tensor *mask)
 {
-        lg_shape s;
-        if (!lg__same_context(x, mask, "masked_select", "mask") || !lg__check(x, "masked_select", "x"))
-                return NULL;
-        if (!mask)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "masked_select: mask is NULL");
-        if (!lg__check(mask, "masked_select", "mask"))
-                return NULL;
-        if (mask->at.dtype != LG_BOOL)
-                return lg__fail(x->ctx, LG_ERR_DTYPE, "masked_select: mask is %s, not bool", lg__tensor_text(mask).s);
-        if (mask->storage->device != x->storage->device)
-                return lg__fail(x->ctx, LG_ERR_DEVICE, "masked_select: x is %s but mask is %s; move one with lg_to()",
-                                lg__tensor_text(x).s, lg__tensor_text(mask).s);
-        if (!lg__broadcast(x->ctx, "masked_select", x->at.shape, mask->at.shape, &s))
-                return NULL;
-        lg_scope scope = lg_scope_begin(x->ctx);
-        lg_tensor *y = lg_escape(masked_select(x, mask, s));
-        lg_scope_end(x->ctx, scope);
-        return y;
+        return LG__APPLY(masked_select, NULL, x, mask);
 }
