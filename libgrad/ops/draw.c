@@ -14,33 +14,10 @@ static lg_tensor *uniform(const lg_tensor *like, lg_shape shape)
         return lg_uniform(like->ctx, 0, 1, shape, .dtype = LG_F64, .device = like->storage->device->id);
 }
 
-static bool check_float(const lg_tensor *x, const char *op, const char *argument)
+static lg_tensor *bernoulli(lg_tensor *p)
 {
-        return lg__check(x, op, argument) &&
-               (lg__dtype_float(x->at.dtype) ||
-                lg__fail(x->ctx, LG_ERR_DTYPE, "%s: %s is %s, not of a float dtype; convert it with lg_cast()", op,
-                         argument, lg__tensor_text(x).s));
-}
-
-/* Ends what a call has begun: its scope and, if it failed, what it took from the generator. */
-static lg_tensor *drawn(lg_ctx *c, lg_scope scope, lg_random_state was, lg_tensor *y)
-{
-        lg_escape(y);
-        lg_scope_end(c, scope);
-        if (!y)
-                c->random = was;
-        return y;
-}
-
-lg_tensor *lg_bernoulli(lg_tensor *p)
-{
-        if (!check_float(p, "bernoulli", "p"))
-                return NULL;
-        lg_ctx *c = p->ctx;
-        lg_random_state was = c->random;
-        lg_scope scope = lg_scope_begin(c);
         lg_tensor *u = uniform(p, p->at.shape), *hit = u ? lg_lt(u, lg_cast(lg_detach(p), LG_F64)) : NULL;
-        return drawn(c, scope, was, hit ? lg_cast(hit, p->at.dtype) : NULL);
+        return hit ? lg_cast(hit, p->at.dtype) : NULL;
 }
 
 /* ---- multinomial ---- */
@@ -122,14 +99,19 @@ static lg_tensor *without_replacement(lg_tensor *w, int64_t count)
         return score && lg_topk(score, count, 1, .indices = &y) ? y : NULL;
 }
 
-lg_tensor *lg_multinomial_with(lg_tensor *weights, int64_t count, const lg_multinomial_options *options)
+typedef struct draws {
+        int64_t count;
+        const lg_multinomial_options *options;
+} draws;
+
+static lg_tensor *multinomial(lg_tensor *weights, const draws *d)
 {
-        lg_multinomial_options o;
-        if (!check_float(weights, "multinomial", "weights") ||
-            !lg__take(weights->ctx, "multinomial", options, &o, sizeof o))
-                return NULL;
         lg_ctx *c = weights->ctx;
+        const int64_t count = d->count;
+        lg_multinomial_options o;
         lg_shape s = weights->at.shape;
+        if (!lg__take(c, "multinomial", d->options, &o, sizeof o))
+                return NULL;
         if (s.ndim != 1 && s.ndim != 2)
                 return lg__fail(c, LG_ERR_SHAPE, "multinomial: weights is %s; it is (C) or (N, C)",
                                 lg__tensor_text(weights).s);
@@ -149,10 +131,38 @@ lg_tensor *lg_multinomial_with(lg_tensor *weights, int64_t count, const lg_multi
                 return NULL;
         if (rows == 0 || count == 0)
                 return lg_zeros(c, s, .dtype = LG_I64, .device = weights->storage->device->id);
-        lg_random_state was = c->random;
-        lg_scope scope = lg_scope_begin(c);
         lg_tensor *w = lg_cast(lg_detach(weights), LG_F64), *y;
         w = w ? lg_reshape(w, LG_SHAPE(rows, classes)) : NULL;
         y = !w ? NULL : o.replacement ? with_replacement(w, count) : without_replacement(w, count);
-        return drawn(c, scope, was, y ? lg_reshape(y, s) : NULL);
+        return y ? lg_reshape(y, s) : NULL;
+}
+
+/* ---- the functions ---- */
+
+/* A call that fails gives back what it took from the generator. */
+static lg_tensor *compose(const lg__call *call)
+{
+        lg_ctx *c = call->ctx;
+        const lg_random_state was = c->random;
+        lg_scope scope = lg_scope_begin(c);
+        const bool weights = call->op == LG__OP(multinomial);
+        lg_tensor *y = weights ? multinomial(call->in[0], call->attributes) : bernoulli(call->in[0]);
+        lg_escape(y);
+        lg_scope_end(c, scope);
+        if (!y)
+                c->random = was;
+        return y;
+}
+
+const lg__op lg__op_bernoulli = {.name = "bernoulli", .compose = compose, LG__OPERANDS({"p", LG__FLOAT})};
+const lg__op lg__op_multinomial = {.name = "multinomial", .compose = compose, LG__OPERANDS({"weights", LG__FLOAT})};
+
+lg_tensor *lg_bernoulli(lg_tensor *p)
+{
+        return LG__APPLY(bernoulli, NULL, p);
+}
+
+lg_tensor *lg_multinomial_with(lg_tensor *weights, int64_t count, const lg_multinomial_options *options)
+{
+        return LG__APPLY(multinomial, (&(draws){count, options}), weights);
 }
