@@ -1,6 +1,6 @@
 /* test_dropout.c - dropout: which elements go, by the generator's own numbers; how many; and what it does to gradients.
  */
-#include "test.h"
+#include "failing.h"
 
 /* x / (1 - p) where the generator's f32 uniforms are at least p, of numbers drawn on the CPU. */
 static void reference(lg_ctx *c, lg_random_state state, lg_shape shape, double p, const double *x, double *ret)
@@ -180,6 +180,32 @@ static void edges(void **state)
         lg_close(c);
 }
 
+static void without_memory_nothing_is_drawn(void **state)
+{
+        (void)state;
+        failing f = {0};
+        lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
+        test_device(c);
+        lg_tensor *x = lg_ones(c, LG_SHAPE(20, 3000, 8)), *y = NULL;
+        for (int k = 0; k < 2; k++, y = NULL) {
+                const lg_random_state before = lg_get_random_state(c);
+                int64_t failures = 0;
+                for (; !y; failures += !y) {
+                        lg_empty_cache(c);
+                        arm(&f, failures + 1, false);
+                        y = k ? lg_feature_dropout(x, 0.5) : lg_dropout(x, 0.5);
+                        arm(&f, 0, false);
+                        if (!y)
+                                assert_error(c, LG_ERR_MEMORY, "");
+                        assert_true(y || lg_get_random_state(c).counter == before.counter);
+                }
+                assert_true(failures > k);
+                assert_true(lg_get_random_state(c).counter > before.counter);
+        }
+        lg_close(c);
+        assert_int_equal(f.bytes, 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -190,6 +216,7 @@ int main(void)
                 cmocka_unit_test(gradient_has_the_same_mask),
                 cmocka_unit_test(whole_channels_go),
                 cmocka_unit_test(edges),
+                cmocka_unit_test(without_memory_nothing_is_drawn),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

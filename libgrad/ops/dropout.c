@@ -3,14 +3,12 @@
  * The mask m is not kept: attributes hold where its random numbers come from, and the derivative is the op itself.
  */
 #include <string.h>
-#include "norm.h"
+#include "../op.h"
 
-typedef struct dropout_attributes {
-        double p;
-        uint64_t seed, offset;
-} dropout_attributes;
+#define DROPOUT_FIELDS(FIELD) FIELD(f64, p, 0) FIELD(u64, seed, 0) FIELD(u64, offset, 0)
+LG__ATTRIBUTES(dropout, DROPOUT_FIELDS)
 
-static bool infer_dropout(lg__call *call)
+static bool infer(lg__call *call)
 {
         call->out_at[0].dtype = call->in[0]->at.dtype;
         call->out_at[0].shape = call->in[0]->at.shape;
@@ -18,7 +16,7 @@ static bool infer_dropout(lg__call *call)
         return true;
 }
 
-static bool forward_dropout(lg__call *call)
+static bool forward(lg__call *call)
 {
         const dropout_attributes *a = call->attributes;
         const lg_tensor *x = call->in[0], *y = call->out[0];
@@ -35,59 +33,72 @@ static bool forward_dropout(lg__call *call)
         return lg__shape_numel(x->at.shape) == 0 || LG__RUN(call->device, "dropout", dropout, &k);
 }
 
-static bool vjp_dropout(lg__vjp *v)
+static bool vjp(lg__vjp *v)
 {
         return (v->grad_in[0] = lg__apply1(v->op, v->grad[0], v->attributes)) != NULL;
 }
 
-const lg__op lg__op_dropout = {.name = "dropout",
-                               LG__OPERANDS({"x", LG__FLOAT}),
-                               LG__RESULTS({"y"}),
-                               .attributes_bytes = sizeof(dropout_attributes),
-                               .infer = infer_dropout,
-                               .forward = forward_dropout,
-                               .vjp = vjp_dropout};
+const lg__op lg__op_dropout = {
+        .name = "dropout",
+        LG__OPERANDS({"x", LG__FLOAT}),
+        LG__RESULTS({"y"}),
+        LG__HAS(dropout),
+        .infer = infer,
+        .forward = forward,
+        .vjp = vjp,
+};
 
-static bool check(const lg_tensor *x, double p, const char *op, const lg_dropout_options *options,
-                  lg_dropout_options *ret)
+/* ---- the functions ---- */
+
+typedef struct request {
+        double p;
+        const lg_dropout_options *options;
+} request;
+
+/* A 1 for each channel of x, at least in f32. */
+static lg_tensor *channels_of(const lg_tensor *x)
 {
-        if (!lg__check(x, op, "x") || !lg__take(x->ctx, op, options, ret, sizeof *ret) || !lg__norm_check_float(x, op))
-                return false;
-        return (p >= 0 && p <= 1) || lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: p is %g, not in [0, 1]", op, p);
+        lg_shape s = x->at.shape;
+        for (int i = 2; i < s.ndim; i++)
+                s.size[i] = 1;
+        return lg_ones(x->ctx, s, .dtype = x->at.dtype == LG_F64 ? LG_F64 : LG_F32, .device = x->storage->device->id);
 }
 
-/* Takes a block of the generator for each four elements; the counter moves only if the call works. */
-static lg_tensor *drop(lg_tensor *x, double p)
+/* Takes a block of the generator for each four random numbers; the counter moves only if the call works. */
+static lg_tensor *compose(const lg__call *call)
 {
-        lg_random_state *random = &x->ctx->random;
-        dropout_attributes a = {.p = p, .seed = random->seed, .offset = random->counter};
-        lg_tensor *y = lg__apply1(LG__OP(dropout), x, &a);
+        const request *r = call->attributes;
+        const char *op = call->op->name;
+        const bool by_channel = call->op == LG__OP(feature_dropout);
+        lg_random_state *random = &call->ctx->random;
+        lg_tensor *x = call->in[0];
+        lg_dropout_options o;
+        if (!lg__take(call->ctx, op, r->options, &o, sizeof o))
+                return NULL;
+        if (!(r->p >= 0 && r->p <= 1))
+                return lg__fail(call->ctx, LG_ERR_ARGUMENT, "%s: p is %g, not in [0, 1]", op, r->p);
+        if (by_channel && x->at.shape.ndim < 2)
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s; it is (N, C, ...)", op, lg__tensor_text(x).s);
+        if (o.off || r->p == 0)
+                return x;
+        lg_tensor *from = by_channel ? channels_of(x) : x;
+        lg_tensor *y = LG__APPLY(dropout, (&(dropout_attributes){r->p, random->seed, random->counter}), from);
+        if (by_channel)
+                y = lg_cast(lg_mul(x, y), x->at.dtype);
         if (y)
-                random->counter += (uint64_t)(lg__shape_numel(x->at.shape) + 3) / 4;
+                random->counter += (uint64_t)(lg__shape_numel(from->at.shape) + 3) / 4;
         return y;
 }
 
+static const lg__op composite = {.name = "dropout", .compose = compose, LG__OPERANDS({"x", LG__FLOAT})};
+const lg__op lg__op_feature_dropout = {.name = "feature_dropout", .compose = compose, LG__OPERANDS({"x", LG__FLOAT})};
+
 lg_tensor *lg_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options)
 {
-        lg_dropout_options o;
-        if (!check(x, p, "dropout", options, &o))
-                return NULL;
-        return o.off || p == 0 ? x : drop(x, p);
+        return lg__apply1(&composite, x, &(request){p, options});
 }
 
 lg_tensor *lg_feature_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options)
 {
-        lg_dropout_options o;
-        if (!check(x, p, "feature_dropout", options, &o))
-                return NULL;
-        lg_shape s = x->at.shape;
-        if (s.ndim < 2)
-                return lg__fail(x->ctx, LG_ERR_SHAPE, "feature_dropout: x is %s; it is (N, C, ...)",
-                                lg__tensor_text(x).s);
-        if (o.off || p == 0)
-                return x;
-        for (int i = 2; i < s.ndim; i++)
-                s.size[i] = 1;
-        lg_tensor *ones = lg_ones(x->ctx, s, .dtype = lg__norm_dtype(x), .device = x->storage->device->id);
-        return ones ? lg_cast(lg_mul(x, drop(ones, p)), x->at.dtype) : NULL;
+        return LG__APPLY(feature_dropout, (&(request){p, options}), x);
 }
