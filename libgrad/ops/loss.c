@@ -16,96 +16,94 @@ bool lg__check_reduction(lg_ctx *c, const char *op, lg_reduction reduction, bool
         return true;
 }
 
-/* The options into ret, of `size` bytes, and the tensors checked. */
-static bool check(const char *op, const lg_tensor *x, const lg_tensor *t, const void *options, void *ret, size_t size)
-{
-        if (!x || !t) {
-                lg__fail(x ? x->ctx : lg__ctx_of(t), LG_ERR_ARGUMENT, "%s: %s is NULL", op, x ? "target" : "x");
-                return false;
-        }
-        if (!lg__same_context(x, t, op, "target") || !lg__check(x, op, "x") || !lg__check(t, op, "target") ||
-            !lg__take(x->ctx, op, options, ret, size))
-                return false;
-        if (!lg__dtype_float(x->at.dtype))
-                return lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype; convert it with lg_cast()",
-                                op, lg__tensor_text(x).s);
-        if (!lg__shape_equal(x->at.shape, t->at.shape))
-                return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s but target is %s; they need one shape", op,
-                                lg__tensor_text(x).s, lg__tensor_text(t).s);
-        return true;
-}
-
-/* What a loss is computed of, widened, and the dtype that it is to have. */
+/* What a loss is computed of, widened, and what it will be. */
 typedef struct operands {
+        const lg__call *call;
         lg_tensor *x, *t, *w; /* w: pos_weight or NULL */
-        lg_dtype dtype;
+        lg_reduction reduction;
 } operands;
 
-static operands operands_of(lg_tensor *x, lg_tensor *t, lg_tensor *w)
+/* The operands, whose shapes are one, and the options into ret, of `size` bytes, which the reduction is among. */
+static bool begin(const lg__call *call, operands *n, void *ret, size_t size, lg_reduction *reduction)
 {
-        operands n = {.dtype = lg__common_dtype((lg_tensor *[]){x, t, w}, 3)};
-        n.x = lg__widened(x);
-        n.t = lg__widened(t);
-        n.w = lg__widened(w);
-        return n;
+        const lg_tensor *x = call->in[0], *t = call->in[1];
+        const char *op = call->op->name;
+        if (!lg__take(call->ctx, op, call->attributes, ret, size))
+                return false;
+        if (!lg__shape_equal(x->at.shape, t->at.shape))
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s but target is %s; they need one shape", op,
+                                lg__tensor_text(x).s, lg__tensor_text(t).s);
+        if (!lg__check_reduction(call->ctx, op, *reduction, call->op == LG__OP(kl_div)))
+                return false;
+        if (*reduction == LG_BATCH_MEAN && x->at.shape.ndim == 0)
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s: LG_BATCH_MEAN needs a dimension to divide by",
+                                op, lg__tensor_text(x).s);
+        *n = (operands){.call = call, .reduction = *reduction};
+        n->x = lg__widened(call->in[0]);
+        n->t = lg__widened(call->in[1]);
+        n->w = call->in_count > 2 ? lg__widened(call->in[2]) : NULL;
+        return n->x && n->t;
 }
 
-static lg_tensor *reduce(lg_tensor *each, lg_reduction reduction, lg_dtype dtype)
+static lg_tensor *reduce(const operands *n, lg_tensor *each)
 {
-        return lg_cast(reduction == LG_NONE ? each : reduction == LG_SUM ? lg_sum(each) : lg_mean(each), dtype);
+        lg_tensor *loss = n->reduction == LG_NONE ? each : n->reduction == LG_MEAN ? lg_mean(each) : lg_sum(each);
+        if (n->reduction == LG_BATCH_MEAN)
+                loss = lg_div_scalar(loss, (double)n->x->at.shape.size[0]);
+        return lg_cast(loss, lg__common_dtype(n->call->in, n->call->in_count));
 }
 
-lg_tensor *lg_mse_with(lg_tensor *x, lg_tensor *target, const lg_loss_options *options)
-{
-        lg_loss_options o;
-        if (!check("mse", x, target, options, &o, sizeof o) || !lg__check_reduction(x->ctx, "mse", o.reduction, false))
-                return NULL;
-        operands n = operands_of(x, target, NULL);
-        return reduce(lg_square(lg_sub(n.x, n.t)), o.reduction, n.dtype);
-}
+/* The composite of these operands whose elements are `each`, an expression of operands n and options o. */
+#define LOSS(of, options_type, each, ...)                                                                              \
+        static lg_tensor *compose_##of(const lg__call *call)                                                           \
+        {                                                                                                              \
+                options_type o;                                                                                        \
+                operands n;                                                                                            \
+                return begin(call, &n, &o, sizeof o, &o.reduction) ? reduce(&n, each) : NULL;                          \
+        }                                                                                                              \
+        const lg__op lg__op_##of = {                                                                                   \
+                .name = #of,                                                                                           \
+                .autocast = LG__F32,                                                                                   \
+                LG__OPERANDS(__VA_ARGS__),                                                                             \
+                .compose = compose_##of,                                                                               \
+        };
+/* The same of x and target, and the public function. */
+#define LOSS_OF_TWO(of, options_type, each)                                                                            \
+        LOSS(of, options_type, each, {"x", LG__FLOAT}, {"target"})                                                     \
+        lg_tensor *lg_##of##_with(lg_tensor *x, lg_tensor *target, const options_type *options)                        \
+        {                                                                                                              \
+                return LG__APPLY(of, options, x, target);                                                              \
+        }
 
-lg_tensor *lg_l1_with(lg_tensor *x, lg_tensor *target, const lg_loss_options *options)
-{
-        lg_loss_options o;
-        if (!check("l1", x, target, options, &o, sizeof o) || !lg__check_reduction(x->ctx, "l1", o.reduction, false))
-                return NULL;
-        operands n = operands_of(x, target, NULL);
-        return reduce(lg_abs(lg_sub(n.x, n.t)), o.reduction, n.dtype);
-}
+LOSS_OF_TWO(mse, lg_loss_options, lg_square(lg_sub(n.x, n.t)))
+LOSS_OF_TWO(l1, lg_loss_options, lg_abs(lg_sub(n.x, n.t)))
 
-static lg_tensor *huber(const operands *n, double delta)
+static lg_tensor *clipped(const operands *n, double delta)
 {
         lg_tensor *d = lg_sub(n->x, n->t), *c = lg_clamp(d, -delta, delta);
         return lg_mul(c, lg_sub(d, lg_mul_scalar(c, 0.5)));
 }
 
-lg_tensor *lg_huber_with(lg_tensor *x, lg_tensor *target, const lg_huber_options *options)
+static lg_tensor *huber(const operands *n, double delta)
 {
-        lg_huber_options o;
-        if (!check("huber", x, target, options, &o, sizeof o) ||
-            !lg__check_reduction(x->ctx, "huber", o.reduction, false))
-                return NULL;
-        double delta = lg__option(o.delta, 1);
         if (!(delta > 0))
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "huber: delta is %g, not greater than 0", delta);
-        operands n = operands_of(x, target, NULL);
-        return reduce(huber(&n, delta), o.reduction, n.dtype);
+                return lg__fail(n->call->ctx, LG_ERR_ARGUMENT, "huber: delta is %g, not greater than 0", delta);
+        return clipped(n, delta);
 }
 
-lg_tensor *lg_smooth_l1_with(lg_tensor *x, lg_tensor *target, const lg_smooth_l1_options *options)
+LOSS_OF_TWO(huber, lg_huber_options, huber(&n, lg__option(o.delta, 1)))
+
+static lg_tensor *smooth_l1(const operands *n, double beta)
 {
-        lg_smooth_l1_options o;
-        if (!check("smooth_l1", x, target, options, &o, sizeof o) ||
-            !lg__check_reduction(x->ctx, "smooth_l1", o.reduction, false))
-                return NULL;
-        double beta = lg__option(o.beta, 1);
         if (beta == 0)
-                return lg_l1(x, target, .reduction = o.reduction);
+                return lg_abs(lg_sub(n->x, n->t));
         if (!(beta > 0))
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "smooth_l1: beta is %g; it is at least 0 (LG_ZERO)", beta);
-        operands n = operands_of(x, target, NULL);
-        return reduce(lg_div_scalar(huber(&n, beta), beta), o.reduction, n.dtype);
+                return lg__fail(n->call->ctx, LG_ERR_ARGUMENT, "smooth_l1: beta is %g; it is at least 0 (LG_ZERO)",
+                                beta);
+        return lg_div_scalar(clipped(n, beta), beta);
 }
+
+LOSS_OF_TWO(smooth_l1, lg_smooth_l1_options, smooth_l1(&n, lg__option(o.beta, 1)))
 
 /* max(log(x), -100), without the infinite derivative of log at 0. */
 static lg_tensor *bounded_log(lg_tensor *x)
@@ -114,53 +112,43 @@ static lg_tensor *bounded_log(lg_tensor *x)
         return lg_where(low, lg__constant(x, -100), lg_log(lg_where(low, lg__constant(x, 1), x)));
 }
 
-lg_tensor *lg_bce_with(lg_tensor *x, lg_tensor *target, const lg_loss_options *options)
+/* Of the logarithms of the two probabilities. */
+static lg_tensor *bce(const operands *n, lg_tensor *log_one, lg_tensor *log_zero)
 {
-        lg_loss_options o;
-        if (!check("bce", x, target, options, &o, sizeof o) || !lg__check_reduction(x->ctx, "bce", o.reduction, false))
-                return NULL;
-        operands n = operands_of(x, target, NULL);
-        lg_tensor *one = lg_mul(n.t, bounded_log(n.x));
-        lg_tensor *zero = lg_mul(lg_rsub_scalar(n.t, 1), bounded_log(lg_rsub_scalar(n.x, 1)));
-        return reduce(lg_neg(lg_add(one, zero)), o.reduction, n.dtype);
+        lg_tensor *one = lg_mul(n->t, log_one), *zero = lg_mul(lg_rsub_scalar(n->t, 1), log_zero);
+        return lg_neg(lg_add(n->w ? lg_mul(one, n->w) : one, zero));
 }
 
+LOSS_OF_TWO(bce, lg_loss_options, bce(&n, bounded_log(n.x), bounded_log(lg_rsub_scalar(n.x, 1))))
+
 /* Both logarithms by log_sigmoid: neither term is a difference of large numbers. */
+static lg_tensor *bce_with_logits(const operands *n)
+{
+        const lg_tensor *x = n->call->in[0], *w = n->call->in[2];
+        lg_ctx *c = n->call->ctx;
+        lg_shape shape;
+        if (w && !lg__broadcast(c, "bce_with_logits", x->at.shape, w->at.shape, &shape))
+                return NULL;
+        if (w && !lg__shape_equal(x->at.shape, shape))
+                return lg__fail(c, LG_ERR_SHAPE, "bce_with_logits: pos_weight is %s, which does not broadcast to x, %s",
+                                lg__tensor_text(w).s, lg__tensor_text(x).s);
+        return bce(n, lg_log_sigmoid(n->x), lg_log_sigmoid(lg_neg(n->x)));
+}
+
+LOSS(bce_with_logits, lg_bce_with_logits_options, bce_with_logits(&n), {"x", LG__FLOAT}, {"target"},
+     {"pos_weight", .optional = true})
+
 lg_tensor *lg_bce_with_logits_with(lg_tensor *x, lg_tensor *target, const lg_bce_with_logits_options *options)
 {
         lg_bce_with_logits_options o;
-        const char *op = "bce_with_logits";
-        lg_shape shape;
-        if (!check(op, x, target, options, &o, sizeof o) || !lg__check_reduction(x->ctx, op, o.reduction, false))
-                return NULL;
-        lg_tensor *w = o.pos_weight;
-        if (w && (!lg__same_context(x, w, op, "pos_weight") || !lg__check(w, op, "pos_weight")))
-                return NULL;
-        if (w && !lg__broadcast(x->ctx, op, x->at.shape, w->at.shape, &shape))
-                return NULL;
-        if (w && !lg__shape_equal(x->at.shape, shape))
-                return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: pos_weight is %s, which does not broadcast to x, %s", op,
-                                lg__tensor_text(w).s, lg__tensor_text(x).s);
-        operands n = operands_of(x, target, w);
-        lg_tensor *one = lg_mul(n.t, lg_log_sigmoid(n.x));
-        lg_tensor *zero = lg_mul(lg_rsub_scalar(n.t, 1), lg_log_sigmoid(lg_neg(n.x)));
-        return reduce(lg_neg(lg_add(w ? lg_mul(one, n.w) : one, zero)), o.reduction, n.dtype);
+        lg__take_without(options, &o, sizeof o);
+        return LG__APPLY(bce_with_logits, options, x, target, o.pos_weight);
 }
 
-lg_tensor *lg_kl_div_with(lg_tensor *x, lg_tensor *target, const lg_kl_div_options *options)
+static lg_tensor *kl_div(const operands *n, bool log_target)
 {
-        lg_kl_div_options o;
-        if (!check("kl_div", x, target, options, &o, sizeof o) ||
-            !lg__check_reduction(x->ctx, "kl_div", o.reduction, true))
-                return NULL;
-        bool batch = o.reduction == LG_BATCH_MEAN;
-        if (batch && x->at.shape.ndim == 0)
-                return lg__fail(x->ctx, LG_ERR_SHAPE, "kl_div: x is %s: LG_BATCH_MEAN needs a dimension to divide by",
-                                lg__tensor_text(x).s);
-        operands n = operands_of(x, target, NULL);
-        lg_tensor *each =
-                o.log_target ? lg_mul(lg_exp(n.t), lg_sub(n.t, n.x)) : lg_sub(lg_xlogy(n.t, n.t), lg_mul(n.t, n.x));
-        if (batch)
-                return lg_cast(lg_div_scalar(lg_sum(each), (double)x->at.shape.size[0]), n.dtype);
-        return reduce(each, o.reduction, n.dtype);
+        lg_tensor *x = n->x, *t = n->t;
+        return log_target ? lg_mul(lg_exp(t), lg_sub(t, x)) : lg_sub(lg_xlogy(t, t), lg_mul(t, x));
 }
+
+LOSS_OF_TWO(kl_div, lg_kl_div_options, kl_div(&n, o.log_target))
