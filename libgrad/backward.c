@@ -32,7 +32,7 @@ static bool arrive(call *k, lg__node *n, int output, lg_tensor *g)
         }
         lg_tensor *sum = was;
         if (!may_add_to(k, was))
-                sum = lg__tensor_own(lg_add(was, g));
+                sum = lg__tensor_own(k->ctx->up->add(was, g));
         else if (!lg__pointwise_run(LG_PW_add, was, (lg_tensor *[LG_PW_INPUTS]){was, g}, 0, 0, "lg_backward"))
                 sum = NULL;
         lg__tensor_release(g);
@@ -102,7 +102,7 @@ static lg_tensor *settle(lg_tensor *g, const lg__edge *e)
 {
         lg_ctx *c = g->ctx;
         if (g->at.dtype != e->dtype || !lg__shape_equal(g->at.shape, e->shape))
-                g = lg_cast(lg__sum_to(g, e->shape), e->dtype);
+                g = c->up->cast(c->up->sum_to(g, e->shape), e->dtype);
         if (!g)
                 return NULL;
         if (!lg__shape_equal(g->at.shape, e->shape))
@@ -363,7 +363,7 @@ static lg_tensor *first_gradient(const call *k, lg_tensor *y, lg_tensor *given)
                 if (!fits || given->storage->device != y->storage->device)
                         return lg__fail(c, fits ? LG_ERR_DEVICE : LG_ERR_SHAPE, "%s: grad is %s but the output is %s",
                                         k->name, lg__tensor_text(given).s, lg__tensor_text(y).s);
-                lg_tensor *cast = lg_cast(given, y->at.dtype);
+                lg_tensor *cast = c->up->cast(given, y->at.dtype);
                 return cast ? alias_of(cast) : NULL;
         }
         if (lg__shape_numel(y->at.shape) != 1)

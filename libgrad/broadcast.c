@@ -1,4 +1,4 @@
-/* broadcast.c - NumPy's broadcasting, and the one place where gradients of broadcast inputs are summed. */
+/* broadcast.c - NumPy's broadcasting, and dimensions as arguments. */
 #include <string.h>
 #include "op.h"
 
@@ -25,20 +25,6 @@ void lg__broadcast_strides(const lg__layout *t, lg_shape shape, int64_t strides[
                 int own = i - missing;
                 strides[i] = own >= 0 && t->shape.size[own] != 1 ? t->strides[own] : 0;
         }
-}
-
-lg_tensor *lg__sum_to(lg_tensor *x, lg_shape shape)
-{
-        if (!x || lg__shape_equal(x->at.shape, shape))
-                return x;
-        lg_dims dims = LG_ALL_DIMS;
-        int missing = x->at.shape.ndim - shape.ndim;
-        for (int i = 0; i < x->at.shape.ndim; i++)
-                if (i < missing || (shape.size[i - missing] == 1 && x->at.shape.size[i] != 1))
-                        dims.dim[dims.count++] = i;
-        if (dims.count)
-                x = lg_sum(x, .dims = dims, .keep_dim = true);
-        return lg_reshape(x, shape);
 }
 
 int lg__dim(lg_ctx *c, const char *op, int dim, int ndim)

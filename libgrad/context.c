@@ -1,15 +1,8 @@
-/* context.c - opening and closing a context, its objects, threads and random state. */
+/* context.c - what a context holds: objects, memory hooks, threads, random state and settings. */
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include "exports.h"
-
-char lg_end_mark[1];
-
-const char *lg_version(void)
-{
-        return LG_VERSION;
-}
 
 void lg__link_init(lg__link *head)
 {
@@ -97,6 +90,13 @@ bool lg__object_lasts(const lg__object *o, const char *op)
         return o->type || lg__fail(o->ctx, LG_ERR_STATE, "%s: that is being freed", op);
 }
 
+bool lg__may_end(lg_ctx *c, const char *op)
+{
+        return !c->observing ||
+               lg__fail(c, LG_ERR_STATE,
+                        "%s: a function given to lg_trace cannot do that; do it after the call that is traced", op);
+}
+
 int lg__processors(void)
 {
         cpu_set_t set;
@@ -104,7 +104,7 @@ int lg__processors(void)
 }
 
 /* Many more threads than cores only cost, and where they cannot be started the runtime of OpenMP ends the process. */
-static int threads_for(int asked)
+int lg__threads_for(int asked)
 {
         const char *text = getenv("OMP_NUM_THREADS");
         long given = asked <= 0 && text ? strtol(text, NULL, 10) : asked; /* of a list, the outermost level's */
@@ -129,78 +129,6 @@ void lg_system_free(lg_ctx *c, lg_device device, void *p, size_t bytes)
         lg__device *d = lg__device_get(c, device);
         if (d)
                 d->api->free(d->queue, p, bytes);
-}
-
-static void *standard_alloc(void *user, lg_ctx *c, lg_device device, size_t bytes)
-{
-        (void)user;
-        return lg_system_alloc(c, device, bytes);
-}
-
-static void standard_free(void *user, lg_ctx *c, lg_device device, void *p, size_t bytes)
-{
-        (void)user;
-        lg_system_free(c, device, p, bytes);
-}
-
-lg_ctx *lg_open_with(const lg_open_options *options)
-{
-        lg_open_options o;
-        if (!lg__take_without(options, &o, sizeof o))
-                return NULL;
-        if (!o.alloc || !o.free) {
-                o.alloc = standard_alloc;
-                o.free = standard_free;
-        }
-        lg_ctx *c = o.alloc(o.user, NULL, lg_cpu(), sizeof *c);
-        if (!c)
-                return NULL;
-        memset(c, 0, sizeof *c);
-        c->live = LG__CTX_LIVE;
-        c->alloc = o.alloc;
-        c->free = o.free;
-        c->memory_user = o.user;
-        c->default_device = lg_cpu();
-        c->threads = threads_for(o.threads);
-        c->random.seed = o.seed;
-        c->recording = true;
-        c->scope_ids = (uint64_t)(uintptr_t)c << 20; /* a scope of another context is not taken for one of this */
-        lg__link_init(&c->objects);
-        lg__link_init(&c->owned);
-        c->cpu = lg__device_get(c, lg_cpu());
-        if (!c->cpu || !lg_scope_begin(c).id) {
-                lg_close(c);
-                return NULL;
-        }
-        return c;
-}
-
-static bool is_in_a_call(const lg_ctx *c)
-{
-        const lg__scope *s = c->scope;
-        while (s && !s->fence)
-                s = s->parent;
-        return s || c->guests;
-}
-
-void lg_close(lg_ctx *c)
-{
-        if (!c || c->live != LG__CTX_LIVE)
-                return;
-        if (is_in_a_call(c)) {
-                lg__fail(c, LG_ERR_STATE,
-                         "lg_close: a call that uses the context has not returned; close it outside hooks, release "
-                         "functions and own functions");
-                return;
-        }
-        c->live = 0;
-        lg__fail(c, LG_ERR_STATE, "the context is being closed"); /* release functions make nothing in it any more */
-        while (c->objects.prev != &c->objects)
-                lg__object_destroy((lg__object *)c->objects.prev);
-        lg__scopes_finish(c);
-        while (c->owned.prev != &c->owned)
-                lg__tensor_release((lg_tensor *)c->owned.prev);
-        lg__exports_close(c);
 }
 
 void lg__context_finish(lg_ctx *c)
@@ -232,7 +160,7 @@ bool lg_set_threads(lg_ctx *c, int threads)
                 return false;
         if (threads < 0)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_set_threads: %d threads; give 0 for all cores", threads);
-        c->threads = threads_for(threads);
+        c->threads = lg__threads_for(threads);
         for (lg__device *d = c->devices; d; d = d->next)
                 d->queue->threads = c->threads;
         return true;

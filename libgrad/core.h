@@ -160,6 +160,20 @@ void lg__scopes_finish(lg_ctx *c); /* ends all, the outermost too */
 /* A tensor was made in the outermost scope. */
 void lg__scope_outermost(lg_ctx *c);
 
+/* What lower rooms need of upper ones; lg_open fills it in. */
+typedef struct lg__upward {
+        /* graph/: the node of a leaf, made where it is missing; the end of a tensor, which leaves its node. */
+        lg__node *(*leaf_node)(lg_tensor *t);
+        void (*leave_node)(lg_tensor *t);
+        /* ops/: those that the graph itself applies, and whether there is an elementwise one of that name. */
+        lg_tensor *(*add)(lg_tensor *a, lg_tensor *b);
+        lg_tensor *(*cast)(lg_tensor *x, lg_dtype dtype);
+        lg_tensor *(*contiguous)(lg_tensor *x);
+        lg_tensor *(*channels_last)(lg_tensor *x);
+        lg_tensor *(*sum_to)(lg_tensor *x, lg_shape shape);
+        bool (*has_op)(const char *name);
+} lg__upward;
+
 #define LG__MESSAGE 1024 /* bytes of the longest message */
 struct lg_ctx {
         uint32_t live; /* LG__CTX_LIVE */
@@ -168,6 +182,7 @@ struct lg_ctx {
         lg_alloc_fn *alloc;
         lg_free_fn *free;
         void *memory_user; /* of both */
+        const lg__upward *up;
         lg__pool pool;
         lg__device *devices, *cpu;
         lg_device default_device;
@@ -223,8 +238,10 @@ static inline bool lg__ok(const lg_ctx *c)
 
 /* CPUs that this process may run on. */
 int lg__processors(void);
+/* How many threads that number asks for; 0: as the environment says, or all. */
+int lg__threads_for(int asked);
 /* False, with LG_ERR_STATE, while a function given to lg_trace runs: the call around it has tensors, gradients and
- * modules in its hands that must stay. observer.c */
+ * modules in its hands that must stay. */
 bool lg__may_end(lg_ctx *c, const char *op);
 /* Calls a release function of the user's, if there is one; c may be NULL. */
 static inline void lg__release(lg_ctx *c, void (*release)(void *user), void *user)
@@ -462,6 +479,8 @@ void lg__custom_release(lg__node *n);  /* of a node of lg_custom: its user data;
 void lg__node_free_saved(lg__node *n); /* after a backward that does not retain the graph */
 /* The node of a leaf that requires grad, made when it is first needed. */
 lg__node *lg__leaf_node(lg_tensor *t);
+/* t, which ends, leaves its node, and takes the gradient that is kept for it along. */
+void lg__leave_node(lg_tensor *t);
 /* Forgets a kept gradient. */
 void lg__node_clear_grad(lg__node *n, int output);
 /* False, with an error of `op`, if the two gradients of one value are on two devices: its module moved in between. */

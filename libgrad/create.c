@@ -34,7 +34,7 @@ lg_tensor *lg__create(lg_ctx *c, const char *op, lg_shape shape, const lg__plan 
 
 lg_tensor *lg__created(lg_tensor *t, bool ok, bool requires_grad)
 {
-        if (t && ok && (!requires_grad || lg__leaf_node(t)))
+        if (t && ok && (!requires_grad || t->ctx->up->leaf_node(t)))
                 return t;
         lg__tensor_release(t);
         return NULL;

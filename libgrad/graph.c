@@ -74,6 +74,18 @@ lg__node *lg__leaf_node(lg_tensor *t)
         return n;
 }
 
+void lg__leave_node(lg_tensor *t)
+{
+        lg__node *n = t->node;
+        t->node = NULL;
+        /* Nobody can read it any more; and a gradient with a graph of its own may lead back to this node. */
+        if (!t->alias && (n->retain >> t->output & 1)) {
+                lg__node_clear_grad(n, t->output);
+                n->retain &= ~(1u << t->output); /* a backward on its way keeps none here either */
+        }
+        lg__node_unref(n);
+}
+
 void lg__node_clear_grad(lg__node *n, int output)
 {
         if (!n->grads || !n->grads[output])
@@ -127,7 +139,7 @@ bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_grap
                 return false;
         }
         if (create_graph || was->node) {
-                lg_tensor *sum = lg__tensor_own(lg_add(was, g));
+                lg_tensor *sum = lg__tensor_own(n->ctx->up->add(was, g));
                 lg__tensor_release(g);
                 if (!sum)
                         return false;

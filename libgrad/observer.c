@@ -22,13 +22,6 @@ void lg__unobserve(lg_ctx *c, lg__observer *o)
                 c->next_observer = o->next;
 }
 
-bool lg__may_end(lg_ctx *c, const char *op)
-{
-        return !c->observing ||
-               lg__fail(c, LG_ERR_STATE,
-                        "%s: a function given to lg_trace cannot do that; do it after the call that is traced", op);
-}
-
 lg__place lg__place_now(const lg_ctx *c)
 {
         lg__place p = {""};

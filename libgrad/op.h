@@ -177,6 +177,7 @@ struct lg__op {
 #undef COMPOSITE
 extern const lg__op lg__pointwise_ops[LG_PW_COUNT]; /* rows without a name: derivatives */
 #define LG__OP(name) (&lg__op_##name)
+bool lg__has_elementwise(const char *name);
 
 /* The name of input i. */
 const char *lg__operand_name(const lg__op *op, int i);

@@ -92,16 +92,8 @@ void lg__tensor_release(lg_tensor *t)
         t->live = LG__DEAD; /* first: release functions that run below meet a tensor that has ended */
         lg__link_remove(&t->link);
         t->ctx->live_count--;
-        lg__node *node = t->node;
-        t->node = NULL;
-        if (node) {
-                /* Nobody can read it any more; and a gradient with a graph of its own may lead back to this node. */
-                if (!t->alias && (node->retain >> t->output & 1)) {
-                        lg__node_clear_grad(node, t->output);
-                        node->retain &= ~(1u << t->output); /* a backward on its way keeps none here either */
-                }
-                lg__node_unref(node);
-        }
+        if (t->node)
+                t->ctx->up->leave_node(t);
         lg__storage_unref(t->storage);
         t->storage = NULL;
         bury(t);

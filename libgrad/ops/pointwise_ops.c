@@ -1,5 +1,6 @@
 /* pointwise_ops.c - the table of the elementwise ops, made from kernels/pointwise.def. Here the words of a derivative
  * are masks, which say what it needs of the inputs and of the output. */
+#include <string.h>
 #include "../../kernels/constants.h"
 #include "pointwise.h"
 #include "vocabulary.h"
@@ -61,3 +62,12 @@
 const lg__op lg__pointwise_ops[LG_PW_COUNT] = {
 #include "../../kernels/pointwise.def"
 };
+#include "skip_end.h"
+
+bool lg__has_elementwise(const char *name)
+{
+        for (int id = 0; id < LG_PW_COUNT; id++)
+                if (lg__pointwise_ops[id].name && !strcmp(lg__pointwise_ops[id].name, name))
+                        return true;
+        return false;
+}
