@@ -5,19 +5,12 @@
  */
 #include "norm.h"
 
-typedef struct batch_norm_attributes {
-        double eps;
-} batch_norm_attributes;
-
-/* t as a matrix (rows, channels) lies. */
-static lg_tensor *as_rows(lg_tensor *t)
-{
-        return t && t->at.shape.ndim > 2 ? lg__channels_last(t) : lg_contiguous(t);
-}
+#define BATCH_NORM_FIELDS(FIELD) FIELD(f64, eps, 1e-5)
+LG__ATTRIBUTES(batch_norm, BATCH_NORM_FIELDS)
 
 /* ---- the op ---- */
 
-static bool infer_batch_norm(lg__call *call)
+static bool infer(lg__call *call)
 {
         const lg__layout *x = &call->in[0]->at;
         lg__layout *y = &call->out_at[0];
@@ -32,7 +25,7 @@ static bool infer_batch_norm(lg__call *call)
         return true;
 }
 
-static bool forward_batch_norm(lg__call *call)
+static bool forward(lg__call *call)
 {
         const batch_norm_attributes *a = call->attributes;
         const lg_tensor *x = call->in[0];
@@ -49,21 +42,22 @@ static bool forward_batch_norm(lg__call *call)
         return LG__RUN(call->device, "batch_norm", batch_norm, &k);
 }
 
-static bool fused_batch_norm(lg__vjp *v)
+static bool fused(lg__vjp *v)
 {
         const batch_norm_attributes *a = v->attributes;
-        lg_tensor *x = v->in[0], *g = as_rows(v->grad[0]);
+        lg_tensor *x = v->in[0];
+        const lg_tensor *g = x->at.shape.ndim > 2 ? lg__channels_last(v->grad[0]) : lg_contiguous(v->grad[0]);
         int64_t channels = x->at.shape.size[1];
         lg_batch_norm_vjp_args k = {.dtype = x->at.dtype, .channels = channels, .eps = a->eps};
         void **const wanted[] = {&k.dx, &k.dw, &k.db};
         if (!g)
                 return false;
         for (int i = 0; i < v->in_count; i++) {
-                lg_dtype dtype = i ? lg__norm_dtype(x) : x->at.dtype;
+                const lg__edge *e = lg__input(v, i);
                 if (!v->needs[i])
                         continue;
-                v->grad_in[i] = i ? lg__tensor_empty(v->ctx, x->storage->device->id, dtype, LG_SHAPE(channels))
-                                  : lg__tensor_beside(x);
+                v->grad_in[i] =
+                        i ? lg__tensor_empty(v->ctx, x->storage->device->id, e->dtype, e->shape) : lg__tensor_beside(x);
                 if (!v->grad_in[i])
                         return false;
                 *wanted[i] = lg__data(v->grad_in[i]);
@@ -97,7 +91,7 @@ static lg_tensor *by_channel(lg_tensor *t, const lg_tensor *x)
         return lg_reshape(t, s);
 }
 
-static bool vjp_batch_norm(lg__vjp *v)
+static bool vjp(lg__vjp *v)
 {
         const batch_norm_attributes *a = v->attributes;
         lg_dtype dtype = lg__norm_dtype(v->in[0]);
@@ -114,9 +108,9 @@ static bool vjp_batch_norm(lg__vjp *v)
                 gw = lg_sub(gw, lg_mean(gw, .dims = dims, .keep_dim = true));
                 v->grad_in[0] = lg_mul(r, lg_sub(gw, lg_mul(n, slope)));
         }
-        if (v->in_count > 1 && v->needs[1])
+        if (v->needs[1])
                 v->grad_in[1] = lg_sum(lg_mul(g, n), .dims = dims);
-        if (v->in_count > 1 && v->needs[2])
+        if (v->needs[2])
                 v->grad_in[2] = lg_sum(g, .dims = dims);
         return lg__ok(v->ctx);
 }
@@ -124,80 +118,18 @@ static bool vjp_batch_norm(lg__vjp *v)
 #define BY_ALL (LG__BY(0) | LG__BY(1) | LG__BY(2))
 const lg__op lg__op_batch_norm = {
         .name = "batch_norm",
-        LG__OPERANDS({"x", LG__FLOAT, .saved_for = BY_ALL}, {"w", LG__WEIGHT, .optional = true, .saved_for = LG__BY(0)},
-                     {"b", LG__WEIGHT, .optional = true}),
+        LG__OPERANDS({"x", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = BY_ALL},
+                     {"w", LG__WEIGHT, LG__ROW_MAJOR, .optional = true, .saved_for = LG__BY(0)},
+                     {"b", LG__WEIGHT, LG__ROW_MAJOR, .optional = true}),
         LG__RESULTS({"y"}, {"mean", .saved_for = BY_ALL}, {"var", .saved_for = BY_ALL}),
-        .attributes_bytes = sizeof(batch_norm_attributes),
-        .infer = infer_batch_norm,
-        .forward = forward_batch_norm,
-        .vjp = vjp_batch_norm,
-        .fused = fused_batch_norm,
+        LG__HAS(batch_norm),
+        .infer = infer,
+        .forward = forward,
+        .vjp = vjp,
+        .fused = fused,
 };
 
 /* ---- the function ---- */
-
-bool lg__norm_check_float(const lg_tensor *x, const char *op)
-{
-        return lg__dtype_float(x->at.dtype) ||
-               lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype; convert it with lg_cast()", op,
-                        lg__tensor_text(x).s);
-}
-
-bool lg__norm_check(const lg_tensor *x, double eps, const char *op)
-{
-        if (!lg__norm_check_float(x, op))
-                return false;
-        return eps >= 0 || lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: eps is %g, not 0 or more", op, eps);
-}
-
-bool lg__norm_check_tensors(const lg_tensor *x, const lg_tensor *w, const lg_tensor *b, const char *op)
-{
-        return lg__same_context(x, w, op, "w") && lg__same_context(x, b, op, "b") && lg__check(x, op, "x");
-}
-
-bool lg__norm_check_parameter(const lg_tensor *x, const lg_tensor *t, lg_shape shape, const char *op, const char *name)
-{
-        lg_ctx *c = x->ctx;
-        if (!t)
-                return true;
-        if (!lg__in_context(c, t, op, name) || !lg__check(t, op, name))
-                return false;
-        if (t->storage->device != x->storage->device)
-                return lg__fail(c, LG_ERR_DEVICE, "%s: x is %s but %s is %s; move one with lg_to()", op,
-                                lg__tensor_text(x).s, name, lg__tensor_text(t).s);
-        if (!lg__dtype_float(t->at.dtype))
-                return lg__fail(c, LG_ERR_DTYPE, "%s: %s is %s, not of a float dtype; convert it with lg_cast()", op,
-                                name, lg__tensor_text(t).s);
-        if (!lg__shape_equal(t->at.shape, shape))
-                return lg__fail(c, LG_ERR_SHAPE, "%s: x is %s but %s is %s; it needs shape %s", op,
-                                lg__tensor_text(x).s, name, lg__tensor_text(t).s, lg__shape_text(shape).s);
-        return true;
-}
-
-lg_tensor *lg__norm_parameter(lg_tensor *t, const lg_tensor *x)
-{
-        return t ? lg_contiguous(lg_cast(t, lg__norm_dtype(x))) : NULL;
-}
-
-static bool check(const lg_tensor *x, const lg_tensor *w, const lg_tensor *b, const lg_batch_norm_options *o)
-{
-        const struct {
-                const lg_tensor *t;
-                const char *name;
-        } all[] = {{w, "w"}, {b, "b"}, {o->running_mean, "running_mean"}, {o->running_var, "running_var"}};
-        if (!lg__norm_check(x, o->eps, "batch_norm"))
-                return false;
-        if (x->at.shape.ndim < 2)
-                return lg__fail(x->ctx, LG_ERR_SHAPE, "batch_norm: x is %s; it is (N, C) or (N, C, ...)",
-                                lg__tensor_text(x).s);
-        if (!w != !b)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "batch_norm: %s is NULL; w and b are both given or both NULL",
-                                w ? "b" : "w");
-        for (int i = 0; i < 4; i++)
-                if (!lg__norm_check_parameter(x, all[i].t, LG_SHAPE(x->at.shape.size[1]), "batch_norm", all[i].name))
-                        return false;
-        return true;
-}
 
 /* running += momentum (factor batch - running) */
 static bool follow(lg_tensor *running, const lg_tensor *batch, double momentum, double factor)
@@ -226,9 +158,9 @@ static lg_tensor *train(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_batch
         if ((o->running_mean && !lg__may_change(o->running_mean, "batch_norm", "running_mean")) ||
             (o->running_var && !lg__may_change(o->running_var, "batch_norm", "running_var")))
                 return NULL;
-        lg_tensor *out[3], *in[] = {as_rows(x), lg__norm_parameter(w, x), lg__norm_parameter(b, x)};
-        batch_norm_attributes a = {o->eps};
-        lg_tensor *y = lg__apply(LG__OP(batch_norm), in, 3, &a, out);
+        lg_tensor *out[3];
+        lg_tensor *y =
+                lg__apply(LG__OP(batch_norm), (lg_tensor *[]){x, w, b}, 3, &(batch_norm_attributes){o->eps}, out);
         if (!y)
                 return NULL;
         double n = (double)count;
@@ -257,17 +189,36 @@ static lg_tensor *evaluate(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_ba
         return lg_cast(y, x->at.dtype);
 }
 
-lg_tensor *lg_batch_norm_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_batch_norm_options *options)
+static lg_tensor *compose(const lg__call *call)
 {
+        lg_tensor *x = call->in[0], *w = call->in[1], *b = call->in[2];
         lg_batch_norm_options o;
-        bool known = lg__take_without(options, &o, sizeof o);
-        if ((known && !lg__same_context(x, o.running_mean, "batch_norm", "running_mean")) ||
-            (known && !lg__same_context(x, o.running_var, "batch_norm", "running_var")) ||
-            !lg__norm_check_tensors(x, w, b, "batch_norm") || !lg__take(x->ctx, "batch_norm", options, &o, sizeof o))
+        if (!lg__take(call->ctx, "batch_norm", call->attributes, &o, sizeof o))
                 return NULL;
         o.momentum = lg__option(o.momentum, 0.1);
         o.eps = lg__option(o.eps, 1e-5);
-        if (!check(x, w, b, &o))
+        if (x->at.shape.ndim < 2)
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "batch_norm: x is %s; it is (N, C) or (N, C, ...)",
+                                lg__tensor_text(x).s);
+        if (!w != !b)
+                return lg__fail(call->ctx, LG_ERR_ARGUMENT,
+                                "batch_norm: %s is NULL; w and b are both given or both NULL", w ? "b" : "w");
+        if (!lg__norm_check_eps(call, o.eps) || !lg__norm_check_shapes(call, LG_SHAPE(x->at.shape.size[1])))
                 return NULL;
         return o.training ? train(x, w, b, &o) : evaluate(x, w, b, &o);
+}
+
+static const lg__op any_batch_norm = {
+        .name = "batch_norm",
+        .compose = compose,
+        LG__OPERANDS({"x", LG__FLOAT}, {"w", LG__WEIGHT, .optional = true}, {"b", LG__WEIGHT, .optional = true},
+                     {"running_mean", LG__WEIGHT, .optional = true}, {"running_var", LG__WEIGHT, .optional = true}),
+};
+
+/* Options that the library does not know are an error of compose. */
+lg_tensor *lg_batch_norm_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_batch_norm_options *options)
+{
+        lg_batch_norm_options o;
+        lg__take_without(options, &o, sizeof o);
+        return lg__apply(&any_batch_norm, (lg_tensor *[]){x, w, b, o.running_mean, o.running_var}, 5, options, NULL);
 }

@@ -7,14 +7,12 @@
 #include <float.h>
 #include "norm.h"
 
-typedef struct layer_norm_attributes {
-        double eps;
-        bool rms;
-} layer_norm_attributes;
+#define LAYER_NORM_FIELDS(FIELD) FIELD(f64, eps, 1e-5) FIELD(bool, rms, false)
+LG__ATTRIBUTES(layer_norm, LAYER_NORM_FIELDS)
 
 /* ---- the op ---- */
 
-static bool infer_layer_norm(lg__call *call)
+static bool infer(lg__call *call)
 {
         lg_shape s = call->in[0]->at.shape;
         call->out_at[0].dtype = call->in[0]->at.dtype;
@@ -26,7 +24,7 @@ static bool infer_layer_norm(lg__call *call)
         return true;
 }
 
-static bool forward_layer_norm(lg__call *call)
+static bool forward(lg__call *call)
 {
         const layer_norm_attributes *a = call->attributes;
         const lg_tensor *x = call->in[0];
@@ -47,7 +45,7 @@ static bool forward_layer_norm(lg__call *call)
         return LG__RUN(call->device, "layer_norm", layer_norm, &k);
 }
 
-static bool fused_layer_norm(lg__vjp *v)
+static bool fused(lg__vjp *v)
 {
         const layer_norm_attributes *a = v->attributes;
         const lg_tensor *x = v->in[0], *g = lg_contiguous(v->grad[0]);
@@ -62,11 +60,10 @@ static bool fused_layer_norm(lg__vjp *v)
         if (!g)
                 return false;
         for (int i = 0; i < v->in_count; i++) {
-                lg_shape s = i ? LG_SHAPE(size[1], size[2], 1) : x->at.shape;
-                lg_dtype dtype = i ? lg__norm_dtype(x) : x->at.dtype;
+                const lg__edge *e = lg__input(v, i);
                 if (!v->needs[i])
                         continue;
-                if (!(v->grad_in[i] = lg__tensor_empty(v->ctx, x->storage->device->id, dtype, s)))
+                if (!(v->grad_in[i] = lg__tensor_empty(v->ctx, x->storage->device->id, e->dtype, e->shape)))
                         return false;
                 *wanted[i] = lg__data(v->grad_in[i]);
         }
@@ -83,7 +80,7 @@ static lg_tensor *row_mean(lg_tensor *x)
         return lg_mean(x, .dims = LG_DIMS(2, 3), .keep_dim = true);
 }
 
-static bool vjp_layer_norm(lg__vjp *v)
+static bool vjp(lg__vjp *v)
 {
         const layer_norm_attributes *a = v->attributes;
         lg_dtype dtype = lg__norm_dtype(v->in[0]);
@@ -106,140 +103,153 @@ static bool vjp_layer_norm(lg__vjp *v)
 #define BY_ALL (LG__BY(0) | LG__BY(1) | LG__BY(2))
 const lg__op lg__op_layer_norm = {
         .name = "layer_norm",
-        LG__OPERANDS({"x", LG__FLOAT, .saved_for = BY_ALL}, {"w", LG__WEIGHT, .optional = true, .saved_for = LG__BY(0)},
-                     {"b", LG__WEIGHT, .optional = true}),
+        .autocast = LG__F32,
+        LG__OPERANDS({"x", LG__FLOAT, LG__ROW_MAJOR, .saved_for = BY_ALL},
+                     {"w", LG__WEIGHT, LG__ROW_MAJOR, .optional = true, .saved_for = LG__BY(0)},
+                     {"b", LG__WEIGHT, LG__ROW_MAJOR, .optional = true}),
         LG__RESULTS({"y"}, {"mean", .saved_for = BY_ALL}, {"rstd", .saved_for = BY_ALL}),
-        .attributes_bytes = sizeof(layer_norm_attributes),
-        .infer = infer_layer_norm,
-        .forward = forward_layer_norm,
-        .vjp = vjp_layer_norm,
-        .fused = fused_layer_norm,
+        LG__HAS(layer_norm),
+        .infer = infer,
+        .forward = forward,
+        .vjp = vjp,
+        .fused = fused,
 };
 
 /* ---- the functions ---- */
 
+typedef struct arguments {
+        int64_t count; /* of dimensions or groups */
+        const void *options;
+} arguments;
+
 /* x read as `rows` (N, G, C, L), normalised, in its own shape again. */
-static lg_tensor *apply(lg_tensor *x, lg_tensor *w, lg_tensor *b, lg_shape rows, layer_norm_attributes a)
+static lg_tensor *apply(const lg__call *call, lg_shape rows, layer_norm_attributes a)
 {
-        lg_shape weights = LG_SHAPE(rows.size[1], rows.size[2], 1), shape = x->at.shape;
-        lg_tensor *out[3],
-                *in[] = {lg_reshape(lg_contiguous(x), rows), lg__norm_parameter(w, x), lg__norm_parameter(b, x)};
-        for (int i = 1; i < 3; i++)
-                in[i] = in[i] ? lg_reshape(in[i], weights) : NULL;
-        if (b && !w &&
+        lg_tensor *x = call->in[0], *out[3], *in[3] = {lg_reshape(x, rows)};
+        lg_shape weights = LG_SHAPE(rows.size[1], rows.size[2], 1);
+        for (int i = 1; i < call->in_count; i++)
+                in[i] = call->in[i] ? lg_reshape(call->in[i], weights) : NULL;
+        if (in[2] && !in[1] &&
             !(in[1] = lg_full(x->ctx, 1, weights, .dtype = lg__norm_dtype(x), .device = x->storage->device->id)))
                 return NULL;
         if (!lg__apply(LG__OP(layer_norm), in, 3, &a, out))
                 return NULL;
         lg__tensor_release(out[1]);
         lg__tensor_release(out[2]);
-        return lg_reshape(out[0], shape);
+        return lg_reshape(out[0], x->at.shape);
 }
 
-/* The last `dims` dimensions. */
-static bool last_dims(const lg_tensor *x, int dims, const char *op, lg_shape *ret)
+/* Layer and RMS norm: over the last dimensions. */
+static lg_tensor *compose_last(const lg__call *call)
 {
-        lg_shape s = x->at.shape;
-        if (dims < 1 || dims > s.ndim)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: x is %s; its last %d dimensions cannot be normalised", op,
-                                lg__tensor_text(x).s, dims);
-        *ret = (lg_shape){.ndim = dims};
-        for (int i = 0; i < dims; i++)
-                ret->size[i] = s.size[s.ndim - dims + i];
-        return true;
-}
-
-static lg_tensor *over_last(lg_tensor *x, int dims, lg_tensor *w, lg_tensor *b, layer_norm_attributes a, const char *op)
-{
-        lg_shape last;
-        if (!lg__norm_check(x, a.eps, op) || !last_dims(x, dims, op, &last) ||
-            !lg__norm_check_parameter(x, w, last, op, "w") || !lg__norm_check_parameter(x, b, last, op, "b"))
+        static const double epsilon[] = {
+                [LG_F32] = FLT_EPSILON, [LG_F64] = DBL_EPSILON, [LG_F16] = 0x1p-10, [LG_BF16] = 0x1p-7};
+        const arguments *p = call->attributes;
+        const lg__layout *x = &call->in[0]->at;
+        const bool rms = call->op == LG__OP(rms_norm);
+        lg_layer_norm_options o;
+        lg_rms_norm_options r;
+        if (!lg__take(call->ctx, call->op->name, p->options, rms ? (void *)&r : &o, rms ? sizeof r : sizeof o))
                 return NULL;
+        layer_norm_attributes a = {rms ? lg__option(r.eps, epsilon[x->dtype]) : lg__option(o.eps, 1e-5), rms};
+        if (!lg__norm_check_eps(call, a.eps))
+                return NULL;
+        if (p->count < 1 || p->count > x->shape.ndim)
+                return lg__fail(call->ctx, LG_ERR_ARGUMENT,
+                                "%s: x is %s; its last %lld dimensions cannot be normalised", call->op->name,
+                                lg__tensor_text(call->in[0]).s, (long long)p->count);
+        const int dims = (int)p->count, first = x->shape.ndim - dims;
+        lg_shape last = {.ndim = dims};
         int64_t rows = 1;
-        for (int i = 0; i < x->at.shape.ndim - dims; i++)
-                rows *= x->at.shape.size[i];
-        return apply(x, w, b, LG_SHAPE(rows, 1, lg__shape_numel(last), 1), a);
+        for (int i = 0; i < first; i++)
+                rows *= x->shape.size[i];
+        for (int i = 0; i < dims; i++)
+                last.size[i] = x->shape.size[first + i];
+        return lg__norm_check_shapes(call, last) ? apply(call, LG_SHAPE(rows, 1, lg__shape_numel(last), 1), a) : NULL;
 }
+
+/* Group and instance norm, whose groups are the channels: over the channels of a group and all after them. */
+static lg_tensor *compose_groups(const lg__call *call)
+{
+        const arguments *p = call->attributes;
+        const lg_tensor *x = call->in[0];
+        const lg_shape s = x->at.shape;
+        const bool instance = call->op == LG__OP(instance_norm);
+        lg_layer_norm_options o;
+        if (!lg__take(call->ctx, call->op->name, p->options, &o, sizeof o))
+                return NULL;
+        const layer_norm_attributes a = {.eps = lg__option(o.eps, 1e-5)};
+        const int64_t channels = s.ndim > 1 ? s.size[1] : 0, groups = !instance ? p->count : channels ? channels : 1;
+        int64_t inner = 1;
+        for (int i = 2; i < s.ndim; i++)
+                inner *= s.size[i];
+        if (s.ndim < 2 || (instance && (s.ndim < 3 || (inner == 1 && lg__shape_numel(s)))))
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s; it is (N, C, ...)%s", call->op->name,
+                                lg__tensor_text(x).s, instance ? " with more than 1 element in each channel" : "");
+        if (!lg__norm_check_eps(call, a.eps))
+                return NULL;
+        if (groups < 1 || channels % groups)
+                return lg__fail(call->ctx, LG_ERR_ARGUMENT, "%s: x is %s; its channels cannot make %lld groups",
+                                call->op->name, lg__tensor_text(x).s, (long long)groups);
+        return lg__norm_check_shapes(call, LG_SHAPE(channels))
+                       ? apply(call, LG_SHAPE(s.size[0], groups, channels / groups, inner), a)
+                       : NULL;
+}
+
+/* The square of the norm is kept from zero and not the norm, so that a row of zeros has a derivative. */
+static lg_tensor *compose_normalize(const lg__call *call)
+{
+        const arguments *p = call->attributes;
+        lg_tensor *x = call->in[0];
+        lg_normalize_options o;
+        if (!lg__take(call->ctx, "normalize", p->options, &o, sizeof o))
+                return NULL;
+        const double eps = lg__option(o.eps, 1e-12), least = x->at.dtype == LG_F64 ? DBL_MIN : FLT_MIN;
+        const int dim = lg__dim(call->ctx, "normalize", (int)p->count, x->at.shape.ndim);
+        if (dim < 0 || !lg__norm_check_eps(call, eps))
+                return NULL;
+        lg_tensor *wide = lg_cast(x, lg__norm_dtype(x));
+        lg_tensor *square = lg_sum(lg_square(wide), .dims = LG_DIMS(dim), .keep_dim = true);
+        lg_tensor *norm = lg_sqrt(lg_maximum_scalar(square, eps * eps > least ? eps * eps : least));
+        return lg_cast(lg_div(wide, norm), x->at.dtype);
+}
+
+LG__COMPOSITE(normalize, {"x", LG__FLOAT})
+
+#define NORM(linkage, of, op, compose_of, ...)                                                                         \
+        linkage const lg__op op = {                                                                                    \
+                .name = #of,                                                                                           \
+                .compose = compose_of,                                                                                 \
+                LG__OPERANDS({"x", LG__FLOAT}, __VA_ARGS__),                                                           \
+        };
+#define PARAMETER(name) name, LG__WEIGHT, .optional = true
+NORM(static, layer_norm, any_layer_norm, compose_last, {PARAMETER("w")}, {PARAMETER("b")})
+NORM(, rms_norm, lg__op_rms_norm, compose_last, {PARAMETER("w")})
+NORM(, group_norm, lg__op_group_norm, compose_groups, {PARAMETER("w")}, {PARAMETER("b")})
+NORM(, instance_norm, lg__op_instance_norm, compose_groups, {PARAMETER("w")}, {PARAMETER("b")})
 
 lg_tensor *lg_layer_norm_with(lg_tensor *x, int dims, lg_tensor *w, lg_tensor *b, const lg_layer_norm_options *options)
 {
-        lg_layer_norm_options o;
-        if (!lg__norm_check_tensors(x, w, b, "layer_norm") || !lg__take(x->ctx, "layer_norm", options, &o, sizeof o))
-                return NULL;
-        layer_norm_attributes a = {.eps = lg__option(o.eps, 1e-5)};
-        return over_last(x, dims, w, b, a, "layer_norm");
+        return lg__apply(&any_layer_norm, (lg_tensor *[]){x, w, b}, 3, &(arguments){dims, options}, NULL);
 }
 
 lg_tensor *lg_rms_norm_with(lg_tensor *x, int dims, lg_tensor *w, const lg_rms_norm_options *options)
 {
-        static const double epsilon[] = {
-                [LG_F32] = FLT_EPSILON, [LG_F64] = DBL_EPSILON, [LG_F16] = 0x1p-10, [LG_BF16] = 0x1p-7};
-        lg_rms_norm_options o;
-        if (!lg__norm_check_tensors(x, w, NULL, "rms_norm") || !lg__take(x->ctx, "rms_norm", options, &o, sizeof o))
-                return NULL;
-        layer_norm_attributes a = {.rms = true};
-        a.eps = lg__option(o.eps, lg__dtype_float(x->at.dtype) ? epsilon[x->at.dtype] : 0);
-        return over_last(x, dims, w, NULL, a, "rms_norm");
-}
-
-static lg_tensor *over_groups(lg_tensor *x, int64_t groups, lg_tensor *w, lg_tensor *b, double eps, const char *op)
-{
-        layer_norm_attributes a = {.eps = lg__option(eps, 1e-5)};
-        lg_shape s = x->at.shape;
-        int64_t inner = 1;
-        if (!lg__norm_check(x, a.eps, op))
-                return NULL;
-        for (int i = 2; i < s.ndim; i++)
-                inner *= s.size[i];
-        if (groups < 1 || s.size[1] % groups)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: x is %s; its channels cannot make %lld groups", op,
-                                lg__tensor_text(x).s, (long long)groups);
-        if (!lg__norm_check_parameter(x, w, LG_SHAPE(s.size[1]), op, "w") ||
-            !lg__norm_check_parameter(x, b, LG_SHAPE(s.size[1]), op, "b"))
-                return NULL;
-        return apply(x, w, b, LG_SHAPE(s.size[0], groups, s.size[1] / groups, inner), a);
+        return LG__APPLY(rms_norm, (&(arguments){dims, options}), x, w);
 }
 
 lg_tensor *lg_group_norm_with(lg_tensor *x, int64_t groups, lg_tensor *w, lg_tensor *b,
                               const lg_layer_norm_options *options)
 {
-        lg_layer_norm_options o;
-        if (!lg__norm_check_tensors(x, w, b, "group_norm") || !lg__take(x->ctx, "group_norm", options, &o, sizeof o))
-                return NULL;
-        if (x->at.shape.ndim < 2)
-                return lg__fail(x->ctx, LG_ERR_SHAPE, "group_norm: x is %s; it is (N, C) or (N, C, ...)",
-                                lg__tensor_text(x).s);
-        return over_groups(x, groups, w, b, o.eps, "group_norm");
+        return LG__APPLY(group_norm, (&(arguments){groups, options}), x, w, b);
 }
 
 lg_tensor *lg_instance_norm_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_layer_norm_options *options)
 {
-        lg_layer_norm_options o;
-        if (!lg__norm_check_tensors(x, w, b, "instance_norm") ||
-            !lg__take(x->ctx, "instance_norm", options, &o, sizeof o))
-                return NULL;
-        int64_t channels = x->at.shape.ndim > 2 ? x->at.shape.size[0] * x->at.shape.size[1] : 0;
-        if (x->at.shape.ndim < 3 || (channels && lg__shape_numel(x->at.shape) == channels))
-                return lg__fail(x->ctx, LG_ERR_SHAPE,
-                                "instance_norm: x is %s; it is (N, C, ...) with more than 1 element in each channel",
-                                lg__tensor_text(x).s);
-        return over_groups(x, x->at.shape.size[1] ? x->at.shape.size[1] : 1, w, b, o.eps, "instance_norm");
+        return LG__APPLY(instance_norm, (&(arguments){0, options}), x, w, b);
 }
 
-/* The square of the norm is kept from zero and not the norm, so that a row of zeros has a derivative. */
 lg_tensor *lg_normalize_with(lg_tensor *x, int dim, const lg_normalize_options *options)
 {
-        lg_normalize_options o;
-        if (!lg__check(x, "normalize", "x") || !lg__take(x->ctx, "normalize", options, &o, sizeof o))
-                return NULL;
-        int ndim = x->at.shape.ndim;
-        double eps = lg__option(o.eps, 1e-12);
-        dim = lg__dim(x->ctx, "normalize", dim, ndim);
-        if (dim < 0 || !lg__norm_check(x, eps, "normalize"))
-                return NULL;
-        double least = x->at.dtype == LG_F64 ? DBL_MIN : FLT_MIN;
-        lg_tensor *wide = lg_cast(x, lg__norm_dtype(x));
-        lg_tensor *square = lg_sum(lg_square(wide), .dims = LG_DIMS(dim), .keep_dim = true);
-        lg_tensor *norm = lg_sqrt(lg_maximum_scalar(square, eps * eps > least ? eps * eps : least));
-        return lg_cast(lg_div(wide, norm), x->at.dtype);
+        return LG__APPLY(normalize, (&(arguments){dim, options}), x);
 }

@@ -114,44 +114,57 @@ static bool vjp_matmul(lg__vjp *v)
 
 const lg__op lg__op_matmul = {
         .name = "matmul",
+        .flags = LG__PROMOTE,
+        .autocast = LG__LOW,
         LG__OPERANDS({"a", LG__FLOAT, .saved_for = LG__BY(1)}, {"b", LG__FLOAT, .saved_for = LG__BY(0)}),
         LG__RESULTS({"y"}),
-        .flags = LG__PROMOTE,
         .infer = infer_matmul,
         .forward = forward_matmul,
-        .vjp = vjp_matmul};
+        .vjp = vjp_matmul,
+};
 
-/* One matrix for a whole batch: the batch of a becomes rows, so that it is one product, and so is db. */
-static lg_tensor *matmul_rows(lg_tensor *a, lg_tensor *b)
+/* An op of x (m, n) and matrices on x (..., n): one product, and so is the gradient of the matrix. */
+static lg_tensor *by_rows(const lg__op *op, lg_tensor *x, lg_tensor *w, lg_tensor *b)
 {
-        lg_shape s = a->at.shape;
-        s.size[s.ndim - 1] = b->at.shape.size[1];
-        int64_t k = a->at.shape.size[a->at.shape.ndim - 1], rows = 1;
-        for (int i = 0; i + 1 < s.ndim; i++)
+        lg_shape s = x->at.shape;
+        const int last = s.ndim - 1;
+        int64_t rows = 1;
+        for (int i = 0; i < last; i++)
                 rows *= s.size[i];
-        lg_tensor *y = lg__apply2(LG__OP(matmul), lg_reshape(a, LG_SHAPE(rows, k)), b, NULL);
-        return y ? lg_reshape(y, s) : NULL;
+        lg_tensor *flat = s.ndim == 2 ? x : lg_reshape(x, LG_SHAPE(rows, s.size[last]));
+        lg_tensor *y = lg__apply(op, (lg_tensor *[]){flat, w, b}, op->operand_count, NULL, NULL);
+        if (!y || s.ndim == 2)
+                return y;
+        s.size[last] = y->at.shape.size[1];
+        return lg_reshape(y, s);
 }
 
-lg_tensor *lg_matmul(lg_tensor *a, lg_tensor *b)
+static lg_tensor *compose_matmul(const lg__call *call)
 {
-        lg_ctx *c = a ? a->ctx : lg__ctx_of(b);
-        if (!a || !b)
-                return lg__fail(c, LG_ERR_ARGUMENT, "matmul: %s is NULL", a ? "b" : "a");
-        if (!lg__in_context(c, b, "matmul", "b") || !lg__check(a, "matmul", "a") || !lg__check(b, "matmul", "b"))
-                return NULL;
-        int an = a->at.shape.ndim, bn = b->at.shape.ndim;
+        lg_tensor *a = call->in[0], *b = call->in[1];
+        const int an = a->at.shape.ndim, bn = b->at.shape.ndim;
         if (an == 0 || bn == 0)
-                return lg__fail(c, LG_ERR_SHAPE, "matmul: %s is 0-d; use lg_mul()", an ? "b" : "a");
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "matmul: %s is 0-d; use lg_mul()", an ? "b" : "a");
         lg_tensor *row = an == 1 ? lg_unsqueeze(a, 0) : a, *column = bn == 1 ? lg_unsqueeze(b, 1) : b;
         lg_tensor *y;
         if (row && column && an > 2 && bn <= 2 && row->at.shape.size[an - 1] == column->at.shape.size[0])
-                y = matmul_rows(row, column);
+                y = by_rows(LG__OP(matmul), row, column, NULL);
         else
-                y = lg__apply2(LG__OP(matmul), row, column, NULL);
+                y = LG__APPLY(matmul, NULL, row, column);
         if (y && bn == 1)
                 y = lg_squeeze(y, LG_DIMS(-1));
         return y && an == 1 ? lg_squeeze(y, LG_DIMS(bn == 1 ? -1 : -2)) : y;
+}
+
+static const lg__op any_matmul = {
+        .name = "matmul",
+        .compose = compose_matmul,
+        LG__OPERANDS({"a", LG__FLOAT}, {"b", LG__FLOAT}),
+};
+
+lg_tensor *lg_matmul(lg_tensor *a, lg_tensor *b)
+{
+        return lg__apply2(&any_matmul, a, b, NULL);
 }
 
 /* ---- linear: x (rows, in), w (out, in), b (out) or NULL ---- */
@@ -252,38 +265,27 @@ const lg__op lg__op_relu_grad = {
         .vjp = vjp_relu_grad,
 };
 
-/* ---- the functions ---- */
+/* ---- linear of x (..., in); attributes: the op over rows ---- */
 
-static lg_tensor *linear(const lg__op *op, lg_tensor *x, lg_tensor *w, lg_tensor *b)
+static lg_tensor *compose_linear(const lg__call *call)
 {
-        lg_ctx *c = x ? x->ctx : lg__ctx_of(w);
-        if (!x || !w)
-                return lg__fail(c, LG_ERR_ARGUMENT, "linear: %s is NULL", x ? "w" : "x");
-        if (!lg__in_context(c, w, "linear", "w") || !lg__in_context(c, b, "linear", "b") ||
-            !lg__check(x, "linear", "x"))
-                return NULL;
-        lg_shape s = x->at.shape;
-        if (s.ndim == 0)
-                return lg__fail(c, LG_ERR_SHAPE, "linear: x is 0-d; it takes (..., in)");
-        int64_t rows = 1, in = s.size[s.ndim - 1];
-        for (int i = 0; i + 1 < s.ndim; i++)
-                rows *= s.size[i];
-        lg_tensor *flat = s.ndim == 2 ? x : lg_reshape(x, LG_SHAPE(rows, in));
-        if (!flat)
-                return NULL;
-        lg_tensor *y = lg__apply(op, (lg_tensor *[]){flat, w, b}, 3, NULL, NULL);
-        if (!y || s.ndim == 2)
-                return y;
-        s.size[s.ndim - 1] = y->at.shape.size[1];
-        return lg_reshape(y, s);
+        if (call->in[0]->at.shape.ndim == 0)
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "linear: x is 0-d; it takes (..., in)");
+        return by_rows(call->attributes, call->in[0], call->in[1], call->in[2]);
 }
+
+static const lg__op any_linear = {
+        .name = "linear",
+        .compose = compose_linear,
+        LG__OPERANDS({"x", LG__FLOAT}, {"w", LG__FLOAT}, {"b", LG__FLOAT, .optional = true}),
+};
 
 lg_tensor *lg_linear(lg_tensor *x, lg_tensor *w, lg_tensor *b)
 {
-        return linear(LG__OP(linear), x, w, b);
+        return lg__apply(&any_linear, (lg_tensor *[]){x, w, b}, 3, LG__OP(linear), NULL);
 }
 
 lg_tensor *lg__linear_relu(lg_tensor *x, lg_tensor *w, lg_tensor *b)
 {
-        return linear(LG__OP(linear_relu), x, w, b);
+        return lg__apply(&any_linear, (lg_tensor *[]){x, w, b}, 3, LG__OP(linear_relu), NULL);
 }

@@ -1,4 +1,4 @@
-/* norm.h - what normalisations and dropout share: dtypes and checks of their parameters. Private to ops/. */
+/* norm.h - what normalisations and dropout share: dtypes and checks. Private to ops/. */
 #ifndef LG_OPS_NORM_H
 #define LG_OPS_NORM_H
 
@@ -10,14 +10,27 @@ static inline lg_dtype lg__norm_dtype(const lg_tensor *x)
         return x->at.dtype == LG_F64 ? LG_F64 : LG_F32;
 }
 
-bool lg__norm_check_float(const lg_tensor *x, const char *op);
-/* x is of a float dtype and eps is not negative. */
-bool lg__norm_check(const lg_tensor *x, double eps, const char *op);
-/* x is live, and w and b are of its context or NULL. */
-bool lg__norm_check_tensors(const lg_tensor *x, const lg_tensor *w, const lg_tensor *b, const char *op);
-/* t is NULL, or a float tensor of that shape beside x. */
-bool lg__norm_check_parameter(const lg_tensor *x, const lg_tensor *t, lg_shape shape, const char *op, const char *name);
-/* A parameter as a kernel wants it, in x's lg__norm_dtype and contiguous. */
-lg_tensor *lg__norm_parameter(lg_tensor *t, const lg_tensor *x);
+static inline bool lg__norm_check_float(const lg_tensor *x, const char *op)
+{
+        return lg__dtype_float(x->at.dtype) ||
+               lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype; convert it with lg_cast()", op,
+                        lg__tensor_text(x).s);
+}
+
+static inline bool lg__norm_check_eps(const lg__call *call, double eps)
+{
+        return eps >= 0 || lg__fail(call->ctx, LG_ERR_ARGUMENT, "%s: eps is %g, not 0 or more", call->op->name, eps);
+}
+
+/* What is given beside x is of this shape. */
+static inline bool lg__norm_check_shapes(const lg__call *call, lg_shape shape)
+{
+        for (int i = 1; i < call->in_count; i++)
+                if (call->in[i] && !lg__shape_equal(call->in[i]->at.shape, shape))
+                        return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s but %s is %s; it needs shape %s",
+                                        call->op->name, lg__tensor_text(call->in[0]).s, lg__operand_name(call->op, i),
+                                        lg__tensor_text(call->in[i]).s, lg__shape_text(shape).s);
+        return true;
+}
 
 #endif

@@ -1,0 +1,27 @@
+/* images.h - signals and single images as batches of images, for convolution and pooling. Private to ops/. */
+#ifndef LG_OPS_IMAGES_H
+#define LG_OPS_IMAGES_H
+
+#include "../op.h"
+
+/* Input 0 of a composite as (N, C, H, W): a signal is an image of height 1, an image alone a batch of one. */
+static inline lg_tensor *lg__as_images(const lg__call *call, bool signal)
+{
+        lg_tensor *x = call->in[0];
+        const int n = x->at.shape.ndim, most = signal ? 3 : 4;
+        if (n != most && n != most - 1)
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s; it takes %s", call->op->name,
+                                lg__tensor_text(x).s, signal ? "(N, C, L) or (C, L)" : "(N, C, H, W) or (C, H, W)");
+        x = signal ? lg_unsqueeze(x, -2) : x;
+        return n < most ? lg_unsqueeze(x, 0) : x;
+}
+
+/* The result, y (N, C, H, W), with the dimensions of that input. */
+static inline lg_tensor *lg__as_given(const lg__call *call, lg_tensor *y, bool signal)
+{
+        const bool alone = call->in[0]->at.shape.ndim < (signal ? 3 : 4);
+        y = signal ? lg_squeeze(y, LG_DIMS(-2)) : y;
+        return alone ? lg_squeeze(y, LG_DIMS(0)) : y;
+}
+
+#endif
