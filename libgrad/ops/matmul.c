@@ -41,6 +41,18 @@ static void matrix_strides(const lg_tensor *t, int64_t *ret_row, int64_t *ret_co
         *ret_col = cs;
 }
 
+static void batch_strides(lg_gemm_args *g, const lg_tensor *out, const lg_tensor *a, const lg_tensor *b)
+{
+        const int n = out->at.shape.ndim;
+        lg_shape batch_a = out->at.shape, batch_b = out->at.shape;
+        batch_a.size[n - 1] = g->k;
+        batch_b.size[n - 2] = g->k;
+        lg__broadcast_strides(&a->at, batch_a, g->a_batch);
+        lg__broadcast_strides(&b->at, batch_b, g->b_batch);
+        memcpy(g->c_batch, out->at.strides, sizeof g->c_batch);
+        memcpy(g->batch, out->at.shape.size, sizeof g->batch);
+}
+
 /* out = relu(a b + bias), of matrices with a batch in front that is broadcast already as out's; bias: a row, or NULL.
  */
 static bool product(lg_tensor *out, lg_tensor *a, lg_tensor *b, const void *bias, bool relu, const char *op)
@@ -55,13 +67,8 @@ static bool product(lg_tensor *out, lg_tensor *a, lg_tensor *b, const void *bias
         lg_tensor *ma = as_matrix(a), *mb = ma ? as_matrix(b) : NULL;
         bool ok = ma && mb;
         if (ok) {
-                lg_shape batch_a = out->at.shape, batch_b = out->at.shape;
-                batch_a.size[n - 1] = g.k;
-                batch_b.size[n - 2] = g.k;
-                lg__broadcast_strides(&ma->at, batch_a, g.a_batch);
-                lg__broadcast_strides(&mb->at, batch_b, g.b_batch);
-                memcpy(g.c_batch, out->at.strides, sizeof g.c_batch);
-                memcpy(g.batch, out->at.shape.size, sizeof g.batch);
+                if (n > 2)
+                        batch_strides(&g, out, ma, mb);
                 matrix_strides(ma, &g.a_row, &g.a_col);
                 matrix_strides(mb, &g.b_row, &g.b_col);
                 g.a = lg__data(ma);
@@ -201,9 +208,9 @@ static bool forward_linear(lg__call *call)
 
 static bool derive_linear(lg__vjp *v, lg_tensor *g)
 {
-        if (v->needs[0] && !(v->grad_in[0] = lg_matmul(g, v->in[1])))
+        if (v->needs[0] && !(v->grad_in[0] = LG__APPLY(matmul, NULL, g, v->in[1])))
                 return false;
-        if (v->needs[1] && !(v->grad_in[1] = lg_matmul(lg_transpose(g, 0, 1), v->in[0])))
+        if (v->needs[1] && !(v->grad_in[1] = LG__APPLY(matmul, NULL, lg_transpose(g, 0, 1), v->in[0])))
                 return false;
         return !v->needs[2] || (v->grad_in[2] = lg_sum(g, .dims = LG_DIMS(0))) != NULL;
 }
