@@ -242,6 +242,8 @@ static void errors(void **state)
         REFUSED(LG_ERR_DTYPE, "conv_transpose1d: w is i64",
                 lg_conv_transpose1d(s, lg_cast(lg_ones(c, LG_SHAPE(4, 2, 3)), LG_I64), NULL));
         REFUSED(LG_ERR_DTYPE, "b is", lg_conv2d(x, w, lg_cast(b, LG_BOOL)));
+        lg_tensor *far = lg_ones(c, LG_SHAPE(6, 4, 3), .device = lg_parse_device(c, "shadow:1"));
+        REFUSED(LG_ERR_DEVICE, "conv1d: x is f32 (2, 4, 5)", lg_conv1d(s, far, NULL));
         REFUSED(LG_ERR_ARGUMENT, "w is NULL", lg_conv2d(x, NULL, NULL));
         REFUSED(LG_ERR_ARGUMENT, "x is NULL", lg_conv1d(NULL, u, NULL));
         REFUSED(LG_ERR_ARGUMENT, "another context", lg_conv2d(x, lg_ones(other, LG_SHAPE(6, 4, 3, 3)), NULL));

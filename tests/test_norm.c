@@ -468,6 +468,8 @@ static void layer_norm_errors(void **state)
         drop(lg_normalize(i, 1));
         assert_error(c, LG_ERR_DTYPE, "normalize");
         assert_null(lg_layer_norm(NULL, 1, NULL, NULL));
+        assert_null(lg_layer_norm(NULL, 1, w, w));
+        assert_error(c, LG_ERR_ARGUMENT, "layer_norm: x is NULL");
         lg_close(c);
 }
 

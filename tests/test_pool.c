@@ -144,6 +144,8 @@ static void wrong_arguments(void **state)
         assert_error(c, LG_ERR_SHAPE, "(N, C, L)");
         drop(lg_avg_pool2d(lg_cast(x, LG_I64), 2));
         assert_error(c, LG_ERR_DTYPE, "avg_pool2d");
+        drop(lg_adaptive_max_pool2d(lg_cast(x, LG_I64), 2));
+        assert_error(c, LG_ERR_DTYPE, "adaptive_max_pool2d: x is i64");
         drop(lg_avg_pool2d(x, 2, .dilation = 2));
         assert_error(c, LG_ERR_ARGUMENT, "dilation");
         drop(lg_avg_pool2d(x, 2, .divisor = -1));

@@ -9,8 +9,9 @@
  * deviations, divided by the count. Results belong to the innermost open scope.
  *
  * All functions fail with LG_ERR_DTYPE if a tensor is not of a float dtype, with LG_ERR_ARGUMENT if .eps is negative or
- * NaN or tensors belong to two contexts, with LG_ERR_DEVICE if tensors are on two devices, with LG_ERR_STATE if a
- * tensor was freed, and with LG_ERR_MEMORY. If x is NULL, as after a failed call, they return NULL and set no error.
+ * NaN, if tensors belong to two contexts or if x is NULL but another tensor is not, with LG_ERR_DEVICE if tensors are
+ * on two devices, with LG_ERR_STATE if a tensor was freed, and with LG_ERR_MEMORY. If all tensors are NULL, as after a
+ * failed call, they return NULL and set no error.
  */
 #ifndef LG_NORM_H
 #define LG_NORM_H
