@@ -339,7 +339,7 @@ lg__attributes_text lg__attributes_text_of(const lg__op *op, const void *attribu
                 at = (at + align - 1) / align * align;
                 const void *p = (const char *)attributes + at;
                 at += types[f->type].bytes;
-                if (number_of(f, p) == f->usual)
+                if (number_of(f, p) == f->usual || f->type == LG__FIELD_fault)
                         continue;
                 if (*text.s)
                         write(&w, ", ");

@@ -1,4 +1,4 @@
-/* norm.h - what normalisations and dropout share: dtypes and checks. Private to ops/. */
+/* norm.h - what normalisations share: dtypes and checks. Private to ops/. */
 #ifndef LG_OPS_NORM_H
 #define LG_OPS_NORM_H
 
@@ -8,13 +8,6 @@
 static inline lg_dtype lg__norm_dtype(const lg_tensor *x)
 {
         return x->at.dtype == LG_F64 ? LG_F64 : LG_F32;
-}
-
-static inline bool lg__norm_check_float(const lg_tensor *x, const char *op)
-{
-        return lg__dtype_float(x->at.dtype) ||
-               lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype; convert it with lg_cast()", op,
-                        lg__tensor_text(x).s);
 }
 
 static inline bool lg__norm_check_eps(const lg__call *call, double eps)
