@@ -179,7 +179,12 @@ static lg_tensor *apply(const lg__op *op, lg_ctx *c, lg_tensor **inputs, lg_tens
 
 static lg_tensor *compose(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int in_count, const void *options)
 {
-        lg__call call = {.ctx = c, .op = op, .in = in, .in_count = in_count};
+        lg__call call; /* none of its layouts is used: they are not zeroed */
+        memset(&call, 0, offsetof(lg__call, out_at));
+        call.ctx = c;
+        call.op = op;
+        call.in = in;
+        call.in_count = in_count;
         call.device = in[0]->storage->device;
         call.attributes = (void *)(uintptr_t)options;
         LG__TELL(c, op_begin, &call);

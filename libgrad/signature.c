@@ -9,6 +9,18 @@ const char *lg__operand_name(const lg__op *op, int i)
 
 /* ---- checks ---- */
 
+/* What a message calls input i. */
+static lg__text name_of(const lg__op *op, int i)
+{
+        lg__text text;
+        const lg__operand *o = lg__operand_of(op, i);
+        if (o->variadic)
+                snprintf(text.s, sizeof text.s, "tensor %d", i - op->operand_count + 1);
+        else
+                snprintf(text.s, sizeof text.s, "%s", o->name);
+        return text;
+}
+
 /* In C, a 0 in the place of a tensor is NULL. */
 static lg__text number_hint(const lg__op *op)
 {
@@ -24,15 +36,17 @@ static lg__text number_hint(const lg__op *op)
 static bool check_dtype(const lg__op *op, const lg_tensor *t, int i)
 {
         const lg__class takes = lg__operand_of(op, i)->takes;
-        const char *name = lg__operand_name(op, i);
+        if (takes < LG__FLOAT)
+                return true;
         if ((takes == LG__FLOAT || takes == LG__WEIGHT) && !lg__dtype_float(t->at.dtype))
                 return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s, not of a float dtype; convert it with lg_cast()",
-                                op->name, name, lg__tensor_text(t).s);
+                                op->name, name_of(op, i).s, lg__tensor_text(t).s);
         if (takes == LG__INDEX && t->at.dtype != LG_I64)
                 return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s; indices are i64: lg_cast(%s, LG_I64)", op->name,
-                                name, lg__tensor_text(t).s, name);
+                                name_of(op, i).s, lg__tensor_text(t).s, name_of(op, i).s);
         if (takes == LG__MASK && t->at.dtype != LG_BOOL)
-                return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s, not bool", op->name, name, lg__tensor_text(t).s);
+                return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s, not bool", op->name, name_of(op, i).s,
+                                lg__tensor_text(t).s);
         return true;
 }
 
@@ -40,14 +54,13 @@ static bool check(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int i)
 {
         const lg_tensor *t = in[i], *first = in[0];
         if (!t)
-                return lg__operand_of(op, i)->optional || lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is NULL%s", op->name,
-                                                                   lg__operand_name(op, i), number_hint(op).s);
-        if (!lg__check(t, op->name, lg__operand_name(op, i)))
-                return false;
+                return lg__operand_of(op, i)->optional ||
+                       lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is NULL%s", op->name, name_of(op, i).s, number_hint(op).s);
+        if (t->live != LG__LIVE)
+                return lg__check(t, op->name, name_of(op, i).s);
         if (t->storage->device != first->storage->device && !(op->flags & LG__ACROSS))
                 return lg__fail(c, LG_ERR_DEVICE, "%s: %s is %s but %s is %s; move one with lg_to()", op->name,
-                                lg__operand_name(op, 0), lg__tensor_text(first).s, lg__operand_name(op, i),
-                                lg__tensor_text(t).s);
+                                name_of(op, 0).s, lg__tensor_text(first).s, name_of(op, i).s, lg__tensor_text(t).s);
         return check_dtype(op, t, i);
 }
 
@@ -71,10 +84,12 @@ lg_ctx *lg__accept(const lg__op *op, lg_tensor *const *in, int in_count)
                 return in[0]->ctx;
         lg_ctx *c = NULL;
         for (int i = 0; i < in_count && !c; i++)
-                c = lg__ctx_of(in[i]);
+                c = in[i] ? in[i]->ctx : NULL;
         for (int i = 0; i < in_count; i++)
-                if (!lg__in_context(c, in[i], op->name, lg__operand_name(op, i)))
+                if (in[i] && in[i]->ctx != c) {
+                        lg__in_context(c, in[i], op->name, name_of(op, i).s);
                         return NULL;
+                }
         if (!lg__ok(c))
                 return NULL;
         for (int i = 0; i < in_count; i++)
