@@ -6,66 +6,53 @@
 #include <string.h>
 #include "../op.h"
 
-/* What a view's derivative has to know beside the layout. */
-typedef struct view_attributes {
-        lg__layout at;                  /* of y */
-        int order[LG_MAX_DIMS];         /* permute */
-        int64_t dim, start, step, size; /* slice; size of x's dimension */
-} view_attributes;
+#define VIEW_FIELDS(FIELD) FIELD(shape, shape, 0)
+LG__ATTRIBUTES(view, VIEW_FIELDS)
+#define PERMUTE_FIELDS(FIELD) FIELD(dims, order, 0)
+LG__ATTRIBUTES(permute, PERMUTE_FIELDS)
+#define SLICE_FIELDS(FIELD) FIELD(int, dim, 0) FIELD(i64, start, 0) FIELD(i64, stop, 0) FIELD(i64, step, 1)
+LG__ATTRIBUTES(slice, SLICE_FIELDS)
+/* Those of the slice whose derivative this is, and the size of the dimension that was sliced. */
+#define SLICE_GRAD_FIELDS(FIELD) SLICE_FIELDS(FIELD) FIELD(i64, size, 0)
+LG__ATTRIBUTES(slice_grad, SLICE_GRAD_FIELDS)
 
-/* The caller has worked out the layout, and no kernel is needed. */
-#define VIEW_OP(name)                                                                                                  \
-        static bool infer_##name(lg__call *call)                                                                       \
+#define VIEW(of, attributes)                                                                                           \
+        const lg__op lg__op_##of = {                                                                                   \
+                .name = #of,                                                                                           \
+                .flags = LG__ALIASES,                                                                                  \
+                LG__OPERANDS({"x"}),                                                                                   \
+                LG__RESULTS({"y"}),                                                                                    \
+                LG__HAS(attributes),                                                                                   \
+                .infer = infer_##of,                                                                                   \
+                .vjp = vjp_##of,                                                                                       \
+        };
+/* lg_of(x, ...) is compose_of() of x, given these attributes. */
+#define MADE(of, attributes, ...)                                                                                      \
+        static const lg__op lg__op_##of = {.name = #of, .compose = compose_##of, LG__OPERANDS({"x"})};                 \
+        lg_tensor *lg_##of(lg_tensor *x, __VA_ARGS__)                                                                  \
         {                                                                                                              \
-                call->out_at[0] = ((const view_attributes *)call->attributes)->at;                                     \
-                return true;                                                                                           \
-        }                                                                                                              \
-        static bool forward_##name(lg__call *call)                                                                     \
-        {                                                                                                              \
-                return call->out[0] != NULL;                                                                           \
+                return LG__APPLY(of, attributes, x);                                                                   \
         }
-VIEW_OP(view)
-VIEW_OP(permute)
-VIEW_OP(slice)
-VIEW_OP(expand)
 
 /* ---- reshape ---- */
-
-static bool vjp_view(lg__vjp *v)
-{
-        return (v->grad_in[0] = lg_reshape(v->grad[0], lg__input(v, 0)->shape)) != NULL;
-}
-
-const lg__op lg__op_view = {.name = "view",
-                            LG__OPERANDS({"x"}),
-                            LG__RESULTS({"y"}),
-                            .flags = LG__ALIASES,
-                            .attributes_bytes = sizeof(view_attributes),
-                            .infer = infer_view,
-                            .forward = forward_view,
-                            .vjp = vjp_view};
 
 /* Replaces a -1 and checks that the number of elements stays. */
 static bool complete(const lg_tensor *x, const char *op, lg_shape *s)
 {
-        lg_ctx *c = x->ctx;
-        int64_t n = lg__shape_numel(x->at.shape), known = 1;
+        const int64_t n = lg__shape_numel(x->at.shape);
+        const lg_shape asked = *s;
         int unknown = -1;
-        lg_shape asked = *s, test = *s;
-        for (int i = 0; i < s->ndim && i < LG_MAX_DIMS; i++) {
+        for (int i = 0; i < s->ndim && i < LG_MAX_DIMS; i++)
                 if (s->size[i] == -1 && unknown < 0)
-                        test.size[unknown = i] = 1;
-        }
-        if (!lg__shape_valid(c, op, test))
+                        s->size[unknown = i] = 1;
+        if (!lg__shape_valid(x->ctx, op, *s))
                 return false;
-        known = lg__shape_numel(test);
+        const int64_t known = lg__shape_numel(*s);
         if (unknown >= 0 && known != 0 && n % known == 0)
-                test.size[unknown] = n / known;
-        if (lg__shape_numel(test) != n || (unknown >= 0 && known == 0))
-                return lg__fail(c, LG_ERR_SHAPE, "%s: %s with %lld elements cannot take the shape %s", op,
-                                lg__tensor_text(x).s, (long long)n, lg__shape_text(asked).s);
-        *s = test;
-        return true;
+                s->size[unknown] = n / known;
+        return (lg__shape_numel(*s) == n && (unknown < 0 || known != 0)) ||
+               lg__fail(x->ctx, LG_ERR_SHAPE, "%s: %s with %lld elements cannot take the shape %s", op,
+                        lg__tensor_text(x).s, (long long)n, lg__shape_text(asked).s);
 }
 
 /* Strides that read x in another shape without a copy, or false. Works through groups of x's dimensions that together
@@ -105,57 +92,84 @@ static bool reshape_strides(const lg__layout *x, lg_shape to, int64_t *strides)
         return true;
 }
 
-static lg_tensor *reshape(lg_tensor *x, lg_shape shape, const char *op)
+/* y is x in another shape without a copy, or false. */
+static bool reshaped(const lg__layout *x, lg_shape to, lg__layout *y)
 {
-        if (!complete(x, op, &shape))
-                return NULL;
-        view_attributes a = {.at = {.dtype = x->at.dtype, .shape = shape}};
-        if (lg__layout_is_contiguous(&x->at) || !reshape_strides(&x->at, shape, a.at.strides)) {
-                lg__layout_contiguous(&a.at);
-                if (!(x = lg_contiguous(x)))
-                        return NULL;
-        }
-        a.at.offset = x->at.offset;
-        return lg__apply1(LG__OP(view), x, &a);
+        const bool contiguous = lg__layout_is_contiguous(x);
+        y->dtype = x->dtype;
+        y->shape = to;
+        if (contiguous)
+                lg__layout_contiguous(y);
+        y->offset = x->offset;
+        return contiguous || reshape_strides(x, to, y->strides);
 }
 
-lg_tensor *lg_reshape(lg_tensor *x, lg_shape shape)
+static bool infer_view(lg__call *call)
 {
-        return lg__check(x, "reshape", "x") ? reshape(x, shape, "reshape") : NULL;
+        const view_attributes *a = call->attributes;
+        return reshaped(&call->in[0]->at, a->shape, &call->out_at[0]);
 }
 
-lg_tensor *lg_flatten(lg_tensor *x, int first, int last)
+static bool vjp_view(lg__vjp *v)
 {
-        if (!lg__check(x, "flatten", "x"))
+        return (v->grad_in[0] = lg_reshape(v->grad[0], lg__input(v, 0)->shape)) != NULL;
+}
+
+VIEW(view, view)
+
+static lg_tensor *view(lg_tensor *x, lg_shape shape)
+{
+        return LG__APPLY(view, &(view_attributes){shape}, x);
+}
+
+static lg_tensor *reshape(const lg__call *call, lg_shape shape)
+{
+        lg_tensor *x = call->in[0];
+        lg__layout y;
+        if (!complete(x, call->op->name, &shape))
                 return NULL;
-        lg_shape s = x->at.shape, to = LG_SHAPE_0D;
+        return view(reshaped(&x->at, shape, &y) ? x : lg_contiguous(x), shape);
+}
+
+static lg_tensor *compose_reshape(const lg__call *call)
+{
+        return reshape(call, *(const lg_shape *)call->attributes);
+}
+MADE(reshape, &shape, lg_shape shape)
+
+static lg_tensor *compose_flatten(const lg__call *call)
+{
+        const lg_shape s = call->in[0]->at.shape;
+        const int *ends = call->attributes;
         if (s.ndim == 0)
-                return reshape(x, LG_SHAPE(1), "flatten");
-        first = lg__dim(x->ctx, "flatten", first, s.ndim);
-        last = first < 0 ? -1 : lg__dim(x->ctx, "flatten", last, s.ndim);
+                return reshape(call, LG_SHAPE(1));
+        const int first = lg__dim(call->ctx, "flatten", ends[0], s.ndim);
+        const int last = first < 0 ? -1 : lg__dim(call->ctx, "flatten", ends[1], s.ndim);
         if (last < 0)
                 return NULL;
         if (last < first)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "flatten: last dimension %d lies before the first, %d", last,
-                                first);
+                return lg__fail(call->ctx, LG_ERR_ARGUMENT, "flatten: last dimension %d lies before the first, %d",
+                                last, first);
+        lg_shape to = LG_SHAPE_0D;
         for (int i = 0; i < s.ndim; i++)
                 if (i > first && i <= last)
                         to.size[to.ndim - 1] *= s.size[i];
                 else
                         to.size[to.ndim++] = s.size[i];
-        return reshape(x, to, "flatten");
+        return reshape(call, to);
 }
+MADE(flatten, ((const int[]){first, last}), int first, int last)
 
-lg_tensor *lg_squeeze(lg_tensor *x, lg_dims dims)
+static lg_tensor *compose_squeeze(const lg__call *call)
 {
-        if (!lg__check(x, "squeeze", "x"))
-                return NULL;
-        lg_shape s = x->at.shape, to = LG_SHAPE_0D;
-        unsigned chosen = dims.count ? 0 : ~0u;
-        if (dims.count < 0 || dims.count > LG_MAX_DIMS)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "squeeze: a set of %d dimensions", dims.count);
-        for (int i = 0; i < dims.count; i++) {
-                int d = lg__dim(x->ctx, "squeeze", dims.dim[i], s.ndim);
+        const lg_dims *dims = call->attributes;
+        const lg_shape s = call->in[0]->at.shape;
+        lg_shape to = LG_SHAPE_0D;
+        unsigned chosen = dims->count ? 0 : ~0u;
+        if (dims->count < 0 || dims->count > LG_MAX_DIMS)
+                return lg__fail(call->ctx, LG_ERR_ARGUMENT, "squeeze: a set of %d dimensions", dims->count);
+        for (int i = 0; i < dims->count; i++) {
+                const int d = lg__dim(call->ctx, "squeeze", dims->dim[i], s.ndim);
                 if (d < 0)
                         return NULL;
                 chosen |= 1u << d;
@@ -163,116 +177,81 @@ lg_tensor *lg_squeeze(lg_tensor *x, lg_dims dims)
         for (int i = 0; i < s.ndim; i++)
                 if (s.size[i] != 1 || !(chosen >> i & 1))
                         to.size[to.ndim++] = s.size[i];
-        return reshape(x, to, "squeeze");
+        return reshape(call, to);
 }
+MADE(squeeze, &dims, lg_dims dims)
 
-lg_tensor *lg_unsqueeze(lg_tensor *x, int dim)
+static lg_tensor *compose_unsqueeze(const lg__call *call)
 {
-        if (!lg__check(x, "unsqueeze", "x"))
-                return NULL;
-        lg_shape s = x->at.shape;
-        dim = lg__dim(x->ctx, "unsqueeze", dim, s.ndim + 1);
+        lg_shape s = call->in[0]->at.shape;
+        const int dim = lg__dim(call->ctx, "unsqueeze", *(const int *)call->attributes, s.ndim + 1);
         if (dim < 0)
                 return NULL;
         if (s.ndim == LG_MAX_DIMS)
-                return lg__fail(x->ctx, LG_ERR_SHAPE, "unsqueeze: %s has %d dimensions already", lg__tensor_text(x).s,
-                                LG_MAX_DIMS);
-        memmove(s.size + dim + 1, s.size + dim, (size_t)(s.ndim - dim) * sizeof *s.size);
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "unsqueeze: %s has %d dimensions already",
+                                lg__tensor_text(call->in[0]).s, LG_MAX_DIMS);
+        memmove(s.size + dim + 1, s.size + dim, (size_t)(s.ndim++ - dim) * sizeof *s.size);
         s.size[dim] = 1;
-        s.ndim++;
-        return reshape(x, s, "unsqueeze");
+        return reshape(call, s);
 }
+MADE(unsqueeze, &dim, int dim)
 
 /* ---- permute ---- */
 
+static bool infer_permute(lg__call *call)
+{
+        lg_dims *order = &((permute_attributes *)call->attributes)->order;
+        const lg__layout *x = &call->in[0]->at;
+        lg__layout *y = &call->out_at[0];
+        unsigned seen = 0;
+        *y = *x;
+        if (order->count != x->shape.ndim)
+                return lg__fail(call->ctx, LG_ERR_ARGUMENT, "permute: %d dimensions are listed, but x is %s",
+                                order->count, lg__tensor_text(call->in[0]).s);
+        for (int i = 0; i < order->count; i++) {
+                const int d = order->dim[i] = lg__dim(call->ctx, "permute", order->dim[i], x->shape.ndim);
+                if (d < 0)
+                        return false;
+                if (seen >> d & 1)
+                        return lg__fail(call->ctx, LG_ERR_ARGUMENT, "permute: dimension %d is listed twice", d);
+                seen |= 1u << d;
+                y->shape.size[i] = x->shape.size[d];
+                y->strides[i] = x->strides[d];
+        }
+        return true;
+}
+
 static bool vjp_permute(lg__vjp *v)
 {
-        const view_attributes *a = v->attributes;
-        lg_dims back = {.count = a->at.shape.ndim};
-        for (int i = 0; i < back.count; i++)
-                back.dim[a->order[i]] = i;
+        const lg_dims order = ((const permute_attributes *)v->attributes)->order;
+        lg_dims back = {.count = order.count};
+        for (int i = 0; i < order.count; i++)
+                back.dim[order.dim[i]] = i;
         return (v->grad_in[0] = lg_permute(v->grad[0], back)) != NULL;
 }
 
-const lg__op lg__op_permute = {.name = "permute",
-                               LG__OPERANDS({"x"}),
-                               LG__RESULTS({"y"}),
-                               .flags = LG__ALIASES,
-                               .attributes_bytes = sizeof(view_attributes),
-                               .infer = infer_permute,
-                               .forward = forward_permute,
-                               .vjp = vjp_permute};
+VIEW(permute, permute)
 
 lg_tensor *lg_permute(lg_tensor *x, lg_dims order)
 {
-        if (!lg__check(x, "permute", "x"))
-                return NULL;
-        const lg__layout *from = &x->at;
-        view_attributes a = {.at = *from};
-        unsigned seen = 0;
-        if (order.count != from->shape.ndim)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "permute: %d dimensions are listed, but x is %s", order.count,
-                                lg__tensor_text(x).s);
-        for (int i = 0; i < order.count; i++) {
-                int d = lg__dim(x->ctx, "permute", order.dim[i], from->shape.ndim);
-                if (d < 0)
-                        return NULL;
-                if (seen >> d & 1)
-                        return lg__fail(x->ctx, LG_ERR_ARGUMENT, "permute: dimension %d is listed twice", d);
-                seen |= 1u << d;
-                a.order[i] = d;
-                a.at.shape.size[i] = from->shape.size[d];
-                a.at.strides[i] = from->strides[d];
-        }
-        return lg__apply1(LG__OP(permute), x, &a);
+        return LG__APPLY(permute, &(permute_attributes){order}, x);
 }
 
-lg_tensor *lg_transpose(lg_tensor *x, int dim0, int dim1)
+static lg_tensor *compose_transpose(const lg__call *call)
 {
-        if (!lg__check(x, "transpose", "x"))
-                return NULL;
-        int ndim = x->at.shape.ndim;
-        dim0 = lg__dim(x->ctx, "transpose", dim0, ndim);
-        dim1 = dim0 < 0 ? -1 : lg__dim(x->ctx, "transpose", dim1, ndim);
-        if (dim1 < 0)
+        const int ndim = call->in[0]->at.shape.ndim, *pair = call->attributes;
+        const int a = lg__dim(call->ctx, "transpose", pair[0], ndim);
+        const int b = a < 0 ? -1 : lg__dim(call->ctx, "transpose", pair[1], ndim);
+        if (b < 0)
                 return NULL;
         lg_dims order = {.count = ndim};
         for (int i = 0; i < ndim; i++)
-                order.dim[i] = i == dim0 ? dim1 : i == dim1 ? dim0 : i;
-        return lg_permute(x, order);
+                order.dim[i] = i == a ? b : i == b ? a : i;
+        return lg_permute(call->in[0], order);
 }
+MADE(transpose, ((const int[]){dim0, dim1}), int dim0, int dim1)
 
 /* ---- slice ---- */
-
-static lg_tensor *slice_grad(lg_tensor *g, const view_attributes *a)
-{
-        return lg__apply1(LG__OP(slice_grad), g, a);
-}
-
-static bool vjp_slice(lg__vjp *v)
-{
-        return (v->grad_in[0] = slice_grad(v->grad[0], v->attributes)) != NULL;
-}
-
-const lg__op lg__op_slice = {.name = "slice",
-                             LG__OPERANDS({"x"}),
-                             LG__RESULTS({"y"}),
-                             .flags = LG__ALIASES,
-                             .attributes_bytes = sizeof(view_attributes),
-                             .infer = infer_slice,
-                             .forward = forward_slice,
-                             .vjp = vjp_slice};
-
-static lg_tensor *slice(lg_tensor *x, int64_t dim, int64_t start, int64_t step, int64_t count)
-{
-        if (count <= 1) /* nothing is stepped over, and the product with a stride could overflow */
-                step = 1;
-        view_attributes a = {.at = x->at, .dim = dim, .start = start, .step = step, .size = x->at.shape.size[dim]};
-        a.at.shape.size[dim] = count;
-        a.at.offset += count ? start * x->at.strides[dim] : 0;
-        a.at.strides[dim] *= step;
-        return lg__apply1(LG__OP(slice), x, &a);
-}
 
 static int64_t clip(int64_t i, int64_t size)
 {
@@ -280,41 +259,67 @@ static int64_t clip(int64_t i, int64_t size)
         return i < 0 ? 0 : i > size ? size : i;
 }
 
+static bool infer_slice(lg__call *call)
+{
+        slice_attributes *a = call->attributes;
+        lg__layout *y = &call->out_at[0];
+        *y = call->in[0]->at;
+        a->dim = lg__dim(call->ctx, "slice", a->dim, y->shape.ndim);
+        if (a->dim < 0)
+                return false;
+        if (a->step < 1)
+                return lg__fail(call->ctx, LG_ERR_ARGUMENT, "slice: the step is %lld; it must be above 0",
+                                (long long)a->step);
+        a->start = clip(a->start, y->shape.size[a->dim]);
+        a->stop = clip(a->stop, y->shape.size[a->dim]);
+        const int64_t count = a->stop > a->start ? 1 + (a->stop - a->start - 1) / a->step : 0;
+        if (count <= 1) { /* nothing is stepped over, and the product with a stride could overflow */
+                a->stop = a->start + count;
+                a->step = 1;
+        }
+        y->shape.size[a->dim] = count;
+        y->offset += count ? a->start * y->strides[a->dim] : 0;
+        y->strides[a->dim] *= a->step;
+        return true;
+}
+
+static bool vjp_slice(lg__vjp *v)
+{
+        const slice_attributes *a = v->attributes;
+        const int64_t size = lg__input(v, 0)->shape.size[a->dim];
+        const slice_grad_attributes back = {a->dim, a->start, a->stop, a->step, size};
+        return (v->grad_in[0] = LG__APPLY(slice_grad, &back, v->grad[0])) != NULL;
+}
+
+VIEW(slice, slice)
+
 lg_tensor *lg_slice_with(lg_tensor *x, int dim, int64_t start, int64_t stop, const lg_slice_options *options)
 {
         lg_slice_options o;
-        if (!lg__check(x, "slice", "x") || !lg__take(x->ctx, "lg_slice", options, &o, sizeof o))
+        if (!lg__take(lg__ctx_of(x), "lg_slice", options, &o, sizeof o))
                 return NULL;
-        int64_t step = o.step ? o.step : 1;
-        dim = lg__dim(x->ctx, "slice", dim, x->at.shape.ndim);
-        if (dim < 0)
-                return NULL;
-        if (step < 1)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "slice: the step is %lld; it must be above 0",
-                                (long long)step);
-        int64_t size = x->at.shape.size[dim];
-        int64_t first = clip(start, size), end = clip(stop, size);
-        return slice(x, dim, first, step, end > first ? 1 + (end - first - 1) / step : 0);
+        return LG__APPLY(slice, (&(slice_attributes){dim, start, stop, o.step ? o.step : 1}), x);
 }
 
-lg_tensor *lg_select(lg_tensor *x, int dim, int64_t index)
+static lg_tensor *compose_select(const lg__call *call)
 {
-        if (!lg__check(x, "select", "x"))
-                return NULL;
-        dim = lg__dim(x->ctx, "select", dim, x->at.shape.ndim);
+        const slice_attributes *a = call->attributes;
+        lg_shape s = call->in[0]->at.shape;
+        const int dim = lg__dim(call->ctx, "select", a->dim, s.ndim);
         if (dim < 0)
                 return NULL;
-        int64_t size = x->at.shape.size[dim], i = index < 0 ? index + size : index;
+        const int64_t size = s.size[dim], i = a->start < 0 ? a->start + size : a->start;
         if (i < 0 || i >= size)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "select: index %lld is outside dimension %d of size %lld",
-                                (long long)index, dim, (long long)size);
-        return lg_squeeze(slice(x, dim, i, 1, 1), LG_DIMS(dim));
+                return lg__fail(call->ctx, LG_ERR_ARGUMENT, "select: index %lld is outside dimension %d of size %lld",
+                                (long long)a->start, dim, (long long)size);
+        memmove(s.size + dim, s.size + dim + 1, (size_t)(--s.ndim - dim) * sizeof *s.size);
+        return view(LG__APPLY(slice, (&(slice_attributes){dim, i, i + 1, 1}), call->in[0]), s);
 }
+MADE(select, (&(slice_attributes){.dim = dim, .start = index}), int dim, int64_t index)
 
-/* The attributes are those of the slice whose derivative this is. */
 static bool infer_slice_grad(lg__call *call)
 {
-        const view_attributes *a = call->attributes;
+        const slice_grad_attributes *a = call->attributes;
         call->out_at[0].dtype = call->in[0]->at.dtype;
         call->out_at[0].shape = call->in[0]->at.shape;
         call->out_at[0].shape.size[a->dim] = a->size;
@@ -323,7 +328,7 @@ static bool infer_slice_grad(lg__call *call)
 
 static bool forward_slice_grad(lg__call *call)
 {
-        const view_attributes *a = call->attributes;
+        const slice_grad_attributes *a = call->attributes;
         lg_tensor region = *call->out[0];
         region.at.shape = call->in[0]->at.shape;
         region.at.offset += a->start * region.at.strides[a->dim];
@@ -333,55 +338,52 @@ static bool forward_slice_grad(lg__call *call)
 
 static bool vjp_slice_grad(lg__vjp *v)
 {
-        const view_attributes *a = v->attributes;
-        int64_t count = lg__input(v, 0)->shape.size[a->dim];
-        return (v->grad_in[0] = slice(v->grad[0], a->dim, a->start, a->step, count)) != NULL;
+        return (v->grad_in[0] = LG__APPLY(slice, v->attributes, v->grad[0])) != NULL;
 }
 
-const lg__op lg__op_slice_grad = {.name = "slice_grad",
-                                  LG__OPERANDS({"x"}),
-                                  LG__RESULTS({"y"}),
-                                  .attributes_bytes = sizeof(view_attributes),
-                                  .infer = infer_slice_grad,
-                                  .forward = forward_slice_grad,
-                                  .vjp = vjp_slice_grad};
+const lg__op lg__op_slice_grad = {
+        .name = "slice_grad",
+        LG__OPERANDS({"x"}),
+        LG__RESULTS({"y"}),
+        LG__HAS(slice_grad),
+        .infer = infer_slice_grad,
+        .forward = forward_slice_grad,
+        .vjp = vjp_slice_grad,
+};
 
 /* ---- expand ---- */
 
-/* Nothing to do: the engine sums the gradient to the shape of the input. */
+static bool infer_expand(lg__call *call)
+{
+        lg_shape *to = &((view_attributes *)call->attributes)->shape;
+        const lg__layout *x = &call->in[0]->at;
+        const lg_shape asked = *to, from = x->shape;
+        const int missing = asked.ndim > 0 ? asked.ndim - from.ndim : -from.ndim;
+        for (int i = 0; i < asked.ndim && i < LG_MAX_DIMS; i++)
+                if (asked.size[i] == -1 && i >= missing)
+                        to->size[i] = from.size[i - missing];
+        if (!lg__shape_valid(call->ctx, "expand", *to))
+                return false;
+        for (int i = 0; i < to->ndim || missing < 0; i++)
+                if (missing < 0 ||
+                    (i >= missing && to->size[i] != from.size[i - missing] && from.size[i - missing] != 1))
+                        return lg__fail(call->ctx, LG_ERR_SHAPE, "expand: %s cannot be expanded to %s",
+                                        lg__tensor_text(call->in[0]).s, lg__shape_text(asked).s);
+        call->out_at[0] = (lg__layout){.dtype = x->dtype, .shape = *to, .offset = x->offset};
+        lg__broadcast_strides(x, *to, call->out_at[0].strides);
+        return true;
+}
+
+/* The engine sums the gradient to the shape of the input. */
 static bool vjp_expand(lg__vjp *v)
 {
         v->grad_in[0] = v->grad[0];
         return true;
 }
 
-const lg__op lg__op_expand = {.name = "expand",
-                              LG__OPERANDS({"x"}),
-                              LG__RESULTS({"y"}),
-                              .flags = LG__ALIASES,
-                              .attributes_bytes = sizeof(view_attributes),
-                              .infer = infer_expand,
-                              .forward = forward_expand,
-                              .vjp = vjp_expand};
+VIEW(expand, view)
 
 lg_tensor *lg_expand(lg_tensor *x, lg_shape shape)
 {
-        if (!lg__check(x, "expand", "x"))
-                return NULL;
-        const lg_shape from = x->at.shape;
-        int missing = shape.ndim > 0 ? shape.ndim - from.ndim : -from.ndim;
-        lg_shape to = shape;
-        for (int i = 0; i < shape.ndim && i < LG_MAX_DIMS; i++)
-                if (shape.size[i] == -1 && i >= missing)
-                        to.size[i] = from.size[i - missing];
-        if (!lg__shape_valid(x->ctx, "expand", to))
-                return NULL;
-        for (int i = 0; i < to.ndim || missing < 0; i++)
-                if (missing < 0 ||
-                    (i >= missing && to.size[i] != from.size[i - missing] && from.size[i - missing] != 1))
-                        return lg__fail(x->ctx, LG_ERR_SHAPE, "expand: %s cannot be expanded to %s",
-                                        lg__tensor_text(x).s, lg__shape_text(shape).s);
-        view_attributes a = {.at = {.dtype = x->at.dtype, .shape = to, .offset = x->at.offset}};
-        lg__broadcast_strides(&x->at, to, a.at.strides);
-        return lg__apply1(LG__OP(expand), x, &a);
+        return LG__APPLY(expand, &(view_attributes){shape}, x);
 }
