@@ -37,6 +37,26 @@ int lg__dim(lg_ctx *c, const char *op, int dim, int ndim)
         return -1;
 }
 
+bool lg__dims(lg_ctx *c, const char *op, lg_dims *dims, int ndim)
+{
+        const bool all = dims->count == 0;
+        unsigned seen = 0;
+        if (dims->count < 0 || dims->count > LG_MAX_DIMS)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: a set of %d dimensions", op, dims->count);
+        if (all)
+                dims->count = ndim;
+        for (int i = 0; i < dims->count; i++) {
+                const int d = all ? i : lg__dim(c, op, dims->dim[i], ndim);
+                if (d < 0)
+                        return false;
+                if (seen >> d & 1)
+                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: dimension %d is given twice", op, d);
+                seen |= 1u << d;
+                dims->dim[i] = d;
+        }
+        return true;
+}
+
 int lg__line_dim(const lg_tensor *x, const char *op, int dim)
 {
         if (!lg__check(x, op, "x"))

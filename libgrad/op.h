@@ -224,6 +224,8 @@ lg_tensor *lg__channels_last(lg_tensor *x);
 lg_tensor *lg__sum_to(lg_tensor *x, lg_shape shape);
 /* dim in 0 ... ndim-1 from one that may be negative; -1 and LG_ERR_ARGUMENT otherwise. */
 int lg__dim(lg_ctx *c, const char *op, int dim, int ndim);
+/* The same of a set, in place: of one without dimensions all of them; none may be given twice. */
+bool lg__dims(lg_ctx *c, const char *op, lg_dims *dims, int ndim);
 /* The same along the lines of x, which is checked; a 0-d tensor is a line of one. */
 int lg__line_dim(const lg_tensor *x, const char *op, int dim);
 /* A shape as (outer, n, inner) around a dimension; a 0-d shape is one row of one. */

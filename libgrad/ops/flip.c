@@ -4,74 +4,64 @@
  */
 #include "../op.h"
 
-typedef struct flip_attributes {
-        lg__layout at; /* of y */
-        lg_dims dims;
-} flip_attributes;
+#define FLIP_FIELDS(FIELD) FIELD(dims, dims, 0)
+LG__ATTRIBUTES(flip, FLIP_FIELDS)
 
 static bool infer_flip(lg__call *call)
 {
-        call->out_at[0] = ((const flip_attributes *)call->attributes)->at;
+        lg_dims *dims = &((flip_attributes *)call->attributes)->dims;
+        lg__layout *y = &call->out_at[0];
+        *y = call->in[0]->at;
+        if (!lg__dims(call->ctx, "flip", dims, y->shape.ndim))
+                return false;
+        const bool empty = lg__shape_numel(y->shape) == 0;
+        for (int i = 0; i < dims->count; i++) {
+                const int d = dims->dim[i];
+                if (empty || y->shape.size[d] == 1)
+                        continue;
+                y->offset += (y->shape.size[d] - 1) * y->strides[d];
+                y->strides[d] = -y->strides[d];
+        }
         return true;
-}
-
-static bool forward_flip(lg__call *call)
-{
-        return call->out[0] != NULL;
 }
 
 static bool vjp_flip(lg__vjp *v)
 {
-        return (v->grad_in[0] = lg_flip(v->grad[0], ((const flip_attributes *)v->attributes)->dims)) != NULL;
+        return (v->grad_in[0] = LG__APPLY(flip, v->attributes, v->grad[0])) != NULL;
 }
 
-const lg__op lg__op_flip = {.name = "flip",
-                            LG__OPERANDS({"x"}),
-                            LG__RESULTS({"y"}),
-                            .flags = LG__ALIASES,
-                            .attributes_bytes = sizeof(flip_attributes),
-                            .infer = infer_flip,
-                            .forward = forward_flip,
-                            .vjp = vjp_flip};
+const lg__op lg__op_flip = {
+        .name = "flip",
+        .flags = LG__ALIASES,
+        LG__OPERANDS({"x"}),
+        LG__RESULTS({"y"}),
+        LG__HAS(flip),
+        .infer = infer_flip,
+        .vjp = vjp_flip,
+};
 
 lg_tensor *lg_flip(lg_tensor *x, lg_dims dims)
 {
-        if (!lg__check(x, "flip", "x"))
-                return NULL;
-        int ndim = x->at.shape.ndim;
-        flip_attributes a = {.at = x->at};
-        unsigned seen = 0;
-        bool empty = lg__shape_numel(x->at.shape) == 0;
-        if (dims.count < 0 || dims.count > LG_MAX_DIMS)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "flip: a set of %d dimensions", dims.count);
-        a.dims.count = dims.count ? dims.count : ndim;
-        for (int i = 0; i < a.dims.count; i++) {
-                int d = dims.count ? lg__dim(x->ctx, "flip", dims.dim[i], ndim) : i;
-                if (d < 0)
-                        return NULL;
-                if (seen >> d & 1)
-                        return lg__fail(x->ctx, LG_ERR_ARGUMENT, "flip: dimension %d is given twice", d);
-                seen |= 1u << d;
-                a.dims.dim[i] = d;
-                if (empty || x->at.shape.size[d] == 1)
-                        continue;
-                a.at.offset += (x->at.shape.size[d] - 1) * x->at.strides[d];
-                a.at.strides[d] = -x->at.strides[d];
-        }
-        return lg__apply1(LG__OP(flip), x, &a);
+        return LG__APPLY(flip, &(flip_attributes){dims}, x);
 }
 
 /* ---- roll ---- */
 
-typedef struct roll_attributes {
-        int64_t shift; /* 0 ... n - 1 */
-        int dim;
-} roll_attributes;
+#define ROLL_FIELDS(FIELD) FIELD(i64, shift, 0) FIELD(int, dim, 0)
+LG__ATTRIBUTES(roll, ROLL_FIELDS)
 
 static bool infer_roll(lg__call *call)
 {
+        roll_attributes *a = call->attributes;
+        const lg_shape s = call->in[0]->at.shape;
+        a->dim = lg__dim(call->ctx, "roll", a->dim, s.ndim);
+        if (a->dim < 0)
+                return false;
+        const int64_t n = s.size[a->dim];
+        a->shift = n ? a->shift % n : 0;
+        a->shift += a->shift < 0 ? n : 0;
         call->out_at[0].dtype = call->in[0]->at.dtype;
-        call->out_at[0].shape = call->in[0]->at.shape;
+        call->out_at[0].shape = s;
         return true;
 }
 
@@ -98,23 +88,17 @@ static bool vjp_roll(lg__vjp *v)
         return (v->grad_in[0] = lg_roll(v->grad[0], -a->shift, a->dim)) != NULL;
 }
 
-const lg__op lg__op_roll = {.name = "roll",
-                            LG__OPERANDS({"x"}),
-                            LG__RESULTS({"y"}),
-                            .attributes_bytes = sizeof(roll_attributes),
-                            .infer = infer_roll,
-                            .forward = forward_roll,
-                            .vjp = vjp_roll};
+const lg__op lg__op_roll = {
+        .name = "roll",
+        LG__OPERANDS({"x"}),
+        LG__RESULTS({"y"}),
+        LG__HAS(roll),
+        .infer = infer_roll,
+        .forward = forward_roll,
+        .vjp = vjp_roll,
+};
 
 lg_tensor *lg_roll(lg_tensor *x, int64_t shift, int dim)
 {
-        if (!lg__check(x, "roll", "x"))
-                return NULL;
-        roll_attributes a = {.dim = lg__dim(x->ctx, "roll", dim, x->at.shape.ndim)};
-        if (a.dim < 0)
-                return NULL;
-        int64_t n = x->at.shape.size[a.dim];
-        a.shift = n ? shift % n : 0;
-        a.shift += a.shift < 0 ? n : 0;
-        return lg__apply1(LG__OP(roll), x, &a);
+        return LG__APPLY(roll, (&(roll_attributes){shift, dim}), x);
 }

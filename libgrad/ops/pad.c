@@ -1,26 +1,39 @@
 /* pad.c - a constant around a tensor, or its rim cut off. dx = g, padded the other way round. */
-#include <string.h>
 #include "../op.h"
 
-typedef struct pad_attributes {
-        double value;
-        int64_t before[LG_MAX_DIMS], after[LG_MAX_DIMS]; /* negative: cut off */
-} pad_attributes;
+/* What goes before and after the elements of each dimension, from the last one backwards; negative: is cut off. */
+#define PAD_FIELDS(FIELD) FIELD(f64, value, 0) FIELD(shape, before, 0) FIELD(shape, after, 0)
+LG__ATTRIBUTES(pad, PAD_FIELDS)
 
-static bool infer_pad(lg__call *call)
+/* Of dimension i of ndim. */
+static int64_t padding(const lg_shape *pads, int i, int ndim)
+{
+        return ndim - 1 - i < pads->ndim ? pads->size[ndim - 1 - i] : 0;
+}
+
+static bool infer(lg__call *call)
 {
         const pad_attributes *a = call->attributes;
-        lg_shape s = call->in[0]->at.shape;
+        const lg_tensor *x = call->in[0];
+        lg_shape s = x->at.shape;
+        if (a->before.ndim != a->after.ndim || a->before.ndim < 0 || a->before.ndim > s.ndim)
+                return lg__fail(call->ctx, LG_ERR_ARGUMENT,
+                                "pad: %lld pads for x, %s; they are pairs, one a dimension from the last backwards",
+                                (long long)a->before.ndim + a->after.ndim, lg__tensor_text(x).s);
         for (int i = 0; i < s.ndim; i++) {
+                const int64_t before = padding(&a->before, i, s.ndim), after = padding(&a->after, i, s.ndim);
                 int64_t size;
-                if (__builtin_add_overflow(s.size[i], a->before[i], &size) ||
-                    __builtin_add_overflow(size, a->after[i], &size) || size < 0)
-                        return lg__fail(
-                                call->ctx, LG_ERR_SHAPE, "pad: x is %s; dimension %d cannot be padded by %lld and %lld",
-                                lg__tensor_text(call->in[0]).s, i, (long long)a->before[i], (long long)a->after[i]);
+                if (before == INT64_MIN || after == INT64_MIN)
+                        return lg__fail(call->ctx, LG_ERR_ARGUMENT, "pad: pad %d is out of range",
+                                        2 * (s.ndim - 1 - i) + (before != INT64_MIN));
+                if (__builtin_add_overflow(s.size[i], before, &size) || __builtin_add_overflow(size, after, &size) ||
+                    size < 0)
+                        return lg__fail(call->ctx, LG_ERR_SHAPE,
+                                        "pad: x is %s; dimension %d cannot be padded by %lld and %lld",
+                                        lg__tensor_text(x).s, i, (long long)before, (long long)after);
                 s.size[i] = size;
         }
-        call->out_at[0].dtype = call->in[0]->at.dtype;
+        call->out_at[0].dtype = x->at.dtype;
         call->out_at[0].shape = s;
         return lg__shape_valid(call->ctx, "pad", s);
 }
@@ -28,19 +41,20 @@ static bool infer_pad(lg__call *call)
 /* What of x is seen in y, as a part of each; false: nothing. */
 static bool common_part(const pad_attributes *a, lg_tensor *y, lg_tensor *x)
 {
-        for (int i = 0; i < x->at.shape.ndim; i++) {
-                int64_t cut = a->before[i] < 0 ? -a->before[i] : 0, count = x->at.shape.size[i] - cut;
-                count += a->after[i] < 0 ? a->after[i] : 0;
+        const int ndim = x->at.shape.ndim;
+        for (int i = 0; i < ndim; i++) {
+                const int64_t before = padding(&a->before, i, ndim), after = padding(&a->after, i, ndim);
+                int64_t cut = before < 0 ? -before : 0, count = x->at.shape.size[i] - cut + (after < 0 ? after : 0);
                 if (count <= 0)
                         return false;
                 x->at.offset += cut * x->at.strides[i];
-                y->at.offset += (a->before[i] + cut) * y->at.strides[i];
+                y->at.offset += (before + cut) * y->at.strides[i];
                 x->at.shape.size[i] = y->at.shape.size[i] = count;
         }
         return true;
 }
 
-static bool forward_pad(lg__call *call)
+static bool forward(lg__call *call)
 {
         const pad_attributes *a = call->attributes;
         lg_tensor x = *call->in[0], y = *call->out[0];
@@ -51,42 +65,38 @@ static bool forward_pad(lg__call *call)
         return !any || lg__copy_values(&y, &x, "pad");
 }
 
-static bool vjp_pad(lg__vjp *v)
+static bool vjp(lg__vjp *v)
 {
         pad_attributes back = *(const pad_attributes *)v->attributes;
         back.value = 0;
-        for (int i = 0; i < LG_MAX_DIMS; i++) {
-                back.before[i] = -back.before[i];
-                back.after[i] = -back.after[i];
+        for (int i = 0; i < back.before.ndim; i++) {
+                back.before.size[i] = -back.before.size[i];
+                back.after.size[i] = -back.after.size[i];
         }
-        return (v->grad_in[0] = lg__apply1(LG__OP(pad), v->grad[0], &back)) != NULL;
+        return (v->grad_in[0] = LG__APPLY(pad, &back, v->grad[0])) != NULL;
 }
 
-const lg__op lg__op_pad = {.name = "pad",
-                           LG__OPERANDS({"x"}),
-                           LG__RESULTS({"y"}),
-                           .attributes_bytes = sizeof(pad_attributes),
-                           .infer = infer_pad,
-                           .forward = forward_pad,
-                           .vjp = vjp_pad};
+const lg__op lg__op_pad = {
+        .name = "pad",
+        LG__OPERANDS({"x"}),
+        LG__RESULTS({"y"}),
+        LG__HAS(pad),
+        .infer = infer,
+        .forward = forward,
+        .vjp = vjp,
+};
 
 lg_tensor *lg_pad_with(lg_tensor *x, lg_ints pads, const lg_pad_options *options)
 {
         lg_pad_options o;
-        if (!lg__check(x, "pad", "x") || !lg__take(x->ctx, "pad", options, &o, sizeof o))
+        if (!lg__take(lg__ctx_of(x), "pad", options, &o, sizeof o))
                 return NULL;
-        const int64_t n = pads.items ? pads.count : 0, ndim = x->at.shape.ndim;
-        pad_attributes a;
-        if (n < 0 || n % 2 || n > 2 * ndim)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT,
-                                "pad: %lld pads for x, %s; they are pairs, one a dimension from the last backwards",
-                                (long long)n, lg__tensor_text(x).s);
-        memset(&a, 0, sizeof a);
-        a.value = lg__option(o.value, 0);
-        for (int64_t i = 0; i < n; i++) {
-                if (pads.items[i] == INT64_MIN)
-                        return lg__fail(x->ctx, LG_ERR_ARGUMENT, "pad: pad %lld is out of range", (long long)i);
-                (i % 2 ? a.after : a.before)[ndim - 1 - i / 2] = pads.items[i];
-        }
-        return lg__apply1(LG__OP(pad), x, &a);
+        const int64_t far = INT32_MAX, given = pads.items ? pads.count : 0;
+        const int64_t n = given > far ? far : given < -far ? -far : given;
+        pad_attributes a = {.value = lg__option(o.value, 0)};
+        a.before.ndim = (int)(n - n / 2);
+        a.after.ndim = (int)(n / 2);
+        for (int64_t i = 0; i < n && i < 2 * LG_MAX_DIMS; i++)
+                (i % 2 ? &a.after : &a.before)->size[i / 2] = pads.items[i];
+        return LG__APPLY(pad, &a, x);
 }
