@@ -1,14 +1,16 @@
 /* cat.c - tensors joined along a dimension. dx_i = the slice of g where x_i went. */
 #include "../op.h"
 
-typedef struct cat_attributes {
-        int dim;
-} cat_attributes;
+#define CAT_FIELDS(FIELD) FIELD(int, dim, 0)
+LG__ATTRIBUTES(cat, CAT_FIELDS)
 
-static bool infer_cat(lg__call *call)
+static bool infer(lg__call *call)
 {
-        int dim = ((const cat_attributes *)call->attributes)->dim;
+        cat_attributes *a = call->attributes;
         lg_shape s = call->in[0]->at.shape;
+        const int dim = a->dim = lg__dim(call->ctx, "cat", a->dim, s.ndim);
+        if (dim < 0)
+                return false;
         for (int i = 1; i < call->in_count; i++) {
                 lg_shape other = call->in[i]->at.shape;
                 int64_t size = other.ndim == s.ndim ? other.size[dim] : 0;
@@ -26,7 +28,7 @@ static bool infer_cat(lg__call *call)
         return lg__shape_valid(call->ctx, "cat", s);
 }
 
-static bool forward_cat(lg__call *call)
+static bool forward(lg__call *call)
 {
         int dim = ((const cat_attributes *)call->attributes)->dim;
         lg_tensor region = *call->out[0];
@@ -39,7 +41,7 @@ static bool forward_cat(lg__call *call)
         return true;
 }
 
-static bool vjp_cat(lg__vjp *v)
+static bool vjp(lg__vjp *v)
 {
         int dim = ((const cat_attributes *)v->attributes)->dim;
         int64_t start = 0;
@@ -52,74 +54,68 @@ static bool vjp_cat(lg__vjp *v)
         return true;
 }
 
-const lg__op lg__op_cat = {.name = "cat",
-                           LG__OPERANDS({"x", .variadic = true}),
-                           LG__RESULTS({"y"}),
-                           .flags = LG__PROMOTE,
-                           .attributes_bytes = sizeof(cat_attributes),
-                           .infer = infer_cat,
-                           .forward = forward_cat,
-                           .vjp = vjp_cat};
+const lg__op lg__op_cat = {
+        .name = "cat",
+        .flags = LG__PROMOTE,
+        .autocast = LG__WIDEST,
+        LG__OPERANDS({"x", .variadic = true}),
+        LG__RESULTS({"y"}),
+        LG__HAS(cat),
+        .infer = infer,
+        .forward = forward,
+        .vjp = vjp,
+};
 
-/* ---- the functions ---- */
-
-/* The context of a list of live tensors, at least one; else NULL. */
-static lg_ctx *check_list(lg_list list, const char *op)
+static lg_tensor *apply(const lg__op *op, lg_list list, int dim)
 {
-        lg_ctx *c = NULL;
-        if (!list.items)
-                return NULL;
-        for (int64_t i = 0; i < list.count && !c; i++)
-                c = lg__ctx_of(list.items[i]);
-        if (!c)
+        if (!list.items || list.count < 1)
                 return NULL;
         if (list.count > INT32_MAX)
-                return lg__fail(c, LG_ERR_ARGUMENT, "cat: %lld tensors are too many", (long long)list.count);
-        for (int64_t i = 0; i < list.count; i++)
-                if (!list.items[i])
-                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: tensor %lld is NULL", op, (long long)i);
-        for (int64_t i = 1; i < list.count; i++)
-                if (!lg__in_context(c, list.items[i], op, "a tensor of the list"))
-                        return NULL;
-        return lg__check(list.items[0], op, "tensor 0") ? c : NULL;
+                return lg__fail(lg__ctx_of(list.items[0]), LG_ERR_ARGUMENT, "%s: %lld tensors are too many", op->name,
+                                (long long)list.count);
+        return lg__apply(op, list.items, (int)list.count, &(cat_attributes){dim}, NULL);
 }
 
 lg_tensor *lg_cat(lg_list list, int dim)
 {
-        lg_ctx *c = check_list(list, "cat");
-        if (!c)
-                return NULL;
-        cat_attributes a = {lg__dim(c, "cat", dim, list.items[0]->at.shape.ndim)};
-        return a.dim < 0 ? NULL : lg__apply(LG__OP(cat), list.items, (int)list.count, &a, NULL);
+        return apply(LG__OP(cat), list, dim);
 }
 
-static bool equal_shapes(lg_ctx *c, lg_list list)
+/* ---- stack ---- */
+
+static bool equal_shapes(const lg__call *call)
 {
-        const lg_tensor *first = list.items[0];
-        for (int64_t i = 1; i < list.count; i++) {
-                if (!lg__check(list.items[i], "stack", "a tensor of the list"))
-                        return false;
-                if (!lg__shape_equal(list.items[i]->at.shape, first->at.shape))
-                        return lg__fail(c, LG_ERR_SHAPE, "stack: tensor %lld is %s, tensor 0 is %s; all have one shape",
-                                        (long long)i, lg__tensor_text(list.items[i]).s, lg__tensor_text(first).s);
-        }
+        const lg_tensor *first = call->in[0];
+        for (int i = 1; i < call->in_count; i++)
+                if (!lg__shape_equal(call->in[i]->at.shape, first->at.shape))
+                        return lg__fail(call->ctx, LG_ERR_SHAPE,
+                                        "stack: tensor %d is %s, tensor 0 is %s; all have one shape", i,
+                                        lg__tensor_text(call->in[i]).s, lg__tensor_text(first).s);
         return true;
 }
 
-lg_tensor *lg_stack(lg_list list, int dim)
+static lg_tensor *compose_stack(const lg__call *call)
 {
-        lg_ctx *c = check_list(list, "stack");
-        if (!c || !equal_shapes(c, list) || (dim = lg__dim(c, "stack", dim, list.items[0]->at.shape.ndim + 1)) < 0)
+        lg_ctx *c = call->ctx;
+        int dim = ((const cat_attributes *)call->attributes)->dim;
+        if (!equal_shapes(call) || (dim = lg__dim(c, "stack", dim, call->in[0]->at.shape.ndim + 1)) < 0)
                 return NULL;
-        size_t bytes = (size_t)list.count * sizeof *list.items;
+        size_t bytes = (size_t)call->in_count * sizeof *call->in;
         lg_tensor **views = lg__alloc(c, bytes), *y = NULL;
         bool ok = views != NULL;
-        for (int64_t i = 0; i < list.count && ok; i++)
-                ok = (views[i] = lg_unsqueeze(list.items[i], dim)) != NULL;
+        for (int i = 0; i < call->in_count && ok; i++)
+                ok = (views[i] = lg_unsqueeze(call->in[i], dim)) != NULL;
         if (ok)
-                y = lg_cat((lg_list){list.count, views}, dim);
-        for (int64_t i = 0; i < list.count && views; i++)
+                y = lg_cat((lg_list){call->in_count, views}, dim);
+        for (int i = 0; i < call->in_count && views; i++)
                 lg__tensor_release(views[i]);
         lg__free(c, views, bytes);
         return y;
+}
+
+LG__COMPOSITE(stack, {"x", .variadic = true})
+
+lg_tensor *lg_stack(lg_list list, int dim)
+{
+        return apply(LG__OP(stack), list, dim);
 }

@@ -13,10 +13,10 @@ static lg_tensor *repeat_dim(lg_tensor *x, int dim, int64_t times)
         return lg_reshape(lg_expand(lines, LG_SHAPE(outer, times, n * inner)), to);
 }
 
-lg_tensor *lg_repeat(lg_tensor *x, lg_shape times)
+static lg_tensor *compose_repeat(const lg__call *call)
 {
-        if (!lg__check(x, "repeat", "x"))
-                return NULL;
+        const lg_shape times = *(const lg_shape *)call->attributes;
+        const lg_tensor *x = call->in[0];
         lg_shape s = {.ndim = times.ndim}, all;
         bool ok = times.ndim >= x->at.shape.ndim && times.ndim <= LG_MAX_DIMS;
         int missing = ok ? times.ndim - x->at.shape.ndim : 0;
@@ -26,13 +26,20 @@ lg_tensor *lg_repeat(lg_tensor *x, lg_shape times)
         for (int i = 0; i < times.ndim && ok; i++)
                 ok = times.size[i] >= 0 && !__builtin_mul_overflow(s.size[i], times.size[i], &all.size[i]);
         if (!ok)
-                return lg__fail(x->ctx, LG_ERR_SHAPE, "repeat: x is %s; it cannot be repeated %s times",
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "repeat: x is %s; it cannot be repeated %s times",
                                 lg__tensor_text(x).s, lg__shape_text(times).s);
-        if (!lg__shape_valid(x->ctx, "repeat", all))
+        if (!lg__shape_valid(call->ctx, "repeat", all))
                 return NULL;
-        lg_tensor *y = lg_reshape(x, s);
+        lg_tensor *y = lg_reshape(call->in[0], s);
         for (int i = times.ndim - 1; i >= 0; i--)
                 if (times.size[i] != 1)
                         y = repeat_dim(y, i, times.size[i]);
-        return y && y->storage == x->storage ? lg_copy(y, x->storage->device->id) : y;
+        return y && y->storage == x->storage ? lg_copy(y, LG_NO_DEVICE) : y;
+}
+
+LG__COMPOSITE(repeat, {"x"})
+
+lg_tensor *lg_repeat(lg_tensor *x, lg_shape times)
+{
+        return LG__APPLY(repeat, &times, x);
 }
