@@ -3,10 +3,17 @@
  * sum: dx = g, repeated. amax, amin: dx = g * (x == y) / (number of equals). mean = sum / count.
  * var: dx = g * 2 (x - mean) / (count - correction).
  */
-#include <string.h>
 #include "reduce.h"
 
-lg_shape lg__reduced_shape(lg_shape s, const lg__reduced *a, bool keep_dim)
+bool lg__is_reduced(const reduce_attributes *a, int dim)
+{
+        for (int i = 0; i < a->dims.count; i++)
+                if (a->dims.dim[i] == dim)
+                        return true;
+        return false;
+}
+
+lg_shape lg__reduced_shape(lg_shape s, const reduce_attributes *a, bool keep_dim)
 {
         lg_shape to = LG_SHAPE_0D;
         for (int i = 0; i < s.ndim; i++)
@@ -17,46 +24,62 @@ lg_shape lg__reduced_shape(lg_shape s, const lg__reduced *a, bool keep_dim)
         return to;
 }
 
-int64_t lg__reduced_count(lg_shape s, const lg__reduced *a)
+int64_t lg__reduced_count(lg_shape s, const reduce_attributes *a)
 {
         int64_t n = 1;
-        for (int i = 0; i < s.ndim; i++)
-                n *= lg__is_reduced(a, i) ? s.size[i] : 1;
+        for (int i = 0; i < a->dims.count; i++)
+                n *= s.size[a->dims.dim[i]];
         return n;
 }
 
-lg_dims lg__reduced_dims(int ndim, const lg__reduced *a)
+static bool take(lg_ctx *c, const char *op, const lg_reduce_options *options, reduce_attributes *ret)
 {
-        lg_dims dims = LG_ALL_DIMS;
-        for (int i = 0; i < ndim; i++)
-                if (lg__is_reduced(a, i))
-                        dims.dim[dims.count++] = i;
-        return dims;
-}
-
-static bool infer(lg__call *call, lg_dtype dtype)
-{
-        const lg__reduced *a = call->attributes;
-        call->out_at[0].dtype = dtype;
-        call->out_at[0].shape = lg__reduced_shape(call->in[0]->at.shape, a, a->keep_dim);
+        lg_reduce_options o;
+        if (!lg__take(c, op, options, &o, sizeof o))
+                return false;
+        *ret = (reduce_attributes){lg__option(o.correction, 1), o.dims, o.keep_dim};
         return true;
 }
 
-static bool infer_not_empty(lg__call *call, lg_dtype dtype)
+bool lg__reduce_of(const lg__call *call, const lg_reduce_options *options, reduce_attributes *ret)
 {
-        lg_shape s = call->in[0]->at.shape;
-        infer(call, dtype);
-        if (lg__reduced_count(s, call->attributes) == 0 && lg__shape_numel(call->out_at[0].shape) > 0)
-                return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s: there is no element to choose from",
-                                call->op->name, lg__tensor_text(call->in[0]).s);
-        return true;
+        return take(call->ctx, call->op->name, options, ret) &&
+               lg__dims(call->ctx, call->op->name, &ret->dims, call->in[0]->at.shape.ndim);
 }
 
-static bool forward(lg__call *call, lg_reduce_kind kind)
+/* ---- the ops ---- */
+
+static lg_reduce_kind kind_of(const lg__op *op)
 {
-        const lg__reduced *a = call->attributes;
+        return op == LG__OP(sum)      ? LG_REDUCE_SUM
+               : op == LG__OP(amax)   ? LG_REDUCE_MAX
+               : op == LG__OP(amin)   ? LG_REDUCE_MIN
+               : op == LG__OP(argmax) ? LG_REDUCE_ARGMAX
+               : op == LG__OP(argmin) ? LG_REDUCE_ARGMIN
+                                      : LG_REDUCE_VAR;
+}
+
+static bool infer(lg__call *call)
+{
+        reduce_attributes *a = call->attributes;
         const lg__layout *x = &call->in[0]->at;
-        lg_reduce_args r = {.kind = kind, .dtype = x->dtype, .correction = a->correction};
+        lg__layout *y = &call->out_at[0];
+        const lg_reduce_kind kind = kind_of(call->op);
+        const bool sum = kind == LG_REDUCE_SUM, place = kind == LG_REDUCE_ARGMAX || kind == LG_REDUCE_ARGMIN;
+        if (!lg__dims(call->ctx, call->op->name, &a->dims, x->shape.ndim))
+                return false;
+        y->dtype = place || (sum && !lg__dtype_float(x->dtype)) ? LG_I64 : x->dtype;
+        y->shape = lg__reduced_shape(x->shape, a, a->keep_dim);
+        return sum || kind == LG_REDUCE_VAR || lg__reduced_count(x->shape, a) > 0 || lg__shape_numel(y->shape) == 0 ||
+               lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s: there is no element to choose from", call->op->name,
+                        lg__tensor_text(call->in[0]).s);
+}
+
+static bool forward(lg__call *call)
+{
+        const reduce_attributes *a = call->attributes;
+        const lg__layout *x = &call->in[0]->at;
+        lg_reduce_args r = {.kind = kind_of(call->op), .dtype = x->dtype, .correction = a->correction};
         for (int i = 0; i < x->shape.ndim; i++) {
                 if (lg__is_reduced(a, i)) {
                         r.reduced[r.reduced_ndim] = x->shape.size[i];
@@ -79,210 +102,62 @@ static lg_tensor *restore(lg_tensor *t, const lg__vjp *v)
         return lg_reshape(t, lg__reduced_shape(lg__input(v, 0)->shape, v->attributes, true));
 }
 
-/* ---- the ops ---- */
-
-static bool infer_sum(lg__call *call)
-{
-        lg_dtype d = call->in[0]->at.dtype;
-        return infer(call, lg__dtype_float(d) ? d : LG_I64);
-}
-
-static bool forward_sum(lg__call *call)
-{
-        return forward(call, LG_REDUCE_SUM);
-}
-
 static bool vjp_sum(lg__vjp *v)
 {
         return (v->grad_in[0] = lg_expand(restore(v->grad[0], v), lg__input(v, 0)->shape)) != NULL;
 }
 
-const lg__op lg__op_sum = {.name = "sum",
-                           LG__OPERANDS({"x"}),
-                           LG__RESULTS({"y"}),
-                           .attributes_bytes = sizeof(lg__reduced),
-                           .infer = infer_sum,
-                           .forward = forward_sum,
-                           .vjp = vjp_sum};
-
-#define EXTREME(name, kind)                                                                                            \
-        static bool infer_##name(lg__call *call)                                                                       \
-        {                                                                                                              \
-                return infer_not_empty(call, call->in[0]->at.dtype);                                                   \
-        }                                                                                                              \
-        static bool forward_##name(lg__call *call)                                                                     \
-        {                                                                                                              \
-                return forward(call, kind);                                                                            \
-        }                                                                                                              \
-        static bool vjp_##name(lg__vjp *v)                                                                             \
-        {                                                                                                              \
-                return vjp_extreme(v);                                                                                 \
-        }
-
 static bool vjp_extreme(lg__vjp *v)
 {
-        const lg__reduced *a = v->attributes;
-        lg_dims dims = lg__reduced_dims(lg__input(v, 0)->shape.ndim, a);
+        const lg_dims dims = ((const reduce_attributes *)v->attributes)->dims;
         lg_tensor *equal = lg_cast(lg_eq(v->in[0], restore(v->out[0], v)), v->grad[0]->at.dtype);
         lg_tensor *number = dims.count ? lg_sum(equal, .dims = dims, .keep_dim = true) : equal;
         return (v->grad_in[0] = lg_mul(restore(v->grad[0], v), lg_div(equal, number))) != NULL;
 }
-EXTREME(amax, LG_REDUCE_MAX)
-
-const lg__op lg__op_amax = {.name = "amax",
-                            LG__OPERANDS({"x", .saved_for = LG__BY(0)}),
-                            LG__RESULTS({"y", .saved_for = LG__BY(0)}),
-                            .attributes_bytes = sizeof(lg__reduced),
-                            .infer = infer_amax,
-                            .forward = forward_amax,
-                            .vjp = vjp_amax};
-EXTREME(amin, LG_REDUCE_MIN)
-
-const lg__op lg__op_amin = {.name = "amin",
-                            LG__OPERANDS({"x", .saved_for = LG__BY(0)}),
-                            LG__RESULTS({"y", .saved_for = LG__BY(0)}),
-                            .attributes_bytes = sizeof(lg__reduced),
-                            .infer = infer_amin,
-                            .forward = forward_amin,
-                            .vjp = vjp_amin};
-
-static bool infer_argmax(lg__call *call)
-{
-        return infer_not_empty(call, LG_I64);
-}
-
-static bool forward_argmax(lg__call *call)
-{
-        return forward(call, LG_REDUCE_ARGMAX);
-}
-
-const lg__op lg__op_argmax = {.name = "argmax",
-                              LG__OPERANDS({"x"}),
-                              LG__RESULTS({"y"}),
-                              .attributes_bytes = sizeof(lg__reduced),
-                              .infer = infer_argmax,
-                              .forward = forward_argmax};
-
-static bool infer_argmin(lg__call *call)
-{
-        return infer_not_empty(call, LG_I64);
-}
-
-static bool forward_argmin(lg__call *call)
-{
-        return forward(call, LG_REDUCE_ARGMIN);
-}
-
-const lg__op lg__op_argmin = {.name = "argmin",
-                              LG__OPERANDS({"x"}),
-                              LG__RESULTS({"y"}),
-                              .attributes_bytes = sizeof(lg__reduced),
-                              .infer = infer_argmin,
-                              .forward = forward_argmin};
-
-static bool infer_var(lg__call *call)
-{
-        return infer(call, call->in[0]->at.dtype);
-}
-
-static bool forward_var(lg__call *call)
-{
-        return forward(call, LG_REDUCE_VAR);
-}
 
 static bool vjp_var(lg__vjp *v)
 {
-        const lg__reduced *a = v->attributes;
-        lg_shape s = lg__input(v, 0)->shape;
-        lg_dims dims = lg__reduced_dims(s.ndim, a);
-        double left = (double)lg__reduced_count(s, a) - a->correction;
-        lg_tensor *mean = dims.count ? lg_mean(v->in[0], .dims = dims, .keep_dim = true) : v->in[0];
+        const reduce_attributes *a = v->attributes;
+        double left = (double)lg__reduced_count(lg__input(v, 0)->shape, a) - a->correction;
+        lg_tensor *mean = a->dims.count ? lg_mean(v->in[0], .dims = a->dims, .keep_dim = true) : v->in[0];
         lg_tensor *slope = lg_mul_scalar(lg_sub(v->in[0], mean), 2 / (left > 0 ? left : 0));
         return (v->grad_in[0] = lg_mul(restore(v->grad[0], v), slope)) != NULL;
 }
 
-const lg__op lg__op_var = {.name = "var",
-                           LG__OPERANDS({"x", LG__FLOAT, .saved_for = LG__BY(0)}),
-                           LG__RESULTS({"y"}),
-                           .attributes_bytes = sizeof(lg__reduced),
-                           .infer = infer_var,
-                           .forward = forward_var,
-                           .vjp = vjp_var};
-
-/* ---- the functions ---- */
-
-bool lg__reduced_of(const char *name, const lg_tensor *x, const lg_reduce_options *options, lg__reduced *ret)
-{
-        lg_reduce_options o;
-        if (!lg__check(x, name, "x") || !lg__take(x->ctx, name, options, &o, sizeof o))
-                return false;
-        int ndim = x->at.shape.ndim;
-        memset(ret, 0, sizeof *ret);
-        ret->keep_dim = o.keep_dim;
-        ret->correction = lg__option(o.correction, 1);
-        if (o.dims.count < 0 || o.dims.count > LG_MAX_DIMS)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: a set of %d dimensions", name, o.dims.count);
-        for (int i = 0; i < (o.dims.count ? o.dims.count : ndim); i++) {
-                int d = o.dims.count ? lg__dim(x->ctx, name, o.dims.dim[i], ndim) : i;
-                if (d < 0)
-                        return false;
-                if (lg__is_reduced(ret, d))
-                        return lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: dimension %d is given twice", name, d);
-                ret->dims |= 1u << d;
-        }
-        return true;
-}
-
-bool lg__reduced_of_float(const char *name, const lg_tensor *x, const lg_reduce_options *options, lg__reduced *ret)
-{
-        if (!lg__reduced_of(name, x, options, ret))
-                return false;
-        return lg__dtype_float(x->at.dtype) ||
-               lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s, not of a float dtype; convert it with lg_cast()", name,
-                        lg__tensor_text(x).s);
-}
-
 static lg_tensor *apply(const lg__op *op, lg_tensor *x, const lg_reduce_options *options)
 {
-        lg__reduced a;
-        return lg__reduced_of(op->name, x, options, &a) ? lg__apply1(op, x, &a) : NULL;
+        reduce_attributes a;
+        return take(lg__ctx_of(x), op->name, options, &a) ? lg__apply1(op, x, &a) : NULL;
 }
 
-lg_tensor *lg_sum_with(lg_tensor *x, const lg_reduce_options *options)
-{
-        return apply(LG__OP(sum), x, options);
-}
+#define REDUCTION(of, takes, x_saved_for, y_saved_for, ...)                                                            \
+        const lg__op lg__op_##of = {                                                                                   \
+                .name = #of,                                                                                           \
+                LG__OPERANDS({"x", takes, .saved_for = x_saved_for}),                                                  \
+                LG__RESULTS({"y", .saved_for = y_saved_for}),                                                          \
+                LG__HAS(reduce),                                                                                       \
+                .infer = infer,                                                                                        \
+                .forward = forward,                                                                                    \
+                __VA_ARGS__,                                                                                           \
+        };                                                                                                             \
+        lg_tensor *lg_##of##_with(lg_tensor *x, const lg_reduce_options *options)                                      \
+        {                                                                                                              \
+                return apply(LG__OP(of), x, options);                                                                  \
+        }
+REDUCTION(sum, LG__ANY, 0, 0, .vjp = vjp_sum, .autocast = LG__F32)
+REDUCTION(amax, LG__ANY, LG__BY(0), LG__BY(0), .vjp = vjp_extreme)
+REDUCTION(amin, LG__ANY, LG__BY(0), LG__BY(0), .vjp = vjp_extreme)
+REDUCTION(argmax, LG__ANY, 0, 0, .vjp = NULL)
+REDUCTION(argmin, LG__ANY, 0, 0, .vjp = NULL)
+REDUCTION(var, LG__FLOAT, LG__BY(0), 0, .vjp = vjp_var)
 
-lg_tensor *lg_amax_with(lg_tensor *x, const lg_reduce_options *options)
+static lg_tensor *compose_mean(const lg__call *call)
 {
-        return apply(LG__OP(amax), x, options);
-}
-
-lg_tensor *lg_amin_with(lg_tensor *x, const lg_reduce_options *options)
-{
-        return apply(LG__OP(amin), x, options);
-}
-
-lg_tensor *lg_argmax_with(lg_tensor *x, const lg_reduce_options *options)
-{
-        return apply(LG__OP(argmax), x, options);
-}
-
-lg_tensor *lg_argmin_with(lg_tensor *x, const lg_reduce_options *options)
-{
-        return apply(LG__OP(argmin), x, options);
-}
-
-lg_tensor *lg_var_with(lg_tensor *x, const lg_reduce_options *options)
-{
-        return apply(LG__OP(var), x, options);
-}
-
-lg_tensor *lg_mean_with(lg_tensor *x, const lg_reduce_options *options)
-{
-        lg__reduced a;
-        if (!lg__reduced_of_float("mean", x, options, &a))
+        reduce_attributes a;
+        lg_tensor *x = call->in[0];
+        if (!lg__reduce_of(call, call->attributes, &a))
                 return NULL;
         double count = (double)lg__reduced_count(x->at.shape, &a);
-        return lg_cast(lg_div_scalar(lg_sum_with(lg__widened(x), options), count), x->at.dtype);
+        return lg_cast(lg_div_scalar(LG__APPLY(sum, &a, lg__widened(x)), count), x->at.dtype);
 }
+LG__REDUCTION(mean, LG__FLOAT, LG__AS_IT_IS)

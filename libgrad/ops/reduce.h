@@ -4,23 +4,27 @@
 
 #include "../op.h"
 
-typedef struct lg__reduced {
-        double correction;
-        uint32_t dims; /* by bit */
-        bool keep_dim;
-} lg__reduced;
+#define REDUCE_FIELDS(FIELD) FIELD(f64, correction, 1) FIELD(dims, dims, 0) FIELD(bool, keep_dim, false)
+LG__ATTRIBUTES(reduce, REDUCE_FIELDS)
 
-static inline bool lg__is_reduced(const lg__reduced *a, int dim)
-{
-        return a->dims >> dim & 1;
-}
+/* The options of a composite, completed. */
+bool lg__reduce_of(const lg__call *call, const lg_reduce_options *options, reduce_attributes *ret);
+/* Of completed ones: */
+bool lg__is_reduced(const reduce_attributes *a, int dim);
+lg_shape lg__reduced_shape(lg_shape s, const reduce_attributes *a, bool keep_dim);
+int64_t lg__reduced_count(lg_shape s, const reduce_attributes *a);
 
-/* Checks a reduction's arguments for the function `name` and gives what was asked for. */
-bool lg__reduced_of(const char *name, const lg_tensor *x, const lg_reduce_options *options, lg__reduced *ret);
-/* The same, and x must be of a float dtype. */
-bool lg__reduced_of_float(const char *name, const lg_tensor *x, const lg_reduce_options *options, lg__reduced *ret);
-lg_dims lg__reduced_dims(int ndim, const lg__reduced *a);
-lg_shape lg__reduced_shape(lg_shape s, const lg__reduced *a, bool keep_dim);
-int64_t lg__reduced_count(lg_shape s, const lg__reduced *a);
+/* A reduction that compose_of() makes of other ops: the op and the function. */
+#define LG__REDUCTION(of, takes, cast)                                                                                 \
+        const lg__op lg__op_##of = {                                                                                   \
+                .name = #of,                                                                                           \
+                LG__OPERANDS({"x", takes}),                                                                            \
+                .compose = compose_##of,                                                                               \
+                .autocast = cast,                                                                                      \
+        };                                                                                                             \
+        lg_tensor *lg_##of##_with(lg_tensor *x, const lg_reduce_options *options)                                      \
+        {                                                                                                              \
+                return LG__APPLY(of, options, x);                                                                      \
+        }
 
 #endif
