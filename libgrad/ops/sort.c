@@ -5,43 +5,35 @@
  */
 #include "../op.h"
 
-typedef struct sort_attributes {
-        int dim;
-        bool descending;
-        int64_t size; /* of the result's dimension */
-} sort_attributes;
-
-static lg_shape resized(lg_shape s, const sort_attributes *a)
-{
-        if (s.ndim)
-                s.size[a->dim] = a->size;
-        return s;
-}
-
-static lg_tensor *choose_grad(lg_tensor *g, lg_tensor *indices, int dim, int64_t size)
-{
-        sort_attributes a = {.dim = dim, .size = size};
-        return lg__apply2(LG__OP(choose_grad), lg_contiguous(g), indices, &a);
-}
-
-static lg_tensor *choose(lg_tensor *x, lg_tensor *indices, int dim)
-{
-        sort_attributes a = {.dim = dim, .size = lg_ndim_of(indices) ? lg_size_of(indices, dim) : 1};
-        return lg__apply2(LG__OP(choose), lg_contiguous(x), lg_contiguous(indices), &a);
-}
+/* The first `size` (-1: all) of each line; of choose_grad, the size of its result's lines. */
+#define SORT_FIELDS(FIELD) FIELD(int, dim, 0) FIELD(bool, descending, false) FIELD(i64, size, 0)
+LG__ATTRIBUTES(sort, SORT_FIELDS)
 
 static int64_t size_along(lg_shape s, int dim)
 {
         return s.ndim ? s.size[dim] : 1;
 }
 
-/* ---- the ops ---- */
+/* y is x with lines of another size. */
+static void resize(lg__layout *y, const lg_tensor *x, int dim, int64_t size)
+{
+        y->dtype = x->at.dtype;
+        y->shape = x->at.shape;
+        if (y->shape.ndim)
+                y->shape.size[dim] = size;
+}
 
 static bool infer_sort(lg__call *call)
 {
-        call->out_at[0].dtype = call->in[0]->at.dtype;
+        sort_attributes *a = call->attributes;
+        const lg_tensor *x = call->in[0];
+        if ((a->dim = lg__line_dim(x, "sort", a->dim)) < 0)
+                return false;
+        if (a->size < 0)
+                a->size = size_along(x->at.shape, a->dim);
+        resize(&call->out_at[0], x, a->dim, a->size);
+        resize(&call->out_at[1], x, a->dim, a->size);
         call->out_at[1].dtype = LG_I64;
-        call->out_at[0].shape = call->out_at[1].shape = resized(call->in[0]->at.shape, call->attributes);
         return true;
 }
 
@@ -59,108 +51,92 @@ static bool forward_sort(lg__call *call)
         return LG__RUN(call->device, "sort", sort, &k);
 }
 
-static bool vjp_sort(lg__vjp *v)
+/* Of sort and choose: of the indices, which one of them gives as its result and the other takes. */
+static bool vjp_lines(lg__vjp *v)
 {
-        int dim = ((const sort_attributes *)v->attributes)->dim;
-        int64_t size = size_along(lg__input(v, 0)->shape, dim);
-        return (v->grad_in[0] = choose_grad(v->grad[0], v->out[1], dim, size)) != NULL;
+        sort_attributes back = {.dim = ((const sort_attributes *)v->attributes)->dim};
+        back.size = size_along(lg__input(v, 0)->shape, back.dim);
+        lg_tensor *indices = v->op == LG__OP(sort) ? v->out[1] : v->in[1];
+        return (v->grad_in[0] = LG__APPLY(choose_grad, &back, v->grad[0], indices)) != NULL;
 }
 
-const lg__op lg__op_sort = {.name = "sort",
-                            LG__OPERANDS({"x"}),
-                            LG__RESULTS({"values"}, {"indices", .saved_for = LG__BY(0)}),
-                            .attributes_bytes = sizeof(sort_attributes),
-                            .infer = infer_sort,
-                            .forward = forward_sort,
-                            .vjp = vjp_sort};
+const lg__op lg__op_sort = {
+        .name = "sort",
+        LG__OPERANDS({"x", LG__ANY, LG__ROW_MAJOR}),
+        LG__RESULTS({"values"}, {"indices", .saved_for = LG__BY(0)}),
+        LG__HAS(sort),
+        .infer = infer_sort,
+        .forward = forward_sort,
+        .vjp = vjp_lines,
+};
 
-static bool infer_chosen(lg__call *call)
-{
-        call->out_at[0].dtype = call->in[0]->at.dtype;
-        call->out_at[0].shape = resized(call->in[0]->at.shape, call->attributes);
-        return true;
-}
-
-/* The arguments of both directions: `lines` has lines of n elements, the indices have those of k. */
-static lg_choose_args arguments(const lg__call *call, lg_shape lines)
-{
-        int dim = ((const sort_attributes *)call->attributes)->dim;
-        lg_choose_args k = {.dtype = call->in[0]->at.dtype, .k = size_along(call->in[1]->at.shape, dim)};
-        lg__split(lines, dim, &k.outer, &k.n, &k.inner);
-        k.x = lg__data(call->in[0]);
-        k.indices = lg__data(call->in[1]);
-        k.y = lg__data(call->out[0]);
-        return k;
-}
+/* ---- choose and choose_grad ---- */
 
 static bool infer_choose(lg__call *call)
 {
-        return infer_chosen(call);
+        sort_attributes *a = call->attributes;
+        if (call->op == LG__OP(choose))
+                a->size = size_along(call->in[1]->at.shape, a->dim);
+        resize(&call->out_at[0], call->in[0], a->dim, a->size);
+        return true;
 }
 
 static bool forward_choose(lg__call *call)
 {
-        if (lg__shape_numel(call->out_at[0].shape) == 0)
+        const int dim = ((const sort_attributes *)call->attributes)->dim;
+        const lg_tensor *x = call->in[0], *indices = call->in[1], *y = call->out[0];
+        const bool back = call->op == LG__OP(choose_grad);
+        lg_choose_args k = {.dtype = x->at.dtype, .k = size_along(indices->at.shape, dim)};
+        if (lg__shape_numel(y->at.shape) == 0)
                 return true;
-        lg_choose_args k = arguments(call, call->in[0]->at.shape);
-        return LG__RUN(call->device, "choose", choose, &k);
-}
-
-static bool vjp_choose(lg__vjp *v)
-{
-        int dim = ((const sort_attributes *)v->attributes)->dim;
-        int64_t size = size_along(lg__input(v, 0)->shape, dim);
-        return (v->grad_in[0] = choose_grad(v->grad[0], v->in[1], dim, size)) != NULL;
-}
-
-const lg__op lg__op_choose = {.name = "choose",
-                              LG__OPERANDS({"x"}, {"indices", LG__INDEX, .saved_for = LG__BY(0)}),
-                              LG__RESULTS({"y"}),
-                              .attributes_bytes = sizeof(sort_attributes),
-                              .infer = infer_choose,
-                              .forward = forward_choose,
-                              .vjp = vjp_choose};
-
-static bool infer_choose_grad(lg__call *call)
-{
-        return infer_chosen(call);
-}
-
-static bool forward_choose_grad(lg__call *call)
-{
-        if (lg__shape_numel(call->out_at[0].shape) == 0)
-                return true;
-        lg_choose_args k = arguments(call, call->out_at[0].shape);
-        return LG__RUN(call->device, "choose_grad", choose_grad, &k);
+        lg__split(back ? y->at.shape : x->at.shape, dim, &k.outer, &k.n, &k.inner);
+        k.x = lg__data(x);
+        k.indices = lg__data(indices);
+        k.y = lg__data(y);
+        return back ? LG__RUN(call->device, call->op->name, choose_grad, &k)
+                    : LG__RUN(call->device, call->op->name, choose, &k);
 }
 
 static bool vjp_choose_grad(lg__vjp *v)
 {
-        int dim = ((const sort_attributes *)v->attributes)->dim;
-        return (v->grad_in[0] = choose(v->grad[0], v->in[1], dim)) != NULL;
+        return (v->grad_in[0] = LG__APPLY(choose, v->attributes, v->grad[0], v->in[1])) != NULL;
 }
 
-const lg__op lg__op_choose_grad = {.name = "choose_grad",
-                                   LG__OPERANDS({"g"}, {"indices", LG__INDEX, .saved_for = LG__BY(0)}),
-                                   LG__RESULTS({"y"}),
-                                   .attributes_bytes = sizeof(sort_attributes),
-                                   .infer = infer_choose_grad,
-                                   .forward = forward_choose_grad,
-                                   .vjp = vjp_choose_grad};
+const lg__op lg__op_choose = {
+        .name = "choose",
+        LG__OPERANDS({"x", LG__ANY, LG__ROW_MAJOR}, {"indices", LG__INDEX, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
+        LG__RESULTS({"y"}),
+        LG__HAS(sort),
+        .infer = infer_choose,
+        .forward = forward_choose,
+        .vjp = vjp_lines,
+};
+
+const lg__op lg__op_choose_grad = {
+        .name = "choose_grad",
+        .flags = LG__UNORDERED,
+        LG__OPERANDS({"g", LG__ANY, LG__ROW_MAJOR}, {"indices", LG__INDEX, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
+        LG__RESULTS({"y"}),
+        LG__HAS(sort),
+        .infer = infer_choose,
+        .forward = forward_choose,
+        .vjp = vjp_choose_grad,
+};
 
 /* ---- the functions ---- */
 
-/* The first k (-1: all) of each line in order; the indices where they are wanted, else they go at once. */
-static lg_tensor *sorted(lg_tensor *x, const char *name, int dim, int64_t k, bool descending, lg_tensor **ret_indices)
+/* What the composites are called with. */
+typedef struct line_call {
+        int dim;
+        int64_t k;
+        const void *options;
+} line_call;
+
+/* Indices where they are wanted, else they are released. */
+static lg_tensor *sorted(lg_tensor *x, int dim, int64_t k, bool descending, lg_tensor **ret_indices)
 {
         lg_tensor *out[LG__MAX_OUT];
-        sort_attributes a = {.dim = lg__line_dim(x, name, dim), .descending = descending};
-        if (a.dim < 0)
-                return NULL;
-        int64_t n = size_along(x->at.shape, a.dim);
-        a.size = k < 0 ? n : k;
-        lg_tensor *lines = lg_contiguous(x);
-        if (!lines || !lg__apply(LG__OP(sort), &lines, 1, &a, out))
+        if (!lg__apply(LG__OP(sort), &x, 1, &(sort_attributes){dim, descending, k}, out))
                 return NULL;
         if (ret_indices)
                 *ret_indices = out[1];
@@ -172,51 +148,72 @@ static lg_tensor *sorted(lg_tensor *x, const char *name, int dim, int64_t k, boo
 lg_tensor *lg_sort_with(lg_tensor *x, int dim, const lg_sort_options *options)
 {
         lg_sort_options o;
-        if (!lg__check(x, "sort", "x") || !lg__take(x->ctx, "sort", options, &o, sizeof o))
+        if (!lg__take(lg__ctx_of(x), "sort", options, &o, sizeof o))
                 return NULL;
-        return sorted(x, "sort", dim, -1, o.descending, o.indices);
+        return sorted(x, dim, -1, o.descending, o.indices);
 }
 
-lg_tensor *lg_argsort_with(lg_tensor *x, int dim, const lg_argsort_options *options)
+static lg_tensor *compose_argsort(const lg__call *call)
 {
+        const line_call *given = call->attributes;
+        const int dim = lg__line_dim(call->in[0], "argsort", given->dim);
         lg_argsort_options o;
-        if (!lg__check(x, "argsort", "x") || !lg__take(x->ctx, "argsort", options, &o, sizeof o))
+        if (dim < 0 || !lg__take(call->ctx, "argsort", given->options, &o, sizeof o))
                 return NULL;
-        lg_tensor *indices = NULL, *values = sorted(x, "argsort", dim, -1, o.descending, &indices);
-        if (values)
-                lg__tensor_release(values);
+        lg_tensor *indices = NULL, *values = sorted(call->in[0], dim, -1, o.descending, &indices);
+        lg__tensor_release(values);
         return indices;
 }
 
-lg_tensor *lg_topk_with(lg_tensor *x, int64_t k, int dim, const lg_topk_options *options)
+LG__COMPOSITE(argsort, {"x"})
+
+lg_tensor *lg_argsort_with(lg_tensor *x, int dim, const lg_argsort_options *options)
 {
-        lg_topk_options o;
-        dim = lg__line_dim(x, "topk", dim);
-        if (dim < 0 || !lg__take(x->ctx, "topk", options, &o, sizeof o))
-                return NULL;
-        int64_t n = size_along(x->at.shape, dim);
-        if (k < 0 || k > n || (k == 0 && x->at.shape.ndim == 0))
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT,
-                                "topk: k is %lld, but dimension %d of x, which is %s, has %lld", (long long)k, dim,
-                                lg__tensor_text(x).s, (long long)n);
-        return sorted(x, "topk", dim, k, !o.smallest, o.indices);
+        return LG__APPLY(argsort, (&(line_call){.dim = dim, .options = options}), x);
 }
 
-static lg_tensor *extreme(lg_tensor *x, const char *name, int dim,
-                          lg_tensor *(*place)(lg_tensor *, const lg_reduce_options *), const lg_max_options *options)
+static lg_tensor *compose_topk(const lg__call *call)
 {
-        lg_max_options o;
-        dim = lg__line_dim(x, name, dim);
-        if (dim < 0 || !lg__take(x->ctx, name, options, &o, sizeof o))
+        const line_call *given = call->attributes;
+        const int64_t k = given->k;
+        lg_tensor *x = call->in[0];
+        const int dim = lg__line_dim(x, "topk", given->dim);
+        lg_topk_options o;
+        if (dim < 0 || !lg__take(call->ctx, "topk", given->options, &o, sizeof o))
                 return NULL;
-        if (size_along(x->at.shape, dim) == 0)
-                return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s: dimension %d has no element to choose from", name,
-                                lg__tensor_text(x).s, dim);
-        lg_dims dims = LG_DIMS(dim);
+        const int64_t n = size_along(x->at.shape, dim);
+        if (k < 0 || k > n || (k == 0 && x->at.shape.ndim == 0))
+                return lg__fail(call->ctx, LG_ERR_ARGUMENT,
+                                "topk: k is %lld, but dimension %d of x, which is %s, has %lld", (long long)k, dim,
+                                lg__tensor_text(x).s, (long long)n);
+        return sorted(x, dim, k, !o.smallest, o.indices);
+}
+
+LG__COMPOSITE(topk, {"x"})
+
+lg_tensor *lg_topk_with(lg_tensor *x, int64_t k, int dim, const lg_topk_options *options)
+{
+        return LG__APPLY(topk, (&(line_call){dim, k, options}), x);
+}
+
+static lg_tensor *extreme(const lg__call *call)
+{
+        const line_call *given = call->attributes;
+        const char *name = call->op->name;
+        lg_tensor *x = call->in[0];
+        sort_attributes a = {.dim = lg__line_dim(x, name, given->dim)};
+        lg_max_options o;
+        if (a.dim < 0 || !lg__take(call->ctx, name, given->options, &o, sizeof o))
+                return NULL;
+        if (size_along(x->at.shape, a.dim) == 0)
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s: dimension %d has no element to choose from",
+                                name, lg__tensor_text(x).s, a.dim);
+        lg_dims dims = LG_DIMS(a.dim);
         if (x->at.shape.ndim == 0)
                 dims.count = 0;
-        lg_tensor *index = place(x, LG_OPTIONS(lg_reduce_options, .dims = dims, .keep_dim = true));
-        lg_tensor *y = index ? choose(x, index, dim) : NULL;
+        lg_tensor *index = call->op == LG__OP(max) ? lg_argmax(x, .dims = dims, .keep_dim = true)
+                                                   : lg_argmin(x, .dims = dims, .keep_dim = true);
+        lg_tensor *y = LG__APPLY(choose, &a, x, index);
         if (y && dims.count && !o.keep_dim) {
                 y = lg_squeeze(y, dims);
                 index = lg_squeeze(index, dims);
@@ -226,12 +223,15 @@ static lg_tensor *extreme(lg_tensor *x, const char *name, int dim,
         return y;
 }
 
+const lg__op lg__op_max = {.name = "max", .compose = extreme, LG__OPERANDS({"x"})};
+const lg__op lg__op_min = {.name = "min", .compose = extreme, LG__OPERANDS({"x"})};
+
 lg_tensor *lg_max_with(lg_tensor *x, int dim, const lg_max_options *options)
 {
-        return extreme(x, "max", dim, lg_argmax_with, options);
+        return LG__APPLY(max, (&(line_call){.dim = dim, .options = options}), x);
 }
 
 lg_tensor *lg_min_with(lg_tensor *x, int dim, const lg_max_options *options)
 {
-        return extreme(x, "min", dim, lg_argmin_with, options);
+        return LG__APPLY(min, (&(line_call){.dim = dim, .options = options}), x);
 }
