@@ -64,13 +64,11 @@ static const lg__op chunk = {.name = "chunk", .compose = compose, LG__OPERANDS({
 int64_t lg_split(lg_tensor *x, int64_t size, int dim, lg_tensor **ret, int64_t room)
 {
         int64_t count = 0;
-        lg__apply1(&split, x, &(parts){false, size, dim, ret, room, &count});
-        return count;
+        return lg__apply1(&split, x, &(parts){false, size, dim, ret, room, &count}) ? count : 0;
 }
 
 int64_t lg_chunk(lg_tensor *x, int64_t chunks, int dim, lg_tensor **ret, int64_t room)
 {
         int64_t count = 0;
-        lg__apply1(&chunk, x, &(parts){true, chunks, dim, ret, room, &count});
-        return count;
+        return lg__apply1(&chunk, x, &(parts){true, chunks, dim, ret, room, &count}) ? count : 0;
 }
