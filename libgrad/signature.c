@@ -84,7 +84,7 @@ lg_ctx *lg__accept(const lg__op *op, lg_tensor *const *in, int in_count)
                 return in[0]->ctx;
         lg_ctx *c = NULL;
         for (int i = 0; i < in_count && !c; i++)
-                c = in[i] ? in[i]->ctx : NULL;
+                c = lg__ctx_of(in[i]);
         for (int i = 0; i < in_count; i++)
                 if (in[i] && in[i]->ctx != c) {
                         lg__in_context(c, in[i], op->name, name_of(op, i).s);
