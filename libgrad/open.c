@@ -1,16 +1,10 @@
 /* open.c - the door: contexts are opened and closed, and lower rooms learn what they need of upper ones. */
 #include <string.h>
-#include "exports.h"
-#include "op.h"
+#include "core/exports.h"
+#include "graph/op.h"
 
-char lg_end_mark[1];
-
-const char *lg_version(void)
-{
-        return LG_VERSION;
-}
-
-static const lg__upward up = {.leaf_node = lg__leaf_node,
+static const lg__upward up = {.collect = lg__exports_collect,
+                              .leaf_node = lg__leaf_node,
                               .leave_node = lg__leave_node,
                               .add = lg_add,
                               .cast = lg_cast,

@@ -2,7 +2,7 @@
 #ifndef LG_TEST_DERIVATIVES_H
 #define LG_TEST_DERIVATIVES_H
 
-#include "../libgrad/op.h"
+#include "../libgrad/graph/op.h"
 #include "test.h"
 
 #define MOST_VALUES 80

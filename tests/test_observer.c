@@ -1,5 +1,5 @@
 /* test_observer.c - what observers are told, and that nothing runs or comes out otherwise where somebody looks on. */
-#include "../libgrad/observer.h"
+#include "../libgrad/inspect/place.h"
 #include "test.h"
 
 /* ---- what is told ---- */

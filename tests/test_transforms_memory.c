@@ -1,5 +1,5 @@
 /* test_transforms_memory.c - transforms without memory: each allocation fails in turn; nothing is kept. */
-#include "../libgrad/core.h"
+#include "../libgrad/tensor/tensor.h"
 #include "failing.h"
 #include "transforms.h"
 

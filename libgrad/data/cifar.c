@@ -3,7 +3,7 @@
  * A file is records without a header: a label of one byte, in CIFAR-100 a coarse and a fine one, then 32 x 32 pixels of
  * red, of green and of blue.
  */
-#include "../io/source.h"
+#include "io/source.h"
 #include "data.h"
 #include "find.h"
 

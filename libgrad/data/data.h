@@ -2,7 +2,7 @@
 #ifndef LG_DATA_PRIVATE_H
 #define LG_DATA_PRIVATE_H
 
-#include "../core.h"
+#include "tensor/tensor.h"
 
 /* ---- samples: sample.c ----
  *

@@ -2,7 +2,7 @@
 #ifndef LG_DATA_FIND_H
 #define LG_DATA_FIND_H
 
-#include "../core.h"
+#include "tensor/tensor.h"
 
 #define LG__FILE_PATH 4096
 

@@ -2,7 +2,7 @@
 #ifndef LG_DATA_FOLDER_H
 #define LG_DATA_FOLDER_H
 
-#include "../core.h"
+#include "tensor/tensor.h"
 
 typedef struct lg__picture {
         char *path;

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include "../io/files.h"
-#include "../io/png_codec.h"
+#include "io/files.h"
+#include "io/png_codec.h"
 #include "folder.h"
 #include "transform.h"
 

@@ -1,6 +1,6 @@
 /* loader.c - goes through a data set in batches, each in a scope of its own. */
 #include <string.h>
-#include "../state/roster.h"
+#include "state/roster.h"
 #include "loader.h"
 
 /* ---- scopes ---- */

@@ -5,8 +5,8 @@
  * moves no position that they would share.
  */
 #include <string.h>
-#include "../io/files.h"
-#include "../io/npy.h"
+#include "io/files.h"
+#include "io/npy.h"
 #include "data.h"
 
 typedef struct span {

@@ -1,5 +1,6 @@
 /* dlpack.c - tensors to and from other frameworks over the same memory, by DLPack. */
-#include "../exports.h"
+#include "core/exports.h"
+#include "tensor/tensor.h"
 
 #include <dlpack/dlpack.h>
 

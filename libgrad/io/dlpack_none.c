@@ -1,5 +1,5 @@
 /* dlpack_none.c - where libgrad is built without the header of DLPack, no tensors go in or out. */
-#include "../core.h"
+#include "tensor/tensor.h"
 
 static void *missing(lg_ctx *c, const char *op)
 {

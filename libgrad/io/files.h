@@ -4,7 +4,7 @@
 
 #include <sys/stat.h>
 #include <sys/types.h>
-#include "../core.h"
+#include "tensor/tensor.h"
 
 typedef struct lg__files {
         int (*open)(const char *path, int flags, mode_t mode);

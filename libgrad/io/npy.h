@@ -4,7 +4,7 @@
 #ifndef LG_IO_NPY_H
 #define LG_IO_NPY_H
 
-#include "../core.h"
+#include "tensor/tensor.h"
 
 /* The bytes of one array in the format npy. */
 typedef struct lg__npy_in {

@@ -1,5 +1,5 @@
 /* npz_none.c - NumPy's archives where libgrad is built without libzip: errors that say so. */
-#include "../core.h"
+#include "tensor/tensor.h"
 
 static void *missing(lg_ctx *c, const char *who)
 {

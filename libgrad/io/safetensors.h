@@ -7,7 +7,7 @@
 #ifndef LG_IO_SAFETENSORS_H
 #define LG_IO_SAFETENSORS_H
 
-#include "../core.h"
+#include "tensor/tensor.h"
 #include "text.h"
 
 #define LG__WEIGHTS_MOST_HEADER 100000000 /* bytes, as other readers have it */

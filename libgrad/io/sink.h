@@ -10,7 +10,7 @@
 #define LG_IO_SINK_H
 
 #include <sys/types.h>
-#include "../core.h"
+#include "tensor/tensor.h"
 
 typedef struct lg__sink {
         lg_ctx *ctx;

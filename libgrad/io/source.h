@@ -2,7 +2,7 @@
 #ifndef LG_IO_SOURCE_H
 #define LG_IO_SOURCE_H
 
-#include "../core.h"
+#include "tensor/tensor.h"
 
 /* deflate makes nothing smaller than this: who promises more bytes than that many times the file's is not believed. */
 #define LG__MOST_INFLATED 1040

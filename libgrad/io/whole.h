@@ -2,7 +2,7 @@
 #ifndef LG_IO_WHOLE_H
 #define LG_IO_WHOLE_H
 
-#include "../core.h"
+#include "tensor/tensor.h"
 
 typedef struct lg__whole {
         char *data;

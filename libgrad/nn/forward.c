@@ -1,6 +1,6 @@
 /* forward.c - runs a module in a scope of its own. */
 #include <string.h>
-#include "../observer.h"
+#include "core/observer.h"
 #include "nn.h"
 
 /* Names the module in the message of an error that arose in it; the innermost module does so first. */

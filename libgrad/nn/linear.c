@@ -1,5 +1,6 @@
 /* linear.c - x W^T + b. */
 #include <math.h>
+#include "graph/op.h"
 #include "nn.h"
 
 static lg_tensor *run(const lg_module *m, lg_list inputs,

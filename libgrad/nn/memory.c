@@ -1,5 +1,5 @@
 /* memory.c - a table of what memory each module takes. */
-#include "../observer.h"
+#include "core/observer.h"
 #include "nn.h"
 
 /* ---- what a forward takes ---- */

@@ -1,6 +1,7 @@
 /* module.c - the module record: making, taking children, parameters and buffers, training mode, freeing. */
 #include <string.h>
-#include "../state/roster.h"
+#include "nn.h"
+#include "state/roster.h"
 
 #define NAME_MAX_LENGTH 63
 

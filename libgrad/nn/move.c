@@ -1,5 +1,6 @@
 /* move.c - moves a module to a device: handles stay, storages are replaced. */
-#include "../state/roster.h"
+#include "nn.h"
+#include "state/roster.h"
 
 /* A tensor that moves and its copy on the new device, in the scope of the move. */
 typedef struct copy_of {

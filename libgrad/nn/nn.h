@@ -2,9 +2,7 @@
 #ifndef LG_NN_PRIVATE_H
 #define LG_NN_PRIVATE_H
 
-#include "../core.h"
-
-#define LG__PATH 1024 /* bytes of the longest path to a part */
+#include "graph/graph.h"
 
 typedef enum lg__part_kind { LG__PARAMETER = 1, LG__BUFFER = 2, LG__CHILD = 4 } lg__part_kind;
 

@@ -1,5 +1,5 @@
 /* cat.c - tensors joined along a dimension. dx_i = the slice of g where x_i went. */
-#include "../op.h"
+#include "graph/op.h"
 
 #define CAT_FIELDS(FIELD) FIELD(int, dim, 0)
 LG__ATTRIBUTES(cat, CAT_FIELDS)

@@ -1,6 +1,6 @@
 /* copy.c - copies: to row-major or channels-last order, to another dtype, to another device. y = x; dx = g, brought
  * back. */
-#include "../op.h"
+#include "graph/op.h"
 
 #define CONTIGUOUS_FIELDS(FIELD) FIELD(bool, channels_last, false)
 LG__ATTRIBUTES(contiguous, CONTIGUOUS_FIELDS)

@@ -6,7 +6,7 @@
  * of a target that is q itself.
  */
 #include <math.h>
-#include "../op.h"
+#include "graph/op.h"
 
 #define ENTROPY_FIELDS(FIELD)                                                                                          \
         FIELD(i64, ignore_index, -100)                                                                                 \

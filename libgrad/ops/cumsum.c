@@ -3,7 +3,7 @@
  * cumsum: y[i] = x[0] + ... + x[i]; dx[i] = g[i] + ... + g[n - 1], a running sum from the other end. cumprod is made of
  * products: after the step of length 2^k, y[i] is the product of the 2^(k+1) elements up to i.
  */
-#include "../op.h"
+#include "graph/op.h"
 
 #define CUMSUM_FIELDS(FIELD) FIELD(int, dim, 0) FIELD(bool, reverse, false)
 LG__ATTRIBUTES(cumsum, CUMSUM_FIELDS)

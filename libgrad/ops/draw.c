@@ -5,7 +5,7 @@
  * weight w, and the greatest w / e win.
  */
 #include <float.h>
-#include "../op.h"
+#include "graph/op.h"
 
 #define PIECE ((int64_t)1 << 22) /* elements that are drawn at once */
 

@@ -3,7 +3,7 @@
  * The mask m is not kept: attributes hold where its random numbers come from, and the derivative is the op itself.
  */
 #include <string.h>
-#include "../op.h"
+#include "graph/op.h"
 
 #define DROPOUT_FIELDS(FIELD) FIELD(f64, p, 0) FIELD(u64, seed, 0) FIELD(u64, offset, 0)
 LG__ATTRIBUTES(dropout, DROPOUT_FIELDS)

@@ -2,7 +2,7 @@
  *
  * flip: y[i] = x[n - 1 - i]; dx = g, flipped back. roll: y[(i + shift) mod n] = x[i]; dx = g, rolled back.
  */
-#include "../op.h"
+#include "graph/op.h"
 
 #define FLIP_FIELDS(FIELD) FIELD(dims, dims, 0)
 LG__ATTRIBUTES(flip, FLIP_FIELDS)

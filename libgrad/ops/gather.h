@@ -2,7 +2,7 @@
 #ifndef LG_OPS_GATHER_H
 #define LG_OPS_GATHER_H
 
-#include "../op.h"
+#include "graph/op.h"
 
 /* The public functions, but an index out of range is reported as `fault`. */
 lg_tensor *lg__gather(lg_tensor *x, int dim, lg_tensor *index, lg__fault fault);

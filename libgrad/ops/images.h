@@ -2,7 +2,7 @@
 #ifndef LG_OPS_IMAGES_H
 #define LG_OPS_IMAGES_H
 
-#include "../op.h"
+#include "graph/op.h"
 
 /* Input 0 of a composite as (N, C, H, W): a signal is an image of height 1, an image alone a batch of one. */
 static inline lg_tensor *lg__as_images(const lg__call *call, bool signal)

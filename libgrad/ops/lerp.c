@@ -2,7 +2,7 @@
  *
  * From the half on it is b - (1 - w) (b - a): so both ends come out exactly.
  */
-#include "../op.h"
+#include "graph/op.h"
 
 /* The operands, which broadcast, widened. */
 static bool widened(const lg__call *call, lg_tensor *ret[3])

@@ -5,7 +5,7 @@
  * -100. bce_with_logits: the same of sigmoid(x), by log_sigmoid. kl_div: t (log t - x), or e^t (t - x) of log t.
  * 16-bit floats are computed with in f32, so that a loss is rounded once.
  */
-#include "../op.h"
+#include "graph/op.h"
 
 bool lg__check_reduction(lg_ctx *c, const char *op, lg_reduction reduction, bool batch_mean)
 {

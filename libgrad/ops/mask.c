@@ -1,5 +1,5 @@
 /* mask.c - elements replaced where a mask says so: masked_fill, and the triangles of matrices. Made of where. */
-#include "../op.h"
+#include "graph/op.h"
 
 static lg_tensor *compose_masked_fill(const lg__call *call)
 {

@@ -4,7 +4,7 @@
  * with relu: y = relu(x w^T + b), and g stands for g where y > 0, else 0.
  */
 #include <string.h>
-#include "../op.h"
+#include "graph/op.h"
 
 /* A matrix for the kernel: one stride is 1 and the other at least the row length, else a copy that is so. */
 static bool is_matrix(int64_t rows, int64_t cols, int64_t rs, int64_t cs)

@@ -2,7 +2,7 @@
 #ifndef LG_OPS_NORM_H
 #define LG_OPS_NORM_H
 
-#include "../op.h"
+#include "graph/op.h"
 
 /* What is computed in beside x: weights, biases and their gradients. */
 static inline lg_dtype lg__norm_dtype(const lg_tensor *x)

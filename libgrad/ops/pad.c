@@ -1,5 +1,5 @@
 /* pad.c - a constant around a tensor, or its rim cut off. dx = g, padded the other way round. */
-#include "../op.h"
+#include "graph/op.h"
 
 /* What goes before and after the elements of each dimension, from the last one backwards; negative: is cut off. */
 #define PAD_FIELDS(FIELD) FIELD(f64, value, 0) FIELD(shape, before, 0) FIELD(shape, after, 0)

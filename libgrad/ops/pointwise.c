@@ -32,9 +32,38 @@ static bool infer(lg__call *call, lg_dtype dtype)
         return true;
 }
 
+/* Is parameter i of the op a bound, 1: from below, 2: from above? */
+static int bound_of(int id, int i)
+{
+        if (id == LG_PW_clamp || id == LG_PW_hardtanh)
+                return 1 + i;
+        return id == LG_PW_maximum_scalar ? 1 : id == LG_PW_minimum_scalar ? 2 : 0;
+}
+
+/* The parameters of an op of integers, as their dtype takes them. A bound that lies beyond all values on its own side
+ * bounds nothing. */
+static bool take_numbers(lg__call *call)
+{
+        pointwise_attributes *a = call->attributes;
+        double *const all[] = {&a->p0, &a->p1};
+        const lg_dtype d = call->in[0]->at.dtype;
+        if (lg__dtype_float(d) || call->in_count > 1)
+                return true;
+        for (int i = 0; i < 2; i++) {
+                const int bound = bound_of(call->op->pointwise, i);
+                double *number = all[i];
+                if (d == LG_BOOL)
+                        *number = bound ? fmax(0, fmin(*number, 1)) : *number != 0;
+                else if (!(bound == 1 && *number < 0) && !(bound == 2 && *number > 0) &&
+                         !lg__dtype_holds(call->ctx, call->op->name, d, *number))
+                        return false;
+        }
+        return true;
+}
+
 bool lg__pointwise_infer(lg__call *call)
 {
-        return infer(call, call->in[call->in_count - 1]->at.dtype);
+        return take_numbers(call) && infer(call, call->in[call->in_count - 1]->at.dtype);
 }
 
 bool lg__pointwise_infer_compare(lg__call *call)
@@ -91,48 +120,15 @@ lg_tensor *lg__pointwise_parameter(const lg__vjp *v, int i)
 
 /* ---- the functions ---- */
 
-/* Is parameter i of the op a bound, 1: from below, 2: from above? */
-static int bound_of(int id, int i)
-{
-        if (id == LG_PW_clamp || id == LG_PW_hardtanh)
-                return 1 + i;
-        return id == LG_PW_maximum_scalar ? 1 : id == LG_PW_minimum_scalar ? 2 : 0;
-}
-
-/* The numbers of an op that leaves integers what they are, as x's dtype takes them. A bound that lies beyond all values
- * on its own side bounds nothing. */
-static bool take_numbers(int id, const lg_tensor *x, double *numbers, int count)
-{
-        const lg__op *op = &lg__pointwise_ops[id];
-        const lg_dtype d = x->at.dtype;
-        if (lg__dtype_float(d) || op->infer != lg__pointwise_infer || op->operands[0].takes == LG__REAL)
-                return true;
-        for (int i = 0; i < count; i++) {
-                const int bound = bound_of(id, i);
-                if (d == LG_BOOL)
-                        numbers[i] = bound ? fmax(0, fmin(numbers[i], 1)) : numbers[i] != 0;
-                else if (!(bound == 1 && numbers[i] < 0) && !(bound == 2 && numbers[i] > 0) &&
-                         !lg__dtype_holds(x->ctx, op->name, d, numbers[i]))
-                        return false;
-        }
-        return true;
-}
-
 static lg_tensor *apply(int id, lg_tensor *x, lg_tensor *y, lg_tensor *z)
 {
         const lg__op *op = &lg__pointwise_ops[id];
-        pointwise_attributes none = {0, 0};
-        return lg__apply(op, (lg_tensor *[]){x, y, z}, op->operand_count, &none, NULL);
+        return lg__apply(op, (lg_tensor *[]){x, y, z}, op->operand_count, &(pointwise_attributes){0, 0}, NULL);
 }
 
-static lg_tensor *apply_numbers(int id, lg_tensor *x, double p0, double p1, int count)
+static lg_tensor *apply_numbers(int id, lg_tensor *x, double p0, double p1)
 {
-        const lg__op *op = &lg__pointwise_ops[id];
-        double p[] = {p0, p1};
-        if (!lg__check(x, op->name, "x") || !take_numbers(id, x, p, count))
-                return NULL;
-        pointwise_attributes attributes = {p[0], p[1]};
-        return lg__apply1(op, x, &attributes);
+        return lg__apply1(&lg__pointwise_ops[id], x, &(pointwise_attributes){p0, p1});
 }
 
 #define PARAMS0 DEFINE0
@@ -146,12 +142,12 @@ static lg_tensor *apply_numbers(int id, lg_tensor *x, double p0, double p1, int 
 #define DEFINE1(name)                                                                                                  \
         lg_tensor *lg_##name(lg_tensor *x, double p0)                                                                  \
         {                                                                                                              \
-                return apply_numbers(LG_PW_##name, x, p0, 0, 1);                                                       \
+                return apply_numbers(LG_PW_##name, x, p0, 0);                                                          \
         }
 #define DEFINE2(name)                                                                                                  \
         lg_tensor *lg_##name(lg_tensor *x, double p0, double p1)                                                       \
         {                                                                                                              \
-                return apply_numbers(LG_PW_##name, x, p0, p1, 2);                                                      \
+                return apply_numbers(LG_PW_##name, x, p0, p1);                                                         \
         }
 #define DEFINE(define, name) define(name)
 #define UNARY(name, types, params, ...) DEFINE(params, name)

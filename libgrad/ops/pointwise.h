@@ -2,7 +2,7 @@
 #ifndef LG_OPS_POINTWISE_H
 #define LG_OPS_POINTWISE_H
 
-#include "../op.h"
+#include "graph/op.h"
 
 #define LG__POINTWISE_FIELDS(FIELD) FIELD(f64, p0, 0) FIELD(f64, p1, 0)
 LG__ATTRIBUTES(pointwise, LG__POINTWISE_FIELDS)

@@ -2,7 +2,7 @@
 #ifndef LG_OPS_REDUCE_H
 #define LG_OPS_REDUCE_H
 
-#include "../op.h"
+#include "graph/op.h"
 
 #define REDUCE_FIELDS(FIELD) FIELD(f64, correction, 1) FIELD(dims, dims, 0) FIELD(bool, keep_dim, false)
 LG__ATTRIBUTES(reduce, REDUCE_FIELDS)

@@ -1,5 +1,5 @@
 /* repeat.c - a tensor laid beside itself, as often as asked along each dimension; made of expand and reshape. */
-#include "../op.h"
+#include "graph/op.h"
 
 static lg_tensor *repeat_dim(lg_tensor *x, int dim, int64_t times)
 {

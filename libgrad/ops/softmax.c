@@ -2,7 +2,7 @@
  *
  * y = e^x / sum e^x: dx = y (g - sum(g y)). y = log softmax(x): dx = g - e^y sum(g).
  */
-#include "../op.h"
+#include "graph/op.h"
 
 #define SOFTMAX_FIELDS(FIELD) FIELD(int, dim, 0)
 LG__ATTRIBUTES(softmax, SOFTMAX_FIELDS)

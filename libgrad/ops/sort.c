@@ -3,7 +3,7 @@
  * sort: y[j] = x[index[j]], the first k in order; dx[index[j]] = g[j] and 0 elsewhere. choose is that formula for
  * indices from elsewhere, choose_grad its derivative; each is the other's derivative.
  */
-#include "../op.h"
+#include "graph/op.h"
 
 /* The first `size` (-1: all) of each line; of choose_grad, the size of its result's lines. */
 #define SORT_FIELDS(FIELD) FIELD(int, dim, 0) FIELD(bool, descending, false) FIELD(i64, size, 0)

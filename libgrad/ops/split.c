@@ -1,6 +1,6 @@
 /* split.c - a tensor taken apart along a dimension; the pieces are slices. */
 #include <string.h>
-#include "../op.h"
+#include "graph/op.h"
 
 typedef struct parts {
         bool chunks; /* so many are asked for, and not such of that size */

@@ -1,5 +1,5 @@
 /* sum_to.c - the one place where gradients of broadcast inputs are summed. */
-#include "../op.h"
+#include "graph/op.h"
 
 lg_tensor *lg__sum_to(lg_tensor *x, lg_shape shape)
 {

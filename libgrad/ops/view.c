@@ -4,7 +4,7 @@
  * derivative slice_grad writes g into that region of zeros, whose derivative is slice.
  */
 #include <string.h>
-#include "../op.h"
+#include "graph/op.h"
 
 #define VIEW_FIELDS(FIELD) FIELD(shape, shape, 0)
 LG__ATTRIBUTES(view, VIEW_FIELDS)

@@ -1,5 +1,5 @@
 /* clip.c - bounds for gradients: of the norm of all of them, of each element. */
-#include "../op.h"
+#include "graph/op.h"
 #include "optim.h"
 
 /* NULL: there is no parameter. */

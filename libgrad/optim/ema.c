@@ -1,6 +1,6 @@
 /* ema.c - an exponential moving average of a module's parameters. */
-#include "../state/roster.h"
-#include "../op.h"
+#include "state/roster.h"
+#include "graph/op.h"
 #include "optim.h"
 
 /* A tensor of the module and its average. */

@@ -5,7 +5,7 @@
 #define LG_OPTIM_PRIVATE_H
 
 #include <math.h>
-#include "../core.h"
+#include "graph/graph.h"
 
 #define LG__STATES LG_UPDATE_STATES
 

@@ -1,5 +1,5 @@
 /* state.c - what an optimiser and a schedule hold that outlives a step, under PyTorch's names. */
-#include "../state/roster.h"
+#include "state/roster.h"
 #include "schedule.h"
 
 static bool visit_group(lg__roster *r, lg__group *g, int i)

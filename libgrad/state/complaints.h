@@ -2,7 +2,7 @@
 #ifndef LG_STATE_COMPLAINTS_H
 #define LG_STATE_COMPLAINTS_H
 
-#include "../core.h"
+#include "tensor/tensor.h"
 
 typedef enum lg__complaint {
         LG__MISSING,

@@ -2,7 +2,7 @@
 #ifndef LG_STATE_LOAD_H
 #define LG_STATE_LOAD_H
 
-#include "../io/safetensors.h"
+#include "io/safetensors.h"
 #include "roster.h"
 
 /* Puts what a file holds into what the roster names. */

@@ -7,7 +7,7 @@
 #ifndef LG_STATE_ROSTER_H
 #define LG_STATE_ROSTER_H
 
-#include "../nn/nn.h"
+#include "tensor/tensor.h"
 
 typedef enum lg__held_kind {
         LG__HELD_TENSOR,

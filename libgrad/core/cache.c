@@ -1,0 +1,307 @@
+/* cache.c - the caching allocator of one device: freed buffers wait by size class to be used again.
+ *
+ * Up to LARGE bytes a block serves its own class only. Larger requests take the smallest block that is large enough;
+ * what is left of it becomes a block of its own, which is joined with its neighbours when all of them are free.
+ */
+#include <stdio.h>
+#include <string.h>
+#include "observer.h"
+#include "poison.h"
+
+#define LARGE ((size_t)1 << 20) /* of requests, and of what a split leaves at least */
+
+/* Sizes are rounded up to a power of two or a quarter between two of them, at least 64 bytes: a buffer wastes a fifth
+ * at most, and a class is found without a search. */
+static int class_of(size_t bytes, size_t *ret_rounded)
+{
+        size_t units = (bytes + 63) / 64;
+        int shift = 0;
+        while ((units - 1) >> (shift + 3))
+                shift++;
+        size_t quarter = (units + ((size_t)1 << shift) - 1) >> shift; /* 1 ... 8 */
+        *ret_rounded = (quarter << shift) * 64;
+        return shift * 8 + (int)quarter - 1;
+}
+
+/* The greatest class whose requests a block of that size, a multiple of 64, can serve. */
+static int class_served(size_t bytes)
+{
+        size_t units = bytes / 64, rounded;
+        int top = 63 - __builtin_clzll(units);
+        if (top > 2)
+                units = units >> (top - 2) << (top - 2);
+        return class_of(units * 64, &rounded);
+}
+
+static void list_add(lg__cache *cache, lg__block *block)
+{
+        int k = class_served(block->bytes);
+        block->prev = NULL;
+        block->next = cache->free[k];
+        if (block->next)
+                block->next->prev = block;
+        cache->free[k] = block;
+        cache->some[k / 64] |= (uint64_t)1 << (k % 64);
+        block->free = true;
+        cache->stats.cached += (int64_t)block->bytes;
+}
+
+static void list_remove(lg__cache *cache, lg__block *block)
+{
+        int k = class_served(block->bytes);
+        if (block->next)
+                block->next->prev = block->prev;
+        if (block->prev)
+                block->prev->next = block->next;
+        else
+                cache->free[k] = block->next;
+        if (!cache->free[k])
+                cache->some[k / 64] &= ~((uint64_t)1 << (k % 64));
+        block->next = block->prev = NULL;
+        block->free = false;
+        cache->stats.cached -= (int64_t)block->bytes;
+}
+
+/* The first block of class k, or of the next class above that has one if any may serve. */
+static lg__block *find(const lg__cache *cache, int k, bool any)
+{
+        if (cache->free[k] || !any)
+                return cache->free[k];
+        for (int word = k / 64; word < (int)(sizeof cache->some / sizeof *cache->some); word++) {
+                uint64_t bits = cache->some[word];
+                if (word == k / 64)
+                        bits &= ~(uint64_t)0 << (k % 64);
+                if (bits)
+                        return cache->free[word * 64 + __builtin_ctzll(bits)];
+        }
+        return NULL;
+}
+
+/* Cuts what is more than `bytes` off a block. False: no memory for the record. */
+static bool split(lg__cache *cache, lg__block *block, size_t bytes)
+{
+        if (block->bytes - bytes < LARGE)
+                return true;
+        lg__block *rest = lg__alloc(cache->ctx, sizeof *rest);
+        if (!rest)
+                return false;
+        rest->p = (char *)block->p + bytes;
+        rest->bytes = block->bytes - bytes;
+        rest->lower = block;
+        rest->upper = block->upper;
+        if (rest->upper)
+                rest->upper->lower = rest;
+        block->upper = rest;
+        block->bytes = bytes;
+        list_add(cache, rest);
+        return true;
+}
+
+/* Joins a free block with the one above it, which is free and in no list any longer. */
+static void join(lg__cache *cache, lg__block *block)
+{
+        lg__block *upper = block->upper;
+        block->bytes += upper->bytes;
+        block->upper = upper->upper;
+        if (block->upper)
+                block->upper->lower = block;
+        lg__free(cache->ctx, upper, sizeof *upper);
+}
+
+/* Only `bytes` of a block may be touched; of memory that the host cannot touch: nothing. */
+static void expose(const lg__cache *cache, lg__block *block, size_t bytes)
+{
+        if (cache->device.type != LG_DEVICE_CPU)
+                return;
+        lg__poison(block->p, block->bytes);
+        lg__unpoison(block->p, bytes);
+}
+
+static void forget(lg__cache *cache, lg__block *block)
+{
+        expose(cache, block, block->bytes);
+        cache->stats.system_frees++;
+        cache->ctx->free(cache->ctx->memory_user, cache->ctx, cache->device, block->p, block->bytes);
+        lg__free(cache->ctx, block, sizeof *block);
+}
+
+static void *out_of_memory(lg__cache *cache, size_t bytes)
+{
+        lg_device_facts facts = {.free_bytes = -1, .total_bytes = -1};
+        lg__device *d = lg__device_get(cache->ctx, cache->device);
+        char limit[64] = "";
+        if (d)
+                d->api->facts(cache->device.index, &facts);
+        if (cache->limit)
+                snprintf(limit, sizeof limit, ", %lld at most by lg_set_memory_limit", (long long)cache->limit);
+        return lg__fail(cache->ctx, LG_ERR_MEMORY,
+                        "out of memory on %s: %zu bytes asked, %lld in use, %lld cached, %lld free of %lld%s; try a "
+                        "smaller batch",
+                        lg_device_name(cache->device), bytes, (long long)cache->stats.used,
+                        (long long)cache->stats.cached, (long long)facts.free_bytes, (long long)facts.total_bytes,
+                        limit);
+}
+
+/* From the hooks, as long as the limit allows. */
+static void *take(lg__cache *cache, size_t bytes)
+{
+        lg_ctx *c = cache->ctx;
+        int64_t held = cache->stats.used + cache->stats.cached;
+        if (cache->limit && (held > cache->limit || (int64_t)bytes > cache->limit - held))
+                return NULL;
+        return c->alloc(c->memory_user, c, cache->device, bytes);
+}
+
+/* The cache's device, if it noted that something else than memory was wrong. */
+static lg__device *broken(const lg__cache *cache)
+{
+        for (lg__device *d = cache->ctx->devices; d; d = d->next)
+                if (&d->cache == cache)
+                        return d->queue->status == LG_BROKEN ? d : NULL;
+        return NULL;
+}
+
+static lg__block *fresh(lg__cache *cache, size_t bytes)
+{
+        lg_ctx *c = cache->ctx;
+        lg__block *block = lg__alloc(c, sizeof *block);
+        if (!block)
+                return NULL;
+        block->bytes = bytes;
+        block->p = take(cache, bytes);
+        if (!block->p && !broken(cache)) {
+                lg_empty_cache(c);
+                block->p = take(cache, bytes);
+        }
+        if (!block->p) {
+                lg__free(c, block, sizeof *block);
+                lg__device *d = broken(cache);
+                if (!d)
+                        return out_of_memory(cache, bytes);
+                lg__kernel_done(d, "allocation", false);
+                return NULL;
+        }
+        cache->stats.system_allocs++;
+        return block;
+}
+
+static void tell(lg__cache *cache, int64_t bytes)
+{
+        const lg__device *d = (const lg__device *)((char *)cache - offsetof(lg__device, cache));
+        LG__TELL(cache->ctx, allocated, d, bytes);
+}
+
+lg__block *lg__cache_get(lg__cache *cache, size_t bytes)
+{
+        size_t rounded;
+        if (bytes > SIZE_MAX / 4)
+                return out_of_memory(cache, bytes);
+        int k = class_of(bytes, &rounded);
+        lg__block *block = find(cache, k, rounded >= LARGE);
+        if (block) {
+                list_remove(cache, block);
+                if (rounded >= LARGE && !split(cache, block, rounded)) {
+                        list_add(cache, block);
+                        return NULL;
+                }
+        } else {
+                block = fresh(cache, rounded);
+                if (!block)
+                        return NULL;
+        }
+        block->next = NULL;
+        expose(cache, block, bytes);
+        cache->stats.used += (int64_t)block->bytes;
+        if (cache->stats.used > cache->stats.peak)
+                cache->stats.peak = cache->stats.used;
+        tell(cache, (int64_t)block->bytes);
+        return block;
+}
+
+void lg__cache_put(lg__cache *cache, lg__block *block)
+{
+        if (!block)
+                return;
+        expose(cache, block, 0);
+        cache->stats.used -= (int64_t)block->bytes;
+        tell(cache, -(int64_t)block->bytes);
+        if (block->upper && block->upper->free) {
+                list_remove(cache, block->upper);
+                join(cache, block);
+        }
+        if (block->lower && block->lower->free) {
+                block = block->lower;
+                list_remove(cache, block);
+                join(cache, block);
+        }
+        list_add(cache, block);
+}
+
+/* Parts of what is still used stay. */
+void lg__cache_empty(lg__cache *cache)
+{
+        for (int k = 0; k < LG__CLASSES; k++) {
+                for (lg__block *block = cache->free[k], *next; block; block = next) {
+                        next = block->next;
+                        if (block->lower || block->upper)
+                                continue;
+                        list_remove(cache, block);
+                        forget(cache, block);
+                }
+        }
+}
+
+static lg__cache *cache_of(const lg_ctx *c, lg_device device)
+{
+        if (!c)
+                return NULL;
+        if (device.type == LG_DEVICE_NONE)
+                device = c->default_device;
+        for (lg__device *d = c->devices; d; d = d->next)
+                if (lg_device_equal(d->id, device))
+                        return &d->cache;
+        return NULL;
+}
+
+lg_memory_stats_t *lg_memory_stats_with(const lg_ctx *c, lg_device device, lg_memory_stats_t *ret, size_t size)
+{
+        const lg_memory_stats_t none = {.used = 0};
+        const lg__cache *cache = cache_of(c, device);
+        if (ret)
+                lg__give(ret, size, cache ? &cache->stats : &none, sizeof none);
+        return ret;
+}
+
+void lg_reset_peak_memory(lg_ctx *c, lg_device device)
+{
+        lg__cache *cache = cache_of(c, device);
+        if (cache)
+                cache->stats.peak = cache->stats.used;
+}
+
+bool lg_set_memory_limit(lg_ctx *c, lg_device device, int64_t bytes)
+{
+        lg__device *d = lg__ok(c) ? lg__device_get(c, device) : NULL;
+        if (!d)
+                return false;
+        if (bytes < 0)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_set_memory_limit: %lld bytes; give 0 for no limit",
+                                (long long)bytes);
+        d->cache.limit = bytes;
+        return true;
+}
+
+int64_t lg_get_memory_limit(const lg_ctx *c, lg_device device)
+{
+        const lg__cache *cache = cache_of(c, device);
+        return cache ? cache->limit : 0;
+}
+
+void lg_empty_cache(lg_ctx *c)
+{
+        if (!c)
+                return;
+        c->up->collect(c, false);
+        for (lg__device *d = c->devices; d; d = d->next)
+                lg__cache_empty(&d->cache);
+}

@@ -1,0 +1,217 @@
+/* context.c - what a context holds: objects, memory hooks, threads, random state and settings. */
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include "exports.h"
+
+char lg_end_mark[1];
+
+const char *lg_version(void)
+{
+        return LG_VERSION;
+}
+
+void lg__link_init(lg__link *head)
+{
+        head->prev = head->next = head;
+}
+
+void lg__link_add(lg__link *head, lg__link *link)
+{
+        link->prev = head->prev;
+        link->next = head;
+        head->prev->next = link;
+        head->prev = link;
+}
+
+void lg__link_remove(lg__link *link)
+{
+        if (!link->next)
+                return;
+        link->prev->next = link->next;
+        link->next->prev = link->prev;
+        link->prev = link->next = NULL;
+}
+
+void lg__object_register(lg_ctx *c, lg__object *o, const lg__type *type)
+{
+        o->ctx = c;
+        o->type = type;
+        lg__link_add(&c->objects, &o->link);
+}
+
+void lg__object_destroy(lg__object *o)
+{
+        if (!o || !o->type) /* that one is on its way: a release function of its own calls */
+                return;
+        const lg__type *type = o->type;
+        lg__link_remove(&o->link);
+        o->type = NULL;
+        while (o->weak)
+                lg__weak_set(o->weak, NULL);
+        type->destroy(o);
+}
+
+void lg__weak_set(lg__weak *w, lg__object *o)
+{
+        if (w->object) {
+                lg__weak **at = &w->object->weak;
+                while (*at != w)
+                        at = &(*at)->next;
+                *at = w->next;
+        }
+        w->object = o;
+        if (o) {
+                w->next = o->weak;
+                o->weak = w;
+        }
+}
+
+void *lg__object_use(void *record)
+{
+        lg__object *o = record;
+        if (o)
+                o->uses++;
+        return o;
+}
+
+void lg__object_done(void *record)
+{
+        lg__object *o = record;
+        if (o && !--o->uses && o->freed)
+                lg__object_destroy(o);
+}
+
+void lg__object_free(void *record)
+{
+        lg__object *o = record;
+        if (!o || !o->type)
+                return;
+        o->freed = true;
+        if (!o->uses)
+                lg__object_destroy(o);
+}
+
+bool lg__object_lasts(const lg__object *o, const char *op)
+{
+        return o->type || lg__fail(o->ctx, LG_ERR_STATE, "%s: that is being freed", op);
+}
+
+bool lg__may_end(lg_ctx *c, const char *op)
+{
+        return !c->observing ||
+               lg__fail(c, LG_ERR_STATE,
+                        "%s: a function given to lg_trace cannot do that; do it after the call that is traced", op);
+}
+
+int lg__processors(void)
+{
+        cpu_set_t set;
+        return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
+}
+
+/* Many more threads than cores only cost, and where they cannot be started the runtime of OpenMP ends the process. */
+int lg__threads_for(int asked)
+{
+        const char *text = getenv("OMP_NUM_THREADS");
+        long given = asked <= 0 && text ? strtol(text, NULL, 10) : asked; /* of a list, the outermost level's */
+        int most = 4 * lg__processors() > 16 ? 4 * lg__processors() : 16;
+        return given <= 0 ? lg__processors() : given < most ? (int)given : most;
+}
+
+void *lg_system_alloc(lg_ctx *c, lg_device device, size_t bytes)
+{
+        if (device.type == LG_DEVICE_CPU)
+                return bytes > SIZE_MAX - 63 ? NULL : aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+        lg__device *d = lg__device_get(c, device);
+        return d ? d->api->allocate(d->queue, bytes) : NULL;
+}
+
+void lg_system_free(lg_ctx *c, lg_device device, void *p, size_t bytes)
+{
+        if (device.type == LG_DEVICE_CPU) {
+                free(p);
+                return;
+        }
+        lg__device *d = lg__device_get(c, device);
+        if (d)
+                d->api->free(d->queue, p, bytes);
+}
+
+void lg__context_finish(lg_ctx *c)
+{
+        lg__devices_finish(c);
+        lg__pool_finish(c);
+        c->free(c->memory_user, NULL, lg_cpu(), c, sizeof *c);
+}
+
+void lg_seed(lg_ctx *c, uint64_t seed)
+{
+        lg_set_random_state(c, (lg_random_state){seed, 0});
+}
+
+lg_random_state lg_get_random_state(const lg_ctx *c)
+{
+        return c ? c->random : (lg_random_state){0, 0};
+}
+
+void lg_set_random_state(lg_ctx *c, lg_random_state state)
+{
+        if (lg__ok(c))
+                c->random = state;
+}
+
+bool lg_set_threads(lg_ctx *c, int threads)
+{
+        if (!lg__ok(c))
+                return false;
+        if (threads < 0)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_set_threads: %d threads; give 0 for all cores", threads);
+        c->threads = lg__threads_for(threads);
+        for (lg__device *d = c->devices; d; d = d->next)
+                d->queue->threads = c->threads;
+        return true;
+}
+
+int lg_get_threads(const lg_ctx *c)
+{
+        return c ? c->threads : 0;
+}
+
+void lg_set_deterministic(lg_ctx *c, bool on)
+{
+        if (!lg__ok(c))
+                return;
+        c->deterministic = on;
+        for (lg__device *d = c->devices; d; d = d->next)
+                d->queue->deterministic = on;
+}
+
+bool lg_get_deterministic(const lg_ctx *c)
+{
+        return c && c->deterministic;
+}
+
+void lg_set_allow_tf32(lg_ctx *c, bool on)
+{
+        if (!lg__ok(c))
+                return;
+        c->tf32 = on;
+        for (lg__device *d = c->devices; d; d = d->next)
+                d->queue->tf32 = on;
+}
+
+bool lg_get_allow_tf32(const lg_ctx *c)
+{
+        return c && c->tf32;
+}
+
+void lg_clear_error(lg_ctx *c)
+{
+        if (!c || c->live != LG__CTX_LIVE) /* that it is being closed stays */
+                return;
+        lg__forget_error(c);
+        for (lg__device *d = c->devices; d; d = d->next)
+                if (!d->api->clear_fault(d->queue))
+                        lg__kernel_done(d, "lg_clear_error", false);
+}

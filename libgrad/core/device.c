@@ -1,0 +1,284 @@
+/* device.c - the devices of a context: a queue on each, opened when it is first used, and what is asked of them. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/core.h"
+#include "device_type.h"
+
+static void *scratch(lg_queue *q, size_t bytes)
+{
+        lg__device *d = q->owner;
+        lg__block *block = lg__cache_get(&d->cache, bytes ? bytes : 1);
+        if (!block) {
+                lg_queue_fail(q, LG_NO_MEMORY, "no memory for scratch");
+                return NULL;
+        }
+        block->next = d->scratch;
+        d->scratch = block;
+        return block->p;
+}
+
+static bool spare(lg_queue *q)
+{
+        lg__cache *cache = &((lg__device *)q->owner)->cache;
+        const int64_t cached = cache->stats.cached;
+        lg__cache_empty(cache);
+        return cache->stats.cached < cached;
+}
+
+/* NULL and a reason; without one, an error is set. */
+static lg__device *open_device(lg_ctx *c, lg_device id, const lg_device_api *api, char *why, size_t size)
+{
+        char reason[256] = "";
+        lg__device *d = lg__host_alloc(c, sizeof *d);
+        lg_queue *q = d ? lg__alloc(c, api->queue_size) : NULL;
+        if (!q) {
+                if (d)
+                        lg__host_free(c, d, sizeof *d);
+                return NULL;
+        }
+        *d = (lg__device){.id = id, .api = api, .queue = q, .cache = {.ctx = c, .device = id}};
+        q->api = api;
+        q->index = id.index;
+        q->threads = c->threads;
+        q->deterministic = c->deterministic;
+        q->tf32 = c->tf32;
+        q->workspace = scratch;
+        q->spare = spare;
+        q->owner = d;
+        if (!api->open(q, reason, sizeof reason)) {
+                api->close(q);
+                lg__free(c, q, api->queue_size);
+                lg__host_free(c, d, sizeof *d);
+                snprintf(why, size, "%s cannot be used: %s", lg_device_name(id), reason);
+                return NULL;
+        }
+        d->next = c->devices;
+        c->devices = d;
+        return d;
+}
+
+static lg__device *find(const lg_ctx *c, lg_device id)
+{
+        lg__device *d = c->devices;
+        while (d && (d->id.type != id.type || d->id.index != id.index))
+                d = d->next;
+        return d;
+}
+
+/* NULL and a reason; without one, an error is set. */
+static lg__device *find_or_open(lg_ctx *c, lg_device id, char *why, size_t size)
+{
+        char reason[512] = "";
+        lg__device *found = find(c, id);
+        if (found)
+                return found;
+        const lg_device_api *api = lg__device_type(id.type, reason, sizeof reason);
+        const char *name = lg__device_type_name(id.type);
+        int count = api ? api->count(reason, sizeof reason) : 0;
+        if (count == 0)
+                snprintf(why, size, "there is no device %s: %s; there is cpu", lg_device_name(id), reason);
+        else if (id.index < 0 || id.index >= count)
+                snprintf(why, size, "there is no device %s:%d; %s has %d device%s, from 0", name, id.index, name, count,
+                         count > 1 ? "s" : "");
+        else
+                return open_device(c, id, api, why, size);
+        return NULL;
+}
+
+lg__device *lg__device_get(lg_ctx *c, lg_device id)
+{
+        if (id.type == LG_DEVICE_NONE)
+                id = c->default_device;
+        lg__device *d = find(c, id);
+        if (d)
+                return d;
+        if ((unsigned)id.type >= LG_DEVICE_TYPE_COUNT)
+                return lg__fail(c, LG_ERR_ARGUMENT, "there is no device type %d", (int)id.type);
+        char why[640] = "";
+        d = find_or_open(c, id, why, sizeof why);
+        if (!d && why[0])
+                lg__fail(c, LG_ERR_DEVICE, "%s", why);
+        return d;
+}
+
+void lg__devices_empty(lg_ctx *c)
+{
+        for (lg__device *d = c->devices; d; d = d->next) {
+                lg_fault ignored;
+                d->api->synchronize(d->queue, &ignored);
+                lg__cache_empty(&d->cache);
+        }
+}
+
+void lg__devices_finish(lg_ctx *c)
+{
+        lg__devices_empty(c);
+        while (c->devices) {
+                lg__device *d = c->devices;
+                c->devices = d->next;
+                d->api->close(d->queue);
+                if (d != c->cpu) /* whose cache and statistics serve until the end */
+                        lg__host_free(c, d, sizeof *d);
+        }
+        if (!c->cpu)
+                return;
+        lg__device *cpu = c->cpu;
+        c->cpu = NULL;
+        lg__host_free(c, cpu, sizeof *cpu);
+}
+
+bool lg__kernel_done(lg__device *d, const char *op, bool ok)
+{
+        while (d->scratch) {
+                lg__block *block = d->scratch;
+                d->scratch = block->next;
+                lg__cache_put(&d->cache, block);
+        }
+        if (ok && !d->queue->status)
+                return true;
+        lg_status status = d->queue->status;
+        d->queue->status = LG_OK;
+        lg_error_code code = status == LG_NO_MEMORY         ? LG_ERR_MEMORY
+                             : d->id.type == LG_DEVICE_CUDA ? LG_ERR_CUDA
+                                                            : LG_ERR_DEVICE;
+        lg__fail(d->cache.ctx, code, "%s: on %s: %s", op, lg_device_name(d->id), d->queue->message);
+        return false;
+}
+
+static bool fault_error(lg_ctx *c, const lg_fault *f)
+{
+        static const char *const op[] = {[LG__FAULT_CROSS_ENTROPY] = "cross_entropy",
+                                         [LG__FAULT_NLL] = "nll",
+                                         [LG__FAULT_GATHER] = "gather",
+                                         [LG__FAULT_SCATTER_ADD] = "scatter_add",
+                                         [LG__FAULT_INDEX_SELECT] = "index_select",
+                                         [LG__FAULT_INDEX_ADD] = "index_add",
+                                         [LG__FAULT_EMBEDDING] = "embedding",
+                                         [LG__FAULT_ONE_HOT] = "one_hot"};
+        long long value = (long long)f->value, limit = (long long)f->limit;
+        if (f->code <= LG__FAULT_NLL)
+                return lg__fail(c, LG_ERR_ARGUMENT,
+                                "%s: target holds the class index %lld, but x has %lld classes (0 to %lld)",
+                                op[f->code], value, limit, limit - 1);
+        return lg__fail(c, LG_ERR_ARGUMENT, "%s: index holds %lld, but there are %lld places to point at, from 0 on",
+                        op[f->code], value, limit);
+}
+
+bool lg__device_wait(lg__device *d)
+{
+        lg_fault fault = {0};
+        if (!d->api->synchronize(d->queue, &fault))
+                return lg__kernel_done(d, "lg_synchronize", false);
+        return fault.code == LG_FAULT_NONE || fault_error(d->cache.ctx, &fault);
+}
+
+bool lg_synchronize(lg_ctx *c)
+{
+        if (!lg__ok(c))
+                return false;
+        bool ok = true;
+        for (lg__device *d = c->devices; d; d = d->next)
+                ok = lg__device_wait(d) && ok;
+        return ok;
+}
+
+int lg_device_count(lg_ctx *c, lg_device_type type)
+{
+        char reason[512];
+        if (!c || type <= LG_DEVICE_NONE || type >= LG_DEVICE_TYPE_COUNT)
+                return 0;
+        const lg_device_api *api = lg__device_type(type, reason, sizeof reason);
+        return api ? api->count(reason, sizeof reason) : 0;
+}
+
+/* True if the device is there and works; false without an error, unless the host's memory is gone. */
+static bool usable(lg_ctx *c, lg_device device)
+{
+        char why[640];
+        return lg__ok(c) && device.index >= 0 && find_or_open(c, device, why, sizeof why);
+}
+
+lg_device lg_try_cuda(lg_ctx *c, int index)
+{
+        lg_device device = LG_DEVICE(LG_DEVICE_CUDA, index);
+        return usable(c, device) ? device : lg_cpu();
+}
+
+int lg_try_all_cuda(lg_ctx *c, int max, lg_device *ret)
+{
+        int n = 0, count = lg_device_count(c, LG_DEVICE_CUDA);
+        for (int i = 0; ret && i < count && n < max; i++)
+                if (usable(c, LG_DEVICE(LG_DEVICE_CUDA, i)))
+                        ret[n++] = LG_DEVICE(LG_DEVICE_CUDA, i);
+        if (n == 0 && ret && max > 0)
+                ret[n++] = lg_cpu();
+        return n;
+}
+
+/* The index behind a device's name: 0 for none, -1 if it is no number. One too big for any device stays that. */
+static int parse_index(const char *text)
+{
+        if (!*text)
+                return 0;
+        char *end;
+        long index = *text == ':' && text[1] >= '0' && text[1] <= '9' ? strtol(text + 1, &end, 10) : -1;
+        return index < 0 || *end ? -1 : index < INT_MAX ? (int)index : INT_MAX;
+}
+
+lg_device lg_parse_device(lg_ctx *c, const char *text)
+{
+        lg_device none = LG_NO_DEVICE;
+        if (!lg__ok(c))
+                return none;
+        for (int type = LG_DEVICE_CPU; text && type < LG_DEVICE_TYPE_COUNT; type++) {
+                const char *name = lg__device_type_name((lg_device_type)type);
+                size_t n = strlen(name);
+                int index = strncmp(text, name, n) == 0 ? parse_index(text + n) : -1;
+                lg_device device = LG_DEVICE((lg_device_type)type, index);
+                if (index >= 0)
+                        return lg__device_get(c, device) ? device : none;
+        }
+        lg__fail(c, LG_ERR_ARGUMENT, "lg_parse_device: \"%s\" is no device; write cpu, cuda or cuda:1",
+                 text ? text : "NULL");
+        return none;
+}
+
+lg_device lg_default_device(lg_ctx *c, lg_device device)
+{
+        lg_device was = c ? c->default_device : LG_NO_DEVICE;
+        if (lg__ok(c) && device.type != LG_DEVICE_NONE && lg__device_get(c, device))
+                c->default_device = device;
+        return was;
+}
+
+lg_device lg_get_default_device(const lg_ctx *c)
+{
+        return c ? c->default_device : LG_NO_DEVICE;
+}
+
+bool lg_device_info_with(lg_ctx *c, lg_device device, lg_device_info_t *ret, size_t size)
+{
+        lg_device_facts facts = {.free_bytes = -1, .total_bytes = -1};
+        if (!lg__ok(c))
+                return false;
+        if (!ret)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_device_info: ret is NULL");
+        lg__device *d = lg__device_get(c, device);
+        if (!d)
+                return false;
+        if (!d->api->facts(d->id.index, &facts))
+                return lg__fail(c, LG_ERR_DEVICE, "lg_device_info: %s does not answer", lg_device_name(d->id));
+        lg_device_info_t info = {.total_bytes = facts.total_bytes,
+                                 .free_bytes = facts.free_bytes,
+                                 .processors = facts.processors,
+                                 .major = facts.major,
+                                 .minor = facts.minor};
+        memcpy(info.name, facts.name, sizeof info.name);
+        memcpy(info.driver, facts.driver, sizeof info.driver);
+        memcpy(info.runtime, facts.runtime, sizeof info.runtime);
+        memcpy(info.blas, facts.blas, sizeof info.blas);
+        memcpy(info.dnn, facts.dnn, sizeof info.dnn);
+        lg__give(ret, size, &info, sizeof info);
+        return true;
+}

@@ -1,0 +1,22 @@
+/* observer.c - who looks on. */
+#include "observer.h"
+
+void lg__observe(lg_ctx *c, lg__observer *o)
+{
+        lg__observer **end = &c->observers;
+        while (*end)
+                end = &(*end)->next;
+        o->next = NULL;
+        *end = o;
+}
+
+void lg__unobserve(lg_ctx *c, lg__observer *o)
+{
+        lg__observer **at = &c->observers;
+        while (*at && *at != o)
+                at = &(*at)->next;
+        if (*at)
+                *at = o->next;
+        if (c->next_observer == o)
+                c->next_observer = o->next;
+}

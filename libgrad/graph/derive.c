@@ -1,0 +1,214 @@
+/* derive.c - the derivative of one node: what it saved, its rule, and where the results go. */
+#include <string.h>
+#include "pending.h"
+#include "core/observer.h"
+
+/* Nobody else sees that gradient. */
+static bool may_add_to(const call *k, const lg_tensor *sum)
+{
+        return !k->create_graph && sum->storage->refs == 1 && lg__layout_is_dense(&sum->at);
+}
+
+bool lg__arrive(call *k, lg__node *n, int output, lg_tensor *g)
+{
+        pending *p = lg__pending_get(k, n);
+        if (!p || (!p->queued && !lg__heap_push(k, p))) {
+                lg__tensor_release(g);
+                return false;
+        }
+        lg_tensor *was = p->grads[output];
+        if (!was) {
+                p->grads[output] = g;
+                return true;
+        }
+        if (!lg__gradients_meet(was, g, k->name)) {
+                lg__tensor_release(g);
+                return false;
+        }
+        lg_tensor *sum = was;
+        if (!may_add_to(k, was))
+                sum = lg__tensor_own(k->ctx->up->add(was, g));
+        else if (!lg__pointwise_run(LG_PW_add, was, (lg_tensor *[LG_PW_INPUTS]){was, g}, 0, 0, "lg_backward"))
+                sum = NULL;
+        lg__tensor_release(g);
+        if (!sum)
+                return false;
+        if (sum != was)
+                lg__tensor_release(was);
+        p->grads[output] = sum;
+        return true;
+}
+
+/* Saved values that a derivative of first order reads through handles on the stack. */
+#define MOST_LENT 4
+
+static bool is_unchanged(const call *k, const lg__node *n, const lg__saved *s)
+{
+        const char *name = s->is_output ? "its output" : lg__operand_name(n->op, s->slot);
+        return s->storage->version == s->version ||
+               lg__fail(k->ctx, LG_ERR_STATE,
+                        "%s: %s saved %s, a %s tensor of shape %s, and it was changed in place since; "
+                        "change a copy (lg_copy), or after lg_backward",
+                        k->name, n->op->name, name, lg_dtype_name(s->at.dtype), lg__shape_text(s->at.shape).s);
+}
+
+static lg_tensor *lend(const call *k, lg_tensor *t, const lg__saved *s)
+{
+        memset(t, 0, offsetof(lg_tensor, at));
+        t->live = LG__LIVE;
+        t->owner = LG__OWNER_LIBRARY;
+        t->ctx = k->ctx;
+        t->storage = s->storage;
+        lg__layout_copy(&t->at, &s->at);
+        return t;
+}
+
+static lg_tensor *unpack(const call *k, lg__node *n, const lg__saved *s)
+{
+        lg_ctx *c = k->ctx;
+        lg_tensor *t = lg__tensor_new(c, s->storage, &s->at);
+        lg__node *from = s->is_output ? n : n->edges[s->slot].node;
+        if (t && k->create_graph && from) {
+                t->node = from;
+                t->alias = true;
+                t->output = s->is_output ? s->slot : n->edges[s->slot].output;
+                lg__node_ref(from);
+        }
+        return t;
+}
+
+lg_tensor *lg__alias_of(const lg_tensor *g)
+{
+        lg_tensor *t = lg__tensor_new(g->ctx, g->storage, &g->at);
+        if (t && g->node) {
+                t->alias = true;
+                t->node = g->node;
+                t->output = g->output;
+                lg__node_ref(g->node);
+        }
+        return lg__tensor_own(t);
+}
+
+lg_tensor *lg__settle(lg_tensor *g, const lg__edge *e)
+{
+        lg_ctx *c = g->ctx;
+        if (g->at.dtype != e->dtype || !lg__shape_equal(g->at.shape, e->shape))
+                g = c->up->cast(c->up->sum_to(g, e->shape), e->dtype);
+        if (!g)
+                return NULL;
+        if (!lg__shape_equal(g->at.shape, e->shape))
+                return lg__fail(c, LG_ERR_SHAPE, "backward: a gradient is %s, but the input was %s",
+                                lg__shape_text(g->at.shape).s, lg__shape_text(e->shape).s);
+        if (!lg_device_equal(g->storage->device->id, e->device))
+                return lg__fail(c, LG_ERR_DEVICE, "backward: a gradient is %s, but the input was on %s",
+                                lg__tensor_text(g).s, lg_device_name(e->device));
+        if (g->owner == LG__OWNER_SCOPE && g->scope == c->scope)
+                return lg__tensor_own(g);
+        return lg__alias_of(g);
+}
+
+static bool wanted(const call *k, const lg__edge *e)
+{
+        if (!e->node || !k->only_needed)
+                return e->node;
+        const pending *p = lg__pending_find(k, e->node);
+        return p && p->needed;
+}
+
+static bool unpack_all(const call *k, lg__node *n, lg__vjp *v, lg_tensor lent[MOST_LENT])
+{
+        const bool lends = !k->create_graph && n->saved_count <= MOST_LENT && !(n->op->flags & LG__HANDLES);
+        for (int i = 0; i < n->saved_count; i++) {
+                const lg__saved *s = &n->saved[i];
+                lg_tensor *t = !is_unchanged(k, n, s) ? NULL : lends ? lend(k, &lent[i], s) : unpack(k, n, s);
+                if (!t)
+                        return false;
+                *(s->is_output ? &v->out[s->slot] : &v->in[s->slot]) = t;
+        }
+        return true;
+}
+
+static bool run_vjp(call *k, pending *p, lg__vjp *v)
+{
+        lg__node *n = p->node;
+        for (int i = 0; i < n->out_count; i++)
+                v->grad[i] = p->grads[i];
+        bool fused = n->op->fused && !k->create_graph;
+        const lg__frame frame = {.outer = k->ctx->frame, .node = n};
+        k->ctx->frame = &frame;
+        LG__TELL(k->ctx, enter, &frame);
+        if (fused)
+                LG__TELL(k->ctx, fused_begin, v);
+        bool ok = fused ? n->op->fused(v) : n->op->vjp(v);
+        if (fused)
+                LG__TELL(k->ctx, fused_end, v, ok);
+        LG__TELL(k->ctx, leave, &frame);
+        k->ctx->frame = frame.outer;
+        if (!ok || k->ctx->error)
+                return lg__fail(k->ctx, LG_ERR_STATE, "%s: the derivative of %s failed", k->name, n->op->name);
+        return true;
+}
+
+/* What has arrived where an edge leads, if a derivative may add to it. */
+static lg_tensor *sum_at(const call *k, const lg__edge *e)
+{
+        const pending *p = lg__pending_find(k, e->node);
+        lg_tensor *sum = p ? p->grads[e->output] : NULL;
+        return sum && may_add_to(k, sum) && lg_device_equal(sum->storage->device->id, e->device) ? sum : NULL;
+}
+
+/* Runs a node's derivative in a scope of its own and hands the results on. */
+static bool derive(call *k, pending *p, lg__vjp *v, bool *needs, lg_tensor **sums)
+{
+        lg__node *n = p->node;
+        bool any = false;
+        for (int i = 0; i < n->in_count; i++) {
+                any |= needs[i] = wanted(k, &n->edges[i]);
+                sums[i] = needs[i] && n->op->fused ? sum_at(k, &n->edges[i]) : NULL;
+        }
+        if (!any)
+                return true;
+        if (n->freed)
+                return lg__fail(
+                        k->ctx, LG_ERR_STATE,
+                        "%s: what %s saved was freed by an earlier lg_backward; give that one .retain_graph = true",
+                        k->name, n->op->name);
+        lg__scope record;
+        lg_tensor lent[MOST_LENT];
+        lg_scope scope = lg__scope_enter(k->ctx, &record);
+        bool ok = unpack_all(k, n, v, lent) && run_vjp(k, p, v);
+        for (int i = 0; i < n->in_count && ok; i++) {
+                if (!needs[i] || !v->grad_in[i] || v->grad_in[i] == v->sums[i])
+                        continue;
+                lg_tensor *g = lg__settle(v->grad_in[i], &n->edges[i]);
+                ok = g && lg__arrive(k, n->edges[i].node, n->edges[i].output, g);
+        }
+        lg_scope_end(k->ctx, scope);
+        return ok;
+}
+
+bool lg__derive_node(call *k, pending *p)
+{
+        enum { few = 16 };
+        lg_tensor *tensors[3 * few] = {NULL};
+        bool flags[few];
+        lg__node *n = p->node;
+        const size_t count = (size_t)n->in_count, size = 3 * count * sizeof *tensors;
+        lg__vjp v = {.ctx = k->ctx, .op = n->op, .node = n, .attributes = n->attributes};
+        v.in_count = n->in_count;
+        v.out_count = n->out_count;
+        v.in = n->in_count <= few ? tensors : lg__alloc(k->ctx, size);
+        bool *needs = n->in_count <= few ? flags : lg__alloc(k->ctx, count);
+        v.needs = needs;
+        bool ok = v.in && needs;
+        if (ok) {
+                v.grad_in = v.in + count;
+                v.sums = v.in + 2 * count;
+                ok = derive(k, p, &v, needs, v.in + 2 * count);
+        }
+        if (needs != flags)
+                lg__free(k->ctx, needs, count);
+        if (v.in != tensors)
+                lg__free(k->ctx, v.in, size);
+        return ok;
+}

@@ -1,0 +1,67 @@
+/* graph.h - the recorded graph: nodes, their edges and what they save. Private to libgrad/. */
+#ifndef LG_GRAPH_PRIVATE_H
+#define LG_GRAPH_PRIVATE_H
+
+#include "tensor/tensor.h"
+
+/* Where a gradient goes on: an output of another node; of what shape and dtype that value was. node NULL: nowhere. */
+typedef struct lg__edge {
+        lg__node *node;
+        int output;
+        lg_dtype dtype;
+        lg_shape shape;
+        lg_device device;
+} lg__edge;
+
+/* A value kept for a derivative: storage and layout, and where it came from (an output of the node itself: the node is
+ * not named here, or it would keep itself alive). */
+typedef struct lg__saved {
+        lg__storage *storage;
+        lg__layout at;
+        uint32_t version;
+        bool is_output;
+        int slot; /* which input or output */
+} lg__saved;
+
+typedef struct lg__hook {
+        struct lg__hook *next;
+        lg_hook_fn *fn;
+        void *user;
+        int output;
+} lg__hook;
+
+/* One application of an op, or a leaf (op NULL, one output). */
+struct lg__node {
+        const lg__op *op;
+        lg_ctx *ctx;
+        uint64_t sequence;
+        int refs;
+        int in_count, out_count, saved_count;
+        bool freed;   /* what it saved is gone: a backward went through */
+        size_t bytes; /* of this record */
+        lg__hook *hooks;
+        lg_tensor **grads;           /* by output, of leaves and retained outputs; NULL: none is kept */
+        uint32_t retain;             /* outputs whose gradient is kept, by bit */
+        lg__node *next;              /* in the work list of unref */
+        struct lg__pending *pending; /* in the innermost backward call that reached it */
+        char *where;                 /* the module that recorded it, if an observer noted it; NULL: not known */
+        lg__edge *edges;             /* in_count */
+        lg__saved *saved;            /* saved_count */
+        void *attributes;
+};
+void lg__node_ref(lg__node *n);
+void lg__node_unref(lg__node *n);      /* NULL: nothing; never recurses */
+void lg__custom_release(lg__node *n);  /* of a node of lg_custom: its user data; of others: nothing */
+void lg__node_free_saved(lg__node *n); /* after a backward that does not retain the graph */
+/* The node of a leaf that requires grad, made when it is first needed. */
+lg__node *lg__leaf_node(lg_tensor *t);
+/* t, which ends, leaves its node, and takes the gradient that is kept for it along. */
+void lg__leave_node(lg_tensor *t);
+/* Forgets a kept gradient. */
+void lg__node_clear_grad(lg__node *n, int output);
+/* False, with an error of `op`, if the two gradients of one value are on two devices: its module moved in between. */
+bool lg__gradients_meet(const lg_tensor *was, const lg_tensor *g, const char *op);
+/* Takes over g, a tensor that the caller owns, as (part of) the gradient of a leaf or retained output. */
+bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_graph);
+
+#endif

@@ -1,0 +1,224 @@
+/* op.c - applying an op: every check, cast, shape rule, kernel and record goes through lg__apply. */
+#include <string.h>
+#include "core/observer.h"
+#include "graph/op.h"
+
+#define FEW 16 /* inputs for which no memory is asked */
+
+static bool make_outputs(lg__call *call)
+{
+        for (int i = 0; i < call->out_count; i++) {
+                lg__layout *at = &call->out_at[i];
+                call->out[i] = call->op->flags & LG__ALIASES ? lg__tensor_new(call->ctx, call->in[0]->storage, at)
+                                                             : lg__tensor_on(call->device, at);
+                if (!call->out[i])
+                        return false;
+        }
+        return true;
+}
+
+static bool needs_gradient(const lg_tensor *t)
+{
+        return t && t->node && lg__dtype_float(t->at.dtype);
+}
+
+/* The operands of which an input needs its gradient, by bit. */
+static uint32_t needs_of(const lg__call *call)
+{
+        uint32_t needs = 0;
+        for (int i = 0; i < call->in_count; i++)
+                if (needs_gradient(call->in[i]))
+                        needs |= LG__BY(lg__operand_of(call->op, i) - call->op->operands);
+        return needs;
+}
+
+static bool saves_input(const lg__call *call, int i, uint32_t needs)
+{
+        return call->in[i] && lg__operand_of(call->op, i)->saved_for & needs;
+}
+
+static bool saves_output(const lg__call *call, int i, uint32_t needs)
+{
+        return i < call->op->result_count && call->op->results[i].saved_for & needs;
+}
+
+static int count_saved(const lg__call *call, uint32_t needs)
+{
+        int count = 0;
+        for (int i = 0; i < call->in_count; i++)
+                count += saves_input(call, i, needs);
+        for (int i = 0; i < call->out_count; i++)
+                count += saves_output(call, i, needs);
+        return count;
+}
+
+static lg__node *new_node(const lg__call *call, int saved)
+{
+        size_t edges = (size_t)call->in_count * sizeof(lg__edge), values = (size_t)saved * sizeof(lg__saved);
+        size_t bytes = call->op->attributes_bytes, all = sizeof(lg__node) + edges + values + bytes;
+        lg__node *n = lg__alloc_unset(call->ctx, all);
+        if (!n)
+                return NULL;
+        *n = (lg__node){.op = call->op, .ctx = call->ctx, .sequence = ++call->ctx->sequence, .refs = 1};
+        n->in_count = call->in_count;
+        n->out_count = call->out_count;
+        n->bytes = all;
+        n->edges = (lg__edge *)(n + 1);
+        n->saved = (lg__saved *)((char *)n->edges + edges);
+        n->attributes = (char *)n->saved + values;
+        if (bytes)
+                memcpy(n->attributes, call->attributes, bytes);
+        return n;
+}
+
+static void save(lg__node *n, const lg_tensor *t, int slot, bool is_output)
+{
+        lg__saved *s = &n->saved[n->saved_count++];
+        s->storage = lg__storage_ref(t->storage);
+        s->version = t->storage->version;
+        s->is_output = is_output;
+        s->slot = slot;
+        lg__layout_copy(&s->at, &t->at);
+}
+
+static void connect(lg__node *n, const lg__call *call)
+{
+        for (int i = 0; i < call->in_count; i++) {
+                const lg_tensor *t = call->in[i];
+                lg__edge *e = &n->edges[i];
+                e->node = needs_gradient(t) ? t->node : NULL;
+                if (!t)
+                        continue;
+                e->dtype = t->at.dtype;
+                e->device = t->storage->device->id;
+                e->shape.ndim = t->at.shape.ndim;
+                for (int d = 0; d < e->shape.ndim; d++)
+                        e->shape.size[d] = t->at.shape.size[d];
+                e->output = t->output;
+                if (e->node)
+                        lg__node_ref(e->node);
+        }
+}
+
+/* Puts the application into the graph, if a gradient may be asked through it. */
+static bool record(lg__call *call)
+{
+        const uint32_t needs = call->op->vjp && call->ctx->recording ? needs_of(call) : 0;
+        bool floats = false;
+        for (int i = 0; i < call->out_count; i++)
+                floats = floats || lg__dtype_float(call->out_at[i].dtype);
+        if (!needs || !floats)
+                return true;
+        lg__node *n = new_node(call, count_saved(call, needs));
+        if (!n)
+                return false;
+        connect(n, call);
+        LG__TELL(call->ctx, recorded, n);
+        if (call->ctx->error) {
+                lg__node_unref(n);
+                return false;
+        }
+        for (int i = 0; i < call->in_count; i++)
+                if (saves_input(call, i, needs))
+                        save(n, call->in[i], i, false);
+        for (int i = 0; i < call->out_count; i++) {
+                if (saves_output(call, i, needs))
+                        save(n, call->out[i], i, true);
+                if (!lg__dtype_float(call->out_at[i].dtype))
+                        continue;
+                call->out[i]->node = n;
+                call->out[i]->output = i;
+                lg__node_ref(n);
+        }
+        lg__node_unref(n);
+        return true;
+}
+
+static bool run(lg__call *call, lg_tensor **in)
+{
+        const lg__op *op = call->op;
+        if (!lg__prepare(op, in, call->in_count))
+                return false;
+        call->device = in[0]->storage->device;
+        if (!op->infer(call) || !make_outputs(call))
+                return false;
+        LG__TELL(call->ctx, op_begin, call);
+        const bool ok = (!op->forward || op->forward(call)) && record(call);
+        LG__TELL(call->ctx, op_end, call, ok);
+        return ok && !call->ctx->error;
+}
+
+/* Of inputs that are accepted, and which this may replace by casts. */
+static lg_tensor *apply(const lg__op *op, lg_ctx *c, lg_tensor **inputs, lg_tensor *const *in, int in_count,
+                        const void *attributes, lg_tensor **ret_out)
+{
+        _Alignas(16) char copy[LG__MAX_ATTRIBUTES];
+        lg__call call; /* most of its layouts are not used: they are not set */
+        call.ctx = c;
+        call.op = op;
+        call.in_count = in_count;
+        call.in = inputs;
+        call.attributes = copy;
+        call.out_count = op->result_count;
+        for (int i = 0; i < LG__MAX_OUT; i++)
+                call.out[i] = NULL;
+        for (int i = 0; i < op->result_count; i++)
+                call.out_at[i] = (lg__layout){.offset = 0};
+        if (op->attributes_bytes)
+                memcpy(copy, attributes, op->attributes_bytes);
+        bool ok = run(&call, inputs);
+        for (int i = 0; i < call.out_count && ok && ret_out; i++)
+                ret_out[i] = call.out[i];
+        for (int i = 0; i < call.out_count && !ok; i++)
+                lg__tensor_release(call.out[i]);
+        /* Casts that the op does not save are not needed any longer. */
+        for (int i = 0; i < in_count; i++)
+                if (inputs[i] != in[i])
+                        lg__tensor_release(inputs[i]);
+        return ok ? call.out[0] : NULL;
+}
+
+static lg_tensor *compose(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int in_count, const void *options)
+{
+        lg__call call; /* none of its layouts is used: they are not zeroed */
+        memset(&call, 0, offsetof(lg__call, out_at));
+        call.ctx = c;
+        call.op = op;
+        call.in = in;
+        call.in_count = in_count;
+        call.device = in[0]->storage->device;
+        call.attributes = (void *)(uintptr_t)options;
+        LG__TELL(c, op_begin, &call);
+        call.out[0] = op->compose(&call);
+        call.out_count = 1;
+        LG__TELL(c, op_end, &call, call.out[0] != NULL);
+        return c->error ? NULL : call.out[0];
+}
+
+lg_tensor *lg__apply(const lg__op *op, lg_tensor *const *in, int in_count, const void *attributes, lg_tensor **ret_out)
+{
+        lg_tensor *few[FEW], **inputs = few;
+        lg_ctx *c = lg__accept(op, in, in_count);
+        const size_t bytes = (size_t)in_count * sizeof *inputs;
+        if (!c)
+                return NULL;
+        if (op->compose)
+                return compose(op, c, in, in_count, attributes);
+        if (in_count > FEW && !(inputs = lg__alloc(c, bytes)))
+                return NULL;
+        memcpy(inputs, in, bytes);
+        lg_tensor *y = apply(op, c, inputs, in, in_count, attributes, ret_out);
+        if (inputs != few)
+                lg__free(c, inputs, bytes);
+        return y;
+}
+
+lg_tensor *lg__apply1(const lg__op *op, lg_tensor *x, const void *attributes)
+{
+        return lg__apply(op, &x, 1, attributes, NULL);
+}
+
+lg_tensor *lg__apply2(const lg__op *op, lg_tensor *x, lg_tensor *y, const void *attributes)
+{
+        return lg__apply(op, (lg_tensor *[]){x, y}, 2, attributes, NULL);
+}

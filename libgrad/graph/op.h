@@ -1,0 +1,238 @@
+/* op.h - what an op is, and the one function that applies it. Private to libgrad/. */
+#ifndef LG_OP_H
+#define LG_OP_H
+
+#include "graph/graph.h"
+
+#define LG__MAX_OUT 8
+#define LG__MAX_ATTRIBUTES 256 /* bytes of an op's attributes */
+
+/* ---- signatures: all of an op that can be said in data ---- */
+
+/* Which dtypes an operand takes. Those up to LG__FLOAT take part in the promotion of an op that promotes. */
+typedef enum lg__class {
+        LG__ANY,    /* any */
+        LG__NUMBER, /* any; bool is cast to i64 */
+        LG__WHOLE,  /* any; all integers and bool are cast to i64 */
+        LG__REAL,   /* any; integers and bool are cast to f32 */
+        LG__FLOAT,  /* float dtypes */
+        LG__WEIGHT, /* float dtypes; cast to f64 beside an input 0 of f64, else to f32 */
+        LG__INDEX,  /* i64 */
+        LG__MASK    /* bool */
+} lg__class;
+
+/* Which layout an operand has; one of another is copied, and the copy recorded. */
+typedef enum lg__order {
+        LG__STRIDED,      /* any */
+        LG__ROW_MAJOR,    /* contiguous */
+        LG__CHANNELS_LAST /* from 3 dimensions on; below, contiguous */
+} lg__order;
+
+/* Bits of lg__operand.saved_for: the derivative by input i. */
+#define LG__BY(i) (1u << (i))
+
+typedef struct lg__operand {
+        const char *name;
+        lg__class takes;
+        lg__order order;
+        bool optional;      /* may be NULL */
+        bool variadic;      /* the last one: one or more, which share a bit of saved_for */
+        uint32_t saved_for; /* the derivatives that need its value */
+} lg__operand;
+
+typedef struct lg__result {
+        const char *name;
+        uint32_t saved_for;
+} lg__result;
+
+/* What autocast will make of an op's inputs. */
+typedef enum lg__autocast { LG__AS_IT_IS, LG__LOW, LG__F32, LG__WIDEST } lg__autocast;
+
+enum {
+        LG__PROMOTE = 1,   /* inputs are cast to their common dtype */
+        LG__ALIASES = 2,   /* the result shares the storage of input 0 */
+        LG__ACROSS = 4,    /* inputs and results may be on several devices */
+        LG__UNORDERED = 8, /* sums in any order, unless lg_set_deterministic is on */
+        LG__HANDLES = 16   /* its derivative is the program's: it gets handles that it may keep */
+};
+
+/* ---- attributes: typed fields, from which the struct and its text are made ---- */
+
+typedef enum lg__field_type {
+        LG__FIELD_bool,
+        LG__FIELD_int,
+        LG__FIELD_i64,
+        LG__FIELD_u64,
+        LG__FIELD_f64,
+        LG__FIELD_dtype,
+        LG__FIELD_device,
+        LG__FIELD_reduction,
+        LG__FIELD_fault,
+        LG__FIELD_dim_set,
+        LG__FIELD_dims,
+        LG__FIELD_shape,
+        LG__FIELD_sizes,
+        LG__FIELD_geometry
+} lg__field_type;
+typedef struct lg__field {
+        const char *name;
+        lg__field_type type;
+        double usual; /* the default, which texts leave out; of fields that are a single number */
+} lg__field;
+#define LG__MEMBER_bool(name) bool name;
+#define LG__MEMBER_int(name) int name;
+#define LG__MEMBER_i64(name) int64_t name;
+#define LG__MEMBER_u64(name) uint64_t name;
+#define LG__MEMBER_f64(name) double name;
+#define LG__MEMBER_dtype(name) lg_dtype name;
+#define LG__MEMBER_device(name) lg_device name;
+#define LG__MEMBER_reduction(name) lg_reduction name;
+#define LG__MEMBER_fault(name) lg__fault name;
+#define LG__MEMBER_dim_set(name) uint32_t name; /* dimensions by bit */
+#define LG__MEMBER_dims(name) lg_dims name;
+#define LG__MEMBER_shape(name) lg_shape name;
+#define LG__MEMBER_sizes(name) int64_t name[LG_MAX_DIMS];
+#define LG__MEMBER_geometry(name) lg_conv_geometry name;
+#define LG__MEMBER(type, name, usual) LG__MEMBER_##type(name)
+#define LG__ROW(type, name, usual) {#name, LG__FIELD_##type, usual},
+/* LG__ATTRIBUTES(cumsum, FIELDS) with a list FIELDS(FIELD) of FIELD(type, name, default) makes the struct
+ * cumsum_attributes and cumsum_fields, its description for LG__HAS(cumsum) in the signature. */
+#define LG__ATTRIBUTES(of, FIELDS)                                                                                     \
+        typedef struct of##_attributes {                                                                               \
+                FIELDS(LG__MEMBER)                                                                                     \
+        } of##_attributes;                                                                                             \
+        _Static_assert(sizeof(of##_attributes) <= LG__MAX_ATTRIBUTES, "attributes are too large");                     \
+        static const lg__field of##_fields[] = {FIELDS(LG__ROW){NULL}};
+#define LG__HAS(of) .fields = of##_fields, .attributes_bytes = sizeof(of##_attributes)
+
+/* ---- ops ---- */
+
+/* An application on its way: inputs after promotion, outputs to be described (infer) and filled (forward). */
+typedef struct lg__call {
+        lg_ctx *ctx;
+        const lg__op *op;
+        lg__device *device;
+        int in_count;
+        lg_tensor *const *in; /* entries are NULL where an optional operand was not given */
+        void *attributes;     /* a copy, in which infer completes what depends on the inputs; of a composite: options */
+        int out_count;
+        lg_tensor *out[LG__MAX_OUT]; /* made by lg__apply between infer and forward */
+        /* Set by infer: dtype and shape, strides unless row-major; of aliases all of it. As many as the op has results
+         * are zero before. */
+        lg__layout out_at[LG__MAX_OUT];
+} lg__call;
+
+/* A derivative on its way. */
+typedef struct lg__vjp {
+        lg_ctx *ctx;
+        const lg__op *op;
+        const lg__node *node;
+        const void *attributes;
+        int in_count, out_count;
+        lg_tensor **in;      /* saved inputs; NULL: not saved */
+        lg_tensor **grad_in; /* to be set where needs[i]; shapes broadcast to the input's are summed later */
+        /* The sum of what has arrived at that input, of its dtype, shape and device: a fused derivative may add to it
+         * in place, and set grad_in[i] to it. NULL: nothing has, or it may not be changed. */
+        lg_tensor *const *sums;
+        const bool *needs;
+        lg_tensor *out[LG__MAX_OUT];  /* saved outputs; NULL: not saved */
+        lg_tensor *grad[LG__MAX_OUT]; /* of the outputs; NULL: nobody used it */
+} lg__vjp;
+
+struct lg__op {
+        const char *name;
+        const lg__operand *operands;
+        const lg__result *results;
+        int operand_count, result_count;
+        unsigned flags;
+        lg__autocast autocast;
+        const lg__field *fields; /* of the attributes, up to one without a name; NULL: none */
+        size_t attributes_bytes;
+        bool (*infer)(lg__call *call);   /* shape rule: what the outputs are, without making them */
+        bool (*forward)(lg__call *call); /* NULL: nothing is computed */
+        bool (*vjp)(lg__vjp *v);         /* the derivative, written in ops; NULL: there is none */
+        bool (*fused)(lg__vjp *v);       /* the same by a kernel, first order only; may be NULL */
+        /* A composite has nothing of these but makes its first result of other ops. */
+        lg_tensor *(*compose)(const lg__call *call);
+        int pointwise; /* lg_pointwise_id of an elementwise op's kernel; its derivatives follow */
+};
+#define LG__COUNT_OF(type, ...) ((int)(sizeof((const type[]){__VA_ARGS__}) / sizeof(type)))
+#define LG__OPERANDS(...)                                                                                              \
+        .operands = (const lg__operand[]){__VA_ARGS__}, .operand_count = LG__COUNT_OF(lg__operand, __VA_ARGS__)
+#define LG__RESULTS(...)                                                                                               \
+        .results = (const lg__result[]){__VA_ARGS__}, .result_count = LG__COUNT_OF(lg__result, __VA_ARGS__)
+
+/* LG__COMPOSITE(mean, {"x", LG__FLOAT}) is the op of a static function compose_mean. */
+#define LG__COMPOSITE(of, ...)                                                                                         \
+        const lg__op lg__op_##of = {.name = #of, .compose = compose_##of, LG__OPERANDS(__VA_ARGS__)};
+
+/* The structural ops, each of which stands in the file of its family, and composites: LG__OP(matmul) for one. The
+ * elementwise ones by the number of their kernel. */
+#define OP(name) extern const lg__op lg__op_##name;
+#define COMPOSITE(name) OP(name)
+#include "ops/skip_pointwise.h"
+#include "ops/ops.def"
+#include "ops/skip_end.h"
+#undef OP
+#undef COMPOSITE
+extern const lg__op lg__pointwise_ops[LG_PW_COUNT]; /* rows without a name: derivatives */
+#define LG__OP(name) (&lg__op_##name)
+bool lg__has_elementwise(const char *name);
+
+/* The name of input i. */
+const char *lg__operand_name(const lg__op *op, int i);
+static inline const lg__operand *lg__operand_of(const lg__op *op, int i)
+{
+        return &op->operands[i < op->operand_count ? i : op->operand_count - 1];
+}
+/* The attributes that are not the usual ones, "dim 1, descending"; cut to the text's size. */
+typedef struct lg__attributes_text {
+        char s[200];
+} lg__attributes_text;
+lg__attributes_text lg__attributes_text_of(const lg__op *op, const void *attributes);
+
+/* The context of these inputs if they are all that the op's signature wants: given, live, of one context without an
+ * error and of one device, of the right dtypes. Else NULL, with an error where there is a context to take it. */
+lg_ctx *lg__accept(const lg__op *op, lg_tensor *const *in, int in_count);
+/* Casts and copies inputs to the dtypes and layouts of the signature; recorded. */
+bool lg__prepare(const lg__op *op, lg_tensor **in, int in_count);
+
+/* Applies an op: checks, promotion, shape rule, outputs, kernel, recording. Entries of in may be NULL, which is an
+ * error unless the operand is optional. attributes: NULL if the op has none. Gives the results to ret_out, unless that
+ * is NULL, and returns the first, or NULL. */
+lg_tensor *lg__apply(const lg__op *op, lg_tensor *const *in, int in_count, const void *attributes, lg_tensor **ret_out);
+lg_tensor *lg__apply1(const lg__op *op, lg_tensor *x, const void *attributes);
+lg_tensor *lg__apply2(const lg__op *op, lg_tensor *x, lg_tensor *y, const void *attributes);
+#define LG__APPLY(name, attributes, ...)                                                                               \
+        lg__apply(LG__OP(name), (lg_tensor *[]){__VA_ARGS__}, LG__COUNT_OF(lg_tensor *, __VA_ARGS__), attributes, NULL)
+
+/* The dtype that an op of these n inputs, some of which may be NULL, computes in. PyTorch's rule: 0-d tensors decide
+ * only if they are of a higher category (bool, integer, float) than the others. */
+lg_dtype lg__common_dtype(lg_tensor *const *in, int n);
+/* 16-bit floats as f32, others as they are, NULL as NULL. Functions that are made of several ops compute so and cast
+ * their result: it is rounded once, and what leads to it may be out of the 16-bit range. */
+static inline lg_tensor *lg__widened(lg_tensor *x)
+{
+        return x && (x->at.dtype == LG_F16 || x->at.dtype == LG_BF16) ? lg_cast(x, LG_F32) : x;
+}
+
+/* x itself if it lies channels-last already, else a copy that does (recorded); 3 dimensions or more. */
+lg_tensor *lg__channels_last(lg_tensor *x);
+/* x summed to a shape that broadcasts to x's: the one place where gradients of broadcasts are summed. */
+lg_tensor *lg__sum_to(lg_tensor *x, lg_shape shape);
+/* A 0-d constant of x's dtype and device, outside the graph. */
+lg_tensor *lg__constant(const lg_tensor *x, double value);
+/* True if t's values may be changed in place (inplace.c); otherwise an error is set. Who changes them bumps the
+ * storage's version. */
+bool lg__may_change(const lg_tensor *t, const char *op, const char *argument);
+/* That a loss knows this reduction. LG_BATCH_MEAN is for those that say so. */
+bool lg__check_reduction(lg_ctx *c, const char *op, lg_reduction reduction, bool batch_mean);
+/* The shape and dtype of input i of a node under derivation. */
+static inline const lg__edge *lg__input(const lg__vjp *v, int i)
+{
+        return &v->node->edges[i];
+}
+/* relu(lg_linear(x, w, b)) as one op. */
+lg_tensor *lg__linear_relu(lg_tensor *x, lg_tensor *w, lg_tensor *b);
+
+#endif

@@ -1,0 +1,58 @@
+/* pending.h - gradients on their way through one backward call: a record for each node reached, a heap of them by age.
+ * Private to backward.c and pending.c. */
+#ifndef LG_PENDING_H
+#define LG_PENDING_H
+
+#include "graph/op.h"
+
+typedef struct lg__call_state call;
+
+typedef struct lg__pending {
+        lg__link link;             /* in the call's list of all */
+        struct lg__pending *outer; /* the same node's in a backward call that this one runs inside of */
+        const call *owner;
+        lg__node *node;
+        bool queued, needed, visited;
+        int edge; /* next one to visit */
+        size_t bytes;
+        lg_tensor *grads[]; /* by output, owned */
+} pending;
+
+typedef struct stack {
+        pending **items;
+        int64_t count, room;
+} stack;
+
+/* One lg_backward or lg_grad. */
+struct lg__call_state {
+        lg_ctx *ctx;
+        const char *name;
+        stack heap; /* those with gradients, the newest node on top */
+        lg__link all;
+        bool create_graph, retain_graph;
+        bool only_needed; /* lg_grad: go only where the inputs are, keep nothing on leaves */
+        lg_list inputs;
+        lg_tensor **result;
+};
+
+/* Makes room for one more item; NULL-safe to finish. */
+bool lg__stack_room(lg_ctx *c, stack *s);
+void lg__stack_finish(lg_ctx *c, stack *s);
+bool lg__heap_push(call *k, pending *p);
+pending *lg__heap_pop(stack *h);
+/* The record of a node in this call, or NULL; or made when it is first needed. */
+pending *lg__pending_find(const call *k, const lg__node *n);
+pending *lg__pending_get(call *k, lg__node *n);
+void lg__pending_free(pending *p);
+/* derive.c: adds g, which this takes over, to what has arrived at an output of n. */
+bool lg__arrive(call *k, lg__node *n, int output, lg_tensor *g);
+/* Another handle, owned by the call, of the same value. */
+lg_tensor *lg__alias_of(const lg_tensor *g);
+/* A result of a derivative as a handle that the call owns, cast and summed to what the input was. */
+lg_tensor *lg__settle(lg_tensor *g, const lg__edge *e);
+/* Runs the derivative of p's node, and hands its results on. */
+bool lg__derive_node(call *k, pending *p);
+/* Frees all records of a call, after a failure too. */
+void lg__pending_finish(call *k);
+
+#endif

@@ -1,0 +1,364 @@
+/* signature.c - what the signatures of ops say: checks and casts of inputs, and attributes as text. */
+#include <string.h>
+#include "graph/op.h"
+
+const char *lg__operand_name(const lg__op *op, int i)
+{
+        return lg__operand_of(op, i)->name;
+}
+
+/* ---- checks ---- */
+
+/* What a message calls input i. */
+static lg__text name_of(const lg__op *op, int i)
+{
+        lg__text text;
+        const lg__operand *o = lg__operand_of(op, i);
+        if (o->variadic)
+                snprintf(text.s, sizeof text.s, "tensor %d", i - op->operand_count + 1);
+        else
+                snprintf(text.s, sizeof text.s, "%s", o->name);
+        return text;
+}
+
+/* In C, a 0 in the place of a tensor is NULL. */
+static lg__text number_hint(const lg_ctx *c, const lg__op *op)
+{
+        lg__text text = {""};
+        char name[64];
+        snprintf(name, sizeof name, "%s_scalar", op->name);
+        if (c->up->has_op(name))
+                snprintf(text.s, sizeof text.s, "; for a number there is lg_%s()", name);
+        return text;
+}
+
+static bool check_dtype(const lg__op *op, const lg_tensor *t, int i)
+{
+        const lg__class takes = lg__operand_of(op, i)->takes;
+        if (takes < LG__FLOAT)
+                return true;
+        if ((takes == LG__FLOAT || takes == LG__WEIGHT) && !lg__dtype_float(t->at.dtype))
+                return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s, not of a float dtype; convert it with lg_cast()",
+                                op->name, name_of(op, i).s, lg__tensor_text(t).s);
+        if (takes == LG__INDEX && t->at.dtype != LG_I64)
+                return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s; indices are i64: lg_cast(%s, LG_I64)", op->name,
+                                name_of(op, i).s, lg__tensor_text(t).s, name_of(op, i).s);
+        if (takes == LG__MASK && t->at.dtype != LG_BOOL)
+                return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s, not bool", op->name, name_of(op, i).s,
+                                lg__tensor_text(t).s);
+        return true;
+}
+
+static bool check(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int i)
+{
+        const lg_tensor *t = in[i], *first = in[0];
+        if (!t)
+                return lg__operand_of(op, i)->optional || lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is NULL%s", op->name,
+                                                                   name_of(op, i).s, number_hint(c, op).s);
+        if (t->live != LG__LIVE)
+                return lg__check(t, op->name, name_of(op, i).s);
+        if (t->storage->device != first->storage->device && !(op->flags & LG__ACROSS))
+                return lg__fail(c, LG_ERR_DEVICE, "%s: %s is %s but %s is %s; move one with lg_to()", op->name,
+                                name_of(op, 0).s, lg__tensor_text(first).s, name_of(op, i).s, lg__tensor_text(t).s);
+        return check_dtype(op, t, i);
+}
+
+/* True if there is nothing to complain of; false if it takes a closer look. */
+static bool is_plain(const lg__op *op, lg_tensor *const *in, int in_count)
+{
+        const lg_tensor *first = in[0];
+        bool plain = first && !first->ctx->error;
+        for (int i = 0; i < in_count && plain; i++) {
+                const lg_tensor *t = in[i];
+                plain = t && t->live == LG__LIVE && t->ctx == first->ctx &&
+                        t->storage->device == first->storage->device && lg__operand_of(op, i)->takes <= LG__WEIGHT &&
+                        lg__dtype_float(t->at.dtype);
+        }
+        return plain;
+}
+
+lg_ctx *lg__accept(const lg__op *op, lg_tensor *const *in, int in_count)
+{
+        if (in_count > 0 && is_plain(op, in, in_count))
+                return in[0]->ctx;
+        lg_ctx *c = NULL;
+        for (int i = 0; i < in_count && !c; i++)
+                c = lg__ctx_of(in[i]);
+        for (int i = 0; i < in_count; i++)
+                if (in[i] && in[i]->ctx != c) {
+                        lg__in_context(c, in[i], op->name, name_of(op, i).s);
+                        return NULL;
+                }
+        if (!lg__ok(c))
+                return NULL;
+        for (int i = 0; i < in_count; i++)
+                if (!check(op, c, in, i))
+                        return NULL;
+        return c;
+}
+
+/* ---- casts ---- */
+
+static int category(lg_dtype d)
+{
+        return lg__dtype_float(d) ? 3 : d == LG_BOOL ? 1 : d == LG_DTYPE_NONE ? 0 : 2;
+}
+
+/* The dtypes of 0-d inputs, and of the others. */
+typedef struct dtypes {
+        lg_dtype of[2];
+} dtypes;
+
+static void meet(dtypes *d, const lg_tensor *t)
+{
+        lg_dtype *slot = &d->of[t->at.shape.ndim > 0];
+        *slot = *slot && *slot != t->at.dtype ? lg_promote(*slot, t->at.dtype) : t->at.dtype;
+}
+
+static lg_dtype common(const dtypes *d)
+{
+        return category(d->of[0]) > category(d->of[1]) ? d->of[0] : d->of[1];
+}
+
+lg_dtype lg__common_dtype(lg_tensor *const *in, int n)
+{
+        dtypes d = {{LG_DTYPE_NONE, LG_DTYPE_NONE}};
+        for (int i = 0; i < n; i++)
+                if (in[i])
+                        meet(&d, in[i]);
+        return common(&d);
+}
+
+static lg_dtype promoted(const lg__op *op, lg_tensor *const *in, int n)
+{
+        dtypes d = {{LG_DTYPE_NONE, LG_DTYPE_NONE}};
+        for (int i = 0; i < n; i++)
+                if (in[i] && lg__operand_of(op, i)->takes <= LG__FLOAT)
+                        meet(&d, in[i]);
+        return common(&d);
+}
+
+/* The dtype that input i, which is given, is computed with. */
+static lg_dtype dtype_for(const lg__op *op, lg_tensor *const *in, int i, lg_dtype common)
+{
+        const lg__class takes = lg__operand_of(op, i)->takes;
+        if (takes == LG__WEIGHT)
+                return in[0]->at.dtype == LG_F64 ? LG_F64 : LG_F32;
+        if (takes > LG__FLOAT)
+                return in[i]->at.dtype;
+        const lg_dtype d = common ? common : in[i]->at.dtype;
+        if (takes == LG__REAL && !lg__dtype_float(d))
+                return LG_F32;
+        if (takes == LG__WHOLE && !lg__dtype_float(d))
+                return LG_I64;
+        return takes == LG__NUMBER && d == LG_BOOL ? LG_I64 : d;
+}
+
+static bool has_order(const lg_tensor *t, lg__order order)
+{
+        if (order == LG__CHANNELS_LAST && t->at.shape.ndim > 2)
+                return lg__layout_is_channels_last(&t->at);
+        return lg__layout_is_contiguous(&t->at);
+}
+
+/* Nothing to do: all are of one float dtype, and of any layout. */
+static bool is_ready(const lg__op *op, lg_tensor *const *in, int in_count)
+{
+        const lg_dtype dtype = in[0]->at.dtype;
+        bool ready = lg__dtype_float(dtype);
+        for (int i = 0; i < in_count && ready; i++)
+                ready = in[i] && in[i]->at.dtype == dtype && lg__operand_of(op, i)->takes <= LG__FLOAT &&
+                        lg__operand_of(op, i)->order == LG__STRIDED;
+        return ready;
+}
+
+bool lg__prepare(const lg__op *op, lg_tensor **in, int in_count)
+{
+        if (is_ready(op, in, in_count))
+                return true;
+        const lg__upward *up = in[0]->ctx->up;
+        const lg_dtype common = op->flags & LG__PROMOTE ? promoted(op, in, in_count) : LG_DTYPE_NONE;
+        for (int i = 0; i < in_count; i++) {
+                if (!in[i])
+                        continue;
+                lg_tensor *given = in[i];
+                const lg__order order = lg__operand_of(op, i)->order;
+                const lg_dtype dtype = dtype_for(op, in, i, common);
+                if (given->at.dtype != dtype && !(in[i] = up->cast(given, dtype)))
+                        return false;
+                if (order == LG__STRIDED || has_order(in[i], order))
+                        continue;
+                lg_tensor *cast = in[i];
+                in[i] = order == LG__CHANNELS_LAST && cast->at.shape.ndim > 2 ? up->channels_last(cast)
+                                                                              : up->contiguous(cast);
+                if (cast != given)
+                        lg__tensor_release(cast);
+                if (!in[i])
+                        return false;
+        }
+        return true;
+}
+
+/* ---- attributes as text ---- */
+
+/* A text that grows up to its end. */
+typedef struct writer {
+        char *at, *end;
+} writer;
+
+static void write(writer *w, const char *format, ...) LG_PRINTF(2, 3);
+static void write(writer *w, const char *format, ...)
+{
+        va_list args;
+        va_start(args, format);
+        const int n = vsnprintf(w->at, (size_t)(w->end - w->at), format, args);
+        va_end(args);
+        w->at = n < w->end - w->at ? w->at + n : w->end - 1;
+}
+
+static void write_list(writer *w, const int64_t *items, int count)
+{
+        for (int i = 0; i < count; i++)
+                write(w, "%s%lld", i ? ", " : "(", (long long)items[i]);
+        write(w, count ? ")" : "()");
+}
+
+static void write_pair(writer *w, const char *name, const int64_t pair[2], int64_t usual)
+{
+        if (pair[0] == usual && pair[1] == usual)
+                return;
+        write(w, ", %s ", name);
+        if (pair[0] == pair[1])
+                write(w, "%lld", (long long)pair[0]);
+        else
+                write_list(w, pair, 2);
+}
+
+static void write_geometry(writer *w, const lg_conv_geometry *g)
+{
+        write(w, "kernel (%lld, %lld)", (long long)g->kernel[0], (long long)g->kernel[1]);
+        write_pair(w, "stride", g->stride, 1);
+        write_pair(w, "padding", g->padding, 0);
+        write_pair(w, "dilation", g->dilation, 1);
+        if (g->groups != 1)
+                write(w, ", groups %lld", (long long)g->groups);
+}
+
+/* What a type is in C, and the number that a value of it is, if it is one. */
+static const struct {
+        size_t bytes, align;
+} types[] = {
+#define TYPE(of, type) [LG__FIELD_##of] = {sizeof(type), _Alignof(type)}
+        TYPE(bool, bool),
+        TYPE(int, int),
+        TYPE(i64, int64_t),
+        TYPE(u64, uint64_t),
+        TYPE(f64, double),
+        TYPE(dtype, lg_dtype),
+        TYPE(device, lg_device),
+        TYPE(reduction, lg_reduction),
+        TYPE(fault, lg__fault),
+        TYPE(dim_set, uint32_t),
+        TYPE(dims, lg_dims),
+        TYPE(shape, lg_shape),
+        TYPE(sizes, int64_t[LG_MAX_DIMS]),
+        TYPE(geometry, lg_conv_geometry),
+#undef TYPE
+};
+
+static double number_of(const lg__field *f, const void *p)
+{
+        switch (f->type) {
+        case LG__FIELD_bool:
+                return *(const bool *)p;
+        case LG__FIELD_int:
+                return *(const int *)p;
+        case LG__FIELD_i64:
+                return (double)*(const int64_t *)p;
+        case LG__FIELD_u64:
+                return (double)*(const uint64_t *)p;
+        case LG__FIELD_f64:
+                return *(const double *)p;
+        case LG__FIELD_reduction:
+                return *(const lg_reduction *)p;
+        case LG__FIELD_fault:
+                return *(const lg__fault *)p;
+        default:
+                return f->usual + 1; /* no number */
+        }
+}
+
+static void write_dims(writer *w, uint32_t set)
+{
+        int64_t items[32];
+        int count = 0;
+        for (int i = 0; i < 32; i++)
+                if (set >> i & 1)
+                        items[count++] = i;
+        write_list(w, items, count);
+}
+
+static void write_value(writer *w, const lg__field *f, const void *p)
+{
+        static const char *const reductions[] = {"mean", "sum", "none", "batch mean"};
+        int64_t sizes[LG_MAX_DIMS];
+        if (f->type == LG__FIELD_geometry) {
+                write_geometry(w, p);
+                return;
+        }
+        write(w, f->type == LG__FIELD_bool ? "%s" : "%s ", f->name);
+        switch (f->type) {
+        case LG__FIELD_bool:
+                break;
+        case LG__FIELD_i64:
+                write(w, "%lld", (long long)*(const int64_t *)p);
+                break;
+        case LG__FIELD_u64:
+                write(w, "%llu", (unsigned long long)*(const uint64_t *)p);
+                break;
+        case LG__FIELD_dtype:
+                write(w, "%s", lg_dtype_name(*(const lg_dtype *)p));
+                break;
+        case LG__FIELD_device:
+                write(w, "%s", lg_device_name(*(const lg_device *)p));
+                break;
+        case LG__FIELD_reduction:
+                write(w, "%s", reductions[*(const lg_reduction *)p & 3]);
+                break;
+        case LG__FIELD_dim_set:
+                write_dims(w, *(const uint32_t *)p);
+                break;
+        case LG__FIELD_shape:
+                write(w, "%s", lg__shape_text(*(const lg_shape *)p).s);
+                break;
+        case LG__FIELD_dims:
+                for (int i = 0; i < LG_MAX_DIMS; i++)
+                        sizes[i] = ((const lg_dims *)p)->dim[i];
+                write_list(w, sizes, ((const lg_dims *)p)->count);
+                break;
+        case LG__FIELD_sizes:
+                write_list(w, p, LG_MAX_DIMS);
+                break;
+        default:
+                write(w, "%.6g", number_of(f, p));
+        }
+}
+
+lg__attributes_text lg__attributes_text_of(const lg__op *op, const void *attributes)
+{
+        lg__attributes_text text = {""};
+        writer w = {text.s, text.s + sizeof text.s};
+        size_t at = 0;
+        for (const lg__field *f = op->fields; f && f->name; f++) {
+                const size_t align = types[f->type].align;
+                at = (at + align - 1) / align * align;
+                const void *p = (const char *)attributes + at;
+                at += types[f->type].bytes;
+                if (number_of(f, p) == f->usual || f->type == LG__FIELD_fault)
+                        continue;
+                if (*text.s)
+                        write(&w, ", ");
+                write_value(&w, f, p);
+        }
+        return text;
+}

@@ -1,0 +1,136 @@
+/* anomaly.c - anomaly detection: the first op that makes a NaN or an infinity of finite inputs is an error. */
+#include <string.h>
+#include "place.h"
+
+typedef struct anomaly {
+        lg__object object;
+        lg__observer observer;
+        lg_anomaly_options options;
+} anomaly;
+
+/* An op that ran, or a derivative. */
+typedef struct event {
+        const char *op, *of;
+        int in_count, out_count;
+        lg_tensor *const *in, *const *out;
+} event;
+
+static anomaly *anomaly_of(lg__observer *o)
+{
+        return (anomaly *)((char *)o - offsetof(anomaly, observer));
+}
+
+/* True where t is what is looked for: NaN, or not finite. */
+static lg_tensor *bad(const anomaly *a, lg_tensor *t)
+{
+        return a->options.nan_only ? lg_isnan(t) : lg_logical_not(lg_isfinite(t));
+}
+
+static lg_tensor *first_bad(const anomaly *a, lg_tensor *const *t, int count)
+{
+        for (int i = 0; i < count && !a->object.ctx->error; i++)
+                if (t[i] && lg__dtype_float(t[i]->at.dtype) && lg__shape_numel(t[i]->at.shape) &&
+                    lg_item_i64(lg_any(bad(a, t[i]))))
+                        return t[i];
+        return NULL;
+}
+
+static void report(const anomaly *a, const event *e, lg_tensor *t)
+{
+        lg_ctx *c = a->object.ctx;
+        lg_tensor *flat = lg_reshape(t, LG_SHAPE(-1));
+        int64_t i = lg_item_i64(lg_argmax(lg_cast(bad(a, flat), LG_U8)));
+        double value = lg_item(lg_select(flat, 0, i));
+        lg__place place = lg__place_now(c);
+        char of[160] = "";
+        if (e->of)
+                snprintf(of, sizeof of, " in the backward of %s", e->of);
+        if (e->of && !strcmp(e->of, e->op))
+                snprintf(of, sizeof of, " (its derivative)");
+        lg__fail(c, LG_ERR_STATE, "anomaly: %s%s made %g, element %lld of %s, from finite inputs%s%.300s", e->op, of,
+                 value, (long long)i, lg__tensor_text(t).s, *place.s ? ", in module " : "", place.s);
+}
+
+/* Looks at the results, and only if one is bad at the inputs. */
+static void examine(const anomaly *a, const event *e)
+{
+        lg_ctx *c = a->object.ctx;
+        lg_scope scope = lg_scope_begin(c);
+        if (!scope.id)
+                return;
+        bool recording = lg_grad_mode(c, false);
+        lg_tensor *found = first_bad(a, e->out, e->out_count);
+        if (found && !first_bad(a, e->in, e->in_count) && !c->error)
+                report(a, e, found);
+        lg_grad_mode(c, recording);
+        lg_scope_end(c, scope);
+}
+
+static void op_end(lg__observer *o, const lg__call *call, bool ok)
+{
+        const lg__op *of = lg__derived_now(call->ctx);
+        event e = {.op = call->op->name, .of = of ? of->name : NULL, .in_count = call->in_count, .in = call->in};
+        e.out_count = call->out_count;
+        e.out = call->out;
+        if (ok && !call->op->compose)
+                examine(anomaly_of(o), &e);
+}
+
+static void fused_end(lg__observer *o, const lg__vjp *v, bool ok)
+{
+        enum { most = 16 }; /* inputs of a derivative that is a kernel */
+        lg_tensor *in[most + 2 * LG__MAX_OUT];
+        event e = {.op = v->op->name, .of = v->op->name, .in = in, .out_count = v->in_count, .out = v->grad_in};
+        if (!ok)
+                return;
+        for (int i = 0; i < v->out_count; i++) {
+                in[e.in_count++] = v->grad[i];
+                in[e.in_count++] = v->out[i];
+        }
+        for (int i = 0; i < v->in_count && i < most; i++)
+                in[e.in_count++] = v->in[i];
+        examine(anomaly_of(o), &e);
+}
+
+/* ---- on and off ---- */
+
+static void destroy(lg__object *object)
+{
+        anomaly *a = (anomaly *)object;
+        lg__unobserve(object->ctx, &a->observer);
+        lg__free(object->ctx, a, sizeof *a);
+}
+
+static const lg__type type = {.destroy = destroy};
+
+static lg__observer *find(const lg_ctx *c)
+{
+        lg__observer *o = c->observers;
+        while (o && o->op_end != op_end)
+                o = o->next;
+        return o;
+}
+
+bool lg_anomaly_with(lg_ctx *c, bool on, const lg_anomaly_options *options)
+{
+        lg_anomaly_options o;
+        if (!lg__take(c, "lg_anomaly", options, &o, sizeof o))
+                return false;
+        lg__observer *found = find(c);
+        anomaly *a = found ? anomaly_of(found) : on ? lg__alloc(c, sizeof *a) : NULL;
+        if (on && a && !found) {
+                a->observer = (lg__observer){.op_end = op_end, .recorded = lg__note_place, .fused_end = fused_end};
+                lg__object_register(c, &a->object, &type);
+                lg__observe(c, &a->observer);
+        }
+        if (on && a)
+                a->options = o;
+        else if (a)
+                lg__object_destroy(&a->object);
+        return a || !on;
+}
+
+bool lg_get_anomaly(const lg_ctx *c)
+{
+        return c && find(c);
+}

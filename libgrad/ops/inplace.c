@@ -1,0 +1,117 @@
+/* inplace.c - changing values in place, where no recorded derivative can be hurt unnoticed. */
+#include "graph/op.h"
+
+/* Inside the graph a change would make recorded values wrong; on a leaf it is what an optimiser does, unrecorded. */
+bool lg__may_change(const lg_tensor *t, const char *op, const char *argument)
+{
+        if (!lg__check(t, op, argument))
+                return false;
+        if (t->node && t->node->op)
+                return lg__fail(t->ctx, LG_ERR_STATE,
+                                "%s: %s is a result of %s inside the graph; lg_detach() or lg_copy() it", op, argument,
+                                t->node->op->name);
+        if (t->node && t->ctx->recording)
+                return lg__fail(t->ctx, LG_ERR_STATE, "%s: %s requires grad; change it inside lg_no_grad(c) { ... }",
+                                op, argument);
+        for (int i = 0; i < t->at.shape.ndim; i++)
+                if (t->at.strides[i] == 0 && t->at.shape.size[i] > 1)
+                        return lg__fail(t->ctx, LG_ERR_ARGUMENT, "%s: %s is expanded: its elements share memory", op,
+                                        argument);
+        lg__storage_settle(t->storage);
+        return lg__ok(t->ctx);
+}
+
+static bool may_change(const lg_tensor *t, const char *op)
+{
+        return lg__may_change(t, op, "x");
+}
+
+static bool changed(lg_tensor *t)
+{
+        t->storage->version++;
+        return true;
+}
+
+bool lg_fill_(lg_tensor *x, double value)
+{
+        return may_change(x, "lg_fill_") && lg__fill_values(x, value, "lg_fill_") && changed(x);
+}
+
+/* y of x's shape, dtype and device, outside the graph; views where that is possible. */
+static lg_tensor *like(lg_tensor *y, const lg_tensor *x, bool recording, const char *op)
+{
+        lg_shape s;
+        if (!y)
+                return lg__fail(x->ctx, LG_ERR_ARGUMENT,
+                                "%s: y is NULL; for a number there is lg_fill_(), and lg_full() makes a tensor of it",
+                                op);
+        if (!lg__check(y, op, "y"))
+                return NULL;
+        if (y->node && recording)
+                return lg__fail(x->ctx, LG_ERR_STATE,
+                                "%s: y needs a gradient, which would not go through a change in place; give "
+                                "lg_detach(y), or call it inside lg_no_grad(c) { ... }",
+                                op);
+        if (y->storage->device != x->storage->device)
+                return lg__fail(x->ctx, LG_ERR_DEVICE, "%s: x is %s but y is %s; move one with lg_to()", op,
+                                lg__tensor_text(x).s, lg__tensor_text(y).s);
+        if (!lg__broadcast(x->ctx, op, x->at.shape, y->at.shape, &s))
+                return NULL;
+        if (!lg__shape_equal(s, x->at.shape))
+                return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: y is %s and does not broadcast to x, %s", op,
+                                lg__tensor_text(y).s, lg__tensor_text(x).s);
+        return lg_expand(lg_cast(y, x->at.dtype), s);
+}
+
+/* One that shares memory with x is copied first: elements would be read after they were written. */
+static lg_tensor *apart(lg_tensor *y, const lg_tensor *x)
+{
+        return y && y->storage == x->storage ? lg__clone_values(y, y->storage->device->id, y->at.dtype) : y;
+}
+
+static bool combine(lg_tensor *x, lg_tensor *y, int id, const char *op)
+{
+        if (!lg__same_context(x, y, op, "y") || !may_change(x, op))
+                return false;
+        if (id == LG_PW_div && !lg__dtype_float(x->at.dtype))
+                return lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s; true division needs a float dtype", op,
+                                lg__tensor_text(x).s);
+        lg_scope scope = lg_scope_begin(x->ctx);
+        bool was = lg_grad_mode(x->ctx, false);
+        lg_tensor *other = apart(like(y, x, was, op), x);
+        bool ok = other && (id < 0 ? lg__copy_values(x, other, op)
+                                   : lg__pointwise_run(id, x, (lg_tensor *[LG_PW_INPUTS]){x, other}, 0, 0, op));
+        lg_grad_mode(x->ctx, was);
+        lg_scope_end(x->ctx, scope);
+        return ok && changed(x);
+}
+
+bool lg_copy_(lg_tensor *x, lg_tensor *y)
+{
+        return combine(x, y, -1, "lg_copy_");
+}
+
+bool lg_add_(lg_tensor *x, lg_tensor *y)
+{
+        return combine(x, y, LG_PW_add, "lg_add_");
+}
+
+bool lg_sub_(lg_tensor *x, lg_tensor *y)
+{
+        return combine(x, y, LG_PW_sub, "lg_sub_");
+}
+
+bool lg_mul_(lg_tensor *x, lg_tensor *y)
+{
+        return combine(x, y, LG_PW_mul, "lg_mul_");
+}
+
+bool lg_div_(lg_tensor *x, lg_tensor *y)
+{
+        return combine(x, y, LG_PW_div, "lg_div_");
+}
+
+bool lg_write(lg_tensor *t, const void *data, lg_dtype dtype, size_t bytes)
+{
+        return may_change(t, "lg_write") && lg__write_values(t, "lg_write", data, dtype, bytes) && changed(t);
+}

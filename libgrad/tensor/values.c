@@ -1,0 +1,209 @@
+/* values.c - moving values: between layouts, dtypes and devices, and to and from the host. */
+#include <math.h>
+#include <string.h>
+#include "core/observer.h"
+#include "tensor/tensor.h"
+
+/* On one device, any layouts and dtypes of one shape. */
+static bool copy_within(lg_tensor *to, const lg_tensor *from, const char *op)
+{
+        lg_copy_args a = {.ndim = to->at.shape.ndim,
+                          .out_dtype = to->at.dtype,
+                          .in_dtype = from->at.dtype,
+                          .out = lg__data(to),
+                          .in = lg__data(from)};
+        memcpy(a.shape, to->at.shape.size, sizeof a.shape);
+        memcpy(a.out_strides, to->at.strides, sizeof a.out_strides);
+        memcpy(a.in_strides, from->at.strides, sizeof a.in_strides);
+        return LG__RUN(to->storage->device, op, copy, &a);
+}
+
+static bool is_cpu(const lg_tensor *t)
+{
+        return t->storage->device->id.type == LG_DEVICE_CPU;
+}
+
+bool lg__upload(lg__device *d, void *to, const void *from, size_t bytes, const char *op)
+{
+        lg_ctx *c = d->cache.ctx;
+        LG__TELL(c, copied, d, c->cpu, bytes);
+        return lg__kernel_done(d, op, d->api->upload(d->queue, to, from, bytes));
+}
+
+/* Contiguous bytes between two devices; through the host if neither is the CPU and they are of two types. */
+static bool copy_across(lg_tensor *to, const lg_tensor *from, const char *op)
+{
+        lg__device *d = to->storage->device, *s = from->storage->device;
+        size_t bytes = (size_t)lg__shape_numel(to->at.shape) * lg__dtype_bytes(to->at.dtype);
+        LG__TELL(to->ctx, copied, d, s, bytes);
+        if (from->storage->pinned_for == d)
+                return lg__pinned_upload(d, lg__data(to), from->storage, lg__data(from), bytes, op);
+        if (d->api == s->api && d->api->copy_between) {
+                bool ok = d->api->copy_between(d->queue, lg__data(to), s->queue, lg__data(from), bytes);
+                bool sent = lg__kernel_done(s, op, true);
+                return lg__kernel_done(d, op, ok) && sent;
+        }
+        if (is_cpu(from))
+                return lg__kernel_done(d, op, d->api->upload(d->queue, lg__data(to), lg__data(from), bytes));
+        if (is_cpu(to))
+                return lg__kernel_done(s, op, s->api->download(s->queue, lg__data(to), lg__data(from), bytes));
+        lg__block *host = lg__cache_get(&to->ctx->cpu->cache, bytes);
+        bool ok = host && lg__kernel_done(s, op, s->api->download(s->queue, host->p, lg__data(from), bytes)) &&
+                  lg__kernel_done(d, op, d->api->upload(d->queue, lg__data(to), host->p, bytes));
+        lg__cache_put(&to->ctx->cpu->cache, host);
+        return ok;
+}
+
+/* A contiguous stand-in for `t` of another dtype, on t's device. */
+static lg_tensor *stand_in(const lg_tensor *t, lg_dtype dtype)
+{
+        return lg__tensor_empty(t->ctx, t->storage->device->id, dtype, t->at.shape);
+}
+
+static bool copy_by_stand_ins(lg_tensor *to, const lg_tensor *from, const char *op)
+{
+        lg_dtype dtype = from->at.dtype;
+        lg_tensor *near = NULL, *far = NULL;
+        bool ok = true;
+        if (!lg__layout_is_contiguous(&from->at)) {
+                near = stand_in(from, dtype);
+                ok = near && copy_within(near, from, op);
+        }
+        if (ok && (to->at.dtype != dtype || !lg__layout_is_contiguous(&to->at))) {
+                far = stand_in(to, dtype);
+                ok = far != NULL;
+        }
+        ok = ok && copy_across(far ? far : to, near ? near : from, op) && (!far || copy_within(to, far, op));
+        lg__tensor_release(near);
+        lg__tensor_release(far);
+        return ok;
+}
+
+bool lg__copy_values(lg_tensor *to, const lg_tensor *from, const char *op)
+{
+        if (lg__shape_numel(to->at.shape) == 0)
+                return true;
+        return to->storage->device == from->storage->device ? copy_within(to, from, op)
+                                                            : copy_by_stand_ins(to, from, op);
+}
+
+bool lg__fill_values(lg_tensor *t, double value, const char *op)
+{
+        lg_fill_args a = {.ndim = t->at.shape.ndim, .dtype = t->at.dtype, .out = lg__data(t), .real = value};
+        if (!lg__dtype_holds(t->ctx, op, t->at.dtype, value))
+                return false;
+        if (lg__shape_numel(t->at.shape) == 0)
+                return true;
+        memcpy(a.shape, t->at.shape.size, sizeof a.shape);
+        memcpy(a.strides, t->at.strides, sizeof a.strides);
+        if (!lg__dtype_float(t->at.dtype))
+                a.integer = t->at.dtype == LG_BOOL ? value != 0 : (int64_t)value;
+        return LG__RUN(t->storage->device, op, fill, &a);
+}
+
+lg_tensor *lg__clone_values(const lg_tensor *t, lg_device device, lg_dtype dtype)
+{
+        lg_tensor *copy = lg__tensor_empty(t->ctx, device, dtype, t->at.shape);
+        if (!copy || lg__copy_values(copy, t, "copy"))
+                return copy;
+        lg__tensor_release(copy);
+        return NULL;
+}
+
+/* ---- the host's side ---- */
+
+/* A handle over the caller's memory, of t's shape; ends before the call that made it returns. */
+static lg_tensor *over_host(const lg_tensor *t, void *data, lg_dtype dtype)
+{
+        lg__layout at = {.dtype = dtype, .shape = t->at.shape};
+        lg__layout_contiguous(&at);
+        lg__storage *s = lg__storage_new(t->ctx->cpu, 0);
+        if (!s)
+                return NULL;
+        s->data = data;
+        lg_tensor *host = lg__tensor_new(t->ctx, s, &at);
+        lg__storage_unref(s);
+        return host;
+}
+
+static bool check_host(const lg_tensor *t, const char *op, const void *data, lg_dtype dtype, size_t bytes)
+{
+        lg_ctx *c = t->ctx;
+        size_t needed = (size_t)lg__shape_numel(t->at.shape) * lg_dtype_size(dtype);
+        if (lg_dtype_size(dtype) == 0)
+                return lg__fail(c, LG_ERR_DTYPE, "%s: %d is no dtype", op, (int)dtype);
+        if (bytes != needed)
+                return lg__fail(c, LG_ERR_SHAPE, "%s: %s has %zu bytes as %s, but %zu bytes were given", op,
+                                lg__tensor_text(t).s, needed, lg_dtype_name(dtype), bytes);
+        if (!data && needed)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: data is NULL", op);
+        if ((uintptr_t)data % lg_dtype_size(dtype))
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: data is not aligned for %s", op, lg_dtype_name(dtype));
+        return true;
+}
+
+/* Reads without regard to an error that is set; what goes wrong is told only if none was. */
+static bool read_values(const lg_tensor *t, void *data, lg_dtype dtype)
+{
+        lg_ctx *c = t->ctx;
+        lg_error_code was = c->error;
+        c->error = LG_ERR_NONE;
+        char message[sizeof c->message];
+        memcpy(message, c->message, sizeof message);
+        lg_tensor *host = over_host(t, data, dtype);
+        bool ok = host && lg__copy_values(host, t, "lg_read") && lg__device_wait(t->storage->device);
+        lg__tensor_release(host);
+        if (was) {
+                memcpy(c->message, message, sizeof message);
+                c->error = was;
+        }
+        return ok;
+}
+
+/* Reading works while an error is set; a dead tensor is told all the same. */
+static bool alive_or_told(const lg_tensor *t, const char *op)
+{
+        if (!t || t->live != LG__LIVE)
+                lg__check(t, op, "x");
+        return t && t->live == LG__LIVE;
+}
+
+bool lg_read(const lg_tensor *t, void *data, lg_dtype dtype, size_t bytes)
+{
+        if (!alive_or_told(t, "lg_read"))
+                return false;
+        return check_host(t, "lg_read", data, dtype, bytes) && read_values(t, data, dtype);
+}
+
+bool lg__write_values(lg_tensor *t, const char *op, const void *data, lg_dtype dtype, size_t bytes)
+{
+        if (!check_host(t, op, data, dtype, bytes))
+                return false;
+        /* From bool to bool bytes are taken as numbers, so that each but 0 is converted to 1. */
+        bool bools = dtype == LG_BOOL && t->at.dtype == LG_BOOL;
+        lg_tensor *host = over_host(t, (void *)(uintptr_t)data, bools ? LG_U8 : dtype);
+        bool ok = host && lg__copy_values(t, host, op);
+        lg__tensor_release(host);
+        return ok;
+}
+
+static bool one_element(const lg_tensor *t)
+{
+        if (!alive_or_told(t, "lg_item"))
+                return false;
+        int64_t n = lg__shape_numel(t->at.shape);
+        return n == 1 || lg__fail(t->ctx, LG_ERR_SHAPE, "lg_item: %s has %lld elements, not one", lg__tensor_text(t).s,
+                                  (long long)n);
+}
+
+double lg_item(const lg_tensor *t)
+{
+        double value = NAN;
+        return one_element(t) && read_values(t, &value, LG_F64) ? value : NAN;
+}
+
+int64_t lg_item_i64(const lg_tensor *t)
+{
+        int64_t value = 0;
+        return one_element(t) && read_values(t, &value, LG_I64) ? value : 0;
+}
