@@ -300,37 +300,43 @@ static void run_job(lg_queue *q, const job *j)
                 run_part(j, chunks * p / parts, chunks * (p + 1) / parts);
 }
 
-bool lg_pointwise_run(lg_queue *q, const lg_pointwise_args *a, const lg_loops *loops)
+/* Apart, since its frame is large. */
+static __attribute__((noinline)) void run_many(lg_queue *q, const lg_pointwise_args *a, const lg_loops *loops,
+                                               lg_hub hub)
 {
         job j; /* not zeroed: small tensors are done in less time */
-        j.hub = choose_hub(a, loops);
+        const int64_t *strides[LG_WALK_MAX];
+        j.hub = hub;
         j.compare = loops->compare;
         j.accumulate = a->accumulate;
         j.p0 = a->p0;
         j.p1 = a->p1;
         j.walk.operands = 0;
-        j.loop = loops->of_hub[j.hub];
-        if (!j.loop)
-                return lg_queue_fail(q, LG_BROKEN, "%s: no kernel for dtype %d", loops->name, (int)a->dtype);
-        if (is_one(a)) {
-                run_one(a, loops, j.hub);
-                return true;
-        }
-        const int64_t *strides[LG_WALK_MAX];
+        j.loop = loops->of_hub[hub];
         add_operand(&j, strides, -1, a->out, loops->compare ? LG_BOOL : a->dtype, a->out_strides);
-        for (int i = 0; i < LG_PW_INPUTS; i++) {
+        for (int i = 0; i < LG_PW_INPUTS; i++)
                 if (a->in[i])
                         add_operand(&j, strides, i, a->in[i], i == loops->condition ? LG_BOOL : a->dtype,
                                     a->in_strides[i]);
-        }
         lg_walk_init(&j.walk, a->ndim, a->shape, j.walk.operands, strides, true);
         if (j.walk.count == 0)
-                return true;
+                return;
         if (j.walk.count <= LG_LOOP_STEP) {
                 run_few(&j);
-                return true;
+                return;
         }
         plan_operands(&j);
         run_job(q, &j);
+}
+
+bool lg_pointwise_run(lg_queue *q, const lg_pointwise_args *a, const lg_loops *loops)
+{
+        const lg_hub hub = choose_hub(a, loops);
+        if (!loops->of_hub[hub])
+                return lg_queue_fail(q, LG_BROKEN, "%s: no kernel for dtype %d", loops->name, (int)a->dtype);
+        if (is_one(a))
+                run_one(a, loops, hub);
+        else
+                run_many(q, a, loops, hub);
         return true;
 }

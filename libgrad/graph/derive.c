@@ -163,6 +163,7 @@ static bool derive(call *k, pending *p, lg__vjp *v, bool *needs, lg_tensor **sum
         lg__node *n = p->node;
         bool any = false;
         for (int i = 0; i < n->in_count; i++) {
+                v->in[i] = v->grad_in[i] = NULL;
                 any |= needs[i] = wanted(k, &n->edges[i]);
                 sums[i] = needs[i] && n->op->fused ? sum_at(k, &n->edges[i]) : NULL;
         }
@@ -190,7 +191,7 @@ static bool derive(call *k, pending *p, lg__vjp *v, bool *needs, lg_tensor **sum
 bool lg__derive_node(call *k, pending *p)
 {
         enum { few = 16 };
-        lg_tensor *tensors[3 * few] = {NULL};
+        lg_tensor *tensors[3 * few]; /* not set */
         bool flags[few];
         lg__node *n = p->node;
         const size_t count = (size_t)n->in_count, size = 3 * count * sizeof *tensors;

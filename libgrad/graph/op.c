@@ -5,6 +5,13 @@
 
 #define FEW 16 /* inputs for which no memory is asked */
 
+static bool drop_outputs(lg__call *call, int count)
+{
+        for (int i = 0; i < count; i++)
+                lg__tensor_release(call->out[i]);
+        return false;
+}
+
 static bool make_outputs(lg__call *call)
 {
         for (int i = 0; i < call->out_count; i++) {
@@ -12,7 +19,7 @@ static bool make_outputs(lg__call *call)
                 call->out[i] = call->op->flags & LG__ALIASES ? lg__tensor_new(call->ctx, call->in[0]->storage, at)
                                                              : lg__tensor_on(call->device, at);
                 if (!call->out[i])
-                        return false;
+                        return drop_outputs(call, i);
         }
         return true;
 }
@@ -145,7 +152,7 @@ static bool run(lg__call *call, lg_tensor **in)
         LG__TELL(call->ctx, op_begin, call);
         const bool ok = (!op->forward || op->forward(call)) && record(call);
         LG__TELL(call->ctx, op_end, call, ok);
-        return ok && !call->ctx->error;
+        return (ok && !call->ctx->error) || drop_outputs(call, call->out_count);
 }
 
 /* Of inputs that are accepted, and which this may replace by casts. */
@@ -160,8 +167,6 @@ static lg_tensor *apply(const lg__op *op, lg_ctx *c, lg_tensor **inputs, lg_tens
         call.in = inputs;
         call.attributes = copy;
         call.out_count = op->result_count;
-        for (int i = 0; i < LG__MAX_OUT; i++)
-                call.out[i] = NULL;
         for (int i = 0; i < op->result_count; i++)
                 call.out_at[i] = (lg__layout){.offset = 0};
         if (op->attributes_bytes)
@@ -169,8 +174,6 @@ static lg_tensor *apply(const lg__op *op, lg_ctx *c, lg_tensor **inputs, lg_tens
         bool ok = run(&call, inputs);
         for (int i = 0; i < call.out_count && ok && ret_out; i++)
                 ret_out[i] = call.out[i];
-        for (int i = 0; i < call.out_count && !ok; i++)
-                lg__tensor_release(call.out[i]);
         /* Casts that the op does not save are not needed any longer. */
         for (int i = 0; i < in_count; i++)
                 if (inputs[i] != in[i])

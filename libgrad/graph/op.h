@@ -116,7 +116,7 @@ typedef struct lg__call {
         lg_tensor *const *in; /* entries are NULL where an optional operand was not given */
         void *attributes;     /* a copy, in which infer completes what depends on the inputs; of a composite: options */
         int out_count;
-        lg_tensor *out[LG__MAX_OUT]; /* made by lg__apply between infer and forward */
+        lg_tensor *out[LG__MAX_OUT]; /* out_count of them, made by lg__apply between infer and forward */
         /* Set by infer: dtype and shape, strides unless row-major; of aliases all of it. As many as the op has results
          * are zero before. */
         lg__layout out_at[LG__MAX_OUT];

@@ -12,11 +12,10 @@ static bool infer(lg__call *call, lg_dtype dtype)
         out->dtype = dtype;
         out->offset = 0;
         for (int i = 1; i < call->in_count; i++) {
-                const lg_shape *s = &call->in[i]->at.shape;
-                if (lg__shape_equal(out->shape, *s))
+                if (lg__same_shape(out, &call->in[i]->at))
                         continue;
                 same = false;
-                if (!lg__broadcast(call->ctx, call->op->name, out->shape, *s, &out->shape))
+                if (!lg__broadcast(call->ctx, call->op->name, out->shape, call->in[i]->at.shape, &out->shape))
                         return false;
         }
         if (same && lg__layout_is_contiguous(out)) {
@@ -93,7 +92,7 @@ bool lg__pointwise_fused(lg__vjp *v)
                 if (!v->needs[i])
                         continue;
                 lg_tensor *sum = v->sums[i];
-                const bool adds = sum && lg__shape_equal(sum->at.shape, v->grad[0]->at.shape) &&
+                const bool adds = sum && lg__same_shape(&sum->at, &v->grad[0]->at) &&
                                   sum->at.dtype == v->grad[0]->at.dtype;
                 lg_tensor *g = adds ? sum : lg__tensor_beside(v->grad[0]);
                 if (!g || !(adds ? lg__pointwise_add : lg__pointwise_run)(v->op->pointwise + 1 + i - first, g, slots,

@@ -39,12 +39,14 @@ static bool forward(lg__call *call)
                                             [LG_POOL_AVG] = LG__OP(avg_pool2d),
                                             [LG_POOL_AVG_GRAD] = LG__OP(avg_pool2d_grad)};
         const pool_attributes *a = call->attributes;
-        const lg_tensor *x = call->in[0], *index = call->in_count > 1 ? call->in[1] : call->out[1];
+        const lg_tensor *x = call->in[0], *index = NULL;
         lg_pool_args k = {.dtype = x->at.dtype, .n = x->at.shape.size[0], .at = a->at};
         if (lg__shape_numel(call->out_at[0].shape) == 0)
                 return true;
         while (ops[k.kind] != call->op)
                 k.kind++;
+        if (call->in_count + call->out_count > 2) /* the indices are one of them */
+                index = call->in_count > 1 ? call->in[1] : call->out[1];
         k.channels = x->at.shape.size[1];
         k.adaptive = a->adaptive;
         k.count_padding = !a->no_count_padding;

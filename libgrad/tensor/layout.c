@@ -70,7 +70,7 @@ bool lg__keep_layout(lg__layout *at, const lg__layout *like)
 bool lg__layout_is_contiguous(const lg__layout *at)
 {
         int64_t stride = 1;
-        if (lg__shape_numel(at->shape) == 0)
+        if (lg__layout_numel(at) == 0)
                 return true;
         for (int i = at->shape.ndim - 1; i >= 0; i--) {
                 if (at->shape.size[i] > 1 && at->strides[i] != stride)

@@ -49,7 +49,7 @@ lg_tensor *lg__tensor_new(lg_ctx *c, lg__storage *s, const lg__layout *at)
 
 lg_tensor *lg__tensor_on(lg__device *d, const lg__layout *at)
 {
-        lg__storage *s = lg__storage_new(d, (size_t)lg__shape_numel(at->shape) * lg__dtype_bytes(at->dtype));
+        lg__storage *s = lg__storage_new(d, (size_t)lg__layout_numel(at) * lg__dtype_bytes(at->dtype));
         if (!s)
                 return NULL;
         lg_tensor *t = lg__tensor_new(d->cache.ctx, s, at);

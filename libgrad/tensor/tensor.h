@@ -91,6 +91,20 @@ static inline int64_t lg__shape_numel(lg_shape s)
                 n *= s.size[i];
         return n;
 }
+static inline int64_t lg__layout_numel(const lg__layout *at)
+{
+        int64_t n = 1;
+        for (int i = 0; i < at->shape.ndim; i++)
+                n *= at->shape.size[i];
+        return n;
+}
+static inline bool lg__same_shape(const lg__layout *a, const lg__layout *b)
+{
+        bool same = a->shape.ndim == b->shape.ndim;
+        for (int i = 0; i < a->shape.ndim && same; i++)
+                same = a->shape.size[i] == b->shape.size[i];
+        return same;
+}
 static inline bool lg__shape_equal(lg_shape a, lg_shape b)
 {
         bool equal = a.ndim == b.ndim;
