@@ -19,7 +19,8 @@ static bool run_hook(call *k, pending *p, const lg__hook *h)
         lg_tensor *other = h->fn(g, h->user);
         bool ok = !c->error;
         if (ok && other && other != g) {
-                lg__edge e = {.dtype = g->at.dtype, .shape = g->at.shape, .device = g->storage->device->id};
+                lg__edge e = {.dtype = g->at.dtype, .size = g->at.shape.size, .ndim = g->at.shape.ndim};
+                e.device = g->storage->device->id;
                 if (other->ctx != c)
                         ok = lg__fail(c, LG_ERR_ARGUMENT, "lg_hook: the hook returned a tensor of another context");
                 ok = ok && lg__check(other, "lg_hook", "the gradient that the hook returned");

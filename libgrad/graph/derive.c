@@ -49,7 +49,19 @@ static bool is_unchanged(const call *k, const lg__node *n, const lg__saved *s)
                lg__fail(k->ctx, LG_ERR_STATE,
                         "%s: %s saved %s, a %s tensor of shape %s, and it was changed in place since; "
                         "change a copy (lg_copy), or after lg_backward",
-                        k->name, n->op->name, name, lg_dtype_name(s->at.dtype), lg__shape_text(s->at.shape).s);
+                        k->name, n->op->name, name, lg_dtype_name(s->dtype),
+                        lg__shape_text(lg__shape_of(s->size, s->ndim)).s);
+}
+
+static void restore(lg__layout *at, const lg__saved *s)
+{
+        at->dtype = s->dtype;
+        at->offset = s->offset;
+        at->shape.ndim = s->ndim;
+        for (int i = 0; i < s->ndim; i++) {
+                at->shape.size[i] = s->size[i];
+                at->strides[i] = s->size[s->ndim + i];
+        }
 }
 
 static lg_tensor *lend(const call *k, lg_tensor *t, const lg__saved *s)
@@ -59,14 +71,16 @@ static lg_tensor *lend(const call *k, lg_tensor *t, const lg__saved *s)
         t->owner = LG__OWNER_LIBRARY;
         t->ctx = k->ctx;
         t->storage = s->storage;
-        lg__layout_copy(&t->at, &s->at);
+        restore(&t->at, s);
         return t;
 }
 
 static lg_tensor *unpack(const call *k, lg__node *n, const lg__saved *s)
 {
         lg_ctx *c = k->ctx;
-        lg_tensor *t = lg__tensor_new(c, s->storage, &s->at);
+        lg__layout at;
+        restore(&at, s);
+        lg_tensor *t = lg__tensor_new(c, s->storage, &at);
         lg__node *from = s->is_output ? n : n->edges[s->slot].node;
         if (t && k->create_graph && from) {
                 t->node = from;
@@ -92,13 +106,13 @@ lg_tensor *lg__alias_of(const lg_tensor *g)
 lg_tensor *lg__settle(lg_tensor *g, const lg__edge *e)
 {
         lg_ctx *c = g->ctx;
-        if (g->at.dtype != e->dtype || !lg__shape_equal(g->at.shape, e->shape))
-                g = c->up->cast(c->up->sum_to(g, e->shape), e->dtype);
+        if (g->at.dtype != e->dtype || !lg__sizes_equal(&g->at, e->size, e->ndim))
+                g = c->up->cast(c->up->sum_to(g, lg__shape_of(e->size, e->ndim)), e->dtype);
         if (!g)
                 return NULL;
-        if (!lg__shape_equal(g->at.shape, e->shape))
+        if (!lg__sizes_equal(&g->at, e->size, e->ndim))
                 return lg__fail(c, LG_ERR_SHAPE, "backward: a gradient is %s, but the input was %s",
-                                lg__shape_text(g->at.shape).s, lg__shape_text(e->shape).s);
+                                lg__shape_text(g->at.shape).s, lg__shape_text(lg__shape_of(e->size, e->ndim)).s);
         if (!lg_device_equal(g->storage->device->id, e->device))
                 return lg__fail(c, LG_ERR_DEVICE, "backward: a gradient is %s, but the input was on %s",
                                 lg__tensor_text(g).s, lg_device_name(e->device));

@@ -7,9 +7,9 @@
 /* Where a gradient goes on: an output of another node; of what shape and dtype that value was. node NULL: nowhere. */
 typedef struct lg__edge {
         lg__node *node;
-        int output;
+        const int64_t *size; /* ndim of them, in the node's record */
+        int output, ndim;
         lg_dtype dtype;
-        lg_shape shape;
         lg_device device;
 } lg__edge;
 
@@ -17,11 +17,30 @@ typedef struct lg__edge {
  * not named here, or it would keep itself alive). */
 typedef struct lg__saved {
         lg__storage *storage;
-        lg__layout at;
+        const int64_t *size; /* ndim of them, and as many strides, in the node's record */
+        int64_t offset;
+        lg_dtype dtype;
+        int ndim;
         uint32_t version;
-        bool is_output;
         int slot; /* which input or output */
+        bool is_output;
 } lg__saved;
+
+/* Those sizes as a shape. */
+static inline lg_shape lg__shape_of(const int64_t *size, int ndim)
+{
+        lg_shape s = {.ndim = ndim};
+        for (int i = 0; i < ndim; i++)
+                s.size[i] = size[i];
+        return s;
+}
+static inline bool lg__sizes_equal(const lg__layout *at, const int64_t *size, int ndim)
+{
+        bool equal = at->shape.ndim == ndim;
+        for (int i = 0; i < ndim && equal; i++)
+                equal = at->shape.size[i] == size[i];
+        return equal;
+}
 
 typedef struct lg__hook {
         struct lg__hook *next;

@@ -59,10 +59,24 @@ static int count_saved(const lg__call *call, uint32_t needs)
         return count;
 }
 
-static lg__node *new_node(const lg__call *call, int saved)
+/* Sizes and strides that a node remembers: how many, and where the next ones go. */
+static size_t count_sizes(const lg__call *call, uint32_t needs)
 {
-        size_t edges = (size_t)call->in_count * sizeof(lg__edge), values = (size_t)saved * sizeof(lg__saved);
-        size_t bytes = call->op->attributes_bytes, all = sizeof(lg__node) + edges + values + bytes;
+        size_t count = 0;
+        for (int i = 0; i < call->in_count; i++)
+                if (call->in[i])
+                        count += (size_t)call->in[i]->at.shape.ndim * (saves_input(call, i, needs) ? 3 : 1);
+        for (int i = 0; i < call->out_count; i++)
+                count += saves_output(call, i, needs) ? 2 * (size_t)call->out[i]->at.shape.ndim : 0;
+        return count;
+}
+
+static lg__node *new_node(const lg__call *call, uint32_t needs)
+{
+        const size_t edges = (size_t)call->in_count * sizeof(lg__edge), bytes = call->op->attributes_bytes;
+        const size_t values = (size_t)count_saved(call, needs) * sizeof(lg__saved);
+        const size_t sizes = count_sizes(call, needs) * sizeof(int64_t);
+        const size_t all = sizeof(lg__node) + edges + values + sizes + bytes;
         lg__node *n = lg__alloc_unset(call->ctx, all);
         if (!n)
                 return NULL;
@@ -72,23 +86,37 @@ static lg__node *new_node(const lg__call *call, int saved)
         n->bytes = all;
         n->edges = (lg__edge *)(n + 1);
         n->saved = (lg__saved *)((char *)n->edges + edges);
-        n->attributes = (char *)n->saved + values;
+        n->attributes = (char *)n->saved + values + sizes;
         if (bytes)
                 memcpy(n->attributes, call->attributes, bytes);
         return n;
 }
 
-static void save(lg__node *n, const lg_tensor *t, int slot, bool is_output)
+/* Puts items at *next, behind those of before. */
+static const int64_t *put_sizes(int64_t **next, const int64_t *items, int count)
+{
+        int64_t *at = *next;
+        for (int i = 0; i < count; i++)
+                at[i] = items[i];
+        *next += count;
+        return at;
+}
+
+static void save(lg__node *n, const lg_tensor *t, int slot, bool is_output, int64_t **next)
 {
         lg__saved *s = &n->saved[n->saved_count++];
         s->storage = lg__storage_ref(t->storage);
         s->version = t->storage->version;
         s->is_output = is_output;
         s->slot = slot;
-        lg__layout_copy(&s->at, &t->at);
+        s->dtype = t->at.dtype;
+        s->offset = t->at.offset;
+        s->ndim = t->at.shape.ndim;
+        s->size = put_sizes(next, t->at.shape.size, s->ndim);
+        put_sizes(next, t->at.strides, s->ndim);
 }
 
-static void connect(lg__node *n, const lg__call *call)
+static void connect(lg__node *n, const lg__call *call, int64_t **next)
 {
         for (int i = 0; i < call->in_count; i++) {
                 const lg_tensor *t = call->in[i];
@@ -98,9 +126,8 @@ static void connect(lg__node *n, const lg__call *call)
                         continue;
                 e->dtype = t->at.dtype;
                 e->device = t->storage->device->id;
-                e->shape.ndim = t->at.shape.ndim;
-                for (int d = 0; d < e->shape.ndim; d++)
-                        e->shape.size[d] = t->at.shape.size[d];
+                e->ndim = t->at.shape.ndim;
+                e->size = put_sizes(next, t->at.shape.size, e->ndim);
                 e->output = t->output;
                 if (e->node)
                         lg__node_ref(e->node);
@@ -116,10 +143,11 @@ static bool record(lg__call *call)
                 floats = floats || lg__dtype_float(call->out_at[i].dtype);
         if (!needs || !floats)
                 return true;
-        lg__node *n = new_node(call, count_saved(call, needs));
+        lg__node *n = new_node(call, needs);
         if (!n)
                 return false;
-        connect(n, call);
+        int64_t *next = (int64_t *)(n->saved + count_saved(call, needs));
+        connect(n, call, &next);
         LG__TELL(call->ctx, recorded, n);
         if (call->ctx->error) {
                 lg__node_unref(n);
@@ -127,10 +155,10 @@ static bool record(lg__call *call)
         }
         for (int i = 0; i < call->in_count; i++)
                 if (saves_input(call, i, needs))
-                        save(n, call->in[i], i, false);
+                        save(n, call->in[i], i, false, &next);
         for (int i = 0; i < call->out_count; i++) {
                 if (saves_output(call, i, needs))
-                        save(n, call->out[i], i, true);
+                        save(n, call->out[i], i, true, &next);
                 if (!lg__dtype_float(call->out_at[i].dtype))
                         continue;
                 call->out[i]->node = n;

@@ -232,6 +232,10 @@ static inline const lg__edge *lg__input(const lg__vjp *v, int i)
 {
         return &v->node->edges[i];
 }
+static inline lg_shape lg__input_shape(const lg__vjp *v, int i)
+{
+        return lg__shape_of(v->node->edges[i].size, v->node->edges[i].ndim);
+}
 /* relu(lg_linear(x, w, b)) as one op. */
 lg_tensor *lg__linear_relu(lg_tensor *x, lg_tensor *w, lg_tensor *b);
 

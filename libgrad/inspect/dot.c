@@ -104,8 +104,8 @@ static void write_leaf(FILE *f, const walk *w, int64_t number, const found *n)
         fprintf(f, "        n%lld [shape=ellipse, label=\"", (long long)number);
         if (w->module)
                 lg_each_parameter(w->module, write_if_it, &s);
-        fprintf(f, "%s %s\\n%s\"%s];\n", lg_dtype_name(e->dtype), lg__shape_text(e->shape).s, lg_device_name(e->device),
-                s.found ? ", style=filled, fillcolor=\"#d6e6f5\"" : "");
+        fprintf(f, "%s %s\\n%s\"%s];\n", lg_dtype_name(e->dtype), lg__shape_text(lg__shape_of(e->size, e->ndim)).s,
+                lg_device_name(e->device), s.found ? ", style=filled, fillcolor=\"#d6e6f5\"" : "");
 }
 
 /* Views move nothing: they are drawn as text. */
@@ -118,7 +118,9 @@ static void write_node(FILE *f, const walk *w, int64_t number, const found *n)
         const char *look = n->node->op->flags & LG__ALIASES ? "plaintext" : "box";
         fprintf(f, "        n%lld [shape=%s, label=\"", (long long)number, look);
         write_escaped(f, n->node->op->name ? n->node->op->name : "?");
-        fprintf(f, "\\n%s\"];\n", lg__shape_text(n->by->shape).s);
+        lg__attributes_text attributes = lg__attributes_text_of(n->node->op, n->node->attributes);
+        fprintf(f, "%s%s\\n%s\"];\n", *attributes.s ? "\\n" : "", attributes.s,
+                lg__shape_text(lg__shape_of(n->by->size, n->by->ndim)).s);
 }
 
 /* Nodes of one module in a frame: the list is gone through once for each that has not been framed yet, so graphs that
@@ -191,7 +193,8 @@ bool lg_graph_dot_with(FILE *f, const lg_tensor *t, const lg_graph_dot_options *
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_graph_dot: f is NULL");
         if (!lg__take_without(options, &o, sizeof o))
                 return lg__take(c, "lg_graph_dot", options, &o, sizeof o);
-        lg__edge root = {.node = t->node, .output = t->output, .dtype = t->at.dtype, .shape = t->at.shape};
+        lg__edge root = {.node = t->node, .output = t->output, .dtype = t->at.dtype, .ndim = t->at.shape.ndim};
+        root.size = t->at.shape.size;
         root.device = t->storage->device->id;
         walk w = {.c = c, .module = o.module};
         bool ok = true;

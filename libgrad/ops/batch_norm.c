@@ -56,8 +56,8 @@ static bool fused(lg__vjp *v)
                 const lg__edge *e = lg__input(v, i);
                 if (!v->needs[i])
                         continue;
-                v->grad_in[i] =
-                        i ? lg__tensor_empty(v->ctx, x->storage->device->id, e->dtype, e->shape) : lg__tensor_beside(x);
+                v->grad_in[i] = i ? lg__tensor_empty(v->ctx, x->storage->device->id, e->dtype, lg__input_shape(v, i))
+                                  : lg__tensor_beside(x);
                 if (!v->grad_in[i])
                         return false;
                 *wanted[i] = lg__data(v->grad_in[i]);

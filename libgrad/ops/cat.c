@@ -46,7 +46,7 @@ static bool vjp(lg__vjp *v)
         int dim = ((const cat_attributes *)v->attributes)->dim;
         int64_t start = 0;
         for (int i = 0; i < v->in_count; i++) {
-                int64_t size = lg__input(v, i)->shape.size[dim];
+                int64_t size = lg__input(v, i)->size[dim];
                 if (v->needs[i] && !(v->grad_in[i] = lg_slice(v->grad[0], dim, start, start + size)))
                         return false;
                 start += size;

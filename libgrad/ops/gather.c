@@ -74,7 +74,7 @@ static bool forward_gather(lg__call *call)
 
 static bool vjp_gather(lg__vjp *v)
 {
-        lg_tensor *zeros = lg_expand(lg__constant(v->grad[0], 0), lg__input(v, 0)->shape);
+        lg_tensor *zeros = lg_expand(lg__constant(v->grad[0], 0), lg__input_shape(v, 0));
         return (v->grad_in[0] = LG__APPLY(scatter_add, v->attributes, zeros, v->grad[0], v->in[1])) != NULL;
 }
 
@@ -141,7 +141,7 @@ static bool vjp_scatter_add(lg__vjp *v)
         if (!v->needs[1])
                 return true;
         lg_tensor *picked = LG__APPLY(gather, v->attributes, v->grad[0], v->in[2]);
-        return (v->grad_in[1] = extended(picked, lg__input(v, 1)->shape)) != NULL;
+        return (v->grad_in[1] = extended(picked, lg__input_shape(v, 1))) != NULL;
 }
 
 const lg__op lg__op_scatter_add = {

@@ -63,7 +63,8 @@ static bool fused(lg__vjp *v)
                 const lg__edge *e = lg__input(v, i);
                 if (!v->needs[i])
                         continue;
-                if (!(v->grad_in[i] = lg__tensor_empty(v->ctx, x->storage->device->id, e->dtype, e->shape)))
+                if (!(v->grad_in[i] =
+                              lg__tensor_empty(v->ctx, x->storage->device->id, e->dtype, lg__input_shape(v, i))))
                         return false;
                 *wanted[i] = lg__data(v->grad_in[i]);
         }

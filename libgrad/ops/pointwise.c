@@ -92,8 +92,8 @@ bool lg__pointwise_fused(lg__vjp *v)
                 if (!v->needs[i])
                         continue;
                 lg_tensor *sum = v->sums[i];
-                const bool adds = sum && lg__same_shape(&sum->at, &v->grad[0]->at) &&
-                                  sum->at.dtype == v->grad[0]->at.dtype;
+                const bool adds =
+                        sum && lg__same_shape(&sum->at, &v->grad[0]->at) && sum->at.dtype == v->grad[0]->at.dtype;
                 lg_tensor *g = adds ? sum : lg__tensor_beside(v->grad[0]);
                 if (!g || !(adds ? lg__pointwise_add : lg__pointwise_run)(v->op->pointwise + 1 + i - first, g, slots,
                                                                           p->p0, p->p1, v->op->name))

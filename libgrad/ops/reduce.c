@@ -99,12 +99,12 @@ static bool forward(lg__call *call)
 /* A reduced tensor (g or y) with its dimensions of size 1 back, so that it broadcasts to x. */
 static lg_tensor *restore(lg_tensor *t, const lg__vjp *v)
 {
-        return lg_reshape(t, lg__reduced_shape(lg__input(v, 0)->shape, v->attributes, true));
+        return lg_reshape(t, lg__reduced_shape(lg__input_shape(v, 0), v->attributes, true));
 }
 
 static bool vjp_sum(lg__vjp *v)
 {
-        return (v->grad_in[0] = lg_expand(restore(v->grad[0], v), lg__input(v, 0)->shape)) != NULL;
+        return (v->grad_in[0] = lg_expand(restore(v->grad[0], v), lg__input_shape(v, 0))) != NULL;
 }
 
 static bool vjp_extreme(lg__vjp *v)
@@ -118,7 +118,7 @@ static bool vjp_extreme(lg__vjp *v)
 static bool vjp_var(lg__vjp *v)
 {
         const reduce_attributes *a = v->attributes;
-        double left = (double)lg__reduced_count(lg__input(v, 0)->shape, a) - a->correction;
+        double left = (double)lg__reduced_count(lg__input_shape(v, 0), a) - a->correction;
         lg_tensor *mean = a->dims.count ? lg_mean(v->in[0], .dims = a->dims, .keep_dim = true) : v->in[0];
         lg_tensor *slope = lg_mul_scalar(lg_sub(v->in[0], mean), 2 / (left > 0 ? left : 0));
         return (v->grad_in[0] = lg_mul(restore(v->grad[0], v), slope)) != NULL;

@@ -55,7 +55,7 @@ static bool forward_sort(lg__call *call)
 static bool vjp_lines(lg__vjp *v)
 {
         sort_attributes back = {.dim = ((const sort_attributes *)v->attributes)->dim};
-        back.size = size_along(lg__input(v, 0)->shape, back.dim);
+        back.size = size_along(lg__input_shape(v, 0), back.dim);
         lg_tensor *indices = v->op == LG__OP(sort) ? v->out[1] : v->in[1];
         return (v->grad_in[0] = LG__APPLY(choose_grad, &back, v->grad[0], indices)) != NULL;
 }

@@ -112,7 +112,7 @@ static bool infer_view(lg__call *call)
 
 static bool vjp_view(lg__vjp *v)
 {
-        return (v->grad_in[0] = lg_reshape(v->grad[0], lg__input(v, 0)->shape)) != NULL;
+        return (v->grad_in[0] = lg_reshape(v->grad[0], lg__input_shape(v, 0))) != NULL;
 }
 
 VIEW(view, view)
@@ -286,7 +286,7 @@ static bool infer_slice(lg__call *call)
 static bool vjp_slice(lg__vjp *v)
 {
         const slice_attributes *a = v->attributes;
-        const int64_t size = lg__input(v, 0)->shape.size[a->dim];
+        const int64_t size = lg__input(v, 0)->size[a->dim];
         const slice_grad_attributes back = {a->dim, a->start, a->stop, a->step, size};
         return (v->grad_in[0] = LG__APPLY(slice_grad, &back, v->grad[0])) != NULL;
 }
