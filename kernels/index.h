@@ -10,7 +10,7 @@
  * The strides of `index` and `from` are any (an index that does not change along a dimension has stride 0 there); `to`
  * is dense, its to_count elements beginning at the pointer. What is added to one element is added in the order of
  * p[dim], on any number of threads. scatter_add: all dtypes but bool; f16 and bf16 add up in f32. An index outside [0,
- * limit) is noted as `fault`; gather then gives zeros and scatter_add adds nothing. */
+ * limit) is noted with `origin`; gather then gives zeros and scatter_add adds nothing. */
 typedef struct lg_gather_args {
         lg_dtype dtype;
         int ndim, dim;
@@ -18,7 +18,7 @@ typedef struct lg_gather_args {
         const int64_t *index;
         int64_t index_strides[LG_MAX_DIMS];
         int64_t limit; /* the size of dimension `dim` at q */
-        int fault;     /* not LG_FAULT_NONE */
+        int origin;    /* not LG_DEVICE_OK */
         const void *from;
         int64_t from_strides[LG_MAX_DIMS];
         void *to;

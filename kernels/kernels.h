@@ -20,37 +20,37 @@ extern "C" {
 /* For tables by dtype. */
 #define LG_DTYPE_COUNT (LG_BOOL + 1)
 
-#define LG_DEVICE_ABI 6 /* a device module of another number is refused */
+#define LG_DEVICE_ABI 7 /* a device module of another number is refused */
 
 /* What a kernel found in data on the device: an index or a label that is out of range. The next read or wait reports
  * it. */
-#define LG_FAULT_NONE 0
-typedef struct lg_fault {
-        int64_t code;  /* the number that came with the kernel's arguments; LG_FAULT_NONE: nothing. The first one stays
+#define LG_DEVICE_OK 0
+typedef struct lg_device_error {
+        int64_t code;  /* the number that came with the kernel's arguments; LG_DEVICE_OK: nothing. The first one stays
                         */
         int64_t value; /* the label or index */
         int64_t limit; /* how many there are, from 0 on */
-} lg_fault;
+} lg_device_error;
 
 typedef enum lg_status { LG_OK = 0, LG_NO_MEMORY, LG_BROKEN } lg_status;
 
 /* One device of one context: what kernels run on. A device may put more behind it (see lg_device_api.queue_size). */
 typedef struct lg_queue {
         const struct lg_device_api *api;
-        int index;          /* which device of its type */
-        int threads;        /* most threads a kernel may use, at least 1 */
-        bool deterministic; /* only kernels that repeat themselves bit for bit */
-        bool tf32;          /* f32 products and convolutions may round their inputs to TF32 */
-        lg_fault fault;     /* what kernels on host memory found; other devices keep theirs on the device */
-        lg_status status;   /* the first failure since the owner last looked */
+        int index;             /* which device of its type */
+        int threads;           /* most threads a kernel may use, at least 1 */
+        bool deterministic;    /* only kernels that repeat themselves bit for bit */
+        bool tf32;             /* f32 products and convolutions may round their inputs to TF32 */
+        lg_device_error error; /* what kernels on host memory found; other devices keep theirs on the device */
+        lg_status status;      /* the first failure since the owner last looked */
         char message[200];
         /* Scratch of `bytes` bytes, 64-byte aligned, good until the kernel returns (in stream order). Several calls in
          * one kernel give several pieces. NULL: none left, already noted in status. */
         void *(*workspace)(struct lg_queue *q, size_t bytes);
         /* Gives the device's cached memory back to the system, for what a driver or library takes of it for itself.
          * False: there was none. */
-        bool (*spare)(struct lg_queue *q);
-        void *owner; /* of workspace() and spare() */
+        bool (*release_cached)(struct lg_queue *q);
+        void *owner; /* of workspace() and release_cached() */
         void *memo;  /* what the device's kernels remember between calls; close() frees it */
 } lg_queue;
 
@@ -184,7 +184,7 @@ typedef struct lg_softmax_vjp_args {
  *             w_i is 1 / (rows not ignored) for MEAN, else 1.
  * cross_entropy: loss[i] = -sum_c q[i,c] lp[i,c] for NONE (rows values), their sum otherwise (one value; MEAN of no
  * rows is NaN). cross_entropy_vjp: dx[i, c] = g_i * (softmax(x)[i,c] * sum_c q[i,c] - q[i,c]), g_i is g[i] for NONE,
- * else g[0]. class_weights: out = q. A label that is neither is noted as `fault` and its row counts as ignored.
+ * else g[0]. class_weights: out = q. A label that is neither is noted with `origin` and its row counts as ignored.
  * All contiguous; x, out of vjp and class_weights are (rows, classes); labels i64. f16 and bf16 compute in f32. */
 typedef struct lg_cross_entropy_args {
         lg_dtype dtype;
@@ -196,7 +196,7 @@ typedef struct lg_cross_entropy_args {
         const void *x; /* not in class_weights */
         const void *g; /* only in cross_entropy_vjp */
         void *out;
-        int fault;
+        int origin;
 } lg_cross_entropy_args;
 
 /* y[i] = x[0] + ... + x[i] over the middle dimension of (outer, n, inner), contiguous; reverse: from the other end.
@@ -221,7 +221,7 @@ typedef struct lg_update {
 
 /* SGD as in PyTorch: d = g + weight_decay p (g negated first if maximize); b = momentum b + (1 - dampening) d (b = d
  * where first); d = nesterov ? d + momentum b : b; p -= lr d. state[0] is b, NULL without momentum. Nothing changes
- * while a fault is set on the device. */
+ * while a device-side error is set on the device. */
 typedef struct lg_sgd_args {
         int64_t count;
         const lg_update *updates; /* host memory */
@@ -331,17 +331,17 @@ typedef struct lg_device_api {
         /* Between two devices of this type, after what both queues hold and before what they get later; nothing waits.
          * NULL: copies go through the host. */
         bool (*copy_between)(lg_queue *to_queue, void *to, lg_queue *from_queue, const void *from, size_t bytes);
-        /* Pinned host memory, which fetch() reads without the host waiting. The following are NULL together: the device
-         * has none. pin() gives NULL if none is left. */
+        /* Pinned host memory, which copy_async() reads without the host waiting. The following are NULL together: the
+         * device has none. pin() gives NULL if none is left. */
         void *(*pin)(lg_queue *q, size_t bytes);
         void (*unpin)(lg_queue *q, void *p);
         /* Copies from pinned memory beside the queue's work, but after what the queue holds now; *mark > 0 names it. */
-        bool (*fetch)(lg_queue *q, void *device, const void *pinned, size_t bytes, uint64_t *mark);
-        bool (*follow)(lg_queue *q, uint64_t mark);            /* what the queue gets later comes after that copy */
-        bool (*passed)(lg_queue *q, uint64_t mark, bool wait); /* true: that copy has read its memory */
-        /* Waits for all work of the queue; gives the fault noted since the last call (code 0: none) and clears it. */
-        bool (*synchronize)(lg_queue *q, lg_fault *ret);
-        bool (*clear_fault)(lg_queue *q); /* forgets a fault of the work that the queue holds now; waits for nothing */
+        bool (*copy_async)(lg_queue *q, void *device, const void *pinned, size_t bytes, uint64_t *mark);
+        bool (*stream_wait)(lg_queue *q, uint64_t mark); /* what the queue gets later comes after that copy */
+        bool (*event_query)(lg_queue *q, uint64_t mark, bool wait); /* true: that copy has read its memory */
+        /* Waits for all work of the queue; gives the error noted since the last call (code 0: none) and clears it. */
+        bool (*synchronize)(lg_queue *q, lg_device_error *ret);
+        bool (*clear_error)(lg_queue *q); /* forgets an error of the work that the queue holds now; waits for nothing */
         bool (*facts)(int index, lg_device_facts *ret); /* *ret is given zeroed */
         const lg_kernels *kernels;
 } lg_device_api;

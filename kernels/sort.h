@@ -16,15 +16,15 @@ typedef struct lg_sort_args {
         int64_t *indices;
 } lg_sort_args;
 
-/* choose: y[o, j, i] = x[o, indices[o, j, i], i]; x is (outer, n, inner), indices and y are (outer, k, inner).
- * choose_grad: y[o, indices[o, j, i], i] = x[o, j, i] and 0 elsewhere; x and indices are (outer, k, inner), y is
+/* pick: y[o, j, i] = x[o, indices[o, j, i], i]; x is (outer, n, inner), indices and y are (outer, k, inner).
+ * pick_grad: y[o, indices[o, j, i], i] = x[o, j, i] and 0 elsewhere; x and indices are (outer, k, inner), y is
  * (outer, n, inner). The indices of a line lie in [0, n) and no two are equal. Contiguous; any dtype. */
-typedef struct lg_choose_args {
+typedef struct lg_pick_args {
         lg_dtype dtype;
         int64_t outer, n, inner, k;
         const void *x;
         const int64_t *indices;
         void *y;
-} lg_choose_args;
+} lg_pick_args;
 
 #endif

@@ -35,7 +35,7 @@ static lg_tensor *sliced(lg_tensor *x, lg_tensor *unused)
         return lg_slice(x, 1, 1, LG_MAX, .step = 2);
 }
 
-/* choose_grad */
+/* pick_grad */
 static lg_tensor *two_greatest(lg_tensor *x, lg_tensor *unused)
 {
         (void)unused;

@@ -164,14 +164,14 @@ static void check_cross_entropy(lg_dtype t, int64_t rows, int64_t classes, lg_re
                                    .label_smoothing = smoothing,
                                    .labels = labels,
                                    .out = out,
-                                   .fault = 7};
+                                   .origin = 7};
         weights_reference(&a, weights);
         cross_entropy_reference(&a, weights, loss, dx);
         int64_t losses = reduction == LG_NONE ? rows : 1;
         EVERY(out, (size_t)losses * size_of[t], CALL(k->cross_entropy, &q, &a), {
                 check_array("cross_entropy", t, out, loss, losses, tolerance[t]);
-                assert_int_equal(q.fault.code, rows > 2 ? 7 : LG_FAULT_NONE);
-                assert_true(q.fault.value == (rows > 2 ? classes + 6 : 0) && q.fault.limit == (rows > 2 ? classes : 0));
+                assert_int_equal(q.error.code, rows > 2 ? 7 : LG_DEVICE_OK);
+                assert_true(q.error.value == (rows > 2 ? classes + 6 : 0) && q.error.limit == (rows > 2 ? classes : 0));
         });
         EVERY(out, (size_t)count * size_of[t], CALL(k->cross_entropy_vjp, &q, &a),
               check_array("cross_entropy_vjp", t, out, dx, count, tolerance[t]));
@@ -278,7 +278,7 @@ static void check_optimiser(lg_dtype t, bool adam, int flags)
                                         else
                                                 CALL(k->sgd, &q, &sgd);
                                 }
-                                q.fault.code = 7; /* now nothing may change */
+                                q.error.code = 7; /* now nothing may change */
                                 CALL(k->sgd, &q, &sgd);
                                 CALL(k->adam, &q, &ad);
                         },

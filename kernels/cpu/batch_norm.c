@@ -233,11 +233,11 @@ bool LG_CPU(running)(lg_queue *q, const lg_running_args *a)
         if (!lg_is_float(a->dtype))
                 return lg_queue_fail(q, LG_BROKEN, "running: no kernel for dtype %d", (int)a->dtype);
         for (int64_t i = 0; i < a->n; i++) {
-                void *at = (char *)a->r + i * a->stride * (int64_t)lg_size_of(a->dtype);
+                void *at = (char *)a->r + i * a->stride * (int64_t)lg_bytes_of(a->dtype);
                 double r;
-                lg_load[LG_HUB_F64][a->dtype](1, &r, at);
+                lg_load[LG_COMPUTE_F64][a->dtype](1, &r, at);
                 r += a->weight * (a->factor * a->v[i] - r);
-                lg_store[LG_HUB_F64][a->dtype](1, at, &r);
+                lg_store[LG_COMPUTE_F64][a->dtype](1, at, &r);
         }
         return true;
 }

@@ -269,7 +269,7 @@ static void fill_empty(const lg_conv_job *j)
 
 bool lg_conv_products(lg_queue *q, const lg_conv_args *a)
 {
-        lg_conv_job j = {.a = a, .size = (int64_t)lg_size_of(a->dtype)};
+        lg_conv_job j = {.a = a, .size = (int64_t)lg_bytes_of(a->dtype)};
         j.channels = a->channels / a->at.groups;
         j.outputs = a->outputs / a->at.groups;
         j.k = j.channels * a->at.kernel[0] * a->at.kernel[1];

@@ -96,12 +96,12 @@ CONVERT(i32_i64, int32_t, int64_t, (uint32_t)x)
 CONVERT(u8_i64, uint8_t, int64_t, x)
 CONVERT(bool_i64, uint8_t, int64_t, x != 0)
 
-const lg_convert_fn lg_load[LG_HUB_COUNT][LG_DTYPE_COUNT] = {
+const lg_convert_fn lg_load[LG_COMPUTE_COUNT][LG_DTYPE_COUNT] = {
         {NULL, f32_f32, f32_f64, f32_f16, f32_bf16, f32_i64, f32_i32, f32_u8, f32_bool},
         {NULL, f64_f32, f64_f64, f64_f16, f64_bf16, f64_i64, f64_i32, f64_u8, f64_bool},
         {NULL, i64_f32, i64_f64, i64_f16, i64_bf16, i64_i64, i64_i32, i64_u8, i64_bool},
 };
-const lg_convert_fn lg_store[LG_HUB_COUNT][LG_DTYPE_COUNT] = {
+const lg_convert_fn lg_store[LG_COMPUTE_COUNT][LG_DTYPE_COUNT] = {
         {NULL, f32_f32, f64_f32, f16_f32, bf16_f32, i64_f32, i32_f32, u8_f32, bool_f32},
         {NULL, f32_f64, f64_f64, f16_f64, bf16_f64, i64_f64, i32_f64, u8_f64, bool_f64},
         {NULL, f32_i64, f64_i64, f16_i64, bf16_i64, i64_i64, i32_i64, u8_i64, bool_i64},
@@ -121,11 +121,11 @@ float *lg_widen(lg_queue *q, lg_dtype t, int64_t n, const void *from)
 {
         float *to = q->workspace(q, (size_t)lg_most(n, 1) * sizeof *to);
         if (to && from)
-                lg_convert_all(q, lg_load[LG_HUB_F32][t], n, to, sizeof *to, from, lg_size_of(t));
+                lg_convert_all(q, lg_load[LG_COMPUTE_F32][t], n, to, sizeof *to, from, lg_bytes_of(t));
         return to;
 }
 
 void lg_narrow(lg_queue *q, lg_dtype t, int64_t n, void *to, const float *from)
 {
-        lg_convert_all(q, lg_store[LG_HUB_F32][t], n, to, lg_size_of(t), from, sizeof *from);
+        lg_convert_all(q, lg_store[LG_COMPUTE_F32][t], n, to, lg_bytes_of(t), from, sizeof *from);
 }

@@ -17,7 +17,7 @@ typedef struct job {
 
 static void copy_chunk(const job *j, int64_t start, int64_t n)
 {
-        LG_ALIGN64 char raw[CHUNK * 8], hub[CHUNK * 8];
+        LG_ALIGN64 char raw[CHUNK * 8], compute[CHUNK * 8];
         int64_t at[LG_MAX_DIMS];
         char *out = j->out_dense ? j->out + lg_walk_seek(&j->walk, 0, start, at) * (int64_t)j->out_size : NULL;
         const char *from = raw;
@@ -30,8 +30,8 @@ static void copy_chunk(const job *j, int64_t start, int64_t n)
                 lg_walk_gather(&j->walk, 1, j->in_size, raw, j->in, start, n);
         }
         if (j->load) {
-                j->load(n, hub, from);
-                j->store(n, out ? out : raw, hub);
+                j->load(n, compute, from);
+                j->store(n, out ? out : raw, compute);
                 from = raw;
         } else if (out) {
                 memcpy(out, from, (size_t)n * j->out_size);
@@ -117,14 +117,15 @@ static void copy_turned(lg_queue *q, const job *j, int d)
 
 bool LG_CPU(copy)(lg_queue *q, const lg_copy_args *a)
 {
-        job j = {.out = a->out, .in = a->in, .out_size = lg_size_of(a->out_dtype), .in_size = lg_size_of(a->in_dtype)};
+        job j = {
+                .out = a->out, .in = a->in, .out_size = lg_bytes_of(a->out_dtype), .in_size = lg_bytes_of(a->in_dtype)};
         lg_walk_init(&j.walk, a->ndim, a->shape, 2, (const int64_t *[]){a->out_strides, a->in_strides}, true);
         const lg_walk *w = &j.walk;
         if (w->count == 0)
                 return true;
         if (a->out_dtype != a->in_dtype) {
-                j.load = lg_load[lg_hub_of(a->in_dtype)][a->in_dtype];
-                j.store = lg_store[lg_hub_of(a->in_dtype)][a->out_dtype];
+                j.load = lg_load[lg_compute_of(a->in_dtype)][a->in_dtype];
+                j.store = lg_store[lg_compute_of(a->in_dtype)][a->out_dtype];
         }
         int turned = j.load ? -1 : turned_dimension(w);
         if (turned >= 0) {

@@ -21,7 +21,7 @@
 #define LG_ALIGN64 __attribute__((aligned(64)))
 
 /* Types that kernels compute in. */
-typedef enum lg_hub { LG_HUB_F32, LG_HUB_F64, LG_HUB_I64, LG_HUB_COUNT } lg_hub;
+typedef enum lg_compute { LG_COMPUTE_F32, LG_COMPUTE_F64, LG_COMPUTE_I64, LG_COMPUTE_COUNT } lg_compute;
 
 /* p + bytes; NULL, of a tensor without elements, stays NULL. */
 static inline char *lg_byte_at(const void *p, int64_t bytes)
@@ -44,7 +44,7 @@ static inline int64_t lg_ceil_div(int64_t a, int64_t b)
         return (a + b - 1) / b;
 }
 
-static inline size_t lg_size_of(lg_dtype t)
+static inline size_t lg_bytes_of(lg_dtype t)
 {
         static const uint8_t size[LG_DTYPE_COUNT] = {0, 4, 8, 2, 2, 8, 4, 1, 1};
         return size[t];
@@ -60,15 +60,15 @@ static inline bool lg_is_half(lg_dtype t)
         return t == LG_F16 || t == LG_BF16;
 }
 
-/* The smallest of the hubs that holds all values of t. */
-static inline lg_hub lg_hub_of(lg_dtype t)
+/* The smallest of the compute types that holds all values of t. */
+static inline lg_compute lg_compute_of(lg_dtype t)
 {
-        return t == LG_F64 ? LG_HUB_F64 : lg_is_float(t) ? LG_HUB_F32 : LG_HUB_I64;
+        return t == LG_F64 ? LG_COMPUTE_F64 : lg_is_float(t) ? LG_COMPUTE_F32 : LG_COMPUTE_I64;
 }
 
-static inline lg_dtype lg_dtype_of_hub(lg_hub h)
+static inline lg_dtype lg_dtype_of_compute(lg_compute h)
 {
-        return h == LG_HUB_F32 ? LG_F32 : h == LG_HUB_F64 ? LG_F64 : LG_I64;
+        return h == LG_COMPUTE_F32 ? LG_F32 : h == LG_COMPUTE_F64 ? LG_F64 : LG_I64;
 }
 
 #define LG_WALK_MAX 5
@@ -102,13 +102,13 @@ static inline bool lg_walk_contiguous(const lg_walk *w, int operand)
         return w->ndim == 1 && (w->strides[operand][0] == 1 || w->shape[0] == 1);
 }
 
-/* Contiguous conversion. `load` goes from a dtype to a hub, `store` from a hub to a dtype: floats become integers
- * towards zero, saturating; integers become narrower integers by their low bits; bool is "not zero". */
+/* Contiguous conversion. `load` goes from a dtype to a compute type, `store` from a compute type to a dtype: floats
+ * become integers towards zero, saturating; integers become narrower integers by their low bits; bool is "not zero". */
 typedef void (*lg_convert_fn)(int64_t n, void *to, const void *from);
 #define lg_load LG_CPU(load)
-extern const lg_convert_fn lg_load[LG_HUB_COUNT][LG_DTYPE_COUNT];
+extern const lg_convert_fn lg_load[LG_COMPUTE_COUNT][LG_DTYPE_COUNT];
 #define lg_store LG_CPU(store)
-extern const lg_convert_fn lg_store[LG_HUB_COUNT][LG_DTYPE_COUNT];
+extern const lg_convert_fn lg_store[LG_COMPUTE_COUNT][LG_DTYPE_COUNT];
 
 /* The same over the queue's threads. */
 #define lg_convert_all LG_CPU(convert_all)

@@ -33,8 +33,8 @@ static bool job_init(job *j, lg_queue *q, const char *name, const lg_cross_entro
         for (int64_t i = 0; i < a->rows; i++) {
                 if (counts(a, i))
                         j->counted++;
-                else if (a->labels[i] != a->ignore_index && q->fault.code == LG_FAULT_NONE)
-                        q->fault = (lg_fault){.code = a->fault, .value = a->labels[i], .limit = a->classes};
+                else if (a->labels[i] != a->ignore_index && q->error.code == LG_DEVICE_OK)
+                        q->error = (lg_device_error){.code = a->origin, .value = a->labels[i], .limit = a->classes};
         }
         j->on_label = 1 - a->label_smoothing;
         j->on_each = a->classes ? a->label_smoothing / (double)a->classes : 0;
@@ -72,13 +72,13 @@ bool LG_CPU(cross_entropy)(lg_queue *q, const lg_cross_entropy_args *a)
         for (int64_t i = 0; i < a->rows; i++)
                 losses[i] = row_loss(&j, x, i);
         if (a->reduction == LG_NONE) {
-                lg_store[LG_HUB_F64][a->dtype](a->rows, a->out, losses);
+                lg_store[LG_COMPUTE_F64][a->dtype](a->rows, a->out, losses);
                 return true;
         }
         double sum = a->reduction == LG_MEAN && j.counted == 0 ? NAN : 0;
         for (int64_t i = 0; i < a->rows; i++)
                 sum += losses[i];
-        lg_store[LG_HUB_F64][a->dtype](1, a->out, &sum);
+        lg_store[LG_COMPUTE_F64][a->dtype](1, a->out, &sum);
         return true;
 }
 
@@ -93,7 +93,7 @@ static void row_vjp(const job *j, const void *x, void *dx, int64_t row)
         }
         double g;
         int64_t which = a->reduction == LG_NONE ? row : 0;
-        lg_load[LG_HUB_F64][a->dtype](1, &g, (const char *)a->g + which * (int64_t)lg_size_of(a->dtype));
+        lg_load[LG_COMPUTE_F64][a->dtype](1, &g, (const char *)a->g + which * (int64_t)lg_bytes_of(a->dtype));
         if (a->dtype == LG_F64)
                 row_vjp_f64(j, (const double *)x + at, a->labels[row], g, (double *)dx + at);
         else

@@ -71,16 +71,16 @@ static bool cpu_copy(lg_queue *q, void *to, const void *from, size_t bytes)
         return true;
 }
 
-static bool cpu_synchronize(lg_queue *q, lg_fault *ret)
+static bool cpu_synchronize(lg_queue *q, lg_device_error *ret)
 {
-        *ret = q->fault;
-        q->fault = (lg_fault){0};
+        *ret = q->error;
+        q->error = (lg_device_error){0};
         return true;
 }
 
-static bool cpu_clear_fault(lg_queue *q)
+static bool cpu_clear_error(lg_queue *q)
 {
-        q->fault = (lg_fault){0};
+        q->error = (lg_device_error){0};
         return true;
 }
 
@@ -166,7 +166,7 @@ const lg_kernels *lg__cpu_kernels(const char *isa)
                 .download = cpu_copy,                                                                                  \
                 .copy = cpu_copy,                                                                                      \
                 .synchronize = cpu_synchronize,                                                                        \
-                .clear_fault = cpu_clear_fault,                                                                        \
+                .clear_error = cpu_clear_error,                                                                        \
                 .facts = cpu_facts,                                                                                    \
                 .kernels = &lg__cpu_kernels_##isa,                                                                     \
         };

@@ -54,9 +54,9 @@ static void drop_chunk(const job *j, int64_t first, int64_t n)
                 x = gathered;
         }
         if (half) {
-                lg_load[LG_HUB_F32][a->dtype](n, wide, x);
+                lg_load[LG_COMPUTE_F32][a->dtype](n, wide, x);
                 drop_f32(n, words, j->limit, (float)j->scale, wide, wide);
-                lg_store[LG_HUB_F32][a->dtype](n, y, wide);
+                lg_store[LG_COMPUTE_F32][a->dtype](n, y, wide);
         } else if (a->dtype == LG_F64) {
                 drop_f64(n, words, j->limit, j->scale, x, y);
         } else {
@@ -68,7 +68,7 @@ static void drop_chunk(const job *j, int64_t first, int64_t n)
 
 bool LG_CPU(dropout)(lg_queue *q, const lg_dropout_args *a)
 {
-        job j = {.a = a, .size = lg_size_of(a->dtype), .limit = (uint32_t)ceil(a->p * 16777216.0)};
+        job j = {.a = a, .size = lg_bytes_of(a->dtype), .limit = (uint32_t)ceil(a->p * 16777216.0)};
         if (!lg_is_float(a->dtype))
                 return lg_queue_fail(q, LG_BROKEN, "dropout: no kernel for dtype %d", (int)a->dtype);
         j.scale = a->p < 1 ? 1 / (1 - a->p) : 0;

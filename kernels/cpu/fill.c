@@ -6,16 +6,16 @@
 static void value_of(const lg_fill_args *a, void *ret)
 {
         if (lg_is_float(a->dtype))
-                lg_store[LG_HUB_F64][a->dtype](1, ret, &a->real);
+                lg_store[LG_COMPUTE_F64][a->dtype](1, ret, &a->real);
         else
-                lg_store[LG_HUB_I64][a->dtype](1, ret, &a->integer);
+                lg_store[LG_COMPUTE_I64][a->dtype](1, ret, &a->integer);
 }
 
 bool LG_CPU(fill)(lg_queue *q, const lg_fill_args *a)
 {
         lg_walk w;
         lg_walk_init(&w, a->ndim, a->shape, 1, (const int64_t *[]){a->strides}, true);
-        size_t size = lg_size_of(a->dtype);
+        size_t size = lg_bytes_of(a->dtype);
         LG_ALIGN64 char values[CHUNK * 8];
         if (w.count == 0)
                 return true;
@@ -32,19 +32,19 @@ static void arange_chunk(const lg_arange_args *a, int64_t first, int64_t n)
 {
         LG_ALIGN64 double real[CHUNK];
         LG_ALIGN64 int64_t integer[CHUNK];
-        char *out = (char *)a->out + first * (int64_t)lg_size_of(a->dtype);
+        char *out = (char *)a->out + first * (int64_t)lg_bytes_of(a->dtype);
         if (lg_is_float(a->dtype)) {
                 for (int64_t i = 0; i < n; i++)
                         real[i] = a->start + (double)(first + i) * a->step;
-                lg_store[LG_HUB_F64][a->dtype](n, out, real);
+                lg_store[LG_COMPUTE_F64][a->dtype](n, out, real);
                 return;
         }
         int64_t start, step;
-        lg_store[LG_HUB_F64][LG_I64](1, &start, &a->start);
-        lg_store[LG_HUB_F64][LG_I64](1, &step, &a->step);
+        lg_store[LG_COMPUTE_F64][LG_I64](1, &start, &a->start);
+        lg_store[LG_COMPUTE_F64][LG_I64](1, &step, &a->step);
         for (int64_t i = 0; i < n; i++)
                 integer[i] = start + (first + i) * step;
-        lg_store[LG_HUB_I64][a->dtype](n, out, integer);
+        lg_store[LG_COMPUTE_I64][a->dtype](n, out, integer);
 }
 
 bool LG_CPU(arange)(lg_queue *q, const lg_arange_args *a)

@@ -77,7 +77,7 @@ static void job_init(job *j, const lg_gather_args *a, bool scatter)
 {
         const int64_t *strides[3] = {a->to_strides, a->from_strides, a->index_strides};
         int64_t shape[LG_MAX_DIMS];
-        *j = (job){.n = a->ndim ? a->shape[a->dim] : 1, .to_size = (int64_t)lg_size_of(a->dtype)};
+        *j = (job){.n = a->ndim ? a->shape[a->dim] : 1, .to_size = (int64_t)lg_bytes_of(a->dtype)};
         j->from_size = j->to_size;
         for (int d = 0; d < a->ndim; d++)
                 shape[d] = d == a->dim ? 1 : a->shape[d];
@@ -134,10 +134,10 @@ static bool in_range(lg_queue *q, const lg_gather_args *a, bool *ret_ok)
                 if (good[c] == lg_least(CHUNK, w.count - c * CHUNK))
                         continue;
                 *ret_ok = false;
-                if (q->fault.code == LG_FAULT_NONE)
-                        q->fault = (lg_fault){.code = a->fault,
-                                              .value = a->index[lg_walk_seek(&w, 0, c * CHUNK + good[c], at)],
-                                              .limit = a->limit};
+                if (q->error.code == LG_DEVICE_OK)
+                        q->error = (lg_device_error){.code = a->origin,
+                                                     .value = a->index[lg_walk_seek(&w, 0, c * CHUNK + good[c], at)],
+                                                     .limit = a->limit};
         }
         return true;
 }

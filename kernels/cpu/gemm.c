@@ -113,7 +113,7 @@ static void tile_of(const product *p, int64_t batches, int64_t *ret_rows, int64_
 /* C begins as bias, or has it added. */
 static void add_bias(product *p)
 {
-        int64_t size = (int64_t)lg_size_of(p->dtype);
+        int64_t size = (int64_t)lg_bytes_of(p->dtype);
         for (int64_t r = 0; r < p->m; r++) {
                 char *c = (char *)p->c + r * p->ldc * size;
                 if (!p->beta)
@@ -130,7 +130,7 @@ static void add_bias(product *p)
 
 static void clear_negatives(const product *p)
 {
-        int64_t size = (int64_t)lg_size_of(p->dtype);
+        int64_t size = (int64_t)lg_bytes_of(p->dtype);
         for (int64_t r = 0; r < p->m; r++) {
                 char *c = (char *)p->c + r * p->ldc * size;
                 if (p->dtype == LG_F64)
@@ -144,7 +144,7 @@ static void clear_negatives(const product *p)
 
 static void clear_rows(const product *p)
 {
-        int64_t size = (int64_t)lg_size_of(p->dtype);
+        int64_t size = (int64_t)lg_bytes_of(p->dtype);
         for (int64_t r = 0; r < p->m; r++)
                 memset((char *)p->c + r * p->ldc * size, 0, (size_t)(p->n * size));
 }
@@ -163,7 +163,7 @@ static void multiply_whole(product *p)
 
 static void multiply_tile(const product *p, int64_t row, int64_t col, int64_t rows, int64_t cols)
 {
-        size_t size = lg_size_of(p->dtype);
+        size_t size = lg_bytes_of(p->dtype);
         product t = *p;
         t.m = lg_least(rows, p->m - row);
         t.n = lg_least(cols, p->n - col);
@@ -197,7 +197,7 @@ static offsets batch_offsets(const lg_gemm_args *g, int64_t i)
 /* All tiles of all products of a batch. */
 static void multiply_batch(lg_queue *q, const lg_gemm_args *g, const product *p, int64_t batches)
 {
-        int64_t rows, cols, size = (int64_t)lg_size_of(p->dtype);
+        int64_t rows, cols, size = (int64_t)lg_bytes_of(p->dtype);
         tile_of(p, batches, &rows, &cols);
         int64_t down = lg_ceil_div(p->m, rows), across = lg_ceil_div(p->n, cols), tiles = batches * down * across;
         double work = 2.0 * (double)p->m * (double)p->n * (double)p->k * (double)batches;
@@ -222,14 +222,14 @@ static void widen_rows(lg_queue *q, lg_dtype t, int64_t rows, int64_t cols, floa
 {
         LG_PARALLEL_FOR(q, rows * cols >= LG_PARALLEL_MIN)
         for (int64_t r = 0; r < rows; r++)
-                lg_load[LG_HUB_F32][t](cols, to + r * cols, lg_byte_at(from, r * ld * 2));
+                lg_load[LG_COMPUTE_F32][t](cols, to + r * cols, lg_byte_at(from, r * ld * 2));
 }
 
 static void narrow_rows(lg_queue *q, lg_dtype t, int64_t rows, int64_t cols, void *to, int64_t ld, const float *from)
 {
         LG_PARALLEL_FOR(q, rows * cols >= LG_PARALLEL_MIN)
         for (int64_t r = 0; r < rows; r++)
-                lg_store[LG_HUB_F32][t](cols, lg_byte_at(to, r * ld * 2), from + r * cols);
+                lg_store[LG_COMPUTE_F32][t](cols, lg_byte_at(to, r * ld * 2), from + r * cols);
 }
 
 static bool multiply_half(lg_queue *q, const lg_gemm_args *g, const product *p, int64_t batches)

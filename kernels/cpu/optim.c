@@ -43,12 +43,12 @@ static void run_half(const pass *p, lg_dtype dtype, int64_t n, char *const *t)
                         if (!t[s])
                                 continue;
                         values[s] = wide[s];
-                        lg_load[LG_HUB_F32][dtype](k, wide[s], t[s] + i * 2);
+                        lg_load[LG_COMPUTE_F32][dtype](k, wide[s], t[s] + i * 2);
                 }
                 p->f32(k, values, p->args);
                 for (int s = 0; s < TENSORS; s++) {
                         if (t[s] && s != GRAD)
-                                lg_store[LG_HUB_F32][dtype](k, t[s] + i * 2, wide[s]);
+                                lg_store[LG_COMPUTE_F32][dtype](k, t[s] + i * 2, wide[s]);
                 }
         }
 }
@@ -56,7 +56,7 @@ static void run_half(const pass *p, lg_dtype dtype, int64_t n, char *const *t)
 static void run_chunk(const pass *p, const lg_update *u, int64_t first, int64_t number)
 {
         (void)number;
-        int64_t n = lg_least(CHUNK, u->n - first), offset = first * (int64_t)lg_size_of(u->dtype);
+        int64_t n = lg_least(CHUNK, u->n - first), offset = first * (int64_t)lg_bytes_of(u->dtype);
         /* The gradient is only read. */
         char *from[TENSORS] = {u->param, (char *)(uintptr_t)u->grad, u->state[0], u->state[1], u->state[2]};
         char *t[TENSORS];
@@ -117,7 +117,7 @@ static void run_all(lg_queue *q, const pass *p, int64_t chunks, int64_t elements
 static bool run_pass(lg_queue *q, const char *name, const pass *p)
 {
         int64_t elements, chunks;
-        if (q->fault.code != LG_FAULT_NONE)
+        if (q->error.code != LG_DEVICE_OK)
                 return true;
         if ((chunks = count_chunks(q, name, p, &elements)) < 0)
                 return false;
@@ -140,12 +140,12 @@ OPTIMISER(adagrad)
 static void square_chunk(const pass *p, const lg_update *u, int64_t first, int64_t number)
 {
         int64_t n = lg_least(CHUNK, u->n - first);
-        const char *from = (const char *)u->grad + first * (int64_t)lg_size_of(u->dtype);
+        const char *from = (const char *)u->grad + first * (int64_t)lg_bytes_of(u->dtype);
         double sum = 0;
         for (int64_t i = 0; i < n; i += PIECE) {
                 LG_ALIGN64 double wide[PIECE];
                 int64_t k = lg_least(PIECE, n - i);
-                lg_load[LG_HUB_F64][u->dtype](k, wide, from + i * (int64_t)lg_size_of(u->dtype));
+                lg_load[LG_COMPUTE_F64][u->dtype](k, wide, from + i * (int64_t)lg_bytes_of(u->dtype));
                 LG_PRAGMA_(omp simd reduction(+ : sum))
                 for (int64_t j = 0; j < k; j++)
                         sum += wide[j] * wide[j];

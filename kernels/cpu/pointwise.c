@@ -18,7 +18,7 @@
 static inline int64_t i64_param(double v)
 {
         int64_t r;
-        lg_store[LG_HUB_F64][LG_I64](1, &r, &v);
+        lg_store[LG_COMPUTE_F64][LG_I64](1, &r, &v);
         return r;
 }
 #define LG_T int64_t

@@ -8,16 +8,17 @@
  * bits wherever they stand. */
 #define LG_LOOP_STEP 16
 
-/* out[i] = formula(in0[i], ...) over contiguous values of a hub; slots that the formula does not name may be NULL. */
+/* out[i] = formula(in0[i], ...) over contiguous values of a compute type; slots that the formula does not name may be
+ * NULL. */
 typedef void (*lg_loop_fn)(int64_t n, void *out, const void *in0, const void *in1, const void *in2, const void *in3,
                            double p0, double p1);
 
 typedef struct lg_loops {
         const char *name;
-        lg_loop_fn of_hub[LG_HUB_COUNT]; /* NULL: not for these dtypes */
-        int condition;                   /* the slot of a bool input among others, or -1 */
-        bool compare;                    /* the output is bool */
-        bool scalar_compare;             /* integers are compared with P0 in f64 */
+        lg_loop_fn of_compute[LG_COMPUTE_COUNT]; /* NULL: not for these dtypes */
+        int condition;                           /* the slot of a bool input among others, or -1 */
+        bool compare;                            /* the output is bool */
+        bool scalar_compare;                     /* integers are compared with P0 in f64 */
 } lg_loops;
 
 #define lg_pointwise_run LG_CPU(pointwise_run)

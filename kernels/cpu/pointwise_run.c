@@ -18,7 +18,7 @@ typedef struct job {
         lg_walk walk; /* operand 0 is the output, then those inputs that there are */
         operand of[LG_WALK_MAX];
         int slot[LG_WALK_MAX]; /* which input the loop sees it as */
-        lg_hub hub;
+        lg_compute compute;
         lg_loop_fn loop;
         bool compare, accumulate;
         double p0, p1;
@@ -26,22 +26,22 @@ typedef struct job {
 } job;
 
 typedef struct buffers {
-        LG_ALIGN64 char hub[LG_WALK_MAX][CHUNK * 8];
+        LG_ALIGN64 char compute[LG_WALK_MAX][CHUNK * 8];
         LG_ALIGN64 char raw[CHUNK * 8];
         LG_ALIGN64 char old[CHUNK * 8];
         LG_ALIGN64 char tail[LG_WALK_MAX][LG_LOOP_STEP * 8];
 } buffers;
 
-static lg_hub choose_hub(const lg_pointwise_args *a, const lg_loops *loops)
+static lg_compute compute_for(const lg_pointwise_args *a, const lg_loops *loops)
 {
-        lg_hub hub = lg_hub_of(a->dtype);
-        return hub == LG_HUB_I64 && loops->scalar_compare ? LG_HUB_F64 : hub;
+        lg_compute compute = lg_compute_of(a->dtype);
+        return compute == LG_COMPUTE_I64 && loops->scalar_compare ? LG_COMPUTE_F64 : compute;
 }
 
 static void add_operand(job *j, const int64_t **strides, int slot, const void *base, lg_dtype dtype, const int64_t *s)
 {
         int i = j->walk.operands++;
-        j->of[i] = (operand){.base = (char *)(uintptr_t)base, .dtype = dtype, .size = lg_size_of(dtype)};
+        j->of[i] = (operand){.base = (char *)(uintptr_t)base, .dtype = dtype, .size = lg_bytes_of(dtype)};
         j->slot[i] = slot;
         strides[i] = s;
 }
@@ -54,7 +54,7 @@ static void plan_operands(job *j)
         bool rows = w->shape[inner] >= LONG_ROW || w->ndim == 1;
         for (int i = 0; i < w->operands; i++) {
                 operand *o = &j->of[i];
-                bool native = o->dtype == (i == 0 && j->compare ? LG_BOOL : lg_dtype_of_hub(j->hub));
+                bool native = o->dtype == (i == 0 && j->compare ? LG_BOOL : lg_dtype_of_compute(j->compute));
                 o->dense = rows && (w->strides[i][inner] == 1 || w->shape[inner] == 1);
                 o->direct = o->dense && native && !(i == 0 && j->accumulate);
                 o->constant = i > 0;
@@ -72,38 +72,38 @@ static void plan_operands(job *j)
         j->chunks_per_row = lg_ceil_div(j->row, j->chunk);
 }
 
-/* A hub's values of an input's elements [start, start + n): where they lie, or a buffer's. */
+/* An input's elements [start, start + n) in the compute type: where they are stored, or in a buffer. */
 static const char *read_operand(const job *j, int i, buffers *b, int64_t start, int64_t n)
 {
         const operand *o = &j->of[i];
         if (o->constant)
-                return b->hub[i];
+                return b->compute[i];
         int64_t at[LG_MAX_DIMS];
         const char *raw = b->raw;
         if (o->dense) {
                 raw = o->base + lg_walk_seek(&j->walk, i, start, at) * (int64_t)o->size;
                 if (o->direct)
                         return raw;
-        } else if (o->dtype == lg_dtype_of_hub(j->hub)) {
-                lg_walk_gather(&j->walk, i, o->size, b->hub[i], o->base, start, n);
-                return b->hub[i];
+        } else if (o->dtype == lg_dtype_of_compute(j->compute)) {
+                lg_walk_gather(&j->walk, i, o->size, b->compute[i], o->base, start, n);
+                return b->compute[i];
         } else {
                 lg_walk_gather(&j->walk, i, o->size, b->raw, o->base, start, n);
         }
-        lg_load[j->hub][o->dtype](n, b->hub[i], raw);
-        return b->hub[i];
+        lg_load[j->compute][o->dtype](n, b->compute[i], raw);
+        return b->compute[i];
 }
 
-/* to[i] += from[i], of float hubs */
-static void add_values(lg_hub hub, int64_t n, void *to, const void *from)
+/* to[i] += from[i], of floating compute types */
+static void add_values(lg_compute compute, int64_t n, void *to, const void *from)
 {
         float *f = to;
         double *d = to;
         const float *g = from;
         const double *e = from;
-        for (int64_t i = 0; i < n && hub == LG_HUB_F32; i++)
+        for (int64_t i = 0; i < n && compute == LG_COMPUTE_F32; i++)
                 f[i] += g[i];
-        for (int64_t i = 0; i < n && hub == LG_HUB_F64; i++)
+        for (int64_t i = 0; i < n && compute == LG_COMPUTE_F64; i++)
                 d[i] += e[i];
 }
 
@@ -112,7 +112,7 @@ static void call_loop(const job *j, int64_t n, char *out, const char *const *in)
         j->loop(n, out, in[0], in[1], in[2], in[3], j->p0, j->p1);
 }
 
-/* Runs the loop over n elements of hub values, the last ones through a padded buffer. */
+/* Runs the loop over n values of the compute type, the last ones through a padded buffer. */
 static void run_loop(const job *j, buffers *b, int64_t n, char *out, const char *const *in)
 {
         int64_t whole = n / LG_LOOP_STEP * LG_LOOP_STEP, rest = n - whole;
@@ -120,7 +120,7 @@ static void run_loop(const job *j, buffers *b, int64_t n, char *out, const char 
                 call_loop(j, whole, out, in);
         if (!rest)
                 return;
-        int64_t size = j->hub == LG_HUB_F32 ? 4 : 8, out_size = j->compare ? 1 : size;
+        int64_t size = j->compute == LG_COMPUTE_F32 ? 4 : 8, out_size = j->compare ? 1 : size;
         const char *tail[LG_PW_INPUTS] = {0};
         for (int i = 0; i < LG_PW_INPUTS; i++) {
                 if (!in[i])
@@ -133,21 +133,21 @@ static void run_loop(const job *j, buffers *b, int64_t n, char *out, const char 
         memcpy(out + whole * out_size, b->tail[0], (size_t)(rest * out_size));
 }
 
-/* Adds to a hub's values of the output what was there. `dense`: where that lies side by side, or NULL. */
+/* Adds what was there to the output, in the compute type. `dense`: where the elements are contiguous, or NULL. */
 static void add_old(const job *j, buffers *b, int64_t start, int64_t n, const char *dense, char *out)
 {
         const operand *o = &j->of[0];
-        const bool native = o->dtype == lg_dtype_of_hub(j->hub);
+        const bool native = o->dtype == lg_dtype_of_compute(j->compute);
         const char *old = dense;
         if (!dense) {
                 lg_walk_gather(&j->walk, 0, o->size, b->raw, o->base, start, n);
                 old = b->raw;
         }
         if (!native) {
-                lg_load[j->hub][o->dtype](n, b->old, old);
+                lg_load[j->compute][o->dtype](n, b->old, old);
                 old = b->old;
         }
-        add_values(j->hub, n, out, old);
+        add_values(j->compute, n, out, old);
 }
 
 static void run_chunk(const job *j, buffers *b, int64_t start, int64_t n)
@@ -158,14 +158,14 @@ static void run_chunk(const job *j, buffers *b, int64_t start, int64_t n)
                 in[j->slot[i]] = read_operand(j, i, b, start, n);
         int64_t at[LG_MAX_DIMS];
         char *dense = o->dense ? o->base + lg_walk_seek(&j->walk, 0, start, at) * (int64_t)o->size : NULL;
-        char *out = o->direct ? dense : b->hub[0];
+        char *out = o->direct ? dense : b->compute[0];
         run_loop(j, b, n, out, in);
         if (o->direct)
                 return;
         if (j->accumulate)
                 add_old(j, b, start, n, dense, out);
-        if (o->dtype != (j->compare ? LG_BOOL : lg_dtype_of_hub(j->hub))) {
-                lg_store[j->hub][o->dtype](n, dense ? dense : b->raw, out);
+        if (o->dtype != (j->compare ? LG_BOOL : lg_dtype_of_compute(j->compute))) {
+                lg_store[j->compute][o->dtype](n, dense ? dense : b->raw, out);
                 out = b->raw;
         } else if (dense) {
                 memcpy(dense, out, (size_t)n * o->size);
@@ -179,10 +179,10 @@ static void fill_constants(const job *j, buffers *b)
         for (int i = 1; i < j->walk.operands; i++) {
                 if (!j->of[i].constant)
                         continue;
-                size_t size = j->hub == LG_HUB_F32 ? 4 : 8;
-                lg_load[j->hub][j->of[i].dtype](1, b->hub[i], j->of[i].base);
+                size_t size = j->compute == LG_COMPUTE_F32 ? 4 : 8;
+                lg_load[j->compute][j->of[i].dtype](1, b->compute[i], j->of[i].base);
                 for (int64_t k = 1; k < lg_least(j->walk.count, CHUNK); k++)
-                        memcpy(b->hub[i] + k * (int64_t)size, b->hub[i], size);
+                        memcpy(b->compute[i] + k * (int64_t)size, b->compute[i], size);
         }
 }
 
@@ -202,29 +202,29 @@ static bool is_one(const lg_pointwise_args *a)
         return true;
 }
 
-/* A hub's value of one element, and back. */
-static void load_one(lg_hub hub, lg_dtype dtype, char *value, const char *from)
+/* One element to the compute type, and back. */
+static void load_one(lg_compute compute, lg_dtype dtype, char *value, const char *from)
 {
-        if (dtype != lg_dtype_of_hub(hub))
-                lg_load[hub][dtype](1, value, from);
-        else if (hub == LG_HUB_F32)
+        if (dtype != lg_dtype_of_compute(compute))
+                lg_load[compute][dtype](1, value, from);
+        else if (compute == LG_COMPUTE_F32)
                 memcpy(value, from, 4);
         else
                 memcpy(value, from, 8);
 }
 
-static void store_one(lg_hub hub, lg_dtype dtype, char *to, const char *value)
+static void store_one(lg_compute compute, lg_dtype dtype, char *to, const char *value)
 {
-        if (dtype != lg_dtype_of_hub(hub))
-                lg_store[hub][dtype](1, to, value);
-        else if (hub == LG_HUB_F32)
+        if (dtype != lg_dtype_of_compute(compute))
+                lg_store[compute][dtype](1, to, value);
+        else if (compute == LG_COMPUTE_F32)
                 memcpy(to, value, 4);
         else
                 memcpy(to, value, 8);
 }
 
 /* One element needs no walk. */
-static void run_one(const lg_pointwise_args *a, const lg_loops *loops, lg_hub hub)
+static void run_one(const lg_pointwise_args *a, const lg_loops *loops, lg_compute compute)
 {
         LG_ALIGN64 char values[LG_WALK_MAX][LG_LOOP_STEP * 8];
         const char *in[LG_PW_INPUTS];
@@ -233,19 +233,19 @@ static void run_one(const lg_pointwise_args *a, const lg_loops *loops, lg_hub hu
                 if (!a->in[i])
                         continue;
                 memset(values[i + 1], 0, sizeof values[i + 1]);
-                load_one(hub, i == loops->condition ? LG_BOOL : a->dtype, values[i + 1], a->in[i]);
+                load_one(compute, i == loops->condition ? LG_BOOL : a->dtype, values[i + 1], a->in[i]);
                 in[i] = values[i + 1];
         }
-        loops->of_hub[hub](LG_LOOP_STEP, values[0], in[0], in[1], in[2], in[3], a->p0, a->p1);
+        loops->of_compute[compute](LG_LOOP_STEP, values[0], in[0], in[1], in[2], in[3], a->p0, a->p1);
         if (a->accumulate) {
                 LG_ALIGN64 char old[8];
-                load_one(hub, a->dtype, old, a->out);
-                add_values(hub, 1, values[0], old);
+                load_one(compute, a->dtype, old, a->out);
+                add_values(compute, 1, values[0], old);
         }
         if (loops->compare)
                 memcpy(a->out, values[0], 1);
         else
-                store_one(hub, a->dtype, a->out, values[0]);
+                store_one(compute, a->dtype, a->out, values[0]);
 }
 
 /* At most LG_LOOP_STEP elements, of any strides: once through the loop. */
@@ -256,24 +256,24 @@ static void run_few(const job *j)
         const operand *o = &j->of[0];
         int64_t n = j->walk.count;
         for (int i = 1; i < j->walk.operands; i++) {
-                bool native = j->of[i].dtype == lg_dtype_of_hub(j->hub);
+                bool native = j->of[i].dtype == lg_dtype_of_compute(j->compute);
                 memset(values[i], 0, sizeof values[i]);
                 lg_walk_gather(&j->walk, i, j->of[i].size, native ? values[i] : raw, j->of[i].base, 0, n);
                 if (!native)
-                        lg_load[j->hub][j->of[i].dtype](n, values[i], raw);
+                        lg_load[j->compute][j->of[i].dtype](n, values[i], raw);
                 in[j->slot[i]] = values[i];
         }
         call_loop(j, LG_LOOP_STEP, values[0], in);
         if (j->accumulate) {
-                const bool native = o->dtype == lg_dtype_of_hub(j->hub);
+                const bool native = o->dtype == lg_dtype_of_compute(j->compute);
                 LG_ALIGN64 char old[LG_LOOP_STEP * 8];
                 lg_walk_gather(&j->walk, 0, o->size, native ? old : raw, o->base, 0, n);
                 if (!native)
-                        lg_load[j->hub][o->dtype](n, old, raw);
-                add_values(j->hub, n, values[0], old);
+                        lg_load[j->compute][o->dtype](n, old, raw);
+                add_values(j->compute, n, values[0], old);
         }
-        if (o->dtype != (j->compare ? LG_BOOL : lg_dtype_of_hub(j->hub))) {
-                lg_store[j->hub][o->dtype](n, raw, values[0]);
+        if (o->dtype != (j->compare ? LG_BOOL : lg_dtype_of_compute(j->compute))) {
+                lg_store[j->compute][o->dtype](n, raw, values[0]);
                 from = raw;
         }
         lg_walk_scatter(&j->walk, 0, o->size, o->base, from, 0, n);
@@ -302,17 +302,17 @@ static void run_job(lg_queue *q, const job *j)
 
 /* Apart, since its frame is large. */
 static __attribute__((noinline)) void run_many(lg_queue *q, const lg_pointwise_args *a, const lg_loops *loops,
-                                               lg_hub hub)
+                                               lg_compute compute)
 {
         job j; /* not zeroed: small tensors are done in less time */
         const int64_t *strides[LG_WALK_MAX];
-        j.hub = hub;
+        j.compute = compute;
         j.compare = loops->compare;
         j.accumulate = a->accumulate;
         j.p0 = a->p0;
         j.p1 = a->p1;
         j.walk.operands = 0;
-        j.loop = loops->of_hub[hub];
+        j.loop = loops->of_compute[compute];
         add_operand(&j, strides, -1, a->out, loops->compare ? LG_BOOL : a->dtype, a->out_strides);
         for (int i = 0; i < LG_PW_INPUTS; i++)
                 if (a->in[i])
@@ -331,12 +331,12 @@ static __attribute__((noinline)) void run_many(lg_queue *q, const lg_pointwise_a
 
 bool lg_pointwise_run(lg_queue *q, const lg_pointwise_args *a, const lg_loops *loops)
 {
-        const lg_hub hub = choose_hub(a, loops);
-        if (!loops->of_hub[hub])
+        const lg_compute compute = compute_for(a, loops);
+        if (!loops->of_compute[compute])
                 return lg_queue_fail(q, LG_BROKEN, "%s: no kernel for dtype %d", loops->name, (int)a->dtype);
         if (is_one(a))
-                run_one(a, loops, hub);
+                run_one(a, loops, compute);
         else
-                run_many(q, a, loops, hub);
+                run_many(q, a, loops, compute);
         return true;
 }

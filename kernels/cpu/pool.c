@@ -132,7 +132,7 @@ static void run(lg_queue *q, const lg_pool_args *a)
         }
         LG_PARALLEL_FOR(q, work >= LG_PARALLEL_MIN)
         for (int64_t n = 0; n < a->n; n++) {
-                memset((char *)a->to + n * in * (int64_t)lg_size_of(a->dtype), 0, (size_t)in * lg_size_of(a->dtype));
+                memset((char *)a->to + n * in * (int64_t)lg_bytes_of(a->dtype), 0, (size_t)in * lg_bytes_of(a->dtype));
                 for (int64_t i = 0; i < rows; i++)
                         one_row(a, n, i);
         }

@@ -36,7 +36,7 @@ static double below(lg_dtype t, double b)
         }
         uint16_t h;
         float f = (float)b;
-        lg_store[LG_HUB_F32][t](1, &h, &f);
+        lg_store[LG_COMPUTE_F32][t](1, &h, &f);
         double value = t == LG_F16 ? lg_f32_of_f16(h) : lg_f32_of_bf16(h);
         if (value < b)
                 return value;
@@ -49,19 +49,19 @@ static void random_chunk(const lg_random_args *a, double limit, int64_t first, i
         double values[CHUNK] = {0};
         int64_t per_block = a->dtype == LG_F64 ? 2 : 4;
         LG_ALIGN64 char out[CHUNK * 8];
-        size_t size = lg_size_of(a->dtype);
+        size_t size = lg_bytes_of(a->dtype);
         draw(a, a->offset + (uint64_t)(first / per_block), n, values);
         bool uniform = a->kind == LG_RANDOM_UNIFORM;
         for (int64_t i = 0; i < n; i++)
                 values[i] = a->a + (uniform ? a->b - a->a : a->b) * values[i];
-        lg_store[LG_HUB_F64][a->dtype](n, out, values);
+        lg_store[LG_COMPUTE_F64][a->dtype](n, out, values);
         if (uniform && a->a < a->b) {
                 /* Rounding may have taken a number up to b. */
                 double rounded[CHUNK];
-                lg_load[LG_HUB_F64][a->dtype](n, rounded, out);
+                lg_load[LG_COMPUTE_F64][a->dtype](n, rounded, out);
                 for (int64_t i = 0; i < n; i++) {
                         if (rounded[i] >= a->b)
-                                lg_store[LG_HUB_F64][a->dtype](1, out + i * (int64_t)size, &limit);
+                                lg_store[LG_COMPUTE_F64][a->dtype](1, out + i * (int64_t)size, &limit);
                 }
         }
         memcpy((char *)a->out + first * (int64_t)size, out, (size_t)n * size);

@@ -75,7 +75,7 @@ static const join_fn join[] = {join_f32, join_f64, join_i64};
 typedef struct job {
         const lg_reduce_args *a;
         lg_walk kept, reduced;
-        lg_hub hub;
+        lg_compute compute;
         size_t size;
         mode mode;
         bool by_columns, native, dense;
@@ -88,18 +88,18 @@ typedef struct job {
         cell *cells;        /* [group][result], where there are several groups */
 } job;
 
-static const void *to_hub(const job *j, int64_t n, void *hub, const void *raw)
+static const void *to_compute(const job *j, int64_t n, void *compute, const void *raw)
 {
         if (j->native)
                 return raw;
-        lg_load[j->hub][j->a->dtype](n, hub, raw);
-        return hub;
+        lg_load[j->compute][j->a->dtype](n, compute, raw);
+        return compute;
 }
 
 /* One result's elements [first, end). */
 static void reduce_row(const job *j, int64_t k, int64_t first, int64_t end, cell *ret)
 {
-        LG_ALIGN64 char raw[CHUNK * 8], hub[CHUNK * 8];
+        LG_ALIGN64 char raw[CHUNK * 8], compute[CHUNK * 8];
         int64_t at[LG_MAX_DIMS];
         const char *base = lg_byte_at(j->a->in, lg_walk_seek(&j->kept, 0, k, at) * (int64_t)j->size);
         double mean = j->mean ? j->mean[k] : 0;
@@ -112,7 +112,7 @@ static void reduce_row(const job *j, int64_t k, int64_t first, int64_t end, cell
                 else
                         lg_walk_gather(&j->reduced, 0, j->size, raw, base, r, n);
                 /* Numbers count from the group's start: the first chunk of a group has nothing before it. */
-                add_chunk[j->hub](j->mode, r - first, n, to_hub(j, n, hub, from), mean, ret);
+                add_chunk[j->compute](j->mode, r - first, n, to_compute(j, n, compute, from), mean, ret);
         }
         ret->at += first;
 }
@@ -120,7 +120,7 @@ static void reduce_row(const job *j, int64_t k, int64_t first, int64_t end, cell
 /* Rows [first, end) of the reduced elements, for n results side by side. */
 static void reduce_columns(const job *j, int64_t k, int64_t n, int64_t first, int64_t end, cell *ret)
 {
-        LG_ALIGN64 char hub[COLUMNS * 8];
+        LG_ALIGN64 char compute[COLUMNS * 8];
         LG_ALIGN64 columns sums;
         int64_t at[LG_MAX_DIMS];
         const char *base = lg_byte_at(j->a->in, lg_walk_seek(&j->kept, 0, k, at) * (int64_t)j->size);
@@ -128,7 +128,7 @@ static void reduce_columns(const job *j, int64_t k, int64_t n, int64_t first, in
         memset(&sums, 0, sizeof sums);
         for (int64_t r = first; r < end; r++) {
                 const char *raw = base + lg_walk_seek(&j->reduced, 0, r, at) * (int64_t)j->size;
-                add_row[j->hub](j->mode, r, r == first, n, to_hub(j, n, hub, raw), mean, &sums);
+                add_row[j->compute](j->mode, r, r == first, n, to_compute(j, n, compute, raw), mean, &sums);
         }
         for (int64_t c = 0; c < n; c++) {
                 ret[c].i64 = sums.i64[c]; /* the bits of either member */
@@ -153,10 +153,11 @@ static void emit(const job *j, int64_t k, int64_t n, const cell *from)
         }
         if (j->to_mean)
                 return;
-        bool integral = j->hub == LG_HUB_I64 || is_index(j->mode);
+        bool integral = j->compute == LG_COMPUTE_I64 || is_index(j->mode);
         lg_dtype t = is_index(j->mode) || (integral && j->mode == MODE_SUM) ? LG_I64 : a->dtype;
-        lg_hub hub = integral ? LG_HUB_I64 : LG_HUB_F64;
-        lg_store[hub][t](n, (char *)a->out + k * (int64_t)lg_size_of(t), integral ? (void *)integer : (void *)real);
+        lg_compute compute = integral ? LG_COMPUTE_I64 : LG_COMPUTE_F64;
+        lg_store[compute][t](n, (char *)a->out + k * (int64_t)lg_bytes_of(t),
+                             integral ? (void *)integer : (void *)real);
 }
 
 static void run_task(const job *j, int64_t task)
@@ -188,7 +189,7 @@ static void join_groups(const job *j)
                 memcpy(cells, j->cells + k, (size_t)n * sizeof *cells);
                 for (int64_t g = 1; g < j->groups; g++) {
                         for (int64_t i = 0; i < n; i++)
-                                join[j->hub](j->mode, &cells[i], j->cells + g * j->kept.count + k + i);
+                                join[j->compute](j->mode, &cells[i], j->cells + g * j->kept.count + k + i);
                 }
                 emit(j, k, n, cells);
         }
@@ -240,18 +241,18 @@ static void first_elements(const job *j)
                 const char *x = lg_byte_at(j->a->in, lg_walk_seek(&j->kept, 0, k, at) * (int64_t)j->size);
                 j->mean[k] = 0;
                 if (j->reduced.count > 0)
-                        lg_load[LG_HUB_F64][j->a->dtype](1, &j->mean[k], x);
+                        lg_load[LG_COMPUTE_F64][j->a->dtype](1, &j->mean[k], x);
         }
 }
 
 bool LG_CPU(reduce)(lg_queue *q, const lg_reduce_args *a)
 {
         static const mode modes[] = {MODE_SUM, MODE_MAX, MODE_MIN, MODE_ARGMAX, MODE_ARGMIN, MODE_DIFFERENCES};
-        job j = {.a = a, .hub = lg_hub_of(a->dtype), .size = lg_size_of(a->dtype), .mode = modes[a->kind]};
+        job j = {.a = a, .compute = lg_compute_of(a->dtype), .size = lg_bytes_of(a->dtype), .mode = modes[a->kind]};
         lg_walk_init(&j.kept, a->kept_ndim, a->kept, 1, (const int64_t *[]){a->kept_strides}, false);
         lg_walk_init(&j.reduced, a->reduced_ndim, a->reduced, 1, (const int64_t *[]){a->reduced_strides},
                      a->kind != LG_REDUCE_ARGMAX && a->kind != LG_REDUCE_ARGMIN);
-        j.native = a->dtype == lg_dtype_of_hub(j.hub);
+        j.native = a->dtype == lg_dtype_of_compute(j.compute);
         if (j.kept.count == 0)
                 return true;
         if (j.reduced.count == 0 && a->kind != LG_REDUCE_SUM && a->kind != LG_REDUCE_VAR)
@@ -259,7 +260,7 @@ bool LG_CPU(reduce)(lg_queue *q, const lg_reduce_args *a)
         plan(&j);
         if (a->kind != LG_REDUCE_VAR)
                 return run_pass(q, &j);
-        if (j.hub == LG_HUB_I64)
+        if (j.compute == LG_COMPUTE_I64)
                 return lg_queue_fail(q, LG_BROKEN, "reduce: no variance of dtype %d", (int)a->dtype);
         j.mean = q->workspace(q, (size_t)j.kept.count * sizeof *j.mean);
         if (!j.mean)

@@ -120,7 +120,7 @@ static void sink(record *heap, int64_t n, int64_t i)
 
 /* One line of each operand: elements lie `step` apart. */
 #define LINES(bits)                                                                                                    \
-        static void choose_##bits(int64_t k, int64_t step, const void *x, const int64_t *index, void *y)               \
+        static void pick_##bits(int64_t k, int64_t step, const void *x, const int64_t *index, void *y)               \
         {                                                                                                              \
                 const uint##bits##_t *from = x;                                                                        \
                 uint##bits##_t *to = y;                                                                                \
@@ -141,7 +141,7 @@ LINES(64)
 
 typedef void (*line_fn)(int64_t, int64_t, const void *, const int64_t *, void *);
 /* By the size of an element. */
-static const line_fn choose_line[9] = {[1] = choose_8, [2] = choose_16, [4] = choose_32, [8] = choose_64};
+static const line_fn pick_line[9] = {[1] = pick_8, [2] = pick_16, [4] = pick_32, [8] = pick_64};
 static const line_fn place_line[9] = {[1] = place_8, [2] = place_16, [4] = place_32, [8] = place_64};
 
 /* Where line `line` of an (outer, n, inner) tensor begins, in elements. */
@@ -180,7 +180,7 @@ static void select_line(const lg_sort_args *a, const void *line, record *heap)
 static void sort_line(lg_queue *q, const job *j, int64_t line, record *scratch, bool parallel)
 {
         const lg_sort_args *a = j->a;
-        int64_t size = (int64_t)lg_size_of(a->dtype), out = line_start(line, a->k, a->inner);
+        int64_t size = (int64_t)lg_bytes_of(a->dtype), out = line_start(line, a->k, a->inner);
         const char *x = (const char *)a->x + line_start(line, a->n, a->inner) * size;
         if (j->room < a->n)
                 select_line(a, x, scratch);
@@ -189,7 +189,7 @@ static void sort_line(lg_queue *q, const job *j, int64_t line, record *scratch, 
         const record *sorted = merge_sort(q, parallel, j->room, scratch, scratch + j->room);
         for (int64_t i = 0; i < a->k; i++)
                 a->indices[out + i * a->inner] = sorted[i].at;
-        choose_line[size](a->k, a->inner, x, a->indices + out, (char *)a->values + out * size);
+        pick_line[size](a->k, a->inner, x, a->indices + out, (char *)a->values + out * size);
 }
 
 bool LG_CPU(sort)(lg_queue *q, const lg_sort_args *a)
@@ -219,9 +219,9 @@ bool LG_CPU(sort)(lg_queue *q, const lg_sort_args *a)
 }
 
 /* The lines of `in` elements of x against those of `out` of y. */
-static void each_line(lg_queue *q, const lg_choose_args *a, const line_fn *lines, int64_t in, int64_t out)
+static void each_line(lg_queue *q, const lg_pick_args *a, const line_fn *lines, int64_t in, int64_t out)
 {
-        int64_t size = (int64_t)lg_size_of(a->dtype), count = a->outer * a->inner;
+        int64_t size = (int64_t)lg_bytes_of(a->dtype), count = a->outer * a->inner;
         line_fn run = lines[size];
         LG_PARALLEL_FOR(q, count * a->k >= LG_PARALLEL_MIN)
         for (int64_t i = 0; i < count; i++)
@@ -230,15 +230,15 @@ static void each_line(lg_queue *q, const lg_choose_args *a, const line_fn *lines
                     lg_byte_at(a->y, line_start(i, out, a->inner) * size));
 }
 
-bool LG_CPU(choose)(lg_queue *q, const lg_choose_args *a)
+bool LG_CPU(pick)(lg_queue *q, const lg_pick_args *a)
 {
-        each_line(q, a, choose_line, a->n, a->k);
+        each_line(q, a, pick_line, a->n, a->k);
         return true;
 }
 
-bool LG_CPU(choose_grad)(lg_queue *q, const lg_choose_args *a)
+bool LG_CPU(pick_grad)(lg_queue *q, const lg_pick_args *a)
 {
-        memset(a->y, 0, (size_t)(a->outer * a->n * a->inner) * lg_size_of(a->dtype));
+        memset(a->y, 0, (size_t)(a->outer * a->n * a->inner) * lg_bytes_of(a->dtype));
         each_line(q, a, place_line, a->k, a->n);
         return true;
 }

@@ -48,7 +48,7 @@ static __device__ inline void take_wide(lg_moments *m, const T *x, int64_t strid
 template <typename T, int V>
 static __device__ inline void take_chunk(lg_moments (&m)[V], const T *x, int64_t stride, int k)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         H shift[V], sum[V], squares[V], v[V];
         lg_read<T, V>(x, v);
         LG_UNROLL
@@ -135,7 +135,7 @@ static __global__ void join_moments(lg_columns c, const double *parts, double *m
 
 template <typename T, int V> static __global__ void normalise_down(lg_batch_norm_args a, lg_columns c)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         const lg_column_place p = lg_column_place_of<V>(c);
         H base[V], scale[V], shift[V];
         LG_UNROLL
@@ -200,7 +200,7 @@ template <typename H> struct column_scale {
 
 template <typename T, int V> static __global__ void slopes_down(lg_batch_norm_vjp_args a, lg_columns c, double *parts)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         const lg_column_place p = lg_column_place_of<V>(c);
         column_scale<H> scale[V];
         LG_UNROLL
@@ -236,7 +236,7 @@ template <typename T, int V> static __global__ void slopes_down(lg_batch_norm_vj
 template <typename T, int V>
 static __global__ void input_slopes(lg_batch_norm_vjp_args a, lg_columns c, const double *sums)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         const lg_column_place p = lg_column_place_of<V>(c);
         column_scale<H> scale[V];
         H factor[V], mean_g[V], mean_t[V];
@@ -264,7 +264,7 @@ static __global__ void input_slopes(lg_batch_norm_vjp_args a, lg_columns c, cons
 
 template <typename T, int V> static bool batch_norm_vjp(lg_queue *q, const lg_batch_norm_vjp_args *a)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         const lg_columns c = lg_columns_of(q, a->rows, a->channels, V, 16);
         const lg_columns out = lg_columns_of(q, a->rows, a->channels, V, 8);
         const size_t column_bytes = (size_t)(2 * c.columns) * sizeof(double);

@@ -134,12 +134,12 @@ typedef struct job {
 
 static char *scratch(lg_queue *q, int64_t elements, lg_dtype t)
 {
-        return (char *)q->workspace(q, (size_t)elements * lg_size_of(t));
+        return (char *)q->workspace(q, (size_t)elements * lg_bytes_of(t));
 }
 
 static const char *element(const void *p, int64_t i, lg_dtype t)
 {
-        return (const char *)p + i * (int64_t)lg_size_of(t);
+        return (const char *)p + i * (int64_t)lg_bytes_of(t);
 }
 
 template <typename F, typename T> static bool gather_as(const job *j, int64_t first, int64_t count)
@@ -330,7 +330,7 @@ static bool weight_grad(const job *j)
 /* Pixels whose rows of dtype t fit a chunk; whole images for an input gradient. */
 static int64_t chunk_of(const job *j, lg_dtype t)
 {
-        const int64_t row = j->a->at.groups * j->k * (int64_t)lg_size_of(t), image = j->a->at.out[0] * j->a->at.out[1];
+        const int64_t row = j->a->at.groups * j->k * (int64_t)lg_bytes_of(t), image = j->a->at.out[0] * j->a->at.out[1];
         int64_t chunk = CHUNK_BYTES / row;
         if (j->a->kind == LG_CONV_INPUT_GRAD) {
                 const int64_t most = (SMALL - 1) / (j->a->at.in[0] * j->a->at.in[1] * j->a->channels);
@@ -371,7 +371,7 @@ bool lg_conv_has_products(const lg_conv_args *a)
                         return false;
         const int64_t row = g->groups * (weights / a->outputs), image = g->out[0] * g->out[1] * row;
         return weights < SMALL && pixels < SMALL && inputs / a->n < SMALL && row < SMALL / 64 &&
-               (a->kind != LG_CONV_INPUT_GRAD || image * (int64_t)lg_size_of(a->dtype) <= IMAGE_MOST);
+               (a->kind != LG_CONV_INPUT_GRAD || image * (int64_t)lg_bytes_of(a->dtype) <= IMAGE_MOST);
 }
 
 bool lg_conv_products(lg_queue *q, const lg_conv_args *a)

@@ -85,7 +85,7 @@ extern "C" bool lg_cuda_copy(lg_queue *q, const lg_copy_args *a)
                 return true;
         const lg_walk<2> w = lg_walk_of(a->ndim, a->shape, {a->out_strides, a->in_strides}, true);
         const int other = transposed_by(w, a);
-        const size_t size = lg_size_of(a->in_dtype);
+        const size_t size = lg_bytes_of(a->in_dtype);
         if (a->in_dtype == a->out_dtype && a->in_dtype != LG_BOOL && w.ndim == 1 && w.strides[0][0] == 1 &&
             w.strides[1][0] == 1)
                 return lg_cuda_good(
@@ -96,7 +96,7 @@ extern "C" bool lg_cuda_copy(lg_queue *q, const lg_copy_args *a)
                        : size == 4 ? transpose<uint32_t>(q, w, other, a)
                        : size == 2 ? transpose<uint16_t>(q, w, other, a)
                                    : transpose<uint8_t>(q, w, other, a);
-        return LG_WITH_HUB(a->in_dtype, copy<H>(q, a, w, n));
+        return LG_WITH_COMPUTE(a->in_dtype, copy<H>(q, a, w, n));
 }
 
 /* ---- fills and ranges ---- */
@@ -130,7 +130,7 @@ extern "C" bool lg_cuda_fill(lg_queue *q, const lg_fill_args *a)
         const bool dense = w.ndim == 1 && (w.strides[0][0] == 1 || n == 1);
         if (dense && (lg_is_float(a->dtype) ? a->real == 0 && !signbit(a->real) : a->integer == 0))
                 return lg_cuda_good(q, "cudaMemsetAsync (fill)",
-                                    cudaMemsetAsync(a->out, 0, (size_t)n * lg_size_of(a->dtype), lg_cuda(q)->stream));
+                                    cudaMemsetAsync(a->out, 0, (size_t)n * lg_bytes_of(a->dtype), lg_cuda(q)->stream));
         if (!lg_is_float(a->dtype))
                 return fill<int64_t>(q, a, w, n, a->integer);
         if (a->dtype == LG_F64)

@@ -2,15 +2,15 @@
 #include "scores.h"
 
 /* True if the row counts; a label that is neither a class nor ignored is noted. */
-static __device__ inline bool counts(const lg_cross_entropy_args &a, int64_t row, lg_fault *fault)
+static __device__ inline bool counts(const lg_cross_entropy_args &a, int64_t row, lg_device_error *error)
 {
         int64_t t = a.labels[row];
         if (t == a.ignore_index)
                 return false;
         if (t >= 0 && t < a.classes)
                 return true;
-        if (fault)
-                lg_note(fault, a.fault, t, a.classes);
+        if (error)
+                lg_note(error, a.origin, t, a.classes);
         return false;
 }
 
@@ -19,11 +19,11 @@ typedef struct part {
         double loss, rows;
 } part;
 
-/* The loss of a row before it is weighted; all threads of the team call it, its first gets it. */
+/* The loss of a row before it is weighted; all threads of the pool call it, its first gets it. */
 template <typename T, int TEAM, int E, int V>
-static __device__ inline double loss_of(const lg_cross_entropy_args &a, int64_t row, LG_HUB(T) * shared)
+static __device__ inline double loss_of(const lg_cross_entropy_args &a, int64_t row, LG_COMPUTE(T) * shared)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         const T *x = (const T *)a.x + row * a.classes;
         lg_scores<T, TEAM, E, V> s;
         s.measure(x, a.classes, shared);
@@ -46,13 +46,13 @@ static __device__ inline double loss_of(const lg_cross_entropy_args &a, int64_t 
 }
 
 template <typename T, int TEAM, int E, int V>
-static __global__ void losses(lg_cross_entropy_args a, part *parts, lg_fault *fault)
+static __global__ void losses(lg_cross_entropy_args a, part *parts, lg_device_error *error)
 {
-        LG_SHARED(LG_HUB(T), shared, LG_TEAM_WORDS);
+        LG_SHARED(LG_COMPUTE(T), shared, LG_TEAM_WORDS);
         LG_SHARED(double, sums, LG_TEAM_WORDS);
         double loss = 0, rows = 0;
         for (int64_t row = LG_FIRST_ROW(TEAM); row < a.rows; row += LG_ROW_STEP(TEAM)) {
-                const bool first = lg_rank<TEAM>() == 0, valid = counts(a, row, first ? fault : NULL);
+                const bool first = lg_rank<TEAM>() == 0, valid = counts(a, row, first ? error : NULL);
                 double own = valid ? loss_of<T, TEAM, E, V>(a, row, shared) : 0;
                 if (a.reduction == LG_NONE && first)
                         lg_put((T *)a.out + row, own);
@@ -83,21 +83,21 @@ extern "C" bool lg_cuda_cross_entropy(lg_queue *q, const lg_cross_entropy_args *
 {
         int64_t n = a->classes, count = lg_row_blocks(q, a->rows, n <= 16 ? 1 : n <= 1024 ? 32 : LG_THREADS);
         part *parts = (part *)q->workspace(q, (size_t)(count + 1) * sizeof *parts);
-        lg_fault *fault = lg_cuda(q)->fault;
+        lg_device_error *error = lg_cuda(q)->error;
         if (!parts || !LG_WITH_STORED(a->dtype, LG_LAUNCH_ROWS(q, "cross_entropy", losses, a->rows, n,
-                                                               lg_even(LG_PACK(T), n, a->x), *a, parts, fault)))
+                                                               lg_even(LG_PACK(T), n, a->x), *a, parts, error)))
                 return false;
         return a->reduction == LG_NONE || lg_launch(q, "cross_entropy (sum)", add_parts, 1, *a, parts, count);
 }
 
 /* ---- what wants the number of rows that count first ---- */
 
-static __global__ void count_rows(lg_cross_entropy_args a, unsigned long long *ret, lg_fault *fault)
+static __global__ void count_rows(lg_cross_entropy_args a, unsigned long long *ret, lg_device_error *error)
 {
         LG_SHARED(int64_t, sums, LG_THREADS / 32);
         int64_t n = 0;
         for (int64_t i = LG_FIRST; i < a.rows; i += LG_STEP)
-                n += counts(a, i, fault);
+                n += counts(a, i, error);
         n = lg_block_sum(n, sums);
         if (threadIdx.x == 0 && n)
                 atomicAdd(ret, (unsigned long long)n);
@@ -108,7 +108,7 @@ static bool count_into(lg_queue *q, const lg_cross_entropy_args *a, unsigned lon
         *ret = (unsigned long long *)q->workspace(q, sizeof **ret);
         return *ret && lg_cuda_good(q, "cudaMemsetAsync", cudaMemsetAsync(*ret, 0, sizeof **ret, lg_cuda(q)->stream)) &&
                lg_launch(q, "cross_entropy (count)", count_rows, a->rows ? lg_blocks(q, a->rows) : 0, *a, *ret,
-                         lg_cuda(q)->fault);
+                         lg_cuda(q)->error);
 }
 
 static __device__ inline double weight_of(const lg_cross_entropy_args &a, const unsigned long long *counted)
@@ -119,7 +119,7 @@ static __device__ inline double weight_of(const lg_cross_entropy_args &a, const 
 template <typename T, int TEAM, int E, int V>
 static __global__ void loss_slopes(lg_cross_entropy_args a, const unsigned long long *counted)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         LG_SHARED(H, shared, LG_TEAM_WORDS);
         const H weight = (H)weight_of(a, counted), each = (H)(a.label_smoothing / (double)a.classes);
         const H rest = (H)(1 - a.label_smoothing);

@@ -23,8 +23,8 @@ typedef struct lg_cuda_queue {
         cudaEvent_t here;                 /* a place in `stream`, for what must come after it */
         cudaEvent_t marks[LG_CUDA_MARKS]; /* the end of copy m is in marks[m % LG_CUDA_MARKS], or that of a later one */
         uint64_t mark;                    /* the last one given */
-        lg_fault *fault;                  /* on the device */
-        lg_fault *landing;                /* pinned host memory that it is read into */
+        lg_device_error *error;           /* on the device */
+        lg_device_error *landing;         /* pinned host memory that it is read into */
         int processors;
         int pageable_access; /* 1: the device reads pageable host memory by itself, maybe late */
         uint64_t peers;      /* bit i: whether device i's memory can be reached was asked */
@@ -92,7 +92,7 @@ static bool lg_launch(lg_queue *q, const char *name, void (*kernel)(P...), int64
                 kernel<<<(unsigned)blocks, LG_THREADS, 0, lg_cuda(q)->stream>>>(a...);
 #endif
                 e = cudaGetLastError();
-        } while (e == cudaErrorMemoryAllocation && q->spare(q));
+        } while (e == cudaErrorMemoryAllocation && q->release_cached(q));
         return lg_cuda_good(q, name, e);
 }
 
@@ -107,7 +107,7 @@ static __host__ __device__ inline bool lg_is_float(lg_dtype t)
         return t >= LG_F32 && t <= LG_BF16;
 }
 
-static inline size_t lg_size_of(lg_dtype t)
+static inline size_t lg_bytes_of(lg_dtype t)
 {
         return t == LG_F64 || t == LG_I64 ? 8 : t == LG_F32 || t == LG_I32 ? 4 : t == LG_F16 || t == LG_BF16 ? 2 : 1;
 }
@@ -215,7 +215,7 @@ template <typename H> static __device__ inline void lg_store(void *p, lg_dtype t
 }
 
 /* Calls f with a value of the type that a dtype is computed in. */
-#define LG_WITH_HUB(t, ...)                                                                                            \
+#define LG_WITH_COMPUTE(t, ...)                                                                                        \
         ((t) == LG_F64 ? [&] { typedef double H; return __VA_ARGS__; }()                                               \
          : lg_is_float(t) ? [&] { typedef float H; return __VA_ARGS__; }()                                             \
                           : [&] { typedef int64_t H; return __VA_ARGS__; }())
@@ -252,7 +252,7 @@ static __device__ inline int64_t lg_offset(int ndim, const int64_t *shape, const
 /* ---- faults ---- */
 
 /* The first one stays. */
-static __device__ inline void lg_note(lg_fault *f, int64_t code, int64_t value, int64_t limit)
+static __device__ inline void lg_note(lg_device_error *f, int64_t code, int64_t value, int64_t limit)
 {
         if (atomicCAS((unsigned long long *)&f->code, 0ull, (unsigned long long)code) == 0) {
                 f->value = value;

@@ -23,7 +23,7 @@ template <typename T> static __global__ void cumsum_lines(lg_cumsum_args a)
         }
 }
 
-/* The sum of v over the threads of the team before this one; *ret_all: over all of them. */
+/* The sum of v over the threads of the pool before this one; *ret_all: over all of them. */
 template <int TEAM, typename S> static __device__ inline S before_me(S v, S *ret_all, S *shared)
 {
         const int lane = (int)threadIdx.x % 32;
@@ -60,7 +60,7 @@ template <typename T, int TEAM, int V> static __global__ void cumsum_rows(lg_cum
                         const int64_t i = tile + lg_rank<TEAM>() * V;
                         const bool there = i < a.n;
                         const int64_t at = base + (a.reverse ? a.n - V - i : i) * a.inner;
-                        LG_HUB(T) v[V] = {0};
+                        LG_COMPUTE(T) v[V] = {0};
                         S sum[V], all;
                         if (there)
                                 lg_read<T, V>((const T *)a.x + at, v);

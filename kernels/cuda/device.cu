@@ -35,7 +35,7 @@ bool lg_cuda_again(lg_queue *q, bool lacked_memory)
         size_t free_bytes = scarce, total;
         if (!lacked_memory && cudaMemGetInfo(&free_bytes, &total) != cudaSuccess)
                 cudaGetLastError();
-        return (lacked_memory || free_bytes < scarce) && q->spare(q);
+        return (lacked_memory || free_bytes < scarce) && q->release_cached(q);
 }
 
 /* Of all queues of the process: a tool that measures a step has no other way to the count than a symbol. */
@@ -115,9 +115,9 @@ static cudaError_t make_parts(lg_cuda_queue *q, const char **call)
         TRY(cudaEventCreateWithFlags, &q->here, cudaEventDisableTiming)
         for (int i = 0; i < LG_CUDA_MARKS; i++)
                 TRY(cudaEventCreateWithFlags, &q->marks[i], cudaEventDisableTiming)
-        TRY(cudaMalloc, (void **)&q->fault, sizeof *q->fault)
+        TRY(cudaMalloc, (void **)&q->error, sizeof *q->error)
         TRY(cudaHostAlloc, (void **)&q->landing, sizeof *q->landing, 0)
-        TRY(cudaMemsetAsync, q->fault, 0, sizeof *q->fault, q->stream)
+        TRY(cudaMemsetAsync, q->error, 0, sizeof *q->error, q->stream)
 #undef TRY
         return e;
 }
@@ -148,8 +148,8 @@ static void close_queue(lg_queue *base)
                 cudaStreamSynchronize(q->stream);
         lg_cuda_dnn_close(base);
         lg_cuda_blas_close(base);
-        if (q->fault)
-                cudaFree(q->fault);
+        if (q->error)
+                cudaFree(q->error);
         if (q->landing)
                 cudaFreeHost(q->landing);
         for (int i = 0; i < LG_CUDA_MARKS; i++)
@@ -275,7 +275,7 @@ static bool copy_between(lg_queue *to_queue, void *to, lg_queue *from_queue, con
                wait_for(to_queue, stream, source);
 }
 
-static bool fetch(lg_queue *base, void *device, const void *pinned, size_t bytes, uint64_t *mark)
+static bool copy_async(lg_queue *base, void *device, const void *pinned, size_t bytes, uint64_t *mark)
 {
         lg_cuda_queue *q = lg_cuda(base);
         if (!wait_for(base, q->stream, q->copies) ||
@@ -290,14 +290,14 @@ static bool fetch(lg_queue *base, void *device, const void *pinned, size_t bytes
         return lg_cuda_good(base, "cudaEventRecord", e);
 }
 
-static bool follow(lg_queue *base, uint64_t mark)
+static bool stream_wait(lg_queue *base, uint64_t mark)
 {
         lg_cuda_queue *q = lg_cuda(base);
         return lg_cuda_good(base, "cudaStreamWaitEvent",
                             cudaStreamWaitEvent(q->stream, q->marks[mark % LG_CUDA_MARKS], 0));
 }
 
-static bool passed(lg_queue *base, uint64_t mark, bool wait)
+static bool event_query(lg_queue *base, uint64_t mark, bool wait)
 {
         cudaEvent_t event = lg_cuda(base)->marks[mark % LG_CUDA_MARKS];
         cudaError_t e = cudaEventQuery(event);
@@ -312,25 +312,25 @@ static bool passed(lg_queue *base, uint64_t mark, bool wait)
 
 /* ---- waiting, and what there is ---- */
 
-static bool clear_fault(lg_queue *base)
+static bool clear_error(lg_queue *base)
 {
         lg_cuda_queue *q = lg_cuda(base);
-        return lg_cuda_good(base, "cudaMemsetAsync", cudaMemsetAsync(q->fault, 0, sizeof *q->fault, q->stream));
+        return lg_cuda_good(base, "cudaMemsetAsync", cudaMemsetAsync(q->error, 0, sizeof *q->error, q->stream));
 }
 
-static bool synchronize(lg_queue *base, lg_fault *ret)
+static bool synchronize(lg_queue *base, lg_device_error *ret)
 {
         lg_cuda_queue *q = lg_cuda(base);
-        *ret = lg_fault{0, 0, 0};
-        if (!lg_cuda_good(base, "cudaMemcpyAsync (fault)",
-                          cudaMemcpyAsync(q->landing, q->fault, sizeof *q->fault, cudaMemcpyDeviceToHost, q->stream)) ||
+        *ret = lg_device_error{0, 0, 0};
+        if (!lg_cuda_good(base, "cudaMemcpyAsync (error)",
+                          cudaMemcpyAsync(q->landing, q->error, sizeof *q->error, cudaMemcpyDeviceToHost, q->stream)) ||
             !lg_cuda_good(base, "cudaStreamSynchronize", cudaStreamSynchronize(q->stream)) ||
             !lg_cuda_good(base, "cudaStreamSynchronize", cudaStreamSynchronize(q->copies)))
                 return false;
-        if (q->landing->code == LG_FAULT_NONE)
+        if (q->landing->code == LG_DEVICE_OK)
                 return true;
         *ret = *q->landing;
-        return clear_fault(base);
+        return clear_error(base);
 }
 
 static bool facts(int index, lg_device_facts *ret)
@@ -381,11 +381,11 @@ static const lg_device_api api = {LG_DEVICE_ABI,
                                   ENTRY(copy_between),
                                   pin,
                                   unpin,
-                                  ENTRY(fetch),
-                                  ENTRY(follow),
-                                  passed,
+                                  ENTRY(copy_async),
+                                  ENTRY(stream_wait),
+                                  event_query,
                                   ENTRY(synchronize),
-                                  ENTRY(clear_fault),
+                                  ENTRY(clear_error),
                                   facts,
                                   &lg_cuda_kernels};
 

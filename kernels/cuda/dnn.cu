@@ -299,7 +299,7 @@ static bool weights_in(lg_queue *q, const lg_conv_args *a, operands *o)
 {
         if (!o->own_weights)
                 return true;
-        o->w = q->workspace(q, (size_t)lg_conv_weights(a) * lg_size_of(a->dtype));
+        o->w = q->workspace(q, (size_t)lg_conv_weights(a) * lg_bytes_of(a->dtype));
         return o->w && (a->kind == LG_CONV_WEIGHT_GRAD || lg_conv_weights_last(q, a, o->w, a->dtype));
 }
 

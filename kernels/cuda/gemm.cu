@@ -189,7 +189,7 @@ static void coalesce(lg_gemm_args *g)
 static lg_gemm_args part_of(const lg_gemm_args *g, int64_t i, int64_t first, int64_t count)
 {
         lg_gemm_args part = *g;
-        const int64_t size = (int64_t)lg_size_of(g->dtype);
+        const int64_t size = (int64_t)lg_bytes_of(g->dtype);
         int64_t a = 0, b = 0, c = 0;
         for (int d = g->batch_ndim - 1; d >= 0; d--) {
                 int64_t at = d ? i % g->batch[d] : first;

@@ -43,7 +43,7 @@ template <typename H> struct row_scale {
 /* The moments of a row that is in registers, added up in S: once its mean is known roughly, the differences from it are
  * exact. */
 template <typename S, typename T, int TEAM, int E, int V>
-static __device__ inline lg_moments kept_moments(const T *x, int64_t n, bool rms, LG_HUB(T) * v, double *words)
+static __device__ inline lg_moments kept_moments(const T *x, int64_t n, bool rms, LG_COMPUTE(T) * v, double *words)
 {
         S sum = 0, squares = 0, base = rms ? (S)0 : (S)lg_wide(x[0]), *shared = (S *)words;
         lg_each<TEAM, E, V>(n, [&](int k, int64_t i) {
@@ -72,7 +72,7 @@ static __device__ inline lg_moments kept_moments(const T *x, int64_t n, bool rms
 template <typename S, typename T, int V>
 static __device__ inline lg_moments long_moments(const T *x, int64_t n, bool rms, double *shared)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         lg_moments m = {0, 0, 0};
         for (int64_t i = (int64_t)threadIdx.x * V; i < n;) {
                 S sum = 0, squares = 0, shift = rms ? (S)0 : m.n > 0 ? (S)m.mean : (S)lg_wide(x[i]);
@@ -101,7 +101,7 @@ static __device__ inline lg_moments long_moments(const T *x, int64_t n, bool rms
 }
 
 template <typename S, typename T, int TEAM, int E, int V>
-static __device__ inline lg_moments moments_in(const T *x, int64_t n, bool rms, LG_HUB(T) * v, double *shared)
+static __device__ inline lg_moments moments_in(const T *x, int64_t n, bool rms, LG_COMPUTE(T) * v, double *shared)
 {
         if constexpr (E == 0)
                 return long_moments<S, T, V>(x, n, rms, shared);
@@ -109,11 +109,11 @@ static __device__ inline lg_moments moments_in(const T *x, int64_t n, bool rms, 
                 return kept_moments<S, T, TEAM, E, V>(x, n, rms, v, shared);
 }
 
-/* What is beyond f32, for the whole team, is added up in f64 again. */
+/* What is beyond f32, for the whole pool, is added up in f64 again. */
 template <typename T, int TEAM, int E, int V>
-static __device__ inline lg_moments row_moments(const T *x, int64_t n, bool rms, LG_HUB(T) * v, double *shared)
+static __device__ inline lg_moments row_moments(const T *x, int64_t n, bool rms, LG_COMPUTE(T) * v, double *shared)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         const lg_moments m = moments_in<H, T, TEAM, E, V>(x, n, rms, v, shared);
         if (std::is_same<H, double>::value || m.squares < (double)INFINITY)
                 return m;
@@ -122,7 +122,7 @@ static __device__ inline lg_moments row_moments(const T *x, int64_t n, bool rms,
 
 template <typename T, int TEAM, int E, int V> static __global__ void layer_norm_rows(lg_layer_norm_args a)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         LG_SHARED(double, shared, LG_TEAM_WORDS);
         const int64_t n = a.channels * a.inner;
         for (int64_t row = LG_FIRST_ROW(TEAM); row < a.outer * a.groups; row += LG_ROW_STEP(TEAM)) {
@@ -172,7 +172,7 @@ extern "C" bool lg_cuda_layer_norm(lg_queue *q, const lg_layer_norm_args *a)
 
 template <typename T, int TEAM, int E, int V> static __global__ void input_slopes(lg_layer_norm_vjp_args a)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         LG_SHARED(H, shared, LG_TEAM_WORDS);
         const int64_t n = a.channels * a.inner;
         for (int64_t row = LG_FIRST_ROW(TEAM); row < a.outer * a.groups; row += LG_ROW_STEP(TEAM)) {
@@ -219,7 +219,7 @@ template <typename T, int TEAM, int E, int V> static __global__ void input_slope
 /* inner is 1: down the columns (outer, groups * channels); V columns are of one group. */
 template <typename T, int V> static __global__ void weight_slopes(lg_layer_norm_vjp_args a, lg_columns c, double *parts)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         const lg_column_place p = lg_column_place_of<V>(c);
         const int64_t group = a.groups == 1 ? 0 : p.column / a.channels;
         double sums[2][V] = {{0}, {0}};
@@ -251,10 +251,10 @@ template <typename T, int V> static __global__ void weight_slopes(lg_layer_norm_
         lg_column_part<V>(c, p, sums, parts);
 }
 
-/* inner is more: a team for each (outer, group, channel), whose elements are neighbours. */
+/* inner is more: a pool for each (outer, group, channel), whose elements are neighbours. */
 template <typename T, int TEAM> static __global__ void channel_slopes(lg_layer_norm_vjp_args a, double *parts)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         LG_SHARED(double, shared, LG_TEAM_WORDS);
         const int64_t weights = a.groups * a.channels;
         for (int64_t s = LG_FIRST_ROW(TEAM); s < a.outer * weights; s += LG_ROW_STEP(TEAM)) {
@@ -306,7 +306,7 @@ static bool weight_parts(lg_queue *q, const lg_layer_norm_vjp_args *a, double **
 
 template <typename T> static bool layer_norm_vjp(lg_queue *q, const lg_layer_norm_vjp_args *a)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         const int64_t rows = a->outer * a->groups, n = a->channels * a->inner, weights = a->groups * a->channels;
         double *parts = NULL;
         int64_t splits = 0;

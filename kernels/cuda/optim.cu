@@ -1,5 +1,5 @@
 /* optim.cu - optimisers, norms and scaling of many tensors by one launch: chunks of tensors from a table that travels
- * with the kernel's arguments. Nothing changes while a fault is set. */
+ * with the kernel's arguments. Nothing changes while a device-side error is set. */
 #include "rows.h"
 
 #define CHUNK 4096 /* elements that a block takes at once */
@@ -15,7 +15,7 @@ typedef struct table {
         int32_t first[MOST_TENSORS + 1]; /* chunk of each */
         int32_t count;
         uint64_t even; /* by bit: all pointers are 16-byte aligned */
-        const lg_fault *fault;
+        const lg_device_error *error;
 } table;
 
 /* The elements of one chunk. */
@@ -110,7 +110,7 @@ template <typename H> struct adagrad_rule {
 template <typename T, int V, typename R>
 static __device__ inline void step_at(const R &rule, void *const *at, int has, int64_t i)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         H p[V], g[V], s[LG_UPDATE_STATES][V];
         lg_read<T, V>((const T *)at[0] + i, p);
         lg_read<T, V>((const T *)at[1] + i, g);
@@ -157,7 +157,7 @@ template <typename T, typename F> static __device__ inline void walk(const table
 
 template <typename T, typename R> static __global__ void step(R rule, table t)
 {
-        if (t.fault->code != LG_FAULT_NONE)
+        if (t.error->code != LG_DEVICE_OK)
                 return;
         walk<T>(t, [&](auto pack, void *const *at, int64_t i) {
                 const int has = (at[2] ? 1 : 0) | (at[3] ? 2 : 0) | (at[4] ? 4 : 0);
@@ -173,7 +173,7 @@ template <typename F> static bool tables_of(lg_queue *q, lg_dtype t, const lg_up
         table now;
         now.count = now.first[0] = 0;
         now.even = 0;
-        now.fault = lg_cuda(q)->fault;
+        now.error = lg_cuda(q)->error;
         for (int64_t i = 0; i <= count; i++) {
                 const lg_update *u = &updates[i];
                 const bool more = i < count && u->dtype == t && u->n > 0;
@@ -221,7 +221,7 @@ static bool each(lg_queue *q, const char *name, const lg_update *updates, int64_
         for (lg_dtype t : float_dtypes) {
                 const bool ok =
                         LG_WITH_STORED(t, tables_of(q, t, updates, count, [&](const table &now, int64_t blocks) {
-                                               auto rule = make((LG_HUB(T))0);
+                                               auto rule = make((LG_COMPUTE(T))0);
                                                return lg_launch(q, name, step<T, decltype(rule)>, blocks, rule, now);
                                        }));
                 if (!ok)
@@ -289,7 +289,7 @@ template <typename T> static __global__ void squares(table t, double *parts)
         double sum = 0;
         walk<T>(t, [&](auto pack, void *const *at, int64_t i) {
                 constexpr int V = decltype(pack)::value;
-                LG_HUB(T) g[V];
+                LG_COMPUTE(T) g[V];
                 lg_read<T, V>((const T *)at[1] + i, g);
                 LG_UNROLL
                 for (int j = 0; j < V; j++)
@@ -334,7 +334,7 @@ extern "C" bool lg_cuda_norms(lg_queue *q, const lg_norms_args *a)
 
 template <typename T> static __global__ void scale(table t, const double *factor)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         const H by = (H)*factor;
         walk<T>(t, [&](auto pack, void *const *at, int64_t i) {
                 constexpr int V = decltype(pack)::value;

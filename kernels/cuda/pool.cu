@@ -75,7 +75,7 @@ static __device__ inline pixel<I> pixel_of(int64_t p, int64_t channels, const in
 
 template <typename T, typename I, int V> static __global__ void greatest(lg_pool_args a, int64_t packs)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         for (int64_t e = LG_FIRST; e < packs; e += LG_STEP) {
                 const pixel<I> to = pixel_of<I, V>(e, a.channels, a.at.out);
                 const window<I> row = window_of<I>(a, 0, to.y), column = window_of<I>(a, 1, to.x);
@@ -107,7 +107,7 @@ template <typename T, typename I, int V> static __global__ void greatest(lg_pool
 
 template <typename T, typename I, int V> static __global__ void averages(lg_pool_args a, int64_t packs)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         for (int64_t e = LG_FIRST; e < packs; e += LG_STEP) {
                 const pixel<I> to = pixel_of<I, V>(e, a.channels, a.at.out);
                 const window<I> row = window_of<I>(a, 0, to.y), column = window_of<I>(a, 1, to.x);
@@ -143,7 +143,7 @@ template <typename T, typename I, int V> static __global__ void picks(lg_pool_ar
 /* Each pixel of the input takes from the windows that it is in, in order. */
 template <typename T, typename I, int V, bool AVERAGE> static __global__ void backward(lg_pool_args a, int64_t packs)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         for (int64_t e = LG_FIRST; e < packs; e += LG_STEP) {
                 const pixel<I> to = pixel_of<I, V>(e, a.channels, a.at.in);
                 const int64_t base = to.n * a.at.out[0] * a.at.out[1] * a.channels + to.c;

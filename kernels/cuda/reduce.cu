@@ -190,10 +190,10 @@ template <typename F> static __global__ void join_loop(lg_reduce_args a, plan p,
 /* ---- choosing ---- */
 
 /* Splits what is reduced where teams for the kept elements alone would leave most of the GPU idle. */
-static void split(lg_queue *q, plan *p, int team, int v)
+static void split(lg_queue *q, plan *p, int pool, int v)
 {
-        const int64_t wanted = (int64_t)lg_cuda(q)->processors * 4 * LG_THREADS, have = p->keep * team;
-        const int64_t least = (int64_t)team * v * 8; /* elements that make a split worth while */
+        const int64_t wanted = (int64_t)lg_cuda(q)->processors * 4 * LG_THREADS, have = p->keep * pool;
+        const int64_t least = (int64_t)pool * v * 8; /* elements that make a split worth while */
         int64_t splits = have ? wanted / have : 1, most = p->count / least;
         splits = splits < most ? splits : most;
         splits = splits < 1 ? 1 : splits < 1024 ? splits : 1024;
@@ -223,7 +223,7 @@ template <typename H, typename F> static bool choose(lg_queue *q, const lg_reduc
         bool packed = !columns && along_reduced == 1 && r.ndim == 1 && p.count % LG_PACKED == 0 &&
                       lg_packs<H>(r, 0, a->in, a->dtype);
         for (int d = 0; d < k.ndim; d++)
-                packed = packed && k.strides[0][d] * (int64_t)lg_size_of(a->dtype) % 16 == 0;
+                packed = packed && k.strides[0][d] * (int64_t)lg_bytes_of(a->dtype) % 16 == 0;
         if (columns || p.count < 8)
                 return run<H, F, 1, 1>(q, a, p);
         if (p.count < 512)

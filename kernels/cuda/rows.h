@@ -1,4 +1,4 @@
-/* rows.h - rows of memory, the teams of threads that hold one in their registers, and what a team adds up. */
+/* rows.h - rows of memory, the teams of threads that hold one in their registers, and what a pool adds up. */
 #ifndef LG_CUDA_ROWS_H
 #define LG_CUDA_ROWS_H
 
@@ -20,16 +20,16 @@
                          : [&] { typedef __nv_bfloat16 T; return __VA_ARGS__; }())
 
 /* What T is computed in. */
-template <typename T> struct lg_hub_of {
+template <typename T> struct lg_compute_of {
         typedef float type;
 };
-template <> struct lg_hub_of<double> {
+template <> struct lg_compute_of<double> {
         typedef double type;
 };
-template <> struct lg_hub_of<int64_t> {
+template <> struct lg_compute_of<int64_t> {
         typedef int64_t type;
 };
-#define LG_HUB(T) typename lg_hub_of<T>::type
+#define LG_COMPUTE(T) typename lg_compute_of<T>::type
 
 static __device__ inline float lg_wide(float x)
 {
@@ -83,7 +83,7 @@ template <typename H> static __device__ inline void lg_put(__nv_bfloat16 *p, H x
 
 /* ---- V elements at once, in accesses of up to 16 bytes; p is aligned to them (lg_even) ---- */
 
-template <typename T, int V> static __device__ inline void lg_read(const T *p, LG_HUB(T) * to)
+template <typename T, int V> static __device__ inline void lg_read(const T *p, LG_COMPUTE(T) * to)
 {
         T raw[V];
         const int bytes = (int)sizeof raw;
@@ -106,7 +106,7 @@ template <typename T, int V> static __device__ inline void lg_read(const T *p, L
                 to[i] = lg_wide(raw[i]);
 }
 
-template <typename T, int V> static __device__ inline void lg_write(T *p, const LG_HUB(T) * from)
+template <typename T, int V> static __device__ inline void lg_write(T *p, const LG_COMPUTE(T) * from)
 {
         T raw[V];
         const int bytes = (int)sizeof raw;
@@ -152,10 +152,10 @@ template <int TEAM> static __device__ inline int lg_rank(void)
 #define LG_FIRST_ROW(TEAM) (((int64_t)blockIdx.x * LG_THREADS + threadIdx.x) / (TEAM))
 #define LG_ROW_STEP(TEAM) ((int64_t)gridDim.x * (LG_THREADS / (TEAM)))
 
-static inline int64_t lg_row_blocks(lg_queue *q, int64_t rows, int team)
+static inline int64_t lg_row_blocks(lg_queue *q, int64_t rows, int pool)
 {
-        int64_t blocks = (rows + LG_THREADS / team - 1) / (LG_THREADS / team);
-        int64_t most = (int64_t)lg_cuda(q)->processors * (team == 1 ? 16 : 32);
+        int64_t blocks = (rows + LG_THREADS / pool - 1) / (LG_THREADS / pool);
+        int64_t most = (int64_t)lg_cuda(q)->processors * (pool == 1 ? 16 : 32);
         return blocks < most ? blocks : most;
 }
 
@@ -194,9 +194,9 @@ template <typename H> static __device__ inline H lg_greater(H a, H b)
         return b > a || b != b ? b : a;
 }
 
-#define LG_TEAM_WORDS 16 /* of shared memory that a team's sums want */
+#define LG_TEAM_WORDS 16 /* of shared memory that a pool's sums want */
 
-/* All threads of the team get the sums of both, added in a fixed order. */
+/* All threads of the pool get the sums of both, added in a fixed order. */
 template <int TEAM, typename H> static __device__ inline void lg_team_sums(H *a, H *b, H *shared)
 {
         for (int by = TEAM > 1 ? 16 : 0; by; by /= 2) {

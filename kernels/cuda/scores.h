@@ -37,9 +37,9 @@ template <typename H> struct lg_running {
         }
 };
 
-/* A row in the registers of its team, less its greatest. */
+/* A row in the registers of its pool, less its greatest. */
 template <typename T, int TEAM, int E, int V> struct lg_scores {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         H v[E ? E : 1];
         H top, sum;
         const T *x;

@@ -127,7 +127,7 @@ template <typename H> static inline bool lg_moves_packs(lg_dtype t)
 template <typename H, int K> static inline bool lg_packs(const lg_walk<K> &w, int k, const void *p, lg_dtype t)
 {
         const int last = w.ndim - 1;
-        const int64_t bytes = (int64_t)lg_size_of(t);
+        const int64_t bytes = (int64_t)lg_bytes_of(t);
         if (w.ndim > 1 && w.shape[last] % LG_PACKED)
                 return false;
         if (!p || w.strides[k][last] == 0)

@@ -3,7 +3,7 @@
 
 template <typename T, int TEAM, int E, int V> static __global__ void softmax_rows(lg_softmax_args a)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         LG_SHARED(H, shared, LG_TEAM_WORDS);
         for (int64_t row = LG_FIRST_ROW(TEAM); row < a.outer; row += LG_ROW_STEP(TEAM)) {
                 lg_scores<T, TEAM, E, V> s;
@@ -46,7 +46,7 @@ static __device__ inline int64_t line_start(int64_t l, int64_t n, int64_t inner)
 
 template <typename T> static __global__ void softmax_lines(lg_softmax_args a, lines by)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         LG_SHARED(H, tops, LG_THREADS);
         LG_SHARED(H, sums, LG_THREADS);
         const int x = (int)threadIdx.x % by.across, y = (int)threadIdx.x / by.across;
@@ -109,7 +109,7 @@ template <typename H> static __device__ inline H slope_of(bool log, H g, H y, H 
 
 template <typename T, int TEAM, int E, int V> static __global__ void softmax_vjp_rows(lg_softmax_vjp_args a)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         LG_SHARED(H, shared, LG_TEAM_WORDS);
         for (int64_t row = LG_FIRST_ROW(TEAM); row < a.outer; row += LG_ROW_STEP(TEAM)) {
                 const T *from_g = (const T *)a.g + row * a.n, *from_y = (const T *)a.y + row * a.n;
@@ -138,7 +138,7 @@ template <typename T, int TEAM, int E, int V> static __global__ void softmax_vjp
 
 template <typename T> static __global__ void softmax_vjp_lines(lg_softmax_vjp_args a, lines by)
 {
-        typedef LG_HUB(T) H;
+        typedef LG_COMPUTE(T) H;
         LG_SHARED(H, sums, LG_THREADS);
         const int x = (int)threadIdx.x % by.across, y = (int)threadIdx.x / by.across;
         for (int64_t first = (int64_t)blockIdx.x * by.across; first < by.count;

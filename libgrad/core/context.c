@@ -212,6 +212,6 @@ void lg_clear_error(lg_ctx *c)
                 return;
         lg__forget_error(c);
         for (lg__device *d = c->devices; d; d = d->next)
-                if (!d->api->clear_fault(d->queue))
+                if (!d->api->clear_error(d->queue))
                         lg__kernel_done(d, "lg_clear_error", false);
 }

@@ -124,17 +124,17 @@ bool lg__kernel_done(lg__device *d, const char *op, bool ok);
 /* LG__RUN(d, "matmul", gemm, &args) runs a structural kernel and tells its failure. */
 #define LG__RUN(d, op, kernel, args) lg__kernel_done((d), (op), (d)->api->kernels->kernel((d)->queue, (args)))
 /* By which number kernels note an index or a label that is out of range: the function that was given it. */
-typedef enum lg__fault {
-        LG__FAULT_CROSS_ENTROPY = 1,
-        LG__FAULT_NLL,
-        LG__FAULT_GATHER,
-        LG__FAULT_SCATTER_ADD,
-        LG__FAULT_INDEX_SELECT,
-        LG__FAULT_INDEX_ADD,
-        LG__FAULT_EMBEDDING,
-        LG__FAULT_ONE_HOT
-} lg__fault;
-/* Waits for a device and reports the fault that kernels noted. */
+typedef enum lg__origin {
+        LG__ORIGIN_CROSS_ENTROPY = 1,
+        LG__ORIGIN_NLL,
+        LG__ORIGIN_GATHER,
+        LG__ORIGIN_SCATTER_ADD,
+        LG__ORIGIN_INDEX_SELECT,
+        LG__ORIGIN_INDEX_ADD,
+        LG__ORIGIN_EMBEDDING,
+        LG__ORIGIN_ONE_HOT
+} lg__origin;
+/* Waits for a device and reports the error that kernels noted. */
 bool lg__device_wait(lg__device *d);
 
 /* ---- contexts: context.c, error.c ---- */

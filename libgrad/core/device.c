@@ -18,7 +18,7 @@ static void *scratch(lg_queue *q, size_t bytes)
         return block->p;
 }
 
-static bool spare(lg_queue *q)
+static bool release_cached(lg_queue *q)
 {
         lg__cache *cache = &((lg__device *)q->owner)->cache;
         const int64_t cached = cache->stats.cached;
@@ -44,7 +44,7 @@ static lg__device *open_device(lg_ctx *c, lg_device id, const lg_device_api *api
         q->deterministic = c->deterministic;
         q->tf32 = c->tf32;
         q->workspace = scratch;
-        q->spare = spare;
+        q->release_cached = release_cached;
         q->owner = d;
         if (!api->open(q, reason, sizeof reason)) {
                 api->close(q);
@@ -105,7 +105,7 @@ lg__device *lg__device_get(lg_ctx *c, lg_device id)
 void lg__devices_empty(lg_ctx *c)
 {
         for (lg__device *d = c->devices; d; d = d->next) {
-                lg_fault ignored;
+                lg_device_error ignored;
                 d->api->synchronize(d->queue, &ignored);
                 lg__cache_empty(&d->cache);
         }
@@ -146,18 +146,18 @@ bool lg__kernel_done(lg__device *d, const char *op, bool ok)
         return false;
 }
 
-static bool fault_error(lg_ctx *c, const lg_fault *f)
+static bool report_error(lg_ctx *c, const lg_device_error *f)
 {
-        static const char *const op[] = {[LG__FAULT_CROSS_ENTROPY] = "cross_entropy",
-                                         [LG__FAULT_NLL] = "nll",
-                                         [LG__FAULT_GATHER] = "gather",
-                                         [LG__FAULT_SCATTER_ADD] = "scatter_add",
-                                         [LG__FAULT_INDEX_SELECT] = "index_select",
-                                         [LG__FAULT_INDEX_ADD] = "index_add",
-                                         [LG__FAULT_EMBEDDING] = "embedding",
-                                         [LG__FAULT_ONE_HOT] = "one_hot"};
+        static const char *const op[] = {[LG__ORIGIN_CROSS_ENTROPY] = "cross_entropy",
+                                         [LG__ORIGIN_NLL] = "nll",
+                                         [LG__ORIGIN_GATHER] = "gather",
+                                         [LG__ORIGIN_SCATTER_ADD] = "scatter_add",
+                                         [LG__ORIGIN_INDEX_SELECT] = "index_select",
+                                         [LG__ORIGIN_INDEX_ADD] = "index_add",
+                                         [LG__ORIGIN_EMBEDDING] = "embedding",
+                                         [LG__ORIGIN_ONE_HOT] = "one_hot"};
         long long value = (long long)f->value, limit = (long long)f->limit;
-        if (f->code <= LG__FAULT_NLL)
+        if (f->code <= LG__ORIGIN_NLL)
                 return lg__fail(c, LG_ERR_ARGUMENT,
                                 "%s: target holds the class index %lld, but x has %lld classes (0 to %lld)",
                                 op[f->code], value, limit, limit - 1);
@@ -167,10 +167,10 @@ static bool fault_error(lg_ctx *c, const lg_fault *f)
 
 bool lg__device_wait(lg__device *d)
 {
-        lg_fault fault = {0};
-        if (!d->api->synchronize(d->queue, &fault))
+        lg_device_error found = {0};
+        if (!d->api->synchronize(d->queue, &found))
                 return lg__kernel_done(d, "lg_synchronize", false);
-        return fault.code == LG_FAULT_NONE || fault_error(d->cache.ctx, &fault);
+        return found.code == LG_DEVICE_OK || report_error(d->cache.ctx, &found);
 }
 
 bool lg_synchronize(lg_ctx *c)

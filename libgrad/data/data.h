@@ -188,22 +188,22 @@ void lg__draw_end(lg__draw *d, lg_ctx *c);
 /* The order of an epoch. */
 bool lg__draw_order(const lg__draw *d, lg_ctx *c, uint64_t seed, int64_t epoch, int64_t *order);
 
-/* ---- threads: team.c ----
+/* ---- threads: pool.c ----
  *
  * Threads that make the batches of an epoch ahead, in order, in a ring of buffers. They never touch the context.
  */
 #define LG__MAX_WORKERS 64
 #define LG__MAX_PREFETCH 65536
-typedef struct lg__team lg__team;
+typedef struct lg__worker_pool lg__worker_pool;
 /* The job must stay where it is. */
-lg__team *lg__team_new(lg_ctx *c, const lg__job *job, int workers, int ahead, lg__device *device);
-void lg__team_free(lg_ctx *c, lg__team *t);      /* NULL: nothing */
-void lg__team_start(lg__team *t, int64_t first); /* from batch `first` on */
-void lg__team_rest(lg__team *t);                 /* returns when no thread works */
-/* True if lg__team_wait would not wait for a thread. */
-bool lg__team_ready(lg__team *t, int64_t b);
+lg__worker_pool *lg__worker_pool_new(lg_ctx *c, const lg__job *job, int workers, int ahead, lg__device *device);
+void lg__worker_pool_free(lg_ctx *c, lg__worker_pool *t);      /* NULL: nothing */
+void lg__worker_pool_start(lg__worker_pool *t, int64_t first); /* from batch `first` on */
+void lg__worker_pool_rest(lg__worker_pool *t);                 /* returns when no thread works */
+/* True if lg__worker_pool_wait would not wait for a thread. */
+bool lg__worker_pool_ready(lg__worker_pool *t, int64_t b);
 /* Waits for batch b, the next one; it stays until it is done with. Behind the end of a stream: an empty one. */
-const lg__made *lg__team_wait(lg__team *t, int64_t b);
-void lg__team_done(lg__team *t, int64_t b); /* and all before it */
+const lg__made *lg__worker_pool_wait(lg__worker_pool *t, int64_t b);
+void lg__worker_pool_done(lg__worker_pool *t, int64_t b); /* and all before it */
 
 #endif

@@ -66,8 +66,8 @@ static void destroy(lg__object *o)
 {
         lg_loader *l = (lg_loader *)o;
         l->ending = true;
-        lg__loader_land(l);
-        lg__team_free(o->ctx, l->team);
+        lg__loader_finish_copies(l);
+        lg__worker_pool_free(o->ctx, l->pool);
         if (l->maker_begun)
                 lg__maker_end(&l->maker, o->ctx, &l->job);
         if (l->order)
@@ -83,9 +83,9 @@ static void destroy(lg__object *o)
 /* No thread works, and no copy is under way. */
 static void rest(lg_loader *l)
 {
-        lg__loader_land(l);
-        if (l->team)
-                lg__team_rest(l->team);
+        lg__loader_finish_copies(l);
+        if (l->pool)
+                lg__worker_pool_rest(l->pool);
         l->begun = false;
 }
 
@@ -152,9 +152,9 @@ static bool count_batches(lg_loader *l, int64_t batch_size, bool drop_last)
 static bool make_makers(lg_loader *l, int workers, int ahead)
 {
         lg_ctx *c = l->object.ctx;
-        /* Without workers a team is still needed where samples are not written to where they stay. */
+        /* Without workers a pool is still needed where samples are not written to where they stay. */
         if (workers || l->device->id.type != LG_DEVICE_CPU || l->job.rows < 0 || !lg__job_is_direct(&l->job))
-                return (l->team = lg__team_new(c, &l->job, workers, ahead, l->device)) != NULL;
+                return (l->pool = lg__worker_pool_new(c, &l->job, workers, ahead, l->device)) != NULL;
         l->maker_begun = true;
         return lg__maker_begin(&l->maker, c, &l->job);
 }
@@ -200,7 +200,7 @@ static lg_loader *begin(lg_ctx *c, lg_dataset *data, lg_collate *collate, lg_dev
         if (!l)
                 return NULL;
         l->device = d;
-        l->flights[0].index = l->flights[1].index = -1;
+        l->prefetched[0].index = l->prefetched[1].index = -1;
         l->collate = lg__object_use(collate);
         if (!data->stream || lg__stream_take(data->stream))
                 l->set = lg__object_use(data);
@@ -276,7 +276,7 @@ const lg__made *lg__loader_wait(lg_loader *l, int64_t b)
         lg_scope scope;
         if (!begin_making(l, &scope))
                 return NULL;
-        const lg__made *made = lg__team_wait(l->team, b);
+        const lg__made *made = lg__worker_pool_wait(l->pool, b);
         end_making(l, scope);
         return lg__ok(l->object.ctx) ? made : NULL;
 }
@@ -305,8 +305,8 @@ static bool begin_epoch(lg_loader *l, int64_t position)
         l->position = position;
         l->running = l->begun = true;
         l->halted = false;
-        if (l->team)
-                lg__team_start(l->team, position);
+        if (l->pool)
+                lg__worker_pool_start(l->pool, position);
         return true;
 }
 
@@ -368,9 +368,9 @@ static bool upload(const lg_loader *l, lg_tensor *t, const void *from)
 static bool make_batch(lg_loader *l, lg_batch *b, int64_t *ret_count)
 {
         *ret_count = lg__job_rows(&l->job, l->position);
-        if (lg__loader_flies(l))
-                return lg__loader_take_flight(l, l->position, b, ret_count);
-        if (!l->team)
+        if (lg__loader_prefetches(l))
+                return lg__loader_take_prefetched(l, l->position, b, ret_count);
+        if (!l->pool)
                 return make_in_place(l, b);
         const lg__made *made = lg__loader_wait(l, l->position);
         if (made && made->code)
@@ -384,7 +384,7 @@ static bool make_batch(lg_loader *l, lg_batch *b, int64_t *ret_count)
         if (!made)
                 return false;
         *ret_count = made->count;
-        lg__team_done(l->team, l->position);
+        lg__worker_pool_done(l->pool, l->position);
         return true;
 }
 

@@ -67,7 +67,7 @@ typedef enum lg__field_type {
         LG__FIELD_dtype,
         LG__FIELD_device,
         LG__FIELD_reduction,
-        LG__FIELD_fault,
+        LG__FIELD_origin,
         LG__FIELD_dim_set,
         LG__FIELD_dims,
         LG__FIELD_shape,
@@ -87,7 +87,7 @@ typedef struct lg__field {
 #define LG__MEMBER_dtype(name) lg_dtype name;
 #define LG__MEMBER_device(name) lg_device name;
 #define LG__MEMBER_reduction(name) lg_reduction name;
-#define LG__MEMBER_fault(name) lg__fault name;
+#define LG__MEMBER_origin(name) lg__origin name;
 #define LG__MEMBER_dim_set(name) uint32_t name; /* dimensions by bit */
 #define LG__MEMBER_dims(name) lg_dims name;
 #define LG__MEMBER_shape(name) lg_shape name;

@@ -257,7 +257,7 @@ static const struct {
         TYPE(dtype, lg_dtype),
         TYPE(device, lg_device),
         TYPE(reduction, lg_reduction),
-        TYPE(fault, lg__fault),
+        TYPE(origin, lg__origin),
         TYPE(dim_set, uint32_t),
         TYPE(dims, lg_dims),
         TYPE(shape, lg_shape),
@@ -281,8 +281,8 @@ static double number_of(const lg__field *f, const void *p)
                 return *(const double *)p;
         case LG__FIELD_reduction:
                 return *(const lg_reduction *)p;
-        case LG__FIELD_fault:
-                return *(const lg__fault *)p;
+        case LG__FIELD_origin:
+                return *(const lg__origin *)p;
         default:
                 return f->usual + 1; /* no number */
         }
@@ -354,7 +354,7 @@ lg__attributes_text lg__attributes_text_of(const lg__op *op, const void *attribu
                 at = (at + align - 1) / align * align;
                 const void *p = (const char *)attributes + at;
                 at += types[f->type].bytes;
-                if (number_of(f, p) == f->usual || f->type == LG__FIELD_fault)
+                if (number_of(f, p) == f->usual || f->type == LG__FIELD_origin)
                         continue;
                 if (*text.s)
                         write(&w, ", ");

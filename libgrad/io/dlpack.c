@@ -51,7 +51,7 @@ static bool device_to(const lg_tensor *t, DLDevice *ret)
 /* What the kernels and the copies from pinned memory still have to do with it is done. */
 static bool finish_work(const lg_tensor *t)
 {
-        lg__storage_settle(t->storage);
+        lg__storage_finish_copies(t->storage);
         return lg__device_wait(t->storage->device) && lg__ok(t->ctx);
 }
 

@@ -132,7 +132,7 @@ const lg__op lg__op_batch_norm = {
 /* ---- the function ---- */
 
 /* running += momentum (factor batch - running) */
-static bool follow(lg_tensor *running, const lg_tensor *batch, double momentum, double factor)
+static bool update_running(lg_tensor *running, const lg_tensor *batch, double momentum, double factor)
 {
         if (!running)
                 return true;
@@ -164,8 +164,8 @@ static lg_tensor *train(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_batch
         if (!y)
                 return NULL;
         double n = (double)count;
-        bool ok = count == 0 || (follow(o->running_mean, out[1], o->momentum, 1) &&
-                                 follow(o->running_var, out[2], o->momentum, n / (n - 1)));
+        bool ok = count == 0 || (update_running(o->running_mean, out[1], o->momentum, 1) &&
+                                 update_running(o->running_var, out[2], o->momentum, n / (n - 1)));
         for (int i = ok ? 1 : 0; i < 3; i++)
                 lg__tensor_release(out[i]);
         return ok ? y : NULL;

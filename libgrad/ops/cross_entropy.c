@@ -11,7 +11,7 @@
 #define ENTROPY_FIELDS(FIELD)                                                                                          \
         FIELD(i64, ignore_index, -100)                                                                                 \
         FIELD(f64, label_smoothing, 0)                                                                                 \
-        FIELD(reduction, reduction, LG_MEAN) FIELD(fault, fault, LG__FAULT_CROSS_ENTROPY)
+        FIELD(reduction, reduction, LG_MEAN) FIELD(origin, origin, LG__ORIGIN_CROSS_ENTROPY)
 LG__ATTRIBUTES(entropy, ENTROPY_FIELDS)
 
 /* x is (rows, classes); class_weights looks only at its shape and dtype. */
@@ -27,7 +27,7 @@ static lg_cross_entropy_args kernel_args(const entropy_attributes *a, const lg_t
                                        .labels = lg__data(target),
                                        .x = lg__data(x),
                                        .out = lg__data(out),
-                                       .fault = a->fault};
+                                       .origin = a->origin};
 }
 
 static bool infer(lg__call *call)
@@ -185,7 +185,7 @@ static lg_tensor *of_indices(const lg__call *call, const lg_cross_entropy_option
         const entropy_attributes a = {.ignore_index = lg__whole_option(o->ignore_index, -100),
                                       .label_smoothing = o->label_smoothing,
                                       .reduction = o->reduction,
-                                      .fault = scores ? LG__FAULT_CROSS_ENTROPY : LG__FAULT_NLL};
+                                      .origin = scores ? LG__ORIGIN_CROSS_ENTROPY : LG__ORIGIN_NLL};
         lg_tensor *labels = lg_reshape(t, LG_SHAPE(lg__shape_numel(shape))), *x = as_rows(call->in[0]);
         if (scores && !w) {
                 loss = LG__APPLY(cross_entropy, &a, x, labels);

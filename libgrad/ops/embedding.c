@@ -31,7 +31,7 @@ static lg_tensor *compose_embedding(const lg__call *call)
         if (!with_last(index, "embedding", weight->at.shape.size[1], &shape))
                 return NULL;
         lg_tensor *flat = lg_reshape(index, LG_SHAPE(lg__shape_numel(index->at.shape)));
-        lg_tensor *y = lg__index_select(weight, 0, flat, LG__FAULT_EMBEDDING);
+        lg_tensor *y = lg__index_select(weight, 0, flat, LG__ORIGIN_EMBEDDING);
         if (y && y->node && o.padding_idx)
                 y = lg_where(lg_unsqueeze(lg_eq_scalar(flat, (double)padding), 1), lg_detach(y), y);
         return lg_reshape(y, shape);
@@ -56,7 +56,7 @@ static lg_tensor *compose_one_hot(const lg__call *call)
                 return NULL;
         lg_tensor *at = lg_unsqueeze(index, -1), *zeros = lg_expand(lg__constant(index, 0), shape);
         lg_tensor *ones = at ? lg_expand(lg__constant(index, 1), at->at.shape) : NULL;
-        return lg__scatter_add(zeros, shape.ndim - 1, at, ones, LG__FAULT_ONE_HOT);
+        return lg__scatter_add(zeros, shape.ndim - 1, at, ones, LG__ORIGIN_ONE_HOT);
 }
 
 LG__COMPOSITE(one_hot, {"index", LG__INDEX})

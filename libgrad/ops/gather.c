@@ -7,8 +7,8 @@
 #include <string.h>
 #include "gather.h"
 
-/* fault: names the function that was called, if an index is out of range. */
-#define GATHER_FIELDS(FIELD) FIELD(int, dim, 0) FIELD(fault, fault, LG__FAULT_GATHER)
+/* origin: names the function that was called, if an index is out of range. */
+#define GATHER_FIELDS(FIELD) FIELD(int, dim, 0) FIELD(origin, origin, LG__ORIGIN_GATHER)
 LG__ATTRIBUTES(gather, GATHER_FIELDS)
 
 /* `shape` is the one of the index; a 0-d tensor is one of one element. */
@@ -21,7 +21,7 @@ static lg_gather_args kernel_args(const gather_attributes *a, const lg_tensor *i
                             .dim = a->dim,
                             .index = lg__data(index),
                             .limit = ndim ? pointed->at.shape.size[a->dim] : 1,
-                            .fault = a->fault,
+                            .origin = a->origin,
                             .from = lg__data(from),
                             .to = lg__data(to),
                             .to_count = lg__shape_numel(to->at.shape)};
@@ -88,14 +88,14 @@ const lg__op lg__op_gather = {
         .vjp = vjp_gather,
 };
 
-lg_tensor *lg__gather(lg_tensor *x, int dim, lg_tensor *index, lg__fault fault)
+lg_tensor *lg__gather(lg_tensor *x, int dim, lg_tensor *index, lg__origin origin)
 {
-        return LG__APPLY(gather, (&(gather_attributes){dim, fault}), x, index);
+        return LG__APPLY(gather, (&(gather_attributes){dim, origin}), x, index);
 }
 
 lg_tensor *lg_gather(lg_tensor *x, int dim, lg_tensor *index)
 {
-        return lg__gather(x, dim, index, LG__FAULT_GATHER);
+        return lg__gather(x, dim, index, LG__ORIGIN_GATHER);
 }
 
 /* ---- scatter_add ---- */
@@ -155,14 +155,14 @@ const lg__op lg__op_scatter_add = {
         .vjp = vjp_scatter_add,
 };
 
-lg_tensor *lg__scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src, lg__fault fault)
+lg_tensor *lg__scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src, lg__origin origin)
 {
-        return LG__APPLY(scatter_add, (&(gather_attributes){dim, fault}), x, src, index);
+        return LG__APPLY(scatter_add, (&(gather_attributes){dim, origin}), x, src, index);
 }
 
 lg_tensor *lg_scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src)
 {
-        return lg__scatter_add(x, dim, index, src, LG__FAULT_SCATTER_ADD);
+        return lg__scatter_add(x, dim, index, src, LG__ORIGIN_SCATTER_ADD);
 }
 
 /* ---- index_select, index_add ---- */
@@ -201,17 +201,17 @@ const lg__op lg__op_index_add = {
         LG__OPERANDS({"x"}, {"index", LG__INDEX}, {"src"}),
 };
 
-lg_tensor *lg__index_select(lg_tensor *x, int dim, lg_tensor *index, lg__fault fault)
+lg_tensor *lg__index_select(lg_tensor *x, int dim, lg_tensor *index, lg__origin origin)
 {
-        return LG__APPLY(index_select, (&(gather_attributes){dim, fault}), x, index);
+        return LG__APPLY(index_select, (&(gather_attributes){dim, origin}), x, index);
 }
 
 lg_tensor *lg_index_select(lg_tensor *x, int dim, lg_tensor *index)
 {
-        return lg__index_select(x, dim, index, LG__FAULT_INDEX_SELECT);
+        return lg__index_select(x, dim, index, LG__ORIGIN_INDEX_SELECT);
 }
 
 lg_tensor *lg_index_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src)
 {
-        return LG__APPLY(index_add, (&(gather_attributes){dim, LG__FAULT_INDEX_ADD}), x, index, src);
+        return LG__APPLY(index_add, (&(gather_attributes){dim, LG__ORIGIN_INDEX_ADD}), x, index, src);
 }

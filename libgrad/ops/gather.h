@@ -4,9 +4,9 @@
 
 #include "graph/op.h"
 
-/* The public functions, but an index out of range is reported as `fault`. */
-lg_tensor *lg__gather(lg_tensor *x, int dim, lg_tensor *index, lg__fault fault);
-lg_tensor *lg__scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src, lg__fault fault);
-lg_tensor *lg__index_select(lg_tensor *x, int dim, lg_tensor *index, lg__fault fault);
+/* The public functions, but an index out of range is reported as of `origin`. */
+lg_tensor *lg__gather(lg_tensor *x, int dim, lg_tensor *index, lg__origin origin);
+lg_tensor *lg__scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src, lg__origin origin);
+lg_tensor *lg__index_select(lg_tensor *x, int dim, lg_tensor *index, lg__origin origin);
 
 #endif

@@ -17,7 +17,7 @@ bool lg__may_change(const lg_tensor *t, const char *op, const char *argument)
                 if (t->at.strides[i] == 0 && t->at.shape.size[i] > 1)
                         return lg__fail(t->ctx, LG_ERR_ARGUMENT, "%s: %s is expanded: its elements share memory", op,
                                         argument);
-        lg__storage_settle(t->storage);
+        lg__storage_finish_copies(t->storage);
         return lg__ok(t->ctx);
 }
 

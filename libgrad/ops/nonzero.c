@@ -17,7 +17,7 @@ static lg_tensor *places_of(lg_tensor *mask)
                 return places;
         lg_tensor *at = lg_maximum_scalar(lg_sub_scalar(count, 1), 0);
         lg_tensor *i = lg_arange(mask->ctx, 0, (double)all, 1, .dtype = LG_I64, .device = device);
-        return lg__scatter_add(places, 0, at, lg_mul(i, mask), LG__FAULT_SCATTER_ADD);
+        return lg__scatter_add(places, 0, at, lg_mul(i, mask), LG__ORIGIN_SCATTER_ADD);
 }
 
 static lg_tensor *flat(lg_tensor *x)
@@ -57,7 +57,7 @@ static lg_tensor *masked_select(lg_tensor *x, lg_tensor *mask)
         if (!lg__broadcast(x->ctx, "masked_select", x->at.shape, mask->at.shape, &s))
                 return NULL;
         lg_tensor *wide = flat(lg_expand(mask, s)), *places = wide ? places_of(wide) : NULL;
-        return lg__gather(flat(lg_expand(x, s)), 0, places, LG__FAULT_GATHER);
+        return lg__gather(flat(lg_expand(x, s)), 0, places, LG__ORIGIN_GATHER);
 }
 
 static lg_tensor *compose(const lg__call *call)

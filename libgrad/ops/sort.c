@@ -1,11 +1,11 @@
 /* sort.c - sort, topk, max and min along a dimension: values and where they were.
  *
- * sort: y[j] = x[index[j]], the first k in order; dx[index[j]] = g[j] and 0 elsewhere. choose is that formula for
- * indices from elsewhere, choose_grad its derivative; each is the other's derivative.
+ * sort: y[j] = x[index[j]], the first k in order; dx[index[j]] = g[j] and 0 elsewhere. pick is that formula for
+ * indices from elsewhere, pick_grad its derivative; each is the other's derivative.
  */
 #include "graph/op.h"
 
-/* The first `size` (-1: all) of each line; of choose_grad, the size of its result's lines. */
+/* The first `size` (-1: all) of each line; of pick_grad, the size of its result's lines. */
 #define SORT_FIELDS(FIELD) FIELD(int, dim, 0) FIELD(bool, descending, false) FIELD(i64, size, 0)
 LG__ATTRIBUTES(sort, SORT_FIELDS)
 
@@ -51,13 +51,13 @@ static bool forward_sort(lg__call *call)
         return LG__RUN(call->device, "sort", sort, &k);
 }
 
-/* Of sort and choose: of the indices, which one of them gives as its result and the other takes. */
+/* Of sort and pick: of the indices, which one of them gives as its result and the other takes. */
 static bool vjp_lines(lg__vjp *v)
 {
         sort_attributes back = {.dim = ((const sort_attributes *)v->attributes)->dim};
         back.size = size_along(lg__input_shape(v, 0), back.dim);
         lg_tensor *indices = v->op == LG__OP(sort) ? v->out[1] : v->in[1];
-        return (v->grad_in[0] = LG__APPLY(choose_grad, &back, v->grad[0], indices)) != NULL;
+        return (v->grad_in[0] = LG__APPLY(pick_grad, &back, v->grad[0], indices)) != NULL;
 }
 
 const lg__op lg__op_sort = {
@@ -70,57 +70,57 @@ const lg__op lg__op_sort = {
         .vjp = vjp_lines,
 };
 
-/* ---- choose and choose_grad ---- */
+/* ---- pick and pick_grad ---- */
 
-static bool infer_choose(lg__call *call)
+static bool infer_pick(lg__call *call)
 {
         sort_attributes *a = call->attributes;
-        if (call->op == LG__OP(choose))
+        if (call->op == LG__OP(pick))
                 a->size = size_along(call->in[1]->at.shape, a->dim);
         resize(&call->out_at[0], call->in[0], a->dim, a->size);
         return true;
 }
 
-static bool forward_choose(lg__call *call)
+static bool forward_pick(lg__call *call)
 {
         const int dim = ((const sort_attributes *)call->attributes)->dim;
         const lg_tensor *x = call->in[0], *indices = call->in[1], *y = call->out[0];
-        const bool back = call->op == LG__OP(choose_grad);
-        lg_choose_args k = {.dtype = x->at.dtype, .k = size_along(indices->at.shape, dim)};
+        const bool back = call->op == LG__OP(pick_grad);
+        lg_pick_args k = {.dtype = x->at.dtype, .k = size_along(indices->at.shape, dim)};
         if (lg__shape_numel(y->at.shape) == 0)
                 return true;
         lg__split(back ? y->at.shape : x->at.shape, dim, &k.outer, &k.n, &k.inner);
         k.x = lg__data(x);
         k.indices = lg__data(indices);
         k.y = lg__data(y);
-        return back ? LG__RUN(call->device, call->op->name, choose_grad, &k)
-                    : LG__RUN(call->device, call->op->name, choose, &k);
+        return back ? LG__RUN(call->device, call->op->name, pick_grad, &k)
+                    : LG__RUN(call->device, call->op->name, pick, &k);
 }
 
-static bool vjp_choose_grad(lg__vjp *v)
+static bool vjp_pick_grad(lg__vjp *v)
 {
-        return (v->grad_in[0] = LG__APPLY(choose, v->attributes, v->grad[0], v->in[1])) != NULL;
+        return (v->grad_in[0] = LG__APPLY(pick, v->attributes, v->grad[0], v->in[1])) != NULL;
 }
 
-const lg__op lg__op_choose = {
-        .name = "choose",
+const lg__op lg__op_pick = {
+        .name = "pick",
         LG__OPERANDS({"x", LG__ANY, LG__ROW_MAJOR}, {"indices", LG__INDEX, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
         LG__RESULTS({"y"}),
         LG__HAS(sort),
-        .infer = infer_choose,
-        .forward = forward_choose,
+        .infer = infer_pick,
+        .forward = forward_pick,
         .vjp = vjp_lines,
 };
 
-const lg__op lg__op_choose_grad = {
-        .name = "choose_grad",
+const lg__op lg__op_pick_grad = {
+        .name = "pick_grad",
         .flags = LG__UNORDERED,
         LG__OPERANDS({"g", LG__ANY, LG__ROW_MAJOR}, {"indices", LG__INDEX, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
         LG__RESULTS({"y"}),
         LG__HAS(sort),
-        .infer = infer_choose,
-        .forward = forward_choose,
-        .vjp = vjp_choose_grad,
+        .infer = infer_pick,
+        .forward = forward_pick,
+        .vjp = vjp_pick_grad,
 };
 
 /* ---- the functions ---- */
@@ -206,14 +206,14 @@ static lg_tensor *extreme(const lg__call *call)
         if (a.dim < 0 || !lg__take(call->ctx, name, given->options, &o, sizeof o))
                 return NULL;
         if (size_along(x->at.shape, a.dim) == 0)
-                return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s: dimension %d has no element to choose from",
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s: dimension %d has no element to pick from",
                                 name, lg__tensor_text(x).s, a.dim);
         lg_dims dims = LG_DIMS(a.dim);
         if (x->at.shape.ndim == 0)
                 dims.count = 0;
         lg_tensor *index = call->op == LG__OP(max) ? lg_argmax(x, .dims = dims, .keep_dim = true)
                                                    : lg_argmin(x, .dims = dims, .keep_dim = true);
-        lg_tensor *y = LG__APPLY(choose, &a, x, index);
+        lg_tensor *y = LG__APPLY(pick, &a, x, index);
         if (y && dims.count && !o.keep_dim) {
                 y = lg_squeeze(y, dims);
                 index = lg_squeeze(index, dims);

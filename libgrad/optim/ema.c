@@ -107,7 +107,7 @@ static bool ready(const lg_ema *e, const char *op)
 }
 
 /* The average on the device where its tensor is now. */
-static bool follow(entry *n)
+static bool update_average(entry *n)
 {
         lg_device device = n->live->storage->device->id;
         if (lg_device_equal(n->average->storage->device->id, device))
@@ -122,7 +122,7 @@ static bool follow(entry *n)
 
 static bool update(lg_ema *e, entry *n)
 {
-        if (!follow(n))
+        if (!update_average(n))
                 return false;
         if (n->is_buffer || e->updates == 0)
                 return lg__copy_values(n->average, n->live, "lg_ema_update");
@@ -156,7 +156,7 @@ bool lg_ema_swap(lg_ema *e)
         if (!ready(e, "lg_ema_swap"))
                 return false;
         for (int64_t i = 0; i < e->count; i++)
-                if (!follow(&e->entries[i]))
+                if (!update_average(&e->entries[i]))
                         return false;
         for (int64_t i = 0; i < e->count; i++) {
                 lg_tensor *a = e->entries[i].live, *b = e->entries[i].average;

@@ -302,8 +302,9 @@ static bool run_group(lg_optimizer *opt, int64_t first)
         }
         if (!opt->rule->run(opt, group, d, opt->updates, count, leader.step))
                 return false;
-        /* The kernel does nothing while a fault waits on the device: where that shows, such a step does not count. */
-        bool counts = d->queue->fault.code == LG_FAULT_NONE;
+        /* The kernel does nothing while a device-side error waits on the device: where that shows, such a step does not
+         * count. */
+        bool counts = d->queue->error.code == LG_DEVICE_OK;
         for (int64_t i = first; i < opt->count; i++) {
                 lg__slot *s = &opt->slots[i];
                 if (!together(s, &leader))

@@ -207,7 +207,7 @@ static bool put_late(load *l)
                 if (!s->late)
                         continue;
                 lg_tensor *t = *(lg_tensor **)s->to->at;
-                lg__storage_settle(t->storage);
+                lg__storage_finish_copies(t->storage);
                 t->storage->version++;
                 ok = lg__weight_put(l->w, s->late, t);
                 changed = true;

@@ -6,7 +6,7 @@ static bool put_tensor(lg__roster *r, const lg__staged *s)
 {
         lg_tensor **at = s->to->at;
         if (*at && !s->goes) {
-                lg__storage_settle((*at)->storage);
+                lg__storage_finish_copies((*at)->storage);
                 if (!lg__copy_values(*at, s->tensor, r->op))
                         return false;
                 (*at)->storage->version++;

@@ -5,7 +5,7 @@ static void release(void *user)
 {
         lg__storage *s = user;
         const lg_device_api *api = s->pinned_for->api;
-        lg__storage_settle(s);
+        lg__storage_finish_copies(s);
         if (s->data)
                 api->unpin(s->pinned_for->queue, s->data);
 }
@@ -55,17 +55,17 @@ lg_tensor *lg_pin(lg_tensor *x, lg_device device)
 bool lg__pinned_upload(lg__device *d, void *to, lg__storage *s, const void *from, size_t bytes, const char *op)
 {
         uint64_t mark = 0;
-        bool ok = d->api->fetch(d->queue, to, from, bytes, &mark);
+        bool ok = d->api->copy_async(d->queue, to, from, bytes, &mark);
         if (mark)
                 s->mark = mark;
-        return lg__kernel_done(d, op, ok && d->api->follow(d->queue, mark));
+        return lg__kernel_done(d, op, ok && d->api->stream_wait(d->queue, mark));
 }
 
-void lg__storage_settle(lg__storage *s)
+void lg__storage_finish_copies(lg__storage *s)
 {
         if (!s->mark)
                 return;
         lg__device *d = s->pinned_for;
-        lg__kernel_done(d, "lg_pin", d->api->passed(d->queue, s->mark, true));
+        lg__kernel_done(d, "lg_pin", d->api->event_query(d->queue, s->mark, true));
         s->mark = 0;
 }

@@ -149,7 +149,7 @@ lg_tensor *lg__clone_values(const lg_tensor *t, lg_device device, lg_dtype dtype
 
 /* A copy to the device that s is pinned for; and the end of all such copies, before s is written or freed. */
 bool lg__pinned_upload(lg__device *d, void *to, lg__storage *s, const void *from, size_t bytes, const char *op);
-void lg__storage_settle(lg__storage *s);
+void lg__storage_finish_copies(lg__storage *s);
 
 /* ---- scopes: scope.c ---- */
 

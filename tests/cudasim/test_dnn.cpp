@@ -34,7 +34,7 @@ struct device {
                                 lg_queue_fail(queue, LG_NO_MEMORY, "no memory for scratch");
                         return p;
                 };
-                q->spare = [](lg_queue *) { return false; };
+                q->release_cached = [](lg_queue *) { return false; };
                 q->owner = this;
                 assert_true(api->open(q, reason, sizeof reason));
         }
@@ -78,7 +78,7 @@ static std::vector<double> drawn(device *d, lg_dtype t, int64_t n, int off, void
 {
         static uint64_t state = 1;
         std::vector<double> v((size_t)n);
-        std::vector<char> bytes((size_t)n * lg_size_of(t) + 1);
+        std::vector<char> bytes((size_t)n * lg_bytes_of(t) + 1);
         for (int64_t i = 0; i < n; i++) {
                 state = state * 6364136223846793005u + 1442695040888963407u;
                 v[(size_t)i] = rounded(t, (double)(state >> 33) / 1073741824.0 - 1);
@@ -91,14 +91,14 @@ static std::vector<double> drawn(device *d, lg_dtype t, int64_t n, int off, void
                 else
                         ((__nv_bfloat16 *)bytes.data())[i] = __float2bfloat16((float)v[(size_t)i]);
         }
-        *ret = d->room(bytes.size() + 64) + off * (int)lg_size_of(t);
+        *ret = d->room(bytes.size() + 64) + off * (int)lg_bytes_of(t);
         assert_true(d->q->api->upload(d->q, *ret, bytes.data(), bytes.size() - 1));
         return v;
 }
 
 static std::vector<double> fetched(device *d, lg_dtype t, const void *p, int64_t n)
 {
-        std::vector<char> bytes((size_t)n * lg_size_of(t) + 1);
+        std::vector<char> bytes((size_t)n * lg_bytes_of(t) + 1);
         std::vector<double> v((size_t)n);
         assert_true(d->q->api->download(d->q, bytes.data(), p, bytes.size() - 1));
         for (int64_t i = 0; i < n; i++)

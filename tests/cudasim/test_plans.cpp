@@ -279,7 +279,7 @@ int main(int count, char **words)
 {
         std::vector<lg_dnn_key> keys;
         lg_queue q = {};
-        q.spare = [](lg_queue *) { return false; };
+        q.release_cached = [](lg_queue *) { return false; };
         if (count < 3) {
                 puts("test_plans DEVICE GRAPHS [each]");
                 return 2;

@@ -172,16 +172,16 @@ static bool shadow_copy(lg_queue *q, void *to, const void *from, size_t bytes)
         return arena_leave(q, true);
 }
 
-static bool shadow_synchronize(lg_queue *q, lg_fault *ret)
+static bool shadow_synchronize(lg_queue *q, lg_device_error *ret)
 {
-        *ret = q->fault;
-        q->fault = (lg_fault){0};
+        *ret = q->error;
+        q->error = (lg_device_error){0};
         return true;
 }
 
 static bool shadow_clear_fault(lg_queue *q)
 {
-        q->fault = (lg_fault){0};
+        q->error = (lg_device_error){0};
         return true;
 }
 
@@ -238,7 +238,7 @@ static const lg_device_api shadow_api = {
         .download = shadow_copy,
         .copy = shadow_copy,
         .synchronize = shadow_synchronize,
-        .clear_fault = shadow_clear_fault,
+        .clear_error = shadow_clear_fault,
         .facts = shadow_facts,
         .kernels = &shadow_kernels,
 };

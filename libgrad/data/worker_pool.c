@@ -1,4 +1,4 @@
-/* team.c - worker threads that make batches ahead. They read rows and write buffers; all else is the caller's. */
+/* worker_pool.c - worker threads that make batches ahead. They read rows and write buffers; all else is the caller's. */
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -10,7 +10,7 @@ typedef struct buffer {
         int64_t ready; /* the batch in it; -1: none */
 } buffer;
 
-struct lg__team {
+struct lg__worker_pool {
         const lg__job *job;
         lg__device *device; /* its pinned memory is what the ring is made of; NULL: plain memory */
         int workers, buffers;
@@ -27,13 +27,13 @@ struct lg__team {
         bool resting, quit;
 };
 
-static bool something_to_do(const lg__team *t)
+static bool something_to_do(const lg__worker_pool *t)
 {
         return !t->resting && t->next < t->end && t->next < t->done + t->buffers;
 }
 
 /* Notes a batch that was made; nothing follows one that is not full. */
-static void note(lg__team *t, int64_t b)
+static void note(lg__worker_pool *t, int64_t b)
 {
         buffer *r = &t->ring[b % t->buffers];
         r->ready = b;
@@ -43,7 +43,7 @@ static void note(lg__team *t, int64_t b)
 
 static void *work(void *user)
 {
-        lg__team *t = user;
+        lg__worker_pool *t = user;
         pthread_mutex_lock(&t->lock);
         lg__maker *maker = &t->makers[t->at_work++];
         for (;;) {
@@ -65,7 +65,7 @@ static void *work(void *user)
 }
 
 /* Signals are for the program's own threads. */
-static bool start_threads(lg__team *t)
+static bool start_threads(lg__worker_pool *t)
 {
         sigset_t all, was;
         sigfillset(&all);
@@ -76,7 +76,7 @@ static bool start_threads(lg__team *t)
         return t->started == t->workers;
 }
 
-static void *take(lg_ctx *c, const lg__team *t, size_t bytes)
+static void *take(lg_ctx *c, const lg__worker_pool *t, size_t bytes)
 {
         if (!t->device)
                 return lg__alloc(c, bytes);
@@ -86,7 +86,7 @@ static void *take(lg_ctx *c, const lg__team *t, size_t bytes)
                             bytes, lg_device_name(t->device->id));
 }
 
-static void give(lg_ctx *c, const lg__team *t, void *p, size_t bytes)
+static void give(lg_ctx *c, const lg__worker_pool *t, void *p, size_t bytes)
 {
         if (!t->device)
                 lg__free(c, p, bytes);
@@ -94,7 +94,7 @@ static void give(lg_ctx *c, const lg__team *t, void *p, size_t bytes)
                 t->device->api->unpin(t->device->queue, p);
 }
 
-static bool make_ring(lg_ctx *c, lg__team *t)
+static bool make_ring(lg_ctx *c, lg__worker_pool *t)
 {
         t->ring = lg__alloc(c, (size_t)t->buffers * sizeof *t->ring);
         for (int i = 0; t->ring && i < t->buffers; i++) {
@@ -109,12 +109,12 @@ static bool make_ring(lg_ctx *c, lg__team *t)
         return t->ring != NULL;
 }
 
-static int maker_count(const lg__team *t)
+static int maker_count(const lg__worker_pool *t)
 {
         return t->workers ? t->workers : 1;
 }
 
-static bool make_makers(lg_ctx *c, lg__team *t)
+static bool make_makers(lg_ctx *c, lg__worker_pool *t)
 {
         t->makers = lg__alloc(c, (size_t)maker_count(t) * sizeof *t->makers);
         bool ok = t->makers != NULL;
@@ -123,9 +123,9 @@ static bool make_makers(lg_ctx *c, lg__team *t)
         return ok;
 }
 
-lg__team *lg__team_new(lg_ctx *c, const lg__job *job, int workers, int ahead, lg__device *device)
+lg__worker_pool *lg__worker_pool_new(lg_ctx *c, const lg__job *job, int workers, int ahead, lg__device *device)
 {
-        lg__team *t = lg__alloc(c, sizeof *t);
+        lg__worker_pool *t = lg__alloc(c, sizeof *t);
         if (!t)
                 return NULL;
         t->job = job;
@@ -142,11 +142,11 @@ lg__team *lg__team_new(lg_ctx *c, const lg__job *job, int workers, int ahead, lg
                               t->workers);
         if (ok)
                 return t;
-        lg__team_free(c, t);
+        lg__worker_pool_free(c, t);
         return NULL;
 }
 
-static void free_memory(lg_ctx *c, lg__team *t)
+static void free_memory(lg_ctx *c, lg__worker_pool *t)
 {
         for (int i = 0; t->ring && i < t->buffers; i++) {
                 for (int p = 0; p < t->job->parts; p++)
@@ -158,7 +158,7 @@ static void free_memory(lg_ctx *c, lg__team *t)
         lg__free(c, t->makers, (size_t)maker_count(t) * sizeof *t->makers);
 }
 
-void lg__team_free(lg_ctx *c, lg__team *t)
+void lg__worker_pool_free(lg_ctx *c, lg__worker_pool *t)
 {
         if (!t)
                 return;
@@ -175,7 +175,7 @@ void lg__team_free(lg_ctx *c, lg__team *t)
         lg__free(c, t, sizeof *t);
 }
 
-void lg__team_start(lg__team *t, int64_t first)
+void lg__worker_pool_start(lg__worker_pool *t, int64_t first)
 {
         pthread_mutex_lock(&t->lock);
         t->next = t->done = first;
@@ -187,7 +187,7 @@ void lg__team_start(lg__team *t, int64_t first)
         pthread_mutex_unlock(&t->lock);
 }
 
-void lg__team_rest(lg__team *t)
+void lg__worker_pool_rest(lg__worker_pool *t)
 {
         pthread_mutex_lock(&t->lock);
         t->resting = true;
@@ -196,7 +196,7 @@ void lg__team_rest(lg__team *t)
         pthread_mutex_unlock(&t->lock);
 }
 
-bool lg__team_ready(lg__team *t, int64_t b)
+bool lg__worker_pool_ready(lg__worker_pool *t, int64_t b)
 {
         const buffer *r = &t->ring[b % t->buffers];
         pthread_mutex_lock(&t->lock);
@@ -205,7 +205,7 @@ bool lg__team_ready(lg__team *t, int64_t b)
         return ready;
 }
 
-const lg__made *lg__team_wait(lg__team *t, int64_t b)
+const lg__made *lg__worker_pool_wait(lg__worker_pool *t, int64_t b)
 {
         static const lg__made nothing;
         buffer *r = &t->ring[b % t->buffers];
@@ -223,7 +223,7 @@ const lg__made *lg__team_wait(lg__team *t, int64_t b)
         return &r->made;
 }
 
-void lg__team_done(lg__team *t, int64_t b)
+void lg__worker_pool_done(lg__worker_pool *t, int64_t b)
 {
         pthread_mutex_lock(&t->lock);
         t->done = b + 1;

@@ -1,9 +1,9 @@
-/* index.cu - picking and placing by index: a thread for each element, or for each line or a part of it where sums must
+/* gather.cu - picking and placing by index: a thread for each element, or for each line or a part of it where sums must
  * keep an order. */
 #include "shape.h"
 
 /* The walk goes through the output, the indices, and the input at index 0. */
-static __global__ void gather_loop(lg_walk<3> w, lg_gather_args a, int64_t n, lg_fault *fault)
+static __global__ void gather_loop(lg_walk<3> w, lg_gather_args a, int64_t n, lg_device_error *error)
 {
         for (int64_t i = LG_FIRST; i < n; i += LG_STEP) {
                 int64_t at[3];
@@ -11,7 +11,7 @@ static __global__ void gather_loop(lg_walk<3> w, lg_gather_args a, int64_t n, lg
                 const int64_t chosen = a.index[at[1]], to = at[0];
                 const bool good = chosen >= 0 && chosen < a.limit;
                 if (!good)
-                        lg_note(fault, a.fault, chosen, a.limit);
+                        lg_note(error, a.origin, chosen, a.limit);
                 const int64_t from = at[2] + (good ? chosen * a.from_strides[a.dim] : 0);
                 if (a.dtype == LG_F64)
                         lg_store<double>(a.to, a.dtype, to, good ? lg_load<double>(a.from, a.dtype, from) : 0.0);
@@ -44,14 +44,14 @@ extern "C" bool lg_cuda_gather(lg_queue *q, const lg_gather_args *given)
         memcpy(base, a->from_strides, sizeof base);
         base[a->dim] = 0;
         const lg_walk<3> w = lg_walk_of(a->ndim, a->shape, {a->to_strides, a->index_strides, base}, true);
-        return lg_launch(q, "gather", gather_loop, lg_blocks(q, n), w, *a, n, lg_cuda(q)->fault);
+        return lg_launch(q, "gather", gather_loop, lg_blocks(q, n), w, *a, n, lg_cuda(q)->error);
 }
 
 /* A line along the dimension is `parts` threads', a power of two: each goes through all of its indices, and adds what
  * falls to its own part of the elements. So what meets in one element is added in the line's order. f16 and bf16 add up
  * in `wide`, f32 of the whole result. */
 template <typename H>
-static __global__ void scatter_loop(lg_gather_args a, int64_t lines, int64_t parts, lg_fault *fault, void *out,
+static __global__ void scatter_loop(lg_gather_args a, int64_t lines, int64_t parts, lg_device_error *error, void *out,
                                     lg_dtype out_dtype)
 {
         enum { AHEAD = 8 }; /* indices that are read at once */
@@ -76,7 +76,7 @@ static __global__ void scatter_loop(lg_gather_args a, int64_t lines, int64_t par
                                 if (k + j >= n || (chosen[j] & (parts - 1)) != part)
                                         continue;
                                 if (chosen[j] < 0 || chosen[j] >= a.limit) {
-                                        lg_note(fault, a.fault, chosen[j], a.limit);
+                                        lg_note(error, a.origin, chosen[j], a.limit);
                                         continue;
                                 }
                                 const int64_t place = to + chosen[j] * a.to_strides[a.dim];
@@ -112,23 +112,23 @@ extern "C" bool lg_cuda_scatter_add(lg_queue *q, const lg_gather_args *given)
         if (n == 0)
                 return true;
         const int64_t parts = parts_of(q, a, lines), blocks = lg_blocks(q, lines * parts);
-        lg_fault *fault = lg_cuda(q)->fault;
+        lg_device_error *error = lg_cuda(q)->error;
         if (a->dtype != LG_F16 && a->dtype != LG_BF16)
-                return LG_WITH_HUB(a->dtype, lg_launch(q, "scatter_add", scatter_loop<H>, blocks, *a, lines, parts,
-                                                       fault, a->to, a->dtype));
+                return LG_WITH_COMPUTE(a->dtype, lg_launch(q, "scatter_add", scatter_loop<H>, blocks, *a, lines, parts,
+                                                           error, a->to, a->dtype));
         void *wide = q->workspace(q, (size_t)a->to_count * sizeof(float));
         const int64_t all = lg_blocks(q, a->to_count);
         return wide &&
                lg_launch(q, "scatter_add (widen)", convert_loop, all, a->to_count, wide, LG_F32, (const void *)a->to,
                          a->dtype) &&
-               lg_launch(q, "scatter_add", scatter_loop<float>, blocks, *a, lines, parts, fault, wide, LG_F32) &&
+               lg_launch(q, "scatter_add", scatter_loop<float>, blocks, *a, lines, parts, error, wide, LG_F32) &&
                lg_launch(q, "scatter_add (narrow)", convert_loop, all, a->to_count, a->to, a->dtype, (const void *)wide,
                          LG_F32);
 }
 
-/* ---- choose ---- */
+/* ---- pick ---- */
 
-static __global__ void choose_loop(lg_choose_args a, bool back)
+static __global__ void pick_loop(lg_pick_args a, bool back)
 {
         for (int64_t i = LG_FIRST; i < a.outer * a.k * a.inner; i += LG_STEP) {
                 int64_t o = i / a.inner / a.k, chosen = (o * a.n + a.indices[i]) * a.inner + i % a.inner;
@@ -142,17 +142,17 @@ static __global__ void choose_loop(lg_choose_args a, bool back)
         }
 }
 
-extern "C" bool lg_cuda_choose(lg_queue *q, const lg_choose_args *a)
+extern "C" bool lg_cuda_pick(lg_queue *q, const lg_pick_args *a)
 {
         int64_t n = a->outer * a->k * a->inner;
-        return lg_launch(q, "choose", choose_loop, n ? lg_blocks(q, n) : 0, *a, false);
+        return lg_launch(q, "pick", pick_loop, n ? lg_blocks(q, n) : 0, *a, false);
 }
 
-extern "C" bool lg_cuda_choose_grad(lg_queue *q, const lg_choose_args *a)
+extern "C" bool lg_cuda_pick_grad(lg_queue *q, const lg_pick_args *a)
 {
         int64_t n = a->outer * a->k * a->inner;
-        size_t bytes = (size_t)(a->outer * a->n * a->inner) * lg_size_of(a->dtype);
+        size_t bytes = (size_t)(a->outer * a->n * a->inner) * lg_bytes_of(a->dtype);
         if (bytes && !lg_cuda_good(q, "cudaMemsetAsync", cudaMemsetAsync(a->y, 0, bytes, lg_cuda(q)->stream)))
                 return false;
-        return lg_launch(q, "choose_grad", choose_loop, n ? lg_blocks(q, n) : 0, *a, true);
+        return lg_launch(q, "pick_grad", pick_loop, n ? lg_blocks(q, n) : 0, *a, true);
 }
