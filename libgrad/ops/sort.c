@@ -206,8 +206,8 @@ static lg_tensor *extreme(const lg__call *call)
         if (a.dim < 0 || !lg__take(call->ctx, name, given->options, &o, sizeof o))
                 return NULL;
         if (size_along(x->at.shape, a.dim) == 0)
-                return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s: dimension %d has no element to pick from",
-                                name, lg__tensor_text(x).s, a.dim);
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s: dimension %d has no element to pick from", name,
+                                lg__tensor_text(x).s, a.dim);
         lg_dims dims = LG_DIMS(a.dim);
         if (x->at.shape.ndim == 0)
                 dims.count = 0;
