@@ -58,42 +58,34 @@ enum {
 
 /* ---- attributes: typed fields, from which the struct and its text are made ---- */
 
-typedef enum lg__field_type {
-        LG__FIELD_bool,
-        LG__FIELD_int,
-        LG__FIELD_i64,
-        LG__FIELD_u64,
-        LG__FIELD_f64,
-        LG__FIELD_dtype,
-        LG__FIELD_device,
-        LG__FIELD_reduction,
-        LG__FIELD_origin,
-        LG__FIELD_dim_set,
-        LG__FIELD_dims,
-        LG__FIELD_shape,
-        LG__FIELD_sizes,
-        LG__FIELD_geometry
-} lg__field_type;
+/* The types of fields, in C: numbers, and others. */
+#define LG__NUMBER_TYPES(TYPE)                                                                                         \
+        TYPE(bool, bool)                                                                                               \
+        TYPE(int, int)                                                                                                 \
+        TYPE(i64, int64_t)                                                                                             \
+        TYPE(u64, uint64_t)                                                                                            \
+        TYPE(f64, double)                                                                                              \
+        TYPE(reduction, lg_reduction)                                                                                  \
+        TYPE(origin, lg__origin)
+#define LG__FIELD_TYPES(TYPE)                                                                                          \
+        LG__NUMBER_TYPES(TYPE)                                                                                         \
+        TYPE(dtype, lg_dtype)                                                                                          \
+        TYPE(device, lg_device)                                                                                        \
+        TYPE(dims, lg_dims)                                                                                            \
+        TYPE(shape, lg_shape)                                                                                          \
+        TYPE(geometry, lg_conv_geometry)
+#define LG__TYPE(of, type) LG__FIELD_##of,
+typedef enum lg__field_type { LG__FIELD_TYPES(LG__TYPE) } lg__field_type;
+#undef LG__TYPE
+#define LG__TYPE(of, type) typedef type lg__field_##of;
+LG__FIELD_TYPES(LG__TYPE)
+#undef LG__TYPE
 typedef struct lg__field {
         const char *name;
         lg__field_type type;
-        double usual; /* the default, which texts leave out; of fields that are a single number */
+        double usual; /* the default of a number, which texts leave out */
 } lg__field;
-#define LG__MEMBER_bool(name) bool name;
-#define LG__MEMBER_int(name) int name;
-#define LG__MEMBER_i64(name) int64_t name;
-#define LG__MEMBER_u64(name) uint64_t name;
-#define LG__MEMBER_f64(name) double name;
-#define LG__MEMBER_dtype(name) lg_dtype name;
-#define LG__MEMBER_device(name) lg_device name;
-#define LG__MEMBER_reduction(name) lg_reduction name;
-#define LG__MEMBER_origin(name) lg__origin name;
-#define LG__MEMBER_dim_set(name) uint32_t name; /* dimensions by bit */
-#define LG__MEMBER_dims(name) lg_dims name;
-#define LG__MEMBER_shape(name) lg_shape name;
-#define LG__MEMBER_sizes(name) int64_t name[LG_MAX_DIMS];
-#define LG__MEMBER_geometry(name) lg_conv_geometry name;
-#define LG__MEMBER(type, name, usual) LG__MEMBER_##type(name)
+#define LG__MEMBER(type, name, usual) lg__field_##type name;
 #define LG__ROW(type, name, usual) {#name, LG__FIELD_##type, usual},
 /* LG__ATTRIBUTES(cumsum, FIELDS) with a list FIELDS(FIELD) of FIELD(type, name, default) makes the struct
  * cumsum_attributes and cumsum_fields, its description for LG__HAS(cumsum) in the signature. */

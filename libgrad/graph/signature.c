@@ -216,132 +216,67 @@ static void write(writer *w, const char *format, ...)
         w->at = n < w->end - w->at ? w->at + n : w->end - 1;
 }
 
-static void write_list(writer *w, const int64_t *items, int count)
+static void write_dims(writer *w, const lg_dims *dims)
 {
-        for (int i = 0; i < count; i++)
-                write(w, "%s%lld", i ? ", " : "(", (long long)items[i]);
-        write(w, count ? ")" : "()");
+        for (int i = 0; i < dims->count; i++)
+                write(w, "%s%d", i ? ", " : "(", dims->dim[i]);
+        write(w, dims->count ? ")" : "()");
 }
 
 static void write_pair(writer *w, const char *name, const int64_t pair[2], int64_t usual)
 {
-        if (pair[0] == usual && pair[1] == usual)
-                return;
-        write(w, ", %s ", name);
-        if (pair[0] == pair[1])
-                write(w, "%lld", (long long)pair[0]);
-        else
-                write_list(w, pair, 2);
+        if (pair[0] != usual || pair[1] != usual)
+                write(w, "%s (%lld, %lld)", name, (long long)pair[0], (long long)pair[1]);
 }
 
 static void write_geometry(writer *w, const lg_conv_geometry *g)
 {
-        write(w, "kernel (%lld, %lld)", (long long)g->kernel[0], (long long)g->kernel[1]);
-        write_pair(w, "stride", g->stride, 1);
-        write_pair(w, "padding", g->padding, 0);
-        write_pair(w, "dilation", g->dilation, 1);
+        write_pair(w, "kernel", g->kernel, -1);
+        write_pair(w, ", stride", g->stride, 1);
+        write_pair(w, ", padding", g->padding, 0);
+        write_pair(w, ", dilation", g->dilation, 1);
         if (g->groups != 1)
                 write(w, ", groups %lld", (long long)g->groups);
 }
 
-/* What a type is in C, and the number that a value of it is, if it is one. */
 static const struct {
         size_t bytes, align;
 } types[] = {
-#define TYPE(of, type) [LG__FIELD_##of] = {sizeof(type), _Alignof(type)}
-        TYPE(bool, bool),
-        TYPE(int, int),
-        TYPE(i64, int64_t),
-        TYPE(u64, uint64_t),
-        TYPE(f64, double),
-        TYPE(dtype, lg_dtype),
-        TYPE(device, lg_device),
-        TYPE(reduction, lg_reduction),
-        TYPE(origin, lg__origin),
-        TYPE(dim_set, uint32_t),
-        TYPE(dims, lg_dims),
-        TYPE(shape, lg_shape),
-        TYPE(sizes, int64_t[LG_MAX_DIMS]),
-        TYPE(geometry, lg_conv_geometry),
+#define TYPE(of, type) {sizeof(type), _Alignof(type)},
+        LG__FIELD_TYPES(TYPE)
 #undef TYPE
 };
 
+/* What is not a number is none of its usual values. */
 static double number_of(const lg__field *f, const void *p)
 {
-        switch (f->type) {
-        case LG__FIELD_bool:
-                return *(const bool *)p;
-        case LG__FIELD_int:
-                return *(const int *)p;
-        case LG__FIELD_i64:
-                return (double)*(const int64_t *)p;
-        case LG__FIELD_u64:
-                return (double)*(const uint64_t *)p;
-        case LG__FIELD_f64:
-                return *(const double *)p;
-        case LG__FIELD_reduction:
-                return *(const lg_reduction *)p;
-        case LG__FIELD_origin:
-                return *(const lg__origin *)p;
-        default:
-                return f->usual + 1; /* no number */
-        }
-}
-
-static void write_dims(writer *w, uint32_t set)
-{
-        int64_t items[32];
-        int count = 0;
-        for (int i = 0; i < 32; i++)
-                if (set >> i & 1)
-                        items[count++] = i;
-        write_list(w, items, count);
+#define TYPE(of, in_c)                                                                                                 \
+        if (f->type == LG__FIELD_##of)                                                                                 \
+                return (double)*(const in_c *)p;
+        LG__NUMBER_TYPES(TYPE)
+#undef TYPE
+        return f->usual + 1;
 }
 
 static void write_value(writer *w, const lg__field *f, const void *p)
 {
         static const char *const reductions[] = {"mean", "sum", "none", "batch mean"};
-        int64_t sizes[LG_MAX_DIMS];
-        if (f->type == LG__FIELD_geometry) {
+        if (f->type != LG__FIELD_geometry)
+                write(w, "%s%s", f->name, f->type == LG__FIELD_bool ? "" : " ");
+        if (f->type == LG__FIELD_geometry)
                 write_geometry(w, p);
-                return;
-        }
-        write(w, f->type == LG__FIELD_bool ? "%s" : "%s ", f->name);
-        switch (f->type) {
-        case LG__FIELD_bool:
-                break;
-        case LG__FIELD_i64:
-                write(w, "%lld", (long long)*(const int64_t *)p);
-                break;
-        case LG__FIELD_u64:
-                write(w, "%llu", (unsigned long long)*(const uint64_t *)p);
-                break;
-        case LG__FIELD_dtype:
-                write(w, "%s", lg_dtype_name(*(const lg_dtype *)p));
-                break;
-        case LG__FIELD_device:
-                write(w, "%s", lg_device_name(*(const lg_device *)p));
-                break;
-        case LG__FIELD_reduction:
+        else if (f->type == LG__FIELD_reduction)
                 write(w, "%s", reductions[*(const lg_reduction *)p & 3]);
-                break;
-        case LG__FIELD_dim_set:
-                write_dims(w, *(const uint32_t *)p);
-                break;
-        case LG__FIELD_shape:
+        else if (f->type == LG__FIELD_dtype)
+                write(w, "%s", lg_dtype_name(*(const lg_dtype *)p));
+        else if (f->type == LG__FIELD_device)
+                write(w, "%s", lg_device_name(*(const lg_device *)p));
+        else if (f->type == LG__FIELD_shape)
                 write(w, "%s", lg__shape_text(*(const lg_shape *)p).s);
-                break;
-        case LG__FIELD_dims:
-                for (int i = 0; i < LG_MAX_DIMS; i++)
-                        sizes[i] = ((const lg_dims *)p)->dim[i];
-                write_list(w, sizes, ((const lg_dims *)p)->count);
-                break;
-        case LG__FIELD_sizes:
-                write_list(w, p, LG_MAX_DIMS);
-                break;
-        default:
-                write(w, "%.6g", number_of(f, p));
-        }
+        else if (f->type == LG__FIELD_dims)
+                write_dims(w, p);
+        else if (f->type != LG__FIELD_bool)
+                write(w, "%.15g", number_of(f, p));
 }
 
 lg__attributes_text lg__attributes_text_of(const lg__op *op, const void *attributes)

@@ -14,4 +14,15 @@ bool lg__pointwise_fused(lg__vjp *v);
 /* A parameter of the op as a 0-d tensor beside its gradient. */
 lg_tensor *lg__pointwise_parameter(const lg__vjp *v, int i);
 
+/* The derivatives: pointwise_vjp.c. */
+#define LG__DECLARE(name) bool lg__pointwise_vjp_##name(lg__vjp *v);
+#define UNARY(name, ...) LG__DECLARE(name)
+#define BINARY(name, ...) LG__DECLARE(name)
+#define TERNARY(name, ...) LG__DECLARE(name)
+#define COMPARE(...)
+#define COMPARE_SCALAR(...)
+#define TEST(...)
+#include "../../kernels/pointwise.def"
+#include "skip_end.h"
+
 #endif

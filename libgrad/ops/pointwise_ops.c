@@ -5,16 +5,6 @@
 #include "pointwise.h"
 #include "vocabulary.h"
 
-#define DECLARE(name) bool lg__pointwise_vjp_##name(lg__vjp *v);
-#define UNARY(name, ...) DECLARE(name)
-#define BINARY(name, ...) DECLARE(name)
-#define TERNARY(name, ...) DECLARE(name)
-#define COMPARE(...)
-#define COMPARE_SCALAR(...)
-#define TEST(...)
-#include "../../kernels/pointwise.def"
-#include "skip_end.h"
-
 #define V1(op, a) (a)
 #define V2(op, a, b) ((a) | (b))
 #define V3(op, a, b, c) ((a) | (b) | (c))
