@@ -120,7 +120,7 @@ static void sink(record *heap, int64_t n, int64_t i)
 
 /* One line of each operand: elements lie `step` apart. */
 #define LINES(bits)                                                                                                    \
-        static void pick_##bits(int64_t k, int64_t step, const void *x, const int64_t *index, void *y)               \
+        static void pick_##bits(int64_t k, int64_t step, const void *x, const int64_t *index, void *y)                 \
         {                                                                                                              \
                 const uint##bits##_t *from = x;                                                                        \
                 uint##bits##_t *to = y;                                                                                \

@@ -1,4 +1,5 @@
-/* worker_pool.c - worker threads that make batches ahead. They read rows and write buffers; all else is the caller's. */
+/* worker_pool.c - worker threads that make batches ahead. They read rows and write buffers; all else is the caller's.
+ */
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
