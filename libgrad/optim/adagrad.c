@@ -7,7 +7,7 @@
 static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_update *updates, int64_t count,
                 int64_t step)
 {
-        const lg_adagrad_options *o = &opt->o.adagrad;
+        const lg_adagrad_options *o = opt->options;
         lg_adagrad_args a = {.count = count,
                              .updates = updates,
                              .lr = g->lr,
@@ -33,10 +33,8 @@ lg_optimizer *lg_adagrad_with(lg_ctx *c, lg_list_in params, double lr, const lg_
             !lg__option_check(c, rule.name, "initial_accumulator_value", o.initial_accumulator_value))
                 return NULL;
         lg__group first = {.lr = lr, .weight_decay = lg__option(o.weight_decay, 0), .eps = o.eps, .states = 1};
-        lg_optimizer *opt = lg__optimizer_new(c, &rule, params, first);
-        if (opt) {
-                opt->o.adagrad = o;
+        lg_optimizer *opt = lg__optimizer_new(c, &rule, params, first, &o, sizeof o);
+        if (opt)
                 opt->first_state = o.initial_accumulator_value;
-        }
         return opt;
 }

@@ -9,7 +9,7 @@
 static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_update *updates, int64_t count,
                 int64_t step)
 {
-        const lg_adam_options *o = &opt->o.adam;
+        const lg_adam_options *o = opt->options;
         lg_adam_args a = {.count = count,
                           .updates = updates,
                           .lr = g->lr,
@@ -50,10 +50,7 @@ static lg_optimizer *make(lg_ctx *c, const lg__rule *rule, lg_list params, doubl
                            .beta2 = o.beta2,
                            .eps = o.eps,
                            .states = o.amsgrad ? 7 : 3};
-        lg_optimizer *opt = lg__optimizer_new(c, rule, params, first);
-        if (opt)
-                opt->o.adam = o;
-        return opt;
+        return lg__optimizer_new(c, rule, params, first, &o, sizeof o);
 }
 
 lg_optimizer *lg_adam_with(lg_ctx *c, lg_list_in params, double lr, const lg_adam_options *options)

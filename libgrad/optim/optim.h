@@ -51,12 +51,8 @@ struct lg_optimizer {
         lg__object object;
         const lg__rule *rule;
         double first_state; /* what state 0 begins with */
-        union {
-                lg_sgd_options sgd;
-                lg_adam_options adam;
-                lg_rmsprop_options rmsprop;
-                lg_adagrad_options adagrad;
-        } o;
+        void *options;      /* those of its rule, with defaults applied */
+        size_t options_bytes;
         int group_count;
         lg__group *groups;
         int64_t count;
@@ -71,8 +67,9 @@ bool lg__slot_lives(const lg_optimizer *opt, int64_t i, const char *op);
 /* What it holds; and a schedule. */
 bool lg__optimizer_visit(lg__object *o, lg__roster *r);
 bool lg__scheduler_visit(lg__object *o, lg__roster *r);
-/* An optimiser over the parameters, group 0, after checking them; its other options are to be set by the caller. */
-lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params, lg__group first);
+/* An optimiser over the parameters, group 0, after checking them. It keeps a copy of the options. */
+lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params, lg__group first, const void *options,
+                                size_t bytes);
 /* True if the option is finite and at least 0, or LG_ERR_ARGUMENT. */
 bool lg__option_check(lg_ctx *c, const char *op, const char *option, double value);
 /* True if it is in [0, 1). */

@@ -19,6 +19,7 @@ static void destroy(lg__object *o)
         lg__free(c, opt->slots, (size_t)opt->count * sizeof *opt->slots);
         lg__free(c, opt->updates, (size_t)opt->count * sizeof *opt->updates);
         lg__free(c, opt->groups, (size_t)opt->group_count * sizeof *opt->groups);
+        lg__free(c, opt->options, opt->options_bytes);
         lg__free(c, opt, sizeof *opt);
 }
 
@@ -112,7 +113,8 @@ static bool take(lg_optimizer *opt, lg_list params, lg__group group)
         return true;
 }
 
-lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params, lg__group first)
+lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params, lg__group first, const void *options,
+                                size_t bytes)
 {
         first.lr = lg__option(first.lr, 0);
         first.initial_lr = NAN;
@@ -123,10 +125,13 @@ lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params,
         if (!opt)
                 return NULL;
         opt->rule = rule;
+        opt->options_bytes = bytes;
         lg__link_init(&opt->schedulers);
         lg__object_register(c, &opt->object, &type);
-        if (take(opt, params, first))
+        if ((opt->options = lg__alloc(c, bytes)) && take(opt, params, first)) {
+                memcpy(opt->options, options, bytes);
                 return opt;
+        }
         lg__object_destroy(&opt->object);
         return NULL;
 }

@@ -8,7 +8,7 @@
 static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_update *updates, int64_t count,
                 int64_t step)
 {
-        const lg_rmsprop_options *o = &opt->o.rmsprop;
+        const lg_rmsprop_options *o = opt->options;
         (void)step;
         lg_rmsprop_args a = {.count = count,
                              .updates = updates,
@@ -43,8 +43,5 @@ lg_optimizer *lg_rmsprop_with(lg_ctx *c, lg_list_in params, double lr, const lg_
                            .momentum = o.momentum,
                            .eps = o.eps,
                            .states = 1u | (o.centered ? 2u : 0) | (o.momentum != 0 ? rule.momentum_state : 0)};
-        lg_optimizer *opt = lg__optimizer_new(c, &rule, params, first);
-        if (opt)
-                opt->o.rmsprop = o;
-        return opt;
+        return lg__optimizer_new(c, &rule, params, first, &o, sizeof o);
 }

@@ -7,7 +7,7 @@
 static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_update *updates, int64_t count,
                 int64_t step)
 {
-        const lg_sgd_options *o = &opt->o.sgd;
+        const lg_sgd_options *o = opt->options;
         lg_sgd_args a = {.count = count,
                          .updates = updates,
                          .lr = g->lr,
@@ -22,7 +22,8 @@ static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, cons
 
 static bool accepts(const lg_optimizer *opt, const lg__group *g, const char *op)
 {
-        return !opt->o.sgd.nesterov || g->momentum > 0 ||
+        const lg_sgd_options *o = opt->options;
+        return !o->nesterov || g->momentum > 0 ||
                lg__fail(opt->object.ctx, LG_ERR_ARGUMENT, "%s: nesterov needs momentum above 0; it is %g", op,
                         g->momentum);
 }
@@ -50,8 +51,5 @@ lg_optimizer *lg_sgd_with(lg_ctx *c, lg_list_in params, double lr, const lg_sgd_
                            .weight_decay = o.weight_decay,
                            .momentum = o.momentum,
                            .states = o.momentum != 0 ? rule.momentum_state : 0};
-        lg_optimizer *opt = lg__optimizer_new(c, &rule, params, first);
-        if (opt)
-                opt->o.sgd = o;
-        return opt;
+        return lg__optimizer_new(c, &rule, params, first, &o, sizeof o);
 }
