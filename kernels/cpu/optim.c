@@ -5,18 +5,6 @@
 #define CHUNK 4096 /* elements of one task */
 #define PIECE 512  /* elements that are widened at once */
 
-#define LG_T float
-#define LG_OF(name) name##_f32
-#define LG_SQRT(x) sqrtf(x)
-#include "optim.inc"
-#undef LG_T
-#undef LG_OF
-#undef LG_SQRT
-#define LG_T double
-#define LG_OF(name) name##_f64
-#define LG_SQRT(x) sqrt(x)
-#include "optim.inc"
-
 /* Tensors: parameter, gradient, states; NULL where there is none. */
 enum { PARAM, GRAD, STATE, TENSORS = STATE + LG_UPDATE_STATES };
 
@@ -125,15 +113,24 @@ static bool run_pass(lg_queue *q, const char *name, const pass *p)
         return true;
 }
 
+#define LG_T float
+#define LG_SQRT(x) sqrtf(x)
+#define OPTIMISER(name) static void name##_f32(int64_t n, float *const *t, const void *args)
+#include "optim.inc"
+#undef LG_T
+#undef LG_SQRT
+#undef OPTIMISER
+#define LG_T double
+#define LG_SQRT(x) sqrt(x)
+/* Both loops are known at the head of the second one: there the kernel is made of them. */
 #define OPTIMISER(name)                                                                                                \
+        static void name##_f64(int64_t n, double *const *t, const void *args);                                         \
         bool LG_CPU(name)(lg_queue * q, const lg_##name##_args *a)                                                     \
         {                                                                                                              \
                 return run_pass(q, #name, &(pass){run_chunk, a->updates, a->count, name##_f32, name##_f64, a, NULL});  \
-        }
-OPTIMISER(sgd)
-OPTIMISER(adam)
-OPTIMISER(rmsprop)
-OPTIMISER(adagrad)
+        }                                                                                                              \
+        static void name##_f64(int64_t n, double *const *t, const void *args)
+#include "optim.inc"
 
 /* ---- the norm of all gradients, and their scaling ---- */
 
