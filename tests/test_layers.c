@@ -196,6 +196,7 @@ static void activations(void **state)
                 {lg_nn_softplus(c, 2, 20), lg_softplus(x, 2, 20)},
                 {lg_nn_softmax(c, -1), lg_softmax(x, -1)},
                 {lg_nn_log_softmax(c, 0), lg_log_softmax(x, 0)},
+                {lg_nn_glu(c, -1), lg_glu(x, -1)},
                 {lg_nn_identity(c), x},
                 {lg_nn_flatten(c), x},
         };
@@ -211,6 +212,30 @@ static void activations(void **state)
         assert_error(c, LG_ERR_SHAPE, "4 channels");
         assert_non_null(lg_forward(lg_nn_prelu(c, 1), lg_scalar(c, -1)));
         assert_ok(c);
+        lg_close(c);
+}
+
+/* A copy keeps the dimension; 16-bit halves are multiplied in f32. */
+static void glu(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *m = lg_nn_glu(c, 1), *copy = lg_module_clone(m);
+        lg_tensor *x = lg_uniform(c, -4, 4, LG_SHAPE(3, 4, 2)), *h = lg_cast(x, LG_BF16);
+        assert_string_equal(lg_module_type(copy), "GLU");
+        assert_shape(lg_forward(copy, x), LG_SHAPE(3, 2, 2));
+        same(lg_forward(copy, x), lg_forward(m, x), 0);
+        same(lg_forward(m, h), lg_cast(lg_forward(m, lg_cast(h, LG_F32)), LG_BF16), 0);
+        assert_shape(lg_forward(m, lg_ones(c, LG_SHAPE(3, 0))), LG_SHAPE(3, 0));
+        assert_ok(c);
+        drop(lg_forward(m, lg_ones(c, LG_SHAPE(4, 3))));
+        assert_error(c, LG_ERR_SHAPE, "dimension 1 has size 3, which must be even");
+        drop(lg_forward(lg_nn_glu(c, 0), lg_scalar(c, 1)));
+        assert_error(c, LG_ERR_SHAPE, "dimension 0 has size 1");
+        drop(lg_forward(m, lg_ones(c, LG_SHAPE(4))));
+        assert_error(c, LG_ERR_ARGUMENT, "glu");
+        drop(lg_glu(lg_zeros(c, LG_SHAPE(4), .dtype = LG_I64), 0));
+        assert_error(c, LG_ERR_DTYPE, "glu");
         lg_close(c);
 }
 
@@ -354,6 +379,7 @@ int main(void)
                 cmocka_unit_test(norms_within_a_sample),
                 cmocka_unit_test(dropout_and_embedding),
                 cmocka_unit_test(activations),
+                cmocka_unit_test(glu),
                 cmocka_unit_test(prelu),
                 cmocka_unit_test(pooling),
                 cmocka_unit_test(containers),

@@ -26,6 +26,8 @@ static lg_tensor *image_labels(lg_ctx *c)
         ROW(softmax_1, lg_softmax(x, 1))                                                                               \
         ROW(log_softmax_1, lg_log_softmax(x, -1))                                                                      \
         ROW(log_softmax_0, lg_log_softmax(x, 0))                                                                       \
+        ROW(glu_1, lg_glu(x, -1))                                                                                      \
+        ROW(glu_image, lg_glu(x, 2))                                                                                   \
         ROW(cross_entropy, lg_cross_entropy(x, labels(c)))                                                             \
         ROW(cross_entropy_sum, lg_cross_entropy(x, labels(c), .reduction = LG_SUM))                                    \
         ROW(cross_entropy_none, lg_cross_entropy(x, labels(c), .reduction = LG_NONE))                                  \

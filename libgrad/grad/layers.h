@@ -315,6 +315,12 @@ LG_API LG_NEW lg_module *lg_nn_softmax(lg_ctx *c, int dim);
  * lg_nn_softmax(). */
 LG_API LG_NEW lg_module *lg_nn_log_softmax(lg_ctx *c, int dim);
 
+/* Makes a layer that applies lg_glu(), the gated linear unit: the first half of x along a dimension times the sigmoid
+ * of the second, with dim as in lg_nn_softmax(). An odd size along that dimension fails with LG_ERR_SHAPE when the
+ * layer runs.
+ * Example: lg_nn_sequential(c, lg_nn_linear(c, 64, 2 * 32), lg_nn_glu(c, -1)) */
+LG_API LG_NEW lg_module *lg_nn_glu(lg_ctx *c, int dim);
+
 typedef struct lg_prelu_layer_options {
         LG_OPTIONS_HEAD
         lg_dtype dtype LG_DEFAULT;   /* of the parameter; default LG_F32 */

@@ -142,6 +142,15 @@ LG_API LG_NEW lg_tensor *lg_softmax(lg_tensor *x, int dim);
  * lg_cross_entropy() takes the scores x themselves. */
 LG_API LG_NEW lg_tensor *lg_log_softmax(lg_tensor *x, int dim);
 
+/* ---- gated linear unit ---- */
+
+/* Computes a sigmoid(b), where a is the first half of x along dim and b the second, as PyTorch's glu does. The result
+ * has half of x's size along dim and x's dtype, which is a float dtype (else LG_ERR_DTYPE), and belongs to the
+ * innermost open scope. A negative dim counts from the end; PyTorch's default is -1. Fails with LG_ERR_ARGUMENT if x
+ * has no such dimension, and with LG_ERR_SHAPE if its size is odd; a 0-d tensor counts as 1-d, of size 1.
+ * Example: lg_glu(lg_linear(x, w, b), -1) */
+LG_API LG_NEW lg_tensor *lg_glu(lg_tensor *x, int dim);
+
 /* ---- running sums and products ----
  *
  * The result has x's shape and belongs to the innermost open scope. Its dtype is x's; integers and bool give i64. A

@@ -54,6 +54,7 @@ LAYER1(hardshrink, "Hardshrink", double, lg_hardshrink(x, n->a))
 LAYER1(softshrink, "Softshrink", double, lg_softshrink(x, n->a))
 LAYER1(softmax, "Softmax", int, lg_softmax(x, (int)n->a))
 LAYER1(log_softmax, "LogSoftmax", int, lg_log_softmax(x, (int)n->a))
+LAYER1(glu, "GLU", int, lg_glu(x, (int)n->a))
 LAYER2(hardtanh, "Hardtanh", lg_hardtanh(x, n->a, n->b))
 LAYER2(softplus, "Softplus", lg_softplus(x, n->a, n->b))
 

@@ -129,7 +129,7 @@ void call_activation_layer(vm *m)
         static lg_module *(*const scalar[])(lg_ctx *, double) = {lg_nn_leaky_relu, lg_nn_elu, lg_nn_celu,
                                                                  lg_nn_hardshrink, lg_nn_softshrink};
         static lg_module *(*const pair[])(lg_ctx *, double, double) = {lg_nn_hardtanh, lg_nn_softplus};
-        static lg_module *(*const along[])(lg_ctx *, int) = {lg_nn_softmax, lg_nn_log_softmax};
+        static lg_module *(*const along[])(lg_ctx *, int) = {lg_nn_softmax, lg_nn_log_softmax, lg_nn_glu};
         lg_ctx *c = m->now->ctx;
         size_t i = byte(m) % (COUNT(plain) + COUNT(scalar) + COUNT(pair) + COUNT(along));
         if (i < COUNT(plain)) {
