@@ -20,7 +20,7 @@ extern "C" {
 /* For tables by dtype. */
 #define LG_DTYPE_COUNT (LG_BOOL + 1)
 
-#define LG_DEVICE_ABI 7 /* a device module of another number is refused */
+#define LG_DEVICE_ABI 8 /* a device module of another number is refused */
 
 /* What a kernel found in data on the device: an index or a label that is out of range. The next read or wait reports
  * it. */
@@ -260,6 +260,15 @@ typedef struct lg_adagrad_args {
         bool maximize;
         int64_t step;
 } lg_adagrad_args;
+
+/* Adadelta as in PyTorch: g += weight_decay p (g negated first if maximize); v = rho v + (1 - rho) g^2, state[0];
+ * d = sqrt(u + eps) / sqrt(v + eps) g; u = rho u + (1 - rho) d^2, state[1]; p -= lr d. */
+typedef struct lg_adadelta_args {
+        int64_t count;
+        const lg_update *updates; /* host memory */
+        double lr, rho, eps, weight_decay;
+        bool maximize;
+} lg_adadelta_args;
 
 /* total[0] = the sum of the squares of all elements of all gradients, one f64 on the device, added up in f64. Of the
  * updates count dtype, n and grad. */

@@ -71,15 +71,31 @@ static bool adagrad_more(lg_optimizer *opt, lg_list p)
         return lg_add_group(opt, LG_LIST(p.items[0]), .lr = 0.3) && lg_add_group(opt, LG_LIST(p.items[1]), .eps = 0.5);
 }
 
+static lg_optimizer *adadelta(lg_ctx *c, lg_list p, int group)
+{
+        return group == 2 ? lg_adadelta(c, p, 1, .rho = 0.8, .eps = 0.5)
+                          : lg_adadelta(c, p, group ? 0.3 : 1, .rho = 0.8, .weight_decay = group ? 0.1 : 0);
+}
+
+static bool adadelta_more(lg_optimizer *opt, lg_list p)
+{
+        return lg_add_group(opt, LG_LIST(p.items[0]), .lr = 0.3, .weight_decay = 0.1) &&
+               lg_add_group(opt, LG_LIST(p.items[1]), .eps = 0.5);
+}
+
 static void each_group_as_an_optimiser_of_its_own(void **state)
 {
         (void)state;
         const struct {
                 make_fn *make;
                 add_fn *add;
-        } rows[] = {{sgd, sgd_more}, {adam, adam_more}, {rmsprop, rmsprop_more}, {adagrad, adagrad_more}};
+        } rows[] = {{sgd, sgd_more},
+                    {adam, adam_more},
+                    {rmsprop, rmsprop_more},
+                    {adagrad, adagrad_more},
+                    {adadelta, adadelta_more}};
         lg_ctx *c = open_ctx();
-        for (int r = 0; r < 4; r++) {
+        for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
                 lg_tensor *together[3], *alone[3];
                 lg_optimizer *opts[3];
                 for (int i = 0; i < 3; i++) {

@@ -74,6 +74,14 @@ static lg_optimizer *make(lg_ctx *c, const char *name, lg_list p)
                 return lg_adagrad(c, p, 0.1, .eps = 1e-3, .initial_accumulator_value = 0.5);
         if (!strcmp(name, "adagrad_maximize"))
                 return lg_adagrad(c, p, 0.01, .maximize = true);
+        if (!strcmp(name, "adadelta"))
+                return lg_adadelta(c, p, 1);
+        if (!strcmp(name, "adadelta_rho"))
+                return lg_adadelta(c, p, 0.5, .rho = 0.5, .eps = 1e-3, .weight_decay = 0.1);
+        if (!strcmp(name, "adadelta_rho_zero"))
+                return lg_adadelta(c, p, 0.1, .rho = LG_ZERO, .eps = 1e-2);
+        if (!strcmp(name, "adadelta_maximize"))
+                return lg_adadelta(c, p, 0.1, .maximize = true);
         return NULL;
 }
 
@@ -128,7 +136,7 @@ static void hundred_steps_are_pytorchs(void **state)
                 lg_close(c);
         }
         fclose(f);
-        assert_int_equal(variants, 28);
+        assert_int_equal(variants, 32);
 }
 
 /* Steps that a parameter sits out for want of a gradient do not count for it; a strided leaf is updated in its place.
@@ -214,6 +222,10 @@ static void wrong_arguments_are_told(void **state)
         assert_error(c, LG_ERR_ARGUMENT, "beta1 is 1");
         assert_null(lg_adam(c, LG_LIST(p), 1, .eps = -1));
         assert_error(c, LG_ERR_ARGUMENT, "eps");
+        assert_null(lg_adadelta(c, LG_LIST(p), 1, .rho = 1));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_adadelta: rho is 1");
+        assert_null(lg_adadelta(c, LG_LIST(p), 1, .eps = -1));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_adadelta: eps is -1");
         assert_null(lg_adam(c, ((lg_list){0, NULL}), 1));
         assert_error(c, LG_ERR_ARGUMENT, "empty");
         assert_null(lg_adam(c, LG_LIST(p, NULL), 1));
@@ -325,19 +337,43 @@ static void clearing_the_error_lets_steps_go_on(void **state)
         lg_close(c);
 }
 
+/* A step that a device-side error stops leaves the states as they are, too. */
+static void a_stopped_step_changes_no_state(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        double ref[N];
+        lg_tensor *alone = start(c, LG_SHAPE(N)), *p = start(c, LG_SHAPE(N)), *scores = lg_zeros(c, LG_SHAPE(1, 2));
+        lg_optimizer *one = lg_adadelta(c, LG_LIST(alone), 1), *other = lg_adadelta(c, LG_LIST(p), 1);
+        for (int t = 0; t < 5; t++) {
+                set_gradient(c, alone, t);
+                set_gradient(c, p, t);
+                assert_true(lg_step(one) && lg_step(other));
+                drop(lg_cross_entropy(scores, lg_full(c, 7, LG_SHAPE(1), .dtype = LG_I64)));
+                assert_true(lg_step(other));
+                lg_clear_error(c);
+        }
+        read_all(alone, ref, N);
+        assert_values(p, ref, N, 0);
+        assert_ok(c);
+        lg_close(c);
+}
+
 /* 16-bit parameters and states, computed in f32. */
 static void half_precision(void **state)
 {
         (void)state;
         lg_ctx *c = open_ctx();
-        for (int k = 0; k < 4; k++) {
+        for (int k = 0; k < 6; k++) {
                 double g[N] = {0.5, -1, 2, 0.25, 1, -0.75}, exact[N], v[N];
                 lg_tensor *p = start(c, LG_SHAPE(N)),
                           *h = lg_requires_grad(lg_cast(lg_detach(p), k & 1 ? LG_BF16 : LG_F16), true);
-                lg_optimizer *a = k & 2 ? lg_adagrad(c, LG_LIST(p), 0.1)
-                                        : lg_rmsprop(c, LG_LIST(p), 0.01, .momentum = 0.5, .centered = true);
-                lg_optimizer *b = k & 2 ? lg_adagrad(c, LG_LIST(h), 0.1)
-                                        : lg_rmsprop(c, LG_LIST(h), 0.01, .momentum = 0.5, .centered = true);
+                lg_optimizer *a = k & 4   ? lg_adadelta(c, LG_LIST(p), 1)
+                                  : k & 2 ? lg_adagrad(c, LG_LIST(p), 0.1)
+                                          : lg_rmsprop(c, LG_LIST(p), 0.01, .momentum = 0.5, .centered = true);
+                lg_optimizer *b = k & 4   ? lg_adadelta(c, LG_LIST(h), 1)
+                                  : k & 2 ? lg_adagrad(c, LG_LIST(h), 0.1)
+                                          : lg_rmsprop(c, LG_LIST(h), 0.01, .momentum = 0.5, .centered = true);
                 lg_tensor *slope = lg_from(c, g, LG_SHAPE(N), .dtype = LG_F64);
                 for (int t = 0; t < 3; t++) {
                         lg_clear_grad(p), lg_clear_grad(h);
@@ -402,7 +438,7 @@ static void long_parameters(void **state)
         (void)state;
         enum { LENGTH = 4103, PIECE = 3 };
         lg_ctx *c = open_ctx();
-        for (int rule = 0; rule < 4; rule++) {
+        for (int rule = 0; rule < 5; rule++) {
                 lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(LENGTH)), *slope = lg_normal(c, 0, 1, LG_SHAPE(LENGTH));
                 lg_tensor *whole = lg_requires_grad(lg_detach(lg_mul_scalar(x, 1)), true);
                 lg_tensor *piece =
@@ -414,7 +450,8 @@ static void long_parameters(void **state)
                         opt[k] = rule == 0   ? lg_sgd(c, p, 0.1, .momentum = 0.9, .nesterov = true)
                                  : rule == 1 ? lg_adam(c, p, 0.1, .amsgrad = true)
                                  : rule == 2 ? lg_rmsprop(c, p, 0.1, .momentum = 0.5, .centered = true)
-                                             : lg_adagrad(c, p, 0.1);
+                                 : rule == 3 ? lg_adagrad(c, p, 0.1)
+                                             : lg_adadelta(c, p, 1);
                 }
                 for (int t = 0; t < 3; t++) {
                         lg_clear_grad(whole), lg_clear_grad(piece);
@@ -435,6 +472,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(hundred_steps_are_pytorchs),
                 cmocka_unit_test(each_parameter_has_its_own_step_count),
+                cmocka_unit_test(a_stopped_step_changes_no_state),
                 cmocka_unit_test(half_precision),
                 cmocka_unit_test(strided_leaves_are_updated),
                 cmocka_unit_test(state_follows_its_parameter),

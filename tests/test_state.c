@@ -203,7 +203,8 @@ static lg_optimizer *optimizer_of(lg_ctx *c, lg_module *net, int kind)
         return kind == 0   ? lg_sgd(c, p, 0.05, .momentum = 0.9)
                : kind == 1 ? lg_adam(c, p, 0.01, .amsgrad = true)
                : kind == 2 ? lg_rmsprop(c, p, 0.01, .centered = true, .momentum = 0.5)
-                           : lg_adagrad(c, p, 0.05, .lr_decay = 0.01);
+               : kind == 3 ? lg_adagrad(c, p, 0.05, .lr_decay = 0.01)
+                           : lg_adadelta(c, p, 1);
 }
 
 static lg_scheduler *rate_of(lg_optimizer *opt, int kind)
@@ -276,7 +277,7 @@ static void a_run_goes_on(void **state)
         (void)state;
         /* in the middle of an epoch, at its last batch (22 rows: 6 batches), at the first of the next one */
         static const int stops[] = {1, 4, 6, 7, 11, 12, 17};
-        for (int kind = 0; kind < 4; kind++)
+        for (int kind = 0; kind < 5; kind++)
                 for (int i = 0; i < 7; i++) {
                         int workers = (kind + i) % 3, steps[2] = {0, 0};
                         run whole, first, again;

@@ -150,6 +150,11 @@ static void make_adagrad(work *w)
         make_parameters(w, 5);
         w->opt = lg_adagrad(w->c, w->parameters, 1e-3);
 }
+static void make_adadelta(work *w)
+{
+        make_parameters(w, 7);
+        w->opt = lg_adadelta(w->c, w->parameters, 1);
+}
 static void make_clip(work *w)
 {
         make_parameters(w, 3);
@@ -202,6 +207,7 @@ static const row table[] = {
         {"adam", "adam", FLOATS, PARAMETERS, make_adam, run_step, false},
         {"rmsprop", "rmsprop", FLOATS, PARAMETERS, make_rmsprop, run_step, false},
         {"adagrad", "adagrad", FLOATS, PARAMETERS, make_adagrad, run_step, false},
+        {"adadelta", "adadelta", FLOATS, PARAMETERS, make_adadelta, run_step, false},
         {"clip by norm", "norms scale", FLOATS, PARAMETERS, make_clip, run_clip, false},
 };
 const rows choice_rows = ROWS(table);

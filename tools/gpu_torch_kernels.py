@@ -246,5 +246,6 @@ ROWS = [
     ("adam", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.Adam(p, fused=True))),
     ("rmsprop", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.RMSprop(p, 1e-3, foreach=True))),
     ("adagrad", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.Adagrad(p, 1e-3, foreach=True))),
+    ("adadelta", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.Adadelta(p, 1.0, foreach=True))),
     ("clip by norm", FLOATS, PARAMETERS, clip),
 ]

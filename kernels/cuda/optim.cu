@@ -106,6 +106,18 @@ template <typename H> struct adagrad_rule {
         }
 };
 
+template <typename H> struct adadelta_rule {
+        H lr, rho, rest, eps, decay, sign;
+        __device__ inline void operator()(H &p, H g, H (&s)[LG_UPDATE_STATES], int) const
+        {
+                H d = sign * g + decay * p;
+                s[0] = rho * s[0] + rest * (d * d);
+                d *= root_of(s[1] + eps) / root_of(s[0] + eps);
+                s[1] = rho * s[1] + rest * (d * d);
+                p -= lr * d;
+        }
+};
+
 /* V elements from i on. */
 template <typename T, int V, typename R>
 static __device__ inline void step_at(const R &rule, void *const *at, int has, int64_t i)
@@ -278,6 +290,15 @@ extern "C" bool lg_cuda_adagrad(lg_queue *q, const lg_adagrad_args *a)
         return each(q, "adagrad", a->updates, a->count, [&](auto zero) {
                 typedef decltype(zero) H;
                 return adagrad_rule<H>{(H)rate, (H)a->eps, (H)a->weight_decay, (H)(a->maximize ? -1 : 1)};
+        });
+}
+
+extern "C" bool lg_cuda_adadelta(lg_queue *q, const lg_adadelta_args *a)
+{
+        return each(q, "adadelta", a->updates, a->count, [&](auto zero) {
+                typedef decltype(zero) H;
+                return adadelta_rule<H>{(H)a->lr,  (H)a->rho,          (H)(1 - a->rho),
+                                        (H)a->eps, (H)a->weight_decay, (H)(a->maximize ? -1 : 1)};
         });
 }
 

@@ -117,6 +117,26 @@ typedef struct lg_adagrad_options {
 #define lg_adagrad(...) LG_CALL3(lg_adagrad_with, lg_adagrad_options, lg_adagrad_takes_c_params_lr, __VA_ARGS__)
 LG_API LG_NEW lg_optimizer *lg_adagrad_with(lg_ctx *c, lg_list_in params, double lr, const lg_adagrad_options *options);
 
+typedef struct lg_adadelta_options {
+        LG_OPTIONS_HEAD
+        double rho LG_DEFAULT;          /* the factor of the last v and u; default 0.9. LG_ZERO sets 0, as below. */
+        double eps LG_DEFAULT;          /* added under both roots; default 1e-6 */
+        double weight_decay LG_DEFAULT; /* pulls weights towards 0; default 0 */
+        bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
+} lg_adadelta_options;
+/* Makes an Adadelta optimiser (Zeiler 2012; torch.optim.Adadelta). An update computes
+ * - g += weight_decay p;
+ * - v = rho v + (1 - rho) g^2;
+ * - d = sqrt(u + eps) / sqrt(v + eps) g;
+ * - u = rho u + (1 - rho) d^2;
+ * - p -= lr d.
+ *
+ * PyTorch's learning rate is 1. Fails with LG_ERR_ARGUMENT also if .rho is not in [0, 1).
+ * Example: lg_adadelta(c, lg_parameters(net), 1) */
+#define lg_adadelta(...) LG_CALL3(lg_adadelta_with, lg_adadelta_options, lg_adadelta_takes_c_params_lr, __VA_ARGS__)
+LG_API LG_NEW lg_optimizer *lg_adadelta_with(lg_ctx *c, lg_list_in params, double lr,
+                                             const lg_adadelta_options *options);
+
 /* ---- steps ---- */
 
 /* Updates all parameters by their gradients. Parameters without a gradient, and those whose requires_grad is off, are
@@ -149,7 +169,7 @@ typedef struct lg_group_options {
         double momentum LG_DEFAULT;     /* for SGD and RMSprop */
         double beta1 LG_DEFAULT;        /* for Adam and AdamW */
         double beta2 LG_DEFAULT;        /* for Adam and AdamW */
-        double eps LG_DEFAULT;          /* for Adam, AdamW, RMSprop and Adagrad */
+        double eps LG_DEFAULT;          /* for all optimisers but SGD */
 } lg_group_options;
 /* Adds parameters as a group with options of its own. Fails with LG_ERR_ARGUMENT if the optimiser has no such option
  * (momentum for Adam, beta1 for SGD), if a parameter is in a group already, or if parameters or options are not what an

@@ -24,14 +24,19 @@ void call_sgd(vm *m)
                                            .centered = other, .maximize = maximize);
         lg_adagrad_options a = *LG_OPTIONS(lg_adagrad_options, .lr_decay = momentum, .weight_decay = decay,
                                            .initial_accumulator_value = momentum, .maximize = maximize);
+        lg_adadelta_options d =
+                *LG_OPTIONS(lg_adadelta_options, .rho = momentum, .weight_decay = decay, .maximize = maximize);
         lg_sgd_options s = *LG_OPTIONS(lg_sgd_options, .momentum = momentum, .weight_decay = decay, .nesterov = other,
                                        .maximize = maximize);
-        switch (byte(m) % 3) {
+        switch (byte(m) % 4) {
         case 0:
                 take(m, lg_rmsprop_with(m->now->ctx, params, lr, HAND(m, r)));
                 return;
         case 1:
                 take(m, lg_adagrad_with(m->now->ctx, params, lr, HAND(m, a)));
+                return;
+        case 2:
+                take(m, lg_adadelta_with(m->now->ctx, params, lr, HAND(m, d)));
                 return;
         default:
                 s.dampening = b & 32 ? number(m) : 0;

@@ -271,7 +271,7 @@ static void training(lg_ctx *c)
         lg_loader *l = lg_loader_open(c, data, 2, .shuffle = true);
         lg_list p = lg_parameters(net);
         lg_optimizer *others[] = {lg_adamw(c, p, 1e-3, .amsgrad = true), lg_rmsprop(c, p, 1e-3, .centered = true),
-                                  lg_adagrad(c, p, 1e-2, .lr_decay = 0.1)};
+                                  lg_adagrad(c, p, 1e-2, .lr_decay = 0.1), lg_adadelta(c, p, 1, .rho = 0.95)};
         lg_add_group(others[0], LG_LIST(lg_ones(c, LG_SHAPE(2), .requires_grad = true)), .lr = 0.5, .eps = 1e-6);
         lg_clip_grad_norm(p, 1, .p = 2);
         schedules(sgd, adam);

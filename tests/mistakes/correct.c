@@ -544,6 +544,7 @@ void training(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *
         sink = lg_adamw(c, lg_parameters_matching(net, "*.weight"), 1e-3);
         sink = lg_rmsprop(c, lg_parameters(net), 1e-3);
         sink = lg_adagrad(c, LG_LIST(w), 1e-2);
+        sink = lg_adadelta(c, LG_LIST(w), 1);
         lg_add_group(opt, LG_LIST(w));
         lg_clip_grad_norm(lg_parameters(net), 1);
         lg_scheduler *a = lg_step_lr(opt, 30), *b = lg_cosine_lr(opt, 100);
@@ -593,6 +594,7 @@ void training(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *
         sink = lg_adamw(c, lg_parameters(net), 1e-3, .weight_decay = LG_ZERO, .amsgrad = true);
         sink = lg_rmsprop(c, lg_parameters(net), 1e-3, .centered = true);
         sink = lg_adagrad(c, lg_parameters(net), 1e-2, .lr_decay = 0.1);
+        sink = lg_adadelta(c, lg_parameters(net), 1, .rho = LG_ZERO, .eps = 1e-3);
         lg_add_group(opt, lg_parameters_matching(net, "*.bias"), .lr = 0.5, .weight_decay = LG_ZERO);
         lg_clip_grad_norm(LG_LIST(w), 1, .p = LG_INFINITY, .norm = &norm);
         sink = lg_step_lr(opt, 30, .gamma = 0.5);

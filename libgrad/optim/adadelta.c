@@ -1,0 +1,35 @@
+/* adadelta.c - Adadelta (Zeiler 2012); PyTorch's torch.optim.Adadelta.
+ *
+ * v = rho v + (1 - rho) g^2; d = sqrt(u + eps) / sqrt(v + eps) g; u = rho u + (1 - rho) d^2; p -= lr d.
+ */
+#include "optim.h"
+
+static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_update *updates, int64_t count,
+                int64_t step)
+{
+        const lg_adadelta_options *o = opt->options;
+        (void)step;
+        lg_adadelta_args a = {.count = count,
+                              .updates = updates,
+                              .lr = g->lr,
+                              .rho = o->rho,
+                              .eps = g->eps,
+                              .weight_decay = g->weight_decay,
+                              .maximize = o->maximize};
+        return LG__RUN(d, "lg_step (adadelta)", adadelta, &a);
+}
+
+static const lg__rule rule = {.name = "lg_adadelta", .states = {"square_avg", "acc_delta"}, .eps = true, .run = run};
+
+lg_optimizer *lg_adadelta_with(lg_ctx *c, lg_list_in params, double lr, const lg_adadelta_options *options)
+{
+        lg_adadelta_options o;
+        if (!lg__take(c, rule.name, options, &o, sizeof o))
+                return NULL;
+        o.rho = lg__option(o.rho, 0.9);
+        o.eps = lg__option(o.eps, 1e-6);
+        if (!lg__fraction_check(c, rule.name, "rho", o.rho) || !lg__option_check(c, rule.name, "eps", o.eps))
+                return NULL;
+        lg__group first = {.lr = lr, .weight_decay = lg__option(o.weight_decay, 0), .eps = o.eps, .states = 3};
+        return lg__optimizer_new(c, &rule, params, first, &o, sizeof o);
+}
