@@ -32,5 +32,8 @@
 #define SQUARES(a, b) ADD(SQUARE(a), SQUARE(b))
 /* A divisor; at a = b = 0 one that makes the quotient and all of its derivatives 0. */
 #define OR_INFINITE(divisor, a, b) SELECT(AND(EQ(a, K(0)), EQ(b, K(0))), K(INFINITY), divisor)
+/* a - b, which is 0 also of equal infinities. */
+#define GAP(a, b) SELECT(AND(EQ(a, b), NE(SUB(a, b), K(0))), K(0), SUB(a, b))
+#define LOGADDEXP(a, b) ADD(MAX(a, b), LOG1P(EXP(NEG(ABS(GAP(a, b))))))
 
 #endif

@@ -234,6 +234,15 @@ static void special_pairs(void **state)
                 TWO(xlogy, 2, 0, -inf),
                 TWO(xlogy, 1, -1, nan),
                 TWO(xlogy, nan, 1, nan),
+                TWO(logaddexp, inf, inf, inf),
+                TWO(logaddexp, -inf, -inf, -inf),
+                TWO(logaddexp, inf, -inf, inf),
+                TWO(logaddexp, -inf, 2, 2),
+                TWO(logaddexp, 2, inf, inf),
+                TWO(logaddexp, -1000, 1000, 1000),
+                TWO(logaddexp, -1000, -1000, -1000 + M_LN2),
+                TWO(logaddexp, nan, inf, nan),
+                TWO(logaddexp, -inf, nan, nan),
         };
         lg_ctx *c = open_ctx();
         for (int d = 0; d < 4; d++)
@@ -367,6 +376,12 @@ static void derivatives_of_pairs_where_a_slope_is_infinite(void **state)
                 {"xlogy", lg_xlogy, 0, -1, {0, 0}, {{0, any}, {any, 0}}},
                 {"xlogy", lg_xlogy, 0, 2, {ln2, 0}, {{0, 0.5}, {0.5, 0}}},
                 {"xlogy", lg_xlogy, 1, 0, {-inf, inf}, {{0, inf}, {inf, -inf}}},
+                {"logaddexp", lg_logaddexp, inf, inf, {0.5, 0.5}, {{0, 0}, {0, 0}}},
+                {"logaddexp", lg_logaddexp, -inf, -inf, {0.5, 0.5}, {{0, 0}, {0, 0}}},
+                {"logaddexp", lg_logaddexp, inf, -inf, {1, 0}, {{0, 0}, {0, 0}}},
+                {"logaddexp", lg_logaddexp, -inf, 2, {0, 1}, {{0, 0}, {0, 0}}},
+                {"logaddexp", lg_logaddexp, -1000, 1000, {0, 1}, {{0, 0}, {0, 0}}},
+                {"logaddexp", lg_logaddexp, 1000, 1000, {0.5, 0.5}, {{0.25, -0.25}, {-0.25, 0.25}}},
         };
         lg_ctx *c = open_ctx();
         for (int d = 0; d < 4; d++)

@@ -52,6 +52,8 @@ static lg_tensor *like(lg_tensor *t, const lg_tensor *x)
         ROW(atan2_b, lg_atan2(Y, x))                                                                                   \
         ROW(xlogy_a, lg_xlogy(x, P))                                                                                   \
         ROW(xlogy_b, lg_xlogy(Y, PLUS(0.1)))                                                                           \
+        ROW(logaddexp_a, lg_logaddexp(TIMES(9), Y))                                                                    \
+        ROW(logaddexp_b, lg_logaddexp(Y, TIMES(9)))                                                                    \
         ROW(lerp_a, lg_lerp_scalar(x, Y, 0.3))                                                                         \
         ROW(lerp_b, lg_lerp_scalar(Y, x, 0.8))                                                                         \
         ROW(lerp_w, lg_lerp(Y, P, x))
@@ -155,6 +157,7 @@ static void integers(void **state)
                 assert_int_equal(lg_dtype_of(lg_exp2(b)), LG_F32);
                 assert_list(lg_exp2(b), 1e-6, 8, 8, 0.125, 0.125, 4, 1, 1);
                 assert_int_equal(lg_dtype_of(lg_atan2(a, b)), LG_F32);
+                assert_int_equal(lg_dtype_of(lg_logaddexp(a, b)), LG_F32);
         }
         /* the division that traps, and beyond 2^53 */
         int64_t extremes[] = {INT64_MIN, 9007199254740993, INT64_MAX}, got[3];

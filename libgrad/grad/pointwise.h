@@ -145,11 +145,11 @@ LG_API LG_NEW lg_tensor *lg_clamp(lg_tensor *x, double low, double high);
 
 /* ---- arithmetic of two tensors ----
  *
- * The result has the promoted dtype, or f32 from lg_div(), lg_pow(), lg_atan2() and lg_xlogy() if that is not a float
- * dtype. It belongs to the innermost open scope. lg_maximum() and lg_minimum() give NaN if one operand is NaN; equal
- * elements share the gradient evenly. All fail with LG_ERR_SHAPE if the shapes do not broadcast, LG_ERR_DEVICE if the
- * operands are on two devices, LG_ERR_ARGUMENT if one is NULL or belongs to another context, and LG_ERR_STATE if one
- * has been freed.
+ * The result has the promoted dtype, or f32 from lg_div(), lg_pow(), lg_atan2(), lg_xlogy() and lg_logaddexp() if that
+ * is not a float dtype. It belongs to the innermost open scope. lg_maximum() and lg_minimum() give NaN if one operand
+ * is NaN; equal elements share the gradient evenly. All fail with LG_ERR_SHAPE if the shapes do not broadcast,
+ * LG_ERR_DEVICE if the operands are on two devices, LG_ERR_ARGUMENT if one is NULL or belongs to another context, and
+ * LG_ERR_STATE if one has been freed.
  */
 
 LG_API LG_NEW lg_tensor *lg_add(lg_tensor *a, lg_tensor *b);     /* a + b */
@@ -161,6 +161,11 @@ LG_API LG_NEW lg_tensor *lg_maximum(lg_tensor *a, lg_tensor *b); /* the greater 
 LG_API LG_NEW lg_tensor *lg_minimum(lg_tensor *a, lg_tensor *b); /* the smaller one */
 LG_API LG_NEW lg_tensor *lg_atan2(lg_tensor *a, lg_tensor *b);   /* the angle of the point (b, a), in [-pi, pi] */
 LG_API LG_NEW lg_tensor *lg_xlogy(lg_tensor *a, lg_tensor *b);   /* a log(b); 0 where a is 0 and b is not NaN */
+
+/* Computes log(e^a + e^b) without overflow: the sum of two probabilities that are kept as their logarithms. Equal
+ * infinities share the gradient evenly, where PyTorch's is NaN.
+ * Example: lg_logaddexp(lg_log(x), lg_log(y)) */
+LG_API LG_NEW lg_tensor *lg_logaddexp(lg_tensor *a, lg_tensor *b);
 
 /* ---- floor division and remainders ----
  *
@@ -252,6 +257,7 @@ LG_NO_NUMBER(lg_maximum)
 LG_NO_NUMBER(lg_minimum)
 LG_NO_NUMBER(lg_atan2)
 LG_NO_NUMBER(lg_xlogy)
+LG_NO_NUMBER(lg_logaddexp)
 LG_NO_NUMBER(lg_floor_divide)
 LG_NO_NUMBER(lg_remainder)
 LG_NO_NUMBER(lg_fmod)
