@@ -20,7 +20,7 @@ extern "C" {
 /* For tables by dtype. */
 #define LG_DTYPE_COUNT (LG_BOOL + 1)
 
-#define LG_DEVICE_ABI 9 /* a device module of another number is refused */
+#define LG_DEVICE_ABI 10 /* a device module of another number is refused */
 
 /* What a kernel found in data on the device: an index or a label that is out of range. The next read or wait reports
  * it. */
@@ -199,8 +199,9 @@ typedef struct lg_cross_entropy_args {
         int origin;
 } lg_cross_entropy_args;
 
-/* y[i] = x[0] + ... + x[i] over the middle dimension of (outer, n, inner), contiguous; reverse: from the other end.
- * Float dtypes (added up in f64) and i64. */
+/* Over the middle dimension of (outer, n, inner), contiguous; reverse: from the other end. Floats are added up in f64.
+ *   cumsum:        y[i] = x[0] + ... + x[i], float dtypes and i64
+ *   logcumsumexp:  y[i] = log(e^x[0] + ... + e^x[i]), float dtypes */
 typedef struct lg_cumsum_args {
         lg_dtype dtype;
         int64_t outer, n, inner;

@@ -1,4 +1,4 @@
-/* test_cumsum.c - running sums over lines of any length. */
+/* test_cumsum.c - running sums over lines of any length, and those of logarithms at infinities. */
 #include "test.h"
 
 /* Running sums over lines of any length, both ways (the gradient runs back), against loops. */
@@ -32,10 +32,113 @@ static void long_running_sums(void **state)
         lg_close(c);
 }
 
+/* ---- logcumsumexp ---- */
+
+/* Lines of any length and of any step, whose exponentials are out of every dtype's range, against loops. The gradient
+ * with g[i] = 1 + i % 3 is found from its formula: dx[k] is the sum of g[i] e^(x[k] - y[i]) over i >= k. */
+static void long_running_log_sums(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        const int64_t lengths[] = {2, 16, 17, 40, 1024, 1025, 1500};
+        const lg_dtype dtypes[] = {LG_F64, LG_F32, LG_F16, LG_BF16};
+        const double limits[] = {1e-12, 2e-5, 2e-3, 1.6e-2};
+        for (int k = 0; k < 7; k++)
+                for (int d = 0; d < 4; d++)
+                        for (int dim = 0; dim < 2; dim++) {
+                                const int64_t n = lengths[k], step = dim ? 1 : 2, next = dim ? n : 1;
+                                double *x = calloc((size_t)(8 * n), sizeof *x), *y = x + 2 * n, *g = y + 2 * n,
+                                       *want = g + 2 * n;
+                                lg_shape shape = dim ? LG_SHAPE(2, n) : LG_SHAPE(n, 2);
+                                lg_tensor *t = lg_normal(c, 1000, 3, shape, .dtype = dtypes[d], .requires_grad = true);
+                                read_all(t, x, 2 * n);
+                                for (int64_t i = 0; i < 2 * n; i++)
+                                        g[i] = (double)(1 + i % 3);
+                                for (int64_t l = 0; l < 2; l++)
+                                        for (int64_t i = 0; i < n; i++) {
+                                                const int64_t at = l * next + i * step;
+                                                double sum = 0;
+                                                for (int64_t j = 0; j <= i; j++)
+                                                        sum += exp(x[l * next + j * step] - 1000);
+                                                y[at] = 1000 + log(sum);
+                                                for (int64_t j = 0; j <= i; j++)
+                                                        want[l * next + j * step] +=
+                                                                g[at] * exp(x[l * next + j * step] - 1000) / sum;
+                                        }
+                                lg_tensor *s = lg_logcumsumexp(t, dim), *dx[1];
+                                assert_values(s, y, 2 * n, limits[d]);
+                                lg_tensor *up = lg_cast(lg_from(c, g, shape), dtypes[d]);
+                                lg_grad(LG_LIST(s), LG_LIST(t), .grads = LG_LIST(up), .result = dx);
+                                assert_values(dx[0], want, 2 * n, limits[d] * (d ? 10 : 100));
+                                assert_ok(c);
+                                free(x);
+                        }
+        lg_close(c);
+}
+
+/* PyTorch's numbers, but for the gradients by elements that are as infinite as what they are added to: those are NaN
+ * there. The sum of dx is that of g, whatever x is. */
+static void infinite_log_sums(void **state)
+{
+        (void)state;
+        const double inf = INFINITY, nan = NAN;
+        const struct {
+                double x[4], y[4], dx[4];
+        } rows[] = {
+                {{-inf, -inf, 1, 2}, {-inf, -inf, 1, 2.313261687518223}, {2, 1, 4.07576568547998, 2.9242343145200187}},
+                {{1, -inf, 2, -inf},
+                 {1, 1, 2.313261687518223, 2.313261687518223},
+                 {4.882589949589966, 0, 5.117410050410034, 0}},
+                {{1, inf, -inf, 2}, {1, inf, inf, inf}, {1, 9, 0, 0}},
+                {{inf, inf, 0, -1000}, {inf, inf, inf, inf}, {5.5, 4.5, 0, 0}},
+                {{-1000, 1000, 0, -1000}, {-1000, 1000, 1000, 1000}, {1, 9, 0, 0}},
+                {{1, 2, nan, inf}, {1, 2.313261687518223, nan, nan}, {nan, nan, nan, nan}},
+        };
+        const lg_dtype dtypes[] = {LG_F64, LG_F32, LG_F16, LG_BF16};
+        const double limits[] = {1e-12, 1e-5, 2e-3, 3e-2};
+        lg_ctx *c = open_ctx();
+        for (int d = 0; d < 4; d++)
+                for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+                        const bool number = !isnan(rows[i].y[3]);
+                        lg_tensor *x = lg_cast(lg_from(c, rows[i].x, LG_SHAPE(4)), dtypes[d]), *dx[1], *second[1];
+                        x = lg_requires_grad(lg_detach(x), true);
+                        lg_tensor *y = lg_logcumsumexp(x, 0), *g = lg_arange(c, 1, 5, 1, .dtype = dtypes[d]);
+                        assert_values(y, rows[i].y, 4, limits[d]);
+                        lg_grad(LG_LIST(y), LG_LIST(x), .grads = LG_LIST(g), .result = dx, .create_graph = true);
+                        assert_values(dx[0], rows[i].dx, 4, limits[d] * 10);
+                        lg_grad(LG_LIST(lg_sum(dx[0])), LG_LIST(x), .result = second);
+                        if (number)
+                                assert_list(second[0], limits[d], 0, 0, 0, 0);
+                        assert_ok(c);
+                }
+        lg_close(c);
+}
+
+static void shapes_of_log_sums(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_reshape(lg_arange(c, 0, 6, 1, .dtype = LG_F32), LG_SHAPE(2, 3));
+        assert_list(lg_logcumsumexp(lg_transpose(x, 0, 1), 1), 1e-6, 0, log(1 + exp(3)), 1, log(exp(1) + exp(4)), 2,
+                    log(exp(2) + exp(5)));
+        assert_list(lg_logcumsumexp(lg_scalar(c, 5), 0), 0, 5);
+        assert_int_equal(lg_numel(lg_logcumsumexp(lg_zeros(c, LG_SHAPE(2, 0)), 1)), 0);
+        assert_int_equal(lg_numel(lg_logcumsumexp(lg_zeros(c, LG_SHAPE(0, 2)), 1)), 0);
+        assert_ok(c);
+        assert_null(lg_logcumsumexp(x, 2));
+        assert_error(c, LG_ERR_ARGUMENT, "logcumsumexp: there is no dimension 2");
+        assert_null(lg_logcumsumexp(lg_cast(x, LG_I64), 0));
+        assert_error(c, LG_ERR_DTYPE, "logcumsumexp: x is i64");
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(long_running_sums),
+                cmocka_unit_test(long_running_log_sums),
+                cmocka_unit_test(infinite_log_sums),
+                cmocka_unit_test(shapes_of_log_sums),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

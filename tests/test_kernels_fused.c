@@ -1,4 +1,5 @@
-/* test_kernels_fused.c - CPU softmax, cross_entropy, cumsum and the optimisers against plain loops in f64. */
+/* test_kernels_fused.c - CPU softmax, cross_entropy, cumsum, logcumsumexp and the optimisers against plain loops in
+ * f64. */
 #include "kernels.h"
 
 /* ---- lines: the middle dimension of (outer, n, inner) ---- */
@@ -75,21 +76,31 @@ static void test_softmax(void **state)
 }
 
 /* ---- cumulative sums ---- */
-static void check_cumsum(lg_dtype t, const int64_t *size, bool reverse)
+static double plus(double a, double b)
+{
+        return a + b;
+}
+
+static double log_plus(double a, double b)
+{
+        return fmax(a, b) + log(exp(a - fmax(a, b)) + exp(b - fmax(a, b)));
+}
+
+static void check_cumsum(lg_dtype t, const int64_t *size, bool reverse, bool logarithm)
 {
         const int64_t n = size[1], inner = size[2], count = size[0] * n * inner;
         void *x = make_array(t, count, -4, 5), *y = make_array(t, count, 0, 1);
         double *want = malloc((size_t)(count + 1) * sizeof *want);
         for (int64_t i = 0; i < size[0] * inner; i++) {
-                double sum = 0;
+                double sum = logarithm ? -INFINITY : 0;
                 for (int64_t j = 0; j < n; j++) {
                         int64_t at = line_start(i, n, inner) + (reverse ? n - 1 - j : j) * inner;
-                        want[at] = sum += get(t, x, at);
+                        want[at] = sum = (logarithm ? log_plus : plus)(sum, get(t, x, at));
                 }
         }
         lg_cumsum_args a = {.dtype = t, .outer = size[0], .n = n, .inner = inner, .reverse = reverse, .x = x, .y = y};
-        EVERY(y, (size_t)count * size_of[t], CALL(k->cumsum, &q, &a),
-              check_array("cumsum", t, y, want, count, tolerance[t]));
+        EVERY(y, (size_t)count * size_of[t], CALL(logarithm ? k->logcumsumexp : k->cumsum, &q, &a),
+              check_array(logarithm ? "logcumsumexp" : "cumsum", t, y, want, count, tolerance[t]));
         free(x), free(y), free(want);
 }
 
@@ -98,9 +109,9 @@ static void test_cumsum(void **state)
         (void)state;
         for (int s = 0; s < SIZES; s++) {
                 for (int reverse = 0; reverse < 2; reverse++) {
-                        for (int t = 0; t < 4; t++)
-                                check_cumsum(float_types[t], sizes[s], reverse);
-                        check_cumsum(LG_I64, sizes[s], reverse);
+                        for (int t = 0; t < 8; t++)
+                                check_cumsum(float_types[t / 2], sizes[s], reverse, t % 2);
+                        check_cumsum(LG_I64, sizes[s], reverse, false);
                 }
         }
 }

@@ -464,6 +464,8 @@ static void argmin_of_many(void **state)
         ROW(norm_3_1, lg_norm(x, 3, .dims = LG_DIMS(1)), 2, 3, 4)                                                      \
         ROW(logsumexp_1, lg_logsumexp(x, .dims = LG_DIMS(1)), 3, 4)                                                    \
         ROW(logsumexp_0_2, lg_logsumexp(lg_mul_scalar(x, 300), .dims = LG_DIMS(0, 2), .keep_dim = true), 2, 3, 4)      \
+        ROW(logcumsumexp_1, lg_logcumsumexp(x, 1), 2, 7)                                                               \
+        ROW(logcumsumexp_0, lg_logcumsumexp(lg_mul_scalar(x, 300), 0), 3, 4)                                           \
         ROW(cumprod_1, lg_cumprod(x, 1), 2, 3, 4)                                                                      \
         ROW(cumprod_0, lg_cumprod(x, 0), 3, 4)
 #define ROW(name, expression, ...) GOLDEN_RUN(name, expression)

@@ -88,6 +88,14 @@ static void run_cumsum_columns(work *w)
 {
         drop(lg_cumsum(w->x, 0));
 }
+static void run_logcumsumexp_rows(work *w)
+{
+        drop(lg_logcumsumexp(w->x, 1));
+}
+static void run_logcumsumexp_columns(work *w)
+{
+        drop(lg_logcumsumexp(w->x, 0));
+}
 
 /* ---- norms; a layer's backward has the gradients of weight and bias, too ---- */
 
@@ -212,6 +220,8 @@ static const row table[] = {
         {"log_softmax backward", "softmax_vjp", FLOATS, WIDE, make_log_softmax_backward, run_backward, false},
         {"cumsum of rows", "cumsum", FLOATS, WIDE, make_matrix, run_cumsum_rows, false},
         {"cumsum of columns", "cumsum", FLOATS, WIDE, make_matrix, run_cumsum_columns, false},
+        {"logcumsumexp of rows", "logcumsumexp", FLOATS, WIDE, make_matrix, run_logcumsumexp_rows, false},
+        {"logcumsumexp of columns", "logcumsumexp", FLOATS, WIDE, make_matrix, run_logcumsumexp_columns, false},
         {"layer_norm", "layer_norm", FLOATS, WIDE, make_layer_norm, run_layer_norm, false},
         {"layer_norm backward", "layer_norm_vjp", FLOATS, WIDE, make_layer_norm_backward, run_backward_both, false},
         {"group_norm", "layer_norm", FLOATS, IMAGES, make_group_norm, run_group_norm, false},

@@ -223,6 +223,8 @@ ROWS = [
     ("log_softmax backward", FLOATS, WIDE, flat_backward(lambda x: x.log_softmax(1))),
     ("cumsum of rows", FLOATS, WIDE, flat(lambda x: x.cumsum(1))),
     ("cumsum of columns", FLOATS, WIDE, flat(lambda x: x.cumsum(0))),
+    ("logcumsumexp of rows", FLOATS, WIDE, flat(lambda x: x.logcumsumexp(1))),
+    ("logcumsumexp of columns", FLOATS, WIDE, flat(lambda x: x.logcumsumexp(0))),
     ("layer_norm", FLOATS, WIDE, layer_norm), ("layer_norm backward", FLOATS, WIDE, backward_of(layer_norm)),
     ("group_norm", FLOATS, IMAGES, group_norm), ("group_norm backward", FLOATS, IMAGES, backward_of(group_norm)),
     ("batch_norm", FLOATS, IMAGES, batch_norm), ("batch_norm backward", FLOATS, IMAGES, backward_of(batch_norm)),

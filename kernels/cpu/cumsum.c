@@ -1,27 +1,34 @@
-/* cumsum.c - running sums over the middle of three dimensions, forwards or backwards. */
+/* cumsum.c - running sums over the middle of three dimensions, forwards or backwards: of numbers, or of numbers that
+ * are kept as their logarithms. */
 #include "cpu.h"
+#define LG_T double
+#define LG_SCALAR f64
+#include "scalar.h"
 
-/* One line of n elements, `step` apart (negative: backwards); floats add up in f64. */
-#define LINE(suffix, type, sum_type)                                                                                   \
-        static void line_##suffix(int64_t n, int64_t step, const type *x, type *y)                                     \
+typedef void line_fn(int64_t n, int64_t step, const void *x, void *y);
+
+/* One line of n elements, `step` apart (negative: backwards), from the sum of nothing on; floats add up in f64. */
+#define LINE(name, type, sum_type, nothing, plus)                                                                      \
+        static void name(int64_t n, int64_t step, const void *x, void *y)                                              \
         {                                                                                                              \
-                sum_type sum = 0;                                                                                      \
+                sum_type sum = nothing;                                                                                \
                 for (int64_t i = 0; i < n; i++) {                                                                      \
-                        sum += (sum_type)x[i * step];                                                                  \
-                        y[i * step] = (type)sum;                                                                       \
+                        sum = plus(sum, (sum_type)((const type *)x)[i * step]);                                        \
+                        ((type *)y)[i * step] = (type)sum;                                                             \
                 }                                                                                                      \
         }
-LINE(f32, float, double)
-LINE(f64, double, double)
-LINE(i64, int64_t, int64_t)
+LINE(sum_f32, float, double, 0, ADD)
+LINE(sum_f64, double, double, 0, ADD)
+LINE(sum_i64, int64_t, int64_t, 0, ADD)
+LINE(log_sum_f32, float, double, -INFINITY, LOGADDEXP)
+LINE(log_sum_f64, double, double, -INFINITY, LOGADDEXP)
 
-bool LG_CPU(cumsum)(lg_queue *q, const lg_cumsum_args *a)
+static bool lines(lg_queue *q, const lg_cumsum_args *a, line_fn *line)
 {
-        int64_t count = a->outer * a->n * a->inner, step = a->reverse ? -a->inner : a->inner;
+        const int64_t count = a->outer * a->n * a->inner, step = a->reverse ? -a->inner : a->inner;
+        const int64_t size = a->dtype == LG_F64 || a->dtype == LG_I64 ? 8 : 4;
         const void *x = a->x;
         void *y = a->y;
-        if (!lg_is_float(a->dtype) && a->dtype != LG_I64)
-                return lg_queue_fail(q, LG_BROKEN, "cumsum: no kernel for dtype %d", (int)a->dtype);
         if (count == 0)
                 return true;
         if (lg_is_half(a->dtype) && !(x = y = lg_widen(q, a->dtype, count, x)))
@@ -29,14 +36,23 @@ bool LG_CPU(cumsum)(lg_queue *q, const lg_cumsum_args *a)
         LG_PARALLEL_FOR(q, count >= LG_PARALLEL_MIN)
         for (int64_t i = 0; i < a->outer * a->inner; i++) {
                 int64_t at = i / a->inner * a->n * a->inner + i % a->inner + (a->reverse ? (a->n - 1) * a->inner : 0);
-                if (a->dtype == LG_F64)
-                        line_f64(a->n, step, (const double *)x + at, (double *)y + at);
-                else if (a->dtype == LG_I64)
-                        line_i64(a->n, step, (const int64_t *)x + at, (int64_t *)y + at);
-                else
-                        line_f32(a->n, step, (const float *)x + at, (float *)y + at);
+                line(a->n, step, (const char *)x + at * size, (char *)y + at * size);
         }
         if (lg_is_half(a->dtype))
                 lg_narrow(q, a->dtype, count, a->y, y);
         return true;
+}
+
+bool LG_CPU(cumsum)(lg_queue *q, const lg_cumsum_args *a)
+{
+        if (!lg_is_float(a->dtype) && a->dtype != LG_I64)
+                return lg_queue_fail(q, LG_BROKEN, "cumsum: no kernel for dtype %d", (int)a->dtype);
+        return lines(q, a, a->dtype == LG_F64 ? sum_f64 : a->dtype == LG_I64 ? sum_i64 : sum_f32);
+}
+
+bool LG_CPU(logcumsumexp)(lg_queue *q, const lg_cumsum_args *a)
+{
+        if (!lg_is_float(a->dtype))
+                return lg_queue_fail(q, LG_BROKEN, "logcumsumexp: no kernel for dtype %d", (int)a->dtype);
+        return lines(q, a, a->dtype == LG_F64 ? log_sum_f64 : log_sum_f32);
 }

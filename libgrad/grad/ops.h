@@ -154,8 +154,8 @@ LG_API LG_NEW lg_tensor *lg_glu(lg_tensor *x, int dim);
 /* ---- running sums and products ----
  *
  * The result has x's shape and belongs to the innermost open scope. Its dtype is x's; integers and bool give i64. A
- * negative dim counts from the end; a 0-d tensor counts as 1-d. Both functions fail with LG_ERR_ARGUMENT if x has no
- * such dimension.
+ * negative dim counts from the end; a 0-d tensor counts as 1-d. All three functions fail with LG_ERR_ARGUMENT if x has
+ * no such dimension.
  */
 
 /* Computes running sums along dim: y[i] = x[0] + ... + x[i]. Floats accumulate in f64. */
@@ -163,6 +163,12 @@ LG_API LG_NEW lg_tensor *lg_cumsum(lg_tensor *x, int dim);
 
 /* Computes running products along dim: y[i] = x[0] * ... * x[i]. The gradient is correct also where elements are 0. */
 LG_API LG_NEW lg_tensor *lg_cumprod(lg_tensor *x, int dim);
+
+/* Computes log(e^x[0] + ... + e^x[i]) along dim without overflow: running sums of probabilities that are kept as their
+ * logarithms. x has a float dtype (else LG_ERR_DTYPE). Floats accumulate in f64. The gradient is correct also where
+ * elements are -infinity, where PyTorch's may be NaN.
+ * Example: lg_logcumsumexp(scores, -1) */
+LG_API LG_NEW lg_tensor *lg_logcumsumexp(lg_tensor *x, int dim);
 
 LG_END_C
 #endif

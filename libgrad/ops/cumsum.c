@@ -2,6 +2,10 @@
  *
  * cumsum: y[i] = x[0] + ... + x[i]; dx[i] = g[i] + ... + g[n - 1], a running sum from the other end. cumprod is made of
  * products: after the step of length 2^k, y[i] is the product of the 2^(k+1) elements up to i.
+ *
+ * logcumsumexp: y[i] = log(e^x[0] + ... + e^x[i]) = log(e^y[i - 1] + e^x[i]), of which y[i - 1] has the share s[i] and
+ * x[i] the rest: dx[i] = (1 - s[i]) t[i] with t[i] = g[i] + s[i + 1] t[i + 1]. No share is above 1, so nothing
+ * overflows.
  */
 #include "graph/op.h"
 
@@ -11,7 +15,7 @@ LG__ATTRIBUTES(cumsum, CUMSUM_FIELDS)
 static bool infer(lg__call *call)
 {
         cumsum_attributes *a = call->attributes;
-        a->dim = lg__line_dim(call->in[0], "cumsum", a->dim);
+        a->dim = lg__line_dim(call->in[0], call->op->name, a->dim);
         call->out_at[0].dtype = call->in[0]->at.dtype;
         call->out_at[0].shape = call->in[0]->at.shape;
         return a->dim >= 0;
@@ -23,7 +27,10 @@ static bool forward(lg__call *call)
         const lg_tensor *x = call->in[0];
         lg_cumsum_args k = {.dtype = x->at.dtype, .reverse = a->reverse, .x = lg__data(x), .y = lg__data(call->out[0])};
         lg__split(x->at.shape, a->dim, &k.outer, &k.n, &k.inner);
-        return lg__shape_numel(x->at.shape) == 0 || LG__RUN(call->device, "cumsum", cumsum, &k);
+        if (lg__shape_numel(x->at.shape) == 0)
+                return true;
+        return call->op == LG__OP(cumsum) ? LG__RUN(call->device, "cumsum", cumsum, &k)
+                                          : LG__RUN(call->device, "logcumsumexp", logcumsumexp, &k);
 }
 
 static bool vjp(lg__vjp *v)
@@ -47,6 +54,57 @@ const lg__op lg__op_cumsum = {
 lg_tensor *lg_cumsum(lg_tensor *x, int dim)
 {
         return LG__APPLY(cumsum, &(cumsum_attributes){dim}, x);
+}
+
+/* ---- logcumsumexp ---- */
+
+/* e^a / (e^a + e^b); a half where both are the same infinity, whose difference is NaN. */
+static lg_tensor *share(lg_tensor *a, lg_tensor *b)
+{
+        lg_tensor *gap = lg_sub(a, b);
+        return lg_sigmoid(lg_where(lg_logical_and(lg_eq(a, b), lg_ne_scalar(gap, 0)), lg__constant(gap, 0), gap));
+}
+
+/* t by doubling, as the products of cumprod: t[i] has `step` gradients, and s[i] the product of as many shares. y is
+ * computed again, so that 16-bit types have it in f32. */
+static bool vjp_logcumsumexp(lg__vjp *v)
+{
+        const cumsum_attributes *a = v->attributes;
+        const lg_shape shape = v->in[0]->at.shape;
+        const int64_t n = shape.ndim ? shape.size[a->dim] : 1;
+        lg_tensor *x = lg__widened(v->in[0]), *t = lg__widened(v->grad[0]);
+        if (n > 1) {
+                lg_tensor *sum = lg_slice(LG__APPLY(logcumsumexp, a, x), a->dim, 0, n - 1);
+                lg_tensor *next = lg_slice(x, a->dim, 1, n), *s = share(sum, next);
+                for (int64_t step = 1; step < n && t; step *= 2) {
+                        if (step > 1)
+                                s = lg_mul(lg_slice(s, a->dim, 0, n - step),
+                                           lg_slice(s, a->dim, step / 2, n - step / 2));
+                        lg_tensor *more = lg_mul(s, lg_slice(t, a->dim, step, n));
+                        t = lg_cat(LG_LIST(lg_add(lg_slice(t, a->dim, 0, n - step), more),
+                                           lg_slice(t, a->dim, n - step, n)),
+                                   a->dim);
+                }
+                t = lg_cat(LG_LIST(lg_slice(t, a->dim, 0, 1), lg_mul(share(next, sum), lg_slice(t, a->dim, 1, n))),
+                           a->dim);
+        }
+        return (v->grad_in[0] = t) != NULL;
+}
+
+const lg__op lg__op_logcumsumexp = {
+        .name = "logcumsumexp",
+        .autocast = LG__F32,
+        LG__OPERANDS({"x", LG__FLOAT, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
+        LG__RESULTS({"y"}),
+        LG__HAS(cumsum),
+        .infer = infer,
+        .forward = forward,
+        .vjp = vjp_logcumsumexp,
+};
+
+lg_tensor *lg_logcumsumexp(lg_tensor *x, int dim)
+{
+        return LG__APPLY(logcumsumexp, &(cumsum_attributes){dim}, x);
 }
 
 /* ---- cumprod ---- */
