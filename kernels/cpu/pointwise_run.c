@@ -176,13 +176,19 @@ static void run_chunk(const job *j, buffers *b, int64_t start, int64_t n)
 
 static void fill_constants(const job *j, buffers *b)
 {
+        const int64_t n = lg_least(j->walk.count, CHUNK);
         for (int i = 1; i < j->walk.operands; i++) {
                 if (!j->of[i].constant)
                         continue;
-                size_t size = j->compute == LG_COMPUTE_F32 ? 4 : 8;
                 lg_load[j->compute][j->of[i].dtype](1, b->compute[i], j->of[i].base);
-                for (int64_t k = 1; k < lg_least(j->walk.count, CHUNK); k++)
-                        memcpy(b->compute[i] + k * (int64_t)size, b->compute[i], size);
+                float *f = (float *)b->compute[i];
+                int64_t *wide = (int64_t *)b->compute[i]; /* bits of f64, or i64 */
+                const float narrow_value = *f;
+                const int64_t wide_value = *wide;
+                for (int64_t k = 1; k < n && j->compute == LG_COMPUTE_F32; k++)
+                        f[k] = narrow_value;
+                for (int64_t k = 1; k < n && j->compute != LG_COMPUTE_F32; k++)
+                        wide[k] = wide_value;
         }
 }
 
