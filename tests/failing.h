@@ -46,4 +46,25 @@ static inline void arm(failing *f, int64_t n, bool only)
         f->only = only;
 }
 
+/* Calls make() while the n-th allocation fails, for n from 1 on until it needs no more: each failure is LG_ERR_MEMORY
+ * and, if they are `counted`, leaves no tensor behind. Returns the last n. */
+static inline int64_t fail_each(lg_ctx *c, failing *f, bool counted, lg_tensor *(*make)(lg_ctx *c, void *user),
+                                void *user)
+{
+        const int64_t before = lg_live_tensors(c);
+        lg_tensor *y = NULL;
+        int64_t n = 0;
+        while (!y) {
+                lg_empty_cache(c);
+                arm(f, ++n, false);
+                y = make(c, user);
+                arm(f, 0, false);
+                if (!y)
+                        assert_error(c, LG_ERR_MEMORY, "");
+                assert_true(!counted || lg_live_tensors(c) == before + (y != NULL));
+        }
+        lg_free(y);
+        return n;
+}
+
 #endif
