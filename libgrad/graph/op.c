@@ -175,7 +175,11 @@ static bool run(lg__call *call, lg_tensor **in)
         if (!lg__prepare(op, in, call->in_count))
                 return false;
         call->device = in[0]->storage->device;
-        if (!op->infer(call) || !make_outputs(call))
+        if (op->flags & LG__ALIASES)
+                lg__layout_copy(&call->out_at[0], &in[0]->at);
+        call->out_at[0].dtype = in[0]->at.dtype;
+        call->out_at[0].shape = in[0]->at.shape;
+        if ((op->infer && !op->infer(call)) || !make_outputs(call))
                 return false;
         LG__TELL(call->ctx, op_begin, call);
         const bool ok = (!op->forward || op->forward(call)) && record(call);

@@ -109,8 +109,8 @@ typedef struct lg__call {
         void *attributes;     /* a copy, in which infer completes what depends on the inputs; of a composite: options */
         int out_count;
         lg_tensor *out[LG__MAX_OUT]; /* out_count of them, made by lg__apply between infer and forward */
-        /* Set by infer: dtype and shape, strides unless row-major; of aliases all of it. As many as the op has results
-         * are zero before. */
+        /* Set by infer: dtype and shape, strides unless row-major; of aliases all of it. Before, the first result is
+         * like input 0, in dtype and shape or as its alias, and the others are zero. */
         lg__layout out_at[LG__MAX_OUT];
 } lg__call;
 
@@ -140,13 +140,14 @@ struct lg__op {
         lg__autocast autocast;
         const lg__field *fields; /* of the attributes, up to one without a name; NULL: none */
         size_t attributes_bytes;
-        bool (*infer)(lg__call *call);   /* shape rule: what the outputs are, without making them */
+        bool (*infer)(lg__call *call);   /* shape rule: what the results are, without making them; NULL: like input 0 */
         bool (*forward)(lg__call *call); /* NULL: nothing is computed */
         bool (*vjp)(lg__vjp *v);         /* the derivative, written in ops; NULL: there is none */
         bool (*fused)(lg__vjp *v);       /* the same by a kernel, first order only; may be NULL */
         /* A composite has nothing of these but makes its first result of other ops. */
         lg_tensor *(*compose)(const lg__call *call);
-        int pointwise; /* lg_pointwise_id of an elementwise op's kernel; its derivatives follow */
+        int pointwise;   /* lg_pointwise_id of an elementwise op's kernel; its derivatives follow */
+        uint32_t passes; /* elementwise: the derivatives that are the gradient itself, bits LG__BY(i) */
 };
 #define LG__COUNT_OF(type, ...) ((int)(sizeof((const type[]){__VA_ARGS__}) / sizeof(type)))
 #define LG__OPERANDS(...)                                                                                              \
@@ -154,9 +155,10 @@ struct lg__op {
 #define LG__RESULTS(...)                                                                                               \
         .results = (const lg__result[]){__VA_ARGS__}, .result_count = LG__COUNT_OF(lg__result, __VA_ARGS__)
 
-/* LG__COMPOSITE(mean, {"x", LG__FLOAT}) is the op of a static function compose_mean. */
-#define LG__COMPOSITE(of, ...)                                                                                         \
-        const lg__op lg__op_##of = {.name = #of, .compose = compose_##of, LG__OPERANDS(__VA_ARGS__)};
+/* LG__DEFINE(matmul, LG__OPERANDS(...), ...) is the op of that name. LG__COMPOSITE(mean, {"x", LG__FLOAT}) is the one
+ * of a static function compose_mean. */
+#define LG__DEFINE(of, ...) const lg__op lg__op_##of = {.name = #of, __VA_ARGS__};
+#define LG__COMPOSITE(of, ...) LG__DEFINE(of, .compose = compose_##of, LG__OPERANDS(__VA_ARGS__))
 
 /* The structural ops, each of which stands in the file of its family, and composites: LG__OP(matmul) for one. The
  * elementwise ones by the number of their kernel. */

@@ -14,8 +14,6 @@ static bool infer(lg__call *call)
 {
         const lg__layout *x = &call->in[0]->at;
         lg__layout *y = &call->out_at[0];
-        y->dtype = x->dtype;
-        y->shape = x->shape;
         if (x->shape.ndim > 2)
                 lg__layout_channels_last(y);
         for (int i = 1; i < 3; i++) {
@@ -49,19 +47,8 @@ static bool fused(lg__vjp *v)
         const lg_tensor *g = x->at.shape.ndim > 2 ? lg__channels_last(v->grad[0]) : lg_contiguous(v->grad[0]);
         int64_t channels = x->at.shape.size[1];
         lg_batch_norm_vjp_args k = {.dtype = x->at.dtype, .channels = channels, .eps = a->eps};
-        void **const wanted[] = {&k.dx, &k.dw, &k.db};
-        if (!g)
+        if (!g || !lg__norm_make_gradients(v, (void **const[]){&k.dx, &k.dw, &k.db}))
                 return false;
-        for (int i = 0; i < v->in_count; i++) {
-                const lg__edge *e = lg__input(v, i);
-                if (!v->needs[i])
-                        continue;
-                v->grad_in[i] = i ? lg__tensor_empty(v->ctx, x->storage->device->id, e->dtype, lg__input_shape(v, i))
-                                  : lg__tensor_beside(x);
-                if (!v->grad_in[i])
-                        return false;
-                *wanted[i] = lg__data(v->grad_in[i]);
-        }
         if (channels == 0)
                 return true;
         k.rows = lg__shape_numel(x->at.shape) / channels;
@@ -116,18 +103,12 @@ static bool vjp(lg__vjp *v)
 }
 
 #define BY_ALL (LG__BY(0) | LG__BY(1) | LG__BY(2))
-const lg__op lg__op_batch_norm = {
-        .name = "batch_norm",
-        LG__OPERANDS({"x", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = BY_ALL},
-                     {"w", LG__WEIGHT, LG__ROW_MAJOR, .optional = true, .saved_for = LG__BY(0)},
-                     {"b", LG__WEIGHT, LG__ROW_MAJOR, .optional = true}),
-        LG__RESULTS({"y"}, {"mean", .saved_for = BY_ALL}, {"var", .saved_for = BY_ALL}),
-        LG__HAS(batch_norm),
-        .infer = infer,
-        .forward = forward,
-        .vjp = vjp,
-        .fused = fused,
-};
+LG__DEFINE(batch_norm,
+           LG__OPERANDS({"x", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = BY_ALL},
+                        {"w", LG__WEIGHT, LG__ROW_MAJOR, .optional = true, .saved_for = LG__BY(0)},
+                        {"b", LG__WEIGHT, LG__ROW_MAJOR, .optional = true}),
+           LG__RESULTS({"y"}, {"mean", .saved_for = BY_ALL}, {"var", .saved_for = BY_ALL}), LG__HAS(batch_norm),
+           .infer = infer, .forward = forward, .vjp = vjp, .fused = fused)
 
 /* ---- the function ---- */
 

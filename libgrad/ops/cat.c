@@ -23,7 +23,6 @@ static bool infer(lg__call *call)
                         return lg__fail(call->ctx, LG_ERR_SHAPE, "cat: the sizes of dimension %d add up beyond 2^63",
                                         dim);
         }
-        call->out_at[0].dtype = call->in[0]->at.dtype;
         call->out_at[0].shape = s;
         return lg__shape_valid(call->ctx, "cat", s);
 }
@@ -54,17 +53,8 @@ static bool vjp(lg__vjp *v)
         return true;
 }
 
-const lg__op lg__op_cat = {
-        .name = "cat",
-        .flags = LG__PROMOTE,
-        .autocast = LG__WIDEST,
-        LG__OPERANDS({"x", .variadic = true}),
-        LG__RESULTS({"y"}),
-        LG__HAS(cat),
-        .infer = infer,
-        .forward = forward,
-        .vjp = vjp,
-};
+LG__DEFINE(cat, .flags = LG__PROMOTE, .autocast = LG__WIDEST, LG__OPERANDS({"x", .variadic = true}), LG__RESULTS({"y"}),
+           LG__HAS(cat), .infer = infer, .forward = forward, .vjp = vjp)
 
 static lg_tensor *apply(const lg__op *op, lg_list list, int dim)
 {

@@ -18,7 +18,6 @@ static bool infer(lg__call *call)
         const lg_conv_geometry *at = &((const conv2d_attributes *)call->attributes)->at;
         const int64_t *a = call->in[0]->at.shape.size, *b = call->in[1]->at.shape.size;
         lg__layout *y = &call->out_at[0];
-        y->dtype = call->in[0]->at.dtype;
         if (call->op == LG__OP(conv2d))
                 y->shape = LG_SHAPE(a[0], b[0], at->out[0], at->out[1]);
         else if (call->op == LG__OP(conv2d_input_grad))
@@ -85,17 +84,8 @@ static bool vjp_conv2d_weight_grad(lg__vjp *v)
 }
 
 #define CONV2D(of, order, ...)                                                                                         \
-        const lg__op lg__op_##of = {                                                                                   \
-                .name = #of,                                                                                           \
-                .flags = LG__PROMOTE | (order),                                                                        \
-                .autocast = LG__LOW,                                                                                   \
-                LG__OPERANDS(__VA_ARGS__),                                                                             \
-                LG__RESULTS({"y"}),                                                                                    \
-                LG__HAS(conv2d),                                                                                       \
-                .infer = infer,                                                                                        \
-                .forward = forward,                                                                                    \
-                .vjp = vjp_##of,                                                                                       \
-        };
+        LG__DEFINE(of, .flags = LG__PROMOTE | (order), .autocast = LG__LOW, LG__OPERANDS(__VA_ARGS__),                 \
+                   LG__RESULTS({"y"}), LG__HAS(conv2d), .infer = infer, .forward = forward, .vjp = vjp_##of)
 CONV2D(conv2d, 0, {"x", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = LG__BY(1)},
        {"w", LG__FLOAT, LG__ROW_MAJOR, .saved_for = LG__BY(0)}, {"b", LG__FLOAT, LG__ROW_MAJOR, .optional = true})
 CONV2D(conv2d_input_grad, LG__UNORDERED, {"g", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = LG__BY(1)},

@@ -11,8 +11,6 @@ LG__ATTRIBUTES(to, TO_FIELDS)
 
 static bool infer_contiguous(lg__call *call)
 {
-        call->out_at[0].dtype = call->in[0]->at.dtype;
-        call->out_at[0].shape = call->in[0]->at.shape;
         if (((const contiguous_attributes *)call->attributes)->channels_last)
                 lg__layout_channels_last(&call->out_at[0]);
         return true;
@@ -22,15 +20,12 @@ static bool infer_cast(lg__call *call)
 {
         const lg_dtype dtype = ((const cast_attributes *)call->attributes)->dtype;
         call->out_at[0].dtype = dtype;
-        call->out_at[0].shape = call->in[0]->at.shape;
         return lg_dtype_size(dtype) || lg__fail(call->ctx, LG_ERR_DTYPE, "cast: %d is no dtype", (int)dtype);
 }
 
 static bool infer_to(lg__call *call)
 {
         call->device = lg__device_get(call->ctx, ((const to_attributes *)call->attributes)->device);
-        call->out_at[0].dtype = call->in[0]->at.dtype;
-        call->out_at[0].shape = call->in[0]->at.shape;
         return call->device != NULL;
 }
 
@@ -46,16 +41,8 @@ static bool vjp(lg__vjp *v)
 }
 
 #define COPY(of, bits)                                                                                                 \
-        const lg__op lg__op_##of = {                                                                                   \
-                .name = #of,                                                                                           \
-                .flags = bits,                                                                                         \
-                LG__OPERANDS({"x"}),                                                                                   \
-                LG__RESULTS({"y"}),                                                                                    \
-                LG__HAS(of),                                                                                           \
-                .infer = infer_##of,                                                                                   \
-                .forward = forward,                                                                                    \
-                .vjp = vjp,                                                                                            \
-        };
+        LG__DEFINE(of, .flags = bits, LG__OPERANDS({"x"}), LG__RESULTS({"y"}), LG__HAS(of), .infer = infer_##of,       \
+                   .forward = forward, .vjp = vjp)
 COPY(contiguous, 0)
 COPY(cast, 0)
 COPY(to, LG__ACROSS)

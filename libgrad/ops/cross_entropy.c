@@ -33,12 +33,8 @@ static lg_cross_entropy_args kernel_args(const entropy_attributes *a, const lg_t
 static bool infer(lg__call *call)
 {
         const entropy_attributes *a = call->attributes;
-        const lg__layout *x = &call->in[0]->at;
-        call->out_at[0].dtype = x->dtype;
-        if (call->op == LG__OP(class_weights))
-                call->out_at[0].shape = x->shape;
-        else if (a->reduction == LG_NONE)
-                call->out_at[0].shape = LG_SHAPE(x->shape.size[0]);
+        if (call->op == LG__OP(cross_entropy))
+                call->out_at[0].shape.ndim = a->reduction == LG_NONE ? 1 : 0;
         return true;
 }
 
@@ -72,27 +68,13 @@ static bool vjp(lg__vjp *v)
         return (v->grad_in[0] = lg_mul(g, slope)) != NULL;
 }
 
-const lg__op lg__op_cross_entropy = {
-        .name = "cross_entropy",
-        .autocast = LG__F32,
-        LG__OPERANDS({"x", LG__FLOAT, LG__ROW_MAJOR, .saved_for = LG__BY(0)},
-                     {"target", LG__INDEX, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
-        LG__RESULTS({"y"}),
-        LG__HAS(entropy),
-        .infer = infer,
-        .forward = forward,
-        .vjp = vjp,
-        .fused = fused,
-};
+LG__DEFINE(cross_entropy, .autocast = LG__F32,
+           LG__OPERANDS({"x", LG__FLOAT, LG__ROW_MAJOR, .saved_for = LG__BY(0)},
+                        {"target", LG__INDEX, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
+           LG__RESULTS({"y"}), LG__HAS(entropy), .infer = infer, .forward = forward, .vjp = vjp, .fused = fused)
 
-const lg__op lg__op_class_weights = {
-        .name = "class_weights",
-        LG__OPERANDS({"x", LG__FLOAT}, {"target", LG__INDEX, LG__ROW_MAJOR}),
-        LG__RESULTS({"q"}),
-        LG__HAS(entropy),
-        .infer = infer,
-        .forward = forward,
-};
+LG__DEFINE(class_weights, LG__OPERANDS({"x", LG__FLOAT}, {"target", LG__INDEX, LG__ROW_MAJOR}), LG__RESULTS({"q"}),
+           LG__HAS(entropy), .infer = infer, .forward = forward)
 
 /* ---- the functions: x, target, weight ---- */
 

@@ -16,8 +16,6 @@ static bool infer(lg__call *call)
 {
         cumsum_attributes *a = call->attributes;
         a->dim = lg__line_dim(call->in[0], call->op->name, a->dim);
-        call->out_at[0].dtype = call->in[0]->at.dtype;
-        call->out_at[0].shape = call->in[0]->at.shape;
         return a->dim >= 0;
 }
 
@@ -40,16 +38,8 @@ static bool vjp(lg__vjp *v)
         return (v->grad_in[0] = LG__APPLY(cumsum, &a, v->grad[0])) != NULL;
 }
 
-const lg__op lg__op_cumsum = {
-        .name = "cumsum",
-        .autocast = LG__F32,
-        LG__OPERANDS({"x", LG__WHOLE, LG__ROW_MAJOR}),
-        LG__RESULTS({"y"}),
-        LG__HAS(cumsum),
-        .infer = infer,
-        .forward = forward,
-        .vjp = vjp,
-};
+LG__DEFINE(cumsum, .autocast = LG__F32, LG__OPERANDS({"x", LG__WHOLE, LG__ROW_MAJOR}), LG__RESULTS({"y"}),
+           LG__HAS(cumsum), .infer = infer, .forward = forward, .vjp = vjp)
 
 lg_tensor *lg_cumsum(lg_tensor *x, int dim)
 {
@@ -91,16 +81,8 @@ static bool vjp_logcumsumexp(lg__vjp *v)
         return (v->grad_in[0] = t) != NULL;
 }
 
-const lg__op lg__op_logcumsumexp = {
-        .name = "logcumsumexp",
-        .autocast = LG__F32,
-        LG__OPERANDS({"x", LG__FLOAT, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
-        LG__RESULTS({"y"}),
-        LG__HAS(cumsum),
-        .infer = infer,
-        .forward = forward,
-        .vjp = vjp_logcumsumexp,
-};
+LG__DEFINE(logcumsumexp, .autocast = LG__F32, LG__OPERANDS({"x", LG__FLOAT, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
+           LG__RESULTS({"y"}), LG__HAS(cumsum), .infer = infer, .forward = forward, .vjp = vjp_logcumsumexp)
 
 lg_tensor *lg_logcumsumexp(lg_tensor *x, int dim)
 {

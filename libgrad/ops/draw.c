@@ -154,8 +154,8 @@ static lg_tensor *compose(const lg__call *call)
         return y;
 }
 
-const lg__op lg__op_bernoulli = {.name = "bernoulli", .compose = compose, LG__OPERANDS({"p", LG__FLOAT})};
-const lg__op lg__op_multinomial = {.name = "multinomial", .compose = compose, LG__OPERANDS({"weights", LG__FLOAT})};
+LG__DEFINE(bernoulli, .compose = compose, LG__OPERANDS({"p", LG__FLOAT}))
+LG__DEFINE(multinomial, .compose = compose, LG__OPERANDS({"weights", LG__FLOAT}))
 
 lg_tensor *lg_bernoulli(lg_tensor *p)
 {

@@ -10,8 +10,6 @@ LG__ATTRIBUTES(dropout, DROPOUT_FIELDS)
 
 static bool infer(lg__call *call)
 {
-        call->out_at[0].dtype = call->in[0]->at.dtype;
-        call->out_at[0].shape = call->in[0]->at.shape;
         lg__keep_layout(&call->out_at[0], &call->in[0]->at);
         return true;
 }
@@ -38,15 +36,8 @@ static bool vjp(lg__vjp *v)
         return (v->grad_in[0] = lg__apply1(v->op, v->grad[0], v->attributes)) != NULL;
 }
 
-const lg__op lg__op_dropout = {
-        .name = "dropout",
-        LG__OPERANDS({"x", LG__FLOAT}),
-        LG__RESULTS({"y"}),
-        LG__HAS(dropout),
-        .infer = infer,
-        .forward = forward,
-        .vjp = vjp,
-};
+LG__DEFINE(dropout, LG__OPERANDS({"x", LG__FLOAT}), LG__RESULTS({"y"}), LG__HAS(dropout), .infer = infer,
+           .forward = forward, .vjp = vjp)
 
 /* ---- the functions ---- */
 
@@ -91,7 +82,7 @@ static lg_tensor *compose(const lg__call *call)
 }
 
 static const lg__op composite = {.name = "dropout", .compose = compose, LG__OPERANDS({"x", LG__FLOAT})};
-const lg__op lg__op_feature_dropout = {.name = "feature_dropout", .compose = compose, LG__OPERANDS({"x", LG__FLOAT})};
+LG__DEFINE(feature_dropout, .compose = compose, LG__OPERANDS({"x", LG__FLOAT}))
 
 lg_tensor *lg_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options)
 {

@@ -11,7 +11,6 @@ static bool infer_flip(lg__call *call)
 {
         lg_dims *dims = &((flip_attributes *)call->attributes)->dims;
         lg__layout *y = &call->out_at[0];
-        *y = call->in[0]->at;
         if (!lg__dims(call->ctx, "flip", dims, y->shape.ndim))
                 return false;
         const bool empty = lg__shape_numel(y->shape) == 0;
@@ -30,15 +29,8 @@ static bool vjp_flip(lg__vjp *v)
         return (v->grad_in[0] = LG__APPLY(flip, v->attributes, v->grad[0])) != NULL;
 }
 
-const lg__op lg__op_flip = {
-        .name = "flip",
-        .flags = LG__ALIASES,
-        LG__OPERANDS({"x"}),
-        LG__RESULTS({"y"}),
-        LG__HAS(flip),
-        .infer = infer_flip,
-        .vjp = vjp_flip,
-};
+LG__DEFINE(flip, .flags = LG__ALIASES, LG__OPERANDS({"x"}), LG__RESULTS({"y"}), LG__HAS(flip), .infer = infer_flip,
+           .vjp = vjp_flip)
 
 lg_tensor *lg_flip(lg_tensor *x, lg_dims dims)
 {
@@ -60,8 +52,6 @@ static bool infer_roll(lg__call *call)
         const int64_t n = s.size[a->dim];
         a->shift = n ? a->shift % n : 0;
         a->shift += a->shift < 0 ? n : 0;
-        call->out_at[0].dtype = call->in[0]->at.dtype;
-        call->out_at[0].shape = s;
         return true;
 }
 
@@ -88,15 +78,8 @@ static bool vjp_roll(lg__vjp *v)
         return (v->grad_in[0] = lg_roll(v->grad[0], -a->shift, a->dim)) != NULL;
 }
 
-const lg__op lg__op_roll = {
-        .name = "roll",
-        LG__OPERANDS({"x"}),
-        LG__RESULTS({"y"}),
-        LG__HAS(roll),
-        .infer = infer_roll,
-        .forward = forward_roll,
-        .vjp = vjp_roll,
-};
+LG__DEFINE(roll, LG__OPERANDS({"x"}), LG__RESULTS({"y"}), LG__HAS(roll), .infer = infer_roll, .forward = forward_roll,
+           .vjp = vjp_roll)
 
 lg_tensor *lg_roll(lg_tensor *x, int64_t shift, int dim)
 {

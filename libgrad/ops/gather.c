@@ -48,7 +48,6 @@ static bool infer(lg__call *call, const lg_tensor *index, lg_shape shape)
         gather_attributes *a = call->attributes;
         const lg_tensor *x = call->in[0];
         const char *op = call->op->name;
-        call->out_at[0].dtype = x->at.dtype;
         call->out_at[0].shape = shape;
         a->dim = lg__line_dim(x, op, a->dim);
         if (a->dim < 0 || fits(index, x, a->dim))
@@ -78,15 +77,8 @@ static bool vjp_gather(lg__vjp *v)
         return (v->grad_in[0] = LG__APPLY(scatter_add, v->attributes, zeros, v->grad[0], v->in[1])) != NULL;
 }
 
-const lg__op lg__op_gather = {
-        .name = "gather",
-        LG__OPERANDS({"x"}, {"index", LG__INDEX, .saved_for = LG__BY(0)}),
-        LG__RESULTS({"y"}),
-        LG__HAS(gather),
-        .infer = infer_gather,
-        .forward = forward_gather,
-        .vjp = vjp_gather,
-};
+LG__DEFINE(gather, LG__OPERANDS({"x"}, {"index", LG__INDEX, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}),
+           LG__HAS(gather), .infer = infer_gather, .forward = forward_gather, .vjp = vjp_gather)
 
 lg_tensor *lg__gather(lg_tensor *x, int dim, lg_tensor *index, lg__origin origin)
 {
@@ -144,16 +136,9 @@ static bool vjp_scatter_add(lg__vjp *v)
         return (v->grad_in[1] = extended(picked, lg__input_shape(v, 1))) != NULL;
 }
 
-const lg__op lg__op_scatter_add = {
-        .name = "scatter_add",
-        .autocast = LG__WIDEST,
-        LG__OPERANDS({"x"}, {"src"}, {"index", LG__INDEX, .saved_for = LG__BY(1)}),
-        LG__RESULTS({"y"}),
-        LG__HAS(gather),
-        .infer = infer_scatter_add,
-        .forward = forward_scatter_add,
-        .vjp = vjp_scatter_add,
-};
+LG__DEFINE(scatter_add, .autocast = LG__WIDEST,
+           LG__OPERANDS({"x"}, {"src"}, {"index", LG__INDEX, .saved_for = LG__BY(1)}), LG__RESULTS({"y"}),
+           LG__HAS(gather), .infer = infer_scatter_add, .forward = forward_scatter_add, .vjp = vjp_scatter_add)
 
 lg_tensor *lg__scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src, lg__origin origin)
 {
@@ -190,16 +175,8 @@ static lg_tensor *compose(const lg__call *call)
         return src ? LG__APPLY(scatter_add, &a, x, src, index) : LG__APPLY(gather, &a, x, index);
 }
 
-const lg__op lg__op_index_select = {
-        .name = "index_select",
-        .compose = compose,
-        LG__OPERANDS({"x"}, {"index", LG__INDEX}),
-};
-const lg__op lg__op_index_add = {
-        .name = "index_add",
-        .compose = compose,
-        LG__OPERANDS({"x"}, {"index", LG__INDEX}, {"src"}),
-};
+LG__DEFINE(index_select, .compose = compose, LG__OPERANDS({"x"}, {"index", LG__INDEX}))
+LG__DEFINE(index_add, .compose = compose, LG__OPERANDS({"x"}, {"index", LG__INDEX}, {"src"}))
 
 lg_tensor *lg__index_select(lg_tensor *x, int dim, lg_tensor *index, lg__origin origin)
 {

@@ -15,8 +15,6 @@ LG__ATTRIBUTES(layer_norm, LAYER_NORM_FIELDS)
 static bool infer(lg__call *call)
 {
         lg_shape s = call->in[0]->at.shape;
-        call->out_at[0].dtype = call->in[0]->at.dtype;
-        call->out_at[0].shape = s;
         for (int i = 1; i < 3; i++) {
                 call->out_at[i].dtype = LG_F64;
                 call->out_at[i].shape = LG_SHAPE(s.size[0], s.size[1]);
@@ -56,18 +54,8 @@ static bool fused(lg__vjp *v)
                                     .channels = size[2],
                                     .inner = size[3],
                                     .rms = a->rms};
-        void **const wanted[] = {&k.dx, &k.dw, &k.db};
-        if (!g)
+        if (!g || !lg__norm_make_gradients(v, (void **const[]){&k.dx, &k.dw, &k.db}))
                 return false;
-        for (int i = 0; i < v->in_count; i++) {
-                const lg__edge *e = lg__input(v, i);
-                if (!v->needs[i])
-                        continue;
-                if (!(v->grad_in[i] =
-                              lg__tensor_empty(v->ctx, x->storage->device->id, e->dtype, lg__input_shape(v, i))))
-                        return false;
-                *wanted[i] = lg__data(v->grad_in[i]);
-        }
         k.x = lg__data(x);
         k.w = v->in[1] ? lg__data(v->in[1]) : NULL;
         k.g = lg__data(g);
@@ -102,19 +90,12 @@ static bool vjp(lg__vjp *v)
 }
 
 #define BY_ALL (LG__BY(0) | LG__BY(1) | LG__BY(2))
-const lg__op lg__op_layer_norm = {
-        .name = "layer_norm",
-        .autocast = LG__F32,
-        LG__OPERANDS({"x", LG__FLOAT, LG__ROW_MAJOR, .saved_for = BY_ALL},
-                     {"w", LG__WEIGHT, LG__ROW_MAJOR, .optional = true, .saved_for = LG__BY(0)},
-                     {"b", LG__WEIGHT, LG__ROW_MAJOR, .optional = true}),
-        LG__RESULTS({"y"}, {"mean", .saved_for = BY_ALL}, {"rstd", .saved_for = BY_ALL}),
-        LG__HAS(layer_norm),
-        .infer = infer,
-        .forward = forward,
-        .vjp = vjp,
-        .fused = fused,
-};
+LG__DEFINE(layer_norm, .autocast = LG__F32,
+           LG__OPERANDS({"x", LG__FLOAT, LG__ROW_MAJOR, .saved_for = BY_ALL},
+                        {"w", LG__WEIGHT, LG__ROW_MAJOR, .optional = true, .saved_for = LG__BY(0)},
+                        {"b", LG__WEIGHT, LG__ROW_MAJOR, .optional = true}),
+           LG__RESULTS({"y"}, {"mean", .saved_for = BY_ALL}, {"rstd", .saved_for = BY_ALL}), LG__HAS(layer_norm),
+           .infer = infer, .forward = forward, .vjp = vjp, .fused = fused)
 
 /* ---- the functions ---- */
 

@@ -61,12 +61,7 @@ static lg_tensor *reduce(const operands *n, lg_tensor *each)
                 operands n;                                                                                            \
                 return begin(call, &n, &o, sizeof o, &o.reduction) ? reduce(&n, each) : NULL;                          \
         }                                                                                                              \
-        const lg__op lg__op_##of = {                                                                                   \
-                .name = #of,                                                                                           \
-                .autocast = LG__F32,                                                                                   \
-                LG__OPERANDS(__VA_ARGS__),                                                                             \
-                .compose = compose_##of,                                                                               \
-        };
+        LG__DEFINE(of, .autocast = LG__F32, LG__OPERANDS(__VA_ARGS__), .compose = compose_##of)
 /* The same of x and target, and the public function. */
 #define LOSS_OF_TWO(of, options_type, each)                                                                            \
         LOSS(of, options_type, each, {"x", LG__FLOAT}, {"target"})                                                     \

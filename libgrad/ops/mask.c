@@ -48,7 +48,7 @@ static lg_tensor *compose_triangle(const lg__call *call)
 }
 
 #define TRIANGLE(of)                                                                                                   \
-        const lg__op lg__op_##of = {.name = #of, .compose = compose_triangle, LG__OPERANDS({"x"})};                    \
+        LG__DEFINE(of, .compose = compose_triangle, LG__OPERANDS({"x"}))                                               \
         lg_tensor *lg_##of##_with(lg_tensor *x, const lg_triangle_options *options)                                    \
         {                                                                                                              \
                 return LG__APPLY(of, options, x);                                                                      \

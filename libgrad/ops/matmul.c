@@ -101,7 +101,6 @@ static bool infer_matmul(lg__call *call)
                 return false;
         batch.size[batch.ndim++] = m;
         batch.size[batch.ndim++] = n;
-        call->out_at[0].dtype = call->in[0]->at.dtype;
         call->out_at[0].shape = batch;
         return lg__shape_valid(call->ctx, "matmul", batch);
 }
@@ -113,22 +112,21 @@ static bool forward_matmul(lg__call *call)
 
 static bool vjp_matmul(lg__vjp *v)
 {
-        lg_tensor *g = v->grad[0];
-        if (v->needs[0] && !(v->grad_in[0] = lg_matmul(g, lg_transpose(v->in[1], -2, -1))))
+        lg_tensor *g = v->grad[0], *a = v->in[0], *b = v->in[1];
+        if (g->at.shape.ndim == 2) { /* no batches: the op itself */
+                const lg_dims turned = LG_DIMS(1, 0);
+                v->grad_in[0] = v->needs[0] ? LG__APPLY(matmul, NULL, g, lg_permute(b, turned)) : NULL;
+                v->grad_in[1] = v->needs[1] ? LG__APPLY(matmul, NULL, lg_permute(a, turned), g) : NULL;
+                return lg__ok(v->ctx);
+        }
+        if (v->needs[0] && !(v->grad_in[0] = lg_matmul(g, lg_transpose(b, -2, -1))))
                 return false;
-        return !v->needs[1] || (v->grad_in[1] = lg_matmul(lg_transpose(v->in[0], -2, -1), g)) != NULL;
+        return !v->needs[1] || (v->grad_in[1] = lg_matmul(lg_transpose(a, -2, -1), g)) != NULL;
 }
 
-const lg__op lg__op_matmul = {
-        .name = "matmul",
-        .flags = LG__PROMOTE,
-        .autocast = LG__LOW,
-        LG__OPERANDS({"a", LG__FLOAT, .saved_for = LG__BY(1)}, {"b", LG__FLOAT, .saved_for = LG__BY(0)}),
-        LG__RESULTS({"y"}),
-        .infer = infer_matmul,
-        .forward = forward_matmul,
-        .vjp = vjp_matmul,
-};
+LG__DEFINE(matmul, .flags = LG__PROMOTE, .autocast = LG__LOW,
+           LG__OPERANDS({"a", LG__FLOAT, .saved_for = LG__BY(1)}, {"b", LG__FLOAT, .saved_for = LG__BY(0)}),
+           LG__RESULTS({"y"}), .infer = infer_matmul, .forward = forward_matmul, .vjp = vjp_matmul)
 
 /* An op of x (m, n) and matrices on x (..., n): one product, and so is the gradient of the matrix. */
 static lg_tensor *by_rows(const lg__op *op, lg_tensor *x, lg_tensor *w, lg_tensor *b)
@@ -164,10 +162,7 @@ static lg_tensor *compose_matmul(const lg__call *call)
 }
 
 static const lg__op any_matmul = {
-        .name = "matmul",
-        .compose = compose_matmul,
-        LG__OPERANDS({"a", LG__FLOAT}, {"b", LG__FLOAT}),
-};
+        .name = "matmul", .compose = compose_matmul, LG__OPERANDS({"a", LG__FLOAT}, {"b", LG__FLOAT})};
 
 lg_tensor *lg_matmul(lg_tensor *a, lg_tensor *b)
 {
@@ -190,7 +185,6 @@ static bool infer_linear(lg__call *call)
         if (b && (b->at.shape.ndim != 1 || b->at.shape.size[0] != w->at.shape.size[0]))
                 return lg__fail(call->ctx, LG_ERR_SHAPE, "linear: b is %s, but w is %s: it takes (%lld,)",
                                 lg__tensor_text(b).s, lg__tensor_text(w).s, (long long)w->at.shape.size[0]);
-        call->out_at[0].dtype = x->at.dtype;
         call->out_at[0].shape = LG_SHAPE(x->at.shape.size[0], w->at.shape.size[0]);
         return lg__shape_valid(call->ctx, "linear", call->out_at[0].shape);
 }
@@ -210,7 +204,7 @@ static bool derive_linear(lg__vjp *v, lg_tensor *g)
 {
         if (v->needs[0] && !(v->grad_in[0] = LG__APPLY(matmul, NULL, g, v->in[1])))
                 return false;
-        if (v->needs[1] && !(v->grad_in[1] = LG__APPLY(matmul, NULL, lg_transpose(g, 0, 1), v->in[0])))
+        if (v->needs[1] && !(v->grad_in[1] = LG__APPLY(matmul, NULL, lg_permute(g, LG_DIMS(1, 0)), v->in[0])))
                 return false;
         return !v->needs[2] || (v->grad_in[2] = lg_sum(g, .dims = LG_DIMS(0))) != NULL;
 }
@@ -228,17 +222,11 @@ static bool vjp_linear_relu(lg__vjp *v)
 
 #define BY_ALL (LG__BY(0) | LG__BY(1) | LG__BY(2))
 #define LINEAR(of, saved)                                                                                              \
-        const lg__op lg__op_##of = {                                                                                   \
-                .name = #of,                                                                                           \
-                .flags = LG__PROMOTE,                                                                                  \
-                .autocast = LG__LOW,                                                                                   \
-                LG__OPERANDS({"x", LG__FLOAT, .saved_for = LG__BY(1)}, {"w", LG__FLOAT, .saved_for = LG__BY(0)},       \
-                             {"b", LG__FLOAT, LG__ROW_MAJOR, .optional = true}),                                       \
-                LG__RESULTS({"y", .saved_for = saved}),                                                                \
-                .infer = infer_linear,                                                                                 \
-                .forward = forward_linear,                                                                             \
-                .vjp = vjp_##of,                                                                                       \
-        };
+        LG__DEFINE(of, .flags = LG__PROMOTE, .autocast = LG__LOW,                                                      \
+                   LG__OPERANDS({"x", LG__FLOAT, .saved_for = LG__BY(1)}, {"w", LG__FLOAT, .saved_for = LG__BY(0)},    \
+                                {"b", LG__FLOAT, LG__ROW_MAJOR, .optional = true}),                                    \
+                   LG__RESULTS({"y", .saved_for = saved}), .infer = infer_linear, .forward = forward_linear,           \
+                   .vjp = vjp_##of)
 LINEAR(linear, 0)
 LINEAR(linear_relu, BY_ALL)
 
@@ -246,8 +234,6 @@ LINEAR(linear_relu, BY_ALL)
 
 static bool infer_relu_grad(lg__call *call)
 {
-        call->out_at[0].dtype = call->in[0]->at.dtype;
-        call->out_at[0].shape = call->in[1]->at.shape;
         lg__keep_layout(&call->out_at[0], &call->in[1]->at);
         return true;
 }
@@ -263,14 +249,8 @@ static bool vjp_relu_grad(lg__vjp *v)
         return (v->grad_in[0] = LG__APPLY(relu_grad, NULL, v->grad[0], v->in[1])) != NULL;
 }
 
-const lg__op lg__op_relu_grad = {
-        .name = "relu_grad",
-        LG__OPERANDS({"g", LG__FLOAT}, {"y", LG__FLOAT, .saved_for = LG__BY(0)}),
-        LG__RESULTS({"y"}),
-        .infer = infer_relu_grad,
-        .forward = forward_relu_grad,
-        .vjp = vjp_relu_grad,
-};
+LG__DEFINE(relu_grad, LG__OPERANDS({"g", LG__FLOAT}, {"y", LG__FLOAT, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}),
+           .infer = infer_relu_grad, .forward = forward_relu_grad, .vjp = vjp_relu_grad)
 
 /* ---- linear of x (..., in); attributes: the op over rows ---- */
 
@@ -281,11 +261,9 @@ static lg_tensor *compose_linear(const lg__call *call)
         return by_rows(call->attributes, call->in[0], call->in[1], call->in[2]);
 }
 
-static const lg__op any_linear = {
-        .name = "linear",
-        .compose = compose_linear,
-        LG__OPERANDS({"x", LG__FLOAT}, {"w", LG__FLOAT}, {"b", LG__FLOAT, .optional = true}),
-};
+static const lg__op any_linear = {.name = "linear",
+                                  .compose = compose_linear,
+                                  LG__OPERANDS({"x", LG__FLOAT}, {"w", LG__FLOAT}, {"b", LG__FLOAT, .optional = true})};
 
 lg_tensor *lg_linear(lg_tensor *x, lg_tensor *w, lg_tensor *b)
 {

@@ -69,12 +69,8 @@ static lg_tensor *compose(const lg__call *call)
         return y;
 }
 
-const lg__op lg__op_nonzero = {.name = "nonzero", .compose = compose, LG__OPERANDS({"x"})};
-const lg__op lg__op_masked_select = {
-        .name = "masked_select",
-        .compose = compose,
-        LG__OPERANDS({"x"}, {"mask", LG__MASK}),
-};
+LG__DEFINE(nonzero, .compose = compose, LG__OPERANDS({"x"}))
+LG__DEFINE(masked_select, .compose = compose, LG__OPERANDS({"x"}, {"mask", LG__MASK}))
 
 lg_tensor *lg_nonzero(lg_tensor *x)
 {

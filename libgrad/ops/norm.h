@@ -1,4 +1,4 @@
-/* norm.h - what normalisations share: dtypes and checks. Private to ops/. */
+/* norm.h - what normalisations share: dtypes, checks, gradients. Private to ops/. */
 #ifndef LG_OPS_NORM_H
 #define LG_OPS_NORM_H
 
@@ -23,6 +23,22 @@ static inline bool lg__norm_check_shapes(const lg__call *call, lg_shape shape)
                         return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s but %s is %s; it needs shape %s",
                                         call->op->name, lg__tensor_text(call->in[0]).s, lg__operand_name(call->op, i),
                                         lg__tensor_text(call->in[i]).s, lg__shape_text(shape).s);
+        return true;
+}
+
+/* Makes the gradients that are needed, as their inputs lie, and puts their elements into `data`, one for each input. */
+static inline bool lg__norm_make_gradients(lg__vjp *v, void **const data[])
+{
+        for (int i = 0; i < v->in_count; i++) {
+                if (!v->needs[i])
+                        continue;
+                v->grad_in[i] = i ? lg__tensor_empty(v->ctx, v->in[0]->storage->device->id, lg__input(v, i)->dtype,
+                                                     lg__input_shape(v, i))
+                                  : lg__tensor_beside(v->in[0]);
+                if (!v->grad_in[i])
+                        return false;
+                *data[i] = lg__data(v->grad_in[i]);
+        }
         return true;
 }
 

@@ -33,7 +33,6 @@ static bool infer(lg__call *call)
                                         lg__tensor_text(x).s, i, (long long)before, (long long)after);
                 s.size[i] = size;
         }
-        call->out_at[0].dtype = x->at.dtype;
         call->out_at[0].shape = s;
         return lg__shape_valid(call->ctx, "pad", s);
 }
@@ -76,15 +75,7 @@ static bool vjp(lg__vjp *v)
         return (v->grad_in[0] = LG__APPLY(pad, &back, v->grad[0])) != NULL;
 }
 
-const lg__op lg__op_pad = {
-        .name = "pad",
-        LG__OPERANDS({"x"}),
-        LG__RESULTS({"y"}),
-        LG__HAS(pad),
-        .infer = infer,
-        .forward = forward,
-        .vjp = vjp,
-};
+LG__DEFINE(pad, LG__OPERANDS({"x"}), LG__RESULTS({"y"}), LG__HAS(pad), .infer = infer, .forward = forward, .vjp = vjp)
 
 lg_tensor *lg_pad_with(lg_tensor *x, lg_ints pads, const lg_pad_options *options)
 {

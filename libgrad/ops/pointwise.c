@@ -79,27 +79,28 @@ bool lg__pointwise_forward(lg__call *call)
         return lg__pointwise_run(call->op->pointwise, call->out[0], in, p->p0, p->p1, call->op->name);
 }
 
+/* The gradient of input i by that kernel: added to what has arrived there, the one of the output itself, or a new one.
+ */
+static lg_tensor *gradient(const lg__vjp *v, int i, int kernel, lg_tensor *const slots[LG_PW_INPUTS])
+{
+        const pointwise_attributes *p = v->attributes;
+        lg_tensor *g = v->grad[0], *sum = v->sums[i];
+        if (sum && lg__same_shape(&sum->at, &g->at) && sum->at.dtype == g->at.dtype)
+                return lg__pointwise_add(kernel, sum, slots, p->p0, p->p1, v->op->name) ? sum : NULL;
+        if (v->op->passes & LG__BY(i))
+                return g;
+        lg_tensor *made = lg__tensor_beside(g);
+        return made && lg__pointwise_run(kernel, made, slots, p->p0, p->p1, v->op->name) ? made : NULL;
+}
+
 /* First order: one kernel for each input that needs its gradient. */
 bool lg__pointwise_fused(lg__vjp *v)
 {
-        const pointwise_attributes *p = v->attributes;
-        bool conditional = v->op->operands[0].takes == LG__MASK;
-        lg_tensor *slots[LG_PW_INPUTS] = {v->grad[0], v->in[0], v->in[1], v->out[0]};
-        int first = conditional ? 1 : 0;
-        if (conditional)
-                slots[2] = slots[3] = NULL;
-        for (int i = first; i < v->in_count; i++) {
-                if (!v->needs[i])
-                        continue;
-                lg_tensor *sum = v->sums[i];
-                const bool adds =
-                        sum && lg__same_shape(&sum->at, &v->grad[0]->at) && sum->at.dtype == v->grad[0]->at.dtype;
-                lg_tensor *g = adds ? sum : lg__tensor_beside(v->grad[0]);
-                if (!g || !(adds ? lg__pointwise_add : lg__pointwise_run)(v->op->pointwise + 1 + i - first, g, slots,
-                                                                          p->p0, p->p1, v->op->name))
+        const int first = v->op->operands[0].takes == LG__MASK ? 1 : 0;
+        lg_tensor *slots[LG_PW_INPUTS] = {v->grad[0], v->in[0], first ? NULL : v->in[1], first ? NULL : v->out[0]};
+        for (int i = first; i < v->in_count; i++)
+                if (v->needs[i] && !(v->grad_in[i] = gradient(v, i, v->op->pointwise + 1 + i - first, slots)))
                         return false;
-                v->grad_in[i] = g;
-        }
         return true;
 }
 

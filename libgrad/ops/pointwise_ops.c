@@ -1,16 +1,18 @@
 /* pointwise_ops.c - the table of the elementwise ops, made from kernels/pointwise.def. Here the words of a derivative
- * are masks, which say what it needs of the inputs and of the output. */
+ * are masks, which say what it needs of the inputs and of the output, and whether it computes anything. */
 #include <string.h>
 #include "../../kernels/constants.h"
 #include "pointwise.h"
 #include "vocabulary.h"
 
-#define V1(op, a) (a)
-#define V2(op, a, b) ((a) | (b))
-#define V3(op, a, b, c) ((a) | (b) | (c))
-#define K(value) 0u
-#define P0 0u
-#define P1 0u
+#define COMPUTED 8u
+#define V1(op, a) (COMPUTED | (a))
+#define V2(op, a, b) (COMPUTED | (a) | (b))
+#define VN(op, a, number) (COMPUTED | (a))
+#define V3(op, a, b, c) (COMPUTED | (a) | (b) | (c))
+#define K(value) COMPUTED
+#define P0 COMPUTED
+#define P1 COMPUTED
 #define G 0u
 #define X 1u
 #define A 1u
@@ -20,6 +22,8 @@
 
 /* The derivatives by input i whose mask has that bit. */
 #define IF(mask, bit, i) ((mask) & (bit) ? LG__BY(i) : 0)
+/* That bit where the derivative is the word G. */
+#define IS_G(mask, i) ((mask) == G ? LG__BY(i) : 0)
 #define FLOAT LG__REAL
 #define ANY LG__ANY
 #define NUMBER LG__NUMBER
@@ -33,10 +37,10 @@
 #define DERIVED(name, ...)                                                                                             \
         ROW(name, lg__pointwise_infer, .vjp = lg__pointwise_vjp_##name, .fused = lg__pointwise_fused, __VA_ARGS__)
 #define UNARY(name, types, params, formula, dx, domain, kinks)                                                         \
-        DERIVED(name, LG__OPERANDS({"x", types, .saved_for = IF(dx, X, 0)}),                                           \
+        DERIVED(name, .passes = IS_G(dx, 0), LG__OPERANDS({"x", types, .saved_for = IF(dx, X, 0)}),                    \
                 LG__RESULTS({"y", .saved_for = IF(dx, Y, 0)}))
 #define BINARY(name, types, formula, da, db, domain_a, domain_b, kinks)                                                \
-        DERIVED(name, .flags = LG__PROMOTE,                                                                            \
+        DERIVED(name, .flags = LG__PROMOTE, .passes = IS_G(da, 0) | IS_G(db, 1),                                       \
                 LG__OPERANDS({"a", types, .saved_for = IF(da, A, 0) | IF(db, A, 1)},                                   \
                              {"b", types, .saved_for = IF(da, B, 0) | IF(db, B, 1)}),                                  \
                 LG__RESULTS({"y", .saved_for = IF(da, Y, 0) | IF(db, Y, 1)}))

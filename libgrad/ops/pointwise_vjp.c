@@ -7,6 +7,7 @@
 
 #define V1(op, a) lg_##op(a)
 #define V2(op, a, b) lg_##op(a, b)
+#define VN(op, a, number) lg_##op(a, number)
 #define V3(op, a, b, c) lg_##op(a, b, c)
 #define K(value) lg__constant(v->grad[0], value)
 #define P0 lg__pointwise_parameter(v, 0)

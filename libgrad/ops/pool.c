@@ -19,7 +19,6 @@ static bool infer(lg__call *call)
         const bool to_input = call->op == LG__OP(max_pool2d_grad) || call->op == LG__OP(avg_pool2d_grad);
         const int64_t *size = to_input ? a->at.in : a->at.out, *given = call->in[0]->at.shape.size;
         lg__layout *y = &call->out_at[0];
-        y->dtype = call->in[0]->at.dtype;
         y->shape = LG_SHAPE(given[0], given[1], size[0], size[1]);
         if (!lg__shape_valid(call->ctx, call->op->name, y->shape))
                 return false;
@@ -71,14 +70,7 @@ static bool vjp_avg(lg__vjp *v)
 }
 
 #define POOL2D(of, derivative, ...)                                                                                    \
-        const lg__op lg__op_##of = {                                                                                   \
-                .name = #of,                                                                                           \
-                LG__HAS(pool),                                                                                         \
-                .infer = infer,                                                                                        \
-                .forward = forward,                                                                                    \
-                .vjp = derivative,                                                                                     \
-                __VA_ARGS__,                                                                                           \
-        };
+        LG__DEFINE(of, LG__HAS(pool), .infer = infer, .forward = forward, .vjp = derivative, __VA_ARGS__)
 #define IMAGE(name) name, LG__FLOAT, LG__CHANNELS_LAST
 #define INDICES "indices", LG__ANY, LG__CHANNELS_LAST, .saved_for = LG__BY(0)
 POOL2D(max_pool2d, vjp_max, LG__OPERANDS({IMAGE("x")}), LG__RESULTS({"y"}, {"indices", .saved_for = LG__BY(0)}))

@@ -131,15 +131,9 @@ static lg_tensor *apply(const lg__op *op, lg_tensor *x, const lg_reduce_options 
 }
 
 #define REDUCTION(of, takes, x_saved_for, y_saved_for, ...)                                                            \
-        const lg__op lg__op_##of = {                                                                                   \
-                .name = #of,                                                                                           \
-                LG__OPERANDS({"x", takes, .saved_for = x_saved_for}),                                                  \
-                LG__RESULTS({"y", .saved_for = y_saved_for}),                                                          \
-                LG__HAS(reduce),                                                                                       \
-                .infer = infer,                                                                                        \
-                .forward = forward,                                                                                    \
-                __VA_ARGS__,                                                                                           \
-        };                                                                                                             \
+        LG__DEFINE(of, LG__OPERANDS({"x", takes, .saved_for = x_saved_for}),                                           \
+                   LG__RESULTS({"y", .saved_for = y_saved_for}), LG__HAS(reduce), .infer = infer, .forward = forward,  \
+                   __VA_ARGS__)                                                                                        \
         lg_tensor *lg_##of##_with(lg_tensor *x, const lg_reduce_options *options)                                      \
         {                                                                                                              \
                 return apply(LG__OP(of), x, options);                                                                  \

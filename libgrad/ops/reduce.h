@@ -16,12 +16,7 @@ int64_t lg__reduced_count(lg_shape s, const reduce_attributes *a);
 
 /* A reduction that compose_of() makes of other ops: the op and the function. */
 #define LG__REDUCTION(of, takes, cast)                                                                                 \
-        const lg__op lg__op_##of = {                                                                                   \
-                .name = #of,                                                                                           \
-                LG__OPERANDS({"x", takes}),                                                                            \
-                .compose = compose_##of,                                                                               \
-                .autocast = cast,                                                                                      \
-        };                                                                                                             \
+        LG__DEFINE(of, LG__OPERANDS({"x", takes}), .compose = compose_##of, .autocast = cast)                          \
         lg_tensor *lg_##of##_with(lg_tensor *x, const lg_reduce_options *options)                                      \
         {                                                                                                              \
                 return LG__APPLY(of, options, x);                                                                      \

@@ -92,12 +92,7 @@ static lg_tensor *compose_norm(const lg__call *call)
         return lg_cast(p == 0 || p == 1 || isinf(p) ? y : power(y, 1 / p), dtype);
 }
 
-const lg__op lg__op_norm = {
-        .name = "norm",
-        .autocast = LG__F32,
-        LG__OPERANDS({"x", LG__FLOAT}),
-        .compose = compose_norm,
-};
+LG__DEFINE(norm, .autocast = LG__F32, LG__OPERANDS({"x", LG__FLOAT}), .compose = compose_norm)
 
 lg_tensor *lg_norm_with(lg_tensor *x, double p, const lg_norm_options *options)
 {

@@ -11,8 +11,6 @@ static bool infer(lg__call *call)
 {
         softmax_attributes *a = call->attributes;
         a->dim = lg__line_dim(call->in[0], call->op->name, a->dim);
-        call->out_at[0].dtype = call->in[0]->at.dtype;
-        call->out_at[0].shape = call->in[0]->at.shape;
         return a->dim >= 0;
 }
 
@@ -64,17 +62,9 @@ static bool vjp_log_softmax(lg__vjp *v)
 }
 
 #define SOFTMAX(of)                                                                                                    \
-        const lg__op lg__op_##of = {                                                                                   \
-                .name = #of,                                                                                           \
-                .autocast = LG__F32,                                                                                   \
-                LG__OPERANDS({"x", LG__FLOAT, LG__ROW_MAJOR}),                                                         \
-                LG__RESULTS({"y", .saved_for = LG__BY(0)}),                                                            \
-                LG__HAS(softmax),                                                                                      \
-                .infer = infer,                                                                                        \
-                .forward = forward,                                                                                    \
-                .vjp = vjp_##of,                                                                                       \
-                .fused = fused,                                                                                        \
-        };                                                                                                             \
+        LG__DEFINE(of, .autocast = LG__F32, LG__OPERANDS({"x", LG__FLOAT, LG__ROW_MAJOR}),                             \
+                   LG__RESULTS({"y", .saved_for = LG__BY(0)}), LG__HAS(softmax), .infer = infer, .forward = forward,   \
+                   .vjp = vjp_##of, .fused = fused)                                                                    \
         lg_tensor *lg_##of(lg_tensor *x, int dim)                                                                      \
         {                                                                                                              \
                 return LG__APPLY(of, &(softmax_attributes){dim}, x);                                                   \

@@ -60,15 +60,9 @@ static bool vjp_lines(lg__vjp *v)
         return (v->grad_in[0] = LG__APPLY(pick_grad, &back, v->grad[0], indices)) != NULL;
 }
 
-const lg__op lg__op_sort = {
-        .name = "sort",
-        LG__OPERANDS({"x", LG__ANY, LG__ROW_MAJOR}),
-        LG__RESULTS({"values"}, {"indices", .saved_for = LG__BY(0)}),
-        LG__HAS(sort),
-        .infer = infer_sort,
-        .forward = forward_sort,
-        .vjp = vjp_lines,
-};
+LG__DEFINE(sort, LG__OPERANDS({"x", LG__ANY, LG__ROW_MAJOR}),
+           LG__RESULTS({"values"}, {"indices", .saved_for = LG__BY(0)}), LG__HAS(sort), .infer = infer_sort,
+           .forward = forward_sort, .vjp = vjp_lines)
 
 /* ---- pick and pick_grad ---- */
 
@@ -102,26 +96,13 @@ static bool vjp_pick_grad(lg__vjp *v)
         return (v->grad_in[0] = LG__APPLY(pick, v->attributes, v->grad[0], v->in[1])) != NULL;
 }
 
-const lg__op lg__op_pick = {
-        .name = "pick",
-        LG__OPERANDS({"x", LG__ANY, LG__ROW_MAJOR}, {"indices", LG__INDEX, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
-        LG__RESULTS({"y"}),
-        LG__HAS(sort),
-        .infer = infer_pick,
-        .forward = forward_pick,
-        .vjp = vjp_lines,
-};
+LG__DEFINE(pick,
+           LG__OPERANDS({"x", LG__ANY, LG__ROW_MAJOR}, {"indices", LG__INDEX, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
+           LG__RESULTS({"y"}), LG__HAS(sort), .infer = infer_pick, .forward = forward_pick, .vjp = vjp_lines)
 
-const lg__op lg__op_pick_grad = {
-        .name = "pick_grad",
-        .flags = LG__UNORDERED,
-        LG__OPERANDS({"g", LG__ANY, LG__ROW_MAJOR}, {"indices", LG__INDEX, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
-        LG__RESULTS({"y"}),
-        LG__HAS(sort),
-        .infer = infer_pick,
-        .forward = forward_pick,
-        .vjp = vjp_pick_grad,
-};
+LG__DEFINE(pick_grad, .flags = LG__UNORDERED,
+           LG__OPERANDS({"g", LG__ANY, LG__ROW_MAJOR}, {"indices", LG__INDEX, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
+           LG__RESULTS({"y"}), LG__HAS(sort), .infer = infer_pick, .forward = forward_pick, .vjp = vjp_pick_grad)
 
 /* ---- the functions ---- */
 
@@ -223,8 +204,8 @@ static lg_tensor *extreme(const lg__call *call)
         return y;
 }
 
-const lg__op lg__op_max = {.name = "max", .compose = extreme, LG__OPERANDS({"x"})};
-const lg__op lg__op_min = {.name = "min", .compose = extreme, LG__OPERANDS({"x"})};
+LG__DEFINE(max, .compose = extreme, LG__OPERANDS({"x"}))
+LG__DEFINE(min, .compose = extreme, LG__OPERANDS({"x"}))
 
 lg_tensor *lg_max_with(lg_tensor *x, int dim, const lg_max_options *options)
 {

@@ -17,15 +17,8 @@ LG__ATTRIBUTES(slice, SLICE_FIELDS)
 LG__ATTRIBUTES(slice_grad, SLICE_GRAD_FIELDS)
 
 #define VIEW(of, attributes)                                                                                           \
-        const lg__op lg__op_##of = {                                                                                   \
-                .name = #of,                                                                                           \
-                .flags = LG__ALIASES,                                                                                  \
-                LG__OPERANDS({"x"}),                                                                                   \
-                LG__RESULTS({"y"}),                                                                                    \
-                LG__HAS(attributes),                                                                                   \
-                .infer = infer_##of,                                                                                   \
-                .vjp = vjp_##of,                                                                                       \
-        };
+        LG__DEFINE(of, .flags = LG__ALIASES, LG__OPERANDS({"x"}), LG__RESULTS({"y"}), LG__HAS(attributes),             \
+                   .infer = infer_##of, .vjp = vjp_##of)
 /* lg_of(x, ...) is compose_of() of x, given these attributes. */
 #define MADE(of, attributes, ...)                                                                                      \
         static const lg__op lg__op_##of = {.name = #of, .compose = compose_##of, LG__OPERANDS({"x"})};                 \
@@ -204,7 +197,6 @@ static bool infer_permute(lg__call *call)
         const lg__layout *x = &call->in[0]->at;
         lg__layout *y = &call->out_at[0];
         unsigned seen = 0;
-        *y = *x;
         if (order->count != x->shape.ndim)
                 return lg__fail(call->ctx, LG_ERR_ARGUMENT, "permute: %d dimensions are listed, but x is %s",
                                 order->count, lg__tensor_text(call->in[0]).s);
@@ -263,7 +255,6 @@ static bool infer_slice(lg__call *call)
 {
         slice_attributes *a = call->attributes;
         lg__layout *y = &call->out_at[0];
-        *y = call->in[0]->at;
         a->dim = lg__dim(call->ctx, "slice", a->dim, y->shape.ndim);
         if (a->dim < 0)
                 return false;
@@ -320,8 +311,6 @@ MADE(select, (&(slice_attributes){.dim = dim, .start = index}), int dim, int64_t
 static bool infer_slice_grad(lg__call *call)
 {
         const slice_grad_attributes *a = call->attributes;
-        call->out_at[0].dtype = call->in[0]->at.dtype;
-        call->out_at[0].shape = call->in[0]->at.shape;
         call->out_at[0].shape.size[a->dim] = a->size;
         return true;
 }
@@ -341,15 +330,8 @@ static bool vjp_slice_grad(lg__vjp *v)
         return (v->grad_in[0] = LG__APPLY(slice, v->attributes, v->grad[0])) != NULL;
 }
 
-const lg__op lg__op_slice_grad = {
-        .name = "slice_grad",
-        LG__OPERANDS({"x"}),
-        LG__RESULTS({"y"}),
-        LG__HAS(slice_grad),
-        .infer = infer_slice_grad,
-        .forward = forward_slice_grad,
-        .vjp = vjp_slice_grad,
-};
+LG__DEFINE(slice_grad, LG__OPERANDS({"x"}), LG__RESULTS({"y"}), LG__HAS(slice_grad), .infer = infer_slice_grad,
+           .forward = forward_slice_grad, .vjp = vjp_slice_grad)
 
 /* ---- expand ---- */
 
@@ -369,7 +351,7 @@ static bool infer_expand(lg__call *call)
                     (i >= missing && to->size[i] != from.size[i - missing] && from.size[i - missing] != 1))
                         return lg__fail(call->ctx, LG_ERR_SHAPE, "expand: %s cannot be expanded to %s",
                                         lg__tensor_text(call->in[0]).s, lg__shape_text(asked).s);
-        call->out_at[0] = (lg__layout){.dtype = x->dtype, .shape = *to, .offset = x->offset};
+        call->out_at[0].shape = *to;
         lg__broadcast_strides(x, *to, call->out_at[0].strides);
         return true;
 }

@@ -1,9 +1,12 @@
-/* vocabulary.h - the words of pointwise.def for the host: what V1, V2 and V3 make of them is up to the includer
- * (calls of ops, or masks of what is saved). */
+/* vocabulary.h - the words of pointwise.def for the host: what V1, V2, V3 and VN, an op of a tensor and a number, make
+ * of them is up to the includer (calls of ops, or masks of what is saved). */
 #define NEG(a) V1(neg, a)
 #define ABS(a) V1(abs, a)
 #define SIGN(a) V1(sign, a)
 #define SQUARE(a) V1(square, a)
+#define TWICE(a) VN(mul_scalar, a, 2)
+#define ONE_PLUS(a) VN(add_scalar, a, 1)
+#define ONE_MINUS(a) VN(rsub_scalar, a, 1)
 #define DETACH(a) V1(detach, a)
 #define EXP(a) V1(exp, a)
 #define EXPM1(a) V1(expm1, a)
