@@ -1,6 +1,8 @@
 /* own.c - data sets and streams whose samples a function of the program makes. */
 #include "data.h"
 
+#define STREAM INT64_MIN /* in the place of a size */
+
 typedef struct own {
         lg_dataset head;
         lg_sample_fn *fn;
@@ -41,59 +43,46 @@ static bool next(const lg_dataset *d, lg_sample *s)
 static const lg__set_kind own_kind = {.get = get, .destroy = destroy, .bytes = sizeof(own)};
 static const lg__set_kind stream_kind = {.get = next, .destroy = destroy, .bytes = sizeof(own)};
 
-static lg_dataset *make(lg_ctx *c, const char *op, const lg__set_kind *kind, int64_t size, const lg_fields *fields,
-                        const own *from)
+/* A set of `size` samples, or a stream. The options' .release is called in any case. */
+static lg_dataset *make(lg_ctx *c, const char *op, int64_t size, const lg_fields *fields, lg_sample_fn *fn, void *user,
+                        const lg_source_options *options)
 {
-        lg_dataset *d = from->fn ? lg__dataset_new(c, kind, size) : NULL;
-        own *o = (own *)d;
+        const bool stream = size == STREAM;
+        lg_source_options o;
+        lg__take_without(options, &o, sizeof o);
+        bool ok = lg__take(c, op, options, &o, sizeof o);
+        if (ok && size < 0 && !stream)
+                ok = lg__fail(c, LG_ERR_ARGUMENT, "%s: the size is %lld; for a stream there is lg_dataset_stream()", op,
+                              (long long)size);
+        if (ok && o.seek && !stream)
+                ok = lg__fail(c, LG_ERR_ARGUMENT, "%s: .seek is for streams: lg_dataset_stream()", op);
+        if (ok && !fn)
+                ok = lg__fail(c, LG_ERR_ARGUMENT, "%s: the function is NULL", op);
+        lg_dataset *d = ok ? lg__dataset_new(c, stream ? &stream_kind : &own_kind, stream ? -1 : size) : NULL;
         if (!d) {
-                if (!from->fn)
-                        lg__fail(c, LG_ERR_ARGUMENT, "%s: the function is NULL", op);
-                lg__release(c, from->release, from->user);
+                lg__release(c, o.release, user);
                 return NULL;
         }
-        o->fn = from->fn;
-        o->user = from->user;
-        o->release = from->release;
-        o->seek = from->seek;
+        own *made = (own *)d;
+        made->fn = fn;
+        made->user = user;
+        made->release = o.release;
+        made->seek = o.seek;
         d->own = true;
-        d->stream = kind == &stream_kind ? d : NULL;
+        d->stream = stream ? d : NULL;
         return lg__dataset_made(d, lg__fields_take(c, op, &d->fields, fields));
 }
 
 lg_dataset *lg_dataset_new_with(lg_ctx *c, int64_t size, lg_fields fields, lg_sample_fn *fn, void *user,
                                 const lg_source_options *options)
 {
-        lg_source_options o;
-        lg__take_without(options, &o, sizeof o); /* .release is called in any case */
-        bool ok = lg__take(c, "lg_dataset_new", options, &o, sizeof o);
-        if (ok && size < 0)
-                ok = lg__fail(c, LG_ERR_ARGUMENT,
-                              "lg_dataset_new: the size is %lld; for a stream there is "
-                              "lg_dataset_stream()",
-                              (long long)size);
-        if (ok && o.seek)
-                ok = lg__fail(c, LG_ERR_ARGUMENT, "lg_dataset_new: .seek is for streams: lg_dataset_stream()");
-        if (!ok) {
-                lg__release(c, o.release, user);
-                return NULL;
-        }
-        const own from = {.fn = fn, .user = user, .release = o.release};
-        return make(c, "lg_dataset_new", &own_kind, size, &fields, &from);
+        return make(c, "lg_dataset_new", size == STREAM ? -1 : size, &fields, fn, user, options);
 }
 
 lg_dataset *lg_dataset_stream_with(lg_ctx *c, lg_fields fields, lg_sample_fn *fn, void *user,
                                    const lg_source_options *options)
 {
-        lg_source_options o;
-        lg__take_without(options, &o, sizeof o);
-        bool ok = lg__take(c, "lg_dataset_stream", options, &o, sizeof o);
-        if (!ok) {
-                lg__release(c, o.release, user);
-                return NULL;
-        }
-        const own from = {.fn = fn, .user = user, .release = o.release, .seek = o.seek};
-        return make(c, "lg_dataset_stream", &stream_kind, -1, &fields, &from);
+        return make(c, "lg_dataset_stream", STREAM, &fields, fn, user, options);
 }
 
 bool lg__stream_seek(lg_dataset *stream, lg_ctx *c, int64_t sample)

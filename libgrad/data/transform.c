@@ -12,11 +12,12 @@ static void destroy(lg__object *o)
 
 static const lg__type type = {.destroy = destroy};
 
-void *lg__transform_new(lg_ctx *c, const lg__transform_kind *kind)
+lg_transform *lg__transform_new(lg_ctx *c, const lg__transform_kind *kind, const void *like)
 {
         lg_transform *t = lg__ok(c) ? lg__alloc(c, kind->bytes) : NULL;
         if (!t)
                 return NULL;
+        memcpy(t + 1, (const lg_transform *)like + 1, kind->bytes - sizeof *t);
         t->kind = kind;
         t->random = kind->random;
         lg__object_register(c, &t->object, &type);

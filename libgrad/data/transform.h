@@ -35,8 +35,8 @@ struct lg_transform {
         bool random; /* it draws random numbers */
         bool own;    /* code of the user's runs in it */
 };
-/* A registered record, zero behind its head. */
-void *lg__transform_new(lg_ctx *c, const lg__transform_kind *kind);
+/* A registered record, behind its head a copy of `like`, a record of that kind. */
+lg_transform *lg__transform_new(lg_ctx *c, const lg__transform_kind *kind, const void *like);
 /* False, with an error "op: ...": t is NULL, of another context, or ends just now. */
 bool lg__transform_check(lg_ctx *c, const lg_transform *t, const char *op);
 

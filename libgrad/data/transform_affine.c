@@ -108,15 +108,6 @@ static const lg__transform_kind affine_kind = {
         .random = true,
 };
 
-static lg_transform *make(lg_ctx *c, const lg__transform_kind *kind, const lg_affine_options *o)
-{
-        affine *t = lg__transform_new(c, kind);
-        if (!t)
-                return NULL;
-        t->o = *o;
-        return &t->head;
-}
-
 lg_transform *lg_transform_random_affine_with(lg_ctx *c, const lg_affine_options *options)
 {
         lg_affine_options o;
@@ -133,7 +124,7 @@ lg_transform *lg_transform_random_affine_with(lg_ctx *c, const lg_affine_options
             !lg__number_within(c, op, "shear", o.shear, 0, 89) ||
             !lg__number_within(c, op, "value", o.value, -LG_INFINITY, LG_INFINITY))
                 return NULL;
-        return make(c, &affine_kind, &o);
+        return lg__transform_new(c, &affine_kind, &(affine){.o = o});
 }
 
 /* ---- turned only ---- */
@@ -162,6 +153,5 @@ lg_transform *lg_transform_random_rotation_with(lg_ctx *c, double degrees, const
         if (!lg__take(c, op, options, &o, sizeof o) || !lg__number_within(c, op, "degrees", degrees, 0, 360) ||
             !lg__number_within(c, op, "value", o.value, -LG_INFINITY, LG_INFINITY))
                 return NULL;
-        const lg_affine_options all = {.degrees = degrees, .value = o.value};
-        return make(c, &rotation_kind, &all);
+        return lg__transform_new(c, &rotation_kind, &(affine){.o = {.degrees = degrees, .value = o.value}});
 }

@@ -103,7 +103,7 @@ lg_transform *lg_transforms_list(lg_ctx *c, lg_transform *const *parts)
                 if (!lg__transform_check(c, parts[count], chain_kind.op))
                         return NULL;
         }
-        chain *a = lg__transform_new(c, &chain_kind);
+        chain *a = (chain *)lg__transform_new(c, &chain_kind, &(chain){.count = 0});
         if (!a)
                 return NULL;
         a->parts = lg__alloc(c, parts_bytes(count));
@@ -177,17 +177,13 @@ lg_transform *lg_transform_new_with(lg_ctx *c, lg_transform_fn *fn, void *user, 
         lg_transform_options o;
         lg__take_without(options, &o, sizeof o); /* .release is called in any case */
         bool ok = lg__take(c, own_kind.op, options, &o, sizeof o) && own_is_good(c, fn, &o);
-        own *t = ok ? lg__transform_new(c, &own_kind) : NULL;
+        const own like = {.fn = fn, .user = user, .release = o.release, .shape = o.shape, .dtype = o.dtype};
+        lg_transform *t = ok ? lg__transform_new(c, &own_kind, &like) : NULL;
         if (!t) {
                 lg__release(c, o.release, user);
                 return NULL;
         }
-        t->fn = fn;
-        t->user = user;
-        t->release = o.release;
-        t->shape = o.shape;
-        t->dtype = o.dtype;
-        t->head.random = o.random;
-        t->head.own = true;
-        return &t->head;
+        t->random = o.random;
+        t->own = true;
+        return t;
 }

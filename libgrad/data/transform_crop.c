@@ -122,15 +122,8 @@ lg_transform *lg_transform_random_crop_with(lg_ctx *c, int64_t height, int64_t w
             !lg__number_within(c, op, "mode", o.mode, LG_PAD_ZEROS, LG_PAD_REPLICATE) ||
             !lg__number_within(c, op, "value", o.value, -LG_INFINITY, LG_INFINITY))
                 return NULL;
-        crop *k = lg__transform_new(c, &random_kind);
-        if (!k)
-                return NULL;
-        k->height = height;
-        k->width = width;
-        k->padding = o.padding;
-        k->mode = o.mode;
-        k->value = o.value;
-        return &k->head;
+        const crop k = {.height = height, .width = width, .padding = o.padding, .mode = o.mode, .value = o.value};
+        return lg__transform_new(c, &random_kind, &k);
 }
 
 /* ---- in the middle ---- */
@@ -168,10 +161,5 @@ lg_transform *lg_transform_center_crop(lg_ctx *c, int64_t height, int64_t width)
 {
         if (!lg__ok(c) || !lg__image_size(c, center_kind.op, height, width))
                 return NULL;
-        crop *k = lg__transform_new(c, &center_kind);
-        if (!k)
-                return NULL;
-        k->height = height;
-        k->width = width;
-        return &k->head;
+        return lg__transform_new(c, &center_kind, &(crop){.height = height, .width = width});
 }

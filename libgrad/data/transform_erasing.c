@@ -100,9 +100,5 @@ lg_transform *lg_transform_random_erasing_with(lg_ctx *c, const lg_erasing_optio
             !lg__number_within(c, op, "ratio_max", o.ratio_max, o.ratio_min, 1e6) ||
             !lg__number_within(c, op, "value", o.value, -LG_INFINITY, LG_INFINITY))
                 return NULL;
-        erasing *e = lg__transform_new(c, &erasing_kind);
-        if (!e)
-                return NULL;
-        e->o = o;
-        return &e->head;
+        return lg__transform_new(c, &erasing_kind, &(erasing){.o = o});
 }

@@ -97,12 +97,8 @@ static lg_transform *make(lg_ctx *c, const lg__transform_kind *kind, const lg_fl
         lg_flip_options o;
         if (!lg__take(c, kind->op, options, &o, sizeof o))
                 return NULL;
-        o.p = lg__option(o.p, 0.5);
-        flip *f = lg__number_within(c, kind->op, "p", o.p, 0, 1) ? lg__transform_new(c, kind) : NULL;
-        if (!f)
-                return NULL;
-        f->p = o.p;
-        return &f->head;
+        const flip f = {.p = lg__option(o.p, 0.5)};
+        return lg__number_within(c, kind->op, "p", f.p, 0, 1) ? lg__transform_new(c, kind, &f) : NULL;
 }
 
 lg_transform *lg_transform_random_horizontal_flip_with(lg_ctx *c, const lg_flip_options *options)

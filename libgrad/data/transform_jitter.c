@@ -120,10 +120,5 @@ lg_transform *lg_transform_color_jitter_with(lg_ctx *c, const lg_jitter_options 
         if (!lg__take(c, op, options, &o, sizeof o) || !lg__number_within(c, op, "brightness", o.brightness, 0, 1e6) ||
             !lg__number_within(c, op, "contrast", o.contrast, 0, 1e6))
                 return NULL;
-        jitter *j = lg__transform_new(c, &jitter_kind);
-        if (!j)
-                return NULL;
-        j->brightness = o.brightness;
-        j->contrast = o.contrast;
-        return &j->head;
+        return lg__transform_new(c, &jitter_kind, &(jitter){.brightness = o.brightness, .contrast = o.contrast});
 }

@@ -183,10 +183,5 @@ lg_transform *lg_transform_resize(lg_ctx *c, int64_t height, int64_t width)
 {
         if (!lg__ok(c) || !lg__image_size(c, resize_kind.op, height, width))
                 return NULL;
-        resize *r = lg__transform_new(c, &resize_kind);
-        if (!r)
-                return NULL;
-        r->height = height;
-        r->width = width;
-        return &r->head;
+        return lg__transform_new(c, &resize_kind, &(resize){.height = height, .width = width});
 }

@@ -74,10 +74,9 @@ static bool values_run(const lg_transform *t, const lg__step *s)
 static lg_transform *make(lg_ctx *c, const lg__transform_kind *kind, int64_t count, lg_numbers_in mean,
                           lg_numbers_in std)
 {
-        values *v = lg__transform_new(c, kind);
+        values *v = (values *)lg__transform_new(c, kind, &(values){.count = count});
         if (!v)
                 return NULL;
-        v->count = count;
         v->mean = lg__alloc(c, numbers_bytes(count));
         if (!v->mean) {
                 lg__object_destroy(&v->head.object);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "csv.h"
+#include "tensor/create.h"
 #include "text.h"
 
 /* ---- columns by name ---- */
@@ -316,10 +317,7 @@ static lg_tensor *encode(lg_csv *t, int64_t column, lg_names texts, codes k)
                                : NULL;
         bool ok = y && put_codes(t, column, &k, lg__data(y));
         lg__free(c, k.entries, bytes);
-        if (ok)
-                return y;
-        lg__tensor_release(y);
-        return NULL;
+        return lg__created(y, ok, false);
 }
 
 lg_tensor *lg_csv_categories_with(lg_csv *t, const char *column, const lg_csv_categories_options *options)

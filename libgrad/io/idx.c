@@ -4,6 +4,7 @@
  * first byte of a number is its most significant one.
  */
 #include <string.h>
+#include "tensor/create.h"
 #include "source.h"
 
 typedef struct idx {
@@ -112,10 +113,7 @@ static lg_tensor *read_file(idx *f)
         if (!get_header(f))
                 return NULL;
         lg_tensor *t = lg__tensor_empty(f->source.ctx, lg_cpu(), f->dtype, f->shape);
-        if (t && get_elements(f, lg__data(t)) && lg__source_at_end(&f->source))
-                return t;
-        lg__tensor_release(t);
-        return NULL;
+        return lg__created(t, t && get_elements(f, lg__data(t)) && lg__source_at_end(&f->source), false);
 }
 
 lg_tensor *lg_read_idx(lg_ctx *c, const char *path)

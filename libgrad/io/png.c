@@ -1,4 +1,5 @@
 /* png.c - pictures in PNG files as tensors, and tensors as pictures. */
+#include "tensor/create.h"
 #include "png_codec.h"
 #include "whole.h"
 
@@ -21,10 +22,7 @@ static lg_tensor *decode(lg_ctx *c, const char *path, const lg__whole *file, int
         bool ok = scratch && (lg__png_decode(&facts, file->data, file->bytes, channels, lg__data(t), scratch, &wrong) ||
                               bad(c, path, &wrong));
         lg__free(c, scratch, facts.scratch);
-        if (ok)
-                return t;
-        lg__tensor_release(t);
-        return NULL;
+        return lg__created(t, ok, false);
 }
 
 lg_tensor *lg_read_png_with(lg_ctx *c, const char *path, const lg_read_png_options *options)

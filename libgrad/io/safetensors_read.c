@@ -1,6 +1,7 @@
 /* safetensors_read.c - opens safetensors files and reads values from them, by pread: a file that shrinks is an error.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include "files.h"
 #include "safetensors.h"
@@ -77,34 +78,30 @@ void lg__weights_close(lg__weights *w)
         lg__free(c, w, sizeof *w);
 }
 
+static int compare_weight(const void *name, const void *item)
+{
+        return strcmp(name, (*(const lg__weight *const *)item)->name);
+}
+
 const lg__weight *lg__weights_find(const lg__weights *w, const char *name)
 {
-        for (int64_t low = 0, high = w->count; low < high;) {
-                int64_t mid = low + (high - low) / 2;
-                int order = strcmp(name, w->by_name[mid]->name);
-                if (!order)
-                        return w->by_name[mid];
-                if (order < 0)
-                        high = mid;
-                else
-                        low = mid + 1;
-        }
-        return NULL;
+        const lg__weight *const *at = NULL;
+        if (w->count)
+                at = bsearch(name, w->by_name, (size_t)w->count, sizeof *w->by_name, compare_weight);
+        return at ? *at : NULL;
+}
+
+static int compare_meta(const void *key, const void *item)
+{
+        return strcmp(key, ((const lg__meta *)item)->key);
 }
 
 const char *lg__weights_meta(const lg__weights *w, const char *key)
 {
-        for (int64_t low = 0, high = w->meta_count; low < high;) {
-                int64_t mid = low + (high - low) / 2;
-                int order = strcmp(key, w->metas[mid].key);
-                if (!order)
-                        return w->metas[mid].value;
-                if (order < 0)
-                        high = mid;
-                else
-                        low = mid + 1;
-        }
-        return NULL;
+        const lg__meta *at = NULL;
+        if (w->meta_count)
+                at = bsearch(key, w->metas, (size_t)w->meta_count, sizeof *w->metas, compare_meta);
+        return at ? at->value : NULL;
 }
 
 static bool check_bools(const lg__weights *w, const lg__weight *e, int64_t at, const uint8_t *values, int64_t bytes)

@@ -93,13 +93,10 @@ lg_scheduler *lg_one_cycle_lr_with(lg_optimizer *opt, double max_lr, int64_t tot
             (!lg__fraction_check(c, name, "base_momentum", o.base_momentum) ||
              !lg__fraction_check(c, name, "max_momentum", o.max_momentum) || !has_momentum(opt, name)))
                 return NULL;
-        lg_scheduler *s = lg__scheduler_new(opt, name, NULL);
+        lg_scheduler *s = lg__scheduler_new(
+                opt, &(lg_scheduler){.name = name, .step = step, .span = total_steps, .o.cycle = o, .max_lr = max_lr});
         if (!s)
                 return NULL;
-        s->o.cycle = o;
-        s->span = total_steps;
-        s->max_lr = max_lr;
-        s->step = step;
         for (int g = 0; g < s->groups; g++)
                 opt->groups[g].initial_lr = max_lr / o.div_factor;
         return apply(s) ? s : lg__scheduler_give_up(s);

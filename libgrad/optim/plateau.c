@@ -72,12 +72,7 @@ lg_scheduler *lg_reduce_on_plateau_with(lg_optimizer *opt, double factor, const 
                         opt->object.ctx, LG_ERR_ARGUMENT,
                         "%s: factor %g must be between 0 and 1; patience %lld, cooldown %lld, min_lr %g not negative",
                         name, factor, (long long)o.patience, (long long)o.cooldown, o.min_lr);
-        lg_scheduler *s = lg__scheduler_new(opt, name, NULL);
-        if (!s)
-                return NULL;
-        s->o.plateau = o;
-        s->factor = factor;
-        s->step = step;
-        s->best = o.max_mode ? -INFINITY : INFINITY;
-        return s;
+        const double worst = o.max_mode ? -INFINITY : INFINITY;
+        return lg__scheduler_new(
+                opt, &(lg_scheduler){.name = name, .step = step, .o.plateau = o, .factor = factor, .best = worst});
 }

@@ -85,16 +85,13 @@ bool lg__schedule_take(lg_optimizer *opt, const char *name, const void *options,
         return lg__schedulable(opt, name) && lg__take(opt->object.ctx, name, options, ret, size);
 }
 
-lg_scheduler *lg__scheduler_new(lg_optimizer *opt, const char *name, lg__schedule_fn *next)
+static lg_scheduler *new (lg_optimizer *opt, const lg_scheduler *like)
 {
-        if (!lg__schedulable(opt, name))
-                return NULL;
-        lg_scheduler *s = lg__alloc(opt->object.ctx, sizeof *s);
+        lg_scheduler *s = lg__schedulable(opt, like->name) ? lg__alloc(opt->object.ctx, sizeof *s) : NULL;
         if (!s)
                 return NULL;
+        *s = *like;
         s->opt = opt;
-        s->name = name;
-        s->next = next;
         s->groups = opt->group_count;
         lg__link_add(&opt->schedulers, &s->link);
         lg__object_register(opt->object.ctx, &s->object, &type);
@@ -148,9 +145,10 @@ lg_scheduler *lg__scheduler_give_up(lg_scheduler *s)
         return NULL;
 }
 
-lg_scheduler *lg__scheduler_begin(lg_scheduler *s)
+lg_scheduler *lg__scheduler_new(lg_optimizer *opt, const lg_scheduler *like)
 {
-        return apply(s) ? s : lg__scheduler_give_up(s);
+        lg_scheduler *s = new (opt, like);
+        return !s || apply(s) ? s : lg__scheduler_give_up(s);
 }
 
 /* Epoch 0 again, from the groups' first rates, whatever schedules have made of them. */
@@ -214,12 +212,9 @@ lg_scheduler *lg_step_lr_with(lg_optimizer *opt, int64_t step_size, const lg_ste
         if (!lg__schedule_take(opt, name, options, &o, sizeof o) ||
             !positive(opt, name, "step_size", (double)step_size))
                 return NULL;
-        lg_scheduler *s = lg__scheduler_new(opt, name, next_step);
-        if (!s)
-                return NULL;
-        s->span = step_size;
-        s->o.gamma = lg__option(o.gamma, 0.1);
-        return lg__scheduler_begin(s);
+        const double gamma = lg__option(o.gamma, 0.1);
+        return lg__scheduler_new(opt,
+                                 &(lg_scheduler){.name = name, .next = next_step, .span = step_size, .o.gamma = gamma});
 }
 
 static double next_multi_step(const lg_scheduler *s, const lg__group *g, double lr)
@@ -249,11 +244,9 @@ lg_scheduler *lg_multi_step_lr_with(lg_optimizer *opt, lg_ints_in milestones, co
                 return NULL;
         if (!milestones.items || milestones.count < 1)
                 return lg__fail(opt->object.ctx, LG_ERR_ARGUMENT, "%s: there are no milestones", name);
-        lg_scheduler *s = lg__scheduler_new(opt, name, next_multi_step);
-        if (!s || !take_milestones(s, milestones))
-                return s ? lg__scheduler_give_up(s) : NULL;
-        s->o.gamma = lg__option(o.gamma, 0.1);
-        return lg__scheduler_begin(s);
+        const lg_scheduler like = {.name = name, .next = next_multi_step, .o.gamma = lg__option(o.gamma, 0.1)};
+        lg_scheduler *s = lg__scheduler_new(opt, &like);
+        return !s || take_milestones(s, milestones) ? s : lg__scheduler_give_up(s);
 }
 
 static double next_exponential(const lg_scheduler *s, const lg__group *g, double lr)
@@ -264,13 +257,8 @@ static double next_exponential(const lg_scheduler *s, const lg__group *g, double
 
 lg_scheduler *lg_exponential_lr(lg_optimizer *opt, double gamma)
 {
-        lg_scheduler *s = positive(opt, "lg_exponential_lr", "gamma", gamma)
-                                  ? lg__scheduler_new(opt, "lg_exponential_lr", next_exponential)
-                                  : NULL;
-        if (!s)
-                return NULL;
-        s->o.gamma = gamma;
-        return lg__scheduler_begin(s);
+        const lg_scheduler like = {.name = "lg_exponential_lr", .next = next_exponential, .o.gamma = gamma};
+        return positive(opt, like.name, "gamma", gamma) ? lg__scheduler_new(opt, &like) : NULL;
 }
 
 static double next_cosine(const lg_scheduler *s, const lg__group *g, double lr)
@@ -294,12 +282,7 @@ lg_scheduler *lg_cosine_lr_with(lg_optimizer *opt, int64_t t_max, const lg_cosin
         if (!positive(opt, name, "t_max", (double)t_max) ||
             !lg__option_check(opt->object.ctx, name, "eta_min", o.eta_min))
                 return NULL;
-        lg_scheduler *s = lg__scheduler_new(opt, name, next_cosine);
-        if (!s)
-                return NULL;
-        s->span = t_max;
-        s->o.cosine = o;
-        return lg__scheduler_begin(s);
+        return lg__scheduler_new(opt, &(lg_scheduler){.name = name, .next = next_cosine, .span = t_max, .o.cosine = o});
 }
 
 static double next_linear(const lg_scheduler *s, const lg__group *g, double lr)
@@ -326,12 +309,7 @@ lg_scheduler *lg_linear_lr_with(lg_optimizer *opt, int64_t total, const lg_linea
         if (!positive(opt, name, "total", (double)total) || !positive(opt, name, "start_factor", o.start_factor) ||
             !lg__option_check(opt->object.ctx, name, "end_factor", o.end_factor))
                 return NULL;
-        lg_scheduler *s = lg__scheduler_new(opt, name, next_linear);
-        if (!s)
-                return NULL;
-        s->span = total;
-        s->o.linear = o;
-        return lg__scheduler_begin(s);
+        return lg__scheduler_new(opt, &(lg_scheduler){.name = name, .next = next_linear, .span = total, .o.linear = o});
 }
 
 static double next_constant(const lg_scheduler *s, const lg__group *g, double lr)
@@ -350,12 +328,8 @@ lg_scheduler *lg_constant_lr_with(lg_optimizer *opt, int64_t total, const lg_con
         o.factor = lg__option(o.factor, 1.0 / 3);
         if (!positive(opt, name, "total", (double)total) || !positive(opt, name, "factor", o.factor))
                 return NULL;
-        lg_scheduler *s = lg__scheduler_new(opt, name, next_constant);
-        if (!s)
-                return NULL;
-        s->span = total;
-        s->o.constant = o;
-        return lg__scheduler_begin(s);
+        return lg__scheduler_new(opt,
+                                 &(lg_scheduler){.name = name, .next = next_constant, .span = total, .o.constant = o});
 }
 
 static double next_lambda(const lg_scheduler *s, const lg__group *g, double lr)
@@ -374,12 +348,8 @@ lg_scheduler *lg_lambda_lr(lg_optimizer *opt, lg_lambda_fn *fn, void *user)
 {
         if (lg__schedulable(opt, "lg_lambda_lr") && !fn)
                 return lg__fail(opt->object.ctx, LG_ERR_ARGUMENT, "lg_lambda_lr: fn is NULL");
-        lg_scheduler *s = lg__scheduler_new(opt, "lg_lambda_lr", next_lambda);
-        if (!s)
-                return NULL;
-        s->o.lambda.fn = fn;
-        s->o.lambda.user = user;
-        return lg__scheduler_begin(s);
+        return lg__scheduler_new(opt,
+                                 &(lg_scheduler){.name = "lg_lambda_lr", .next = next_lambda, .o.lambda = {fn, user}});
 }
 
 /* ---- of schedules ---- */
@@ -432,7 +402,8 @@ static int count_of(lg_scheduler *const *list, lg_ctx **ret)
 }
 
 /* A schedule that owns the others, which are good. */
-static lg_scheduler *own(lg_ctx *c, const char *name, lg_scheduler *const *list, int count)
+static lg_scheduler *own(lg_ctx *c, const char *name, bool (*step)(lg_scheduler *), lg_scheduler *const *list,
+                         int count)
 {
         if (!lg__ok(c) || !children_are_good(c, name, list, count))
                 return NULL;
@@ -442,7 +413,7 @@ static lg_scheduler *own(lg_ctx *c, const char *name, lg_scheduler *const *list,
         if (levels > LG__SCHEDULE_LEVELS)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: schedules nest more than %d levels deep", name,
                                 LG__SCHEDULE_LEVELS);
-        lg_scheduler *s = lg__scheduler_new(list[0]->opt, name, NULL);
+        lg_scheduler *s = new (list[0]->opt, &(lg_scheduler){.name = name, .step = step, .levels = levels});
         lg_scheduler **children = s ? lg__alloc(c, (size_t)count * sizeof *children) : NULL;
         if (!children) {
                 lg__object_destroy(s ? &s->object : NULL);
@@ -455,7 +426,6 @@ static lg_scheduler *own(lg_ctx *c, const char *name, lg_scheduler *const *list,
         }
         s->children = children;
         s->child_count = count;
-        s->levels = levels;
         return s;
 }
 
@@ -488,11 +458,10 @@ lg_scheduler *lg_sequential_lr_list(lg_ints_in milestones, lg_scheduler *const *
         for (int64_t i = 0; i < given; i++)
                 if (milestones.items[i] <= (i ? milestones.items[i - 1] : 0))
                         return lg__fail(c, LG_ERR_ARGUMENT, "%s: the milestones must be above 0 and rise", name);
-        lg_scheduler *s = own(c, name, schedulers, count);
+        lg_scheduler *s = own(c, name, step_sequential, schedulers, count);
         if (!s)
                 return NULL;
         keep(s);
-        s->step = step_sequential;
         if ((count == 1 || take_milestones(s, milestones)) && begin_anew(s->children[0]))
                 return s;
         restore(s);
@@ -504,8 +473,5 @@ lg_scheduler *lg_chained_lr_list(lg_scheduler *const *schedulers)
 {
         lg_ctx *c;
         const int count = count_of(schedulers, &c);
-        lg_scheduler *s = own(c, "lg_chained_lr", schedulers, count);
-        if (s)
-                s->step = step_chained;
-        return s;
+        return own(c, "lg_chained_lr", step_chained, schedulers, count);
 }

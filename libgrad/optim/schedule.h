@@ -45,10 +45,9 @@ struct lg_scheduler {
         int64_t bad, cooling;
 };
 
-/* A schedule without rates set yet; NULL: an error. */
-lg_scheduler *lg__scheduler_new(lg_optimizer *opt, const char *name, lg__schedule_fn *next);
-/* Sets the rates of epoch 0 from what they are now. Returns s; NULL where a rate is wrong. */
-lg_scheduler *lg__scheduler_begin(lg_scheduler *s);
+/* A schedule with the name, the rule or step and the numbers of `like`. One with a rule is at epoch 0, its rates made
+ * of what they were. NULL: an error, also where a rate is wrong. */
+lg_scheduler *lg__scheduler_new(lg_optimizer *opt, const lg_scheduler *like);
 /* Frees a new schedule; the rates are what they were before it. Returns NULL. */
 lg_scheduler *lg__scheduler_give_up(lg_scheduler *s);
 /* Sets the rate of a group; LG_ERR_ARGUMENT if lg_set_lr would refuse it. */
