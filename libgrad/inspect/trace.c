@@ -32,16 +32,6 @@ static void put(lg_tensor *const *t, int count, int *n, lg_shape *shape, lg_dtyp
                 }
 }
 
-static void put_in(lg_trace_record *r, lg_tensor *const *t, int count)
-{
-        put(t, count, &r->in_count, r->in, r->in_dtype);
-}
-
-static void put_out(lg_trace_record *r, lg_tensor *const *t, int count)
-{
-        put(t, count, &r->out_count, r->out, r->out_dtype);
-}
-
 static void tell(trace *t, lg_trace_record *r, lg__device *d, double start)
 {
         lg_ctx *c = t->object.ctx;
@@ -73,8 +63,8 @@ static void op_end(lg__observer *o, const lg__call *call, bool ok)
                 return;
         lg__attributes_text attributes = lg__attributes_text_of(call->op, call->attributes);
         lg_trace_record r = {.op = call->op->name, .of = of ? of->name : NULL, .attributes = attributes.s};
-        put_in(&r, call->in, call->in_count);
-        put_out(&r, call->out, call->out_count);
+        put(call->in, call->in_count, &r.in_count, r.in, r.in_dtype);
+        put(call->out, call->out_count, &r.out_count, r.out, r.out_dtype);
         tell(trace_of(o), &r, call->device, trace_of(o)->op_start);
 }
 
@@ -93,10 +83,10 @@ static void fused_end(lg__observer *o, const lg__vjp *v, bool ok)
                 d = v->grad_in[i] ? v->grad_in[i]->storage->device : NULL;
         if (!ok || !d)
                 return;
-        put_in(&r, v->grad, v->out_count);
-        put_in(&r, v->in, v->in_count);
-        put_in(&r, v->out, v->out_count);
-        put_out(&r, v->grad_in, v->in_count);
+        put(v->grad, v->out_count, &r.in_count, r.in, r.in_dtype);
+        put(v->in, v->in_count, &r.in_count, r.in, r.in_dtype);
+        put(v->out, v->out_count, &r.in_count, r.in, r.in_dtype);
+        put(v->grad_in, v->in_count, &r.out_count, r.out, r.out_dtype);
         tell(trace_of(o), &r, d, trace_of(o)->fused_start);
 }
 

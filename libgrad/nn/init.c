@@ -94,10 +94,11 @@ bool lg_init_trunc_normal(lg_tensor *t, double mean, double std, double low, dou
 
 /* ---- by fans ---- */
 
-/* False and an error for less than two dimensions. */
-static bool fans(const char *op, const lg_tensor *t, double *ret_in, double *ret_out)
+/* The options, and the fans; false and an error for less than two dimensions. */
+static bool take_fans(const char *op, const lg_tensor *t, const lg_init_options *options, lg_init_options *ret,
+                      double *ret_in, double *ret_out)
 {
-        if (!lg__check(t, op, "t"))
+        if (!lg__take(lg__ctx_of(t), op, options, ret, sizeof *ret) || !lg__check(t, op, "t"))
                 return false;
         lg_shape s = t->at.shape;
         double spaces = 1;
@@ -123,7 +124,7 @@ static bool xavier(const char *op, lg_tensor *t, const lg_init_options *options,
 {
         lg_init_options o;
         double in, out;
-        if (!lg__take(lg__ctx_of(t), op, options, &o, sizeof o) || !fans(op, t, &in, &out))
+        if (!take_fans(op, t, options, &o, &in, &out))
                 return false;
         const double gain = lg__option(o.gain, 1);
         return of_variance(t, 2 * gain * gain / (in + out), normally);
@@ -143,7 +144,7 @@ static bool kaiming(const char *op, lg_tensor *t, const lg_init_options *options
 {
         lg_init_options o;
         double in, out;
-        if (!lg__take(lg__ctx_of(t), op, options, &o, sizeof o) || !fans(op, t, &in, &out))
+        if (!take_fans(op, t, options, &o, &in, &out))
                 return false;
         const double slope = lg__option(o.slope, 0), gain = lg__option(o.gain, sqrt(2 / (1 + slope * slope)));
         return of_variance(t, gain * gain / (o.fan_out ? out : in), normally);
@@ -186,7 +187,7 @@ bool lg_init_orthogonal_with(lg_tensor *t, const lg_init_options *options)
         lg_init_options o;
         double in, out;
         fill f;
-        if (!lg__take(lg__ctx_of(t), op, options, &o, sizeof o) || !fans(op, t, &in, &out) || !begin(&f, op, t))
+        if (!take_fans(op, t, options, &o, &in, &out) || !begin(&f, op, t))
                 return false;
         const double gain = lg__option(o.gain, 1);
         int64_t rows = t->at.shape.size[0], columns = rows ? lg__shape_numel(t->at.shape) / rows : 0;

@@ -2,6 +2,7 @@
 #include "nn.h"
 
 typedef struct pool {
+        lg_tensor *(*op)(lg_tensor *x, int64_t kernel, const lg_pool_options *options);
         int64_t kernel;
         lg_pool_options o;
 } pool;
@@ -11,18 +12,11 @@ typedef struct adaptive {
         lg_adaptive_pool_options o;
 } adaptive;
 
-static lg_tensor *max_pool2d(lg_module *m, lg_list inputs, void *user)
+static lg_tensor *forward(lg_module *m, lg_list inputs, void *user)
 {
         const pool *k = user;
         lg_tensor *x = lg__module_input(m, inputs);
-        return x ? lg_max_pool2d_with(x, k->kernel, &k->o) : NULL;
-}
-
-static lg_tensor *avg_pool2d(lg_module *m, lg_list inputs, void *user)
-{
-        const pool *k = user;
-        lg_tensor *x = lg__module_input(m, inputs);
-        return x ? lg_avg_pool2d_with(x, k->kernel, &k->o) : NULL;
+        return x ? k->op(x, k->kernel, &k->o) : NULL;
 }
 
 static lg_tensor *adaptive_avg_pool2d(lg_module *m, lg_list inputs, void *user)
@@ -34,11 +28,9 @@ static lg_tensor *adaptive_avg_pool2d(lg_module *m, lg_list inputs, void *user)
 
 /* The options go on to the op at each forward: with the size that they have here, and without .indices, which are of
  * the caller's frame and gone by then. */
-static lg_module *make(lg_ctx *c, const char *op, const char *type, lg_forward_fn *forward, int64_t kernel,
-                       const lg_pool_options *options)
+static lg_module *make(lg_ctx *c, const char *name, const char *type, pool k, const lg_pool_options *options)
 {
-        pool k = {.kernel = kernel};
-        if (!lg__take(c, op, options, &k.o, sizeof k.o))
+        if (!lg__take(c, name, options, &k.o, sizeof k.o))
                 return NULL;
         k.o.size_ = sizeof k.o;
         k.o.indices = NULL;
@@ -47,12 +39,12 @@ static lg_module *make(lg_ctx *c, const char *op, const char *type, lg_forward_f
 
 lg_module *lg_nn_max_pool2d_with(lg_ctx *c, int64_t kernel, const lg_pool_options *options)
 {
-        return make(c, "lg_nn_max_pool2d", "MaxPool2d", max_pool2d, kernel, options);
+        return make(c, "lg_nn_max_pool2d", "MaxPool2d", (pool){.op = lg_max_pool2d_with, .kernel = kernel}, options);
 }
 
 lg_module *lg_nn_avg_pool2d_with(lg_ctx *c, int64_t kernel, const lg_pool_options *options)
 {
-        return make(c, "lg_nn_avg_pool2d", "AvgPool2d", avg_pool2d, kernel, options);
+        return make(c, "lg_nn_avg_pool2d", "AvgPool2d", (pool){.op = lg_avg_pool2d_with, .kernel = kernel}, options);
 }
 
 lg_module *lg_nn_adaptive_avg_pool2d_with(lg_ctx *c, int64_t size, const lg_adaptive_pool_options *options)
