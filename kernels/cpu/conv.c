@@ -46,7 +46,7 @@ static void forward_tile(const lg_conv_job *j, int64_t group, int64_t first, int
         g.c = y;
         g.ldc = a->outputs;
         g.beta = a->b != NULL;
-        lg_multiply(&g);
+        lg_multiply(&g, windows + j->windows_bytes);
 }
 
 /* windows = g w, added to rows [top, bottom) of dx */
@@ -66,7 +66,7 @@ static void input_grad_tile(const lg_conv_job *j, int64_t group, int64_t first, 
                 g.c = (char *)a->out + (first * a->channels + group * j->channels) * j->size;
                 g.ldc = a->channels;
         }
-        lg_multiply(&g);
+        lg_multiply(&g, windows + j->windows_bytes);
         if (!j->direct)
                 lg_conv_scatter(j, group, first, count, top, bottom, windows);
 }
@@ -92,7 +92,7 @@ static void weight_grad_tile(const lg_conv_job *j, int64_t group, int64_t first,
         g.c = dw + (group * j->outputs * j->k + from * row) * j->size;
         g.ldc = j->k;
         g.beta = add;
-        lg_multiply(&g);
+        lg_multiply(&g, windows + j->windows_bytes);
 }
 
 /* ---- the three kernels ---- */
@@ -247,7 +247,10 @@ static bool prepare(lg_queue *q, lg_conv_job *j)
         j->tile = tile_of(j);
         double work = 2.0 * (double)j->pixels * (double)j->k * (double)j->a->outputs;
         j->slots = work < PARALLEL_WORK ? 1 : q->threads;
-        j->slot_bytes = j->direct ? 0 : lg_ceil_div(j->tile * j->k * j->size, 64) * 64;
+        j->windows_bytes = j->direct ? 0 : lg_ceil_div(j->tile * j->k * j->size, 64) * 64;
+        const int64_t most = lg_most(j->k, lg_most(j->outputs, j->tile));
+        const lg_gemm_args largest = {.dtype = j->a->dtype, .m = most, .n = most, .k = most, .b_row = 1};
+        j->slot_bytes = j->windows_bytes + lg_ceil_div((int64_t)lg_multiply_bytes(&largest), 64) * 64;
         if (!(j->windows = q->workspace(q, (size_t)(j->slots * j->slot_bytes))))
                 return false;
         return j->a->kind == LG_CONV_WEIGHT_GRAD || bring_weights(q, j);

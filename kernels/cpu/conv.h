@@ -14,7 +14,8 @@ typedef struct lg_conv_job {
         bool direct;                  /* an image is its own matrix of windows */
         char *w;                      /* (outputs, kernel, channels of a group) */
         int slots;                    /* of the parallel loop */
-        int64_t slot_bytes;           /* of each slot's matrix of windows */
+        int64_t windows_bytes;        /* of each slot's matrix of windows */
+        int64_t slot_bytes;           /* the same with the scratch of its products */
         char *windows;
 } lg_conv_job;
 

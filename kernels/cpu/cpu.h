@@ -122,9 +122,12 @@ float *lg_widen(lg_queue *q, lg_dtype t, int64_t n, const void *from);
 #define lg_narrow LG_CPU(narrow)
 void lg_narrow(lg_queue *q, lg_dtype t, int64_t n, void *to, const float *from);
 
-/* One product (without a batch, f32 or f64) on the calling thread. */
+/* One product (without a batch, f32 or f64, of any strides) on the calling thread. scratch: as many bytes as the other
+ * says, 64-byte aligned. */
 #define lg_multiply LG_CPU(multiply)
-void lg_multiply(const lg_gemm_args *g);
+void lg_multiply(const lg_gemm_args *g, void *scratch);
+#define lg_multiply_bytes LG_CPU(multiply_bytes)
+size_t lg_multiply_bytes(const lg_gemm_args *g);
 
 /* The conv kernel by products, f32 and f64: what there is where a library for convolutions is not, or refuses. */
 #define lg_conv_products LG_CPU(conv_products)
