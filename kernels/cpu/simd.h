@@ -49,10 +49,6 @@ typedef int64_t lg_bits_f64 __attribute__((vector_size(LG_VECTOR)));
         {                                                                                                              \
                 memcpy(p, &v, sizeof v);                                                                               \
         }                                                                                                              \
-        LG_INLINE lg_vec_##t lg_vec_all_##t(type x)                                                                    \
-        {                                                                                                              \
-                return x - (lg_vec_##t){0};                                                                            \
-        }                                                                                                              \
         /* 0 for what is not above 0; NaN stays. */                                                                    \
         LG_INLINE lg_vec_##t lg_vec_relu_##t(lg_vec_##t v)                                                             \
         {                                                                                                              \
@@ -62,7 +58,8 @@ LG_SIMD_FOR(f32, float)
 LG_SIMD_FOR(f64, double)
 #undef LG_SIMD_FOR
 
-/* ---- a b + c, rounded once where the machine can; the first lanes, by a mask: the others are 0 and not stored ---- */
+/* ---- x in all lanes; a b + c, rounded once where the machine can; the first lanes, by a mask: the others are 0 and
+ * not stored ---- */
 
 #if defined(__AVX512F__)
 typedef __mmask16 lg_mask_f32;
@@ -74,6 +71,14 @@ LG_INLINE lg_mask_f32 lg_mask_first_f32(int64_t n)
 LG_INLINE lg_mask_f64 lg_mask_first_f64(int64_t n)
 {
         return (lg_mask_f64)((1u << n) - 1);
+}
+LG_INLINE lg_vec_f32 lg_vec_all_f32(float x)
+{
+        return _mm512_set1_ps(x);
+}
+LG_INLINE lg_vec_f64 lg_vec_all_f64(double x)
+{
+        return _mm512_set1_pd(x);
 }
 LG_INLINE lg_vec_f32 lg_vec_fma_f32(lg_vec_f32 a, lg_vec_f32 b, lg_vec_f32 c)
 {
@@ -109,6 +114,14 @@ LG_INLINE lg_mask_f64 lg_mask_first_f64(int64_t n)
 {
         return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
 }
+LG_INLINE lg_vec_f32 lg_vec_all_f32(float x)
+{
+        return _mm256_set1_ps(x);
+}
+LG_INLINE lg_vec_f64 lg_vec_all_f64(double x)
+{
+        return _mm256_set1_pd(x);
+}
 LG_INLINE lg_vec_f32 lg_vec_fma_f32(lg_vec_f32 a, lg_vec_f32 b, lg_vec_f32 c)
 {
         return _mm256_fmadd_ps(a, b, c);
@@ -135,6 +148,14 @@ LG_INLINE void lg_vec_store_some_f64(double *p, lg_mask_f64 m, lg_vec_f64 v)
 }
 #else
 typedef int64_t lg_mask_f32, lg_mask_f64; /* how many lanes */
+LG_INLINE lg_vec_f32 lg_vec_all_f32(float x)
+{
+        return (lg_vec_f32){x, x, x, x};
+}
+LG_INLINE lg_vec_f64 lg_vec_all_f64(double x)
+{
+        return (lg_vec_f64){x, x};
+}
 #if defined(__aarch64__)
 #define LG_MULTIPLY_ADD(t) (lg_vec_##t) vfmaq_##t(c, a, b)
 #else
