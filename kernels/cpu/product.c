@@ -49,7 +49,7 @@ void lg_multiply(const lg_gemm_args *g, void *scratch)
         if (g->m < 1 || g->n < 1)
                 return;
         if (g->dtype == LG_F64)
-                multiply_f64(g, scratch);
+                (wants_dots_f64(g) ? multiply_by_dots_f64(g) : multiply_f64(g, scratch));
         else
-                multiply_f32(g, scratch);
+                (wants_dots_f32(g) ? multiply_by_dots_f32(g) : multiply_f32(g, scratch));
 }
