@@ -1,5 +1,6 @@
 /* pool.c - pooling over images with channels last: each window's loop runs over the channels. */
 #include "cpu.h"
+#include "simd.h"
 
 /* The pixels of one side that window i covers: first, first + step, ... below end. `size` counts padding, too. */
 typedef struct window {
@@ -31,6 +32,20 @@ static double size_of(const lg_pool_args *a, const window *row, const window *co
         return (double)(lg_most(row->end - row->first, 0) * lg_most(column->end - column->first, 0));
 }
 
+/* The first n of as many as a vector of that type has lanes. */
+LG_INLINE void put_places_f32(int32_t *to, const int32_t *at, int64_t n)
+{
+        lg_vec_f32 v;
+        memcpy(&v, at, sizeof v);
+        lg_vec_store_some_f32((float *)to, lg_mask_first_f32(n), v);
+}
+
+LG_INLINE void put_places_f64(int32_t *to, const int32_t *at, int64_t n)
+{
+        for (int64_t i = 0; i < n; i++)
+                to[i] = at[i];
+}
+
 #define POOL(type, suffix)                                                                                             \
         static void max_##suffix(const lg_pool_args *a, window row, window column, const type *x, type *y,             \
                                  int32_t *index)                                                                       \
@@ -49,6 +64,34 @@ static double size_of(const lg_pool_args *a, const window *row, const window *co
                                 }                                                                                      \
                                 first = false;                                                                         \
                         }                                                                                              \
+        }                                                                                                              \
+                                                                                                                       \
+        /* The same of fewer channels than a vector has lanes: what lies behind them goes along and is dropped. */     \
+        static void max_few_##suffix(const lg_pool_args *a, window row, window column, const type *x, type *y,         \
+                                     int32_t *index)                                                                   \
+        {                                                                                                              \
+                enum { lanes = LG_LANES_##suffix };                                                                    \
+                const lg_mask_##suffix some = lg_mask_first_##suffix(a->channels);                                     \
+                type best[lanes], v[lanes];                                                                            \
+                int32_t at[lanes];                                                                                     \
+                bool first = true;                                                                                     \
+                for (int64_t i = row.first; i < row.end; i += row.step)                                                \
+                        for (int64_t j = column.first; j < column.end; j += column.step) {                             \
+                                const int64_t place = i * a->at.in[1] + j;                                             \
+                                lg_vec_store_##suffix(v, lg_vec_load_some_##suffix(x + place * a->channels, some));    \
+                                LG_SIMD                                                                                \
+                                for (int k = 0; k < lanes; k++) {                                                      \
+                                        bool greater =                                                                 \
+                                                first || v[k] > best[k] || (v[k] != v[k] && best[k] == best[k]);       \
+                                        best[k] = greater ? v[k] : best[k];                                            \
+                                        at[k] = greater ? (int32_t)place : at[k];                                      \
+                                }                                                                                      \
+                                first = false;                                                                         \
+                        }                                                                                              \
+                if (first)                                                                                             \
+                        return;                                                                                        \
+                lg_vec_store_some_##suffix(y, some, lg_vec_load_##suffix(best));                                       \
+                put_places_##suffix(index, at, a->channels);                                                           \
         }                                                                                                              \
                                                                                                                        \
         static void avg_##suffix(const lg_pool_args *a, window row, window column, const type *x, type *y)             \
@@ -107,16 +150,28 @@ static double size_of(const lg_pool_args *a, const window *row, const window *co
                                 for (int64_t k = 0; k < c; k++)                                                        \
                                         to[a->index[here + k] * c + k] += from[here + k];                              \
                 }                                                                                                      \
+        }                                                                                                              \
+                                                                                                                       \
+        static void row_of_few_##suffix(const lg_pool_args *a, int64_t n, int64_t i)                                   \
+        {                                                                                                              \
+                const type *from = (const type *)a->from + n * a->at.in[0] * a->at.in[1] * a->channels;                \
+                const int64_t at = (n * a->at.out[0] + i) * a->at.out[1] * a->channels;                                \
+                const window row = window_of(a, 0, i);                                                                 \
+                for (int64_t j = 0; j < a->at.out[1]; j++) {                                                           \
+                        const int64_t here = at + j * a->channels;                                                     \
+                        max_few_##suffix(a, row, window_of(a, 1, j), from, (type *)a->to + here, a->index + here);     \
+                }                                                                                                      \
         }
 POOL(float, f32)
 POOL(double, f64)
 
 static void one_row(const lg_pool_args *a, int64_t n, int64_t i)
 {
+        const bool few = a->kind == LG_POOL_MAX && a->channels < (a->dtype == LG_F64 ? LG_LANES_f64 : LG_LANES_f32);
         if (a->dtype == LG_F64)
-                row_f64(a, n, i);
+                (few ? row_of_few_f64 : row_f64)(a, n, i);
         else
-                row_f32(a, n, i);
+                (few ? row_of_few_f32 : row_f32)(a, n, i);
 }
 
 /* Forwards, each row of the output stands alone; backwards, windows share pixels within an image only. */
