@@ -1,6 +1,6 @@
 /* products_bench.c - the CPU's matrix products beside OpenBLAS, BLIS and oneDNN, by turns on one thread.
  *
- *     products_bench [--force] [--isa avx512|avx2|portable] [--seconds S]
+ *     BUILD/tests/products_bench [--force] [--isa avx512|avx2|portable] [--seconds S]
  *
  * The libraries are loaded where this machine has them. --force makes OpenBLAS and BLIS take their AVX-512 kernels,
  * which they do not choose on every processor that has the instructions. Prints GFLOP/s by CPU time, the ratio to the
