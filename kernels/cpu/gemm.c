@@ -99,6 +99,14 @@ static bool multiply_batch(lg_queue *q, const lg_gemm_args *g, int64_t batches)
 {
         gemm_job j = {.g = g};
         cut_tiles(&j, batches);
+        if (j.tiles == 1 && g->batch_ndim == 0) {
+                const size_t bytes = lg_multiply_bytes(g);
+                void *scratch = bytes ? q->workspace(q, bytes) : NULL;
+                if (bytes && !scratch)
+                        return false;
+                lg_multiply(g, scratch);
+                return true;
+        }
         const lg_gemm_args first = tile_at(&j, 0);
         j.slots = work_of(g, g->m, g->n) * (double)batches > SMALL_TILE ? (int)lg_least(q->threads, j.tiles) : 1;
         j.scratch_bytes = lg_ceil_div((int64_t)lg_multiply_bytes(&first), 64) * 64;

@@ -7,7 +7,7 @@
 #include "cpu.h"
 #include "simd.h"
 
-#define DEPTH 384    /* rows of B in a packed strip */
+#define DEPTH 512    /* rows of B in a packed strip */
 #define COLUMNS 1024 /* columns of one */
 #define CACHED_ROWS (8 * LG_BLOCK_ROWS)
 
