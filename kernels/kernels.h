@@ -51,7 +51,7 @@ typedef struct lg_queue {
          * False: there was none. */
         bool (*release_cached)(struct lg_queue *q);
         void *owner; /* of workspace() and release_cached() */
-        void *memo;  /* what the device's kernels remember between calls; close() frees it */
+        void *memo;  /* the device's own: what its kernels remember between calls. close() frees it */
 } lg_queue;
 
 /* Notes a failure; the first one stays. Returns false. */

@@ -1,5 +1,6 @@
 /* kernels.c - queues, random operands and values for the tests of the CPU kernels. */
 #include "kernels.h"
+#include "../kernels/cpu/engine.h"
 
 const char *const isas[ISAS] = {"portable", "avx2", "avx512"};
 const lg_dtype float_types[4] = {LG_F32, LG_F64, LG_F16, LG_BF16};
@@ -22,9 +23,11 @@ static void *workspace(lg_queue *q, size_t bytes)
         return pieces[piece_count++] = p;
 }
 
+static lg_engine engine; /* one for all queues, which come one after the other */
+
 lg_queue make_queue(int threads)
 {
-        return (lg_queue){.threads = threads, .workspace = workspace, .api = lg_cpu_device()};
+        return (lg_queue){.threads = threads, .workspace = workspace, .api = lg_cpu_device(), .memo = &engine};
 }
 
 void drop_workspace(void)

@@ -1,5 +1,8 @@
-/* test_threads.c - contexts in several threads at once know nothing of each other. */
+/* test_threads.c - contexts in several threads at once know nothing of each other; no result depends on the number of
+ * a context's threads; and what a child of fork() finds. */
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "test.h"
 
 #define THREADS 4
@@ -85,9 +88,251 @@ static void a_context_can_move_to_another_thread(void **state)
         lg_close(c);
 }
 
+/* ---- the threads of one context ---- */
+
+/* ThreadSanitizer ends children that make threads, unless it is asked not to. */
+const char *__tsan_default_options(void);
+
+const char *__tsan_default_options(void)
+{
+        return "die_after_fork=0";
+}
+
+/* Whether the device computes on the threads of the context. */
+static bool on_host(void)
+{
+        const char *name = getenv("LG_TEST_DEVICE");
+        return !name || !strcmp(name, "cpu") || !strcmp(name, "shadow");
+}
+
+static lg_module *mlp(lg_ctx *c)
+{
+        return lg_nn_sequential(c, lg_nn_flatten(c), lg_nn_linear(c, 3 * 24 * 24, 300), lg_nn_relu(c),
+                                lg_nn_dropout(c, 0.2), lg_nn_linear(c, 300, 10));
+}
+
+static lg_module *cnn(lg_ctx *c)
+{
+        return lg_nn_sequential(c, lg_nn_conv2d(c, 3, 16, 3, .padding = 1), lg_nn_batch_norm2d(c, 16), lg_nn_relu(c),
+                                lg_nn_max_pool2d(c, 2), lg_nn_conv2d(c, 16, 24, 3), lg_nn_flatten(c),
+                                lg_nn_linear(c, 24 * 10 * 10, 10));
+}
+
+/* The images' rows as words that look at each other. */
+static lg_tensor *attend(lg_module *m, lg_list in, void *user)
+{
+        lg_tensor *x = lg_reshape(in.items[0], LG_SHAPE(-1, 72, 24));
+        lg_tensor *order = lg_argsort(lg_sum(x, .dims = LG_DIMS(2)), 1);
+        (void)user;
+        x = lg_add(x, lg_embedding(lg_parameter(m, "places"), order));
+        lg_tensor *seen = lg_softmax(lg_matmul(x, lg_transpose(x, 1, 2)), 2);
+        return lg_sum(lg_matmul(seen, x), .dims = LG_DIMS(1));
+}
+
+static lg_module *attention(lg_ctx *c)
+{
+        lg_module *m = lg_nn_module(c, "Attention", .forward = attend);
+        lg_module_add_parameter(m, "places", lg_normal(c, 0, 1, LG_SHAPE(72, 24)));
+        return lg_nn_sequential(c, m, lg_nn_layer_norm(c, LG_SHAPE(24)), lg_nn_linear(c, 24, 4000), lg_nn_gelu(c),
+                                lg_nn_linear(c, 4000, 10));
+}
+
+typedef struct run {
+        lg_ctx *c;
+        lg_module *net;
+        lg_optimizer *opt;
+} run;
+
+static run begin(lg_module *make(lg_ctx *), int threads)
+{
+        run r = {.c = lg_open(.seed = 1, .threads = threads)};
+        test_device(r.c);
+        lg_set_deterministic(r.c, true);
+        r.net = make(r.c);
+        r.opt = lg_adam(r.c, lg_parameters(r.net), 1e-3);
+        return r;
+}
+
+static void steps(run r, int count)
+{
+        for (int i = 0; i < count; i++) {
+                lg_scope s = lg_scope_begin(r.c);
+                lg_tensor *x = lg_normal(r.c, 0, 1, LG_SHAPE(32, 3, 24, 24));
+                lg_tensor *y = lg_randint(r.c, 0, 10, LG_SHAPE(32));
+                lg_zero_grad(r.opt);
+                lg_backward(lg_cross_entropy(lg_forward(r.net, x), y));
+                lg_step(r.opt);
+                lg_scope_end(r.c, s);
+        }
+}
+
+/* Of all bits of the parameters. */
+static uint64_t hash_of(run r)
+{
+        uint64_t hash = 0xcbf29ce484222325;
+        lg_list all = lg_parameters(r.net);
+        for (int64_t i = 0; i < all.count; i++) {
+                const size_t bytes = (size_t)lg_numel(all.items[i]) * sizeof(float);
+                unsigned char *p = malloc(bytes);
+                lg_read(all.items[i], p, LG_F32, bytes);
+                for (size_t k = 0; k < bytes; k++)
+                        hash = (hash ^ p[k]) * 0x100000001b3;
+                free(p);
+        }
+        assert_ok(r.c);
+        return hash;
+}
+
+static void any_number_of_threads_gives_the_same_bits(void **state)
+{
+        static lg_module *(*const nets[])(lg_ctx *) = {mlp, cnn, attention};
+        static const int threads[] = {1, 2, 3, 4, 7};
+        (void)state;
+        if (!on_host())
+                skip();
+        for (size_t n = 0; n < sizeof nets / sizeof *nets; n++) {
+                uint64_t first = 0;
+                for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
+                        run r = begin(nets[n], threads[t]);
+                        steps(r, 2);
+                        lg_set_threads(r.c, threads[(t + 2) % 5]);
+                        steps(r, 1);
+                        uint64_t hash = hash_of(r);
+                        first = t ? first : hash;
+                        assert_int_equal(hash, first);
+                        lg_close(r.c);
+                }
+        }
+}
+
+/* Sanitizers keep what is freed. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED true
+#elif defined(__has_feature)
+#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define SANITIZED false
+#endif
+
+static long status_of(const char *key)
+{
+        char line[200];
+        long value = -1;
+        FILE *f = fopen("/proc/self/status", "r");
+        assert_non_null(f);
+        while (value < 0 && fgets(line, sizeof line, f))
+                if (!strncmp(line, key, strlen(key)))
+                        value = strtol(line + strlen(key), NULL, 10);
+        fclose(f);
+        return value;
+}
+
+static void contexts_take_their_threads_with_them(void **state)
+{
+        long threads = status_of("Threads:"), bytes = 0;
+        (void)state;
+        if (!on_host())
+                skip();
+        for (int i = 0; i < 2000; i++) {
+                lg_ctx *c = lg_open(.threads = 3);
+                test_device(c);
+                assert_true(lg_item(lg_sum(lg_ones(c, LG_SHAPE(300, 300)))) == 90000);
+                if (i == 0) /* it has some */
+                        assert_int_equal(status_of("Threads:"), threads + 2);
+                lg_close(c);
+                bytes = i == 100 ? status_of("VmSize:") : bytes;
+        }
+        assert_int_equal(status_of("Threads:"), threads);
+        assert_true(SANITIZED || status_of("VmSize:") < bytes + 4096); /* KiB */
+}
+
+/* ---- fork ---- */
+
+/* GCC's ThreadSanitizer takes a thread of a child for one of its parent, and stops. */
+#ifdef __SANITIZE_THREAD__
+static const bool forks = false;
+#else
+static const bool forks = true;
+#endif
+
+static void child_ends_well(pid_t child)
+{
+        int status;
+        assert_true(child > 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void parent_and_child_train_on(void **state)
+{
+        int ends[2];
+        uint64_t childs = 0;
+        (void)state;
+        if (!forks || !on_host())
+                skip();
+        run r = begin(mlp, 3);
+        steps(r, 2);
+        assert_int_equal(pipe(ends), 0);
+        pid_t child = fork();
+        if (child == 0) {
+                alarm(60);
+                steps(r, 2);
+                uint64_t hash = hash_of(r);
+                lg_close(r.c);
+                _exit(write(ends[1], &hash, sizeof hash) != sizeof hash);
+        }
+        child_ends_well(child);
+        assert_int_equal(read(ends[0], &childs, sizeof childs), sizeof childs);
+        steps(r, 2);
+        assert_int_equal(hash_of(r), childs);
+        close(ends[0]);
+        close(ends[1]);
+        lg_close(r.c);
+}
+
+static volatile bool enough;
+
+static void *train_on_and_on(void *user)
+{
+        run r = begin(mlp, 3);
+        while (!__atomic_load_n(&enough, __ATOMIC_RELAXED))
+                steps(r, 1);
+        (void)user;
+        lg_close(r.c);
+        return NULL;
+}
+
+static void a_child_computes_while_its_parent_trains(void **state)
+{
+        pthread_t thread;
+        (void)state;
+        if (!forks || !on_host())
+                skip();
+        assert_int_equal(pthread_create(&thread, NULL, train_on_and_on, NULL), 0);
+        for (int i = 0; i < 20; i++) {
+                usleep(1000);
+                pid_t child = fork();
+                if (child == 0) {
+                        alarm(60);
+                        run r = begin(mlp, 3);
+                        steps(r, 1);
+                        bool ok = !lg_error(r.c);
+                        lg_close(r.c);
+                        _exit(!ok);
+                }
+                child_ends_well(child);
+        }
+        __atomic_store_n(&enough, true, __ATOMIC_RELAXED);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {cmocka_unit_test(threads_do_not_disturb_each_other),
-                                           cmocka_unit_test(a_context_can_move_to_another_thread)};
+                                           cmocka_unit_test(a_context_can_move_to_another_thread),
+                                           cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
+                                           cmocka_unit_test(contexts_take_their_threads_with_them),
+                                           cmocka_unit_test(parent_and_child_train_on),
+                                           cmocka_unit_test(a_child_computes_while_its_parent_trains)};
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

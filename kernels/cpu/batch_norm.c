@@ -87,6 +87,32 @@ static void *widened(lg_queue *q, lg_dtype t, int64_t n, const void *from)
 #define LG_SCALAR f64
 #include "batch_norm.inc"
 
+/* One call; `a` is of the derivative alone. */
+typedef struct job {
+        plan p;
+        const lg_batch_norm_vjp_args *a;
+        lg_dtype dtype;
+        const void *x, *g;
+        void *out; /* y or dx */
+        double *cells;
+        void *lines;
+} job;
+
+static bool workspaces(lg_queue *q, job *j)
+{
+        j->cells = q->workspace(q, (size_t)(2 * (j->p.chunks + 1) * j->p.channels) * sizeof *j->cells);
+        j->lines = q->workspace(q, (size_t)(LINES * j->p.width) * sizeof(double));
+        return j->cells && j->lines;
+}
+
+/* Tiles are about equal; *ret_grain of them are worth a thread. */
+static int64_t tiles_of(const plan *p, int64_t *ret_grain)
+{
+        int64_t tiles = p->chunks * p->blocks;
+        *ret_grain = lg_grain(p->rows * p->channels / lg_most(tiles, 1));
+        return tiles;
+}
+
 /* ---- the batch's statistics ---- */
 
 static void statistics_of_tile(const plan *p, tile t, lg_dtype dtype, const void *x, double *cells)
@@ -101,6 +127,27 @@ static void statistics_of_tile(const plan *p, tile t, lg_dtype dtype, const void
         for (int64_t c = 0; c < lg_least(t.cols, p->channels); c++) {
                 mean[c] = s.shift[c] + s.first[c] / n;
                 squares[c] = s.second[c] - s.first[c] * s.first[c] / n;
+        }
+}
+
+static void add_up_tiles(const void *user, int64_t first, int64_t end, int thread)
+{
+        const job *j = user;
+        (void)thread;
+        for (int64_t i = first; i < end; i++)
+                statistics_of_tile(&j->p, tile_of(&j->p, i), j->dtype, j->x, j->cells);
+}
+
+static void normalise_tiles(const void *user, int64_t first, int64_t end, int thread)
+{
+        const job *j = user;
+        (void)thread;
+        for (int64_t i = first; i < end; i++) {
+                tile t = tile_of(&j->p, i);
+                if (j->dtype == LG_F64)
+                        normalise_tile_f64(&j->p, &t, j->lines, j->x, j->out);
+                else
+                        normalise_tile_f32(&j->p, &t, j->lines, j->x, j->out);
         }
 }
 
@@ -131,32 +178,21 @@ bool LG_CPU(batch_norm)(lg_queue *q, const lg_batch_norm_args *a)
                 return lg_queue_fail(q, LG_BROKEN, "batch_norm: no kernel for dtype %d", (int)a->dtype);
         if (a->channels == 0)
                 return true;
-        plan p = plan_of(a->rows, a->channels);
-        int64_t count = a->rows * a->channels, tiles = p.chunks * p.blocks;
-        const void *x = widened(q, a->dtype, count, a->x);
-        double *cells = q->workspace(q, (size_t)(2 * (p.chunks + 1) * p.channels) * sizeof *cells);
-        void *lines = q->workspace(q, (size_t)(LINES * p.width) * sizeof(double));
-        if (!cells || !lines || (count && !x))
+        job j = {.p = plan_of(a->rows, a->channels), .dtype = a->dtype};
+        int64_t grain, count = a->rows * a->channels, tiles = tiles_of(&j.p, &grain);
+        j.x = widened(q, a->dtype, count, a->x);
+        if (!workspaces(q, &j) || (count && !j.x))
                 return false;
-        LG_PARALLEL_FOR(q, count >= LG_PARALLEL_MIN)
-        for (int64_t i = 0; i < tiles; i++)
-                statistics_of_tile(&p, tile_of(&p, i), a->dtype, x, cells);
-        join_statistics(&p, cells, a->mean, a->var);
-        void *y = lg_is_half(a->dtype) ? (void *)x : a->y;
+        lg_parallel(q, tiles, grain, add_up_tiles, &j);
+        join_statistics(&j.p, j.cells, a->mean, a->var);
+        j.out = lg_is_half(a->dtype) ? (void *)j.x : a->y;
         if (a->dtype == LG_F64)
-                plan_lines_f64(&p, a, lines);
+                plan_lines_f64(&j.p, a, j.lines);
         else
-                plan_lines_f32(&p, a, lines);
-        LG_PARALLEL_FOR(q, count >= LG_PARALLEL_MIN)
-        for (int64_t i = 0; i < tiles; i++) {
-                tile t = tile_of(&p, i);
-                if (a->dtype == LG_F64)
-                        normalise_tile_f64(&p, &t, lines, x, y);
-                else
-                        normalise_tile_f32(&p, &t, lines, x, y);
-        }
+                plan_lines_f32(&j.p, a, j.lines);
+        lg_parallel(q, tiles, grain, normalise_tiles, &j);
         if (lg_is_half(a->dtype))
-                lg_narrow(q, a->dtype, count, a->y, y);
+                lg_narrow(q, a->dtype, count, a->y, j.out);
         return true;
 }
 
@@ -178,6 +214,27 @@ static void sums_of_tile(const plan *p, tile t, const lg_batch_norm_vjp_args *a,
         memcpy(cell_of(p, cells, &t, true), s.second, bytes);
 }
 
+static void add_up_gradients(const void *user, int64_t first, int64_t end, int thread)
+{
+        const job *j = user;
+        (void)thread;
+        for (int64_t i = first; i < end; i++)
+                sums_of_tile(&j->p, tile_of(&j->p, i), j->a, j->x, j->g, j->cells);
+}
+
+static void derive_tiles(const void *user, int64_t first, int64_t end, int thread)
+{
+        const job *j = user;
+        (void)thread;
+        for (int64_t i = first; i < end; i++) {
+                tile t = tile_of(&j->p, i);
+                if (j->dtype == LG_F64)
+                        derive_tile_f64(&j->p, &t, j->lines, j->x, j->g, j->out);
+                else
+                        derive_tile_f32(&j->p, &t, j->lines, j->x, j->g, j->out);
+        }
+}
+
 /* The sums of all chunks, in place of the first one's. */
 static void join_sums(const plan *p, double *cells)
 {
@@ -195,34 +252,24 @@ bool LG_CPU(batch_norm_vjp)(lg_queue *q, const lg_batch_norm_vjp_args *a)
                 return lg_queue_fail(q, LG_BROKEN, "batch_norm_vjp: no kernel for dtype %d", (int)a->dtype);
         if (a->channels == 0)
                 return true;
-        plan p = plan_of(a->rows, a->channels);
-        int64_t count = a->rows * a->channels, tiles = p.chunks * p.blocks;
-        const void *x = widened(q, a->dtype, count, a->x), *g = widened(q, a->dtype, count, a->g);
-        double *cells = q->workspace(q, (size_t)(2 * (p.chunks + 1) * p.channels) * sizeof *cells);
-        void *lines = q->workspace(q, (size_t)(LINES * p.width) * sizeof(double));
-        if (!cells || !lines || (count && (!x || !g)))
+        job j = {.p = plan_of(a->rows, a->channels), .a = a, .dtype = a->dtype};
+        int64_t grain, count = a->rows * a->channels, tiles = tiles_of(&j.p, &grain);
+        j.x = widened(q, a->dtype, count, a->x);
+        j.g = widened(q, a->dtype, count, a->g);
+        if (!workspaces(q, &j) || (count && (!j.x || !j.g)))
                 return false;
-        LG_PARALLEL_FOR(q, count >= LG_PARALLEL_MIN)
-        for (int64_t i = 0; i < tiles; i++)
-                sums_of_tile(&p, tile_of(&p, i), a, x, g, cells);
-        join_sums(&p, cells);
+        lg_parallel(q, tiles, grain, add_up_gradients, &j);
+        join_sums(&j.p, j.cells);
         if (a->dtype == LG_F64)
-                plan_vjp_f64(&p, a, cells, lines);
+                plan_vjp_f64(&j.p, a, j.cells, j.lines);
         else
-                plan_vjp_f32(&p, a, cells, lines);
+                plan_vjp_f32(&j.p, a, j.cells, j.lines);
         if (!a->dx)
                 return true;
-        void *dx = lg_is_half(a->dtype) ? (void *)g : a->dx;
-        LG_PARALLEL_FOR(q, count >= LG_PARALLEL_MIN)
-        for (int64_t i = 0; i < tiles; i++) {
-                tile t = tile_of(&p, i);
-                if (a->dtype == LG_F64)
-                        derive_tile_f64(&p, &t, lines, x, g, dx);
-                else
-                        derive_tile_f32(&p, &t, lines, x, g, dx);
-        }
+        j.out = lg_is_half(a->dtype) ? (void *)j.g : a->dx;
+        lg_parallel(q, tiles, grain, derive_tiles, &j);
         if (lg_is_half(a->dtype))
-                lg_narrow(q, a->dtype, count, a->dx, dx);
+                lg_narrow(q, a->dtype, count, a->dx, j.out);
         return true;
 }
 

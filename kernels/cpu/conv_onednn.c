@@ -100,7 +100,7 @@ lg_onednn_result lg__onednn_conv(lg_queue *q, const lg_conv_args *a)
 {
         const int setting = omp_get_max_threads(), threads = threads_of(q, a);
         const bool first_layer = a->at.groups == 1 && a->channels < INPUT_GRAD_CHANNELS;
-        if (a->kind == LG_CONV_INPUT_GRAD && first_layer)
+        if (!q->memo || (a->kind == LG_CONV_INPUT_GRAD && first_layer))
                 return LG_ONEDNN_REFUSED;
         if (a->n == 0 || a->channels == 0 || a->outputs == 0 || a->at.in[0] * a->at.in[1] == 0)
                 return LG_ONEDNN_REFUSED;

@@ -107,14 +107,28 @@ const lg_convert_fn lg_store[LG_COMPUTE_COUNT][LG_DTYPE_COUNT] = {
         {NULL, f32_i64, f64_i64, f16_i64, bf16_i64, i64_i64, i32_i64, u8_i64, bool_i64},
 };
 
+#define CHUNK 8192
+
+typedef struct job {
+        lg_convert_fn f;
+        char *to;
+        const char *from;
+        int64_t n, to_size, from_size;
+} job;
+
+static void convert_chunks(const void *user, int64_t first, int64_t end, int thread)
+{
+        const job *j = user;
+        (void)thread;
+        for (int64_t i = first * CHUNK; i < lg_least(end * CHUNK, j->n); i += CHUNK)
+                j->f(lg_least(CHUNK, j->n - i), j->to + i * j->to_size, j->from + i * j->from_size);
+}
+
 void lg_convert_all(lg_queue *q, lg_convert_fn f, int64_t n, void *to, size_t to_size, const void *from,
                     size_t from_size)
 {
-        const int64_t chunk = 8192;
-        LG_PARALLEL_FOR(q, n >= LG_PARALLEL_MIN)
-        for (int64_t i = 0; i < n; i += chunk)
-                f(lg_least(chunk, n - i), (char *)to + i * (int64_t)to_size,
-                  (const char *)from + i * (int64_t)from_size);
+        const job j = {f, to, from, n, (int64_t)to_size, (int64_t)from_size};
+        lg_parallel(q, lg_ceil_div(n, CHUNK), lg_grain(CHUNK), convert_chunks, &j);
 }
 
 float *lg_widen(lg_queue *q, lg_dtype t, int64_t n, const void *from)

@@ -40,11 +40,11 @@ static void copy_chunk(const job *j, int64_t start, int64_t n)
                 lg_walk_scatter(&j->walk, 0, j->out_size, j->out, from, start, n);
 }
 
-static void copy_chunks(lg_queue *q, const job *j)
+static void copy_chunks(const void *user, int64_t first, int64_t end, int thread)
 {
-        int64_t chunks = j->walk.count / j->row * j->chunks_per_row;
-        LG_PARALLEL_FOR(q, j->walk.count >= LG_PARALLEL_MIN)
-        for (int64_t c = 0; c < chunks; c++) {
+        const job *j = user;
+        (void)thread;
+        for (int64_t c = first; c < end; c++) {
                 int64_t row = c / j->chunks_per_row, start = c % j->chunks_per_row * CHUNK;
                 copy_chunk(j, row * j->row + start, lg_least(CHUNK, j->row - start));
         }
@@ -87,32 +87,50 @@ static int turned_dimension(const lg_walk *w)
         return -1;
 }
 
-/* Tiles of the planes (turned dimension, innermost dimension); `rest` walks the other dimensions. */
-static void copy_turned(lg_queue *q, const job *j, int d)
+/* Tiles of the planes (turned dimension d, innermost dimension); `rest` walks the other dimensions. */
+typedef struct planes {
+        const job *j;
+        int d;
+        int64_t bands; /* of each plane */
+        lg_walk rest;
+} planes;
+
+static void turn_bands(const void *user, int64_t first, int64_t end, int thread)
 {
+        const planes *p = user;
+        const job *j = p->j;
         const lg_walk *w = &j->walk;
         int inner = w->ndim - 1;
-        lg_walk rest = {.ndim = 1, .operands = 2, .count = 1, .shape = {1}};
-        for (int i = 0, n = 0; i < inner; i++) {
-                if (i == d)
-                        continue;
-                rest.shape[n] = w->shape[i];
-                rest.strides[0][n] = w->strides[0][i];
-                rest.strides[1][n] = w->strides[1][i];
-                rest.count *= w->shape[i];
-                rest.ndim = ++n;
-        }
-        int64_t rows = w->shape[d], cols = w->shape[inner], bands = lg_ceil_div(rows, TILE);
-        LG_PARALLEL_FOR(q, w->count >= LG_PARALLEL_MIN)
-        for (int64_t task = 0; task < rest.count * bands; task++) {
-                int64_t at[LG_MAX_DIMS], r = task % bands * TILE, out_step = w->strides[0][d];
-                int64_t o = lg_walk_seek(&rest, 0, task / bands, at) + r * out_step;
-                int64_t v = lg_walk_seek(&rest, 1, task / bands, at) + r;
+        int64_t rows = w->shape[p->d], cols = w->shape[inner], out_step = w->strides[0][p->d];
+        (void)thread;
+        for (int64_t band = first; band < end; band++) {
+                int64_t at[LG_MAX_DIMS], r = band % p->bands * TILE;
+                int64_t o = lg_walk_seek(&p->rest, 0, band / p->bands, at) + r * out_step;
+                int64_t v = lg_walk_seek(&p->rest, 1, band / p->bands, at) + r;
                 for (int64_t c = 0; c < cols; c += TILE)
                         turn_tile(j->out_size, lg_least(TILE, rows - r), lg_least(TILE, cols - c),
                                   j->out + (o + c) * (int64_t)j->out_size, out_step,
                                   j->in + (v + c * w->strides[1][inner]) * (int64_t)j->in_size, w->strides[1][inner]);
         }
+}
+
+static void copy_turned(lg_queue *q, const job *j, int d)
+{
+        const lg_walk *w = &j->walk;
+        int inner = w->ndim - 1;
+        planes p = {.j = j, .d = d, .bands = lg_ceil_div(w->shape[d], TILE)};
+        p.rest = (lg_walk){.ndim = 1, .operands = 2, .count = 1, .shape = {1}};
+        for (int i = 0, n = 0; i < inner; i++) {
+                if (i == d)
+                        continue;
+                p.rest.shape[n] = w->shape[i];
+                p.rest.strides[0][n] = w->strides[0][i];
+                p.rest.strides[1][n] = w->strides[1][i];
+                p.rest.count *= w->shape[i];
+                p.rest.ndim = ++n;
+        }
+        const int64_t band = lg_least(TILE, w->shape[d]) * w->shape[inner];
+        lg_parallel(q, p.rest.count * p.bands, lg_grain(band), turn_bands, &p);
 }
 
 bool LG_CPU(copy)(lg_queue *q, const lg_copy_args *a)
@@ -138,6 +156,6 @@ bool LG_CPU(copy)(lg_queue *q, const lg_copy_args *a)
         j.in_dense = rows && (w->strides[1][inner] == 1 || w->shape[inner] == 1);
         j.row = rows ? w->shape[inner] : w->count;
         j.chunks_per_row = lg_ceil_div(j.row, CHUNK);
-        copy_chunks(q, &j);
+        lg_parallel(q, w->count / j.row * j.chunks_per_row, lg_grain(lg_least(j.row, CHUNK)), copy_chunks, &j);
         return true;
 }

@@ -1,21 +1,12 @@
-/* cpu.h - what the CPU's kernels share: threads, conversion to a type to compute in, walks over strided operands. */
+/* cpu.h - what the CPU's kernels share: conversion to a type to compute in, walks over strided operands. */
 #ifndef LG_CPU_H
 #define LG_CPU_H
 
 #include "isa.h"
 #include "half.h"
-
-/* Below this many elements a second thread costs more than it brings. */
-#define LG_PARALLEL_MIN 32768
+#include "parallel.h"
 
 #define LG_PRAGMA_(x) _Pragma(#x)
-/* A loop spread over the queue's threads where `cond` holds. A bare if() would also govern simd. */
-#ifdef _OPENMP
-#define LG_PARALLEL_FOR(q, cond)                                                                                       \
-        LG_PRAGMA_(omp parallel for schedule(static) num_threads((q)->threads) if(parallel : cond))
-#else
-#define LG_PARALLEL_FOR(q, cond) (void)(q), (void)(cond);
-#endif
 #define LG_SIMD LG_PRAGMA_(omp simd)
 
 #define LG_ALIGN64 __attribute__((aligned(64)))

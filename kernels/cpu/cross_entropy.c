@@ -4,6 +4,8 @@
 
 typedef struct job {
         const lg_cross_entropy_args *a;
+        const void *x; /* in f32 where the dtype has 16 bits, as all that is written by rows */
+        void *out;
         double weight;            /* w_i of a row that counts */
         double on_label, on_each; /* q = weight * (on_label [c = t] + on_each) */
         int64_t counted;          /* rows that count */
@@ -49,14 +51,23 @@ static const void *logits(lg_queue *q, const lg_cross_entropy_args *a)
         return lg_is_half(a->dtype) ? lg_widen(q, a->dtype, a->rows * a->classes, a->x) : a->x;
 }
 
-static double row_loss(const job *j, const void *x, int64_t row)
+static double row_loss(const job *j, int64_t row)
 {
         const lg_cross_entropy_args *a = j->a;
         if (!counts(a, row))
                 return 0;
         if (a->dtype == LG_F64)
-                return row_loss_f64(j, (const double *)x + row * a->classes, a->labels[row]);
-        return row_loss_f32(j, (const float *)x + row * a->classes, a->labels[row]);
+                return row_loss_f64(j, (const double *)j->x + row * a->classes, a->labels[row]);
+        return row_loss_f32(j, (const float *)j->x + row * a->classes, a->labels[row]);
+}
+
+static void row_losses(const void *user, int64_t first, int64_t end, int thread)
+{
+        const job *j = user;
+        double *losses = j->out;
+        (void)thread;
+        for (int64_t i = first; i < end; i++)
+                losses[i] = row_loss(j, i);
 }
 
 bool LG_CPU(cross_entropy)(lg_queue *q, const lg_cross_entropy_args *a)
@@ -64,13 +75,11 @@ bool LG_CPU(cross_entropy)(lg_queue *q, const lg_cross_entropy_args *a)
         job j;
         if (!job_init(&j, q, "cross_entropy", a))
                 return false;
-        const void *x = logits(q, a);
-        double *losses = q->workspace(q, (size_t)lg_most(a->rows, 1) * sizeof *losses);
-        if (!losses || (!x && a->rows > 0 && a->classes > 0))
+        j.x = logits(q, a);
+        double *losses = j.out = q->workspace(q, (size_t)lg_most(a->rows, 1) * sizeof *losses);
+        if (!losses || (!j.x && a->rows > 0 && a->classes > 0))
                 return false;
-        LG_PARALLEL_FOR(q, a->rows * a->classes >= LG_PARALLEL_MIN / 4)
-        for (int64_t i = 0; i < a->rows; i++)
-                losses[i] = row_loss(&j, x, i);
+        lg_parallel(q, a->rows, lg_grain(4 * a->classes), row_losses, &j);
         if (a->reduction == LG_NONE) {
                 lg_store[LG_COMPUTE_F64][a->dtype](a->rows, a->out, losses);
                 return true;
@@ -82,22 +91,29 @@ bool LG_CPU(cross_entropy)(lg_queue *q, const lg_cross_entropy_args *a)
         return true;
 }
 
-static void row_vjp(const job *j, const void *x, void *dx, int64_t row)
+static void row_vjp(const job *j, int64_t row)
 {
         const lg_cross_entropy_args *a = j->a;
         int64_t at = row * a->classes;
         size_t size = a->dtype == LG_F64 ? 8 : 4;
         if (!counts(a, row)) {
-                memset((char *)dx + at * (int64_t)size, 0, (size_t)a->classes * size);
+                memset((char *)j->out + at * (int64_t)size, 0, (size_t)a->classes * size);
                 return;
         }
         double g;
         int64_t which = a->reduction == LG_NONE ? row : 0;
         lg_load[LG_COMPUTE_F64][a->dtype](1, &g, (const char *)a->g + which * (int64_t)lg_bytes_of(a->dtype));
         if (a->dtype == LG_F64)
-                row_vjp_f64(j, (const double *)x + at, a->labels[row], g, (double *)dx + at);
+                row_vjp_f64(j, (const double *)j->x + at, a->labels[row], g, (double *)j->out + at);
         else
-                row_vjp_f32(j, (const float *)x + at, a->labels[row], (float)g, (float *)dx + at);
+                row_vjp_f32(j, (const float *)j->x + at, a->labels[row], (float)g, (float *)j->out + at);
+}
+
+static void row_vjps(const void *user, int64_t first, int64_t end, int thread)
+{
+        (void)thread;
+        for (int64_t i = first; i < end; i++)
+                row_vjp(user, i);
 }
 
 bool LG_CPU(cross_entropy_vjp)(lg_queue *q, const lg_cross_entropy_args *a)
@@ -106,31 +122,36 @@ bool LG_CPU(cross_entropy_vjp)(lg_queue *q, const lg_cross_entropy_args *a)
         int64_t count = a->rows * a->classes;
         if (!job_init(&j, q, "cross_entropy_vjp", a))
                 return false;
-        const void *x = logits(q, a);
-        void *dx = lg_is_half(a->dtype) ? lg_widen(q, a->dtype, count, NULL) : a->out;
+        j.x = logits(q, a);
+        j.out = lg_is_half(a->dtype) ? lg_widen(q, a->dtype, count, NULL) : a->out;
         if (count == 0)
                 return true;
-        if (!x || !dx)
+        if (!j.x || !j.out)
                 return false;
-        LG_PARALLEL_FOR(q, count >= LG_PARALLEL_MIN / 4)
-        for (int64_t i = 0; i < a->rows; i++)
-                row_vjp(&j, x, dx, i);
+        lg_parallel(q, a->rows, lg_grain(4 * a->classes), row_vjps, &j);
         if (lg_is_half(a->dtype))
-                lg_narrow(q, a->dtype, count, a->out, dx);
+                lg_narrow(q, a->dtype, count, a->out, j.out);
         return true;
 }
 
-static void row_weights(const job *j, void *out, int64_t row)
+static void row_weights(const job *j, int64_t row)
 {
         const lg_cross_entropy_args *a = j->a;
         int64_t at = row * a->classes;
         size_t size = a->dtype == LG_F64 ? 8 : 4;
         if (!counts(a, row))
-                memset((char *)out + at * (int64_t)size, 0, (size_t)a->classes * size);
+                memset((char *)j->out + at * (int64_t)size, 0, (size_t)a->classes * size);
         else if (a->dtype == LG_F64)
-                row_weights_f64(j, a->labels[row], (double *)out + at);
+                row_weights_f64(j, a->labels[row], (double *)j->out + at);
         else
-                row_weights_f32(j, a->labels[row], (float *)out + at);
+                row_weights_f32(j, a->labels[row], (float *)j->out + at);
+}
+
+static void weights_of_rows(const void *user, int64_t first, int64_t end, int thread)
+{
+        (void)thread;
+        for (int64_t i = first; i < end; i++)
+                row_weights(user, i);
 }
 
 bool LG_CPU(class_weights)(lg_queue *q, const lg_cross_entropy_args *a)
@@ -139,15 +160,13 @@ bool LG_CPU(class_weights)(lg_queue *q, const lg_cross_entropy_args *a)
         int64_t count = a->rows * a->classes;
         if (!job_init(&j, q, "class_weights", a))
                 return false;
-        void *out = lg_is_half(a->dtype) ? lg_widen(q, a->dtype, count, NULL) : a->out;
+        j.out = lg_is_half(a->dtype) ? lg_widen(q, a->dtype, count, NULL) : a->out;
         if (count == 0)
                 return true;
-        if (!out)
+        if (!j.out)
                 return false;
-        LG_PARALLEL_FOR(q, count >= LG_PARALLEL_MIN)
-        for (int64_t i = 0; i < a->rows; i++)
-                row_weights(&j, out, i);
+        lg_parallel(q, a->rows, lg_grain(a->classes), weights_of_rows, &j);
         if (lg_is_half(a->dtype))
-                lg_narrow(q, a->dtype, count, a->out, out);
+                lg_narrow(q, a->dtype, count, a->out, j.out);
         return true;
 }

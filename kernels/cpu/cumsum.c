@@ -23,23 +23,41 @@ LINE(sum_i64, int64_t, int64_t, 0, ADD)
 LINE(log_sum_f32, float, double, -INFINITY, LOGADDEXP)
 LINE(log_sum_f64, double, double, -INFINITY, LOGADDEXP)
 
+typedef struct job {
+        const lg_cumsum_args *a;
+        line_fn *line;
+        const char *x;
+        char *y;
+} job;
+
+static void sum_lines(const void *user, int64_t first, int64_t end, int thread)
+{
+        const job *j = user;
+        const lg_cumsum_args *a = j->a;
+        const int64_t size = a->dtype == LG_F64 || a->dtype == LG_I64 ? 8 : 4;
+        const int64_t step = a->reverse ? -a->inner : a->inner;
+        (void)thread;
+        for (int64_t i = first; i < end; i++) {
+                int64_t at = i / a->inner * a->n * a->inner + i % a->inner + (a->reverse ? (a->n - 1) * a->inner : 0);
+                j->line(a->n, step, j->x + at * size, j->y + at * size);
+        }
+}
+
 static bool lines(lg_queue *q, const lg_cumsum_args *a, line_fn *line)
 {
-        const int64_t count = a->outer * a->n * a->inner, step = a->reverse ? -a->inner : a->inner;
-        const int64_t size = a->dtype == LG_F64 || a->dtype == LG_I64 ? 8 : 4;
-        const void *x = a->x;
-        void *y = a->y;
+        const int64_t count = a->outer * a->n * a->inner;
+        job j = {a, line, a->x, a->y};
         if (count == 0)
                 return true;
-        if (lg_is_half(a->dtype) && !(x = y = lg_widen(q, a->dtype, count, x)))
-                return false;
-        LG_PARALLEL_FOR(q, count >= LG_PARALLEL_MIN)
-        for (int64_t i = 0; i < a->outer * a->inner; i++) {
-                int64_t at = i / a->inner * a->n * a->inner + i % a->inner + (a->reverse ? (a->n - 1) * a->inner : 0);
-                line(a->n, step, (const char *)x + at * size, (char *)y + at * size);
+        if (lg_is_half(a->dtype)) {
+                float *wide = lg_widen(q, a->dtype, count, a->x);
+                if (!wide)
+                        return false;
+                j.x = j.y = (char *)wide;
         }
+        lg_parallel(q, a->outer * a->inner, lg_grain(a->n), sum_lines, &j);
         if (lg_is_half(a->dtype))
-                lg_narrow(q, a->dtype, count, a->y, y);
+                lg_narrow(q, a->dtype, count, a->y, (const float *)(const void *)j.y);
         return true;
 }
 

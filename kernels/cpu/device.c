@@ -1,5 +1,6 @@
 /* device.c - the CPU as a device: host memory, and the kernels of the best instruction set that this machine has. */
 #include "isa.h"
+#include "engine.h"
 #if LG_ONEDNN
 #include "onednn.h"
 #endif
@@ -35,18 +36,28 @@ static int cpu_count(char *reason, size_t size)
         return 1;
 }
 
+typedef struct cpu_queue {
+        lg_queue base;
+        lg_engine engine;
+} cpu_queue;
+
 static bool cpu_open(lg_queue *q, char *reason, size_t size)
 {
         (void)reason, (void)size;
+        q->memo = &((cpu_queue *)q)->engine;
         return q->index == 0;
 }
 
 static void cpu_close(lg_queue *q)
 {
-        (void)q;
+        lg_engine *e = q->memo;
+        if (!e)
+                return;
 #if LG_ONEDNN
         lg__onednn_close(q);
 #endif
+        lg_pool_close(&e->pool);
+        q->memo = NULL;
 }
 
 static void *cpu_allocate(lg_queue *q, size_t bytes)
@@ -156,7 +167,7 @@ const lg_kernels *lg__cpu_kernels(const char *isa)
         static const lg_device_api device_##isa = {                                                                    \
                 .abi = LG_DEVICE_ABI,                                                                                  \
                 .name = "cpu",                                                                                         \
-                .queue_size = sizeof(lg_queue),                                                                        \
+                .queue_size = sizeof(cpu_queue),                                                                       \
                 .count = cpu_count,                                                                                    \
                 .open = cpu_open,                                                                                      \
                 .close = cpu_close,                                                                                    \

@@ -66,6 +66,14 @@ static void drop_chunk(const job *j, int64_t first, int64_t n)
                 lg_walk_scatter(&j->walk, 0, j->size, a->y, narrow, first, n);
 }
 
+static void drop_chunks(const void *user, int64_t first, int64_t end, int thread)
+{
+        const job *j = user;
+        (void)thread;
+        for (int64_t i = first * CHUNK; i < lg_least(end * CHUNK, j->walk.count); i += CHUNK)
+                drop_chunk(j, i, lg_least(CHUNK, j->walk.count - i));
+}
+
 bool LG_CPU(dropout)(lg_queue *q, const lg_dropout_args *a)
 {
         job j = {.a = a, .size = lg_bytes_of(a->dtype), .limit = (uint32_t)ceil(a->p * 16777216.0)};
@@ -73,8 +81,6 @@ bool LG_CPU(dropout)(lg_queue *q, const lg_dropout_args *a)
                 return lg_queue_fail(q, LG_BROKEN, "dropout: no kernel for dtype %d", (int)a->dtype);
         j.scale = a->p < 1 ? 1 / (1 - a->p) : 0;
         lg_walk_init(&j.walk, a->ndim, a->shape, 2, (const int64_t *[]){a->y_strides, a->x_strides}, false);
-        LG_PARALLEL_FOR(q, j.walk.count >= LG_PARALLEL_MIN / 4)
-        for (int64_t i = 0; i < j.walk.count; i += CHUNK)
-                drop_chunk(&j, i, lg_least(CHUNK, j.walk.count - i));
+        lg_parallel(q, lg_ceil_div(j.walk.count, CHUNK), lg_grain(4 * CHUNK), drop_chunks, &j);
         return true;
 }

@@ -11,20 +11,33 @@ static void value_of(const lg_fill_args *a, void *ret)
                 lg_store[LG_COMPUTE_I64][a->dtype](1, ret, &a->integer);
 }
 
+typedef struct filling {
+        const lg_fill_args *a;
+        lg_walk walk;
+        size_t size;
+        const char *values; /* a chunk of them */
+} filling;
+
+static void fill_chunks(const void *user, int64_t first, int64_t end, int thread)
+{
+        const filling *f = user;
+        const lg_walk *w = &f->walk;
+        (void)thread;
+        for (int64_t i = first * CHUNK; i < lg_least(end * CHUNK, w->count); i += CHUNK)
+                lg_walk_scatter(w, 0, f->size, f->a->out, f->values, i, lg_least(CHUNK, w->count - i));
+}
+
 bool LG_CPU(fill)(lg_queue *q, const lg_fill_args *a)
 {
-        lg_walk w;
-        lg_walk_init(&w, a->ndim, a->shape, 1, (const int64_t *[]){a->strides}, true);
-        size_t size = lg_bytes_of(a->dtype);
         LG_ALIGN64 char values[CHUNK * 8];
-        if (w.count == 0)
+        filling f = {.a = a, .size = lg_bytes_of(a->dtype), .values = values};
+        lg_walk_init(&f.walk, a->ndim, a->shape, 1, (const int64_t *[]){a->strides}, true);
+        if (f.walk.count == 0)
                 return true;
         value_of(a, values);
-        for (size_t i = 1; i < (size_t)lg_least(w.count, CHUNK); i++)
-                memcpy(values + i * size, values, size);
-        LG_PARALLEL_FOR(q, w.count >= LG_PARALLEL_MIN)
-        for (int64_t i = 0; i < w.count; i += CHUNK)
-                lg_walk_scatter(&w, 0, size, a->out, values, i, lg_least(CHUNK, w.count - i));
+        for (size_t i = 1; i < (size_t)lg_least(f.walk.count, CHUNK); i++)
+                memcpy(values + i * f.size, values, f.size);
+        lg_parallel(q, lg_ceil_div(f.walk.count, CHUNK), lg_grain(CHUNK), fill_chunks, &f);
         return true;
 }
 
@@ -47,10 +60,16 @@ static void arange_chunk(const lg_arange_args *a, int64_t first, int64_t n)
         lg_store[LG_COMPUTE_I64][a->dtype](n, out, integer);
 }
 
+static void arange_chunks(const void *user, int64_t first, int64_t end, int thread)
+{
+        const lg_arange_args *a = user;
+        (void)thread;
+        for (int64_t i = first * CHUNK; i < lg_least(end * CHUNK, a->n); i += CHUNK)
+                arange_chunk(a, i, lg_least(CHUNK, a->n - i));
+}
+
 bool LG_CPU(arange)(lg_queue *q, const lg_arange_args *a)
 {
-        LG_PARALLEL_FOR(q, a->n >= LG_PARALLEL_MIN)
-        for (int64_t i = 0; i < a->n; i += CHUNK)
-                arange_chunk(a, i, lg_least(CHUNK, a->n - i));
+        lg_parallel(q, lg_ceil_div(a->n, CHUNK), lg_grain(CHUNK), arange_chunks, a);
         return true;
 }

@@ -66,6 +66,9 @@ typedef struct job {
         bool inner_along;           /* which loop is the inner one */
         int64_t to_size, from_size;
         run_fn run;
+        char *to;
+        const char *from;
+        const int64_t *index;
 } job;
 
 static int64_t distance(int64_t step)
@@ -109,40 +112,54 @@ static int64_t good_ones(int64_t n, const int64_t *index, int64_t limit)
         return i;
 }
 
+/* The check of all indices, in chunks. */
+typedef struct check {
+        const lg_gather_args *a;
+        lg_walk walk;
+        int64_t *good; /* of each chunk */
+} check;
+
+static void check_chunks(const void *user, int64_t first, int64_t end, int thread)
+{
+        const check *k = user;
+        const lg_walk *w = &k->walk;
+        const bool dense = lg_walk_contiguous(w, 0);
+        (void)thread;
+        for (int64_t c = first; c < end; c++) {
+                int64_t some[CHUNK], n = lg_least(CHUNK, w->count - c * CHUNK);
+                if (!dense)
+                        lg_walk_gather(w, 0, sizeof *some, some, k->a->index, c * CHUNK, n);
+                k->good[c] = good_ones(n, dense ? k->a->index + c * CHUNK : some, k->a->limit);
+        }
+}
+
 /* Notes the first index that is out of range, in the order of memory. Repeated ones are looked at once. */
 static bool in_range(lg_queue *q, const lg_gather_args *a, bool *ret_ok)
 {
-        lg_walk w;
+        check k = {.a = a};
+        lg_walk *w = &k.walk;
         int64_t shape[LG_MAX_DIMS], at[LG_MAX_DIMS];
         for (int d = 0; d < a->ndim; d++)
                 shape[d] = a->index_strides[d] ? a->shape[d] : 1;
-        lg_walk_init(&w, a->ndim, shape, 1, (const int64_t *[]){a->index_strides}, true);
-        int64_t chunks = lg_ceil_div(w.count, CHUNK);
-        int64_t *good = q->workspace(q, (size_t)chunks * sizeof *good);
-        if (!good)
+        lg_walk_init(w, a->ndim, shape, 1, (const int64_t *[]){a->index_strides}, true);
+        int64_t chunks = lg_ceil_div(w->count, CHUNK);
+        if (!(k.good = q->workspace(q, (size_t)chunks * sizeof *k.good)))
                 return false;
-        LG_PARALLEL_FOR(q, w.count >= LG_PARALLEL_MIN)
-        for (int64_t c = 0; c < chunks; c++) {
-                int64_t some[CHUNK], n = lg_least(CHUNK, w.count - c * CHUNK);
-                bool dense = lg_walk_contiguous(&w, 0);
-                if (!dense)
-                        lg_walk_gather(&w, 0, sizeof *some, some, a->index, c * CHUNK, n);
-                good[c] = good_ones(n, dense ? a->index + c * CHUNK : some, a->limit);
-        }
+        lg_parallel(q, chunks, lg_grain(CHUNK), check_chunks, &k);
         *ret_ok = true;
         for (int64_t c = 0; c < chunks && *ret_ok; c++) {
-                if (good[c] == lg_least(CHUNK, w.count - c * CHUNK))
+                if (k.good[c] == lg_least(CHUNK, w->count - c * CHUNK))
                         continue;
                 *ret_ok = false;
                 if (q->error.code == LG_DEVICE_OK)
                         q->error = (lg_device_error){.code = a->origin,
-                                                     .value = a->index[lg_walk_seek(&w, 0, c * CHUNK + good[c], at)],
+                                                     .value = a->index[lg_walk_seek(w, 0, c * CHUNK + k.good[c], at)],
                                                      .limit = a->limit};
         }
         return true;
 }
 
-static void run_task(const job *j, int64_t task, char *to, const char *from, const int64_t *index)
+static void run_task(const job *j, int64_t task)
 {
         int64_t at[LG_MAX_DIMS], rows = lg_ceil_div(j->row, j->row_piece), ns = lg_ceil_div(j->n, j->n_piece);
         int64_t row = task % rows * j->row_piece, n = task / rows % ns * j->n_piece, offset[3];
@@ -151,20 +168,28 @@ static void run_task(const job *j, int64_t task, char *to, const char *from, con
                             n * j->along[i];
         int64_t count[2] = {lg_least(j->row_piece, j->row - row), lg_least(j->n_piece, j->n - n)};
         const int64_t *in = j->inner_along ? j->along : j->across, *out = j->inner_along ? j->across : j->along;
-        to += offset[TO] * j->to_size;
-        from += offset[FROM] * j->from_size;
-        index += offset[INDEX];
+        char *to = j->to + offset[TO] * j->to_size;
+        const char *from = j->from + offset[FROM] * j->from_size;
+        const int64_t *index = j->index + offset[INDEX];
         for (int64_t i = 0; i < count[!j->inner_along]; i++)
                 j->run(count[j->inner_along], to + i * out[TO] * j->to_size, in[TO],
                        from + i * out[FROM] * j->from_size, in[FROM], index + i * out[INDEX], in[INDEX], j->scale);
 }
 
-static void run_tasks(lg_queue *q, const job *j, void *to, const lg_gather_args *a)
+static void run_some(const void *user, int64_t first, int64_t end, int thread)
+{
+        (void)thread;
+        for (int64_t t = first; t < end; t++)
+                run_task(user, t);
+}
+
+static void run_tasks(lg_queue *q, job *j, void *to, const lg_gather_args *a)
 {
         int64_t tasks = j->rest * lg_ceil_div(j->row, j->row_piece) * lg_ceil_div(j->n, j->n_piece);
-        LG_PARALLEL_FOR(q, j->lines.count * j->n >= LG_PARALLEL_MIN)
-        for (int64_t t = 0; t < tasks; t++)
-                run_task(j, t, to, a->from, a->index);
+        j->to = to;
+        j->from = a->from;
+        j->index = a->index;
+        lg_parallel(q, tasks, lg_grain(j->lines.count * j->n / tasks), run_some, j);
 }
 
 bool LG_CPU(gather)(lg_queue *q, const lg_gather_args *a)

@@ -14,9 +14,8 @@
 typedef struct gemm_job {
         const lg_gemm_args *g;
         int64_t rows, cols, down, across, tiles;
-        char *scratch; /* of each slot */
+        char *scratch; /* of each thread */
         int64_t scratch_bytes;
-        int slots;
 } gemm_job;
 
 static double work_of(const lg_gemm_args *g, int64_t rows, int64_t cols)
@@ -87,11 +86,12 @@ static lg_gemm_args tile_at(const gemm_job *j, int64_t i)
         return t;
 }
 
-static void multiply_tiles(const gemm_job *j, int slot)
+static void multiply_tiles(const void *user, int64_t first, int64_t end, int thread)
 {
-        for (int64_t i = j->tiles * slot / j->slots; i < j->tiles * (slot + 1) / j->slots; i++) {
+        const gemm_job *j = user;
+        for (int64_t i = first; i < end; i++) {
                 const lg_gemm_args t = tile_at(j, i);
-                lg_multiply(&t, j->scratch + slot * j->scratch_bytes);
+                lg_multiply(&t, j->scratch + thread * j->scratch_bytes);
         }
 }
 
@@ -108,27 +108,43 @@ static bool multiply_batch(lg_queue *q, const lg_gemm_args *g, int64_t batches)
                 return true;
         }
         const lg_gemm_args first = tile_at(&j, 0);
-        j.slots = work_of(g, g->m, g->n) * (double)batches > SMALL_TILE ? (int)lg_least(q->threads, j.tiles) : 1;
+        const int64_t grain = work_of(g, g->m, g->n) * (double)batches > SMALL_TILE ? 1 : j.tiles;
+        const int64_t threads = lg_least(q->threads, j.tiles / grain);
         j.scratch_bytes = lg_ceil_div((int64_t)lg_multiply_bytes(&first), 64) * 64;
-        if (j.scratch_bytes && !(j.scratch = q->workspace(q, (size_t)(j.scratch_bytes * j.slots))))
+        if (j.scratch_bytes && !(j.scratch = q->workspace(q, (size_t)(j.scratch_bytes * threads))))
                 return false;
-        LG_PARALLEL_FOR(q, j.slots > 1)
-        for (int slot = 0; slot < j.slots; slot++)
-                multiply_tiles(&j, slot);
+        lg_parallel(q, j.tiles, grain, multiply_tiles, &j);
         return true;
 }
 
 /* ---- f16 and bf16, by way of f32 copies of one product at a time ---- */
+
+/* Lines that are copied from one dtype to another. */
+typedef struct lines {
+        lg_convert_fn convert;
+        int64_t length;
+        char *to;
+        int64_t to_step; /* in bytes, as from_step */
+        const char *from;
+        int64_t from_step;
+} lines;
+
+static void convert_lines(const void *user, int64_t first, int64_t end, int thread)
+{
+        const lines *l = user;
+        (void)thread;
+        for (int64_t i = first; i < end; i++)
+                l->convert(l->length, lg_byte_at(l->to, i * l->to_step), lg_byte_at(l->from, i * l->from_step));
+}
 
 /* (rows, cols) of these strides in elements, one of them 1, as f32: the other way round where `row` is 1. */
 static float *widened(lg_queue *q, lg_dtype t, float *to, const void *from, int64_t rows, int64_t cols, int64_t *row,
                       int64_t *col)
 {
         const bool turned = *col != 1 && cols > 1;
-        const int64_t lines = turned ? cols : rows, length = turned ? rows : cols, stride = turned ? *col : *row;
-        LG_PARALLEL_FOR(q, lines * length >= LG_PARALLEL_MIN)
-        for (int64_t i = 0; i < lines; i++)
-                lg_load[LG_COMPUTE_F32][t](length, to + i * length, lg_byte_at(from, i * stride * 2));
+        const int64_t count = turned ? cols : rows, length = turned ? rows : cols, stride = turned ? *col : *row;
+        lg_parallel(q, count, lg_grain(length), convert_lines,
+                    &(lines){lg_load[LG_COMPUTE_F32][t], length, (char *)to, length * 4, from, stride * 2});
         *row = turned ? 1 : length;
         *col = turned ? length : 1;
         return to;
@@ -155,9 +171,8 @@ static bool multiply_half(lg_queue *q, const lg_gemm_args *g, int64_t batches)
                 p.batch_ndim = 0;
                 if (!multiply_batch(q, &p, 1))
                         return false;
-                LG_PARALLEL_FOR(q, p.m * p.n >= LG_PARALLEL_MIN)
-                for (int64_t r = 0; r < p.m; r++)
-                        lg_store[LG_COMPUTE_F32][g->dtype](p.n, lg_byte_at(out, r * ldc * 2), c + r * p.n);
+                lg_parallel(q, p.m, lg_grain(p.n), convert_lines,
+                            &(lines){lg_store[LG_COMPUTE_F32][g->dtype], p.n, out, ldc * 2, (char *)c, p.n * 4});
         }
         return true;
 }

@@ -38,30 +38,45 @@ static const void *weights_or(lg_queue *q, lg_dtype t, const void *given, int64_
         return given ? given : made;
 }
 
-bool LG_CPU(layer_norm)(lg_queue *q, const lg_layer_norm_args *a)
+/* The rows of one call. */
+typedef struct rows {
+        const lg_layer_norm_args *a;
+        const void *x, *w, *b;
+        void *y;
+} rows;
+
+static void normalise_rows(const void *user, int64_t first, int64_t end, int thread)
 {
-        int64_t rows = a->outer * a->groups, n = a->channels * a->inner;
-        if (!lg_is_float(a->dtype))
-                return lg_queue_fail(q, LG_BROKEN, "layer_norm: no kernel for dtype %d", (int)a->dtype);
-        if (rows * n == 0)
-                return true;
-        const void *x = a->x, *w = weights_or(q, a->dtype, a->w, a->groups * a->channels, 1);
-        const void *b = weights_or(q, a->dtype, a->b, a->groups * a->channels, 0);
-        void *y = a->y;
-        if (!w || !b || (lg_is_half(a->dtype) && !(x = y = lg_widen(q, a->dtype, rows * n, x))))
-                return false;
-        LG_PARALLEL_FOR(q, rows * n >= LG_PARALLEL_MIN / 4)
-        for (int64_t i = 0; i < rows; i++) {
+        const rows *j = user;
+        const lg_layer_norm_args *a = j->a;
+        const int64_t n = a->channels * a->inner;
+        (void)thread;
+        for (int64_t i = first; i < end; i++) {
                 row r = {a->channels, a->inner, a->rms, 0, 0, i % a->groups * a->channels};
                 if (a->dtype == LG_F64)
-                        normalise_f64(&r, a->eps, (const double *)x + i * n, w, b, (double *)y + i * n);
+                        normalise_f64(&r, a->eps, (const double *)j->x + i * n, j->w, j->b, (double *)j->y + i * n);
                 else
-                        normalise_f32(&r, a->eps, (const float *)x + i * n, w, b, (float *)y + i * n);
+                        normalise_f32(&r, a->eps, (const float *)j->x + i * n, j->w, j->b, (float *)j->y + i * n);
                 a->mean[i] = r.mean;
                 a->rstd[i] = r.rstd;
         }
+}
+
+bool LG_CPU(layer_norm)(lg_queue *q, const lg_layer_norm_args *a)
+{
+        int64_t count = a->outer * a->groups, n = a->channels * a->inner;
+        rows j = {.a = a, .x = a->x, .y = a->y};
+        if (!lg_is_float(a->dtype))
+                return lg_queue_fail(q, LG_BROKEN, "layer_norm: no kernel for dtype %d", (int)a->dtype);
+        if (count * n == 0)
+                return true;
+        j.w = weights_or(q, a->dtype, a->w, a->groups * a->channels, 1);
+        j.b = weights_or(q, a->dtype, a->b, a->groups * a->channels, 0);
+        if (!j.w || !j.b || (lg_is_half(a->dtype) && !(j.x = j.y = lg_widen(q, a->dtype, count * n, a->x))))
+                return false;
+        lg_parallel(q, count, lg_grain(4 * n), normalise_rows, &j);
         if (lg_is_half(a->dtype))
-                lg_narrow(q, a->dtype, rows * n, a->y, y);
+                lg_narrow(q, a->dtype, count * n, a->y, j.y);
         return true;
 }
 
@@ -98,6 +113,14 @@ static void derive_stretch(const job *j, int64_t s, int64_t group)
         }
 }
 
+static void derive_stretches(const void *user, int64_t first, int64_t end, int thread)
+{
+        const job *j = user;
+        (void)thread;
+        for (int64_t i = first; i < end; i++)
+                derive_stretch(j, i / j->a->groups, i % j->a->groups);
+}
+
 /* The stretches' sums in order; of none: zero. */
 static void join_weights(const job *j, const double *cells, void *to)
 {
@@ -132,9 +155,7 @@ bool LG_CPU(layer_norm_vjp)(lg_queue *q, const lg_layer_norm_vjp_args *a)
                         return false;
                 j.dx = a->dx ? (void *)j.g : NULL;
         }
-        LG_PARALLEL_FOR(q, count >= LG_PARALLEL_MIN / 4)
-        for (int64_t i = 0; i < j.stretches * a->groups; i++)
-                derive_stretch(&j, i / a->groups, i % a->groups);
+        lg_parallel(q, j.stretches * a->groups, lg_grain(4 * j.stretch * n), derive_stretches, &j);
         join_weights(&j, j.cells, a->dw);
         join_weights(&j, j.cells ? j.cells + weights : NULL, a->db);
         if (lg_is_half(a->dtype) && a->dx)

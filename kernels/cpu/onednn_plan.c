@@ -6,6 +6,7 @@
  * stays small.
  */
 #include "onednn_plan.h"
+#include "engine.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +45,8 @@ static void plan_finish(plan *p)
 
 void lg__onednn_close(lg_queue *q)
 {
-        memo *m = q->memo;
+        lg_engine *e = q->memo;
+        memo *m = e ? e->plans : NULL;
         if (!m)
                 return;
         for (int i = 0; i < SETS * WAYS; i++)
@@ -54,14 +56,15 @@ void lg__onednn_close(lg_queue *q)
         if (m->engine)
                 dnnl_engine_destroy(m->engine);
         free(m);
-        q->memo = NULL;
+        e->plans = NULL;
 }
 
 memo *lg__onednn_memo(lg_queue *q)
 {
-        if (q->memo)
-                return q->memo;
-        memo *m = q->memo = calloc(1, sizeof *m);
+        lg_engine *e = q->memo;
+        if (e->plans)
+                return e->plans;
+        memo *m = e->plans = calloc(1, sizeof *m);
         if (!m) {
                 lg__onednn_good(q, "the table of primitives", dnnl_out_of_memory);
                 return NULL;

@@ -45,7 +45,7 @@ typedef struct memo {
 
 /* True if status is success; else the queue is told what went wrong. */
 bool lg__onednn_good(lg_queue *q, const char *what, dnnl_status_t status);
-/* The queue's memo, made when it is first asked for. NULL: the queue knows why. */
+/* The memo of the queue's engine, made when it is first asked for. NULL: the queue knows why. */
 memo *lg__onednn_memo(lg_queue *q);
 /* The plan of a call on that many threads, made when it is first asked for; it may say that it is refused. NULL: the
  * queue knows why. */

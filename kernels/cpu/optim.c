@@ -64,8 +64,10 @@ static void run_chunk(const pass *p, const lg_update *u, int64_t first, int64_t 
 }
 
 /* Chunks [first, end) of all updates' chunks. */
-static void run_chunks(const pass *p, int64_t first, int64_t end)
+static void run_chunks(const void *user, int64_t first, int64_t end, int thread)
 {
+        const pass *p = user;
+        (void)thread;
         for (int64_t i = 0, begin = 0; i < p->count && begin < end; i++) {
                 int64_t chunks = lg_ceil_div(p->updates[i].n, CHUNK);
                 for (int64_t c = lg_most(0, first - begin); c < lg_least(chunks, end - begin); c++)
@@ -92,14 +94,7 @@ static int64_t count_chunks(lg_queue *q, const char *name, const pass *p, int64_
 
 static void run_all(lg_queue *q, const pass *p, int64_t chunks, int64_t elements)
 {
-        int64_t parts = elements >= LG_PARALLEL_MIN ? lg_least(q->threads, chunks) : 1;
-        if (parts <= 1) {
-                run_chunks(p, 0, chunks);
-                return;
-        }
-        LG_PARALLEL_FOR(q, true)
-        for (int64_t i = 0; i < parts; i++)
-                run_chunks(p, chunks * i / parts, chunks * (i + 1) / parts);
+        lg_parallel(q, chunks, lg_grain(elements / lg_most(chunks, 1)), run_chunks, p);
 }
 
 static bool run_pass(lg_queue *q, const char *name, const pass *p)

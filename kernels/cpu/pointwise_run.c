@@ -285,25 +285,19 @@ static void run_few(const job *j)
         lg_walk_scatter(&j->walk, 0, o->size, o->base, from, 0, n);
 }
 
-static void run_part(const job *j, int64_t first, int64_t end)
+static void run_part(const void *user, int64_t first, int64_t end, int thread)
 {
+        const job *j = user;
         buffers b;
+        (void)thread;
         fill_constants(j, &b);
         run_chunks(j, &b, first, end);
 }
 
 static void run_job(lg_queue *q, const job *j)
 {
-        int64_t chunks = j->walk.count / j->row * j->chunks_per_row;
-        int64_t parts = j->walk.count >= LG_PARALLEL_MIN ? lg_least(q->threads, chunks) : 1;
-        if (parts <= 1) {
-                /* Entering a parallel region costs more than a small tensor, even for one thread. */
-                run_part(j, 0, chunks);
-                return;
-        }
-        LG_PARALLEL_FOR(q, true)
-        for (int64_t p = 0; p < parts; p++)
-                run_part(j, chunks * p / parts, chunks * (p + 1) / parts);
+        const int64_t chunks = j->walk.count / j->row * j->chunks_per_row;
+        lg_parallel(q, chunks, lg_grain(lg_least(j->row, j->chunk)), run_part, j);
 }
 
 /* Apart, since its frame is large. */

@@ -174,23 +174,39 @@ static void one_row(const lg_pool_args *a, int64_t n, int64_t i)
                 (few ? row_of_few_f32 : row_f32)(a, n, i);
 }
 
+static int64_t elements_in(const lg_pool_args *a)
+{
+        return a->at.in[0] * a->at.in[1] * a->channels;
+}
+
+static void run_rows(const void *user, int64_t first, int64_t end, int thread)
+{
+        const lg_pool_args *a = user;
+        (void)thread;
+        for (int64_t i = first; i < end; i++)
+                one_row(a, i / a->at.out[0], i % a->at.out[0]);
+}
+
+static void run_images(const void *user, int64_t first, int64_t end, int thread)
+{
+        const lg_pool_args *a = user;
+        const int64_t bytes = elements_in(a) * (int64_t)lg_bytes_of(a->dtype);
+        (void)thread;
+        for (int64_t n = first; n < end; n++) {
+                memset((char *)a->to + n * bytes, 0, (size_t)bytes);
+                for (int64_t i = 0; i < a->at.out[0]; i++)
+                        one_row(a, n, i);
+        }
+}
+
 /* Forwards, each row of the output stands alone; backwards, windows share pixels within an image only. */
 static void run(lg_queue *q, const lg_pool_args *a)
 {
-        int64_t rows = a->at.out[0], in = a->at.in[0] * a->at.in[1] * a->channels;
-        int64_t work = a->n * lg_most(in, rows * a->at.out[1] * a->channels);
-        if (a->kind != LG_POOL_MAX_GRAD && a->kind != LG_POOL_AVG_GRAD) {
-                LG_PARALLEL_FOR(q, work >= LG_PARALLEL_MIN)
-                for (int64_t i = 0; i < a->n * rows; i++)
-                        one_row(a, i / rows, i % rows);
-                return;
-        }
-        LG_PARALLEL_FOR(q, work >= LG_PARALLEL_MIN)
-        for (int64_t n = 0; n < a->n; n++) {
-                memset((char *)a->to + n * in * (int64_t)lg_bytes_of(a->dtype), 0, (size_t)in * lg_bytes_of(a->dtype));
-                for (int64_t i = 0; i < rows; i++)
-                        one_row(a, n, i);
-        }
+        const int64_t rows = a->at.out[0], image = lg_most(elements_in(a), rows * a->at.out[1] * a->channels);
+        if (a->kind != LG_POOL_MAX_GRAD && a->kind != LG_POOL_AVG_GRAD)
+                lg_parallel(q, a->n * rows, lg_grain(image / lg_most(rows, 1)), run_rows, a);
+        else
+                lg_parallel(q, a->n, lg_grain(image), run_images, a);
 }
 
 bool LG_CPU(pool)(lg_queue *q, const lg_pool_args *a)

@@ -67,13 +67,24 @@ static void random_chunk(const lg_random_args *a, double limit, int64_t first, i
         memcpy((char *)a->out + first * (int64_t)size, out, (size_t)n * size);
 }
 
+typedef struct job {
+        const lg_random_args *a;
+        double limit;
+} job;
+
+static void random_chunks(const void *user, int64_t first, int64_t end, int thread)
+{
+        const job *j = user;
+        (void)thread;
+        for (int64_t i = first * CHUNK; i < lg_least(end * CHUNK, j->a->n); i += CHUNK)
+                random_chunk(j->a, j->limit, i, lg_least(CHUNK, j->a->n - i));
+}
+
 bool LG_CPU(random)(lg_queue *q, const lg_random_args *a)
 {
         if (!lg_is_float(a->dtype))
                 return lg_queue_fail(q, LG_BROKEN, "random: no kernel for dtype %d", (int)a->dtype);
-        double limit = below(a->dtype, a->b);
-        LG_PARALLEL_FOR(q, a->n >= LG_PARALLEL_MIN / 8)
-        for (int64_t i = 0; i < a->n; i += CHUNK)
-                random_chunk(a, limit, i, lg_least(CHUNK, a->n - i));
+        const job j = {a, below(a->dtype, a->b)};
+        lg_parallel(q, lg_ceil_div(a->n, CHUNK), lg_grain(8 * CHUNK), random_chunks, &j);
         return true;
 }

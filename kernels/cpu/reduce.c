@@ -181,6 +181,13 @@ static void run_task(const job *j, int64_t task)
                 memcpy(j->cells + g * count + k, cells, (size_t)n * sizeof *cells);
 }
 
+static void run_tasks(const void *user, int64_t first, int64_t end, int thread)
+{
+        (void)thread;
+        for (int64_t i = first; i < end; i++)
+                run_task(user, i);
+}
+
 static void join_groups(const job *j)
 {
         cell cells[COLUMNS];
@@ -225,9 +232,7 @@ static bool run_pass(lg_queue *q, job *j)
                 if (!j->cells)
                         return false;
         }
-        LG_PARALLEL_FOR(q, j->kept.count * j->reduced.count >= LG_PARALLEL_MIN)
-        for (int64_t i = 0; i < tasks; i++)
-                run_task(j, i);
+        lg_parallel(q, tasks, lg_grain(j->kept.count * j->reduced.count / tasks), run_tasks, j);
         if (j->groups > 1)
                 join_groups(j);
         return true;

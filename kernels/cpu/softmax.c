@@ -34,52 +34,75 @@ static part part_of(int64_t i, int64_t n, int64_t inner, bool log)
                       .log = log};
 }
 
+typedef struct job {
+        lg_dtype dtype;
+        int64_t n, inner;
+        bool log;
+        const void *x, *y, *g;
+        void *out; /* y or dx */
+} job;
+
+static void softmax_parts(const void *user, int64_t first, int64_t end, int thread)
+{
+        const job *j = user;
+        (void)thread;
+        for (int64_t i = first; i < end; i++) {
+                part p = part_of(i, j->n, j->inner, j->log);
+                if (j->dtype == LG_F64)
+                        softmax_part_f64(&p, j->x, j->out);
+                else
+                        softmax_part_f32(&p, j->x, j->out);
+        }
+}
+
+static void vjp_parts(const void *user, int64_t first, int64_t end, int thread)
+{
+        const job *j = user;
+        (void)thread;
+        for (int64_t i = first; i < end; i++) {
+                part p = part_of(i, j->n, j->inner, j->log);
+                if (j->dtype == LG_F64)
+                        vjp_part_f64(&p, j->y, j->g, j->out);
+                else
+                        vjp_part_f32(&p, j->y, j->g, j->out);
+        }
+}
+
+static void run_parts(lg_queue *q, int64_t outer, const job *j, lg_range_fn *run)
+{
+        lg_parallel(q, parts_of(outer, j->inner), lg_grain(4 * j->n * lg_least(j->inner, COLUMNS)), run, j);
+}
+
 bool LG_CPU(softmax)(lg_queue *q, const lg_softmax_args *a)
 {
         int64_t count = a->outer * a->n * a->inner;
-        const void *x = a->x;
-        void *y = a->y;
+        job j = {.dtype = a->dtype, .n = a->n, .inner = a->inner, .log = a->log, .x = a->x, .out = a->y};
         if (!lg_is_float(a->dtype))
                 return lg_queue_fail(q, LG_BROKEN, "softmax: no kernel for dtype %d", (int)a->dtype);
         if (count == 0)
                 return true;
-        if (lg_is_half(a->dtype) && !(x = y = lg_widen(q, a->dtype, count, x)))
+        if (lg_is_half(a->dtype) && !(j.x = j.out = lg_widen(q, a->dtype, count, a->x)))
                 return false;
-        LG_PARALLEL_FOR(q, count >= LG_PARALLEL_MIN / 4)
-        for (int64_t i = 0; i < parts_of(a->outer, a->inner); i++) {
-                part p = part_of(i, a->n, a->inner, a->log);
-                if (a->dtype == LG_F64)
-                        softmax_part_f64(&p, x, y);
-                else
-                        softmax_part_f32(&p, x, y);
-        }
+        run_parts(q, a->outer, &j, softmax_parts);
         if (lg_is_half(a->dtype))
-                lg_narrow(q, a->dtype, count, a->y, y);
+                lg_narrow(q, a->dtype, count, a->y, j.out);
         return true;
 }
 
 bool LG_CPU(softmax_vjp)(lg_queue *q, const lg_softmax_vjp_args *a)
 {
         int64_t count = a->outer * a->n * a->inner;
-        const void *y = a->y, *g = a->g;
-        void *dx = a->dx;
+        job j = {.dtype = a->dtype, .n = a->n, .inner = a->inner, .log = a->log, .y = a->y, .g = a->g, .out = a->dx};
         if (!lg_is_float(a->dtype))
                 return lg_queue_fail(q, LG_BROKEN, "softmax_vjp: no kernel for dtype %d", (int)a->dtype);
         if (count == 0)
                 return true;
         if (lg_is_half(a->dtype)) {
-                if (!(y = lg_widen(q, a->dtype, count, y)) || !(g = dx = lg_widen(q, a->dtype, count, g)))
+                if (!(j.y = lg_widen(q, a->dtype, count, a->y)) || !(j.g = j.out = lg_widen(q, a->dtype, count, a->g)))
                         return false;
         }
-        LG_PARALLEL_FOR(q, count >= LG_PARALLEL_MIN / 4)
-        for (int64_t i = 0; i < parts_of(a->outer, a->inner); i++) {
-                part p = part_of(i, a->n, a->inner, a->log);
-                if (a->dtype == LG_F64)
-                        vjp_part_f64(&p, y, g, dx);
-                else
-                        vjp_part_f32(&p, y, g, dx);
-        }
+        run_parts(q, a->outer, &j, vjp_parts);
         if (lg_is_half(a->dtype))
-                lg_narrow(q, a->dtype, count, a->dx, dx);
+                lg_narrow(q, a->dtype, count, a->dx, j.out);
         return true;
 }

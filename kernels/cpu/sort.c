@@ -80,22 +80,41 @@ static void merge(const record *a, int64_t middle, int64_t n, record *to)
         memcpy(to + k + middle - i, a + j, (size_t)(n - j) * sizeof *a);
 }
 
-/* n records in order, in `a` or in `spare`; with all threads, or in a part of a loop that has them. */
-static record *merge_sort(lg_queue *q, bool parallel, int64_t n, record *a, record *spare)
+/* A step of merging: runs of `width` records from `a`, by pairs, to `spare`. */
+typedef struct step {
+        int64_t n, width;
+        record *a, *spare;
+} step;
+
+static void sort_runs(const void *user, int64_t first, int64_t end, int thread)
+{
+        const step *s = user;
+        (void)thread;
+        for (int64_t i = first; i < end; i++)
+                insertion_sort(lg_least(RUN, s->n - i * RUN), s->a + i * RUN);
+}
+
+static void merge_runs(const void *user, int64_t first, int64_t end, int thread)
+{
+        const step *s = user;
+        (void)thread;
+        for (int64_t i = first; i < end; i++) {
+                int64_t at = i * 2 * s->width;
+                merge(s->a + at, s->width, lg_least(2 * s->width, s->n - at), s->spare + at);
+        }
+}
+
+/* n records in order, in `a` or in `spare`. */
+static record *merge_sort(lg_queue *q, int64_t n, record *a, record *spare)
 {
         if (n <= RUN) {
                 insertion_sort(n, a);
                 return a;
         }
-        LG_PARALLEL_FOR(q, parallel)
-        for (int64_t i = 0; i < lg_ceil_div(n, RUN); i++)
-                insertion_sort(lg_least(RUN, n - i * RUN), a + i * RUN);
+        lg_parallel(q, lg_ceil_div(n, RUN), lg_grain(8 * RUN), sort_runs, &(step){n, RUN, a, spare});
         for (int64_t width = RUN; width < n; width *= 2) {
-                LG_PARALLEL_FOR(q, parallel)
-                for (int64_t i = 0; i < lg_ceil_div(n, 2 * width); i++) {
-                        int64_t at = i * 2 * width;
-                        merge(a + at, width, lg_least(2 * width, n - at), spare + at);
-                }
+                lg_parallel(q, lg_ceil_div(n, 2 * width), lg_grain(16 * width), merge_runs,
+                            &(step){n, width, a, spare});
                 record *sorted = spare;
                 spare = a;
                 a = sorted;
@@ -152,8 +171,9 @@ static inline int64_t line_start(int64_t line, int64_t n, int64_t inner)
 
 typedef struct job {
         const lg_sort_args *a;
-        int64_t room; /* records of one line that are at hand at once */
-        record *scratch;
+        int64_t room;    /* records of one line that are at hand at once */
+        record *scratch; /* for each thread */
+        lg_queue *q;
 } job;
 
 /* The first k of a line, in no order. */
@@ -177,7 +197,7 @@ static void select_line(const lg_sort_args *a, const void *line, record *heap)
         }
 }
 
-static void sort_line(lg_queue *q, const job *j, int64_t line, record *scratch, bool parallel)
+static void sort_line(const job *j, int64_t line, record *scratch)
 {
         const lg_sort_args *a = j->a;
         int64_t size = (int64_t)lg_bytes_of(a->dtype), out = line_start(line, a->k, a->inner);
@@ -186,48 +206,60 @@ static void sort_line(lg_queue *q, const job *j, int64_t line, record *scratch, 
                 select_line(a, x, scratch);
         else
                 keys_of[a->dtype](0, a->n, a->inner, x, -(int64_t)a->descending, scratch);
-        const record *sorted = merge_sort(q, parallel, j->room, scratch, scratch + j->room);
+        const record *sorted = merge_sort(j->q, j->room, scratch, scratch + j->room);
         for (int64_t i = 0; i < a->k; i++)
                 a->indices[out + i * a->inner] = sorted[i].at;
         pick_line[size](a->k, a->inner, x, a->indices + out, (char *)a->values + out * size);
 }
 
+static void sort_lines(const void *user, int64_t first, int64_t end, int thread)
+{
+        const job *j = user;
+        for (int64_t i = first; i < end; i++)
+                sort_line(j, i, j->scratch + thread * 2 * j->room);
+}
+
+/* Few lines are sorted one after the other by all threads, many by one thread each. */
 bool LG_CPU(sort)(lg_queue *q, const lg_sort_args *a)
 {
         int64_t lines = a->outer * a->inner;
-        job j = {.a = a, .room = a->k < a->n / 4 ? a->k : a->n};
+        job j = {.a = a, .q = q, .room = a->k < a->n / 4 ? a->k : a->n};
         if (lines == 0 || a->k == 0)
                 return true;
         if (a->k > a->n || !keys_of[a->dtype])
                 return lg_queue_fail(q, LG_BROKEN, "sort: no kernel for %lld of %lld of dtype %d", (long long)a->k,
                                      (long long)a->n, (int)a->dtype);
-        bool parallel = lines * a->n >= LG_PARALLEL_MIN / 8, together = lines < q->threads;
-        int64_t lanes = together || !parallel ? 1 : q->threads;
-        j.scratch = q->workspace(q, (size_t)(lanes * 2 * j.room) * sizeof *j.scratch);
+        const int64_t grain = lines < q->threads ? lines : lg_grain(8 * a->n);
+        const int64_t threads = lines < 2 * grain ? 1 : q->threads;
+        j.scratch = q->workspace(q, (size_t)(threads * 2 * j.room) * sizeof *j.scratch);
         if (!j.scratch)
                 return false;
-        if (together) {
-                for (int64_t i = 0; i < lines; i++)
-                        sort_line(q, &j, i, j.scratch, parallel);
-                return true;
-        }
-        LG_PARALLEL_FOR(q, parallel)
-        for (int64_t lane = 0; lane < lanes; lane++)
-                for (int64_t i = lines * lane / lanes; i < lines * (lane + 1) / lanes; i++)
-                        sort_line(q, &j, i, j.scratch + lane * 2 * j.room, false);
+        lg_parallel(q, lines, grain, sort_lines, &j);
         return true;
 }
 
 /* The lines of `in` elements of x against those of `out` of y. */
+typedef struct pairs {
+        const lg_pick_args *a;
+        const line_fn *lines;
+        int64_t in, out;
+} pairs;
+
+static void run_pairs(const void *user, int64_t first, int64_t end, int thread)
+{
+        const pairs *p = user;
+        const lg_pick_args *a = p->a;
+        const int64_t size = (int64_t)lg_bytes_of(a->dtype);
+        (void)thread;
+        for (int64_t i = first; i < end; i++)
+                p->lines[size](a->k, a->inner, lg_byte_at(a->x, line_start(i, p->in, a->inner) * size),
+                               a->indices ? a->indices + line_start(i, a->k, a->inner) : NULL,
+                               lg_byte_at(a->y, line_start(i, p->out, a->inner) * size));
+}
+
 static void each_line(lg_queue *q, const lg_pick_args *a, const line_fn *lines, int64_t in, int64_t out)
 {
-        int64_t size = (int64_t)lg_bytes_of(a->dtype), count = a->outer * a->inner;
-        line_fn run = lines[size];
-        LG_PARALLEL_FOR(q, count * a->k >= LG_PARALLEL_MIN)
-        for (int64_t i = 0; i < count; i++)
-                run(a->k, a->inner, lg_byte_at(a->x, line_start(i, in, a->inner) * size),
-                    a->indices ? a->indices + line_start(i, a->k, a->inner) : NULL,
-                    lg_byte_at(a->y, line_start(i, out, a->inner) * size));
+        lg_parallel(q, a->outer * a->inner, lg_grain(a->k), run_pairs, &(pairs){a, lines, in, out});
 }
 
 bool LG_CPU(pick)(lg_queue *q, const lg_pick_args *a)

@@ -26,17 +26,24 @@ static bool release_cached(lg_queue *q)
         return cache->stats.cached < cached;
 }
 
+static void destroy(lg_ctx *c, lg__device *d)
+{
+        lg__host_free(c, d->queue, d->api->queue_size);
+        lg__host_free(c, d, sizeof *d);
+}
+
 /* NULL and a reason; without one, an error is set. */
 static lg__device *open_device(lg_ctx *c, lg_device id, const lg_device_api *api, char *why, size_t size)
 {
         char reason[256] = "";
         lg__device *d = lg__host_alloc(c, sizeof *d);
-        lg_queue *q = d ? lg__alloc(c, api->queue_size) : NULL;
+        lg_queue *q = d ? lg__host_alloc(c, api->queue_size) : NULL;
         if (!q) {
                 if (d)
                         lg__host_free(c, d, sizeof *d);
                 return NULL;
         }
+        memset(q, 0, api->queue_size);
         *d = (lg__device){.id = id, .api = api, .queue = q, .cache = {.ctx = c, .device = id}};
         q->api = api;
         q->index = id.index;
@@ -48,8 +55,7 @@ static lg__device *open_device(lg_ctx *c, lg_device id, const lg_device_api *api
         q->owner = d;
         if (!api->open(q, reason, sizeof reason)) {
                 api->close(q);
-                lg__free(c, q, api->queue_size);
-                lg__host_free(c, d, sizeof *d);
+                destroy(c, d);
                 snprintf(why, size, "%s cannot be used: %s", lg_device_name(id), reason);
                 return NULL;
         }
@@ -119,13 +125,13 @@ void lg__devices_finish(lg_ctx *c)
                 c->devices = d->next;
                 d->api->close(d->queue);
                 if (d != c->cpu) /* whose cache and statistics serve until the end */
-                        lg__host_free(c, d, sizeof *d);
+                        destroy(c, d);
         }
         if (!c->cpu)
                 return;
         lg__device *cpu = c->cpu;
         c->cpu = NULL;
-        lg__host_free(c, cpu, sizeof *cpu);
+        destroy(c, cpu);
 }
 
 bool lg__kernel_done(lg__device *d, const char *op, bool ok)

@@ -4,7 +4,7 @@
  * whatever above the kernels touches device memory dies at once. Fresh memory is full of 0xFF (NaN).
  */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
-#include "../../kernels/kernels.h"
+#include "../../kernels/cpu/engine.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +23,7 @@ typedef struct stretch {
 
 typedef struct shadow_queue {
         lg_queue base;
+        lg_engine engine; /* of the CPU's kernels */
         char *arena;
         size_t touched; /* the bytes from the start that were ever given out: only these are opened */
         int open;       /* depth: a kernel may ask for workspace */
@@ -68,6 +69,7 @@ static bool shadow_open(lg_queue *q, char *reason, size_t size)
                 return false;
         }
         s->arena = p;
+        q->memo = &s->engine;
         s->stretches = calloc(1, sizeof *s->stretches);
         if (!s->stretches) {
                 snprintf(reason, size, "shadow: no memory");
@@ -80,7 +82,7 @@ static bool shadow_open(lg_queue *q, char *reason, size_t size)
 static void shadow_close(lg_queue *q)
 {
         shadow_queue *s = (shadow_queue *)q;
-        lg_cpu_device()->close(q); /* what its kernels remember */
+        lg_cpu_device()->close(q); /* its kernels' threads, and what they remember */
         for (stretch *x = s->stretches, *next; x; x = next) {
                 next = x->next;
                 free(x);

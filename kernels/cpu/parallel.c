@@ -1,0 +1,310 @@
+/* parallel.c - the threads of a queue, and the loops that they share.
+ *
+ * The caller opens a region: it says how many workers may enter, raises the epoch that they watch, and takes ranges
+ * like one of them. When none is left it closes the region, so that nobody else enters, and waits for those who did.
+ * Workers that come too late are not waited for. Whoever waits watches for a moment, since regions follow each other
+ * closely, and then sleeps. The caller and every other thread take ranges from opposite ends: with two threads, each
+ * mostly gets the part of a tensor that it had in the last loop, and that its cache still has.
+ *
+ * A child of fork() has a copy of the pool and none of the threads. It notices by the era, and begins anew.
+ */
+#include "engine.h"
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#if LG_FUTEX
+#include <sys/syscall.h>
+#endif
+
+#define SPIN_NS 30000
+#define STACK_BYTES ((size_t)256 << 10)
+
+/* The word `inside`: workers in the region, places for more, and whether the caller sleeps until it is empty. */
+#define INSIDE 0xFFFFu
+#define PLACE 0x10000u
+#define PLACES 0x7FFF0000u
+#define AWAITED 0x80000000u
+
+/* The word `taken`. */
+#define FROM_FRONT UINT64_C(1)
+#define FROM_BACK (UINT64_C(1) << 32)
+
+/* ---- processes ---- */
+
+/* Goes up in every child; 0: the system refused to call in_child, and the number of the process serves instead. */
+static atomic_uint generation = 1;
+
+static void in_child(void)
+{
+        atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+}
+
+static void watch_forks(void)
+{
+        if (pthread_atfork(NULL, NULL, in_child) != 0)
+                atomic_store_explicit(&generation, 0, memory_order_relaxed);
+}
+
+static unsigned era_now(void)
+{
+        unsigned g = atomic_load_explicit(&generation, memory_order_relaxed);
+        return g ? g : (unsigned)getpid();
+}
+
+/* The pool as it is before its first region in this process. */
+static void begin(lg_pool *p)
+{
+        static pthread_once_t once = PTHREAD_ONCE_INIT;
+        pthread_once(&once, watch_forks);
+        memset(p, 0, sizeof *p);
+#if !LG_FUTEX
+        p->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+        p->changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+#endif
+        p->era = era_now();
+}
+
+/* ---- waiting ---- */
+
+#if LG_FUTEX
+/* As in <linux/futex.h>, which not every compiler finds. */
+enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
+
+static void sleep_while(lg_pool *p, atomic_uint *word, unsigned value)
+{
+        (void)p;
+        while (atomic_load(word) == value)
+                syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void wake(lg_pool *p, atomic_uint *word, int threads)
+{
+        (void)p;
+        syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, NULL, NULL, 0);
+}
+#else
+static void sleep_while(lg_pool *p, atomic_uint *word, unsigned value)
+{
+        pthread_mutex_lock(&p->lock);
+        while (atomic_load(word) == value)
+                pthread_cond_wait(&p->changed, &p->lock);
+        pthread_mutex_unlock(&p->lock);
+}
+
+static void wake(lg_pool *p, atomic_uint *word, int threads)
+{
+        (void)word, (void)threads; /* the condition is everybody's */
+        pthread_mutex_lock(&p->lock);
+        pthread_cond_broadcast(&p->changed);
+        pthread_mutex_unlock(&p->lock);
+}
+#endif
+
+static inline void pause_thread(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#elif defined(__aarch64__)
+        __asm__ volatile("yield");
+#endif
+}
+
+static int64_t nanoseconds(void)
+{
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Watches the word for a moment; false: it is still `value`. */
+static bool changes(const atomic_uint *word, unsigned value)
+{
+        int64_t end = 0;
+        for (unsigned i = 1; atomic_load_explicit(word, memory_order_acquire) == value; i++) {
+                pause_thread();
+                if (i % 16)
+                        continue;
+                int64_t now = nanoseconds();
+                if (end == 0)
+                        end = now + SPIN_NS;
+                else if (now >= end)
+                        return false;
+        }
+        return true;
+}
+
+/* ---- regions ---- */
+
+static void take_ranges(lg_pool *p, int thread)
+{
+        const bool back = thread % 2;
+        for (;;) {
+                const uint64_t t =
+                        atomic_fetch_add_explicit(&p->taken, back ? FROM_BACK : FROM_FRONT, memory_order_relaxed);
+                const int64_t from_front = (int64_t)(t % FROM_BACK), from_back = (int64_t)(t / FROM_BACK);
+                if (from_front + from_back >= p->ranges)
+                        return;
+                const int64_t first = (back ? p->ranges - 1 - from_back : from_front) * p->grain;
+                p->fn(p->job, first, p->n - first > p->grain ? first + p->grain : p->n, thread);
+        }
+}
+
+/* Takes part in the region that is open, if one is and has a place. */
+static void help(lg_pool *p)
+{
+        unsigned state = atomic_load_explicit(&p->inside, memory_order_relaxed);
+        while ((state & PLACES) && !atomic_compare_exchange_weak_explicit(&p->inside, &state, state - PLACE + 1,
+                                                                          memory_order_acquire, memory_order_relaxed))
+                ;
+        if (!(state & PLACES))
+                return;
+        take_ranges(p, (int)((state & PLACES) / PLACE));
+        state = atomic_fetch_sub_explicit(&p->inside, 1, memory_order_release);
+        if (state == (AWAITED | 1))
+                wake(p, &p->inside, 1);
+}
+
+static void *work(void *user)
+{
+        lg_pool *p = user;
+        for (;;) {
+                const unsigned seen = atomic_load_explicit(&p->epoch, memory_order_acquire);
+                if (atomic_load_explicit(&p->stop, memory_order_relaxed))
+                        return NULL;
+                help(p);
+                if (changes(&p->epoch, seen))
+                        continue;
+                /* Sequentially consistent, as raise_epoch() is: either that sees this one asleep or this one the new
+                 * epoch.
+                 */
+                atomic_fetch_add(&p->asleep, 1);
+                sleep_while(p, &p->epoch, seen);
+                atomic_fetch_sub(&p->asleep, 1);
+        }
+}
+
+/* Lets `wanted` workers know; those who are awake see it by themselves. */
+static void raise_epoch(lg_pool *p, int wanted)
+{
+        atomic_fetch_add(&p->epoch, 1);
+        const int asleep = wanted - (p->workers - atomic_load(&p->asleep));
+        if (asleep > 0)
+                wake(p, &p->epoch, asleep);
+}
+
+static void open_region(lg_pool *p, int places)
+{
+        atomic_store_explicit(&p->taken, 0, memory_order_relaxed);
+        atomic_store_explicit(&p->inside, (unsigned)places * PLACE, memory_order_release);
+        raise_epoch(p, places);
+}
+
+static void close_region(lg_pool *p)
+{
+        unsigned state = atomic_fetch_and_explicit(&p->inside, INSIDE, memory_order_acquire) & INSIDE;
+        while (state & INSIDE) {
+                if (!changes(&p->inside, state) &&
+                    atomic_compare_exchange_strong_explicit(&p->inside, &state, state | AWAITED, memory_order_acquire,
+                                                            memory_order_acquire))
+                        sleep_while(p, &p->inside, state | AWAITED);
+                state = atomic_load_explicit(&p->inside, memory_order_acquire);
+        }
+}
+
+/* ---- workers ---- */
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+/* A small stack if the system allows; what a program keeps for each of its threads may not fit there. */
+static bool make_worker(lg_pool *p)
+{
+        int error = 1;
+#ifndef SANITIZED
+        pthread_attr_t small;
+        if (pthread_attr_init(&small) == 0) {
+                error = pthread_attr_setstacksize(&small, STACK_BYTES);
+                if (!error)
+                        error = pthread_create(&p->id[p->workers], &small, work, p);
+                pthread_attr_destroy(&small);
+        }
+#endif
+        if (error && pthread_create(&p->id[p->workers], NULL, work, p) != 0)
+                return false;
+        p->workers++;
+        return true;
+}
+
+/* As many of `wanted` workers as can be. Signals are for the program's own threads. */
+static int make_workers(lg_pool *p, int wanted, int threads)
+{
+        sigset_t all, was;
+        if (wanted > LG_MOST_WORKERS)
+                wanted = LG_MOST_WORKERS;
+        if (p->workers >= wanted || p->refused == threads)
+                return p->workers < wanted ? p->workers : wanted;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &was);
+        while (p->workers < wanted && make_worker(p))
+                ;
+        pthread_sigmask(SIG_SETMASK, &was, NULL);
+        p->refused = p->workers < wanted ? threads : 0;
+        return p->workers;
+}
+
+void lg_pool_close(lg_pool *p)
+{
+        if (p->era == era_now() && p->workers > 0) {
+                atomic_store_explicit(&p->stop, true, memory_order_relaxed);
+                raise_epoch(p, p->workers);
+                for (int i = 0; i < p->workers; i++)
+                        pthread_join(p->id[i], NULL);
+        }
+        memset(p, 0, sizeof *p);
+}
+
+/* ---- loops ---- */
+
+/* The pool of the queue, for this call alone; NULL: there is none, or it is in use. */
+static lg_pool *pool_enter(lg_queue *q)
+{
+        lg_engine *e = q->memo;
+        if (!e)
+                return NULL;
+        if (e->pool.era != era_now())
+                begin(&e->pool);
+        return atomic_exchange_explicit(&e->pool.busy, true, memory_order_acquire) ? NULL : &e->pool;
+}
+
+static void run_region(lg_pool *p, int threads)
+{
+        const int places = make_workers(p, p->ranges < threads ? (int)p->ranges - 1 : threads - 1, threads);
+        open_region(p, places);
+        take_ranges(p, 0);
+        close_region(p);
+}
+
+void lg_parallel(lg_queue *q, int64_t n, int64_t grain, lg_range_fn *fn, const void *job)
+{
+        const int64_t ranges = n / grain + (n % grain > 0);
+        lg_pool *p = n / 2 >= grain && q->threads > 1 && ranges <= INT_MAX ? pool_enter(q) : NULL;
+        if (!p) {
+                for (int64_t first = 0; first < n; first += grain)
+                        fn(job, first, n - first > grain ? first + grain : n, 0);
+                return;
+        }
+        p->fn = fn;
+        p->job = job;
+        p->n = n;
+        p->grain = grain;
+        p->ranges = ranges;
+        run_region(p, q->threads);
+        atomic_store_explicit(&p->busy, false, memory_order_release);
+}

@@ -1,0 +1,26 @@
+/* parallel.h - loops over the threads of a queue. */
+#ifndef LG_CPU_PARALLEL_H
+#define LG_CPU_PARALLEL_H
+
+#include "../kernels.h"
+
+/* From so many elements on, a second thread brings more than it costs. */
+#define LG_PARALLEL_MIN 32768
+
+/* A part of a loop: items first to end - 1. `thread` is the number of the thread that runs it, 0 for the caller, always
+ * below q->threads: for scratch memory that no two threads share. */
+typedef void lg_range_fn(const void *job, int64_t first, int64_t end, int thread);
+
+/* Calls fn for ranges of `grain` items (the last may be shorter) that together are [0, n). Which ranges there are
+ * depends on n and grain alone, not on the number of threads; their order does. Other threads help from two grains on.
+ * Within a range, lg_parallel runs on the calling thread. Never fails: it does without threads that cannot be made. */
+void lg_parallel(lg_queue *q, int64_t n, int64_t grain, lg_range_fn *fn, const void *job);
+
+/* So many items of `cost` elements each as are worth another thread; at least 1. */
+static inline int64_t lg_grain(int64_t cost)
+{
+        const int64_t elements = LG_PARALLEL_MIN / 2;
+        return cost < 1 ? elements : cost >= elements ? 1 : (elements + cost - 1) / cost;
+}
+
+#endif

@@ -1,0 +1,460 @@
+/* test_kernels_parallel.c - loops over the threads of a queue: every item comes once, whoever helps, and threads come,
+ * sleep and go. */
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "../kernels/cpu/engine.h"
+
+#define MOST_THREADS 16
+#define PATIENCE 20 /* seconds after which something that never comes is an error */
+
+/* ThreadSanitizer ends children that make threads, unless it is asked not to. */
+const char *__tsan_default_options(void);
+
+const char *__tsan_default_options(void)
+{
+        return "die_after_fork=0";
+}
+
+/* ---- threads that the system refuses ---- */
+
+int __real_pthread_create(pthread_t *id, const pthread_attr_t *a, void *(*f)(void *), void *user);
+int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *a, void *(*f)(void *), void *user);
+
+static _Thread_local int left = -1; /* so many more threads; -1: no limit */
+static _Thread_local bool no_small_stacks;
+static _Thread_local int asked;
+
+int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *a, void *(*f)(void *), void *user)
+{
+        asked++;
+        if (no_small_stacks && a)
+                return EINVAL;
+        if (left == 0)
+                return EAGAIN;
+        left -= left > 0;
+        return __real_pthread_create(id, a, f, user);
+}
+
+/* ---- what loops do here ---- */
+
+static double seconds(void)
+{
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+typedef struct loop {
+        int64_t n, grain;
+        int threads;
+        int *met;                  /* how often each item came; not atomic: two threads at one item are a race */
+        int64_t sum[MOST_THREADS]; /* of each thread, not atomic either */
+        atomic_int wrong;
+} loop;
+
+static void count_items(const void *user, int64_t first, int64_t end, int thread)
+{
+        loop *l = (loop *)(uintptr_t)user;
+        bool whole = end - first == l->grain || end == l->n;
+        if (thread < 0 || thread >= l->threads || first % l->grain || end <= first || !whole) {
+                atomic_fetch_add(&l->wrong, 1);
+                return;
+        }
+        for (int64_t i = first; i < end; i++)
+                l->met[i]++;
+        l->sum[thread] += end - first;
+}
+
+static void run_loop(lg_queue *q, int64_t n, int64_t grain)
+{
+        loop l = {.n = n, .grain = grain, .threads = q->threads, .met = calloc((size_t)n + 1, sizeof(int))};
+        int64_t sum = 0;
+        lg_parallel(q, n, grain, count_items, &l);
+        for (int64_t i = 0; i < n; i++)
+                assert_int_equal(l.met[i], 1);
+        for (int i = 0; i < MOST_THREADS; i++)
+                sum += l.sum[i];
+        assert_int_equal(sum, n);
+        assert_int_equal(l.wrong, 0);
+        free(l.met);
+}
+
+/* All parts wait for each other: so each is on a thread of its own. */
+typedef struct meeting {
+        int parts;
+        atomic_int here, late;
+        atomic_uint seen; /* a bit for each number of a thread */
+} meeting;
+
+static void meet(const void *user, int64_t first, int64_t end, int thread)
+{
+        meeting *m = (meeting *)(uintptr_t)user;
+        const double start = seconds();
+        (void)first, (void)end;
+        atomic_fetch_add(&m->here, 1);
+        atomic_fetch_or(&m->seen, 1u << thread);
+        while (atomic_load(&m->here) < m->parts && !atomic_load(&m->late)) {
+                sched_yield();
+                if (seconds() - start > PATIENCE)
+                        atomic_store(&m->late, 1);
+        }
+}
+
+/* The numbers of the threads that meet, as bits; 0: they do not all come. */
+static unsigned who_meets(lg_queue *q, int parts)
+{
+        meeting m = {.parts = parts};
+        lg_parallel(q, parts, 1, meet, &m);
+        return m.late ? 0 : m.seen;
+}
+
+static long status_of(const char *key)
+{
+        char line[200];
+        long value = -1;
+        FILE *f = fopen("/proc/self/status", "r");
+        assert_non_null(f);
+        while (value < 0 && fgets(line, sizeof line, f))
+                if (!strncmp(line, key, strlen(key)))
+                        value = strtol(line + strlen(key), NULL, 10);
+        fclose(f);
+        return value;
+}
+
+/* ---- the tests ---- */
+
+static void every_item_comes_once(void **state)
+{
+        static const int64_t ns[] = {0, 1, 2, 3, 5, 7, 64, 1000, 12345}, grains[] = {1, 2, 3, 7, 64, 5000, INT64_MAX};
+        static const int threads[] = {1, 2, 3, 4, 7, 16};
+        lg_engine e = {0};
+        (void)state;
+        for (size_t t = 0; t < sizeof threads / sizeof *threads; t++)
+                for (size_t n = 0; n < sizeof ns / sizeof *ns; n++)
+                        for (size_t g = 0; g < sizeof grains / sizeof *grains; g++) {
+                                run_loop(&(lg_queue){.threads = threads[t], .memo = &e}, ns[n], grains[g]);
+                                run_loop(&(lg_queue){.threads = threads[t]}, ns[n], grains[g]); /* no engine */
+                        }
+        lg_pool_close(&e.pool);
+        lg_pool_close(&e.pool); /* of a pool without threads */
+}
+
+static void grains_are_worth_a_thread(void **state)
+{
+        (void)state;
+        for (int64_t cost = -1; cost < 100000; cost++) {
+                int64_t g = lg_grain(cost), one = cost < 1 ? 1 : cost;
+                assert_true(g >= 1 && g * one >= LG_PARALLEL_MIN / 2);
+                assert_true(g == 1 || (g - 1) * one < LG_PARALLEL_MIN / 2);
+        }
+        assert_int_equal(lg_grain(INT64_MAX), 1);
+}
+
+static void threads_help_awake_and_asleep(void **state)
+{
+        lg_engine e = {0};
+        lg_queue q = {.threads = 3, .memo = &e};
+        (void)state;
+        for (int i = 0; i < 200; i++) {
+                assert_int_equal(who_meets(&q, 3), 7);
+                if (i % 10 == 0)
+                        usleep(1000);
+        }
+        lg_pool_close(&e.pool);
+}
+
+static void small_work_stays_with_the_caller(void **state)
+{
+        lg_engine e = {0};
+        lg_queue q = {.threads = 4, .memo = &e};
+        (void)state;
+        asked = 0;
+        run_loop(&q, 1999, 1000);
+        run_loop(&(lg_queue){.threads = 1, .memo = &e}, 1999, 1);
+        assert_int_equal(asked, 0);
+        run_loop(&q, 2000, 1000);
+        assert_true(asked > 0 && e.pool.workers == 1); /* there are two ranges */
+        lg_pool_close(&e.pool);
+}
+
+typedef struct nest {
+        lg_queue *q;
+        pthread_t caller;
+        atomic_int items, wrong;
+} nest;
+
+static void inner(const void *user, int64_t first, int64_t end, int thread)
+{
+        nest *n = (nest *)(uintptr_t)user;
+        atomic_fetch_add(&n->items, (int)(end - first));
+        if (thread != 0 || !pthread_equal(pthread_self(), n->caller))
+                atomic_fetch_add(&n->wrong, 1);
+}
+
+static void outer(const void *user, int64_t first, int64_t end, int thread)
+{
+        nest *of = (nest *)(uintptr_t)user, n = {.q = of->q, .caller = pthread_self()};
+        (void)first, (void)end, (void)thread;
+        lg_parallel(n.q, 100, 3, inner, &n);
+        atomic_fetch_add(&of->items, n.items);
+        atomic_fetch_add(&of->wrong, n.wrong);
+}
+
+static void loops_within_loops(void **state)
+{
+        lg_engine e = {0};
+        lg_queue q = {.threads = 4, .memo = &e};
+        nest n = {.q = &q};
+        (void)state;
+        for (int i = 0; i < 50; i++)
+                lg_parallel(&q, 20, 1, outer, &n);
+        assert_int_equal(n.items, 50 * 20 * 100);
+        assert_int_equal(n.wrong, 0);
+        lg_pool_close(&e.pool);
+}
+
+static void *many_loops(void *user)
+{
+        lg_engine e = {0};
+        lg_queue q = {.threads = 3, .memo = &e};
+        (void)user;
+        for (int i = 0; i < 500; i++)
+                run_loop(&q, 40 + i % 7, 1 + i % 3);
+        lg_pool_close(&e.pool);
+        return NULL;
+}
+
+static void queues_in_several_threads(void **state)
+{
+        pthread_t id[4];
+        (void)state;
+        for (int i = 0; i < 4; i++)
+                assert_int_equal(pthread_create(&id[i], NULL, many_loops, NULL), 0);
+        for (int i = 0; i < 4; i++)
+                assert_int_equal(pthread_join(id[i], NULL), 0);
+}
+
+static void more_threads_and_fewer(void **state)
+{
+        static const int threads[] = {1, 4, 2, 7, 3, 1, 16, 2};
+        lg_engine e = {0};
+        lg_queue q = {.memo = &e};
+        int most = 0;
+        (void)state;
+        for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
+                q.threads = threads[i];
+                most = most < q.threads ? q.threads : most;
+                for (int k = 0; k < 5; k++) {
+                        run_loop(&q, 1000, 3);
+                        assert_int_equal(who_meets(&q, q.threads), (1u << q.threads) - 1);
+                        usleep(k == 2 ? 1000 : 0); /* those who watch fall asleep */
+                }
+                assert_int_equal(e.pool.workers, most - 1);
+        }
+        q.threads = 100000; /* as many as there are ranges */
+        run_loop(&q, 10, 1);
+        assert_int_equal(e.pool.workers, most - 1);
+        lg_pool_close(&e.pool);
+}
+
+static void threads_that_cannot_be_made(void **state)
+{
+        lg_engine e = {0};
+        lg_queue q = {.threads = 4, .memo = &e};
+        (void)state;
+        left = 0;
+        asked = 0;
+        run_loop(&q, 1000, 1);
+        const int tries = asked;
+        assert_true(tries >= 1 && tries <= 2 && e.pool.workers == 0);
+        left = 1;
+        run_loop(&q, 1000, 1);
+        assert_int_equal(asked, tries); /* not again, as long as nothing else is asked for */
+        q.threads = 3;
+        assert_int_equal(who_meets(&q, 2), 3);
+        run_loop(&q, 1000, 1);
+        assert_int_equal(e.pool.workers, 1);
+        left = -1;
+        q.threads = 4;
+        assert_int_equal(who_meets(&q, 4), 15);
+        lg_pool_close(&e.pool);
+        no_small_stacks = true;
+        assert_int_equal(who_meets(&q, 4), 15);
+        no_small_stacks = false;
+        lg_pool_close(&e.pool);
+}
+
+static void pools_leave_nothing(void **state)
+{
+        lg_engine e = {0};
+        lg_queue q = {.threads = 3, .memo = &e};
+        long threads = 0, bytes = 0;
+        (void)state;
+        for (int i = 0; i < 2000; i++) {
+                assert_int_equal(who_meets(&q, 3), 7);
+                lg_pool_close(&e.pool);
+                if (i == 100)
+                        bytes = status_of("VmSize:"), threads = status_of("Threads:");
+        }
+        assert_int_equal(status_of("Threads:"), threads);
+        assert_true(status_of("VmSize:") < bytes + 4096); /* KiB; a thread that is left has 256 */
+}
+
+/* A signal that the program has blocked waits, although there are other threads; they block it, too. */
+static void signals_are_for_the_program(void **state)
+{
+        lg_engine e = {0};
+        lg_queue q = {.threads = 3, .memo = &e};
+        sigset_t usr1, pending, was;
+        (void)state;
+        assert_int_equal(who_meets(&q, 3), 7);
+        sigemptyset(&usr1);
+        sigaddset(&usr1, SIGUSR1);
+        pthread_sigmask(SIG_BLOCK, &usr1, &was);
+        assert_false(sigismember(&was, SIGUSR1));
+        kill(getpid(), SIGUSR1);
+        assert_int_equal(who_meets(&q, 3), 7);
+        assert_true(sigpending(&pending) == 0 && sigismember(&pending, SIGUSR1));
+        signal(SIGUSR1, SIG_IGN);
+        pthread_sigmask(SIG_SETMASK, &was, NULL);
+        signal(SIGUSR1, SIG_DFL);
+        lg_pool_close(&e.pool);
+}
+
+static double cpu_seconds(void)
+{
+        struct rusage u;
+        getrusage(RUSAGE_SELF, &u);
+        return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+               (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
+}
+
+static void idle_threads_sleep(void **state)
+{
+        lg_engine e = {0};
+        lg_queue q = {.threads = 4, .memo = &e};
+        (void)state;
+        assert_int_equal(who_meets(&q, 4), 15);
+        usleep(20000);
+        const double start = cpu_seconds();
+        usleep(200000);
+        assert_true(cpu_seconds() - start < 0.02);
+        lg_pool_close(&e.pool);
+}
+
+/* ---- fork ---- */
+
+/* GCC's ThreadSanitizer takes a thread of a child for one of its parent, and stops. */
+#ifdef __SANITIZE_THREAD__
+#define skip_if_forks_fail() skip()
+#else
+#define skip_if_forks_fail() (void)0
+#endif
+
+/* What a child does with a queue of its parent; 0: all is well. */
+static int in_child(lg_queue *q)
+{
+        alarm(PATIENCE);
+        if (who_meets(q, q->threads) != (1u << q->threads) - 1)
+                return 1;
+        run_loop(q, 1000, 3);
+        lg_pool_close(&((lg_engine *)q->memo)->pool);
+        return 0;
+}
+
+static void child_ends_well(pid_t child)
+{
+        int status;
+        assert_true(child > 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void a_child_makes_threads_of_its_own(void **state)
+{
+        lg_engine e = {0};
+        lg_queue q = {.threads = 3, .memo = &e};
+        (void)state;
+        skip_if_forks_fail();
+        for (int i = 0; i < 5; i++) {
+                assert_int_equal(who_meets(&q, 3), 7);
+                pid_t child = fork();
+                if (child == 0)
+                        _exit(in_child(&q));
+                child_ends_well(child);
+                child = fork();
+                if (child == 0) { /* that only closes */
+                        alarm(PATIENCE);
+                        lg_pool_close(&e.pool);
+                        _exit(0);
+                }
+                child_ends_well(child);
+        }
+        assert_int_equal(who_meets(&q, 3), 7);
+        lg_pool_close(&e.pool);
+}
+
+typedef struct busy {
+        lg_queue q;
+        lg_engine e;
+        atomic_bool stop;
+} busy;
+
+static void *keep_busy(void *user)
+{
+        busy *b = user;
+        while (!atomic_load(&b->stop))
+                who_meets(&b->q, 3);
+        return NULL;
+}
+
+static void a_child_of_a_busy_process(void **state)
+{
+        static busy b;
+        pthread_t id;
+        (void)state;
+        skip_if_forks_fail();
+        b.q = (lg_queue){.threads = 3, .memo = &b.e};
+        assert_int_equal(pthread_create(&id, NULL, keep_busy, &b), 0);
+        for (int i = 0; i < 40; i++) {
+                usleep(100);
+                pid_t child = fork();
+                if (child == 0)
+                        _exit(in_child(&b.q));
+                child_ends_well(child);
+        }
+        atomic_store(&b.stop, true);
+        assert_int_equal(pthread_join(id, NULL), 0);
+        lg_pool_close(&b.e.pool);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(every_item_comes_once),
+                cmocka_unit_test(grains_are_worth_a_thread),
+                cmocka_unit_test(threads_help_awake_and_asleep),
+                cmocka_unit_test(small_work_stays_with_the_caller),
+                cmocka_unit_test(loops_within_loops),
+                cmocka_unit_test(queues_in_several_threads),
+                cmocka_unit_test(more_threads_and_fewer),
+                cmocka_unit_test(threads_that_cannot_be_made),
+                cmocka_unit_test(pools_leave_nothing),
+                cmocka_unit_test(signals_are_for_the_program),
+                cmocka_unit_test(idle_threads_sleep),
+                cmocka_unit_test(a_child_makes_threads_of_its_own),
+                cmocka_unit_test(a_child_of_a_busy_process),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
