@@ -291,15 +291,12 @@ static void run_region(lg_pool *p, int threads)
         close_region(p);
 }
 
-void lg_parallel(lg_queue *q, int64_t n, int64_t grain, lg_range_fn *fn, const void *job)
+static bool run_with_others(lg_queue *q, int64_t n, int64_t grain, lg_range_fn *fn, const void *job)
 {
         const int64_t ranges = n / grain + (n % grain > 0);
-        lg_pool *p = n / 2 >= grain && q->threads > 1 && ranges <= INT_MAX ? pool_enter(q) : NULL;
-        if (!p) {
-                for (int64_t first = 0; first < n; first += grain)
-                        fn(job, first, n - first > grain ? first + grain : n, 0);
-                return;
-        }
+        lg_pool *p = ranges <= INT_MAX ? pool_enter(q) : NULL;
+        if (!p)
+                return false;
         p->fn = fn;
         p->job = job;
         p->n = n;
@@ -307,4 +304,13 @@ void lg_parallel(lg_queue *q, int64_t n, int64_t grain, lg_range_fn *fn, const v
         p->ranges = ranges;
         run_region(p, q->threads);
         atomic_store_explicit(&p->busy, false, memory_order_release);
+        return true;
+}
+
+void lg_parallel(lg_queue *q, int64_t n, int64_t grain, lg_range_fn *fn, const void *job)
+{
+        if (q->threads > 1 && n / 2 >= grain && run_with_others(q, n, grain, fn, job))
+                return;
+        for (int64_t first = 0; first < n; first += grain)
+                fn(job, first, n - first > grain ? first + grain : n, 0);
 }
