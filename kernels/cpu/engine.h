@@ -29,8 +29,9 @@ typedef struct lg_pool {
         const void *job;
         int64_t n, grain, ranges;
         char apart0[LG_CACHE_LINE];
-        atomic_uint epoch; /* counts regions: what workers wait for */
-        atomic_int asleep; /* workers that do not watch it any more */
+        atomic_uint epoch;      /* counts regions: what workers wait for */
+        atomic_int asleep;      /* workers that do not watch it any more */
+        atomic_int caller_core; /* where the last region was opened */
         char apart1[LG_CACHE_LINE];
         atomic_uint inside; /* who may enter the region and who has */
         char apart2[LG_CACHE_LINE];

@@ -2,14 +2,18 @@
  *
  * The caller opens a region: it says how many workers may enter, raises the epoch that they watch, and takes ranges
  * like one of them. When none is left it closes the region, so that nobody else enters, and waits for those who did.
- * Workers that come too late are not waited for. Whoever waits watches for a moment, since regions follow each other
- * closely, and then sleeps. The caller and every other thread take ranges from opposite ends: with two threads, each
- * mostly gets the part of a tensor that it had in the last loop, and that its cache still has.
+ * Workers that come too late are not waited for. The caller and every other thread take ranges from opposite ends: with
+ * two threads, each mostly gets the part of a tensor that it had in the last loop, and that its cache still has.
+ *
+ * Whoever waits watches for a moment, since regions follow each other closely, and then sleeps. A worker on the core of
+ * the caller sleeps at once, since it would only hold the caller up: beside a busy process, a step of a small network
+ * took 220 us instead of 140.
  *
  * A child of fork() has a copy of the pool and none of the threads. It notices by the era, and begins anew.
  */
 #include "engine.h"
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -118,6 +122,23 @@ static int64_t nanoseconds(void)
         return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* The core that the thread runs on; -1: not known. */
+static int core_now(void)
+{
+#ifdef __linux__
+        return sched_getcpu();
+#else
+        return -1;
+#endif
+}
+
+/* Whether it does: what runs there waits for this thread to leave. */
+static bool shares_core(const atomic_int *core)
+{
+        const int c = atomic_load_explicit(core, memory_order_relaxed);
+        return c >= 0 && c == core_now();
+}
+
 /* Watches the word for a moment; false: it is still `value`. */
 static bool changes(const atomic_uint *word, unsigned value)
 {
@@ -174,11 +195,10 @@ static void *work(void *user)
                 if (atomic_load_explicit(&p->stop, memory_order_relaxed))
                         return NULL;
                 help(p);
-                if (changes(&p->epoch, seen))
+                if (!shares_core(&p->caller_core) && changes(&p->epoch, seen))
                         continue;
-                /* Sequentially consistent, as raise_epoch() is: either that sees this one asleep or this one the new
-                 * epoch.
-                 */
+                /* Sequentially consistent, as in raise_epoch(): either that sees this one asleep, or this one sees the
+                 * new epoch. */
                 atomic_fetch_add(&p->asleep, 1);
                 sleep_while(p, &p->epoch, seen);
                 atomic_fetch_sub(&p->asleep, 1);
@@ -197,6 +217,7 @@ static void raise_epoch(lg_pool *p, int wanted)
 static void open_region(lg_pool *p, int places)
 {
         atomic_store_explicit(&p->taken, 0, memory_order_relaxed);
+        atomic_store_explicit(&p->caller_core, core_now(), memory_order_relaxed);
         atomic_store_explicit(&p->inside, (unsigned)places * PLACE, memory_order_release);
         raise_epoch(p, places);
 }
