@@ -1,8 +1,13 @@
 /* test_kernels_conv.c - CPU convolution and its derivatives against the plain sums of kernels/conv.h in f64. */
 #include "kernels.h"
 
-/* The way by products, also where conv takes another: the portable set is in every build. */
+/* The ways, also where conv takes another: the portable set is in every build. */
 bool LG_ISA_NAME(conv_products, portable)(lg_queue *q, const lg_conv_args *a);
+bool LG_ISA_NAME(conv_direct, portable)(lg_queue *q, const lg_conv_args *a);
+bool LG_ISA_NAME(conv_weight, portable)(lg_queue *q, const lg_conv_args *a);
+bool LG_ISA_NAME(conv_winograd_fits, portable)(const lg_conv_args *a);
+bool LG_ISA_NAME(conv_winograd, portable)(lg_queue *q, const lg_conv_args *a);
+bool LG_ISA_NAME(conv_winograd_weight, portable)(lg_queue *q, const lg_conv_args *a);
 
 typedef struct row {
         int64_t n, channels, outputs;
@@ -43,6 +48,10 @@ static const row rows[] = {
         {33, 32, 32, AT(9, 9, 3, 3, 1, 1, 1, 1, 1, 1, 32)},
         {3, 64, 96, AT(15, 15, 1, 1, 1, 1, 0, 0, 1, 1, 1)},
         {3, 64, 96, AT(15, 15, 1, 1, 2, 2, 0, 0, 1, 1, 1)},
+        /* weights that Winograd's algorithm transforms panel by panel, once and for several runs of tiles */
+        {2, 256, 256, AT(5, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
+        {260, 128, 1040, AT(1, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
+        {20, 32, 32, AT(20, 20, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
         /* fewer outputs than fit: the derivative of a transposed convolution with output_padding */
         {2, 2, 3, {{6, 6}, {2, 2}, {1, 2}, {1, 1}, {0, 0}, {3, 3}, 1}},
 };
@@ -105,9 +114,30 @@ static void check(int which, const lg_conv_args *a, const double *want, int64_t 
                                  get(a->dtype, a->out, i), want[i]);
 }
 
-/* Without `deterministic` the sums may depend on the number of threads. */
-#define RUN(kernel, exact)                                                                                             \
-        q.deterministic = exact;                                                                                       \
+static bool is_empty(const lg_conv_args *a)
+{
+        return a->n * a->channels * a->outputs * a->at.in[0] * a->at.in[1] * a->at.out[0] * a->at.out[1] == 0;
+}
+
+typedef bool conv_fn(lg_queue *q, const lg_conv_args *a);
+enum { PRODUCTS, DIRECT, WINOGRAD, WAYS };
+
+/* The way of that number in the portable set, or conv where it does not fit. */
+static conv_fn *portable(int way, const lg_conv_args *a)
+{
+        const bool weight = a->kind == LG_CONV_WEIGHT_GRAD, slow = a->at.stride[0] > 1 || a->at.stride[1] > 1;
+        if (is_empty(a) || !(a->dtype == LG_F32 || a->dtype == LG_F64))
+                return lg__cpu_kernels("portable")->conv;
+        if (way == WINOGRAD && LG_ISA_NAME(conv_winograd_fits, portable)(a))
+                return weight ? LG_ISA_NAME(conv_winograd_weight, portable) : LG_ISA_NAME(conv_winograd, portable);
+        if (way == DIRECT && weight)
+                return LG_ISA_NAME(conv_weight, portable);
+        return way == DIRECT && !(a->kind == LG_CONV_INPUT_GRAD && slow) ? LG_ISA_NAME(conv_direct, portable)
+                                                                         : LG_ISA_NAME(conv_products, portable);
+}
+
+/* Twice, since scratch is not what it was at first. */
+#define RUN(kernel)                                                                                                    \
         CALL(kernel, &q, &a);                                                                                          \
         CALL(kernel, &q, &a)
 
@@ -136,13 +166,13 @@ static void check_row(int which, const row *r, lg_dtype t, lg_conv_kind kind, bo
         reference(&d, count, want);
         a.out = malloc((size_t)(count + 1) * size_of[t]);
         const size_t bytes = (size_t)count * size_of[t];
-        EVERY(a.out, bytes, RUN(k->conv, true), check(which, &a, want, count));
-        EVERY(a.out, bytes, RUN(t == LG_F32 ? LG_ISA_NAME(conv_products, portable) : k->conv, true),
-              check(which, &a, want, count));
-        lg_queue q = make_queue(2);
-        RUN(lg_cpu_device()->kernels->conv, false);
-        check(which, &a, want, count);
-        q.api->close(&q);
+        EVERY(a.out, bytes, RUN(k->conv), check(which, &a, want, count));
+        for (int way = 0; way < WAYS; way++) {
+                lg_queue q = make_queue(2);
+                RUN(portable(way, &a));
+                check(which, &a, want, count);
+                q.api->close(&q);
+        }
         const void *all[] = {a.x, a.g, a.w, a.b, a.out, d.x, d.g, d.w, d.b, want};
         for (int i = 0; i < 10; i++)
                 free((void *)(uintptr_t)all[i]);
@@ -158,6 +188,124 @@ static void test_rows(void **state)
                                 if (kind == LG_CONV_FORWARD)
                                         check_row(r, &rows[r], float_types[t], LG_CONV_FORWARD, true);
                         }
+}
+
+/* ---- many random geometries ---- */
+
+static int64_t random_channels(void)
+{
+        static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 40, 47, 48, 64, 65};
+        return sizes[random_int(0, (int64_t)(sizeof sizes / sizeof *sizes) - 1)];
+}
+
+/* Every second one suits Winograd's algorithm, and every fifth of the others is depthwise. */
+static row random_row(int i)
+{
+        row r = {.n = random_int(1, 5), .channels = random_channels(), .outputs = random_channels(), .at.groups = 1};
+        lg_conv_geometry *at = &r.at;
+        for (int d = 0; d < 2; d++) {
+                at->kernel[d] = i % 2 ? 3 : random_int(1, 5);
+                at->stride[d] = i % 2 || random_int(0, 1) ? 1 : random_int(1, 3);
+                at->dilation[d] = i % 2 || random_int(0, 1) ? 1 : random_int(1, 3);
+                at->padding[d] = i % 2 ? random_int(0, 3) : random_int(0, 5);
+                const int64_t least = (at->kernel[d] - 1) * at->dilation[d] + 1 - 2 * at->padding[d];
+                at->in[d] = random_int(least > 1 ? least : 1, 40);
+        }
+        if (i % 10 == 0)
+                r.outputs = at->groups = r.channels;
+        else if (i % 4 == 2) {
+                at->groups = random_int(2, 4);
+                r.channels *= at->groups;
+                r.outputs *= at->groups;
+        }
+        return r;
+}
+
+static double work_of(const row *r)
+{
+        double work = (double)r->n * (double)r->outputs * (double)(r->channels / r->at.groups);
+        for (int d = 0; d < 2; d++)
+                work *= (double)(r->at.in[d] * r->at.kernel[d]);
+        return work;
+}
+
+/* The sums of the absolute values of what is added. */
+static double *magnitudes(const lg_conv_args *a, int64_t x, int64_t y, int64_t w, int64_t count)
+{
+        lg_conv_args m = *a;
+        double *ret = malloc((size_t)(count + 1) * sizeof *ret);
+        double *part[] = {doubles(LG_F64, a->x, x), doubles(LG_F64, a->g, y), doubles(LG_F64, a->w, w)};
+        const int64_t size[] = {x, y, w};
+        for (int p = 0; p < 3; p++)
+                for (int64_t i = 0; i < size[p]; i++)
+                        part[p][i] = fabs(part[p][i]);
+        m.x = part[0], m.g = part[1], m.w = part[2], m.b = NULL;
+        reference(&m, count, ret);
+        free(part[0]), free(part[1]), free(part[2]);
+        return ret;
+}
+
+/* By the sum of the terms' absolute values; Winograd's algorithm, which adds terms that cancel, by the largest result.
+ */
+static void check_bound(int which, const lg_conv_args *a, const double *want, const double *magnitude, int64_t count)
+{
+        double most = 0;
+        const bool winograd = LG_ISA_NAME(conv_winograd_fits, portable)(a);
+        for (int64_t i = 0; i < count; i++)
+                most = fmax(most, fabs(want[i]));
+        for (int64_t i = 0; i < count; i++) {
+                const double error = fabs(get(a->dtype, a->out, i) - want[i]);
+                const double bound = a->dtype == LG_F64 ? 1e-15 * (magnitude[i] + 1)
+                                     : winograd         ? 2e-6 * most
+                                                        : 1e-6 * magnitude[i] + 1e-7;
+                if (!(error <= bound))
+                        fail_msg("geometry %d kind %d dtype %d at %lld: %g, not %g; error %g, at most %g", which,
+                                 a->kind, a->dtype, (long long)i, get(a->dtype, a->out, i), want[i], error, bound);
+        }
+}
+
+static void check_random(int which, const row *r, lg_dtype t, lg_conv_kind kind)
+{
+        lg_conv_args a = {.kind = kind, .dtype = t, .n = r->n, .channels = r->channels, .outputs = r->outputs};
+        a.at = r->at;
+        for (int d = 0; d < 2; d++)
+                a.at.out[d] = (a.at.in[d] + 2 * a.at.padding[d] - a.at.dilation[d] * (a.at.kernel[d] - 1) - 1) /
+                                      a.at.stride[d] +
+                              1;
+        const int64_t x = a.n * a.at.in[0] * a.at.in[1] * a.channels, y = a.n * a.at.out[0] * a.at.out[1] * a.outputs;
+        const int64_t w = a.outputs * (a.channels / a.at.groups) * a.at.kernel[0] * a.at.kernel[1];
+        const int64_t count = kind == LG_CONV_FORWARD ? y : kind == LG_CONV_INPUT_GRAD ? x : w;
+        lg_conv_args d = a;
+        a.x = make_array(t, x, -1, 1), a.g = make_array(t, y, -1, 1), a.w = make_array(t, w, -1, 1);
+        a.b = kind == LG_CONV_FORWARD ? make_array(t, a.outputs, -1, 1) : NULL;
+        d.x = doubles(t, a.x, x), d.g = doubles(t, a.g, y), d.w = doubles(t, a.w, w);
+        d.b = a.b ? doubles(t, a.b, a.outputs) : NULL;
+        double *want = malloc((size_t)(count + 1) * sizeof *want), *magnitude = magnitudes(&d, x, y, w, count);
+        reference(&d, count, want);
+        a.out = malloc((size_t)(count + 1) * size_of[t]);
+        EVERY(a.out, (size_t)count * size_of[t], CALL(k->conv, &q, &a), check_bound(which, &a, want, magnitude, count));
+        for (int way = 0; way < WAYS; way++) {
+                lg_queue q = make_queue(1);
+                CALL(portable(way, &a), &q, &a);
+                check_bound(which, &a, want, magnitude, count);
+                q.api->close(&q);
+        }
+        const void *all[] = {a.x, a.g, a.w, a.b, a.out, d.x, d.g, d.w, d.b, want, magnitude};
+        for (int i = 0; i < 11; i++)
+                free((void *)(uintptr_t)all[i]);
+}
+
+static void test_random(void **state)
+{
+        (void)state;
+        for (int i = 0; i < 120; i++) {
+                row r;
+                do
+                        r = random_row(i);
+                while (work_of(&r) > 5e6);
+                for (int kind = LG_CONV_FORWARD; kind <= LG_CONV_WEIGHT_GRAD; kind++)
+                        check_random(i, &r, i % 3 ? LG_F32 : LG_F64, (lg_conv_kind)kind);
+        }
 }
 
 /* So many images that they may be worked on in parts, an even and an odd number of them, against the products. */
@@ -194,7 +342,7 @@ static void test_large_batches(void **state)
         free(x), free(w), free(b), free(got), free(want);
 }
 
-/* More geometries than a queue remembers, twice, and again with another number of threads. */
+/* Many geometries on one queue, and again with another number of threads. */
 static void test_many(void **state)
 {
         (void)state;
@@ -214,49 +362,60 @@ static void test_many(void **state)
         free(x), free(w), free(y);
 }
 
-static void *no_workspace(lg_queue *q, size_t bytes)
+static int pieces_left;
+static void *(*real_workspace)(lg_queue *q, size_t bytes);
+
+static void *some_workspace(lg_queue *q, size_t bytes)
 {
-        (void)bytes;
+        if (pieces_left-- > 0)
+                return real_workspace(q, bytes);
         lg_queue_fail(q, LG_NO_MEMORY, "none");
         return NULL;
+}
+
+/* Each piece of scratch that a call asks for is refused once. */
+static void refuse_each(const lg_conv_args *a)
+{
+        bool ok = false;
+        for (int n = 0; !ok; n++) {
+                lg_queue q = make_queue(2);
+                real_workspace = q.workspace;
+                q.workspace = some_workspace;
+                pieces_left = n;
+                ok = lg_cpu_device()->kernels->conv(&q, a);
+                assert_int_equal(q.status, ok ? LG_OK : LG_NO_MEMORY);
+                assert_true(ok ? n > 0 : n < 20);
+                drop_workspace();
+                q.api->close(&q);
+        }
 }
 
 static void test_no_memory(void **state)
 {
         (void)state;
+        static const lg_conv_geometry at[] = {
+                {{5, 6}, {3, 3}, {3, 4}, {1, 1}, {0, 0}, {1, 1}, 1},
+                {{5, 6}, {3, 3}, {2, 2}, {2, 2}, {0, 0}, {1, 1}, 1},
+        };
         for (int kind = LG_CONV_FORWARD; kind <= LG_CONV_WEIGHT_GRAD; kind++)
-                for (int t = 0; t < 4; t++) {
-                        lg_queue q = make_queue(2);
-                        q.workspace = no_workspace;
-                        q.deterministic = true;
-                        void *x = make_array(float_types[t], 4000, 0, 1);
-                        lg_conv_args a = {(lg_conv_kind)kind,
-                                          float_types[t],
-                                          2,
-                                          3,
-                                          4,
-                                          {{5, 6}, {3, 3}, {3, 4}, {1, 1}, {0, 0}, {1, 1}, 1},
-                                          x,
-                                          x,
-                                          x,
-                                          x,
-                                          x};
-                        bool ok = lg_cpu_device()->kernels->conv(&q, &a);
-                        /* some ways need none */
-                        assert_int_equal(q.status, ok ? LG_OK : LG_NO_MEMORY);
-                        assert_true(!ok || float_types[t] == LG_F32);
-                        q.api->close(&q);
-                        free(x);
-                }
+                for (int t = 0; t < 4; t++)
+                        for (int i = 0; i < 4; i++) {
+                                const int64_t channels = i / 2 ? 16 : 3;
+                                void *x = make_array(float_types[t], 4000, 0, 1);
+                                void *out = malloc(4000 * size_of[float_types[t]]);
+                                const lg_conv_args a = {
+                                        (lg_conv_kind)kind, float_types[t], 2,      channels, channels,
+                                        at[i % 2],          .x = x,         .g = x, .w = x,   .out = out};
+                                refuse_each(&a);
+                                free(x), free(out);
+                        }
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_rows),
-                cmocka_unit_test(test_large_batches),
-                cmocka_unit_test(test_many),
-                cmocka_unit_test(test_no_memory),
+                cmocka_unit_test(test_rows), cmocka_unit_test(test_random),    cmocka_unit_test(test_large_batches),
+                cmocka_unit_test(test_many), cmocka_unit_test(test_no_memory),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

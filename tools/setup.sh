@@ -47,7 +47,7 @@ need_packages() {
         return $code
 }
 
-build_packages=(gcc libc6-dev meson ninja-build pkg-config zlib1g-dev libcjson-dev libpng-dev libdlpack-dev libdnnl-dev)
+build_packages=(gcc libc6-dev meson ninja-build pkg-config zlib1g-dev libcjson-dev libpng-dev libdlpack-dev)
 train_packages=("${build_packages[@]}" dataset-fashion-mnist)
 pack_packages=(gcc binutils libcmocka-dev zlib1g-dev dataset-fashion-mnist)
 test_packages=("${train_packages[@]}" g++ libcmocka-dev doxygen \

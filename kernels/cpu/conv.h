@@ -1,4 +1,4 @@
-/* conv.h - what the files of convolution by products share. */
+/* conv.h - what the files of convolution share. */
 #ifndef LG_CPU_CONV_H
 #define LG_CPU_CONV_H
 
@@ -33,5 +33,80 @@ void lg_conv_kernel_first(const lg_conv_job *j, void *to, const void *from);
 /* And back: the sum of `count` of them that lie `apart` elements from each other. */
 #define lg_conv_sum_back LG_CPU(conv_sum_back)
 void lg_conv_sum_back(const lg_conv_job *j, void *to, const void *from, int64_t count, int64_t apart);
+
+/* ---- parts of a loop, shared out to threads ---- */
+
+/* Parts [first, end) of a job, by the thread of that number. */
+typedef void lg_conv_part_fn(void *job, int64_t first, int64_t end, int thread);
+#define lg_conv_share LG_CPU(conv_share)
+void lg_conv_share(lg_queue *q, int64_t parts, lg_conv_part_fn *f, void *job);
+
+/* ---- parts of images ---- */
+
+/* The outputs cut into parts of whole rows: of some rows of one image, or of some whole images. */
+typedef struct lg_conv_cut {
+        const lg_conv_args *a;
+        int64_t images, rows, bands; /* of a part; bands of an image */
+        int64_t parts, pixels;       /* pixels: the most that a part has */
+        int64_t height, width;       /* of the input that a part sees */
+        bool copies;                 /* with zeros around, into scratch of so many bytes */
+        int64_t bytes;
+} lg_conv_cut;
+
+/* A part: `count` rows of each of some images from pixel `first` of all on, and the input from where the window of that
+ * pixel begins: `line` elements to its next row, `image` to that of the next image. */
+typedef struct lg_conv_rows {
+        int64_t images, count, first;
+        const void *from;
+        ptrdiff_t line, image;
+} lg_conv_rows;
+
+/* Parts that read about so many bytes: `parts` of them if there is so much, of no more whole images than make so many
+ * pixels. The arguments are those of a forward convolution (of WEIGHT_GRAD, too), and nothing is empty. */
+#define lg_conv_cut_of LG_CPU(conv_cut_of)
+lg_conv_cut lg_conv_cut_of(const lg_conv_args *a, int64_t bytes, int64_t parts, int64_t pixels);
+/* A part that scratch has a copy of, if the cut copies; the other makes that copy. */
+#define lg_conv_taken LG_CPU(conv_taken)
+lg_conv_rows lg_conv_taken(const lg_conv_cut *c, int64_t part, const char *scratch);
+#define lg_conv_take LG_CPU(conv_take)
+lg_conv_rows lg_conv_take(const lg_conv_cut *c, int64_t part, char *scratch);
+
+/* Elements from array to array: no multiple of a large power of two, which would be one set of the first cache. */
+static inline int64_t lg_conv_spread(int64_t count)
+{
+        return count % 256 == 0 ? count + 16 : count;
+}
+
+/* ---- ways to compute; of f32 or f64, and not empty ---- */
+
+/* Each output sees one channel, its own. */
+#define lg_conv_is_depthwise LG_CPU(conv_is_depthwise)
+bool lg_conv_is_depthwise(const lg_conv_args *a);
+
+/* The arguments of FORWARD; those of INPUT_GRAD with stride 1 as the forward convolution of g that it is, with a
+ * padding that may be negative: its kind says that the weights are turned by 180 degrees, (channels, outputs, kernel).
+ */
+#define lg_conv_as_forward LG_CPU(conv_as_forward)
+lg_conv_args lg_conv_as_forward(const lg_conv_args *a);
+
+/* All kinds and geometries, as products by a matrix of windows. */
+#define lg_conv_products LG_CPU(conv_products)
+bool lg_conv_products(lg_queue *q, const lg_conv_args *a);
+
+/* FORWARD and INPUT_GRAD of stride 1 without a matrix of windows. */
+#define lg_conv_direct LG_CPU(conv_direct)
+bool lg_conv_direct(lg_queue *q, const lg_conv_args *a);
+
+/* WEIGHT_GRAD without a matrix of windows. */
+#define lg_conv_weight LG_CPU(conv_weight)
+bool lg_conv_weight(lg_queue *q, const lg_conv_args *a);
+
+/* By Winograd's algorithm: f32, 3x3, stride and dilation 1, one group. */
+#define lg_conv_winograd_fits LG_CPU(conv_winograd_fits)
+bool lg_conv_winograd_fits(const lg_conv_args *a);
+#define lg_conv_winograd LG_CPU(conv_winograd)
+bool lg_conv_winograd(lg_queue *q, const lg_conv_args *a); /* FORWARD and INPUT_GRAD */
+#define lg_conv_winograd_weight LG_CPU(conv_winograd_weight)
+bool lg_conv_winograd_weight(lg_queue *q, const lg_conv_args *a);
 
 #endif

@@ -35,6 +35,12 @@ static inline int64_t lg_ceil_div(int64_t a, int64_t b)
         return (a + b - 1) / b;
 }
 
+/* The first part of `left` where that is cut into as few parts of at most `most` as there can be, all about equal. */
+static inline int64_t lg_even_part(int64_t left, int64_t most)
+{
+        return left <= most ? left : lg_ceil_div(left, lg_ceil_div(left, most));
+}
+
 static inline size_t lg_bytes_of(lg_dtype t)
 {
         static const uint8_t size[LG_DTYPE_COUNT] = {0, 4, 8, 2, 2, 8, 4, 1, 1};
@@ -120,9 +126,17 @@ void lg_multiply(const lg_gemm_args *g, void *scratch);
 #define lg_multiply_bytes LG_CPU(multiply_bytes)
 size_t lg_multiply_bytes(const lg_gemm_args *g);
 
-/* The conv kernel by products, f32 and f64: what there is where a library for convolutions is not, or refuses. */
-#define lg_conv_products LG_CPU(conv_products)
-bool lg_conv_products(lg_queue *q, const lg_conv_args *a);
+/* f32: C = A B, or C += A B, for one panel of B: k rows of LG_BLOCK_VECTORS vectors, of which C has the first `cols`
+ * columns in rows as far apart as those of the panel. */
+typedef struct lg_panel_product {
+        const float *a, *panel;
+        ptrdiff_t a_row, a_col;
+        float *c;
+        int64_t rows, cols, k;
+        bool adds;
+} lg_panel_product;
+#define lg_multiply_panel LG_CPU(multiply_panel)
+void lg_multiply_panel(const lg_panel_product *p);
 
 #define KERNEL(name, args) bool LG_CPU(name)(lg_queue * q, const args *a);
 #include "../kernels.def"

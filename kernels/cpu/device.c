@@ -1,9 +1,6 @@
 /* device.c - the CPU as a device: host memory, and the kernels of the best instruction set that this machine has. */
 #include "isa.h"
 #include "engine.h"
-#if LG_ONEDNN
-#include "onednn.h"
-#endif
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,9 +50,6 @@ static void cpu_close(lg_queue *q)
         lg_engine *e = q->memo;
         if (!e)
                 return;
-#if LG_ONEDNN
-        lg__onednn_close(q);
-#endif
         lg_pool_close(&e->pool);
         q->memo = NULL;
 }

@@ -1,4 +1,4 @@
-/* engine.h - what a CPU queue keeps between calls: the threads that help in loops, and what oneDNN made. */
+/* engine.h - what a CPU queue keeps between calls: the threads that help in loops. */
 #ifndef LG_CPU_ENGINE_H
 #define LG_CPU_ENGINE_H
 
@@ -50,7 +50,6 @@ void lg_pool_close(lg_pool *p);
 /* Where memo of a CPU queue points; zeroed at first. A queue without one runs all loops on the caller. */
 typedef struct lg_engine {
         lg_pool pool;
-        void *plans; /* of oneDNN: see onednn_plan.h */
 } lg_engine;
 
 #endif

@@ -11,22 +11,6 @@
 #define COLUMNS 1024 /* columns of one */
 #define CACHED_ROWS (8 * LG_BLOCK_ROWS)
 
-#if LG_BLOCK_ROWS == 14
-#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
-#elif LG_BLOCK_ROWS == 12
-#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
-#elif LG_BLOCK_ROWS == 6
-#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
-#else
-#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5)
-#endif
-
-/* The first part of `left` where that is cut into as few parts of at most `most` as there can be, all about equal. */
-static int64_t even_part(int64_t left, int64_t most)
-{
-        return left <= most ? left : lg_ceil_div(left, lg_ceil_div(left, most));
-}
-
 #define LG_T float
 #define LG_OF(name) name##_f32
 #include "product.inc"
@@ -52,4 +36,19 @@ void lg_multiply(const lg_gemm_args *g, void *scratch)
                 (wants_dots_f64(g) ? multiply_by_dots_f64(g) : multiply_f64(g, scratch));
         else
                 (wants_dots_f32(g) ? multiply_by_dots_f32(g) : multiply_f32(g, scratch));
+}
+
+void lg_multiply_panel(const lg_panel_product *p)
+{
+        const ptrdiff_t width = LG_LANES_f32 * LG_BLOCK_VECTORS;
+        const block_f32 t = {.a = p->a,
+                             .a_row = p->a_row,
+                             .a_col = p->a_col,
+                             .b = p->panel,
+                             .b_row = width,
+                             .c = p->c,
+                             .c_row = width,
+                             .k = p->k,
+                             .adds = p->adds};
+        multiply_panel_f32(t, p->rows, p->cols);
 }

@@ -3,6 +3,7 @@
 #ifndef LG_CPU_SIMD_H
 #define LG_CPU_SIMD_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #if defined(__AVX2__)
@@ -30,8 +31,28 @@
 #define LG_BLOCK_ROWS 5
 #endif
 #define LG_BLOCK_VECTORS 2
+/* X(rows) of every number of rows that a block can have. */
+#if LG_BLOCK_ROWS == 14
+#define LG_EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
+#elif LG_BLOCK_ROWS == 12
+#define LG_EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
+#elif LG_BLOCK_ROWS == 6
+#define LG_EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#else
+#define LG_EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5)
+#endif
 #define LG_LANES_f32 (LG_VECTOR / 4)
 #define LG_LANES_f64 (LG_VECTOR / 8)
+
+/* What will soon be read, and what written. */
+LG_INLINE void lg_prefetch(const void *p, ptrdiff_t bytes)
+{
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)bytes));
+}
+LG_INLINE void lg_prefetch_to(void *p)
+{
+        __builtin_prefetch(p, 1);
+}
 
 typedef float lg_vec_f32 __attribute__((vector_size(LG_VECTOR)));
 typedef double lg_vec_f64 __attribute__((vector_size(LG_VECTOR)));

@@ -1,0 +1,66 @@
+/* conv_direct.c - convolution without a matrix of windows: with channels last, a line of a window is one run of memory,
+ * and a block of pixels times a panel of outputs a product whose rows begin anywhere. Any stride, dilation, padding and
+ * groups; depthwise convolution over vectors of channels.
+ */
+#include "conv.h"
+#include "simd.h"
+
+#define IMAGE_BYTES (256 * 1024) /* of the rows that a part reads: they stay in the second cache */
+#define PARTS 16
+#define PIXELS 256
+
+typedef struct job {
+        const lg_conv_args *a;  /* as a forward convolution; of kind INPUT_GRAD the weights are turned */
+        bool depthwise, joined; /* joined: a line of a window is one run */
+        int64_t groups, channels,
+                outputs;         /* channels and outputs of a group; of depthwise one group with one channel */
+        int64_t taps, k;         /* of a kernel, of a window */
+        int64_t width, panels;   /* outputs of a panel, panels of a group */
+        char *weights, *scratch; /* all panels; of each thread */
+        int64_t scratch_bytes;
+        lg_conv_cut cut;
+} job;
+
+#define LG_T float
+#define LG_OF(name) name##_f32
+#include "conv_direct.inc"
+#undef LG_T
+#undef LG_OF
+#define LG_T double
+#define LG_OF(name) name##_f64
+#include "conv_direct.inc"
+#undef LG_T
+#undef LG_OF
+
+static void set_sizes(job *j)
+{
+        const lg_conv_args *a = j->a;
+        const int64_t lanes = LG_VECTOR / (int64_t)lg_bytes_of(a->dtype);
+        j->depthwise = lg_conv_is_depthwise(a);
+        j->groups = j->depthwise ? 1 : a->at.groups;
+        j->channels = j->depthwise ? 1 : a->channels / j->groups;
+        j->outputs = a->outputs / j->groups;
+        j->joined = a->at.dilation[1] == 1 && a->at.groups == 1;
+        j->taps = a->at.kernel[0] * a->at.kernel[1];
+        j->k = j->taps * j->channels;
+        j->width = j->outputs <= lanes ? lanes : LG_BLOCK_VECTORS * lanes;
+        j->panels = lg_ceil_div(j->outputs, j->width);
+}
+
+bool lg_conv_direct(lg_queue *q, const lg_conv_args *a)
+{
+        const lg_conv_args turned = lg_conv_as_forward(a);
+        const int64_t size = (int64_t)lg_bytes_of(a->dtype);
+        const bool f64 = a->dtype == LG_F64;
+        job j = {.a = &turned};
+        set_sizes(&j);
+        j.cut = lg_conv_cut_of(&turned, IMAGE_BYTES, PARTS, PIXELS);
+        j.scratch_bytes = j.cut.bytes + lg_ceil_div(j.cut.pixels * (int64_t)sizeof(void *), 64) * 64;
+        j.weights = q->workspace(q, (size_t)(j.groups * j.panels * j.k * j.width * size));
+        j.scratch = q->workspace(q, (size_t)(q->threads * j.scratch_bytes));
+        if (!j.weights || !j.scratch)
+                return false;
+        lg_conv_share(q, j.groups * j.panels, f64 ? weight_parts_f64 : weight_parts_f32, &j);
+        lg_conv_share(q, j.cut.parts, f64 ? image_parts_f64 : image_parts_f32, &j);
+        return true;
+}

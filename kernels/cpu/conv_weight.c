@@ -1,0 +1,132 @@
+/* conv_weight.c - the gradient of a convolution by its weights: g^T, read as it lies, by windows of the image, which
+ * are vectors that begin anywhere in its rows. Chunks of images have sums of their own, which are added in a fixed
+ * order.
+ */
+#include "conv.h"
+#include "simd.h"
+
+#define PIXELS 512 /* that pass before the sums go to memory */
+#define LATENCY 8  /* sums that a multiply-add takes as long as */
+#define CHUNKS 16
+#define SLICES 16
+#define CHUNK_BYTES ((int64_t)4 << 20) /* all sums together */
+#define IMAGE_BYTES (256 * 1024)
+
+/* What is a row of a block of sums, and what its vectors are of: an output by a window; an element of a window by
+ * outputs, where windows are short; an element of the kernel by channels. */
+typedef enum way { BY_OUTPUTS, BY_WINDOWS, DEPTHWISE } way;
+
+typedef struct job {
+        const lg_conv_args *a;
+        way way;
+        bool joined;               /* a line of a window is one run */
+        int64_t channels, outputs; /* of a group */
+        int64_t taps, k;           /* of a kernel, of a window */
+        int64_t run, per_run;      /* elements of a run, vectors of one */
+        int64_t vectors, rows;     /* of a window; outputs of a block */
+        int64_t lines;             /* that pass before the sums go to memory */
+        ptrdiff_t line;            /* from line to line of the rows that a part reads */
+        int64_t chunks, slices;    /* slices: of the window's vectors, where chunks are few */
+        char *sums;                /* of each chunk, in the order that suits `way` */
+        char *images;              /* all parts, where slices share them; or NULL */
+        char *scratch;             /* of each thread */
+        int64_t scratch_bytes;
+        lg_conv_cut cut;
+} job;
+
+#define LG_T float
+#define LG_OF(name) name##_f32
+#include "conv_weight.inc"
+#undef LG_T
+#undef LG_OF
+#define LG_T double
+#define LG_OF(name) name##_f64
+#include "conv_weight.inc"
+#undef LG_T
+#undef LG_OF
+
+static void image_parts(void *job_, int64_t first, int64_t end, int thread)
+{
+        const job *j = job_;
+        (void)thread;
+        for (int64_t i = first; i < end; i++)
+                lg_conv_take(&j->cut, i, j->images + i * j->cut.bytes);
+}
+
+/* Blocks of sums, by the time of a pixel. */
+static int64_t work_of(int64_t blocks, int64_t rows, int64_t vectors)
+{
+        return blocks * lg_most(rows * vectors, LATENCY);
+}
+
+static way way_of(const job *j, int64_t lanes)
+{
+        const lg_conv_args *a = j->a;
+        if (lg_conv_is_depthwise(a))
+                return DEPTHWISE;
+        const int64_t outputs = lg_ceil_div(j->outputs, lanes), rows = lg_even_part(j->run, LG_BLOCK_ROWS);
+        const int64_t pairs = j->vectors / 2, panels = outputs / 2;
+        const int64_t by_outputs =
+                lg_ceil_div(j->outputs, j->rows) * (work_of(pairs, j->rows, 2) + work_of(j->vectors % 2, j->rows, 1));
+        const int64_t by_windows =
+                j->k / j->run * lg_ceil_div(j->run, rows) * (work_of(panels, rows, 2) + work_of(outputs % 2, rows, 1));
+        return by_windows < by_outputs ? BY_WINDOWS : BY_OUTPUTS;
+}
+
+static void set_sizes(job *j, int64_t size)
+{
+        const lg_conv_args *a = j->a;
+        const int64_t lanes = LG_VECTOR / size;
+        j->channels = a->channels / a->at.groups;
+        j->outputs = a->outputs / a->at.groups;
+        j->joined = a->at.dilation[1] == 1 && a->at.groups == 1;
+        j->taps = a->at.kernel[0] * a->at.kernel[1];
+        j->k = j->taps * j->channels;
+        j->run = j->joined ? a->at.kernel[1] * j->channels : j->channels;
+        j->per_run = lg_ceil_div(j->run, lanes);
+        j->vectors = j->k / j->run * j->per_run;
+        j->rows = lg_even_part(j->outputs, LG_BLOCK_ROWS);
+        j->way = way_of(j, lanes);
+}
+
+/* The parts of the work, and what scratch they need. */
+static void set_parts(job *j, int64_t size)
+{
+        const lg_conv_args *a = j->a;
+        const int64_t pairs = lg_ceil_div(j->vectors, LG_BLOCK_VECTORS);
+        j->chunks = lg_most(lg_least(CHUNK_BYTES / (a->outputs * j->k * size), CHUNKS), 1);
+        j->cut = lg_conv_cut_of(a, IMAGE_BYTES, j->chunks, PIXELS);
+        j->chunks = lg_least(j->chunks, j->cut.parts);
+        j->slices = j->way == BY_OUTPUTS ? lg_least(SLICES / j->chunks, pairs) : 1;
+        j->line = (j->cut.copies ? j->cut.width : a->at.in[1]) * a->channels;
+        j->lines = lg_least(lg_ceil_div(PIXELS, a->at.out[1]), j->cut.pixels / a->at.out[1]);
+        j->scratch_bytes = lg_ceil_div(2 * j->lines * (int64_t)sizeof(void *), 64) * 64;
+}
+
+bool lg_conv_weight(lg_queue *q, const lg_conv_args *a)
+{
+        const int64_t size = (int64_t)lg_bytes_of(a->dtype);
+        const bool f64 = a->dtype == LG_F64;
+        job j = {.a = a};
+        set_sizes(&j, size);
+        set_parts(&j, size);
+        const bool shares = j.slices > 1 && j.cut.copies;
+        if (shares && !(j.images = q->workspace(q, (size_t)(j.cut.parts * j.cut.bytes))))
+                return false;
+        j.scratch_bytes += shares ? 0 : j.cut.bytes;
+        j.sums = q->workspace(q, (size_t)(j.chunks * a->outputs * j.k * size));
+        j.scratch = q->workspace(q, (size_t)(q->threads * j.scratch_bytes));
+        if (!j.sums || !j.scratch)
+                return false;
+        if (shares)
+                lg_conv_share(q, j.cut.parts, image_parts, &j);
+        lg_conv_share(q, j.chunks * j.slices, f64 ? sum_parts_f64 : sum_parts_f32, &j);
+        if (j.way == BY_WINDOWS) {
+                lg_conv_share(q, a->at.groups, f64 ? window_parts_f64 : window_parts_f32, &j);
+                return true;
+        }
+        if (j.way == DEPTHWISE) /* (1, kernel, channels) to (1, channels, kernel) */
+                j.channels = a->channels;
+        lg_conv_share(q, j.way == DEPTHWISE ? 1 : a->outputs, f64 ? out_parts_f64 : out_parts_f32, &j);
+        return true;
+}

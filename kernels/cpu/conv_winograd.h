@@ -1,0 +1,128 @@
+/* conv_winograd.h - Winograd's transforms of one line of points, for vectors of f32; see conv_winograd.c.
+ *
+ * Element i of a line is at i * step. The points are 0, +-5/8, +-3/2 and infinity where there are six, and 0, +-1 and
+ * infinity where there are four. */
+#ifndef LG_CPU_CONV_WINOGRAD_H
+#define LG_CPU_CONV_WINOGRAD_H
+
+#include "conv.h"
+#include "simd.h"
+
+#define WIDTH (LG_BLOCK_VECTORS * LG_LANES_f32) /* channels or outputs of a panel */
+#define MOST_POINTS 36
+
+typedef lg_vec_f32 vec;
+
+LG_INLINE vec all(float x)
+{
+        return lg_vec_all_f32(x);
+}
+
+/* a x + y */
+LG_INLINE vec plus(float a, vec x, vec y)
+{
+        return lg_vec_fma_f32(all(a), x, y);
+}
+
+#define A 0.625F
+#define A2 (A * A)
+#define B 1.5F
+#define B2 (B * B)
+
+LG_INLINE void input_line_4(const vec *d, int step, vec *to, int to_step)
+{
+        const vec d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step], d4 = d[4 * step], d5 = d[5 * step];
+        const vec even_a = plus(-B2, d2, d4), odd_a = plus(-B2, d1, d3);
+        const vec even_b = plus(-A2, d2, d4), odd_b = plus(-A2, d1, d3);
+        to[0] = plus(A2 * B2, d0, plus(-A2 - B2, d2, d4));
+        to[to_step] = plus(A, odd_a, even_a);
+        to[2 * to_step] = plus(-A, odd_a, even_a);
+        to[3 * to_step] = plus(B, odd_b, even_b);
+        to[4 * to_step] = plus(-B, odd_b, even_b);
+        to[5 * to_step] = plus(A2 * B2, d1, plus(-A2 - B2, d3, d5));
+}
+
+LG_INLINE void output_line_4(const vec *m, int step, vec *to, int to_step)
+{
+        const vec m1 = m[step], m2 = m[2 * step], m3 = m[3 * step], m4 = m[4 * step];
+        const vec sum_a = m1 + m2, sum_b = m3 + m4, odd_a = m1 - m2, odd_b = m3 - m4;
+        to[0] = m[0] + sum_a + sum_b;
+        to[to_step] = plus(A, odd_a, all(B) * odd_b);
+        to[2 * to_step] = plus(A2, sum_a, all(B2) * sum_b);
+        to[3 * to_step] = plus(A2 * A, odd_a, plus(B2 * B, odd_b, m[5 * step]));
+}
+
+LG_INLINE void kernel_line_4(const vec *w, int step, vec *to, int to_step)
+{
+        const vec w0 = w[0], w1 = w[step], w2 = w[2 * step];
+        const vec even_a = plus(A2, w2, w0), even_b = plus(B2, w2, w0);
+        const vec a = all(1 / (2 * A2 * (A2 - B2))), b = all(1 / (2 * B2 * (B2 - A2)));
+        to[0] = all(1 / (A2 * B2)) * w0;
+        to[to_step] = a * plus(A, w1, even_a);
+        to[2 * to_step] = a * plus(-A, w1, even_a);
+        to[3 * to_step] = b * plus(B, w1, even_b);
+        to[4 * to_step] = b * plus(-B, w1, even_b);
+        to[5 * to_step] = w2;
+}
+
+LG_INLINE void input_line_2(const vec *d, int step, vec *to, int to_step)
+{
+        const vec d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step];
+        to[0] = d0 - d2;
+        to[to_step] = d1 + d2;
+        to[2 * to_step] = d2 - d1;
+        to[3 * to_step] = d1 - d3;
+}
+
+LG_INLINE void output_line_2(const vec *m, int step, vec *to, int to_step)
+{
+        const vec m1 = m[step], m2 = m[2 * step];
+        to[0] = m[0] + m1 + m2;
+        to[to_step] = m1 - m2 - m[3 * step];
+}
+
+LG_INLINE void kernel_line_2(const vec *w, int step, vec *to, int to_step)
+{
+        const vec w1 = w[step], half = all(0.5F), even = half * (w[0] + w[2 * step]);
+        to[0] = w[0];
+        to[to_step] = plus(0.5F, w1, even);
+        to[2 * to_step] = plus(-0.5F, w1, even);
+        to[3 * to_step] = w[2 * step];
+}
+
+/* Of the weights' gradient: results of 3 points from 6, of which the kernel is a tile of 4 of g. */
+LG_INLINE void gradient_line_4(const vec *g, int step, vec *to, int to_step)
+{
+        const vec g0 = g[0], g1 = g[step], g2 = g[2 * step], g3 = g[3 * step];
+        const vec even_a = plus(A2, g2, g0), odd_a = plus(A2, g3, g1), even_b = plus(B2, g2, g0);
+        const vec odd_b = plus(B2, g3, g1);
+        const vec a = all(1 / (2 * A2 * (A2 - B2))), b = all(1 / (2 * B2 * (B2 - A2)));
+        to[0] = all(1 / (A2 * B2)) * g0;
+        to[to_step] = a * plus(A, odd_a, even_a);
+        to[2 * to_step] = a * plus(-A, odd_a, even_a);
+        to[3 * to_step] = b * plus(B, odd_b, even_b);
+        to[4 * to_step] = b * plus(-B, odd_b, even_b);
+        to[5 * to_step] = g3;
+}
+
+LG_INLINE void weight_line_4(const vec *m, int step, vec *to, int to_step)
+{
+        const vec m1 = m[step], m2 = m[2 * step], m3 = m[3 * step], m4 = m[4 * step];
+        const vec sum_a = m1 + m2, sum_b = m3 + m4, odd_a = m1 - m2, odd_b = m3 - m4;
+        to[0] = m[0] + sum_a + sum_b;
+        to[to_step] = plus(A, odd_a, all(B) * odd_b);
+        to[2 * to_step] = plus(A2, sum_a, plus(B2, sum_b, m[5 * step]));
+}
+
+#undef A
+#undef A2
+#undef B
+#undef B2
+
+/* A tile of 4x4 outputs as 36 points of the input: channels [first, end) of the pixels `from` (6 rows of 6), point i at
+ * to[i * step]. What is `ahead` of the pixels will be needed soon. */
+#define lg_conv_take_tile LG_CPU(conv_take_tile)
+void lg_conv_take_tile(const float *const *from, int64_t first, int64_t end, ptrdiff_t ahead, float *to,
+                       ptrdiff_t step);
+
+#endif
