@@ -70,7 +70,7 @@ static way way_of(const job *j, int64_t lanes)
                 lg_ceil_div(j->outputs, j->rows) * (work_of(pairs, j->rows, 2) + work_of(j->vectors % 2, j->rows, 1));
         const int64_t by_windows =
                 j->k / j->run * lg_ceil_div(j->run, rows) * (work_of(panels, rows, 2) + work_of(outputs % 2, rows, 1));
-        return by_windows < by_outputs ? BY_WINDOWS : BY_OUTPUTS;
+        return 4 * by_windows < 3 * by_outputs ? BY_WINDOWS : BY_OUTPUTS;
 }
 
 static void set_sizes(job *j, int64_t size)
