@@ -64,13 +64,12 @@ static way way_of(const job *j, int64_t lanes)
         const lg_conv_args *a = j->a;
         if (lg_conv_is_depthwise(a))
                 return DEPTHWISE;
-        const int64_t outputs = lg_ceil_div(j->outputs, lanes), rows = lg_even_part(j->run, LG_BLOCK_ROWS);
+        const int64_t outputs = lg_ceil_div(j->outputs, lanes), rows = lg_even_part(j->k, LG_BLOCK_ROWS);
         const int64_t pairs = j->vectors / 2, panels = outputs / 2;
         const int64_t by_outputs =
                 lg_ceil_div(j->outputs, j->rows) * (work_of(pairs, j->rows, 2) + work_of(j->vectors % 2, j->rows, 1));
-        const int64_t by_windows =
-                j->k / j->run * lg_ceil_div(j->run, rows) * (work_of(panels, rows, 2) + work_of(outputs % 2, rows, 1));
-        return 4 * by_windows < 3 * by_outputs ? BY_WINDOWS : BY_OUTPUTS;
+        const int64_t by_windows = lg_ceil_div(j->k, rows) * (work_of(panels, rows, 2) + work_of(outputs % 2, rows, 1));
+        return 8 * by_windows < 7 * by_outputs ? BY_WINDOWS : BY_OUTPUTS;
 }
 
 static void set_sizes(job *j, int64_t size)
