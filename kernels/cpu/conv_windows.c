@@ -1,5 +1,6 @@
 /* conv_windows.c - images as matrices of windows and back, and weights in the order of windows. */
 #include "conv.h"
+#include "simd.h"
 
 /* Output pixel `pixel` of all: its image, the first input pixel it sees, and which columns of the kernel meet one. */
 typedef struct window {
@@ -60,12 +61,15 @@ void lg_conv_gather(const lg_conv_job *j, int64_t group, int64_t first, int64_t 
         }
 }
 
-#define ADD(suffix, type)                                                                                              \
-        static void add_##suffix(int64_t n, type *to, const type *from)                                                \
+#define ADD(t, type)                                                                                                   \
+        static void add_##t(int64_t n, type *to, const type *from)                                                     \
         {                                                                                                              \
-                LG_SIMD                                                                                                \
-                for (int64_t i = 0; i < n; i++)                                                                        \
-                        to[i] += from[i];                                                                              \
+                const lg_mask_##t some = lg_mask_first_##t(n % LG_LANES_##t);                                          \
+                for (; n >= LG_LANES_##t; n -= LG_LANES_##t, to += LG_LANES_##t, from += LG_LANES_##t)                 \
+                        lg_vec_store_##t(to, lg_vec_load_##t(to) + lg_vec_load_##t(from));                             \
+                if (n > 0)                                                                                             \
+                        lg_vec_store_some_##t(to, some,                                                                \
+                                              lg_vec_load_some_##t(to, some) + lg_vec_load_some_##t(from, some));      \
         }
 ADD(f32, float)
 ADD(f64, double)
