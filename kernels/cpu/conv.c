@@ -1,16 +1,20 @@
 /* conv.c - convolution and its two derivatives: which way is taken for what.
  *
- * Measured over the layers of lenet, cnn and resnet18 and more shapes, forward and both gradients, one thread, with
- * AVX-512 (tools/bench --only lenet,cnn,resnet18 --threads 1 --clock cpu):
+ * Measured on one thread with AVX-512, over the layers of lenet, cnn and resnet18 and others around them (tools/bench
+ * --only lenet,cnn,resnet18 --threads 1 --clock cpu):
  *   1x1, stride 1     a product
- *   3x3, stride 1     Winograd's algorithm, 1.3 to 2.8 times as fast as the direct way from 16 channels and outputs on
- *   input gradient    of another stride: by products and their sum into the image. To few channels, too: 6 of them
- * leave most lanes of a vector of outputs empty (6 to 16, 5x5, 14x14: half the time) all others        direct
+ *   3x3, stride 1     Winograd's algorithm: 1.1 to 2.8 times as fast as the direct way from 16 channels and outputs on,
+ *                     but for one tile alone, whose weights cost more than the products (512 to 512, 4x4: 0.75)
+ *   input gradient    of another stride: products and their sums in the image; of stride 1 where a vector has few
+ *                     channels, too (6 to 16, 5x5: twice as fast; 8 to 8, 3x3: half as fast)
+ *   all others        direct
  */
 #include "conv.h"
+#include "simd.h"
 
 #define WINOGRAD_CHANNELS 16
-#define FEW_CHANNELS 8
+#define WINOGRAD_PIXELS 17
+#define SUM_TIME 16 /* of a vector added to the image, in multiply-adds */
 
 typedef enum way { EMPTY, PRODUCTS, DIRECT, WINOGRAD } way;
 
@@ -30,6 +34,27 @@ static bool is_plain(const lg_conv_geometry *at)
         return plain;
 }
 
+static bool suits_winograd(const lg_conv_args *a)
+{
+        const bool weight = a->kind == LG_CONV_WEIGHT_GRAD;
+        return lg_conv_winograd_fits(a) && a->channels >= WINOGRAD_CHANNELS && a->outputs >= WINOGRAD_CHANNELS &&
+               (weight || a->n * a->at.out[0] * a->at.out[1] >= WINOGRAD_PIXELS);
+}
+
+/* The input gradient by products: fewer pixels and lanes are multiplied for nothing, but windows are added. */
+static bool adds_windows(const lg_conv_args *a)
+{
+        const lg_conv_geometry *at = &a->at;
+        const int64_t lanes = LG_VECTOR / (int64_t)lg_bytes_of(a->dtype);
+        const int64_t channels = a->channels / at->groups, outputs = a->outputs / at->groups;
+        const int64_t run = at->kernel[1] * channels, vectors = lg_ceil_div(at->kernel[0] * run, lanes);
+        const double direct = (double)(at->in[0] * at->in[1]) * (double)(at->kernel[0] * at->kernel[1]) *
+                              (double)(lg_ceil_div(channels, lanes) * outputs);
+        const double products = (double)(at->out[0] * at->out[1]) *
+                                (double)(outputs * vectors + at->kernel[0] * lg_ceil_div(run, lanes) * SUM_TIME);
+        return products < direct;
+}
+
 static way way_of(const lg_conv_args *a)
 {
         const lg_conv_geometry *at = &a->at;
@@ -37,13 +62,13 @@ static way way_of(const lg_conv_args *a)
                 return EMPTY;
         if (is_plain(at) && !lg_conv_is_depthwise(a))
                 return PRODUCTS;
-        if (lg_conv_winograd_fits(a) && a->channels >= WINOGRAD_CHANNELS && a->outputs >= WINOGRAD_CHANNELS)
+        if (suits_winograd(a))
                 return WINOGRAD;
         if (a->kind != LG_CONV_INPUT_GRAD)
                 return DIRECT;
         if (at->stride[0] > 1 || at->stride[1] > 1)
                 return PRODUCTS;
-        return a->channels / at->groups > FEW_CHANNELS || lg_conv_is_depthwise(a) ? DIRECT : PRODUCTS;
+        return !lg_conv_is_depthwise(a) && adds_windows(a) ? PRODUCTS : DIRECT;
 }
 
 /* Nothing to sum: zeros, or the bias alone. */
