@@ -178,12 +178,18 @@ static void check_row(int which, const row *r, lg_dtype t, lg_conv_kind kind, bo
                 free((void *)(uintptr_t)all[i]);
 }
 
+/* All dtypes where they may differ in more than their loops; f32 alone where the sums of many are long. */
+static int types_of(int r)
+{
+        return r < 5 || r == ROWS - 1 ? 4 : rows[r].n * rows[r].channels * rows[r].outputs > 100000 ? 1 : 2;
+}
+
 static void test_rows(void **state)
 {
         (void)state;
         for (int r = 0; r < ROWS; r++)
                 for (int kind = LG_CONV_FORWARD; kind <= LG_CONV_WEIGHT_GRAD; kind++)
-                        for (int t = 0; t < (r < 5 || r == ROWS - 1 ? 4 : 2); t++) {
+                        for (int t = 0; t < types_of(r); t++) {
                                 check_row(r, &rows[r], float_types[t], (lg_conv_kind)kind, false);
                                 if (kind == LG_CONV_FORWARD)
                                         check_row(r, &rows[r], float_types[t], LG_CONV_FORWARD, true);
@@ -256,7 +262,7 @@ static void check_bound(int which, const lg_conv_args *a, const double *want, co
         for (int64_t i = 0; i < count; i++) {
                 const double error = fabs(get(a->dtype, a->out, i) - want[i]);
                 const double bound = a->dtype == LG_F64 ? 1e-15 * (magnitude[i] + 1)
-                                     : winograd         ? 2e-6 * most
+                                     : winograd         ? (a->kind == LG_CONV_WEIGHT_GRAD ? 4e-6 : 2e-6) * most
                                                         : 1e-6 * magnitude[i] + 1e-7;
                 if (!(error <= bound))
                         fail_msg("geometry %d kind %d dtype %d at %lld: %g, not %g; error %g, at most %g", which,
