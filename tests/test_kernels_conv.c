@@ -48,6 +48,11 @@ static const row rows[] = {
         {33, 32, 32, AT(9, 9, 3, 3, 1, 1, 1, 1, 1, 1, 32)},
         {3, 64, 96, AT(15, 15, 1, 1, 1, 1, 0, 0, 1, 1, 1)},
         {3, 64, 96, AT(15, 15, 1, 1, 2, 2, 0, 0, 1, 1, 1)},
+        /* few outputs of one channel, and the gradient by few channels of one output */
+        {2, 1, 2, AT(7, 39, 3, 4, 2, 1, 1, 2, 1, 2, 1)},
+        {3, 1, 4, AT(20, 16, 5, 3, 1, 1, 2, 0, 2, 1, 1)},
+        {2, 1, 8, AT(11, 33, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
+        {2, 3, 1, AT(9, 21, 2, 3, 1, 1, 0, 1, 1, 1, 1)},
         /* weights that Winograd's algorithm transforms panel by panel, once and for several runs of tiles */
         {2, 256, 256, AT(5, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
         {260, 128, 1040, AT(1, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1)},

@@ -10,8 +10,8 @@
 #define PIXELS 256
 
 typedef struct job {
-        const lg_conv_args *a;  /* as a forward convolution; of kind INPUT_GRAD the weights are turned */
-        bool depthwise, joined; /* joined: a line of a window is one run */
+        const lg_conv_args *a;       /* as a forward convolution; of kind INPUT_GRAD the weights are turned */
+        bool depthwise, few, joined; /* joined: a line of a window is one run; few: outputs of one channel */
         int64_t groups, channels,
                 outputs;         /* channels and outputs of a group; of depthwise one group with one channel */
         int64_t taps, k;         /* of a kernel, of a window */
@@ -41,6 +41,7 @@ static void set_sizes(job *j)
         j->channels = j->depthwise ? 1 : a->channels / j->groups;
         j->outputs = a->outputs / j->groups;
         j->joined = a->at.dilation[1] == 1 && a->at.groups == 1;
+        j->few = a->channels == 1 && a->at.stride[1] == 1 && j->outputs <= lg_least(lanes / 2, LG_BLOCK_ROWS);
         j->taps = a->at.kernel[0] * a->at.kernel[1];
         j->k = j->taps * j->channels;
         j->width = j->outputs <= lanes ? lanes : LG_BLOCK_VECTORS * lanes;
