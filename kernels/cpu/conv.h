@@ -34,12 +34,12 @@ void lg_conv_kernel_first(const lg_conv_job *j, void *to, const void *from);
 #define lg_conv_sum_back LG_CPU(conv_sum_back)
 void lg_conv_sum_back(const lg_conv_job *j, void *to, const void *from, int64_t count, int64_t apart);
 
-/* ---- parts of a loop, shared out to threads ---- */
+/* ---- parts of a loop, shared out to threads where the call is worth it ---- */
 
 /* Parts [first, end) of a job, by the thread of that number. */
 typedef void lg_conv_part_fn(void *job, int64_t first, int64_t end, int thread);
 #define lg_conv_share LG_CPU(conv_share)
-void lg_conv_share(lg_queue *q, int64_t parts, lg_conv_part_fn *f, void *job);
+void lg_conv_share(lg_queue *q, const lg_conv_args *a, int64_t parts, lg_conv_part_fn *f, void *job);
 
 /* ---- parts of images ---- */
 

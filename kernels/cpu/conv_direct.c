@@ -61,7 +61,7 @@ bool lg_conv_direct(lg_queue *q, const lg_conv_args *a)
         j.scratch = q->workspace(q, (size_t)(q->threads * j.scratch_bytes));
         if (!j.weights || !j.scratch)
                 return false;
-        lg_conv_share(q, j.groups * j.panels, f64 ? weight_parts_f64 : weight_parts_f32, &j);
-        lg_conv_share(q, j.cut.parts, f64 ? image_parts_f64 : image_parts_f32, &j);
+        lg_conv_share(q, a, j.groups * j.panels, f64 ? weight_parts_f64 : weight_parts_f32, &j);
+        lg_conv_share(q, a, j.cut.parts, f64 ? image_parts_f64 : image_parts_f32, &j);
         return true;
 }

@@ -118,14 +118,14 @@ bool lg_conv_weight(lg_queue *q, const lg_conv_args *a)
         if (!j.sums || !j.scratch)
                 return false;
         if (shares)
-                lg_conv_share(q, j.cut.parts, image_parts, &j);
-        lg_conv_share(q, j.chunks * j.slices, f64 ? sum_parts_f64 : sum_parts_f32, &j);
+                lg_conv_share(q, a, j.cut.parts, image_parts, &j);
+        lg_conv_share(q, a, j.chunks * j.slices, f64 ? sum_parts_f64 : sum_parts_f32, &j);
         if (j.way == BY_WINDOWS) {
-                lg_conv_share(q, a->at.groups, f64 ? window_parts_f64 : window_parts_f32, &j);
+                lg_conv_share(q, a, a->at.groups, f64 ? window_parts_f64 : window_parts_f32, &j);
                 return true;
         }
         if (j.way == DEPTHWISE) /* (1, kernel, channels) to (1, channels, kernel) */
                 j.channels = a->channels;
-        lg_conv_share(q, j.way == DEPTHWISE ? 1 : a->outputs, f64 ? out_parts_f64 : out_parts_f32, &j);
+        lg_conv_share(q, a, j.way == DEPTHWISE ? 1 : a->outputs, f64 ? out_parts_f64 : out_parts_f32, &j);
         return true;
 }

@@ -91,12 +91,13 @@ static void put_tile(const job *j, float *y, int64_t rows, int64_t cols, const v
                                 lg_vec_store_f32(y + k * outputs, from[k]);
 }
 
-static void prefetch_tile(const job *j, float *y)
+/* The vector of outputs of the pixels of a tile `ahead`. */
+static void prefetch_tile(const job *j, const float *y, ptrdiff_t ahead)
 {
         const int64_t outputs = j->a->outputs, line = j->a->at.out[1] * outputs;
         for (int i = 0; i < j->side; i++)
                 for (int k = 0; k < j->side; k++)
-                        lg_prefetch_to(y + i * line + k * outputs);
+                        lg_prefetch_to(y, (ahead + i * line + k * outputs) * (ptrdiff_t)sizeof(float));
 }
 
 static void put_outputs(const job *j, int64_t first, int64_t count, int64_t panel, const float *from)
@@ -115,7 +116,7 @@ static void put_outputs(const job *j, int64_t first, int64_t count, int64_t pane
                 const int64_t cols = lg_least(j->side, a->at.out[1] - col);
                 float *y = (float *)a->out + ((n * a->at.out[0] + row) * a->at.out[1] + col) * a->outputs;
                 for (int v = 0; v < LG_BLOCK_VECTORS && lanes * v < left; v++) {
-                        prefetch_tile(j, y + panel * WIDTH + lanes * v + AHEAD * j->side * a->outputs);
+                        prefetch_tile(j, y + panel * WIDTH + lanes * v, AHEAD * j->side * a->outputs);
                         (j->side == 4 ? tile_of_4 : tile_of_2)(from + lanes * v, j->product_step, bias[v], out);
                         put_tile(j, y + panel * WIDTH + lanes * v, rows, cols, out, left - lanes * v);
                 }
@@ -265,8 +266,8 @@ static bool by_blocks(lg_queue *q, job *j)
         j->scratch = q->workspace(q, (size_t)(q->threads * j->scratch_count) * sizeof(float));
         if (!j->weights || !j->scratch)
                 return false;
-        lg_conv_share(q, j->panels, weight_parts, j);
-        lg_conv_share(q, lg_ceil_div(j->tiles, j->block), block_parts, j);
+        lg_conv_share(q, j->a, j->panels, weight_parts, j);
+        lg_conv_share(q, j->a, lg_ceil_div(j->tiles, j->block), block_parts, j);
         return true;
 }
 
@@ -280,8 +281,8 @@ static bool by_panels(lg_queue *q, job *j)
                 return false;
         for (j->start = 0; j->start < j->tiles; j->start += j->block) {
                 const int64_t count = lg_least(j->block, j->tiles - j->start);
-                lg_conv_share(q, lg_ceil_div(count, LG_BLOCK_ROWS), input_parts, j);
-                lg_conv_share(q, j->panels, panel_parts, j);
+                lg_conv_share(q, j->a, lg_ceil_div(count, LG_BLOCK_ROWS), input_parts, j);
+                lg_conv_share(q, j->a, j->panels, panel_parts, j);
         }
         return true;
 }

@@ -184,8 +184,8 @@ bool lg_conv_winograd_weight(lg_queue *q, const lg_conv_args *a)
         j.zeros = zero;
         for (j.start = 0; j.start < j.tiles; j.start += j.count) {
                 j.count = lg_least(j.run, j.tiles - j.start);
-                lg_conv_share(q, j.count, tile_parts, &j);
-                lg_conv_share(q, parts, sum_parts, &j);
+                lg_conv_share(q, a, j.count, tile_parts, &j);
+                lg_conv_share(q, a, parts, sum_parts, &j);
         }
         return true;
 }

@@ -44,14 +44,14 @@
 #define LG_LANES_f32 (LG_VECTOR / 4)
 #define LG_LANES_f64 (LG_VECTOR / 8)
 
-/* What will soon be read, and what written. */
+/* So many bytes from p on, where there need be nothing: what will soon be read, and what written. */
 LG_INLINE void lg_prefetch(const void *p, ptrdiff_t bytes)
 {
         __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)bytes));
 }
-LG_INLINE void lg_prefetch_to(void *p)
+LG_INLINE void lg_prefetch_to(const void *p, ptrdiff_t bytes)
 {
-        __builtin_prefetch(p, 1);
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)bytes), 1);
 }
 
 typedef float lg_vec_f32 __attribute__((vector_size(LG_VECTOR)));
