@@ -88,16 +88,13 @@ static void fill_empty(const lg_conv_args *a)
                 memcpy((char *)a->out + i * a->outputs * size, a->b, (size_t)(a->outputs * size));
 }
 
-void lg_conv_share(lg_queue *q, const lg_conv_args *a, int64_t parts, lg_conv_part_fn *f, void *job)
+void lg_conv_share(lg_queue *q, const lg_conv_args *a, int64_t parts, lg_range_fn *f, const void *job)
 {
         const lg_conv_geometry *at = &a->at;
         const double pixels = (double)a->n * (double)(at->out[0] * at->out[1]);
         const double window = (double)(at->kernel[0] * at->kernel[1]) * (double)(a->channels / at->groups);
         const double work = 2 * pixels * window * (double)a->outputs;
-        const int slots = work < PARALLEL_WORK ? 1 : (int)lg_least(q->threads, parts);
-        LG_PARALLEL_FOR(q, slots > 1)
-        for (int slot = 0; slot < slots; slot++)
-                f(job, parts * slot / slots, parts * (slot + 1) / slots, slot);
+        lg_parallel(q, parts, work < PARALLEL_WORK ? lg_most(parts, 1) : 1, f, job);
 }
 
 bool lg_conv_is_depthwise(const lg_conv_args *a)

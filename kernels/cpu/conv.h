@@ -36,10 +36,8 @@ void lg_conv_sum_back(const lg_conv_job *j, void *to, const void *from, int64_t 
 
 /* ---- parts of a loop, shared out to threads where the call is worth it ---- */
 
-/* Parts [first, end) of a job, by the thread of that number. */
-typedef void lg_conv_part_fn(void *job, int64_t first, int64_t end, int thread);
 #define lg_conv_share LG_CPU(conv_share)
-void lg_conv_share(lg_queue *q, const lg_conv_args *a, int64_t parts, lg_conv_part_fn *f, void *job);
+void lg_conv_share(lg_queue *q, const lg_conv_args *a, int64_t parts, lg_range_fn *f, const void *job);
 
 /* ---- parts of images ---- */
 

@@ -95,17 +95,26 @@ static void weight_grad_tile(const lg_conv_job *j, int64_t group, int64_t first,
 
 /* ---- the three kernels ---- */
 
+/* One at a time for each thread, or all on this one. */
+static void run_tasks(lg_queue *q, const lg_conv_job *j, int64_t tasks, lg_range_fn *run, const void *job)
+{
+        lg_parallel(q, tasks, j->slots > 1 ? 1 : lg_most(tasks, 1), run, job);
+}
+
+static void forward_tiles(const void *user, int64_t first, int64_t end, int thread)
+{
+        const lg_conv_job *j = user;
+        const int64_t groups = j->a->at.groups;
+        for (int64_t t = first; t < end; t++) {
+                int64_t pixel = t / groups * j->tile;
+                forward_tile(j, t % groups, pixel, lg_least(j->tile, j->pixels - pixel),
+                             j->windows + thread * j->slot_bytes);
+        }
+}
+
 static void forward(lg_queue *q, const lg_conv_job *j)
 {
-        int64_t groups = j->a->at.groups, tasks = lg_ceil_div(j->pixels, j->tile) * groups;
-        LG_PARALLEL_FOR(q, j->slots > 1)
-        for (int slot = 0; slot < j->slots; slot++) {
-                for (int64_t t = tasks * slot / j->slots; t < tasks * (slot + 1) / j->slots; t++) {
-                        int64_t first = t / groups * j->tile;
-                        forward_tile(j, t % groups, first, lg_least(j->tile, j->pixels - first),
-                                     j->windows + slot * j->slot_bytes);
-                }
-        }
+        run_tasks(q, j, lg_ceil_div(j->pixels, j->tile) * j->a->at.groups, forward_tiles, j);
 }
 
 /* Rows of one image, or several whole images, that one task fills. */
@@ -145,25 +154,33 @@ static void fill_band(const lg_conv_job *j, const band *b, char *windows)
                         input_grad_tile(j, group, first, lg_least(j->tile, b->end - first), b->top, b->bottom, windows);
 }
 
+typedef struct bands {
+        const lg_conv_job *j;
+        int64_t images, bands;
+} bands;
+
+static void fill_bands(const void *user, int64_t first, int64_t end, int thread)
+{
+        const bands *s = user;
+        for (int64_t i = first; i < end; i++) {
+                const band b = band_of(s->j, s->images, s->bands, i);
+                fill_band(s->j, &b, s->j->windows + thread * s->j->slot_bytes);
+        }
+}
+
 static void input_grad(lg_queue *q, const lg_conv_job *j)
 {
         const lg_conv_args *a = j->a;
         int64_t per_image = lg_most(a->at.out[0] * a->at.out[1], 1);
         int64_t images = lg_least(lg_ceil_div(FEW_PIXELS, per_image), lg_most(a->n / TASKS, 1)); /* at a time */
-        int64_t bands =
+        int64_t count =
                 a->n >= TASKS || j->direct ? 1 : lg_least(lg_ceil_div(TASKS, a->n), lg_most(a->at.in[0] / 4, 1));
-        int64_t tasks = lg_ceil_div(a->n, images) * bands;
-        LG_PARALLEL_FOR(q, j->slots > 1)
-        for (int slot = 0; slot < j->slots; slot++) {
-                for (int64_t t = tasks * slot / j->slots; t < tasks * (slot + 1) / j->slots; t++) {
-                        const band b = band_of(j, images, bands, t);
-                        fill_band(j, &b, j->windows + slot * j->slot_bytes);
-                }
-        }
+        run_tasks(q, j, lg_ceil_div(a->n, images) * count, fill_bands, &(bands){j, images, count});
 }
 
 /* How the sum over all pixels is cut: into chunks of tiles with a sum of their own, and by kernel rows. */
 typedef struct cut {
+        const lg_conv_job *j;
         int64_t chunks, rows, tiles;
         char *sums; /* (chunks, outputs, kernel, channels of a group) */
 } cut;
@@ -179,14 +196,21 @@ static void sum_chunk(const lg_conv_job *j, const cut *c, int64_t task, char *wi
                                  kernel * row / c->rows, kernel * (row + 1) / c->rows, t > start, sum, windows);
 }
 
-static void sum_chunks(lg_queue *q, const lg_conv_job *j, const cut *c)
+static void sum_chunks(const void *user, int64_t first, int64_t end, int thread)
 {
-        const lg_conv_args *a = j->a;
-        const int64_t all = a->outputs * j->k;
-        LG_PARALLEL_FOR(q, all * c->chunks >= LG_PARALLEL_MIN)
-        for (int64_t o = 0; o < a->outputs; o++) {
+        const cut *c = user;
+        for (int64_t t = first; t < end; t++)
+                sum_chunk(c->j, c, t, c->j->windows + thread * c->j->slot_bytes);
+}
+
+static void sum_outputs(const void *user, int64_t first, int64_t end, int thread)
+{
+        const cut *c = user;
+        const lg_conv_job *j = c->j;
+        (void)thread;
+        for (int64_t o = first; o < end; o++) {
                 const int64_t offset = o * j->k * j->size;
-                lg_conv_sum_back(j, (char *)a->out + offset, c->sums + offset, c->chunks, all);
+                lg_conv_sum_back(j, (char *)j->a->out + offset, c->sums + offset, c->chunks, j->a->outputs * j->k);
         }
 }
 
@@ -194,18 +218,14 @@ static bool weight_grad(lg_queue *q, const lg_conv_job *j)
 {
         const lg_conv_args *a = j->a;
         const int64_t bytes = a->outputs * j->k * j->size;
-        cut c = {.tiles = lg_ceil_div(j->pixels, j->tile)};
+        cut c = {.j = j, .tiles = lg_ceil_div(j->pixels, j->tile)};
         c.chunks = lg_least(lg_least(c.tiles, TASKS), lg_most(CHUNK_BYTES / lg_most(bytes, 1), 1));
         c.rows = c.chunks * a->at.groups < TASKS ? a->at.kernel[0] : 1;
         const int64_t tasks = c.chunks * c.rows * a->at.groups;
         if (!(c.sums = q->workspace(q, (size_t)(c.chunks * bytes))))
                 return false;
-        LG_PARALLEL_FOR(q, j->slots > 1)
-        for (int slot = 0; slot < j->slots; slot++) {
-                for (int64_t t = tasks * slot / j->slots; t < tasks * (slot + 1) / j->slots; t++)
-                        sum_chunk(j, &c, t, j->windows + slot * j->slot_bytes);
-        }
-        sum_chunks(q, j, &c);
+        run_tasks(q, j, tasks, sum_chunks, &c);
+        lg_parallel(q, a->outputs, lg_grain(j->k * c.chunks), sum_outputs, &c);
         return true;
 }
 
@@ -219,6 +239,15 @@ static int64_t tile_of(const lg_conv_job *j)
         return lg_least(fit, share);
 }
 
+static void bring_outputs(const void *user, int64_t first, int64_t end, int thread)
+{
+        const lg_conv_job *j = user;
+        const int64_t bytes = j->k * j->size;
+        (void)thread;
+        for (int64_t o = first; o < end; o++)
+                lg_conv_kernel_first(j, j->w + o * bytes, (const char *)j->a->w + o * bytes);
+}
+
 static bool bring_weights(lg_queue *q, lg_conv_job *j)
 {
         const lg_conv_args *a = j->a;
@@ -228,9 +257,7 @@ static bool bring_weights(lg_queue *q, lg_conv_job *j)
                 return true;
         if (!(j->w = q->workspace(q, (size_t)(a->outputs * bytes))))
                 return false;
-        LG_PARALLEL_FOR(q, a->outputs * j->k >= LG_PARALLEL_MIN)
-        for (int64_t o = 0; o < a->outputs; o++)
-                lg_conv_kernel_first(j, j->w + o * bytes, (const char *)a->w + o * bytes);
+        lg_parallel(q, a->outputs, lg_grain(j->k), bring_outputs, j);
         return true;
 }
 

@@ -45,7 +45,7 @@ typedef struct job {
 #undef LG_T
 #undef LG_OF
 
-static void image_parts(void *job_, int64_t first, int64_t end, int thread)
+static void image_parts(const void *job_, int64_t first, int64_t end, int thread)
 {
         const job *j = job_;
         (void)thread;

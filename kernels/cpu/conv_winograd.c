@@ -179,7 +179,7 @@ static void make_panel(const job *j, int64_t first, int64_t count, int64_t panel
 
 /* ---- parts of the work: blocks of tiles with the weights ready; or a panel of weights with all tiles ready ---- */
 
-static void weight_parts(void *job_, int64_t first, int64_t end, int thread)
+static void weight_parts(const void *job_, int64_t first, int64_t end, int thread)
 {
         const job *j = job_;
         (void)thread;
@@ -187,7 +187,7 @@ static void weight_parts(void *job_, int64_t first, int64_t end, int thread)
                 take_weights(j, i, 0, j->a->channels, j->weights + i * j->weight_count);
 }
 
-static void block_parts(void *job_, int64_t first, int64_t end, int thread)
+static void block_parts(const void *job_, int64_t first, int64_t end, int thread)
 {
         const job *j = job_;
         float *inputs = j->scratch + thread * j->scratch_count, *products = inputs + j->input_count;
@@ -200,7 +200,7 @@ static void block_parts(void *job_, int64_t first, int64_t end, int thread)
 }
 
 /* Some tiles of the run that starts at j->start. */
-static void input_parts(void *job_, int64_t first, int64_t end, int thread)
+static void input_parts(const void *job_, int64_t first, int64_t end, int thread)
 {
         const job *j = job_;
         (void)thread;
@@ -210,7 +210,7 @@ static void input_parts(void *job_, int64_t first, int64_t end, int thread)
         }
 }
 
-static void panel_parts(void *job_, int64_t first, int64_t end, int thread)
+static void panel_parts(const void *job_, int64_t first, int64_t end, int thread)
 {
         const job *j = job_;
         float *weights = j->scratch + thread * j->scratch_count, *products = weights + j->weight_count;

@@ -83,7 +83,7 @@ static void take_gradient(const job *j, int64_t tile)
         }
 }
 
-static void tile_parts(void *job_, int64_t first, int64_t end, int thread)
+static void tile_parts(const void *job_, int64_t first, int64_t end, int thread)
 {
         const job *j = job_;
         (void)thread;
@@ -134,7 +134,7 @@ static void multiply_part(const job *j, int64_t panel, int64_t output, int64_t o
         }
 }
 
-static void sum_parts(void *job_, int64_t first, int64_t end, int thread)
+static void sum_parts(const void *job_, int64_t first, int64_t end, int thread)
 {
         const job *j = job_;
         const bool last = j->start + j->count == j->tiles, one = j->run == j->tiles;
