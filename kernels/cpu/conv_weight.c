@@ -99,7 +99,7 @@ static void set_parts(job *j, int64_t size)
         j->slices = j->way == BY_OUTPUTS ? lg_least(SLICES / j->chunks, pairs) : 1;
         j->line = (j->cut.copies ? j->cut.width : a->at.in[1]) * a->channels;
         j->lines = lg_least(lg_ceil_div(PIXELS, a->at.out[1]), j->cut.pixels / a->at.out[1]);
-        j->scratch_bytes = lg_ceil_div(2 * j->lines * (int64_t)sizeof(void *), 64) * 64;
+        j->scratch_bytes = lg_ceil_div(j->lines * a->at.out[1] * (int64_t)sizeof(void *), 64) * 64;
 }
 
 bool lg_conv_weight(lg_queue *q, const lg_conv_args *a)
