@@ -110,7 +110,7 @@ int lg__processors(void)
         return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* Many more threads than cores only cost, and where they cannot be started oneDNN's OpenMP ends the process. */
+/* Many more threads than cores only cost. */
 int lg__threads_for(int asked)
 {
         const char *text = getenv("OMP_NUM_THREADS");

@@ -47,5 +47,5 @@ root_in() {
         [ "$user" != root ] || home=/root
         isolated --mount-proc="$roots/$name/proc" chroot --userspec="$user:$user" "$roots/$name" \
                 env -i --chdir="$home" HOME="$home" USER="$user" LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
-                OMP_WAIT_POLICY=passive PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
+                PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
 }
