@@ -65,11 +65,12 @@ static way way_of(const lg_conv_args *a)
                 return PRODUCTS;
         if (suits_winograd(a))
                 return WINOGRAD;
-        if (a->kind != LG_CONV_INPUT_GRAD)
-                return DIRECT;
-        if (at->stride[0] > 1 || at->stride[1] > 1)
+        if (a->kind == LG_CONV_INPUT_GRAD && (at->stride[0] > 1 || at->stride[1] > 1))
                 return PRODUCTS;
-        return !lg_conv_is_depthwise(a) && adds_windows(a) ? PRODUCTS : DIRECT;
+        if (a->kind == LG_CONV_INPUT_GRAD && !lg_conv_is_depthwise(a) && adds_windows(a))
+                return PRODUCTS;
+        const lg_conv_args forward = lg_conv_as_forward(a);
+        return lg_conv_cut_fits(&forward) ? DIRECT : PRODUCTS;
 }
 
 /* Nothing to sum: zeros, or the bias alone. */

@@ -59,6 +59,9 @@ typedef struct lg_conv_rows {
         ptrdiff_t line, image;
 } lg_conv_rows;
 
+/* False: strides, dilation or padding so large that a copy of a few rows with zeros around would be, too. */
+#define lg_conv_cut_fits LG_CPU(conv_cut_fits)
+bool lg_conv_cut_fits(const lg_conv_args *a);
 /* Parts that read about so many bytes: `parts` of them if there is so much, of no more whole images than make so many
  * pixels. The arguments are those of a forward convolution (of WEIGHT_GRAD, too), and nothing is empty. */
 #define lg_conv_cut_of LG_CPU(conv_cut_of)

@@ -4,11 +4,20 @@
 #include "conv.h"
 
 #define FEW_ROWS 4 /* of outputs: a part of one image has no fewer */
+#define MOST_BYTES 0x1p28
 
 /* Rows or columns of the input that `count` outputs see. */
 static int64_t reach(const lg_conv_geometry *at, int d, int64_t count)
 {
         return (count - 1) * at->stride[d] + (at->kernel[d] - 1) * at->dilation[d] + 1;
+}
+
+bool lg_conv_cut_fits(const lg_conv_args *a)
+{
+        const lg_conv_geometry *at = &a->at;
+        const double height = (double)reach(at, 0, lg_least(at->out[0], FEW_ROWS));
+        const double width = (double)reach(at, 1, at->out[1]) * (double)a->channels * (double)lg_bytes_of(a->dtype);
+        return height * width <= MOST_BYTES;
 }
 
 /* The rows of an output image that a part has: all, or as many as read about `bytes`. */
