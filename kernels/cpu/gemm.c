@@ -91,7 +91,7 @@ static void multiply_tiles(const void *user, int64_t first, int64_t end, int thr
         const gemm_job *j = user;
         for (int64_t i = first; i < end; i++) {
                 const lg_gemm_args t = tile_at(j, i);
-                lg_multiply(&t, j->scratch + thread * j->scratch_bytes);
+                lg_multiply(&t, lg_byte_at(j->scratch, thread * j->scratch_bytes));
         }
 }
 

@@ -32,6 +32,12 @@ void lg_multiply(const lg_gemm_args *g, void *scratch)
 {
         if (g->m < 1 || g->n < 1)
                 return;
+        lg_gemm_args none;
+        if (g->k < 1) { /* nothing is read of A and B, which may be NULL: C stands in for them */
+                none = *g;
+                none.a = none.b = g->c;
+                g = &none;
+        }
         if (g->dtype == LG_F64)
                 (wants_dots_f64(g) ? multiply_by_dots_f64(g) : multiply_f64(g, scratch));
         else
