@@ -17,6 +17,11 @@
 #define WITHIN25(x) MAX(MIN(x, K(25)), K(-25))
 /* e^(-x^2 / 2) is 0 from here on, and products of a few such x are finite in every dtype */
 #define WITHIN40(x) MAX(MIN(x, K(40)), K(-40))
+/* The normal distribution and its density, for devices that have none of their own. */
+#ifndef NORMAL_CDF
+#define NORMAL_CDF(x) MUL(K(0.5), ERFC(MUL(x, K(-LG_SQRT1_2))))
+#define NORMAL_PDF(x) MUL(K(LG_1_SQRT2PI), EXP(MUL(K(-0.5), SQUARE(WITHIN40(x)))))
+#endif
 /* gelu_tanh is x sigmoid(GELU_ARG(x)) */
 #define GELU_ARG(x) MUL(K(2 * LG_SQRT2_PI), MUL(WITHIN25(x), ADD(K(1), MUL(K(0.044715), SQUARE(WITHIN25(x))))))
 #define GELU_SLOPE(x) MUL(K(2 * LG_SQRT2_PI), ADD(K(1), MUL(K(0.134145), SQUARE(WITHIN25(x)))))

@@ -18,7 +18,13 @@ typedef enum lg_conv_kind { LG_CONV_FORWARD, LG_CONV_INPUT_GRAD, LG_CONV_WEIGHT_
  *   INPUT_GRAD    dx[n, c, j] = sum of g[n, o, i] w[o, c, k] over o, i, k with j = i * stride - padding + k * dilation
  *   WEIGHT_GRAD   dw[o, c, k] = sum_{n, i} g[n, o, i] x[n, c, i * stride - padding + k * dilation]
  * x and dx (n, in, channels), y and g (n, out, outputs): channels last; w and dw (outputs, channels / groups, kernel);
- * b (outputs) or NULL. Float dtypes; f16 and bf16 compute in f32. */
+ * b (outputs) or NULL. Float dtypes; f16 and bf16 compute in f32.
+ *
+ * FORWARD may have an end:
+ *   y[n, o, i] = relu((sum + b[o]) * scale[o] + shift[o] + z[n, o, i])
+ * scale, shift (outputs), of f64 if dtype is f64, else of f32: both or neither; batch norm in evaluation. z: as y,
+ * which it does not overlap, or NULL. relu: if it is asked for; NaN stays. Other kinds have none: NULL and false. Of
+ * f16 and bf16, devices may round the sum before its end. */
 typedef struct lg_conv_args {
         lg_conv_kind kind;
         lg_dtype dtype;
@@ -29,6 +35,8 @@ typedef struct lg_conv_args {
         const void *w; /* FORWARD, INPUT_GRAD */
         const void *b; /* FORWARD */
         void *out;
+        const void *scale, *shift, *z;
+        bool relu;
 } lg_conv_args;
 
 #endif

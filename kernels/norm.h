@@ -8,36 +8,41 @@
 
 #include "types.h"
 
-/* Over x (rows, channels), contiguous: mean[c] and var[c] (divided by rows) of each column;
- * y = (x - mean[c]) / sqrt(var[c] + eps) * w[c] + b[c]. w, b: NULL for 1 and 0. No rows: mean 0, var NaN. */
+/* A running statistic: `stride` elements apart, of any float dtype; at NULL: none. */
+typedef struct lg_running_stat {
+        lg_dtype dtype;
+        int64_t stride;
+        void *at;
+} lg_running_stat;
+
+/* Over x (rows, channels), contiguous:
+ *   y = relu((x - mean[c]) / sqrt(var[c] + eps) * w[c] + b[c] + z), the ReLU if it is asked for; NaN stays.
+ * mean and var are written. trains: they are those of each column, var divided by rows, and running statistics that are
+ * given move: r += momentum * (mean or var * rows / (rows - 1) - r). Else they are the running ones. w, b: NULL for 1
+ * and 0; z, of x's shape and dtype: NULL for 0. No rows: nothing moves; of `trains` mean is 0 and var NaN. */
 typedef struct lg_batch_norm_args {
         lg_dtype dtype;
         int64_t rows, channels;
-        double eps;
-        const void *x, *w, *b;
+        double eps, momentum;
+        bool trains, relu;
+        const void *x, *w, *b, *z;
         void *y;
         double *mean, *var;
+        lg_running_stat running_mean, running_var;
 } lg_batch_norm_args;
 
-/* With r[c] = 1 / sqrt(var[c] + eps), n = (x - mean[c]) r[c] and sums over the rows: db[c] = sum(g), dw[c] = sum(g n),
- * dx = w[c] r[c] (g - db[c] / rows - n dw[c] / rows). NULL: not wanted. */
+/* With r[c] = 1 / sqrt(var[c] + eps), n = (x - mean[c]) r[c], G = g where y > 0, else 0 (y NULL: G = g), and sums over
+ * the rows: dz = G, db[c] = sum(G), dw[c] = sum(G n), dx = w[c] r[c] (G - db[c] / rows - n dw[c] / rows), or w[c] r[c]
+ * G unless `trains`. NULL: not wanted; dz only with y. */
 typedef struct lg_batch_norm_vjp_args {
         lg_dtype dtype;
         int64_t rows, channels;
         double eps;
-        const void *x, *w, *g;
+        bool trains;
+        const void *x, *w, *g, *y;
         const double *mean, *var;
-        void *dx, *dw, *db;
+        void *dx, *dw, *db, *dz;
 } lg_batch_norm_vjp_args;
-
-/* r[i] += weight * (factor * v[i] - r[i]); r of any float dtype, `stride` elements apart. */
-typedef struct lg_running_args {
-        lg_dtype dtype;
-        int64_t n, stride;
-        void *r;
-        const double *v;
-        double weight, factor;
-} lg_running_args;
 
 /* x is (outer, groups, channels, inner), contiguous, each (outer, groups) a row of n = channels * inner elements;
  * mean and rstd[row] = 1 / sqrt(var + eps), var divided by n; y = (x - mean) rstd w[group, channel] + b[group,

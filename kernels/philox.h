@@ -20,19 +20,25 @@ typedef struct lg_philox_words {
         uint32_t w[4];
 } lg_philox_words;
 
+/* Factors of a round, and what it adds to the key. */
+#define LG_PHILOX_M0 0xD2511F53u
+#define LG_PHILOX_M1 0xCD9E8D57u
+#define LG_PHILOX_K0 0x9E3779B9u
+#define LG_PHILOX_K1 0xBB67AE85u
+
 /* Ten rounds over the counter `words` with the key (k0, k1). */
 LG_HOST_DEVICE static inline lg_philox_words lg_philox(lg_philox_words c, uint32_t k0, uint32_t k1)
 {
         for (int round = 0; round < 10; round++) {
-                uint64_t p0 = (uint64_t)0xD2511F53u * c.w[0], p1 = (uint64_t)0xCD9E8D57u * c.w[2];
+                uint64_t p0 = (uint64_t)LG_PHILOX_M0 * c.w[0], p1 = (uint64_t)LG_PHILOX_M1 * c.w[2];
                 lg_philox_words n;
                 n.w[0] = (uint32_t)(p1 >> 32) ^ c.w[1] ^ k0;
                 n.w[1] = (uint32_t)p1;
                 n.w[2] = (uint32_t)(p0 >> 32) ^ c.w[3] ^ k1;
                 n.w[3] = (uint32_t)p0;
                 c = n;
-                k0 += 0x9E3779B9u;
-                k1 += 0xBB67AE85u;
+                k0 += LG_PHILOX_K0;
+                k1 += LG_PHILOX_K1;
         }
         return c;
 }

@@ -1,19 +1,13 @@
 /* products_bench.c - the CPU's matrix products beside OpenBLAS, BLIS and oneDNN, by turns on one thread.
  *
- *     BUILD/tests/products_bench [--force] [--isa avx512|avx2|portable] [--seconds S]
+ *     BUILD/tests/products_bench [--force] [--bf16|--f16] [--isa avx512|avx2|portable] [--seconds S] [--only TEXT]
  *
  * The libraries are loaded where this machine has them. --force makes OpenBLAS and BLIS take their AVX-512 kernels,
  * which they do not choose on every processor that has the instructions. Prints GFLOP/s by CPU time, the ratio to the
- * best of the others, and at the end the geometric mean of the ratios and the lowest.
+ * best of the others, and at the end the geometric mean of the ratios and the lowest. --only: of shapes whose line has
+ * the text, as "12544" or " TN". --bf16 and --f16: own products of that type beside own ones of f32.
  */
-#include <dlfcn.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-#include "../kernels/cpu/isa.h"
+#include "bench.h"
 
 typedef struct shape {
         int m, n, k;
@@ -47,7 +41,7 @@ static const shape shapes[] = {
         {512, 256, 128, 'N', 'T', 1},    {512, 512, 256, 'N', 'T', 1},    {16, 1000, 512, 'N', 'T', 1},
         {1, 4096, 1024, 'N', 'T', 1},    {4096, 1, 1024, 'N', 'N', 1},    {4096, 16, 64, 'N', 'N', 1},
 };
-enum { SHAPES = sizeof shapes / sizeof *shapes, PEERS = 3, ROUNDS = 5 };
+enum { SHAPES = sizeof shapes / sizeof *shapes, PEERS = 3, OWN_F32, WHO };
 
 typedef void cblas_fn(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda,
                       const float *b, int ldb, float beta, float *c, int ldc);
@@ -68,30 +62,17 @@ static peer peers[PEERS] = {
         {"oneDNN", {"libdnnl.so.3", "libdnnl.so.2"}, "dnnl_sgemm", {NULL}},
 };
 
-typedef struct bench {
-        lg_queue queue;
-        const lg_kernels *kernels;
+typedef struct one_case {
+        bench *bench;
+        const shape *shape;
+        lg_dtype dtype;
         float *a, *b, *c;
-        void *scratch[64];
-        int pieces;
-} bench;
+} one_case;
 
-static void *scratch(lg_queue *q, size_t bytes)
+static void run_own(const one_case *x, lg_dtype dtype)
 {
-        bench *b = q->owner;
-        return b->pieces < 64 ? b->scratch[b->pieces++] = aligned_alloc(64, (bytes + 64) / 64 * 64) : NULL;
-}
-
-static double cpu_seconds(void)
-{
-        struct timespec t;
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-        return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void run_own(bench *x, const shape *s)
-{
-        lg_gemm_args g = {.dtype = LG_F32, .m = s->m, .n = s->n, .k = s->k, .a = x->a, .b = x->b, .c = x->c};
+        const shape *s = x->shape;
+        lg_gemm_args g = {.dtype = dtype, .m = s->m, .n = s->n, .k = s->k, .a = x->a, .b = x->b, .c = x->c};
         g.a_row = s->a == 'T' ? 1 : s->k;
         g.a_col = s->a == 'T' ? s->m : 1;
         g.b_row = s->b == 'T' ? 1 : s->n;
@@ -104,13 +85,13 @@ static void run_own(bench *x, const shape *s)
                 g.b_batch[0] = (int64_t)s->n * s->k;
                 g.c_batch[0] = (int64_t)s->m * s->n;
         }
-        x->kernels->gemm(&x->queue, &g);
-        while (x->pieces)
-                free(x->scratch[--x->pieces]);
+        bench_reuse(x->bench);
+        x->bench->kernels->gemm(&x->bench->queue, &g);
 }
 
-static void run_peer(bench *x, const shape *s, const peer *p)
+static void run_peer(const one_case *x, const peer *p)
 {
+        const shape *s = x->shape;
         enum { row_major = 101, plain = 111, transposed = 112 };
         const int lda = s->a == 'T' ? s->m : s->k, ldb = s->b == 'T' ? s->k : s->n;
         for (int i = 0; i < s->batch; i++) {
@@ -125,117 +106,79 @@ static void run_peer(bench *x, const shape *s, const peer *p)
         }
 }
 
-static void run(bench *x, const shape *s, int who)
+static void run(void *case_, int who)
 {
+        const one_case *x = case_;
         if (who == 0)
-                run_own(x, s);
+                run_own(x, x->dtype);
+        else if (who == OWN_F32)
+                run_own(x, LG_F32);
         else
-                run_peer(x, s, &peers[who - 1]);
+                run_peer(x, &peers[who - 1]);
 }
 
-static int compare(const void *a, const void *b)
+static void report(one_case *x)
 {
-        double x = *(const double *)a, y = *(const double *)b;
-        return (x > y) - (x < y);
-}
-
-/* GFLOP/s of each, 0 where it is not there: the median of rounds in which they take turns. */
-static void measure(bench *x, const shape *s, double seconds, double rate[1 + PEERS])
-{
+        const shape *s = x->shape;
         const double flops = 2.0 * s->m * s->n * s->k * s->batch;
-        double took[1 + PEERS][ROUNDS];
-        for (int r = -1; r < ROUNDS; r++) { /* the first one warms up */
-                for (int who = 0; who <= PEERS; who++) {
-                        if (who && !peers[who - 1].call.found)
-                                continue;
-                        int calls = r < 0 ? 1 : (int)(seconds / ROUNDS / (flops / 1e11)) + 1;
-                        double start = cpu_seconds();
-                        for (int i = 0; i < calls; i++)
-                                run(x, s, who);
-                        took[who][r < 0 ? 0 : r] = (cpu_seconds() - start) / calls;
-                }
+        bool here[WHO] = {true};
+        double time[WHO], best = INFINITY;
+        char name[64];
+        snprintf(name, sizeof name, "%d %d %d %c%c", s->m, s->n, s->k, s->a, s->b);
+        if (s->batch > 1)
+                snprintf(name, sizeof name, "%d x %d %d %d %c%c", s->batch, s->m, s->n, s->k, s->a, s->b);
+        if (!strstr(name, x->bench->only))
+                return;
+        for (int who = 1; who < WHO; who++)
+                here[who] = who == OWN_F32 ? x->dtype != LG_F32 : x->dtype == LG_F32 && peers[who - 1].call.found;
+        bench_turns(x->bench, run, x, WHO, here, time);
+        printf("%-24s", name);
+        for (int who = 0; who < WHO; who++) {
+                printf(" %9.1f", flops / time[who] * 1e-9);
+                best = who ? fmin(best, time[who]) : best;
         }
-        for (int who = 0; who <= PEERS; who++) {
-                rate[who] = 0;
-                if (who && !peers[who - 1].call.found)
-                        continue;
-                qsort(took[who], ROUNDS, sizeof(double), compare);
-                rate[who] = flops / took[who][ROUNDS / 2] * 1e-9;
-        }
+        printf("  %5.2f\n", best / time[0]);
+        fflush(stdout);
+        if (best < INFINITY)
+                bench_add(x->bench, best / time[0]);
 }
 
-static void report(bench *x, double seconds)
+static float *numbers(void)
 {
-        double sum = 0, lowest = INFINITY;
-        printf("%-24s %8s %9s %9s %9s  ratio\n", "m n k", "libgrad", peers[0].name, peers[1].name, peers[2].name);
-        for (int i = 0; i < SHAPES; i++) {
-                const shape *s = &shapes[i];
-                double rate[1 + PEERS], best = 0;
-                char name[64];
-                measure(x, s, seconds, rate);
-                for (int who = 1; who <= PEERS; who++)
-                        best = fmax(best, rate[who]);
-                const double ratio = best > 0 ? rate[0] / best : 1;
-                sum += log(ratio);
-                lowest = fmin(lowest, ratio);
-                snprintf(name, sizeof name, "%d %d %d %c%c", s->m, s->n, s->k, s->a, s->b);
-                if (s->batch > 1)
-                        snprintf(name, sizeof name, "%d x %d %d %d %c%c", s->batch, s->m, s->n, s->k, s->a, s->b);
-                printf("%-24s %8.1f %9.1f %9.1f %9.1f  %5.2f\n", name, rate[0], rate[1], rate[2], rate[3], ratio);
-                fflush(stdout);
-        }
-        printf("%d shapes: geometric mean %.3f, lowest %.2f\n", SHAPES, exp(sum / SHAPES), lowest);
-}
-
-static void load(peer *p)
-{
-        for (int i = 0; i < 3 && p->files[i] && !p->call.found; i++) {
-                void *library = dlopen(p->files[i], RTLD_NOW | RTLD_LOCAL);
-                p->call.found = library ? dlsym(library, p->function) : NULL;
-        }
+        const size_t count = (size_t)4 << 20;
+        float *p = aligned_alloc(64, count * sizeof *p);
+        for (size_t i = 0; p && i < count; i++)
+                p[i] = (float)(i * 2654435761u % 2048) / 1024 - 1;
+        return p;
 }
 
 int main(int count, char **args)
 {
-        const char *isa = NULL;
-        double seconds = 0.2;
-        bool force = false;
-        for (int i = 1; i < count; i++) {
-                if (!strcmp(args[i], "--force"))
-                        force = true;
-                else if (!strcmp(args[i], "--isa") && i + 1 < count)
-                        isa = args[++i];
-                else if (!strcmp(args[i], "--seconds") && i + 1 < count)
-                        seconds = atof(args[++i]);
-                else
-                        return fprintf(stderr, "usage: %s [--force] [--isa ISA] [--seconds S]\n", args[0]), 2;
-        }
-        const char *threads = getenv("OMP_NUM_THREADS");
-        if (!threads || strcmp(threads, "1") != 0) { /* OpenMP reads it before main() */
-                setenv("OMP_NUM_THREADS", "1", true);
-                setenv("OPENBLAS_NUM_THREADS", "1", true);
-                execv("/proc/self/exe", args);
-        }
-        if (force) {
+        bench b;
+        int failed = bench_open(&b, count, args, (const char *const[]){"--force", "--bf16", "--f16", NULL});
+        if (failed)
+                return failed;
+        if (b.given[0]) {
                 setenv("OPENBLAS_CORETYPE", "SkylakeX", true);
                 setenv("BLIS_ARCH_TYPE", "0", true);
         }
         for (int i = 0; i < PEERS; i++)
-                load(&peers[i]);
-        bench x = {.queue = {.api = lg_cpu_device(), .threads = 1, .workspace = scratch}};
-        x.kernels = isa ? lg__cpu_kernels(isa) : x.queue.api->kernels;
-        x.queue.owner = &x;
-        const size_t most = (size_t)4 << 20;
-        x.a = aligned_alloc(64, most * sizeof(float));
-        x.b = aligned_alloc(64, most * sizeof(float));
-        x.c = aligned_alloc(64, most * sizeof(float));
-        if (!x.kernels || !x.a || !x.b || !x.c)
-                return fprintf(stderr, "no such instruction set, or no memory\n"), 1;
-        for (size_t i = 0; i < most; i++)
-                x.a[i] = x.b[i] = (float)(i * 2654435761u % 2048) / 1024 - 1;
-        report(&x, seconds);
+                peers[i].call.found = bench_find(peers[i].files, peers[i].function);
+        one_case x = {.bench = &b, .a = numbers(), .b = numbers(), .c = numbers()};
+        x.dtype = b.given[1] ? LG_BF16 : b.given[2] ? LG_F16 : LG_F32;
+        failed = !x.a || !x.b || !x.c;
+        printf("%-24s %9s %9s %9s %9s %9s  ratio\n", "m n k; GFLOP/s", "libgrad", peers[0].name, peers[1].name,
+               peers[2].name, "own f32");
+        for (int i = 0; i < SHAPES && !failed; i++) {
+                x.shape = &shapes[i];
+                report(&x);
+        }
+        if (failed)
+                fprintf(stderr, "no memory\n");
+        bench_print(&b);
+        bench_close(&b);
         free(x.a);
         free(x.b);
         free(x.c);
-        return 0;
+        return failed;
 }

@@ -82,6 +82,21 @@ static inline int64_t read_all(const lg_tensor *t, double *out, int64_t room)
         return n;
 }
 
+/* Shape, dtype and every bit of two tensors. */
+static inline void assert_same_bits(const lg_tensor *a, const lg_tensor *b)
+{
+        assert_non_null(a);
+        assert_non_null(b);
+        const lg_dtype dtype = lg_dtype_of(a);
+        const size_t bytes = (size_t)lg_numel(a) * lg_dtype_size(dtype);
+        assert_shape(a, lg_shape_of(b));
+        assert_int_equal(dtype, lg_dtype_of(b));
+        char *x = malloc(bytes + 1), *y = malloc(bytes + 1);
+        assert_true(x && y && lg_read(a, x, dtype, bytes) && lg_read(b, y, dtype, bytes));
+        assert_memory_equal(x, y, bytes);
+        free(x), free(y);
+}
+
 /* max |t - ref| / max(1, max |ref|) is within the tolerance; sizes are equal. */
 static inline void assert_values(const lg_tensor *t, const double *ref, int64_t n, double tolerance)
 {

@@ -1,24 +1,6 @@
 /* test_kernels_conv.c - CPU convolution and its derivatives against the plain sums of kernels/conv.h in f64. */
-#include "kernels.h"
+#include "kernels_conv.h"
 
-/* The ways, also where conv takes another: the portable set is in every build. */
-bool LG_ISA_NAME(conv_products, portable)(lg_queue *q, const lg_conv_args *a);
-bool LG_ISA_NAME(conv_direct, portable)(lg_queue *q, const lg_conv_args *a);
-bool LG_ISA_NAME(conv_weight, portable)(lg_queue *q, const lg_conv_args *a);
-bool LG_ISA_NAME(conv_winograd_fits, portable)(const lg_conv_args *a);
-bool LG_ISA_NAME(conv_winograd, portable)(lg_queue *q, const lg_conv_args *a);
-bool LG_ISA_NAME(conv_winograd_weight, portable)(lg_queue *q, const lg_conv_args *a);
-
-typedef struct row {
-        int64_t n, channels, outputs;
-        lg_conv_geometry at; /* out is computed */
-} row;
-
-#define AT(h, w, kh, kw, sh, sw, ph, pw, dh, dw, g)                                                                    \
-        {                                                                                                              \
-                .in = {h, w}, .kernel = {kh, kw}, .stride = {sh, sw}, .padding = {ph, pw}, .dilation = {dh, dw},       \
-                .groups = g                                                                                            \
-        }
 static const row rows[] = {
         {2, 3, 4, AT(5, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
         {2, 3, 4, AT(5, 7, 3, 2, 2, 3, 0, 1, 1, 1, 1)},
@@ -62,51 +44,6 @@ static const row rows[] = {
 };
 #define ROWS ((int)(sizeof rows / sizeof *rows))
 
-/* Adds the product at each place where an output pixel, a kernel element and an input pixel meet. */
-static void visit(const lg_conv_args *a, int64_t n, int64_t o, int64_t i, int64_t j, double *ret)
-{
-        const lg_conv_geometry *at = &a->at;
-        const int64_t channels = a->channels / at->groups, group = o / (a->outputs / at->groups);
-        const int64_t y = ((n * at->out[0] + i) * at->out[1] + j) * a->outputs + o;
-        for (int64_t k = 0; k < at->kernel[0]; k++)
-                for (int64_t l = 0; l < at->kernel[1]; l++) {
-                        int64_t h = i * at->stride[0] - at->padding[0] + k * at->dilation[0];
-                        int64_t w = j * at->stride[1] - at->padding[1] + l * at->dilation[1];
-                        if (h < 0 || w < 0 || h >= at->in[0] || w >= at->in[1])
-                                continue;
-                        int64_t x = ((n * at->in[0] + h) * at->in[1] + w) * a->channels + group * channels;
-                        for (int64_t c = 0; c < channels; c++, x++) {
-                                int64_t v = ((o * channels + c) * at->kernel[0] + k) * at->kernel[1] + l;
-                                if (a->kind == LG_CONV_FORWARD)
-                                        ret[y] += ((const double *)a->x)[x] * ((const double *)a->w)[v];
-                                else if (a->kind == LG_CONV_INPUT_GRAD)
-                                        ret[x] += ((const double *)a->g)[y] * ((const double *)a->w)[v];
-                                else
-                                        ret[v] += ((const double *)a->g)[y] * ((const double *)a->x)[x];
-                        }
-                }
-}
-
-static void reference(const lg_conv_args *a, int64_t count, double *ret)
-{
-        for (int64_t i = 0; i < count; i++)
-                ret[i] = a->b ? ((const double *)a->b)[i % a->outputs] : 0;
-        for (int64_t n = 0; n < a->n; n++)
-                for (int64_t o = 0; o < a->outputs; o++)
-                        for (int64_t i = 0; i < a->at.out[0]; i++)
-                                for (int64_t j = 0; j < a->at.out[1]; j++)
-                                        visit(a, n, o, i, j, ret);
-}
-
-/* The values of `count` elements of dtype t, as doubles. */
-static double *doubles(lg_dtype t, const void *p, int64_t count)
-{
-        double *d = malloc((size_t)(count + 1) * sizeof *d);
-        for (int64_t i = 0; i < count; i++)
-                d[i] = get(t, p, i);
-        return d;
-}
-
 /* Sums of many terms that cancel: the error is measured by the greatest of them. */
 static void check(int which, const lg_conv_args *a, const double *want, int64_t count)
 {
@@ -119,28 +56,6 @@ static void check(int which, const lg_conv_args *a, const double *want, int64_t 
                                  get(a->dtype, a->out, i), want[i]);
 }
 
-static bool is_empty(const lg_conv_args *a)
-{
-        return a->n * a->channels * a->outputs * a->at.in[0] * a->at.in[1] * a->at.out[0] * a->at.out[1] == 0;
-}
-
-typedef bool conv_fn(lg_queue *q, const lg_conv_args *a);
-enum { PRODUCTS, DIRECT, WINOGRAD, WAYS };
-
-/* The way of that number in the portable set, or conv where it does not fit. */
-static conv_fn *portable(int way, const lg_conv_args *a)
-{
-        const bool weight = a->kind == LG_CONV_WEIGHT_GRAD, slow = a->at.stride[0] > 1 || a->at.stride[1] > 1;
-        if (is_empty(a) || !(a->dtype == LG_F32 || a->dtype == LG_F64))
-                return lg__cpu_kernels("portable")->conv;
-        if (way == WINOGRAD && LG_ISA_NAME(conv_winograd_fits, portable)(a))
-                return weight ? LG_ISA_NAME(conv_winograd_weight, portable) : LG_ISA_NAME(conv_winograd, portable);
-        if (way == DIRECT && weight)
-                return LG_ISA_NAME(conv_weight, portable);
-        return way == DIRECT && !(a->kind == LG_CONV_INPUT_GRAD && slow) ? LG_ISA_NAME(conv_direct, portable)
-                                                                         : LG_ISA_NAME(conv_products, portable);
-}
-
 /* Twice, since scratch is not what it was at first. */
 #define RUN(kernel)                                                                                                    \
         CALL(kernel, &q, &a);                                                                                          \
@@ -149,11 +64,7 @@ static conv_fn *portable(int way, const lg_conv_args *a)
 static void check_row(int which, const row *r, lg_dtype t, lg_conv_kind kind, bool bias)
 {
         lg_conv_args a = {.dtype = t, .n = r->n, .channels = r->channels, .outputs = r->outputs, .at = r->at};
-        for (int d = 0; d < 2; d++)
-                if (a.at.out[d] == 0)
-                        a.at.out[d] = (a.at.in[d] + 2 * a.at.padding[d] - a.at.dilation[d] * (a.at.kernel[d] - 1) - 1) /
-                                              a.at.stride[d] +
-                                      1;
+        set_outputs(&a.at);
         const int64_t x = a.n * a.at.in[0] * a.at.in[1] * a.channels, y = a.n * a.at.out[0] * a.at.out[1] * a.outputs;
         const int64_t w = a.outputs * (a.channels / a.at.groups) * a.at.kernel[0] * a.at.kernel[1];
         const int64_t count = kind == LG_CONV_FORWARD ? y : kind == LG_CONV_INPUT_GRAD ? x : w;
@@ -279,10 +190,7 @@ static void check_random(int which, const row *r, lg_dtype t, lg_conv_kind kind)
 {
         lg_conv_args a = {.kind = kind, .dtype = t, .n = r->n, .channels = r->channels, .outputs = r->outputs};
         a.at = r->at;
-        for (int d = 0; d < 2; d++)
-                a.at.out[d] = (a.at.in[d] + 2 * a.at.padding[d] - a.at.dilation[d] * (a.at.kernel[d] - 1) - 1) /
-                                      a.at.stride[d] +
-                              1;
+        set_outputs(&a.at);
         const int64_t x = a.n * a.at.in[0] * a.at.in[1] * a.channels, y = a.n * a.at.out[0] * a.at.out[1] * a.outputs;
         const int64_t w = a.outputs * (a.channels / a.at.groups) * a.at.kernel[0] * a.at.kernel[1];
         const int64_t count = kind == LG_CONV_FORWARD ? y : kind == LG_CONV_INPUT_GRAD ? x : w;
@@ -330,17 +238,13 @@ static void test_large_batches(void **state)
         for (int kind = LG_CONV_FORWARD; kind <= LG_CONV_INPUT_GRAD; kind++)
                 for (int n = MOST - 1; n <= MOST; n++) {
                         lg_queue q = make_queue(2);
-                        lg_conv_args a = {(lg_conv_kind)kind,
-                                          LG_F32,
-                                          n,
-                                          C,
-                                          C,
-                                          {{SIDE, SIDE}, {3, 3}, {SIDE, SIDE}, {1, 1}, {1, 1}, {1, 1}, 1},
-                                          x,
-                                          x,
-                                          w,
-                                          kind == LG_CONV_FORWARD ? b : NULL,
-                                          want};
+                        lg_conv_args a = {
+                                .kind = (lg_conv_kind)kind, .dtype = LG_F32, .n = n, .channels = C, .outputs = C};
+                        a.at = (lg_conv_geometry){{SIDE, SIDE}, {3, 3}, {SIDE, SIDE}, {1, 1}, {1, 1}, {1, 1}, 1};
+                        a.x = a.g = x;
+                        a.w = w;
+                        a.b = kind == LG_CONV_FORWARD ? b : NULL;
+                        a.out = want;
                         CALL(LG_ISA_NAME(conv_products, portable), &q, &a);
                         a.out = got;
                         CALL(lg_cpu_device()->kernels->conv, &q, &a);
@@ -414,9 +318,12 @@ static void test_no_memory(void **state)
                                 const int64_t channels = i / 2 ? 16 : 3;
                                 void *x = make_array(float_types[t], 4000, 0, 1);
                                 void *out = malloc(4000 * size_of[float_types[t]]);
-                                const lg_conv_args a = {
-                                        (lg_conv_kind)kind, float_types[t], 2,      channels, channels,
-                                        at[i % 2],          .x = x,         .g = x, .w = x,   .out = out};
+                                lg_conv_args a = {.kind = (lg_conv_kind)kind, .dtype = float_types[t], .n = 2};
+                                a.channels = a.outputs = channels;
+                                a.at = at[i % 2];
+                                a.x = a.g = a.w = x;
+                                a.z = kind == LG_CONV_FORWARD ? x : NULL;
+                                a.out = out;
                                 refuse_each(&a);
                                 free(x), free(out);
                         }

@@ -200,6 +200,7 @@ static void test_cross_entropy(void **state)
                                 check_cross_entropy(float_types[t], 7, 5, (lg_reduction)r, 0.1 * e);
                                 check_cross_entropy(float_types[t], 0, 5, (lg_reduction)r, 0.1 * e);
                                 check_cross_entropy(float_types[t], 500, 70, (lg_reduction)r, 0.1 * e);
+                                check_cross_entropy(float_types[t], 4, 2500, (lg_reduction)r, 0.1 * e);
                         }
                 }
         }

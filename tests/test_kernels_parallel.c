@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "../kernels/cpu/engine.h"
+#include "status.h"
 
 #define MOST_THREADS 16
 #define PATIENCE 20 /* seconds after which something that never comes is an error */
@@ -117,19 +118,6 @@ static unsigned who_meets(lg_queue *q, int parts)
         meeting m = {.parts = parts};
         lg_parallel(q, parts, 1, meet, &m);
         return m.late ? 0 : m.seen;
-}
-
-static long status_of(const char *key)
-{
-        char line[200];
-        long value = -1;
-        FILE *f = fopen("/proc/self/status", "r");
-        assert_non_null(f);
-        while (value < 0 && fgets(line, sizeof line, f))
-                if (!strncmp(line, key, strlen(key)))
-                        value = strtol(line + strlen(key), NULL, 10);
-        fclose(f);
-        return value;
 }
 
 /* ---- the tests ---- */

@@ -31,21 +31,54 @@ static void test_copy(void **state)
         }
 }
 
+/* More than the caches are expected to keep, which is stored in another way; at `start` no line of `out` begins. */
+static void check_large_transposition(int start)
+{
+        enum { SIDE = 2944 };
+        const size_t bytes = (size_t)SIDE * SIDE * sizeof(uint32_t);
+        uint32_t *in = malloc(bytes), *want = malloc(bytes), *memory = aligned_alloc(64, bytes + 64),
+                 *out = memory + start;
+        assert_true(in && want && memory);
+        for (int64_t r = 0; r < SIDE; r++)
+                for (int64_t c = 0; c < SIDE; c++)
+                        in[r * SIDE + c] = want[c * SIDE + r] = (uint32_t)(r * SIDE + c) * 2654435761u;
+        lg_copy_args a = {.ndim = 2,
+                          .out_dtype = LG_F32,
+                          .in_dtype = LG_F32,
+                          .in = in,
+                          .out = out,
+                          .shape = {SIDE, SIDE},
+                          .out_strides = {SIDE, 1},
+                          .in_strides = {1, SIDE}};
+        EVERY(out, bytes, CALL(k->copy, &q, &a), assert_memory_equal(out, want, bytes));
+        free(in);
+        free(want);
+        free(memory);
+}
+
+static void test_copy_large_transposed(void **state)
+{
+        (void)state;
+        check_large_transposition(0);
+        check_large_transposition(1);
+}
+
 static void test_copy_transposed_and_saturating(void **state)
 {
         (void)state;
         static const lg_dtype types[] = {LG_F64, LG_F32, LG_F16, LG_U8};
-        for (int t = 0; t < 4; t++) {
-                int64_t shape[3] = {3, 101, 77}, n = 3 * 101 * 77;
+        for (int i = 0; i < 8; i++) {
+                const int t = i / 2;
+                int64_t rows = 101 + i % 2, shape[3] = {3, rows, 77}, n = 3 * rows * 77;
                 void *in = make_array(types[t], n, 0, 99), *out = make_array(types[t], n, 0, 1);
                 lg_copy_args a = {.ndim = 3,
                                   .out_dtype = types[t],
                                   .in_dtype = types[t],
                                   .in = in,
                                   .out = out,
-                                  .shape = {3, 101, 77},
-                                  .out_strides = {101 * 77, 77, 1},
-                                  .in_strides = {101 * 77, 1, 101}};
+                                  .shape = {3, rows, 77},
+                                  .out_strides = {rows * 77, 77, 1},
+                                  .in_strides = {rows * 77, 1, rows}};
                 EVERY(out, (size_t)n * size_of[types[t]], CALL(k->copy, &q, &a), {
                         for (int64_t i = 0; i < n; i++)
                                 assert_true(get(types[t], out, i) ==
@@ -390,6 +423,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_philox),
                 cmocka_unit_test(test_copy),
+                cmocka_unit_test(test_copy_large_transposed),
                 cmocka_unit_test(test_copy_transposed_and_saturating),
                 cmocka_unit_test(test_doubles_are_rounded_once),
                 cmocka_unit_test(test_integers_are_rounded_once),

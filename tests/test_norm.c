@@ -154,16 +154,6 @@ static void compute(const split *s, const lg_tensor *const in[4], lg_tensor *ret
         lg_grad(LG_LIST(ret[0]), LG_LIST(x, w, b), .grads = LG_LIST((lg_tensor *)(uintptr_t)in[3]), .result = ret + 1);
 }
 
-static void assert_same_bits(lg_tensor *a, lg_tensor *b)
-{
-        int64_t n = lg_numel(a);
-        double *u = numbers(n), *v = numbers(n);
-        read_all(a, u, n);
-        read_all(b, v, n);
-        assert_memory_equal(u, v, (size_t)n * sizeof *u);
-        free(u), free(v);
-}
-
 /* Values of mean `mean` and deviation 1 in one dtype against loops in f64; 1 and 2 threads. */
 static void check_big(split s, lg_dtype dtype, double mean, double limit)
 {

@@ -263,7 +263,7 @@ static void train(run *r, int kind, int *step, int save_at, bool stop)
                 }
 }
 
-static void assert_same_bits(lg_module *a, lg_module *b)
+static void assert_equal_modules(lg_module *a, lg_module *b)
 {
         assert_same_state(a, b);
         double x[2], y[2];
@@ -291,13 +291,13 @@ static void a_run_goes_on(void **state)
                         assert_ok(again.c);
                         train(&again, kind, &steps[1], 0, false);
                         assert_int_equal(steps[0], steps[1]);
-                        assert_same_bits(whole.net, again.net);
+                        assert_equal_modules(whole.net, again.net);
                         assert_true(whole.best == again.best && whole.epoch == again.epoch);
                         assert_true(lg_get_lr(whole.opt) == lg_get_lr(again.opt));
                         assert_true(lg_get_random_state(whole.c).counter == lg_get_random_state(again.c).counter);
                         lg_ema_swap(whole.average);
                         lg_ema_swap(again.average);
-                        assert_same_bits(whole.net, again.net);
+                        assert_equal_modules(whole.net, again.net);
                         lg_close(whole.c);
                         lg_close(again.c);
                 }
@@ -314,11 +314,11 @@ static void a_run_goes_back(void **state)
         assert_true(lg_checkpoint_save(r.k, path));
         train(&r, 1, &steps, 0, false);
         assert_true(lg_checkpoint_load(r.k, path));
-        assert_same_bits(r.net, fresh.net);
+        assert_equal_modules(r.net, fresh.net);
         assert_int_equal(r.epoch, 0);
         train(&r, 1, &steps, 0, false);
         train(&fresh, 1, &steps, 0, false);
-        assert_same_bits(r.net, fresh.net);
+        assert_equal_modules(r.net, fresh.net);
         lg_close(r.c);
         lg_close(fresh.c);
 }

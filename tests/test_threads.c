@@ -183,14 +183,16 @@ static uint64_t hash_of(run r)
         return hash;
 }
 
+static lg_module *(*const nets[])(lg_ctx *) = {mlp, cnn, attention};
+#define NETS (sizeof nets / sizeof *nets)
+
 static void any_number_of_threads_gives_the_same_bits(void **state)
 {
-        static lg_module *(*const nets[])(lg_ctx *) = {mlp, cnn, attention};
         static const int threads[] = {1, 2, 3, 4, 7};
         (void)state;
         if (!on_host())
                 skip();
-        for (size_t n = 0; n < sizeof nets / sizeof *nets; n++) {
+        for (size_t n = 0; n < NETS; n++) {
                 uint64_t first = 0;
                 for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
                         run r = begin(nets[n], threads[t]);
@@ -205,47 +207,6 @@ static void any_number_of_threads_gives_the_same_bits(void **state)
         }
 }
 
-/* Sanitizers keep what is freed. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED true
-#elif defined(__has_feature)
-#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define SANITIZED false
-#endif
-
-static long status_of(const char *key)
-{
-        char line[200];
-        long value = -1;
-        FILE *f = fopen("/proc/self/status", "r");
-        assert_non_null(f);
-        while (value < 0 && fgets(line, sizeof line, f))
-                if (!strncmp(line, key, strlen(key)))
-                        value = strtol(line + strlen(key), NULL, 10);
-        fclose(f);
-        return value;
-}
-
-static void contexts_take_their_threads_with_them(void **state)
-{
-        long threads = status_of("Threads:"), bytes = 0;
-        (void)state;
-        if (!on_host())
-                skip();
-        for (int i = 0; i < 2000; i++) {
-                lg_ctx *c = lg_open(.threads = 3);
-                test_device(c);
-                assert_true(lg_item(lg_sum(lg_ones(c, LG_SHAPE(300, 300)))) == 90000);
-                if (i == 0) /* it has some */
-                        assert_int_equal(status_of("Threads:"), threads + 2);
-                lg_close(c);
-                bytes = i == 100 ? status_of("VmSize:") : bytes;
-        }
-        assert_int_equal(status_of("Threads:"), threads);
-        assert_true(SANITIZED || status_of("VmSize:") < bytes + 4096); /* KiB */
-}
-
 /* ---- fork ---- */
 
 /* GCC's ThreadSanitizer takes a thread of a child for one of its parent, and stops. */
@@ -253,6 +214,12 @@ static void contexts_take_their_threads_with_them(void **state)
 static const bool forks = false;
 #else
 static const bool forks = true;
+#endif
+/* A thread that is starting may hold AddressSanitizer's locks, which nobody gives back in the child. */
+#ifdef __SANITIZE_ADDRESS__
+static const bool forks_among_starts = false;
+#else
+static const bool forks_among_starts = true;
 #endif
 
 static void child_ends_well(pid_t child)
@@ -263,31 +230,93 @@ static void child_ends_well(pid_t child)
         assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-static void parent_and_child_train_on(void **state)
+/* f makes the same of its argument in a child as here, at the same time. */
+static void same_in_a_child(uint64_t f(void *), void *user)
 {
         int ends[2];
-        uint64_t childs = 0;
+        uint64_t here, there = 0;
+        assert_int_equal(pipe(ends), 0);
+        pid_t child = fork();
+        if (child == 0)
+                alarm(60);
+        here = f(user);
+        if (child == 0)
+                _exit(write(ends[1], &here, sizeof here) != sizeof here);
+        child_ends_well(child);
+        assert_int_equal(read(ends[0], &there, sizeof there), sizeof there);
+        assert_int_equal(here, there);
+        close(ends[0]);
+        close(ends[1]);
+}
+
+static uint64_t train_on(void *user)
+{
+        run *r = user;
+        steps(*r, 2);
+        uint64_t hash = hash_of(*r);
+        lg_close(r->c);
+        return hash;
+}
+
+static void parent_and_child_train_on(void **state)
+{
         (void)state;
         if (!forks || !on_host())
                 skip();
-        run r = begin(mlp, 3);
-        steps(r, 2);
-        assert_int_equal(pipe(ends), 0);
-        pid_t child = fork();
-        if (child == 0) {
-                alarm(60);
+        for (size_t n = 0; n < NETS; n++) {
+                run r = begin(nets[n], 3);
                 steps(r, 2);
-                uint64_t hash = hash_of(r);
-                lg_close(r.c);
-                _exit(write(ends[1], &hash, sizeof hash) != sizeof hash);
+                same_in_a_child(train_on, &r);
         }
-        child_ends_well(child);
-        assert_int_equal(read(ends[0], &childs, sizeof childs), sizeof childs);
-        steps(r, 2);
-        assert_int_equal(hash_of(r), childs);
-        close(ends[0]);
-        close(ends[1]);
-        lg_close(r.c);
+}
+
+static lg_loader *begin_batches(lg_ctx *c)
+{
+        lg_dataset *numbers = lg_dataset_list(c, LG_LIST(lg_arange(c, 0, 103, 1, .device = lg_cpu())));
+        return lg_loader_open(c, numbers, 5, .shuffle = true, .workers = 3);
+}
+
+/* What is left of an epoch, whose context it closes. */
+static uint64_t rest_of_epoch(void *user)
+{
+        uint64_t hash = 0;
+        lg_ctx *c = NULL;
+        for (lg_batch b; lg_loader_next((lg_loader *)user, &b);) {
+                double x[5];
+                const int64_t n = read_all(b.x, x, 5);
+                c = lg_ctx_of(b.x);
+                for (int64_t i = 0; i < n; i++)
+                        hash = hash * 1000003 + (uint64_t)x[i];
+        }
+        assert_ok(c);
+        lg_close(c);
+        return hash;
+}
+
+static uint64_t only_close(void *c)
+{
+        lg_close(c);
+        return 0;
+}
+
+/* Whatever its threads do at that moment. */
+static void a_loader_goes_on_in_a_child(void **state)
+{
+        (void)state;
+        if (!forks || !forks_among_starts || !on_host())
+                skip();
+        for (int taken = 0; taken < 20; taken++) {
+                lg_ctx *c = lg_open(.seed = 1);
+                lg_batch b;
+                test_device(c);
+                lg_loader *batches = begin_batches(c);
+                for (int i = 0; i < taken; i++)
+                        assert_true(lg_loader_next(batches, &b));
+                if (taken % 4 == 3)
+                        same_in_a_child(only_close, c);
+                else
+                        same_in_a_child(rest_of_epoch, batches);
+        }
 }
 
 static volatile bool enough;
@@ -331,8 +360,8 @@ int main(void)
         const struct CMUnitTest tests[] = {cmocka_unit_test(threads_do_not_disturb_each_other),
                                            cmocka_unit_test(a_context_can_move_to_another_thread),
                                            cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
-                                           cmocka_unit_test(contexts_take_their_threads_with_them),
                                            cmocka_unit_test(parent_and_child_train_on),
+                                           cmocka_unit_test(a_loader_goes_on_in_a_child),
                                            cmocka_unit_test(a_child_computes_while_its_parent_trains)};
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

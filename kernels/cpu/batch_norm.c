@@ -1,4 +1,4 @@
-/* batch_norm.c - batch norm over the columns of a matrix, its derivative, running statistics.
+/* batch_norm.c - batch norm over the columns of a matrix with what follows it, its derivative, running statistics.
  *
  * The matrix is cut into tiles by its shape alone, each tile adds up its columns, and what tiles found is joined in
  * order: no result depends on the number of threads. A tile sums differences to its first row, which is one of the
@@ -87,13 +87,14 @@ static void *widened(lg_queue *q, lg_dtype t, int64_t n, const void *from)
 #define LG_SCALAR f64
 #include "batch_norm.inc"
 
-/* One call; `a` is of the derivative alone. */
+/* One call, forward or of the derivative: its arguments, of which 16-bit arrays are f32 copies. */
 typedef struct job {
         plan p;
-        const lg_batch_norm_vjp_args *a;
+        const lg_batch_norm_args *a;
+        const lg_batch_norm_vjp_args *v;
         lg_dtype dtype;
-        const void *x, *g;
-        void *out; /* y or dx */
+        const void *x, *z, *g, *y;
+        void *out, *dz; /* out: y or dx */
         double *cells;
         void *lines;
 } job;
@@ -115,15 +116,16 @@ static int64_t tiles_of(const plan *p, int64_t *ret_grain)
 
 /* ---- the batch's statistics ---- */
 
-static void statistics_of_tile(const plan *p, tile t, lg_dtype dtype, const void *x, double *cells)
+static void statistics_of_tile(const job *j, tile t)
 {
+        const plan *p = &j->p;
         sums s;
-        if (dtype == LG_F64)
-                add_tile_f64(p, &t, x, NULL, &s);
+        if (j->dtype == LG_F64)
+                add_tile_f64(p, &t, j->x, NULL, NULL, &s);
         else
-                add_tile_f32(p, &t, x, NULL, &s);
+                add_tile_f32(p, &t, j->x, NULL, NULL, &s);
         unfold(p, &s);
-        double *mean = cell_of(p, cells, &t, false), *squares = cell_of(p, cells, &t, true), n = (double)t.rows;
+        double *mean = cell_of(p, j->cells, &t, false), *squares = cell_of(p, j->cells, &t, true), n = (double)t.rows;
         for (int64_t c = 0; c < lg_least(t.cols, p->channels); c++) {
                 mean[c] = s.shift[c] + s.first[c] / n;
                 squares[c] = s.second[c] - s.first[c] * s.first[c] / n;
@@ -135,7 +137,7 @@ static void add_up_tiles(const void *user, int64_t first, int64_t end, int threa
         const job *j = user;
         (void)thread;
         for (int64_t i = first; i < end; i++)
-                statistics_of_tile(&j->p, tile_of(&j->p, i), j->dtype, j->x, j->cells);
+                statistics_of_tile(j, tile_of(&j->p, i));
 }
 
 static void normalise_tiles(const void *user, int64_t first, int64_t end, int thread)
@@ -145,9 +147,9 @@ static void normalise_tiles(const void *user, int64_t first, int64_t end, int th
         for (int64_t i = first; i < end; i++) {
                 tile t = tile_of(&j->p, i);
                 if (j->dtype == LG_F64)
-                        normalise_tile_f64(&j->p, &t, j->lines, j->x, j->out);
+                        normalise_tile_f64(&j->p, &t, j->lines, j->x, j->z, j->a->relu, j->out);
                 else
-                        normalise_tile_f32(&j->p, &t, j->lines, j->x, j->out);
+                        normalise_tile_f32(&j->p, &t, j->lines, j->x, j->z, j->a->relu, j->out);
         }
 }
 
@@ -172,19 +174,58 @@ static void join_statistics(const plan *p, const double *cells, double *mean, do
                 var[c] = (var[c] > 0 ? var[c] : var[c] * 0) / (double)n;
 }
 
+/* One element of a running statistic. */
+static double running_value(const lg_running_stat *r, int64_t i)
+{
+        double value;
+        lg_load[LG_COMPUTE_F64][r->dtype](1, &value, lg_byte_at(r->at, i * r->stride * (int64_t)lg_bytes_of(r->dtype)));
+        return value;
+}
+
+/* r += momentum * (factor v - r) */
+static void move_running(const lg_running_stat *r, int64_t n, const double *v, double momentum, double factor)
+{
+        for (int64_t i = 0; r->at && i < n; i++) {
+                double value = running_value(r, i);
+                value += momentum * (factor * v[i] - value);
+                lg_store[LG_COMPUTE_F64][r->dtype](1, (char *)r->at + i * r->stride * (int64_t)lg_bytes_of(r->dtype),
+                                                   &value);
+        }
+}
+
+/* Those of the batch, which move the running ones, or the running ones themselves. */
+static void find_statistics(lg_queue *q, const job *j)
+{
+        const lg_batch_norm_args *a = j->a;
+        int64_t grain, tiles = tiles_of(&j->p, &grain);
+        for (int64_t c = 0; !a->trains && c < a->channels; c++) {
+                a->mean[c] = running_value(&a->running_mean, c);
+                a->var[c] = running_value(&a->running_var, c);
+        }
+        if (!a->trains)
+                return;
+        lg_parallel(q, tiles, grain, add_up_tiles, j);
+        join_statistics(&j->p, j->cells, a->mean, a->var);
+        if (a->rows == 0)
+                return;
+        double n = (double)a->rows;
+        move_running(&a->running_mean, a->channels, a->mean, a->momentum, 1);
+        move_running(&a->running_var, a->channels, a->var, a->momentum, n / (n - 1));
+}
+
 bool LG_CPU(batch_norm)(lg_queue *q, const lg_batch_norm_args *a)
 {
         if (!lg_is_float(a->dtype))
                 return lg_queue_fail(q, LG_BROKEN, "batch_norm: no kernel for dtype %d", (int)a->dtype);
         if (a->channels == 0)
                 return true;
-        job j = {.p = plan_of(a->rows, a->channels), .dtype = a->dtype};
+        job j = {.p = plan_of(a->rows, a->channels), .a = a, .dtype = a->dtype};
         int64_t grain, count = a->rows * a->channels, tiles = tiles_of(&j.p, &grain);
         j.x = widened(q, a->dtype, count, a->x);
-        if (!workspaces(q, &j) || (count && !j.x))
+        j.z = a->z ? widened(q, a->dtype, count, a->z) : NULL;
+        if (!workspaces(q, &j) || (count && (!j.x || (a->z && !j.z))))
                 return false;
-        lg_parallel(q, tiles, grain, add_up_tiles, &j);
-        join_statistics(&j.p, j.cells, a->mean, a->var);
+        find_statistics(q, &j);
         j.out = lg_is_half(a->dtype) ? (void *)j.x : a->y;
         if (a->dtype == LG_F64)
                 plan_lines_f64(&j.p, a, j.lines);
@@ -198,20 +239,20 @@ bool LG_CPU(batch_norm)(lg_queue *q, const lg_batch_norm_args *a)
 
 /* ---- the derivative ---- */
 
-static void sums_of_tile(const plan *p, tile t, const lg_batch_norm_vjp_args *a, const void *x, const void *g,
-                         double *cells)
+static void sums_of_tile(const job *j, tile t)
 {
+        const plan *p = &j->p;
         sums s;
         for (int64_t c = 0; c < t.cols; c++)
-                s.shift[c] = a->mean[(t.column + c) % p->channels];
-        if (a->dtype == LG_F64)
-                add_tile_f64(p, &t, x, g, &s);
+                s.shift[c] = j->v->mean[(t.column + c) % p->channels];
+        if (j->dtype == LG_F64)
+                add_tile_f64(p, &t, j->x, j->g, j->y, &s);
         else
-                add_tile_f32(p, &t, x, g, &s);
+                add_tile_f32(p, &t, j->x, j->g, j->y, &s);
         unfold(p, &s);
         size_t bytes = (size_t)lg_least(t.cols, p->channels) * sizeof(double);
-        memcpy(cell_of(p, cells, &t, false), s.first, bytes);
-        memcpy(cell_of(p, cells, &t, true), s.second, bytes);
+        memcpy(cell_of(p, j->cells, &t, false), s.first, bytes);
+        memcpy(cell_of(p, j->cells, &t, true), s.second, bytes);
 }
 
 static void add_up_gradients(const void *user, int64_t first, int64_t end, int thread)
@@ -219,7 +260,7 @@ static void add_up_gradients(const void *user, int64_t first, int64_t end, int t
         const job *j = user;
         (void)thread;
         for (int64_t i = first; i < end; i++)
-                sums_of_tile(&j->p, tile_of(&j->p, i), j->a, j->x, j->g, j->cells);
+                sums_of_tile(j, tile_of(&j->p, i));
 }
 
 static void derive_tiles(const void *user, int64_t first, int64_t end, int thread)
@@ -229,9 +270,9 @@ static void derive_tiles(const void *user, int64_t first, int64_t end, int threa
         for (int64_t i = first; i < end; i++) {
                 tile t = tile_of(&j->p, i);
                 if (j->dtype == LG_F64)
-                        derive_tile_f64(&j->p, &t, j->lines, j->x, j->g, j->out);
+                        derive_tile_f64(&j->p, &t, j->lines, j->v->trains, j->x, j->g, j->y, j->out, j->dz);
                 else
-                        derive_tile_f32(&j->p, &t, j->lines, j->x, j->g, j->out);
+                        derive_tile_f32(&j->p, &t, j->lines, j->v->trains, j->x, j->g, j->y, j->out, j->dz);
         }
 }
 
@@ -246,45 +287,41 @@ static void join_sums(const plan *p, double *cells)
         }
 }
 
-bool LG_CPU(batch_norm_vjp)(lg_queue *q, const lg_batch_norm_vjp_args *a)
+/* The arrays of the derivative. Copies in f32 are overwritten by what is made of them. */
+static bool take_arrays(lg_queue *q, job *j)
 {
-        if (!lg_is_float(a->dtype))
-                return lg_queue_fail(q, LG_BROKEN, "batch_norm_vjp: no kernel for dtype %d", (int)a->dtype);
-        if (a->channels == 0)
+        const lg_batch_norm_vjp_args *v = j->v;
+        const int64_t count = v->rows * v->channels;
+        const bool half = lg_is_half(v->dtype);
+        j->x = widened(q, v->dtype, count, v->x);
+        j->g = widened(q, v->dtype, count, v->g);
+        j->y = v->y ? widened(q, v->dtype, count, v->y) : NULL;
+        j->out = half && v->dx ? (void *)j->x : v->dx;
+        j->dz = half && v->dz ? (void *)j->g : v->dz;
+        return workspaces(q, j) && (count == 0 || (j->x && j->g && (!v->y || j->y)));
+}
+
+bool LG_CPU(batch_norm_vjp)(lg_queue *q, const lg_batch_norm_vjp_args *v)
+{
+        if (!lg_is_float(v->dtype))
+                return lg_queue_fail(q, LG_BROKEN, "batch_norm_vjp: no kernel for dtype %d", (int)v->dtype);
+        if (v->channels == 0)
                 return true;
-        job j = {.p = plan_of(a->rows, a->channels), .a = a, .dtype = a->dtype};
-        int64_t grain, count = a->rows * a->channels, tiles = tiles_of(&j.p, &grain);
-        j.x = widened(q, a->dtype, count, a->x);
-        j.g = widened(q, a->dtype, count, a->g);
-        if (!workspaces(q, &j) || (count && (!j.x || !j.g)))
+        job j = {.p = plan_of(v->rows, v->channels), .v = v, .dtype = v->dtype};
+        int64_t grain, count = v->rows * v->channels, tiles = tiles_of(&j.p, &grain);
+        if (!take_arrays(q, &j))
                 return false;
         lg_parallel(q, tiles, grain, add_up_gradients, &j);
         join_sums(&j.p, j.cells);
-        if (a->dtype == LG_F64)
-                plan_vjp_f64(&j.p, a, j.cells, j.lines);
+        if (v->dtype == LG_F64)
+                plan_vjp_f64(&j.p, v, j.cells, j.lines);
         else
-                plan_vjp_f32(&j.p, a, j.cells, j.lines);
-        if (!a->dx)
-                return true;
-        j.out = lg_is_half(a->dtype) ? (void *)j.g : a->dx;
-        lg_parallel(q, tiles, grain, derive_tiles, &j);
-        if (lg_is_half(a->dtype))
-                lg_narrow(q, a->dtype, count, a->dx, j.out);
-        return true;
-}
-
-/* ---- running statistics ---- */
-
-bool LG_CPU(running)(lg_queue *q, const lg_running_args *a)
-{
-        if (!lg_is_float(a->dtype))
-                return lg_queue_fail(q, LG_BROKEN, "running: no kernel for dtype %d", (int)a->dtype);
-        for (int64_t i = 0; i < a->n; i++) {
-                void *at = (char *)a->r + i * a->stride * (int64_t)lg_bytes_of(a->dtype);
-                double r;
-                lg_load[LG_COMPUTE_F64][a->dtype](1, &r, at);
-                r += a->weight * (a->factor * a->v[i] - r);
-                lg_store[LG_COMPUTE_F64][a->dtype](1, at, &r);
-        }
+                plan_vjp_f32(&j.p, v, j.cells, j.lines);
+        if (v->dx || v->dz)
+                lg_parallel(q, tiles, grain, derive_tiles, &j);
+        if (v->dx && lg_is_half(v->dtype))
+                lg_narrow(q, v->dtype, count, v->dx, j.out);
+        if (v->dz && lg_is_half(v->dtype))
+                lg_narrow(q, v->dtype, count, v->dz, j.dz);
         return true;
 }

@@ -1,23 +1,24 @@
 /* conv.c - convolution and its two derivatives: which way is taken for what.
  *
- * Measured on one thread with AVX-512, over the layers of lenet, cnn and resnet18 and others around them (tools/bench
- * --only lenet,cnn,resnet18 --threads 1 --clock cpu):
- *   1x1, stride 1     a product
- *   3x3, stride 1     Winograd's algorithm: 1.1 to 2.8 times as fast as the direct way from 16 channels and outputs on,
- *                     but for one tile alone, whose weights cost more than the products (512 to 512, 4x4: 0.75)
- *   input gradient    of another stride: products and their sums in the image; of stride 1 where a vector has few
- *                     channels, too (6 to 16, 5x5: twice as fast; 8 to 8, 3x3: half as fast)
- *   all others        direct
+ * Measured on one thread with AVX-512 over the layers of usual networks, by tests/convolutions_bench --ways, which
+ * takes each way by turns (1 in its last column: the right one):
+ * - depthwise: runs of pixels by vectors of channels.
+ * - 1x1 of stride 1: a product. The weights' gradient goes direct, which is 1.04 to 1.4 times as fast.
+ * - 3x3 of stride 1, from 16 channels and outputs on: Winograd's algorithm, 1.1 to 2.8 times as fast as the direct way.
+ *   Not for one tile alone, whose weights cost more than the products (512 to 512, 4x4: 0.75), and not for the weights'
+ *   gradient of images of 2x2 (0.6 to 0.8).
+ * - The input gradient of another stride: products, and their sums in the image. That of stride 1, too, where a vector
+ *   has few channels (6 to 16, 5x5: twice as fast; but 8 to 8, 3x3: half as fast).
+ * - All others: direct.
  */
-#include "conv.h"
-#include "simd.h"
+#include "conv_end.h"
 
 #define WINOGRAD_CHANNELS 16
 #define WINOGRAD_PIXELS 17
-#define PARALLEL_WORK 1e6 /* in additions and multiplications */
-#define SUM_TIME 16       /* of a vector added to the image, in multiply-adds */
+#define WEIGHT_PIXELS 4 /* of an image: a quarter of a tile */
+#define SUM_TIME 16     /* of a vector added to the image, in multiply-adds */
 
-typedef enum way { EMPTY, PRODUCTS, DIRECT, WINOGRAD } way;
+typedef enum way { EMPTY, PRODUCTS, DIRECT, DEPTHWISE, WINOGRAD } way;
 
 static bool is_empty(const lg_conv_args *a)
 {
@@ -37,9 +38,9 @@ static bool is_plain(const lg_conv_geometry *at)
 
 static bool suits_winograd(const lg_conv_args *a)
 {
-        const bool weight = a->kind == LG_CONV_WEIGHT_GRAD;
+        const int64_t pixels = a->at.out[0] * a->at.out[1];
         return lg_conv_winograd_fits(a) && a->channels >= WINOGRAD_CHANNELS && a->outputs >= WINOGRAD_CHANNELS &&
-               (weight || a->n * a->at.out[0] * a->at.out[1] >= WINOGRAD_PIXELS);
+               (a->kind == LG_CONV_WEIGHT_GRAD ? pixels > WEIGHT_PIXELS : a->n * pixels >= WINOGRAD_PIXELS);
 }
 
 /* The input gradient by products: fewer pixels and lanes are multiplied for nothing, but windows are added. */
@@ -61,19 +62,21 @@ static way way_of(const lg_conv_args *a)
         const lg_conv_geometry *at = &a->at;
         if (is_empty(a))
                 return EMPTY;
-        if (is_plain(at) && !lg_conv_is_depthwise(a))
+        if (lg_conv_is_depthwise(a))
+                return DEPTHWISE;
+        if (is_plain(at) && a->kind != LG_CONV_WEIGHT_GRAD)
                 return PRODUCTS;
         if (suits_winograd(a))
                 return WINOGRAD;
         if (a->kind == LG_CONV_INPUT_GRAD && (at->stride[0] > 1 || at->stride[1] > 1))
                 return PRODUCTS;
-        if (a->kind == LG_CONV_INPUT_GRAD && !lg_conv_is_depthwise(a) && adds_windows(a))
+        if (a->kind == LG_CONV_INPUT_GRAD && adds_windows(a))
                 return PRODUCTS;
         const lg_conv_args forward = lg_conv_as_forward(a);
         return lg_conv_cut_fits(&forward) ? DIRECT : PRODUCTS;
 }
 
-/* Nothing to sum: zeros, or the bias alone. */
+/* Nothing to sum: zeros, or the bias alone; and the end. */
 static void fill_empty(const lg_conv_args *a)
 {
         const lg_conv_geometry *at = &a->at;
@@ -87,6 +90,8 @@ static void fill_empty(const lg_conv_args *a)
                 memset(a->out, 0, (size_t)(count * size));
         for (int64_t i = 0; count && a->b && i < pixels; i++)
                 memcpy((char *)a->out + i * a->outputs * size, a->b, (size_t)(a->outputs * size));
+        if (count && lg_conv_has_end(a))
+                (a->dtype == LG_F64 ? lg_conv_end_all_f64 : lg_conv_end_all_f32)(a, pixels);
 }
 
 void lg_conv_share(lg_queue *q, const lg_conv_args *a, int64_t parts, lg_range_fn *f, const void *job)
@@ -95,12 +100,7 @@ void lg_conv_share(lg_queue *q, const lg_conv_args *a, int64_t parts, lg_range_f
         const double pixels = (double)a->n * (double)(at->out[0] * at->out[1]);
         const double window = (double)(at->kernel[0] * at->kernel[1]) * (double)(a->channels / at->groups);
         const double work = 2 * pixels * window * (double)a->outputs;
-        lg_parallel(q, parts, work < PARALLEL_WORK ? lg_most(parts, 1) : 1, f, job);
-}
-
-bool lg_conv_is_depthwise(const lg_conv_args *a)
-{
-        return a->at.groups > 1 && a->channels == a->at.groups && a->outputs == a->at.groups;
+        lg_parallel(q, parts, work < LG_PARALLEL_WORK ? lg_most(parts, 1) : 1, f, job);
 }
 
 lg_conv_args lg_conv_as_forward(const lg_conv_args *a)
@@ -131,7 +131,8 @@ static bool conv_half(lg_queue *q, const lg_conv_args *a)
         f.dtype = LG_F32;
         if ((a->x && !(f.x = lg_widen(q, a->dtype, x, a->x))) || (a->g && !(f.g = lg_widen(q, a->dtype, y, a->g))) ||
             (a->w && !(f.w = lg_widen(q, a->dtype, w, a->w))) ||
-            (a->b && !(f.b = lg_widen(q, a->dtype, a->outputs, a->b))) || !(f.out = lg_widen(q, a->dtype, out, NULL)) ||
+            (a->b && !(f.b = lg_widen(q, a->dtype, a->outputs, a->b))) ||
+            (a->z && !(f.z = lg_widen(q, a->dtype, out, a->z))) || !(f.out = lg_widen(q, a->dtype, out, NULL)) ||
             !LG_CPU(conv)(q, &f))
                 return false;
         lg_narrow(q, a->dtype, out, a->out, f.out);
@@ -153,6 +154,8 @@ bool LG_CPU(conv)(lg_queue *q, const lg_conv_args *a)
                 return lg_conv_products(q, a);
         case DIRECT:
                 return weight ? lg_conv_weight(q, a) : lg_conv_direct(q, a);
+        case DEPTHWISE:
+                return lg_conv_depthwise(q, a);
         case WINOGRAD:
                 return weight ? lg_conv_winograd_weight(q, a) : lg_conv_winograd(q, a);
         }

@@ -13,6 +13,7 @@ typedef struct lg_conv_job {
         int64_t pixels, tile;         /* of the output: all, at once */
         bool direct;                  /* an image is its own matrix of windows */
         char *w;                      /* (outputs, kernel, channels of a group) */
+        char *bias;                   /* (outputs), of FORWARD; or NULL */
         int slots;                    /* of the parallel loop */
         int64_t windows_bytes;        /* of each slot's matrix of windows */
         int64_t slot_bytes;           /* the same with the scratch of its products */
@@ -30,14 +31,23 @@ void lg_conv_scatter(const lg_conv_job *j, int64_t group, int64_t first, int64_t
 /* Weights of one output in (kernel, channels) order, from the (channels, kernel) of the arguments. */
 #define lg_conv_kernel_first LG_CPU(conv_kernel_first)
 void lg_conv_kernel_first(const lg_conv_job *j, void *to, const void *from);
-/* And back: the sum of `count` of them that lie `apart` elements from each other. */
-#define lg_conv_sum_back LG_CPU(conv_sum_back)
-void lg_conv_sum_back(const lg_conv_job *j, void *to, const void *from, int64_t count, int64_t apart);
 
 /* ---- parts of a loop, shared out to threads where the call is worth it ---- */
 
 #define lg_conv_share LG_CPU(conv_share)
 void lg_conv_share(lg_queue *q, const lg_conv_args *a, int64_t parts, lg_range_fn *f, const void *job);
+
+/* ---- sums of the weights' gradient ---- */
+
+/* `count` arrays (outputs, taps, channels of a group), whose rows of channels are `row` elements apart. */
+typedef struct lg_conv_sums {
+        const void *sums;
+        int64_t count, outputs, taps, channels, row;
+} lg_conv_sums;
+
+/* The sum of the arrays, in their order, to (outputs, channels, taps). */
+#define lg_conv_add_sums LG_CPU(conv_add_sums)
+void lg_conv_add_sums(lg_queue *q, const lg_conv_args *a, const lg_conv_sums *s);
 
 /* ---- parts of images ---- */
 
@@ -72,6 +82,12 @@ lg_conv_rows lg_conv_taken(const lg_conv_cut *c, int64_t part, const char *scrat
 #define lg_conv_take LG_CPU(conv_take)
 lg_conv_rows lg_conv_take(const lg_conv_cut *c, int64_t part, char *scratch);
 
+/* Of FORWARD; conv_end.h has it. */
+static inline bool lg_conv_has_end(const lg_conv_args *a)
+{
+        return a->scale || a->z || a->relu;
+}
+
 /* Elements from array to array: no multiple of a large power of two, which would be one set of the first cache. */
 static inline int64_t lg_conv_spread(int64_t count)
 {
@@ -79,10 +95,6 @@ static inline int64_t lg_conv_spread(int64_t count)
 }
 
 /* ---- ways to compute; of f32 or f64, and not empty ---- */
-
-/* Each output sees one channel, its own. */
-#define lg_conv_is_depthwise LG_CPU(conv_is_depthwise)
-bool lg_conv_is_depthwise(const lg_conv_args *a);
 
 /* The arguments of FORWARD; those of INPUT_GRAD with stride 1 as the forward convolution of g that it is, with a
  * padding that may be negative: its kind says that the weights are turned by 180 degrees, (channels, outputs, kernel).
@@ -101,6 +113,12 @@ bool lg_conv_direct(lg_queue *q, const lg_conv_args *a);
 /* WEIGHT_GRAD without a matrix of windows. */
 #define lg_conv_weight LG_CPU(conv_weight)
 bool lg_conv_weight(lg_queue *q, const lg_conv_args *a);
+
+/* All kinds, where each output sees one channel, its own. */
+#define lg_conv_is_depthwise LG_CPU(conv_is_depthwise)
+bool lg_conv_is_depthwise(const lg_conv_args *a);
+#define lg_conv_depthwise LG_CPU(conv_depthwise)
+bool lg_conv_depthwise(lg_queue *q, const lg_conv_args *a);
 
 /* By Winograd's algorithm: f32, 3x3, stride and dilation 1, one group. */
 #define lg_conv_winograd_fits LG_CPU(conv_winograd_fits)

@@ -1,44 +1,34 @@
 /* conv_direct.c - convolution without a matrix of windows: with channels last, a line of a window is one run of memory,
  * and a block of pixels times a panel of outputs a product whose rows begin anywhere. Any stride, dilation, padding and
- * groups; depthwise convolution over vectors of channels.
+ * groups.
  */
 #include "conv.h"
-#include "simd.h"
+#include "conv_end.h"
 
 #define IMAGE_BYTES (256 * 1024) /* of the rows that a part reads: they stay in the second cache */
 #define PARTS 16
 #define PIXELS 256
 
 typedef struct job {
-        const lg_conv_args *a;       /* as a forward convolution; of kind INPUT_GRAD the weights are turned */
-        bool depthwise, few, joined; /* joined: a line of a window is one run; few: outputs of one channel */
-        int64_t groups, channels,
-                outputs;         /* channels and outputs of a group; of depthwise one group with one channel */
-        int64_t taps, k;         /* of a kernel, of a window */
-        int64_t width, panels;   /* outputs of a panel, panels of a group */
-        char *weights, *scratch; /* all panels; of each thread */
+        const lg_conv_args *a;             /* as a forward convolution; of kind INPUT_GRAD the weights are turned */
+        bool few, joined;                  /* joined: a line of a window is one run; few: outputs of one channel */
+        int64_t groups, channels, outputs; /* channels and outputs of a group */
+        int64_t taps, k;                   /* of a kernel, of a window */
+        int64_t width, panels;             /* outputs of a panel, panels of a group */
+        char *weights, *scratch;           /* all panels; of each thread */
         int64_t scratch_bytes;
         lg_conv_cut cut;
 } job;
 
-#define LG_T float
-#define LG_OF(name) name##_f32
-#include "conv_direct.inc"
-#undef LG_T
-#undef LG_OF
-#define LG_T double
-#define LG_OF(name) name##_f64
-#include "conv_direct.inc"
-#undef LG_T
-#undef LG_OF
+#define LG_BOTH "conv_direct.inc"
+#include "both.inc"
 
 static void set_sizes(job *j)
 {
         const lg_conv_args *a = j->a;
         const int64_t lanes = LG_VECTOR / (int64_t)lg_bytes_of(a->dtype);
-        j->depthwise = lg_conv_is_depthwise(a);
-        j->groups = j->depthwise ? 1 : a->at.groups;
-        j->channels = j->depthwise ? 1 : a->channels / j->groups;
+        j->groups = a->at.groups;
+        j->channels = a->channels / j->groups;
         j->outputs = a->outputs / j->groups;
         j->joined = a->at.dilation[1] == 1 && a->at.groups == 1;
         j->few = a->channels == 1 && a->at.stride[1] == 1 && j->outputs <= lg_least(lanes / 2, LG_BLOCK_ROWS);

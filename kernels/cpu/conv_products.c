@@ -10,7 +10,6 @@
 #define TILE_BYTES ((int64_t)1 << 20)
 #define TILE_PIXELS 128 /* at least, or the weights are packed for too few rows */
 #define TASKS 16
-#define PARALLEL_WORK 1e6 /* in 2mnk */
 #define FEW_PIXELS 256
 #define CHUNK_BYTES ((int64_t)16 << 20) /* all partial weight gradients together */
 
@@ -21,14 +20,15 @@ static lg_gemm_args product_of(const lg_conv_job *j, int64_t m, int64_t n, int64
         return (lg_gemm_args){.dtype = j->a->dtype, .m = m, .n = n, .k = k};
 }
 
-/* y = windows w^T + b */
+/* y = relu(windows w^T + bias + z), where the weights and the bias have the scale and the shift. */
 static void forward_tile(const lg_conv_job *j, int64_t group, int64_t first, int64_t count, char *windows)
 {
         const lg_conv_args *a = j->a;
         const size_t run = (size_t)(j->outputs * j->size);
-        char *y = (char *)a->out + (first * a->outputs + group * j->outputs) * j->size;
-        for (int64_t i = 0; i < count && a->b; i++)
-                memcpy(y + i * a->outputs * j->size, (const char *)a->b + group * (int64_t)run, run);
+        const int64_t row = a->outputs * j->size;
+        char *y = (char *)a->out + first * row + group * (int64_t)run;
+        for (int64_t i = 0; i < count && a->z; i++)
+                memcpy(y + i * row, lg_byte_at(a->z, y - (char *)a->out + i * row), run);
         lg_gemm_args g = product_of(j, count, j->outputs, j->k);
         g.a = windows;
         g.a_row = j->k;
@@ -43,8 +43,10 @@ static void forward_tile(const lg_conv_job *j, int64_t group, int64_t first, int
         g.b_col = j->k;
         g.c = y;
         g.ldc = a->outputs;
-        g.beta = a->b != NULL;
-        lg_multiply(&g, windows + j->windows_bytes);
+        g.beta = a->z != NULL;
+        g.bias = lg_byte_at(j->bias, group * (int64_t)run);
+        g.relu = a->relu;
+        lg_multiply(&g, lg_way_of(&g), windows + j->windows_bytes);
 }
 
 /* windows = g w, added to rows [top, bottom) of dx */
@@ -64,7 +66,7 @@ static void input_grad_tile(const lg_conv_job *j, int64_t group, int64_t first, 
                 g.c = (char *)a->out + (first * a->channels + group * j->channels) * j->size;
                 g.ldc = a->channels;
         }
-        lg_multiply(&g, windows + j->windows_bytes);
+        lg_multiply(&g, lg_way_of(&g), windows + j->windows_bytes);
         if (!j->direct)
                 lg_conv_scatter(j, group, first, count, top, bottom, windows);
 }
@@ -90,7 +92,7 @@ static void weight_grad_tile(const lg_conv_job *j, int64_t group, int64_t first,
         g.c = dw + (group * j->outputs * j->k + from * row) * j->size;
         g.ldc = j->k;
         g.beta = add;
-        lg_multiply(&g, windows + j->windows_bytes);
+        lg_multiply(&g, lg_way_of(&g), windows + j->windows_bytes);
 }
 
 /* ---- the three kernels ---- */
@@ -203,17 +205,6 @@ static void sum_chunks(const void *user, int64_t first, int64_t end, int thread)
                 sum_chunk(c->j, c, t, c->j->windows + thread * c->j->slot_bytes);
 }
 
-static void sum_outputs(const void *user, int64_t first, int64_t end, int thread)
-{
-        const cut *c = user;
-        const lg_conv_job *j = c->j;
-        (void)thread;
-        for (int64_t o = first; o < end; o++) {
-                const int64_t offset = o * j->k * j->size;
-                lg_conv_sum_back(j, (char *)j->a->out + offset, c->sums + offset, c->chunks, j->a->outputs * j->k);
-        }
-}
-
 static bool weight_grad(lg_queue *q, const lg_conv_job *j)
 {
         const lg_conv_args *a = j->a;
@@ -225,7 +216,8 @@ static bool weight_grad(lg_queue *q, const lg_conv_job *j)
         if (!(c.sums = q->workspace(q, (size_t)(c.chunks * bytes))))
                 return false;
         run_tasks(q, j, tasks, sum_chunks, &c);
-        lg_parallel(q, a->outputs, lg_grain(j->k * c.chunks), sum_outputs, &c);
+        const int64_t taps = a->at.kernel[0] * a->at.kernel[1];
+        lg_conv_add_sums(q, a, &(lg_conv_sums){c.sums, c.chunks, a->outputs, taps, j->channels, j->channels});
         return true;
 }
 
@@ -239,23 +231,42 @@ static int64_t tile_of(const lg_conv_job *j)
         return lg_least(fit, share);
 }
 
+/* The scale and shift of an output in its weights and its bias. */
+#define FOLD(suffix, type)                                                                                             \
+        static void fold_##suffix(const lg_conv_job *j, int64_t o)                                                     \
+        {                                                                                                              \
+                const lg_conv_args *a = j->a;                                                                          \
+                const type scale = ((const type *)a->scale)[o], b = a->b ? ((const type *)a->b)[o] : 0;                \
+                type *w = (type *)j->w + o * j->k;                                                                     \
+                for (int64_t i = 0; i < j->k; i++)                                                                     \
+                        w[i] *= scale;                                                                                 \
+                ((type *)j->bias)[o] = b * scale + ((const type *)a->shift)[o];                                        \
+        }
+FOLD(f32, float)
+FOLD(f64, double)
+
 static void bring_outputs(const void *user, int64_t first, int64_t end, int thread)
 {
         const lg_conv_job *j = user;
         const int64_t bytes = j->k * j->size;
         (void)thread;
-        for (int64_t o = first; o < end; o++)
+        for (int64_t o = first; o < end; o++) {
                 lg_conv_kernel_first(j, j->w + o * bytes, (const char *)j->a->w + o * bytes);
+                if (j->a->scale)
+                        (j->a->dtype == LG_F64 ? fold_f64 : fold_f32)(j, o);
+        }
 }
 
 static bool bring_weights(lg_queue *q, lg_conv_job *j)
 {
         const lg_conv_args *a = j->a;
         const int64_t bytes = j->k * j->size;
-        j->w = (char *)(uintptr_t)a->w;
-        if (j->k == j->channels)
+        j->w = lg_byte_at(a->w, 0);
+        j->bias = lg_byte_at(a->b, 0);
+        if (j->k == j->channels && !a->scale)
                 return true;
-        if (!(j->w = q->workspace(q, (size_t)(a->outputs * bytes))))
+        if (!(j->w = q->workspace(q, (size_t)(a->outputs * bytes))) ||
+            (a->scale && !(j->bias = q->workspace(q, (size_t)(a->outputs * j->size)))))
                 return false;
         lg_parallel(q, a->outputs, lg_grain(j->k), bring_outputs, j);
         return true;
@@ -271,11 +282,13 @@ static bool prepare(lg_queue *q, lg_conv_job *j)
         j->direct = plain;
         j->tile = tile_of(j);
         double work = 2.0 * (double)j->pixels * (double)j->k * (double)j->a->outputs;
-        j->slots = work < PARALLEL_WORK ? 1 : q->threads;
+        j->slots = work < LG_PARALLEL_WORK ? 1 : q->threads;
         j->windows_bytes = j->direct ? 0 : lg_ceil_div(j->tile * j->k * j->size, 64) * 64;
         const int64_t most = lg_most(j->k, lg_most(j->outputs, j->tile));
-        const lg_gemm_args largest = {.dtype = j->a->dtype, .m = most, .n = most, .k = most, .b_row = 1};
-        j->slot_bytes = j->windows_bytes + lg_ceil_div((int64_t)lg_multiply_bytes(&largest), 64) * 64;
+        const lg_gemm_args largest = {.dtype = j->a->dtype, .m = most, .n = most, .k = most};
+        const size_t strips = lg_multiply_bytes(&largest, LG_BY_STRIPS);
+        const size_t short_strips = lg_multiply_bytes(&largest, LG_BY_SHORT_STRIPS);
+        j->slot_bytes = j->windows_bytes + lg_ceil_div(lg_most((int64_t)strips, (int64_t)short_strips), 64) * 64;
         if (!(j->windows = q->workspace(q, (size_t)(j->slots * j->slot_bytes))))
                 return false;
         return j->a->kind == LG_CONV_WEIGHT_GRAD || bring_weights(q, j);

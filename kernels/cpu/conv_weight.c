@@ -13,8 +13,8 @@
 #define IMAGE_BYTES (256 * 1024)
 
 /* What is a row of a block of sums, and what its vectors are of: an output by a window; an element of a window by
- * outputs, where windows are short; an element of the kernel by channels. */
-typedef enum way { BY_OUTPUTS, BY_WINDOWS, DEPTHWISE } way;
+ * outputs, where windows are short. */
+typedef enum way { BY_OUTPUTS, BY_WINDOWS } way;
 
 typedef struct job {
         const lg_conv_args *a;
@@ -34,16 +34,30 @@ typedef struct job {
         lg_conv_cut cut;
 } job;
 
-#define LG_T float
-#define LG_OF(name) name##_f32
-#include "conv_weight.inc"
-#undef LG_T
-#undef LG_OF
-#define LG_T double
-#define LG_OF(name) name##_f64
-#include "conv_weight.inc"
-#undef LG_T
-#undef LG_OF
+#define LG_BOTH "conv_weight.inc"
+#include "both.inc"
+
+typedef struct addition {
+        const lg_conv_args *a;
+        const lg_conv_sums *s;
+} addition;
+
+static void output_parts(const void *addition_, int64_t first, int64_t end, int thread)
+{
+        const addition *x = addition_;
+        (void)thread;
+        for (int64_t o = first; o < end; o++)
+                if (x->a->dtype == LG_F64)
+                        add_sums_f64(x->s, o, x->a->out);
+                else
+                        add_sums_f32(x->s, o, x->a->out);
+}
+
+void lg_conv_add_sums(lg_queue *q, const lg_conv_args *a, const lg_conv_sums *s)
+{
+        const addition x = {a, s};
+        lg_parallel(q, s->outputs, lg_grain(s->taps * s->channels * s->count), output_parts, &x);
+}
 
 static void image_parts(const void *job_, int64_t first, int64_t end, int thread)
 {
@@ -61,9 +75,6 @@ static int64_t work_of(int64_t blocks, int64_t rows, int64_t vectors)
 
 static way way_of(const job *j, int64_t lanes)
 {
-        const lg_conv_args *a = j->a;
-        if (lg_conv_is_depthwise(a))
-                return DEPTHWISE;
         const int64_t outputs = lg_ceil_div(j->outputs, lanes), rows = lg_even_part(j->k, LG_BLOCK_ROWS);
         const int64_t pairs = j->vectors / 2, panels = outputs / 2;
         const int64_t by_outputs =
@@ -124,8 +135,6 @@ bool lg_conv_weight(lg_queue *q, const lg_conv_args *a)
                 lg_conv_share(q, a, a->at.groups, f64 ? window_parts_f64 : window_parts_f32, &j);
                 return true;
         }
-        if (j.way == DEPTHWISE) /* (1, kernel, channels) to (1, channels, kernel) */
-                j.channels = a->channels;
-        lg_conv_share(q, a, j.way == DEPTHWISE ? 1 : a->outputs, f64 ? out_parts_f64 : out_parts_f32, &j);
+        lg_conv_add_sums(q, a, &(lg_conv_sums){j.sums, j.chunks, a->outputs, j.taps, j.channels, j.channels});
         return true;
 }

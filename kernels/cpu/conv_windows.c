@@ -105,17 +105,6 @@ void lg_conv_scatter(const lg_conv_job *j, int64_t group, int64_t first, int64_t
                 for (int64_t k = 0; k < taps; k++)                                                                     \
                         for (int64_t c = 0; c < channels; c++)                                                         \
                                 to[k * channels + c] = from[c * taps + k];                                             \
-        }                                                                                                              \
-        static void sum_back_##suffix(int64_t channels, int64_t taps, type *to, const type *from, int64_t count,       \
-                                      int64_t apart)                                                                   \
-        {                                                                                                              \
-                for (int64_t c = 0; c < channels; c++)                                                                 \
-                        for (int64_t k = 0; k < taps; k++) {                                                           \
-                                type sum = 0;                                                                          \
-                                for (int64_t i = 0; i < count; i++)                                                    \
-                                        sum += from[i * apart + k * channels + c];                                     \
-                                to[c * taps + k] = sum;                                                                \
-                        }                                                                                              \
         }
 ORDER(f32, float)
 ORDER(f64, double)
@@ -127,13 +116,4 @@ void lg_conv_kernel_first(const lg_conv_job *j, void *to, const void *from)
                 kernel_first_f64(j->channels, taps, to, from);
         else
                 kernel_first_f32(j->channels, taps, to, from);
-}
-
-void lg_conv_sum_back(const lg_conv_job *j, void *to, const void *from, int64_t count, int64_t apart)
-{
-        const int64_t taps = j->a->at.kernel[0] * j->a->at.kernel[1];
-        if (j->a->dtype == LG_F64)
-                sum_back_f64(j->channels, taps, to, from, count, apart);
-        else
-                sum_back_f32(j->channels, taps, to, from, count, apart);
 }

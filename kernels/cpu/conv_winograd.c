@@ -6,7 +6,7 @@
  * are 0, +-5/8, +-3/2 and infinity: the error is 1.4e-6 of the largest value, where 0, +-1, +-2 give 5.9e-6. Blocks of
  * tiles stay in the second cache from their input to their output.
  */
-#include "conv.h"
+#include "conv_end.h"
 #include "conv_winograd.h"
 
 #define BLOCK_BYTES (512 * 1024)
@@ -40,6 +40,7 @@ void lg_conv_take_tile(const float *const *from, int64_t first, int64_t end, ptr
 /* The images, and how they are cut: tiles are counted over all rows of all images. */
 typedef struct job {
         const lg_conv_args *a; /* as a forward convolution; of kind INPUT_GRAD the weights are turned */
+        bool ends;             /* there is an end */
         int side, points;      /* points: of both directions */
         int64_t down, across, tiles, block;
         int64_t panels;
@@ -77,27 +78,51 @@ static void take_inputs(const job *j, int64_t first, int64_t count, float *to)
         }
 }
 
-/* Pixels of a tile from its vectors, `left` outputs of the image from y on. */
-static void put_tile(const job *j, float *y, int64_t rows, int64_t cols, const vec *from, int64_t left)
+/* One pixel of a tile, or a whole line of 4, and the outputs of one vector: all, or `some`. */
+LG_INLINE void put_pixels(const job *j, float *y, int64_t output, const vec *from, const int count, bool whole,
+                          lg_mask_f32 some)
 {
-        enum { lanes = LG_LANES_f32 };
-        const int64_t outputs = j->a->outputs, line = j->a->at.out[1] * outputs;
-        const lg_mask_f32 some = lg_mask_first_f32(left < lanes ? left : 0);
-        for (int64_t i = 0; i < rows; i++, from += j->side, y += line)
-                for (int64_t k = 0; k < cols; k++)
-                        if (left < lanes)
-                                lg_vec_store_some_f32(y + k * outputs, some, from[k]);
-                        else
-                                lg_vec_store_f32(y + k * outputs, from[k]);
+        const int64_t outputs = j->a->outputs;
+        vec v[4];
+        LG_UNROLL
+        for (int i = 0; i < count; i++)
+                v[i] = from[i];
+        if (j->ends)
+                lg_conv_end_f32(j->a, y, outputs, output, v, 1, count, 1, whole, some);
+        LG_UNROLL
+        for (int i = 0; i < count; i++)
+                if (whole)
+                        lg_vec_store_f32(y + i * outputs, v[i]);
+                else
+                        lg_vec_store_some_f32(y + i * outputs, some, v[i]);
 }
 
-/* The vector of outputs of the pixels of a tile `ahead`. */
+/* The pixels of a tile that the image has, from its vectors: outputs from `output` on, of which y is the first. */
+static void put_tile(const job *j, float *y, int64_t rows, int64_t cols, int64_t output, const vec *from)
+{
+        const int64_t outputs = j->a->outputs, left = outputs - output;
+        const bool whole = left >= LG_LANES_f32;
+        const lg_mask_f32 some = lg_mask_first_f32(whole ? 0 : left);
+        for (int64_t i = 0; i < rows; i++, from += j->side, y += j->a->at.out[1] * outputs)
+                if (cols == 4 && whole)
+                        put_pixels(j, y, output, from, 4, true, some);
+                else
+                        for (int64_t k = 0; k < cols; k++)
+                                put_pixels(j, y + k * outputs, output, from + k, 1, whole, some);
+}
+
+/* The vector of outputs of the pixels of a tile `ahead`, and what will be added to them. */
 static void prefetch_tile(const job *j, const float *y, ptrdiff_t ahead)
 {
-        const int64_t outputs = j->a->outputs, line = j->a->at.out[1] * outputs;
+        const lg_conv_args *a = j->a;
+        const int64_t outputs = a->outputs, line = a->at.out[1] * outputs;
         for (int i = 0; i < j->side; i++)
-                for (int k = 0; k < j->side; k++)
-                        lg_prefetch_to(y, (ahead + i * line + k * outputs) * (ptrdiff_t)sizeof(float));
+                for (int k = 0; k < j->side; k++) {
+                        const ptrdiff_t bytes = (ahead + i * line + k * outputs) * (ptrdiff_t)sizeof(float);
+                        lg_prefetch_to(y, bytes);
+                        if (a->z)
+                                lg_prefetch((const float *)a->z + (y - (const float *)a->out), bytes);
+                }
 }
 
 static void put_outputs(const job *j, int64_t first, int64_t count, int64_t panel, const float *from)
@@ -116,9 +141,10 @@ static void put_outputs(const job *j, int64_t first, int64_t count, int64_t pane
                 const int64_t cols = lg_least(j->side, a->at.out[1] - col);
                 float *y = (float *)a->out + ((n * a->at.out[0] + row) * a->at.out[1] + col) * a->outputs;
                 for (int v = 0; v < LG_BLOCK_VECTORS && lanes * v < left; v++) {
-                        prefetch_tile(j, y + panel * WIDTH + lanes * v, AHEAD * j->side * a->outputs);
+                        const int64_t output = panel * WIDTH + lanes * v;
+                        prefetch_tile(j, y + output, AHEAD * j->side * a->outputs);
                         (j->side == 4 ? tile_of_4 : tile_of_2)(from + lanes * v, j->product_step, bias[v], out);
-                        put_tile(j, y + panel * WIDTH + lanes * v, rows, cols, out, left - lanes * v);
+                        put_tile(j, y + output, rows, cols, output, out);
                 }
         }
 }
@@ -299,7 +325,7 @@ bool lg_conv_winograd_fits(const lg_conv_args *a)
 bool lg_conv_winograd(lg_queue *q, const lg_conv_args *a)
 {
         const lg_conv_args turned = lg_conv_as_forward(a);
-        job j = {.a = &turned};
+        job j = {.a = &turned, .ends = lg_conv_has_end(a)};
         set_sizes(&j);
         float *zeros = q->workspace(q, (size_t)turned.channels * sizeof *zeros);
         if (!zeros)

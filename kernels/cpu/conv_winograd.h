@@ -42,27 +42,39 @@ LG_INLINE void input_line_4(const vec *d, int step, vec *to, int to_step)
         to[5 * to_step] = plus(A2 * B2, d1, plus(-A2 - B2, d3, d5));
 }
 
-LG_INLINE void output_line_4(const vec *m, int step, vec *to, int to_step)
+/* `count` results, 4 or 3, of products at the six points; infinity counts for the last. */
+LG_INLINE void results_of_6(const vec *m, int step, vec *to, int to_step, int count)
 {
-        const vec m1 = m[step], m2 = m[2 * step], m3 = m[3 * step], m4 = m[4 * step];
+        const vec m1 = m[step], m2 = m[2 * step], m3 = m[3 * step], m4 = m[4 * step], last = m[5 * step];
         const vec sum_a = m1 + m2, sum_b = m3 + m4, odd_a = m1 - m2, odd_b = m3 - m4;
         to[0] = m[0] + sum_a + sum_b;
         to[to_step] = plus(A, odd_a, all(B) * odd_b);
-        to[2 * to_step] = plus(A2, sum_a, all(B2) * sum_b);
-        to[3 * to_step] = plus(A2 * A, odd_a, plus(B2 * B, odd_b, m[5 * step]));
+        to[2 * to_step] = plus(A2, sum_a, count == 3 ? plus(B2, sum_b, last) : all(B2) * sum_b);
+        if (count == 4)
+                to[3 * to_step] = plus(A2 * A, odd_a, plus(B2 * B, odd_b, last));
+}
+
+/* A kernel at the six points, from its sums at the points +-A and +-B without signs: the even and the odd elements. */
+LG_INLINE void kernel_at_6(vec first, vec last, const vec even[2], const vec odd[2], vec *to, int to_step)
+{
+        const vec a = all(1 / (2 * A2 * (A2 - B2))), b = all(1 / (2 * B2 * (B2 - A2)));
+        to[0] = all(1 / (A2 * B2)) * first;
+        to[to_step] = a * plus(A, odd[0], even[0]);
+        to[2 * to_step] = a * plus(-A, odd[0], even[0]);
+        to[3 * to_step] = b * plus(B, odd[1], even[1]);
+        to[4 * to_step] = b * plus(-B, odd[1], even[1]);
+        to[5 * to_step] = last;
+}
+
+LG_INLINE void output_line_4(const vec *m, int step, vec *to, int to_step)
+{
+        results_of_6(m, step, to, to_step, 4);
 }
 
 LG_INLINE void kernel_line_4(const vec *w, int step, vec *to, int to_step)
 {
         const vec w0 = w[0], w1 = w[step], w2 = w[2 * step];
-        const vec even_a = plus(A2, w2, w0), even_b = plus(B2, w2, w0);
-        const vec a = all(1 / (2 * A2 * (A2 - B2))), b = all(1 / (2 * B2 * (B2 - A2)));
-        to[0] = all(1 / (A2 * B2)) * w0;
-        to[to_step] = a * plus(A, w1, even_a);
-        to[2 * to_step] = a * plus(-A, w1, even_a);
-        to[3 * to_step] = b * plus(B, w1, even_b);
-        to[4 * to_step] = b * plus(-B, w1, even_b);
-        to[5 * to_step] = w2;
+        kernel_at_6(w0, w2, (const vec[]){plus(A2, w2, w0), plus(B2, w2, w0)}, (const vec[]){w1, w1}, to, to_step);
 }
 
 LG_INLINE void input_line_2(const vec *d, int step, vec *to, int to_step)
@@ -94,24 +106,13 @@ LG_INLINE void kernel_line_2(const vec *w, int step, vec *to, int to_step)
 LG_INLINE void gradient_line_4(const vec *g, int step, vec *to, int to_step)
 {
         const vec g0 = g[0], g1 = g[step], g2 = g[2 * step], g3 = g[3 * step];
-        const vec even_a = plus(A2, g2, g0), odd_a = plus(A2, g3, g1), even_b = plus(B2, g2, g0);
-        const vec odd_b = plus(B2, g3, g1);
-        const vec a = all(1 / (2 * A2 * (A2 - B2))), b = all(1 / (2 * B2 * (B2 - A2)));
-        to[0] = all(1 / (A2 * B2)) * g0;
-        to[to_step] = a * plus(A, odd_a, even_a);
-        to[2 * to_step] = a * plus(-A, odd_a, even_a);
-        to[3 * to_step] = b * plus(B, odd_b, even_b);
-        to[4 * to_step] = b * plus(-B, odd_b, even_b);
-        to[5 * to_step] = g3;
+        kernel_at_6(g0, g3, (const vec[]){plus(A2, g2, g0), plus(B2, g2, g0)},
+                    (const vec[]){plus(A2, g3, g1), plus(B2, g3, g1)}, to, to_step);
 }
 
 LG_INLINE void weight_line_4(const vec *m, int step, vec *to, int to_step)
 {
-        const vec m1 = m[step], m2 = m[2 * step], m3 = m[3 * step], m4 = m[4 * step];
-        const vec sum_a = m1 + m2, sum_b = m3 + m4, odd_a = m1 - m2, odd_b = m3 - m4;
-        to[0] = m[0] + sum_a + sum_b;
-        to[to_step] = plus(A, odd_a, all(B) * odd_b);
-        to[2 * to_step] = plus(A2, sum_a, plus(B2, sum_b, m[5 * step]));
+        results_of_6(m, step, to, to_step, 3);
 }
 
 #undef A

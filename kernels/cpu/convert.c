@@ -1,6 +1,7 @@
 /* convert.c - contiguous conversion between dtypes, through the types that kernels compute in. */
 #include <math.h>
 #include "cpu.h"
+#include "simd.h"
 
 static inline int64_t i64_of_f64(double x)
 {
@@ -55,11 +56,37 @@ static inline double f64_odd_of_i64(int64_t x)
                 memmove(to, from, (size_t)n * sizeof(type));                                                           \
         }
 
+/* f16 to and from f32, by the processor's instructions where it has them. */
+#if defined(__F16C__)
+#define CONVERT_F16(name, to_type, to_vec, from_type, from_vec, convert)                                               \
+        static void name(int64_t n, void *to, const void *from)                                                        \
+        {                                                                                                              \
+                to_type *t = to;                                                                                       \
+                const from_type *f = from;                                                                             \
+                from_vec x = {0};                                                                                      \
+                to_vec y;                                                                                              \
+                for (; n >= LG_LANES_f32; n -= LG_LANES_f32, t += LG_LANES_f32, f += LG_LANES_f32) {                   \
+                        memcpy(&x, f, sizeof x);                                                                       \
+                        y = convert(x);                                                                                \
+                        memcpy(t, &y, sizeof y);                                                                       \
+                }                                                                                                      \
+                if (n > 0) {                                                                                           \
+                        memcpy(&x, f, (size_t)n * sizeof *f);                                                          \
+                        y = convert(x);                                                                                \
+                        memcpy(t, &y, (size_t)n * sizeof *t);                                                          \
+                }                                                                                                      \
+        }
+CONVERT_F16(f32_f16, float, lg_vec_f32, uint16_t, lg_halves, lg_vec_of_f16)
+CONVERT_F16(f16_f32, uint16_t, lg_halves, float, lg_vec_f32, lg_f16_of_vec)
+#else
+CONVERT(f32_f16, float, uint16_t, lg_f32_of_f16(x))
+CONVERT(f16_f32, uint16_t, float, lg_f16_of_f32(x))
+#endif
+
 CONVERT_SAME(f32_f32, float)
 CONVERT_SAME(f64_f64, double)
 CONVERT_SAME(i64_i64, int64_t)
 CONVERT(f32_f64, float, double, x)
-CONVERT(f32_f16, float, uint16_t, lg_f32_of_f16(x))
 CONVERT(f32_bf16, float, uint16_t, lg_f32_of_bf16(x))
 CONVERT(f32_i64, float, int64_t, x)
 CONVERT(f32_i32, float, int32_t, x)
@@ -80,7 +107,6 @@ CONVERT(i64_i32, int64_t, int32_t, x)
 CONVERT(i64_u8, int64_t, uint8_t, x)
 CONVERT(i64_bool, int64_t, uint8_t, x != 0)
 
-CONVERT(f16_f32, uint16_t, float, lg_f16_of_f32(x))
 CONVERT(bf16_f32, uint16_t, float, lg_bf16_of_f32(x))
 CONVERT(i32_f32, int32_t, float, i32_of_f64(x))
 CONVERT(u8_f32, uint8_t, float, u8_of_f64(x))

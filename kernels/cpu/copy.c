@@ -1,9 +1,12 @@
 /* copy.c - out = in, between any strides and dtypes. */
 #include "cpu.h"
+#include "simd.h"
 
 #define CHUNK 1024
 #define LONG_ROW 256
-#define TILE 32 /* rows and columns that a transposition moves at once */
+#define LINE 64            /* bytes of a line of the cache */
+#define RUN 256            /* bytes of the input's runs that a transposition reads at once */
+#define STREAMED (1 << 25) /* bytes of a result that no cache keeps until it is read */
 
 typedef struct job {
         lg_walk walk; /* out, in */
@@ -50,19 +53,24 @@ static void copy_chunks(const void *user, int64_t first, int64_t end, int thread
         }
 }
 
-/* out[r * out_step + c] = in[r + c * in_step]; a tile of both fits the first cache. */
+/* ---- transpositions: out[r * out_step + c] = in[r + c * in_step] ---- */
+
+typedef struct tile {
+        int64_t rows, cols, out_step, in_step;
+        bool streams; /* past the caches: out is large, its rows begin with lines */
+} tile;
+
 #define TURN(type)                                                                                                     \
         do {                                                                                                           \
                 type *o = out;                                                                                         \
                 const type *v = in;                                                                                    \
-                for (int64_t r = 0; r < rows; r++) {                                                                   \
-                        for (int64_t c = 0; c < cols; c++)                                                             \
-                                o[r * out_step + c] = v[r + c * in_step];                                              \
+                for (int64_t r = 0; r < t->rows; r++) {                                                                \
+                        for (int64_t c = 0; c < t->cols; c++)                                                          \
+                                o[r * t->out_step + c] = v[r + c * t->in_step];                                        \
                 }                                                                                                      \
         } while (0)
 
-static void turn_tile(size_t size, int64_t rows, int64_t cols, void *out, int64_t out_step, const void *in,
-                      int64_t in_step)
+static void turn_elements(size_t size, const tile *t, void *out, const void *in)
 {
         if (size == 8)
                 TURN(uint64_t);
@@ -72,6 +80,79 @@ static void turn_tile(size_t size, int64_t rows, int64_t cols, void *out, int64_
                 TURN(uint16_t);
         else
                 TURN(uint8_t);
+}
+
+/* A line of the cache; with `streams` both are aligned. */
+LG_INLINE void put_line(void *to, const void *from, bool streams)
+{
+        LG_UNROLL
+        for (int i = 0; i < LINE / 4; i += LG_LANES_f32) {
+                const lg_vec_f32 v = lg_vec_load_f32((const float *)from + i);
+                if (streams)
+                        lg_vec_stream_f32((float *)to + i, v);
+                else
+                        lg_vec_store_f32((float *)to + i, v);
+        }
+}
+
+/* A tile whose rows are lines of `out` and whose columns are vectors of `in`. */
+#define TURN_LINES(sfx, type)                                                                                          \
+        static void turn_lines_##sfx(const tile *t, type *out, const type *in)                                         \
+        {                                                                                                              \
+                enum { lanes = LG_LANES_##sfx, line = LINE / sizeof(type) };                                           \
+                LG_ALIGN64 type turned[lanes * line];                                                                  \
+                for (int c = 0; c < line; c += lanes)                                                                  \
+                        lg_vec_transpose_##sfx(in + c * t->in_step, t->in_step, turned + c, line, lanes, lanes);       \
+                for (int r = 0; r < lanes; r++)                                                                        \
+                        put_line(out + r * t->out_step, turned + r * line, t->streams);                                \
+        }
+TURN_LINES(f32, float)
+TURN_LINES(f64, double)
+
+/* Of 2 bytes: pairs are turned, then parted. */
+static void turn_lines_16(const tile *t, uint16_t *out, const uint16_t *in)
+{
+        enum { lanes = LG_LANES_f32, line = LINE / 2 };
+        LG_ALIGN64 uint32_t pairs[lanes * line];
+        LG_ALIGN64 uint16_t low[line], high[line];
+        for (int c = 0; c < line; c += lanes)
+                lg_vec_transpose_f32((const float *)(const void *)(in + c * t->in_step), t->in_step / 2,
+                                     (float *)pairs + c, line, lanes, lanes);
+        for (int r = 0; r < lanes; r++) {
+                for (int c = 0; c < line; c++) {
+                        low[c] = (uint16_t)pairs[r * line + c];
+                        high[c] = (uint16_t)(pairs[r * line + c] >> 16);
+                }
+                put_line(out + 2 * r * t->out_step, low, t->streams);
+                put_line(out + (2 * r + 1) * t->out_step, high, t->streams);
+        }
+}
+
+/* A band of rows, as many as a run of RUN bytes in `in`: tile by tile; the columns after the next are on their way. */
+static void turn_band(size_t size, const tile *band, char *out, const char *in)
+{
+        const int64_t width = (int64_t)size, line = LINE / width, run = LG_VECTOR / width;
+        const bool pairs = ((uintptr_t)in | (uintptr_t)band->in_step * size) % 4 == 0;
+        tile t = *band;
+        t.streams = t.streams && ((uintptr_t)out | (uintptr_t)t.out_step * size) % LINE == 0;
+        for (int64_t c = 0; c < band->cols; c += line) {
+                t.cols = lg_least(line, band->cols - c);
+                for (int64_t r = 0; r < band->rows; r += run) {
+                        char *to = out + (r * t.out_step + c) * width;
+                        const char *from = in + (r + c * t.in_step) * width;
+                        t.rows = lg_least(run, band->rows - r);
+                        for (int64_t i = 2 * line; i < lg_least(3 * line, band->cols - c); i++)
+                                lg_prefetch(from, i * t.in_step * width);
+                        if (t.rows < run || t.cols < line || size == 1 || (size == 2 && !pairs))
+                                turn_elements(size, &t, to, from);
+                        else if (size == 8)
+                                turn_lines_f64(&t, (double *)to, (const double *)from);
+                        else if (size == 4)
+                                turn_lines_f32(&t, (float *)to, (const float *)from);
+                        else
+                                turn_lines_16(&t, (uint16_t *)to, (const uint16_t *)from);
+                }
+        }
 }
 
 /* The dimension that is innermost in `in` where another one is in `out`, or -1. */
@@ -87,11 +168,11 @@ static int turned_dimension(const lg_walk *w)
         return -1;
 }
 
-/* Tiles of the planes (turned dimension d, innermost dimension); `rest` walks the other dimensions. */
+/* Bands of the planes (turned dimension d, innermost dimension); `rest` walks the other dimensions. */
 typedef struct planes {
         const job *j;
         int d;
-        int64_t bands; /* of each plane */
+        int64_t band, bands; /* rows of a band, bands of each plane */
         lg_walk rest;
 } planes;
 
@@ -100,25 +181,28 @@ static void turn_bands(const void *user, int64_t first, int64_t end, int thread)
         const planes *p = user;
         const job *j = p->j;
         const lg_walk *w = &j->walk;
-        int inner = w->ndim - 1;
-        int64_t rows = w->shape[p->d], cols = w->shape[inner], out_step = w->strides[0][p->d];
+        const int64_t size = (int64_t)j->out_size, inner = w->ndim - 1;
+        tile t = {.cols = w->shape[inner],
+                  .out_step = w->strides[0][p->d],
+                  .in_step = w->strides[1][inner],
+                  .streams = w->count >= STREAMED / size};
         (void)thread;
-        for (int64_t band = first; band < end; band++) {
-                int64_t at[LG_MAX_DIMS], r = band % p->bands * TILE;
-                int64_t o = lg_walk_seek(&p->rest, 0, band / p->bands, at) + r * out_step;
-                int64_t v = lg_walk_seek(&p->rest, 1, band / p->bands, at) + r;
-                for (int64_t c = 0; c < cols; c += TILE)
-                        turn_tile(j->out_size, lg_least(TILE, rows - r), lg_least(TILE, cols - c),
-                                  j->out + (o + c) * (int64_t)j->out_size, out_step,
-                                  j->in + (v + c * w->strides[1][inner]) * (int64_t)j->in_size, w->strides[1][inner]);
+        for (int64_t i = first; i < end; i++) {
+                int64_t at[LG_MAX_DIMS], r = i % p->bands * p->band;
+                int64_t o = lg_walk_seek(&p->rest, 0, i / p->bands, at) + r * t.out_step;
+                int64_t v = lg_walk_seek(&p->rest, 1, i / p->bands, at) + r;
+                t.rows = lg_least(p->band, w->shape[p->d] - r);
+                turn_band(j->out_size, &t, j->out + o * size, j->in + v * size);
         }
+        lg_streams_end();
 }
 
 static void copy_turned(lg_queue *q, const job *j, int d)
 {
         const lg_walk *w = &j->walk;
         int inner = w->ndim - 1;
-        planes p = {.j = j, .d = d, .bands = lg_ceil_div(w->shape[d], TILE)};
+        planes p = {.j = j, .d = d, .band = RUN / (int64_t)j->out_size};
+        p.bands = lg_ceil_div(w->shape[d], p.band);
         p.rest = (lg_walk){.ndim = 1, .operands = 2, .count = 1, .shape = {1}};
         for (int i = 0, n = 0; i < inner; i++) {
                 if (i == d)
@@ -129,7 +213,7 @@ static void copy_turned(lg_queue *q, const job *j, int d)
                 p.rest.count *= w->shape[i];
                 p.rest.ndim = ++n;
         }
-        const int64_t band = lg_least(TILE, w->shape[d]) * w->shape[inner];
+        const int64_t band = lg_least(p.band, w->shape[d]) * w->shape[inner];
         lg_parallel(q, p.rest.count * p.bands, lg_grain(band), turn_bands, &p);
 }
 

@@ -119,12 +119,25 @@ float *lg_widen(lg_queue *q, lg_dtype t, int64_t n, const void *from);
 #define lg_narrow LG_CPU(narrow)
 void lg_narrow(lg_queue *q, lg_dtype t, int64_t n, void *to, const float *from);
 
-/* One product (without a batch, f32 or f64, of any strides) on the calling thread. scratch: as many bytes as the other
+/* How a product is computed: by sums along k of rows of A and columns of B; over all of k at once; or strip by strip of
+ * it, the sums waiting in C. It decides the order of additions: parts of a product go the way of the whole. */
+typedef enum lg_product_way { LG_BY_DOTS, LG_BY_ROWS, LG_BY_STRIPS, LG_BY_SHORT_STRIPS } lg_product_way;
+#define lg_way_of LG_CPU(way_of)
+lg_product_way lg_way_of(const lg_gemm_args *g);
+
+/* One product (without a batch; f32 and f64 of any strides) on the calling thread. scratch: as many bytes as the other
  * says, 64-byte aligned. */
 #define lg_multiply LG_CPU(multiply)
-void lg_multiply(const lg_gemm_args *g, void *scratch);
+void lg_multiply(const lg_gemm_args *g, lg_product_way way, void *scratch);
 #define lg_multiply_bytes LG_CPU(multiply_bytes)
-size_t lg_multiply_bytes(const lg_gemm_args *g);
+size_t lg_multiply_bytes(const lg_gemm_args *g, lg_product_way way);
+/* The same of f16 and bf16. */
+#define lg_half_way_of LG_CPU(half_way_of)
+lg_product_way lg_half_way_of(const lg_gemm_args *g);
+#define lg_multiply_half LG_CPU(multiply_half)
+void lg_multiply_half(const lg_gemm_args *g, lg_product_way way, void *scratch);
+#define lg_multiply_half_bytes LG_CPU(multiply_half_bytes)
+size_t lg_multiply_half_bytes(const lg_gemm_args *g, lg_product_way way);
 
 /* f32: C = A B, or C += A B, for one panel of B: k rows of LG_BLOCK_VECTORS vectors, of which C has the first `cols`
  * columns in rows as far apart as those of the panel. */

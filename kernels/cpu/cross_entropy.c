@@ -2,6 +2,8 @@
 #include "cpu.h"
 #include "scalar.h"
 
+#define SPAN 1024 /* elements that are added up in their own type before they are joined in f64 */
+
 typedef struct job {
         const lg_cross_entropy_args *a;
         const void *x; /* in f32 where the dtype has 16 bits, as all that is written by rows */

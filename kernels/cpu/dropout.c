@@ -1,33 +1,57 @@
 /* dropout.c - elements dropped by the words of the Philox generator, over any strides. */
 #include <math.h>
 #include "cpu.h"
+#include "simd.h"
 #include "../philox.h"
 
 #define CHUNK 1024 /* elements; a multiple of the words of a block */
 
-/* The words of `blocks` blocks, as many as a chunk has at most. */
-static void draw(uint64_t seed, uint64_t first, int64_t blocks, uint32_t *w)
+/* The words of `blocks` blocks, rounded up to a vector of counters; meanwhile the elements of the
+ * next chunk, of `size` bytes, are fetched. The lower halves of the lanes are the words, what is above them plays no
+ * part. */
+static void draw(uint64_t seed, uint64_t first, int64_t blocks, uint32_t *ret, int64_t size, const void *x,
+                 const void *y)
 {
-        LG_SIMD
-        for (int64_t i = 0; i < blocks; i++) {
-                lg_philox_words b = lg_philox_block(seed, first + (uint64_t)i);
-                w[4 * i] = b.w[0];
-                w[4 * i + 1] = b.w[1];
-                w[4 * i + 2] = b.w[2];
-                w[4 * i + 3] = b.w[3];
+        enum { lanes = LG_LANES_f64, rounds = 10 };
+        const lg_vec_u64 zero = {0}, low = zero + UINT32_MAX;
+        lg_vec_u64 counters = zero;
+        for (int k = 0; k < lanes; k++)
+                counters[k] = first + (uint64_t)k;
+        for (int64_t i = 0; i < blocks; i += lanes) {
+                uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+                lg_vec_u64 w0 = counters, w1 = w0 >> 32, w2 = zero, w3 = zero;
+                counters += lanes;
+                LG_UNROLL
+                for (int round = 0; round < rounds; round++) {
+                        const lg_vec_u64 p0 = lg_vec_multiply_halves(w0, zero + LG_PHILOX_M0);
+                        const lg_vec_u64 p1 = lg_vec_multiply_halves(w2, zero + LG_PHILOX_M1);
+                        w0 = (p1 >> 32) ^ w1 ^ (zero + k0);
+                        w1 = p1;
+                        w2 = (p0 >> 32) ^ w3 ^ (zero + k1);
+                        w3 = p0;
+                        k0 += LG_PHILOX_K0;
+                        k1 += LG_PHILOX_K1;
+                }
+                w0 = (w0 & low) | w1 << 32;
+                w2 = (w2 & low) | w3 << 32;
+                const lg_vec_u64 words[2] = {LG_LOW_f64(w0, w2), LG_HIGH_f64(w0, w2)};
+                memcpy(ret + 4 * i, words, sizeof words);
+                for (int64_t at = (CHUNK + 4 * i) * size; at < (CHUNK + 4 * (i + lanes)) * size; at += 64) {
+                        lg_prefetch(x, at);
+                        lg_prefetch_to(y, at);
+                }
         }
 }
 
 /* A uniform number is (w >> 8) / 2^24: it is at least p where w >> 8 is at least `limit`. */
 #define DROP(suffix, type)                                                                                             \
-        static void drop_##suffix(int64_t n, const uint32_t *w, uint32_t limit, type scale, const void *from,          \
-                                  void *to)                                                                            \
+        static void drop_##suffix(int64_t n, const uint32_t *w, int32_t limit, type scale, const void *from, void *to) \
         {                                                                                                              \
                 const type *x = from;                                                                                  \
                 type *y = to;                                                                                          \
                 LG_SIMD                                                                                                \
                 for (int64_t i = 0; i < n; i++)                                                                        \
-                        y[i] = w[i] >> 8 >= limit ? x[i] * scale : 0;                                                  \
+                        y[i] = (int32_t)(w[i] >> 8) >= limit ? x[i] * scale : 0;                                       \
         }
 DROP(f32, float)
 DROP(f64, double)
@@ -36,19 +60,19 @@ typedef struct job {
         const lg_dropout_args *a;
         lg_walk walk; /* of y, x */
         size_t size;
-        uint32_t limit;
+        int32_t limit;
         double scale;
 } job;
 
 static void drop_chunk(const job *j, int64_t first, int64_t n)
 {
         LG_ALIGN64 char gathered[CHUNK * 8], wide[CHUNK * 8], narrow[CHUNK * 8];
-        uint32_t words[CHUNK];
+        LG_ALIGN64 uint32_t words[CHUNK];
         const lg_dropout_args *a = j->a;
         const void *x = (const char *)a->x + first * (int64_t)j->size;
         bool side_by_side = lg_walk_contiguous(&j->walk, 0), half = lg_is_half(a->dtype);
         void *y = side_by_side ? (char *)a->y + first * (int64_t)j->size : narrow;
-        draw(a->seed, a->offset + (uint64_t)(first / 4), lg_ceil_div(n, 4), words);
+        draw(a->seed, a->offset + (uint64_t)(first / 4), lg_ceil_div(n, 4), words, (int64_t)j->size, x, y);
         if (!lg_walk_contiguous(&j->walk, 1)) {
                 lg_walk_gather(&j->walk, 1, j->size, gathered, a->x, first, n);
                 x = gathered;
@@ -76,7 +100,7 @@ static void drop_chunks(const void *user, int64_t first, int64_t end, int thread
 
 bool LG_CPU(dropout)(lg_queue *q, const lg_dropout_args *a)
 {
-        job j = {.a = a, .size = lg_bytes_of(a->dtype), .limit = (uint32_t)ceil(a->p * 16777216.0)};
+        job j = {.a = a, .size = lg_bytes_of(a->dtype), .limit = (int32_t)ceil(a->p * 16777216.0)};
         if (!lg_is_float(a->dtype))
                 return lg_queue_fail(q, LG_BROKEN, "dropout: no kernel for dtype %d", (int)a->dtype);
         j.scale = a->p < 1 ? 1 / (1 - a->p) : 0;

@@ -3,10 +3,13 @@
  * A row is normalised by one thread while it is in the cache. Gradients of weights and biases are summed over fixed
  * stretches of the outer dimension and joined in order: no result depends on the number of threads.
  */
+#include <math.h>
 #include "cpu.h"
-#include "scalar.h"
+#include "simd.h"
 
 #define STRETCHES 64 /* at most */
+#define SPAN 256     /* elements that are added up in their own type before they are joined in f64 */
+#define ROWS 8       /* the same of rows */
 
 /* A row's statistics and place. */
 typedef struct row {
@@ -16,14 +19,18 @@ typedef struct row {
         int64_t group; /* its first weight */
 } row;
 
-#define LG_T float
-#define LG_SCALAR f32
-#include "layer_norm.inc"
-#undef LG_T
-#undef LG_SCALAR
-#define LG_T double
-#define LG_SCALAR f64
-#include "layer_norm.inc"
+/* The derivative of one call. */
+typedef struct job {
+        const lg_layer_norm_vjp_args *a;
+        const void *x, *w, *g;
+        void *dx;
+        int64_t stretch, stretches; /* outer indices of a stretch */
+        double *cells;              /* of each stretch: dw, then db */
+        double *parts;              /* of each thread: the sums of a few rows */
+} job;
+
+#define LG_BOTH "layer_norm.inc"
+#include "both.inc"
 
 /* The weights given, or n times `value`. */
 static const void *weights_or(lg_queue *q, lg_dtype t, const void *given, int64_t n, double value)
@@ -82,43 +89,16 @@ bool LG_CPU(layer_norm)(lg_queue *q, const lg_layer_norm_args *a)
 
 /* ---- the derivative ---- */
 
-typedef struct job {
-        const lg_layer_norm_vjp_args *a;
-        const void *x, *w, *g;
-        void *dx;
-        int64_t stretch, stretches; /* outer indices of a stretch */
-        double *cells;              /* of each stretch: dw, then db; NULL if neither is wanted */
-} job;
-
-/* One group of one stretch. */
-static void derive_stretch(const job *j, int64_t s, int64_t group)
-{
-        const lg_layer_norm_vjp_args *a = j->a;
-        int64_t n = a->channels * a->inner, weights = a->groups * a->channels;
-        double *dw = j->cells ? j->cells + 2 * s * weights + group * a->channels : NULL, *db = dw ? dw + weights : NULL;
-        for (int64_t c = 0; dw && c < a->channels; c++)
-                dw[c] = db[c] = 0;
-        for (int64_t i = s * j->stretch; i < lg_least((s + 1) * j->stretch, a->outer); i++) {
-                int64_t k = i * a->groups + group, at = k * n;
-                row r = {a->channels, a->inner, a->rms, a->mean[k], a->rstd[k], group * a->channels};
-                if (a->dtype == LG_F64) {
-                        double *dx = j->dx;
-                        derive_f64(&r, (const double *)j->x + at, j->w, (const double *)j->g + at, dx ? dx + at : NULL,
-                                   dw, db);
-                } else {
-                        float *dx = j->dx;
-                        derive_f32(&r, (const float *)j->x + at, j->w, (const float *)j->g + at, dx ? dx + at : NULL,
-                                   dw, db);
-                }
-        }
-}
-
 static void derive_stretches(const void *user, int64_t first, int64_t end, int thread)
 {
         const job *j = user;
-        (void)thread;
+        const int64_t groups = j->a->groups;
+        double *part = j->parts + 2 * thread * j->a->channels;
         for (int64_t i = first; i < end; i++)
-                derive_stretch(j, i / j->a->groups, i % j->a->groups);
+                if (j->a->dtype == LG_F64)
+                        derive_stretch_f64(j, i / groups, i % groups, part);
+                else
+                        derive_stretch_f32(j, i / groups, i % groups, (float *)part);
 }
 
 /* The stretches' sums in order; of none: zero. */
@@ -145,9 +125,10 @@ bool LG_CPU(layer_norm_vjp)(lg_queue *q, const lg_layer_norm_vjp_args *a)
         j.stretch = lg_most(lg_ceil_div(a->outer, STRETCHES), lg_ceil_div(32, lg_most(a->inner, 1)));
         j.stretches = count ? lg_ceil_div(a->outer, j.stretch) : 0;
         if (count) {
-                size_t bytes = (size_t)(2 * j.stretches * weights) * sizeof(double);
-                if (!(j.w = weights_or(q, a->dtype, a->w, weights, 1)) ||
-                    ((a->dw || a->db) && !(j.cells = q->workspace(q, bytes))))
+                j.w = weights_or(q, a->dtype, a->w, weights, 1);
+                j.cells = q->workspace(q, (size_t)(2 * j.stretches * weights) * sizeof(double));
+                j.parts = q->workspace(q, (size_t)(2 * q->threads * a->channels) * sizeof(double));
+                if (!j.w || !j.cells || !j.parts)
                         return false;
         }
         if (count && lg_is_half(a->dtype)) {

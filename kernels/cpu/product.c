@@ -1,34 +1,49 @@
 /* product.c - matrix products on one thread.
  *
  * A block of sums stays in registers while k passes: x = A[i][k] meets a row of B, sums[i] += x B[k]. A is read as it
- * lies; B too, unless its rows are not contiguous or too many for the cache. For k above DEPTH the sums go to C between
- * the strips. The order of additions depends on k alone.
+ * lies; B too, unless its rows are not contiguous or share few sets of the cache. With vectors of AVX2 large products
+ * copy both. Where k is cut into strips the sums wait in C. Few rows or columns: sums along k. The order of additions
+ * depends on the size and the strides of the whole product alone.
  */
 #include "cpu.h"
 #include "simd.h"
 
-#define DEPTH 512    /* rows of B in a packed strip */
-#define COLUMNS 1024 /* columns of one */
+#define DEPTH 512       /* rows of a strip of B */
+#define SHORT_DEPTH 256 /* where A is copied, or its columns have to stay in the cache, too */
+#define COLUMNS 256     /* of a strip */
 #define CACHED_ROWS (8 * LG_BLOCK_ROWS)
+#define WIDE_COLUMNS 1024 /* where A is copied: once for that many columns */
+#define COPIED_ROWS (32 * LG_BLOCK_ROWS)
+#define FEW 16   /* rows, which are not worth a copy of B, */
+#define LONG 256 /* where a sum has so many products */
 
-#define LG_T float
-#define LG_OF(name) name##_f32
-#include "product.inc"
-#undef LG_T
-#undef LG_OF
-#define LG_T double
-#define LG_OF(name) name##_f64
-#include "product.inc"
-#undef LG_T
-#undef LG_OF
+#define LG_BOTH "product.inc"
+#include "both.inc"
 
-size_t lg_multiply_bytes(const lg_gemm_args *g)
+lg_product_way lg_way_of(const lg_gemm_args *g)
 {
-        return g->dtype == LG_F64 ? (size_t)packed_count_f64(g) * sizeof(double)
-                                  : (size_t)packed_count_f32(g) * sizeof(float);
+        if (lg_is_half(g->dtype))
+                return lg_half_way_of(g);
+        return g->dtype == LG_F64 ? way_of_f64(g) : way_of_f32(g);
 }
 
-void lg_multiply(const lg_gemm_args *g, void *scratch)
+static int64_t depth_of(lg_product_way way)
+{
+        return way == LG_BY_STRIPS ? DEPTH : way == LG_BY_SHORT_STRIPS ? SHORT_DEPTH : 0;
+}
+
+size_t lg_multiply_bytes(const lg_gemm_args *g, lg_product_way way)
+{
+        const int64_t depth = depth_of(way);
+        if (lg_is_half(g->dtype))
+                return lg_multiply_half_bytes(g, way);
+        if (!depth)
+                return 0;
+        return g->dtype == LG_F64 ? (size_t)(a_count_f64(g, depth) + b_count_f64(g, depth)) * sizeof(double)
+                                  : (size_t)(a_count_f32(g, depth) + b_count_f32(g, depth)) * sizeof(float);
+}
+
+void lg_multiply(const lg_gemm_args *g, lg_product_way way, void *scratch)
 {
         if (g->m < 1 || g->n < 1)
                 return;
@@ -38,10 +53,13 @@ void lg_multiply(const lg_gemm_args *g, void *scratch)
                 none.a = none.b = g->c;
                 g = &none;
         }
-        if (g->dtype == LG_F64)
-                (wants_dots_f64(g) ? multiply_by_dots_f64(g) : multiply_f64(g, scratch));
+        const bool dots = way == LG_BY_DOTS;
+        if (lg_is_half(g->dtype))
+                lg_multiply_half(g, way, scratch);
+        else if (g->dtype == LG_F64)
+                (dots ? multiply_by_dots_f64(g) : multiply_f64(g, depth_of(way), scratch));
         else
-                (wants_dots_f32(g) ? multiply_by_dots_f32(g) : multiply_f32(g, scratch));
+                (dots ? multiply_by_dots_f32(g) : multiply_f32(g, depth_of(way), scratch));
 }
 
 void lg_multiply_panel(const lg_panel_product *p)

@@ -5,20 +5,19 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+#define NORMAL_CDF(x) LG_OF(lg_normal_cdf_)(x)
+#define NORMAL_PDF(x) (K(LG_1_SQRT2PI) * LG_OF(lg_bell_)(x))
 #include "../scalar.h"
+#include "vecmath.h"
 
 #if LG_MVEC
 /* glibc announces its vector functions only under -ffast-math; their errors (4 ulp) are small enough without. */
 #define LG_VECTOR __attribute__((simd("notinbranch"))) extern
-LG_VECTOR float expf(float);
-LG_VECTOR float logf(float);
 LG_VECTOR float sinf(float);
 LG_VECTOR float cosf(float);
 LG_VECTOR float powf(float, float);
 LG_VECTOR float expm1f(float);
 LG_VECTOR float log1pf(float);
-LG_VECTOR float tanhf(float);
-LG_VECTOR float erff(float);
 LG_VECTOR float exp2f(float);
 LG_VECTOR float log2f(float);
 LG_VECTOR float log10f(float);
@@ -57,17 +56,6 @@ LG_VECTOR double acosh(double);
 LG_VECTOR double atanh(double);
 LG_VECTOR double erfc(double);
 #endif
-
-/* Both sides are computed and the bits chosen: a choice by branch would keep calls from being vectorised. */
-static inline float lg_select_f32(int c, float a, float b)
-{
-        uint32_t x, y, m = 0u - (uint32_t)c;
-        memcpy(&x, &a, sizeof x);
-        memcpy(&y, &b, sizeof y);
-        x = (x & m) | (y & ~m);
-        memcpy(&a, &x, sizeof a);
-        return a;
-}
 
 static inline double lg_select_f64(int c, double a, double b)
 {
@@ -150,6 +138,26 @@ LG_FLOOR_DIVIDE(double, f64)
 #undef LG_REMAINDER
 #undef LG_FLOOR_DIVIDE
 
+#define lg_exp_f64(x) exp(x)
+#define lg_exp_minus_f64(x) exp(-(x))
+#define lg_log_f64(x) log(x)
+#define lg_tanh_f64(x) tanh(x)
+#define lg_erf_f64(x) erf(x)
+static inline double lg_sigmoid_f64(double x)
+{
+        const double e = exp(-fabs(x));
+        return lg_select_f64(x < 0, e, 1) / (1 + e);
+}
+
+static inline double lg_normal_cdf_f64(double x)
+{
+        return 0.5 * erfc(x * -LG_SQRT1_2);
+}
+static inline double lg_bell_f64(double x)
+{
+        return exp(-0.5 * x * x);
+}
+
 #define LG_JOIN_(a, b) a##b
 #define LG_JOIN(a, b) LG_JOIN_(a, b)
 #define LG_OF(name) LG_JOIN(name, LG_SCALAR)
@@ -158,16 +166,16 @@ LG_FLOOR_DIVIDE(double, f64)
 #define K(v) ((LG_T)(v))
 #define ABS(a) LG_OF(lg_abs_)(a)
 #define SIGN(a) LG_OF(lg_sign_)(a)
-#define EXP(a) LG_MATH(exp, a)
+#define EXP(a) LG_OF(lg_exp_)(a)
 #define EXPM1(a) LG_MATH(expm1, a)
-#define LOG(a) LG_MATH(log, a)
+#define LOG(a) LG_OF(lg_log_)(a)
 #define LOG1P(a) LG_MATH(log1p, a)
 #define SQRT(a) LG_MATH(sqrt, a)
 #define RSQRT(a) (K(1) / LG_MATH(sqrt, a))
 #define SIN(a) LG_MATH(sin, a)
 #define COS(a) LG_MATH(cos, a)
-#define TANH(a) LG_MATH(tanh, a)
-#define ERF(a) LG_MATH(erf, a)
+#define TANH(a) LG_OF(lg_tanh_)(a)
+#define ERF(a) LG_OF(lg_erf_)(a)
 #define ERFC(a) LG_MATH(erfc, a)
 #define EXP2(a) LG_MATH(exp2, a)
 #define LOG2(a) LG_MATH(log2, a)
@@ -189,7 +197,7 @@ LG_FLOOR_DIVIDE(double, f64)
 #define FMOD(a, b) LG_OF(lg_fmod_)(a, b)
 #define REMAINDER(a, b) LG_OF(lg_remainder_)(a, b)
 #define FLOOR_DIVIDE(a, b) LG_OF(lg_floor_divide_)(a, b)
-#define SIGMOID(a) (K(1) / (K(1) + LG_MATH(exp, -(a))))
+#define SIGMOID(a) LG_OF(lg_sigmoid_)(a)
 #define POW(a, b) LG_MATH(pow, a, b)
 #define MIN(a, b) LG_OF(lg_min_)(a, b)
 #define MAX(a, b) LG_OF(lg_max_)(a, b)

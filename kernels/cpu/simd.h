@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#if defined(__AVX2__)
+#include "half.h"
+#if defined(__SSE2__)
 #include <immintrin.h>
 #elif defined(__ARM_NEON)
 #include <arm_neon.h>
@@ -14,7 +15,7 @@
 
 #define LG_INLINE static inline __attribute__((always_inline))
 /* Before a loop over registers: what stays a loop puts them into memory. */
-#define LG_UNROLL _Pragma("GCC unroll 16")
+#define LG_UNROLL _Pragma("GCC unroll 48")
 
 /* The bytes of a vector, and the rows and vectors of a block of sums that fits in the registers. */
 #if defined(__AVX512F__)
@@ -31,6 +32,10 @@
 #define LG_BLOCK_ROWS 5
 #endif
 #define LG_BLOCK_VECTORS 2
+/* Whether large products copy A, too, and the steps along k of a round of their loop: six rows have more loads to a
+ * multiply-add than fourteen. */
+#define LG_PACKS_A (LG_VECTOR == 32)
+#define LG_STEPS 4
 /* X(rows) of every number of rows that a block can have. */
 #if LG_BLOCK_ROWS == 14
 #define LG_EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
@@ -40,6 +45,17 @@
 #define LG_EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
 #else
 #define LG_EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5)
+#endif
+/* X(rows, columns) of the blocks of sums along k, by columns: of one, of few, and of one row. */
+#if defined(__AVX512F__) || defined(__aarch64__)
+#define LG_MOST_DOTS 25
+#define LG_EACH_DOTS(X) X(8, 1) X(8, 2) X(7, 3) X(6, 4) X(5, 5) X(1, 8)
+#elif defined(__AVX2__)
+#define LG_MOST_DOTS 12
+#define LG_EACH_DOTS(X) X(8, 1) X(6, 2) X(4, 3) X(1, 8)
+#else
+#define LG_MOST_DOTS 8
+#define LG_EACH_DOTS(X) X(8, 1) X(4, 2) X(2, 4) X(1, 8)
 #endif
 #define LG_LANES_f32 (LG_VECTOR / 4)
 #define LG_LANES_f64 (LG_VECTOR / 8)
@@ -82,91 +98,59 @@ LG_SIMD_FOR(f64, double)
 /* ---- x in all lanes; a b + c, rounded once where the machine can; the first lanes, by a mask: the others are 0 and
  * not stored ---- */
 
+#if defined(__AVX2__)
 #if defined(__AVX512F__)
 typedef __mmask16 lg_mask_f32;
 typedef __mmask8 lg_mask_f64;
-LG_INLINE lg_mask_f32 lg_mask_first_f32(int64_t n)
-{
-        return (lg_mask_f32)((1u << n) - 1);
-}
-LG_INLINE lg_mask_f64 lg_mask_first_f64(int64_t n)
-{
-        return (lg_mask_f64)((1u << n) - 1);
-}
-LG_INLINE lg_vec_f32 lg_vec_all_f32(float x)
-{
-        return _mm512_set1_ps(x);
-}
-LG_INLINE lg_vec_f64 lg_vec_all_f64(double x)
-{
-        return _mm512_set1_pd(x);
-}
-LG_INLINE lg_vec_f32 lg_vec_fma_f32(lg_vec_f32 a, lg_vec_f32 b, lg_vec_f32 c)
-{
-        return _mm512_fmadd_ps(a, b, c);
-}
-LG_INLINE lg_vec_f64 lg_vec_fma_f64(lg_vec_f64 a, lg_vec_f64 b, lg_vec_f64 c)
-{
-        return _mm512_fmadd_pd(a, b, c);
-}
-LG_INLINE lg_vec_f32 lg_vec_load_some_f32(const float *p, lg_mask_f32 m)
-{
-        return _mm512_maskz_loadu_ps(m, p);
-}
-LG_INLINE lg_vec_f64 lg_vec_load_some_f64(const double *p, lg_mask_f64 m)
-{
-        return _mm512_maskz_loadu_pd(m, p);
-}
-LG_INLINE void lg_vec_store_some_f32(float *p, lg_mask_f32 m, lg_vec_f32 v)
-{
-        _mm512_mask_storeu_ps(p, m, v);
-}
-LG_INLINE void lg_vec_store_some_f64(double *p, lg_mask_f64 m, lg_vec_f64 v)
-{
-        _mm512_mask_storeu_pd(p, m, v);
-}
-#elif defined(__AVX2__)
+#define LG_FIRST_f32(n) (lg_mask_f32)((1u << (n)) - 1)
+#define LG_FIRST_f64(n) (lg_mask_f64)((1u << (n)) - 1)
+#define LG_DO(op, s) _mm512_##op##_##s
+#define LG_LOAD_SOME(s, p, m) _mm512_maskz_loadu_##s(m, p)
+#define LG_STORE_SOME(s, p, m, v) _mm512_mask_storeu_##s(p, m, v)
+#else
 typedef __m256i lg_mask_f32, lg_mask_f64;
-LG_INLINE lg_mask_f32 lg_mask_first_f32(int64_t n)
-{
-        return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
-LG_INLINE lg_mask_f64 lg_mask_first_f64(int64_t n)
-{
-        return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
-}
-LG_INLINE lg_vec_f32 lg_vec_all_f32(float x)
-{
-        return _mm256_set1_ps(x);
-}
-LG_INLINE lg_vec_f64 lg_vec_all_f64(double x)
-{
-        return _mm256_set1_pd(x);
-}
-LG_INLINE lg_vec_f32 lg_vec_fma_f32(lg_vec_f32 a, lg_vec_f32 b, lg_vec_f32 c)
-{
-        return _mm256_fmadd_ps(a, b, c);
-}
-LG_INLINE lg_vec_f64 lg_vec_fma_f64(lg_vec_f64 a, lg_vec_f64 b, lg_vec_f64 c)
-{
-        return _mm256_fmadd_pd(a, b, c);
-}
-LG_INLINE lg_vec_f32 lg_vec_load_some_f32(const float *p, lg_mask_f32 m)
-{
-        return _mm256_maskload_ps(p, m);
-}
-LG_INLINE lg_vec_f64 lg_vec_load_some_f64(const double *p, lg_mask_f64 m)
-{
-        return _mm256_maskload_pd(p, m);
-}
-LG_INLINE void lg_vec_store_some_f32(float *p, lg_mask_f32 m, lg_vec_f32 v)
-{
-        _mm256_maskstore_ps(p, m, v);
-}
-LG_INLINE void lg_vec_store_some_f64(double *p, lg_mask_f64 m, lg_vec_f64 v)
-{
-        _mm256_maskstore_pd(p, m, v);
-}
+#define LG_FIRST_f32(n) _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+#define LG_FIRST_f64(n) _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3))
+#define LG_DO(op, s) _mm256_##op##_##s
+#define LG_LOAD_SOME(s, p, m) _mm256_maskload_##s(p, m)
+#define LG_STORE_SOME(s, p, m, v) _mm256_maskstore_##s(p, m, v)
+#endif
+/* lg_vec_fma_to: the sum stays in c's register. gcc would move sums between registers where steps are unrolled, and
+ * AVX2 has too few of them for that. */
+#if LG_VECTOR == 32
+#define LG_FMA_TO(s) __asm__("vfmadd231" #s " %2, %1, %0" : "+x"(c) : "x"(a), "x"(b))
+#else
+#define LG_FMA_TO(s) c = LG_DO(fmadd, s)(a, b, c)
+#endif
+#define LG_SIMD_FOR(t, type, s)                                                                                        \
+        LG_INLINE lg_mask_##t lg_mask_first_##t(int64_t n)                                                             \
+        {                                                                                                              \
+                return LG_FIRST_##t(n);                                                                                \
+        }                                                                                                              \
+        LG_INLINE lg_vec_##t lg_vec_all_##t(type x)                                                                    \
+        {                                                                                                              \
+                return LG_DO(set1, s)(x);                                                                              \
+        }                                                                                                              \
+        LG_INLINE lg_vec_##t lg_vec_fma_##t(lg_vec_##t a, lg_vec_##t b, lg_vec_##t c)                                  \
+        {                                                                                                              \
+                return LG_DO(fmadd, s)(a, b, c);                                                                       \
+        }                                                                                                              \
+        LG_INLINE lg_vec_##t lg_vec_fma_to_##t(lg_vec_##t a, lg_vec_##t b, lg_vec_##t c)                               \
+        {                                                                                                              \
+                LG_FMA_TO(s);                                                                                          \
+                return c;                                                                                              \
+        }                                                                                                              \
+        LG_INLINE lg_vec_##t lg_vec_load_some_##t(const type *p, lg_mask_##t m)                                        \
+        {                                                                                                              \
+                return LG_LOAD_SOME(s, p, m);                                                                          \
+        }                                                                                                              \
+        LG_INLINE void lg_vec_store_some_##t(type *p, lg_mask_##t m, lg_vec_##t v)                                     \
+        {                                                                                                              \
+                LG_STORE_SOME(s, p, m, v);                                                                             \
+        }
+LG_SIMD_FOR(f32, float, ps)
+LG_SIMD_FOR(f64, double, pd)
+#undef LG_SIMD_FOR
 #else
 typedef int64_t lg_mask_f32, lg_mask_f64; /* how many lanes */
 LG_INLINE lg_vec_f32 lg_vec_all_f32(float x)
@@ -191,6 +175,10 @@ LG_INLINE lg_vec_f64 lg_vec_all_f64(double x)
         {                                                                                                              \
                 return LG_MULTIPLY_ADD(t);                                                                             \
         }                                                                                                              \
+        LG_INLINE lg_vec_##t lg_vec_fma_to_##t(lg_vec_##t a, lg_vec_##t b, lg_vec_##t c)                               \
+        {                                                                                                              \
+                return LG_MULTIPLY_ADD(t);                                                                             \
+        }                                                                                                              \
         LG_INLINE lg_vec_##t lg_vec_load_some_##t(const type *p, lg_mask_##t m)                                        \
         {                                                                                                              \
                 lg_vec_##t v = {0};                                                                                    \
@@ -208,6 +196,94 @@ LG_INLINE lg_vec_f64 lg_vec_all_f64(double x)
 LG_SIMD_FOR(f32, float)
 LG_SIMD_FOR(f64, double)
 #undef LG_SIMD_FOR
+#endif
+
+/* ---- past the caches ---- */
+
+/* Stores at a multiple of LG_VECTOR bytes what will not be read soon: where the machine can, whole lines go to memory
+ * without being read first. Before another thread reads them: lg_streams_end. */
+LG_INLINE void lg_vec_stream_f32(float *p, lg_vec_f32 v)
+{
+#if defined(__AVX2__)
+        LG_DO(stream, ps)(p, v);
+#else
+        lg_vec_store_f32(p, v);
+#endif
+}
+
+LG_INLINE void lg_streams_end(void)
+{
+#if defined(__AVX2__)
+        _mm_sfence();
+#endif
+}
+
+/* ---- unsigned integers of 64 bits ---- */
+
+typedef uint64_t lg_vec_u64 __attribute__((vector_size(LG_VECTOR)));
+
+/* The products of the lower halves of the lanes. */
+LG_INLINE lg_vec_u64 lg_vec_multiply_halves(lg_vec_u64 a, lg_vec_u64 b)
+{
+#if defined(__AVX512F__)
+        return (lg_vec_u64)_mm512_mul_epu32((__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
+        return (lg_vec_u64)_mm256_mul_epu32((__m256i)a, (__m256i)b);
+#elif defined(__SSE2__)
+        return (lg_vec_u64)_mm_mul_epu32((__m128i)a, (__m128i)b);
+#else
+        return (a & UINT32_MAX) * (b & UINT32_MAX);
+#endif
+}
+
+/* ---- f16 and bf16, as many as a vector of f32 has lanes ---- */
+
+typedef uint16_t lg_halves __attribute__((vector_size(LG_VECTOR / 2)));
+
+#if defined(__F16C__)
+#if LG_VECTOR == 64
+#define LG_WIDEN(h) _mm512_cvtph_ps((__m256i)(h))
+#define LG_NARROW(v) _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT)
+#define LG_WIDEN_BITS(h) _mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)(h)), 16)
+#else
+#define LG_WIDEN(h) _mm256_cvtph_ps((__m128i)(h))
+#define LG_NARROW(v) _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT)
+#define LG_WIDEN_BITS(h) _mm256_slli_epi32(_mm256_cvtepu16_epi32((__m128i)(h)), 16)
+#endif
+LG_INLINE lg_vec_f32 lg_vec_of_f16(lg_halves h)
+{
+        return LG_WIDEN(h);
+}
+LG_INLINE lg_vec_f32 lg_vec_of_bf16(lg_halves h)
+{
+        return (lg_vec_f32)LG_WIDEN_BITS(h);
+}
+LG_INLINE lg_halves lg_f16_of_vec(lg_vec_f32 v)
+{
+        return (lg_halves)LG_NARROW(v);
+}
+#else
+LG_INLINE lg_vec_f32 lg_vec_of_f16(lg_halves h)
+{
+        lg_vec_f32 v;
+        for (int i = 0; i < LG_LANES_f32; i++)
+                v[i] = lg_f32_of_f16(h[i]);
+        return v;
+}
+LG_INLINE lg_vec_f32 lg_vec_of_bf16(lg_halves h)
+{
+        lg_vec_f32 v;
+        for (int i = 0; i < LG_LANES_f32; i++)
+                v[i] = lg_f32_of_bf16(h[i]);
+        return v;
+}
+LG_INLINE lg_halves lg_f16_of_vec(lg_vec_f32 v)
+{
+        lg_halves h;
+        for (int i = 0; i < LG_LANES_f32; i++)
+                h[i] = lg_f16_of_f32(v[i]);
+        return h;
+}
 #endif
 
 /* ---- transposes ----
@@ -232,24 +308,62 @@ LG_SIMD_FOR(f64, double)
 #define LG_HIGH_f64(a, b) __builtin_shufflevector(a, b, 1, 3)
 #endif
 
+/* The same within each half of a vector, which AVX2 does at once, and the lower and the upper halves of two vectors. */
+#if LG_VECTOR == 32
+#define LG_HALVES 2
+#define LG_LOW_IN_f32(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
+#define LG_HIGH_IN_f32(a, b) __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
+#define LG_LOWER_f32(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11)
+#define LG_UPPER_f32(a, b) __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15)
+#define LG_LOW_IN_f64(a, b) __builtin_shufflevector(a, b, 0, 4, 2, 6)
+#define LG_HIGH_IN_f64(a, b) __builtin_shufflevector(a, b, 1, 5, 3, 7)
+#define LG_LOWER_f64(a, b) __builtin_shufflevector(a, b, 0, 1, 4, 5)
+#define LG_UPPER_f64(a, b) __builtin_shufflevector(a, b, 2, 3, 6, 7)
+#else
+#define LG_HALVES 1
+#define LG_LOW_IN_f32 LG_LOW_f32
+#define LG_HIGH_IN_f32 LG_HIGH_f32
+#define LG_LOW_IN_f64 LG_LOW_f64
+#define LG_HIGH_IN_f64 LG_HIGH_f64
+#define LG_LOWER_f32(a, b) (a)
+#define LG_UPPER_f32(a, b) (b)
+#define LG_LOWER_f64(a, b) (a)
+#define LG_UPPER_f64(a, b) (b)
+#endif
+
 /* to[c * to_row + r] = from[r * from_row + c] for `rows` rows and `cols` columns, at most as many as a vector has
  * lanes; the rest of each vector that is written is 0. */
 #define LG_SIMD_FOR(t, type)                                                                                           \
         LG_INLINE void lg_vec_transpose_##t(const type *from, ptrdiff_t from_row, type *to, ptrdiff_t to_row,          \
                                             int64_t rows, int64_t cols)                                                \
         {                                                                                                              \
-                enum { lanes = LG_LANES_##t, half = lanes / 2 };                                                       \
+                enum { lanes = LG_LANES_##t, half = lanes / 2, part = lanes / LG_HALVES };                             \
                 lg_vec_##t v[lanes], w[lanes];                                                                         \
                 const lg_mask_##t mask = lg_mask_first_##t(cols);                                                      \
+                if (LG_HALVES == 2 && cols == lanes) {                                                                 \
+                        LG_UNROLL                                                                                      \
+                        for (int i = 0; i < lanes; i++)                                                                \
+                                v[i] = i < rows ? lg_vec_load_##t(from + i * from_row) : (lg_vec_##t){0};              \
+                } else {                                                                                               \
+                        LG_UNROLL                                                                                      \
+                        for (int i = 0; i < lanes; i++)                                                                \
+                                v[i] = i < rows ? lg_vec_load_some_##t(from + i * from_row, mask) : (lg_vec_##t){0};   \
+                }                                                                                                      \
                 LG_UNROLL                                                                                              \
-                for (int i = 0; i < lanes; i++)                                                                        \
-                        v[i] = i < rows ? lg_vec_load_some_##t(from + i * from_row, mask) : (lg_vec_##t){0};           \
+                for (int i = 0; LG_HALVES == 2 && i < half; i++) {                                                     \
+                        w[i] = LG_LOWER_##t(v[i], v[i + half]);                                                        \
+                        w[i + half] = LG_UPPER_##t(v[i], v[i + half]);                                                 \
+                }                                                                                                      \
                 LG_UNROLL                                                                                              \
-                for (int round = 1; round < lanes; round *= 2) {                                                       \
+                for (int i = 0; LG_HALVES == 2 && i < lanes; i++)                                                      \
+                        v[i] = w[i];                                                                                   \
+                LG_UNROLL                                                                                              \
+                for (int round = 1; round < part; round *= 2) {                                                        \
                         LG_UNROLL                                                                                      \
                         for (int i = 0; i < half; i++) {                                                               \
-                                w[2 * i] = LG_LOW_##t(v[i], v[i + half]);                                              \
-                                w[2 * i + 1] = LG_HIGH_##t(v[i], v[i + half]);                                         \
+                                const int at = i / (part / 2) * part, j = i % (part / 2);                              \
+                                w[at + 2 * j] = LG_LOW_IN_##t(v[at + j], v[at + j + part / 2]);                        \
+                                w[at + 2 * j + 1] = LG_HIGH_IN_##t(v[at + j], v[at + j + part / 2]);                   \
                         }                                                                                              \
                         LG_UNROLL                                                                                      \
                         for (int i = 0; i < lanes; i++)                                                                \

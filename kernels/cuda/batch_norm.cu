@@ -3,6 +3,27 @@
 
 /* ---- statistics ---- */
 
+/* r += momentum * (v - r) */
+static __device__ inline void move_running(const lg_running_stat &r, int64_t k, double v, double momentum)
+{
+        if (!r.at)
+                return;
+        const double was = lg_load<double>(r.at, r.dtype, k * r.stride);
+        lg_store<double>(r.at, r.dtype, k * r.stride, was + momentum * (v - was));
+}
+
+/* What was found of column k. */
+static __device__ inline void settle(const lg_batch_norm_args &a, int64_t k, double mean, double var)
+{
+        const double n = (double)a.rows;
+        a.mean[k] = mean;
+        a.var[k] = var;
+        if (a.rows == 0)
+                return;
+        move_running(a.running_mean, k, mean, a.momentum);
+        move_running(a.running_var, k, n / (n - 1) * var, a.momentum);
+}
+
 /* Joins the moments of the block's rows; the first `across` threads get them. */
 template <int V> static __device__ inline void join_block(const lg_columns &c, lg_moments (&m)[V])
 {
@@ -76,9 +97,9 @@ static __device__ inline void take_chunk(lg_moments (&m)[V], const T *x, int64_t
                         take_wide(&m[j], x + j, stride, k, (double)shift[j]);
 }
 
-template <typename T, int V>
-static __global__ void moments_down(lg_columns c, const T *x, double *parts, double *mean, double *var)
+template <typename T, int V> static __global__ void moments_down(lg_batch_norm_args a, lg_columns c, double *parts)
 {
+        const T *x = (const T *)a.x;
         const lg_column_place p = lg_column_place_of<V>(c);
         lg_moments m[V];
         LG_UNROLL
@@ -95,20 +116,22 @@ static __global__ void moments_down(lg_columns c, const T *x, double *parts, dou
                 return;
         double *to = parts + 2 * (blockIdx.x / c.tiles) * c.columns + p.column;
         LG_UNROLL
-        for (int j = 0; j < V; j++) {
-                (c.splits == 1 ? mean + p.column : to)[j] = m[j].mean;
-                (c.splits == 1 ? var + p.column : to + c.columns)[j] =
-                        c.splits == 1 ? m[j].squares / (double)c.rows : m[j].squares;
-        }
+        for (int j = 0; j < V; j++)
+                if (c.splits == 1) {
+                        settle(a, p.column + j, m[j].mean, m[j].squares / (double)c.rows);
+                } else {
+                        to[j] = m[j].mean;
+                        to[c.columns + j] = m[j].squares;
+                }
 }
 
 /* A warp for each column: the splits' moments, whose counts are known, become one mean and variance. */
-static __global__ void join_moments(lg_columns c, const double *parts, double *mean, double *var)
+static __global__ void join_moments(lg_batch_norm_args a, lg_columns c, const double *parts)
 {
         const int64_t step = (int64_t)gridDim.x * (LG_THREADS / 32);
         const int lane = (int)threadIdx.x % 32;
         for (int64_t k = (int64_t)blockIdx.x * (LG_THREADS / 32) + threadIdx.x / 32; k < c.columns; k += step) {
-                double sum = 0, squares = 0;
+                double sum = 0, squares = 0, mean = 0;
                 for (int pass = 0; pass < 2; pass++) {
                         const double base = pass ? sum : parts[k]; /* near the mean, and the mean of equals */
                         sum = 0;
@@ -122,27 +145,39 @@ static __global__ void join_moments(lg_columns c, const double *parts, double *m
                         lg_team_sums<32>(&sum, &squares, (double *)NULL);
                         sum /= (double)c.rows;
                         if (pass == 0)
-                                sum += base;
-                        if (pass == 0 && lane == 0)
-                                mean[k] = sum;
+                                mean = sum += base;
                 }
                 if (lane == 0)
-                        var[k] = sum + squares / (double)c.rows;
+                        settle(a, k, mean, sum + squares / (double)c.rows);
         }
 }
 
 /* ---- y ---- */
 
+/* The statistics by which column k is normalised. */
+static __device__ inline void statistics_of(const lg_batch_norm_args &a, int64_t k, double *mean, double *var)
+{
+        *mean = a.trains ? a.mean[k]
+                         : lg_load<double>(a.running_mean.at, a.running_mean.dtype, k * a.running_mean.stride);
+        *var = a.trains ? a.var[k] : lg_load<double>(a.running_var.at, a.running_var.dtype, k * a.running_var.stride);
+}
+
 template <typename T, int V> static __global__ void normalise_down(lg_batch_norm_args a, lg_columns c)
 {
         typedef LG_COMPUTE(T) H;
         const lg_column_place p = lg_column_place_of<V>(c);
+        const bool notes = !a.trains && blockIdx.x < c.tiles && (int)threadIdx.x < c.across;
         H base[V], scale[V], shift[V];
         LG_UNROLL
         for (int j = 0; p.there && j < V; j++) {
                 const int64_t k = p.column + j;
-                const double mean = a.mean[k], r = 1 / sqrt(a.var[k] + a.eps);
-                const double w = a.w ? r * (double)((const H *)a.w)[k] : r;
+                double mean, var;
+                statistics_of(a, k, &mean, &var);
+                if (notes) {
+                        a.mean[k] = mean;
+                        a.var[k] = var;
+                }
+                const double r = 1 / sqrt(var + a.eps), w = a.w ? r * (double)((const H *)a.w)[k] : r;
                 base[j] = (H)mean;
                 scale[j] = (H)w;
                 shift[j] = (H)(((double)base[j] - mean) * w + (a.b ? (double)((const H *)a.b)[k] : 0));
@@ -151,36 +186,59 @@ template <typename T, int V> static __global__ void normalise_down(lg_batch_norm
 #pragma unroll 4
 #endif
         for (int64_t row = p.first; row < p.end; row += c.along) {
-                H v[V];
+                H v[V], z[V];
                 lg_read<T, V>((const T *)a.x + row * c.columns + p.column, v);
+                if (a.z)
+                        lg_read<T, V>((const T *)a.z + row * c.columns + p.column, z);
                 LG_UNROLL
-                for (int j = 0; j < V; j++)
+                for (int j = 0; j < V; j++) {
                         v[j] = (v[j] - base[j]) * scale[j] + shift[j];
+                        v[j] = a.z ? v[j] + z[j] : v[j];
+                        v[j] = a.relu && v[j] <= 0 ? 0 : v[j];
+                }
                 lg_write<T, V>((T *)a.y + row * c.columns + p.column, v);
         }
 }
 
-template <typename T, int V> static bool batch_norm(lg_queue *q, const lg_batch_norm_args *a)
+template <typename T, int V> static bool find_statistics(lg_queue *q, const lg_batch_norm_args *a)
 {
         const lg_columns c = lg_columns_of(q, a->rows, a->channels, V, 16);
-        const lg_columns out = lg_columns_of(q, a->rows, a->channels, V, 8);
         double *parts = (double *)q->workspace(q, (size_t)(2 * c.splits * c.columns) * sizeof *parts);
-        if (!parts || !lg_launch(q, "batch_norm (moments)", moments_down<T, V>, c.tiles * c.splits, c, (const T *)a->x,
-                                 parts, a->mean, a->var))
+        return parts && lg_launch(q, "batch_norm (moments)", moments_down<T, V>, c.tiles * c.splits, *a, c, parts) &&
+               (c.splits == 1 || lg_launch(q, "batch_norm (join)", join_moments, lg_row_blocks(q, c.columns, 32), *a, c,
+                                           (const double *)parts));
+}
+
+template <typename T, int V> static bool batch_norm(lg_queue *q, const lg_batch_norm_args *a)
+{
+        const lg_columns out = lg_columns_of(q, a->rows, a->channels, V, 8);
+        if (a->trains && !find_statistics<T, V>(q, a))
                 return false;
-        if (c.splits > 1 && !lg_launch(q, "batch_norm (join)", join_moments, lg_row_blocks(q, c.columns, 32), c,
-                                       (const double *)parts, a->mean, a->var))
-                return false;
-        return a->rows == 0 || lg_launch(q, "batch_norm", normalise_down<T, V>, out.tiles * out.splits, *a, out);
+        return (a->trains && a->rows == 0) ||
+               lg_launch(q, "batch_norm", normalise_down<T, V>, out.tiles * out.splits, *a, out);
 }
 
 extern "C" bool lg_cuda_batch_norm(lg_queue *q, const lg_batch_norm_args *a)
 {
-        const bool even = lg_even(LG_BESIDE, a->channels, a->x, a->y);
+        const bool even = lg_even(LG_BESIDE, a->channels, a->x, a->y, a->z);
         return a->channels == 0 || LG_WITH_STORED(a->dtype, LG_WITH_BESIDE(even, batch_norm<T, V>(q, a)));
 }
 
 /* ---- the derivative ---- */
+
+/* Columns of g at some place, or where y is given what ReLU leaves of them. */
+template <typename T, int V>
+static __device__ inline void read_passed(const lg_batch_norm_vjp_args &a, int64_t at, LG_COMPUTE(T) (&g)[V])
+{
+        LG_COMPUTE(T) y[V];
+        lg_read<T, V>((const T *)a.g + at, g);
+        if (!a.y)
+                return;
+        lg_read<T, V>((const T *)a.y + at, y);
+        LG_UNROLL
+        for (int j = 0; j < V; j++)
+                g[j] = y[j] > 0 ? g[j] : 0;
+}
 
 /* What makes (x - mean) r of an x: (x - base) r + rest. */
 template <typename H> struct column_scale {
@@ -217,7 +275,7 @@ template <typename T, int V> static __global__ void slopes_down(lg_batch_norm_vj
                 for (int i = 0; i < k; i++, row += c.along) {
                         H x[V], g[V];
                         lg_read<T, V>((const T *)a.x + row * c.columns + p.column, x);
-                        lg_read<T, V>((const T *)a.g + row * c.columns + p.column, g);
+                        read_passed<T, V>(a, row * c.columns + p.column, g);
                         LG_UNROLL
                         for (int j = 0; j < V; j++) {
                                 db[j] += g[j];
@@ -252,13 +310,17 @@ static __global__ void input_slopes(lg_batch_norm_vjp_args a, lg_columns c, cons
 #pragma unroll 2
 #endif
         for (int64_t row = p.first; row < p.end; row += c.along) {
+                const int64_t at = row * c.columns + p.column;
                 H x[V], g[V];
-                lg_read<T, V>((const T *)a.x + row * c.columns + p.column, x);
-                lg_read<T, V>((const T *)a.g + row * c.columns + p.column, g);
+                lg_read<T, V>((const T *)a.x + at, x);
+                read_passed<T, V>(a, at, g);
                 LG_UNROLL
                 for (int j = 0; j < V; j++)
-                        x[j] = factor[j] * (g[j] - mean_g[j] - scale[j](x[j]) * mean_t[j]);
-                lg_write<T, V>((T *)a.dx + row * c.columns + p.column, x);
+                        x[j] = factor[j] * (a.trains ? g[j] - mean_g[j] - scale[j](x[j]) * mean_t[j] : g[j]);
+                if (a.dx)
+                        lg_write<T, V>((T *)a.dx + at, x);
+                if (a.dz)
+                        lg_write<T, V>((T *)a.dz + at, g);
         }
 }
 
@@ -275,26 +337,13 @@ template <typename T, int V> static bool batch_norm_vjp(lg_queue *q, const lg_ba
             !lg_launch(q, "batch_norm_vjp (join)", lg_join_columns<H>, lg_row_blocks(q, c.columns, 32), c.columns,
                        c.splits, (const double *)parts, sums, (H *)a->dw, (H *)a->db))
                 return false;
-        return !a->dx || a->rows == 0 ||
+        return (!a->dx && !a->dz) || a->rows == 0 ||
                lg_launch(q, "batch_norm_vjp", input_slopes<T, V>, out.tiles * out.splits, *a, out,
                          (const double *)sums);
 }
 
 extern "C" bool lg_cuda_batch_norm_vjp(lg_queue *q, const lg_batch_norm_vjp_args *a)
 {
-        const bool even = lg_even(LG_BESIDE, a->channels, a->x, a->g, a->dx);
+        const bool even = lg_even(LG_BESIDE, a->channels, a->x, a->g, a->y, a->dx, a->dz);
         return a->channels == 0 || LG_WITH_STORED(a->dtype, LG_WITH_BESIDE(even, batch_norm_vjp<T, V>(q, a)));
-}
-
-static __global__ void running_loop(lg_running_args a)
-{
-        for (int64_t i = LG_FIRST; i < a.n; i += LG_STEP) {
-                double r = lg_load<double>(a.r, a.dtype, i * a.stride);
-                lg_store<double>(a.r, a.dtype, i * a.stride, r + a.weight * (a.factor * a.v[i] - r));
-        }
-}
-
-extern "C" bool lg_cuda_running(lg_queue *q, const lg_running_args *a)
-{
-        return lg_launch(q, "running", running_loop, a->n ? lg_blocks(q, a->n) : 0, *a);
 }

@@ -62,22 +62,33 @@ static __global__ void bias_loop(const T *b, T *y, lg_divisor packs, unsigned ro
         }
 }
 
-/* A thread has its place in a row of y, and takes each rows_step-th row from its own on. */
+/* A thread has its place in a row of y, and takes each step-th row from its own on. */
+typedef struct row_loop {
+        lg_divisor packs;
+        unsigned step;
+        int64_t rows, blocks;
+} row_loop;
+
+static row_loop row_loop_of(lg_queue *q, const lg_conv_args *a, int pack)
+{
+        const int64_t packs = a->outputs / pack, most = (int64_t)lg_cuda(q)->processors * 16;
+        row_loop l = {lg_divisor_of(packs), 0, a->n * a->at.out[0] * a->at.out[1], 0};
+        l.blocks = l.rows ? (packs + LG_THREADS - 1) / LG_THREADS : 0;
+        while (l.blocks < most && l.blocks * LG_THREADS < l.rows * packs)
+                l.blocks *= 2;
+        l.step = packs ? (unsigned)(l.blocks * LG_THREADS / packs) : 0;
+        return l;
+}
+
 template <typename T> static bool add_bias(lg_queue *q, const lg_conv_args *a, bool add)
 {
         constexpr int V = 16 / (int)sizeof(T);
-        const int64_t rows = a->n * a->at.out[0] * a->at.out[1];
         const T *b = (const T *)a->b;
         T *y = (T *)a->out;
         const bool packed = a->outputs % V == 0 && lg_is_aligned(b, 16) && lg_is_aligned(y, 16);
-        const int64_t packs = packed ? a->outputs / V : a->outputs, most = (int64_t)lg_cuda(q)->processors * 16;
-        int64_t blocks = (packs + LG_THREADS - 1) / LG_THREADS;
-        while (blocks < most && blocks * LG_THREADS < rows * packs)
-                blocks *= 2;
-        const unsigned step = (unsigned)(blocks * LG_THREADS / packs);
-        const lg_divisor by = lg_divisor_of(packs);
-        return packed ? lg_launch(q, "conv (bias)", bias_loop<T, V>, blocks, b, y, by, step, rows, add)
-                      : lg_launch(q, "conv (bias)", bias_loop<T, 1>, blocks, b, y, by, step, rows, add);
+        const row_loop l = row_loop_of(q, a, packed ? V : 1);
+        return packed ? lg_launch(q, "conv (bias)", bias_loop<T, V>, l.blocks, b, y, l.packs, l.step, l.rows, add)
+                      : lg_launch(q, "conv (bias)", bias_loop<T, 1>, l.blocks, b, y, l.packs, l.step, l.rows, add);
 }
 
 bool lg_conv_bias(lg_queue *q, const lg_conv_args *a, bool add)
@@ -86,6 +97,43 @@ bool lg_conv_bias(lg_queue *q, const lg_conv_args *a, bool add)
                : a->dtype == LG_F16  ? add_bias<__half>(q, a, add)
                : a->dtype == LG_BF16 ? add_bias<__nv_bfloat16>(q, a, add)
                                      : add_bias<float>(q, a, add);
+}
+
+/* ---- the end, after any way ---- */
+
+template <typename T, int V>
+static __global__ void end_loop(lg_conv_args a, lg_divisor packs, unsigned rows_step, int64_t rows)
+{
+        typedef LG_COMPUTE(T) H;
+        unsigned row = (unsigned)LG_FIRST;
+        const unsigned at = lg_split(&row, packs) * V;
+        H scale[V], shift[V], y[V], z[V];
+        if (a.scale) {
+                lg_read<H, V>((const H *)a.scale + at, scale);
+                lg_read<H, V>((const H *)a.shift + at, shift);
+        }
+        for (int64_t r = row; r < rows && row < rows_step; r += rows_step) {
+                const int64_t from = r * a.outputs + at;
+                lg_read<T, V>((const T *)a.out + from, y);
+                if (a.z)
+                        lg_read<T, V>((const T *)a.z + from, z);
+                LG_UNROLL
+                for (int u = 0; u < V; u++) {
+                        y[u] = a.scale ? y[u] * scale[u] + shift[u] : y[u];
+                        y[u] += a.z ? z[u] : (H)0;
+                        y[u] = a.relu && y[u] <= 0 ? (H)0 : y[u];
+                }
+                lg_write<T, V>((T *)a.out + from, y);
+        }
+}
+
+template <typename T> static bool end_rows(lg_queue *q, const lg_conv_args *a)
+{
+        constexpr int V = 16 / (int)sizeof(T);
+        const bool packed = lg_even(V, a->outputs, a->out, a->scale, a->shift, a->z);
+        const row_loop l = row_loop_of(q, a, packed ? V : 1);
+        return packed ? lg_launch(q, "conv (end)", end_loop<T, V>, l.blocks, *a, l.packs, l.step, l.rows)
+                      : lg_launch(q, "conv (end)", end_loop<T, 1>, l.blocks, *a, l.packs, l.step, l.rows);
 }
 
 /* ---- straight from the formulas ---- */
@@ -191,12 +239,18 @@ static bool straight(lg_queue *q, const lg_conv_args *a)
                                                  weights < 65536 ? weights : 65536, *a, weights));
 }
 
-extern "C" bool lg_cuda_conv(lg_queue *q, const lg_conv_args *a)
+static bool convolve(lg_queue *q, const lg_conv_args *a)
 {
-        if (!lg_is_float(a->dtype))
-                return lg_queue_fail(q, LG_BROKEN, "conv: no kernel for dtype %d", (int)a->dtype);
         const lg_dnn_answer answer = lg_dnn_conv(q, a);
         if (answer != LG_DNN_REFUSED)
                 return answer == LG_DNN_DONE;
         return lg_conv_has_products(a) ? lg_conv_products(q, a) : straight(q, a);
+}
+
+extern "C" bool lg_cuda_conv(lg_queue *q, const lg_conv_args *a)
+{
+        if (!lg_is_float(a->dtype))
+                return lg_queue_fail(q, LG_BROKEN, "conv: no kernel for dtype %d", (int)a->dtype);
+        const bool ends = a->scale || a->z || a->relu;
+        return convolve(q, a) && (!ends || LG_WITH_STORED(a->dtype, end_rows<T>(q, a)));
 }

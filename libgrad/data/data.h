@@ -200,6 +200,8 @@ lg__worker_pool *lg__worker_pool_new(lg_ctx *c, const lg__job *job, int workers,
 void lg__worker_pool_free(lg_ctx *c, lg__worker_pool *t);      /* NULL: nothing */
 void lg__worker_pool_start(lg__worker_pool *t, int64_t first); /* from batch `first` on */
 void lg__worker_pool_rest(lg__worker_pool *t);                 /* returns when no thread works */
+/* True in a child of the process that has the threads: before anything else it must rest. */
+bool lg__worker_pool_lost(const lg__worker_pool *t);
 /* True if lg__worker_pool_wait would not wait for a thread. */
 bool lg__worker_pool_ready(lg__worker_pool *t, int64_t b);
 /* Waits for batch b, the next one; it stays until it is done with. Behind the end of a stream: an empty one. */

@@ -388,9 +388,11 @@ static bool make_batch(lg_loader *l, lg_batch *b, int64_t *ret_count)
         return true;
 }
 
-/* After a batch that failed the epoch goes on with it again; a stream, which has read on, with another epoch. */
+/* After a batch that failed, and in a child of fork(), the epoch goes on with it again; a stream, which has read on,
+ * with another epoch. */
 static bool go_on(lg_loader *l)
 {
+        l->halted |= l->pool && lg__worker_pool_lost(l->pool);
         if (l->halted)
                 rest(l);
         if (l->halted && l->running && l->job.rows < 0)

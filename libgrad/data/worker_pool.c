@@ -1,8 +1,11 @@
 /* worker_pool.c - worker threads that make batches ahead. They read rows and write buffers; all else is the caller's.
+ *
+ * A child of fork() has a copy of the pool and none of the threads. It begins anew when it rests.
  */
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 #include "data.h"
 
 /* Batch b is made in buffer b % buffers. */
@@ -20,6 +23,7 @@ struct lg__worker_pool {
         int makers_begun, at_work; /* how many of them are ready, and have a thread */
         pthread_t threads[LG__MAX_WORKERS];
         int started;
+        pid_t process; /* whose threads they are */
         pthread_mutex_t lock;
         pthread_cond_t work, news; /* there is something to do; a batch is ready or a thread rests */
         int64_t next, done;        /* the next batch to make; batches before `done` are not needed any more */
@@ -63,6 +67,22 @@ static void *work(void *user)
         }
         pthread_mutex_unlock(&t->lock);
         return NULL;
+}
+
+/* The pool without threads. */
+static void begin(lg__worker_pool *t)
+{
+        t->process = getpid();
+        t->started = t->at_work = t->busy = 0;
+        t->resting = true;
+        pthread_mutex_init(&t->lock, NULL);
+        pthread_cond_init(&t->work, NULL);
+        pthread_cond_init(&t->news, NULL);
+}
+
+bool lg__worker_pool_lost(const lg__worker_pool *t)
+{
+        return t->process != getpid();
 }
 
 /* Signals are for the program's own threads. */
@@ -133,10 +153,7 @@ lg__worker_pool *lg__worker_pool_new(lg_ctx *c, const lg__job *job, int workers,
         t->device = device->api->pin ? device : NULL;
         t->workers = job->rows < 0 && workers ? 1 : workers; /* a stream has one reader */
         t->buffers = ahead + 2 + (t->device ? 2 : 0);        /* two are still read while the next one is made */
-        t->resting = true;
-        pthread_mutex_init(&t->lock, NULL);
-        pthread_cond_init(&t->work, NULL);
-        pthread_cond_init(&t->news, NULL);
+        begin(t);
         bool ok = make_ring(c, t) && make_makers(c, t);
         if (ok && !start_threads(t))
                 ok = lg__fail(c, LG_ERR_MEMORY, "lg_loader_open: the system gave %d of %d threads", t->started,
@@ -163,6 +180,8 @@ void lg__worker_pool_free(lg_ctx *c, lg__worker_pool *t)
 {
         if (!t)
                 return;
+        if (lg__worker_pool_lost(t))
+                begin(t);
         pthread_mutex_lock(&t->lock);
         t->quit = true;
         pthread_cond_broadcast(&t->work);
@@ -190,6 +209,11 @@ void lg__worker_pool_start(lg__worker_pool *t, int64_t first)
 
 void lg__worker_pool_rest(lg__worker_pool *t)
 {
+        if (lg__worker_pool_lost(t)) {
+                begin(t);
+                if (!start_threads(t))
+                        t->workers = t->started;
+        }
         pthread_mutex_lock(&t->lock);
         t->resting = true;
         while (t->busy)

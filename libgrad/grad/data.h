@@ -295,7 +295,8 @@ LG_API void lg_collate_free(lg_collate *m);
  *
  * A loader goes through a data set in batches. Each batch is a step with a scope of its own: asking for the next batch
  * frees the tensors of the step before, except those that were handed out by lg_escape() or lg_keep(). The same seed
- * gives the same batches with any number of workers. A loader belongs to the context until lg_loader_free().
+ * gives the same batches with any number of workers. A loader belongs to the context until lg_loader_free(). In a child
+ * of fork() it starts workers of its own and continues with the next batch; a stream begins a new epoch.
  *
  * lg_loader_next(), lg_loader_restart() and lg_loader_free() fail with LG_ERR_STATE and leave the loader unchanged if
  * they are called inside a call that began in the loader's last step (by a hook or a custom function), by a release

@@ -34,6 +34,9 @@ LG_BEGIN
 /* Makes a module that runs its children one after the other, each on the result of the one before. The children are
  * named "0", "1", ... The children of lg_nn_sequential_list() are an array that ends with LG_END. Without children, the
  * result is the input.
+ *
+ * A ReLU behind a linear layer, a convolution or a batch norm is done in the same pass over memory, as one op. While
+ * nothing is recorded (lg_no_grad()), a convolution also does a batch norm in evaluation that is behind it.
  * Example: lg_nn_sequential(c, lg_nn_linear(c, 784, 128), lg_nn_relu(c), lg_nn_linear(c, 128, 10)) */
 #define lg_nn_sequential(...) lg_nn_sequential_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_module, LG_TAIL1(__VA_ARGS__)))
 LG_API LG_NEW lg_module *lg_nn_sequential_list(lg_ctx *c, lg_module *const *children);
@@ -54,7 +57,7 @@ typedef struct lg_residual_options {
         lg_module *shortcut LG_DEFAULT; /* applied to x before it is added; default: none, x itself */
 } lg_residual_options;
 /* Makes a module that computes block(x) + shortcut(x), or block(x) + x without a shortcut. The children are named
- * "block" and "shortcut".
+ * "block" and "shortcut"; the shortcut runs first.
  * Example: lg_nn_residual(c, block, .shortcut = lg_nn_conv2d(c, 64, 128, 1)) */
 #define lg_nn_residual(...)                                                                                            \
         LG_CALL2(lg_nn_residual_with, lg_residual_options, lg_nn_residual_takes_c_block, __VA_ARGS__)

@@ -27,20 +27,24 @@ typedef struct lg_batch_norm_options {
         lg_tensor *running_mean LG_DEFAULT; /* (C): updated in training, otherwise used; default: none */
         lg_tensor *running_var LG_DEFAULT;  /* (C): updated in training, otherwise used; default: none */
         bool training LG_DEFAULT;           /* normalise by the statistics of the batch; default false */
-        double momentum LG_DEFAULT; /* weight of the batch in the running statistics; default 0.1; LG_ZERO for 0 */
-        double eps LG_DEFAULT;      /* added to var; default 1e-5; LG_ZERO for 0 */
+        double momentum LG_DEFAULT;     /* weight of the batch in the running statistics; default 0.1; LG_ZERO for 0 */
+        double eps LG_DEFAULT;          /* added to var; default 1e-5; LG_ZERO for 0 */
+        lg_tensor *residual LG_DEFAULT; /* of x's shape and dtype: added to the result; default: none */
+        int64_t relu LG_DEFAULT;        /* true: ReLU at the end, after the residual; default false */
 } lg_batch_norm_options;
 /* Computes (x - mean) / sqrt(var + eps) * w + b for each channel of x (N, C, ...) (PyTorch's F.batch_norm). w and b are
- * (C), or both are NULL.
+ * (C), or both are NULL. With .residual and .relu the result is relu(... + residual), in the same pass over memory.
  *
  * With .training, mean and var are those of the batch, over all dimensions but C. Running statistics that are given are
  * then updated in place and unrecorded: running += momentum * (batch - running), where the var of the batch is divided
- * by count - 1. Without .training, mean and var are the running statistics, and both are required.
+ * by count - 1. Without .training, mean and var are the running statistics, and both are required; no gradient goes to
+ * them.
  *
- * Fails with LG_ERR_SHAPE if x has fewer than two dimensions, if another tensor is not (C), or if in training the
- * channels have only one element each; with LG_ERR_ARGUMENT if only one of w and b is NULL, or if running statistics
- * are required and missing; with LG_ERR_STATE if running statistics to be updated require grad (outside of
- * lg_no_grad()) or are results in the graph. The result belongs to the innermost open scope.
+ * Fails with LG_ERR_SHAPE if x has fewer than two dimensions, if the residual has another shape or another tensor is
+ * not (C), or if in training the channels have only one element each; with LG_ERR_DTYPE if the residual has another
+ * dtype; with LG_ERR_ARGUMENT if only one of w and b is NULL, or if running statistics are required and missing; with
+ * LG_ERR_STATE if running statistics to be updated require grad (outside of lg_no_grad()) or are results in the graph.
+ * The result belongs to the innermost open scope.
  * Example: lg_batch_norm(x, w, b, .running_mean = mean, .running_var = var, .training = true) */
 #define lg_batch_norm(...) LG_CALL3(lg_batch_norm_with, lg_batch_norm_options, lg_batch_norm_takes_x_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_batch_norm_with(lg_tensor *x, lg_tensor *w, lg_tensor *b,

@@ -198,6 +198,7 @@ static lg_tensor *apply(const lg__op *op, lg_ctx *c, lg_tensor **inputs, lg_tens
         call.in_count = in_count;
         call.in = inputs;
         call.attributes = copy;
+        call.moved = 0;
         call.out_count = op->result_count;
         for (int i = 0; i < op->result_count; i++)
                 call.out_at[i] = (lg__layout){.offset = 0};

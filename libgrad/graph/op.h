@@ -107,6 +107,7 @@ typedef struct lg__call {
         int in_count;
         lg_tensor *const *in; /* entries are NULL where an optional operand was not given */
         void *attributes;     /* a copy, in which infer completes what depends on the inputs; of a composite: options */
+        uint32_t moved;       /* the inputs that forward has changed in place, bits LG__BY(i) */
         int out_count;
         lg_tensor *out[LG__MAX_OUT]; /* out_count of them, made by lg__apply between infer and forward */
         /* Set by infer: dtype and shape, strides unless row-major; of aliases all of it. Before, the first result is
@@ -232,5 +233,13 @@ static inline lg_shape lg__input_shape(const lg__vjp *v, int i)
 }
 /* relu(lg_linear(x, w, b)) as one op. */
 lg_tensor *lg__linear_relu(lg_tensor *x, lg_tensor *w, lg_tensor *b);
+/* What follows a convolution: batch norm in evaluation as scale and shift (outputs; both or neither), a sum, ReLU. */
+typedef struct lg__conv_ending {
+        lg_tensor *scale, *shift, *residual;
+        bool relu;
+} lg__conv_ending;
+/* relu(conv scale + shift + residual) of lg_conv2d or lg_conv1d (signal); while the context records, ReLU alone. */
+lg_tensor *lg__conv_ending_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, bool signal, const lg_conv_options *options,
+                                const lg__conv_ending *ending);
 
 #endif

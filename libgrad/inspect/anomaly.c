@@ -12,6 +12,7 @@ typedef struct anomaly {
 typedef struct event {
         const char *op, *of;
         int in_count, out_count;
+        uint32_t changed; /* inputs that are not what the op saw: bits LG__BY(i) */
         lg_tensor *const *in, *const *out;
 } event;
 
@@ -26,11 +27,12 @@ static lg_tensor *bad(const anomaly *a, lg_tensor *t)
         return a->options.nan_only ? lg_isnan(t) : lg_logical_not(lg_isfinite(t));
 }
 
-static lg_tensor *first_bad(const anomaly *a, lg_tensor *const *t, int count)
+/* skipped: bits LG__BY(i) */
+static lg_tensor *first_bad(const anomaly *a, lg_tensor *const *t, int count, uint32_t skipped)
 {
         for (int i = 0; i < count && !a->object.ctx->error; i++)
-                if (t[i] && lg__dtype_float(t[i]->at.dtype) && lg__shape_numel(t[i]->at.shape) &&
-                    lg_item_i64(lg_any(bad(a, t[i]))))
+                if (t[i] && !(i < 32 && skipped & LG__BY(i)) && lg__dtype_float(t[i]->at.dtype) &&
+                    lg__shape_numel(t[i]->at.shape) && lg_item_i64(lg_any(bad(a, t[i]))))
                         return t[i];
         return NULL;
 }
@@ -59,8 +61,8 @@ static void examine(const anomaly *a, const event *e)
         if (!scope.id)
                 return;
         bool recording = lg_grad_mode(c, false);
-        lg_tensor *found = first_bad(a, e->out, e->out_count);
-        if (found && !first_bad(a, e->in, e->in_count) && !c->error)
+        lg_tensor *found = first_bad(a, e->out, e->out_count, 0);
+        if (found && !first_bad(a, e->in, e->in_count, e->changed) && !c->error)
                 report(a, e, found);
         lg_grad_mode(c, recording);
         lg_scope_end(c, scope);
@@ -70,6 +72,7 @@ static void op_end(lg__observer *o, const lg__call *call, bool ok)
 {
         const lg__op *of = lg__derived_now(call->ctx);
         event e = {.op = call->op->name, .of = of ? of->name : NULL, .in_count = call->in_count, .in = call->in};
+        e.changed = call->moved;
         e.out_count = call->out_count;
         e.out = call->out;
         if (ok && !call->op->compose)

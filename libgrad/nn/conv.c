@@ -1,5 +1,6 @@
 /* conv.c - Conv1d, Conv2d, ConvTranspose2d. */
 #include <math.h>
+#include "graph/op.h"
 #include "nn.h"
 
 typedef struct conv {
@@ -14,13 +15,17 @@ typedef struct conv {
 static lg_tensor *forward(lg_module *m, lg_list inputs, void *user)
 {
         const conv *k = user;
+        const lg__ending ending = lg__take_ending(m);
         lg_tensor *x = lg__module_input(m, inputs);
         if (!x)
                 return NULL;
         lg_tensor *w = m->parts->tensor, *b = m->parts->next ? m->parts->next->tensor : NULL;
         if (k->transposed)
                 return lg_conv_transpose2d_with(x, w, b, &k->each);
-        return k->spaces == 1 ? lg_conv1d_with(x, w, b, &k->each) : lg_conv2d_with(x, w, b, &k->each);
+        lg__conv_ending e = {.residual = ending.plus, .relu = ending.relu};
+        if (ending.norm && !lg__norm_affine(ending.norm, lg_promote(x->at.dtype, w->at.dtype), &e.scale, &e.shift))
+                return NULL;
+        return lg__conv_ending_with(x, w, b, k->spaces == 1, &k->each, &e);
 }
 
 /* PyTorch's first values: uniform in +-1/sqrt(fan_in), where fan_in counts the inputs of one element of the weight's
@@ -92,7 +97,10 @@ static lg_module *make(lg_ctx *c, const char *op, const char *type, conv k, int6
                         op, (long long)k.in, (long long)k.out, (long long)groups);
         if (!lg__module_dtype(c, op, k.o.dtype))
                 return NULL;
-        return lg__module_build(c, type, forward, &k, sizeof k, fill, &k);
+        lg_module *m = lg__module_build(c, type, forward, &k, sizeof k, fill, &k);
+        if (m && !k.transposed)
+                m->ends = LG__ENDS_WITH_SUM | LG__ENDS_WITH_RELU | LG__ENDS_WITH_NORM | LG__RECORDS_RELU;
+        return m;
 }
 
 lg_module *lg_nn_conv2d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel, const lg_conv_layer_options *options)

@@ -37,11 +37,11 @@ static bool results_are_good(const lg_module *m, const lg_outputs *y)
 }
 
 /* Calls m's forward, of either kind. */
-static bool call(lg_module *m, lg_forward_fn *forward, lg_list inputs, lg_outputs *ret)
+static bool call(lg_module *m, lg_list inputs, lg_outputs *ret)
 {
         lg_ctx *c = m->object.ctx;
         *ret = (lg_outputs){.count = 0};
-        if (!forward) {
+        if (!m->forward) {
                 if (!m->forward_all)
                         return lg__fail(c, LG_ERR_STATE,
                                         "lg_forward: %s has no forward of its own; run its children, or give "
@@ -52,14 +52,14 @@ static bool call(lg_module *m, lg_forward_fn *forward, lg_list inputs, lg_output
                                         "lg_forward: the forward of %s returned false without an error", m->type);
                 return !c->error && results_are_good(m, ret);
         }
-        *ret = (lg_outputs){.count = 1, .items = {forward(m, inputs, m->user)}};
+        *ret = (lg_outputs){.count = 1, .items = {m->forward(m, inputs, m->user)}};
         if (!c->error && !ret->items[0])
                 return lg__fail(c, LG_ERR_STATE, "lg_forward: the forward of %s returned NULL without an error",
                                 m->type);
         return !c->error && results_are_good(m, ret);
 }
 
-static bool run(lg_module *m, lg_forward_fn *forward, lg_list inputs, lg_outputs *ret, uint32_t *ret_new)
+static bool run(lg_module *m, lg_list inputs, lg_outputs *ret, uint32_t *ret_new)
 {
         lg_ctx *c = m->object.ctx;
         const lg__scope *outer = c->scope;
@@ -72,7 +72,7 @@ static bool run(lg_module *m, lg_forward_fn *forward, lg_list inputs, lg_outputs
         c->frame = &frame;
         m->running++;
         LG__TELL(c, enter, &frame);
-        bool ok = !c->error && call(m, forward, inputs, ret);
+        bool ok = !c->error && call(m, inputs, ret);
         c->frame = frame.outer;
         if (!ok)
                 ret->count = 0;
@@ -131,7 +131,7 @@ lg_tensor *lg_forward_list(lg_module *m, lg_tensor *const *inputs)
         taken in;
         uint32_t new;
         lg_outputs all;
-        if (!take_inputs(m, inputs, &in) || !run(m, m->forward, (lg_list){in.count, in.items}, &all, &new))
+        if (!take_inputs(m, inputs, &in) || !run(m, (lg_list){in.count, in.items}, &all, &new))
                 return NULL;
         for (int64_t i = 1; i < all.count; i++)
                 if (all.items[i] != all.items[0] && new & 1u << i)
@@ -147,17 +147,22 @@ bool lg_forward_all_list(lg_module *m, lg_outputs *ret, size_t size, lg_tensor *
         bool ok = take_inputs(m, inputs, &in);
         if (ok && !ret)
                 ok = lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_forward_all: out is NULL");
-        ok = ok && run(m, m->forward, (lg_list){in.count, in.items}, &all, &new);
+        ok = ok && run(m, (lg_list){in.count, in.items}, &all, &new);
         if (ret)
                 lg__give(ret, size, &all, sizeof all);
         return ok;
 }
 
-lg_tensor *lg__forward_as(lg_module *m, lg_forward_fn *forward, lg_tensor *x)
+lg_tensor *lg__forward_ending(lg_module *m, lg_tensor *x, lg__ending ending)
 {
         uint32_t new;
         lg_outputs all;
-        return !m->object.ctx->error && run(m, forward, (lg_list){1, &x}, &all, &new) ? all.items[0] : NULL;
+        if (m->object.ctx->error)
+                return NULL;
+        m->ending = ending;
+        const bool ok = run(m, (lg_list){1, &x}, &all, &new);
+        m->ending = (lg__ending){.relu = false};
+        return ok ? all.items[0] : NULL;
 }
 
 lg_tensor *lg__module_input(const lg_module *m, lg_list inputs)

@@ -3,24 +3,15 @@
 #include "graph/op.h"
 #include "nn.h"
 
-static lg_tensor *run(const lg_module *m, lg_list inputs,
-                      lg_tensor *(*linear)(lg_tensor *x, lg_tensor *w, lg_tensor *b))
+static lg_tensor *forward(lg_module *m, lg_list inputs, void *user)
 {
+        (void)user;
+        const bool relu = lg__take_ending(m).relu;
         lg_tensor *x = lg__module_input(m, inputs);
         const lg__part *weight = m->parts;
-        return x ? linear(x, weight->tensor, weight->next ? weight->next->tensor : NULL) : NULL;
-}
-
-lg_tensor *lg__linear_forward(lg_module *m, lg_list inputs, void *user)
-{
-        (void)user;
-        return run(m, inputs, lg_linear);
-}
-
-lg_tensor *lg__linear_relu_forward(lg_module *m, lg_list inputs, void *user)
-{
-        (void)user;
-        return run(m, inputs, lg__linear_relu);
+        if (!x)
+                return NULL;
+        return (relu ? lg__linear_relu : lg_linear)(x, weight->tensor, weight->next ? weight->next->tensor : NULL);
 }
 
 typedef struct sizes {
@@ -47,5 +38,8 @@ lg_module *lg_nn_linear_with(lg_ctx *c, int64_t in, int64_t out, const lg_linear
                                 (long long)in, (long long)out);
         if (!lg__module_dtype(c, "lg_nn_linear", s.o.dtype))
                 return NULL;
-        return lg__module_build(c, "Linear", lg__linear_forward, NULL, 0, fill, &s);
+        lg_module *m = lg__module_build(c, "Linear", forward, NULL, 0, fill, &s);
+        if (m)
+                m->ends = LG__ENDS_WITH_RELU;
+        return m;
 }

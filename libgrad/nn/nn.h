@@ -23,6 +23,20 @@ typedef struct lg__listing {
         int64_t count;
 } lg__listing;
 
+/* What follows a module and can be done in the pass over memory that makes its result: a batch norm in evaluation, a
+ * sum, ReLU. */
+typedef struct lg__ending {
+        const lg_module *norm; /* NULL: none */
+        lg_tensor *plus;       /* NULL: none */
+        bool relu;
+} lg__ending;
+enum {
+        LG__ENDS_WITH_SUM = 1,
+        LG__ENDS_WITH_RELU = 2,
+        LG__ENDS_WITH_NORM = 4,
+        LG__RECORDS_RELU = 8 /* while the context records, it ends with ReLU alone */
+};
+
 struct lg_module {
         lg__object object; /* in the context's list as long as there is no parent */
         lg_module *parent;
@@ -34,6 +48,8 @@ struct lg_module {
         char *type;
         lg_forward_fn *forward;
         lg_forward_all_fn *forward_all; /* one of both, or neither: a container */
+        unsigned ends;                  /* which endings the forward knows */
+        lg__ending ending;              /* that of the forward which begins */
         void *user;
         void (*release)(void *user);
         void *(*clone)(lg_module *copy, void *user);
@@ -77,11 +93,20 @@ bool lg__module_is_whole(const lg_module *m, const char *op);
 lg_module *lg__module_give_up(lg_module *m);
 /* Up to how many inputs a forward takes. */
 #define LG__MAX_INPUTS 16
-/* lg_forward(m, x) with another forward in the place of m's. */
-lg_tensor *lg__forward_as(lg_module *m, lg_forward_fn *forward, lg_tensor *x);
-/* What tells modules of these types; and a Linear's forward that a ReLU follows. */
-lg_tensor *lg__linear_forward(lg_module *m, lg_list inputs, void *user);
-lg_tensor *lg__linear_relu_forward(lg_module *m, lg_list inputs, void *user);
+/* lg_forward(m, x) with an ending that m knows. */
+lg_tensor *lg__forward_ending(lg_module *m, lg_tensor *x, lg__ending ending);
+/* For a forward that knows endings: what it is asked for, once. */
+static inline lg__ending lg__take_ending(lg_module *m)
+{
+        const lg__ending ending = m->ending;
+        m->ending = (lg__ending){.relu = false};
+        return ending;
+}
+/* True for a batch norm whose result on y (N, channels, ...) of `ndim` dimensions is y scale + shift; these are f64
+ * beside f64, else f32. */
+bool lg__norm_is_affine(const lg_module *m, int ndim, int64_t channels);
+bool lg__norm_affine(const lg_module *m, lg_dtype beside, lg_tensor **ret_scale, lg_tensor **ret_shift);
+/* What tells a ReLU. */
 lg_tensor *lg__relu_forward(lg_module *m, lg_list inputs, void *user);
 /* The input of a module that takes one, or NULL and LG_ERR_ARGUMENT. */
 lg_tensor *lg__module_input(const lg_module *m, lg_list inputs);

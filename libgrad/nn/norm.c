@@ -17,19 +17,45 @@ typedef struct batch {
 static lg_tensor *batch_norm(lg_module *m, lg_list inputs, void *user)
 {
         const batch *k = user;
-        lg_tensor *x = lg__module_input(m, inputs);
+        const lg__ending ending = lg__take_ending(m);
+        lg_tensor *x = lg__module_input(m, inputs), *plus = ending.plus;
         if (!x)
                 return NULL;
         int ndim = x->at.shape.ndim;
         if (k->spaces == 2 ? ndim != 4 : ndim != 2 && ndim != 3)
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s; it takes %s", m->type, lg__tensor_text(x).s,
                                 k->spaces == 2 ? "(N, C, H, W)" : "(N, C) or (N, C, L)");
-        lg_tensor *y =
-                lg_batch_norm(x, tensor(m, "weight"), tensor(m, "bias"), .running_mean = tensor(m, "running_mean"),
-                              .running_var = tensor(m, "running_var"), .training = m->training || k->o.no_running,
-                              .eps = k->o.eps, .momentum = k->o.momentum);
+        const bool alike = plus && lg__shape_equal(plus->at.shape, x->at.shape) && plus->at.dtype == x->at.dtype;
+        const bool apart = plus && !alike; /* a sum that broadcasts or promotes */
+        lg_tensor *y = lg_batch_norm(
+                x, tensor(m, "weight"), tensor(m, "bias"), .running_mean = tensor(m, "running_mean"),
+                .running_var = tensor(m, "running_var"), .training = m->training || k->o.no_running, .eps = k->o.eps,
+                .momentum = k->o.momentum, .residual = apart ? NULL : plus, .relu = ending.relu && !apart);
         m->batches += y && m->training && m->counts_batches;
-        return y;
+        if (apart)
+                y = lg_add(y, plus);
+        return apart && ending.relu ? lg_relu(y) : y;
+}
+
+bool lg__norm_is_affine(const lg_module *m, int ndim, int64_t channels)
+{
+        const batch *k = m->user;
+        return m->forward == batch_norm && !m->training && !k->o.no_running && k->channels == channels &&
+               (k->spaces == 2 ? ndim == 4 : ndim == 3);
+}
+
+bool lg__norm_affine(const lg_module *m, lg_dtype beside, lg_tensor **ret_scale, lg_tensor **ret_shift)
+{
+        const batch *k = m->user;
+        const lg_dtype dtype = beside == LG_F64 ? LG_F64 : LG_F32;
+        lg_tensor *w = tensor(m, "weight"), *b = tensor(m, "bias"), *mean = tensor(m, "running_mean");
+        lg_tensor *var = lg_cast(tensor(m, "running_var"), dtype);
+        lg_tensor *scale = lg_rsqrt(lg_add_scalar(var, lg__option(k->o.eps, 1e-5)));
+        scale = w ? lg_mul(scale, lg_cast(w, dtype)) : scale;
+        lg_tensor *shift = lg_neg(lg_mul(lg_cast(mean, dtype), scale));
+        *ret_scale = scale;
+        *ret_shift = b ? lg_add(shift, lg_cast(b, dtype)) : shift;
+        return *ret_shift != NULL;
 }
 
 static bool fill_batch(lg_module *m, const void *options)
@@ -54,7 +80,10 @@ static lg_module *make_batch(lg_ctx *c, const char *op, const char *type, batch 
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld channels; 1 or more", op, (long long)k.channels);
         if (!lg__module_dtype(c, op, k.o.dtype))
                 return NULL;
-        return lg__module_build(c, type, batch_norm, &k, sizeof k, fill_batch, &k);
+        lg_module *m = lg__module_build(c, type, batch_norm, &k, sizeof k, fill_batch, &k);
+        if (m)
+                m->ends = LG__ENDS_WITH_SUM | LG__ENDS_WITH_RELU;
+        return m;
 }
 
 lg_module *lg_nn_batch_norm1d_with(lg_ctx *c, int64_t channels, const lg_batch_norm_layer_options *options)

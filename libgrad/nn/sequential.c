@@ -2,22 +2,74 @@
 #include <string.h>
 #include "nn.h"
 
-/* A Linear and the ReLU behind it are one op. */
-static bool fuses(const lg__part *p)
+/* ---- endings: what follows a module is done by the last one within it ---- */
+
+static lg_tensor *forward(lg_module *m, lg_list inputs, void *user);
+static lg_tensor *forward_residual(lg_module *m, lg_list inputs, void *user);
+
+/* In evaluation a convolution may do the batch norm behind it. */
+static bool folds(const lg__part *p, const lg_tensor *x)
 {
-        const lg_module *linear = p->child, *relu = p->next ? p->next->child : NULL;
-        return linear && relu && linear->forward == lg__linear_forward && relu->forward == lg__relu_forward;
+        const lg_module *m = p->child, *norm = p->next ? p->next->child : NULL;
+        if (!norm || !m || !(m->ends & LG__ENDS_WITH_NORM) || m->object.ctx->recording)
+                return false;
+        const lg_shape w = m->parts->tensor->at.shape;
+        return x->at.shape.ndim == w.ndim && lg__norm_is_affine(norm, w.ndim, w.size[0]);
 }
 
-static lg_tensor *forward_linear_relu(lg_module *linear, lg_module *relu, lg_tensor *x)
+static const lg_module *last_child(const lg_module *m)
 {
-        lg_tensor *y = lg__forward_as(linear, lg__linear_relu_forward, x);
-        if (y) {
-                relu->shape = y->at.shape;
-                relu->has_shape = true;
-                relu->kept_bytes = relu->most_bytes = 0;
+        const lg__part *p = m->parts;
+        while (p && p->next)
+                p = p->next;
+        return p ? p->child : NULL;
+}
+
+/* Does m know these endings? A Residual has a sum at its end already. */
+static bool ends(const lg_module *m, unsigned with)
+{
+        if (!m)
+                return false;
+        if (m->forward == forward)
+                return ends(last_child(m), with);
+        if (m->forward == forward_residual)
+                return with == LG__ENDS_WITH_RELU && ends(m->parts->child, LG__ENDS_WITH_SUM | with);
+        const bool relu_alone = m->ends & LG__RECORDS_RELU && m->object.ctx->recording;
+        return ((relu_alone ? LG__ENDS_WITH_RELU : m->ends) & with) == with;
+}
+
+/* ---- one after the other ---- */
+
+/* What a module does of what follows it, from part p on; *ret_last: the part whose result it makes. */
+static lg__ending ending_of(const lg__part *p, const lg_tensor *x, lg__ending outer, lg__part **ret_last)
+{
+        lg__ending e = {.norm = NULL};
+        lg__part *last = (lg__part *)(uintptr_t)p;
+        if (folds(p, x)) {
+                last = p->next;
+                e.norm = last->child;
         }
-        return y;
+        const lg__part *next = last->next;
+        if (next && next->child && next->child->forward == lg__relu_forward && ends(p->child, LG__ENDS_WITH_RELU)) {
+                last = last->next;
+                e.relu = true;
+        } else if (!next) {
+                e.plus = outer.plus;
+                e.relu = outer.relu;
+        }
+        *ret_last = last;
+        return e;
+}
+
+/* The parts behind p up to `last` have what p gave, for lg_module_print(). */
+static void note_shapes(const lg__part *p, const lg__part *last, const lg_tensor *y)
+{
+        while (p != last) {
+                p = p->next;
+                p->child->shape = y->at.shape;
+                p->child->has_shape = true;
+                p->child->kept_bytes = p->child->most_bytes = 0;
+        }
 }
 
 /* An activation that the graph does not need is gone before the next layer but one runs. */
@@ -25,11 +77,14 @@ static lg_tensor *forward(lg_module *m, lg_list inputs, void *user)
 {
         (void)user;
         lg_ctx *c = m->object.ctx;
+        const lg__ending outer = lg__take_ending(m);
         lg_tensor *first = lg__module_input(m, inputs), *x = first;
-        for (lg__part *p = m->parts; p && x; p = p->next) {
-                bool fused = fuses(p);
-                lg_tensor *y = fused ? forward_linear_relu(p->child, p->next->child, x) : lg_forward(p->child, x);
-                p = fused ? p->next : p;
+        for (lg__part *p = m->parts, *last; p && x; p = last->next) {
+                const lg__ending ending = ending_of(p, x, outer, &last);
+                const bool alone = !ending.norm && !ending.plus && !ending.relu;
+                lg_tensor *y = alone ? lg_forward(p->child, x) : lg__forward_ending(p->child, x, ending);
+                if (y)
+                        note_shapes(p, last, y);
                 if (x != first && x != y && x->live == LG__LIVE && x->scope == c->scope)
                         lg__tensor_release(x);
                 x = y;
@@ -81,14 +136,20 @@ lg_module *lg_module_append(lg_module *m, lg_module *child)
 
 /* ---- a block with a shortcut ---- */
 
+/* The shortcut runs first, so that the block can do the sum. */
 static lg_tensor *forward_residual(lg_module *m, lg_list inputs, void *user)
 {
         (void)user;
+        const bool relu = lg__take_ending(m).relu;
         lg_tensor *x = lg__module_input(m, inputs);
-        lg__part *block = m->parts, *shortcut = block->next;
-        lg_tensor *y = x ? lg_forward(block->child, x) : NULL;
-        lg_tensor *s = !y ? NULL : shortcut ? lg_forward(shortcut->child, x) : x;
-        return s ? lg_add(y, s) : NULL;
+        lg_module *block = m->parts->child, *shortcut = m->parts->next ? m->parts->next->child : NULL;
+        lg_tensor *s = x && shortcut ? lg_forward(shortcut, x) : x;
+        if (!s)
+                return NULL;
+        if (ends(block, LG__ENDS_WITH_SUM))
+                return lg__forward_ending(block, x, (lg__ending){.plus = s, .relu = relu});
+        lg_tensor *y = lg_forward(block, x);
+        return y ? lg_add(y, s) : NULL;
 }
 
 lg_module *lg_nn_residual_with(lg_ctx *c, lg_module *block, const lg_residual_options *options)

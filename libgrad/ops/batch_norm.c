@@ -1,18 +1,23 @@
-/* batch_norm.c - batch norm: x (N, C, ...) brought to mean 0 and variance 1 by channel, then scaled and shifted.
+/* batch_norm.c - batch norm: x (N, C, ...) brought to mean 0 and variance 1 by channel, then scaled and shifted, and
+ * what often follows: a residual is added, and ReLU.
  *
- * With r = 1 / sqrt(var + eps), n = (x - mean) r and means over all but the channels: y = n w + b; db = sum(g),
- * dw = sum(g n), dx = r (g w - mean(g w) - n mean(g w n)). mean and var are those of x and no inputs.
+ * With r = 1 / sqrt(var + eps), n = (x - mean) r, G = g (with ReLU: where y > 0, else 0) and means over all but the
+ * channels: y = relu(n w + b + residual); d residual = G, db = sum(G), dw = sum(G n). In training mean and var are
+ * those of x, and dx = r (G w - mean(G w) - n mean(G w n)); else they are the running ones, which are constants, and dx
+ * = r G w.
  */
 #include "norm.h"
 
-#define BATCH_NORM_FIELDS(FIELD) FIELD(f64, eps, 1e-5)
+#define BATCH_NORM_FIELDS(FIELD) FIELD(f64, eps, 1e-5) FIELD(f64, momentum, 0.1) FIELD(bool, training, false)
 LG__ATTRIBUTES(batch_norm, BATCH_NORM_FIELDS)
 
-/* ---- the op ---- */
+enum { X, W, B, MEAN, VAR, RESIDUAL, INPUTS };
+
+/* ---- the ops ---- */
 
 static bool infer(lg__call *call)
 {
-        const lg__layout *x = &call->in[0]->at;
+        const lg__layout *x = &call->in[X]->at;
         lg__layout *y = &call->out_at[0];
         if (x->shape.ndim > 2)
                 lg__layout_channels_last(y);
@@ -23,38 +28,75 @@ static bool infer(lg__call *call)
         return true;
 }
 
+static const void *data_of(const lg_tensor *t)
+{
+        return t ? lg__data(t) : NULL;
+}
+
+static lg_running_stat running(const lg_tensor *t)
+{
+        return t ? (lg_running_stat){t->at.dtype, t->at.strides[0], lg__data(t)} : (lg_running_stat){.at = NULL};
+}
+
+/* The running statistics are not what they were. */
+static void note_moves(lg__call *call)
+{
+        for (int i = MEAN; i <= VAR; i++)
+                if (call->in[i]) {
+                        call->in[i]->storage->version++;
+                        call->moved |= LG__BY(i);
+                }
+}
+
 static bool forward(lg__call *call)
 {
         const batch_norm_attributes *a = call->attributes;
-        const lg_tensor *x = call->in[0];
-        int64_t channels = x->at.shape.size[1];
-        lg_batch_norm_args k = {.dtype = x->at.dtype, .channels = channels, .eps = a->eps, .x = lg__data(x)};
+        const lg_tensor *x = call->in[X];
+        const int64_t channels = x->at.shape.size[1];
         if (channels == 0)
                 return true;
-        k.rows = lg__shape_numel(x->at.shape) / channels;
-        k.w = call->in[1] ? lg__data(call->in[1]) : NULL;
-        k.b = call->in[2] ? lg__data(call->in[2]) : NULL;
-        k.y = lg__data(call->out[0]);
-        k.mean = lg__data(call->out[1]);
-        k.var = lg__data(call->out[2]);
-        return LG__RUN(call->device, "batch_norm", batch_norm, &k);
+        const int64_t rows = lg__shape_numel(x->at.shape) / channels;
+        lg_batch_norm_args k = {.dtype = x->at.dtype,
+                                .rows = rows,
+                                .channels = channels,
+                                .eps = a->eps,
+                                .momentum = a->momentum,
+                                .trains = a->training,
+                                .relu = call->op == LG__OP(batch_norm_relu),
+                                .x = lg__data(x),
+                                .w = data_of(call->in[W]),
+                                .b = data_of(call->in[B]),
+                                .z = data_of(call->in[RESIDUAL]),
+                                .y = lg__data(call->out[0]),
+                                .mean = lg__data(call->out[1]),
+                                .var = lg__data(call->out[2]),
+                                .running_mean = running(call->in[MEAN]),
+                                .running_var = running(call->in[VAR])};
+        if (!LG__RUN(call->device, "batch_norm", batch_norm, &k))
+                return false;
+        if (a->training && rows > 0)
+                note_moves(call);
+        return true;
 }
 
 static bool fused(lg__vjp *v)
 {
         const batch_norm_attributes *a = v->attributes;
-        lg_tensor *x = v->in[0];
-        const lg_tensor *g = x->at.shape.ndim > 2 ? lg__channels_last(v->grad[0]) : lg_contiguous(v->grad[0]);
-        int64_t channels = x->at.shape.size[1];
-        lg_batch_norm_vjp_args k = {.dtype = x->at.dtype, .channels = channels, .eps = a->eps};
-        if (!g || !lg__norm_make_gradients(v, (void **const[]){&k.dx, &k.dw, &k.db}))
+        const bool relu = v->op == LG__OP(batch_norm_relu);
+        lg_tensor *x = v->in[X], *g = x->at.shape.ndim > 2 ? lg__channels_last(v->grad[0]) : lg_contiguous(v->grad[0]);
+        const int64_t channels = x->at.shape.size[1];
+        lg_batch_norm_vjp_args k = {.dtype = x->at.dtype, .channels = channels, .eps = a->eps, .trains = a->training};
+        if (!g || !lg__norm_make_gradients(v, (void **const[INPUTS]){&k.dx, &k.dw, &k.db}) ||
+            (v->needs[RESIDUAL] && !(v->grad_in[RESIDUAL] = relu ? lg__tensor_beside(x) : g)))
                 return false;
         if (channels == 0)
                 return true;
         k.rows = lg__shape_numel(x->at.shape) / channels;
         k.x = lg__data(x);
-        k.w = v->in[1] ? lg__data(v->in[1]) : NULL;
+        k.w = data_of(v->in[W]);
         k.g = lg__data(g);
+        k.y = relu ? lg__data(v->out[0]) : NULL;
+        k.dz = relu && v->needs[RESIDUAL] ? lg__data(v->grad_in[RESIDUAL]) : NULL;
         k.mean = lg__data(v->out[1]);
         k.var = lg__data(v->out[2]);
         return LG__RUN(x->storage->device, "batch_norm", batch_norm_vjp, &k);
@@ -78,96 +120,93 @@ static lg_tensor *by_channel(lg_tensor *t, const lg_tensor *x)
         return lg_reshape(t, s);
 }
 
+/* (x - mean) r; ret_r: r, which broadcasts to x. */
+static lg_tensor *normalised(const lg__vjp *v, lg_tensor *x, lg_tensor **ret_r)
+{
+        const batch_norm_attributes *a = v->attributes;
+        const lg_dims dims = batch_dims(x->at.shape);
+        lg_tensor *mean, *var;
+        if (a->training) {
+                mean = lg_mean(x, .dims = dims, .keep_dim = true);
+                var = lg_var(x, .dims = dims, .keep_dim = true, .correction = LG_ZERO);
+        } else {
+                mean = by_channel(lg_cast(lg_detach(v->out[1]), x->at.dtype), x);
+                var = by_channel(lg_cast(lg_detach(v->out[2]), x->at.dtype), x);
+        }
+        *ret_r = lg_rsqrt(lg_add_scalar(var, a->eps));
+        return lg_mul(lg_sub(x, mean), *ret_r);
+}
+
 static bool vjp(lg__vjp *v)
 {
         const batch_norm_attributes *a = v->attributes;
-        lg_dtype dtype = lg__norm_dtype(v->in[0]);
-        lg_tensor *x = lg_cast(v->in[0], dtype), *g = lg_cast(v->grad[0], dtype), *w = v->in[1];
-        if (!x)
+        const lg_dtype dtype = lg__norm_dtype(v->in[X]);
+        const bool relu = v->op == LG__OP(batch_norm_relu);
+        lg_tensor *passed = relu ? LG__APPLY(relu_grad, NULL, v->grad[0], v->out[0]) : v->grad[0], *r;
+        lg_tensor *x = lg_cast(v->in[X], dtype), *g = lg_cast(passed, dtype), *w = v->in[W];
+        if (!x || !g)
                 return false;
-        lg_dims dims = batch_dims(x->at.shape);
-        lg_tensor *mean = lg_mean(x, .dims = dims, .keep_dim = true);
-        lg_tensor *var = lg_var(x, .dims = dims, .keep_dim = true, .correction = LG_ZERO);
-        lg_tensor *r = lg_rsqrt(lg_add_scalar(var, a->eps)), *n = lg_mul(lg_sub(x, mean), r);
-        if (v->needs[0]) {
-                lg_tensor *gw = w ? lg_mul(g, by_channel(w, x)) : g;
+        const lg_dims dims = batch_dims(x->at.shape);
+        lg_tensor *n = normalised(v, x, &r), *gw = w ? lg_mul(g, by_channel(w, x)) : g;
+        if (v->needs[X] && a->training) {
                 lg_tensor *slope = lg_mean(lg_mul(gw, n), .dims = dims, .keep_dim = true);
                 gw = lg_sub(gw, lg_mean(gw, .dims = dims, .keep_dim = true));
-                v->grad_in[0] = lg_mul(r, lg_sub(gw, lg_mul(n, slope)));
+                gw = lg_sub(gw, lg_mul(n, slope));
         }
-        if (v->needs[1])
-                v->grad_in[1] = lg_sum(lg_mul(g, n), .dims = dims);
-        if (v->needs[2])
-                v->grad_in[2] = lg_sum(g, .dims = dims);
+        v->grad_in[X] = v->needs[X] ? lg_mul(r, gw) : NULL;
+        v->grad_in[W] = v->needs[W] ? lg_sum(lg_mul(g, n), .dims = dims) : NULL;
+        v->grad_in[B] = v->needs[B] ? lg_sum(g, .dims = dims) : NULL;
+        v->grad_in[RESIDUAL] = v->needs[RESIDUAL] ? passed : NULL;
         return lg__ok(v->ctx);
 }
 
-#define BY_ALL (LG__BY(0) | LG__BY(1) | LG__BY(2))
-LG__DEFINE(batch_norm,
-           LG__OPERANDS({"x", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = BY_ALL},
-                        {"w", LG__WEIGHT, LG__ROW_MAJOR, .optional = true, .saved_for = LG__BY(0)},
-                        {"b", LG__WEIGHT, LG__ROW_MAJOR, .optional = true}),
-           LG__RESULTS({"y"}, {"mean", .saved_for = BY_ALL}, {"var", .saved_for = BY_ALL}), LG__HAS(batch_norm),
-           .infer = infer, .forward = forward, .vjp = vjp, .fused = fused)
+#define BY_ALL (LG__BY(X) | LG__BY(W) | LG__BY(B) | LG__BY(RESIDUAL))
+#define BATCH_NORM(of, saved)                                                                                          \
+        LG__DEFINE(                                                                                                    \
+                of,                                                                                                    \
+                LG__OPERANDS({"x", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = BY_ALL},                                 \
+                             {"w", LG__WEIGHT, LG__ROW_MAJOR, .optional = true, .saved_for = LG__BY(X)},               \
+                             {"b", LG__WEIGHT, LG__ROW_MAJOR, .optional = true},                                       \
+                             {"running_mean", LG__FLOAT, .optional = true},                                            \
+                             {"running_var", LG__FLOAT, .optional = true},                                             \
+                             {"residual", LG__FLOAT, LG__CHANNELS_LAST, .optional = true}),                            \
+                LG__RESULTS({"y", .saved_for = saved}, {"mean", .saved_for = BY_ALL}, {"var", .saved_for = BY_ALL}),   \
+                LG__HAS(batch_norm), .infer = infer, .forward = forward, .vjp = vjp, .fused = fused)
+BATCH_NORM(batch_norm, 0)
+BATCH_NORM(batch_norm_relu, BY_ALL)
 
 /* ---- the function ---- */
 
-/* running += momentum (factor batch - running) */
-static bool update_running(lg_tensor *running, const lg_tensor *batch, double momentum, double factor)
+/* In training: enough values for a variance, and statistics that may change. */
+static bool may_train(const lg_tensor *x, const lg_batch_norm_options *o)
 {
-        if (!running)
-                return true;
-        lg_running_args k = {.dtype = running->at.dtype,
-                             .n = running->at.shape.size[0],
-                             .stride = running->at.strides[0],
-                             .r = lg__data(running),
-                             .v = lg__data(batch),
-                             .weight = momentum,
-                             .factor = factor};
-        running->storage->version++;
-        return k.n == 0 || LG__RUN(running->storage->device, "batch_norm", running, &k);
-}
-
-static lg_tensor *train(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_batch_norm_options *o)
-{
-        int64_t channels = x->at.shape.size[1], numel = lg__shape_numel(x->at.shape);
-        int64_t count = channels ? numel / channels : 0;
-        if (count == 1)
+        const int64_t channels = x->at.shape.size[1];
+        if (channels && lg__shape_numel(x->at.shape) == channels)
                 return lg__fail(x->ctx, LG_ERR_SHAPE,
                                 "batch_norm: x is %s. Expected more than 1 value per channel when training",
                                 lg__tensor_text(x).s);
-        if ((o->running_mean && !lg__may_change(o->running_mean, "batch_norm", "running_mean")) ||
-            (o->running_var && !lg__may_change(o->running_var, "batch_norm", "running_var")))
-                return NULL;
-        lg_tensor *out[3];
-        lg_tensor *y =
-                lg__apply(LG__OP(batch_norm), (lg_tensor *[]){x, w, b}, 3, &(batch_norm_attributes){o->eps}, out);
-        if (!y)
-                return NULL;
-        double n = (double)count;
-        bool ok = count == 0 || (update_running(o->running_mean, out[1], o->momentum, 1) &&
-                                 update_running(o->running_var, out[2], o->momentum, n / (n - 1)));
-        for (int i = ok ? 1 : 0; i < 3; i++)
-                lg__tensor_release(out[i]);
-        return ok ? y : NULL;
+        return (!o->running_mean || lg__may_change(o->running_mean, "batch_norm", "running_mean")) &&
+               (!o->running_var || lg__may_change(o->running_var, "batch_norm", "running_var"));
 }
 
-/* x scale + shift, in the statistics' dtype. */
-static lg_tensor *evaluate(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_batch_norm_options *o)
+/* In evaluation: both statistics, as the constants that they are. */
+static bool may_evaluate(const lg_tensor *x, lg_batch_norm_options *o)
 {
-        lg_dtype dtype = lg__norm_dtype(x);
         if (!o->running_mean || !o->running_var)
                 return lg__fail(x->ctx, LG_ERR_ARGUMENT,
                                 "batch_norm: %s is NULL; without .training = true both running statistics are needed",
                                 o->running_mean ? "running_var" : "running_mean");
-        lg_tensor *scale = lg_rsqrt(lg_add_scalar(lg_cast(o->running_var, dtype), o->eps));
-        if (w)
-                scale = lg_mul(lg_cast(w, dtype), scale);
-        lg_tensor *shift = lg_neg(lg_mul(lg_cast(o->running_mean, dtype), scale));
-        if (w)
-                shift = lg_add(lg_cast(b, dtype), shift);
-        lg_tensor *y = lg_add(lg_mul(x, by_channel(scale, x)), by_channel(shift, x));
-        return lg_cast(y, x->at.dtype);
+        o->running_mean = o->running_mean->node ? lg_detach(o->running_mean) : o->running_mean;
+        o->running_var = o->running_var->node ? lg_detach(o->running_var) : o->running_var;
+        return o->running_mean && o->running_var;
+}
+
+static bool check_residual(const lg_tensor *x, const lg_tensor *residual)
+{
+        return !residual || (residual->at.dtype == x->at.dtype && lg__shape_equal(residual->at.shape, x->at.shape)) ||
+               lg__fail(x->ctx, residual->at.dtype == x->at.dtype ? LG_ERR_SHAPE : LG_ERR_DTYPE,
+                        "batch_norm: x is %s but residual is %s; they need the same shape and dtype",
+                        lg__tensor_text(x).s, lg__tensor_text(residual).s);
 }
 
 static lg_tensor *compose(const lg__call *call)
@@ -184,16 +223,26 @@ static lg_tensor *compose(const lg__call *call)
         if (!w != !b)
                 return lg__fail(call->ctx, LG_ERR_ARGUMENT,
                                 "batch_norm: %s is NULL; w and b are both given or both NULL", w ? "b" : "w");
-        if (!lg__norm_check_eps(call, o.eps) || !lg__norm_check_shapes(call, LG_SHAPE(x->at.shape.size[1])))
+        if (!lg__norm_check_eps(call, o.eps) || !check_residual(x, o.residual) ||
+            !lg__norm_check_shapes(call, RESIDUAL, LG_SHAPE(x->at.shape.size[1])) ||
+            !(o.training ? may_train(x, &o) : may_evaluate(x, &o)))
                 return NULL;
-        return o.training ? train(x, w, b, &o) : evaluate(x, w, b, &o);
+        lg_tensor *in[INPUTS] = {x, w, b, o.running_mean, o.running_var, o.residual};
+        batch_norm_attributes a = {o.eps, o.momentum, o.training};
+        lg_tensor *out[3];
+        if (!lg__apply(o.relu ? LG__OP(batch_norm_relu) : LG__OP(batch_norm), in, INPUTS, &a, out))
+                return NULL;
+        lg__tensor_release(out[1]);
+        lg__tensor_release(out[2]);
+        return out[0];
 }
 
 static const lg__op any_batch_norm = {
         .name = "batch_norm",
         .compose = compose,
         LG__OPERANDS({"x", LG__FLOAT}, {"w", LG__WEIGHT, .optional = true}, {"b", LG__WEIGHT, .optional = true},
-                     {"running_mean", LG__WEIGHT, .optional = true}, {"running_var", LG__WEIGHT, .optional = true}),
+                     {"running_mean", LG__FLOAT, .optional = true}, {"running_var", LG__FLOAT, .optional = true},
+                     {"residual", LG__FLOAT, .optional = true}),
 };
 
 /* Options that the library does not know are an error of compose. */
@@ -201,5 +250,6 @@ lg_tensor *lg_batch_norm_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg
 {
         lg_batch_norm_options o;
         lg__take_without(options, &o, sizeof o);
-        return lg__apply(&any_batch_norm, (lg_tensor *[]){x, w, b, o.running_mean, o.running_var}, 5, options, NULL);
+        return lg__apply(&any_batch_norm, (lg_tensor *[]){x, w, b, o.running_mean, o.running_var, o.residual}, INPUTS,
+                         options, NULL);
 }

@@ -5,10 +5,13 @@
  *   conv2d_input_grad(g, w):    dg = conv2d(v, w), dw = weight_grad(g, v)
  *   conv2d_weight_grad(g, x):   dg = conv2d(x, v), dx = input_grad(g, v)
  * A transposed convolution is input_grad. Images lie with channels last, weights in row-major order.
+ *
+ * conv2d_relu is conv2d and ReLU behind it, whose result tells where g passes. conv2d_end, which has no derivative, may
+ * also have a batch norm in evaluation and a sum between them: relu((conv2d(x, w, b)) scale + shift + residual).
  */
 #include "images.h"
 
-#define CONV2D_FIELDS(FIELD) FIELD(geometry, at, 0)
+#define CONV2D_FIELDS(FIELD) FIELD(geometry, at, 0) FIELD(bool, relu, false)
 LG__ATTRIBUTES(conv2d, CONV2D_FIELDS)
 
 /* ---- the ops: x (N, C, in), w (O, C / groups, kernel), g and y (N, O, out) ---- */
@@ -18,12 +21,12 @@ static bool infer(lg__call *call)
         const lg_conv_geometry *at = &((const conv2d_attributes *)call->attributes)->at;
         const int64_t *a = call->in[0]->at.shape.size, *b = call->in[1]->at.shape.size;
         lg__layout *y = &call->out_at[0];
-        if (call->op == LG__OP(conv2d))
-                y->shape = LG_SHAPE(a[0], b[0], at->out[0], at->out[1]);
-        else if (call->op == LG__OP(conv2d_input_grad))
+        if (call->op == LG__OP(conv2d_input_grad))
                 y->shape = LG_SHAPE(a[0], b[1] * at->groups, at->in[0], at->in[1]);
-        else
+        else if (call->op == LG__OP(conv2d_weight_grad))
                 y->shape = LG_SHAPE(a[1], b[1] / at->groups, at->kernel[0], at->kernel[1]);
+        else
+                y->shape = LG_SHAPE(a[0], b[0], at->out[0], at->out[1]);
         if (!lg__shape_valid(call->ctx, call->op->name, y->shape))
                 return false;
         if (call->op != LG__OP(conv2d_weight_grad))
@@ -31,10 +34,17 @@ static bool infer(lg__call *call)
         return true;
 }
 
+/* Input i of an op that has so many, or NULL. */
+static const void *optional(const lg__call *call, int i)
+{
+        return i < call->in_count && call->in[i] ? lg__data(call->in[i]) : NULL;
+}
+
 static bool forward(lg__call *call)
 {
         const conv2d_attributes *a = call->attributes;
-        const bool plain = call->op == LG__OP(conv2d), to_input = call->op == LG__OP(conv2d_input_grad);
+        const bool to_input = call->op == LG__OP(conv2d_input_grad);
+        const bool plain = !to_input && call->op != LG__OP(conv2d_weight_grad);
         const lg_tensor *first = call->in[0], *second = call->in[1], *out = call->out[0];
         const lg_tensor *x = plain ? first : to_input ? out : second, *g = plain ? out : first;
         lg_conv_args k = {.dtype = out->at.dtype, .at = a->at, .out = lg__data(out)};
@@ -47,17 +57,24 @@ static bool forward(lg__call *call)
         k.x = to_input ? NULL : lg__data(x);
         k.g = plain ? NULL : lg__data(g);
         k.w = plain || to_input ? lg__data(second) : NULL;
-        k.b = plain && call->in[2] ? lg__data(call->in[2]) : NULL;
+        k.b = optional(call, 2);
+        k.scale = optional(call, 3);
+        k.shift = optional(call, 4);
+        k.z = optional(call, 5);
+        k.relu = a->relu;
         return LG__RUN(call->device, call->op->name, conv, &k);
 }
 
 static bool vjp_conv2d(lg__vjp *v)
 {
+        const bool relu = v->op == LG__OP(conv2d_relu);
+        const conv2d_attributes a = {.at = ((const conv2d_attributes *)v->attributes)->at};
         lg_tensor *g = lg__channels_last(v->grad[0]);
+        g = relu ? LG__APPLY(relu_grad, NULL, g, v->out[0]) : g;
         if (v->needs[0])
-                v->grad_in[0] = LG__APPLY(conv2d_input_grad, v->attributes, g, v->in[1]);
+                v->grad_in[0] = LG__APPLY(conv2d_input_grad, &a, g, v->in[1]);
         if (v->needs[1])
-                v->grad_in[1] = LG__APPLY(conv2d_weight_grad, v->attributes, g, v->in[0]);
+                v->grad_in[1] = LG__APPLY(conv2d_weight_grad, &a, g, v->in[0]);
         if (v->needs[2])
                 v->grad_in[2] = lg_sum(g, .dims = LG_DIMS(0, 2, 3));
         return lg__ok(v->ctx);
@@ -83,14 +100,26 @@ static bool vjp_conv2d_weight_grad(lg__vjp *v)
         return lg__ok(v->ctx);
 }
 
-#define CONV2D(of, order, ...)                                                                                         \
+#define CONV2D(of, order, saved, derivative, ...)                                                                      \
         LG__DEFINE(of, .flags = LG__PROMOTE | (order), .autocast = LG__LOW, LG__OPERANDS(__VA_ARGS__),                 \
-                   LG__RESULTS({"y"}), LG__HAS(conv2d), .infer = infer, .forward = forward, .vjp = vjp_##of)
-CONV2D(conv2d, 0, {"x", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = LG__BY(1)},
-       {"w", LG__FLOAT, LG__ROW_MAJOR, .saved_for = LG__BY(0)}, {"b", LG__FLOAT, LG__ROW_MAJOR, .optional = true})
-CONV2D(conv2d_input_grad, LG__UNORDERED, {"g", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = LG__BY(1)},
+                   LG__RESULTS({"y", .saved_for = saved}), LG__HAS(conv2d), .infer = infer, .forward = forward,        \
+                   .vjp = derivative)
+#define X_W_B                                                                                                          \
+        {"x", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = LG__BY(1)},                                                   \
+                {"w", LG__FLOAT, LG__ROW_MAJOR, .saved_for = LG__BY(0)},                                               \
+        {                                                                                                              \
+                "b", LG__FLOAT, LG__ROW_MAJOR, .optional = true                                                        \
+        }
+CONV2D(conv2d, 0, 0, vjp_conv2d, X_W_B)
+CONV2D(conv2d_relu, 0, LG__BY(0) | LG__BY(1) | LG__BY(2), vjp_conv2d, X_W_B)
+CONV2D(conv2d_end, 0, 0, NULL, X_W_B, {"scale", LG__WEIGHT, LG__ROW_MAJOR, .optional = true},
+       {"shift", LG__WEIGHT, LG__ROW_MAJOR, .optional = true},
+       {"residual", LG__FLOAT, LG__CHANNELS_LAST, .optional = true})
+CONV2D(conv2d_input_grad, LG__UNORDERED, 0, vjp_conv2d_input_grad,
+       {"g", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = LG__BY(1)},
        {"w", LG__FLOAT, LG__ROW_MAJOR, .saved_for = LG__BY(0)})
-CONV2D(conv2d_weight_grad, LG__UNORDERED, {"g", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = LG__BY(1)},
+CONV2D(conv2d_weight_grad, LG__UNORDERED, 0, vjp_conv2d_weight_grad,
+       {"g", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = LG__BY(1)},
        {"x", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = LG__BY(0)})
 
 /* ---- the functions ---- */
@@ -98,6 +127,7 @@ CONV2D(conv2d_weight_grad, LG__UNORDERED, {"g", LG__FLOAT, LG__CHANNELS_LAST, .s
 typedef struct arguments {
         const lg_conv_options *options;
         bool signal, transposed;
+        const lg__conv_ending *ending; /* of one that is not transposed; NULL: none */
 } arguments;
 
 /* An option as a pair: `pair` if it is given, else `both`, else the default. */
@@ -217,6 +247,23 @@ static lg_tensor *transposed(lg_tensor *x, lg_tensor *w, lg_tensor *b, const con
         return y ? lg_cast(lg_add(y, lg_reshape(b, LG_SHAPE(-1, 1, 1))), dtype) : NULL;
 }
 
+/* The residual is taken along where it lies as the result, and added to it otherwise. */
+static lg_tensor *with_ending(const lg__call *call, lg_tensor *x, lg_tensor *w, const conv2d_attributes *a)
+{
+        const arguments *p = call->attributes;
+        const lg__conv_ending *e = p->ending;
+        const lg_shape s = LG_SHAPE(x->at.shape.size[0], w->at.shape.size[0], a->at.out[0], a->at.out[1]);
+        const bool apart = e->residual && (call->ctx->recording || !lg__shape_equal(e->residual->at.shape, s));
+        const conv2d_attributes with = {a->at, e->relu && !apart};
+        lg_tensor *b = call->in[2], *residual = apart ? NULL : e->residual;
+        lg_tensor *y = e->scale || residual ? LG__APPLY(conv2d_end, &with, x, w, b, e->scale, e->shift, residual)
+                       : with.relu          ? LG__APPLY(conv2d_relu, &with, x, w, b)
+                                            : LG__APPLY(conv2d, &with, x, w, b);
+        y = lg__as_given(call, y, p->signal);
+        y = apart ? lg_add(y, e->residual) : y;
+        return apart && e->relu ? lg_relu(y) : y;
+}
+
 static lg_tensor *compose(const lg__call *call)
 {
         const arguments *p = call->attributes;
@@ -230,6 +277,8 @@ static lg_tensor *compose(const lg__call *call)
         w = p->signal ? lg_unsqueeze(w, -2) : w;
         if (!w || !geometry_of(call, x, w, &o, &a.at))
                 return NULL;
+        if (p->ending)
+                return with_ending(call, x, w, &a);
         lg_tensor *y = p->transposed ? transposed(x, w, b, &a) : LG__APPLY(conv2d, &a, x, w, b);
         return lg__as_given(call, y, p->signal);
 }
@@ -248,3 +297,10 @@ CONVOLUTION(static, conv2d, any_conv2d, .signal = false)
 CONVOLUTION(, conv1d, lg__op_conv1d, .signal = true)
 CONVOLUTION(, conv_transpose2d, lg__op_conv_transpose2d, .transposed = true)
 CONVOLUTION(, conv_transpose1d, lg__op_conv_transpose1d, .signal = true, .transposed = true)
+
+lg_tensor *lg__conv_ending_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, bool signal, const lg_conv_options *options,
+                                const lg__conv_ending *ending)
+{
+        return lg__apply(signal ? LG__OP(conv1d) : &any_conv2d, (lg_tensor *[]){x, w, b}, 3,
+                         &(arguments){options, .signal = signal, .ending = ending}, NULL);
+}

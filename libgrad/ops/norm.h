@@ -15,10 +15,10 @@ static inline bool lg__norm_check_eps(const lg__call *call, double eps)
         return eps >= 0 || lg__fail(call->ctx, LG_ERR_ARGUMENT, "%s: eps is %g, not 0 or more", call->op->name, eps);
 }
 
-/* What is given beside x is of this shape. */
-static inline bool lg__norm_check_shapes(const lg__call *call, lg_shape shape)
+/* What is given beside x, the inputs before `end`, is of this shape. */
+static inline bool lg__norm_check_shapes(const lg__call *call, int end, lg_shape shape)
 {
-        for (int i = 1; i < call->in_count; i++)
+        for (int i = 1; i < end; i++)
                 if (call->in[i] && !lg__shape_equal(call->in[i]->at.shape, shape))
                         return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s but %s is %s; it needs shape %s",
                                         call->op->name, lg__tensor_text(call->in[0]).s, lg__operand_name(call->op, i),
@@ -26,11 +26,12 @@ static inline bool lg__norm_check_shapes(const lg__call *call, lg_shape shape)
         return true;
 }
 
-/* Makes the gradients that are needed, as their inputs lie, and puts their elements into `data`, one for each input. */
+/* Makes the gradients that are needed, as their inputs lie, and puts their elements into `data`, one for each input;
+ * NULL for those that get none. */
 static inline bool lg__norm_make_gradients(lg__vjp *v, void **const data[])
 {
         for (int i = 0; i < v->in_count; i++) {
-                if (!v->needs[i])
+                if (!v->needs[i] || !data[i])
                         continue;
                 v->grad_in[i] = i ? lg__tensor_empty(v->ctx, v->in[0]->storage->device->id, lg__input(v, i)->dtype,
                                                      lg__input_shape(v, i))

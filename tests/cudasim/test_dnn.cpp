@@ -1,4 +1,5 @@
 /* test_dnn.cpp - every way to convolve against the plain sums of kernels/conv.h in f64, and what a queue keeps. */
+#include <cmath>
 #include <csetjmp>
 #include <cstdarg>
 #include <cstddef>
@@ -188,8 +189,39 @@ static void add_up(const lg_conv_args &a, std::vector<double> &x, std::vector<do
                 }
 }
 
+/* The parts of an end; BROKEN: a NaN in what is added. */
+enum { RELU = 1, SCALE = 2, Z = 4, BROKEN = 8 };
+
+/* Draws what an end has, and makes it of `want`; returns the greatest value before the ReLU. */
+static double draw_end(device *d, lg_conv_args *a, std::vector<double> &want, int end, int off)
+{
+        const lg_dtype wide = a->dtype == LG_F64 ? LG_F64 : LG_F32;
+        const uint64_t nan = UINT64_MAX; /* its first bytes in every dtype */
+        void *scale, *shift, *z;
+        const std::vector<double> vscale = drawn(d, wide, a->outputs, off, &scale);
+        const std::vector<double> vshift = drawn(d, wide, a->outputs, off, &shift);
+        std::vector<double> vz = drawn(d, a->dtype, (int64_t)want.size(), off, &z);
+        if (end & BROKEN && !vz.empty()) {
+                vz[0] = NAN;
+                assert_true(d->q->api->upload(d->q, z, &nan, lg_bytes_of(a->dtype)));
+        }
+        a->scale = end & SCALE ? scale : nullptr;
+        a->shift = end & SCALE ? shift : nullptr;
+        a->z = end & Z ? z : nullptr;
+        a->relu = end & RELU;
+        double most = 1;
+        for (size_t i = 0; i < want.size(); i++) {
+                const size_t o = i % (size_t)a->outputs;
+                most = fmax(most, fabs(want[i]));
+                want[i] = (end & SCALE ? want[i] * vscale[o] + vshift[o] : want[i]) + (end & Z ? vz[i] : 0);
+                most = fmax(most, fabs(want[i]));
+                want[i] = end & RELU && want[i] <= 0 ? 0 : want[i];
+        }
+        return most;
+}
+
 /* Draws operands, runs, compares; returns the greatest error in units of the greatest value. */
-static double error_of(device *d, lg_conv_args a, bool bias, int off)
+static double error_of(device *d, lg_conv_args a, bool bias, int off, int end = 0)
 {
         const sizes s = sizes_of(a);
         void *x, *w, *y, *b;
@@ -204,13 +236,16 @@ static double error_of(device *d, lg_conv_args a, bool bias, int off)
         for (size_t i = 0; i < want.size(); i++)
                 want[i] = bias ? vb[i % (size_t)a.outputs] : 0;
         add_up(a, vx, vw, vy);
+        double most = end ? draw_end(d, &a, want, end, off) : 1, error = 0;
         if (!d->run(&a))
                 fail_msg("conv: %s", d->q->message);
         const std::vector<double> got = fetched(d, a.dtype, a.out, (int64_t)want.size());
-        double most = 1, error = 0;
         for (size_t i = 0; i < want.size(); i++) {
                 most = fmax(most, fabs(want[i]));
-                error = got[i] == got[i] ? fmax(error, fabs(got[i] - want[i])) : INFINITY;
+                if (std::isnan(want[i]) != std::isnan(got[i]))
+                        error = INFINITY;
+                else
+                        error = fmax(error, fabs(got[i] - want[i]));
         }
         d->release(&d->memory);
         return error / most;
@@ -244,6 +279,24 @@ static void sums(void **)
                 assert_int_equal(c.plans > 0, by_dnn());
                 if (t == LG_F32) /* where a bias is never a part of the graph */
                         assert_int_equal(c.refusals > 0, lg_dnn_find()->there);
+        }
+}
+
+/* The sum of 16 bits is rounded before its end. */
+static void ends(void **)
+{
+        const double tolerance[] = {0, 2e-6, 4e-15, 2e-3, 1.5e-2};
+        for (int t = LG_F32; t <= LG_BF16; t++) {
+                device d;
+                for (const row &r : rows)
+                        for (int end = 1; end < 2 * BROKEN; end++) {
+                                if (end & BROKEN && !(end & Z))
+                                        continue;
+                                const lg_conv_args a = args_of(r, LG_CONV_FORWARD, (lg_dtype)t);
+                                const double e = error_of(&d, a, end % 3 == 0, end / 2 % 2, end);
+                                if (!(e <= tolerance[t]))
+                                        fail_msg("row %d end %d dtype %d: error %g", (int)(&r - rows), end, t, e);
+                        }
         }
 }
 
@@ -377,8 +430,13 @@ static void words(void **)
 int main()
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(words),    cmocka_unit_test(sums),           cmocka_unit_test(tf32_and_repetition),
-                cmocka_unit_test(failures), cmocka_unit_test(plans_are_kept), cmocka_unit_test(ready_engines_first),
+                cmocka_unit_test(words),
+                cmocka_unit_test(ends),
+                cmocka_unit_test(sums),
+                cmocka_unit_test(tf32_and_repetition),
+                cmocka_unit_test(failures),
+                cmocka_unit_test(plans_are_kept),
+                cmocka_unit_test(ready_engines_first),
         };
         return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

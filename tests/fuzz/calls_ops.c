@@ -258,6 +258,8 @@ void call_batch_norm(vm *m)
         o.training = flag(m);
         o.momentum = flag(m) ? number(m) : 0;
         o.eps = flag(m) ? number(m) : 0;
+        o.residual = flag(m) ? tensor(m) : NULL;
+        o.relu = flag(m);
         give(m, lg_batch_norm_with(x, w, b, HAND(m, o)));
 }
 

@@ -142,6 +142,7 @@ static void normalisations(lg_ctx *c)
 {
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3, 2)), *w = lg_ones(c, LG_SHAPE(3)), *v = lg_ones(c, LG_SHAPE(2));
         drop(lg_batch_norm(x, w, w, .training = true, .momentum = 0.2));
+        drop(lg_batch_norm(x, w, w, .training = true, .residual = x, .relu = true));
         drop(lg_layer_norm(x, 1, v, v));
         drop(lg_rms_norm(x, 1, v, .eps = LG_ZERO));
         drop(lg_group_norm(x, 3, w, NULL));

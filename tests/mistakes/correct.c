@@ -301,6 +301,7 @@ void norms(lg_tensor *x, lg_tensor *w, lg_tensor *b, bool training)
         (void)training;
 #ifndef NO_NAMED
         sink = lg_batch_norm(x, w, b, .running_mean = w, .running_var = b, .training = training, .momentum = LG_ZERO);
+        sink = lg_batch_norm(x, w, b, .training = true, .residual = x, .relu = true);
         sink = lg_layer_norm(x, 1, w, b, .eps = 1e-6);
         sink = lg_group_norm(x, 3, w, NULL, .eps = LG_ZERO);
         sink = lg_instance_norm(x, w, b, .eps = 1e-3);

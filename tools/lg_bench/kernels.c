@@ -81,7 +81,7 @@ static lg_tensor *op_max_pool(work *w)
                 make_input(w);                                                                                         \
                 w->x = lg_requires_grad(lg_detach(w->x), true);                                                        \
                 w->y = op_##name(w);                                                                                   \
-                w->g = lg_ones_like(w->y);                                                                             \
+                w->g = lg_neg(lg_detach(w->y)); /* laid out as y is */                                                 \
         }
 FORWARD(gelu)
 FORWARD(softmax)

@@ -1,0 +1,328 @@
+/* product_half.c - matrix products of f16 and bf16 on one thread, with sums in f32.
+ *
+ * Strips of A and B are packed into words of 32 bits: values as f32, or two of bf16 that follow each other along k
+ * where the processor multiplies such pairs. A tile of sums is kept in f32 from the first strip to the last and then
+ * rounded to C. The order of additions depends on k alone.
+ */
+#include "cpu.h"
+#include "product_half.h"
+#include "simd.h"
+
+#define DEPTH 512 /* words of a strip along k */
+#define COLUMNS 512
+#define ROWS (32 * LG_BLOCK_ROWS)
+#define CACHED_ROWS (8 * LG_BLOCK_ROWS)
+#define FEW 4                                   /* columns that are worth no panel; at most the lanes of a vector */
+#define WIDTH (LG_LANES_f32 * LG_BLOCK_VECTORS) /* of a panel of B, and of one of sums */
+#define APART (DEPTH + 16)                      /* words between packed lines: not a power of 2, for the caches */
+
+/* ---- words that are f32 ---- */
+
+#define WIDE_WORDS(type, dtype)                                                                                        \
+        static void along_##type(int64_t n, void *to, const void *from)                                                \
+        {                                                                                                              \
+                lg_load[LG_COMPUTE_F32][dtype](n, to, from);                                                           \
+        }                                                                                                              \
+        static void across_##type(int64_t n, float *to, const uint16_t *row, const uint16_t *next)                     \
+        {                                                                                                              \
+                (void)next;                                                                                            \
+                along_##type(n, to, row);                                                                              \
+        }                                                                                                              \
+        static const lg_half_words words_##type = {1, along_##type, across_##type, lg_multiply_panel};
+WIDE_WORDS(f16, LG_F16)
+WIDE_WORDS(bf16, LG_BF16)
+#undef WIDE_WORDS
+
+/* ---- the job ---- */
+
+typedef struct half_product {
+        const lg_gemm_args *g;
+        const lg_half_words *words;
+        bool as_it_lies;             /* A consists of words */
+        int64_t steps;               /* words along all of k */
+        float *a, *b, *lines, *sums; /* a strip of some rows, one of columns in panels, lines of B, panels */
+} half_product;
+
+static const lg_half_words *words_of(lg_dtype t)
+{
+        const lg_half_words *pairs = t == LG_BF16 ? lg_bf16_pairs() : NULL;
+        return pairs ? pairs : t == LG_BF16 ? &words_bf16 : &words_f16;
+}
+
+/* Whether words of two values can be read from A: lines of whole words that are aligned, and not so far apart that they
+ * share a place in the cache. */
+static bool has_words(const lg_gemm_args *g, const lg_half_words *w)
+{
+        return w->values == 2 && g->k > 0 && g->a_col == 1 && g->k % 2 == 0 && g->a_row % 2 == 0 &&
+               g->a_row % 2048 != 0 && (uintptr_t)g->a % sizeof(float) == 0;
+}
+
+/* Also gives the number of floats of scratch. */
+static half_product prepare(const lg_gemm_args *g, float *scratch, int64_t *ret_count)
+{
+        half_product p = {.g = g, .words = words_of(g->dtype)};
+        p.as_it_lies = has_words(g, p.words);
+        p.steps = lg_ceil_div(g->k, p.words->values);
+        const int64_t rows = lg_least(g->m, ROWS), some = lg_least(g->m, CACHED_ROWS);
+        const int64_t cols = lg_ceil_div(lg_least(g->n, COLUMNS), WIDTH) * WIDTH;
+        const int64_t a = some * APART, b = cols * lg_least(p.steps, DEPTH), lines = LG_LANES_f32 * APART;
+        const int64_t sums = p.steps > DEPTH ? rows * cols : some * WIDTH;
+        *ret_count = b + lines + a + sums;
+        if (scratch) {
+                p.b = scratch;
+                p.lines = p.b + b;
+                p.a = p.lines + lines;
+                p.sums = p.a + a;
+        }
+        return p;
+}
+
+/* ---- packing; k counts values, `step` and `steps` words ---- */
+
+static const uint16_t *value_at(const void *p, int64_t i)
+{
+        return (const void *)lg_byte_at(p, i * (int64_t)sizeof(uint16_t));
+}
+
+/* Rows of A to lines along k where they are contiguous so, else to a row for each word along k. */
+static void pack_a(const half_product *p, int64_t m, int64_t rows, int64_t step, int64_t steps, lg_panel_product *ret)
+{
+        const lg_gemm_args *g = p->g;
+        const int64_t values = p->words->values, k = step * values, count = lg_least(steps * values, g->k - k);
+        const uint16_t *from = value_at(g->a, m * g->a_row + k * g->a_col);
+        const bool lines = g->a_col == 1 || g->k == 1;
+        ret->a = p->as_it_lies ? (const float *)(const void *)from : p->a;
+        ret->a_row = p->as_it_lies ? g->a_row / 2 : lines ? APART : 1;
+        ret->a_col = lines ? 1 : rows;
+        if (p->as_it_lies)
+                return;
+        for (int64_t i = 0; lines && i < rows; i++)
+                p->words->along(count, p->a + i * APART, from + i * g->a_row);
+        for (int64_t i = 0, x = 0; !lines && i < steps; i++, x += values) {
+                const uint16_t *row = from + x * g->a_col;
+                p->words->across(rows, p->a + i * rows, row, x + 1 < count ? row + g->a_col : NULL);
+        }
+}
+
+/* A row of words into panels, from `lines`. */
+static void spread(const half_product *p, float *to, int64_t panel, int64_t cols)
+{
+        const int64_t whole = cols / WIDTH * WIDTH;
+        for (int64_t j = 0; j < whole; j += WIDTH, to += panel)
+                memcpy(to, p->lines + j, WIDTH * sizeof *to);
+        for (int64_t j = whole; j < cols; j++)
+                to[j - whole] = p->lines[j];
+        for (int64_t j = cols; cols > whole && j < whole + WIDTH; j++)
+                to[j - whole] = 0;
+}
+
+static void pack_rows(const half_product *p, const uint16_t *from, int64_t count, int64_t steps, int64_t cols)
+{
+        for (int64_t i = 0, x = 0; i < steps; i++, x += p->words->values) {
+                const uint16_t *row = from + x * p->g->b_row;
+                p->words->across(cols, p->lines, row, x + 1 < count ? row + p->g->b_row : NULL);
+                spread(p, p->b + i * WIDTH, steps * WIDTH, cols);
+        }
+}
+
+/* As many columns as a vector has lanes at a time: as lines, and these turned. */
+static void pack_columns(const half_product *p, const uint16_t *from, int64_t count, int64_t steps, int64_t cols)
+{
+        for (int64_t n = 0; n < cols; n += LG_LANES_f32) {
+                const int64_t some = lg_least(LG_LANES_f32, cols - n);
+                float *to = p->b + n / WIDTH * WIDTH * steps + n % WIDTH;
+                for (int64_t i = 0; i < some; i++)
+                        p->words->along(count, p->lines + i * APART, from + (n + i) * p->g->b_col);
+                for (int64_t i = 0; i < steps; i += LG_LANES_f32)
+                        lg_vec_transpose_f32(p->lines + i, APART, to + i * WIDTH, WIDTH, some,
+                                             lg_least(LG_LANES_f32, steps - i));
+        }
+}
+
+static void pack_b(const half_product *p, int64_t step, int64_t steps, int64_t n, int64_t cols)
+{
+        const lg_gemm_args *g = p->g;
+        const int64_t k = step * p->words->values, count = lg_least(steps * p->words->values, g->k - k);
+        const bool along = g->n == 1 ? g->b_row == 1 : g->b_col != 1;
+        (along ? pack_columns : pack_rows)(p, value_at(g->b, k * g->b_row + n * g->b_col), count, steps, cols);
+}
+
+/* ---- rounding to C ---- */
+
+static int64_t whole_vectors(int64_t cols)
+{
+        return lg_ceil_div(cols, LG_LANES_f32) * LG_LANES_f32;
+}
+
+/* Adds what is missing to a row of sums. */
+static void complete(const lg_gemm_args *g, int64_t cols, float *sum, const uint16_t *c, const uint16_t *bias)
+{
+        float some[WIDTH] = {0}, old[WIDTH] = {0};
+        if (bias)
+                lg_load[LG_COMPUTE_F32][g->dtype](cols, some, bias);
+        if (g->beta)
+                lg_load[LG_COMPUTE_F32][g->dtype](cols, old, c);
+        LG_SIMD
+        for (int i = 0; i < cols; i++) {
+                const float y = sum[i] + some[i] + old[i];
+                sum[i] = g->relu && y <= 0 ? 0 : y;
+        }
+}
+
+/* Rounds rows of a panel of sums to C. */
+static void finish(const lg_gemm_args *g, int64_t m, int64_t rows, int64_t n, int64_t cols, float *sums)
+{
+        const uint16_t *bias = g->bias ? (const uint16_t *)g->bias + n : NULL;
+        uint16_t rounded[CACHED_ROWS * WIDTH], *c = (uint16_t *)g->c + m * g->ldc + n;
+        const lg_convert_fn narrow = lg_store[LG_COMPUTE_F32][g->dtype];
+        const int64_t whole = whole_vectors(cols);
+        for (int64_t i = 0; i < rows && (bias || g->beta || g->relu); i++)
+                complete(g, cols, sums + i * WIDTH, c + i * g->ldc, bias);
+        if (whole == WIDTH)
+                narrow(rows * WIDTH, rounded, sums);
+        for (int64_t i = 0; i < rows; i++, c += g->ldc) {
+                if (whole < WIDTH)
+                        narrow(whole, rounded + i * WIDTH, sums + i * WIDTH);
+                memcpy(c, rounded + i * WIDTH, (size_t)cols * sizeof *c);
+        }
+}
+
+/* ---- a single row or few columns: lines of A by lines of B, nothing is packed ---- */
+
+lg_product_way lg_half_way_of(const lg_gemm_args *g)
+{
+        const bool few = g->m == 1 || (g->n <= FEW && words_of(g->dtype)->values == 1);
+        return few && g->k > 0 && g->a_col == 1 && g->b_row == 1 ? LG_BY_DOTS : LG_BY_STRIPS;
+}
+
+/* The last values of a line of k, those that fill no vector; the other lanes are 0. */
+LG_INLINE lg_halves last_of(const uint16_t *line, int64_t k)
+{
+        static const uint16_t order[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+        lg_halves h = {0}, lane;
+        if (k < LG_LANES_f32) {
+                memcpy(&h, line, (size_t)k * sizeof *line);
+                return h;
+        }
+        memcpy(&h, line + k - LG_LANES_f32, sizeof h);
+        memcpy(&lane, order, sizeof lane);
+        return h & (lg_halves)(lane >= (uint16_t)(LG_LANES_f32 - k % LG_LANES_f32));
+}
+
+LG_INLINE lg_vec_f32 widened(const uint16_t *line, int64_t k, const bool last, const bool bf16)
+{
+        lg_halves h;
+        if (last)
+                h = last_of(line, k);
+        else
+                memcpy(&h, line + k, sizeof h);
+        return bf16 ? lg_vec_of_bf16(h) : lg_vec_of_f16(h);
+}
+
+LG_INLINE void add_dots(const uint16_t *a, const uint16_t *const *b, int64_t k, const bool last, lg_vec_f32 *sum,
+                        const bool bf16)
+{
+        const lg_vec_f32 x = widened(a, k, last, bf16);
+        LG_UNROLL
+        for (int j = 0; j < FEW; j++)
+                sum[j] = lg_vec_fma_f32(x, widened(b[j], k, last, bf16), sum[j]);
+}
+
+/* A row of A by FEW columns of B; what is beyond the last one is computed of that one. */
+LG_INLINE void dots(const lg_gemm_args *g, const uint16_t *a, int64_t n, float ret[FEW], const bool bf16)
+{
+        const int64_t whole = g->k / LG_LANES_f32 * LG_LANES_f32;
+        lg_vec_f32 sum[FEW] = {{0}};
+        const uint16_t *b[FEW];
+        float lanes[LG_LANES_f32];
+        LG_UNROLL
+        for (int j = 0; j < FEW; j++)
+                b[j] = (const uint16_t *)g->b + lg_least(n + j, g->n - 1) * g->b_col;
+        for (int64_t k = 0; k < whole; k += LG_LANES_f32)
+                add_dots(a, b, k, false, sum, bf16);
+        if (whole < g->k)
+                add_dots(a, b, g->k, true, sum, bf16);
+        LG_UNROLL
+        for (int half = FEW / 2; half; half /= 2) {
+                LG_UNROLL
+                for (int j = 0; j < half; j++)
+                        sum[j] = LG_LOW_f32(sum[j], sum[j + half]) + LG_HIGH_f32(sum[j], sum[j + half]);
+        }
+        lg_vec_store_f32(lanes, sum[0]); /* of column i % FEW */
+        for (int j = 0; j < FEW; j++)
+                ret[j] = lanes[j];
+        for (int i = FEW; i < LG_LANES_f32; i++)
+                ret[i % FEW] += lanes[i];
+}
+
+static void multiply_by_dots(const lg_gemm_args *g)
+{
+        float sums[WIDTH] = {0};
+        for (int64_t m = 0; m < g->m; m++) {
+                const uint16_t *a = (const uint16_t *)g->a + m * g->a_row;
+                for (int64_t n = 0; n < g->n; n += WIDTH) {
+                        const int64_t cols = lg_least(WIDTH, g->n - n);
+                        for (int64_t j = 0; j < cols; j += FEW)
+                                if (g->dtype == LG_BF16)
+                                        dots(g, a, n + j, sums + j, true);
+                                else
+                                        dots(g, a, n + j, sums + j, false);
+                        finish(g, m, 1, n, cols, sums);
+                }
+        }
+}
+
+/* ---- the whole ---- */
+
+/* One strip's products for some rows; sums need not outlive a panel where there is no other strip. */
+static void multiply_strip(const half_product *p, int64_t step, int64_t steps, int64_t m, int64_t rows, int64_t n,
+                           int64_t cols)
+{
+        const bool one = steps == p->steps, last = step + steps == p->steps;
+        for (int64_t i = 0, some; i < rows; i += some) {
+                some = lg_even_part(rows - i, CACHED_ROWS);
+                lg_panel_product t = {.rows = some, .k = steps, .adds = step > 0};
+                pack_a(p, m + i, some, step, steps, &t);
+                for (int64_t j = 0; j < cols; j += WIDTH) {
+                        t.panel = p->b + j * steps;
+                        t.cols = whole_vectors(lg_least(WIDTH, cols - j));
+                        t.c = one ? p->sums : p->sums + j * rows + i * WIDTH;
+                        p->words->multiply(&t);
+                        if (last)
+                                finish(p->g, m + i, some, n + j, lg_least(WIDTH, cols - j), t.c);
+                }
+        }
+}
+
+size_t lg_multiply_half_bytes(const lg_gemm_args *g, lg_product_way way)
+{
+        int64_t count;
+        if (way == LG_BY_DOTS)
+                return 0;
+        prepare(g, NULL, &count);
+        return (size_t)count * sizeof(float);
+}
+
+void lg_multiply_half(const lg_gemm_args *g, lg_product_way way, void *scratch)
+{
+        int64_t count;
+        if (way == LG_BY_DOTS) {
+                multiply_by_dots(g);
+                return;
+        }
+        const half_product p = prepare(g, scratch, &count);
+        for (int64_t n = 0, cols; n < g->n; n += cols) {
+                cols = lg_least(COLUMNS, g->n - n);
+                for (int64_t m = 0, rows; m < g->m; m += rows) {
+                        int64_t step = 0, steps;
+                        rows = lg_even_part(g->m - m, ROWS);
+                        do { /* once where k is 0, too */
+                                steps = lg_even_part(p.steps - step, DEPTH);
+                                if (m == 0 || steps < p.steps)
+                                        pack_b(&p, step, steps, n, cols);
+                                multiply_strip(&p, step, steps, m, rows, n, cols);
+                                step += steps;
+                        } while (step < p.steps);
+                }
+        }
+}
