@@ -166,10 +166,12 @@ template <typename T, int V> static __global__ void normalise_down(lg_batch_norm
 {
         typedef LG_COMPUTE(T) H;
         const lg_column_place p = lg_column_place_of<V>(c);
+        if (!p.there)
+                return;
         const bool notes = !a.trains && blockIdx.x < c.tiles && (int)threadIdx.x < c.across;
         H base[V], scale[V], shift[V];
         LG_UNROLL
-        for (int j = 0; p.there && j < V; j++) {
+        for (int j = 0; j < V; j++) {
                 const int64_t k = p.column + j;
                 double mean, var;
                 statistics_of(a, k, &mean, &var);
@@ -260,7 +262,7 @@ template <typename T, int V> static __global__ void slopes_down(lg_batch_norm_vj
 {
         typedef LG_COMPUTE(T) H;
         const lg_column_place p = lg_column_place_of<V>(c);
-        column_scale<H> scale[V];
+        column_scale<H> scale[V] = {};
         LG_UNROLL
         for (int j = 0; p.there && j < V; j++)
                 scale[j].set(a, p.column + j);
@@ -296,10 +298,12 @@ static __global__ void input_slopes(lg_batch_norm_vjp_args a, lg_columns c, cons
 {
         typedef LG_COMPUTE(T) H;
         const lg_column_place p = lg_column_place_of<V>(c);
+        if (!p.there)
+                return;
         column_scale<H> scale[V];
         H factor[V], mean_g[V], mean_t[V];
         LG_UNROLL
-        for (int j = 0; p.there && j < V; j++) {
+        for (int j = 0; j < V; j++) {
                 const int64_t k = p.column + j;
                 scale[j].set(a, k);
                 factor[j] = a.w ? ((const H *)a.w)[k] * scale[j].r : scale[j].r;
