@@ -14,8 +14,10 @@
 #define CACHED_ROWS (8 * LG_BLOCK_ROWS)
 #define WIDE_COLUMNS 1024 /* where A is copied: once for that many columns */
 #define COPIED_ROWS (32 * LG_BLOCK_ROWS)
-#define FEW 16   /* rows, which are not worth a copy of B, */
-#define LONG 256 /* where a sum has so many products */
+#define PAGE 4096  /* bytes; rows so far apart share few sets of the first cache */
+#define FETCHED 32 /* steps along k after which C's lines have arrived */
+#define FEW 16     /* rows, which are not worth a copy of B, */
+#define LONG 256   /* where a sum has so many products */
 
 #define LG_BOTH "product.inc"
 #include "both.inc"

@@ -32,9 +32,11 @@
 #define LG_BLOCK_ROWS 5
 #endif
 #define LG_BLOCK_VECTORS 2
-/* Whether large products copy A, too, and the steps along k of a round of their loop: six rows have more loads to a
- * multiply-add than fourteen. */
-#define LG_PACKS_A (LG_VECTOR == 32)
+/* Whether large products copy A, too: six rows have more loads to a multiply-add than fourteen, which copy it only
+ * where its rows share few sets of the cache and have room for loads that fetch B. The steps along k of a round of the
+ * loop over copies. */
+#define LG_PACKS_A (LG_VECTOR >= 32)
+#define LG_FETCHES_B (LG_VECTOR == 64)
 #define LG_STEPS 4
 /* X(rows) of every number of rows that a block can have. */
 #if LG_BLOCK_ROWS == 14
