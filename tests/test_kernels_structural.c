@@ -406,15 +406,16 @@ static void test_gemm(void **state)
 static void test_gemm_edges(void **state)
 {
         (void)state;
-        static const int64_t large[][3] = {{129, 9, 400}, {31, 1100, 5}, {60, 350, 390}, {2, 40, 1000}, {70, 3, 800}};
+        static const int64_t large[][3] = {{129, 9, 400}, {31, 1100, 5},   {60, 350, 390}, {2, 40, 1000},
+                                           {70, 3, 800},  {75, 520, 1024}, {75, 520, 1024}};
         for (int i = 0; i < 200; i++) {
                 const int64_t flags = random_int(0, 31), n = random_int(1, 70), k = random_int(0, 70);
                 check_gemm(i % 2 ? LG_F32 : LG_F64, random_int(1, 40), n, k, flags & 1, flags & 2, flags >> 2 & 1,
                            flags & 8, flags & 16);
         }
-        for (int i = 0; i < 5; i++)
+        for (int i = 0; i < 7; i++)
                 for (int flags = 0; flags < 4; flags++)
-                        check_gemm(flags % 2 ? LG_F32 : LG_F64, large[i][0], large[i][1], large[i][2], flags & 1,
+                        check_gemm((flags + i) % 2 ? LG_F32 : LG_F64, large[i][0], large[i][1], large[i][2], flags & 1,
                                    flags & 2, flags & 1, flags & 2, false);
 }
 
