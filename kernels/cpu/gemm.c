@@ -4,9 +4,11 @@
 #include "cpu.h"
 #include "simd.h"
 
-/* Below that, in 2mnk, a tile is not worth a thread; more tiles than threads even out what else these do. */
+/* Below that, in 2mnk, a tile is not worth a thread; more tiles than threads even out what else these do, fewer where
+ * each copies its rows of A and its columns of B. */
 #define SMALL_TILE (2 * LG_PARALLEL_WORK)
 #define TILES_OF_A_THREAD 4
+#define COPIES_OF_A_THREAD 2
 
 /* The products of a batch, cut into tiles, and what the threads share them out by. */
 typedef struct gemm_job {
@@ -30,7 +32,9 @@ static int64_t halved(int64_t size, int64_t step)
 /* By halving the longer side, to whole blocks of sums; the columns first where each tile copies its own of B. */
 static void cut_tiles(gemm_job *j, int64_t batches, int threads)
 {
-        const int64_t step = LG_BLOCK_VECTORS * LG_LANES_f32, wanted = threads > 1 ? threads * TILES_OF_A_THREAD : 1;
+        const int64_t step = LG_BLOCK_VECTORS * LG_LANES_f32;
+        const int64_t each = j->way == LG_BY_SHORT_STRIPS ? COPIES_OF_A_THREAD : TILES_OF_A_THREAD;
+        const int64_t wanted = threads > 1 ? threads * each : 1;
         const lg_gemm_args *g = j->g;
         j->rows = g->m;
         j->cols = g->n;
