@@ -118,6 +118,9 @@ static void the_first_nan_in_a_backward(void **state)
         lg_anomaly(c, true);
         assert_false(lg_backward(lg_sum(lg_forward(m, x))));
         assert_error(c, LG_ERR_STATE, "in module (Log)");
+        lg_tensor *h = lg_tanh(lg_tanh(lg_requires_grad(lg_ones(c, LG_SHAPE(2)), true)));
+        assert_true(lg_backward(h, .grad = lg_full(c, NAN, LG_SHAPE(2)))); /* it came in, nothing made it */
+        assert_ok(c);
         lg_close(c);
 }
 

@@ -3,10 +3,9 @@
 #include "pending.h"
 #include "core/observer.h"
 
-/* Nobody else sees that gradient. */
-static bool may_add_to(const call *k, const lg_tensor *sum)
+bool lg__grad_is_unseen(const lg_tensor *g)
 {
-        return !k->create_graph && sum->storage->refs == 1 && lg__layout_is_dense(&sum->at);
+        return !g->ctx->recording && g->storage->refs == 1 && lg__layout_is_dense(&g->at);
 }
 
 bool lg__arrive(call *k, lg__node *n, int output, lg_tensor *g)
@@ -26,7 +25,7 @@ bool lg__arrive(call *k, lg__node *n, int output, lg_tensor *g)
                 return false;
         }
         lg_tensor *sum = was;
-        if (!may_add_to(k, was))
+        if (!lg__grad_is_unseen(was))
                 sum = lg__tensor_own(k->ctx->up->add(was, g));
         else if (!lg__pointwise_run(LG_PW_add, was, (lg_tensor *[LG_PW_INPUTS]){was, g}, 0, 0, "lg_backward"))
                 sum = NULL;
@@ -168,7 +167,7 @@ static lg_tensor *sum_at(const call *k, const lg__edge *e)
 {
         const pending *p = lg__pending_find(k, e->node);
         lg_tensor *sum = p ? p->grads[e->output] : NULL;
-        return sum && may_add_to(k, sum) && lg_device_equal(sum->storage->device->id, e->device) ? sum : NULL;
+        return sum && lg__grad_is_unseen(sum) && lg_device_equal(sum->storage->device->id, e->device) ? sum : NULL;
 }
 
 /* Runs a node's derivative in a scope of its own and hands the results on. */

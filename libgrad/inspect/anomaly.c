@@ -6,6 +6,7 @@ typedef struct anomaly {
         lg__object object;
         lg__observer observer;
         lg_anomaly_options options;
+        bool came_bad; /* a gradient to the derivative that runs, which may change it */
 } anomaly;
 
 /* An op that ran, or a derivative. */
@@ -79,17 +80,28 @@ static void op_end(lg__observer *o, const lg__call *call, bool ok)
                 examine(anomaly_of(o), &e);
 }
 
+static void fused_begin(lg__observer *o, const lg__vjp *v)
+{
+        anomaly *a = anomaly_of(o);
+        lg_ctx *c = v->ctx;
+        lg_scope scope = lg_scope_begin(c);
+        if (!scope.id)
+                return;
+        bool recording = lg_grad_mode(c, false);
+        a->came_bad = first_bad(a, v->grad, v->out_count, 0) != NULL;
+        lg_grad_mode(c, recording);
+        lg_scope_end(c, scope);
+}
+
 static void fused_end(lg__observer *o, const lg__vjp *v, bool ok)
 {
         enum { most = 16 }; /* inputs of a derivative that is a kernel */
-        lg_tensor *in[most + 2 * LG__MAX_OUT];
+        lg_tensor *in[most + LG__MAX_OUT];
         event e = {.op = v->op->name, .of = v->op->name, .in = in, .out_count = v->in_count, .out = v->grad_in};
-        if (!ok)
+        if (!ok || anomaly_of(o)->came_bad)
                 return;
-        for (int i = 0; i < v->out_count; i++) {
-                in[e.in_count++] = v->grad[i];
+        for (int i = 0; i < v->out_count; i++)
                 in[e.in_count++] = v->out[i];
-        }
         for (int i = 0; i < v->in_count && i < most; i++)
                 in[e.in_count++] = v->in[i];
         examine(anomaly_of(o), &e);
@@ -122,7 +134,10 @@ bool lg_anomaly_with(lg_ctx *c, bool on, const lg_anomaly_options *options)
         lg__observer *found = find(c);
         anomaly *a = found ? anomaly_of(found) : on ? lg__alloc(c, sizeof *a) : NULL;
         if (on && a && !found) {
-                a->observer = (lg__observer){.op_end = op_end, .recorded = lg__note_place, .fused_end = fused_end};
+                a->observer = (lg__observer){.op_end = op_end,
+                                             .recorded = lg__note_place,
+                                             .fused_begin = fused_begin,
+                                             .fused_end = fused_end};
                 lg__object_register(c, &a->object, &type);
                 lg__observe(c, &a->observer);
         }

@@ -70,7 +70,7 @@ static bool vjp_conv2d(lg__vjp *v)
         const bool relu = v->op == LG__OP(conv2d_relu);
         const conv2d_attributes a = {.at = ((const conv2d_attributes *)v->attributes)->at};
         lg_tensor *g = lg__channels_last(v->grad[0]);
-        g = relu ? LG__APPLY(relu_grad, NULL, g, v->out[0]) : g;
+        g = relu ? lg__grad_of_relu(v, g) : g;
         if (v->needs[0])
                 v->grad_in[0] = LG__APPLY(conv2d_input_grad, &a, g, v->in[1]);
         if (v->needs[1])

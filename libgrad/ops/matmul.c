@@ -216,7 +216,7 @@ static bool vjp_linear(lg__vjp *v)
 
 static bool vjp_linear_relu(lg__vjp *v)
 {
-        lg_tensor *g = LG__APPLY(relu_grad, NULL, v->grad[0], v->out[0]);
+        lg_tensor *g = lg__grad_of_relu(v, v->grad[0]);
         return g && derive_linear(v, g);
 }
 
@@ -238,10 +238,14 @@ static bool infer_relu_grad(lg__call *call)
         return true;
 }
 
+static bool run_relu_grad(lg_tensor *out, lg_tensor *g, lg_tensor *y)
+{
+        return lg__pointwise_run(LG_PW_relu_da, out, (lg_tensor *[LG_PW_INPUTS]){g, NULL, NULL, y}, 0, 0, "relu_grad");
+}
+
 static bool forward_relu_grad(lg__call *call)
 {
-        lg_tensor *const in[LG_PW_INPUTS] = {call->in[0], NULL, NULL, call->in[1]};
-        return lg__pointwise_run(LG_PW_relu_da, call->out[0], in, 0, 0, "relu_grad");
+        return run_relu_grad(call->out[0], call->in[0], call->in[1]);
 }
 
 static bool vjp_relu_grad(lg__vjp *v)
@@ -251,6 +255,15 @@ static bool vjp_relu_grad(lg__vjp *v)
 
 LG__DEFINE(relu_grad, LG__OPERANDS({"g", LG__FLOAT}, {"y", LG__FLOAT, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}),
            .infer = infer_relu_grad, .forward = forward_relu_grad, .vjp = vjp_relu_grad)
+
+lg_tensor *lg__grad_of_relu(const lg__vjp *v, lg_tensor *g)
+{
+        lg_tensor *y = v->out[0];
+        const size_t bytes = (size_t)y->at.shape.ndim * sizeof *y->at.strides;
+        if (!g || !lg__grad_is_unseen(g) || memcmp(g->at.strides, y->at.strides, bytes) != 0)
+                return LG__APPLY(relu_grad, NULL, g, y);
+        return run_relu_grad(g, g, y) ? g : NULL;
+}
 
 /* ---- linear of x (..., in); attributes: the op over rows ---- */
 

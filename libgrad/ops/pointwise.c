@@ -79,8 +79,17 @@ bool lg__pointwise_forward(lg__call *call)
         return lg__pointwise_run(call->op->pointwise, call->out[0], in, p->p0, p->p1, call->op->name);
 }
 
-/* The gradient of input i by that kernel: added to what has arrived there, the one of the output itself, or a new one.
- */
+/* The gradient of the output becomes that of input i: nobody sees it, and no other input needs it. */
+static bool overwrites(const lg__vjp *v, int i)
+{
+        for (int j = 0; j < v->in_count; j++)
+                if (j != i && v->needs[j] && (j > i || v->grad_in[j] == v->grad[0]))
+                        return false;
+        return lg__grad_is_unseen(v->grad[0]);
+}
+
+/* The gradient of input i by that kernel: added to what has arrived there, the one of the output itself, which may be
+ * changed, or a new one. */
 static lg_tensor *gradient(const lg__vjp *v, int i, int kernel, lg_tensor *const slots[LG_PW_INPUTS])
 {
         const pointwise_attributes *p = v->attributes;
@@ -89,7 +98,7 @@ static lg_tensor *gradient(const lg__vjp *v, int i, int kernel, lg_tensor *const
                 return lg__pointwise_add(kernel, sum, slots, p->p0, p->p1, v->op->name) ? sum : NULL;
         if (v->op->passes & LG__BY(i))
                 return g;
-        lg_tensor *made = lg__tensor_beside(g);
+        lg_tensor *made = overwrites(v, i) ? g : lg__tensor_beside(g);
         return made && lg__pointwise_run(kernel, made, slots, p->p0, p->p1, v->op->name) ? made : NULL;
 }
 
