@@ -117,22 +117,34 @@ static void reduce_row(const job *j, int64_t k, int64_t first, int64_t end, cell
         ret->at += first;
 }
 
+/* So many rows of n results lie one after the other that they are as good as one. */
+static int64_t rows_in_one(const job *j, int64_t n)
+{
+        const bool apart = j->reduced.ndim != 1 || j->reduced.strides[0][0] != n || n != j->kept.count;
+        return j->mode != MODE_SUM || apart ? 1 : COLUMNS / n;
+}
+
 /* Rows [first, end) of the reduced elements, for n results side by side. */
 static void reduce_columns(const job *j, int64_t k, int64_t n, int64_t first, int64_t end, cell *ret)
 {
         LG_ALIGN64 char compute[COLUMNS * 8];
         LG_ALIGN64 columns sums;
         int64_t at[LG_MAX_DIMS];
+        const int64_t most = rows_in_one(j, n);
         const char *base = lg_byte_at(j->a->in, lg_walk_seek(&j->kept, 0, k, at) * (int64_t)j->size);
         const double *mean = j->mean ? j->mean + k : NULL;
         memset(&sums, 0, sizeof sums);
-        for (int64_t r = first; r < end; r++) {
+        for (int64_t r = first, rows; r < end; r += rows) {
+                rows = lg_least(most, end - r);
                 const char *raw = base + lg_walk_seek(&j->reduced, 0, r, at) * (int64_t)j->size;
-                add_row[j->compute](j->mode, r, r == first, n, to_compute(j, n, compute, raw), mean, &sums);
+                const void *row = to_compute(j, n * rows, compute, raw);
+                add_row[j->compute](j->mode, r, r == first, n * rows, row, mean, &sums);
         }
         for (int64_t c = 0; c < n; c++) {
                 ret[c].i64 = sums.i64[c]; /* the bits of either member */
                 ret[c].at = sums.at[c];
+                for (int64_t i = 1; i < most; i++)
+                        join[j->compute](j->mode, &ret[c], &(cell){.i64 = sums.i64[i * n + c]});
         }
 }
 
