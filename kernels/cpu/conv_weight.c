@@ -13,8 +13,8 @@
 #define IMAGE_BYTES (256 * 1024)
 
 /* What is a row of a block of sums, and what its vectors are of: an output by a window; an element of a window by
- * outputs, where windows are short. */
-typedef enum way { BY_OUTPUTS, BY_WINDOWS } way;
+ * outputs, where windows are short; an output by pixels of a line, where both are few. */
+typedef enum way { BY_OUTPUTS, BY_WINDOWS, BY_PIXELS } way;
 
 typedef struct job {
         const lg_conv_args *a;
@@ -27,6 +27,7 @@ typedef struct job {
         int64_t lines;             /* that pass before the sums go to memory */
         ptrdiff_t line;            /* from line to line of the rows that a part reads */
         int64_t chunks, slices;    /* slices: of the window's vectors, where chunks are few */
+        int64_t sum_count;         /* elements of a chunk's sums */
         char *sums;                /* of each chunk, in the order that suits `way` */
         char *images;              /* all parts, where slices share them; or NULL */
         char *scratch;             /* of each thread */
@@ -80,6 +81,11 @@ static way way_of(const job *j, int64_t lanes)
         const int64_t by_outputs =
                 lg_ceil_div(j->outputs, j->rows) * (work_of(pairs, j->rows, 2) + work_of(j->vectors % 2, j->rows, 1));
         const int64_t by_windows = lg_ceil_div(j->k, rows) * (work_of(panels, rows, 2) + work_of(outputs % 2, rows, 1));
+        const int64_t line = j->a->at.out[1], least = lg_least(by_windows, by_outputs);
+        const int64_t by_pixels = lg_ceil_div(line, lanes) * lg_ceil_div(j->k, 2) * work_of(1, j->outputs, 2);
+        if (j->a->channels == 1 && j->a->at.stride[1] == 1 && j->outputs <= LG_BLOCK_ROWS &&
+            4 * by_pixels < 3 * least * line)
+                return BY_PIXELS;
         return 8 * by_windows < 7 * by_outputs ? BY_WINDOWS : BY_OUTPUTS;
 }
 
@@ -111,6 +117,11 @@ static void set_parts(job *j, int64_t size)
         j->line = (j->cut.copies ? j->cut.width : a->at.in[1]) * a->channels;
         j->lines = lg_least(lg_ceil_div(PIXELS, a->at.out[1]), j->cut.pixels / a->at.out[1]);
         j->scratch_bytes = lg_ceil_div(j->lines * a->at.out[1] * (int64_t)sizeof(void *), 64) * 64;
+        j->sum_count = a->outputs * j->k;
+        if (j->way == BY_PIXELS) {
+                j->sum_count = lg_ceil_div(j->k, LG_BLOCK_VECTORS) * LG_BLOCK_VECTORS * a->outputs * (LG_VECTOR / size);
+                j->scratch_bytes += j->lines * lg_ceil_div(a->at.out[1] * size, LG_VECTOR) * LG_VECTOR * a->outputs;
+        }
 }
 
 bool lg_conv_weight(lg_queue *q, const lg_conv_args *a)
@@ -124,7 +135,7 @@ bool lg_conv_weight(lg_queue *q, const lg_conv_args *a)
         if (shares && !(j.images = q->workspace(q, (size_t)(j.cut.parts * j.cut.bytes))))
                 return false;
         j.scratch_bytes += shares ? 0 : j.cut.bytes;
-        j.sums = q->workspace(q, (size_t)(j.chunks * a->outputs * j.k * size));
+        j.sums = q->workspace(q, (size_t)(j.chunks * j.sum_count * size));
         j.scratch = q->workspace(q, (size_t)(q->threads * j.scratch_bytes));
         if (!j.sums || !j.scratch)
                 return false;
@@ -133,6 +144,10 @@ bool lg_conv_weight(lg_queue *q, const lg_conv_args *a)
         lg_conv_share(q, a, j.chunks * j.slices, f64 ? sum_parts_f64 : sum_parts_f32, &j);
         if (j.way == BY_WINDOWS) {
                 lg_conv_share(q, a, a->at.groups, f64 ? window_parts_f64 : window_parts_f32, &j);
+                return true;
+        }
+        if (j.way == BY_PIXELS) {
+                lg_conv_share(q, a, a->outputs, f64 ? line_parts_f64 : line_parts_f32, &j);
                 return true;
         }
         lg_conv_add_sums(q, a, &(lg_conv_sums){j.sums, j.chunks, a->outputs, j.taps, j.channels, j.channels});

@@ -62,6 +62,15 @@
 #define LG_LANES_f32 (LG_VECTOR / 4)
 #define LG_LANES_f64 (LG_VECTOR / 8)
 
+/* Loaded once: gcc would load it anew for every use. */
+#if defined(__AVX512F__)
+#define LG_IN_REGISTER(v) __asm__("" : "+v"(v))
+#elif defined(__SSE2__)
+#define LG_IN_REGISTER(v) __asm__("" : "+x"(v))
+#else
+#define LG_IN_REGISTER(v) (void)(v)
+#endif
+
 /* So many bytes from p on, where there need be nothing: what will soon be read, and what written. */
 LG_INLINE void lg_prefetch(const void *p, ptrdiff_t bytes)
 {
