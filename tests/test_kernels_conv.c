@@ -39,6 +39,10 @@ static const row rows[] = {
         {2, 256, 256, AT(5, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
         {260, 128, 1040, AT(1, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
         {20, 32, 32, AT(20, 20, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
+        /* lines of long windows that are not in the image, some windows of none */
+        {2, 32, 20, AT(14, 13, 3, 3, 1, 1, 4, 3, 4, 3, 1)},
+        {3, 16, 40, AT(3, 5, 5, 3, 2, 1, 7, 1, 1, 1, 1)},
+        {1, 24, 24, AT(40, 6, 3, 5, 3, 1, 2, 2, 2, 1, 2)},
         /* fewer outputs than fit: the derivative of a transposed convolution with output_padding */
         {2, 2, 3, {{6, 6}, {2, 2}, {1, 2}, {1, 1}, {0, 0}, {3, 3}, 1}},
 };
@@ -167,8 +171,8 @@ static double *magnitudes(const lg_conv_args *a, int64_t x, int64_t y, int64_t w
         return ret;
 }
 
-/* By the sum of the terms' absolute values; Winograd's algorithm, which adds terms that cancel, by the largest result.
- */
+/* By the sum of the terms' absolute values; Winograd's algorithm, which adds terms that cancel, by the largest result,
+ * which is small where there are few. */
 static void check_bound(int which, const lg_conv_args *a, const double *want, const double *magnitude, int64_t count)
 {
         double most = 0;
@@ -178,7 +182,7 @@ static void check_bound(int which, const lg_conv_args *a, const double *want, co
         for (int64_t i = 0; i < count; i++) {
                 const double error = fabs(get(a->dtype, a->out, i) - want[i]);
                 const double bound = a->dtype == LG_F64 ? 1e-15 * (magnitude[i] + 1)
-                                     : winograd         ? (a->kind == LG_CONV_WEIGHT_GRAD ? 4e-6 : 2e-6) * most
+                                     : winograd         ? (a->kind == LG_CONV_WEIGHT_GRAD ? 6e-6 : 4e-6) * most
                                                         : 1e-6 * magnitude[i] + 1e-7;
                 if (!(error <= bound))
                         fail_msg("geometry %d kind %d dtype %d at %lld: %g, not %g; error %g, at most %g", which,

@@ -61,10 +61,11 @@ typedef struct lg_conv_cut {
         int64_t bytes;
 } lg_conv_cut;
 
-/* A part: `count` rows of each of some images from pixel `first` of all on, and the input from where the window of that
- * pixel begins: `line` elements to its next row, `image` to that of the next image. */
+/* A part: `count` rows from row `top` on of each of some images, of which the first pixel is `first` of all, and the
+ * input from where the window of that pixel begins: `line` elements to its next row, `image` to that of the next image.
+ */
 typedef struct lg_conv_rows {
-        int64_t images, count, first;
+        int64_t images, top, count, first;
         const void *from;
         ptrdiff_t line, image;
 } lg_conv_rows;

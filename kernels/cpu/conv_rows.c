@@ -76,6 +76,7 @@ lg_conv_rows lg_conv_taken(const lg_conv_cut *c, int64_t part, const char *scrat
         const lg_conv_geometry *at = &a->at;
         const int64_t n = part / c->bands * c->images, top = part % c->bands * c->rows;
         lg_conv_rows r = {.images = lg_least(c->images, a->n - n), .count = lg_least(c->rows, at->out[0] - top)};
+        r.top = top;
         r.first = (n * at->out[0] + top) * at->out[1];
         r.line = (c->copies ? c->width : at->in[1]) * a->channels;
         r.image = (c->copies ? c->height : at->in[0]) * r.line;
