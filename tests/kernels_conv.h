@@ -89,15 +89,18 @@ enum { PRODUCTS, DIRECT, WINOGRAD, WAYS };
 /* The way of that number in the portable set, or conv where it does not fit. */
 static inline conv_fn *portable(int way, const lg_conv_args *a)
 {
-        const bool weight = a->kind == LG_CONV_WEIGHT_GRAD, slow = a->at.stride[0] > 1 || a->at.stride[1] > 1;
+        const bool weight = a->kind == LG_CONV_WEIGHT_GRAD;
+        bool direct = true;
+        for (int d = 0; d < 2 && a->kind == LG_CONV_INPUT_GRAD; d++)
+                direct = direct &&
+                         (a->at.stride[d] == 1 || (a->at.dilation[d] == 1 && a->at.stride[d] <= a->at.kernel[d]));
         if (is_empty(a) || !(a->dtype == LG_F32 || a->dtype == LG_F64))
                 return lg__cpu_kernels("portable")->conv;
         if (way == WINOGRAD && LG_ISA_NAME(conv_winograd_fits, portable)(a))
                 return weight ? LG_ISA_NAME(conv_winograd_weight, portable) : LG_ISA_NAME(conv_winograd, portable);
         if (way == DIRECT && weight)
                 return LG_ISA_NAME(conv_weight, portable);
-        return way == DIRECT && !(a->kind == LG_CONV_INPUT_GRAD && slow) ? LG_ISA_NAME(conv_direct, portable)
-                                                                         : LG_ISA_NAME(conv_products, portable);
+        return way == DIRECT && direct ? LG_ISA_NAME(conv_direct, portable) : LG_ISA_NAME(conv_products, portable);
 }
 
 #endif

@@ -7,16 +7,18 @@
  * - 3x3 of stride 1, from 16 channels and outputs on: Winograd's algorithm, 1.1 to 2.8 times as fast as the direct way.
  *   Not for one tile alone, whose weights cost more than the products (512 to 512, 4x4: 0.75), and not for the weights'
  *   gradient of images of 2x2 (0.6 to 0.8).
- * - The input gradient of another stride: products, and their sums in the image. That of stride 1, too, where a vector
- *   has few channels (6 to 16, 5x5: twice as fast; but 8 to 8, 3x3: half as fast).
+ * - The input gradient where a vector has few channels: products, and their sums in the image (6 to 16, 5x5: twice as
+ *   fast; but 8 to 8, 3x3: half as fast). With a stride, too, where it exceeds the kernel, windows are dilated or
+ * outputs many: 0.9 of the time for 256 to 512, but 1.15 times for 64 to 128.
  * - All others: direct.
  */
 #include "conv_end.h"
 
 #define WINOGRAD_CHANNELS 16
 #define WINOGRAD_PIXELS 17
-#define WEIGHT_PIXELS 4 /* of an image: a quarter of a tile */
-#define SUM_TIME 16     /* of a vector added to the image, in multiply-adds */
+#define WEIGHT_PIXELS 4   /* of an image: a quarter of a tile */
+#define PHASE_OUTPUTS 128 /* of more, pixels of g share few sets of the first cache */
+#define SUM_TIME 16       /* of a vector added to the image, in multiply-adds */
 
 typedef enum way { EMPTY, PRODUCTS, DIRECT, DEPTHWISE, WINOGRAD } way;
 
@@ -51,10 +53,22 @@ static bool adds_windows(const lg_conv_args *a)
         const int64_t channels = a->channels / at->groups, outputs = a->outputs / at->groups;
         const int64_t run = at->kernel[1] * channels, vectors = lg_ceil_div(at->kernel[0] * run, lanes);
         const double direct = (double)(at->in[0] * at->in[1]) * (double)(at->kernel[0] * at->kernel[1]) *
-                              (double)(lg_ceil_div(channels, lanes) * outputs);
+                              (double)(lg_ceil_div(channels, lanes) * outputs) /
+                              (double)(at->stride[0] * at->stride[1]);
         const double products = (double)(at->out[0] * at->out[1]) *
                                 (double)(outputs * vectors + at->kernel[0] * lg_ceil_div(run, lanes) * SUM_TIME);
         return products < direct;
+}
+
+/* The input gradient of a stride, phase by phase: every pixel sees an element of the kernel at least, and what it sees
+ * of g lies side by side. */
+static bool suits_phases(const lg_conv_args *a)
+{
+        const lg_conv_geometry *at = &a->at;
+        bool has = (at->stride[0] == 1 && at->stride[1] == 1) || a->outputs <= PHASE_OUTPUTS;
+        for (int d = 0; d < 2; d++)
+                has = has && (at->stride[d] == 1 || (at->dilation[d] == 1 && at->stride[d] <= at->kernel[d]));
+        return has;
 }
 
 static way way_of(const lg_conv_args *a)
@@ -68,11 +82,11 @@ static way way_of(const lg_conv_args *a)
                 return PRODUCTS;
         if (suits_winograd(a))
                 return WINOGRAD;
-        if (a->kind == LG_CONV_INPUT_GRAD && (at->stride[0] > 1 || at->stride[1] > 1))
+        if (a->kind == LG_CONV_INPUT_GRAD && (!suits_phases(a) || adds_windows(a)))
                 return PRODUCTS;
-        if (a->kind == LG_CONV_INPUT_GRAD && adds_windows(a))
-                return PRODUCTS;
-        const lg_conv_args forward = lg_conv_as_forward(a);
+        lg_conv_args forward = lg_conv_as_forward(a);
+        for (int d = 0; d < 2 && a->kind == LG_CONV_INPUT_GRAD; d++)
+                forward.at.stride[d] = 1;
         return lg_conv_cut_fits(&forward) ? DIRECT : PRODUCTS;
 }
 

@@ -107,7 +107,8 @@ lg_conv_args lg_conv_as_forward(const lg_conv_args *a);
 #define lg_conv_products LG_CPU(conv_products)
 bool lg_conv_products(lg_queue *q, const lg_conv_args *a);
 
-/* FORWARD and INPUT_GRAD of stride 1 without a matrix of windows. */
+/* FORWARD and INPUT_GRAD without a matrix of windows. With a stride, INPUT_GRAD must not be dilated, and the kernel no
+ * smaller than the stride. */
 #define lg_conv_direct LG_CPU(conv_direct)
 bool lg_conv_direct(lg_queue *q, const lg_conv_args *a);
 
