@@ -21,6 +21,7 @@ typedef struct job {
         bool skips;                        /* lines of windows that no pixel of a block has in the image */
         int64_t groups, channels, outputs; /* channels and outputs of a group */
         int64_t taps, k;                   /* of a kernel, of a window; of all phases */
+        int64_t *place_of;                 /* of each tap in a panel */
         int64_t width, panels;             /* outputs of a panel, panels of a group */
         char *weights, *scratch;           /* all panels; of each thread */
         int64_t scratch_bytes;
@@ -49,6 +50,26 @@ static void find_lines(const job *j, const lg_conv_rows *r, int64_t first, int64
         *ret_end = lg_most(*ret_end, *ret_from);
 }
 
+#define LG_BOTH "conv_direct.inc"
+#include "both.inc"
+
+static void set_sizes(job *j)
+{
+        const lg_conv_args *a = j->a;
+        const int64_t lanes = LG_VECTOR / (int64_t)lg_bytes_of(a->dtype);
+        j->groups = a->at.groups;
+        j->channels = a->channels / j->groups;
+        j->outputs = a->outputs / j->groups;
+        j->joined = a->at.dilation[1] == 1 && a->at.groups == 1;
+        j->apart = a->kind == LG_CONV_INPUT_GRAD && (a->at.stride[0] > 1 || a->at.stride[1] > 1);
+        j->few = a->channels == 1 && a->at.stride[1] == 1 && !j->apart &&
+                 j->outputs <= lg_least(lanes / 2, LG_BLOCK_ROWS);
+        j->taps = a->at.kernel[0] * a->at.kernel[1];
+        j->k = j->taps * j->channels;
+        j->width = j->outputs <= lanes ? lanes : LG_BLOCK_VECTORS * lanes;
+        j->panels = lg_ceil_div(j->outputs, j->width);
+}
+
 /* How many of `count` elements of a kernel come before phase `place`, ordered by phases. */
 static int64_t taps_before(int64_t count, int64_t stride, int64_t place)
 {
@@ -70,26 +91,6 @@ static int64_t tap_in_panel(const job *j, int64_t tap)
                 turned[d] = count[d] - 1 - in[d] / stride;
         }
         return before[0] * at->kernel[1] + count[0] * before[1] + turned[0] * count[1] + turned[1];
-}
-
-#define LG_BOTH "conv_direct.inc"
-#include "both.inc"
-
-static void set_sizes(job *j)
-{
-        const lg_conv_args *a = j->a;
-        const int64_t lanes = LG_VECTOR / (int64_t)lg_bytes_of(a->dtype);
-        j->groups = a->at.groups;
-        j->channels = a->channels / j->groups;
-        j->outputs = a->outputs / j->groups;
-        j->joined = a->at.dilation[1] == 1 && a->at.groups == 1;
-        j->apart = a->kind == LG_CONV_INPUT_GRAD && (a->at.stride[0] > 1 || a->at.stride[1] > 1);
-        j->few = a->channels == 1 && a->at.stride[1] == 1 && !j->apart &&
-                 j->outputs <= lg_least(lanes / 2, LG_BLOCK_ROWS);
-        j->taps = a->at.kernel[0] * a->at.kernel[1];
-        j->k = j->taps * j->channels;
-        j->width = j->outputs <= lanes ? lanes : LG_BLOCK_VECTORS * lanes;
-        j->panels = lg_ceil_div(j->outputs, j->width);
 }
 
 /* The pixels place, place + stride, ... of the input's gradient, as a forward convolution. */
@@ -130,8 +131,12 @@ bool lg_conv_direct(lg_queue *q, const lg_conv_args *a)
         const int64_t size = (int64_t)lg_bytes_of(a->dtype);
         job j = {.call = a, .a = &forward};
         set_sizes(&j);
-        if (!(j.weights = q->workspace(q, (size_t)(j.groups * j.panels * j.k * j.width * size))))
+        j.place_of = q->workspace(q, (size_t)j.taps * sizeof *j.place_of);
+        j.weights = q->workspace(q, (size_t)(j.groups * j.panels * j.k * j.width * size));
+        if (!j.place_of || !j.weights)
                 return false;
+        for (int64_t tap = 0; tap < j.taps; tap++)
+                j.place_of[tap] = tap_in_panel(&j, tap);
         lg_conv_share(q, a, j.groups * j.panels, a->dtype == LG_F64 ? weight_parts_f64 : weight_parts_f32, &j);
         if (!j.apart)
                 return run_part(q, &j);
