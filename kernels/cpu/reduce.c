@@ -117,11 +117,11 @@ static void reduce_row(const job *j, int64_t k, int64_t first, int64_t end, cell
         ret->at += first;
 }
 
-/* So many rows of n results lie one after the other that they are as good as one. */
+/* So many rows of n elements, which lie one after the other, are added as if they were one. */
 static int64_t rows_in_one(const job *j, int64_t n)
 {
-        const bool apart = j->reduced.ndim != 1 || j->reduced.strides[0][0] != n || n != j->kept.count;
-        return j->mode != MODE_SUM || apart ? 1 : COLUMNS / n;
+        const bool joined = j->reduced.ndim == 1 && j->reduced.strides[0][0] == n;
+        return j->mode == MODE_SUM && joined ? COLUMNS / n : 1;
 }
 
 /* Rows [first, end) of the reduced elements, for n results side by side. */
