@@ -43,11 +43,7 @@ static void find_lines(const job *j, const lg_conv_rows *r, int64_t first, int64
         const int64_t lowest = highest + (bottom - top) * at->stride[0];
         if (lowest < 0)
                 *ret_from = lg_least(lg_ceil_div(-lowest, at->dilation[0]), kernel);
-        if (highest < at->in[0])
-                *ret_end = lg_least(lg_ceil_div(at->in[0] - highest, at->dilation[0]), kernel);
-        else
-                *ret_end = 0;
-        *ret_end = lg_most(*ret_end, *ret_from);
+        *ret_end = lg_least(lg_ceil_div(lg_most(at->in[0] - highest, 0), at->dilation[0]), kernel);
 }
 
 #define LG_BOTH "conv_direct.inc"
