@@ -35,6 +35,7 @@ static const row rows[] = {
         {3, 1, 4, AT(20, 16, 5, 3, 1, 1, 2, 0, 2, 1, 1)},
         {2, 1, 8, AT(11, 33, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
         {2, 3, 1, AT(9, 21, 2, 3, 1, 1, 0, 1, 1, 1, 1)},
+        {2, 1, 4, AT(12, 11, 9, 8, 1, 1, 4, 3, 1, 1, 1)},
         /* weights that Winograd's algorithm transforms panel by panel, once and for several runs of tiles */
         {2, 256, 256, AT(5, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
         {260, 128, 1040, AT(1, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1)},
@@ -45,10 +46,13 @@ static const row rows[] = {
         {1, 48, 33, AT(2, 7, 3, 4, 3, 4, 1, 1, 1, 1, 1)},
         {20, 32, 64, AT(8, 8, 4, 4, 2, 2, 1, 1, 1, 1, 1)},
         {2, 20, 16, {{9, 8}, {4, 4}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 1}},
-        /* lines of long windows that are not in the image, some windows of none */
+        /* lines and columns of long windows that are not in the image, some windows of none */
         {2, 32, 20, AT(14, 13, 3, 3, 1, 1, 4, 3, 4, 3, 1)},
         {3, 16, 40, AT(3, 5, 5, 3, 2, 1, 7, 1, 1, 1, 1)},
         {1, 24, 24, AT(40, 6, 3, 5, 3, 1, 2, 2, 2, 1, 2)},
+        {33, 40, 24, AT(8, 8, 3, 3, 2, 2, 1, 1, 1, 1, 1)},
+        {3, 16, 24, AT(5, 9, 3, 7, 1, 2, 1, 5, 2, 1, 1)},
+        {2, 16, 16, AT(4, 3, 3, 3, 1, 1, 6, 7, 1, 1, 1)},
         /* fewer outputs than fit: the derivative of a transposed convolution with output_padding */
         {2, 2, 3, {{6, 6}, {2, 2}, {1, 2}, {1, 1}, {0, 0}, {3, 3}, 1}},
 };

@@ -8,18 +8,17 @@
  *   Not for one tile alone, whose weights cost more than the products (512 to 512, 4x4: 0.75), and not for the weights'
  *   gradient of images of 2x2 (0.6 to 0.8).
  * - The input gradient where a vector has few channels: products, and their sums in the image (6 to 16, 5x5: twice as
- *   fast; but 8 to 8, 3x3: half as fast). With a stride, too, where outputs are many (256 to 512: 1.1 times as fast;
- *   but 64 to 128: 0.87), windows are dilated, or phases are many or see no element of the kernel.
+ *   fast; but 8 to 8, 3x3: half as fast). With a stride, too, where windows are dilated, or phases are many or see no
+ *   element of the kernel.
  * - All others: direct.
  */
 #include "conv_end.h"
 
 #define WINOGRAD_CHANNELS 16
 #define WINOGRAD_PIXELS 17
-#define WEIGHT_PIXELS 4   /* of an image: a quarter of a tile */
-#define MOST_PHASES 16    /* of a stride: each reads g anew */
-#define PHASE_OUTPUTS 128 /* of more, pixels of g share few sets of the first cache */
-#define SUM_TIME 16       /* of a vector added to the image, in multiply-adds */
+#define WEIGHT_PIXELS 4 /* of an image: a quarter of a tile */
+#define MOST_PHASES 16  /* of a stride: each reads g anew */
+#define SUM_TIME 16     /* of a vector added to the image, in multiply-adds */
 
 typedef enum way { EMPTY, PRODUCTS, DIRECT, DEPTHWISE, WINOGRAD } way;
 
@@ -67,7 +66,7 @@ static bool suits_phases(const lg_conv_args *a)
 {
         const lg_conv_geometry *at = &a->at;
         const int64_t phases = at->stride[0] * at->stride[1];
-        bool suits = phases == 1 || (phases <= MOST_PHASES && a->outputs <= PHASE_OUTPUTS);
+        bool suits = phases <= MOST_PHASES;
         for (int d = 0; d < 2; d++)
                 suits = suits && (at->stride[d] == 1 || (at->dilation[d] == 1 && at->stride[d] <= at->kernel[d]));
         return suits;

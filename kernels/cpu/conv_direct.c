@@ -11,15 +11,17 @@
 #define IMAGE_BYTES (256 * 1024) /* of the rows that a part reads: they stay in the second cache */
 #define PARTS 16
 #define PIXELS 256
-#define LONG_WINDOW 64 /* whose lines outside the image are worth being found */
+#define LONG_WINDOW 64 /* whose elements outside the image are worth being left out */
+#define SHORT_LINE 16  /* of outputs: columns outside the image, too */
 
 typedef struct job {
-        const lg_conv_args *call, *a;      /* a: as a forward convolution; of kind INPUT_GRAD the weights are turned */
-        bool apart;                        /* outputs are the pixels of a phase, by a stride apart */
-        int64_t place[2], first;           /* of a phase: its first pixel, and its first tap in the panels */
-        bool few, joined;                  /* joined: a line of a window is one run; few: outputs of one channel */
-        bool skips;                        /* lines of windows that no pixel of a block has in the image */
+        const lg_conv_args *call, *a; /* a: as a forward convolution; of kind INPUT_GRAD the weights are turned */
+        int64_t place[2], apart[2];   /* outputs in what is computed: the first of them, and from one to the next */
+        int64_t size[2], first;       /* of the whole; the first tap of this phase in the panels */
+        bool few, joined;             /* joined: a line of a window is one run; few: outputs of one channel */
+        bool skips[2];                /* lines and columns of windows outside the image are left out */
         int64_t groups, channels, outputs; /* channels and outputs of a group */
+        int64_t phases;                    /* of the input gradient of a stride; else 1 */
         int64_t taps, k;                   /* of a kernel, of a window; of all phases */
         int64_t *place_of;                 /* of each tap in a panel */
         int64_t width, panels;             /* outputs of a panel, panels of a group */
@@ -28,22 +30,55 @@ typedef struct job {
         lg_conv_cut cut;
 } job;
 
-/* Of pixels [first, end) of a part the lines of their windows that meet the image; all, if the pixels are of several
- * images. */
-static void find_lines(const job *j, const lg_conv_rows *r, int64_t first, int64_t end, int64_t *ret_from,
-                       int64_t *ret_end)
+/* Outputs of a part, rows by columns of each of its images, whose windows have the same elements [tap, tap_end) of the
+ * kernel in the image. */
+typedef struct area {
+        int64_t first[2], end[2], tap[2], tap_end[2];
+} area;
+
+/* Elements of the kernel, in dimension d, that the output at `place` sees in the image. */
+static void find_taps(const lg_conv_geometry *at, int d, int64_t place, int64_t *ret_first, int64_t *ret_end)
 {
-        const lg_conv_geometry *at = &j->a->at;
-        const int64_t top = first / at->out[1], bottom = (end - 1) / at->out[1], kernel = at->kernel[0];
-        *ret_from = 0;
-        *ret_end = kernel;
-        if (!j->skips || top / r->count != bottom / r->count)
+        const int64_t from = place * at->stride[d] - at->padding[d];
+        *ret_first = lg_least(lg_ceil_div(lg_most(-from, 0), at->dilation[d]), at->kernel[d]);
+        *ret_end = lg_least(lg_ceil_div(lg_most(at->in[d] - from, 0), at->dilation[d]), at->kernel[d]);
+}
+
+/* From first[d] on, of outputs up to `most`; output 0 of the part is the image's `top`. */
+static void find_end(const job *j, int d, int64_t top, int64_t most, area *t)
+{
+        int64_t first, end;
+        t->tap[d] = 0;
+        t->tap_end[d] = j->a->at.kernel[d];
+        t->end[d] = most;
+        if (!j->skips[d])
                 return;
-        const int64_t highest = (r->top + top % r->count) * at->stride[0] - at->padding[0];
-        const int64_t lowest = highest + (bottom - top) * at->stride[0];
-        if (lowest < 0)
-                *ret_from = lg_least(lg_ceil_div(-lowest, at->dilation[0]), kernel);
-        *ret_end = lg_least(lg_ceil_div(lg_most(at->in[0] - highest, 0), at->dilation[0]), kernel);
+        find_taps(&j->a->at, d, top + t->first[d], &t->tap[d], &t->tap_end[d]);
+        for (t->end[d] = t->first[d] + 1; t->end[d] < most; t->end[d]++) {
+                find_taps(&j->a->at, d, top + t->end[d], &first, &end);
+                if (first != t->tap[d] || end != t->tap_end[d])
+                        return;
+        }
+}
+
+/* The areas of a part, columns first; before the first one, all is 0. False: there is no other. */
+static bool next_area(const job *j, const lg_conv_rows *r, area *t)
+{
+        t->first[1] = t->end[1];
+        if (t->end[0] == 0 || t->end[1] == j->a->at.out[1]) {
+                t->first[0] = t->end[0];
+                t->first[1] = 0;
+                if (t->first[0] == r->count)
+                        return false;
+                find_end(j, 0, r->top, r->count, t);
+        }
+        find_end(j, 1, 0, j->a->at.out[1], t);
+        return true;
+}
+
+static int64_t pixels_of(const lg_conv_rows *r, const area *t)
+{
+        return r->images * (t->end[0] - t->first[0]) * (t->end[1] - t->first[1]);
 }
 
 #define LG_BOTH "conv_direct.inc"
@@ -57,8 +92,12 @@ static void set_sizes(job *j)
         j->channels = a->channels / j->groups;
         j->outputs = a->outputs / j->groups;
         j->joined = a->at.dilation[1] == 1 && a->at.groups == 1;
-        j->apart = a->kind == LG_CONV_INPUT_GRAD && (a->at.stride[0] > 1 || a->at.stride[1] > 1);
-        j->few = a->channels == 1 && a->at.stride[1] == 1 && !j->apart &&
+        for (int d = 0; d < 2; d++) {
+                j->size[d] = a->at.out[d];
+                j->apart[d] = a->kind == LG_CONV_INPUT_GRAD ? a->at.stride[d] : 1;
+        }
+        j->phases = j->apart[0] * j->apart[1];
+        j->few = a->channels == 1 && a->at.stride[1] == 1 && j->phases == 1 &&
                  j->outputs <= lg_least(lanes / 2, LG_BLOCK_ROWS);
         j->taps = a->at.kernel[0] * a->at.kernel[1];
         j->k = j->taps * j->channels;
@@ -112,9 +151,10 @@ static bool run_part(lg_queue *q, job *j)
 {
         const bool f64 = j->a->dtype == LG_F64;
         j->cut = lg_conv_cut_of(j->a, IMAGE_BYTES, PARTS, PIXELS);
-        j->skips = j->cut.copies && j->k >= LONG_WINDOW;
-        const int64_t room = j->scratch_bytes, pointers = j->cut.pixels * (int64_t)sizeof(void *);
-        j->scratch_bytes = lg_most(j->cut.bytes + lg_ceil_div((j->apart ? 2 : 1) * pointers, 64) * 64, room);
+        j->skips[0] = j->cut.copies && !j->few && j->k >= LONG_WINDOW;
+        j->skips[1] = j->skips[0] && j->a->at.out[1] <= SHORT_LINE;
+        const int64_t room = j->scratch_bytes, pointers = 2 * j->cut.pixels * (int64_t)sizeof(void *);
+        j->scratch_bytes = lg_most(j->cut.bytes + lg_ceil_div(pointers, 64) * 64, room);
         if (j->scratch_bytes > room && !(j->scratch = q->workspace(q, (size_t)(q->threads * j->scratch_bytes))))
                 return false;
         lg_conv_share(q, j->call, j->cut.parts, f64 ? image_parts_f64 : image_parts_f32, j);
@@ -134,14 +174,12 @@ bool lg_conv_direct(lg_queue *q, const lg_conv_args *a)
         for (int64_t tap = 0; tap < j.taps; tap++)
                 j.place_of[tap] = tap_in_panel(&j, tap);
         lg_conv_share(q, a, j.groups * j.panels, a->dtype == LG_F64 ? weight_parts_f64 : weight_parts_f32, &j);
-        if (!j.apart)
-                return run_part(q, &j);
-        for (int64_t i = 0; i < a->at.stride[0] * a->at.stride[1]; i++) {
-                j.place[0] = i / a->at.stride[1];
-                j.place[1] = i % a->at.stride[1];
-                if (j.place[0] >= a->at.in[0] || j.place[1] >= a->at.in[1])
+        for (int64_t i = 0; i < j.phases; i++) {
+                j.place[0] = i / j.apart[1];
+                j.place[1] = i % j.apart[1];
+                if (j.place[0] >= j.size[0] || j.place[1] >= j.size[1])
                         continue;
-                const lg_conv_args part = phase_of(&j, forward, &j.first);
+                const lg_conv_args part = j.phases > 1 ? phase_of(&j, forward, &j.first) : forward;
                 j.a = &part;
                 if (!run_part(q, &j))
                         return false;
