@@ -50,6 +50,7 @@ lg_ctx *lg_open_with(const lg_open_options *options)
         c->scope_ids = (uint64_t)(uintptr_t)c << 20; /* a scope of another context is not taken for one of this */
         lg__link_init(&c->objects);
         lg__link_init(&c->owned);
+        lg__link_init(&c->casts);
         c->cpu = lg__device_get(c, lg_cpu());
         if (!c->cpu || !lg_scope_begin(c).id) {
                 lg_close(c);
@@ -78,6 +79,7 @@ void lg_close(lg_ctx *c)
         }
         c->live = 0;
         lg__fail(c, LG_ERR_STATE, "the context is being closed"); /* release functions make nothing in it any more */
+        lg__drop_casts(c);
         while (c->objects.prev != &c->objects)
                 lg__object_destroy((lg__object *)c->objects.prev);
         lg__scopes_finish(c);

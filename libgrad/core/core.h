@@ -172,6 +172,8 @@ struct lg_ctx {
         int threads;
         bool deterministic, tf32;
         bool recording;            /* the grad mode */
+        lg_dtype autocast;         /* of the innermost region, graph/autocast.c; LG_DTYPE_NONE: outside */
+        lg__link casts;            /* those that the outermost region keeps */
         lg_message_fn *message_fn; /* NULL: nobody listens */
         void *message_user;
         lg__scope *scope;             /* the innermost */

@@ -122,6 +122,48 @@ LG_API bool lg_get_grad_mode(const lg_ctx *c);
  * LG_ERR_STATE if t was freed. */
 LG_API LG_NEW lg_tensor *lg_detach(lg_tensor *t);
 
+/* ---- autocast ----
+ *
+ * Mixed precision: inside a region of lg_autocast(), matrix products, convolutions and linear layers compute in f16 or
+ * bf16, which takes half of the memory and, on hardware with 16-bit units, less time; ops that need more precision
+ * compute in f32. Parameters and optimisers stay f32, and gradients arrive at them in f32:
+ *
+ *     lg_autocast(c, LG_BF16) {
+ *             loss = lg_cross_entropy(lg_forward(net, x), y);
+ *     }
+ *     lg_backward(loss);
+ *
+ * An op casts its inputs of the dtypes f32, f16 and bf16, as torch.autocast() does on CUDA:
+ * - to the dtype of the region: lg_matmul(), lg_linear(), convolutions and transposed ones;
+ * - to f32: losses, lg_softmax(), lg_log_softmax(), lg_logsumexp(), layer, RMS and group norm, lg_normalize(),
+ *   lg_norm(), lg_sum(), lg_prod(), lg_cumsum(), lg_cumprod(), lg_exp(), lg_expm1(), lg_log() and those of other bases,
+ *   powers, lg_reciprocal(), lg_rdiv_scalar(), lg_rsqrt(), lg_softplus(), lg_tan(), lg_asin(), lg_acos(), lg_sinh(),
+ *   lg_cosh();
+ * - to the widest of them: lg_atan2(), lg_scatter_add();
+ * - not at all: all others, which follow the usual promotion. Batch norm keeps the dtype of its input, with f32
+ *   statistics.
+ * An op with an f64 input casts nothing. The casts are recorded: a gradient passes them and has the dtype of what was
+ * cast. The derivatives themselves are not cast. f16 has a small range: gradients below 6e-8 become 0 in it.
+ */
+
+/* Casts the inputs of ops as described above for the statement or block that follows. dtype is LG_BF16, LG_F16 or, for
+ * a region inside another one in which nothing is cast, LG_F32. Restores what was before at the end of the block. The
+ * cast of an f32 leaf is made once, and again after a change of its values, and is kept until the outermost region
+ * ends. Do not leave the block by break, goto or return; call lg_autocast_mode() twice instead. Fails with LG_ERR_DTYPE
+ * for other dtypes.
+ * Example: lg_autocast(c, LG_BF16) { y = lg_forward(net, x); } */
+#define lg_autocast(c, dtype)                                                                                          \
+        for (lg_dtype LG_LOCAL(lg_dtype_was_) = lg_autocast_mode((c), (dtype)), LG_LOCAL(lg_dtype_go_) = LG_F32;       \
+             LG_LOCAL(lg_dtype_go_) != LG_DTYPE_NONE;                                                                  \
+             LG_LOCAL(lg_dtype_go_) = LG_DTYPE_NONE, lg_autocast_mode((c), LG_LOCAL(lg_dtype_was_)))
+
+/* Sets the dtype to which ops cast, as lg_autocast() does, and returns the previous one. LG_DTYPE_NONE, which is the
+ * first one, is outside of all regions. Fails with LG_ERR_DTYPE as lg_autocast() does, and then changes nothing.
+ * lg_get_autocast_mode() returns the dtype without a change and cannot fail. Both return LG_DTYPE_NONE if c is NULL and
+ * work while an error is set. */
+LG_API lg_dtype lg_autocast_mode(lg_ctx *c, lg_dtype dtype);
+LG_API lg_dtype lg_get_autocast_mode(const lg_ctx *c);
+
 /* ---- custom ops ----
  *
  * A custom op is a function of the program with a derivative of its own. The forward computes the outputs from the

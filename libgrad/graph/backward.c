@@ -184,6 +184,8 @@ static bool run_call(call *k, lg_list outputs, lg_list grads)
 {
         lg_ctx *c = k->ctx;
         bool ok = true, was = lg_grad_mode(c, k->create_graph);
+        const lg_dtype region = c->autocast;
+        c->autocast = region ? LG_F32 : LG_DTYPE_NONE;
         k->retain_graph = k->retain_graph || k->create_graph;
         lg__link_init(&k->all);
         lg_scope scope = lg__scope_begin(c);
@@ -194,6 +196,7 @@ static bool run_call(call *k, lg_list outputs, lg_list grads)
         lg__pending_finish(k);
         lg_scope_end(c, scope);
         lg_grad_mode(c, was);
+        c->autocast = region;
         return ok;
 }
 

@@ -42,6 +42,7 @@ static inline bool lg__sizes_equal(const lg__layout *at, const int64_t *size, in
         return equal;
 }
 
+typedef struct lg__cast lg__cast; /* autocast.c */
 typedef struct lg__hook {
         struct lg__hook *next;
         lg_hook_fn *fn;
@@ -59,6 +60,7 @@ struct lg__node {
         bool freed;   /* what it saved is gone: a backward went through */
         size_t bytes; /* of this record */
         lg__hook *hooks;
+        lg__cast *cast;              /* of a leaf, that a region of lg_autocast() keeps; or NULL */
         lg_tensor **grads;           /* by output, of leaves and retained outputs; NULL: none is kept */
         uint32_t retain;             /* outputs whose gradient is kept, by bit */
         lg__node *next;              /* in the work list of unref */
@@ -76,6 +78,9 @@ void lg__node_free_saved(lg__node *n); /* after a backward that does not retain 
 lg__node *lg__leaf_node(lg_tensor *t);
 /* t, which ends, leaves its node, and takes the gradient that is kept for it along. */
 void lg__leave_node(lg_tensor *t);
+/* Ends the cast that is kept of a leaf, or those of all leaves. */
+void lg__drop_cast(const lg__node *leaf);
+void lg__drop_casts(lg_ctx *c);
 /* Forgets a kept gradient. */
 void lg__node_clear_grad(lg__node *n, int output);
 /* False, with an error of `op`, if the two gradients of one value are on two devices: its module moved in between. */

@@ -78,6 +78,7 @@ void lg__leave_node(lg_tensor *t)
 {
         lg__node *n = t->node;
         t->node = NULL;
+        lg__drop_cast(n);
         /* Nobody can read it any more; and a gradient with a graph of its own may lead back to this node. */
         if (!t->alias && (n->retain >> t->output & 1)) {
                 lg__node_clear_grad(n, t->output);
@@ -172,6 +173,7 @@ lg_tensor *lg_requires_grad(lg_tensor *t, bool on)
         if (t->node) {
                 lg__node *n = t->node;
                 t->node = NULL;
+                lg__drop_cast(n);
                 n->retain = 0; /* a backward on its way keeps no gradient there either */
                 lg__node_clear_grad(n, 0);
                 lg__node_unref(n);

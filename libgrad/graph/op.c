@@ -238,6 +238,8 @@ lg_tensor *lg__apply(const lg__op *op, lg_tensor *const *in, int in_count, const
         const size_t bytes = (size_t)in_count * sizeof *inputs;
         if (!c)
                 return NULL;
+        if ((c->autocast == LG_BF16 || c->autocast == LG_F16) && (op->autocast || op->compose))
+                return lg__apply_cast(op, c, in, in_count, attributes, ret_out);
         if (op->compose)
                 return compose(op, c, in, in_count, attributes);
         if (in_count > FEW && !(inputs = lg__alloc(c, bytes)))

@@ -45,7 +45,9 @@ typedef struct lg__result {
         uint32_t saved_for;
 } lg__result;
 
-/* What autocast will make of an op's inputs. */
+/* What lg_autocast() makes of float inputs, if none is f64: nothing, casts to the dtype of the region, to f32, or to
+ * the widest of them. They are those of PyTorch's ATen/autocast_mode.h for CUDA. What a composite of the first class
+ * does inside is not cast either. */
 typedef enum lg__autocast { LG__AS_IT_IS, LG__LOW, LG__F32, LG__WIDEST } lg__autocast;
 
 enum {
@@ -196,6 +198,9 @@ bool lg__prepare(const lg__op *op, lg_tensor **in, int in_count);
  * error unless the operand is optional. attributes: NULL if the op has none. Gives the results to ret_out, unless that
  * is NULL, and returns the first, or NULL. */
 lg_tensor *lg__apply(const lg__op *op, lg_tensor *const *in, int in_count, const void *attributes, lg_tensor **ret_out);
+/* The same of an op whose inputs lg_autocast() casts: autocast.c. */
+lg_tensor *lg__apply_cast(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int in_count, const void *attributes,
+                          lg_tensor **ret_out);
 lg_tensor *lg__apply1(const lg__op *op, lg_tensor *x, const void *attributes);
 lg_tensor *lg__apply2(const lg__op *op, lg_tensor *x, lg_tensor *y, const void *attributes);
 #define LG__APPLY(name, attributes, ...)                                                                               \

@@ -53,8 +53,8 @@ static bool vjp(lg__vjp *v)
         return true;
 }
 
-LG__DEFINE(cat, .flags = LG__PROMOTE, .autocast = LG__WIDEST, LG__OPERANDS({"x", .variadic = true}), LG__RESULTS({"y"}),
-           LG__HAS(cat), .infer = infer, .forward = forward, .vjp = vjp)
+LG__DEFINE(cat, .flags = LG__PROMOTE, LG__OPERANDS({"x", .variadic = true}), LG__RESULTS({"y"}), LG__HAS(cat),
+           .infer = infer, .forward = forward, .vjp = vjp)
 
 static lg_tensor *apply(const lg__op *op, lg_list list, int dim)
 {

@@ -286,6 +286,7 @@ static lg_tensor *compose(const lg__call *call)
 #define CONVOLUTION(linkage, of, op, ...)                                                                              \
         linkage const lg__op op = {                                                                                    \
                 .name = #of,                                                                                           \
+                .autocast = LG__LOW,                                                                                   \
                 .compose = compose,                                                                                    \
                 LG__OPERANDS({"x", LG__FLOAT}, {"w", LG__FLOAT}, {"b", LG__FLOAT, .optional = true}),                  \
         };                                                                                                             \

@@ -81,8 +81,8 @@ static bool vjp_logcumsumexp(lg__vjp *v)
         return (v->grad_in[0] = t) != NULL;
 }
 
-LG__DEFINE(logcumsumexp, .autocast = LG__F32, LG__OPERANDS({"x", LG__FLOAT, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
-           LG__RESULTS({"y"}), LG__HAS(cumsum), .infer = infer, .forward = forward, .vjp = vjp_logcumsumexp)
+LG__DEFINE(logcumsumexp, LG__OPERANDS({"x", LG__FLOAT, LG__ROW_MAJOR, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}),
+           LG__HAS(cumsum), .infer = infer, .forward = forward, .vjp = vjp_logcumsumexp)
 
 lg_tensor *lg_logcumsumexp(lg_tensor *x, int dim)
 {
@@ -107,7 +107,7 @@ static lg_tensor *compose_cumprod(const lg__call *call)
         return lg_cast(y, dtype);
 }
 
-LG__COMPOSITE(cumprod, {"x"})
+LG__DEFINE(cumprod, .autocast = LG__F32, .compose = compose_cumprod, LG__OPERANDS({"x"}))
 
 lg_tensor *lg_cumprod(lg_tensor *x, int dim)
 {

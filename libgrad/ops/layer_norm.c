@@ -198,19 +198,20 @@ static lg_tensor *compose_normalize(const lg__call *call)
         return lg_cast(lg_div(wide, norm), x->at.dtype);
 }
 
-LG__COMPOSITE(normalize, {"x", LG__FLOAT})
+LG__DEFINE(normalize, .autocast = LG__F32, .compose = compose_normalize, LG__OPERANDS({"x", LG__FLOAT}))
 
-#define NORM(linkage, of, op, compose_of, ...)                                                                         \
+#define NORM(linkage, of, op, class, compose_of, ...)                                                                  \
         linkage const lg__op op = {                                                                                    \
                 .name = #of,                                                                                           \
+                .autocast = class,                                                                                     \
                 .compose = compose_of,                                                                                 \
                 LG__OPERANDS({"x", LG__FLOAT}, __VA_ARGS__),                                                           \
         };
 #define PARAMETER(name) name, LG__WEIGHT, .optional = true
-NORM(static, layer_norm, any_layer_norm, compose_last, {PARAMETER("w")}, {PARAMETER("b")})
-NORM(, rms_norm, lg__op_rms_norm, compose_last, {PARAMETER("w")})
-NORM(, group_norm, lg__op_group_norm, compose_groups, {PARAMETER("w")}, {PARAMETER("b")})
-NORM(, instance_norm, lg__op_instance_norm, compose_groups, {PARAMETER("w")}, {PARAMETER("b")})
+NORM(static, layer_norm, any_layer_norm, LG__F32, compose_last, {PARAMETER("w")}, {PARAMETER("b")})
+NORM(, rms_norm, lg__op_rms_norm, LG__F32, compose_last, {PARAMETER("w")})
+NORM(, group_norm, lg__op_group_norm, LG__F32, compose_groups, {PARAMETER("w")}, {PARAMETER("b")})
+NORM(, instance_norm, lg__op_instance_norm, LG__AS_IT_IS, compose_groups, {PARAMETER("w")}, {PARAMETER("b")})
 
 lg_tensor *lg_layer_norm_with(lg_tensor *x, int dims, lg_tensor *w, lg_tensor *b, const lg_layer_norm_options *options)
 {

@@ -161,8 +161,10 @@ static lg_tensor *compose_matmul(const lg__call *call)
         return y && an == 1 ? lg_squeeze(y, LG_DIMS(bn == 1 ? -1 : -2)) : y;
 }
 
-static const lg__op any_matmul = {
-        .name = "matmul", .compose = compose_matmul, LG__OPERANDS({"a", LG__FLOAT}, {"b", LG__FLOAT})};
+static const lg__op any_matmul = {.name = "matmul",
+                                  .autocast = LG__LOW,
+                                  .compose = compose_matmul,
+                                  LG__OPERANDS({"a", LG__FLOAT}, {"b", LG__FLOAT})};
 
 lg_tensor *lg_matmul(lg_tensor *a, lg_tensor *b)
 {
@@ -275,6 +277,7 @@ static lg_tensor *compose_linear(const lg__call *call)
 }
 
 static const lg__op any_linear = {.name = "linear",
+                                  .autocast = LG__LOW,
                                   .compose = compose_linear,
                                   LG__OPERANDS({"x", LG__FLOAT}, {"w", LG__FLOAT}, {"b", LG__FLOAT, .optional = true})};
 

@@ -20,6 +20,30 @@
 #define C 1u
 #define Y 4u
 
+/* The classes of those that lg_autocast() casts: CLASS(name) is LG__AS_IT_IS where there is no CLASS_name here. */
+#define CLASS_exp ~, LG__F32
+#define CLASS_expm1 ~, LG__F32
+#define CLASS_log ~, LG__F32
+#define CLASS_log1p ~, LG__F32
+#define CLASS_log2 ~, LG__F32
+#define CLASS_log10 ~, LG__F32
+#define CLASS_rsqrt ~, LG__F32
+#define CLASS_reciprocal ~, LG__F32
+#define CLASS_rdiv_scalar ~, LG__F32
+#define CLASS_softplus ~, LG__F32
+#define CLASS_tan ~, LG__F32
+#define CLASS_asin ~, LG__F32
+#define CLASS_acos ~, LG__F32
+#define CLASS_sinh ~, LG__F32
+#define CLASS_cosh ~, LG__F32
+#define CLASS_pow ~, LG__F32
+#define CLASS_pow_scalar ~, LG__F32
+#define CLASS_rpow_scalar ~, LG__F32
+#define CLASS_atan2 ~, LG__WIDEST
+#define CLASS(name) SECOND(CLASS_##name, LG__AS_IT_IS, )
+#define SECOND(...) SECOND_OF(__VA_ARGS__)
+#define SECOND_OF(first, second, ...) second
+
 /* The derivatives by input i whose mask has that bit. */
 #define IF(mask, bit, i) ((mask) & (bit) ? LG__BY(i) : 0)
 /* That bit where the derivative is the word G. */
@@ -29,6 +53,7 @@
 #define NUMBER LG__NUMBER
 #define ROW(name_, infer_, ...)                                                                                        \
         [LG_PW_##name_] = {.name = #name_,                                                                             \
+                           .autocast = CLASS(name_),                                                                   \
                            .infer = infer_,                                                                            \
                            .forward = lg__pointwise_forward,                                                           \
                            .pointwise = LG_PW_##name_,                                                                 \

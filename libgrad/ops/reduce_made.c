@@ -118,7 +118,7 @@ static lg_tensor *compose_logsumexp(const lg__call *call)
         lg_tensor *sum = LG__APPLY(sum, &a, lg_exp(lg_sub(x, top)));
         return lg_cast(lg_reshape(lg_add(lg_log(sum), top), to), dtype);
 }
-LG__REDUCTION(logsumexp, LG__FLOAT, LG__AS_IT_IS)
+LG__REDUCTION(logsumexp, LG__FLOAT, LG__F32)
 
 static lg_tensor *compose_any(const lg__call *call)
 {

@@ -220,6 +220,10 @@ static void graph(lg_ctx *c)
         {
                 lg_fill_(x, 2);
         }
+        lg_autocast(c, LG_BF16)
+        {
+                z = lg_square(z);
+        }
         lg_check_report report;
         lg_gradcheck(c, sum_of_squares, LG_LIST(x), .report = &report);
         lg_gradgradcheck(c, sum_of_squares, LG_LIST(x), .tolerance = 1e-5);

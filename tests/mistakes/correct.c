@@ -417,6 +417,13 @@ void gradients(lg_ctx *c, lg_tensor *x, lg_tensor *w, lg_module *net, FILE *f)
                 lg_add_(x, w);
         }
         lg_no_grad(lg_ctx_of(x)) lg_fill_(w, 2);
+        lg_autocast(c, LG_F16)
+        {
+                sink = lg_relu(x);
+                lg_autocast(c, LG_F32) sink = lg_relu(w);
+                lg_no_grad(c) lg_autocast(c, LG_BF16) sink = lg_relu(w);
+        }
+        lg_autocast_mode(lg_ctx_of(x), lg_get_autocast_mode(c));
         lg_gradcheck(c, sum_of_squares, LG_LIST(x));
         lg_gradgradcheck(c, sum_of_squares, LG_LIST(x, w));
         if (!lg_gradcheck(c, sum_of_squares, lg_parameters(net)))
