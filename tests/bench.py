@@ -86,11 +86,15 @@ def check_driver(program):
     """Its options; and two sides by turns, which need nothing but lg-bench itself."""
     driver = [sys.executable, "-B", os.path.join(ROOT, "tools", "bench")]
     expect("--setup-peers" in run(*driver, "--help").stdout, "tools/bench --help")
-    for arguments in (["--threads", "-1"], ["--rounds", "0"], ["--seconds", "0"], ["--vs", "jax", "--device", "cuda"]):
+    for arguments in (["--threads", "-1"], ["--rounds", "0"], ["--seconds", "0"], ["--vs", "jax", "--device", "cuda"],
+                      ["--vs", "jax", "--amp", "bf16"], ["--vs", "f32"], ["--amp", "f64"]):
         expect(run(*driver, *arguments).returncode == 2, f"tools/bench takes {arguments}")
     for arguments in (["--vs", "/nowhere"], ["--vs", "torch", "--python", "/nowhere"]):
         done = run(*driver, "--program", program, *arguments)
         expect(done.returncode == 1 and "/nowhere" in done.stderr, f"tools/bench {arguments}: {done.returncode}, {done.stderr}")
+    mixed = [*driver, "--program", program, "--amp", "bf16", "--only", "rl-mlp,mlp-small", "--rounds", "1", "--seconds", "0.01"]
+    for arguments in ([], ["--vs", "f32"]):
+        expect("mlp-small" in run(*mixed, *arguments).stdout, f"tools/bench --amp bf16 {arguments}")
     both = [*driver, "--program", program, "--vs", program, "--only", "sum/cache,mlp-small", "--rounds", "3", "--seconds", "0.03"]
     heads, *results = [json.loads(line) for line in run(*both, "--json").stdout.splitlines()]
     expect(list(heads["heads"]) == ["libgrad", "other"], f"heads: {heads}")

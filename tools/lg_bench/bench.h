@@ -9,6 +9,7 @@ typedef struct work {
         lg_ctx *c;
         lg_device device;
         int64_t count; /* elements of a kernel's input */
+        lg_dtype amp;  /* of lg_autocast() around the forward and the loss; LG_F32: no casts */
         lg_tensor *x, *y, *g, *w, *b;
         lg_module *net;
         lg_optimizer *opt;
@@ -79,7 +80,7 @@ typedef struct live {
 } live;
 
 /* Makes it ready. An error is in lg_error(l->w.c). */
-void live_make(live *l, const item *it, const char *device, int threads);
+void live_make(live *l, const item *it, const char *device, int threads, lg_dtype amp);
 /* Runs it for so many seconds, at least once. Returns false after an error. */
 bool live_measure(live *l, double seconds, result *ret);
 void live_free(live *l);

@@ -10,6 +10,7 @@ static const char help[] =
         "  --only NAMES   of these items alone: \"lenet,gelu/cache,softmax\"; groups: workloads, kernels\n"
         "  --threads N    threads of a kernel; 0: as many as there are cores (default)\n"
         "  --device D     cpu (default), cuda, cuda:1\n"
+        "  --amp DTYPE    bf16 or f16: the forward and the loss of training steps inside lg_autocast()\n"
         "  --seconds S    for each item; default 1\n"
         "  --json         lines of JSON: the limits of the machine, then one line for each item\n"
         "  --list         the names of the items, and what they are\n"
@@ -27,6 +28,7 @@ typedef struct options {
         const char *device, *only;
         double seconds;
         bool json, list, serve;
+        lg_dtype amp;
 } options;
 
 /* ---- options ---- */
@@ -51,6 +53,16 @@ static bool parse_threads(const char *text, int *ret)
         if (*ret == n)
                 return true;
         fprintf(stderr, "lg-bench: --threads is \"%s\"; expected a whole number\n", text);
+        return false;
+}
+
+static bool parse_amp(const char *text, lg_dtype *ret)
+{
+        const lg_dtype dtypes[] = {LG_F32, LG_F16, LG_BF16};
+        for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+                if (!strcmp(text, lg_dtype_name(*ret = dtypes[i])))
+                        return true;
+        fprintf(stderr, "lg-bench: --amp is \"%s\"; expected bf16, f16 or f32\n", text);
         return false;
 }
 
@@ -83,15 +95,12 @@ static bool check_names(const char *names)
 /* The exit status: -1 to go on. */
 static int parse(options *o, int argc, char **argv)
 {
-        static const struct option names[] = {{"only", required_argument, NULL, 'o'},
-                                              {"threads", required_argument, NULL, 't'},
-                                              {"device", required_argument, NULL, 'd'},
-                                              {"seconds", required_argument, NULL, 's'},
-                                              {"json", no_argument, NULL, 'j'},
-                                              {"list", no_argument, NULL, 'l'},
-                                              {"serve", no_argument, NULL, 'v'},
-                                              {"help", no_argument, NULL, 'h'},
-                                              {NULL, 0, NULL, 0}};
+        static const struct option names[] = {
+                {"only", required_argument, NULL, 'o'},    {"threads", required_argument, NULL, 't'},
+                {"device", required_argument, NULL, 'd'},  {"amp", required_argument, NULL, 'a'},
+                {"seconds", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
+                {"list", no_argument, NULL, 'l'},          {"serve", no_argument, NULL, 'v'},
+                {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
         for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
                 bool good = true;
                 if (option == 'o')
@@ -100,6 +109,8 @@ static int parse(options *o, int argc, char **argv)
                         good = parse_threads(optarg, &o->threads);
                 else if (option == 'd')
                         o->device = optarg;
+                else if (option == 'a')
+                        good = parse_amp(optarg, &o->amp);
                 else if (option == 's')
                         good = parse_number("seconds", optarg, 0, 3600, &o->seconds);
                 else if (option == 'j')
@@ -143,7 +154,7 @@ static int run_all(const options *o, const limits *limits)
                 if (!item_chosen(&all[i], o->only))
                         continue;
                 live l;
-                live_make(&l, &all[i], o->device, o->threads);
+                live_make(&l, &all[i], o->device, o->threads, o->amp);
                 failed += !measure(&l, o->seconds, limits, o->json);
                 live_free(&l);
         }
@@ -172,7 +183,7 @@ static int serve(const options *o, const limits *limits)
                 }
                 if (l.it != &all[i]) {
                         live_free(&l);
-                        live_make(&l, &all[i], o->device, o->threads);
+                        live_make(&l, &all[i], o->device, o->threads, o->amp);
                 }
                 if (!measure(&l, seconds, limits, true))
                         live_free(&l);
@@ -198,7 +209,7 @@ static bool begin(const options *o, limits *ret)
 
 int main(int argc, char **argv)
 {
-        options o = {.device = "cpu", .seconds = 1};
+        options o = {.device = "cpu", .seconds = 1, .amp = LG_F32};
         limits l;
         int status = parse(&o, argc, argv);
         if (status >= 0)

@@ -35,12 +35,12 @@ static void reset_resident(void)
 
 /* ---- an item ---- */
 
-void live_make(live *l, const item *it, const char *device, int threads)
+void live_make(live *l, const item *it, const char *device, int threads, lg_dtype amp)
 {
         reset_resident();
         *l = (live){.it = it, .before = resident("VmRSS:")};
         lg_ctx *c = lg_open(.threads = threads, .seed = 1);
-        l->w = (work){.c = c, .count = (int64_t)it->elements};
+        l->w = (work){.c = c, .count = (int64_t)it->elements, .amp = amp};
         if (!c)
                 return;
         l->w.device = lg_parse_device(c, device);

@@ -5,6 +5,7 @@ torch_peer.py [--threads N] [--device D] [--best]: answers lines "run NAME SECON
 that goes with it. Names, shapes, batches, losses and optimisers are those of workloads.c, encoder.c and kernels.c.
 """
 import argparse
+import contextlib
 import math
 import time
 import warnings
@@ -99,7 +100,8 @@ def sgd(o, net):
 
 def live(o, net, loss, opt):
     def step():
-        value = loss()
+        with o.autocast():
+            value = loss()
         opt.zero_grad()
         value.backward()
         opt.step()
@@ -264,11 +266,14 @@ def main():
     p.add_argument("--threads", type=int, default=0)
     p.add_argument("--device", default="cpu")
     p.add_argument("--best", action="store_true")
+    p.add_argument("--amp", choices=["f32", "bf16", "f16"], default="f32")
     o = p.parse_args()
     if o.threads:
         torch.set_num_threads(o.threads)
     o.wait = torch.cuda.synchronize if o.device.startswith("cuda") else lambda: None
     torch.set_default_device(o.device)
+    dtype = {"f32": None, "bf16": torch.bfloat16, "f16": torch.float16}[o.amp]
+    o.autocast = (lambda: torch.autocast(o.device.split(":")[0], dtype)) if dtype else contextlib.nullcontext
     rl_mlp(o).spend(1)  # loads what PyTorch loads late
     peer.tell(peer="torch", version=torch.__version__, best=o.best, threads=torch.get_num_threads(), device=o.device,
               cpu=torch.backends.cpu.get_cpu_capability(), items=list(ITEMS))

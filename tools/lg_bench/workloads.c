@@ -51,8 +51,13 @@ static void make_rl(work *w)
 
 static void run_rl(work *w)
 {
-        lg_tensor *each = lg_cross_entropy(lg_forward(w->net, w->x), w->y, .reduction = LG_NONE);
-        update(w, lg_mean(lg_mul(each, w->g)));
+        lg_tensor *loss = NULL;
+        lg_autocast(w->c, w->amp)
+        {
+                lg_tensor *each = lg_cross_entropy(lg_forward(w->net, w->x), w->y, .reduction = LG_NONE);
+                loss = lg_mean(lg_mul(each, w->g));
+        }
+        update(w, loss);
 }
 
 /* ---- a physics-informed network: u'' = -pi^2 sin(pi x) at 256 points ---- */
@@ -76,8 +81,13 @@ static lg_tensor *derivative(lg_tensor *u, lg_tensor *x)
 
 static void run_pinn(work *w)
 {
-        lg_tensor *second = derivative(derivative(lg_forward(w->net, w->x), w->x), w->x);
-        update(w, lg_mse(second, w->y));
+        lg_tensor *loss = NULL;
+        lg_autocast(w->c, w->amp)
+        {
+                lg_tensor *second = derivative(derivative(lg_forward(w->net, w->x), w->x), w->x);
+                loss = lg_mse(second, w->y);
+        }
+        update(w, loss);
         lg_clear_grad(w->x);
 }
 
@@ -134,7 +144,9 @@ static void make_encoder(work *w)
 
 static void run_classify(work *w)
 {
-        update(w, lg_cross_entropy(lg_forward(w->net, w->x), w->y));
+        lg_tensor *loss = NULL;
+        lg_autocast(w->c, w->amp) loss = lg_cross_entropy(lg_forward(w->net, w->x), w->y);
+        update(w, loss);
 }
 
 /* ---- operations of products and convolutions: forward, gradient of the weights and, but for a first layer, of the
