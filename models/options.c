@@ -20,6 +20,7 @@ static const char help[] =
         "  --schedule NAME        of the learning rate: none, onecycle or cosine (after each step), step (a tenth\n"
         "                         after each third of the epochs) (onecycle)\n"
         "  --augment              moves images by up to 2 pixels and mirrors half of them, at random in each epoch\n"
+        "  --amp DTYPE            bf16: products and convolutions in 16 bits, the rest in f32 (f32)\n"
         "  --workers N            threads that make batches ahead; 0 is none, auto half as many as cores (0)\n"
         "  --seed N               of weights and order (0)\n"
         "  --threads N            most threads; 0 is all cores (0)\n"
@@ -133,6 +134,7 @@ enum {
         OPTIMIZER,
         SCHEDULE,
         AUGMENT,
+        AMP,
         WORKERS,
         SEED,
         THREADS,
@@ -161,6 +163,7 @@ static const struct option names[] = {{"model", required_argument, NULL, MODEL},
                                       {"optimizer", required_argument, NULL, OPTIMIZER},
                                       {"schedule", required_argument, NULL, SCHEDULE},
                                       {"augment", no_argument, NULL, AUGMENT},
+                                      {"amp", required_argument, NULL, AMP},
                                       {"workers", required_argument, NULL, WORKERS},
                                       {"seed", required_argument, NULL, SEED},
                                       {"threads", required_argument, NULL, THREADS},
@@ -235,6 +238,8 @@ static bool take(options *o, int option)
                 return word("schedule", optarg, schedules, &o->schedule);
         case AUGMENT:
                 return o->augment = true;
+        case AMP:
+                return word("amp", optarg, WORDS("f32", "bf16"), &o->amp);
         case WORKERS:
                 return thread_count("workers", optarg, &o->workers);
         case SEED:
@@ -291,7 +296,7 @@ static bool settle(options *o, const char *program)
 
 parsed options_parse(int argc, char **argv, options *ret)
 {
-        options o = {.optimizer = "adam", .schedule = "onecycle", .lr = -1, .ema = -1};
+        options o = {.amp = "f32", .optimizer = "adam", .schedule = "onecycle", .lr = -1, .ema = -1};
         o.epochs = 5;
         o.batch = 64;
         for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 typedef struct options {
-        const char *model, *optimizer, *schedule, *device, *data, *csv, *plot;
+        const char *model, *amp, *optimizer, *schedule, *device, *data, *csv, *plot;
         const char *save, *resume, *keep_best, *predict, *weights; /* files; NULL: not given */
         double lr, ema;                                            /* below 0: not given */
         int64_t epochs, batch, steps, log_steps, seed, threads, save_every, early_stop;

@@ -64,6 +64,7 @@ void run_make(run *r, lg_ctx *c, const options *o)
 {
         lg_device device = o->device ? lg_parse_device(c, o->device) : lg_try_cuda(c, 0);
         *r = (run){.c = c, .o = o, .net = lg_model(c, o->model), .epoch = 1, .saved_step = -1, .augment = o->augment};
+        r->amp = strcmp(o->amp, "bf16") ? LG_F32 : LG_BF16;
         lg_module_to(r->net, device);
         lg_list parameters = lg_parameters(r->net);
         r->opt = strcmp(o->optimizer, "sgd") ? lg_adam(c, parameters, o->lr)
@@ -101,7 +102,8 @@ static void log_step(run *r, const lg_tensor *loss)
 
 static void train_step(run *r, const lg_batch *b, lg_tensor *sum)
 {
-        lg_tensor *loss = lg_cross_entropy(lg_forward(r->net, b->x), b->y);
+        lg_tensor *loss = NULL;
+        lg_autocast(r->c, r->amp) loss = lg_cross_entropy(lg_forward(r->net, b->x), b->y);
         lg_zero_grad(r->opt);
         lg_backward(loss);
         lg_step(r->opt);
@@ -177,7 +179,8 @@ void run_evaluate(run *r, progress *p, figures *f)
         {
                 lg_each_batch(b, r->test)
                 {
-                        lg_tensor *scores = lg_forward(r->net, b.x);
+                        lg_tensor *scores = NULL;
+                        lg_autocast(r->c, r->amp) scores = lg_forward(r->net, b.x);
                         lg_add_(sum, lg_cross_entropy(scores, b.y, .reduction = LG_SUM));
                         lg_tensor *predicted = lg_argmax(scores, .dims = LG_DIMS(1));
                         lg_add_(right, lg_sum(lg_eq(predicted, b.y)));

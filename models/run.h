@@ -35,6 +35,7 @@ typedef struct run {
         int64_t best_epoch;      /* 0: none yet */
         int64_t schedule_number; /* which one */
         int64_t augment;         /* 0 or 1 */
+        lg_dtype amp;            /* of lg_autocast() around the network; LG_F32: no casts */
 } run;
 
 /* The figures of an epoch. */

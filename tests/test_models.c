@@ -8,6 +8,8 @@
 /* Sanitizers make thirty steps of resnet18 too long. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SLOW 1
+#elif defined(__has_feature)
+#define SLOW (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
 #else
 #define SLOW 0
 #endif
@@ -63,7 +65,7 @@ static lg_batch make_batch(lg_ctx *c, int t, int count, int side)
         return b;
 }
 
-static void losses_of(const char *name, int count, int side, double lr, int steps, double *ret)
+static void losses_of(const char *name, lg_dtype amp, int count, int side, double lr, int steps, double *ret)
 {
         lg_ctx *c = open_ctx();
         lg_module *net = lg_model(c, name);
@@ -75,7 +77,8 @@ static void losses_of(const char *name, int count, int side, double lr, int step
         for (int t = 0; t < steps; t++) {
                 lg_scope scope = lg_scope_begin(c);
                 lg_batch b = make_batch(c, t, count, side);
-                lg_tensor *loss = lg_cross_entropy(lg_forward(net, b.x), b.y);
+                lg_tensor *loss = NULL;
+                lg_autocast(c, amp) loss = lg_cross_entropy(lg_forward(net, b.x), b.y);
                 lg_zero_grad(opt);
                 lg_backward(loss);
                 lg_step(opt);
@@ -102,7 +105,7 @@ static void check(const char *name, int count, int side, double lr)
                         found += fscanf(f, "%lf", &wanted[i]);
         fclose(f);
         assert_int_equal(found, known);
-        losses_of(name, count, side, lr, steps, got);
+        losses_of(name, LG_F32, count, side, lr, steps, got);
         /* Batch norms over few images multiply a difference of rounding by about six in each step. */
         for (int i = 0; i < known; i++)
                 assert_near(got[i], wanted[i], strcmp(name, "resnet18") ? 1e-5 : 1e-5 * pow(6, i));
@@ -134,6 +137,27 @@ static void resnet18_as_pytorch(void **state)
         check("resnet18", 24, 16, 0.0003);
 }
 
+static void follows_f32(const char *name, lg_dtype amp, int count, int side, double lr, int steps)
+{
+        double wide[10], got[10];
+        losses_of(name, LG_F32, count, side, lr, steps, wide);
+        losses_of(name, amp, count, side, lr, steps, got);
+        for (int t = 0; t < steps; t++)
+                assert_near(got[t] / wide[t], 1, 0.02);
+}
+
+static void mixed_precision_follows_f32(void **state)
+{
+        (void)state;
+        const int steps = SLOW ? 3 : 10;
+        for (int i = 0; i < 2; i++) {
+                const lg_dtype amp = i ? LG_F16 : LG_BF16;
+                follows_f32("lenet", amp, 32, 28, 0.01, steps);
+                follows_f32("cnn", amp, 32, 28, 0.003, steps);
+                follows_f32("resnet18", amp, 24, 16, 0.0003, SLOW ? 1 : 3);
+        }
+}
+
 static void names(void **state)
 {
         (void)state;
@@ -157,6 +181,7 @@ int main(void)
                 cmocka_unit_test(lenet_as_pytorch),
                 cmocka_unit_test(cnn_as_pytorch),
                 cmocka_unit_test(resnet18_as_pytorch),
+                cmocka_unit_test(mixed_precision_follows_f32),
                 cmocka_unit_test(names),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -216,8 +216,10 @@ static const bool forks = false;
 static const bool forks = true;
 #endif
 /* A thread that is starting may hold AddressSanitizer's locks, which nobody gives back in the child. */
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__)
 static const bool forks_among_starts = false;
+#elif defined(__has_feature)
+static const bool forks_among_starts = !__has_feature(address_sanitizer);
 #else
 static const bool forks_among_starts = true;
 #endif
