@@ -172,6 +172,7 @@ struct lg_ctx {
         int threads;
         bool deterministic, tf32;
         bool recording;            /* the grad mode */
+        int recomputing;           /* forwards that run again, nn/recompute.c */
         lg_dtype autocast;         /* of the innermost region, graph/autocast.c; LG_DTYPE_NONE: outside */
         lg__link casts;            /* those that the outermost region keeps */
         lg_message_fn *message_fn; /* NULL: nobody listens */

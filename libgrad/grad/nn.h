@@ -132,6 +132,17 @@ LG_API bool lg_forward_all_list(lg_module *m, lg_outputs *ret, size_t size, lg_t
                                LG_ARRAY(lg_tensor, LG_TAIL2(__VA_ARGS__)))
 LG_API LG_NEW lg_tensor *lg_forward_params_list(lg_module *m, lg_list_in params, lg_tensor *const *inputs);
 
+/* Runs m as lg_forward() does, but without keeping what its derivative needs: the backward runs m again (PyTorch's
+ * torch.utils.checkpoint). This saves the memory of the activations inside m and takes the time of a second forward.
+ * Gradients are the same, bit for bit: the second run has the random state and the lg_autocast() region of the first
+ * one and does not update running statistics. m must still exist, in the same training mode, when the backward runs.
+ * While nothing is recorded, this is lg_forward(). A backward through a freed m fails with LG_ERR_STATE.
+ * Example: lg_recompute(block, x) */
+#define lg_recompute(...)                                                                                              \
+        lg_recompute_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_tensor, LG_ARG2(__VA_ARGS__, lg_recompute_takes_m_inputs), \
+                                                         LG_TAIL2(__VA_ARGS__)))
+LG_API LG_NEW lg_tensor *lg_recompute_list(lg_module *m, lg_tensor *const *inputs);
+
 /* ---- parameters, buffers and children ----
  *
  * Tensors and modules that these functions return belong to the module that has them as parts. Registration order is

@@ -63,6 +63,15 @@ static bool vjp(lg__vjp *v)
         return true;
 }
 
+static void release(lg_ctx *c, const void *attributes)
+{
+        own_op *own = ((const custom_attributes *)attributes)->own;
+        if (own->calling)
+                return;
+        lg__release(c, own->op.release, own->op.user);
+        lg__free(c, own, own->bytes);
+}
+
 static const lg__op custom_op = {.name = "lg_custom",
                                  LG__OPERANDS({"an input", .variadic = true, .saved_for = LG__BY(0)}),
                                  LG__RESULTS({"an output"}),
@@ -70,18 +79,8 @@ static const lg__op custom_op = {.name = "lg_custom",
                                  .attributes_bytes = sizeof(custom_attributes),
                                  .infer = infer,
                                  .forward = forward,
-                                 .vjp = vjp};
-
-void lg__custom_release(lg__node *n)
-{
-        if (n->op != &custom_op)
-                return;
-        own_op *own = ((const custom_attributes *)n->attributes)->own;
-        if (own->calling)
-                return;
-        lg__release(n->ctx, own->op.release, own->op.user);
-        lg__free(n->ctx, own, own->bytes);
-}
+                                 .vjp = vjp,
+                                 .release = release};
 
 static own_op *copy_of(lg_ctx *c, const char *name, const lg_custom_options *op)
 {

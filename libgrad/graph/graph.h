@@ -72,7 +72,6 @@ struct lg__node {
 };
 void lg__node_ref(lg__node *n);
 void lg__node_unref(lg__node *n);      /* NULL: nothing; never recurses */
-void lg__custom_release(lg__node *n);  /* of a node of lg_custom: its user data; of others: nothing */
 void lg__node_free_saved(lg__node *n); /* after a backward that does not retain the graph */
 /* The node of a leaf that requires grad, made when it is first needed. */
 lg__node *lg__leaf_node(lg_tensor *t);

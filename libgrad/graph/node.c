@@ -18,7 +18,8 @@ static void release_values(lg__node *n)
 static void release_rest(lg__node *n)
 {
         release_values(n);
-        lg__custom_release(n);
+        if (n->op && n->op->release)
+                n->op->release(n->ctx, n->attributes);
         lg__strfree(n->ctx, n->where);
         while (n->hooks) {
                 lg__hook *h = n->hooks;

@@ -149,6 +149,7 @@ struct lg__op {
         bool (*fused)(lg__vjp *v);       /* the same by a kernel, first order only; may be NULL */
         /* A composite has nothing of these but makes its first result of other ops. */
         lg_tensor *(*compose)(const lg__call *call);
+        void (*release)(lg_ctx *c, const void *attributes); /* of a node that ends; NULL: nothing to do */
         int pointwise;   /* lg_pointwise_id of an elementwise op's kernel; its derivatives follow */
         uint32_t passes; /* elementwise: the derivatives that are the gradient itself, bits LG__BY(i) */
 };

@@ -31,7 +31,7 @@ static lg_tensor *batch_norm(lg_module *m, lg_list inputs, void *user)
                 x, tensor(m, "weight"), tensor(m, "bias"), .running_mean = tensor(m, "running_mean"),
                 .running_var = tensor(m, "running_var"), .training = m->training || k->o.no_running, .eps = k->o.eps,
                 .momentum = k->o.momentum, .residual = apart ? NULL : plus, .relu = ending.relu && !apart);
-        m->batches += y && m->training && m->counts_batches;
+        m->batches += y && m->training && m->counts_batches && !m->object.ctx->recomputing;
         if (apart)
                 y = lg_add(y, plus);
         return apart && ending.relu ? lg_relu(y) : y;

@@ -228,7 +228,8 @@ static lg_tensor *compose(const lg__call *call)
             !(o.training ? may_train(x, &o) : may_evaluate(x, &o)))
                 return NULL;
         lg_tensor *in[INPUTS] = {x, w, b, o.running_mean, o.running_var, o.residual};
-        batch_norm_attributes a = {o.eps, o.momentum, o.training};
+        /* A forward that runs again leaves the running statistics as the first one has made them. */
+        batch_norm_attributes a = {o.eps, call->ctx->recomputing ? 0 : o.momentum, o.training};
         lg_tensor *out[3];
         if (!lg__apply(o.relu ? LG__OP(batch_norm_relu) : LG__OP(batch_norm), in, INPUTS, &a, out))
                 return NULL;

@@ -245,6 +245,7 @@ static void modules(lg_ctx *c)
         lg_forward_all(own, &out, x);
         lg_forward_all(own, &out, x, out.items[1]);
         drop(lg_forward(own, x, x));
+        drop(lg_recompute(own, x, x));
         lg_module *line = lg_nn_linear(c, 2, 1);
         drop(lg_module_clone(line));
         drop(lg_module_clone(line, .device = lg_cpu()));

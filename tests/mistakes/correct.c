@@ -507,6 +507,8 @@ void modules(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *mask, FILE *f)
         lg_tensor *items[2] = {x, mask};
         sink = lg_forward(net, x);
         sink = lg_forward(net, x, mask);
+        sink = lg_recompute(net, x);
+        sink = lg_recompute(net, x, mask);
         sink = lg_forward(net, items[0], items[1]);
         sink = lg_forward(net, lg_forward(net, lg_forward(net, lg_forward(net, x), mask)));
         sink = lg_forward(lg_child(net, 0), lg_mul(x, mask), NULL);

@@ -1,0 +1,195 @@
+/* recompute.c - a module whose activations are not kept but made again in the backward (Chen et al. 2016, "Training
+ * deep nets with sublinear memory cost"; PyTorch's torch.utils.checkpoint).
+ *
+ * The forward runs unrecorded, as one op of its inputs and the module's parameters. The derivative runs it again,
+ * recorded, with the random state and the autocast region of the first time, on leaves of its own, so that hooks see a
+ * gradient once; or, where its result will be derived again, on copies that lead to the graph.
+ */
+#include "graph/op.h"
+#include "nn.h"
+
+/* What a node needs to run the module again. */
+typedef struct rerun {
+        lg__weak module;
+        lg_random_state random;
+        lg_dtype region;
+        int64_t inputs; /* before the parameters */
+        bool calling;   /* lg_recompute() runs, and frees what no node keeps */
+} rerun;
+
+typedef struct recompute_attributes {
+        rerun *rerun;
+        const lg_tensor *made; /* only while lg__apply runs */
+} recompute_attributes;
+
+static void end(lg_ctx *c, rerun *r)
+{
+        lg__weak_set(&r->module, NULL);
+        lg__free(c, r, sizeof *r);
+}
+
+static void release(lg_ctx *c, const void *attributes)
+{
+        rerun *r = ((const recompute_attributes *)attributes)->rerun;
+        if (!r->calling)
+                end(c, r);
+}
+
+static bool infer(lg__call *call)
+{
+        const recompute_attributes *a = call->attributes;
+        call->out_at[0] = (lg__layout){.dtype = a->made->at.dtype, .shape = a->made->at.shape};
+        return true;
+}
+
+static bool forward(lg__call *call)
+{
+        const recompute_attributes *a = call->attributes;
+        return lg__copy_values(call->out[0], a->made, "lg_recompute");
+}
+
+/* ---- again ---- */
+
+/* The arrays of a derivative: what the module runs on, with LG_END behind the inputs; what is derived by, and where
+ * that leads to. */
+typedef struct again {
+        lg_tensor **inputs, **params, **by, **grads;
+        int64_t count; /* of `by` */
+} again;
+
+static lg_tensor *as_leaf(lg_tensor *t)
+{
+        return lg_requires_grad(lg_detach(t), true);
+}
+
+static bool take_inputs(const lg__vjp *v, int64_t inputs, again *a)
+{
+        const bool higher = v->ctx->recording;
+        for (int i = 0; i < v->in_count; i++) {
+                lg_tensor *t = v->in[i];
+                if (v->needs[i])
+                        t = higher ? lg_copy(t, lg_device_of(t)) : as_leaf(t);
+                if (!t)
+                        return false;
+                if (v->needs[i])
+                        a->by[a->count++] = t;
+                *(i < inputs ? &a->inputs[i] : &a->params[i - inputs]) = t;
+        }
+        a->inputs[inputs] = LG_END;
+        return true;
+}
+
+static lg_tensor *run_again(lg_module *m, const rerun *r, lg_list params, lg_tensor *const *inputs)
+{
+        lg_ctx *c = m->object.ctx;
+        const lg_random_state random = c->random;
+        const lg_dtype region = c->autocast;
+        const bool recording = lg_grad_mode(c, true);
+        c->random = r->random;
+        c->autocast = r->region;
+        c->recomputing++;
+        lg_tensor *y = lg_forward_params_list(m, params, inputs);
+        c->recomputing--;
+        c->autocast = region;
+        c->random = random;
+        lg_grad_mode(c, recording);
+        return y;
+}
+
+static bool derive(lg__vjp *v, lg_module *m, const rerun *r, again *a)
+{
+        if (!take_inputs(v, r->inputs, a))
+                return false;
+        lg_tensor *y = run_again(m, r, (lg_list){v->in_count - r->inputs, a->params}, a->inputs);
+        if (!y)
+                return false;
+        if (!lg__shape_equal(y->at.shape, v->grad[0]->at.shape))
+                return lg__fail(v->ctx, LG_ERR_STATE, "lg_recompute: the forward of %s gave %s, and the first time %s",
+                                m->type, lg__tensor_text(y).s, lg__tensor_text(v->grad[0]).s);
+        if (!lg_needs_grad(y))
+                return true;
+        lg_grad_with((lg_list){1, &y}, (lg_list){a->count, a->by},
+                     LG_OPTIONS(lg_grad_options, .grads = {1, &v->grad[0]}, .result = a->grads,
+                                .create_graph = v->ctx->recording));
+        for (int i = 0, k = 0; i < v->in_count; i++)
+                if (v->needs[i])
+                        v->grad_in[i] = a->grads[k++];
+        return lg__ok(v->ctx);
+}
+
+static bool vjp(lg__vjp *v)
+{
+        lg_ctx *c = v->ctx;
+        const rerun *r = ((const recompute_attributes *)v->attributes)->rerun;
+        lg_module *m = (lg_module *)r->module.object;
+        if (!m)
+                return lg__fail(c, LG_ERR_STATE,
+                                "lg_recompute: the module was freed; the backward runs it again, so free it later");
+        const size_t n = (size_t)v->in_count, bytes = (3 * n + 1) * sizeof(lg_tensor *);
+        lg_tensor **items = lg__alloc(c, bytes);
+        if (!items)
+                return false;
+        again a = {.inputs = items, .params = items + r->inputs + 1, .by = items + n + 1, .grads = items + 2 * n + 1};
+        const bool ok = derive(v, m, r, &a);
+        lg__free(c, items, bytes);
+        return ok;
+}
+
+static const lg__op recompute = {.name = "lg_recompute",
+                                 LG__OPERANDS({"an input", .variadic = true, .saved_for = LG__BY(0)}),
+                                 LG__RESULTS({"y"}),
+                                 .flags = LG__ACROSS | LG__HANDLES,
+                                 .attributes_bytes = sizeof(recompute_attributes),
+                                 .infer = infer,
+                                 .forward = forward,
+                                 .vjp = vjp,
+                                 .release = release};
+
+/* ---- the function ---- */
+
+/* The inputs, the parameters. NULL: no memory. */
+static lg_tensor **join(lg_ctx *c, lg_tensor *const *inputs, int64_t count, lg_list params)
+{
+        lg_tensor **all = lg__alloc(c, (size_t)(count + params.count) * sizeof *all);
+        for (int64_t i = 0; all && i < count + params.count; i++)
+                all[i] = i < count ? inputs[i] : params.items[i - count];
+        return all;
+}
+
+static lg_tensor *apply(lg_ctx *c, lg_module *m, rerun *r, lg_tensor *const *inputs)
+{
+        const bool recording = lg_grad_mode(c, false);
+        const lg_tensor *made = lg_forward_list(m, inputs);
+        lg_grad_mode(c, recording);
+        if (!made)
+                return NULL;
+        while (inputs[r->inputs] != LG_END)
+                r->inputs++;
+        const lg_list params = lg_parameters(m);
+        lg_tensor **all = join(c, inputs, r->inputs, params), *y = NULL;
+        if (all)
+                y = lg__apply(&recompute, all, (int)(r->inputs + params.count), &(recompute_attributes){r, made}, NULL);
+        lg__free(c, all, (size_t)(r->inputs + params.count) * sizeof *all);
+        return y;
+}
+
+lg_tensor *lg_recompute_list(lg_module *m, lg_tensor *const *inputs)
+{
+        lg_ctx *c = lg_module_ctx(m);
+        if (!lg__ok(c) || !c->recording || !inputs || inputs[0] == LG_END)
+                return lg_forward_list(m, inputs); /* which has the words for what is wrong */
+        lg_scope scope = lg__scope_begin(c);
+        rerun *r = scope.id ? lg__alloc(c, sizeof *r) : NULL;
+        lg_tensor *y = NULL;
+        if (r) {
+                *r = (rerun){.random = c->random, .region = c->autocast, .calling = true};
+                lg__weak_set(&r->module, &m->object);
+                y = lg_escape(apply(c, m, r, inputs));
+                r->calling = false;
+                if (!y || !y->node)
+                        end(c, r);
+        }
+        if (scope.id)
+                lg_scope_end(c, scope);
+        return y;
+}

@@ -1,0 +1,290 @@
+/* test_recompute.c - lg_recompute(): the same bits as lg_forward(), with less memory. */
+#include "failing.h"
+
+static lg_module *block(lg_ctx *c)
+{
+        lg_module *m = lg_nn_sequential(c, lg_nn_conv2d(c, 3, 8, 3, .padding = 1), lg_nn_batch_norm2d(c, 8),
+                                        lg_nn_relu(c), lg_nn_dropout(c, 0.4), lg_nn_conv2d(c, 8, 3, 3, .padding = 1));
+        lg_module_to(m, lg_get_default_device(c));
+        return m;
+}
+
+/* What a run leaves: the gradients of the input and of all parameters, buffers, and the next random numbers. */
+#define ROOM 1024
+typedef struct left {
+        double numbers[ROOM];
+        int64_t count;
+} left;
+
+static void take(left *l, const lg_tensor *t)
+{
+        l->count += read_all(t, l->numbers + l->count, ROOM - l->count);
+}
+
+static void take_buffer(const char *path, lg_tensor *t, bool is_buffer, void *user)
+{
+        (void)path;
+        if (is_buffer)
+                take(user, t);
+}
+
+typedef lg_tensor *way(lg_module *m, lg_tensor *x);
+
+static lg_tensor *plain(lg_module *m, lg_tensor *x)
+{
+        return lg_forward(m, x);
+}
+
+static lg_tensor *again(lg_module *m, lg_tensor *x)
+{
+        return lg_recompute(m, x);
+}
+
+static lg_tensor *inside(lg_module *m, lg_list in, void *user)
+{
+        (void)user;
+        return lg_recompute(lg_child(m, 0), in.items[0]);
+}
+
+static lg_tensor *nested(lg_module *m, lg_tensor *x)
+{
+        lg_module *outer = lg_child(m, 0);
+        return lg_recompute(outer, x);
+}
+
+/* Two steps without a change of parameters; in a region or not. */
+static left run(way *f, lg_dtype region)
+{
+        left l = {.count = 0};
+        lg_ctx *c = lg_open(.seed = 5, .threads = 1);
+        test_device(c);
+        lg_module *m = block(c), *holder = lg_nn_module(c, "Holder"),
+                  *outer = lg_nn_module(c, "Outer", .forward = inside);
+        if (f == nested) {
+                lg_module_add(holder, "outer", outer);
+                lg_module_add(outer, "inner", m);
+        }
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, 3, 5, 5), .requires_grad = true);
+        lg_tensor *w = lg_normal(c, 0, 1, LG_SHAPE(2, 3, 5, 5));
+        for (int i = 0; i < 2; i++) {
+                lg_tensor *y = NULL;
+                lg_autocast(c, region) y = f(f == nested ? holder : m, lg_mul(x, w));
+                assert_ok(c);
+                lg_backward(lg_sum(lg_mul(lg_square(y), w)));
+        }
+        assert_ok(c);
+        take(&l, lg_grad_of(x));
+        lg_list p = lg_parameters(m);
+        for (int64_t i = 0; i < p.count; i++)
+                take(&l, lg_grad_of(p.items[i]));
+        lg_each_parameter(m, take_buffer, &l);
+        take(&l, lg_uniform(c, 0, 1, LG_SHAPE(4)));
+        assert_ok(c);
+        lg_close(c);
+        return l;
+}
+
+static void assert_same(const left *a, const left *b)
+{
+        assert_true(a->count > 300);
+        assert_int_equal(a->count, b->count);
+        assert_memory_equal(a->numbers, b->numbers, (size_t)a->count * sizeof *a->numbers);
+}
+
+static void the_same_bits(void **state)
+{
+        static const lg_dtype regions[] = {LG_F32, LG_BF16, LG_F16};
+        (void)state;
+        for (int i = 0; i < 3; i++) {
+                const left a = run(plain, regions[i]), b = run(again, regions[i]), c = run(nested, regions[i]);
+                assert_same(&a, &b);
+                assert_same(&a, &c);
+        }
+}
+
+/* ---- inputs, results ---- */
+
+static lg_tensor *pick(lg_module *m, lg_list in, void *user)
+{
+        (void)user;
+        return lg_mul(lg_embedding(lg_parameter(m, "weight"), in.items[0]), in.items[1]);
+}
+
+static void several_inputs(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *m = lg_nn_module(c, "Pick", .forward = pick);
+        lg_module_add_parameter(m, "weight", lg_reshape(lg_arange(c, 0, 6, 1, .dtype = LG_F32), LG_SHAPE(3, 2)));
+        lg_tensor *index = lg_from(c, ((int64_t[]){2, 0}), LG_SHAPE(2), .dtype = LG_I64);
+        lg_tensor *x = lg_full(c, 3, LG_SHAPE(2), .requires_grad = true);
+        lg_backward(lg_sum(lg_recompute(m, index, x)));
+        assert_ok(c);
+        assert_list(lg_grad_of(x), 0, 4, 6);
+        assert_list(lg_grad_of(lg_parameter(m, "weight")), 0, 3, 3, 0, 0, 3, 3);
+        lg_freeze(m, true);
+        lg_clear_grad(x);
+        lg_backward(lg_sum(lg_recompute(m, index, x)));
+        assert_list(lg_grad_of(x), 0, 4, 6);
+        assert_false(lg_needs_grad(lg_recompute(m, index, lg_detach(x))));
+        lg_no_grad(c) assert_false(lg_needs_grad(lg_recompute(m, index, x)));
+        assert_ok(c);
+        lg_close(c);
+}
+
+static lg_tensor *twice(lg_tensor *grad, void *user)
+{
+        ++*(int *)user;
+        return lg_mul_scalar(grad, 2);
+}
+
+static void hooks_run_once(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *m = lg_nn_linear(c, 2, 1, .no_bias = true);
+        lg_tensor *w = lg_parameter(m, "weight"), *x = lg_ones(c, LG_SHAPE(1, 2), .requires_grad = true);
+        int calls = 0;
+        lg_hook(w, twice, &calls);
+        lg_backward(lg_sum(lg_recompute(m, x)));
+        assert_list(lg_grad_of(w), 0, 2, 2);
+        assert_int_equal(calls, 1);
+        lg_clear_grad(w);
+        lg_grad(LG_LIST(lg_sum(lg_recompute(m, x))), LG_LIST(w), .create_graph = true);
+        assert_int_equal(calls, 2);
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* ---- derivatives of any order ---- */
+
+static lg_module *smooth(lg_ctx *c)
+{
+        return lg_nn_sequential(c, lg_nn_linear(c, 3, 4, .dtype = LG_F64), lg_nn_tanh(c),
+                                lg_nn_linear(c, 4, 2, .dtype = LG_F64));
+}
+
+static lg_tensor *of_inputs(lg_ctx *c, lg_list in, void *m)
+{
+        (void)c;
+        return lg_recompute(m, in.items[0]);
+}
+
+static void gradchecks(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *m = smooth(c);
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, 3), .dtype = LG_F64, .requires_grad = true);
+        lg_list p = lg_parameters(m);
+        assert_true(lg_gradcheck(c, of_inputs, LG_LIST(x, p.items[0], p.items[1], p.items[2]), .user = m));
+        assert_true(lg_gradgradcheck(c, of_inputs, LG_LIST(x, p.items[0], p.items[2]), .user = m));
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* ---- memory ---- */
+
+static int64_t peak(bool recomputes, double *ret_grad)
+{
+        enum { layers = 12, size = 64 };
+        lg_ctx *c = lg_open(.threads = 1, .seed = 1);
+        lg_device d = test_device(c);
+        lg_module *m[layers];
+        for (int i = 0; i < layers; i++) {
+                m[i] = lg_nn_sequential(c, lg_nn_linear(c, size, size), lg_nn_gelu(c), lg_nn_linear(c, size, size),
+                                        lg_nn_gelu(c));
+                lg_module_to(m[i], d);
+        }
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(1024, size), .requires_grad = true), *y = x;
+        const int64_t before = lg_memory_stats(c, d).used;
+        lg_reset_peak_memory(c, d);
+        for (int i = 0; i < layers; i++) {
+                lg_tensor *next = recomputes ? lg_recompute(m[i], y) : lg_forward(m[i], y);
+                if (y != x)
+                        lg_free(y);
+                y = next;
+        }
+        lg_backward(lg_sum(y));
+        assert_ok(c);
+        double all[1024 * size];
+        read_all(lg_grad_of(x), all, 1024 * size);
+        *ret_grad = all[100];
+        const int64_t most = lg_memory_stats(c, d).peak - before;
+        lg_close(c);
+        return most;
+}
+
+static void takes_less_memory(void **state)
+{
+        double a, b;
+        (void)state;
+        const int64_t kept = peak(false, &a), less = peak(true, &b);
+        assert_true(a == b);
+        assert_true((double)less < 0.6 * (double)kept);
+}
+
+/* ---- errors ---- */
+
+static lg_tensor *changing(lg_module *m, lg_list in, void *user)
+{
+        (void)m;
+        return ++*(int *)user % 2 ? lg_square(in.items[0]) : lg_square(lg_slice(in.items[0], 0, 0, 1));
+}
+
+static void errors(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        int calls = 0;
+        lg_module *m = lg_nn_linear(c, 2, 2), *wild = lg_nn_module(c, "Wild", .forward = changing, .user = &calls);
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 2), .requires_grad = true), *y = lg_recompute(m, x);
+        assert_null(lg_recompute(m, lg_ones(c, LG_SHAPE(2, 3))));
+        assert_error(c, LG_ERR_SHAPE, "linear");
+        assert_null(lg_recompute(NULL, x));
+        assert_error(c, LG_ERR_ARGUMENT, "the module is NULL");
+        assert_null(lg_recompute(m, x, x));
+        assert_error(c, LG_ERR_ARGUMENT, "takes one input");
+        assert_false(lg_backward(lg_sum(lg_recompute(wild, x))));
+        assert_error(c, LG_ERR_STATE, "the forward of Wild gave");
+        lg_no_grad(c) lg_fill_(lg_parameter(m, "weight"), 1);
+        assert_false(lg_backward(lg_sum(y)));
+        assert_error(c, LG_ERR_STATE, "changed in place");
+        y = lg_recompute(m, x);
+        lg_module_free(m);
+        assert_false(lg_backward(lg_sum(y)));
+        assert_error(c, LG_ERR_STATE, "lg_recompute: the module was freed");
+        lg_close(c);
+}
+
+static lg_tensor *step(lg_ctx *c, void *m)
+{
+        const lg_scope s = lg_scope_begin(c);
+        lg_tensor *y = lg_sum(lg_recompute(m, lg_ones(c, LG_SHAPE(1, 3, 4, 4))));
+        lg_backward(y);
+        lg_escape(y);
+        if (s.id)
+                lg_scope_end(c, s);
+        return lg_error(c) ? NULL : y;
+}
+
+static void every_allocation_fails(void **state)
+{
+        (void)state;
+        failing f = {0};
+        lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
+        test_device(c);
+        assert_true(fail_each(c, &f, false, step, block(c)) > 5);
+        assert_true(lg_get_grad_mode(c));
+        lg_close(c);
+        assert_int_equal(f.bytes, 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {cmocka_unit_test(the_same_bits),         cmocka_unit_test(several_inputs),
+                                           cmocka_unit_test(hooks_run_once),        cmocka_unit_test(gradchecks),
+                                           cmocka_unit_test(takes_less_memory),     cmocka_unit_test(errors),
+                                           cmocka_unit_test(every_allocation_fails)};
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
