@@ -137,7 +137,7 @@ LG_API LG_NEW lg_tensor *lg_forward_params_list(lg_module *m, lg_list_in params,
  * Gradients are the same, bit for bit: the second run has the random state and the lg_autocast() region of the first
  * one and does not update running statistics. m must still exist, in the same training mode, when the backward runs.
  * While nothing is recorded, this is lg_forward(). A backward through a freed m fails with LG_ERR_STATE.
- * Example: lg_recompute(block, x) */
+ * Example: lg_recompute(net, x) */
 #define lg_recompute(...)                                                                                              \
         lg_recompute_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_tensor, LG_ARG2(__VA_ARGS__, lg_recompute_takes_m_inputs), \
                                                          LG_TAIL2(__VA_ARGS__)))
