@@ -67,4 +67,17 @@ static inline int64_t fail_each(lg_ctx *c, failing *f, bool counted, lg_tensor *
         return n;
 }
 
+/* fail_each() of a step with a network, in a context of its own: modes are as before, and no byte is left. */
+static inline void fail_each_of_step(lg_tensor *(*step)(lg_ctx *c, void *net), lg_module *(*network)(lg_ctx *c))
+{
+        failing f = {0};
+        lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
+        test_device(c);
+        assert_true(fail_each(c, &f, false, step, network(c)) > 5);
+        assert_true(lg_get_grad_mode(c));
+        assert_int_equal(lg_get_autocast_mode(c), LG_DTYPE_NONE);
+        lg_close(c);
+        assert_int_equal(f.bytes, 0);
+}
+
 #endif

@@ -271,13 +271,7 @@ static lg_tensor *step(lg_ctx *c, void *m)
 static void every_allocation_fails(void **state)
 {
         (void)state;
-        failing f = {0};
-        lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
-        test_device(c);
-        assert_true(fail_each(c, &f, false, step, block(c)) > 5);
-        assert_true(lg_get_grad_mode(c));
-        lg_close(c);
-        assert_int_equal(f.bytes, 0);
+        fail_each_of_step(step, block);
 }
 
 int main(void)

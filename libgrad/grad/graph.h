@@ -158,7 +158,8 @@ LG_API LG_NEW lg_tensor *lg_detach(lg_tensor *t);
              LG_LOCAL(lg_dtype_go_) = LG_DTYPE_NONE, lg_autocast_mode((c), LG_LOCAL(lg_dtype_was_)))
 
 /* Sets the dtype to which ops cast, as lg_autocast() does, and returns the previous one. LG_DTYPE_NONE, which is the
- * first one, is outside of all regions. Fails with LG_ERR_DTYPE as lg_autocast() does, and then changes nothing.
+ * first one, is outside of all regions. Fails with LG_ERR_DTYPE for other dtypes and with LG_ERR_STATE in a callback
+ * of lg_trace(), and then changes nothing.
  * lg_get_autocast_mode() returns the dtype without a change and cannot fail. Both return LG_DTYPE_NONE if c is NULL and
  * work while an error is set. */
 LG_API lg_dtype lg_autocast_mode(lg_ctx *c, lg_dtype dtype);

@@ -155,6 +155,8 @@ lg_dtype lg_autocast_mode(lg_ctx *c, lg_dtype dtype)
                          lg_dtype_name(dtype));
                 return was;
         }
+        if (!lg__may_end(c, "lg_autocast_mode")) /* of casts that the op which is traced may use */
+                return was;
         c->autocast = dtype;
         if (dtype == LG_DTYPE_NONE)
                 lg__drop_casts(c);

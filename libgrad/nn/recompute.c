@@ -91,6 +91,8 @@ static lg_tensor *run_again(lg_module *m, const rerun *r, lg_list params, lg_ten
         lg_tensor *y = lg_forward_params_list(m, params, inputs);
         c->recomputing--;
         c->autocast = region;
+        if (region == LG_DTYPE_NONE)
+                lg__drop_casts(c);
         c->random = random;
         lg_grad_mode(c, recording);
         return y;
