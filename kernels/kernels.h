@@ -20,7 +20,7 @@ extern "C" {
 /* For tables by dtype. */
 #define LG_DTYPE_COUNT (LG_BOOL + 1)
 
-#define LG_DEVICE_ABI 11 /* a device module of another number is refused */
+#define LG_DEVICE_ABI 12 /* a device module of another number is refused */
 
 /* What a kernel found in data on the device: an index or a label that is out of range. The next read or wait reports
  * it. */
@@ -211,43 +211,48 @@ typedef struct lg_cumsum_args {
 } lg_cumsum_args;
 
 #define LG_UPDATE_STATES 3
-/* One tensor of an optimiser's pass: n elements, contiguous, all of one dtype. `state` are the optimiser's buffers. */
+/* One tensor of a pass over many: n elements, contiguous. Of 16-bit tensors, elements are computed in f32 and rounded
+ * once. */
 typedef struct lg_update {
-        lg_dtype dtype;
+        lg_dtype dtype; /* of param and grad */
         int64_t n;
         void *param;
         const void *grad;
-        void *state[LG_UPDATE_STATES];
+        void *state[LG_UPDATE_STATES]; /* the optimiser's buffers: f64 for f64, else f32 */
+        float *master;                 /* of 16-bit tensors: what is updated, and then rounded to param; or NULL */
+        int64_t *skipped;              /* on the device: how many steps were skipped, or NULL: none */
 } lg_update;
 
-/* SGD as in PyTorch: d = g + weight_decay p (g negated first if maximize); b = momentum b + (1 - dampening) d (b = d
- * where first); d = nesterov ? d + momentum b : b; p -= lr d. state[0] is b, NULL without momentum. Nothing changes
- * while a device-side error is set on the device. */
-typedef struct lg_sgd_args {
+/* What an optimiser's pass is over. Nothing changes while a device-side error is set on the device. */
+typedef struct lg_pass {
         int64_t count;
         const lg_update *updates; /* host memory */
+        int64_t step;             /* 1, 2, ... with those that were skipped: of an update, it is less by `skipped` */
+        const float *skip;        /* on the device; if it is not 0, only `skipped` changes, by 1; NULL: nothing is */
+} lg_pass;
+
+/* SGD as in PyTorch: d = g + weight_decay p (g negated first if maximize); b = momentum b + (1 - dampening) d (b = d
+ * in step 1); d = nesterov ? d + momentum b : b; p -= lr d. state[0] is b, NULL without momentum. */
+typedef struct lg_sgd_args {
+        lg_pass pass;
         double lr, momentum, dampening, weight_decay;
         bool nesterov, maximize;
-        bool first;
 } lg_sgd_args;
 
 /* Adam as in PyTorch, with bias correction at step `step` (1, 2, ...). state[0] is m, state[1] is v. decoupled: AdamW,
  * p *= 1 - lr weight_decay first; else g += weight_decay p. p -= lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps).
  * state[2], if it is not NULL, is the greatest v so far, which then stands for v in the root (AMSGrad). */
 typedef struct lg_adam_args {
-        int64_t count;
-        const lg_update *updates; /* host memory */
+        lg_pass pass;
         double lr, beta1, beta2, eps, weight_decay;
         bool decoupled, maximize;
-        int64_t step;
 } lg_adam_args;
 
 /* RMSprop as in PyTorch: g += weight_decay p (g negated first if maximize); v = alpha v + (1 - alpha) g^2, state[0];
  * centered: a = alpha a + (1 - alpha) g, state[1], and v - a^2 stands for v; d = g / (sqrt(v) + eps);
  * momentum: b = momentum b + d, state[2], and b stands for d; p -= lr d. Unused states are NULL. */
 typedef struct lg_rmsprop_args {
-        int64_t count;
-        const lg_update *updates; /* host memory */
+        lg_pass pass;
         double lr, alpha, eps, weight_decay, momentum;
         bool maximize;
 } lg_rmsprop_args;
@@ -255,18 +260,15 @@ typedef struct lg_rmsprop_args {
 /* Adagrad as in PyTorch: g += weight_decay p (g negated first if maximize); s += g^2, state[0];
  * p -= lr / (1 + (step - 1) lr_decay) g / (sqrt(s) + eps), step = 1, 2, ... */
 typedef struct lg_adagrad_args {
-        int64_t count;
-        const lg_update *updates; /* host memory */
+        lg_pass pass;
         double lr, lr_decay, eps, weight_decay;
         bool maximize;
-        int64_t step;
 } lg_adagrad_args;
 
 /* Adadelta as in PyTorch: g += weight_decay p (g negated first if maximize); v = rho v + (1 - rho) g^2, state[0];
  * d = sqrt(u + eps) / sqrt(v + eps) g; u = rho u + (1 - rho) d^2, state[1]; p -= lr d. */
 typedef struct lg_adadelta_args {
-        int64_t count;
-        const lg_update *updates; /* host memory */
+        lg_pass pass;
         double lr, rho, eps, weight_decay;
         bool maximize;
 } lg_adadelta_args;
@@ -286,6 +288,26 @@ typedef struct lg_scale_args {
         const lg_update *updates; /* host memory */
         const double *factor;
 } lg_scale_args;
+
+/* param[i] /= scale[0], one f32 on the device, by its inverse, rounded from f64 to f32; found[0], one f32 on the
+ * device, becomes 1 if a quotient is not finite. Of the updates count dtype, n and param. */
+typedef struct lg_unscale_args {
+        int64_t count;
+        const lg_update *updates; /* host memory */
+        const float *scale;
+        float *found;
+} lg_unscale_args;
+
+/* The scale of losses, after a step: if found[0] is not 0, scale[0] *= backoff and steps[0] = 0; else steps[0] += 1 or,
+ * where that would be `interval`, scale[0] *= growth, if that is finite, and steps[0] = 0. All on the device. Nothing
+ * changes while a device-side error is set. */
+typedef struct lg_rescale_args {
+        float *scale;
+        int64_t *steps;
+        const float *found;
+        double growth, backoff;
+        int64_t interval;
+} lg_rescale_args;
 
 /* Every pointwise kernel has a number: one for each forward, then one for the derivative by each input. */
 typedef enum lg_pointwise_id {

@@ -78,6 +78,7 @@
 #include "grad/init.h"
 #include "grad/optim.h"
 #include "grad/schedule.h"
+#include "grad/scaler.h"
 #include "grad/trace.h"
 #include "grad/data.h"
 #include "grad/files.h"

@@ -20,7 +20,7 @@ static const char help[] =
         "  --schedule NAME        of the learning rate: none, onecycle or cosine (after each step), step (a tenth\n"
         "                         after each third of the epochs) (onecycle)\n"
         "  --augment              moves images by up to 2 pixels and mirrors half of them, at random in each epoch\n"
-        "  --amp DTYPE            bf16: products and convolutions in 16 bits, the rest in f32 (f32)\n"
+        "  --amp DTYPE            bf16 or f16: products and convolutions in 16 bits, the rest in f32 (f32)\n"
         "  --workers N            threads that make batches ahead; 0 is none, auto half as many as cores (0)\n"
         "  --seed N               of weights and order (0)\n"
         "  --threads N            most threads; 0 is all cores (0)\n"
@@ -239,7 +239,7 @@ static bool take(options *o, int option)
         case AUGMENT:
                 return o->augment = true;
         case AMP:
-                return word("amp", optarg, WORDS("f32", "bf16"), &o->amp);
+                return word("amp", optarg, WORDS("f32", "bf16", "f16"), &o->amp);
         case WORKERS:
                 return thread_count("workers", optarg, &o->workers);
         case SEED:

@@ -64,11 +64,12 @@ void run_make(run *r, lg_ctx *c, const options *o)
 {
         lg_device device = o->device ? lg_parse_device(c, o->device) : lg_try_cuda(c, 0);
         *r = (run){.c = c, .o = o, .net = lg_model(c, o->model), .epoch = 1, .saved_step = -1, .augment = o->augment};
-        r->amp = strcmp(o->amp, "bf16") ? LG_F32 : LG_BF16;
+        r->amp = !strcmp(o->amp, "f16") ? LG_F16 : !strcmp(o->amp, "bf16") ? LG_BF16 : LG_F32;
         lg_module_to(r->net, device);
         lg_list parameters = lg_parameters(r->net);
         r->opt = strcmp(o->optimizer, "sgd") ? lg_adam(c, parameters, o->lr)
                                              : lg_sgd(c, parameters, o->lr, .momentum = 0.9);
+        r->scaler = lg_scaler_new(c);
         make_loaders(r, o, device);
         if (!lg_error(c))
                 make_schedule(r, o);
@@ -105,8 +106,14 @@ static void train_step(run *r, const lg_batch *b, lg_tensor *sum)
         lg_tensor *loss = NULL;
         lg_autocast(r->c, r->amp) loss = lg_cross_entropy(lg_forward(r->net, b->x), b->y);
         lg_zero_grad(r->opt);
-        lg_backward(loss);
-        lg_step(r->opt);
+        if (r->amp == LG_F16) {
+                lg_scaler_backward(r->scaler, loss);
+                lg_scaler_step(r->scaler, r->opt);
+                lg_scaler_update(r->scaler);
+        } else {
+                lg_backward(loss);
+                lg_step(r->opt);
+        }
         if (r->average)
                 lg_ema_update(r->average);
         r->step++;

@@ -16,6 +16,7 @@ typedef struct run {
         lg_optimizer *opt;
         lg_scheduler *schedule; /* NULL: none */
         bool each_step;         /* the schedule goes on after each step, not after each epoch */
+        lg_scaler *scaler;      /* used with f16 */
         lg_ema *average;        /* NULL: none */
         lg_loader *train, *test;
         lg_checkpoint *saved; /* what --save writes and --resume reads; NULL: neither is wanted */

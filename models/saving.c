@@ -17,6 +17,7 @@ void saving_begin(run *r)
                 lg_checkpoint_add(k, "rate", r->schedule);
         if (r->average)
                 lg_checkpoint_add(k, "average", r->average);
+        lg_checkpoint_add(k, "scaler", r->scaler);
         lg_checkpoint_add(k, "batches", r->train);
         lg_checkpoint_add_i64(k, "augment", &r->augment);
         lg_checkpoint_add_i64(k, "schedule", &r->schedule_number);

@@ -8,128 +8,153 @@
 /* Tensors: parameter, gradient, states; NULL where there is none. */
 enum { PARAM, GRAD, STATE, TENSORS = STATE + LG_UPDATE_STATES };
 
-typedef struct pass pass;
-struct pass {
+typedef struct work work;
+struct work {
         /* Does what there is to do with a chunk of an update; `number` counts the chunks of all. */
-        void (*chunk)(const pass *p, const lg_update *u, int64_t first, int64_t number);
+        void (*chunk)(const work *w, const lg_update *u, int64_t first, int64_t number);
         const lg_update *updates;
         int64_t count;
-        void (*f32)(int64_t n, float *const *t, const void *args);
-        void (*f64)(int64_t n, double *const *t, const void *args);
+        int64_t step; /* of optimisers */
+        void (*f32)(int64_t n, float *const *t, int64_t step, const void *args);
+        void (*f64)(int64_t n, double *const *t, int64_t step, const void *args);
         const void *args;
         double *parts; /* of norms: a sum for each chunk */
 };
 
-/* 16-bit tensors, state too, are widened piece by piece. */
-static void run_half(const pass *p, lg_dtype dtype, int64_t n, char *const *t)
+/* Elements [first, first + n) of 16-bit tensors, which are widened piece by piece; states and the master are f32. */
+static void run_half(const work *w, const lg_update *u, int64_t first, int64_t n, int64_t step)
 {
-        LG_ALIGN64 float wide[TENSORS][PIECE]; /* kernels are told what there is by the pointers */
-        for (int64_t i = 0; i < n; i += PIECE) {
-                int64_t k = lg_least(PIECE, n - i);
-                float *values[TENSORS] = {0};
-                for (int s = 0; s < TENSORS; s++) {
-                        if (!t[s])
-                                continue;
-                        values[s] = wide[s];
-                        lg_load[LG_COMPUTE_F32][dtype](k, wide[s], t[s] + i * 2);
-                }
-                p->f32(k, values, p->args);
-                for (int s = 0; s < TENSORS; s++) {
-                        if (t[s] && s != GRAD)
-                                lg_store[LG_COMPUTE_F32][dtype](k, t[s] + i * 2, wide[s]);
-                }
+        LG_ALIGN64 float wide[STATE][PIECE];
+        char *param = u->param;
+        const char *grad = u->grad;
+        for (int64_t at = first, end = first + n; at < end; at += PIECE) {
+                int64_t k = lg_least(PIECE, end - at);
+                float *values[TENSORS] = {u->master ? u->master + at : wide[PARAM], grad ? wide[GRAD] : NULL};
+                for (int s = 0; s < LG_UPDATE_STATES; s++)
+                        values[STATE + s] = u->state[s] ? (float *)u->state[s] + at : NULL;
+                if (!u->master)
+                        lg_load[LG_COMPUTE_F32][u->dtype](k, wide[PARAM], param + at * 2);
+                if (grad)
+                        lg_load[LG_COMPUTE_F32][u->dtype](k, wide[GRAD], grad + at * 2);
+                w->f32(k, values, step, w->args);
+                lg_store[LG_COMPUTE_F32][u->dtype](k, param + at * 2, values[PARAM]);
         }
 }
 
-static void run_chunk(const pass *p, const lg_update *u, int64_t first, int64_t number)
+static void run_chunk(const work *w, const lg_update *u, int64_t first, int64_t number)
 {
         (void)number;
-        int64_t n = lg_least(CHUNK, u->n - first), offset = first * (int64_t)lg_bytes_of(u->dtype);
+        int64_t n = lg_least(CHUNK, u->n - first), step = w->step - (u->skipped ? *u->skipped : 0);
+        if (lg_bytes_of(u->dtype) == 2) {
+                run_half(w, u, first, n, step);
+                return;
+        }
         /* The gradient is only read. */
-        char *from[TENSORS] = {u->param, (char *)(uintptr_t)u->grad, u->state[0], u->state[1], u->state[2]};
-        char *t[TENSORS];
+        void *from[TENSORS] = {u->param, (void *)(uintptr_t)u->grad, u->state[0], u->state[1], u->state[2]};
         float *f32[TENSORS];
         double *f64[TENSORS];
         for (int s = 0; s < TENSORS; s++) {
-                t[s] = from[s] ? from[s] + offset : NULL;
-                f32[s] = (float *)(void *)t[s];
-                f64[s] = (double *)(void *)t[s];
+                f32[s] = from[s] ? (float *)from[s] + first : NULL;
+                f64[s] = from[s] ? (double *)from[s] + first : NULL;
         }
         if (u->dtype == LG_F32)
-                p->f32(n, f32, p->args);
-        else if (u->dtype == LG_F64)
-                p->f64(n, f64, p->args);
+                w->f32(n, f32, step, w->args);
         else
-                run_half(p, u->dtype, n, t);
+                w->f64(n, f64, step, w->args);
 }
 
 /* Chunks [first, end) of all updates' chunks. */
 static void run_chunks(const void *user, int64_t first, int64_t end, int thread)
 {
-        const pass *p = user;
+        const work *w = user;
         (void)thread;
-        for (int64_t i = 0, begin = 0; i < p->count && begin < end; i++) {
-                int64_t chunks = lg_ceil_div(p->updates[i].n, CHUNK);
+        for (int64_t i = 0, begin = 0; i < w->count && begin < end; i++) {
+                int64_t chunks = lg_ceil_div(w->updates[i].n, CHUNK);
                 for (int64_t c = lg_most(0, first - begin); c < lg_least(chunks, end - begin); c++)
-                        p->chunk(p, &p->updates[i], c * CHUNK, begin + c);
+                        w->chunk(w, &w->updates[i], c * CHUNK, begin + c);
                 begin += chunks;
         }
 }
 
 /* How many chunks there are; -1: a dtype has no kernel. */
-static int64_t count_chunks(lg_queue *q, const char *name, const pass *p, int64_t *ret_elements)
+static int64_t count_chunks(lg_queue *q, const char *name, const work *w, int64_t *ret_elements)
 {
         int64_t chunks = 0;
         *ret_elements = 0;
-        for (int64_t i = 0; i < p->count; i++) {
-                if (!lg_is_float(p->updates[i].dtype)) {
-                        lg_queue_fail(q, LG_BROKEN, "%s: no kernel for dtype %d", name, (int)p->updates[i].dtype);
+        for (int64_t i = 0; i < w->count; i++) {
+                if (!lg_is_float(w->updates[i].dtype)) {
+                        lg_queue_fail(q, LG_BROKEN, "%s: no kernel for dtype %d", name, (int)w->updates[i].dtype);
                         return -1;
                 }
-                chunks += lg_ceil_div(p->updates[i].n, CHUNK);
-                *ret_elements += p->updates[i].n;
+                chunks += lg_ceil_div(w->updates[i].n, CHUNK);
+                *ret_elements += w->updates[i].n;
         }
         return chunks;
 }
 
-static void run_all(lg_queue *q, const pass *p, int64_t chunks, int64_t elements)
+static void run_all(lg_queue *q, const work *w, int64_t chunks, int64_t elements)
 {
-        lg_parallel(q, chunks, lg_grain(elements / lg_most(chunks, 1)), run_chunks, p);
+        lg_parallel(q, chunks, lg_grain(elements / lg_most(chunks, 1)), run_chunks, w);
 }
 
-static bool run_pass(lg_queue *q, const char *name, const pass *p)
+/* What w's loops do, over all elements. */
+static bool run_updates(lg_queue *q, const char *name, const lg_update *updates, int64_t count, work w)
 {
-        int64_t elements, chunks;
+        w.chunk = run_chunk;
+        w.updates = updates;
+        w.count = count;
+        int64_t elements, chunks = count_chunks(q, name, &w, &elements);
+        if (chunks >= 0)
+                run_all(q, &w, chunks, elements);
+        return chunks >= 0;
+}
+
+static bool run_pass(lg_queue *q, const char *name, const lg_pass *p, work w)
+{
         if (q->error.code != LG_DEVICE_OK)
                 return true;
-        if ((chunks = count_chunks(q, name, p, &elements)) < 0)
-                return false;
-        run_all(q, p, chunks, elements);
-        return true;
+        if (p->skip && *p->skip != 0) {
+                for (int64_t i = 0; i < p->count; i++)
+                        ++*p->updates[i].skipped;
+                return true;
+        }
+        w.step = p->step;
+        return run_updates(q, name, p->updates, p->count, w);
+}
+
+/* Threads may write the same at the same time. */
+static void find(const lg_unscale_args *a, bool finite)
+{
+        const float one = 1;
+        if (!finite)
+                __atomic_store(a->found, &one, __ATOMIC_RELAXED);
 }
 
 #define LG_T float
 #define LG_SQRT(x) sqrtf(x)
-#define OPTIMISER(name) static void name##_f32(int64_t n, float *const *t, const void *args)
+#define LOOP(name) static void name##_f32(int64_t n, float *const *t, int64_t step, const void *args)
+#define OPTIMISER(name) LOOP(name)
 #include "optim.inc"
 #undef LG_T
 #undef LG_SQRT
+#undef LOOP
 #undef OPTIMISER
 #define LG_T double
 #define LG_SQRT(x) sqrt(x)
+#define LOOP(name) static void name##_f64(int64_t n, double *const *t, int64_t step, const void *args)
 /* Both loops are known at the head of the second one: there the kernel is made of them. */
 #define OPTIMISER(name)                                                                                                \
-        static void name##_f64(int64_t n, double *const *t, const void *args);                                         \
+        LOOP(name);                                                                                                    \
         bool LG_CPU(name)(lg_queue * q, const lg_##name##_args *a)                                                     \
         {                                                                                                              \
-                return run_pass(q, #name, &(pass){run_chunk, a->updates, a->count, name##_f32, name##_f64, a, NULL});  \
+                return run_pass(q, #name, &a->pass, (work){.f32 = name##_f32, .f64 = name##_f64, .args = a});          \
         }                                                                                                              \
-        static void name##_f64(int64_t n, double *const *t, const void *args)
+        LOOP(name)
 #include "optim.inc"
 
 /* ---- the norm of all gradients, and their scaling ---- */
 
-static void square_chunk(const pass *p, const lg_update *u, int64_t first, int64_t number)
+static void square_chunk(const work *w, const lg_update *u, int64_t first, int64_t number)
 {
         int64_t n = lg_least(CHUNK, u->n - first);
         const char *from = (const char *)u->grad + first * (int64_t)lg_bytes_of(u->dtype);
@@ -142,45 +167,42 @@ static void square_chunk(const pass *p, const lg_update *u, int64_t first, int64
                 for (int64_t j = 0; j < k; j++)
                         sum += wide[j] * wide[j];
         }
-        p->parts[number] = sum;
+        w->parts[number] = sum;
 }
 
 bool LG_CPU(norms)(lg_queue *q, const lg_norms_args *a)
 {
-        pass p = {.chunk = square_chunk, .updates = a->updates, .count = a->count};
-        int64_t elements, chunks = count_chunks(q, "norms", &p, &elements);
-        if (chunks < 0 || !(p.parts = q->workspace(q, (size_t)(chunks + 1) * sizeof *p.parts)))
+        work w = {.chunk = square_chunk, .updates = a->updates, .count = a->count};
+        int64_t elements, chunks = count_chunks(q, "norms", &w, &elements);
+        if (chunks < 0 || !(w.parts = q->workspace(q, (size_t)(chunks + 1) * sizeof *w.parts)))
                 return false;
-        run_all(q, &p, chunks, elements);
+        run_all(q, &w, chunks, elements);
         double sum = 0;
         for (int64_t i = 0; i < chunks; i++)
-                sum += p.parts[i];
+                sum += w.parts[i];
         *a->total = sum;
         return true;
 }
 
-static void scale_f32(int64_t n, float *const *t, const void *args)
-{
-        const float by = (float)*((const lg_scale_args *)args)->factor;
-        LG_SIMD
-        for (int64_t i = 0; i < n; i++)
-                t[PARAM][i] *= by;
-}
-
-static void scale_f64(int64_t n, double *const *t, const void *args)
-{
-        const double by = *((const lg_scale_args *)args)->factor;
-        LG_SIMD
-        for (int64_t i = 0; i < n; i++)
-                t[PARAM][i] *= by;
-}
-
 bool LG_CPU(scale)(lg_queue *q, const lg_scale_args *a)
 {
-        pass p = {run_chunk, a->updates, a->count, scale_f32, scale_f64, a, NULL};
-        int64_t elements, chunks = count_chunks(q, "scale", &p, &elements);
-        if (chunks < 0)
-                return false;
-        run_all(q, &p, chunks, elements);
+        return run_updates(q, "scale", a->updates, a->count, (work){.f32 = scale_f32, .f64 = scale_f64, .args = a});
+}
+
+bool LG_CPU(unscale)(lg_queue *q, const lg_unscale_args *a)
+{
+        return run_updates(q, "unscale", a->updates, a->count,
+                           (work){.f32 = unscale_f32, .f64 = unscale_f64, .args = a});
+}
+
+bool LG_CPU(rescale)(lg_queue *q, const lg_rescale_args *a)
+{
+        if (q->error.code != LG_DEVICE_OK)
+                return true;
+        const bool found = *a->found != 0, grows = !found && *a->steps + 1 >= a->interval;
+        const float scale = (float)(*a->scale * (found ? a->backoff : a->growth));
+        if (found || (grows && isfinite(scale)))
+                *a->scale = scale;
+        *a->steps = found || grows ? 0 : *a->steps + 1;
         return true;
 }

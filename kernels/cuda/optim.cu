@@ -4,17 +4,19 @@
 
 #define CHUNK 4096 /* elements that a block takes at once */
 #define BLOCKS 8   /* of a launch for each processor, at most */
-#define MOST_TENSORS 64
-#define TENSORS (2 + LG_UPDATE_STATES)
+#define MOST_TENSORS 62
+enum { PARAM, GRAD, STATE, MASTER = STATE + LG_UPDATE_STATES, TENSORS };
 
 /* Tensors of one dtype; their chunks are numbered one after the other. Fits into 4 KiB with a kernel's other arguments.
  */
 typedef struct table {
-        void *at[MOST_TENSORS][TENSORS]; /* the parameter, its gradient, states */
-        int64_t n[MOST_TENSORS];
+        void *at[MOST_TENSORS][TENSORS];
+        int64_t *skipped[MOST_TENSORS];
         int32_t first[MOST_TENSORS + 1]; /* chunk of each */
+        uint16_t last[MOST_TENSORS];     /* elements of its last chunk */
         int32_t count;
         uint64_t even; /* by bit: all pointers are 16-byte aligned */
+        const float *skip;
         const lg_device_error *error;
 } table;
 
@@ -35,11 +37,14 @@ static __device__ inline chunk chunk_of(const table &t, int32_t k)
                         high = middle - 1;
         }
         chunk c = {(int64_t)(k - t.first[low]) * CHUNK, 0, low};
-        c.end = c.first + CHUNK < t.n[low] ? c.first + CHUNK : t.n[low];
+        c.end = c.first + (k + 1 == t.first[low + 1] ? t.last[low] : CHUNK);
         return c;
 }
 
-/* ---- rules: what happens to one element of each tensor; `has` tells by bit which states there are ---- */
+/* ---- rules: what happens to one element of each tensor; `has` tells by bit which states there are ----
+ *
+ * set() computes the numbers that depend on the step: on the host, and on the device where steps were skipped.
+ */
 
 static __device__ inline float root_of(float x)
 {
@@ -53,6 +58,10 @@ static __device__ inline double root_of(double x)
 template <typename H> struct sgd_rule {
         H lr, momentum, rest, decay, sign;
         bool nesterov, first;
+        __host__ __device__ inline void set(int64_t step)
+        {
+                first = step == 1;
+        }
         __device__ inline void operator()(H &p, H g, H (&s)[LG_UPDATE_STATES], int has) const
         {
                 H d = sign * g + decay * p;
@@ -65,7 +74,13 @@ template <typename H> struct sgd_rule {
 };
 
 template <typename H> struct adam_rule {
+        double lr, decay1, decay2;
         H rate, root, eps, beta1, rest1, beta2, rest2, decay, keep, sign;
+        __host__ __device__ inline void set(int64_t step)
+        {
+                rate = (H)(lr / (1 - pow(decay1, (double)step)));
+                root = (H)(1 / sqrt(1 - pow(decay2, (double)step)));
+        }
         __device__ inline void operator()(H &p, H g, H (&s)[LG_UPDATE_STATES], int has) const
         {
                 const H d = sign * g + decay * p;
@@ -80,6 +95,9 @@ template <typename H> struct adam_rule {
 
 template <typename H> struct rmsprop_rule {
         H lr, alpha, rest, eps, decay, momentum, sign;
+        __host__ __device__ inline void set(int64_t)
+        {
+        }
         __device__ inline void operator()(H &p, H g, H (&s)[LG_UPDATE_STATES], int has) const
         {
                 H d = sign * g + decay * p;
@@ -97,7 +115,12 @@ template <typename H> struct rmsprop_rule {
 };
 
 template <typename H> struct adagrad_rule {
+        double lr, lr_decay;
         H rate, eps, decay, sign;
+        __host__ __device__ inline void set(int64_t step)
+        {
+                rate = (H)(lr / (1 + (double)(step - 1) * lr_decay));
+        }
         __device__ inline void operator()(H &p, H g, H (&s)[LG_UPDATE_STATES], int) const
         {
                 const H d = sign * g + decay * p;
@@ -108,6 +131,9 @@ template <typename H> struct adagrad_rule {
 
 template <typename H> struct adadelta_rule {
         H lr, rho, rest, eps, decay, sign;
+        __host__ __device__ inline void set(int64_t)
+        {
+        }
         __device__ inline void operator()(H &p, H g, H (&s)[LG_UPDATE_STATES], int) const
         {
                 H d = sign * g + decay * p;
@@ -118,18 +144,21 @@ template <typename H> struct adadelta_rule {
         }
 };
 
-/* V elements from i on. */
+/* V elements from i on: states and the master are of the type that is computed in. */
 template <typename T, int V, typename R>
 static __device__ inline void step_at(const R &rule, void *const *at, int has, int64_t i)
 {
         typedef LG_COMPUTE(T) H;
         H p[V], g[V], s[LG_UPDATE_STATES][V];
-        lg_read<T, V>((const T *)at[0] + i, p);
-        lg_read<T, V>((const T *)at[1] + i, g);
+        if (at[MASTER])
+                lg_read<H, V>((const H *)at[MASTER] + i, p);
+        else
+                lg_read<T, V>((const T *)at[PARAM] + i, p);
+        lg_read<T, V>((const T *)at[GRAD] + i, g);
         LG_UNROLL
         for (int k = 0; k < LG_UPDATE_STATES; k++)
                 if (has >> k & 1)
-                        lg_read<T, V>((const T *)at[2 + k] + i, s[k]);
+                        lg_read<H, V>((const H *)at[STATE + k] + i, s[k]);
         LG_UNROLL
         for (int j = 0; j < V; j++) {
                 H one[LG_UPDATE_STATES] = {0};
@@ -141,21 +170,25 @@ static __device__ inline void step_at(const R &rule, void *const *at, int has, i
                 for (int k = 0; k < LG_UPDATE_STATES; k++)
                         s[k][j] = one[k];
         }
-        lg_write<T, V>((T *)at[0] + i, p);
+        lg_write<T, V>((T *)at[PARAM] + i, p);
+        if (at[MASTER])
+                lg_write<H, V>((H *)at[MASTER] + i, p);
         LG_UNROLL
         for (int k = 0; k < LG_UPDATE_STATES; k++)
                 if (has >> k & 1)
-                        lg_write<T, V>((T *)at[2 + k] + i, s[k]);
+                        lg_write<H, V>((H *)at[STATE + k] + i, s[k]);
 }
 
-/* f(pack of V, tensors, i) for each V elements from i on of this block's chunks. */
-template <typename T, typename F> static __device__ inline void walk(const table &t, const F &f)
+/* For each of this block's chunks: begin(its tensor), and f(pack of V, tensors, i) for each V elements from i on. */
+template <typename T, typename B, typename F>
+static __device__ inline void walk(const table &t, const B &begin, const F &f)
 {
         constexpr int V = LG_PACK(T);
         for (int32_t k = (int32_t)blockIdx.x; k < t.first[t.count]; k += (int32_t)gridDim.x) {
                 const chunk c = chunk_of(t, k);
                 void *const *at = t.at[c.tensor];
                 int64_t rest = c.first + threadIdx.x;
+                begin(c.tensor);
                 if (t.even >> c.tensor & 1) {
                         const int64_t packs = c.first + (c.end - c.first) / V * V;
                         for (int64_t i = c.first + (int64_t)threadIdx.x * V; i < packs; i += LG_THREADS * V)
@@ -167,13 +200,38 @@ template <typename T, typename F> static __device__ inline void walk(const table
         }
 }
 
-template <typename T, typename R> static __global__ void step(R rule, table t)
+template <typename T, typename F> static __device__ inline void walk(const table &t, const F &f)
 {
+        walk<T>(
+                t, [](int) {}, f);
+}
+
+template <typename T, typename R> static __global__ void step(R rule, int64_t number, table t)
+{
+        LG_SHARED(R, shared, 1);
         if (t.error->code != LG_DEVICE_OK)
                 return;
-        walk<T>(t, [&](auto pack, void *const *at, int64_t i) {
-                const int has = (at[2] ? 1 : 0) | (at[3] ? 2 : 0) | (at[4] ? 4 : 0);
-                step_at<T, decltype(pack)::value>(rule, at, has, i);
+        if (t.skip && *t.skip != 0) {
+                for (int32_t k = (int32_t)threadIdx.x; blockIdx.x == 0 && k < t.count; k += LG_THREADS)
+                        ++*t.skipped[k];
+                return;
+        }
+        R now = rule;
+        const auto begin = [&](int k) {
+                now = rule;
+                if (!t.skipped[k])
+                        return;
+                __syncthreads();
+                if (threadIdx.x == 0) {
+                        now.set(number - *t.skipped[k]);
+                        *shared = now;
+                }
+                __syncthreads();
+                now = *shared;
+        };
+        walk<T>(t, begin, [&](auto pack, void *const *at, int64_t i) {
+                const int has = (at[STATE] ? 1 : 0) | (at[STATE + 1] ? 2 : 0) | (at[STATE + 2] ? 4 : 0);
+                step_at<T, decltype(pack)::value>(now, at, has, i);
         });
 }
 
@@ -186,6 +244,7 @@ template <typename F> static bool tables_of(lg_queue *q, lg_dtype t, const lg_up
         now.count = now.first[0] = 0;
         now.even = 0;
         now.error = lg_cuda(q)->error;
+        now.skip = NULL;
         for (int64_t i = 0; i <= count; i++) {
                 const lg_update *u = &updates[i];
                 const bool more = i < count && u->dtype == t && u->n > 0;
@@ -201,13 +260,15 @@ template <typename F> static bool tables_of(lg_queue *q, lg_dtype t, const lg_up
                 if (!more)
                         continue;
                 const int k = now.count++;
-                void *const at[TENSORS] = {u->param, (void *)(uintptr_t)u->grad, u->state[0], u->state[1], u->state[2]};
+                void *const at[TENSORS] = {u->param, (void *)(uintptr_t)u->grad, u->state[0], u->state[1], u->state[2],
+                                           u->master};
                 bool even = true;
                 for (int j = 0; j < TENSORS; j++) {
                         now.at[k][j] = at[j];
                         even = even && (uintptr_t)at[j] % 16 == 0;
                 }
-                now.n[k] = u->n;
+                now.skipped[k] = u->skipped;
+                now.last[k] = (uint16_t)(u->n - (chunks - 1) * CHUNK);
                 now.even |= (uint64_t)even << k;
                 now.first[k + 1] = now.first[k] + (int32_t)chunks;
         }
@@ -225,17 +286,20 @@ static bool all_floats(lg_queue *q, const char *name, const lg_update *updates, 
 static const lg_dtype float_dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
 
 /* make(f32 or f64 zero) gives the rule for what is computed in that type. */
-template <typename M>
-static bool each(lg_queue *q, const char *name, const lg_update *updates, int64_t count, const M &make)
+template <typename M> static bool each(lg_queue *q, const char *name, const lg_pass &p, const M &make)
 {
-        if (!all_floats(q, name, updates, count))
+        if (!all_floats(q, name, p.updates, p.count))
                 return false;
         for (lg_dtype t : float_dtypes) {
-                const bool ok =
-                        LG_WITH_STORED(t, tables_of(q, t, updates, count, [&](const table &now, int64_t blocks) {
-                                               auto rule = make((LG_COMPUTE(T))0);
-                                               return lg_launch(q, name, step<T, decltype(rule)>, blocks, rule, now);
-                                       }));
+                const bool ok = LG_WITH_STORED(t, tables_of(q, t, p.updates, p.count, [&](table &now, int64_t blocks) {
+                                                       auto rule = make((LG_COMPUTE(T))0);
+                                                       static_assert(sizeof rule + sizeof now + sizeof p.step <= 4096,
+                                                                     "more than a launch takes");
+                                                       rule.set(p.step);
+                                                       now.skip = p.skip;
+                                                       return lg_launch(q, name, step<T, decltype(rule)>, blocks, rule,
+                                                                        p.step, now);
+                                               }));
                 if (!ok)
                         return false;
         }
@@ -244,7 +308,7 @@ static bool each(lg_queue *q, const char *name, const lg_update *updates, int64_
 
 extern "C" bool lg_cuda_sgd(lg_queue *q, const lg_sgd_args *a)
 {
-        return each(q, "sgd", a->updates, a->count, [&](auto zero) {
+        return each(q, "sgd", a->pass, [&](auto zero) {
                 typedef decltype(zero) H;
                 return sgd_rule<H>{(H)a->lr,
                                    (H)a->momentum,
@@ -252,18 +316,19 @@ extern "C" bool lg_cuda_sgd(lg_queue *q, const lg_sgd_args *a)
                                    (H)a->weight_decay,
                                    (H)(a->maximize ? -1 : 1),
                                    a->nesterov,
-                                   a->first};
+                                   false};
         });
 }
 
 extern "C" bool lg_cuda_adam(lg_queue *q, const lg_adam_args *a)
 {
-        const double rate = a->lr / (1 - pow(a->beta1, (double)a->step));
-        const double root = 1 / sqrt(1 - pow(a->beta2, (double)a->step));
-        return each(q, "adam", a->updates, a->count, [&](auto zero) {
+        return each(q, "adam", a->pass, [&](auto zero) {
                 typedef decltype(zero) H;
-                return adam_rule<H>{(H)rate,
-                                    (H)root,
+                return adam_rule<H>{a->lr,
+                                    a->beta1,
+                                    a->beta2,
+                                    0,
+                                    0,
                                     (H)a->eps,
                                     (H)a->beta1,
                                     (H)(1 - a->beta1),
@@ -277,7 +342,7 @@ extern "C" bool lg_cuda_adam(lg_queue *q, const lg_adam_args *a)
 
 extern "C" bool lg_cuda_rmsprop(lg_queue *q, const lg_rmsprop_args *a)
 {
-        return each(q, "rmsprop", a->updates, a->count, [&](auto zero) {
+        return each(q, "rmsprop", a->pass, [&](auto zero) {
                 typedef decltype(zero) H;
                 return rmsprop_rule<H>{(H)a->lr,           (H)a->alpha,    (H)(1 - a->alpha),        (H)a->eps,
                                        (H)a->weight_decay, (H)a->momentum, (H)(a->maximize ? -1 : 1)};
@@ -286,16 +351,15 @@ extern "C" bool lg_cuda_rmsprop(lg_queue *q, const lg_rmsprop_args *a)
 
 extern "C" bool lg_cuda_adagrad(lg_queue *q, const lg_adagrad_args *a)
 {
-        const double rate = a->lr / (1 + (double)(a->step - 1) * a->lr_decay);
-        return each(q, "adagrad", a->updates, a->count, [&](auto zero) {
+        return each(q, "adagrad", a->pass, [&](auto zero) {
                 typedef decltype(zero) H;
-                return adagrad_rule<H>{(H)rate, (H)a->eps, (H)a->weight_decay, (H)(a->maximize ? -1 : 1)};
+                return adagrad_rule<H>{a->lr, a->lr_decay, 0, (H)a->eps, (H)a->weight_decay, (H)(a->maximize ? -1 : 1)};
         });
 }
 
 extern "C" bool lg_cuda_adadelta(lg_queue *q, const lg_adadelta_args *a)
 {
-        return each(q, "adadelta", a->updates, a->count, [&](auto zero) {
+        return each(q, "adadelta", a->pass, [&](auto zero) {
                 typedef decltype(zero) H;
                 return adadelta_rule<H>{(H)a->lr,  (H)a->rho,          (H)(1 - a->rho),
                                         (H)a->eps, (H)a->weight_decay, (H)(a->maximize ? -1 : 1)};
@@ -311,7 +375,7 @@ template <typename T> static __global__ void squares(table t, double *parts)
         walk<T>(t, [&](auto pack, void *const *at, int64_t i) {
                 constexpr int V = decltype(pack)::value;
                 LG_COMPUTE(T) g[V];
-                lg_read<T, V>((const T *)at[1] + i, g);
+                lg_read<T, V>((const T *)at[GRAD] + i, g);
                 LG_UNROLL
                 for (int j = 0; j < V; j++)
                         sum += (double)g[j] * (double)g[j];
@@ -360,11 +424,11 @@ template <typename T> static __global__ void scale(table t, const double *factor
         walk<T>(t, [&](auto pack, void *const *at, int64_t i) {
                 constexpr int V = decltype(pack)::value;
                 H x[V];
-                lg_read<T, V>((const T *)at[0] + i, x);
+                lg_read<T, V>((const T *)at[PARAM] + i, x);
                 LG_UNROLL
                 for (int j = 0; j < V; j++)
                         x[j] *= by;
-                lg_write<T, V>((T *)at[0] + i, x);
+                lg_write<T, V>((T *)at[PARAM] + i, x);
         });
 }
 
@@ -381,4 +445,57 @@ extern "C" bool lg_cuda_scale(lg_queue *q, const lg_scale_args *a)
                         return false;
         }
         return true;
+}
+
+/* ---- the scale of losses ---- */
+
+template <typename T> static __global__ void unscale(table t, const float *scale, float *found)
+{
+        typedef LG_COMPUTE(T) H;
+        const H by = (H)(float)(1 / (double)*scale);
+        bool finite = true;
+        walk<T>(t, [&](auto pack, void *const *at, int64_t i) {
+                constexpr int V = decltype(pack)::value;
+                H x[V];
+                lg_read<T, V>((const T *)at[PARAM] + i, x);
+                LG_UNROLL
+                for (int j = 0; j < V; j++) {
+                        x[j] *= by;
+                        finite = finite && x[j] - x[j] == 0;
+                }
+                lg_write<T, V>((T *)at[PARAM] + i, x);
+        });
+        if (!finite)
+                *found = 1;
+}
+
+extern "C" bool lg_cuda_unscale(lg_queue *q, const lg_unscale_args *a)
+{
+        if (!all_floats(q, "unscale", a->updates, a->count))
+                return false;
+        for (lg_dtype t : float_dtypes) {
+                const bool ok = LG_WITH_STORED(
+                        t, tables_of(q, t, a->updates, a->count, [&](const table &now, int64_t blocks) {
+                                return lg_launch(q, "unscale", unscale<T>, blocks, now, a->scale, a->found);
+                        }));
+                if (!ok)
+                        return false;
+        }
+        return true;
+}
+
+static __global__ void rescale(lg_rescale_args a, const lg_device_error *error)
+{
+        if (threadIdx.x != 0 || error->code != LG_DEVICE_OK)
+                return;
+        const bool found = *a.found != 0, grows = !found && *a.steps + 1 >= a.interval;
+        const float scale = (float)(*a.scale * (found ? a.backoff : a.growth));
+        if (found || (grows && scale - scale == 0))
+                *a.scale = scale;
+        *a.steps = found || grows ? 0 : *a.steps + 1;
+}
+
+extern "C" bool lg_cuda_rescale(lg_queue *q, const lg_rescale_args *a)
+{
+        return lg_launch(q, "rescale", rescale, 1, *a, (const lg_device_error *)lg_cuda(q)->error);
 }

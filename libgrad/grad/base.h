@@ -71,6 +71,9 @@ typedef struct lg_optimizer lg_optimizer;
 /* A schedule, which changes the learning rate of an optimiser. See schedule.h. */
 typedef struct lg_scheduler lg_scheduler;
 
+/* A scaler of losses, for training in f16. See scaler.h. */
+typedef struct lg_scaler lg_scaler;
+
 /* A data set: samples with one or more fields, such as an image and its label. See data.h. */
 typedef struct lg_dataset lg_dataset;
 

@@ -34,6 +34,7 @@
 
 #include "grad/nn.h"
 #include "grad/optim.h"
+#include "grad/scaler.h"
 #include "grad/schedule.h"
 #include "grad/data.h"
 
@@ -137,11 +138,12 @@ typedef enum lg_state_kind {
         LG_STATE_SCHEDULER = 3, /* lg_scheduler */
         LG_STATE_EMA = 4,       /* lg_ema */
         LG_STATE_LOADER = 5,    /* lg_loader */
+        LG_STATE_SCALER = 6,    /* lg_scaler */
 } lg_state_kind;
 
-/* Adds an object: a pointer to a lg_module, lg_optimizer, lg_scheduler, lg_ema or lg_loader, by whose type the macro
- * finds its kind. Add an optimiser or an average after the module whose parameters it holds: then its tensors are saved
- * under the names of the parameters, otherwise under numbers. Fails with LG_ERR_ARGUMENT and LG_ERR_MEMORY.
+/* Adds an object: a pointer to a lg_module, lg_optimizer, lg_scheduler, lg_ema, lg_loader or lg_scaler, by whose type
+ * the macro finds its kind. Add an optimiser or an average after the module whose parameters it holds: then its tensors
+ * are saved under the names of the parameters, otherwise under numbers. Fails with LG_ERR_ARGUMENT and LG_ERR_MEMORY.
  * Example: lg_checkpoint_add(k, "model", net) */
 #define lg_checkpoint_add(k, name, object) lg_checkpoint_add_with((k), (name), LG_STATE_KIND(object), (object))
 LG_API bool lg_checkpoint_add_with(lg_checkpoint *k, const char *name, lg_state_kind kind, void *object);
@@ -200,13 +202,18 @@ constexpr lg_state_kind lg_state_kind_of(const lg_loader *)
 {
         return LG_STATE_LOADER;
 }
+constexpr lg_state_kind lg_state_kind_of(const lg_scaler *)
+{
+        return LG_STATE_SCALER;
+}
 #define LG_STATE_KIND(object) lg_state_kind_of(object)
 #else
 /* clang-format off */
 /* The lg_state_kind of an object, by the type of the pointer to it. */
 #define LG_STATE_KIND(object)                                                                                          \
         _Generic((object), lg_module *: LG_STATE_MODULE, lg_optimizer *: LG_STATE_OPTIMIZER,                           \
-                 lg_scheduler *: LG_STATE_SCHEDULER, lg_ema *: LG_STATE_EMA, lg_loader *: LG_STATE_LOADER)
+                 lg_scheduler *: LG_STATE_SCHEDULER, lg_ema *: LG_STATE_EMA, lg_loader *: LG_STATE_LOADER,                           \
+                 lg_scaler *: LG_STATE_SCALER)
 /* clang-format on */
 #endif
 #endif

@@ -200,18 +200,20 @@ static bool run_call(call *k, lg_list outputs, lg_list grads)
         return ok;
 }
 
+bool lg__backward(const char *name, lg_tensor *loss, lg_backward_options o)
+{
+        call k = {.ctx = loss->ctx, .name = name, .create_graph = o.create_graph, .retain_graph = o.retain_graph};
+        return run_call(&k, (lg_list){1, &loss}, (lg_list){o.grad ? 1 : 0, &o.grad});
+}
+
 bool lg_backward_with(lg_tensor *loss, const lg_backward_options *options)
 {
         lg_backward_options o;
         lg_tensor *given = options && lg__take_without(options, &o, sizeof o) ? o.grad : NULL;
         if (!loss)
                 return lg__fail(lg__ctx_of(given), LG_ERR_ARGUMENT, "lg_backward: loss is NULL");
-        if (!lg__same_context(loss, given, "lg_backward", "grad") || !lg__check(loss, "lg_backward", "loss") ||
-            !lg__take(loss->ctx, "lg_backward", options, &o, sizeof o))
-                return false;
-        call k = {.ctx = loss->ctx, .name = "lg_backward", .create_graph = o.create_graph};
-        k.retain_graph = o.retain_graph;
-        return run_call(&k, (lg_list){1, &loss}, (lg_list){o.grad ? 1 : 0, &o.grad});
+        return lg__same_context(loss, given, "lg_backward", "grad") && lg__check(loss, "lg_backward", "loss") &&
+               lg__take(loss->ctx, "lg_backward", options, &o, sizeof o) && lg__backward("lg_backward", loss, o);
 }
 
 static bool check_lists(lg_ctx *c, lg_list outputs, lg_list inputs, const lg_grad_options *o)

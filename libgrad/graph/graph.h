@@ -85,6 +85,8 @@ void lg__node_clear_grad(lg__node *n, int output);
 /* False, with an error of `op`, if the two gradients of one value are on two devices: its module moved in between. */
 bool lg__gradients_meet(const lg_tensor *was, const lg_tensor *g, const char *op);
 /* Takes over g, a tensor that the caller owns, as (part of) the gradient of a leaf or retained output. */
+/* lg_backward() by another name, of a loss that was checked. */
+bool lg__backward(const char *name, lg_tensor *loss, lg_backward_options o);
 bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_graph);
 
 #endif

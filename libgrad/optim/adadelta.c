@@ -4,13 +4,10 @@
  */
 #include "optim.h"
 
-static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_update *updates, int64_t count,
-                int64_t step)
+static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_pass *pass)
 {
         const lg_adadelta_options *o = opt->options;
-        (void)step;
-        lg_adadelta_args a = {.count = count,
-                              .updates = updates,
+        lg_adadelta_args a = {.pass = *pass,
                               .lr = g->lr,
                               .rho = o->rho,
                               .eps = g->eps,

@@ -4,18 +4,15 @@
  */
 #include "optim.h"
 
-static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_update *updates, int64_t count,
-                int64_t step)
+static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_pass *pass)
 {
         const lg_adagrad_options *o = opt->options;
-        lg_adagrad_args a = {.count = count,
-                             .updates = updates,
+        lg_adagrad_args a = {.pass = *pass,
                              .lr = g->lr,
                              .lr_decay = o->lr_decay,
                              .eps = g->eps,
                              .weight_decay = g->weight_decay,
-                             .maximize = o->maximize,
-                             .step = step + 1};
+                             .maximize = o->maximize};
         return LG__RUN(d, "lg_step (adagrad)", adagrad, &a);
 }
 

@@ -6,20 +6,17 @@
  */
 #include "optim.h"
 
-static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_update *updates, int64_t count,
-                int64_t step)
+static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_pass *pass)
 {
         const lg_adam_options *o = opt->options;
-        lg_adam_args a = {.count = count,
-                          .updates = updates,
+        lg_adam_args a = {.pass = *pass,
                           .lr = g->lr,
                           .beta1 = g->momentum,
                           .beta2 = g->beta2,
                           .eps = g->eps,
                           .weight_decay = g->weight_decay,
                           .decoupled = o->decoupled,
-                          .maximize = o->maximize,
-                          .step = step + 1};
+                          .maximize = o->maximize};
         return LG__RUN(d, "lg_step (adam)", adam, &a);
 }
 

@@ -74,12 +74,6 @@ static bool dense(const lg_tensor *g)
         return lg__dtype_float(g->at.dtype) && lg__layout_is_dense(&g->at);
 }
 
-static lg_update update_of(lg_tensor *g)
-{
-        return (lg_update){
-                .dtype = g->at.dtype, .n = lg__shape_numel(g->at.shape), .param = lg__data(g), .grad = lg__data(g)};
-}
-
 /* The norm of all gradients; in f64 where one kernel computes it. NULL: an error. */
 static lg_tensor *total_norm(lg_ctx *c, lg_tensor *const *grads, int64_t n, double p, lg_update *updates)
 {
@@ -93,7 +87,7 @@ static lg_tensor *total_norm(lg_ctx *c, lg_tensor *const *grads, int64_t n, doub
         if (!sum)
                 return NULL;
         for (int64_t i = 0; i < n; i++)
-                updates[i] = update_of(grads[i]);
+                updates[i] = lg__update_in_place(grads[i]);
         lg_norms_args a = {n, updates, lg__data(sum)};
         return LG__RUN(d, "lg_clip_grad_norm", norms, &a) ? lg_sqrt(sum) : NULL;
 }
@@ -111,7 +105,7 @@ static bool scale_all(lg_tensor *const *grads, int64_t n, lg_tensor *norm, doubl
                         ok = change(LG_PW_mul, grads[i], factor, 0, 0, op);
                         continue;
                 }
-                updates[a.count++] = update_of(grads[i]);
+                updates[a.count++] = lg__update_in_place(grads[i]);
                 grads[i]->storage->version++;
         }
         return ok && (a.count == 0 || LG__RUN(grads[0]->storage->device, op, scale, &a));

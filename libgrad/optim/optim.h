@@ -16,7 +16,8 @@ typedef struct lg__slot {
         lg__node *node;  /* a reference to its leaf node */
         int group;
         lg_tensor *state[LG__STATES]; /* owned; NULL before the first step with a gradient */
-        int64_t step;                 /* updates so far */
+        int64_t step;                 /* updates so far, with those that were skipped */
+        lg_tensor *skipped;           /* owned: how many were, 0-d, i64; NULL: none */
         lg_tensor *values, *grad;     /* contiguous, while lg_step runs; grad NULL: nothing to do (any more) */
 } lg__slot;
 
@@ -42,9 +43,8 @@ typedef struct lg__rule {
         bool betas, eps;                /* it has these */
         /* True unless the group's numbers do not go with the optimiser's options: an error of `op`. NULL: they do. */
         bool (*accepts)(const lg_optimizer *opt, const lg__group *g, const char *op);
-        /* Runs the kernel over updates of one group on one device that have all had `step` updates before. */
-        bool (*run)(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_update *updates, int64_t count,
-                    int64_t step);
+        /* Runs the kernel over updates of one group on one device. */
+        bool (*run)(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_pass *pass);
 } lg__rule;
 
 struct lg_optimizer {
@@ -60,10 +60,28 @@ struct lg_optimizer {
         lg_update *updates;  /* room for all */
         lg__link schedulers; /* which end their work with it */
         int running;         /* calls that use it and may call the user's code */
+        /* What the scaler of that round has done with the gradients. */
+        uint64_t round;
+        bool stepped;
+        lg_tensor *found; /* owned: not 0 if one was not finite, 0-d, f32 */
 };
 
 /* False, with an error: parameter i was freed. */
 bool lg__slot_lives(const lg_optimizer *opt, int64_t i, const char *op);
+/* The same for an update; its gradient must be on its device, too. */
+bool lg__slot_find(lg_optimizer *opt, int64_t i, const char *op);
+/* The gradient to apply, or NULL: it has none, or its requires_grad is off just now. */
+lg_tensor *lg__slot_gradient(const lg__slot *s);
+/* What is to be changed where it lies: a dense tensor. */
+static inline lg_update lg__update_in_place(const lg_tensor *t)
+{
+        return (lg_update){
+                .dtype = t->at.dtype, .n = lg__shape_numel(t->at.shape), .param = lg__data(t), .grad = lg__data(t)};
+}
+/* That of an optimiser's state. */
+lg_dtype lg__state_dtype(const lg_tensor *param);
+/* lg_step(), unless `skip`, one f32 on some device, is not 0: read there and not here. NULL: it is 0. */
+bool lg__optimizer_step(lg_optimizer *opt, lg_tensor *skip, const char *op);
 /* What it holds; and a schedule. */
 bool lg__optimizer_visit(lg__object *o, lg__roster *r);
 bool lg__scheduler_visit(lg__object *o, lg__roster *r);

@@ -1,5 +1,4 @@
-/* optimizer.c - what all optimisers share: parameters in groups, the step as a whole, gradients to zero, learning
- * rates. */
+/* optimizer.c - what all optimisers share: parameters in groups, gradients to zero, learning rates. */
 #include <string.h>
 #include "optim.h"
 
@@ -15,7 +14,9 @@ static void destroy(lg__object *o)
                 lg__node_unref(s->node);
                 for (int k = 0; k < LG__STATES; k++)
                         lg__tensor_release(s->state[k]);
+                lg__tensor_release(s->skipped);
         }
+        lg__tensor_release(opt->found);
         lg__free(c, opt->slots, (size_t)opt->count * sizeof *opt->slots);
         lg__free(c, opt->updates, (size_t)opt->count * sizeof *opt->updates);
         lg__free(c, opt->groups, (size_t)opt->group_count * sizeof *opt->groups);
@@ -196,149 +197,6 @@ void lg_optimizer_free(lg_optimizer *opt)
                          "functions that are called there");
         else if (opt && lg__may_end(opt->object.ctx, "lg_optimizer_free"))
                 lg__object_destroy(&opt->object);
-}
-
-/* ---- a step ---- */
-
-/* The gradient to apply, or NULL: it has none, or its requires_grad is off just now. */
-static lg_tensor *gradient_of(const lg__slot *s)
-{
-        return s->param->node == s->node ? lg_grad_of(s->param) : NULL;
-}
-
-/* A record that was freed may be another tensor by now. */
-bool lg__slot_lives(const lg_optimizer *opt, int64_t i, const char *op)
-{
-        const lg__slot *s = &opt->slots[i];
-        const lg_tensor *p = s->param;
-        return (p->live == LG__LIVE && p->serial == s->serial && !(p->node && p->node->op)) ||
-               lg__fail(opt->object.ctx, LG_ERR_STATE,
-                        "%s: parameter %lld of %s was freed; make a new optimiser without it", op, (long long)i,
-                        opt->rule->name);
-}
-
-/* One whose requires_grad was switched off and on is the same tensor with a new leaf node. */
-static bool find_node(lg_optimizer *opt, lg__slot *s, int64_t i)
-{
-        lg_tensor *p = s->param;
-        if (!lg__slot_lives(opt, i, "lg_step"))
-                return false;
-        if (p->node && p->node != s->node) {
-                lg__node_ref(p->node);
-                lg__node_unref(s->node);
-                s->node = p->node;
-        }
-        return true;
-}
-
-static lg_tensor *contiguous(lg_tensor *t)
-{
-        return lg__layout_is_contiguous(&t->at) ? t : lg__clone_values(t, t->storage->device->id, t->at.dtype);
-}
-
-/* A new buffer, or the old one where the parameter is now. */
-static bool prepare_state(lg__slot *s, lg_tensor **state, double first)
-{
-        lg_device device = s->param->storage->device->id;
-        lg_tensor *t = *state;
-        if (t && lg_device_equal(t->storage->device->id, device))
-                return true;
-        if (t) {
-                t = lg__clone_values(t, device, t->at.dtype);
-        } else {
-                t = lg__tensor_like(s->param);
-                if (t && !lg__fill_values(t, first, "lg_step"))
-                        return false;
-        }
-        if (!t)
-                return false;
-        lg__tensor_release(*state);
-        *state = lg__tensor_own(t);
-        return true;
-}
-
-/* All that can fail for want of memory, before anything is changed. State that is new or has moved says what it said.
- */
-static bool prepare(lg_optimizer *opt, lg__slot *s, int64_t i)
-{
-        s->grad = s->values = NULL;
-        if (!find_node(opt, s, i))
-                return false;
-        lg_tensor *p = s->param, *g = gradient_of(s);
-        if (!g)
-                return true;
-        if (!lg_device_equal(g->storage->device->id, p->storage->device->id))
-                return lg__fail(p->ctx, LG_ERR_STATE, "lg_step: parameter %lld is %s but its gradient is %s",
-                                (long long)i, lg__tensor_text(p).s, lg__tensor_text(g).s);
-        const unsigned states = opt->groups[s->group].states;
-        for (int k = 0; k < LG__STATES; k++) {
-                if ((states >> k & 1) && !prepare_state(s, &s->state[k], k ? 0 : opt->first_state))
-                        return false;
-        }
-        s->values = contiguous(p);
-        s->grad = s->values ? contiguous(g) : NULL;
-        return s->grad != NULL;
-}
-
-/* True for slots that can go through one kernel call with the first one: of one group and device, with as many updates
- * behind them. */
-static bool together(const lg__slot *s, const lg__slot *first)
-{
-        return s->grad && s->group == first->group && s->step == first->step &&
-               s->param->storage->device == first->param->storage->device;
-}
-
-static bool run_group(lg_optimizer *opt, int64_t first)
-{
-        const lg__slot leader = opt->slots[first];
-        const lg__group *group = &opt->groups[leader.group];
-        lg__device *d = leader.param->storage->device;
-        int64_t count = 0;
-        for (int64_t i = first; i < opt->count; i++) {
-                lg__slot *s = &opt->slots[i];
-                if (!together(s, &leader))
-                        continue;
-                lg_update *u = &opt->updates[count++];
-                *u = (lg_update){.dtype = s->values->at.dtype, .n = lg__shape_numel(s->values->at.shape)};
-                u->param = lg__data(s->values);
-                u->grad = lg__data(s->grad);
-                for (int k = 0; k < LG__STATES; k++)
-                        u->state[k] = group->states >> k & 1 ? lg__data(s->state[k]) : NULL;
-        }
-        if (!opt->rule->run(opt, group, d, opt->updates, count, leader.step))
-                return false;
-        /* The kernel does nothing while a device-side error waits on the device: where that shows, such a step does not
-         * count. */
-        bool counts = d->queue->error.code == LG_DEVICE_OK;
-        for (int64_t i = first; i < opt->count; i++) {
-                lg__slot *s = &opt->slots[i];
-                if (!together(s, &leader))
-                        continue;
-                s->grad = NULL;
-                s->step += counts;
-                s->param->storage->version += counts;
-                if (s->values != s->param && !lg__copy_values(s->param, s->values, "lg_step"))
-                        return false;
-        }
-        return true;
-}
-
-bool lg_step(lg_optimizer *opt)
-{
-        lg_ctx *c = opt ? opt->object.ctx : NULL;
-        if (!lg__ok(c) || !lg__object_lasts(&opt->object, "lg_step"))
-                return false;
-        lg_scope scope = lg_scope_begin(c);
-        bool ok = scope.id != 0;
-        for (int64_t i = 0; ok && i < opt->count; i++)
-                ok = prepare(opt, &opt->slots[i], i);
-        for (int64_t i = 0; ok && i < opt->count; i++) {
-                if (opt->slots[i].grad)
-                        ok = run_group(opt, i);
-        }
-        if (scope.id)
-                lg_scope_end(c, scope);
-        return ok;
 }
 
 bool lg_zero_grad(lg_optimizer *opt)

@@ -5,13 +5,10 @@
  */
 #include "optim.h"
 
-static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_update *updates, int64_t count,
-                int64_t step)
+static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_pass *pass)
 {
         const lg_rmsprop_options *o = opt->options;
-        (void)step;
-        lg_rmsprop_args a = {.count = count,
-                             .updates = updates,
+        lg_rmsprop_args a = {.pass = *pass,
                              .lr = g->lr,
                              .alpha = o->alpha,
                              .eps = g->eps,

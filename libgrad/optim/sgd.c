@@ -4,19 +4,16 @@
  */
 #include "optim.h"
 
-static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_update *updates, int64_t count,
-                int64_t step)
+static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_pass *pass)
 {
         const lg_sgd_options *o = opt->options;
-        lg_sgd_args a = {.count = count,
-                         .updates = updates,
+        lg_sgd_args a = {.pass = *pass,
                          .lr = g->lr,
                          .momentum = g->momentum,
                          .dampening = o->dampening,
                          .weight_decay = g->weight_decay,
                          .nesterov = o->nesterov,
-                         .maximize = o->maximize,
-                         .first = step == 0};
+                         .maximize = o->maximize};
         return LG__RUN(d, "lg_step (sgd)", sgd, &a);
 }
 

@@ -14,12 +14,24 @@ static bool visit_group(lg__roster *r, lg__group *g, int i)
         return ok;
 }
 
+/* Takes steps that were skipped off the number of steps: from now on nothing on the device says so. */
+static bool settle(lg__slot *s)
+{
+        const int64_t skipped = s->skipped ? lg_item_i64(s->skipped) : 0;
+        if (s->param->ctx->error)
+                return false;
+        s->step -= skipped;
+        lg__tensor_release(s->skipped);
+        s->skipped = NULL;
+        return true;
+}
+
 /* A parameter's states, under its path in the module that holds it, or under its number. */
 static bool visit_slot(lg__roster *r, const lg_optimizer *opt, int64_t i)
 {
         lg__slot *s = &opt->slots[i];
         char number[32];
-        if (!lg__slot_lives(opt, i, r->op))
+        if (!lg__slot_lives(opt, i, r->op) || !settle(s))
                 return false;
         snprintf(number, sizeof number, "%lld", (long long)i);
         const char *path = lg__roster_name(r, s->param);
@@ -27,7 +39,8 @@ static bool visit_slot(lg__roster *r, const lg_optimizer *opt, int64_t i)
         bool ok = lg__hold_whole(r, "step", &s->step, LG__HELD_MOST);
         for (int k = 0; k < LG__STATES && ok; k++)
                 if (opt->groups[s->group].states >> k & 1)
-                        ok = lg__hold_tensor_like(r, opt->rule->states[k], &s->state[k], s->param, LG__HELD_MAY_GO);
+                        ok = lg__hold_tensor_like(r, opt->rule->states[k], &s->state[k], lg__state_dtype(s->param),
+                                                  s->param, LG__HELD_MAY_GO);
         lg__roster_leave(r, was);
         return ok;
 }

@@ -94,7 +94,7 @@ bool lg_checkpoint_add_with(lg_checkpoint *k, const char *name, lg_state_kind ki
         lg__object *o = object; /* the first member of each */
         if (!lg__ok(c))
                 return false;
-        if (kind < LG_STATE_MODULE || kind > LG_STATE_LOADER)
+        if (kind < LG_STATE_MODULE || kind > LG_STATE_SCALER)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_add: %d is no kind of object", (int)kind);
         if (!o || o->ctx != c)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_add: \"%.80s\" is %s", name ? name : "",

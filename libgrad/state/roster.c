@@ -69,17 +69,18 @@ static bool hold(lg__roster *r, const char *name, lg__held held)
         return held.name != NULL;
 }
 
-bool lg__hold_tensor_like(lg__roster *r, const char *name, lg_tensor **at, const lg_tensor *like, unsigned flags)
+bool lg__hold_tensor_like(lg__roster *r, const char *name, lg_tensor **at, lg_dtype dtype, const lg_tensor *like,
+                          unsigned flags)
 {
         lg__held h = {.kind = LG__HELD_TENSOR, .flags = flags, .at = at, .device = like->storage->device->id};
-        h.like.dtype = like->at.dtype;
+        h.like.dtype = dtype;
         h.like.shape = like->at.shape;
         return hold(r, name, h);
 }
 
 bool lg__hold_tensor(lg__roster *r, const char *name, lg_tensor **at, unsigned flags)
 {
-        return lg__hold_tensor_like(r, name, at, *at, flags);
+        return lg__hold_tensor_like(r, name, at, (*at)->at.dtype, *at, flags);
 }
 
 bool lg__hold_i64(lg__roster *r, const char *name, int64_t *at, unsigned flags)

@@ -58,8 +58,9 @@ static inline void lg__roster_leave(lg__roster *r, size_t length)
         r->path[r->length = length] = 0;
 }
 bool lg__hold_tensor(lg__roster *r, const char *name, lg_tensor **at, unsigned flags);
-/* A tensor that may be NULL, and is of that layout and on that device if not. */
-bool lg__hold_tensor_like(lg__roster *r, const char *name, lg_tensor **at, const lg_tensor *like, unsigned flags);
+/* A tensor that may be NULL, and is of that dtype and of like's shape and device if not. */
+bool lg__hold_tensor_like(lg__roster *r, const char *name, lg_tensor **at, lg_dtype dtype, const lg_tensor *like,
+                          unsigned flags);
 bool lg__hold_i64(lg__roster *r, const char *name, int64_t *at, unsigned flags);
 /* A count: a load refuses one that is not from 0 to `most`. */
 bool lg__hold_whole(lg__roster *r, const char *name, int64_t *at, int64_t most);

@@ -18,7 +18,7 @@ import header_comments  # noqa: E402
 NAMES = '''lg_ctx *c; FILE *f;
 lg_tensor *x, *y, *w, *b, *h, *p, *t, *mask, *loss, *scores, *weights, *images, *labels, *ids, *index, *target, *i;
 lg_module *net, *m, *lstm, *gpt, *block, *head, *teacher, *student; lg_outputs out;
-lg_optimizer *opt; lg_scheduler *warmup, *cosine, *decay; lg_ema *average; lg_check_report r;
+lg_optimizer *opt; lg_scheduler *warmup, *cosine, *decay; lg_ema *average; lg_scaler *scaler; lg_check_report r;
 lg_dataset *d, *data, *train, *valid, *test; lg_loader *l, *loader, *batches; lg_batch sample;
 lg_sample *s; lg_custom_call *call; lg_device dev; lg_device_info_t info; int order; int64_t steps, epochs;
 lg_checkpoint *k; lg_weights *file; const char *path; lg_weight weight;

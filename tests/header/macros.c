@@ -272,6 +272,8 @@ static void training(lg_ctx *c)
                                  lg_nn_linear(c, 4, 2, .no_bias = true));
         lg_optimizer *sgd = lg_sgd(c, lg_parameters(net), 1, .momentum = 0.9);
         lg_optimizer *adam = lg_adam(c, lg_parameters(net), 1e-3, .eps = LG_ZERO);
+        lg_scaler *scaler = lg_scaler_new(c, .growth_interval = 100);
+        lg_scaler_backward(scaler, lg_sum(lg_forward(net, lg_ones(c, LG_SHAPE(2, 3)))), .retain_graph = true);
         lg_dataset *data = lg_dataset_tensors(c, lg_ones(c, LG_SHAPE(4, 3)), lg_zeros(c, LG_SHAPE(4), .dtype = LG_I64),
                                               .scale = 0.5);
         lg_loader *l = lg_loader_open(c, data, 2, .shuffle = true);

@@ -1,0 +1,362 @@
+/* scaler.c - losses that are scaled up for gradients in f16, and steps that are skipped where that was too much. All
+ * that decides is on the device; nothing waits for it.
+ *
+ * A round ends with lg_scaler_update(). An optimiser whose `round` is the scaler's has its gradients without the scale.
+ */
+#include "graph/op.h"
+#include "optim.h"
+#include "state/roster.h"
+
+struct lg_scaler {
+        lg__object object;
+        double growth, backoff;
+        int64_t interval;
+        lg_tensor *scale, *steps; /* owned, 0-d: f32; i64, good ones since the scale has changed */
+        lg_tensor *found;         /* owned: not 0 if an optimiser of this round found one that is not finite, or NULL */
+        uint64_t round;
+        bool scaled; /* something was, in this round */
+};
+
+static void destroy(lg__object *o)
+{
+        lg_scaler *s = (lg_scaler *)o;
+        lg__tensor_release(s->scale);
+        lg__tensor_release(s->steps);
+        lg__tensor_release(s->found);
+        lg__free(o->ctx, s, sizeof *s);
+}
+
+/* PyTorch's names. */
+static bool visit(lg__object *o, lg__roster *r)
+{
+        lg_scaler *s = (lg_scaler *)o;
+        return lg__hold_tensor(r, "scale", &s->scale, 0) && lg__hold_tensor(r, "growth_tracker", &s->steps, 0) &&
+               lg__hold_f64(r, "growth_factor", &s->growth) && lg__hold_f64(r, "backoff_factor", &s->backoff) &&
+               lg__hold_whole(r, "growth_interval", &s->interval, LG__HELD_MOST);
+}
+
+static const lg__type type = {.destroy = destroy, .visit = visit};
+
+static bool options_are_good(lg_ctx *c, const lg_scaler_options *o)
+{
+        if (!(isfinite((float)o->init_scale) && (float)o->init_scale > 0))
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_scaler_new: init_scale is %g; it must be above 0 and in f32",
+                                o->init_scale);
+        if (!(isfinite(o->growth_factor) && o->growth_factor > 1))
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_scaler_new: growth_factor is %g; it must be above 1",
+                                o->growth_factor);
+        if (!(o->backoff_factor > 0 && o->backoff_factor < 1))
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_scaler_new: backoff_factor is %g; it must be between 0 and 1",
+                                o->backoff_factor);
+        return o->growth_interval > 0 ||
+               lg__fail(c, LG_ERR_ARGUMENT, "lg_scaler_new: growth_interval is %lld; it must be at least 1",
+                        (long long)o->growth_interval);
+}
+
+/* A number on a device, of the open scope. */
+static lg_tensor *number(lg_ctx *c, lg_device device, lg_dtype dtype, double value)
+{
+        lg_tensor *t = lg__tensor_empty(c, device, dtype, LG_SHAPE_0D);
+        return t && lg__fill_values(t, value, "lg_scaler") ? t : NULL;
+}
+
+lg_scaler *lg_scaler_new_with(lg_ctx *c, const lg_scaler_options *options)
+{
+        lg_scaler_options o;
+        if (!lg__take(c, "lg_scaler_new", options, &o, sizeof o))
+                return NULL;
+        o.init_scale = lg__option(o.init_scale, 65536);
+        o.growth_factor = lg__option(o.growth_factor, 2);
+        o.backoff_factor = lg__option(o.backoff_factor, 0.5);
+        o.growth_interval = lg__whole_option(o.growth_interval, 2000);
+        lg_scaler *s = options_are_good(c, &o) ? lg__alloc(c, sizeof *s) : NULL;
+        if (!s)
+                return NULL;
+        s->growth = o.growth_factor;
+        s->backoff = o.backoff_factor;
+        s->interval = o.growth_interval;
+        s->round = ++c->sequence;
+        lg__object_register(c, &s->object, &type);
+        lg_tensor *scale = number(c, lg_cpu(), LG_F32, o.init_scale),
+                  *steps = scale ? number(c, lg_cpu(), LG_I64, 0) : NULL;
+        s->scale = scale ? lg__tensor_own(scale) : NULL;
+        s->steps = steps ? lg__tensor_own(steps) : NULL;
+        if (steps)
+                return s;
+        lg__object_destroy(&s->object);
+        return NULL;
+}
+
+void lg_scaler_free(lg_scaler *s)
+{
+        if (s && lg__may_end(s->object.ctx, "lg_scaler_free"))
+                lg__object_destroy(&s->object);
+}
+
+static bool ready(const lg_scaler *s, const char *op)
+{
+        return s && lg__ok(s->object.ctx) && lg__object_lasts(&s->object, op);
+}
+
+/* ---- losses ---- */
+
+static lg_tensor *on(lg_tensor *t, const lg__device *d)
+{
+        return t->storage->device == d ? t : lg__clone_values(t, d->id, t->at.dtype);
+}
+
+/* The scaler goes to the device of the first loss, and wherever losses go. */
+static bool move(lg_scaler *s, const lg__device *d)
+{
+        if (s->scale->storage->device == d)
+                return true;
+        lg_tensor *scale = on(s->scale, d), *steps = scale ? on(s->steps, d) : NULL;
+        if (!steps)
+                return false;
+        lg__tensor_release(s->scale);
+        lg__tensor_release(s->steps);
+        s->scale = lg__tensor_own(scale);
+        s->steps = lg__tensor_own(steps);
+        return true;
+}
+
+/* True if t can be scaled, and then the scale is beside it. */
+static bool ready_for(lg_scaler *s, lg_tensor *t, const char *op)
+{
+        if (!ready(s, op))
+                return false;
+        if (!t)
+                return lg__fail(s->object.ctx, LG_ERR_ARGUMENT, "%s: loss is NULL", op);
+        if (!lg__in_context(s->object.ctx, t, op, "loss") || !lg__check(t, op, "loss"))
+                return false;
+        if (!lg__dtype_float(t->at.dtype))
+                return lg__fail(s->object.ctx, LG_ERR_DTYPE, "%s: loss is %s; it must be of a float dtype", op,
+                                lg__tensor_text(t).s);
+        s->scaled = move(s, t->storage->device) || s->scaled;
+        return !s->object.ctx->error;
+}
+
+lg_tensor *lg_scaler_scale(lg_scaler *s, lg_tensor *loss)
+{
+        return ready_for(s, loss, "lg_scaler_scale") ? lg_mul(loss, s->scale) : NULL;
+}
+
+bool lg_scaler_backward_with(lg_scaler *s, lg_tensor *loss, const lg_backward_options *options)
+{
+        const char *op = "lg_scaler_backward";
+        lg_backward_options o;
+        if (!ready_for(s, loss, op) || !lg__take(s->object.ctx, op, options, &o, sizeof o))
+                return false;
+        lg_scope scope = lg_scope_begin(s->object.ctx);
+        bool ok = scope.id != 0;
+        if (o.grad)
+                ok = ok && (o.grad = lg_mul(o.grad, s->scale));
+        else if (lg__shape_numel(loss->at.shape) == 1)
+                ok = ok && (o.grad = lg_reshape(s->scale, loss->at.shape));
+        ok = ok && lg__backward(op, loss, o);
+        if (scope.id)
+                lg_scope_end(s->object.ctx, scope);
+        return ok;
+}
+
+/* ---- gradients ---- */
+
+static bool gradient_is_good(const lg_optimizer *opt, int64_t i, const char *op)
+{
+        const lg_tensor *g = lg__slot_gradient(&opt->slots[i]);
+        return !g || g->at.dtype != LG_F16 ||
+               lg__fail(opt->object.ctx, LG_ERR_DTYPE,
+                        "%s: the gradient of parameter %lld is %s: without the scale it would vanish in f16; keep "
+                        "parameters in f32, and compute under lg_autocast(c, LG_F16)",
+                        op, (long long)i, lg__tensor_text(g).s);
+}
+
+/* The device of the first gradient; NULL: an error. */
+static lg__device *home_of(lg_optimizer *opt, const char *op)
+{
+        lg__device *home = NULL;
+        for (int64_t i = 0; i < opt->count; i++) {
+                if (!lg__slot_find(opt, i, op) || !gradient_is_good(opt, i, op))
+                        return NULL;
+                if (!home && lg__slot_gradient(&opt->slots[i]))
+                        home = opt->slots[i].param->storage->device;
+        }
+        if (!home)
+                lg__fail(opt->object.ctx, LG_ERR_STATE, "%s: no parameter of %s has a gradient", op, opt->rule->name);
+        return home;
+}
+
+/* The gradients on a device, by one kernel; those with gaps in memory through a copy. */
+static bool unscale_on(const lg_scaler *s, lg_optimizer *opt, lg__device *d, const lg_tensor *found, const char *op)
+{
+        const lg_tensor *scale = on(s->scale, d);
+        lg_unscale_args a = {0, opt->updates, scale ? lg__data(scale) : NULL, lg__data(found)};
+        bool ok = scale != NULL;
+        for (int64_t i = 0; i < opt->count && ok; i++) {
+                lg__slot *at = &opt->slots[i];
+                lg_tensor *g = lg__slot_gradient(at);
+                at->grad = NULL;
+                if (!g || g->storage->device != d)
+                        continue;
+                at->grad = lg__layout_is_dense(&g->at) ? g : lg__clone_values(g, d->id, g->at.dtype);
+                ok = at->grad != NULL;
+                if (ok)
+                        opt->updates[a.count++] = lg__update_in_place(at->grad);
+        }
+        ok = ok && LG__RUN(d, op, unscale, &a);
+        for (int64_t i = 0; i < opt->count && ok; i++) {
+                lg_tensor *g = opt->slots[i].grad ? lg__slot_gradient(&opt->slots[i]) : NULL;
+                if (g)
+                        g->storage->version++;
+                if (g && g != opt->slots[i].grad)
+                        ok = lg__copy_values(g, opt->slots[i].grad, op);
+        }
+        return ok;
+}
+
+/* sum = a + b, where sum is. */
+static bool add(lg_tensor *sum, lg_tensor *a, lg_tensor *b, const char *op)
+{
+        b = on(b, sum->storage->device);
+        return b && lg__pointwise_run(LG_PW_add, sum, (lg_tensor *[LG_PW_INPUTS]){a, b}, 1, 0, op);
+}
+
+/* True if no slot before i has its gradient on that device. */
+static bool is_first_on(const lg_optimizer *opt, int64_t i, const lg__device *d)
+{
+        for (int64_t k = 0; k < i; k++) {
+                const lg_tensor *g = lg__slot_gradient(&opt->slots[k]);
+                if (g && g->storage->device == d)
+                        return false;
+        }
+        return true;
+}
+
+static bool unscale_away(const lg_scaler *s, lg_optimizer *opt, lg__device *home, lg_tensor *found, const char *op)
+{
+        for (int64_t i = 0; i < opt->count; i++) {
+                const lg_tensor *g = lg__slot_gradient(&opt->slots[i]);
+                lg__device *d = g ? g->storage->device : home;
+                if (d == home || !is_first_on(opt, i, d))
+                        continue;
+                lg_tensor *there = number(opt->object.ctx, d->id, LG_F32, 0);
+                if (!there || !unscale_on(s, opt, d, there, op) || !add(found, found, there, op))
+                        return false;
+        }
+        return true;
+}
+
+static bool unscale_all(lg_scaler *s, lg_optimizer *opt, const char *op)
+{
+        lg_ctx *c = s->object.ctx;
+        lg__device *home = home_of(opt, op);
+        lg_tensor *found = home ? number(c, home->id, LG_F32, 0) : NULL;
+        /* Of the first optimiser, another handle. */
+        lg_tensor *all = !found     ? NULL
+                         : s->found ? lg__tensor_like(s->found)
+                                    : lg__tensor_new(c, found->storage, &found->at);
+        if (!all || !unscale_on(s, opt, home, found, op) || !unscale_away(s, opt, home, found, op) ||
+            (s->found && !add(all, s->found, found, op)))
+                return false;
+        lg__tensor_release(s->found);
+        s->found = lg__tensor_own(all);
+        lg__tensor_release(opt->found);
+        opt->found = lg__tensor_own(found);
+        opt->round = s->round;
+        opt->stepped = false;
+        return true;
+}
+
+static bool unscale(lg_scaler *s, lg_optimizer *opt, const char *op)
+{
+        lg_ctx *c = s->object.ctx;
+        if (!s->scaled)
+                return lg__fail(c, LG_ERR_STATE,
+                                "%s: nothing was scaled since the last lg_scaler_update(): compute gradients by "
+                                "lg_scaler_backward()",
+                                op);
+        bool recording = lg_grad_mode(c, false);
+        lg_scope scope = lg_scope_begin(c);
+        bool ok = scope.id && unscale_all(s, opt, op);
+        if (scope.id)
+                lg_scope_end(c, scope);
+        lg_grad_mode(c, recording);
+        return ok;
+}
+
+static bool ready_with(const lg_scaler *s, const lg_optimizer *opt, const char *op)
+{
+        if (!ready(s, op))
+                return false;
+        if (!opt || opt->object.ctx != s->object.ctx)
+                return lg__fail(s->object.ctx, LG_ERR_ARGUMENT, "%s: the optimiser is %s", op,
+                                opt ? "of another context" : "NULL");
+        return lg__object_lasts(&opt->object, op) &&
+               (opt->round != s->round || !opt->stepped ||
+                lg__fail(s->object.ctx, LG_ERR_STATE,
+                         "%s: this optimiser has had its lg_scaler_step(); call lg_scaler_update() first", op));
+}
+
+bool lg_scaler_unscale(lg_scaler *s, lg_optimizer *opt)
+{
+        const char *op = "lg_scaler_unscale";
+        if (!ready_with(s, opt, op))
+                return false;
+        if (opt->round == s->round)
+                return lg__fail(s->object.ctx, LG_ERR_STATE,
+                                "%s: the gradients of this optimiser are unscaled since the last lg_scaler_update()",
+                                op);
+        return unscale(s, opt, op);
+}
+
+bool lg_scaler_step(lg_scaler *s, lg_optimizer *opt)
+{
+        const char *op = "lg_scaler_step";
+        if (!ready_with(s, opt, op) || (opt->round != s->round && !unscale(s, opt, op)) ||
+            !lg__optimizer_step(opt, opt->found, op))
+                return false;
+        opt->stepped = true;
+        return true;
+}
+
+/* ---- the scale ---- */
+
+static bool rescale(lg_scaler *s, const char *op)
+{
+        lg__device *d = s->scale->storage->device;
+        const lg_tensor *found = on(s->found, d);
+        lg_rescale_args a = {.scale = lg__data(s->scale),
+                             .steps = lg__data(s->steps),
+                             .found = found ? lg__data(found) : NULL,
+                             .growth = s->growth,
+                             .backoff = s->backoff,
+                             .interval = s->interval};
+        return found && LG__RUN(d, op, rescale, &a);
+}
+
+bool lg_scaler_update(lg_scaler *s)
+{
+        const char *op = "lg_scaler_update";
+        if (!ready(s, op))
+                return false;
+        if (!s->found)
+                return lg__fail(s->object.ctx, LG_ERR_STATE,
+                                "%s: no gradients were unscaled since the last one; call lg_scaler_step() before", op);
+        lg_scope scope = lg_scope_begin(s->object.ctx);
+        bool ok = scope.id && rescale(s, op);
+        if (scope.id)
+                lg_scope_end(s->object.ctx, scope);
+        if (!ok)
+                return false;
+        s->scale->storage->version++;
+        lg__tensor_release(s->found);
+        s->found = NULL;
+        s->scaled = false;
+        s->round = ++s->object.ctx->sequence;
+        return true;
+}
+
+double lg_scaler_get_scale(lg_scaler *s)
+{
+        return ready(s, "lg_scaler_get_scale") ? lg_item(s->scale) : NAN;
+}

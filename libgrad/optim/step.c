@@ -1,0 +1,173 @@
+/* step.c - an optimiser's step: state where the parameters are, and kernels over many of them at once. */
+#include "optim.h"
+
+lg_tensor *lg__slot_gradient(const lg__slot *s)
+{
+        return s->param->node == s->node ? lg_grad_of(s->param) : NULL;
+}
+
+/* A record that was freed may be another tensor by now. */
+bool lg__slot_lives(const lg_optimizer *opt, int64_t i, const char *op)
+{
+        const lg__slot *s = &opt->slots[i];
+        const lg_tensor *p = s->param;
+        return (p->live == LG__LIVE && p->serial == s->serial && !(p->node && p->node->op)) ||
+               lg__fail(opt->object.ctx, LG_ERR_STATE,
+                        "%s: parameter %lld of %s was freed; make a new optimiser without it", op, (long long)i,
+                        opt->rule->name);
+}
+
+/* One whose requires_grad was switched off and on is the same tensor with a new leaf node. */
+static void find_node(lg__slot *s)
+{
+        lg_tensor *p = s->param;
+        if (p->node && p->node != s->node) {
+                lg__node_ref(p->node);
+                lg__node_unref(s->node);
+                s->node = p->node;
+        }
+}
+
+bool lg__slot_find(lg_optimizer *opt, int64_t i, const char *op)
+{
+        lg__slot *s = &opt->slots[i];
+        if (!lg__slot_lives(opt, i, op))
+                return false;
+        find_node(s);
+        const lg_tensor *p = s->param, *g = lg__slot_gradient(s);
+        return !g || lg_device_equal(g->storage->device->id, p->storage->device->id) ||
+               lg__fail(p->ctx, LG_ERR_STATE, "%s: parameter %lld is %s but its gradient is %s", op, (long long)i,
+                        lg__tensor_text(p).s, lg__tensor_text(g).s);
+}
+
+static lg_tensor *contiguous(lg_tensor *t)
+{
+        return lg__layout_is_contiguous(&t->at) ? t : lg__clone_values(t, t->storage->device->id, t->at.dtype);
+}
+
+lg_dtype lg__state_dtype(const lg_tensor *param)
+{
+        return param->at.dtype == LG_F64 ? LG_F64 : LG_F32;
+}
+
+/* A buffer of the slot: a new one, or the old one as it is to be and where the parameter is now. */
+static bool prepare_buffer(const lg__slot *s, lg_tensor **buffer, lg_dtype dtype, lg_shape shape, double first)
+{
+        lg_device device = s->param->storage->device->id;
+        lg_tensor *t = *buffer;
+        if (t && lg_device_equal(t->storage->device->id, device) && t->at.dtype == dtype)
+                return true;
+        if (t) {
+                t = lg__clone_values(t, device, dtype);
+        } else {
+                t = lg__tensor_empty(s->param->ctx, device, dtype, shape);
+                if (t && !lg__fill_values(t, first, "lg_step"))
+                        return false;
+        }
+        if (!t)
+                return false;
+        lg__tensor_release(*buffer);
+        *buffer = lg__tensor_own(t);
+        return true;
+}
+
+/* All that can fail for want of memory, before anything is changed. State that is new or has moved says what it said.
+ */
+static bool prepare(lg_optimizer *opt, int64_t i, bool may_skip, const char *op)
+{
+        lg__slot *s = &opt->slots[i];
+        s->grad = s->values = NULL;
+        if (!lg__slot_find(opt, i, op))
+                return false;
+        lg_tensor *p = s->param, *g = lg__slot_gradient(s);
+        if (!g)
+                return true;
+        const unsigned states = opt->groups[s->group].states;
+        for (int k = 0; k < LG__STATES; k++) {
+                if ((states >> k & 1) &&
+                    !prepare_buffer(s, &s->state[k], lg__state_dtype(p), p->at.shape, k ? 0 : opt->first_state))
+                        return false;
+        }
+        if ((may_skip || s->skipped) && !prepare_buffer(s, &s->skipped, LG_I64, LG_SHAPE_0D, 0))
+                return false;
+        s->values = contiguous(p);
+        s->grad = s->values ? contiguous(g) : NULL;
+        return s->grad != NULL;
+}
+
+/* True for slots that can go through one kernel call with the first one: of one group and device, with as many updates
+ * behind them. */
+static bool together(const lg__slot *s, const lg__slot *first)
+{
+        return s->grad && s->group == first->group && s->step == first->step &&
+               s->param->storage->device == first->param->storage->device;
+}
+
+static lg_update update_of(const lg__slot *s, unsigned states)
+{
+        lg_update u = {.dtype = s->values->at.dtype,
+                       .n = lg__shape_numel(s->values->at.shape),
+                       .param = lg__data(s->values),
+                       .grad = lg__data(s->grad),
+                       .skipped = s->skipped ? lg__data(s->skipped) : NULL};
+        for (int k = 0; k < LG__STATES; k++)
+                u.state[k] = states >> k & 1 ? lg__data(s->state[k]) : NULL;
+        return u;
+}
+
+/* skip: on the device, or NULL. */
+static bool run_kernel(lg_optimizer *opt, const lg__slot *leader, const lg_tensor *skip)
+{
+        const lg__group *group = &opt->groups[leader->group];
+        int64_t count = 0;
+        for (int64_t i = 0; i < opt->count; i++)
+                if (together(&opt->slots[i], leader) && lg__shape_numel(opt->slots[i].values->at.shape))
+                        opt->updates[count++] = update_of(&opt->slots[i], group->states);
+        lg_pass pass = {count, opt->updates, leader->step + 1, skip ? lg__data(skip) : NULL};
+        return opt->rule->run(opt, group, leader->param->storage->device, &pass);
+}
+
+static bool run_group(lg_optimizer *opt, int64_t first, lg_tensor *skip, const char *op)
+{
+        const lg__slot leader = opt->slots[first];
+        const lg__device *d = leader.param->storage->device;
+        if (skip && skip->storage->device != d && !(skip = lg__clone_values(skip, d->id, skip->at.dtype)))
+                return false;
+        if (!run_kernel(opt, &leader, skip))
+                return false;
+        /* The kernel does nothing while a device-side error waits on the device: where that shows, such a step does not
+         * count. */
+        bool counts = d->queue->error.code == LG_DEVICE_OK;
+        for (int64_t i = first; i < opt->count; i++) {
+                lg__slot *s = &opt->slots[i];
+                if (!together(s, &leader))
+                        continue;
+                s->grad = NULL;
+                s->step += counts;
+                s->param->storage->version += counts;
+                if (s->values != s->param && !lg__copy_values(s->param, s->values, op))
+                        return false;
+        }
+        return true;
+}
+
+bool lg__optimizer_step(lg_optimizer *opt, lg_tensor *skip, const char *op)
+{
+        lg_scope scope = lg_scope_begin(opt->object.ctx);
+        bool ok = scope.id != 0;
+        for (int64_t i = 0; ok && i < opt->count; i++)
+                ok = prepare(opt, i, skip != NULL, op);
+        for (int64_t i = 0; ok && i < opt->count; i++) {
+                if (opt->slots[i].grad)
+                        ok = run_group(opt, i, skip, op);
+        }
+        if (scope.id)
+                lg_scope_end(opt->object.ctx, scope);
+        return ok;
+}
+
+bool lg_step(lg_optimizer *opt)
+{
+        return opt && lg__ok(opt->object.ctx) && lg__object_lasts(&opt->object, "lg_step") &&
+               lg__optimizer_step(opt, NULL, "lg_step");
+}
