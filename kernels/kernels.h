@@ -185,7 +185,8 @@ typedef struct lg_softmax_vjp_args {
  * cross_entropy: loss[i] = -sum_c q[i,c] lp[i,c] for NONE (rows values), their sum otherwise (one value; MEAN of no
  * rows is NaN). cross_entropy_vjp: dx[i, c] = g_i * (softmax(x)[i,c] * sum_c q[i,c] - q[i,c]), g_i is g[i] for NONE,
  * else g[0]. class_weights: out = q. A label that is neither is noted with `origin` and its row counts as ignored.
- * All contiguous; x, out of vjp and class_weights are (rows, classes); labels i64. f16 and bf16 compute in f32. */
+ * All contiguous; x, out of vjp and class_weights are (rows, classes); labels i64. f16 and bf16 compute in f32, and of
+ * them losses and g are f32. */
 typedef struct lg_cross_entropy_args {
         lg_dtype dtype;
         int64_t rows, classes;

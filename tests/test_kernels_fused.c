@@ -117,6 +117,8 @@ static void test_cumsum(void **state)
 }
 
 /* ---- cross entropy ---- */
+#define WIDE(dtype) ((dtype) == LG_F64 ? LG_F64 : LG_F32)
+
 /* q of each row and class; the loss and its derivative follow from it by the header's formulas. */
 static void weights_reference(const lg_cross_entropy_args *a, double *ret)
 {
@@ -139,7 +141,7 @@ static void cross_entropy_reference(const lg_cross_entropy_args *a, double *weig
         softmax_reference(&s, lp);
         ret_loss[0] = a->reduction == LG_MEAN && a->rows == 0 ? NAN : 0;
         for (int64_t i = 0; i < a->rows; i++) {
-                double total = 0, loss = 0, g = get(a->dtype, a->g, a->reduction == LG_NONE ? i : 0);
+                double total = 0, loss = 0, g = get(WIDE(a->dtype), a->g, a->reduction == LG_NONE ? i : 0);
                 for (int64_t j = 0; j < c; j++) {
                         total += weights[i * c + j];
                         loss -= weights[i * c + j] * lp[i * c + j];
@@ -157,7 +159,7 @@ static void cross_entropy_reference(const lg_cross_entropy_args *a, double *weig
 static void check_cross_entropy(lg_dtype t, int64_t rows, int64_t classes, lg_reduction reduction, double smoothing)
 {
         int64_t count = rows * classes, *labels = malloc((size_t)(rows + 1) * sizeof *labels);
-        void *x = make_array(t, count, -3, 3), *g = make_array(t, rows + 1, 0.5, 1),
+        void *x = make_array(t, count, -3, 3), *g = make_array(WIDE(t), rows + 1, 0.5, 1),
              *out = malloc((size_t)(count + rows + 1) * 8);
         double *weights = calloc((size_t)count + 1, 8), *loss = calloc((size_t)rows + 1, 8),
                *dx = calloc((size_t)count + 1, 8);
@@ -179,8 +181,8 @@ static void check_cross_entropy(lg_dtype t, int64_t rows, int64_t classes, lg_re
         weights_reference(&a, weights);
         cross_entropy_reference(&a, weights, loss, dx);
         int64_t losses = reduction == LG_NONE ? rows : 1;
-        EVERY(out, (size_t)losses * size_of[t], CALL(k->cross_entropy, &q, &a), {
-                check_array("cross_entropy", t, out, loss, losses, tolerance[t]);
+        EVERY(out, (size_t)losses * size_of[WIDE(t)], CALL(k->cross_entropy, &q, &a), {
+                check_array("cross_entropy", WIDE(t), out, loss, losses, tolerance[WIDE(t)]);
                 assert_int_equal(q.error.code, rows > 2 ? 7 : LG_DEVICE_OK);
                 assert_true(q.error.value == (rows > 2 ? classes + 6 : 0) && q.error.limit == (rows > 2 ? classes : 0));
         });

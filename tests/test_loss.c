@@ -265,7 +265,7 @@ static void soft_targets(void **state)
         for (int i = 0; i < 4; i++)
                 for (int k = 0; k < 4; k++) {
                         lg_tensor *y = lg_cross_entropy(lg_cast(x, dtypes[i]), lg_cast(hot, dtypes[k]));
-                        assert_int_equal(lg_dtype_of(y), lg_promote(dtypes[i], dtypes[k]));
+                        assert_int_equal(lg_dtype_of(y), dtypes[i] == LG_F64 || dtypes[k] == LG_F64 ? LG_F64 : LG_F32);
                         assert_near(lg_item(y), lg_item(lg_cross_entropy(lg_cast(lg_cast(x, dtypes[i]), LG_F64), hot)),
                                     4 * fmax(limits[i], limits[k]));
                 }
@@ -335,7 +335,7 @@ static void many_rows_of_half(void **state)
                 lg_tensor *t = lg_zeros(c, LG_SHAPE(MANY), .dtype = LG_I64),
                           *w = lg_ones(c, LG_SHAPE(2), .dtype = dtypes[d]);
                 lg_tensor *y = lg_nll(lp, t, .weight = w);
-                assert_int_equal(lg_dtype_of(y), dtypes[d]);
+                assert_int_equal(lg_dtype_of(y), LG_F32);
                 assert_near(lg_item(y), 2.5, 1e-6);
                 assert_near(lg_item(lg_cross_entropy(lp, t, .weight = w, .label_smoothing = 0.5)), M_LN2, 2e-3);
                 assert_near(lg_item(lg_l1(lp, lg_mul_scalar(lp, 0))), 2.5, 1e-6);

@@ -82,14 +82,15 @@ bool LG_CPU(cross_entropy)(lg_queue *q, const lg_cross_entropy_args *a)
         if (!losses || (!j.x && a->rows > 0 && a->classes > 0))
                 return false;
         lg_parallel(q, a->rows, lg_grain(4 * a->classes), row_losses, &j);
+        const lg_dtype dtype = a->dtype == LG_F64 ? LG_F64 : LG_F32;
         if (a->reduction == LG_NONE) {
-                lg_store[LG_COMPUTE_F64][a->dtype](a->rows, a->out, losses);
+                lg_store[LG_COMPUTE_F64][dtype](a->rows, a->out, losses);
                 return true;
         }
         double sum = a->reduction == LG_MEAN && j.counted == 0 ? NAN : 0;
         for (int64_t i = 0; i < a->rows; i++)
                 sum += losses[i];
-        lg_store[LG_COMPUTE_F64][a->dtype](1, a->out, &sum);
+        lg_store[LG_COMPUTE_F64][dtype](1, a->out, &sum);
         return true;
 }
 
@@ -102,13 +103,13 @@ static void row_vjp(const job *j, int64_t row)
                 memset((char *)j->out + at * (int64_t)size, 0, (size_t)a->classes * size);
                 return;
         }
-        double g;
         int64_t which = a->reduction == LG_NONE ? row : 0;
-        lg_load[LG_COMPUTE_F64][a->dtype](1, &g, (const char *)a->g + which * (int64_t)lg_bytes_of(a->dtype));
         if (a->dtype == LG_F64)
-                row_vjp_f64(j, (const double *)j->x + at, a->labels[row], g, (double *)j->out + at);
+                row_vjp_f64(j, (const double *)j->x + at, a->labels[row], ((const double *)a->g)[which],
+                            (double *)j->out + at);
         else
-                row_vjp_f32(j, (const float *)j->x + at, a->labels[row], (float)g, (float *)j->out + at);
+                row_vjp_f32(j, (const float *)j->x + at, a->labels[row], ((const float *)a->g)[which],
+                            (float *)j->out + at);
 }
 
 static void row_vjps(const void *user, int64_t first, int64_t end, int thread)

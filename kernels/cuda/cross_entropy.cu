@@ -55,7 +55,7 @@ static __global__ void losses(lg_cross_entropy_args a, part *parts, lg_device_er
                 const bool first = lg_rank<TEAM>() == 0, valid = counts(a, row, first ? error : NULL);
                 double own = valid ? loss_of<T, TEAM, E, V>(a, row, shared) : 0;
                 if (a.reduction == LG_NONE && first)
-                        lg_put((T *)a.out + row, own);
+                        ((LG_COMPUTE(T) *)a.out)[row] = (LG_COMPUTE(T))own;
                 loss += own;
                 rows += valid && first;
         }
@@ -76,7 +76,8 @@ static __global__ void add_parts(lg_cross_entropy_args a, const part *parts, int
         }
         lg_team_sums<LG_THREADS>(&loss, &rows, sums);
         if (threadIdx.x == 0)
-                lg_store<double>(a.out, a.dtype, 0, a.reduction == LG_MEAN ? loss / rows : loss);
+                lg_store<double>(a.out, a.dtype == LG_F64 ? LG_F64 : LG_F32, 0,
+                                 a.reduction == LG_MEAN ? loss / rows : loss);
 }
 
 extern "C" bool lg_cuda_cross_entropy(lg_queue *q, const lg_cross_entropy_args *a)
@@ -131,7 +132,7 @@ static __global__ void loss_slopes(lg_cross_entropy_args a, const unsigned long 
                         continue;
                 }
                 const int64_t label = a.labels[row];
-                const H w = lg_wide(((const T *)a.g)[a.reduction == LG_NONE ? row : 0]) * weight;
+                const H w = ((const H *)a.g)[a.reduction == LG_NONE ? row : 0] * weight;
                 lg_scores<T, TEAM, E, V> s;
                 s.measure((const T *)a.x + row * a.classes, a.classes, shared);
                 const H scale = 1 / s.sum;

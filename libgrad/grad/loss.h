@@ -7,9 +7,9 @@
  *     lg_tensor *loss = lg_cross_entropy(lg_forward(net, x), y, .label_smoothing = 0.1);
  *     lg_backward(loss);
  *
- * The loss has the dtype to which x and target are promoted; f16 and bf16 are computed in f32 and rounded once. In
- * addition to the errors named below, functions fail with LG_ERR_STATE if a tensor has been freed, LG_ERR_MEMORY if no
- * memory is left, and LG_ERR_CUDA if a GPU fails.
+ * The loss is f64 if x or target is, else f32: f16 and bf16 are computed in f32. In addition to the errors named below,
+ * functions fail with LG_ERR_STATE if a tensor has been freed, LG_ERR_MEMORY if no memory is left, and LG_ERR_CUDA if a
+ * GPU fails.
  */
 #ifndef LG_LOSS_H
 #define LG_LOSS_H

@@ -33,8 +33,10 @@ static lg_cross_entropy_args kernel_args(const entropy_attributes *a, const lg_t
 static bool infer(lg__call *call)
 {
         const entropy_attributes *a = call->attributes;
-        if (call->op == LG__OP(cross_entropy))
+        if (call->op == LG__OP(cross_entropy)) {
                 call->out_at[0].shape.ndim = a->reduction == LG_NONE ? 1 : 0;
+                call->out_at[0].dtype = call->in[0]->at.dtype == LG_F64 ? LG_F64 : LG_F32;
+        }
         return true;
 }
 
@@ -173,7 +175,7 @@ static lg_tensor *of_indices(const lg__call *call, const lg_cross_entropy_option
                 loss = LG__APPLY(cross_entropy, &a, x, labels);
         } else {
                 lg_tensor *wide = lg__widened(x), *lp = scores ? lg_log_softmax(wide, 1) : wide;
-                loss = lp ? lg_cast(weighted(lp, labels, a, w), x->at.dtype) : NULL;
+                loss = lp ? weighted(lp, labels, a, w) : NULL;
         }
         return loss && o->reduction == LG_NONE ? lg_reshape(loss, shape) : loss;
 }
@@ -191,7 +193,6 @@ static lg_tensor *of_probabilities(const lg__call *call, const lg_cross_entropy_
                 return lg__fail(call->ctx, LG_ERR_ARGUMENT,
                                 "cross_entropy: ignore_index is for class indices, but target is %s",
                                 lg__tensor_text(q).s);
-        lg_dtype dtype = lg__common_dtype(call->in, 2);
         lg_tensor *lp = lg_log_softmax(lg__widened(x), dim);
         q = lg__widened(q);
         if (o->label_smoothing > 0)
@@ -206,7 +207,7 @@ static lg_tensor *of_probabilities(const lg__call *call, const lg_cross_entropy_
         lg_tensor *loss = lg_neg(o->reduction == LG_NONE ? lg_sum(each, .dims = LG_DIMS(dim)) : lg_sum(each));
         if (o->reduction == LG_MEAN)
                 loss = lg_div_scalar(loss, (double)(lg__shape_numel(s) / s.size[dim]));
-        return lg_cast(loss, dtype);
+        return loss;
 }
 
 static lg_tensor *compose_cross_entropy(const lg__call *call)

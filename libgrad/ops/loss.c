@@ -3,7 +3,7 @@
  * mse: d^2. l1: |d|. huber: c (d - c/2) with c = clamp(d, -delta, delta), that is d^2/2 or delta (|d| - delta/2).
  * smooth_l1: huber with delta = beta, divided by beta. bce: -(t log x + (1 - t) log(1 - x)), the logarithms at least
  * -100. bce_with_logits: the same of sigmoid(x), by log_sigmoid. kl_div: t (log t - x), or e^t (t - x) of log t.
- * 16-bit floats are computed with in f32, so that a loss is rounded once.
+ * 16-bit floats are computed with in f32, and the loss is f32.
  */
 #include "graph/op.h"
 
@@ -50,7 +50,7 @@ static lg_tensor *reduce(const operands *n, lg_tensor *each)
         lg_tensor *loss = n->reduction == LG_NONE ? each : n->reduction == LG_MEAN ? lg_mean(each) : lg_sum(each);
         if (n->reduction == LG_BATCH_MEAN)
                 loss = lg_div_scalar(loss, (double)n->x->at.shape.size[0]);
-        return lg_cast(loss, lg__common_dtype(n->call->in, n->call->in_count));
+        return loss;
 }
 
 /* The composite of these operands whose elements are `each`, an expression of operands n and options o. */
