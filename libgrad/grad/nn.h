@@ -218,6 +218,12 @@ LG_API bool lg_freeze(lg_module *m, bool on);
  * device, LG_ERR_STATE in a callback of lg_trace() or while lg_forward_params() runs m. */
 LG_API bool lg_module_to(lg_module *m, lg_device device);
 
+/* Converts the parameters, buffers and gradients of m and of the modules in it that are of a float dtype to dtype. The
+ * handles stay the same. The running statistics of batch norm become f32 where dtype is f16 or bf16. Optimisers keep
+ * their state; give those of 16-bit parameters .master = true. If the call fails, nothing has changed: LG_ERR_DTYPE if
+ * dtype is no float dtype, LG_ERR_STATE in a callback of lg_trace() or while lg_forward_params() runs m. */
+LG_API bool lg_module_cast(lg_module *m, lg_dtype dtype);
+
 typedef struct lg_clone_options {
         LG_OPTIONS_HEAD
         lg_device device LG_DEFAULT; /* of the copy; default: for each tensor, that of its original */

@@ -27,9 +27,13 @@ LG_BEGIN
  * gradient (negated if .maximize is given), and t counts the updates of the parameter from 1 on.
  *
  * Parameters are leaves that require grad, such as those that lg_parameters() lists. The optimiser keeps their handles,
- * not the list, and does not own them. What it stores for a parameter has the dtype of the parameter and follows it to
- * another device (lg_module_to()) in the next lg_step(). The optimiser belongs to the context until
+ * not the list, and does not own them. What it stores for a parameter is f64 for f64, else f32, and follows the
+ * parameter to another device (lg_module_to()) in the next lg_step(). The optimiser belongs to the context until
  * lg_optimizer_free().
+ *
+ * An update that is small beside a 16-bit parameter is lost when that is rounded. With .master = true the optimiser
+ * keeps an f32 copy of each f16 or bf16 parameter (master weights), updates the copy and rounds it to the parameter.
+ * What the program writes into the parameter itself goes into the copy in the next lg_step().
  *
  * Functions that make one fail with LG_ERR_ARGUMENT if the list is empty or names a tensor twice, if a tensor is NULL,
  * of another context, no leaf or does not require grad, if the learning rate or an option is negative or not finite, or
@@ -43,6 +47,7 @@ typedef struct lg_sgd_options {
         double weight_decay LG_DEFAULT; /* pulls weights towards 0; default 0 */
         bool nesterov LG_DEFAULT;       /* Nesterov momentum; needs .momentum and no .dampening; default false */
         bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
+        int64_t master LG_DEFAULT;      /* true: updates f32 copies of 16-bit parameters; default false */
 } lg_sgd_options;
 /* Makes an optimiser for stochastic gradient descent (torch.optim.SGD). An update computes
  * - d = g + weight_decay p;
@@ -63,6 +68,7 @@ typedef struct lg_adam_options {
         bool decoupled LG_DEFAULT;      /* decays weights as AdamW does; default false, always true for lg_adamw() */
         bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
         bool amsgrad LG_DEFAULT;        /* uses the greatest v so far in place of v (AMSGrad); default false */
+        int64_t master LG_DEFAULT;      /* true: updates f32 copies of 16-bit parameters; default false */
 } lg_adam_options;
 /* Makes an Adam optimiser (Kingma and Ba 2015; torch.optim.Adam). An update computes
  * - g += weight_decay p or, with .decoupled, p *= 1 - lr weight_decay;
@@ -88,6 +94,7 @@ typedef struct lg_rmsprop_options {
         double momentum LG_DEFAULT;     /* the factor of the last b; default 0: without momentum */
         bool centered LG_DEFAULT;       /* subtracts the squared mean of the gradient; default false */
         bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
+        int64_t master LG_DEFAULT;      /* true: updates f32 copies of 16-bit parameters; default false */
 } lg_rmsprop_options;
 /* Makes an RMSprop optimiser (Hinton 2012; torch.optim.RMSprop). An update computes
  * - g += weight_decay p;
@@ -107,6 +114,7 @@ typedef struct lg_adagrad_options {
         double weight_decay LG_DEFAULT;              /* pulls weights towards 0; default 0 */
         double initial_accumulator_value LG_DEFAULT; /* what s begins with; default 0 */
         bool maximize LG_DEFAULT;                    /* ascends instead of descending; default false */
+        int64_t master LG_DEFAULT;                   /* true: updates f32 copies of 16-bit parameters; default false */
 } lg_adagrad_options;
 /* Makes an Adagrad optimiser (Duchi et al. 2011; torch.optim.Adagrad). An update computes
  * - g += weight_decay p;
@@ -123,6 +131,7 @@ typedef struct lg_adadelta_options {
         double eps LG_DEFAULT;          /* added under both roots; default 1e-6 */
         double weight_decay LG_DEFAULT; /* pulls weights towards 0; default 0 */
         bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
+        int64_t master LG_DEFAULT;      /* true: updates f32 copies of 16-bit parameters; default false */
 } lg_adadelta_options;
 /* Makes an Adadelta optimiser (Zeiler 2012; torch.optim.Adadelta). An update computes
  * - g += weight_decay p;
@@ -141,9 +150,9 @@ LG_API LG_NEW lg_optimizer *lg_adadelta_with(lg_ctx *c, lg_list_in params, doubl
 
 /* Updates all parameters by their gradients. Parameters without a gradient, and those whose requires_grad is off, are
  * left alone. While a device-side error is pending, nothing changes on that device. Fails with LG_ERR_STATE if a
- * parameter was freed or its gradient is on another device, and with LG_ERR_MEMORY; nothing has changed then. If an
- * update needs several kernels (for groups, devices, or parameters with different numbers of updates) and a later one
- * fails (LG_ERR_CUDA), the parameters of earlier ones stay updated. */
+ * parameter was freed or its gradient is on another device or of another dtype, and with LG_ERR_MEMORY; nothing has
+ * changed then. If an update needs several kernels (for groups, devices, or parameters with different numbers of
+ * updates) and a later one fails (LG_ERR_CUDA), the parameters of earlier ones stay updated. */
 LG_API bool lg_step(lg_optimizer *opt);
 
 /* Frees the gradients of all parameters (zero_grad(set_to_none=True) of PyTorch), so that the next lg_backward() starts

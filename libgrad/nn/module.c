@@ -57,7 +57,8 @@ static bool visit(lg__object *o, lg__roster *r)
         bool ok = has_its_own(m, r->op);
         for (lg__part *p = m->parts; p && ok; p = p->next)
                 ok = p->child ? lg__roster_add(r, p->name, &p->child->object)
-                              : lg__hold_tensor(r, p->name, &p->tensor, 0);
+                              : lg__hold_tensor(r, p->name, &p->tensor,
+                                                m->counts_batches && p->kind == LG__BUFFER ? LG__HELD_WIDE : 0);
         return ok && (!m->counts_batches || lg__hold_count(r, "num_batches_tracked", &m->batches));
 }
 

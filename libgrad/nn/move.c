@@ -1,4 +1,4 @@
-/* move.c - moves a module to a device: handles stay, storages are replaced. */
+/* move.c - moves a module to a device, or to another dtype: handles stay, storages are replaced. */
 #include "nn.h"
 #include "state/roster.h"
 
@@ -7,11 +7,23 @@ typedef struct copy_of {
         lg_tensor *t, *copy;
 } copy_of;
 
-static bool copy_one(lg_tensor *t, lg_device device, copy_of *list, int64_t *count)
+/* Where tensors go, or what those of float dtypes become. */
+typedef struct target {
+        bool moves;
+        lg_device device;
+        lg_dtype dtype;
+} target;
+
+static bool copy_one(lg_tensor *t, const target *to, lg_dtype dtype, copy_of *list, int64_t *count)
 {
-        if (!t || lg_device_equal(t->storage->device->id, device))
+        if (!t)
                 return true;
-        lg_tensor *copy = lg__clone_values(t, device, t->at.dtype);
+        const lg_device at = t->storage->device->id, device = to->moves ? to->device : at;
+        if (to->moves || !lg__dtype_float(t->at.dtype))
+                dtype = t->at.dtype;
+        if (lg_device_equal(at, device) && dtype == t->at.dtype)
+                return true;
+        lg_tensor *copy = lg__clone_values(t, device, dtype);
         if (copy)
                 list[(*count)++] = (copy_of){t, copy};
         return copy != NULL;
@@ -35,36 +47,64 @@ static void swap(copy_of *m)
         }
 }
 
-/* Tensors and their gradients: all of them, or none. */
-static bool move_all(const lg__roster *r, lg_device device)
+/* A tensor and its gradient. */
+static bool copy_held(const lg__held *h, const target *to, copy_of *list, int64_t *count)
+{
+        lg_tensor *t = h->kind == LG__HELD_TENSOR ? *(lg_tensor **)h->at : NULL;
+        const bool widens = h->flags & LG__HELD_WIDE && lg__dtype_bytes(to->dtype) == 2;
+        const lg_dtype dtype = widens ? LG_F32 : to->dtype;
+        return !t || (copy_one(t, to, dtype, list, count) && copy_one(lg_grad_of(t), to, dtype, list, count));
+}
+
+/* All of them, or none. */
+static bool change_all(const lg__roster *r, const target *to)
 {
         const size_t bytes = (size_t)r->count * 2 * sizeof(copy_of) + 1;
         int64_t count = 0;
         copy_of *list = lg__alloc(r->c, bytes);
         bool ok = list != NULL;
-        for (int64_t i = 0; ok && i < r->count; i++) {
-                lg_tensor *t = r->items[i].kind == LG__HELD_TENSOR ? *(lg_tensor **)r->items[i].at : NULL;
-                ok = copy_one(t, device, list, &count) && (!t || copy_one(lg_grad_of(t), device, list, &count));
-        }
+        for (int64_t i = 0; ok && i < r->count; i++)
+                ok = copy_held(&r->items[i], to, list, &count);
         for (int64_t i = 0; ok && i < count; i++)
                 swap(&list[i]);
         lg__free(r->c, list, bytes);
         return ok;
 }
 
-bool lg_module_to(lg_module *m, lg_device device)
+static bool change(lg_module *m, const char *op, const target *to)
 {
-        const char *op = "lg_module_to";
-        lg_ctx *c = lg_module_ctx(m);
+        lg_ctx *c = m->object.ctx;
         lg__roster r;
-        lg__device *d =
-                lg__ok(c) && lg__may_end(c, op) && lg__module_is_whole(m, op) ? lg__device_get(c, device) : NULL;
-        lg_scope scope = d ? lg_scope_begin(c) : (lg_scope){0};
+        lg_scope scope = lg_scope_begin(c);
         if (!scope.id)
                 return false;
         lg__roster_begin(&r, c, op);
-        bool ok = lg__roster_add(&r, "", &m->object) && move_all(&r, d->id);
+        bool ok = lg__roster_add(&r, "", &m->object) && change_all(&r, to);
         lg__roster_end(&r);
         lg_scope_end(c, scope);
         return ok;
+}
+
+static bool may_change(lg_module *m, const char *op)
+{
+        lg_ctx *c = lg_module_ctx(m);
+        return lg__ok(c) && lg__may_end(c, op) && lg__module_is_whole(m, op);
+}
+
+bool lg_module_to(lg_module *m, lg_device device)
+{
+        const char *op = "lg_module_to";
+        lg__device *d = may_change(m, op) ? lg__device_get(m->object.ctx, device) : NULL;
+        return d && change(m, op, &(target){.moves = true, .device = d->id});
+}
+
+bool lg_module_cast(lg_module *m, lg_dtype dtype)
+{
+        const char *op = "lg_module_cast";
+        if (!may_change(m, op))
+                return false;
+        if (!lg__dtype_float(dtype))
+                return lg__fail(m->object.ctx, LG_ERR_DTYPE, "%s: dtype is %s; it can be f32, f64, f16 or bf16", op,
+                                lg_dtype_name(dtype));
+        return change(m, op, &(target){.dtype = dtype});
 }

@@ -64,11 +64,12 @@ static bool fill_batch(lg_module *m, const void *options)
         const lg_batch_norm_layer_options *o = &k->o;
         lg_shape s = LG_SHAPE(k->channels);
         bool affine = !o->no_affine, running = !o->no_running;
+        const lg_dtype wide = o->dtype == LG_F16 || o->dtype == LG_BF16 ? LG_F32 : o->dtype;
         m->counts_batches = running;
         return (!affine || lg__module_constant(m, LG__PARAMETER, "weight", 1, s, o->dtype, o->device)) &&
                (!affine || lg__module_constant(m, LG__PARAMETER, "bias", 0, s, o->dtype, o->device)) &&
-               (!running || lg__module_constant(m, LG__BUFFER, "running_mean", 0, s, o->dtype, o->device)) &&
-               (!running || lg__module_constant(m, LG__BUFFER, "running_var", 1, s, o->dtype, o->device));
+               (!running || lg__module_constant(m, LG__BUFFER, "running_mean", 0, s, wide, o->device)) &&
+               (!running || lg__module_constant(m, LG__BUFFER, "running_var", 1, s, wide, o->device));
 }
 
 static lg_module *make_batch(lg_ctx *c, const char *op, const char *type, batch k,

@@ -27,6 +27,7 @@ lg_optimizer *lg_adadelta_with(lg_ctx *c, lg_list_in params, double lr, const lg
         o.eps = lg__option(o.eps, 1e-6);
         if (!lg__fraction_check(c, rule.name, "rho", o.rho) || !lg__option_check(c, rule.name, "eps", o.eps))
                 return NULL;
-        lg__group first = {.lr = lr, .weight_decay = lg__option(o.weight_decay, 0), .eps = o.eps, .states = 3};
+        lg__group first = {
+                .lr = lr, .weight_decay = lg__option(o.weight_decay, 0), .eps = o.eps, .states = 3, .master = o.master};
         return lg__optimizer_new(c, &rule, params, first, &o, sizeof o);
 }

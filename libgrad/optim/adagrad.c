@@ -29,7 +29,8 @@ lg_optimizer *lg_adagrad_with(lg_ctx *c, lg_list_in params, double lr, const lg_
         if (!lg__option_check(c, rule.name, "lr_decay", o.lr_decay) || !lg__option_check(c, rule.name, "eps", o.eps) ||
             !lg__option_check(c, rule.name, "initial_accumulator_value", o.initial_accumulator_value))
                 return NULL;
-        lg__group first = {.lr = lr, .weight_decay = lg__option(o.weight_decay, 0), .eps = o.eps, .states = 1};
+        lg__group first = {
+                .lr = lr, .weight_decay = lg__option(o.weight_decay, 0), .eps = o.eps, .states = 1, .master = o.master};
         lg_optimizer *opt = lg__optimizer_new(c, &rule, params, first, &o, sizeof o);
         if (opt)
                 opt->first_state = o.initial_accumulator_value;

@@ -46,7 +46,8 @@ static lg_optimizer *make(lg_ctx *c, const lg__rule *rule, lg_list params, doubl
                            .momentum = o.beta1,
                            .beta2 = o.beta2,
                            .eps = o.eps,
-                           .states = o.amsgrad ? 7 : 3};
+                           .states = o.amsgrad ? 7 : 3,
+                           .master = o.master};
         return lg__optimizer_new(c, rule, params, first, &o, sizeof o);
 }
 

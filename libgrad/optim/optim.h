@@ -16,9 +16,12 @@ typedef struct lg__slot {
         lg__node *node;  /* a reference to its leaf node */
         int group;
         lg_tensor *state[LG__STATES]; /* owned; NULL before the first step with a gradient */
-        int64_t step;                 /* updates so far, with those that were skipped */
-        lg_tensor *skipped;           /* owned: how many were, 0-d, i64; NULL: none */
-        lg_tensor *values, *grad;     /* contiguous, while lg_step runs; grad NULL: nothing to do (any more) */
+        lg_tensor *master;            /* owned: a 16-bit param in f32, or NULL */
+        const lg__storage *of;        /* what the master has made of param: its storage and that one's version */
+        uint32_t version;
+        int64_t step;             /* updates so far, with those that were skipped */
+        lg_tensor *skipped;       /* owned: how many were, 0-d, i64; NULL: none */
+        lg_tensor *values, *grad; /* contiguous, while lg_step runs; grad NULL: nothing to do (any more) */
 } lg__slot;
 
 /* What a schedule may change, before the step that is under way: it may fail. */
@@ -32,6 +35,7 @@ typedef struct lg__group {
         double momentum;   /* of SGD and RMSprop; beta1 of Adam */
         double beta2, eps; /* of those that have them */
         unsigned states;   /* which of LG__STATES its parameters use, by bit */
+        bool master;       /* 16-bit parameters have one */
         double initial_lr; /* before any schedule; NAN: there was none */
         lg__kept kept;
 } lg__group;
@@ -80,6 +84,8 @@ static inline lg_update lg__update_in_place(const lg_tensor *t)
 }
 /* That of an optimiser's state. */
 lg_dtype lg__state_dtype(const lg_tensor *param);
+/* True if the parameter has a master, or will have one. */
+bool lg__slot_has_master(const lg_optimizer *opt, const lg__slot *s);
 /* lg_step(), unless `skip`, one f32 on some device, is not 0: read there and not here. NULL: it is 0. */
 bool lg__optimizer_step(lg_optimizer *opt, lg_tensor *skip, const char *op);
 /* What it holds; and a schedule. */

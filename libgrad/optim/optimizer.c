@@ -14,6 +14,7 @@ static void destroy(lg__object *o)
                 lg__node_unref(s->node);
                 for (int k = 0; k < LG__STATES; k++)
                         lg__tensor_release(s->state[k]);
+                lg__tensor_release(s->master);
                 lg__tensor_release(s->skipped);
         }
         lg__tensor_release(opt->found);

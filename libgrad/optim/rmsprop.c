@@ -39,6 +39,7 @@ lg_optimizer *lg_rmsprop_with(lg_ctx *c, lg_list_in params, double lr, const lg_
                            .weight_decay = lg__option(o.weight_decay, 0),
                            .momentum = o.momentum,
                            .eps = o.eps,
-                           .states = 1u | (o.centered ? 2u : 0) | (o.momentum != 0 ? rule.momentum_state : 0)};
+                           .states = 1u | (o.centered ? 2u : 0) | (o.momentum != 0 ? rule.momentum_state : 0),
+                           .master = o.master};
         return lg__optimizer_new(c, &rule, params, first, &o, sizeof o);
 }

@@ -47,6 +47,7 @@ lg_optimizer *lg_sgd_with(lg_ctx *c, lg_list_in params, double lr, const lg_sgd_
         lg__group first = {.lr = lr,
                            .weight_decay = o.weight_decay,
                            .momentum = o.momentum,
-                           .states = o.momentum != 0 ? rule.momentum_state : 0};
+                           .states = o.momentum != 0 ? rule.momentum_state : 0,
+                           .master = o.master};
         return lg__optimizer_new(c, &rule, params, first, &o, sizeof o);
 }

@@ -41,6 +41,8 @@ static bool visit_slot(lg__roster *r, const lg_optimizer *opt, int64_t i)
                 if (opt->groups[s->group].states >> k & 1)
                         ok = lg__hold_tensor_like(r, opt->rule->states[k], &s->state[k], lg__state_dtype(s->param),
                                                   s->param, LG__HELD_MAY_GO);
+        if (ok && lg__slot_has_master(opt, s))
+                ok = lg__hold_tensor_like(r, "master", &s->master, LG_F32, s->param, LG__HELD_MAY_GO);
         lg__roster_leave(r, was);
         return ok;
 }

@@ -35,7 +35,7 @@ bool lg__slot_find(lg_optimizer *opt, int64_t i, const char *op)
                 return false;
         find_node(s);
         const lg_tensor *p = s->param, *g = lg__slot_gradient(s);
-        return !g || lg_device_equal(g->storage->device->id, p->storage->device->id) ||
+        return !g || (g->storage->device == p->storage->device && g->at.dtype == p->at.dtype) ||
                lg__fail(p->ctx, LG_ERR_STATE, "%s: parameter %lld is %s but its gradient is %s", op, (long long)i,
                         lg__tensor_text(p).s, lg__tensor_text(g).s);
 }
@@ -71,6 +71,38 @@ static bool prepare_buffer(const lg__slot *s, lg_tensor **buffer, lg_dtype dtype
         return true;
 }
 
+bool lg__slot_has_master(const lg_optimizer *opt, const lg__slot *s)
+{
+        return opt->groups[s->group].master && lg__dtype_bytes(s->param->at.dtype) == 2;
+}
+
+/* The master, but what is not what it was rounded to is the parameter's: the program has changed that. */
+static lg_tensor *changed(lg_tensor *master, lg_tensor *p)
+{
+        lg_tensor *same = lg_eq(lg_cast(master, p->at.dtype), p);
+        return lg_contiguous(lg_where(same, master, lg_cast(p, LG_F32)));
+}
+
+static bool prepare_master(const lg_optimizer *opt, lg__slot *s)
+{
+        lg_tensor *p = s->param, *master = NULL;
+        if (!lg__slot_has_master(opt, s))
+                return true;
+        if (s->master && s->of == p->storage && s->version == p->storage->version)
+                return true;
+        if (!s->master)
+                master = lg__clone_values(p, p->storage->device->id, LG_F32);
+        else if (prepare_buffer(s, &s->master, LG_F32, p->at.shape, 0))
+                master = changed(s->master, lg_detach(p));
+        if (!master)
+                return false;
+        lg__tensor_release(s->master);
+        s->master = lg__tensor_own(master);
+        s->of = p->storage;
+        s->version = p->storage->version;
+        return true;
+}
+
 /* All that can fail for want of memory, before anything is changed. State that is new or has moved says what it said.
  */
 static bool prepare(lg_optimizer *opt, int64_t i, bool may_skip, const char *op)
@@ -90,6 +122,8 @@ static bool prepare(lg_optimizer *opt, int64_t i, bool may_skip, const char *op)
         }
         if ((may_skip || s->skipped) && !prepare_buffer(s, &s->skipped, LG_I64, LG_SHAPE_0D, 0))
                 return false;
+        if (!prepare_master(opt, s))
+                return false;
         s->values = contiguous(p);
         s->grad = s->values ? contiguous(g) : NULL;
         return s->grad != NULL;
@@ -103,12 +137,14 @@ static bool together(const lg__slot *s, const lg__slot *first)
                s->param->storage->device == first->param->storage->device;
 }
 
-static lg_update update_of(const lg__slot *s, unsigned states)
+static lg_update update_of(const lg_optimizer *opt, const lg__slot *s)
 {
+        const unsigned states = opt->groups[s->group].states;
         lg_update u = {.dtype = s->values->at.dtype,
                        .n = lg__shape_numel(s->values->at.shape),
                        .param = lg__data(s->values),
                        .grad = lg__data(s->grad),
+                       .master = lg__slot_has_master(opt, s) ? lg__data(s->master) : NULL,
                        .skipped = s->skipped ? lg__data(s->skipped) : NULL};
         for (int k = 0; k < LG__STATES; k++)
                 u.state[k] = states >> k & 1 ? lg__data(s->state[k]) : NULL;
@@ -122,7 +158,7 @@ static bool run_kernel(lg_optimizer *opt, const lg__slot *leader, const lg_tenso
         int64_t count = 0;
         for (int64_t i = 0; i < opt->count; i++)
                 if (together(&opt->slots[i], leader) && lg__shape_numel(opt->slots[i].values->at.shape))
-                        opt->updates[count++] = update_of(&opt->slots[i], group->states);
+                        opt->updates[count++] = update_of(opt, &opt->slots[i]);
         lg_pass pass = {count, opt->updates, leader->step + 1, skip ? lg__data(skip) : NULL};
         return opt->rule->run(opt, group, leader->param->storage->device, &pass);
 }
@@ -147,6 +183,7 @@ static bool run_group(lg_optimizer *opt, int64_t first, lg_tensor *skip, const c
                 s->param->storage->version += counts;
                 if (s->values != s->param && !lg__copy_values(s->param, s->values, op))
                         return false;
+                s->version = s->param->storage->version;
         }
         return true;
 }

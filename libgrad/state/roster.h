@@ -20,9 +20,10 @@ typedef enum lg__held_kind {
 } lg__held_kind;
 
 enum {
-        LG__HELD_FIXED = 1,   /* a number that a load must find as it is */
-        LG__HELD_MAY_GO = 2,  /* a tensor that may not be there: a load that finds none removes it */
-        LG__HELD_MAY_LACK = 4 /* a load that does not find it leaves it as it is */
+        LG__HELD_FIXED = 1,    /* a number that a load must find as it is */
+        LG__HELD_MAY_GO = 2,   /* a tensor that may not be there: a load that finds none removes it */
+        LG__HELD_MAY_LACK = 4, /* a load that does not find it leaves it as it is */
+        LG__HELD_WIDE = 8      /* a tensor that is at least f32 */
 };
 
 typedef struct lg__held {
