@@ -18,7 +18,8 @@ typedef enum lg_conv_kind { LG_CONV_FORWARD, LG_CONV_INPUT_GRAD, LG_CONV_WEIGHT_
  *   INPUT_GRAD    dx[n, c, j] = sum of g[n, o, i] w[o, c, k] over o, i, k with j = i * stride - padding + k * dilation
  *   WEIGHT_GRAD   dw[o, c, k] = sum_{n, i} g[n, o, i] x[n, c, i * stride - padding + k * dilation]
  * x and dx (n, in, channels), y and g (n, out, outputs): channels last; w and dw (outputs, channels / groups, kernel);
- * b (outputs) or NULL. Float dtypes; f16 and bf16 compute in f32.
+ * b (outputs) or NULL. Float dtypes; f16 and bf16 compute in f32. weights_last: w and dw have channels last, too,
+ * (outputs, kernel, channels / groups): for devices that say so in lg_device_api.
  *
  * FORWARD may have an end:
  *   y[n, o, i] = relu((sum + b[o]) * scale[o] + shift[o] + z[n, o, i])
@@ -36,7 +37,7 @@ typedef struct lg_conv_args {
         const void *b; /* FORWARD */
         void *out;
         const void *scale, *shift, *z;
-        bool relu;
+        bool relu, weights_last;
 } lg_conv_args;
 
 #endif

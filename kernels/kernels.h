@@ -377,6 +377,7 @@ typedef struct lg_device_api {
         bool (*clear_error)(lg_queue *q); /* forgets an error of the work that the queue holds now; waits for nothing */
         bool (*facts)(int index, lg_device_facts *ret); /* *ret is given zeroed */
         const lg_kernels *kernels;
+        bool weights_last; /* convolutions take weights with channels last, and are faster so */
 } lg_device_api;
 
 /* The CPU device, with the kernels of the best instruction set that this machine has. */

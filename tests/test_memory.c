@@ -8,7 +8,7 @@
 #include "status.h"
 #include "test.h"
 
-#define WARM 100
+#define WARM 300 /* steps and contexts, in which the 256 threads of a simulated block touch their stacks one by one */
 
 #if defined(__has_feature)
 #define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))

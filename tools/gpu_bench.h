@@ -23,6 +23,7 @@ typedef struct work {
         lg_tensor *room[MOST_PARAMETERS]; /* of the list */
         lg_module *net;
         lg_optimizer *opt;
+        lg_scaler *scaler;
         double bytes, flops; /* of a call; 0: not counted */
 } work;
 

@@ -22,6 +22,7 @@ static void measure_row(bench *b, const row *r, lg_dtype dtype)
         printf("\", \"kernels\": \"%s\", \"bytes\": %.0f, \"flops\": %.0f", r->kernels, w.bytes, w.flops);
         end_figure(b, "us", us);
         lg_optimizer_free(w.opt);
+        lg_scaler_free(w.scaler);
         lg_scope_end(b->c, scope);
         lg_empty_cache(b->c);
 }

@@ -140,6 +140,13 @@ static void make_adam(work *w)
         make_parameters(w, 7);
         w->opt = lg_adam(w->c, w->parameters, 1e-3);
 }
+static void make_scaled(work *w)
+{
+        make_parameters(w, 9);
+        w->opt = lg_adam(w->c, w->parameters, 1e-3);
+        w->scaler = lg_scaler_new(w->c);
+        w->x = lg_ones(w->c, LG_SHAPE_0D, .device = w->device);
+}
 static void make_rmsprop(work *w)
 {
         make_parameters(w, 5);
@@ -162,6 +169,12 @@ static void make_clip(work *w)
 static void run_step(work *w)
 {
         lg_step(w->opt);
+}
+static void run_scaled(work *w)
+{
+        drop(lg_scaler_scale(w->scaler, w->x));
+        lg_scaler_step(w->scaler, w->opt);
+        lg_scaler_update(w->scaler);
 }
 static void run_clip(work *w)
 {
@@ -205,6 +218,7 @@ static const row table[] = {
         {"avg_pool2d backward", "pool", FLOATS, IMAGES, make_avg_pool_backward, run_backward, false},
         {"sgd momentum", "sgd", FLOATS, PARAMETERS, make_sgd, run_step, false},
         {"adam", "adam", FLOATS, PARAMETERS, make_adam, run_step, false},
+        {"adam, scaled", "unscale adam rescale", F32, PARAMETERS, make_scaled, run_scaled, false},
         {"rmsprop", "rmsprop", FLOATS, PARAMETERS, make_rmsprop, run_step, false},
         {"adagrad", "adagrad", FLOATS, PARAMETERS, make_adagrad, run_step, false},
         {"adadelta", "adadelta", FLOATS, PARAMETERS, make_adadelta, run_step, false},

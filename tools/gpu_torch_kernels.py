@@ -149,6 +149,19 @@ def optimizer(make):
     return lambda o, dtype, size: make(parameters_of(o, dtype, size)).step
 
 
+def scaled(o, dtype, size):
+    parameters = parameters_of(o, dtype, size)
+    opt, scaler = torch.optim.Adam(parameters, fused=True), torch.amp.GradScaler(o.device)
+    loss = torch.ones((), device=o.device)
+
+    def run():
+        scaler.scale(loss)
+        scaler.step(opt)
+        scaler.update()
+
+    return run
+
+
 def clip(o, dtype, size):
     parameters = parameters_of(o, dtype, size)
     return lambda: nn.utils.clip_grad_norm_(parameters, 1)
@@ -246,6 +259,7 @@ ROWS = [
     ("avg_pool2d backward", FLOATS, IMAGES, backward_of(pool(F.avg_pool2d))),
     ("sgd momentum", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.SGD(p, 1e-3, momentum=0.9, fused=True))),
     ("adam", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.Adam(p, fused=True))),
+    ("adam, scaled", (torch.float32,), PARAMETERS, scaled),
     ("rmsprop", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.RMSprop(p, 1e-3, foreach=True))),
     ("adagrad", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.Adagrad(p, 1e-3, foreach=True))),
     ("adadelta", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.Adadelta(p, 1.0, foreach=True))),

@@ -25,9 +25,10 @@ bool lg_conv_weights_last(lg_queue *q, const lg_conv_args *a, void *to, lg_dtype
 {
         lg_copy_args c = weights_copy(a);
         c.in = a->w;
-        c.in_strides[1] = c.out_strides[2] = 1;
-        c.in_strides[2] = c.shape[1];
+        c.in_strides[1] = a->weights_last ? c.shape[2] : 1;
+        c.in_strides[2] = a->weights_last ? 1 : c.shape[1];
         c.out_strides[1] = c.shape[2];
+        c.out_strides[2] = 1;
         c.out = to;
         c.out_dtype = t;
         return lg_cuda_copy(q, &c);
@@ -39,8 +40,9 @@ bool lg_conv_weights_back(lg_queue *q, const lg_conv_args *a, const void *from, 
         c.in = from;
         c.in_dtype = t;
         c.in_strides[1] = c.shape[2];
-        c.in_strides[2] = c.out_strides[1] = 1;
-        c.out_strides[2] = c.shape[1];
+        c.in_strides[2] = 1;
+        c.out_strides[1] = a->weights_last ? c.shape[2] : 1;
+        c.out_strides[2] = a->weights_last ? 1 : c.shape[1];
         c.out = a->out;
         return lg_cuda_copy(q, &c);
 }
@@ -107,7 +109,9 @@ static __global__ void end_loop(lg_conv_args a, lg_divisor packs, unsigned rows_
         typedef LG_COMPUTE(T) H;
         unsigned row = (unsigned)LG_FIRST;
         const unsigned at = lg_split(&row, packs) * V;
-        H scale[V], shift[V], y[V], z[V];
+        H bias[V] = {0}, scale[V], shift[V], y[V], z[V];
+        if (a.b)
+                lg_read<T, V>((const T *)a.b + at, bias);
         if (a.scale) {
                 lg_read<H, V>((const H *)a.scale + at, scale);
                 lg_read<H, V>((const H *)a.shift + at, shift);
@@ -119,6 +123,7 @@ static __global__ void end_loop(lg_conv_args a, lg_divisor packs, unsigned rows_
                         lg_read<T, V>((const T *)a.z + from, z);
                 LG_UNROLL
                 for (int u = 0; u < V; u++) {
+                        y[u] += a.b ? bias[u] : (H)0;
                         y[u] = a.scale ? y[u] * scale[u] + shift[u] : y[u];
                         y[u] += a.z ? z[u] : (H)0;
                         y[u] = a.relu && y[u] <= 0 ? (H)0 : y[u];
@@ -130,13 +135,22 @@ static __global__ void end_loop(lg_conv_args a, lg_divisor packs, unsigned rows_
 template <typename T> static bool end_rows(lg_queue *q, const lg_conv_args *a)
 {
         constexpr int V = 16 / (int)sizeof(T);
-        const bool packed = lg_even(V, a->outputs, a->out, a->scale, a->shift, a->z);
+        const bool packed = lg_even(V, a->outputs, a->out, a->b, a->scale, a->shift, a->z);
         const row_loop l = row_loop_of(q, a, packed ? V : 1);
         return packed ? lg_launch(q, "conv (end)", end_loop<T, V>, l.blocks, *a, l.packs, l.step, l.rows)
                       : lg_launch(q, "conv (end)", end_loop<T, 1>, l.blocks, *a, l.packs, l.step, l.rows);
 }
 
 /* ---- straight from the formulas ---- */
+
+/* Where w[o, c, k, l] is. */
+static __device__ inline int64_t weight_at(const lg_conv_args &a, int64_t in_group, int64_t o, int64_t c, int64_t k,
+                                           int64_t l)
+{
+        const int64_t *kernel = a.at.kernel;
+        return a.weights_last ? ((o * kernel[0] + k) * kernel[1] + l) * in_group + c
+                              : ((o * in_group + c) * kernel[0] + k) * kernel[1] + l;
+}
 
 /* y[n, i, o] */
 template <typename H> static __global__ void forward_loop(lg_conv_args a, int64_t count)
@@ -156,8 +170,7 @@ template <typename H> static __global__ void forward_loop(lg_conv_args a, int64_
                                 int64_t at = ((n * g.in[0] + y) * g.in[1] + x) * a.channels + first;
                                 for (int64_t c = 0; c < in_group; c++)
                                         sum += lg_load<H>(a.x, a.dtype, at + c) *
-                                               lg_load<H>(a.w, a.dtype,
-                                                          ((o * in_group + c) * g.kernel[0] + k) * g.kernel[1] + l);
+                                               lg_load<H>(a.w, a.dtype, weight_at(a, in_group, o, c, k, l));
                         }
                 lg_store<H>(a.out, a.dtype, e, sum);
         }
@@ -190,9 +203,7 @@ template <typename H> static __global__ void input_grad_loop(lg_conv_args a, int
                                 for (int64_t o = 0; o < out_group; o++)
                                         sum += lg_load<H>(a.g, a.dtype, at + o) *
                                                lg_load<H>(a.w, a.dtype,
-                                                          (((first + o) * in_group + c % in_group) * g.kernel[0] + k) *
-                                                                          g.kernel[1] +
-                                                                  l);
+                                                          weight_at(a, in_group, first + o, c % in_group, k, l));
                         }
                 lg_store<H>(a.out, a.dtype, e, sum);
         }
@@ -220,7 +231,7 @@ template <typename H> static __global__ void weight_grad_loop(lg_conv_args a, in
                 }
                 sum = lg_block_sum(sum, sums);
                 if (threadIdx.x == 0)
-                        lg_store<H>(a.out, a.dtype, e, sum);
+                        lg_store<H>(a.out, a.dtype, weight_at(a, in_group, o, c, k, l), sum);
         }
 }
 
@@ -251,6 +262,10 @@ extern "C" bool lg_cuda_conv(lg_queue *q, const lg_conv_args *a)
 {
         if (!lg_is_float(a->dtype))
                 return lg_queue_fail(q, LG_BROKEN, "conv: no kernel for dtype %d", (int)a->dtype);
-        const bool ends = a->scale || a->z || a->relu;
-        return convolve(q, a) && (!ends || LG_WITH_STORED(a->dtype, end_rows<T>(q, a)));
+        if (!a->scale && !a->z && !a->relu)
+                return convolve(q, a);
+        /* The end adds the bias, too, but not to what was rounded to 16 bits before. */
+        lg_conv_args way = *a, end = *a;
+        (lg_bytes_of(a->dtype) == 2 ? end : way).b = NULL;
+        return convolve(q, &way) && LG_WITH_STORED(a->dtype, end_rows<T>(q, &end));
 }

@@ -45,6 +45,11 @@ static __device__ inline double loss_of(const lg_cross_entropy_args &a, int64_t 
         return -((1 - a.label_smoothing) * own + each * ((double)all - (double)a.classes * log_sum));
 }
 
+static __device__ inline void put_loss(const lg_cross_entropy_args &a, double loss, double rows)
+{
+        lg_store<double>(a.out, a.dtype == LG_F64 ? LG_F64 : LG_F32, 0, a.reduction == LG_MEAN ? loss / rows : loss);
+}
+
 template <typename T, int TEAM, int E, int V>
 static __global__ void losses(lg_cross_entropy_args a, part *parts, lg_device_error *error)
 {
@@ -62,7 +67,11 @@ static __global__ void losses(lg_cross_entropy_args a, part *parts, lg_device_er
         if (a.reduction == LG_NONE)
                 return;
         lg_team_sums<LG_THREADS>(&loss, &rows, sums);
-        if (threadIdx.x == 0)
+        if (threadIdx.x != 0)
+                return;
+        if (gridDim.x == 1)
+                put_loss(a, loss, rows);
+        else
                 parts[blockIdx.x] = part{loss, rows};
 }
 
@@ -76,8 +85,7 @@ static __global__ void add_parts(lg_cross_entropy_args a, const part *parts, int
         }
         lg_team_sums<LG_THREADS>(&loss, &rows, sums);
         if (threadIdx.x == 0)
-                lg_store<double>(a.out, a.dtype == LG_F64 ? LG_F64 : LG_F32, 0,
-                                 a.reduction == LG_MEAN ? loss / rows : loss);
+                put_loss(a, loss, rows);
 }
 
 extern "C" bool lg_cuda_cross_entropy(lg_queue *q, const lg_cross_entropy_args *a)
@@ -88,7 +96,8 @@ extern "C" bool lg_cuda_cross_entropy(lg_queue *q, const lg_cross_entropy_args *
         if (!parts || !LG_WITH_STORED(a->dtype, LG_LAUNCH_ROWS(q, "cross_entropy", losses, a->rows, n,
                                                                lg_even(LG_PACK(T), n, a->x), *a, parts, error)))
                 return false;
-        return a->reduction == LG_NONE || lg_launch(q, "cross_entropy (sum)", add_parts, 1, *a, parts, count);
+        return a->reduction == LG_NONE || count == 1 ||
+               lg_launch(q, "cross_entropy (sum)", add_parts, 1, *a, parts, count);
 }
 
 /* ---- what wants the number of rows that count first ---- */
@@ -117,12 +126,30 @@ static __device__ inline double weight_of(const lg_cross_entropy_args &a, const 
         return a.reduction == LG_MEAN ? 1 / (double)*counted : 1;
 }
 
+/* The same of rows that each block counts for itself. */
+static __device__ inline double weight_of(const lg_cross_entropy_args &a)
+{
+        LG_SHARED(int64_t, sums, LG_THREADS / 32);
+        LG_SHARED(double, weight, 1);
+        int64_t n = 0;
+        for (int64_t i = threadIdx.x; i < a.rows; i += LG_THREADS)
+                n += counts(a, i, NULL);
+        n = lg_block_sum(n, sums);
+        if (threadIdx.x == 0)
+                *weight = 1 / (double)n;
+        __syncthreads();
+        return *weight;
+}
+
+#define FEW_ROWS 4096 /* that each block may count */
+
 template <typename T, int TEAM, int E, int V>
 static __global__ void loss_slopes(lg_cross_entropy_args a, const unsigned long long *counted)
 {
         typedef LG_COMPUTE(T) H;
         LG_SHARED(H, shared, LG_TEAM_WORDS);
-        const H weight = (H)weight_of(a, counted), each = (H)(a.label_smoothing / (double)a.classes);
+        const H weight = (H)(a.reduction != LG_MEAN ? 1 : counted ? weight_of(a, counted) : weight_of(a));
+        const H each = (H)(a.label_smoothing / (double)a.classes);
         const H rest = (H)(1 - a.label_smoothing);
         for (int64_t row = LG_FIRST_ROW(TEAM); row < a.rows; row += LG_ROW_STEP(TEAM)) {
                 T *to = (T *)a.out + row * a.classes;
@@ -147,8 +174,8 @@ static __global__ void loss_slopes(lg_cross_entropy_args a, const unsigned long 
 
 extern "C" bool lg_cuda_cross_entropy_vjp(lg_queue *q, const lg_cross_entropy_args *a)
 {
-        unsigned long long *counted;
-        return count_into(q, a, &counted) &&
+        unsigned long long *counted = NULL;
+        return (a->reduction != LG_MEAN || a->rows <= FEW_ROWS || count_into(q, a, &counted)) &&
                LG_WITH_STORED(a->dtype, LG_LAUNCH_ROWS(q, "cross_entropy_vjp", loss_slopes, a->rows, a->classes,
                                                        lg_even(LG_PACK(T), a->classes, a->x, a->out), *a,
                                                        (const unsigned long long *)counted));

@@ -387,7 +387,8 @@ static const lg_device_api api = {LG_DEVICE_ABI,
                                   ENTRY(synchronize),
                                   ENTRY(clear_error),
                                   facts,
-                                  &lg_cuda_kernels};
+                                  &lg_cuda_kernels,
+                                  true};
 
 extern "C" __attribute__((visibility("default"))) const lg_device_api *lg_device_module(void)
 {

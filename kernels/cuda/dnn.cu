@@ -224,7 +224,7 @@ static operands operands_of(const lg_conv_args *a)
 {
         operands o = {(void *)a->x, (void *)a->w, (void *)a->g, (void *)a->b, false};
         (a->kind == LG_CONV_FORWARD ? o.y : a->kind == LG_CONV_INPUT_GRAD ? o.x : o.w) = a->out;
-        o.own_weights = a->channels != a->at.groups && a->at.kernel[0] * a->at.kernel[1] != 1;
+        o.own_weights = !a->weights_last && a->channels != a->at.groups && a->at.kernel[0] * a->at.kernel[1] != 1;
         return o;
 }
 

@@ -107,7 +107,7 @@ static bool grads_ready(lg__node *n)
 /* A gradient that is kept has its values for itself: others may hold the storage that arrived. */
 static lg_tensor *for_itself(lg_tensor *g)
 {
-        if (g->storage->refs == 1 && lg__layout_is_contiguous(&g->at))
+        if (g->storage->refs == 1 && (lg__layout_is_contiguous(&g->at) || lg__lies_last(g)))
                 return g;
         lg_tensor *copy = lg__tensor_own(lg__clone_values(g, g->storage->device->id, g->at.dtype));
         lg__tensor_release(g);

@@ -23,9 +23,10 @@ typedef enum lg__class {
 
 /* Which layout an operand has; one of another is copied, and the copy recorded. */
 typedef enum lg__order {
-        LG__STRIDED,      /* any */
-        LG__ROW_MAJOR,    /* contiguous */
-        LG__CHANNELS_LAST /* from 3 dimensions on; below, contiguous */
+        LG__STRIDED,       /* any */
+        LG__ROW_MAJOR,     /* contiguous */
+        LG__CHANNELS_LAST, /* from 3 dimensions on; below, contiguous */
+        LG__KERNEL         /* row-major or, on devices whose convolutions take it, channels last */
 } lg__order;
 
 /* Bits of lg__operand.saved_for: the derivative by input i. */

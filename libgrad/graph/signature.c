@@ -158,6 +158,8 @@ static bool has_order(const lg_tensor *t, lg__order order)
 {
         if (order == LG__CHANNELS_LAST && t->at.shape.ndim > 2)
                 return lg__layout_is_channels_last(&t->at);
+        if (order == LG__KERNEL && lg__lies_last(t))
+                return true;
         return lg__layout_is_contiguous(&t->at);
 }
 

@@ -35,6 +35,7 @@ lg_module *lg__module_build(lg_ctx *c, const char *type, lg_forward_fn *forward,
 bool lg__module_uniform(lg_module *m, const char *name, double bound, lg_shape shape, lg_dtype dtype, lg_device device)
 {
         lg_tensor *t = lg_uniform(m->object.ctx, -bound, bound, shape, .dtype = dtype, .device = device);
+        t = t && m->convolves ? lg__laid_for_device(t) : t;
         return lg_module_add_parameter(m, name, t) != NULL;
 }
 

@@ -38,6 +38,7 @@ static bool clone_part(const lg__part *p, lg_module *copy, lg_device device)
         }
         lg_tensor *t =
                 lg__clone_values(p->tensor, device.type ? device : p->tensor->storage->device->id, p->tensor->at.dtype);
+        t = t && copy->convolves ? lg__laid_for_device(t) : t;
         if (t && p->kind == LG__BUFFER)
                 return lg_module_add_buffer(copy, p->name, t) != NULL;
         return t && lg_module_add_parameter(copy, p->name, t) && lg_requires_grad(t, lg_needs_grad(p->tensor));
@@ -53,6 +54,7 @@ static lg_module *clone(const lg_module *m, lg_device device)
         copy->clone = m->clone;
         copy->training = m->training;
         copy->counts_batches = m->counts_batches;
+        copy->convolves = m->convolves;
         copy->batches = m->batches;
         bool ok = true;
         for (const lg__part *p = m->parts; ok && p; p = p->next)

@@ -36,6 +36,7 @@ static bool fill(lg_module *m, const void *options)
         const int64_t h = k->kernel.h, w = k->kernel.w;
         int64_t rows = k->transposed ? k->in : k->out, columns = (k->transposed ? k->out : k->in) / k->each.groups;
         lg_shape shape = k->spaces == 1 ? LG_SHAPE(rows, columns, w) : LG_SHAPE(rows, columns, h, w);
+        m->convolves = true;
         double fan_in = (double)columns * (double)h * (double)w; /* may be too great for an int64_t */
         double bound = fan_in > 0 ? 1 / sqrt(fan_in) : 0;
         return lg__module_uniform(m, "weight", bound, shape, k->o.dtype, k->o.device) &&

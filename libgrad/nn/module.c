@@ -54,11 +54,11 @@ static bool has_its_own(const lg_module *m, const char *op)
 static bool visit(lg__object *o, lg__roster *r)
 {
         lg_module *m = (lg_module *)o;
+        const unsigned buffers = m->counts_batches ? LG__HELD_WIDE : 0, weights = m->convolves ? LG__HELD_KERNEL : 0;
         bool ok = has_its_own(m, r->op);
         for (lg__part *p = m->parts; p && ok; p = p->next)
                 ok = p->child ? lg__roster_add(r, p->name, &p->child->object)
-                              : lg__hold_tensor(r, p->name, &p->tensor,
-                                                m->counts_batches && p->kind == LG__BUFFER ? LG__HELD_WIDE : 0);
+                              : lg__hold_tensor(r, p->name, &p->tensor, p->kind == LG__BUFFER ? buffers : weights);
         return ok && (!m->counts_batches || lg__hold_count(r, "num_batches_tracked", &m->batches));
 }
 
@@ -258,8 +258,8 @@ static bool tensor_is_good(const lg_module *m, const char *name, const lg_tensor
                                 "%s: \"%s\" is a result in the graph; give a leaf: lg_copy() it "
                                 "under lg_no_grad",
                                 op, name);
-        if (!lg__layout_is_contiguous(&t->at) ||
-            (size_t)lg__shape_numel(t->at.shape) * lg__dtype_bytes(t->at.dtype) != t->storage->bytes)
+        const bool whole = lg__layout_is_contiguous(&t->at) || (m->convolves && lg__lies_last(t));
+        if (!whole || (size_t)lg__shape_numel(t->at.shape) * lg__dtype_bytes(t->at.dtype) != t->storage->bytes)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: \"%s\" is a view of other values; lg_copy() it", op, name);
         return true;
 }

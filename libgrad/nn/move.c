@@ -14,7 +14,7 @@ typedef struct target {
         lg_dtype dtype;
 } target;
 
-static bool copy_one(lg_tensor *t, const target *to, lg_dtype dtype, copy_of *list, int64_t *count)
+static bool copy_one(lg_tensor *t, const target *to, lg_dtype dtype, bool is_kernel, copy_of *list, int64_t *count)
 {
         if (!t)
                 return true;
@@ -24,9 +24,20 @@ static bool copy_one(lg_tensor *t, const target *to, lg_dtype dtype, copy_of *li
         if (lg_device_equal(at, device) && dtype == t->at.dtype)
                 return true;
         lg_tensor *copy = lg__clone_values(t, device, dtype);
+        copy = copy && is_kernel ? lg__laid_for_device(copy) : copy;
         if (copy)
                 list[(*count)++] = (copy_of){t, copy};
         return copy != NULL;
+}
+
+lg_tensor *lg__laid_for_device(lg_tensor *w)
+{
+        lg__layout at = {.dtype = w->at.dtype, .shape = w->at.shape};
+        if (!w->storage->device->api->weights_last || w->at.shape.ndim != 4)
+                return w;
+        lg__layout_channels_last(&at);
+        lg_tensor *laid = lg__tensor_laid(w->ctx, w->storage->device->id, &at);
+        return laid && lg__copy_values(laid, w, "copy") ? laid : NULL;
 }
 
 /* The copy's handle takes the old storage with it when its scope ends; and of a gradient with a graph, which is on the
@@ -53,7 +64,9 @@ static bool copy_held(const lg__held *h, const target *to, copy_of *list, int64_
         lg_tensor *t = h->kind == LG__HELD_TENSOR ? *(lg_tensor **)h->at : NULL;
         const bool widens = h->flags & LG__HELD_WIDE && lg__dtype_bytes(to->dtype) == 2;
         const lg_dtype dtype = widens ? LG_F32 : to->dtype;
-        return !t || (copy_one(t, to, dtype, list, count) && copy_one(lg_grad_of(t), to, dtype, list, count));
+        const bool is_kernel = h->flags & LG__HELD_KERNEL;
+        return !t || (copy_one(t, to, dtype, is_kernel, list, count) &&
+                      copy_one(lg_grad_of(t), to, dtype, is_kernel, list, count));
 }
 
 /* All of them, or none. */

@@ -57,6 +57,7 @@ struct lg_module {
         size_t config_bytes;
         bool counts_batches; /* batch norm with running statistics: PyTorch's num_batches_tracked, in files only */
         int64_t batches;
+        bool convolves;              /* its weights lie as convolutions want them */
         bool training, was_training; /* the latter while lg_module_print runs */
         int printing;                /* how many of these run */
         lg__part *parts, **end;
@@ -127,6 +128,8 @@ bool lg__module_has_line(const lg_module *m);
  * returns false. */
 typedef bool lg__visit_fn(const char *path, lg__part *p, void *user);
 bool lg__module_visit(lg_module *m, char path[LG__PATH], lg__visit_fn *fn, void *user);
+/* Weights of a convolution as they lie on their device, which may be w; of the open scope. */
+lg_tensor *lg__laid_for_device(lg_tensor *w);
 /* Lists that m has given get the tensors that its parts have now. */
 void lg__module_relist(lg_module *m);
 /* The next module after m within root, depth first; NULL: none. Begin with root itself. */

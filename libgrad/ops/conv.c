@@ -4,32 +4,34 @@
  *   conv2d(x, w, b):            dx = input_grad(g, w), dw = weight_grad(g, x), db = g summed over images and pixels
  *   conv2d_input_grad(g, w):    dg = conv2d(v, w), dw = weight_grad(g, v)
  *   conv2d_weight_grad(g, x):   dg = conv2d(x, v), dx = input_grad(g, v)
- * A transposed convolution is input_grad. Images lie with channels last, weights in row-major order.
+ * A transposed convolution is input_grad. Images lie with channels last; weights in row-major order or, on devices that
+ * take it, with channels last, and then so do their gradients (`last`).
  *
  * conv2d_relu is conv2d and ReLU behind it, whose result tells where g passes. conv2d_end, which has no derivative, may
  * also have a batch norm in evaluation and a sum between them: relu((conv2d(x, w, b)) scale + shift + residual).
  */
 #include "images.h"
 
-#define CONV2D_FIELDS(FIELD) FIELD(geometry, at, 0) FIELD(bool, relu, false)
+#define CONV2D_FIELDS(FIELD) FIELD(geometry, at, 0) FIELD(bool, relu, false) FIELD(bool, last, false)
 LG__ATTRIBUTES(conv2d, CONV2D_FIELDS)
 
 /* ---- the ops: x (N, C, in), w (O, C / groups, kernel), g and y (N, O, out) ---- */
 
 static bool infer(lg__call *call)
 {
-        const lg_conv_geometry *at = &((const conv2d_attributes *)call->attributes)->at;
-        const int64_t *a = call->in[0]->at.shape.size, *b = call->in[1]->at.shape.size;
+        const conv2d_attributes *a = call->attributes;
+        const lg_conv_geometry *at = &a->at;
+        const int64_t *first = call->in[0]->at.shape.size, *second = call->in[1]->at.shape.size;
         lg__layout *y = &call->out_at[0];
         if (call->op == LG__OP(conv2d_input_grad))
-                y->shape = LG_SHAPE(a[0], b[1] * at->groups, at->in[0], at->in[1]);
+                y->shape = LG_SHAPE(first[0], second[1] * at->groups, at->in[0], at->in[1]);
         else if (call->op == LG__OP(conv2d_weight_grad))
-                y->shape = LG_SHAPE(a[1], b[1] / at->groups, at->kernel[0], at->kernel[1]);
+                y->shape = LG_SHAPE(first[1], second[1] / at->groups, at->kernel[0], at->kernel[1]);
         else
-                y->shape = LG_SHAPE(a[0], b[0], at->out[0], at->out[1]);
+                y->shape = LG_SHAPE(first[0], second[0], at->out[0], at->out[1]);
         if (!lg__shape_valid(call->ctx, call->op->name, y->shape))
                 return false;
-        if (call->op != LG__OP(conv2d_weight_grad))
+        if (call->op != LG__OP(conv2d_weight_grad) || a->last)
                 lg__layout_channels_last(y);
         return true;
 }
@@ -62,13 +64,15 @@ static bool forward(lg__call *call)
         k.shift = optional(call, 4);
         k.z = optional(call, 5);
         k.relu = a->relu;
+        k.weights_last = k.w ? lg__lies_last(second) : a->last;
         return LG__RUN(call->device, call->op->name, conv, &k);
 }
 
 static bool vjp_conv2d(lg__vjp *v)
 {
         const bool relu = v->op == LG__OP(conv2d_relu);
-        const conv2d_attributes a = {.at = ((const conv2d_attributes *)v->attributes)->at};
+        conv2d_attributes a = *(const conv2d_attributes *)v->attributes;
+        a.relu = false;
         lg_tensor *g = lg__channels_last(v->grad[0]);
         g = relu ? lg__grad_of_relu(v, g) : g;
         if (v->needs[0])
@@ -92,7 +96,7 @@ static bool vjp_conv2d_input_grad(lg__vjp *v)
 
 static bool vjp_conv2d_weight_grad(lg__vjp *v)
 {
-        lg_tensor *u = lg_contiguous(v->grad[0]);
+        lg_tensor *u = v->grad[0];
         if (v->needs[0])
                 v->grad_in[0] = LG__APPLY(conv2d, v->attributes, v->in[1], u, NULL);
         if (v->needs[1])
@@ -106,7 +110,7 @@ static bool vjp_conv2d_weight_grad(lg__vjp *v)
                    .vjp = derivative)
 #define X_W_B                                                                                                          \
         {"x", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = LG__BY(1)},                                                   \
-                {"w", LG__FLOAT, LG__ROW_MAJOR, .saved_for = LG__BY(0)},                                               \
+                {"w", LG__FLOAT, LG__KERNEL, .saved_for = LG__BY(0)},                                                  \
         {                                                                                                              \
                 "b", LG__FLOAT, LG__ROW_MAJOR, .optional = true                                                        \
         }
@@ -117,7 +121,7 @@ CONV2D(conv2d_end, 0, 0, NULL, X_W_B, {"scale", LG__WEIGHT, LG__ROW_MAJOR, .opti
        {"residual", LG__FLOAT, LG__CHANNELS_LAST, .optional = true})
 CONV2D(conv2d_input_grad, LG__UNORDERED, 0, vjp_conv2d_input_grad,
        {"g", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = LG__BY(1)},
-       {"w", LG__FLOAT, LG__ROW_MAJOR, .saved_for = LG__BY(0)})
+       {"w", LG__FLOAT, LG__KERNEL, .saved_for = LG__BY(0)})
 CONV2D(conv2d_weight_grad, LG__UNORDERED, 0, vjp_conv2d_weight_grad,
        {"g", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = LG__BY(1)},
        {"x", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = LG__BY(0)})
@@ -254,7 +258,7 @@ static lg_tensor *with_ending(const lg__call *call, lg_tensor *x, lg_tensor *w, 
         const lg__conv_ending *e = p->ending;
         const lg_shape s = LG_SHAPE(x->at.shape.size[0], w->at.shape.size[0], a->at.out[0], a->at.out[1]);
         const bool apart = e->residual && (call->ctx->recording || !lg__shape_equal(e->residual->at.shape, s));
-        const conv2d_attributes with = {a->at, e->relu && !apart};
+        const conv2d_attributes with = {a->at, e->relu && !apart, a->last};
         lg_tensor *b = call->in[2], *residual = apart ? NULL : e->residual;
         lg_tensor *y = e->scale || residual ? LG__APPLY(conv2d_end, &with, x, w, b, e->scale, e->shift, residual)
                        : with.relu          ? LG__APPLY(conv2d_relu, &with, x, w, b)
@@ -277,6 +281,7 @@ static lg_tensor *compose(const lg__call *call)
         w = p->signal ? lg_unsqueeze(w, -2) : w;
         if (!w || !geometry_of(call, x, w, &o, &a.at))
                 return NULL;
+        a.last = lg__lies_last(w);
         if (p->ending)
                 return with_ending(call, x, w, &a);
         lg_tensor *y = p->transposed ? transposed(x, w, b, &a) : LG__APPLY(conv2d, &a, x, w, b);

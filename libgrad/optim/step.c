@@ -40,9 +40,31 @@ bool lg__slot_find(lg_optimizer *opt, int64_t i, const char *op)
                         lg__tensor_text(p).s, lg__tensor_text(g).s);
 }
 
-static lg_tensor *contiguous(lg_tensor *t)
+/* Kernels go over memory: what they take of a parameter, itself among that, lies as the parameter does, if that is
+ * dense, else in row-major order. */
+static lg__layout layout_of(const lg_tensor *param, lg_dtype dtype)
 {
-        return lg__layout_is_contiguous(&t->at) ? t : lg__clone_values(t, t->storage->device->id, t->at.dtype);
+        lg__layout at = {.dtype = dtype, .shape = param->at.shape};
+        lg__layout_contiguous(&at);
+        lg__keep_layout(&at, &param->at);
+        return at;
+}
+
+static bool lies_so(const lg__layout *a, const lg__layout *b)
+{
+        bool same = a->dtype == b->dtype;
+        for (int i = 0; i < a->shape.ndim && same; i++)
+                same = a->shape.size[i] <= 1 || a->strides[i] == b->strides[i];
+        return same || (a->dtype == b->dtype && lg__layout_is_contiguous(a) && lg__layout_is_contiguous(b));
+}
+
+/* t's values in that layout, which may be t. */
+static lg_tensor *laid(lg_tensor *t, const lg__layout *at)
+{
+        if (lies_so(&t->at, at))
+                return t;
+        lg_tensor *copy = lg__tensor_laid(t->ctx, t->storage->device->id, at);
+        return copy && lg__copy_values(copy, t, "lg_step") ? copy : NULL;
 }
 
 lg_dtype lg__state_dtype(const lg_tensor *param)
@@ -51,16 +73,17 @@ lg_dtype lg__state_dtype(const lg_tensor *param)
 }
 
 /* A buffer of the slot: a new one, or the old one as it is to be and where the parameter is now. */
-static bool prepare_buffer(const lg__slot *s, lg_tensor **buffer, lg_dtype dtype, lg_shape shape, double first)
+static bool prepare_buffer(const lg__slot *s, lg_tensor **buffer, const lg__layout *at, double first)
 {
-        lg_device device = s->param->storage->device->id;
+        const lg__device *d = s->param->storage->device;
         lg_tensor *t = *buffer;
-        if (t && lg_device_equal(t->storage->device->id, device) && t->at.dtype == dtype)
+        if (t && t->storage->device == d && lies_so(&t->at, at))
                 return true;
         if (t) {
-                t = lg__clone_values(t, device, dtype);
+                t = t->storage->device == d ? t : lg__clone_values(t, d->id, t->at.dtype);
+                t = t ? laid(t, at) : NULL;
         } else {
-                t = lg__tensor_empty(s->param->ctx, device, dtype, shape);
+                t = lg__tensor_laid(s->param->ctx, d->id, at);
                 if (t && !lg__fill_values(t, first, "lg_step"))
                         return false;
         }
@@ -80,7 +103,7 @@ bool lg__slot_has_master(const lg_optimizer *opt, const lg__slot *s)
 static lg_tensor *changed(lg_tensor *master, lg_tensor *p)
 {
         lg_tensor *same = lg_eq(lg_cast(master, p->at.dtype), p);
-        return lg_contiguous(lg_where(same, master, lg_cast(p, LG_F32)));
+        return lg_where(same, master, lg_cast(p, LG_F32));
 }
 
 static bool prepare_master(const lg_optimizer *opt, lg__slot *s)
@@ -90,11 +113,12 @@ static bool prepare_master(const lg_optimizer *opt, lg__slot *s)
                 return true;
         if (s->master && s->of == p->storage && s->version == p->storage->version)
                 return true;
+        const lg__layout at = layout_of(p, LG_F32);
         if (!s->master)
                 master = lg__clone_values(p, p->storage->device->id, LG_F32);
-        else if (prepare_buffer(s, &s->master, LG_F32, p->at.shape, 0))
+        else if (prepare_buffer(s, &s->master, &at, 0))
                 master = changed(s->master, lg_detach(p));
-        if (!master)
+        if (!master || !(master = laid(master, &at)))
                 return false;
         lg__tensor_release(s->master);
         s->master = lg__tensor_own(master);
@@ -115,17 +139,18 @@ static bool prepare(lg_optimizer *opt, int64_t i, bool may_skip, const char *op)
         if (!g)
                 return true;
         const unsigned states = opt->groups[s->group].states;
+        const lg__layout at = layout_of(p, p->at.dtype), of_state = layout_of(p, lg__state_dtype(p));
+        const lg__layout count = {.dtype = LG_I64};
         for (int k = 0; k < LG__STATES; k++) {
-                if ((states >> k & 1) &&
-                    !prepare_buffer(s, &s->state[k], lg__state_dtype(p), p->at.shape, k ? 0 : opt->first_state))
+                if ((states >> k & 1) && !prepare_buffer(s, &s->state[k], &of_state, k ? 0 : opt->first_state))
                         return false;
         }
-        if ((may_skip || s->skipped) && !prepare_buffer(s, &s->skipped, LG_I64, LG_SHAPE_0D, 0))
+        if ((may_skip || s->skipped) && !prepare_buffer(s, &s->skipped, &count, 0))
                 return false;
         if (!prepare_master(opt, s))
                 return false;
-        s->values = contiguous(p);
-        s->grad = s->values ? contiguous(g) : NULL;
+        s->values = laid(p, &at);
+        s->grad = s->values ? laid(g, &at) : NULL;
         return s->grad != NULL;
 }
 

@@ -23,7 +23,8 @@ enum {
         LG__HELD_FIXED = 1,    /* a number that a load must find as it is */
         LG__HELD_MAY_GO = 2,   /* a tensor that may not be there: a load that finds none removes it */
         LG__HELD_MAY_LACK = 4, /* a load that does not find it leaves it as it is */
-        LG__HELD_WIDE = 8      /* a tensor that is at least f32 */
+        LG__HELD_WIDE = 8,     /* a tensor that is at least f32 */
+        LG__HELD_KERNEL = 16   /* weights of a convolution, which lie as its device wants them */
 };
 
 typedef struct lg__held {

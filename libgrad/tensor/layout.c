@@ -79,3 +79,9 @@ bool lg__layout_is_contiguous(const lg__layout *at)
         }
         return true;
 }
+
+bool lg__lies_last(const lg_tensor *w)
+{
+        return w->storage->device->api->weights_last && w->at.shape.ndim == 4 && lg__layout_is_channels_last(&w->at) &&
+               !lg__layout_is_contiguous(&w->at);
+}

@@ -123,6 +123,8 @@ bool lg__keep_layout(lg__layout *at, const lg__layout *like);
 /* Channels last: (N, C, spaces...) lying as (N, spaces..., C); at least 3 dimensions. */
 void lg__layout_channels_last(lg__layout *at); /* sets strides from the shape, offset 0 */
 bool lg__layout_is_channels_last(const lg__layout *at);
+/* True for weights of a convolution with channels last, on a device whose convolutions take them so. */
+bool lg__lies_last(const lg_tensor *w);
 static inline bool lg__dtype_float(lg_dtype d)
 {
         return d >= LG_F32 && d <= LG_BF16;
