@@ -211,6 +211,16 @@ typedef struct lg_cumsum_args {
         void *y;
 } lg_cumsum_args;
 
+/* What a layer with bias and ReLU passes on, over (rows, columns), row after row: out = g where y > 0, else 0, and the
+ * sums of out's columns, added up in f32 or better and rounded once. out may be g. Float dtypes. */
+typedef struct lg_relu_sums_args {
+        lg_dtype dtype;
+        int64_t rows, columns;
+        const void *y, *g;
+        void *out;
+        void *sums;
+} lg_relu_sums_args;
+
 #define LG_UPDATE_STATES 3
 /* One tensor of a pass over many: n elements, contiguous. Of 16-bit tensors, elements are computed in f32 and rounded
  * once. */

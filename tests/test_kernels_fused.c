@@ -208,6 +208,41 @@ static void test_cross_entropy(void **state)
         }
 }
 
+/* ---- what a layer with bias and ReLU passes on ---- */
+
+static void check_relu_sums(lg_dtype t, int64_t rows, int64_t columns, bool in_place)
+{
+        const int64_t count = rows * columns;
+        void *y = make_array(t, count, -1, 1), *g = make_array(t, count, -1, 1);
+        void *out = malloc((size_t)count * 8 + 8), *sums = malloc((size_t)columns * 8 + 8);
+        double *want = calloc((size_t)count + 1, 8), *want_sums = calloc((size_t)columns + 1, 8);
+        for (int64_t i = 0; i < count; i++) {
+                want[i] = get(t, y, i) > 0 ? get(t, g, i) : 0;
+                want_sums[i % columns] += want[i];
+        }
+        lg_relu_sums_args a = {t, rows, columns, y, in_place ? out : g, out, sums};
+        EVERY(
+                sums, (size_t)columns * size_of[t],
+                {
+                        memcpy(out, g, (size_t)count * size_of[t]);
+                        CALL(k->relu_sums, &q, &a);
+                },
+                {
+                        check_array("relu_sums", t, out, want, count, 0);
+                        check_array("relu_sums (sums)", t, sums, want_sums, columns, 4 * tolerance[t]);
+                });
+        free(y), free(g), free(out), free(sums), free(want), free(want_sums);
+}
+
+static void test_relu_sums(void **state)
+{
+        (void)state;
+        const int64_t sizes[][2] = {{1, 1}, {64, 128}, {5000, 6}, {33, 1000}, {7, 3}, {1, 70}, {700, 64}};
+        for (int t = 0; t < 4; t++)
+                for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+                        check_relu_sums(float_types[t], sizes[i][0], sizes[i][1], i % 2);
+}
+
 /* ---- optimisers: the formulas of kernels.h, step by step ---- */
 
 static void sgd_reference(const lg_sgd_args *a, double *p, double g, double *b)
@@ -316,9 +351,8 @@ static void test_optimisers(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_softmax),
-                cmocka_unit_test(test_cumsum),
-                cmocka_unit_test(test_cross_entropy),
+                cmocka_unit_test(test_softmax),       cmocka_unit_test(test_cumsum),
+                cmocka_unit_test(test_cross_entropy), cmocka_unit_test(test_relu_sums),
                 cmocka_unit_test(test_optimisers),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

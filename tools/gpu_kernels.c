@@ -23,6 +23,7 @@ static void measure_row(bench *b, const row *r, lg_dtype dtype)
         end_figure(b, "us", us);
         lg_optimizer_free(w.opt);
         lg_scaler_free(w.scaler);
+        lg_module_free(w.net);
         lg_scope_end(b->c, scope);
         lg_empty_cache(b->c);
 }

@@ -64,6 +64,16 @@ static void make_rows_backward(work *w, lg_tensor *(*f)(lg_tensor *x, int dim))
         w->z = values(w, LG_SHAPE(w->size[0], w->size[1]));
         w->bytes *= 1.5;
 }
+/* The gradient of the bias alone: no product is computed. */
+static void make_bias_of_relu(work *w)
+{
+        w->net = lg_nn_sequential(w->c, lg_nn_linear(w->c, 16, w->size[1], .dtype = w->dtype, .device = w->device),
+                                  lg_nn_relu(w->c));
+        w->w = lg_parameter(w->net, "0.bias");
+        w->y = lg_forward(w->net, values(w, LG_SHAPE(w->size[0], 16)));
+        w->z = values(w, LG_SHAPE(w->size[0], w->size[1]));
+        w->bytes = 3 * width(w) * (double)(w->size[0] * w->size[1]);
+}
 static void make_softmax_backward(work *w)
 {
         make_rows_backward(w, lg_softmax);
@@ -215,6 +225,7 @@ static const row table[] = {
         {"var of rows", "reduce", FLOATS, WIDE, make_reduce, run_var_rows, false},
         {"var of columns", "reduce", FLOATS, WIDE, make_reduce, run_var_columns, false},
         {"softmax", "softmax", FLOATS, WIDE, make_matrix, run_softmax, false},
+        {"bias and relu backward", "relu_sums", FLOATS, WIDE, make_bias_of_relu, run_backward_w, false},
         {"softmax backward", "softmax_vjp", FLOATS, WIDE, make_softmax_backward, run_backward, false},
         {"log_softmax", "softmax", FLOATS, WIDE, make_matrix, run_log_softmax, false},
         {"log_softmax backward", "softmax_vjp", FLOATS, WIDE, make_log_softmax_backward, run_backward, false},

@@ -69,6 +69,11 @@ def where(o, dtype, size, backward=False):
     return derivative(torch.where(condition, x, y), (x, y), values(o, dtype, *size))
 
 
+def bias_of_relu(o, dtype, size):
+    x, w, b = values(o, dtype, size[0], 16), values(o, dtype, size[1], 16), values(o, dtype, size[1]).requires_grad_()
+    return derivative(F.relu(F.linear(x, w, b)), (b,), values(o, dtype, *size))
+
+
 def layer_norm(o, dtype, size, backward=False):
     x, w, b = (values(o, dtype, *n).requires_grad_() for n in (size, size[1:], size[1:]))
     if not backward:
@@ -231,6 +236,7 @@ ROWS = [
     for suffix, dims in (("", ()), (" of rows", (1,)), (" of columns", (0,)))
 ] + [
     ("softmax", FLOATS, WIDE, flat(lambda x: x.softmax(1))),
+    ("bias and relu backward", FLOATS, WIDE, bias_of_relu),
     ("softmax backward", FLOATS, WIDE, flat_backward(lambda x: x.softmax(1))),
     ("log_softmax", FLOATS, WIDE, flat(lambda x: x.log_softmax(1))),
     ("log_softmax backward", FLOATS, WIDE, flat_backward(lambda x: x.log_softmax(1))),

@@ -231,8 +231,9 @@ bool lg__may_change(const lg_tensor *t, const char *op, const char *argument);
 bool lg__check_reduction(lg_ctx *c, const char *op, lg_reduction reduction, bool batch_mean);
 /* A gradient on its way that a derivative may change in place: nobody else sees it, and nothing is recorded. */
 bool lg__grad_is_unseen(const lg_tensor *g);
-/* g where the result of a node under derivation, a ReLU's, is above 0, else 0: g itself where it may be changed. */
-lg_tensor *lg__grad_of_relu(const lg__vjp *v, lg_tensor *g);
+/* g where the result of a node under derivation, of a layer with ReLU, is above 0, else 0: g itself where it may be
+ * changed. May set grad_in[2], of the bias, if that is needed. */
+lg_tensor *lg__grad_of_relu(lg__vjp *v, lg_tensor *g);
 /* The shape and dtype of input i of a node under derivation. */
 static inline const lg__edge *lg__input(const lg__vjp *v, int i)
 {

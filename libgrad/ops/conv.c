@@ -79,7 +79,7 @@ static bool vjp_conv2d(lg__vjp *v)
                 v->grad_in[0] = LG__APPLY(conv2d_input_grad, &a, g, v->in[1]);
         if (v->needs[1])
                 v->grad_in[1] = LG__APPLY(conv2d_weight_grad, &a, g, v->in[0]);
-        if (v->needs[2])
+        if (v->needs[2] && !v->grad_in[2])
                 v->grad_in[2] = lg_sum(g, .dims = LG_DIMS(0, 2, 3));
         return lg__ok(v->ctx);
 }

@@ -208,7 +208,7 @@ static bool derive_linear(lg__vjp *v, lg_tensor *g)
                 return false;
         if (v->needs[1] && !(v->grad_in[1] = LG__APPLY(matmul, NULL, lg_permute(g, LG_DIMS(1, 0)), v->in[0])))
                 return false;
-        return !v->needs[2] || (v->grad_in[2] = lg_sum(g, .dims = LG_DIMS(0))) != NULL;
+        return !v->needs[2] || v->grad_in[2] || (v->grad_in[2] = lg_sum(g, .dims = LG_DIMS(0))) != NULL;
 }
 
 static bool vjp_linear(lg__vjp *v)
@@ -258,11 +258,35 @@ static bool vjp_relu_grad(lg__vjp *v)
 LG__DEFINE(relu_grad, LG__OPERANDS({"g", LG__FLOAT}, {"y", LG__FLOAT, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}),
            .infer = infer_relu_grad, .forward = forward_relu_grad, .vjp = vjp_relu_grad)
 
-lg_tensor *lg__grad_of_relu(const lg__vjp *v, lg_tensor *g)
+/* out, and the gradient of the bias, by one kernel: y is (rows, channels), or images with channels last. */
+static bool run_relu_sums(lg__vjp *v, lg_tensor *out, lg_tensor *g, lg_tensor *y)
+{
+        const int64_t columns = y->at.shape.size[1];
+        lg_tensor *sums = lg__tensor_empty(v->ctx, y->storage->device->id, y->at.dtype, LG_SHAPE(columns));
+        if (!sums)
+                return false;
+        lg_relu_sums_args a = {.dtype = y->at.dtype,
+                               .rows = lg__shape_numel(y->at.shape) / columns,
+                               .columns = columns,
+                               .y = lg__data(y),
+                               .g = lg__data(g),
+                               .out = lg__data(out),
+                               .sums = lg__data(sums)};
+        v->grad_in[2] = sums;
+        return LG__RUN(y->storage->device, "relu_grad", relu_sums, &a);
+}
+
+lg_tensor *lg__grad_of_relu(lg__vjp *v, lg_tensor *g)
 {
         lg_tensor *y = v->out[0];
         const size_t bytes = (size_t)y->at.shape.ndim * sizeof *y->at.strides;
-        if (!g || !lg__grad_is_unseen(g) || memcmp(g->at.strides, y->at.strides, bytes) != 0)
+        const bool beside = g && memcmp(g->at.strides, y->at.strides, bytes) == 0;
+        const bool in_place = beside && lg__grad_is_unseen(g);
+        if (v->needs[2] && beside && !v->ctx->recording && g->at.dtype == y->at.dtype && lg__shape_numel(y->at.shape)) {
+                lg_tensor *out = in_place ? g : lg__tensor_beside(y);
+                return out && run_relu_sums(v, out, g, y) ? out : NULL;
+        }
+        if (!in_place)
                 return LG__APPLY(relu_grad, NULL, g, y);
         return run_relu_grad(g, g, y) ? g : NULL;
 }

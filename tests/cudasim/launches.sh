@@ -1,0 +1,15 @@
+# launches.sh GPU_BENCH: what an Adam step of each model launches, libraries' calls included: no more than it did.
+set -u
+bench=$1 bad=0
+while read -r model most; do
+        line=$("$bench" --seconds 0.01 --batch 4 "$model" | grep '"launches"')
+        now=$(printf '%s\n' "$line" | sed 's/.*"launches": \([0-9]*\).*/\1/')
+        echo "$model: ${now:-no} launches, at most $most"
+        [ "${now:-0}" -gt 0 ] && [ "$now" -le "$most" ] || bad=1
+done <<TABLE
+mlp 12
+lenet 34
+cnn 28
+resnet18 187
+TABLE
+exit $bad
