@@ -52,12 +52,27 @@ static lg_tensor *nested(lg_module *m, lg_tensor *x)
         return lg_recompute(outer, x);
 }
 
+/* The children of a Sequential in groups of two, and what is left. */
+static lg_tensor *groups(lg_module *m, lg_tensor *x)
+{
+        assert_true(lg_recompute_every(m, 2));
+        return lg_forward(m, x);
+}
+
+/* The same within a module that is run again itself. */
+static lg_tensor *groups_again(lg_module *m, lg_tensor *x)
+{
+        assert_true(lg_recompute_every(m, 1));
+        return lg_recompute(m, x);
+}
+
 /* Two steps without a change of parameters; in a region or not. */
 static left run(way *f, lg_dtype region)
 {
         left l = {.count = 0};
         lg_ctx *c = lg_open(.seed = 5, .threads = 1);
         test_device(c);
+        lg_set_deterministic(c, true); /* else cuDNN may add up in another order each time */
         lg_module *m = block(c), *holder = lg_nn_module(c, "Holder"),
                   *outer = lg_nn_module(c, "Outer", .forward = inside);
         if (f == nested) {
@@ -97,8 +112,11 @@ static void the_same_bits(void **state)
         (void)state;
         for (int i = 0; i < 3; i++) {
                 const left a = run(plain, regions[i]), b = run(again, regions[i]), c = run(nested, regions[i]);
+                const left d = run(groups, regions[i]), e = run(groups_again, regions[i]);
                 assert_same(&a, &b);
                 assert_same(&a, &c);
+                assert_same(&a, &d);
+                assert_same(&a, &e);
         }
 }
 
@@ -170,6 +188,12 @@ static lg_tensor *of_inputs(lg_ctx *c, lg_list in, void *m)
         return lg_recompute(m, in.items[0]);
 }
 
+static lg_tensor *of_groups(lg_ctx *c, lg_list in, void *m)
+{
+        (void)c;
+        return lg_forward(m, in.items[0]);
+}
+
 static void gradchecks(void **state)
 {
         (void)state;
@@ -179,6 +203,11 @@ static void gradchecks(void **state)
         lg_list p = lg_parameters(m);
         assert_true(lg_gradcheck(c, of_inputs, LG_LIST(x, p.items[0], p.items[1], p.items[2]), .user = m));
         assert_true(lg_gradgradcheck(c, of_inputs, LG_LIST(x, p.items[0], p.items[2]), .user = m));
+        for (int n = 1; n <= 2; n++) {
+                assert_true(lg_recompute_every(m, n));
+                assert_true(lg_gradcheck(c, of_groups, LG_LIST(x, p.items[0], p.items[1], p.items[2]), .user = m));
+                assert_true(lg_gradgradcheck(c, of_groups, LG_LIST(x, p.items[0], p.items[2]), .user = m));
+        }
         assert_ok(c);
         lg_close(c);
 }
@@ -224,7 +253,58 @@ static void takes_less_memory(void **state)
         assert_true((double)less < 0.6 * (double)kept);
 }
 
+/* What a Sequential of 24 layers takes at most beyond what is there, with groups of n, and a gradient. */
+static int64_t peak_of_groups(int64_t n, double *ret_grad)
+{
+        enum { size = 64 };
+        lg_ctx *c = lg_open(.threads = 1, .seed = 1);
+        lg_device d = test_device(c);
+        lg_module *m = lg_nn_sequential(c);
+        for (int i = 0; i < 24; i++) {
+                lg_module_append(m, lg_nn_linear(c, size, size));
+                lg_module_append(m, lg_nn_gelu(c));
+        }
+        lg_module_to(m, d);
+        assert_true(lg_recompute_every(m, n));
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(1024, size), .requires_grad = true);
+        const int64_t before = lg_memory_stats(c, d).used;
+        lg_reset_peak_memory(c, d);
+        lg_backward(lg_sum(lg_forward(m, x)));
+        assert_ok(c);
+        *ret_grad = lg_item(lg_sum(lg_grad_of(x)));
+        const int64_t most = lg_memory_stats(c, d).peak - before;
+        lg_close(c);
+        return most;
+}
+
+static void groups_take_less_memory(void **state)
+{
+        double a, b, off;
+        (void)state;
+        const int64_t kept = peak_of_groups(0, &a), less = peak_of_groups(8, &b), all = peak_of_groups(48, &off);
+        assert_true(a == b && a == off);
+        assert_true((double)less < 0.6 * (double)kept && all == kept);
+}
+
 /* ---- errors ---- */
+
+static void wrong_groups_are_told(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *m = smooth(c), *linear = lg_nn_linear(c, 2, 2);
+        assert_false(lg_recompute_every(m, -1));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_recompute_every: n is -1");
+        assert_false(lg_recompute_every(linear, 1));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_recompute_every: m is a Linear");
+        assert_false(lg_recompute_every(NULL, 1));
+        assert_true(lg_recompute_every(m, 1));
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3), .dtype = LG_F64), *y = lg_forward(m, x);
+        lg_module_free(m);
+        assert_false(lg_backward(lg_sum(y)));
+        assert_error(c, LG_ERR_STATE, "lg_recompute: the module was freed");
+        lg_close(c);
+}
 
 static lg_tensor *changing(lg_module *m, lg_list in, void *user)
 {
@@ -268,17 +348,32 @@ static lg_tensor *step(lg_ctx *c, void *m)
         return lg_error(c) ? NULL : y;
 }
 
+static lg_tensor *step_of_groups(lg_ctx *c, void *m)
+{
+        lg_recompute_every(m, 2);
+        const lg_scope s = lg_scope_begin(c);
+        lg_tensor *y = lg_sum(lg_forward(m, lg_ones(c, LG_SHAPE(1, 3, 4, 4))));
+        lg_backward(y);
+        lg_escape(y);
+        if (s.id)
+                lg_scope_end(c, s);
+        return lg_error(c) ? NULL : y;
+}
+
 static void every_allocation_fails(void **state)
 {
         (void)state;
         fail_each_of_step(step, block);
+        fail_each_of_step(step_of_groups, block);
 }
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {cmocka_unit_test(the_same_bits),         cmocka_unit_test(several_inputs),
-                                           cmocka_unit_test(hooks_run_once),        cmocka_unit_test(gradchecks),
-                                           cmocka_unit_test(takes_less_memory),     cmocka_unit_test(errors),
-                                           cmocka_unit_test(every_allocation_fails)};
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_same_bits),         cmocka_unit_test(several_inputs),
+                cmocka_unit_test(hooks_run_once),        cmocka_unit_test(gradchecks),
+                cmocka_unit_test(takes_less_memory),     cmocka_unit_test(groups_take_less_memory),
+                cmocka_unit_test(wrong_groups_are_told), cmocka_unit_test(errors),
+                cmocka_unit_test(every_allocation_fails)};
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

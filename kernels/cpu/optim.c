@@ -125,7 +125,7 @@ static bool run_pass(lg_queue *q, const char *name, const lg_pass *p, work w)
 /* Threads may write the same at the same time. */
 static void find(const lg_unscale_args *a, bool finite)
 {
-        const float one = 1;
+        float one = 1;
         if (!finite)
                 __atomic_store(a->found, &one, __ATOMIC_RELAXED);
 }

@@ -134,14 +134,21 @@ LG_API LG_NEW lg_tensor *lg_forward_params_list(lg_module *m, lg_list_in params,
 
 /* Runs m as lg_forward() does, but without keeping what its derivative needs: the backward runs m again (PyTorch's
  * torch.utils.checkpoint). This saves the memory of the activations inside m and takes the time of a second forward.
- * Gradients are the same, bit for bit: the second run has the random state and the lg_autocast() region of the first
- * one and does not update running statistics. m must still exist, in the same training mode, when the backward runs.
- * While nothing is recorded, this is lg_forward(). A backward through a freed m fails with LG_ERR_STATE.
+ * Gradients are the same, bit for bit (on a GPU, after lg_set_deterministic()): the second run has the random state and
+ * the lg_autocast() region of the first one and does not update running statistics. m must still exist, in the same
+ * training mode, when the backward runs. While nothing is recorded, this is lg_forward(). A backward through a freed m
+ * fails with LG_ERR_STATE.
  * Example: lg_recompute(net, x) */
 #define lg_recompute(...)                                                                                              \
         lg_recompute_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_tensor, LG_ARG2(__VA_ARGS__, lg_recompute_takes_m_inputs), \
                                                          LG_TAIL2(__VA_ARGS__)))
 LG_API LG_NEW lg_tensor *lg_recompute_list(lg_module *m, lg_tensor *const *inputs);
+
+/* Makes a Sequential run its children as lg_recompute() does, n at a time, whenever its forward is recorded; the last
+ * ones, up to n, run as usual, since the backward begins with them (PyTorch's checkpoint_sequential). Between groups
+ * one activation is kept. A ReLU is in the group of the child before it. With n = 0, which is so at first, it keeps
+ * all. Fails with LG_ERR_ARGUMENT if m was not made by lg_nn_sequential() or n is negative. */
+LG_API bool lg_recompute_every(lg_module *m, int64_t n);
 
 /* ---- parameters, buffers and children ----
  *

@@ -55,6 +55,7 @@ static lg_module *clone(const lg_module *m, lg_device device)
         copy->training = m->training;
         copy->counts_batches = m->counts_batches;
         copy->convolves = m->convolves;
+        copy->every = m->every;
         copy->batches = m->batches;
         bool ok = true;
         for (const lg__part *p = m->parts; ok && p; p = p->next)

@@ -68,7 +68,7 @@ static void exchange(lg_module *m, loans *l, int lent)
         }
 }
 
-lg_tensor *lg_forward_params_list(lg_module *m, lg_list params, lg_tensor *const *inputs)
+lg_tensor *lg__forward_params_span(lg_module *m, lg__stretch s, lg_list params, lg_tensor *const *inputs)
 {
         char path[LG__PATH];
         lg_ctx *c = lg_module_ctx(m);
@@ -87,10 +87,15 @@ lg_tensor *lg_forward_params_list(lg_module *m, lg_list params, lg_tensor *const
         if (ok) {
                 m->running++; /* release functions in its scope cannot free it before the exchange back */
                 exchange(m, &l, 1);
-                y = lg_forward_list(m, inputs);
+                y = lg__forward_span(m, s, inputs);
                 exchange(m, &l, -1);
                 m->running--;
         }
         lg__free(c, l.items, bytes);
         return y;
+}
+
+lg_tensor *lg_forward_params_list(lg_module *m, lg_list params, lg_tensor *const *inputs)
+{
+        return lg__forward_params_span(m, (lg__stretch){0, 0}, params, inputs);
 }

@@ -57,6 +57,7 @@ struct lg_module {
         size_t config_bytes;
         bool counts_batches; /* batch norm with running statistics: PyTorch's num_batches_tracked, in files only */
         int64_t batches;
+        int64_t every;               /* of a Sequential: so many children at a time are recomputed; 0: none */
         bool convolves;              /* its weights lie as convolutions want them */
         bool training, was_training; /* the latter while lg_module_print runs */
         int printing;                /* how many of these run */
@@ -130,6 +131,15 @@ typedef bool lg__visit_fn(const char *path, lg__part *p, void *user);
 bool lg__module_visit(lg_module *m, char path[LG__PATH], lg__visit_fn *fn, void *user);
 /* Weights of a convolution as they lie on their device, which may be w; of the open scope. */
 lg_tensor *lg__laid_for_device(lg_tensor *w);
+/* Parts [first, first + count) of a Sequential, or, if count is 0, a module as a whole. */
+typedef struct lg__stretch {
+        int64_t first, count;
+} lg__stretch;
+lg_tensor *lg__forward_span(lg_module *m, lg__stretch s, lg_tensor *const *inputs);
+/* lg_forward_params() of that; params are all of m's. */
+lg_tensor *lg__forward_params_span(lg_module *m, lg__stretch s, lg_list params, lg_tensor *const *inputs);
+/* lg_recompute() of that. */
+lg_tensor *lg__recompute_span(lg_module *m, lg__stretch s, lg_tensor *const *inputs);
 /* Lists that m has given get the tensors that its parts have now. */
 void lg__module_relist(lg_module *m);
 /* The next module after m within root, depth first; NULL: none. Begin with root itself. */

@@ -11,6 +11,8 @@
 /* What a node needs to run the module again. */
 typedef struct rerun {
         lg__weak module;
+        lg__stretch span;      /* of it */
+        int64_t before, count; /* parameters of the module before those of the span, and in it */
         lg_random_state random;
         lg_dtype region;
         int64_t inputs; /* before the parameters */
@@ -39,6 +41,7 @@ static bool infer(lg__call *call)
 {
         const recompute_attributes *a = call->attributes;
         call->out_at[0] = (lg__layout){.dtype = a->made->at.dtype, .shape = a->made->at.shape};
+        lg__keep_layout(&call->out_at[0], &a->made->at);
         return true;
 }
 
@@ -79,6 +82,26 @@ static bool take_inputs(const lg__vjp *v, int64_t inputs, again *a)
         return true;
 }
 
+/* The module's parameters, but these in the span. */
+static lg_tensor *forward_span(lg_module *m, const rerun *r, lg_list params, lg_tensor *const *inputs)
+{
+        lg_ctx *c = m->object.ctx;
+        const lg_list all = lg_parameters(m);
+        if (r->before + r->count > all.count || params.count != r->count)
+                return lg__fail(c, LG_ERR_STATE, "lg_recompute: the parameters of the %s are no longer those it ran on",
+                                m->type);
+        const size_t bytes = (size_t)all.count * sizeof(lg_tensor *) + 1;
+        lg_tensor **items = lg__alloc(c, bytes), *y = NULL;
+        for (int64_t i = 0; items && i < all.count; i++) {
+                const bool ours = i >= r->before && i < r->before + r->count;
+                items[i] = ours ? params.items[i - r->before] : all.items[i];
+        }
+        if (items)
+                y = lg__forward_params_span(m, r->span, (lg_list){all.count, items}, inputs);
+        lg__free(c, items, bytes);
+        return y;
+}
+
 static lg_tensor *run_again(lg_module *m, const rerun *r, lg_list params, lg_tensor *const *inputs)
 {
         lg_ctx *c = m->object.ctx;
@@ -88,7 +111,7 @@ static lg_tensor *run_again(lg_module *m, const rerun *r, lg_list params, lg_ten
         c->random = r->random;
         c->autocast = r->region;
         c->recomputing++;
-        lg_tensor *y = lg_forward_params_list(m, params, inputs);
+        lg_tensor *y = r->span.count ? forward_span(m, r, params, inputs) : lg_forward_params_list(m, params, inputs);
         c->recomputing--;
         c->autocast = region;
         if (region == LG_DTYPE_NONE)
@@ -158,16 +181,27 @@ static lg_tensor **join(lg_ctx *c, lg_tensor *const *inputs, int64_t count, lg_l
         return all;
 }
 
+static lg_list parameters_of(lg_module *m, rerun *r)
+{
+        lg_list all = lg_parameters(m);
+        if (!r->span.count)
+                return all;
+        int64_t i = 0;
+        for (const lg__part *p = m->parts; p && i < r->span.first + r->span.count; p = p->next, i++)
+                *(i < r->span.first ? &r->before : &r->count) += lg_parameters(p->child).count;
+        return (lg_list){r->count, all.items + r->before};
+}
+
 static lg_tensor *apply(lg_ctx *c, lg_module *m, rerun *r, lg_tensor *const *inputs)
 {
         const bool recording = lg_grad_mode(c, false);
-        const lg_tensor *made = lg_forward_list(m, inputs);
+        const lg_tensor *made = lg__forward_span(m, r->span, inputs);
         lg_grad_mode(c, recording);
         if (!made)
                 return NULL;
         while (inputs[r->inputs] != LG_END)
                 r->inputs++;
-        const lg_list params = lg_parameters(m);
+        const lg_list params = parameters_of(m, r);
         lg_tensor **all = join(c, inputs, r->inputs, params), *y = NULL;
         if (all)
                 y = lg__apply(&recompute, all, (int)(r->inputs + params.count), &(recompute_attributes){r, made}, NULL);
@@ -175,16 +209,14 @@ static lg_tensor *apply(lg_ctx *c, lg_module *m, rerun *r, lg_tensor *const *inp
         return y;
 }
 
-lg_tensor *lg_recompute_list(lg_module *m, lg_tensor *const *inputs)
+lg_tensor *lg__recompute_span(lg_module *m, lg__stretch span, lg_tensor *const *inputs)
 {
-        lg_ctx *c = lg_module_ctx(m);
-        if (!lg__ok(c) || !c->recording || !inputs || inputs[0] == LG_END)
-                return lg_forward_list(m, inputs); /* which has the words for what is wrong */
+        lg_ctx *c = m->object.ctx;
         lg_scope scope = lg__scope_begin(c);
         rerun *r = scope.id ? lg__alloc(c, sizeof *r) : NULL;
         lg_tensor *y = NULL;
         if (r) {
-                *r = (rerun){.random = c->random, .region = c->autocast, .calling = true};
+                *r = (rerun){.span = span, .random = c->random, .region = c->autocast, .calling = true};
                 lg__weak_set(&r->module, &m->object);
                 y = lg_escape(apply(c, m, r, inputs));
                 r->calling = false;
@@ -194,4 +226,12 @@ lg_tensor *lg_recompute_list(lg_module *m, lg_tensor *const *inputs)
         if (scope.id)
                 lg_scope_end(c, scope);
         return y;
+}
+
+lg_tensor *lg_recompute_list(lg_module *m, lg_tensor *const *inputs)
+{
+        lg_ctx *c = lg_module_ctx(m);
+        if (!lg__ok(c) || !c->recording || !inputs || inputs[0] == LG_END)
+                return lg_forward_list(m, inputs); /* which has the words for what is wrong */
+        return lg__recompute_span(m, (lg__stretch){0, 0}, inputs);
 }

@@ -8,9 +8,9 @@ static lg_tensor *forward(lg_module *m, lg_list inputs, void *user);
 static lg_tensor *forward_residual(lg_module *m, lg_list inputs, void *user);
 
 /* In evaluation a convolution may do the batch norm behind it. */
-static bool folds(const lg__part *p, const lg_tensor *x)
+static bool folds(const lg__part *p, const lg__part *end, const lg_tensor *x)
 {
-        const lg_module *m = p->child, *norm = p->next ? p->next->child : NULL;
+        const lg_module *m = p->child, *norm = p->next != end ? p->next->child : NULL;
         if (!norm || !m || !(m->ends & LG__ENDS_WITH_NORM) || m->object.ctx->recording)
                 return false;
         const lg_shape w = m->parts->tensor->at.shape;
@@ -25,13 +25,18 @@ static const lg_module *last_child(const lg_module *m)
         return p ? p->child : NULL;
 }
 
+static bool recomputes(const lg_module *m)
+{
+        return m->every > 0 && m->object.ctx->recording;
+}
+
 /* Does m know these endings? A Residual has a sum at its end already. */
 static bool ends(const lg_module *m, unsigned with)
 {
         if (!m)
                 return false;
         if (m->forward == forward)
-                return ends(last_child(m), with);
+                return !recomputes(m) && ends(last_child(m), with);
         if (m->forward == forward_residual)
                 return with == LG__ENDS_WITH_RELU && ends(m->parts->child, LG__ENDS_WITH_SUM | with);
         const bool relu_alone = m->ends & LG__RECORDS_RELU && m->object.ctx->recording;
@@ -40,16 +45,17 @@ static bool ends(const lg_module *m, unsigned with)
 
 /* ---- one after the other ---- */
 
-/* What a module does of what follows it, from part p on; *ret_last: the part whose result it makes. */
-static lg__ending ending_of(const lg__part *p, const lg_tensor *x, lg__ending outer, lg__part **ret_last)
+/* What a module does of what follows it, from part p up to `end`; *ret_last: the part whose result it makes. */
+static lg__ending ending_of(const lg__part *p, const lg__part *end, const lg_tensor *x, lg__ending outer,
+                            lg__part **ret_last)
 {
         lg__ending e = {.norm = NULL};
         lg__part *last = (lg__part *)(uintptr_t)p;
-        if (folds(p, x)) {
+        if (folds(p, end, x)) {
                 last = p->next;
                 e.norm = last->child;
         }
-        const lg__part *next = last->next;
+        const lg__part *next = last->next != end ? last->next : NULL;
         if (next && next->child && next->child->forward == lg__relu_forward && ends(p->child, LG__ENDS_WITH_RELU)) {
                 last = last->next;
                 e.relu = true;
@@ -72,15 +78,13 @@ static void note_shapes(const lg__part *p, const lg__part *last, const lg_tensor
         }
 }
 
-/* An activation that the graph does not need is gone before the next layer but one runs. */
-static lg_tensor *forward(lg_module *m, lg_list inputs, void *user)
+/* Parts from p up to `end`. An activation that the graph does not need is gone before the next layer but one runs. */
+static lg_tensor *run(const lg_module *m, lg__part *p, const lg__part *end, lg_tensor *first, lg__ending outer)
 {
-        (void)user;
         lg_ctx *c = m->object.ctx;
-        const lg__ending outer = lg__take_ending(m);
-        lg_tensor *first = lg__module_input(m, inputs), *x = first;
-        for (lg__part *p = m->parts, *last; p && x; p = last->next) {
-                const lg__ending ending = ending_of(p, x, outer, &last);
+        lg_tensor *x = first;
+        for (lg__part *last; p != end && x; p = last->next) {
+                const lg__ending ending = ending_of(p, end, x, outer, &last);
                 const bool alone = !ending.norm && !ending.plus && !ending.relu;
                 lg_tensor *y = alone ? lg_forward(p->child, x) : lg__forward_ending(p->child, x, ending);
                 if (y)
@@ -90,6 +94,62 @@ static lg_tensor *forward(lg_module *m, lg_list inputs, void *user)
                 x = y;
         }
         return x;
+}
+
+static lg__part *part_at(const lg_module *m, int64_t index)
+{
+        lg__part *p = m->parts;
+        while (p && index--)
+                p = p->next;
+        return p;
+}
+
+lg_tensor *lg__forward_span(lg_module *m, lg__stretch s, lg_tensor *const *inputs)
+{
+        if (!s.count)
+                return lg_forward_list(m, inputs);
+        return run(m, part_at(m, s.first), part_at(m, s.first + s.count), inputs[0], (lg__ending){.relu = false});
+}
+
+/* How many children a group has that begins with that one. A ReLU stays with what it ends. */
+static int64_t group_at(const lg_module *m, int64_t first)
+{
+        int64_t count = m->every;
+        for (const lg__part *p = part_at(m, first + count); p && p->child && p->child->forward == lg__relu_forward;
+             p = p->next)
+                count++;
+        return count;
+}
+
+/* The last children keep their activations: the backward begins with them. */
+static lg_tensor *run_groups(lg_module *m, lg_tensor *x)
+{
+        int64_t first = 0, count = lg_child_count(m);
+        for (int64_t some; x && first + (some = group_at(m, first)) < count; first += some)
+                x = lg__recompute_span(m, (lg__stretch){first, some}, (lg_tensor *[]){x, LG_END});
+        return x ? run(m, part_at(m, first), NULL, x, (lg__ending){.relu = false}) : NULL;
+}
+
+static lg_tensor *forward(lg_module *m, lg_list inputs, void *user)
+{
+        (void)user;
+        const lg__ending outer = lg__take_ending(m);
+        lg_tensor *x = lg__module_input(m, inputs);
+        return x && recomputes(m) ? run_groups(m, x) : run(m, m->parts, NULL, x, outer);
+}
+
+bool lg_recompute_every(lg_module *m, int64_t n)
+{
+        lg_ctx *c = lg_module_ctx(m);
+        if (!lg__ok(c))
+                return false;
+        if (m->forward != forward)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_recompute_every: m is a %s; it takes a Sequential", m->type);
+        if (n < 0)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_recompute_every: n is %lld; it must be 0 or more",
+                                (long long)n);
+        m->every = n;
+        return true;
 }
 
 static lg_tensor *no_forward(lg_module *m, lg_list inputs, void *user)

@@ -551,6 +551,7 @@ void training(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *
 {
         lg_optimizer *opt = lg_sgd(c, lg_parameters(net), 0.1);
         lg_module_cast(net, LG_BF16);
+        lg_recompute_every(net, 2);
         sink = lg_adam(c, lg_parameters(net), 1e-3);
         sink = lg_adamw(c, lg_parameters_matching(net, "*.weight"), 1e-3);
         sink = lg_rmsprop(c, lg_parameters(net), 1e-3);
