@@ -74,14 +74,17 @@ static void losses_of(const char *name, lg_dtype amp, int count, int side, doubl
                 lg_each_parameter(net, fill_one, &(filling){0});
         }
         lg_optimizer *opt = lg_sgd(c, lg_parameters(net), lr, .momentum = 0.9);
+        lg_scaler *s = lg_scaler_new(c);
         for (int t = 0; t < steps; t++) {
                 lg_scope scope = lg_scope_begin(c);
                 lg_batch b = make_batch(c, t, count, side);
                 lg_tensor *loss = NULL;
                 lg_autocast(c, amp) loss = lg_cross_entropy(lg_forward(net, b.x), b.y);
                 lg_zero_grad(opt);
-                lg_backward(loss);
-                lg_step(opt);
+                if (amp == LG_F16)
+                        assert_true(lg_scaler_backward(s, loss) && lg_scaler_step(s, opt) && lg_scaler_update(s));
+                else
+                        assert_true(lg_backward(loss) && lg_step(opt));
                 ret[t] = lg_item(loss);
                 lg_scope_end(c, scope);
         }
