@@ -252,6 +252,32 @@ static void optimisers_skip_for_themselves(void **state)
         lg_close(c);
 }
 
+/* After a backward again in the same round, as a step that failed is repeated, its gradients are unscaled, too; what
+ * was found in those before does not count. */
+static void gradients_are_unscaled_once(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *a = weight(c, 0), *b = weight(c, 0);
+        lg_optimizer *opt = lg_sgd(c, LG_LIST(a, b), 1);
+        lg_scaler *s = lg_scaler_new(c);
+        backward(s, a, NAN);
+        assert_true(lg_scaler_unscale(s, opt));
+        backward(s, a, 1);
+        backward(s, b, 2);
+        assert_true(lg_scaler_unscale(s, opt));
+        backward(s, b, 3);
+        lg_list both = LG_LIST(a, b);
+        assert_true(lg_clip_grad_value(both, 65536 * 4.0)); /* in place: the gradients stay who they are */
+        assert_true(lg_scaler_step(s, opt));
+        assert_true(lg_item(a) == -1 && lg_item(b) == -3);
+        assert_true(lg_scaler_update(s));
+        /* Gradients that stay are unscaled in each round: here of 1 / 65536 once more. */
+        assert_true(lg_scaler_backward(s, lg_mul_scalar(a, 0)) && lg_scaler_step(s, opt));
+        assert_true(lg_item(a) < -1 && lg_item(a) > -1.1);
+        lg_close(c);
+}
+
 /* ---- checkpoints ---- */
 
 static void run_steps(lg_scaler *s, lg_optimizer *opt, const net *n, int from, int to)
@@ -432,6 +458,7 @@ int main(void)
                 cmocka_unit_test(several_losses_are_scaled),
                 cmocka_unit_test(a_leaf_as_a_loss),
                 cmocka_unit_test(optimisers_skip_for_themselves),
+                cmocka_unit_test(gradients_are_unscaled_once),
                 cmocka_unit_test(a_checkpoint_keeps_scale_and_counts),
                 cmocka_unit_test(wrong_options_are_told),
                 cmocka_unit_test(wrong_order_is_told),

@@ -19,8 +19,9 @@ typedef struct lg__slot {
         lg_tensor *master;            /* owned: a 16-bit param in f32, or NULL */
         const lg__storage *of;        /* what the master has made of param: its storage and that one's version */
         uint32_t version;
-        int64_t step;             /* updates so far, with those that were skipped */
-        lg_tensor *skipped;       /* owned: how many were, 0-d, i64; NULL: none */
+        int64_t step;       /* updates so far, with those that were skipped */
+        lg_tensor *skipped; /* owned: how many were, 0-d, i64; NULL: none */
+        uint64_t unscaled;  /* serial of the gradient that is without the scale, in the optimiser\'s round; 0: none */
         lg_tensor *values, *grad; /* contiguous, while lg_step runs; grad NULL: nothing to do (any more) */
 } lg__slot;
 

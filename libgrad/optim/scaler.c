@@ -1,7 +1,8 @@
 /* scaler.c - losses that are scaled up for gradients in f16, and steps that are skipped where that was too much. All
  * that decides is on the device; nothing waits for it.
  *
- * A round ends with lg_scaler_update(). An optimiser whose `round` is the scaler's has its gradients without the scale.
+ * A round ends with lg_scaler_update(). Of an optimiser whose `round` is the scaler's, gradients are without the scale
+ * that were there when they were unscaled; those of a backward since then, as after a step that failed, have it.
  */
 #include "graph/op.h"
 #include "optim.h"
@@ -186,6 +187,42 @@ static lg__device *home_of(lg_optimizer *opt, const char *op)
         return home;
 }
 
+/* The gradient of a slot if it has the scale. */
+static lg_tensor *scaled(const lg__slot *at)
+{
+        lg_tensor *g = lg__slot_gradient(at);
+        return g && g->serial != at->unscaled ? g : NULL;
+}
+
+/* How many gradients of the optimiser are without the scale, in this round, and how many have it. */
+typedef struct counts {
+        int64_t without, with;
+} counts;
+
+static counts count_gradients(const lg_scaler *s, const lg_optimizer *opt)
+{
+        counts n = {0, 0};
+        for (int64_t i = 0; i < opt->count; i++) {
+                const bool has = opt->round != s->round || scaled(&opt->slots[i]);
+                n.without += !has && lg__slot_gradient(&opt->slots[i]);
+                n.with += has && lg__slot_gradient(&opt->slots[i]);
+        }
+        return n;
+}
+
+/* The round of an optimiser begins. */
+static void begin(const lg_scaler *s, lg_optimizer *opt)
+{
+        if (opt->round == s->round)
+                return;
+        for (int64_t i = 0; i < opt->count; i++)
+                opt->slots[i].unscaled = 0;
+        opt->round = s->round;
+        opt->stepped = false;
+        lg__tensor_release(opt->found);
+        opt->found = NULL;
+}
+
 /* The gradients on a device, by one kernel; those with gaps in memory through a copy. */
 static bool unscale_on(const lg_scaler *s, lg_optimizer *opt, lg__device *d, const lg_tensor *found, const char *op)
 {
@@ -194,7 +231,7 @@ static bool unscale_on(const lg_scaler *s, lg_optimizer *opt, lg__device *d, con
         bool ok = scale != NULL;
         for (int64_t i = 0; i < opt->count && ok; i++) {
                 lg__slot *at = &opt->slots[i];
-                lg_tensor *g = lg__slot_gradient(at);
+                lg_tensor *g = scaled(at);
                 at->grad = NULL;
                 if (!g || g->storage->device != d)
                         continue;
@@ -206,10 +243,11 @@ static bool unscale_on(const lg_scaler *s, lg_optimizer *opt, lg__device *d, con
         ok = ok && LG__RUN(d, op, unscale, &a);
         for (int64_t i = 0; i < opt->count && ok; i++) {
                 lg_tensor *g = opt->slots[i].grad ? lg__slot_gradient(&opt->slots[i]) : NULL;
-                if (g)
-                        g->storage->version++;
-                if (g && g != opt->slots[i].grad)
-                        ok = lg__copy_values(g, opt->slots[i].grad, op);
+                if (!g)
+                        continue;
+                g->storage->version++;
+                opt->slots[i].unscaled = g->serial;
+                ok = g == opt->slots[i].grad || lg__copy_values(g, opt->slots[i].grad, op);
         }
         return ok;
 }
@@ -255,15 +293,18 @@ static bool unscale_all(lg_scaler *s, lg_optimizer *opt, const char *op)
         lg_tensor *all = !found     ? NULL
                          : s->found ? lg__tensor_like(s->found)
                                     : lg__tensor_new(c, found->storage, &found->at);
-        if (!all || !unscale_on(s, opt, home, found, op) || !unscale_away(s, opt, home, found, op) ||
+        if (!all)
+                return false;
+        begin(s, opt);
+        if (opt->found && count_gradients(s, opt).without && !add(found, found, opt->found, op))
+                return false;
+        lg__tensor_release(opt->found);
+        opt->found = lg__tensor_own(found);
+        if (!unscale_on(s, opt, home, found, op) || !unscale_away(s, opt, home, found, op) ||
             (s->found && !add(all, s->found, found, op)))
                 return false;
         lg__tensor_release(s->found);
         s->found = lg__tensor_own(all);
-        lg__tensor_release(opt->found);
-        opt->found = lg__tensor_own(found);
-        opt->round = s->round;
-        opt->stepped = false;
         return true;
 }
 
@@ -302,7 +343,8 @@ bool lg_scaler_unscale(lg_scaler *s, lg_optimizer *opt)
         const char *op = "lg_scaler_unscale";
         if (!ready_with(s, opt, op))
                 return false;
-        if (opt->round == s->round)
+        const counts n = count_gradients(s, opt);
+        if (n.without && !n.with)
                 return lg__fail(s->object.ctx, LG_ERR_STATE,
                                 "%s: the gradients of this optimiser are unscaled since the last lg_scaler_update()",
                                 op);
@@ -312,8 +354,10 @@ bool lg_scaler_unscale(lg_scaler *s, lg_optimizer *opt)
 bool lg_scaler_step(lg_scaler *s, lg_optimizer *opt)
 {
         const char *op = "lg_scaler_step";
-        if (!ready_with(s, opt, op) || (opt->round != s->round && !unscale(s, opt, op)) ||
-            !lg__optimizer_step(opt, opt->found, op))
+        if (!ready_with(s, opt, op))
+                return false;
+        const counts n = count_gradients(s, opt);
+        if (((n.with || !n.without) && !unscale(s, opt, op)) || !lg__optimizer_step(opt, opt->found, op))
                 return false;
         opt->stepped = true;
         return true;
