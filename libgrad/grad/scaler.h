@@ -67,10 +67,10 @@ LG_API bool lg_scaler_backward_with(lg_scaler *s, lg_tensor *loss, const lg_back
  * The result belongs to the innermost open scope. Fails with LG_ERR_DTYPE if loss is of no float dtype. */
 LG_API LG_NEW lg_tensor *lg_scaler_scale(lg_scaler *s, lg_tensor *loss);
 
-/* Divides the gradients of all parameters of opt by the scale, and notes whether one of the quotients is infinite or
- * NAN. Fails with LG_ERR_STATE if that has been done since the last lg_scaler_update(), if lg_scaler_backward() and
- * lg_scaler_scale() have not been called since then, or if no parameter has a gradient; with LG_ERR_DTYPE if a gradient
- * is f16; and as lg_step() does. */
+/* Divides the gradients of all parameters of opt by the scale, each once, and notes whether one of the quotients is
+ * infinite or NAN. Fails with LG_ERR_STATE if all of them are divided already, if lg_scaler_backward() and
+ * lg_scaler_scale() have not been called since the last lg_scaler_update(), or if no parameter has a gradient; with
+ * LG_ERR_DTYPE if a gradient is f16; and as lg_step() does. */
 LG_API bool lg_scaler_unscale(lg_scaler *s, lg_optimizer *opt);
 
 /* Updates the parameters of opt as lg_step() does, after lg_scaler_unscale() if that was not called, unless a gradient

@@ -42,8 +42,11 @@ typedef struct run {
         lg_ctx *c;
         lg_module *net;
         lg_optimizer *opt;
+        lg_scaler *scaler;
         lg_tensor *x, *y;
 } run;
+
+static bool in_f16; /* steps are in mixed precision, with a scaler */
 
 static run open_run(void)
 {
@@ -55,6 +58,7 @@ static run open_run(void)
                                  lg_nn_max_pool2d(c, 2), lg_nn_flatten(c), lg_nn_linear(c, 27, 8), lg_nn_relu(c),
                                  lg_nn_linear(c, 8, 4));
         r.opt = lg_adam(c, lg_parameters(r.net), 0.01);
+        r.scaler = lg_scaler_new(c, .init_scale = 1024);
         r.x = lg_keep(lg_normal(c, 0, 1, LG_SHAPE(BATCH, 1, 6, 6)));
         r.y = lg_keep(lg_from(c, ((int64_t[]){0, 1, 2, 3}), LG_SHAPE(BATCH), .dtype = LG_I64));
         assert_ok(c);
@@ -64,11 +68,16 @@ static run open_run(void)
 static bool step(run *r)
 {
         lg_scope s = lg_scope_begin(r->c);
-        lg_tensor *loss = lg_cross_entropy(lg_forward(r->net, r->x), r->y);
+        lg_tensor *loss = NULL;
+        lg_autocast(r->c, in_f16 ? LG_F16 : LG_F32) loss = lg_cross_entropy(lg_forward(r->net, r->x), r->y);
         lg_zero_grad(r->opt);
-        lg_backward(loss);
+        if (in_f16) {
+                lg_scaler_backward(r->scaler, loss);
+                lg_scaler_unscale(r->scaler, r->opt);
+        } else
+                lg_backward(loss);
         lg_clip_grad_norm(lg_parameters(r->net), 1.0);
-        bool ok = lg_step(r->opt);
+        bool ok = in_f16 ? lg_scaler_step(r->scaler, r->opt) && lg_scaler_update(r->scaler) : lg_step(r->opt);
         lg_scope_end(r->c, s);
         return ok;
 }
@@ -220,6 +229,16 @@ static void every_allocation_fails_in_turn(void **state)
         memory_fails_in_turn(ALLOCATION);
 }
 
+/* The same three in mixed precision. */
+static void in_mixed_precision(void **state)
+{
+        in_f16 = true;
+        a_step_waits_for_nothing(state);
+        every_call_fails_in_turn(state);
+        every_allocation_fails_in_turn(state);
+        in_f16 = false;
+}
+
 /* Nothing that fails after a device broke is called a lack of memory. */
 static void a_broken_device_is_told(void **state)
 {
@@ -276,9 +295,13 @@ static void opening_fails_in_turn(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_step_waits_for_nothing),       cmocka_unit_test(every_call_fails_in_turn),
-                cmocka_unit_test(every_allocation_fails_in_turn), cmocka_unit_test(every_load_fails_in_turn),
-                cmocka_unit_test(a_broken_device_is_told),        cmocka_unit_test(opening_fails_in_turn),
+                cmocka_unit_test(a_step_waits_for_nothing),
+                cmocka_unit_test(every_call_fails_in_turn),
+                cmocka_unit_test(every_allocation_fails_in_turn),
+                cmocka_unit_test(every_load_fails_in_turn),
+                cmocka_unit_test(in_mixed_precision),
+                cmocka_unit_test(a_broken_device_is_told),
+                cmocka_unit_test(opening_fails_in_turn),
         };
         return cmocka_run_group_tests(tests, find_controls, NULL);
 }
