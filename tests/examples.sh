@@ -85,6 +85,16 @@ maml)
         holds "$(last after) < 0.5 * $(last adaptation)"
         holds "$(last error) < 1e-6"
         ;;
+mixed)
+        run 60
+        for way in f32 bf16 f16 'bf16 parameters' recompute; do
+                line=$(grep "^$way  *loss" "$work/out") || complain "no line of $way"
+                echo "$line" >"$work/out.way"
+                holds "$(sed 's/.*accuracy \([0-9.]*\).*/\1/' "$work/out.way") > 0.9"
+                eval "$(echo "$way" | tr -d ' ')=$(sed 's/.* \([0-9.]*\) MB$/\1/' "$work/out.way")"
+        done
+        holds "$bf16 < 0.8 * $f32 && $f16 < 0.8 * $f32 && $bf16parameters < 0.8 * $f32 && $recompute < 0.8 * $f32"
+        ;;
 own_op)
         run 400
         holds "$(last 'first derivative:.*error') < 1e-7 && $(last 'second derivative:.*error') < 1e-6"
