@@ -50,8 +50,9 @@ int main(void)
         lg_dataset *train = lg_dataset_tensors(c, lg_ones(c, LG_SHAPE(64, 1, 28, 28)), lg_randint(c, 0, 10, LG_SHAPE(64)));
         lg_loader *batches = lg_loader_open(c, train, 16);
         lg_module *net = lg_nn_sequential(c, lg_nn_flatten(c), lg_nn_linear(c, 784, 10));
+        lg_optimizer *opt = lg_adam(c, lg_parameters(net), 1e-3);
         int epochs = 2;
-        (void)w, (void)image, (void)batches, (void)net, (void)epochs;
+        (void)opt, (void)w, (void)image, (void)batches, (void)net, (void)epochs;
         {
 EOT
                 blocks "$2" c | awk -v RS='@@\n' '!/^static/'
@@ -137,6 +138,7 @@ fragment numpy 'NumPy and other frameworks'
 fragment network 'Your own network'
 fragment op 'Your own op'
 [ ! -s op.out ] || complain "op: $(cat op.out)"
+fragment mixed 'Mixed precision and memory'
 fragment wrong 'When something goes wrong'
 [ -s wrong.err ] || complain 'wrong: README shows an error that is none'
 fragment gpu 'On a GPU'
