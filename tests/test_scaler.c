@@ -303,11 +303,13 @@ static void a_checkpoint_keeps_scale_and_counts(void **state)
         (void)state;
         for (int kind = 0; kind < KINDS; kind++) {
                 lg_ctx *c = open_ctx();
-                net a = make_net(c, LG_F32), b = make_net(c, LG_F32);
+                net a = make_net(c, LG_F32), b = make_net(c, LG_F32), never = make_net(c, LG_F32);
                 lg_optimizer *of_a = optimiser(c, kind, LG_LIST(a.p[0], a.p[1], a.p[2])),
-                             *of_b = optimiser(c, kind, LG_LIST(b.p[0], b.p[1], b.p[2]));
+                             *of_b = optimiser(c, kind, LG_LIST(b.p[0], b.p[1], b.p[2])),
+                             *of_never = optimiser(c, kind, LG_LIST(never.p[0], never.p[1], never.p[2]));
                 lg_scaler *s = lg_scaler_new(c, .growth_interval = 3, .growth_factor = 3),
-                          *again = lg_scaler_new(c, .init_scale = 7);
+                          *again = lg_scaler_new(c, .init_scale = 7),
+                          *plain = lg_scaler_new(c, .growth_interval = 3, .growth_factor = 3);
                 run_steps(s, of_a, &a, 0, 6);
                 assert_true(lg_checkpoint_save(checkpoint(c, s, of_a), path));
                 assert_true(lg_checkpoint_load(checkpoint(c, again, of_b), path));
@@ -316,8 +318,11 @@ static void a_checkpoint_keeps_scale_and_counts(void **state)
                 assert_true(lg_scaler_get_scale(again) == lg_scaler_get_scale(s));
                 run_steps(s, of_a, &a, 6, 11);
                 run_steps(again, of_b, &b, 6, 11);
-                for (int i = 0; i < 3; i++)
+                run_steps(plain, of_never, &never, 0, 11); /* what was never saved */
+                for (int i = 0; i < 3; i++) {
                         assert_same_bits(a.p[i], b.p[i]);
+                        assert_same_bits(a.p[i], never.p[i]);
+                }
                 assert_true(lg_scaler_get_scale(again) == lg_scaler_get_scale(s));
                 assert_ok(c);
                 lg_close(c);
