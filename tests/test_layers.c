@@ -342,6 +342,38 @@ static void linear_and_relu(void **state)
         lg_close(c);
 }
 
+/* Weights of modules may lie in another order than those that a function is given; on a GPU, by each way to convolve.
+ */
+static void weights_lie_as_their_device_wants(void **state)
+{
+        (void)state;
+        static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
+        static const struct {
+                int64_t in, out, kernel, groups, stride;
+        } shapes[] = {{5, 6, 3, 1, 1}, {4, 6, 3, 2, 1}, {4, 8, 3, 4, 1}, {2, 3, 5, 1, 2}, {3, 2, 2, 1, 1 << 30}};
+        lg_ctx *c = open_ctx();
+        for (int i = 0; i < 20; i++) {
+                const lg_dtype dtype = dtypes[i % 4];
+                const double limit = dtype == LG_F64 ? 1e-12 : dtype == LG_F32 ? 1e-5 : dtype == LG_F16 ? 4e-3 : 3e-2;
+                const int64_t groups = shapes[i / 4].groups, stride = shapes[i / 4].stride;
+                lg_module *m = lg_nn_conv2d(c, shapes[i / 4].in, shapes[i / 4].out, shapes[i / 4].kernel,
+                                            .groups = groups, .stride = stride, .dtype = dtype);
+                lg_tensor *w = lg_parameter(m, "weight"), *b = lg_parameter(m, "bias"), *a[3], *other[3];
+                lg_tensor *rows = lg_requires_grad(lg_copy(lg_copy(lg_detach(w), lg_cpu()), lg_device_of(w)), true);
+                lg_tensor *x =
+                        lg_normal(c, 0, 1, LG_SHAPE(3, shapes[i / 4].in, 6, 7), .dtype = dtype, .requires_grad = true);
+                lg_tensor *y = lg_forward(m, x), *z = lg_conv2d(x, rows, b, .groups = groups, .stride = stride);
+                lg_tensor *g = lg_normal(c, 0, 1, lg_shape_of(y), .dtype = dtype);
+                lg_grad(LG_LIST(y), LG_LIST(x, w), .grads = LG_LIST(g), .result = a);
+                lg_grad(LG_LIST(z), LG_LIST(x, rows), .grads = LG_LIST(g), .result = other);
+                assert_ok(c);
+                same(y, z, limit);
+                same(a[0], other[0], limit);
+                same(a[1], other[1], limit);
+        }
+        lg_close(c);
+}
+
 static void wrong_arguments(void **state)
 {
         (void)state;
@@ -384,6 +416,7 @@ int main(void)
                 cmocka_unit_test(pooling),
                 cmocka_unit_test(containers),
                 cmocka_unit_test(linear_and_relu),
+                cmocka_unit_test(weights_lie_as_their_device_wants),
                 cmocka_unit_test(wrong_arguments),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
