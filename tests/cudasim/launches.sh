@@ -2,7 +2,7 @@
 set -u
 bench=$1 bad=0
 while read -r model most; do
-        line=$("$bench" --seconds 0.01 --batch 4 "$model" | grep '"launches"')
+        line=$("$bench" --seconds 250 --batch 4 "$model" | grep '"launches"')
         now=$(printf '%s\n' "$line" | sed 's/.*"launches": \([0-9]*\).*/\1/')
         echo "$model: ${now:-no} launches, at most $most"
         [ "${now:-0}" -gt 0 ] && [ "$now" -le "$most" ] || bad=1
