@@ -350,9 +350,9 @@ static void weights_lie_as_their_device_wants(void **state)
         static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
         static const struct {
                 int64_t in, out, kernel, groups, stride;
-        } shapes[] = {{5, 6, 3, 1, 1}, {4, 6, 3, 2, 1}, {4, 8, 3, 4, 1}, {2, 3, 5, 1, 2}, {3, 2, 2, 1, 1 << 30}};
+        } shapes[] = {{5, 6, 3, 1, 1}, {4, 6, 3, 2, 1}, {4, 8, 3, 4, 1}, {2, 3, 5, 1, 2}};
         lg_ctx *c = open_ctx();
-        for (int i = 0; i < 20; i++) {
+        for (int i = 0; i < 16; i++) {
                 const lg_dtype dtype = dtypes[i % 4];
                 const double limit = dtype == LG_F64 ? 1e-12 : dtype == LG_F32 ? 1e-5 : dtype == LG_F16 ? 4e-3 : 3e-2;
                 const int64_t groups = shapes[i / 4].groups, stride = shapes[i / 4].stride;
