@@ -272,9 +272,17 @@ static void gradients_are_unscaled_once(void **state)
         assert_true(lg_scaler_step(s, opt));
         assert_true(lg_item(a) == -1 && lg_item(b) == -3);
         assert_true(lg_scaler_update(s));
+        /* A parameter with another leaf, as of requires_grad off and on, has a gradient to unscale. */
+        backward(s, a, 1);
+        assert_true(lg_scaler_unscale(s, opt));
+        lg_requires_grad(b, false);
+        lg_requires_grad(b, true);
+        backward(s, b, 2);
+        assert_true(lg_scaler_step(s, opt) && lg_scaler_update(s));
+        assert_true(lg_item(a) == -2 && lg_item(b) == -5);
         /* Gradients that stay are unscaled in each round: here of 1 / 65536 once more. */
         assert_true(lg_scaler_backward(s, lg_mul_scalar(a, 0)) && lg_scaler_step(s, opt));
-        assert_true(lg_item(a) < -1 && lg_item(a) > -1.1);
+        assert_true(lg_item(a) < -2 && lg_item(a) > -2.1);
         lg_close(c);
 }
 

@@ -177,7 +177,7 @@ static lg__device *home_of(lg_optimizer *opt, const char *op)
 {
         lg__device *home = NULL;
         for (int64_t i = 0; i < opt->count; i++) {
-                if (!lg__slot_find(opt, i, op) || !gradient_is_good(opt, i, op))
+                if (!gradient_is_good(opt, i, op))
                         return NULL;
                 if (!home && lg__slot_gradient(&opt->slots[i]))
                         home = opt->slots[i].param->storage->device;
@@ -325,17 +325,22 @@ static bool unscale(lg_scaler *s, lg_optimizer *opt, const char *op)
         return ok;
 }
 
-static bool ready_with(const lg_scaler *s, const lg_optimizer *opt, const char *op)
+/* The slots know their parameters' present gradients then. */
+static bool ready_with(const lg_scaler *s, lg_optimizer *opt, const char *op)
 {
         if (!ready(s, op))
                 return false;
         if (!opt || opt->object.ctx != s->object.ctx)
                 return lg__fail(s->object.ctx, LG_ERR_ARGUMENT, "%s: the optimiser is %s", op,
                                 opt ? "of another context" : "NULL");
-        return lg__object_lasts(&opt->object, op) &&
-               (opt->round != s->round || !opt->stepped ||
-                lg__fail(s->object.ctx, LG_ERR_STATE,
-                         "%s: this optimiser has had its lg_scaler_step(); call lg_scaler_update() first", op));
+        if (!lg__object_lasts(&opt->object, op))
+                return false;
+        for (int64_t i = 0; i < opt->count; i++)
+                if (!lg__slot_find(opt, i, op))
+                        return false;
+        return opt->round != s->round || !opt->stepped ||
+               lg__fail(s->object.ctx, LG_ERR_STATE,
+                        "%s: this optimiser has had its lg_scaler_step(); call lg_scaler_update() first", op);
 }
 
 bool lg_scaler_unscale(lg_scaler *s, lg_optimizer *opt)
