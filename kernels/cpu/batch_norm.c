@@ -73,28 +73,56 @@ static double *cell_of(const plan *p, double *cells, const tile *t, bool second)
         return cells + (t->chunk * 2 + second) * p->channels + t->column;
 }
 
-static void *widened(lg_queue *q, lg_dtype t, int64_t n, const void *from)
-{
-        return lg_is_half(t) ? lg_widen(q, t, n, from) : (void *)from;
-}
-
 #define LG_T float
+#define LG_E float
 #define LG_SCALAR f32
+#define GET(e) (e)
+#define PUT(v) (v)
 #include "batch_norm.inc"
 #undef LG_T
+#undef LG_E
 #undef LG_SCALAR
 #define LG_T double
+#define LG_E double
 #define LG_SCALAR f64
 #include "batch_norm.inc"
+#undef LG_T
+#undef LG_E
+#undef LG_SCALAR
+#undef GET
+#undef PUT
+#define LG_T float
+#define LG_E uint16_t
+#define LG_SCALAR bf16
+#define GET(e) lg_f32_of_bf16(e)
+#define PUT(v) lg_bf16_of_f32(v)
+#include "batch_norm.inc"
+#undef LG_SCALAR
+#undef GET
+#undef PUT
+#define LG_SCALAR f16
+#define GET(e) lg_f32_of_f16(e)
+#define PUT(v) lg_f16_of_f32(v)
+#include "batch_norm.inc"
+#undef LG_T
+#undef LG_E
+#undef LG_SCALAR
+#undef GET
+#undef PUT
 
-/* One call, forward or of the derivative: its arguments, of which 16-bit arrays are f32 copies. */
+/* name_f32(...), or the same for another dtype t. */
+#define OF(t, name, ...)                                                                                               \
+        ((t) == LG_F32    ? name##_f32(__VA_ARGS__)                                                                    \
+         : (t) == LG_F64  ? name##_f64(__VA_ARGS__)                                                                    \
+         : (t) == LG_BF16 ? name##_bf16(__VA_ARGS__)                                                                   \
+                          : name##_f16(__VA_ARGS__))
+
+/* One call, forward or of the derivative. */
 typedef struct job {
         plan p;
         const lg_batch_norm_args *a;
         const lg_batch_norm_vjp_args *v;
         lg_dtype dtype;
-        const void *x, *z, *g, *y;
-        void *out, *dz; /* out: y or dx */
         double *cells;
         void *lines;
 } job;
@@ -120,10 +148,7 @@ static void statistics_of_tile(const job *j, tile t)
 {
         const plan *p = &j->p;
         sums s;
-        if (j->dtype == LG_F64)
-                add_tile_f64(p, &t, j->x, NULL, NULL, &s);
-        else
-                add_tile_f32(p, &t, j->x, NULL, NULL, &s);
+        OF(j->dtype, add_tile, p, &t, j->a->x, NULL, NULL, &s);
         unfold(p, &s);
         double *mean = cell_of(p, j->cells, &t, false), *squares = cell_of(p, j->cells, &t, true), n = (double)t.rows;
         for (int64_t c = 0; c < lg_least(t.cols, p->channels); c++) {
@@ -146,10 +171,7 @@ static void normalise_tiles(const void *user, int64_t first, int64_t end, int th
         (void)thread;
         for (int64_t i = first; i < end; i++) {
                 tile t = tile_of(&j->p, i);
-                if (j->dtype == LG_F64)
-                        normalise_tile_f64(&j->p, &t, j->lines, j->x, j->z, j->a->relu, j->out);
-                else
-                        normalise_tile_f32(&j->p, &t, j->lines, j->x, j->z, j->a->relu, j->out);
+                OF(j->dtype, normalise_tile, &j->p, &t, j->lines, j->a->x, j->a->z, j->a->relu, j->a->y);
         }
 }
 
@@ -220,20 +242,12 @@ bool LG_CPU(batch_norm)(lg_queue *q, const lg_batch_norm_args *a)
         if (a->channels == 0)
                 return true;
         job j = {.p = plan_of(a->rows, a->channels), .a = a, .dtype = a->dtype};
-        int64_t grain, count = a->rows * a->channels, tiles = tiles_of(&j.p, &grain);
-        j.x = widened(q, a->dtype, count, a->x);
-        j.z = a->z ? widened(q, a->dtype, count, a->z) : NULL;
-        if (!workspaces(q, &j) || (count && (!j.x || (a->z && !j.z))))
+        int64_t grain, tiles = tiles_of(&j.p, &grain);
+        if (!workspaces(q, &j))
                 return false;
         find_statistics(q, &j);
-        j.out = lg_is_half(a->dtype) ? (void *)j.x : a->y;
-        if (a->dtype == LG_F64)
-                plan_lines_f64(&j.p, a, j.lines);
-        else
-                plan_lines_f32(&j.p, a, j.lines);
+        OF(a->dtype, plan_lines, &j.p, a, j.lines);
         lg_parallel(q, tiles, grain, normalise_tiles, &j);
-        if (lg_is_half(a->dtype))
-                lg_narrow(q, a->dtype, count, a->y, j.out);
         return true;
 }
 
@@ -245,10 +259,7 @@ static void sums_of_tile(const job *j, tile t)
         sums s;
         for (int64_t c = 0; c < t.cols; c++)
                 s.shift[c] = j->v->mean[(t.column + c) % p->channels];
-        if (j->dtype == LG_F64)
-                add_tile_f64(p, &t, j->x, j->g, j->y, &s);
-        else
-                add_tile_f32(p, &t, j->x, j->g, j->y, &s);
+        OF(j->dtype, add_tile, p, &t, j->v->x, j->v->g, j->v->y, &s);
         unfold(p, &s);
         size_t bytes = (size_t)lg_least(t.cols, p->channels) * sizeof(double);
         memcpy(cell_of(p, j->cells, &t, false), s.first, bytes);
@@ -266,13 +277,11 @@ static void add_up_gradients(const void *user, int64_t first, int64_t end, int t
 static void derive_tiles(const void *user, int64_t first, int64_t end, int thread)
 {
         const job *j = user;
+        const lg_batch_norm_vjp_args *v = j->v;
         (void)thread;
         for (int64_t i = first; i < end; i++) {
                 tile t = tile_of(&j->p, i);
-                if (j->dtype == LG_F64)
-                        derive_tile_f64(&j->p, &t, j->lines, j->v->trains, j->x, j->g, j->y, j->out, j->dz);
-                else
-                        derive_tile_f32(&j->p, &t, j->lines, j->v->trains, j->x, j->g, j->y, j->out, j->dz);
+                OF(j->dtype, derive_tile, &j->p, &t, j->lines, v->trains, v->x, v->g, v->y, v->dx, v->dz);
         }
 }
 
@@ -287,20 +296,6 @@ static void join_sums(const plan *p, double *cells)
         }
 }
 
-/* The arrays of the derivative. Copies in f32 are overwritten by what is made of them. */
-static bool take_arrays(lg_queue *q, job *j)
-{
-        const lg_batch_norm_vjp_args *v = j->v;
-        const int64_t count = v->rows * v->channels;
-        const bool half = lg_is_half(v->dtype);
-        j->x = widened(q, v->dtype, count, v->x);
-        j->g = widened(q, v->dtype, count, v->g);
-        j->y = v->y ? widened(q, v->dtype, count, v->y) : NULL;
-        j->out = half && v->dx ? (void *)j->x : v->dx;
-        j->dz = half && v->dz ? (void *)j->g : v->dz;
-        return workspaces(q, j) && (count == 0 || (j->x && j->g && (!v->y || j->y)));
-}
-
 bool LG_CPU(batch_norm_vjp)(lg_queue *q, const lg_batch_norm_vjp_args *v)
 {
         if (!lg_is_float(v->dtype))
@@ -308,20 +303,13 @@ bool LG_CPU(batch_norm_vjp)(lg_queue *q, const lg_batch_norm_vjp_args *v)
         if (v->channels == 0)
                 return true;
         job j = {.p = plan_of(v->rows, v->channels), .v = v, .dtype = v->dtype};
-        int64_t grain, count = v->rows * v->channels, tiles = tiles_of(&j.p, &grain);
-        if (!take_arrays(q, &j))
+        int64_t grain, tiles = tiles_of(&j.p, &grain);
+        if (!workspaces(q, &j))
                 return false;
         lg_parallel(q, tiles, grain, add_up_gradients, &j);
         join_sums(&j.p, j.cells);
-        if (v->dtype == LG_F64)
-                plan_vjp_f64(&j.p, v, j.cells, j.lines);
-        else
-                plan_vjp_f32(&j.p, v, j.cells, j.lines);
+        OF(v->dtype, plan_vjp, &j.p, v, j.cells, j.lines);
         if (v->dx || v->dz)
                 lg_parallel(q, tiles, grain, derive_tiles, &j);
-        if (v->dx && lg_is_half(v->dtype))
-                lg_narrow(q, v->dtype, count, v->dx, j.out);
-        if (v->dz && lg_is_half(v->dtype))
-                lg_narrow(q, v->dtype, count, v->dz, j.dz);
         return true;
 }

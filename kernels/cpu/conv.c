@@ -135,33 +135,10 @@ lg_conv_args lg_conv_as_forward(const lg_conv_args *a)
         return f;
 }
 
-/* By way of f32 copies. */
-static bool conv_half(lg_queue *q, const lg_conv_args *a)
-{
-        const int64_t x = a->n * a->at.in[0] * a->at.in[1] * a->channels;
-        const int64_t y = a->n * a->at.out[0] * a->at.out[1] * a->outputs;
-        const int64_t w = a->outputs * (a->channels / a->at.groups) * a->at.kernel[0] * a->at.kernel[1];
-        const int64_t out = a->kind == LG_CONV_FORWARD ? y : a->kind == LG_CONV_INPUT_GRAD ? x : w;
-        lg_conv_args f = *a;
-        f.dtype = LG_F32;
-        if ((a->x && !(f.x = lg_widen(q, a->dtype, x, a->x))) || (a->g && !(f.g = lg_widen(q, a->dtype, y, a->g))) ||
-            (a->w && !(f.w = lg_widen(q, a->dtype, w, a->w))) ||
-            (a->b && !(f.b = lg_widen(q, a->dtype, a->outputs, a->b))) ||
-            (a->z && !(f.z = lg_widen(q, a->dtype, out, a->z))) || !(f.out = lg_widen(q, a->dtype, out, NULL)) ||
-            !LG_CPU(conv)(q, &f))
-                return false;
-        lg_narrow(q, a->dtype, out, a->out, f.out);
-        return true;
-}
-
-bool LG_CPU(conv)(lg_queue *q, const lg_conv_args *a)
+static bool convolve(lg_queue *q, const lg_conv_args *a, way w)
 {
         const bool weight = a->kind == LG_CONV_WEIGHT_GRAD;
-        if (!lg_is_float(a->dtype))
-                return lg_queue_fail(q, LG_BROKEN, "conv: no kernel for dtype %d", (int)a->dtype);
-        if (lg_is_half(a->dtype))
-                return conv_half(q, a);
-        switch (way_of(a)) {
+        switch (w) {
         case EMPTY:
                 fill_empty(a);
                 return true;
@@ -175,4 +152,40 @@ bool LG_CPU(conv)(lg_queue *q, const lg_conv_args *a)
                 return weight ? lg_conv_winograd_weight(q, a) : lg_conv_winograd(q, a);
         }
         return false;
+}
+
+static bool widen(lg_queue *q, lg_dtype t, int64_t n, const void **array)
+{
+        return !*array || (*array = lg_widen(q, t, n, *array));
+}
+
+/* In f32; Winograd's algorithm reads and stores f16 and bf16 itself, for the others arrays are widened. */
+static bool convolve_half(lg_queue *q, const lg_conv_args *a)
+{
+        const lg_dtype t = a->dtype;
+        const int64_t x = a->n * a->at.in[0] * a->at.in[1] * a->channels;
+        const int64_t y = a->n * a->at.out[0] * a->at.out[1] * a->outputs;
+        const int64_t w = a->outputs * (a->channels / a->at.groups) * a->at.kernel[0] * a->at.kernel[1];
+        const int64_t out = a->kind == LG_CONV_FORWARD ? y : a->kind == LG_CONV_INPUT_GRAD ? x : w;
+        lg_conv_args f = *a;
+        f.dtype = LG_F32;
+        const way chosen = way_of(&f);
+        if (!widen(q, t, a->outputs, &f.b) || !widen(q, t, out, &f.z))
+                return false;
+        if (chosen == WINOGRAD) {
+                f.dtype = t;
+                return convolve(q, &f, chosen);
+        }
+        if (!widen(q, t, x, &f.x) || !widen(q, t, y, &f.g) || !widen(q, t, w, &f.w) ||
+            !(f.out = lg_widen(q, t, out, NULL)) || !convolve(q, &f, chosen))
+                return false;
+        lg_narrow(q, t, out, a->out, f.out);
+        return true;
+}
+
+bool LG_CPU(conv)(lg_queue *q, const lg_conv_args *a)
+{
+        if (!lg_is_float(a->dtype))
+                return lg_queue_fail(q, LG_BROKEN, "conv: no kernel for dtype %d", (int)a->dtype);
+        return lg_is_half(a->dtype) ? convolve_half(q, a) : convolve(q, a, way_of(a));
 }

@@ -122,7 +122,7 @@ bool lg_conv_is_depthwise(const lg_conv_args *a);
 #define lg_conv_depthwise LG_CPU(conv_depthwise)
 bool lg_conv_depthwise(lg_queue *q, const lg_conv_args *a);
 
-/* By Winograd's algorithm: f32, 3x3, stride and dilation 1, one group. */
+/* By Winograd's algorithm: 3x3, stride and dilation 1, one group; f32, or f16 and bf16 of which b and z are f32. */
 #define lg_conv_winograd_fits LG_CPU(conv_winograd_fits)
 bool lg_conv_winograd_fits(const lg_conv_args *a);
 #define lg_conv_winograd LG_CPU(conv_winograd)

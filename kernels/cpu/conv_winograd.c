@@ -1,5 +1,6 @@
-/* conv_winograd.c - 3x3 convolution by Winograd's minimal filtering, f32: a tile of 4x4 outputs costs 36 products of
- * channels by outputs instead of 144, one of 2x2 16 instead of 36.
+/* conv_winograd.c - 3x3 convolution by Winograd's minimal filtering, in f32: a tile of 4x4 outputs costs 36 products
+ * of channels by outputs instead of 144, one of 2x2 16 instead of 36. f16 and bf16 are widened as tiles and kernels are
+ * transformed, and rounded as outputs are stored.
  *
  * With V = B^T d B for each tile d of the input and U = G w G^T for each kernel w, point i of the output's tile is the
  * product of V_i (tiles, channels) by U_i (channels, outputs), and A^T (...) A brings it back. The points of 4x4 tiles
@@ -30,9 +31,10 @@
 #undef SIDE
 #undef POINTS
 
-void lg_conv_take_tile(const float *const *from, int64_t first, int64_t end, ptrdiff_t ahead, float *to, ptrdiff_t step)
+void lg_conv_take_tile(lg_dtype t, const void *const *from, int64_t first, int64_t end, ptrdiff_t ahead, float *to,
+                       ptrdiff_t step)
 {
-        take_tile_4(from, first, end, ahead, to, step);
+        take_tile_4(t, from, first, end, ahead, to, step);
 }
 
 /* ---- a call ---- */
@@ -41,6 +43,7 @@ void lg_conv_take_tile(const float *const *from, int64_t first, int64_t end, ptr
 typedef struct job {
         const lg_conv_args *a; /* as a forward convolution; of kind INPUT_GRAD the weights are turned */
         bool ends;             /* there is an end */
+        ptrdiff_t size;        /* of an element */
         int side, points;      /* points: of both directions */
         int64_t down, across, tiles, block;
         int64_t panels;
@@ -53,20 +56,20 @@ typedef struct job {
         int64_t start; /* the first of the tiles that are ready in `inputs` */
 } job;
 
-static const float *pixel_at(const job *j, int64_t n, int64_t row, int64_t col)
+static const void *pixel_at(const job *j, int64_t n, int64_t row, int64_t col)
 {
         const lg_conv_geometry *at = &j->a->at;
         if (row < 0 || row >= at->in[0] || col < 0 || col >= at->in[1])
                 return j->zeros;
-        return (const float *)j->a->x + ((n * at->in[0] + row) * at->in[1] + col) * j->a->channels;
+        return (const char *)j->a->x + ((n * at->in[0] + row) * at->in[1] + col) * j->a->channels * j->size;
 }
 
 static void take_inputs(const job *j, int64_t first, int64_t count, float *to)
 {
         const lg_conv_geometry *at = &j->a->at;
         const int side = j->side + 2;
-        const ptrdiff_t ahead = j->side * at->in[1] * j->a->channels;
-        const float *from[MOST_POINTS];
+        const ptrdiff_t ahead = j->side * at->in[1] * j->a->channels * j->size;
+        const void *from[MOST_POINTS];
         for (int64_t t = first; t < first + count; t++, to += j->row) {
                 const int64_t n = t / (j->down * j->across);
                 const int64_t row = t / j->across % j->down * j->side - at->padding[0];
@@ -74,13 +77,14 @@ static void take_inputs(const job *j, int64_t first, int64_t count, float *to)
                 for (int i = 0; i < side; i++)
                         for (int k = 0; k < side; k++)
                                 from[i * side + k] = pixel_at(j, n, row + i, col + k);
-                (j->side == 4 ? take_tile_4 : take_tile_2)(from, 0, j->a->channels, ahead, to, j->input_step);
+                (j->side == 4 ? take_tile_4 : take_tile_2)(j->a->dtype, from, 0, j->a->channels, ahead, to,
+                                                           j->input_step);
         }
 }
 
-/* One pixel of a tile, or a whole line of 4, and the outputs of one vector: all, or `some`. */
-LG_INLINE void put_pixels(const job *j, float *y, int64_t output, const vec *from, const int count, bool whole,
-                          lg_mask_f32 some)
+/* One pixel of a tile, or a whole line of 4, from element `at` of the outputs on, of dtype t, and some outputs. */
+LG_INLINE void put_pixels(const job *j, const lg_dtype t, ptrdiff_t at, int64_t output, int64_t some, const vec *from,
+                          const int count)
 {
         const int64_t outputs = j->a->outputs;
         vec v[4];
@@ -88,40 +92,49 @@ LG_INLINE void put_pixels(const job *j, float *y, int64_t output, const vec *fro
         for (int i = 0; i < count; i++)
                 v[i] = from[i];
         if (j->ends)
-                lg_conv_end_f32(j->a, y, outputs, output, v, 1, count, 1, whole, some);
+                lg_conv_end_f32(j->a, at, outputs, output, v, 1, count, 1, some == LG_LANES_f32,
+                                lg_mask_first_f32(some));
         LG_UNROLL
         for (int i = 0; i < count; i++)
-                if (whole)
-                        lg_vec_store_f32(y + i * outputs, v[i]);
-                else
-                        lg_vec_store_some_f32(y + i * outputs, some, v[i]);
+                store_pixel(t, j->a->out, at + i * outputs, some, v[i]);
 }
 
-/* The pixels of a tile that the image has, from its vectors: outputs from `output` on, of which y is the first. */
-static void put_tile(const job *j, float *y, int64_t rows, int64_t cols, int64_t output, const vec *from)
+/* The pixels of a tile that the image has, from its vectors: outputs from `output` on, of which the first is element
+ * `at` of all. */
+LG_INLINE void put_tile_of(const job *j, const lg_dtype t, ptrdiff_t at, int64_t rows, int64_t cols, int64_t output,
+                           const vec *from)
 {
+        enum { lanes = LG_LANES_f32 };
         const int64_t outputs = j->a->outputs, left = outputs - output;
-        const bool whole = left >= LG_LANES_f32;
-        const lg_mask_f32 some = lg_mask_first_f32(whole ? 0 : left);
-        for (int64_t i = 0; i < rows; i++, from += j->side, y += j->a->at.out[1] * outputs)
-                if (cols == 4 && whole)
-                        put_pixels(j, y, output, from, 4, true, some);
+        for (int64_t i = 0; i < rows; i++, from += j->side, at += j->a->at.out[1] * outputs)
+                if (cols == 4 && left >= lanes)
+                        put_pixels(j, t, at, output, lanes, from, 4);
                 else
                         for (int64_t k = 0; k < cols; k++)
-                                put_pixels(j, y + k * outputs, output, from + k, 1, whole, some);
+                                put_pixels(j, t, at + k * outputs, output, lg_least(left, lanes), from + k, 1);
 }
 
-/* The vector of outputs of the pixels of a tile `ahead`, and what will be added to them. */
-static void prefetch_tile(const job *j, const float *y, ptrdiff_t ahead)
+static void put_tile(const job *j, ptrdiff_t at, int64_t rows, int64_t cols, int64_t output, const vec *from)
+{
+        if (j->a->dtype == LG_F32)
+                put_tile_of(j, LG_F32, at, rows, cols, output, from);
+        else if (j->a->dtype == LG_BF16)
+                put_tile_of(j, LG_BF16, at, rows, cols, output, from);
+        else
+                put_tile_of(j, LG_F16, at, rows, cols, output, from);
+}
+
+/* The outputs from element `at` on of the pixels of a tile, and what will be added to them. */
+static void prefetch_tile(const job *j, ptrdiff_t at)
 {
         const lg_conv_args *a = j->a;
         const int64_t outputs = a->outputs, line = a->at.out[1] * outputs;
         for (int i = 0; i < j->side; i++)
                 for (int k = 0; k < j->side; k++) {
-                        const ptrdiff_t bytes = (ahead + i * line + k * outputs) * (ptrdiff_t)sizeof(float);
-                        lg_prefetch_to(y, bytes);
+                        const ptrdiff_t pixel = at + i * line + k * outputs;
+                        lg_prefetch_to(a->out, pixel * j->size);
                         if (a->z)
-                                lg_prefetch((const float *)a->z + (y - (const float *)a->out), bytes);
+                                lg_prefetch(a->z, pixel * (ptrdiff_t)sizeof(float));
                 }
 }
 
@@ -139,14 +152,31 @@ static void put_outputs(const job *j, int64_t first, int64_t count, int64_t pane
                 const int64_t row = t / j->across % j->down * j->side, col = t % j->across * j->side;
                 const int64_t rows = lg_least(j->side, a->at.out[0] - row);
                 const int64_t cols = lg_least(j->side, a->at.out[1] - col);
-                float *y = (float *)a->out + ((n * a->at.out[0] + row) * a->at.out[1] + col) * a->outputs;
+                const ptrdiff_t at = ((n * a->at.out[0] + row) * a->at.out[1] + col) * a->outputs;
                 for (int v = 0; v < LG_BLOCK_VECTORS && lanes * v < left; v++) {
                         const int64_t output = panel * WIDTH + lanes * v;
-                        prefetch_tile(j, y + output, AHEAD * j->side * a->outputs);
+                        prefetch_tile(j, at + output + AHEAD * j->side * a->outputs);
                         (j->side == 4 ? tile_of_4 : tile_of_2)(from + lanes * v, j->product_step, bias[v], out);
-                        put_tile(j, y + output, rows, cols, output, out);
+                        put_tile(j, at + output, rows, cols, output, out);
                 }
         }
+}
+
+/* `count` rows of `run` weights each, from element `first` of all on and `step` apart, as columns of vectors. */
+static void load_columns(const job *j, int64_t first, int64_t step, int64_t count, int64_t run, vec *ret)
+{
+        enum { lanes = LG_LANES_f32 };
+        float widened[lanes * lanes * 9];
+        const float *w = (const float *)j->a->w + first;
+        if (j->a->dtype != LG_F32) {
+                for (int64_t i = 0; i < count; i++)
+                        lg_load[LG_COMPUTE_F32][j->a->dtype](run, widened + i * run,
+                                                             (const uint16_t *)j->a->w + first + i * step);
+                w = widened;
+                step = run;
+        }
+        for (int64_t k = 0; k < run; k += lanes)
+                lg_vec_transpose_f32(w + k, step, (float *)(ret + k), lanes, count, lg_least(lanes, run - k));
 }
 
 /* Kernels of `channels` channels from c on and of one vector of outputs, as vectors in the order (channel, tap). */
@@ -155,14 +185,11 @@ static void load_kernels(const job *j, int64_t c, int64_t channels, int64_t outp
         enum { lanes = LG_LANES_f32 };
         const lg_conv_args *a = j->a;
         const bool turned = a->kind == LG_CONV_INPUT_GRAD;
-        const int64_t outputs = lg_least(lanes, a->outputs - output), run = turned ? 9 : channels * 9;
-        for (int64_t i = 0; i < (turned ? channels : 1); i++) {
-                const float *w =
-                        (const float *)a->w + (turned ? (c + i) * a->outputs + output : output * a->channels + c) * 9;
-                for (int64_t k = 0; k < run; k += lanes)
-                        lg_vec_transpose_f32(w + k, turned ? 9 : a->channels * 9, (float *)(ret + i * 9 + k), lanes,
-                                             outputs, lg_least(lanes, run - k));
-        }
+        const int64_t outputs = lg_least(lanes, a->outputs - output);
+        if (!turned)
+                load_columns(j, (output * a->channels + c) * 9, a->channels * 9, outputs, channels * 9, ret);
+        for (int64_t i = 0; turned && i < channels; i++)
+                load_columns(j, ((c + i) * a->outputs + output) * 9, 9, outputs, 9, ret + i * 9);
 }
 
 /* Channels [first, end) of a panel, transformed. */
@@ -319,13 +346,13 @@ bool lg_conv_winograd_fits(const lg_conv_args *a)
         for (int d = 0; d < 2; d++)
                 if (at->kernel[d] != 3 || at->stride[d] != 1 || at->dilation[d] != 1)
                         return false;
-        return a->dtype == LG_F32 && at->groups == 1;
+        return a->dtype != LG_F64 && at->groups == 1;
 }
 
 bool lg_conv_winograd(lg_queue *q, const lg_conv_args *a)
 {
         const lg_conv_args turned = lg_conv_as_forward(a);
-        job j = {.a = &turned, .ends = lg_conv_has_end(a)};
+        job j = {.a = &turned, .ends = lg_conv_has_end(a), .size = (ptrdiff_t)lg_bytes_of(a->dtype)};
         set_sizes(&j);
         float *zeros = q->workspace(q, (size_t)turned.channels * sizeof *zeros);
         if (!zeros)

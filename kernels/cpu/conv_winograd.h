@@ -1,7 +1,7 @@
 /* conv_winograd.h - Winograd's transforms of one line of points, for vectors of f32; see conv_winograd.c.
  *
- * Element i of a line is at i * step. The points are 0, +-5/8, +-3/2 and infinity where there are six, and 0, +-1 and
- * infinity where there are four. */
+ * Images are f32, f16 or bf16. Element i of a line is at i * step. The points are 0, +-5/8, +-3/2 and infinity where
+ * there are six, and 0, +-1 and infinity where there are four. */
 #ifndef LG_CPU_CONV_WINOGRAD_H
 #define LG_CPU_CONV_WINOGRAD_H
 
@@ -16,6 +16,32 @@ typedef lg_vec_f32 vec;
 LG_INLINE vec all(float x)
 {
         return lg_vec_all_f32(x);
+}
+
+/* Channels c to c + count, no more than a vector, of a pixel of dtype t; zeros in the other lanes. */
+LG_INLINE vec load_pixel(const lg_dtype t, const void *pixel, int64_t c, int64_t count)
+{
+        const bool whole = count >= LG_LANES_f32;
+        if (t == LG_F32) {
+                const float *p = (const float *)pixel + c;
+                return whole ? lg_vec_load_f32(p) : lg_vec_load_some_f32(p, lg_mask_first_f32(count));
+        }
+        lg_halves h = {0};
+        memcpy(&h, (const uint16_t *)pixel + c, whole ? sizeof h : (size_t)count * sizeof(uint16_t));
+        return t == LG_F16 ? lg_vec_of_f16(h) : lg_vec_of_bf16(h);
+}
+
+LG_INLINE void store_pixel(const lg_dtype t, void *pixel, int64_t c, int64_t count, vec v)
+{
+        const bool whole = count >= LG_LANES_f32;
+        if (t == LG_F32 && whole) {
+                lg_vec_store_f32((float *)pixel + c, v);
+        } else if (t == LG_F32) {
+                lg_vec_store_some_f32((float *)pixel + c, lg_mask_first_f32(count), v);
+        } else {
+                const lg_halves h = t == LG_F16 ? lg_f16_of_vec(v) : lg_bf16_of_vec(v);
+                memcpy((uint16_t *)pixel + c, &h, whole ? sizeof h : (size_t)count * sizeof(uint16_t));
+        }
 }
 
 /* a x + y */
@@ -120,10 +146,10 @@ LG_INLINE void weight_line_4(const vec *m, int step, vec *to, int to_step)
 #undef B
 #undef B2
 
-/* A tile of 4x4 outputs as 36 points of the input: channels [first, end) of the pixels `from` (6 rows of 6), point i at
- * to[i * step]. What is `ahead` of the pixels will be needed soon. */
+/* A tile of 4x4 outputs as 36 points of the input: channels [first, end) of the pixels `from` (6 rows of 6) of dtype t,
+ * point i at to[i * step]. What is so many bytes `ahead` of the pixels will be needed soon. */
 #define lg_conv_take_tile LG_CPU(conv_take_tile)
-void lg_conv_take_tile(const float *const *from, int64_t first, int64_t end, ptrdiff_t ahead, float *to,
+void lg_conv_take_tile(lg_dtype t, const void *const *from, int64_t first, int64_t end, ptrdiff_t ahead, float *to,
                        ptrdiff_t step);
 
 #endif

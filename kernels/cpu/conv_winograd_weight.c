@@ -1,4 +1,4 @@
-/* conv_winograd_weight.c - the gradient of a 3x3 convolution by its weights as Winograd's F(3x3, 4x4), f32: tiles of
+/* conv_winograd_weight.c - the gradient of a 3x3 convolution by its weights as Winograd's F(3x3, 4x4), in f32: tiles of
  * 4x4 pixels of g are the kernels, and 36 products of outputs by channels over all tiles take the place of 144.
  *
  * With V = B^T d B for each tile of the input and U = G g G^T for each tile of g, point i of the gradient is the sum
@@ -14,6 +14,7 @@
 
 typedef struct job {
         const lg_conv_args *a;
+        ptrdiff_t size;                   /* of an element of the images */
         int64_t down, across, tiles, run; /* of an image; all; at a time */
         int64_t start, count;             /* the run that is ready */
         int64_t panels, outputs, parts;   /* panels of channels; outputs of a part, parts of the outputs */
@@ -21,7 +22,7 @@ typedef struct job {
         ptrdiff_t input_step, gradient_step, sum_step;
         float *inputs, *gradients; /* (panels, points, tiles, WIDTH) and (points, tiles, row) */
         float *sums;               /* (panels, parts, points, outputs of a part, WIDTH); of one run each thread's */
-        const float *zeros;        /* a pixel outside the image */
+        const void *zeros;         /* a pixel outside the image */
 } job;
 
 /* ---- a run of tiles ---- */
@@ -32,17 +33,18 @@ static void take_tile(const job *j, int64_t tile)
         const lg_conv_geometry *at = &a->at;
         const int64_t n = tile / (j->down * j->across), first = tile / j->across % j->down * 4;
         const int64_t top = first - at->padding[0], left = tile % j->across * 4 - at->padding[1];
-        const float *from[MOST_POINTS];
+        const void *from[MOST_POINTS];
         for (int i = 0; i < MOST_POINTS; i++) {
                 const int64_t row = top + i / 6, col = left + i % 6;
                 const bool inside = row >= 0 && row < at->in[0] && col >= 0 && col < at->in[1];
-                from[i] = inside ? (const float *)a->x + ((n * at->in[0] + row) * at->in[1] + col) * a->channels
-                                 : j->zeros;
+                from[i] =
+                        inside ? (const char *)a->x + ((n * at->in[0] + row) * at->in[1] + col) * a->channels * j->size
+                               : j->zeros;
         }
         float *to = j->inputs + (tile - j->start) * WIDTH;
         for (int64_t c = 0; c < a->channels; c += WIDTH, to += MOST_POINTS * j->input_step)
-                lg_conv_take_tile(from, c, lg_least(c + WIDTH, a->channels), 4 * at->in[1] * a->channels, to,
-                                  j->input_step);
+                lg_conv_take_tile(a->dtype, from, c, lg_least(c + WIDTH, a->channels),
+                                  4 * at->in[1] * a->channels * j->size, to, j->input_step);
 }
 
 /* The points of a vector of outputs of a tile of g. */
@@ -58,29 +60,40 @@ static void transform_gradient(const vec *in, float *to, ptrdiff_t step)
         }
 }
 
-static void take_gradient(const job *j, int64_t tile)
+LG_INLINE void take_gradient_of(const job *j, const lg_dtype t, int64_t tile)
 {
         enum { lanes = LG_LANES_f32 };
         const lg_conv_args *a = j->a;
         const lg_conv_geometry *at = &a->at;
-        const int64_t n = tile / (j->down * j->across), ahead = 4 * at->out[1] * a->outputs;
+        const int64_t n = tile / (j->down * j->across), ahead = 4 * at->out[1] * a->outputs * j->size;
         const int64_t top = tile / j->across % j->down * 4, left = tile % j->across * 4;
-        const float *from[16];
+        const void *from[16];
         vec in[16];
         for (int i = 0; i < 16; i++) {
                 const int64_t row = top + i / 4, col = left + i % 4;
                 const bool inside = row < at->out[0] && col < at->out[1];
-                from[i] = inside ? (const float *)a->g + ((n * at->out[0] + row) * at->out[1] + col) * a->outputs
-                                 : j->zeros;
+                from[i] =
+                        inside ? (const char *)a->g + ((n * at->out[0] + row) * at->out[1] + col) * a->outputs * j->size
+                               : j->zeros;
         }
         for (int64_t o = 0; o < a->outputs; o += lanes) {
-                const lg_mask_f32 some = lg_mask_first_f32(lg_least(lanes, a->outputs - o));
+                const int64_t some = lg_least(lanes, a->outputs - o);
                 for (int i = 0; i < 16; i++) {
-                        in[i] = lg_vec_load_some_f32(from[i] + o, some);
-                        lg_prefetch(from[i], (ahead + o) * (ptrdiff_t)sizeof(float));
+                        in[i] = some == lanes ? load_pixel(t, from[i], o, lanes) : load_pixel(t, from[i], o, some);
+                        lg_prefetch(from[i], ahead + o * j->size);
                 }
                 transform_gradient(in, j->gradients + (tile - j->start) * j->row + o, j->gradient_step);
         }
+}
+
+static void take_gradient(const job *j, int64_t tile)
+{
+        if (j->a->dtype == LG_F32)
+                take_gradient_of(j, LG_F32, tile);
+        else if (j->a->dtype == LG_BF16)
+                take_gradient_of(j, LG_BF16, tile);
+        else
+                take_gradient_of(j, LG_F16, tile);
 }
 
 static void tile_parts(const void *job_, int64_t first, int64_t end, int thread)
@@ -102,7 +115,7 @@ static void put_kernels(const job *j, const float *from, int64_t output, int64_t
         const lg_conv_args *a = j->a;
         const int64_t channels = lg_least(lanes, a->channels - channel);
         vec in[MOST_POINTS], half[18], out[9];
-        float turned[lanes * lanes], *to = (float *)a->out + (output * a->channels + channel) * 9;
+        float turned[lanes * lanes], kernels[lanes * 9];
         for (int i = 0; i < MOST_POINTS; i++)
                 in[i] = lg_vec_load_f32(from + i * j->sum_step);
         for (int i = 0; i < 6; i++)
@@ -113,8 +126,10 @@ static void put_kernels(const job *j, const float *from, int64_t output, int64_t
                 const lg_mask_f32 some = lg_mask_first_f32(lg_least(lanes, 9 - k));
                 lg_vec_transpose_f32((const float *)(out + k), lanes, turned, lanes, lg_least(lanes, 9 - k), channels);
                 for (int64_t c = 0; c < channels; c++)
-                        lg_vec_store_some_f32(to + c * 9 + k, some, lg_vec_load_f32(turned + c * lanes));
+                        lg_vec_store_some_f32(kernels + c * 9 + k, some, lg_vec_load_f32(turned + c * lanes));
         }
+        lg_store[LG_COMPUTE_F32][a->dtype](channels * 9,
+                                           (char *)a->out + (output * a->channels + channel) * 9 * j->size, kernels);
 }
 
 static void multiply_part(const job *j, int64_t panel, int64_t output, int64_t outputs, float *sums)
@@ -170,7 +185,7 @@ static void set_sizes(job *j)
 
 bool lg_conv_winograd_weight(lg_queue *q, const lg_conv_args *a)
 {
-        job j = {.a = a};
+        job j = {.a = a, .size = (ptrdiff_t)lg_bytes_of(a->dtype)};
         set_sizes(&j);
         const int64_t zeros = lg_most(a->channels, a->outputs), parts = j.panels * j.parts;
         const int64_t sums = j.run == j.tiles ? q->threads : parts;

@@ -297,6 +297,15 @@ LG_INLINE lg_halves lg_f16_of_vec(lg_vec_f32 v)
 }
 #endif
 
+/* To nearest even. The processor's own instruction takes subnormals for zeros. */
+LG_INLINE lg_halves lg_bf16_of_vec(lg_vec_f32 v)
+{
+        typedef uint32_t bits __attribute__((vector_size(LG_VECTOR)));
+        const bits u = (bits)v, rounded = (u + 0x7FFF + (u >> 16 & 1)) >> 16, nan = u >> 16 | 0x40;
+        const bits is_nan = (bits)((u & 0x7FFFFFFF) > 0x7F800000);
+        return __builtin_convertvector((rounded & ~is_nan) | (nan & is_nan), lg_halves);
+}
+
 /* ---- transposes ----
  *
  * Interleaving row i with row i + half, for all i of the first half, turns the lanes' index round by one bit: after as
