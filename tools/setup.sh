@@ -51,6 +51,7 @@ build_packages=(gcc libc6-dev meson ninja-build pkg-config zlib1g-dev libcjson-d
 train_packages=("${build_packages[@]}" dataset-fashion-mnist)
 pack_packages=(gcc binutils libcmocka-dev zlib1g-dev dataset-fashion-mnist)
 test_packages=("${train_packages[@]}" g++ libcmocka-dev doxygen \
+        libopenmpi-dev openmpi-bin libmpich-dev mpich \
         libzip-dev libbz2-dev libssl-dev) # the last two: what libzip asks of those who link archives
 
 command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin

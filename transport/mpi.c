@@ -1,0 +1,190 @@
+/* mpi.c - messages by MPI, version 3 or later: a module compiled once against Open MPI and once against MPICH. */
+#include <mpi.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "transport.h"
+
+typedef struct mpi {
+        lg_transport base;
+        MPI_Comm all; /* a copy of MPI_COMM_WORLD: other messages of the program do not meet ours */
+} mpi;
+
+_Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t), "a request fits a transfer");
+
+/* Whether an open ended broken: then MPI_Finalize could wait for ever. */
+static bool was_broken;
+
+static bool done(lg_transport *t, const char *call, int code)
+{
+        char text[MPI_MAX_ERROR_STRING] = "";
+        int n = 0;
+        if (code == MPI_SUCCESS)
+                return true;
+        if (MPI_Error_string(code, text, &n) != MPI_SUCCESS)
+                snprintf(text, sizeof text, "code %d", code);
+        snprintf(t->why, sizeof t->why, "%s: %.400s", call, text);
+        return false;
+}
+#define DONE(t, call, ...) done(t, #call, call(__VA_ARGS__))
+
+static void finalize(void)
+{
+        int over = 0;
+        MPI_Finalized(&over);
+        if (!over && !was_broken)
+                MPI_Finalize();
+}
+
+/* MPI, initialised, and open to calls of this thread. */
+static bool initialise(lg_transport *t)
+{
+        int ready = 0, over = 0, level = MPI_THREAD_SINGLE, is_main = 0;
+        if (!DONE(t, MPI_Initialized, &ready) || !DONE(t, MPI_Finalized, &over))
+                return false;
+        if (over) {
+                snprintf(t->why, sizeof t->why, "MPI_Finalize was called before");
+                return false;
+        }
+        if (!ready)
+                return DONE(t, MPI_Init_thread, NULL, NULL, MPI_THREAD_SERIALIZED, &level) && atexit(finalize) == 0 &&
+                       DONE(t, MPI_Comm_set_errhandler, MPI_COMM_WORLD, MPI_ERRORS_RETURN) && /* MPICH asks these two */
+                       DONE(t, MPI_Comm_set_errhandler, MPI_COMM_SELF, MPI_ERRORS_RETURN);    /* where a test fails */
+        if (!DONE(t, MPI_Query_thread, &level) || !DONE(t, MPI_Is_thread_main, &is_main))
+                return false;
+        if (level >= MPI_THREAD_SERIALIZED || is_main)
+                return true;
+        snprintf(t->why, sizeof t->why,
+                 "the program has initialised MPI for its main thread alone; ask MPI_Init_thread for "
+                 "MPI_THREAD_SERIALIZED");
+        return false;
+}
+
+static int most_tag(MPI_Comm comm)
+{
+        int *most = NULL, found = 0;
+        MPI_Comm_get_attr(comm, MPI_TAG_UB, &most, &found);
+        return found && most ? *most : 32767; /* what the standard promises */
+}
+
+static bool open_mpi(lg_transport *t)
+{
+        mpi *m = (mpi *)t;
+        char host[MPI_MAX_PROCESSOR_NAME] = "";
+        int n = 0;
+        if (!initialise(t) || !DONE(t, MPI_Comm_dup, MPI_COMM_WORLD, &m->all))
+                return false;
+        if (!DONE(t, MPI_Comm_set_errhandler, m->all, MPI_ERRORS_RETURN) ||
+            !DONE(t, MPI_Comm_rank, m->all, &t->rank) || !DONE(t, MPI_Comm_size, m->all, &t->size) ||
+            !DONE(t, MPI_Get_processor_name, host, &n)) {
+                MPI_Comm_free(&m->all);
+                return false;
+        }
+        t->most_tag = most_tag(m->all);
+        snprintf(t->host, sizeof t->host, "%s", host);
+        return true;
+}
+
+static void close_mpi(lg_transport *t, bool broken)
+{
+        int over = 0;
+        was_broken = was_broken || broken;
+        MPI_Finalized(&over);
+        if (!broken && !over)
+                MPI_Comm_free(&((mpi *)t)->all);
+}
+
+static void version(char *ret, size_t size)
+{
+        char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+        int n = 0;
+        MPI_Get_library_version(text, &n);
+        text[strcspn(text, "\n")] = 0; /* MPICH tells how it was built, line by line */
+        for (char *c = text; *c; c++)
+                *c = *c == '\t' ? ' ' : *c;
+        snprintf(ret, size, "%s", text);
+}
+
+static MPI_Request request_of(const lg_transfer *x)
+{
+        MPI_Request r;
+        memcpy(&r, &x->request, sizeof r);
+        return r;
+}
+
+static lg_transfer transfer_of(MPI_Request r)
+{
+        lg_transfer x = {0};
+        memcpy(&x.request, &r, sizeof r);
+        return x;
+}
+
+static bool fits(lg_transport *t, size_t bytes)
+{
+        if (bytes > INT_MAX)
+                snprintf(t->why, sizeof t->why, "a message of %zu bytes; at most %d are possible", bytes, INT_MAX);
+        return bytes <= INT_MAX;
+}
+
+static bool send_bytes(lg_transport *t, int to, int tag, const void *p, size_t bytes, lg_transfer *ret)
+{
+        MPI_Request r = MPI_REQUEST_NULL;
+        const bool ok =
+                fits(t, bytes) && DONE(t, MPI_Isend, p, (int)bytes, MPI_BYTE, to, tag, ((mpi *)t)->all, &r);
+        *ret = transfer_of(r);
+        return ok;
+}
+
+static bool receive_bytes(lg_transport *t, int from, int tag, void *p, size_t bytes, lg_transfer *ret)
+{
+        MPI_Request r = MPI_REQUEST_NULL;
+        const bool ok =
+                fits(t, bytes) && DONE(t, MPI_Irecv, p, (int)bytes, MPI_BYTE, from, tag, ((mpi *)t)->all, &r);
+        *ret = transfer_of(r);
+        return ok;
+}
+
+static lg_progress test_transfer(lg_transport *t, lg_transfer *x, size_t *ret_bytes)
+{
+        MPI_Request r = request_of(x);
+        MPI_Status status;
+        int over = 0, count = 0;
+        const bool ok = DONE(t, MPI_Test, &r, &over, &status);
+        *x = transfer_of(ok ? r : MPI_REQUEST_NULL);
+        if (!ok)
+                return LG_TRANSFER_FAILED;
+        if (over && ret_bytes) {
+                MPI_Get_count(&status, MPI_BYTE, &count);
+                *ret_bytes = count > 0 ? (size_t)count : 0; /* of a message that was sent MPI says nothing */
+        }
+        return over ? LG_TRANSFER_DONE : LG_TRANSFER_UNDER_WAY;
+}
+
+static void cancel(lg_transport *t, lg_transfer *x)
+{
+        MPI_Request r = request_of(x);
+        (void)t;
+        if (r != MPI_REQUEST_NULL && MPI_Cancel(&r) == MPI_SUCCESS)
+                MPI_Request_free(&r);
+        *x = transfer_of(MPI_REQUEST_NULL);
+}
+
+static const lg_transport_api api = {
+        .abi = LG_TRANSPORT_ABI,
+        .name = LG_MPI_NAME,
+        .bytes = sizeof(mpi),
+        .open = open_mpi,
+        .close = close_mpi,
+        .version = version,
+        .send = send_bytes,
+        .receive = receive_bytes,
+        .test = test_transfer,
+        .cancel = cancel,
+};
+
+__attribute__((visibility("default"))) lg_transport_module_fn lg_transport_module;
+const lg_transport_api *lg_transport_module(void)
+{
+        return &api;
+}
