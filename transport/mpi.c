@@ -75,9 +75,8 @@ static bool open_mpi(lg_transport *t)
         int n = 0;
         if (!initialise(t) || !DONE(t, MPI_Comm_dup, MPI_COMM_WORLD, &m->all))
                 return false;
-        if (!DONE(t, MPI_Comm_set_errhandler, m->all, MPI_ERRORS_RETURN) ||
-            !DONE(t, MPI_Comm_rank, m->all, &t->rank) || !DONE(t, MPI_Comm_size, m->all, &t->size) ||
-            !DONE(t, MPI_Get_processor_name, host, &n)) {
+        if (!DONE(t, MPI_Comm_set_errhandler, m->all, MPI_ERRORS_RETURN) || !DONE(t, MPI_Comm_rank, m->all, &t->rank) ||
+            !DONE(t, MPI_Comm_size, m->all, &t->size) || !DONE(t, MPI_Get_processor_name, host, &n)) {
                 MPI_Comm_free(&m->all);
                 return false;
         }
@@ -130,8 +129,7 @@ static bool fits(lg_transport *t, size_t bytes)
 static bool send_bytes(lg_transport *t, int to, int tag, const void *p, size_t bytes, lg_transfer *ret)
 {
         MPI_Request r = MPI_REQUEST_NULL;
-        const bool ok =
-                fits(t, bytes) && DONE(t, MPI_Isend, p, (int)bytes, MPI_BYTE, to, tag, ((mpi *)t)->all, &r);
+        const bool ok = fits(t, bytes) && DONE(t, MPI_Isend, p, (int)bytes, MPI_BYTE, to, tag, ((mpi *)t)->all, &r);
         *ret = transfer_of(r);
         return ok;
 }
@@ -139,8 +137,7 @@ static bool send_bytes(lg_transport *t, int to, int tag, const void *p, size_t b
 static bool receive_bytes(lg_transport *t, int from, int tag, void *p, size_t bytes, lg_transfer *ret)
 {
         MPI_Request r = MPI_REQUEST_NULL;
-        const bool ok =
-                fits(t, bytes) && DONE(t, MPI_Irecv, p, (int)bytes, MPI_BYTE, from, tag, ((mpi *)t)->all, &r);
+        const bool ok = fits(t, bytes) && DONE(t, MPI_Irecv, p, (int)bytes, MPI_BYTE, from, tag, ((mpi *)t)->all, &r);
         *ret = transfer_of(r);
         return ok;
 }

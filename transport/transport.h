@@ -20,10 +20,10 @@ typedef struct lg_transport_api lg_transport_api;
  * which begin with this. */
 typedef struct lg_transport {
         const lg_transport_api *api;
-        int rank, size;  /* this process, and how many there are */
-        int most_tag;    /* tags are 0 to most_tag */
-        char host[256];  /* the name of this machine */
-        char why[512];   /* what the last call that failed has to say */
+        int rank, size; /* this process, and how many there are */
+        int most_tag;   /* tags are 0 to most_tag */
+        char host[256]; /* the name of this machine */
+        char why[512];  /* what the last call that failed has to say */
 } lg_transport;
 
 /* A message on its way. */
@@ -34,9 +34,9 @@ typedef struct lg_transfer {
 typedef enum lg_progress { LG_TRANSFER_FAILED = -1, LG_TRANSFER_UNDER_WAY = 0, LG_TRANSFER_DONE = 1 } lg_progress;
 
 struct lg_transport_api {
-        uint32_t abi;        /* LG_TRANSPORT_ABI */
-        const char *name;    /* of the library, "Open MPI" */
-        size_t bytes;        /* of an lg_transport of this module */
+        uint32_t abi;     /* LG_TRANSPORT_ABI */
+        const char *name; /* of the library, "Open MPI" */
+        size_t bytes;     /* of an lg_transport of this module */
 
         /* Joins the processes that the launcher has started, all of which call this; messages of one open are never
          * received by another. Sets all of t. An MPI that the program has initialised is used as it is. One that is
@@ -51,8 +51,8 @@ struct lg_transport_api {
          * canceled. Messages from one rank with the same tag arrive in the order in which they were sent. */
         bool (*send)(lg_transport *t, int to, int tag, const void *p, size_t bytes, lg_transfer *ret);
         bool (*receive)(lg_transport *t, int from, int tag, void *p, size_t bytes, lg_transfer *ret);
-        /* Whether a transfer is done, and of a message that was received how many bytes it has: never more than there is
-         * room for, which the sender must know. Does not wait; a transfer that is done or has failed is over.
+        /* Whether a transfer is done, and of a message that was received how many bytes it has: never more than there
+         * is room for, which the sender must know. Does not wait; a transfer that is done or has failed is over.
          * ret_bytes may be NULL. A rank that has died is not reported: its messages stay under way. */
         lg_progress (*test)(lg_transport *t, lg_transfer *x, size_t *ret_bytes);
         /* Gives a transfer up. A message that is being sent may still be read from its memory. */
