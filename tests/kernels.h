@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "../kernels/cpu/half.h"
+#include "../kernels/half.h"
 #include "../kernels/cpu/isa.h"
 #include "../kernels/philox.h"
 

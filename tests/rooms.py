@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 MOST = 4
-ROOMS = 'core tensor graph ops inspect nn optim data io state'.split()  # the archive has the kernels' objects, too
+ROOMS = 'core tensor group graph ops inspect nn optim data io state'.split()  # the archive has the kernels' objects, too
 GRAPH = collections.defaultdict  # what uses what: {user: {used: {symbols}}}
 
 

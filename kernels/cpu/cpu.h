@@ -3,7 +3,7 @@
 #define LG_CPU_H
 
 #include "isa.h"
-#include "half.h"
+#include "../half.h"
 #include "parallel.h"
 
 #define LG_PRAGMA_(x) _Pragma(#x)

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include "half.h"
+#include "../half.h"
 #if defined(__SSE2__)
 #include <immintrin.h>
 #elif defined(__ARM_NEON)

@@ -10,7 +10,7 @@
 #define LG_CPU_VECMATH_H
 
 #include <math.h>
-#include "half.h"
+#include "../half.h"
 
 #define LG_LANE static inline __attribute__((always_inline))
 

@@ -8,7 +8,7 @@ here=$root/tests/abi
 mkdir -p "$work"
 rm -rf "$work/tree"
 mkdir "$work/tree"
-(cd "$root" && tar cf - meson.build meson_options.txt libgrad kernels tests/meson.build tools models doc) | tar xf - -C "$work/tree"
+(cd "$root" && tar cf - meson.build meson_options.txt libgrad kernels transport tests/meson.build tools models doc) | tar xf - -C "$work/tree"
 
 append() # header, struct, member
 {

@@ -2,8 +2,8 @@
  *
  * Without branches, so that loops over them are vectorised on every instruction set.
  */
-#ifndef LG_CPU_HALF_H
-#define LG_CPU_HALF_H
+#ifndef LG_HALF_H
+#define LG_HALF_H
 
 #include <stdint.h>
 #include <string.h>

@@ -1,0 +1,284 @@
+/* exchange.c - what the processes of a group tell each other, how they wait, and how they fail together. */
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+#include "group/peer.h"
+#include "tensor/tensor.h"
+
+#define SPIN_SECONDS 2e-3 /* of a wait, before it begins to sleep */
+#define NAP_NANOSECONDS 50000
+#define GOODBYE_SECONDS 1.0
+
+static double now(void)
+{
+        struct timespec s;
+        clock_gettime(CLOCK_MONOTONIC, &s);
+        return (double)s.tv_sec + 1e-9 * (double)s.tv_nsec;
+}
+
+/* ---- words ---- */
+
+typedef struct words {
+        char s[300];
+} words;
+
+static words describe(const lg__joint *j)
+{
+        static const char *const names[] = {"barrier",        "all_reduce", "broadcast", "all_gather",
+                                            "reduce_scatter", "send",       "receive",   "the end of the group"};
+        static const char *const reductions[] = {"sum", "mean", "max"};
+        words w;
+        int n = snprintf(w.s, sizeof w.s, "%s", names[j->what]);
+        if (j->what != LG__BARRIER && j->what != LG__LEAVE)
+                n += snprintf(w.s + n, sizeof w.s - (size_t)n, " of %s %.160s", lg_dtype_name(j->dtype),
+                              lg__shape_text(j->shape).s);
+        if (j->what == LG__ALL_REDUCE || j->what == LG__REDUCE_SCATTER)
+                snprintf(w.s + n, sizeof w.s - (size_t)n, ", %s", reductions[j->reduction]);
+        else if (j->what == LG__BROADCAST || j->what == LG__SEND || j->what == LG__RECEIVE)
+                snprintf(w.s + n, sizeof w.s - (size_t)n, " %s rank %d", j->what == LG__SEND ? "to" : "from", j->root);
+        return w;
+}
+
+/* Breaks the group with the first failure's words, and tells the others. */
+static bool fail(lg__peer *p, const char *format, ...)
+{
+        va_list args;
+        if (p->broken)
+                return false;
+        p->broken = true;
+        va_start(args, format);
+        vsnprintf(p->why, sizeof p->why, format, args);
+        va_end(args);
+        p->last = (lg__said){.failed = true, .between = !p->under_way};
+        snprintf(p->last.why, sizeof p->last.why, "%s", p->why);
+        for (int r = 0; r < p->size; r++)
+                if (r != p->rank &&
+                    !p->t->api->send(p->t, p->world[r], p->tag, &p->last, sizeof p->last, &p->farewell[r]))
+                        p->farewell[r] = (lg_transfer){0};
+        return false;
+}
+
+const char *lg__peer_why(const lg__peer *p)
+{
+        return p->broken ? p->why : NULL;
+}
+
+void lg__peer_fail(lg__peer *p, const char *why)
+{
+        fail(p, "rank %d failed: %s", p->rank, why);
+}
+
+/* ---- waiting ---- */
+
+/* A receive is always waiting for what each rank says next, so that its failure is heard whatever it comes between. */
+static bool listen(lg__peer *p, int r)
+{
+        p->heard[r] = false;
+        p->listens[r] = p->t->api->receive(p->t, p->world[r], p->tag, &p->says[r], sizeof *p->says, &p->ears[r]);
+        return p->listens[r] || fail(p, "rank %d cannot hear rank %d: %s", p->rank, r, p->t->why);
+}
+
+static bool hear(lg__peer *p)
+{
+        for (int r = 0; r < p->size; r++) {
+                size_t bytes = 0;
+                if (!p->listens[r] || p->heard[r])
+                        continue;
+                const lg_progress got = p->t->api->test(p->t, &p->ears[r], &bytes);
+                if (got == LG_TRANSFER_UNDER_WAY)
+                        continue;
+                p->listens[r] = false;
+                if (got == LG_TRANSFER_FAILED || bytes != sizeof *p->says)
+                        return fail(p, "rank %d cannot hear rank %d: %s", p->rank, r, p->t->why);
+                p->heard[r] = true;
+                if (p->says[r].failed && !p->says[r].between)
+                        return fail(p, "%s", p->says[r].why);
+        }
+        return true;
+}
+
+/* Lets others run: at first it watches, since most waits are short. */
+static void pause_since(double start)
+{
+        if (now() - start < SPIN_SECONDS)
+                sched_yield();
+        else
+                nanosleep(&(struct timespec){0, NAP_NANOSECONDS}, NULL);
+}
+
+static bool is_late(lg__peer *p, double start, int r)
+{
+        if (now() - start < p->seconds)
+                return false;
+        fail(p, "rank %d has not answered rank %d for %g s: %s, operation %llu", r, p->rank, p->seconds,
+             describe(&p->joint).s, (unsigned long long)p->count);
+        return true;
+}
+
+static bool add_move(lg__peer *p, int r, bool ok)
+{
+        p->moves[p->move_count].rank = r;
+        p->move_count += ok;
+        return ok || fail(p, "rank %d cannot reach rank %d: %s", p->rank, r, p->t->why);
+}
+
+bool lg__peer_sends(lg__peer *p, int r, const void *from, size_t bytes)
+{
+        lg_transfer *x = &p->moves[p->move_count].x;
+        return add_move(p, r, p->t->api->send(p->t, p->world[r], p->tag + 1, from, bytes, x));
+}
+
+bool lg__peer_receives(lg__peer *p, int r, void *to, size_t bytes)
+{
+        lg_transfer *x = &p->moves[p->move_count].x;
+        return add_move(p, r, p->t->api->receive(p->t, p->world[r], p->tag + 1, to, bytes, x));
+}
+
+static bool give_up(lg__peer *p)
+{
+        while (p->move_count > 0)
+                p->t->api->cancel(p->t, &p->moves[--p->move_count].x);
+        return false;
+}
+
+bool lg__peer_waits(lg__peer *p)
+{
+        const double start = now();
+        while (!p->broken && p->move_count > 0) {
+                lg__move *m = &p->moves[p->move_count - 1];
+                const lg_progress got = p->t->api->test(p->t, &m->x, NULL);
+                if (got == LG_TRANSFER_DONE)
+                        p->move_count--;
+                else if (got == LG_TRANSFER_FAILED)
+                        fail(p, "rank %d cannot reach rank %d: %s", p->rank, m->rank, p->t->why);
+                else if (hear(p) && !is_late(p, start, m->rank))
+                        pause_since(start);
+        }
+        return p->broken ? give_up(p) : true;
+}
+
+/* ---- what is about to be done ---- */
+
+static bool takes_part(const lg__peer *p, const lg__joint *j, int r)
+{
+        return r != p->rank && ((j->what != LG__SEND && j->what != LG__RECEIVE) || r == j->root);
+}
+
+/* Two processes that mean the same. */
+static bool agree(const lg__peer *p, const lg__joint *a, const lg__joint *b)
+{
+        if (a->what == LG__SEND || a->what == LG__RECEIVE)
+                return b->what == (a->what == LG__SEND ? LG__RECEIVE : LG__SEND) && b->root == p->rank &&
+                       a->dtype == b->dtype && lg__shape_equal(a->shape, b->shape);
+        return a->what == b->what && a->dtype == b->dtype && a->reduction == b->reduction && a->root == b->root &&
+               lg__shape_equal(a->shape, b->shape);
+}
+
+static bool compare(lg__peer *p, int r)
+{
+        const lg__joint *theirs = &p->says[r].joint;
+        if (p->says[r].failed)
+                return fail(p, "%s", p->says[r].why);
+        if (agree(p, &p->joint, theirs))
+                return p->joint.what == LG__LEAVE || listen(p, r);
+        if (theirs->what == LG__LEAVE)
+                return fail(p, "rank %d has left the group, and rank %d waits for it: %s, operation %llu", r, p->rank,
+                            describe(&p->joint).s, (unsigned long long)p->count);
+        return fail(p, "operation %llu of the group is %s on rank %d, but %s on rank %d", (unsigned long long)p->count,
+                    describe(&p->joint).s, p->rank, describe(theirs).s, r);
+}
+
+bool lg__peer_agrees(lg__peer *p, const lg__joint *j)
+{
+        const double start = now();
+        if (p->broken)
+                return false;
+        p->joint = *j;
+        p->said = (lg__said){.joint = *j};
+        p->count++;
+        for (int r = 0; r < p->size; r++) {
+                lg_transfer *x = &p->moves[p->move_count].x;
+                if (takes_part(p, j, r) &&
+                    !add_move(p, r, p->t->api->send(p->t, p->world[r], p->tag, &p->said, sizeof p->said, x)))
+                        return give_up(p);
+        }
+        for (int r = 0; r < p->size && !p->broken; r++)
+                while (takes_part(p, j, r) && hear(p)) {
+                        if (p->heard[r]) {
+                                compare(p, r);
+                                break;
+                        }
+                        if (is_late(p, start, r))
+                                break;
+                        pause_since(start);
+                }
+        return lg__peer_waits(p);
+}
+
+/* ---- the beginning and the end ---- */
+
+/* Less where there are many, so that their pieces have room. */
+static size_t piece_of(int size)
+{
+        return size <= LG__MANY ? LG__PIECE : LG__PIECE * LG__MANY / (size_t)size / 8 * 8;
+}
+
+static size_t bytes_of(int size, size_t *ret_parts)
+{
+        const size_t n = (size_t)size;
+        const size_t parts[LG__PEER_PARTS] = {
+                n * sizeof(int),          n * sizeof(lg__said), n * sizeof(lg_transfer), n * sizeof(lg_transfer),
+                2 * n * sizeof(lg__move), n * sizeof(void *),   n * piece_of(size),      2 * n};
+        size_t sum = sizeof(lg__peer);
+        for (int i = 0; i < LG__PEER_PARTS; i++) {
+                ret_parts[i] = sum;
+                sum += (parts[i] + 63) / 64 * 64;
+        }
+        return sum;
+}
+
+lg__peer *lg__peer_new(lg_ctx *c, lg_transport *t, int rank, int size, const int *world, int first_tag, double seconds)
+{
+        size_t at[LG__PEER_PARTS];
+        const size_t bytes = bytes_of(size, at);
+        lg__peer *p = lg__host_alloc(c, bytes);
+        if (!p)
+                return NULL;
+        memset(p, 0, sizeof *p);
+        *p = (lg__peer){
+                .ctx = c, .bytes = bytes, .t = t, .rank = rank, .size = size, .tag = first_tag, .seconds = seconds};
+        p->piece = piece_of(size);
+        p->world = (int *)((char *)p + at[0]);
+        p->says = (lg__said *)((char *)p + at[1]);
+        p->ears = (lg_transfer *)((char *)p + at[2]);
+        p->farewell = (lg_transfer *)((char *)p + at[3]);
+        p->moves = (lg__move *)((char *)p + at[4]);
+        p->parts = (const void **)((char *)p + at[5]);
+        p->staging = (char *)p + at[6];
+        p->heard = (bool *)((char *)p + at[7]);
+        p->listens = p->heard + size;
+        memset((char *)p + at[0], 0, at[6] - at[0]);
+        memset((char *)p + at[7], 0, bytes - at[7]);
+        memcpy(p->world, world, (size_t)size * sizeof *world);
+        for (int r = 0; r < size; r++)
+                if (r != rank)
+                        listen(p, r);
+        return p;
+}
+
+bool lg__peer_free(lg__peer *p)
+{
+        if (!p)
+                return true;
+        const double start = now();
+        const bool whole = lg__peer_agrees(p, &(lg__joint){.what = LG__LEAVE});
+        for (int r = 0; r < p->size; r++) {
+                if (p->listens[r])
+                        p->t->api->cancel(p->t, &p->ears[r]);
+                while (!whole && r != p->rank && now() - start < GOODBYE_SECONDS &&
+                       p->t->api->test(p->t, &p->farewell[r], NULL) == LG_TRANSFER_UNDER_WAY)
+                        pause_since(start);
+        }
+        lg__host_free(p->ctx, p, p->bytes);
+        return whole;
+}

@@ -1,0 +1,54 @@
+/* peer.h - what exchange.c and together.c share: a process of a group, its messages. Private to libgrad/group/. */
+#ifndef LG_PEER_H
+#define LG_PEER_H
+
+#include "group/exchange.h"
+
+#define LG__PIECE ((size_t)1 << 20) /* bytes of a message of data, at most */
+#define LG__MANY 16                 /* ranks, from which on it is less */
+#define LG__PEER_PARTS 8            /* arrays behind the record */
+#define LG__LEAVE (LG__RECEIVE + 1) /* the last operation */
+
+/* What a process tells another before an operation, or instead of it. */
+typedef struct lg__said {
+        lg__joint joint;
+        bool failed, between; /* between: after its last operation, which the others can finish */
+        char why[600];
+} lg__said;
+
+typedef struct lg__move {
+        lg_transfer x;
+        int rank; /* the other */
+} lg__move;
+
+struct lg__peer {
+        lg_ctx *ctx;
+        size_t bytes; /* of the record and its arrays */
+        lg_transport *t;
+        int rank, size, tag;
+        double seconds;
+        uint64_t count; /* of operations */
+        bool under_way; /* one of them */
+        bool broken;    /* and why */
+        char why[600];
+        lg__joint joint; /* the operation under way */
+        lg__said said, last;
+        int *world;
+        lg__said *says;               /* what each rank has said last */
+        lg_transfer *ears, *farewell; /* of the receive for what it says next; of our last words */
+        bool *listens, *heard;        /* that receive is under way; it has been done, and not been looked at */
+        lg__move *moves;              /* messages of the operation under way */
+        int move_count;
+        size_t piece;       /* bytes of a message of data, at most: 8 bytes at least */
+        const void **parts; /* of each rank, to be summed */
+        char *staging;      /* a piece of each rank */
+};
+
+/* Tells the ranks that take part what comes, and hears it from them. All return false if the group is broken. */
+bool lg__peer_agrees(lg__peer *p, const lg__joint *j);
+/* Begin to send or receive data, p->piece bytes at most, 2 * size messages at most; and the end of them all. */
+bool lg__peer_sends(lg__peer *p, int r, const void *from, size_t bytes);
+bool lg__peer_receives(lg__peer *p, int r, void *to, size_t bytes);
+bool lg__peer_waits(lg__peer *p);
+
+#endif

@@ -1,0 +1,314 @@
+/* together.c - operations of all processes of a group on memory: together MODULE CASE, run by mpirun.
+ *
+ * CASE is right, a mistake that one rank makes (see `mistakes`), failed, late or left. Prints "held" if all did, else
+ * what did not. A process whose group is broken ends without MPI_Finalize, which launchers call an error.
+ */
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "group/exchange.h"
+#include "../../kernels/half.h"
+
+static lg_ctx *c;
+static lg_transport *t;
+static lg__peer *p;
+static int failures, rank, size;
+
+#define CHECK(holds)                                                                                                   \
+        ((holds) ? (void)0                                                                                             \
+                 : (void)(failures++, fprintf(stderr, "rank %d of %d, line %d: %s: %s\n", rank, size, __LINE__,        \
+                                              #holds, p && lg__peer_why(p) ? lg__peer_why(p) : "")))
+
+static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8, LG_BOOL};
+static const int64_t counts[] = {0, 1, 2, 5, 1000, 4097, 600001};
+
+static double seconds(void)
+{
+        struct timespec s;
+        clock_gettime(CLOCK_MONOTONIC, &s);
+        return (double)s.tv_sec + 1e-9 * (double)s.tv_nsec;
+}
+
+/* ---- elements ---- */
+
+static double value_of(lg_dtype d, int r, int64_t i)
+{
+        const uint32_t h = (uint32_t)(i * 2654435761u + (uint32_t)r * 40503u) >> 8;
+        if (d == LG_BOOL)
+                return h % 3 == 0;
+        if (!lg_dtype_is_float(d))
+                return h % 50;
+        return d == LG_F16 || d == LG_BF16 ? h % 32 * 0.25 : h % 100000 / 3.0;
+}
+
+static void put(lg_dtype d, void *to, int64_t i, double v)
+{
+        switch (d) {
+        case LG_F32:
+                ((float *)to)[i] = (float)v;
+                break;
+        case LG_F64:
+                ((double *)to)[i] = v;
+                break;
+        case LG_F16:
+                ((uint16_t *)to)[i] = lg_f16_of_f32((float)v);
+                break;
+        case LG_BF16:
+                ((uint16_t *)to)[i] = lg_bf16_of_f32((float)v);
+                break;
+        case LG_I64:
+                ((int64_t *)to)[i] = (int64_t)v;
+                break;
+        case LG_I32:
+                ((int32_t *)to)[i] = (int32_t)v;
+                break;
+        default:
+                ((uint8_t *)to)[i] = (uint8_t)v;
+                break;
+        }
+}
+
+static void *make(lg_dtype d, int r, int64_t count)
+{
+        void *m = malloc((size_t)count * lg_dtype_size(d) + 1);
+        for (int64_t i = 0; i < count; i++)
+                put(d, m, i, value_of(d, r, i));
+        return m;
+}
+
+/* What rank r's element i of a reduction must be, by plain loops in the dtype's type of sums. */
+static void put_reduced(lg_dtype d, lg__rank_reduction how, void *to, int64_t at, int64_t i)
+{
+        double f = 0;
+        float s = 0;
+        for (int r = 0; r < size; r++) {
+                const double v = value_of(d, r, i);
+                if (how == LG__RANKS_MAX || d == LG_BOOL) {
+                        f = r == 0 ? v : fmax(f, v);
+                        s = (float)f;
+                } else {
+                        f += v;
+                        s += (float)v;
+                }
+        }
+        if (how == LG__RANKS_MEAN) {
+                f /= size;
+                s /= (float)size;
+        }
+        put(d, to, at, d == LG_F32 || d == LG_F16 || d == LG_BF16 ? (double)s : f);
+}
+
+static lg__joint joint(lg__together what, lg_dtype d, int64_t count)
+{
+        return (lg__joint){.what = what, .dtype = d, .shape = {.ndim = 1, .size = {count}}};
+}
+
+/* ---- what must hold ---- */
+
+static void test_all_reduce(lg_dtype d, int64_t count, lg__rank_reduction how, bool in_place)
+{
+        const size_t bytes = (size_t)count * lg_dtype_size(d);
+        void *in = make(d, rank, count), *want = malloc(bytes + 1), *out = in_place ? in : malloc(bytes + 1);
+        lg__joint j = joint(LG__ALL_REDUCE, d, count);
+        j.reduction = how;
+        for (int64_t i = 0; i < count; i++)
+                put_reduced(d, how, want, i, i);
+        CHECK(lg__peer_run(p, &j, in, out));
+        CHECK(memcmp(out, want, bytes) == 0);
+        if (!in_place)
+                free(out);
+        free(in), free(want);
+}
+
+static void test_reduce_scatter(lg_dtype d, int64_t part)
+{
+        const int64_t count = part * size;
+        const size_t bytes = (size_t)part * lg_dtype_size(d);
+        void *in = make(d, rank, count), *out = malloc(bytes + 1), *want = malloc(bytes + 1);
+        const lg__joint j = joint(LG__REDUCE_SCATTER, d, count);
+        for (int64_t i = 0; i < part; i++)
+                put_reduced(d, LG__RANKS_SUM, want, i, rank * part + i);
+        CHECK(lg__peer_run(p, &j, in, out));
+        CHECK(memcmp(out, want, bytes) == 0);
+        free(in), free(out), free(want);
+}
+
+static void test_all_gather(lg_dtype d, int64_t count)
+{
+        const size_t bytes = (size_t)count * lg_dtype_size(d);
+        char *in = make(d, rank, count), *out = malloc(bytes * (size_t)size + 1);
+        const lg__joint j = joint(LG__ALL_GATHER, d, count);
+        CHECK(lg__peer_run(p, &j, in, out));
+        for (int r = 0; r < size; r++) {
+                void *want = make(d, r, count);
+                CHECK(memcmp(out + (size_t)r * bytes, want, bytes) == 0);
+                free(want);
+        }
+        free(in), free(out);
+}
+
+static void test_broadcast(lg_dtype d, int64_t count)
+{
+        const size_t bytes = (size_t)count * lg_dtype_size(d);
+        for (int root = 0; root < size; root++) {
+                void *want = make(d, root, count), *own = make(d, rank, count);
+                lg__joint j = joint(LG__BROADCAST, d, count);
+                j.root = root;
+                CHECK(lg__peer_run(p, &j, own, own));
+                CHECK(memcmp(own, want, bytes) == 0);
+                free(want), free(own);
+        }
+}
+
+/* Even ranks to odd ones and back; a last rank without a partner does nothing. */
+static void test_pairs(lg_dtype d, int64_t count)
+{
+        const size_t bytes = (size_t)count * lg_dtype_size(d);
+        const int other = rank ^ 1;
+        void *own = make(d, rank, count), *want = make(d, other, count), *got = malloc(bytes + 1);
+        lg__joint send = joint(LG__SEND, d, count), receive = joint(LG__RECEIVE, d, count);
+        send.root = receive.root = other;
+        for (int turn = 0; turn < 2 && other < size; turn++)
+                if (turn == rank % 2)
+                        CHECK(lg__peer_run(p, &send, own, NULL));
+                else
+                        CHECK(lg__peer_run(p, &receive, NULL, got));
+        CHECK(other >= size || memcmp(got, want, bytes) == 0);
+        free(own), free(want), free(got);
+}
+
+static void run_right(void)
+{
+        const lg__joint barrier = {.what = LG__BARRIER};
+        for (int n = 0; n < (int)(sizeof counts / sizeof *counts); n++)
+                for (int d = 0; d < (int)(sizeof dtypes / sizeof *dtypes); d++) {
+                        test_all_reduce(dtypes[d], counts[n], LG__RANKS_SUM, n % 2);
+                        test_all_reduce(dtypes[d], counts[n], LG__RANKS_MAX, false);
+                        if (lg_dtype_is_float(dtypes[d]))
+                                test_all_reduce(dtypes[d], counts[n], LG__RANKS_MEAN, true);
+                        test_reduce_scatter(dtypes[d], counts[n] / 4);
+                        test_all_gather(dtypes[d], counts[n] / 2);
+                        test_broadcast(dtypes[d], counts[n]);
+                        test_pairs(dtypes[d], counts[n]);
+                        CHECK(lg__peer_run(p, &barrier, NULL, NULL));
+                }
+        float nan[2] = {rank == 0 ? NAN : 1, rank == size - 1 ? NAN : -INFINITY};
+        lg__joint j = joint(LG__ALL_REDUCE, LG_F32, 2);
+        j.reduction = LG__RANKS_MAX;
+        CHECK(lg__peer_run(p, &j, nan, nan) && isnan(nan[0]) && isnan(nan[1]));
+        CHECK(!lg__peer_why(p));
+}
+
+/* ---- what one rank does otherwise, the second or the last ---- */
+
+static const struct mistake {
+        const char *name;
+        lg__joint all, one;
+        const char *says; /* on every rank */
+} mistakes[] = {
+#define JOINT(operation, type, how, from, dims, ...)                                                                   \
+        {                                                                                                              \
+                .what = LG__##operation, .dtype = LG_##type, .reduction = LG__RANKS_##how, .root = from, .shape = {    \
+                        .ndim = dims,                                                                                  \
+                        .size = {__VA_ARGS__}                                                                          \
+                }                                                                                                      \
+        }
+#define USUAL JOINT(ALL_REDUCE, F32, SUM, 0, 1, 4)
+        {"operation", USUAL, JOINT(BROADCAST, F32, SUM, 0, 1, 4), "broadcast of f32 (4,) from rank 0"},
+        {"dtype", USUAL, JOINT(ALL_REDUCE, F64, SUM, 0, 1, 4), "all_reduce of f64 (4,), sum"},
+        {"shape", JOINT(ALL_GATHER, I64, SUM, 0, 2, 2, 3), JOINT(ALL_GATHER, I64, SUM, 0, 2, 3, 2),
+         "all_gather of i64 (3, 2)"},
+        {"size", USUAL, JOINT(ALL_REDUCE, F32, SUM, 0, 1, 5), "all_reduce of f32 (5,), sum"},
+        {"reduction", USUAL, JOINT(ALL_REDUCE, F32, MEAN, 0, 1, 4), "all_reduce of f32 (4,), mean"},
+        {"root", JOINT(BROADCAST, F32, SUM, 0, 1, 4), JOINT(BROADCAST, F32, SUM, 1, 1, 4),
+         "broadcast of f32 (4,) from rank 1"},
+        {"barrier", USUAL, {.what = LG__BARRIER}, "barrier"},
+        {"pair", {.what = LG__BARRIER}, JOINT(SEND, F32, SUM, 0, 1, 4), "send of f32 (4,) to rank 0"},
+#undef USUAL
+#undef JOINT
+};
+
+/* Every rank has an error that says what the others hear. */
+static void run_mistake(const struct mistake *m)
+{
+        float in[64] = {0}, out[256];
+        const lg__joint barrier = {.what = LG__BARRIER};
+        CHECK(lg__peer_run(p, &barrier, NULL, NULL));
+        CHECK(!lg__peer_run(p, rank == size - 1 ? &m->one : &m->all, in, out));
+        CHECK(lg__peer_why(p) && strstr(lg__peer_why(p), m->says) && strstr(lg__peer_why(p), "operation 3"));
+        CHECK(!lg__peer_run(p, &barrier, NULL, NULL)); /* broken for good */
+}
+
+/* The last rank fails, leaves, or says nothing for longer than the limit; the others hear of it. */
+static void run_fault(const char *name, double limit)
+{
+        float x[4] = {0};
+        const lg__joint all = joint(LG__ALL_REDUCE, LG_F32, 4);
+        CHECK(lg__peer_run(p, &all, x, x));
+        if (rank == size - 1) {
+                if (strcmp(name, "failed") == 0)
+                        lg__peer_fail(p, "the disk is full");
+                else if (strcmp(name, "late") == 0)
+                        usleep((useconds_t)(limit * 2.5e6));
+                else
+                        return; /* to leave */
+                CHECK(!lg__peer_run(p, &all, x, x) && lg__peer_why(p));
+                return;
+        }
+        CHECK(!lg__peer_run(p, &all, x, x) && lg__peer_why(p));
+        const char *want = strcmp(name, "failed") == 0 ? "the disk is full"
+                           : strcmp(name, "late") == 0 ? "has not answered rank"
+                                                       : "has left the group";
+        CHECK(strstr(lg__peer_why(p), want));
+}
+
+int main(int argc, char **argv)
+{
+        void *module = argc == 3 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+        union {
+                void *symbol;
+                lg_transport_module_fn *get;
+        } entry = {module ? dlsym(module, "lg_transport_module") : NULL};
+        const double limit = strcmp(argv[2], "late") == 0 ? 1 : 60;
+        int world[64];
+        if (!entry.symbol)
+                return 2;
+        const lg_transport_api *api = entry.get();
+        c = lg_open();
+        t = calloc(1, api->bytes);
+        t->api = api;
+        if (!c || !api->open(t))
+                return 2;
+        rank = t->rank, size = t->size;
+        for (int r = 0; r < size; r++)
+                world[r] = r;
+        p = lg__peer_new(c, t, rank, size, world, 0, limit);
+        CHECK(p && lg__peer_run(p, &(lg__joint){.what = LG__BARRIER}, NULL, NULL));
+        const double start = seconds(); /* of all */
+        bool found = false;
+        for (int i = 0; i < (int)(sizeof mistakes / sizeof *mistakes); i++)
+                if (strcmp(argv[2], mistakes[i].name) == 0) {
+                        run_mistake(&mistakes[i]);
+                        found = true;
+                }
+        if (strcmp(argv[2], "right") == 0)
+                run_right();
+        else if (!found)
+                run_fault(argv[2], limit);
+        const bool whole = lg__peer_free(p);
+        p = NULL;
+        CHECK(whole == (strcmp(argv[2], "right") == 0));
+        if (failures == 0)
+                printf("held\n");
+        fflush(stdout);
+        while (!whole && seconds() < start + 4) /* launchers end all when one ends so: all have said it by then */
+                usleep(10000);
+        api->close(t, !whole);
+        free(t);
+        lg_close(c);
+        return failures > 0;
+}
