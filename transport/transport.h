@@ -48,7 +48,8 @@ struct lg_transport_api {
         void (*version)(char *ret, size_t size);
 
         /* Begin to send or to receive up to INT_MAX bytes. The memory is the transport's until the transfer is done or
-         * canceled. Messages from one rank with the same tag arrive in the order in which they were sent. */
+         * canceled. Messages from one rank with the same tag arrive in the order in which they were sent. A
+         * transfer that could not begin is over: it may be tested and canceled like one that is done. */
         bool (*send)(lg_transport *t, int to, int tag, const void *p, size_t bytes, lg_transfer *ret);
         bool (*receive)(lg_transport *t, int from, int tag, void *p, size_t bytes, lg_transfer *ret);
         /* Whether a transfer is done, and of a message that was received how many bytes it has: never more than there
