@@ -85,5 +85,6 @@
 #include "grad/transforms.h"
 #include "grad/state.h"
 #include "grad/arrays.h"
+#include "grad/group.h"
 
 #endif

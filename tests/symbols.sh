@@ -26,7 +26,7 @@ done
 for name in $(grep '_\(with\|list\)$' "$work/exported"); do
         grep -q "^#define ${name%_*}(" "$root"/libgrad/grad/*.h || complain "$name is exported, but there is no macro ${name%_*}"
 done
-[ "$(grep '_$' "$work/exported" | tr '\n' ' ')" = "lg_add_ lg_copy_ lg_div_ lg_fill_ lg_mul_ lg_sub_ " ] ||
+[ "$(grep '_$' "$work/exported" | tr '\n' ' ')" = "lg_add_ lg_all_reduce_ lg_broadcast_ lg_copy_ lg_div_ lg_fill_ lg_mul_ lg_sub_ " ] ||
         complain "a trailing underscore means in place: $(grep '_$' "$work/exported" | tr '\n' ' ')"
 
 # The rows: pointwise ones are functions of their names; of the others, what has no function of its own is listed here.

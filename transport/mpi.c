@@ -37,7 +37,7 @@ static void finalize(void)
                 MPI_Finalize();
 }
 
-/* MPI, initialised, and open to calls of this thread. */
+/* MPI, initialised, and open to calls of this thread; sets t->any_thread. */
 static bool initialise(lg_transport *t)
 {
         int ready = 0, over = 0, level = MPI_THREAD_SINGLE, is_main = 0;
@@ -48,11 +48,12 @@ static bool initialise(lg_transport *t)
                 return false;
         }
         if (!ready)
-                return DONE(t, MPI_Init_thread, NULL, NULL, MPI_THREAD_SERIALIZED, &level) && atexit(finalize) == 0 &&
+                return DONE(t, MPI_Init_thread, NULL, NULL, MPI_THREAD_MULTIPLE, &level) && atexit(finalize) == 0 &&
                        DONE(t, MPI_Comm_set_errhandler, MPI_COMM_WORLD, MPI_ERRORS_RETURN) && /* MPICH asks these two */
                        DONE(t, MPI_Comm_set_errhandler, MPI_COMM_SELF, MPI_ERRORS_RETURN);    /* where a test fails */
         if (!DONE(t, MPI_Query_thread, &level) || !DONE(t, MPI_Is_thread_main, &is_main))
                 return false;
+        t->any_thread = level == MPI_THREAD_MULTIPLE;
         if (level >= MPI_THREAD_SERIALIZED || is_main)
                 return true;
         snprintf(t->why, sizeof t->why,

@@ -2,8 +2,8 @@
  *
  * A module is a shared library with the function lg_transport_module. libgrad.so links no MPI: the ABIs of Open MPI and
  * MPICH differ, so each has a module of its own, mpi.c compiled against it, and the one is loaded whose launcher has
- * started the process. All calls of a process come from one thread at a time. Nothing here prints, exits or aborts; a
- * function that fails returns false, and `why` says what happened.
+ * started the process. All calls for an open transport come from one thread at a time. Nothing here prints, exits or
+ * aborts; a function that fails returns false, and `why` says what happened.
  */
 #ifndef LG_TRANSPORT_H
 #define LG_TRANSPORT_H
@@ -20,10 +20,11 @@ typedef struct lg_transport_api lg_transport_api;
  * which begin with this. */
 typedef struct lg_transport {
         const lg_transport_api *api;
-        int rank, size; /* this process, and how many there are */
-        int most_tag;   /* tags are 0 to most_tag */
-        char host[256]; /* the name of this machine */
-        char why[512];  /* what the last call that failed has to say */
+        int rank, size;  /* this process, and how many there are */
+        int most_tag;    /* tags are 0 to most_tag */
+        bool any_thread; /* may be used by another thread than the one that opened it, whatever others do */
+        char host[256];  /* the name of this machine */
+        char why[512];   /* what the last call that failed has to say */
 } lg_transport;
 
 /* A message on its way. */

@@ -3,8 +3,9 @@
 #include <string.h>
 #include "core/core.h"
 
-static const char *const names[] = {"LG_ERR_NONE",     "LG_ERR_SHAPE", "LG_ERR_DTYPE", "LG_ERR_DEVICE", "LG_ERR_MEMORY",
-                                    "LG_ERR_ARGUMENT", "LG_ERR_STATE", "LG_ERR_IO",    "LG_ERR_FORMAT", "LG_ERR_CUDA"};
+static const char *const names[] = {"LG_ERR_NONE",   "LG_ERR_SHAPE",    "LG_ERR_DTYPE", "LG_ERR_DEVICE",
+                                    "LG_ERR_MEMORY", "LG_ERR_ARGUMENT", "LG_ERR_STATE", "LG_ERR_IO",
+                                    "LG_ERR_FORMAT", "LG_ERR_CUDA",     "LG_ERR_COMM"};
 
 void *lg__vfail(lg_ctx *c, lg_error_code code, const char *format, va_list args)
 {

@@ -83,6 +83,7 @@ typedef enum lg_error_code {
         LG_ERR_IO = 7,     /* the system failed to read or write */
         LG_ERR_FORMAT = 8, /* the content of a file is invalid */
         LG_ERR_CUDA = 9,   /* CUDA, cuBLAS or cuDNN failed */
+        LG_ERR_COMM = 10,  /* another process of a group has failed, differs, or cannot be reached; see grad/group.h */
 } lg_error_code;
 
 /* Returns the message of the first error since lg_open() or lg_clear_error(), or NULL if there was none. If c is NULL,

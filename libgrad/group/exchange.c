@@ -30,12 +30,15 @@ static words describe(const lg__joint *j)
         words w;
         int n = snprintf(w.s, sizeof w.s, "%s", names[j->what]);
         if (j->what != LG__BARRIER && j->what != LG__LEAVE)
-                n += snprintf(w.s + n, sizeof w.s - (size_t)n, " of %s %.160s", lg_dtype_name(j->dtype),
-                              lg__shape_text(j->shape).s);
+                n += snprintf(w.s + n, sizeof w.s - (size_t)n, " of %s%s%s %.120s", j->name, *j->name ? ", " : "",
+                              lg_dtype_name(j->dtype), lg__shape_text(j->shape).s);
         if (j->what == LG__ALL_REDUCE || j->what == LG__REDUCE_SCATTER)
                 snprintf(w.s + n, sizeof w.s - (size_t)n, ", %s", reductions[j->reduction]);
         else if (j->what == LG__BROADCAST || j->what == LG__SEND || j->what == LG__RECEIVE)
-                snprintf(w.s + n, sizeof w.s - (size_t)n, " %s rank %d", j->what == LG__SEND ? "to" : "from", j->root);
+                n += snprintf(w.s + n, sizeof w.s - (size_t)n, " %s rank %d", j->what == LG__SEND ? "to" : "from",
+                              j->root);
+        if (j->recorded)
+                snprintf(w.s + n, sizeof w.s - (size_t)n, " with a gradient");
         return w;
 }
 
@@ -97,12 +100,17 @@ static bool hear(lg__peer *p)
 }
 
 /* Lets others run: at first it watches, since most waits are short. */
-static void pause_since(double start)
+static void pause_since(const lg__peer *p, double start)
 {
-        if (now() - start < SPIN_SECONDS)
+        if (!p->patient && now() - start < SPIN_SECONDS)
                 sched_yield();
         else
                 nanosleep(&(struct timespec){0, NAP_NANOSECONDS}, NULL);
+}
+
+void lg__peer_be_patient(lg__peer *p, bool on)
+{
+        p->patient = on;
 }
 
 static bool is_late(lg__peer *p, double start, int r)
@@ -151,7 +159,7 @@ bool lg__peer_waits(lg__peer *p)
                 else if (got == LG_TRANSFER_FAILED)
                         fail(p, "rank %d cannot reach rank %d: %s", p->rank, m->rank, p->t->why);
                 else if (hear(p) && !is_late(p, start, m->rank))
-                        pause_since(start);
+                        pause_since(p, start);
         }
         return p->broken ? give_up(p) : true;
 }
@@ -168,9 +176,9 @@ static bool agree(const lg__peer *p, const lg__joint *a, const lg__joint *b)
 {
         if (a->what == LG__SEND || a->what == LG__RECEIVE)
                 return b->what == (a->what == LG__SEND ? LG__RECEIVE : LG__SEND) && b->root == p->rank &&
-                       a->dtype == b->dtype && lg__shape_equal(a->shape, b->shape);
+                       a->dtype == b->dtype && a->recorded == b->recorded && lg__shape_equal(a->shape, b->shape);
         return a->what == b->what && a->dtype == b->dtype && a->reduction == b->reduction && a->root == b->root &&
-               lg__shape_equal(a->shape, b->shape);
+               lg__shape_equal(a->shape, b->shape) && strcmp(a->name, b->name) == 0;
 }
 
 static bool compare(lg__peer *p, int r)
@@ -178,6 +186,9 @@ static bool compare(lg__peer *p, int r)
         const lg__joint *theirs = &p->says[r].joint;
         if (p->says[r].failed)
                 return fail(p, "%s", p->says[r].why);
+        p->weights[r] = theirs->weight;
+        p->weighted = p->weighted || theirs->weight != 1;
+        p->bits |= theirs->bits;
         if (agree(p, &p->joint, theirs))
                 return p->joint.what == LG__LEAVE || listen(p, r);
         if (theirs->what == LG__LEAVE)
@@ -195,6 +206,9 @@ bool lg__peer_agrees(lg__peer *p, const lg__joint *j)
         p->joint = *j;
         p->said = (lg__said){.joint = *j};
         p->count++;
+        p->said.joint.weight = p->weights[p->rank] = j->weighted ? j->weight : 1;
+        p->weighted = p->weights[p->rank] != 1;
+        p->bits = j->bits;
         for (int r = 0; r < p->size; r++) {
                 lg_transfer *x = &p->moves[p->move_count].x;
                 if (takes_part(p, j, r) &&
@@ -209,9 +223,22 @@ bool lg__peer_agrees(lg__peer *p, const lg__joint *j)
                         }
                         if (is_late(p, start, r))
                                 break;
-                        pause_since(start);
+                        pause_since(p, start);
                 }
         return lg__peer_waits(p);
+}
+
+double lg__peer_weight(const lg__peer *p)
+{
+        double sum = 0;
+        for (int r = 0; r < p->size; r++)
+                sum += p->weights[r];
+        return sum;
+}
+
+uint64_t lg__peer_bits(const lg__peer *p)
+{
+        return p->bits;
 }
 
 /* ---- the beginning and the end ---- */
@@ -227,7 +254,8 @@ static size_t bytes_of(int size, size_t *ret_parts)
         const size_t n = (size_t)size;
         const size_t parts[LG__PEER_PARTS] = {
                 n * sizeof(int),          n * sizeof(lg__said), n * sizeof(lg_transfer), n * sizeof(lg_transfer),
-                2 * n * sizeof(lg__move), n * sizeof(void *),   n * piece_of(size),      2 * n};
+                2 * n * sizeof(lg__move), n * sizeof(void *),   n * piece_of(size),      2 * n,
+                n * sizeof(double)};
         size_t sum = sizeof(lg__peer);
         for (int i = 0; i < LG__PEER_PARTS; i++) {
                 ret_parts[i] = sum;
@@ -256,6 +284,7 @@ lg__peer *lg__peer_new(lg_ctx *c, lg_transport *t, int rank, int size, const int
         p->staging = (char *)p + at[6];
         p->heard = (bool *)((char *)p + at[7]);
         p->listens = p->heard + size;
+        p->weights = (double *)((char *)p + at[8]);
         memset((char *)p + at[0], 0, at[6] - at[0]);
         memset((char *)p + at[7], 0, bytes - at[7]);
         memcpy(p->world, world, (size_t)size * sizeof *world);
@@ -276,7 +305,7 @@ bool lg__peer_free(lg__peer *p)
                         p->t->api->cancel(p->t, &p->ears[r]);
                 while (!whole && r != p->rank && now() - start < GOODBYE_SECONDS &&
                        p->t->api->test(p->t, &p->farewell[r], NULL) == LG_TRANSFER_UNDER_WAY)
-                        pause_since(start);
+                        pause_since(p, start);
         }
         lg__host_free(p->ctx, p, p->bytes);
         return whole;

@@ -25,12 +25,19 @@ typedef enum lg__rank_reduction { LG__RANKS_SUM, LG__RANKS_MEAN, LG__RANKS_MAX }
 
 /* An operation of all processes, or of two of them. Sizes are those of the tensor that a process gives; of the one that
  * receives, what it expects. */
+#define LG__JOINT_NAME 64
 typedef struct lg__joint {
         lg__together what;
         lg_dtype dtype;
         lg__rank_reduction reduction;
         int root; /* of LG__BROADCAST; of LG__SEND and LG__RECEIVE the other process */
         lg_shape shape;
+        bool recorded;             /* of LG__SEND and LG__RECEIVE: the gradient goes the other way later */
+        char name[LG__JOINT_NAME]; /* of what it is about, if that has a name; the same on all */
+        /* What may differ: a mean is weighted; bits that all get to know together. */
+        bool weighted;
+        double weight;
+        uint64_t bits;
 } lg__joint;
 
 /* One of the processes of a group. */
@@ -48,15 +55,22 @@ const char *lg__peer_why(const lg__peer *p);
 /* Tells all others that this process has failed, in place of its next operation, and breaks the group. */
 void lg__peer_fail(lg__peer *p, const char *why);
 
+/* Of all processes in the last operation: the sum of the weights (1 each if not weighted), and all bits. */
+double lg__peer_weight(const lg__peer *p);
+uint64_t lg__peer_bits(const lg__peer *p);
+/* Whoever waits leaves the processor to others: for a thread beside one that computes. */
+void lg__peer_be_patient(lg__peer *p, bool on);
+
 /* Runs an operation; false: the group is broken. `in` and `out` have the elements of the shape, but LG__ALL_GATHER
  * gives `size` times as many to out, and LG__REDUCE_SCATTER the size-th part. in may be out where both have as many
  * elements. LG__BROADCAST reads `in` of the root alone; LG__SEND has no out, LG__RECEIVE no in, LG__BARRIER neither.
  * Floats are summed in f32, or in f64 if they are f64; integers wrap around; bool is true where any is. NaN is the
- * greatest. */
+ * greatest. A mean is weighted where any process says so; what has the weight 0 is not looked at. */
 bool lg__peer_run(lg__peer *p, const lg__joint *j, const void *in, void *out);
 
-/* to = the reduction, element by element, of from[0] to from[n - 1], in this order; to may be one of them. */
-void lg__reduce_ranks(lg_dtype dtype, lg__rank_reduction reduction, int n, const void *const *from, int64_t count,
-                      void *to);
+/* to = the reduction, element by element, of from[0] to from[n - 1], in this order; to may be one of them. weights: of
+ * a weighted mean, else NULL. */
+void lg__reduce_ranks(lg_dtype dtype, lg__rank_reduction reduction, int n, const void *const *from,
+                      const double *weights, int64_t count, void *to);
 
 #endif

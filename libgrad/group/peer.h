@@ -6,7 +6,7 @@
 
 #define LG__PIECE ((size_t)1 << 20) /* bytes of a message of data, at most */
 #define LG__MANY 16                 /* ranks, from which on it is less */
-#define LG__PEER_PARTS 8            /* arrays behind the record */
+#define LG__PEER_PARTS 9            /* arrays behind the record */
 #define LG__LEAVE (LG__RECEIVE + 1) /* the last operation */
 
 /* What a process tells another before an operation, or instead of it. */
@@ -41,7 +41,11 @@ struct lg__peer {
         int move_count;
         size_t piece;       /* bytes of a message of data, at most: 8 bytes at least */
         const void **parts; /* of each rank, to be summed */
-        char *staging;      /* a piece of each rank */
+        double *weights;    /* of each rank */
+        uint64_t bits;      /* of all ranks together */
+        bool weighted;      /* not all weights are 1 */
+        bool patient;
+        char *staging; /* a piece of each rank */
 };
 
 /* Tells the ranks that take part what comes, and hears it from them. All return false if the group is broken. */

@@ -25,7 +25,8 @@ static bool reduce_part(lg__peer *p, const char *own, int64_t count, char *to)
         if (!lg__peer_waits(p))
                 return false;
         if (count)
-                lg__reduce_ranks(p->joint.dtype, p->joint.reduction, p->size, p->parts, count, to);
+                lg__reduce_ranks(p->joint.dtype, p->joint.reduction, p->size, p->parts, p->weighted ? p->weights : NULL,
+                                 count, to);
         return true;
 }
 

@@ -1,0 +1,367 @@
+/* group.c - groups of processes: opening, splitting, and operations on the memory of tensors. */
+#include <string.h>
+#include "group/courier.h"
+#include "group/group.h"
+
+#define HOST 256
+#define SECONDS 300
+
+/* The transport, and what all groups over it share. */
+struct lg__world {
+        int groups; /* that use it */
+        const lg_transport_api *api;
+        lg_transport *t;
+        lg__courier *courier;
+        char *hosts;  /* HOST bytes for each rank */
+        int next_tag; /* this and those that follow are in no group of this process */
+        bool open, broken;
+        double seconds;
+};
+
+static const lg__type type;
+
+/* ---- the end ---- */
+
+static void leave_world(lg_ctx *c, lg__world *w)
+{
+        if (!w || --w->groups > 0)
+                return;
+        lg__courier_free(c, w->courier);
+        if (w->hosts)
+                lg__free(c, w->hosts, (size_t)w->t->size * HOST);
+        if (w->open)
+                w->api->close(w->t, w->broken);
+        if (w->t)
+                lg__free(c, w->t, w->api->bytes);
+        lg__free(c, w, sizeof *w);
+}
+
+static void destroy(lg__object *o)
+{
+        lg_group *g = (lg_group *)o;
+        if (g->peer) {
+                lg__courier_rest(g->world->courier);
+                g->world->broken = !lg__peer_free(g->peer) || g->world->broken;
+        }
+        if (g->members)
+                lg__free(o->ctx, g->members, (size_t)g->size * sizeof *g->members);
+        leave_world(o->ctx, g->world);
+        lg__free(o->ctx, g, sizeof *g);
+}
+
+static const lg__type type = {.destroy = destroy};
+
+void lg_group_free(lg_group *g)
+{
+        if (!g || !lg__may_end(g->object.ctx, "lg_group_free"))
+                return;
+        if (g->object.ctx->error)
+                lg__groups_tell(g->object.ctx);
+        lg__object_free(g);
+}
+
+/* ---- operations ---- */
+
+void lg__groups_tell(lg_ctx *c)
+{
+        if (!c || !c->error)
+                return;
+        for (lg__link *link = c->objects.next; link != &c->objects; link = link->next) {
+                lg_group *g = (lg_group *)link;
+                if (((lg__object *)link)->type != &type || !g->peer || lg__peer_why(g->peer))
+                        continue;
+                lg__courier_rest(g->world->courier);
+                lg__peer_fail(g->peer, c->message);
+        }
+}
+
+bool lg__group_ready(lg_ctx *c, lg_group *g, const char *op)
+{
+        if (!g || (c && g->object.ctx != c))
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the group is %s", op, g ? "of another context" : "NULL");
+        if (!lg__object_lasts(&g->object, op))
+                return false;
+        if (lg__ok(g->object.ctx))
+                return true;
+        lg__groups_tell(g->object.ctx);
+        return false;
+}
+
+lg_group *lg__group_find(lg_ctx *c, uint64_t id, const char *op)
+{
+        for (lg__link *link = c->objects.next; link != &c->objects; link = link->next)
+                if (((lg__object *)link)->type == &type && ((lg_group *)link)->id == id)
+                        return (lg_group *)link;
+        return lg__fail(c, LG_ERR_STATE, "%s: the group was freed", op);
+}
+
+void lg__group_begin(lg_group *g, lg__errand *e)
+{
+        e->peer = g->peer;
+        lg__courier_take(g->world->courier, e, true);
+}
+
+bool lg__group_end(lg_group *g, const char *op, lg__errand *e)
+{
+        lg__courier_wait(g->world->courier, e);
+        return e->ok || lg__fail(g->object.ctx, LG_ERR_COMM, "%s: %s", op, lg__peer_why(g->peer));
+}
+
+bool lg__group_run(lg_group *g, const char *op, const lg__joint *j, const void *in, void *out)
+{
+        lg__errand e = {.peer = g->peer, .joint = *j, .in = in, .out = out};
+        if (g->peer) {
+                lg__courier_take(g->world->courier, &e, false);
+                return lg__group_end(g, op, &e);
+        }
+        if (j->what != LG__BARRIER && in && out && in != out)
+                memmove(out, in, (size_t)lg__shape_numel(j->shape) * lg__dtype_bytes(j->dtype));
+        return true;
+}
+
+/* On the host; t itself if it lies there. */
+static lg_tensor *on_host(const lg_tensor *t, bool with_values)
+{
+        if (with_values)
+                return lg__clone_values(t, lg_cpu(), t->at.dtype);
+        return lg__tensor_empty(t->ctx, lg_cpu(), t->at.dtype, t->at.shape);
+}
+
+bool lg__group_tensors(lg_group *g, const char *op, const lg__joint *j, const lg_tensor *in, lg_tensor *out)
+{
+        lg_ctx *c = g->object.ctx;
+        const lg_tensor *from = in;
+        lg_tensor *to = out;
+        const bool away = (in ? in : out)->storage->device->id.type != LG_DEVICE_CPU;
+        lg_scope scope = away ? lg__scope_begin(c) : (lg_scope){0};
+        bool ok = !away || scope.id;
+        if (ok && away) {
+                from = in ? on_host(in, true) : NULL;
+                to = in == out ? (lg_tensor *)(uintptr_t)from : out ? on_host(out, false) : NULL;
+                ok = (from || !in) && (to || !out);
+        }
+        ok = ok && lg__group_run(g, op, j, from ? lg__data(from) : NULL, to ? lg__data(to) : NULL) &&
+             (!away || !out || lg__copy_values(out, to, op));
+        if (scope.id)
+                lg_scope_end(c, scope);
+        return ok;
+}
+
+/* ---- opening ---- */
+
+static lg_group *new_group(lg_ctx *c, lg__world *w, int rank, int size)
+{
+        lg_group *g = lg__alloc(c, sizeof *g);
+        if (!g)
+                return NULL;
+        g->id = ++c->sequence;
+        g->rank = rank;
+        g->size = size;
+        g->device = c->default_device;
+        lg__object_register(c, &g->object, &type);
+        if (w) {
+                g->world = w;
+                w->groups++;
+                g->members = lg__alloc(c, (size_t)size * sizeof *g->members);
+                for (int r = 0; r < size && g->members; r++)
+                        g->members[r] = r;
+        }
+        if (!w || g->members)
+                return g;
+        lg__object_destroy(&g->object);
+        return NULL;
+}
+
+static bool join(lg_group *g, int tag)
+{
+        lg__world *w = g->world;
+        if (tag > w->t->most_tag - 2)
+                return lg__fail(g->object.ctx, LG_ERR_COMM, "lg_group_split: there are no more than %d groups",
+                                tag / 2);
+        w->next_tag = tag + 2;
+        g->peer = lg__peer_new(g->object.ctx, w->t, g->rank, g->size, g->members, tag, w->seconds);
+        return g->peer != NULL;
+}
+
+static lg__joint bytes_joint(lg__together what, int64_t count, const char *name)
+{
+        lg__joint j = {.what = what, .dtype = LG_U8, .shape = LG_SHAPE(count)};
+        snprintf(j.name, sizeof j.name, "%s", name);
+        return j;
+}
+
+/* How many lower ranks are on this host. */
+static int local_rank(const lg_group *g)
+{
+        const lg__world *w = g->world;
+        int count = 0;
+        for (int r = 0; r < g->rank; r++)
+                count += strcmp(w->hosts + (size_t)g->members[r] * HOST, w->t->host) == 0;
+        return count;
+}
+
+static bool exchange_hosts(lg_group *g)
+{
+        lg__world *w = g->world;
+        char host[HOST] = "";
+        memcpy(host, w->t->host, strnlen(w->t->host, HOST - 1));
+        const lg__joint j = bytes_joint(LG__ALL_GATHER, HOST, "the names of hosts");
+        w->hosts = lg__alloc(g->object.ctx, (size_t)w->t->size * HOST);
+        if (!w->hosts || !lg__group_run(g, "lg_group_open", &j, host, w->hosts))
+                return false;
+        g->local_rank = local_rank(g);
+        return true;
+}
+
+/* CUDA devices by local rank, unless one was named. */
+static void choose_device(lg_group *g, lg_device asked)
+{
+        if (asked.type != LG_DEVICE_NONE)
+                g->device = asked;
+        else if (g->device.type == LG_DEVICE_CUDA && g->device.index == 0)
+                g->device.index = g->local_rank;
+}
+
+/* The transport, open; w->t is NULL if this process is alone. */
+static bool enter_world(lg_ctx *c, lg__world *w)
+{
+        int launched;
+        w->api = lg__transport_module(c, &launched);
+        if (!w->api)
+                return !c->error;
+        w->t = lg__alloc(c, w->api->bytes);
+        if (!w->t)
+                return false;
+        w->t->api = w->api;
+        if (!w->api->open(w->t))
+                return lg__fail(c, LG_ERR_COMM, "lg_group_open: %s: %s", w->api->name, w->t->why);
+        w->open = true;
+        if (launched > 1 && w->t->size == 1)
+                return lg__fail(c, LG_ERR_COMM,
+                                "lg_group_open: the launcher has started %d processes, but %s sees this one alone: "
+                                "start them by its own mpirun (libgrad-openmpi.so.0 is for Open MPI's, or srun "
+                                "--mpi=pmix, libgrad-mpich.so.0 for MPICH's, or srun --mpi=pmi2)",
+                                launched, w->api->name);
+        w->courier = lg__courier_new(c, w->t->any_thread);
+        return w->courier != NULL;
+}
+
+lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options)
+{
+        lg_group_open_options o;
+        if (!lg__take(c, "lg_group_open", options, &o, sizeof o))
+                return NULL;
+        o.timeout = lg__option(o.timeout, SECONDS);
+        if (!(o.timeout > 0))
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_group_open: .timeout is %g seconds; it must be above 0",
+                                o.timeout);
+        lg__world *w = lg__alloc(c, sizeof *w);
+        if (!w)
+                return NULL;
+        w->seconds = o.timeout;
+        w->groups = 1; /* until the group has it */
+        lg_group *g = NULL;
+        const bool ok = enter_world(c, w);
+        if (ok)
+                g = w->t && w->t->size > 1 ? new_group(c, w, w->t->rank, w->t->size) : new_group(c, NULL, 0, 1);
+        if (g && g->world && !(join(g, 0) && exchange_hosts(g))) {
+                lg__object_destroy(&g->object);
+                g = NULL;
+        }
+        leave_world(c, w);
+        if (g)
+                choose_device(g, o.device);
+        return g;
+}
+
+/* ---- splitting ---- */
+
+typedef struct wish {
+        int32_t color, next_tag;
+} wish;
+
+static bool hear_wishes(lg_group *g, int color, wish *wishes)
+{
+        const wish mine = {color, g->world->next_tag};
+        lg__joint j = bytes_joint(LG__ALL_GATHER, sizeof mine, "lg_group_split");
+        return lg__group_run(g, "lg_group_split", &j, &mine, wishes);
+}
+
+static lg_group *split(lg_group *g, int color, const wish *wishes)
+{
+        int size = 0, rank = 0, tag = 0;
+        for (int r = 0; r < g->size; r++) {
+                rank += r < g->rank && wishes[r].color == color;
+                size += wishes[r].color == color;
+                tag = wishes[r].next_tag > tag ? wishes[r].next_tag : tag;
+        }
+        g->world->next_tag = tag + 2;
+        if (color < 0)
+                return NULL;
+        lg_group *part = new_group(g->object.ctx, g->world, rank, size);
+        if (!part)
+                return NULL;
+        for (int r = 0, i = 0; r < g->size; r++)
+                if (wishes[r].color == color)
+                        part->members[i++] = g->members[r];
+        part->local_rank = local_rank(part);
+        part->device = g->device;
+        if (size == 1 || join(part, tag))
+                return part;
+        lg__object_destroy(&part->object);
+        return NULL;
+}
+
+lg_group *lg_group_split(lg_group *g, int color)
+{
+        if (!g || !lg__group_ready(g->object.ctx, g, "lg_group_split"))
+                return NULL;
+        lg_ctx *c = g->object.ctx;
+        if (!g->peer) {
+                lg_group *alone = color < 0 ? NULL : new_group(c, NULL, 0, 1);
+                if (alone)
+                        alone->device = g->device;
+                return alone;
+        }
+        const size_t bytes = (size_t)g->size * sizeof(wish);
+        wish *wishes = lg__alloc(c, bytes);
+        lg_group *part = wishes && hear_wishes(g, color, wishes) ? split(g, color, wishes) : NULL;
+        if (wishes)
+                lg__free(c, wishes, bytes);
+        return part;
+}
+
+/* ---- what users ask ---- */
+
+int lg_group_rank(const lg_group *g)
+{
+        return g ? g->rank : 0;
+}
+
+int lg_group_size(const lg_group *g)
+{
+        return g ? g->size : 1;
+}
+
+int lg_group_local_rank(const lg_group *g)
+{
+        return g ? g->local_rank : 0;
+}
+
+lg_device lg_group_device(const lg_group *g)
+{
+        return g ? g->device : LG_NO_DEVICE;
+}
+
+const char *lg_group_host(const lg_group *g, int rank)
+{
+        if (!g || rank < 0 || rank >= g->size)
+                return NULL;
+        return g->world ? g->world->hosts + (size_t)g->members[rank] * HOST : "localhost";
+}
+
+bool lg_barrier(lg_group *g)
+{
+        return g && lg__group_ready(g->object.ctx, g, "lg_barrier") &&
+               lg__group_run(g, "lg_barrier", &(lg__joint){.what = LG__BARRIER}, NULL, NULL);
+}

@@ -1,0 +1,52 @@
+/* group.h - groups of processes as the rooms above see them. Private to libgrad/. */
+#ifndef LG_GROUP_PRIVATE_H
+#define LG_GROUP_PRIVATE_H
+
+#include "group/exchange.h"
+#include "tensor/tensor.h"
+
+/* The connections of this process, used by a group and those that were split from it. */
+typedef struct lg__world lg__world;
+
+struct lg_group {
+        lg__object object;
+        uint64_t id;      /* no two groups of a context have the same */
+        lg__world *world; /* NULL: alone */
+        lg__peer *peer;   /* NULL: alone */
+        int rank, size, local_rank;
+        int *members; /* ranks in the world */
+        lg_device device;
+};
+
+/* An operation that others carry out while the context goes on; its memory stays until it was waited for. */
+typedef struct lg__errand {
+        struct lg__errand *next;
+        lg__peer *peer;
+        lg__joint joint;
+        const void *in;
+        void *out;
+        double weight; /* of all, after it */
+        uint64_t bits;
+        bool done, ok;
+} lg__errand;
+
+/* Does an operation, and waits for its end; false, with LG_ERR_COMM: the group is broken. A context with an error tells
+ * the group, which is broken then. */
+bool lg__group_run(lg_group *g, const char *op, const lg__joint *j, const void *in, void *out);
+/* The same in two parts. The first may run it in the background, in the order of calls. */
+void lg__group_begin(lg_group *g, lg__errand *e);
+bool lg__group_end(lg_group *g, const char *op, lg__errand *e);
+/* The same of tensors, contiguous ones, on any device. */
+bool lg__group_tensors(lg_group *g, const char *op, const lg__joint *j, const lg_tensor *in, lg_tensor *out);
+/* The group of that id; NULL, with LG_ERR_STATE: it was freed. */
+lg_group *lg__group_find(lg_ctx *c, uint64_t id, const char *op);
+/* True for a group of c that is not being freed; a context with an error tells the group. */
+bool lg__group_ready(lg_ctx *c, lg_group *g, const char *op);
+/* A call does nothing, since its context has an error: all groups of it are told. */
+void lg__groups_tell(lg_ctx *c);
+
+/* The transport of the MPI whose launcher has started this process; NULL and LG_ERR_COMM, or NULL without an error:
+ * this process is alone. */
+const lg_transport_api *lg__transport_module(lg_ctx *c, int *ret_launched);
+
+#endif
