@@ -15,8 +15,8 @@
  * and shape; lg_backward() calls those of the derivatives. Before data is exchanged, processes compare what they are
  * about to do: a difference is LG_ERR_COMM on all of them, and the message says which rank does what.
  *
- * If a call fails on one rank, that rank's next call that has to do with the group, lg_backward(), lg_step(),
- * lg_loader_next() or lg_close() tells the others, which fail with LG_ERR_COMM and the message of the first failure. A
+ * If a call fails on one rank, that rank's next call of a function of this header, or lg_close(), reports it to the
+ * others, which fail with LG_ERR_COMM and the message of the first failure. A
  * process that does not answer within the time limit of the group is taken for failed. After LG_ERR_COMM a group is
  * broken: lg_clear_error() lets the program read and save, but every collective function of this group fails again.
  *
@@ -82,7 +82,8 @@ LG_API bool lg_barrier(lg_group *g);
  *
  * Functions with a result are ops: their derivatives are collective, too, and of any order. The loss that is
  * differentiated is the sum of what all ranks call lg_backward() with. Where a gradient is needed on one rank, it must
- * be needed on all. Those that end in an underscore change x in place, which must not be part of the recorded graph.
+ * be needed on all. Results belong to the innermost scope. Those that end in an underscore change x in place, which
+ * must not be part of the recorded graph.
  *
  * All fail with LG_ERR_COMM, with LG_ERR_ARGUMENT if a rank does not exist, and with LG_ERR_STATE if a backward finds
  * that the group was freed.
@@ -99,8 +100,8 @@ typedef struct lg_all_reduce_options {
         LG_OPTIONS_HEAD
         lg_rank_op op LG_DEFAULT; /* default LG_RANKS_SUM */
 } lg_all_reduce_options;
-/* Returns the sum, mean or maximum of x over all ranks, element by element. Fails with LG_ERR_DTYPE for the mean of
- * integers.
+/* Returns the sum, mean or maximum of x over all ranks, element by element. The result belongs to the
+ * innermost scope. Fails with LG_ERR_DTYPE for the mean of integers.
  * Example: lg_all_reduce(x, g, .op = LG_RANKS_MEAN) */
 #define lg_all_reduce(...) LG_CALL2(lg_all_reduce_with, lg_all_reduce_options, lg_all_reduce_takes_x_g, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_all_reduce_with(lg_tensor *x, lg_group *g, const lg_all_reduce_options *options);
@@ -108,18 +109,19 @@ LG_API LG_NEW lg_tensor *lg_all_reduce_with(lg_tensor *x, lg_group *g, const lg_
 /* The same in place. Fails with LG_ERR_DTYPE for the mean of integers, and as lg_fill_() does. */
 LG_API bool lg_all_reduce_(lg_tensor *x, lg_group *g, lg_rank_op op);
 
-/* Returns the x of rank `root` on all ranks; the others give a tensor of the same dtype and shape. Fails with
- * LG_ERR_ARGUMENT if there is no such rank. */
+/* Returns the x of rank `root` on all ranks; the others give a tensor of the same dtype and shape. The
+ * result belongs to the innermost scope. Fails with LG_ERR_ARGUMENT if there is no such rank. */
 LG_API LG_NEW lg_tensor *lg_broadcast(lg_tensor *x, lg_group *g, int root);
 
 /* The same in place. Fails with LG_ERR_ARGUMENT if there is no such rank, and as lg_fill_() does. */
 LG_API bool lg_broadcast_(lg_tensor *x, lg_group *g, int root);
 
-/* Returns the tensors of all ranks, (n, ...) each, one behind the other in the order of ranks: (size n, ...). Fails
- * with LG_ERR_SHAPE if x is 0-d. */
+/* Returns the tensors of all ranks, (n, ...) each, one behind the other in the order of ranks: (size n, ...). The
+ * result belongs to the innermost scope. Fails with LG_ERR_SHAPE if x is 0-d. */
 LG_API LG_NEW lg_tensor *lg_all_gather(lg_tensor *x, lg_group *g);
 
-/* Returns part r on rank r, (n, ...), of the sum, mean or maximum of x, (size n, ...), over all ranks. Fails with
+/* Returns part r on rank r, (n, ...), of the sum, mean or maximum of x, (size n, ...), over all ranks. The result
+ * belongs to the innermost scope. Fails with
  * LG_ERR_SHAPE if the first size of x is not a multiple of the number of ranks, and with LG_ERR_DTYPE for the mean of
  * integers.
  * Example: lg_reduce_scatter(x, g) */
@@ -128,11 +130,12 @@ LG_API LG_NEW lg_tensor *lg_all_gather(lg_tensor *x, lg_group *g);
 LG_API LG_NEW lg_tensor *lg_reduce_scatter_with(lg_tensor *x, lg_group *g, const lg_all_reduce_options *options);
 
 /* Sends x to another rank, which must call lg_receive(); the two wait for each other. Returns a 0-d tensor with the
- * value 0: add it to the loss, so that lg_backward() receives the gradient of x. Fails with LG_ERR_ARGUMENT if there is
- * no such other rank. */
+ * value 0: add it to the loss, so that lg_backward() receives the gradient of x. It belongs to the innermost scope.
+ * Fails with LG_ERR_ARGUMENT if there is no such other rank. */
 LG_API LG_NEW lg_tensor *lg_send(lg_tensor *x, lg_group *g, int to);
 
-/* Receives a tensor from another rank, of the dtype, shape and device of `like`, whose values do not matter. If `like`
+/* Receives a tensor from another rank, of the dtype, shape and device of `like`, whose values do not matter. The
+ * result belongs to the innermost scope. If `like`
  * requires grad, so does the result, and its gradient is sent back; x of lg_send() must then require grad, too, and
  * the other way round. Fails with LG_ERR_ARGUMENT if there is no such other rank. */
 LG_API LG_NEW lg_tensor *lg_receive(lg_tensor *like, lg_group *g, int from);

@@ -281,20 +281,20 @@ static bool forward_send(lg__call *call)
         return pass(call, LG__SEND, call->in[0], NULL) && lg__fill_values(call->out[0], 0, "send");
 }
 
+/* A second derivative goes the same way once more: what is received depends on x and on this op, whose token says so.
+ */
 static bool vjp_send(lg__vjp *v)
 {
-        const collective_attributes *a = v->attributes;
-        const lg__edge *x = lg__input(v, 0);
-        lg_group *g = group_of(v->ctx, a, "send");
-        lg_tensor *like = g ? lg__tensor_empty(v->ctx, x->device, x->dtype, lg__input_shape(v, 0)) : NULL;
-        if (like && v->ctx->recording && !lg_requires_grad(like, true))
-                return false;
-        return like && (v->grad_in[0] = lg_receive(like, g, a->rank));
+        lg_group *g = group_of(v->ctx, v->attributes, "send");
+        lg_tensor *like = v->in[0];
+        if (v->ctx->recording)
+                like = lg_add(like, lg_expand(v->out[0], like->at.shape));
+        return g && (v->grad_in[0] = lg_receive(like, g, ((const collective_attributes *)v->attributes)->rank));
 }
 
 static const lg__op send_op = {.name = "send",
-                               LG__OPERANDS({"x", LG__ANY, LG__ROW_MAJOR}),
-                               LG__RESULTS({"token"}),
+                               LG__OPERANDS({"x", LG__ANY, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
+                               LG__RESULTS({"token", .saved_for = LG__BY(0)}),
                                LG__HAS(collective),
                                .infer = infer_send,
                                .forward = forward_send,

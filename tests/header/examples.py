@@ -23,7 +23,7 @@ lg_dataset *d, *data, *train, *valid, *test; lg_loader *l, *loader, *batches; lg
 lg_sample *s; lg_custom_call *call; lg_device dev; lg_device_info_t info; int order; int64_t steps, epochs;
 lg_checkpoint *k; lg_weights *file; const char *path; lg_weight weight;
 lg_check_fn *fn; lg_custom_fn *cube, *cube_backward; lg_sample_fn *make_sample; lg_collate_fn *collate;
-lg_transform *first, *second; lg_transform_fn *invert;'''
+lg_transform *first, *second; lg_transform_fn *invert; lg_group *g;'''
 # What a name is in one header alone.
 OTHER = {'norm.h': 'lg_tensor *mean, *var;',
          'files.h': 'lg_csv *t, *train, *test;', 'tensor.h': 'float *data;', 'nn.h': 'lg_forward_fn *block; void *p;',

@@ -272,6 +272,11 @@ static void training(lg_ctx *c)
                                  lg_nn_linear(c, 4, 2, .no_bias = true));
         lg_optimizer *sgd = lg_sgd(c, lg_parameters(net), 1, .momentum = 0.9);
         lg_optimizer *adam = lg_adam(c, lg_parameters(net), 1e-3, .eps = LG_ZERO);
+        lg_group *group = lg_group_open(c, .timeout = 10);
+        lg_tensor *sum = lg_all_reduce(lg_ones(c, LG_SHAPE(2, 3)), group, .op = LG_RANKS_MEAN);
+        sum = lg_reduce_scatter(sum, group, .op = LG_RANKS_MAX);
+        if (!lg_item(lg_sum(sum)))
+                return;
         lg_scaler *scaler = lg_scaler_new(c, .growth_interval = 100);
         lg_scaler_backward(scaler, lg_sum(lg_forward(net, lg_ones(c, LG_SHAPE(2, 3)))), .retain_graph = true);
         lg_dataset *data = lg_dataset_tensors(c, lg_ones(c, LG_SHAPE(4, 3)), lg_zeros(c, LG_SHAPE(4), .dtype = LG_I64),

@@ -11,6 +11,7 @@ extern lg_dataset *data;
 extern lg_loader *loader;
 extern lg_ema *ema;
 extern lg_scaler *scaler;
+extern lg_group *group;
 extern lg_csv *csv;
 extern lg_transform *crop, *flip;
 extern lg_device gpu;
