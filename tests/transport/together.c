@@ -124,6 +124,28 @@ static void test_all_reduce(lg_dtype d, int64_t count, lg__rank_reduction how, b
         free(in), free(want);
 }
 
+/* Weights 0, 1, 2, ...; what has the weight 0 is NaN. Bits of all ranks come together. */
+static void test_weights(void)
+{
+        float x[3] = {1, 2, (float)rank + 4}, y[3];
+        double sum = 0, weights = 0;
+        lg__joint j = joint(LG__ALL_REDUCE, LG_F32, 3);
+        j.reduction = LG__RANKS_MEAN;
+        j.weighted = true;
+        j.weight = size == 1 ? 2 : rank;
+        j.bits = (uint64_t)1 << (60 + rank);
+        for (int r = 0; r < size; r++) {
+                sum += (size == 1 ? 2 : r) * (r + 4.0);
+                weights += size == 1 ? 2 : r;
+        }
+        for (int i = 0; i < 3 && j.weight == 0; i++)
+                x[i] = NAN;
+        CHECK(lg__peer_run(p, &j, x, y));
+        CHECK(y[0] == 1 && y[1] == 2 && fabs(y[2] - sum / weights) < 1e-6);
+        CHECK(lg__peer_weight(p) == weights);
+        CHECK(lg__peer_bits(p) == (((uint64_t)1 << size) - 1) << 60);
+}
+
 static void test_reduce_scatter(lg_dtype d, int64_t part)
 {
         const int64_t count = part * size;
@@ -183,6 +205,7 @@ static void test_pairs(lg_dtype d, int64_t count)
 
 static void run_right(void)
 {
+        test_weights();
         const lg__joint barrier = {.what = LG__BARRIER};
         for (int n = 0; n < (int)(sizeof counts / sizeof *counts); n++)
                 for (int d = 0; d < (int)(sizeof dtypes / sizeof *dtypes); d++) {
