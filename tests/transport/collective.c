@@ -1,5 +1,5 @@
 /* collective.c - collective functions on tensors, and their derivatives: collective [wrong], run by mpirun with
- * LIBGRAD_MPI, or alone. Prints "held" if all did, else what did not.
+ * LIBGRAD_MPI, or alone, on the device that LG_TEST_DEVICE names. Prints "held" if all did, else what did not.
  *
  * A gradient is compared with differences of the sum of all ranks' losses, where one element of one rank moves.
  */
@@ -185,7 +185,10 @@ int main(int count, char **words)
                 {"scattered mean", scatter_mean}, {"scattered maximum", scatter_max}, {"send", pass}};
         (void)words;
         c = lg_open(.threads = 1);
+        if (getenv("LG_TEST_DEVICE"))
+                lg_default_device(c, lg_parse_device(c, getenv("LG_TEST_DEVICE")));
         g = lg_group_open(c, .timeout = 30);
+        CHECK(lg_device_equal(lg_group_device(g), lg_device_of(lg_ones(c, LG_SHAPE(1)))));
         rank = lg_group_rank(g);
         size = lg_group_size(g);
         CHECK(g);
