@@ -86,5 +86,6 @@
 #include "grad/state.h"
 #include "grad/arrays.h"
 #include "grad/group.h"
+#include "grad/parallel.h"
 
 #endif

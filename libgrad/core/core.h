@@ -169,6 +169,7 @@ struct lg_ctx {
         lg__device *devices, *cpu;
         lg_device default_device;
         lg_random_state random;
+        uint64_t apart; /* differs by rank: added to the seed of what is drawn; 0 without a group */
         int threads;
         bool deterministic, tf32;
         bool recording;            /* the grad mode */
@@ -182,6 +183,7 @@ struct lg_ctx {
         bool outermost_told;          /* that these are many */
         uint64_t scope_ids, sequence; /* the last ones given */
         lg__link objects, owned;      /* objects; tensors of no scope */
+        struct lg__watcher *watchers; /* of backwards, graph/graph.h */
         lg_tensor *dead, *dead_tail;  /* records waiting to be used again */
         int64_t dead_count, live_count;
         lg__observer *observers;       /* who looks on, observer.h; NULL: nobody */

@@ -1,8 +1,10 @@
 /* backward.c - gradients flow from the newest node to the oldest, one node at a time, without recursion.
  *
  * Every input of a node is older than the node, so taking the newest node that has a gradient means that all of its
- * gradient has arrived. Gradients on their way live in `pending` records of the call, never on tensors.
+ * gradient has arrived. Gradients on their way live in `pending` records of the call, never on tensors. Leaves are
+ * older than all nodes; those that somebody watches (watch.c) are done as soon as nothing can arrive any more.
  */
+#include "group/group.h"
 #include "pending.h"
 
 /* ---- hooks, leaves, wanted inputs ---- */
@@ -75,12 +77,29 @@ static bool deliver(call *k, pending *p)
         return true;
 }
 
+static bool hand_on(call *k, pending *p)
+{
+        return run_hooks(k, p) && deliver(k, p) && (!p->watcher || lg__watch_tell(k, p));
+}
+
+/* A node has run: leaves that waited for it alone are done. */
+static bool finish_leaves(call *k, const lg__node *n)
+{
+        for (int i = 0; i < n->in_count && k->watched; i++) {
+                lg__node *m = n->edges[i].node;
+                pending *leaf = m && !m->op ? lg__pending_find(k, m) : NULL;
+                if (leaf && leaf->watcher && --leaf->waiting == 0 && !hand_on(k, leaf))
+                        return false;
+        }
+        return true;
+}
+
 static bool run(call *k)
 {
         while (k->heap.count) {
                 pending *p = lg__heap_pop(&k->heap);
                 lg__node *n = p->node;
-                if (!run_hooks(k, p) || !deliver(k, p) || (n->op && !lg__derive_node(k, p)))
+                if (!hand_on(k, p) || (n->op && !(lg__derive_node(k, p) && finish_leaves(k, n))))
                         return false;
                 if (!k->retain_graph && n->op && n->saved_count)
                         lg__node_free_saved(n);
@@ -192,7 +211,8 @@ static bool run_call(call *k, lg_list outputs, lg_list grads)
         ok = scope.id != 0;
         for (int64_t i = 0; i < outputs.count && ok; i++)
                 ok = start(k, outputs.items[i], grads.count ? grads.items[i] : NULL);
-        ok = ok && run(k);
+        ok = ok && lg__watch_begin(k) && run(k);
+        ok = lg__watch_end(k, ok);
         lg__pending_finish(k);
         lg_scope_end(c, scope);
         lg_grad_mode(c, was);
@@ -212,6 +232,7 @@ bool lg_backward_with(lg_tensor *loss, const lg_backward_options *options)
         lg_tensor *given = options && lg__take_without(options, &o, sizeof o) ? o.grad : NULL;
         if (!loss)
                 return lg__fail(lg__ctx_of(given), LG_ERR_ARGUMENT, "lg_backward: loss is NULL");
+        lg__groups_tell(lg__ctx_of(loss)); /* if it has an error */
         return lg__same_context(loss, given, "lg_backward", "grad") && lg__check(loss, "lg_backward", "loss") &&
                lg__take(loss->ctx, "lg_backward", options, &o, sizeof o) && lg__backward("lg_backward", loss, o);
 }

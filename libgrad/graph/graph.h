@@ -50,6 +50,21 @@ typedef struct lg__hook {
         int output;
 } lg__hook;
 
+/* Looks on while backwards run, and is told as soon as the gradient of one of its tensors is complete. In the context's
+ * list from lg__watcher_add to lg__watcher_remove, which nothing calls while one runs. Functions that return false have
+ * set an error. */
+typedef struct lg__watcher {
+        struct lg__watcher *next;
+        const void *call;                          /* the backward that runs; NULL: none */
+        const char *name;                          /* for messages */
+        lg_list (*tensors)(struct lg__watcher *w); /* some may have no leaf */
+        bool (*begin)(struct lg__watcher *w);
+        bool (*complete)(struct lg__watcher *w, int64_t number); /* what this backward brings is in the kept gradient */
+        bool (*end)(struct lg__watcher *w, bool ok);             /* !ok: an error is set */
+} lg__watcher;
+void lg__watcher_add(lg_ctx *c, lg__watcher *w);
+void lg__watcher_remove(lg_ctx *c, lg__watcher *w);
+
 /* One application of an op, or a leaf (op NULL, one output). */
 struct lg__node {
         const lg__op *op;

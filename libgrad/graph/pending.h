@@ -13,7 +13,10 @@ typedef struct lg__pending {
         const call *owner;
         lg__node *node;
         bool queued, needed, visited;
-        int edge; /* next one to visit */
+        int edge;             /* next one to visit */
+        lg__watcher *watcher; /* of a leaf: who is told when nothing more arrives; NULL: nobody, or it was told */
+        int64_t number;       /* of the leaf, to the watcher */
+        int64_t waiting;      /* edges to the leaf on which something can still arrive */
         size_t bytes;
         lg_tensor *grads[]; /* by output, owned */
 } pending;
@@ -31,6 +34,7 @@ struct lg__call_state {
         lg__link all;
         bool create_graph, retain_graph;
         bool only_needed; /* lg_grad: go only where the inputs are, keep nothing on leaves */
+        bool watched;     /* some leaves have watchers */
         lg_list inputs;
         lg_tensor **result;
 };
@@ -52,6 +56,13 @@ lg_tensor *lg__alias_of(const lg_tensor *g);
 lg_tensor *lg__settle(lg_tensor *g, const lg__edge *e);
 /* Runs the derivative of p's node, and hands its results on. */
 bool lg__derive_node(call *k, pending *p);
+/* watch.c. Before the nodes run, with the records of the outputs: which leaves have watchers, and how much can arrive
+ * there. Watchers with no leaf in the graph are left alone. */
+bool lg__watch_begin(call *k);
+/* A leaf has got all that can arrive, and it was handed on. */
+bool lg__watch_tell(const call *k, pending *leaf);
+/* After all nodes, or after an error; returns whether all is well. */
+bool lg__watch_end(call *k, bool ok);
 /* Frees all records of a call, after a failure too. */
 void lg__pending_finish(call *k);
 

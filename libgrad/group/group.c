@@ -269,6 +269,8 @@ lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options)
                 g = NULL;
         }
         leave_world(c, w);
+        if (g && g->world)
+                c->apart = (uint64_t)g->rank * 0x9e3779b97f4a7c15u; /* rank 0 draws as a process alone */
         if (g)
                 choose_device(g, o.device);
         return g;

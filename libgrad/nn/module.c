@@ -37,6 +37,7 @@ static void forget_list(lg_module *m)
 static void destroy(lg__object *o)
 {
         lg_module *m = (lg_module *)o;
+        lg__parallel_free(m);
         free_parts(m);
         forget_list(m); /* behind: release functions may list what is left */
         lg__release(o->ctx, m->release, m->user);
@@ -123,7 +124,8 @@ static bool is_running(const lg_module *m)
 {
         const lg_ctx *c = m->object.ctx;
         bool running = false;
-        for (const lg_module *inner = c->frame || c->guests ? m : NULL; inner; inner = lg__module_next(inner, m))
+        for (const lg_module *inner = c->frame || c->guests || c->watchers ? m : NULL; inner;
+             inner = lg__module_next(inner, m))
                 running = running || inner->running;
         return running;
 }

@@ -278,7 +278,11 @@ static void training(lg_ctx *c)
         if (!lg_item(lg_sum(sum)))
                 return;
         lg_scaler *scaler = lg_scaler_new(c, .growth_interval = 100);
-        lg_scaler_backward(scaler, lg_sum(lg_forward(net, lg_ones(c, LG_SHAPE(2, 3)))), .retain_graph = true);
+        lg_data_parallel(net, group, .bucket_bytes = 1 << 20, .keep_buffers = true);
+        lg_no_sync(net)
+        {
+                lg_scaler_backward(scaler, lg_sum(lg_forward(net, lg_ones(c, LG_SHAPE(2, 3)))), .retain_graph = true);
+        }
         lg_dataset *data = lg_dataset_tensors(c, lg_ones(c, LG_SHAPE(4, 3)), lg_zeros(c, LG_SHAPE(4), .dtype = LG_I64),
                                               .scale = 0.5);
         lg_loader *l = lg_loader_open(c, data, 2, .shuffle = true);

@@ -561,6 +561,11 @@ void training(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *
         lg_clip_grad_norm(lg_parameters(net), 1);
         lg_group *group = lg_group_open(c);
         y = lg_reduce_scatter(lg_all_reduce(y, group), group);
+        lg_data_parallel(net, group);
+        lg_no_sync(net)
+        {
+                lg_backward(y);
+        }
         lg_scaler *scaler = lg_scaler_new(c);
         lg_scaler_backward(scaler, y);
         lg_scheduler *a = lg_step_lr(opt, 30), *b = lg_cosine_lr(opt, 100);

@@ -1,0 +1,69 @@
+/* parallel.h - training one module on several ranks of a group, each with its share of the data.
+ *
+ *     lg_group *g = lg_group_open(c);
+ *     lg_module_to(net, lg_group_device(g));
+ *     lg_data_parallel(net, g);
+ *     ... the loop of a single process: forward, lg_backward(), lg_step() ...
+ *
+ * All ranks begin with the parameters and buffers of rank 0. While lg_backward() runs, gradients of the parameters are
+ * averaged over the ranks; after it, all ranks hold the same bits, so that optimisers, clipping, loss scaling and
+ * averages do the same everywhere. If the loss is a mean over a rank's batch and all batches have as many samples, one
+ * step does what a single process does with all these samples. Buffers, such as running statistics, become those of
+ * rank 0.
+ *
+ * Each rank has random numbers of its own: with the same seed, lg_dropout() and lg_randn() give other values on each
+ * rank, from lg_group_open() on. lg_randperm() and data loaders do not.
+ *
+ * All ranks must call lg_backward() as often. What averages is a backward that reaches a parameter of the module; which
+ * parameters it reaches may differ from rank to rank: what gets no gradient on one rank counts as 0 there, and a
+ * parameter that gets none on any rank has none. Gradients that were there before are averaged, too. lg_grad() leaves
+ * gradients as they are.
+ */
+#ifndef LG_PARALLEL_PUBLIC_H
+#define LG_PARALLEL_PUBLIC_H
+
+#include "grad/group.h"
+#include "grad/nn.h"
+
+LG_BEGIN
+
+typedef struct lg_data_parallel_options {
+        LG_OPTIONS_HEAD
+        int64_t bucket_bytes LG_DEFAULT; /* gradients travel in messages of about this size; default 25 MiB */
+        int64_t keep_buffers LG_DEFAULT; /* true: each rank keeps its own buffers */
+} lg_data_parallel_options;
+/* Makes a module data-parallel over the ranks of g, all of which must call this function with a module of the same
+ * parameters and buffers, and gives all ranks the values of rank 0. With a group of one it changes nothing. It lasts
+ * until the module is freed; copies of the module are not data-parallel. Gradients of parameters with one dtype and
+ * device go together; parameters that are frozen or moved later are taken out or followed, on all ranks alike.
+ * Fails with LG_ERR_COMM if parameters differ between ranks, with LG_ERR_STATE if the module, one around it or one in
+ * it is data-parallel already, with LG_ERR_ARGUMENT if .bucket_bytes is below 0, and with LG_ERR_MEMORY. lg_backward()
+ * then fails with LG_ERR_COMM as functions of group.h do, with LG_ERR_STATE if the group was freed, and with
+ * LG_ERR_STATE for .create_graph.
+ * Example: lg_data_parallel(net, g, .bucket_bytes = 4 << 20) */
+#define lg_data_parallel(...)                                                                                          \
+        LG_CALL2(lg_data_parallel_with, lg_data_parallel_options, lg_data_parallel_takes_net_g, __VA_ARGS__)
+LG_API bool lg_data_parallel_with(lg_module *m, lg_group *g, const lg_data_parallel_options *options);
+
+/* Leaves gradients as they are for the statement or block that follows: backwards in it accumulate on each rank, and
+ * the next backward behind it averages all that has accumulated. Restores the previous mode at the end of the block. Do
+ * not leave the block by break, goto or return; call lg_sync_mode() twice instead. Fails as lg_sync_mode() does.
+ * Example: lg_no_sync(net) { lg_backward(lg_mean(lg_forward(net, x))); } */
+#define lg_no_sync(m)                                                                                                  \
+        for (bool LG_LOCAL(lg_sync_was_) = lg_sync_mode((m), false), LG_LOCAL(lg_sync_go_) = true;                     \
+             LG_LOCAL(lg_sync_go_); LG_LOCAL(lg_sync_go_) = false, lg_sync_mode((m), LG_LOCAL(lg_sync_was_)))
+
+/* Turns the averaging of gradients on or off and returns the previous mode. It is on at first. lg_get_sync_mode()
+ * returns the mode without a change. Fails with LG_ERR_STATE if m is not data-parallel, or in a backward; works while
+ * an error is set. */
+LG_API bool lg_sync_mode(lg_module *m, bool on);
+LG_API bool lg_get_sync_mode(const lg_module *m);
+
+/* Sets how much the gradients of this rank count in the mean, from the next backward on; 1 at first. With the number of
+ * samples in the rank's batch, a mean over unequal batches is that over all samples. With 0 they are not looked at.
+ * Fails with LG_ERR_ARGUMENT if the weight is below 0 or not finite, and with LG_ERR_STATE if m is not data-parallel.
+ */
+LG_API bool lg_data_parallel_weight(lg_module *m, double weight);
+
+LG_END_C
+#endif

@@ -1,0 +1,219 @@
+/* data_parallel.c - a module that trains on all ranks of a group, each with its share of a batch (Li et al. 2020,
+ * "PyTorch distributed: experiences on accelerating data parallel training").
+ *
+ * It watches backwards: whenever the gradients of a bucket are complete, their mean over the ranks sets off, in the
+ * order of buckets, which is the same on all ranks; the end of the backward waits for them.
+ */
+#include <math.h>
+#include "nn/parallel.h"
+
+static lg__parallel *of_watcher(lg__watcher *w)
+{
+        return (lg__parallel *)w; /* its first member */
+}
+
+static lg_group *group_of(const lg__parallel *p)
+{
+        lg_group *g = (lg_group *)p->group.object;
+        return g ? g
+                 : lg__fail(p->module->object.ctx, LG_ERR_STATE, "lg_backward: the group of the %s was freed",
+                            p->module->type);
+}
+
+/* ---- during a backward ---- */
+
+static lg_list tensors(lg__watcher *w)
+{
+        lg__parallel *p = of_watcher(w);
+        const lg__plan *plan = p->silent ? NULL : p->watcher.call ? p->plan : lg__parallel_plan(p);
+        return plan ? (lg_list){plan->params, plan->tensors} : (lg_list){0, NULL};
+}
+
+static bool begin(lg__watcher *w)
+{
+        lg__parallel *p = of_watcher(w);
+        p->module->running++;
+        lg__plan_reset(p->plan);
+        return group_of(p) != NULL;
+}
+
+/* All buckets from the next one on that are complete. */
+static bool begin_buckets(lg__parallel *p, int64_t until)
+{
+        lg__plan *plan = p->plan;
+        lg_group *g = group_of(p);
+        while (g && plan->next < until && plan->bucket[plan->next].waiting == 0)
+                if (!lg__bucket_begin(p, g, &plan->bucket[plan->next++]))
+                        return false;
+        return g != NULL;
+}
+
+static bool complete(lg__watcher *w, int64_t number)
+{
+        lg__parallel *p = of_watcher(w);
+        lg__plan *plan = p->plan;
+        plan->arrival[plan->arrived++] = number;
+        plan->bucket[plan->bucket_of[number]].waiting--;
+        return begin_buckets(p, plan->gradients);
+}
+
+/* From now on in the order in which they arrived on rank 0. */
+static bool settle(lg__parallel *p, lg_group *g)
+{
+        lg__plan *plan = p->plan;
+        lg__joint j = {.what = LG__BROADCAST, .dtype = LG_I64, .name = "the order of gradients"};
+        j.shape = LG_SHAPE(plan->ordered);
+        if (!lg__group_run(g, "lg_backward", &j, plan->arrival, plan->arrival))
+                return false;
+        for (int64_t i = 0; i < plan->ordered; i++)
+                plan->order[i] = plan->arrival[i];
+        lg__parallel_cut(p, plan);
+        return plan->settled = true;
+}
+
+static bool end(lg__watcher *w, bool ok)
+{
+        lg__parallel *p = of_watcher(w);
+        lg__plan *plan = p->plan;
+        ok = ok && begin_buckets(p, plan->buckets);
+        lg_group *g = (lg_group *)p->group.object;
+        for (int64_t i = 0; i < plan->buckets; i++)
+                ok = lg__bucket_end(p, g, &plan->bucket[i], ok) && ok;
+        ok = ok && (plan->settled || settle(p, g));
+        p->module->running--;
+        if (!ok)
+                lg__groups_tell(p->module->object.ctx);
+        return ok;
+}
+
+/* ---- at the start ---- */
+
+typedef struct starting {
+        lg_group *group;
+} starting;
+
+/* The values of rank 0, on all. */
+static bool spread(const char *path, lg__part *part, void *user)
+{
+        lg_group *g = ((const starting *)user)->group;
+        lg_tensor *t = part->tensor;
+        lg__joint j = {.what = LG__BROADCAST, .dtype = t->at.dtype, .shape = t->at.shape};
+        snprintf(j.name, sizeof j.name, "%s", path);
+        lg_ctx *c = t->ctx;
+        lg_scope scope = lg__scope_begin(c);
+        if (!scope.id)
+                return false;
+        lg_tensor *values = lg__clone_values(t, lg_cpu(), t->at.dtype);
+        const bool ok = values && lg__group_run(g, "lg_data_parallel", &j, lg__data(values), lg__data(values)) &&
+                        (lg_group_rank(g) == 0 || lg__copy_values(t, values, "lg_data_parallel"));
+        t->storage->version += lg_group_rank(g) != 0;
+        lg_scope_end(c, scope);
+        return ok;
+}
+
+static bool is_taken(const lg_module *m)
+{
+        for (const lg_module *outer = m->parent; outer; outer = outer->parent)
+                if (outer->parallel)
+                        return true;
+        for (const lg_module *inner = m; inner; inner = lg__module_next(inner, m))
+                if (inner->parallel)
+                        return true;
+        return false;
+}
+
+static lg__parallel *new_parallel(lg_module *m, lg_group *g, const lg_data_parallel_options *o)
+{
+        lg__parallel *p = lg__alloc(m->object.ctx, sizeof *p);
+        if (!p)
+                return NULL;
+        *p = (lg__parallel){.module = m, .weight = 1, .bucket_bytes = o->bucket_bytes, .keep_buffers = o->keep_buffers};
+        p->watcher.name = "lg_data_parallel";
+        p->watcher.tensors = tensors;
+        p->watcher.begin = begin;
+        p->watcher.complete = complete;
+        p->watcher.end = end;
+        lg__weak_set(&p->group, &g->object);
+        return p;
+}
+
+bool lg_data_parallel_with(lg_module *m, lg_group *g, const lg_data_parallel_options *options)
+{
+        const char *op = "lg_data_parallel";
+        lg_ctx *c = lg_module_ctx(m);
+        lg_data_parallel_options o;
+        if (!m || !lg__take(c, op, options, &o, sizeof o) || !lg__object_lasts(&m->object, op) ||
+            !lg__group_ready(c, g, op) || !lg__module_is_whole(m, op))
+                return false;
+        o.bucket_bytes = o.bucket_bytes ? o.bucket_bytes : (int64_t)25 << 20;
+        if (o.bucket_bytes < 0)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: .bucket_bytes is %lld, below 0", op,
+                                (long long)o.bucket_bytes);
+        if (is_taken(m))
+                return lg__fail(c, LG_ERR_STATE, "%s: the %s, or a module around it or in it, is data-parallel already",
+                                op, m->type);
+        char path[LG__PATH];
+        lg__parallel *p = new_parallel(m, g, &o);
+        if (!p)
+                return false;
+        m->parallel = p;
+        if (lg_group_size(g) == 1)
+                return true;
+        const lg__joint last = {.what = LG__BARRIER, .name = "the end of the parameters"};
+        if (lg__module_visit(m, path, spread, &(starting){g}) && lg__group_run(g, op, &last, NULL, NULL)) {
+                lg__watcher_add(c, &p->watcher);
+                return true;
+        }
+        lg__parallel_free(m);
+        lg__groups_tell(c);
+        return false;
+}
+
+void lg__parallel_free(lg_module *m)
+{
+        lg__parallel *p = m->parallel;
+        if (!p)
+                return;
+        m->parallel = NULL;
+        lg__watcher_remove(m->object.ctx, &p->watcher);
+        lg__weak_set(&p->group, NULL);
+        lg__parallel_forget(p);
+        lg__free(m->object.ctx, p, sizeof *p);
+}
+
+/* ---- what users set ---- */
+
+static lg__parallel *parallel_of(lg_module *m, const char *op)
+{
+        if (!m || !lg__ok(m->object.ctx))
+                return NULL;
+        return m->parallel ? m->parallel
+                           : lg__fail(m->object.ctx, LG_ERR_STATE, "%s: the %s is not data-parallel", op, m->type);
+}
+
+bool lg_sync_mode(lg_module *m, bool on)
+{
+        lg__parallel *p = m && m->parallel ? m->parallel : parallel_of(m, "lg_sync_mode");
+        const bool was = p && !p->silent;
+        if (p && p->watcher.call)
+                lg__fail(m->object.ctx, LG_ERR_STATE, "lg_sync_mode: a backward of the %s has not returned", m->type);
+        else if (p)
+                p->silent = !on;
+        return was;
+}
+
+bool lg_get_sync_mode(const lg_module *m)
+{
+        return m && m->parallel && !m->parallel->silent;
+}
+
+bool lg_data_parallel_weight(lg_module *m, double weight)
+{
+        lg__parallel *p = parallel_of(m, "lg_data_parallel_weight");
+        if (p && !(isfinite(weight) && weight >= 0))
+                return lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_data_parallel_weight: the weight is %g; %s", weight,
+                                "it is finite and not below 0");
+        if (p)
+                p->weight = weight;
+        return p != NULL;
+}

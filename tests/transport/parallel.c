@@ -1,0 +1,168 @@
+/* parallel.c - training on all ranks of a group beside training of one process with the whole batch:
+ * parallel MODEL sgd|adam f32|f64 STEPS TOLERANCE [PART]..., run by mpirun with LIBGRAD_MPI, or alone. Parts: clip,
+ * accumulate (two backwards a step), uneven (other batches on each rank), small (buckets of 64 KiB). On the device that
+ * LG_TEST_DEVICE names. Prints "held" if all did, else what did not.
+ *
+ * Every rank trains a copy on the whole batch by itself: losses and weights must agree with it, and weights must be the
+ * same bits on all ranks.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "grad.h"
+#include "models.h"
+
+#define BATCH 48
+
+static lg_ctx *c;
+static lg_group *g;
+static int failures, rank, size;
+
+#define CHECK(holds)                                                                                                   \
+        ((holds) ? (void)0                                                                                             \
+                 : (void)(failures++, fprintf(stderr, "rank %d of %d, line %d: %s: %s\n", rank, size, __LINE__,        \
+                                              #holds, lg_error(c) ? lg_error(c) : "")))
+
+typedef struct way {
+        const char *model;
+        bool adam, clip, accumulate, uneven;
+        lg_dtype dtype;
+        int steps;
+        double tolerance;
+        int64_t bucket_bytes;
+} way;
+
+static lg_optimizer *optimizer(const way *w, lg_module *net)
+{
+        return w->adam ? lg_adam(c, lg_parameters(net), 1e-3) : lg_sgd(c, lg_parameters(net), 0.02);
+}
+
+/* Samples [from, to) of the batch of a step. */
+static lg_tensor *loss_of(lg_module *net, const way *w, lg_tensor *x, lg_tensor *y, int64_t from, int64_t to)
+{
+        (void)w;
+        return lg_cross_entropy(lg_forward(net, lg_slice(x, 0, from, to)), lg_slice(y, 0, from, to));
+}
+
+/* One step of one module: backwards over `count` parts of its samples, which begin at from. */
+static double step(lg_module *net, lg_optimizer *opt, const way *w, lg_tensor *x, lg_tensor *y, int64_t from,
+                   int64_t to)
+{
+        const int64_t half = w->accumulate ? (from + to) / 2 : to;
+        lg_zero_grad(opt);
+        double loss = 0;
+        const bool was = half < to && lg_get_sync_mode(net);
+        if (half < to) {
+                if (was)
+                        lg_sync_mode(net, false);
+                lg_tensor *l = lg_mul_scalar(loss_of(net, w, x, y, from, half), 0.5);
+                CHECK(lg_backward(l));
+                loss += lg_item(l);
+                if (was)
+                        lg_sync_mode(net, true);
+        }
+        lg_tensor *l = loss_of(net, w, x, y, half < to ? half : from, to);
+        l = half < to ? lg_mul_scalar(l, 0.5) : l;
+        CHECK(lg_backward(l));
+        loss += lg_item(l);
+        if (w->clip)
+                CHECK(lg_clip_grad_norm(lg_parameters(net), 0.5));
+        CHECK(lg_step(opt));
+        return loss;
+}
+
+/* Where the samples of a rank begin. Accumulation halves them, so that all parts have as many. */
+static int64_t begin_of(const way *w, int r)
+{
+        if (w->uneven && r > 0 && r < size)
+                return (int64_t)BATCH * r / size + (r % 2 ? 5 : -3);
+        return (int64_t)BATCH * r / size;
+}
+
+static bool is_same_everywhere(lg_tensor *t)
+{
+        lg_tensor *first = lg_copy(lg_detach(t), lg_device_of(t));
+        return lg_broadcast_(first, g, 0) && lg_item(lg_sum(lg_cast(lg_ne(first, lg_detach(t)), LG_F32))) == 0;
+}
+
+static double distance(lg_module *a, lg_module *b)
+{
+        double most = 0;
+        const lg_list x = lg_parameters(a), y = lg_parameters(b);
+        for (int64_t i = 0; i < x.count; i++) {
+                lg_tensor *d = lg_abs(lg_sub(lg_detach(x.items[i]), lg_detach(y.items[i])));
+                const double far = lg_item(lg_amax(d)) / (lg_item(lg_amax(lg_abs(lg_detach(y.items[i])))) + 1e-3);
+                most = far > most ? far : most;
+        }
+        return most;
+}
+
+static void train(const way *w)
+{
+        const lg_shape image = LG_SHAPE(BATCH, 1, 28, 28);
+        lg_module *net = strcmp(w->model, "resnet18") ? lg_model(c, w->model) : lg_model_resnet18(c, 1, 10);
+        CHECK(net && lg_module_cast(net, w->dtype));
+        if (rank) /* a beginning of its own, which goes */
+                lg_no_grad(c) lg_fill_(lg_parameters(net).items[0], rank);
+        CHECK(lg_data_parallel(net, g, .bucket_bytes = w->bucket_bytes));
+        lg_module *whole = lg_module_clone(net);
+        lg_optimizer *opt = optimizer(w, net), *whole_opt = optimizer(w, whole);
+        const int64_t from = begin_of(w, rank), to = begin_of(w, rank + 1);
+        if (w->uneven)
+                CHECK(lg_data_parallel_weight(net, (double)(to - from)));
+        for (int i = 0; i < w->steps && !lg_error(c); i++) {
+                lg_scope scope = lg_scope_begin(c);
+                lg_tensor *x = lg_arange(c, 0, BATCH * 28 * 28, 1, .dtype = LG_F64);
+                x = lg_reshape(lg_sin(lg_mul_scalar(lg_square(x), 1e-3 * (i + 1))), image);
+                x = lg_cast(x, w->dtype);
+                int64_t labels[BATCH];
+                for (int k = 0; k < BATCH; k++)
+                        labels[k] = k * 7 % 10;
+                lg_tensor *y = lg_from(c, labels, LG_SHAPE(BATCH));
+                const double mine = step(net, opt, w, x, y, from, to) * (double)(to - from) / BATCH;
+                const double all = step(whole, whole_opt, w, x, y, 0, BATCH);
+                const double sum = lg_item(lg_all_reduce(lg_full(c, mine, LG_SHAPE_0D, .dtype = LG_F64), g));
+                const double far = fabs(sum - all) / fabs(all);
+                if (!(far <= w->tolerance)) {
+                        fprintf(stderr, "rank %d, step %d: the loss is %.17g, but %.17g alone\n", rank, i, sum, all);
+                        failures++;
+                }
+                const lg_list params = lg_parameters(net);
+                for (int64_t k = 0; k < params.count; k++)
+                        CHECK(is_same_everywhere(params.items[k]));
+                lg_scope_end(c, scope);
+        }
+        /* Adam makes a rounding error of a small gradient a step. */
+        CHECK((w->adam && w->dtype == LG_F32) || distance(net, whole) <= 100 * w->tolerance);
+        lg_optimizer_free(opt);
+        lg_module_free(net);
+}
+
+int main(int count, char **words)
+{
+        if (count < 6)
+                return 2;
+        way w = {.model = words[1], .adam = !strcmp(words[2], "adam"), .steps = atoi(words[4])};
+        w.dtype = strcmp(words[3], "f64") ? LG_F32 : LG_F64;
+        w.tolerance = atof(words[5]);
+        for (int i = 6; i < count; i++) {
+                w.clip = w.clip || !strcmp(words[i], "clip");
+                w.accumulate = w.accumulate || !strcmp(words[i], "accumulate");
+                w.uneven = w.uneven || !strcmp(words[i], "uneven");
+                w.bucket_bytes = strcmp(words[i], "small") ? w.bucket_bytes : 1 << 16;
+        }
+        c = lg_open(.threads = 1, .seed = 3);
+        if (getenv("LG_TEST_DEVICE"))
+                lg_default_device(c, lg_parse_device(c, getenv("LG_TEST_DEVICE")));
+        g = lg_group_open(c, .timeout = 60);
+        rank = lg_group_rank(g);
+        size = lg_group_size(g);
+        CHECK(g);
+        if (g)
+                train(&w);
+        lg_close(c);
+        if (!failures)
+                printf("held\n");
+        return failures > 0;
+}
