@@ -3,7 +3,8 @@
  *     lg_group *g = lg_group_open(c);
  *     lg_module_to(net, lg_group_device(g));
  *     lg_data_parallel(net, g);
- *     ... the loop of a single process: forward, lg_backward(), lg_step() ...
+ *
+ * The loop behind it is that of a single process: forward, lg_backward(), lg_step().
  *
  * All ranks begin with the parameters and buffers of rank 0. While lg_backward() runs, gradients of the parameters are
  * averaged over the ranks; after it, all ranks hold the same bits, so that optimisers, clipping, loss scaling and
