@@ -213,6 +213,13 @@ bool lg_data_parallel_weight(lg_module *m, double weight)
         if (p && !(isfinite(weight) && weight >= 0))
                 return lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_data_parallel_weight: the weight is %g; %s", weight,
                                 "it is finite and not below 0");
+        for (const lg_module *inner = p ? m : NULL; inner; inner = lg__module_next(inner, m))
+                if (weight != 1 && lg__norm_is_shared(inner))
+                        return lg__fail(m->object.ctx, LG_ERR_STATE,
+                                        "lg_data_parallel_weight: the %s is synchronised over ranks, so that the "
+                                        "losses of all meet in its derivative; multiply this rank's loss by its weight "
+                                        "over the mean of all weights",
+                                        inner->type);
         if (p)
                 p->weight = weight;
         return p != NULL;

@@ -106,6 +106,10 @@ static inline lg__ending lg__take_ending(lg_module *m)
         m->ending = (lg__ending){.relu = false};
         return ending;
 }
+/* lg_batch_norm() in training by the statistics of all ranks of that group (its id). */
+lg_tensor *lg__sync_batch_norm(lg_tensor *x, uint64_t group, lg_tensor *w, lg_tensor *b, lg_batch_norm_options o);
+/* True for a batch norm whose statistics are those of all ranks of a group. */
+bool lg__norm_is_shared(const lg_module *m);
 /* True for a batch norm whose result on y (N, channels, ...) of `ndim` dimensions is y scale + shift; these are f64
  * beside f64, else f32. */
 bool lg__norm_is_affine(const lg_module *m, int ndim, int64_t channels);

@@ -1,4 +1,5 @@
 /* norm.c - BatchNorm1d, BatchNorm2d, LayerNorm, RMSNorm, GroupNorm. */
+#include "group/group.h"
 #include "nn.h"
 
 static lg_tensor *tensor(const lg_module *m, const char *name)
@@ -10,7 +11,8 @@ static lg_tensor *tensor(const lg_module *m, const char *name)
 
 typedef struct batch {
         int64_t channels;
-        int spaces; /* 1 or 2 */
+        int spaces;     /* 1 or 2 */
+        uint64_t group; /* whose ranks share their statistics; 0: none */
         lg_batch_norm_layer_options o;
 } batch;
 
@@ -27,10 +29,22 @@ static lg_tensor *batch_norm(lg_module *m, lg_list inputs, void *user)
                                 k->spaces == 2 ? "(N, C, H, W)" : "(N, C) or (N, C, L)");
         const bool alike = plus && lg__shape_equal(plus->at.shape, x->at.shape) && plus->at.dtype == x->at.dtype;
         const bool apart = plus && !alike; /* a sum that broadcasts or promotes */
-        lg_tensor *y = lg_batch_norm(
-                x, tensor(m, "weight"), tensor(m, "bias"), .running_mean = tensor(m, "running_mean"),
-                .running_var = tensor(m, "running_var"), .training = m->training || k->o.no_running, .eps = k->o.eps,
-                .momentum = k->o.momentum, .residual = apart ? NULL : plus, .relu = ending.relu && !apart);
+        const lg_batch_norm_options o = {.size_ = sizeof o,
+                                         .running_mean = tensor(m, "running_mean"),
+                                         .running_var = tensor(m, "running_var"),
+                                         .training = m->training || k->o.no_running,
+                                         .eps = k->o.eps,
+                                         .momentum = k->o.momentum,
+                                         .residual = apart ? NULL : plus,
+                                         .relu = ending.relu && !apart};
+        lg_tensor *w = tensor(m, "weight"), *b = tensor(m, "bias"), *y;
+        if (!k->group || !m->training)
+                y = lg_batch_norm_with(x, w, b, &o);
+        else if (x->at.shape.size[1] == k->channels)
+                y = lg__sync_batch_norm(x, k->group, w, b, o);
+        else
+                return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s; it has %lld channels", m->type,
+                                lg__tensor_text(x).s, (long long)k->channels);
         m->batches += y && m->training && m->counts_batches && !m->object.ctx->recomputing;
         if (apart)
                 y = lg_add(y, plus);
@@ -97,6 +111,22 @@ lg_module *lg_nn_batch_norm2d_with(lg_ctx *c, int64_t channels, const lg_batch_n
 {
         batch k = {.channels = channels, .spaces = 2};
         return make_batch(c, "lg_nn_batch_norm2d", "BatchNorm2d", k, options);
+}
+
+bool lg__norm_is_shared(const lg_module *m)
+{
+        return m->forward == batch_norm && ((const batch *)m->user)->group;
+}
+
+bool lg_sync_batch_norm(lg_module *m, lg_group *g)
+{
+        if (!m || !lg__object_lasts(&m->object, "lg_sync_batch_norm") ||
+            !lg__group_ready(m->object.ctx, g, "lg_sync_batch_norm"))
+                return false;
+        for (lg_module *inner = m; inner; inner = lg__module_next(inner, m))
+                if (inner->forward == batch_norm)
+                        ((batch *)inner->user)->group = lg_group_size(g) > 1 ? g->id : 0;
+        return true;
 }
 
 /* ---- within a sample ---- */

@@ -561,7 +561,9 @@ void training(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *
         lg_clip_grad_norm(lg_parameters(net), 1);
         lg_group *group = lg_group_open(c);
         y = lg_reduce_scatter(lg_all_reduce(y, group), group);
+        lg_sync_batch_norm(net, group);
         lg_data_parallel(net, group);
+        lg_data_parallel_weight(net, 32);
         lg_no_sync(net)
         {
                 lg_backward(y);
