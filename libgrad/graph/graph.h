@@ -61,6 +61,7 @@ typedef struct lg__watcher {
         bool (*begin)(struct lg__watcher *w);
         bool (*complete)(struct lg__watcher *w, int64_t number); /* what this backward brings is in the kept gradient */
         bool (*end)(struct lg__watcher *w, bool ok);             /* !ok: an error is set */
+        void (*free)(struct lg__watcher *w);                     /* its owner ends */
 } lg__watcher;
 void lg__watcher_add(lg_ctx *c, lg__watcher *w);
 void lg__watcher_remove(lg_ctx *c, lg__watcher *w);

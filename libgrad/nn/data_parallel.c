@@ -86,7 +86,18 @@ static bool end(lg__watcher *w, bool ok)
         return ok;
 }
 
-/* ---- at the start ---- */
+/* ---- the end, the start ---- */
+
+static void end_with_module(lg__watcher *w)
+{
+        lg__parallel *p = of_watcher(w);
+        lg_module *m = p->module;
+        m->parallel = NULL;
+        lg__watcher_remove(m->object.ctx, w);
+        lg__weak_set(&p->group, NULL);
+        lg__parallel_forget(p);
+        lg__free(m->object.ctx, p, sizeof *p);
+}
 
 typedef struct starting {
         lg_group *group;
@@ -133,6 +144,7 @@ static lg__parallel *new_parallel(lg_module *m, lg_group *g, const lg_data_paral
         p->watcher.begin = begin;
         p->watcher.complete = complete;
         p->watcher.end = end;
+        p->watcher.free = end_with_module;
         lg__weak_set(&p->group, &g->object);
         return p;
 }
@@ -156,7 +168,7 @@ bool lg_data_parallel_with(lg_module *m, lg_group *g, const lg_data_parallel_opt
         lg__parallel *p = new_parallel(m, g, &o);
         if (!p)
                 return false;
-        m->parallel = p;
+        m->parallel = &p->watcher;
         if (lg_group_size(g) == 1)
                 return true;
         const lg__joint last = {.what = LG__BARRIER, .name = "the end of the parameters"};
@@ -164,21 +176,9 @@ bool lg_data_parallel_with(lg_module *m, lg_group *g, const lg_data_parallel_opt
                 lg__watcher_add(c, &p->watcher);
                 return true;
         }
-        lg__parallel_free(m);
+        end_with_module(m->parallel);
         lg__groups_tell(c);
         return false;
-}
-
-void lg__parallel_free(lg_module *m)
-{
-        lg__parallel *p = m->parallel;
-        if (!p)
-                return;
-        m->parallel = NULL;
-        lg__watcher_remove(m->object.ctx, &p->watcher);
-        lg__weak_set(&p->group, NULL);
-        lg__parallel_forget(p);
-        lg__free(m->object.ctx, p, sizeof *p);
 }
 
 /* ---- what users set ---- */
@@ -187,13 +187,13 @@ static lg__parallel *parallel_of(lg_module *m, const char *op)
 {
         if (!m || !lg__ok(m->object.ctx))
                 return NULL;
-        return m->parallel ? m->parallel
+        return m->parallel ? of_watcher(m->parallel)
                            : lg__fail(m->object.ctx, LG_ERR_STATE, "%s: the %s is not data-parallel", op, m->type);
 }
 
 bool lg_sync_mode(lg_module *m, bool on)
 {
-        lg__parallel *p = m && m->parallel ? m->parallel : parallel_of(m, "lg_sync_mode");
+        lg__parallel *p = m && m->parallel ? of_watcher(m->parallel) : parallel_of(m, "lg_sync_mode");
         const bool was = p && !p->silent;
         if (p && p->watcher.call)
                 lg__fail(m->object.ctx, LG_ERR_STATE, "lg_sync_mode: a backward of the %s has not returned", m->type);
@@ -204,7 +204,7 @@ bool lg_sync_mode(lg_module *m, bool on)
 
 bool lg_get_sync_mode(const lg_module *m)
 {
-        return m && m->parallel && !m->parallel->silent;
+        return m && m->parallel && !of_watcher(m->parallel)->silent;
 }
 
 bool lg_data_parallel_weight(lg_module *m, double weight)

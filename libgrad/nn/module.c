@@ -37,7 +37,8 @@ static void forget_list(lg_module *m)
 static void destroy(lg__object *o)
 {
         lg_module *m = (lg_module *)o;
-        lg__parallel_free(m);
+        if (m->parallel)
+                m->parallel->free(m->parallel);
         free_parts(m);
         forget_list(m); /* behind: release functions may list what is left */
         lg__release(o->ctx, m->release, m->user);

@@ -4,7 +4,6 @@
 
 #include "graph/graph.h"
 
-typedef struct lg__parallel lg__parallel; /* data_parallel.c */
 typedef enum lg__part_kind { LG__PARAMETER = 1, LG__BUFFER = 2, LG__CHILD = 4 } lg__part_kind;
 
 /* A named part of a module, in the order in which they were added. */
@@ -58,9 +57,10 @@ struct lg_module {
         size_t config_bytes;
         bool counts_batches; /* batch norm with running statistics: PyTorch's num_batches_tracked, in files only */
         int64_t batches;
-        lg__parallel *parallel;      /* its gradients are averaged over the ranks of a group; NULL: they are not */
-        int64_t every;               /* of a Sequential: so many children at a time are recomputed; 0: none */
-        bool convolves;              /* its weights lie as convolutions want them */
+        lg__watcher *parallel; /* data_parallel.c: its gradients are averaged over the ranks of a group; NULL: they are
+                                  not */
+        int64_t every;         /* of a Sequential: so many children at a time are recomputed; 0: none */
+        bool convolves;        /* its weights lie as convolutions want them */
         bool training, was_training; /* the latter while lg_module_print runs */
         int printing;                /* how many of these run */
         lg__part *parts, **end;
@@ -148,8 +148,6 @@ lg_tensor *lg__forward_params_span(lg_module *m, lg__stretch s, lg_list params, 
 lg_tensor *lg__recompute_span(lg_module *m, lg__stretch s, lg_tensor *const *inputs);
 /* Lists that m has given get the tensors that its parts have now. */
 void lg__module_relist(lg_module *m);
-/* It is not data-parallel any more. */
-void lg__parallel_free(lg_module *m);
 /* The next module after m within root, depth first; NULL: none. Begin with root itself. */
 lg_module *lg__module_next(const lg_module *m, const lg_module *root);
 

@@ -32,7 +32,7 @@ typedef struct lg__plan {
         lg__bucket *bucket;
 } lg__plan;
 
-struct lg__parallel {
+typedef struct lg__parallel {
         lg__watcher watcher;
         lg_module *module;
         lg__weak group;
@@ -41,7 +41,7 @@ struct lg__parallel {
         bool silent;       /* gradients stay this rank's */
         bool keep_buffers; /* buffers stay this rank's */
         lg__plan *plan;
-};
+} lg__parallel;
 
 /* Makes a plan, or keeps the one there is if it still fits; NULL: no memory. */
 lg__plan *lg__parallel_plan(lg__parallel *p);
