@@ -13,7 +13,7 @@
  * rank 0.
  *
  * Each rank has random numbers of its own: with the same seed, lg_dropout() and lg_randn() give other values on each
- * rank, from lg_group_open() on. lg_randperm() and data loaders do not.
+ * rank, from lg_group_open() on. lg_permutation() and data loaders do not.
  *
  * All ranks must call lg_backward() as often. What averages is a backward that reaches a parameter of the module; which
  * parameters it reaches may differ from rank to rank: what gets no gradient on one rank counts as 0 there, and a

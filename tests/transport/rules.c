@@ -1,0 +1,212 @@
+/* rules.c - what lg_data_parallel() promises beside its sums: rules KIND, run by mpirun with LIBGRAD_MPI, or alone.
+ * KIND: right, or what goes wrong on the last rank or on all: shape, more, forward, create_graph, freed. Prints "held"
+ * if all did, else what did not.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "grad.h"
+
+static lg_ctx *c;
+static lg_group *g;
+static int failures, rank, size;
+
+#define CHECK(holds)                                                                                                   \
+        ((holds) ? (void)0                                                                                             \
+                 : (void)(failures++, fprintf(stderr, "rank %d of %d, line %d: %s: %s\n", rank, size, __LINE__,        \
+                                              #holds, lg_error(c) ? lg_error(c) : "")))
+
+static lg_tensor *forward(lg_module *m, lg_list inputs, void *user)
+{
+        (void)user;
+        lg_tensor *y = lg_mul(inputs.items[0], lg_parameter(m, "all"));
+        if (rank == 0)
+                y = lg_mul(y, lg_parameter(m, "first"));
+        return y;
+}
+
+/* Parameters of one element with the value 2: used by all ranks, by rank 0, by none. */
+static lg_module *new_net(void)
+{
+        lg_module *m = lg_nn_module(c, "Branches", .forward = forward);
+        static const char *const names[] = {"all", "first", "none"};
+        for (int i = 0; i < 3; i++)
+                CHECK(lg_module_add_parameter(m, names[i], lg_full(c, 2 + rank, LG_SHAPE(1), .requires_grad = true)));
+        CHECK(lg_module_add_buffer(m, "buffer", lg_full(c, rank, LG_SHAPE(2))));
+        return m;
+}
+
+static double gradient(lg_module *m, const char *name)
+{
+        const lg_tensor *grad = lg_grad_of(lg_parameter(m, name));
+        return grad ? lg_item(grad) : -1;
+}
+
+static bool is_near(double a, double b)
+{
+        return fabs(a - b) <= 1e-6 * (fabs(b) + 1);
+}
+
+static bool run_backward(lg_module *m, double x)
+{
+        return lg_backward(lg_forward(m, lg_full(c, x, LG_SHAPE(1))));
+}
+
+/* Rank 0 multiplies its 1 by both parameters, rank r its r + 1 by one. */
+static void check_unused(void)
+{
+        lg_module *m = new_net();
+        const double others = size * (size + 1) / 2.0 - 1;
+        CHECK(lg_data_parallel(m, g));
+        CHECK(lg_item(lg_parameter(m, "all")) == 2 && lg_item(lg_amax(lg_buffer(m, "buffer"))) == 0);
+        for (int i = 1; i <= 3; i++) {
+                lg_fill_(lg_buffer(m, "buffer"), rank + i);
+                CHECK(run_backward(m, rank + 1));
+                CHECK(is_near(gradient(m, "all"), i * (2 + others) / size));
+                CHECK(is_near(gradient(m, "first"), i * 2.0 / size) && gradient(m, "none") == -1);
+                CHECK(size == 1 || lg_item(lg_amax(lg_buffer(m, "buffer"))) == i);
+        }
+        lg_module_free(m);
+}
+
+/* Backwards of lg_no_sync() stay apart until one is not. */
+static void check_accumulation(void)
+{
+        lg_module *m = new_net();
+        CHECK(lg_data_parallel(m, g) && lg_get_sync_mode(m));
+        const double mine = rank ? rank + 1 : 2, others = size * (size + 1) / 2.0 - 1;
+        lg_no_sync(m)
+        {
+                CHECK(!lg_get_sync_mode(m) && run_backward(m, rank + 1));
+                CHECK(is_near(gradient(m, "all"), mine) && gradient(m, "first") == (rank ? -1 : 2));
+        }
+        lg_tensor *y = lg_forward(m, lg_ones(c, LG_SHAPE(1)));
+        CHECK(is_near(lg_item(lg_grad(LG_LIST(y), LG_LIST(lg_parameter(m, "all")))), rank ? 1 : 2));
+        CHECK(run_backward(m, rank + 1) && is_near(gradient(m, "all"), 2 * (2 + others) / size));
+        lg_module_free(m);
+}
+
+/* The last rank has no samples, and so no number. */
+static void check_weight(void)
+{
+        lg_module *m = new_net();
+        CHECK(lg_data_parallel(m, g));
+        const bool empty = size > 1 && rank == size - 1;
+        const double weights = size > 1 ? size * (size - 1) / 2.0 : 1;
+        CHECK(lg_data_parallel_weight(m, empty ? 0 : rank + 1));
+        CHECK(run_backward(m, empty ? NAN : 1));
+        CHECK(is_near(gradient(m, "all"), (weights + 1) / weights));
+        CHECK(!lg_data_parallel_weight(m, -1) && lg_error_code_of(c) == LG_ERR_ARGUMENT);
+        lg_clear_error(c);
+        lg_module_free(m);
+}
+
+/* What changes between two backwards changes the plan, on all ranks alike. */
+static void check_changes(void)
+{
+        lg_module *m = new_net();
+        CHECK(lg_data_parallel(m, g, .keep_buffers = true));
+        CHECK(run_backward(m, 1) && lg_item(lg_amax(lg_buffer(m, "buffer"))) == 0);
+        lg_fill_(lg_buffer(m, "buffer"), rank);
+        CHECK(lg_requires_grad(lg_parameter(m, "first"), false));
+        CHECK(lg_clear_grad(lg_parameter(m, "all")) && run_backward(m, 1));
+        CHECK(is_near(gradient(m, "all"), (size + 1.0) / size) && gradient(m, "first") == -1);
+        CHECK(lg_item(lg_amax(lg_buffer(m, "buffer"))) == rank);
+        CHECK(lg_module_cast(m, LG_F64) && lg_clear_grad(lg_parameter(m, "all")) && run_backward(m, 1));
+        CHECK(is_near(gradient(m, "all"), (size + 1.0) / size));
+        CHECK(!lg_data_parallel(m, g) && lg_error_code_of(c) == LG_ERR_STATE);
+        lg_clear_error(c);
+        lg_module *other = new_net(); /* no backward reaches it: it waits for nobody */
+        CHECK(lg_data_parallel(other, g) &&
+              (rank == 0 || lg_backward(lg_sum(lg_ones(c, LG_SHAPE(2), .requires_grad = true)))));
+        lg_module_free(other);
+        lg_module_free(m);
+        CHECK(!lg_sync_mode(NULL, true) && !lg_data_parallel(NULL, g) && !lg_error(c));
+}
+
+static void check_random(void)
+{
+        lg_seed(c, 7);
+        lg_tensor *x = lg_uniform(c, 0, 1, LG_SHAPE(8)), *ones = lg_ones(c, LG_SHAPE(4096)), *y = lg_dropout(ones, 0.5);
+        lg_tensor *order = lg_permutation(c, 100), *same = lg_broadcast(order, g, 0);
+        CHECK(lg_item(lg_sum(lg_cast(lg_ne(order, same), LG_F32))) == 0);
+        lg_tensor *far = lg_add(lg_sum(lg_abs(lg_sub(x, lg_broadcast(x, g, 0)))),
+                                lg_sum(lg_abs(lg_sub(y, lg_broadcast(y, g, 0)))));
+        CHECK((lg_item(far) > 0) == (rank > 0));
+}
+
+static void check_right(void)
+{
+        check_unused();
+        check_accumulation();
+        check_weight();
+        check_changes();
+        check_random();
+}
+
+/* The error that all ranks get, with these words on ranks that did nothing wrong. */
+static void expect(bool ok, lg_error_code mine, const char *words)
+{
+        const bool me = rank == size - 1;
+        CHECK(!ok && lg_error_code_of(c) == (me ? mine : LG_ERR_COMM));
+        CHECK(me || (lg_error(c) && strstr(lg_error(c), words)));
+        lg_clear_error(c);
+}
+
+static void check_wrong(const char *kind)
+{
+        const bool me = rank == size - 1;
+        lg_module *m = new_net();
+        if (me && !strcmp(kind, "more"))
+                CHECK(lg_module_add_parameter(m, "late", lg_ones(c, LG_SHAPE(1))));
+        if (!strcmp(kind, "shape"))
+                CHECK(lg_module_add_parameter(m, "late", lg_ones(c, LG_SHAPE(me ? 2 : 1))));
+        const bool ok = lg_data_parallel(m, g);
+        if (!strcmp(kind, "shape") || !strcmp(kind, "more")) {
+                expect(ok, LG_ERR_COMM, "late");
+                return;
+        }
+        CHECK(ok);
+        lg_optimizer *opt = lg_sgd(c, lg_parameters(m), 0.1);
+        if (!strcmp(kind, "forward")) {
+                lg_tensor *loss = lg_forward(m, lg_ones(c, LG_SHAPE(1)));
+                if (me)
+                        loss = lg_matmul(loss, lg_ones(c, LG_SHAPE(4)));
+                const bool done = lg_backward(loss);
+                CHECK(lg_step(opt) == false);
+                expect(done, LG_ERR_SHAPE, "matmul");
+                CHECK(run_backward(m, 1) == false && lg_error_code_of(c) == LG_ERR_COMM); /* from now on */
+                lg_clear_error(c);
+                lg_no_sync(m) CHECK(run_backward(m, 1) && lg_step(opt));
+                return;
+        }
+        lg_tensor *loss = lg_forward(m, lg_ones(c, LG_SHAPE(1)));
+        if (!strcmp(kind, "freed"))
+                lg_group_free(g);
+        CHECK(!lg_backward(loss, .create_graph = !strcmp(kind, "create_graph")));
+        CHECK(lg_error_code_of(c) == LG_ERR_STATE);
+        lg_clear_error(c);
+}
+
+int main(int count, char **words)
+{
+        c = lg_open(.threads = 1);
+        g = lg_group_open(c, .timeout = 30);
+        rank = lg_group_rank(g);
+        size = lg_group_size(g);
+        CHECK(g && count == 2);
+        const bool wrong = count == 2 && strcmp(words[1], "right") != 0;
+        if (g && wrong)
+                check_wrong(words[1]);
+        else if (g)
+                check_right();
+        CHECK(!lg_error(c));
+        lg_close(c);
+        if (!failures)
+                printf("held\n");
+        fflush(stdout);
+        if (wrong)
+                sleep(2); /* launchers end the others with the first process of a broken group */
+        return failures > 0;
+}
