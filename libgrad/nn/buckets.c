@@ -6,7 +6,8 @@
 #include <string.h>
 #include "nn/parallel.h"
 
-#define FIRST_BYTES ((int64_t)1 << 20) /* of the first bucket: what backward makes first sets off early */
+#define FIRST_BYTES ((int64_t)1 << 20)   /* of the first bucket: what backward makes first sets off early */
+#define GREAT_BYTES ((int64_t)512 << 10) /* of a gradient that goes alone */
 #define MOST 64
 
 /* ---- the plan ---- */
@@ -84,29 +85,66 @@ static bool take_name(const char *path, lg__part *part, void *user)
         return false;
 }
 
-void lg__parallel_cut(lg__parallel *p, lg__plan *plan)
+/* Numbers at the front of plan->arrival that go together. */
+typedef struct collected {
+        lg__parallel *p;
+        lg__plan *plan;
+        int64_t count, elements;
+        int64_t placed; /* in plan->order */
+} collected;
+
+/* The next bucket has these. */
+static void place(collected *k, const int64_t *numbers, int64_t count, int64_t elements)
 {
         char path[LG__PATH];
-        lg__bucket *b = NULL;
-        plan->buckets = plan->gradients = 0;
-        for (int64_t i = 0; i < plan->ordered + plan->count - plan->params; i++) {
-                const lg_tensor *t = plan->tensors[plan->order[i]];
-                const bool buffers = plan->order[i] >= plan->params;
-                const int64_t size = (int64_t)lg__dtype_bytes(t->at.dtype), elements = lg__layout_numel(&t->at);
-                const int64_t most =
-                        plan->buckets == 1 && !buffers && FIRST_BYTES < p->bucket_bytes ? FIRST_BYTES : p->bucket_bytes;
-                if (!b || b->buffers != buffers || b->dtype != t->at.dtype || b->device != t->storage->device ||
-                    b->count == MOST || (b->elements + elements) * size > most) {
-                        b = &plan->bucket[plan->buckets++];
-                        *b = (lg__bucket){.first = i, .device = t->storage->device, .dtype = t->at.dtype};
-                        b->buffers = buffers;
-                        plan->gradients += !buffers;
-                        lg__module_visit(p->module, path, take_name, &(naming){t, b->name});
-                }
-                b->count++;
-                b->elements += elements;
-                plan->bucket_of[plan->order[i]] = plan->buckets - 1;
+        lg__plan *plan = k->plan;
+        const lg_tensor *t = plan->tensors[numbers[0]];
+        lg__bucket *b = &plan->bucket[plan->buckets];
+        *b = (lg__bucket){.first = k->placed, .count = count, .elements = elements};
+        b->device = t->storage->device;
+        b->dtype = t->at.dtype;
+        b->buffers = numbers[0] >= plan->params;
+        lg__module_visit(k->p->module, path, take_name, &(naming){t, b->name});
+        for (int64_t i = 0; i < count; i++) {
+                plan->order[k->placed++] = numbers[i];
+                plan->bucket_of[numbers[i]] = plan->buckets;
         }
+        plan->gradients += !b->buffers;
+        plan->buckets++;
+}
+
+static void close_bucket(collected *k)
+{
+        if (k->count)
+                place(k, k->plan->arrival, k->count, k->elements);
+        k->count = k->elements = 0;
+}
+
+/* Great gradients go alone, as soon as they are there; small ones wait for others. */
+void lg__parallel_cut(lg__parallel *p, lg__plan *plan)
+{
+        collected k = {.p = p, .plan = plan};
+        plan->buckets = plan->gradients = 0;
+        const int64_t all = plan->ordered + plan->count - plan->params;
+        memcpy(plan->arrival, plan->order, (size_t)all * sizeof *plan->order);
+        for (int64_t i = 0; i < all; i++) {
+                const int64_t number = plan->arrival[i]; /* behind those collected */
+                const lg_tensor *t = plan->tensors[number], *first = plan->tensors[plan->arrival[0]];
+                const int64_t size = (int64_t)lg__dtype_bytes(t->at.dtype), elements = lg__layout_numel(&t->at);
+                const bool is_buffer = number >= plan->params;
+                const bool alike = first->at.dtype == t->at.dtype && first->storage->device == t->storage->device &&
+                                   (plan->arrival[0] >= plan->params) == is_buffer;
+                const int64_t most = plan->buckets || FIRST_BYTES > p->bucket_bytes ? p->bucket_bytes : FIRST_BYTES;
+                if (elements * size >= GREAT_BYTES && !is_buffer) {
+                        place(&k, &number, 1, elements);
+                        continue;
+                }
+                if (k.count && (!alike || k.count == MOST || (k.elements + elements) * size > most))
+                        close_bucket(&k);
+                plan->arrival[k.count++] = number;
+                k.elements += elements;
+        }
+        close_bucket(&k);
 }
 
 /* Backward meets the last parameters first. */
