@@ -20,7 +20,8 @@ static bool find_padding(lg_ctx *c, const lg_field *f, uint64_t *ret)
 /* Rows of the biggest batch. */
 static int64_t most_rows(const lg__job *j)
 {
-        return j->rows < 0 || j->batch < j->rows ? j->batch : j->rows;
+        const int64_t last = j->rows > 0 ? lg__job_places(j, j->batches - 1).count : 0;
+        return j->rows < 0 || (j->batches > 1 && last < j->batch) ? j->batch : last;
 }
 
 /* False, with an error: a batch of one of them has more elements than there can be. */
@@ -134,7 +135,8 @@ static bool failed(lg__made *made, const lg__hand *h, lg_error_code otherwise, c
 /* Samples of batch b, to where they stay or into the slots. A stream may end before. */
 static bool make_samples(const lg__job *j, lg__maker *m, int64_t b, lg__made *made)
 {
-        const int64_t first = b * j->batch, n = lg__job_rows(j, b);
+        const lg__places places = lg__job_places(j, b);
+        const int64_t first = places.first, n = places.count;
         lg__hand *h = &m->hand;
         for (int64_t k = 0; k < n; k++) {
                 const int64_t i = j->order ? j->order[first + k] : first + k;

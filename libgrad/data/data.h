@@ -109,6 +109,7 @@ typedef struct lg__job {
         const lg_collate *collate; /* NULL: samples become rows, padded where they are ragged */
         int64_t rows, batch;       /* samples of an epoch (-1: not known) and of a batch */
         int64_t batches;           /* of an epoch; of a stream INT64_MAX */
+        int rank, ranks;           /* of a group whose ranks share each batch, which has `batch` samples for each */
         bool drop_last;
         bool by_place;     /* the random stream of a sample is that of its place, since it may come twice */
         lg_fields in, out; /* of a sample, of what the batch has of it */
@@ -145,10 +146,19 @@ typedef struct lg__made {
 } lg__made;
 /* Makes batch b of the job; what failed is in `made`. */
 void lg__batch_make(const lg__job *j, lg__maker *m, int64_t b, lg__made *made);
-/* Samples in batch b, of a stream at most. */
-static inline int64_t lg__job_rows(const lg__job *j, int64_t b)
+/* Places of the epoch, one after the other. */
+typedef struct lg__places {
+        int64_t first, count;
+} lg__places;
+/* Those that this rank makes of batch b; of a stream at most. The last batch has what is left: less than the others, or
+ * some more where that is less than one for each rank. */
+static inline lg__places lg__job_places(const lg__job *j, int64_t b)
 {
-        return j->rows < 0 || j->rows - b * j->batch > j->batch ? j->batch : j->rows - b * j->batch;
+        const int64_t all = j->batch * j->ranks, from = b * all;
+        const bool last = b >= j->batches - 1 && (!j->drop_last || j->rows - from < all);
+        const int64_t n = j->rows < 0 || !last ? all : j->rows - from;
+        const int64_t first = n * j->rank / j->ranks;
+        return (lg__places){from + first, n * (j->rank + 1) / j->ranks - first};
 }
 /* Bytes of a part of a full batch. */
 size_t lg__part_bytes(const lg__job *j, int part);

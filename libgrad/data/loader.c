@@ -1,5 +1,6 @@
 /* loader.c - goes through a data set in batches, each in a scope of its own. */
 #include <string.h>
+#include "group/group.h"
 #include "state/roster.h"
 #include "loader.h"
 
@@ -93,9 +94,9 @@ static void rest(lg_loader *l)
 static bool visit(lg__object *o, lg__roster *r)
 {
         lg_loader *l = (lg_loader *)o;
-        const int64_t most = l->job.rows < 0 ? INT64_MAX / l->job.batch : l->job.batches;
+        const int64_t most = l->job.rows < 0 ? INT64_MAX / l->all_ranks : l->job.batches;
         return lg__hold_i64(r, "rows", &l->job.rows, LG__HELD_FIXED) &&
-               lg__hold_i64(r, "batch_size", &l->job.batch, LG__HELD_FIXED) && lg__hold_u64(r, "seed", &l->seed) &&
+               lg__hold_i64(r, "batch_size", &l->all_ranks, LG__HELD_FIXED) && lg__hold_u64(r, "seed", &l->seed) &&
                lg__hold_whole(r, "epoch", &l->epoch, LG__HELD_MOST) &&
                lg__hold_whole(r, "position", &l->position, most) && lg__hold_bool(r, "running", &l->running);
 }
@@ -128,24 +129,46 @@ static int worker_count(lg_ctx *c, int given)
 }
 
 /* How many samples and batches an epoch has. */
-static bool count_batches(lg_loader *l, int64_t batch_size, bool drop_last)
+static bool count_batches(lg_loader *l, int64_t batch_size, const lg_loader_options *o)
 {
+        lg_ctx *c = l->object.ctx;
         lg__job *j = &l->job;
         j->rows = l->draw.samples;
         j->batch = batch_size;
-        j->drop_last = drop_last;
+        j->rank = lg_group_rank(o->group);
+        j->ranks = lg_group_size(o->group);
+        l->all_ranks = batch_size * j->ranks;
+        j->drop_last = o->drop_last;
         j->by_place = l->draw.weights && !l->draw.no_replacement;
         if (j->rows < 0) {
                 j->batches = INT64_MAX;
-                return true;
+                return j->ranks == 1 || lg__fail(c, LG_ERR_ARGUMENT,
+                                                 "lg_loader_open: .group: a stream has no length to be shared; let "
+                                                 "each rank open a stream of its own");
         }
-        j->batches = j->rows / batch_size + (!drop_last && j->rows % batch_size);
-        if (drop_last && !j->batches)
-                return lg__fail(l->object.ctx, LG_ERR_ARGUMENT,
+        const int64_t left = j->rows % l->all_ranks;
+        j->batches = j->rows / l->all_ranks;
+        j->batches += !j->drop_last && left && (left >= j->ranks || !j->batches);
+        if (j->rows && j->rows < j->ranks)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: there are %lld rows for %d ranks",
+                                (long long)j->rows, j->ranks);
+        if (j->drop_last && !j->batches)
+                return lg__fail(c, LG_ERR_ARGUMENT,
                                 "lg_loader_open: .drop_last leaves no batch: there are %lld rows, and the batch size "
-                                "is %lld",
-                                (long long)j->rows, (long long)batch_size);
+                                "is %lld%s",
+                                (long long)j->rows, (long long)batch_size, j->ranks > 1 ? " for each rank" : "");
         return true;
+}
+
+/* All ranks draw by the seed of the first, and go through as many rows. */
+static bool agree(lg_loader *l, lg_group *g)
+{
+        lg__joint j = {.what = LG__BROADCAST, .dtype = LG_I64, .shape = LG_SHAPE(1)};
+        if (l->job.ranks == 1)
+                return true;
+        snprintf(j.name, sizeof j.name, "a loader of %lld rows, %lld in a batch", (long long)l->job.rows,
+                 (long long)l->job.batch);
+        return lg__group_run(g, "lg_loader_open", &j, &l->seed, &l->seed);
 }
 
 /* What makes the batches. */
@@ -165,7 +188,7 @@ static bool fill(lg_loader *l, int64_t batch_size, const lg_loader_options *o, i
         lg_ctx *c = l->object.ctx;
         l->job.set = l->set;
         l->job.collate = l->collate;
-        if (!lg__draw_init(&l->draw, c, l->set->size, o) || !count_batches(l, batch_size, o->drop_last) ||
+        if (!lg__draw_init(&l->draw, c, l->set->size, o) || !count_batches(l, batch_size, o) ||
             !lg__job_init(&l->job, c))
                 return false;
         if ((l->draw.shuffle || l->draw.weights) && l->job.rows) {
@@ -179,7 +202,8 @@ static bool fill(lg_loader *l, int64_t batch_size, const lg_loader_options *o, i
 
 static bool options_are_good(lg_ctx *c, const lg_dataset *data, int64_t batch_size, const lg_loader_options *o)
 {
-        if (!lg__dataset_check(c, data, "lg_loader_open"))
+        if (!lg__dataset_check(c, data, "lg_loader_open") ||
+            (o->group && !lg__group_ready(c, o->group, "lg_loader_open")))
                 return false;
         if (batch_size < 1)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: the batch size is %lld; it must be 1 or more",
@@ -221,13 +245,14 @@ lg_loader *lg_loader_open_with(lg_ctx *c, lg_dataset *data, int64_t batch_size, 
         lg_loader *l = workers < 0 ? NULL : begin(c, data, o.collate, o.device);
         if (!l)
                 return NULL;
-        if (!fill(l, batch_size, &o, workers)) {
-                lg__object_destroy(&l->object);
-                return NULL;
+        if (fill(l, batch_size, &o, workers)) {
+                const bool draws = l->order || data->random || l->collate;
+                l->seed = o.seed || !draws ? o.seed : lg__draw_seed(c);
+                if (agree(l, o.group))
+                        return l;
         }
-        bool draws = l->order || data->random || l->collate;
-        l->seed = o.seed || !draws ? o.seed : lg__draw_seed(c);
-        return l;
+        lg__object_destroy(&l->object);
+        return NULL;
 }
 
 void lg_loader_free(lg_loader *l)
@@ -342,7 +367,7 @@ static lg_tensor *empty_part(const lg_loader *l, int part, const lg__made *made)
 /* Samples are written to where they stay. */
 static bool make_in_place(lg_loader *l, lg_batch *b)
 {
-        lg__made made = {.count = lg__job_rows(&l->job, l->position)};
+        lg__made made = {.count = lg__job_places(&l->job, l->position).count};
         for (int p = 0; p < l->job.parts; p++) {
                 lg_tensor *t = empty_part(l, p, &made);
                 if (!t)
@@ -367,7 +392,7 @@ static bool upload(const lg_loader *l, lg_tensor *t, const void *from)
 /* ret_count: samples; 0: a stream has ended. */
 static bool make_batch(lg_loader *l, lg_batch *b, int64_t *ret_count)
 {
-        *ret_count = lg__job_rows(&l->job, l->position);
+        *ret_count = lg__job_places(&l->job, l->position).count;
         if (lg__loader_prefetches(l))
                 return lg__loader_take_prefetched(l, l->position, b, ret_count);
         if (!l->pool)
@@ -427,6 +452,7 @@ bool lg_loader_next_with(lg_loader *l, lg_batch *ret, size_t size)
 {
         lg_ctx *c = l ? l->object.ctx : NULL;
         bool end = false;
+        lg__groups_tell(c); /* if it has an error */
         if (!lg__ok(c))
                 return false;
         if (!ret)

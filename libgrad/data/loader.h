@@ -24,6 +24,7 @@ struct lg_loader {
         lg__draw draw;
         int64_t *order; /* NULL: samples come one after the other */
         uint64_t seed;
+        int64_t all_ranks;          /* samples of a full batch of all ranks together */
         int64_t epoch, position;    /* the batch that comes next */
         bool running;               /* between the first batch of an epoch and its end */
         bool begun;                 /* its order is drawn; not yet in one that a checkpoint stopped and that goes on */

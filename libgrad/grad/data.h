@@ -17,7 +17,7 @@
 #ifndef LG_DATA_H
 #define LG_DATA_H
 
-#include "grad/base.h"
+#include "grad/group.h"
 
 /* ---- fields ----
  *
@@ -323,13 +323,18 @@ typedef struct lg_loader_options {
         int64_t samples LG_DEFAULT;
         int no_replacement LG_DEFAULT; /* 1: no sample is drawn twice in an epoch; default 0 */
         int prefetch LG_DEFAULT; /* how many batches workers make ahead, which take memory; default: one per worker */
+        /* Ranks that share the samples: each gets batch_size of the next size x batch_size samples, of one order, so
+         * that together they make the batches of a single process. All must open the loader, and draw by the seed of
+         * rank 0. The last batches may differ by one sample between ranks. Default: this process has all samples. */
+        lg_group *group LG_DEFAULT;
 } lg_loader_options;
 /* Opens a loader that goes through `data` in batches of batch_size samples; the last batch of an epoch may be smaller.
  * Fails with LG_ERR_ARGUMENT if batch_size is below 1, if options are out of range or exclude each other, if a stream
- * is to be shuffled or weighted, if .drop_last leaves no batch, or if more than 2^31 - 1 samples are to be shuffled;
- * with LG_ERR_SHAPE or LG_ERR_DEVICE if .weights is not (N) on the CPU; with LG_ERR_SHAPE if a batch has too many
- * elements; with LG_ERR_DEVICE if .device is absent; with LG_ERR_STATE if another loader reads the stream; and with
- * LG_ERR_MEMORY, also if the system starts too few threads.
+ * is to be shuffled, weighted or shared, if .drop_last leaves no batch, if there are fewer samples than ranks, or if
+ * more than 2^31 - 1 samples are to be shuffled; with LG_ERR_SHAPE or LG_ERR_DEVICE if .weights is not (N) on the CPU;
+ * with LG_ERR_SHAPE if a batch has too many elements; with LG_ERR_DEVICE if .device is absent; with LG_ERR_STATE if
+ * another loader reads the stream; with LG_ERR_COMM if the ranks of .group have other numbers of samples or other batch
+ * sizes, and as functions of group.h do; and with LG_ERR_MEMORY, also if the system starts too few threads.
  * Example: lg_loader_open(c, data, 64, .shuffle = true) */
 #define lg_loader_open(...)                                                                                            \
         LG_CALL3(lg_loader_open_with, lg_loader_options, lg_loader_open_takes_c_data_batch_size, __VA_ARGS__)

@@ -285,7 +285,7 @@ static void training(lg_ctx *c)
         }
         lg_dataset *data = lg_dataset_tensors(c, lg_ones(c, LG_SHAPE(4, 3)), lg_zeros(c, LG_SHAPE(4), .dtype = LG_I64),
                                               .scale = 0.5);
-        lg_loader *l = lg_loader_open(c, data, 2, .shuffle = true);
+        lg_loader *l = lg_loader_open(c, data, 2, .shuffle = true, .group = group);
         lg_list p = lg_parameters(net);
         lg_optimizer *others[] = {lg_adamw(c, p, 1e-3, .amsgrad = true), lg_rmsprop(c, p, 1e-3, .centered = true),
                                   lg_adagrad(c, p, 1e-2, .lr_decay = 0.1), lg_adadelta(c, p, 1, .rho = 0.95)};

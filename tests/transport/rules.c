@@ -1,6 +1,6 @@
 /* rules.c - what lg_data_parallel() promises beside its sums: rules KIND, run by mpirun with LIBGRAD_MPI, or alone.
- * KIND: right, or what goes wrong on the last rank or on all: shape, more, forward, create_graph, freed. Prints "held"
- * if all did, else what did not.
+ * KIND: right, or what goes wrong on the last rank or on all: shape, more, loader, forward, create_graph, freed. Prints
+ * "held" if all did, else what did not.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -136,8 +136,89 @@ static void check_random(void)
         CHECK((lg_item(far) > 0) == (rank > 0));
 }
 
+/* Which of n samples a batch has: 1 for each, summed over the ranks. */
+static lg_tensor *members(const lg_batch *b, int64_t n, bool all)
+{
+        lg_tensor *sum = lg_sum(lg_one_hot(b->x, n), .dims = LG_DIMS(0));
+        return all ? lg_all_reduce(sum, g) : sum;
+}
+
+static bool are_equal(lg_tensor *a, lg_tensor *b)
+{
+        return lg_item(lg_sum(lg_cast(lg_ne(a, b), LG_F32))) == 0;
+}
+
+static lg_dataset *numbers(int64_t n)
+{
+        return lg_dataset_list(c, LG_LIST(lg_arange(c, 0, (double)n, 1, .dtype = LG_I64)));
+}
+
+/* The ranks' batches together are those of one process; what is less than a sample for each goes with the last. */
+static void check_share(int64_t n, bool shuffle, bool drop_last, int workers)
+{
+        enum { BATCH = 3 };
+        lg_dataset *data = numbers(n);
+        lg_loader *own = lg_loader_open(c, data, BATCH, .shuffle = shuffle, .drop_last = drop_last, .workers = workers,
+                                        .seed = (uint64_t)rank + 5, .group = g);
+        lg_loader *whole = lg_loader_open(c, data, BATCH * size, .shuffle = shuffle, .drop_last = drop_last, .seed = 5);
+        const int64_t left = n % (BATCH * size), batches = n / (BATCH * size);
+        const bool merged = left && left < size && batches && !drop_last;
+        CHECK(lg_loader_batches(own) == batches + (left && !merged && !drop_last));
+        for (int epoch = 0; epoch < 2; epoch++) {
+                int64_t count = 0;
+                lg_batch a, b;
+                while (lg_loader_next(own, &a)) {
+                        CHECK(lg_loader_next(whole, &b));
+                        const bool last = a.index == lg_loader_batches(own) - 1;
+                        const int64_t mine = lg_size_of(a.x, 0);
+                        CHECK(mine == BATCH || (last && mine <= BATCH + merged && mine >= 1));
+                        if (!(last && merged))
+                                CHECK(are_equal(members(&a, n, true), members(&b, n, false)));
+                        count += mine;
+                }
+                lg_loader_restart(whole);
+                lg_tensor *all = lg_all_reduce(lg_full(c, (double)count, LG_SHAPE_0D, .dtype = LG_I64), g);
+                CHECK(lg_item(all) == (double)(drop_last ? n - left : n));
+        }
+        lg_loader_free(own);
+        lg_loader_free(whole);
+}
+
+static void check_loader(void)
+{
+        for (int64_t n = 3 * size; n < 10 * size; n++)
+                check_share(n, n % 2, n % 3 == 0, n % 5 == 0 ? 2 : 0);
+        lg_loader *l = lg_loader_open(c, numbers(1), 1, .group = g);
+        CHECK(size == 1 ? l != NULL : !l && lg_error_code_of(c) == LG_ERR_ARGUMENT);
+        lg_clear_error(c);
+        lg_loader_free(l);
+}
+
+/* A checkpoint of rank 0 in the middle of an epoch, read by one process. */
+static void check_resume(void)
+{
+        const int each = 12 / size;
+        lg_loader *own = lg_loader_open(c, numbers(97), each, .shuffle = true, .seed = 3, .group = g);
+        lg_loader *whole = lg_loader_open(c, numbers(97), each * size, .shuffle = true);
+        char file[64];
+        snprintf(file, sizeof file, "/tmp/rules-%d-%d.safetensors", (int)getppid(), size);
+        lg_batch a, b;
+        CHECK(lg_loader_next(own, &a) && lg_loader_next(own, &a));
+        lg_checkpoint *saved = lg_checkpoint_new(c), *loaded = lg_checkpoint_new(c);
+        CHECK(lg_checkpoint_add(saved, "loader", own) && lg_checkpoint_add(loaded, "loader", whole));
+        CHECK(rank || (lg_checkpoint_save(saved, file) && lg_checkpoint_load(loaded, file)));
+        remove(file);
+        CHECK(lg_loader_next(own, &a) && (rank || lg_loader_next(whole, &b)));
+        lg_tensor *all = members(&a, 97, true);
+        CHECK(rank || (a.index == 2 && b.index == 2 && are_equal(all, members(&b, 97, false))));
+        lg_loader_free(own);
+        lg_loader_free(whole);
+}
+
 static void check_right(void)
 {
+        check_loader();
+        check_resume();
         check_unused();
         check_accumulation();
         check_weight();
@@ -157,6 +238,11 @@ static void expect(bool ok, lg_error_code mine, const char *words)
 static void check_wrong(const char *kind)
 {
         const bool me = rank == size - 1;
+        if (!strcmp(kind, "loader")) {
+                lg_loader *l = lg_loader_open(c, numbers(40), me ? 4 : 3, .group = g);
+                expect(l != NULL, LG_ERR_COMM, "40 rows, 4");
+                return;
+        }
         lg_module *m = new_net();
         if (me && !strcmp(kind, "more"))
                 CHECK(lg_module_add_parameter(m, "late", lg_ones(c, LG_SHAPE(1))));
