@@ -37,6 +37,8 @@ static words describe(const lg__joint *j)
         else if (j->what == LG__BROADCAST || j->what == LG__SEND || j->what == LG__RECEIVE)
                 n += snprintf(w.s + n, sizeof w.s - (size_t)n, " %s rank %d", j->what == LG__SEND ? "to" : "from",
                               j->root);
+        else if (j->what == LG__BARRIER && *j->name)
+                snprintf(w.s + n, sizeof w.s - (size_t)n, ", %s", j->name);
         if (j->recorded)
                 snprintf(w.s + n, sizeof w.s - (size_t)n, " with a gradient");
         return w;

@@ -250,6 +250,11 @@ static const struct mistake {
         {"root", JOINT(BROADCAST, F32, SUM, 0, 1, 4), JOINT(BROADCAST, F32, SUM, 1, 1, 4),
          "broadcast of f32 (4,) from rank 1"},
         {"barrier", USUAL, {.what = LG__BARRIER}, "barrier"},
+        {"name", {.what = LG__BARRIER, .name = "weights"}, {.what = LG__BARRIER, .name = "biases"}, "biases"},
+        {"gradient",
+         JOINT(RECEIVE, F32, SUM, 2, 1, 4),
+         {.what = LG__SEND, .dtype = LG_F32, .shape = {.ndim = 1, .size = {4}}, .recorded = true},
+         "send of f32 (4,) to rank 0 with a gradient"},
         {"pair", {.what = LG__BARRIER}, JOINT(SEND, F32, SUM, 0, 1, 4), "send of f32 (4,) to rank 0"},
 #undef USUAL
 #undef JOINT
