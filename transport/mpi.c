@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "transport.h"
 
 typedef struct mpi {
@@ -13,8 +14,9 @@ typedef struct mpi {
 
 _Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t), "a request fits a transfer");
 
-/* Whether an open ended broken: then MPI_Finalize could wait for ever. */
-static bool was_broken;
+/* Whether an open ended broken: then MPI_Finalize could wait for ever. And whether an open has not ended: processes
+ * would not mean the same one by the next. */
+static bool was_broken, is_halfway;
 
 static bool done(lg_transport *t, const char *call, int code)
 {
@@ -47,10 +49,11 @@ static bool initialise(lg_transport *t)
                 snprintf(t->why, sizeof t->why, "MPI_Finalize was called before");
                 return false;
         }
-        if (!ready)
-                return DONE(t, MPI_Init_thread, NULL, NULL, MPI_THREAD_MULTIPLE, &level) && atexit(finalize) == 0 &&
-                       DONE(t, MPI_Comm_set_errhandler, MPI_COMM_WORLD, MPI_ERRORS_RETURN) && /* MPICH asks these two */
-                       DONE(t, MPI_Comm_set_errhandler, MPI_COMM_SELF, MPI_ERRORS_RETURN);    /* where a test fails */
+        if (!ready &&
+            !(DONE(t, MPI_Init_thread, NULL, NULL, MPI_THREAD_MULTIPLE, &level) && atexit(finalize) == 0 &&
+              DONE(t, MPI_Comm_set_errhandler, MPI_COMM_WORLD, MPI_ERRORS_RETURN) && /* MPICH asks these two */
+              DONE(t, MPI_Comm_set_errhandler, MPI_COMM_SELF, MPI_ERRORS_RETURN)))   /* where a test fails */
+                return false;
         if (!DONE(t, MPI_Query_thread, &level) || !DONE(t, MPI_Is_thread_main, &is_main))
                 return false;
         t->any_thread = level == MPI_THREAD_MULTIPLE;
@@ -69,12 +72,44 @@ static int most_tag(MPI_Comm comm)
         return found && most ? *most : 32767; /* what the standard promises */
 }
 
-static bool open_mpi(lg_transport *t)
+static double now(void)
+{
+        struct timespec s;
+        clock_gettime(CLOCK_MONOTONIC, &s);
+        return (double)s.tv_sec + 1e-9 * (double)s.tv_nsec;
+}
+
+/* m->all, for which all processes must come. */
+static bool copy_world(mpi *m, double seconds)
+{
+        static MPI_Comm copy; /* MPI may write it when all have given up */
+        lg_transport *t = &m->base;
+        MPI_Request r;
+        int over = 0;
+        const double start = now();
+        if (!is_halfway && !DONE(t, MPI_Comm_idup, MPI_COMM_WORLD, &copy, &r))
+                return false;
+        while (!is_halfway && !over) {
+                if (!DONE(t, MPI_Test, &r, &over, MPI_STATUS_IGNORE))
+                        return false;
+                is_halfway = !over && now() - start > seconds;
+                if (!over && !is_halfway)
+                        nanosleep(&(struct timespec){0, 50000}, NULL);
+        }
+        if (is_halfway) {
+                snprintf(t->why, sizeof t->why, "not all processes have opened a group within the time limit");
+                was_broken = true;
+        }
+        m->all = copy;
+        return over;
+}
+
+static bool open_mpi(lg_transport *t, double seconds)
 {
         mpi *m = (mpi *)t;
         char host[MPI_MAX_PROCESSOR_NAME] = "";
         int n = 0;
-        if (!initialise(t) || !DONE(t, MPI_Comm_dup, MPI_COMM_WORLD, &m->all))
+        if (!initialise(t) || !copy_world(m, seconds))
                 return false;
         if (!DONE(t, MPI_Comm_set_errhandler, m->all, MPI_ERRORS_RETURN) || !DONE(t, MPI_Comm_rank, m->all, &t->rank) ||
             !DONE(t, MPI_Comm_size, m->all, &t->size) || !DONE(t, MPI_Get_processor_name, host, &n)) {

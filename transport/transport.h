@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LG_TRANSPORT_ABI 1
+#define LG_TRANSPORT_ABI 2
 
 typedef struct lg_transport_api lg_transport_api;
 
@@ -39,10 +39,11 @@ struct lg_transport_api {
         const char *name; /* of the library, "Open MPI" */
         size_t bytes;     /* of an lg_transport of this module */
 
-        /* Joins the processes that the launcher has started, all of which call this; messages of one open are never
-         * received by another. Sets all of t. An MPI that the program has initialised is used as it is. One that is
-         * initialised here is finalised when the process ends, unless an open ended broken. */
-        bool (*open)(lg_transport *t);
+        /* Joins the processes that the launcher has started, all of which must call this within so many seconds of each
+         * other; messages of one open are never received by another. Sets all of t. An MPI that the program has
+         * initialised is used as it is. One that is initialised here is finalised when the process ends, unless an open
+         * ended broken. */
+        bool (*open)(lg_transport *t, double seconds);
         /* Leaves. `broken`: messages may be under way, so that others may not be waited for. */
         void (*close)(lg_transport *t, bool broken);
         /* The library's version, a line of text. */

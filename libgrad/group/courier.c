@@ -49,7 +49,7 @@ static void *work(void *user)
         return NULL;
 }
 
-lg__courier *lg__courier_new(lg_ctx *c, bool threads)
+lg__courier *lg__courier_new(lg_ctx *c)
 {
         lg__courier *q = lg__alloc(c, sizeof *q);
         if (!q)
@@ -57,8 +57,12 @@ lg__courier *lg__courier_new(lg_ctx *c, bool threads)
         pthread_mutex_init(&q->lock, NULL);
         pthread_cond_init(&q->work, NULL);
         pthread_cond_init(&q->news, NULL);
-        q->threads = threads;
         return q;
+}
+
+void lg__courier_allow_thread(lg__courier *q)
+{
+        q->threads = true;
 }
 
 void lg__courier_free(lg_ctx *c, lg__courier *q)

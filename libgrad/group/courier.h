@@ -7,8 +7,10 @@
 
 typedef struct lg__courier lg__courier;
 
-/* threads: whether it may have one. NULL and LG_ERR_MEMORY: no memory. */
-lg__courier *lg__courier_new(lg_ctx *c, bool threads);
+/* NULL and LG_ERR_MEMORY: no memory. */
+lg__courier *lg__courier_new(lg_ctx *c);
+/* It may have a thread, from the first early errand on. */
+void lg__courier_allow_thread(lg__courier *q);
 /* After all errands; NULL: nothing. */
 void lg__courier_free(lg_ctx *c, lg__courier *q);
 /* Takes an errand, which stays the caller's. `early`: the caller does not wait for it yet. */

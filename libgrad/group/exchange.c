@@ -266,6 +266,19 @@ static size_t bytes_of(int size, size_t *ret_parts)
         return sum;
 }
 
+void lg__peer_refuse(lg_transport *t, int rank, int to, int first_tag, const char *why)
+{
+        lg__said last = {.failed = true};
+        lg_transfer x;
+        const double start = now();
+        snprintf(last.why, sizeof last.why, "rank %d failed: %s", rank, why);
+        if (!t->api->send(t, to, first_tag, &last, sizeof last, &x))
+                return;
+        while (t->api->test(t, &x, NULL) == LG_TRANSFER_UNDER_WAY && now() - start < GOODBYE_SECONDS)
+                nanosleep(&(struct timespec){0, NAP_NANOSECONDS}, NULL);
+        t->api->cancel(t, &x);
+}
+
 lg__peer *lg__peer_new(lg_ctx *c, lg_transport *t, int rank, int size, const int *world, int first_tag, double seconds)
 {
         size_t at[LG__PEER_PARTS];

@@ -222,7 +222,7 @@ static void choose_device(lg_group *g, lg_device asked)
                 g->device.index = g->local_rank;
 }
 
-/* The transport, open; w->t is NULL if this process is alone. */
+/* The transport, open; w->t is NULL if this process is alone. Behind the opening others wait for this process. */
 static bool enter_world(lg_ctx *c, lg__world *w)
 {
         int launched;
@@ -230,20 +230,37 @@ static bool enter_world(lg_ctx *c, lg__world *w)
         if (!w->api)
                 return !c->error;
         w->t = lg__alloc(c, w->api->bytes);
-        if (!w->t)
+        w->courier = w->t ? lg__courier_new(c) : NULL;
+        if (!w->courier)
                 return false;
         w->t->api = w->api;
-        if (!w->api->open(w->t))
+        if (!w->api->open(w->t, w->seconds))
                 return lg__fail(c, LG_ERR_COMM, "lg_group_open: %s: %s", w->api->name, w->t->why);
         w->open = true;
-        if (launched > 1 && w->t->size == 1)
-                return lg__fail(c, LG_ERR_COMM,
-                                "lg_group_open: the launcher has started %d processes, but %s sees this one alone: "
-                                "start them by its own mpirun (libgrad-openmpi.so.0 is for Open MPI's, or srun "
-                                "--mpi=pmix, libgrad-mpich.so.0 for MPICH's, or srun --mpi=pmi2)",
-                                launched, w->api->name);
-        w->courier = lg__courier_new(c, w->t->any_thread);
-        return w->courier != NULL;
+        if (w->t->any_thread)
+                lg__courier_allow_thread(w->courier);
+        return launched == 1 || w->t->size > 1 ||
+               lg__fail(c, LG_ERR_COMM,
+                        "lg_group_open: the launcher has started %d processes, but %s sees this one alone: "
+                        "start them by its own mpirun (libgrad-openmpi.so.0 is for Open MPI's, or srun "
+                        "--mpi=pmix, libgrad-mpich.so.0 for MPICH's, or srun --mpi=pmi2)",
+                        launched, w->api->name);
+}
+
+/* The group of all processes; NULL: the others know that this one failed. */
+static lg_group *enter_group(lg_ctx *c, lg__world *w)
+{
+        lg_group *g = new_group(c, w, w->t->rank, w->t->size);
+        if (g && join(g, 0) && exchange_hosts(g))
+                return g;
+        for (int r = 0; r < w->t->size && !(g && g->peer); r++)
+                if (r != w->t->rank)
+                        lg__peer_refuse(w->t, w->t->rank, r, 0, c->message);
+        lg__groups_tell(c);
+        if (g)
+                lg__object_destroy(&g->object);
+        w->broken = true;
+        return NULL;
 }
 
 lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options)
@@ -261,13 +278,8 @@ lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options)
         w->seconds = o.timeout;
         w->groups = 1; /* until the group has it */
         lg_group *g = NULL;
-        const bool ok = enter_world(c, w);
-        if (ok)
-                g = w->t && w->t->size > 1 ? new_group(c, w, w->t->rank, w->t->size) : new_group(c, NULL, 0, 1);
-        if (g && g->world && !(join(g, 0) && exchange_hosts(g))) {
-                lg__object_destroy(&g->object);
-                g = NULL;
-        }
+        if (enter_world(c, w))
+                g = w->t && w->t->size > 1 ? enter_group(c, w) : new_group(c, NULL, 0, 1);
         leave_world(c, w);
         if (g && g->world)
                 c->apart = (uint64_t)g->rank * 0x9e3779b97f4a7c15u; /* rank 0 draws as a process alone */
@@ -301,16 +313,20 @@ static lg_group *split(lg_group *g, int color, const wish *wishes)
         if (color < 0)
                 return NULL;
         lg_group *part = new_group(g->object.ctx, g->world, rank, size);
-        if (!part)
-                return NULL;
-        for (int r = 0, i = 0; r < g->size; r++)
+        for (int r = 0, i = 0; part && r < g->size; r++)
                 if (wishes[r].color == color)
                         part->members[i++] = g->members[r];
-        part->local_rank = local_rank(part);
-        part->device = g->device;
-        if (size == 1 || join(part, tag))
+        if (part && (size == 1 || join(part, tag))) {
+                part->local_rank = local_rank(part);
+                part->device = g->device;
                 return part;
-        lg__object_destroy(&part->object);
+        }
+        for (int r = 0; r < g->size; r++)
+                if (r != g->rank && wishes[r].color == color)
+                        lg__peer_refuse(g->world->t, rank, g->members[r], tag, g->object.ctx->message);
+        lg__groups_tell(g->object.ctx);
+        if (part)
+                lg__object_destroy(&part->object);
         return NULL;
 }
 

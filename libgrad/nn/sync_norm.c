@@ -7,11 +7,11 @@
 #include "group/group.h"
 #include "nn/nn.h"
 
-/* All dimensions but the second. */
-static lg_tensor *sum_of_channels(lg_tensor *x)
+/* Over all dimensions but the second. */
+static lg_tensor *sum_of_channels(lg_tensor *x, int ndim)
 {
         lg_dims dims = LG_DIMS(0);
-        for (int i = 2; i < x->at.shape.ndim; i++)
+        for (int i = 2; i < ndim; i++)
                 dims.dim[dims.count++] = i;
         return lg_sum(x, .dims = dims, .keep_dim = true);
 }
@@ -19,8 +19,9 @@ static lg_tensor *sum_of_channels(lg_tensor *x)
 /* (1, 2 C + 1): mean and sum of squared deviations of each channel, and how many elements there are. */
 static lg_tensor *own_statistics(lg_tensor *x, int64_t channels, int64_t count)
 {
-        lg_tensor *mean = lg_mul_scalar(sum_of_channels(x), 1.0 / (double)(count ? count : 1));
-        lg_tensor *squares = sum_of_channels(lg_square(lg_sub(x, mean)));
+        const int ndim = x->at.shape.ndim;
+        lg_tensor *mean = lg_mul_scalar(sum_of_channels(x, ndim), 1.0 / (double)(count ? count : 1));
+        lg_tensor *squares = sum_of_channels(lg_square(lg_sub(x, mean)), ndim);
         lg_tensor *n =
                 lg_full(x->ctx, (double)count, LG_SHAPE(1, 1), .dtype = x->at.dtype, .device = x->storage->device->id);
         const lg_shape row = LG_SHAPE(1, channels);

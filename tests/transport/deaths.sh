@@ -5,9 +5,8 @@ times=${LG_TEST_DEATHS:-$1} rank=$2 lives=$3
 shift 3
 file=$(mktemp -u)
 i=0
-seed=$(date +%s)
 while [ $i -lt "$times" ]; do
-        ms=$(echo "$seed $i $rank" | awk '{srand($1 * 31 + $2 * 7 + $3); print int(rand() * 700)}')
+        ms=$(($(od -A n -N 2 -t u2 /dev/urandom) % 700))
         said=$(timeout 60 "$@" -n 3 "$lives" "$file" 0 "$rank" "$ms" 2>&1)
         if [ "$(echo "$said" | grep -c '^held$')" != 2 ]; then
                 echo "rank $rank killed after $ms ms:"

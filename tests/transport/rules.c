@@ -1,6 +1,6 @@
 /* rules.c - what lg_data_parallel() promises beside its sums: rules KIND, run by mpirun with LIBGRAD_MPI, or alone.
- * KIND: right, or what goes wrong on the last rank or on all: shape, more, loader, forward, create_graph, freed. Prints
- * "held" if all did, else what did not.
+ * KIND: right; foreign, run by the launcher of the other MPI; or what goes wrong on the last rank or on all: shape,
+ * more, loader, forward, create_graph, freed. Prints "held" if all did, else what did not.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -279,6 +279,12 @@ int main(int count, char **words)
 {
         c = lg_open(.threads = 1);
         g = lg_group_open(c, .timeout = 30);
+        if (count == 2 && !strcmp(words[1], "foreign")) {
+                CHECK(!g && lg_error_code_of(c) == LG_ERR_COMM && strstr(lg_error(c), "libgrad-openmpi.so.0") &&
+                      strstr(lg_error(c), "libgrad-mpich.so.0"));
+                lg_close(c);
+                return failures || printf("held\n") < 0;
+        }
         rank = lg_group_rank(g);
         size = lg_group_size(g);
         CHECK(g && count == 2);

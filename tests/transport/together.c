@@ -309,7 +309,7 @@ int main(int argc, char **argv)
         c = lg_open();
         t = calloc(1, api->bytes);
         t->api = api;
-        if (!c || !api->open(t))
+        if (!c || !api->open(t, 60))
                 return 2;
         rank = t->rank, size = t->size;
         for (int r = 0; r < size; r++)

@@ -122,7 +122,7 @@ static void test_apart(void)
         two->api = one->api;
         int first = 1, second = 2, got_first = 0, got_second = 0;
         lg_transfer x[4];
-        if (!one->api->open(two)) {
+        if (!one->api->open(two, 60)) {
                 failures++;
                 fprintf(stderr, "open again: %s\n", two->why);
                 free(two);
@@ -178,7 +178,7 @@ int main(int argc, char **argv)
                 return 2;
         t = calloc(1, api->bytes);
         t->api = api;
-        if (!api->open(t)) {
+        if (!api->open(t, 60)) {
                 fprintf(stderr, "open: %s\n", t->why);
                 return 1;
         }
