@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "grad.h"
+#include "leaks.h"
 
 static lg_ctx *c;
 static lg_group *g;
@@ -204,6 +205,7 @@ int main(int count, char **words)
                 check_errors();
         }
         lg_close(c);
+        failures += leaks();
         if (!failures)
                 printf("held\n");
         fflush(stdout);

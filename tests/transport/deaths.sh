@@ -8,7 +8,7 @@ i=0
 while [ $i -lt "$times" ]; do
         ms=$(($(od -A n -N 2 -t u2 /dev/urandom) % 700))
         said=$(timeout 60 "$@" -n 3 "$lives" "$file" 0 "$rank" "$ms" 2>&1)
-        if [ "$(echo "$said" | grep -c '^held$')" != 2 ]; then
+        if [ "$(echo "$said" | grep -o held | wc -l)" != 2 ]; then
                 echo "rank $rank killed after $ms ms:"
                 echo "$said" | grep -v '^step'
                 rm -f "$file"*

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "grad.h"
+#include "leaks.h"
 
 #define BATCH 24 /* of all ranks together */
 #define SAMPLES 100
@@ -140,6 +141,7 @@ int main(int count, char **words)
                 check_loss(&t, seconds() - before, words[1]);
         CHECK(!lg_error(c));
         lg_close(c);
+        failures += leaks();
         if (!failures)
                 printf("held\n");
         fflush(stdout);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "grad.h"
 #include "models.h"
+#include "leaks.h"
 
 #define BATCH 48
 
@@ -165,6 +166,7 @@ int main(int count, char **words)
         if (g)
                 train(&w);
         lg_close(c);
+        failures += leaks();
         if (!failures)
                 printf("held\n");
         return failures > 0;

@@ -14,7 +14,7 @@ echo "$alone" | grep -q '^held$' || fail "$alone"
 rm -f "$file"
 for way in '4 3' '2 6' '1 9'; do
         said=$("$@" -n "${way% *}" "$lives" "$file" "${way#* }" 2>&1)
-        [ "$(echo "$said" | grep -c '^held$')" = "${way% *}" ] || fail "$said"
+        [ "$(echo "$said" | grep -o held | wc -l)" = "${way% *}" ] || fail "$said"
         echo "$said" | grep '^step' >>"$file-steps"
 done
 echo "$alone" | grep '^step' | paste -d ' ' - "$file-steps" | awk '

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "grad.h"
+#include "leaks.h"
 
 static lg_ctx *c;
 static lg_group *g;
@@ -295,6 +296,7 @@ int main(int count, char **words)
                 check_right();
         CHECK(!lg_error(c));
         lg_close(c);
+        failures += leaks();
         if (!failures)
                 printf("held\n");
         fflush(stdout);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "grad.h"
+#include "leaks.h"
 
 static lg_ctx *steady; /* of rounds: its memory never fails */
 static lg_group *everyone;
@@ -94,6 +95,7 @@ int main(void)
                 lg_empty_cache(steady);
         CHECK(failed_rounds > 30);
         lg_close(steady);
+        failures += leaks();
         if (!failures)
                 printf("held\n");
         fflush(stdout);

@@ -3,6 +3,6 @@
 n=$1
 shift
 said=$("$@" 2>&1)
-[ "$(echo "$said" | grep -c '^held$')" = "$n" ] && exit 0
+[ "$(echo "$said" | grep -o held | wc -l)" = "$n" ] && exit 0
 echo "$said"
 exit 1
