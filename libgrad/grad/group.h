@@ -72,6 +72,10 @@ LG_API int lg_group_local_rank(const lg_group *g);
  * fail. */
 LG_API const char *lg_group_host(const lg_group *g, int rank);
 
+/* Returns the name and version of the MPI by which messages are sent, such as "Open MPI v4.1.4, ...", valid until
+ * lg_group_free(); "none" if no launcher has started this process, or if g is NULL. Cannot fail. */
+LG_API const char *lg_group_transport(const lg_group *g);
+
 /* Returns the device of this rank, for lg_module_to() and the .device of loaders. Cannot fail. */
 LG_API lg_device lg_group_device(const lg_group *g);
 

@@ -16,6 +16,7 @@ struct lg__world {
         int next_tag; /* this and those that follow are in no group of this process */
         bool open, broken;
         double seconds;
+        char version[256]; /* of the MPI */
 };
 
 static const lg__type type;
@@ -237,6 +238,7 @@ static bool enter_world(lg_ctx *c, lg__world *w)
         if (!w->api->open(w->t, w->seconds))
                 return lg__fail(c, LG_ERR_COMM, "lg_group_open: %s: %s", w->api->name, w->t->why);
         w->open = true;
+        w->api->version(w->version, sizeof w->version);
         if (w->t->any_thread)
                 lg__courier_allow_thread(w->courier);
         return launched == 1 || w->t->size > 1 ||
@@ -376,6 +378,11 @@ const char *lg_group_host(const lg_group *g, int rank)
         if (!g || rank < 0 || rank >= g->size)
                 return NULL;
         return g->world ? g->world->hosts + (size_t)g->members[rank] * HOST : "localhost";
+}
+
+const char *lg_group_transport(const lg_group *g)
+{
+        return g && g->world ? g->world->version : "none";
 }
 
 bool lg_barrier(lg_group *g)

@@ -216,8 +216,21 @@ static void check_resume(void)
         lg_loader_free(whole);
 }
 
+/* Whose mpirun has started the processes is in the environment. */
+static void check_transport(void)
+{
+        const char *name = size == 1 ? "none" : getenv("OMPI_COMM_WORLD_SIZE") ? "Open MPI v" : "MPICH Version: ";
+        CHECK(!strncmp(lg_group_transport(g), name, strlen(name)) && !strcmp(lg_group_transport(NULL), "none"));
+        lg_group *pair = lg_group_split(g, rank / 2), *own = lg_group_split(g, rank);
+        CHECK(pair && own && !strcmp(lg_group_transport(pair), lg_group_transport(g)));
+        CHECK(size == 1 || !strncmp(lg_group_transport(own), name, strlen(name)));
+        lg_group_free(pair);
+        lg_group_free(own);
+}
+
 static void check_right(void)
 {
+        check_transport();
         check_loader();
         check_resume();
         check_unused();
