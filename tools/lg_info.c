@@ -1,23 +1,14 @@
 /* lg_info.c - what libgrad finds on this machine: a table of devices, or with --bench what they can do.
  *
- * lg-info [--bench]
+ * lg-info [--bench | --group]
  */
-#include <grad.h>
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
+#include "lg_info.h"
 
 /* Takes a result that nobody looks at. */
 static void drop(const void *result)
 {
         (void)result;
-}
-
-static double now(void)
-{
-        struct timespec t;
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 static void print_bytes(int64_t bytes)
@@ -169,19 +160,8 @@ static int finish(void)
         return 1;
 }
 
-int main(int argc, char **argv)
+static void print_devices(lg_ctx *c, bool bench)
 {
-        bool bench = argc == 2 && strcmp(argv[1], "--bench") == 0;
-        if (argc > 1 && !bench) {
-                bool help = argc == 2 && strcmp(argv[1], "--help") == 0;
-                fprintf(help ? stdout : stderr, "usage: lg-info [--bench]\n");
-                return help ? finish() : 2;
-        }
-        lg_ctx *c = lg_open();
-        if (!c) {
-                fprintf(stderr, "lg-info: no memory for a context\n");
-                return 1;
-        }
         lg_device all[17];
         all[0] = lg_cpu();
         int count = 1 + lg_try_all_cuda(c, 16, all + 1);
@@ -202,6 +182,26 @@ int main(int argc, char **argv)
                 measure_all(c, all, count);
         if (lg_error(c))
                 fprintf(stderr, "lg-info: %s\n", lg_error(c));
+}
+
+int main(int argc, char **argv)
+{
+        const char *option = argc == 2 ? argv[1] : "";
+        const bool bench = !strcmp(option, "--bench"), group = !strcmp(option, "--group");
+        if (argc > 1 && !bench && !group) {
+                bool help = !strcmp(option, "--help");
+                fprintf(help ? stdout : stderr, "usage: lg-info [--bench | --group]\n");
+                return help ? finish() : 2;
+        }
+        lg_ctx *c = lg_open();
+        if (!c) {
+                fprintf(stderr, "lg-info: no memory for a context\n");
+                return 1;
+        }
+        if (group)
+                print_group(c);
+        else
+                print_devices(c, bench);
         int status = finish() || lg_error(c);
         lg_close(c);
         return status;
