@@ -1,5 +1,5 @@
 #!/bin/sh
-# symbols.sh - only lg_ symbols are exported; every op of ops.def has its function, every declared op its row.
+# symbols.sh - only lg_ symbols are exported; no MPI is linked; every op of ops.def has its function, every declared op its row.
 # symbols.sh SOURCE_ROOT LIBGRAD_SO
 set -eu
 root=$1 library=$2
@@ -9,6 +9,9 @@ nm -D --defined-only "$library" | sed 's/@.*//' | awk '{print $NF}' | sort -u >"
 grep -v '^lg_' "$work/exported" | grep -v '^_\(init\|fini\|edata\|end\|_bss_start\)$' >"$work/foreign" || true
 [ -s "$work/foreign" ] && complain "exported, but not lg_: $(tr '\n' ' ' <"$work/foreign")"
 grep '^lg__' "$work/exported" && complain "private symbols are exported"
+
+# Who uses no group needs no MPI: modules link it.
+ldd "$library" | awk '{ print $1 }' | grep -i 'mpi' && complain "$library links an MPI"
 
 # Everything that is declared LG_API is exported, and nothing else.
 echo '#include <grad.h>' | ${CC:-cc} -E -P -I"$root/libgrad" -I"$(dirname "$library")" - | tr '\n' ' ' | tr ';{' '\n\n' |

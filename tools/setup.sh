@@ -49,6 +49,7 @@ need_packages() {
 
 build_packages=(gcc libc6-dev meson ninja-build pkg-config zlib1g-dev libcjson-dev libpng-dev libdlpack-dev)
 train_packages=("${build_packages[@]}" dataset-fashion-mnist)
+mpi_packages=(openmpi-bin libopenmpi-dev)
 pack_packages=(gcc binutils libcmocka-dev zlib1g-dev dataset-fashion-mnist)
 test_packages=("${train_packages[@]}" g++ libcmocka-dev doxygen \
         libopenmpi-dev openmpi-bin libmpich-dev mpich \
@@ -61,6 +62,17 @@ configure() {
         local folder=$1
         shift
         [ -e "$folder/build.ninja" ] || reported "configuring $folder" "$folder.log" meson setup "$folder" "$@"
+}
+
+# reconfigure_for_mpi FOLDER: configures a folder again that was made before an MPI was installed.
+reconfigure_for_mpi() {
+        local name
+        for name in openmpi:ompi-c mpich:mpich; do
+                if pkg-config --exists "${name#*:}" && ! grep -q "libgrad-${name%:*}.so.0" "$1/build.ninja"; then
+                        reported "configuring $1 again, for messages between processes" "$1.log" meson setup --reconfigure "$1"
+                        return
+                fi
+        done
 }
 
 # beating COMMAND...: runs it with its own output, and a line every eight seconds where nobody watches on a terminal.

@@ -50,7 +50,7 @@ manuals() {
 # What Debian asks of its own libraries and programs: full RELRO, no stack that runs, canaries, checked functions.
 hardened() {
         local file
-        for file in "$folder/libgrad.so.0" "$prefix"/bin/*; do
+        for file in "$folder"/libgrad*.so.0 "$prefix"/bin/*; do
                 readelf -lW "$file" >"$work/segments"
                 grep -q GNU_RELRO "$work/segments" || { echo "$file has no RELRO"; return 1; }
                 grep 'GNU_STACK' "$work/segments" | grep -q 'RW ' || { echo "$file has a stack that runs"; return 1; }
@@ -69,6 +69,24 @@ with() {
                 LD_LIBRARY_PATH=$folder "$work/train"
 }
 
+# The module of each MPI that meson has found is there; libgrad.so links none of them, and a program finds its own.
+processes() {
+        local name count=0 way
+        for name in openmpi mpich; do
+                ldd "$folder/libgrad.so.0" | grep -i 'libmpi' && return 1
+                grep -q "libgrad-$name.so.0" "$build/build.ninja" || continue
+                count=$((count + 1))
+                ldd "$folder/libgrad-$name.so.0" | grep -q 'libmpi' || { echo "libgrad-$name.so.0 links no MPI"; return 1; }
+                way=(-n 2)
+                [ $name = mpich ] || way+=(--allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
+                command -v mpirun.$name >/dev/null || continue
+                LD_LIBRARY_PATH=$folder timeout 60 mpirun.$name "${way[@]}" "$prefix/bin/lg-info" --group >"$work/ranks" ||
+                        { cat "$work/ranks"; return 1; }
+                grep -q '^2 processes' "$work/ranks" || { cat "$work/ranks"; return 1; }
+        done
+        echo "$count modules"
+}
+
 # The archive and what it needs, where the shared library lies beside it: README's line.
 static() {
         cc "$program" $(pkg-config --cflags --libs --static libgrad | sed 's/-lgrad/-l:libgrad.a/') -o "$work/train" &&
@@ -82,6 +100,13 @@ cmake_project() {
 
 subproject() {
         "$root/tests/install/subproject.sh" "$root" "$@"
+}
+
+uninstalled() {
+        ninja -C "$build" uninstall || return 1
+        find "$work/root" ! -type d >"$work/left"
+        [ ! -s "$work/left" ] || { cat "$work/left"; return 1; }
+        echo 'nothing is left'
 }
 
 way installed installed
@@ -99,5 +124,7 @@ way 'libgrad.a' static
 way 'CMake' cmake_project
 way 'subproject' subproject
 way 'subproject, static' subproject -Ddefault_library=static -Dlibgrad:zlib=disabled
+way processes processes
+way uninstalled uninstalled
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
