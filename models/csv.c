@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "csv.h"
 #include "plot.h"
+#include "ranks.h"
 
 static bool unwritten(csv *file, run *r)
 {
@@ -29,7 +30,7 @@ static bool keep_lines(csv *file, run *r)
 bool csv_open(csv *file, run *r)
 {
         const options *o = r->o;
-        if (!o->csv && !o->plot)
+        if ((!o->csv && !o->plot) || !ranks_first(r))
                 return true;
         file->temporary = !o->csv;
         snprintf(file->name, sizeof file->name, "%s%s", o->csv ? o->csv : o->plot, o->csv ? "" : ".csv");

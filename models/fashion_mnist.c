@@ -3,10 +3,13 @@
 #include "csv.h"
 #include "plot.h"
 #include "predict.h"
+#include "ranks.h"
 #include "saving.h"
 
 static void tell(run *r, const figures *f)
 {
+        if (!ranks_first(r))
+                return;
         printf("epoch %lld/%lld  train loss %.4f  test loss %.4f  test accuracy %.4f  %.2f s\n", (long long)r->epoch,
                (long long)r->o->epochs, f->train_loss, f->test_loss, f->accuracy, f->time);
         run_flush(r, stdout, "the standard output");
@@ -21,7 +24,7 @@ static void test(run *r, figures *f, report *filled, bool keep_best)
                 *filled = (report){0};
                 r->report = filled;
         }
-        progress_begin(&p, "test", r->epoch, r->o->epochs, r->o->quiet);
+        progress_begin(&p, "test", r->epoch, r->o->epochs, r->o->quiet || !ranks_first(r));
         run_swap(r);
         run_evaluate(r, &p, f);
         if (keep_best)
@@ -56,8 +59,9 @@ static bool train(run *r, csv *file, figures *f, report *last)
 {
         progress p;
         bool tested = false;
-        while (!is_done(r) && !run_interrupted() && !lg_error(r->c)) {
-                progress_begin(&p, "epoch", r->epoch, r->o->epochs, r->o->quiet);
+        ranks_agree(r, NULL);
+        while (!is_done(r) && !r->interrupted && !lg_error(r->c)) {
+                progress_begin(&p, "epoch", r->epoch, r->o->epochs, r->o->quiet || !ranks_first(r));
                 f->train_loss = run_train_epoch(r, &p);
                 f->time = r->spent;
                 progress_end(&p);
@@ -73,7 +77,7 @@ static bool train(run *r, csv *file, figures *f, report *last)
                 csv_write(file, r, f);
                 end_epoch(r);
         }
-        if (lg_error(r->c) || (run_interrupted() && r->o->save && !is_done(r)))
+        if (lg_error(r->c) || (r->interrupted && r->o->save && !is_done(r)))
                 return false;
         if (!tested)
                 test(r, f, last, false);
@@ -96,7 +100,8 @@ static void tell_command(run *r, char *const *argv)
 {
         if (r->saved_step != r->step && !saving_write(r))
                 return;
-        printf("step %lld of %lld is saved; this goes on:\n", (long long)r->step, (long long)r->last_step);
+        printf("step %lld of %lld is saved; this goes on%s:\n", (long long)r->step, (long long)r->last_step,
+               ranks_count(r) > 1 ? ", by mpirun as before" : "");
         saving_print_command(stdout, r, argv);
         run_flush(r, stdout, "the standard output");
 }
@@ -105,9 +110,12 @@ static void run_to_end(run *r, csv *file, char *const *argv)
 {
         figures f = {0};
         report last = {0};
-        if (train(r, file, &f, &last))
+        const bool to_end = train(r, file, &f, &last);
+        if (lg_error(r->c) || !ranks_first(r))
+                return;
+        if (to_end)
                 tell_result(r, &f, &last);
-        else if (!lg_error(r->c))
+        else
                 tell_command(r, argv);
 }
 
@@ -134,13 +142,13 @@ static void train_all(run *r, char *const *argv)
         lg_ctx *c = r->c;
         const options *o = r->o;
         csv file = {NULL, "", false};
-        if (o->plot && !plot_possible())
+        run_make(r, c, o);
+        if (o->plot && ranks_first(r) && !plot_possible())
                 lg_set_error(c, LG_ERR_ARGUMENT, "--plot needs gnuplot, which is not installed (Debian: gnuplot-nox)");
-        else
-                run_make(r, c, o);
-        if (saving_resume(r) && saving_possible(r))
+        if (saving_resume(r) && ranks_share(r) && saving_possible(r))
                 csv_open(&file, r);
-        if (!lg_error(c) && !o->quiet && !lg_module_print(stdout, r->net, .input = LG_SHAPE(o->batch, 1, 28, 28)))
+        if (!lg_error(c) && !o->quiet && ranks_first(r) &&
+            !lg_module_print(stdout, r->net, .input = LG_SHAPE(o->batch, 1, 28, 28)))
                 r->unwritten = ferror(stdout);
         if (!lg_error(c))
                 run_to_end(r, &file, argv);
@@ -154,8 +162,7 @@ static int run_all(lg_ctx *c, const options *o, char *const *argv)
                 train_all(&r, argv);
         else if (predict(stdout, c, o))
                 run_flush(&r, stdout, "the standard output");
-        if (lg_error(c))
-                fprintf(stderr, "fashion-mnist: %s\n", lg_error(c));
+        ranks_end(&r);
         return exit_code(&r);
 }
 

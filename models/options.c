@@ -25,11 +25,17 @@ static const char help[] =
         "  --seed N               of weights and order (0)\n"
         "  --threads N            most threads; 0 is all cores (0)\n"
         "  --device NAME          cpu, cuda, cuda:1, ... (the first GPU that works, else cpu)\n"
+        "  --group                trains on all processes that mpirun or srun has started, each with a batch of its "
+        "own:\n"
+        "                         N processes with --batch B do what one does with --batch N x B, with the same --lr.\n"
+        "                         The first one prints and writes files; all read them. Alone: as without it\n"
+        "  --sync-batch-norm      with --group: batch norms use the statistics of the batches of all processes\n"
+        "  --timeout SECONDS      with --group: how long to wait for another process, which has failed then (300)\n"
         "  --data FOLDER          where the four IDX files are (found by itself where Debian puts them)\n"
         "  --csv FILE             writes the figures of each epoch to a file\n"
         "  --plot FILE            draws loss and accuracy of each epoch as a PNG, by gnuplot\n"
         "  --log-steps N          prints the loss of every Nth step; 0 is none (0)\n"
-        "  --save FILE            saves the run after each epoch, and where Ctrl-C ends it\n"
+        "  --save FILE            saves the run after each epoch, and where Ctrl-C or SIGTERM ends it\n"
         "  --save-every N         saves it after every Nth step, too\n"
         "  --resume FILE          goes on from what --save wrote; begins where there is no such file yet\n"
         "  --keep-best FILE       saves the weights of the epoch with the best test accuracy\n"
@@ -41,9 +47,9 @@ static const char help[] =
         "  --quiet                no table of layers, no progress\n"
         "  --help                 this text\n"
         "\n"
-        "Ctrl-C ends after the current step with the result so far; with --save, it saves the run and prints the "
-        "command\n"
-        "that goes on.\n";
+        "Ctrl-C or SIGTERM ends after the current step with the result so far, on all processes; with --save, it saves "
+        "the\n"
+        "run and prints the command that goes on.\n";
 
 static const char *const schedules[] = {"none", "onecycle", "cosine", "step", NULL};
 
@@ -139,6 +145,9 @@ enum {
         SEED,
         THREADS,
         DEVICE,
+        GROUP,
+        SYNC_BATCH_NORM,
+        TIMEOUT,
         DATA,
         CSV,
         PLOT,
@@ -168,6 +177,9 @@ static const struct option names[] = {{"model", required_argument, NULL, MODEL},
                                       {"seed", required_argument, NULL, SEED},
                                       {"threads", required_argument, NULL, THREADS},
                                       {"device", required_argument, NULL, DEVICE},
+                                      {"group", no_argument, NULL, GROUP},
+                                      {"sync-batch-norm", no_argument, NULL, SYNC_BATCH_NORM},
+                                      {"timeout", required_argument, NULL, TIMEOUT},
                                       {"data", required_argument, NULL, DATA},
                                       {"csv", required_argument, NULL, CSV},
                                       {"plot", required_argument, NULL, PLOT},
@@ -249,6 +261,12 @@ static bool take(options *o, int option)
         case DEVICE:
                 o->device = optarg;
                 return true;
+        case GROUP:
+                return o->group = true;
+        case SYNC_BATCH_NORM:
+                return o->sync_batch_norm = true;
+        case TIMEOUT:
+                return whole_number("timeout", optarg, 1, 1000000, &o->timeout);
         case DATA:
                 o->data = optarg;
                 return true;
@@ -280,6 +298,10 @@ static bool settle(options *o, const char *program)
                 return wrong(program, "--save-every needs --save FILE");
         if (o->save && o->keep_best && !strcmp(o->save, o->keep_best))
                 return wrong(program, "--save and --keep-best need two files");
+        if (o->sync_batch_norm && !o->group)
+                return wrong(program, "--sync-batch-norm needs --group");
+        if (o->predict && o->group)
+                return wrong(program, "--predict does not train, so that it needs no --group");
         if (o->weights && !o->predict)
                 return wrong(program, "--weights needs --predict IMAGE; a training goes on with --resume FILE");
         if (o->predict && !o->weights)
@@ -299,6 +321,7 @@ parsed options_parse(int argc, char **argv, options *ret)
         options o = {.amp = "f32", .optimizer = "adam", .schedule = "onecycle", .lr = -1, .ema = -1};
         o.epochs = 5;
         o.batch = 64;
+        o.timeout = 300;
         for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
                 if (option == HELP) {
                         printf(help, argv[0]);

@@ -10,8 +10,9 @@ typedef struct options {
         const char *save, *resume, *keep_best, *predict, *weights; /* files; NULL: not given */
         double lr, ema;                                            /* below 0: not given */
         int64_t epochs, batch, steps, log_steps, seed, threads, save_every, early_stop;
+        int64_t timeout; /* in seconds */
         int64_t workers; /* -1: auto */
-        bool quiet, report, augment;
+        bool quiet, report, augment, group, sync_batch_norm;
 } options;
 
 typedef enum parsed { PARSED_OK, PARSED_HELP, PARSED_WRONG } parsed;

@@ -4,20 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include "models.h"
+#include "ranks.h"
 #include "run.h"
 #include "saving.h"
 
 static volatile sig_atomic_t interrupted;
 
-static void on_interrupt(int signal)
+static void on_interrupt(int number)
 {
-        (void)signal;
         interrupted = 1;
+        signal(SIGINT, SIG_DFL);
+        signal(SIGTERM, SIG_DFL);
+        (void)number;
 }
 
 void run_catch_interrupt(void)
 {
-        sigaction(SIGINT, &(struct sigaction){.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND}, NULL);
+        sigaction(SIGINT, &(struct sigaction){.sa_handler = on_interrupt}, NULL);
+        sigaction(SIGTERM, &(struct sigaction){.sa_handler = on_interrupt}, NULL);
 }
 
 bool run_interrupted(void)
@@ -55,15 +59,17 @@ static void make_loaders(run *r, const options *o, lg_device device)
         lg_dataset *test = lg_fashion_mnist(r->c, "test", .folder = o->data);
         if (o->augment)
                 train = augmented(r->c, train);
-        r->train = lg_loader_open(r->c, train, o->batch, .shuffle = true, .device = device,
+        r->train_images = lg_dataset_size(train);
+        r->train = lg_loader_open(r->c, train, o->batch, .shuffle = true, .device = device, .group = r->group,
                                   .workers = o->workers < 0 ? LG_AUTO : (int)o->workers);
-        r->test = lg_loader_open(r->c, test, 1000, .device = device);
+        r->test = lg_loader_open(r->c, test, 1000, .device = device, .group = r->group);
 }
 
 void run_make(run *r, lg_ctx *c, const options *o)
 {
-        lg_device device = o->device ? lg_parse_device(c, o->device) : lg_try_cuda(c, 0);
-        *r = (run){.c = c, .o = o, .net = lg_model(c, o->model), .epoch = 1, .saved_step = -1, .augment = o->augment};
+        *r = (run){.c = c, .o = o, .epoch = 1, .saved_step = -1, .augment = o->augment};
+        lg_device device = ranks_open(r);
+        r->net = lg_model(c, o->model);
         r->amp = !strcmp(o->amp, "f16") ? LG_F16 : !strcmp(o->amp, "bf16") ? LG_BF16 : LG_F32;
         lg_module_to(r->net, device);
         lg_list parameters = lg_parameters(r->net);
@@ -90,15 +96,32 @@ void run_flush(run *r, FILE *f, const char *name)
 
 /* ---- training ---- */
 
-/* Reading a loss waits for the device: only where it was asked for. */
-static void log_step(run *r, const lg_tensor *loss)
+/* Images in this batch of all processes together. */
+static int64_t images_of(const run *r, const lg_batch *b)
+{
+        const int64_t each = r->o->batch * ranks_count(r);
+        return b->index + 1 < b->count ? each : r->train_images - b->index * each;
+}
+
+/* Of all processes. Reading a loss waits for the device: only where it was asked for. */
+static void log_step(run *r, const lg_batch *b, const lg_tensor *loss)
 {
         if (!r->o->log_steps || r->step % r->o->log_steps)
                 return;
-        double value = lg_item(loss);
-        if (!lg_error(r->c))
-                printf("step %lld  loss %.9g\n", (long long)r->step, value);
+        double value = lg_item(loss) * (double)lg_size_of(b->x, 0) / (double)images_of(r, b);
+        ranks_sum(r, &value, 1);
+        if (lg_error(r->c) || !ranks_first(r))
+                return;
+        printf("step %lld  loss %.9g\n", (long long)r->step, value);
         run_flush(r, stdout, "the standard output");
+}
+
+/* The mean of all processes' gradients is that of all images: where this process has more or fewer than its share, its
+ * loss counts as much more or less. */
+static lg_tensor *weighted(run *r, const lg_batch *b, lg_tensor *loss)
+{
+        const int64_t share = lg_size_of(b->x, 0) * ranks_count(r), all = images_of(r, b);
+        return share == all ? loss : lg_mul_scalar(loss, (double)share / (double)all);
 }
 
 static void train_step(run *r, const lg_batch *b, lg_tensor *sum)
@@ -107,22 +130,30 @@ static void train_step(run *r, const lg_batch *b, lg_tensor *sum)
         lg_autocast(r->c, r->amp) loss = lg_cross_entropy(lg_forward(r->net, b->x), b->y);
         lg_zero_grad(r->opt);
         if (r->amp == LG_F16) {
-                lg_scaler_backward(r->scaler, loss);
+                lg_scaler_backward(r->scaler, weighted(r, b, loss));
                 lg_scaler_step(r->scaler, r->opt);
                 lg_scaler_update(r->scaler);
         } else {
-                lg_backward(loss);
+                lg_backward(weighted(r, b, loss));
                 lg_step(r->opt);
         }
         if (r->average)
                 lg_ema_update(r->average);
         r->step++;
-        log_step(r, loss);
+        log_step(r, b, loss);
         if (r->schedule && r->each_step)
                 lg_scheduler_step(r->schedule);
         lg_add_(sum, lg_mul_scalar(lg_detach(loss), (double)lg_size_of(b->x, 0)));
-        r->images += lg_size_of(b->x, 0);
+        r->images += images_of(r, b);
         r->midway = b->index + 1 < b->count;
+}
+
+/* The loss of the epoch so far, of all processes. */
+static double read_sum(run *r, const lg_tensor *sum)
+{
+        double value = lg_item(sum);
+        ranks_sum(r, &value, 1);
+        return value;
 }
 
 /* Saves the run, if that is wanted after this step. */
@@ -131,7 +162,7 @@ static void save_step(run *r, const lg_tensor *sum, bool stops)
         bool is_due = r->o->save_every && r->step % r->o->save_every == 0;
         if (!r->o->save || !(is_due || stops))
                 return;
-        r->loss_sum = lg_item(sum);
+        r->loss_sum = read_sum(r, sum);
         saving_write(r);
         r->stopped = stops;
 }
@@ -141,21 +172,22 @@ double run_train_epoch(run *r, progress *p)
 {
         lg_scope scope = lg_scope_begin(r->c);
         lg_device device = lg_device_of(lg_parameters(r->net).items[0]);
-        lg_tensor *sum = lg_full(r->c, r->loss_sum, LG_SHAPE_0D, .device = device);
+        lg_tensor *sum = lg_full(r->c, ranks_first(r) ? r->loss_sum : 0, LG_SHAPE_0D, .device = device);
         double before = r->spent;
         bool stops = false;
         p->images_before = r->images;
-        p->steps_before = r->images / r->o->batch;
+        p->steps_before = r->images / (r->o->batch * ranks_count(r));
         lg_train(r->net, true);
         for (lg_batch b; !stops && r->step < r->last_step && lg_loader_next(r->train, &b);) {
                 train_step(r, &b, sum);
                 r->spent = before + seconds() - p->start;
-                stops = run_interrupted(); /* asked once: a signal may come at any time */
+                const bool shows = ranks_agree(r, p);
+                stops = r->interrupted;
                 save_step(r, sum, stops || (r->midway && r->step == r->last_step));
-                if (progress_due(p))
-                        progress_show(p, b.index + 1, b.count, r->images, lg_item(sum) / (double)r->images);
+                if (shows)
+                        progress_show(p, b.index + 1, b.count, r->images, read_sum(r, sum) / (double)r->images);
         }
-        r->loss_sum = lg_item(sum);
+        r->loss_sum = read_sum(r, sum);
         lg_loader_restart(r->train);
         lg_scope_end(r->c, scope);
         return r->images ? r->loss_sum / (double)r->images : 0;
@@ -163,7 +195,7 @@ double run_train_epoch(run *r, progress *p)
 
 /* ---- testing ---- */
 
-static void count(run *r, lg_tensor *labels, lg_tensor *predicted)
+static void count_classes(run *r, lg_tensor *labels, lg_tensor *predicted)
 {
         int64_t n = lg_numel(labels), *host = malloc((size_t)n * 2 * sizeof *host);
         if (host && lg_read(labels, host, LG_I64, (size_t)n * sizeof *host) &&
@@ -172,6 +204,27 @@ static void count(run *r, lg_tensor *labels, lg_tensor *predicted)
         else if (!host)
                 lg_set_error(r->c, LG_ERR_MEMORY, "no memory for the report");
         free(host);
+}
+
+/* The report of all processes. */
+static void join_report(run *r)
+{
+        double all[REPORT_CLASSES * REPORT_CLASSES];
+        int64_t *counts = r->report->count[0];
+        for (int i = 0; i < REPORT_CLASSES * REPORT_CLASSES; i++)
+                all[i] = (double)counts[i];
+        if (ranks_sum(r, all, REPORT_CLASSES * REPORT_CLASSES))
+                for (int i = 0; i < REPORT_CLASSES * REPORT_CLASSES; i++)
+                        counts[i] = (int64_t)all[i];
+}
+
+/* Figures of a share of the test set become those of all of it. */
+static void join_figures(run *r, const lg_tensor *sum, const lg_tensor *right, int64_t images, figures *f)
+{
+        double all[] = {lg_item(sum), (double)lg_item_i64(right), (double)images};
+        ranks_sum(r, all, 3);
+        f->test_loss = all[0] / all[2];
+        f->accuracy = all[1] / all[2];
 }
 
 void run_evaluate(run *r, progress *p, figures *f)
@@ -192,14 +245,17 @@ void run_evaluate(run *r, progress *p, figures *f)
                         lg_tensor *predicted = lg_argmax(scores, .dims = LG_DIMS(1));
                         lg_add_(right, lg_sum(lg_eq(predicted, b.y)));
                         if (r->report)
-                                count(r, b.y, predicted);
+                                count_classes(r, b.y, predicted);
                         images += lg_size_of(b.x, 0);
-                        if (progress_due(p))
-                                progress_show(p, b.index + 1, b.count, images, lg_item(sum) / (double)images);
+                        if (ranks_agree(r, p)) {
+                                join_figures(r, sum, right, images, f);
+                                progress_show(p, b.index + 1, b.count, images * ranks_count(r), f->test_loss);
+                        }
                 }
         }
-        f->test_loss = lg_item(sum) / (double)images;
-        f->accuracy = (double)lg_item_i64(right) / (double)images;
+        join_figures(r, sum, right, images, f);
+        if (r->report)
+                join_report(r);
         lg_scope_end(r->c, scope);
 }
 

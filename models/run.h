@@ -12,6 +12,7 @@
 typedef struct run {
         lg_ctx *c;
         const options *o;
+        lg_group *group; /* NULL: --group was not given */
         lg_module *net;
         lg_optimizer *opt;
         lg_scheduler *schedule; /* NULL: none */
@@ -19,19 +20,21 @@ typedef struct run {
         lg_scaler *scaler;      /* used with f16 */
         lg_ema *average;        /* NULL: none */
         lg_loader *train, *test;
+        int64_t train_images; /* in an epoch, of all processes */
         lg_checkpoint *saved; /* what --save writes and --resume reads; NULL: neither is wanted */
         int64_t last_step;
         int64_t saved_step; /* of the last save; -1: none */
         bool midway;        /* the epoch under way is not at its end */
         bool stopped;       /* it was saved in the midst of an epoch, after which no step was made */
+        bool interrupted;   /* Ctrl-C has come, to one of the processes */
         bool unwritten;     /* a file that was open could not be written */
         report *report;     /* filled by evaluate; NULL: not wanted */
 
         /* What changes, and is saved. */
         int64_t step;
         int64_t epoch;           /* the one that is under way, from 1 */
-        int64_t images;          /* of it so far */
-        double loss_sum, spent;  /* their losses; seconds */
+        int64_t images;          /* of it so far, of all processes */
+        double loss_sum, spent;  /* their losses where it was saved; seconds */
         double best;             /* test accuracy */
         int64_t best_epoch;      /* 0: none yet */
         int64_t schedule_number; /* which one */
@@ -46,8 +49,9 @@ typedef struct figures {
 
 /* Makes everything; the context has an error where that fails. What is saved is where r is. */
 void run_make(run *r, lg_ctx *c, const options *o);
-/* From now on Ctrl-C ends a run after its step; a second one ends the program. */
+/* From now on Ctrl-C or SIGTERM ends a run after its step; a second one ends the program. */
 void run_catch_interrupt(void);
+/* Whether one has come to this process; r->interrupted says what all have agreed on. */
 bool run_interrupted(void);
 /* Passes over the rest of the epoch's batches, saving where that is wanted; the mean loss of the epoch. */
 double run_train_epoch(run *r, progress *p);

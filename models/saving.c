@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "models.h"
+#include "ranks.h"
 #include "saving.h"
 
 void saving_begin(run *r)
@@ -58,9 +59,10 @@ static bool refuse(run *r)
                 return lg_set_error(c, LG_ERR_ARGUMENT, "--resume %s: it is a run of --model %s, not %s", r->o->resume,
                                     model, r->o->model);
         return lg_set_error(c, LG_ERR_ARGUMENT,
-                            "--resume %s: it %s; a run goes on with the --model, --optimizer, --schedule, --batch and "
-                            "--ema that it began with (%s)",
-                            r->o->resume, model ? "was begun with other options" : "is no run of this program", text);
+                            "--resume %s: it %s; a run goes on with the --model, --optimizer, --schedule, --batch%s "
+                            "and --ema that it began with (%s)",
+                            r->o->resume, model ? "was begun with other options" : "is no run of this program",
+                            r->group ? " (times the number of processes)" : "", text);
 }
 
 bool saving_resume(run *r)
@@ -69,9 +71,10 @@ bool saving_resume(run *r)
         int64_t schedule = r->schedule_number, augment = r->augment;
         if (!path || lg_error(r->c))
                 return !lg_error(r->c);
-        if (access(path, F_OK) && errno == ENOENT) {
-                fprintf(stderr, "%s is not there yet: this run begins\n", path);
-                return true;
+        if (!ranks_have(r, "--resume", path)) {
+                if (!lg_error(r->c) && ranks_first(r))
+                        fprintf(stderr, "%s is not there yet: this run begins\n", path);
+                return !lg_error(r->c);
         }
         if (!lg_checkpoint_load(r->saved, path))
                 return refuse(r);
@@ -81,8 +84,9 @@ bool saving_resume(run *r)
         if (augment != r->augment)
                 return lg_set_error(r->c, LG_ERR_ARGUMENT, "--resume %s: it was begun with%s --augment", path,
                                     augment ? "out" : "");
-        fprintf(stderr, "%s: the run goes on after step %lld of %lld\n", path, (long long)r->step,
-                (long long)r->last_step);
+        if (ranks_first(r))
+                fprintf(stderr, "%s: the run goes on after step %lld of %lld\n", path, (long long)r->step,
+                        (long long)r->last_step);
         return true;
 }
 
@@ -106,6 +110,8 @@ bool saving_possible(run *r)
 {
         const options *o = r->o;
         bool is_new = false;
+        if (!ranks_first(r))
+                return !lg_error(r->c);
         if (o->save && !lg_error(r->c) && is_replaceable(r, "--save", o->save, &is_new) && is_new)
                 lg_checkpoint_save(r->saved, o->save);
         if (o->keep_best && !lg_error(r->c) && is_replaceable(r, "--keep-best", o->keep_best, &is_new) && is_new &&
@@ -119,6 +125,8 @@ bool saving_write(run *r)
         if (!r->o->save || lg_error(r->c))
                 return !lg_error(r->c);
         r->saved_step = r->step;
+        if (!ranks_first(r))
+                return true;
         bool ok = lg_checkpoint_save(r->saved, r->o->save);
         r->unwritten = r->unwritten || !ok;
         return ok;
@@ -130,7 +138,7 @@ void saving_keep_best(run *r, double accuracy)
                 return;
         r->best = accuracy;
         r->best_epoch = r->epoch;
-        if (r->o->keep_best && !lg_save(r->net, r->o->keep_best))
+        if (r->o->keep_best && ranks_first(r) && !lg_save(r->net, r->o->keep_best))
                 r->unwritten = true;
 }
 

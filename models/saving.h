@@ -10,7 +10,7 @@ void saving_begin(run *r);
 bool saving_resume(run *r);
 /* The model whose weights a file has under that prefix; NULL: none of these. The context must have no error. */
 const char *saving_model_in(lg_ctx *c, const char *path, const char *prefix);
-/* True if the files of --save and --keep-best can be written, now, before hours are spent. */
+/* True if the first process can write the files of --save and --keep-best now, before hours are spent. */
 bool saving_possible(run *r);
 /* Writes --save's file, if one is wanted. */
 bool saving_write(run *r);

@@ -5,25 +5,7 @@ set -eu
 program=$1 info=$2 manual=$3
 . "$(dirname "$0")/script.sh"
 
-# images NAME COUNT: an IDX file of 28 x 28 bytes and one of labels 0 ... 9
-images()
-{
-        {
-                printf '\000\000\010\003\000\000\000'
-                printf "\\$(printf %03o "$2")"
-                printf '\000\000\000\034\000\000\000\034'
-                head -c $(($2 * 784)) /dev/urandom
-        } >"$work/$1-images-idx3-ubyte"
-        {
-                printf '\000\000\010\001\000\000\000'
-                printf "\\$(printf %03o "$2")"
-                i=0
-                while [ $i -lt "$2" ]; do
-                        printf "\\00$((i % 8))"
-                        i=$((i + 1))
-                done
-        } >"$work/$1-labels-idx1-ubyte"
-}
+. "$(dirname "$0")/images.sh"
 images train 60
 images t10k 20
 
@@ -51,6 +33,9 @@ grep '^step 4' "$work/out" >"$work/1"
 runs --model mlp --schedule none --log-steps 4
 grep '^step' "$work/out" >"$work/2"
 cmp -s "$work/1" "$work/2" || complain "--log-steps 4 does not print the fourth of six losses alone, or another one"
+runs --model mlp --schedule none --log-steps 4 --group # no launcher has started it
+grep '^step' "$work/out" >"$work/1"
+cmp -s "$work/1" "$work/2" || complain "--group alone prints other losses"
 if command -v gnuplot >/dev/null; then
         runs --model mlp --plot "$work/a.png"
         [ "$(head -c 4 "$work/a.png" | tail -c 3)" = PNG ] || complain "the picture is no PNG"
@@ -236,6 +221,9 @@ fails 2 'a whole number or "auto"' --workers many
 fails 2 'from 0 to 1024' --workers 2000
 fails 2 'needs --predict' --weights "$work/a.csv"
 fails 2 'needs --weights FILE' --predict "$work/a.png"
+fails 2 'needs --group' --sync-batch-norm
+fails 2 'needs no --group' --predict "$work/a.png" --weights "$work/a.csv" --group
+fails 2 'whole number' --group --timeout 0
 fails 2 'name of a file' --predict ''
 fails 2 'name of a file' --save ''
 fails 2 'there is no train-images' --data "$work/nowhere"
