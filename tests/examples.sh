@@ -1,7 +1,7 @@
 #!/bin/sh
 # examples.sh - the programs of models/examples: each runs briefly and learns what it says.
 #
-# examples.sh NAME PROGRAM TEXT
+# examples.sh NAME PROGRAM TEXT [MPIRUN...]
 # examples.sh alone FOLDER FLAGS: each compiles by the command in its first comment, where FLAGS are what pkg-config says,
 # and has fewer than 100 lines.
 set -u
@@ -71,6 +71,17 @@ fi
 
 program=$2 text=$3
 case $name in
+data_parallel)
+        shift 3
+        run
+        holds "$(last accuracy) > 0.97"
+        loss=$(last loss)
+        if [ $# -gt 0 ]; then # by mpirun
+                "$@" -n 2 "$program" >"$work/out" 2>"$work/err" || complain "two processes: exit $?: $(cat "$work/err")"
+                [ "$(grep -c '^2 processes, by ' "$work/out")" = 1 ] || complain 'not two processes'
+                holds "$(last loss) - $loss < 1e-3 && $loss - $(last loss) < 1e-3"
+        fi
+        ;;
 gpt)
         run "$text" 2
         holds "$(last loss) < $(entropy "$text") - 0.2"

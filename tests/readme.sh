@@ -55,7 +55,7 @@ int main(void)
         (void)opt, (void)w, (void)image, (void)batches, (void)net, (void)epochs;
         {
 EOT
-                blocks "$2" c | awk -v RS='@@\n' '!/^static/'
+                blocks "$2" c | awk -v RS='@@\n' '!/^static/ { print "{"; print; print "}" }'
                 cat <<'EOT'
         }
         int failed = lg_error(c) != NULL;
@@ -142,6 +142,7 @@ fragment mixed 'Mixed precision and memory'
 fragment wrong 'When something goes wrong'
 [ -s wrong.err ] || complain 'wrong: README shows an error that is none'
 fragment gpu 'On a GPU'
+fragment processes 'Several processes'
 
 program own 'Own data'
 runs own
