@@ -9,7 +9,8 @@
  *
  * A program that no launcher has started is a group of one, and runs as if it had no group. Messages go by Open MPI or
  * MPICH, by modules of their own that are loaded when the first group is opened: the one whose launcher has started the
- * process, or the one whose file the environment variable LIBGRAD_MPI names.
+ * process, or the one whose file the environment variable LIBGRAD_MPI names. If LIBGRAD_MPI is set to nothing, each
+ * process is a group of one, whatever has started it.
  *
  * All processes of a group must call the same collective functions in the same order, with tensors of the same dtype
  * and shape; lg_backward() calls those of the derivatives. Before data is exchanged, processes compare what they are

@@ -2,18 +2,19 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "group/group.h"
 
 /* Variables by which a launcher tells how many processes there are, and whose launcher it is. */
 typedef struct launcher {
         const char *count, *sign; /* `sign` is set, too; NULL: no other is asked for */
-        const char *file;
+        const char *name, *mpi;   /* of the launcher; of the MPI, in names of files */
 } launcher;
 static const launcher launchers[] = {
-        {"OMPI_COMM_WORLD_SIZE", NULL, "libgrad-openmpi.so.0"},
-        {"PMI_SIZE", NULL, "libgrad-mpich.so.0"},
-        {"SLURM_NTASKS", "PMIX_RANK", "libgrad-openmpi.so.0"},
-        {"SLURM_NTASKS", NULL, "libgrad-mpich.so.0"},
+        {"OMPI_COMM_WORLD_SIZE", NULL, "Open MPI's launcher", "openmpi"},
+        {"PMI_SIZE", NULL, "MPICH's launcher", "mpich"},
+        {"SLURM_STEP_NUM_TASKS", "PMIX_RANK", "Slurm, with PMIx,", "openmpi"},
+        {"SLURM_STEP_NUM_TASKS", NULL, "Slurm", "mpich"},
 };
 enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
 
@@ -32,6 +33,7 @@ static const launcher *find(int *ret_launched)
         return NULL;
 }
 
+/* What lies beside libgrad is the one, or says why it is not; else the system looks for it. */
 static void *open_beside_us(const char *file)
 {
         char path[4096];
@@ -40,28 +42,43 @@ static void *open_beside_us(const char *file)
                 dladdr((void *)(uintptr_t)lg_error, &info) && info.dli_fname ? strrchr(info.dli_fname, '/') : NULL;
         const int folder = slash ? (int)(slash - info.dli_fname) + 1 : 0;
         const int n = snprintf(path, sizeof path, "%.*s%s", folder, slash ? info.dli_fname : "", file);
-        void *module = n > 0 && (size_t)n < sizeof path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-        return module ? module : dlopen(file, RTLD_NOW | RTLD_LOCAL);
+        const bool is_there = folder && n > 0 && (size_t)n < sizeof path && access(path, F_OK) == 0;
+        return dlopen(is_there ? path : file, RTLD_NOW | RTLD_LOCAL);
+}
+
+static void *open_module(lg_ctx *c, const char *named, const launcher *l, int launched)
+{
+        char file[64] = "";
+        if (!named)
+                snprintf(file, sizeof file, "libgrad-%s.so.0", l->mpi);
+        void *module = named ? dlopen(named, RTLD_NOW | RTLD_LOCAL) : open_beside_us(file);
+        if (!module && named)
+                return lg__fail(c, LG_ERR_COMM,
+                                "lg_group_open: the module that LIBGRAD_MPI names could not be loaded: %s", dlerror());
+        if (!module)
+                return lg__fail(c, LG_ERR_COMM,
+                                "lg_group_open: %s=%d: %s has started this process, but the module for its MPI could "
+                                "not be loaded: %s; install libgrad0-%s, or build libgrad where lib%s-dev is installed",
+                                l->count, launched, l->name, dlerror(), l->mpi, l->mpi);
+        return module;
 }
 
 const lg_transport_api *lg__transport_module(lg_ctx *c, int *ret_launched)
 {
         const launcher *l = find(ret_launched);
-        const char *named = getenv("LIBGRAD_MPI"), *file = named ? named : l ? l->file : NULL;
-        if (!file)
+        const char *named = getenv("LIBGRAD_MPI");
+        if (named ? !*named : !l)
                 return NULL;
-        void *module = named ? dlopen(named, RTLD_NOW | RTLD_LOCAL) : open_beside_us(file);
+        void *module = open_module(c, named, l, *ret_launched);
         if (!module)
-                return lg__fail(c, LG_ERR_COMM,
-                                "lg_group_open: %s = %d: a launcher has started this process, but the module for its "
-                                "MPI could not be loaded: %s",
-                                l ? l->count : "LIBGRAD_MPI", *ret_launched, dlerror());
+                return NULL;
         union {
                 void *symbol;
                 lg_transport_module_fn *get;
         } entry = {dlsym(module, "lg_transport_module")};
         const lg_transport_api *api = entry.symbol ? entry.get() : NULL;
         if (!api || api->abi != LG_TRANSPORT_ABI)
-                return lg__fail(c, LG_ERR_COMM, "lg_group_open: %s is of another version of libgrad", file);
+                return lg__fail(c, LG_ERR_COMM, "lg_group_open: the module %s is of another version of libgrad",
+                                named ? named : l->mpi);
         return api;
 }
