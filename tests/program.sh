@@ -69,7 +69,8 @@ saved_runs()
                 eval "$command >\"\$work/out\" 2>\"\$work/err\" &" # in the background, Ctrl-C is ignored until the program takes it
                 if [ $n -le 9 ]; then
                         sleep "0.$n"
-                        kill -INT $! 2>/dev/null || true
+                        if [ $((n % 3)) = 0 ]; then signal=TERM; else signal=INT; fi
+                        kill -$signal $! 2>/dev/null || true
                 fi
                 wait $! || complain "part $n: exit $?: $(cat "$work/err")"
                 if grep -q 'is saved; this goes on:$' "$work/out"; then command=$(tail -n 1 "$work/out"); else more=no; fi

@@ -68,7 +68,8 @@ configure() {
 reconfigure_for_mpi() {
         local name
         for name in openmpi:ompi-c mpich:mpich; do
-                if pkg-config --exists "${name#*:}" && ! grep -q "libgrad-${name%:*}.so.0" "$1/build.ninja"; then
+                if pkg-config --exists "${name#*:}" && ! grep -q "libgrad-${name%:*}.so.0" "$1/build.ninja" &&
+                        ! grep -q "^${name%:*} = disabled" "$1/meson-private/cmd_line.txt"; then
                         reported "configuring $1 again, for messages between processes" "$1.log" meson setup --reconfigure "$1"
                         return
                 fi
