@@ -35,7 +35,8 @@ ranks()
         n=$1
         shift
         rm -f "$work"/exit.*
-        $mpirun -n "$n" "$work/rank" "$program" --group $data "$@" >"$work/out" 2>"$work/err" || complain "$n ranks, $*: exit $?: $(cat "$work/err")"
+        $mpirun -n "$n" "$work/rank" "$program" --group $data "$@" >"$work/out" 2>"$work/err" ||
+                complain "$n ranks, $*: exit $?: $(cat "$work/err")"
         [ "$(cat "$work"/exit.* | grep -c '^0$')" = "$n" ] || complain "$n ranks, $*: not all succeed: $(cat "$work/err")"
 }
 # near FILE FILE TOLERANCE: the same words and, but for rounding, the same numbers
