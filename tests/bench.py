@@ -1,7 +1,7 @@
 """bench.py - lg-bench runs every item, its figures are numbers, its networks are those of PyTorch's definitions.
 
-bench.py LG_BENCH [TORCH_PYTHON]. It fails on crashes and wrong answers, never on speed. With a Python that has torch, the
-networks of tools/lg_bench/torch_peer.py are counted, too.
+bench.py LG_BENCH [TORCH_PYTHON [MODULE]]. It fails on crashes and wrong answers, never on speed. With a Python that has torch,
+the networks of tools/lg_bench/torch_peer.py are counted, too; with the module for Open MPI, two processes train.
 """
 import json
 import os
@@ -116,6 +116,33 @@ def check_torch(python):
     expect(counts == PARAMETERS, f"PyTorch's networks: {counts} {done.stderr}")
 
 
+def check_processes(program, python, module):
+    """Two processes beside one, and beside PyTorch's where there is one."""
+    driver = [sys.executable, "-B", os.path.join(ROOT, "tools", "bench"), "--program", program, "--processes"]
+    for arguments in (["1"], ["2", "--vs", "jax"], ["2", "--amp", "bf16"], ["2", "--clock", "cpu"], ["2", "--device", "cuda"]):
+        expect(run(*driver, *arguments).returncode == 2, f"tools/bench takes --processes {arguments}")
+    if not module:
+        return
+    os.environ["LIBGRAD_MPI"] = module
+    both = [*driver, "2", *(["--vs", "torch", "--python", python] if python else []), "--rounds", "3", "--seconds", "0.03"]
+    done = run(*both, "--only", "rl-mlp,op-chain,mlp-small", "--json")
+    expect(done.returncode == 1 and len(done.stdout.splitlines()) == 4, f"--processes: {done.stdout} {done.stderr}")
+    heads, chain, agent, small = [json.loads(line) for line in done.stdout.splitlines()]
+    names = ["libgrad", "alone", *(["DDP", "PyTorch"] if python else [])]
+    expect(list(heads["heads"]) == names, f"heads: {heads}")
+    expect("trains no module" in chain.get("failed", ""), f"op-chain on two processes: {chain}")
+    for result, batch in (agent, 32), (small, 64):
+        own = result["sides"]["libgrad"]
+        for name, processes in zip(names, (2, 1, 2, 1)):
+            a = result["sides"][name]
+            more = 2 // processes
+            ratios = sorted(more * t / mine for t, mine in zip(a["rounds"], own["rounds"]))
+            expect(a["processes"] == processes and a["batch"] == batch, f"{name}: {a}")
+            expect(a["ratio"] == ratios[1] and a["best"] == more * min(a["rounds"]) / min(own["rounds"]), f"{name}: {a}, {own}")
+    table = run(*both, "--only", "lenet").stdout
+    expect("lenet" in table and "samples per second" in table, f"the table: {table}")
+
+
 def main():
     check_all(sys.argv[1])
     check_options(sys.argv[1])
@@ -123,6 +150,7 @@ def main():
     check_driver(sys.argv[1])
     if len(sys.argv) > 2 and sys.argv[2]:
         check_torch(sys.argv[2])
+    check_processes(sys.argv[1], *(sys.argv[2:4] + ["", ""])[:2])
     print("\n".join(wrong) or "every item ran")
     return 1 if wrong else 0
 

@@ -69,19 +69,31 @@ typedef struct result {
         double cpu;             /* the median of the process's CPU time */
         int64_t peak, resident; /* bytes: of libgrad's buffers; of the process above what it had before; -1: unknown */
         int64_t parameters;     /* numbers that the optimiser updates */
+        int64_t batch;          /* samples of a step, of each process; 0: it has no module */
+        int processes;
 } result;
+
+/* How items run. */
+typedef struct conditions {
+        const char *device;
+        int threads;
+        lg_dtype amp;
+        bool processes; /* modules are data-parallel over those that a launcher has started */
+} conditions;
 
 /* An item that is ready to run, in a context of its own. */
 typedef struct live {
         const item *it;
         work w;
+        lg_group *g; /* NULL: one process */
         bool warm;
         int64_t before; /* resident bytes */
 } live;
 
 /* Makes it ready. An error is in lg_error(l->w.c). */
-void live_make(live *l, const item *it, const char *device, int threads, lg_dtype amp);
-/* Runs it for so many seconds, at least once. Returns false after an error. */
+void live_make(live *l, const item *it, const conditions *how);
+/* Runs it for so many seconds, at least once; all processes run it as often, by the clock of rank 0. Returns false
+ * after an error. */
 bool live_measure(live *l, double seconds, result *ret);
 void live_free(live *l);
 

@@ -11,6 +11,7 @@ static const char help[] =
         "  --threads N    threads of a kernel; 0: as many as there are cores (default)\n"
         "  --device D     cpu (default), cuda, cuda:1\n"
         "  --amp DTYPE    bf16 or f16: the forward and the loss of training steps inside lg_autocast()\n"
+        "  --processes    training steps are data-parallel over the processes that mpirun has started; rank 0 reports\n"
         "  --seconds S    for each item; default 1\n"
         "  --json         lines of JSON: the limits of the machine, then one line for each item\n"
         "  --list         the names of the items, and what they are\n"
@@ -24,11 +25,10 @@ static const char help[] =
         "Exit status: 1: an item failed; 2: wrong options.\n";
 
 typedef struct options {
-        int threads;
-        const char *device, *only;
+        conditions how;
+        const char *only;
         double seconds;
         bool json, list, serve;
-        lg_dtype amp;
 } options;
 
 /* ---- options ---- */
@@ -95,24 +95,31 @@ static bool check_names(const char *names)
 /* The exit status: -1 to go on. */
 static int parse(options *o, int argc, char **argv)
 {
-        static const struct option names[] = {
-                {"only", required_argument, NULL, 'o'},    {"threads", required_argument, NULL, 't'},
-                {"device", required_argument, NULL, 'd'},  {"amp", required_argument, NULL, 'a'},
-                {"seconds", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
-                {"list", no_argument, NULL, 'l'},          {"serve", no_argument, NULL, 'v'},
-                {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
+        static const struct option names[] = {{"only", required_argument, NULL, 'o'},
+                                              {"threads", required_argument, NULL, 't'},
+                                              {"device", required_argument, NULL, 'd'},
+                                              {"amp", required_argument, NULL, 'a'},
+                                              {"seconds", required_argument, NULL, 's'},
+                                              {"json", no_argument, NULL, 'j'},
+                                              {"list", no_argument, NULL, 'l'},
+                                              {"serve", no_argument, NULL, 'v'},
+                                              {"processes", no_argument, NULL, 'p'},
+                                              {"help", no_argument, NULL, 'h'},
+                                              {NULL, 0, NULL, 0}};
         for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
                 bool good = true;
                 if (option == 'o')
                         good = check_names(o->only = optarg);
                 else if (option == 't')
-                        good = parse_threads(optarg, &o->threads);
+                        good = parse_threads(optarg, &o->how.threads);
                 else if (option == 'd')
-                        o->device = optarg;
+                        o->how.device = optarg;
                 else if (option == 'a')
-                        good = parse_amp(optarg, &o->amp);
+                        good = parse_amp(optarg, &o->how.amp);
                 else if (option == 's')
                         good = parse_number("seconds", optarg, 0, 3600, &o->seconds);
+                else if (option == 'p')
+                        o->how.processes = true;
                 else if (option == 'j')
                         o->json = true;
                 else if (option == 'l')
@@ -154,7 +161,7 @@ static int run_all(const options *o, const limits *limits)
                 if (!item_chosen(&all[i], o->only))
                         continue;
                 live l;
-                live_make(&l, &all[i], o->device, o->threads, o->amp);
+                live_make(&l, &all[i], &o->how);
                 failed += !measure(&l, o->seconds, limits, o->json);
                 live_free(&l);
         }
@@ -183,7 +190,7 @@ static int serve(const options *o, const limits *limits)
                 }
                 if (l.it != &all[i]) {
                         live_free(&l);
-                        live_make(&l, &all[i], o->device, o->threads, o->amp);
+                        live_make(&l, &all[i], &o->how);
                 }
                 if (!measure(&l, seconds, limits, true))
                         live_free(&l);
@@ -192,13 +199,15 @@ static int serve(const options *o, const limits *limits)
         return 0;
 }
 
-/* Measures the limits and prints them. */
+/* Measures the limits and prints them. Of several processes the first prints. */
 static bool begin(const options *o, limits *ret)
 {
-        lg_ctx *c = lg_open(.threads = o->threads);
-        lg_device device = lg_parse_device(c, o->device);
+        lg_ctx *c = lg_open(.threads = o->how.threads);
+        lg_device device = lg_parse_device(c, o->how.device);
         double seconds = o->seconds < 2 ? o->seconds : 2;
-        bool good = !lg_error(c) && limits_measure(ret, c, device, seconds);
+        lg_group *g = o->how.processes ? lg_group_open(c) : NULL;
+        bool good = !lg_error(c) && (lg_group_rank(g) == 0 || freopen("/dev/null", "w", stdout)) &&
+                    limits_measure(ret, c, device, seconds);
         if (good)
                 report_head(ret, c, device, o->json);
         else
@@ -209,7 +218,7 @@ static bool begin(const options *o, limits *ret)
 
 int main(int argc, char **argv)
 {
-        options o = {.device = "cpu", .seconds = 1, .amp = LG_F32};
+        options o = {.how = {.device = "cpu", .amp = LG_F32}, .seconds = 1};
         limits l;
         int status = parse(&o, argc, argv);
         if (status >= 0)

@@ -35,18 +35,36 @@ static void reset_resident(void)
 
 /* ---- an item ---- */
 
-void live_make(live *l, const item *it, const char *device, int threads, lg_dtype amp)
+void live_make(live *l, const item *it, const conditions *how)
 {
         reset_resident();
         *l = (live){.it = it, .before = resident("VmRSS:")};
-        lg_ctx *c = lg_open(.threads = threads, .seed = 1);
-        l->w = (work){.c = c, .count = (int64_t)it->elements, .amp = amp};
+        lg_ctx *c = lg_open(.threads = how->threads, .seed = 1);
+        l->w = (work){.c = c, .count = (int64_t)it->elements, .amp = how->amp};
         if (!c)
                 return;
-        l->w.device = lg_parse_device(c, device);
+        l->w.device = lg_parse_device(c, how->device);
         lg_default_device(c, l->w.device);
+        if (how->processes)
+                l->g = lg_group_open(c);
         it->make(&l->w);
+        if (how->processes && l->w.net)
+                lg_data_parallel(l->w.net, l->g);
+        else if (how->processes)
+                lg_set_error(c, LG_ERR_ARGUMENT, "%s trains no module that could be data-parallel", it->name);
         lg_synchronize(c);
+}
+
+/* What rank 0 says. */
+static double agree(live *l, double value)
+{
+        lg_ctx *c = l->w.c;
+        if (lg_group_size(l->g) == 1)
+                return value;
+        lg_scope scope = lg_scope_begin(c);
+        value = lg_item(lg_broadcast(lg_full(c, value, LG_SHAPE_0D, .dtype = LG_F64, .device = lg_cpu()), l->g, 0));
+        lg_scope_end(c, scope);
+        return value;
 }
 
 void live_free(live *l)
@@ -98,6 +116,8 @@ static void summarise(live *l, double *wall, double *cpu, int n, result *ret)
         int64_t most = resident("VmHWM:");
         ret->resident = most < 0 || l->before < 0 ? -1 : most - l->before;
         ret->parameters = l->w.net ? lg_parameter_count(l->w.net) : 0;
+        ret->batch = l->w.net ? lg_size_of(l->w.x, 0) : 0;
+        ret->processes = lg_group_size(l->g);
 }
 
 bool live_measure(live *l, double seconds, result *ret)
@@ -110,8 +130,8 @@ bool live_measure(live *l, double seconds, result *ret)
         double end = bench_now() + seconds, once = spend(l, 1, cpu);
         double sample = seconds / SAMPLES > SHORTEST ? seconds / SAMPLES : SHORTEST;
         double calls = sample / (once > 1e-9 ? once : 1e-9);
-        *ret = (result){.calls = calls < 1 ? 1 : calls > MOST_CALLS ? MOST_CALLS : (int64_t)calls};
-        for (; n < MOST_SAMPLES && bench_now() < end && !lg_error(l->w.c); n++)
+        *ret = (result){.calls = (int64_t)agree(l, calls < 1 ? 1 : calls > MOST_CALLS ? MOST_CALLS : calls)};
+        for (; n < MOST_SAMPLES && agree(l, bench_now() < end) > 0 && !lg_error(l->w.c); n++)
                 wall[n] = spend(l, ret->calls, &cpu[n]);
         if (n == 0) {
                 ret->calls = 1;

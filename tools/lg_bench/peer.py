@@ -35,10 +35,12 @@ def quantile(ascending, q):
 
 
 class Live:
-    """An item that is ready to run: step() does `units` of it, wait() waits until the device is done."""
+    """An item that is ready to run: step() does `units` of it, wait() waits until the device is done, agree() returns what
+    the first of several processes gives it."""
 
-    def __init__(self, step, units=1, parameters=0, wait=lambda: None, **notes):
+    def __init__(self, step, units=1, parameters=0, wait=lambda: None, agree=lambda value: value, **notes):
         self.step, self.units, self.parameters, self.wait, self.notes = step, units, parameters, wait, notes
+        self.agree = agree
         self.warm, self.before = False, -1
 
     def spend(self, calls):
@@ -54,9 +56,9 @@ class Live:
             reset_resident()  # what compiling took does not count
         self.warm = True
         end, once = time.perf_counter() + seconds, self.spend(1)
-        calls = int(min(max(max(seconds / SAMPLES, SHORTEST) / max(once[0], 1e-9), 1), MOST_CALLS))
+        calls = int(self.agree(min(max(max(seconds / SAMPLES, SHORTEST) / max(once[0], 1e-9), 1), MOST_CALLS)))
         samples = []
-        while len(samples) < MOST_SAMPLES and time.perf_counter() < end:
+        while len(samples) < MOST_SAMPLES and self.agree(time.perf_counter() < end):
             samples.append(self.spend(calls))
         if not samples:
             calls, samples = 1, [once]

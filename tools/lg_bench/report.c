@@ -43,6 +43,8 @@ static void json_item(const item *it, const result *r, const limits *l)
         printf(", \"cpu_us\": %.6g, \"samples\": %d, \"calls\": %lld, \"per_second\": %.6g", r->cpu * 1e6, r->samples,
                (long long)r->calls, 1 / r->median);
         printf(", \"peak\": %lld, \"resident\": %lld", (long long)r->peak, (long long)r->resident);
+        if (r->batch)
+                printf(", \"batch\": %lld, \"processes\": %d", (long long)r->batch, r->processes);
         if (r->parameters)
                 printf(", \"parameters\": %lld", (long long)r->parameters);
         if (it->flops)

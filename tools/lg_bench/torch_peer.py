@@ -2,15 +2,18 @@
 
 torch_peer.py [--threads N] [--device D] [--best]: answers lines "run NAME SECONDS" from the standard input by lines of JSON.
 --best: the fused optimiser, and for images the faster one of contiguous and channels_last; tools/bench sets the environment
-that goes with it. Names, shapes, batches, losses and optimisers are those of workloads.c, encoder.c and kernels.c.
+that goes with it. Where RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set, training steps are those of
+DistributedDataParallel over gloo. Names, shapes, batches, losses and optimisers are those of workloads.c, encoder.c and kernels.c.
 """
 import argparse
 import contextlib
 import math
+import os
 import time
 import warnings
 
 import torch
+import torch.distributed as dist
 import torch.nn as nn
 import torch.nn.functional as F
 
@@ -18,6 +21,7 @@ import peer
 
 warnings.filterwarnings("ignore")
 CHAIN, CLASSES = 1000, 10
+RANK, PROCESSES = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
 
 
 # ---- networks ----
@@ -98,14 +102,27 @@ def sgd(o, net):
     return torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, **({"fused": True} if o.best else {}))
 
 
-def live(o, net, loss, opt):
+def agree(value):
+    """What rank 0 says."""
+    told = torch.tensor([float(value)], dtype=torch.float64)
+    dist.broadcast(told, 0)
+    return told.item()
+
+
+def live(o, net, loss, opt, batch):
+    """loss(net), minimised."""
+    trained, more = net, {}
+    if PROCESSES > 1:
+        trained, more = nn.parallel.DistributedDataParallel(net), {"agree": agree}
+
     def step():
         with o.autocast():
-            value = loss()
+            value = loss(trained)
         opt.zero_grad()
         value.backward()
         opt.step()
-    return peer.Live(step, parameters=sum(p.numel() for p in net.parameters()), wait=o.wait)
+    return peer.Live(step, parameters=sum(p.numel() for p in net.parameters()), wait=o.wait, batch=batch,
+                     processes=PROCESSES, **more)
 
 
 def classify(network, shape, optimizer=adam):
@@ -113,7 +130,7 @@ def classify(network, shape, optimizer=adam):
         net, x, y = network(), torch.randn(shape), torch.randint(0, CLASSES, shape[:1])
         if layout == torch.channels_last:
             net, x = net.to(memory_format=layout), x.to(memory_format=layout)
-        return live(o, net, lambda: F.cross_entropy(net(x), y), optimizer(o, net))
+        return live(o, net, lambda net: F.cross_entropy(net(x), y), optimizer(o, net), shape[0])
     make.images = len(shape) == 4
     return make
 
@@ -133,7 +150,7 @@ def op_chain(o):
 def rl_mlp(o):
     net, x = perceptron(nn.Tanh, 4, 64, 64, 2), torch.randn(32, 4)
     y, advantage = torch.randint(0, 2, (32,)), torch.randn(32)
-    return live(o, net, lambda: (F.cross_entropy(net(x), y, reduction="none") * advantage).mean(), adam(o, net))
+    return live(o, net, lambda net: (F.cross_entropy(net(x), y, reduction="none") * advantage).mean(), adam(o, net), 32)
 
 
 def pinn(o):
@@ -143,10 +160,10 @@ def pinn(o):
     def derivative(u):
         return torch.autograd.grad(u.sum(), x, create_graph=True)[0]
 
-    def loss():
+    def loss(net):
         x.grad = None
         return F.mse_loss(derivative(derivative(net(x))), target)
-    return live(o, net, loss, adam(o, net))
+    return live(o, net, loss, adam(o, net), 256)
 
 
 WORKLOADS = {
@@ -249,7 +266,7 @@ def make(o, name):
         raise ValueError("there is no such item")
     function, n = ITEMS[name]
     arguments = () if n is None else (n,)
-    torch.manual_seed(1)
+    torch.manual_seed(1 + RANK)
     if not (o.best and getattr(function, "images", False)):
         return function(o, *arguments)
     layout = best_layout(lambda layout: function(o, *arguments, layout=layout))
@@ -274,10 +291,14 @@ def main():
     torch.set_default_device(o.device)
     dtype = {"f32": None, "bf16": torch.bfloat16, "f16": torch.float16}[o.amp]
     o.autocast = (lambda: torch.autocast(o.device.split(":")[0], dtype)) if dtype else contextlib.nullcontext
+    if PROCESSES > 1:
+        dist.init_process_group("gloo")
     rl_mlp(o).spend(1)  # loads what PyTorch loads late
     peer.tell(peer="torch", version=torch.__version__, best=o.best, threads=torch.get_num_threads(), device=o.device,
               cpu=torch.backends.cpu.get_cpu_capability(), items=list(ITEMS))
     peer.serve(lambda name: make(o, name))
+    if PROCESSES > 1:
+        dist.destroy_process_group()
 
 
 if __name__ == "__main__":
