@@ -10,26 +10,26 @@ struct lg__courier {
         pthread_cond_t work, news; /* there is an early errand; one is done */
         lg__errand *first, *last;
         bool threads, started, quit;
-        bool busy; /* somebody carries out an errand, which is not in the list any more */
+        lg__errand *now; /* somebody carries it out; it is not in the list any more */
+        int waiting;     /* callers */
         pthread_t thread;
 };
 
 /* With the lock held. */
-static void carry_out(lg__courier *q, bool patient)
+static void carry_out(lg__courier *q)
 {
-        lg__errand *e = q->first;
+        lg__errand *e = q->now = q->first;
         q->first = e->next;
         q->last = q->first ? q->last : NULL;
-        q->busy = true;
+        lg__peer_be_patient(e->peer, q->waiting == 0);
         pthread_mutex_unlock(&q->lock);
-        lg__peer_be_patient(e->peer, patient);
         const bool ok = lg__peer_run(e->peer, &e->joint, e->in, e->out);
         e->weight = lg__peer_weight(e->peer);
         e->bits = lg__peer_bits(e->peer);
         pthread_mutex_lock(&q->lock);
         e->ok = ok;
         e->done = true;
-        q->busy = false;
+        q->now = NULL;
         pthread_cond_broadcast(&q->news);
 }
 
@@ -38,8 +38,8 @@ static void *work(void *user)
         lg__courier *q = user;
         pthread_mutex_lock(&q->lock);
         while (!q->quit) {
-                if (q->first && !q->busy)
-                        carry_out(q, true);
+                if (q->first && !q->now)
+                        carry_out(q);
                 else if (q->first)
                         pthread_cond_wait(&q->news, &q->lock);
                 else
@@ -114,12 +114,16 @@ void lg__courier_take(lg__courier *q, lg__errand *e, bool early)
 static void wait_until(lg__courier *q, const lg__errand *e)
 {
         pthread_mutex_lock(&q->lock);
-        while (e ? !e->done : q->first || q->busy) {
-                if (q->first && !q->busy)
-                        carry_out(q, false);
+        q->waiting++;
+        if (q->now) /* the thread need not leave the processor to the caller any more */
+                lg__peer_be_patient(q->now->peer, false);
+        while (e ? !e->done : q->first || q->now) {
+                if (q->first && !q->now)
+                        carry_out(q);
                 else
                         pthread_cond_wait(&q->news, &q->lock);
         }
+        q->waiting--;
         pthread_mutex_unlock(&q->lock);
 }
 

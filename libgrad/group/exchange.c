@@ -101,10 +101,11 @@ static bool hear(lg__peer *p)
         return true;
 }
 
-/* Lets others run: at first it watches, since most waits are short. */
+/* Lets others run: at first it watches, since most waits are short. A caller that begins to wait ends the patience of
+ * a thread. */
 static void pause_since(const lg__peer *p, double start)
 {
-        if (!p->patient && now() - start < SPIN_SECONDS)
+        if (!atomic_load_explicit(&p->patient, memory_order_relaxed) && now() - start < SPIN_SECONDS)
                 sched_yield();
         else
                 nanosleep(&(struct timespec){0, NAP_NANOSECONDS}, NULL);
@@ -112,7 +113,7 @@ static void pause_since(const lg__peer *p, double start)
 
 void lg__peer_be_patient(lg__peer *p, bool on)
 {
-        p->patient = on;
+        atomic_store_explicit(&p->patient, on, memory_order_relaxed);
 }
 
 static bool is_late(lg__peer *p, double start, int r)

@@ -2,6 +2,7 @@
 #ifndef LG_PEER_H
 #define LG_PEER_H
 
+#include <stdatomic.h>
 #include "group/exchange.h"
 
 #define LG__PIECE ((size_t)1 << 20) /* bytes of a message of data, at most */
@@ -44,7 +45,7 @@ struct lg__peer {
         double *weights;    /* of each rank */
         uint64_t bits;      /* of all ranks together */
         bool weighted;      /* not all weights are 1 */
-        bool patient;
+        atomic_bool patient;
         char *staging; /* a piece of each rank */
 };
 
