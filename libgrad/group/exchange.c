@@ -128,6 +128,7 @@ static bool is_late(lg__peer *p, double start, int r)
 static bool add_move(lg__peer *p, int r, bool ok)
 {
         p->moves[p->move_count].rank = r;
+        p->moves[p->move_count].key = p->key;
         p->move_count += ok;
         return ok || fail(p, "rank %d cannot reach rank %d: %s", p->rank, r, p->t->why);
 }
@@ -151,20 +152,29 @@ static bool give_up(lg__peer *p)
         return false;
 }
 
-bool lg__peer_waits(lg__peer *p)
+/* -1: for all. */
+bool lg__peer_waits_for(lg__peer *p, int key)
 {
         const double start = now();
-        while (!p->broken && p->move_count > 0) {
-                lg__move *m = &p->moves[p->move_count - 1];
-                const lg_progress got = p->t->api->test(p->t, &m->x, NULL);
-                if (got == LG_TRANSFER_DONE)
-                        p->move_count--;
-                else if (got == LG_TRANSFER_FAILED)
+        for (int i = p->move_count - 1; i >= 0 && !p->broken;) {
+                lg__move *m = &p->moves[i];
+                const lg_progress got =
+                        key < 0 || m->key == key ? p->t->api->test(p->t, &m->x, NULL) : LG_TRANSFER_DONE;
+                if (got == LG_TRANSFER_DONE) {
+                        if (key < 0 || m->key == key)
+                                *m = p->moves[--p->move_count];
+                        i--;
+                } else if (got == LG_TRANSFER_FAILED)
                         fail(p, "rank %d cannot reach rank %d: %s", p->rank, m->rank, p->t->why);
                 else if (hear(p) && !is_late(p, start, m->rank))
                         pause_since(p, start);
         }
         return p->broken ? give_up(p) : true;
+}
+
+bool lg__peer_waits(lg__peer *p)
+{
+        return lg__peer_waits_for(p, -1);
 }
 
 /* ---- what is about to be done ---- */
@@ -249,16 +259,22 @@ uint64_t lg__peer_bits(const lg__peer *p)
 /* Less where there are many, so that their pieces have room. */
 static size_t piece_of(int size)
 {
-        return size <= LG__MANY ? LG__PIECE : LG__PIECE * LG__MANY / (size_t)size / 8 * 8;
+        const size_t most = LG__STAGING / LG__WINDOW / (size_t)size / 8 * 8;
+        return most < LG__PIECE ? most : LG__PIECE;
 }
 
 static size_t bytes_of(int size, size_t *ret_parts)
 {
         const size_t n = (size_t)size;
-        const size_t parts[LG__PEER_PARTS] = {
-                n * sizeof(int),          n * sizeof(lg__said), n * sizeof(lg_transfer), n * sizeof(lg_transfer),
-                2 * n * sizeof(lg__move), n * sizeof(void *),   n * piece_of(size),      2 * n,
-                n * sizeof(double)};
+        const size_t parts[LG__PEER_PARTS] = {n * sizeof(int),
+                                              n * sizeof(lg__said),
+                                              n * sizeof(lg_transfer),
+                                              n * sizeof(lg_transfer),
+                                              4 * LG__WINDOW * n * sizeof(lg__move),
+                                              n * sizeof(void *),
+                                              LG__WINDOW * n * piece_of(size),
+                                              2 * n,
+                                              n * sizeof(double)};
         size_t sum = sizeof(lg__peer);
         for (int i = 0; i < LG__PEER_PARTS; i++) {
                 ret_parts[i] = sum;

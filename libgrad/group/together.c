@@ -1,7 +1,8 @@
 /* together.c - operations of all processes of a group, in pieces.
  *
  * A reduction goes two ways: each rank receives its slice from all, adds them up in the order of ranks, and sends the
- * sum to all. So an element is summed once, by one process, in one order.
+ * sum to all. So an element is summed once, by one process, in one order. Several pieces are on their way at once: a
+ * thread beside one that computes gets a processor late, and the network goes on meanwhile.
  */
 #include <string.h>
 #include "group/peer.h"
@@ -13,51 +14,96 @@ static int64_t part_at(const lg__peer *p, int64_t count, int r)
         return count * r / p->size;
 }
 
-/* Receives `count` elements of dtype from every rank, and reduces them to `to`; mine are in `own`. */
-static bool reduce_part(lg__peer *p, const char *own, int64_t count, char *to)
+/* Where the piece of rank r lies of those that are received together. */
+static char *staging_of(const lg__peer *p, int slot, int r)
 {
-        const size_t bytes = (size_t)count * lg__dtype_bytes(p->joint.dtype);
-        for (int r = 0; r < p->size; r++) {
-                p->parts[r] = r == p->rank ? own : p->staging + (size_t)r * p->piece;
-                if (r != p->rank && bytes && !lg__peer_receives(p, r, p->staging + (size_t)r * p->piece, bytes))
-                        return lg__peer_waits(p);
-        }
-        if (!lg__peer_waits(p))
-                return false;
-        if (count)
-                lg__reduce_ranks(p->joint.dtype, p->joint.reduction, p->size, p->parts, p->weighted ? p->weights : NULL,
-                                 count, to);
+        return p->staging + ((size_t)slot * (size_t)p->size + (size_t)r) * p->piece;
+}
+
+/* Begins to receive `bytes` from every rank. */
+static bool receive_parts(lg__peer *p, int slot, size_t bytes)
+{
+        for (int r = 0; r < p->size; r++)
+                if (r != p->rank && bytes && !lg__peer_receives(p, r, staging_of(p, slot, r), bytes))
+                        return false;
         return true;
 }
 
-/* Up to `size` pieces at once: a part for each rank, the sums of which come back. */
-static bool all_reduce(lg__peer *p, const char *in, char *out, int64_t count)
+/* Reduces `count` elements of dtype, which have been received, to `to`; mine are in `own`. */
+static void reduce_parts(lg__peer *p, int slot, const char *own, int64_t count, char *to)
 {
-        const int64_t size = (int64_t)lg__dtype_bytes(p->joint.dtype);
-        const int64_t most = (int64_t)p->piece / size * p->size;
-        for (int64_t done = 0; done < count; done += most) {
-                const int64_t some = count - done < most ? count - done : most;
-                const int64_t mine = part_at(p, some, p->rank), end = part_at(p, some, p->rank + 1);
-                for (int r = 0; r < p->size; r++) {
-                        const int64_t from = part_at(p, some, r), n = part_at(p, some, r + 1) - from;
-                        if (r != p->rank && n && !lg__peer_sends(p, r, in + (done + from) * size, (size_t)(n * size)))
-                                return lg__peer_waits(p);
-                }
-                if (!reduce_part(p, in + (done + mine) * size, end - mine, out + (done + mine) * size))
+        for (int r = 0; r < p->size; r++)
+                p->parts[r] = r == p->rank ? own : staging_of(p, slot, r);
+        if (count)
+                lg__reduce_ranks(p->joint.dtype, p->joint.reduction, p->size, p->parts, p->weighted ? p->weights : NULL,
+                                 count, to);
+}
+
+/* An all_reduce, of which each turn takes `most` elements: a part for each rank, the sums of which come back. */
+typedef struct turns {
+        const char *in;
+        char *out;
+        int64_t count, most, size; /* elements; bytes of one */
+} turns;
+
+/* Part r of turn k: where it begins; and behind it. */
+static int64_t turn_at(const lg__peer *p, const turns *t, int64_t k, int r)
+{
+        const int64_t done = k * t->most, some = t->count - done < t->most ? t->count - done : t->most;
+        return (done + part_at(p, some, r)) * t->size;
+}
+
+/* Messages of a turn have one of two keys: this for parts, and LG__WINDOW more for sums, which may have the memory of
+ * parts that are being sent. */
+static int slot_of(int64_t k)
+{
+        return (int)(k % LG__WINDOW);
+}
+
+static bool send_parts(lg__peer *p, const turns *t, int64_t k)
+{
+        const int64_t mine = turn_at(p, t, k, p->rank), end = turn_at(p, t, k, p->rank + 1);
+        p->key = slot_of(k);
+        for (int r = 0; r < p->size; r++) {
+                const int64_t from = turn_at(p, t, k, r), bytes = turn_at(p, t, k, r + 1) - from;
+                if (r != p->rank && bytes && !lg__peer_sends(p, r, t->in + from, (size_t)bytes))
                         return false;
-                for (int r = 0; r < p->size; r++) {
-                        const int64_t from = part_at(p, some, r), n = part_at(p, some, r + 1) - from;
-                        if (r == p->rank)
-                                continue;
-                        if ((n && !lg__peer_receives(p, r, out + (done + from) * size, (size_t)(n * size))) ||
-                            (end > mine &&
-                             !lg__peer_sends(p, r, out + (done + mine) * size, (size_t)((end - mine) * size))))
-                                return lg__peer_waits(p);
-                }
-                if (!lg__peer_waits(p))
+        }
+        return receive_parts(p, slot_of(k), (size_t)(end - mine));
+}
+
+static bool exchange_sums(lg__peer *p, const turns *t, int64_t k)
+{
+        const int64_t mine = turn_at(p, t, k, p->rank), end = turn_at(p, t, k, p->rank + 1);
+        if (!lg__peer_waits_for(p, slot_of(k)))
+                return false;
+        reduce_parts(p, slot_of(k), t->in + mine, (end - mine) / t->size, t->out + mine);
+        p->key = slot_of(k) + LG__WINDOW;
+        for (int r = 0; r < p->size; r++) {
+                const int64_t from = turn_at(p, t, k, r), bytes = turn_at(p, t, k, r + 1) - from;
+                if (r == p->rank)
+                        continue;
+                if ((bytes && !lg__peer_receives(p, r, t->out + from, (size_t)bytes)) ||
+                    (end > mine && !lg__peer_sends(p, r, t->out + mine, (size_t)(end - mine))))
                         return false;
         }
         return true;
+}
+
+/* Turns begin LG__WINDOW - 1 before their sums are due, in the same order on all ranks. */
+static bool all_reduce(lg__peer *p, const char *in, char *out, int64_t count)
+{
+        turns t = {.in = in, .out = out, .count = count, .size = (int64_t)lg__dtype_bytes(p->joint.dtype)};
+        t.most = (int64_t)p->piece / t.size * p->size;
+        const int64_t n = (count + t.most - 1) / t.most;
+        bool ok = true;
+        for (int64_t k = 0; ok && k < n + LG__WINDOW - 1; k++) {
+                if (k < n)
+                        ok = lg__peer_waits_for(p, slot_of(k) + LG__WINDOW) && send_parts(p, &t, k);
+                if (ok && k >= LG__WINDOW - 1)
+                        ok = exchange_sums(p, &t, k - (LG__WINDOW - 1));
+        }
+        return lg__peer_waits(p) && ok;
 }
 
 /* `count` elements for each rank. */
@@ -69,8 +115,9 @@ static bool reduce_scatter(lg__peer *p, const char *in, char *out, int64_t count
                 for (int r = 0; r < p->size; r++)
                         if (r != p->rank && !lg__peer_sends(p, r, in + (r * count + done) * size, (size_t)(n * size)))
                                 return lg__peer_waits(p);
-                if (!reduce_part(p, in + (p->rank * count + done) * size, n, out + done * size))
-                        return false;
+                if (!receive_parts(p, 0, (size_t)(n * size)) || !lg__peer_waits(p))
+                        return lg__peer_waits(p);
+                reduce_parts(p, 0, in + (p->rank * count + done) * size, n, out + done * size);
         }
         return true;
 }
