@@ -220,6 +220,8 @@ static void run_right(void)
                         test_pairs(dtypes[d], counts[n]);
                         CHECK(lg__peer_run(p, &barrier, NULL, NULL));
                 }
+        test_all_reduce(LG_F32, 4000003, LG__RANKS_SUM, true); /* more pieces than are on their way at once */
+        test_all_reduce(LG_F32, 4000003, LG__RANKS_SUM, false);
         float nan[2] = {rank == 0 ? NAN : 1, rank == size - 1 ? NAN : -INFINITY};
         lg__joint j = joint(LG__ALL_REDUCE, LG_F32, 2);
         j.reduction = LG__RANKS_MAX;
