@@ -3,7 +3,13 @@
  */
 #include <pthread.h>
 #include <signal.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #include "group/courier.h"
+
+#define SLICE_NANOSECONDS 100000
 
 struct lg__courier {
         pthread_mutex_t lock;
@@ -33,9 +39,31 @@ static void carry_out(lg__courier *q)
         pthread_cond_broadcast(&q->news);
 }
 
+/* A thread that mostly sleeps, and then works briefly, gets a processor at once if it asks for short slices
+ * (Linux 6.12; elsewhere this does nothing). With those of a thread that computes, a message waits for milliseconds to
+ * be looked at.
+ */
+static void ask_for_short_slices(void)
+{
+#if defined __linux__ && defined SYS_sched_getattr && defined SYS_sched_setattr
+        struct {
+                uint32_t size, policy;
+                uint64_t flags;
+                int32_t nice;
+                uint32_t priority;
+                uint64_t runtime, deadline, period; /* nanoseconds */
+        } a = {0};                                  /* struct sched_attr of the first version */
+        if (syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) == 0 && a.policy == 0) {
+                a.runtime = SLICE_NANOSECONDS;
+                (void)syscall(SYS_sched_setattr, 0, &a, 0);
+        }
+#endif
+}
+
 static void *work(void *user)
 {
         lg__courier *q = user;
+        ask_for_short_slices();
         pthread_mutex_lock(&q->lock);
         while (!q->quit) {
                 if (q->first && !q->now)
