@@ -101,11 +101,29 @@ static bool hear(lg__peer *p)
         return true;
 }
 
-/* Lets others run: at first it watches, since most waits are short. A caller that begins to wait ends the patience of
- * a thread. */
-static void pause_since(const lg__peer *p, double start)
+/* Leaves the processor to others for a while, or until a caller begins to wait. False: there is no patience. */
+static bool nap(lg__peer *p)
 {
-        if (!atomic_load_explicit(&p->patient, memory_order_relaxed) && now() - start < SPIN_SECONDS)
+        struct timespec until;
+        pthread_mutex_lock(&p->lock);
+        const bool patient = p->patient;
+        if (patient) {
+                clock_gettime(CLOCK_MONOTONIC, &until);
+                until.tv_nsec += NAP_NANOSECONDS;
+                until.tv_sec += until.tv_nsec / 1000000000;
+                until.tv_nsec %= 1000000000;
+                pthread_cond_timedwait(&p->hurry, &p->lock, &until);
+        }
+        pthread_mutex_unlock(&p->lock);
+        return patient;
+}
+
+/* Lets others run: at first it watches, since most waits are short. */
+static void pause_since(lg__peer *p, double start)
+{
+        if (nap(p))
+                return;
+        if (now() - start < SPIN_SECONDS)
                 sched_yield();
         else
                 nanosleep(&(struct timespec){0, NAP_NANOSECONDS}, NULL);
@@ -113,7 +131,10 @@ static void pause_since(const lg__peer *p, double start)
 
 void lg__peer_be_patient(lg__peer *p, bool on)
 {
-        atomic_store_explicit(&p->patient, on, memory_order_relaxed);
+        pthread_mutex_lock(&p->lock);
+        p->patient = on;
+        pthread_cond_signal(&p->hurry);
+        pthread_mutex_unlock(&p->lock);
 }
 
 static bool is_late(lg__peer *p, double start, int r)
@@ -306,6 +327,12 @@ lg__peer *lg__peer_new(lg_ctx *c, lg_transport *t, int rank, int size, const int
         memset(p, 0, sizeof *p);
         *p = (lg__peer){
                 .ctx = c, .bytes = bytes, .t = t, .rank = rank, .size = size, .tag = first_tag, .seconds = seconds};
+        pthread_condattr_t monotonic;
+        pthread_condattr_init(&monotonic);
+        pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+        pthread_mutex_init(&p->lock, NULL);
+        pthread_cond_init(&p->hurry, &monotonic);
+        pthread_condattr_destroy(&monotonic);
         p->piece = piece_of(size);
         p->world = (int *)((char *)p + at[0]);
         p->says = (lg__said *)((char *)p + at[1]);
@@ -339,6 +366,8 @@ bool lg__peer_free(lg__peer *p)
                        p->t->api->test(p->t, &p->farewell[r], NULL) == LG_TRANSFER_UNDER_WAY)
                         pause_since(p, start);
         }
+        pthread_mutex_destroy(&p->lock);
+        pthread_cond_destroy(&p->hurry);
         lg__host_free(p->ctx, p, p->bytes);
         return whole;
 }

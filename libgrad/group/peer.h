@@ -2,7 +2,7 @@
 #ifndef LG_PEER_H
 #define LG_PEER_H
 
-#include <stdatomic.h>
+#include <pthread.h>
 #include "group/exchange.h"
 
 #define LG__PIECE ((size_t)1 << 20)  /* bytes of a message of data, at most */
@@ -42,12 +42,14 @@ struct lg__peer {
         bool *listens, *heard;        /* that receive is under way; it has been done, and not been looked at */
         lg__move *moves;              /* messages of the operation under way */
         int move_count, key;
-        size_t piece;       /* bytes of a message of data, at most: 8 bytes at least */
-        const void **parts; /* of each rank, to be summed */
-        double *weights;    /* of each rank */
-        uint64_t bits;      /* of all ranks together */
-        bool weighted;      /* not all weights are 1 */
-        atomic_bool patient;
+        size_t piece;         /* bytes of a message of data, at most: 8 bytes at least */
+        const void **parts;   /* of each rank, to be summed */
+        double *weights;      /* of each rank */
+        uint64_t bits;        /* of all ranks together */
+        bool weighted;        /* not all weights are 1 */
+        pthread_mutex_t lock; /* for these two */
+        pthread_cond_t hurry; /* patience has ended */
+        bool patient;
         char *staging; /* pieces of each rank */
 };
 
