@@ -60,7 +60,7 @@ static void take_over(lg_transport *t)
         memcpy(t->why, inner->why, sizeof t->why);
 }
 
-static bool open_slow(lg_transport *t)
+static bool open_slow(lg_transport *t, double seconds)
 {
         slow *s = (slow *)t;
         const double rate = number("LIBGRAD_SLOW_RATE");
@@ -72,7 +72,7 @@ static bool open_slow(lg_transport *t)
                 return false;
         }
         s->inner->api = inner_api;
-        const bool ok = inner_api->open(s->inner);
+        const bool ok = inner_api->open(s->inner, seconds);
         take_over(t);
         if (!ok)
                 free(s->inner);
