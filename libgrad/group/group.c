@@ -249,10 +249,10 @@ static bool enter_world(lg_ctx *c, lg__world *w)
                         launched, w->api->name);
 }
 
-/* The group of all processes; NULL: the others know that this one failed. */
+/* The group of all processes; NULL: the others know that this one failed, now or before. */
 static lg_group *enter_group(lg_ctx *c, lg__world *w)
 {
-        lg_group *g = new_group(c, w, w->t->rank, w->t->size);
+        lg_group *g = c->error ? NULL : new_group(c, w, w->t->rank, w->t->size);
         if (g && join(g, 0) && exchange_hosts(g))
                 return g;
         for (int r = 0; r < w->t->size && !(g && g->peer); r++)
@@ -265,23 +265,32 @@ static lg_group *enter_group(lg_ctx *c, lg__world *w)
         return NULL;
 }
 
+static bool take_options(lg_ctx *c, const lg_group_open_options *options, lg_group_open_options *o)
+{
+        if (!lg__take(c, "lg_group_open", options, o, sizeof *o))
+                return false;
+        o->timeout = lg__option(o->timeout, SECONDS);
+        return o->timeout > 0 ||
+               lg__fail(c, LG_ERR_ARGUMENT, "lg_group_open: .timeout is %g seconds; it must be above 0", o->timeout);
+}
+
+/* After an error, too: others would wait in MPI for a process that does not come. */
 lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options)
 {
         lg_group_open_options o;
-        if (!lg__take(c, "lg_group_open", options, &o, sizeof o))
-                return NULL;
-        o.timeout = lg__option(o.timeout, SECONDS);
-        if (!(o.timeout > 0))
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_group_open: .timeout is %g seconds; it must be above 0",
-                                o.timeout);
-        lg__world *w = lg__alloc(c, sizeof *w);
+        const bool good = take_options(c, options, &o);
+        lg__world *w = c ? lg__alloc(c, sizeof *w) : NULL;
         if (!w)
                 return NULL;
-        w->seconds = o.timeout;
+        w->seconds = good ? o.timeout : SECONDS;
         w->groups = 1; /* until the group has it */
         lg_group *g = NULL;
-        if (enter_world(c, w))
-                g = w->t && w->t->size > 1 ? enter_group(c, w) : new_group(c, NULL, 0, 1);
+        if (enter_world(c, w)) {
+                if (w->t && w->t->size > 1)
+                        g = enter_group(c, w);
+                else if (!c->error)
+                        g = new_group(c, NULL, 0, 1);
+        }
         leave_world(c, w);
         if (g && g->world)
                 c->apart = (uint64_t)g->rank * 0x9e3779b97f4a7c15u; /* rank 0 draws as a process alone */

@@ -289,9 +289,28 @@ static void check_wrong(const char *kind)
         lg_clear_error(c);
 }
 
+/* The last rank comes with an error that it had before. */
+static int fail_early(void)
+{
+        const char *mine = getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK") : getenv("PMI_RANK");
+        const bool me = mine && atoi(mine) == 2;
+        if (me)
+                lg_set_error(c, LG_ERR_IO, "the disk is gone");
+        g = lg_group_open(c, .timeout = 30);
+        CHECK(!g && lg_error_code_of(c) == (me ? LG_ERR_IO : LG_ERR_COMM) && strstr(lg_error(c), "the disk is gone"));
+        lg_close(c);
+        if (!failures)
+                printf("held\n");
+        fflush(stdout);
+        sleep(2);
+        return failures > 0;
+}
+
 int main(int count, char **words)
 {
         c = lg_open(.threads = 1);
+        if (count == 2 && !strcmp(words[1], "early"))
+                return fail_early();
         g = lg_group_open(c, .timeout = 30);
         if (count == 2 && !strcmp(words[1], "foreign")) {
                 CHECK(!g && lg_error_code_of(c) == LG_ERR_COMM && strstr(lg_error(c), "libgrad-openmpi.so.0") &&
