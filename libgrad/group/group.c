@@ -191,12 +191,12 @@ static lg__joint bytes_joint(lg__together what, int64_t count, const char *name)
         return j;
 }
 
-/* How many lower ranks are on this host. */
-static int local_rank(const lg_group *g)
+/* How many of the ranks below `end` are on this host. */
+static int ranks_here(const lg_group *g, int end)
 {
         const lg__world *w = g->world;
         int count = 0;
-        for (int r = 0; r < g->rank; r++)
+        for (int r = 0; r < end; r++)
                 count += strcmp(w->hosts + (size_t)g->members[r] * HOST, w->t->host) == 0;
         return count;
 }
@@ -210,8 +210,16 @@ static bool exchange_hosts(lg_group *g)
         w->hosts = lg__alloc(g->object.ctx, (size_t)w->t->size * HOST);
         if (!w->hosts || !lg__group_run(g, "lg_group_open", &j, host, w->hosts))
                 return false;
-        g->local_rank = local_rank(g);
+        g->local_rank = ranks_here(g, g->rank);
         return true;
+}
+
+/* Whether a thread that exchanges messages while others compute gains anything: a network takes its time, but between
+ * ranks of one host messages are copies, which need a core. */
+static bool wants_thread(const lg_group *g)
+{
+        const int here = ranks_here(g, g->size);
+        return g->world->t->any_thread && (here < g->size || here * g->object.ctx->threads < lg__processors());
 }
 
 /* CUDA devices by local rank, unless one was named. */
@@ -239,8 +247,6 @@ static bool enter_world(lg_ctx *c, lg__world *w)
                 return lg__fail(c, LG_ERR_COMM, "lg_group_open: %s: %s", w->api->name, w->t->why);
         w->open = true;
         w->api->version(w->version, sizeof w->version);
-        if (w->t->any_thread)
-                lg__courier_allow_thread(w->courier);
         return launched == 1 || w->t->size > 1 ||
                lg__fail(c, LG_ERR_COMM,
                         "lg_group_open: the launcher has started %d processes, but %s sees this one alone: "
@@ -253,8 +259,11 @@ static bool enter_world(lg_ctx *c, lg__world *w)
 static lg_group *enter_group(lg_ctx *c, lg__world *w)
 {
         lg_group *g = c->error ? NULL : new_group(c, w, w->t->rank, w->t->size);
-        if (g && join(g, 0) && exchange_hosts(g))
+        if (g && join(g, 0) && exchange_hosts(g)) {
+                if (wants_thread(g))
+                        lg__courier_allow_thread(w->courier);
                 return g;
+        }
         for (int r = 0; r < w->t->size && !(g && g->peer); r++)
                 if (r != w->t->rank)
                         lg__peer_refuse(w->t, w->t->rank, r, 0, c->message);
@@ -328,7 +337,7 @@ static lg_group *split(lg_group *g, int color, const wish *wishes)
                 if (wishes[r].color == color)
                         part->members[i++] = g->members[r];
         if (part && (size == 1 || join(part, tag))) {
-                part->local_rank = local_rank(part);
+                part->local_rank = ranks_here(part, part->rank);
                 part->device = g->device;
                 return part;
         }
