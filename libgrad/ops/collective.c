@@ -50,8 +50,8 @@ static bool rank_is_good(const lg_group *g, int rank, bool other, const char *op
 {
         if (rank >= 0 && rank < g->size && !(other && rank == g->rank))
                 return true;
-        return lg__fail(g->object.ctx, LG_ERR_ARGUMENT, "%s: rank %d is %s; the group has %d", op, rank,
-                        rank == g->rank ? "this one" : "none of the group", g->size);
+        return lg__fail(g->object.ctx, LG_ERR_ARGUMENT, "%s: rank %d is %s; the group has the ranks 0 to %d", op, rank,
+                        rank == g->rank ? "this one" : "not in the group", g->size - 1);
 }
 
 /* The sum over ranks of equal shares, for those elements that are the maximum y. */
