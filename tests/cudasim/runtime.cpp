@@ -324,7 +324,7 @@ cudaError_t CUDARTAPI cudaDeviceSynchronize(void)
         LOCK;
         FAIL(cudaErrorLaunchFailure);
         count_wait();
-        run_device(current_device);
+        wait_device(current_device);
         return cudaSuccess;
 }
 
