@@ -44,6 +44,7 @@ struct lg__peer {
         double *weights;    /* of each rank */
         uint64_t bits;      /* of all ranks together */
         bool weighted;      /* not all weights are 1 */
+        bool linked;        /* all have said that data may go from device to device */
         bool patient;
         char *staging; /* a piece of each rank */
 };

@@ -159,6 +159,7 @@ int main(int count, char **words)
         if (getenv("LG_TEST_DEVICE"))
                 lg_default_device(c, lg_parse_device(c, getenv("LG_TEST_DEVICE")));
         g = lg_group_open(c, .timeout = 60);
+        lg_default_device(c, lg_group_device(g));
         rank = lg_group_rank(g);
         size = lg_group_size(g);
         CHECK(g);
