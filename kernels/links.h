@@ -47,6 +47,8 @@ typedef struct lg_link_args {
 typedef struct lg_device_links {
         /* The library's name and version in words; or false, and why there is none. */
         bool (*version)(char *ret, size_t size);
+        /* The device, in words that no other one on this machine has, the same in all processes. */
+        bool (*place)(struct lg_queue *q, char *ret, size_t size);
         /* A new name, LG_LINK_ID bytes, for all ranks of one link: one of them asks and tells the others. */
         bool (*id)(struct lg_queue *q, uint8_t *ret);
         /* All ranks call it. No two of them may be on the same device. seconds: the time limit of this link. */

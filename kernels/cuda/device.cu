@@ -198,8 +198,8 @@ static void *pin(lg_queue *q, size_t bytes)
 {
         void *p = NULL;
         lg_on_device here(q->index);
-        if (here.error == cudaSuccess && lg_cuda_links_before_all(q) &&
-            cudaHostAlloc(&p, bytes, cudaHostAllocPortable) == cudaSuccess)
+        lg_cuda_links_before_all(q);
+        if (here.error == cudaSuccess && cudaHostAlloc(&p, bytes, cudaHostAllocPortable) == cudaSuccess)
                 return p;
         cudaGetLastError();
         return NULL;

@@ -44,6 +44,40 @@ typedef struct lg_nccl_library {
         LG_NCCL_FUNCTIONS(MEMBER)
 #undef MEMBER
 } lg_nccl_library;
+
+const lg_nccl_library *lg_nccl_find(void);
+
+struct lg_link {
+        lg_link *next;
+        ncclComm_t comm; /* NULL: given up */
+        int size;
+        double seconds, began;            /* the time limit; when the last operation was queued */
+        cudaStream_t stream, aside;       /* aside: for the error word, where `stream` does not go on */
+        cudaEvent_t before;               /* a place in a stream of the queue */
+        cudaEvent_t marks[LG_CUDA_MARKS]; /* as those of the queue */
+        uint64_t mark, ended;             /* the last one given; the last one that was seen to have ended */
+        const char *doing;                /* the call of the last operation */
+        lg_device_error *lost;            /* pinned: what the device's error word becomes */
+        char why[200];
+};
+
+/* The first of a queue's links. */
+lg_link *lg_nccl_links(lg_queue *q);
+/* Seconds of a clock, and a pause in a wait that has begun at `start`. */
+double lg_nccl_now(void);
+void lg_nccl_pause(double start);
+/* Whether an operation of a link has not ended yet. */
+bool lg_nccl_under_way(lg_link *l);
+/* Whether the link was given up, as is noted in q then. */
+bool lg_nccl_lost(lg_queue *q, const lg_link *l);
+/* The end of a call that may go on by itself, within the time limit. */
+ncclResult_t lg_nccl_finish(const lg_link *l, ncclResult_t s);
+/* After a call of NCCL. False: the link was given up with NCCL's words, as noted in q. */
+bool lg_nccl_done(lg_queue *q, lg_link *l, const char *call, ncclResult_t s);
+/* One look at an operation under way. False: the link was given up. */
+bool lg_nccl_goes_on(lg_queue *q, lg_link *l, double start);
+/* Gives a link up; the words are why. */
+void lg_nccl_give_up(lg_queue *q, lg_link *l, const char *format, ...);
 #endif
 
 #endif

@@ -9,7 +9,7 @@
 
 /* What a rank says of its device. */
 typedef struct card {
-        int32_t type, index;
+        char place[64]; /* of the device on this machine */
         bool there;
         char words[128]; /* the library's version, or why there is none */
 } card;
@@ -64,10 +64,10 @@ static reason compare(const lg_group *g, const card *cards)
                         snprintf(why.words, sizeof why.words, "rank 0 has %.100s, but rank %d %.100s", cards[0].words,
                                  r, own->words);
                 for (int other = 0; other < r && !*why.words; other++)
-                        if (cards[other].type == own->type && cards[other].index == own->index &&
+                        if (strcmp(cards[other].place, own->place) == 0 &&
                             strcmp(lg_group_host(g, other), lg_group_host(g, r)) == 0)
-                                snprintf(why.words, sizeof why.words, "ranks %d and %d are both on %s of %.150s", other,
-                                         r, lg_device_name(g->device), lg_group_host(g, r));
+                                snprintf(why.words, sizeof why.words, "ranks %d and %d use the same device of %.150s",
+                                         other, r, lg_group_host(g, r));
         }
         return why;
 }
@@ -75,8 +75,10 @@ static reason compare(const lg_group *g, const card *cards)
 static bool hear_cards(lg_group *g, const char *op, reason *ret)
 {
         lg_ctx *c = g->object.ctx;
-        card own = {.type = (int32_t)g->device.type, .index = g->device.index};
-        own.there = links_of(g)->version(own.words, sizeof own.words);
+        card own = {.there = links_of(g)->version(own.words, sizeof own.words)};
+        if (own.there &&
+            !lg__kernel_done(g->linked, op, links_of(g)->place(g->linked->queue, own.place, sizeof own.place)))
+                return false;
         const size_t bytes = (size_t)g->size * sizeof own;
         card *cards = lg__alloc(c, bytes);
         if (!cards)

@@ -251,6 +251,7 @@ cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp *p, int i)
                 return note(cudaErrorInvalidDevice);
         memset(p, 0, sizeof *p);
         snprintf(p->name, sizeof p->name, "simulated device %d", i);
+        snprintf(p->uuid.bytes, sizeof p->uuid.bytes, "simulated %d", i);
         p->major = 9;
         p->multiProcessorCount = 4;
         p->totalGlobalMem = (size_t)number("CUDASIM_MEMORY", (int64_t)1 << 30);

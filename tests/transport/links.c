@@ -289,7 +289,7 @@ int main(int argc, char **words)
         else if (!strcmp(kind, "absent"))
                 check_host("has no NCCL: $CUDASIM_NCCL is 0");
         else if (!strcmp(kind, "shared"))
-                check_host("ranks 0 and 1 are both on cuda:1 of ");
+                check_host("ranks 0 and 1 use the same device of ");
         else if (!strcmp(kind, "differ"))
                 check_differ();
         else
