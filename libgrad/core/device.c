@@ -268,6 +268,14 @@ lg_device lg_get_default_device(const lg_ctx *c)
         return c ? c->default_device : LG_NO_DEVICE;
 }
 
+/* 22809 of "2.28.9"; 0 of other words. */
+static int64_t number_of(const char *version)
+{
+        int part[3] = {0};
+        const bool good = sscanf(version, "%d.%d.%d", &part[0], &part[1], &part[2]) == 3;
+        return good ? part[0] * INT64_C(10000) + part[1] * INT64_C(100) + part[2] : 0;
+}
+
 bool lg_device_info_with(lg_ctx *c, lg_device device, lg_device_info_t *ret, size_t size)
 {
         lg_device_facts facts = {.free_bytes = -1, .total_bytes = -1};
@@ -291,6 +299,7 @@ bool lg_device_info_with(lg_ctx *c, lg_device device, lg_device_info_t *ret, siz
         memcpy(info.blas, facts.blas, sizeof info.blas);
         memcpy(info.dnn, facts.dnn, sizeof info.dnn);
         memcpy(info.nccl, facts.links, sizeof info.nccl);
+        info.nccl_number = number_of(facts.links);
         lg__give(ret, size, &info, sizeof info);
         return true;
 }

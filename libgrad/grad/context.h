@@ -308,7 +308,8 @@ typedef struct lg_device_info_t {
         char runtime[32];    /* version of the CUDA runtime */
         char blas[64];       /* version of cuBLAS, or why it is not available */
         char dnn[128];       /* version of cuDNN, or why it is not available */
-        char nccl[128];      /* version of NCCL, or why it is not available */
+        int64_t nccl_number; /* version of NCCL: 22809 is 2.28.9; 0: it is not available */
+        char nccl[128];      /* the same in words, or why it is not available */
 } lg_device_info_t;
 /* Fills the lg_device_info_t that ret points to, which belongs to the caller. Returns false on failure: LG_ERR_ARGUMENT
  * if ret is NULL, LG_ERR_DEVICE if the device is absent or does not answer. lg_device_info_with() fills the first

@@ -152,6 +152,8 @@ static void check_mixed(void)
 
 static void check_right(void)
 {
+        lg_device_info_t info;
+        CHECK(lg_device_info(c, lg_group_device(g), &info) && info.nccl_number >= 21400 && info.nccl[0] == '2');
         lg_tensor *first = lg_full(c, 7, LG_SHAPE(3)); /* before there is a link */
         if (rank < 2)
                 CHECK(rank ? lg_item(lg_sum(lg_receive(first, g, 0))) == 21 : lg_send(first, g, 1) != NULL);
@@ -181,6 +183,9 @@ static void check_right(void)
 
 static void check_host(const char *words)
 {
+        lg_device_info_t info;
+        const bool there = !getenv("CUDASIM_NCCL");
+        CHECK(lg_device_info(c, lg_group_device(g), &info) && (info.nccl_number != 0) == there);
         check_values(3);
         lg_tensor *first = lg_full(c, 7, LG_SHAPE(3));
         if (rank < 2)
