@@ -24,7 +24,7 @@ struct area {
         std::atomic<int64_t> shown{0}, seen{0}; /* rounds */
         meaning about;
         int device;
-        char data[piece];
+        alignas(64) char data[piece];
 };
 
 /* What all ranks map: an area of each, then one for each pair. */
