@@ -158,7 +158,7 @@ static lg_link *join(lg_queue *q, const uint8_t *name, int rank, int size, doubl
                 return NULL;
         }
         l->size = size;
-        l->seconds = seconds;
+        l->seconds = seconds / 2; /* for joining: a rank that could not waits for the others meanwhile */
         ncclUniqueId id;
         memcpy(&id, name, sizeof id);
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -171,6 +171,7 @@ static lg_link *join(lg_queue *q, const uint8_t *name, int rank, int size, doubl
                 free_link(q, l);
                 return NULL;
         }
+        l->seconds = seconds;
         l->next = lg_nccl_links(q);
         lg_cuda(q)->links = l;
         return l;

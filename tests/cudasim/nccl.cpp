@@ -183,6 +183,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
         LOCK;
         *comm = nullptr;
         FAIL_NCCL;
+        if (number("CUDASIM_NCCL_REFUSE", 0))
+                return ncclSystemError;
         if (size < 1 || size > most_devices || rank < 0 || rank >= size || config->blocking != 0)
                 return ncclInvalidArgument;
         auto *c = new ncclComm;

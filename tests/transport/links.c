@@ -1,7 +1,8 @@
 /* links.c - ranks whose simulated GPUs exchange data by the simulated NCCL: links KIND, run by mpirun with LIBGRAD_MPI,
  * LIBGRAD_CUDA and LG_TEST_DEVICE. Prints "held" if all did, else what did not. KIND:
  *   right    what all ranks have, and what none of them waits for
- *   absent   the last rank has no NCCL;  shared  all ranks have the same GPU: both go through the host
+ *   absent   the last rank has no NCCL;  refused  it cannot join;  shared  all ranks have the same GPU: all go through
+ *            the host
  *   differ   the last rank does something else
  *   reads, waits, uploads, frees, copies, closes, sleeps
  *            the last rank's NCCL does not go on, and then the ranks do that: they get an error, and parameters are as
@@ -277,13 +278,20 @@ int main(int argc, char **words)
 {
         const char *kind = argc == 2 ? words[1] : "", *launched = getenv("OMPI_COMM_WORLD_RANK");
         const char *of = getenv("OMPI_COMM_WORLD_SIZE");
-        if (!strcmp(kind, "absent") && launched && of && atoi(launched) == atoi(of) - 1)
+        const bool last = launched && of && atoi(launched) == atoi(of) - 1;
+        if (!strcmp(kind, "absent") && last)
                 setenv("CUDASIM_NCCL", "0", 1);
+        if (!strcmp(kind, "refused") && last)
+                setenv("CUDASIM_NCCL_REFUSE", "1", 1);
         c = lg_open(.threads = 1, .seed = 3);
         lg_on_message(c, take_message, NULL);
         lg_default_device(c, lg_parse_device(c, getenv("LG_TEST_DEVICE")));
-        const bool fails = strcmp(kind, "right") && strcmp(kind, "absent") && strcmp(kind, "shared");
-        g = lg_group_open(c, .timeout = fails ? SECONDS : 60,
+        const bool refused = !strcmp(kind, "refused");
+        const bool fails = strcmp(kind, "right") && strcmp(kind, "absent") && strcmp(kind, "shared") && !refused;
+        g = lg_group_open(c,
+                          .timeout = fails     ? SECONDS
+                                     : refused ? 2 * SECONDS
+                                               : 60,
                           .device = !strcmp(kind, "shared") ? LG_DEVICE(LG_DEVICE_CUDA, 1) : LG_NO_DEVICE);
         lg_default_device(c, lg_group_device(g));
         rank = lg_group_rank(g);
@@ -295,6 +303,8 @@ int main(int argc, char **words)
                 check_host("has no NCCL: $CUDASIM_NCCL is 0");
         else if (!strcmp(kind, "shared"))
                 check_host("ranks 0 and 1 use the same device of ");
+        else if (refused)
+                check_host("rank 0: NCCL: no end after 2 s of ncclCommInitRankConfig");
         else if (!strcmp(kind, "differ"))
                 check_differ();
         else
