@@ -6,9 +6,10 @@
  *   differ   the last rank does something else
  *   reads, waits, uploads, frees, copies, closes, sleeps
  *            the last rank's NCCL does not go on, and then the ranks do that: they get an error, and parameters are as
- *            before the step
+ *            before the step;  dies  that rank is killed then
  */
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -252,7 +253,9 @@ static void check_lost(const char *kind)
         CHECK(step(&t));
         if (!sleeps)
                 CHECK(step(&t));
-        else if (last)
+        if (!strcmp(kind, "dies") && last)
+                raise(SIGKILL);
+        if (sleeps && last)
                 sleep(4); /* the others wait for it to say what it does next */
         const double start = now();
         if (closes)
