@@ -213,7 +213,9 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *state)
         LOCK;
         FAIL_NCCL;
         member &l = *c->inner;
-        if (!l.joined) {
+        if (number("CUDASIM_NCCL_ERROR", 0)) {
+                *state = ncclRemoteError;
+        } else if (!l.joined) {
                 *state = join_state(l);
         } else if (l.later && --l.in_progress > 0) {
                 *state = ncclInProgress;

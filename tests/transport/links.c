@@ -6,7 +6,7 @@
  *   differ   the last rank does something else
  *   reads, waits, uploads, frees, copies, closes, sleeps
  *            the last rank's NCCL does not go on, and then the ranks do that: they get an error, and parameters are as
- *            before the step;  dies  that rank is killed then
+ *            before the step;  dies  that rank is killed then;  remote  NCCL says that it is gone
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -257,16 +257,20 @@ static void check_lost(const char *kind)
                 raise(SIGKILL);
         if (sleeps && last)
                 sleep(4); /* the others wait for it to say what it does next */
+        const bool remote = !strcmp(kind, "remote");
+        if (remote)
+                setenv("CUDASIM_NCCL_ERROR", "1", 1);
         const double start = now();
         if (closes)
                 lg_close(c);
         else
                 CHECK(!wait_by(kind, &t, l));
         const double took = now() - start;
-        CHECK(took < SECONDS + 2 && ((sleeps && last) || took > SECONDS - 0.5));
+        CHECK(remote ? took < 1 : took < SECONDS + 2 && ((sleeps && last) || took > SECONDS - 0.5));
         if (closes)
                 return;
-        CHECK(lg_error_code_of(c) == LG_ERR_COMM && (sleeps || strstr(lg_error(c), "NCCL: no end after 2 s of nccl")));
+        const char *why = remote ? "ncclAllReduce: remote process exited" : "NCCL: no end after 2 s of nccl";
+        CHECK(lg_error_code_of(c) == LG_ERR_COMM && (sleeps || strstr(lg_error(c), why)));
         lg_clear_error(c);
         CHECK(read_parameters(&t, after) == n && memcmp(before, after, (size_t)n * sizeof *after) == 0);
         CHECK(lg_synchronize(c));
