@@ -12,6 +12,7 @@
 #include "norm.h"
 #include "index.h"
 #include "sort.h"
+#include "links.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -20,11 +21,12 @@ extern "C" {
 /* For tables by dtype. */
 #define LG_DTYPE_COUNT (LG_BOOL + 1)
 
-#define LG_DEVICE_ABI 12 /* a device module of another number is refused */
+#define LG_DEVICE_ABI 13 /* a device module of another number is refused */
 
 /* What a kernel found in data on the device: an index or a label that is out of range. The next read or wait reports
  * it. */
 #define LG_DEVICE_OK 0
+#define LG_DEVICE_LOST (-1) /* not found in data: an operation of a link was given up (links.h) */
 typedef struct lg_device_error {
         int64_t code;  /* the number that came with the kernel's arguments; LG_DEVICE_OK: nothing. The first one stays
                         */
@@ -32,7 +34,7 @@ typedef struct lg_device_error {
         int64_t limit; /* how many there are, from 0 on */
 } lg_device_error;
 
-typedef enum lg_status { LG_OK = 0, LG_NO_MEMORY, LG_BROKEN } lg_status;
+typedef enum lg_status { LG_OK = 0, LG_NO_MEMORY, LG_BROKEN, LG_LOST } lg_status;
 
 /* One device of one context: what kernels run on. A device may put more behind it (see lg_device_api.queue_size). */
 typedef struct lg_queue {
@@ -351,7 +353,7 @@ typedef struct lg_device_facts {
         int processors;                  /* cores or multiprocessors; 0: not known */
         int major, minor;                /* compute capability; 0.0: it has none */
         /* Versions in words, or why there is none; empty: it needs none. */
-        char driver[32], runtime[32], blas[64], dnn[128];
+        char driver[32], runtime[32], blas[64], dnn[128], links[128];
 } lg_device_facts;
 
 /* A device type. The CPU's is built in; others are modules whose symbol lg_device_module returns one. */
@@ -387,7 +389,8 @@ typedef struct lg_device_api {
         bool (*clear_error)(lg_queue *q); /* forgets an error of the work that the queue holds now; waits for nothing */
         bool (*facts)(int index, lg_device_facts *ret); /* *ret is given zeroed */
         const lg_kernels *kernels;
-        bool weights_last; /* convolutions take weights with channels last, and are faster so */
+        bool weights_last;            /* convolutions take weights with channels last, and are faster so */
+        const lg_device_links *links; /* with devices of other processes; NULL: there are none */
 } lg_device_api;
 
 /* The CPU device, with the kernels of the best instruction set that this machine has. */

@@ -39,8 +39,8 @@ static void print_cuda(lg_ctx *c, lg_device d)
 {
         lg_device_info_t i;
         if (lg_device_info(c, d, &i))
-                printf("CUDA: driver for up to %s, runtime %s, cuBLAS: %s, cuDNN: %s\n", i.driver, i.runtime, i.blas,
-                       i.dnn);
+                printf("CUDA: driver for up to %s, runtime %s, cuBLAS: %s, cuDNN: %s, NCCL: %s\n", i.driver, i.runtime,
+                       i.blas, i.dnn, i.nccl);
 }
 
 /* ---- measuring ---- */

@@ -30,6 +30,7 @@ typedef struct lg_cuda_queue {
         uint64_t peers;      /* bit i: whether device i's memory can be reached was asked */
         void *dnn;           /* cuDNN's handle and plans (dnn.h) */
         void *blas;          /* of blas.cu, made by the first product */
+        void *links;         /* of nccl.cu: those of this device, in a list */
 } lg_cuda_queue;
 
 static inline lg_cuda_queue *lg_cuda(lg_queue *q)

@@ -1,6 +1,7 @@
 /* device.cu - CUDA as a device: memory, copies, waiting, and what there is. */
 #include "blas.h"
 #include "dnn.h"
+#include "nccl.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -142,6 +143,7 @@ static void close_queue(lg_queue *base)
 {
         lg_cuda_queue *q = lg_cuda(base);
         lg_on_device here(base->index);
+        lg_cuda_links_close(base);
         if (q->copies)
                 cudaStreamSynchronize(q->copies);
         if (q->stream)
@@ -171,7 +173,7 @@ static void *allocate(lg_queue *q, size_t bytes)
 {
         void *p = NULL;
         lg_on_device here(q->index);
-        if (!lg_cuda_good(q, here.call, here.error))
+        if (!lg_cuda_good(q, here.call, here.error) || !lg_cuda_links_before_all(q)) /* it may wait */
                 return NULL;
         const cudaError_t e = cudaMalloc(&p, bytes);
         if (e == cudaSuccess)
@@ -187,6 +189,7 @@ static void release(lg_queue *q, void *p, size_t bytes)
 {
         (void)bytes;
         lg_on_device here(q->index);
+        lg_cuda_links_before_all(q);
         if (cudaFree(p) != cudaSuccess)
                 cudaGetLastError();
 }
@@ -195,6 +198,7 @@ static void *pin(lg_queue *q, size_t bytes)
 {
         void *p = NULL;
         lg_on_device here(q->index);
+        lg_cuda_links_before_all(q);
         if (here.error == cudaSuccess && cudaHostAlloc(&p, bytes, cudaHostAllocPortable) == cudaSuccess)
                 return p;
         cudaGetLastError();
@@ -204,11 +208,18 @@ static void *pin(lg_queue *q, size_t bytes)
 static void unpin(lg_queue *q, void *p)
 {
         lg_on_device here(q->index);
+        lg_cuda_links_before_all(q);
         if (cudaFreeHost(p) != cudaSuccess)
                 cudaGetLastError();
 }
 
 /* ---- copies ---- */
+
+/* All waits of the host for a stream: behind an exchange with other processes no longer than that may take. */
+static bool finish(lg_queue *q, cudaStream_t s)
+{
+        return lg_cuda_links_before(q, s) && lg_cuda_good(q, "cudaStreamSynchronize", cudaStreamSynchronize(s));
+}
 
 static bool copy(lg_queue *q, const char *what, void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
 {
@@ -222,7 +233,8 @@ static bool upload(lg_queue *q, void *device, const void *host, size_t bytes)
         cudaPointerAttributes host_is;
         if (bytes == 0)
                 return true;
-        if (!copy(q, "cudaMemcpyAsync (to the device)", device, host, bytes, cudaMemcpyHostToDevice))
+        if (!lg_cuda_links_before(q, lg_cuda(q)->stream) || /* from pageable memory it may wait */
+            !copy(q, "cudaMemcpyAsync (to the device)", device, host, bytes, cudaMemcpyHostToDevice))
                 return false;
         if (!lg_cuda(q)->pageable_access) {
                 if (!lg_cuda_good(q, "cudaPointerGetAttributes", cudaPointerGetAttributes(&host_is, host)))
@@ -230,13 +242,14 @@ static bool upload(lg_queue *q, void *device, const void *host, size_t bytes)
                 if (host_is.type == cudaMemoryTypeUnregistered)
                         return true;
         }
-        return lg_cuda_good(q, "cudaStreamSynchronize", cudaStreamSynchronize(lg_cuda(q)->stream));
+        return finish(q, lg_cuda(q)->stream);
 }
 
 static bool download(lg_queue *q, void *host, const void *device, size_t bytes)
 {
-        return copy(q, "cudaMemcpyAsync (to the host)", host, device, bytes, cudaMemcpyDeviceToHost) &&
-               lg_cuda_good(q, "cudaStreamSynchronize", cudaStreamSynchronize(lg_cuda(q)->stream));
+        return lg_cuda_links_before(q, lg_cuda(q)->stream) && /* to pageable memory it waits */
+               copy(q, "cudaMemcpyAsync (to the host)", host, device, bytes, cudaMemcpyDeviceToHost) &&
+               finish(q, lg_cuda(q)->stream);
 }
 
 static bool within(lg_queue *q, void *to, const void *from, size_t bytes)
@@ -269,6 +282,8 @@ static bool copy_between(lg_queue *to_queue, void *to, lg_queue *from_queue, con
 {
         cudaStream_t stream = lg_cuda(to_queue)->stream, source = lg_cuda(from_queue)->stream;
         reach(lg_cuda(to_queue), from_queue->index);
+        if (!lg_cuda_links_before(from_queue, source) || !lg_cuda_links_before(to_queue, stream))
+                return false; /* a queue knows the links of its own device */
         return lg_entry<wait_for>::call(from_queue, source, stream) &&
                lg_cuda_good(to_queue, "cudaMemcpyPeerAsync",
                             cudaMemcpyPeerAsync(to, to_queue->index, from, from_queue->index, bytes, stream)) &&
@@ -303,7 +318,7 @@ static bool event_query(lg_queue *base, uint64_t mark, bool wait)
         cudaError_t e = cudaEventQuery(event);
         if (e == cudaErrorNotReady) {
                 cudaGetLastError(); /* else the next launch would be taken for one that failed */
-                if (!wait)
+                if (!wait || !lg_cuda_links_before_event(base, event))
                         return false;
                 e = cudaEventSynchronize(event);
         }
@@ -322,7 +337,8 @@ static bool synchronize(lg_queue *base, lg_device_error *ret)
 {
         lg_cuda_queue *q = lg_cuda(base);
         *ret = lg_device_error{0, 0, 0};
-        if (!lg_cuda_good(base, "cudaMemcpyAsync (error)",
+        if (!lg_cuda_links_before(base, q->stream) || !lg_cuda_links_before(base, q->copies) ||
+            !lg_cuda_good(base, "cudaMemcpyAsync (error)",
                           cudaMemcpyAsync(q->landing, q->error, sizeof *q->error, cudaMemcpyDeviceToHost, q->stream)) ||
             !lg_cuda_good(base, "cudaStreamSynchronize", cudaStreamSynchronize(q->stream)) ||
             !lg_cuda_good(base, "cudaStreamSynchronize", cudaStreamSynchronize(q->copies)))
@@ -362,6 +378,11 @@ static bool facts(int index, lg_device_facts *ret)
         else
                 snprintf(ret->dnn, sizeof ret->dnn, "%d.%d.%d", (int)(dnn / 10000), (int)(dnn / 100 % 100),
                          (int)(dnn % 100));
+        char links[sizeof ret->links];
+        if (lg_cuda_links.version(links, sizeof links))
+                snprintf(ret->links, sizeof ret->links, "%.100s", links + strlen("NCCL "));
+        else
+                snprintf(ret->links, sizeof ret->links, "not used: %.110s", links);
         cudaGetLastError();
         return true;
 }
@@ -388,7 +409,8 @@ static const lg_device_api api = {LG_DEVICE_ABI,
                                   ENTRY(clear_error),
                                   facts,
                                   &lg_cuda_kernels,
-                                  true};
+                                  true,
+                                  &lg_cuda_links};
 
 extern "C" __attribute__((visibility("default"))) const lg_device_api *lg_device_module(void)
 {

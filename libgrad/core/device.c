@@ -146,6 +146,7 @@ bool lg__kernel_done(lg__device *d, const char *op, bool ok)
         lg_status status = d->queue->status;
         d->queue->status = LG_OK;
         lg_error_code code = status == LG_NO_MEMORY         ? LG_ERR_MEMORY
+                             : status == LG_LOST            ? LG_ERR_COMM
                              : d->id.type == LG_DEVICE_CUDA ? LG_ERR_CUDA
                                                             : LG_ERR_DEVICE;
         lg__fail(d->cache.ctx, code, "%s: on %s: %s", op, lg_device_name(d->id), d->queue->message);
@@ -163,6 +164,10 @@ static bool report_error(lg_ctx *c, const lg_device_error *f)
                                          [LG__ORIGIN_EMBEDDING] = "embedding",
                                          [LG__ORIGIN_ONE_HOT] = "one_hot"};
         long long value = (long long)f->value, limit = (long long)f->limit;
+        if (f->code == LG_DEVICE_LOST)
+                return lg__fail(c, LG_ERR_COMM,
+                                "lg_synchronize: an exchange with devices of other processes was given up; what was "
+                                "computed since is void, and optimisers have changed nothing");
         if (f->code <= LG__ORIGIN_NLL)
                 return lg__fail(c, LG_ERR_ARGUMENT,
                                 "%s: target holds the class index %lld, but x has %lld classes (0 to %lld)",
@@ -263,6 +268,14 @@ lg_device lg_get_default_device(const lg_ctx *c)
         return c ? c->default_device : LG_NO_DEVICE;
 }
 
+/* 22809 of "2.28.9"; 0 of other words. */
+static int64_t number_of(const char *version)
+{
+        int part[3] = {0};
+        const bool good = sscanf(version, "%d.%d.%d", &part[0], &part[1], &part[2]) == 3;
+        return good ? part[0] * INT64_C(10000) + part[1] * INT64_C(100) + part[2] : 0;
+}
+
 bool lg_device_info_with(lg_ctx *c, lg_device device, lg_device_info_t *ret, size_t size)
 {
         lg_device_facts facts = {.free_bytes = -1, .total_bytes = -1};
@@ -285,6 +298,8 @@ bool lg_device_info_with(lg_ctx *c, lg_device device, lg_device_info_t *ret, siz
         memcpy(info.runtime, facts.runtime, sizeof info.runtime);
         memcpy(info.blas, facts.blas, sizeof info.blas);
         memcpy(info.dnn, facts.dnn, sizeof info.dnn);
+        memcpy(info.nccl, facts.links, sizeof info.nccl);
+        info.nccl_number = number_of(facts.links);
         lg__give(ret, size, &info, sizeof info);
         return true;
 }

@@ -113,8 +113,9 @@ LG_API bool lg_set_error(lg_ctx *c, lg_error_code code, const char *format, ...)
 typedef void lg_message_fn(lg_ctx *c, const char *text, void *user);
 
 /* Sets the callback that receives messages which are not errors; fn = NULL, the initial state, discards them. At
- * present there is one such message, at most once for each context: 10,000 tensors were created in the outermost scope,
- * which frees none of them before lg_close(). Does nothing if c is NULL. Cannot fail. */
+ * present there are two such messages. At most once for each context: 10,000 tensors were created in the outermost
+ * scope, which frees none of them before lg_close(). On rank 0, once for each group: its CUDA devices exchange tensors
+ * through the memory of the host, and why. Does nothing if c is NULL. Cannot fail. */
 LG_API void lg_on_message(lg_ctx *c, lg_message_fn *fn, void *user);
 
 /* ---- scopes ----
@@ -307,6 +308,8 @@ typedef struct lg_device_info_t {
         char runtime[32];    /* version of the CUDA runtime */
         char blas[64];       /* version of cuBLAS, or why it is not available */
         char dnn[128];       /* version of cuDNN, or why it is not available */
+        int64_t nccl_number; /* version of NCCL: 22809 is 2.28.9; 0: it is not available */
+        char nccl[128];      /* the same in words, or why it is not available */
 } lg_device_info_t;
 /* Fills the lg_device_info_t that ret points to, which belongs to the caller. Returns false on failure: LG_ERR_ARGUMENT
  * if ret is NULL, LG_ERR_DEVICE if the device is absent or does not answer. lg_device_info_with() fills the first

@@ -23,6 +23,13 @@
  *
  * Sums are added in the order of ranks, and each element is summed once, so all ranks get the same bits: f16, bf16 and
  * f32 in f32, f64 in f64, integers exactly and modulo their range; bool is true where any is. NAN is the maximum.
+ *
+ * Tensors on CUDA devices are exchanged by NCCL 2.14 or later, if all ranks have it, from GPU to GPU and without
+ * waiting for it: then all ranks get the same bits, too, but sums are added in NCCL's order, those of f16 and bf16 may
+ * be rounded in between, and a maximum may leave NAN out. The call that waits for the result, such as lg_item(), fails
+ * with LG_ERR_COMM if another process does not take part within the time limit; parameters are then as they were before
+ * the optimiser's step. Without NCCL, or if two ranks use the same GPU, tensors go through the memory of the host, and
+ * a message says why (see lg_on_message()). lg_device_info() returns NCCL's version.
  */
 #ifndef LG_GROUP_H
 #define LG_GROUP_H

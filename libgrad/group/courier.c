@@ -21,6 +21,14 @@ struct lg__courier {
         pthread_t thread;
 };
 
+static bool run(const lg__errand *e)
+{
+        if (e->part == LG__AGREEMENT)
+                return lg__peer_agree(e->peer, &e->joint);
+        return e->part == LG__DATA ? lg__peer_move(e->peer, e->in, e->out)
+                                   : lg__peer_run(e->peer, &e->joint, e->in, e->out);
+}
+
 /* With the lock held. */
 static void carry_out(lg__courier *q)
 {
@@ -29,8 +37,10 @@ static void carry_out(lg__courier *q)
         q->last = q->first ? q->last : NULL;
         lg__peer_be_patient(e->peer, q->waiting == 0);
         pthread_mutex_unlock(&q->lock);
-        const bool ok = lg__peer_run(e->peer, &e->joint, e->in, e->out);
+        const bool ok = run(e);
         e->weight = lg__peer_weight(e->peer);
+        e->weighted = lg__peer_weighted(e->peer);
+        e->linked = lg__peer_linked(e->peer);
         e->bits = lg__peer_bits(e->peer);
         pthread_mutex_lock(&q->lock);
         e->ok = ok;

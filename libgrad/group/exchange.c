@@ -223,6 +223,7 @@ static bool compare(lg__peer *p, int r)
         p->weights[r] = theirs->weight;
         p->weighted = p->weighted || theirs->weight != 1;
         p->bits |= theirs->bits;
+        p->linked = p->linked && theirs->linked;
         if (agree(p, &p->joint, theirs))
                 return p->joint.what == LG__LEAVE || listen(p, r);
         if (theirs->what == LG__LEAVE)
@@ -243,6 +244,7 @@ bool lg__peer_agrees(lg__peer *p, const lg__joint *j)
         p->said.joint.weight = p->weights[p->rank] = j->weighted ? j->weight : 1;
         p->weighted = p->weights[p->rank] != 1;
         p->bits = j->bits;
+        p->linked = j->linked;
         for (int r = 0; r < p->size; r++) {
                 lg_transfer *x = &p->moves[p->move_count].x;
                 if (takes_part(p, j, r) &&
@@ -270,9 +272,19 @@ double lg__peer_weight(const lg__peer *p)
         return sum;
 }
 
+bool lg__peer_weighted(const lg__peer *p)
+{
+        return p->weighted;
+}
+
 uint64_t lg__peer_bits(const lg__peer *p)
 {
         return p->bits;
+}
+
+bool lg__peer_linked(const lg__peer *p)
+{
+        return p->linked;
 }
 
 /* ---- the beginning and the end ---- */

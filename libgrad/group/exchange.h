@@ -34,7 +34,9 @@ typedef struct lg__joint {
         lg_shape shape;
         bool recorded;             /* of LG__SEND and LG__RECEIVE: the gradient goes the other way later */
         char name[LG__JOINT_NAME]; /* of what it is about, if that has a name; the same on all */
-        /* What may differ: a mean is weighted; bits that all get to know together. */
+        /* What may differ: data may go from device to device; a mean is weighted; bits that all get to know together.
+         */
+        bool linked;
         bool weighted;
         double weight;
         uint64_t bits;
@@ -57,9 +59,12 @@ const char *lg__peer_why(const lg__peer *p);
 /* Tells all others that this process has failed, in place of its next operation, and breaks the group. */
 void lg__peer_fail(lg__peer *p, const char *why);
 
-/* Of all processes in the last operation: the sum of the weights (1 each if not weighted), and all bits. */
+/* Of all processes in the last operation: the sum of the weights (1 each if not weighted), whether any is not 1, all
+ * bits, and whether all have said that data may go from device to device. */
 double lg__peer_weight(const lg__peer *p);
+bool lg__peer_weighted(const lg__peer *p);
 uint64_t lg__peer_bits(const lg__peer *p);
+bool lg__peer_linked(const lg__peer *p);
 /* Whoever waits leaves the processor to others: for a thread beside one that computes. */
 void lg__peer_be_patient(lg__peer *p, bool on);
 
@@ -69,6 +74,9 @@ void lg__peer_be_patient(lg__peer *p, bool on);
  * Floats are summed in f32, or in f64 if they are f64; integers wrap around; bool is true where any is. NaN is the
  * greatest. A mean is weighted where any process says so; what has the weight 0 is not looked at. */
 bool lg__peer_run(lg__peer *p, const lg__joint *j, const void *in, void *out);
+/* Its two halves: all say what they are about to do; then, unless data goes from device to device, it is exchanged. */
+bool lg__peer_agree(lg__peer *p, const lg__joint *j);
+bool lg__peer_move(lg__peer *p, const void *in, void *out);
 
 /* to = the reduction, element by element, of from[0] to from[n - 1], in this order; to may be one of them. weights: of
  * a weighted mean, else NULL. */

@@ -1,7 +1,7 @@
 /* group.c - groups of processes: opening, splitting, and operations on the memory of tensors. */
 #include <string.h>
 #include "group/courier.h"
-#include "group/group.h"
+#include "group/link.h"
 
 #define HOST 256
 #define SECONDS 300
@@ -37,12 +37,27 @@ static void leave_world(lg_ctx *c, lg__world *w)
         lg__free(c, w, sizeof *w);
 }
 
+/* A link that was given up breaks the group; and a group that is broken gives its link up. */
+static void look_at_link(lg_group *g)
+{
+        const char *why = lg__link_why(g);
+        if (why) {
+                lg__courier_rest(g->world->courier);
+                lg__peer_fail(g->peer, why);
+        }
+        if (g->link && lg__peer_why(g->peer))
+                lg__link_leave(g, true);
+}
+
 static void destroy(lg__object *o)
 {
         lg_group *g = (lg_group *)o;
         if (g->peer) {
+                look_at_link(g);
                 lg__courier_rest(g->world->courier);
-                g->world->broken = !lg__peer_free(g->peer) || g->world->broken;
+                const bool broken = !lg__peer_free(g->peer);
+                g->world->broken = broken || g->world->broken;
+                lg__link_leave(g, broken);
         }
         if (g->members)
                 lg__free(o->ctx, g->members, (size_t)g->size * sizeof *g->members);
@@ -69,10 +84,12 @@ void lg__groups_tell(lg_ctx *c)
                 return;
         for (lg__link *link = c->objects.next; link != &c->objects; link = link->next) {
                 lg_group *g = (lg_group *)link;
-                if (((lg__object *)link)->type != &type || !g->peer || lg__peer_why(g->peer))
+                if (((lg__object *)link)->type != &type || !g->peer)
                         continue;
                 lg__courier_rest(g->world->courier);
-                lg__peer_fail(g->peer, c->message);
+                if (!lg__peer_why(g->peer))
+                        lg__peer_fail(g->peer, c->message);
+                look_at_link(g);
         }
 }
 
@@ -98,6 +115,7 @@ lg_group *lg__group_find(lg_ctx *c, uint64_t id, const char *op)
 
 void lg__group_begin(lg_group *g, lg__errand *e)
 {
+        look_at_link(g);
         e->peer = g->peer;
         lg__courier_take(g->world->courier, e, true);
 }
@@ -105,47 +123,30 @@ void lg__group_begin(lg_group *g, lg__errand *e)
 bool lg__group_end(lg_group *g, const char *op, lg__errand *e)
 {
         lg__courier_wait(g->world->courier, e);
-        return e->ok || lg__fail(g->object.ctx, LG_ERR_COMM, "%s: %s", op, lg__peer_why(g->peer));
+        if (e->ok)
+                return true;
+        lg__fail(g->object.ctx, LG_ERR_COMM, "%s: %s", op, lg__peer_why(g->peer));
+        look_at_link(g);
+        return false;
+}
+
+bool lg__group_errand(lg_group *g, const char *op, lg__errand *e)
+{
+        if (g->peer) {
+                look_at_link(g);
+                e->peer = g->peer;
+                lg__courier_take(g->world->courier, e, false);
+                return lg__group_end(g, op, e);
+        }
+        const lg__joint *j = &e->joint;
+        if (j->what != LG__BARRIER && e->in && e->out && e->in != e->out)
+                memmove(e->out, e->in, (size_t)lg__shape_numel(j->shape) * lg__dtype_bytes(j->dtype));
+        return true;
 }
 
 bool lg__group_run(lg_group *g, const char *op, const lg__joint *j, const void *in, void *out)
 {
-        lg__errand e = {.peer = g->peer, .joint = *j, .in = in, .out = out};
-        if (g->peer) {
-                lg__courier_take(g->world->courier, &e, false);
-                return lg__group_end(g, op, &e);
-        }
-        if (j->what != LG__BARRIER && in && out && in != out)
-                memmove(out, in, (size_t)lg__shape_numel(j->shape) * lg__dtype_bytes(j->dtype));
-        return true;
-}
-
-/* On the host; t itself if it lies there. */
-static lg_tensor *on_host(const lg_tensor *t, bool with_values)
-{
-        if (with_values)
-                return lg__clone_values(t, lg_cpu(), t->at.dtype);
-        return lg__tensor_empty(t->ctx, lg_cpu(), t->at.dtype, t->at.shape);
-}
-
-bool lg__group_tensors(lg_group *g, const char *op, const lg__joint *j, const lg_tensor *in, lg_tensor *out)
-{
-        lg_ctx *c = g->object.ctx;
-        const lg_tensor *from = in;
-        lg_tensor *to = out;
-        const bool away = (in ? in : out)->storage->device->id.type != LG_DEVICE_CPU;
-        lg_scope scope = away ? lg__scope_begin(c) : (lg_scope){0};
-        bool ok = !away || scope.id;
-        if (ok && away) {
-                from = in ? on_host(in, true) : NULL;
-                to = in == out ? (lg_tensor *)(uintptr_t)from : out ? on_host(out, false) : NULL;
-                ok = (from || !in) && (to || !out);
-        }
-        ok = ok && lg__group_run(g, op, j, from ? lg__data(from) : NULL, to ? lg__data(to) : NULL) &&
-             (!away || !out || lg__copy_values(out, to, op));
-        if (scope.id)
-                lg_scope_end(c, scope);
-        return ok;
+        return lg__group_errand(g, op, &(lg__errand){.joint = *j, .in = in, .out = out});
 }
 
 /* ---- opening ---- */
@@ -162,6 +163,7 @@ static lg_group *new_group(lg_ctx *c, lg__world *w, int rank, int size)
         lg__object_register(c, &g->object, &type);
         if (w) {
                 g->world = w;
+                g->seconds = w->seconds;
                 w->groups++;
                 g->members = lg__alloc(c, (size_t)size * sizeof *g->members);
                 for (int r = 0; r < size && g->members; r++)
@@ -184,7 +186,7 @@ static bool join(lg_group *g, int tag)
         return g->peer != NULL;
 }
 
-static lg__joint bytes_joint(lg__together what, int64_t count, const char *name)
+lg__joint lg__bytes_joint(lg__together what, int64_t count, const char *name)
 {
         lg__joint j = {.what = what, .dtype = LG_U8, .shape = LG_SHAPE(count)};
         snprintf(j.name, sizeof j.name, "%s", name);
@@ -206,7 +208,7 @@ static bool exchange_hosts(lg_group *g)
         lg__world *w = g->world;
         char host[HOST] = "";
         memcpy(host, w->t->host, strnlen(w->t->host, HOST - 1));
-        const lg__joint j = bytes_joint(LG__ALL_GATHER, HOST, "the names of hosts");
+        const lg__joint j = lg__bytes_joint(LG__ALL_GATHER, HOST, "the names of hosts");
         w->hosts = lg__alloc(g->object.ctx, (size_t)w->t->size * HOST);
         if (!w->hosts || !lg__group_run(g, "lg_group_open", &j, host, w->hosts))
                 return false;
@@ -317,7 +319,7 @@ typedef struct wish {
 static bool hear_wishes(lg_group *g, int color, wish *wishes)
 {
         const wish mine = {color, g->world->next_tag};
-        lg__joint j = bytes_joint(LG__ALL_GATHER, sizeof mine, "lg_group_split");
+        lg__joint j = lg__bytes_joint(LG__ALL_GATHER, sizeof mine, "lg_group_split");
         return lg__group_run(g, "lg_group_split", &j, &mine, wishes);
 }
 

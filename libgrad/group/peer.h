@@ -47,6 +47,7 @@ struct lg__peer {
         double *weights;      /* of each rank */
         uint64_t bits;        /* of all ranks together */
         bool weighted;        /* not all weights are 1 */
+        bool linked;          /* all have said that data may go from device to device */
         pthread_mutex_t lock; /* for these two */
         pthread_cond_t hurry; /* patience has ended */
         bool patient;

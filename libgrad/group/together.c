@@ -156,12 +156,18 @@ static bool pass_on(lg__peer *p, int root, int to, const char *in, char *out, si
         return true;
 }
 
-static bool run(lg__peer *p, const lg__joint *j, const void *in, void *out)
+bool lg__peer_agree(lg__peer *p, const lg__joint *j)
+{
+        p->under_way = true;
+        const bool ok = lg__peer_agrees(p, j);
+        p->under_way = ok && !p->linked; /* what goes from device to device is not for the peers to finish */
+        return ok;
+}
+
+static bool move(lg__peer *p, const lg__joint *j, const void *in, void *out)
 {
         const int64_t count = lg__shape_numel(j->shape);
         const size_t bytes = j->what == LG__BARRIER ? 0 : (size_t)count * lg__dtype_bytes(j->dtype);
-        if (!lg__peer_agrees(p, j))
-                return false;
         switch (j->what) {
         case LG__BARRIER:
                 return true;
@@ -181,10 +187,15 @@ static bool run(lg__peer *p, const lg__joint *j, const void *in, void *out)
         return false;
 }
 
-bool lg__peer_run(lg__peer *p, const lg__joint *j, const void *in, void *out)
+bool lg__peer_move(lg__peer *p, const void *in, void *out)
 {
         p->under_way = true;
-        const bool ok = run(p, j, in, out);
+        const bool ok = !lg__peer_why(p) && move(p, &p->joint, in, out);
         p->under_way = false;
         return ok;
+}
+
+bool lg__peer_run(lg__peer *p, const lg__joint *j, const void *in, void *out)
+{
+        return lg__peer_agree(p, j) && lg__peer_move(p, in, out);
 }

@@ -3,6 +3,7 @@
  * A bucket has gradients of one dtype and device, 64 at most: a bit for each says whether any rank has it. A gradient
  * that lies in one piece and fills a bucket alone goes as it is, without a copy.
  */
+#include <math.h>
 #include <string.h>
 #include "nn/parallel.h"
 
@@ -236,9 +237,35 @@ static bool pack(const lg__plan *plan, lg__bucket *b, uint64_t *present)
                 at += lg__layout_numel(&t->at);
                 *present |= (uint64_t)(value != NULL) << i;
         }
-        if (ok && b->device->id.type != LG_DEVICE_CPU)
-                ok = (b->host = lg__tensor_own(lg__clone_values(b->flat, lg_cpu(), b->dtype))) != NULL;
         return ok;
+}
+
+/* From device to device: what is weighted is multiplied first, and what has the weight 0 is not looked at. */
+static bool begin_link(lg_group *g, lg__bucket *b)
+{
+        const char *op = "lg_backward";
+        lg__joint j = b->errand.joint;
+        bool ok = true;
+        if (j.what == LG__ALL_REDUCE && b->errand.weighted) {
+                const double weight = j.weighted ? j.weight : 1, all = b->errand.weight;
+                j.reduction = LG__RANKS_SUM;
+                ok = weight == 0 ? lg__fill_values(b->flat, all == 0 ? NAN : 0, op)
+                                 : lg__pointwise_run(LG_PW_mul_scalar, b->flat, (lg_tensor *[LG_PW_INPUTS]){b->flat},
+                                                     weight / all, 0, op);
+        }
+        void *data = lg__data(b->flat);
+        return ok && lg__group_link(g, op, &j, data, data, &b->mark);
+}
+
+/* Through the host. */
+static bool begin_host(lg_group *g, lg__bucket *b)
+{
+        if (b->device->id.type != LG_DEVICE_CPU &&
+            !(b->host = lg__tensor_own(lg__clone_values(b->flat, lg_cpu(), b->dtype))))
+                return false;
+        b->errand.in = b->errand.out = lg__data(b->host ? b->host : b->flat);
+        lg__group_begin(g, &b->errand);
+        return true;
 }
 
 bool lg__bucket_begin(lg__parallel *p, lg_group *g, lg__bucket *b)
@@ -246,7 +273,7 @@ bool lg__bucket_begin(lg__parallel *p, lg_group *g, lg__bucket *b)
         const lg__plan *plan = p->plan;
         lg_tensor *alone = b->count == 1 ? value_of(plan, b, 0) : NULL;
         uint64_t present = 0;
-        if (alone && lg__layout_is_contiguous(&alone->at) && b->device->id.type == LG_DEVICE_CPU) {
+        if (alone && lg__layout_is_contiguous(&alone->at)) {
                 b->flat = lg__tensor_own(lg__tensor_new(alone->ctx, alone->storage, &alone->at));
                 present = 1;
                 if (!b->flat)
@@ -262,10 +289,11 @@ bool lg__bucket_begin(lg__parallel *p, lg_group *g, lg__bucket *b)
                 j.weighted = p->weight != 1;
                 j.weight = p->weight;
         }
-        void *data = lg__data(b->host ? b->host : b->flat);
-        b->errand = (lg__errand){.joint = j, .in = data, .out = data};
-        lg__group_begin(g, &b->errand);
-        return b->begun = true;
+        b->errand = (lg__errand){.joint = j};
+        if (!lg__group_agree(g, "lg_backward", b->device, &b->errand))
+                return false;
+        b->linked = b->errand.linked;
+        return b->begun = b->linked ? begin_link(g, b) : begin_host(g, b);
 }
 
 /* A member of the bucket has that value now. */
@@ -297,7 +325,9 @@ static bool unpack(const lg__plan *plan, lg__bucket *b)
 bool lg__bucket_end(lg__parallel *p, lg_group *g, lg__bucket *b, bool ok)
 {
         if (b->begun)
-                ok = lg__group_end(g, "lg_backward", &b->errand) && ok;
+                ok = (b->linked ? lg__group_linked(g, "lg_backward", b->mark)
+                                : lg__group_end(g, "lg_backward", &b->errand)) &&
+                     ok;
         ok = ok && (!b->begun || (b->buffers && lg_group_rank(g) == 0) || unpack(p->plan, b));
         lg__tensor_release(b->host);
         lg__tensor_release(b->flat);

@@ -13,10 +13,12 @@ typedef struct lg__bucket {
         lg__device *device;
         lg_dtype dtype;
         bool buffers, begun;
+        bool linked;               /* it goes from device to device */
         char name[LG__JOINT_NAME]; /* of the first of them */
         lg_tensor *flat;           /* owned, while it is on its way: the values one behind the other */
-        lg_tensor *host;           /* the same in the host's memory; NULL: flat lies there */
+        lg_tensor *host;           /* the same in the host's memory; NULL: flat goes as it is */
         lg__errand errand;
+        uint64_t mark; /* of the link */
 } lg__bucket;
 
 /* Which tensors go together, and in which order. Tensors have numbers: parameters come first, then buffers. */

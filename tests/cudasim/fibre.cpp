@@ -500,6 +500,9 @@ static void run_block(uint3 block, dim3 grid, dim3 size)
 
 void run_grid(const char *name, dim3 grid, dim3 block, size_t dynamic, const std::function<void()> &body)
 {
+#ifdef LG_FIBRE_ASAN
+        scheduler.bottom = nullptr; /* another thread of the host may run this one */
+#endif
         if (!run_now.arena)
                 run_now.arena =
                         (char *)mmap(nullptr, shared_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -215,7 +215,7 @@ cudaError_t CUDARTAPI cudaFree(void *p)
         if (!d)
                 die("cudaFree: %p is not device memory", p);
         count_wait();
-        run_device((int)(d - devices));
+        wait_device((int)(d - devices));
         give(p);
         return cudaSuccess;
 }
@@ -263,7 +263,7 @@ cudaError_t CUDARTAPI cudaFreeHost(void *p)
         if (!pinned.erase((const char *)p))
                 die("cudaFreeHost: %p is not pinned memory", p);
         for (int i = 0; i < device_count(); i++) /* it waits for what may still read it */
-                run_device(i);
+                wait_device(i);
         free(p);
         return cudaSuccess;
 }
@@ -303,7 +303,7 @@ cudaError_t CUDARTAPI cudaMemcpyAsync(void *to, const void *from, size_t bytes, 
         } else {
                 count_wait();
                 enqueue(s, [=] { memcpy(to, from, bytes); });
-                run_all(record_of(s));
+                wait_all(record_of(s));
         }
         return cudaSuccess;
 }
@@ -328,7 +328,7 @@ cudaError_t CUDARTAPI cudaMemcpy(void *to, const void *from, size_t bytes, cudaM
         cudaError_t e = cudaMemcpyAsync(to, from, bytes, kind, nullptr);
         if (e == cudaSuccess) {
                 count_wait();
-                run_device(current_device);
+                wait_device(current_device);
         }
         return e;
 }

@@ -251,6 +251,7 @@ cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp *p, int i)
                 return note(cudaErrorInvalidDevice);
         memset(p, 0, sizeof *p);
         snprintf(p->name, sizeof p->name, "simulated device %d", i);
+        snprintf(p->uuid.bytes, sizeof p->uuid.bytes, "simulated %d", i % 1000);
         p->major = 9;
         p->multiProcessorCount = 4;
         p->totalGlobalMem = (size_t)number("CUDASIM_MEMORY", (int64_t)1 << 30);
@@ -324,7 +325,7 @@ cudaError_t CUDARTAPI cudaDeviceSynchronize(void)
         LOCK;
         FAIL(cudaErrorLaunchFailure);
         count_wait();
-        run_device(current_device);
+        wait_device(current_device);
         return cudaSuccess;
 }
 

@@ -26,10 +26,12 @@ struct arena {
         bool open = false;
 };
 
+/* Work says whether it is done; what is not is asked again later, and what is behind it waits. */
 struct stream_record {
         int device;
-        std::deque<std::function<void()>> work;
+        std::deque<std::function<bool()>> work;
         uint64_t queued = 0, done = 0;
+        bool running = false;
 };
 
 constexpr int most_devices = 8;
@@ -54,10 +56,12 @@ void check_after(const char *what);
 
 /* The record behind a stream; NULL is the current device's standard one. */
 stream_record *record_of(cudaStream_t s);
-/* Runs what a stream holds, up to a number or all; or what all streams of a device hold. */
-void run_until(stream_record *s, uint64_t number);
-void run_all(stream_record *s);
-void run_device(int i);
+/* Runs what a stream holds, up to a number, as far as it goes by itself; true if it came there. */
+bool run_until(stream_record *s, uint64_t number);
+/* The host waits until that is done: other threads go on meanwhile. */
+void wait_until(stream_record *s, uint64_t number);
+void wait_all(stream_record *s);
+void wait_device(int i);
 
 /* e, which becomes the thread's last error unless it is success. */
 cudaError_t note(cudaError_t e);
@@ -69,8 +73,17 @@ void count_wait();
 int64_t pinned_buffers();
 } // namespace cudasim
 
-/* Several threads of the host may call at once. */
-#define LOCK std::lock_guard<std::recursive_mutex> guard_(everything())
+namespace cudasim
+{
+/* Several threads of the host may call at once. Who waits lets go of all that its calls hold. */
+struct calling {
+        calling();
+        ~calling();
+        calling(const calling &) = delete;
+        calling &operator=(const calling &) = delete;
+};
+} // namespace cudasim
+#define LOCK cudasim::calling calling_
 
 #define FAIL(error)                                                                                                    \
         if (fails(__func__))                                                                                           \

@@ -16,8 +16,10 @@ void close_memory(const void *p, size_t bytes);
 int shuffling();
 uint64_t next_random();
 
-/* Queues work behind what the stream holds; it runs when somebody waits. */
+/* Queues work behind what the stream holds; it runs when somebody waits. The second: work that says whether it is done,
+ * and is asked again if not. */
 void enqueue(cudaStream_t stream, std::function<void()> work);
+void enqueue_step(cudaStream_t stream, std::function<bool()> work);
 /* What can be made to fail. LOAD: what takes memory of the device for itself, a kernel's code or a library's handle. */
 enum failure { CALL, ALLOCATION, LOAD };
 /* True if the call of that name shall fail now, in that way. */

@@ -1,6 +1,7 @@
 /* streams.cpp - streams, events and launches. The work of a stream runs as late as CUDA allows: when somebody waits for
  * it. */
 #include "runtime.h"
+#include <ctime>
 
 struct CUevent_st {
         cudaStream_t stream; /* where it was recorded last; NULL: never, or done */
@@ -23,41 +24,80 @@ stream_record *record_of(cudaStream_t s)
 }
 
 /* Memory stays open from the first piece of work to the last. */
-void run_until(stream_record *s, uint64_t number)
+bool run_until(stream_record *s, uint64_t number)
 {
-        bool was_open[most_devices];
-        if (s->done >= number || s->work.empty())
-                return;
+        bool was_open[most_devices], goes_on = true;
+        if (s->done >= number || s->work.empty() || s->running)
+                return s->done >= number;
         for (int i = 0; i < most_devices; i++) {
                 was_open[i] = devices[i].memory.open;
                 set_open(devices[i], true);
         }
-        while (s->done < number && !s->work.empty()) {
-                std::function<void()> work = std::move(s->work.front());
-                s->work.pop_front();
-                s->done++;
-                work();
+        s->running = true;
+        while (goes_on && s->done < number && !s->work.empty()) {
+                goes_on = s->work.front()();
+                if (goes_on) {
+                        s->work.pop_front();
+                        s->done++;
+                }
         }
+        s->running = false;
         for (int i = 0; i < most_devices; i++)
                 set_open(devices[i], was_open[i]);
+        return s->done >= number;
 }
 
-void run_all(stream_record *s)
+/* How many calls of this thread are in each other. */
+static thread_local int depth;
+
+calling::calling()
 {
-        run_until(s, s->queued);
+        everything().lock();
+        depth++;
 }
 
-void run_device(int i)
+calling::~calling()
 {
-        for (stream_record *s : devices[i].streams)
-                run_all(s);
+        depth--;
+        everything().unlock();
 }
 
-void enqueue(cudaStream_t stream, std::function<void()> work)
+void wait_until(stream_record *s, uint64_t number)
+{
+        const struct timespec nap = {0, 50000};
+        while (!run_until(s, number)) {
+                for (int i = 0; i < depth; i++)
+                        everything().unlock();
+                nanosleep(&nap, nullptr);
+                for (int i = 0; i < depth; i++)
+                        everything().lock();
+        }
+}
+
+void wait_all(stream_record *s)
+{
+        wait_until(s, s->queued);
+}
+
+void wait_device(int i)
+{
+        for (size_t k = 0; k < devices[i].streams.size(); k++)
+                wait_all(devices[i].streams[k]);
+}
+
+void enqueue_step(cudaStream_t stream, std::function<bool()> work)
 {
         stream_record *s = record_of(stream);
         s->work.push_back(std::move(work));
         s->queued++;
+}
+
+void enqueue(cudaStream_t stream, std::function<void()> work)
+{
+        enqueue_step(stream, [work = std::move(work)] {
+                work();
+                return true;
+        });
 }
 
 static cudaError_t try_launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
@@ -83,7 +123,7 @@ static cudaError_t try_launch(const char *name, dim3 grid, dim3 block, size_t sh
 
 void launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream, std::function<void()> body)
 {
-        std::lock_guard<std::recursive_mutex> guard(everything());
+        LOCK;
         note_launch(name);
         note(try_launch(name, grid, block, shared, stream, std::move(body)));
 }
@@ -108,7 +148,7 @@ cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t s)
 {
         LOCK;
         stream_record *r = (stream_record *)s;
-        run_all(r);
+        wait_all(r);
         auto &list = devices[r->device].streams;
         for (size_t i = 0; i < list.size(); i++)
                 if (list[i] == r) {
@@ -126,7 +166,7 @@ cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s)
         LOCK;
         FAIL(cudaErrorLaunchFailure);
         count_wait();
-        run_all(record_of(s));
+        wait_all(record_of(s));
         return cudaSuccess;
 }
 
@@ -137,7 +177,7 @@ cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigne
         if (e->stream) {
                 stream_record *other = (stream_record *)e->stream;
                 uint64_t number = e->number;
-                enqueue(s, [=] { run_until(other, number); });
+                enqueue_step(s, [=] { return run_until(other, number); });
         }
         return cudaSuccess;
 }
@@ -181,7 +221,7 @@ cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t e)
         FAIL(cudaErrorLaunchFailure);
         count_wait();
         if (e->stream)
-                run_until((stream_record *)e->stream, e->number);
+                wait_until((stream_record *)e->stream, e->number);
         return cudaSuccess;
 }
 

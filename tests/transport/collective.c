@@ -193,6 +193,7 @@ int main(int count, char **words)
         if (getenv("LG_TEST_DEVICE"))
                 lg_default_device(c, lg_parse_device(c, getenv("LG_TEST_DEVICE")));
         g = lg_group_open(c, .timeout = 30);
+        lg_default_device(c, lg_group_device(g));
         CHECK(lg_device_equal(lg_group_device(g), lg_device_of(lg_ones(c, LG_SHAPE(1)))));
         rank = lg_group_rank(g);
         size = lg_group_size(g);

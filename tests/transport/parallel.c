@@ -1,7 +1,7 @@
 /* parallel.c - training on all ranks of a group beside training of one process with the whole batch:
  * parallel MODEL sgd|adam f32|f64 STEPS TOLERANCE [PART]..., run by mpirun with LIBGRAD_MPI, or alone. Parts: clip,
- * accumulate (two backwards a step), uneven (other batches on each rank), small (buckets of 64 KiB). On the device that
- * LG_TEST_DEVICE names. Prints "held" if all did, else what did not.
+ * accumulate (two backwards a step), uneven (other batches on each rank), small (buckets of 64 KiB), scaler (a scaled
+ * loss). On the device that LG_TEST_DEVICE names. Prints "held" if all did, else what did not.
  *
  * Every rank trains a copy on the whole batch by itself: losses and weights must agree with it, and weights must be the
  * same bits on all ranks.
@@ -27,7 +27,7 @@ static int failures, rank, size;
 
 typedef struct way {
         const char *model;
-        bool adam, clip, uneven, norms;
+        bool adam, clip, uneven, norms, scaler;
         int parts; /* of a step */
         lg_dtype dtype;
         int steps;
@@ -50,9 +50,15 @@ static lg_tensor *loss_of(lg_module *net, const way *w, lg_tensor *x, lg_tensor 
         return w->uneven && w->norms && part < BATCH ? lg_mul_scalar(loss, (double)(part * size) / BATCH) : loss;
 }
 
-/* One step of one module on its samples [from, to); accumulated in two halves of the batch, of each its part. */
-static double step(lg_module *net, lg_optimizer *opt, const way *w, lg_tensor *x, lg_tensor *y, int64_t from,
-                   int64_t to)
+static bool backward(lg_scaler *s, lg_tensor *loss)
+{
+        return s ? lg_scaler_backward(s, loss) : lg_backward(loss);
+}
+
+/* One step of one module on its samples [from, to); accumulated in two halves of the batch, of each its part. s: NULL,
+ * or what scales its loss. */
+static double step(lg_module *net, lg_optimizer *opt, lg_scaler *s, const way *w, lg_tensor *x, lg_tensor *y,
+                   int64_t from, int64_t to)
 {
         const bool together = lg_get_sync_mode(net);
         double loss = 0;
@@ -62,14 +68,15 @@ static double step(lg_module *net, lg_optimizer *opt, const way *w, lg_tensor *x
                 lg_tensor *l = loss_of(net, w, x, y, first + from / w->parts, first + to / w->parts);
                 l = lg_mul_scalar(l, 1.0 / w->parts);
                 if (together && i < w->parts - 1)
-                        lg_no_sync(net) CHECK(lg_backward(l));
+                        lg_no_sync(net) CHECK(backward(s, l));
                 else
-                        CHECK(lg_backward(l));
+                        CHECK(backward(s, l));
                 loss += lg_item(l);
         }
+        CHECK(!s || lg_scaler_unscale(s, opt));
         if (w->clip)
                 CHECK(lg_clip_grad_norm(lg_parameters(net), 0.5));
-        CHECK(lg_step(opt));
+        CHECK(s ? lg_scaler_step(s, opt) && lg_scaler_update(s) : lg_step(opt));
         return loss;
 }
 
@@ -110,6 +117,7 @@ static void train(const way *w)
         lg_module *whole = lg_module_clone(net);
         CHECK(lg_sync_batch_norm(net, g));
         lg_optimizer *opt = optimizer(w, net), *whole_opt = optimizer(w, whole);
+        lg_scaler *scaler = w->scaler ? lg_scaler_new(c) : NULL, *whole_scaler = w->scaler ? lg_scaler_new(c) : NULL;
         const int64_t from = begin_of(w, rank), to = begin_of(w, rank + 1);
         if (w->uneven && !w->norms)
                 CHECK(lg_data_parallel_weight(net, (double)(to - from)));
@@ -122,10 +130,10 @@ static void train(const way *w)
                 for (int k = 0; k < BATCH; k++)
                         labels[k] = k * 7 % 10;
                 lg_tensor *y = lg_from(c, labels, LG_SHAPE(BATCH));
-                double mine = step(net, opt, w, x, y, from, to) / size;
+                double mine = step(net, opt, scaler, w, x, y, from, to) / size;
                 if (w->uneven && !w->norms)
                         mine *= (double)((to - from) * size) / BATCH;
-                const double all = step(whole, whole_opt, w, x, y, 0, BATCH);
+                const double all = step(whole, whole_opt, whole_scaler, w, x, y, 0, BATCH);
                 const double sum = lg_item(lg_all_reduce(lg_full(c, mine, LG_SHAPE_0D, .dtype = LG_F64), g));
                 const double far = fabs(sum - all) / fabs(all);
                 if (!(far <= w->tolerance)) {
@@ -152,6 +160,7 @@ int main(int count, char **words)
         w.norms = !strcmp(w.model, "resnet18");
         for (int i = 6; i < count; i++) {
                 w.clip = w.clip || !strcmp(words[i], "clip");
+                w.scaler = w.scaler || !strcmp(words[i], "scaler");
                 w.parts = strcmp(words[i], "accumulate") ? w.parts : 2;
                 w.uneven = w.uneven || !strcmp(words[i], "uneven");
                 w.bucket_bytes = strcmp(words[i], "small") ? w.bucket_bytes : 1 << 16;
@@ -160,6 +169,7 @@ int main(int count, char **words)
         if (getenv("LG_TEST_DEVICE"))
                 lg_default_device(c, lg_parse_device(c, getenv("LG_TEST_DEVICE")));
         g = lg_group_open(c, .timeout = 60);
+        lg_default_device(c, lg_group_device(g));
         rank = lg_group_rank(g);
         size = lg_group_size(g);
         CHECK(g);

@@ -1,6 +1,7 @@
 /* rules.c - what lg_data_parallel() promises beside its sums: rules KIND, run by mpirun with LIBGRAD_MPI, or alone.
- * KIND: right; foreign, run by the launcher of the other MPI; or what goes wrong on the last rank or on all: shape,
- * more, loader, forward, create_graph, freed. Prints "held" if all did, else what did not.
+ * KIND: right; foreign, run by the launcher of the other MPI; or what goes wrong on the last rank or on all: early
+ * (of 3 ranks), shape, more, loader, forward, create_graph, freed. On the device that LG_TEST_DEVICE names. Prints
+ * "held" if all did, else what did not.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -151,7 +152,7 @@ static bool are_equal(lg_tensor *a, lg_tensor *b)
 
 static lg_dataset *numbers(int64_t n)
 {
-        return lg_dataset_list(c, LG_LIST(lg_arange(c, 0, (double)n, 1, .dtype = LG_I64)));
+        return lg_dataset_list(c, LG_LIST(lg_arange(c, 0, (double)n, 1, .dtype = LG_I64, .device = lg_cpu())));
 }
 
 /* The ranks' batches together are those of one process; what is less than a sample for each goes with the last. */
@@ -311,7 +312,11 @@ int main(int count, char **words)
         c = lg_open(.threads = 1);
         if (count == 2 && !strcmp(words[1], "early"))
                 return fail_early();
+        if (getenv("LG_TEST_DEVICE"))
+                lg_default_device(c, lg_parse_device(c, getenv("LG_TEST_DEVICE")));
         g = lg_group_open(c, .timeout = 30);
+        if (g)
+                lg_default_device(c, lg_group_device(g));
         if (count == 2 && !strcmp(words[1], "foreign")) {
                 CHECK(!g && lg_error_code_of(c) == LG_ERR_COMM && strstr(lg_error(c), "libgrad-openmpi.so.0") &&
                       strstr(lg_error(c), "libgrad-mpich.so.0"));

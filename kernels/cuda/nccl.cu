@@ -1,0 +1,343 @@
+/* nccl.cu - exchanges with devices of other processes by NCCL: the library, joining and leaving, operations. A link has
+ * a stream of its own, so that exchanges run beside kernels. */
+#include "nccl.h"
+#if LG_NCCL
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifndef LG_CUDASIM
+#include <dlfcn.h>
+#endif
+
+#define OLDEST 21400 /* the first one whose calls need not block */
+
+/* ---- the library ---- */
+
+#ifdef LG_CUDASIM
+static bool load(lg_nccl_library *l)
+{
+        const char *wanted = getenv("CUDASIM_NCCL");
+        if (wanted && strcmp(wanted, "0") == 0) {
+                snprintf(l->reason, sizeof l->reason, "$CUDASIM_NCCL is 0");
+                return false;
+        }
+#define TAKE(name, function) l->name = function;
+        LG_NCCL_FUNCTIONS(TAKE)
+#undef TAKE
+        return true;
+}
+#else
+static bool load(lg_nccl_library *l)
+{
+        void *module = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+        if (!module) {
+                const char *words = dlerror();
+                snprintf(l->reason, sizeof l->reason, "%s", words ? words : "libnccl.so.2 could not be loaded");
+                return false;
+        }
+#define TAKE(name, function)                                                                                           \
+        l->name = (decltype(l->name))dlsym(module, #function);                                                         \
+        if (!l->name) {                                                                                                \
+                snprintf(l->reason, sizeof l->reason, "libnccl.so.2 has no " #function);                               \
+                dlclose(module);                                                                                       \
+                return false;                                                                                          \
+        }
+        LG_NCCL_FUNCTIONS(TAKE)
+#undef TAKE
+        return true;
+}
+#endif
+
+static lg_nccl_library look(void)
+{
+        lg_nccl_library l;
+        memset(&l, 0, sizeof l);
+        if (!load(&l))
+                return l;
+        if (l.version(&l.number) != ncclSuccess)
+                l.number = 0;
+        l.there = l.number >= OLDEST;
+        if (!l.there)
+                snprintf(l.reason, sizeof l.reason, "NCCL %d is older than 2.14", l.number);
+        return l;
+}
+
+/* A library is the process's, and loaded once. */
+const lg_nccl_library *lg_nccl_find(void)
+{
+        static const lg_nccl_library library = look();
+        return &library;
+}
+
+static bool version(char *ret, size_t size)
+{
+        const lg_nccl_library *l = lg_nccl_find();
+        if (l->there)
+                snprintf(ret, size, "NCCL %d.%d.%d", l->number / 10000, l->number / 100 % 100, l->number % 100);
+        else
+                snprintf(ret, size, "%s", l->reason);
+        return l->there;
+}
+
+/* ---- joining and leaving ---- */
+
+static void free_link(lg_queue *q, lg_link *l)
+{
+        for (lg_link **at = (lg_link **)&lg_cuda(q)->links; *at; at = &(*at)->next)
+                if (*at == l) {
+                        *at = l->next;
+                        break;
+                }
+        for (int i = 0; i < LG_CUDA_MARKS; i++)
+                if (l->marks[i])
+                        cudaEventDestroy(l->marks[i]);
+        if (l->before)
+                cudaEventDestroy(l->before);
+        if (l->aside)
+                cudaStreamDestroy(l->aside);
+        if (l->stream)
+                cudaStreamDestroy(l->stream);
+        lg_cuda_links_before_all(q); /* of other links: what follows waits for the whole device */
+        if (l->lost)
+                cudaFreeHost(l->lost);
+        cudaGetLastError();
+        free(l);
+}
+
+static bool make_parts(lg_queue *q, lg_link *l)
+{
+        const unsigned apart = cudaStreamNonBlocking, bare = cudaEventDisableTiming;
+        bool ok = lg_cuda_good(q, "cudaHostAlloc", cudaHostAlloc((void **)&l->lost, sizeof *l->lost, 0)) &&
+                  lg_cuda_good(q, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&l->stream, apart)) &&
+                  lg_cuda_good(q, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&l->aside, apart)) &&
+                  lg_cuda_good(q, "cudaEventCreateWithFlags", cudaEventCreateWithFlags(&l->before, bare));
+        for (int i = 0; ok && i < LG_CUDA_MARKS; i++)
+                ok = lg_cuda_good(q, "cudaEventCreateWithFlags", cudaEventCreateWithFlags(&l->marks[i], bare));
+        if (ok)
+                *l->lost = lg_device_error{LG_DEVICE_LOST, 0, 0};
+        return ok;
+}
+
+/* The device's number by its maker: numbers in a process depend on which devices it sees. */
+static bool place(lg_queue *q, char *ret, size_t size)
+{
+        cudaDeviceProp p;
+        if (!lg_cuda_good(q, "cudaGetDeviceProperties", cudaGetDeviceProperties(&p, q->index)))
+                return false;
+        for (size_t i = 0; i < sizeof p.uuid.bytes && 2 * i + 2 < size; i++)
+                snprintf(ret + 2 * i, 3, "%02x", (unsigned char)p.uuid.bytes[i]);
+        return true;
+}
+
+static bool is_there(lg_queue *q)
+{
+        return lg_nccl_find()->there || lg_queue_fail(q, LG_BROKEN, "%s", lg_nccl_find()->reason);
+}
+
+static bool make_id(lg_queue *q, uint8_t *ret)
+{
+        static_assert(sizeof(ncclUniqueId) == LG_LINK_ID, "NCCL's id has another size");
+        ncclUniqueId id;
+        if (!is_there(q))
+                return false;
+        const ncclResult_t s = lg_nccl_find()->id(&id);
+        if (s != ncclSuccess)
+                return lg_queue_fail(q, LG_LOST, "ncclGetUniqueId: %s", lg_nccl_find()->words(s));
+        memcpy(ret, &id, sizeof id);
+        return true;
+}
+
+static lg_link *join(lg_queue *q, const uint8_t *name, int rank, int size, double seconds)
+{
+        lg_on_device here(q->index);
+        if (!is_there(q) || !lg_cuda_good(q, here.call, here.error))
+                return NULL;
+        lg_link *l = (lg_link *)calloc(1, sizeof *l);
+        if (!l) {
+                lg_queue_fail(q, LG_NO_MEMORY, "no memory for a link");
+                return NULL;
+        }
+        l->size = size;
+        l->seconds = seconds / 2; /* for joining: a rank that could not waits for the others meanwhile */
+        ncclUniqueId id;
+        memcpy(&id, name, sizeof id);
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        config.blocking = 0;
+        const bool ready = make_parts(q, l);
+        const ncclResult_t s = ready ? lg_nccl_find()->join(&l->comm, size, id, rank, &config) : ncclSuccess;
+        if (ready && !l->comm)
+                lg_queue_fail(q, LG_LOST, "ncclCommInitRankConfig: %s", lg_nccl_find()->words(s));
+        if (!l->comm || !lg_nccl_done(q, l, "ncclCommInitRankConfig", s)) {
+                free_link(q, l);
+                return NULL;
+        }
+        l->seconds = seconds;
+        l->next = lg_nccl_links(q);
+        lg_cuda(q)->links = l;
+        return l;
+}
+
+/* What is under way ends by itself, where all ranks are there. */
+static void wait_or_give_up(lg_queue *q, lg_link *l, bool broken)
+{
+        const double start = broken ? l->began : lg_nccl_now(), looked = lg_nccl_now();
+        while (lg_nccl_under_way(l) && lg_nccl_goes_on(q, l, start))
+                lg_nccl_pause(looked);
+}
+
+static void leave(lg_queue *q, lg_link *l, bool broken)
+{
+        if (!l)
+                return;
+        lg_on_device here(q->index);
+        wait_or_give_up(q, l, broken);
+        if (l->comm && !broken && lg_nccl_finish(l, lg_nccl_find()->finalize(l->comm)) == ncclSuccess)
+                lg_nccl_find()->destroy(l->comm);
+        else if (l->comm)
+                lg_nccl_find()->cancel(l->comm);
+        l->comm = NULL;
+        free_link(q, l);
+}
+
+void lg_cuda_links_close(lg_queue *q)
+{
+        while (lg_nccl_links(q))
+                leave(q, lg_nccl_links(q), true);
+}
+
+/* ---- operations ---- */
+
+static ncclDataType_t type_of(lg_dtype t)
+{
+        return t == LG_F32    ? ncclFloat32
+               : t == LG_F64  ? ncclFloat64
+               : t == LG_F16  ? ncclFloat16
+               : t == LG_BF16 ? ncclBfloat16
+               : t == LG_I64  ? ncclInt64
+               : t == LG_I32  ? ncclInt32
+                              : ncclUint8;
+}
+
+/* A sum of truth values is whether any is true. */
+static ncclRedOp_t reduction_of(const lg_link_args *a)
+{
+        return a->reduction == LG_LINK_MAX || a->dtype == LG_BOOL ? ncclMax
+               : a->reduction == LG_LINK_MEAN                     ? ncclAvg
+                                                                  : ncclSum;
+}
+
+static const char *const calls[] = {"ncclAllReduce",     "ncclBroadcast", "ncclAllGather",
+                                    "ncclReduceScatter", "ncclSend",      "ncclRecv"};
+
+static ncclResult_t call(const lg_link *l, const lg_link_args *a)
+{
+        const lg_nccl_library *n = lg_nccl_find();
+        const size_t count = (size_t)a->count;
+        const ncclDataType_t t = type_of(a->dtype);
+        switch (a->what) {
+        case LG_LINK_ALL_REDUCE:
+                return n->all_reduce(a->in, a->out, count, t, reduction_of(a), l->comm, l->stream);
+        case LG_LINK_BROADCAST:
+                return n->broadcast(a->in, a->out, count, t, a->rank, l->comm, l->stream);
+        case LG_LINK_ALL_GATHER:
+                return n->all_gather(a->in, a->out, count, t, l->comm, l->stream);
+        case LG_LINK_REDUCE_SCATTER:
+                return n->reduce_scatter(a->in, a->out, count / (size_t)l->size, t, reduction_of(a), l->comm,
+                                         l->stream);
+        case LG_LINK_SEND:
+                return n->send(a->in, count, t, a->rank, l->comm, l->stream);
+        default:
+                return n->receive(a->out, count, t, a->rank, l->comm, l->stream);
+        }
+}
+
+/* Without a mark nobody could wait for the operation. */
+static bool set_mark(lg_queue *q, lg_link *l, uint64_t *mark)
+{
+        const cudaError_t e = cudaEventRecord(l->marks[(l->mark + 1) % LG_CUDA_MARKS], l->stream);
+        if (e == cudaSuccess) {
+                *mark = ++l->mark;
+                l->began = lg_nccl_now();
+                return true;
+        }
+        lg_nccl_give_up(q, l, "cudaEventRecord: %s", cudaGetErrorString(e));
+        return lg_cuda_good(q, "cudaEventRecord", e);
+}
+
+static bool run(lg_queue *q, lg_link *l, const lg_link_args *a, uint64_t *mark)
+{
+        if (lg_nccl_lost(q, l) ||
+            !lg_cuda_good(q, "cudaEventRecord", cudaEventRecord(lg_cuda(q)->here, lg_cuda(q)->stream)) ||
+            !lg_cuda_good(q, "cudaStreamWaitEvent", cudaStreamWaitEvent(l->stream, lg_cuda(q)->here, 0)))
+                return false;
+        lg_cuda_count_launch();
+        l->doing = calls[a->what];
+        return lg_nccl_done(q, l, l->doing, call(l, a)) && set_mark(q, l, mark);
+}
+
+static bool wait(lg_queue *q, lg_link *l, uint64_t mark)
+{
+        return !lg_nccl_lost(q, l) &&
+               lg_cuda_good(q, "cudaStreamWaitEvent",
+                            cudaStreamWaitEvent(lg_cuda(q)->stream, l->marks[mark % LG_CUDA_MARKS], 0));
+}
+
+static const char *why(const lg_link *l)
+{
+        return l->comm ? NULL : l->why;
+}
+
+#else /* NCCL's header was not there when this was built */
+#include <stdio.h>
+
+static const char *const unknown = "this build knows nothing of NCCL";
+
+static bool version(char *ret, size_t size)
+{
+        snprintf(ret, size, "%s", unknown);
+        return false;
+}
+
+static bool place(lg_queue *q, char *, size_t)
+{
+        return lg_queue_fail(q, LG_BROKEN, "%s", unknown);
+}
+
+static bool make_id(lg_queue *q, uint8_t *)
+{
+        return lg_queue_fail(q, LG_BROKEN, "%s", unknown);
+}
+
+static lg_link *join(lg_queue *q, const uint8_t *, int, int, double)
+{
+        lg_queue_fail(q, LG_BROKEN, "%s", unknown);
+        return NULL;
+}
+
+static bool run(lg_queue *q, lg_link *, const lg_link_args *, uint64_t *)
+{
+        return lg_queue_fail(q, LG_BROKEN, "%s", unknown);
+}
+
+static bool wait(lg_queue *q, lg_link *, uint64_t)
+{
+        return lg_queue_fail(q, LG_BROKEN, "%s", unknown);
+}
+
+static const char *why(const lg_link *)
+{
+        return unknown;
+}
+
+static void leave(lg_queue *, lg_link *, bool)
+{
+}
+
+void lg_cuda_links_close(lg_queue *)
+{
+}
+#endif
+
+extern "C" const lg_device_links lg_cuda_links = {
+        version, lg_entry<place>::call, lg_entry<make_id>::call, join, lg_entry<run>::call, lg_entry<wait>::call, why,
+        leave};
