@@ -1,0 +1,33 @@
+/* rank.h - what the test programs that mpirun starts have of their rank, and how they end: with "held" if all did. */
+#ifndef LG_TEST_RANK_H
+#define LG_TEST_RANK_H
+
+#include <stdio.h>
+#include <unistd.h>
+#include "grad.h"
+
+static lg_ctx *c;
+static lg_group *g;
+static int failures, rank, size;
+
+#define CHECK(holds)                                                                                                   \
+        ((holds) ? (void)0                                                                                             \
+                 : (void)(failures++, fprintf(stderr, "rank %d of %d, line %d: %s: %s\n", rank, size, __LINE__,        \
+                                              #holds, lg_error(c) ? lg_error(c) : "")))
+
+/* LeakSanitizer's, where the program was built with it. */
+extern int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
+
+/* The program's status. Leaks are asked for while MPI is there: its own remains come later. seconds: launchers may end
+ * all with the first process of a broken group that ends; by then the others have said what they have to say. */
+static inline int verdict(unsigned seconds)
+{
+        failures += __lsan_do_recoverable_leak_check ? __lsan_do_recoverable_leak_check() : 0;
+        if (!failures)
+                printf("held\n");
+        fflush(stdout);
+        sleep(seconds);
+        return failures > 0;
+}
+
+#endif
