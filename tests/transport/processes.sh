@@ -38,4 +38,12 @@ got=0
 kill -TERM $!
 wait $! || got=$?
 [ $got = 5 ] || complain "SIGTERM: exit $got, not 5: $(cat "$work/out")"
+
+# Also if it comes before they have begun.
+"$processes" 2 --oversubscribe sleep 60 >"$work/out" 2>&1 &
+sleep 0.2
+got=0
+kill -TERM $!
+wait $! || got=$?
+[ $got = 143 ] || complain "SIGTERM at the start: exit $got, not 143: $(cat "$work/out")"
 exit $status
