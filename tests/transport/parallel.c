@@ -29,7 +29,8 @@ static lg_optimizer *optimizer(const way *w, lg_module *net)
 {
         /* A step of resnet18 that is greater makes more of rounding errors in f32 than it is compared by. */
         const double less = w->norms && w->dtype == LG_F32 ? 0.1 : 1;
-        return w->adam ? lg_adam(c, lg_parameters(net), 1e-3 * less * less) : lg_sgd(c, lg_parameters(net), 0.02 * less);
+        return w->adam ? lg_adam(c, lg_parameters(net), 1e-3 * less * less)
+                       : lg_sgd(c, lg_parameters(net), 0.02 * less);
 }
 
 /* The loss of samples [from, to) of the batch of a step, by the weight that it has among the ranks. */
