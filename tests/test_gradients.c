@@ -73,6 +73,85 @@ static void check_fused(lg_ctx *c, lg_list in, job *j, layout how)
         }
 }
 
+/* First derivatives of <y, g> by some inputs, by fused kernels and by ops; second[i][k]: by input k of <first[i], v>.
+ */
+typedef struct derivatives {
+        lg_tensor *fused[MAX_INPUTS], *first[MAX_INPUTS], *second[MAX_INPUTS][MAX_INPUTS];
+} derivatives;
+
+/* By the inputs in the mask; what needs no gradient is NULL. */
+static void by_some(lg_tensor *y, lg_tensor *g, lg_list in, unsigned mask, bool create, lg_tensor **ret)
+{
+        lg_tensor *x[MAX_INPUTS], *grads[MAX_INPUTS] = {NULL};
+        int n = 0;
+        for (int i = 0; i < in.count; i++)
+                if (mask >> i & 1)
+                        x[n++] = in.items[i];
+        if (y && lg_needs_grad(y))
+                lg_grad(LG_LIST(y), ((lg_list){n, x}), .grads = LG_LIST(g), .result = grads, .create_graph = create,
+                        .retain_graph = true);
+        n = 0;
+        for (int i = 0; i < in.count; i++)
+                ret[i] = mask >> i & 1 ? grads[n++] : NULL;
+}
+
+static derivatives derive(lg_ctx *c, lg_list in, job *j, lg_tensor *g, unsigned mask)
+{
+        derivatives d;
+        lg_seed(c, 1); /* for dropout */
+        lg_tensor *y = run(c, in, j);
+        by_some(y, g, in, mask, true, d.first);
+        by_some(y, g, in, mask, false, d.fused);
+        for (int i = 0; i < in.count; i++)
+                by_some(d.first[i], d.first[i] ? lg_cos(lg_detach(d.first[i])) : NULL, in, mask, false, d.second[i]);
+        return d;
+}
+
+/* Equal, where NULL is 0. */
+static bool is_near(lg_tensor *a, lg_tensor *b)
+{
+        double u[256] = {0}, v[256] = {0};
+        const int64_t n = a ? read_all(a, u, 256) : 0, m = b ? read_all(b, v, 256) : 0;
+        bool near = true;
+        for (int64_t e = 0; e < (n > m ? n : m); e++)
+                near = near && fabs(u[e] - v[e]) <= 1e-12 * fmax(1, fabs(v[e]));
+        return near;
+}
+
+/* Which input's derivatives differ; -1: none. */
+static int differs(const derivatives *some, const derivatives *all, int count, unsigned mask)
+{
+        for (int i = 0; i < count; i++) {
+                if (!(mask >> i & 1))
+                        continue;
+                bool near = is_near(some->fused[i], all->first[i]) && is_near(some->first[i], all->first[i]);
+                for (int k = 0; k < count && near; k++)
+                        near = !(mask >> k & 1) || is_near(some->second[i][k], all->second[i][k]);
+                if (!near)
+                        return i;
+        }
+        return -1;
+}
+
+/* Derivatives by one input do not depend on which others need some, or on whether g does. */
+static void check_subsets(lg_ctx *c, lg_list in, job *j, layout how)
+{
+        const unsigned all = (1u << in.count) - 1;
+        const lg_tensor *y = run(c, in, j);
+        lg_tensor *g = lg_uniform(c, -1, 1, lg_shape_of(y), .dtype = LG_F64, .requires_grad = true);
+        const derivatives whole = derive(c, in, j, g, all);
+        lg_requires_grad(g, false);
+        for (unsigned mask = 1; mask <= all; mask++) {
+                for (int i = 0; i < in.count; i++)
+                        lg_requires_grad(in.items[i], mask >> i & 1);
+                const derivatives part = derive(c, in, j, g, mask);
+                const int wrong = differs(&part, &whole, (int)in.count, mask);
+                if (lg_error(c) || wrong >= 0)
+                        fail_msg("%s, case %d, %s, inputs of mask %#x need derivatives: those of input %d: %s",
+                                 j->row->name, j->k, layout_names[how], mask, wrong, lg_error(c) ? lg_error(c) : "");
+        }
+}
+
 static void check_case(lg_ctx *c, job *j, const shapes *s, layout how)
 {
         lg_scope scope = lg_scope_begin(c);
@@ -89,6 +168,7 @@ static void check_case(lg_ctx *c, job *j, const shapes *s, layout how)
                 fail_msg("gradgradcheck of %s, case %d, %s: %s", j->row->name, j->k, layout_names[how],
                          lg_error(c) ? lg_error(c) : second.text);
         check_fused(c, in, j, how);
+        check_subsets(c, in, j, how);
         lg_scope_end(c, scope);
 }
 

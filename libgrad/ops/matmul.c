@@ -252,7 +252,7 @@ static bool forward_relu_grad(lg__call *call)
 
 static bool vjp_relu_grad(lg__vjp *v)
 {
-        return (v->grad_in[0] = LG__APPLY(relu_grad, NULL, v->grad[0], v->in[1])) != NULL;
+        return !v->needs[0] || (v->grad_in[0] = LG__APPLY(relu_grad, NULL, v->grad[0], v->in[1]));
 }
 
 LG__DEFINE(relu_grad, LG__OPERANDS({"g", LG__FLOAT}, {"y", LG__FLOAT, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}),
