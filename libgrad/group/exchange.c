@@ -50,10 +50,10 @@ static bool fail(lg__peer *p, const char *format, ...)
         va_list args;
         if (p->broken)
                 return false;
-        p->broken = true;
         va_start(args, format);
         vsnprintf(p->why, sizeof p->why, format, args);
         va_end(args);
+        p->broken = true;
         p->last = (lg__said){.failed = true, .between = !p->under_way};
         snprintf(p->last.why, sizeof p->last.why, "%s", p->why);
         for (int r = 0; r < p->size; r++)

@@ -3,6 +3,7 @@
 #define LG_PEER_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include "group/exchange.h"
 
 #define LG__PIECE ((size_t)1 << 20)  /* bytes of a message of data, at most */
@@ -30,9 +31,9 @@ struct lg__peer {
         lg_transport *t;
         int rank, size, tag;
         double seconds;
-        uint64_t count; /* of operations */
-        bool under_way; /* one of them */
-        bool broken;    /* and why */
+        uint64_t count;     /* of operations */
+        bool under_way;     /* one of them */
+        atomic_bool broken; /* and why, which was written before it; a thread of the courier may break the group */
         char why[600];
         lg__joint joint; /* the operation under way */
         lg__said said, last;
