@@ -2,50 +2,20 @@
 #include "dnn.h"
 #if LG_CUDNN
 #include "conv.h"
+#include "loaded.h"
 #include <new>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifndef LG_CUDASIM
-#include <dlfcn.h>
-#endif
 
 /* ---- the library ---- */
 
-#ifdef LG_CUDASIM
 static bool load(lg_dnn_library *l)
 {
-        const char *wanted = getenv("CUDASIM_CUDNN");
-        if (wanted && strcmp(wanted, "0") == 0) {
-                snprintf(l->reason, sizeof l->reason, "$CUDASIM_CUDNN is 0");
-                return false;
-        }
-#define TAKE(name, function) l->name = function;
-        LG_DNN_FUNCTIONS(TAKE)
-#undef TAKE
-        return true;
+        const lg_loaded_function table[] = {LG_DNN_FUNCTIONS(LG_LOADED)};
+        return lg_load_functions("libcudnn.so.9", "CUDASIM_CUDNN", table, sizeof table / sizeof *table, l->reason,
+                                 sizeof l->reason);
 }
-#else
-static bool load(lg_dnn_library *l)
-{
-        void *module = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
-        if (!module) {
-                const char *words = dlerror();
-                snprintf(l->reason, sizeof l->reason, "%s", words ? words : "libcudnn.so.9 could not be loaded");
-                return false;
-        }
-#define TAKE(name, function)                                                                                           \
-        l->name = (decltype(l->name))dlsym(module, #function);                                                         \
-        if (!l->name) {                                                                                                \
-                snprintf(l->reason, sizeof l->reason, "libcudnn.so.9 has no " #function);                              \
-                dlclose(module);                                                                                       \
-                return false;                                                                                          \
-        }
-        LG_DNN_FUNCTIONS(TAKE)
-#undef TAKE
-        return true;
-}
-#endif
 
 static lg_dnn_library look(void)
 {

@@ -2,51 +2,21 @@
  * a stream of its own, so that exchanges run beside kernels. */
 #include "nccl.h"
 #if LG_NCCL
+#include "loaded.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifndef LG_CUDASIM
-#include <dlfcn.h>
-#endif
 
 #define OLDEST 21400 /* the first one whose calls need not block */
 
 /* ---- the library ---- */
 
-#ifdef LG_CUDASIM
 static bool load(lg_nccl_library *l)
 {
-        const char *wanted = getenv("CUDASIM_NCCL");
-        if (wanted && strcmp(wanted, "0") == 0) {
-                snprintf(l->reason, sizeof l->reason, "$CUDASIM_NCCL is 0");
-                return false;
-        }
-#define TAKE(name, function) l->name = function;
-        LG_NCCL_FUNCTIONS(TAKE)
-#undef TAKE
-        return true;
+        const lg_loaded_function table[] = {LG_NCCL_FUNCTIONS(LG_LOADED)};
+        return lg_load_functions("libnccl.so.2", "CUDASIM_NCCL", table, sizeof table / sizeof *table, l->reason,
+                                 sizeof l->reason);
 }
-#else
-static bool load(lg_nccl_library *l)
-{
-        void *module = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-        if (!module) {
-                const char *words = dlerror();
-                snprintf(l->reason, sizeof l->reason, "%s", words ? words : "libnccl.so.2 could not be loaded");
-                return false;
-        }
-#define TAKE(name, function)                                                                                           \
-        l->name = (decltype(l->name))dlsym(module, #function);                                                         \
-        if (!l->name) {                                                                                                \
-                snprintf(l->reason, sizeof l->reason, "libnccl.so.2 has no " #function);                               \
-                dlclose(module);                                                                                       \
-                return false;                                                                                          \
-        }
-        LG_NCCL_FUNCTIONS(TAKE)
-#undef TAKE
-        return true;
-}
-#endif
 
 static lg_nccl_library look(void)
 {
@@ -289,6 +259,7 @@ static const char *why(const lg_link *l)
 
 #else /* NCCL's header was not there when this was built */
 #include <stdio.h>
+#include <stdlib.h>
 
 static const char *const unknown = "this build knows nothing of NCCL";
 

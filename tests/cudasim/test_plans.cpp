@@ -7,9 +7,12 @@
 #include "cudasim.h"
 #include "../../kernels/cuda/conv.h"
 #undef LG_CUDASIM /* the real library */
+#define lg_load_functions load_real_functions
+#include "../../kernels/cuda/loaded.cu"
 #define lg_dnn_find real_library
 #include "../../kernels/cuda/dnn.cu"
 #undef lg_dnn_find
+#undef lg_load_functions
 
 #if LG_CUDNN && CUDNN_VERSION >= 90800
 #include <chrono>
