@@ -321,13 +321,15 @@ static void a_loader_goes_on_in_a_child(void **state)
         }
 }
 
-static volatile bool enough;
+static bool started, enough;
 
 static void *train_on_and_on(void *user)
 {
         run r = begin(mlp, 3);
-        while (!__atomic_load_n(&enough, __ATOMIC_RELAXED))
+        while (!__atomic_load_n(&enough, __ATOMIC_RELAXED)) {
                 steps(r, 1);
+                __atomic_store_n(&started, true, __ATOMIC_RELAXED);
+        }
         (void)user;
         lg_close(r.c);
         return NULL;
@@ -340,6 +342,8 @@ static void a_child_computes_while_its_parent_trains(void **state)
         if (!forks || !on_host())
                 skip();
         assert_int_equal(pthread_create(&thread, NULL, train_on_and_on, NULL), 0);
+        while (!forks_among_starts && !__atomic_load_n(&started, __ATOMIC_RELAXED))
+                usleep(1000);
         for (int i = 0; i < 20; i++) {
                 usleep(1000);
                 pid_t child = fork();
