@@ -3,7 +3,7 @@
  * accumulate (two backwards a step), uneven (other batches on each rank), small (buckets of 64 KiB), scaler (a scaled
  * loss). On the device that LG_TEST_DEVICE names. Prints "held" if all did, else what did not.
  *
- * Every rank trains a copy on the whole batch by itself: losses and weights must agree with it, and weights must be the
+ * Rank 0 trains a copy on the whole batch by itself: losses and weights must agree with it, and weights must be the
  * same bits on all ranks.
  */
 #include <math.h>
@@ -105,10 +105,11 @@ static void train(const way *w)
         if (rank) /* a beginning of its own, which goes */
                 lg_no_grad(c) lg_fill_(lg_parameters(net).items[0], rank);
         CHECK(lg_data_parallel(net, g, .bucket_bytes = w->bucket_bytes));
-        lg_module *whole = lg_module_clone(net);
+        lg_module *whole = rank ? NULL : lg_module_clone(net);
         CHECK(lg_sync_batch_norm(net, g));
-        lg_optimizer *opt = optimizer(w, net), *whole_opt = optimizer(w, whole);
-        lg_scaler *scaler = w->scaler ? lg_scaler_new(c) : NULL, *whole_scaler = w->scaler ? lg_scaler_new(c) : NULL;
+        lg_optimizer *opt = optimizer(w, net), *whole_opt = rank ? NULL : optimizer(w, whole);
+        lg_scaler *scaler = w->scaler ? lg_scaler_new(c) : NULL;
+        lg_scaler *whole_scaler = w->scaler && !rank ? lg_scaler_new(c) : NULL;
         const int64_t from = begin_of(w, rank), to = begin_of(w, rank + 1);
         if (w->uneven && !w->norms)
                 CHECK(lg_data_parallel_weight(net, (double)(to - from)));
@@ -124,11 +125,10 @@ static void train(const way *w)
                 double mine = step(net, opt, scaler, w, x, y, from, to) / size;
                 if (w->uneven && !w->norms)
                         mine *= (double)((to - from) * size) / BATCH;
-                const double all = step(whole, whole_opt, whole_scaler, w, x, y, 0, BATCH);
                 const double sum = lg_item(lg_all_reduce(lg_full(c, mine, LG_SHAPE_0D, .dtype = LG_F64), g));
-                const double far = fabs(sum - all) / fabs(all);
-                if (!(far <= w->tolerance)) {
-                        fprintf(stderr, "rank %d, step %d: the loss is %.17g, but %.17g alone\n", rank, i, sum, all);
+                const double all = rank ? sum : step(whole, whole_opt, whole_scaler, w, x, y, 0, BATCH);
+                if (!(fabs(sum - all) <= w->tolerance * fabs(all))) {
+                        fprintf(stderr, "step %d: the loss is %.17g, but %.17g alone\n", i, sum, all);
                         failures++;
                 }
                 const lg_list params = lg_parameters(net);
@@ -136,7 +136,7 @@ static void train(const way *w)
                         CHECK(is_same_everywhere(params.items[k]));
                 lg_scope_end(c, scope);
         }
-        CHECK(w->dtype == LG_F32 || distance(net, whole) <= 100 * w->tolerance);
+        CHECK(rank || w->dtype == LG_F32 || distance(net, whole) <= 100 * w->tolerance);
         lg_optimizer_free(opt);
         lg_module_free(net);
 }
@@ -159,7 +159,7 @@ int main(int count, char **words)
         c = lg_open(.threads = 1, .seed = 3);
         if (getenv("LG_TEST_DEVICE"))
                 lg_default_device(c, lg_parse_device(c, getenv("LG_TEST_DEVICE")));
-        g = lg_group_open(c, .timeout = 60);
+        g = lg_group_open(c, .timeout = 120);
         lg_default_device(c, lg_group_device(g));
         rank = lg_group_rank(g);
         size = lg_group_size(g);
