@@ -1,7 +1,7 @@
 /* parallel.c - training on all ranks of a group beside training of one process with the whole batch:
  * parallel MODEL sgd|adam f32|f64 STEPS TOLERANCE [PART]..., run by mpirun with LIBGRAD_MPI, or alone. Parts: clip,
  * accumulate (two backwards a step), uneven (other batches on each rank), small (buckets of 64 KiB), scaler (a scaled
- * loss). On the device that LG_TEST_DEVICE names. Prints "held" if all did, else what did not.
+ * loss), few (12 samples, not 48). On the device that LG_TEST_DEVICE names. Prints "held" if all did, else what did not.
  *
  * Rank 0 trains a copy on the whole batch by itself: losses and weights must agree with it, and weights must be the
  * same bits on all ranks.
@@ -13,14 +13,14 @@
 #include "models.h"
 #include "rank.h"
 
-#define BATCH 48
+enum { BATCH = 48, FEW = 12 };
 
 typedef struct way {
         const char *model;
         bool adam, clip, uneven, norms, scaler;
         int parts; /* of a step */
         lg_dtype dtype;
-        int steps;
+        int steps, batch;
         double tolerance;
         int64_t bucket_bytes;
 } way;
@@ -38,7 +38,7 @@ static lg_tensor *loss_of(lg_module *net, const way *w, lg_tensor *x, lg_tensor 
 {
         lg_tensor *loss = lg_cross_entropy(lg_forward(net, lg_slice(x, 0, from, to)), lg_slice(y, 0, from, to));
         const int64_t part = (to - from) * w->parts;
-        return w->uneven && w->norms && part < BATCH ? lg_mul_scalar(loss, (double)(part * size) / BATCH) : loss;
+        return w->uneven && w->norms && part < w->batch ? lg_mul_scalar(loss, (double)(part * size) / w->batch) : loss;
 }
 
 static bool backward(lg_scaler *s, lg_tensor *loss)
@@ -55,7 +55,7 @@ static double step(lg_module *net, lg_optimizer *opt, lg_scaler *s, const way *w
         double loss = 0;
         lg_zero_grad(opt);
         for (int i = 0; i < w->parts; i++) {
-                const int64_t first = i * BATCH / w->parts;
+                const int64_t first = i * w->batch / w->parts;
                 lg_tensor *l = loss_of(net, w, x, y, first + from / w->parts, first + to / w->parts);
                 l = lg_mul_scalar(l, 1.0 / w->parts);
                 if (together && i < w->parts - 1)
@@ -75,8 +75,8 @@ static double step(lg_module *net, lg_optimizer *opt, lg_scaler *s, const way *w
 static int64_t begin_of(const way *w, int r)
 {
         if (w->uneven && r > 0 && r < size)
-                return (int64_t)BATCH * r / size + (r % 2 ? 5 : -3);
-        return (int64_t)BATCH * r / size;
+                return (int64_t)w->batch * r / size + (r % 2 ? 5 : -3);
+        return (int64_t)w->batch * r / size;
 }
 
 static bool is_same_everywhere(lg_tensor *t)
@@ -99,7 +99,7 @@ static double distance(lg_module *a, lg_module *b)
 
 static void train(const way *w)
 {
-        const lg_shape image = LG_SHAPE(BATCH, 1, 28, 28);
+        const lg_shape image = LG_SHAPE(w->batch, 1, 28, 28);
         lg_module *net = strcmp(w->model, "resnet18") ? lg_model(c, w->model) : lg_model_resnet18(c, 1, 10);
         CHECK(net && lg_module_cast(net, w->dtype));
         if (rank) /* a beginning of its own, which goes */
@@ -115,18 +115,18 @@ static void train(const way *w)
                 CHECK(lg_data_parallel_weight(net, (double)(to - from)));
         for (int i = 0; i < w->steps && !lg_error(c); i++) {
                 lg_scope scope = lg_scope_begin(c);
-                lg_tensor *x = lg_arange(c, 0, BATCH * 28 * 28, 1, .dtype = LG_F64);
+                lg_tensor *x = lg_arange(c, 0, w->batch * 28 * 28, 1, .dtype = LG_F64);
                 x = lg_reshape(lg_sin(lg_mul_scalar(lg_square(x), 1e-3 * (i + 1))), image);
                 x = lg_cast(x, w->dtype);
                 int64_t labels[BATCH];
-                for (int k = 0; k < BATCH; k++)
+                for (int k = 0; k < w->batch; k++)
                         labels[k] = k * 7 % 10;
-                lg_tensor *y = lg_from(c, labels, LG_SHAPE(BATCH));
+                lg_tensor *y = lg_from(c, labels, LG_SHAPE(w->batch));
                 double mine = step(net, opt, scaler, w, x, y, from, to) / size;
                 if (w->uneven && !w->norms)
-                        mine *= (double)((to - from) * size) / BATCH;
+                        mine *= (double)((to - from) * size) / w->batch;
                 const double sum = lg_item(lg_all_reduce(lg_full(c, mine, LG_SHAPE_0D, .dtype = LG_F64), g));
-                const double all = rank ? sum : step(whole, whole_opt, whole_scaler, w, x, y, 0, BATCH);
+                const double all = rank ? sum : step(whole, whole_opt, whole_scaler, w, x, y, 0, w->batch);
                 if (!(fabs(sum - all) <= w->tolerance * fabs(all))) {
                         fprintf(stderr, "step %d: the loss is %.17g, but %.17g alone\n", i, sum, all);
                         failures++;
@@ -145,7 +145,11 @@ int main(int count, char **words)
 {
         if (count < 6)
                 return 2;
-        way w = {.model = words[1], .adam = !strcmp(words[2], "adam"), .steps = atoi(words[4]), .parts = 1};
+        way w = {.model = words[1],
+                 .adam = !strcmp(words[2], "adam"),
+                 .steps = atoi(words[4]),
+                 .parts = 1,
+                 .batch = BATCH};
         w.dtype = strcmp(words[3], "f64") ? LG_F32 : LG_F64;
         w.tolerance = atof(words[5]);
         w.norms = !strcmp(w.model, "resnet18");
@@ -153,6 +157,7 @@ int main(int count, char **words)
                 w.clip = w.clip || !strcmp(words[i], "clip");
                 w.scaler = w.scaler || !strcmp(words[i], "scaler");
                 w.parts = strcmp(words[i], "accumulate") ? w.parts : 2;
+                w.batch = strcmp(words[i], "few") ? w.batch : FEW;
                 w.uneven = w.uneven || !strcmp(words[i], "uneven");
                 w.bucket_bytes = strcmp(words[i], "small") ? w.bucket_bytes : 1 << 16;
         }
