@@ -1,7 +1,8 @@
 /* parallel.c - training on all ranks of a group beside training of one process with the whole batch:
  * parallel MODEL sgd|adam f32|f64 STEPS TOLERANCE [PART]..., run by mpirun with LIBGRAD_MPI, or alone. Parts: clip,
  * accumulate (two backwards a step), uneven (other batches on each rank), small (buckets of 64 KiB), scaler (a scaled
- * loss), few (12 samples, not 48). On the device that LG_TEST_DEVICE names. Prints "held" if all did, else what did not.
+ * loss), few (12 samples, not 48). On the device that LG_TEST_DEVICE names. Prints "held" if all did, else what did
+ * not.
  *
  * Rank 0 trains a copy on the whole batch by itself: losses and weights must agree with it, and weights must be the
  * same bits on all ranks.
