@@ -179,15 +179,8 @@ int main(int count, char **words)
                 {"broadcast", broadcast},         {"all_gather", all_gather},         {"reduce_scatter", scatter_sum},
                 {"scattered mean", scatter_mean}, {"scattered maximum", scatter_max}, {"send", pass}};
         (void)words;
-        c = lg_open(.threads = 1);
-        if (getenv("LG_TEST_DEVICE"))
-                lg_default_device(c, lg_parse_device(c, getenv("LG_TEST_DEVICE")));
-        g = lg_group_open(c, .timeout = 30);
-        lg_default_device(c, lg_group_device(g));
+        CHECK(join(30));
         CHECK(lg_device_equal(lg_group_device(g), lg_device_of(lg_ones(c, LG_SHAPE(1)))));
-        rank = lg_group_rank(g);
-        size = lg_group_size(g);
-        CHECK(g);
         if (count > 1 && g)
                 check_failure();
         for (int i = 0; count == 1 && g && i < (int)(sizeof cases / sizeof *cases); i++)

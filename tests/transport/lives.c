@@ -108,11 +108,7 @@ static void check_loss(training *t, double last, const char *file)
 
 int main(int count, char **words)
 {
-        c = lg_open(.threads = 1, .seed = 3);
-        g = lg_group_open(c, .timeout = LIMIT);
-        rank = lg_group_rank(g);
-        size = lg_group_size(g);
-        CHECK(g && count >= 3);
+        CHECK(join(LIMIT) && count >= 3);
         if (failures)
                 return 1;
         const bool dies = count > 4;

@@ -3,7 +3,6 @@
  * all did, else what did not.
  */
 #include <math.h>
-#include <stdlib.h>
 #include "rank.h"
 
 enum { ROWS = 7, CHANNELS = 3 };
@@ -118,14 +117,7 @@ static void check_mistakes(void)
 
 int main(void)
 {
-        c = lg_open(.threads = 1);
-        if (getenv("LG_TEST_DEVICE"))
-                lg_default_device(c, lg_parse_device(c, getenv("LG_TEST_DEVICE")));
-        g = lg_group_open(c, .timeout = 30);
-        lg_default_device(c, lg_group_device(g));
-        rank = lg_group_rank(g);
-        size = lg_group_size(g);
-        CHECK(g);
+        CHECK(join(30));
         if (g) {
                 const lg_shape images = LG_SHAPE(ROWS, CHANNELS, 2, 3), lines = LG_SHAPE(ROWS, CHANNELS);
                 check_norm(lg_nn_batch_norm2d(c, CHANNELS, .dtype = LG_F64), images, LG_F64, 1e-10);

@@ -162,14 +162,7 @@ int main(int count, char **words)
                 w.uneven = w.uneven || !strcmp(words[i], "uneven");
                 w.bucket_bytes = strcmp(words[i], "small") ? w.bucket_bytes : 1 << 16;
         }
-        c = lg_open(.threads = 1, .seed = 3);
-        if (getenv("LG_TEST_DEVICE"))
-                lg_default_device(c, lg_parse_device(c, getenv("LG_TEST_DEVICE")));
-        g = lg_group_open(c, .timeout = 120);
-        lg_default_device(c, lg_group_device(g));
-        rank = lg_group_rank(g);
-        size = lg_group_size(g);
-        CHECK(g);
+        CHECK(join(120));
         if (g)
                 train(&w);
         lg_close(c);

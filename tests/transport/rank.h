@@ -3,6 +3,7 @@
 #define LG_TEST_RANK_H
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 #include "grad.h"
 
@@ -14,6 +15,21 @@ static int failures, rank, size;
         ((holds) ? (void)0                                                                                             \
                  : (void)(failures++, fprintf(stderr, "rank %d of %d, line %d: %s: %s\n", rank, size, __LINE__,        \
                                               #holds, lg_error(c) ? lg_error(c) : "")))
+
+/* Opens c, and g with that time limit on the device that LG_TEST_DEVICE names. */
+static inline bool join(double seconds)
+{
+        const char *device = getenv("LG_TEST_DEVICE");
+        c = lg_open(.threads = 1, .seed = 3);
+        if (device)
+                lg_default_device(c, lg_parse_device(c, device));
+        g = lg_group_open(c, .timeout = seconds);
+        rank = lg_group_rank(g);
+        size = lg_group_size(g);
+        if (g)
+                lg_default_device(c, lg_group_device(g));
+        return g != NULL;
+}
 
 /* LeakSanitizer's, where the program was built with it. */
 extern int __lsan_do_recoverable_leak_check(void) __attribute__((weak));

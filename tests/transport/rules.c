@@ -286,6 +286,7 @@ static int fail_early(void)
 {
         const char *mine = getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK") : getenv("PMI_RANK");
         const bool me = mine && atoi(mine) == 2;
+        c = lg_open(.threads = 1);
         if (me)
                 lg_set_error(c, LG_ERR_IO, "the disk is gone");
         g = lg_group_open(c, .timeout = 30);
@@ -296,23 +297,16 @@ static int fail_early(void)
 
 int main(int count, char **words)
 {
-        c = lg_open(.threads = 1);
         if (count == 2 && !strcmp(words[1], "early"))
                 return fail_early();
-        if (getenv("LG_TEST_DEVICE"))
-                lg_default_device(c, lg_parse_device(c, getenv("LG_TEST_DEVICE")));
-        g = lg_group_open(c, .timeout = 30);
-        if (g)
-                lg_default_device(c, lg_group_device(g));
+        const bool joined = join(30);
         if (count == 2 && !strcmp(words[1], "foreign")) {
-                CHECK(!g && lg_error_code_of(c) == LG_ERR_COMM && strstr(lg_error(c), "libgrad-openmpi.so.0") &&
+                CHECK(!joined && lg_error_code_of(c) == LG_ERR_COMM && strstr(lg_error(c), "libgrad-openmpi.so.0") &&
                       strstr(lg_error(c), "libgrad-mpich.so.0"));
                 lg_close(c);
                 return verdict(0);
         }
-        rank = lg_group_rank(g);
-        size = lg_group_size(g);
-        CHECK(g && count == 2);
+        CHECK(joined && count == 2);
         const bool wrong = count == 2 && strcmp(words[1], "right") != 0;
         if (g && wrong)
                 check_wrong(words[1]);
