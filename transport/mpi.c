@@ -104,6 +104,13 @@ static bool copy_world(mpi *m, double seconds)
         return over;
 }
 
+/* Open MPI's mpirun --enable-recovery; other launchers do not say it. */
+static bool recovers(void)
+{
+        const char *on = getenv("OMPI_MCA_orte_enable_recovery");
+        return on && strcmp(on, "0") != 0;
+}
+
 static bool open_mpi(lg_transport *t, double seconds)
 {
         mpi *m = (mpi *)t;
@@ -117,6 +124,7 @@ static bool open_mpi(lg_transport *t, double seconds)
                 return false;
         }
         t->most_tag = most_tag(m->all);
+        t->recovers = recovers();
         snprintf(t->host, sizeof t->host, "%s", host);
         return true;
 }

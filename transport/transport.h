@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LG_TRANSPORT_ABI 2
+#define LG_TRANSPORT_ABI 3
 
 typedef struct lg_transport_api lg_transport_api;
 
@@ -23,6 +23,7 @@ typedef struct lg_transport {
         int rank, size;  /* this process, and how many there are */
         int most_tag;    /* tags are 0 to most_tag */
         bool any_thread; /* may be used by another thread than the one that opened it, whatever others do */
+        bool recovers;   /* the launcher lets a process live on where another dies */
         char host[256];  /* the name of this machine */
         char why[512];   /* what the last call that failed has to say */
 } lg_transport;

@@ -203,6 +203,8 @@ void lg__context_finish(lg_ctx *c);
 /* Sets the first error; later ones are dropped. Both return what a failing function returns. */
 void *lg__fail(lg_ctx *c, lg_error_code code, const char *format, ...) LG_PRINTF(3, 4);
 void *lg__vfail(lg_ctx *c, lg_error_code code, const char *format, va_list args);
+/* For who listens, see lg_on_message(). */
+void lg__message(lg_ctx *c, const char *format, ...) LG_PRINTF(2, 3);
 /* Not what kernels found and nobody has waited for: lg_clear_error does that, too. */
 void lg__forget_error(lg_ctx *c);
 /* Numbers have a decimal point in all that the library writes, whatever locale the program has set: between the two

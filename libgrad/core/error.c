@@ -51,6 +51,22 @@ void lg_on_message(lg_ctx *c, lg_message_fn *fn, void *user)
         c->message_user = user;
 }
 
+void lg__message(lg_ctx *c, const char *format, ...)
+{
+        char text[LG__MESSAGE];
+        va_list args;
+        if (!c->message_fn)
+                return;
+        locale_t was = lg__point_begin();
+        va_start(args, format);
+        vsnprintf(text, sizeof text, format, args);
+        va_end(args);
+        lg__point_end(was);
+        c->guests++;
+        c->message_fn(c, text, c->message_user);
+        c->guests--;
+}
+
 const char *lg_error(const lg_ctx *c)
 {
         if (!c)

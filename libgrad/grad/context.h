@@ -113,9 +113,10 @@ LG_API bool lg_set_error(lg_ctx *c, lg_error_code code, const char *format, ...)
 typedef void lg_message_fn(lg_ctx *c, const char *text, void *user);
 
 /* Sets the callback that receives messages which are not errors; fn = NULL, the initial state, discards them. At
- * present there are two such messages. At most once for each context: 10,000 tensors were created in the outermost
+ * present there are three such messages. At most once for each context: 10,000 tensors were created in the outermost
  * scope, which frees none of them before lg_close(). On rank 0, once for each group: its CUDA devices exchange tensors
- * through the memory of the host, and why. Does nothing if c is NULL. Cannot fail. */
+ * through the memory of the host, and why. When a rank leaves a group: another has not left it for the group's time
+ * limit. Does nothing if c is NULL. Cannot fail. */
 LG_API void lg_on_message(lg_ctx *c, lg_message_fn *fn, void *user);
 
 /* ---- scopes ----

@@ -64,8 +64,10 @@ LG_API LG_NEW lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_option
  * belongs to the context until lg_group_free(). Fails with LG_ERR_COMM and LG_ERR_MEMORY. */
 LG_API LG_NEW lg_group *lg_group_split(lg_group *g, int color);
 
-/* Leaves a group and frees it. All its ranks do so, or close their contexts. Does nothing if g is NULL. Fails with
- * LG_ERR_STATE in a function given to lg_trace(). */
+/* Leaves a group and frees it. All its ranks do so, or close their contexts; the first to come wait for the last,
+ * however long that takes, and after the time limit a message says so (see lg_on_message()). If the group is broken, or
+ * if the launcher lets processes live on where another dies, the wait ends at the time limit. Does nothing if g is
+ * NULL. Fails with LG_ERR_STATE in a function given to lg_trace(). */
 LG_API void lg_group_free(lg_group *g);
 
 /* Return the rank of this process, from 0, and the number of processes of the group. NULL is a group of one. Cannot

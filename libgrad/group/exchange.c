@@ -137,10 +137,20 @@ void lg__peer_be_patient(lg__peer *p, bool on)
         pthread_mutex_unlock(&p->lock);
 }
 
+/* Whether rank r has let this one wait for too long. To leave, there is no limit, unless this process lives on where
+ * another dies: what r does alone would be lost, since launchers end all processes with the first that does not wait.
+ */
 static bool is_late(lg__peer *p, double start, int r)
 {
         if (now() - start < p->seconds)
                 return false;
+        if (p->joint.what == LG__LEAVE && !p->t->recovers) {
+                if (!p->told)
+                        lg__message(p->ctx, "rank %d has not left the group for %g s; rank %d waits for it", r,
+                                    p->seconds, p->rank);
+                p->told = true;
+                return false;
+        }
         fail(p, "rank %d has not answered rank %d for %g s: %s, operation %llu", r, p->rank, p->seconds,
              describe(&p->joint).s, (unsigned long long)p->count);
         return true;

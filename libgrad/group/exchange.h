@@ -50,8 +50,8 @@ typedef struct lg__peer lg__peer;
 lg__peer *lg__peer_new(lg_ctx *c, lg_transport *t, int rank, int size, const int *world, int first_tag, double seconds);
 /* A process that could not make an lg__peer tells one of the others, whose rank in the transport is `to`. */
 void lg__peer_refuse(lg_transport *t, int rank, int to, int first_tag, const char *why);
-/* Leaves the group, as all others must then do, and frees p; NULL: nothing. False: the group is broken, now or before.
- */
+/* Leaves the group, as all others must then do, waits for them, and frees p; NULL: nothing. False: the group is broken,
+ * now or before. */
 bool lg__peer_free(lg__peer *p);
 
 /* Why the group is broken; NULL: it is whole. */

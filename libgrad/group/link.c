@@ -137,16 +137,10 @@ static bool meet(lg_group *g, const char *op, reason *why)
 
 static void tell(const lg_group *g, const reason *why)
 {
-        lg_ctx *c = g->object.ctx;
-        char text[512];
-        if (g->rank != 0 || !c->message_fn)
-                return;
-        snprintf(text, sizeof text,
-                 "the group's tensors on %s devices go through the memory of the host, not by NCCL: %s",
-                 g->linked->api->name, why->words);
-        c->guests++;
-        c->message_fn(c, text, c->message_user);
-        c->guests--;
+        if (g->rank == 0)
+                lg__message(g->object.ctx,
+                            "the group's tensors on %s devices go through the memory of the host, not by NCCL: %s",
+                            g->linked->api->name, why->words);
 }
 
 /* All ranks call it together. False: an error is set; else g->link is there on all ranks or on none. */

@@ -167,13 +167,8 @@ void lg__scope_outermost(lg_ctx *c)
         if (++c->outermost_count < MANY || c->outermost_told || !c->message_fn)
                 return;
         c->outermost_told = true;
-        c->guests++;
-        c->message_fn(
-                c,
-                "10,000 tensors were made in the outermost scope, which frees none of them before lg_close(): put "
-                "the body of the loop between lg_scope_begin() and lg_scope_end(), or use lg_each_batch()",
-                c->message_user);
-        c->guests--;
+        lg__message(c, "10,000 tensors were made in the outermost scope, which frees none of them before lg_close(): "
+                       "put the body of the loop between lg_scope_begin() and lg_scope_end(), or use lg_each_batch()");
 }
 
 void lg__tensor_disown(lg_tensor *t)

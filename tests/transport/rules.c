@@ -1,7 +1,7 @@
 /* rules.c - what lg_data_parallel() promises beside its sums: rules KIND, run by mpirun with LIBGRAD_MPI, or alone.
  * KIND: right; foreign, run by the launcher of the other MPI; or what goes wrong on the last rank or on all: early
- * (of 3 ranks), shape, more, loader, forward, create_graph, freed. On the device that LG_TEST_DEVICE names. Prints
- * "held" if all did, else what did not.
+ * (of 3 ranks), late (rank 0 leaves after the time limit), shape, more, loader, forward, create_graph, freed. On the
+ * device that LG_TEST_DEVICE names. Prints "held" if all did, else what did not.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -295,8 +295,29 @@ static int fail_early(void)
         return verdict(2);
 }
 
+static void take_message(lg_ctx *d, const char *text, void *messages)
+{
+        *(int *)messages += strstr(text, "rank 0 has not left the group for 5 s") != NULL;
+        (void)d;
+}
+
+/* The others wait for what rank 0 does alone; if they did not, their end would be its end, before it says "held". */
+static int leave_late(void)
+{
+        int messages = 0;
+        CHECK(join(5) && lg_barrier(g));
+        lg_on_message(c, take_message, &messages);
+        sleep(rank ? 0 : 7);
+        lg_close(c);
+        c = NULL;
+        CHECK(messages == (rank > 0));
+        return verdict(0);
+}
+
 int main(int count, char **words)
 {
+        if (count == 2 && !strcmp(words[1], "late"))
+                return leave_late();
         if (count == 2 && !strcmp(words[1], "early"))
                 return fail_early();
         const bool joined = join(30);

@@ -56,6 +56,7 @@ static void take_over(lg_transport *t)
         t->size = inner->size;
         t->most_tag = inner->most_tag / 2;
         t->any_thread = inner->any_thread;
+        t->recovers = inner->recovers;
         snprintf(t->host, sizeof t->host, "%.200s-%d", inner->host, inner->rank); /* a network is between hosts */
         memcpy(t->why, inner->why, sizeof t->why);
 }
