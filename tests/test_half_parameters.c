@@ -103,6 +103,34 @@ static lg_tensor *cast_it(lg_ctx *c, void *user)
         return NULL;
 }
 
+/* What was recorded before the cast has gradients of the old dtype. */
+static void a_cast_before_the_backward(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        test_device(c);
+        for (int i = 0; i < 4; i++) {
+                lg_module *m = lg_nn_linear(c, 64, 64);
+                lg_tensor *x = lg_ones(c, LG_SHAPE(1, 64)), *w = lg_parameter(m, "weight");
+                if (i & 1) /* a gradient is there, and is cast, too */
+                        assert_true(lg_backward(lg_sum(lg_forward(m, x))));
+                lg_tensor *loss = lg_sum(lg_forward(m, x));
+                assert_true(lg_module_cast(m, i & 2 ? LG_F64 : LG_BF16));
+                const bool ok = lg_backward(loss);
+                assert_int_equal(ok, !(i & 1));
+                if (ok) /* alone it stays; that of the new dtype does not go with it */
+                        assert_false(lg_backward(lg_sum(lg_forward(m, lg_cast(x, lg_dtype_of(w))))));
+                assert_error(c, LG_ERR_DTYPE, "lg_module_cast() has changed the parameter");
+                lg_clear_grad(w);
+                lg_clear_grad(lg_parameter(m, "bias"));
+                assert_true(lg_backward(lg_sum(lg_forward(m, lg_cast(x, lg_dtype_of(w))))));
+                assert_int_equal(lg_dtype_of(lg_grad_of(w)), lg_dtype_of(w));
+                lg_module_free(m);
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
 static void without_memory_nothing_is_cast(void **state)
 {
         (void)state;
@@ -302,6 +330,7 @@ int main(void)
                 cmocka_unit_test(a_module_is_cast),
                 cmocka_unit_test(a_module_in_16_bits_keeps_its_statistics),
                 cmocka_unit_test(wrong_casts_are_told),
+                cmocka_unit_test(a_cast_before_the_backward),
                 cmocka_unit_test(without_memory_nothing_is_cast),
                 cmocka_unit_test(masters_follow_f32),
                 cmocka_unit_test(without_masters_small_steps_are_lost),

@@ -116,8 +116,13 @@ static lg_tensor *for_itself(lg_tensor *g)
 
 bool lg__gradients_meet(const lg_tensor *was, const lg_tensor *g, const char *op)
 {
-        if (was->storage->device == g->storage->device)
+        if (was->storage->device == g->storage->device && was->at.dtype == g->at.dtype)
                 return true;
+        if (was->at.dtype != g->at.dtype)
+                return lg__fail(was->ctx, LG_ERR_DTYPE,
+                                "%s: a gradient of dtype %s meets one of dtype %s: lg_module_cast() has changed the "
+                                "parameter since a part of the graph was recorded; run the forward again",
+                                op, lg_dtype_name(g->at.dtype), lg_dtype_name(was->at.dtype));
         return lg__fail(
                 was->ctx, LG_ERR_DEVICE,
                 "%s: a gradient on %s meets one on %s: lg_module_to() has moved the parameter since a part of the "
