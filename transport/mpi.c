@@ -1,10 +1,12 @@
 /* mpi.c - messages by MPI, version 3 or later: a module compiled once against Open MPI and once against MPICH. */
 #include <mpi.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "transport.h"
 
 typedef struct mpi {
@@ -17,6 +19,8 @@ _Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t), "a request fits a transf
 /* Whether an open ended broken: then MPI_Finalize could wait for ever. And whether an open has not ended: processes
  * would not mean the same one by the next. */
 static bool was_broken, is_halfway;
+static pid_t owner;                                         /* the process that MPI belongs to, not its children */
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER; /* threads of a process open one after the other */
 
 static bool done(lg_transport *t, const char *call, int code)
 {
@@ -34,6 +38,8 @@ static bool done(lg_transport *t, const char *call, int code)
 static void finalize(void)
 {
         int over = 0;
+        if (owner != getpid())
+                return;
         MPI_Finalized(&over);
         if (!over && !was_broken)
                 MPI_Finalize();
@@ -43,6 +49,11 @@ static void finalize(void)
 static bool initialise(lg_transport *t)
 {
         int ready = 0, over = 0, level = MPI_THREAD_SINGLE, is_main = 0;
+        if (owner && owner != getpid()) {
+                snprintf(t->why, sizeof t->why, "this process is a child of one that uses MPI");
+                return false;
+        }
+        owner = getpid();
         if (!DONE(t, MPI_Initialized, &ready) || !DONE(t, MPI_Finalized, &over))
                 return false;
         if (over) {
@@ -111,7 +122,7 @@ static bool recovers(void)
         return on && strcmp(on, "0") != 0;
 }
 
-static bool open_mpi(lg_transport *t, double seconds)
+static bool open_copy(lg_transport *t, double seconds)
 {
         mpi *m = (mpi *)t;
         char host[MPI_MAX_PROCESSOR_NAME] = "";
@@ -127,6 +138,14 @@ static bool open_mpi(lg_transport *t, double seconds)
         t->recovers = recovers();
         snprintf(t->host, sizeof t->host, "%s", host);
         return true;
+}
+
+static bool open_mpi(lg_transport *t, double seconds)
+{
+        pthread_mutex_lock(&opening);
+        const bool ok = open_copy(t, seconds);
+        pthread_mutex_unlock(&opening);
+        return ok;
 }
 
 static void close_mpi(lg_transport *t, bool broken)

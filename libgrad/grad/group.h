@@ -52,10 +52,10 @@ typedef struct lg_group_open_options {
 /* Joins all processes that the launcher has started, which must all call this function. Without a launcher the group
  * has this process alone, and no MPI is loaded. An MPI that the program has initialised is used; otherwise it is
  * initialised, and finalised when the process exits, unless the group is broken. The group belongs to the context until
- * lg_group_free(). Fails with LG_ERR_COMM if the module cannot be loaded, if MPI fails, or if the launcher has started
- * several processes but MPI finds one, because the launcher belongs to another MPI; with LG_ERR_ARGUMENT if .timeout is
- * not above 0; and with LG_ERR_MEMORY.
- * Example: lg_group_open(c, .timeout = 60) */
+ * lg_group_free(). If several threads of a process open or split groups, they must do so one after the other, in the
+ * same order on all ranks. Fails with LG_ERR_COMM if the module cannot be loaded, if MPI fails, or if the launcher has
+ * started several processes but MPI finds one, because the launcher belongs to another MPI; with LG_ERR_ARGUMENT if
+ * .timeout is not above 0; and with LG_ERR_MEMORY. Example: lg_group_open(c, .timeout = 60) */
 #define lg_group_open(...) LG_CALL1(lg_group_open_with, lg_group_open_options, lg_group_open_takes_c, __VA_ARGS__)
 LG_API LG_NEW lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options);
 
@@ -64,10 +64,11 @@ LG_API LG_NEW lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_option
  * belongs to the context until lg_group_free(). Fails with LG_ERR_COMM and LG_ERR_MEMORY. */
 LG_API LG_NEW lg_group *lg_group_split(lg_group *g, int color);
 
-/* Leaves a group and frees it. All its ranks do so, or close their contexts; the first to come wait for the last,
- * however long that takes, and after the time limit a message says so (see lg_on_message()). If the group is broken, or
- * if the launcher lets processes live on where another dies, the wait ends at the time limit. Does nothing if g is
- * NULL. Fails with LG_ERR_STATE in a function given to lg_trace(). */
+/* Leaves a group and frees it; in a child of fork(), where calls that use the group fail with LG_ERR_COMM, frees it
+ * only. All its ranks do so, or close their contexts; the first to come wait for the last, however long that takes, and
+ * after the time limit a message says so (see lg_on_message()). If the group is broken, or if the launcher lets
+ * processes live on where another dies, the wait ends at the time limit. Does nothing if g is NULL. Fails with
+ * LG_ERR_STATE in a function given to lg_trace(). */
 LG_API void lg_group_free(lg_group *g);
 
 /* Return the rank of this process, from 0, and the number of processes of the group. NULL is a group of one. Cannot

@@ -3,6 +3,7 @@
  */
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #ifdef __linux__
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -87,15 +88,31 @@ static void *work(void *user)
         return NULL;
 }
 
-lg__courier *lg__courier_new(lg_ctx *c)
+static void make_locks(lg__courier *q)
 {
-        lg__courier *q = lg__alloc(c, sizeof *q);
-        if (!q)
-                return NULL;
         pthread_mutex_init(&q->lock, NULL);
         pthread_cond_init(&q->work, NULL);
         pthread_cond_init(&q->news, NULL);
+}
+
+lg__courier *lg__courier_new(lg_ctx *c)
+{
+        lg__courier *q = lg__alloc(c, sizeof *q);
+        if (q)
+                make_locks(q);
         return q;
+}
+
+void lg__courier_orphan(lg__courier *q)
+{
+        if (q->now) {
+                q->now->next = q->first;
+                q->first = q->now;
+        }
+        for (lg__errand *e = q->first; e; e = e->next)
+                e->done = true; /* and not ok */
+        memset(q, 0, sizeof *q);
+        make_locks(q);
 }
 
 void lg__courier_allow_thread(lg__courier *q)

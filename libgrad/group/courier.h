@@ -13,6 +13,8 @@ lg__courier *lg__courier_new(lg_ctx *c);
 void lg__courier_allow_thread(lg__courier *q);
 /* After all errands; NULL: nothing. */
 void lg__courier_free(lg_ctx *c, lg__courier *q);
+/* In a child of fork(), which has no thread: what is left to do has failed. */
+void lg__courier_orphan(lg__courier *q);
 /* Takes an errand, which stays the caller's. `early`: the caller does not wait for it yet. */
 void lg__courier_take(lg__courier *q, lg__errand *e, bool early);
 /* Until that errand is done. */

@@ -72,6 +72,25 @@ void lg__peer_fail(lg__peer *p, const char *why)
         fail(p, "rank %d failed: %s", p->rank, why);
 }
 
+static void make_locks(lg__peer *p)
+{
+        pthread_condattr_t monotonic;
+        pthread_condattr_init(&monotonic);
+        pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+        pthread_mutex_init(&p->lock, NULL);
+        pthread_cond_init(&p->hurry, &monotonic);
+        pthread_condattr_destroy(&monotonic);
+}
+
+void lg__peer_orphan(lg__peer *p)
+{
+        if (p->orphan)
+                return;
+        snprintf(p->why, sizeof p->why, "this process is a child of rank %d, which alone is in the group", p->rank);
+        p->orphan = p->broken = true;
+        make_locks(p);
+}
+
 /* ---- waiting ---- */
 
 /* A receive is always waiting for what each rank says next, so that its failure is heard whatever it comes between. */
@@ -349,12 +368,7 @@ lg__peer *lg__peer_new(lg_ctx *c, lg_transport *t, int rank, int size, const int
         memset(p, 0, sizeof *p);
         *p = (lg__peer){
                 .ctx = c, .bytes = bytes, .t = t, .rank = rank, .size = size, .tag = first_tag, .seconds = seconds};
-        pthread_condattr_t monotonic;
-        pthread_condattr_init(&monotonic);
-        pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-        pthread_mutex_init(&p->lock, NULL);
-        pthread_cond_init(&p->hurry, &monotonic);
-        pthread_condattr_destroy(&monotonic);
+        make_locks(p);
         p->piece = piece_of(size);
         p->world = (int *)((char *)p + at[0]);
         p->says = (lg__said *)((char *)p + at[1]);
@@ -381,7 +395,7 @@ bool lg__peer_free(lg__peer *p)
                 return true;
         const double start = now();
         const bool whole = lg__peer_agrees(p, &(lg__joint){.what = LG__LEAVE});
-        for (int r = 0; r < p->size; r++) {
+        for (int r = 0; r < p->size && !p->orphan; r++) {
                 if (p->listens[r])
                         p->t->api->cancel(p->t, &p->ears[r]);
                 while (!whole && r != p->rank && now() - start < GOODBYE_SECONDS &&

@@ -54,6 +54,9 @@ void lg__peer_refuse(lg_transport *t, int rank, int to, int first_tag, const cha
  * now or before. */
 bool lg__peer_free(lg__peer *p);
 
+/* In a child of fork(): the group is broken here, and others hear nothing of it. */
+void lg__peer_orphan(lg__peer *p);
+
 /* Why the group is broken; NULL: it is whole. */
 const char *lg__peer_why(const lg__peer *p);
 /* Tells all others that this process has failed, in place of its next operation, and breaks the group. */

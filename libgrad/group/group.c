@@ -1,5 +1,6 @@
 /* group.c - groups of processes: opening, splitting, and operations on the memory of tensors. */
 #include <string.h>
+#include <unistd.h>
 #include "group/courier.h"
 #include "group/link.h"
 
@@ -14,7 +15,8 @@ struct lg__world {
         lg__courier *courier;
         char *hosts;  /* HOST bytes for each rank */
         int next_tag; /* this and those that follow are in no group of this process */
-        bool open, broken;
+        bool open, broken, orphan;
+        pid_t pid; /* of the process that uses it */
         double seconds;
         char version[256]; /* of the MPI */
 };
@@ -37,6 +39,22 @@ static void leave_world(lg_ctx *c, lg__world *w)
         lg__free(c, w, sizeof *w);
 }
 
+/* A child of fork() has groups that are broken, and whose transport and devices its parent uses. */
+static void look_at_process(lg_group *g)
+{
+        lg__world *w = g->world;
+        if (w->pid != getpid()) {
+                w->pid = getpid();
+                w->open = false;
+                w->orphan = true;
+                lg__courier_orphan(w->courier);
+        }
+        if (w->orphan) {
+                lg__peer_orphan(g->peer);
+                g->link = NULL;
+        }
+}
+
 /* A link that was given up breaks the group; and a group that is broken gives its link up. */
 static void look_at_link(lg_group *g)
 {
@@ -53,6 +71,7 @@ static void destroy(lg__object *o)
 {
         lg_group *g = (lg_group *)o;
         if (g->peer) {
+                look_at_process(g);
                 look_at_link(g);
                 lg__courier_rest(g->world->courier);
                 const bool broken = !lg__peer_free(g->peer);
@@ -86,6 +105,7 @@ void lg__groups_tell(lg_ctx *c)
                 lg_group *g = (lg_group *)link;
                 if (((lg__object *)link)->type != &type || !g->peer)
                         continue;
+                look_at_process(g);
                 lg__courier_rest(g->world->courier);
                 if (!lg__peer_why(g->peer))
                         lg__peer_fail(g->peer, c->message);
@@ -115,6 +135,7 @@ lg_group *lg__group_find(lg_ctx *c, uint64_t id, const char *op)
 
 void lg__group_begin(lg_group *g, lg__errand *e)
 {
+        look_at_process(g);
         look_at_link(g);
         e->peer = g->peer;
         lg__courier_take(g->world->courier, e, true);
@@ -122,6 +143,7 @@ void lg__group_begin(lg_group *g, lg__errand *e)
 
 bool lg__group_end(lg_group *g, const char *op, lg__errand *e)
 {
+        look_at_process(g);
         lg__courier_wait(g->world->courier, e);
         if (e->ok)
                 return true;
@@ -133,6 +155,7 @@ bool lg__group_end(lg_group *g, const char *op, lg__errand *e)
 bool lg__group_errand(lg_group *g, const char *op, lg__errand *e)
 {
         if (g->peer) {
+                look_at_process(g);
                 look_at_link(g);
                 e->peer = g->peer;
                 lg__courier_take(g->world->courier, e, false);
@@ -294,6 +317,7 @@ lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options)
         if (!w)
                 return NULL;
         w->seconds = good ? o.timeout : SECONDS;
+        w->pid = getpid();
         w->groups = 1; /* until the group has it */
         lg_group *g = NULL;
         if (enter_world(c, w)) {

@@ -35,6 +35,7 @@ struct lg__peer {
         bool under_way;     /* one of them */
         atomic_bool broken; /* and why, which was written before it; a thread of the courier may break the group */
         char why[600];
+        bool orphan;     /* the group is that of a parent process */
         bool told;       /* that it waits for others to leave */
         lg__joint joint; /* the operation under way */
         lg__said said, last;

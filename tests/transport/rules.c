@@ -1,11 +1,12 @@
 /* rules.c - what lg_data_parallel() promises beside its sums: rules KIND, run by mpirun with LIBGRAD_MPI, or alone.
  * KIND: right; foreign, run by the launcher of the other MPI; or what goes wrong on the last rank or on all: early
- * (of 3 ranks), late (rank 0 leaves after the time limit), shape, more, loader, forward, create_graph, freed. On the
- * device that LG_TEST_DEVICE names. Prints "held" if all did, else what did not.
+ * (of 3 ranks), late (rank 0 leaves after the time limit), fork, shape, more, loader, forward, create_graph, freed. On
+ * the device that LG_TEST_DEVICE names. Prints "held" if all did, else what did not.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "rank.h"
 
@@ -295,6 +296,54 @@ static int fail_early(void)
         return verdict(2);
 }
 
+static bool barrier(lg_module *m)
+{
+        (void)m;
+        return lg_barrier(g);
+}
+
+static bool backward(lg_module *m)
+{
+        return run_backward(m, 1);
+}
+
+static bool open_again(lg_module *m)
+{
+        (void)m;
+        return lg_group_open(c) != NULL;
+}
+
+static bool leave(lg_module *m)
+{
+        (void)m;
+        lg_group_free(g);
+        return lg_set_error(c, LG_ERR_COMM, "not in a child");
+}
+
+/* Children of fork() are in no group, and what they do there does not disturb it. */
+static int fork_children(void)
+{
+        static bool (*const uses[])(lg_module *) = {barrier, backward, open_again, leave};
+        CHECK(join(30));
+        lg_module *m = new_net();
+        CHECK(lg_data_parallel(m, g) && run_backward(m, 1));
+        for (int i = 0; i < (int)(sizeof uses / sizeof *uses); i++) {
+                int status = -1;
+                const pid_t child = fork();
+                if (!child) {
+                        alarm(20);
+                        CHECK(!uses[i](m) && lg_error_code_of(c) == LG_ERR_COMM && strstr(lg_error(c), "child"));
+                        lg_close(c);
+                        exit(failures > 0); /* MPI is not finalised */
+                }
+                CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+                CHECK(lg_barrier(g) && run_backward(m, 1));
+        }
+        lg_close(c);
+        c = NULL;
+        return verdict(0);
+}
+
 static void take_message(lg_ctx *d, const char *text, void *messages)
 {
         *(int *)messages += strstr(text, "rank 0 has not left the group for 5 s") != NULL;
@@ -316,6 +365,8 @@ static int leave_late(void)
 
 int main(int count, char **words)
 {
+        if (count == 2 && !strcmp(words[1], "fork"))
+                return fork_children();
         if (count == 2 && !strcmp(words[1], "late"))
                 return leave_late();
         if (count == 2 && !strcmp(words[1], "early"))
