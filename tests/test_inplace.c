@@ -133,10 +133,37 @@ static void a_saved_value_that_changed_is_an_error(void **state)
         lg_close(c);
 }
 
+/* A result that is no view is nobody else's, where there was nothing to do, too. */
+static void results_are_their_own(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        test_device(c);
+        lg_tensor *x = lg_full(c, 5, LG_SHAPE(3, 1)), *one = lg_full(c, 5, LG_SHAPE_0D);
+        lg_tensor *const results[] = {lg_prod(x, .dims = LG_DIMS(1)),
+                                      lg_cumprod(x, 1),
+                                      lg_repeat(x, LG_SHAPE(1, 1)),
+                                      lg_repeat(x, LG_SHAPE(2, 1, 1)),
+                                      lg_repeat(x, LG_SHAPE(2, 3, 1)),
+                                      lg_prod(one),
+                                      lg_cumprod(one, 0)};
+        for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
+                assert_true(lg_is_contiguous(results[i]) && results[i] != x && results[i] != one);
+                assert_non_null(lg_fill_(results[i], 0));
+        }
+        assert_list(x, 0, 5, 5, 5);
+        assert_list(one, 0, 5);
+        assert_ok(c);
+        lg_close(c);
+}
+
 int main(void)
 {
-        const struct CMUnitTest tests[] = {cmocka_unit_test(results), cmocka_unit_test(through_views_and_overlaps),
-                                           cmocka_unit_test(refusals), cmocka_unit_test(operands_that_need_a_gradient),
+        const struct CMUnitTest tests[] = {cmocka_unit_test(results_are_their_own),
+                                           cmocka_unit_test(results),
+                                           cmocka_unit_test(through_views_and_overlaps),
+                                           cmocka_unit_test(refusals),
+                                           cmocka_unit_test(operands_that_need_a_gradient),
                                            cmocka_unit_test(a_saved_value_that_changed_is_an_error)};
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -301,9 +301,31 @@ static void modules_nest_to_a_limit(void **state)
         lg_close(c);
 }
 
+static lg_tensor *runs_itself(lg_module *m, lg_list in, void *user)
+{
+        int *left = user;
+        return !left || (*left)-- > 0 ? lg_forward(m, in.items[0]) : lg_neg(in.items[0]);
+}
+
+/* To a depth, as a recursive network does; else the stack would end. */
+static void a_forward_that_runs_itself(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        int left = 100;
+        test_device(c);
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2));
+        assert_list(lg_forward(lg_nn_module(c, "Deep", .forward = runs_itself, .user = &left), x), 0, -1, -1);
+        assert_null(lg_forward(lg_nn_module(c, "Endless", .forward = runs_itself), x));
+        assert_error(c, LG_ERR_STATE, "the forward of Endless runs itself, 128 levels deep");
+        assert_ok(c);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_forward_that_runs_itself),
                 cmocka_unit_test(linear_is_x_wt_plus_b),
                 cmocka_unit_test(weights_are_uniform_and_drawn_before_the_bias),
                 cmocka_unit_test(parts_are_found_by_path),

@@ -359,6 +359,32 @@ static lg_tensor *step_of_groups(lg_ctx *c, void *m)
         return step_by(c, plain, m);
 }
 
+static lg_tensor *times_user(lg_module *m, lg_list in, void *user)
+{
+        (void)m;
+        return lg_mul(lg_tanh(in.items[0]), user);
+}
+
+/* What the forward takes from elsewhere would get no gradient. */
+static void a_tensor_from_elsewhere(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        test_device(c);
+        lg_tensor *w = lg_full(c, 3, LG_SHAPE(2), .requires_grad = true);
+        lg_tensor *x = lg_full(c, 2, LG_SHAPE(2), .requires_grad = true);
+        lg_module *m = lg_nn_module(c, "Scale", .forward = times_user, .user = w);
+        assert_false(lg_backward(lg_sum(lg_recompute(m, x))));
+        assert_error(c, LG_ERR_STATE, "the forward of Scale uses a tensor that requires grad, in mul");
+        assert_null(lg_grad_of(w));
+        lg_requires_grad(w, false);
+        lg_clear_grad(x);
+        assert_true(lg_backward(lg_sum(lg_recompute(m, x))));
+        assert_non_null(lg_grad_of(x));
+        assert_ok(c);
+        lg_close(c);
+}
+
 static void every_allocation_fails(void **state)
 {
         (void)state;
@@ -369,10 +395,10 @@ static void every_allocation_fails(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_same_bits),         cmocka_unit_test(several_inputs),
-                cmocka_unit_test(hooks_run_once),        cmocka_unit_test(gradchecks),
-                cmocka_unit_test(takes_less_memory),     cmocka_unit_test(groups_take_less_memory),
-                cmocka_unit_test(wrong_groups_are_told), cmocka_unit_test(errors),
-                cmocka_unit_test(every_allocation_fails)};
+                cmocka_unit_test(the_same_bits),           cmocka_unit_test(several_inputs),
+                cmocka_unit_test(hooks_run_once),          cmocka_unit_test(gradchecks),
+                cmocka_unit_test(takes_less_memory),       cmocka_unit_test(groups_take_less_memory),
+                cmocka_unit_test(wrong_groups_are_told),   cmocka_unit_test(errors),
+                cmocka_unit_test(a_tensor_from_elsewhere), cmocka_unit_test(every_allocation_fails)};
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

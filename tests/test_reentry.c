@@ -243,13 +243,13 @@ static void use_victim(void *user)
         lg_tensor *x = user;
         calls++;
         assert_null(lg_forward(victim, x));
-        assert_error(lg_ctx_of(x), LG_ERR_STATE, "lg_forward: that is being freed");
+        assert_error(lg_ctx_of(x), LG_ERR_STATE, "lg_forward: what it is given was freed, or is being freed");
         assert_null(lg_module_add_buffer(victim, "late", x));
-        assert_error(lg_ctx_of(x), LG_ERR_STATE, "lg_module_add_buffer: that is being freed");
+        assert_error(lg_ctx_of(x), LG_ERR_STATE, "lg_module_add_buffer: what it is given was freed, or is being freed");
         assert_null(lg_module_add(victim, "late", lg_nn_relu(lg_ctx_of(x))));
-        assert_error(lg_ctx_of(x), LG_ERR_STATE, "lg_module_add: that is being freed");
+        assert_error(lg_ctx_of(x), LG_ERR_STATE, "lg_module_add: what it is given was freed, or is being freed");
         assert_null(lg_nn_sequential(lg_ctx_of(x), victim));
-        assert_error(lg_ctx_of(x), LG_ERR_STATE, "lg_nn_sequential: that is being freed");
+        assert_error(lg_ctx_of(x), LG_ERR_STATE, "lg_nn_sequential: what it is given was freed, or is being freed");
         assert_int_equal(lg_parameters(victim).count, 1);
 }
 
@@ -281,7 +281,7 @@ static void open_rows(void *user)
 {
         calls++;
         assert_null(lg_loader_open(user, rows, 1));
-        assert_error(user, LG_ERR_STATE, "lg_loader_open: that is being freed");
+        assert_error(user, LG_ERR_STATE, "lg_loader_open: what it is given was freed, or is being freed");
 }
 
 static void a_data_set_that_is_being_freed(void **state)

@@ -99,6 +99,34 @@ static void the_first_nan_in_a_forward(void **state)
         lg_close(c);
 }
 
+/* A NaN of infinities, such as a soft-max of masks alone, is one of inputs without NaN. */
+static void a_nan_of_infinities(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        test_device(c);
+        for (int only = 0; only < 2; only++) {
+                lg_tensor *masked = lg_full(c, -LG_INFINITY, LG_SHAPE(2, 3));
+                lg_tensor *x = lg_requires_grad(lg_full(c, -LG_INFINITY, LG_SHAPE(3)), true);
+                assert_true(lg_anomaly(c, true, .nan_only = only));
+                lg_tensor *kept = lg_exp(masked), *sum = lg_add(masked, masked);
+                assert_true(lg_item(lg_amax(kept)) == 0 && sum);
+                assert_null(lg_softmax(masked, -1));
+                assert_error(c, LG_ERR_STATE, "element 0 of f32 (2, 3)");
+                assert_null(lg_sub(masked, masked));
+                assert_error(c, LG_ERR_STATE, "from infinite inputs, none of them NaN");
+                lg_tensor *y = lg_sum(lg_mul(x, lg_zeros(c, LG_SHAPE(3))));
+                assert_null(y);
+                assert_error(c, LG_ERR_STATE, "anomaly: mul made ");
+                assert_true(lg_anomaly(c, false));
+                lg_tensor *bad = lg_log(lg_full(c, -1, LG_SHAPE(3)));
+                assert_true(lg_anomaly(c, true, .nan_only = only));
+                assert_non_null(lg_mul_scalar(bad, 2)); /* it was there before */
+                assert_true(lg_anomaly(c, false));
+        }
+        lg_close(c);
+}
+
 static void the_first_nan_in_a_backward(void **state)
 {
         (void)state;
@@ -226,11 +254,9 @@ static void a_trace_only_looks(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_trace_only_looks),
-                cmocka_unit_test(every_op_is_told),
-                cmocka_unit_test(lines_for_people),
-                cmocka_unit_test(the_first_nan_in_a_forward),
-                cmocka_unit_test(the_first_nan_in_a_backward),
+                cmocka_unit_test(a_trace_only_looks),  cmocka_unit_test(every_op_is_told),
+                cmocka_unit_test(lines_for_people),    cmocka_unit_test(the_first_nan_in_a_forward),
+                cmocka_unit_test(a_nan_of_infinities), cmocka_unit_test(the_first_nan_in_a_backward),
                 cmocka_unit_test(memory_by_module),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,7 +94,7 @@ void lg__object_free(void *record)
 
 bool lg__object_lasts(const lg__object *o, const char *op)
 {
-        return o->type || lg__fail(o->ctx, LG_ERR_STATE, "%s: that is being freed", op);
+        return o->type || lg__fail(o->ctx, LG_ERR_STATE, "%s: what it is given was freed, or is being freed", op);
 }
 
 bool lg__may_end(lg_ctx *c, const char *op)

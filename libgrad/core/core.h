@@ -172,11 +172,12 @@ struct lg_ctx {
         uint64_t apart; /* differs by rank: added to the seed of what is drawn; 0 without a group */
         int threads;
         bool deterministic, tf32;
-        bool recording;            /* the grad mode */
-        int recomputing;           /* forwards that run again, nn/recompute.c */
-        lg_dtype autocast;         /* of the innermost region, graph/autocast.c; LG_DTYPE_NONE: outside */
-        lg__link casts;            /* those that the outermost region keeps */
-        lg_message_fn *message_fn; /* NULL: nobody listens */
+        bool recording;                /* the grad mode */
+        int recomputing;               /* forwards that run again, nn/recompute.c */
+        const struct lg__rerun *rerun; /* the innermost of them; NULL: none */
+        lg_dtype autocast;             /* of the innermost region, graph/autocast.c; LG_DTYPE_NONE: outside */
+        lg__link casts;                /* those that the outermost region keeps */
+        lg_message_fn *message_fn;     /* NULL: nobody listens */
         void *message_user;
         lg__scope *scope;             /* the innermost */
         int64_t outermost_count;      /* tensors made in the outermost scope */

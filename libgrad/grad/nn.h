@@ -136,7 +136,9 @@ LG_API LG_NEW lg_tensor *lg_forward_params_list(lg_module *m, lg_list_in params,
  * torch.utils.checkpoint). This saves the memory of the activations inside m and takes the time of a second forward.
  * Gradients are the same, bit for bit (on a GPU, after lg_set_deterministic()): the second run has the random state and
  * the lg_autocast() region of the first one and does not update running statistics. m must still exist, in the same
- * training mode, when the backward runs. While nothing is recorded, this is lg_forward(). A backward through a freed m
+ * training mode, when the backward runs. A tensor that requires grad and that the forward takes from elsewhere, neither
+ * an input nor a parameter of m, makes the backward fail with LG_ERR_STATE; if no input and no parameter requires grad,
+ * it counts as a constant. While nothing is recorded, this is lg_forward(). A backward through a freed m
  * fails with LG_ERR_STATE.
  * Example: lg_recompute(net, x) */
 #define lg_recompute(...)                                                                                              \

@@ -66,8 +66,9 @@ typedef struct lg_anomaly_options {
         LG_OPTIONS_HEAD
         bool nan_only LG_DEFAULT; /* infinities are intentional, such as masks of -inf or log(0); default false */
 } lg_anomaly_options;
-/* Turns anomaly detection on or off. While it is on, the first op whose output contains a NaN or an infinity although
- * its inputs contain none fails with LG_ERR_STATE. The message names the op, forward or backward, the element and the
+/* Turns anomaly detection on or off. While it is on, the first op fails with LG_ERR_STATE whose output contains a NaN
+ * although its inputs contain none, or an infinity although its inputs are finite. A NaN that is in the data is not
+ * reported; look for it by lg_any(lg_isnan(x)). The message names the op, forward or backward, the element and the
  * module. Each op then waits for the device, so use it only to search. Fails with LG_ERR_MEMORY if there is no memory
  * to begin.
  * Example: lg_anomaly(c, true, .nan_only = true) */

@@ -93,6 +93,13 @@ void lg__node_free_saved(lg__node *n); /* after a backward that does not retain 
 lg__node *lg__leaf_node(lg_tensor *t);
 /* t, which ends, leaves its node, and takes the gradient that is kept for it along. */
 void lg__leave_node(lg_tensor *t);
+/* A forward that a backward runs again: what was recorded since, and the tensors that it is given, and LG_END. */
+typedef struct lg__rerun {
+        uint64_t since;
+        lg_tensor *const *given;
+        int count;
+        const char *name; /* of the module */
+} lg__rerun;
 /* Ends the cast that is kept of a leaf, or those of all leaves. */
 void lg__drop_cast(const lg__node *leaf);
 void lg__drop_casts(lg_ctx *c);

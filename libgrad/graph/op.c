@@ -134,6 +134,23 @@ static void connect(lg__node *n, const lg__call *call, int64_t **next)
         }
 }
 
+/* Of a forward that runs again, only gradients of what it is given go on: those of others would be lost. */
+static bool rerun_knows(const lg__call *call, const lg__rerun *r)
+{
+        for (int i = 0; i < call->in_count; i++) {
+                const lg_tensor *t = call->in[i];
+                bool known = !needs_gradient(t) || t->node->sequence > r->since;
+                for (int k = 0; k < r->count && !known; k++)
+                        known = r->given[k] != LG_END && r->given[k]->node == t->node;
+                if (!known)
+                        return lg__fail(call->ctx, LG_ERR_STATE,
+                                        "lg_recompute: the forward of %s uses a tensor that requires grad, in %s, and "
+                                        "that is neither an input nor a parameter of it; make it an input",
+                                        r->name, call->op->name);
+        }
+        return true;
+}
+
 /* Puts the application into the graph, if a gradient may be asked through it. */
 static bool record(lg__call *call)
 {
@@ -143,6 +160,8 @@ static bool record(lg__call *call)
                 floats = floats || lg__dtype_float(call->out_at[i].dtype);
         if (!needs || !floats)
                 return true;
+        if (call->ctx->rerun && !rerun_knows(call, call->ctx->rerun))
+                return false;
         lg__node *n = new_node(call, needs);
         if (!n)
                 return false;

@@ -218,6 +218,12 @@ static inline lg_tensor *lg__widened(lg_tensor *x)
         return x && (x->at.dtype == LG_F16 || x->at.dtype == LG_BF16) ? lg_cast(x, LG_F32) : x;
 }
 
+/* The result of an op that is no view, made of x by others that may have had nothing to do. */
+static inline lg_tensor *lg__made(lg_tensor *y, const lg_tensor *x)
+{
+        return y && y->storage == x->storage ? lg_copy(y, LG_NO_DEVICE) : y;
+}
+
 /* x itself if it lies channels-last already, else a copy that does (recorded); 3 dimensions or more. */
 lg_tensor *lg__channels_last(lg_tensor *x);
 /* x summed to a shape that broadcasts to x's: the one place where gradients of broadcasts are summed. */

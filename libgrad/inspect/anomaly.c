@@ -1,4 +1,5 @@
-/* anomaly.c - anomaly detection: the first op that makes a NaN or an infinity of finite inputs is an error. */
+/* anomaly.c - anomaly detection: an error for the first op that makes a NaN of inputs without NaN, or an infinity of
+ * finite inputs. */
 #include <string.h>
 #include "place.h"
 
@@ -6,14 +7,15 @@ typedef struct anomaly {
         lg__object object;
         lg__observer observer;
         lg_anomaly_options options;
-        bool came_bad; /* a gradient to the derivative that runs, which may change it */
+        bool came_nan, came_infinite; /* in a gradient to the derivative that runs, which may change it */
 } anomaly;
 
 /* An op that ran, or a derivative. */
 typedef struct event {
         const char *op, *of;
         int in_count, out_count;
-        uint32_t changed; /* inputs that are not what the op saw: bits LG__BY(i) */
+        uint32_t changed;   /* inputs that are not what the op saw: bits LG__BY(i) */
+        bool nan, infinite; /* what was in an input that is not here */
         lg_tensor *const *in, *const *out;
 } event;
 
@@ -22,27 +24,26 @@ static anomaly *anomaly_of(lg__observer *o)
         return (anomaly *)((char *)o - offsetof(anomaly, observer));
 }
 
-/* True where t is what is looked for: NaN, or not finite. */
-static lg_tensor *bad(const anomaly *a, lg_tensor *t)
+/* True where t is NaN, or not finite. */
+static lg_tensor *bad(lg_tensor *t, bool nan)
 {
-        return a->options.nan_only ? lg_isnan(t) : lg_logical_not(lg_isfinite(t));
+        return nan ? lg_isnan(t) : lg_logical_not(lg_isfinite(t));
 }
 
 /* skipped: bits LG__BY(i) */
-static lg_tensor *first_bad(const anomaly *a, lg_tensor *const *t, int count, uint32_t skipped)
+static lg_tensor *first_bad(const lg_ctx *c, lg_tensor *const *t, int count, uint32_t skipped, bool nan)
 {
-        for (int i = 0; i < count && !a->object.ctx->error; i++)
+        for (int i = 0; i < count && !c->error; i++)
                 if (t[i] && !(i < 32 && skipped & LG__BY(i)) && lg__dtype_float(t[i]->at.dtype) &&
-                    lg__shape_numel(t[i]->at.shape) && lg_item_i64(lg_any(bad(a, t[i]))))
+                    lg__shape_numel(t[i]->at.shape) && lg_item_i64(lg_any(bad(t[i], nan))))
                         return t[i];
         return NULL;
 }
 
-static void report(const anomaly *a, const event *e, lg_tensor *t)
+static void report(lg_ctx *c, const event *e, lg_tensor *t, bool nan, bool finite)
 {
-        lg_ctx *c = a->object.ctx;
         lg_tensor *flat = lg_reshape(t, LG_SHAPE(-1));
-        int64_t i = lg_item_i64(lg_argmax(lg_cast(bad(a, flat), LG_U8)));
+        int64_t i = lg_item_i64(lg_argmax(lg_cast(bad(flat, nan), LG_U8)));
         double value = lg_item(lg_select(flat, 0, i));
         lg__place place = lg__place_now(c);
         char of[160] = "";
@@ -50,11 +51,24 @@ static void report(const anomaly *a, const event *e, lg_tensor *t)
                 snprintf(of, sizeof of, " in the backward of %s", e->of);
         if (e->of && !strcmp(e->of, e->op))
                 snprintf(of, sizeof of, " (its derivative)");
-        lg__fail(c, LG_ERR_STATE, "anomaly: %s%s made %g, element %lld of %s, from finite inputs%s%.300s", e->op, of,
-                 value, (long long)i, lg__tensor_text(t).s, *place.s ? ", in module " : "", place.s);
+        lg__fail(c, LG_ERR_STATE, "anomaly: %s%s made %g, element %lld of %s, from %s%s%.300s", e->op, of, value,
+                 (long long)i, lg__tensor_text(t).s, finite ? "finite inputs" : "infinite inputs, none of them NaN",
+                 *place.s ? ", in module " : "", place.s);
 }
 
 /* Looks at the results, and only if one is bad at the inputs. */
+static void look(lg_ctx *c, const event *e, bool nan)
+{
+        lg_tensor *found = first_bad(c, e->out, e->out_count, 0, nan);
+        if (!found)
+                return;
+        const bool finite = !e->nan && !e->infinite && !first_bad(c, e->in, e->in_count, e->changed, false);
+        if (!finite && !nan)
+                found = first_bad(c, e->out, e->out_count, 0, true);
+        if (found && !c->error && (finite || !(e->nan || first_bad(c, e->in, e->in_count, e->changed, true))))
+                report(c, e, found, nan || !finite, finite);
+}
+
 static void examine(const anomaly *a, const event *e)
 {
         lg_ctx *c = a->object.ctx;
@@ -62,9 +76,7 @@ static void examine(const anomaly *a, const event *e)
         if (!scope.id)
                 return;
         bool recording = lg_grad_mode(c, false);
-        lg_tensor *found = first_bad(a, e->out, e->out_count, 0);
-        if (found && !first_bad(a, e->in, e->in_count, e->changed) && !c->error)
-                report(a, e, found);
+        look(c, e, a->options.nan_only);
         lg_grad_mode(c, recording);
         lg_scope_end(c, scope);
 }
@@ -88,7 +100,8 @@ static void fused_begin(lg__observer *o, const lg__vjp *v)
         if (!scope.id)
                 return;
         bool recording = lg_grad_mode(c, false);
-        a->came_bad = first_bad(a, v->grad, v->out_count, 0) != NULL;
+        a->came_infinite = first_bad(c, v->grad, v->out_count, 0, false) != NULL; /* or NaN */
+        a->came_nan = a->came_infinite && first_bad(c, v->grad, v->out_count, 0, true);
         lg_grad_mode(c, recording);
         lg_scope_end(c, scope);
 }
@@ -97,14 +110,17 @@ static void fused_end(lg__observer *o, const lg__vjp *v, bool ok)
 {
         enum { most = 16 }; /* inputs of a derivative that is a kernel */
         lg_tensor *in[most + LG__MAX_OUT];
+        const anomaly *a = anomaly_of(o);
         event e = {.op = v->op->name, .of = v->op->name, .in = in, .out_count = v->in_count, .out = v->grad_in};
-        if (!ok || anomaly_of(o)->came_bad)
+        e.nan = a->came_nan;
+        e.infinite = a->came_infinite;
+        if (!ok)
                 return;
         for (int i = 0; i < v->out_count; i++)
                 in[e.in_count++] = v->out[i];
         for (int i = 0; i < v->in_count && i < most; i++)
                 in[e.in_count++] = v->in[i];
-        examine(anomaly_of(o), &e);
+        examine(a, &e);
 }
 
 /* ---- on and off ---- */

@@ -66,6 +66,11 @@ static bool run(lg_module *m, lg_list inputs, lg_outputs *ret, uint32_t *ret_new
         lg__frame frame = {.outer = c->frame, .module = m, .name = lg__module_title};
         frame.device = inputs.count ? inputs.items[0]->storage->device : NULL;
         ret->count = 0;
+        if (m->running == LG_MAX_MODULE_DEPTH)
+                return lg__fail(c, LG_ERR_STATE,
+                                "lg_forward: the forward of %s runs itself, %d levels deep; children are run by "
+                                "lg_forward(lg_child(m, 0), ...)",
+                                m->type, LG_MAX_MODULE_DEPTH);
         lg_scope scope = lg__scope_begin(c);
         if (!scope.id)
                 return false;

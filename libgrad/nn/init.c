@@ -202,7 +202,7 @@ bool lg_init_orthogonal_with(lg_tensor *t, const lg_init_options *options)
 bool lg_freeze(lg_module *m, bool on)
 {
         lg_ctx *c = lg_module_ctx(m);
-        if (!lg__ok(c))
+        if (!lg__ok(c) || !lg__object_lasts(&m->object, "lg_freeze"))
                 return false;
         lg_list p = lg_parameters(m);
         for (int64_t i = 0; i < p.count; i++)

@@ -118,7 +118,7 @@ bool lg_module_print_with(FILE *f, lg_module *m, const lg_module_print_options *
 {
         lg_module_print_options o;
         lg_ctx *c = lg_module_ctx(m);
-        if (!c)
+        if (!c || !lg__object_lasts(&m->object, "lg_module_print"))
                 return false;
         if (!f)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_module_print: the file is NULL");

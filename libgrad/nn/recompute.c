@@ -102,16 +102,20 @@ static lg_tensor *forward_span(lg_module *m, const rerun *r, lg_list params, lg_
         return y;
 }
 
-static lg_tensor *run_again(lg_module *m, const rerun *r, lg_list params, lg_tensor *const *inputs)
+static lg_tensor *run_again(lg_module *m, const rerun *r, const lg__rerun *own, lg_list params,
+                            lg_tensor *const *inputs)
 {
         lg_ctx *c = m->object.ctx;
+        const lg__rerun *outer = c->rerun;
         const lg_random_state random = c->random;
         const lg_dtype region = c->autocast;
         const bool recording = lg_grad_mode(c, true);
         c->random = r->random;
         c->autocast = r->region;
         c->recomputing++;
+        c->rerun = own;
         lg_tensor *y = r->span.count ? forward_span(m, r, params, inputs) : lg_forward_params_list(m, params, inputs);
+        c->rerun = outer;
         c->recomputing--;
         c->autocast = region;
         if (region == LG_DTYPE_NONE)
@@ -123,9 +127,11 @@ static lg_tensor *run_again(lg_module *m, const rerun *r, lg_list params, lg_ten
 
 static bool derive(lg__vjp *v, lg_module *m, const rerun *r, again *a)
 {
+        const lg__rerun own = {
+                .since = v->ctx->sequence, .given = a->inputs, .count = v->in_count + 1, .name = m->type};
         if (!take_inputs(v, r->inputs, a))
                 return false;
-        lg_tensor *y = run_again(m, r, (lg_list){v->in_count - r->inputs, a->params}, a->inputs);
+        lg_tensor *y = run_again(m, r, &own, (lg_list){v->in_count - r->inputs, a->params}, a->inputs);
         if (!y)
                 return false;
         if (!lg__shape_equal(y->at.shape, v->grad[0]->at.shape))

@@ -85,7 +85,7 @@ static lg__text names_text(const lg_module *m, int kinds)
 /* The part at the end of a path; kinds: what it may be. */
 static lg__part *find(lg_module *m, const char *path, int kinds, const char *op, const char *what)
 {
-        if (!m)
+        if (!m || !lg__object_lasts(&m->object, op))
                 return NULL;
         if (!path)
                 return lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "%s: the path is NULL", op);
@@ -135,6 +135,8 @@ int lg_child_count(const lg_module *m)
 lg_module *lg_child(lg_module *m, int index)
 {
         int i = 0;
+        if (m && !lg__object_lasts(&m->object, "lg_child"))
+                return NULL;
         for (lg__part *p = m ? next_child(m->parts) : NULL; p; p = next_child(p->next)) {
                 if (i++ == index)
                         return p->child;

@@ -104,7 +104,7 @@ static lg_tensor *compose_cumprod(const lg__call *call)
                 lg_tensor *far = lg_mul(lg_slice(y, dim, step, n), lg_slice(y, dim, 0, n - step));
                 y = lg_cat(LG_LIST(lg_slice(y, dim, 0, step), far), dim);
         }
-        return lg_cast(y, dtype);
+        return lg__made(lg_cast(y, dtype), x);
 }
 
 LG__DEFINE(cumprod, .autocast = LG__F32, .compose = compose_cumprod, LG__OPERANDS({"x"}))

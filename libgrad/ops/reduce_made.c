@@ -36,7 +36,7 @@ static lg_tensor *compose_prod(const lg__call *call)
         flat.size[flat.ndim++] = n;
         x = dtype == LG_I64 ? lg_cast(x, LG_I64) : lg__widened(x);
         lg_tensor *y = halved(lg_reshape(lg_permute(x, order), flat), flat.ndim - 1, n);
-        return lg_cast(lg_reshape(y, lg__reduced_shape(s, &a, a.keep_dim)), dtype);
+        return lg__made(lg_cast(lg_reshape(y, lg__reduced_shape(s, &a, a.keep_dim)), dtype), call->in[0]);
 }
 LG__REDUCTION(prod, LG__ANY, LG__F32)
 

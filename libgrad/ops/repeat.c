@@ -34,7 +34,7 @@ static lg_tensor *compose_repeat(const lg__call *call)
         for (int i = times.ndim - 1; i >= 0; i--)
                 if (times.size[i] != 1)
                         y = repeat_dim(y, i, times.size[i]);
-        return y && y->storage == x->storage ? lg_copy(y, LG_NO_DEVICE) : y;
+        return y && !lg__layout_is_contiguous(&y->at) ? lg_copy(y, LG_NO_DEVICE) : lg__made(y, x);
 }
 
 LG__COMPOSITE(repeat, {"x"})

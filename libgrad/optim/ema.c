@@ -66,7 +66,7 @@ lg_ema *lg_ema_new(lg_module *m, double decay)
         lg_ctx *c = lg_module_ctx(m);
         int64_t count = 0;
         decay = lg__option(decay, 0);
-        if (!lg__ok(c))
+        if (!lg__ok(c) || !lg__object_lasts((const lg__object *)m, "lg_ema_new"))
                 return NULL;
         if (!(decay >= 0 && decay <= 1))
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_ema_new: decay is %g, not in [0, 1]", decay);

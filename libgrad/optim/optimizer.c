@@ -248,7 +248,8 @@ double lg_get_lr(const lg_optimizer *opt)
 bool lg_set_lr(lg_optimizer *opt, double lr)
 {
         lr = lg__option(lr, 0);
-        if (!opt || opt->object.ctx->error || !lg__option_check(opt->object.ctx, "lg_set_lr", "lr", lr))
+        if (!opt || opt->object.ctx->error || !lg__object_lasts(&opt->object, "lg_set_lr") ||
+            !lg__option_check(opt->object.ctx, "lg_set_lr", "lr", lr))
                 return false;
         for (int i = 0; i < opt->group_count; i++)
                 opt->groups[i].lr = lr;

@@ -77,7 +77,7 @@ static bool outside_calls(const lg_optimizer *opt, const char *op)
 
 bool lg__schedulable(lg_optimizer *opt, const char *name)
 {
-        return opt && !opt->object.ctx->error && outside_calls(opt, name);
+        return opt && !opt->object.ctx->error && lg__object_lasts(&opt->object, name) && outside_calls(opt, name);
 }
 
 bool lg__schedule_take(lg_optimizer *opt, const char *name, const void *options, void *ret, size_t size)
@@ -170,7 +170,7 @@ static bool advance(lg_scheduler *s)
 
 static bool ready(const lg_scheduler *s, const char *op)
 {
-        if (!s || s->object.ctx->error)
+        if (!s || s->object.ctx->error || !lg__object_lasts(&s->object, op))
                 return false;
         if (s->opt)
                 return outside_calls(s->opt, op);

@@ -92,7 +92,7 @@ bool lg_checkpoint_add_with(lg_checkpoint *k, const char *name, lg_state_kind ki
 {
         lg_ctx *c = k ? k->object.ctx : NULL;
         lg__object *o = object; /* the first member of each */
-        if (!lg__ok(c))
+        if (!lg__ok(c) || !lg__object_lasts(&k->object, "lg_checkpoint_add"))
                 return false;
         if (kind < LG_STATE_MODULE || kind > LG_STATE_SCALER)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_add: %d is no kind of object", (int)kind);
