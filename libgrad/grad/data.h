@@ -300,7 +300,8 @@ LG_API void lg_collate_free(lg_collate *m);
  *
  * lg_loader_next(), lg_loader_restart() and lg_loader_free() fail with LG_ERR_STATE and leave the loader unchanged if
  * they are called inside a call that began in the loader's last step (by a hook or a custom function), by a release
- * function that runs as that step ends, or by a function that makes samples for this loader.
+ * function that runs as that step ends, or, without workers, by a function that makes samples for this loader. With
+ * workers such a function runs in another thread, which must not use the loader or its context.
  */
 
 typedef struct lg_loader_options {

@@ -116,10 +116,11 @@ bool lg__check(const lg_tensor *t, const char *op, const char *argument)
         if (!t)
                 return false;
         if (t->live != LG__LIVE) {
-                lg__fail(
-                        t->ctx, LG_ERR_STATE,
-                        "%s: %s was freed: its scope has ended; lg_escape() or lg_keep() it before, or make it outside",
-                        op, argument);
+                lg__fail(t->ctx, LG_ERR_STATE,
+                         "%s: %s was freed: by the end of its scope (lg_escape() or lg_keep() it before, or make it "
+                         "outside), by "
+                         "lg_free(), or, if it is a gradient, by a later call",
+                         op, argument);
                 return false;
         }
         return !t->ctx->error;
