@@ -191,6 +191,7 @@ int main(int count, char **words)
                 check_split();
                 check_errors();
         }
+        CHECK(count > 1 || !lg_error(c));
         lg_close(c);
         return verdict(count > 1 ? 2 : 0);
 }

@@ -91,9 +91,11 @@ static double distance(lg_module *a, lg_module *b)
         double most = 0;
         const lg_list x = lg_parameters(a), y = lg_parameters(b);
         for (int64_t i = 0; i < x.count; i++) {
+                lg_scope scope = lg_scope_begin(c);
                 lg_tensor *d = lg_abs(lg_sub(lg_detach(x.items[i]), lg_detach(y.items[i])));
                 const double far = lg_item(lg_amax(d)) / (lg_item(lg_amax(lg_abs(lg_detach(y.items[i])))) + 1e-3);
-                most = far > most ? far : most;
+                most = far <= most ? most : far;
+                lg_scope_end(c, scope);
         }
         return most;
 }
@@ -165,6 +167,7 @@ int main(int count, char **words)
         CHECK(join(120));
         if (g)
                 train(&w);
+        CHECK(!lg_error(c));
         lg_close(c);
         return verdict(0);
 }
