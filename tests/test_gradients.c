@@ -282,6 +282,26 @@ static void wrong_derivative_is_found(void **state)
         lg_close(c);
 }
 
+/* As a penalty on gradients does. */
+static lg_tensor *square_of_gradient(lg_ctx *c, lg_list in, void *user)
+{
+        (void)c, (void)user;
+        lg_tensor *y = lg_sum(lg_mul(lg_sin(in.items[0]), in.items[1]));
+        return lg_sum(lg_square(lg_grad(LG_LIST(y), LG_LIST(in.items[0]), .create_graph = true)));
+}
+
+static void functions_of_gradients(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_uniform(c, 0, 1, LG_SHAPE(3), .dtype = LG_F64, .requires_grad = true);
+        lg_tensor *w = lg_uniform(c, 0, 1, LG_SHAPE(3), .dtype = LG_F64, .requires_grad = true);
+        assert_true(lg_gradcheck(c, square_of_gradient, LG_LIST(x, w)));
+        assert_true(lg_gradgradcheck(c, square_of_gradient, LG_LIST(x, w)));
+        assert_ok(c);
+        lg_close(c);
+}
+
 static lg_tensor *frees_its_input(lg_ctx *c, lg_list in, void *user)
 {
         (void)c, (void)user;
@@ -318,6 +338,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {cmocka_unit_test(the_list_is_complete), cmocka_unit_test(every_row),
                                            cmocka_unit_test(wrong_derivative_is_found),
+                                           cmocka_unit_test(functions_of_gradients),
                                            cmocka_unit_test(inputs_that_change_are_told)};
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

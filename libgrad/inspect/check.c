@@ -142,7 +142,7 @@ static bool inputs_stay(const check *k)
         return true;
 }
 
-lg_tensor *lg__check_call(check *k, bool record)
+lg_tensor *lg__check_call(check *k)
 {
         lg_ctx *c = k->c;
         uint32_t new;
@@ -150,7 +150,7 @@ lg_tensor *lg__check_call(check *k, bool record)
         lg_scope scope = lg__scope_begin(c); /* fn may leave scopes of its own open */
         if (!scope.id)
                 return NULL;
-        bool was = lg_grad_mode(c, record);
+        bool was = lg_grad_mode(c, true); /* fn may ask for gradients itself */
         c->random = k->random;
         lg_tensor *y = k->fn(c, (lg_list){k->inputs.count, k->x}, k->o.user);
         lg_grad_mode(c, was);
@@ -212,7 +212,7 @@ static bool find_analytic(check *k)
         lg_scope scope = lg__scope_begin(c);
         if (!scope.id)
                 return false;
-        lg_tensor **g = lg__check_scratch(c, k->inputs.count), *y = g ? lg__check_call(k, true) : NULL;
+        lg_tensor **g = lg__check_scratch(c, k->inputs.count), *y = g ? lg__check_call(k) : NULL;
         lg_tensor *v = y ? random_like(y, k->o.seed ^ 0x76) : NULL;
         k->v = v ? escaped_to_host(v) : NULL;
         bool ok = k->v && gradients(y, (lg_list){k->inputs.count, k->x}, v, false, g);
@@ -321,7 +321,7 @@ static bool with_upstream(check *k)
         lg_scope scope = lg__scope_begin(c);
         k->random = c->random;
         lg_tensor *v = NULL, *y = NULL;
-        if (scope.id && items && take_inputs(k) && (y = lg__check_call(k, false)))
+        if (scope.id && items && take_inputs(k) && (y = lg__check_call(k)))
                 v = lg_requires_grad(random_like(y, k->o.seed ^ 0x75), true);
         c->random = k->random;
         if (v)

@@ -21,7 +21,7 @@ typedef struct check {
 /* Host memory for n items of up to 8 bytes, which ends with the innermost scope. */
 void *lg__check_scratch(lg_ctx *c, int64_t n);
 /* The output of fn, a float tensor whose kernels reported no error; or NULL and an error. */
-lg_tensor *lg__check_call(check *k, bool record);
+lg_tensor *lg__check_call(check *k);
 /* Compares the gradient of one input with finite differences and notes the worst element. */
 bool lg__check_differences(check *k, int64_t input);
 
