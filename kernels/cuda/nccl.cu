@@ -259,7 +259,6 @@ static const char *why(const lg_link *l)
 
 #else /* NCCL's header was not there when this was built */
 #include <stdio.h>
-#include <stdlib.h>
 
 static const char *const unknown = "this build knows nothing of NCCL";
 

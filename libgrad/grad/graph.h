@@ -77,10 +77,10 @@ typedef struct lg_backward_options {
  * / d leaf. Works in any grad mode. Fails with LG_ERR_SHAPE if loss has more than one element and no .grad is given or
  * if .grad is of another shape; with LG_ERR_DEVICE if .grad is on another device or if lg_module_to() moved a leaf and
  * its gradients are now on two devices; with LG_ERR_DTYPE if lg_module_cast() converted a leaf and its gradients now
- * have two dtypes; with LG_ERR_STATE if loss needs no gradient, a saved value was changed in
- * place, or an earlier backward freed what the graph saved; and with the error that a hook or custom op set. After a
- * failure some leaves may have received their gradient and some ops may have freed what they saved: clear the gradients
- * and run the forward again.
+ * have two dtypes; with LG_ERR_STATE if loss needs no gradient, a saved value was changed in place, or an earlier
+ * backward freed what the graph saved; and with the error that a hook or custom op set. After a failure some leaves may
+ * have received their gradient and some ops may have freed what they saved: clear the gradients and run the forward
+ * again.
  * Example: lg_backward(loss, .retain_graph = true) */
 #define lg_backward(...) LG_CALL1(lg_backward_with, lg_backward_options, lg_backward_takes_loss, __VA_ARGS__)
 LG_API bool lg_backward_with(lg_tensor *loss, const lg_backward_options *options);

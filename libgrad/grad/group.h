@@ -55,7 +55,8 @@ typedef struct lg_group_open_options {
  * lg_group_free(). If several threads of a process open or split groups, they must do so one after the other, in the
  * same order on all ranks. Fails with LG_ERR_COMM if the module cannot be loaded, if MPI fails, or if the launcher has
  * started several processes but MPI finds one, because the launcher belongs to another MPI; with LG_ERR_ARGUMENT if
- * .timeout is not above 0; and with LG_ERR_MEMORY. Example: lg_group_open(c, .timeout = 60) */
+ * .timeout is not above 0; and with LG_ERR_MEMORY.
+ * Example: lg_group_open(c, .timeout = 60) */
 #define lg_group_open(...) LG_CALL1(lg_group_open_with, lg_group_open_options, lg_group_open_takes_c, __VA_ARGS__)
 LG_API LG_NEW lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options);
 

@@ -140,7 +140,8 @@ LG_API LG_NEW lg_tensor *lg_forward_params_list(lg_module *m, lg_list_in params,
  * the same training mode, when the backward runs. A tensor that requires grad and that the forward takes from
  * elsewhere, neither an input nor a parameter of m, makes the backward fail with LG_ERR_STATE; if no input and no
  * parameter requires grad, it counts as a constant. While nothing is recorded, this is lg_forward(). A backward through
- * a freed m fails with LG_ERR_STATE. Example: lg_recompute(net, x) */
+ * a freed m fails with LG_ERR_STATE.
+ * Example: lg_recompute(net, x) */
 #define lg_recompute(...)                                                                                              \
         lg_recompute_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_tensor, LG_ARG2(__VA_ARGS__, lg_recompute_takes_m_inputs), \
                                                          LG_TAIL2(__VA_ARGS__)))

@@ -62,10 +62,10 @@ LG_API bool lg_get_sync_mode(const lg_module *m);
 
 /* Sets how much the gradients of this rank count in the mean, from the next backward on; 1 at first. With the number of
  * samples in the rank's batch, a mean over unequal batches is that over all samples. With 0 they are not looked at; if
- * all ranks have 0, the mean is NaN, as is that of no samples.
- * Fails with LG_ERR_ARGUMENT if the weight is below 0 or not finite, and with LG_ERR_STATE if m is not data-parallel,
- * or if lg_sync_batch_norm() was called for a module in it: losses of all ranks meet in these derivatives, so multiply
- * the loss instead, by the weight over the mean of all weights. */
+ * all ranks have 0, the mean is NaN, as is that of no samples. Fails with LG_ERR_ARGUMENT if the weight is below 0 or
+ * not finite, and with LG_ERR_STATE if m is not data-parallel, or if lg_sync_batch_norm() was called for a module in
+ * it: losses of all ranks meet in these derivatives, so multiply the loss instead, by the weight over the mean of all
+ * weights. */
 LG_API bool lg_data_parallel_weight(lg_module *m, double weight);
 
 /* Lets the batch norms in m, in training mode, normalise by the statistics of the batches of all ranks of g instead of
