@@ -87,7 +87,8 @@ void lg__peer_orphan(lg__peer *p)
         if (p->orphan)
                 return;
         snprintf(p->why, sizeof p->why, "this process is a child of rank %d, which alone is in the group", p->rank);
-        p->orphan = p->broken = true;
+        p->orphan = true;
+        p->broken = true;
         make_locks(p);
 }
 
