@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "../kernels/cpu/engine.h"
+#include "forks.h"
 #include "status.h"
 
 #define MOST_THREADS 16
@@ -343,13 +343,6 @@ static void idle_threads_sleep(void **state)
 
 /* ---- fork ---- */
 
-/* GCC's ThreadSanitizer takes a thread of a child for one of its parent, and stops. */
-#ifdef __SANITIZE_THREAD__
-#define skip_if_forks_fail() skip()
-#else
-#define skip_if_forks_fail() (void)0
-#endif
-
 /* What a child does with a queue of its parent; 0: all is well. */
 static int in_child(lg_queue *q)
 {
@@ -361,20 +354,13 @@ static int in_child(lg_queue *q)
         return 0;
 }
 
-static void child_ends_well(pid_t child)
-{
-        int status;
-        assert_true(child > 0);
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
 static void a_child_makes_threads_of_its_own(void **state)
 {
         lg_engine e = {0};
         lg_queue q = {.threads = 3, .memo = &e};
         (void)state;
-        skip_if_forks_fail();
+        if (!forks)
+                skip();
         for (int i = 0; i < 5; i++) {
                 assert_int_equal(who_meets(&q, 3), 7);
                 pid_t child = fork();
@@ -396,14 +382,16 @@ static void a_child_makes_threads_of_its_own(void **state)
 typedef struct busy {
         lg_queue q;
         lg_engine e;
-        atomic_bool stop;
+        atomic_bool begun, stop;
 } busy;
 
 static void *keep_busy(void *user)
 {
         busy *b = user;
-        while (!atomic_load(&b->stop))
+        while (!atomic_load(&b->stop)) {
                 who_meets(&b->q, 3);
+                atomic_store(&b->begun, true);
+        }
         return NULL;
 }
 
@@ -412,9 +400,12 @@ static void a_child_of_a_busy_process(void **state)
         static busy b;
         pthread_t id;
         (void)state;
-        skip_if_forks_fail();
+        if (!forks)
+                skip();
         b.q = (lg_queue){.threads = 3, .memo = &b.e};
         assert_int_equal(pthread_create(&id, NULL, keep_busy, &b), 0);
+        while (!forks_among_starts && !atomic_load(&b.begun))
+                usleep(100);
         for (int i = 0; i < 40; i++) {
                 usleep(100);
                 pid_t child = fork();

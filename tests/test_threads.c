@@ -1,9 +1,9 @@
 /* test_threads.c - contexts in several threads at once know nothing of each other; no result depends on the number of
  * a context's threads; and what a child of fork() finds. */
 #include <pthread.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "test.h"
+#include "forks.h"
 
 #define THREADS 4
 #define STEPS 50
@@ -208,29 +208,6 @@ static void any_number_of_threads_gives_the_same_bits(void **state)
 }
 
 /* ---- fork ---- */
-
-/* GCC's ThreadSanitizer takes a thread of a child for one of its parent, and stops. */
-#ifdef __SANITIZE_THREAD__
-static const bool forks = false;
-#else
-static const bool forks = true;
-#endif
-/* A thread that is starting may hold AddressSanitizer's locks, which nobody gives back in the child. */
-#if defined(__SANITIZE_ADDRESS__)
-static const bool forks_among_starts = false;
-#elif defined(__has_feature)
-static const bool forks_among_starts = !__has_feature(address_sanitizer);
-#else
-static const bool forks_among_starts = true;
-#endif
-
-static void child_ends_well(pid_t child)
-{
-        int status;
-        assert_true(child > 0);
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
 
 /* f makes the same of its argument in a child as here, at the same time. */
 static void same_in_a_child(uint64_t f(void *), void *user)

@@ -38,7 +38,9 @@ static void carry_out(lg__courier *q)
         q->last = q->first ? q->last : NULL;
         lg__peer_be_patient(e->peer, q->waiting == 0);
         pthread_mutex_unlock(&q->lock);
+        const lg__calm calm = lg__calm_begin();
         const bool ok = run(e);
+        lg__calm_end(&calm);
         e->weight = lg__peer_weight(e->peer);
         e->weighted = lg__peer_weighted(e->peer);
         e->linked = lg__peer_linked(e->peer);

@@ -69,7 +69,32 @@ const char *lg__peer_why(const lg__peer *p)
 
 void lg__peer_fail(lg__peer *p, const char *why)
 {
+        const lg__calm calm = lg__calm_begin();
         fail(p, "rank %d failed: %s", p->rank, why);
+        lg__calm_end(&calm);
+}
+
+lg__calm lg__calm_begin(void)
+{
+        lg__calm k;
+        sigset_t pipe;
+        sigemptyset(&pipe);
+        sigaddset(&pipe, SIGPIPE);
+        pthread_sigmask(SIG_BLOCK, &pipe, &k.was);
+        return k;
+}
+
+void lg__calm_end(const lg__calm *k)
+{
+        sigset_t pipe, pending;
+        int taken;
+        if (sigismember(&k->was, SIGPIPE)) /* the program blocks it, and may wait for it */
+                return;
+        sigemptyset(&pipe);
+        sigaddset(&pipe, SIGPIPE);
+        if (sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE))
+                sigwait(&pipe, &taken);
+        pthread_sigmask(SIG_SETMASK, &k->was, NULL);
 }
 
 static void make_locks(lg__peer *p)
@@ -352,11 +377,13 @@ void lg__peer_refuse(lg_transport *t, int rank, int to, int first_tag, const cha
         lg_transfer x;
         const double start = now();
         snprintf(last.why, sizeof last.why, "rank %d failed: %s", rank, why);
-        if (!t->api->send(t, to, first_tag, &last, sizeof last, &x))
-                return;
-        while (t->api->test(t, &x, NULL) == LG_TRANSFER_UNDER_WAY && now() - start < GOODBYE_SECONDS)
-                nanosleep(&(struct timespec){0, NAP_NANOSECONDS}, NULL);
-        t->api->cancel(t, &x);
+        const lg__calm calm = lg__calm_begin();
+        if (t->api->send(t, to, first_tag, &last, sizeof last, &x)) {
+                while (t->api->test(t, &x, NULL) == LG_TRANSFER_UNDER_WAY && now() - start < GOODBYE_SECONDS)
+                        nanosleep(&(struct timespec){0, NAP_NANOSECONDS}, NULL);
+                t->api->cancel(t, &x);
+        }
+        lg__calm_end(&calm);
 }
 
 lg__peer *lg__peer_new(lg_ctx *c, lg_transport *t, int rank, int size, const int *world, int first_tag, double seconds)
@@ -395,6 +422,7 @@ bool lg__peer_free(lg__peer *p)
         if (!p)
                 return true;
         const double start = now();
+        const lg__calm calm = lg__calm_begin();
         const bool whole = lg__peer_agrees(p, &(lg__joint){.what = LG__LEAVE});
         for (int r = 0; r < p->size && !p->orphan; r++) {
                 if (p->listens[r])
@@ -403,6 +431,7 @@ bool lg__peer_free(lg__peer *p)
                        p->t->api->test(p->t, &p->farewell[r], NULL) == LG_TRANSFER_UNDER_WAY)
                         pause_since(p, start);
         }
+        lg__calm_end(&calm);
         pthread_mutex_destroy(&p->lock);
         pthread_cond_destroy(&p->hurry);
         lg__host_free(p->ctx, p, p->bytes);

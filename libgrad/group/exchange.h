@@ -8,6 +8,7 @@
 #ifndef LG_EXCHANGE_H
 #define LG_EXCHANGE_H
 
+#include <signal.h>
 #include "core/core.h"
 #include "../../transport/transport.h"
 
@@ -61,6 +62,14 @@ void lg__peer_orphan(lg__peer *p);
 const char *lg__peer_why(const lg__peer *p);
 /* Tells all others that this process has failed, in place of its next operation, and breaks the group. */
 void lg__peer_fail(lg__peer *p, const char *why);
+
+/* Around all that calls the transport: a message by TCP to a process that has died may raise SIGPIPE in this thread,
+ * which must not end the program. end: gives back what begin returned; a SIGPIPE that came in between is gone. */
+typedef struct lg__calm {
+        sigset_t was;
+} lg__calm;
+lg__calm lg__calm_begin(void);
+void lg__calm_end(const lg__calm *k);
 
 /* Of all processes in the last operation: the sum of the weights (1 each if not weighted), whether any is not 1, all
  * bits, and whether all have said that data may go from device to device. */

@@ -32,8 +32,10 @@ static void leave_world(lg_ctx *c, lg__world *w)
         lg__courier_free(c, w->courier);
         if (w->hosts)
                 lg__free(c, w->hosts, (size_t)w->t->size * HOST);
+        const lg__calm calm = lg__calm_begin();
         if (w->open)
                 w->api->close(w->t, w->broken);
+        lg__calm_end(&calm);
         if (w->t)
                 lg__free(c, w->t, w->api->bytes);
         lg__free(c, w, sizeof *w);
@@ -268,7 +270,10 @@ static bool enter_world(lg_ctx *c, lg__world *w)
         if (!w->courier)
                 return false;
         w->t->api = w->api;
-        if (!w->api->open(w->t, w->seconds))
+        const lg__calm calm = lg__calm_begin();
+        const bool opened = w->api->open(w->t, w->seconds);
+        lg__calm_end(&calm);
+        if (!opened)
                 return lg__fail(c, LG_ERR_COMM, "lg_group_open: %s: %s", w->api->name, w->t->why);
         w->open = true;
         w->api->version(w->version, sizeof w->version);
