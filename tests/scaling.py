@@ -36,11 +36,12 @@ def load():
 
 
 def made_up(noise):
-    """By TCP: 30 us and 8 GB/s; 50 us, 5 GB/s up to 4 MiB and 2 GB/s beyond. Through shared memory a line with no knee."""
+    """By TCP: 30 us and 8 GB/s; 50 us, 4 GB/s up to 512 KiB, 5 GB/s up to 4 MiB and 2 GB/s beyond. Through shared memory a line."""
     points = {"tcp": [], "shm": []}
     for k in range(21):
         b = int(65536 * 2 ** (k // 2) * (1 + k % 2 / 2))
-        tcp = 30e-6 + b / 8e9 if b < 131072 else 50e-6 + min(b, 1 << 22) / 5e9 + max(b - (1 << 22), 0) / 2e9
+        first, beyond = min(b, 1 << 19), max(b - (1 << 22), 0)
+        tcp = 30e-6 + b / 8e9 if b < 131072 else 50e-6 + first / 4e9 + (b - first - beyond) / 5e9 + beyond / 2e9
         for way, t in ("tcp", tcp), ("shm", 10e-6 + b / 4e9):
             points[way].append({"bytes": b, "least": t * (1 + noise * (-1) ** (k // 2)), "sum": b / 40e9})
     return points
@@ -49,7 +50,7 @@ def made_up(noise):
 def check_fit(scaling):
     tcp, shm = (scaling.fit(made_up(0)[way], scaling.LONG[way]) for way in ("tcp", "shm"))
     for what, got, want in (("short latency", tcp["short"][0], 30e-6), ("short rate", 1 / tcp["short"][1], 8e9),
-                            ("latency", tcp["latency"], 50e-6), ("inside", 1 / tcp["inside"], 5e9), ("beyond", 1 / tcp["beyond"], 2e9),
+                            ("latency", tcp["latency"], 50e-6), ("turn", 1 / tcp["turn"], 4e9), ("inside", 1 / tcp["inside"], 5e9), ("beyond", 1 / tcp["beyond"], 2e9),
                             ("knee", tcp["knee"], 1 << 22), ("sum", 1 / tcp["sum"], 40e9), ("shm latency", shm["latency"], 10e-6),
                             ("shm inside", 1 / shm["inside"], 4e9), ("shm beyond", 1 / shm["beyond"], 4e9)):
         expect(near(got, want, 1e-3), f"{what} is {got}, not {want}")

@@ -13,8 +13,9 @@ network card, the time o that a message costs the processor, and the bytes per s
 
 (Hockney's model of a message, L + bytes / R, in the sum of Rabenseifner's algorithm, 2 (n - 1) / n B per rank: Thakur,
 Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", 2005.) On two ranks of one machine it
-is a latency and a straight line, with another slope where the arrays do not fit the caches any more, and another line for
-short messages, which Open MPI sends without asking the other rank first.
+is a latency and a straight line, with other slopes beyond the first turn, with which the next ones overlap, and where the
+arrays do not fit the caches any more, and another line for short messages, which Open MPI sends without asking the other
+rank first.
 
 NCCL: the shorter of ring and tree, with latencies of its protocol Simple between machines (NCCL, src/graph/tuning.cc):
 
@@ -30,11 +31,12 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RECORDED = os.path.join(ROOT, "tests", "data", "scaling.json")
-PIECE, WINDOW, STAGING = 1 << 20, 4, 16 << 20  # as in libgrad/group/peer.h
+PIECE, WINDOW, STAGING = 1 << 18, 4, 16 << 20  # as in libgrad/group/peer.h
 # Bytes of a message, which with its header Open MPI 4.1 sends only after the other rank has asked for it
 # (btl_vader_eager_limit, btl_tcp_eager_limit).
 LONG = {"shm": 1 << 12, "tcp": 1 << 16}
 WAYS = {"shm": [], "tcp": ["--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"]}
+TURN = 2 * PIECE  # bytes of a turn of two ranks
 RANKS = 8, 16, 64, 256, 1024
 BUCKET = 25 << 20
 US = 1e-6
@@ -91,39 +93,40 @@ def solve(rows, wanted):
     return [a[i][n] / a[i][i] for i in range(n)]
 
 
-def basis(b, knee):
-    """Latency, bytes in the caches, bytes beyond: a row of the linear model."""
-    return [1, min(b, knee), max(b - knee, 0)]
+def basis(b, bounds):
+    """A latency, and how many of the bytes are in each of the parts that the bounds divide them into: a row of the model."""
+    edges = [0, *bounds, math.inf]
+    return [1] + [min(max(b - low, 0), high - low) for low, high in zip(edges, edges[1:])]
 
 
-def line(points, knee):
-    """The square of relative errors, and latency and seconds per byte on either side of the knee; None: nothing fits."""
-    columns = 3 if any(p["bytes"] > knee for p in points) else 2
-    rows = [[x / p["least"] for x in basis(p["bytes"] * 1e-6, knee * 1e-6)[:columns]] for p in points]
+def lines(points, bounds):
+    """The square of relative errors, and a latency and the seconds per byte of each part; None: nothing positive fits."""
+    rows = [[x / p["least"] for x in basis(p["bytes"] * 1e-6, [b * 1e-6 for b in bounds])] for p in points]
     found = solve(rows, [1] * len(points))
     if not found or min(found) < 0:
         return None
     error = sum((sum(x * y for x, y in zip(row, found)) - 1) ** 2 for row in rows)
-    return error, [found[0]] + [x * 1e-6 for x in (found[1:] if columns == 3 else [found[1], found[1]])]
+    return error, [found[0]] + [x * 1e-6 for x in found[1:]]
 
 
 def fit(points, limit):
     """The model of a way, by the least squares of relative errors; the knee by trial."""
     short, long = ([p for p in points if (p["bytes"] / 2 >= limit) == is_long] for is_long in (False, True))
-    tried = [(found, p["bytes"]) for p in sorted(long, key=lambda p: p["bytes"])[1:-2] for found in [line(long, p["bytes"])] if found]
-    first = line(short, math.inf) if short else (0, (0, 0))
+    knees = sorted(p["bytes"] for p in points if p["bytes"] > TURN)[:-2]
+    tried = [(found, knee) for knee in knees for found in [lines(long, [TURN, knee])] if found]
+    first = lines(short, []) if short else (0, (0, 0))
     if not tried or not first:
         raise Failure("no positive latency and slopes fit what was measured")
-    (_, (latency, inside, beyond)), knee = min(tried)
+    (_, (latency, turn, inside, beyond)), knee = min(tried)
     last = max(points, key=lambda p: p["bytes"])
-    return {"short": first[1][:2], "latency": latency, "inside": inside, "beyond": beyond, "knee": knee, "limit": limit,
+    return {"short": first[1], "latency": latency, "turn": turn, "inside": inside, "beyond": beyond, "knee": knee, "limit": limit,
             "sum": last["sum"] / last["bytes"]}
 
 
 def fitted(m, b):
     if b / 2 < m["limit"]:
         return m["short"][0] + m["short"][1] * b
-    return sum(x * y for x, y in zip(basis(b, m["knee"]), (m["latency"], m["inside"], m["beyond"])))
+    return sum(x * y for x, y in zip(basis(b, [TURN, m["knee"]]), (m["latency"], m["turn"], m["inside"], m["beyond"])))
 
 
 def fit_all(found):
@@ -136,8 +139,8 @@ def show_fit(found, models):
     for way, points in found.items():
         m = models[way]
         short = f"short messages {m['short'][0] / US:.1f} us and {1e-9 / m['short'][1]:.2f} GB/s; " if m["short"][1] else ""
-        print(f"{way}: {short}messages from {m['limit'] >> 10} KiB on {m['latency'] / US:.1f} us and {1e-9 / m['inside']:.2f} GB/s up to "
-              f"{m['knee'] / 2 ** 20:g} MiB, {1e-9 / m['beyond']:.2f} GB/s beyond; adding alone {1e-9 / m['sum']:.1f} GB/s")
+        print(f"{way}: {short}messages from {m['limit'] >> 10} KiB on {m['latency'] / US:.1f} us and {1e-9 / m['turn']:.2f} GB/s up to "
+              f"{TURN / 2 ** 20:g} MiB, {1e-9 / m['inside']:.2f} GB/s up to {m['knee'] / 2 ** 20:g} MiB, {1e-9 / m['beyond']:.2f} GB/s beyond; adding alone {1e-9 / m['sum']:.1f} GB/s")
         print(f"{'KiB':>8} {'measured':>11} {'fitted':>11} {'deviation':>10}")
         for p in points:
             model = fitted(m, p["bytes"])

@@ -45,6 +45,27 @@ static void finalize(void)
                 MPI_Finalize();
 }
 
+/* Between processes of one machine Open MPI 4 would have the kernel copy each message straight from one to the other
+ * (process_vm_readv). Through memory that both share it is faster, as the kernel pins every page of such a copy, and
+ * works in containers, which often forbid it. What the user has asked for in the environment or by mpirun --mca stays.
+ */
+static void prefer_shared_memory(void)
+{
+#ifdef OPEN_MPI
+        setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
+        setenv("OMPI_MCA_btl_vader_max_send_size", "131072", 0); /* bytes that each step of a copy takes */
+#endif
+}
+
+static bool initialise_mpi(lg_transport *t)
+{
+        int level;
+        prefer_shared_memory();
+        return DONE(t, MPI_Init_thread, NULL, NULL, MPI_THREAD_MULTIPLE, &level) && atexit(finalize) == 0 &&
+               DONE(t, MPI_Comm_set_errhandler, MPI_COMM_WORLD, MPI_ERRORS_RETURN) && /* MPICH asks these two */
+               DONE(t, MPI_Comm_set_errhandler, MPI_COMM_SELF, MPI_ERRORS_RETURN);    /* where a test fails */
+}
+
 /* MPI, initialised, and open to calls of this thread; sets t->any_thread. */
 static bool initialise(lg_transport *t)
 {
@@ -60,10 +81,7 @@ static bool initialise(lg_transport *t)
                 snprintf(t->why, sizeof t->why, "MPI_Finalize was called before");
                 return false;
         }
-        if (!ready &&
-            !(DONE(t, MPI_Init_thread, NULL, NULL, MPI_THREAD_MULTIPLE, &level) && atexit(finalize) == 0 &&
-              DONE(t, MPI_Comm_set_errhandler, MPI_COMM_WORLD, MPI_ERRORS_RETURN) && /* MPICH asks these two */
-              DONE(t, MPI_Comm_set_errhandler, MPI_COMM_SELF, MPI_ERRORS_RETURN)))   /* where a test fails */
+        if (!ready && !initialise_mpi(t))
                 return false;
         if (!DONE(t, MPI_Query_thread, &level) || !DONE(t, MPI_Is_thread_main, &is_main))
                 return false;

@@ -6,9 +6,9 @@
 #include <stdatomic.h>
 #include "group/exchange.h"
 
-#define LG__PIECE ((size_t)1 << 20)  /* bytes of a message of data, at most */
+#define LG__PIECE ((size_t)1 << 18)  /* bytes of a message of data, at most */
 #define LG__WINDOW 4                 /* pieces of each rank on their way at once */
-#define LG__STAGING (LG__PIECE * 16) /* bytes of pieces, at most: less in each where there are many ranks */
+#define LG__STAGING (LG__PIECE * 64) /* bytes of pieces, at most: less in each where there are many ranks */
 #define LG__PEER_PARTS 9             /* arrays behind the record */
 #define LG__LEAVE (LG__RECEIVE + 1)  /* the last operation */
 

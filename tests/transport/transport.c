@@ -169,10 +169,19 @@ static const lg_transport_api *module(const char *path)
         return entry.symbol ? entry.get() : NULL;
 }
 
+/* How Open MPI copies within a machine: as the user has asked, else through shared memory. MPICH is not asked. */
+static bool copies_as(const char *asked)
+{
+        const char *is = getenv("OMPI_MCA_btl_vader_single_copy_mechanism");
+        const char *want = asked ? asked : strcmp(t->api->name, "Open MPI") == 0 ? "none" : NULL;
+        return want ? is && strcmp(is, want) == 0 : !is;
+}
+
 int main(int argc, char **argv)
 {
         static const size_t sizes[] = {0, 1, 7, 4096, 65536, 1 << 20, (5 << 20) + 3};
         const lg_transport_api *api = argc == 3 ? module(argv[1]) : NULL;
+        const char *copies = getenv("OMPI_MCA_btl_vader_single_copy_mechanism");
         char version[300] = "";
         if (!api || api->abi != LG_TRANSPORT_ABI)
                 return 2;
@@ -184,6 +193,7 @@ int main(int argc, char **argv)
         }
         api->version(version, sizeof version);
         CHECK(t->size == atoi(argv[2]) && t->rank >= 0 && t->rank < t->size && t->host[0] && t->most_tag >= 32767);
+        CHECK(copies_as(copies));
         CHECK(strncmp(version, api->name, strlen(api->name)) == 0 && !strchr(version, '\n'));
         for (int i = 0; i < (int)(sizeof sizes / sizeof *sizes); i++)
                 test_all(sizes[i], i);
