@@ -217,10 +217,36 @@ static void lists_contexts_and_devices(void **state)
         lg_close(c);
 }
 
+static void shapes_of_gradients(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        const lg_shape wrong[] = {LG_SHAPE_0D,    LG_SHAPE(3),       LG_SHAPE(3, 2),
+                                  LG_SHAPE(2, 1), LG_SHAPE(2, 2, 1), LG_SHAPE(6)};
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3)), *flat = lg_ones(c, LG_SHAPE(2, 1));
+        lg_requires_grad(x, true);
+        lg_requires_grad(flat, true);
+        lg_custom_options op = *LG_OPTIONS(lg_custom_options, .forward = same, .backward = give_their_gradient);
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+                op.user = lg_ones(c, wrong[i]);
+                assert_false(lg_backward(lg_sum(lg_custom_with(c, "mine", LG_LIST(x), &op))));
+                assert_error(c, LG_ERR_SHAPE, "mine: the gradient of input 0 that its backward made is f32 (");
+                assert_null(lg_grad_of(x));
+        }
+        op.user = lg_ones(c, LG_SHAPE(4, 2, 3), .dtype = LG_F64);
+        assert_true(lg_backward(lg_sum(lg_custom_with(c, "mine", LG_LIST(flat), &op))));
+        assert_list(lg_grad_of(flat), 0, 12, 12);
+        assert_true(lg_backward(lg_sum(lg_custom_with(c, "mine", LG_LIST(x), &op))));
+        assert_list(lg_grad_of(x), 0, 4, 4, 4, 4, 4, 4);
+        assert_ok(c);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {cmocka_unit_test(values_and_gradients),
                                            cmocka_unit_test(checked_by_differences), cmocka_unit_test(failures),
-                                           cmocka_unit_test(lists_contexts_and_devices)};
+                                           cmocka_unit_test(lists_contexts_and_devices),
+                                           cmocka_unit_test(shapes_of_gradients)};
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

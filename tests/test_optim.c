@@ -233,7 +233,7 @@ static void wrong_arguments_are_told(void **state)
         assert_null(lg_adam(c, LG_LIST(p, p), 1));
         assert_error(c, LG_ERR_ARGUMENT, "0 and 1 are the same");
         assert_null(lg_adam(c, LG_LIST(p, fixed), 1));
-        assert_error(c, LG_ERR_ARGUMENT, "does not require grad");
+        assert_error(c, LG_ERR_ARGUMENT, "does not require grad; if it is frozen, call lg_freeze() after");
         assert_null(lg_adam(c, LG_LIST(inner), 1));
         assert_error(c, LG_ERR_ARGUMENT, "not a leaf");
         lg_optimizer *opt = lg_sgd(c, LG_LIST(p), 0.5);

@@ -203,9 +203,9 @@ typedef struct lg_custom_call {
 } lg_custom_call;
 
 /* The forward or the backward of a custom op. Returns false after lg_set_error() on failure. The forward is not
- * recorded; the library copies its outputs, so they may be views of inputs. The backward may set gradients that
- * broadcast to the shape of their input or have another dtype; they are summed and cast. It must use ops if the
- * gradients are differentiated again (.create_graph). Tensors that a callback makes live until it returns. */
+ * recorded; the library copies its outputs, so they may be views of inputs. The backward may set gradients of a shape
+ * that the input broadcasts to, which are summed, or of another dtype, which are cast. It must use ops if the gradients
+ * are differentiated again (.create_graph). Tensors that a callback makes live until it returns. */
 typedef bool lg_custom_fn(lg_custom_call *call);
 
 typedef struct lg_custom_options {

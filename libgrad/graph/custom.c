@@ -44,6 +44,26 @@ static bool usable(lg_ctx *c, const lg_tensor *t, const char *op, const char *wh
         return lg__in_context(c, t, op, what) && lg__check(t, op, what);
 }
 
+/* Whether x has the shape of the input or one that it broadcasts to, over which its gradient is summed. */
+static bool gradient_fits(const lg_tensor *x, const lg_tensor *in)
+{
+        const lg_shape got = x->at.shape, want = in->at.shape;
+        bool fits = got.ndim >= want.ndim;
+        for (int i = 1; i <= want.ndim && fits; i++)
+                fits = want.size[want.ndim - i] == got.size[got.ndim - i] || want.size[want.ndim - i] == 1;
+        return fits;
+}
+
+static bool check_gradient(const lg__vjp *v, const lg_tensor *x, int i, const char *name)
+{
+        if (!usable(v->ctx, x, name, "a gradient that its backward made"))
+                return false;
+        return gradient_fits(x, v->in[i]) ||
+               lg__fail(v->ctx, LG_ERR_SHAPE,
+                        "%s: the gradient of input %d that its backward made is %s; the input is %s", name, i,
+                        lg__tensor_text(x).s, lg__tensor_text(v->in[i]).s);
+}
+
 static bool vjp(lg__vjp *v)
 {
         const custom_attributes *a = v->attributes;
@@ -56,7 +76,7 @@ static bool vjp(lg__vjp *v)
         if (!op->backward(&call))
                 return lg__fail(v->ctx, LG_ERR_STATE, "%s: its backward returned false without lg_set_error", name);
         for (int i = 0; i < v->in_count; i++) {
-                if (call.grad_in[i] && !usable(v->ctx, call.grad_in[i], name, "a gradient that its backward made"))
+                if (call.grad_in[i] && !check_gradient(v, call.grad_in[i], i, name))
                         return false;
                 v->grad_in[i] = call.grad_in[i];
         }

@@ -51,8 +51,10 @@ static bool param_is_good(lg_ctx *c, const char *op, lg_list params, int64_t i)
         if (!lg__check(p, op, "a parameter"))
                 return false;
         if (!p->node)
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: parameter %lld, %s, does not require grad", op, (long long)i,
-                                lg__tensor_text(p).s);
+                return lg__fail(c, LG_ERR_ARGUMENT,
+                                "%s: parameter %lld, %s, does not require grad; if it is frozen, call lg_freeze() "
+                                "after the optimiser is made, or leave it out",
+                                op, (long long)i, lg__tensor_text(p).s);
         if (p->node->op)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: parameter %lld, %s, is a result of the graph, not a leaf", op,
                                 (long long)i, lg__tensor_text(p).s);
