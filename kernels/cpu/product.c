@@ -1,9 +1,10 @@
 /* product.c - matrix products on one thread.
  *
- * A block of sums stays in registers while k passes: x = A[i][k] meets a row of B, sums[i] += x B[k]. A is read as it
- * lies; B too, unless its rows are not contiguous or share few sets of the cache. With vectors of AVX2 large products
- * copy both. Where k is cut into strips the sums wait in C. Few rows or columns: sums along k. The order of additions
- * depends on the size and the strides of the whole product alone.
+ * A block of sums stays in registers while k passes: x = A[i][k] meets a row of B, sums[i] += x B[k]. Where k is short
+ * and there are registers, blocks have fewer rows and more columns, so that C is written in longer runs. A is read as
+ * it lies; B too, unless its rows are not contiguous or share few sets of the cache. With vectors of AVX2 large
+ * products copy both. Where k is cut into strips the sums wait in C. Few rows or columns: sums along k. The order of
+ * additions depends on the size and the strides of the whole product alone.
  */
 #include "cpu.h"
 #include "simd.h"
@@ -14,10 +15,11 @@
 #define CACHED_ROWS (8 * LG_BLOCK_ROWS)
 #define WIDE_COLUMNS 1024 /* where A is copied: once for that many columns */
 #define COPIED_ROWS (32 * LG_BLOCK_ROWS)
-#define PAGE 4096  /* bytes; rows so far apart share few sets of the first cache */
-#define FETCHED 32 /* steps along k after which C's lines have arrived */
-#define FEW 16     /* rows, which are not worth a copy of B, */
-#define LONG 256   /* where a sum has so many products */
+#define PAGE 4096      /* bytes; rows so far apart share few sets of the first cache */
+#define WIDE_DEPTH 256 /* products of a sum in wide blocks, at most */
+#define FETCHED 32     /* steps along k after which C's lines have arrived */
+#define FEW 16         /* rows, which are not worth a copy of B, */
+#define LONG 256       /* where a sum has so many products */
 
 #define LG_BOTH "product.inc"
 #include "both.inc"

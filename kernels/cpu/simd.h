@@ -32,6 +32,16 @@
 #define LG_BLOCK_ROWS 5
 #endif
 #define LG_BLOCK_VECTORS 2
+/* Products have wide blocks, too, of fewer rows, where there are registers for them. */
+#if LG_VECTOR == 64
+#define LG_WIDE_ROWS 6
+#define LG_WIDE_VECTORS 4
+#define LG_EACH_WIDE(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#else
+#define LG_WIDE_ROWS LG_BLOCK_ROWS
+#define LG_WIDE_VECTORS LG_BLOCK_VECTORS
+#define LG_EACH_WIDE(X)
+#endif
 /* Whether large products copy A, too: six rows have more loads to a multiply-add than fourteen, which copy it only
  * where its rows share few sets of the cache and have room for loads that fetch B. The steps along k of a round of the
  * loop over copies. */
