@@ -216,19 +216,22 @@ static void gradchecks(void **state)
 
 static int64_t peak(bool recomputes, double *ret_grad)
 {
-        enum { layers = 12, size = 64 };
+        enum { blocks = 6, layers = 4, size = 64 };
         lg_ctx *c = lg_open(.threads = 1, .seed = 1);
         lg_device d = test_device(c);
-        lg_module *m[layers];
-        for (int i = 0; i < layers; i++) {
-                m[i] = lg_nn_sequential(c, lg_nn_linear(c, size, size), lg_nn_gelu(c), lg_nn_linear(c, size, size),
-                                        lg_nn_gelu(c));
+        lg_module *m[blocks];
+        for (int i = 0; i < blocks; i++) {
+                m[i] = lg_nn_sequential(c);
+                for (int k = 0; k < layers; k++) {
+                        lg_module_append(m[i], lg_nn_linear(c, size, size));
+                        lg_module_append(m[i], lg_nn_gelu(c));
+                }
                 lg_module_to(m[i], d);
         }
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(1024, size), .requires_grad = true), *y = x;
         const int64_t before = lg_memory_stats(c, d).used;
         lg_reset_peak_memory(c, d);
-        for (int i = 0; i < layers; i++) {
+        for (int i = 0; i < blocks; i++) {
                 lg_tensor *next = recomputes ? lg_recompute(m[i], y) : lg_forward(m[i], y);
                 if (y != x)
                         lg_free(y);

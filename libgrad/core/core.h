@@ -11,6 +11,7 @@
 #define LG_DEVICE_TYPE_COUNT (LG_DEVICE_SHADOW + 1)
 
 typedef struct lg__storage lg__storage;
+typedef struct lg__recipe lg__recipe;
 typedef struct lg__node lg__node;
 typedef struct lg__op lg__op;
 typedef struct lg__observer lg__observer;
@@ -284,9 +285,25 @@ struct lg__storage {
         void *user;
         lg__device *pinned_for; /* host memory that this device reads on its own; NULL: plain */
         uint64_t mark;          /* of the last such copy; 0: none */
+        lg__recipe *recipe;     /* how the values can be made again; NULL: they cannot */
+        int savers;             /* of refs, with a recipe: derivatives that wait for a backward */
 };
 lg__storage *lg__storage_new(lg__device *d, size_t bytes);
 lg__storage *lg__storage_ref(lg__storage *s);
 void lg__storage_unref(lg__storage *s); /* NULL: nothing */
+/* A reference of a derivative. Where only these are left, a storage with a recipe gives its memory back, and data is
+ * NULL until lg__storage_refill(). */
+lg__storage *lg__storage_save(lg__storage *s);
+void lg__storage_unsave(lg__storage *s);
+/* Memory, not set, in place of what was given back. */
+bool lg__storage_refill(lg__storage *s);
+
+/* From which other storage values were made, when both had these versions; how, says whoever extends this record of
+ * `bytes` bytes (graph/remake.c). */
+struct lg__recipe {
+        lg__storage *from;
+        uint32_t from_version, version;
+        size_t bytes;
+};
 
 #endif

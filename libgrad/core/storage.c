@@ -25,11 +25,49 @@ lg__storage *lg__storage_ref(lg__storage *s)
         return s;
 }
 
+/* Of a storage that nobody reads before a backward does, or nobody at all. A chain of recipes of any length ends
+ * without recursion. */
+static void leave(lg__storage *s)
+{
+        while (s && !s->refs) {
+                lg_ctx *c = s->ctx;
+                lg__recipe *recipe = s->recipe;
+                lg__cache_put(&s->device->cache, s->block);
+                lg__release(c, s->release, s->user);
+                lg__free(c, s, sizeof *s);
+                s = recipe && --recipe->from->refs == recipe->from->savers ? recipe->from : NULL;
+                if (recipe)
+                        lg__free(c, recipe, recipe->bytes);
+        }
+        if (s && s->version == s->recipe->version && s->recipe->from->version == s->recipe->from_version) {
+                lg__cache_put(&s->device->cache, s->block);
+                s->block = NULL;
+                s->data = NULL;
+        }
+}
+
 void lg__storage_unref(lg__storage *s)
 {
-        if (!s || --s->refs)
-                return;
-        lg__cache_put(&s->device->cache, s->block);
-        lg__release(s->ctx, s->release, s->user);
-        lg__free(s->ctx, s, sizeof *s);
+        if (s && --s->refs == s->savers)
+                leave(s);
+}
+
+lg__storage *lg__storage_save(lg__storage *s)
+{
+        s->savers += s->recipe != NULL;
+        return lg__storage_ref(s);
+}
+
+void lg__storage_unsave(lg__storage *s)
+{
+        s->savers -= s->recipe != NULL;
+        if (--s->refs == 0)
+                leave(s);
+}
+
+bool lg__storage_refill(lg__storage *s)
+{
+        s->block = lg__cache_get(&s->device->cache, s->bytes);
+        s->data = s->block ? s->block->p : NULL;
+        return s->block;
 }

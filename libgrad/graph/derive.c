@@ -41,11 +41,12 @@ bool lg__arrive(call *k, lg__node *n, int output, lg_tensor *g)
 /* Saved values that a derivative of first order reads through handles on the stack. */
 #define MOST_LENT 4
 
-static bool is_unchanged(const call *k, const lg__node *n, const lg__saved *s)
+static bool is_there(const call *k, const lg__node *n, const lg__saved *s)
 {
         const char *name = s->is_output ? "its output" : lg__operand_name(n->op, s->slot);
-        return s->storage->version == s->version ||
-               lg__fail(k->ctx, LG_ERR_STATE,
+        if (s->storage->version == s->version)
+                return lg__remake(s->storage, k->name);
+        return lg__fail(k->ctx, LG_ERR_STATE,
                         "%s: %s saved %s, a %s tensor of shape %s, and it was changed in place since; "
                         "change a copy (lg_copy), or after lg_backward",
                         k->name, n->op->name, name, lg_dtype_name(s->dtype),
@@ -133,7 +134,7 @@ static bool unpack_all(const call *k, lg__node *n, lg__vjp *v, lg_tensor lent[MO
         const bool lends = !k->create_graph && n->saved_count <= MOST_LENT && !(n->op->flags & LG__HANDLES);
         for (int i = 0; i < n->saved_count; i++) {
                 const lg__saved *s = &n->saved[i];
-                lg_tensor *t = !is_unchanged(k, n, s) ? NULL : lends ? lend(k, &lent[i], s) : unpack(k, n, s);
+                lg_tensor *t = !is_there(k, n, s) ? NULL : lends ? lend(k, &lent[i], s) : unpack(k, n, s);
                 if (!t)
                         return false;
                 *(s->is_output ? &v->out[s->slot] : &v->in[s->slot]) = t;

@@ -12,7 +12,7 @@ static void release_values(lg__node *n)
         int count = n->saved_count;
         n->saved_count = 0; /* first: release functions may look at the graph */
         for (int i = 0; i < count; i++)
-                lg__storage_unref(n->saved[i].storage);
+                lg__storage_unsave(n->saved[i].storage);
 }
 
 static void release_rest(lg__node *n)

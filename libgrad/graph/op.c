@@ -105,7 +105,7 @@ static const int64_t *put_sizes(int64_t **next, const int64_t *items, int count)
 static void save(lg__node *n, const lg_tensor *t, int slot, bool is_output, int64_t **next)
 {
         lg__saved *s = &n->saved[n->saved_count++];
-        s->storage = lg__storage_ref(t->storage);
+        s->storage = lg__storage_save(t->storage);
         s->version = t->storage->version;
         s->is_output = is_output;
         s->slot = slot;
@@ -185,7 +185,7 @@ static bool record(lg__call *call)
                 lg__node_ref(n);
         }
         lg__node_unref(n);
-        return true;
+        return lg__remember(call);
 }
 
 static bool run(lg__call *call, lg_tensor **in)

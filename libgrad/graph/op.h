@@ -178,6 +178,11 @@ extern const lg__op lg__pointwise_ops[LG_PW_COUNT]; /* rows without a name: deri
 #define LG__OP(name) (&lg__op_##name)
 bool lg__has_elementwise(const char *name);
 
+/* remake.c: with the recipe of its result, an application that was recorded lets what follows save nothing but that. */
+bool lg__remember(const lg__call *call);
+/* Makes what a derivative reads again, if it was given back; errors are those of `name`. */
+bool lg__remake(lg__storage *s, const char *name);
+
 /* The name of input i. */
 const char *lg__operand_name(const lg__op *op, int i);
 static inline const lg__operand *lg__operand_of(const lg__op *op, int i)
