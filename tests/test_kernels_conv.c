@@ -53,6 +53,14 @@ static const row rows[] = {
         {33, 40, 24, AT(8, 8, 3, 3, 2, 2, 1, 1, 1, 1, 1)},
         {3, 16, 24, AT(5, 9, 3, 7, 1, 2, 1, 5, 2, 1, 1)},
         {2, 16, 16, AT(4, 3, 3, 3, 1, 1, 6, 7, 1, 1, 1)},
+        /* groups narrower than a vector: all of them full, more of what is seen, or of outputs, vectors not full,
+           strides */
+        {4, 64, 64, AT(9, 10, 3, 3, 1, 1, 1, 1, 1, 1, 16)},
+        {3, 40, 80, AT(8, 7, 3, 2, 2, 1, 1, 1, 1, 2, 40)},
+        {2, 70, 35, AT(6, 9, 3, 3, 1, 2, 1, 1, 2, 1, 35)},
+        {5, 33, 55, AT(7, 7, 5, 5, 2, 2, 2, 2, 1, 1, 11)},
+        {2, 27, 27, AT(8, 8, 1, 1, 1, 1, 0, 0, 1, 1, 9)},
+        {1, 128, 128, AT(20, 20, 3, 3, 1, 1, 1, 1, 1, 1, 64)},
         /* fewer outputs than fit: the derivative of a transposed convolution with output_padding */
         {2, 2, 3, {{6, 6}, {2, 2}, {1, 2}, {1, 1}, {0, 0}, {3, 3}, 1}},
 };
@@ -139,7 +147,7 @@ static int64_t random_channels(void)
         return sizes[random_int(0, (int64_t)(sizeof sizes / sizeof *sizes) - 1)];
 }
 
-/* Every second one suits Winograd's algorithm, and every fifth of the others is depthwise. */
+/* Every second one suits Winograd's algorithm, and every fifth of the others is depthwise; some have narrow groups. */
 static row random_row(int i)
 {
         row r = {.n = random_int(1, 5), .channels = random_channels(), .outputs = random_channels(), .at.groups = 1};
@@ -158,6 +166,10 @@ static row random_row(int i)
                 at->groups = random_int(2, 4);
                 r.channels *= at->groups;
                 r.outputs *= at->groups;
+        } else if (i % 8 == 4) {
+                at->groups = random_int(2, 24);
+                r.channels = at->groups * random_int(1, 8);
+                r.outputs = at->groups * random_int(1, 8);
         }
         return r;
 }
@@ -277,6 +289,37 @@ static void test_large_batches(void **state)
         free(x), free(w), free(b), free(got), free(want);
 }
 
+/* What is not a number in one group leaves the others alone, though they share vectors with it. */
+static void test_groups_apart(void **state)
+{
+        (void)state;
+        enum { GROUPS = 11, SEEN = 3, MADE = 5, SIDE = 6, PIXELS = SIDE * SIDE, MOST = PIXELS * GROUPS * MADE };
+        for (int sick = 0; sick < GROUPS; sick += 5)
+                for (int kind = LG_CONV_FORWARD; kind <= LG_CONV_WEIGHT_GRAD; kind++) {
+                        float *x = make_array(LG_F32, MOST, -1, 1), *g = make_array(LG_F32, MOST, -1, 1);
+                        float *w = make_array(LG_F32, MOST, -1, 1), *out = malloc(MOST * sizeof *out);
+                        lg_queue q = make_queue(1);
+                        lg_conv_args a = {.kind = (lg_conv_kind)kind, .dtype = LG_F32, .n = 1, .x = x, .g = g, .w = w};
+                        a.channels = GROUPS * SEEN, a.outputs = GROUPS * MADE, a.out = out;
+                        a.at = (lg_conv_geometry){{SIDE, SIDE}, {3, 3}, {SIDE, SIDE}, {1, 1}, {1, 1}, {1, 1}, GROUPS};
+                        for (int i = 0; i < MOST; i++) {
+                                x[i] = i % a.channels / SEEN == sick ? NAN : x[i];
+                                g[i] = i % a.outputs / MADE == sick ? NAN : g[i];
+                        }
+                        CALL(lg_cpu_device()->kernels->conv, &q, &a);
+                        const bool back = kind == LG_CONV_INPUT_GRAD, sums = kind == LG_CONV_WEIGHT_GRAD;
+                        const int64_t all = back ? a.channels : a.outputs;
+                        const int count = (int)(sums ? a.outputs * SEEN * 9 : PIXELS * all);
+                        for (int i = 0; i < count; i++) {
+                                const int64_t group = sums ? i / (MADE * SEEN * 9) : i % all / (all / GROUPS);
+                                if (isnan(out[i]) != (group == sick))
+                                        fail_msg("kind %d, element %d is %g", kind, i, (double)out[i]);
+                        }
+                        q.api->close(&q);
+                        free(x), free(g), free(w), free(out);
+                }
+}
+
 /* Many geometries on one queue, and again with another number of threads. */
 static void test_many(void **state)
 {
@@ -352,8 +395,9 @@ static void test_no_memory(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_rows), cmocka_unit_test(test_random),    cmocka_unit_test(test_large_batches),
-                cmocka_unit_test(test_many), cmocka_unit_test(test_no_memory),
+                cmocka_unit_test(test_rows),         cmocka_unit_test(test_random),
+                cmocka_unit_test(test_groups_apart), cmocka_unit_test(test_large_batches),
+                cmocka_unit_test(test_many),         cmocka_unit_test(test_no_memory),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,11 +116,11 @@ bool lg_conv_direct(lg_queue *q, const lg_conv_args *a);
 #define lg_conv_weight LG_CPU(conv_weight)
 bool lg_conv_weight(lg_queue *q, const lg_conv_args *a);
 
-/* All kinds, where each output sees one channel, its own. */
-#define lg_conv_is_depthwise LG_CPU(conv_is_depthwise)
-bool lg_conv_is_depthwise(const lg_conv_args *a);
-#define lg_conv_depthwise LG_CPU(conv_depthwise)
-bool lg_conv_depthwise(lg_queue *q, const lg_conv_args *a);
+/* All kinds, where a vector has room for several groups. */
+#define lg_conv_suits_groups LG_CPU(conv_suits_groups)
+bool lg_conv_suits_groups(const lg_conv_args *a);
+#define lg_conv_groups LG_CPU(conv_groups)
+bool lg_conv_groups(lg_queue *q, const lg_conv_args *a);
 
 /* By Winograd's algorithm: 3x3, stride and dilation 1, one group; f32, or f16 and bf16 of which b and z are f32. */
 #define lg_conv_winograd_fits LG_CPU(conv_winograd_fits)

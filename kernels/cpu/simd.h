@@ -219,6 +219,41 @@ LG_SIMD_FOR(f64, double)
 #undef LG_SIMD_FOR
 #endif
 
+/* ---- permutations ---- */
+
+/* Which 32 bits of a vector go to each 32 bits of the result. */
+#define LG_PLACES (LG_VECTOR / 4)
+typedef int32_t lg_places __attribute__((vector_size(LG_VECTOR)));
+
+LG_INLINE lg_places lg_places_load(const int32_t *p)
+{
+        lg_places v;
+        memcpy(&v, p, sizeof v);
+        return v;
+}
+
+LG_INLINE lg_places lg_permute(lg_places v, lg_places at)
+{
+#if LG_VECTOR == 64
+        return (lg_places)_mm512_permutexvar_epi32((__m512i)at, (__m512i)v);
+#elif LG_VECTOR == 32
+        return (lg_places)_mm256_permutevar8x32_epi32((__m256i)v, (__m256i)at);
+#else
+        lg_places r = v;
+        for (int i = 0; i < LG_PLACES; i++)
+                r[i] = v[at[i]];
+        return r;
+#endif
+}
+LG_INLINE lg_vec_f32 lg_vec_permute_f32(lg_vec_f32 v, lg_places at)
+{
+        return (lg_vec_f32)lg_permute((lg_places)v, at);
+}
+LG_INLINE lg_vec_f64 lg_vec_permute_f64(lg_vec_f64 v, lg_places at)
+{
+        return (lg_vec_f64)lg_permute((lg_places)v, at);
+}
+
 /* ---- past the caches ---- */
 
 /* Stores at a multiple of LG_VECTOR bytes what will not be read soon: where the machine can, whole lines go to memory
