@@ -3,7 +3,8 @@
  *
  *     BUILD/tests/convolutions_bench [--ways] [--isa avx512|avx2|portable] [--seconds S] [--only TEXT]
  *
- * Forward, input gradient and weight gradient of the layers of usual networks. Prints microseconds by CPU time, the
+ * Forward, input gradient and weight gradient of the layers of usual networks ("resnet" and "imagenet" are resnet18's,
+ * of CIFAR's images and ImageNet's). Prints microseconds by CPU time, the
  * ratio of the best of the others to libgrad, and at the end the geometric mean of the ratios and the lowest. --ways:
  * the others are the ways that conv.c chooses from. --only: of cases whose line has the text, as "resnet" or "weight".
  */
@@ -26,18 +27,21 @@ static const shape shapes[] = {
         {"resnet", 32, 128, 256, 16, 1, 2, 0, 1, 1},     {"resnet", 32, 256, 256, 8, 3, 1, 1, 1, 1},
         {"resnet", 32, 256, 512, 8, 3, 2, 1, 1, 1},      {"resnet", 32, 256, 512, 8, 1, 2, 0, 1, 1},
         {"resnet", 32, 512, 512, 4, 3, 1, 1, 1, 1},      {"imagenet", 4, 3, 64, 224, 7, 2, 3, 1, 1},
-        {"imagenet", 4, 64, 64, 56, 3, 1, 1, 1, 1},      {"imagenet", 4, 64, 256, 56, 1, 1, 0, 1, 1},
-        {"imagenet", 4, 256, 64, 56, 1, 1, 0, 1, 1},     {"imagenet", 4, 512, 128, 28, 1, 1, 0, 1, 1},
-        {"imagenet", 4, 256, 1024, 14, 1, 1, 0, 1, 1},   {"imagenet", 4, 64, 128, 56, 3, 2, 1, 1, 1},
-        {"imagenet", 4, 128, 128, 28, 3, 1, 1, 1, 1},    {"imagenet", 4, 256, 256, 14, 3, 1, 1, 1, 1},
-        {"imagenet", 4, 512, 512, 7, 3, 1, 1, 1, 1},     {"small", 32, 256, 256, 3, 3, 1, 1, 1, 1},
-        {"small", 32, 256, 256, 5, 3, 1, 1, 1, 1},       {"small", 32, 256, 256, 6, 3, 1, 1, 1, 1},
-        {"small", 4, 256, 256, 2, 3, 1, 1, 1, 1},        {"depthwise", 4, 32, 32, 112, 3, 1, 1, 1, 32},
-        {"depthwise", 4, 64, 64, 112, 3, 2, 1, 1, 64},   {"depthwise", 4, 256, 256, 28, 3, 1, 1, 1, 256},
-        {"depthwise", 4, 512, 512, 14, 3, 1, 1, 1, 512}, {"depthwise", 4, 96, 96, 28, 5, 2, 2, 1, 96},
-        {"dilated", 8, 64, 64, 28, 3, 1, 2, 2, 1},       {"dilated", 4, 256, 256, 14, 3, 1, 4, 4, 1},
-        {"grouped", 4, 128, 128, 28, 3, 1, 1, 1, 32},    {"grouped", 8, 64, 64, 28, 3, 1, 1, 1, 4},
-        {"transposed", 16, 32, 64, 32, 4, 2, 1, 1, 1},   {"transposed", 16, 64, 128, 16, 4, 2, 1, 1, 1},
+        {"imagenet", 4, 64, 64, 56, 3, 1, 1, 1, 1},      {"imagenet", 4, 64, 128, 56, 3, 2, 1, 1, 1},
+        {"imagenet", 4, 64, 128, 56, 1, 2, 0, 1, 1},     {"imagenet", 4, 128, 128, 28, 3, 1, 1, 1, 1},
+        {"imagenet", 4, 128, 256, 28, 3, 2, 1, 1, 1},    {"imagenet", 4, 128, 256, 28, 1, 2, 0, 1, 1},
+        {"imagenet", 4, 256, 256, 14, 3, 1, 1, 1, 1},    {"imagenet", 4, 256, 512, 14, 3, 2, 1, 1, 1},
+        {"imagenet", 4, 256, 512, 14, 1, 2, 0, 1, 1},    {"imagenet", 4, 512, 512, 7, 3, 1, 1, 1, 1},
+        {"resnet50", 4, 64, 256, 56, 1, 1, 0, 1, 1},     {"resnet50", 4, 256, 64, 56, 1, 1, 0, 1, 1},
+        {"resnet50", 4, 512, 128, 28, 1, 1, 0, 1, 1},    {"resnet50", 4, 256, 1024, 14, 1, 1, 0, 1, 1},
+        {"small", 32, 256, 256, 3, 3, 1, 1, 1, 1},       {"small", 32, 256, 256, 5, 3, 1, 1, 1, 1},
+        {"small", 32, 256, 256, 6, 3, 1, 1, 1, 1},       {"small", 4, 256, 256, 2, 3, 1, 1, 1, 1},
+        {"depthwise", 4, 32, 32, 112, 3, 1, 1, 1, 32},   {"depthwise", 4, 64, 64, 112, 3, 2, 1, 1, 64},
+        {"depthwise", 4, 256, 256, 28, 3, 1, 1, 1, 256}, {"depthwise", 4, 512, 512, 14, 3, 1, 1, 1, 512},
+        {"depthwise", 4, 96, 96, 28, 5, 2, 2, 1, 96},    {"dilated", 8, 64, 64, 28, 3, 1, 2, 2, 1},
+        {"dilated", 4, 256, 256, 14, 3, 1, 4, 4, 1},     {"grouped", 4, 128, 128, 28, 3, 1, 1, 1, 32},
+        {"grouped", 8, 64, 64, 28, 3, 1, 1, 1, 4},       {"transposed", 16, 32, 64, 32, 4, 2, 1, 1, 1},
+        {"transposed", 16, 64, 128, 16, 4, 2, 1, 1, 1},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes, KINDS = 3, OWN = 0, OTHERS = 3 };
 static const char *const kinds[KINDS] = {"forward", "input", "weight"};

@@ -9,6 +9,7 @@
 #define LATENCY 8  /* sums that a multiply-add takes as long as */
 #define CHUNKS 16
 #define SLICES 16
+#define CHUNK_PIXELS 256               /* at least, or sums are stored and added for too few */
 #define CHUNK_BYTES ((int64_t)4 << 20) /* all sums together */
 #define IMAGE_BYTES (256 * 1024)
 
@@ -86,7 +87,8 @@ static way way_of(const job *j, int64_t lanes)
         if (j->a->channels == 1 && j->a->at.stride[1] == 1 && j->outputs <= LG_BLOCK_ROWS &&
             4 * by_pixels < 3 * least * line)
                 return BY_PIXELS;
-        return 8 * by_windows < 7 * by_outputs ? BY_WINDOWS : BY_OUTPUTS;
+        /* several vectors of outputs are read once for each part of a window, and scattered elements more slowly */
+        return 8 * by_windows < (outputs > 1 ? 7 : 8) * by_outputs ? BY_WINDOWS : BY_OUTPUTS;
 }
 
 static void set_sizes(job *j, int64_t size)
@@ -110,7 +112,8 @@ static void set_parts(job *j, int64_t size)
 {
         const lg_conv_args *a = j->a;
         const int64_t pairs = lg_ceil_div(j->vectors, LG_BLOCK_VECTORS);
-        j->chunks = lg_most(lg_least(CHUNK_BYTES / (a->outputs * j->k * size), CHUNKS), 1);
+        const int64_t pixels = a->n * a->at.out[0] * a->at.out[1], fit = CHUNK_BYTES / (a->outputs * j->k * size);
+        j->chunks = lg_most(lg_least(lg_least(fit, pixels / CHUNK_PIXELS), CHUNKS), 1);
         j->cut = lg_conv_cut_of(a, IMAGE_BYTES, j->chunks, PIXELS);
         j->chunks = lg_least(j->chunks, j->cut.parts);
         j->slices = j->way == BY_OUTPUTS ? lg_least(SLICES / j->chunks, pairs) : 1;
