@@ -272,9 +272,10 @@ LG_API bool lg_module_print_with(FILE *f, lg_module *m, const lg_module_print_op
 
 /* Prints one line for each layer and one with the total: the bytes of the parameters, gradients and buffers, the bytes
  * that one recorded forward keeps in memory for the derivative (its result included), and the most that were in use
- * during that forward. m runs once on the input, in its current mode; gradients, modes, buffers and the random state
- * stay as they were. Without an input m runs on a 0-d tensor, which few modules take. If the forward fails, so does the
- * call, with the same error, and nothing is printed.
+ * during that forward. A result that the backward makes again, as that of a large GELU, counts in the line of its layer
+ * and not in the total: the layer behind it frees it. m runs once on the input, in its current mode; gradients, modes,
+ * buffers and the random state stay as they were. Without an input m runs on a 0-d tensor, which few modules take. If
+ * the forward fails, so does the call, with the same error, and nothing is printed.
  * Example: lg_module_print_memory(stdout, net, .input = LG_SHAPE(64, 1, 28, 28)) */
 #define lg_module_print_memory(...)                                                                                    \
         LG_CALL2(lg_module_print_memory_with, lg_module_print_options, lg_module_print_memory_takes_f_m, __VA_ARGS__)
