@@ -149,7 +149,7 @@ static void a_graph_is_used_twice(void **state)
 /* Of activations on each other, only the inputs of the others are kept. */
 static void chains_end(void **state)
 {
-        enum { LONG = 200 };
+        enum { LONG = 40 };
         (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = make(c, LG_F32), *y = x, *first = NULL;
@@ -213,6 +213,32 @@ static void without_memory_there_is_an_error(void **state)
         lg_close(c);
 }
 
+static lg_module *network(lg_ctx *c)
+{
+        lg_module *m =
+                lg_nn_sequential(c, lg_nn_linear(c, 8, WIDTH), lg_nn_gelu(c), lg_nn_silu(c), lg_nn_linear(c, WIDTH, 1));
+        lg_module_to(m, lg_get_default_device(c));
+        return m;
+}
+
+static lg_tensor *step(lg_ctx *c, void *net)
+{
+        lg_tensor *x = lg_ones(c, LG_SHAPE(ROWS, 8)), *y = lg_forward(net, x), *loss = lg_sum(y);
+        bool ok = lg_backward(loss);
+        lg_free(x);
+        lg_free(y);
+        if (ok)
+                return loss;
+        lg_free(loss);
+        return NULL;
+}
+
+static void every_allocation_fails(void **state)
+{
+        (void)state;
+        fail_each_of_step(step, network);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -223,6 +249,7 @@ int main(void)
                 cmocka_unit_test(chains_end),
                 cmocka_unit_test(changes_in_place_are_seen),
                 cmocka_unit_test(without_memory_there_is_an_error),
+                cmocka_unit_test(every_allocation_fails),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
