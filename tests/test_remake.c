@@ -12,7 +12,7 @@ static lg_tensor *leaky(lg_tensor *x)
         return lg_elu(x, 0.7);
 }
 
-static activation *const activations[] = {lg_gelu, lg_gelu_tanh, lg_silu, lg_mish, lg_sin, leaky};
+static activation *const activations[] = {lg_gelu, lg_silu, lg_sin, leaky};
 enum { ACTIVATIONS = sizeof activations / sizeof *activations };
 
 static lg_tensor *make(lg_ctx *c, lg_dtype dtype)
@@ -57,18 +57,21 @@ static void gradients(lg_ctx *c, activation *f, lg_dtype dtype, bool second, boo
 
 static void the_gradients_are_the_same_bits(void **state)
 {
-        enum { COUNT = ROWS * (WIDTH + 3) };
+        enum { COUNT = ROWS * (WIDTH + 3), CASES = 3 };
+        static const struct {
+                lg_dtype dtype;
+                bool second;
+        } cases[CASES] = {{LG_F32, false}, {LG_BF16, false}, {LG_F64, true}};
         (void)state;
         lg_ctx *c = open_ctx();
         double *held = malloc(COUNT * sizeof *held), *remade = malloc(COUNT * sizeof *remade);
         assert_true(held && remade);
-        for (int f = 0; f < ACTIVATIONS; f++)
-                for (int second = 0; second < 2; second++)
-                        for (lg_dtype t = LG_F32; t <= LG_BF16; t++) {
-                                gradients(c, activations[f], t, second, true, held);
-                                gradients(c, activations[f], t, second, false, remade);
-                                assert_memory_equal(held, remade, COUNT * sizeof *held);
-                        }
+        for (int i = 0; i < ACTIVATIONS * CASES; i++) {
+                activation *f = activations[i / CASES];
+                gradients(c, f, cases[i % CASES].dtype, cases[i % CASES].second, true, held);
+                gradients(c, f, cases[i % CASES].dtype, cases[i % CASES].second, false, remade);
+                assert_memory_equal(held, remade, COUNT * sizeof *held);
+        }
         free(held);
         free(remade);
         lg_close(c);
