@@ -154,37 +154,52 @@ static int64_t whole_vectors(int64_t cols)
         return lg_ceil_div(cols, LG_LANES_f32) * LG_LANES_f32;
 }
 
-/* Adds what is missing to a row of sums. */
-static void complete(const lg_gemm_args *g, int64_t cols, float *sum, const uint16_t *c, const uint16_t *bias)
+LG_INLINE lg_vec_f32 wide(const uint16_t *p, int64_t count, const bool bf16)
 {
-        float some[WIDTH] = {0}, old[WIDTH] = {0};
-        if (bias)
-                lg_load[LG_COMPUTE_F32][g->dtype](cols, some, bias);
-        if (g->beta)
-                lg_load[LG_COMPUTE_F32][g->dtype](cols, old, c);
-        LG_SIMD
-        for (int i = 0; i < cols; i++) {
-                const float y = sum[i] + some[i] + old[i];
-                sum[i] = g->relu && y <= 0 ? 0 : y;
+        lg_halves h = {0};
+        memcpy(&h, p, (size_t)count * sizeof *p);
+        return bf16 ? lg_vec_of_bf16(h) : lg_vec_of_f16(h);
+}
+
+/* Rounds rows of a panel of sums to C, `count` of a vector's lanes from column j on, with what is missing added. */
+LG_INLINE void round_vector(const lg_gemm_args *g, int64_t rows, int64_t j, int64_t count, const float *sums,
+                            const uint16_t *bias, uint16_t *c, const bool bf16, const bool plain)
+{
+        const lg_vec_f32 b = bias ? wide(bias + j, count, bf16) : (lg_vec_f32){0};
+        c += j;
+        for (int64_t i = 0; i < rows; i++, c += g->ldc) {
+                lg_vec_f32 y = lg_vec_load_f32(sums + i * WIDTH + j);
+                if (!plain) {
+                        y += b;
+                        y = g->beta ? y + wide(c, count, bf16) : y;
+                        y = g->relu ? lg_vec_relu_f32(y) : y;
+                }
+                const lg_halves h = bf16 ? lg_bf16_of_vec(y) : lg_f16_of_vec(y);
+                memcpy(c, &h, (size_t)count * sizeof *c);
         }
 }
 
-/* Rounds rows of a panel of sums to C. */
-static void finish(const lg_gemm_args *g, int64_t m, int64_t rows, int64_t n, int64_t cols, float *sums)
+LG_INLINE void round_panel(const lg_gemm_args *g, int64_t rows, int64_t cols, const float *sums, const uint16_t *bias,
+                           uint16_t *c, const bool bf16, const bool plain)
+{
+        int64_t j = 0;
+        for (; j + LG_LANES_f32 <= cols; j += LG_LANES_f32)
+                round_vector(g, rows, j, LG_LANES_f32, sums, bias, c, bf16, plain);
+        if (j < cols)
+                round_vector(g, rows, j, cols - j, sums, bias, c, bf16, plain);
+}
+
+static void finish(const lg_gemm_args *g, int64_t m, int64_t rows, int64_t n, int64_t cols, const float *sums)
 {
         const uint16_t *bias = g->bias ? (const uint16_t *)g->bias + n : NULL;
-        uint16_t rounded[CACHED_ROWS * WIDTH], *c = (uint16_t *)g->c + m * g->ldc + n;
-        const lg_convert_fn narrow = lg_store[LG_COMPUTE_F32][g->dtype];
-        const int64_t whole = whole_vectors(cols);
-        for (int64_t i = 0; i < rows && (bias || g->beta || g->relu); i++)
-                complete(g, cols, sums + i * WIDTH, c + i * g->ldc, bias);
-        if (whole == WIDTH)
-                narrow(rows * WIDTH, rounded, sums);
-        for (int64_t i = 0; i < rows; i++, c += g->ldc) {
-                if (whole < WIDTH)
-                        narrow(whole, rounded + i * WIDTH, sums + i * WIDTH);
-                memcpy(c, rounded + i * WIDTH, (size_t)cols * sizeof *c);
-        }
+        uint16_t *c = (uint16_t *)g->c + m * g->ldc + n;
+        const bool plain = !bias && !g->beta && !g->relu;
+        if (g->dtype == LG_BF16 && plain)
+                round_panel(g, rows, cols, sums, bias, c, true, true);
+        else if (g->dtype == LG_BF16)
+                round_panel(g, rows, cols, sums, bias, c, true, false);
+        else
+                round_panel(g, rows, cols, sums, bias, c, false, false);
 }
 
 /* ---- a single row or few columns: lines of A by lines of B, nothing is packed ---- */
