@@ -346,9 +346,15 @@ LG_INLINE lg_halves lg_f16_of_vec(lg_vec_f32 v)
 LG_INLINE lg_halves lg_bf16_of_vec(lg_vec_f32 v)
 {
         typedef uint32_t bits __attribute__((vector_size(LG_VECTOR)));
-        const bits u = (bits)v, rounded = (u + 0x7FFF + (u >> 16 & 1)) >> 16, nan = u >> 16 | 0x40;
-        const bits is_nan = (bits)((u & 0x7FFFFFFF) > 0x7F800000);
-        return __builtin_convertvector((rounded & ~is_nan) | (nan & is_nan), lg_halves);
+        const bits u = (bits)v, high = u >> 16, rounded = (u + 0x7FFF + (high & 1)) >> 16;
+#if LG_VECTOR == 64
+        const __mmask16 is_nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+        return (lg_halves)_mm512_cvtepi32_epi16(
+                _mm512_mask_or_epi32((__m512i)rounded, is_nan, (__m512i)high, _mm512_set1_epi32(0x40)));
+#else
+        const bits is_nan = (bits)(v != v);
+        return __builtin_convertvector((rounded & ~is_nan) | ((high | 0x40) & is_nan), lg_halves);
+#endif
 }
 
 /* ---- transposes ----
