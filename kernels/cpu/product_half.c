@@ -204,9 +204,15 @@ static void finish(const lg_gemm_args *g, int64_t m, int64_t rows, int64_t n, in
 
 /* ---- a single row or few columns: lines of A by lines of B, nothing is packed ---- */
 
+/* A single column whose values are contiguous: the product of the transposes has a single row. */
+static bool is_column(const lg_gemm_args *g)
+{
+        return g->n == 1 && g->m > 1 && g->ldc == 1 && !g->bias;
+}
+
 lg_product_way lg_half_way_of(const lg_gemm_args *g)
 {
-        const bool few = g->m == 1 || (g->n <= FEW && words_of(g->dtype)->values == 1);
+        const bool few = g->m == 1 || is_column(g) || (g->n <= FEW && words_of(g->dtype)->values == 1);
         return few && g->k > 0 && g->a_col == 1 && g->b_row == 1 ? LG_BY_DOTS : LG_BY_STRIPS;
 }
 
@@ -273,6 +279,15 @@ LG_INLINE void dots(const lg_gemm_args *g, const uint16_t *a, int64_t n, float r
 static void multiply_by_dots(const lg_gemm_args *g)
 {
         float sums[WIDTH] = {0};
+        lg_gemm_args turned = *g;
+        if (is_column(g)) {
+                turned.a = g->b;
+                turned.b = g->a;
+                turned.b_col = g->a_row;
+                turned.m = 1;
+                turned.n = g->m;
+                g = &turned;
+        }
         for (int64_t m = 0; m < g->m; m++) {
                 const uint16_t *a = (const uint16_t *)g->a + m * g->a_row;
                 for (int64_t n = 0; n < g->n; n += WIDTH) {
