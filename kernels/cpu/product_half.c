@@ -16,19 +16,35 @@
 #define WIDTH (LG_LANES_f32 * LG_BLOCK_VECTORS) /* of a panel of B, and of one of sums */
 #define APART (DEPTH + 16)                      /* words between packed lines: not a power of 2, for the caches */
 
+static int64_t whole_vectors(int64_t count)
+{
+        return lg_ceil_div(count, LG_LANES_f32) * LG_LANES_f32;
+}
+
 /* ---- words that are f32 ---- */
+
+static void multiply(const lg_panel_product *p, const lg_half_end *end)
+{
+        lg_multiply_panel(p);
+        if (end)
+                lg_round_panel(p, end);
+}
 
 #define WIDE_WORDS(type, dtype)                                                                                        \
         static void along_##type(int64_t n, void *to, const void *from)                                                \
         {                                                                                                              \
                 lg_load[LG_COMPUTE_F32][dtype](n, to, from);                                                           \
         }                                                                                                              \
-        static void across_##type(int64_t n, float *to, const uint16_t *row, const uint16_t *next)                     \
+        static void across_##type(int64_t count, int64_t cols, const uint16_t *from, int64_t row, float *to,           \
+                                  int64_t step)                                                                        \
         {                                                                                                              \
-                (void)next;                                                                                            \
-                along_##type(n, to, row);                                                                              \
+                for (int64_t i = 0; i < count; i++, from += row, to += step) {                                         \
+                        along_##type(cols, to, from);                                                                  \
+                        for (int64_t j = cols; j < whole_vectors(cols); j++)                                           \
+                                to[j] = 0;                                                                             \
+                }                                                                                                      \
         }                                                                                                              \
-        static const lg_half_words words_##type = {1, along_##type, across_##type, lg_multiply_panel};
+        static const lg_half_words words_##type = {1, along_##type, across_##type, multiply};
 WIDE_WORDS(f16, LG_F16)
 WIDE_WORDS(bf16, LG_BF16)
 #undef WIDE_WORDS
@@ -38,7 +54,7 @@ WIDE_WORDS(bf16, LG_BF16)
 typedef struct half_product {
         const lg_gemm_args *g;
         const lg_half_words *words;
-        bool as_it_lies;             /* A consists of words */
+        bool a_lies, b_lies;         /* A's rows, B's columns consist of words */
         int64_t steps;               /* words along all of k */
         float *a, *b, *lines, *sums; /* a strip of some rows, one of columns in panels, lines of B, panels */
 } half_product;
@@ -49,23 +65,24 @@ static const lg_half_words *words_of(lg_dtype t)
         return pairs ? pairs : t == LG_BF16 ? &words_bf16 : &words_f16;
 }
 
-/* Whether words of two values can be read from A: lines of whole words that are aligned, and not so far apart that they
- * share a place in the cache. */
-static bool has_words(const lg_gemm_args *g, const lg_half_words *w)
+/* Whether words can be read as they lie, from lines along k that are `line` values apart. */
+static bool has_words(const lg_half_words *w, int64_t k, const void *p, int64_t line)
 {
-        return w->values == 2 && g->k > 0 && g->a_col == 1 && g->k % 2 == 0 && g->a_row % 2 == 0 &&
-               g->a_row % 2048 != 0 && (uintptr_t)g->a % sizeof(float) == 0;
+        return w->values == 2 && k > 0 && k % 2 == 0 && line % 2 == 0 && (uintptr_t)p % sizeof(float) == 0;
 }
 
 /* Also gives the number of floats of scratch. */
 static half_product prepare(const lg_gemm_args *g, float *scratch, int64_t *ret_count)
 {
         half_product p = {.g = g, .words = words_of(g->dtype)};
-        p.as_it_lies = has_words(g, p.words);
+        /* lines of A that are not so far apart that they share a place in the cache */
+        p.a_lies = g->a_col == 1 && g->a_row % 2048 != 0 && has_words(p.words, g->k, g->a, g->a_row);
+        p.b_lies = has_words(p.words, g->k, g->b, g->b_col);
         p.steps = lg_ceil_div(g->k, p.words->values);
         const int64_t rows = lg_least(g->m, ROWS), some = lg_least(g->m, CACHED_ROWS);
         const int64_t cols = lg_ceil_div(lg_least(g->n, COLUMNS), WIDTH) * WIDTH;
-        const int64_t a = some * APART, b = cols * lg_least(p.steps, DEPTH), lines = LG_LANES_f32 * APART;
+        const int64_t a = whole_vectors(some) * APART, b = cols * lg_least(p.steps, DEPTH),
+                      lines = LG_LANES_f32 * APART;
         const int64_t sums = p.steps > DEPTH ? rows * cols : some * WIDTH;
         *ret_count = b + lines + a + sums;
         if (scratch) {
@@ -91,50 +108,35 @@ static void pack_a(const half_product *p, int64_t m, int64_t rows, int64_t step,
         const int64_t values = p->words->values, k = step * values, count = lg_least(steps * values, g->k - k);
         const uint16_t *from = value_at(g->a, m * g->a_row + k * g->a_col);
         const bool lines = g->a_col == 1 || g->k == 1;
-        ret->a = p->as_it_lies ? (const float *)(const void *)from : p->a;
-        ret->a_row = p->as_it_lies ? g->a_row / 2 : lines ? APART : 1;
-        ret->a_col = lines ? 1 : rows;
-        if (p->as_it_lies)
+        ret->a = p->a_lies ? (const float *)(const void *)from : p->a;
+        ret->a_row = p->a_lies ? g->a_row / 2 : lines ? APART : 1;
+        ret->a_col = lines ? 1 : whole_vectors(rows);
+        if (p->a_lies)
                 return;
         for (int64_t i = 0; lines && i < rows; i++)
                 p->words->along(count, p->a + i * APART, from + i * g->a_row);
-        for (int64_t i = 0, x = 0; !lines && i < steps; i++, x += values) {
-                const uint16_t *row = from + x * g->a_col;
-                p->words->across(rows, p->a + i * rows, row, x + 1 < count ? row + g->a_col : NULL);
-        }
-}
-
-/* A row of words into panels, from `lines`. */
-static void spread(const half_product *p, float *to, int64_t panel, int64_t cols)
-{
-        const int64_t whole = cols / WIDTH * WIDTH;
-        for (int64_t j = 0; j < whole; j += WIDTH, to += panel)
-                memcpy(to, p->lines + j, WIDTH * sizeof *to);
-        for (int64_t j = whole; j < cols; j++)
-                to[j - whole] = p->lines[j];
-        for (int64_t j = cols; cols > whole && j < whole + WIDTH; j++)
-                to[j - whole] = 0;
+        if (!lines)
+                p->words->across(count, rows, from, g->a_col, p->a, ret->a_col);
 }
 
 static void pack_rows(const half_product *p, const uint16_t *from, int64_t count, int64_t steps, int64_t cols)
 {
-        for (int64_t i = 0, x = 0; i < steps; i++, x += p->words->values) {
-                const uint16_t *row = from + x * p->g->b_row;
-                p->words->across(cols, p->lines, row, x + 1 < count ? row + p->g->b_row : NULL);
-                spread(p, p->b + i * WIDTH, steps * WIDTH, cols);
-        }
+        for (int64_t j = 0; j < cols; j += WIDTH)
+                p->words->across(count, lg_least(WIDTH, cols - j), from + j, p->g->b_row, p->b + j * steps, WIDTH);
 }
 
 /* As many columns as a vector has lanes at a time: as lines, and these turned. */
 static void pack_columns(const half_product *p, const uint16_t *from, int64_t count, int64_t steps, int64_t cols)
 {
-        for (int64_t n = 0; n < cols; n += LG_LANES_f32) {
+        const int64_t line = p->b_lies ? p->g->b_col / 2 : APART;
+        for (int64_t n = 0; n < cols; n += LG_LANES_f32, from += LG_LANES_f32 * p->g->b_col) {
                 const int64_t some = lg_least(LG_LANES_f32, cols - n);
+                const float *lines = p->b_lies ? (const float *)(const void *)from : p->lines;
                 float *to = p->b + n / WIDTH * WIDTH * steps + n % WIDTH;
-                for (int64_t i = 0; i < some; i++)
-                        p->words->along(count, p->lines + i * APART, from + (n + i) * p->g->b_col);
+                for (int64_t i = 0; !p->b_lies && i < some; i++)
+                        p->words->along(count, p->lines + i * APART, from + i * p->g->b_col);
                 for (int64_t i = 0; i < steps; i += LG_LANES_f32)
-                        lg_vec_transpose_f32(p->lines + i, APART, to + i * WIDTH, WIDTH, some,
+                        lg_vec_transpose_f32(lines + i, line, to + i * WIDTH, WIDTH, some,
                                              lg_least(LG_LANES_f32, steps - i));
         }
 }
@@ -149,11 +151,6 @@ static void pack_b(const half_product *p, int64_t step, int64_t steps, int64_t n
 
 /* ---- rounding to C ---- */
 
-static int64_t whole_vectors(int64_t cols)
-{
-        return lg_ceil_div(cols, LG_LANES_f32) * LG_LANES_f32;
-}
-
 LG_INLINE lg_vec_f32 wide(const uint16_t *p, int64_t count, const bool bf16)
 {
         lg_halves h = {0};
@@ -161,14 +158,15 @@ LG_INLINE lg_vec_f32 wide(const uint16_t *p, int64_t count, const bool bf16)
         return bf16 ? lg_vec_of_bf16(h) : lg_vec_of_f16(h);
 }
 
-/* Rounds rows of a panel of sums to C, `count` of a vector's lanes from column j on, with what is missing added. */
-LG_INLINE void round_vector(const lg_gemm_args *g, int64_t rows, int64_t j, int64_t count, const float *sums,
-                            const uint16_t *bias, uint16_t *c, const bool bf16, const bool plain)
+/* `count` of a vector's lanes from column j on, with what is missing added. */
+LG_INLINE void round_vector(const lg_panel_product *p, const lg_half_end *end, int64_t j, int64_t count,
+                            const bool bf16, const bool plain)
 {
-        const lg_vec_f32 b = bias ? wide(bias + j, count, bf16) : (lg_vec_f32){0};
-        c += j;
-        for (int64_t i = 0; i < rows; i++, c += g->ldc) {
-                lg_vec_f32 y = lg_vec_load_f32(sums + i * WIDTH + j);
+        const lg_gemm_args *g = end->g;
+        const lg_vec_f32 b = end->bias ? wide(end->bias + j, count, bf16) : (lg_vec_f32){0};
+        uint16_t *c = end->c + j;
+        for (int64_t i = 0; i < p->rows; i++, c += g->ldc) {
+                lg_vec_f32 y = lg_vec_load_f32(p->c + i * WIDTH + j);
                 if (!plain) {
                         y += b;
                         y = g->beta ? y + wide(c, count, bf16) : y;
@@ -179,27 +177,33 @@ LG_INLINE void round_vector(const lg_gemm_args *g, int64_t rows, int64_t j, int6
         }
 }
 
-LG_INLINE void round_panel(const lg_gemm_args *g, int64_t rows, int64_t cols, const float *sums, const uint16_t *bias,
-                           uint16_t *c, const bool bf16, const bool plain)
+LG_INLINE void round_all(const lg_panel_product *p, const lg_half_end *end, const bool bf16, const bool plain)
 {
         int64_t j = 0;
-        for (; j + LG_LANES_f32 <= cols; j += LG_LANES_f32)
-                round_vector(g, rows, j, LG_LANES_f32, sums, bias, c, bf16, plain);
-        if (j < cols)
-                round_vector(g, rows, j, cols - j, sums, bias, c, bf16, plain);
+        for (; j + LG_LANES_f32 <= end->cols; j += LG_LANES_f32)
+                round_vector(p, end, j, LG_LANES_f32, bf16, plain);
+        if (j < end->cols)
+                round_vector(p, end, j, end->cols - j, bf16, plain);
 }
 
-static void finish(const lg_gemm_args *g, int64_t m, int64_t rows, int64_t n, int64_t cols, const float *sums)
+void lg_round_panel(const lg_panel_product *p, const lg_half_end *end)
 {
-        const uint16_t *bias = g->bias ? (const uint16_t *)g->bias + n : NULL;
-        uint16_t *c = (uint16_t *)g->c + m * g->ldc + n;
-        const bool plain = !bias && !g->beta && !g->relu;
-        if (g->dtype == LG_BF16 && plain)
-                round_panel(g, rows, cols, sums, bias, c, true, true);
-        else if (g->dtype == LG_BF16)
-                round_panel(g, rows, cols, sums, bias, c, true, false);
+        const bool plain = !end->bias && !end->g->beta && !end->g->relu;
+        if (end->g->dtype == LG_BF16 && plain)
+                round_all(p, end, true, true);
+        else if (end->g->dtype == LG_BF16)
+                round_all(p, end, true, false);
         else
-                round_panel(g, rows, cols, sums, bias, c, false, false);
+                round_all(p, end, false, false);
+}
+
+/* Of C from row m and column n on. */
+static lg_half_end end_at(const lg_gemm_args *g, int64_t m, int64_t n)
+{
+        return (lg_half_end){.g = g,
+                             .c = (uint16_t *)g->c + m * g->ldc + n,
+                             .bias = g->bias ? (const uint16_t *)g->bias + n : NULL,
+                             .cols = lg_least(WIDTH, g->n - n)};
 }
 
 /* ---- a single row or few columns: lines of A by lines of B, nothing is packed ---- */
@@ -279,6 +283,7 @@ LG_INLINE void dots(const lg_gemm_args *g, const uint16_t *a, int64_t n, float r
 static void multiply_by_dots(const lg_gemm_args *g)
 {
         float sums[WIDTH] = {0};
+        const lg_panel_product row = {.rows = 1, .c = sums};
         lg_gemm_args turned = *g;
         if (is_column(g)) {
                 turned.a = g->b;
@@ -291,13 +296,13 @@ static void multiply_by_dots(const lg_gemm_args *g)
         for (int64_t m = 0; m < g->m; m++) {
                 const uint16_t *a = (const uint16_t *)g->a + m * g->a_row;
                 for (int64_t n = 0; n < g->n; n += WIDTH) {
-                        const int64_t cols = lg_least(WIDTH, g->n - n);
-                        for (int64_t j = 0; j < cols; j += FEW)
+                        const lg_half_end end = end_at(g, m, n);
+                        for (int64_t j = 0; j < end.cols; j += FEW)
                                 if (g->dtype == LG_BF16)
                                         dots(g, a, n + j, sums + j, true);
                                 else
                                         dots(g, a, n + j, sums + j, false);
-                        finish(g, m, 1, n, cols, sums);
+                        lg_round_panel(&row, &end);
                 }
         }
 }
@@ -314,12 +319,11 @@ static void multiply_strip(const half_product *p, int64_t step, int64_t steps, i
                 lg_panel_product t = {.rows = some, .k = steps, .adds = step > 0};
                 pack_a(p, m + i, some, step, steps, &t);
                 for (int64_t j = 0; j < cols; j += WIDTH) {
+                        const lg_half_end end = end_at(p->g, m + i, n + j);
                         t.panel = p->b + j * steps;
-                        t.cols = whole_vectors(lg_least(WIDTH, cols - j));
+                        t.cols = whole_vectors(end.cols);
                         t.c = one ? p->sums : p->sums + j * rows + i * WIDTH;
-                        p->words->multiply(&t);
-                        if (last)
-                                finish(p->g, m + i, some, n + j, lg_least(WIDTH, cols - j), t.c);
+                        p->words->multiply(&t, last ? &end : NULL);
                 }
         }
 }

@@ -14,16 +14,85 @@ static void along(int64_t n, void *to, const void *from)
                 memset((uint16_t *)to + n, 0, sizeof(uint16_t));
 }
 
-static void across(int64_t n, float *to, const uint16_t *row, const uint16_t *next)
+/* The first count of a vector's values, count > 0. */
+LG_INLINE __mmask32 first_values(int64_t count)
 {
-        LG_SIMD
-        for (int64_t i = 0; i < n; i++)
-                to[i] = lg_f32_of_bits((next ? (uint32_t)next[i] << 16 : 0) | row[i]);
+        return count < 32 ? ((__mmask32)1 << count) - 1 : ~(__mmask32)0;
+}
+
+#define TWO(i) i, 32 + (i)
+#define FOUR(i) TWO(i), TWO((i) + 1), TWO((i) + 2), TWO((i) + 3)
+/* Of values of a row and of the next one: those of the first vector of words, and of the second. */
+static const uint16_t order[] = {FOUR(0), FOUR(4), FOUR(8), FOUR(12), FOUR(16), FOUR(20), FOUR(24), FOUR(28)};
+
+static void across(int64_t count, int64_t cols, const uint16_t *from, int64_t row, float *to, int64_t step)
+{
+        enum { lanes = LG_LANES_f32 };
+        const __m512i first = _mm512_loadu_si512(order), second = _mm512_loadu_si512(order + 2 * lanes);
+        for (int64_t i = 0; i < count; i += 2, from += 2 * row, to += step)
+                for (int64_t j = 0; j < cols; j += 2 * lanes) {
+                        const __mmask32 some = first_values(cols - j);
+                        const __m512i a = _mm512_maskz_loadu_epi16(some, from + j),
+                                      b = _mm512_maskz_loadu_epi16(i + 1 < count ? some : 0, from + row + j);
+                        _mm512_storeu_si512(to + j, _mm512_permutex2var_epi16(a, first, b));
+                        if (cols - j > lanes)
+                                _mm512_storeu_si512(to + j + lanes, _mm512_permutex2var_epi16(a, second, b));
+                }
+}
+
+PAIRS LG_INLINE __m512i widened(const uint16_t *p, __mmask32 some)
+{
+        return _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16((__mmask16)some, p)), 16);
+}
+
+/* A block's sums to C, from row m on. The processor's instruction rounds subnormal values to 0, which products and sums
+ * are already. */
+PAIRS LG_INLINE void finish(const lg_half_end *end, int64_t m, const int rows, const int vectors,
+                            __m512 sum[LG_BLOCK_ROWS][LG_BLOCK_VECTORS])
+{
+        enum { lanes = LG_LANES_f32 };
+        const __mmask32 all = first_values(end->cols);
+        uint16_t *c = end->c + m * end->g->ldc;
+        if (end->bias) {
+                __m512 b[LG_BLOCK_VECTORS];
+                LG_UNROLL
+                for (int v = 0; v < vectors; v++)
+                        b[v] = (__m512)widened(end->bias + lanes * v, all >> lanes * v);
+                LG_UNROLL
+                for (int i = 0; i < rows; i++) {
+                        LG_UNROLL
+                        for (int v = 0; v < vectors; v++)
+                                sum[i][v] += b[v];
+                }
+        }
+        if (end->g->beta) {
+                LG_UNROLL
+                for (int i = 0; i < rows; i++) {
+                        LG_UNROLL
+                        for (int v = 0; v < vectors; v++)
+                                sum[i][v] += (__m512)widened(c + i * end->g->ldc + lanes * v, all >> lanes * v);
+                }
+        }
+        if (end->g->relu) {
+                LG_UNROLL
+                for (int i = 0; i < rows; i++) {
+                        LG_UNROLL
+                        for (int v = 0; v < vectors; v++)
+                                sum[i][v] = lg_vec_relu_f32(sum[i][v]);
+                }
+        }
+        LG_UNROLL
+        for (int i = 0; i < rows; i++, c += end->g->ldc)
+                if (vectors == 1)
+                        _mm256_mask_storeu_epi16(c, (__mmask16)all, (__m256i)_mm512_cvtneps_pbh(sum[i][0]));
+                else
+                        _mm512_mask_storeu_epi16(c, all, (__m512i)_mm512_cvtne2ps_pbh(sum[i][vectors - 1], sum[i][0]));
 }
 
 /* As the block of product.inc, on whole vectors. vdpbf16ps adds the product of the later values, then that of the
  * earlier ones, each time rounding to f32; subnormal values and sums are 0 to it. */
-PAIRS LG_INLINE void compute(const lg_panel_product *p, int64_t m, const int rows, const int vectors)
+PAIRS LG_INLINE void compute(const lg_panel_product *p, const lg_half_end *end, int64_t m, const int rows,
+                             const int vectors)
 {
         enum { lanes = LG_LANES_f32 };
         __m512 sum[LG_BLOCK_ROWS][LG_BLOCK_VECTORS], b[LG_BLOCK_VECTORS];
@@ -53,6 +122,10 @@ PAIRS LG_INLINE void compute(const lg_panel_product *p, int64_t m, const int row
                 }
                 a0 += a_col, a1 += a_col, a2 += a_col, a3 += a_col, row += WIDTH;
         }
+        if (end) {
+                finish(end, m, rows, vectors, sum);
+                return;
+        }
         LG_UNROLL
         for (int i = 0; i < rows; i++) {
                 LG_UNROLL
@@ -61,22 +134,22 @@ PAIRS LG_INLINE void compute(const lg_panel_product *p, int64_t m, const int row
         }
 }
 
-typedef void block_fn(const lg_panel_product *p, int64_t m);
+typedef void block_fn(const lg_panel_product *p, const lg_half_end *end, int64_t m);
 #define BLOCK(rows, vectors)                                                                                           \
-        PAIRS static void block##rows##_##vectors(const lg_panel_product *p, int64_t m)                                \
+        PAIRS static void block##rows##_##vectors(const lg_panel_product *p, const lg_half_end *end, int64_t m)        \
         {                                                                                                              \
-                compute(p, m, rows, vectors);                                                                          \
+                compute(p, end, m, rows, vectors);                                                                     \
         }
 #define BLOCKS(rows) BLOCK(rows, 1) BLOCK(rows, 2)
 LG_EACH_ROWS(BLOCKS)
 #define ENTRY(rows) [rows] = {block##rows##_1, block##rows##_2},
 static block_fn *const blocks[LG_BLOCK_ROWS + 1][LG_BLOCK_VECTORS] = {LG_EACH_ROWS(ENTRY)};
 
-static void multiply(const lg_panel_product *p)
+static void multiply(const lg_panel_product *p, const lg_half_end *end)
 {
         const int64_t most = lg_even_part(p->rows, LG_BLOCK_ROWS), vectors = lg_ceil_div(p->cols, LG_LANES_f32);
         for (int64_t m = 0; m < p->rows; m += most)
-                blocks[lg_least(most, p->rows - m)][vectors - 1](p, m);
+                blocks[lg_least(most, p->rows - m)][vectors - 1](p, end, m);
 }
 
 const lg_half_words *lg_bf16_pairs(void)
