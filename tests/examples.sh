@@ -104,7 +104,7 @@ mixed)
                 holds "$(sed 's/.*accuracy \([0-9.]*\).*/\1/' "$work/out.way") > 0.9"
                 eval "$(echo "$way" | tr -d ' ')=$(sed 's/.* \([0-9.]*\) MB$/\1/' "$work/out.way")"
         done
-        holds "$bf16 < 0.8 * $f32 && $f16 < 0.8 * $f32 && $bf16parameters < 0.8 * $f32 && $recompute < $f32"
+        holds "$bf16 < 0.8 * $f32 && $f16 < 0.8 * $f32 && $bf16parameters < 0.8 * $f32 && $recompute < 0.8 * $f32"
         ;;
 own_op)
         run 400

@@ -174,6 +174,55 @@ static void hooks_run_once(void **state)
         lg_close(c);
 }
 
+static lg_tensor *give_back(lg_module *m, lg_list in, void *user)
+{
+        (void)m, (void)user;
+        return in.items[0];
+}
+
+static lg_tensor *look(lg_tensor *grad, void *user)
+{
+        double *ret = ((void **)user)[1];
+        *ret = lg_item(((void **)user)[0]);
+        return grad;
+}
+
+/* A result that its own hook reads. */
+static lg_tensor *looked_at(lg_module *m, lg_list in, void *user)
+{
+        (void)m;
+        lg_tensor *y = lg_square(in.items[0]);
+        ((void **)user)[0] = y;
+        if (lg_needs_grad(y)) /* the second time */
+                lg_hook(y, look, user);
+        return y;
+}
+
+static void results_that_others_hold(void **state)
+{
+        (void)state;
+        double seen = 0;
+        lg_ctx *c = open_ctx();
+        void *user[] = {NULL, &seen};
+        lg_module *m = lg_nn_module(c, "GiveBack", .forward = give_back),
+                  *n = lg_nn_module(c, "LookedAt", .forward = looked_at, .user = user);
+        lg_tensor *x = lg_full(c, 3, LG_SHAPE(1), .requires_grad = true);
+        lg_backward(lg_sum(lg_mul_scalar(lg_recompute(m, x), 2)));
+        assert_list(lg_grad_of(x), 0, 2);
+        lg_clear_grad(x);
+        lg_backward(lg_sum(lg_recompute(n, x)));
+        assert_list(lg_grad_of(x), 0, 6);
+        assert_true(seen == 9);
+        lg_tensor *kept = lg_full(c, 5, LG_SHAPE(1)), *y = lg_recompute(m, x);
+        lg_clear_grad(x);
+        lg_backward(y, .grad = kept, .retain_graph = true);
+        lg_backward(y, .grad = kept);
+        assert_list(lg_grad_of(x), 0, 10);
+        assert_list(kept, 0, 5);
+        assert_ok(c);
+        lg_close(c);
+}
+
 /* ---- derivatives of any order ---- */
 
 static lg_module *smooth(lg_ctx *c)
@@ -289,6 +338,29 @@ static void groups_take_less_memory(void **state)
         assert_true((double)less < 0.6 * (double)kept && all == kept);
 }
 
+/* Three layers of large results: when the last layer's weights are derived there are x, two inputs of GELU, the last
+ * one's gradient, its input and that one's gradient; the caller holds y. */
+static void what_is_read_no_more_ends(void **state)
+{
+        enum { rows = 2048, size = 64 };
+        (void)state;
+        lg_ctx *c = lg_open(.threads = 1, .seed = 1);
+        lg_device d = test_device(c);
+        lg_module *m = lg_nn_sequential(c);
+        for (int i = 0; i < 3; i++) {
+                lg_module_append(m, lg_nn_linear(c, size, size));
+                lg_module_append(m, lg_nn_gelu(c));
+        }
+        lg_module_to(m, d);
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(rows, size));
+        const int64_t before = lg_memory_stats(c, d).used;
+        lg_backward(lg_sum(lg_square(lg_recompute(m, x))));
+        assert_ok(c);
+        const double arrays = (double)(lg_memory_stats(c, d).peak - before) / (rows * size * sizeof(float));
+        assert_true(arrays < 7.5);
+        lg_close(c);
+}
+
 /* ---- errors ---- */
 
 static void wrong_groups_are_told(void **state)
@@ -397,11 +469,17 @@ static void every_allocation_fails(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_same_bits),           cmocka_unit_test(several_inputs),
-                cmocka_unit_test(hooks_run_once),          cmocka_unit_test(gradchecks),
-                cmocka_unit_test(takes_less_memory),       cmocka_unit_test(groups_take_less_memory),
-                cmocka_unit_test(wrong_groups_are_told),   cmocka_unit_test(errors),
-                cmocka_unit_test(a_tensor_from_elsewhere), cmocka_unit_test(every_allocation_fails)};
+        const struct CMUnitTest tests[] = {cmocka_unit_test(the_same_bits),
+                                           cmocka_unit_test(several_inputs),
+                                           cmocka_unit_test(hooks_run_once),
+                                           cmocka_unit_test(gradchecks),
+                                           cmocka_unit_test(takes_less_memory),
+                                           cmocka_unit_test(groups_take_less_memory),
+                                           cmocka_unit_test(results_that_others_hold),
+                                           cmocka_unit_test(what_is_read_no_more_ends),
+                                           cmocka_unit_test(wrong_groups_are_told),
+                                           cmocka_unit_test(errors),
+                                           cmocka_unit_test(a_tensor_from_elsewhere),
+                                           cmocka_unit_test(every_allocation_fails)};
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

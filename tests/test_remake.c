@@ -132,6 +132,22 @@ static double furthest(lg_tensor *a, lg_tensor *b)
         return lg_item(lg_amax(lg_abs(lg_sub(a, b))));
 }
 
+/* A result that the program keeps does not keep what it was made of. */
+static void results_that_are_kept(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = make(c, LG_F32), *h = lg_mul_scalar(x, 2), *y = lg_gelu(h), *loss = lg_sum(lg_square(y));
+        const int64_t both = used(c);
+        lg_free(h);
+        assert_true(used(c) == both);
+        lg_backward(loss);
+        lg_clear_grad(x);
+        assert_true(used(c) < both - bytes / 2);
+        assert_ok(c);
+        lg_close(c);
+}
+
 static void a_graph_is_used_twice(void **state)
 {
         int64_t more;
@@ -249,6 +265,7 @@ int main(void)
                 cmocka_unit_test(the_gradients_are_the_same_bits),
                 cmocka_unit_test(their_memory_is_given_back),
                 cmocka_unit_test(a_view_holds_them),
+                cmocka_unit_test(results_that_are_kept),
                 cmocka_unit_test(a_graph_is_used_twice),
                 cmocka_unit_test(chains_end),
                 cmocka_unit_test(changes_in_place_are_seen),

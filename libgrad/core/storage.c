@@ -25,6 +25,15 @@ lg__storage *lg__storage_ref(lg__storage *s)
         return s;
 }
 
+/* Frees a recipe; returns what it leads from, if nobody else reads that any more. */
+static lg__storage *forget(lg_ctx *c, lg__recipe *recipe)
+{
+        lg__storage *from = recipe ? recipe->from : NULL;
+        if (recipe)
+                lg__free(c, recipe, recipe->bytes);
+        return from && --from->refs == from->savers ? from : NULL;
+}
+
 /* Of a storage that nobody reads before a backward does, or nobody at all. A chain of recipes of any length ends
  * without recursion. */
 static void leave(lg__storage *s)
@@ -35,9 +44,7 @@ static void leave(lg__storage *s)
                 lg__cache_put(&s->device->cache, s->block);
                 lg__release(c, s->release, s->user);
                 lg__free(c, s, sizeof *s);
-                s = recipe && --recipe->from->refs == recipe->from->savers ? recipe->from : NULL;
-                if (recipe)
-                        lg__free(c, recipe, recipe->bytes);
+                s = forget(c, recipe);
         }
         if (s && s->version == s->recipe->version && s->recipe->from->version == s->recipe->from_version) {
                 lg__cache_put(&s->device->cache, s->block);
@@ -60,9 +67,14 @@ lg__storage *lg__storage_save(lg__storage *s)
 
 void lg__storage_unsave(lg__storage *s)
 {
-        s->savers -= s->recipe != NULL;
-        if (--s->refs == 0)
+        lg__recipe *recipe = s->recipe;
+        s->savers -= recipe != NULL;
+        if (--s->refs == 0) {
                 leave(s);
+        } else if (recipe && s->savers == 0) { /* of no more use, but it keeps what it leads from */
+                s->recipe = NULL;
+                leave(forget(s->ctx, recipe));
+        }
 }
 
 bool lg__storage_refill(lg__storage *s)

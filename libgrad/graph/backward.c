@@ -211,6 +211,10 @@ static bool run_call(call *k, lg_list outputs, lg_list grads)
         ok = scope.id != 0;
         for (int64_t i = 0; i < outputs.count && ok; i++)
                 ok = start(k, outputs.items[i], grads.count ? grads.items[i] : NULL);
+        for (int64_t i = 0; i < outputs.count && k->spends; i++) {
+                lg__tensor_release(outputs.items[i]);
+                lg__tensor_release(grads.items[i]);
+        }
         ok = ok && lg__watch_begin(k) && run(k);
         ok = lg__watch_end(k, ok);
         lg__pending_finish(k);
@@ -275,26 +279,35 @@ static lg_tensor *give_results(lg_tensor **result, int64_t count, lg_tensor **re
         return ok ? result[0] : NULL;
 }
 
+static bool run_grad(call *k, lg_list outputs, lg_list grads, lg_tensor **ret, lg_tensor **ret_first)
+{
+        size_t size = (size_t)k->inputs.count * sizeof(lg_tensor *);
+        k->name = "lg_grad";
+        k->only_needed = true;
+        k->result = lg__alloc(k->ctx, size);
+        if (!k->result)
+                return false;
+        bool ok = run_call(k, outputs, grads);
+        *ret_first = give_results(k->result, k->inputs.count, ret, ok);
+        lg__free(k->ctx, k->result, size);
+        return ok;
+}
+
+bool lg__spend_grad(lg_tensor *y, lg_tensor *grad, lg_list inputs, bool create_graph, lg_tensor **ret)
+{
+        call k = {.ctx = y->ctx, .create_graph = create_graph, .spends = true, .inputs = inputs};
+        lg_tensor *first;
+        return run_grad(&k, (lg_list){1, &y}, (lg_list){1, &grad}, ret, &first);
+}
+
 /* The gradients into o->result, and the first of them; false, with an error, and nothing is given. */
 static bool gradients(lg_ctx *c, lg_list outputs, lg_list inputs, const lg_grad_options *o, lg_tensor **ret_first)
 {
+        call k = {.ctx = c, .create_graph = o->create_graph, .retain_graph = o->retain_graph, .inputs = inputs};
         if (outputs.count < 1 || inputs.count < 1)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_grad: the list of %s is empty",
                                 outputs.count < 1 ? "outputs" : "inputs");
-        if (!check_lists(c, outputs, inputs, o))
-                return false;
-        size_t size = (size_t)inputs.count * sizeof(lg_tensor *);
-        lg_tensor **result = lg__alloc(c, size);
-        if (!result)
-                return false;
-        call k = {.ctx = c, .name = "lg_grad", .create_graph = o->create_graph, .retain_graph = o->retain_graph};
-        k.only_needed = true;
-        k.inputs = inputs;
-        k.result = result;
-        bool ok = run_call(&k, outputs, o->grads);
-        *ret_first = give_results(result, inputs.count, o->result, ok);
-        lg__free(c, result, size);
-        return ok;
+        return check_lists(c, outputs, inputs, o) && run_grad(&k, outputs, o->grads, o->result, ret_first);
 }
 
 lg_tensor *lg_grad_with(lg_list outputs, lg_list inputs, const lg_grad_options *options)

@@ -154,6 +154,8 @@ static bool run_vjp(call *k, pending *p, lg__vjp *v)
         if (fused)
                 LG__TELL(k->ctx, fused_begin, v);
         bool ok = fused ? n->op->fused(v) : n->op->vjp(v);
+        for (int i = 0; i < n->out_count; i++)
+                p->grads[i] = v->grad[i];
         if (fused)
                 LG__TELL(k->ctx, fused_end, v, ok);
         LG__TELL(k->ctx, leave, &frame);

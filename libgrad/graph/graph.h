@@ -107,9 +107,13 @@ void lg__drop_casts(lg_ctx *c);
 void lg__node_clear_grad(lg__node *n, int output);
 /* False, with an error of `op`, if the two gradients of one value are on two devices: its module moved in between. */
 bool lg__gradients_meet(const lg_tensor *was, const lg_tensor *g, const char *op);
-/* Takes over g, a tensor that the caller owns, as (part of) the gradient of a leaf or retained output. */
+/* Another handle, owned by the library, of the same value. */
+lg_tensor *lg__alias_of(const lg_tensor *g);
 /* lg_backward() by another name, of a loss that was checked. */
 bool lg__backward(const char *name, lg_tensor *loss, lg_backward_options o);
+/* lg_grad() of y, given its gradient, both tensors of the innermost scope: they end before the derivatives run. */
+bool lg__spend_grad(lg_tensor *y, lg_tensor *grad, lg_list inputs, bool create_graph, lg_tensor **ret);
+/* Takes over g, a tensor that the caller owns, as (part of) the gradient of a leaf or retained output. */
 bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_graph);
 
 #endif

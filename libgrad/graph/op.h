@@ -132,7 +132,7 @@ typedef struct lg__vjp {
         lg_tensor *const *sums;
         const bool *needs;
         lg_tensor *out[LG__MAX_OUT];  /* saved outputs; NULL: not saved */
-        lg_tensor *grad[LG__MAX_OUT]; /* of the outputs; NULL: nobody used it */
+        lg_tensor *grad[LG__MAX_OUT]; /* of the outputs, NULL: nobody used it; may be released and set to NULL */
 } lg__vjp;
 
 struct lg__op {

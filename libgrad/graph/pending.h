@@ -34,6 +34,7 @@ struct lg__call_state {
         lg__link all;
         bool create_graph, retain_graph;
         bool only_needed; /* lg_grad: go only where the inputs are, keep nothing on leaves */
+        bool spends;      /* frees the outputs and their gradients, tensors of the innermost scope, once it has begun */
         bool watched;     /* some leaves have watchers */
         lg_list inputs;
         lg_tensor **result;
@@ -50,8 +51,6 @@ pending *lg__pending_get(call *k, lg__node *n);
 void lg__pending_free(pending *p);
 /* derive.c: adds g, which this takes over, to what has arrived at an output of n. */
 bool lg__arrive(call *k, lg__node *n, int output, lg_tensor *g);
-/* Another handle, owned by the call, of the same value. */
-lg_tensor *lg__alias_of(const lg_tensor *g);
 /* A result of a derivative as a handle that the call owns, cast and summed to what the input was. */
 lg_tensor *lg__settle(lg_tensor *g, const lg__edge *e);
 /* Runs the derivative of p's node, and hands its results on. */

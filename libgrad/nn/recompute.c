@@ -125,6 +125,30 @@ static lg_tensor *run_again(lg_module *m, const rerun *r, const lg__rerun *own, 
         return y;
 }
 
+/* A tensor of the innermost scope that nobody else looks at: y, or another handle. */
+static lg_tensor *own_handle(const lg_ctx *c, lg_tensor *y, const again *a)
+{
+        bool seen = y->owner != LG__OWNER_SCOPE || y->scope != c->scope || y->node->hooks;
+        for (int64_t i = 0; i < a->count; i++)
+                seen |= y == a->by[i];
+        if (seen && (y = lg__alias_of(y)))
+                lg__tensor_disown(y);
+        return y;
+}
+
+/* The gradients of y, where `a` says. What is made again and what arrived end as soon as nothing reads them. */
+static bool derive_by(lg__vjp *v, lg_tensor *y, const again *a)
+{
+        lg_tensor *grad = lg__alias_of(v->grad[0]);
+        if (!grad)
+                return false;
+        lg__tensor_disown(grad);
+        lg__tensor_release(v->grad[0]);
+        v->grad[0] = NULL;
+        y = own_handle(v->ctx, y, a);
+        return y && lg__spend_grad(y, grad, (lg_list){a->count, a->by}, v->ctx->recording, a->grads);
+}
+
 static bool derive(lg__vjp *v, lg_module *m, const rerun *r, again *a)
 {
         const lg__rerun own = {
@@ -139,9 +163,8 @@ static bool derive(lg__vjp *v, lg_module *m, const rerun *r, again *a)
                                 m->type, lg__tensor_text(y).s, lg__tensor_text(v->grad[0]).s);
         if (!lg_needs_grad(y))
                 return true;
-        lg_grad_with((lg_list){1, &y}, (lg_list){a->count, a->by},
-                     LG_OPTIONS(lg_grad_options, .grads = {1, &v->grad[0]}, .result = a->grads,
-                                .create_graph = v->ctx->recording));
+        if (!derive_by(v, y, a))
+                return false;
         for (int i = 0, k = 0; i < v->in_count; i++)
                 if (v->needs[i])
                         v->grad_in[i] = a->grads[k++];
