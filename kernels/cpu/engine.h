@@ -24,19 +24,18 @@ typedef struct lg_pool {
         int refused;      /* the number of threads of the queue for which the system refused one; 0: it did not */
         atomic_bool busy; /* a region runs */
         atomic_bool stop; /* workers end */
-        /* The region: written before it opens, read by those who have entered it. */
+        char apart0[LG_CACHE_LINE];
+        /* The region: written before it opens, read by those who have entered it; beside what they watched. */
         lg_range_fn *fn;
         const void *job;
         int64_t n, grain, ranges;
-        char apart0[LG_CACHE_LINE];
         atomic_uint epoch;      /* counts regions: what workers wait for */
         atomic_int asleep;      /* workers that do not watch it any more */
         atomic_int caller_core; /* where the last region was opened */
         char apart1[LG_CACHE_LINE];
-        atomic_uint inside; /* who may enter the region and who has */
+        _Alignas(16) atomic_uint_fast64_t taken; /* ranges taken from the front, and from the back */
+        atomic_uint inside;                      /* who may enter the region and who has: of the same cache line */
         char apart2[LG_CACHE_LINE];
-        atomic_uint_fast64_t taken; /* ranges taken from the front, and from the back */
-        char apart3[LG_CACHE_LINE];
 #if !LG_FUTEX
         pthread_mutex_t lock;
         pthread_cond_t changed;

@@ -4,8 +4,9 @@
 #include "cpu.h"
 #include "simd.h"
 
-/* Below that, in 2mnk, a tile is not worth a thread; more tiles than threads even out what else these do, fewer where
- * each copies its rows of A and its columns of B. */
+/* Below that, in 2mnk, a tile is not worth a thread, and below the other one more tiles than threads are not, which
+ * even out what else these do; fewer where each copies its rows of A and its columns of B. */
+#define LEAST_TILE (LG_PARALLEL_WORK / 2)
 #define SMALL_TILE (2 * LG_PARALLEL_WORK)
 #define TILES_OF_A_THREAD 4
 #define COPIES_OF_A_THREAD 2
@@ -29,7 +30,8 @@ static int64_t halved(int64_t size, int64_t step)
         return lg_ceil_div(size, 2 * step) * step;
 }
 
-/* By halving the longer side, to whole blocks of sums; the columns first where each tile copies its own of B. */
+/* By halving the longer side, to whole blocks of sums; the columns first where each tile copies its own of B, and where
+ * B is read as it lies the rows until each thread has some: loops over C's elements give each thread as many rows. */
 static void cut_tiles(gemm_job *j, int64_t batches, int threads)
 {
         const int64_t step = LG_BLOCK_VECTORS * LG_LANES_f32;
@@ -42,9 +44,11 @@ static void cut_tiles(gemm_job *j, int64_t batches, int threads)
                 j->down = lg_ceil_div(g->m, j->rows);
                 j->across = lg_ceil_div(g->n, j->cols);
                 j->tiles = batches * j->down * j->across;
-                if (j->tiles >= wanted || work_of(g, j->rows, j->cols) <= 2 * SMALL_TILE)
+                const double least = j->tiles < threads ? LEAST_TILE : SMALL_TILE;
+                if (j->tiles >= wanted || work_of(g, j->rows, j->cols) <= 2 * least)
                         return;
-                const bool wide = j->cols > (j->way == LG_BY_STRIPS ? 2 * step : j->rows);
+                const bool down = j->way == LG_BY_ROWS && j->down < threads && j->rows >= 4 * LG_BLOCK_ROWS;
+                const bool wide = !down && j->cols > (j->way == LG_BY_STRIPS ? 2 * step : j->rows);
                 if (!wide && j->rows > LG_BLOCK_ROWS)
                         j->rows = halved(j->rows, j->rows > 8 * LG_BLOCK_ROWS ? LG_BLOCK_ROWS : 1);
                 else if (j->cols > step)
@@ -111,7 +115,7 @@ static bool multiply_batch(lg_queue *q, const lg_gemm_args *g, int64_t batches)
                 return true;
         }
         const lg_gemm_args first = tile_at(&j, 0);
-        const int64_t grain = work_of(g, g->m, g->n) * (double)batches > SMALL_TILE ? 1 : j.tiles;
+        const int64_t grain = work_of(g, g->m, g->n) * (double)batches > 2 * LEAST_TILE ? 1 : j.tiles;
         const int64_t threads = lg_least(q->threads, j.tiles / grain);
         j.scratch_bytes = lg_ceil_div((int64_t)lg_multiply_bytes(&first, j.way), 64) * 64;
         if (j.scratch_bytes && !(j.scratch = q->workspace(q, (size_t)(j.scratch_bytes * threads))))

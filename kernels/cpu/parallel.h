@@ -6,9 +6,9 @@
 
 /* From so many elements on, a second thread brings more than it costs. Kernels of tests have it tiny. */
 #ifndef LG_PARALLEL_MIN
-#define LG_PARALLEL_MIN 32768
+#define LG_PARALLEL_MIN 16384
 #endif
-#define LG_PARALLEL_WORK (32.0 * LG_PARALLEL_MIN) /* the same in multiply-adds */
+#define LG_PARALLEL_WORK (64.0 * LG_PARALLEL_MIN) /* the same in multiply-adds */
 
 /* A part of a loop: items first to end - 1. `thread` is the number of the thread that runs it, 0 for the caller, always
  * below q->threads: for scratch memory that no two threads share. */
