@@ -51,10 +51,13 @@ static void take_tile(const job *j, int64_t tile)
 static void transform_gradient(const vec *in, float *to, ptrdiff_t step)
 {
         vec half[24], out[6];
+        LG_UNROLL
         for (int i = 0; i < 4; i++)
                 gradient_line_4(in + i, 4, half + i, 4);
+        LG_UNROLL
         for (int i = 0; i < 6; i++) {
                 gradient_line_4(half + i * 4, 1, out, 1);
+                LG_UNROLL
                 for (int k = 0; k < 6; k++)
                         lg_vec_store_f32(to + (i * 6 + k) * step, out[k]);
         }
