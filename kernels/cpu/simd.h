@@ -357,6 +357,29 @@ LG_INLINE lg_halves lg_bf16_of_vec(lg_vec_f32 v)
 #endif
 }
 
+/* ---- sums of lanes ----
+ *
+ * LG_MEET_f32(a, b, d), d a power of 2: a[i] + a[i ^ d] where i has no d, b[i] + b[i ^ d] where it has. */
+
+#define LG_KEPT(i, d, n) ((i) & (d) ? (n) + (i) : (i))
+#define LG_SENT(i, d, n) ((i) & (d) ? (n) + (i) - (d) : ((i) + (d)) % (n))
+#define LG_2(X, i, d, n) X(i, d, n), X((i) + 1, d, n)
+#define LG_4(X, i, d, n) LG_2(X, i, d, n), LG_2(X, (i) + 2, d, n)
+#define LG_8(X, i, d, n) LG_4(X, i, d, n), LG_4(X, (i) + 4, d, n)
+#define LG_16(X, i, d, n) LG_8(X, i, d, n), LG_8(X, (i) + 8, d, n)
+#define LG_MEET(list, a, b, d, n)                                                                                      \
+        (__builtin_shufflevector(a, b, list(LG_KEPT, 0, d, n)) + __builtin_shufflevector(a, b, list(LG_SENT, 0, d, n)))
+#if LG_VECTOR == 64
+#define LG_MEET_f32(a, b, d) LG_MEET(LG_16, a, b, d, 16)
+#define LG_MEET_f64(a, b, d) LG_MEET(LG_8, a, b, d, 8)
+#elif LG_VECTOR == 32
+#define LG_MEET_f32(a, b, d) LG_MEET(LG_8, a, b, d, 8)
+#define LG_MEET_f64(a, b, d) LG_MEET(LG_4, a, b, d, 4)
+#else
+#define LG_MEET_f32(a, b, d) LG_MEET(LG_4, a, b, d, 4)
+#define LG_MEET_f64(a, b, d) LG_MEET(LG_2, a, b, d, 2)
+#endif
+
 /* ---- transposes ----
  *
  * Interleaving row i with row i + half, for all i of the first half, turns the lanes' index round by one bit: after as
