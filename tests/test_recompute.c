@@ -263,20 +263,26 @@ static void gradchecks(void **state)
 
 /* ---- memory ---- */
 
+/* Layers of `size` with GELU behind each. */
+static lg_module *layers_of(lg_ctx *c, int layers, int64_t size)
+{
+        lg_module *m = lg_nn_sequential(c);
+        for (int i = 0; i < layers; i++) {
+                lg_module_append(m, lg_nn_linear(c, size, size));
+                lg_module_append(m, lg_nn_gelu(c));
+        }
+        lg_module_to(m, test_device(c));
+        return m;
+}
+
 static int64_t peak(bool recomputes, double *ret_grad)
 {
         enum { blocks = 6, layers = 4, size = 64 };
         lg_ctx *c = lg_open(.threads = 1, .seed = 1);
         lg_device d = test_device(c);
         lg_module *m[blocks];
-        for (int i = 0; i < blocks; i++) {
-                m[i] = lg_nn_sequential(c);
-                for (int k = 0; k < layers; k++) {
-                        lg_module_append(m[i], lg_nn_linear(c, size, size));
-                        lg_module_append(m[i], lg_nn_gelu(c));
-                }
-                lg_module_to(m[i], d);
-        }
+        for (int i = 0; i < blocks; i++)
+                m[i] = layers_of(c, layers, size);
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(1024, size), .requires_grad = true), *y = x;
         const int64_t before = lg_memory_stats(c, d).used;
         lg_reset_peak_memory(c, d);
@@ -311,12 +317,7 @@ static int64_t peak_of_groups(int64_t n, double *ret_grad)
         enum { size = 64 };
         lg_ctx *c = lg_open(.threads = 1, .seed = 1);
         lg_device d = test_device(c);
-        lg_module *m = lg_nn_sequential(c);
-        for (int i = 0; i < 24; i++) {
-                lg_module_append(m, lg_nn_linear(c, size, size));
-                lg_module_append(m, lg_nn_gelu(c));
-        }
-        lg_module_to(m, d);
+        lg_module *m = layers_of(c, 24, size);
         assert_true(lg_recompute_every(m, n));
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(1024, size), .requires_grad = true);
         const int64_t before = lg_memory_stats(c, d).used;
@@ -346,12 +347,7 @@ static void what_is_read_no_more_ends(void **state)
         (void)state;
         lg_ctx *c = lg_open(.threads = 1, .seed = 1);
         lg_device d = test_device(c);
-        lg_module *m = lg_nn_sequential(c);
-        for (int i = 0; i < 3; i++) {
-                lg_module_append(m, lg_nn_linear(c, size, size));
-                lg_module_append(m, lg_nn_gelu(c));
-        }
-        lg_module_to(m, d);
+        lg_module *m = layers_of(c, 3, size);
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(rows, size));
         const int64_t before = lg_memory_stats(c, d).used;
         lg_backward(lg_sum(lg_square(lg_recompute(m, x))));
