@@ -28,6 +28,16 @@ static lg_tensor *derivative(lg_tensor *(*fn)(lg_tensor *x, lg_tensor *other), l
         return dx;
 }
 
+/* pieces: of (up to) three chunks of that dimension, the second is not used */
+static lg_tensor *pieces_but_one(lg_tensor *x, int chunks, int dim)
+{
+        lg_tensor *p[3];
+        const int64_t n = lg_chunk(x, chunks, dim, p, 3);
+        if (n > 1)
+                p[1] = lg_mul(p[0], p[0]);
+        return lg_cat(LG_LIST_OF(n, p), dim);
+}
+
 /* slice_grad */
 static lg_tensor *sliced(lg_tensor *x, lg_tensor *unused)
 {

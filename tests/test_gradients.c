@@ -51,14 +51,15 @@ static lg_tensor *run(lg_ctx *c, lg_list inputs, void *user)
         return run_case(j->row, c, inputs.items, j->k, &s);
 }
 
-/* The first derivative by fused kernels is the one by ops. */
+/* The first derivative by fused kernels is the one by ops; of the second of two calls it is added to what has arrived.
+ */
 static void check_fused(lg_ctx *c, lg_list in, job *j, layout how)
 {
         lg_tensor *fused[MAX_INPUTS] = {NULL}, *ops[MAX_INPUTS] = {NULL};
-        lg_tensor *y = run(c, in, j);
+        lg_tensor *y = run(c, in, j), *z = run(c, in, j);
         lg_tensor *g = y ? lg_uniform(c, -1, 1, lg_shape_of(y), .dtype = LG_F64) : NULL;
-        lg_grad(LG_LIST(y), in, .grads = LG_LIST(g), .result = ops, .create_graph = true);
-        lg_grad(LG_LIST(y), in, .grads = LG_LIST(g), .result = fused);
+        lg_grad(LG_LIST(y, z), in, .grads = LG_LIST(g, g), .result = ops, .create_graph = true);
+        lg_grad(LG_LIST(y, z), in, .grads = LG_LIST(g, g), .result = fused);
         assert_ok(c);
         for (int64_t i = 0; i < in.count; i++) {
                 double a[256], b[256];

@@ -402,6 +402,11 @@ static void copies_and_views(void **state)
         assert_int_equal(lg_split(lg_zeros(c, LG_SHAPE(0)), 0, 0, p, 1), 1);
         assert_int_equal(lg_chunk(lg_zeros(c, LG_SHAPE(2, 0)), 3, 1, p, 3), 3);
         assert_int_equal(lg_numel(p[2]), 0);
+        lg_tensor *steps = lg_from(c, ((float[]){1, 2, 3, 4, 5, 6}), LG_SHAPE(2, 3));
+        assert_int_equal(lg_unbind(steps, -1, p, 5), 3);
+        assert_shape(p[2], LG_SHAPE(2));
+        assert_list(p[2], 0, 3, 6);
+        assert_int_equal(lg_unbind(lg_zeros(c, LG_SHAPE(2, 0)), 1, NULL, 0), 0);
         assert_ok(c);
         lg_scope s = lg_scope_begin(c);
         int64_t before = lg_live_tensors(c);
@@ -549,6 +554,10 @@ static void wrong_shapes_and_dtypes(void **state)
         WRONG(lg_split(x, 1, 0, NULL, 9), LG_ERR_ARGUMENT, "gives 3 pieces, but there is room for 0");
         WRONG(lg_split(x, 0, 0, p, 2), LG_ERR_ARGUMENT, "split: pieces of size 0");
         WRONG(lg_split(x, 1, 2, p, 2), LG_ERR_ARGUMENT, "split: there is no dimension 2");
+        WRONG(lg_unbind(x, 0, p, 2), LG_ERR_ARGUMENT, "unbind: x, f32 (3, 2) on");
+        WRONG(lg_unbind(x, 0, NULL, 9), LG_ERR_ARGUMENT, "gives 3 pieces, but there is room for 0");
+        WRONG(lg_unbind(x, 2, p, 2), LG_ERR_ARGUMENT, "unbind: there is no dimension 2");
+        WRONG(lg_unbind(lg_ones(c, LG_SHAPE_0D), 0, p, 2), LG_ERR_ARGUMENT, "unbind: there is no dimension 0");
         WRONG(lg_chunk(x, 0, 0, p, 2), LG_ERR_ARGUMENT, "chunk: 0 chunks");
         WRONG(lg_chunk(x, 3, 0, p, 2), LG_ERR_ARGUMENT, "gives 3 pieces, but there is room for 2");
         WRONG(lg_chunk(x, 2, -3, p, 2), LG_ERR_ARGUMENT, "chunk: there is no dimension -3");

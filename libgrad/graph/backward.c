@@ -124,7 +124,7 @@ static bool visit(call *k, stack *s, lg__node *n)
         if (!p || p->visited)
                 return p != NULL;
         p->visited = true;
-        p->needed = is_input(k, n);
+        p->needed = p->asked = is_input(k, n);
         if (!lg__stack_room(k->ctx, s))
                 return false;
         s->items[s->count++] = p;

@@ -142,22 +142,28 @@ static bool unpack_all(const call *k, lg__node *n, lg__vjp *v, lg_tensor lent[MO
         return true;
 }
 
+static bool run_fused(lg__vjp *v)
+{
+        LG__TELL(v->ctx, fused_begin, v);
+        const bool ok = v->op->fused(v);
+        LG__TELL(v->ctx, fused_end, v, ok);
+        return ok;
+}
+
 static bool run_vjp(call *k, pending *p, lg__vjp *v)
 {
         lg__node *n = p->node;
         for (int i = 0; i < n->out_count; i++)
                 v->grad[i] = p->grads[i];
-        bool fused = n->op->fused && !k->create_graph;
+        const bool first_order = !k->create_graph, views = first_order && n->op->flags & LG__ALIASES;
         const lg__frame frame = {.outer = k->ctx->frame, .node = n};
         k->ctx->frame = &frame;
         LG__TELL(k->ctx, enter, &frame);
-        if (fused)
-                LG__TELL(k->ctx, fused_begin, v);
-        bool ok = fused ? n->op->fused(v) : n->op->vjp(v);
+        bool ok;
+        if (!views || !lg__derive_view(k, v, &ok))
+                ok = first_order && n->op->fused ? run_fused(v) : n->op->vjp(v);
         for (int i = 0; i < n->out_count; i++)
                 p->grads[i] = v->grad[i];
-        if (fused)
-                LG__TELL(k->ctx, fused_end, v, ok);
         LG__TELL(k->ctx, leave, &frame);
         k->ctx->frame = frame.outer;
         if (!ok || k->ctx->error)
@@ -170,7 +176,10 @@ static lg_tensor *sum_at(const call *k, const lg__edge *e)
 {
         const pending *p = lg__pending_find(k, e->node);
         lg_tensor *sum = p ? p->grads[e->output] : NULL;
-        return sum && lg__grad_is_unseen(sum) && lg_device_equal(sum->storage->device->id, e->device) ? sum : NULL;
+        return sum && lg__grad_is_unseen(sum) && sum->at.dtype == e->dtype &&
+                               lg_device_equal(sum->storage->device->id, e->device)
+                       ? sum
+                       : NULL;
 }
 
 /* Runs a node's derivative in a scope of its own and hands the results on. */
@@ -181,7 +190,7 @@ static bool derive(call *k, pending *p, lg__vjp *v, bool *needs, lg_tensor **sum
         for (int i = 0; i < n->in_count; i++) {
                 v->in[i] = v->grad_in[i] = NULL;
                 any |= needs[i] = wanted(k, &n->edges[i]);
-                sums[i] = needs[i] && n->op->fused ? sum_at(k, &n->edges[i]) : NULL;
+                sums[i] = needs[i] ? sum_at(k, &n->edges[i]) : NULL;
         }
         if (!any)
                 return true;

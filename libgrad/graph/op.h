@@ -56,7 +56,8 @@ enum {
         LG__ALIASES = 2,   /* the result shares the storage of input 0 */
         LG__ACROSS = 4,    /* inputs and results may be on several devices */
         LG__UNORDERED = 8, /* sums in any order, unless lg_set_deterministic is on */
-        LG__HANDLES = 16   /* its derivative is the program's: it gets handles that it may keep */
+        LG__HANDLES = 16,  /* its derivative is the program's: it gets handles that it may keep */
+        LG__ADDS = 32      /* adds to input 0 in place */
 };
 
 /* ---- attributes: typed fields, from which the struct and its text are made ---- */
@@ -127,9 +128,9 @@ typedef struct lg__vjp {
         int in_count, out_count;
         lg_tensor **in;      /* saved inputs; NULL: not saved */
         lg_tensor **grad_in; /* to be set where needs[i]; shapes broadcast to the input's are summed later */
-        /* The sum of what has arrived at that input, of its dtype, shape and device: a fused derivative may add to it
-         * in place, and set grad_in[i] to it. NULL: nothing has, or it may not be changed. */
-        lg_tensor *const *sums;
+        /* The sum of what has arrived at that input, of its dtype, shape and device: a derivative may add to it in
+         * place, and set grad_in[i] to it. NULL: nothing has, or it may not be changed. */
+        lg_tensor **sums;
         const bool *needs;
         lg_tensor *out[LG__MAX_OUT];  /* saved outputs; NULL: not saved */
         lg_tensor *grad[LG__MAX_OUT]; /* of the outputs, NULL: nobody used it; may be released and set to NULL */

@@ -13,6 +13,7 @@ typedef struct lg__pending {
         const call *owner;
         lg__node *node;
         bool queued, needed, visited;
+        bool asked;           /* lg_grad() wants the gradient of one of its outputs */
         int edge;             /* next one to visit */
         lg__watcher *watcher; /* of a leaf: who is told when nothing more arrives; NULL: nobody, or it was told */
         int64_t number;       /* of the leaf, to the watcher */
@@ -53,6 +54,9 @@ void lg__pending_free(pending *p);
 bool lg__arrive(call *k, lg__node *n, int output, lg_tensor *g);
 /* A result of a derivative as a handle that the call owns, cast and summed to what the input was. */
 lg_tensor *lg__settle(lg_tensor *g, const lg__edge *e);
+/* region.c: adds the gradients of a view to their part of what has arrived at its base. Returns false if the view's own
+ * derivative has to run; else ret_ok says whether it went well. */
+bool lg__derive_view(call *k, lg__vjp *v, bool *ret_ok);
 /* Runs the derivative of p's node, and hands its results on. */
 bool lg__derive_node(call *k, pending *p);
 /* watch.c. Before the nodes run, with the records of the outputs: which leaves have watchers, and how much can arrive

@@ -3,19 +3,24 @@
 #include <string.h>
 #include "place.h"
 
+/* Found in tensors that what runs may change: gradients, and sums that it adds to. */
+typedef struct came {
+        bool nan, infinite; /* infinite: or NaN */
+} came;
+
 typedef struct anomaly {
         lg__object object;
         lg__observer observer;
         lg_anomaly_options options;
-        bool came_nan, came_infinite; /* in a gradient to the derivative that runs, which may change it */
+        came op, derivative; /* the ones that run */
 } anomaly;
 
 /* An op that ran, or a derivative. */
 typedef struct event {
         const char *op, *of;
         int in_count, out_count;
-        uint32_t changed;   /* inputs that are not what the op saw: bits LG__BY(i) */
-        bool nan, infinite; /* what was in an input that is not here */
+        uint32_t changed; /* inputs that are not what the op saw: bits LG__BY(i) */
+        came came;        /* in inputs that are not here */
         lg_tensor *const *in, *const *out;
 } event;
 
@@ -62,10 +67,10 @@ static void look(lg_ctx *c, const event *e, bool nan)
         lg_tensor *found = first_bad(c, e->out, e->out_count, 0, nan);
         if (!found)
                 return;
-        const bool finite = !e->nan && !e->infinite && !first_bad(c, e->in, e->in_count, e->changed, false);
+        const bool finite = !e->came.infinite && !first_bad(c, e->in, e->in_count, e->changed, false);
         if (!finite && !nan)
                 found = first_bad(c, e->out, e->out_count, 0, true);
-        if (found && !c->error && (finite || !(e->nan || first_bad(c, e->in, e->in_count, e->changed, true))))
+        if (found && !c->error && (finite || !(e->came.nan || first_bad(c, e->in, e->in_count, e->changed, true))))
                 report(c, e, found, nan || !finite, finite);
 }
 
@@ -81,11 +86,35 @@ static void examine(const anomaly *a, const event *e)
         lg_scope_end(c, scope);
 }
 
+/* Notes what is in tensors that may have changed when somebody looks at the results. */
+static void note(lg_ctx *c, came *ret, lg_tensor *const *t, int count)
+{
+        lg_scope scope = lg_scope_begin(c);
+        if (!scope.id)
+                return;
+        bool recording = lg_grad_mode(c, false);
+        if (first_bad(c, t, count, 0, false)) {
+                ret->infinite = true;
+                ret->nan = ret->nan || first_bad(c, t, count, 0, true);
+        }
+        lg_grad_mode(c, recording);
+        lg_scope_end(c, scope);
+}
+
+static void op_begin(lg__observer *o, const lg__call *call)
+{
+        came *op = &anomaly_of(o)->op;
+        *op = (came){.nan = false};
+        if (call->op->flags & LG__ADDS)
+                note(call->ctx, op, call->in, 1);
+}
+
 static void op_end(lg__observer *o, const lg__call *call, bool ok)
 {
         const lg__op *of = lg__derived_now(call->ctx);
         event e = {.op = call->op->name, .of = of ? of->name : NULL, .in_count = call->in_count, .in = call->in};
         e.changed = call->moved;
+        e.came = anomaly_of(o)->op;
         e.out_count = call->out_count;
         e.out = call->out;
         if (ok && !call->op->compose)
@@ -94,16 +123,10 @@ static void op_end(lg__observer *o, const lg__call *call, bool ok)
 
 static void fused_begin(lg__observer *o, const lg__vjp *v)
 {
-        anomaly *a = anomaly_of(o);
-        lg_ctx *c = v->ctx;
-        lg_scope scope = lg_scope_begin(c);
-        if (!scope.id)
-                return;
-        bool recording = lg_grad_mode(c, false);
-        a->came_infinite = first_bad(c, v->grad, v->out_count, 0, false) != NULL; /* or NaN */
-        a->came_nan = a->came_infinite && first_bad(c, v->grad, v->out_count, 0, true);
-        lg_grad_mode(c, recording);
-        lg_scope_end(c, scope);
+        came *derivative = &anomaly_of(o)->derivative;
+        *derivative = (came){.nan = false};
+        note(v->ctx, derivative, v->grad, v->out_count);
+        note(v->ctx, derivative, v->sums, v->in_count);
 }
 
 static void fused_end(lg__observer *o, const lg__vjp *v, bool ok)
@@ -112,8 +135,7 @@ static void fused_end(lg__observer *o, const lg__vjp *v, bool ok)
         lg_tensor *in[most + LG__MAX_OUT];
         const anomaly *a = anomaly_of(o);
         event e = {.op = v->op->name, .of = v->op->name, .in = in, .out_count = v->in_count, .out = v->grad_in};
-        e.nan = a->came_nan;
-        e.infinite = a->came_infinite;
+        e.came = a->derivative;
         if (!ok)
                 return;
         for (int i = 0; i < v->out_count; i++)
@@ -150,7 +172,8 @@ bool lg_anomaly_with(lg_ctx *c, bool on, const lg_anomaly_options *options)
         lg__observer *found = find(c);
         anomaly *a = found ? anomaly_of(found) : on ? lg__alloc(c, sizeof *a) : NULL;
         if (on && a && !found) {
-                a->observer = (lg__observer){.op_end = op_end,
+                a->observer = (lg__observer){.op_begin = op_begin,
+                                             .op_end = op_end,
                                              .recorded = lg__note_place,
                                              .fused_begin = fused_begin,
                                              .fused_end = fused_end};

@@ -77,8 +77,22 @@ static bool vjp_gather(lg__vjp *v)
         return (v->grad_in[0] = LG__APPLY(scatter_add, v->attributes, zeros, v->grad[0], v->in[1])) != NULL;
 }
 
+/* Adds g to what has arrived, or to zeros, and so touches nothing but the elements that were picked. */
+static bool fused_gather(lg__vjp *v)
+{
+        lg_tensor *g = v->grad[0], *to = v->sums[0];
+        if (!to) {
+                to = lg__tensor_empty(v->ctx, lg__input(v, 0)->device, g->at.dtype, lg__input_shape(v, 0));
+                if (!to || !lg__fill_values(to, 0, "gather"))
+                        return false;
+        }
+        v->grad_in[0] = to;
+        const lg_gather_args k = kernel_args(v->attributes, v->in[1], g, to, to);
+        return lg__shape_numel(g->at.shape) == 0 || LG__RUN(to->storage->device, "gather", scatter_add, &k);
+}
+
 LG__DEFINE(gather, LG__OPERANDS({"x"}, {"index", LG__INDEX, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}),
-           LG__HAS(gather), .infer = infer_gather, .forward = forward_gather, .vjp = vjp_gather)
+           LG__HAS(gather), .infer = infer_gather, .forward = forward_gather, .vjp = vjp_gather, .fused = fused_gather)
 
 lg_tensor *lg__gather(lg_tensor *x, int dim, lg_tensor *index, lg__origin origin)
 {

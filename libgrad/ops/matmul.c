@@ -53,12 +53,17 @@ static void batch_strides(lg_gemm_args *g, const lg_tensor *out, const lg_tensor
         memcpy(g->batch, out->at.shape.size, sizeof g->batch);
 }
 
-/* out = relu(a b + bias), of matrices with a batch in front that is broadcast already as out's; bias: a row, or NULL.
- */
-static bool product(lg_tensor *out, lg_tensor *a, lg_tensor *b, const void *bias, bool relu, const char *op)
+typedef struct ending {
+        bool adds; /* to what out holds */
+        bool relu;
+        const void *bias; /* a row, or NULL */
+} ending;
+
+/* out = relu(a b + bias), or out += a b, of matrices with a batch in front that is broadcast already as out's. */
+static bool product(lg_tensor *out, lg_tensor *a, lg_tensor *b, ending e, const char *op)
 {
         int n = out->at.shape.ndim;
-        lg_gemm_args g = {.dtype = out->at.dtype, .batch_ndim = n - 2, .bias = bias, .relu = relu};
+        lg_gemm_args g = {.dtype = out->at.dtype, .batch_ndim = n - 2, .beta = e.adds, .bias = e.bias, .relu = e.relu};
         g.m = out->at.shape.size[n - 2];
         g.n = out->at.shape.size[n - 1];
         g.k = a->at.shape.size[a->at.shape.ndim - 1];
@@ -107,21 +112,56 @@ static bool infer_matmul(lg__call *call)
 
 static bool forward_matmul(lg__call *call)
 {
-        return product(call->out[0], call->in[0], call->in[1], NULL, false, "matmul");
+        return product(call->out[0], call->in[0], call->in[1], (ending){.adds = false}, "matmul");
+}
+
+/* sum += a b, in place; an op of its own, so that observers see it as one. */
+static bool forward_matmul_add(lg__call *call)
+{
+        call->moved |= LG__BY(0);
+        return product(call->out[0], call->in[1], call->in[2], (ending){.adds = true}, "matmul_add");
+}
+
+LG__DEFINE(matmul_add, .flags = LG__ALIASES | LG__ADDS,
+           LG__OPERANDS({"sum", LG__FLOAT}, {"a", LG__FLOAT}, {"b", LG__FLOAT}), LG__RESULTS({"y"}),
+           .forward = forward_matmul_add)
+
+static lg_tensor *transposed(lg_tensor *x)
+{
+        return x->at.shape.ndim == 2 ? lg_permute(x, LG_DIMS(1, 0)) : lg_transpose(x, -2, -1);
+}
+
+/* True if what has arrived at an input has the shape of a product with the batches of g. */
+static bool takes_product(const lg_tensor *sum, const lg_tensor *g)
+{
+        bool fits = sum && sum->at.shape.ndim == g->at.shape.ndim && lg__layout_is_contiguous(&sum->at);
+        for (int i = 0; fits && i < g->at.shape.ndim - 2; i++)
+                fits = sum->at.shape.size[i] == g->at.shape.size[i];
+        return fits;
+}
+
+/* Gives a b as the gradient of input i. The product itself adds it to what has arrived there, where that is possible.
+ */
+static bool give_product(lg__vjp *v, int i, lg_tensor *a, lg_tensor *b)
+{
+        lg_tensor *sum = v->sums[i];
+        if (!a || !b)
+                return false;
+        if (!takes_product(sum, v->grad[0])) {
+                v->grad_in[i] = a->at.shape.ndim == 2 ? LG__APPLY(matmul, NULL, a, b) : lg_matmul(a, b);
+                return v->grad_in[i] != NULL;
+        }
+        lg_tensor *y = LG__APPLY(matmul_add, NULL, sum, a, b);
+        lg__tensor_release(y); /* the sum must have one handle for the next product to add to it */
+        v->grad_in[i] = sum;
+        return y != NULL;
 }
 
 static bool vjp_matmul(lg__vjp *v)
 {
-        lg_tensor *g = v->grad[0], *a = v->in[0], *b = v->in[1];
-        if (g->at.shape.ndim == 2) { /* no batches: the op itself */
-                const lg_dims turned = LG_DIMS(1, 0);
-                v->grad_in[0] = v->needs[0] ? LG__APPLY(matmul, NULL, g, lg_permute(b, turned)) : NULL;
-                v->grad_in[1] = v->needs[1] ? LG__APPLY(matmul, NULL, lg_permute(a, turned), g) : NULL;
-                return lg__ok(v->ctx);
-        }
-        if (v->needs[0] && !(v->grad_in[0] = lg_matmul(g, lg_transpose(b, -2, -1))))
-                return false;
-        return !v->needs[1] || (v->grad_in[1] = lg_matmul(lg_transpose(a, -2, -1), g)) != NULL;
+        lg_tensor *g = v->grad[0];
+        return (!v->needs[0] || give_product(v, 0, g, transposed(v->in[1]))) &&
+               (!v->needs[1] || give_product(v, 1, transposed(v->in[0]), g));
 }
 
 LG__DEFINE(matmul, .flags = LG__PROMOTE, .autocast = LG__LOW,
@@ -198,15 +238,14 @@ static bool forward_linear(lg__call *call)
         wt.at.shape = LG_SHAPE(w->at.shape.size[1], w->at.shape.size[0]);
         wt.at.strides[0] = w->at.strides[1];
         wt.at.strides[1] = w->at.strides[0];
-        return product(call->out[0], call->in[0], &wt, b ? lg__data(b) : NULL, call->op == LG__OP(linear_relu),
-                       call->op->name);
+        const ending e = {.relu = call->op == LG__OP(linear_relu), .bias = b ? lg__data(b) : NULL};
+        return product(call->out[0], call->in[0], &wt, e, call->op->name);
 }
 
 static bool derive_linear(lg__vjp *v, lg_tensor *g)
 {
-        if (v->needs[0] && !(v->grad_in[0] = LG__APPLY(matmul, NULL, g, v->in[1])))
-                return false;
-        if (v->needs[1] && !(v->grad_in[1] = LG__APPLY(matmul, NULL, lg_permute(g, LG_DIMS(1, 0)), v->in[0])))
+        if ((v->needs[0] && !give_product(v, 0, g, v->in[1])) ||
+            (v->needs[1] && !give_product(v, 1, transposed(g), v->in[0])))
                 return false;
         return !v->needs[2] || v->grad_in[2] || (v->grad_in[2] = lg_sum(g, .dims = LG_DIMS(0))) != NULL;
 }

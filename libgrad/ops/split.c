@@ -1,17 +1,81 @@
-/* split.c - a tensor taken apart along a dimension; the pieces are slices. */
+/* split.c - a tensor taken apart along a dimension.
+ *
+ * The pieces are slices. Up to LG__MAX_OUT of them are the results of one op, pieces; dx is their gradients side by
+ * side.
+ */
 #include <string.h>
 #include "graph/op.h"
 
+/* ---- pieces ---- */
+
+#define PIECES_FIELDS(FIELD) FIELD(int, dim, 0) FIELD(i64, size, 0) FIELD(int, count, 0)
+LG__ATTRIBUTES(pieces, PIECES_FIELDS)
+
+/* The shape of piece i of a tensor; the last piece is what is left. */
+static lg_shape piece_shape(const pieces_attributes *a, lg_shape x, int i)
+{
+        const int64_t left = x.size[a->dim] - i * a->size;
+        x.size[a->dim] = left < a->size ? left : a->size;
+        return x;
+}
+
+static bool infer_pieces(lg__call *call)
+{
+        const pieces_attributes *a = call->attributes;
+        const lg__layout *x = &call->in[0]->at;
+        call->out_count = a->count;
+        for (int i = 0; i < a->count; i++) {
+                lg__layout *y = &call->out_at[i];
+                lg__layout_copy(y, x);
+                y->shape = piece_shape(a, x->shape, i);
+                y->offset += i * a->size * x->strides[a->dim];
+        }
+        return true;
+}
+
+static bool vjp_pieces(lg__vjp *v)
+{
+        const pieces_attributes *a = v->attributes;
+        lg_tensor *g[LG__MAX_OUT], *some = NULL;
+        for (int i = 0; i < a->count && !some; i++)
+                some = v->grad[i];
+        for (int i = 0; i < a->count; i++)
+                g[i] = v->grad[i] ? v->grad[i]
+                                  : lg_expand(lg__constant(some, 0), piece_shape(a, lg__input_shape(v, 0), i));
+        return (v->grad_in[0] = lg_cat(LG_LIST_OF(a->count, g), a->dim)) != NULL;
+}
+
+LG__DEFINE(pieces, .flags = LG__ALIASES, LG__OPERANDS({"x"}), LG__RESULTS({"y"}), LG__HAS(pieces),
+           .infer = infer_pieces, .vjp = vjp_pieces)
+
+/* ---- split, chunk, unbind ---- */
+
 typedef struct parts {
-        bool chunks; /* so many are asked for, and not such of that size */
-        int64_t asked;
+        enum { SPLIT, CHUNK, UNBIND } kind;
+        int64_t asked; /* the size of pieces, or their number (CHUNK) */
         int dim;
         lg_tensor **ret;
         int64_t room;
         int64_t *ret_count;
 } parts;
 
-/* `count` pieces of `size`, the last as long as what is left; returns the first. */
+static bool make_pieces(const lg__call *call, int dim, int64_t size, int64_t count, lg_tensor **ret)
+{
+        const bool unbinds = ((const parts *)call->attributes)->kind == UNBIND;
+        const pieces_attributes a = {dim, size, (int)count};
+        lg_tensor *x = call->in[0];
+        if (!unbinds && count > 1 && count <= LG__MAX_OUT)
+                return lg__apply(LG__OP(pieces), &x, 1, &a, ret);
+        const int64_t n = x->at.shape.size[dim];
+        for (int64_t i = 0; i < count; i++) {
+                const int64_t from = i * size, to = n - from < size ? n : from + size;
+                if (!(ret[i] = unbinds ? lg_select(x, dim, i) : lg_slice(x, dim, from, to)))
+                        return false;
+        }
+        return true;
+}
+
+/* Makes `count` pieces of `size`, the last one of what is left. Returns the first. */
 static lg_tensor *take_apart(const lg__call *call, int dim, int64_t size, int64_t count)
 {
         const parts *p = call->attributes;
@@ -22,11 +86,7 @@ static lg_tensor *take_apart(const lg__call *call, int dim, int64_t size, int64_
                                 (long long)(p->ret ? p->room : 0));
         size_t bytes = (size_t)count * sizeof *p->ret;
         lg_tensor **pieces = lg__alloc(call->ctx, bytes), *first = NULL;
-        bool ok = pieces != NULL;
-        for (int64_t i = 0; i < count && ok; i++) {
-                int64_t left = x->at.shape.size[dim] - i * size, n = left < size ? left : size;
-                ok = (pieces[i] = lg_slice(x, dim, i * size, i * size + n)) != NULL;
-        }
+        bool ok = pieces && make_pieces(call, dim, size, count, pieces);
         if (ok) {
                 memcpy(p->ret, pieces, bytes);
                 *p->ret_count = count;
@@ -46,29 +106,26 @@ static lg_tensor *compose(const lg__call *call)
         if (dim < 0)
                 return NULL;
         const int64_t n = s.size[dim], asked = p->asked;
-        if (p->chunks && asked < 1)
+        if (p->kind == CHUNK && asked < 1)
                 return lg__fail(call->ctx, LG_ERR_ARGUMENT, "chunk: %lld chunks; there must be at least 1",
                                 (long long)asked);
-        if (!p->chunks && (asked < 0 || (asked == 0 && n > 0)))
+        if (p->kind == SPLIT && (asked < 0 || (asked == 0 && n > 0)))
                 return lg__fail(call->ctx, LG_ERR_ARGUMENT, "split: pieces of size %lld; it must be above 0",
                                 (long long)asked);
         if (n == 0)
-                return take_apart(call, dim, 0, p->chunks ? asked : 1);
-        const int64_t size = p->chunks ? 1 + (n - 1) / asked : asked;
+                return p->kind == UNBIND ? NULL : take_apart(call, dim, 0, p->kind == CHUNK ? asked : 1);
+        const int64_t size = p->kind == CHUNK ? 1 + (n - 1) / asked : asked;
         return take_apart(call, dim, size, 1 + (n - 1) / size);
 }
 
-static const lg__op split = {.name = "split", .compose = compose, LG__OPERANDS({"x"})};
-static const lg__op chunk = {.name = "chunk", .compose = compose, LG__OPERANDS({"x"})};
-
-int64_t lg_split(lg_tensor *x, int64_t size, int dim, lg_tensor **ret, int64_t room)
-{
-        int64_t count = 0;
-        return lg__apply1(&split, x, &(parts){false, size, dim, ret, room, &count}) ? count : 0;
-}
-
-int64_t lg_chunk(lg_tensor *x, int64_t chunks, int dim, lg_tensor **ret, int64_t room)
-{
-        int64_t count = 0;
-        return lg__apply1(&chunk, x, &(parts){true, chunks, dim, ret, room, &count}) ? count : 0;
-}
+/* lg_of(), which returns the number of pieces. */
+#define TAKEN_APART(of, kind, asked, ...)                                                                              \
+        static const lg__op of = {.name = #of, .compose = compose, LG__OPERANDS({"x"})};                               \
+        int64_t lg_##of(lg_tensor *x, __VA_ARGS__, lg_tensor **ret, int64_t room)                                      \
+        {                                                                                                              \
+                int64_t count = 0;                                                                                     \
+                return lg__apply1(&of, x, &(parts){kind, asked, dim, ret, room, &count}) ? count : 0;                  \
+        }
+TAKEN_APART(split, SPLIT, size, int64_t size, int dim)
+TAKEN_APART(chunk, CHUNK, chunks, int64_t chunks, int dim)
+TAKEN_APART(unbind, UNBIND, 1, int dim)
