@@ -23,21 +23,21 @@ FILLED_IN = r'(size_t (size|report_size)|lg_dtype memory|lg_state_kind kind)'
 
 
 def escape(text):
-    """Text that neither Doxygen nor its Markdown changes."""
-    text = re.sub(r'([\\@&$#<>%"*`~|^\[\]])', r'\\\1', text)
-    text = re.sub(r'(?<!\w)_|_(?!\w)', r'\\_', text)
-    text = re.sub(r'\\([*`~|^\[\]_])', lambda m: f'&#{ord(m.group(1))};', text)
-    return re.sub(r'\b(lg_\w+)\(\)', r'\1()', text)
+    """Text that neither Doxygen nor its Markdown changes, except for code between backquotes. A full stop before a space
+    would end a brief description."""
+    parts = text.split('`')
+    for i in range(0, len(parts), 2):
+        parts[i] = re.sub(r'[\\@&$#<>%*|\[\]]|(?<![a-zA-Z0-9])_|_(?![a-zA-Z0-9])', r'\\\g<0>', parts[i])
+        parts[i] = re.sub(r'\bet al\.\s+', r'et al.\\ ', parts[i]).replace('"', '&quot;')
+    return '`'.join(parts)
 
 
 def prose(text):
     """Paragraphs, lists and examples of a comment."""
     out = []
     for example, lines in header_comments.parts(text):
-        if example:
-            out += ['\\code{.c}'] + lines + ['\\endcode']
-        else:
-            out += [escape(line) for line in lines]
+        text = '\n'.join(lines)
+        out.append(f'\\code{{.c}}\n{text}\n\\endcode' if example else escape(text))
     return '\n'.join(out)
 
 
@@ -137,6 +137,9 @@ def page(path):
         slug = re.sub(r'[^\w -]', '', match.group(2).lower()).replace(' ', '-')
         return f'{match.group(0)} {{#{slug}}}' if slug in wanted else match.group(0)
     rest = re.sub(r'^(##+) (.*)$', labelled, rest, flags=re.M)
+    parts = re.split(r'(^```.*?^```$)', rest, flags=re.M | re.S)  # Doxygen reads a single backquote before ' as a quotation
+    parts[::2] = [re.sub(r'`([^`]+)`', r'``\1``', part) for part in parts[::2]]
+    rest = ''.join(parts)
     rest = re.sub(r'\[([^]]+)\]\((?!#|https:|\S+\.md\))[^)]+\)', r'\1', rest)  # files that are not among the pages
     print(f'{heading} {{#{label}}}\n{rest}')
 
