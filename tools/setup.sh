@@ -30,21 +30,27 @@ reported() {
         return $code
 } >&2
 
+# reported_here WORDS COMMAND...: reported, and its output is not kept.
+reported_here() {
+        local words=$1 log code=0
+        shift
+        log=$(mktemp)
+        reported "$words" "$log" "$@" || code=$?
+        rm -f "$log"
+        return $code
+}
+
 # need_packages NAME...: installs those Debian packages that are not there. Nothing is done when all are.
 need_packages() {
-        local log code=0
         command -v dpkg-query >/dev/null || { echo 'not a Debian system: install by hand what README.md names' >&2; return 0; }
         missing=()
         for package in "$@"; do
                 [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
         done
         [ ${#missing[@]} = 0 ] && return 0
-        log=$(mktemp)
-        reported 'reading the lists of packages' "$log" as_root apt-get update &&
-                reported "installing ${missing[*]}" "$log" as_root env DEBIAN_FRONTEND=noninteractive \
-                        apt-get install -y --no-install-recommends "${missing[@]}" || code=$?
-        rm -f "$log"
-        return $code
+        reported_here 'reading the lists of packages' as_root apt-get update &&
+                reported_here "installing ${missing[*]}" as_root env DEBIAN_FRONTEND=noninteractive \
+                        apt-get install -y --no-install-recommends "${missing[@]}"
 }
 
 build_packages=(gcc libc6-dev meson ninja-build pkg-config zlib1g-dev libcjson-dev libpng-dev libdlpack-dev)
@@ -61,7 +67,7 @@ command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
 configure() {
         local folder=$1
         shift
-        [ -e "$folder/build.ninja" ] || reported "configuring $folder" "$folder.log" meson setup "$folder" "$@"
+        [ -e "$folder/build.ninja" ] || reported_here "configuring $folder" meson setup "$folder" "$@"
 }
 
 # reconfigure_for_mpi FOLDER: configures a folder again that was made before an MPI was installed.
@@ -70,10 +76,21 @@ reconfigure_for_mpi() {
         for name in openmpi:ompi-c mpich:mpich; do
                 if pkg-config --exists "${name#*:}" && ! grep -q "libgrad-${name%:*}.so.0" "$1/build.ninja" &&
                         ! grep -q "^${name%:*} = disabled" "$1/meson-private/cmd_line.txt"; then
-                        reported "configuring $1 again, for messages between processes" "$1.log" meson setup --reconfigure "$1"
+                        reported_here "configuring $1 again, for messages between processes" meson setup --reconfigure "$1"
                         return
                 fi
         done
+}
+
+# build_installed WORDS FOLDER: builds what meson install installs, without examples, benchmarks and tests.
+build_installed() {
+        local targets
+        targets=$(meson introspect --targets "$2" | python3 -c 'import json, os, sys
+for target in json.load(sys.stdin):
+    for path in target["filename"] if target["installed"] else []:
+        print(os.path.relpath(path, sys.argv[1]))' "$2")
+        mapfile -t targets <<<"$targets"
+        reported_here "$1" ninja -C "$2" "${targets[@]}"
 }
 
 # beating COMMAND...: runs it with its own output, and a line every eight seconds where nobody watches on a terminal.
