@@ -19,33 +19,49 @@ bool plot_possible(void)
         return false;
 }
 
-/* A file's name as gnuplot reads it: in single quotes, those inside it doubled. */
-static void quoted(FILE *f, const char *s)
+/* Sets a variable of gnuplot to a text: in single quotes, those inside it doubled. */
+static void set(FILE *f, const char *variable, const char *text)
 {
-        fputc('\'', f);
-        for (; *s; s++) {
-                if (*s == '\'')
+        fprintf(f, "%s = '", variable);
+        for (; *text; text++) {
+                if (*text == '\'')
                         fputc('\'', f);
-                fputc(*s, f);
+                fputc(*text, f);
         }
-        fputc('\'', f);
+        fputs("'\n", f);
 }
 
-bool plot_write(const char *csv, const char *png)
+/* Commands that draw a panel for the loss and one for the accuracy, with at most ten numbers of epochs below each. */
+static const char panels[] =
+        "set datafile separator ','\n"
+        "stats figures skip 1 using 4 name 'accuracy' nooutput\n"
+        "stats figures skip 1 using 1 nooutput\n"
+        "set terminal pngcairo size 1200,500\n"
+        "set output picture\n"
+        "set multiplot layout 1,2 title model.' on Fashion-MNIST' font ',14' noenhanced\n"
+        "set xlabel 'epoch'\n"
+        "set xrange [STATS_min - 0.5:STATS_max + 0.5]\n"
+        "set xtics ceil((STATS_max - STATS_min + 1) / 10)\n"
+        "set linetype 1 lw 2 pt 7\n"
+        "set linetype 2 lw 2 pt 5\n"
+        "set grid\n"
+        "set key tmargin horizontal\n"
+        "if (STATS_records > 50) { set style data lines } else { set style data linespoints }\n"
+        "set ylabel 'loss'\n"
+        "plot figures skip 1 using 1:2 title 'training loss', '' skip 1 using 1:3 title 'test loss'\n"
+        "set ylabel 'accuracy'\n"
+        "set yrange [accuracy_min - 0.005:accuracy_max + 0.005]\n"
+        "plot figures skip 1 using 1:4 title 'test accuracy' lt 2\n"
+        "unset multiplot\n";
+
+bool plot_write(const char *csv, const char *png, const char *model)
 {
         FILE *f = popen("gnuplot", "w");
         if (!f)
                 return false;
-        fputs("set terminal pngcairo size 1000,500\nset output ", f);
-        quoted(f, png);
-        fputs("\nset datafile separator ','\nset key autotitle columnhead\nset xlabel 'epoch'\nset ylabel 'loss'\n"
-              "set y2label 'accuracy'\nset ytics nomirror\nset y2tics\nset xtics 1\nset grid\nset key bottom center "
-              "outside "
-              "horizontal\nplot ",
-              f);
-        quoted(f, csv);
-        fputs(" using 1:2 with linespoints title 'train loss', '' using 1:3 with linespoints title 'test loss', "
-              "'' using 1:4 axes x1y2 with linespoints title 'test accuracy'\n",
-              f);
+        set(f, "figures", csv);
+        set(f, "picture", png);
+        set(f, "model", model);
+        fputs(panels, f);
         return pclose(f) == 0 && access(png, R_OK) == 0;
 }

@@ -37,7 +37,8 @@ runs --model mlp --schedule none --log-steps 4 --group # no launcher has started
 grep '^step' "$work/out" >"$work/1"
 cmp -s "$work/1" "$work/2" || complain "--group alone prints other losses"
 if command -v gnuplot >/dev/null; then
-        runs --model mlp --plot "$work/a.png"
+        runs --model mlp --epochs 1 --quiet --plot "$work/a.png"
+        [ ! -s "$work/err" ] || complain "gnuplot says $(cat "$work/err")" # of one epoch, on axes of no width
         [ "$(head -c 4 "$work/a.png" | tail -c 3)" = PNG ] || complain "the picture is no PNG"
         [ ! -e "$work/a.png.csv" ] || complain "a temporary file is left"
 fi
