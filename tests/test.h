@@ -104,6 +104,12 @@ static inline void assert_same_bits(const lg_tensor *a, const lg_tensor *b)
         free(x), free(y);
 }
 
+/* True if the call that runs a kernel reports what that finds in its data; else the next read or wait does. */
+static inline bool reports_at_once(lg_ctx *c)
+{
+        return lg_get_default_device(c).type == LG_DEVICE_CPU;
+}
+
 /* max |t - ref| / max(1, max |ref|) is within the tolerance; sizes are equal. */
 static inline void assert_values(const lg_tensor *t, const double *ref, int64_t n, double tolerance)
 {

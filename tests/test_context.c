@@ -433,14 +433,18 @@ static void a_second_device(void **state)
         lg_close(c);
 }
 
+/* On the CPU the op itself reports it. */
 static void a_fault_on_the_device_is_told_at_the_next_read(void **state)
 {
         (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_zeros(c, LG_SHAPE(2, 3)), *y = lg_from(c, ((int64_t[]){1, 7}), LG_SHAPE(2), .dtype = LG_I64);
         lg_tensor *loss = lg_cross_entropy(x, y);
+        assert_int_equal(loss == NULL, reports_at_once(c));
+        assert_int_equal(lg_error_code_of(c), reports_at_once(c) ? LG_ERR_ARGUMENT : LG_ERR_NONE);
         lg_item(loss);
         assert_error(c, LG_ERR_ARGUMENT, "7");
+        assert_true(lg_synchronize(c));
         loss = lg_cross_entropy(x, y);
         assert_false(lg_synchronize(c));
         assert_error(c, LG_ERR_ARGUMENT, "3 classes");

@@ -141,8 +141,9 @@ bool lg__kernel_done(lg__device *d, const char *op, bool ok)
                 d->scratch = block->next;
                 lg__cache_put(&d->cache, block);
         }
-        if (ok && !d->queue->status)
-                return true;
+        const bool noted = d->id.type == LG_DEVICE_CPU && d->queue->error.code != LG_DEVICE_OK;
+        if (ok && !d->queue->status) /* the CPU's kernel has run: what it noted is known at once */
+                return !noted || lg__device_wait(d);
         lg_status status = d->queue->status;
         d->queue->status = LG_OK;
         lg_error_code code = status == LG_NO_MEMORY         ? LG_ERR_MEMORY

@@ -330,7 +330,8 @@ LG_API lg_device lg_get_default_device(const lg_ctx *c);
 /* Waits until all devices of c have finished their work and reports any pending device-side error. Returns false and
  * sets that error if there is one: LG_ERR_ARGUMENT for a label or an index out of range that a kernel found in its
  * data, LG_ERR_CUDA if the GPU failed. lg_item() and lg_read() do the same for the device of their tensor. While a
- * device-side error is pending, also on the CPU, optimisers leave their parameters unchanged. */
+ * device-side error is pending, optimisers leave their parameters unchanged. On the CPU none is ever pending: the call
+ * that ran the kernel fails. */
 LG_API bool lg_synchronize(lg_ctx *c);
 
 /* ---- dtypes ----

@@ -20,10 +20,11 @@ LG_BEGIN
 
 /* ---- selecting and adding by index ----
  *
- * Indices are i64 tensors (otherwise LG_ERR_DTYPE) and count from 0; negative ones are out of range. An index out of
- * range is a device-side error: the next read or wait, such as lg_item() or lg_synchronize(), reports it as
- * LG_ERR_ARGUMENT. Until then its element of the result is 0, or nothing is added for it, and optimisers change
- * nothing. Indices have no gradient. Results belong to the innermost open scope.
+ * Indices are i64 tensors (otherwise LG_ERR_DTYPE) and count from 0; negative ones are out of range. With an index out
+ * of range, the call fails with LG_ERR_ARGUMENT on the CPU. On a GPU it is a device-side error, which the next read or
+ * wait, such as lg_item() or lg_synchronize(), reports as LG_ERR_ARGUMENT; until then its element of the result is 0,
+ * or nothing is added for it, and optimisers change nothing. Indices have no gradient. Results belong to the innermost
+ * open scope.
  */
 
 /* Gathers elements along a dimension: y[i][j] = x[index[i][j]][j] for dim 0, y[i][j] = x[i][index[i][j]] for dim 1, and

@@ -247,8 +247,8 @@ typedef struct lg_embedding_layer_options {
         lg_device device LG_DEFAULT; /* of the parameter; default: the context's default device */
 } lg_embedding_layer_options;
 /* Makes a layer that replaces each index of x (...), an i64 tensor, by a row of "weight" (count, dim): the result is
- * (..., dim). The weight has the standard normal distribution. An index outside [0, count) is a device-side error,
- * which the next read or wait reports as LG_ERR_ARGUMENT. The layer belongs to the context until it becomes a child.
+ * (..., dim). The weight has the standard normal distribution. An index outside [0, count) is
+ * LG_ERR_ARGUMENT, reported as lg_embedding() does. The layer belongs to the context until it becomes a child.
  * Fails with LG_ERR_ARGUMENT if count or dim is below 1 or .padding_idx is not a row.
  * Example: lg_nn_embedding(c, 10000, 64, .padding_idx = LG_ZERO_INT) */
 #define lg_nn_embedding(...)                                                                                           \

@@ -26,8 +26,9 @@ LG_BEGIN
  * not have a float dtype or target has a wrong one; LG_ERR_DEVICE if the tensors are on two devices; LG_ERR_ARGUMENT if
  * x or target is NULL, tensors belong to two contexts, or .reduction is LG_BATCH_MEAN.
  *
- * Class indices are i64, of shape (N, ...), or 0-d for x of shape (C). An index that is neither in [0, C) nor
- * .ignore_index counts as ignored, and the next lg_item(), lg_read() or lg_synchronize() reports it as LG_ERR_ARGUMENT.
+ * Class indices are i64, of shape (N, ...), or 0-d for x of shape (C). With an index that is neither in [0, C) nor
+ * .ignore_index, the call fails with LG_ERR_ARGUMENT on the CPU. On a GPU it counts as ignored, and the next lg_item(),
+ * lg_read() or lg_synchronize() reports it as LG_ERR_ARGUMENT.
  */
 
 typedef struct lg_cross_entropy_options {
