@@ -255,6 +255,9 @@ static inline lg_shape lg__input_shape(const lg__vjp *v, int i)
 {
         return lg__shape_of(v->node->edges[i].size, v->node->edges[i].ndim);
 }
+/* Words to end an error with about x, which is not (N, C, ...) with `spaces` dimensions after C, and that many
+ * channels: the call that makes it so, where its sizes show which; else empty. */
+const char *lg__layout_hint(const lg_tensor *x, int spaces, int64_t channels);
 /* relu(lg_linear(x, w, b)) as one op. */
 lg_tensor *lg__linear_relu(lg_tensor *x, lg_tensor *w, lg_tensor *b);
 /* What follows a convolution: batch norm in evaluation as scale and shift (outputs; both or neither), a sum, ReLU. */

@@ -44,8 +44,8 @@ static bool check_dtype(const lg__op *op, const lg_tensor *t, int i)
                 return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s; indices are i64: lg_cast(%s, LG_I64)", op->name,
                                 name_of(op, i).s, lg__tensor_text(t).s, name_of(op, i).s);
         if (takes == LG__MASK && t->at.dtype != LG_BOOL)
-                return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s, not bool", op->name, name_of(op, i).s,
-                                lg__tensor_text(t).s);
+                return lg__fail(t->ctx, LG_ERR_DTYPE, "%s: %s is %s, not bool: lg_cast(%s, LG_BOOL)", op->name,
+                                name_of(op, i).s, lg__tensor_text(t).s, name_of(op, i).s);
         return true;
 }
 

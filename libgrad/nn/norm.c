@@ -1,4 +1,5 @@
 /* norm.c - BatchNorm1d, BatchNorm2d, LayerNorm, RMSNorm, GroupNorm. */
+#include "graph/op.h"
 #include "group/group.h"
 #include "nn.h"
 
@@ -25,8 +26,9 @@ static lg_tensor *batch_norm(lg_module *m, lg_list inputs, void *user)
                 return NULL;
         int ndim = x->at.shape.ndim;
         if (k->spaces == 2 ? ndim != 4 : ndim != 2 && ndim != 3)
-                return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s; it takes %s", m->type, lg__tensor_text(x).s,
-                                k->spaces == 2 ? "(N, C, H, W)" : "(N, C) or (N, C, L)");
+                return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s; it takes %s%s", m->type, lg__tensor_text(x).s,
+                                k->spaces == 2 ? "(N, C, H, W)" : "(N, C) or (N, C, L)",
+                                lg__layout_hint(x, k->spaces, k->channels));
         const bool alike = plus && lg__shape_equal(plus->at.shape, x->at.shape) && plus->at.dtype == x->at.dtype;
         const bool apart = plus && !alike; /* a sum that broadcasts or promotes */
         const lg_batch_norm_options o = {.size_ = sizeof o,
@@ -43,8 +45,9 @@ static lg_tensor *batch_norm(lg_module *m, lg_list inputs, void *user)
         else if (x->at.shape.size[1] == k->channels)
                 y = lg__sync_batch_norm(x, k->group, w, b, o);
         else
-                return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s; it has %lld channels", m->type,
-                                lg__tensor_text(x).s, (long long)k->channels);
+                return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s; it has %lld channels%s", m->type,
+                                lg__tensor_text(x).s, (long long)k->channels,
+                                lg__layout_hint(x, ndim - 2, k->channels));
         m->batches += y && m->training && m->counts_batches && !m->object.ctx->recomputing;
         if (apart)
                 y = lg_add(y, plus);

@@ -224,7 +224,7 @@ static lg_tensor *compose(const lg__call *call)
                 return lg__fail(call->ctx, LG_ERR_ARGUMENT,
                                 "batch_norm: %s is NULL; w and b are both given or both NULL", w ? "b" : "w");
         if (!lg__norm_check_eps(call, o.eps) || !check_residual(x, o.residual) ||
-            !lg__norm_check_shapes(call, RESIDUAL, LG_SHAPE(x->at.shape.size[1])) ||
+            !lg__norm_check_shapes(call, RESIDUAL, LG_SHAPE(x->at.shape.size[1]), true) ||
             !(o.training ? may_train(x, &o) : may_evaluate(x, &o)))
                 return NULL;
         lg_tensor *in[INPUTS] = {x, w, b, o.running_mean, o.running_var, o.residual};

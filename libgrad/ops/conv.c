@@ -155,6 +155,30 @@ static bool choose(const lg__call *call, const char *name, int64_t both, lg_pair
         return true;
 }
 
+const char *lg__layout_hint(const lg_tensor *x, int spaces, int64_t channels)
+{
+        const lg_shape s = x->at.shape;
+        const bool image = spaces == 2;
+        const int more = s.ndim - spaces; /* dimensions that are not spatial */
+        if ((!image && spaces != 1) || more < 0 || more > 2)
+                return "";
+        if (more == 1 && s.size[0] == channels)
+                return image ? "; if it is one image, (C, H, W), lg_unsqueeze(x, 0) makes a batch of it"
+                             : "; if it is one signal, (C, L), lg_unsqueeze(x, 0) makes a batch of it";
+        if (more && s.size[s.ndim - 1] == channels)
+                return image       ? more == 2 ? "; if it is (N, H, W, C), take lg_permute(x, LG_DIMS(0, 3, 1, 2))"
+                                               : "; if it is (H, W, C), take lg_permute(x, LG_DIMS(2, 0, 1))"
+                       : more == 2 ? "; if it is (N, L, C), take lg_permute(x, LG_DIMS(0, 2, 1))"
+                                   : "; if it is (L, C), take lg_permute(x, LG_DIMS(1, 0))";
+        if (channels != 1 || more == 2)
+                return "";
+        if (more)
+                return image ? "; if it is (N, H, W), lg_unsqueeze(x, 1) adds the channel"
+                             : "; if it is (N, L), lg_unsqueeze(x, 1) adds the channel";
+        return image ? "; if it is (H, W), lg_unsqueeze(x, 0) adds the channel"
+                     : "; if it is (L), lg_unsqueeze(x, 0) adds the channel";
+}
+
 /* What w and b are beside x (N, C, ...). */
 static bool check_shapes(const lg__call *call, int64_t channels, int64_t groups)
 {
@@ -177,9 +201,9 @@ static bool check_shapes(const lg__call *call, int64_t channels, int64_t groups)
         const int64_t inputs = p->transposed ? first : of_groups, outputs = p->transposed ? of_groups : first;
         if (channels != inputs)
                 return lg__fail(c, LG_ERR_SHAPE,
-                                "%s: x is %s and w is %s with %lld groups: w takes %lld channels, not %lld", op,
+                                "%s: x is %s and w is %s with %lld groups: w takes %lld channels, not %lld%s", op,
                                 lg__tensor_text(x).s, lg__tensor_text(w).s, (long long)groups, (long long)inputs,
-                                (long long)channels);
+                                (long long)channels, lg__layout_hint(x, p->signal ? 1 : 2, inputs));
         if (b && (b->at.shape.ndim != 1 || b->at.shape.size[0] != outputs))
                 return lg__fail(c, LG_ERR_SHAPE, "%s: b is %s, but w is %s with %lld groups: b takes (%lld,)", op,
                                 lg__tensor_text(b).s, lg__tensor_text(w).s, (long long)groups, (long long)outputs);
@@ -193,9 +217,10 @@ static bool forward_size(const lg__call *call, lg_conv_geometry *at, int d, int6
         at->in[d] = size;
         if (padded < 1 || at->kernel[d] - 1 > (padded - 1) / at->dilation[d])
                 return lg__fail(call->ctx, LG_ERR_SHAPE,
-                                "%s: a kernel of %lld with dilation %lld is greater than the padded input of %lld",
-                                call->op->name, (long long)at->kernel[d], (long long)at->dilation[d],
-                                (long long)padded);
+                                "%s: x is %s: a kernel of %lld with dilation %lld is greater than the padded input of "
+                                "%lld",
+                                call->op->name, lg__tensor_text(call->in[0]).s, (long long)at->kernel[d],
+                                (long long)at->dilation[d], (long long)padded);
         at->out[d] = (padded - 1 - (at->kernel[d] - 1) * at->dilation[d]) / at->stride[d] + 1;
         return true;
 }

@@ -6,6 +6,7 @@
  * of a target that is q itself.
  */
 #include <math.h>
+#include <string.h>
 #include "graph/op.h"
 
 #define ENTROPY_FIELDS(FIELD)                                                                                          \
@@ -103,6 +104,28 @@ static bool check_options(const lg__call *call, const lg_cross_entropy_options *
                         lg__tensor_text(w).s, (long long)classes, (long long)classes);
 }
 
+/* Says what makes class indices of target, or (N, C, ...) of x, where their shapes show it; else empty. */
+static lg__text shapes_hint(const lg_tensor *x, const lg_tensor *t)
+{
+        lg__text hint = {""};
+        const lg_shape s = x->at.shape;
+        lg_shape first = s;
+        first.ndim--;
+        char order[LG_MAX_DIMS * 4] = "";
+        for (int i = 1; i < first.ndim; i++)
+                snprintf(order + strlen(order), sizeof order - strlen(order), ", %d", i);
+        if (s.ndim > 2 && lg__shape_equal(first, t->at.shape))
+                snprintf(hint.s, sizeof hint.s,
+                         "; if the classes of x are last, take lg_permute(x, LG_DIMS(0, %d%s)) for x", first.ndim,
+                         order);
+        else if (s.ndim && lg__shape_equal(s, t->at.shape))
+                snprintf(hint.s, sizeof hint.s, "; if target is one-hot, take lg_argmax(target, .dims = LG_DIMS(%d))",
+                         class_dim(x));
+        else if (t->at.shape.ndim == s.ndim && s.ndim > 1 && t->at.shape.size[1] == 1)
+                snprintf(hint.s, sizeof hint.s, "; take lg_squeeze(target, LG_DIMS(1)) for target");
+        return hint;
+}
+
 /* That target is (N, ...), or () for x (C). */
 static bool check_indices(const lg__call *call)
 {
@@ -116,8 +139,8 @@ static bool check_indices(const lg__call *call)
         for (int i = class_dim(x); i + 1 < rest.ndim; i++)
                 rest.size[i] = rest.size[i + 1];
         return (--rest.ndim >= 0 && lg__shape_equal(rest, t->at.shape)) ||
-               lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s and target %s; they are (N, C, ...) and (N, ...)",
-                        call->op->name, lg__tensor_text(x).s, lg__tensor_text(t).s);
+               lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s and target %s; they are (N, C, ...) and (N, ...)%s",
+                        call->op->name, lg__tensor_text(x).s, lg__tensor_text(t).s, shapes_hint(x, t).s);
 }
 
 /* x with its classes last, as rows. */

@@ -10,8 +10,9 @@ static inline lg_tensor *lg__as_images(const lg__call *call, bool signal)
         lg_tensor *x = call->in[0];
         const int n = x->at.shape.ndim, most = signal ? 3 : 4;
         if (n != most && n != most - 1)
-                return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s; it takes %s", call->op->name,
-                                lg__tensor_text(x).s, signal ? "(N, C, L) or (C, L)" : "(N, C, H, W) or (C, H, W)");
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s; it takes %s%s", call->op->name,
+                                lg__tensor_text(x).s, signal ? "(N, C, L) or (C, L)" : "(N, C, H, W) or (C, H, W)",
+                                lg__layout_hint(x, signal ? 1 : 2, 1));
         x = signal ? lg_unsqueeze(x, -2) : x;
         return n < most ? lg_unsqueeze(x, 0) : x;
 }

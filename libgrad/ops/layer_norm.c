@@ -147,7 +147,7 @@ static lg_tensor *compose_last(const lg__call *call)
                 rows *= x->shape.size[i];
         for (int i = 0; i < dims; i++)
                 last.size[i] = x->shape.size[first + i];
-        return lg__norm_check_shapes(call, call->in_count, last)
+        return lg__norm_check_shapes(call, call->in_count, last, false)
                        ? apply(call, LG_SHAPE(rows, 1, lg__shape_numel(last), 1), a)
                        : NULL;
 }
@@ -175,7 +175,7 @@ static lg_tensor *compose_groups(const lg__call *call)
         if (groups < 1 || channels % groups)
                 return lg__fail(call->ctx, LG_ERR_ARGUMENT, "%s: x is %s; its channels cannot make %lld groups",
                                 call->op->name, lg__tensor_text(x).s, (long long)groups);
-        return lg__norm_check_shapes(call, call->in_count, LG_SHAPE(channels))
+        return lg__norm_check_shapes(call, call->in_count, LG_SHAPE(channels), true)
                        ? apply(call, LG_SHAPE(s.size[0], groups, channels / groups, inner), a)
                        : NULL;
 }

@@ -23,6 +23,21 @@ typedef struct operands {
         lg_reduction reduction;
 } operands;
 
+/* True if the shapes differ in dimensions of size 1 only. */
+static bool same_but_ones(lg_shape a, lg_shape b)
+{
+        for (int i = 0, k = 0;; i++, k++) {
+                while (i < a.ndim && a.size[i] == 1)
+                        i++;
+                while (k < b.ndim && b.size[k] == 1)
+                        k++;
+                if (i == a.ndim || k == b.ndim)
+                        return i == a.ndim && k == b.ndim;
+                if (a.size[i] != b.size[k])
+                        return false;
+        }
+}
+
 /* The operands, whose shapes are one, and the options into ret, of `size` bytes, which the reduction is among. */
 static bool begin(const lg__call *call, operands *n, void *ret, size_t size, lg_reduction *reduction)
 {
@@ -31,8 +46,9 @@ static bool begin(const lg__call *call, operands *n, void *ret, size_t size, lg_
         if (!lg__take(call->ctx, op, call->attributes, ret, size))
                 return false;
         if (!lg__shape_equal(x->at.shape, t->at.shape))
-                return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s but target is %s; they need one shape", op,
-                                lg__tensor_text(x).s, lg__tensor_text(t).s);
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s but target is %s; they need one shape%s", op,
+                                lg__tensor_text(x).s, lg__tensor_text(t).s,
+                                same_but_ones(x->at.shape, t->at.shape) ? ": lg_reshape(target, lg_shape_of(x))" : "");
         if (!lg__check_reduction(call->ctx, op, *reduction, call->op == LG__OP(kl_div)))
                 return false;
         if (*reduction == LG_BATCH_MEAN && x->at.shape.ndim == 0)

@@ -94,16 +94,14 @@ static bool product(lg_tensor *out, lg_tensor *a, lg_tensor *b, ending e, const 
 static bool infer_matmul(lg__call *call)
 {
         lg_shape a = call->in[0]->at.shape, b = call->in[1]->at.shape, batch;
-        int64_t m = a.size[a.ndim - 2], k = a.size[a.ndim - 1], n = b.size[b.ndim - 1];
-        if (k != b.size[b.ndim - 2])
-                return lg__fail(call->ctx, LG_ERR_SHAPE,
-                                "matmul: a is %s and b is %s: the %lld columns of a do not meet the %lld rows of b",
-                                lg__tensor_text(call->in[0]).s, lg__tensor_text(call->in[1]).s, (long long)k,
-                                (long long)b.size[b.ndim - 2]);
+        int64_t m = a.size[a.ndim - 2], n = b.size[b.ndim - 1];
         a.ndim -= 2;
         b.ndim -= 2;
-        if (!lg__broadcast(call->ctx, "matmul (batch dimensions)", a, b, &batch))
-                return false;
+        if (!lg__broadcast(NULL, "", a, b, &batch))
+                return lg__fail(call->ctx, LG_ERR_SHAPE,
+                                "matmul: a is %s and b is %s: their batch dimensions %s and %s do not broadcast",
+                                lg__tensor_text(call->in[0]).s, lg__tensor_text(call->in[1]).s, lg__shape_text(a).s,
+                                lg__shape_text(b).s);
         batch.size[batch.ndim++] = m;
         batch.size[batch.ndim++] = n;
         call->out_at[0].shape = batch;
@@ -184,15 +182,34 @@ static lg_tensor *by_rows(const lg__op *op, lg_tensor *x, lg_tensor *w, lg_tenso
         return lg_reshape(y, s);
 }
 
+/* Says how flattening makes rows of `in` of x; empty if it does not. */
+static lg__text flatten_hint(const lg_tensor *x, const char *name, int64_t in)
+{
+        lg__text hint = {""};
+        int64_t size = 1;
+        for (int i = x->at.shape.ndim - 1; i >= 0 && !__builtin_mul_overflow(size, x->at.shape.size[i], &size); i--)
+                if (size == in && (i || !*hint.s))
+                        snprintf(hint.s, sizeof hint.s, "; flatten %s first, by lg_flatten(%s, %d, -1)%s", name, name,
+                                 i, i == 1 ? " or a layer lg_nn_flatten()" : "");
+        return hint;
+}
+
 static lg_tensor *compose_matmul(const lg__call *call)
 {
         lg_tensor *a = call->in[0], *b = call->in[1];
         const int an = a->at.shape.ndim, bn = b->at.shape.ndim;
         if (an == 0 || bn == 0)
                 return lg__fail(call->ctx, LG_ERR_SHAPE, "matmul: %s is 0-d; use lg_mul()", an ? "b" : "a");
+        const int64_t k = a->at.shape.size[an - 1], rows = b->at.shape.size[bn > 1 ? bn - 2 : 0];
+        if (k != rows)
+                return lg__fail(call->ctx, LG_ERR_SHAPE,
+                                "matmul: a is %s and b is %s: the %lld columns of a do not meet the %lld rows of b%s",
+                                lg__tensor_text(a).s, lg__tensor_text(b).s, (long long)k, (long long)rows,
+                                bn > 1 && b->at.shape.size[bn - 1] == k ? "; those of lg_transpose(b, -2, -1) do"
+                                                                        : flatten_hint(a, "a", rows).s);
         lg_tensor *row = an == 1 ? lg_unsqueeze(a, 0) : a, *column = bn == 1 ? lg_unsqueeze(b, 1) : b;
         lg_tensor *y;
-        if (row && column && an > 2 && bn <= 2 && row->at.shape.size[an - 1] == column->at.shape.size[0])
+        if (row && column && an > 2 && bn <= 2)
                 y = by_rows(LG__OP(matmul), row, column, NULL);
         else
                 y = LG__APPLY(matmul, NULL, row, column);
@@ -216,18 +233,7 @@ lg_tensor *lg_matmul(lg_tensor *a, lg_tensor *b)
 /* With relu, y = relu(x w^T + b) is what is saved of it: y > 0 where the sum was. */
 static bool infer_linear(lg__call *call)
 {
-        const lg_tensor *x = call->in[0], *w = call->in[1], *b = call->in[2];
-        if (w->at.shape.ndim != 2)
-                return lg__fail(call->ctx, LG_ERR_SHAPE, "linear: w is %s, not 2-d (out, in)", lg__tensor_text(w).s);
-        if (x->at.shape.size[1] != w->at.shape.size[1])
-                return lg__fail(call->ctx, LG_ERR_SHAPE,
-                                "linear: x is %s, rows of %lld, but w is %s: it takes rows of %lld",
-                                lg__tensor_text(x).s, (long long)x->at.shape.size[1], lg__tensor_text(w).s,
-                                (long long)w->at.shape.size[1]);
-        if (b && (b->at.shape.ndim != 1 || b->at.shape.size[0] != w->at.shape.size[0]))
-                return lg__fail(call->ctx, LG_ERR_SHAPE, "linear: b is %s, but w is %s: it takes (%lld,)",
-                                lg__tensor_text(b).s, lg__tensor_text(w).s, (long long)w->at.shape.size[0]);
-        call->out_at[0].shape = LG_SHAPE(x->at.shape.size[0], w->at.shape.size[0]);
+        call->out_at[0].shape = LG_SHAPE(call->in[0]->at.shape.size[0], call->in[1]->at.shape.size[0]);
         return lg__shape_valid(call->ctx, "linear", call->out_at[0].shape);
 }
 
@@ -334,8 +340,22 @@ lg_tensor *lg__grad_of_relu(lg__vjp *v, lg_tensor *g)
 
 static lg_tensor *compose_linear(const lg__call *call)
 {
-        if (call->in[0]->at.shape.ndim == 0)
+        const lg_tensor *x = call->in[0], *w = call->in[1], *b = call->in[2];
+        if (x->at.shape.ndim == 0)
                 return lg__fail(call->ctx, LG_ERR_SHAPE, "linear: x is 0-d; it takes (..., in)");
+        if (w->at.shape.ndim != 2)
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "linear: w is %s, not 2-d (out, in)", lg__tensor_text(w).s);
+        const int64_t last = x->at.shape.size[x->at.shape.ndim - 1], in = w->at.shape.size[1];
+        if (last != in) {
+                const lg__text flat = flatten_hint(x, "x", in);
+                return lg__fail(
+                        call->ctx, LG_ERR_SHAPE, "linear: x is %s, rows of %lld, but w is %s: it takes rows of %lld%s",
+                        lg__tensor_text(x).s, (long long)last, lg__tensor_text(w).s, (long long)in,
+                        w->at.shape.size[0] == last && !*flat.s ? "; w must be (out, in), not (in, out)" : flat.s);
+        }
+        if (b && (b->at.shape.ndim != 1 || b->at.shape.size[0] != w->at.shape.size[0]))
+                return lg__fail(call->ctx, LG_ERR_SHAPE, "linear: b is %s, but w is %s: it takes (%lld,)",
+                                lg__tensor_text(b).s, lg__tensor_text(w).s, (long long)w->at.shape.size[0]);
         return by_rows(call->attributes, call->in[0], call->in[1], call->in[2]);
 }
 

@@ -15,14 +15,18 @@ static inline bool lg__norm_check_eps(const lg__call *call, double eps)
         return eps >= 0 || lg__fail(call->ctx, LG_ERR_ARGUMENT, "%s: eps is %g, not 0 or more", call->op->name, eps);
 }
 
-/* What is given beside x, the inputs before `end`, is of this shape. */
-static inline bool lg__norm_check_shapes(const lg__call *call, int end, lg_shape shape)
+/* What is given beside x, the inputs before `end`, is of this shape: that of the channels of x (N, C, ...), or of its
+ * last dimensions. */
+static inline bool lg__norm_check_shapes(const lg__call *call, int end, lg_shape shape, bool by_channel)
 {
         for (int i = 1; i < end; i++)
                 if (call->in[i] && !lg__shape_equal(call->in[i]->at.shape, shape))
-                        return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s but %s is %s; it needs shape %s",
+                        return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s but %s is %s; it needs shape %s%s",
                                         call->op->name, lg__tensor_text(call->in[0]).s, lg__operand_name(call->op, i),
-                                        lg__tensor_text(call->in[i]).s, lg__shape_text(shape).s);
+                                        lg__tensor_text(call->in[i]).s, lg__shape_text(shape).s,
+                                        by_channel ? lg__layout_hint(call->in[0], call->in[0]->at.shape.ndim - 2,
+                                                                     lg__shape_numel(call->in[i]->at.shape))
+                                                   : "");
         return true;
 }
 

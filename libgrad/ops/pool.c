@@ -98,8 +98,10 @@ static void pair(int64_t *ret, lg_pair given, int64_t both, int64_t otherwise, b
 }
 
 /* The size of one side of the output, PyTorch's formula; false and an error if there is none. */
-static bool output_size(lg_ctx *c, const char *op, lg_conv_geometry *g, int side, bool ceil_mode)
+static bool output_size(const lg__call *call, lg_conv_geometry *g, int side, bool ceil_mode)
 {
+        lg_ctx *c = call->ctx;
+        const char *op = call->op->name;
         int64_t in = g->in[side], k = g->kernel[side], s = g->stride[side], p = g->padding[side], d = g->dilation[side];
         if (k < 1 || s < 1 || d < 1 || p < 0 || k > INT32_MAX || s > INT32_MAX || d > INT32_MAX)
                 return lg__fail(
@@ -113,8 +115,9 @@ static bool output_size(lg_ctx *c, const char *op, lg_conv_geometry *g, int side
         int64_t left = in + 2 * p - d * (k - 1) - 1;
         if (left < 0)
                 return lg__fail(c, LG_ERR_SHAPE,
-                                "%s: a window of %lld is greater than the input of %lld with padding %lld", op,
-                                (long long)(d * (k - 1) + 1), (long long)in, (long long)p);
+                                "%s: x is %s: a window of %lld is greater than the input of %lld with padding %lld", op,
+                                lg__tensor_text(call->in[0]).s, (long long)(d * (k - 1) + 1), (long long)in,
+                                (long long)p);
         int64_t out = (left + (ceil_mode ? s - 1 : 0)) / s + 1;
         if (ceil_mode && (out - 1) * s >= in + p)
                 out--;
@@ -142,7 +145,7 @@ static bool windows_of(const lg__call *call, const lg_tensor *x, pool_attributes
                 return lg__fail(call->ctx, LG_ERR_ARGUMENT, "%s: divisor %lld is below 0", op, (long long)ret->divisor);
         for (int i = 0; i < 2; i++) {
                 g->in[i] = x->at.shape.size[2 + i];
-                if (!output_size(call->ctx, op, g, i, o.ceil_mode))
+                if (!output_size(call, g, i, o.ceil_mode))
                         return false;
         }
         if (!p->max && (g->dilation[0] != 1 || g->dilation[1] != 1))

@@ -69,7 +69,9 @@ static bool param_is_good(lg_ctx *c, const char *op, lg_list params, int64_t i)
 static bool params_are_good(lg_ctx *c, const char *op, lg_list params)
 {
         if (params.count <= 0 || !params.items)
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the list of parameters is empty", op);
+                return lg__fail(c, LG_ERR_ARGUMENT,
+                                "%s: the list of parameters is empty: the module has none, or the pattern matches none",
+                                op);
         for (int64_t i = 0; i < params.count; i++) {
                 if (!param_is_good(c, op, params, i))
                         return false;

@@ -10,8 +10,11 @@ bool lg__broadcast(lg_ctx *c, const char *op, lg_shape a, lg_shape b, lg_shape *
                 if (m != n && m != 1 && n != 1)
                         return lg__fail(
                                 c, LG_ERR_SHAPE,
-                                "%s: the shapes %s and %s do not broadcast: %lld and %lld differ in dimension %d", op,
-                                lg__shape_text(a).s, lg__shape_text(b).s, (long long)m, (long long)n, s.ndim - i);
+                                "%s: the shapes %s and %s do not broadcast: %lld and %lld differ in dimension %d%s", op,
+                                lg__shape_text(a).s, lg__shape_text(b).s, (long long)m, (long long)n, s.ndim - i,
+                                a.ndim != b.ndim
+                                        ? "; the last dimensions are compared first: lg_unsqueeze(x, -1) adds one"
+                                        : "");
                 s.size[s.ndim - i] = m == 1 ? n : m;
         }
         *ret = s;
