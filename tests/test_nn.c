@@ -73,6 +73,17 @@ static void parts_are_found_by_path(void **state)
         assert_error(c, LG_ERR_ARGUMENT, "\"1.wieght\": \"1\" is a Linear; it has weight, bias");
         lg_child_named(net, "9");
         assert_error(c, LG_ERR_ARGUMENT, "in this Sequential; it has 0, 1, 2, 3");
+        /* names that are near, of the kind that was asked for; they are 2, 3 and 5 edits away */
+        assert_null(lg_parameter(net, "l1.wight"));
+        assert_error(c, LG_ERR_ARGUMENT,
+                     "\"l1.wight\" in this Sequential; the nearest are \"1.weight\", \"3.weight\" and \"1.bias\"");
+        assert_null(lg_parameter(net, "bias"));
+        assert_error(c, LG_ERR_ARGUMENT, "the nearest are \"1.bias\", \"");
+        assert_null(lg_buffer(net, "running_mean"));
+        assert_error(c, LG_ERR_ARGUMENT, "\"running_mean\" in this Sequential");
+        lg_module *outer = lg_nn_sequential(c, net);
+        assert_null(lg_child_named(outer, "net.3"));
+        assert_error(c, LG_ERR_ARGUMENT, "the nearest are \"0.3\", \"0.");
         lg_close(c);
 }
 

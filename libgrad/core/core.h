@@ -219,6 +219,17 @@ static inline void lg__point_end(locale_t was)
 {
         uselocale(was);
 }
+/* near.c: of names that are offered, the nearest ones to a name that is not there. Begins with .name alone. */
+#define LG__NEAREST 3
+typedef struct lg__near {
+        const char *name;
+        int count;
+        size_t edits[LG__NEAREST]; /* between name and each, fewest first */
+        char text[LG__NEAREST][88], words[LG__NEAREST * 88 + 32];
+} lg__near;
+void lg__near_offer(lg__near *n, const char *candidate);
+/* "; the nearest are "0.weight", ..." to end a message with; empty: none was offered. */
+const char *lg__near_words(lg__near *n);
 /* Ends the writing of a file: true if all of it was taken, or LG_ERR_IO. */
 bool lg__written(lg_ctx *c, FILE *f, const char *op);
 /* True if c is there and holds no error. */

@@ -65,6 +65,28 @@ const char *lg__module_path_in(const lg_module *root, const lg_module *m, char t
 
 /* ---- by path ---- */
 
+static bool visit(lg_module *m, char path[LG__PATH], size_t length, lg__visit_fn *fn, void *user)
+{
+        for (lg__part *p = m->parts; p; p = p->next) {
+                size_t n = strlen(p->name);
+                if (length + n + 2 > LG__PATH)
+                        return lg__fail(m->object.ctx, LG_ERR_ARGUMENT,
+                                        "the path to \"%s\" in a %s is longer than %d bytes", p->name, m->type,
+                                        LG__PATH - 2);
+                memcpy(path + length, p->name, n + 1);
+                bool ok;
+                if (p->child) {
+                        memcpy(path + length + n, ".", 2);
+                        ok = visit(p->child, path, length + n + 1, fn, user);
+                } else {
+                        ok = fn(path, p, user);
+                }
+                if (!ok)
+                        return false;
+        }
+        return true;
+}
+
 /* "; it has weight, bias": the names of m's parts of some kinds, as many as fit. */
 static lg__text names_text(const lg_module *m, int kinds)
 {
@@ -82,6 +104,29 @@ static lg__text names_text(const lg_module *m, int kinds)
         return text;
 }
 
+/* The paths in a module that are nearest to one that is not there, of parts of some kinds. */
+typedef struct search {
+        lg__near near;
+        int kinds;
+} search;
+
+static bool offer_part(const char *path, lg__part *p, void *user)
+{
+        search *s = user;
+        if (p->kind & s->kinds)
+                lg__near_offer(&s->near, path);
+        return true;
+}
+
+static const char *nearest(lg_module *m, search *s)
+{
+        char path[LG__PATH];
+        visit(m, path, 0, offer_part, s);
+        for (const lg_module *inner = m; s->kinds & LG__CHILD && (inner = lg__module_next(inner, m));)
+                lg__near_offer(&s->near, lg__module_path_in(m, inner, path));
+        return lg__near_words(&s->near);
+}
+
 /* The part at the end of a path; kinds: what it may be. */
 static lg__part *find(lg_module *m, const char *path, int kinds, const char *op, const char *what)
 {
@@ -97,12 +142,15 @@ static lg__part *find(lg_module *m, const char *path, int kinds, const char *op,
                 name = dot + 1;
         }
         lg__part *p = at ? lg__module_part(at, name, strlen(name), kinds) : NULL;
-        if (!p && at && at != m)
+        if (!p && at && at != m) {
                 lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "%s: there is no %s \"%.200s\": \"%.*s\" is a %s%s", op, what,
                          path, (int)(name - path - 1), path, at->type, names_text(at, kinds).s);
-        else if (!p)
+        } else if (!p) {
+                const lg__text own = at ? names_text(m, kinds) : (lg__text){""};
+                search s = {.near = {.name = path}, .kinds = kinds};
                 lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "%s: there is no %s \"%.200s\" in this %s%s", op, what, path,
-                         m->type, at ? names_text(m, kinds).s : "");
+                         m->type, *own.s ? own.s : nearest(m, &s));
+        }
         return p;
 }
 
@@ -148,28 +196,6 @@ lg_module *lg_child(lg_module *m, int index)
 }
 
 /* ---- all of them ---- */
-
-static bool visit(lg_module *m, char path[LG__PATH], size_t length, lg__visit_fn *fn, void *user)
-{
-        for (lg__part *p = m->parts; p; p = p->next) {
-                size_t n = strlen(p->name);
-                if (length + n + 2 > LG__PATH)
-                        return lg__fail(m->object.ctx, LG_ERR_ARGUMENT,
-                                        "the path to \"%s\" in a %s is longer than %d bytes", p->name, m->type,
-                                        LG__PATH - 2);
-                memcpy(path + length, p->name, n + 1);
-                bool ok;
-                if (p->child) {
-                        memcpy(path + length + n, ".", 2);
-                        ok = visit(p->child, path, length + n + 1, fn, user);
-                } else {
-                        ok = fn(path, p, user);
-                }
-                if (!ok)
-                        return false;
-        }
-        return true;
-}
 
 typedef struct each {
         lg_parameter_fn *fn;

@@ -55,9 +55,13 @@ lg_tensor *lg_weights_read(lg_weights *w, const char *name)
         if (!name)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_weights_read: the name is NULL");
         const lg__weight *e = lg__weights_find(w->file, name);
-        if (!e)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_weights_read: %s has no tensor \"%.200s\"", w->file->path,
-                                name);
+        if (!e) {
+                lg__near near = {.name = name};
+                for (int64_t i = 0; i < w->file->count; i++)
+                        lg__near_offer(&near, w->file->entries[i].name);
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_weights_read: %s has no tensor \"%.200s\"%s", w->file->path,
+                                name, lg__near_words(&near));
+        }
         if (e->dtype == LG_DTYPE_NONE && !lg__weights_read(w->file, e, NULL)) /* which says why */
                 return NULL;
         return lg__weight_tensor(w->file, e, e->dtype, lg_get_default_device(c));
