@@ -371,6 +371,78 @@ static void checkpoints_that_do_not_fit(void **state)
         lg_close(c);
 }
 
+/* Before the first step, too, and where no state tells them apart. */
+static void objects_of_another_type(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 2, 2));
+        lg_optimizer *opts[] = {lg_sgd(c, lg_parameters(net), 0.1), lg_adam(c, lg_parameters(net), 0.1),
+                                lg_adamw(c, lg_parameters(net), 0.1)};
+        lg_scheduler *rates[] = {lg_step_lr(opts[0], 3), lg_cosine_lr(opts[0], 3)};
+        const char *const names[] = {"lg_sgd", "lg_adam", "lg_adamw"};
+        lg_checkpoint *k[5];
+        for (int i = 0; i < 5; i++) {
+                k[i] = lg_checkpoint_new(c);
+                assert_true(lg_checkpoint_add(k[i], "model", net));
+                assert_true(i < 3 ? lg_checkpoint_add(k[i], "opt", opts[i])
+                                  : lg_checkpoint_add(k[i], "rate", rates[i - 3]));
+        }
+        for (int from = 0; from < 3; from++) {
+                assert_true(lg_checkpoint_save(k[from], path));
+                for (int to = 0; to < 3; to++) {
+                        char text[80];
+                        snprintf(text, sizeof text, "does not fit: different: \"opt.type\" %s, but here %s",
+                                 names[from], names[to]);
+                        assert_int_equal(lg_checkpoint_load(k[to], path), from == to);
+                        if (from != to)
+                                assert_error(c, LG_ERR_ARGUMENT, text);
+                }
+        }
+        assert_true(lg_checkpoint_save(k[3], path));
+        assert_false(lg_checkpoint_load(k[4], path));
+        assert_error(c, LG_ERR_ARGUMENT, "\"rate.type\" lg_step_lr, but here lg_cosine_lr");
+        lg_close(c);
+}
+
+/* A run where weights are wanted, weights where a run is wanted, and a run under another name. */
+static void names_with_another_beginning(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *net = network(c), *one = lg_nn_sequential(c, lg_nn_linear(c, 2, 2)),
+                  *wrapped = lg_nn_sequential(c, one);
+        lg_optimizer *opt = lg_adam(c, lg_parameters(net), 0.1);
+        lg_checkpoint *run = lg_checkpoint_new(c), *other = lg_checkpoint_new(c), *small = lg_checkpoint_new(c);
+        assert_true(lg_checkpoint_add(run, "model", net) && lg_checkpoint_add(run, "optimizer", opt));
+        assert_true(lg_checkpoint_add(other, "net", net) && lg_checkpoint_add(small, "net", one));
+        assert_true(lg_checkpoint_save(run, path));
+        for (int partial = 0; partial < 2; partial++) {
+                assert_false(lg_load(net, path, .partial = partial));
+                assert_error(c, LG_ERR_ARGUMENT,
+                             "its names begin with \"model.\", which .prefix = \"model.\" of lg_load() removes");
+                assert_false(lg_load(net, path, .prefix = "mode.", .partial = partial));
+                assert_error(c, LG_ERR_ARGUMENT, "its names begin with \"model.\"");
+        }
+        assert_true(lg_load(net, path, .prefix = "model."));
+        assert_false(lg_checkpoint_load(other, path));
+        assert_error(c, LG_ERR_ARGUMENT, "its names begin with \"model.\", not with \"net.\"");
+        /* another network: its names are not the reason */
+        assert_false(lg_load(one, path));
+        assert_null(strstr(lg_error(c), "its names"));
+        lg_clear_error(c);
+        assert_true(lg_save(net, path));
+        assert_false(lg_checkpoint_load(run, path));
+        assert_error(c, LG_ERR_ARGUMENT, "its names lack \"model.\": lg_load() reads them into that module");
+        assert_true(lg_load(net, path));
+        assert_true(lg_save(one, path));
+        assert_false(lg_load(wrapped, path));
+        assert_error(c, LG_ERR_ARGUMENT, "its names lack \"0.\"");
+        assert_true(lg_load(lg_child(wrapped, 0), path));
+        assert_ok(c);
+        lg_close(c);
+}
+
 static void what_was_freed(void **state)
 {
         (void)state;
@@ -490,6 +562,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(a_restart_after_the_rest, begin, end),
                 cmocka_unit_test_setup_teardown(checkpoints_that_do_not_fit, begin, end),
                 cmocka_unit_test(texts_of_a_run),
+                cmocka_unit_test(objects_of_another_type),
+                cmocka_unit_test(names_with_another_beginning),
                 cmocka_unit_test_setup_teardown(what_was_freed, begin, end),
                 cmocka_unit_test_setup_teardown(another_batch_size, begin, end),
                 cmocka_unit_test(what_only_the_file_has),

@@ -170,10 +170,10 @@ LG_API bool lg_checkpoint_save(lg_checkpoint *k, const char *path);
 /* Restores bit for bit what was saved. The program must have made the same objects and added them under the same names.
  * A loader that was saved in the middle of an epoch continues there: the next lg_each_batch() gives the rest of that
  * epoch, in the same order. Fails with LG_ERR_ARGUMENT if the file has something that was not added, or lacks
- * something, or if a loader has another number of samples or batch size; with LG_ERR_FORMAT if a number in the file is
- * malformed or out of range; with LG_ERR_IO if there is no such file, as on the first run of a program; with
- * LG_ERR_STATE if an object was freed or inside a call that began in a step of an added loader; and with LG_ERR_DTYPE
- * and LG_ERR_MEMORY as lg_load() does. */
+ * something, if an optimiser or a schedule is of another type, or if a loader has another number of samples or batch
+ * size; with LG_ERR_FORMAT if a number in the file is malformed or out of range; with LG_ERR_IO if there is no such
+ * file, as on the first run of a program; with LG_ERR_STATE if an object was freed or inside a call that began in a
+ * step of an added loader; and with LG_ERR_DTYPE and LG_ERR_MEMORY as lg_load() does. */
 LG_API bool lg_checkpoint_load(lg_checkpoint *k, const char *path);
 
 /* Frees the checkpoint, but not what was added to it. Does nothing if k is NULL. Cannot fail. */

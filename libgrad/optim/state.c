@@ -50,7 +50,7 @@ static bool visit_slot(lg__roster *r, const lg_optimizer *opt, int64_t i)
 bool lg__optimizer_visit(lg__object *o, lg__roster *r)
 {
         lg_optimizer *opt = (lg_optimizer *)o;
-        bool ok = true;
+        bool ok = lg__hold_type(r, opt->rule->name);
         for (int i = 0; i < opt->group_count && ok; i++)
                 ok = visit_group(r, &opt->groups[i], i);
         size_t was = lg__roster_enter(r, "state");
@@ -63,8 +63,8 @@ bool lg__optimizer_visit(lg__object *o, lg__roster *r)
 bool lg__scheduler_visit(lg__object *o, lg__roster *r)
 {
         lg_scheduler *s = (lg_scheduler *)o;
-        bool ok = lg__hold_whole(r, "epoch", &s->epoch, LG__HELD_MOST) && lg__hold_f64(r, "best", &s->best) &&
-                  lg__hold_whole(r, "bad", &s->bad, LG__HELD_MOST) &&
+        bool ok = lg__hold_type(r, s->name) && lg__hold_whole(r, "epoch", &s->epoch, LG__HELD_MOST) &&
+                  lg__hold_f64(r, "best", &s->best) && lg__hold_whole(r, "bad", &s->bad, LG__HELD_MOST) &&
                   lg__hold_whole(r, "cooling", &s->cooling, LG__HELD_MOST);
         for (int i = 0; i < s->child_count && ok; i++) {
                 char name[16];

@@ -20,10 +20,10 @@ void lg__complain(lg__complaints *c, lg__complaint kind, const char *format, ...
                 text[c->used[kind]] = 0; /* names that are so long that ten do not fit: those that do */
 }
 
-bool lg__complaints_end(const lg__complaints *all, lg_ctx *c, const char *op, const char *path)
+bool lg__complaints_end(const lg__complaints *all, lg_ctx *c, const char *op, const char *path, const char *hint)
 {
-        static const char *const words[] = {"missing", "unexpected", "of another shape", "of another dtype",
-                                            "different"};
+        static const char *const words[] = {"different", "missing", "unexpected", "of another shape",
+                                            "of another dtype"};
         char text[LG__MESSAGE];
         size_t used = 0;
         text[0] = 0;
@@ -38,5 +38,5 @@ bool lg__complaints_end(const lg__complaints *all, lg_ctx *c, const char *op, co
                 n = more ? snprintf(text + used, sizeof text - used, " and %lld more", (long long)more) : 0;
                 used += n > 0 && (size_t)n < sizeof text - used ? (size_t)n : 0;
         }
-        return !used || lg__fail(c, code, "%s: %s does not fit: %s", op, path, text);
+        return !used || lg__fail(c, code, "%s: %s does not fit%s: %s", op, path, hint, text);
 }

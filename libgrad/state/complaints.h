@@ -5,11 +5,11 @@
 #include "tensor/tensor.h"
 
 typedef enum lg__complaint {
+        LG__DIFFERENT, /* first: the others may follow from it */
         LG__MISSING,
         LG__UNEXPECTED,
         LG__MISSHAPEN,
         LG__MISTYPED,
-        LG__DIFFERENT,
         LG__COMPLAINTS
 } lg__complaint;
 
@@ -21,7 +21,7 @@ typedef struct lg__complaints {
 } lg__complaints;
 
 void lg__complain(lg__complaints *c, lg__complaint kind, const char *format, ...) LG_PRINTF(3, 4);
-/* True if there are none; else the error "op: path does not fit: ...". */
-bool lg__complaints_end(const lg__complaints *all, lg_ctx *c, const char *op, const char *path);
+/* True if there are none; else the error "op: path does not fit: ...", with a hint before the colon. */
+bool lg__complaints_end(const lg__complaints *all, lg_ctx *c, const char *op, const char *path, const char *hint);
 
 #endif

@@ -52,13 +52,82 @@ static bool rename_is_good(lg_ctx *c, const char *op, lg_names pairs)
         return true;
 }
 
-/* ---- what fits ---- */
+/* ---- names that differ in front only ---- */
 
 /* In files. */
 static bool is_tensor(const lg__held *h)
 {
         return h->kind == LG__HELD_TENSOR || h->kind == LG__HELD_COUNT;
 }
+
+static bool must_be_there(const lg__held *h)
+{
+        return is_tensor(h) && !(h->flags & (LG__HELD_MAY_GO | LG__HELD_MAY_LACK));
+}
+
+/* True if the file has all that must be there under the first n bytes of `name`, in place of the first `skip` of the
+ * name that it has here: of those whose names begin here as that of `first` does. */
+static bool begins_so(const load *l, const lg__held *first, size_t skip, const char *name, size_t n)
+{
+        char there[LG__PATH];
+        for (const lg__held *h = first; h < l->r->items + l->r->count; h++) {
+                if (!must_be_there(h) || strncmp(h->name, first->name, skip) != 0)
+                        continue;
+                const int length = snprintf(there, sizeof there, "%.*s%s", (int)n, name, h->name + skip);
+                const lg__weight *e = length < LG__PATH ? lg__weights_find(l->w, there) : NULL;
+                if (!e || !lg__shape_equal(e->shape, h->like.shape))
+                        return false;
+        }
+        return true;
+}
+
+/* Finds the shortest beginning of names in the file, up to a dot or empty, that stands for the first `skip` bytes of
+ * those here. -1: there is none. */
+static int64_t beginning(const load *l, const lg__held *first, size_t skip, const char **ret)
+{
+        const char *base = first->name + skip;
+        const size_t m = strlen(base);
+        int64_t best = -1;
+        for (int64_t i = 0; i < l->w->count; i++) {
+                const char *name = l->w->entries[i].name;
+                const size_t all = strlen(name), n = all - m;
+                if (all < m || strcmp(name + n, base) != 0 || (n && name[n - 1] != '.') ||
+                    (best >= 0 && (int64_t)n >= best) || (n == skip && !strncmp(name, first->name, n)) ||
+                    !begins_so(l, first, skip, name, n))
+                        continue;
+                best = (int64_t)n;
+                *ret = name;
+        }
+        return best;
+}
+
+/* Says how the names of the file begin, if that is all in which they differ from those here; else empty. */
+static lg__text names_hint(const load *l)
+{
+        lg__text hint = {""};
+        const lg__held *first = l->r->items, *end = first + l->r->count;
+        const char *there = NULL;
+        while (first < end && !must_be_there(first))
+                first++;
+        if (first == end || l->o->rename.count)
+                return hint;
+        const char *dot = strchr(first->name, '.');
+        const int mine = dot ? (int)(dot + 1 - first->name) : 0;
+        int64_t n = beginning(l, first, 0, &there);
+        if (n > 0) {
+                snprintf(hint.s, sizeof hint.s,
+                         " (its names begin with \"%.*s\", which .prefix = \"%.*s\" of lg_load() removes)", (int)n,
+                         there, (int)n, there);
+        } else if (mine && (n = beginning(l, first, (size_t)mine, &there)) >= 0) {
+                snprintf(hint.s, sizeof hint.s,
+                         n ? " (its names begin with \"%.*s\", not with \"%.*s\")"
+                           : " (its names lack \"%.*s%.*s\": lg_load() reads them into that module)",
+                         (int)n, there, mine, first->name);
+        }
+        return hint;
+}
+
+/* ---- what fits ---- */
 
 static void match_weight(load *l, const lg__weight *e)
 {
@@ -123,11 +192,14 @@ static void match_number(load *l, lg__held *h)
                 if (!l->wrong.count[LG__DIFFERENT]) /* on what differs the limit may depend */
                         lg__fail(l->r->c, LG_ERR_FORMAT, "%s: %s: \"%.200s\" is %s; it must be from 0 to %lld",
                                  l->r->op, l->path, h->name, text, (long long)h->most);
-        } else if ((h->flags & LG__HELD_FIXED) && s->number.i64 != *(int64_t *)h->at) {
+        } else if (!(h->flags & LG__HELD_FIXED)) {
+                l->count++;
+        } else if (h->kind == LG__HELD_TEXT && strcmp(text, h->at) != 0) {
+                lg__complain(&l->wrong, LG__DIFFERENT, "\"%.200s\" %.40s, but here %s", h->name, text,
+                             (const char *)h->at);
+        } else if (h->kind == LG__HELD_I64 && s->number.i64 != *(int64_t *)h->at) {
                 lg__complain(&l->wrong, LG__DIFFERENT, "\"%.200s\" %s, but here %lld", h->name, text,
                              (long long)*(int64_t *)h->at);
-        } else {
-                l->count++;
         }
 }
 
@@ -138,9 +210,9 @@ static bool fits_in_part(const load *l)
         for (int64_t i = 0; i < l->r->count; i++)
                 fits = fits || l->found[i];
         return fits || lg__fail(l->r->c, LG_ERR_ARGUMENT,
-                                "%s: %s has no tensor of this module%s%.200s%s, whose first is \"%.200s\"", l->r->op,
+                                "%s: %s has no tensor of this module%s%.200s%s, whose first is \"%.200s\"%s", l->r->op,
                                 l->path, l->o->prefix ? " under \"" : "", l->o->prefix ? l->o->prefix : "",
-                                l->o->prefix ? "\"" : "", l->r->items[0].name);
+                                l->o->prefix ? "\"" : "", l->r->items[0].name, names_hint(l).s);
 }
 
 static bool match(load *l)
@@ -159,7 +231,10 @@ static bool match(load *l)
                 else if (!l->found[i] && !l->o->partial && !(h->flags & (LG__HELD_MAY_GO | LG__HELD_MAY_LACK)))
                         lg__complain(&l->wrong, LG__MISSING, "\"%.200s\"", h->name);
         }
-        return lg__ok(l->r->c) && lg__complaints_end(&l->wrong, l->r->c, l->r->op, l->path) && fits_in_part(l);
+        if (!lg__ok(l->r->c))
+                return false;
+        const lg__text hint = l->wrong.count[LG__MISSING] ? names_hint(l) : (lg__text){""};
+        return lg__complaints_end(&l->wrong, l->r->c, l->r->op, l->path, hint.s) && fits_in_part(l);
 }
 
 /* ---- reading ---- */

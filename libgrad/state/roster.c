@@ -120,6 +120,13 @@ bool lg__hold_text(lg__roster *r, const char *name, char *at, size_t size)
         return hold(r, name, (lg__held){.kind = LG__HELD_TEXT, .at = at, .most = (int64_t)size});
 }
 
+bool lg__hold_type(lg__roster *r, const char *type)
+{
+        lg__held h = {.kind = LG__HELD_TEXT, .flags = LG__HELD_FIXED | LG__HELD_MAY_LACK, .most = INT64_MAX};
+        h.at = (char *)(uintptr_t)type;
+        return hold(r, "type", h);
+}
+
 /* ---- finding ---- */
 
 static lg_tensor *tensor_of(const lg__held *h)

@@ -20,7 +20,7 @@ typedef enum lg__held_kind {
 } lg__held_kind;
 
 enum {
-        LG__HELD_FIXED = 1,    /* a number that a load must find as it is */
+        LG__HELD_FIXED = 1,    /* a number or a text that a load must find as it is */
         LG__HELD_MAY_GO = 2,   /* a tensor that may not be there: a load that finds none removes it */
         LG__HELD_MAY_LACK = 4, /* a load that does not find it leaves it as it is */
         LG__HELD_WIDE = 8,     /* a tensor that is at least f32 */
@@ -73,6 +73,8 @@ bool lg__hold_u64(lg__roster *r, const char *name, uint64_t *at);
 bool lg__hold_f64(lg__roster *r, const char *name, double *at);
 bool lg__hold_bool(lg__roster *r, const char *name, bool *at);
 bool lg__hold_text(lg__roster *r, const char *name, char *at, size_t size);
+/* What kind of object this is, in words that last: a load must find the same, unless the file does not say. */
+bool lg__hold_type(lg__roster *r, const char *type);
 /* The name under which a tensor is held already; NULL: it is not. */
 const char *lg__roster_name(lg__roster *r, const lg_tensor *t);
 /* The item of that name, or NULL. After lg__roster_sort. */
