@@ -68,6 +68,44 @@ static void an_epoch_begins_anew(void **state)
         }
 }
 
+/* The outer loop cannot go on where it was; what was left by break can begin again, also inside another loop. */
+static void a_loop_inside_a_loop(void **state)
+{
+        (void)state;
+        for (int left = 0; left < 2; left++) {
+                lg_ctx *c = open_ctx();
+                lg_loader *l = loader_of(c, 10, 0), *other = loader_of(c, 10, 0);
+                int outer = 0, inner = 0;
+                lg_each_batch(b, l)
+                {
+                        outer++;
+                        lg_each_batch(k, l)
+                        {
+                                assert_int_equal(k.index, inner++);
+                                if (left)
+                                        break;
+                        }
+                }
+                assert_int_equal(outer, 1);
+                assert_int_equal(inner, left ? 1 : lg_loader_batches(l));
+                assert_error(c, LG_ERR_STATE, "open a second loader for the inner one");
+                outer = inner = 0;
+                lg_each_batch(b, l)
+                {
+                        outer++;
+                        lg_each_batch(k, other) inner++;
+                        if (b.index == 1) { /* a step that is skipped, and an epoch that is begun again */
+                                assert_true(lg_loader_next(l, &b));
+                                assert_int_equal(b.index, 2);
+                        }
+                }
+                assert_int_equal(outer, lg_loader_batches(l) - 1);
+                assert_int_equal(inner, outer * lg_loader_batches(l));
+                assert_ok(c);
+                lg_close(c);
+        }
+}
+
 static void nothing_to_go_through(void **state)
 {
         (void)state;
@@ -127,9 +165,8 @@ static void batches_of_other_versions(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(an_epoch_begins_anew),
-                cmocka_unit_test(nothing_to_go_through),
-                cmocka_unit_test(no_full_batch),
+                cmocka_unit_test(an_epoch_begins_anew),      cmocka_unit_test(a_loop_inside_a_loop),
+                cmocka_unit_test(nothing_to_go_through),     cmocka_unit_test(no_full_batch),
                 cmocka_unit_test(batches_of_other_versions),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

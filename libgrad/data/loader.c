@@ -462,7 +462,11 @@ bool lg_loader_next_with(lg_loader *l, lg_batch *ret, size_t size)
         end_step(l);
         if (!go_on(l))
                 return false;
-        lg_batch b = {.index = l->position, .count = lg_loader_batches(l), .loader = l, .fields = l->job.out.count};
+        lg_batch b = {.index = l->position,
+                      .count = lg_loader_batches(l),
+                      .loader = l,
+                      .fields = l->job.out.count,
+                      .loop = l->loops};
         bool ok = step(l, &b, &end);
         b.x = b.field[0];
         b.y = b.field[1];
@@ -481,4 +485,18 @@ lg_loader *lg_loader_restart(lg_loader *l)
         if (l->begun)
                 end_epoch(l);
         return l;
+}
+
+bool lg_each_batch_with(lg_batch *b, size_t size)
+{
+        lg_loader *l = b->loader;
+        if (l && b->loop && b->loop != l->loops)
+                return lg__fail(l->object.ctx, LG_ERR_STATE,
+                                "lg_each_batch: another lg_each_batch over this loader ran inside the loop; open a "
+                                "second loader for the inner one");
+        if (l && !b->loop) {
+                lg_loader_restart(l);
+                l->loops++;
+        }
+        return lg_loader_next_with(l, b, size);
 }

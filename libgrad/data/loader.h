@@ -29,6 +29,7 @@ struct lg_loader {
         bool running;               /* between the first batch of an epoch and its end */
         bool begun;                 /* its order is drawn; not yet in one that a checkpoint stopped and that goes on */
         bool halted;                /* a batch has failed, and is to be made again */
+        int64_t loops;              /* lg_each_batch() so far */
         uint64_t scope;             /* of the last step; 0: none */
         bool ending;                /* that scope, or the loader itself, just now */
         bool making;                /* code of the user's makes samples just now */

@@ -224,6 +224,7 @@ typedef struct lg_batch {
         /* For each ragged field, i64 (N), the number of rows of each sample; NULL for others. */
         lg_tensor *length[LG_MAX_FIELDS];
         int64_t fields; /* the number of fields */
+        int64_t loop;   /* which lg_each_batch() over the loader it is of; the library's own */
 } lg_batch;
 
 /* Reads sample i into *ret, as tensors on the CPU without the dimension of a batch. Ragged fields have the rows of this
@@ -356,7 +357,7 @@ LG_API lg_loader *lg_loader_restart(lg_loader *l);
 
 #ifdef __cplusplus
 /* clang-format off */
-#define LG_FIRST_BATCH(l) lg_batch{NULL, NULL, 0, 0, (l), {}, {}, 0}
+#define LG_FIRST_BATCH(l) lg_batch{NULL, NULL, 0, 0, (l), {}, {}, 0, 0}
 /* clang-format on */
 #else
 /* What lg_each_batch() initialises its batch with. */
@@ -369,10 +370,11 @@ LG_API lg_loader *lg_loader_restart(lg_loader *l);
 /* Runs the statement or block that follows for each batch of an epoch; b is the lg_batch. The block may be left by
  * break, goto or return: the next lg_each_batch() begins a new epoch all the same. The scope of the step that was left
  * then stays open, and owns the tensors made after the loop, until the loader is used again: lg_loader_restart() ends
- * it. A loop inside another needs a loader of its own: two loops over one loader never end. Calls lg_loader_restart()
- * and lg_loader_next(). Example: lg_each_batch(b, loader) lg_print(stdout, b.x); */
-#define lg_each_batch(b, l)                                                                                            \
-        for (lg_batch b = LG_FIRST_BATCH(lg_loader_restart(l)); lg_loader_next_with(b.loader, &b, sizeof(lg_batch));)
+ * it. A loop inside another needs a loader of its own: after an inner loop over the same loader, the outer one ends
+ * with LG_ERR_STATE. Calls lg_loader_restart() and lg_loader_next().
+ * Example: lg_each_batch(b, loader) lg_print(stdout, b.x); */
+#define lg_each_batch(b, l) for (lg_batch b = LG_FIRST_BATCH(l); lg_each_batch_with(&b, sizeof(lg_batch));)
+LG_API bool lg_each_batch_with(lg_batch *b, size_t size);
 
 /* Returns the number of batches in an epoch, -1 for a stream, or 0 if l is NULL. Cannot fail. */
 LG_API int64_t lg_loader_batches(const lg_loader *l);
