@@ -111,9 +111,11 @@ LG_API LG_NEW lg_tensor *lg_linspace_with(lg_ctx *c, double start, double stop, 
  * soon as the call has returned. The tensor has the dtype of the memory, or .dtype, to which the elements are converted
  * as by lg_cast(). Bytes of bool other than 0 become 1. Fails with LG_ERR_ARGUMENT if elements must be converted and
  * data is not aligned for their type.
- * Example: lg_from(c, data, LG_SHAPE(2, 3), .dtype = LG_I64) */
+ * Example: lg_from(c, data, LG_SHAPE(2, 3), .dtype = LG_I64), or with parentheses around an array literal, whose commas
+ * would end the argument: lg_from(c, ((float[]){1, 2}), LG_SHAPE(2)) */
 #define lg_from(...)                                                                                                   \
-        lg_from_with(LG_ARG1(__VA_ARGS__), LG_ARG2(__VA_ARGS__, lg_from_takes_c_data_shape),                           \
+        lg_from_with(LG_ARG1(__VA_ARGS__),                                                                             \
+                     LG_ARRAY_LITERALS_NEED_PARENTHESES(LG_ARG2(__VA_ARGS__, lg_from_takes_c_data_shape)),             \
                      LG_DTYPE_OF(LG_ARG2(__VA_ARGS__, lg_from_takes_c_data_shape)),                                    \
                      LG_ARG3(__VA_ARGS__, lg_from_takes_c_data_shape, lg_from_takes_c_data_shape),                     \
                      LG_OPTIONS(lg_create_options, LG_TAIL3(__VA_ARGS__)))
@@ -127,8 +129,8 @@ LG_API LG_NEW lg_tensor *lg_from_with(lg_ctx *c, const void *data, lg_dtype memo
  * LG_ERR_ARGUMENT if data is not aligned for its dtype.
  * Example: lg_borrow(c, data, free, data, LG_SHAPE(2, 3)) */
 #define lg_borrow(c, data, release, ...)                                                                               \
-        lg_borrow_with((c), (data), LG_DTYPE_OF(data), (release), LG_ARG1(__VA_ARGS__),                                \
-                       LG_ARG2(__VA_ARGS__, lg_borrow_takes_c_data_release_user_shape),                                \
+        lg_borrow_with((c), LG_ARRAY_LITERALS_NEED_PARENTHESES(data), LG_DTYPE_OF(data), (release),                    \
+                       LG_ARG1(__VA_ARGS__), LG_ARG2(__VA_ARGS__, lg_borrow_takes_c_data_release_user_shape),          \
                        LG_OPTIONS(lg_create_options, LG_TAIL2(__VA_ARGS__)))
 LG_API LG_NEW lg_tensor *lg_borrow_with(lg_ctx *c, void *data, lg_dtype memory, void (*release)(void *user), void *user,
                                         lg_shape shape, const lg_create_options *options);
@@ -398,6 +400,10 @@ template <class N, class = std::enable_if_t<std::is_arithmetic<N>::value>> bool 
 template <class N, class = std::enable_if_t<std::is_arithmetic<N>::value>> bool lg_mul_(lg_tensor *, N) = delete;
 template <class N, class = std::enable_if_t<std::is_arithmetic<N>::value>> bool lg_div_(lg_tensor *, N) = delete;
 #endif
+
+/* The data of lg_from() and lg_borrow(). Compilers name this macro where an array literal without parentheses ends at
+ * its first comma. */
+#define LG_ARRAY_LITERALS_NEED_PARENTHESES(data) (data)
 
 /* ---- dtype of a pointer ----
  *

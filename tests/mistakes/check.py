@@ -74,7 +74,7 @@ class Compiler:
         for kind in "error", "warning":
             found = True
             while found:
-                rest = [m for m in mistakes if m not in verdicts]
+                rest = [m for m in mistakes if m not in verdicts and not m.says]
                 some = [rest[i:i + TOGETHER] for i in range(0, len(rest), TOGETHER)]
                 found = sum(pool.map(lambda few: self.told(kind, few, folder), some), [])
                 verdicts.update((m, kind) for m in found)
@@ -88,6 +88,8 @@ class Compiler:
         write(path, function(mistake.name, mistake.text))
         status, text = self.run(self.standard, *self.with_names, "-x", self.kind, path, *self.check)
         told = re.findall(r":\d+: (error|warning): ", text)
+        if mistake.says not in text:
+            failures.append(f"{self.name}: {mistake.text}: the compiler does not say {mistake.says}:\n{text}")
         if status and "error" not in told:
             failures.append(f"{self.name}: {mistake.text}: the compiler fails without an error:\n{text}")
         return "error" if status else "warning" if told else "silent"
@@ -116,7 +118,7 @@ class Mistake:
     """A line of mistakes.txt with what is indented below it."""
 
     def __init__(self, name, text):
-        self.name, self.text, self.right, self.silent, self.fine = name, text, [], [], []
+        self.name, self.text, self.says, self.right, self.silent, self.fine = name, text, "", [], [], []
 
     def known(self, compiler):
         """What must be found: silent, fine, which is silent too, or nothing in particular."""
@@ -129,13 +131,15 @@ class Mistake:
 def read_mistakes():
     mistakes = []
     for number, line in enumerate(open(os.path.join(here, "mistakes.txt")), 1):
-        field = re.match(r"    (right|silent|fine): (.*)", line)
+        field = re.match(r"    (right|silent|fine|says): (.*)", line)
         if not line.strip() or line.startswith("#"):
             continue
         if not line.startswith(" "):
             mistakes.append(Mistake(f"mistake{number}", line.strip()))
         elif field and field[1] == "right":
             mistakes[-1].right.append(field[2])
+        elif field and field[1] == "says":
+            mistakes[-1].says = field[2]
         elif field and re.fullmatch(r"((gcc |clang )?C(\+\+)?(, | - ))+.+", field[2]):
             getattr(mistakes[-1], field[1]).extend(field[2].split(" - ")[0].split(", "))
         else:
