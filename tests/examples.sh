@@ -24,6 +24,14 @@ run()
         cat "$work/out"
 }
 
+# needs WORDS: without an argument, the program says in one line which ones it takes
+needs()
+{
+        "$program" >"$work/out" 2>"$work/err"
+        [ $? = 2 ] || complain 'without an argument it does not end with 2'
+        [ "$(cat "$work/out" "$work/err")" = "usage: $program $1" ] || complain "without an argument it says: $(cat "$work/err")"
+}
+
 # last WORDS: the number behind the last of these words that the program printed
 last()
 {
@@ -83,11 +91,13 @@ data_parallel)
         fi
         ;;
 gpt)
+        needs 'FILE [EPOCHS]'
         run "$text" 2
         holds "$(last loss) < $(entropy "$text") - 0.2"
         [ "$(sed -n '/^The/,$p' "$work/out" | wc -c)" -gt 290 ] || complain 'it does not go on'
         ;;
 gru)
+        needs 'FILE [EPOCHS]'
         run "$text" 3
         holds "$(last after) < 0.6 * $(last before)"
         ;;

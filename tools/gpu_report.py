@@ -392,4 +392,7 @@ def coverage(path):
 
 if __name__ == "__main__":
     call = {"cut": cut, "losses": losses, "suite": suite, "figures": figures, "coverage": coverage}
+    if len(sys.argv) < 2 or sys.argv[1] not in call:
+        sys.stderr.write("usage: gpu_report.py %s ...\n" % "|".join(call))
+        sys.exit(2)
     sys.exit(call[sys.argv[1]](*sys.argv[2:]))

@@ -53,6 +53,9 @@ def of_torch(workers, kind, seconds):
 
 
 def main():
+    if len(sys.argv) < 2:
+        sys.stderr.write("usage: loader_torch.py PROGRAM [SECONDS]\n")
+        sys.exit(2)
     program, seconds = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "2"
     torch.set_num_threads(1)
     print(f"PyTorch {torch.__version__}, torchvision {torchvision.__version__}; images a second")

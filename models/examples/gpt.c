@@ -58,8 +58,7 @@ static void print_sample(lg_ctx *c, lg_module *gpt)
         int64_t text[SAMPLE] = {'T', 'h', 'e'};
         printf("The");
         lg_no_grad(c)
-                for (int n = 3; n < SAMPLE && !lg_error(c); n++) {
-                        int64_t seen = n < LENGTH ? n : LENGTH;
+                for (int n = 3, seen = 3; n < SAMPLE && !lg_error(c); n++, seen = n < LENGTH ? n : LENGTH) {
                         lg_scope s = lg_scope_begin(c);
                         lg_tensor *logits = lg_forward(gpt, lg_from(c, text + n - seen, LG_SHAPE(1, seen)));
                         text[n] = lg_item_i64(lg_multinomial(lg_softmax(lg_select(logits, 1, -1), -1), 1));
@@ -71,13 +70,14 @@ static void print_sample(lg_ctx *c, lg_module *gpt)
 
 int main(int argc, char **argv)
 {
-        int epochs = argc > 2 ? atoi(argv[2]) : 20;
+        if (argc < 2)
+                return fprintf(stderr, "usage: %s FILE [EPOCHS]\n", argv[0]), 2;
         lg_ctx *c = lg_open(.seed = 1);
         lg_dataset *text = lg_dataset_text(c, argv[1], LENGTH, .stride = LENGTH / 2);
         lg_loader *batches = lg_loader_open(c, text, BATCH, .shuffle = true);
         lg_module *gpt = make_gpt(c);
         lg_optimizer *opt = lg_adamw(c, lg_parameters(gpt), 2e-3);
-        for (int epoch = 1; epoch <= epochs && !lg_error(c); epoch++) {
+        for (int epoch = 1, last = argc > 2 ? atoi(argv[2]) : 20; epoch <= last && !lg_error(c); epoch++) {
                 double sum = 0;
                 lg_each_batch(b, batches) {
                         lg_tensor *logits = lg_flatten(lg_forward(gpt, b.x), 0, 1); /* (N T, 256) */

@@ -72,6 +72,8 @@ static void train_epoch(lg_module *net, lg_optimizer *opt, lg_loader *batches)
 
 int main(int argc, char **argv)
 {
+        if (argc < 2)
+                return fprintf(stderr, "usage: %s FILE [EPOCHS]\n", argv[0]), 2;
         int epochs = argc > 2 ? atoi(argv[2]) : 20;
         lg_ctx *c = lg_open(.seed = 1);
         lg_dataset *train, *valid;
