@@ -243,11 +243,49 @@ static void lerp(void **state)
         lg_close(c);
 }
 
+/* What PyTorch refuses; and takes. */
+static void numbers_of_activations(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_from(c, ((float[]){-2, -0.5f, 2}), LG_SHAPE(3)), *whole = lg_cast(x, LG_I64);
+        drop(lg_softshrink(x, -1));
+        assert_error(c, LG_ERR_ARGUMENT, "softshrink: lambda is -1; 0 or more");
+        drop(lg_softshrink(x, NAN));
+        assert_error(c, LG_ERR_ARGUMENT, "softshrink: lambda is nan");
+        drop(lg_celu(x, 0));
+        assert_error(c, LG_ERR_ARGUMENT, "celu: alpha is 0");
+        drop(lg_hardtanh(x, 1, -1));
+        assert_error(c, LG_ERR_ARGUMENT, "hardtanh: low is 1, above high, which is -1");
+        drop(lg_hardtanh(whole, 1, 0.5));
+        assert_error(c, LG_ERR_ARGUMENT, "hardtanh: low is 1, above high, which is 0.5");
+        assert_null(lg_nn_softshrink(c, -1));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_nn_softshrink: lambda is -1");
+        assert_null(lg_nn_celu(c, 0));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_nn_celu: alpha is 0");
+        assert_null(lg_nn_hardtanh(c, 2, 1));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_nn_hardtanh: low is 2");
+        assert_list(lg_softshrink(x, 0), 0, -2, -0.5, 2);
+        assert_list(lg_hardtanh(x, 1, 1), 0, 1, 1, 1);
+        assert_list(lg_clamp(x, 1, -1), 0, -1, -1, -1);
+        assert_list(lg_hardshrink(x, -1), 0, -2, -0.5, 2);
+        assert_list(lg_leaky_relu(x, -1), 0, 2, 0.5, 2);
+        assert_list(lg_elu(x, -1), 1e-6, -expm1(-2), -expm1(-0.5), 2);
+        assert_list(lg_celu(x, -1), 1e-6, -expm1(2), -expm1(0.5), 2);
+        assert_list(lg_softplus(x, 0, 20), 0, INFINITY, INFINITY, INFINITY);
+        assert_ok(c);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(as_pytorch_computes_it), cmocka_unit_test(float_dtypes), cmocka_unit_test(integers),
-                cmocka_unit_test(tests_and_logic),        cmocka_unit_test(lerp),
+                cmocka_unit_test(as_pytorch_computes_it),
+                cmocka_unit_test(float_dtypes),
+                cmocka_unit_test(integers),
+                cmocka_unit_test(tests_and_logic),
+                cmocka_unit_test(lerp),
+                cmocka_unit_test(numbers_of_activations),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -294,16 +294,19 @@ LG_API LG_NEW lg_module *lg_nn_leaky_relu(lg_ctx *c, double slope);
 /* Makes a layer that computes x > 0 ? x : alpha (e^x - 1). PyTorch's alpha is 1. */
 LG_API LG_NEW lg_module *lg_nn_elu(lg_ctx *c, double alpha);
 
-/* Makes a layer that computes x > 0 ? x : alpha (e^(x / alpha) - 1). PyTorch's alpha is 1. */
+/* Makes a layer that computes x > 0 ? x : alpha (e^(x / alpha) - 1). PyTorch's alpha is 1. Fails with
+ * LG_ERR_ARGUMENT if alpha is 0. */
 LG_API LG_NEW lg_module *lg_nn_celu(lg_ctx *c, double alpha);
 
 /* Makes a layer that computes |x| > lambda ? x : 0. PyTorch's lambda is 0.5. */
 LG_API LG_NEW lg_module *lg_nn_hardshrink(lg_ctx *c, double lambda);
 
-/* Makes a layer that computes x - clamp(x, -lambda, lambda). PyTorch's lambda is 0.5. */
+/* Makes a layer that computes x - clamp(x, -lambda, lambda). PyTorch's lambda is 0.5. Fails with LG_ERR_ARGUMENT if
+ * lambda is below 0 or NaN. */
 LG_API LG_NEW lg_module *lg_nn_softshrink(lg_ctx *c, double lambda);
 
-/* Makes a layer that computes min(max(x, low), high). PyTorch's bounds are -1 and 1. */
+/* Makes a layer that computes min(max(x, low), high). PyTorch's bounds are -1 and 1. Fails with LG_ERR_ARGUMENT if low
+ * is above high. */
 LG_API LG_NEW lg_module *lg_nn_hardtanh(lg_ctx *c, double low, double high);
 
 /* Makes a layer that computes log(1 + e^(beta x)) / beta, but gives x itself where beta x > threshold. PyTorch's beta

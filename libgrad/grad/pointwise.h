@@ -90,14 +90,19 @@ LG_API LG_NEW lg_tensor *lg_hardsigmoid(lg_tensor *x); /* relu6(x + 3) / 6; the 
 LG_API LG_NEW lg_tensor *lg_hardswish(lg_tensor *x);   /* x relu6(x + 3) / 6; the derivative at -3 is 0, at 3 it is 1 */
 LG_API LG_NEW lg_tensor *lg_tanhshrink(lg_tensor *x);  /* x - tanh(x) */
 
-LG_API LG_NEW lg_tensor *lg_leaky_relu(lg_tensor *x, double slope); /* x > 0 ? x : slope x; PyTorch: 0.01 */
-LG_API LG_NEW lg_tensor *lg_elu(lg_tensor *x, double alpha);        /* x > 0 ? x : alpha (e^x - 1); PyTorch: 1 */
-LG_API LG_NEW lg_tensor *lg_celu(lg_tensor *x, double alpha); /* x > 0 ? x : alpha (e^(x / alpha) - 1); PyTorch: 1 */
+LG_API LG_NEW lg_tensor *lg_leaky_relu(lg_tensor *x, double slope);  /* x > 0 ? x : slope x; PyTorch: 0.01 */
+LG_API LG_NEW lg_tensor *lg_elu(lg_tensor *x, double alpha);         /* x > 0 ? x : alpha (e^x - 1); PyTorch: 1 */
 LG_API LG_NEW lg_tensor *lg_hardshrink(lg_tensor *x, double lambda); /* |x| > lambda ? x : 0; PyTorch: 0.5 */
-LG_API LG_NEW lg_tensor *lg_softshrink(lg_tensor *x, double lambda); /* x - clamp(x, -lambda, lambda); PyTorch: 0.5 */
 
-/* Computes min(max(x, low), high) like lg_clamp(), but with a derivative of 0 at low and high (PyTorch: -1 and 1). For
- * integers and bool the bounds are converted as by lg_clamp(), with the same LG_ERR_ARGUMENT. */
+/* Computes x > 0 ? x : alpha (e^(x / alpha) - 1) (PyTorch: 1). Fails with LG_ERR_ARGUMENT if alpha is 0. */
+LG_API LG_NEW lg_tensor *lg_celu(lg_tensor *x, double alpha);
+
+/* Computes x - clamp(x, -lambda, lambda) (PyTorch: 0.5). Fails with LG_ERR_ARGUMENT if lambda is below 0 or NaN. */
+LG_API LG_NEW lg_tensor *lg_softshrink(lg_tensor *x, double lambda);
+
+/* Computes min(max(x, low), high) like lg_clamp(), but with a derivative of 0 at low and high (PyTorch: -1 and 1).
+ * Fails with LG_ERR_ARGUMENT if low is above high. For integers and bool the bounds are converted as by lg_clamp(),
+ * with the same LG_ERR_ARGUMENT. */
 LG_API LG_NEW lg_tensor *lg_hardtanh(lg_tensor *x, double low, double high);
 
 /* Computes log(1 + e^(beta x)) / beta, and x itself where beta x > threshold (PyTorch: beta 1, threshold 20). */
@@ -139,8 +144,8 @@ LG_API LG_NEW lg_tensor *lg_rpow_scalar(lg_tensor *x, double s);    /* s^x */
 LG_API LG_NEW lg_tensor *lg_maximum_scalar(lg_tensor *x, double s); /* max(x, s) */
 LG_API LG_NEW lg_tensor *lg_minimum_scalar(lg_tensor *x, double s); /* min(x, s) */
 
-/* Computes min(max(x, low), high); low = -LG_INFINITY or high = LG_INFINITY means no bound. NaN elements stay NaN. The
- * derivative is 1 from low to high, both included, and 0 outside. */
+/* Computes min(max(x, low), high), which is high where low is above it; low = -LG_INFINITY or high = LG_INFINITY means
+ * no bound. NaN elements stay NaN. The derivative is 1 from low to high, both included, and 0 outside. */
 LG_API LG_NEW lg_tensor *lg_clamp(lg_tensor *x, double low, double high);
 
 /* ---- arithmetic of two tensors ----

@@ -178,6 +178,8 @@ struct lg__op {
 extern const lg__op lg__pointwise_ops[LG_PW_COUNT]; /* rows without a name: derivatives */
 #define LG__OP(name) (&lg__op_##name)
 bool lg__has_elementwise(const char *name);
+/* Whether an elementwise op takes these numbers; if not, sets an error of `name`. */
+bool lg__pointwise_takes(lg_ctx *c, const char *name, int id, double p0, double p1);
 
 /* remake.c: with the recipe of its result, an application that was recorded lets what follows save nothing but that. */
 bool lg__remember(const lg__call *call);

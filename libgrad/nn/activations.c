@@ -1,4 +1,5 @@
 /* activations.c - modules that are one op, with at most two numbers: activations, Flatten, Identity, Dropout. */
+#include "graph/op.h"
 #include "nn.h"
 
 typedef struct numbers {
@@ -19,17 +20,25 @@ typedef struct numbers {
         {                                                                                                              \
                 return lg__module_new(c, type, forward_##name);                                                        \
         }
-#define LAYER1(name, type, kind, expression)                                                                           \
+#define LAYER1(name, type, expression)                                                                                 \
         FORWARD(name, expression)                                                                                      \
-        lg_module *lg_nn_##name(lg_ctx *c, kind a)                                                                     \
+        lg_module *lg_nn_##name(lg_ctx *c, double a)                                                                   \
         {                                                                                                              \
-                return lg__module_with(c, type, forward_##name, &(numbers){(double)a, 0}, sizeof(numbers));            \
+                const bool takes = lg__pointwise_takes(c, "lg_nn_" #name, LG_PW_##name, a, 0);                         \
+                return takes ? lg__module_with(c, type, forward_##name, &(numbers){a, 0}, sizeof(numbers)) : NULL;     \
         }
 #define LAYER2(name, type, expression)                                                                                 \
         FORWARD(name, expression)                                                                                      \
         lg_module *lg_nn_##name(lg_ctx *c, double a, double b)                                                         \
         {                                                                                                              \
-                return lg__module_with(c, type, forward_##name, &(numbers){a, b}, sizeof(numbers));                    \
+                const bool takes = lg__pointwise_takes(c, "lg_nn_" #name, LG_PW_##name, a, b);                         \
+                return takes ? lg__module_with(c, type, forward_##name, &(numbers){a, b}, sizeof(numbers)) : NULL;     \
+        }
+#define LAYER_ALONG(name, type, expression)                                                                            \
+        FORWARD(name, expression)                                                                                      \
+        lg_module *lg_nn_##name(lg_ctx *c, int dim)                                                                    \
+        {                                                                                                              \
+                return lg__module_with(c, type, forward_##name, &(numbers){dim, 0}, sizeof(numbers));                  \
         }
 
 LAYER0(flatten, "Flatten", lg_flatten(x, 1, -1))
@@ -47,14 +56,14 @@ LAYER0(tanhshrink, "Tanhshrink", lg_tanhshrink(x))
 LAYER0(softsign, "Softsign", lg_softsign(x))
 LAYER0(hardsigmoid, "Hardsigmoid", lg_hardsigmoid(x))
 LAYER0(hardswish, "Hardswish", lg_hardswish(x))
-LAYER1(leaky_relu, "LeakyReLU", double, lg_leaky_relu(x, n->a))
-LAYER1(elu, "ELU", double, lg_elu(x, n->a))
-LAYER1(celu, "CELU", double, lg_celu(x, n->a))
-LAYER1(hardshrink, "Hardshrink", double, lg_hardshrink(x, n->a))
-LAYER1(softshrink, "Softshrink", double, lg_softshrink(x, n->a))
-LAYER1(softmax, "Softmax", int, lg_softmax(x, (int)n->a))
-LAYER1(log_softmax, "LogSoftmax", int, lg_log_softmax(x, (int)n->a))
-LAYER1(glu, "GLU", int, lg_glu(x, (int)n->a))
+LAYER1(leaky_relu, "LeakyReLU", lg_leaky_relu(x, n->a))
+LAYER1(elu, "ELU", lg_elu(x, n->a))
+LAYER1(celu, "CELU", lg_celu(x, n->a))
+LAYER1(hardshrink, "Hardshrink", lg_hardshrink(x, n->a))
+LAYER1(softshrink, "Softshrink", lg_softshrink(x, n->a))
+LAYER_ALONG(softmax, "Softmax", lg_softmax(x, (int)n->a))
+LAYER_ALONG(log_softmax, "LogSoftmax", lg_log_softmax(x, (int)n->a))
+LAYER_ALONG(glu, "GLU", lg_glu(x, (int)n->a))
 LAYER2(hardtanh, "Hardtanh", lg_hardtanh(x, n->a, n->b))
 LAYER2(softplus, "Softplus", lg_softplus(x, n->a, n->b))
 

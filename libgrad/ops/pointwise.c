@@ -60,9 +60,22 @@ static bool take_numbers(lg__call *call)
         return true;
 }
 
+bool lg__pointwise_takes(lg_ctx *c, const char *name, int id, double p0, double p1)
+{
+        if (id == LG_PW_softshrink && !(p0 >= 0))
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: lambda is %g; 0 or more", name, p0);
+        if (id == LG_PW_celu && p0 == 0)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: alpha is 0, by which x is divided", name);
+        if (id == LG_PW_hardtanh && p0 > p1)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: low is %g, above high, which is %g", name, p0, p1);
+        return true;
+}
+
 bool lg__pointwise_infer(lg__call *call)
 {
-        return take_numbers(call) && infer(call, call->in[call->in_count - 1]->at.dtype);
+        const pointwise_attributes *a = call->attributes;
+        return lg__pointwise_takes(call->ctx, call->op->name, call->op->pointwise, a->p0, a->p1) &&
+               take_numbers(call) && infer(call, call->in[call->in_count - 1]->at.dtype);
 }
 
 bool lg__pointwise_infer_compare(lg__call *call)
