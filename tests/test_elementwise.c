@@ -277,6 +277,38 @@ static void numbers_of_activations(void **state)
         lg_close(c);
 }
 
+/* As PyTorch: exact, of the promoted dtype, wrapping around. */
+static void powers_of_integers(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        const int64_t base[] = {7, 3, -3, -1, -1, 1, 0, 0, 2, -5, 2}, by[] = {15, 40, 39, -3, -2, -9, 0, -1, -1, 1, 64};
+        const int64_t want[] = {
+                4747561509943, (int64_t)12157665459056928801u, -4052555153018976267, -1, 1, 1, 1, 0, 0, -5, 0};
+        int64_t got[11];
+        lg_tensor *a = lg_from(c, base, LG_SHAPE(11), .dtype = LG_I64),
+                  *b = lg_from(c, by, LG_SHAPE(11), .dtype = LG_I64);
+        assert_true(lg_read(lg_pow(a, b), got, LG_I64, sizeof got));
+        assert_memory_equal(got, want, sizeof got);
+        lg_tensor *p = lg_pow(lg_cast(a, LG_I32), lg_cast(b, LG_I32));
+        assert_int_equal(lg_dtype_of(p), LG_I32);
+        assert_true(lg_read(p, got, LG_I64, sizeof got));
+        for (int i = 0; i < 11; i++)
+                assert_int_equal(got[i], (int32_t)want[i]);
+        lg_tensor *three = lg_full(c, 3, LG_SHAPE(1), .dtype = LG_U8),
+                  *seven = lg_full(c, 7, LG_SHAPE(1), .dtype = LG_U8);
+        assert_int_equal(lg_dtype_of(lg_pow(three, seven)), LG_U8);
+        assert_list(lg_pow(three, seven), 0, 139); /* 2187 - 8 * 256 */
+        assert_int_equal(lg_dtype_of(lg_pow(three, lg_cast(seven, LG_I64))), LG_I64);
+        lg_tensor *no = lg_zeros(c, LG_SHAPE(1), .dtype = LG_BOOL);
+        assert_int_equal(lg_dtype_of(lg_pow(no, no)), LG_I64);
+        assert_list(lg_pow(no, no), 0, 1);
+        assert_int_equal(lg_dtype_of(lg_pow(seven, lg_scalar(c, 0.5))), LG_F32);
+        assert_int_equal(lg_dtype_of(lg_pow_scalar(seven, 2)), LG_F32);
+        assert_ok(c);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -286,6 +318,7 @@ int main(void)
                 cmocka_unit_test(tests_and_logic),
                 cmocka_unit_test(lerp),
                 cmocka_unit_test(numbers_of_activations),
+                cmocka_unit_test(powers_of_integers),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,14 +58,14 @@ typedef double (*formula_fn)(values v);
 #define ROUND(x) ((x)-remainder(x, 1))
 #define DETACH(x) (x)
 #define TRUNC(x) ((x) < 0 ? -floor(-(x)) : floor(x))
-/* of integers by 0 as well: the quotient is 0 */
+/* of integers by 0 as well: the quotient is 0, as is a negative power of 0 */
 #define FMOD(x, y) ((y) == 0 ? (x) : fmod(x, y))
 #define FLOOR_DIVIDE(x, y) ((y) == 0 ? 0 : floor((x) / (y)))
 #define REMAINDER(x, y) ((x) - (y)*FLOOR_DIVIDE(x, y))
 #define LOG_SIGMOID(x) (-log1p(exp(-(x))))
 #define MISH_GATE(x) tanh(log1p(exp(x)))
 #define SIGMOID(x) (0.5 * (1 + tanh((x) / 2)))
-#define POW(x, y) pow(x, y)
+#define POW(x, y) ((x) == 0 && (y) < 0 ? 0 : pow(x, y))
 #define MIN(x, y) fmin(x, y)
 #define MAX(x, y) fmax(x, y)
 #define SELECT(c, x, y) ((c) ? (x) : (y))

@@ -126,6 +126,7 @@ static const unary unaries[] = {
 
 #define ANY true
 #define FLOAT false
+#define NUMBER false
 #define RANGES(a_lo, a_hi, b_lo, b_hi) .low = {a_lo, b_lo}, .high = {a_hi, b_hi}
 #define RANGES2(...) RANGES(__VA_ARGS__)
 #define UNARY(...)

@@ -113,6 +113,15 @@ static inline int64_t lg_floor_divide_i64(int64_t a, int64_t b)
         return a / b - ((a % b != 0) & ((a < 0) != (b < 0)));
 }
 
+/* Wraps around. A negative power is 0, except one of 1 or -1. */
+static inline int64_t lg_pow_i64(int64_t a, int64_t b)
+{
+        uint64_t power = b < 0 && a != 1 && a != -1 ? 0 : 1, factor = (uint64_t)a;
+        for (uint64_t n = b < 0 ? 0 - (uint64_t)b : (uint64_t)b; n; n >>= 1, factor *= factor)
+                power *= n & 1 ? factor : 1;
+        return (int64_t)power;
+}
+
 /* The sign of b; and the quotient from the rest, which is exact: floor(a / b) may be one too much. */
 #define LG_REMAINDER(type, sfx)                                                                                        \
         static inline type lg_remainder_##sfx(type a, type b)                                                          \
@@ -138,6 +147,8 @@ LG_FLOOR_DIVIDE(double, f64)
 #undef LG_REMAINDER
 #undef LG_FLOOR_DIVIDE
 
+#define lg_pow_f32(a, b) powf(a, b)
+#define lg_pow_f64(a, b) pow(a, b)
 #define lg_exp_f64(x) exp(x)
 #define lg_exp_minus_f64(x) exp(-(x))
 #define lg_log_f64(x) log(x)
@@ -198,7 +209,7 @@ static inline double lg_bell_f64(double x)
 #define REMAINDER(a, b) LG_OF(lg_remainder_)(a, b)
 #define FLOOR_DIVIDE(a, b) LG_OF(lg_floor_divide_)(a, b)
 #define SIGMOID(a) LG_OF(lg_sigmoid_)(a)
-#define POW(a, b) LG_MATH(pow, a, b)
+#define POW(a, b) LG_OF(lg_pow_)(a, b)
 #define MIN(a, b) LG_OF(lg_min_)(a, b)
 #define MAX(a, b) LG_OF(lg_max_)(a, b)
 #define SELECT(c, a, b) LG_OF(lg_select_)(c, a, b)

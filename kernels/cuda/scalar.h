@@ -64,10 +64,13 @@ static __device__ inline int64_t lgm_fmod(int64_t a, int64_t b)
 {
         return b == 0 ? a : b == -1 ? 0 : a % b;
 }
+/* Wraps around. A negative power is 0, except one of 1 or -1. */
 static __device__ inline int64_t lgm_pow(int64_t a, int64_t b)
 {
-        (void)b;
-        return a;
+        uint64_t power = b < 0 && a != 1 && a != -1 ? 0 : 1, factor = (uint64_t)a;
+        for (uint64_t n = b < 0 ? 0 - (uint64_t)b : (uint64_t)b; n; n >>= 1, factor *= factor)
+                power *= n & 1 ? factor : 1;
+        return (int64_t)power;
 }
 static __device__ inline int64_t lgm_atan2(int64_t a, int64_t b)
 {

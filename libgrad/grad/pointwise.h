@@ -123,9 +123,9 @@ LG_API LG_NEW lg_tensor *lg_frac(lg_tensor *x);  /* x - trunc(x), the fraction w
 /* ---- arithmetic with a number ----
  *
  * The result belongs to the innermost open scope. lg_div_scalar(), lg_rdiv_scalar(), lg_pow_scalar() and
- * lg_rpow_scalar() turn integers and bool into f32; the others keep the dtype of x and convert s to it. For integers s
- * is truncated towards 0; LG_ERR_ARGUMENT if it is NaN or out of the dtype's range, such as -1 for u8. For bool s
- * counts as true if it is nonzero.
+ * lg_rpow_scalar() turn integers and bool into f32 whatever s is (lg_pow() of two integer tensors stays exact); the
+ * others keep the dtype of x and convert s to it. For integers s is truncated towards 0; LG_ERR_ARGUMENT if it is NaN
+ * or out of the dtype's range, such as -1 for u8. For bool s counts as true if it is nonzero.
  *
  * The s of lg_maximum_scalar() and lg_minimum_scalar() and the arguments of lg_clamp() are bounds: a lower bound below
  * the range of the dtype and an upper bound above it have no effect and are no error; for bool a bound is clipped to
@@ -150,11 +150,12 @@ LG_API LG_NEW lg_tensor *lg_clamp(lg_tensor *x, double low, double high);
 
 /* ---- arithmetic of two tensors ----
  *
- * The result has the promoted dtype, or f32 from lg_div(), lg_pow(), lg_atan2(), lg_xlogy() and lg_logaddexp() if that
- * is not a float dtype. It belongs to the innermost open scope. lg_maximum() and lg_minimum() give NaN if one operand
- * is NaN; equal elements share the gradient evenly. All fail with LG_ERR_SHAPE if the shapes do not broadcast,
- * LG_ERR_DEVICE if the operands are on two devices, LG_ERR_ARGUMENT if one is NULL or belongs to another context, and
- * LG_ERR_STATE if one has been freed.
+ * The result has the promoted dtype, or f32 from lg_div(), lg_atan2(), lg_xlogy() and lg_logaddexp() if that is not a
+ * float dtype, and i64 from lg_pow() if it is bool. It belongs to the innermost open scope. lg_pow() of integers is
+ * exact, or wraps around; negative powers are 0, except those of 1 and -1. lg_maximum() and lg_minimum() give NaN if
+ * one operand is NaN; equal elements share the gradient evenly. All fail with LG_ERR_SHAPE if the shapes do not
+ * broadcast, LG_ERR_DEVICE if the operands are on two devices, LG_ERR_ARGUMENT if one is NULL or belongs to another
+ * context, and LG_ERR_STATE if one has been freed.
  */
 
 LG_API LG_NEW lg_tensor *lg_add(lg_tensor *a, lg_tensor *b);     /* a + b */
