@@ -309,6 +309,23 @@ static void powers_of_integers(void **state)
         lg_close(c);
 }
 
+/* A rest that is 0 has the sign of b, as Python's: -1.0 % 1.0 is 0.0, 1.0 % -1.0 is -0.0. */
+static void remainders_of_zero(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        for (int d = 0; d < 4; d++) {
+                lg_tensor *a = lg_cast(lg_from(c, ((double[]){-1, 1, -6, 6, -0.0, 0}), LG_SHAPE(6)), floats[d]);
+                lg_tensor *b = lg_cast(lg_from(c, ((double[]){1, -1, 3, -3, 2, -2}), LG_SHAPE(6)), floats[d]);
+                double v[6];
+                read_all(lg_remainder(a, b), v, 6);
+                for (int i = 0; i < 6; i++)
+                        assert_true(v[i] == 0 && (bool)signbit(v[i]) == i % 2);
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -319,6 +336,7 @@ int main(void)
                 cmocka_unit_test(lerp),
                 cmocka_unit_test(numbers_of_activations),
                 cmocka_unit_test(powers_of_integers),
+                cmocka_unit_test(remainders_of_zero),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

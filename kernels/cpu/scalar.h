@@ -122,12 +122,18 @@ static inline int64_t lg_pow_i64(int64_t a, int64_t b)
         return (int64_t)power;
 }
 
-/* The sign of b; and the quotient from the rest, which is exact: floor(a / b) may be one too much. */
+static inline int64_t lg_remainder_i64(int64_t a, int64_t b)
+{
+        const int64_t r = lg_fmod_i64(a, b);
+        return (r != 0) & ((r < 0) != (b < 0)) ? r + b : r;
+}
+
+/* The sign of b, of 0 as well; and the quotient from the rest, which is exact: floor(a / b) may be one too much. */
 #define LG_REMAINDER(type, sfx)                                                                                        \
         static inline type lg_remainder_##sfx(type a, type b)                                                          \
         {                                                                                                              \
-                type r = lg_fmod_##sfx(a, b);                                                                          \
-                return lg_select_##sfx((r != 0) & ((r < 0) != (b < 0)), r + b, r);                                     \
+                type r = lg_fmod_##sfx(a, b), same = lg_math_##sfx(copysign, r, b);                                    \
+                return lg_select_##sfx(same == r, same, r + b);                                                        \
         }
 #define LG_FLOOR_DIVIDE(type, sfx)                                                                                     \
         static inline type lg_floor_divide_##sfx(type a, type b)                                                       \
@@ -141,7 +147,6 @@ static inline int64_t lg_pow_i64(int64_t a, int64_t b)
         }
 LG_REMAINDER(float, f32)
 LG_REMAINDER(double, f64)
-LG_REMAINDER(int64_t, i64)
 LG_FLOOR_DIVIDE(float, f32)
 LG_FLOOR_DIVIDE(double, f64)
 #undef LG_REMAINDER

@@ -108,7 +108,12 @@ template <typename T> static __device__ inline T lgm_sign(T x)
 }
 template <typename T> static __device__ inline T lgm_remainder(T a, T b)
 {
-        T r = lgm_fmod(a, b);
+        T r = lgm_fmod(a, b), same = lgm_copysign(r, b);
+        return same == r ? same : r + b;
+}
+static __device__ inline int64_t lgm_remainder(int64_t a, int64_t b)
+{
+        int64_t r = lgm_fmod(a, b);
         return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 template <typename T> static __device__ inline T lgm_floor_divide(T a, T b)

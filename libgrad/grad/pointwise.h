@@ -184,7 +184,7 @@ LG_API LG_NEW lg_tensor *lg_logaddexp(lg_tensor *a, lg_tensor *b);
  */
 
 LG_API LG_NEW lg_tensor *lg_floor_divide(lg_tensor *a, lg_tensor *b); /* floor(a / b) */
-LG_API LG_NEW lg_tensor *lg_remainder(lg_tensor *a, lg_tensor *b);    /* a - b floor(a / b); has the sign of b */
+LG_API LG_NEW lg_tensor *lg_remainder(lg_tensor *a, lg_tensor *b);    /* a - b floor(a / b); has the sign of b, 0 too */
 LG_API LG_NEW lg_tensor *lg_fmod(lg_tensor *a, lg_tensor *b);         /* a - b trunc(a / b); has the sign of a */
 
 /* ---- interpolation and selection ----
