@@ -31,14 +31,31 @@
  * twice, by the square. */
 #define BY_SQUARE(x) OR(LT(ABS(x), K(0.5)), EQ(ABS(x), K(1)))
 #define ONE_MINUS_SQUARE(x) SELECT(BY_SQUARE(x), SUB(K(1), SQUARE(x)), MUL(SUB(K(1), x), ADD(K(1), x)))
-#define SQUARE_MINUS_ONE(x) SELECT(EQ(x, K(1)), SUB(SQUARE(x), K(1)), MUL(SUB(x, K(1)), ADD(x, K(1))))
+/* 1 + x^2 is (1 + FOLDED(x)^2) / FOLD(x)^2, of squares that do not overflow: FOLD is 1 and FOLDED x where |x| < 1, else
+ * both are 1 / x. */
+#define FOLD(x) DIV(K(1), SELECT(LT(ABS(x), K(1)), K(1), x))
+#define FOLDED(x) SELECT(LT(ABS(x), K(1)), x, FOLD(x))
 /* 0 of g's shape, of an infinite g, too. */
 #define NONE_OF(g) SELECT(NE(K(0), K(0)), g, K(0))
-#define SQUARES(a, b) ADD(SQUARE(a), SQUARE(b))
+/* a^2 + b^2 is REACH(a, b)^2 (1 + TILT(a, b)^2), again of squares that do not overflow: REACH is the number that is
+ * farther from 0, or infinite where 1 / REACH would be, and TILT the other one divided by it. */
+#define IS_STEEP(a, b) GT(ABS(a), ABS(b))
+#define FARTHER(a, b) SELECT(IS_STEEP(a, b), a, b)
+#define REACH(a, b) SELECT(EQ(ABS(DIV(K(1), FARTHER(a, b))), K(INFINITY)), K(INFINITY), FARTHER(a, b))
+#define TILT(a, b) DIV(SELECT(IS_STEEP(a, b), b, a), REACH(a, b))
 /* A divisor; at a = b = 0 one that makes the quotient and all of its derivatives 0. */
 #define OR_INFINITE(divisor, a, b) SELECT(AND(EQ(a, K(0)), EQ(b, K(0))), K(INFINITY), divisor)
 /* a - b, which is 0 also of equal infinities. */
 #define GAP(a, b) SELECT(AND(EQ(a, b), NE(SUB(a, b), K(0))), K(0), SUB(a, b))
+/* min(x, 0), whose derivative at 0 is 0, where that of MIN is a half. */
+#define AT_MOST_0(x) SELECT(GE(x, K(0)), K(0), x)
+/* x - tanh(x): below 1, where subtracting would leave few digits, by the continued fraction of tanh up to 15 (2^-45).
+ */
+#define TANHSHRINK_TOP(s) ADD(K(675675), MUL(s, ADD(K(45045), MUL(s, ADD(K(594), s)))))
+#define TANHSHRINK_BOTTOM(s) ADD(K(2027025), MUL(s, ADD(K(945945), MUL(s, ADD(K(51975), MUL(s, ADD(K(630), s)))))))
+#define TANHSHRINK(x)                                                                                                  \
+        SELECT(LT(ABS(x), K(1)), MUL(x, MUL(SQUARE(x), DIV(TANHSHRINK_TOP(SQUARE(x)), TANHSHRINK_BOTTOM(SQUARE(x))))), \
+               SUB(x, TANH(x)))
 #define LOGADDEXP(a, b) ADD(MAX(a, b), LOG1P(EXP(NEG(ABS(GAP(a, b))))))
 
 #endif

@@ -243,36 +243,63 @@ static void lerp(void **state)
         lg_close(c);
 }
 
-/* What PyTorch refuses; and takes. */
-static void numbers_of_activations(void **state)
+/* x - tanh(x) as a sum without cancellation: 2k x^(2k + 1) / (2k + 1)! over cosh(x). */
+static double shrunk(double x)
+{
+        double term = x, sum = 0;
+        for (int k = 1; k < 40; k++) {
+                term *= x / (2 * k) * x / (2 * k + 1);
+                sum += 2 * k * term;
+        }
+        return sum / cosh(x);
+}
+
+static void digits_near_zero(void **state)
+{
+        (void)state;
+        const double x[] = {1e-12, 1e-7, 1e-4, 1e-3, 0.01, 0.1, 0.3, 0.7, 0.99, 1, 1.01, 2, 5};
+        const double digits[] = {1e-12, 1e-6, 1e-3, 8e-3}, least[] = {0, 1e-42, 6e-8, 1e-38};
+        lg_ctx *c = open_ctx();
+        for (int d = 0; d < 4; d++)
+                for (int i = 0; i < 26; i++) {
+                        lg_tensor *t = lg_scalar(c, i % 2 ? -x[i / 2] : x[i / 2], .dtype = floats[d]);
+                        const double want = shrunk(lg_item(t));
+                        assert_near(lg_item(lg_tanhshrink(t)), want, digits[d] * fabs(want) + least[d]);
+                }
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* What the parts of a formula exceed, the result may not. */
+static void results_in_range(void **state)
 {
         (void)state;
         lg_ctx *c = open_ctx();
-        lg_tensor *x = lg_from(c, ((float[]){-2, -0.5f, 2}), LG_SHAPE(3)), *whole = lg_cast(x, LG_I64);
-        drop(lg_softshrink(x, -1));
-        assert_error(c, LG_ERR_ARGUMENT, "softshrink: lambda is -1; 0 or more");
-        drop(lg_softshrink(x, NAN));
-        assert_error(c, LG_ERR_ARGUMENT, "softshrink: lambda is nan");
-        drop(lg_celu(x, 0));
-        assert_error(c, LG_ERR_ARGUMENT, "celu: alpha is 0");
-        drop(lg_hardtanh(x, 1, -1));
-        assert_error(c, LG_ERR_ARGUMENT, "hardtanh: low is 1, above high, which is -1");
-        drop(lg_hardtanh(whole, 1, 0.5));
-        assert_error(c, LG_ERR_ARGUMENT, "hardtanh: low is 1, above high, which is 0.5");
-        assert_null(lg_nn_softshrink(c, -1));
-        assert_error(c, LG_ERR_ARGUMENT, "lg_nn_softshrink: lambda is -1");
-        assert_null(lg_nn_celu(c, 0));
-        assert_error(c, LG_ERR_ARGUMENT, "lg_nn_celu: alpha is 0");
-        assert_null(lg_nn_hardtanh(c, 2, 1));
-        assert_error(c, LG_ERR_ARGUMENT, "lg_nn_hardtanh: low is 2");
-        assert_list(lg_softshrink(x, 0), 0, -2, -0.5, 2);
-        assert_list(lg_hardtanh(x, 1, 1), 0, 1, 1, 1);
-        assert_list(lg_clamp(x, 1, -1), 0, -1, -1, -1);
-        assert_list(lg_hardshrink(x, -1), 0, -2, -0.5, 2);
-        assert_list(lg_leaky_relu(x, -1), 0, 2, 0.5, 2);
-        assert_list(lg_elu(x, -1), 1e-6, -expm1(-2), -expm1(-0.5), 2);
-        assert_list(lg_celu(x, -1), 1e-6, -expm1(2), -expm1(0.5), 2);
-        assert_list(lg_softplus(x, 0, 20), 0, INFINITY, INFINITY, INFINITY);
+        for (int d = 0; d < 2; d++) {
+                lg_tensor *x = lg_cast(lg_from(c, ((float[]){90, -2, 0, 1000, -800}), LG_SHAPE(5)), floats[d]);
+                assert_list(lg_softplus(x, 1, 2000), 1e-5, 90, log1p(exp(-2)), log(2), 1000, 0);
+                assert_list(lg_softplus(x, 1e30, 1e38), 1e-5, 90, 0, 0, 1000, 0);
+                assert_list(lg_softplus(x, -1, 20), 1e-5, 0, -2 - log1p(exp(-2)), -log(2), 0, -800);
+                assert_near(lg_item(lg_softplus(lg_scalar(c, -50, .dtype = floats[d]), 1, 99)), exp(-50), 1e-27);
+                assert_near(lg_item(lg_sigmoid(lg_scalar(c, -90, .dtype = floats[d]))), exp(-90), 1e-43);
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* A rest that is 0 has the sign of b, as Python's: -1.0 % 1.0 is 0.0, 1.0 % -1.0 is -0.0. */
+static void remainders_of_zero(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        for (int d = 0; d < 4; d++) {
+                lg_tensor *a = lg_cast(lg_from(c, ((double[]){-1, 1, -6, 6, -0.0, 0}), LG_SHAPE(6)), floats[d]);
+                lg_tensor *b = lg_cast(lg_from(c, ((double[]){1, -1, 3, -3, 2, -2}), LG_SHAPE(6)), floats[d]);
+                double v[6];
+                read_all(lg_remainder(a, b), v, 6);
+                for (int i = 0; i < 6; i++)
+                        assert_true(v[i] == 0 && (bool)signbit(v[i]) == i % 2);
+        }
         assert_ok(c);
         lg_close(c);
 }
@@ -309,19 +336,36 @@ static void powers_of_integers(void **state)
         lg_close(c);
 }
 
-/* A rest that is 0 has the sign of b, as Python's: -1.0 % 1.0 is 0.0, 1.0 % -1.0 is -0.0. */
-static void remainders_of_zero(void **state)
+/* What PyTorch refuses; and takes. */
+static void numbers_of_activations(void **state)
 {
         (void)state;
         lg_ctx *c = open_ctx();
-        for (int d = 0; d < 4; d++) {
-                lg_tensor *a = lg_cast(lg_from(c, ((double[]){-1, 1, -6, 6, -0.0, 0}), LG_SHAPE(6)), floats[d]);
-                lg_tensor *b = lg_cast(lg_from(c, ((double[]){1, -1, 3, -3, 2, -2}), LG_SHAPE(6)), floats[d]);
-                double v[6];
-                read_all(lg_remainder(a, b), v, 6);
-                for (int i = 0; i < 6; i++)
-                        assert_true(v[i] == 0 && (bool)signbit(v[i]) == i % 2);
-        }
+        lg_tensor *x = lg_from(c, ((float[]){-2, -0.5f, 2}), LG_SHAPE(3)), *whole = lg_cast(x, LG_I64);
+        drop(lg_softshrink(x, -1));
+        assert_error(c, LG_ERR_ARGUMENT, "softshrink: lambda is -1; 0 or more");
+        drop(lg_softshrink(x, NAN));
+        assert_error(c, LG_ERR_ARGUMENT, "softshrink: lambda is nan");
+        drop(lg_celu(x, 0));
+        assert_error(c, LG_ERR_ARGUMENT, "celu: alpha is 0");
+        drop(lg_hardtanh(x, 1, -1));
+        assert_error(c, LG_ERR_ARGUMENT, "hardtanh: low is 1, above high, which is -1");
+        drop(lg_hardtanh(whole, 1, 0.5));
+        assert_error(c, LG_ERR_ARGUMENT, "hardtanh: low is 1, above high, which is 0.5");
+        assert_null(lg_nn_softshrink(c, -1));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_nn_softshrink: lambda is -1");
+        assert_null(lg_nn_celu(c, 0));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_nn_celu: alpha is 0");
+        assert_null(lg_nn_hardtanh(c, 2, 1));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_nn_hardtanh: low is 2");
+        assert_list(lg_softshrink(x, 0), 0, -2, -0.5, 2);
+        assert_list(lg_hardtanh(x, 1, 1), 0, 1, 1, 1);
+        assert_list(lg_clamp(x, 1, -1), 0, -1, -1, -1);
+        assert_list(lg_hardshrink(x, -1), 0, -2, -0.5, 2);
+        assert_list(lg_leaky_relu(x, -1), 0, 2, 0.5, 2);
+        assert_list(lg_elu(x, -1), 1e-6, -expm1(-2), -expm1(-0.5), 2);
+        assert_list(lg_celu(x, -1), 1e-6, -expm1(2), -expm1(0.5), 2);
+        assert_list(lg_softplus(x, 0, 20), 0, INFINITY, INFINITY, INFINITY);
         assert_ok(c);
         lg_close(c);
 }
@@ -334,9 +378,11 @@ int main(void)
                 cmocka_unit_test(integers),
                 cmocka_unit_test(tests_and_logic),
                 cmocka_unit_test(lerp),
-                cmocka_unit_test(numbers_of_activations),
-                cmocka_unit_test(powers_of_integers),
+                cmocka_unit_test(digits_near_zero),
+                cmocka_unit_test(results_in_range),
                 cmocka_unit_test(remainders_of_zero),
+                cmocka_unit_test(powers_of_integers),
+                cmocka_unit_test(numbers_of_activations),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,6 +116,12 @@ static __device__ inline int64_t lgm_remainder(int64_t a, int64_t b)
         int64_t r = lgm_fmod(a, b);
         return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
+/* By the exponential that cannot overflow. */
+template <typename T> static __device__ inline T lgm_sigmoid(T x)
+{
+        T e = lgm_exp(-lgm_abs(x));
+        return (x < 0 ? e : (T)1) / (1 + e);
+}
 template <typename T> static __device__ inline T lgm_floor_divide(T a, T b)
 {
         T r = lgm_fmod(a, b), q = (a - r) / b;
@@ -166,7 +172,7 @@ static __device__ inline int64_t lgm_floor_divide(int64_t a, int64_t b)
 #define FMOD(a, b) lgm_fmod((T)(a), (T)(b))
 #define REMAINDER(a, b) lgm_remainder((T)(a), (T)(b))
 #define FLOOR_DIVIDE(a, b) lgm_floor_divide((T)(a), (T)(b))
-#define SIGMOID(a) (K(1) / (K(1) + lgm_exp((T) - (a))))
+#define SIGMOID(a) lgm_sigmoid((T)(a))
 #define POW(a, b) lgm_pow((T)(a), (T)(b))
 #define MIN(a, b) lgm_min((T)(a), (T)(b))
 #define MAX(a, b) lgm_max((T)(a), (T)(b))

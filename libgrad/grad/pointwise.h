@@ -74,6 +74,11 @@ LG_API LG_NEW lg_tensor *lg_erfc(lg_tensor *x);  /* 1 - erf(x), accurate where t
  * Integers and bool become f32, except in lg_relu(), lg_relu6() and lg_hardtanh(), which keep the dtype of x. The
  * result belongs to the innermost open scope. All fail with LG_ERR_STATE if x has been freed. "PyTorch: 0.5" in a
  * comment is the default that PyTorch has for the argument, which is required here.
+ *
+ * The derivatives of lg_sigmoid() and lg_tanh() are computed from the result alone, so that x need not be kept. They
+ * lose digits where the result is near 1 (or -1) and are 0 where it is rounded to 1, in f32 from about 17 and 9 on.
+ * lg_log_sigmoid() and the losses that take logits have exact derivatives there. The second derivative of lg_elu(),
+ * lg_celu() and lg_selu() at 0 is 0, as from the right.
  */
 
 LG_API LG_NEW lg_tensor *lg_sigmoid(lg_tensor *x);     /* 1 / (1 + e^-x) */
@@ -105,7 +110,8 @@ LG_API LG_NEW lg_tensor *lg_softshrink(lg_tensor *x, double lambda);
  * with the same LG_ERR_ARGUMENT. */
 LG_API LG_NEW lg_tensor *lg_hardtanh(lg_tensor *x, double low, double high);
 
-/* Computes log(1 + e^(beta x)) / beta, and x itself where beta x > threshold (PyTorch: beta 1, threshold 20). */
+/* Computes log(1 + e^(beta x)) / beta without overflow, and x itself where beta x > threshold (PyTorch: beta 1,
+ * threshold 20). */
 LG_API LG_NEW lg_tensor *lg_softplus(lg_tensor *x, double beta, double threshold);
 
 /* ---- rounding ----
