@@ -262,7 +262,7 @@ typedef struct lg_adam_args {
 } lg_adam_args;
 
 /* RMSprop as in PyTorch: g += weight_decay p (g negated first if maximize); v = alpha v + (1 - alpha) g^2, state[0];
- * centered: a = alpha a + (1 - alpha) g, state[1], and v - a^2 stands for v; d = g / (sqrt(v) + eps);
+ * centered: a = alpha a + (1 - alpha) g, state[1], and max(v - a^2, 0) stands for v; d = g / (sqrt(v) + eps);
  * momentum: b = momentum b + d, state[2], and b stands for d; p -= lr d. Unused states are NULL. */
 typedef struct lg_rmsprop_args {
         lg_pass pass;

@@ -467,14 +467,100 @@ static void long_parameters(void **state)
         lg_close(c);
 }
 
+/* Where gradients stay as they are, v - a^2 is lost in rounding: a step is still a number, and at most lr g / eps. */
+static void centered_rmsprop_of_constant_gradients(void **state)
+{
+        (void)state;
+        enum { COUNT = 64 };
+        lg_ctx *c = open_ctx();
+        for (int k = 0; k < 4; k++) {
+                const lg_dtype dtype = k & 1 ? LG_F64 : LG_F32;
+                double g[COUNT], was[COUNT], now[COUNT];
+                for (int i = 0; i < COUNT; i++)
+                        g[i] = 0.1 + 1.7 * i;
+                lg_tensor *p = lg_requires_grad(lg_zeros(c, LG_SHAPE(COUNT), .dtype = dtype), true);
+                lg_tensor *slope = lg_from(c, g, LG_SHAPE(COUNT), .dtype = LG_F64);
+                lg_optimizer *opt = k & 2 ? lg_rmsprop(c, LG_LIST(p), 1e-3, .alpha = 0.9, .centered = true)
+                                          : lg_rmsprop(c, LG_LIST(p), 1e-3, .alpha = 0.5, .centered = true);
+                lg_backward(lg_sum(lg_mul(p, lg_cast(slope, dtype))));
+                read_all(p, now, COUNT);
+                for (int step = 0; step < 400; step++) {
+                        memcpy(was, now, sizeof was);
+                        assert_true(lg_step(opt));
+                        read_all(p, now, COUNT);
+                        for (int i = 0; i < COUNT; i++)
+                                if (!(now[i] < was[i] && was[i] - now[i] <= 1.001e-3 * g[i] / 1e-8))
+                                        fail_msg("gradient %g, step %d: from %g to %g", g[i], step, was[i], now[i]);
+                }
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* Elements that share memory would be updated more than once: neither within a parameter nor in two. */
+static void parameters_that_share_memory(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *base = lg_ones(c, LG_SHAPE(6)), *all = lg_requires_grad(lg_detach(base), true);
+        lg_tensor *wide = lg_requires_grad(lg_expand(lg_slice(base, 0, 0, 1), LG_SHAPE(2000)), true);
+        lg_tensor *again = lg_requires_grad(lg_reshape(base, LG_SHAPE(2, 3)), true);
+        lg_tensor *part = lg_requires_grad(lg_slice(base, 0, 2, 4), true);
+        lg_tensor *matrix = lg_reshape(base, LG_SHAPE(2, 3));
+        lg_tensor *left = lg_requires_grad(lg_slice(matrix, 1, 0, 1), true);
+        lg_tensor *right = lg_requires_grad(lg_slice(matrix, 1, 1, 3), true);
+        assert_null(lg_adam(c, LG_LIST(wide), 0.1));
+        assert_error(c, LG_ERR_ARGUMENT, "is expanded: its elements share memory");
+        assert_null(lg_sgd(c, LG_LIST(all, again), 0.1));
+        assert_error(c, LG_ERR_ARGUMENT, "parameters 0 and 1 share memory");
+        assert_null(lg_sgd(c, LG_LIST(part, left, all), 0.1));
+        assert_error(c, LG_ERR_ARGUMENT, "parameters 0 and 2 share memory");
+        lg_optimizer *opt = lg_sgd(c, LG_LIST(left), 0.5);
+        assert_true(lg_add_group(opt, LG_LIST(right)));
+        assert_false(lg_add_group(opt, LG_LIST(wide)));
+        assert_error(c, LG_ERR_ARGUMENT, "is expanded");
+        assert_false(lg_add_group(opt, LG_LIST(all)));
+        assert_error(c, LG_ERR_ARGUMENT, "parameter 0 is in group 0 already");
+        lg_backward(lg_add(lg_sum(left), lg_sum(right)));
+        assert_true(lg_step(opt));
+        assert_list(base, 0, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5);
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* A gradient with a graph may be expanded: it is clipped once, not once for each element. */
+static void expanded_gradients_are_clipped_once(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        for (int k = 0; k < 2; k++) {
+                lg_tensor *p = lg_ones(c, LG_SHAPE(5000), .requires_grad = true);
+                lg_tensor *q = lg_full(c, 8, LG_SHAPE(1), .requires_grad = true);
+                lg_backward(lg_sum(lg_mul(q, lg_sum(p))), .create_graph = true);
+                assert_int_equal(lg_stride_of(lg_grad_of(p), 0), 0);
+                if (k)
+                        assert_true(lg_clip_grad_value(LG_LIST(p), 2));
+                else
+                        assert_true(lg_clip_grad_norm(LG_LIST(p), 2 * sqrt(5000)));
+                assert_list(lg_amin(lg_grad_of(p)), 1e-6, 2);
+                assert_list(lg_amax(lg_grad_of(p)), 1e-6, 2);
+                assert_list(q, 0, 8);
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(hundred_steps_are_pytorchs),
                 cmocka_unit_test(each_parameter_has_its_own_step_count),
+                cmocka_unit_test(centered_rmsprop_of_constant_gradients),
                 cmocka_unit_test(a_stopped_step_changes_no_state),
                 cmocka_unit_test(half_precision),
                 cmocka_unit_test(strided_leaves_are_updated),
+                cmocka_unit_test(parameters_that_share_memory),
+                cmocka_unit_test(expanded_gradients_are_clipped_once),
                 cmocka_unit_test(state_follows_its_parameter),
                 cmocka_unit_test(wrong_arguments_are_told),
                 cmocka_unit_test(a_freed_parameter_is_noticed),

@@ -106,6 +106,7 @@ template <typename H> struct rmsprop_rule {
                 if (has & 2) {
                         s[1] = alpha * s[1] + rest * d;
                         spread -= s[1] * s[1];
+                        spread = spread < 0 ? 0 : spread; /* by rounding */
                 }
                 d /= root_of(spread) + eps;
                 if (has & 4)

@@ -35,9 +35,9 @@ LG_BEGIN
  * keeps an f32 copy of each f16 or bf16 parameter (master weights), updates the copy and rounds it to the parameter.
  * What the program writes into the parameter itself goes into the copy in the next lg_step().
  *
- * Functions that make one fail with LG_ERR_ARGUMENT if the list is empty or names a tensor twice, if a tensor is NULL,
- * of another context, no leaf or does not require grad, if the learning rate or an option is negative or not finite, or
- * if a beta is not in [0, 1); and with LG_ERR_MEMORY.
+ * Functions that make one fail with LG_ERR_ARGUMENT if the list is empty or names a tensor or its memory twice, if a
+ * tensor is NULL, of another context, no leaf, expanded or does not require grad, if the learning rate or an option is
+ * negative or not finite, or if a beta is not in [0, 1); and with LG_ERR_MEMORY.
  */
 
 typedef struct lg_sgd_options {
@@ -100,7 +100,7 @@ typedef struct lg_rmsprop_options {
  * - g += weight_decay p;
  * - v = alpha v + (1 - alpha) g^2;
  * - a = alpha a + (1 - alpha) g with .centered, else a = 0;
- * - b = momentum b + g / (sqrt(v - a^2) + eps);
+ * - b = momentum b + g / (sqrt(max(v - a^2, 0)) + eps);
  * - p -= lr b.
  *
  * Example: lg_rmsprop(c, lg_parameters(net), 1e-2) */

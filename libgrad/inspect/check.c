@@ -16,16 +16,6 @@ static bool is_checked(const lg_tensor *t)
         return t->node != NULL;
 }
 
-/* The lowest and the highest element of the storage that a layout of at least one element reaches. */
-static void reach(const lg__layout *at, int64_t *ret_low, int64_t *ret_high)
-{
-        *ret_low = *ret_high = at->offset;
-        for (int i = 0; i < at->shape.ndim; i++) {
-                int64_t far = (at->shape.size[i] - 1) * at->strides[i];
-                *(far < 0 ? ret_low : ret_high) += far;
-        }
-}
-
 static bool overlap(const lg_tensor *a, const lg_tensor *b)
 {
         int64_t a_low, a_high, b_low, b_high;
@@ -33,29 +23,9 @@ static bool overlap(const lg_tensor *a, const lg_tensor *b)
                 return false;
         if (a->at.dtype != b->at.dtype)
                 return true; /* offsets of two units: nothing makes such views today */
-        reach(&a->at, &a_low, &a_high);
-        reach(&b->at, &b_low, &b_high);
+        lg__layout_reach(&a->at, &a_low, &a_high);
+        lg__layout_reach(&b->at, &b_low, &b_high);
         return a_low <= b_high && b_low <= a_high;
-}
-
-/* True if two indices may lie on one element of the storage, as in an expanded view. */
-static bool overlaps_itself(const lg__layout *at)
-{
-        bool done[LG_MAX_DIMS] = {false};
-        int64_t used = 0; /* how far the dimensions of smaller strides reach */
-        for (int k = 0; k < at->shape.ndim; k++) {
-                int least = -1;
-                for (int i = 0; i < at->shape.ndim; i++)
-                        if (!done[i] && (least < 0 || llabs(at->strides[i]) < llabs(at->strides[least])))
-                                least = i;
-                done[least] = true;
-                if (at->shape.size[least] < 2)
-                        continue;
-                if (llabs(at->strides[least]) <= used)
-                        return true;
-                used += (at->shape.size[least] - 1) * llabs(at->strides[least]);
-        }
-        return false;
 }
 
 /* Changing one element of input i would change another element of an input. */
@@ -64,7 +34,7 @@ static bool needs_copy(const check *k, int64_t i)
         const lg_tensor *t = k->inputs.items[i];
         if (!is_checked(t) || lg__shape_numel(t->at.shape) == 0)
                 return false;
-        bool shared = overlaps_itself(&t->at);
+        bool shared = lg__layout_overlaps(&t->at);
         for (int64_t j = 0; j < k->inputs.count && !shared; j++)
                 shared = lg__shape_numel(k->inputs.items[j]->at.shape) > 0 && overlap(t, k->inputs.items[j]);
         return shared;

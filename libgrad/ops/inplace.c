@@ -13,10 +13,8 @@ bool lg__may_change(const lg_tensor *t, const char *op, const char *argument)
         if (t->node && t->ctx->recording)
                 return lg__fail(t->ctx, LG_ERR_STATE, "%s: %s requires grad; change it inside lg_no_grad(c) { ... }",
                                 op, argument);
-        for (int i = 0; i < t->at.shape.ndim; i++)
-                if (t->at.strides[i] == 0 && t->at.shape.size[i] > 1)
-                        return lg__fail(t->ctx, LG_ERR_ARGUMENT, "%s: %s is expanded: its elements share memory", op,
-                                        argument);
+        if (lg__layout_overlaps(&t->at))
+                return lg__fail(t->ctx, LG_ERR_ARGUMENT, "%s: %s is expanded: its elements share memory", op, argument);
         lg__storage_finish_copies(t->storage);
         return lg__ok(t->ctx);
 }

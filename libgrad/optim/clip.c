@@ -41,13 +41,17 @@ static bool gradients(lg_ctx *c, const char *op, lg_list params, lg_tensor ***re
         return true;
 }
 
-/* g = f(g, other), whatever graph g may have. */
+/* g = f(g, other), whatever graph g may have; once where elements share memory, as in the gradient of a sum. */
 static bool change(int id, lg_tensor *g, lg_tensor *other, double p0, double p1, const char *op)
 {
         if (other && other->at.dtype != g->at.dtype && !(other = lg_cast(other, g->at.dtype)))
                 return false;
-        bool ok = lg__shape_numel(g->at.shape) == 0 ||
-                  lg__pointwise_run(id, g, (lg_tensor *[LG_PW_INPUTS]){g, other}, p0, p1, op);
+        lg_tensor *to = lg__layout_overlaps(&g->at) ? lg__clone_values(g, g->storage->device->id, g->at.dtype) : g;
+        bool ok = to && (lg__shape_numel(g->at.shape) == 0 ||
+                         lg__pointwise_run(id, to, (lg_tensor *[LG_PW_INPUTS]){to, other}, p0, p1, op));
+        ok = ok && (to == g || lg__copy_values(g, to, op));
+        if (to != g)
+                lg__tensor_release(to);
         g->storage->version++;
         return ok;
 }

@@ -41,6 +41,18 @@ bool lg__fraction_check(lg_ctx *c, const char *op, const char *option, double va
         return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is %g; it must be in [0, 1)", op, option, value);
 }
 
+/* True if some element surely is an element of both. */
+static bool shares(const lg_tensor *a, const lg_tensor *b)
+{
+        int64_t a_low, a_high, b_low, b_high;
+        if (a->storage != b->storage || !lg__shape_numel(a->at.shape) || !lg__shape_numel(b->at.shape))
+                return a == b;
+        lg__layout_reach(&a->at, &a_low, &a_high);
+        lg__layout_reach(&b->at, &b_low, &b_high);
+        return a_low == b_low ||
+               (lg__layout_is_dense(&a->at) && lg__layout_is_dense(&b->at) && a_low <= b_high && b_low <= a_high);
+}
+
 static bool param_is_good(lg_ctx *c, const char *op, lg_list params, int64_t i)
 {
         lg_tensor *p = params.items[i];
@@ -58,10 +70,13 @@ static bool param_is_good(lg_ctx *c, const char *op, lg_list params, int64_t i)
         if (p->node->op)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: parameter %lld, %s, is a result of the graph, not a leaf", op,
                                 (long long)i, lg__tensor_text(p).s);
+        if (lg__layout_overlaps(&p->at))
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: parameter %lld, %s, is expanded: its elements share memory",
+                                op, (long long)i, lg__tensor_text(p).s);
         for (int64_t k = 0; k < i; k++) {
-                if (params.items[k] == p)
-                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: parameters %lld and %lld are the same", op,
-                                        (long long)k, (long long)i);
+                if (shares(params.items[k], p))
+                        return lg__fail(c, LG_ERR_ARGUMENT, "%s: parameters %lld and %lld %s", op, (long long)k,
+                                        (long long)i, params.items[k] == p ? "are the same" : "share memory");
         }
         return true;
 }
@@ -186,7 +201,8 @@ bool lg_add_group_with(lg_optimizer *opt, lg_list_in params, const lg_group_opti
                 return false;
         for (int64_t i = 0; i < params.count; i++)
                 for (int64_t k = 0; k < opt->count; k++)
-                        if (opt->slots[k].param == params.items[i])
+                        if (opt->slots[k].param->serial == opt->slots[k].serial &&
+                            shares(opt->slots[k].param, params.items[i]))
                                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: parameter %lld is in group %d already", op,
                                                 (long long)i, opt->slots[k].group);
         lg__group g = opt->groups[0];

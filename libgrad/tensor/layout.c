@@ -1,4 +1,5 @@
 /* layout.c - how the elements of a tensor lie in its storage. */
+#include <stdlib.h>
 #include <string.h>
 #include "tensor.h"
 
@@ -84,4 +85,32 @@ bool lg__lies_last(const lg_tensor *w)
 {
         return w->storage->device->api->weights_last && w->at.shape.ndim == 4 && lg__layout_is_channels_last(&w->at) &&
                !lg__layout_is_contiguous(&w->at);
+}
+
+void lg__layout_reach(const lg__layout *at, int64_t *ret_low, int64_t *ret_high)
+{
+        *ret_low = *ret_high = at->offset;
+        for (int i = 0; i < at->shape.ndim; i++) {
+                int64_t far = (at->shape.size[i] - 1) * at->strides[i];
+                *(far < 0 ? ret_low : ret_high) += far;
+        }
+}
+
+bool lg__layout_overlaps(const lg__layout *at)
+{
+        bool done[LG_MAX_DIMS] = {false};
+        int64_t used = 0; /* how far the dimensions of smaller strides reach */
+        for (int k = 0; k < at->shape.ndim; k++) {
+                int least = -1;
+                for (int i = 0; i < at->shape.ndim; i++)
+                        if (!done[i] && (least < 0 || llabs(at->strides[i]) < llabs(at->strides[least])))
+                                least = i;
+                done[least] = true;
+                if (at->shape.size[least] < 2)
+                        continue;
+                if (llabs(at->strides[least]) <= used)
+                        return true;
+                used += (at->shape.size[least] - 1) * llabs(at->strides[least]);
+        }
+        return false;
 }

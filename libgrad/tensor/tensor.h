@@ -117,6 +117,10 @@ void lg__layout_contiguous(lg__layout *at);                  /* sets strides fro
 bool lg__layout_is_contiguous(const lg__layout *at);
 /* Some order of dimensions in which the elements lie without gaps or overlap: row-major, channels-last, ... */
 bool lg__layout_is_dense(const lg__layout *at);
+/* The lowest and the highest element of the storage that a layout of at least one element reaches. */
+void lg__layout_reach(const lg__layout *at, int64_t *ret_low, int64_t *ret_high);
+/* True if two indices may lie on one element of the storage, as in an expanded view. */
+bool lg__layout_overlaps(const lg__layout *at);
 /* Gives `at` the strides of a dense layout of the same shape, so that elementwise results lie as their inputs do; false
  * if `like` is not that. */
 bool lg__keep_layout(lg__layout *at, const lg__layout *like);
