@@ -1,48 +1,112 @@
 #!/usr/bin/env python3
-"""autocast.py HEADER: compares autocast.def with PyTorch's include/ATen/autocast_mode.h, its lists for CUDA.
+"""autocast.py: compares the classes of autocast.def with what torch.autocast("cuda") does; needs PyTorch, but no GPU.
 
-Each row must have the class of the header's list that holds its name, or SAME if none does; and each name on a list
-that libgrad has, as the name of an op or by another name in OTHER_NAMES, must have a row.
+PyTorch runs each row's function under autocast on fake CUDA tensors, which have a dtype and no memory: so functions
+that PyTorch makes of others have the class of those. Each op of libgrad that gives floats must have a row.
 """
 import pathlib
 import re
 import sys
+import torch
+import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LISTS = {"AT_FORALL_LOWER_PRECISION_FP": "LOW", "AT_FORALL_FP32": "F32", "AT_FORALL_FP32_SET_OPT_DTYPE": "F32",
-         "AT_FORALL_PROMOTE": "WIDEST"}
-# PyTorch's names of what libgrad calls otherwise, or does as a part of another op.
-OTHER_NAMES = {"nll_loss": "nll", "l1_loss": "l1", "smooth_l1_loss": "smooth_l1", "huber_loss": "huber", "mse_loss": "mse",
-               "binary_cross_entropy_with_logits": "bce_with_logits", "linalg_vector_norm": "norm"}
-# In PyTorch an error on CUDA, where libgrad takes f32.
-WITHOUT_LIST = {"binary_cross_entropy"}
+# Rows that call more than torch.name(x) or torch.name(x, y).
+CALLS = {
+    "conv1d": lambda x, y, i: torch.conv1d(x, y.reshape(4, 4, 2)),
+    "conv2d": lambda x, y, i: torch.conv2d(x[None], y.reshape(4, 2, 2, 2)),
+    "conv_transpose1d": lambda x, y, i: torch.conv_transpose1d(x, y.reshape(4, 4, 2)),
+    "conv_transpose2d": lambda x, y, i: torch.conv_transpose2d(x[None], y.reshape(2, 4, 2, 2)),
+    "linear": lambda x, y, i: F.linear(x, y[0]),
+    "prelu": lambda x, y, i: F.prelu(x, y[0, 0]),
+    "layer_norm": lambda x, y, i: F.layer_norm(x, (4,)),
+    "rms_norm": lambda x, y, i: F.rms_norm(x, (4,)),
+    "group_norm": lambda x, y, i: F.group_norm(x, 2),
+    "nll_loss": lambda x, y, i: F.nll_loss(x[0], i),
+    "cross_entropy": lambda x, y, i: F.cross_entropy(x[0], i),
+    "logsumexp": lambda x, y, i: torch.logsumexp(x, 0),
+    "scatter_add": lambda x, y, i: torch.scatter_add(x[0, 0], 0, i, y[0, 1]),
+    "where": lambda x, y, i: torch.where(x > y, x, y),
+    "lerp": lambda x, y, i: torch.lerp(x, y, 0.5),
+    "batch_norm": lambda x, y, i: F.batch_norm(x, None, None, training=True),
+    "sort": lambda x, y, i: torch.sort(x)[0],
+    "topk": lambda x, y, i: torch.topk(x, 2)[0],
+    "cat": lambda x, y, i: torch.cat((x, y)),
+    "stack": lambda x, y, i: torch.stack((x, y)),
+    "gather": lambda x, y, i: torch.gather(x[0, 0], 0, i),
+    "index_select": lambda x, y, i: torch.index_select(x, 1, i),
+    "embedding": lambda x, y, i: F.embedding(i, x[0]),
+    "index_add": lambda x, y, i: torch.index_add(x, 1, i, y),
+    "masked_fill": lambda x, y, i: torch.masked_fill(x, x > y, 0),
+    "flip": lambda x, y, i: torch.flip(x, (0,)),
+    "roll": lambda x, y, i: torch.roll(x, 1, 0),
+    "repeat": lambda x, y, i: x.repeat(2, 1, 1),
+    "pad": lambda x, y, i: F.pad(x, (1, 1)),
+    "permute": lambda x, y, i: x.permute(2, 0, 1),
+    "slice": lambda x, y, i: x[:, :, 1:3],
+    "expand": lambda x, y, i: x.expand(3, 2, 4, 4),
+    "reshape": lambda x, y, i: x.reshape(32),
+    "contiguous": lambda x, y, i: x.transpose(0, 1).contiguous(),
+    "feature_dropout": lambda x, y, i: F.dropout1d(x, 0.5),
+    "clamp": lambda x, y, i: torch.clamp(x, 0, 1),
+    "leaky_relu": lambda x, y, i: F.leaky_relu(x, 0.1),
+    "log_sigmoid": lambda x, y, i: F.logsigmoid(x),
+    "add_scalar": lambda x, y, i: x + 3, "sub_scalar": lambda x, y, i: x - 3, "rsub_scalar": lambda x, y, i: 3 - x,
+    "mul_scalar": lambda x, y, i: x * 3, "div_scalar": lambda x, y, i: x / 3,
+    "rdiv_scalar": lambda x, y, i: 2 / x, "pow_scalar": lambda x, y, i: x ** 1.5, "rpow_scalar": lambda x, y, i: 1.5 ** x,
+    "maximum_scalar": lambda x, y, i: torch.clamp_min(x, 0.5), "minimum_scalar": lambda x, y, i: torch.clamp_max(x, 0.5),
+}
+# The argument that a row gives after x.
+SECOND = {"cumsum": 0, "cumprod": 0, "logcumsumexp": 0, "softmax": -1, "log_softmax": -1, "glu": -1, "max_pool1d": 2,
+          "max_pool2d": 2, "avg_pool1d": 2, "avg_pool2d": 2, "adaptive_avg_pool1d": 2, "adaptive_avg_pool2d": 2,
+          "adaptive_max_pool2d": 2, "dropout": 0.5, "max": 0, "min": 0}
+# On CUDA an error in PyTorch, where libgrad takes f32; without values of no known size.
+WITHOUT_CLASS = {"binary_cross_entropy", "masked_select"}
+# Ops that apply no cast of their own: their results are of whole numbers, they are within other ops, or they cast.
+WITHOUT_ROW = set("""argmax argmin argsort nonzero multinomial one_hot any all eq ne lt le gt ge logical_and logical_or
+    logical_xor logical_not eq_scalar ne_scalar lt_scalar le_scalar gt_scalar ge_scalar isnan isinf isfinite
+    linear_relu batch_norm_relu conv2d_relu conv2d_end relu_grad slice_grad class_weights pick pick_grad
+    conv2d_input_grad conv2d_weight_grad max_pool2d_grad max_pool2d_pick avg_pool2d_grad view to cast""".split())
 
 
-def classes_of(header):
-    found = {}
-    for name, of in LISTS.items():
-        body = re.search(r"#define " + name + r"\(_\)((?:.*\\\n)*.*)", header)
-        if not body:
-            sys.exit(f"{name}: not in the header")
-        for op in re.findall(r"_\((\w+)[,)]", body.group(1)):
-            found[op] = of
-    return found
+def promoted():
+    header = pathlib.Path(torch.__file__).parent / "include/ATen/autocast_mode.h"
+    body = re.search(r"#define AT_FORALL_PROMOTE\(_\)((?:.*\\\n)*.*)", header.read_text())
+    return set(re.findall(r"_\((\w+)[,)]", body.group(1)))
 
 
-def ops_of_libgrad():
-    text = (ROOT / "kernels/pointwise.def").read_text() + (ROOT / "libgrad/ops/ops.def").read_text()
-    return set(re.findall(r"^[A-Z_]+\((\w+)[,)]", text, re.M))
+def run(name, call, dtype):
+    x, y = (torch.empty(2, 4, 4, dtype=dtype, device="cuda") for _ in range(2))
+    i = torch.empty(4, dtype=torch.int64, device="cuda")
+    f = getattr(F, name, None) or getattr(torch, name, None)
+    out = (CALLS[name](x, y, i) if name in CALLS else f(x, SECOND[name]) if name in SECOND else
+           f(x, y) if re.search(r"\by\b", call) else f(x))
+    return (out if isinstance(out, torch.Tensor) else out[0]).dtype
+
+
+def class_of(name, call, promotes):
+    half, full = (run(name, call, dtype) for dtype in (torch.float16, torch.float32))
+    return {(torch.float16, torch.float16): "LOW", (torch.float32, torch.float32): "F32"}.get(
+        (half, full), "WIDEST" if name in promotes else "SAME")
 
 
 def main():
-    listed = classes_of(pathlib.Path(sys.argv[1]).read_text())
-    rows = re.findall(r"^ROW\((\w+), (\w+),", (ROOT / "tests/autocast.def").read_text(), re.M)
-    wrong = [f"{name} is {of} here, and {listed.get(name, 'SAME')} in PyTorch"
-             for of, name in rows if listed.get(name, "SAME") != of and name not in WITHOUT_LIST]
-    ops, named = ops_of_libgrad(), {name for _, name in rows}
-    wrong += [f"{name} is {of} in PyTorch and has no row here" for name, of in sorted(listed.items())
-              if OTHER_NAMES.get(name, name) in ops and name not in named]
-    print("\n".join(wrong + [f"{len(rows)} rows, {len(listed)} names on PyTorch's lists, {len(wrong)} differences"]))
+    rows = re.findall(r"^ROW\((\w+), (\w+), (.*)\)$", re.sub(r" */\*.*?\*/$", "", (
+        ROOT / "tests/autocast.def").read_text(), flags=re.M), re.M)
+    ops = re.findall(r"^[A-Z_]+\((\w+)[,)]", (ROOT / "kernels/pointwise.def").read_text() +
+                     (ROOT / "libgrad/ops/ops.def").read_text(), re.M)
+    promotes, wrong = promoted(), []
+    torch.set_autocast_enabled("cuda", True)
+    torch.set_autocast_dtype("cuda", torch.float16)
+    with FakeTensorMode():
+        for of, name, call in rows:
+            is_of = of if name in WITHOUT_CLASS else class_of(name, call, promotes)
+            if is_of != of:
+                wrong.append(f"{call} is {of} here, and {is_of} in PyTorch")
+    called = {name for _, _, call in rows for name in re.findall(r"lg_(\w+)\(", call)}
+    wrong += [f"{op} has no row" for op in ops if op not in called | WITHOUT_ROW]
+    print("\n".join(wrong + [f"{len(rows)} rows, {len(ops)} ops, {len(wrong)} differences"]))
     return bool(wrong)
 
 

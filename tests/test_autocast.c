@@ -449,9 +449,27 @@ static void every_allocation_fails(void **state)
         fail_each_of_step(step, network);
 }
 
+/* Powers do not overflow in f16, and neither do the losses that a program makes of them. */
+static void squares_beyond_f16(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_full(c, 300, LG_SHAPE(4), .dtype = LG_F16, .requires_grad = true), *y = NULL;
+        lg_autocast(c, LG_F16)
+        {
+                y = lg_mean(lg_square(x));
+        }
+        assert_near(lg_item(y), 90000, 0);
+        lg_backward(y);
+        assert_list(lg_grad_of(x), 0, 150, 150, 150, 150);
+        assert_ok(c);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {cmocka_unit_test(dtypes_are_those_of_the_classes),
+                                           cmocka_unit_test(squares_beyond_f16),
                                            cmocka_unit_test(inputs_of_several_dtypes),
                                            cmocka_unit_test(values_are_those_of_casts),
                                            cmocka_unit_test(regions_nest),

@@ -88,12 +88,9 @@ lg_module *lg_nn_dropout(lg_ctx *c, double p)
 }
 
 /* One weight for each channel, which is dimension 1. */
-static lg_tensor *prelu(lg_module *m, lg_list inputs, void *user)
+static lg_tensor *compose_prelu(const lg__call *call)
 {
-        (void)user;
-        lg_tensor *x = lg__module_input(m, inputs), *w = m->parts->tensor;
-        if (!x)
-                return NULL;
+        lg_tensor *x = call->in[0], *w = call->in[1];
         lg_shape s = {.ndim = x->at.shape.ndim > 1 ? x->at.shape.ndim - 1 : 0};
         for (int i = 0; i < s.ndim; i++)
                 s.size[i] = 1;
@@ -105,6 +102,16 @@ static lg_tensor *prelu(lg_module *m, lg_list inputs, void *user)
         /* 0 for what is not taken: an infinite x would make NaN of the weight's gradient */
         lg_tensor *above = lg_gt_scalar(x, 0), *below = lg_masked_fill(x, above, 0);
         return lg_where(above, x, lg_mul(lg_reshape(w, s), below));
+}
+
+static const lg__op prelu = {
+        .name = "prelu", .autocast = LG__LOW, .compose = compose_prelu, LG__OPERANDS({"x"}, {"w", LG__FLOAT})};
+
+static lg_tensor *forward_prelu(lg_module *m, lg_list inputs, void *user)
+{
+        (void)user;
+        lg_tensor *x = lg__module_input(m, inputs);
+        return x ? lg__apply2(&prelu, x, m->parts->tensor, NULL) : NULL;
 }
 
 typedef struct weights {
@@ -127,5 +134,5 @@ lg_module *lg_nn_prelu_with(lg_ctx *c, int64_t channels, const lg_prelu_layer_op
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_prelu: %lld channels; 1 or more", (long long)channels);
         if (!lg__module_dtype(c, "lg_nn_prelu", k.o.dtype))
                 return NULL;
-        return lg__module_build(c, "PReLU", prelu, NULL, 0, fill_prelu, &k);
+        return lg__module_build(c, "PReLU", forward_prelu, NULL, 0, fill_prelu, &k);
 }

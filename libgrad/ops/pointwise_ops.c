@@ -21,6 +21,7 @@
 #define Y 4u
 
 /* The classes of those that lg_autocast() casts: CLASS(name) is LG__AS_IT_IS where there is no CLASS_name here. */
+#define CLASS_square ~, LG__F32 /* a power */
 #define CLASS_exp ~, LG__F32
 #define CLASS_expm1 ~, LG__F32
 #define CLASS_log ~, LG__F32
