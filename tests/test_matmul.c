@@ -167,11 +167,77 @@ static void big_products(void **state)
         lg_close(c);
 }
 
+/* Gradients of operands that are broadcast along the batch: in 16 bits, those in f32 rounded once. */
+static void gradients_of_broadcast_operands(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        const lg_shape shapes[][2] = {{LG_SHAPE(3, 4), LG_SHAPE(70, 4, 5)},
+                                      {LG_SHAPE(4), LG_SHAPE(70, 4, 5)},
+                                      {LG_SHAPE(40, 3, 4), LG_SHAPE(1, 4, 5)},
+                                      {LG_SHAPE(40, 1, 3, 4), LG_SHAPE(30, 4, 5)},
+                                      {LG_SHAPE(2, 1, 5, 1, 3, 4), LG_SHAPE(6, 1, 7, 4, 5)},
+                                      {LG_SHAPE(1, 6, 3, 4), LG_SHAPE(9, 6, 4, 5)},
+                                      {LG_SHAPE(3, 4), LG_SHAPE(0, 4, 5)}};
+        for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
+                const lg_dtype dtype = i & 1 ? LG_BF16 : LG_F16;
+                lg_tensor *x[2], *wide[2], *g[2], *h[2];
+                for (int k = 0; k < 2; k++) {
+                        x[k] = lg_requires_grad(lg_uniform(c, 0.5, 1, shapes[i / 2][k], .dtype = dtype), true);
+                        wide[k] = lg_requires_grad(lg_cast(lg_detach(x[k]), LG_F32), true);
+                }
+                lg_tensor *y = lg_matmul(x[0], x[1]);
+                lg_tensor *seed = lg_uniform(c, 0.5, 1, lg_shape_of(y), .dtype = dtype);
+                lg_grad(LG_LIST(y), LG_LIST(x[0], x[1]), .grads = LG_LIST(seed), .result = g);
+                lg_grad(LG_LIST(lg_matmul(wide[0], wide[1])), LG_LIST(wide[0], wide[1]),
+                        .grads = LG_LIST(lg_cast(seed, LG_F32)), .result = h);
+                for (int k = 0; k < 2; k++) {
+                        double got[1600], want[1600];
+                        const int64_t n = read_all(g[k], got, 1600);
+                        assert_shape(g[k], shapes[i / 2][k]);
+                        assert_int_equal(read_all(h[k], want, 1600), n);
+                        for (int64_t j = 0; j < n; j++) /* half a unit in the last place, and the order of f32 sums */
+                                assert_near(got[j], want[j], want[j] * (dtype == LG_F16 ? 0x1.01p-11 : 0x1.01p-8));
+                }
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
+/* Operands whose batch, rows or columns are read backwards. */
+static void reversed_operands(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        for (int i = 0; i < 64; i++) {
+                const lg_dtype dtype = i & 32 ? LG_F64 : LG_F32;
+                lg_tensor *a = lg_uniform(c, -1, 1, LG_SHAPE(2, 3, 4, 5), .dtype = dtype);
+                lg_tensor *b = lg_uniform(c, -1, 1, LG_SHAPE(3, 5, 6), .dtype = dtype), *p = a, *q = b;
+                for (int d = 0; d < 4; d++)
+                        p = (i & 7) >> d & 1 ? lg_flip(p, LG_DIMS(d)) : p;
+                q = i & 8 ? lg_flip(q, LG_DIMS(0)) : q;
+                q = i & 16 ? lg_flip(q, LG_DIMS(-1)) : q;
+                double got[144], want[144];
+                read_all(lg_matmul(p, q), got, 144);
+                read_all(lg_matmul(lg_contiguous(p), lg_contiguous(q)), want, 144);
+                for (int j = 0; j < 144; j++)
+                        assert_near(got[j], want[j], 1e-6);
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(two_dimensions), cmocka_unit_test(batches_broadcast), cmocka_unit_test(vectors),
-                cmocka_unit_test(linear),         cmocka_unit_test(what_does_not_fit), cmocka_unit_test(big_products),
+                cmocka_unit_test(two_dimensions),
+                cmocka_unit_test(batches_broadcast),
+                cmocka_unit_test(vectors),
+                cmocka_unit_test(linear),
+                cmocka_unit_test(what_does_not_fit),
+                cmocka_unit_test(big_products),
+                cmocka_unit_test(gradients_of_broadcast_operands),
+                cmocka_unit_test(reversed_operands),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,9 +18,10 @@ static lg_tensor *as_matrix(lg_tensor *t)
 {
         int n = t->at.shape.ndim;
         const int64_t *size = t->at.shape.size, *stride = t->at.strides;
-        if (is_matrix(size[n - 2], size[n - 1], stride[n - 2], stride[n - 1]))
-                return t;
-        return lg__clone_values(t, t->storage->device->id, t->at.dtype);
+        bool fits = is_matrix(size[n - 2], size[n - 1], stride[n - 2], stride[n - 1]);
+        for (int i = 0; i < n - 2; i++)
+                fits = fits && stride[i] >= 0; /* no library goes through a batch backwards */
+        return fits ? t : lg__clone_values(t, t->storage->device->id, t->at.dtype);
 }
 
 /* Kernels want a row or column length as stride even where there is one row or column only. */
@@ -129,24 +130,28 @@ static lg_tensor *transposed(lg_tensor *x)
         return x->at.shape.ndim == 2 ? lg_permute(x, LG_DIMS(1, 0)) : lg_transpose(x, -2, -1);
 }
 
-/* True if what has arrived at an input has the shape of a product with the batches of g. */
-static bool takes_product(const lg_tensor *sum, const lg_tensor *g)
+/* True if input i has all batches of g, and is not broadcast. */
+static bool has_batches(const lg__vjp *v, int i, const lg_tensor *g)
 {
-        bool fits = sum && sum->at.shape.ndim == g->at.shape.ndim && lg__layout_is_contiguous(&sum->at);
-        for (int i = 0; fits && i < g->at.shape.ndim - 2; i++)
-                fits = sum->at.shape.size[i] == g->at.shape.size[i];
-        return fits;
+        const lg_shape s = lg__input_shape(v, i);
+        bool has = s.ndim == g->at.shape.ndim;
+        for (int d = 0; has && d < s.ndim - 2; d++)
+                has = s.size[d] == g->at.shape.size[d];
+        return has;
 }
 
 /* Gives a b as the gradient of input i. The product itself adds it to what has arrived there, where that is possible.
- */
+ * 16-bit gradients of an input that is broadcast are summed before they are rounded. */
 static bool give_product(lg__vjp *v, int i, lg_tensor *a, lg_tensor *b)
 {
         lg_tensor *sum = v->sums[i];
         if (!a || !b)
                 return false;
-        if (!takes_product(sum, v->grad[0])) {
-                v->grad_in[i] = a->at.shape.ndim == 2 ? LG__APPLY(matmul, NULL, a, b) : lg_matmul(a, b);
+        const bool all = has_batches(v, i, v->grad[0]);
+        if (!sum || !all || !lg__layout_is_contiguous(&sum->at)) {
+                v->grad_in[i] = !all                    ? lg_matmul(lg__widened(a), lg__widened(b))
+                                : a->at.shape.ndim == 2 ? LG__APPLY(matmul, NULL, a, b)
+                                                        : lg_matmul(a, b);
                 return v->grad_in[i] != NULL;
         }
         lg_tensor *y = LG__APPLY(matmul_add, NULL, sum, a, b);
