@@ -1,5 +1,7 @@
-/* test_layout.c - elementwise results lie as their inputs do, and nobody notices. */
-#include "test.h"
+/* test_layout.c - elementwise results lie as their inputs do, and nobody notices; every op takes inputs of every
+ * layout.
+ */
+#include "rows.h"
 
 /* (2, 3, 4, 5) whose elements lie as (2, 4, 5, 3): 0 ... 119 in row-major order of the shape. */
 static lg_tensor *channels_last(lg_ctx *c, lg_tensor **ret_plain)
@@ -84,12 +86,105 @@ static void gradients_do_not_see_it(void **state)
         lg_close(c);
 }
 
+/* ---- every row on inputs that are views ---- */
+
+enum { FLIPPED_FIRST, FLIPPED_LAST, FLIPPED_ALL, EXPANDED_FIRST, EXPANDED_LAST, STEPS, VIEWS };
+static const char *const views[] = {"first dimension flipped",  "last dimension flipped",  "all dimensions flipped",
+                                    "first dimension expanded", "last dimension expanded", "every second element"};
+
+/* A view of that shape in memory of its own; NULL if there is none of this kind. */
+static lg_tensor *view_of(lg_ctx *c, const row *r, int which, lg_shape shape, int view, lg_dtype dtype)
+{
+        const bool last = view == FLIPPED_LAST || view == EXPANDED_LAST;
+        const bool expanded = view == EXPANDED_FIRST || view == EXPANDED_LAST;
+        const int dim = last ? shape.ndim - 1 : 0;
+        lg_shape under = shape;
+        int64_t n = 1;
+        if (shape.ndim == 0)
+                return NULL;
+        if (expanded)
+                under.size[dim] = 1;
+        if (view == STEPS)
+                under.size[shape.ndim - 1] *= 2;
+        for (int i = 0; i < shape.ndim; i++)
+                n *= under.size[i];
+        double *v = calloc((size_t)n + 1, sizeof *v);
+        for (int64_t i = 0; i < n; i++)
+                v[i] = value(r, which, i);
+        lg_tensor *t = lg_from(c, v, under, .dtype = dtype);
+        free(v);
+        return expanded              ? lg_expand(t, shape)
+               : view == STEPS       ? lg_slice(t, -1, 0, LG_MAX, .step = 2)
+               : view == FLIPPED_ALL ? lg_flip(t, LG_ALL_DIMS)
+                                     : lg_flip(t, LG_DIMS(dim));
+}
+
+/* The result of a case and its gradients, one after the other. */
+static int64_t run_on(lg_ctx *c, const row *r, int k, lg_tensor **x, int count, double *out, int64_t room)
+{
+        shapes s;
+        lg_tensor *g[MAX_INPUTS] = {NULL};
+        lg_seed(c, 1);
+        lg_tensor *y = run_case(r, c, x, k, &s);
+        int64_t n = y ? read_all(y, out, room) : 0;
+        assert_ok(c);
+        if (!lg_needs_grad(y))
+                return n;
+        lg_grad(LG_LIST(y), LG_LIST_OF(count, x), .grads = LG_LIST(lg_ones(c, lg_shape_of(y), .dtype = lg_dtype_of(y))),
+                .result = g);
+        for (int i = 0; i < count; i++)
+                n += g[i] ? read_all(g[i], out + n, room - n) : 0;
+        assert_ok(c);
+        return n;
+}
+
+static void check_view(lg_ctx *c, const row *r, int k, const shapes *s, int view, lg_dtype dtype)
+{
+        enum { ROOM = 4096 };
+        lg_scope scope = lg_scope_begin(c);
+        lg_tensor *x[MAX_INPUTS] = {NULL}, *plain[MAX_INPUTS] = {NULL};
+        bool any = false;
+        for (int i = 0; i < s->count; i++) {
+                lg_tensor *t = view_of(c, r, i, s->shape[i], view, dtype);
+                any = any || t;
+                t = t ? t : lg_full(c, value(r, i, 0), s->shape[i], .dtype = dtype);
+                x[i] = lg_requires_grad(t, true);
+                plain[i] = lg_requires_grad(lg_copy(lg_contiguous(lg_detach(t)), lg_device_of(t)), true);
+        }
+        double *got = calloc(2 * ROOM, sizeof *got), *want = got + ROOM;
+        const int64_t n = any ? run_on(c, r, k, x, s->count, got, ROOM) : 0;
+        if (any)
+                assert_int_equal(run_on(c, r, k, plain, s->count, want, ROOM), n);
+        for (int64_t i = 0; i < n; i++)
+                if (!(fabs(got[i] - want[i]) <= (dtype == LG_F64 ? 1e-12 : 1e-4) * fmax(1, fabs(want[i]))) &&
+                    got[i] != want[i] && !(isnan(got[i]) && isnan(want[i])))
+                        fail_msg("%s, case %d of %s, %s: number %lld is %.9g, not %.9g", r->name, k,
+                                 lg_dtype_name(dtype), views[view], (long long)i, got[i], want[i]);
+        free(got);
+        lg_scope_end(c, scope);
+}
+
+static void every_row_takes_views(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        for (int i = 0; i < ROWS; i++) {
+                shapes s;
+                int k = 0;
+                for (run_case(&rows[i], c, NULL, 0, &s); s.count >= 0; run_case(&rows[i], c, NULL, ++k, &s))
+                        for (int view = 0; view < 2 * VIEWS; view++)
+                                check_view(c, &rows[i], k, &s, view / 2, view % 2 ? LG_F64 : LG_F32);
+        }
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(results_lie_as_their_inputs),
                 cmocka_unit_test(only_dense_layouts_are_kept),
                 cmocka_unit_test(gradients_do_not_see_it),
+                cmocka_unit_test(every_row_takes_views),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
