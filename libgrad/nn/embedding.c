@@ -28,11 +28,11 @@ lg_module *lg_nn_embedding_with(lg_ctx *c, int64_t count, int64_t dim, const lg_
         table t = {.count = count, .dim = dim};
         if (!lg__take(c, "lg_nn_embedding", options, &t.o, sizeof t.o))
                 return NULL;
-        const int64_t index = lg__whole_option(t.o.padding_idx, 0), row = index < 0 ? index + count : index;
+        const int64_t index = lg__whole_option(t.o.padding_idx, 0);
         if (count < 1 || dim < 1)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_embedding: %lld rows of %lld; both must be 1 or more",
                                 (long long)count, (long long)dim);
-        if (row < 0 || row >= count)
+        if (index < -count || index >= count)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_embedding: padding_idx %lld is not a row; there are %lld",
                                 (long long)index, (long long)count);
         if (!lg__module_dtype(c, "lg_nn_embedding", t.o.dtype))
