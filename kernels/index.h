@@ -1,4 +1,4 @@
-/* index.h - the arguments of picking and placing by index; part of kernels.h. */
+/* index.h - the arguments of picking and placing by index, and of finding what to pick; part of kernels.h. */
 #ifndef LG_KERNELS_INDEX_H
 #define LG_KERNELS_INDEX_H
 
@@ -25,5 +25,17 @@ typedef struct lg_gather_args {
         int64_t to_strides[LG_MAX_DIMS];
         int64_t to_count;
 } lg_gather_args;
+
+/* Where x, which is contiguous, is not 0; NaN is not. places NULL: starts[k] = how many such elements come before chunk
+ * k of LG_NONZERO_CHUNK elements, up to one chunk behind the last. Else with these starts: places (how many, ndim) are
+ * their coordinates in row-major order. Any dtype. */
+#define LG_NONZERO_CHUNK 4096
+typedef struct lg_nonzero_args {
+        lg_dtype dtype;
+        int ndim;
+        int64_t shape[LG_MAX_DIMS];
+        const void *x;
+        int64_t *starts, *places;
+} lg_nonzero_args;
 
 #endif

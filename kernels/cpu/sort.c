@@ -1,22 +1,13 @@
 /* sort.c - lines put in order, their first k elements; picking by index and putting back.
  *
- * Every dtype becomes an i64 key of the same order, kept with its index. Keys and indices together are never equal, so
- * whatever sorts them gives the one stable order, with any number of threads. Few elements of many are kept in a heap,
- * then sorted by merging.
+ * Every dtype becomes an i64 key of the same order, kept with its index: in one number where both have room in it. Keys
+ * and indices together are never equal, so whatever sorts them gives the one stable order, with any number of threads.
+ * Few elements of many are kept in a heap, then sorted by merging.
  */
 #include "cpu.h"
 
 #define RUN 16 /* elements that insertion sorts */
 #define CHUNK 512
-
-typedef struct record {
-        int64_t key, at;
-} record;
-
-static inline bool before(const record *a, const record *b)
-{
-        return a->key < b->key || (a->key == b->key && a->at < b->at);
-}
 
 /* ---- keys ---- */
 
@@ -24,18 +15,17 @@ static inline bool before(const record *a, const record *b)
 static inline int64_t float_key(uint64_t bits, uint64_t sign, int64_t inf)
 {
         int64_t magnitude = (int64_t)(bits & ~sign);
-        return magnitude > inf ? INT64_MAX : bits & sign ? -magnitude : magnitude;
+        return magnitude > inf ? (int64_t)(sign - 1) : bits & sign ? -magnitude : magnitude;
 }
 
-/* Records of elements first ... first + n - 1 of a line whose elements lie `step` apart; flip -1 turns the order. */
+/* Those of n elements that lie `step` apart; flip -1 turns the order. */
 #define KEYS(suffix, type, expression)                                                                                 \
-        static void keys_##suffix(int64_t first, int64_t n, int64_t step, const void *line, int64_t flip, record *ret) \
+        static void keys_##suffix(int64_t n, int64_t step, const void *line, int64_t flip, int64_t *ret)               \
         {                                                                                                              \
                 for (int64_t i = 0; i < n; i++) {                                                                      \
                         type v;                                                                                        \
-                        memcpy(&v, (const type *)line + (first + i) * step, sizeof v);                                 \
-                        ret[i].key = (expression) ^ flip;                                                              \
-                        ret[i].at = first + i;                                                                         \
+                        memcpy(&v, (const type *)line + i * step, sizeof v);                                           \
+                        ret[i] = (expression) ^ flip;                                                                  \
                 }                                                                                                      \
         }
 KEYS(f32, uint32_t, float_key(v, UINT64_C(1) << 31, 0x7f800000))
@@ -46,94 +36,9 @@ KEYS(i64, int64_t, v)
 KEYS(i32, int32_t, (int64_t)v)
 KEYS(u8, uint8_t, (int64_t)v)
 
-typedef void (*keys_fn)(int64_t, int64_t, int64_t, const void *, int64_t, record *);
+typedef void (*keys_fn)(int64_t, int64_t, const void *, int64_t, int64_t *);
 static const keys_fn keys_of[LG_DTYPE_COUNT] = {NULL,     keys_f32, keys_f64, keys_f16, keys_bf16,
                                                 keys_i64, keys_i32, keys_u8,  keys_u8};
-
-/* ---- order ---- */
-
-static void insertion_sort(int64_t n, record *a)
-{
-        for (int64_t i = 1; i < n; i++) {
-                record r = a[i];
-                int64_t j = i;
-                for (; j > 0 && before(&r, &a[j - 1]); j--)
-                        a[j] = a[j - 1];
-                a[j] = r;
-        }
-}
-
-static void merge(const record *a, int64_t middle, int64_t n, record *to)
-{
-        int64_t i = 0, j = middle, k = 0;
-        if (middle >= n || before(&a[middle - 1], &a[middle])) {
-                memcpy(to, a, (size_t)n * sizeof *a);
-                return;
-        }
-        while (i < middle && j < n) {
-                bool right = before(&a[j], &a[i]);
-                to[k++] = a[right ? j : i];
-                j += right;
-                i += !right;
-        }
-        memcpy(to + k, a + i, (size_t)(middle - i) * sizeof *a);
-        memcpy(to + k + middle - i, a + j, (size_t)(n - j) * sizeof *a);
-}
-
-/* A step of merging: runs of `width` records from `a`, by pairs, to `spare`. */
-typedef struct step {
-        int64_t n, width;
-        record *a, *spare;
-} step;
-
-static void sort_runs(const void *user, int64_t first, int64_t end, int thread)
-{
-        const step *s = user;
-        (void)thread;
-        for (int64_t i = first; i < end; i++)
-                insertion_sort(lg_least(RUN, s->n - i * RUN), s->a + i * RUN);
-}
-
-static void merge_runs(const void *user, int64_t first, int64_t end, int thread)
-{
-        const step *s = user;
-        (void)thread;
-        for (int64_t i = first; i < end; i++) {
-                int64_t at = i * 2 * s->width;
-                merge(s->a + at, s->width, lg_least(2 * s->width, s->n - at), s->spare + at);
-        }
-}
-
-/* n records in order, in `a` or in `spare`. */
-static record *merge_sort(lg_queue *q, int64_t n, record *a, record *spare)
-{
-        if (n <= RUN) {
-                insertion_sort(n, a);
-                return a;
-        }
-        lg_parallel(q, lg_ceil_div(n, RUN), lg_grain(8 * RUN), sort_runs, &(step){n, RUN, a, spare});
-        for (int64_t width = RUN; width < n; width *= 2) {
-                lg_parallel(q, lg_ceil_div(n, 2 * width), lg_grain(16 * width), merge_runs,
-                            &(step){n, width, a, spare});
-                record *sorted = spare;
-                spare = a;
-                a = sorted;
-        }
-        return a;
-}
-
-/* The record at i sinks below those that come after it: the last one of all is heap[0]. */
-static void sink(record *heap, int64_t n, int64_t i)
-{
-        record r = heap[i];
-        for (int64_t child; (child = 2 * i + 1) < n; i = child) {
-                child += child + 1 < n && before(&heap[child], &heap[child + 1]);
-                if (!before(&r, &heap[child]))
-                        break;
-                heap[i] = heap[child];
-        }
-        heap[i] = r;
-}
 
 /* ---- lines ---- */
 
@@ -171,57 +76,34 @@ static inline int64_t line_start(int64_t line, int64_t n, int64_t inner)
 
 typedef struct job {
         const lg_sort_args *a;
-        int64_t room;    /* records of one line that are at hand at once */
-        record *scratch; /* for each thread */
+        int64_t room;  /* records of one line that are at hand at once */
+        bool borrows;  /* the indices are a line's second buffer, else scratch has two */
+        void *scratch; /* for each thread */
         lg_queue *q;
 } job;
 
-/* The first k of a line, in no order. */
-static void select_line(const lg_sort_args *a, const void *line, record *heap)
-{
-        record some[CHUNK];
-        keys_fn keys = keys_of[a->dtype];
-        int64_t flip = -(int64_t)a->descending;
-        keys(0, a->k, a->inner, line, flip, heap);
-        for (int64_t i = a->k / 2; i-- > 0;)
-                sink(heap, a->k, i);
-        for (int64_t first = a->k; first < a->n; first += CHUNK) {
-                int64_t n = lg_least(CHUNK, a->n - first);
-                keys(first, n, a->inner, line, flip, some);
-                for (int64_t i = 0; i < n; i++) {
-                        if (before(&some[i], &heap[0])) {
-                                heap[0] = some[i];
-                                sink(heap, a->k, 0);
-                        }
-                }
-        }
-}
+typedef struct record {
+        int64_t key, at;
+} record;
+#define LG_RECORD record
+#define LG_OF(name) name##_wide
+#define MAKE(key, at) ((record){key, at})
+#define AT(r) ((r).at)
+#define BEFORE(a, b) ((a).key < (b).key || ((a).key == (b).key && (a).at < (b).at))
+#include "sort.inc"
 
-static void sort_line(const job *j, int64_t line, record *scratch)
-{
-        const lg_sort_args *a = j->a;
-        int64_t size = (int64_t)lg_bytes_of(a->dtype), out = line_start(line, a->k, a->inner);
-        const char *x = (const char *)a->x + line_start(line, a->n, a->inner) * size;
-        if (j->room < a->n)
-                select_line(a, x, scratch);
-        else
-                keys_of[a->dtype](0, a->n, a->inner, x, -(int64_t)a->descending, scratch);
-        const record *sorted = merge_sort(j->q, j->room, scratch, scratch + j->room);
-        for (int64_t i = 0; i < a->k; i++)
-                a->indices[out + i * a->inner] = sorted[i].at;
-        pick_line[size](a->k, a->inner, x, a->indices + out, (char *)a->values + out * size);
-}
-
-static void sort_lines(const void *user, int64_t first, int64_t end, int thread)
-{
-        const job *j = user;
-        for (int64_t i = first; i < end; i++)
-                sort_line(j, i, j->scratch + thread * 2 * j->room);
-}
+/* Keys of 32 bits, and indices. */
+#define LG_RECORD uint64_t
+#define LG_OF(name) name##_packed
+#define MAKE(key, at) (((uint64_t)(key) + (UINT64_C(1) << 31)) << 32 | (uint64_t)(at))
+#define AT(r) ((int64_t)((r)&UINT32_MAX))
+#define BEFORE(a, b) ((a) < (b))
+#include "sort.inc"
 
 /* Few lines are sorted one after the other by all threads, many by one thread each. */
 bool LG_CPU(sort)(lg_queue *q, const lg_sort_args *a)
 {
+        const bool packed = lg_bytes_of(a->dtype) <= 4 && a->n <= UINT32_MAX;
         int64_t lines = a->outer * a->inner;
         job j = {.a = a, .q = q, .room = a->k < a->n / 4 ? a->k : a->n};
         if (lines == 0 || a->k == 0)
@@ -231,10 +113,12 @@ bool LG_CPU(sort)(lg_queue *q, const lg_sort_args *a)
                                      (long long)a->n, (int)a->dtype);
         const int64_t grain = lines < q->threads ? lines : lg_grain(8 * a->n);
         const int64_t threads = lines < 2 * grain ? 1 : q->threads;
-        j.scratch = q->workspace(q, (size_t)(threads * 2 * j.room) * sizeof *j.scratch);
+        j.borrows = packed && a->inner == 1 && j.room == a->k;
+        j.scratch = q->workspace(q, (size_t)(threads * (j.borrows ? 1 : 2) * j.room) *
+                                            (packed ? sizeof(uint64_t) : sizeof(record)));
         if (!j.scratch)
                 return false;
-        lg_parallel(q, lines, grain, sort_lines, &j);
+        lg_parallel(q, lines, grain, packed ? sort_lines_packed : sort_lines_wide, &j);
         return true;
 }
 

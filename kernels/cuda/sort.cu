@@ -212,7 +212,9 @@ template <typename K> static bool sort(lg_queue *q, const lg_sort_args *a)
         if (!t.per_block) {
                 const size_t bytes = (size_t)(t.lines * a->n) * sizeof *r;
                 r = (record<K> *)q->workspace(q, bytes);
-                other = (record<K> *)q->workspace(q, bytes);
+                /* take_loop() reads a record and writes its index to the same place */
+                const bool borrows = sizeof *r == sizeof *a->indices && a->inner == 1 && a->k == a->n;
+                other = (record<K> *)(borrows ? (void *)a->indices : q->workspace(q, bytes));
                 if (!r || !other)
                         return false;
         }

@@ -102,6 +102,10 @@ static inline int __all_sync(unsigned mask, int bit)
 {
         return cudasim::ballot(mask, bit != 0) == mask;
 }
+static inline int __popc(unsigned bits)
+{
+        return __builtin_popcount(bits);
+}
 /* Never contracted to one rounding. */
 static inline double __dadd_rn(double a, double b)
 {
