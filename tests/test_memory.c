@@ -1,4 +1,5 @@
-/* test_memory.c - thousands of training steps ask the system for nothing and leave the process as big as it was.
+/* test_memory.c - thousands of training steps ask the system for nothing and leave the process as big as it was; calls
+ * hold little beside their results.
  *
  * The resident size is compared with that of an MLP of Fashion-MNIST's size: a page of code that is first touched late
  * (the kernel maps 16 around it) is not what this looks for.
@@ -239,11 +240,62 @@ static void contexts_leave_nothing(void **state)
         assert_true(SANITIZED || (last.mappings <= first.mappings && last.resident < first.resident + 512));
 }
 
+/* ---- calls without a graph ---- */
+
+typedef lg_tensor *call(lg_tensor *x);
+#define CALL(name, ...)                                                                                                \
+        static lg_tensor *name(lg_tensor *x)                                                                           \
+        {                                                                                                              \
+                return __VA_ARGS__;                                                                                    \
+        }
+CALL(sorted, lg_sort(x, 0))
+CALL(argsorted, lg_argsort(x, 0))
+CALL(product, lg_prod(x))
+CALL(running_product, lg_cumprod(x, 0))
+CALL(any, lg_any(x))
+CALL(all, lg_all(x))
+CALL(places, lg_nonzero(x))
+
+/* Bytes that a call takes for each element at its height, with its result; those of PyTorch's CPU in the last column.
+ */
+static const struct need {
+        call *call;
+        lg_dtype dtype;
+        double most;
+} needs[] = {
+        {sorted, LG_F16, 18.1}, {sorted, LG_F32, 20.1},        {argsorted, LG_U8, 17.1}, {product, LG_U8, 2.1},
+        {product, LG_I64, 2.1}, {running_product, LG_I32, 24}, {any, LG_U8, 0.1},        {any, LG_BOOL, 0.1},
+        {all, LG_BOOL, 0.1},    {places, LG_BOOL, 8.1},
+};
+
+static void calls_take_little_memory(void **state)
+{
+        (void)state;
+        enum { MANY = 1 << 20 };
+        lg_ctx *c = lg_open();
+        test_device(c);
+        const lg_device device = lg_get_default_device(c);
+        for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
+                lg_scope scope = lg_scope_begin(c);
+                lg_tensor *x = lg_ones(c, LG_SHAPE(MANY), .dtype = needs[i].dtype);
+                const double used = (double)lg_memory_stats(c, device).used;
+                lg_reset_peak_memory(c, device);
+                drop(needs[i].call(x));
+                const double bytes = ((double)lg_memory_stats(c, device).peak - used) / MANY;
+                if (lg_error(c) || !(bytes <= needs[i].most))
+                        fail_msg("row %d: %g bytes, %s", (int)i, bytes, lg_error(c) ? lg_error(c) : "too many");
+                lg_scope_end(c, scope);
+        }
+        lg_close(c);
+}
+
 int main(void)
 {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(training_asks_for_no_memory), cmocka_unit_test(nor_with_workers),
-                cmocka_unit_test(large_blocks_are_split_and_joined),
-                cmocka_unit_test(a_large_network_asks_for_no_memory), cmocka_unit_test(contexts_leave_nothing)};
+        const struct CMUnitTest tests[] = {cmocka_unit_test(training_asks_for_no_memory),
+                                           cmocka_unit_test(nor_with_workers),
+                                           cmocka_unit_test(large_blocks_are_split_and_joined),
+                                           cmocka_unit_test(a_large_network_asks_for_no_memory),
+                                           cmocka_unit_test(calls_take_little_memory),
+                                           cmocka_unit_test(contexts_leave_nothing)};
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -298,6 +298,35 @@ static void products(void **state)
         lg_close(c);
 }
 
+/* Integers by the pieces that they are multiplied in, with overflow, against loops. */
+static void products_of_many_integers(void **state)
+{
+        (void)state;
+        static const lg_dtype dtypes[] = {LG_I64, LG_I32, LG_U8, LG_BOOL};
+        lg_ctx *c = open_ctx();
+        for (int64_t n = 14; n < 90; n += n < 34 ? 1 : 11)
+                for (int d = 0; d < 8; d++) {
+                        lg_tensor *x = lg_cast(lg_randint(c, d & 1 ? 1 : 2, 4, LG_SHAPE(n, 3)), dtypes[d / 2]);
+                        int64_t v[300], want[3] = {1, 1, 1};
+                        assert_true(lg_read(x, v, LG_I64, (size_t)n * 3 * sizeof *v));
+                        for (int64_t i = 0; i < 3 * n; i++)
+                                want[i % 3] = (int64_t)((uint64_t)want[i % 3] * (uint64_t)v[i]);
+                        int64_t got[3], all;
+                        assert_true(lg_read(lg_prod(x, .dims = LG_DIMS(0)), got, LG_I64, sizeof got));
+                        assert_memory_equal(got, want, sizeof got);
+                        assert_true(
+                                lg_read(lg_prod(lg_transpose(x, 0, 1), .dims = LG_DIMS(1)), got, LG_I64, sizeof got));
+                        assert_memory_equal(got, want, sizeof got);
+                        assert_true(lg_read(lg_prod(x), &all, LG_I64, sizeof all));
+                        assert_true((uint64_t)all == (uint64_t)want[0] * (uint64_t)want[1] * (uint64_t)want[2]);
+                        int64_t after[300];
+                        assert_true(lg_read(x, after, LG_I64, (size_t)n * 3 * sizeof *v));
+                        assert_memory_equal(after, v, (size_t)n * 3 * sizeof *v);
+                }
+        assert_ok(c);
+        lg_close(c);
+}
+
 static void any_and_all(void **state)
 {
         (void)state;
@@ -491,6 +520,7 @@ int main(void)
                 cmocka_unit_test(running_sums),
                 cmocka_unit_test(running_sums_of_special_values),
                 cmocka_unit_test(products),
+                cmocka_unit_test(products_of_many_integers),
                 cmocka_unit_test(any_and_all),
                 cmocka_unit_test(norms),
                 cmocka_unit_test(logsumexp_of_infinities),

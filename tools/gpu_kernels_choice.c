@@ -90,6 +90,18 @@ static void run_max(work *w)
         drop(lg_max(w->x, 1));
 }
 
+/* Of a random mask; the host waits for how many there are. */
+static void make_nonzero(work *w)
+{
+        make_read(w);
+        w->x = lg_gt_scalar(lg_detach(w->x), 0);
+        w->bytes = (2 + 8) * (double)(w->size[0] * w->size[1]);
+}
+static void run_nonzero(work *w)
+{
+        drop(lg_nonzero(w->x));
+}
+
 /* ---- pooling ---- */
 
 static void make_pool(work *w)
@@ -209,6 +221,7 @@ static const row table[] = {
         {"embedding", "gather", FLOATS, TABLE, make_embedding, run_embedding, false},
         {"embedding backward", "scatter_add", FLOATS, TABLE, make_embedding_backward, run_backward, false},
         {"sort", "sort", FLOATS, SQUARE, make_sort, run_sort, false},
+        {"nonzero", "nonzero", F32, SQUARE, make_nonzero, run_nonzero, false},
         {"topk", "sort", FLOATS, SQUARE, make_read, run_topk, false},
         {"max", "reduce pick", FLOATS, SQUARE, make_read, run_max, false},
         {"max backward", "pick_grad", FLOATS, SQUARE, make_max_backward, run_backward, false},

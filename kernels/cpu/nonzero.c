@@ -8,7 +8,7 @@ static uint64_t bits_of(lg_dtype t)
         return lg_is_float(t) ? UINT64_MAX >> (65 - 8 * lg_bytes_of(t)) : UINT64_MAX;
 }
 
-/* How many of n elements are not 0; which of them to `ret`, if it is not NULL, as the numbers from `first` on. */
+/* How many of n elements are not 0; which ones, counted from `first` on, to `ret`, which has room for n or is NULL. */
 #define FIND(bits)                                                                                                     \
         static int64_t find_##bits(int64_t n, const void *x, uint64_t mask, int64_t first, int64_t *ret)               \
         {                                                                                                              \
@@ -16,9 +16,8 @@ static uint64_t bits_of(lg_dtype t)
                 int64_t count = 0;                                                                                     \
                 for (int64_t i = 0; !ret && i < n; i++)                                                                \
                         count += (v[i] & m) != 0;                                                                      \
-                for (int64_t i = 0; ret && i < n; i++)                                                                 \
-                        if (v[i] & m)                                                                                  \
-                                ret[count++] = first + i;                                                              \
+                for (int64_t i = 0; ret && i < n; count += (v[i++] & m) != 0)                                          \
+                        ret[count] = first + i;                                                                        \
                 return count;                                                                                          \
         }
 FIND(8)

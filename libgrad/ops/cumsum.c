@@ -101,8 +101,13 @@ static lg_tensor *compose_cumprod(const lg__call *call)
         lg_dtype dtype = lg__dtype_float(x->at.dtype) ? x->at.dtype : LG_I64;
         lg_tensor *y = lg__widened(lg_cast(x, dtype));
         for (int64_t step = 1; step < n && y; step *= 2) {
-                lg_tensor *far = lg_mul(lg_slice(y, dim, step, n), lg_slice(y, dim, 0, n - step));
-                y = lg_cat(LG_LIST(lg_slice(y, dim, 0, step), far), dim);
+                lg_scope scope = lg_scope_begin(call->ctx);
+                lg_tensor *was = y, *far = lg_mul(lg_slice(y, dim, step, n), lg_slice(y, dim, 0, n - step));
+                y = lg_escape(lg_cat(LG_LIST(lg_slice(y, dim, 0, step), far), dim));
+                if (scope.id)
+                        lg_scope_end(call->ctx, scope);
+                if (was != x)
+                        lg__tensor_release(was);
         }
         return lg__made(lg_cast(y, dtype), x);
 }

@@ -17,6 +17,27 @@ static lg_tensor *halved(lg_tensor *x, int dim, int64_t n)
         return odd ? lg_mul(x, odd) : x;
 }
 
+/* The products of PIECES parts of n integers along the last dimension, element by element, so that few of them are i64
+ * at once. Returns them and, in *n, how many there are. */
+#define PIECES 16
+static lg_tensor *by_pieces(lg_tensor *x, int dim, int64_t *n)
+{
+        const int64_t all = *n, part = all / PIECES;
+        if (part == 0)
+                return lg_cast(x, LG_I64);
+        lg_tensor *y =
+                lg_mul(lg_cast(lg_slice(x, dim, 0, part), LG_I64), lg_cast(lg_slice(x, dim, part, 2 * part), LG_I64));
+        for (int64_t first = 2 * part, end; y && first < all; first = end) {
+                end = first + part < all ? first + part : all;
+                lg_scope scope = lg_scope_begin(x->ctx);
+                const bool ok = scope.id && lg_mul_(lg_slice(y, dim, 0, end - first), lg_slice(x, dim, first, end));
+                lg_scope_end(x->ctx, scope);
+                y = ok ? y : NULL;
+        }
+        *n = part;
+        return y;
+}
+
 static lg_tensor *compose_prod(const lg__call *call)
 {
         reduce_attributes a;
@@ -34,8 +55,9 @@ static lg_tensor *compose_prod(const lg__call *call)
                         if (lg__is_reduced(&a, i) == reduced)
                                 order.dim[order.count++] = i;
         flat.size[flat.ndim++] = n;
-        x = dtype == LG_I64 ? lg_cast(x, LG_I64) : lg__widened(x);
-        lg_tensor *y = halved(lg_reshape(lg_permute(x, order), flat), flat.ndim - 1, n);
+        x = lg_reshape(lg_permute(dtype == LG_I64 ? x : lg__widened(x), order), flat);
+        x = dtype == LG_I64 && x ? by_pieces(x, flat.ndim - 1, &n) : x;
+        lg_tensor *y = halved(x, flat.ndim - 1, n);
         return lg__made(lg_cast(lg_reshape(y, lg__reduced_shape(s, &a, a.keep_dim)), dtype), call->in[0]);
 }
 LG__REDUCTION(prod, LG__ANY, LG__F32)
@@ -120,20 +142,27 @@ static lg_tensor *compose_logsumexp(const lg__call *call)
 }
 LG__REDUCTION(logsumexp, LG__FLOAT, LG__F32)
 
+/* x where the sum of its elements counts those that are not 0, or is above 0 with them; else which ones are not. */
+static lg_tensor *as_counts(lg_tensor *x, bool any)
+{
+        return x->at.dtype == LG_BOOL || (any && x->at.dtype == LG_U8) ? x : lg_ne_scalar(x, 0);
+}
+
 static lg_tensor *compose_any(const lg__call *call)
 {
         reduce_attributes a;
         return !lg__reduce_of(call, call->attributes, &a)
                        ? NULL
-                       : lg_gt_scalar(LG__APPLY(sum, &a, lg_ne_scalar(call->in[0], 0)), 0);
+                       : lg_gt_scalar(LG__APPLY(sum, &a, as_counts(call->in[0], true)), 0);
 }
 LG__REDUCTION(any, LG__ANY, LG__AS_IT_IS)
 
 static lg_tensor *compose_all(const lg__call *call)
 {
         reduce_attributes a;
-        return !lg__reduce_of(call, call->attributes, &a)
-                       ? NULL
-                       : lg_eq_scalar(LG__APPLY(sum, &a, lg_eq_scalar(call->in[0], 0)), 0);
+        lg_tensor *x = call->in[0];
+        return !lg__reduce_of(call, call->attributes, &a) ? NULL
+                                                          : lg_eq_scalar(LG__APPLY(sum, &a, as_counts(x, false)),
+                                                                         (double)lg__reduced_count(x->at.shape, &a));
 }
 LG__REDUCTION(all, LG__ANY, LG__AS_IT_IS)
