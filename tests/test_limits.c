@@ -230,7 +230,10 @@ static void try_layers(const things *t, int64_t a, int64_t b)
         TRY_LAYER(t->row, lg_nn_linear(c, a, b));
         TRY_LAYER(t->index, lg_nn_embedding(c, a, b));
         TRY_LAYER(t->index, lg_nn_embedding(c, 4, 2, .padding_idx = a));
+        TRY_LAYER(t->index, lg_nn_embedding(c, a, 2, .padding_idx = b));
         TRY_LAYER(t->image, lg_nn_prelu(c, a));
+        TRY_LAYER(t->row, lg_nn_batch_norm1d(c, a));
+        TRY_LAYER(t->row, lg_nn_conv1d(c, 6, 6, 2, .dilation = a, .groups = b));
         TRY_LAYER(t->image, lg_nn_batch_norm2d(c, a));
         TRY_LAYER(t->image, lg_nn_group_norm(c, a, b));
         TRY_LAYER(t->row, lg_nn_layer_norm(c, LG_SHAPE(a, b)));
@@ -296,6 +299,62 @@ static void try_shapes(const things *t, int64_t a, int64_t b)
         TRY(lg_backward(lg_sum(lg_slice(t->row, 0, 5, 6, .step = b))));
 }
 
+/* Along dimensions, by rows and classes that there may not be. */
+static void try_choices(const things *t, int64_t a, int64_t b)
+{
+        const int dim = (int)(a < INT32_MIN ? INT32_MIN : a > INT32_MAX ? INT32_MAX : a);
+        lg_tensor *rows = lg_full(t->c, (double)a, LG_SHAPE(2), .dtype = LG_I64), *labels = lg_select(rows, 0, 0);
+        TRY(drop(lg_select(t->row, dim, b)));
+        TRY(drop(lg_slice(t->row, dim, a, b)));
+        TRY(drop(lg_transpose(t->row, dim, 0)));
+        TRY(drop(lg_unsqueeze(t->row, dim)));
+        TRY(drop(lg_flatten(t->row, dim, 0)));
+        TRY(drop(lg_flip(t->row, LG_DIMS(dim))));
+        TRY(drop(lg_roll(t->row, b, dim)));
+        TRY(drop(lg_sum(t->row, .dims = LG_DIMS(dim))));
+        TRY(drop(lg_softmax(t->row, dim)));
+        TRY(drop(lg_cumsum(t->row, dim)));
+        TRY(drop(lg_sort(t->row, dim)));
+        TRY(drop(lg_cat(LG_LIST(t->row, t->row), dim)));
+        TRY(drop(lg_normalize(t->row, dim)));
+        TRY(drop(lg_layer_norm(t->row, a, NULL, NULL)));
+        TRY(drop(lg_index_select(t->row, 0, rows)));
+        TRY(drop(lg_gather(t->row, dim, lg_expand(rows, LG_SHAPE(3, 2)))));
+        TRY(drop(lg_cross_entropy(t->table, lg_expand(labels, LG_SHAPE(4)), .ignore_index = b)));
+        TRY(drop(lg_nll(t->table, lg_expand(labels, LG_SHAPE(4)), .ignore_index = b)));
+        TRY(drop(lg_multinomial(lg_ones(t->c, LG_SHAPE(3)), a)));
+        TRY(lg_synchronize(t->c));
+}
+
+static void try_data(const things *t, int64_t a, int64_t b)
+{
+        lg_ctx *c = t->c;
+        char text[4096];
+        snprintf(text, sizeof text, "%s/optim.txt", getenv("LG_TEST_DATA"));
+        lg_dataset *made[8] = {lg_dataset_subset(t->data, LG_INTS(a, b))};
+        after(t, "lg_dataset_subset", a, b);
+        lg_dataset *images = lg_dataset_tensors(c, lg_ones(c, LG_SHAPE(2, 3, 4, 4), .device = lg_cpu()), NULL);
+        TRY(made[1] = lg_dataset_transform(images, lg_transform_resize(c, a, b)));
+        TRY(made[2] = lg_dataset_transform(images, lg_transform_center_crop(c, a, b)));
+        TRY(made[3] = lg_dataset_transform(images, lg_transform_random_crop(c, a, a, .padding = b)));
+        TRY(made[4] = lg_dataset_transform(images, lg_transform_random_crop(c, a, b, .padding = 1)));
+        TRY(made[5] = lg_dataset_text(c, text, a, .stride = b));
+        for (int i = 0; i < 6; i++) {
+                lg_batch sample;
+                const lg_fields fields = lg_dataset_fields(made[i]);
+                int64_t n = fields.count ? 1 : LIMIT;
+                for (int d = 0; fields.count && d < fields.field[0].shape.ndim; d++)
+                        n = n > LIMIT ? n : n * fields.field[0].shape.size[d];
+                if (n < LIMIT)
+                        TRY(lg_dataset_get(made[i], a, &sample));
+                if (n < LIMIT)
+                        TRY(lg_dataset_get(made[i], 0, &sample));
+                lg_dataset_free(made[i]);
+        }
+        lg_dataset_free(images);
+        after(t, "lg_dataset_free", a, b);
+}
+
 static void try_creations(const things *t, int64_t a, int64_t b)
 {
         lg_ctx *c = t->c;
@@ -310,6 +369,9 @@ static void try_creations(const things *t, int64_t a, int64_t b)
         TRY(drop(lg_arange(c, 0, a, b, .dtype = LG_F64)));
         TRY(drop(lg_arange(c, a, b, 1, .dtype = LG_U8)));
         TRY(drop(lg_permutation(c, a)));
+        TRY(drop(lg_eye(c, a, b)));
+        TRY(drop(lg_linspace(c, 0, 1, a)));
+        TRY(drop(lg_randint(c, a, b, LG_SHAPE(3))));
         TRY(lg_read(t->row, NULL, LG_F32, (size_t)a));
         TRY(lg_write(t->row, NULL, LG_F32, (size_t)a));
         (void)borrowed;
@@ -355,6 +417,8 @@ static void sizes_near_the_end(void **state)
                         try_layers(&t, sizes[i], sizes[k]);
                         try_windows(&t, sizes[i], sizes[k]);
                         try_shapes(&t, sizes[i], sizes[k]);
+                        try_choices(&t, sizes[i], sizes[k]);
+                        try_data(&t, sizes[i], sizes[k]);
                         try_creations(&t, sizes[i], sizes[k]);
                         try_training(&t, sizes[i], sizes[k]);
                         lg_scope_end(t.c, scope);
