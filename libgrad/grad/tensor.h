@@ -110,9 +110,9 @@ LG_API LG_NEW lg_tensor *lg_linspace_with(lg_ctx *c, double start, double stop, 
 /* Returns a tensor with a copy of the elements at data, as many as the shape has. The memory may be changed or freed as
  * soon as the call has returned. The tensor has the dtype of the memory, or .dtype, to which the elements are converted
  * as by lg_cast(). Bytes of bool other than 0 become 1. Fails with LG_ERR_ARGUMENT if elements must be converted and
- * data is not aligned for their type.
- * Example: lg_from(c, data, LG_SHAPE(2, 3), .dtype = LG_I64), or with parentheses around an array literal, whose commas
- * would end the argument: lg_from(c, ((float[]){1, 2}), LG_SHAPE(2)) */
+ * data is not aligned for their type. An array literal needs parentheses around it, as in ((float[]){1, 2}): its commas
+ * would end the argument.
+ * Example: lg_from(c, data, LG_SHAPE(2, 3), .dtype = LG_I64) */
 #define lg_from(...)                                                                                                   \
         lg_from_with(LG_ARG1(__VA_ARGS__),                                                                             \
                      LG_ARRAY_LITERALS_NEED_PARENTHESES(LG_ARG2(__VA_ARGS__, lg_from_takes_c_data_shape)),             \
