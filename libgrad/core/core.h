@@ -205,6 +205,8 @@ void lg__context_finish(lg_ctx *c);
 /* Sets the first error; later ones are dropped. Both return what a failing function returns. */
 void *lg__fail(lg_ctx *c, lg_error_code code, const char *format, ...) LG_PRINTF(3, 4);
 void *lg__vfail(lg_ctx *c, lg_error_code code, const char *format, va_list args);
+/* False, with LG_ERR_ARGUMENT: a list has entries but no array, or fewer than none. */
+bool lg__list_ok(lg_ctx *c, const char *op, int64_t count, const void *items);
 /* For who listens, see lg_on_message(). */
 void lg__message(lg_ctx *c, const char *format, ...) LG_PRINTF(2, 3);
 /* Not what kernels found and nobody has waited for: lg_clear_error does that, too. */

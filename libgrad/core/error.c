@@ -27,6 +27,13 @@ void *lg__fail(lg_ctx *c, lg_error_code code, const char *format, ...)
         return NULL;
 }
 
+bool lg__list_ok(lg_ctx *c, const char *op, int64_t count, const void *items)
+{
+        if (count < 0)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the list has %lld entries", op, (long long)count);
+        return !count || items || lg__fail(c, LG_ERR_ARGUMENT, "%s: the list is NULL", op);
+}
+
 bool lg__written(lg_ctx *c, FILE *f, const char *op)
 {
         if (fflush(f))
@@ -38,7 +45,7 @@ bool lg_set_error(lg_ctx *c, lg_error_code code, const char *format, ...)
 {
         va_list args;
         va_start(args, format);
-        lg__vfail(c, code == LG_ERR_NONE ? LG_ERR_STATE : code, format, args);
+        lg__vfail(c, code == LG_ERR_NONE ? LG_ERR_STATE : code, format ? format : "no message", args);
         va_end(args);
         return false;
 }

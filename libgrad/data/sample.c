@@ -28,6 +28,8 @@ static const uint32_t *words(lg_rng *r, int count)
 
 double lg_rng_uniform(lg_rng *r)
 {
+        if (!r)
+                return 0;
         const uint32_t *w = words(r, 2);
         return lg_philox_uniform53(w[0], w[1]);
 }
@@ -36,6 +38,8 @@ double lg_rng_normal(lg_rng *r)
 {
         lg_philox_words b;
         double z[2];
+        if (!r)
+                return 0;
         memcpy(b.w, words(r, 4), sizeof b.w);
         lg_philox_normal2(b, z);
         return z[0];
@@ -44,7 +48,7 @@ double lg_rng_normal(lg_rng *r)
 /* By the upper word of a product: the bias is below n / 2^64. */
 int64_t lg_rng_below(lg_rng *r, int64_t n)
 {
-        if (n < 1)
+        if (!r || n < 1)
                 return 0;
         const uint32_t *w = words(r, 2);
         uint64_t bits = (uint64_t)w[0] << 32 | w[1], m = (uint64_t)n;

@@ -223,8 +223,8 @@ lg_dataset *lg_dataset_npy(lg_ctx *c, lg_names paths)
         const char *op = "lg_dataset_npy";
         if (!lg__ok(c))
                 return NULL;
-        if (paths.count > 0 && !paths.items)
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the list is NULL", op);
+        if (!lg__list_ok(c, op, paths.count, paths.items))
+                return NULL;
         if (paths.count < 1 || paths.count > LG_MAX_FIELDS)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld files; 1 to %d make a data set", op,
                                 (long long)paths.count, LG_MAX_FIELDS);

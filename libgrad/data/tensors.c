@@ -92,8 +92,8 @@ static lg_dataset *make(lg_ctx *c, const char *op, lg_list list, const lg_datase
         lg_dataset_options o;
         if (!lg__take(c, op, options, &o, sizeof o))
                 return NULL;
-        if (list.count > 0 && !list.items)
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the list is NULL", op);
+        if (!lg__list_ok(c, op, list.count, list.items))
+                return NULL;
         if (list.count < 1 || list.count > LG_MAX_FIELDS)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld tensors; 1 to %d make a data set", op,
                                 (long long)list.count, LG_MAX_FIELDS);

@@ -68,8 +68,8 @@ lg_dataset *lg_dataset_subset(lg_dataset *d, lg_ints samples)
         if (!has_numbers(NULL, d, "lg_dataset_subset"))
                 return NULL;
         lg_ctx *c = d->object.ctx;
-        if (samples.count < 0 || (samples.count && !samples.items))
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_dataset_subset: the list is NULL");
+        if (!lg__list_ok(c, "lg_dataset_subset", samples.count, samples.items))
+                return NULL;
         for (int64_t i = 0; i < samples.count; i++) {
                 if (samples.items[i] < 0 || samples.items[i] >= d->size)
                         return lg__fail(c, LG_ERR_ARGUMENT,

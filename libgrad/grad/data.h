@@ -124,13 +124,15 @@ LG_API LG_NEW lg_dataset *lg_dataset_list_with(lg_ctx *c, lg_list_in tensors, co
  * as the call of the function that gets it. */
 typedef struct lg_rng lg_rng;
 
-/* Returns a number drawn from the uniform distribution over [0, 1). Cannot fail. */
+/* Returns a number drawn from the uniform distribution over [0, 1), or 0 if r is NULL. Cannot fail. */
 LG_API double lg_rng_uniform(lg_rng *r);
 
-/* Returns a number drawn from the normal distribution with mean 0 and standard deviation 1. Cannot fail. */
+/* Returns a number drawn from the normal distribution with mean 0 and standard deviation 1, or 0 if r is NULL.
+ * Cannot fail. */
 LG_API double lg_rng_normal(lg_rng *r);
 
-/* Returns a whole number from 0 to n - 1, each with the same probability; 0 if n < 1. Cannot fail. */
+/* Returns a whole number from 0 to n - 1, each with the same probability; 0 if n < 1 or r is NULL. Cannot
+ * fail. */
 LG_API int64_t lg_rng_below(lg_rng *r, int64_t n);
 
 /* A sample that a function of the program makes. */

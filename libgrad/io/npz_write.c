@@ -247,6 +247,8 @@ bool lg_write_npz(lg_ctx *c, const char *path, lg_names names, lg_list arrays)
         if (arrays.count < 1 || names.count != arrays.count)
                 return lg__fail(c, LG_ERR_ARGUMENT, WHO ": %lld names for %lld arrays; one for each of at least one",
                                 (long long)names.count, (long long)arrays.count);
+        if (!lg__list_ok(c, WHO, names.count, names.items) || !lg__list_ok(c, WHO, arrays.count, arrays.items))
+                return false;
         const size_t bytes = (size_t)j.count * sizeof *j.arrays;
         j.arrays = lg__alloc(c, bytes);
         bool ok = j.arrays;

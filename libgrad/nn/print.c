@@ -75,7 +75,7 @@ bool lg__module_try(lg_module *root, const lg_module_print_options *o)
         lg_ctx *c = root->object.ctx;
         lg_random_state random = c->random;
         lg_tensor *inputs[LG__MAX_INPUTS + 2] = {NULL};
-        int64_t count = o->inputs.items ? o->inputs.count : 0;
+        int64_t count = o->inputs.count;
         lg_scope scope = lg__scope_begin(c);
         root->running++;
         for (int64_t i = 0; i < count && i <= LG__MAX_INPUTS; i++)
@@ -124,6 +124,8 @@ bool lg_module_print_with(FILE *f, lg_module *m, const lg_module_print_options *
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_module_print: the file is NULL");
         if (!lg__take_without(options, &o, sizeof o))
                 return lg__take(c, "lg_module_print", options, &o, sizeof o);
+        if (!lg__list_ok(c, "lg_module_print", o.inputs.count, o.inputs.items))
+                return false;
         char why[LG__MESSAGE] = "";
         table t = {f, 5, 4, 6};
         for (lg_module *inner = m; inner; inner = lg__module_next(inner, m))

@@ -80,10 +80,10 @@ LG__DEFINE(pad, LG__OPERANDS({"x"}), LG__RESULTS({"y"}), LG__HAS(pad), .infer = 
 lg_tensor *lg_pad_with(lg_tensor *x, lg_ints pads, const lg_pad_options *options)
 {
         lg_pad_options o;
-        if (!lg__take(lg__ctx_of(x), "pad", options, &o, sizeof o))
+        if (!lg__take(lg__ctx_of(x), "pad", options, &o, sizeof o) ||
+            !lg__list_ok(lg__ctx_of(x), "pad", pads.count, pads.items))
                 return NULL;
-        const int64_t far = INT32_MAX, given = pads.items ? pads.count : 0;
-        const int64_t n = given > far ? far : given < -far ? -far : given;
+        const int64_t n = pads.count < INT32_MAX ? pads.count : INT32_MAX;
         pad_attributes a = {.value = lg__option(o.value, 0)};
         a.before.ndim = (int)(n - n / 2);
         a.after.ndim = (int)(n / 2);

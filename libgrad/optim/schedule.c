@@ -448,14 +448,13 @@ lg_scheduler *lg_sequential_lr_list(lg_ints_in milestones, lg_scheduler *const *
         const char *name = "lg_sequential_lr";
         lg_ctx *c;
         const int count = count_of(schedulers, &c);
-        const int64_t given = milestones.items ? milestones.count : 0;
-        if (!lg__ok(c))
+        if (!lg__ok(c) || !lg__list_ok(c, name, milestones.count, milestones.items))
                 return NULL;
-        if (given != count - 1)
+        if (milestones.count != count - 1)
                 return lg__fail(c, LG_ERR_ARGUMENT,
                                 "%s: %lld milestones for %d schedules; there must be one milestone fewer", name,
-                                (long long)given, count);
-        for (int64_t i = 0; i < given; i++)
+                                (long long)milestones.count, count);
+        for (int64_t i = 0; i < milestones.count; i++)
                 if (milestones.items[i] <= (i ? milestones.items[i - 1] : 0))
                         return lg__fail(c, LG_ERR_ARGUMENT, "%s: the milestones must be above 0 and rise", name);
         lg_scheduler *s = own(c, name, step_sequential, schedulers, count);
