@@ -143,6 +143,50 @@ static bool seek(void *user, int64_t sample)
         return true;
 }
 
+/* What d, a data set or a transform, is inside of; kind: subset, concat, transform, transforms. */
+static void *around(lg_ctx *c, int kind, void *d, lg_transform *flip)
+{
+        return kind == 0   ? (void *)lg_dataset_subset(d, LG_INTS(1, 0))
+               : kind == 1 ? (void *)lg_dataset_concat(c, d)
+               : kind == 2 ? (void *)lg_dataset_transform(d, flip)
+                           : (void *)lg_transforms(c, d);
+}
+
+/* Each level takes some of the stack of the thread that makes a sample, and of the one that frees it. */
+static void data_sets_and_transforms_nest_to_a_limit(void **state)
+{
+        (void)state;
+        for (int kind = 0; kind < 4; kind++) {
+                lg_ctx *c = open_ctx();
+                lg_transform *flip = lg_transform_random_horizontal_flip(c, .p = 1);
+                lg_tensor *x = lg_arange(c, 0, 8, 1, .device = lg_cpu(), .dtype = LG_F32);
+                lg_dataset *d = lg_dataset_list(c, LG_LIST(lg_reshape(x, LG_SHAPE(2, 2, 2))));
+                void *in = kind < 3 ? (void *)d : (void *)flip, *outer;
+                int levels = 1;
+                for (; levels < 1000000 && (outer = around(c, kind, in, flip)); levels++) {
+                        if (kind < 3)
+                                lg_dataset_free(in); /* it goes with the outermost one */
+                        in = outer;
+                }
+                assert_int_equal(levels, LG_MAX_DATA_DEPTH);
+                assert_error(c, LG_ERR_ARGUMENT, "nest more than 128 levels deep");
+                lg_dataset *all = kind < 3 ? in : lg_dataset_transform(d, in);
+                for (int workers = 0; workers < 2; workers++)
+                        lg_each_batch(b, lg_loader_open(c, all, 2, .workers = workers, .device = lg_cpu()))
+                        {
+                                /* 127 swaps or flips are one; a chain of one flip is that flip */
+                                if (kind == 0)
+                                        assert_list(b.x, 0, 4, 5, 6, 7, 0, 1, 2, 3);
+                                else if (kind == 1)
+                                        assert_list(b.x, 0, 0, 1, 2, 3, 4, 5, 6, 7);
+                                else
+                                        assert_list(b.x, 0, 1, 0, 3, 2, 5, 4, 7, 6);
+                        }
+                assert_ok(c);
+                lg_close(c);
+        }
+}
+
 static void streams_are_transformed(void **state)
 {
         (void)state;
@@ -472,6 +516,7 @@ int main(void)
                 cmocka_unit_test(chains_do_what_their_parts_do),
                 cmocka_unit_test(fields_are_known_beforehand),
                 cmocka_unit_test(views_and_transforms_go_together),
+                cmocka_unit_test(data_sets_and_transforms_nest_to_a_limit),
                 cmocka_unit_test(streams_are_transformed),
                 cmocka_unit_test(own_functions_fail_with_their_words),
                 cmocka_unit_test(functions_that_meddle_are_stopped),

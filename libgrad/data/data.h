@@ -65,6 +65,7 @@ struct lg_dataset {
         bool own;             /* code of the user's makes its samples */
         lg_dataset *stream;   /* what the samples come from, if that is one */
         size_t scratch_bytes; /* that a hand needs for it */
+        int depth;            /* of data sets below it: at most LG_MAX_DATA_DEPTH, since samples and ends recurse */
 };
 /* A registered record without fields. */
 lg_dataset *lg__dataset_new(lg_ctx *c, const lg__set_kind *kind, int64_t size);
@@ -77,6 +78,9 @@ void lg__fields_free(lg_ctx *c, lg_fields *fields);
 lg_dataset *lg__dataset_made(lg_dataset *d, bool ok);
 /* False, with an error "op: name is ...": d is NULL, of another context (unless c is NULL) or ends just now. */
 bool lg__dataset_check(lg_ctx *c, const lg_dataset *d, const char *op);
+/* Puts a data set or transform of that depth below another one, of *depth. False, with LG_ERR_ARGUMENT: there are too
+ * many levels. */
+bool lg__data_nests(lg_ctx *c, const char *op, int *depth, int below);
 /* Sample i by a hand that has begun; `data` of h->sample is set. */
 bool lg__dataset_sample(const lg_dataset *d, lg__hand *h, uint64_t seed, int64_t epoch, int64_t i, int64_t id);
 /* Of a stream: that sample comes next. False: LG_ERR_STATE. */

@@ -86,6 +86,15 @@ bool lg__dataset_check(lg_ctx *c, const lg_dataset *d, const char *op)
         return lg__ok(d->object.ctx) && lg__object_lasts(&d->object, op);
 }
 
+bool lg__data_nests(lg_ctx *c, const char *op, int *depth, int below)
+{
+        if (below >= LG_MAX_DATA_DEPTH - 1)
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: data sets or transforms nest more than %d levels deep", op,
+                                LG_MAX_DATA_DEPTH);
+        *depth = below >= *depth ? below + 1 : *depth;
+        return true;
+}
+
 void lg_dataset_free(lg_dataset *d)
 {
         lg__object_free(d);

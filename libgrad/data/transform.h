@@ -34,6 +34,7 @@ struct lg_transform {
         const lg__transform_kind *kind;
         bool random; /* it draws random numbers */
         bool own;    /* code of the user's runs in it */
+        int depth;   /* of transforms below it, as that of data sets */
 };
 /* A registered record, behind its head a copy of `like`, a record of that kind. */
 lg_transform *lg__transform_new(lg_ctx *c, const lg__transform_kind *kind, const void *like);

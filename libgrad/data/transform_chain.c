@@ -97,10 +97,12 @@ static const lg__transform_kind chain_kind = {
 lg_transform *lg_transforms_list(lg_ctx *c, lg_transform *const *parts)
 {
         int64_t count = 0;
+        int depth = 0;
         if (!lg__ok(c))
                 return NULL;
         for (; parts && parts[count] != LG_END; count++) {
-                if (!lg__transform_check(c, parts[count], chain_kind.op))
+                if (!lg__transform_check(c, parts[count], chain_kind.op) ||
+                    !lg__data_nests(c, chain_kind.op, &depth, parts[count]->depth))
                         return NULL;
         }
         chain *a = (chain *)lg__transform_new(c, &chain_kind, &(chain){.count = 0});
@@ -111,6 +113,7 @@ lg_transform *lg_transforms_list(lg_ctx *c, lg_transform *const *parts)
                 lg__object_destroy(&a->head.object);
                 return NULL;
         }
+        a->head.depth = depth;
         for (; a->count < count; a->count++) {
                 lg_transform *part = lg__object_use(parts[a->count]);
                 a->parts[a->count] = part;

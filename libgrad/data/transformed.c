@@ -49,6 +49,8 @@ static bool fill(transformed *made, lg_dataset *base, lg_transform *t)
         d->own = base->own || t->own;
         d->stream = base->stream;
         d->classes = base->classes;
+        if (!lg__data_nests(c, op, &d->depth, base->depth))
+                return false;
         if (in->ragged)
                 return lg__fail(c, LG_ERR_SHAPE, "%s: %s is ragged; transforms take fields of one size", op, in->name);
         if (!t->kind->plan(t, c, in, out, &scratch))

@@ -21,6 +21,8 @@ static bool take_over(lg_dataset *d, const lg_dataset *base, const char *op)
                 d->classes = base->classes;
         if (base->scratch_bytes > d->scratch_bytes)
                 d->scratch_bytes = base->scratch_bytes;
+        if (!lg__data_nests(d->object.ctx, op, &d->depth, base->depth))
+                return false;
         return d->fields.count || lg__fields_take(d->object.ctx, op, &d->fields, &base->fields);
 }
 

@@ -184,8 +184,11 @@ LG_API LG_NEW lg_dataset *lg_dataset_stream_with(lg_ctx *c, lg_fields fields, lg
  *
  * These data sets select or join the samples of others without copying them. They belong to the context until
  * lg_dataset_free(), and keep the others alive. Functions fail with LG_ERR_ARGUMENT if a data set is NULL, a stream or
- * of another context, and with LG_ERR_MEMORY.
+ * of another context, or if data sets would nest more than LG_MAX_DATA_DEPTH levels deep, and with LG_ERR_MEMORY.
  */
+
+/* The most levels of data sets in data sets, the innermost included; the same holds for transforms in transforms. */
+#define LG_MAX_DATA_DEPTH 128
 
 /* Makes a data set of the samples of d with the given numbers, in this order. A number may occur more than once. The
  * numbers are copied. Fails with LG_ERR_ARGUMENT if one is out of range.

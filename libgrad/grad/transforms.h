@@ -33,13 +33,14 @@ typedef struct lg_transform lg_transform;
 /* Makes a data set of the samples of d, which may be a stream, with t applied to their first field. The result belongs
  * to the context until lg_dataset_free() and keeps d and t alive. Fails with LG_ERR_SHAPE if the field is ragged or its
  * shape does not fit the transform; with LG_ERR_DTYPE if its dtype does not fit; with LG_ERR_ARGUMENT if it cannot hold
- * the .value of the transform, or if d or t is NULL; and with LG_ERR_MEMORY.
+ * the .value of the transform, if d or t is NULL, or if data sets would nest more than LG_MAX_DATA_DEPTH levels deep;
+ * and with LG_ERR_MEMORY.
  * Example: lg_dataset_transform(train, lg_transform_to_float(c)) */
 LG_API LG_NEW lg_dataset *lg_dataset_transform(lg_dataset *d, lg_transform *t);
 
 /* Returns a transform that applies the given ones, one after another. lg_transforms_list() takes an array that ends
  * with LG_END. The result belongs to the context until lg_transform_free(). Fails with LG_ERR_ARGUMENT if one of them
- * is NULL, and with LG_ERR_MEMORY.
+ * is NULL or transforms would nest more than LG_MAX_DATA_DEPTH levels deep, and with LG_ERR_MEMORY.
  * Example: lg_transforms(c, first, second) */
 #define lg_transforms(...) lg_transforms_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_transform, LG_TAIL1(__VA_ARGS__)))
 LG_API LG_NEW lg_transform *lg_transforms_list(lg_ctx *c, lg_transform *const *parts);
