@@ -458,6 +458,23 @@ static void memory_is_bounded_by_the_file(void **state)
         assert_int_equal(lg_csv_columns(t).count, lines + 1);
         drop(lg_csv_numbers(t, LG_NAMES("x")));
         assert_error(c, LG_ERR_ARGUMENT, "no column \"x\"; there are \"\", \"\", ");
+        lg_csv_free(t);
+        for (int no_header = 0; no_header < 2; no_header++) {
+                lg_empty_cache(c);
+                lg_reset_peak_memory(c, lg_cpu());
+                before = lg_memory_stats(c, lg_cpu()).peak;
+                t = TABLE(text, .no_header = no_header);
+                assert_int_equal(lg_csv_columns(t).count, lines + 1);
+                if (no_header) {
+                        assert_string_equal(lg_csv_columns(t).items[9], "9");
+                        assert_string_equal(lg_csv_columns(t).items[10], "10");
+                        assert_string_equal(lg_csv_columns(t).items[lines], "100000");
+                        assert_int_equal(lg_csv_texts(t, "99999").count, 0);
+                }
+                /* the text, an address of each column, and its number in digits */
+                assert_true(lg_memory_stats(c, lg_cpu()).peak - before < (no_header ? 18 : 11) * lines);
+                lg_csv_free(t);
+        }
         free(text);
 }
 

@@ -331,6 +331,14 @@ static void bombs_take_no_memory(void **state)
                 seal(e.file, e.bytes);
                 refused(c, e.file, e.bytes, "is truncated: its header says");
         }
+        /* nor is anything unpacked that could not be a picture */
+        gzFile packed = gzopen(at("a.png"), "wb");
+        char zeros[65536] = {0};
+        for (int i = 0; i < 64; i++)
+                assert_int_equal(gzwrite(packed, zeros, sizeof zeros), sizeof zeros);
+        assert_int_equal(gzclose(packed), Z_OK);
+        assert_null(lg_read_png(c, at("a.png")));
+        assert_error(c, LG_ERR_FORMAT, "is no PNG file: it does not begin as one");
         assert_true(lg_memory_stats(c, lg_cpu()).peak - before < 4096);
         put_u32(e.file + 16, 300);
         put_u32(e.file + 20, 200); /* possible, but not true */

@@ -14,9 +14,11 @@ static void destroy(lg__object *o)
 {
         lg_csv *t = (lg_csv *)o;
         lg_ctx *c = o->ctx;
-        for (int64_t i = 0; t->texts && i < t->column_count; i++)
-                lg__free(c, t->texts[i].items, (size_t)t->texts[i].room * sizeof *t->texts[i].items);
-        lg__free(c, t->texts, (size_t)t->column_count * sizeof *t->texts);
+        for (lg__csv_texts *texts = t->texts, *next; texts; texts = next) {
+                next = texts->next;
+                lg__free(c, texts->items, texts->bytes);
+                lg__free(c, texts, sizeof *texts);
+        }
         free_texts(c, t->missing, t->missing_count);
         lg__free(c, t->numbers, t->numbers_bytes);
         lg__free(c, t->names, (size_t)t->column_count * sizeof *t->names);
@@ -62,15 +64,24 @@ static bool keep_missing(lg_csv *t, lg_names texts)
         return true;
 }
 
+/* The bytes of a number in digits, with the zero behind it, which go to `to` unless that is NULL. */
+static size_t number_text(char *to, size_t number)
+{
+        size_t bytes = 2;
+        for (size_t rest = number; rest > 9; rest /= 10)
+                bytes++;
+        for (size_t i = bytes - 1; to && i-- > 0; number /= 10)
+                to[i] = (char)('0' + number % 10);
+        return bytes;
+}
+
 /* The first row, or "0", "1", ... */
 static bool name_columns(lg_csv *t, bool no_header)
 {
-        enum { LONGEST = 21 };
         lg_ctx *c = t->object.ctx;
         const size_t count = (size_t)t->column_count;
         t->names = lg__alloc(c, count * sizeof *t->names);
-        t->texts = t->names ? lg__alloc(c, count * sizeof *t->texts) : NULL;
-        if (!t->texts)
+        if (!t->names)
                 return false;
         if (!no_header) {
                 const char *name = t->rows->text;
@@ -79,15 +90,13 @@ static bool name_columns(lg_csv *t, bool no_header)
                 memmove(t->rows, t->rows + 1, (size_t)--t->row_count * sizeof *t->rows);
                 return true;
         }
-        t->numbers = lg__alloc(c, count * LONGEST);
-        if (!t->numbers)
-                return false;
-        t->numbers_bytes = count * LONGEST;
-        for (size_t i = 0; i < count; i++) {
-                snprintf(t->numbers + i * LONGEST, LONGEST, "%zu", i);
-                t->names[i] = t->numbers + i * LONGEST;
-        }
-        return true;
+        for (size_t i = 0; i < count; i++)
+                t->numbers_bytes += number_text(NULL, i);
+        t->numbers = lg__alloc(c, t->numbers_bytes);
+        char *to = t->numbers;
+        for (size_t i = 0; to && i < count; to += number_text(to, i++))
+                t->names[i] = to;
+        return to;
 }
 
 lg_csv *lg_csv_open_with(lg_ctx *c, const char *path, const lg_csv_options *options)

@@ -12,8 +12,11 @@ typedef struct lg__csv_row {
 
 /* The different texts of a column, missing ones left out, in the order of their codes. */
 typedef struct lg__csv_texts {
+        struct lg__csv_texts *next; /* those of another column */
+        int64_t column;
         const char **items; /* into the file's memory */
-        int64_t count, room;
+        int64_t count;
+        size_t bytes; /* of items */
 } lg__csv_texts;
 
 struct lg_csv {
@@ -28,7 +31,7 @@ struct lg_csv {
         size_t numbers_bytes;
         char **missing; /* texts that stand for no value */
         int64_t missing_count;
-        lg__csv_texts *texts; /* by column; items is NULL until somebody asks */
+        lg__csv_texts *texts; /* of the columns that somebody has asked for */
 };
 
 /* How a file is to be read. */

@@ -221,25 +221,29 @@ static bool are_numbers(entry *entries, int64_t count)
         return ok;
 }
 
-static bool keep_texts(lg_csv *t, lg__csv_texts *texts, const entry *entries, int64_t count)
+static const lg__csv_texts *keep_texts(lg_csv *t, int64_t column, const entry *entries, int64_t count)
 {
-        texts->room = count ? count : 1;
-        texts->items = lg__alloc(t->object.ctx, (size_t)texts->room * sizeof *texts->items);
-        if (!texts->items)
-                return false;
+        lg_ctx *c = t->object.ctx;
+        const size_t bytes = (size_t)count * sizeof(const char *) + 1;
+        const char **items = lg__alloc(c, bytes);
+        lg__csv_texts *texts = items ? lg__alloc(c, sizeof *texts) : NULL;
+        if (!texts) {
+                lg__free(c, items, bytes);
+                return NULL;
+        }
         for (int64_t i = 0; i < count; i++)
-                texts->items[i] = entries[i].text;
-        texts->count = count;
-        return true;
+                items[i] = entries[i].text;
+        *texts = (lg__csv_texts){t->texts, column, items, count, bytes};
+        return t->texts = texts;
 }
 
 /* The different texts of a column, collected when they are first asked for; NULL: an error. */
 static const lg__csv_texts *texts_of(lg_csv *t, int64_t column)
 {
         lg_ctx *c = t->object.ctx;
-        lg__csv_texts *texts = &t->texts[column];
-        if (texts->items)
-                return texts;
+        for (const lg__csv_texts *known = t->texts; known; known = known->next)
+                if (known->column == column)
+                        return known;
         const size_t bytes = ((size_t)t->row_count + 1) * sizeof(entry);
         entry *entries = lg__alloc(c, bytes);
         if (!entries)
@@ -253,9 +257,9 @@ static const lg__csv_texts *texts_of(lg_csv *t, int64_t column)
         count = make_unique(entries, count);
         if (are_numbers(entries, count))
                 qsort(entries, (size_t)count, sizeof *entries, by_number);
-        bool ok = keep_texts(t, texts, entries, count);
+        const lg__csv_texts *texts = keep_texts(t, column, entries, count);
         lg__free(c, entries, bytes);
-        return ok ? texts : NULL;
+        return texts;
 }
 
 lg_names lg_csv_texts(lg_csv *t, const char *column)

@@ -1,7 +1,7 @@
 /* png.c - pictures in PNG files as tensors, and tensors as pictures. */
 #include "tensor/create.h"
+#include "files.h"
 #include "png_codec.h"
-#include "whole.h"
 
 /* ---- reading ---- */
 
@@ -10,25 +10,42 @@ static lg_tensor *bad(lg_ctx *c, const char *path, const lg__png_wrong *wrong)
         return lg__fail(c, LG_ERR_FORMAT, "lg_read_png: %s %s", path, wrong->s);
 }
 
-static lg_tensor *decode(lg_ctx *c, const char *path, const lg__whole *file, int channels)
+static lg_tensor *decode(lg_ctx *c, const char *path, const lg__png_facts *facts, const void *file, size_t bytes,
+                         int channels)
 {
+        lg__png_wrong wrong;
+        lg_tensor *t = lg__tensor_empty(c, lg_cpu(), LG_U8, LG_SHAPE(channels, facts->height, facts->width));
+        void *scratch = t ? lg__alloc(c, facts->scratch) : NULL;
+        bool ok = scratch &&
+                  (lg__png_decode(facts, file, bytes, channels, lg__data(t), scratch, &wrong) || bad(c, path, &wrong));
+        lg__free(c, scratch, facts->scratch);
+        return lg__created(t, ok, false);
+}
+
+/* From its header on: nothing is allocated for a file that is no picture. */
+static lg_tensor *read_file(lg_ctx *c, const char *path, int fd, int64_t bytes, int channels)
+{
+        char head[LG__PNG_HEAD];
         lg__png_facts facts;
         lg__png_wrong wrong;
-        if (!lg__png_look(file->data, file->bytes, (int64_t)file->bytes, &facts, &wrong))
+        int64_t n = lg__read_at(c, "lg_read_png", path, fd, 0, head, LG__PNG_HEAD);
+        if (n < 0)
+                return NULL;
+        if (!lg__png_look(head, (size_t)n, bytes, &facts, &wrong))
                 return bad(c, path, &wrong);
-        channels = channels ? channels : facts.channels;
-        lg_tensor *t = lg__tensor_empty(c, lg_cpu(), LG_U8, LG_SHAPE(channels, facts.height, facts.width));
-        void *scratch = t ? lg__alloc(c, facts.scratch) : NULL;
-        bool ok = scratch && (lg__png_decode(&facts, file->data, file->bytes, channels, lg__data(t), scratch, &wrong) ||
-                              bad(c, path, &wrong));
-        lg__free(c, scratch, facts.scratch);
-        return lg__created(t, ok, false);
+        if (bytes > PTRDIFF_MAX / 8)
+                return lg__fail(c, LG_ERR_MEMORY, "lg_read_png: no memory to read %s", path);
+        char *file = lg__alloc_unset(c, (size_t)bytes);
+        n = file ? lg__read_at(c, "lg_read_png", path, fd, 0, file, bytes) : -1;
+        lg_tensor *t = n < 0 ? NULL : decode(c, path, &facts, file, (size_t)n, channels ? channels : facts.channels);
+        lg__free(c, file, (size_t)bytes);
+        return t;
 }
 
 lg_tensor *lg_read_png_with(lg_ctx *c, const char *path, const lg_read_png_options *options)
 {
         lg_read_png_options o;
-        lg__whole file;
+        int64_t bytes;
         if (!lg__take(c, "lg_read_png", options, &o, sizeof o) || !lg__png_ready(c, "lg_read_png"))
                 return NULL;
         if (o.channels && o.channels != 1 && o.channels != 3 && o.channels != 4)
@@ -37,10 +54,13 @@ lg_tensor *lg_read_png_with(lg_ctx *c, const char *path, const lg_read_png_optio
                         "lg_read_png: .channels is %d; it is 1 (grey), 3 (RGB), 4 (RGB and alpha), or 0 for what "
                         "the file has",
                         o.channels);
-        if (!lg__whole_read(c, "lg_read_png", path, &file))
+        if (!path)
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_read_png: the path is NULL");
+        const int fd = lg__open_regular(c, "lg_read_png", path, &bytes);
+        if (fd < 0)
                 return NULL;
-        lg_tensor *t = decode(c, path, &file, o.channels);
-        lg__whole_free(c, &file);
+        lg_tensor *t = read_file(c, path, fd, bytes, o.channels);
+        lg__files_of(c)->close(fd);
         return t;
 }
 
