@@ -228,8 +228,10 @@ static volatile int mallocs, failing_malloc; /* 0: none fails; compilers think t
 
 void *malloc(size_t bytes)
 {
+        if (!failing_malloc || ++mallocs != failing_malloc)
+                return __libc_malloc(bytes);
         errno = ENOMEM;
-        return failing_malloc && ++mallocs == failing_malloc ? NULL : __libc_malloc(bytes);
+        return NULL;
 }
 
 /* False where valgrind has put its own in front. */
@@ -262,8 +264,6 @@ static void libzip_without_memory_is_no_memory(void **state)
                 done = mallocs < n;
                 assert_true(lg_error(c) || (written && t && names.count == 3));
                 failures += lg_error(c) != NULL;
-                if (lg_error_code_of(c) == LG_ERR_FORMAT) /* libzip 1.7 calls one of them so */
-                        assert_error(c, LG_ERR_FORMAT, "Not a zip archive");
                 if (lg_error(c))
                         assert_error(c, LG_ERR_MEMORY, "libzip");
                 lg_free(t);

@@ -34,10 +34,15 @@ bool lg__list_ok(lg_ctx *c, const char *op, int64_t count, const void *items)
         return !count || items || lg__fail(c, LG_ERR_ARGUMENT, "%s: the list is NULL", op);
 }
 
+lg_error_code lg__system_code(int error)
+{
+        return error == ENOMEM ? LG_ERR_MEMORY : LG_ERR_IO;
+}
+
 bool lg__written(lg_ctx *c, FILE *f, const char *op)
 {
         if (fflush(f))
-                return lg__fail(c, LG_ERR_IO, "%s: the file cannot be written: %s", op, strerror(errno));
+                return lg__fail(c, lg__system_code(errno), "%s: the file cannot be written: %s", op, strerror(errno));
         return !ferror(f) || lg__fail(c, LG_ERR_IO, "%s: the file cannot be written", op);
 }
 

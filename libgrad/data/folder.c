@@ -81,7 +81,7 @@ static int by_bytes(const void *a, const void *b)
 
 static bool unreadable(const walk *w, const char *path)
 {
-        return lg__fail(w->ctx, LG_ERR_IO, "%s: %.300s cannot be read: %s", w->op, path, strerror(errno));
+        return lg__fail(w->ctx, lg__system_code(errno), "%s: %.300s cannot be read: %s", w->op, path, strerror(errno));
 }
 
 /* What is in a folder, by name, without what begins with a dot. */

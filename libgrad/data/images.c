@@ -43,13 +43,13 @@ static int64_t read_file(const images *m, lg_sample *s, const lg__picture *p, ch
         int error = 0;
         const int fd = m->calls->open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
         if (fd < 0) {
-                lg__sample_fail(s, LG_ERR_IO, "%.300s cannot be opened: %s", p->path, strerror(errno));
+                lg__sample_fail(s, lg__system_code(errno), "%.300s cannot be opened: %s", p->path, strerror(errno));
                 return -1;
         }
         const int64_t n = lg__pread_all(m->calls, fd, 0, to, (int64_t)m->file, &error);
         m->calls->close(fd);
         if (n < 0)
-                lg__sample_fail(s, LG_ERR_IO, "%.300s cannot be read: %s", p->path, strerror(error));
+                lg__sample_fail(s, lg__system_code(error), "%.300s cannot be read: %s", p->path, strerror(error));
         return n;
 }
 

@@ -43,8 +43,8 @@ static bool read_span(const stored *o, lg_sample *s, const span *p, void *to)
         int error = 0;
         const int64_t n = lg__pread_all(o->calls, o->fd[p->file], at, to, p->bytes, &error);
         if (n < 0)
-                return lg__sample_fail(s, LG_ERR_IO, "%.300s cannot be read at byte %lld: %s", o->path[p->file],
-                                       (long long)at, strerror(error));
+                return lg__sample_fail(s, lg__system_code(error), "%.300s cannot be read at byte %lld: %s",
+                                       o->path[p->file], (long long)at, strerror(error));
         return n == p->bytes ||
                lg__sample_fail(s, LG_ERR_FORMAT,
                                "%.300s became shorter: sample %lld ends at byte %lld, the file at %lld",

@@ -44,7 +44,7 @@ int lg__open_regular(lg_ctx *c, const char *who, const char *path, int64_t *ret_
         struct stat facts;
         int fd = files->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
         if (fd < 0 || files->fstat(fd, &facts)) {
-                lg__fail(c, LG_ERR_IO, "%s: %s cannot be opened: %s", who, path, strerror(errno));
+                lg__fail(c, lg__system_code(errno), "%s: %s cannot be opened: %s", who, path, strerror(errno));
         } else if (!S_ISREG(facts.st_mode)) {
                 lg__fail(c, LG_ERR_IO, "%s: %s is %s, not a regular file", who, path, lg__file_kind(facts.st_mode));
         } else {
@@ -80,6 +80,7 @@ int64_t lg__read_at(lg_ctx *c, const char *who, const char *path, int fd, int64_
         int error = 0;
         const int64_t done = lg__pread_all(lg__files_of(c), fd, at, to, bytes, &error);
         if (done < 0)
-                lg__fail(c, LG_ERR_IO, "%s: %s cannot be read at byte %" PRId64 ": %s", who, path, at, strerror(error));
+                lg__fail(c, lg__system_code(error), "%s: %s cannot be read at byte %" PRId64 ": %s", who, path, at,
+                         strerror(error));
         return done;
 }

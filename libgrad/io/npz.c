@@ -17,12 +17,15 @@ typedef struct archive {
         int64_t bytes; /* of the file */
 } archive;
 
-/* What went wrong in libzip, by its kinds of errors. `name`: of an entry, or NULL. */
+/* What went wrong in libzip, by its kinds of errors, or, as some calls take a lack of memory for a damaged file, by
+ * errno, which open_archive() has cleared. `name`: of an entry, or NULL. */
 static bool zip_failed(const archive *a, const char *name, zip_error_t *e)
 {
+        const bool no_memory = errno == ENOMEM;
         const int kind = zip_error_code_zip(e), system = zip_error_code_system(e);
         const bool io = kind == ZIP_ER_READ || kind == ZIP_ER_OPEN || kind == ZIP_ER_SEEK || kind == ZIP_ER_TELL;
-        const bool memory = kind == ZIP_ER_MEMORY || kind == ZIP_ER_OK || /* some calls do not say what is missing */
+        const bool memory = no_memory || kind == ZIP_ER_MEMORY ||
+                            kind == ZIP_ER_OK || /* some calls do not say what is missing */
                             (io && system == ENOMEM) || (kind == ZIP_ER_ZLIB && system == Z_MEM_ERROR);
         return lg__fail(a->ctx,
                         memory             ? LG_ERR_MEMORY
@@ -44,6 +47,7 @@ static bool open_archive(archive *a)
         int fd = lg__open_regular(a->ctx, a->who, a->path, &a->bytes);
         if (fd < 0)
                 return false;
+        errno = 0;
         a->zip = zip_fdopen(fd, 0, &code); /* takes over fd */
         if (a->zip)
                 return true;

@@ -15,14 +15,14 @@
 /* "op: path: what failed: why" */
 static bool failed(const lg__sink *s, const char *what)
 {
-        return lg__fail(s->ctx, LG_ERR_IO, "%s: %s %s: %s", s->op, s->path, what, strerror(errno));
+        return lg__fail(s->ctx, lg__system_code(errno), "%s: %s %s: %s", s->op, s->path, what, strerror(errno));
 }
 
 /* The same of another path than the caller's. */
 static bool failed_at(const lg__sink *s, const char *path, const char *what)
 {
-        return lg__fail(s->ctx, LG_ERR_IO, "%s: %s cannot be written: %s %s: %s", s->op, s->path, path, what,
-                        strerror(errno));
+        return lg__fail(s->ctx, lg__system_code(errno), "%s: %s cannot be written: %s %s: %s", s->op, s->path, path,
+                        what, strerror(errno));
 }
 
 /* ---- where the file will be ---- */

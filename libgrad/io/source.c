@@ -74,7 +74,8 @@ static bool no_memory(const lg__source *s)
 static bool unreadable(const lg__source *s, piece p)
 {
         if (p.kind == IO_ERROR)
-                return lg__fail(s->ctx, LG_ERR_IO, "%s: %s cannot be read: %s", s->who, s->path, strerror(errno));
+                return lg__fail(s->ctx, lg__system_code(errno), "%s: %s cannot be read: %s", s->who, s->path,
+                                strerror(errno));
         if (p.kind == NO_MEMORY)
                 return no_memory(s);
         if (p.kind == DAMAGED)
