@@ -121,6 +121,17 @@ static inline bool fails(const char *name)
         return true;
 }
 
+/* The call that failed is one that a write does without: it closes the folder when all is done, locks its temporary
+ * file or looks for those that others have left. */
+static inline bool is_done_without(void)
+{
+        static const char *const names[] = {"close", "flock", "fstat", "open"};
+        for (int i = 0; i < 4; i++)
+                if (!strcmp(faulty.failed, names[i]))
+                        return true;
+        return false;
+}
+
 static inline size_t piece_of(size_t bytes, bool *ret_interrupted)
 {
         *ret_interrupted = faulty.piecemeal && (faulty.interrupted = !faulty.interrupted);
@@ -136,6 +147,7 @@ FAULTY(lstat, int, (const char *path, struct stat *facts), (path, facts))
 FAULTY(fstat, int, (int fd, struct stat *facts), (fd, facts))
 FAULTY(access, int, (const char *path, int mode), (path, mode))
 FAULTY(fchmod, int, (int fd, mode_t mode), (fd, mode))
+FAULTY(flock, int, (int fd, int operation), (fd, operation))
 FAULTY(fsync, int, (int fd), (fd))
 FAULTY(rename, int, (const char *from, const char *to), (from, to))
 FAULTY(unlink, int, (const char *path), (path))
@@ -194,6 +206,7 @@ static const lg__files faulty_files = {.open = faulty_open,
                                        .pread = faulty_pread,
                                        .pwrite = faulty_pwrite,
                                        .fchmod = faulty_fchmod,
+                                       .flock = faulty_flock,
                                        .fsync = faulty_fsync,
                                        .rename = faulty_rename,
                                        .unlink = faulty_unlink};

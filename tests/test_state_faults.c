@@ -143,7 +143,7 @@ static bool try_failing_call(const expected *e, int n)
         bool ok = perform(&r, e->a), reached = faulty.calls >= n;
         faulty.fail_at = 0;
         if (ok) {
-                assert_true(!reached || !strcmp(faulty.failed, "close")); /* when all is done */
+                assert_true(!reached || is_done_without());
                 assert_true(has(at("w"), e->file_after));
         } else if (strstr(lg_error(r.c), "but its folder cannot be synchronised")) {
                 assert_error(r.c, LG_ERR_IO, strerror(EIO));

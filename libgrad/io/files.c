@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 /* open has a variable argument, and access asks for the real user. */
@@ -28,6 +29,7 @@ const lg__files lg__system_files = {
         .pread = pread,
         .pwrite = pwrite,
         .fchmod = fchmod,
+        .flock = flock,
         .fsync = fsync,
         .rename = rename,
         .unlink = unlink,

@@ -16,6 +16,7 @@ typedef struct lg__files {
         ssize_t (*pread)(int fd, void *data, size_t bytes, off_t at);
         ssize_t (*pwrite)(int fd, const void *data, size_t bytes, off_t at);
         int (*fchmod)(int fd, mode_t mode);
+        int (*flock)(int fd, int operation);
         int (*fsync)(int fd);
         int (*rename)(const char *from, const char *to);
         int (*unlink)(const char *path);

@@ -4,11 +4,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 #include "files.h"
 
 #define BUFFER ((size_t)1 << 18)
-#define MOST_TRIES 10000 /* for the name of a temporary file: processes that were killed leave theirs */
+#define MOST_TRIES 10000 /* for the name of a temporary file: each process that writes the same one has its own */
 #define NAME_ROOM 64     /* of a temporary name, beside the target's */
 #define MOST_NAME 180    /* bytes of the target's name that are taken over: file systems have names of 255 */
 
@@ -82,29 +83,75 @@ static void name_temporary(lg__sink *s, int number)
         if (bytes > MOST_NAME)
                 for (bytes = MOST_NAME; bytes && (name[bytes] & 0xc0) == 0x80;) /* no character is cut */
                         bytes--;
-        snprintf(s->temporary, s->names_bytes, "%.*s.%.*s.%ld.%d.tmp", (int)folder, s->target, (int)bytes, name,
-                 (long)getpid(), number);
+        snprintf(s->temporary, s->names_bytes, "%.*s.%.*s.grad-%d.tmp", (int)folder, s->target, (int)bytes, name,
+                 number);
+}
+
+/* Removes a temporary file whose process was killed: nobody holds its lock. False: it is another's, or there is none.
+ */
+static bool remove_left(const lg__sink *s)
+{
+        const lg__files *files = lg__files_of(s->ctx);
+        struct stat opened, there; /* somebody may remove it and make another one after it was opened */
+        const int fd = files->open(s->temporary, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+        if (fd < 0)
+                return false;
+        const bool left = !files->flock(fd, LOCK_EX | LOCK_NB) && !files->fstat(fd, &opened) &&
+                          !files->lstat(s->temporary, &there) && S_ISREG(there.st_mode) &&
+                          there.st_ino == opened.st_ino && there.st_dev == opened.st_dev &&
+                          !files->unlink(s->temporary);
+        files->close(fd);
+        return left;
+}
+
+static int create(const lg__sink *s)
+{
+        const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode = s->replaces ? 0600 : 0666;
+        const int fd = lg__files_of(s->ctx)->open(s->temporary, flags, (mode_t)mode), error = errno;
+        if (fd < 0 && error == EEXIST && remove_left(s))
+                return lg__files_of(s->ctx)->open(s->temporary, flags, (mode_t)mode);
+        errno = error;
+        return fd;
+}
+
+/* The lock lasts as long as the process. Where the file system has none, nobody removes what is left there. False:
+ * another process took the file for such a one before it was locked. */
+static bool lock(const lg__sink *s)
+{
+        struct stat facts;
+        const lg__files *files = lg__files_of(s->ctx);
+        return (!files->flock(s->fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) &&
+               (files->fstat(s->fd, &facts) || facts.st_nlink);
 }
 
 static bool make_temporary(lg__sink *s)
 {
         const lg__files *files = lg__files_of(s->ctx);
-        for (int i = 0; i < MOST_TRIES && s->fd < 0; i++) {
-                name_temporary(s, i);
-                s->fd = files->open(s->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                                    s->replaces ? 0600 : 0666);
+        int number = 0;
+        for (; number < MOST_TRIES && s->fd < 0; number++) {
+                name_temporary(s, number);
+                s->fd = create(s);
                 if (s->fd < 0 && errno != EEXIST && errno != EINTR)
                         break;
+                if (s->fd >= 0 && !lock(s)) {
+                        files->close(s->fd);
+                        s->fd = -1;
+                }
         }
         if (s->fd < 0)
                 return failed_at(s, s->temporary, "cannot be made");
         s->made = true;
+        const int own = number - 1;
+        do /* several were killed that wrote the same file */
+                name_temporary(s, number++);
+        while (remove_left(s));
+        name_temporary(s, own);
         return !s->replaces || !files->fchmod(s->fd, s->mode) || failed_at(s, s->temporary, "cannot be given its mode");
 }
 
 bool lg__sink_open(lg__sink *s)
 {
-        s->fd = s->folder = -1;
+        s->fd = s->folder = s->locked = -1;
         if (!lg__ok(s->ctx))
                 return false;
         s->names_bytes = PATH_MAX + NAME_ROOM;
@@ -185,6 +232,7 @@ bool lg__sink_commit(lg__sink *s)
                 return false;
         if (!synchronise(s, s->fd))
                 return failed_at(s, s->temporary, "cannot be synchronised");
+        s->locked = fcntl(s->fd, F_DUPFD_CLOEXEC, 0); /* holds the lock until the file has its name */
         int rc = files->close(s->fd);
         s->fd = -1;
         if (rc && errno != EINTR) /* it is closed even so */
@@ -204,12 +252,14 @@ void lg__sink_close(lg__sink *s)
                 files->close(s->fd);
         if (s->made)
                 files->unlink(s->temporary);
+        if (s->locked >= 0)
+                close(s->locked);
         if (s->folder >= 0)
                 files->close(s->folder);
         lg__free(s->ctx, s->buffer, BUFFER);
         lg__free(s->ctx, s->temporary, s->names_bytes);
         lg__free(s->ctx, s->target, s->names_bytes);
         s->buffer = s->temporary = s->target = NULL;
-        s->fd = s->folder = -1;
+        s->fd = s->folder = s->locked = -1;
         s->made = false;
 }

@@ -1,8 +1,9 @@
 /* sink.h - writes a file that replaces another one only when it is whole and on the disk. Private.
  *
- * The bytes go into a temporary file in the same folder, ".NAME.PID.NUMBER.tmp", which is synchronised and then
- * renamed. Where anything fails before that, the temporary file is removed and the old one is untouched; a process that
- * is killed leaves its temporary file. The new file has the old one's permissions, or those of the umask; other hard
+ * The bytes go into a temporary file in the same folder, ".NAME.grad-NUMBER.tmp", which is synchronised and then
+ * renamed. Where anything fails before that, the temporary file is removed and the old one is untouched. A process that
+ * is killed leaves its temporary file, but not the lock on it (flock), by which the next write of the same file knows
+ * it and removes it. The new file has the old one's permissions, or those of the umask; other hard
  * links keep the old contents. A symbolic link stays, and the file that it points to is replaced;
  * one that leads nowhere is an error. So is an old file that the process may not write, though a rename would do it.
  */
@@ -23,6 +24,7 @@ typedef struct lg__sink {
         size_t filled;
         int64_t flushed; /* bytes of the file in front of those in the buffer */
         int fd, folder;  /* -1: not open */
+        int locked;      /* the temporary file again; -1: not open */
         mode_t mode;     /* of the old file */
         bool replaces;   /* there is one */
         bool made;       /* the temporary file is there */

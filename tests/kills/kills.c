@@ -2,8 +2,8 @@
  *
  * kills RUN, which is run.c's program. It is killed at moments drawn from 1.5 times the time between two of its saves,
  * and then within saves, before a call on files that is drawn. Each time the file must be one that the undisturbed run
- * has saved, byte for byte, and never an older one than before. $LG_TEST_KILLS, $LG_TEST_KILLS_IN_SAVES and
- * $LG_TEST_MODEL say how often and of what.
+ * has saved, byte for byte, and never an older one than before; and what a kill has left is gone after the next save.
+ * $LG_TEST_KILLS, $LG_TEST_KILLS_IN_SAVES and $LG_TEST_MODEL say how often and of what.
  */
 #include <dirent.h>
 #include <signal.h>
@@ -89,8 +89,8 @@ static bool finish(child *k, uint64_t *ret_hash)
 
 /* ---- what it leaves ---- */
 
-/* Removes temporary files, and all others if that is asked; how many of the former there were. */
-static int clean(bool all)
+/* How many temporary files there are; all files are removed if that is asked. */
+static int count_temporaries(bool remove_all)
 {
         int n = 0;
         char name[512];
@@ -101,7 +101,7 @@ static int clean(bool all)
                 bool temporary = length > 4 && !strcmp(e->d_name + length - 4, ".tmp");
                 n += temporary;
                 snprintf(name, sizeof name, "%s/%s", folder, e->d_name);
-                if (temporary || (all && strcmp(e->d_name, ".") && strcmp(e->d_name, "..")))
+                if (remove_all && strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
                         unlink(name);
         }
         closedir(d);
@@ -148,7 +148,7 @@ static void left_alone(void **state)
         whole.end = hash;
         assert_true(whole.saves >= 4 && whole.calls >= 8 && hash);
         assert_int_equal(which_save(), whole.saves);
-        assert_int_equal(clean(true), 0);
+        assert_int_equal(count_temporaries(true), 0);
         print_message("%s: %d saves, one every %.3f s, of %lld calls on files\n", model, whole.saves, whole.interval,
                       whole.calls);
 }
@@ -160,7 +160,7 @@ typedef struct tally {
 /* Counts what a kill left; *last is the save that was there before. */
 static void look(tally *t, int *last)
 {
-        int now = which_save(), temporaries = clean(false);
+        int now = which_save(), temporaries = count_temporaries(false);
         assert_in_range(temporaries, 0, 1);
         assert_true(now >= *last);
         t->kills++;
@@ -197,7 +197,7 @@ static void kill_and_resume(int kills, bool in_saves)
                                  (unsigned long long)hash, (unsigned long long)whole.end);
                 t.runs++;
                 last = 0;
-                assert_int_equal(clean(true), 0);
+                assert_int_equal(count_temporaries(true), 0);
         }
         print_message("%s: %d kills %s, %d of them after another save, %d that left a temporary file; %d runs ended "
                       "with the same bits\n",
@@ -228,7 +228,7 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
         (void)state;
-        clean(true);
+        count_temporaries(true);
         return rmdir(folder);
 }
 

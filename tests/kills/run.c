@@ -56,6 +56,7 @@ COUNTED(close, int, (int fd), (fd))
 COUNTED(lstat, int, (const char *path, struct stat *facts), (path, facts))
 COUNTED(access, int, (const char *path, int mode), (path, mode))
 COUNTED(fchmod, int, (int fd, mode_t mode), (fd, mode))
+COUNTED(flock, int, (int fd, int operation), (fd, operation))
 COUNTED(fsync, int, (int fd), (fd))
 COUNTED(rename, int, (const char *from, const char *to), (from, to))
 
@@ -74,6 +75,7 @@ static lg__files counting_files(void)
         f.lstat = counted_lstat;
         f.access = counted_access;
         f.fchmod = counted_fchmod;
+        f.flock = counted_flock;
         f.fsync = counted_fsync;
         f.rename = counted_rename;
         f.pwrite = counted_pwrite;
