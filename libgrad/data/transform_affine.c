@@ -1,7 +1,8 @@
 /* transform_affine.c - images turned, moved, scaled and sheared at random, about their centre.
  *
  * y(q) = x(A^-1 (q - c - t) + c), bilinear between the centres of pixels, with A = scale * rotation * shear and c the
- * centre of the image (torchvision's affine and rotate of tensors). Beside the image x is `value`.
+ * centre of the image (torchvision's affine and rotate of tensors, but for its mask at the edges). Beside the image x
+ * is `value`.
  */
 #include <math.h>
 #include "transform.h"

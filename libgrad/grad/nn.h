@@ -72,8 +72,8 @@ typedef struct lg_module_options {
 #define lg_nn_module(...) LG_CALL2(lg_nn_module_with, lg_module_options, lg_nn_module_takes_c_type, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_module_with(lg_ctx *c, const char *type, const lg_module_options *options);
 
-/* The most levels of modules in modules, the outermost module included. So deep, a forward needs 80 kB of the stack, and
- * a backward through lg_recompute() of every level 500 kB. */
+/* The most levels of modules in modules, the outermost module included. So deep, a forward needs 80 kB of the stack,
+ * and a backward through lg_recompute() of every level 500 kB. */
 #define LG_MAX_MODULE_DEPTH 128
 
 /* Adds a child under a name and returns it. From then on the child belongs to m. Fails with LG_ERR_ARGUMENT if the

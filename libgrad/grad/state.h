@@ -18,9 +18,9 @@
  *
  * Saving writes a temporary file next to the old one and replaces it only when the new one is whole: a kill, a crash or
  * a full disk leaves the old file as it is. A process that is killed leaves the temporary file, ".NAME.grad-0.tmp",
- * which the next save of that file removes; it knows by a lock (flock) which ones belong to a process that still writes.
- * Nothing is saved while the context holds an error, or if a device-side
- * error is pending, so that a failed run does not overwrite a good file.
+ * which the next save of that file removes; it knows by a lock (flock) which ones belong to a process that still
+ * writes. Nothing is saved while the context holds an error, or if a device-side error is pending, so that a failed run
+ * does not overwrite a good file.
  *
  * Loading matches all names, checks and reads everything before it changes anything. Of a file with more than 64 MB of
  * values, the rest is read twice: once to see that it can be read, and once into place. If the second reading fails,

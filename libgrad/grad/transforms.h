@@ -118,6 +118,11 @@ LG_API LG_NEW lg_transform *lg_transform_random_vertical_flip_with(lg_ctx *c, co
  *
  * These transforms take images, and interpolate bilinearly. Results belong to the context until lg_transform_free().
  * Arguments and options out of range fail with LG_ERR_ARGUMENT.
+ *
+ * Rotations and affine maps compute what torchvision computes, except at the edges of the image. Where a point that is
+ * read is near an edge, so that only the part m < 1 of the bilinear weights falls on pixels of the image, the result is
+ * s + (1 - m) value, with s the sum of these pixels times their weights. torchvision, which multiplies s by the mask m
+ * although s has these weights already, computes m s + (1 - m) value.
  */
 
 /* Resizes the image to height by width pixels, each from 1 to 2^24, with antialiasing where it shrinks, as Pillow's
@@ -130,8 +135,8 @@ typedef struct lg_rotation_options {
         double value LG_DEFAULT; /* of pixels from outside the image; default 0 */
 } lg_rotation_options;
 /* Rotates the image about its centre by a random angle, counterclockwise from -degrees to degrees, and keeps its size
- * (torchvision's RandomRotation of tensors with BILINEAR). degrees is from 0 to 360. Draws the angle.
- * Example: lg_transform_random_rotation(c, 15) */
+ * (torchvision's RandomRotation of tensors with BILINEAR, except at the edges). degrees is from 0 to 360. Draws the
+ * angle. Example: lg_transform_random_rotation(c, 15) */
 #define lg_transform_random_rotation(...)                                                                              \
         LG_CALL2(lg_transform_random_rotation_with, lg_rotation_options, lg_transform_random_rotation_takes_c_degrees, \
                  __VA_ARGS__)
@@ -150,9 +155,8 @@ typedef struct lg_affine_options {
         double value LG_DEFAULT;       /* of pixels from outside the image; default 0 */
 } lg_affine_options;
 /* Shears, scales and rotates the image about its centre, then moves it, each by a random amount, and keeps its size
- * (torchvision's RandomAffine of tensors with BILINEAR). Draws the angle, the moves along x and y, the scale and the
- * shear.
- * Example: lg_transform_random_affine(c, .degrees = 10, .scale_min = 0.9) */
+ * (torchvision's RandomAffine of tensors with BILINEAR, except at the edges). Draws the angle, the moves along x and y,
+ * the scale and the shear. Example: lg_transform_random_affine(c, .degrees = 10, .scale_min = 0.9) */
 #define lg_transform_random_affine(...)                                                                                \
         LG_CALL1(lg_transform_random_affine_with, lg_affine_options, lg_transform_random_affine_takes_c, __VA_ARGS__)
 LG_API LG_NEW lg_transform *lg_transform_random_affine_with(lg_ctx *c, const lg_affine_options *options);
