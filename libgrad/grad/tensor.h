@@ -264,8 +264,8 @@ LG_API bool lg_read(const lg_tensor *t, void *data, lg_dtype dtype, size_t bytes
 LG_API bool lg_write(lg_tensor *t, const void *data, lg_dtype dtype, size_t bytes);
 
 /* Prints t to f in PyTorch's format and flushes f. Of more than 1000 elements, prints the first and the last three of
- * each dimension. Numbers have a decimal point in every locale. If t is NULL, prints "NULL tensor". Fails with
- * LG_ERR_IO if f cannot be written, for example because the disk is full, LG_ERR_ARGUMENT if f is NULL, and
+ * each dimension. Numbers have a decimal point in every locale. If t is NULL or was freed, prints "NULL tensor". Fails
+ * with LG_ERR_IO if f cannot be written, for example because the disk is full, LG_ERR_ARGUMENT if f is NULL, and
  * LG_ERR_MEMORY if there is no memory to read the values, which are then printed as "...". */
 LG_API bool lg_print(FILE *f, const lg_tensor *t);
 

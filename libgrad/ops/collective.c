@@ -46,12 +46,19 @@ static lg_group *ready(lg_tensor *x, lg_group *g, const char *op)
 }
 
 /* A rank of g, other than this one where `other`. */
-static bool rank_is_good(const lg_group *g, int rank, bool other, const char *op)
+static bool check_rank(const lg_group *g, int rank, bool other, const char *op)
 {
         if (rank >= 0 && rank < g->size && !(other && rank == g->rank))
                 return true;
         return lg__fail(g->object.ctx, LG_ERR_ARGUMENT, "%s: rank %d is %s; the group has the ranks 0 to %d", op, rank,
                         rank == g->rank ? "this one" : "not in the group", g->size - 1);
+}
+
+static bool infer_of_rank(lg__call *call, bool other)
+{
+        const collective_attributes *a = call->attributes;
+        const lg_group *g = group_of(call->ctx, a, call->op->name);
+        return g && check_rank(g, a->rank, other, call->op->name);
 }
 
 /* The sum over ranks of equal shares, for those elements that are the maximum y. */
@@ -70,6 +77,12 @@ static bool check_reduction(const lg_tensor *x, lg_rank_op op, const char *name)
 }
 
 /* ---- all_reduce ---- */
+
+static bool infer_all_reduce(lg__call *call)
+{
+        const collective_attributes *a = call->attributes;
+        return check_reduction(call->in[0], (lg_rank_op)a->reduction, call->op->name);
+}
 
 static bool forward_all_reduce(lg__call *call)
 {
@@ -93,14 +106,14 @@ static const lg__op all_reduce_op = {.name = "all_reduce",
                                      LG__OPERANDS({"x", LG__ANY, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
                                      LG__RESULTS({"y", .saved_for = LG__BY(0)}),
                                      LG__HAS(collective),
+                                     .infer = infer_all_reduce,
                                      .forward = forward_all_reduce,
                                      .vjp = vjp_all_reduce};
 
 lg_tensor *lg_all_reduce_with(lg_tensor *x, lg_group *g, const lg_all_reduce_options *options)
 {
         lg_all_reduce_options o;
-        if (!ready(x, g, "all_reduce") || !lg__take(x->ctx, "all_reduce", options, &o, sizeof o) ||
-            !check_reduction(x, o.op, "all_reduce"))
+        if (!ready(x, g, "all_reduce") || !lg__take(x->ctx, "all_reduce", options, &o, sizeof o))
                 return NULL;
         return apply(&all_reduce_op, x, g, o.op, -1);
 }
@@ -132,6 +145,11 @@ bool lg_all_reduce_(lg_tensor *x, lg_group *g, lg_rank_op how)
 
 /* ---- broadcast ---- */
 
+static bool infer_broadcast(lg__call *call)
+{
+        return infer_of_rank(call, false);
+}
+
 static bool forward_broadcast(lg__call *call)
 {
         return run(call, LG__BROADCAST, call->in[0], call->in[0], call->out[0]);
@@ -149,20 +167,19 @@ static const lg__op broadcast_op = {.name = "broadcast",
                                     LG__OPERANDS({"x", LG__ANY, LG__ROW_MAJOR}),
                                     LG__RESULTS({"y"}),
                                     LG__HAS(collective),
+                                    .infer = infer_broadcast,
                                     .forward = forward_broadcast,
                                     .vjp = vjp_broadcast};
 
 lg_tensor *lg_broadcast(lg_tensor *x, lg_group *g, int root)
 {
-        if (!ready(x, g, "broadcast") || !rank_is_good(g, root, false, "broadcast"))
-                return NULL;
-        return apply(&broadcast_op, x, g, 0, root);
+        return ready(x, g, "broadcast") ? apply(&broadcast_op, x, g, 0, root) : NULL;
 }
 
 bool lg_broadcast_(lg_tensor *x, lg_group *g, int root)
 {
         const char *op = "lg_broadcast_";
-        if (!ready(x, g, op) || !rank_is_good(g, root, false, op) || !lg__may_change(x, op, "x"))
+        if (!ready(x, g, op) || !lg__may_change(x, op, "x") || !check_rank(g, root, false, op))
                 return false;
         const lg__joint j = joint_of(LG__BROADCAST, x, &(collective_attributes){0, 0, root});
         return in_place(x, g, &j, op);
@@ -209,7 +226,10 @@ lg_tensor *lg_all_gather(lg_tensor *x, lg_group *g)
 static bool infer_reduce_scatter(lg__call *call)
 {
         const lg_tensor *x = call->in[0];
-        const lg_group *g = group_of(call->ctx, call->attributes, "reduce_scatter");
+        const collective_attributes *a = call->attributes;
+        const lg_group *g = group_of(call->ctx, a, "reduce_scatter");
+        if (!check_reduction(x, (lg_rank_op)a->reduction, "reduce_scatter"))
+                return false;
         if (g && (x->at.shape.ndim == 0 || x->at.shape.size[0] % g->size))
                 return lg__fail(call->ctx, LG_ERR_SHAPE,
                                 "reduce_scatter: x is %s; its first size must be a multiple of the %d ranks",
@@ -247,8 +267,7 @@ static const lg__op reduce_scatter_op = {.name = "reduce_scatter",
 lg_tensor *lg_reduce_scatter_with(lg_tensor *x, lg_group *g, const lg_all_reduce_options *options)
 {
         lg_all_reduce_options o;
-        if (!ready(x, g, "reduce_scatter") || !lg__take(x->ctx, "reduce_scatter", options, &o, sizeof o) ||
-            !check_reduction(x, o.op, "reduce_scatter"))
+        if (!ready(x, g, "reduce_scatter") || !lg__take(x->ctx, "reduce_scatter", options, &o, sizeof o))
                 return NULL;
         return apply(&reduce_scatter_op, x, g, o.op, -1);
 }
@@ -265,7 +284,7 @@ static bool infer_send(lg__call *call)
         if (!lg__dtype_float(call->in[0]->at.dtype))
                 call->out_at[0].dtype = LG_F32;
         call->out_at[0].shape = LG_SHAPE_0D;
-        return true;
+        return infer_of_rank(call, true);
 }
 
 static bool pass(lg__call *call, lg__together what, const lg_tensor *in, lg_tensor *out)
@@ -302,9 +321,12 @@ static const lg__op send_op = {.name = "send",
 
 lg_tensor *lg_send(lg_tensor *x, lg_group *g, int to)
 {
-        if (!ready(x, g, "send") || !rank_is_good(g, to, true, "send"))
-                return NULL;
-        return apply(&send_op, x, g, 0, to);
+        return ready(x, g, "send") ? apply(&send_op, x, g, 0, to) : NULL;
+}
+
+static bool infer_receive(lg__call *call)
+{
+        return infer_of_rank(call, true);
 }
 
 static bool forward_receive(lg__call *call)
@@ -326,12 +348,11 @@ static const lg__op receive_op = {.name = "receive",
                                   LG__OPERANDS({"like", LG__ANY, LG__ROW_MAJOR}),
                                   LG__RESULTS({"y"}),
                                   LG__HAS(collective),
+                                  .infer = infer_receive,
                                   .forward = forward_receive,
                                   .vjp = vjp_receive};
 
 lg_tensor *lg_receive(lg_tensor *like, lg_group *g, int from)
 {
-        if (!ready(like, g, "receive") || !rank_is_good(g, from, true, "receive"))
-                return NULL;
-        return apply(&receive_op, like, g, 0, from);
+        return ready(like, g, "receive") ? apply(&receive_op, like, g, 0, from) : NULL;
 }
