@@ -376,6 +376,30 @@ static void a_hook_that_adds_hooks_ends(void **state)
         lg_close(c);
 }
 
+static intptr_t in_order;
+
+static lg_tensor *count_in_order(lg_tensor *grad, void *user)
+{
+        (void)grad;
+        in_order += (intptr_t)user == in_order;
+        return NULL;
+}
+
+/* Where each walked along those before it, this would take ten seconds. */
+static void hooks_in_great_numbers(void **state)
+{
+        enum { HOOKS = 100000 };
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_ones(c, LG_SHAPE(1), .requires_grad = true);
+        in_order = 0;
+        for (intptr_t i = 0; i < HOOKS; i++)
+                assert_true(lg_hook(x, count_in_order, (void *)i));
+        assert_true(lg_backward(lg_sum(x)));
+        assert_int_equal(in_order, HOOKS);
+        lg_close(c);
+}
+
 /* What a backward takes of memory at most, in units of 2^18 f32. */
 static double backward_takes(lg_ctx *c, lg_tensor *loss)
 {
@@ -418,6 +442,7 @@ int main(void)
                 cmocka_unit_test(recording_can_be_off),
                 cmocka_unit_test(inner_gradients_on_request),
                 cmocka_unit_test(hooks),
+                cmocka_unit_test(hooks_in_great_numbers),
                 cmocka_unit_test(refused_lists_and_hooks),
                 cmocka_unit_test(leaves_that_go_while_gradients_flow),
                 cmocka_unit_test(tensors_of_two_contexts),

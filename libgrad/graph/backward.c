@@ -44,9 +44,7 @@ static bool run_hook(call *k, pending *p, const lg__hook *h)
 static bool run_hooks(call *k, pending *p)
 {
         const lg__hook *last = p->node->hooks;
-        while (last && last->next)
-                last = last->next;
-        for (const lg__hook *h = p->node->hooks; h; h = h == last ? NULL : h->next)
+        for (const lg__hook *h = last ? last->next : NULL; h; h = h == last ? NULL : h->next)
                 if (!run_hook(k, p, h))
                         return false;
         return true;

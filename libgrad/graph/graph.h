@@ -73,9 +73,9 @@ struct lg__node {
         uint64_t sequence;
         int refs;
         int in_count, out_count, saved_count;
-        bool freed;   /* what it saved is gone: a backward went through */
-        size_t bytes; /* of this record */
-        lg__hook *hooks;
+        bool freed;                  /* what it saved is gone: a backward went through */
+        size_t bytes;                /* of this record */
+        lg__hook *hooks;             /* the last one, behind which the first comes; NULL: none */
         lg__cast *cast;              /* of a leaf, that a region of lg_autocast() keeps; or NULL */
         lg_tensor **grads;           /* by output, of leaves and retained outputs; NULL: none is kept */
         uint32_t retain;             /* outputs whose gradient is kept, by bit */

@@ -22,8 +22,9 @@ static void release_rest(lg__node *n)
                 n->op->release(n->ctx, n->attributes);
         lg__strfree(n->ctx, n->where);
         while (n->hooks) {
-                lg__hook *h = n->hooks;
-                n->hooks = h->next;
+                lg__hook *h = n->hooks->next;
+                n->hooks->next = h->next;
+                n->hooks = h == n->hooks ? NULL : n->hooks;
                 lg__free(n->ctx, h, sizeof *h);
         }
         for (int i = 0; n->grads && i < n->out_count; i++)
@@ -235,13 +236,13 @@ bool lg_hook(lg_tensor *t, lg_hook_fn *fn, void *user)
                 return lg__fail(t->ctx, LG_ERR_ARGUMENT, "lg_hook: fn is NULL");
         if (!t->node)
                 return lg__fail(t->ctx, LG_ERR_STATE, "lg_hook: t needs no gradient");
-        lg__hook *h = lg__alloc(t->ctx, sizeof *h), **end = &t->node->hooks;
+        lg__hook *h = lg__alloc(t->ctx, sizeof *h), *last = t->node->hooks;
         if (!h)
                 return false;
-        *h = (lg__hook){NULL, fn, user, t->output};
-        while (*end)
-                end = &(*end)->next;
-        *end = h;
+        *h = (lg__hook){last ? last->next : h, fn, user, t->output};
+        if (last)
+                last->next = h;
+        t->node->hooks = h;
         return true;
 }
 
