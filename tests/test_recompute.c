@@ -408,6 +408,30 @@ static void errors(void **state)
         lg_close(c);
 }
 
+/* The backward runs modules again as they were in the forward, or not at all. */
+static void training_modes(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_module *inner = lg_nn_dropout(c, 0.5), *last = lg_nn_dropout(c, 0.5);
+        lg_module *m =
+                lg_nn_sequential(c, lg_nn_linear(c, 2, 2), lg_nn_sequential(c, inner), lg_nn_linear(c, 2, 2), last);
+        lg_tensor *x = lg_ones(c, LG_SHAPE(4, 2), .requires_grad = true);
+        for (int grouped = 0; grouped < 2; grouped++) {
+                assert_true(lg_recompute_every(m, grouped ? 2 : 0));
+                lg_tensor *y = grouped ? lg_forward(m, x) : lg_recompute(m, x);
+                lg_train(inner, false);
+                assert_false(lg_backward(lg_sum(y), .retain_graph = true));
+                assert_error(c, LG_ERR_STATE,
+                             "lg_recompute: the training mode of the Sequential, or of a module in it");
+                lg_train(inner, true);
+                lg_train(last, !grouped); /* it is in no group that runs again */
+                assert_true(lg_backward(lg_sum(y)));
+                lg_train(m, true);
+        }
+        lg_close(c);
+}
+
 static lg_tensor *step_by(lg_ctx *c, way *f, lg_module *m)
 {
         const lg_scope s = lg_scope_begin(c);
@@ -475,6 +499,7 @@ int main(void)
                                            cmocka_unit_test(what_is_read_no_more_ends),
                                            cmocka_unit_test(wrong_groups_are_told),
                                            cmocka_unit_test(errors),
+                                           cmocka_unit_test(training_modes),
                                            cmocka_unit_test(a_tensor_from_elsewhere),
                                            cmocka_unit_test(every_allocation_fails)};
         return cmocka_run_group_tests(tests, NULL, NULL);

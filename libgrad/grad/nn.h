@@ -137,12 +137,11 @@ LG_API LG_NEW lg_tensor *lg_forward_params_list(lg_module *m, lg_list_in params,
  * torch.utils.checkpoint). This saves the memory of the activations inside m and takes the time of a second forward.
  * Gradients are the same, bit for bit (on a GPU, after lg_set_deterministic(); batch norms in evaluation mode, which
  * unrecorded forwards compute with the layer in front of them, may round differently): the second run has the random
- * state and the lg_autocast() region of the first one and does not update running statistics. m must still exist, in
- * the same training mode, when the backward runs. A tensor that requires grad and that the forward takes from
- * elsewhere, neither an input nor a parameter of m, makes the backward fail with LG_ERR_STATE; if no input and no
- * parameter requires grad, it counts as a constant. While nothing is recorded, this is lg_forward(). A backward through
- * a freed m fails with LG_ERR_STATE.
- * Example: lg_recompute(net, x) */
+ * state and the lg_autocast() region of the first one and does not update running statistics. m must still exist, and
+ * m and all modules in it be in the same training mode, when the backward runs (else LG_ERR_STATE). A tensor that
+ * requires grad and that the forward takes from elsewhere, neither an input nor a parameter of m, makes the backward
+ * fail with LG_ERR_STATE; if no input and no parameter requires grad, it counts as a constant. While nothing is
+ * recorded, this is lg_forward(). Example: lg_recompute(net, x) */
 #define lg_recompute(...)                                                                                              \
         lg_recompute_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_tensor, LG_ARG2(__VA_ARGS__, lg_recompute_takes_m_inputs), \
                                                          LG_TAIL2(__VA_ARGS__)))

@@ -15,6 +15,7 @@ typedef struct rerun {
         int64_t before, count; /* parameters of the module before those of the span, and in it */
         lg_random_state random;
         lg_dtype region;
+        uint64_t modes; /* of the modules that run */
         int64_t inputs; /* before the parameters */
         bool calling;   /* lg_recompute() runs, and frees what no node keeps */
 } rerun;
@@ -23,6 +24,25 @@ typedef struct recompute_attributes {
         rerun *rerun;
         const lg_tensor *made; /* only while lg__apply runs */
 } recompute_attributes;
+
+static uint64_t hash_modes(uint64_t hash, const lg_module *m)
+{
+        for (const lg_module *inner = m; inner; inner = lg__module_next(inner, m))
+                hash = (hash + 1 + inner->training) * 0x9e3779b97f4a7c15u;
+        return hash;
+}
+
+/* Says which of the modules that run are in training. */
+static uint64_t modes_of(const lg_module *m, lg__stretch span)
+{
+        uint64_t hash = 0;
+        int64_t i = 0;
+        if (!span.count)
+                return hash_modes(hash, m);
+        for (const lg__part *p = m->parts; p && i < span.first + span.count; p = p->next, i++)
+                hash = i < span.first ? hash : hash_modes(hash, p->child);
+        return hash;
+}
 
 static void end(lg_ctx *c, rerun *r)
 {
@@ -179,6 +199,11 @@ static bool vjp(lg__vjp *v)
         if (!m)
                 return lg__fail(c, LG_ERR_STATE,
                                 "lg_recompute: the module was freed; the backward runs it again, so free it later");
+        if (modes_of(m, r->span) != r->modes)
+                return lg__fail(c, LG_ERR_STATE,
+                                "lg_recompute: the training mode of the %s, or of a module in it, is not that of the "
+                                "forward; the backward runs it again, so call lg_train() later",
+                                m->type);
         const size_t n = (size_t)v->in_count, bytes = (3 * n + 1) * sizeof(lg_tensor *);
         lg_tensor **items = lg__alloc(c, bytes);
         if (!items)
@@ -246,6 +271,7 @@ lg_tensor *lg__recompute_span(lg_module *m, lg__stretch span, lg_tensor *const *
         lg_tensor *y = NULL;
         if (r) {
                 *r = (rerun){.span = span, .random = c->random, .region = c->autocast, .calling = true};
+                r->modes = modes_of(m, span);
                 lg__weak_set(&r->module, &m->object);
                 y = lg_escape(apply(c, m, r, inputs));
                 r->calling = false;
