@@ -90,7 +90,7 @@ lg_module *lg__module_give_up(lg_module *m)
                 if (!p->child)
                         continue;
                 p->child->parent = NULL;
-                p->child->name = NULL;
+                p->child->part = NULL;
                 lg__object_register(m->object.ctx, &p->child->object, &type_of_modules);
                 p->child = NULL;
         }
@@ -144,7 +144,7 @@ void lg_module_free(lg_module *m)
         if (m && m->parent)
                 lg__fail(m->object.ctx, LG_ERR_ARGUMENT,
                          "lg_module_free: the %s belongs to a %s as \"%s\" and is freed with it", m->type,
-                         m->parent->type, m->name);
+                         m->parent->type, m->part->name);
         else if (m && is_running(m))
                 lg__fail(m->object.ctx, LG_ERR_STATE,
                          "lg_module_free: the %s or a module in it is running; free it when the call has returned",
@@ -210,7 +210,7 @@ bool lg__module_attach(lg_module *m, const char *name, lg_module *child, const c
                 return false;
         if (child->parent)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the child \"%s\" (%s) belongs to a %s already, as \"%s\"", op,
-                                name ? name : "", child->type, child->parent->type, child->name);
+                                name ? name : "", child->type, child->parent->type, child->part->name);
         if (child->copied)
                 return lg__fail(c, LG_ERR_STATE, "%s: the child \"%s\" (%s) is a copy that its .clone is making", op,
                                 name ? name : "", child->type);
@@ -229,7 +229,7 @@ bool lg__module_attach(lg_module *m, const char *name, lg_module *child, const c
                 return false;
         p->child = child;
         child->parent = m;
-        child->name = p->name;
+        child->part = p;
         levels = child->levels + 1;
         for (lg_module *outer = m; outer && outer->levels < levels; outer = outer->parent)
                 outer->levels = levels++;

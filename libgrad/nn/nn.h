@@ -40,11 +40,11 @@ enum {
 struct lg_module {
         lg__object object; /* in the context's list as long as there is no parent */
         lg_module *parent;
-        const char *name; /* of the part of the parent that it is */
-        int levels;       /* of modules, itself the first: at most LG_MAX_MODULE_DEPTH, since forwards recurse */
-        int running;      /* forwards and visits of it that are under way */
-        bool copied;      /* its .clone makes it just now */
-        int lent;         /* calls of lg_forward_params that have put other tensors in the places of its parameters */
+        lg__part *part; /* of the parent that it is */
+        int levels;     /* of modules, itself the first: at most LG_MAX_MODULE_DEPTH, since forwards recurse */
+        int running;    /* forwards and visits of it that are under way */
+        bool copied;    /* its .clone makes it just now */
+        int lent;       /* calls of lg_forward_params that have put other tensors in the places of its parameters */
         char *type;
         lg_forward_fn *forward;
         lg_forward_all_fn *forward_all; /* one of both, or neither: a container */

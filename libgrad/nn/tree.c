@@ -10,20 +10,11 @@ static lg__part *next_child(lg__part *p)
         return p;
 }
 
-/* The part of its parent that m is. */
-static lg__part *part_of(const lg_module *m)
-{
-        lg__part *p = m->parent->parts;
-        while (p->child != m)
-                p = p->next;
-        return p;
-}
-
 lg_module *lg__module_next(const lg_module *m, const lg_module *root)
 {
         lg__part *p = next_child(m->parts);
         while (!p && m != root) {
-                p = next_child(part_of(m)->next);
+                p = next_child(m->part->next);
                 m = m->parent;
         }
         return p ? p->child : NULL;
@@ -44,13 +35,13 @@ const char *lg__module_path(const lg_module *m, char text[LG__PATH])
         size_t at = LG__PATH - 1;
         text[at] = 0;
         for (; m->parent; m = m->parent) {
-                size_t n = strlen(m->name), dot = text[at] != 0;
+                size_t n = strlen(m->part->name), dot = text[at] != 0;
                 if (n + dot > at)
                         break; /* deeper than a path can tell: the end of it */
                 if (dot)
                         text[--at] = '.';
                 at -= n;
-                memcpy(text + at, m->name, n);
+                memcpy(text + at, m->part->name, n);
         }
         return memmove(text, text + at, LG__PATH - at);
 }
