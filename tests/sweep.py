@@ -1,8 +1,8 @@
 """sweep.py freed HEADER... - calls of every public function that takes a tensor, generated from its declaration.
 
-freed: for each tensor that a function takes, positional, in a list or in its options, a call in which that one was freed
-and all others are good. The result is C for test_freed.c, which says what the names in VALUES are. A parameter of a type that
-is not in VALUES is an error, so that each new function is covered or the build fails.
+freed: for each tensor that a function takes, positional, in a list or in its options, a call in which that one was
+freed and all others are good. The result is C for test_freed.c, which says what the names in VALUES are. A parameter of
+a type that is not in VALUES is an error, so that each new function is covered or the build fails.
 """
 import re
 import sys
@@ -10,7 +10,8 @@ import sys
 # Arguments by type, or by function and name where the type's would not do.
 VALUES = {
     'lg_ctx *': 'w->c', 'lg_module *': 'w->module', 'lg_group *': 'w->group', 'lg_optimizer *': 'w->optimizer',
-    'lg_dataset *': 'w->dataset', 'lg_scaler *': 'w->scaler', 'lg_outputs *': '&w->outputs', 'FILE *': 'w->nowhere', 'void *': 'w->memory',
+    'lg_dataset *': 'w->dataset', 'lg_scaler *': 'w->scaler', 'lg_outputs *': '&w->outputs', 'FILE *': 'w->nowhere',
+    'void *': 'w->memory',
     'const void *': 'w->memory', 'lg_tensor **': 'w->room', 'lg_hook_fn *': 'hook', 'lg_check_fn *': 'check',
     'const char *': '"name"', 'bool': 'true', 'int': '0', 'int64_t': '1', 'size_t': 'sizeof w->memory', 'double': '0.5',
     'lg_shape': 'LG_SHAPE(4)', 'lg_dims': 'LG_DIMS(0)', 'lg_dtype': 'LG_F64', 'lg_device': 'lg_cpu()',
@@ -44,9 +45,10 @@ def parse(paths):
         for found in re.finditer(r'typedef struct (lg_\w+_options) \{(.*?)\}', text, re.S):
             members = found.group(2).replace('LG_OPTIONS_HEAD', '').replace('LG_DEFAULT', '').split(';')
             options[found.group(1)] = [parameter(m) for m in members if re.fullmatch(r'[\w\s*]+', m.strip() or '-')]
-        for found in re.finditer(r'\bLG_API\s+(?:LG_NEW\s+)?([^;{}()]*?)\b(lg_\w+)\(([^;]*)\)[^;()]*(?:\([^;]*\))?;', text):
-            parts = [] if found.group(3) == 'void' else found.group(3).split(',')
-            functions.append((found.group(1).strip(), found.group(2), [parameter(p) for p in parts if p.strip() != '...']))
+        declaration = r'\bLG_API\s+(?:LG_NEW\s+)?([^;{}()]*?)\b(lg_\w+)\(([^;]*)\)[^;()]*(?:\([^;]*\))?;'
+        for result, name, inside in re.findall(declaration, text):
+            parts = [] if inside == 'void' else inside.split(',')
+            functions.append((result.strip(), name, [parameter(p) for p in parts if p.strip() != '...']))
     return functions, options
 
 
