@@ -41,7 +41,7 @@ static void carry_out(lg__courier *q)
         const lg__calm calm = lg__calm_begin();
         const bool ok = run(e);
         lg__calm_end(&calm);
-        e->weight = lg__peer_weight(e->peer);
+        e->share = lg__peer_share(e->peer);
         e->weighted = lg__peer_weighted(e->peer);
         e->linked = lg__peer_linked(e->peer);
         e->bits = lg__peer_bits(e->peer);

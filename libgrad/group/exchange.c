@@ -1,4 +1,5 @@
 /* exchange.c - what the processes of a group tell each other, how they wait, and how they fail together. */
+#include <math.h>
 #include <sched.h>
 #include <string.h>
 #include <time.h>
@@ -288,6 +289,18 @@ static bool compare(lg__peer *p, int r)
                     describe(&p->joint).s, p->rank, describe(theirs).s, r);
 }
 
+/* Divides all weights by a power of two, by which the greatest is about 1: their sum, and what they multiply, stay
+ * within the range of any dtype.
+ */
+static void scale_weights(lg__peer *p)
+{
+        double most = 0;
+        for (int r = 0; r < p->size; r++)
+                most = p->weights[r] > most ? p->weights[r] : most;
+        for (int r = 0; r < p->size && most > 0; r++)
+                p->weights[r] = scalbn(p->weights[r], -ilogb(most));
+}
+
 bool lg__peer_agrees(lg__peer *p, const lg__joint *j)
 {
         const double start = now();
@@ -316,15 +329,17 @@ bool lg__peer_agrees(lg__peer *p, const lg__joint *j)
                                 break;
                         pause_since(p, start);
                 }
+        if (p->weighted)
+                scale_weights(p);
         return lg__peer_waits(p);
 }
 
-double lg__peer_weight(const lg__peer *p)
+double lg__peer_share(const lg__peer *p)
 {
         double sum = 0;
         for (int r = 0; r < p->size; r++)
                 sum += p->weights[r];
-        return sum;
+        return p->weights[p->rank] / sum;
 }
 
 bool lg__peer_weighted(const lg__peer *p)

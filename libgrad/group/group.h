@@ -33,7 +33,7 @@ typedef struct lg__errand {
         lg__errand_part part;
         const void *in;
         void *out;
-        double weight; /* of all, after it */
+        double share;  /* after it: of the sum of all weights */
         bool weighted; /* not all weights are 1 */
         bool linked;   /* all may exchange it from device to device */
         uint64_t bits;

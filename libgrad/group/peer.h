@@ -47,7 +47,7 @@ struct lg__peer {
         int move_count, key;
         size_t piece;         /* bytes of a message of data, at most: 8 bytes at least */
         const void **parts;   /* of each rank, to be summed */
-        double *weights;      /* of each rank */
+        double *weights;      /* of each rank; the greatest is about 1 */
         uint64_t bits;        /* of all ranks together */
         bool weighted;        /* not all weights are 1 */
         bool linked;          /* all have said that data may go from device to device */

@@ -3,7 +3,6 @@
  * A bucket has gradients of one dtype and device, 64 at most: a bit for each says whether any rank has it. A gradient
  * that lies in one piece and fills a bucket alone goes as it is, without a copy.
  */
-#include <math.h>
 #include <string.h>
 #include "nn/parallel.h"
 
@@ -247,11 +246,11 @@ static bool begin_link(lg_group *g, lg__bucket *b)
         lg__joint j = b->errand.joint;
         bool ok = true;
         if (j.what == LG__ALL_REDUCE && b->errand.weighted) {
-                const double weight = j.weighted ? j.weight : 1, all = b->errand.weight;
+                const double share = b->errand.share;
                 j.reduction = LG__RANKS_SUM;
-                ok = weight == 0 ? lg__fill_values(b->flat, all == 0 ? NAN : 0, op)
-                                 : lg__pointwise_run(LG_PW_mul_scalar, b->flat, (lg_tensor *[LG_PW_INPUTS]){b->flat},
-                                                     weight / all, 0, op);
+                ok = share == 0 ? lg__fill_values(b->flat, 0, op)
+                                : lg__pointwise_run(LG_PW_mul_scalar, b->flat, (lg_tensor *[LG_PW_INPUTS]){b->flat},
+                                                    share, 0, op);
         }
         void *data = lg__data(b->flat);
         return ok && lg__group_link(g, op, &j, data, data, &b->mark);

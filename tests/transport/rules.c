@@ -95,6 +95,25 @@ static void check_weight(void)
         lg_module_free(m);
 }
 
+/* Equal weights whose sum, or which, f32 does not hold; the last rank has the weight 0. */
+static void check_extreme_weights(void)
+{
+        lg_module *m = new_net();
+        const double weights[] = {1e38, 2e38, 1e39, 1e308, 1e-45, 1e-46, 5e-324};
+        const int others = size > 1 ? size - 1 : 1;
+        CHECK(lg_data_parallel(m, g));
+        for (int i = 0; i < 7; i++) {
+                const bool empty = rank == others;
+                lg_clear_grad(lg_parameter(m, "all"));
+                CHECK(lg_data_parallel_weight(m, empty ? 0 : weights[i]));
+                CHECK(run_backward(m, empty ? NAN : 1));
+                CHECK(is_near(gradient(m, "all"), (others + 1.0) / others));
+        }
+        CHECK(lg_data_parallel_weight(m, rank ? 5e-324 : 1e308) && lg_clear_grad(lg_parameter(m, "all")));
+        CHECK(run_backward(m, 1) && is_near(gradient(m, "all"), 2));
+        lg_module_free(m);
+}
+
 /* What changes between two backwards changes the plan, on all ranks alike. */
 static void check_changes(void)
 {
@@ -229,6 +248,7 @@ static void check_right(void)
         check_unused();
         check_accumulation();
         check_weight();
+        check_extreme_weights();
         check_changes();
         check_random();
 }

@@ -142,7 +142,7 @@ static void test_weights(void)
                 x[i] = NAN;
         CHECK(lg__peer_run(p, &j, x, y));
         CHECK(y[0] == 1 && y[1] == 2 && fabs(y[2] - sum / weights) < 1e-6);
-        CHECK(lg__peer_weight(p) == weights);
+        CHECK(lg__peer_share(p) == j.weight / weights);
         CHECK(lg__peer_bits(p) == (((uint64_t)1 << size) - 1) << 60);
 }
 
