@@ -55,14 +55,16 @@ void lg__object_destroy(lg__object *o)
 void lg__weak_set(lg__weak *w, lg__object *o)
 {
         if (w->object) {
-                lg__weak **at = &w->object->weak;
-                while (*at != w)
-                        at = &(*at)->next;
-                *at = w->next;
+                *w->at = w->next;
+                if (w->next)
+                        w->next->at = w->at;
         }
         w->object = o;
         if (o) {
                 w->next = o->weak;
+                w->at = &o->weak;
+                if (w->next)
+                        w->next->at = &w->next;
                 o->weak = w;
         }
 }

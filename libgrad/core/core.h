@@ -50,7 +50,7 @@ void lg__object_destroy(lg__object *o); /* unregisters and destroys; NULL: nothi
 /* A reference that becomes NULL when the object is destroyed. */
 typedef struct lg__weak {
         lg__object *object;
-        struct lg__weak *next;
+        struct lg__weak *next, **at; /* at: what points to this one */
 } lg__weak;
 void lg__weak_set(lg__weak *w, lg__object *o); /* to o, from what it referred to; either may be NULL */
 /* Of records that others keep: one more use, which returns the record, and the end of one; what the user's call to free
