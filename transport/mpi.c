@@ -11,7 +11,8 @@
 
 typedef struct mpi {
         lg_transport base;
-        MPI_Comm all; /* a copy of MPI_COMM_WORLD: other messages of the program do not meet ours */
+        struct mpi *next; /* of those that are open */
+        MPI_Comm all;     /* a copy of MPI_COMM_WORLD: other messages of the program do not meet ours */
 } mpi;
 
 _Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t), "a request fits a transfer");
@@ -21,6 +22,8 @@ _Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t), "a request fits a transf
 static bool was_broken, is_halfway;
 static pid_t owner;                                         /* the process that MPI belongs to, not its children */
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER; /* threads of a process open one after the other */
+static pthread_mutex_t listing = PTHREAD_MUTEX_INITIALIZER; /* of this list */
+static mpi *open_ones;
 
 static bool done(lg_transport *t, const char *call, int code)
 {
@@ -35,12 +38,30 @@ static bool done(lg_transport *t, const char *call, int code)
 }
 #define DONE(t, call, ...) done(t, #call, call(__VA_ARGS__))
 
+static bool take_out(const mpi *m)
+{
+        pthread_mutex_lock(&listing);
+        mpi **at = &open_ones;
+        while (*at && *at != m)
+                at = &(*at)->next;
+        const bool found = *at;
+        if (found)
+                *at = m->next;
+        pthread_mutex_unlock(&listing);
+        return found;
+}
+
 static void finalize(void)
 {
         int over = 0;
         if (owner != getpid())
                 return;
         MPI_Finalized(&over);
+        for (mpi *m = open_ones; !over && m; m = open_ones) {
+                if (m->base.exits)
+                        m->base.exits(&m->base);
+                was_broken = take_out(m) || was_broken; /* it is open still */
+        }
         if (!over && !was_broken)
                 MPI_Finalize();
 }
@@ -162,6 +183,12 @@ static bool open_mpi(lg_transport *t, double seconds)
 {
         pthread_mutex_lock(&opening);
         const bool ok = open_copy(t, seconds);
+        if (ok) {
+                pthread_mutex_lock(&listing);
+                ((mpi *)t)->next = open_ones;
+                open_ones = (mpi *)t;
+                pthread_mutex_unlock(&listing);
+        }
         pthread_mutex_unlock(&opening);
         return ok;
 }
@@ -170,6 +197,7 @@ static void close_mpi(lg_transport *t, bool broken)
 {
         int over = 0;
         was_broken = was_broken || broken;
+        take_out((mpi *)t);
         MPI_Finalized(&over);
         if (!broken && !over)
                 MPI_Comm_free(&((mpi *)t)->all);

@@ -3,7 +3,8 @@
  * A module is a shared library with the function lg_transport_module. libgrad.so links no MPI: the ABIs of Open MPI and
  * MPICH differ, so each has a module of its own, mpi.c compiled against it, and the one is loaded whose launcher has
  * started the process. All calls for an open transport come from one thread at a time. Nothing here prints, exits or
- * aborts; a function that fails returns false, and `why` says what happened.
+ * aborts; a function that fails returns false, and `why` says what happened. MPI itself may end the process while it is
+ * initialised.
  */
 #ifndef LG_TRANSPORT_H
 #define LG_TRANSPORT_H
@@ -12,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LG_TRANSPORT_ABI 3
+#define LG_TRANSPORT_ABI 4
 
 typedef struct lg_transport_api lg_transport_api;
 
@@ -26,6 +27,10 @@ typedef struct lg_transport {
         bool recovers;   /* the launcher lets a process live on where another dies */
         char host[256];  /* the name of this machine */
         char why[512];   /* what the last call that failed has to say */
+        /* Set by whoever opens, with what it needs; may be NULL. Called if the process exits while t is open, unless
+         * the program has initialised MPI: it may close t. */
+        void (*exits)(struct lg_transport *t);
+        void *user;
 } lg_transport;
 
 /* A message on its way. */

@@ -212,6 +212,8 @@ void lg_clear_error(lg_ctx *c)
 {
         if (!c || c->live != LG__CTX_LIVE) /* that it is being closed stays */
                 return;
+        if (c->error)
+                snprintf(c->cleared, sizeof c->cleared, "%.*s", (int)sizeof c->cleared - 1, c->message);
         lg__forget_error(c);
         for (lg__device *d = c->devices; d; d = d->next)
                 if (!d->api->clear_error(d->queue))

@@ -162,6 +162,7 @@ struct lg_ctx {
         uint32_t live; /* LG__CTX_LIVE */
         lg_error_code error;
         char message[LG__MESSAGE];
+        char cleared[300]; /* the last error's message that was cleared, until processes of a group have agreed again */
         lg_alloc_fn *alloc;
         lg_free_fn *free;
         void *memory_user; /* of both */

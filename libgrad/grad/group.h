@@ -17,7 +17,9 @@
  * about to do: a difference is LG_ERR_COMM on all of them, and the message says which rank does what.
  *
  * If a call fails on one rank, that rank's next call of a function of this header, or lg_close(), reports it to the
- * others, which fail with LG_ERR_COMM and the message of the first failure. A
+ * others, which fail with LG_ERR_COMM and the message of the first failure. If a rank clears its error and then leaves
+ * the group while others wait for it, they get the message as well. A process that exits without lg_close() leaves its
+ * groups at its exit, unless the program has initialised MPI. A
  * process that does not answer within the time limit of the group is taken for failed. After LG_ERR_COMM a group is
  * broken: lg_clear_error() lets the program read and save, but every collective function of this group fails again.
  *
@@ -51,12 +53,13 @@ typedef struct lg_group_open_options {
 } lg_group_open_options;
 /* Joins all processes that the launcher has started, which must all call this function. Without a launcher the group
  * has this process alone, and no MPI is loaded. An MPI that the program has initialised is used; otherwise it is
- * initialised, and finalised when the process exits, unless the group is broken. The group belongs to the context until
- * lg_group_free(). If several threads of a process open or split groups, they must do so one after the other, in the
- * same order on all ranks. Fails with LG_ERR_COMM if the module cannot be loaded, if MPI fails, or if the launcher has
- * started several processes but MPI finds one, because the launcher belongs to another MPI; with LG_ERR_ARGUMENT if
- * .timeout is not above 0; and with LG_ERR_MEMORY.
- * Example: lg_group_open(c, .timeout = 60) */
+ * initialised, and finalised when the process exits, unless the group is broken. If MPI itself cannot start, for
+ * example because it must use a network that is not there, Open MPI 4 and MPICH 4 print why and end the process:
+ * MPI has no way to ask for an error before it is initialised. The group belongs to the context until lg_group_free().
+ * If several threads of a process open or split groups, they must do so one after the other, in the same order on all
+ * ranks. Fails with LG_ERR_COMM if the module cannot be loaded, if MPI fails, or if the launcher has started several
+ * processes but MPI finds one, because the launcher belongs to another MPI; with LG_ERR_ARGUMENT if .timeout is not
+ * above 0; and with LG_ERR_MEMORY. Example: lg_group_open(c, .timeout = 60) */
 #define lg_group_open(...) LG_CALL1(lg_group_open_with, lg_group_open_options, lg_group_open_takes_c, __VA_ARGS__)
 LG_API LG_NEW lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options);
 

@@ -194,3 +194,11 @@ void lg__courier_rest(lg__courier *q)
         if (q)
                 wait_until(q, NULL);
 }
+
+bool lg__courier_is_idle(lg__courier *q)
+{
+        pthread_mutex_lock(&q->lock);
+        const bool idle = !q->first && !q->now;
+        pthread_mutex_unlock(&q->lock);
+        return idle;
+}

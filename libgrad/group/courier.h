@@ -21,5 +21,7 @@ void lg__courier_take(lg__courier *q, lg__errand *e, bool early);
 void lg__courier_wait(lg__courier *q, const lg__errand *e);
 /* Until nothing is left to do: then the caller may use the peers. */
 void lg__courier_rest(lg__courier *q);
+/* Nothing is left to do, and nobody is at it. */
+bool lg__courier_is_idle(lg__courier *q);
 
 #endif

@@ -283,8 +283,9 @@ static bool compare(lg__peer *p, int r)
         if (agree(p, &p->joint, theirs))
                 return p->joint.what == LG__LEAVE || listen(p, r);
         if (theirs->what == LG__LEAVE)
-                return fail(p, "rank %d has left the group, and rank %d waits for it: %s, operation %llu", r, p->rank,
-                            describe(&p->joint).s, (unsigned long long)p->count);
+                return fail(p, "rank %d has left the group, and rank %d waits for it: %s, operation %llu%s%s", r,
+                            p->rank, describe(&p->joint).s, (unsigned long long)p->count,
+                            *p->says[r].why ? "; before, on that rank: " : "", p->says[r].why);
         return fail(p, "operation %llu of the group is %s on rank %d, but %s on rank %d", (unsigned long long)p->count,
                     describe(&p->joint).s, p->rank, describe(theirs).s, r);
 }
@@ -308,6 +309,8 @@ bool lg__peer_agrees(lg__peer *p, const lg__joint *j)
                 return false;
         p->joint = *j;
         p->said = (lg__said){.joint = *j};
+        if (j->what == LG__LEAVE)
+                snprintf(p->said.why, sizeof p->said.why, "%s", p->ctx->cleared);
         p->count++;
         p->said.joint.weight = p->weights[p->rank] = j->weighted ? j->weight : 1;
         p->weighted = p->weights[p->rank] != 1;

@@ -1,5 +1,6 @@
 /* group.c - groups of processes: opening, splitting, and operations on the memory of tensors. */
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "group/courier.h"
 #include "group/link.h"
@@ -9,6 +10,7 @@
 
 /* The transport, and what all groups over it share. */
 struct lg__world {
+        lg_ctx *ctx;
         int groups; /* that use it */
         const lg_transport_api *api;
         lg_transport *t;
@@ -115,6 +117,34 @@ void lg__groups_tell(lg_ctx *c)
         }
 }
 
+/* The process exits without lg_close(): others hear it now, or the error, and not when their time limit has passed. If
+ * that breaks the group, launchers end all processes with this one, and the others have a moment to say why. What is on
+ * devices is left alone, since they may have ended before.
+ */
+static void leave_at_exit(lg_transport *t)
+{
+        lg__world *w = t->user;
+        lg_ctx *c = w->ctx;
+        if (!lg__courier_is_idle(w->courier))
+                return;
+        if (!c->error)
+                snprintf(c->cleared, sizeof c->cleared, "it exits without lg_close()");
+        w->groups++; /* until the end of this function */
+        for (lg__link *link = c->objects.next, *next; link != &c->objects; link = next) {
+                lg_group *g = (lg_group *)link;
+                next = link->next;
+                if (((lg__object *)link)->type != &type || g->world != w)
+                        continue;
+                g->link = NULL;
+                if (g->peer && c->error && !lg__peer_why(g->peer))
+                        lg__peer_fail(g->peer, c->message);
+                lg__object_destroy(&g->object);
+        }
+        if (w->broken)
+                nanosleep(&(struct timespec){1, 0}, NULL);
+        leave_world(c, w);
+}
+
 bool lg__group_ready(lg_ctx *c, lg_group *g, const char *op)
 {
         if (!g || (c && g->object.ctx != c))
@@ -147,8 +177,10 @@ bool lg__group_end(lg_group *g, const char *op, lg__errand *e)
 {
         look_at_process(g);
         lg__courier_wait(g->world->courier, e);
-        if (e->ok)
+        if (e->ok) {
+                *g->object.ctx->cleared = 0;
                 return true;
+        }
         lg__fail(g->object.ctx, LG_ERR_COMM, "%s: %s", op, lg__peer_why(g->peer));
         look_at_link(g);
         return false;
@@ -270,6 +302,8 @@ static bool enter_world(lg_ctx *c, lg__world *w)
         if (!w->courier)
                 return false;
         w->t->api = w->api;
+        w->t->exits = leave_at_exit;
+        w->t->user = w;
         const lg__calm calm = lg__calm_begin();
         const bool opened = w->api->open(w->t, w->seconds);
         lg__calm_end(&calm);
@@ -321,6 +355,7 @@ lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options)
         lg__world *w = c ? lg__alloc(c, sizeof *w) : NULL;
         if (!w)
                 return NULL;
+        w->ctx = c;
         w->seconds = good ? o.timeout : SECONDS;
         w->pid = getpid();
         w->groups = 1; /* until the group has it */

@@ -1,12 +1,13 @@
 /* rules.c - what lg_data_parallel() promises beside its sums: rules KIND, run by mpirun with LIBGRAD_MPI, or alone.
  * KIND: right; foreign, run by the launcher of the other MPI; or what goes wrong on the last rank or on all: early
- * (of 3 ranks), late (rank 0 leaves after the time limit), fork, shape, more, loader, forward, create_graph, freed. On
- * the device that LG_TEST_DEVICE names. Prints "held" if all did, else what did not.
+ * (of 3 ranks), late (rank 0 leaves after the time limit), fork, cleared, exit, failed, open, shape, more, loader,
+ * forward, create_graph, freed. On the device that LG_TEST_DEVICE names. Prints "held" if all did, else what did not.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "rank.h"
 
@@ -316,6 +317,30 @@ static int fail_early(void)
         return verdict(2);
 }
 
+/* What the last rank has left the group for, although it says nothing: an error that it has cleared (cleared), the end
+ * of the process (exit), that with an error (failed). The others hear it long before their time limit.
+ */
+static int leave_silently(const char *kind)
+{
+        const char *const words = strcmp(kind, "exit") != 0 ? "matmul" : "exits without lg_close()";
+        CHECK(join(100) && lg_barrier(g));
+        if (rank == size - 1) {
+                if (strcmp(kind, "exit") != 0)
+                        CHECK(!lg_matmul(lg_ones(c, LG_SHAPE(2, 3)), lg_ones(c, LG_SHAPE(2))));
+                if (!strcmp(kind, "cleared")) {
+                        lg_clear_error(c);
+                        lg_close(c);
+                }
+                return verdict(!strcmp(kind, "cleared"));
+        }
+        const time_t start = time(NULL);
+        CHECK(!lg_barrier(g) && lg_error_code_of(c) == LG_ERR_COMM && strstr(lg_error(c), words));
+        CHECK(time(NULL) - start < 20);
+        lg_close(c);
+        c = NULL;
+        return verdict(1);
+}
+
 static bool barrier(lg_module *m)
 {
         (void)m;
@@ -391,6 +416,12 @@ int main(int count, char **words)
                 return leave_late();
         if (count == 2 && !strcmp(words[1], "early"))
                 return fail_early();
+        if (count == 2 && (!strcmp(words[1], "cleared") || !strcmp(words[1], "exit") || !strcmp(words[1], "failed")))
+                return leave_silently(words[1]);
+        if (count == 2 && !strcmp(words[1], "open")) { /* all ranks exit without lg_close() */
+                CHECK(join(30) && lg_barrier(g));
+                return verdict(0);
+        }
         const bool joined = join(30);
         if (count == 2 && !strcmp(words[1], "foreign")) {
                 CHECK(!joined && lg_error_code_of(c) == LG_ERR_COMM && strstr(lg_error(c), "libgrad-openmpi.so.0") &&

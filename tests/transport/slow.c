@@ -62,6 +62,13 @@ static void take_over(lg_transport *t)
         memcpy(t->why, inner->why, sizeof t->why);
 }
 
+static void exits(lg_transport *inner)
+{
+        lg_transport *t = inner->user;
+        if (t->exits)
+                t->exits(t);
+}
+
 static bool open_slow(lg_transport *t, double seconds)
 {
         slow *s = (slow *)t;
@@ -74,6 +81,8 @@ static bool open_slow(lg_transport *t, double seconds)
                 return false;
         }
         s->inner->api = inner_api;
+        s->inner->exits = exits;
+        s->inner->user = t;
         const bool ok = inner_api->open(s->inner, seconds);
         take_over(t);
         if (!ok)
