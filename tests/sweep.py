@@ -21,6 +21,7 @@ TENSORS = {'lg_tensor *': '{}', 'const lg_tensor *': '{}', 'lg_list_in': 'LG_LIS
            'lg_tensor *const *': '(lg_tensor *[]){{{}, LG_END}}'}
 FORWARD = 'LG_OPTIONS(lg_custom_options, .forward = forward, .backward = forward)'
 SPECIAL = {('lg_custom_with', 'options'): FORWARD, ('lg_nll_with', 'target'): 'w->index',
+           ('lg_dataset_tensors_with', 'x'): 'w->host',
            ('lg_forward_params_list', 'params'): 'lg_parameters(w->module)',
            ('lg_forward_all_list', 'size'): 'sizeof w->outputs', ('lg_group_norm_with', 'groups'): '1',
            ('lg_write_npz', 'path'): '"/nowhere/x"', ('lg_write_npy', 'path'): '"/nowhere/x"',

@@ -5,7 +5,7 @@
 
 typedef struct world {
         lg_ctx *c;
-        lg_tensor *good, *freed, *index;
+        lg_tensor *good, *freed, *index, *host;
         lg_module *module;
         lg_group *group;
         lg_optimizer *optimizer;
@@ -51,7 +51,8 @@ static void every_call(void **state)
         lg_ctx *c = open_ctx();
         world w = {.c = c, .module = lg_nn_linear(c, 4, 2), .scaler = lg_scaler_new(c), .nowhere = tmpfile()};
         w.optimizer = lg_sgd(c, lg_parameters(w.module), 0.1);
-        w.dataset = lg_dataset_list(c, LG_LIST(ones(c, LG_F32)));
+        w.host = lg_ones(c, LG_SHAPE(1, 4), .device = lg_cpu());
+        w.dataset = lg_dataset_list(c, LG_LIST(w.host));
         w.group = lg_group_open(c);
         w.index = lg_zeros(c, LG_SHAPE(1), .dtype = LG_I64);
         assert_ok(c);
