@@ -376,7 +376,8 @@ void call_open(vm *m)
 
 void call_set_error(vm *m)
 {
-        lg_set_error(m->now->ctx, (lg_error_code)(byte(m) % 10), "%0*d", 10 * byte(m), 1);
+        const lg_error_code code = (lg_error_code)(byte(m) % 10);
+        lg_set_error(m->now->ctx, code, "%0*d", 10 * byte(m), 1);
 }
 
 void call_other_side(vm *m)
@@ -394,7 +395,8 @@ void call_close(vm *m)
 /* From here on the system has no memory left for the n-th request, or for any from that one on. */
 void call_fail_at(vm *m)
 {
-        arm(&m->now->memory, byte(m) % 32, flag(m));
+        const uint8_t at = byte(m) % 32;
+        arm(&m->now->memory, at, flag(m));
         if (flag(m))
                 lg_empty_cache(m->now->ctx);
 }

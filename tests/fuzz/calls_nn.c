@@ -334,6 +334,18 @@ void call_forward_params(vm *m)
         give(m, flag(m) ? lg_forward_params(a, params, x, tensor(m)) : lg_forward_params(a, params, x));
 }
 
+/* A module that runs again in the backward, by itself or by groups of its children. */
+void call_recompute(vm *m)
+{
+        lg_module *a = module(m);
+        lg_tensor *x = tensor(m);
+        uint8_t b = byte(m) % 4;
+        if (b == 0)
+                check_done(m, lg_recompute_every(a, size(m)));
+        else
+                give(m, b == 1 ? lg_recompute(a, x, tensor(m)) : lg_recompute(a, x));
+}
+
 void call_train(vm *m)
 {
         lg_module *a = module(m);
@@ -413,8 +425,10 @@ void call_init(vm *m)
                 check_done(m, lg_init_uniform(t, a, b));
         else if (i == 7)
                 check_done(m, lg_init_normal(t, a, b));
-        else
-                check_done(m, lg_init_trunc_normal(t, a, b, number(m), number(m)));
+        else {
+                const double low = number(m);
+                check_done(m, lg_init_trunc_normal(t, a, b, low, number(m)));
+        }
 }
 
 void call_module_free(vm *m)

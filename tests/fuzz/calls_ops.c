@@ -235,8 +235,10 @@ void call_adaptive_pool(vm *m)
                 give(m, lg_adaptive_avg_pool2d_with(x, n, handed));
         else if (i == 2)
                 give(m, lg_adaptive_max_pool2d_with(x, n, handed));
-        else
-                give_with_indices(m, lg_adaptive_max_pool2d_with(x, n, handed), indices);
+        else {
+                lg_tensor *y = lg_adaptive_max_pool2d_with(x, n, handed);
+                give_with_indices(m, y, indices);
+        }
 }
 
 /* One for each channel, or any. */

@@ -114,7 +114,7 @@ static void add_object(vm *m, lg_checkpoint *k, const char *name)
 static void add(vm *m, lg_checkpoint *k)
 {
         static const char *const names[] = {"a", "b", "c", "d", "e", "model", "random", "a.b", ""};
-        uint8_t b = byte(m);
+        uint8_t b = byte(m), letter;
         const char *name = b == 0xFF ? NULL : names[b % COUNT(names)];
         switch (byte(m) % 8) {
         case 0:
@@ -126,7 +126,8 @@ static void add(vm *m, lg_checkpoint *k)
                 check_done(m, lg_checkpoint_add_i64(k, name, &whole));
                 return;
         case 2:
-                memset(text, byte(m), sizeof text - flag(m));
+                letter = byte(m);
+                memset(text, letter, sizeof text - flag(m));
                 check_done(m, lg_checkpoint_add_text(k, name, text, byte(m) < 0xF0 ? sizeof text : 0));
                 return;
         default:

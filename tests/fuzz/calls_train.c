@@ -132,6 +132,57 @@ void call_optimizer_free(vm *m)
         lg_optimizer_free(gone);
 }
 
+/* Mixed precision: the region, modules of another dtype, and the scaler of the loss. */
+void call_mixed(vm *m)
+{
+        uint8_t i = byte(m) % 8;
+        if (i == 0) {
+                lg_autocast_mode(m->now->ctx, flag(m) ? float_dtype(m) : LG_DTYPE_NONE);
+                return;
+        }
+        if (i == 1) {
+                lg_module *a = module(m);
+                check_done(m, lg_module_cast(a, float_dtype(m)));
+                return;
+        }
+        lg_scaler **slot = &PICK(m, m->now->scalers), *s = *slot;
+        lg_optimizer *opt = i == 5 || i == 6 ? PICK(m, m->now->optimizers) : NULL;
+        m->odd = m->odd || !s;
+        lg_scaler_options o = *LG_OPTIONS(lg_scaler_options, .init_scale = 0);
+        lg_backward_options b = *LG_OPTIONS(lg_backward_options, .grad = NULL);
+        lg_tensor *loss = i == 3 || i == 4 ? tensor(m) : NULL;
+        if (i == 2 && flag(m)) {
+                o.init_scale = number(m);
+                o.growth_factor = number(m);
+                o.backoff_factor = number(m);
+                o.growth_interval = size(m);
+        }
+        switch (i) {
+        case 2:
+                lg_scaler_free(s);
+                *slot = lg_scaler_new_with(m->now->ctx, HAND(m, o));
+                check_done(m, *slot != NULL);
+                return;
+        case 3:
+                give(m, lg_scaler_scale(s, loss));
+                return;
+        case 4:
+                b.grad = flag(m) ? maybe(m) : NULL;
+                b.retain_graph = flag(m);
+                check_done(m, lg_scaler_backward_with(s, loss, HAND(m, b)));
+                return;
+        case 5:
+                check_done(m, lg_scaler_unscale(s, opt));
+                return;
+        case 6:
+                check_done(m, lg_scaler_step(s, opt));
+                return;
+        default:
+                check_done(m, lg_scaler_update(s));
+                lg_scaler_get_scale(s);
+        }
+}
+
 static double on_step(int64_t epoch, void *user)
 {
         vm *m = user;

@@ -33,6 +33,8 @@ typedef struct side {
         lg_loader *loaders[OBJECTS];
         lg_transform *transforms[OBJECTS];
         lg_collate *collates[OBJECTS];
+        lg_group *groups[OBJECTS];
+        lg_scaler *scalers[OBJECTS];
         int next; /* slot of the next tensor */
 } side;
 
