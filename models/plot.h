@@ -6,7 +6,8 @@
 
 /* True if there is a gnuplot to run. */
 bool plot_possible(void);
-/* Draws the figures of a CSV file of fashion-mnist, which trained that model, into a PNG file; false if gnuplot failed. */
+/* Draws the figures of a CSV file of fashion-mnist into a PNG file, below a title with the model; false if gnuplot
+ * failed. */
 bool plot_write(const char *csv, const char *png, const char *model);
 
 #endif

@@ -170,7 +170,8 @@ static void without_dlpack(void **state)
         lg_ctx *c = open_ctx();
         int nothing;
         assert_null(lg_to_dlpack(lg_ones(c, LG_SHAPE(2))));
-        assert_error(c, LG_ERR_STATE, "lg_to_dlpack: libgrad was built without DLPack");
+        assert_error(c, LG_ERR_STATE,
+                     "lg_to_dlpack: libgrad was built without DLPack; install it (Debian: libdlpack-dev)");
         assert_null(lg_from_dlpack(c, (struct DLManagedTensor *)(void *)&nothing));
         assert_error(c, LG_ERR_STATE, "lg_from_dlpack: libgrad was built without DLPack");
         assert_null(lg_to_dlpack(NULL));

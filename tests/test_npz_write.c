@@ -107,7 +107,7 @@ static void without_libzip_they_say_so(void **state)
         (void)state;
         lg_ctx *c = open_ctx();
         assert_null(lg_read_npz(c, "a.npz", "x"));
-        assert_error(c, LG_ERR_STATE, "lg_read_npz: libgrad was built without libzip");
+        assert_error(c, LG_ERR_STATE, "lg_read_npz: libgrad was built without libzip; install it (Debian: libzip-dev)");
         assert_int_equal(lg_npz_names(c, "a.npz").count, 0);
         assert_error(c, LG_ERR_STATE, "lg_npz_names");
         lg_names_free(c, (lg_names){0});

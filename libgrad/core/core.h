@@ -208,6 +208,9 @@ void *lg__fail(lg_ctx *c, lg_error_code code, const char *format, ...) LG_PRINTF
 void *lg__vfail(lg_ctx *c, lg_error_code code, const char *format, va_list args);
 /* False, with LG_ERR_ARGUMENT: a list has entries but no array, or fewer than none. */
 bool lg__list_ok(lg_ctx *c, const char *op, int64_t count, const void *items);
+/* Words about an optional library and the Debian package that brings it. */
+#define LG__BUILT_WITHOUT(library, package)                                                                            \
+        "libgrad was built without " library "; install it (Debian: " package ") and build libgrad again"
 /* For who listens, see lg_on_message(). */
 void lg__message(lg_ctx *c, const char *format, ...) LG_PRINTF(2, 3);
 /* Not what kernels found and nobody has waited for: lg_clear_error does that, too. */

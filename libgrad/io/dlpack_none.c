@@ -3,7 +3,7 @@
 
 static void *missing(lg_ctx *c, const char *op)
 {
-        return lg__fail(c, LG_ERR_STATE, "%s: libgrad was built without DLPack; -Ddlpack=enabled builds it in", op);
+        return lg__fail(c, LG_ERR_STATE, "%s: " LG__BUILT_WITHOUT("DLPack", "libdlpack-dev"), op);
 }
 
 struct DLManagedTensor *lg_to_dlpack(lg_tensor *t)

@@ -3,7 +3,7 @@
 
 static void *missing(lg_ctx *c, const char *who)
 {
-        return lg__fail(c, LG_ERR_STATE, "%s: libgrad was built without libzip", who);
+        return lg__fail(c, LG_ERR_STATE, "%s: " LG__BUILT_WITHOUT("libzip", "libzip-dev"), who);
 }
 
 lg_tensor *lg_read_npz(lg_ctx *c, const char *path, const char *name)

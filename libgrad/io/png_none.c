@@ -3,7 +3,7 @@
 
 static bool refuse(lg__png_wrong *ret_wrong)
 {
-        snprintf(ret_wrong->s, sizeof ret_wrong->s, "cannot be read: this libgrad was built without libpng");
+        snprintf(ret_wrong->s, sizeof ret_wrong->s, "cannot be read: " LG__BUILT_WITHOUT("libpng", "libpng-dev"));
         return false;
 }
 
@@ -35,5 +35,5 @@ bool lg__png_encode(const uint8_t *planes, int channels, int64_t height, int64_t
 
 bool lg__png_ready(lg_ctx *c, const char *op)
 {
-        return lg__fail(c, LG_ERR_STATE, "%s: this libgrad was built without libpng", op);
+        return lg__fail(c, LG_ERR_STATE, "%s: " LG__BUILT_WITHOUT("libpng", "libpng-dev"), op);
 }

@@ -3,8 +3,7 @@
 
 static void *refuse(lg_ctx *c, const char *op)
 {
-        return lg__fail(c, LG_ERR_STATE, "%s: this libgrad was built without cJSON, which reads the headers of files",
-                        op);
+        return lg__fail(c, LG_ERR_STATE, "%s: " LG__BUILT_WITHOUT("cJSON", "libcjson-dev"), op);
 }
 
 lg__weights *lg__weights_open(lg_ctx *c, const char *op, const char *path)

@@ -128,7 +128,8 @@ bool lg__source_open(lg__source *s)
 #if !LG_ZLIB
         if (is_gzip(fd)) {
                 close(fd);
-                return bad(s, "is compressed by gzip, and libgrad was built without zlib: gunzip it first");
+                return bad(s, "is compressed by gzip, and libgrad was built without zlib (Debian: zlib1g-dev): gunzip "
+                              "it first");
         }
 #endif
         s->stream = stream_open(s, fd);
