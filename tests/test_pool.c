@@ -78,7 +78,7 @@ static void strided_and_other_dtypes(void **state)
         lg_backward(lg_sum(lg_add(lg_max_pool2d(half, 2), lg_slice(lg_avg_pool2d(half, 2), 0, 0, LG_MAX))));
         assert_near(lg_item(lg_sum(lg_cast(lg_grad_of(half), LG_F64))), 2 * 2 * 5 * 3 * 2, 1e-2);
         assert_int_equal(lg_numel(lg_max_pool2d(lg_zeros(c, LG_SHAPE(0, 2, 4, 4)), 2)), 0);
-        assert_int_equal(lg_numel(lg_avg_pool2d(lg_zeros(c, LG_SHAPE(2, 0, 4, 4)), 2)), 0);
+        assert_int_equal(lg_numel(lg_adaptive_avg_pool2d(lg_zeros(c, LG_SHAPE(2, 0, 4, 4)), 2)), 0);
         assert_ok(c);
         lg_close(c);
 }
@@ -156,15 +156,61 @@ static void wrong_arguments(void **state)
         assert_error(c, LG_ERR_SHAPE, "0 pixels");
         drop(lg_max_pool2d(x, INT32_MAX, .dilation = 4));
         assert_error(c, LG_ERR_SHAPE, "greater than the input of 4");
+        lg_tensor *signal = lg_select(x, 2, 0);
+        drop(lg_max_pool1d(signal, 0));
+        assert_error(c, LG_ERR_ARGUMENT, "max_pool1d: kernel 0");
+        drop(lg_avg_pool1d(signal, 0));
+        assert_error(c, LG_ERR_ARGUMENT, "avg_pool1d: kernel 0");
+        drop(lg_max_pool1d(signal, LG_ZERO_INT));
+        assert_error(c, LG_ERR_ARGUMENT, "max_pool1d: kernel 0");
+        drop(lg_max_pool1d(signal, 2, .stride = LG_ZERO_INT));
+        assert_error(c, LG_ERR_ARGUMENT, "stride 0");
+        drop(lg_max_pool1d(signal, 2, .dilation = LG_ZERO_INT));
+        assert_error(c, LG_ERR_ARGUMENT, "dilation 0");
+        drop(lg_adaptive_avg_pool1d(signal, 0));
+        assert_error(c, LG_ERR_ARGUMENT, "above 0");
+        assert_shape(lg_max_pool1d(signal, 0, .kernels = LG_PAIR(7, 2)), LG_SHAPE(1, 2, 2));
+        lg_close(c);
+}
+
+/* PyTorch's errors: no dimension is empty but that of the batch. */
+static void empty_images(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        const lg_shape empty[] = {LG_SHAPE(2, 0, 4, 4), LG_SHAPE(2, 3, 0, 4), LG_SHAPE(2, 3, 4, 0),
+                                  LG_SHAPE(0, 4, 4),    LG_SHAPE(3, 0, 4),    LG_SHAPE(2, 0, 10),
+                                  LG_SHAPE(2, 3, 0),    LG_SHAPE(0, 10),      LG_SHAPE(3, 0)};
+        for (int i = 0; i < 9; i++) {
+                const int n = empty[i].ndim;
+                lg_tensor *x = lg_zeros(c, empty[i]);
+                for (int64_t padding = 0; padding < 2; padding++) {
+                        drop(n > 3 || i < 5 ? lg_max_pool2d(x, 2, .padding = padding)
+                                            : lg_max_pool1d(x, 2, .padding = padding));
+                        assert_error(c, LG_ERR_SHAPE, "but that of the batch may be empty");
+                        drop(n > 3 || i < 5 ? lg_avg_pool2d(x, 2, .padding = padding)
+                                            : lg_avg_pool1d(x, 2, .padding = padding));
+                        assert_error(c, LG_ERR_SHAPE, "but that of the batch may be empty");
+                }
+        }
+        assert_shape(lg_max_pool1d(lg_zeros(c, LG_SHAPE(0, 3, 10)), 2), LG_SHAPE(0, 3, 5));
+        assert_shape(lg_adaptive_avg_pool1d(lg_zeros(c, LG_SHAPE(2, 0, 10)), 2), LG_SHAPE(2, 0, 2));
+        assert_ok(c);
+        drop(lg_adaptive_max_pool2d(lg_zeros(c, LG_SHAPE(2, 0, 4, 4)), 2));
+        assert_error(c, LG_ERR_SHAPE, "may be empty");
         lg_close(c);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(as_pytorch_computes_it),   cmocka_unit_test(indices),
-                cmocka_unit_test(strided_and_other_dtypes), cmocka_unit_test(threads),
-                cmocka_unit_test(second_derivatives),       cmocka_unit_test(wrong_arguments),
+                cmocka_unit_test(as_pytorch_computes_it),
+                cmocka_unit_test(indices),
+                cmocka_unit_test(strided_and_other_dtypes),
+                cmocka_unit_test(threads),
+                cmocka_unit_test(second_derivatives),
+                cmocka_unit_test(wrong_arguments),
+                cmocka_unit_test(empty_images),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

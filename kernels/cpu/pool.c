@@ -36,6 +36,17 @@ static double size_of(const lg_pool_args *a, const window *row, const window *co
         return (double)(lg_most(row->end - row->first, 0) * lg_most(column->end - column->first, 0));
 }
 
+/* The greatest power of two up to x > 0: its exponent without its fraction. */
+static double power_below(double x)
+{
+        union {
+                double f64;
+                uint64_t bits;
+        } u = {x};
+        u.bits &= UINT64_MAX << 52;
+        return u.f64;
+}
+
 #define LG_BOTH "pool.inc"
 #include "both.inc"
 

@@ -48,15 +48,14 @@ template <typename I> static __device__ inline bool covers(const window<I> &w, I
         return y >= w.first && y < w.end && (w.step == 1 || (y - w.first) % w.step == 0);
 }
 
-/* One over the size of a window. */
 template <typename H, typename I>
-static __device__ inline H share_of(const lg_pool_args &a, const window<I> &row, const window<I> &column)
+static __device__ inline H size_of(const lg_pool_args &a, const window<I> &row, const window<I> &column)
 {
         if (a.divisor)
-                return (H)(1 / (double)a.divisor);
+                return (H)a.divisor;
         if (a.count_padding || a.adaptive)
-                return 1 / ((H)row.size * (H)column.size);
-        return 1 / ((H)(row.end - row.first) * (H)(column.end - column.first)); /* averages have no dilation */
+                return (H)row.size * (H)column.size;
+        return (H)(row.end - row.first) * (H)(column.end - column.first); /* averages have no dilation */
 }
 
 /* Pack p of an image of (n, height, width, channels): its first channel and where it lies. */
@@ -105,6 +104,7 @@ template <typename T, typename I, int V> static __global__ void greatest(lg_pool
         }
 }
 
+/* The size is a fraction times a power of two, which divides each element exactly: their sum does not overflow. */
 template <typename T, typename I, int V> static __global__ void averages(lg_pool_args a, int64_t packs)
 {
         typedef LG_COMPUTE(T) H;
@@ -113,18 +113,20 @@ template <typename T, typename I, int V> static __global__ void averages(lg_pool
                 const window<I> row = window_of<I>(a, 0, to.y), column = window_of<I>(a, 1, to.x);
                 const T *from = (const T *)a.from + to.n * a.at.in[0] * a.at.in[1] * a.channels + to.c;
                 const bool any = row.first < row.end && column.first < column.end;
-                const H share = any ? share_of<H, I>(a, row, column) : (H)0;
+                int exponent = 0;
+                const H scale = any ? 1 / frexp(size_of<H, I>(a, row, column), &exponent) : (H)0;
+                const H part = ldexp((H)1, -exponent);
                 H sum[V] = {0}, v[V];
                 for (I y = row.first; y < row.end; y += row.step)
                         for (I x = column.first; x < column.end; x += column.step) {
                                 lg_read<T, V>(from + (y * (I)a.at.in[1] + x) * (I)a.channels, v);
                                 LG_UNROLL
                                 for (int j = 0; j < V; j++)
-                                        sum[j] += v[j];
+                                        sum[j] += v[j] * part;
                         }
                 LG_UNROLL
                 for (int j = 0; j < V; j++)
-                        sum[j] *= share;
+                        sum[j] *= scale;
                 lg_write<T, V>((T *)a.to + e * V, sum);
         }
 }
@@ -159,7 +161,7 @@ template <typename T, typename I, int V, bool AVERAGE> static __global__ void ba
                                 if (!covers(column, to.x))
                                         continue;
                                 const int64_t at = base + (int64_t)(i * (I)a.at.out[1] + j) * a.channels;
-                                const H share = AVERAGE ? share_of<H, I>(a, row, column) : (H)1;
+                                const H share = AVERAGE ? 1 / size_of<H, I>(a, row, column) : (H)1;
                                 lg_read<T, V>((const T *)a.from + at, g);
                                 LG_UNROLL
                                 for (int k = 0; k < V; k++)

@@ -99,10 +99,10 @@ LG_API LG_NEW lg_tensor *lg_conv_transpose1d_with(lg_tensor *x, lg_tensor *w, lg
  * where side is that of x. With .ceil_mode the quotient is rounded up, but a window that would begin after the end of
  * the input is left out.
  *
- * LG_ERR_SHAPE if x has the wrong number of dimensions, if the window is larger than the padded input, or if an image
- * has more than 2^31 - 1 pixels; LG_ERR_DTYPE if x is not of a float dtype; LG_ERR_ARGUMENT if a kernel, stride or
- * dilation is below 1 or above 2^31 - 1, if the padding is below 0 or above half the kernel, or if the divisor is below
- * 0.
+ * LG_ERR_SHAPE if x has the wrong number of dimensions, if one other than N is 0, if the window is larger than the
+ * padded input, or if an image has more than 2^31 - 1 pixels; LG_ERR_DTYPE if x is not of a float dtype;
+ * LG_ERR_ARGUMENT if a kernel, stride or dilation is below 1 or above 2^31 - 1, if the padding is below 0 or above half
+ * the kernel, or if the divisor is below 0.
  */
 
 /* Options of lg_max_pool2d(), lg_max_pool1d(), lg_avg_pool2d() and lg_avg_pool1d(). A number applies to both sides of
@@ -152,8 +152,9 @@ LG_API LG_NEW lg_tensor *lg_avg_pool1d_with(lg_tensor *x, int64_t kernel, const 
  * covering the elements floor(i in / out) to ceil((i + 1) in / out) - 1. size is that of both sides. x is as for
  * pooling above. Results belong to the innermost open scope. If x is NULL, the result is NULL and no error is set.
  *
- * LG_ERR_SHAPE if x has the wrong number of dimensions or an empty side, or if a size or the number of pixels is larger
- * than 2^31 - 1; LG_ERR_DTYPE if x is not of a float dtype; LG_ERR_ARGUMENT if a size is below 1.
+ * LG_ERR_SHAPE if x has the wrong number of dimensions or an empty side (for maxima also no channels), or if a size or
+ * the number of pixels is larger than 2^31 - 1; LG_ERR_DTYPE if x is not of a float dtype; LG_ERR_ARGUMENT if a size is
+ * below 1.
  */
 
 /* Options of lg_adaptive_avg_pool2d(), lg_adaptive_avg_pool1d() and lg_adaptive_max_pool2d(). */

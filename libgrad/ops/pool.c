@@ -125,6 +125,15 @@ static bool output_size(const lg__call *call, lg_conv_geometry *g, int side, boo
         return true;
 }
 
+/* An image alone, whose batch is of one, has no dimension that may be empty. */
+static bool has_pixels(const lg__call *call, const lg_tensor *x)
+{
+        const int64_t *size = x->at.shape.size;
+        return (size[1] && size[2] && size[3]) ||
+               lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s; no dimension but that of the batch may be empty",
+                        call->op->name, lg__tensor_text(call->in[0]).s);
+}
+
 static bool windows_of(const lg__call *call, const lg_tensor *x, pool_attributes *ret, lg_tensor ***ret_indices)
 {
         const arguments *p = call->attributes;
@@ -135,7 +144,9 @@ static bool windows_of(const lg__call *call, const lg_tensor *x, pool_attributes
                 return false;
         ret->divisor = lg__whole_option(o.divisor, 0);
         ret->no_count_padding = o.no_count_padding;
-        pair(g->kernel, o.kernels, p->size, p->signal ? 1 : 0, p->signal);
+        pair(g->kernel, o.kernels, p->size, 0, false);
+        if (p->signal)
+                g->kernel[0] = 1;
         g->stride[0] = g->kernel[0], g->stride[1] = g->kernel[1];
         if (o.stride || o.strides.given)
                 pair(g->stride, o.strides, o.stride, 1, p->signal);
@@ -205,7 +216,8 @@ static lg_tensor *compose(const lg__call *call)
         const arguments *p = call->attributes;
         pool_attributes a = {.at.groups = 1};
         lg_tensor **indices, *x = lg__as_images(call, p->signal);
-        if (!x || !(p->adaptive ? adaptive_of : windows_of)(call, x, &a, &indices) || !plane_fits(call, &a.at))
+        if (!x || ((p->max || !p->adaptive) && !has_pixels(call, x)) ||
+            !(p->adaptive ? adaptive_of : windows_of)(call, x, &a, &indices) || !plane_fits(call, &a.at))
                 return NULL;
         return p->max ? greatest(call, x, &a, indices) : lg__as_given(call, LG__APPLY(avg_pool2d, &a, x), p->signal);
 }
