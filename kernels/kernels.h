@@ -130,12 +130,16 @@ typedef enum lg_reduce_kind {
         LG_REDUCE_MIN,
         LG_REDUCE_ARGMAX,
         LG_REDUCE_ARGMIN,
-        LG_REDUCE_VAR
+        LG_REDUCE_VAR,
+        LG_REDUCE_MEAN,
+        LG_REDUCE_NORM,
+        LG_REDUCE_STD
 } lg_reduce_kind;
-/* out[k] = reduction over the reduced dimensions of in[k, r]; out is contiguous over the kept shape. SUM: out dtype is
- * the input's for floats (f32 accumulation or better), i64 for integers and bool. ARGMAX, ARGMIN: i64 out, the
- * index in the row-major order of the reduced shape, the first of equals; NaN goes before all numbers in MAX, MIN,
- * ARGMAX and ARGMIN, which want count > 0. VAR: divides by max(0, count - correction). */
+/* out[k] = reduction over the reduced dimensions of in[k, r]; out is contiguous over the kept shape. Floats accumulate
+ * in f64 and are rounded once, at the end. SUM: out dtype is the input's for floats, i64 for integers and bool. ARGMAX,
+ * ARGMIN: i64 out, the index in the row-major order of the reduced shape, the first of equals; NaN goes before all
+ * numbers in MAX, MIN, ARGMAX and ARGMIN, which want count > 0. VAR: divides by max(0, count - correction). MEAN: SUM
+ * / count. NORM: the square root of the sum of squares; STD: that of VAR. */
 typedef struct lg_reduce_args {
         lg_reduce_kind kind;
         lg_dtype dtype;

@@ -50,8 +50,10 @@ static void constants_do_not_vary(void **state)
                                 all_are("logsumexp", lg_logsumexp(x, .dims = dims), v, limit);
                                 all_are("amax", lg_amax(x, .dims = dims), v, limit);
                                 all_are("softmax", lg_softmax(x, dims.dim[0]), 1 / (double)counts[i], 2e-3);
-                                if (ends[e].dtype == LG_F64 || ends[e].dtype == LG_F16)
+                                if (ends[e].dtype != LG_F64)
                                         all_are("mean", lg_mean(x, .dims = dims), v, limit);
+                                if (ends[e].dtype != LG_F64 && how == 2)
+                                        all_are("sum", lg_sum(lg_cat(LG_LIST(x, lg_neg(x)), 0)), 0, 0);
                         }
                         assert_ok(c);
                         lg_scope_end(c, scope);
@@ -129,6 +131,93 @@ static void what_is_not_finite_stays_in_its_row(void **state)
         lg_close(c);
 }
 
+/* Of n equal elements v the norm is v n^(1/p), its derivative n^(1/p - 1) by each; their powers are out of range. */
+static void norms_of_what_has_no_powers(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        const end far[] = {{LG_F32, 1e20, 1e-5},  {LG_F32, 1e-25, 1e-5},  {LG_F32, 3e34, 1e-5}, {LG_F64, 1e150, 1e-12},
+                           {LG_BF16, 1e20, 2e-2}, {LG_BF16, 1e-25, 2e-2}, {LG_F16, 50, 2e-3}};
+        const double p[] = {1.5, 2, 3, 10};
+        for (int e = 0; e < 7; e++)
+                for (int i = 0; i < COUNTS - 2; i++)
+                        for (int k = 0; k < 8; k++) {
+                                lg_scope scope = lg_scope_begin(c);
+                                const double n = (double)counts[i], root = pow(n, 1 / p[k / 2]);
+                                const int dim = k % 2;
+                                lg_tensor *x =
+                                        lg_full(c, far[e].value, dim ? LG_SHAPE(3, counts[i]) : LG_SHAPE(counts[i], 5),
+                                                .dtype = far[e].dtype, .requires_grad = true);
+                                const double v = lg_item(lg_amax(x));
+                                lg_tensor *y = lg_norm(x, p[k / 2], .dims = LG_DIMS(dim)), *g[1];
+                                all_are("norm", y, v * root, v * root * far[e].limit);
+                                lg_grad(LG_LIST(lg_sum(y)), LG_LIST(x), .result = g);
+                                all_are("slope of norm", g[0], root / n, far[e].limit);
+                                all_are("normalize", lg_normalize(x, dim, .eps = 1e-30), 1 / sqrt(n), far[e].limit);
+                                assert_ok(c);
+                                lg_scope_end(c, scope);
+                        }
+        lg_tensor *pair = lg_from(c, ((float[]){1e30f, -1e30f}), LG_SHAPE(2), .requires_grad = true), *g[1];
+        lg_tensor *y = lg_std(pair);
+        assert_near(lg_item(y) / 1e30, sqrt(2), 1e-6);
+        lg_grad(LG_LIST(y), LG_LIST(pair), .result = g);
+        assert_list(g[0], 1e-6, sqrt(0.5), -sqrt(0.5));
+        lg_close(c);
+}
+
+static void means_of_windows(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        for (int e = 0; e < ENDS; e++)
+                for (int64_t channels = 1; channels < 20; channels += 15) {
+                        const double v = ends[e].value, limit = 20 * ends[e].limit; /* f32 adds up in f32 */
+                        lg_tensor *x = lg_full(c, v, LG_SHAPE(2, channels, 7, 9), .dtype = ends[e].dtype);
+                        lg_tensor *signal = lg_select(x, 2, 0);
+                        if (fabs(v) == 1e300)
+                                continue;
+                        all_are("avg_pool2d", lg_avg_pool2d(x, 3), v, limit);
+                        all_are("avg_pool2d", lg_avg_pool2d(x, 2, .padding = 1, .no_count_padding = true), v, limit);
+                        all_are("avg_pool2d", lg_avg_pool2d(x, 1, .divisor = 3), v / 3, limit);
+                        all_are("avg_pool1d", lg_avg_pool1d(signal, 4), v, limit);
+                        all_are("adaptive_avg_pool2d", lg_adaptive_avg_pool2d(x, 1), v, limit);
+                        all_are("adaptive_avg_pool1d", lg_adaptive_avg_pool1d(signal, 2), v, limit);
+                        assert_ok(c);
+                }
+        lg_close(c);
+}
+
+/* The derivative of <f(x), g> by x around 10,000, which f32 holds to a thousandth, against that in f64. */
+static void slopes_far_from_zero(void **state)
+{
+        (void)state;
+        enum { COUNT = 500 };
+        lg_ctx *c = open_ctx();
+        lg_tensor *wave = lg_sin(lg_arange(c, 0, 2 * COUNT, 1, .dtype = LG_F64));
+        lg_tensor *x = lg_cast(lg_add_scalar(lg_reshape(wave, LG_SHAPE(2, COUNT)), 10000.3), LG_F32);
+        lg_tensor *g = lg_reshape(lg_square(wave), LG_SHAPE(2, COUNT));
+        for (int f = 0; f < 5; f++)
+                for (int create = 0; create < 2; create++) {
+                        lg_tensor *d[2][1];
+                        for (int wide = 0; wide < 2; wide++) {
+                                const lg_dtype dtype = wide ? LG_F64 : LG_F32;
+                                lg_tensor *v = lg_requires_grad(lg_detach(lg_cast(x, dtype)), true);
+                                lg_tensor *y =
+                                        f == 0   ? lg_var(v, .dims = LG_DIMS(1), .keep_dim = true)
+                                        : f == 1 ? lg_std(v, .dims = LG_DIMS(1), .keep_dim = true)
+                                        : f == 2 ? lg_layer_norm(v, 1, NULL, NULL)
+                                        : f == 3 ? lg_batch_norm(lg_transpose(v, 0, 1), NULL, NULL, .training = true)
+                                                 : lg_instance_norm(lg_unsqueeze(v, 0), NULL, NULL);
+                                y = lg_mul(f == 3 ? lg_transpose(y, 0, 1) : y, lg_cast(g, dtype));
+                                lg_grad(LG_LIST(lg_sum(y)), LG_LIST(v), .create_graph = create, .result = d[wide]);
+                                assert_ok(c);
+                        }
+                        const double top = lg_item(lg_amax(lg_abs(d[1][0])));
+                        all_are("slope", lg_div_scalar(lg_sub(d[0][0], d[1][0]), top), 0, 2e-5);
+                }
+        lg_close(c);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -136,6 +225,9 @@ int main(void)
                 cmocka_unit_test(constants_are_normalised_to_zero),
                 cmocka_unit_test(squares_beyond_f32_are_normalised),
                 cmocka_unit_test(what_is_not_finite_stays_in_its_row),
+                cmocka_unit_test(norms_of_what_has_no_powers),
+                cmocka_unit_test(means_of_windows),
+                cmocka_unit_test(slopes_far_from_zero),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

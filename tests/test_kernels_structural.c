@@ -265,20 +265,33 @@ static double reduce_reference(const lg_reduce_args *a, int64_t k)
 {
         int64_t n = count_of(a->reduced_ndim, a->reduced), at = 0;
         int64_t base = offset_of(a->kept_ndim, a->kept, a->kept_strides, k);
-        double sum = 0, squares = 0, top = 0;
+        double sum = 0, differences = 0, squares = 0, top = 0;
         for (int64_t i = 0; i < n; i++)
                 sum += get(a->dtype, a->in, base + offset_of(a->reduced_ndim, a->reduced, a->reduced_strides, i));
         for (int64_t i = 0; i < n; i++) {
                 double x = get(a->dtype, a->in, base + offset_of(a->reduced_ndim, a->reduced, a->reduced_strides, i));
-                squares += pow(x - sum / (double)n, 2);
+                differences += pow(x - sum / (double)n, 2);
+                squares += x * x;
                 bool least = a->kind == LG_REDUCE_MIN || a->kind == LG_REDUCE_ARGMIN;
                 bool more = least ? x < top : x > top;
                 if (i == 0 || more || (isnan(x) && !isnan(top)))
                         top = x, at = i;
         }
-        if (a->kind == LG_REDUCE_VAR)
-                return squares / fmax(0, (double)n - a->correction);
-        return a->kind == LG_REDUCE_SUM ? sum : gives_index(a->kind) ? (double)at : top;
+        const double var = differences / fmax(0, (double)n - a->correction);
+        switch (a->kind) {
+        case LG_REDUCE_SUM:
+                return sum;
+        case LG_REDUCE_MEAN:
+                return sum / (double)n;
+        case LG_REDUCE_NORM:
+                return sqrt(squares);
+        case LG_REDUCE_VAR:
+                return var;
+        case LG_REDUCE_STD:
+                return sqrt(var);
+        default:
+                return gives_index(a->kind) ? (double)at : top;
+        }
 }
 
 static void check_reduce(lg_reduce_args *a)
@@ -299,7 +312,8 @@ static void check_reduce(lg_reduce_args *a)
 /* Splits a shape into kept and reduced dimensions by the bits of `mask`. */
 static void check_reductions(lg_dtype t, int ndim, const int64_t *shape, int layout, unsigned mask)
 {
-        for (int kind = LG_REDUCE_SUM; kind <= LG_REDUCE_VAR; kind++) {
+        for (int kind = LG_REDUCE_SUM; kind <= LG_REDUCE_STD; kind++) {
+                const bool chooses = kind > LG_REDUCE_SUM && kind < LG_REDUCE_VAR;
                 operand in = make_operand(t, ndim, shape, layout, true, is_float(t) ? -1 : 0, is_float(t) ? 2 : 9);
                 lg_reduce_args a = {.kind = (lg_reduce_kind)kind, .dtype = t, .in = operand_at(&in), .correction = 1};
                 for (int d = 0; d < ndim; d++) {
@@ -312,10 +326,9 @@ static void check_reductions(lg_dtype t, int ndim, const int64_t *shape, int lay
                         }
                 }
                 bool empty = count_of(a.reduced_ndim, a.reduced) == 0;
-                if (is_float(t) && kind != LG_REDUCE_SUM && kind != LG_REDUCE_VAR && layout == 0 && !empty)
+                if (is_float(t) && chooses && layout == 0 && !empty)
                         put(t, in.memory, 1 < in.bytes / size_of[t] ? 1 : 0, NAN);
-                if ((!empty || kind == LG_REDUCE_SUM || kind == LG_REDUCE_VAR) &&
-                    (is_float(t) || kind != LG_REDUCE_VAR))
+                if (!(empty && chooses) && (is_float(t) || kind < LG_REDUCE_VAR))
                         check_reduce(&a);
                 free(in.memory);
         }

@@ -425,9 +425,65 @@ static void logsumexp_of_infinities(void **state)
         lg_tensor *x = lg_from(c, ((double[]){-INFINITY, 1, 1}), LG_SHAPE(3), .dtype = LG_F64, .requires_grad = true);
         lg_backward(lg_logsumexp(x));
         assert_list(lg_grad_of(x), 1e-15, 0, 0.5, 0.5);
+        for (int d = 0; d < 4; d++)
+                for (int create = 0; create < 2; create++) {
+                        const float ends[] = {-INFINITY, -INFINITY, -INFINITY, INFINITY, INFINITY,
+                                              1,         INFINITY,  -INFINITY, 3e4};
+                        lg_tensor *e = lg_requires_grad(lg_cast(lg_from(c, ends, LG_SHAPE(3, 3)), dtypes[d]), true),
+                                  *g[1];
+                        lg_tensor *y = lg_logsumexp(e, .dims = LG_DIMS(1));
+                        assert_list(y, 0, -INFINITY, INFINITY, INFINITY);
+                        lg_grad(LG_LIST(lg_sum(lg_slice(y, 0, 0, 3))), LG_LIST(e), .create_graph = create, .result = g);
+                        assert_list(g[0], 0, 0, 0, 0, 0.5, 0.5, 0, 1, 0, 0);
+                }
         assert_ok(c);
         drop(lg_logsumexp(lg_ones(c, LG_SHAPE(2), .dtype = LG_I32)));
         assert_error(c, LG_ERR_DTYPE, "logsumexp: x is");
+        lg_close(c);
+}
+
+static lg_tensor *over_nothing(int which, lg_tensor *x)
+{
+        const lg_dims dims = LG_DIMS(0);
+        switch (which) {
+        case 0:
+                return lg_mean(x, .dims = dims);
+        case 1:
+                return lg_var(x, .dims = dims);
+        case 2:
+                return lg_std(x, .dims = dims);
+        case 3:
+                return lg_logsumexp(x, .dims = dims);
+        case 4:
+                return lg_prod(x, .dims = dims);
+        case 5:
+                return lg_normalize(x, 0);
+        case 6:
+                return lg_softmax(x, 0);
+        case 7:
+                return lg_log_softmax(x, 0);
+        default:
+                return lg_norm(x, (which - 8) / 2.0, .dims = dims);
+        }
+}
+
+/* The derivative of no elements depends on nothing, and what it depends on gets 0. */
+static void second_derivatives_of_nothing(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        for (int which = 0; which < 15; which++) {
+                lg_tensor *x = lg_zeros(c, LG_SHAPE(0, 3), .requires_grad = true), *y = over_nothing(which, x);
+                lg_tensor *g = lg_ones(c, lg_shape_of(y), .requires_grad = true), *dx[1], *dg[1] = {NULL};
+                lg_grad(LG_LIST(y), LG_LIST(x), .grads = LG_LIST(g), .create_graph = true, .result = dx);
+                assert_shape(dx[0], LG_SHAPE(0, 3));
+                if (lg_needs_grad(dx[0]))
+                        lg_grad(LG_LIST(dx[0]), LG_LIST(g), .grads = LG_LIST(lg_zeros(c, LG_SHAPE(0, 3))),
+                                .result = dg);
+                assert_ok(c);
+                if (dg[0] && lg_item(lg_sum(lg_ne_scalar(dg[0], 0))) != 0)
+                        fail_msg("function %d: the second derivative is not 0", which);
+        }
         lg_close(c);
 }
 
@@ -524,6 +580,7 @@ int main(void)
                 cmocka_unit_test(any_and_all),
                 cmocka_unit_test(norms),
                 cmocka_unit_test(logsumexp_of_infinities),
+                cmocka_unit_test(second_derivatives_of_nothing),
                 cmocka_unit_test(running_products),
                 cmocka_unit_test(argmin_of_many),
                 cmocka_unit_test(pytorchs_numbers),

@@ -1,9 +1,10 @@
-/* reduce.c - sums, extremes and variances over any dimensions.
+/* reduce.c - sums, means, extremes, norms and variances over any dimensions.
  *
  * The input is cut into tasks by its shape alone, each task fills cells, and cells of one result are joined in order:
  * no result depends on the number of threads. Two ways through the input: by rows, where the reduced elements of one
  * result lie side by side (or are gathered), and by columns, where neighbouring results do.
  */
+#include <math.h>
 #include "cpu.h"
 
 #define CHUNK 1024
@@ -83,7 +84,7 @@ typedef struct job {
         int64_t row_blocks; /* by columns: tasks of one innermost kept row */
         int64_t groups;     /* tasks that share their results */
         int64_t group;      /* reduced elements of a task */
-        double *mean;       /* VAR: of every result, from the first pass; before that its first element */
+        double *mean;       /* VAR, STD: of every result, from the first pass; before that its first element */
         bool to_mean;       /* this is the first pass */
         cell *cells;        /* [group][result], where there are several groups */
 } job;
@@ -132,7 +133,8 @@ static void reduce_columns(const job *j, int64_t k, int64_t n, int64_t first, in
         int64_t at[LG_MAX_DIMS];
         const int64_t most = rows_in_one(j, n);
         const char *base = lg_byte_at(j->a->in, lg_walk_seek(&j->kept, 0, k, at) * (int64_t)j->size);
-        const double *mean = j->mean ? j->mean + k : NULL;
+        static const double zeros[COLUMNS];
+        const double *mean = j->mean ? j->mean + k : zeros;
         memset(&sums, 0, sizeof sums);
         for (int64_t r = first, rows; r < end; r += rows) {
                 rows = lg_least(most, end - r);
@@ -148,23 +150,40 @@ static void reduce_columns(const job *j, int64_t k, int64_t n, int64_t first, in
         }
 }
 
+/* A result from LG_REDUCE_VAR on, before it is rounded, of its sum. */
+static double finish(const lg_reduce_args *a, double sum, double count)
+{
+        const double left = count - a->correction;
+        switch (a->kind) {
+        case LG_REDUCE_MEAN:
+                return sum / count;
+        case LG_REDUCE_NORM:
+                return sqrt(sum);
+        case LG_REDUCE_VAR:
+                return sum / (left > 0 ? left : 0);
+        default: /* LG_REDUCE_STD */
+                return sqrt(sum / (left > 0 ? left : 0));
+        }
+}
+
 /* Writes n finished results from number k on. */
 static void emit(const job *j, int64_t k, int64_t n, const cell *from)
 {
         LG_ALIGN64 double real[COLUMNS];
         LG_ALIGN64 int64_t integer[COLUMNS];
         const lg_reduce_args *a = j->a;
-        double count = (double)j->reduced.count, divisor = count - a->correction;
+        const double count = (double)j->reduced.count;
+        if (j->to_mean) {
+                for (int64_t i = 0; i < n; i++)
+                        j->mean[k + i] += from[i].f64 / count;
+                return;
+        }
         for (int64_t i = 0; i < n; i++) {
                 integer[i] = is_index(j->mode) ? from[i].at : from[i].i64;
                 real[i] = from[i].f64;
-                if (j->to_mean)
-                        j->mean[k + i] += real[i] / count;
-                else if (j->mode == MODE_SQUARES)
-                        real[i] /= divisor > 0 ? divisor : 0;
         }
-        if (j->to_mean)
-                return;
+        for (int64_t i = 0; i < n && a->kind >= LG_REDUCE_VAR; i++)
+                real[i] = finish(a, real[i], count);
         bool integral = j->compute == LG_COMPUTE_I64 || is_index(j->mode);
         lg_dtype t = is_index(j->mode) || (integral && j->mode == MODE_SUM) ? LG_I64 : a->dtype;
         lg_compute compute = integral ? LG_COMPUTE_I64 : LG_COMPUTE_F64;
@@ -264,7 +283,10 @@ static void first_elements(const job *j)
 
 bool LG_CPU(reduce)(lg_queue *q, const lg_reduce_args *a)
 {
-        static const mode modes[] = {MODE_SUM, MODE_MAX, MODE_MIN, MODE_ARGMAX, MODE_ARGMIN, MODE_DIFFERENCES};
+        static const mode modes[] = {
+                [LG_REDUCE_SUM] = MODE_SUM,       [LG_REDUCE_MAX] = MODE_MAX,       [LG_REDUCE_MIN] = MODE_MIN,
+                [LG_REDUCE_ARGMAX] = MODE_ARGMAX, [LG_REDUCE_ARGMIN] = MODE_ARGMIN, [LG_REDUCE_VAR] = MODE_DIFFERENCES,
+                [LG_REDUCE_MEAN] = MODE_SUM,      [LG_REDUCE_NORM] = MODE_SQUARES,  [LG_REDUCE_STD] = MODE_DIFFERENCES};
         job j = {.a = a, .compute = lg_compute_of(a->dtype), .size = lg_bytes_of(a->dtype), .mode = modes[a->kind]};
         lg_walk_init(&j.kept, a->kept_ndim, a->kept, 1, (const int64_t *[]){a->kept_strides}, false);
         lg_walk_init(&j.reduced, a->reduced_ndim, a->reduced, 1, (const int64_t *[]){a->reduced_strides},
@@ -272,13 +294,13 @@ bool LG_CPU(reduce)(lg_queue *q, const lg_reduce_args *a)
         j.native = a->dtype == lg_dtype_of_compute(j.compute);
         if (j.kept.count == 0)
                 return true;
-        if (j.reduced.count == 0 && a->kind != LG_REDUCE_SUM && a->kind != LG_REDUCE_VAR)
+        if (j.reduced.count == 0 && (is_index(j.mode) || j.mode == MODE_MAX || j.mode == MODE_MIN))
                 return lg_queue_fail(q, LG_BROKEN, "reduce: no elements");
+        if (j.compute == LG_COMPUTE_I64 && a->kind >= LG_REDUCE_VAR)
+                return lg_queue_fail(q, LG_BROKEN, "reduce: no kind %d of dtype %d", (int)a->kind, (int)a->dtype);
         plan(&j);
-        if (a->kind != LG_REDUCE_VAR)
+        if (j.mode != MODE_DIFFERENCES)
                 return run_pass(q, &j);
-        if (j.compute == LG_COMPUTE_I64)
-                return lg_queue_fail(q, LG_BROKEN, "reduce: no variance of dtype %d", (int)a->dtype);
         j.mean = q->workspace(q, (size_t)j.kept.count * sizeof *j.mean);
         if (!j.mean)
                 return false;

@@ -1,4 +1,4 @@
-/* reduce.cu - sums, greatest and smallest elements, their places, variances, in a fixed order.
+/* reduce.cu - sums, means, norms, greatest and smallest elements, their places, variances, in a fixed order.
  *
  * A kept element belongs to a thread, a warp or a block, which take its elements in turn; where there are few kept
  * elements, several blocks share one, and a second kernel joins their parts.
@@ -13,17 +13,20 @@ template <typename T> static __device__ inline T from_lane(T v, int by)
         return __shfl_down_sync(0xffffffffu, v, (unsigned)by);
 }
 
-/* A pack is added up in H, packs in S. */
-template <typename H, typename S> struct sum_of {
+/* A pack is added up in H, where that holds its sum, and packs in S. */
+template <typename H, typename S, bool SQUARES> struct sum_of {
         S sum;
         template <int V> __device__ inline void take(const H *x, int64_t, bool)
         {
+                constexpr bool in_h = V > 1 && std::is_same<H, float>::value && !SQUARES;
                 S part = 0;
-                if constexpr (V > 1 && std::is_same<H, float>::value)
+                if constexpr (in_h)
                         part = (S)((x[0] + x[4]) + (x[1] + x[5])) + (S)((x[2] + x[6]) + (x[3] + x[7]));
-                else
+                if (!in_h || part - part != 0) {
+                        part = 0;
                         for (int j = 0; j < V; j++)
-                                part += (S)x[j];
+                                part += SQUARES ? (S)x[j] * (S)x[j] : (S)x[j];
+                }
                 sum += part;
         }
         __device__ inline void join(const sum_of &other, bool)
@@ -34,9 +37,10 @@ template <typename H, typename S> struct sum_of {
         {
                 return sum_of{from_lane(sum, by)};
         }
-        __device__ inline void finish(const lg_reduce_args &a, int64_t k, int64_t) const
+        __device__ inline void finish(const lg_reduce_args &a, int64_t k, int64_t count) const
         {
-                lg_store<S>(a.out, lg_is_float(a.dtype) ? a.dtype : LG_I64, k, sum);
+                const S y = SQUARES ? (S)sqrt((double)sum) : a.kind == LG_REDUCE_MEAN ? sum / (S)count : sum;
+                lg_store<S>(a.out, lg_is_float(a.dtype) ? a.dtype : LG_I64, k, y);
         }
 };
 
@@ -64,7 +68,8 @@ template <typename H> struct variance_of {
         __device__ inline void finish(const lg_reduce_args &a, int64_t k, int64_t count) const
         {
                 const double left = (double)count - a.correction;
-                lg_store<double>(a.out, a.dtype, k, (count ? m.squares : 0) / (left > 0 ? left : 0));
+                const double var = (count ? m.squares : 0) / (left > 0 ? left : 0);
+                lg_store<double>(a.out, a.dtype, k, a.kind == LG_REDUCE_STD ? sqrt(var) : var);
         }
 };
 
@@ -235,8 +240,12 @@ template <typename H, typename S> static bool reduce(lg_queue *q, const lg_reduc
 {
         switch (a->kind) {
         case LG_REDUCE_SUM:
-                return choose<H, sum_of<H, S>>(q, a, p);
+        case LG_REDUCE_MEAN:
+                return choose<H, sum_of<H, S, false>>(q, a, p);
+        case LG_REDUCE_NORM:
+                return choose<H, sum_of<H, S, true>>(q, a, p);
         case LG_REDUCE_VAR:
+        case LG_REDUCE_STD:
                 return choose<H, variance_of<H>>(q, a, p);
         default:
                 return choose<H, extreme_of<H>>(q, a, p);

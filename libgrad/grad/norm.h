@@ -71,8 +71,9 @@ LG_API LG_NEW lg_tensor *lg_layer_norm_with(lg_tensor *x, int dims, lg_tensor *w
                                             const lg_layer_norm_options *options);
 
 /* Computes (x - mean) / sqrt(var + eps) * w + b, with mean and var over each of `groups` groups of channels of x
- * (N, C, ...) (PyTorch's F.group_norm). w and b are (C). Fails with LG_ERR_SHAPE if x has fewer than two dimensions,
- * and with LG_ERR_ARGUMENT if groups is below 1 or does not divide C.
+ * (N, C, ...) (PyTorch's F.group_norm). w and b are (C). Fails with LG_ERR_SHAPE if x has fewer than two dimensions, if
+ * one other than N is 0, or if each group has only one element and N is 1; with LG_ERR_ARGUMENT if groups is below 1 or
+ * does not divide C.
  * Example: lg_group_norm(x, 8, w, b) */
 #define lg_group_norm(...)                                                                                             \
         LG_CALL4(lg_group_norm_with, lg_layer_norm_options, lg_group_norm_takes_x_groups_w_b, __VA_ARGS__)
@@ -105,7 +106,7 @@ typedef struct lg_normalize_options {
         double eps LG_DEFAULT; /* the least norm to divide by; default 1e-12 */
 } lg_normalize_options;
 /* Divides x by its norm along one dimension: x / max(|x|, eps), where |x| = sqrt(sum(x^2)) (PyTorch's F.normalize with
- * p = 2). However small .eps is, the divisor is at least 1e-19 (f64: 1e-154), so that a line of zeros stays 0 and has a
+ * p = 2). However small .eps is, the divisor is at least 2e-38 (f64: 3e-308), so that a line of zeros stays 0 and has a
  * gradient. A negative dim counts from the end. Fails with LG_ERR_ARGUMENT if x has no such dimension.
  * Example: lg_normalize(x, 1) */
 #define lg_normalize(...) LG_CALL2(lg_normalize_with, lg_normalize_options, lg_normalize_takes_x_dim, __VA_ARGS__)

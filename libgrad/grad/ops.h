@@ -41,7 +41,8 @@ typedef struct lg_reduce_options {
 #define lg_sum(...) LG_CALL1(lg_sum_with, lg_reduce_options, lg_sum_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_sum_with(lg_tensor *x, const lg_reduce_options *options);
 
-/* Computes the mean of a tensor of a float dtype (else LG_ERR_DTYPE). The mean of an empty tensor is NaN. */
+/* Computes the mean of a tensor of a float dtype (else LG_ERR_DTYPE). It is finite also where the sum exceeds the range
+ * of the dtype; only in f64 the sum must fit, as in NumPy. The mean of an empty tensor is NaN. */
 #define lg_mean(...) LG_CALL1(lg_mean_with, lg_reduce_options, lg_mean_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_mean_with(lg_tensor *x, const lg_reduce_options *options);
 
@@ -74,8 +75,8 @@ LG_API LG_NEW lg_tensor *lg_argmin_with(lg_tensor *x, const lg_reduce_options *o
 #define lg_var(...) LG_CALL1(lg_var_with, lg_reduce_options, lg_var_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_var_with(lg_tensor *x, const lg_reduce_options *options);
 
-/* Computes the standard deviation, the square root of lg_var(), of a tensor of a float dtype (else LG_ERR_DTYPE). Where
- * it is 0, its gradient is 0. */
+/* Computes the standard deviation, the square root of the variance, of a tensor of a float dtype (else LG_ERR_DTYPE).
+ * The variance itself may exceed the range of the dtype, except in f64. Where the result is 0, its gradient is 0. */
 #define lg_std(...) LG_CALL1(lg_std_with, lg_reduce_options, lg_std_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_std_with(lg_tensor *x, const lg_reduce_options *options);
 
@@ -85,7 +86,8 @@ LG_API LG_NEW lg_tensor *lg_std_with(lg_tensor *x, const lg_reduce_options *opti
 LG_API LG_NEW lg_tensor *lg_prod_with(lg_tensor *x, const lg_reduce_options *options);
 
 /* Computes log(sum(e^x)) of a tensor of a float dtype (else LG_ERR_DTYPE), without overflow in between. Elements may be
- * infinite. The result for an empty tensor is -inf. */
+ * infinite: elements of inf share the gradient equally, and if all are -inf, it is 0 (in PyTorch it is NaN). The result
+ * for an empty tensor is -inf. */
 #define lg_logsumexp(...) LG_CALL1(lg_logsumexp_with, lg_reduce_options, lg_logsumexp_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_logsumexp_with(lg_tensor *x, const lg_reduce_options *options);
 
@@ -106,7 +108,8 @@ typedef struct lg_norm_options {
 } lg_norm_options;
 /* Computes the vector norm sum(|x|^p)^(1/p) of a tensor of a float dtype (else LG_ERR_DTYPE), as PyTorch's
  * linalg.vector_norm does. If p is LG_INFINITY, the norm is the maximum of |x|; if p is 0, it is the number of nonzero
- * elements. Where the norm is 0, its gradient is 0. The norm of an empty tensor is 0, except that p = LG_INFINITY fails
+ * elements. Where the norm is 0, its gradient is 0. Powers on the way may exceed the range of the dtype, except squares
+ * in f64 (p = 2). The norm of an empty tensor is 0, except that p = LG_INFINITY fails
  * with LG_ERR_SHAPE. Fails with LG_ERR_ARGUMENT if p is negative or NaN.
  * Example: lg_norm(x, 2, .dims = LG_DIMS(1)) */
 #define lg_norm(...) LG_CALL2(lg_norm_with, lg_norm_options, lg_norm_takes_x_p, __VA_ARGS__)

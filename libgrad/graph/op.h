@@ -236,6 +236,8 @@ static inline lg_tensor *lg__made(lg_tensor *y, const lg_tensor *x)
 lg_tensor *lg__channels_last(lg_tensor *x);
 /* x summed to a shape that broadcasts to x's: the one place where gradients of broadcasts are summed. */
 lg_tensor *lg__sum_to(lg_tensor *x, lg_shape shape);
+/* x less its mean over these dimensions, of a float dtype. */
+lg_tensor *lg__centered(lg_tensor *x, lg_dims dims);
 /* A 0-d constant of x's dtype and device, outside the graph. */
 lg_tensor *lg__constant(const lg_tensor *x, double value);
 /* True if t's values may be changed in place (inplace.c); otherwise an error is set. Who changes them bumps the

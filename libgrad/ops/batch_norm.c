@@ -125,16 +125,16 @@ static lg_tensor *normalised(const lg__vjp *v, lg_tensor *x, lg_tensor **ret_r)
 {
         const batch_norm_attributes *a = v->attributes;
         const lg_dims dims = batch_dims(x->at.shape);
-        lg_tensor *mean, *var;
+        lg_tensor *d, *var;
         if (a->training) {
-                mean = lg_mean(x, .dims = dims, .keep_dim = true);
+                d = lg__centered(x, dims);
                 var = lg_var(x, .dims = dims, .keep_dim = true, .correction = LG_ZERO);
         } else {
-                mean = by_channel(lg_cast(lg_detach(v->out[1]), x->at.dtype), x);
+                d = lg_sub(x, by_channel(lg_cast(lg_detach(v->out[1]), x->at.dtype), x));
                 var = by_channel(lg_cast(lg_detach(v->out[2]), x->at.dtype), x);
         }
         *ret_r = lg_rsqrt(lg_add_scalar(var, a->eps));
-        return lg_mul(lg_sub(x, mean), *ret_r);
+        return lg_mul(d, *ret_r);
 }
 
 static bool vjp(lg__vjp *v)

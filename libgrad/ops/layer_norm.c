@@ -77,7 +77,7 @@ static bool vjp(lg__vjp *v)
         lg_tensor *var = a->rms ? row_mean(lg_square(x))
                                 : lg_var(x, .dims = LG_DIMS(2, 3), .keep_dim = true, .correction = LG_ZERO);
         lg_tensor *r = lg_rsqrt(lg_add_scalar(var, a->eps));
-        lg_tensor *t = lg_mul(a->rms ? x : lg_sub(x, row_mean(x)), r);
+        lg_tensor *t = lg_mul(a->rms ? x : lg__centered(x, LG_DIMS(2, 3)), r);
         if (v->needs[0]) {
                 lg_tensor *gw = w ? lg_mul(g, w) : g, *slope = lg_mul(t, row_mean(lg_mul(gw, t)));
                 v->grad_in[0] = lg_mul(r, lg_sub(a->rms ? gw : lg_sub(gw, row_mean(gw)), slope));
@@ -172,6 +172,11 @@ static lg_tensor *compose_groups(const lg__call *call)
                                 lg__tensor_text(x).s, instance ? " with more than 1 element in each channel" : "");
         if (!lg__norm_check_eps(call, a.eps))
                 return NULL;
+        if (!instance && (channels == 0 || inner == 0 || lg__shape_numel(s) == groups))
+                return lg__fail(
+                        call->ctx, LG_ERR_SHAPE,
+                        "group_norm: x is %s; it needs channels, elements in them and more than 1 element in a group",
+                        lg__tensor_text(x).s);
         if (groups < 1 || channels % groups)
                 return lg__fail(call->ctx, LG_ERR_ARGUMENT, "%s: x is %s; its channels cannot make %lld groups",
                                 call->op->name, lg__tensor_text(x).s, (long long)groups);
@@ -180,7 +185,6 @@ static lg_tensor *compose_groups(const lg__call *call)
                        : NULL;
 }
 
-/* The square of the norm is kept from zero and not the norm, so that a row of zeros has a derivative. */
 static lg_tensor *compose_normalize(const lg__call *call)
 {
         const arguments *p = call->attributes;
@@ -193,9 +197,8 @@ static lg_tensor *compose_normalize(const lg__call *call)
         if (dim < 0 || !lg__norm_check_eps(call, eps))
                 return NULL;
         lg_tensor *wide = lg_cast(x, lg__norm_dtype(x));
-        lg_tensor *square = lg_sum(lg_square(wide), .dims = LG_DIMS(dim), .keep_dim = true);
-        lg_tensor *norm = lg_sqrt(lg_maximum_scalar(square, eps * eps > least ? eps * eps : least));
-        return lg_cast(lg_div(wide, norm), x->at.dtype);
+        lg_tensor *norm = lg_norm(wide, 2, .dims = LG_DIMS(dim), .keep_dim = true);
+        return lg_cast(lg_div(wide, lg_maximum_scalar(norm, eps > least ? eps : least)), x->at.dtype);
 }
 
 LG__DEFINE(normalize, .autocast = LG__F32, .compose = compose_normalize, LG__OPERANDS({"x", LG__FLOAT}))

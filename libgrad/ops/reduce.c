@@ -1,8 +1,10 @@
-/* reduce.c - sum, mean, amax, amin, argmax, argmin, var over any set of dimensions.
+/* reduce.c - sum, mean, amax, amin, argmax, argmin, var, std and the Euclidean norm over any set of dimensions.
  *
- * sum: dx = g, repeated. amax, amin: dx = g * (x == y) / (number of equals). mean = sum / count.
- * var: dx = g * 2 (x - mean) / (count - correction).
+ * sum: dx = g, repeated. mean: dx = g / count, repeated. amax, amin: dx = g * (x == y) / (number of equals).
+ * var: dx = g * 2 (x - mean) / (count - correction). std: dx = g * (x - mean) / ((count - correction) y).
+ * norm2: dx = g * x / y. Where y = 0, dx = 0.
  */
+#include <math.h>
 #include "reduce.h"
 
 bool lg__is_reduced(const reduce_attributes *a, int dim)
@@ -56,6 +58,9 @@ static lg_reduce_kind kind_of(const lg__op *op)
                : op == LG__OP(amin)   ? LG_REDUCE_MIN
                : op == LG__OP(argmax) ? LG_REDUCE_ARGMAX
                : op == LG__OP(argmin) ? LG_REDUCE_ARGMIN
+               : op == LG__OP(mean)   ? LG_REDUCE_MEAN
+               : op == LG__OP(norm2)  ? LG_REDUCE_NORM
+               : op == LG__OP(std)    ? LG_REDUCE_STD
                                       : LG_REDUCE_VAR;
 }
 
@@ -66,11 +71,12 @@ static bool infer(lg__call *call)
         lg__layout *y = &call->out_at[0];
         const lg_reduce_kind kind = kind_of(call->op);
         const bool sum = kind == LG_REDUCE_SUM, place = kind == LG_REDUCE_ARGMAX || kind == LG_REDUCE_ARGMIN;
+        const bool chooses = place || kind == LG_REDUCE_MAX || kind == LG_REDUCE_MIN;
         if (!lg__dims(call->ctx, call->op->name, &a->dims, x->shape.ndim))
                 return false;
         y->dtype = place || (sum && !lg__dtype_float(x->dtype)) ? LG_I64 : x->dtype;
         y->shape = lg__reduced_shape(x->shape, a, a->keep_dim);
-        return sum || kind == LG_REDUCE_VAR || lg__reduced_count(x->shape, a) > 0 || lg__shape_numel(y->shape) == 0 ||
+        return !chooses || lg__reduced_count(x->shape, a) > 0 || lg__shape_numel(y->shape) == 0 ||
                lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s: there is no element to choose from", call->op->name,
                         lg__tensor_text(call->in[0]).s);
 }
@@ -115,13 +121,47 @@ static bool vjp_extreme(lg__vjp *v)
         return (v->grad_in[0] = lg_mul(restore(v->grad[0], v), lg_div(equal, number))) != NULL;
 }
 
+static bool vjp_mean(lg__vjp *v)
+{
+        const lg_shape s = lg__input_shape(v, 0);
+        const int64_t count = lg__reduced_count(s, v->attributes);
+        lg_tensor *g = lg_div_scalar(restore(v->grad[0], v), count ? (double)count : 1);
+        return (v->grad_in[0] = lg_expand(g, s)) != NULL;
+}
+
+/* The mean is rounded, but that of the differences from it is small, and so is its rounding. */
+lg_tensor *lg__centered(lg_tensor *x, lg_dims dims)
+{
+        for (int i = 0; i < 2 && dims.count; i++)
+                x = lg_sub(x, lg_mean(x, .dims = dims, .keep_dim = true));
+        return dims.count ? x : lg_sub(x, x);
+}
+
+/* g / y; 0, and with derivatives of 0, where y is 0. y of a 16-bit input is computed again, in f32. */
+static lg_tensor *over_result(const lg__vjp *v, lg_tensor *g)
+{
+        lg_tensor *wide = lg__widened(v->in[0]);
+        lg_tensor *y = restore(wide == v->in[0] ? v->out[0] : lg__apply1(v->op, wide, v->attributes), v);
+        return lg_div(g, lg_where(lg_eq_scalar(y, 0), lg__constant(y, INFINITY), y));
+}
+
 static bool vjp_var(lg__vjp *v)
 {
         const reduce_attributes *a = v->attributes;
-        double left = (double)lg__reduced_count(lg__input_shape(v, 0), a) - a->correction;
-        lg_tensor *mean = a->dims.count ? lg_mean(v->in[0], .dims = a->dims, .keep_dim = true) : v->in[0];
-        lg_tensor *slope = lg_mul_scalar(lg_sub(v->in[0], mean), 2 / (left > 0 ? left : 0));
-        return (v->grad_in[0] = lg_mul(restore(v->grad[0], v), slope)) != NULL;
+        const bool root = v->op == LG__OP(std);
+        const double count = (double)lg__reduced_count(lg__input_shape(v, 0), a), left = count - a->correction;
+        const double factor = (root ? 1 : 2) / (left > 0 ? left : 0);
+        if (count == 0)
+                return vjp_sum(v); /* of no elements */
+        lg_tensor *d = lg__centered(lg__widened(v->in[0]), a->dims), *g = restore(lg__widened(v->grad[0]), v);
+        g = lg_mul_scalar(root ? over_result(v, g) : g, factor);
+        return (v->grad_in[0] = lg_mul(g, d)) != NULL;
+}
+
+static bool vjp_norm2(lg__vjp *v)
+{
+        lg_tensor *g = over_result(v, restore(lg__widened(v->grad[0]), v));
+        return (v->grad_in[0] = lg_mul(g, lg__widened(v->in[0]))) != NULL;
 }
 
 static lg_tensor *apply(const lg__op *op, lg_tensor *x, const lg_reduce_options *options)
@@ -130,28 +170,22 @@ static lg_tensor *apply(const lg__op *op, lg_tensor *x, const lg_reduce_options 
         return take(lg__ctx_of(x), op->name, options, &a) ? lg__apply1(op, x, &a) : NULL;
 }
 
-#define REDUCTION(of, takes, x_saved_for, y_saved_for, ...)                                                            \
+#define REDUCTION_OP(of, takes, x_saved_for, y_saved_for, ...)                                                         \
         LG__DEFINE(of, LG__OPERANDS({"x", takes, .saved_for = x_saved_for}),                                           \
                    LG__RESULTS({"y", .saved_for = y_saved_for}), LG__HAS(reduce), .infer = infer, .forward = forward,  \
-                   __VA_ARGS__)                                                                                        \
+                   __VA_ARGS__)
+#define REDUCTION(of, ...)                                                                                             \
+        REDUCTION_OP(of, __VA_ARGS__)                                                                                  \
         lg_tensor *lg_##of##_with(lg_tensor *x, const lg_reduce_options *options)                                      \
         {                                                                                                              \
                 return apply(LG__OP(of), x, options);                                                                  \
         }
 REDUCTION(sum, LG__ANY, 0, 0, .vjp = vjp_sum, .autocast = LG__F32)
+REDUCTION(mean, LG__FLOAT, 0, 0, .vjp = vjp_mean)
 REDUCTION(amax, LG__ANY, LG__BY(0), LG__BY(0), .vjp = vjp_extreme)
 REDUCTION(amin, LG__ANY, LG__BY(0), LG__BY(0), .vjp = vjp_extreme)
 REDUCTION(argmax, LG__ANY, 0, 0, .vjp = NULL)
 REDUCTION(argmin, LG__ANY, 0, 0, .vjp = NULL)
 REDUCTION(var, LG__FLOAT, LG__BY(0), 0, .vjp = vjp_var)
-
-static lg_tensor *compose_mean(const lg__call *call)
-{
-        reduce_attributes a;
-        lg_tensor *x = call->in[0];
-        if (!lg__reduce_of(call, call->attributes, &a))
-                return NULL;
-        double count = (double)lg__reduced_count(x->at.shape, &a);
-        return lg_cast(lg_div_scalar(LG__APPLY(sum, &a, lg__widened(x)), count), x->at.dtype);
-}
-LG__REDUCTION(mean, LG__FLOAT, LG__AS_IT_IS)
+REDUCTION(std, LG__FLOAT, LG__BY(0), LG__BY(0), .vjp = vjp_var)
+REDUCTION_OP(norm2, LG__FLOAT, LG__BY(0), LG__BY(0), .vjp = vjp_norm2)

@@ -1,4 +1,5 @@
-/* reduce_made.c - reductions made of other ops, which bring their derivatives: prod, std, norm, logsumexp, any, all. */
+/* reduce_made.c - reductions made of other ops, which bring their derivatives: prod, norm, logsumexp, any, all. */
+#include <float.h>
 #include <math.h>
 #include "reduce.h"
 
@@ -69,16 +70,6 @@ static lg_tensor *power(lg_tensor *x, double p)
         return lg_where(zero, lg__constant(x, 0), p == 0.5 ? lg_sqrt(safe) : lg_pow_scalar(safe, p));
 }
 
-static lg_tensor *compose_std(const lg__call *call)
-{
-        lg_tensor *x = call->in[0];
-        reduce_attributes a;
-        return !lg__reduce_of(call, call->attributes, &a)
-                       ? NULL
-                       : lg_cast(power(LG__APPLY(var, &a, lg__widened(x)), 0.5), x->at.dtype);
-}
-LG__REDUCTION(std, LG__FLOAT, LG__AS_IT_IS)
-
 /* 1 where x is not 0; a constant, but one with a gradient of zeros. */
 static lg_tensor *not_zero(lg_tensor *x)
 {
@@ -106,12 +97,19 @@ static lg_tensor *compose_norm(const lg__call *call)
         if (isinf(p) && lg__reduced_count(x->at.shape, &a) == 0)
                 return lg__fail(call->ctx, LG_ERR_SHAPE, "norm: x is %s: there is no greatest element",
                                 lg__tensor_text(x).s);
+        if (p == 2)
+                return LG__APPLY(norm2, &a, x);
         x = lg__widened(x);
-        x = p == 0 ? not_zero(x) : p == 2 ? lg_square(x) : lg_abs(x);
-        if (p != 0 && p != 1 && p != 2 && !isinf(p))
-                x = power(x, p);
-        lg_tensor *y = isinf(p) ? LG__APPLY(amax, &a, x) : LG__APPLY(sum, &a, x);
-        return lg_cast(p == 0 || p == 1 || isinf(p) ? y : power(y, 1 / p), dtype);
+        x = p == 0 ? not_zero(x) : lg_abs(x);
+        if (p == 0 || p == 1 || isinf(p) || lg__reduced_count(x->at.shape, &a) == 0)
+                return lg_cast(isinf(p) ? LG__APPLY(amax, &a, x) : LG__APPLY(sum, &a, x), dtype);
+        /* Powers of numbers up to 1 do not overflow. */
+        const lg_shape to = lg__reduced_shape(x->at.shape, &a, a.keep_dim);
+        a.keep_dim = true;
+        lg_tensor *top = LG__APPLY(amax, &a, lg_detach(x));
+        top = lg_where(lg_logical_and(lg_gt_scalar(top, 0), lg_isfinite(top)), top, lg__constant(top, 1));
+        lg_tensor *sum = LG__APPLY(sum, &a, power(lg_div(x, top), p));
+        return lg_cast(lg_reshape(lg_mul(power(sum, 1 / p), top), to), dtype);
 }
 
 LG__DEFINE(norm, .autocast = LG__F32, LG__OPERANDS({"x", LG__FLOAT}), .compose = compose_norm)
@@ -128,16 +126,20 @@ static lg_tensor *compose_logsumexp(const lg__call *call)
         reduce_attributes a;
         if (!lg__reduce_of(call, call->attributes, &a))
                 return NULL;
-        lg_shape to = lg__reduced_shape(x->at.shape, &a, a.keep_dim);
-        bool empty = lg__reduced_count(x->at.shape, &a) == 0;
+        const lg_shape to = lg__reduced_shape(x->at.shape, &a, a.keep_dim);
+        const double most = dtype == LG_F64 ? DBL_MAX : FLT_MAX;
+        const bool empty = lg__reduced_count(x->at.shape, &a) == 0;
         x = lg__widened(x);
-        if (empty)
-                return lg_cast(lg_log(LG__APPLY(sum, &a, lg_exp(x))), dtype);
-        /* inf - inf would be NaN. */
         a.keep_dim = true;
-        lg_tensor *top = LG__APPLY(amax, &a, lg_detach(x));
-        top = lg_where(lg_eq_scalar(lg_abs(top), INFINITY), lg__constant(top, 0), top);
-        lg_tensor *sum = LG__APPLY(sum, &a, lg_exp(lg_sub(x, top)));
+        lg_tensor *top = empty ? lg__constant(x, -INFINITY) : LG__APPLY(amax, &a, lg_detach(x));
+        lg_tensor *below = lg_sub(x, lg_clamp(top, -most, most));
+        /* An element of inf counts as the greatest, whose gradient it gets; inf - inf would be NaN. */
+        if (!below ||
+            !lg__pointwise_run(LG_PW_minimum_scalar, below, (lg_tensor *[LG_PW_INPUTS]){below}, 0, 0, "logsumexp"))
+                return NULL;
+        /* A sum of 0 is that of elements of -inf, whose gradient is 0. */
+        lg_tensor *sum = LG__APPLY(sum, &a, lg_exp(below));
+        sum = lg_where(lg_eq_scalar(sum, 0), lg__constant(x, 1), sum);
         return lg_cast(lg_reshape(lg_add(lg_log(sum), top), to), dtype);
 }
 LG__REDUCTION(logsumexp, LG__FLOAT, LG__F32)
