@@ -204,6 +204,109 @@ static void losses_far_out(void **state)
         lg_close(c);
 }
 
+/* Two equal scores have the loss log 2, whatever they are. */
+static void scores_far_from_zero(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        const lg_dtype dtypes[] = {LG_F32, LG_F32, LG_F32, LG_F32, LG_F64, LG_F64, LG_BF16, LG_F16};
+        const double far[] = {1e4, 1e12, -1e16, 1e30, 1e18, -1e300, 1e30, 6e4};
+        for (int i = 0; i < 8; i++) {
+                lg_tensor *x = lg_full(c, far[i], LG_SHAPE(3, 2), .dtype = dtypes[i]);
+                lg_tensor *t = lg_from(c, ((int64_t[]){1, 0, 1}), LG_SHAPE(3));
+                lg_tensor *w = lg_from(c, ((float[]){3, 3}), LG_SHAPE(2)), *q = lg_full(c, 0.5, LG_SHAPE(3, 2));
+                for (int k = 0; k < 2; k++) {
+                        const double e = k ? 0.1 : LG_ZERO, limit = dtypes[i] == LG_F64 ? 1e-15 : 1e-7;
+                        assert_near(lg_item(lg_cross_entropy(x, t, .label_smoothing = e)), M_LN2, limit);
+                        assert_list(lg_cross_entropy(x, t, .label_smoothing = e, .reduction = LG_NONE), limit, M_LN2,
+                                    M_LN2, M_LN2);
+                        assert_near(lg_item(lg_cross_entropy(x, t, .label_smoothing = e, .weight = w)), M_LN2, limit);
+                        assert_near(lg_item(lg_cross_entropy(x, q, .label_smoothing = e)), M_LN2, 1e-7);
+                        assert_near(lg_item(lg_nll(lg_log_softmax(x, 1), t)), M_LN2, 2e-3);
+                }
+                assert_ok(c);
+        }
+        lg_close(c);
+}
+
+/* A score that is infinite has no loss where it is right, and an infinite one where it is not. */
+static void infinite_scores(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        const float i = INFINITY;
+        const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
+        for (int d = 0; d < 4; d++) {
+                lg_tensor *x = lg_cast(lg_from(c, ((float[]){i, -i, i, -i, i, NAN}), LG_SHAPE(6)), dtypes[d]), *g[2];
+                lg_tensor *t = lg_from(c, ((float[]){1, 0, 0, 1, 0.5, 1}), LG_SHAPE(6)),
+                          *w = lg_full(c, 3, LG_SHAPE(1));
+                x = lg_requires_grad(lg_detach(x), true);
+                lg_tensor *y = lg_bce_with_logits(x, t, .reduction = LG_NONE);
+                assert_list(y, 0, 0, 0, INFINITY, INFINITY, INFINITY, NAN);
+                assert_list(lg_bce_with_logits(x, t, .reduction = LG_NONE, .pos_weight = w), 0, 0, 0, INFINITY,
+                            INFINITY, INFINITY, NAN);
+                for (int create = 0; create < 2; create++) {
+                        y = lg_bce_with_logits(x, t, .reduction = LG_SUM);
+                        lg_grad(LG_LIST(y), LG_LIST(x), .create_graph = create, .result = g);
+                        assert_list(g[0], 0, 0, 0, 1, -1, 0.5, NAN);
+                }
+                lg_tensor *lp = lg_cast(lg_from(c, ((float[]){-i, -1, -i}), LG_SHAPE(3)), dtypes[d]);
+                lg_tensor *p = lg_from(c, ((float[]){0, 0, 1}), LG_SHAPE(3));
+                lp = lg_requires_grad(lg_detach(lp), true);
+                p = lg_requires_grad(lg_detach(lg_log(p)), true);
+                y = lg_kl_div(lp, lg_exp(p), .reduction = LG_NONE);
+                assert_list(y, 0, 0, 0, INFINITY);
+                y = lg_kl_div(lp, p, .reduction = LG_NONE, .log_target = true);
+                assert_list(y, 0, 0, 0, INFINITY);
+                lg_grad(LG_LIST(lg_sum(lg_slice(y, 0, 0, 2))), LG_LIST(lp, p), .result = g);
+                assert_list(g[0], 0, 0, 0, 0);
+                assert_list(lg_slice(g[1], 0, 0, 2), 0, 0, 0);
+                assert_ok(c);
+        }
+        /* Targets get the slopes of the logarithms, also where they are 0 and 1. */
+        lg_tensor *t = lg_from(c, ((double[]){0, 1}), LG_SHAPE(2), .requires_grad = true), *g[1];
+        lg_tensor *x = lg_from(c, ((double[]){2, -3}), LG_SHAPE(2));
+        lg_grad(LG_LIST(lg_bce_with_logits(x, t, .reduction = LG_SUM)), LG_LIST(t), .result = g);
+        assert_list(g[0], 1e-14, -2, 3);
+        lg_close(c);
+}
+
+/* Losses of 0 are not -0. */
+static void no_loss_is_positive(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_from(c, ((float[]){-1, -2}), LG_SHAPE(1, 2)), *one = lg_ones(c, LG_SHAPE(1, 1));
+        lg_tensor *none = lg_full(c, -100, LG_SHAPE(1), .dtype = LG_I64),
+                  *first = lg_zeros(c, LG_SHAPE(1), .dtype = LG_I64);
+        lg_tensor *w = lg_ones(c, LG_SHAPE(2)), *zero = lg_zeros(c, LG_SHAPE(1, 2));
+        for (int r = 0; r < 2; r++) {
+                const lg_reduction reduction = r ? LG_SUM : LG_NONE;
+                lg_tensor *const losses[] = {
+                        lg_nll(x, none, .reduction = reduction),
+                        lg_nll(zero, first, .reduction = reduction),
+                        lg_cross_entropy(x, none, .reduction = reduction),
+                        lg_cross_entropy(x, none, .reduction = reduction, .weight = w),
+                        lg_cross_entropy(x, zero, .reduction = reduction),
+                        lg_cross_entropy(one, first, .reduction = reduction),
+                        lg_cross_entropy(one, first, .reduction = reduction, .label_smoothing = 0.1),
+                        lg_cross_entropy(one, one, .reduction = reduction),
+                        lg_bce(one, one, .reduction = reduction),
+                        lg_bce_with_logits(lg_full(c, INFINITY, LG_SHAPE(1, 1)), one, .reduction = reduction),
+                        lg_kl_div(x, zero, .reduction = reduction),
+                        lg_kl_div(x, x, .reduction = reduction, .log_target = true),
+                };
+                for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+                        double v[2];
+                        for (int64_t k = read_all(losses[i], v, 2); k-- > 0;)
+                                if (v[k] != 0 || signbit(v[k]))
+                                        fail_msg("loss %zu is %g, not 0", i, v[k]);
+                }
+        }
+        assert_ok(c);
+        lg_close(c);
+}
+
 /* A class that cannot be makes no NaN of the others; a target that cannot be is infinitely wrong. */
 static void weighted_edges(void **state)
 {
@@ -604,6 +707,9 @@ int main(void)
                 cmocka_unit_test(as_pytorch_computes_it),
                 cmocka_unit_test(losses_as_pytorch_computes_them),
                 cmocka_unit_test(losses_far_out),
+                cmocka_unit_test(scores_far_from_zero),
+                cmocka_unit_test(infinite_scores),
+                cmocka_unit_test(no_loss_is_positive),
                 cmocka_unit_test(weighted_edges),
                 cmocka_unit_test(soft_targets),
                 cmocka_unit_test(many_rows_of_half),

@@ -38,11 +38,11 @@ static __device__ inline double loss_of(const lg_cross_entropy_args &a, int64_t 
         }
         if (lg_rank<TEAM>() != 0)
                 return 0;
-        double log_sum = log((double)s.sum), own = (double)(lg_wide(x[a.labels[row]]) - s.top) - log_sum;
+        double log_sum = log((double)s.sum), own = log_sum - (double)(lg_wide(x[a.labels[row]]) - s.top);
         if (a.label_smoothing == 0)
-                return -own;
+                return own;
         double each = a.label_smoothing / (double)a.classes;
-        return -((1 - a.label_smoothing) * own + each * ((double)all - (double)a.classes * log_sum));
+        return (1 - a.label_smoothing) * own + each * ((double)a.classes * log_sum - (double)all);
 }
 
 static __device__ inline void put_loss(const lg_cross_entropy_args &a, double loss, double rows)

@@ -102,8 +102,8 @@ typedef struct lg_bce_with_logits_options {
         lg_tensor *pos_weight LG_DEFAULT;  /* Factor of the target's term, broadcast to x; default 1. */
 } lg_bce_with_logits_options;
 /* Computes the binary cross entropy of a score x, -(pos_weight target log(sigmoid(x)) + (1 - target) log(1 -
- * sigmoid(x))), accurately also for large |x|. .pos_weight receives a gradient if it needs one; LG_ERR_SHAPE if it does
- * not broadcast to x. */
+ * sigmoid(x))), accurately also for large |x|; at infinite x the term whose factor is 0 is 0. .pos_weight receives a
+ * gradient if it needs one; LG_ERR_SHAPE if it does not broadcast to x. */
 #define lg_bce_with_logits(...)                                                                                        \
         LG_CALL2(lg_bce_with_logits_with, lg_bce_with_logits_options, lg_bce_with_logits_takes_x_target, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_bce_with_logits_with(lg_tensor *x, lg_tensor *target,
@@ -136,9 +136,9 @@ typedef struct lg_kl_div_options {
         bool log_target LG_DEFAULT; /* Whether target holds log-probabilities; default false. */
 } lg_kl_div_options;
 /* Computes the terms target (log(target) - x) of the Kullback-Leibler divergence of probabilities target from the
- * probabilities whose logarithms are x, like PyTorch's kl_div. A target of 0 gives 0 where x is finite. With
- * .log_target, computes e^target (target - x). LG_BATCH_MEAN gives the divergence by its mathematical definition,
- * averaged over rows; LG_ERR_SHAPE if x is 0-d then.
+ * probabilities whose logarithms are x, like PyTorch's kl_div. A target of 0 gives 0. With .log_target, computes
+ * e^target (target - x), which is 0 for a target of -inf. LG_BATCH_MEAN gives the divergence by its mathematical
+ * definition, averaged over rows; LG_ERR_SHAPE if x is 0-d then.
  * Example: lg_kl_div(lg_log_softmax(x, 1), p, .reduction = LG_BATCH_MEAN) */
 #define lg_kl_div(...) LG_CALL2(lg_kl_div_with, lg_kl_div_options, lg_kl_div_takes_x_target, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_kl_div_with(lg_tensor *x, lg_tensor *target, const lg_kl_div_options *options);

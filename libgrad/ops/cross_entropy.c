@@ -175,9 +175,9 @@ static lg_tensor *weighted(lg_tensor *lp, lg_tensor *labels, entropy_attributes 
                 some = lg_ne_scalar(total, 0); /* the mean of nothing is NaN, but its gradient is 0 */
                 q = lg_div(q, lg_where(some, total, lg__constant(lp, 1)));
         }
-        /* A factor of 0 would make NaN of a class that cannot be. */
-        lg_tensor *each = lg_mul(q, lg_where(lg_ne_scalar(q, 0), lp, lg__constant(lp, 0)));
-        lg_tensor *loss = lg_neg(a.reduction == LG_NONE ? lg_sum(each, .dims = LG_DIMS(1)) : lg_sum(each));
+        lg_tensor *each = LG__APPLY(weighted, NULL, q, lp);
+        lg_tensor *loss = a.reduction == LG_NONE ? lg_sum(each, .dims = LG_DIMS(1)) : lg_sum(each);
+        loss = lg_rsub_scalar(loss, 0);
         return a.reduction == LG_MEAN ? lg_where(some, loss, lg__constant(lp, NAN)) : loss;
 }
 
@@ -220,14 +220,13 @@ static lg_tensor *of_probabilities(const lg__call *call, const lg_cross_entropy_
         q = lg__widened(q);
         if (o->label_smoothing > 0)
                 q = lg_add_scalar(lg_mul_scalar(q, 1 - o->label_smoothing), o->label_smoothing / (double)s.size[dim]);
-        /* 0 times the -inf of a class that cannot be is 0 */
-        lg_tensor *none = lg_logical_and(lg_eq_scalar(q, 0), lg_eq_scalar(lp, -INFINITY));
-        lg_tensor *each = lg_mul(q, lg_where(none, lg__constant(lp, 0), lp));
+        lg_tensor *each = LG__APPLY(weighted, NULL, q, lp);
         for (int i = 0; i < s.ndim; i++)
                 of_weight.size[i] = i == dim ? s.size[dim] : 1;
         if (each && w)
                 each = lg_mul(each, lg_reshape(lg_cast(lg_detach(w), each->at.dtype), of_weight));
-        lg_tensor *loss = lg_neg(o->reduction == LG_NONE ? lg_sum(each, .dims = LG_DIMS(dim)) : lg_sum(each));
+        lg_tensor *loss = o->reduction == LG_NONE ? lg_sum(each, .dims = LG_DIMS(dim)) : lg_sum(each);
+        loss = lg_rsub_scalar(loss, 0);
         if (o->reduction == LG_MEAN)
                 loss = lg_div_scalar(loss, (double)(lg__shape_numel(s) / s.size[dim]));
         return loss;

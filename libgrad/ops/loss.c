@@ -5,6 +5,7 @@
  * -100. bce_with_logits: the same of sigmoid(x), by log_sigmoid. kl_div: t (log t - x), or e^t (t - x) of log t.
  * 16-bit floats are computed with in f32, and the loss is f32.
  */
+#include <math.h>
 #include "graph/op.h"
 
 bool lg__check_reduction(lg_ctx *c, const char *op, lg_reduction reduction, bool batch_mean)
@@ -15,6 +16,32 @@ bool lg__check_reduction(lg_ctx *c, const char *op, lg_reduction reduction, bool
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: %d is no reduction", op, (int)reduction);
         return true;
 }
+
+/* ---- weighted: q x, and 0 where q is 0, whatever x is. dx = g q, dq = g x, but 0 where x is infinite and q 0. ---- */
+
+static bool forward_weighted(lg__call *call)
+{
+        lg_tensor *q = call->in[0], *x = call->in[1], *y = call->out[0];
+        return lg__pointwise_run(LG_PW_mul, y, (lg_tensor *[LG_PW_INPUTS]){q, x}, 0, 0, "weighted") &&
+               lg__pointwise_run(LG_PW_hardshrink_da, y, (lg_tensor *[LG_PW_INPUTS]){y, q}, 0, 0, "weighted");
+}
+
+static bool vjp_weighted(lg__vjp *v)
+{
+        lg_tensor *g = v->grad[0], *q = v->in[0], *x = v->in[1];
+        if (v->needs[0]) {
+                lg_tensor *none = lg_logical_and(lg_eq_scalar(q, 0), lg_isinf(x));
+                v->grad_in[0] = lg_mul(g, lg_where(none, lg__constant(x, 0), x));
+        }
+        v->grad_in[1] = v->needs[1] ? lg_mul(g, q) : NULL;
+        return lg__ok(v->ctx);
+}
+
+LG__DEFINE(weighted, .flags = LG__PROMOTE,
+           LG__OPERANDS({"q", LG__REAL, .saved_for = LG__BY(0) | LG__BY(1)}, {"x", LG__REAL, .saved_for = LG__BY(0)}),
+           LG__RESULTS({"y"}), .forward = forward_weighted, .vjp = vjp_weighted)
+
+/* ---- the losses ---- */
 
 /* What a loss is computed of, widened, and what it will be. */
 typedef struct operands {
@@ -126,8 +153,9 @@ static lg_tensor *bounded_log(lg_tensor *x)
 /* Of the logarithms of the two probabilities. */
 static lg_tensor *bce(const operands *n, lg_tensor *log_one, lg_tensor *log_zero)
 {
-        lg_tensor *one = lg_mul(n->t, log_one), *zero = lg_mul(lg_rsub_scalar(n->t, 1), log_zero);
-        return lg_neg(lg_add(n->w ? lg_mul(one, n->w) : one, zero));
+        lg_tensor *one = LG__APPLY(weighted, NULL, n->t, log_one);
+        lg_tensor *zero = LG__APPLY(weighted, NULL, lg_rsub_scalar(n->t, 1), log_zero);
+        return lg_rsub_scalar(lg_add(n->w ? lg_mul(one, n->w) : one, zero), 0);
 }
 
 LOSS_OF_TWO(bce, lg_loss_options, bce(&n, bounded_log(n.x), bounded_log(lg_rsub_scalar(n.x, 1))))
@@ -159,7 +187,10 @@ lg_tensor *lg_bce_with_logits_with(lg_tensor *x, lg_tensor *target, const lg_bce
 static lg_tensor *kl_div(const operands *n, bool log_target)
 {
         lg_tensor *x = n->x, *t = n->t;
-        return log_target ? lg_mul(lg_exp(t), lg_sub(t, x)) : lg_sub(lg_xlogy(t, t), lg_mul(t, x));
+        if (!log_target)
+                return lg_sub(lg_xlogy(t, t), LG__APPLY(weighted, NULL, t, x));
+        lg_tensor *none = lg_eq_scalar(t, -INFINITY), *zero = lg__constant(x, 0);
+        return lg_mul(lg_exp(t), lg_sub(lg_where(none, zero, t), lg_where(none, zero, x)));
 }
 
 LOSS_OF_TWO(kl_div, lg_kl_div_options, kl_div(&n, o.log_target))
