@@ -21,7 +21,7 @@ extern "C" {
 /* For tables by dtype. */
 #define LG_DTYPE_COUNT (LG_BOOL + 1)
 
-#define LG_DEVICE_ABI 13 /* a device module of another number is refused */
+#define LG_DEVICE_ABI 14 /* a device module of another number is refused */
 
 /* What a kernel found in data on the device: an index or a label that is out of range. On the CPU the op
  * reports it, on other devices the next read or wait. */
