@@ -13,11 +13,7 @@
 #if LG_MVEC
 /* glibc announces its vector functions only under -ffast-math; their errors (4 ulp) are small enough without. */
 #define LG_VECTOR __attribute__((simd("notinbranch"))) extern
-LG_VECTOR float sinf(float);
-LG_VECTOR float cosf(float);
 LG_VECTOR float powf(float, float);
-LG_VECTOR float expm1f(float);
-LG_VECTOR float log1pf(float);
 LG_VECTOR float exp2f(float);
 LG_VECTOR float log2f(float);
 LG_VECTOR float log10f(float);
@@ -154,9 +150,31 @@ LG_FLOOR_DIVIDE(double, f64)
 
 #define lg_pow_f32(a, b) powf(a, b)
 #define lg_pow_f64(a, b) pow(a, b)
+/* What a pass of a loop over a formula is for: see pointwise_loops.inc. */
+enum { LG_ASKING, LG_FAR, LG_NEAR };
+
+/* Of large angles these are sin and cos of f64. */
+#define LG_ANGLES(name)                                                                                                \
+        LG_LANE float lg_##name##_f32(float x, int pass, int *far)                                                     \
+        {                                                                                                              \
+                const int is_far = (fabsf(x) > LG_ANGLE_MOST) & (fabsf(x) < INFINITY);                                 \
+                if (pass == LG_ASKING)                                                                                 \
+                        *far |= is_far;                                                                                \
+                if (pass == LG_FAR)                                                                                    \
+                        return lg_select_f32(is_far, (float)name((double)x), lg_near_##name##_f32(x));                 \
+                return lg_near_##name##_f32(x);                                                                        \
+        }
+LG_ANGLES(sin)
+LG_ANGLES(cos)
+#undef LG_ANGLES
+#define lg_sin_f64(x, pass, far) sin(x)
+#define lg_cos_f64(x, pass, far) cos(x)
+
 #define lg_exp_f64(x) exp(x)
 #define lg_exp_minus_f64(x) exp(-(x))
+#define lg_expm1_f64(x) expm1(x)
 #define lg_log_f64(x) log(x)
+#define lg_log1p_f64(x) log1p(x)
 #define lg_tanh_f64(x) tanh(x)
 #define lg_erf_f64(x) erf(x)
 static inline double lg_sigmoid_f64(double x)
@@ -183,13 +201,13 @@ static inline double lg_bell_f64(double x)
 #define ABS(a) LG_OF(lg_abs_)(a)
 #define SIGN(a) LG_OF(lg_sign_)(a)
 #define EXP(a) LG_OF(lg_exp_)(a)
-#define EXPM1(a) LG_MATH(expm1, a)
+#define EXPM1(a) LG_OF(lg_expm1_)(a)
 #define LOG(a) LG_OF(lg_log_)(a)
-#define LOG1P(a) LG_MATH(log1p, a)
+#define LOG1P(a) LG_OF(lg_log1p_)(a)
 #define SQRT(a) LG_MATH(sqrt, a)
 #define RSQRT(a) (K(1) / LG_MATH(sqrt, a))
-#define SIN(a) LG_MATH(sin, a)
-#define COS(a) LG_MATH(cos, a)
+#define SIN(a) LG_OF(lg_sin_)(a, pass, &far)
+#define COS(a) LG_OF(lg_cos_)(a, pass, &far)
 #define TANH(a) LG_OF(lg_tanh_)(a)
 #define ERF(a) LG_OF(lg_erf_)(a)
 #define ERFC(a) LG_MATH(erfc, a)
