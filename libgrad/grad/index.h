@@ -162,10 +162,10 @@ LG_API int64_t lg_split(lg_tensor *x, int64_t size, int dim, lg_tensor **ret, in
  * is too small, ret is NULL, or chunks is below 1. */
 LG_API int64_t lg_chunk(lg_tensor *x, int64_t chunks, int dim, lg_tensor **ret, int64_t room);
 
-/* Takes x apart along a dimension of size n: stores the n views lg_select(x, dim, i) in ret, an array of the caller with
- * room for `room` tensors, and returns n. A loop over time reads its steps from it; the backward adds the gradient of
- * each step to its place, so that it takes time in proportion to n. An empty dimension gives 0 without an error. If it
- * fails, returns 0 and leaves ret as it was: LG_ERR_ARGUMENT if room is too small or ret is NULL. */
+/* Takes x apart along a dimension of size n: stores the n views lg_select(x, dim, i) in ret, an array of the caller
+ * with room for `room` tensors, and returns n. A loop over time reads its steps from it; the backward adds the gradient
+ * of each step to its place, so that it takes time in proportion to n. An empty dimension gives 0 without an error. If
+ * it fails, returns 0 and leaves ret as it was: LG_ERR_ARGUMENT if room is too small or ret is NULL. */
 LG_API int64_t lg_unbind(lg_tensor *x, int dim, lg_tensor **ret, int64_t room);
 
 /* ---- sorting, topk, max and min along a dimension ----
