@@ -128,12 +128,10 @@ typedef struct net {
 static net make_net(lg_ctx *c, lg_dtype dtype)
 {
         lg_tensor *line = lg_arange(c, 0, SIZE, 1, .dtype = LG_F64);
-        lg_tensor *values = lg_cast(lg_sin(line), dtype);
+        lg_tensor *values = lg_cast(lg_sin(line), dtype), *first = lg_cast(lg_slice(line, 0, 0, 12), dtype);
         return (net){{lg_requires_grad(lg_copy(values, lg_device_of(values)), true),
-                      lg_requires_grad(lg_cast(lg_slice(line, 0, 0, 3), dtype), true),
-                      lg_requires_grad(
-                              lg_transpose(lg_reshape(lg_cast(lg_slice(line, 0, 0, 12), dtype), LG_SHAPE(3, 4)), 0, 1),
-                              true)}};
+                      lg_requires_grad(lg_copy(lg_slice(first, 0, 0, 3), lg_device_of(first)), true),
+                      lg_requires_grad(lg_transpose(lg_reshape(first, LG_SHAPE(3, 4)), 0, 1), true)}};
 }
 
 static lg_tensor *loss_of(const net *n, int t)
