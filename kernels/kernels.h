@@ -153,8 +153,8 @@ typedef struct lg_reduce_args {
 
 /* C[i] = relu(A[i] B[i] + beta C[i] + bias) for each index i of the batch shape. A is (m, k), B is (k, n), C is (m, n)
  * with rows of stride ldc >= n. Of A's and B's two strides one is 1 (or the dimension has size 1) and the other at
- * least the row length; none of a batch is negative. beta is 0 (C is overwritten, NaN or not) or 1. Float dtypes; f16 and
- * bf16 accumulate in f32. */
+ * least the row length; none of a batch is negative. beta is 0 (C is overwritten, NaN or not) or 1. Float dtypes; f16
+ * and bf16 accumulate in f32. */
 typedef struct lg_gemm_args {
         lg_dtype dtype;
         int64_t m, n, k;

@@ -1,6 +1,5 @@
 /* check.c - lg_gradcheck and lg_gradgradcheck: what may be checked, the analytic gradients, the report. The numeric
  * ones are those of differences.c. */
-#include <stdlib.h>
 #include "check.h"
 
 void *lg__check_scratch(lg_ctx *c, int64_t n)
