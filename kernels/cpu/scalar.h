@@ -157,7 +157,7 @@ enum { LG_ASKING, LG_FAR, LG_NEAR };
 #define LG_ANGLES(name)                                                                                                \
         LG_LANE float lg_##name##_f32(float x, int pass, int *far)                                                     \
         {                                                                                                              \
-                const int is_far = (fabsf(x) > LG_ANGLE_MOST) & (fabsf(x) < INFINITY);                                 \
+                const int is_far = fabsf(x) > LG_ANGLE_MOST;                                                           \
                 if (pass == LG_ASKING)                                                                                 \
                         *far |= is_far;                                                                                \
                 if (pass == LG_FAR)                                                                                    \

@@ -60,7 +60,8 @@ LG_LANE float lg_exp_curve_f32(float r, float r2)
 LG_LANE float lg_reduced_expm1_f32(float x, float rest, int bias, uint32_t *ret_k)
 {
         float k;
-        const float r = lg_fma_f32(-LG_LN2_REST, k, lg_less_ln2_f32(x, bias, &k, ret_k)) - rest, r2 = r * r;
+        const float high = lg_less_ln2_f32(x, bias, &k, ret_k);
+        const float r = lg_fma_f32(k, -LG_LN2_REST, high) - rest, r2 = r * r;
         return lg_fma_f32(r2, lg_exp_curve_f32(r, r2), r);
 }
 
