@@ -180,7 +180,7 @@ wrong_files()
         fails 2 'was begun with other options; .*--batch' "$@" --model mlp --ema 0.9 --schedule none --batch 10
         fails 2 'was begun with other options; .*--optimizer' "$@" --model mlp --ema 0.9 --schedule none --optimizer sgd
         fails 2 'was begun with other options; .*--schedule' "$@" --model mlp --ema 0.9
-        fails 2 'its --schedule is onecycle, not cosine' "$@" --model mlp --ema 0.9 --resume "$work/long" --schedule cosine
+        fails 2 'was begun with other options; .*--schedule.*lg_one_cycle_lr, but here lg_cosine_lr' "$@" --model mlp --ema 0.9 --resume "$work/long" --schedule cosine
         fails 2 'is no run of this program' "$@" --resume "$work/best"
         fails 2 'a.csv' "$@" --resume "$work/a.csv"
         fails 2 'no/such' --data "$work" --quiet --save "$work/no/such/file"

@@ -19,7 +19,7 @@ number()
 }
 same libgrad/grad.h "$(sed -n 's/^#define LG_VERSION "\(.*\)"$/\1/p' "$root/libgrad/grad.h")"
 same "libgrad/grad.h's three numbers" "$(number MAJOR).$(number MINOR).$(number PATCH)"
-same CHANGELOG.md "$(sed -n 's/^## \([0-9.]*\).*/\1/p' "$root/CHANGELOG.md" | head -n 1)"
+same CHANGELOG.md "$(sed -n 's/^## \([0-9.][0-9.]*\).*/\1/p' "$root/CHANGELOG.md" | head -n 1)"
 same tools/debian/changelog "$(sed -n '1s/^libgrad (\(.*\)-[^-]*) .*/\1/p' "$root/tools/debian/changelog")"
 for manual in "$root"/models/*.1 "$root"/tools/*.1; do
         same "${manual#"$root"/}" "$(sed -n '1s/.*"libgrad \([0-9.]*\)".*/\1/p' "$manual")"
