@@ -2,7 +2,8 @@
  *
  *     test_kernels_ulp [STRIDE [NAME...]]    largest errors over every STRIDE-th of the 2^32 inputs, of all or some
  *
- * The references are libm's functions in f64, rounded nowhere. Stride 1 takes about five minutes for each function.
+ * The references are libm's functions in f64, rounded nowhere. Stride 1 takes minutes for each function; see
+ * tools/ulp.c.
  */
 #include "kernels.h"
 
@@ -26,14 +27,14 @@ static const struct function {
         double limit, absolute;
 } functions[] = {
         {"exp", LG_PW_exp, exp, 1.1, 0},
-        {"expm1", LG_PW_expm1, expm1, 1.35, 0},
+        {"expm1", LG_PW_expm1, expm1, 1.5, 0},
         {"log", LG_PW_log, log, 1, 0},
         {"log1p", LG_PW_log1p, log1p, 1.5, 0},
         {"sin", LG_PW_sin, sin, 1, 0},
         {"cos", LG_PW_cos, cos, 1, 0},
         {"tanh", LG_PW_tanh, tanh, 1.4, 0},
-        {"erf", LG_PW_erf, erf, 1.3, 0},
-        {"sigmoid", LG_PW_sigmoid, sigmoid, 1.5, 0},
+        {"erf", LG_PW_erf, erf, 1.4, 0},
+        {"sigmoid", LG_PW_sigmoid, sigmoid, 1.45, 0},
         {"erfc", LG_PW_erfc, erfc, 4, 0},
         {"gelu", LG_PW_gelu, gelu, 4, 1e-7},
 };
@@ -137,38 +138,35 @@ static void test_errors(void **state)
 }
 
 /* Arguments that the stride may miss: special ones, and those where errors of a stride of 1 are largest. */
-static const float hard[] = {
-        0,
-        -0.0f,
-        INFINITY,
-        -INFINITY,
-        NAN,
-        1,
-        -1,
-        0x1p-149f,
-        -0x1p-149f,
-        0x1p-126f,
-        0x1.fffffep127f,
-        0x1.f4d246p+3f,
-        -0x1.6309c6p-2f,
-        0x1.66d372p-2f,
-        0x1.67165ap+0f,
-        0x1.d06ecap-2f,
-        0x1.1f296p-1f,
-        -0x1.1eb77p-1f,
-        0x1.cbe00ep-1f,
-        -0x1.d462c8p-1f,
-        -0x1.4cba1cp+2f,
-        0x1.a62842p+15f,
-        0x1.98e5dep+13f,
-        0x1.3ac5dap+14f,
-        -0x1.f2aeb2p+8f,
-        0x1p17f,
-        0x1.000002p17f,
-        0x1.6ac5b2p99f,
-        -0x1.47d0fep34f,
-        0x1.921fb6p0f,
-};
+static const float hard[] = {0,
+                             -0.0f,
+                             INFINITY,
+                             -INFINITY,
+                             NAN,
+                             1,
+                             -1,
+                             0x1p-149f,
+                             -0x1p-149f,
+                             0x1p-126f,
+                             0x1.fffffep127f,
+                             0x1.98e5dep+13f,
+                             0x1.3ac5dap+14f,
+                             0x1p17f,
+                             0x1.000002p17f,
+                             0x1.6ac5b2p99f,
+                             -0x1.47d0fep34f,
+                             -5.83925819f,
+                             -0.346718043f,
+                             1.39867234f,
+                             0.415410727f,
+                             5005.30664f,
+                             19.6708088f,
+                             0.557649195f,
+                             0.899428427f,
+                             0x1.1bf908p-1f,
+                             0x1.ccffb4p-1f,
+                             0x1.637a18p-2f,
+                             -0x1.26388p+4f};
 enum { HARD = sizeof hard / sizeof *hard };
 
 static void test_hard(void **state)

@@ -56,6 +56,16 @@ LG_LANE float lg_exp_curve_f32(float r, float r2)
         return lg_fma_f32(r2 * r2, 0x1.6bedc0p-10f, p);
 }
 
+/* e^x = 2^k (1 + high + low), |x| < 2^20: returns high, which is exact, low, and k + bias in the low bits of an
+ * integer. */
+LG_LANE float lg_split_expm1_f32(float x, int bias, uint32_t *ret_k, float *ret_low)
+{
+        float k;
+        const float high = lg_less_ln2_f32(x, bias, &k, ret_k), rest = k * -LG_LN2_REST, r = high + rest, r2 = r * r;
+        *ret_low = lg_fma_f32(r2, lg_exp_curve_f32(r, r2), rest);
+        return high;
+}
+
 /* e^(x - rest) = 2^k (1 + q), |x| < 2^20: returns q, and k + bias in the low bits of an integer. */
 LG_LANE float lg_reduced_expm1_f32(float x, float rest, int bias, uint32_t *ret_k)
 {
@@ -79,11 +89,9 @@ LG_LANE float lg_exp_f32(float x)
  * no number. */
 LG_LANE float lg_expm1_f32(float x)
 {
-        uint32_t bits;
-        float k;
-        const float high = lg_less_ln2_f32(x, 126, &k, &bits), rest = -LG_LN2_REST * k;
-        const float s = lg_f32_of_bits(bits << 23), r = high + rest, r2 = r * r;
-        const float low = lg_fma_f32(r2, lg_exp_curve_f32(r, r2), rest);
+        uint32_t k;
+        float low;
+        const float high = lg_split_expm1_f32(x, 126, &k, &low), s = lg_f32_of_bits(k << 23);
         const float e = 2 * lg_fma_f32(s, low, lg_fma_f32(s, high, s - 0.5f));
         const float edge = lg_select_f32(x > 89, INFINITY, lg_select_f32(x < -25, -1, x));
         return lg_select_f32((x > 89) | (x < -25) | (fabsf(x) < 0x1p-25f), edge, e);
@@ -108,9 +116,10 @@ LG_LANE float lg_exp_minus_f32(float x)
 LG_LANE float lg_sigmoid_f32(float x)
 {
         uint32_t k;
-        const float a = lg_select_f32(fabsf(x) > 104, 104, fabsf(x)), q = lg_reduced_expm1_f32(a, 0, 0, &k);
+        float low;
+        const float a = lg_select_f32(fabsf(x) > 104, 104, fabsf(x)), high = lg_split_expm1_f32(a, 0, &k, &low);
         const float s = lg_f32_of_bits((127 + 32 - k) << 23) * 0x1p-32f;
-        const float t = q + s, d = 1 + t, u = 1 / d, r = lg_fma_f32(-u * u, t - (d - 1), u);
+        const float t = high + low + s, d = 1 + t, u = 1 / d, r = lg_fma_f32(-u * u, t - (d - 1), u);
         return lg_select_f32(x < 0, r * s, lg_fma_f32(-s, r, 1));
 }
 
