@@ -221,7 +221,7 @@ static const row table[] = {
         {"embedding", "gather", FLOATS, TABLE, make_embedding, run_embedding, false},
         {"embedding backward", "scatter_add", FLOATS, TABLE, make_embedding_backward, run_backward, false},
         {"sort", "sort", FLOATS, SQUARE, make_sort, run_sort, false},
-        {"nonzero", "nonzero", F32, SQUARE, make_nonzero, run_nonzero, false},
+        {"nonzero", "nonzero", FLOATS, SQUARE, make_nonzero, run_nonzero, false},
         {"topk", "sort", FLOATS, SQUARE, make_read, run_topk, false},
         {"max", "reduce pick", FLOATS, SQUARE, make_read, run_max, false},
         {"max backward", "pick_grad", FLOATS, SQUARE, make_max_backward, run_backward, false},

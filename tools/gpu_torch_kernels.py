@@ -261,7 +261,7 @@ ROWS = [
     ("index_select", FLOATS, WIDE, index_select),
     ("embedding", FLOATS, TABLE, embedding), ("embedding backward", FLOATS, TABLE, backward_of(embedding)),
     ("sort", FLOATS, SQUARE, flat(lambda x: torch.sort(x, dim=1, stable=True))),
-    ("nonzero", (torch.float32,), SQUARE, nonzero),
+    ("nonzero", FLOATS, SQUARE, nonzero),
     ("topk", FLOATS, SQUARE, flat(lambda x: x.topk(16, 1) if x.shape[1] > 16 else x.topk(1, 1))),
     ("max", FLOATS, SQUARE, flat(lambda x: x.max(1))),
     ("max backward", FLOATS, SQUARE, flat_backward(lambda x: x.max(1).values)),

@@ -489,7 +489,7 @@ lg_loader *lg_loader_restart(lg_loader *l)
 
 bool lg_each_batch_with(lg_batch *b, size_t size)
 {
-        lg_loader *l = b->loader;
+        lg_loader *l = b ? b->loader : NULL;
         if (l && b->loop && b->loop != l->loops)
                 return lg__fail(l->object.ctx, LG_ERR_STATE,
                                 "lg_each_batch: another lg_each_batch over this loader ran inside the loop; open a "
