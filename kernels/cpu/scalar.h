@@ -121,7 +121,7 @@ static inline int64_t lg_pow_i64(int64_t a, int64_t b)
 static inline int64_t lg_remainder_i64(int64_t a, int64_t b)
 {
         const int64_t r = lg_fmod_i64(a, b);
-        return (r != 0) & ((r < 0) != (b < 0)) ? r + b : r;
+        return (r != 0 && (r < 0) != (b < 0)) ? r + b : r;
 }
 
 /* The sign of b, of 0 as well; and the quotient from the rest, which is exact: floor(a / b) may be one too much. */
