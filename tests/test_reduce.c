@@ -405,6 +405,24 @@ static void norms(void **state)
         lg_close(c);
 }
 
+/* Vectors of some compilers begin a maximum with the last finite number. */
+static void extremes_of_infinities(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
+        for (int d = 0; d < 4; d++) {
+                lg_tensor *x = lg_full(c, -INFINITY, LG_SHAPE(3, 40), .dtype = dtypes[d]);
+                assert_list(lg_amax(x, .dims = LG_DIMS(1)), 0, -INFINITY, -INFINITY, -INFINITY);
+                assert_list(lg_amin(lg_neg(x), .dims = LG_DIMS(1)), 0, INFINITY, INFINITY, INFINITY);
+                assert_list(lg_amax(x), 0, -INFINITY);
+        }
+        lg_tensor *last = lg_full(c, -3.4028234663852886e38, LG_SHAPE(40));
+        assert_list(lg_amax(last), 0, -3.4028234663852886e38);
+        assert_ok(c);
+        lg_close(c);
+}
+
 static void logsumexp_of_infinities(void **state)
 {
         (void)state;
@@ -579,6 +597,7 @@ int main(void)
                 cmocka_unit_test(products_of_many_integers),
                 cmocka_unit_test(any_and_all),
                 cmocka_unit_test(norms),
+                cmocka_unit_test(extremes_of_infinities),
                 cmocka_unit_test(logsumexp_of_infinities),
                 cmocka_unit_test(second_derivatives_of_nothing),
                 cmocka_unit_test(running_products),

@@ -4,6 +4,7 @@
  * no result depends on the number of threads. Two ways through the input: by rows, where the reduced elements of one
  * result lie side by side (or are gathered), and by columns, where neighbouring results do.
  */
+#include <float.h>
 #include <math.h>
 #include "cpu.h"
 
@@ -48,6 +49,7 @@ typedef struct columns {
 #define LG_FIELD f64
 #define LG_SCALAR f32
 #define LG_NAN(x) ((x) != (x))
+#define LG_IS_LAST(x) (fabs((double)(x)) == (sizeof(x) == sizeof(float) ? FLT_MAX : DBL_MAX))
 #include "reduce.inc"
 #undef LG_T
 #undef LG_SCALAR
@@ -62,8 +64,10 @@ typedef struct columns {
 #define LG_ACC int64_t
 #define LG_FIELD i64
 #undef LG_NAN
+#undef LG_IS_LAST
 #define LG_SCALAR i64
 #define LG_NAN(x) false
+#define LG_IS_LAST(x) false
 #include "reduce.inc"
 
 typedef void (*add_chunk_fn)(mode, int64_t, int64_t, const void *, double, cell *);
