@@ -23,7 +23,7 @@ extern "C" {
 
 #define LG_DEVICE_ABI 14 /* a device module of another number is refused */
 
-/* What a kernel found in data on the device: an index or a label that is out of range. On the CPU the op
+/* Errors that a kernel found in data on the device: an index or a label that is out of range. On the CPU the op
  * reports it, on other devices the next read or wait. */
 #define LG_DEVICE_OK 0
 #define LG_DEVICE_LOST (-1) /* not found in data: an operation of a link was given up (links.h) */

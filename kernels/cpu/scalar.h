@@ -150,10 +150,10 @@ LG_FLOOR_DIVIDE(double, f64)
 
 #define lg_pow_f32(a, b) powf(a, b)
 #define lg_pow_f64(a, b) pow(a, b)
-/* What a pass of a loop over a formula is for: see pointwise_loops.inc. */
+/* The passes of a loop over a formula: see pointwise_loops.inc. */
 enum { LG_ASKING, LG_FAR, LG_NEAR };
 
-/* Of large angles these are sin and cos of f64. */
+/* Computes sin and cos, those of large angles in f64. */
 #define LG_ANGLES(name)                                                                                                \
         LG_LANE float lg_##name##_f32(float x, int pass, int *far)                                                     \
         {                                                                                                              \

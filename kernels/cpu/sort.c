@@ -18,7 +18,7 @@ static inline int64_t float_key(uint64_t bits, uint64_t sign, int64_t inf)
         return magnitude > inf ? (int64_t)(sign - 1) : bits & sign ? -magnitude : magnitude;
 }
 
-/* Those of n elements that lie `step` apart; flip -1 turns the order. */
+/* Makes the keys of n elements, `step` apart; flip = -1 reverses the order. */
 #define KEYS(suffix, type, expression)                                                                                 \
         static void keys_##suffix(int64_t n, int64_t step, const void *line, int64_t flip, int64_t *ret)               \
         {                                                                                                              \

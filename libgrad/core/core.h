@@ -236,7 +236,7 @@ typedef struct lg__near {
 void lg__near_offer(lg__near *n, const char *candidate);
 /* "; the nearest are "0.weight", ..." to end a message with; empty: none was offered. */
 const char *lg__near_words(lg__near *n);
-/* What a system call failed with, by its errno: LG_ERR_MEMORY where the system had none, else LG_ERR_IO. */
+/* Returns the code for a system call that failed with that errno: LG_ERR_MEMORY for ENOMEM, else LG_ERR_IO. */
 lg_error_code lg__system_code(int error);
 /* Ends the writing of a file: true if all of it was taken, or LG_ERR_IO. */
 bool lg__written(lg_ctx *c, FILE *f, const char *op);

@@ -79,8 +79,8 @@ static bool find_regions(chain *ch, const lg__layout *at)
         return true;
 }
 
-/* What has arrived at the base as a tensor that may be changed, a copy if it is seen elsewhere; a new one, of zeros if
- * `zeros`, if nothing has. NULL and an error on failure. */
+/* Returns the gradient that has arrived at the base as a tensor that may be changed: a copy if it is seen elsewhere, a
+ * new one, of zeros if `zeros`, if none has. Returns NULL and sets an error on failure. */
 static lg_tensor *own_sum(call *k, pending *p, const lg__edge *e, bool zeros)
 {
         lg_tensor *was = p->grads[e->output];

@@ -71,8 +71,8 @@ typedef struct lg__calm {
 lg__calm lg__calm_begin(void);
 void lg__calm_end(const lg__calm *k);
 
-/* Of the last operation: this process's weight over the sum of all (NAN if that is 0), whether any weight is not 1, the
- * bits of all, and whether all have said that data may go from device to device. */
+/* Figures of the last operation: this process's weight over the sum of all (NAN if that is 0), whether any weight is
+ * not 1, the bits of all, and whether all have said that data may go from device to device. */
 double lg__peer_share(const lg__peer *p);
 bool lg__peer_weighted(const lg__peer *p);
 uint64_t lg__peer_bits(const lg__peer *p);

@@ -17,7 +17,7 @@ typedef struct archive {
         int64_t bytes; /* of the file */
 } archive;
 
-/* What went wrong in libzip, by its kinds of errors, or, as some calls take a lack of memory for a damaged file, by
+/* Reports an error of libzip, by its kinds of errors, or, as some calls take a lack of memory for a damaged file, by
  * errno, which open_archive() has cleared. `name`: of an entry, or NULL. */
 static bool zip_failed(const archive *a, const char *name, zip_error_t *e)
 {

@@ -15,8 +15,8 @@ static inline bool lg__norm_check_eps(const lg__call *call, double eps)
         return eps >= 0 || lg__fail(call->ctx, LG_ERR_ARGUMENT, "%s: eps is %g, not 0 or more", call->op->name, eps);
 }
 
-/* What is given beside x, the inputs before `end`, is of this shape: that of the channels of x (N, C, ...), or of its
- * last dimensions. */
+/* Checks that each input beside x up to `end` that is given has this shape: (C,) for x (N, C, ...) if by_channel, else
+ * the last dimensions of x. */
 static inline bool lg__norm_check_shapes(const lg__call *call, int end, lg_shape shape, bool by_channel)
 {
         for (int i = 1; i < end; i++)

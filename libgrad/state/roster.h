@@ -73,7 +73,7 @@ bool lg__hold_u64(lg__roster *r, const char *name, uint64_t *at);
 bool lg__hold_f64(lg__roster *r, const char *name, double *at);
 bool lg__hold_bool(lg__roster *r, const char *name, bool *at);
 bool lg__hold_text(lg__roster *r, const char *name, char *at, size_t size);
-/* What kind of object this is, in words that last: a load must find the same, unless the file does not say. */
+/* The kind of object, in words that last: a load must find the same, unless the file does not say. */
 bool lg__hold_type(lg__roster *r, const char *type);
 /* The name under which a tensor is held already; NULL: it is not. */
 const char *lg__roster_name(lg__roster *r, const lg_tensor *t);
