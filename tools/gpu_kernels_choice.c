@@ -90,7 +90,7 @@ static void run_max(work *w)
         drop(lg_max(w->x, 1));
 }
 
-/* Of a random mask; the host waits for how many there are. */
+/* Makes a random mask. The host waits for the number of its elements that are not 0. */
 static void make_nonzero(work *w)
 {
         make_read(w);
