@@ -21,7 +21,7 @@ extern "C" {
 /* For tables by dtype. */
 #define LG_DTYPE_COUNT (LG_BOOL + 1)
 
-#define LG_DEVICE_ABI 14 /* a device module of another number is refused */
+#define LG_DEVICE_ABI 15 /* a device module of another number is refused */
 
 /* Errors that a kernel found in data on the device: an index or a label that is out of range. On the CPU the op
  * reports it, on other devices the next read or wait. */
@@ -241,55 +241,35 @@ typedef struct lg_update {
         int64_t *skipped;              /* on the device: how many steps were skipped, or NULL: none */
 } lg_update;
 
-/* What an optimiser's pass is over. Nothing changes while a device-side error is set on the device. */
+/* The dials of each optimiser, lg_NAME_dials: f64 that a step computes by (updates.def). */
+#define GROUP(x) double x;
+#define OPTION(x) double x;
+#define STEP double step;
+#define UPDATE(name, always, maybe, dials, numbers, rule)                                                              \
+        typedef struct lg_##name##_dials {                                                                             \
+                dials                                                                                                  \
+        } lg_##name##_dials;
+#include "updates.def"
+#undef GROUP
+#undef OPTION
+#undef STEP
+#undef UPDATE
+
+#define LG_DIALS 8
+/* to[i] = value[i] for i < LG_DIALS: f64 on the device, by which a later kernel computes. */
+typedef struct lg_dials_args {
+        double value[LG_DIALS];
+        double *to;
+} lg_dials_args;
+
+/* One step of the optimiser that the kernel is named for (updates.def) over many tensors. Nothing changes while a
+ * device-side error is set on the device. */
 typedef struct lg_pass {
         int64_t count;
         const lg_update *updates; /* host memory */
-        int64_t step;             /* 1, 2, ... with those that were skipped: of an update, it is less by `skipped` */
-        const float *skip;        /* on the device; if it is not 0, only `skipped` changes, by 1; NULL: nothing is */
+        const double *dials; /* on the device, as updates.def lists them: of an update, the step is less by `skipped` */
+        const float *skip;   /* on the device; if it is not 0, only `skipped` changes, by 1; NULL: nothing is */
 } lg_pass;
-
-/* SGD as in PyTorch: d = g + weight_decay p (g negated first if maximize); b = momentum b + (1 - dampening) d (b = d
- * in step 1); d = nesterov ? d + momentum b : b; p -= lr d. state[0] is b, NULL without momentum. */
-typedef struct lg_sgd_args {
-        lg_pass pass;
-        double lr, momentum, dampening, weight_decay;
-        bool nesterov, maximize;
-} lg_sgd_args;
-
-/* Adam as in PyTorch, with bias correction at step `step` (1, 2, ...). state[0] is m, state[1] is v. decoupled: AdamW,
- * p *= 1 - lr weight_decay first; else g += weight_decay p. p -= lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps).
- * state[2], if it is not NULL, is the greatest v so far, which then stands for v in the root (AMSGrad). */
-typedef struct lg_adam_args {
-        lg_pass pass;
-        double lr, beta1, beta2, eps, weight_decay;
-        bool decoupled, maximize;
-} lg_adam_args;
-
-/* RMSprop as in PyTorch: g += weight_decay p (g negated first if maximize); v = alpha v + (1 - alpha) g^2, state[0];
- * centered: a = alpha a + (1 - alpha) g, state[1], and max(v - a^2, 0) stands for v; d = g / (sqrt(v) + eps);
- * momentum: b = momentum b + d, state[2], and b stands for d; p -= lr d. Unused states are NULL. */
-typedef struct lg_rmsprop_args {
-        lg_pass pass;
-        double lr, alpha, eps, weight_decay, momentum;
-        bool maximize;
-} lg_rmsprop_args;
-
-/* Adagrad as in PyTorch: g += weight_decay p (g negated first if maximize); s += g^2, state[0];
- * p -= lr / (1 + (step - 1) lr_decay) g / (sqrt(s) + eps), step = 1, 2, ... */
-typedef struct lg_adagrad_args {
-        lg_pass pass;
-        double lr, lr_decay, eps, weight_decay;
-        bool maximize;
-} lg_adagrad_args;
-
-/* Adadelta as in PyTorch: g += weight_decay p (g negated first if maximize); v = rho v + (1 - rho) g^2, state[0];
- * d = sqrt(u + eps) / sqrt(v + eps) g; u = rho u + (1 - rho) d^2, state[1]; p -= lr d. */
-typedef struct lg_adadelta_args {
-        lg_pass pass;
-        double lr, rho, eps, weight_decay;
-        bool maximize;
-} lg_adadelta_args;
 
 /* total[0] = the sum of the squares of all elements of all gradients, one f64 on the device, added up in f64. Of the
  * updates count dtype, n and grad. */

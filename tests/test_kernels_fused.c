@@ -243,19 +243,19 @@ static void test_relu_sums(void **state)
                         check_relu_sums(float_types[t], sizes[i][0], sizes[i][1], i % 2);
 }
 
-/* ---- optimisers: the formulas of kernels.h, step by step ---- */
+/* ---- optimisers: PyTorch's formulas, step by step ---- */
 
-static void sgd_reference(const lg_sgd_args *a, double *p, double g, double *b)
+static void sgd_reference(const lg_sgd_dials *a, double *p, double g, double *b)
 {
         double d = (a->maximize ? -g : g) + a->weight_decay * *p;
         if (a->momentum != 0) {
-                *b = a->pass.step == 1 ? d : a->momentum * *b + (1 - a->dampening) * d;
+                *b = a->step == 1 ? d : a->momentum * *b + (1 - a->dampening) * d;
                 d = a->nesterov ? d + a->momentum * *b : *b;
         }
         *p -= a->lr * d;
 }
 
-static void adam_reference(const lg_adam_args *a, double *p, double g, double *m, double *v)
+static void adam_reference(const lg_adam_dials *a, double *p, double g, double *m, double *v)
 {
         double d = a->maximize ? -g : g;
         if (a->decoupled)
@@ -264,8 +264,8 @@ static void adam_reference(const lg_adam_args *a, double *p, double g, double *m
                 d += a->weight_decay * *p;
         *m = a->beta1 * *m + (1 - a->beta1) * d;
         *v = a->beta2 * *v + (1 - a->beta2) * d * d;
-        double step = a->lr / (1 - pow(a->beta1, (double)a->pass.step));
-        *p -= step * *m / (sqrt(*v) / sqrt(1 - pow(a->beta2, (double)a->pass.step)) + a->eps);
+        double step = a->lr / (1 - pow(a->beta1, a->step));
+        *p -= step * *m / (sqrt(*v) / sqrt(1 - pow(a->beta2, a->step)) + a->eps);
 }
 
 /* 100 steps in f64, fewer where each one rounds, on two tensors; flags choose the variant. */
@@ -281,29 +281,29 @@ static void check_optimiser(lg_dtype t, bool adam, int flags)
                 void *p = malloc(N * 8), *s0 = malloc(N * 8), *s1 = malloc(N * 8);
                 lg_update u[2] = {{.dtype = t, .n = 0},
                                   {.dtype = t, .n = n[i], .param = p, .grad = g, .state = {s0, s1}}};
-                lg_sgd_args sgd = {.pass = {2, u, 1, NULL},
-                                   .lr = 0.01,
-                                   .momentum = flags & 1 ? 0.9 : 0,
-                                   .dampening = flags & 2 ? 0.1 : 0,
-                                   .weight_decay = flags & 4 ? 0.02 : 0,
-                                   .nesterov = (flags & 9) == 9,
-                                   .maximize = flags & 2};
-                lg_adam_args ad = {.pass = {2, u, 1, NULL},
-                                   .lr = 0.01,
-                                   .beta1 = 0.9,
-                                   .beta2 = 0.999,
-                                   .eps = 1e-8,
-                                   .weight_decay = flags & 4 ? 0.02 : 0,
-                                   .decoupled = flags & 1,
-                                   .maximize = flags & 2};
+                lg_sgd_dials sgd = {.lr = 0.01,
+                                    .momentum = flags & 1 ? 0.9 : 0,
+                                    .dampening = flags & 2 ? 0.1 : 0,
+                                    .weight_decay = flags & 4 ? 0.02 : 0,
+                                    .nesterov = (flags & 9) == 9,
+                                    .maximize = flags & 2};
+                lg_adam_dials ad = {.lr = 0.01,
+                                    .beta1 = 0.9,
+                                    .beta2 = 0.999,
+                                    .eps = 1e-8,
+                                    .weight_decay = flags & 4 ? 0.02 : 0,
+                                    .decoupled = flags & 1,
+                                    .maximize = flags & 2};
+                const lg_pass sgd_pass = {.count = 2, .updates = u, .dials = &sgd.lr};
+                const lg_pass adam_pass = {.count = 2, .updates = u, .dials = &ad.lr};
                 if (!adam && !(flags & 1))
                         u[1].state[0] = NULL;
                 double *want = malloc(N * sizeof *want);
                 for (int64_t j = 0; j < n[i]; j++) {
                         double m = 0, v = 0, x = get(t, p0, j);
                         for (int s = 0; s < steps; s++) {
-                                sgd.pass.step = s + 1;
-                                ad.pass.step = s + 1;
+                                sgd.step = s + 1;
+                                ad.step = s + 1;
                                 if (adam)
                                         adam_reference(&ad, &x, get(t, g, j), &m, &v);
                                 else
@@ -318,16 +318,16 @@ static void check_optimiser(lg_dtype t, bool adam, int flags)
                                 memset(s0, adam ? 0 : 0xFF, N * 8);
                                 memset(s1, 0, N * 8);
                                 for (int s = 0; s < steps; s++) {
-                                        sgd.pass.step = s + 1;
-                                        ad.pass.step = s + 1;
+                                        sgd.step = s + 1;
+                                        ad.step = s + 1;
                                         if (adam)
-                                                CALL(k->adam, &q, &ad);
+                                                CALL(k->adam, &q, &adam_pass);
                                         else
-                                                CALL(k->sgd, &q, &sgd);
+                                                CALL(k->sgd, &q, &sgd_pass);
                                 }
                                 q.error.code = 7; /* now nothing may change */
-                                CALL(k->sgd, &q, &sgd);
-                                CALL(k->adam, &q, &ad);
+                                CALL(k->sgd, &q, &sgd_pass);
+                                CALL(k->adam, &q, &adam_pass);
                         },
                         check_array(adam ? "adam" : "sgd", t, p, want, n[i],
                                     t == LG_F64 ? 1e-12

@@ -1,6 +1,8 @@
 /* optim.c - optimisers: one pass over the parameters, their gradients and the optimiser's state. */
 #include "cpu.h"
+#include "simd.h"
 #include <math.h>
+#include <string.h>
 
 #define CHUNK 4096 /* elements of one task */
 #define PIECE 512  /* elements that are widened at once */
@@ -8,21 +10,29 @@
 /* Tensors: parameter, gradient, states; NULL where there is none. */
 enum { PARAM, GRAD, STATE, TENSORS = STATE + LG_UPDATE_STATES };
 
+/* The loops of one kernel in f32 and f64; set NULL: they take what `args` points to in place of numbers. */
+typedef struct loops {
+        void (*set_f32)(void *ret, const double *dial, int64_t skipped);
+        void (*set_f64)(void *ret, const double *dial, int64_t skipped);
+        void (*f32)(int64_t n, float *const *t, const void *numbers);
+        void (*f64)(int64_t n, double *const *t, const void *numbers);
+        const void *args;
+} loops;
+typedef double numbers_of_step[16];
+
 typedef struct work work;
 struct work {
         /* Does what there is to do with a chunk of an update; `number` counts the chunks of all. */
         void (*chunk)(const work *w, const lg_update *u, int64_t first, int64_t number);
         const lg_update *updates;
         int64_t count;
-        int64_t step; /* of optimisers */
-        void (*f32)(int64_t n, float *const *t, int64_t step, const void *args);
-        void (*f64)(int64_t n, double *const *t, int64_t step, const void *args);
-        const void *args;
+        const double *dials; /* of optimisers */
+        loops loops;
         double *parts; /* of norms: a sum for each chunk */
 };
 
 /* Elements [first, first + n) of 16-bit tensors, which are widened piece by piece; states and the master are f32. */
-static void run_half(const work *w, const lg_update *u, int64_t first, int64_t n, int64_t step)
+static void run_half(const work *w, const lg_update *u, int64_t first, int64_t n, const void *numbers)
 {
         LG_ALIGN64 float wide[STATE][PIECE];
         char *param = u->param;
@@ -36,7 +46,7 @@ static void run_half(const work *w, const lg_update *u, int64_t first, int64_t n
                         lg_load[LG_COMPUTE_F32][u->dtype](k, wide[PARAM], param + at * 2);
                 if (grad)
                         lg_load[LG_COMPUTE_F32][u->dtype](k, wide[GRAD], grad + at * 2);
-                w->f32(k, values, step, w->args);
+                w->loops.f32(k, values, numbers);
                 lg_store[LG_COMPUTE_F32][u->dtype](k, param + at * 2, values[PARAM]);
         }
 }
@@ -44,9 +54,14 @@ static void run_half(const work *w, const lg_update *u, int64_t first, int64_t n
 static void run_chunk(const work *w, const lg_update *u, int64_t first, int64_t number)
 {
         (void)number;
-        int64_t n = lg_least(CHUNK, u->n - first), step = w->step - (u->skipped ? *u->skipped : 0);
+        const int64_t n = lg_least(CHUNK, u->n - first);
+        numbers_of_step room;
+        const void *numbers = w->loops.set_f32 ? room : w->loops.args;
+        if (w->loops.set_f32)
+                (u->dtype == LG_F64 ? w->loops.set_f64 : w->loops.set_f32)(room, w->dials,
+                                                                           u->skipped ? *u->skipped : 0);
         if (lg_bytes_of(u->dtype) == 2) {
-                run_half(w, u, first, n, step);
+                run_half(w, u, first, n, numbers);
                 return;
         }
         /* The gradient is only read. */
@@ -58,9 +73,9 @@ static void run_chunk(const work *w, const lg_update *u, int64_t first, int64_t 
                 f64[s] = from[s] ? (double *)from[s] + first : NULL;
         }
         if (u->dtype == LG_F32)
-                w->f32(n, f32, step, w->args);
+                w->loops.f32(n, f32, numbers);
         else
-                w->f64(n, f64, step, w->args);
+                w->loops.f64(n, f64, numbers);
 }
 
 /* Chunks [first, end) of all updates' chunks. */
@@ -97,19 +112,18 @@ static void run_all(lg_queue *q, const work *w, int64_t chunks, int64_t elements
         lg_parallel(q, chunks, lg_grain(elements / lg_most(chunks, 1)), run_chunks, w);
 }
 
-/* What w's loops do, over all elements. */
-static bool run_updates(lg_queue *q, const char *name, const lg_update *updates, int64_t count, work w)
+/* Runs loops over all elements. */
+static bool run_updates(lg_queue *q, const char *name, const lg_update *updates, int64_t count, const double *dials,
+                        loops loops)
 {
-        w.chunk = run_chunk;
-        w.updates = updates;
-        w.count = count;
+        const work w = {.chunk = run_chunk, .updates = updates, .count = count, .dials = dials, .loops = loops};
         int64_t elements, chunks = count_chunks(q, name, &w, &elements);
         if (chunks >= 0)
                 run_all(q, &w, chunks, elements);
         return chunks >= 0;
 }
 
-static bool run_pass(lg_queue *q, const char *name, const lg_pass *p, work w)
+static bool run_pass(lg_queue *q, const char *name, const lg_pass *p, loops loops)
 {
         if (q->error.code != LG_DEVICE_OK)
                 return true;
@@ -118,8 +132,7 @@ static bool run_pass(lg_queue *q, const char *name, const lg_pass *p, work w)
                         ++*p->updates[i].skipped;
                 return true;
         }
-        w.step = p->step;
-        return run_updates(q, name, p->updates, p->count, w);
+        return run_updates(q, name, p->updates, p->count, p->dials, loops);
 }
 
 /* Threads may write the same at the same time. */
@@ -130,27 +143,24 @@ static void find(const lg_unscale_args *a, bool finite)
                 __atomic_store(a->found, &one, __ATOMIC_RELAXED);
 }
 
-#define LG_T float
-#define LG_SQRT(x) sqrtf(x)
-#define LOOP(name) static void name##_f32(int64_t n, float *const *t, int64_t step, const void *args)
-#define OPTIMISER(name) LOOP(name)
-#include "optim.inc"
-#undef LG_T
-#undef LG_SQRT
-#undef LOOP
-#undef OPTIMISER
-#define LG_T double
-#define LG_SQRT(x) sqrt(x)
-#define LOOP(name) static void name##_f64(int64_t n, double *const *t, int64_t step, const void *args)
-/* Both loops are known at the head of the second one: there the kernel is made of them. */
-#define OPTIMISER(name)                                                                                                \
-        LOOP(name);                                                                                                    \
-        bool LG_CPU(name)(lg_queue * q, const lg_##name##_args *a)                                                     \
+#define LG_BOTH "optim.inc"
+#include "both.inc"
+
+#define UPDATE(name, ...)                                                                                              \
+        bool LG_CPU(name)(lg_queue * q, const lg_pass *p)                                                              \
         {                                                                                                              \
-                return run_pass(q, #name, &a->pass, (work){.f32 = name##_f32, .f64 = name##_f64, .args = a});          \
-        }                                                                                                              \
-        LOOP(name)
-#include "optim.inc"
+                return run_pass(q, #name, p,                                                                           \
+                                (loops){name##_set_f32, name##_set_f64, name##_at_f32, name##_at_f64, NULL});          \
+        }
+#include "../updates.def"
+#undef UPDATE
+
+bool LG_CPU(dials)(lg_queue *q, const lg_dials_args *a)
+{
+        (void)q;
+        memcpy(a->to, a->value, sizeof a->value);
+        return true;
+}
 
 /* ---- the norm of all gradients, and their scaling ---- */
 
@@ -186,13 +196,14 @@ bool LG_CPU(norms)(lg_queue *q, const lg_norms_args *a)
 
 bool LG_CPU(scale)(lg_queue *q, const lg_scale_args *a)
 {
-        return run_updates(q, "scale", a->updates, a->count, (work){.f32 = scale_f32, .f64 = scale_f64, .args = a});
+        return run_updates(q, "scale", a->updates, a->count, NULL,
+                           (loops){.f32 = scale_at_f32, .f64 = scale_at_f64, .args = a});
 }
 
 bool LG_CPU(unscale)(lg_queue *q, const lg_unscale_args *a)
 {
-        return run_updates(q, "unscale", a->updates, a->count,
-                           (work){.f32 = unscale_f32, .f64 = unscale_f64, .args = a});
+        return run_updates(q, "unscale", a->updates, a->count, NULL,
+                           (loops){.f32 = unscale_at_f32, .f64 = unscale_at_f64, .args = a});
 }
 
 bool LG_CPU(rescale)(lg_queue *q, const lg_rescale_args *a)

@@ -41,10 +41,8 @@ static __device__ inline chunk chunk_of(const table &t, int32_t k)
         return c;
 }
 
-/* ---- rules: what happens to one element of each tensor; `has` tells by bit which states there are ----
- *
- * set() computes the numbers that depend on the step: on the host, and on the device where steps were skipped.
- */
+/* ---- rules: a struct of the numbers of each line of updates.def, what computes them, and what one element undergoes
+ * ---- */
 
 static __device__ inline float root_of(float x)
 {
@@ -55,95 +53,36 @@ static __device__ inline double root_of(double x)
         return sqrt(x);
 }
 
-template <typename H> struct sgd_rule {
-        H lr, momentum, rest, decay, sign;
-        bool nesterov, first;
-        __host__ __device__ inline void set(int64_t step)
-        {
-                first = step == 1;
-        }
-        __device__ inline void operator()(H &p, H g, H (&s)[LG_UPDATE_STATES], int has) const
-        {
-                H d = sign * g + decay * p;
-                if (has & 1) {
-                        s[0] = first ? d : momentum * s[0] + rest * d;
-                        d = nesterov ? d + momentum * s[0] : s[0];
-                }
-                p -= lr * d;
-        }
-};
+#define HAS(k) (has >> (k)&1)
+#define SQRT(x) root_of(x)
+#define N(x, formula) H x;
+#define UPDATE(name, always, maybe, dials, numbers, rule)                                                              \
+        template <typename H> struct name##_rule {                                                                     \
+                __device__ inline void set(const double *dial, int64_t skipped);                                       \
+                __device__ inline void operator()(H &P, H G, H (&s)[LG_UPDATE_STATES], int has) const                  \
+                {                                                                                                      \
+                        H D, &S0 = s[0], &S1 = s[1], &S2 = s[2];                                                       \
+                        (void)has, (void)S0, (void)S1, (void)S2;                                                       \
+                        rule;                                                                                          \
+                }                                                                                                      \
+                numbers                                                                                                \
+        };
+#include "../updates.def"
+#undef N
+#undef UPDATE
 
-template <typename H> struct adam_rule {
-        double lr, decay1, decay2;
-        H rate, root, eps, beta1, rest1, beta2, rest2, decay, keep, sign;
-        __host__ __device__ inline void set(int64_t step)
-        {
-                rate = (H)(lr / (1 - pow(decay1, (double)step)));
-                root = (H)(1 / sqrt(1 - pow(decay2, (double)step)));
+#define GROUP(x) const double x = *dial++;
+#define OPTION(x) const double x = *dial++;
+#define STEP const double step = *dial - (double)skipped;
+#define N(x, formula) this->x = (H)(formula);
+#define UPDATE(name, always, maybe, dials, numbers, rule)                                                              \
+        template <typename H> __device__ inline void name##_rule<H>::set(const double *dial, int64_t skipped)          \
+        {                                                                                                              \
+                (void)skipped;                                                                                         \
+                dials numbers                                                                                          \
         }
-        __device__ inline void operator()(H &p, H g, H (&s)[LG_UPDATE_STATES], int has) const
-        {
-                const H d = sign * g + decay * p;
-                s[0] = beta1 * s[0] + rest1 * d;
-                s[1] = beta2 * s[1] + rest2 * (d * d);
-                H v = s[1];
-                if (has & 4)
-                        v = s[2] = v > s[2] || v != v ? v : s[2];
-                p = keep * p - rate * (s[0] / (root_of(v) * root + eps));
-        }
-};
-
-template <typename H> struct rmsprop_rule {
-        H lr, alpha, rest, eps, decay, momentum, sign;
-        __host__ __device__ inline void set(int64_t)
-        {
-        }
-        __device__ inline void operator()(H &p, H g, H (&s)[LG_UPDATE_STATES], int has) const
-        {
-                H d = sign * g + decay * p;
-                s[0] = alpha * s[0] + rest * (d * d);
-                H spread = s[0];
-                if (has & 2) {
-                        s[1] = alpha * s[1] + rest * d;
-                        spread -= s[1] * s[1];
-                        spread = spread < 0 ? 0 : spread; /* by rounding */
-                }
-                d /= root_of(spread) + eps;
-                if (has & 4)
-                        d = s[2] = momentum * s[2] + d;
-                p -= lr * d;
-        }
-};
-
-template <typename H> struct adagrad_rule {
-        double lr, lr_decay;
-        H rate, eps, decay, sign;
-        __host__ __device__ inline void set(int64_t step)
-        {
-                rate = (H)(lr / (1 + (double)(step - 1) * lr_decay));
-        }
-        __device__ inline void operator()(H &p, H g, H (&s)[LG_UPDATE_STATES], int) const
-        {
-                const H d = sign * g + decay * p;
-                s[0] += d * d;
-                p -= rate * (d / (root_of(s[0]) + eps));
-        }
-};
-
-template <typename H> struct adadelta_rule {
-        H lr, rho, rest, eps, decay, sign;
-        __host__ __device__ inline void set(int64_t)
-        {
-        }
-        __device__ inline void operator()(H &p, H g, H (&s)[LG_UPDATE_STATES], int) const
-        {
-                H d = sign * g + decay * p;
-                s[0] = rho * s[0] + rest * (d * d);
-                d *= root_of(s[1] + eps) / root_of(s[0] + eps);
-                s[1] = rho * s[1] + rest * (d * d);
-                p -= lr * d;
-        }
-};
+#include "../updates.def"
+#undef UPDATE
 
 /* V elements from i on: states and the master are of the type that is computed in. */
 template <typename T, int V, typename R>
@@ -207,7 +146,8 @@ template <typename T, typename F> static __device__ inline void walk(const table
                 t, [](int) {}, f);
 }
 
-template <typename T, typename R> static __global__ void step(R rule, int64_t number, table t)
+/* One thread of a block computes the numbers, again where steps were skipped another number of times. */
+template <typename T, typename R> static __global__ void step(const double *dials, table t)
 {
         LG_SHARED(R, shared, 1);
         if (t.error->code != LG_DEVICE_OK)
@@ -217,22 +157,21 @@ template <typename T, typename R> static __global__ void step(R rule, int64_t nu
                         ++*t.skipped[k];
                 return;
         }
-        R now = rule;
+        R rule = {};
+        int last = -1;
         const auto begin = [&](int k) {
-                now = rule;
-                if (!t.skipped[k])
+                if (last >= 0 && t.skipped[k] == t.skipped[last])
                         return;
+                last = k;
                 __syncthreads();
-                if (threadIdx.x == 0) {
-                        now.set(number - *t.skipped[k]);
-                        *shared = now;
-                }
+                if (threadIdx.x == 0)
+                        shared->set(dials, t.skipped[k] ? *t.skipped[k] : 0);
                 __syncthreads();
-                now = *shared;
+                rule = *shared;
         };
         walk<T>(t, begin, [&](auto pack, void *const *at, int64_t i) {
                 const int has = (at[STATE] ? 1 : 0) | (at[STATE + 1] ? 2 : 0) | (at[STATE + 2] ? 4 : 0);
-                step_at<T, decltype(pack)::value>(now, at, has, i);
+                step_at<T, decltype(pack)::value>(rule, at, has, i);
         });
 }
 
@@ -276,95 +215,52 @@ template <typename F> static bool tables_of(lg_queue *q, lg_dtype t, const lg_up
         return true;
 }
 
-static bool all_floats(lg_queue *q, const char *name, const lg_update *updates, int64_t count)
+static const lg_dtype float_dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
+
+/* Calls launch((T *)NULL, table, blocks) for the tables of each dtype, whose elements are of type T. */
+template <typename F>
+static bool over(lg_queue *q, const char *name, const lg_update *updates, int64_t count, const F &launch)
 {
         for (int64_t i = 0; i < count; i++)
                 if (!lg_is_float(updates[i].dtype))
                         return lg_queue_fail(q, LG_BROKEN, "%s: no kernel for dtype %d", name, (int)updates[i].dtype);
-        return true;
-}
-
-static const lg_dtype float_dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
-
-/* make(f32 or f64 zero) gives the rule for what is computed in that type. */
-template <typename M> static bool each(lg_queue *q, const char *name, const lg_pass &p, const M &make)
-{
-        if (!all_floats(q, name, p.updates, p.count))
-                return false;
         for (lg_dtype t : float_dtypes) {
-                const bool ok = LG_WITH_STORED(t, tables_of(q, t, p.updates, p.count, [&](table &now, int64_t blocks) {
-                                                       auto rule = make((LG_COMPUTE(T))0);
-                                                       static_assert(sizeof rule + sizeof now + sizeof p.step <= 4096,
-                                                                     "more than a launch takes");
-                                                       rule.set(p.step);
-                                                       now.skip = p.skip;
-                                                       return lg_launch(q, name, step<T, decltype(rule)>, blocks, rule,
-                                                                        p.step, now);
+                const bool ok = LG_WITH_STORED(t, tables_of(q, t, updates, count, [&](table &now, int64_t blocks) {
+                                                       return launch((T *)NULL, now, blocks);
                                                }));
                 if (!ok)
                         return false;
         }
         return true;
 }
+#define ELEMENT(type) std::remove_pointer_t<decltype(type)>
 
-extern "C" bool lg_cuda_sgd(lg_queue *q, const lg_sgd_args *a)
+template <template <typename> class R> static bool each(lg_queue *q, const char *name, const lg_pass *p)
 {
-        return each(q, "sgd", a->pass, [&](auto zero) {
-                typedef decltype(zero) H;
-                return sgd_rule<H>{(H)a->lr,
-                                   (H)a->momentum,
-                                   (H)(1 - a->dampening),
-                                   (H)a->weight_decay,
-                                   (H)(a->maximize ? -1 : 1),
-                                   a->nesterov,
-                                   false};
+        return over(q, name, p->updates, p->count, [&](auto *type, table &now, int64_t blocks) {
+                typedef ELEMENT(type) T;
+                static_assert(sizeof p->dials + sizeof now <= 4096, "more than a launch takes");
+                now.skip = p->skip;
+                return lg_launch(q, name, step<T, R<LG_COMPUTE(T)>>, blocks, p->dials, now);
         });
 }
 
-extern "C" bool lg_cuda_adam(lg_queue *q, const lg_adam_args *a)
+#define UPDATE(name, ...)                                                                                              \
+        extern "C" bool lg_cuda_##name(lg_queue *q, const lg_pass *p)                                                  \
+        {                                                                                                              \
+                return each<name##_rule>(q, #name, p);                                                                 \
+        }
+#include "../updates.def"
+
+static __global__ void dials(lg_dials_args a)
 {
-        return each(q, "adam", a->pass, [&](auto zero) {
-                typedef decltype(zero) H;
-                return adam_rule<H>{a->lr,
-                                    a->beta1,
-                                    a->beta2,
-                                    0,
-                                    0,
-                                    (H)a->eps,
-                                    (H)a->beta1,
-                                    (H)(1 - a->beta1),
-                                    (H)a->beta2,
-                                    (H)(1 - a->beta2),
-                                    (H)(a->decoupled ? 0 : a->weight_decay),
-                                    (H)(a->decoupled ? 1 - a->lr * a->weight_decay : 1),
-                                    (H)(a->maximize ? -1 : 1)};
-        });
+        if (threadIdx.x < LG_DIALS)
+                a.to[threadIdx.x] = a.value[threadIdx.x];
 }
 
-extern "C" bool lg_cuda_rmsprop(lg_queue *q, const lg_rmsprop_args *a)
+extern "C" bool lg_cuda_dials(lg_queue *q, const lg_dials_args *a)
 {
-        return each(q, "rmsprop", a->pass, [&](auto zero) {
-                typedef decltype(zero) H;
-                return rmsprop_rule<H>{(H)a->lr,           (H)a->alpha,    (H)(1 - a->alpha),        (H)a->eps,
-                                       (H)a->weight_decay, (H)a->momentum, (H)(a->maximize ? -1 : 1)};
-        });
-}
-
-extern "C" bool lg_cuda_adagrad(lg_queue *q, const lg_adagrad_args *a)
-{
-        return each(q, "adagrad", a->pass, [&](auto zero) {
-                typedef decltype(zero) H;
-                return adagrad_rule<H>{a->lr, a->lr_decay, 0, (H)a->eps, (H)a->weight_decay, (H)(a->maximize ? -1 : 1)};
-        });
-}
-
-extern "C" bool lg_cuda_adadelta(lg_queue *q, const lg_adadelta_args *a)
-{
-        return each(q, "adadelta", a->pass, [&](auto zero) {
-                typedef decltype(zero) H;
-                return adadelta_rule<H>{(H)a->lr,  (H)a->rho,          (H)(1 - a->rho),
-                                        (H)a->eps, (H)a->weight_decay, (H)(a->maximize ? -1 : 1)};
-        });
+        return lg_launch(q, "dials", dials, 1, *a);
 }
 
 /* ---- the norm of all gradients, and their scaling ---- */
@@ -403,19 +299,14 @@ extern "C" bool lg_cuda_norms(lg_queue *q, const lg_norms_args *a)
         const size_t room = (size_t)launches * (size_t)lg_cuda(q)->processors * BLOCKS;
         double *parts = (double *)q->workspace(q, room * sizeof *parts);
         int64_t used = 0;
-        if (!parts || !all_floats(q, "norms", a->updates, a->count))
-                return false;
-        for (lg_dtype t : float_dtypes) {
-                const bool ok =
-                        LG_WITH_STORED(t, tables_of(q, t, a->updates, a->count, [&](const table &now, int64_t blocks) {
-                                               double *to = parts + used;
-                                               used += blocks;
-                                               return lg_launch(q, "norms", squares<T>, blocks, now, to);
-                                       }));
-                if (!ok)
-                        return false;
-        }
-        return lg_launch(q, "norms (sum)", add_parts, 1, (const double *)parts, used, a->total);
+        return parts &&
+               over(q, "norms", a->updates, a->count,
+                    [&](auto *type, const table &now, int64_t blocks) {
+                            double *to = parts + used;
+                            used += blocks;
+                            return lg_launch(q, "norms", squares<ELEMENT(type)>, blocks, now, to);
+                    }) &&
+               lg_launch(q, "norms (sum)", add_parts, 1, (const double *)parts, used, a->total);
 }
 
 template <typename T> static __global__ void scale(table t, const double *factor)
@@ -435,17 +326,9 @@ template <typename T> static __global__ void scale(table t, const double *factor
 
 extern "C" bool lg_cuda_scale(lg_queue *q, const lg_scale_args *a)
 {
-        if (!all_floats(q, "scale", a->updates, a->count))
-                return false;
-        for (lg_dtype t : float_dtypes) {
-                const bool ok =
-                        LG_WITH_STORED(t, tables_of(q, t, a->updates, a->count, [&](const table &now, int64_t blocks) {
-                                               return lg_launch(q, "scale", scale<T>, blocks, now, a->factor);
-                                       }));
-                if (!ok)
-                        return false;
-        }
-        return true;
+        return over(q, "scale", a->updates, a->count, [&](auto *type, const table &now, int64_t blocks) {
+                return lg_launch(q, "scale", scale<ELEMENT(type)>, blocks, now, a->factor);
+        });
 }
 
 /* ---- the scale of losses ---- */
@@ -472,17 +355,9 @@ template <typename T> static __global__ void unscale(table t, const float *scale
 
 extern "C" bool lg_cuda_unscale(lg_queue *q, const lg_unscale_args *a)
 {
-        if (!all_floats(q, "unscale", a->updates, a->count))
-                return false;
-        for (lg_dtype t : float_dtypes) {
-                const bool ok = LG_WITH_STORED(
-                        t, tables_of(q, t, a->updates, a->count, [&](const table &now, int64_t blocks) {
-                                return lg_launch(q, "unscale", unscale<T>, blocks, now, a->scale, a->found);
-                        }));
-                if (!ok)
-                        return false;
-        }
-        return true;
+        return over(q, "unscale", a->updates, a->count, [&](auto *type, const table &now, int64_t blocks) {
+                return lg_launch(q, "unscale", unscale<ELEMENT(type)>, blocks, now, a->scale, a->found);
+        });
 }
 
 static __global__ void rescale(lg_rescale_args a, const lg_device_error *error)

@@ -4,19 +4,8 @@
  */
 #include "optim.h"
 
-static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_pass *pass)
-{
-        const lg_adadelta_options *o = opt->options;
-        lg_adadelta_args a = {.pass = *pass,
-                              .lr = g->lr,
-                              .rho = o->rho,
-                              .eps = g->eps,
-                              .weight_decay = g->weight_decay,
-                              .maximize = o->maximize};
-        return LG__RUN(d, "lg_step (adadelta)", adadelta, &a);
-}
-
-static const lg__rule rule = {.name = "lg_adadelta", .states = {"square_avg", "acc_delta"}, .eps = true, .run = run};
+static const lg__rule rule = {
+        .name = "lg_adadelta", .update = LG__UPDATE_adadelta, .states = {"square_avg", "acc_delta"}, .eps = true};
 
 lg_optimizer *lg_adadelta_with(lg_ctx *c, lg_list_in params, double lr, const lg_adadelta_options *options)
 {

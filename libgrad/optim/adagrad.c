@@ -4,19 +4,7 @@
  */
 #include "optim.h"
 
-static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_pass *pass)
-{
-        const lg_adagrad_options *o = opt->options;
-        lg_adagrad_args a = {.pass = *pass,
-                             .lr = g->lr,
-                             .lr_decay = o->lr_decay,
-                             .eps = g->eps,
-                             .weight_decay = g->weight_decay,
-                             .maximize = o->maximize};
-        return LG__RUN(d, "lg_step (adagrad)", adagrad, &a);
-}
-
-static const lg__rule rule = {.name = "lg_adagrad", .states = {"sum"}, .eps = true, .run = run};
+static const lg__rule rule = {.name = "lg_adagrad", .update = LG__UPDATE_adagrad, .states = {"sum"}, .eps = true};
 
 lg_optimizer *lg_adagrad_with(lg_ctx *c, lg_list_in params, double lr, const lg_adagrad_options *options)
 {

@@ -6,30 +6,16 @@
  */
 #include "optim.h"
 
-static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_pass *pass)
-{
-        const lg_adam_options *o = opt->options;
-        lg_adam_args a = {.pass = *pass,
-                          .lr = g->lr,
-                          .beta1 = g->momentum,
-                          .beta2 = g->beta2,
-                          .eps = g->eps,
-                          .weight_decay = g->weight_decay,
-                          .decoupled = o->decoupled,
-                          .maximize = o->maximize};
-        return LG__RUN(d, "lg_step (adam)", adam, &a);
-}
-
 static const lg__rule adam = {.name = "lg_adam",
+                              .update = LG__UPDATE_adam,
                               .states = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
                               .betas = true,
-                              .eps = true,
-                              .run = run},
+                              .eps = true},
                       adamw = {.name = "lg_adamw",
+                               .update = LG__UPDATE_adam,
                                .states = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
                                .betas = true,
-                               .eps = true,
-                               .run = run};
+                               .eps = true};
 
 static lg_optimizer *make(lg_ctx *c, const lg__rule *rule, lg_list params, double lr, lg_adam_options o,
                           double weight_decay)
@@ -43,7 +29,7 @@ static lg_optimizer *make(lg_ctx *c, const lg__rule *rule, lg_list params, doubl
                 return NULL;
         lg__group first = {.lr = lr,
                            .weight_decay = o.weight_decay,
-                           .momentum = o.beta1,
+                           .beta1 = o.beta1,
                            .beta2 = o.beta2,
                            .eps = o.eps,
                            .states = o.amsgrad ? 7 : 3,

@@ -22,7 +22,9 @@ typedef struct lg__slot {
         int64_t step;       /* updates so far, with those that were skipped */
         lg_tensor *skipped; /* owned: how many were, 0-d, i64; NULL: none */
         uint64_t unscaled;  /* serial of the gradient that is without the scale, in the optimiser\'s round; 0: none */
+        lg_tensor *dials;   /* owned: LG_DIALS numbers of the step, f64; of a leader, else NULL or unused */
         lg_tensor *values, *grad; /* contiguous, while lg_step runs; grad NULL: nothing to do (any more) */
+        int64_t leader; /* the first of the slots that the same kernel call updates, in lg_step; -1: none yet */
 } lg__slot;
 
 /* What a schedule may change, before the step that is under way: it may fail. */
@@ -33,7 +35,10 @@ typedef struct lg__kept {
 /* What may differ between groups, and what schedules change. */
 typedef struct lg__group {
         double lr, weight_decay;
-        double momentum;   /* of SGD and RMSprop; beta1 of Adam */
+        union {
+                double momentum; /* of SGD and RMSprop */
+                double beta1;    /* of Adam, which schedules change as they change momentum */
+        };
         double beta2, eps; /* of those that have them */
         unsigned states;   /* which of LG__STATES its parameters use, by bit */
         bool master;       /* 16-bit parameters have one */
@@ -41,15 +46,21 @@ typedef struct lg__group {
         lg__kept kept;
 } lg__group;
 
+/* The formulas of kernels/updates.def. */
+enum {
+#define UPDATE(name, ...) LG__UPDATE_##name,
+#include "../../kernels/updates.def"
+#undef UPDATE
+};
+
 typedef struct lg__rule {
         const char *name;               /* "lg_sgd" */
+        int update;                     /* LG__UPDATE_... */
         const char *states[LG__STATES]; /* PyTorch's names */
         unsigned momentum_state;        /* the state that momentum takes, by bit; 0: it has no momentum */
         bool betas, eps;                /* it has these */
         /* True unless the group's numbers do not go with the optimiser's options: an error of `op`. NULL: they do. */
         bool (*accepts)(const lg_optimizer *opt, const lg__group *g, const char *op);
-        /* Runs the kernel over updates of one group on one device. */
-        bool (*run)(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_pass *pass);
 } lg__rule;
 
 struct lg_optimizer {

@@ -16,6 +16,7 @@ static void destroy(lg__object *o)
                         lg__tensor_release(s->state[k]);
                 lg__tensor_release(s->master);
                 lg__tensor_release(s->skipped);
+                lg__tensor_release(s->dials);
         }
         lg__tensor_release(opt->found);
         lg__free(c, opt->slots, (size_t)opt->count * sizeof *opt->slots);
@@ -180,7 +181,7 @@ static bool take_numbers(const lg_optimizer *opt, const lg_group_options *o, lg_
         if (!take_number(opt, "lr", o->lr, true, lg__option_check, &g->lr) ||
             !take_number(opt, "weight_decay", o->weight_decay, true, lg__option_check, &g->weight_decay) ||
             !take_number(opt, "momentum", o->momentum, rule->momentum_state, lg__option_check, &g->momentum) ||
-            !take_number(opt, "beta1", o->beta1, rule->betas, lg__fraction_check, &g->momentum) ||
+            !take_number(opt, "beta1", o->beta1, rule->betas, lg__fraction_check, &g->beta1) ||
             !take_number(opt, "beta2", o->beta2, rule->betas, lg__fraction_check, &g->beta2) ||
             !take_number(opt, "eps", o->eps, rule->eps, lg__option_check, &g->eps))
                 return false;

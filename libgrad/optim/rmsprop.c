@@ -5,24 +5,11 @@
  */
 #include "optim.h"
 
-static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_pass *pass)
-{
-        const lg_rmsprop_options *o = opt->options;
-        lg_rmsprop_args a = {.pass = *pass,
-                             .lr = g->lr,
-                             .alpha = o->alpha,
-                             .eps = g->eps,
-                             .weight_decay = g->weight_decay,
-                             .momentum = g->momentum,
-                             .maximize = o->maximize};
-        return LG__RUN(d, "lg_step (rmsprop)", rmsprop, &a);
-}
-
 static const lg__rule rule = {.name = "lg_rmsprop",
+                              .update = LG__UPDATE_rmsprop,
                               .states = {"square_avg", "grad_avg", "momentum_buffer"},
                               .momentum_state = 4,
-                              .eps = true,
-                              .run = run};
+                              .eps = true};
 
 lg_optimizer *lg_rmsprop_with(lg_ctx *c, lg_list_in params, double lr, const lg_rmsprop_options *options)
 {

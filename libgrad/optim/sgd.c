@@ -4,19 +4,6 @@
  */
 #include "optim.h"
 
-static bool run(const lg_optimizer *opt, const lg__group *g, lg__device *d, const lg_pass *pass)
-{
-        const lg_sgd_options *o = opt->options;
-        lg_sgd_args a = {.pass = *pass,
-                         .lr = g->lr,
-                         .momentum = g->momentum,
-                         .dampening = o->dampening,
-                         .weight_decay = g->weight_decay,
-                         .nesterov = o->nesterov,
-                         .maximize = o->maximize};
-        return LG__RUN(d, "lg_step (sgd)", sgd, &a);
-}
-
 static bool accepts(const lg_optimizer *opt, const lg__group *g, const char *op)
 {
         const lg_sgd_options *o = opt->options;
@@ -25,8 +12,11 @@ static bool accepts(const lg_optimizer *opt, const lg__group *g, const char *op)
                         g->momentum);
 }
 
-static const lg__rule rule = {
-        .name = "lg_sgd", .states = {"momentum_buffer"}, .momentum_state = 1, .accepts = accepts, .run = run};
+static const lg__rule rule = {.name = "lg_sgd",
+                              .update = LG__UPDATE_sgd,
+                              .states = {"momentum_buffer"},
+                              .momentum_state = 1,
+                              .accepts = accepts};
 
 lg_optimizer *lg_sgd_with(lg_ctx *c, lg_list_in params, double lr, const lg_sgd_options *options)
 {

@@ -134,6 +134,7 @@ static bool prepare(lg_optimizer *opt, int64_t i, bool may_skip, const char *op)
 {
         lg__slot *s = &opt->slots[i];
         s->grad = s->values = NULL;
+        s->leader = -1;
         if (!lg__slot_find(opt, i, op))
                 return false;
         lg_tensor *p = s->param, *g = lg__slot_gradient(s);
@@ -155,12 +156,20 @@ static bool prepare(lg_optimizer *opt, int64_t i, bool may_skip, const char *op)
         return s->grad != NULL;
 }
 
-/* True for slots that can go through one kernel call with the first one: of one group and device, with as many updates
- * behind them. */
-static bool together(const lg__slot *s, const lg__slot *first)
+/* Makes slot `first` the leader of all that one kernel call can update with it: of one group and device, after as many
+ * steps. Its dials stay where they are from step to step. */
+static bool lead(lg_optimizer *opt, int64_t first)
 {
-        return s->grad && s->group == first->group && s->step == first->step &&
-               s->param->storage->device == first->param->storage->device;
+        lg__slot *leader = &opt->slots[first];
+        lg__layout at = {.dtype = LG_F64, .shape = {.ndim = 1, .size = {LG_DIALS}}};
+        for (int64_t i = first; i < opt->count; i++) {
+                lg__slot *s = &opt->slots[i];
+                if (s->grad && s->group == leader->group && s->step == leader->step &&
+                    s->param->storage->device == leader->param->storage->device)
+                        s->leader = first;
+        }
+        lg__layout_contiguous(&at);
+        return prepare_buffer(leader, &leader->dials, &at, 0);
 }
 
 static lg_update update_of(const lg_optimizer *opt, const lg__slot *s)
@@ -177,34 +186,61 @@ static lg_update update_of(const lg_optimizer *opt, const lg__slot *s)
         return u;
 }
 
-/* skip: on the device, or NULL. */
-static bool run_kernel(lg_optimizer *opt, const lg__slot *leader, const lg_tensor *skip)
+/* Writes what updates.def lists as the dials of the optimiser's formula. */
+static void read_dials(const lg_optimizer *opt, const lg__group *g, int64_t step, double *ret)
 {
-        const lg__group *group = &opt->groups[leader->group];
-        int64_t count = 0;
-        for (int64_t i = 0; i < opt->count; i++)
-                if (together(&opt->slots[i], leader) && lg__shape_numel(opt->slots[i].values->at.shape))
-                        opt->updates[count++] = update_of(opt, &opt->slots[i]);
-        lg_pass pass = {count, opt->updates, leader->step + 1, skip ? lg__data(skip) : NULL};
-        return opt->rule->run(opt, group, leader->param->storage->device, &pass);
+        switch (opt->rule->update) {
+#define GROUP(x) *ret++ = g->x;
+#define OPTION(x) *ret++ = (double)o->x;
+#define STEP *ret++ = (double)step;
+#define UPDATE(name, always, maybe, dials, numbers, rule)                                                              \
+        case LG__UPDATE_##name: {                                                                                      \
+                _Static_assert(sizeof(lg_##name##_dials) <= sizeof((lg_dials_args *)0)->value, "more dials");          \
+                const lg_##name##_options *o = opt->options;                                                           \
+                dials break;                                                                                           \
+        }
+#include "../../kernels/updates.def"
+#undef UPDATE
+        }
 }
 
-static bool run_group(lg_optimizer *opt, int64_t first, lg_tensor *skip, const char *op)
+/* skip: on the device, or NULL. */
+static bool run_kernel(lg_optimizer *opt, int64_t leader, const lg_tensor *skip)
 {
-        const lg__slot leader = opt->slots[first];
-        const lg__device *d = leader.param->storage->device;
+        const lg__slot *s = &opt->slots[leader];
+        lg__device *d = s->param->storage->device;
+        lg_dials_args dials = {.to = lg__data(s->dials)};
+        lg_pass pass = {.updates = opt->updates, .dials = dials.to, .skip = skip ? lg__data(skip) : NULL};
+        for (int64_t i = leader; i < opt->count; i++)
+                if (opt->slots[i].leader == leader && lg__shape_numel(opt->slots[i].values->at.shape))
+                        opt->updates[pass.count++] = update_of(opt, &opt->slots[i]);
+        read_dials(opt, &opt->groups[s->group], s->step + 1, dials.value);
+        if (!LG__RUN(d, "lg_step (dials)", dials, &dials))
+                return false;
+        switch (opt->rule->update) {
+#define UPDATE(name, ...)                                                                                              \
+        case LG__UPDATE_##name:                                                                                        \
+                return LG__RUN(d, "lg_step (" #name ")", name, &pass);
+#include "../../kernels/updates.def"
+#undef UPDATE
+        }
+        return false;
+}
+
+static bool run_group(lg_optimizer *opt, int64_t leader, lg_tensor *skip, const char *op)
+{
+        const lg__device *d = opt->slots[leader].param->storage->device;
         if (skip && skip->storage->device != d && !(skip = lg__clone_values(skip, d->id, skip->at.dtype)))
                 return false;
-        if (!run_kernel(opt, &leader, skip))
+        if (!run_kernel(opt, leader, skip))
                 return false;
         /* The kernel does nothing while a device-side error waits on the device: where that shows, such a step does not
          * count. */
         bool counts = d->queue->error.code == LG_DEVICE_OK;
-        for (int64_t i = first; i < opt->count; i++) {
+        for (int64_t i = leader; i < opt->count; i++) {
                 lg__slot *s = &opt->slots[i];
-                if (!together(s, &leader))
+                if (s->leader != leader)
                         continue;
-                s->grad = NULL;
                 s->step += counts;
                 s->param->storage->version += counts;
                 if (s->values != s->param && !lg__copy_values(s->param, s->values, op))
@@ -220,10 +256,10 @@ bool lg__optimizer_step(lg_optimizer *opt, lg_tensor *skip, const char *op)
         bool ok = scope.id != 0;
         for (int64_t i = 0; ok && i < opt->count; i++)
                 ok = prepare(opt, i, skip != NULL, op);
-        for (int64_t i = 0; ok && i < opt->count; i++) {
-                if (opt->slots[i].grad)
-                        ok = run_group(opt, i, skip, op);
-        }
+        for (int64_t i = 0; ok && i < opt->count; i++)
+                ok = !opt->slots[i].grad || opt->slots[i].leader >= 0 || lead(opt, i);
+        for (int64_t i = 0; ok && i < opt->count; i++)
+                ok = opt->slots[i].leader != i || run_group(opt, i, skip, op);
         if (scope.id)
                 lg_scope_end(opt->object.ctx, scope);
         return ok;

@@ -7,9 +7,9 @@ while read -r model most; do
         echo "$model: ${now:-no} launches, at most $most"
         [ "${now:-0}" -gt 0 ] && [ "$now" -le "$most" ] || bad=1
 done <<TABLE
-mlp 12
-lenet 34
-cnn 28
-resnet18 187
+mlp 13
+lenet 35
+cnn 29
+resnet18 188
 TABLE
 exit $bad
