@@ -316,77 +316,40 @@ struct lg_end {
 #include <initializer_list>
 /* Lists as parameters. LG_LIST() and LG_INTS() convert to these only, so there is no lg_list that outlives its
  * array. */
-struct lg_list_in {
+template <class List, class T> struct lg_list_parameter {
+        typedef T entry;
         int64_t count;
-        lg_tensor *const *items;
-        constexpr lg_list_in(lg_list l = {}) : count(l.count), items(l.items)
+        const T *items;
+        constexpr lg_list_parameter(List list_ = {}) : count(list_.count), items(list_.items)
         {
         }
-        constexpr lg_list_in(int64_t n, lg_tensor *const *t) : count(n), items(t)
+        constexpr lg_list_parameter(int64_t count_, const T *items_) : count(count_), items(items_)
         {
         }
 };
-struct lg_ints_in {
-        int64_t count;
-        const int64_t *items;
-        constexpr lg_ints_in(lg_ints l = {}) : count(l.count), items(l.items)
-        {
-        }
-        constexpr lg_ints_in(int64_t n, const int64_t *i) : count(n), items(i)
-        {
-        }
-};
-struct lg_numbers_in {
-        int64_t count;
-        const double *items;
-        constexpr lg_numbers_in(lg_numbers l = {}) : count(l.count), items(l.items)
-        {
-        }
-        constexpr lg_numbers_in(int64_t n, const double *i) : count(n), items(i)
-        {
-        }
-};
-struct lg_names_in {
-        int64_t count;
-        const char *const *items;
-        constexpr lg_names_in(lg_names l = {}) : count(l.count), items(l.items)
-        {
-        }
-        constexpr lg_names_in(int64_t n, const char *const *i) : count(n), items(i)
-        {
-        }
-};
+typedef lg_list_parameter<lg_list, lg_tensor *> lg_list_in;
+typedef lg_list_parameter<lg_ints, int64_t> lg_ints_in;
+typedef lg_list_parameter<lg_numbers, double> lg_numbers_in;
+typedef lg_list_parameter<lg_names, const char *> lg_names_in;
 /* Whether N converts to a whole number implicitly and loses no fraction, as enumerators and the ndim of a shape do. */
 template <class N>
 constexpr bool lg_is_whole = std::is_convertible<N, int64_t>::value && !std::is_floating_point<N>::value;
-template <class T, class In, int n> struct lg_array_of {
-        T items[n];
+template <class In, int n> struct lg_array_of {
+        typename In::entry items[n];
         operator In() const
         {
                 return In(n, items);
         }
 };
-template <class... T> constexpr lg_array_of<lg_tensor *, lg_list_in, (int)sizeof...(T)> lg_make_list(T... t)
+template <class In, class... A> constexpr lg_array_of<In, (int)sizeof...(A)> lg_make(A... entries_)
 {
-        static_assert(sizeof...(T) > 0, "LG_LIST() is empty");
-        return {{t...}};
-}
-template <class... T> constexpr lg_array_of<const char *, lg_names_in, (int)sizeof...(T)> lg_make_names(T... t)
-{
-        static_assert(sizeof...(T) > 0, "LG_NAMES() is empty");
-        return {{t...}};
-}
-template <class... N> constexpr lg_array_of<int64_t, lg_ints_in, (int)sizeof...(N)> lg_make_ints(N... n)
-{
-        static_assert(sizeof...(N) > 0, "LG_INTS() is empty");
-        static_assert((lg_is_whole<N> && ...), "LG_INTS takes whole numbers");
-        return {{(int64_t)n...}};
-}
-template <class... N> constexpr lg_array_of<double, lg_numbers_in, (int)sizeof...(N)> lg_make_numbers(N... n)
-{
-        static_assert(sizeof...(N) > 0, "LG_NUMBERS() is empty");
-        static_assert((std::is_arithmetic<N>::value && ...), "LG_NUMBERS takes numbers");
-        return {{(double)n...}};
+        typedef typename In::entry T;
+        static_assert(sizeof...(A) > 0, "LG_LIST(), LG_NAMES(), LG_INTS() or LG_NUMBERS() is empty");
+        static_assert(!std::is_same<T, int64_t>::value || (lg_is_whole<A> && ...), "LG_INTS takes whole numbers");
+        static_assert(!std::is_same<T, double>::value || (std::is_arithmetic<A>::value && ...),
+                      "LG_NUMBERS takes numbers");
+        /* Braces convert pointers implicitly only. */
+        return {{static_cast<T>(typename std::conditional<std::is_pointer<T>::value, T, A>::type{entries_})...}};
 }
 template <class A, class... N> constexpr void lg_fill_sizes(int &count, A *to, N... n)
 {
@@ -418,10 +381,10 @@ template <class H, class W> constexpr lg_pair lg_make_pair(H h, W w)
 #define LG_DIMS(...) lg_make_dims(__VA_ARGS__)
 #define LG_ALL_DIMS (lg_dims{})
 #define LG_PAIR(h, w) lg_make_pair((h), (w))
-#define LG_INTS(...) lg_make_ints(__VA_ARGS__)
-#define LG_NUMBERS(...) lg_make_numbers(__VA_ARGS__)
-#define LG_LIST(...) lg_make_list(__VA_ARGS__)
-#define LG_NAMES(...) lg_make_names(__VA_ARGS__)
+#define LG_INTS(...) lg_make<lg_ints_in>(__VA_ARGS__)
+#define LG_NUMBERS(...) lg_make<lg_numbers_in>(__VA_ARGS__)
+#define LG_LIST(...) lg_make<lg_list_in>(__VA_ARGS__)
+#define LG_NAMES(...) lg_make<lg_names_in>(__VA_ARGS__)
 #define LG_ARRAY(type, ...) (std::initializer_list<type *>{__VA_ARGS__ static_cast<type *>(LG_END)}.begin())
 #else
 /* Lists as parameters of functions. C++ has types of its own for them. */

@@ -1,5 +1,5 @@
 #!/bin/sh
-# check.sh - grad.h and its parts as C11 and C++20 under every warning, with gcc and clang; every macro used once.
+# check.sh - grad.h and its parts as C11 and C++20 under every warning, with gcc and clang.
 # check.sh SOURCE_ROOT INCLUDE_ARGUMENTS LIBRARY_FOLDER
 set -eu
 root=$1 lib=$3
@@ -20,8 +20,8 @@ for pair in gcc:g++ clang:clang++; do
         command -v "$cc" >/dev/null && command -v "$cxx" >/dev/null || { echo "no $cc and $cxx here"; continue; }
         echo 'int main() { return 0; }' >"$work/try.cpp"
         "$cxx" -std=c++20 "$work/try.cpp" -o "$work/try" 2>/dev/null || { echo "$cxx does not work here"; continue; }
-        for part in arrays base check context conv data files graph index init layers loss nn norm ops optim pointwise schedule state tensor \
-                trace transforms types; do
+        for part in "$root"/libgrad/grad/*.h types.h; do
+                part=$(basename "$part" .h)
                 echo "#include <grad/$part.h>" >"$work/part.c"
                 echo "int part(void); int part(void) { return 0; }" >>"$work/part.c"
                 compile "$cc" -std=c11 -c "$work/part.c" -o "$work/part.o"
@@ -33,10 +33,6 @@ for pair in gcc:g++ clang:clang++; do
         compile "$cxx" -std=c++20 -x c++ "$root/tests/header/macros.c" -o "$work/macros-cxx" -L"$lib" -lgrad -Wl,-rpath,"$lib"
         "$work/macros-c"
         "$work/macros-cxx"
-done
-# Every function-like macro of the header that takes options is used above.
-sed -n 's/^#define \(lg_[a-z0-9_]*\)(.*/\1/p' "$root"/libgrad/grad/*.h | sort -u | while read -r name; do
-        grep -q "\<$name(" "$root/tests/header/macros.c" || { echo "$name is not used in macros.c"; exit 1; }
 done
 [ "$checked" -gt 0 ] || exit 77
 echo "$checked compilations"
