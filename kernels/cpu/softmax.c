@@ -2,13 +2,28 @@
 #include "cpu.h"
 #include "scalar.h"
 
-#define COLUMNS 256
+#define COLUMNS 256 /* of a block */
+#define SPAN 1024   /* elements of a row that are added up in their own type before they are joined in f64 */
 
-/* One row (step 1) or some columns side by side of an (outer, n, inner) tensor. */
-typedef struct part {
-        int64_t n, cols, step, offset;
+/* Of an (outer, n, inner) tensor. */
+typedef struct job {
+        lg_dtype dtype;
+        int64_t n, inner;
         bool log;
-} part;
+        const void *x, *y, *g;
+        void *out; /* y or dx */
+} job;
+
+/* Some columns side by side, and where the first begins. */
+typedef struct block {
+        int64_t cols, at;
+} block;
+
+static block block_of(const job *j, int64_t i)
+{
+        const int64_t blocks = lg_ceil_div(j->inner, COLUMNS), first = i % blocks * COLUMNS;
+        return (block){lg_least(COLUMNS, j->inner - first), i / blocks * j->n * j->inner + first};
+}
 
 #define LG_T float
 #define LG_SCALAR f32
@@ -19,58 +34,24 @@ typedef struct part {
 #define LG_SCALAR f64
 #include "softmax.inc"
 
-static int64_t parts_of(int64_t outer, int64_t inner)
-{
-        return outer * lg_ceil_div(inner, COLUMNS);
-}
-
-static part part_of(int64_t i, int64_t n, int64_t inner, bool log)
-{
-        int64_t blocks = lg_ceil_div(inner, COLUMNS), first = i % blocks * COLUMNS;
-        return (part){.n = n,
-                      .cols = lg_least(COLUMNS, inner - first),
-                      .step = inner,
-                      .offset = i / blocks * n * inner + first,
-                      .log = log};
-}
-
-typedef struct job {
-        lg_dtype dtype;
-        int64_t n, inner;
-        bool log;
-        const void *x, *y, *g;
-        void *out; /* y or dx */
-} job;
-
 static void softmax_parts(const void *user, int64_t first, int64_t end, int thread)
 {
         const job *j = user;
         (void)thread;
-        for (int64_t i = first; i < end; i++) {
-                part p = part_of(i, j->n, j->inner, j->log);
-                if (j->dtype == LG_F64)
-                        softmax_part_f64(&p, j->x, j->out);
-                else
-                        softmax_part_f32(&p, j->x, j->out);
-        }
+        (j->dtype == LG_F64 ? softmax_parts_f64 : softmax_parts_f32)(j, first, end);
 }
 
 static void vjp_parts(const void *user, int64_t first, int64_t end, int thread)
 {
         const job *j = user;
         (void)thread;
-        for (int64_t i = first; i < end; i++) {
-                part p = part_of(i, j->n, j->inner, j->log);
-                if (j->dtype == LG_F64)
-                        vjp_part_f64(&p, j->y, j->g, j->out);
-                else
-                        vjp_part_f32(&p, j->y, j->g, j->out);
-        }
+        (j->dtype == LG_F64 ? vjp_parts_f64 : vjp_parts_f32)(j, first, end);
 }
 
 static void run_parts(lg_queue *q, int64_t outer, const job *j, lg_range_fn *run)
 {
-        lg_parallel(q, parts_of(outer, j->inner), lg_grain(4 * j->n * lg_least(j->inner, COLUMNS)), run, j);
+        lg_parallel(q, outer * lg_ceil_div(j->inner, COLUMNS), lg_grain(4 * j->n * lg_least(j->inner, COLUMNS)), run,
+                    j);
 }
 
 bool LG_CPU(softmax)(lg_queue *q, const lg_softmax_args *a)
