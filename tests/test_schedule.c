@@ -215,8 +215,8 @@ static void rates_that_cannot_be_are_refused(void **state)
         assert_ends(c, opt, lg_lambda_lr(opt, below_zero, NULL), 0, "would be -0.2 at step 1");
         assert_ends(c, opt, lg_exponential_lr(opt, 1e300), 1,
                     "lg_exponential_lr: lr of group 0 would be inf at step 2");
-        lg_set_group_lr(opt, 0, 1e-300); /* group 1 alone fails */
-        assert_ends(c, opt, lg_step_lr(opt, 1, .gamma = 1e300), 1, "lg_step_lr: lr of group 1 would be inf at step 2");
+        lg_set_group_lr(opt, 1, 1e10); /* group 1 alone fails */
+        assert_ends(c, opt, lg_step_lr(opt, 1, .gamma = 1e150), 1, "lg_step_lr: lr of group 1 would be inf at step 2");
         lg_close(c);
 }
 
@@ -228,18 +228,18 @@ static void schedules_of_schedules_go_back(void **state)
         int third = 3;
         lg_optimizer *opt = optimizer(c);
         assert_true(lg_add_group(opt, LG_LIST(lg_ones(c, LG_SHAPE(1), .requires_grad = true)), .lr = 0.1));
-        lg_scheduler *list[2] = {lg_step_lr(opt, 3, .gamma = 0.5), lg_exponential_lr(opt, 1e300)};
+        lg_scheduler *list[2] = {lg_step_lr(opt, 3, .gamma = 0.5), lg_exponential_lr(opt, 1e100)};
         /* the first one's third step, which would halve the rates, is undone with the second one's */
-        lg_set_lr(opt, 1e-300);
+        lg_set_lr(opt, 1e-100);
         lg_scheduler *chain = lg_chained_lr(list[0], list[1]);
         assert_true(lg_scheduler_step(chain));
-        lg_set_lr(opt, 1e-300);
+        lg_set_lr(opt, 1e-100);
         assert_true(lg_scheduler_step(chain));
         lg_set_lr(opt, 1e300);
         assert_false(lg_scheduler_step(chain));
         assert_error(c, LG_ERR_ARGUMENT, "lg_exponential_lr: lr of group 0 would be inf at step 3");
         assert_near(lg_get_lr(opt), 1e300, 0);
-        lg_set_lr(opt, 1e-300);
+        lg_set_lr(opt, 1e-100);
         assert_true(lg_scheduler_step(chain)); /* the third step, and not the fourth */
         assert_near(lg_get_lr(opt), 0.5, 1e-12);
         lg_scheduler_free(chain);
@@ -347,6 +347,76 @@ static void rates_end_at_zero(void **state)
         }
         s = lg_cosine_lr(opt, INT64_MAX);
         assert_true(lg_scheduler_step(s) && lg_get_lr(opt) > 0);
+        lg_close(c);
+}
+
+static void assert_rate(lg_optimizer *opt, double wanted)
+{
+        assert_near(lg_get_lr(opt) / wanted, 1, 1e-12);
+}
+
+/* Rates do not drift from the formulas in a long run. */
+static void a_million_steps_are_the_formula(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_optimizer *one = optimizer(c), *two = optimizer(c), *both = optimizer(c);
+        lg_scheduler *cosine = lg_cosine_lr(one, 30000, .eta_min = 1e-3), *decay = lg_exponential_lr(two, 0.99999);
+        lg_scheduler *chain = lg_chained_lr(lg_exponential_lr(both, 0.99999), lg_step_lr(both, 300000));
+        for (int64_t t = 1; t <= 1000000; t++) {
+                assert_true(lg_scheduler_step(cosine) && lg_scheduler_step(decay) && lg_scheduler_step(chain));
+                if (t % 9973)
+                        continue;
+                assert_rate(one, 1e-3 + 0.099 * (1 + cos(M_PI * (double)t / 30000)) / 2);
+                assert_rate(two, 0.1 * pow(0.99999, (double)t));
+                assert_rate(both, 0.1 * pow(0.99999, (double)t) * pow(0.1, (double)(t / 300000)));
+        }
+        lg_close(c);
+}
+
+/* So do the factors of schedules that are stepped alone, of a plateau and of the program. */
+static void factors_multiply(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_optimizer *opt = optimizer(c);
+        lg_scheduler *warm = lg_linear_lr(opt, 10), *decay = lg_cosine_lr(opt, 100);
+        lg_scheduler *plateau = lg_reduce_on_plateau(opt, 0.5, .patience = 3);
+        double factor = 1;
+        for (int t = 1; t < 60; t++) {
+                assert_true(lg_scheduler_step(warm) && lg_scheduler_step(decay));
+                assert_true(lg_scheduler_step_metric(plateau, 1));
+                factor *= t > 1 && (t - 1) % 4 == 0 ? 0.5 : 1; /* after the fourth step without improvement */
+                if (t == 30) {
+                        assert_true(lg_set_lr(opt, lg_get_lr(opt) * 3));
+                        factor *= 3;
+                }
+                assert_rate(opt, factor * 0.1 * (1 + 2 * fmin(t / 10.0, 1)) / 3 * (1 + cos(M_PI * t / 100.0)) / 2);
+        }
+        lg_close(c);
+}
+
+/* Within a sequence, one cycle and chained schedules begin with the rates and the momentum of their step 0. */
+static void any_schedule_begins_in_turn(void **state)
+{
+        (void)state;
+        lg_ctx *c = open_ctx();
+        lg_tensor *w = lg_zeros(c, LG_SHAPE(1), .dtype = LG_F64, .requires_grad = true);
+        lg_optimizer *opt = lg_sgd(c, LG_LIST(w), 0.1, .momentum = 0.5);
+        lg_scheduler *chain = lg_chained_lr(lg_constant_lr(opt, 2, .factor = 0.5), lg_exponential_lr(opt, 0.9));
+        lg_scheduler *s = lg_sequential_lr(LG_INTS(2, 5), lg_linear_lr(opt, 2), chain,
+                                           lg_one_cycle_lr(opt, 1, 10, .div_factor = 10, .max_momentum = 0.75));
+        const double wanted[] = {0.1 / 3, 0.2 / 3, 0.05, 0.045, 0.081, 0.1};
+        for (int t = 0; t < 6; t++) {
+                assert_true(t == 0 || lg_scheduler_step(s));
+                assert_rate(opt, wanted[t]);
+        }
+        for (int i = 0; i < 2; i++) {
+                lg_zero_grad(opt);
+                lg_backward(lg_sum(w));
+                assert_true(lg_step(opt));
+        }
+        assert_near(lg_item(w), -0.1 * (1 + 1.75), 1e-12);
         lg_close(c);
 }
 
@@ -548,6 +618,9 @@ int main(void)
                 cmocka_unit_test(schedules_of_schedules_go_back),
                 cmocka_unit_test(lambdas_work_on_their_optimiser),
                 cmocka_unit_test(rates_end_at_zero),
+                cmocka_unit_test(a_million_steps_are_the_formula),
+                cmocka_unit_test(factors_multiply),
+                cmocka_unit_test(any_schedule_begins_in_turn),
                 cmocka_unit_test(schedules_nest_to_a_limit),
                 cmocka_unit_test(groups),
                 cmocka_unit_test(clipping),

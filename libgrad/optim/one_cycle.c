@@ -1,59 +1,37 @@
 /* one_cycle.c - one cycle of the learning rate: up, down, and further down (Smith and Topin 2018; OneCycleLR). */
 #include "schedule.h"
 
-typedef struct phase {
-        double end; /* step */
-        double from, to, momentum_from, momentum_to;
-} phase;
-
-static double between(bool linear, double from, double to, double share)
-{
-        return linear ? from + (to - from) * share : to + (from - to) / 2 * (1 + cos(M_PI * share));
-}
-
-/* The phases of the cycle, which are 2 or 3. */
-static int phases_of(const lg_scheduler *s, phase p[3])
+/* Returns a number that changes from value[0] to value[3] in three phases, of which the last one may have no length. */
+static double cycle(const lg_scheduler *s, int64_t t, const double value[4])
 {
         const lg_one_cycle_options *o = &s->o.cycle;
-        double top = s->max_lr, first = top / o->div_factor, last = first / o->final_div_factor;
-        double up = o->pct_start * (double)s->span - 1, end = (double)(s->span - 1);
-        double high = o->max_momentum, low = o->base_momentum;
-        p[0] = (phase){up, first, top, high, low};
-        if (!o->three_phase) {
-                p[1] = (phase){end, top, last, low, high};
-                return 2;
-        }
-        p[1] = (phase){2 * o->pct_start * (double)s->span - 2, top, first, low, high};
-        p[2] = (phase){end, first, last, high, high};
-        return 3;
-}
-
-static bool apply(const lg_scheduler *s)
-{
-        const lg_one_cycle_options *o = &s->o.cycle;
-        phase p[3];
-        int count = phases_of(s, p), i = 0;
-        double step = (double)s->epoch, begin = 0;
-        while (i + 1 < count && step > p[i].end)
-                begin = p[i++].end;
+        const double rise = o->pct_start * (double)s->span, end = (double)(s->span - 1), step = (double)t;
+        const double ends[] = {rise - 1, o->three_phase ? 2 * rise - 2 : end, end};
+        double begin = 0;
+        int i = 0;
+        while (i < 2 && step > ends[i])
+                begin = ends[i++];
         /* A phase of no length is at its end, and so is the step after the last batch. */
-        double share = p[i].end > begin ? fmin(1, (step - begin) / (p[i].end - begin)) : 1;
-        for (int g = 0; g < s->groups; g++) {
-                if (!lg__scheduler_set(s, g, between(o->linear, p[i].from, p[i].to, share)))
-                        return false;
-                if (!o->no_cycle_momentum)
-                        s->opt->groups[g].momentum = between(o->linear, p[i].momentum_from, p[i].momentum_to, share);
-        }
-        return true;
+        const double share = ends[i] > begin ? fmin(1, (step - begin) / (ends[i] - begin)) : 1;
+        const double from = value[i], to = value[i + 1];
+        return o->linear ? from + (to - from) * share : to + (from - to) / 2 * (1 + cos(M_PI * share));
 }
 
-static bool step(lg_scheduler *s)
+static double rate(const lg_scheduler *s, int64_t t, double lr0)
 {
-        if (s->epoch >= s->span) /* the one after the last batch is let pass, as in PyTorch */
-                return lg__fail(s->object.ctx, LG_ERR_STATE,
-                                "lg_scheduler_step: one cycle has %lld steps; this is one more", (long long)s->span);
-        s->epoch++;
-        return apply(s);
+        const lg_one_cycle_options *o = &s->o.cycle;
+        const double top = s->end, first = top / o->div_factor, last = first / o->final_div_factor;
+        (void)lr0;
+        if (t > s->span) /* the step after the last batch is allowed, as in PyTorch */
+                lg__fail(s->object.ctx, LG_ERR_STATE, "lg_scheduler_step: one cycle has %lld steps; this is one more",
+                         (long long)s->span);
+        return cycle(s, t, (const double[]){first, top, o->three_phase ? first : last, last});
+}
+
+static double momentum(const lg_scheduler *s, int64_t t)
+{
+        const double high = s->o.cycle.max_momentum, low = s->o.cycle.base_momentum;
+        return cycle(s, t, (const double[]){high, low, high, high});
 }
 
 /* Momentum is there to be cycled: a group with none has no buffer for it. */
@@ -93,11 +71,14 @@ lg_scheduler *lg_one_cycle_lr_with(lg_optimizer *opt, double max_lr, int64_t tot
             (!lg__fraction_check(c, name, "base_momentum", o.base_momentum) ||
              !lg__fraction_check(c, name, "max_momentum", o.max_momentum) || !has_momentum(opt, name)))
                 return NULL;
-        lg_scheduler *s = lg__scheduler_new(
-                opt, &(lg_scheduler){.name = name, .step = step, .span = total_steps, .o.cycle = o, .max_lr = max_lr});
-        if (!s)
-                return NULL;
-        for (int g = 0; g < s->groups; g++)
+        lg_scheduler *s = lg__scheduler_new(opt, &(lg_scheduler){.name = name,
+                                                                 .rate = rate,
+                                                                 .absolute = true,
+                                                                 .momentum = o.no_cycle_momentum ? NULL : momentum,
+                                                                 .span = total_steps,
+                                                                 .end = max_lr,
+                                                                 .o.cycle = o});
+        for (int g = 0; s && g < s->groups; g++)
                 opt->groups[g].initial_lr = max_lr / o.div_factor;
-        return apply(s) ? s : lg__scheduler_give_up(s);
+        return s;
 }

@@ -27,11 +27,6 @@ typedef struct lg__slot {
         int64_t leader; /* the first of the slots that the same kernel call updates, in lg_step; -1: none yet */
 } lg__slot;
 
-/* What a schedule may change, before the step that is under way: it may fail. */
-typedef struct lg__kept {
-        double lr, initial_lr, momentum;
-} lg__kept;
-
 /* What may differ between groups, and what schedules change. */
 typedef struct lg__group {
         double lr, weight_decay;
@@ -43,7 +38,7 @@ typedef struct lg__group {
         unsigned states;   /* which of LG__STATES its parameters use, by bit */
         bool master;       /* 16-bit parameters have one */
         double initial_lr; /* before any schedule; NAN: there was none */
-        lg__kept kept;
+        double next_lr;    /* of the step of a schedule that is under way: it may fail */
 } lg__group;
 
 /* The formulas of kernels/updates.def. */

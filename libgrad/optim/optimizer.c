@@ -126,7 +126,6 @@ static bool take(lg_optimizer *opt, lg_list params, lg__group group)
                 slots[n + i] = (lg__slot){.param = p, .serial = p->serial, .node = p->node, .group = opt->group_count};
                 lg__node_ref(p->node);
         }
-        group.kept = (lg__kept){group.lr, group.initial_lr, group.momentum};
         groups[opt->group_count++] = group;
         opt->slots = slots;
         opt->updates = updates;

@@ -20,23 +20,22 @@ static void reduce(lg_scheduler *s)
         }
 }
 
-static bool step(lg_scheduler *s)
+static double rate(const lg_scheduler *s, int64_t t, double lr0)
 {
-        return lg__fail(s->object.ctx, LG_ERR_STATE,
-                        "lg_scheduler_step: lg_reduce_on_plateau needs a metric: lg_scheduler_step_metric()");
+        if (t > 0)
+                lg__fail(s->object.ctx, LG_ERR_STATE,
+                         "lg_scheduler_step: lg_reduce_on_plateau needs a metric: lg_scheduler_step_metric()");
+        return lr0;
 }
 
 bool lg_scheduler_step_metric(lg_scheduler *s, double metric)
 {
-        if (!s || s->object.ctx->error)
+        const char *op = "lg_scheduler_step_metric";
+        if (!lg__scheduler_ready(s, op))
                 return false;
-        if (!s->opt || s->step != step)
-                return lg__fail(s->object.ctx, LG_ERR_STATE,
-                                s->opt ? "lg_scheduler_step_metric: %s takes no metric; lg_scheduler_step() steps it"
-                                       : "lg_scheduler_step_metric: the optimiser of this schedule (%s) was freed",
+        if (s->rate != rate)
+                return lg__fail(s->object.ctx, LG_ERR_STATE, "%s: %s takes no metric; lg_scheduler_step() steps it", op,
                                 s->name);
-        if (!lg__schedulable(s->opt, "lg_scheduler_step_metric"))
-                return false;
         s->epoch++;
         if (better(s, metric)) {
                 s->best = metric;
@@ -74,5 +73,5 @@ lg_scheduler *lg_reduce_on_plateau_with(lg_optimizer *opt, double factor, const 
                         name, factor, (long long)o.patience, (long long)o.cooldown, o.min_lr);
         const double worst = o.max_mode ? -INFINITY : INFINITY;
         return lg__scheduler_new(
-                opt, &(lg_scheduler){.name = name, .step = step, .o.plateau = o, .factor = factor, .best = worst});
+                opt, &(lg_scheduler){.name = name, .rate = rate, .o.plateau = o, .factor = factor, .best = worst});
 }
