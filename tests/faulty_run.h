@@ -4,7 +4,7 @@
 #ifndef LG_TEST_FAULTY_RUN_H
 #define LG_TEST_FAULTY_RUN_H
 
-#include "weights.h"
+#include "files.h"
 
 /* ---- a run ---- */
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # readme.sh - README's C code, out of its text: all of it compiles without a warning, runs, and prints what README shows.
-# readme.sh SOURCE_ROOT INCLUDE_ARGUMENTS LIBRARY_FOLDER JSON [PYTHON]: JSON: 1 if weights are saved; PYTHON has torch and safetensors
+# readme.sh SOURCE_ROOT INCLUDE_ARGUMENTS LIBRARY_FOLDER [PYTHON]: PYTHON has torch and safetensors
 set -eu
-root=$1 include=$2 lib=$3 json=$4 python=${5-}
+root=$1 include=$2 lib=$3 python=${4-}
 seen=0
 . "$(dirname "$0")/script.sh"
 cd "$work"
@@ -152,10 +152,6 @@ awk 'END { exit !($NF > 0.95) }' own.out || complain "own: it does not learn: $(
 program save 'Save, load, resume'
 program weights 'Weights from PyTorch'
 [ "$seen" = "$(grep -c '^```c$' "$root/README.md")" ] || complain "$seen of README's blocks of C are compiled"
-if [ "$json" = 0 ]; then
-        echo 'without cJSON nothing is saved: not run'
-        exit $status
-fi
 runs save
 sed 's/^accuracy //; s/, of what was loaded / /' save.out | awk '{ exit !($1 == $2 && $1 > 0.9) }' || complain "save: $(cat save.out)"
 mv net.safetensors straight

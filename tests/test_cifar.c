@@ -1,7 +1,7 @@
 /* test_cifar.c - CIFAR-10 and CIFAR-100 from small files of their formats: where they are looked for, what is refused.
  */
 #include <sys/stat.h>
-#include "weights.h"
+#include "files.h"
 
 #define PIXELS 3072
 

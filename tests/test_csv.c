@@ -2,7 +2,7 @@
  */
 #include <locale.h>
 #include <zlib.h>
-#include "weights.h"
+#include "files.h"
 
 static lg_ctx *c;
 

@@ -4,7 +4,7 @@
 #include <zlib.h>
 #include "io/png_codec.h"
 #include "io/source.h"
-#include "weights.h"
+#include "files.h"
 
 #define MOST_LINE 8192
 #define MOST_BYTES 2048

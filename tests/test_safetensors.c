@@ -1,5 +1,6 @@
 /* test_safetensors.c - safetensors files as the safetensors package writes them, and as it reads them. */
-#include "weights.h"
+#include "files.h"
+#include "io/safetensors.h"
 
 #define NAME "\u00fcn\u00efc\u00f6d\u20ac.\U0001d11e \"quoted\" \\ \n"
 

@@ -1,5 +1,6 @@
 /* test_safetensors_wrong.c - safetensors files that are wrong: each is an error that says what is wrong, and where. */
-#include "weights.h"
+#include "files.h"
+#include "io/safetensors.h"
 
 /* A file: its header's text, the bytes behind it, and a part of the message. */
 typedef struct bad_file {
@@ -182,6 +183,44 @@ static void wrong_lengths(void **state)
         lg_close(c);
 }
 
+/* Names, keys and values in every notation that JSON has for them. */
+static void escapes_are_read(void **state)
+{
+        (void)state;
+        static const struct {
+                const char *written, *text;
+        } all[] = {
+                {"\\\"\\\\\\/\\b\\f\\n\\r\\t", "\"\\/\b\f\n\r\t"},
+                {"\\u0001\\u001F\\u0041\\u007f", "\x01\x1f\x41\x7f"},
+                {"\\u0080\\u00e9\\u07FF", "\xc2\x80\xc3\xa9\xdf\xbf"},
+                {"\\u0800\\u20ac\\ud7ff\\ue000\\uFFFF", "\xe0\xa0\x80\xe2\x82\xac\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf"},
+                {"\\ud800\\udc00\\uD834\\udd1e\\udbff\\uDFFF", "\xf0\x90\x80\x80\xf0\x9d\x84\x9e\xf4\x8f\xbf\xbf"},
+                {"\u00e9\u20ac\U0001d11e, : {}[]\\u005c", "\u00e9\u20ac\U0001d11e, : {}[]\\"},
+                {"", ""},
+        };
+        lg_ctx *c = open_ctx();
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+                char header[600];
+                const char *s = all[i].written;
+                snprintf(header, sizeof header,
+                         "{\"%s\" : {\"data\\u005foffsets\" :[ 0,8 ],\n\"shape\":[ 2\t],\"dtype\":\"F\\u00332\" } ,"
+                         "\"__metadata__\":{\"k%s\":\"%s\",\"end\":\"%s.\"}}",
+                         s, s, s, s);
+                put_weights(strlen(header), header, strlen(header), 8);
+                lg__weights *w = lg__weights_open(c, "test", at("w"));
+                assert_ok(c);
+                assert_string_equal(w->entries->name, all[i].text);
+                assert_true(w->count == 1 && w->entries->dtype == LG_F32 && w->entries->shape.size[0] == 2);
+                char key[100];
+                snprintf(key, sizeof key, "k%s", all[i].text);
+                assert_string_equal(lg__weights_meta(w, key), all[i].text);
+                snprintf(key, sizeof key, "%s.", all[i].text);
+                assert_string_equal(lg__weights_meta(w, "end"), key);
+                lg__weights_close(w);
+        }
+        lg_close(c);
+}
+
 /* Every beginning of a good file, and every file that differs from it in one byte, is read or an error. */
 static void cut_and_changed_files(void **state)
 {
@@ -337,10 +376,15 @@ static void a_large_header(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(wrong_headers),         cmocka_unit_test(wrong_lengths),
-                cmocka_unit_test(cut_and_changed_files), cmocka_unit_test(dtypes_that_libgrad_does_not_have),
-                cmocka_unit_test(values_that_are_wrong), cmocka_unit_test(names_in_messages),
-                cmocka_unit_test(what_is_no_file),       cmocka_unit_test(a_large_header),
+                cmocka_unit_test(escapes_are_read),
+                cmocka_unit_test(wrong_headers),
+                cmocka_unit_test(wrong_lengths),
+                cmocka_unit_test(cut_and_changed_files),
+                cmocka_unit_test(dtypes_that_libgrad_does_not_have),
+                cmocka_unit_test(values_that_are_wrong),
+                cmocka_unit_test(names_in_messages),
+                cmocka_unit_test(what_is_no_file),
+                cmocka_unit_test(a_large_header),
         };
         return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

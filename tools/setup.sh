@@ -53,7 +53,7 @@ need_packages() {
                         apt-get install -y --no-install-recommends "${missing[@]}"
 }
 
-build_packages=(gcc libc6-dev meson ninja-build pkg-config zlib1g-dev libcjson-dev libpng-dev libdlpack-dev)
+build_packages=(gcc libc6-dev meson ninja-build pkg-config zlib1g-dev libpng-dev libdlpack-dev)
 train_packages=("${build_packages[@]}" dataset-fashion-mnist)
 mpi_packages=(openmpi-bin libopenmpi-dev)
 pack_packages=(gcc binutils libcmocka-dev zlib1g-dev dataset-fashion-mnist)

@@ -28,8 +28,7 @@
  *
  * Functions fail with LG_ERR_IO if a file cannot be opened, read or written; with LG_ERR_FORMAT if it is not a whole
  * safetensors file; with LG_ERR_ARGUMENT if names or shapes do not fit, or LG_ERR_DTYPE if only dtypes do not, with up
- * to ten names of each kind in the message; with LG_ERR_STATE if libgrad was built without cJSON; and with
- * LG_ERR_MEMORY.
+ * to ten names of each kind in the message; and with LG_ERR_MEMORY.
  */
 #ifndef LG_STATE_H
 #define LG_STATE_H

@@ -1,24 +1,18 @@
-/* json.c - checks the JSON of a header, and finds the members of its objects. */
+/* json.c - checks the JSON of a header, and reads it. */
 #include "json.h"
-#include <stdint.h>
 #include <string.h>
 
 #define DEEPEST 3
 #define TOO_MUCH ((int64_t)1 << 53) /* from here on, a double does not hold every whole number */
 
-typedef struct scan {
-        const char *s, *end;
-        const char *wrong;
-} scan;
-
-static bool wrong(scan *p, const char *what)
+static bool wrong(lg__json *p, const char *what)
 {
         p->wrong = what;
         return false;
 }
 
-/* The byte to be read next; at the end NUL, which is nowhere right. */
-static char peek(const scan *p)
+/* Returns the next byte, or NUL at the end, where NUL is never valid JSON. */
+static char peek(const lg__json *p)
 {
         return p->s < p->end ? *p->s : '\0';
 }
@@ -28,14 +22,34 @@ static bool is_blank(char ch)
         return ch == ' ' || ch == '\t' || ch == '\n' || ch == '\r';
 }
 
-static void skip_blanks(scan *p)
+static void skip_blanks(lg__json *p)
 {
         while (is_blank(peek(p)))
                 p->s++;
 }
 
+/* Appends decoded bytes, unless the text is only checked. */
+static void emit(lg__json *p, const char *bytes, int n)
+{
+        if (!p->to)
+                return;
+        memcpy(p->to, bytes, (size_t)n);
+        p->to += n;
+}
+
+static void emit_utf8(lg__json *p, int code)
+{
+        static const int marks[] = {0, 0, 0xc0, 0xe0, 0xf0};
+        const int n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+        char s[4];
+        for (int i = n - 1; i > 0; i--, code >>= 6)
+                s[i] = (char)(0x80 | (code & 0x3f));
+        s[0] = (char)(marks[n] | code);
+        emit(p, s, n);
+}
+
 /* The four hexadecimal digits behind \u; -1: these are none. */
-static int hex4(scan *p)
+static int hex4(lg__json *p)
 {
         int v = 0;
         for (int i = 0; i < 4; i++, p->s++) {
@@ -51,11 +65,14 @@ static int hex4(scan *p)
         return v;
 }
 
-/* What stands behind a backslash. */
-static bool escape(scan *p)
+/* Reads what stands behind a backslash. */
+static bool escape(lg__json *p)
 {
+        static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
         char ch = peek(p);
-        if (ch && strchr("\"\\/bfnrt", ch)) {
+        const char *letter = ch ? strchr(letters, ch) : NULL;
+        if (letter) {
+                emit(p, &meanings[letter - letters], 1);
                 p->s++;
                 return true;
         }
@@ -67,16 +84,19 @@ static bool escape(scan *p)
                 return wrong(p, "\\u without four hexadecimal digits");
         if (v == 0)
                 return wrong(p, "\\u0000 in a string");
-        if (v < 0xd800 || v > 0xdfff)
-                return true;
-        if (v > 0xdbff || p->end - p->s < 2 || p->s[0] != '\\' || p->s[1] != 'u')
-                return wrong(p, "a surrogate without its other half");
-        p->s += 2;
-        int low = hex4(p);
-        return (low >= 0xdc00 && low <= 0xdfff) || wrong(p, "a surrogate without its other half");
+        if (v >= 0xd800 && v <= 0xdfff) {
+                const bool paired = v < 0xdc00 && p->end - p->s >= 2 && p->s[0] == '\\' && p->s[1] == 'u';
+                p->s += paired ? 2 : 0;
+                const int low = paired ? hex4(p) : -1;
+                if (low < 0xdc00 || low > 0xdfff)
+                        return wrong(p, "a surrogate without its other half");
+                v = 0x10000 + ((v & 0x3ff) << 10) + (low & 0x3ff);
+        }
+        emit_utf8(p, v);
+        return true;
 }
 
-static bool string(scan *p)
+static bool string(lg__json *p)
 {
         if (peek(p) != '"')
                 return wrong(p, "a name in quotes was expected");
@@ -87,6 +107,8 @@ static bool string(scan *p)
                 if ((unsigned char)*p->s < 0x20)
                         return wrong(p, "a control character in a string");
                 bool escaped = *p->s == '\\';
+                if (!escaped)
+                        emit(p, p->s, n);
                 p->s += n;
                 if (escaped && !escape(p))
                         return false;
@@ -94,13 +116,14 @@ static bool string(scan *p)
         if (p->s == p->end)
                 return wrong(p, "a string does not end");
         p->s++;
+        emit(p, "", 1);
         return true;
 }
 
-static bool number(scan *p)
+static bool number(lg__json *p)
 {
-        int64_t v = 0;
         const char *first = p->s;
+        int64_t v = 0;
         for (; peek(p) >= '0' && peek(p) <= '9'; p->s++) {
                 v = v * 10 + (*p->s - '0');
                 if (v >= TOO_MUCH)
@@ -110,13 +133,14 @@ static bool number(scan *p)
                 return wrong(p, "a number with a zero before it");
         if (peek(p) == '.' || peek(p) == 'e' || peek(p) == 'E')
                 return wrong(p, "a number that is not written as a whole one");
+        p->number = v;
         return true;
 }
 
-static bool value(scan *p, int depth);
+static bool value(lg__json *p, int depth);
 
 /* The values of an array or the members of an object, up to the closing bracket. */
-static bool values(scan *p, char closing, int depth)
+static bool values(lg__json *p, char closing, int depth)
 {
         if (depth > DEEPEST)
                 return wrong(p, "this is nested more than 3 deep");
@@ -144,7 +168,7 @@ static bool values(scan *p, char closing, int depth)
         return true;
 }
 
-static bool value(scan *p, int depth)
+static bool value(lg__json *p, int depth)
 {
         char ch = peek(p);
         if (ch == '{')
@@ -160,7 +184,7 @@ static bool value(scan *p, int depth)
 
 bool lg__json_check(lg__span text, const char **ret_wrong, size_t *ret_at)
 {
-        scan p = {text.s, text.s + text.bytes, NULL};
+        lg__json p = {.s = text.s, .end = text.s + text.bytes};
         bool ok = peek(&p) == '{' || wrong(&p, "{ was expected");
         if (ok && value(&p, 0)) {
                 while (peek(&p) == ' ')
@@ -172,38 +196,41 @@ bool lg__json_check(lg__span text, const char **ret_wrong, size_t *ret_at)
         return !p.wrong;
 }
 
-/* The value that begins at text.s[at]; of a checked text. */
-static lg__span value_at(lg__span text, size_t at)
+bool lg__json_next(lg__json *p)
 {
-        size_t first = at;
-        int depth = 0;
-        for (bool quoted = false; at < text.bytes; at++) {
-                char ch = text.s[at];
-                if (quoted && ch == '\\') {
-                        at++;
-                } else if (quoted || ch == '"') {
-                        quoted = !quoted || ch != '"';
-                } else if (!depth && (ch == ',' || ch == ':' || ch == '}' || is_blank(ch))) {
-                        break;
-                } else {
-                        depth += (ch == '{' || ch == '[') - (ch == '}' || ch == ']');
-                }
-        }
-        return (lg__span){text.s + first, at - first};
+        while (is_blank(*p->s) || *p->s == ',' || *p->s == ':')
+                p->s++;
+        if (*p->s != '}' && *p->s != ']')
+                return true;
+        p->s++;
+        return false;
 }
 
-bool lg__json_member(lg__span object, size_t *at, lg__span *ret_name, lg__span *ret_value)
+const char *lg__json_string(lg__json *p)
 {
-        size_t i = *at;
-        while (i < object.bytes && object.s[i] != '"') /* the bracket or the comma before it; blanks */
-                i++;
-        if (i == object.bytes)
-                return false;
-        *ret_name = value_at(object, i);
-        i += ret_name->bytes;
-        while (i < object.bytes && (object.s[i] == ':' || is_blank(object.s[i])))
-                i++;
-        *ret_value = value_at(object, i);
-        *at = i + ret_value->bytes;
-        return true;
+        const char *first = p->to;
+        string(p);
+        return first;
+}
+
+const char *lg__json_member(lg__json *p)
+{
+        if (!lg__json_next(p))
+                return NULL;
+        const char *name = lg__json_string(p);
+        lg__json_next(p);
+        return name;
+}
+
+int64_t lg__json_number(lg__json *p)
+{
+        number(p);
+        return p->number;
+}
+
+void lg__json_skip(lg__json *p)
+{
+        lg__json skipped = {.s = p->s, .end = p->end};
+        value(&skipped, 0);
+        p->s = skipped.s;
 }

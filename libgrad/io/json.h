@@ -1,8 +1,9 @@
-/* json.h - what is checked of a header's JSON before cJSON decodes it: cJSON takes more than JSON is. */
+/* json.h - checks and reads the JSON of a file's header. */
 #ifndef LG_IO_JSON_H
 #define LG_IO_JSON_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include "text.h"
 
 /* True if the text is one object, which begins at its first byte and has nothing but spaces behind it, of strings,
@@ -10,8 +11,22 @@
  * not, *ret_wrong says what is wrong at byte *ret_at. Takes no memory. */
 bool lg__json_check(lg__span text, const char **ret_wrong, size_t *ret_at);
 
-/* Walks through the members of an object in a checked text: *at is 0 at first. False: there are no more. The name is a
- * string as it stands there, with its quotes. */
-bool lg__json_member(lg__span object, size_t *at, lg__span *ret_name, lg__span *ret_value);
+/* A place in a checked text. An object or an array is read after its opening bracket is skipped by s++. */
+typedef struct lg__json {
+        const char *s, *end; /* what is to be read: *s is the first byte of a value, which tells its kind */
+        char *to;            /* where the next string is decoded to: never more bytes than are read */
+        int64_t number;
+        const char *wrong;
+} lg__json;
+
+/* Goes to the next value of an array, or past its end. False: it has ended. */
+bool lg__json_next(lg__json *p);
+/* Decodes the name of the next member of an object, and goes to its value, or past the object's end. NULL: it has
+ * ended. */
+const char *lg__json_member(lg__json *p);
+/* Reads a string or a number, or skips any value. */
+const char *lg__json_string(lg__json *p);
+int64_t lg__json_number(lg__json *p);
+void lg__json_skip(lg__json *p);
 
 #endif

@@ -1,5 +1,4 @@
 /* safetensors_header.c - from the JSON of a safetensors file to a list of tensors that is right in all it says. */
-#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,55 +45,34 @@ const char *lg__weight_dtype_name(lg_dtype dtype)
         return NULL;
 }
 
-/* What is decoded of a part of the checked header; it fails for want of memory only. Of a whole header, whose nodes may
- * take forty times its bytes, no more than one tensor is decoded at once. */
-static cJSON *decode(const lg__weights *w, lg__span part)
-{
-        cJSON *v = cJSON_ParseWithLength(part.s, part.bytes);
-        return v ? v : lg__fail(w->ctx, LG_ERR_MEMORY, "%s: no memory to read %s", w->op, w->path);
-}
-
-/* A string of the header, kept in w->text: it was at least two quotes longer. */
-static const char *keep(lg__weights *w, size_t *used, lg__span part)
-{
-        cJSON *v = decode(w, part);
-        if (!v)
-                return NULL;
-        size_t bytes = strlen(v->valuestring) + 1;
-        char *to = memcpy(w->text + *used, v->valuestring, bytes);
-        *used += bytes;
-        cJSON_Delete(v);
-        return to;
-}
-
 /* ---- one tensor ---- */
 
-static bool get_dtype(const lg__weights *w, lg__weight *e, const cJSON *v, int *ret_bits)
+static bool get_dtype(const lg__weights *w, lg__weight *e, lg__json v, int *ret_bits)
 {
-        if (!cJSON_IsString(v))
+        if (*v.s != '"')
                 return BAD(w, "the dtype of %s is no string", lg__quoted(e->name).s);
+        const char *name = lg__json_string(&v);
         for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
-                if (!strcmp(dtypes[i].name, v->valuestring)) {
+                if (!strcmp(dtypes[i].name, name)) {
                         e->dtype = dtypes[i].dtype;
                         e->dtype_name = dtypes[i].name;
                         *ret_bits = dtypes[i].bits;
                         return true;
                 }
         }
-        return BAD(w, "%s has the unknown dtype %s", lg__quoted(e->name).s, lg__quoted(v->valuestring).s);
+        return BAD(w, "%s has the unknown dtype %s", lg__quoted(e->name).s, lg__quoted(name).s);
 }
 
 /* The whole numbers of an array, `most` at most; -1: an error. */
-static int get_numbers(const lg__weights *w, const lg__weight *e, const cJSON *v, const char *what, int most,
-                       int64_t *ret)
+static int get_numbers(const lg__weights *w, const lg__weight *e, lg__json v, const char *what, int most, int64_t *ret)
 {
         int n = 0;
-        if (!cJSON_IsArray(v)) {
+        if (*v.s++ != '[') {
                 BAD(w, "the %s of %s is no array", what, lg__quoted(e->name).s);
                 return -1;
         }
-        for (const cJSON *item = v->child; item; item = item->next) {
-                if (!cJSON_IsNumber(item)) {
+        while (lg__json_next(&v)) {
+                if (*v.s < '0' || *v.s > '9') {
                         BAD(w, "the %s of %s holds more than numbers", what, lg__quoted(e->name).s);
                         return -1;
                 }
@@ -102,7 +80,7 @@ static int get_numbers(const lg__weights *w, const lg__weight *e, const cJSON *v
                         BAD(w, "the %s of %s has more than %d numbers", what, lg__quoted(e->name).s, most);
                         return -1;
                 }
-                ret[n++] = (int64_t)item->valuedouble;
+                ret[n++] = lg__json_number(&v);
         }
         return n;
 }
@@ -130,26 +108,28 @@ static bool check_bytes(const lg__weights *w, const lg__weight *e, int bits)
         return true;
 }
 
-static bool get_tensor(const lg__weights *w, lg__weight *e, const cJSON *v)
+static bool get_tensor(const lg__weights *w, lg__weight *e, lg__json *p)
 {
         static const char *const members[] = {"dtype", "shape", "data_offsets"};
-        const cJSON *found[3] = {NULL};
+        lg__json found[3] = {{0}};
         lg__quote name = lg__quoted(e->name);
+        const char *member;
         int64_t offsets[2];
         int bits = 0, i;
-        if (!cJSON_IsObject(v))
+        if (*p->s++ != '{')
                 return BAD(w, "%s is no object with dtype, shape and data_offsets", name.s);
-        for (const cJSON *m = v->child; m; m = m->next) {
-                for (i = 0; i < 3 && strcmp(m->string, members[i]); i++)
+        while ((member = lg__json_member(p))) {
+                for (i = 0; i < 3 && strcmp(member, members[i]); i++)
                         ;
                 if (i == 3)
-                        return BAD(w, "%s has the unknown member %s", name.s, lg__quoted(m->string).s);
-                if (found[i])
+                        return BAD(w, "%s has the unknown member %s", name.s, lg__quoted(member).s);
+                if (found[i].s)
                         return BAD(w, "%s has two members \"%s\"", name.s, members[i]);
-                found[i] = m;
+                found[i] = *p;
+                lg__json_skip(p);
         }
         for (i = 0; i < 3; i++)
-                if (!found[i])
+                if (!found[i].s)
                         return BAD(w, "%s has no member \"%s\"", name.s, members[i]);
         if (!get_dtype(w, e, found[0], &bits))
                 return false;
@@ -181,65 +161,45 @@ static void *grow(lg_ctx *c, void *items, int64_t count, int64_t *room, size_t b
         return p;
 }
 
-static bool add_tensor(lg__weights *w, size_t *used, lg__span name, lg__span value)
+static bool add_tensor(lg__weights *w, const char *name, lg__json *p)
 {
-        void *p = grow(w->ctx, w->entries, w->count, &w->room, sizeof *w->entries);
-        if (!p)
+        void *entries = grow(w->ctx, w->entries, w->count, &w->room, sizeof *w->entries);
+        if (!entries)
                 return false;
-        w->entries = p;
+        w->entries = entries;
         lg__weight *e = &w->entries[w->count];
-        e->name = keep(w, used, name);
-        cJSON *v = e->name ? decode(w, value) : NULL;
-        bool ok = v && get_tensor(w, e, v);
-        cJSON_Delete(v);
+        e->name = name;
+        bool ok = get_tensor(w, e, p);
         w->count += ok;
         return ok;
 }
 
-static bool add_metas(lg__weights *w, size_t *used, lg__span object)
+static bool add_metas(lg__weights *w, lg__json *p)
 {
-        lg__span key, value;
-        size_t at = 0;
-        if (*object.s != '{')
+        const char *key;
+        if (*p->s++ != '{')
                 return BAD(w, "\"%s\" is no object", "__metadata__");
-        while (lg__json_member(object, &at, &key, &value)) {
-                void *p = grow(w->ctx, w->metas, w->meta_count, &w->meta_room, sizeof *w->metas);
-                if (!p)
+        while ((key = lg__json_member(p))) {
+                void *metas = grow(w->ctx, w->metas, w->meta_count, &w->meta_room, sizeof *w->metas);
+                if (!metas)
                         return false;
-                w->metas = p;
-                lg__meta *m = &w->metas[w->meta_count];
-                if (!(m->key = keep(w, used, key)))
-                        return false;
-                if (*value.s != '"')
-                        return BAD(w, "%s in \"__metadata__\" is no string", lg__quoted(m->key).s);
-                if (!(m->value = keep(w, used, value)))
-                        return false;
-                w->meta_count++;
+                w->metas = metas;
+                if (*p->s != '"')
+                        return BAD(w, "%s in \"__metadata__\" is no string", lg__quoted(key).s);
+                w->metas[w->meta_count++] = (lg__meta){key, lg__json_string(p)};
         }
         return true;
 }
 
-/* True if the name that stands there is "__metadata__", escaped or not. */
-static bool is_metadata(lg__weights *w, size_t used, lg__span name, bool *ret_failed)
+static bool add_members(lg__weights *w, lg__json p)
 {
-        const char *s = keep(w, &used, name); /* is overwritten by what is kept next */
-        *ret_failed = !s;
-        return s && !strcmp(s, "__metadata__");
-}
-
-static bool add_members(lg__weights *w, lg__span header)
-{
-        lg__span name, value;
-        size_t at = 0, used = 0;
-        bool has_metadata = false, failed;
-        while (lg__json_member(header, &at, &name, &value)) {
-                bool metadata = is_metadata(w, used, name, &failed);
-                if (failed)
-                        return false;
+        bool has_metadata = false;
+        for (const char *name; (name = lg__json_member(&p));) {
+                const bool metadata = !strcmp(name, "__metadata__");
                 if (metadata && has_metadata)
                         return BAD(w, "there are two members \"%s\"", "__metadata__");
                 has_metadata = has_metadata || metadata;
-                if (!(metadata ? add_metas(w, &used, value) : add_tensor(w, &used, name, value)))
+                if (!(metadata ? add_metas(w, &p) : add_tensor(w, name, &p)))
                         return false;
         }
         return true;
@@ -310,7 +270,7 @@ bool lg__weights_parse(lg__weights *w, const char *header, size_t bytes)
                 return BAD(w, "is no safetensors file: its header is wrong at byte %zu: %s", at + 8, wrong);
         w->text_bytes = (int64_t)bytes;
         w->text = lg__alloc(w->ctx, bytes);
-        if (!w->text || !add_members(w, text))
+        if (!w->text || !add_members(w, (lg__json){.s = header + 1, .end = header + bytes, .to = w->text}))
                 return false;
         if (w->count)
                 qsort(w->entries, (size_t)w->count, sizeof *w->entries, by_bytes);

@@ -1,5 +1,5 @@
 /* files.c - reading and writing files while memory runs short: each allocation of the process, be it libgrad's,
- * libzip's, cJSON's, zlib's or the C library's, fails in turn, and so does each one from there on. Then the call works
+ * libzip's, zlib's or the C library's, fails in turn, and so does each one from there on. Then the call works
  * all the same, or it fails with LG_ERR_MEMORY, and nothing is leaked.
  */
 #include <setjmp.h>
