@@ -393,6 +393,15 @@ static void factors_multiply(void **state)
                 }
                 assert_rate(opt, factor * 0.1 * (1 + 2 * fmin(t / 10.0, 1)) / 3 * (1 + cos(M_PI * t / 100.0)) / 2);
         }
+        /* what is above eta_min is multiplied, until the formula gets there */
+        opt = optimizer(c);
+        decay = lg_cosine_lr(opt, 20, .eta_min = 0.01);
+        for (int t = 1; t < 30; t++) {
+                assert_true(lg_scheduler_step(decay));
+                if (t == 10)
+                        assert_true(lg_set_lr(opt, 0.21));
+                assert_rate(opt, 0.01 + (t >= 10 && t < 20 ? 0.2 : 0.045) * (1 + cos(M_PI * t / 20.0)));
+        }
         lg_close(c);
 }
 

@@ -24,9 +24,10 @@ LG_BEGIN
  * The names and formulas are those of torch.optim.lr_scheduler. In the formulas, t is the number of the step, which is
  * 0 when the schedule is made, and lr0 is the learning rate that a group had before its first schedule. Making a
  * schedule sets the rates of step 0, and each lg_scheduler_step() those of the next step. If a rate is not the
- * formula's, it is multiplied by the ratio of the formula's values at the next step and at this one: so the factors of
- * several schedules of one optimiser multiply, and a rate set by lg_set_lr() goes on from there. Only lg_lambda_lr()
- * and lg_one_cycle_lr() set rates regardless of the last ones. Groups that are added later are left alone.
+ * formula's, it is multiplied by the ratio of the formula's values at the next step and at this one (for
+ * lg_cosine_lr(), all of them less eta_min): so the factors of several schedules of one optimiser multiply, and a rate
+ * set by lg_set_lr() goes on from there. Only lg_lambda_lr() and lg_one_cycle_lr() set rates regardless of the last
+ * ones. Groups that are added later are left alone.
  *
  * A schedule belongs to the context until lg_scheduler_free(). Functions that make one return NULL if opt is NULL, and
  * fail with LG_ERR_ARGUMENT if a number is out of range or a rate would be negative or not finite; with LG_ERR_STATE

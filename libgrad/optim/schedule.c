@@ -83,7 +83,7 @@ static int64_t child_step(const lg_scheduler *s, int i, int64_t t)
 }
 
 /* Changes *lr, the last rate of a group, to that of step t: to the formula's value or, where it was another number
- * before, because of other schedules or of the program, by the ratio of the formula's values. */
+ * before, because of other schedules or of the program, by the ratio of the formula's values, all less s->low. */
 static bool next_lr(const lg_scheduler *s, int64_t t, int group, double *lr)
 {
         lg_ctx *c = s->object.ctx;
@@ -98,8 +98,14 @@ static bool next_lr(const lg_scheduler *s, int64_t t, int group, double *lr)
         }
         if (!s->rate)
                 return true;
-        const double now = s->rate(s, t, lr0), last = s->absolute ? *lr : t > 0 ? s->rate(s, t - 1, lr0) : lr0;
-        *lr = *lr == last ? now : last > 0 ? *lr * (now / last) : *lr + now; /* there is no ratio to 0 */
+        const double low = s->low, now = s->rate(s, t, lr0);
+        const double last = s->absolute ? *lr : t > 0 ? s->rate(s, t - 1, lr0) : lr0;
+        if (*lr == last)
+                *lr = now;
+        else if (last != low) /* there is no ratio to 0 */
+                *lr = low + (*lr - low) * ((now - low) / (last - low));
+        else
+                *lr += now - low;
         if (!(isfinite(*lr) && *lr >= 0))
                 lg__fail(c, LG_ERR_ARGUMENT,
                          "%s: lr of group %d would be %g at step %lld; it must be a finite number of 0 or more",
@@ -239,7 +245,7 @@ lg_scheduler *lg_exponential_lr(lg_optimizer *opt, double gamma)
 
 static double cosine_rate(const lg_scheduler *s, int64_t t, double lr0)
 {
-        return s->end + (lr0 - s->end) * (1 + cos(M_PI * (double)t / (double)s->span)) / 2;
+        return s->low + (lr0 - s->low) * (1 + cos(M_PI * (double)t / (double)s->span)) / 2;
 }
 
 lg_scheduler *lg_cosine_lr_with(lg_optimizer *opt, int64_t t_max, const lg_cosine_lr_options *options)
@@ -248,9 +254,9 @@ lg_scheduler *lg_cosine_lr_with(lg_optimizer *opt, int64_t t_max, const lg_cosin
         lg_scheduler like = {.name = "lg_cosine_lr", .rate = cosine_rate, .span = t_max};
         if (!lg__schedule_take(opt, like.name, options, &o, sizeof o))
                 return NULL;
-        like.end = lg__option(o.eta_min, 0);
+        like.low = lg__option(o.eta_min, 0);
         if (!positive(opt, like.name, "t_max", (double)t_max) ||
-            !lg__option_check(opt->object.ctx, like.name, "eta_min", like.end))
+            !lg__option_check(opt->object.ctx, like.name, "eta_min", like.low))
                 return NULL;
         return lg__scheduler_new(opt, &like);
 }

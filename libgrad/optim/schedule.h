@@ -27,6 +27,7 @@ struct lg_scheduler {
         int levels;   /* of schedules in it */
         lg_ints milestones;
         int64_t span; /* step_size, t_max, total or total_steps */
+        double low;   /* eta_min: what is above it is multiplied */
         double factor, begin, end;
         union {
                 lg_plateau_options plateau;
