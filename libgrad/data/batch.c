@@ -1,11 +1,10 @@
-/* batch.c - makes batches in memory: samples side by side, padded where they are ragged, or as a function makes them.
- */
+/* batch.c - makes batches in host memory: samples are stacked, padded where they are ragged, or given to a function. */
 #include <string.h>
 #include "data.h"
 
-/* ---- what batches are ---- */
+/* ---- plans ---- */
 
-/* The bits of the value that a field is padded with. */
+/* Finds the bits of the value that a field is padded with. */
 static bool find_padding(lg_ctx *c, const lg_field *f, uint64_t *ret)
 {
         lg_scope scope = lg_scope_begin(c);
@@ -17,19 +16,19 @@ static bool find_padding(lg_ctx *c, const lg_field *f, uint64_t *ret)
         return t != NULL;
 }
 
-/* Rows of the biggest batch. */
-static int64_t most_rows(const lg__job *j)
+/* Returns the number of samples of the largest batch. */
+static int64_t most_rows(const lg__batch_plan *plan)
 {
-        const int64_t last = j->rows > 0 ? lg__job_places(j, j->batches - 1).count : 0;
-        return j->rows < 0 || (j->batches > 1 && last < j->batch) ? j->batch : last;
+        const int64_t last = plan->rows > 0 ? lg__batch_places(plan, plan->batches - 1).count : 0;
+        return plan->rows < 0 || (plan->batches > 1 && last < plan->batch) ? plan->batch : last;
 }
 
-/* False, with an error: a batch of one of them has more elements than there can be. */
-static bool batches_fit(const lg__job *j, lg_ctx *c, const lg_fields *fields)
+/* Returns false and sets an error if a batch of some field would overflow the element count. */
+static bool batches_fit(const lg__batch_plan *plan, lg_ctx *c, const lg_fields *fields)
 {
         for (int f = 0; f < fields->count; f++) {
                 const lg_shape *of = &fields->field[f].shape;
-                lg_shape s = {.ndim = of->ndim + 1, .size = {most_rows(j)}};
+                lg_shape s = {.ndim = of->ndim + 1, .size = {most_rows(plan)}};
                 memcpy(s.size + 1, of->size, (size_t)of->ndim * sizeof *s.size);
                 if (!lg__shape_valid(c, "lg_loader_open", s))
                         return false;
@@ -37,185 +36,250 @@ static bool batches_fit(const lg__job *j, lg_ctx *c, const lg_fields *fields)
         return true;
 }
 
-static void add_part(lg__job *j, lg_field field, int lengths_of)
+static void add_part(lg__batch_plan *plan, lg_field field, int lengths_of)
 {
-        j->part[j->parts] = field;
-        j->lengths_of[j->parts++] = lengths_of;
+        plan->part[plan->parts] = field;
+        plan->lengths_of[plan->parts++] = lengths_of;
 }
 
-bool lg__job_init(lg__job *j, lg_ctx *c)
+bool lg__batch_plan_init(lg__batch_plan *plan, lg_ctx *c)
 {
-        j->in = j->out = j->set->fields;
-        if (j->collate && j->collate->plan && !j->collate->plan(j->collate, c, &j->in, &j->out))
+        plan->in = plan->out = plan->set->fields;
+        if (plan->collate && plan->collate->infer && !plan->collate->infer(plan->collate, c, &plan->in, &plan->out))
                 return false;
-        if (j->collate && !j->collate->plan)
-                j->out = j->collate->fields;
-        if (!batches_fit(j, c, &j->in) || !batches_fit(j, c, &j->out))
+        if (plan->collate && !plan->collate->infer)
+                plan->out = plan->collate->fields;
+        if (!batches_fit(plan, c, &plan->in) || !batches_fit(plan, c, &plan->out))
                 return false;
-        for (int f = 0; f < j->out.count; f++) {
-                const lg_field *field = &j->out.field[f];
-                add_part(j, *field, -1);
-                if (field->ragged && !find_padding(c, field, &j->pad[f]))
+        for (int f = 0; f < plan->out.count; f++) {
+                const lg_field *field = &plan->out.field[f];
+                add_part(plan, *field, -1);
+                if (field->ragged && !find_padding(c, field, &plan->pad[f]))
                         return false;
         }
-        for (int f = 0; f < j->out.count; f++) {
-                if (j->out.field[f].ragged)
-                        add_part(j, LG_FIELD(j->out.field[f].name, LG_I64, LG_SHAPE_0D), f);
+        for (int f = 0; f < plan->out.count; f++) {
+                if (plan->out.field[f].ragged)
+                        add_part(plan, LG_FIELD(plan->out.field[f].name, LG_I64, LG_SHAPE_0D), f);
         }
         return true;
 }
 
-bool lg__job_is_direct(const lg__job *j)
+bool lg__batch_plan_is_direct(const lg__batch_plan *plan)
 {
-        return !j->collate && j->parts == j->in.count;
+        return !plan->collate && plan->parts == plan->in.count;
 }
 
-size_t lg__part_bytes(const lg__job *j, int part)
+size_t lg__part_bytes(const lg__batch_plan *plan, int part)
 {
-        return (size_t)most_rows(j) * lg__field_bytes(&j->part[part]);
+        return (size_t)most_rows(plan) * lg__field_bytes(&plan->part[part]);
 }
 
-lg_shape lg__part_shape(const lg__job *j, int part, const lg__made *made)
+lg_shape lg__part_shape(const lg__batch_plan *plan, int part, const lg__host_batch *batch)
 {
-        const lg_field *f = &j->part[part];
+        const lg_field *f = &plan->part[part];
         lg_shape s = {.ndim = f->shape.ndim + 1};
-        s.size[0] = made->count;
+        s.size[0] = batch->count;
         memcpy(s.size + 1, f->shape.size, (size_t)f->shape.ndim * sizeof *s.size);
         if (f->ragged)
-                s.size[1] = made->longest[part];
+                s.size[1] = batch->longest[part];
         return s;
 }
 
-/* ---- makers ---- */
+/* ---- builders ---- */
 
-static size_t slot_bytes(const lg__job *j, int f)
+static size_t samples_bytes(const lg__batch_plan *plan, int f)
 {
-        return (size_t)most_rows(j) * lg__field_bytes(&j->in.field[f]) + 1;
+        return (size_t)most_rows(plan) * lg__field_bytes(&plan->in.field[f]) + 1;
 }
 
-static size_t lengths_bytes(const lg__job *j)
+static size_t lengths_bytes(const lg__batch_plan *plan)
 {
-        return (size_t)most_rows(j) * sizeof(int64_t) + 1;
+        return (size_t)most_rows(plan) * sizeof(int64_t) + 1;
 }
 
-bool lg__maker_begin(lg__maker *m, lg_ctx *c, const lg__job *j)
+bool lg__batch_builder_init(lg__batch_builder *builder, lg_ctx *c, const lg__batch_plan *plan)
 {
-        memset(m, 0, sizeof *m);
-        bool ok = lg__hand_begin(&m->hand, c, j->set);
-        for (int f = 0; ok && f < j->in.count; f++) {
-                const lg_field *field = &j->in.field[f];
-                if (j->collate || field->ragged)
-                        ok = (m->slots[f] = lg__host_alloc(c, slot_bytes(j, f))) != NULL;
+        memset(builder, 0, sizeof *builder);
+        bool ok = lg__sampler_init(&builder->sampler, c, plan->set);
+        for (int f = 0; ok && f < plan->in.count; f++) {
+                const lg_field *field = &plan->in.field[f];
+                if (plan->collate || field->ragged)
+                        ok = (builder->samples[f] = lg__host_alloc(c, samples_bytes(plan, f))) != NULL;
                 if (ok && field->ragged)
-                        ok = (m->lengths[f] = lg__host_alloc(c, lengths_bytes(j))) != NULL;
+                        ok = (builder->lengths[f] = lg__host_alloc(c, lengths_bytes(plan))) != NULL;
         }
         return ok;
 }
 
-void lg__maker_end(lg__maker *m, lg_ctx *c, const lg__job *j)
+void lg__batch_builder_free(lg__batch_builder *builder, lg_ctx *c, const lg__batch_plan *plan)
 {
-        for (int f = 0; f < j->in.count; f++) {
-                if (m->slots[f])
-                        lg__host_free(c, m->slots[f], slot_bytes(j, f));
-                if (m->lengths[f])
-                        lg__host_free(c, m->lengths[f], lengths_bytes(j));
+        for (int f = 0; f < plan->in.count; f++) {
+                if (builder->samples[f])
+                        lg__host_free(c, builder->samples[f], samples_bytes(plan, f));
+                if (builder->lengths[f])
+                        lg__host_free(c, builder->lengths[f], lengths_bytes(plan));
         }
-        lg__hand_end(&m->hand, c);
+        lg__sampler_free(&builder->sampler, c);
 }
 
-/* ---- making ---- */
+/* ---- building ---- */
 
-static bool failed(lg__made *made, const lg__hand *h, lg_error_code otherwise, const char *text)
+static bool failed(lg__host_batch *batch, const lg__sampler *sampler, lg_error_code otherwise, const char *text)
 {
-        made->code = h->code ? h->code : otherwise;
-        snprintf(made->message, sizeof made->message, "%s", h->code ? h->message : text);
+        batch->code = sampler->code ? sampler->code : otherwise;
+        snprintf(batch->message, sizeof batch->message, "%s", sampler->code ? sampler->message : text);
         return false;
 }
 
-/* Samples of batch b, to where they stay or into the slots. A stream may end before. */
-static bool make_samples(const lg__job *j, lg__maker *m, int64_t b, lg__made *made)
+/* Makes the samples of batch b, directly in the batch or in memory of the builder. A stream may end early. */
+static bool make_samples(const lg__batch_plan *plan, lg__batch_builder *builder, int64_t b, lg__host_batch *batch)
 {
-        const lg__places places = lg__job_places(j, b);
+        const lg__places places = lg__batch_places(plan, b);
         const int64_t first = places.first, n = places.count;
-        lg__hand *h = &m->hand;
+        lg__sampler *sampler = &builder->sampler;
         for (int64_t k = 0; k < n; k++) {
-                const int64_t i = j->order ? j->order[first + k] : first + k;
-                for (int f = 0; f < j->in.count; f++) {
-                        char *to = m->slots[f] ? m->slots[f] : made->data[f];
-                        h->sample.data[f] = to ? to + (size_t)k * lg__field_bytes(&j->in.field[f]) : NULL;
+                const int64_t i = plan->order ? plan->order[first + k] : first + k;
+                for (int f = 0; f < plan->in.count; f++) {
+                        char *to = builder->samples[f] ? builder->samples[f] : batch->data[f];
+                        sampler->sample.data[f] = to ? to + (size_t)k * lg__field_bytes(&plan->in.field[f]) : NULL;
                 }
-                if (!lg__dataset_sample(j->set, h, j->seed, j->epoch, i, j->by_place ? first + k : i)) {
-                        if (j->rows < 0 && !h->code)
+                if (!lg__dataset_sample(plan->set, sampler, plan->seed, plan->epoch, i,
+                                        plan->by_place ? first + k : i)) {
+                        if (plan->rows < 0 && !sampler->code)
                                 break;
-                        return failed(made, h, LG_ERR_IO, "a sample cannot be made");
+                        return failed(batch, sampler, LG_ERR_IO, "a sample cannot be made");
                 }
-                for (int f = 0; f < j->in.count; f++) {
-                        if (m->lengths[f])
-                                m->lengths[f][k] = h->sample.length[f];
+                for (int f = 0; f < plan->in.count; f++) {
+                        if (builder->lengths[f])
+                                builder->lengths[f][k] = sampler->sample.length[f];
                 }
-                made->count = k + 1;
+                batch->count = k + 1;
         }
-        if (made->count < j->batch && j->drop_last)
-                made->count = 0;
+        if (batch->count < plan->batch && plan->drop_last)
+                batch->count = 0;
         return true;
 }
 
-/* Samples of one ragged field from their slots, each as long as the longest. */
-static void pad(const lg_field *f, uint64_t padding, const char *slots, const int64_t *lengths, int part,
-                lg__made *made)
+/* Copies the samples of a ragged field into the batch, each padded to the longest. */
+static void pad(const lg_field *f, uint64_t padding, const char *samples, const int64_t *lengths, int part,
+                lg__host_batch *batch)
 {
         const size_t width = lg__dtype_bytes(f->dtype);
         int64_t longest = 0, row = 1; /* elements of a row */
         for (int i = 1; i < f->shape.ndim; i++)
                 row *= f->shape.size[i];
-        for (int64_t k = 0; k < made->count; k++)
+        for (int64_t k = 0; k < batch->count; k++)
                 longest = lengths[k] > longest ? lengths[k] : longest;
-        made->longest[part] = longest;
-        char *to = made->data[part];
-        for (int64_t k = 0; k < made->count; k++) {
+        batch->longest[part] = longest;
+        char *to = batch->data[part];
+        for (int64_t k = 0; k < batch->count; k++) {
                 const size_t bytes = (size_t)(lengths[k] * row) * width;
-                memcpy(to, slots + (size_t)k * lg__field_bytes(f), bytes);
+                memcpy(to, samples + (size_t)k * lg__field_bytes(f), bytes);
                 to += bytes;
                 for (int64_t i = 0; i < (longest - lengths[k]) * row; i++, to += width)
                         memcpy(to, &padding, width);
         }
 }
 
-static void pad_all(const lg__job *j, const lg__maker *m, lg__made *made)
+static void pad_all(const lg__batch_plan *plan, const lg__batch_builder *builder, lg__host_batch *batch)
 {
-        for (int p = 0; p < j->parts; p++) {
-                if (j->part[p].ragged)
-                        pad(&j->part[p], j->pad[p], m->slots[p], m->lengths[p], p, made);
-                else if (j->lengths_of[p] >= 0)
-                        memcpy(made->data[p], m->lengths[j->lengths_of[p]], (size_t)made->count * sizeof(int64_t));
+        for (int p = 0; p < plan->parts; p++) {
+                if (plan->part[p].ragged)
+                        pad(&plan->part[p], plan->pad[p], builder->samples[p], builder->lengths[p], p, batch);
+                else if (plan->lengths_of[p] >= 0)
+                        memcpy(batch->data[p], builder->lengths[plan->lengths_of[p]],
+                               (size_t)batch->count * sizeof(int64_t));
         }
 }
 
-static bool collate(const lg__job *j, lg__maker *m, int64_t b, lg__made *made)
+static bool collate(const lg__batch_plan *plan, lg__batch_builder *builder, int64_t b, lg__host_batch *batch)
 {
         lg_rng rng;
-        lg_collation call = {.count = made->count, .in = j->in, .out = j->out, .rng = &rng};
-        for (int f = 0; f < j->in.count; f++) {
-                call.from[f] = m->slots[f];
-                call.lengths[f] = m->lengths[f];
+        lg_collation call = {.count = batch->count, .in = plan->in, .out = plan->out, .rng = &rng};
+        for (int f = 0; f < plan->in.count; f++) {
+                call.from[f] = builder->samples[f];
+                call.lengths[f] = builder->lengths[f];
         }
-        for (int f = 0; f < j->out.count; f++)
-                call.to[f] = made->data[f];
-        lg__rng_begin(&rng, j->seed, j->epoch, LG__RNG_BATCH, b);
-        m->hand.code = LG_ERR_NONE;
-        if (j->collate->run ? j->collate->run(j->collate, &call, &m->hand) : j->collate->fn(&call, j->collate->user))
+        for (int f = 0; f < plan->out.count; f++)
+                call.to[f] = batch->data[f];
+        lg__rng_begin(&rng, plan->seed, plan->epoch, LG__RNG_BATCH, b);
+        builder->sampler.code = LG_ERR_NONE;
+        if (plan->collate->run ? plan->collate->run(plan->collate, &call, &builder->sampler)
+                               : plan->collate->fn(&call, plan->collate->user))
                 return true;
-        return failed(made, &m->hand, LG_ERR_ARGUMENT, "the collate function gives false");
+        return failed(batch, &builder->sampler, LG_ERR_ARGUMENT, "the collate function gives false");
 }
 
-void lg__batch_make(const lg__job *j, lg__maker *m, int64_t b, lg__made *made)
+void lg__batch_build(const lg__batch_plan *plan, lg__batch_builder *builder, int64_t b, lg__host_batch *batch)
 {
-        made->count = 0;
-        made->code = LG_ERR_NONE;
-        if (!make_samples(j, m, b, made) || !made->count)
+        batch->count = 0;
+        batch->code = LG_ERR_NONE;
+        if (!make_samples(plan, builder, b, batch) || !batch->count)
                 return;
-        if (j->collate)
-                collate(j, m, b, made);
+        if (plan->collate)
+                collate(plan, builder, b, batch);
         else
-                pad_all(j, m, made);
+                pad_all(plan, builder, batch);
+}
+
+/* ---- collate functions ---- */
+
+static void destroy_collate(lg__object *o)
+{
+        lg_collate *k = (lg_collate *)o;
+        lg_ctx *c = o->ctx;
+        lg__release(c, k->release, k->user);
+        lg__fields_free(c, &k->fields);
+        lg__free(c, k, sizeof *k);
+}
+
+static const lg__type collate_type = {.destroy = destroy_collate};
+
+lg_collate *lg__collate_new(lg_ctx *c, lg_collate_fn *fn, void *user, void (*release)(void *user))
+{
+        lg_collate *k = lg__alloc(c, sizeof *k);
+        if (!k) {
+                lg__release(c, release, user);
+                return NULL;
+        }
+        k->fn = fn;
+        k->user = user;
+        k->release = release;
+        lg__object_register(c, &k->object, &collate_type);
+        return k;
+}
+
+static bool are_fixed(lg_ctx *c, const lg_fields *fields)
+{
+        for (int f = 0; f < fields->count; f++) {
+                if (fields->field[f].ragged)
+                        return lg__fail(c, LG_ERR_ARGUMENT,
+                                        "lg_collate_new: field %s is ragged; what a function makes has fixed shapes",
+                                        fields->field[f].name);
+        }
+        return true;
+}
+
+lg_collate *lg_collate_new_with(lg_ctx *c, lg_fields fields, lg_collate_fn *fn, void *user,
+                                const lg_collate_options *options)
+{
+        lg_collate_options o;
+        lg__take_without(options, &o, sizeof o); /* .release is called in any case */
+        bool ok = lg__take(c, "lg_collate_new", options, &o, sizeof o);
+        if (ok && !fn)
+                ok = lg__fail(c, LG_ERR_ARGUMENT, "lg_collate_new: the function is NULL");
+        if (!ok) {
+                lg__release(c, o.release, user);
+                return NULL;
+        }
+        lg_collate *k = lg__collate_new(c, fn, user, o.release);
+        if (!k || (lg__fields_take(c, "lg_collate_new", &k->fields, &fields) && are_fixed(c, &fields)))
+                return k;
+        lg__object_destroy(&k->object);
+        return NULL;
+}
+
+void lg_collate_free(lg_collate *k)
+{
+        lg__object_free(k);
 }

@@ -72,7 +72,7 @@ void lg__fields_free(lg_ctx *c, lg_fields *fields)
         fields->count = 0;
 }
 
-lg_dataset *lg__dataset_made(lg_dataset *d, bool ok)
+lg_dataset *lg__dataset_or_null(lg_dataset *d, bool ok)
 {
         if (d && !ok)
                 lg__object_destroy(&d->object);
@@ -124,28 +124,28 @@ static lg_tensor *written(lg_tensor *t, const lg_field *f, int64_t rows)
         return f->ragged ? lg_slice(t, 0, 0, rows) : t;
 }
 
-static bool get(lg_dataset *d, int64_t i, lg__hand *h, lg_batch *b)
+static bool get(lg_dataset *d, int64_t i, lg__sampler *sampler, lg_batch *b)
 {
         lg_ctx *c = d->object.ctx;
         for (int f = 0; f < d->fields.count; f++) {
                 b->field[f] = lg__tensor_empty(c, lg_cpu(), d->fields.field[f].dtype, d->fields.field[f].shape);
                 if (!b->field[f])
                         return false;
-                h->sample.data[f] = lg__data(b->field[f]);
+                sampler->sample.data[f] = lg__data(b->field[f]);
         }
         lg_scope fence = lg__scope_begin(c);
         uint32_t made;
         if (!fence.id)
                 return false;
         c->guests++;
-        bool ok = lg__dataset_sample(d, h, 0, 0, i, i);
+        bool ok = lg__dataset_sample(d, sampler, 0, 0, i, i);
         c->guests--;
         lg__scope_leave(c, fence, c->scope, NULL, 0, &made);
         if (!ok)
-                return lg__fail(c, h->code ? h->code : LG_ERR_IO, "lg_dataset_get: %s",
-                                h->code ? h->message : "the sample's function gives false");
+                return lg__fail(c, sampler->code ? sampler->code : LG_ERR_IO, "lg_dataset_get: %s",
+                                sampler->code ? sampler->message : "the sample's function gives false");
         for (int f = 0; f < d->fields.count; f++) {
-                b->field[f] = written(b->field[f], &d->fields.field[f], h->sample.length[f]);
+                b->field[f] = written(b->field[f], &d->fields.field[f], sampler->sample.length[f]);
                 if (!b->field[f])
                         return false;
         }
@@ -154,7 +154,7 @@ static bool get(lg_dataset *d, int64_t i, lg__hand *h, lg_batch *b)
 
 bool lg_dataset_get_with(lg_dataset *d, int64_t i, lg_batch *ret, size_t size)
 {
-        lg__hand hand;
+        lg__sampler sampler;
         if (!lg__dataset_check(NULL, d, "lg_dataset_get"))
                 return false;
         lg_ctx *c = d->object.ctx;
@@ -167,8 +167,8 @@ bool lg_dataset_get_with(lg_dataset *d, int64_t i, lg_batch *ret, size_t size)
                                 (long long)i, (long long)d->size);
         lg_batch b = {.index = i, .count = d->size, .fields = d->fields.count};
         lg__object_use(d);
-        bool ok = lg__hand_begin(&hand, c, d) && get(d, i, &hand, &b);
-        lg__hand_end(&hand, c);
+        bool ok = lg__sampler_init(&sampler, c, d) && get(d, i, &sampler, &b);
+        lg__sampler_free(&sampler, c);
         lg__object_done(d);
         b.x = b.field[0];
         b.y = b.field[1];

@@ -104,7 +104,7 @@ static bool decode(const images *m, lg_sample *s, const lg__picture *p, char *sc
 static bool get(const lg_dataset *d, lg_sample *s)
 {
         const images *m = (const images *)d;
-        const lg__hand *h = (const lg__hand *)s;
+        const lg__sampler *h = (const lg__sampler *)s;
         const lg__picture *p = &m->folder.pictures[s->index];
         const uint8_t *bytes = NULL;
         if (!decode(m, s, p, h->scratch + h->scratch_used, &bytes))
@@ -218,5 +218,5 @@ lg_dataset *lg_image_folder_with(lg_ctx *c, const char *path, const lg_image_fol
         if (d && t)
                 ((images *)d)->resize = lg__object_use(t);
         lg_transform_free(t); /* it ends with the data set */
-        return lg__dataset_made(d, d && fill((images *)d, path, &o));
+        return lg__dataset_or_null(d, d && fill((images *)d, path, &o));
 }

@@ -2,7 +2,29 @@
 #include <string.h>
 #include "group/group.h"
 #include "state/roster.h"
-#include "loader.h"
+#include "data.h"
+
+struct lg_loader {
+        lg__object object;
+        lg_dataset *set;     /* a use of it: the user may free it before the loader */
+        lg_collate *collate; /* the same */
+        lg__batch_plan plan;
+        lg__device *device;
+        lg__batch_ring *ring;
+        bool in_place; /* samples are written directly into the memory of the batch's tensors */
+        lg__sample_order sample_order;
+        int64_t *order; /* of the epoch; NULL: samples come one after the other */
+        uint64_t seed;
+        int64_t all_ranks;       /* samples of a full batch of all ranks together */
+        int64_t epoch, position; /* position: the next batch */
+        bool running;            /* between the first batch of an epoch and its end */
+        bool begun;              /* the epoch's order is drawn: false while a restored epoch waits to continue */
+        bool halted;             /* a batch has failed and must be made again */
+        int64_t loops;           /* lg_each_batch() so far */
+        uint64_t scope;          /* of the last step; 0: none */
+        bool ending;             /* the loader or the scope of its last step is ending */
+        bool making;             /* user code is making samples in this thread */
+};
 
 /* ---- scopes ---- */
 
@@ -19,7 +41,7 @@ static bool is_step_of_a_loader(lg_ctx *c, uint64_t scope)
         return false;
 }
 
-/* False, with an error, if a call that was begun in the last step has not returned. */
+/* Returns false and sets an error if a call that began in the last step has not returned. */
 static bool step_may_end(const lg_loader *l, const char *op)
 {
         lg_ctx *c = l->object.ctx;
@@ -38,8 +60,8 @@ static bool step_may_end(const lg_loader *l, const char *op)
                         op);
 }
 
-/* Ends the last step, unless a scope around it ended it before. Steps of loaders that were begun in it are not inside
- * it in the sense of lg_scope_end: each loader ends its own. */
+/* Ends the last step's scope unless an enclosing scope already ended it. Loaders begun during the step keep their own
+ * scopes. */
 static void end_step(lg_loader *l)
 {
         lg_ctx *c = l->object.ctx;
@@ -56,24 +78,182 @@ static void end_step(lg_loader *l)
         l->ending = false;
 }
 
+/* ---- batches ---- */
+
+/* Brackets user code that runs in this thread: opens a scope and forbids ending an outer one. */
+static bool begin_making(lg_loader *l, lg_scope *ret)
+{
+        *ret = l->set->own || l->collate ? lg__scope_begin(l->object.ctx) : (lg_scope){0};
+        l->making = lg__ok(l->object.ctx);
+        l->object.ctx->guests += l->making;
+        return l->making;
+}
+
+static void end_making(lg_loader *l, lg_scope scope)
+{
+        lg_ctx *c = l->object.ctx;
+        uint32_t made;
+        l->making = false;
+        c->guests--;
+        if (scope.id)
+                lg__scope_leave(c, scope, c->scope, NULL, 0, &made);
+}
+
+/* Allocates the tensors' memory of a batch whose count is known. */
+static bool allocate_parts(const lg_loader *l, lg__batch_slot *s)
+{
+        for (int p = 0; p < l->plan.parts; p++) {
+                const lg_shape shape = lg__part_shape(&l->plan, p, &s->batch);
+                s->parts[p] = lg__storage_new(l->device,
+                                              (size_t)lg__shape_numel(shape) * lg__dtype_bytes(l->plan.part[p].dtype));
+                if (!s->parts[p])
+                        return false;
+                if (l->in_place)
+                        s->batch.data[p] = s->parts[p]->data;
+        }
+        return true;
+}
+
+/* Makes batch b or waits for it. Returns NULL with an error; an error of the batch itself stays in it. */
+static lg__batch_slot *wait_for_batch(lg_loader *l, int64_t b)
+{
+        lg__batch_slot *s = lg__batch_ring_slot(l->ring, b);
+        lg_scope scope;
+        s->batch.count = l->in_place ? lg__batch_places(&l->plan, b).count : s->batch.count;
+        if ((l->in_place && !allocate_parts(l, s)) || !begin_making(l, &scope))
+                return NULL;
+        lg__batch_ring_wait(l->ring, b);
+        end_making(l, scope);
+        return lg__ok(l->object.ctx) ? s : NULL;
+}
+
+/* Copies a batch to the device, or starts to. */
+static bool copy_batch(const lg_loader *l, lg__batch_slot *s)
+{
+        lg__device *d = l->device;
+        bool ok = l->in_place || allocate_parts(l, s);
+        for (int p = 0; ok && !l->in_place && p < l->plan.parts; p++) {
+                void *to = s->parts[p]->data;
+                const void *from = s->batch.data[p];
+                const size_t bytes = s->parts[p]->bytes;
+                if (bytes && d->api->copy_async)
+                        ok = lg__kernel_done(d, "lg_loader_next",
+                                             d->api->copy_async(d->queue, to, from, bytes, &s->mark));
+                else if (bytes)
+                        ok = lg__upload(d, to, from, bytes, "lg_loader_next");
+        }
+        return s->copied = ok;
+}
+
+/* Waits until the copy of a batch has read the host memory. */
+static bool end_copy(const lg_loader *l, lg__batch_slot *s)
+{
+        lg__device *d = l->device;
+        const bool ok = !s->mark || lg__kernel_done(d, "lg_loader_next", d->api->event_query(d->queue, s->mark, true));
+        s->mark = ok ? 0 : s->mark;
+        return ok;
+}
+
+/* Frees copies that were not handed out: afterwards nothing reads or writes the slots. */
+static void drop_copies(const lg_loader *l)
+{
+        lg__device *d = l->device;
+        for (int i = 0; l->ring && i < lg__batch_ring_depth(l->ring); i++) {
+                lg__batch_slot *s = lg__batch_ring_slot(l->ring, i);
+                if (s->mark)
+                        d->api->stream_wait(d->queue, s->mark); /* memory is freed in the order of the queue */
+                for (int p = 0; p < l->plan.parts; p++) {
+                        lg__storage_unref(s->parts[p]);
+                        s->parts[p] = NULL;
+                }
+                s->copied = false;
+                end_copy(l, s);
+        }
+}
+
+/* Starts the copy of batch b ahead of time if it is ready. Errors and the end are reported when b is due. */
+static bool copy_ahead(lg_loader *l, int64_t b)
+{
+        if (!l->device->api->copy_async || b >= l->plan.batches || lg__batch_ring_slot(l->ring, b)->copied ||
+            !lg__batch_ring_ready(l->ring, b))
+                return true;
+        lg__batch_slot *s = wait_for_batch(l, b);
+        return s && (s->batch.code || !s->batch.count || copy_batch(l, s));
+}
+
+/* Makes batch b, or waits for it, and brings it to the device; its count is 0 at the end of a stream. */
+static lg__batch_slot *fetch_batch(lg_loader *l, int64_t b)
+{
+        lg__batch_slot *s = lg__batch_ring_slot(l->ring, b);
+        if (s->copied)
+                return s;
+        if (!wait_for_batch(l, b))
+                return NULL;
+        if (s->batch.code) {
+                l->halted = true;
+                return lg__fail(l->object.ctx, s->batch.code, "lg_loader_next: %s", s->batch.message);
+        }
+        return !s->batch.count || copy_batch(l, s) ? s : NULL;
+}
+
+/* Makes the tensors of a batch from its copies. */
+static bool hand_out(const lg_loader *l, lg__batch_slot *s, lg_batch *b)
+{
+        for (int p = 0; p < l->plan.parts; p++) {
+                const int of = l->plan.lengths_of[p];
+                lg__layout at = {.dtype = l->plan.part[p].dtype, .shape = lg__part_shape(&l->plan, p, &s->batch)};
+                lg__layout_contiguous(&at);
+                lg_tensor *t = lg__tensor_new(l->object.ctx, s->parts[p], &at);
+                if (!t)
+                        return false;
+                *(of < 0 ? &b->field[p] : &b->length[of]) = t;
+                lg__storage_unref(s->parts[p]);
+                s->parts[p] = NULL;
+        }
+        s->copied = false;
+        return true;
+}
+
+/* Makes the batch whose turn it is. Returns its number of samples: 0 at the end of a stream, -1 after an error. */
+static int64_t make_batch(lg_loader *l, lg_batch *ret)
+{
+        lg__device *d = l->device;
+        const int64_t b = l->position;
+        if (b > 0 && !end_copy(l, lg__batch_ring_slot(l->ring, b - 1)))
+                return -1;
+        if (b > 0)
+                lg__batch_ring_release(l->ring, b - 1);
+        lg__batch_slot *s = fetch_batch(l, b);
+        const int64_t count = s ? s->batch.count : -1; /* a slot that was released may get another batch at once */
+        if (!count)
+                return 0;
+        if (s && copy_ahead(l, b + 1) &&
+            (!s->mark || lg__kernel_done(d, "lg_loader_next", d->api->stream_wait(d->queue, s->mark))) &&
+            hand_out(l, s, ret)) {
+                if (!s->mark)
+                        lg__batch_ring_release(l->ring, b);
+                return count;
+        }
+        drop_copies(l);
+        return -1;
+}
+
 /* ---- life ---- */
 
 static size_t order_bytes(const lg_loader *l)
 {
-        return (size_t)l->job.rows * sizeof *l->order;
+        return (size_t)l->plan.rows * sizeof *l->order;
 }
 
 static void destroy(lg__object *o)
 {
         lg_loader *l = (lg_loader *)o;
         l->ending = true;
-        lg__loader_finish_copies(l);
-        lg__worker_pool_free(o->ctx, l->pool);
-        if (l->maker_begun)
-                lg__maker_end(&l->maker, o->ctx, &l->job);
+        drop_copies(l);
+        lg__batch_ring_free(o->ctx, l->ring);
         if (l->order)
                 lg__host_free(o->ctx, l->order, order_bytes(l));
-        lg__draw_end(&l->draw, o->ctx);
+        lg__sample_order_free(&l->sample_order, o->ctx);
         if (l->set && l->set->stream)
                 lg__stream_give(l->set->stream);
         lg__object_done(l->set);
@@ -81,21 +261,20 @@ static void destroy(lg__object *o)
         lg__free(o->ctx, l, sizeof *l);
 }
 
-/* No thread works, and no copy is under way. */
-static void rest(lg_loader *l)
+/* Discards what was made ahead: no thread works and no copy runs afterwards. */
+static void stop(lg_loader *l)
 {
-        lg__loader_finish_copies(l);
-        if (l->pool)
-                lg__worker_pool_rest(l->pool);
+        drop_copies(l);
+        lg__batch_ring_stop(l->ring);
         l->begun = false;
 }
 
-/* Where the epoch stands: batches that were handed out, not those that are made ahead. */
+/* Visits the state of the epoch, which counts batches that were handed out, not those made ahead. */
 static bool visit(lg__object *o, lg__roster *r)
 {
         lg_loader *l = (lg_loader *)o;
-        const int64_t most = l->job.rows < 0 ? INT64_MAX / l->all_ranks : l->job.batches;
-        return lg__hold_i64(r, "rows", &l->job.rows, LG__HELD_FIXED) &&
+        const int64_t most = l->plan.rows < 0 ? INT64_MAX / l->all_ranks : l->plan.batches;
+        return lg__hold_i64(r, "rows", &l->plan.rows, LG__HELD_FIXED) &&
                lg__hold_i64(r, "batch_size", &l->all_ranks, LG__HELD_FIXED) && lg__hold_u64(r, "seed", &l->seed) &&
                lg__hold_whole(r, "epoch", &l->epoch, LG__HELD_MOST) &&
                lg__hold_whole(r, "position", &l->position, most) && lg__hold_bool(r, "running", &l->running);
@@ -106,16 +285,16 @@ static bool may_change(lg__object *o, const char *op)
         return step_may_end((lg_loader *)o, op);
 }
 
-/* The epoch goes on at its place, when the next batch is asked for, which ends the step: what was made ahead was of
- * another one. */
+/* Ends a load: batches prepared ahead are discarded; the next batch, which ends the step, continues the restored epoch.
+ */
 static void restored(lg__object *o)
 {
-        rest((lg_loader *)o);
+        stop((lg_loader *)o);
 }
 
 static const lg__type type = {.destroy = destroy, .visit = visit, .may_change = may_change, .restored = restored};
 
-/* Threads for .workers; -1, with an error: there is no such number of them. */
+/* Returns the thread count for .workers, or -1 with an error if it is out of range. */
 static int worker_count(lg_ctx *c, int given)
 {
         const int half = lg__processors() / 2;
@@ -128,76 +307,69 @@ static int worker_count(lg_ctx *c, int given)
         return -1;
 }
 
-/* How many samples and batches an epoch has. */
+/* Counts the samples and batches of an epoch. */
 static bool count_batches(lg_loader *l, int64_t batch_size, const lg_loader_options *o)
 {
         lg_ctx *c = l->object.ctx;
-        lg__job *j = &l->job;
-        j->rows = l->draw.samples;
-        j->batch = batch_size;
-        j->rank = lg_group_rank(o->group);
-        j->ranks = lg_group_size(o->group);
-        l->all_ranks = batch_size * j->ranks;
-        j->drop_last = o->drop_last;
-        j->by_place = l->draw.weights && !l->draw.no_replacement;
-        if (j->rows < 0) {
-                j->batches = INT64_MAX;
-                return j->ranks == 1 || lg__fail(c, LG_ERR_ARGUMENT,
-                                                 "lg_loader_open: .group: a stream has no length to be shared; let "
-                                                 "each rank open a stream of its own");
+        lg__batch_plan *plan = &l->plan;
+        plan->rows = l->sample_order.samples;
+        plan->batch = batch_size;
+        plan->rank = lg_group_rank(o->group);
+        plan->ranks = lg_group_size(o->group);
+        l->all_ranks = batch_size * plan->ranks;
+        plan->drop_last = o->drop_last;
+        plan->by_place = l->sample_order.weights && !l->sample_order.no_replacement;
+        if (plan->rows < 0) {
+                plan->batches = INT64_MAX;
+                return plan->ranks == 1 || lg__fail(c, LG_ERR_ARGUMENT,
+                                                    "lg_loader_open: .group: a stream has no length to be shared; let "
+                                                    "each rank open a stream of its own");
         }
-        const int64_t left = j->rows % l->all_ranks;
-        j->batches = j->rows / l->all_ranks;
-        j->batches += !j->drop_last && left && (left >= j->ranks || !j->batches);
-        if (j->rows && j->rows < j->ranks)
+        const int64_t left = plan->rows % l->all_ranks;
+        plan->batches = plan->rows / l->all_ranks;
+        plan->batches += !plan->drop_last && left && (left >= plan->ranks || !plan->batches);
+        if (plan->rows && plan->rows < plan->ranks)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: there are %lld rows for %d ranks",
-                                (long long)j->rows, j->ranks);
-        if (j->drop_last && !j->batches)
+                                (long long)plan->rows, plan->ranks);
+        if (plan->drop_last && !plan->batches)
                 return lg__fail(c, LG_ERR_ARGUMENT,
                                 "lg_loader_open: .drop_last leaves no batch: there are %lld rows, and the batch size "
                                 "is %lld%s",
-                                (long long)j->rows, (long long)batch_size, j->ranks > 1 ? " for each rank" : "");
+                                (long long)plan->rows, (long long)batch_size, plan->ranks > 1 ? " for each rank" : "");
         return true;
 }
 
-/* All ranks draw by the seed of the first, and go through as many rows. */
+/* Takes over the seed of the first rank, and checks that all ranks have the same number of rows. */
 static bool agree(lg_loader *l, lg_group *g)
 {
         lg__joint j = {.what = LG__BROADCAST, .dtype = LG_I64, .shape = LG_SHAPE(1)};
-        if (l->job.ranks == 1)
+        if (l->plan.ranks == 1)
                 return true;
-        snprintf(j.name, sizeof j.name, "a loader of %lld rows, %lld in a batch", (long long)l->job.rows,
-                 (long long)l->job.batch);
+        snprintf(j.name, sizeof j.name, "a loader of %lld rows, %lld in a batch", (long long)l->plan.rows,
+                 (long long)l->plan.batch);
         return lg__group_run(g, "lg_loader_open", &j, &l->seed, &l->seed);
 }
 
-/* What makes the batches. */
-static bool make_makers(lg_loader *l, int workers, int ahead)
-{
-        lg_ctx *c = l->object.ctx;
-        /* Without workers a pool is still needed where samples are not written to where they stay. */
-        if (workers || l->device->id.type != LG_DEVICE_CPU || l->job.rows < 0 || !lg__job_is_direct(&l->job))
-                return (l->pool = lg__worker_pool_new(c, &l->job, workers, ahead, l->device)) != NULL;
-        l->maker_begun = true;
-        return lg__maker_begin(&l->maker, c, &l->job);
-}
-
-/* The parts of a loader that take memory. */
+/* Fills in the parts of a loader that take memory. */
 static bool fill(lg_loader *l, int64_t batch_size, const lg_loader_options *o, int workers)
 {
         lg_ctx *c = l->object.ctx;
-        l->job.set = l->set;
-        l->job.collate = l->collate;
-        if (!lg__draw_init(&l->draw, c, l->set->size, o) || !count_batches(l, batch_size, o) ||
-            !lg__job_init(&l->job, c))
+        l->plan.set = l->set;
+        l->plan.collate = l->collate;
+        if (!lg__sample_order_init(&l->sample_order, c, l->set->size, o) || !count_batches(l, batch_size, o) ||
+            !lg__batch_plan_init(&l->plan, c))
                 return false;
-        if ((l->draw.shuffle || l->draw.weights) && l->job.rows) {
+        if ((l->sample_order.shuffle || l->sample_order.weights) && l->plan.rows) {
                 l->order = lg__host_alloc(c, order_bytes(l));
                 if (!l->order)
                         return false;
-                l->job.order = l->order;
+                l->plan.order = l->order;
         }
-        return make_makers(l, workers, workers && o->prefetch ? o->prefetch : workers);
+        l->in_place = !workers && l->device->id.type == LG_DEVICE_CPU && l->plan.rows >= 0 &&
+                      lg__batch_plan_is_direct(&l->plan);
+        l->ring = lg__batch_ring_new(c, &l->plan, workers, workers && o->prefetch ? o->prefetch : workers, l->device,
+                                     l->in_place);
+        return l->ring != NULL;
 }
 
 static bool options_are_good(lg_ctx *c, const lg_dataset *data, int64_t batch_size, const lg_loader_options *o)
@@ -216,7 +388,7 @@ static bool options_are_good(lg_ctx *c, const lg_dataset *data, int64_t batch_si
         return !o->collate || lg__object_lasts(&o->collate->object, "lg_loader_open");
 }
 
-/* A record that can be destroyed. */
+/* Returns a record that can be destroyed. */
 static lg_loader *begin(lg_ctx *c, lg_dataset *data, lg_collate *collate, lg_device device)
 {
         lg__device *d = lg__device_get(c, device);
@@ -224,7 +396,6 @@ static lg_loader *begin(lg_ctx *c, lg_dataset *data, lg_collate *collate, lg_dev
         if (!l)
                 return NULL;
         l->device = d;
-        l->prefetched[0].index = l->prefetched[1].index = -1;
         l->collate = lg__object_use(collate);
         if (!data->stream || lg__stream_take(data->stream))
                 l->set = lg__object_use(data);
@@ -247,7 +418,7 @@ lg_loader *lg_loader_open_with(lg_ctx *c, lg_dataset *data, int64_t batch_size, 
                 return NULL;
         if (fill(l, batch_size, &o, workers)) {
                 const bool draws = l->order || data->random || l->collate;
-                l->seed = o.seed || !draws ? o.seed : lg__draw_seed(c);
+                l->seed = o.seed || !draws ? o.seed : lg__next_seed(c);
                 if (agree(l, o.group))
                         return l;
         }
@@ -265,48 +436,12 @@ void lg_loader_free(lg_loader *l)
 
 int64_t lg_loader_batches(const lg_loader *l)
 {
-        return !l ? 0 : l->job.rows < 0 ? -1 : l->job.batches;
+        return !l ? 0 : l->plan.rows < 0 ? -1 : l->plan.batches;
 }
 
-/* ---- steps ---- */
+/* ---- epochs ---- */
 
-/* Before and after samples are made in this thread: code of the user's may do so, which must not end what is around it.
- */
-static bool begin_making(lg_loader *l, lg_scope *ret)
-{
-        *ret = l->set->own || l->collate ? lg__scope_begin(l->object.ctx) : (lg_scope){0};
-        l->making = lg__ok(l->object.ctx);
-        l->object.ctx->guests += l->making;
-        return l->making;
-}
-
-static void end_making(lg_loader *l, lg_scope scope)
-{
-        lg_ctx *c = l->object.ctx;
-        uint32_t made;
-        l->making = false;
-        c->guests--;
-        if (scope.id)
-                lg__scope_leave(c, scope, c->scope, NULL, 0, &made);
-}
-
-void *lg__loader_failed(lg_loader *l, const lg__made *made)
-{
-        l->halted = true;
-        return lg__fail(l->object.ctx, made->code, "lg_loader_next: %s", made->message);
-}
-
-const lg__made *lg__loader_wait(lg_loader *l, int64_t b)
-{
-        lg_scope scope;
-        if (!begin_making(l, &scope))
-                return NULL;
-        const lg__made *made = lg__worker_pool_wait(l->pool, b);
-        end_making(l, scope);
-        return lg__ok(l->object.ctx) ? made : NULL;
-}
-
-/* Code of the user's, as what makes samples. */
+/* Calls the stream's seek, which is user code and is guarded as sample functions are. */
 static bool seek(lg_loader *l, int64_t sample)
 {
         lg_scope scope;
@@ -320,126 +455,54 @@ static bool seek(lg_loader *l, int64_t sample)
 static bool begin_epoch(lg_loader *l, int64_t position)
 {
         lg_ctx *c = l->object.ctx;
-        lg__job *j = &l->job;
-        if (l->set->stream && !seek(l, position * j->batch))
+        lg__batch_plan *plan = &l->plan;
+        if (l->set->stream && !seek(l, position * plan->batch))
                 return false;
-        if (l->order && !lg__draw_order(&l->draw, c, l->seed, l->epoch, l->order))
+        if (l->order && !lg__sample_order_draw(&l->sample_order, c, l->seed, l->epoch, l->order))
                 return false;
-        j->seed = l->seed;
-        j->epoch = l->epoch;
+        plan->seed = l->seed;
+        plan->epoch = l->epoch;
         l->position = position;
         l->running = l->begun = true;
         l->halted = false;
-        if (l->pool)
-                lg__worker_pool_start(l->pool, position);
+        lg__batch_ring_start(l->ring, position);
         return true;
 }
 
 static void end_epoch(lg_loader *l)
 {
-        rest(l);
+        stop(l);
         l->running = false;
         l->epoch++;
 }
 
-lg__layout lg__loader_layout(const lg_loader *l, int part, const lg__made *made)
+/* Begins an epoch, or continues it. After a failed batch or a fork(), retries that batch; a stream cannot rewind, so it
+ * starts a new epoch. */
+static bool continue_epoch(lg_loader *l)
 {
-        lg__layout at = {.dtype = l->job.part[part].dtype, .shape = lg__part_shape(&l->job, part, made)};
-        lg__layout_contiguous(&at);
-        return at;
-}
-
-void lg__loader_put(const lg_loader *l, lg_batch *b, int part, lg_tensor *t)
-{
-        const int of = l->job.lengths_of[part];
-        if (of < 0)
-                b->field[part] = t;
-        else
-                b->length[of] = t;
-}
-
-static lg_tensor *empty_part(const lg_loader *l, int part, const lg__made *made)
-{
-        lg__layout at = lg__loader_layout(l, part, made);
-        return lg__tensor_empty(l->object.ctx, l->device->id, at.dtype, at.shape);
-}
-
-/* Samples are written to where they stay. */
-static bool make_in_place(lg_loader *l, lg_batch *b)
-{
-        lg__made made = {.count = lg__job_places(&l->job, l->position).count};
-        for (int p = 0; p < l->job.parts; p++) {
-                lg_tensor *t = empty_part(l, p, &made);
-                if (!t)
-                        return false;
-                lg__loader_put(l, b, p, t);
-                made.data[p] = lg__data(t);
-        }
-        lg_scope scope;
-        if (!begin_making(l, &scope))
-                return false;
-        lg__batch_make(&l->job, &l->maker, l->position, &made);
-        end_making(l, scope);
-        return lg__ok(l->object.ctx) && (!made.code || lg__loader_failed(l, &made));
-}
-
-static bool upload(const lg_loader *l, lg_tensor *t, const void *from)
-{
-        size_t bytes = (size_t)lg__shape_numel(t->at.shape) * lg__dtype_bytes(t->at.dtype);
-        return !bytes || lg__upload(l->device, lg__data(t), from, bytes, "lg_loader_next");
-}
-
-/* ret_count: samples; 0: a stream has ended. */
-static bool make_batch(lg_loader *l, lg_batch *b, int64_t *ret_count)
-{
-        *ret_count = lg__job_places(&l->job, l->position).count;
-        if (lg__loader_prefetches(l))
-                return lg__loader_take_prefetched(l, l->position, b, ret_count);
-        if (!l->pool)
-                return make_in_place(l, b);
-        const lg__made *made = lg__loader_wait(l, l->position);
-        if (made && made->code)
-                made = lg__loader_failed(l, made);
-        for (int p = 0; made && p < l->job.parts; p++) {
-                lg_tensor *t = empty_part(l, p, made);
-                if (!t || !upload(l, t, made->data[p]))
-                        return false;
-                lg__loader_put(l, b, p, t);
-        }
-        if (!made)
-                return false;
-        *ret_count = made->count;
-        lg__worker_pool_done(l->pool, l->position);
-        return true;
-}
-
-/* After a batch that failed, and in a child of fork(), the epoch goes on with it again; a stream, which has read on,
- * with another epoch. */
-static bool go_on(lg_loader *l)
-{
-        l->halted |= l->pool && lg__worker_pool_lost(l->pool);
+        l->halted |= lg__batch_ring_lost(l->ring);
         if (l->halted)
-                rest(l);
-        if (l->halted && l->running && l->job.rows < 0)
+                stop(l);
+        if (l->halted && l->running && l->plan.rows < 0)
                 end_epoch(l);
         l->halted = false;
         return l->begun || begin_epoch(l, l->running ? l->position : 0);
 }
 
-/* The next batch in a scope of its own. False: an error, or, with *ret_end set, the end of the epoch. */
+/* Makes the next batch in a scope of its own. Returns false after an error or, with *ret_end set, at the end of the
+ * epoch. */
 static bool step(lg_loader *l, lg_batch *b, bool *ret_end)
 {
         lg_ctx *c = l->object.ctx;
-        int64_t count = 0;
-        *ret_end = l->position == l->job.batches;
+        *ret_end = l->position == l->plan.batches;
         if (*ret_end)
                 return false;
         lg_scope scope = lg_scope_begin(c);
         if (!scope.id)
                 return false;
-        bool ok = make_batch(l, b, &count);
-        *ret_end = ok && !count;
-        if (ok && count) {
+        const int64_t count = make_batch(l, b);
+        *ret_end = !count;
+        if (count > 0) {
                 l->scope = scope.id;
                 l->position++;
                 return true;
@@ -460,12 +523,12 @@ bool lg_loader_next_with(lg_loader *l, lg_batch *ret, size_t size)
         if (!step_may_end(l, "lg_loader_next"))
                 return false;
         end_step(l);
-        if (!go_on(l))
+        if (!continue_epoch(l))
                 return false;
         lg_batch b = {.index = l->position,
                       .count = lg_loader_batches(l),
                       .loader = l,
-                      .fields = l->job.out.count,
+                      .fields = l->plan.out.count,
                       .loop = l->loops};
         bool ok = step(l, &b, &end);
         b.x = b.field[0];

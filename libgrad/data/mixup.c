@@ -21,7 +21,7 @@ static void release(void *user)
         lg__free(m->ctx, m, sizeof *m);
 }
 
-static bool plan(const lg_collate *k, lg_ctx *c, const lg_fields *in, lg_fields *ret)
+static bool infer(const lg_collate *k, lg_ctx *c, const lg_fields *in, lg_fields *ret)
 {
         const mixup *m = k->user;
         const lg_field *x = &in->field[0], *y = &in->field[1];
@@ -87,13 +87,13 @@ static void mix_values(const lg_collation *b, double part)
         }
 }
 
-static bool mix_labels(const lg_collation *b, int64_t classes, double part, lg__hand *h)
+static bool mix_labels(const lg_collation *b, int64_t classes, double part, lg__sampler *sampler)
 {
         const int64_t *label = b->from[1];
         float *y = b->to[1];
         for (int64_t i = 0; i < b->count; i++) {
                 if (label[i] < 0 || label[i] >= classes)
-                        return lg__sample_fail(&h->sample, LG_ERR_ARGUMENT,
+                        return lg__sample_fail(&sampler->sample, LG_ERR_ARGUMENT,
                                                "%s: %s of sample %lld of the batch is %lld, not in 0 to %lld", op,
                                                b->in.field[1].name, (long long)i, (long long)label[i],
                                                (long long)classes - 1);
@@ -106,11 +106,11 @@ static bool mix_labels(const lg_collation *b, int64_t classes, double part, lg__
         return true;
 }
 
-static bool run(const lg_collate *k, const lg_collation *b, lg__hand *h)
+static bool run(const lg_collate *k, const lg_collation *b, lg__sampler *sampler)
 {
         const mixup *m = k->user;
         const double part = beta_number(b->rng, m->alpha);
-        if (!mix_labels(b, m->classes, part, h))
+        if (!mix_labels(b, m->classes, part, sampler))
                 return false;
         mix_values(b, part);
         for (int f = 2; f < b->in.count; f++) {
@@ -139,7 +139,7 @@ lg_collate *lg_mixup_with(lg_ctx *c, const lg_mixup_options *options)
         lg_collate *k = lg__collate_new(c, NULL, m, release);
         if (!k)
                 return NULL;
-        k->plan = plan;
+        k->infer = infer;
         k->run = run;
         return k;
 }

@@ -161,7 +161,7 @@ lg_dataset *lg_dataset_records_with(lg_ctx *c, const char *path, lg_fields field
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: .skip is %lld; it is a number of bytes", op,
                                 (long long)o.skip);
         stored *made = begin(c, op);
-        return lg__dataset_made((lg_dataset *)made, made && lay_records(made, path, &fields, o.skip));
+        return lg__dataset_or_null((lg_dataset *)made, made && lay_records(made, path, &fields, o.skip));
 }
 
 /* ---- NumPy's arrays ---- */
@@ -229,7 +229,7 @@ lg_dataset *lg_dataset_npy(lg_ctx *c, lg_names paths)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld files; 1 to %d make a data set", op,
                                 (long long)paths.count, LG_MAX_FIELDS);
         stored *o = begin(c, op);
-        return lg__dataset_made((lg_dataset *)o, o && add_arrays(o, paths));
+        return lg__dataset_or_null((lg_dataset *)o, o && add_arrays(o, paths));
 }
 
 /* ---- text ---- */
@@ -261,5 +261,6 @@ lg_dataset *lg_dataset_text_with(lg_ctx *c, const char *path, int64_t length, co
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the length is %lld, .stride %lld; both are 1 or more", op,
                                 (long long)length, (long long)o.stride);
         stored *made = begin(c, op);
-        return lg__dataset_made((lg_dataset *)made, made && lay_text(made, path, length, o.stride ? o.stride : length));
+        return lg__dataset_or_null((lg_dataset *)made,
+                                   made && lay_text(made, path, length, o.stride ? o.stride : length));
 }

@@ -153,7 +153,7 @@ static bool own_run(const lg_transform *t, const lg__step *s)
 {
         const own *o = (const own *)t;
         const lg_transform_call call = {s->in, s->out, s->from, s->to, s->rng, s->sample};
-        return (o->fn(&call, o->user) && !((const lg__hand *)s->sample)->code) ||
+        return (o->fn(&call, o->user) && !((const lg__sampler *)s->sample)->code) ||
                lg_sample_fail(s->sample, "lg_transform_new: its function gives false for sample %lld",
                               (long long)s->sample->index);
 }

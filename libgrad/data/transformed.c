@@ -19,17 +19,17 @@ static bool get(const lg_dataset *d, lg_sample *s)
 {
         const transformed *of = (const transformed *)d;
         const lg_field *in = &of->base->fields.field[0];
-        lg__hand *h = (lg__hand *)s;
-        const size_t used = h->scratch_used;
-        void *to = s->data[0], *from = h->scratch + used;
+        lg__sampler *sampler = (lg__sampler *)s;
+        const size_t used = sampler->scratch_used;
+        void *to = s->data[0], *from = sampler->scratch + used;
         s->data[0] = from;
-        h->scratch_used = used + lg__aligned(lg__field_bytes(in) + 1);
+        sampler->scratch_used = used + lg__aligned(lg__field_bytes(in) + 1);
         bool ok = of->base->kind->get(of->base, s);
-        const lg__step step = {in, &d->fields.field[0], from, to, s->rng, h->scratch + h->scratch_used, s};
+        const lg__step step = {in, &d->fields.field[0], from, to, s->rng, sampler->scratch + sampler->scratch_used, s};
         s->data[0] = to;
         if (ok && lg__field_bytes(step.out))
                 ok = of->t->kind->run(of->t, &step);
-        h->scratch_used = used;
+        sampler->scratch_used = used;
         return ok;
 }
 
@@ -69,5 +69,5 @@ lg_dataset *lg_dataset_transform(lg_dataset *d, lg_transform *t)
             !lg__transform_check(d->object.ctx, t, "lg_dataset_transform"))
                 return NULL;
         lg_dataset *made = lg__dataset_new(d->object.ctx, &kind, d->size);
-        return lg__dataset_made(made, made && fill((transformed *)made, d, t));
+        return lg__dataset_or_null(made, made && fill((transformed *)made, d, t));
 }

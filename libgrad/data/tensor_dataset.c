@@ -1,25 +1,74 @@
-/* tensors.c - data sets of tensors whose rows belong together. */
+/* tensor_dataset.c - data sets of tensors whose rows belong together. */
 #include <math.h>
+#include <string.h>
 #include "data.h"
+
+/* A field: the rows of a tensor, converted to x * scale + shift if `convert`. */
+typedef struct rows {
+        lg_tensor *tensor; /* an owned handle, contiguous, on the CPU */
+        int64_t width;     /* elements of a row */
+        bool convert;
+        double scale, shift;
+        float of_byte[256]; /* values that u8 and bool are converted to */
+} rows;
 
 typedef struct tensors {
         lg_dataset head;
-        lg_tensor *tensor[LG_MAX_FIELDS]; /* owned handles, contiguous, on the CPU */
-        lg__rows rows[LG_MAX_FIELDS];
+        rows rows[LG_MAX_FIELDS];
 } tensors;
 
 static void destroy(lg_dataset *d)
 {
         tensors *t = (tensors *)d;
         for (int f = 0; f < LG_MAX_FIELDS; f++)
-                lg__tensor_release(t->tensor[f]);
+                lg__tensor_release(t->rows[f].tensor);
+}
+
+#define CONVERT(from, to)                                                                                              \
+        do {                                                                                                           \
+                const from *in = row;                                                                                  \
+                to *y = out;                                                                                           \
+                for (int64_t k = 0; k < n; k++)                                                                        \
+                        y[k] = (to)((double)in[k] * r->scale + r->shift);                                              \
+        } while (0)
+
+static void convert_row(const rows *r, const void *row, void *out)
+{
+        int64_t n = r->width;
+        switch (r->tensor->at.dtype) {
+        case LG_U8:
+        case LG_BOOL: {
+                const uint8_t *in = row;
+                float *y = out;
+                for (int64_t k = 0; k < n; k++)
+                        y[k] = r->of_byte[in[k]];
+                break;
+        }
+        case LG_F64:
+                CONVERT(double, double);
+                break;
+        case LG_I64:
+                CONVERT(int64_t, float);
+                break;
+        case LG_I32:
+                CONVERT(int32_t, float);
+                break;
+        default:
+                CONVERT(float, float);
+        }
 }
 
 static bool get(const lg_dataset *d, lg_sample *s)
 {
-        const tensors *t = (const tensors *)d;
-        for (int f = 0; f < d->fields.count; f++)
-                lg__rows_get(&t->rows[f], s->index, s->data[f]);
+        for (int f = 0; f < d->fields.count; f++) {
+                const rows *r = &((const tensors *)d)->rows[f];
+                const size_t bytes = (size_t)r->width * lg__dtype_bytes(r->tensor->at.dtype);
+                const char *row = bytes ? (const char *)lg__data(r->tensor) + (size_t)s->index * bytes : NULL;
+                if (bytes && r->convert)
+                        convert_row(r, row, s->data[f]);
+                else if (bytes)
+                        memcpy(s->data[f], row, bytes);
+        }
         return true;
 }
 
@@ -60,7 +109,7 @@ static bool all_are_good(lg_ctx *c, const char *op, lg_list list, const lg_datas
         return true;
 }
 
-/* A handle of the data set's own over t's values, without the graph. */
+/* Returns a handle, owned by the data set, of t's values without the graph. */
 static lg_tensor *handle(lg_tensor *t)
 {
         lg_tensor *own = lg__layout_is_contiguous(&t->at) ? lg__tensor_new(t->ctx, t->storage, &t->at)
@@ -72,17 +121,22 @@ static bool fill(tensors *t, const char *op, lg_list list, const lg_dataset_opti
 {
         lg_fields fields = {.count = (int)list.count};
         for (int f = 0; f < fields.count; f++) {
-                bool convert = f == 0 && (o->scale != 0 || o->shift != 0);
-                t->tensor[f] = handle(list.items[f]);
-                if (!t->tensor[f])
+                rows *r = &t->rows[f];
+                r->tensor = handle(list.items[f]);
+                if (!r->tensor)
                         return false;
-                lg__rows_init(&t->rows[f], t->tensor[f], convert, lg__option(o->scale, 1), lg__option(o->shift, 0));
+                r->convert = f == 0 && (o->scale != 0 || o->shift != 0);
+                r->scale = lg__option(o->scale, 1);
+                r->shift = lg__option(o->shift, 0);
+                for (int i = 0; i < 256; i++)
+                        r->of_byte[i] = (float)(i * r->scale + r->shift);
+                const lg__layout *at = &r->tensor->at;
                 lg_field *field = &fields.field[f];
                 field->name = lg__field_names[f];
-                field->dtype = t->rows[f].out_dtype;
-                field->shape.ndim = list.items[f]->at.shape.ndim - 1;
-                for (int i = 0; i < field->shape.ndim; i++)
-                        field->shape.size[i] = list.items[f]->at.shape.size[i + 1];
+                field->dtype = !r->convert || at->dtype == LG_F64 ? at->dtype : LG_F32;
+                field->shape.ndim = at->shape.ndim - 1;
+                memcpy(field->shape.size, at->shape.size + 1, (size_t)field->shape.ndim * sizeof *at->shape.size);
+                r->width = lg__shape_numel(field->shape);
         }
         return lg__fields_take(t->head.object.ctx, op, &t->head.fields, &fields);
 }
@@ -100,7 +154,7 @@ static lg_dataset *make(lg_ctx *c, const char *op, lg_list list, const lg_datase
         if (!all_are_good(c, op, list, &o))
                 return NULL;
         lg_dataset *d = lg__dataset_new(c, &kind, list.items[0]->at.shape.size[0]);
-        return lg__dataset_made(d, d && fill((tensors *)d, op, list, &o));
+        return lg__dataset_or_null(d, d && fill((tensors *)d, op, list, &o));
 }
 
 lg_dataset *lg_dataset_tensors_with(lg_ctx *c, lg_tensor *x, lg_tensor *y, const lg_dataset_options *options)

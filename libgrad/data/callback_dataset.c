@@ -23,8 +23,8 @@ static void destroy(lg_dataset *d)
 static bool get(const lg_dataset *d, lg_sample *s)
 {
         const own *o = (const own *)d;
-        const lg__hand *h = (const lg__hand *)s;
-        if (o->fn(s, o->user) && !h->code)
+        const lg__sampler *sampler = (const lg__sampler *)s;
+        if (o->fn(s, o->user) && !sampler->code)
                 return true;
         return lg__sample_fail(s, LG_ERR_IO, "sample %lld cannot be made: its function gives false",
                                (long long)s->index);
@@ -33,10 +33,10 @@ static bool get(const lg_dataset *d, lg_sample *s)
 static bool next(const lg_dataset *d, lg_sample *s)
 {
         own *o = (own *)d;
-        const lg__hand *h = (const lg__hand *)s;
+        const lg__sampler *sampler = (const lg__sampler *)s;
         s->index = o->at;
-        const bool ok = o->fn(s, o->user) && !h->code;
-        o->at += ok || h->code; /* the end is no sample */
+        const bool ok = o->fn(s, o->user) && !sampler->code;
+        o->at += ok || sampler->code; /* the end is no sample */
         return ok;
 }
 
@@ -70,7 +70,7 @@ static lg_dataset *make(lg_ctx *c, const char *op, int64_t size, const lg_fields
         made->seek = o.seek;
         d->own = true;
         d->stream = stream ? d : NULL;
-        return lg__dataset_made(d, lg__fields_take(c, op, &d->fields, fields));
+        return lg__dataset_or_null(d, lg__fields_take(c, op, &d->fields, fields));
 }
 
 lg_dataset *lg_dataset_new_with(lg_ctx *c, int64_t size, lg_fields fields, lg_sample_fn *fn, void *user,

@@ -5,7 +5,7 @@
 #include "../../kernels/philox.h"
 #include "data.h"
 
-uint64_t lg__draw_seed(lg_ctx *c)
+uint64_t lg__next_seed(lg_ctx *c)
 {
         lg_philox_words b = lg_philox_block(c->random.seed, c->random.counter++);
         return (uint64_t)b.w[0] << 32 | b.w[1];
@@ -48,7 +48,7 @@ static int64_t count_weights(lg_ctx *c, const double *w, int64_t n)
         return positive ? positive : -1;
 }
 
-static bool take_weights(lg__draw *d, lg_ctx *c, lg_tensor *w, int64_t samples)
+static bool take_weights(lg__sample_order *d, lg_ctx *c, lg_tensor *w, int64_t samples)
 {
         if (!weights_are_good(c, w, d->size))
                 return false;
@@ -69,7 +69,7 @@ static bool take_weights(lg__draw *d, lg_ctx *c, lg_tensor *w, int64_t samples)
         return true;
 }
 
-bool lg__draw_fits(const lg__draw *d, lg_ctx *c, const char *op)
+bool lg__sample_order_fits(const lg__sample_order *d, lg_ctx *c, const char *op)
 {
         const int64_t most = d->shuffle ? INT32_MAX : d->weights ? (int64_t)1 << 48 : INT64_MAX;
         return d->samples <= most ||
@@ -77,9 +77,10 @@ bool lg__draw_fits(const lg__draw *d, lg_ctx *c, const char *op)
                         (long long)d->samples, d->shuffle ? "shuffled" : "drawn", (long long)most);
 }
 
-bool lg__draw_init(lg__draw *d, lg_ctx *c, int64_t size, const lg_loader_options *o)
+bool lg__sample_order_init(lg__sample_order *d, lg_ctx *c, int64_t size, const lg_loader_options *o)
 {
-        *d = (lg__draw){.shuffle = o->shuffle, .no_replacement = o->no_replacement, .size = size, .samples = size};
+        *d = (lg__sample_order){
+                .shuffle = o->shuffle, .no_replacement = o->no_replacement, .size = size, .samples = size};
         if (!o->weights && (o->no_replacement || o->samples))
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_open: .%s is given, but no .weights",
                                 o->samples ? "samples" : "no_replacement");
@@ -90,10 +91,11 @@ bool lg__draw_init(lg__draw *d, lg_ctx *c, int64_t size, const lg_loader_options
                 return lg__fail(c, LG_ERR_ARGUMENT,
                                 "lg_loader_open: the data set is a stream, which has one order: no "
                                 ".shuffle, no .weights");
-        return (!o->weights || take_weights(d, c, o->weights, o->samples)) && lg__draw_fits(d, c, "lg_loader_open");
+        return (!o->weights || take_weights(d, c, o->weights, o->samples)) &&
+               lg__sample_order_fits(d, c, "lg_loader_open");
 }
 
-void lg__draw_end(lg__draw *d, lg_ctx *c)
+void lg__sample_order_free(lg__sample_order *d, lg_ctx *c)
 {
         if (d->weights)
                 lg__host_free(c, d->weights, (size_t)d->size * sizeof *d->weights + 1);
@@ -133,7 +135,7 @@ static int64_t find(const double *sums, int64_t n, double x)
 }
 
 /* Each by its own uniform number among the sums of the weights. */
-static void draw_again(const lg__draw *d, lg_rng *r, double *sums, int64_t *order)
+static void draw_again(const lg__sample_order *d, lg_rng *r, double *sums, int64_t *order)
 {
         double sum = 0;
         int64_t last = 0; /* with a weight: rounding may lead behind it */
@@ -159,7 +161,7 @@ static int earlier(const void *a, const void *b)
 }
 
 /* By exponential clocks of these rates (Efraimidis and Spirakis 2006): the first to ring is drawn first. */
-static void draw_once(const lg__draw *d, lg_rng *r, key *keys, int64_t *order)
+static void draw_once(const lg__sample_order *d, lg_rng *r, key *keys, int64_t *order)
 {
         for (int64_t i = 0; i < d->size; i++) {
                 double u = lg_rng_uniform(r);
@@ -170,7 +172,7 @@ static void draw_once(const lg__draw *d, lg_rng *r, key *keys, int64_t *order)
                 order[k] = keys[k].sample;
 }
 
-bool lg__draw_order(const lg__draw *d, lg_ctx *c, uint64_t seed, int64_t epoch, int64_t *order)
+bool lg__sample_order_draw(const lg__sample_order *d, lg_ctx *c, uint64_t seed, int64_t epoch, int64_t *order)
 {
         lg_rng r;
         if (d->shuffle)

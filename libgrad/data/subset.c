@@ -62,7 +62,7 @@ static lg_dataset *make_subset(lg_dataset *d, const char *op, int64_t count, con
         s->samples = lg__host_alloc(c, (size_t)count * sizeof *samples + 1);
         if (s->samples && count)
                 memcpy(s->samples, samples, (size_t)count * sizeof *samples);
-        return lg__dataset_made(made, s->samples && take_over(made, d, op));
+        return lg__dataset_or_null(made, s->samples && take_over(made, d, op));
 }
 
 lg_dataset *lg_dataset_subset(lg_dataset *d, lg_ints samples)
@@ -99,15 +99,15 @@ bool lg_dataset_split_with(lg_dataset *d, double fraction, lg_dataset **ret_firs
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: first and second are one pointer", op);
         if (!(fraction >= 0 && fraction <= 1))
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the fraction is %g; 0 to 1 is a part", op, fraction);
-        const lg__draw draw = {.shuffle = true, .size = d->size, .samples = d->size};
-        if (!lg__draw_fits(&draw, c, op))
+        const lg__sample_order draw = {.shuffle = true, .size = d->size, .samples = d->size};
+        if (!lg__sample_order_fits(&draw, c, op))
                 return false;
         const size_t bytes = (size_t)d->size * sizeof(int64_t) + 1;
         const int64_t first = (int64_t)round(fraction * (double)d->size);
         int64_t *order = lg__host_alloc(c, bytes);
         if (!order)
                 return false;
-        if (lg__draw_order(&draw, c, o.seed ? o.seed : lg__draw_seed(c), 0, order))
+        if (lg__sample_order_draw(&draw, c, o.seed ? o.seed : lg__next_seed(c), 0, order))
                 *ret_first = make_subset(d, op, first, order);
         if (*ret_first)
                 *ret_second = make_subset(d, op, d->size - first, order + first);
@@ -208,5 +208,5 @@ lg_dataset *lg_dataset_concat_list(lg_ctx *c, lg_dataset *const *sets)
         if (!count)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_dataset_concat: there is no data set");
         lg_dataset *d = lg__dataset_new(c, &concat_kind, 0);
-        return lg__dataset_made(d, d && join((concat *)d, c, count, sets));
+        return lg__dataset_or_null(d, d && join((concat *)d, c, count, sets));
 }

@@ -59,27 +59,27 @@ int64_t lg_rng_below(lg_rng *r, int64_t n)
 
 /* ---- hands ---- */
 
-bool lg__hand_begin(lg__hand *h, lg_ctx *c, const lg_dataset *d)
+bool lg__sampler_init(lg__sampler *sampler, lg_ctx *c, const lg_dataset *d)
 {
-        *h = (lg__hand){.scratch_bytes = d->scratch_bytes};
-        h->scratch = h->scratch_bytes ? lg__host_alloc(c, h->scratch_bytes) : NULL;
-        return h->scratch || !h->scratch_bytes;
+        *sampler = (lg__sampler){.scratch_bytes = d->scratch_bytes};
+        sampler->scratch = sampler->scratch_bytes ? lg__host_alloc(c, sampler->scratch_bytes) : NULL;
+        return sampler->scratch || !sampler->scratch_bytes;
 }
 
-void lg__hand_end(lg__hand *h, lg_ctx *c)
+void lg__sampler_free(lg__sampler *sampler, lg_ctx *c)
 {
-        if (h->scratch)
-                lg__host_free(c, h->scratch, h->scratch_bytes);
-        h->scratch = NULL;
+        if (sampler->scratch)
+                lg__host_free(c, sampler->scratch, sampler->scratch_bytes);
+        sampler->scratch = NULL;
 }
 
 static bool fail(lg_sample *s, lg_error_code code, const char *format, va_list args)
 {
-        lg__hand *h = (lg__hand *)s;
-        if (!h->code) {
+        lg__sampler *sampler = (lg__sampler *)s;
+        if (!sampler->code) {
                 locale_t was = lg__point_begin();
-                h->code = code;
-                vsnprintf(h->message, sizeof h->message, format, args);
+                sampler->code = code;
+                vsnprintf(sampler->message, sizeof sampler->message, format, args);
                 lg__point_end(was);
         }
         return false;
@@ -105,17 +105,17 @@ bool lg_sample_fail(lg_sample *s, const char *format, ...)
         return false;
 }
 
-bool lg__dataset_sample(const lg_dataset *d, lg__hand *h, uint64_t seed, int64_t epoch, int64_t i, int64_t id)
+bool lg__dataset_sample(const lg_dataset *d, lg__sampler *sampler, uint64_t seed, int64_t epoch, int64_t i, int64_t id)
 {
-        lg_sample *s = &h->sample;
+        lg_sample *s = &sampler->sample;
         s->index = i;
         s->fields = d->fields.count; /* all of it again: the last function may have changed it */
-        s->rng = &h->rng;
+        s->rng = &sampler->rng;
         for (int f = 0; f < d->fields.count; f++)
                 s->length[f] = d->fields.field[f].ragged ? d->fields.field[f].shape.size[0] : 0;
-        lg__rng_begin(&h->rng, seed, epoch, LG__RNG_SAMPLE, id);
-        h->code = LG_ERR_NONE;
-        h->scratch_used = 0;
+        lg__rng_begin(&sampler->rng, seed, epoch, LG__RNG_SAMPLE, id);
+        sampler->code = LG_ERR_NONE;
+        sampler->scratch_used = 0;
         if (!d->kind->get(d, s))
                 return false;
         for (int f = 0; f < d->fields.count; f++) {

@@ -1,0 +1,257 @@
+/* batch_ring.c - a ring of batches that are made ahead of time by threads, or when they are asked for.
+ *
+ * Threads read samples and write host memory; everything else is the caller's. A child of fork() has a copy of the ring
+ * but none of its threads: it starts them when it stops the ring.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+#include "data.h"
+
+struct lg__batch_ring {
+        const lg__batch_plan *plan;
+        lg__device *pinned_for; /* the slots have its pinned memory; NULL: plain memory */
+        bool in_place;          /* the slots have no memory of their own */
+        int depth, thread_count;
+        lg__batch_slot *slots;
+        lg__batch_builder *builders; /* one for each thread, or for the caller */
+        int builder_count, builders_begun, builders_in_use;
+        pthread_t threads[LG__MAX_WORKERS];
+        int started;
+        pid_t process; /* the one that has the threads */
+        pthread_mutex_t lock;
+        pthread_cond_t work, news; /* a batch can be made; a batch is ready or a thread has stopped */
+        int64_t next, released;    /* next batch to be made; batches below `released` are not needed any more */
+        int64_t end;               /* first batch not to be made (end of stream, or failure) */
+        int busy;                  /* threads that make a batch */
+        bool stopped, quit;
+};
+
+static bool can_make_one(const lg__batch_ring *r)
+{
+        return !r->stopped && r->next < r->end && r->next < r->released + r->depth;
+}
+
+lg__batch_slot *lg__batch_ring_slot(lg__batch_ring *r, int64_t b)
+{
+        return &r->slots[b % r->depth];
+}
+
+/* Records a finished batch; a failed batch, or a short one of a stream, is the last. */
+static void record_batch(lg__batch_ring *r, int64_t b)
+{
+        lg__batch_slot *s = lg__batch_ring_slot(r, b);
+        s->ready = b;
+        if (s->batch.code || (r->plan->rows < 0 && s->batch.count < r->plan->batch))
+                r->end = b + 1 < r->end ? b + 1 : r->end;
+}
+
+static void *run_thread(void *user)
+{
+        lg__batch_ring *r = user;
+        pthread_mutex_lock(&r->lock);
+        lg__batch_builder *builder = &r->builders[r->builders_in_use++];
+        for (;;) {
+                while (!r->quit && !can_make_one(r))
+                        pthread_cond_wait(&r->work, &r->lock);
+                if (r->quit)
+                        break;
+                const int64_t b = r->next++;
+                r->busy++;
+                pthread_mutex_unlock(&r->lock);
+                lg__batch_build(r->plan, builder, b, &lg__batch_ring_slot(r, b)->batch);
+                pthread_mutex_lock(&r->lock);
+                r->busy--;
+                record_batch(r, b);
+                pthread_cond_signal(&r->news);
+        }
+        pthread_mutex_unlock(&r->lock);
+        return NULL;
+}
+
+/* ---- life ---- */
+
+/* Sets the state of a ring that has no threads yet. */
+static void reset_threads(lg__batch_ring *r)
+{
+        r->process = getpid();
+        r->started = r->builders_in_use = r->busy = 0;
+        r->stopped = true;
+        pthread_mutex_init(&r->lock, NULL);
+        pthread_cond_init(&r->work, NULL);
+        pthread_cond_init(&r->news, NULL);
+}
+
+bool lg__batch_ring_lost(const lg__batch_ring *r)
+{
+        return r->process != getpid();
+}
+
+/* Starts threads that block all signals, which are for the program's own threads. */
+static bool start_threads(lg__batch_ring *r)
+{
+        sigset_t all, was;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &was);
+        while (r->started < r->thread_count && !pthread_create(&r->threads[r->started], NULL, run_thread, r))
+                r->started++;
+        pthread_sigmask(SIG_SETMASK, &was, NULL);
+        return r->started == r->thread_count;
+}
+
+static bool allocate_slots(lg_ctx *c, lg__batch_ring *r)
+{
+        lg__device *d = r->pinned_for;
+        r->slots = lg__alloc(c, (size_t)r->depth * sizeof *r->slots);
+        for (int i = 0; r->slots && !r->in_place && i < r->depth; i++) {
+                for (int p = 0; p < r->plan->parts; p++) {
+                        const size_t bytes = lg__part_bytes(r->plan, p) + 1;
+                        void *data = d ? d->api->pin(d->queue, bytes) : lg__alloc(c, bytes);
+                        if (!data && d)
+                                lg__fail(c, LG_ERR_MEMORY,
+                                         "lg_loader_open: the system gives no %zu bytes of pinned memory for %s", bytes,
+                                         lg_device_name(d->id));
+                        if (!data)
+                                return false;
+                        r->slots[i].batch.data[p] = data;
+                }
+        }
+        return r->slots != NULL;
+}
+
+static bool allocate_builders(lg_ctx *c, lg__batch_ring *r)
+{
+        r->builders = lg__alloc(c, (size_t)r->builder_count * sizeof *r->builders);
+        bool ok = r->builders != NULL;
+        while (ok && r->builders_begun < r->builder_count)
+                ok = lg__batch_builder_init(&r->builders[r->builders_begun++], c, r->plan);
+        return ok;
+}
+
+lg__batch_ring *lg__batch_ring_new(lg_ctx *c, const lg__batch_plan *plan, int threads, int ahead, lg__device *device,
+                                   bool in_place)
+{
+        lg__batch_ring *r = lg__alloc(c, sizeof *r);
+        if (!r)
+                return NULL;
+        r->plan = plan;
+        r->pinned_for = device->api->pin ? device : NULL;
+        r->in_place = in_place;
+        r->thread_count = plan->rows < 0 && threads ? 1 : threads; /* a stream has one reader */
+        r->builder_count = r->thread_count ? r->thread_count : 1;
+        /* The caller reads one batch, and copies the next one. Threads go on meanwhile. */
+        r->depth = ahead + (r->pinned_for ? 2 : 1) * (threads ? 2 : 1);
+        reset_threads(r);
+        bool ok = allocate_slots(c, r) && allocate_builders(c, r);
+        if (ok && !start_threads(r))
+                ok = lg__fail(c, LG_ERR_MEMORY, "lg_loader_open: the system gave %d of %d threads", r->started,
+                              r->thread_count);
+        if (ok)
+                return r;
+        lg__batch_ring_free(c, r);
+        return NULL;
+}
+
+static void free_memory(lg_ctx *c, lg__batch_ring *r)
+{
+        lg__device *d = r->pinned_for;
+        for (int i = 0; r->slots && !r->in_place && i < r->depth; i++) {
+                for (int p = 0; p < r->plan->parts; p++) {
+                        void *data = r->slots[i].batch.data[p];
+                        if (!d)
+                                lg__free(c, data, lg__part_bytes(r->plan, p) + 1);
+                        else if (data)
+                                d->api->unpin(d->queue, data);
+                }
+        }
+        lg__free(c, r->slots, (size_t)r->depth * sizeof *r->slots);
+        for (int i = 0; i < r->builders_begun; i++)
+                lg__batch_builder_free(&r->builders[i], c, r->plan);
+        lg__free(c, r->builders, (size_t)r->builder_count * sizeof *r->builders);
+}
+
+void lg__batch_ring_free(lg_ctx *c, lg__batch_ring *r)
+{
+        if (!r)
+                return;
+        if (lg__batch_ring_lost(r))
+                reset_threads(r);
+        pthread_mutex_lock(&r->lock);
+        r->quit = true;
+        pthread_cond_broadcast(&r->work);
+        pthread_mutex_unlock(&r->lock);
+        for (int i = 0; i < r->started; i++)
+                pthread_join(r->threads[i], NULL);
+        free_memory(c, r);
+        pthread_cond_destroy(&r->news);
+        pthread_cond_destroy(&r->work);
+        pthread_mutex_destroy(&r->lock);
+        lg__free(c, r, sizeof *r);
+}
+
+/* ---- epochs and batches ---- */
+
+void lg__batch_ring_start(lg__batch_ring *r, int64_t first)
+{
+        pthread_mutex_lock(&r->lock);
+        r->next = r->released = first;
+        r->end = r->plan->batches;
+        for (int i = 0; i < r->depth; i++)
+                r->slots[i].ready = -1;
+        r->stopped = false;
+        pthread_cond_broadcast(&r->work);
+        pthread_mutex_unlock(&r->lock);
+}
+
+void lg__batch_ring_stop(lg__batch_ring *r)
+{
+        if (lg__batch_ring_lost(r)) {
+                reset_threads(r);
+                if (!start_threads(r))
+                        r->thread_count = r->started;
+        }
+        pthread_mutex_lock(&r->lock);
+        r->stopped = true;
+        while (r->busy)
+                pthread_cond_wait(&r->news, &r->lock);
+        pthread_mutex_unlock(&r->lock);
+}
+
+int lg__batch_ring_depth(const lg__batch_ring *r)
+{
+        return r->depth;
+}
+
+bool lg__batch_ring_ready(lg__batch_ring *r, int64_t b)
+{
+        pthread_mutex_lock(&r->lock);
+        const bool ready = lg__batch_ring_slot(r, b)->ready == b || (!r->thread_count && b < r->end);
+        pthread_mutex_unlock(&r->lock);
+        return ready;
+}
+
+void lg__batch_ring_wait(lg__batch_ring *r, int64_t b)
+{
+        lg__batch_slot *s = lg__batch_ring_slot(r, b);
+        pthread_mutex_lock(&r->lock);
+        const bool ended = b >= r->end;
+        while (r->thread_count && !ended && s->ready != b)
+                pthread_cond_wait(&r->news, &r->lock);
+        pthread_mutex_unlock(&r->lock);
+        if (ended) {
+                s->batch.count = 0;
+                s->batch.code = LG_ERR_NONE;
+        } else if (!r->thread_count && (r->in_place || s->ready != b)) {
+                lg__batch_build(r->plan, r->builders, b, &s->batch);
+                record_batch(r, b);
+        }
+}
+
+void lg__batch_ring_release(lg__batch_ring *r, int64_t b)
+{
+        pthread_mutex_lock(&r->lock);
+        r->released = b + 1;
+        pthread_cond_broadcast(&r->work);
+        pthread_mutex_unlock(&r->lock);
+}
