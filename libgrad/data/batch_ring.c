@@ -11,8 +11,9 @@
 
 struct lg__batch_ring {
         const lg__batch_plan *plan;
-        lg__device *pinned_for; /* the slots have its pinned memory; NULL: plain memory */
-        bool in_place;          /* the slots have no memory of their own */
+        lg__device *device;
+        bool pinned;   /* the slots have pinned memory, which the device copies by itself */
+        bool in_place; /* the slots have no memory: samples are written directly into that of the batch's tensors */
         int depth, thread_count;
         lg__batch_slot *slots;
         lg__batch_builder *builders; /* one for each thread, or for the caller */
@@ -33,7 +34,7 @@ static bool can_make_one(const lg__batch_ring *r)
         return !r->stopped && r->next < r->end && r->next < r->released + r->depth;
 }
 
-lg__batch_slot *lg__batch_ring_slot(lg__batch_ring *r, int64_t b)
+static lg__batch_slot *slot_of(lg__batch_ring *r, int64_t b)
 {
         return &r->slots[b % r->depth];
 }
@@ -41,7 +42,7 @@ lg__batch_slot *lg__batch_ring_slot(lg__batch_ring *r, int64_t b)
 /* Records a finished batch; a failed batch, or a short one of a stream, is the last. */
 static void record_batch(lg__batch_ring *r, int64_t b)
 {
-        lg__batch_slot *s = lg__batch_ring_slot(r, b);
+        lg__batch_slot *s = slot_of(r, b);
         s->ready = b;
         if (s->batch.code || (r->plan->rows < 0 && s->batch.count < r->plan->batch))
                 r->end = b + 1 < r->end ? b + 1 : r->end;
@@ -60,7 +61,7 @@ static void *run_thread(void *user)
                 const int64_t b = r->next++;
                 r->busy++;
                 pthread_mutex_unlock(&r->lock);
-                lg__batch_build(r->plan, builder, b, &lg__batch_ring_slot(r, b)->batch);
+                lg__batch_build(r->plan, builder, b, &slot_of(r, b)->batch);
                 pthread_mutex_lock(&r->lock);
                 r->busy--;
                 record_batch(r, b);
@@ -68,6 +69,65 @@ static void *run_thread(void *user)
         }
         pthread_mutex_unlock(&r->lock);
         return NULL;
+}
+
+/* ---- copies ---- */
+
+/* Allocates the memory of a batch's tensors on the device. */
+static bool allocate_parts(const lg__batch_ring *r, lg__batch_slot *s)
+{
+        for (int p = 0; p < r->plan->parts; p++) {
+                const lg_shape shape = lg__part_shape(r->plan, p, &s->batch);
+                s->parts[p] = lg__storage_new(r->device,
+                                              (size_t)lg__shape_numel(shape) * lg__dtype_bytes(r->plan->part[p].dtype));
+                if (!s->parts[p])
+                        return false;
+        }
+        return true;
+}
+
+bool lg__batch_ring_copy(const lg__batch_ring *r, lg__batch_slot *s)
+{
+        lg__device *d = r->device;
+        if (s->copied)
+                return true;
+        bool ok = r->in_place || allocate_parts(r, s);
+        for (int p = 0; ok && !r->in_place && p < r->plan->parts; p++) {
+                void *to = s->parts[p]->data, *from = s->batch.data[p];
+                const size_t bytes = s->parts[p]->bytes;
+                if (bytes && d->api->copy_async)
+                        ok = lg__kernel_done(d, "lg_loader_next",
+                                             d->api->copy_async(d->queue, to, from, bytes, &s->mark));
+                else if (bytes)
+                        ok = lg__upload(d, to, from, bytes, "lg_loader_next");
+        }
+        return s->copied = ok;
+}
+
+/* Waits until the copy of a batch has read the slot's memory. */
+static bool end_copy(const lg__batch_ring *r, lg__batch_slot *s)
+{
+        lg__device *d = r->device;
+        const bool ok = !s->mark || lg__kernel_done(d, "lg_loader_next", d->api->event_query(d->queue, s->mark, true));
+        s->mark = ok ? 0 : s->mark;
+        return ok;
+}
+
+void lg__batch_ring_drop_copies(lg__batch_ring *r)
+{
+        lg__device *d = r->device;
+        for (lg__batch_slot *s = r->slots; s && s < r->slots + r->depth; s++) {
+                if (s->mark)
+                        d->api->stream_wait(d->queue, s->mark); /* memory is freed in the order of the queue */
+                for (int p = 0; p < r->plan->parts; p++) {
+                        lg__storage_unref(s->parts[p]);
+                        s->parts[p] = NULL;
+                }
+                s->copied = false;
+                if (r->in_place)
+                        s->ready = -1; /* its memory is gone */
+                end_copy(r, s);
+        }
 }
 
 /* ---- life ---- */
@@ -102,7 +162,7 @@ static bool start_threads(lg__batch_ring *r)
 
 static bool allocate_slots(lg_ctx *c, lg__batch_ring *r)
 {
-        lg__device *d = r->pinned_for;
+        lg__device *d = r->pinned ? r->device : NULL;
         r->slots = lg__alloc(c, (size_t)r->depth * sizeof *r->slots);
         for (int i = 0; r->slots && !r->in_place && i < r->depth; i++) {
                 for (int p = 0; p < r->plan->parts; p++) {
@@ -129,19 +189,19 @@ static bool allocate_builders(lg_ctx *c, lg__batch_ring *r)
         return ok;
 }
 
-lg__batch_ring *lg__batch_ring_new(lg_ctx *c, const lg__batch_plan *plan, int threads, int ahead, lg__device *device,
-                                   bool in_place)
+lg__batch_ring *lg__batch_ring_new(lg_ctx *c, const lg__batch_plan *plan, int threads, int ahead, lg__device *device)
 {
         lg__batch_ring *r = lg__alloc(c, sizeof *r);
         if (!r)
                 return NULL;
         r->plan = plan;
-        r->pinned_for = device->api->pin ? device : NULL;
-        r->in_place = in_place;
+        r->device = device;
+        r->pinned = device->api->pin != NULL;
+        r->in_place = !threads && device->id.type == LG_DEVICE_CPU && plan->rows >= 0 && lg__batch_plan_is_direct(plan);
         r->thread_count = plan->rows < 0 && threads ? 1 : threads; /* a stream has one reader */
         r->builder_count = r->thread_count ? r->thread_count : 1;
         /* The caller reads one batch, and copies the next one. Threads go on meanwhile. */
-        r->depth = ahead + (r->pinned_for ? 2 : 1) * (threads ? 2 : 1);
+        r->depth = ahead + (r->pinned ? 2 : 1) * (threads ? 2 : 1);
         reset_threads(r);
         bool ok = allocate_slots(c, r) && allocate_builders(c, r);
         if (ok && !start_threads(r))
@@ -155,7 +215,7 @@ lg__batch_ring *lg__batch_ring_new(lg_ctx *c, const lg__batch_plan *plan, int th
 
 static void free_memory(lg_ctx *c, lg__batch_ring *r)
 {
-        lg__device *d = r->pinned_for;
+        lg__device *d = r->pinned ? r->device : NULL;
         for (int i = 0; r->slots && !r->in_place && i < r->depth; i++) {
                 for (int p = 0; p < r->plan->parts; p++) {
                         void *data = r->slots[i].batch.data[p];
@@ -183,6 +243,7 @@ void lg__batch_ring_free(lg_ctx *c, lg__batch_ring *r)
         pthread_mutex_unlock(&r->lock);
         for (int i = 0; i < r->started; i++)
                 pthread_join(r->threads[i], NULL);
+        lg__batch_ring_drop_copies(r);
         free_memory(c, r);
         pthread_cond_destroy(&r->news);
         pthread_cond_destroy(&r->work);
@@ -206,6 +267,7 @@ void lg__batch_ring_start(lg__batch_ring *r, int64_t first)
 
 void lg__batch_ring_stop(lg__batch_ring *r)
 {
+        lg__batch_ring_drop_copies(r);
         if (lg__batch_ring_lost(r)) {
                 reset_threads(r);
                 if (!start_threads(r))
@@ -218,22 +280,17 @@ void lg__batch_ring_stop(lg__batch_ring *r)
         pthread_mutex_unlock(&r->lock);
 }
 
-int lg__batch_ring_depth(const lg__batch_ring *r)
-{
-        return r->depth;
-}
-
 bool lg__batch_ring_ready(lg__batch_ring *r, int64_t b)
 {
         pthread_mutex_lock(&r->lock);
-        const bool ready = lg__batch_ring_slot(r, b)->ready == b || (!r->thread_count && b < r->end);
+        const bool ready = slot_of(r, b)->ready == b || (!r->thread_count && b < r->end);
         pthread_mutex_unlock(&r->lock);
         return ready;
 }
 
-void lg__batch_ring_wait(lg__batch_ring *r, int64_t b)
+lg__batch_slot *lg__batch_ring_wait(lg__batch_ring *r, int64_t b)
 {
-        lg__batch_slot *s = lg__batch_ring_slot(r, b);
+        lg__batch_slot *s = slot_of(r, b);
         pthread_mutex_lock(&r->lock);
         const bool ended = b >= r->end;
         while (r->thread_count && !ended && s->ready != b)
@@ -242,16 +299,27 @@ void lg__batch_ring_wait(lg__batch_ring *r, int64_t b)
         if (ended) {
                 s->batch.count = 0;
                 s->batch.code = LG_ERR_NONE;
-        } else if (!r->thread_count && (r->in_place || s->ready != b)) {
+        } else if (r->in_place) {
+                s->batch.count = lg__batch_places(r->plan, b).count;
+                if (!allocate_parts(r, s))
+                        return NULL;
+                for (int p = 0; p < r->plan->parts; p++)
+                        s->batch.data[p] = s->parts[p]->data;
+        }
+        if (!ended && s->ready != b) { /* without threads */
                 lg__batch_build(r->plan, r->builders, b, &s->batch);
                 record_batch(r, b);
         }
+        return s;
 }
 
-void lg__batch_ring_release(lg__batch_ring *r, int64_t b)
+bool lg__batch_ring_release(lg__batch_ring *r, int64_t b)
 {
+        if (!end_copy(r, slot_of(r, b)))
+                return false;
         pthread_mutex_lock(&r->lock);
         r->released = b + 1;
         pthread_cond_broadcast(&r->work);
         pthread_mutex_unlock(&r->lock);
+        return true;
 }

@@ -191,7 +191,7 @@ bool lg__sample_order_draw(const lg__sample_order *o, lg_ctx *c, uint64_t seed, 
 /* ---- the ring of batches: batch_ring.c ----
  *
  * Batch b of an epoch is made in slot b % depth: by threads ahead of time, in order, or, without threads, when it is
- * waited for. Threads use the slot's host memory only; copies to the device are the caller's.
+ * waited for. Threads use host memory only; the caller's thread copies batches to the device.
  */
 #define LG__MAX_WORKERS 64
 #define LG__MAX_PREFETCH 65536
@@ -203,25 +203,27 @@ typedef struct lg__batch_slot {
         uint64_t mark;                 /* end of an asynchronous copy that reads the host memory; 0: none */
 } lg__batch_slot;
 typedef struct lg__batch_ring lg__batch_ring;
-/* Makes a ring for `ahead` batches made ahead by `threads` threads (0: none). The plan must outlive it. If `in_place`,
- * slots have no memory: the caller sets it before it waits for a batch. */
-lg__batch_ring *lg__batch_ring_new(lg_ctx *c, const lg__batch_plan *plan, int threads, int ahead, lg__device *device,
-                                   bool in_place);
+/* Makes a ring for `ahead` batches made ahead by `threads` threads (0: none). The plan must outlive it. */
+lg__batch_ring *lg__batch_ring_new(lg_ctx *c, const lg__batch_plan *plan, int threads, int ahead, lg__device *device);
 void lg__batch_ring_free(lg_ctx *c, lg__batch_ring *r); /* NULL: nothing */
 /* Begins an epoch with batch `first`. */
 void lg__batch_ring_start(lg__batch_ring *r, int64_t first);
-/* Stops making batches; returns when no thread works. */
+/* Stops making batches and drops copies. No thread works afterwards. */
 void lg__batch_ring_stop(lg__batch_ring *r);
 /* Returns true in a child of fork(), which has no threads until it stops the ring. */
 bool lg__batch_ring_lost(const lg__batch_ring *r);
-int lg__batch_ring_depth(const lg__batch_ring *r);
-lg__batch_slot *lg__batch_ring_slot(lg__batch_ring *r, int64_t b);
 /* Returns true if lg__batch_ring_wait() would not wait for a thread. */
 bool lg__batch_ring_ready(lg__batch_ring *r, int64_t b);
-/* Waits for batch b or makes it; behind the end of a stream its count is 0. Its slot is the caller's until
- * lg__batch_ring_release(). */
-void lg__batch_ring_wait(lg__batch_ring *r, int64_t b);
-/* Gives the slots of batch b and those before it back to the ring. */
-void lg__batch_ring_release(lg__batch_ring *r, int64_t b);
+/* Waits for batch b or makes it; behind the end of a stream its count is 0. Returns its slot, which is the caller's
+ * until it is released, or NULL with an error. */
+lg__batch_slot *lg__batch_ring_wait(lg__batch_ring *r, int64_t b);
+/* Copies a batch to the device, unless that was done, or starts to: see `mark`. Returns false with an error. */
+bool lg__batch_ring_copy(const lg__batch_ring *r, lg__batch_slot *s);
+/* Ends all copies and frees those that were not handed out. */
+void lg__batch_ring_drop_copies(lg__batch_ring *r);
+/* Gives the slots of batch b and those before it back to the ring, when its copy has ended. Returns false with an
+ * error.
+ */
+bool lg__batch_ring_release(lg__batch_ring *r, int64_t b);
 
 #endif

@@ -11,7 +11,6 @@ struct lg_loader {
         lg__batch_plan plan;
         lg__device *device;
         lg__batch_ring *ring;
-        bool in_place; /* samples are written directly into the memory of the batch's tensors */
         lg__sample_order sample_order;
         int64_t *order; /* of the epoch; NULL: samples come one after the other */
         uint64_t seed;
@@ -99,101 +98,24 @@ static void end_making(lg_loader *l, lg_scope scope)
                 lg__scope_leave(c, scope, c->scope, NULL, 0, &made);
 }
 
-/* Allocates the tensors' memory of a batch whose count is known. */
-static bool allocate_parts(const lg_loader *l, lg__batch_slot *s)
-{
-        for (int p = 0; p < l->plan.parts; p++) {
-                const lg_shape shape = lg__part_shape(&l->plan, p, &s->batch);
-                s->parts[p] = lg__storage_new(l->device,
-                                              (size_t)lg__shape_numel(shape) * lg__dtype_bytes(l->plan.part[p].dtype));
-                if (!s->parts[p])
-                        return false;
-                if (l->in_place)
-                        s->batch.data[p] = s->parts[p]->data;
-        }
-        return true;
-}
-
 /* Makes batch b or waits for it. Returns NULL with an error; an error of the batch itself stays in it. */
 static lg__batch_slot *wait_for_batch(lg_loader *l, int64_t b)
 {
-        lg__batch_slot *s = lg__batch_ring_slot(l->ring, b);
         lg_scope scope;
-        s->batch.count = l->in_place ? lg__batch_places(&l->plan, b).count : s->batch.count;
-        if ((l->in_place && !allocate_parts(l, s)) || !begin_making(l, &scope))
+        if (!begin_making(l, &scope))
                 return NULL;
-        lg__batch_ring_wait(l->ring, b);
+        lg__batch_slot *s = lg__batch_ring_wait(l->ring, b);
         end_making(l, scope);
         return lg__ok(l->object.ctx) ? s : NULL;
-}
-
-/* Copies a batch to the device, or starts to. */
-static bool copy_batch(const lg_loader *l, lg__batch_slot *s)
-{
-        lg__device *d = l->device;
-        bool ok = l->in_place || allocate_parts(l, s);
-        for (int p = 0; ok && !l->in_place && p < l->plan.parts; p++) {
-                void *to = s->parts[p]->data;
-                const void *from = s->batch.data[p];
-                const size_t bytes = s->parts[p]->bytes;
-                if (bytes && d->api->copy_async)
-                        ok = lg__kernel_done(d, "lg_loader_next",
-                                             d->api->copy_async(d->queue, to, from, bytes, &s->mark));
-                else if (bytes)
-                        ok = lg__upload(d, to, from, bytes, "lg_loader_next");
-        }
-        return s->copied = ok;
-}
-
-/* Waits until the copy of a batch has read the host memory. */
-static bool end_copy(const lg_loader *l, lg__batch_slot *s)
-{
-        lg__device *d = l->device;
-        const bool ok = !s->mark || lg__kernel_done(d, "lg_loader_next", d->api->event_query(d->queue, s->mark, true));
-        s->mark = ok ? 0 : s->mark;
-        return ok;
-}
-
-/* Frees copies that were not handed out: afterwards nothing reads or writes the slots. */
-static void drop_copies(const lg_loader *l)
-{
-        lg__device *d = l->device;
-        for (int i = 0; l->ring && i < lg__batch_ring_depth(l->ring); i++) {
-                lg__batch_slot *s = lg__batch_ring_slot(l->ring, i);
-                if (s->mark)
-                        d->api->stream_wait(d->queue, s->mark); /* memory is freed in the order of the queue */
-                for (int p = 0; p < l->plan.parts; p++) {
-                        lg__storage_unref(s->parts[p]);
-                        s->parts[p] = NULL;
-                }
-                s->copied = false;
-                end_copy(l, s);
-        }
 }
 
 /* Starts the copy of batch b ahead of time if it is ready. Errors and the end are reported when b is due. */
 static bool copy_ahead(lg_loader *l, int64_t b)
 {
-        if (!l->device->api->copy_async || b >= l->plan.batches || lg__batch_ring_slot(l->ring, b)->copied ||
-            !lg__batch_ring_ready(l->ring, b))
+        if (!l->device->api->copy_async || b >= l->plan.batches || !lg__batch_ring_ready(l->ring, b))
                 return true;
         lg__batch_slot *s = wait_for_batch(l, b);
-        return s && (s->batch.code || !s->batch.count || copy_batch(l, s));
-}
-
-/* Makes batch b, or waits for it, and brings it to the device; its count is 0 at the end of a stream. */
-static lg__batch_slot *fetch_batch(lg_loader *l, int64_t b)
-{
-        lg__batch_slot *s = lg__batch_ring_slot(l->ring, b);
-        if (s->copied)
-                return s;
-        if (!wait_for_batch(l, b))
-                return NULL;
-        if (s->batch.code) {
-                l->halted = true;
-                return lg__fail(l->object.ctx, s->batch.code, "lg_loader_next: %s", s->batch.message);
-        }
-        return !s->batch.count || copy_batch(l, s) ? s : NULL;
+        return s && (s->batch.code || !s->batch.count || lg__batch_ring_copy(l->ring, s));
 }
 
 /* Makes the tensors of a batch from its copies. */
@@ -219,22 +141,19 @@ static int64_t make_batch(lg_loader *l, lg_batch *ret)
 {
         lg__device *d = l->device;
         const int64_t b = l->position;
-        if (b > 0 && !end_copy(l, lg__batch_ring_slot(l->ring, b - 1)))
-                return -1;
-        if (b > 0)
-                lg__batch_ring_release(l->ring, b - 1);
-        lg__batch_slot *s = fetch_batch(l, b);
+        lg__batch_slot *s = b == 0 || lg__batch_ring_release(l->ring, b - 1) ? wait_for_batch(l, b) : NULL;
         const int64_t count = s ? s->batch.count : -1; /* a slot that was released may get another batch at once */
-        if (!count)
+        if (s && s->batch.code) {
+                l->halted = true;
+                s = lg__fail(l->object.ctx, s->batch.code, "lg_loader_next: %s", s->batch.message);
+        } else if (!count) {
                 return 0;
-        if (s && copy_ahead(l, b + 1) &&
-            (!s->mark || lg__kernel_done(d, "lg_loader_next", d->api->stream_wait(d->queue, s->mark))) &&
-            hand_out(l, s, ret)) {
-                if (!s->mark)
-                        lg__batch_ring_release(l->ring, b);
-                return count;
         }
-        drop_copies(l);
+        if (s && lg__batch_ring_copy(l->ring, s) && copy_ahead(l, b + 1) &&
+            (!s->mark || lg__kernel_done(d, "lg_loader_next", d->api->stream_wait(d->queue, s->mark))) &&
+            hand_out(l, s, ret) && (s->mark || lg__batch_ring_release(l->ring, b)))
+                return count;
+        lg__batch_ring_drop_copies(l->ring);
         return -1;
 }
 
@@ -249,7 +168,6 @@ static void destroy(lg__object *o)
 {
         lg_loader *l = (lg_loader *)o;
         l->ending = true;
-        drop_copies(l);
         lg__batch_ring_free(o->ctx, l->ring);
         if (l->order)
                 lg__host_free(o->ctx, l->order, order_bytes(l));
@@ -261,10 +179,9 @@ static void destroy(lg__object *o)
         lg__free(o->ctx, l, sizeof *l);
 }
 
-/* Discards what was made ahead: no thread works and no copy runs afterwards. */
+/* Discards what was made ahead. */
 static void stop(lg_loader *l)
 {
-        drop_copies(l);
         lg__batch_ring_stop(l->ring);
         l->begun = false;
 }
@@ -365,10 +282,7 @@ static bool fill(lg_loader *l, int64_t batch_size, const lg_loader_options *o, i
                         return false;
                 l->plan.order = l->order;
         }
-        l->in_place = !workers && l->device->id.type == LG_DEVICE_CPU && l->plan.rows >= 0 &&
-                      lg__batch_plan_is_direct(&l->plan);
-        l->ring = lg__batch_ring_new(c, &l->plan, workers, workers && o->prefetch ? o->prefetch : workers, l->device,
-                                     l->in_place);
+        l->ring = lg__batch_ring_new(c, &l->plan, workers, workers && o->prefetch ? o->prefetch : workers, l->device);
         return l->ring != NULL;
 }
 
