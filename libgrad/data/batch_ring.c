@@ -145,7 +145,7 @@ static void reset_threads(lg__batch_ring *r)
 
 bool lg__batch_ring_lost(const lg__batch_ring *r)
 {
-        return r->process != getpid();
+        return !r->in_place && r->process != getpid(); /* in place there is nothing to lose */
 }
 
 /* Starts threads that block all signals, which are for the program's own threads. */
@@ -315,6 +315,8 @@ lg__batch_slot *lg__batch_ring_wait(lg__batch_ring *r, int64_t b)
 
 bool lg__batch_ring_release(lg__batch_ring *r, int64_t b)
 {
+        if (r->released > b)
+                return true;
         if (!end_copy(r, slot_of(r, b)))
                 return false;
         pthread_mutex_lock(&r->lock);
