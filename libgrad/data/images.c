@@ -77,7 +77,7 @@ static bool has_room(const images *m, const lg__png_facts *facts)
                 return false;
         if (facts->height == m->height && facts->width == m->width)
                 return true;
-        return m->resize && m->resize->kind->plan(m->resize, NULL, &in, &out, &scratch) && scratch < m->resizing;
+        return m->resize && lg__transform_infer(m->resize, NULL, &in, &out, &scratch) && scratch < m->resizing;
 }
 
 /* Decodes into scratch; *ret is where the bytes of the sample are. False: lg__sample_fail. */
@@ -149,7 +149,7 @@ static bool count_in(images *m, const lg__picture *p, const lg__png_facts *facts
                                 p->path, facts->height, facts->width, (long long)m->height, (long long)m->width);
         lg_field out = in;
         size_t scratch = 0;
-        if (!m->resize->kind->plan(m->resize, c, &in, &out, &scratch))
+        if (!lg__transform_infer(m->resize, c, &in, &out, &scratch))
                 return false;
         at_least(&m->resizing, lg__aligned(scratch + 1));
         return true;

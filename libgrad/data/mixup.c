@@ -62,8 +62,8 @@ static double beta_number(lg_rng *r, double alpha)
         return 1 / (1 + exp(log_gamma_number(r, alpha) - g));
 }
 
-/* Sample i of `count` before which comes the last one. */
-static int64_t before(int64_t i, int64_t count)
+/* Returns the index of the sample before i, cyclically. */
+static int64_t sample_before(int64_t i, int64_t count)
 {
         return i ? i - 1 : count - 1;
 }
@@ -72,18 +72,13 @@ static void mix_values(const lg_collation *b, double part)
 {
         const int64_t n = lg__shape_numel(b->in.field[0].shape);
         for (int64_t i = 0; i < b->count; i++) {
-                const int64_t j = before(i, b->count) * n, k = i * n;
-                if (b->in.field[0].dtype == LG_F32) {
-                        const float *x = b->from[0], l = (float)part, rest = (float)(1 - part);
-                        float *y = b->to[0];
+                const int64_t j = sample_before(i, b->count) * n, k = i * n;
+                LG__WITH_REAL(b->in.field[0].dtype, {
+                        const real *x = b->from[0], l = (real)part, rest = (real)(1 - part);
+                        real *y = b->to[0];
                         for (int64_t e = 0; e < n; e++)
                                 y[k + e] = l * x[k + e] + rest * x[j + e];
-                } else {
-                        const double *x = b->from[0];
-                        double *y = b->to[0];
-                        for (int64_t e = 0; e < n; e++)
-                                y[k + e] = part * x[k + e] + (1 - part) * x[j + e];
-                }
+                });
         }
 }
 
@@ -101,7 +96,7 @@ static bool mix_labels(const lg_collation *b, int64_t classes, double part, lg__
         memset(y, 0, (size_t)(b->count * classes) * sizeof *y);
         for (int64_t i = 0; i < b->count; i++, y += classes) {
                 y[label[i]] += (float)part;
-                y[label[before(i, b->count)]] += (float)(1 - part);
+                y[label[sample_before(i, b->count)]] += (float)(1 - part);
         }
         return true;
 }

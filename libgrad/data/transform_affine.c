@@ -33,18 +33,11 @@ typedef struct affine {
         lg_affine_options o;
 } affine;
 
-/* (y, x) of the input, from the centre: m[0] y + m[1] x + m[2] and m[3] y + m[4] x + m[5]. */
+/* The affine map from a pixel (y, x) of the output to one of the input, both from the centre:
+ * (m[0] y + m[1] x + m[2], m[3] y + m[4] x + m[5]). */
 typedef struct matrix {
         double m[6];
 } matrix;
-
-static bool affine_plan(const lg_transform *t, lg_ctx *c, const lg_field *in, lg_field *ret, size_t *ret_scratch)
-{
-        lg__image x;
-        (void)ret, (void)ret_scratch;
-        return lg__image_field(c, t->kind->op, in, &x) &&
-               lg__dtype_holds(c, t->kind->op, in->dtype, ((const affine *)t)->o.value);
-}
 
 /* The inverse of moving by (ty, tx) after turning clockwise by `angle` and shearing by `shear`, in degrees. */
 static matrix invert(double angle, double ty, double tx, double scale, double shear)
@@ -58,28 +51,16 @@ static matrix invert(double angle, double ty, double tx, double scale, double sh
         return a;
 }
 
-static void warp_row(const lg__step *s, const lg__image *n, const line *l, int64_t channel, int64_t row, double value)
-{
-        const int64_t from = channel * n->h * n->w, to = from + row * n->w;
-        if (s->in->dtype == LG_U8)
-                warp_row_u8((const uint8_t *)s->from + from, (uint8_t *)s->to + to, n, l, (float)(int)value);
-        else if (s->in->dtype == LG_F32)
-                warp_row_f32((const float *)s->from + from, (float *)s->to + to, n, l, (float)value);
-        else
-                warp_row_f64((const double *)s->from + from, (double *)s->to + to, n, l, value);
-}
-
 static void warp(const lg__step *s, const matrix *a, double value)
 {
+        const lg_dtype dtype = s->in->dtype;
         const lg__image n = lg__image_of(s->in);
         const double cy = (double)(n.h - 1) / 2, cx = (double)(n.w - 1) / 2;
-        for (int64_t c = 0; c < n.c; c++) {
-                for (int64_t i = 0; i < n.h && n.w; i++) {
-                        const double y = (double)i - cy;
-                        const line l = {a->m[0] * y - a->m[1] * cx + a->m[2] + cy,
-                                        a->m[3] * y - a->m[4] * cx + a->m[5] + cx, a->m[1], a->m[4]};
-                        warp_row(s, &n, &l, c, i, value);
-                }
+        for (int64_t row = 0; row < n.c * n.h && n.w; row++) {
+                const double y = (double)(row % n.h) - cy;
+                const line l = {a->m[0] * y - a->m[1] * cx + a->m[2] + cy, a->m[3] * y - a->m[4] * cx + a->m[5] + cx,
+                                a->m[1], a->m[4]};
+                (dtype == LG_U8 ? warp_row_u8 : dtype == LG_F32 ? warp_row_f32 : warp_row_f64)(s, &n, &l, row, value);
         }
 }
 
@@ -88,7 +69,7 @@ static double between(lg_rng *r, double low, double high)
         return low + (high - low) * lg_rng_uniform(r);
 }
 
-static bool affine_run(const lg_transform *t, const lg__step *s)
+static bool run_affine(const lg_transform *t, const lg__step *s)
 {
         const lg_affine_options *o = &((const affine *)t)->o;
         const lg__image n = lg__image_of(s->in);
@@ -103,34 +84,29 @@ static bool affine_run(const lg_transform *t, const lg__step *s)
 
 static const lg__transform_kind affine_kind = {
         .op = "lg_transform_random_affine",
-        .plan = affine_plan,
-        .run = affine_run,
+        .run = run_affine,
         .bytes = sizeof(affine),
         .random = true,
+        .images = true,
+        .value = offsetof(affine, o.value),
+        .numbers = (const lg__number[]){LG__NUMBER(lg_affine_options, degrees, 0, 0, 360),
+                                        LG__NUMBER(lg_affine_options, translate_x, 0, 0, 1),
+                                        LG__NUMBER(lg_affine_options, translate_y, 0, 0, 1),
+                                        LG__NUMBER(lg_affine_options, scale_min, 1, 1e-3, 1e3),
+                                        LG__NUMBER(lg_affine_options, scale_max, 1, 0, 1e3, .above_previous = true),
+                                        LG__NUMBER(lg_affine_options, shear, 0, 0, 89),
+                                        LG__NUMBER(lg_affine_options, value, 0, -LG_INFINITY, LG_INFINITY),
+                                        {NULL}},
 };
 
 lg_transform *lg_transform_random_affine_with(lg_ctx *c, const lg_affine_options *options)
 {
-        lg_affine_options o;
-        const char *op = affine_kind.op;
-        if (!lg__take(c, op, options, &o, sizeof o))
-                return NULL;
-        o.scale_min = lg__option(o.scale_min, 1);
-        o.scale_max = lg__option(o.scale_max, 1);
-        if (!lg__number_within(c, op, "degrees", o.degrees, 0, 360) ||
-            !lg__number_within(c, op, "translate_x", o.translate_x, 0, 1) ||
-            !lg__number_within(c, op, "translate_y", o.translate_y, 0, 1) ||
-            !lg__number_within(c, op, "scale_min", o.scale_min, 1e-3, 1e3) ||
-            !lg__number_within(c, op, "scale_max", o.scale_max, o.scale_min, 1e3) ||
-            !lg__number_within(c, op, "shear", o.shear, 0, 89) ||
-            !lg__number_within(c, op, "value", o.value, -LG_INFINITY, LG_INFINITY))
-                return NULL;
-        return lg__transform_new(c, &affine_kind, &(affine){.o = o});
+        return lg__transform_of_options(c, &affine_kind, options);
 }
 
-/* ---- turned only ---- */
+/* ---- rotation ---- */
 
-static bool rotation_run(const lg_transform *t, const lg__step *s)
+static bool run_rotation(const lg_transform *t, const lg__step *s)
 {
         const lg_affine_options *o = &((const affine *)t)->o;
         const matrix a = invert(-between(s->rng, -o->degrees, o->degrees), 0, 0, 1, 0);
@@ -140,10 +116,11 @@ static bool rotation_run(const lg_transform *t, const lg__step *s)
 
 static const lg__transform_kind rotation_kind = {
         .op = "lg_transform_random_rotation",
-        .plan = affine_plan,
-        .run = rotation_run,
+        .run = run_rotation,
         .bytes = sizeof(affine),
         .random = true,
+        .images = true,
+        .value = offsetof(affine, o.value),
 };
 
 lg_transform *lg_transform_random_rotation_with(lg_ctx *c, double degrees, const lg_rotation_options *options)
@@ -154,5 +131,10 @@ lg_transform *lg_transform_random_rotation_with(lg_ctx *c, double degrees, const
         if (!lg__take(c, op, options, &o, sizeof o) || !lg__number_within(c, op, "degrees", degrees, 0, 360) ||
             !lg__number_within(c, op, "value", o.value, -LG_INFINITY, LG_INFINITY))
                 return NULL;
-        return lg__transform_new(c, &rotation_kind, &(affine){.o = {.degrees = degrees, .value = o.value}});
+        affine *t = (affine *)lg__transform_new(c, &rotation_kind);
+        if (!t)
+                return NULL;
+        t->o.degrees = degrees;
+        t->o.value = o.value;
+        return &t->head;
 }

@@ -11,20 +11,12 @@ typedef struct erasing {
         lg_erasing_options o;
 } erasing;
 
-static bool erasing_plan(const lg_transform *t, lg_ctx *c, const lg_field *in, lg_field *ret, size_t *ret_scratch)
-{
-        lg__image x;
-        (void)ret, (void)ret_scratch;
-        return lg__image_field(c, t->kind->op, in, &x) &&
-               lg__dtype_holds(c, t->kind->op, in->dtype, ((const erasing *)t)->o.value);
-}
-
 typedef struct box {
         int64_t top, left, height, width;
 } box;
 
-/* A box of a random area and shape in the image; false: none of ten fits. */
-static bool choose(const lg_erasing_options *o, const lg__image *n, lg_rng *r, box *ret)
+/* Chooses a box of random area and shape in the image. Returns false if none of ten fits. */
+static bool choose_box(const lg_erasing_options *o, const lg__image *n, lg_rng *r, box *ret)
 {
         const double area = (double)n->h * (double)n->w, low = log(o->ratio_min), high = log(o->ratio_max);
         for (int i = 0; i < 10; i++) {
@@ -54,14 +46,14 @@ static void fill_noise(const lg__step *s, int64_t at, int64_t n)
         }
 }
 
-static bool erasing_run(const lg_transform *t, const lg__step *s)
+static bool run_erasing(const lg_transform *t, const lg__step *s)
 {
         const lg_erasing_options *o = &((const erasing *)t)->o;
         const lg__image n = lg__image_of(s->in);
         const size_t size = lg__dtype_bytes(s->in->dtype);
         box b;
         memcpy(s->to, s->from, lg__field_bytes(s->in));
-        if (!(lg_rng_uniform(s->rng) < o->p) || !choose(o, &n, s->rng, &b))
+        if (!(lg_rng_uniform(s->rng) < o->p) || !choose_box(o, &n, s->rng, &b))
                 return true;
         for (int64_t c = 0; c < n.c; c++) {
                 for (int64_t i = b.top; i < b.top + b.height; i++) {
@@ -77,28 +69,21 @@ static bool erasing_run(const lg_transform *t, const lg__step *s)
 
 static const lg__transform_kind erasing_kind = {
         .op = "lg_transform_random_erasing",
-        .plan = erasing_plan,
-        .run = erasing_run,
+        .run = run_erasing,
         .bytes = sizeof(erasing),
         .random = true,
+        .images = true,
+        .value = offsetof(erasing, o.value),
+        .numbers = (const lg__number[]){LG__NUMBER(lg_erasing_options, p, 0.5, 0, 1),
+                                        LG__NUMBER(lg_erasing_options, scale_min, 0.02, 0, 1),
+                                        LG__NUMBER(lg_erasing_options, scale_max, 0.33, 0, 1, .above_previous = true),
+                                        LG__NUMBER(lg_erasing_options, ratio_min, 0.3, 1e-6, 1e6),
+                                        LG__NUMBER(lg_erasing_options, ratio_max, 3.3, 0, 1e6, .above_previous = true),
+                                        LG__NUMBER(lg_erasing_options, value, 0, -LG_INFINITY, LG_INFINITY),
+                                        {NULL}},
 };
 
 lg_transform *lg_transform_random_erasing_with(lg_ctx *c, const lg_erasing_options *options)
 {
-        lg_erasing_options o;
-        const char *op = erasing_kind.op;
-        if (!lg__take(c, op, options, &o, sizeof o))
-                return NULL;
-        o.p = lg__option(o.p, 0.5);
-        o.scale_min = lg__option(o.scale_min, 0.02);
-        o.scale_max = lg__option(o.scale_max, 0.33);
-        o.ratio_min = lg__option(o.ratio_min, 0.3);
-        o.ratio_max = lg__option(o.ratio_max, 3.3);
-        if (!lg__number_within(c, op, "p", o.p, 0, 1) || !lg__number_within(c, op, "scale_min", o.scale_min, 0, 1) ||
-            !lg__number_within(c, op, "scale_max", o.scale_max, o.scale_min, 1) ||
-            !lg__number_within(c, op, "ratio_min", o.ratio_min, 1e-6, 1e6) ||
-            !lg__number_within(c, op, "ratio_max", o.ratio_max, o.ratio_min, 1e6) ||
-            !lg__number_within(c, op, "value", o.value, -LG_INFINITY, LG_INFINITY))
-                return NULL;
-        return lg__transform_new(c, &erasing_kind, &(erasing){.o = o});
+        return lg__transform_of_options(c, &erasing_kind, options);
 }

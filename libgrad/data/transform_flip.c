@@ -4,17 +4,19 @@
 
 typedef struct flip {
         lg_transform head;
-        double p;
+        lg_flip_options o;
 } flip;
 
-static bool flip_plan(const lg_transform *t, lg_ctx *c, const lg_field *in, lg_field *ret, size_t *ret_scratch)
+/* Draws whether to flip; if not, copies the image. */
+static bool draws_flip(const lg_transform *t, const lg__step *s)
 {
-        lg__image x;
-        (void)ret, (void)ret_scratch;
-        return lg__image_field(c, t->kind->op, in, &x);
+        if (lg_rng_uniform(s->rng) < ((const flip *)t)->o.p)
+                return true;
+        memcpy(s->to, s->from, lg__field_bytes(s->in));
+        return false;
 }
 
-static void reverse_u8(const uint8_t *x, uint8_t *y, int64_t n)
+static void reverse_bytes(const uint8_t *x, uint8_t *y, int64_t n)
 {
         int64_t i = 0;
         for (; i + 8 <= n; i += 8) {
@@ -27,86 +29,70 @@ static void reverse_u8(const uint8_t *x, uint8_t *y, int64_t n)
                 y[i] = x[n - 1 - i];
 }
 
-static void reverse_f32(const float *x, float *y, int64_t n)
+static void reverse_row(lg_dtype dtype, const void *from, void *to, int64_t at, int64_t n)
 {
-        for (int64_t i = 0; i < n; i++)
-                y[i] = x[n - 1 - i];
+        if (dtype == LG_U8) {
+                reverse_bytes((const uint8_t *)from + at, (uint8_t *)to + at, n);
+                return;
+        }
+        LG__WITH_REAL(dtype, {
+                const real *x = (const real *)from + at;
+                real *y = (real *)to + at;
+                for (int64_t i = 0; i < n; i++)
+                        y[i] = x[n - 1 - i];
+        });
 }
 
-static void reverse_f64(const double *x, double *y, int64_t n)
-{
-        for (int64_t i = 0; i < n; i++)
-                y[i] = x[n - 1 - i];
-}
-
-static bool horizontal_run(const lg_transform *t, const lg__step *s)
+static bool run_horizontal_flip(const lg_transform *t, const lg__step *s)
 {
         const lg__image x = lg__image_of(s->in);
-        const bool turn = lg_rng_uniform(s->rng) < ((const flip *)t)->p;
-        if (!turn) {
-                memcpy(s->to, s->from, lg__field_bytes(s->in));
+        if (!draws_flip(t, s))
                 return true;
-        }
-        for (int64_t at = 0; at < x.c * x.h * x.w; at += x.w) {
-                if (s->in->dtype == LG_U8)
-                        reverse_u8((const uint8_t *)s->from + at, (uint8_t *)s->to + at, x.w);
-                else if (s->in->dtype == LG_F32)
-                        reverse_f32((const float *)s->from + at, (float *)s->to + at, x.w);
-                else
-                        reverse_f64((const double *)s->from + at, (double *)s->to + at, x.w);
-        }
+        for (int64_t at = 0; at < x.c * x.h * x.w; at += x.w)
+                reverse_row(s->in->dtype, s->from, s->to, at, x.w);
         return true;
 }
 
-static bool vertical_run(const lg_transform *t, const lg__step *s)
+static bool run_vertical_flip(const lg_transform *t, const lg__step *s)
 {
         const lg__image x = lg__image_of(s->in);
-        const bool turn = lg_rng_uniform(s->rng) < ((const flip *)t)->p;
         const size_t row = (size_t)x.w * lg__dtype_bytes(s->in->dtype);
-        const char *from = s->from;
-        char *to = s->to;
-        if (!turn) {
-                memcpy(to, from, lg__field_bytes(s->in));
+        if (!draws_flip(t, s))
                 return true;
-        }
         for (int64_t c = 0; c < x.c; c++) {
                 for (int64_t i = 0; i < x.h; i++)
-                        memcpy(to + (size_t)(c * x.h + i) * row, from + (size_t)(c * x.h + x.h - 1 - i) * row, row);
+                        memcpy((char *)s->to + (size_t)(c * x.h + i) * row,
+                               (const char *)s->from + (size_t)(c * x.h + x.h - 1 - i) * row, row);
         }
         return true;
 }
 
-static const lg__transform_kind horizontal_kind = {
+static const lg__number numbers[] = {LG__NUMBER(lg_flip_options, p, 0.5, 0, 1), {NULL}};
+
+static const lg__transform_kind horizontal_flip_kind = {
         .op = "lg_transform_random_horizontal_flip",
-        .plan = flip_plan,
-        .run = horizontal_run,
+        .run = run_horizontal_flip,
         .bytes = sizeof(flip),
         .random = true,
+        .images = true,
+        .numbers = numbers,
 };
 
-static const lg__transform_kind vertical_kind = {
+static const lg__transform_kind vertical_flip_kind = {
         .op = "lg_transform_random_vertical_flip",
-        .plan = flip_plan,
-        .run = vertical_run,
+        .run = run_vertical_flip,
         .bytes = sizeof(flip),
         .random = true,
+        .images = true,
+        .numbers = numbers,
 };
-
-static lg_transform *make(lg_ctx *c, const lg__transform_kind *kind, const lg_flip_options *options)
-{
-        lg_flip_options o;
-        if (!lg__take(c, kind->op, options, &o, sizeof o))
-                return NULL;
-        const flip f = {.p = lg__option(o.p, 0.5)};
-        return lg__number_within(c, kind->op, "p", f.p, 0, 1) ? lg__transform_new(c, kind, &f) : NULL;
-}
 
 lg_transform *lg_transform_random_horizontal_flip_with(lg_ctx *c, const lg_flip_options *options)
 {
-        return make(c, &horizontal_kind, options);
+        return lg__transform_of_options(c, &horizontal_flip_kind, options);
 }
 
 lg_transform *lg_transform_random_vertical_flip_with(lg_ctx *c, const lg_flip_options *options)
 {
-        return make(c, &vertical_kind, options);
+        return lg__transform_of_options(c, &vertical_flip_kind, options);
 }

@@ -16,6 +16,14 @@ typedef struct axis {
         void *weights; /* of the type that sums are made in */
 } axis;
 
+/* The passes for one type of pixel. */
+typedef struct passes {
+        size_t sum_bytes;
+        void (*weigh)(const double *weights, void *to, int64_t n);
+        void (*across)(const void *x, void *y, const axis *a, int64_t row);
+        void (*down)(const void *x, void *y, int64_t width, const axis *a, int64_t i, void *sums);
+} passes;
+
 static uint8_t byte_of(uint32_t sum)
 {
         sum = (sum + (1u << 21)) >> 22;
@@ -41,11 +49,6 @@ static uint8_t byte_of(uint32_t sum)
 #define STORE(sum) (sum)
 #include "transform_resize.inc"
 
-typedef struct resize {
-        lg_transform head;
-        int64_t height, width;
-} resize;
-
 /* The scratch: the weights of both dimensions, those of one output, the sums of a row, a channel after the first pass.
  */
 typedef struct layout {
@@ -55,12 +58,13 @@ typedef struct layout {
         size_t bytes;
 } layout;
 
-static size_t sum_bytes(lg_dtype dtype)
+static const passes *passes_of(lg_dtype dtype)
 {
-        return dtype == LG_F64 ? 8 : 4;
+        return dtype == LG_U8 ? &passes_u8 : dtype == LG_F32 ? &passes_f32 : &passes_f64;
 }
 
-static void *take(char *scratch, size_t *at, size_t bytes)
+/* Returns the next `bytes` of scratch memory, or NULL while it is only measured. */
+static void *place(char *scratch, size_t *at, size_t bytes)
 {
         void *p = scratch ? scratch + *at : NULL;
         *at += lg__aligned(bytes + 1);
@@ -71,44 +75,36 @@ static axis lay_axis(int64_t in, int64_t out, lg_dtype dtype, char *scratch, siz
 {
         axis a = {.in = in, .out = out, .scale = in > out ? (double)in / (double)out : 1};
         a.taps = 2 * (int64_t)ceil(a.scale) + 1;
-        a.first = take(scratch, at, (size_t)out * sizeof *a.first);
-        a.count = take(scratch, at, (size_t)out * sizeof *a.count);
-        a.weights = take(scratch, at, (size_t)(out * a.taps) * sum_bytes(dtype));
+        a.first = place(scratch, at, (size_t)out * sizeof *a.first);
+        a.count = place(scratch, at, (size_t)out * sizeof *a.count);
+        a.weights = place(scratch, at, (size_t)(out * a.taps) * passes_of(dtype)->sum_bytes);
         return a;
 }
 
-static layout lay(const resize *r, const lg__image *n, lg_dtype dtype, char *scratch)
+static layout lay(const lg__resizing *r, const lg__image *n, lg_dtype dtype, char *scratch)
 {
         layout l = {.bytes = 0};
         l.y = lay_axis(n->h, r->height, dtype, scratch, &l.bytes);
         l.x = lay_axis(n->w, r->width, dtype, scratch, &l.bytes);
-        l.one = take(scratch, &l.bytes, (size_t)(l.x.taps > l.y.taps ? l.x.taps : l.y.taps) * sizeof *l.one);
-        l.sums = take(scratch, &l.bytes, (size_t)r->width * sum_bytes(dtype));
-        l.between = take(scratch, &l.bytes, (size_t)(n->h * r->width) * lg__dtype_bytes(dtype));
+        l.one = place(scratch, &l.bytes, (size_t)(l.x.taps > l.y.taps ? l.x.taps : l.y.taps) * sizeof *l.one);
+        l.sums = place(scratch, &l.bytes, (size_t)r->width * passes_of(dtype)->sum_bytes);
+        l.between = place(scratch, &l.bytes, (size_t)(n->h * r->width) * lg__dtype_bytes(dtype));
         return l;
 }
 
-static bool resize_plan(const lg_transform *t, lg_ctx *c, const lg_field *in, lg_field *ret, size_t *ret_scratch)
+static bool infer_resize(const lg_transform *t, lg_ctx *c, const lg_field *in, lg_field *ret, size_t *ret_scratch)
 {
-        const resize *r = (const resize *)t;
-        lg__image n;
-        if (!lg__image_field(c, t->kind->op, in, &n))
-                return false;
+        const lg__resizing *r = (const lg__resizing *)t;
+        const lg__image n = lg__image_of(in);
         if (n.h < 1 || n.w < 1 || n.h > 1 << 24 || n.w > 1 << 24)
                 return lg__fail(c, LG_ERR_SHAPE, "%s: %s is %s %s; height and width must be from 1 to %d", t->kind->op,
                                 in->name, lg_dtype_name(in->dtype), lg__shape_text(in->shape).s, 1 << 24);
         *ret_scratch = lay(r, &n, in->dtype, NULL).bytes;
         return lg__shape_valid(c, t->kind->op, LG_SHAPE(n.h, r->width)) &&
-               lg__image_resized(c, t->kind->op, r->height, r->width, ret);
+               lg__infer_resized(t, c, in, ret, ret_scratch);
 }
 
-static void weigh(lg_dtype dtype, const double *weights, axis *a, int64_t i)
-{
-        void *to = (char *)a->weights + (size_t)(i * a->taps) * sum_bytes(dtype);
-        (dtype == LG_U8 ? weigh_u8 : dtype == LG_F32 ? weigh_f32 : weigh_f64)(weights, to, a->count[i]);
-}
-
-static void find_weights(axis *a, lg_dtype dtype, double *one)
+static void find_weights(axis *a, const passes *pass, double *one)
 {
         const double step = (double)a->in / (double)a->out;
         for (int64_t i = 0; i < a->out; i++) {
@@ -124,48 +120,28 @@ static void find_weights(axis *a, lg_dtype dtype, double *one)
                 }
                 for (int64_t k = 0; k < a->count[i]; k++)
                         one[k] /= sum;
-                weigh(dtype, one, a, i);
+                pass->weigh(one, (char *)a->weights + (size_t)(i * a->taps) * pass->sum_bytes, a->count[i]);
         }
 }
 
-static void across(lg_dtype dtype, const void *x, void *y, const axis *a, int64_t row)
+static bool run_resize(const lg_transform *t, const lg__step *s)
 {
-        if (dtype == LG_U8)
-                across_u8((const uint8_t *)x + row * a->in, (uint8_t *)y + row * a->out, a);
-        else if (dtype == LG_F32)
-                across_f32((const float *)x + row * a->in, (float *)y + row * a->out, a);
-        else
-                across_f64((const double *)x + row * a->in, (double *)y + row * a->out, a);
-}
-
-static void down(lg_dtype dtype, const void *x, void *y, const layout *l, int64_t row)
-{
-        const int64_t width = l->x.out;
-        if (dtype == LG_U8)
-                down_u8(x, (uint8_t *)y + row * width, width, &l->y, row, l->sums);
-        else if (dtype == LG_F32)
-                down_f32(x, (float *)y + row * width, width, &l->y, row, l->sums);
-        else
-                down_f64(x, (double *)y + row * width, width, &l->y, row, l->sums);
-}
-
-static bool resize_run(const lg_transform *t, const lg__step *s)
-{
-        const resize *r = (const resize *)t;
+        const lg__resizing *r = (const lg__resizing *)t;
         const lg_dtype dtype = s->in->dtype;
         const size_t size = lg__dtype_bytes(dtype);
         const lg__image n = lg__image_of(s->in);
         layout l = lay(r, &n, dtype, s->scratch);
-        find_weights(&l.x, dtype, l.one);
-        find_weights(&l.y, dtype, l.one);
+        const passes *pass = passes_of(dtype);
+        find_weights(&l.x, pass, l.one);
+        find_weights(&l.y, pass, l.one);
         for (int64_t c = 0; c < n.c; c++) {
                 const char *from = (const char *)s->from + (size_t)(c * n.h * n.w) * size;
                 char *to = (char *)s->to + (size_t)(c * r->height * r->width) * size;
                 for (int64_t i = 0; i < n.h && n.w != r->width; i++)
-                        across(dtype, from, l.between, &l.x, i);
+                        pass->across(from, l.between, &l.x, i);
                 const char *rows = n.w == r->width ? from : l.between;
                 for (int64_t i = 0; i < r->height && n.h != r->height; i++)
-                        down(dtype, rows, to, &l, i);
+                        pass->down(rows, to, r->width, &l.y, i, l.sums);
                 if (n.h == r->height)
                         memcpy(to, rows, (size_t)(r->height * r->width) * size);
         }
@@ -174,14 +150,13 @@ static bool resize_run(const lg_transform *t, const lg__step *s)
 
 static const lg__transform_kind resize_kind = {
         .op = "lg_transform_resize",
-        .plan = resize_plan,
-        .run = resize_run,
-        .bytes = sizeof(resize),
+        .infer = infer_resize,
+        .run = run_resize,
+        .bytes = sizeof(lg__resizing),
+        .images = true,
 };
 
 lg_transform *lg_transform_resize(lg_ctx *c, int64_t height, int64_t width)
 {
-        if (!lg__ok(c) || !lg__image_size(c, resize_kind.op, height, width))
-                return NULL;
-        return lg__transform_new(c, &resize_kind, &(resize){.height = height, .width = width});
+        return lg__transform_of_size(c, &resize_kind, height, width);
 }

@@ -9,9 +9,9 @@
 
 typedef struct values {
         lg_transform head;
-        int64_t count; /* of channels; 1: whatever the shape */
+        int64_t count; /* number of channels; 1: any shape */
         double *mean, *std;
-        float *of_byte; /* 256 of each channel */
+        float *of_byte; /* 256 values for each channel */
 } values;
 
 static size_t numbers_bytes(int64_t count)
@@ -19,13 +19,13 @@ static size_t numbers_bytes(int64_t count)
         return (size_t)count * (2 * sizeof(double) + 256 * sizeof(float));
 }
 
-static void values_destroy(lg_transform *t)
+static void destroy_values(lg_transform *t)
 {
         values *v = (values *)t;
         lg__free(t->object.ctx, v->mean, numbers_bytes(v->count));
 }
 
-static bool values_plan(const lg_transform *t, lg_ctx *c, const lg_field *in, lg_field *ret, size_t *ret_scratch)
+static bool infer_values(const lg_transform *t, lg_ctx *c, const lg_field *in, lg_field *ret, size_t *ret_scratch)
 {
         const values *v = (const values *)t;
         (void)ret_scratch;
@@ -49,20 +49,17 @@ static void convert(const values *v, int64_t channel, const lg__step *s, int64_t
                 float *y = (float *)s->to + at;
                 for (int64_t i = 0; i < n; i++)
                         y[i] = of_byte[x[i]];
-        } else if (s->in->dtype == LG_F32) {
-                const float *x = (const float *)s->from + at, m = (float)mean, d = (float)std;
-                float *y = (float *)s->to + at;
+                return;
+        }
+        LG__WITH_REAL(s->in->dtype, {
+                const real *x = (const real *)s->from + at, m = (real)mean, d = (real)std;
+                real *y = (real *)s->to + at;
                 for (int64_t i = 0; i < n; i++)
                         y[i] = (x[i] - m) / d;
-        } else {
-                const double *x = (const double *)s->from + at;
-                double *y = (double *)s->to + at;
-                for (int64_t i = 0; i < n; i++)
-                        y[i] = (x[i] - mean) / std;
-        }
+        });
 }
 
-static bool values_run(const lg_transform *t, const lg__step *s)
+static bool run_values(const lg_transform *t, const lg__step *s)
 {
         const values *v = (const values *)t;
         const int64_t n = lg__shape_numel(s->in->shape) / v->count;
@@ -74,9 +71,10 @@ static bool values_run(const lg_transform *t, const lg__step *s)
 static lg_transform *make(lg_ctx *c, const lg__transform_kind *kind, int64_t count, lg_numbers_in mean,
                           lg_numbers_in std)
 {
-        values *v = (values *)lg__transform_new(c, kind, &(values){.count = count});
+        values *v = (values *)lg__transform_new(c, kind);
         if (!v)
                 return NULL;
+        v->count = count;
         v->mean = lg__alloc(c, numbers_bytes(count));
         if (!v->mean) {
                 lg__object_destroy(&v->head.object);
@@ -95,9 +93,9 @@ static lg_transform *make(lg_ctx *c, const lg__transform_kind *kind, int64_t cou
 
 static const lg__transform_kind to_float_kind = {
         .op = "lg_transform_to_float",
-        .plan = values_plan,
-        .run = values_run,
-        .destroy = values_destroy,
+        .infer = infer_values,
+        .run = run_values,
+        .destroy = destroy_values,
         .bytes = sizeof(values),
 };
 
@@ -109,9 +107,9 @@ lg_transform *lg_transform_to_float(lg_ctx *c)
 
 static const lg__transform_kind normalize_kind = {
         .op = "lg_transform_normalize",
-        .plan = values_plan,
-        .run = values_run,
-        .destroy = values_destroy,
+        .infer = infer_values,
+        .run = run_values,
+        .destroy = destroy_values,
         .bytes = sizeof(values),
 };
 
