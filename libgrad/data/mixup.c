@@ -73,7 +73,7 @@ static void mix_values(const lg_collation *b, double part)
         const int64_t n = lg__shape_numel(b->in.field[0].shape);
         for (int64_t i = 0; i < b->count; i++) {
                 const int64_t j = sample_before(i, b->count) * n, k = i * n;
-                LG__WITH_REAL(b->in.field[0].dtype, {
+                LG__WITH_PIXEL(b->in.field[0].dtype, float, {
                         const real *x = b->from[0], l = (real)part, rest = (real)(1 - part);
                         real *y = b->to[0];
                         for (int64_t e = 0; e < n; e++)

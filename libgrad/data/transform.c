@@ -113,13 +113,9 @@ bool lg__transform_infer(const lg_transform *t, lg_ctx *c, const lg_field *in, l
 
 void lg__pixels_fill(void *to, lg_dtype dtype, double value, int64_t n)
 {
-        if (dtype == LG_U8) {
-                memset(to, (uint8_t)value, (size_t)n);
-                return;
-        }
-        LG__WITH_REAL(dtype, {
+        LG__WITH_PIXEL(dtype, float, {
                 for (int64_t i = 0; i < n; i++)
-                        ((real *)to)[i] = (real)value;
+                        ((pixel *)to)[i] = (pixel)value;
         });
 }
 

@@ -83,16 +83,23 @@ static inline lg__image lg__image_of(const lg_field *f)
 }
 /* Sets n pixels. */
 void lg__pixels_fill(void *to, lg_dtype dtype, double value, int64_t n);
-/* Runs a block with `real` the type of dtype's elements: float for LG_F32, otherwise double. */
-#define LG__WITH_REAL(dtype, ...)                                                                                      \
+/* Runs a block with the C types of a dtype: `pixel` for an element and `real` to compute with. For LG_U8 that is
+ * `for_bytes`, and is_bytes is true. */
+#define LG__WITH_PIXEL(dtype, for_bytes, ...)                                                                          \
         do {                                                                                                           \
-                if ((dtype) == LG_F32) {                                                                               \
-                        typedef float real;                                                                            \
-                        __VA_ARGS__                                                                                    \
-                } else {                                                                                               \
-                        typedef double real;                                                                           \
-                        __VA_ARGS__                                                                                    \
-                }                                                                                                      \
+                if ((dtype) == LG_U8)                                                                                  \
+                        LG__TYPES_(uint8_t, for_bytes, true, __VA_ARGS__)                                              \
+                else if ((dtype) == LG_F32)                                                                            \
+                        LG__TYPES_(float, float, false, __VA_ARGS__)                                                   \
+                else                                                                                                   \
+                        LG__TYPES_(double, double, false, __VA_ARGS__)                                                 \
         } while (0)
+#define LG__TYPES_(pixel_, real_, is_bytes_, ...)                                                                      \
+        {                                                                                                              \
+                typedef pixel_ pixel __attribute__((unused));                                                          \
+                typedef real_ real __attribute__((unused));                                                            \
+                const bool is_bytes __attribute__((unused)) = (is_bytes_);                                             \
+                __VA_ARGS__                                                                                            \
+        }
 
 #endif

@@ -1,8 +1,8 @@
-/* transform_affine.c - images turned, moved, scaled and sheared at random, about their centre.
+/* transform_affine.c - images rotated, moved, scaled and sheared at random, about their centre.
  *
  * y(q) = x(A^-1 (q - c - t) + c), bilinear between the centres of pixels, with A = scale * rotation * shear and c the
- * centre of the image (torchvision's affine and rotate of tensors, but for its mask at the edges). Beside the image x
- * is `value`.
+ * centre of the image (torchvision's affine and rotate of tensors, but for its mask at the edges). Outside the image
+ * x is `value`.
  */
 #include <math.h>
 #include "transform.h"
@@ -11,22 +11,6 @@
 typedef struct line {
         double y, x, dy, dx;
 } line;
-
-#define NAME(name) name##_u8
-#define PIXEL uint8_t
-#define REAL float
-#define ROUND 0.5f
-#include "transform_warp.inc"
-#define NAME(name) name##_f32
-#define PIXEL float
-#define REAL float
-#define ROUND 0
-#include "transform_warp.inc"
-#define NAME(name) name##_f64
-#define PIXEL double
-#define REAL double
-#define ROUND 0
-#include "transform_warp.inc"
 
 typedef struct affine {
         lg_transform head;
@@ -51,16 +35,47 @@ static matrix invert(double angle, double ty, double tx, double scale, double sh
         return a;
 }
 
+/* Writes a row of the output; rows are numbered over all channels. */
+static void warp_row(const lg__step *s, const lg__image *n, line l, int64_t row, double outside)
+{
+        const int64_t h = n->h, w = n->w;
+        LG__WITH_PIXEL(s->in->dtype, float, {
+                const pixel *x = (const pixel *)s->from + row / h * h * w;
+                pixel *y = (pixel *)s->to + row * w;
+                const real value = (real)(pixel)outside, half = (real)(is_bytes ? 0.5 : 0);
+                for (int64_t j = 0; j < w; j++) {
+                        const double sy = l.y + l.dy * (double)j, sx = l.x + l.dx * (double)j;
+                        real out = value;
+                        if (sy > -1 && sx > -1 && sy < (double)h && sx < (double)w) {
+                                const int64_t i0 = (int64_t)(sy + 1) - 1, j0 = (int64_t)(sx + 1) - 1; /* floor */
+                                const real fy = (real)(sy - (double)i0), fx = (real)(sx - (double)j0);
+                                const int64_t at = i0 * w + j0;
+                                real a, b, c, d;
+                                if (i0 >= 0 && j0 >= 0 && i0 + 1 < h && j0 + 1 < w) {
+                                        a = (real)x[at], b = (real)x[at + 1], c = (real)x[at + w];
+                                        d = (real)x[at + w + 1];
+                                } else {
+                                        const bool up = i0 >= 0, down = i0 + 1 < h, left = j0 >= 0, right = j0 + 1 < w;
+                                        a = up && left ? (real)x[at] : value, b = up && right ? (real)x[at + 1] : value;
+                                        c = down && left ? (real)x[at + w] : value;
+                                        d = down && right ? (real)x[at + w + 1] : value;
+                                }
+                                out = (1 - fy) * ((1 - fx) * a + fx * b) + fy * ((1 - fx) * c + fx * d);
+                        }
+                        y[j] = (pixel)(out + half);
+                }
+        });
+}
+
 static void warp(const lg__step *s, const matrix *a, double value)
 {
-        const lg_dtype dtype = s->in->dtype;
         const lg__image n = lg__image_of(s->in);
         const double cy = (double)(n.h - 1) / 2, cx = (double)(n.w - 1) / 2;
         for (int64_t row = 0; row < n.c * n.h && n.w; row++) {
                 const double y = (double)(row % n.h) - cy;
                 const line l = {a->m[0] * y - a->m[1] * cx + a->m[2] + cy, a->m[3] * y - a->m[4] * cx + a->m[5] + cx,
                                 a->m[1], a->m[4]};
-                (dtype == LG_U8 ? warp_row_u8 : dtype == LG_F32 ? warp_row_f32 : warp_row_f64)(s, &n, &l, row, value);
+                warp_row(s, &n, l, row, value);
         }
 }
 

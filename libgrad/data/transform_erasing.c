@@ -36,14 +36,11 @@ static bool choose_box(const lg_erasing_options *o, const lg__image *n, lg_rng *
 
 static void fill_noise(const lg__step *s, int64_t at, int64_t n)
 {
-        for (int64_t i = at; i < at + n; i++) {
-                if (s->in->dtype == LG_U8)
-                        ((uint8_t *)s->to)[i] = (uint8_t)lg_rng_below(s->rng, 256);
-                else if (s->in->dtype == LG_F32)
-                        ((float *)s->to)[i] = (float)lg_rng_normal(s->rng);
-                else
-                        ((double *)s->to)[i] = lg_rng_normal(s->rng);
-        }
+        LG__WITH_PIXEL(s->in->dtype, float, {
+                for (int64_t i = at; i < at + n; i++)
+                        ((pixel *)s->to)[i] =
+                                is_bytes ? (pixel)lg_rng_below(s->rng, 256) : (pixel)lg_rng_normal(s->rng);
+        });
 }
 
 static bool run_erasing(const lg_transform *t, const lg__step *s)

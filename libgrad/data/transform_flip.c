@@ -35,9 +35,9 @@ static void reverse_row(lg_dtype dtype, const void *from, void *to, int64_t at, 
                 reverse_bytes((const uint8_t *)from + at, (uint8_t *)to + at, n);
                 return;
         }
-        LG__WITH_REAL(dtype, {
-                const real *x = (const real *)from + at;
-                real *y = (real *)to + at;
+        LG__WITH_PIXEL(dtype, float, {
+                const pixel *x = (const pixel *)from + at;
+                pixel *y = (pixel *)to + at;
                 for (int64_t i = 0; i < n; i++)
                         y[i] = x[n - 1 - i];
         });

@@ -34,7 +34,7 @@ static void blend(lg_dtype dtype, const void *from, void *to, int64_t n, double 
                         ((uint8_t *)to)[i] = of_byte[((const uint8_t *)from)[i]];
                 return;
         }
-        LG__WITH_REAL(dtype, {
+        LG__WITH_PIXEL(dtype, float, {
                 const real r = (real)ratio, k = (real)(1 - ratio) * (real)other;
                 for (int64_t i = 0; i < n; i++) {
                         const real y = r * ((const real *)from)[i] + k;
@@ -57,7 +57,7 @@ static double mean_grey(lg_dtype dtype, const void *x, const lg__image *n)
                                                    0.114f * (float)p[2 * plane + i]);
                 return (double)whole / (double)plane;
         }
-        LG__WITH_REAL(dtype, {
+        LG__WITH_PIXEL(dtype, float, {
                 const real *p = x;
                 for (int64_t i = 0; i < plane; i++)
                         sum += n->c == 1 ? p[i]

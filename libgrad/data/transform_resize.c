@@ -8,7 +8,7 @@
 #include <string.h>
 #include "transform.h"
 
-/* The weights of one dimension: output i sums `count` inputs from `first` on. */
+/* Weights of one dimension: output i is a sum of `count` inputs from `first` on. */
 typedef struct axis {
         int64_t in, out, taps; /* taps: of one output, at most */
         double scale;          /* of the triangle, in inputs */
@@ -16,41 +16,48 @@ typedef struct axis {
         void *weights; /* of the type that sums are made in */
 } axis;
 
-/* The passes for one type of pixel. */
-typedef struct passes {
-        size_t sum_bytes;
-        void (*weigh)(const double *weights, void *to, int64_t n);
-        void (*across)(const void *x, void *y, const axis *a, int64_t row);
-        void (*down)(const void *x, void *y, int64_t width, const axis *a, int64_t i, void *sums);
-} passes;
-
 static uint8_t byte_of(uint32_t sum)
 {
         sum = (sum + (1u << 21)) >> 22;
         return (uint8_t)(sum > 255 ? 255 : sum);
 }
 
-#define NAME(name) name##_u8
-#define PIXEL uint8_t
-#define SUM uint32_t
-#define WEIGHT(w) (uint32_t)((w) * (1 << 22) + 0.5)
-#define STORE(sum) byte_of(sum)
-#include "transform_resize.inc"
-#define NAME(name) name##_f32
-#define PIXEL float
-#define SUM float
-#define WEIGHT(w) (float)(w)
-#define STORE(sum) (sum)
-#include "transform_resize.inc"
-#define NAME(name) name##_f64
-#define PIXEL double
-#define SUM double
-#define WEIGHT(w) (w)
-#define STORE(sum) (sum)
-#include "transform_resize.inc"
+/* Resizes a row: each pixel is a weighted sum of those around it. */
+static void resize_across(lg_dtype dtype, const void *from, void *to, const axis *a, int64_t row)
+{
+        LG__WITH_PIXEL(dtype, uint32_t, {
+                const pixel *x = (const pixel *)from + row * a->in;
+                pixel *y = (pixel *)to + row * a->out;
+                const real *weights = a->weights;
+                for (int64_t j = 0; j < a->out; j++, weights += a->taps) {
+                        real sum = 0;
+                        for (int64_t k = 0; k < a->count[j]; k++)
+                                sum += (real)x[a->first[j] + k] * weights[k];
+                        y[j] = is_bytes ? (pixel)byte_of((uint32_t)sum) : (pixel)sum;
+                }
+        });
+}
 
-/* The scratch: the weights of both dimensions, those of one output, the sums of a row, a channel after the first pass.
- */
+/* Makes row i of the result, a weighted sum of rows. */
+static void resize_down(lg_dtype dtype, const void *from, void *to, int64_t width, const axis *a, int64_t i, void *sums)
+{
+        LG__WITH_PIXEL(dtype, uint32_t, {
+                pixel *y = (pixel *)to + i * width;
+                real *sum = sums;
+                for (int64_t j = 0; j < width; j++)
+                        sum[j] = 0;
+                for (int64_t k = 0; k < a->count[i]; k++) {
+                        const pixel *row = (const pixel *)from + (a->first[i] + k) * width;
+                        const real w = ((const real *)a->weights)[i * a->taps + k];
+                        for (int64_t j = 0; j < width; j++)
+                                sum[j] += (real)row[j] * w;
+                }
+                for (int64_t j = 0; j < width; j++)
+                        y[j] = is_bytes ? (pixel)byte_of((uint32_t)sum[j]) : (pixel)sum[j];
+        });
+}
+
+/* Scratch memory: the weights of both dimensions and of one output, sums of a row, a channel after the first pass. */
 typedef struct layout {
         axis y, x;
         double *one;
@@ -58,9 +65,9 @@ typedef struct layout {
         size_t bytes;
 } layout;
 
-static const passes *passes_of(lg_dtype dtype)
+static size_t sum_bytes(lg_dtype dtype)
 {
-        return dtype == LG_U8 ? &passes_u8 : dtype == LG_F32 ? &passes_f32 : &passes_f64;
+        return dtype == LG_F64 ? 8 : 4;
 }
 
 /* Returns the next `bytes` of scratch memory, or NULL while it is only measured. */
@@ -77,7 +84,7 @@ static axis lay_axis(int64_t in, int64_t out, lg_dtype dtype, char *scratch, siz
         a.taps = 2 * (int64_t)ceil(a.scale) + 1;
         a.first = place(scratch, at, (size_t)out * sizeof *a.first);
         a.count = place(scratch, at, (size_t)out * sizeof *a.count);
-        a.weights = place(scratch, at, (size_t)(out * a.taps) * passes_of(dtype)->sum_bytes);
+        a.weights = place(scratch, at, (size_t)(out * a.taps) * sum_bytes(dtype));
         return a;
 }
 
@@ -87,7 +94,7 @@ static layout lay(const lg__resizing *r, const lg__image *n, lg_dtype dtype, cha
         l.y = lay_axis(n->h, r->height, dtype, scratch, &l.bytes);
         l.x = lay_axis(n->w, r->width, dtype, scratch, &l.bytes);
         l.one = place(scratch, &l.bytes, (size_t)(l.x.taps > l.y.taps ? l.x.taps : l.y.taps) * sizeof *l.one);
-        l.sums = place(scratch, &l.bytes, (size_t)r->width * passes_of(dtype)->sum_bytes);
+        l.sums = place(scratch, &l.bytes, (size_t)r->width * sum_bytes(dtype));
         l.between = place(scratch, &l.bytes, (size_t)(n->h * r->width) * lg__dtype_bytes(dtype));
         return l;
 }
@@ -104,7 +111,7 @@ static bool infer_resize(const lg_transform *t, lg_ctx *c, const lg_field *in, l
                lg__infer_resized(t, c, in, ret, ret_scratch);
 }
 
-static void find_weights(axis *a, const passes *pass, double *one)
+static void find_weights(axis *a, lg_dtype dtype, double *one)
 {
         const double step = (double)a->in / (double)a->out;
         for (int64_t i = 0; i < a->out; i++) {
@@ -118,9 +125,11 @@ static void find_weights(axis *a, const passes *pass, double *one)
                         one[k] = off < 1 ? 1 - off : 0;
                         sum += one[k];
                 }
-                for (int64_t k = 0; k < a->count[i]; k++)
-                        one[k] /= sum;
-                pass->weigh(one, (char *)a->weights + (size_t)(i * a->taps) * pass->sum_bytes, a->count[i]);
+                LG__WITH_PIXEL(dtype, uint32_t, {
+                        real *weights = (real *)a->weights + i * a->taps;
+                        for (int64_t k = 0; k < a->count[i]; k++)
+                                weights[k] = (real)(is_bytes ? one[k] / sum * (1 << 22) + 0.5 : one[k] / sum);
+                });
         }
 }
 
@@ -131,17 +140,16 @@ static bool run_resize(const lg_transform *t, const lg__step *s)
         const size_t size = lg__dtype_bytes(dtype);
         const lg__image n = lg__image_of(s->in);
         layout l = lay(r, &n, dtype, s->scratch);
-        const passes *pass = passes_of(dtype);
-        find_weights(&l.x, pass, l.one);
-        find_weights(&l.y, pass, l.one);
+        find_weights(&l.x, dtype, l.one);
+        find_weights(&l.y, dtype, l.one);
         for (int64_t c = 0; c < n.c; c++) {
                 const char *from = (const char *)s->from + (size_t)(c * n.h * n.w) * size;
                 char *to = (char *)s->to + (size_t)(c * r->height * r->width) * size;
                 for (int64_t i = 0; i < n.h && n.w != r->width; i++)
-                        pass->across(from, l.between, &l.x, i);
+                        resize_across(dtype, from, l.between, &l.x, i);
                 const char *rows = n.w == r->width ? from : l.between;
                 for (int64_t i = 0; i < r->height && n.h != r->height; i++)
-                        pass->down(rows, to, r->width, &l.y, i, l.sums);
+                        resize_down(dtype, rows, to, r->width, &l.y, i, l.sums);
                 if (n.h == r->height)
                         memcpy(to, rows, (size_t)(r->height * r->width) * size);
         }

@@ -51,7 +51,7 @@ static void convert(const values *v, int64_t channel, const lg__step *s, int64_t
                         y[i] = of_byte[x[i]];
                 return;
         }
-        LG__WITH_REAL(s->in->dtype, {
+        LG__WITH_PIXEL(s->in->dtype, float, {
                 const real *x = (const real *)s->from + at, m = (real)mean, d = (real)std;
                 real *y = (real *)s->to + at;
                 for (int64_t i = 0; i < n; i++)
