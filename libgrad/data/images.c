@@ -3,20 +3,199 @@
  * All headers are looked at when the data set is made, so that each thread has memory for the largest picture, and what
  * cannot be read is known before a training begins.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "io/files.h"
 #include "io/png_codec.h"
-#include "folder.h"
 #include "transform.h"
 
 static const char op[] = "lg_image_folder";
 
+#define MOST_LEVELS 32 /* of folders: links may lead back */
+
+#define PATH 4096
+
+typedef struct picture {
+        char *path;
+        int64_t label; /* index of its class */
+} picture;
+
+/* A growing array of texts. */
+typedef struct texts {
+        char **items;
+        int64_t count, room;
+} texts;
+
+typedef struct folder {
+        texts classes; /* names of the folders, sorted by bytes */
+        picture *pictures;
+        int64_t count, room;
+} folder;
+
+typedef struct walk {
+        lg_ctx *ctx;
+        folder *found;
+} walk;
+
+/* ---- arrays that grow ---- */
+
+/* Makes room for one more item. Returns false and sets LG_ERR_MEMORY if there is none. */
+static bool grow(lg_ctx *c, void **items, int64_t count, int64_t *room, size_t size)
+{
+        if (count < *room)
+                return true;
+        const int64_t more = *room ? 2 * *room : 64;
+        void *p = lg__alloc(c, (size_t)more * size);
+        if (!p)
+                return false;
+        if (count)
+                memcpy(p, *items, (size_t)count * size);
+        lg__free(c, *items, (size_t)*room * size);
+        *items = p;
+        *room = more;
+        return true;
+}
+
+static bool add_text(lg_ctx *c, texts *t, const char *text)
+{
+        void *items = t->items;
+        if (!grow(c, &items, t->count, &t->room, sizeof *t->items))
+                return false;
+        t->items = items;
+        t->items[t->count] = lg__strdup(c, text);
+        return t->items[t->count] && ++t->count;
+}
+
+static void free_texts(lg_ctx *c, texts *t)
+{
+        for (int64_t i = 0; i < t->count; i++)
+                lg__strfree(c, t->items[i]);
+        lg__free(c, t->items, (size_t)t->room * sizeof *t->items);
+        *t = (texts){NULL, 0, 0};
+}
+
+static bool add_picture(const walk *w, const char *path)
+{
+        folder *f = w->found;
+        void *items = f->pictures;
+        if (!grow(w->ctx, &items, f->count, &f->room, sizeof *f->pictures))
+                return false;
+        f->pictures = items;
+        f->pictures[f->count] = (picture){lg__strdup(w->ctx, path), f->classes.count - 1};
+        return f->pictures[f->count].path && ++f->count;
+}
+
+static void free_folder(lg_ctx *c, folder *f)
+{
+        for (int64_t i = 0; i < f->count; i++)
+                lg__strfree(c, f->pictures[i].path);
+        lg__free(c, f->pictures, (size_t)f->room * sizeof *f->pictures);
+        free_texts(c, &f->classes);
+        *f = (folder){.count = 0};
+}
+
+/* ---- folders ---- */
+
+static int by_bytes(const void *a, const void *b)
+{
+        return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool unreadable(const walk *w, const char *path)
+{
+        return lg__fail(w->ctx, lg__system_code(errno), "%s: %.300s cannot be read: %s", op, path, strerror(errno));
+}
+
+/* Lists the entries of a folder by name, except those that begin with a dot. */
+static bool list(const walk *w, const char *path, texts *ret)
+{
+        DIR *d = opendir(path);
+        bool ok = d != NULL;
+        if (!ok)
+                return unreadable(w, path);
+        errno = 0;
+        for (struct dirent *e; ok && (e = readdir(d)); errno = 0)
+                ok = e->d_name[0] == '.' || add_text(w->ctx, ret, e->d_name);
+        if (ok && errno)
+                ok = unreadable(w, path);
+        closedir(d);
+        if (ok && ret->count)
+                qsort(ret->items, (size_t)ret->count, sizeof *ret->items, by_bytes);
+        return ok;
+}
+
+typedef enum kind { OTHER, PICTURE, FOLDER, UNREADABLE } entry;
+
+static entry look(const walk *w, const char *parent, const char *name, char path[PATH])
+{
+        struct stat facts;
+        const size_t n = strlen(name);
+        const int length = snprintf(path, PATH, "%s/%s", parent, name);
+        if (length < 0 || length >= PATH)
+                errno = ENAMETOOLONG;
+        else if (!stat(path, &facts))
+                return S_ISDIR(facts.st_mode)                                                 ? FOLDER
+                       : S_ISREG(facts.st_mode) && n > 4 && !strcasecmp(name + n - 4, ".png") ? PICTURE
+                                                                                              : OTHER;
+        unreadable(w, path);
+        return UNREADABLE;
+}
+
+/* Finds the pictures of a class. */
+static bool read_class(const walk *w, const char *path, int levels)
+{
+        texts names = {NULL, 0, 0};
+        char inner[PATH];
+        if (!levels)
+                return lg__fail(w->ctx, LG_ERR_FORMAT, "%s: %.300s is more than %d folders deep", op, path,
+                                MOST_LEVELS);
+        bool ok = list(w, path, &names);
+        for (int64_t i = 0; ok && i < names.count; i++) {
+                const entry k = look(w, path, names.items[i], inner);
+                ok = k == OTHER || (k == PICTURE && add_picture(w, inner)) ||
+                     (k == FOLDER && read_class(w, inner, levels - 1));
+        }
+        free_texts(w->ctx, &names);
+        return ok;
+}
+
+static bool add_class(const walk *w, const char *path, const char *name)
+{
+        const int64_t before = w->found->count;
+        if (!add_text(w->ctx, &w->found->classes, name) || !read_class(w, path, MOST_LEVELS))
+                return false;
+        return w->found->count > before ||
+               lg__fail(w->ctx, LG_ERR_FORMAT, "%s: %.300s has no PNG files; each folder there is a class", op, path);
+}
+
+/* Finds the PNG files in path/CLASS/ and in folders there. Returns false and sets an error if something cannot be read,
+ * a class has no pictures or there are no classes; f, which is empty at first, then has what was found so far. */
+static bool read_folder(lg_ctx *c, const char *path, folder *f)
+{
+        const walk w = {c, f};
+        texts names = {NULL, 0, 0};
+        char inner[PATH];
+        bool ok = list(&w, path, &names);
+        for (int64_t i = 0; ok && i < names.count; i++) {
+                const entry k = look(&w, path, names.items[i], inner);
+                ok = k != UNREADABLE && (k != FOLDER || add_class(&w, inner, names.items[i]));
+        }
+        free_texts(c, &names);
+        if (ok && !f->count)
+                ok = lg__fail(c, LG_ERR_FORMAT, "%s: %.300s has no folders; each class has one of its name", op, path);
+        return ok;
+}
+
+/* ---- the data set ---- */
+
 typedef struct images {
         lg_dataset head;
         const lg__files *calls;
-        lg__folder folder;
+        folder folder;
         lg_transform *resize;
         int channels;
         int64_t height, width;
@@ -26,19 +205,19 @@ typedef struct images {
 static void destroy(lg_dataset *d)
 {
         images *m = (images *)d;
-        lg__folder_free(d->object.ctx, &m->folder);
+        free_folder(d->object.ctx, &m->folder);
         lg__object_done(m->resize);
 }
 
 /* ---- samples ---- */
 
-static bool wrong(lg_sample *s, lg_error_code code, const lg__picture *p, const char *what)
+static bool wrong(lg_sample *s, lg_error_code code, const picture *p, const char *what)
 {
         return lg__sample_fail(s, code, "%.300s %s", p->path, what);
 }
 
 /* The file in scratch; -1: lg__sample_fail. */
-static int64_t read_file(const images *m, lg_sample *s, const lg__picture *p, char *to)
+static int64_t read_file(const images *m, lg_sample *s, const picture *p, char *to)
 {
         int error = 0;
         const int fd = m->calls->open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
@@ -81,7 +260,7 @@ static bool has_room(const images *m, const lg__png_facts *facts)
 }
 
 /* Decodes into scratch; *ret is where the bytes of the sample are. False: lg__sample_fail. */
-static bool decode(const images *m, lg_sample *s, const lg__picture *p, char *scratch, const uint8_t **ret)
+static bool decode(const images *m, lg_sample *s, const picture *p, char *scratch, const uint8_t **ret)
 {
         char *decoded = scratch + m->file, *resized = decoded + m->decoded, *rest = resized + m->resized;
         lg__png_facts facts;
@@ -105,7 +284,7 @@ static bool get(const lg_dataset *d, lg_sample *s)
 {
         const images *m = (const images *)d;
         const lg__sampler *h = (const lg__sampler *)s;
-        const lg__picture *p = &m->folder.pictures[s->index];
+        const picture *p = &m->folder.pictures[s->index];
         const uint8_t *bytes = NULL;
         if (!decode(m, s, p, h->scratch + h->scratch_used, &bytes))
                 return false;
@@ -128,7 +307,7 @@ static void at_least(size_t *most, size_t bytes)
 }
 
 /* Room for one picture, and that it fits the data set. */
-static bool count_in(images *m, const lg__picture *p, const lg__png_facts *facts, int64_t bytes)
+static bool count_in(images *m, const picture *p, const lg__png_facts *facts, int64_t bytes)
 {
         lg_ctx *c = m->head.object.ctx;
         if (!m->height) {
@@ -155,7 +334,7 @@ static bool count_in(images *m, const lg__picture *p, const lg__png_facts *facts
         return true;
 }
 
-static bool look_at(images *m, const lg__picture *p)
+static bool look_at(images *m, const picture *p)
 {
         lg_ctx *c = m->head.object.ctx;
         char head[LG__PNG_HEAD];
@@ -181,7 +360,7 @@ static bool fill(images *m, const char *path, const lg_image_folder_options *o)
         m->channels = o->channels ? o->channels : 3;
         m->height = o->height;
         m->width = o->width;
-        if (!lg__folder_read(c, op, path, &m->folder))
+        if (!read_folder(c, path, &m->folder))
                 return false;
         for (int64_t i = 0; i < m->folder.count; i++)
                 if (!look_at(m, &m->folder.pictures[i]))
