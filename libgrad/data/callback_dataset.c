@@ -1,7 +1,7 @@
-/* own.c - data sets and streams whose samples a function of the program makes. */
+/* callback_dataset.c - data sets and streams whose samples a function of the program makes. */
 #include "data.h"
 
-#define STREAM INT64_MIN /* in the place of a size */
+#define STREAM INT64_MIN /* takes the place of a size */
 
 typedef struct own {
         lg_dataset head;
@@ -9,8 +9,8 @@ typedef struct own {
         void *user;
         void (*release)(void *user);
         bool (*seek)(void *user, int64_t sample);
-        int64_t at; /* of a stream: samples that were read; -1: not known */
-        bool taken; /* by a loader */
+        int64_t at; /* samples that were read of a stream; -1: unknown */
+        bool taken; /* a loader reads the stream */
 } own;
 
 static void destroy(lg_dataset *d)
@@ -19,7 +19,7 @@ static void destroy(lg_dataset *d)
         lg__release(d->object.ctx, o->release, o->user);
 }
 
-/* What a function that says nothing has failed with is told by who called it. */
+/* Sets a generic error if the callback returned false without setting one (lg__sample_fail keeps the first). */
 static bool get(const lg_dataset *d, lg_sample *s)
 {
         const own *o = (const own *)d;
@@ -43,7 +43,7 @@ static bool next(const lg_dataset *d, lg_sample *s)
 static const lg__set_kind own_kind = {.get = get, .destroy = destroy, .bytes = sizeof(own)};
 static const lg__set_kind stream_kind = {.get = next, .destroy = destroy, .bytes = sizeof(own)};
 
-/* A set of `size` samples, or a stream. The options' .release is called in any case. */
+/* Makes a data set of `size` samples, or a stream. The options' .release is called in any case. */
 static lg_dataset *make(lg_ctx *c, const char *op, int64_t size, const lg_fields *fields, lg_sample_fn *fn, void *user,
                         const lg_source_options *options)
 {

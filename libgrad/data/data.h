@@ -95,11 +95,11 @@ void lg__stream_give(lg_dataset *stream);
 /* What the batches of a loader are made of. The part of an epoch changes only while no thread works. */
 #define LG__PARTS (2 * LG_MAX_FIELDS) /* fields, then the lengths of the ragged ones */
 typedef struct lg__batch_plan {
-        const lg_dataset *set;
-        const lg_collate *collate; /* NULL: samples are stacked, and padded where they are ragged */
-        int64_t rows, batch;       /* samples of an epoch (-1: unknown) and of a batch */
-        int64_t batches;           /* batches of an epoch; INT64_MAX for a stream */
-        int rank, ranks;           /* place in a group whose ranks share each batch: `batch` samples for each */
+        lg_dataset *set;
+        lg_collate *collate; /* NULL: samples are stacked, and padded where they are ragged */
+        int64_t rows, batch; /* samples of an epoch (-1: unknown) and of a batch */
+        int64_t batches;     /* batches of an epoch; INT64_MAX for a stream */
+        int rank, ranks;     /* place in a group whose ranks share each batch: `batch` samples for each */
         bool drop_last;
         bool by_place;     /* the place of a sample chooses its random stream, because samples may occur twice */
         lg_fields in, out; /* fields of a sample, and of a batch */

@@ -118,7 +118,7 @@ lg_names lg_dataset_classes(const lg_dataset *d)
 
 /* ---- one sample ---- */
 
-/* What the sample wrote: where it is ragged, its rows only. */
+/* Returns the rows that the sample wrote of a field. */
 static lg_tensor *written(lg_tensor *t, const lg_field *f, int64_t rows)
 {
         return f->ragged ? lg_slice(t, 0, 0, rows) : t;

@@ -245,7 +245,7 @@ static bool resize(const images *m, lg_sample *s, const lg__png_facts *facts, co
         return m->resize->kind->run(m->resize, &step);
 }
 
-/* True if there is room for a picture: its file may have changed. */
+/* Returns true if there is room for a picture, whose file may have changed. */
 static bool has_room(const images *m, const lg__png_facts *facts)
 {
         const lg_field in = picture_field(m->channels, facts->height, facts->width);

@@ -6,9 +6,7 @@
 
 struct lg_loader {
         lg__object object;
-        lg_dataset *set;     /* a use of it: the user may free it before the loader */
-        lg_collate *collate; /* the same */
-        lg__batch_plan plan;
+        lg__batch_plan plan; /* with uses of its data set and collate function, which the program may free first */
         lg__device *device;
         lg__batch_ring *ring;
         lg__sample_order sample_order;
@@ -82,7 +80,7 @@ static void end_step(lg_loader *l)
 /* Brackets user code that runs in this thread: opens a scope and forbids ending an outer one. */
 static bool begin_making(lg_loader *l, lg_scope *ret)
 {
-        *ret = l->set->own || l->collate ? lg__scope_begin(l->object.ctx) : (lg_scope){0};
+        *ret = l->plan.set->own || l->plan.collate ? lg__scope_begin(l->object.ctx) : (lg_scope){0};
         l->making = lg__ok(l->object.ctx);
         l->object.ctx->guests += l->making;
         return l->making;
@@ -172,10 +170,10 @@ static void destroy(lg__object *o)
         if (l->order)
                 lg__host_free(o->ctx, l->order, order_bytes(l));
         lg__sample_order_free(&l->sample_order, o->ctx);
-        if (l->set && l->set->stream)
-                lg__stream_give(l->set->stream);
-        lg__object_done(l->set);
-        lg__object_done(l->collate);
+        if (l->plan.set && l->plan.set->stream)
+                lg__stream_give(l->plan.set->stream);
+        lg__object_done(l->plan.set);
+        lg__object_done(l->plan.collate);
         lg__free(o->ctx, l, sizeof *l);
 }
 
@@ -271,9 +269,7 @@ static bool agree(lg_loader *l, lg_group *g)
 static bool fill(lg_loader *l, int64_t batch_size, const lg_loader_options *o, int workers)
 {
         lg_ctx *c = l->object.ctx;
-        l->plan.set = l->set;
-        l->plan.collate = l->collate;
-        if (!lg__sample_order_init(&l->sample_order, c, l->set->size, o) || !count_batches(l, batch_size, o) ||
+        if (!lg__sample_order_init(&l->sample_order, c, l->plan.set->size, o) || !count_batches(l, batch_size, o) ||
             !lg__batch_plan_init(&l->plan, c))
                 return false;
         if ((l->sample_order.shuffle || l->sample_order.weights) && l->plan.rows) {
@@ -310,11 +306,11 @@ static lg_loader *begin(lg_ctx *c, lg_dataset *data, lg_collate *collate, lg_dev
         if (!l)
                 return NULL;
         l->device = d;
-        l->collate = lg__object_use(collate);
+        l->plan.collate = lg__object_use(collate);
         if (!data->stream || lg__stream_take(data->stream))
-                l->set = lg__object_use(data);
+                l->plan.set = lg__object_use(data);
         lg__object_register(c, &l->object, &type);
-        if (l->set)
+        if (l->plan.set)
                 return l;
         lg__fail(c, LG_ERR_STATE, "lg_loader_open: another loader reads this stream; free it first");
         lg__object_destroy(&l->object);
@@ -331,7 +327,7 @@ lg_loader *lg_loader_open_with(lg_ctx *c, lg_dataset *data, int64_t batch_size, 
         if (!l)
                 return NULL;
         if (fill(l, batch_size, &o, workers)) {
-                const bool draws = l->order || data->random || l->collate;
+                const bool draws = l->order || data->random || l->plan.collate;
                 l->seed = o.seed || !draws ? o.seed : lg__next_seed(c);
                 if (agree(l, o.group))
                         return l;
@@ -361,7 +357,7 @@ static bool seek(lg_loader *l, int64_t sample)
         lg_scope scope;
         if (!begin_making(l, &scope))
                 return false;
-        bool ok = lg__stream_seek(l->set->stream, l->object.ctx, sample);
+        bool ok = lg__stream_seek(l->plan.set->stream, l->object.ctx, sample);
         end_making(l, scope);
         return ok && lg__ok(l->object.ctx);
 }
@@ -370,7 +366,7 @@ static bool begin_epoch(lg_loader *l, int64_t position)
 {
         lg_ctx *c = l->object.ctx;
         lg__batch_plan *plan = &l->plan;
-        if (l->set->stream && !seek(l, position * plan->batch))
+        if (l->plan.set->stream && !seek(l, position * plan->batch))
                 return false;
         if (l->order && !lg__sample_order_draw(&l->sample_order, c, l->seed, l->epoch, l->order))
                 return false;

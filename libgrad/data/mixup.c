@@ -43,8 +43,8 @@ static bool infer(const lg_collate *k, lg_ctx *c, const lg_fields *in, lg_fields
         return true;
 }
 
-/* The logarithm of a gamma number over d, which two of one alpha have in common: of alpha + 1 times u^(1 / alpha) where
- * alpha is below 1. */
+/* Draws the logarithm of a gamma number divided by d, which depends on alpha only; for alpha below 1, the number of
+ * alpha + 1 times u^(1 / alpha). */
 static double log_gamma_number(lg_rng *r, double alpha)
 {
         const double d = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3, scale = 1 / sqrt(9 * d);

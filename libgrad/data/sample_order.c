@@ -1,4 +1,4 @@
-/* order.c - the order of an epoch: shuffled, or drawn by weights. */
+/* sample_order.c - the order of an epoch: shuffled, or drawn by weights. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,8 @@ static bool weights_are_good(lg_ctx *c, const lg_tensor *w, int64_t size)
         return true;
 }
 
-/* How many weights are above zero; -1, with an error: one is no weight, or they cannot be summed. */
+/* Counts the weights above zero. Returns -1 and sets an error if there is none, one is invalid or the sum is infinite.
+ */
 static int64_t count_weights(lg_ctx *c, const double *w, int64_t n)
 {
         int64_t positive = 0;
@@ -104,7 +105,7 @@ void lg__sample_order_free(lg__sample_order *d, lg_ctx *c)
 
 /* ---- orders ---- */
 
-/* lg_permutation's, at the place of the seed's own random stream that is the epoch's. */
+/* Shuffles as lg_permutation() does, seeking the seed's stream to this epoch. */
 static bool shuffle(lg_ctx *c, int64_t n, uint64_t seed, int64_t epoch, int64_t *order)
 {
         lg_random_state was = c->random;
@@ -120,8 +121,8 @@ static bool shuffle(lg_ctx *c, int64_t n, uint64_t seed, int64_t epoch, int64_t 
         return t != NULL;
 }
 
-/* The first place where the sums are above x. */
-static int64_t find(const double *sums, int64_t n, double x)
+/* Returns the first index whose sum is above x. */
+static int64_t find_sum(const double *sums, int64_t n, double x)
 {
         int64_t low = 0, high = n - 1;
         while (low < high) {
@@ -134,17 +135,17 @@ static int64_t find(const double *sums, int64_t n, double x)
         return low;
 }
 
-/* Each by its own uniform number among the sums of the weights. */
-static void draw_again(const lg__sample_order *d, lg_rng *r, double *sums, int64_t *order)
+/* Draws with replacement: each sample by a uniform number among the sums of the weights. */
+static void weighted_order(const lg__sample_order *d, lg_rng *r, double *sums, int64_t *order)
 {
         double sum = 0;
-        int64_t last = 0; /* with a weight: rounding may lead behind it */
+        int64_t last = 0; /* sample with a weight: rounding may lead to one behind it */
         for (int64_t i = 0; i < d->size; i++) {
                 sums[i] = sum += d->weights[i];
                 last = d->weights[i] > 0 ? i : last;
         }
         for (int64_t k = 0; k < d->samples; k++) {
-                int64_t i = find(sums, d->size, lg_rng_uniform(r) * sum);
+                int64_t i = find_sum(sums, d->size, lg_rng_uniform(r) * sum);
                 order[k] = i < last ? i : last;
         }
 }
@@ -160,8 +161,8 @@ static int earlier(const void *a, const void *b)
         return x->at != y->at ? (x->at > y->at) - (x->at < y->at) : (x->sample > y->sample) - (x->sample < y->sample);
 }
 
-/* By exponential clocks of these rates (Efraimidis and Spirakis 2006): the first to ring is drawn first. */
-static void draw_once(const lg__sample_order *d, lg_rng *r, key *keys, int64_t *order)
+/* Draws without replacement: sorts by exponential numbers of these rates (Efraimidis and Spirakis 2006). */
+static void weighted_order_without_replacement(const lg__sample_order *d, lg_rng *r, key *keys, int64_t *order)
 {
         for (int64_t i = 0; i < d->size; i++) {
                 double u = lg_rng_uniform(r);
@@ -183,9 +184,9 @@ bool lg__sample_order_draw(const lg__sample_order *d, lg_ctx *c, uint64_t seed, 
                 return false;
         lg__rng_begin(&r, seed, epoch, LG__RNG_ORDER, 0);
         if (d->no_replacement)
-                draw_once(d, &r, room, order);
+                weighted_order_without_replacement(d, &r, room, order);
         else
-                draw_again(d, &r, room, order);
+                weighted_order(d, &r, room, order);
         lg__host_free(c, room, bytes);
         return true;
 }

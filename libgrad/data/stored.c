@@ -56,7 +56,8 @@ static bool get(const lg_dataset *d, lg_sample *s)
         const stored *o = (const stored *)d;
         for (int f = 0; f < d->fields.count; f++) {
                 const span *p = &o->spans[f];
-                /* Bytes that widen are read to the end of their place: none is overwritten before it is taken. */
+                /* bytes that widen are read to the end of the field, so that none is overwritten before it is widened
+                 */
                 uint8_t *bytes = (uint8_t *)s->data[f] + (p->widens ? 7 * p->bytes : 0);
                 if (!read_span(o, s, p, bytes))
                         return false;
@@ -72,7 +73,7 @@ static const lg__set_kind kind = {.get = get, .destroy = destroy, .bytes = sizeo
 
 /* ---- files ---- */
 
-/* A record without files, fields and samples. */
+/* Returns a record without files, fields and samples. */
 static stored *begin(lg_ctx *c, const char *op)
 {
         stored *o = (stored *)lg__dataset_new(c, &kind, 0);
@@ -179,7 +180,7 @@ static bool rows_are_as_here(const lg__npy_in *in, const lg__npy *h)
         return true;
 }
 
-/* Another array becomes the next field. */
+/* Adds an array as the next field. */
 static bool add_array(stored *o, const char *path, lg_fields *fields)
 {
         lg__npy h = {0};

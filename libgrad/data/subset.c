@@ -1,9 +1,9 @@
-/* views.c - data sets made of data sets: chosen samples, one after another, two parts. */
+/* subset.c - data sets made of data sets: a subset, the two parts of a split, a concatenation. */
 #include <math.h>
 #include <string.h>
 #include "data.h"
 
-/* False, with an error: c is another context's, or d is a stream, whose samples have no numbers. */
+/* Returns false and sets an error if d belongs to another context or is a stream (no indices). */
 static bool has_numbers(lg_ctx *c, const lg_dataset *d, const char *op)
 {
         if (!lg__dataset_check(c, d, op))
@@ -12,7 +12,7 @@ static bool has_numbers(lg_ctx *c, const lg_dataset *d, const char *op)
                                       "%s: the data set is a stream, whose samples come in one order", op);
 }
 
-/* What a view takes over. */
+/* Takes over the fields and properties of a data set below. */
 static bool take_over(lg_dataset *d, const lg_dataset *base, const char *op)
 {
         d->random = d->random || base->random;
@@ -26,12 +26,12 @@ static bool take_over(lg_dataset *d, const lg_dataset *base, const char *op)
         return d->fields.count || lg__fields_take(d->object.ctx, op, &d->fields, &base->fields);
 }
 
-/* ---- chosen samples ---- */
+/* ---- subsets ---- */
 
 typedef struct subset {
         lg_dataset head;
         lg_dataset *base;
-        int64_t *samples; /* of head.size */
+        int64_t *samples; /* head.size indices */
 } subset;
 
 static void subset_destroy(lg_dataset *d)
@@ -119,7 +119,7 @@ bool lg_dataset_split_with(lg_dataset *d, double fraction, lg_dataset **ret_firs
         return false;
 }
 
-/* ---- one after another ---- */
+/* ---- concatenations ---- */
 
 typedef struct concat {
         lg_dataset head;

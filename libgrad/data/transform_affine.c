@@ -7,7 +7,7 @@
 #include <math.h>
 #include "transform.h"
 
-/* Where a row of the output comes from: (y, x) and what each column adds. */
+/* Position in the input of the first pixel of an output row, and its step for each column. */
 typedef struct line {
         double y, x, dy, dx;
 } line;
