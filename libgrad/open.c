@@ -2,7 +2,6 @@
 #include <string.h>
 #include "core/exports.h"
 #include "graph/op.h"
-#include "group/group.h"
 
 static const lg__upward up = {.collect = lg__exports_collect,
                               .leaf_node = lg__leaf_node,
@@ -78,7 +77,7 @@ void lg_close(lg_ctx *c)
                          "functions and own functions");
                 return;
         }
-        lg__groups_tell(c);
+        lg__report_error(c);
         c->live = 0;
         lg__fail(c, LG_ERR_STATE, "the context is being closed"); /* release functions make nothing in it any more */
         lg__drop_casts(c);

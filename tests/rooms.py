@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-# rooms.py - which room of the library calls which: no circle between rooms, none of more than four files within one.
+# rooms.py - which room of the library calls which: no circle between rooms, none of more than four files within one, and
+# none but those that exchange data calls group/.
 # rooms.py LIBGRAD_A [--print]: what calls what is read from the symbols of the archive's objects, ROOM_FILE.c.o
 import collections
 import subprocess
@@ -7,6 +8,7 @@ import sys
 
 MOST = 4
 ROOMS = 'core tensor group graph ops inspect nn optim data io state'.split()  # the archive has the kernels' objects, too
+EXCHANGE = 'ops_collective nn_norm nn_sync_norm nn_buckets nn_data_parallel data_loader'.split()
 GRAPH = collections.defaultdict  # what uses what: {user: {used: {symbols}}}
 
 
@@ -78,6 +80,10 @@ def main():
             for b in sorted(rooms[a]):
                 if b in part:
                     print('   ', example[a, b])
+    for user, used in uses.items():
+        for file in [f for f in used if room_of(f) == 'group' and room_of(user) != 'group' and user not in EXCHANGE]:
+            wrong += 1
+            print('%s exchanges no data, but calls %s (%s)' % (user, file, sorted(used[file])[0]))
     within = {v: {w for w in used if room_of(w) == room_of(v)} for v, used in uses.items()}
     for part in circles(within):
         if len(part) > MOST or '--print' in sys.argv:

@@ -163,6 +163,7 @@ struct lg_ctx {
         lg_error_code error;
         char message[LG__MESSAGE];
         char cleared[300]; /* the last error's message that was cleared, until processes of a group have agreed again */
+        void (*report_error)(lg_ctx *c); /* to the other processes of its groups; NULL: there is no group */
         lg_alloc_fn *alloc;
         lg_free_fn *free;
         void *memory_user; /* of both */
@@ -244,6 +245,19 @@ bool lg__written(lg_ctx *c, FILE *f, const char *op);
 static inline bool lg__ok(const lg_ctx *c)
 {
         return c && !c->error;
+}
+
+/* Reports the error of a context, if it has one, to the other processes of its groups. */
+static inline void lg__report_error(lg_ctx *c)
+{
+        if (c && c->error && c->report_error)
+                c->report_error(c);
+}
+/* Returns what lg__ok() does; for public functions at which other processes may wait for this one. */
+static inline bool lg__enter(lg_ctx *c)
+{
+        lg__report_error(c);
+        return lg__ok(c);
 }
 
 /* CPUs that this process may run on. */

@@ -425,8 +425,7 @@ bool lg_loader_next_with(lg_loader *l, lg_batch *ret, size_t size)
 {
         lg_ctx *c = l ? l->object.ctx : NULL;
         bool end = false;
-        lg__groups_tell(c); /* if it has an error */
-        if (!lg__ok(c))
+        if (!lg__enter(c))
                 return false;
         if (!ret)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_loader_next: the batch is NULL");

@@ -4,7 +4,6 @@
  * gradient has arrived. Gradients on their way live in `pending` records of the call, never on tensors. Leaves are
  * older than all nodes; those that somebody watches (watch.c) are done as soon as nothing can arrive any more.
  */
-#include "group/group.h"
 #include "pending.h"
 
 /* ---- hooks, leaves, wanted inputs ---- */
@@ -234,7 +233,7 @@ bool lg_backward_with(lg_tensor *loss, const lg_backward_options *options)
         lg_tensor *given = options && lg__take_without(options, &o, sizeof o) ? o.grad : NULL;
         if (!loss)
                 return lg__fail(lg__ctx_of(given), LG_ERR_ARGUMENT, "lg_backward: loss is NULL");
-        lg__groups_tell(lg__ctx_of(loss)); /* if it has an error */
+        lg__report_error(loss->ctx);
         return lg__same_context(loss, given, "lg_backward", "grad") && lg__check(loss, "lg_backward", "loss") &&
                lg__take(loss->ctx, "lg_backward", options, &o, sizeof o) && lg__backward("lg_backward", loss, o);
 }

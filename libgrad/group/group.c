@@ -94,28 +94,11 @@ void lg_group_free(lg_group *g)
 {
         if (!g || !lg__may_end(g->object.ctx, "lg_group_free"))
                 return;
-        if (g->object.ctx->error)
-                lg__groups_tell(g->object.ctx);
+        lg__report_error(g->object.ctx);
         lg__object_free(g);
 }
 
 /* ---- operations ---- */
-
-void lg__groups_tell(lg_ctx *c)
-{
-        if (!c || !c->error)
-                return;
-        for (lg__link *link = c->objects.next; link != &c->objects; link = link->next) {
-                lg_group *g = (lg_group *)link;
-                if (((lg__object *)link)->type != &type || !g->peer)
-                        continue;
-                look_at_process(g);
-                lg__courier_rest(g->world->courier);
-                if (!lg__peer_why(g->peer))
-                        lg__peer_fail(g->peer, c->message);
-                look_at_link(g);
-        }
-}
 
 /* The process exits without lg_close(): others hear it now, or the error, and not when their time limit has passed. If
  * that breaks the group, launchers end all processes with this one, and the others have a moment to say why. What is on
@@ -151,10 +134,7 @@ bool lg__group_ready(lg_ctx *c, lg_group *g, const char *op)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the group is %s", op, g ? "of another context" : "NULL");
         if (!lg__object_lasts(&g->object, op))
                 return false;
-        if (lg__ok(g->object.ctx))
-                return true;
-        lg__groups_tell(g->object.ctx);
-        return false;
+        return lg__enter(g->object.ctx);
 }
 
 lg_group *lg__group_find(lg_ctx *c, uint64_t id, const char *op)
@@ -208,6 +188,21 @@ bool lg__group_run(lg_group *g, const char *op, const lg__joint *j, const void *
 
 /* ---- opening ---- */
 
+/* Breaks all groups of a context with its error. */
+static void report_error(lg_ctx *c)
+{
+        for (lg__link *link = c->objects.next; link != &c->objects; link = link->next) {
+                lg_group *g = (lg_group *)link;
+                if (((lg__object *)link)->type != &type || !g->peer)
+                        continue;
+                look_at_process(g);
+                lg__courier_rest(g->world->courier);
+                if (!lg__peer_why(g->peer))
+                        lg__peer_fail(g->peer, c->message);
+                look_at_link(g);
+        }
+}
+
 static lg_group *new_group(lg_ctx *c, lg__world *w, int rank, int size)
 {
         lg_group *g = lg__alloc(c, sizeof *g);
@@ -219,6 +214,7 @@ static lg_group *new_group(lg_ctx *c, lg__world *w, int rank, int size)
         g->device = c->default_device;
         lg__object_register(c, &g->object, &type);
         if (w) {
+                c->report_error = report_error;
                 g->world = w;
                 g->seconds = w->seconds;
                 w->groups++;
@@ -331,7 +327,7 @@ static lg_group *enter_group(lg_ctx *c, lg__world *w)
         for (int r = 0; r < w->t->size && !(g && g->peer); r++)
                 if (r != w->t->rank)
                         lg__peer_refuse(w->t, w->t->rank, r, 0, c->message);
-        lg__groups_tell(c);
+        lg__report_error(c);
         if (g)
                 lg__object_destroy(&g->object);
         w->broken = true;
@@ -410,7 +406,7 @@ static lg_group *split(lg_group *g, int color, const wish *wishes)
         for (int r = 0; r < g->size; r++)
                 if (r != g->rank && wishes[r].color == color)
                         lg__peer_refuse(g->world->t, rank, g->members[r], tag, g->object.ctx->message);
-        lg__groups_tell(g->object.ctx);
+        lg__report_error(g->object.ctx);
         if (part)
                 lg__object_destroy(&part->object);
         return NULL;

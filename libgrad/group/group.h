@@ -59,8 +59,6 @@ bool lg__group_linked(lg_group *g, const char *op, uint64_t mark);
 lg_group *lg__group_find(lg_ctx *c, uint64_t id, const char *op);
 /* True for a group of c that is not being freed; a context with an error tells the group. */
 bool lg__group_ready(lg_ctx *c, lg_group *g, const char *op);
-/* A call does nothing, since its context has an error: all groups of it are told. */
-void lg__groups_tell(lg_ctx *c);
 
 /* The transport of the MPI whose launcher has started this process; NULL and LG_ERR_COMM, or NULL without an error:
  * this process is alone. */

@@ -82,7 +82,7 @@ static bool end(lg__watcher *w, bool ok)
         ok = ok && (plan->settled || settle(p, g));
         p->module->running--;
         if (!ok)
-                lg__groups_tell(p->module->object.ctx);
+                lg__report_error(p->module->object.ctx);
         return ok;
 }
 
@@ -177,7 +177,7 @@ bool lg_data_parallel_with(lg_module *m, lg_group *g, const lg_data_parallel_opt
                 return true;
         }
         end_with_module(m->parallel);
-        lg__groups_tell(c);
+        lg__report_error(c);
         return false;
 }
 

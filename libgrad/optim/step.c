@@ -1,5 +1,4 @@
 /* step.c - an optimiser's step: state where the parameters are, and kernels over many of them at once. */
-#include "group/group.h"
 #include "optim.h"
 
 lg_tensor *lg__slot_gradient(const lg__slot *s)
@@ -267,7 +266,6 @@ bool lg__optimizer_step(lg_optimizer *opt, lg_tensor *skip, const char *op)
 
 bool lg_step(lg_optimizer *opt)
 {
-        lg__groups_tell(opt ? opt->object.ctx : NULL); /* if it has an error */
-        return opt && lg__ok(opt->object.ctx) && lg__object_lasts(&opt->object, "lg_step") &&
+        return opt && lg__enter(opt->object.ctx) && lg__object_lasts(&opt->object, "lg_step") &&
                lg__optimizer_step(opt, NULL, "lg_step");
 }
