@@ -31,7 +31,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RECORDED = os.path.join(ROOT, "tests", "data", "scaling.json")
-PIECE, WINDOW, STAGING = 1 << 18, 4, 16 << 20  # as in libgrad/group/peer.h
+PIECE, WINDOW, STAGING = 1 << 18, 4, 16 << 20  # as in libgrad/group/messages.h
 # Bytes of a message, which with its header Open MPI 4.1 sends only after the other rank has asked for it
 # (btl_vader_eager_limit, btl_tcp_eager_limit).
 LONG = {"shm": 1 << 12, "tcp": 1 << 16}

@@ -257,12 +257,12 @@ static bool count_batches(lg_loader *l, int64_t batch_size, const lg_loader_opti
 /* Takes over the seed of the first rank, and checks that all ranks have the same number of rows. */
 static bool agree(lg_loader *l, lg_group *g)
 {
-        lg__joint j = {.what = LG__BROADCAST, .dtype = LG_I64, .shape = LG_SHAPE(1)};
+        lg__collective what = {.kind = LG__BROADCAST, .dtype = LG_I64, .shape = LG_SHAPE(1)};
         if (l->plan.ranks == 1)
                 return true;
-        snprintf(j.name, sizeof j.name, "a loader of %lld rows, %lld in a batch", (long long)l->plan.rows,
+        snprintf(what.name, sizeof what.name, "a loader of %lld rows, %lld in a batch", (long long)l->plan.rows,
                  (long long)l->plan.batch);
-        return lg__group_run(g, "lg_loader_open", &j, &l->seed, &l->seed);
+        return lg__group_run(g, "lg_loader_open", &what, &l->seed, &l->seed);
 }
 
 /* Fills in the parts of a loader that take memory. */

@@ -1,27 +1,11 @@
-/* group.c - groups of processes: opening, splitting, and operations on the memory of tensors. */
+/* group.c - groups of processes: opening, splitting and leaving them. */
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "group/courier.h"
-#include "group/link.h"
+#include "group/queue.h"
 
 #define HOST 256
 #define SECONDS 300
-
-/* The transport, and what all groups over it share. */
-struct lg__world {
-        lg_ctx *ctx;
-        int groups; /* that use it */
-        const lg_transport_api *api;
-        lg_transport *t;
-        lg__courier *courier;
-        char *hosts;  /* HOST bytes for each rank */
-        int next_tag; /* this and those that follow are in no group of this process */
-        bool open, broken, orphan;
-        pid_t pid; /* of the process that uses it */
-        double seconds;
-        char version[256]; /* of the MPI */
-};
 
 static const lg__type type;
 
@@ -31,59 +15,28 @@ static void leave_world(lg_ctx *c, lg__world *w)
 {
         if (!w || --w->groups > 0)
                 return;
-        lg__courier_free(c, w->courier);
-        if (w->hosts)
-                lg__free(c, w->hosts, (size_t)w->t->size * HOST);
-        const lg__calm calm = lg__calm_begin();
+        lg__queue_finish(&w->queue);
+        lg__free(c, w->hosts, w->t ? (size_t)w->t->size * HOST : 0);
+        const sigset_t mask = lg__sigpipe_guard();
         if (w->open)
                 w->api->close(w->t, w->broken);
-        lg__calm_end(&calm);
-        if (w->t)
-                lg__free(c, w->t, w->api->bytes);
+        lg__sigpipe_restore(&mask);
+        lg__free(c, w->t, w->api ? w->api->bytes : 0);
         lg__free(c, w, sizeof *w);
-}
-
-/* A child of fork() has groups that are broken, and whose transport and devices its parent uses. */
-static void look_at_process(lg_group *g)
-{
-        lg__world *w = g->world;
-        if (w->pid != getpid()) {
-                w->pid = getpid();
-                w->open = false;
-                w->orphan = true;
-                lg__courier_orphan(w->courier);
-        }
-        if (w->orphan) {
-                lg__peer_orphan(g->peer);
-                g->link = NULL;
-        }
-}
-
-/* A link that was given up breaks the group; and a group that is broken gives its link up. */
-static void look_at_link(lg_group *g)
-{
-        const char *why = lg__link_why(g);
-        if (why) {
-                lg__courier_rest(g->world->courier);
-                lg__peer_fail(g->peer, why);
-        }
-        if (g->link && lg__peer_why(g->peer))
-                lg__link_leave(g, true);
 }
 
 static void destroy(lg__object *o)
 {
         lg_group *g = (lg_group *)o;
-        if (g->peer) {
-                look_at_process(g);
-                look_at_link(g);
-                lg__courier_rest(g->world->courier);
-                const bool broken = !lg__peer_free(g->peer);
+        if (g->comm) {
+                lg__group_check_process(g);
+                lg__group_check_link(g);
+                lg__queue_drain(&g->world->queue);
+                const bool broken = !lg__comm_free(g->comm);
                 g->world->broken = broken || g->world->broken;
-                lg__link_leave(g, broken);
+                lg__link_close(g, broken);
         }
-        if (g->members)
-                lg__free(o->ctx, g->members, (size_t)g->size * sizeof *g->members);
+        lg__free(o->ctx, g->members, (size_t)g->size * sizeof *g->members);
         leave_world(o->ctx, g->world);
         lg__free(o->ctx, g, sizeof *g);
 }
@@ -98,17 +51,15 @@ void lg_group_free(lg_group *g)
         lg__object_free(g);
 }
 
-/* ---- operations ---- */
-
-/* The process exits without lg_close(): others hear it now, or the error, and not when their time limit has passed. If
- * that breaks the group, launchers end all processes with this one, and the others have a moment to say why. What is on
- * devices is left alone, since they may have ended before.
+/* Leaves all groups when the process exits without lg_close(): others hear of it now, or of the error, and not after
+ * their time limit. If that breaks the group, launchers end all processes with this one, and the others have a moment
+ * to report why. Devices are left alone, since they may have ended before.
  */
 static void leave_at_exit(lg_transport *t)
 {
         lg__world *w = t->user;
         lg_ctx *c = w->ctx;
-        if (!lg__courier_is_idle(w->courier))
+        if (!lg__queue_is_idle(&w->queue))
                 return;
         if (!c->error)
                 snprintf(c->cleared, sizeof c->cleared, "it exits without lg_close()");
@@ -119,8 +70,8 @@ static void leave_at_exit(lg_transport *t)
                 if (((lg__object *)link)->type != &type || g->world != w)
                         continue;
                 g->link = NULL;
-                if (g->peer && c->error && !lg__peer_why(g->peer))
-                        lg__peer_fail(g->peer, c->message);
+                if (g->comm && c->error)
+                        lg__comm_fail(g->comm, c->message);
                 lg__object_destroy(&g->object);
         }
         if (w->broken)
@@ -132,9 +83,7 @@ bool lg__group_ready(lg_ctx *c, lg_group *g, const char *op)
 {
         if (!g || (c && g->object.ctx != c))
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the group is %s", op, g ? "of another context" : "NULL");
-        if (!lg__object_lasts(&g->object, op))
-                return false;
-        return lg__enter(g->object.ctx);
+        return lg__object_lasts(&g->object, op) && lg__enter(g->object.ctx);
 }
 
 lg_group *lg__group_find(lg_ctx *c, uint64_t id, const char *op)
@@ -145,47 +94,6 @@ lg_group *lg__group_find(lg_ctx *c, uint64_t id, const char *op)
         return lg__fail(c, LG_ERR_STATE, "%s: the group was freed", op);
 }
 
-void lg__group_begin(lg_group *g, lg__errand *e)
-{
-        look_at_process(g);
-        look_at_link(g);
-        e->peer = g->peer;
-        lg__courier_take(g->world->courier, e, true);
-}
-
-bool lg__group_end(lg_group *g, const char *op, lg__errand *e)
-{
-        look_at_process(g);
-        lg__courier_wait(g->world->courier, e);
-        if (e->ok) {
-                *g->object.ctx->cleared = 0;
-                return true;
-        }
-        lg__fail(g->object.ctx, LG_ERR_COMM, "%s: %s", op, lg__peer_why(g->peer));
-        look_at_link(g);
-        return false;
-}
-
-bool lg__group_errand(lg_group *g, const char *op, lg__errand *e)
-{
-        if (g->peer) {
-                look_at_process(g);
-                look_at_link(g);
-                e->peer = g->peer;
-                lg__courier_take(g->world->courier, e, false);
-                return lg__group_end(g, op, e);
-        }
-        const lg__joint *j = &e->joint;
-        if (j->what != LG__BARRIER && e->in && e->out && e->in != e->out)
-                memmove(e->out, e->in, (size_t)lg__shape_numel(j->shape) * lg__dtype_bytes(j->dtype));
-        return true;
-}
-
-bool lg__group_run(lg_group *g, const char *op, const lg__joint *j, const void *in, void *out)
-{
-        return lg__group_errand(g, op, &(lg__errand){.joint = *j, .in = in, .out = out});
-}
-
 /* ---- opening ---- */
 
 /* Breaks all groups of a context with its error. */
@@ -193,13 +101,12 @@ static void report_error(lg_ctx *c)
 {
         for (lg__link *link = c->objects.next; link != &c->objects; link = link->next) {
                 lg_group *g = (lg_group *)link;
-                if (((lg__object *)link)->type != &type || !g->peer)
+                if (((lg__object *)link)->type != &type || !g->comm)
                         continue;
-                look_at_process(g);
-                lg__courier_rest(g->world->courier);
-                if (!lg__peer_why(g->peer))
-                        lg__peer_fail(g->peer, c->message);
-                look_at_link(g);
+                lg__group_check_process(g);
+                lg__queue_drain(&g->world->queue);
+                lg__comm_fail(g->comm, c->message);
+                lg__group_check_link(g);
         }
 }
 
@@ -216,7 +123,6 @@ static lg_group *new_group(lg_ctx *c, lg__world *w, int rank, int size)
         if (w) {
                 c->report_error = report_error;
                 g->world = w;
-                g->seconds = w->seconds;
                 w->groups++;
                 g->members = lg__alloc(c, (size_t)size * sizeof *g->members);
                 for (int r = 0; r < size && g->members; r++)
@@ -235,15 +141,8 @@ static bool join(lg_group *g, int tag)
                 return lg__fail(g->object.ctx, LG_ERR_COMM, "lg_group_split: there are no more than %d groups",
                                 tag / 2);
         w->next_tag = tag + 2;
-        g->peer = lg__peer_new(g->object.ctx, w->t, g->rank, g->size, g->members, tag, w->seconds);
-        return g->peer != NULL;
-}
-
-lg__joint lg__bytes_joint(lg__together what, int64_t count, const char *name)
-{
-        lg__joint j = {.what = what, .dtype = LG_U8, .shape = LG_SHAPE(count)};
-        snprintf(j.name, sizeof j.name, "%s", name);
-        return j;
+        g->comm = lg__comm_new(g->object.ctx, w->t, g->rank, g->size, g->members, tag, w->seconds);
+        return g->comm != NULL;
 }
 
 /* How many of the ranks below `end` are on this host. */
@@ -261,9 +160,8 @@ static bool exchange_hosts(lg_group *g)
         lg__world *w = g->world;
         char host[HOST] = "";
         memcpy(host, w->t->host, strnlen(w->t->host, HOST - 1));
-        const lg__joint j = lg__bytes_joint(LG__ALL_GATHER, HOST, "the names of hosts");
-        w->hosts = lg__alloc(g->object.ctx, (size_t)w->t->size * HOST);
-        if (!w->hosts || !lg__group_run(g, "lg_group_open", &j, host, w->hosts))
+        w->hosts = lg__group_gather(g, "lg_group_open", "the names of hosts", host, HOST);
+        if (!w->hosts)
                 return false;
         g->local_rank = ranks_here(g, g->rank);
         return true;
@@ -294,15 +192,14 @@ static bool enter_world(lg_ctx *c, lg__world *w)
         if (!w->api)
                 return !c->error;
         w->t = lg__alloc(c, w->api->bytes);
-        w->courier = w->t ? lg__courier_new(c) : NULL;
-        if (!w->courier)
+        if (!w->t)
                 return false;
         w->t->api = w->api;
         w->t->exits = leave_at_exit;
         w->t->user = w;
-        const lg__calm calm = lg__calm_begin();
+        const sigset_t mask = lg__sigpipe_guard();
         const bool opened = w->api->open(w->t, w->seconds);
-        lg__calm_end(&calm);
+        lg__sigpipe_restore(&mask);
         if (!opened)
                 return lg__fail(c, LG_ERR_COMM, "lg_group_open: %s: %s", w->api->name, w->t->why);
         w->open = true;
@@ -320,13 +217,12 @@ static lg_group *enter_group(lg_ctx *c, lg__world *w)
 {
         lg_group *g = c->error ? NULL : new_group(c, w, w->t->rank, w->t->size);
         if (g && join(g, 0) && exchange_hosts(g)) {
-                if (wants_thread(g))
-                        lg__courier_allow_thread(w->courier);
+                w->queue.threaded = wants_thread(g);
                 return g;
         }
-        for (int r = 0; r < w->t->size && !(g && g->peer); r++)
+        for (int r = 0; r < w->t->size && !(g && g->comm); r++)
                 if (r != w->t->rank)
-                        lg__peer_refuse(w->t, w->t->rank, r, 0, c->message);
+                        lg__comm_refuse(w->t, w->t->rank, r, 0, c->message);
         lg__report_error(c);
         if (g)
                 lg__object_destroy(&g->object);
@@ -355,6 +251,7 @@ lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options)
         w->seconds = good ? o.timeout : SECONDS;
         w->pid = getpid();
         w->groups = 1; /* until the group has it */
+        lg__queue_init(&w->queue);
         lg_group *g = NULL;
         if (enter_world(c, w)) {
                 if (w->t && w->t->size > 1)
@@ -375,13 +272,6 @@ lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options)
 typedef struct wish {
         int32_t color, next_tag;
 } wish;
-
-static bool hear_wishes(lg_group *g, int color, wish *wishes)
-{
-        const wish mine = {color, g->world->next_tag};
-        lg__joint j = lg__bytes_joint(LG__ALL_GATHER, sizeof mine, "lg_group_split");
-        return lg__group_run(g, "lg_group_split", &j, &mine, wishes);
-}
 
 static lg_group *split(lg_group *g, int color, const wish *wishes)
 {
@@ -405,7 +295,7 @@ static lg_group *split(lg_group *g, int color, const wish *wishes)
         }
         for (int r = 0; r < g->size; r++)
                 if (r != g->rank && wishes[r].color == color)
-                        lg__peer_refuse(g->world->t, rank, g->members[r], tag, g->object.ctx->message);
+                        lg__comm_refuse(g->world->t, rank, g->members[r], tag, g->object.ctx->message);
         lg__report_error(g->object.ctx);
         if (part)
                 lg__object_destroy(&part->object);
@@ -417,17 +307,16 @@ lg_group *lg_group_split(lg_group *g, int color)
         if (!g || !lg__group_ready(g->object.ctx, g, "lg_group_split"))
                 return NULL;
         lg_ctx *c = g->object.ctx;
-        if (!g->peer) {
+        if (!g->comm) {
                 lg_group *alone = color < 0 ? NULL : new_group(c, NULL, 0, 1);
                 if (alone)
                         alone->device = g->device;
                 return alone;
         }
-        const size_t bytes = (size_t)g->size * sizeof(wish);
-        wish *wishes = lg__alloc(c, bytes);
-        lg_group *part = wishes && hear_wishes(g, color, wishes) ? split(g, color, wishes) : NULL;
-        if (wishes)
-                lg__free(c, wishes, bytes);
+        const wish own = {color, g->world->next_tag};
+        wish *wishes = lg__group_gather(g, "lg_group_split", "lg_group_split", &own, sizeof own);
+        lg_group *part = wishes ? split(g, color, wishes) : NULL;
+        lg__free(c, wishes, (size_t)g->size * sizeof own);
         return part;
 }
 
@@ -468,5 +357,5 @@ const char *lg_group_transport(const lg_group *g)
 bool lg_barrier(lg_group *g)
 {
         return g && lg__group_ready(g->object.ctx, g, "lg_barrier") &&
-               lg__group_run(g, "lg_barrier", &(lg__joint){.what = LG__BARRIER}, NULL, NULL);
+               lg__group_run(g, "lg_barrier", &(lg__collective){.kind = LG__BARRIER}, NULL, NULL);
 }

@@ -2,66 +2,79 @@
 #ifndef LG_GROUP_PRIVATE_H
 #define LG_GROUP_PRIVATE_H
 
-#include "group/exchange.h"
 #include "tensor/tensor.h"
 
-/* The connections of this process, used by a group and those that were split from it. */
-typedef struct lg__world lg__world;
+typedef enum lg__collective_kind {
+        LG__BARRIER,
+        LG__ALL_REDUCE,
+        LG__BROADCAST,
+        LG__ALL_GATHER,
+        LG__REDUCE_SCATTER,
+        LG__SEND,
+        LG__RECEIVE,
+        LG__LEAVE /* the end of a group, for messages.c */
+} lg__collective_kind;
+
+/* A collective of all ranks, or a message between two of them, which must describe it alike but for the last four
+ * members. The shape is that of the tensor that a rank gives; if it only receives, that of the result. */
+#define LG__COLLECTIVE_NAME 64
+typedef struct lg__collective {
+        lg__collective_kind kind;
+        lg_dtype dtype;
+        lg_rank_op reduction;
+        int root; /* of LG__BROADCAST; of LG__SEND and LG__RECEIVE the other rank */
+        lg_shape shape;
+        bool recorded;                  /* of LG__SEND and LG__RECEIVE: a gradient will be sent back */
+        char name[LG__COLLECTIVE_NAME]; /* of a parameter, for example; may be empty */
+        bool linked;                    /* this rank can use a device link for it */
+        bool weighted;                  /* `weight` is this rank's in a mean; else it is 1 */
+        double weight;
+        uint64_t bits; /* all ranks get those that any of them sets */
+} lg__collective;
 
 struct lg_group {
         lg__object object;
-        uint64_t id;      /* no two groups of a context have the same */
-        lg__world *world; /* NULL: alone */
-        lg__peer *peer;   /* NULL: alone */
+        uint64_t id;             /* no two groups of a context have the same */
+        struct lg__world *world; /* the transport; NULL: there is none */
+        struct lg__comm *comm;   /* NULL: a group of one */
         int rank, size, local_rank;
         int *members; /* ranks in the world */
         lg_device device;
-        double seconds;     /* the time limit */
-        lg_link *link;      /* between the ranks' devices; NULL: not yet, or there is none */
-        lg__device *linked; /* whose it is */
-        bool linkless;      /* joining was tried */
+        lg_link *link;           /* between the ranks' devices; NULL: none yet, or none can be opened */
+        lg__device *link_device; /* this rank's */
+        bool link_tried;         /* to open */
 };
 
-/* What an errand does of its operation. */
-typedef enum lg__errand_part { LG__ALL_OF_IT, LG__AGREEMENT, LG__DATA } lg__errand_part;
+/* A collective that runs while the context goes on. The caller sets `what`, in and out, and keeps the record until
+ * lg__request_end(); the rest is queue.c's. */
+typedef struct lg__request {
+        lg__collective what;
+        const lg_tensor *in; /* contiguous, as is out, on the same device, and perhaps the same tensor; NULL: none */
+        lg_tensor *out;
+        uint64_t bits; /* after its end: of all ranks */
+        struct lg__request *next;
+        struct lg__comm *comm;
+        const void *from; /* in the memory of the host, as is `to` */
+        void *to;
+        lg_tensor *host_in, *host_out; /* owned: from and to, for tensors on a device; NULL: none */
+        double share;                  /* of this rank's weight in the sum of all weights */
+        uint64_t ticket;               /* of the device link; 0: none */
+        bool agreed;                   /* the ranks have compared their descriptions */
+        bool linked;                   /* all ranks can use a device link */
+        bool weighted, done, ok;       /* weighted: not all weights are 1 */
+} lg__request;
 
-/* An operation that others carry out while the context goes on; its memory stays until it was waited for. */
-typedef struct lg__errand {
-        struct lg__errand *next;
-        lg__peer *peer;
-        lg__joint joint;
-        lg__errand_part part;
-        const void *in;
-        void *out;
-        double share;  /* after it: of the sum of all weights */
-        bool weighted; /* not all weights are 1 */
-        bool linked;   /* all may exchange it from device to device */
-        uint64_t bits;
-        bool done, ok;
-} lg__errand;
-
-/* Does an operation, and waits for its end; false, with LG_ERR_COMM: the group is broken. A context with an error tells
- * the group, which is broken then. */
-bool lg__group_run(lg_group *g, const char *op, const lg__joint *j, const void *in, void *out);
-/* The same in two parts. The first may run it in the background, in the order of calls. */
-void lg__group_begin(lg_group *g, lg__errand *e);
-bool lg__group_end(lg_group *g, const char *op, lg__errand *e);
-/* The same of tensors, contiguous ones, on any device. */
-bool lg__group_tensors(lg_group *g, const char *op, const lg__joint *j, const lg_tensor *in, lg_tensor *out);
-/* What comes before an operation on memory of d, whose joint e has. e->linked: all ranks have agreed, and e has what
- * they said; the data goes by lg__group_link(). Else e goes on, on memory of the host, by lg__group_begin(). */
-bool lg__group_agree(lg_group *g, const char *op, lg__device *d, lg__errand *e);
-/* Sets off an operation on memory of the device, beside what the device does; then lets what the device gets later come
- * after it. The host waits for neither. */
-bool lg__group_link(lg_group *g, const char *op, const lg__joint *j, const void *in, void *out, uint64_t *ret_mark);
-bool lg__group_linked(lg_group *g, const char *op, uint64_t mark);
-/* The group of that id; NULL, with LG_ERR_STATE: it was freed. */
+/* Run a collective and wait for its end: on memory of the host, or on tensors as in an lg__request. Return false, with
+ * LG_ERR_COMM, if the group is broken. */
+bool lg__group_run(lg_group *g, const char *op, const lg__collective *what, const void *in, void *out);
+bool lg__group_tensors(lg_group *g, const char *op, const lg__collective *what, const lg_tensor *in, lg_tensor *out);
+/* Begin a collective, in the order of calls, and wait for its end. A weighted mean needs out = in. Neither waits for a
+ * device. A request that could not begin has no end; of a group that was freed (NULL), the end frees the request. */
+bool lg__request_begin(lg_group *g, const char *op, lg__request *r);
+bool lg__request_end(lg_group *g, const char *op, lg__request *r);
+/* Returns the group of that id; NULL, with LG_ERR_STATE, if it was freed. */
 lg_group *lg__group_find(lg_ctx *c, uint64_t id, const char *op);
-/* True for a group of c that is not being freed; a context with an error tells the group. */
+/* Returns whether g is a group of c that is not being freed; an error of c is reported to the group. */
 bool lg__group_ready(lg_ctx *c, lg_group *g, const char *op);
-
-/* The transport of the MPI whose launcher has started this process; NULL and LG_ERR_COMM, or NULL without an error:
- * this process is alone. */
-const lg_transport_api *lg__transport_module(lg_ctx *c, int *ret_launched);
 
 #endif

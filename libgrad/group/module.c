@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "group/group.h"
+#include "group/queue.h"
 
 /* Variables by which a launcher tells how many processes there are, and whose launcher it is. */
 typedef struct launcher {

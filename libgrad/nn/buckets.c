@@ -1,67 +1,54 @@
-/* buckets.c - tensors of a module one behind the other in buckets, which go from rank to rank as one message.
+/* buckets.c - gradients, or buffers, of a module in buckets, each of which is one collective.
  *
- * A bucket has gradients of one dtype and device, 64 at most: a bit for each says whether any rank has it. A gradient
- * that lies in one piece and fills a bucket alone goes as it is, without a copy.
+ * A bucket has tensors of one dtype and device, 64 at most: a bit for each tells whether any rank has its gradient. A
+ * contiguous gradient that fills a bucket alone is exchanged in place, without a copy.
  */
 #include <string.h>
 #include "nn/parallel.h"
 
-#define FIRST_BYTES ((int64_t)1 << 20)   /* of the first bucket: what backward makes first sets off early */
-#define GREAT_BYTES ((int64_t)512 << 10) /* of a gradient that goes alone */
+#define FIRST_BYTES ((int64_t)1 << 20)   /* of the first bucket, so that communication begins early in a backward */
+#define GREAT_BYTES ((int64_t)512 << 10) /* of a gradient that has a bucket of its own */
 #define MOST 64
 
 /* ---- the plan ---- */
 
+/* Parameters and buffers of a module that were counted so far, and with a plan put into it. */
 typedef struct gathering {
-        lg__plan *plan; /* NULL: they are counted */
-        lg__part_kind kind;
-        int64_t count;
+        lg__plan *plan;
+        int64_t params, buffers;
 } gathering;
 
-static bool gather(const char *path, lg__part *part, void *user)
+static bool gather_part(const char *path, lg__part *part, void *user)
 {
         gathering *g = user;
         (void)path;
-        if (part->kind != g->kind)
+        if (part->kind != LG__PARAMETER && part->kind != LG__BUFFER)
                 return true;
-        if (g->plan)
-                g->plan->tensors[g->count] = part->tensor;
-        g->count++;
+        const int64_t number = part->kind == LG__PARAMETER ? g->params++ : g->buffers++;
+        if (g->plan && (part->kind == LG__PARAMETER || g->plan->params + number < g->plan->count))
+                g->plan->tensors[part->kind == LG__PARAMETER ? number : g->plan->params + number] = part->tensor;
         return true;
-}
-
-static bool each_of(lg_module *m, lg__part_kind kind, lg__plan *plan, int64_t *count)
-{
-        char path[LG__PATH];
-        gathering g = {plan, kind, *count};
-        const bool ok = lg__module_visit(m, path, gather, &g);
-        *count = g.count;
-        return ok;
 }
 
 static lg__plan *new_plan(lg__parallel *p)
 {
-        int64_t params = 0, count = 0;
-        if (!each_of(p->module, LG__PARAMETER, NULL, &params))
+        char path[LG__PATH];
+        gathering g = {0};
+        if (!lg__module_visit(p->module, path, gather_part, &g))
                 return NULL;
-        count = params;
-        if (!p->keep_buffers && !each_of(p->module, LG__BUFFER, NULL, &count))
-                return NULL;
+        const int64_t count = g.params + (p->keep_buffers ? 0 : g.buffers);
         const size_t n = (size_t)count;
         const size_t bytes = sizeof(lg__plan) + n * (sizeof(lg__bucket) + sizeof(lg_tensor *) + 3 * sizeof(int64_t));
         lg__plan *plan = lg__alloc(p->module->object.ctx, bytes);
         if (!plan)
                 return NULL;
-        *plan = (lg__plan){.bytes = bytes, .params = params, .count = count};
+        *plan = (lg__plan){.bytes = bytes, .params = g.params, .count = count};
         plan->bucket = (lg__bucket *)(plan + 1);
         plan->tensors = (lg_tensor **)(plan->bucket + n);
         plan->order = (int64_t *)(plan->tensors + n);
         plan->arrival = plan->order + n;
         plan->bucket_of = plan->arrival + n;
-        count = 0;
-        each_of(p->module, LG__PARAMETER, plan, &count);
-        if (!p->keep_buffers)
-                each_of(p->module, LG__BUFFER, plan, &count);
+        lg__module_visit(p->module, path, gather_part, &(gathering){.plan = plan});
         return plan;
 }
 
@@ -80,12 +67,13 @@ static bool take_name(const char *path, lg__part *part, void *user)
         naming *n = user;
         if (part->tensor != n->t)
                 return true;
-        const size_t length = strlen(path), from = length < LG__JOINT_NAME ? 0 : length - (LG__JOINT_NAME - 1);
+        const size_t length = strlen(path),
+                     from = length < LG__COLLECTIVE_NAME ? 0 : length - (LG__COLLECTIVE_NAME - 1);
         memcpy(n->name, path + from, length - from + 1);
         return false;
 }
 
-/* Numbers at the front of plan->arrival that go together. */
+/* A cut in progress: numbers at the front of plan->arrival are in the bucket that is being filled. */
 typedef struct collected {
         lg__parallel *p;
         lg__plan *plan;
@@ -93,8 +81,8 @@ typedef struct collected {
         int64_t placed; /* in plan->order */
 } collected;
 
-/* The next bucket has these. */
-static void place(collected *k, const int64_t *numbers, int64_t count, int64_t elements)
+/* Adds a bucket of these numbers. */
+static void add_bucket(collected *k, const int64_t *numbers, int64_t count, int64_t elements)
 {
         char path[LG__PATH];
         lg__plan *plan = k->plan;
@@ -116,11 +104,11 @@ static void place(collected *k, const int64_t *numbers, int64_t count, int64_t e
 static void close_bucket(collected *k)
 {
         if (k->count)
-                place(k, k->plan->arrival, k->count, k->elements);
+                add_bucket(k, k->plan->arrival, k->count, k->elements);
         k->count = k->elements = 0;
 }
 
-/* Great gradients go alone, as soon as they are there; small ones wait for others. */
+/* Large gradients have buckets of their own, which begin early; small ones share. */
 void lg__parallel_cut(lg__parallel *p, lg__plan *plan)
 {
         collected k = {.p = p, .plan = plan};
@@ -136,7 +124,7 @@ void lg__parallel_cut(lg__parallel *p, lg__plan *plan)
                                    (plan->arrival[0] >= plan->params) == is_buffer;
                 const int64_t most = plan->buckets || FIRST_BYTES > p->bucket_bytes ? p->bucket_bytes : FIRST_BYTES;
                 if (elements * size >= GREAT_BYTES && !is_buffer) {
-                        place(&k, &number, 1, elements);
+                        add_bucket(&k, &number, 1, elements);
                         continue;
                 }
                 if (k.count && (!alike || k.count == MOST || (k.elements + elements) * size > most))
@@ -147,8 +135,8 @@ void lg__parallel_cut(lg__parallel *p, lg__plan *plan)
         close_bucket(&k);
 }
 
-/* Backward meets the last parameters first. */
-static void first_order(lg__plan *plan)
+/* Orders the parameters for the first backward, which meets the last ones first. */
+static void guess_order(lg__plan *plan)
 {
         for (int64_t i = plan->params - 1; i >= 0; i--) {
                 plan->bucket_of[i] = -1;
@@ -159,7 +147,7 @@ static void first_order(lg__plan *plan)
                 plan->order[plan->ordered + i - plan->params] = i;
 }
 
-/* The parts have not been moved, frozen, cast or exchanged. */
+/* Returns whether an old plan still matches the parameters (device, dtype, requires grad, identity). */
 static bool fits(const lg__plan *plan, const lg__plan *now)
 {
         bool same = plan && plan->count == now->count && plan->params == now->params;
@@ -190,7 +178,7 @@ lg__plan *lg__parallel_plan(lg__parallel *p)
         }
         lg__parallel_forget(p);
         p->plan = now;
-        first_order(now);
+        guess_order(now);
         lg__parallel_cut(p, now);
         return now;
 }
@@ -205,16 +193,16 @@ void lg__plan_reset(lg__plan *plan)
         }
 }
 
-/* ---- a bucket on its way ---- */
+/* ---- a bucket under way ---- */
 
-/* What member i of a bucket brings: a kept gradient or a buffer; NULL: nothing. */
+/* Returns the gradient or buffer that member i of a bucket contributes; NULL: there is no gradient. */
 static lg_tensor *value_of(const lg__plan *plan, const lg__bucket *b, int64_t i)
 {
         lg_tensor *t = plan->tensors[plan->order[b->first + i]];
         return b->buffers ? t : t->node && t->node->grads ? t->node->grads[t->output] : NULL;
 }
 
-/* The part of the bucket that is of t's shape, `at` elements from its beginning; of the innermost scope. */
+/* Returns the part of the bucket that is t's, `at` elements from its beginning; of the innermost scope. */
 static lg_tensor *part_of(const lg__bucket *b, int64_t at, const lg_tensor *t)
 {
         lg__layout layout = {.dtype = b->dtype, .shape = t->at.shape};
@@ -223,6 +211,7 @@ static lg_tensor *part_of(const lg__bucket *b, int64_t at, const lg_tensor *t)
         return lg__tensor_new(t->ctx, b->flat->storage, &layout);
 }
 
+/* Copies the members, zeros where there is no gradient, into a flat tensor; present: a bit for each that is there. */
 static bool pack(const lg__plan *plan, lg__bucket *b, uint64_t *present)
 {
         lg_ctx *c = plan->tensors[0]->ctx;
@@ -239,64 +228,31 @@ static bool pack(const lg__plan *plan, lg__bucket *b, uint64_t *present)
         return ok;
 }
 
-/* From device to device: what is weighted is multiplied first, and what has the weight 0 is not looked at. */
-static bool begin_link(lg_group *g, lg__bucket *b)
-{
-        const char *op = "lg_backward";
-        lg__joint j = b->errand.joint;
-        bool ok = true;
-        if (j.what == LG__ALL_REDUCE && b->errand.weighted) {
-                const double share = b->errand.share;
-                j.reduction = LG__RANKS_SUM;
-                ok = share == 0 ? lg__fill_values(b->flat, 0, op)
-                                : lg__pointwise_run(LG_PW_mul_scalar, b->flat, (lg_tensor *[LG_PW_INPUTS]){b->flat},
-                                                    share, 0, op);
-        }
-        void *data = lg__data(b->flat);
-        return ok && lg__group_link(g, op, &j, data, data, &b->mark);
-}
-
-/* Through the host. */
-static bool begin_host(lg_group *g, lg__bucket *b)
-{
-        if (b->device->id.type != LG_DEVICE_CPU &&
-            !(b->host = lg__tensor_own(lg__clone_values(b->flat, lg_cpu(), b->dtype))))
-                return false;
-        b->errand.in = b->errand.out = lg__data(b->host ? b->host : b->flat);
-        lg__group_begin(g, &b->errand);
-        return true;
-}
-
 bool lg__bucket_begin(lg__parallel *p, lg_group *g, lg__bucket *b)
 {
-        const lg__plan *plan = p->plan;
-        lg_tensor *alone = b->count == 1 ? value_of(plan, b, 0) : NULL;
-        uint64_t present = 0;
+        const lg_tensor *alone = b->count == 1 ? value_of(p->plan, b, 0) : NULL;
+        lg__collective what = {.kind = LG__BROADCAST, .dtype = b->dtype, .shape = LG_SHAPE(b->elements)};
+        memcpy(what.name, b->name, sizeof what.name);
+        if (!b->buffers) {
+                what.kind = LG__ALL_REDUCE;
+                what.reduction = LG_RANKS_MEAN;
+                what.weighted = p->weight != 1;
+                what.weight = p->weight;
+        }
         if (alone && lg__layout_is_contiguous(&alone->at)) {
                 b->flat = lg__tensor_own(lg__tensor_new(alone->ctx, alone->storage, &alone->at));
-                present = 1;
+                what.bits = 1;
                 if (!b->flat)
                         return false;
-        } else if (!pack(plan, b, &present)) {
+        } else if (!pack(p->plan, b, &what.bits)) {
                 return false;
         }
-        lg__joint j = {.what = b->buffers ? LG__BROADCAST : LG__ALL_REDUCE, .dtype = b->dtype, .bits = present};
-        j.shape = LG_SHAPE(b->elements);
-        memcpy(j.name, b->name, sizeof j.name);
-        if (!b->buffers) {
-                j.reduction = LG__RANKS_MEAN;
-                j.weighted = p->weight != 1;
-                j.weight = p->weight;
-        }
-        b->errand = (lg__errand){.joint = j};
-        if (!lg__group_agree(g, "lg_backward", b->device, &b->errand))
-                return false;
-        b->linked = b->errand.linked;
-        return b->begun = b->linked ? begin_link(g, b) : begin_host(g, b);
+        b->request = (lg__request){.what = what, .in = b->flat, .out = b->flat};
+        return b->begun = lg__request_begin(g, "lg_backward", &b->request);
 }
 
-/* A member of the bucket has that value now. */
-static bool put(const lg__plan *plan, lg__bucket *b, int64_t i, const lg_tensor *value)
+/* Writes the averaged gradient or the buffer to member i, creating the gradient if there is none. */
+static bool write_member(const lg__plan *plan, lg__bucket *b, int64_t i, const lg_tensor *value)
 {
         lg_tensor *t = plan->tensors[plan->order[b->first + i]], *to = value_of(plan, b, i);
         if (!to) {
@@ -309,12 +265,12 @@ static bool put(const lg__plan *plan, lg__bucket *b, int64_t i, const lg_tensor 
 
 static bool unpack(const lg__plan *plan, lg__bucket *b)
 {
-        bool ok = !b->host || lg__copy_values(b->flat, b->host, "lg_backward");
+        bool ok = true;
         for (int64_t i = 0, at = 0; ok && i < b->count; i++) {
                 const lg_tensor *t = plan->tensors[plan->order[b->first + i]];
-                if (b->buffers || (b->errand.bits >> i & 1)) {
+                if (b->buffers || (b->request.bits >> i & 1)) {
                         const lg_tensor *part = part_of(b, at, t);
-                        ok = part && put(plan, b, i, part);
+                        ok = part && write_member(plan, b, i, part);
                 }
                 at += lg__layout_numel(&t->at);
         }
@@ -324,13 +280,10 @@ static bool unpack(const lg__plan *plan, lg__bucket *b)
 bool lg__bucket_end(lg__parallel *p, lg_group *g, lg__bucket *b, bool ok)
 {
         if (b->begun)
-                ok = (b->linked ? lg__group_linked(g, "lg_backward", b->mark)
-                                : lg__group_end(g, "lg_backward", &b->errand)) &&
-                     ok;
-        ok = ok && (!b->begun || (b->buffers && lg_group_rank(g) == 0) || unpack(p->plan, b));
-        lg__tensor_release(b->host);
+                ok = lg__request_end(g, "lg_backward", &b->request) && ok &&
+                     ((b->buffers && g->rank == 0) || unpack(p->plan, b));
         lg__tensor_release(b->flat);
-        b->host = b->flat = NULL;
+        b->flat = NULL;
         b->begun = false;
         return ok;
 }

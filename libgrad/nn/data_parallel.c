@@ -1,7 +1,7 @@
 /* data_parallel.c - a module that trains on all ranks of a group, each with its share of a batch (Li et al. 2020,
  * "PyTorch distributed: experiences on accelerating data parallel training").
  *
- * It watches backwards: whenever the gradients of a bucket are complete, their mean over the ranks sets off, in the
+ * It watches backwards: as soon as the gradients of a bucket are complete, the exchange of the bucket begins, in the
  * order of buckets, which is the same on all ranks; the end of the backward waits for them.
  */
 #include <math.h>
@@ -22,14 +22,14 @@ static lg_group *group_of(const lg__parallel *p)
 
 /* ---- during a backward ---- */
 
-static lg_list tensors(lg__watcher *w)
+static lg_list watched_tensors(lg__watcher *w)
 {
         lg__parallel *p = of_watcher(w);
         const lg__plan *plan = p->silent ? NULL : p->watcher.call ? p->plan : lg__parallel_plan(p);
         return plan ? (lg_list){plan->params, plan->tensors} : (lg_list){0, NULL};
 }
 
-static bool begin(lg__watcher *w)
+static bool begin_backward(lg__watcher *w)
 {
         lg__parallel *p = of_watcher(w);
         p->module->running++;
@@ -37,7 +37,7 @@ static bool begin(lg__watcher *w)
         return group_of(p) != NULL;
 }
 
-/* All buckets from the next one on that are complete. */
+/* Begins all buckets from the next one on that are complete. */
 static bool begin_buckets(lg__parallel *p, int64_t until)
 {
         lg__plan *plan = p->plan;
@@ -48,7 +48,7 @@ static bool begin_buckets(lg__parallel *p, int64_t until)
         return g != NULL;
 }
 
-static bool complete(lg__watcher *w, int64_t number)
+static bool complete_gradient(lg__watcher *w, int64_t number)
 {
         lg__parallel *p = of_watcher(w);
         lg__plan *plan = p->plan;
@@ -57,13 +57,13 @@ static bool complete(lg__watcher *w, int64_t number)
         return begin_buckets(p, plan->gradients);
 }
 
-/* From now on in the order in which they arrived on rank 0. */
-static bool settle(lg__parallel *p, lg_group *g)
+/* Reorders the buckets, for backwards to come, by the arrival of gradients on rank 0. */
+static bool adopt_order(lg__parallel *p, lg_group *g)
 {
         lg__plan *plan = p->plan;
-        lg__joint j = {.what = LG__BROADCAST, .dtype = LG_I64, .name = "the order of gradients"};
-        j.shape = LG_SHAPE(plan->ordered);
-        if (!lg__group_run(g, "lg_backward", &j, plan->arrival, plan->arrival))
+        lg__collective what = {.kind = LG__BROADCAST, .dtype = LG_I64, .name = "the order of gradients"};
+        what.shape = LG_SHAPE(plan->ordered);
+        if (!lg__group_run(g, "lg_backward", &what, plan->arrival, plan->arrival))
                 return false;
         for (int64_t i = 0; i < plan->ordered; i++)
                 plan->order[i] = plan->arrival[i];
@@ -71,7 +71,7 @@ static bool settle(lg__parallel *p, lg_group *g)
         return plan->settled = true;
 }
 
-static bool end(lg__watcher *w, bool ok)
+static bool end_backward(lg__watcher *w, bool ok)
 {
         lg__parallel *p = of_watcher(w);
         lg__plan *plan = p->plan;
@@ -79,16 +79,16 @@ static bool end(lg__watcher *w, bool ok)
         lg_group *g = (lg_group *)p->group.object;
         for (int64_t i = 0; i < plan->buckets; i++)
                 ok = lg__bucket_end(p, g, &plan->bucket[i], ok) && ok;
-        ok = ok && (plan->settled || settle(p, g));
+        ok = ok && (plan->settled || adopt_order(p, g));
         p->module->running--;
         if (!ok)
                 lg__report_error(p->module->object.ctx);
         return ok;
 }
 
-/* ---- the end, the start ---- */
+/* ---- the beginning and the end ---- */
 
-static void end_with_module(lg__watcher *w)
+static void free_parallel(lg__watcher *w)
 {
         lg__parallel *p = of_watcher(w);
         lg_module *m = p->module;
@@ -99,23 +99,19 @@ static void end_with_module(lg__watcher *w)
         lg__free(m->object.ctx, p, sizeof *p);
 }
 
-typedef struct starting {
-        lg_group *group;
-} starting;
-
-/* The values of rank 0, on all. */
-static bool spread(const char *path, lg__part *part, void *user)
+/* Gives all ranks the values of rank 0. */
+static bool broadcast_part(const char *path, lg__part *part, void *user)
 {
-        lg_group *g = ((const starting *)user)->group;
+        lg_group *g = user;
         lg_tensor *t = part->tensor;
-        lg__joint j = {.what = LG__BROADCAST, .dtype = t->at.dtype, .shape = t->at.shape};
-        snprintf(j.name, sizeof j.name, "%s", path);
+        lg__collective what = {.kind = LG__BROADCAST, .dtype = t->at.dtype, .shape = t->at.shape};
+        snprintf(what.name, sizeof what.name, "%s", path);
         lg_ctx *c = t->ctx;
         lg_scope scope = lg__scope_begin(c);
         if (!scope.id)
                 return false;
         lg_tensor *values = lg__clone_values(t, lg_cpu(), t->at.dtype);
-        const bool ok = values && lg__group_run(g, "lg_data_parallel", &j, lg__data(values), lg__data(values)) &&
+        const bool ok = values && lg__group_run(g, "lg_data_parallel", &what, lg__data(values), lg__data(values)) &&
                         (lg_group_rank(g) == 0 || lg__copy_values(t, values, "lg_data_parallel"));
         t->storage->version += lg_group_rank(g) != 0;
         lg_scope_end(c, scope);
@@ -140,11 +136,11 @@ static lg__parallel *new_parallel(lg_module *m, lg_group *g, const lg_data_paral
                 return NULL;
         *p = (lg__parallel){.module = m, .weight = 1, .bucket_bytes = o->bucket_bytes, .keep_buffers = o->keep_buffers};
         p->watcher.name = "lg_data_parallel";
-        p->watcher.tensors = tensors;
-        p->watcher.begin = begin;
-        p->watcher.complete = complete;
-        p->watcher.end = end;
-        p->watcher.free = end_with_module;
+        p->watcher.tensors = watched_tensors;
+        p->watcher.begin = begin_backward;
+        p->watcher.complete = complete_gradient;
+        p->watcher.end = end_backward;
+        p->watcher.free = free_parallel;
         lg__weak_set(&p->group, &g->object);
         return p;
 }
@@ -171,12 +167,12 @@ bool lg_data_parallel_with(lg_module *m, lg_group *g, const lg_data_parallel_opt
         m->parallel = &p->watcher;
         if (lg_group_size(g) == 1)
                 return true;
-        const lg__joint last = {.what = LG__BARRIER, .name = "the end of the parameters"};
-        if (lg__module_visit(m, path, spread, &(starting){g}) && lg__group_run(g, op, &last, NULL, NULL)) {
+        const lg__collective last = {.kind = LG__BARRIER, .name = "the end of the parameters"};
+        if (lg__module_visit(m, path, broadcast_part, g) && lg__group_run(g, op, &last, NULL, NULL)) {
                 lg__watcher_add(c, &p->watcher);
                 return true;
         }
-        end_with_module(m->parallel);
+        free_parallel(m->parallel);
         lg__report_error(c);
         return false;
 }

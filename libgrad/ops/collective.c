@@ -21,19 +21,19 @@ static lg_group *group_of(lg_ctx *c, const void *attributes, const char *op)
         return lg__group_find(c, (uint64_t)((const collective_attributes *)attributes)->group, op);
 }
 
-static lg__joint joint_of(lg__together what, const lg_tensor *t, const collective_attributes *a)
+static lg__collective collective_of(lg__collective_kind kind, const lg_tensor *t, const collective_attributes *a)
 {
-        lg__joint j = {.what = what, .dtype = t->at.dtype, .shape = t->at.shape};
-        j.reduction = (lg__rank_reduction)a->reduction;
-        j.root = a->rank < 0 ? 0 : a->rank;
-        return j;
+        lg__collective what = {.kind = kind, .dtype = t->at.dtype, .shape = t->at.shape};
+        what.reduction = (lg_rank_op)a->reduction;
+        what.root = a->rank < 0 ? 0 : a->rank;
+        return what;
 }
 
-static bool run(lg__call *call, lg__together what, const lg_tensor *shape, const lg_tensor *in, lg_tensor *out)
+static bool run(lg__call *call, lg__collective_kind kind, const lg_tensor *shape, const lg_tensor *in, lg_tensor *out)
 {
         lg_group *g = group_of(call->ctx, call->attributes, call->op->name);
-        const lg__joint j = joint_of(what, shape, call->attributes);
-        return g && lg__group_tensors(g, call->op->name, &j, in, out);
+        const lg__collective what = collective_of(kind, shape, call->attributes);
+        return g && lg__group_tensors(g, call->op->name, &what, in, out);
 }
 
 /* Arguments of the functions: a context with an error tells the group. NULL: an error. */
@@ -119,14 +119,14 @@ lg_tensor *lg_all_reduce_with(lg_tensor *x, lg_group *g, const lg_all_reduce_opt
 }
 
 /* Changes x by an operation that reads and writes it. */
-static bool in_place(lg_tensor *x, lg_group *g, const lg__joint *j, const char *op)
+static bool in_place(lg_tensor *x, lg_group *g, const lg__collective *what, const char *op)
 {
         lg_ctx *c = x->ctx;
         lg_scope scope = lg_scope_begin(c);
         lg_tensor *t = !scope.id                          ? NULL
                        : lg__layout_is_contiguous(&x->at) ? x
                                                           : lg__clone_values(x, x->storage->device->id, x->at.dtype);
-        const bool ok = t && lg__group_tensors(g, op, j, t, t) && (t == x || lg__copy_values(x, t, op));
+        const bool ok = t && lg__group_tensors(g, op, what, t, t) && (t == x || lg__copy_values(x, t, op));
         if (t)
                 x->storage->version++;
         if (scope.id)
@@ -139,8 +139,8 @@ bool lg_all_reduce_(lg_tensor *x, lg_group *g, lg_rank_op how)
         const char *op = "lg_all_reduce_";
         if (!ready(x, g, op) || !lg__may_change(x, op, "x") || !check_reduction(x, how, op))
                 return false;
-        const lg__joint j = joint_of(LG__ALL_REDUCE, x, &(collective_attributes){0, how, -1});
-        return in_place(x, g, &j, op);
+        const lg__collective what = collective_of(LG__ALL_REDUCE, x, &(collective_attributes){0, how, -1});
+        return in_place(x, g, &what, op);
 }
 
 /* ---- broadcast ---- */
@@ -181,8 +181,8 @@ bool lg_broadcast_(lg_tensor *x, lg_group *g, int root)
         const char *op = "lg_broadcast_";
         if (!ready(x, g, op) || !lg__may_change(x, op, "x") || !check_rank(g, root, false, op))
                 return false;
-        const lg__joint j = joint_of(LG__BROADCAST, x, &(collective_attributes){0, 0, root});
-        return in_place(x, g, &j, op);
+        const lg__collective what = collective_of(LG__BROADCAST, x, &(collective_attributes){0, 0, root});
+        return in_place(x, g, &what, op);
 }
 
 /* ---- all_gather, reduce_scatter ---- */
@@ -287,12 +287,12 @@ static bool infer_send(lg__call *call)
         return infer_of_rank(call, true);
 }
 
-static bool pass(lg__call *call, lg__together what, const lg_tensor *in, lg_tensor *out)
+static bool pass(lg__call *call, lg__collective_kind kind, const lg_tensor *in, lg_tensor *out)
 {
         lg_group *g = group_of(call->ctx, call->attributes, call->op->name);
-        lg__joint j = joint_of(what, call->in[0], call->attributes);
-        j.recorded = needs_gradient(call);
-        return g && lg__group_tensors(g, call->op->name, &j, in, out);
+        lg__collective what = collective_of(kind, call->in[0], call->attributes);
+        what.recorded = needs_gradient(call);
+        return g && lg__group_tensors(g, call->op->name, &what, in, out);
 }
 
 static bool forward_send(lg__call *call)

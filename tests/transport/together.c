@@ -10,18 +10,28 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "group/exchange.h"
+#include "group/messages.h"
 #include "../../kernels/half.h"
 
 static lg_ctx *c;
 static lg_transport *t;
-static lg__peer *p;
+static lg__comm *p;
 static int failures, rank, size;
+
+static const char *why(void)
+{
+        return p && p->broken ? p->why : NULL;
+}
+
+static bool run(const lg__collective *what, const void *in, void *out)
+{
+        return lg__comm_agree(p, what) && lg__comm_exchange(p, in, out);
+}
 
 #define CHECK(holds)                                                                                                   \
         ((holds) ? (void)0                                                                                             \
                  : (void)(failures++, fprintf(stderr, "rank %d of %d, line %d: %s: %s\n", rank, size, __LINE__,        \
-                                              #holds, p && lg__peer_why(p) ? lg__peer_why(p) : "")))
+                                              #holds, why() ? why() : "")))
 
 static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8, LG_BOOL};
 static const int64_t counts[] = {0, 1, 2, 5, 1000, 4097, 600001};
@@ -81,13 +91,13 @@ static void *make(lg_dtype d, int r, int64_t count)
 }
 
 /* What rank r's element i of a reduction must be, by plain loops in the dtype's type of sums. */
-static void put_reduced(lg_dtype d, lg__rank_reduction how, void *to, int64_t at, int64_t i)
+static void put_reduced(lg_dtype d, lg_rank_op how, void *to, int64_t at, int64_t i)
 {
         double f = 0;
         float s = 0;
         for (int r = 0; r < size; r++) {
                 const double v = value_of(d, r, i);
-                if (how == LG__RANKS_MAX || d == LG_BOOL) {
+                if (how == LG_RANKS_MAX || d == LG_BOOL) {
                         f = r == 0 ? v : fmax(f, v);
                         s = (float)f;
                 } else {
@@ -95,29 +105,29 @@ static void put_reduced(lg_dtype d, lg__rank_reduction how, void *to, int64_t at
                         s += (float)v;
                 }
         }
-        if (how == LG__RANKS_MEAN) {
+        if (how == LG_RANKS_MEAN) {
                 f /= size;
                 s /= (float)size;
         }
         put(d, to, at, d == LG_F32 || d == LG_F16 || d == LG_BF16 ? (double)s : f);
 }
 
-static lg__joint joint(lg__together what, lg_dtype d, int64_t count)
+static lg__collective collective(lg__collective_kind what, lg_dtype d, int64_t count)
 {
-        return (lg__joint){.what = what, .dtype = d, .shape = {.ndim = 1, .size = {count}}};
+        return (lg__collective){.kind = what, .dtype = d, .shape = {.ndim = 1, .size = {count}}};
 }
 
 /* ---- what must hold ---- */
 
-static void test_all_reduce(lg_dtype d, int64_t count, lg__rank_reduction how, bool in_place)
+static void test_all_reduce(lg_dtype d, int64_t count, lg_rank_op how, bool in_place)
 {
         const size_t bytes = (size_t)count * lg_dtype_size(d);
         void *in = make(d, rank, count), *want = malloc(bytes + 1), *out = in_place ? in : malloc(bytes + 1);
-        lg__joint j = joint(LG__ALL_REDUCE, d, count);
+        lg__collective j = collective(LG__ALL_REDUCE, d, count);
         j.reduction = how;
         for (int64_t i = 0; i < count; i++)
                 put_reduced(d, how, want, i, i);
-        CHECK(lg__peer_run(p, &j, in, out));
+        CHECK(run(&j, in, out));
         CHECK(memcmp(out, want, bytes) == 0);
         if (!in_place)
                 free(out);
@@ -129,8 +139,8 @@ static void test_weights(void)
 {
         float x[3] = {1, 2, (float)rank + 4}, y[3];
         double sum = 0, weights = 0;
-        lg__joint j = joint(LG__ALL_REDUCE, LG_F32, 3);
-        j.reduction = LG__RANKS_MEAN;
+        lg__collective j = collective(LG__ALL_REDUCE, LG_F32, 3);
+        j.reduction = LG_RANKS_MEAN;
         j.weighted = true;
         j.weight = size == 1 ? 2 : rank;
         j.bits = (uint64_t)1 << (60 + rank);
@@ -140,10 +150,10 @@ static void test_weights(void)
         }
         for (int i = 0; i < 3 && j.weight == 0; i++)
                 x[i] = NAN;
-        CHECK(lg__peer_run(p, &j, x, y));
+        CHECK(run(&j, x, y));
         CHECK(y[0] == 1 && y[1] == 2 && fabs(y[2] - sum / weights) < 1e-6);
-        CHECK(lg__peer_share(p) == j.weight / weights);
-        CHECK(lg__peer_bits(p) == (((uint64_t)1 << size) - 1) << 60);
+        CHECK(lg__comm_share(p) == j.weight / weights);
+        CHECK(p->bits == (((uint64_t)1 << size) - 1) << 60);
 }
 
 static void test_reduce_scatter(lg_dtype d, int64_t part)
@@ -151,10 +161,10 @@ static void test_reduce_scatter(lg_dtype d, int64_t part)
         const int64_t count = part * size;
         const size_t bytes = (size_t)part * lg_dtype_size(d);
         void *in = make(d, rank, count), *out = malloc(bytes + 1), *want = malloc(bytes + 1);
-        const lg__joint j = joint(LG__REDUCE_SCATTER, d, count);
+        const lg__collective j = collective(LG__REDUCE_SCATTER, d, count);
         for (int64_t i = 0; i < part; i++)
-                put_reduced(d, LG__RANKS_SUM, want, i, rank * part + i);
-        CHECK(lg__peer_run(p, &j, in, out));
+                put_reduced(d, LG_RANKS_SUM, want, i, rank * part + i);
+        CHECK(run(&j, in, out));
         CHECK(memcmp(out, want, bytes) == 0);
         free(in), free(out), free(want);
 }
@@ -163,8 +173,8 @@ static void test_all_gather(lg_dtype d, int64_t count)
 {
         const size_t bytes = (size_t)count * lg_dtype_size(d);
         char *in = make(d, rank, count), *out = malloc(bytes * (size_t)size + 1);
-        const lg__joint j = joint(LG__ALL_GATHER, d, count);
-        CHECK(lg__peer_run(p, &j, in, out));
+        const lg__collective j = collective(LG__ALL_GATHER, d, count);
+        CHECK(run(&j, in, out));
         for (int r = 0; r < size; r++) {
                 void *want = make(d, r, count);
                 CHECK(memcmp(out + (size_t)r * bytes, want, bytes) == 0);
@@ -178,9 +188,9 @@ static void test_broadcast(lg_dtype d, int64_t count)
         const size_t bytes = (size_t)count * lg_dtype_size(d);
         for (int root = 0; root < size; root++) {
                 void *want = make(d, root, count), *own = make(d, rank, count);
-                lg__joint j = joint(LG__BROADCAST, d, count);
+                lg__collective j = collective(LG__BROADCAST, d, count);
                 j.root = root;
-                CHECK(lg__peer_run(p, &j, own, own));
+                CHECK(run(&j, own, own));
                 CHECK(memcmp(own, want, bytes) == 0);
                 free(want), free(own);
         }
@@ -192,13 +202,13 @@ static void test_pairs(lg_dtype d, int64_t count)
         const size_t bytes = (size_t)count * lg_dtype_size(d);
         const int other = rank ^ 1;
         void *own = make(d, rank, count), *want = make(d, other, count), *got = malloc(bytes + 1);
-        lg__joint send = joint(LG__SEND, d, count), receive = joint(LG__RECEIVE, d, count);
+        lg__collective send = collective(LG__SEND, d, count), receive = collective(LG__RECEIVE, d, count);
         send.root = receive.root = other;
         for (int turn = 0; turn < 2 && other < size; turn++)
                 if (turn == rank % 2)
-                        CHECK(lg__peer_run(p, &send, own, NULL));
+                        CHECK(run(&send, own, NULL));
                 else
-                        CHECK(lg__peer_run(p, &receive, NULL, got));
+                        CHECK(run(&receive, NULL, got));
         CHECK(other >= size || memcmp(got, want, bytes) == 0);
         free(own), free(want), free(got);
 }
@@ -206,94 +216,94 @@ static void test_pairs(lg_dtype d, int64_t count)
 static void run_right(void)
 {
         test_weights();
-        const lg__joint barrier = {.what = LG__BARRIER};
+        const lg__collective barrier = {.kind = LG__BARRIER};
         for (int n = 0; n < (int)(sizeof counts / sizeof *counts); n++)
                 for (int d = 0; d < (int)(sizeof dtypes / sizeof *dtypes); d++) {
-                        test_all_reduce(dtypes[d], counts[n], LG__RANKS_SUM, n % 2);
-                        test_all_reduce(dtypes[d], counts[n], LG__RANKS_MAX, false);
+                        test_all_reduce(dtypes[d], counts[n], LG_RANKS_SUM, n % 2);
+                        test_all_reduce(dtypes[d], counts[n], LG_RANKS_MAX, false);
                         if (lg_dtype_is_float(dtypes[d]))
-                                test_all_reduce(dtypes[d], counts[n], LG__RANKS_MEAN, true);
+                                test_all_reduce(dtypes[d], counts[n], LG_RANKS_MEAN, true);
                         test_reduce_scatter(dtypes[d], counts[n] / 4);
                         test_all_gather(dtypes[d], counts[n] / 2);
                         test_broadcast(dtypes[d], counts[n]);
                         test_pairs(dtypes[d], counts[n]);
-                        CHECK(lg__peer_run(p, &barrier, NULL, NULL));
+                        CHECK(run(&barrier, NULL, NULL));
                 }
-        test_all_reduce(LG_F32, 4000003, LG__RANKS_SUM, true); /* more pieces than are on their way at once */
-        test_all_reduce(LG_F32, 4000003, LG__RANKS_SUM, false);
+        test_all_reduce(LG_F32, 4000003, LG_RANKS_SUM, true); /* more pieces than are on their way at once */
+        test_all_reduce(LG_F32, 4000003, LG_RANKS_SUM, false);
         float nan[2] = {rank == 0 ? NAN : 1, rank == size - 1 ? NAN : -INFINITY};
-        lg__joint j = joint(LG__ALL_REDUCE, LG_F32, 2);
-        j.reduction = LG__RANKS_MAX;
-        CHECK(lg__peer_run(p, &j, nan, nan) && isnan(nan[0]) && isnan(nan[1]));
-        CHECK(!lg__peer_why(p));
+        lg__collective j = collective(LG__ALL_REDUCE, LG_F32, 2);
+        j.reduction = LG_RANKS_MAX;
+        CHECK(run(&j, nan, nan) && isnan(nan[0]) && isnan(nan[1]));
+        CHECK(!why());
 }
 
 /* ---- what one rank does otherwise, the second or the last ---- */
 
 static const struct mistake {
         const char *name;
-        lg__joint all, one;
+        lg__collective all, one;
         const char *says; /* on every rank */
 } mistakes[] = {
-#define JOINT(operation, type, how, from, dims, ...)                                                                   \
+#define COLLECTIVE(operation, type, how, from, dims, ...)                                                              \
         {                                                                                                              \
-                .what = LG__##operation, .dtype = LG_##type, .reduction = LG__RANKS_##how, .root = from, .shape = {    \
+                .kind = LG__##operation, .dtype = LG_##type, .reduction = LG_RANKS_##how, .root = from, .shape = {     \
                         .ndim = dims,                                                                                  \
                         .size = {__VA_ARGS__}                                                                          \
                 }                                                                                                      \
         }
-#define USUAL JOINT(ALL_REDUCE, F32, SUM, 0, 1, 4)
-        {"operation", USUAL, JOINT(BROADCAST, F32, SUM, 0, 1, 4), "broadcast of f32 (4,) from rank 0"},
-        {"dtype", USUAL, JOINT(ALL_REDUCE, F64, SUM, 0, 1, 4), "all_reduce of f64 (4,), sum"},
-        {"shape", JOINT(ALL_GATHER, I64, SUM, 0, 2, 2, 3), JOINT(ALL_GATHER, I64, SUM, 0, 2, 3, 2),
+#define USUAL COLLECTIVE(ALL_REDUCE, F32, SUM, 0, 1, 4)
+        {"operation", USUAL, COLLECTIVE(BROADCAST, F32, SUM, 0, 1, 4), "broadcast of f32 (4,) from rank 0"},
+        {"dtype", USUAL, COLLECTIVE(ALL_REDUCE, F64, SUM, 0, 1, 4), "all_reduce of f64 (4,), sum"},
+        {"shape", COLLECTIVE(ALL_GATHER, I64, SUM, 0, 2, 2, 3), COLLECTIVE(ALL_GATHER, I64, SUM, 0, 2, 3, 2),
          "all_gather of i64 (3, 2)"},
-        {"size", USUAL, JOINT(ALL_REDUCE, F32, SUM, 0, 1, 5), "all_reduce of f32 (5,), sum"},
-        {"reduction", USUAL, JOINT(ALL_REDUCE, F32, MEAN, 0, 1, 4), "all_reduce of f32 (4,), mean"},
-        {"root", JOINT(BROADCAST, F32, SUM, 0, 1, 4), JOINT(BROADCAST, F32, SUM, 1, 1, 4),
+        {"size", USUAL, COLLECTIVE(ALL_REDUCE, F32, SUM, 0, 1, 5), "all_reduce of f32 (5,), sum"},
+        {"reduction", USUAL, COLLECTIVE(ALL_REDUCE, F32, MEAN, 0, 1, 4), "all_reduce of f32 (4,), mean"},
+        {"root", COLLECTIVE(BROADCAST, F32, SUM, 0, 1, 4), COLLECTIVE(BROADCAST, F32, SUM, 1, 1, 4),
          "broadcast of f32 (4,) from rank 1"},
-        {"barrier", USUAL, {.what = LG__BARRIER}, "barrier"},
-        {"name", {.what = LG__BARRIER, .name = "weights"}, {.what = LG__BARRIER, .name = "biases"}, "biases"},
+        {"barrier", USUAL, {.kind = LG__BARRIER}, "barrier"},
+        {"name", {.kind = LG__BARRIER, .name = "weights"}, {.kind = LG__BARRIER, .name = "biases"}, "biases"},
         {"gradient",
-         JOINT(RECEIVE, F32, SUM, 2, 1, 4),
-         {.what = LG__SEND, .dtype = LG_F32, .shape = {.ndim = 1, .size = {4}}, .recorded = true},
+         COLLECTIVE(RECEIVE, F32, SUM, 2, 1, 4),
+         {.kind = LG__SEND, .dtype = LG_F32, .shape = {.ndim = 1, .size = {4}}, .recorded = true},
          "send of f32 (4,) to rank 0 with a gradient"},
-        {"pair", {.what = LG__BARRIER}, JOINT(SEND, F32, SUM, 0, 1, 4), "send of f32 (4,) to rank 0"},
+        {"pair", {.kind = LG__BARRIER}, COLLECTIVE(SEND, F32, SUM, 0, 1, 4), "send of f32 (4,) to rank 0"},
 #undef USUAL
-#undef JOINT
+#undef COLLECTIVE
 };
 
 /* Every rank has an error that says what the others hear. */
 static void run_mistake(const struct mistake *m)
 {
         float in[64] = {0}, out[256];
-        const lg__joint barrier = {.what = LG__BARRIER};
-        CHECK(lg__peer_run(p, &barrier, NULL, NULL));
-        CHECK(!lg__peer_run(p, rank == size - 1 ? &m->one : &m->all, in, out));
-        CHECK(lg__peer_why(p) && strstr(lg__peer_why(p), m->says) && strstr(lg__peer_why(p), "operation 3"));
-        CHECK(!lg__peer_run(p, &barrier, NULL, NULL)); /* broken for good */
+        const lg__collective barrier = {.kind = LG__BARRIER};
+        CHECK(run(&barrier, NULL, NULL));
+        CHECK(!run(rank == size - 1 ? &m->one : &m->all, in, out));
+        CHECK(why() && strstr(why(), m->says) && strstr(why(), "operation 3"));
+        CHECK(!run(&barrier, NULL, NULL)); /* broken for good */
 }
 
 /* The last rank fails, leaves, or says nothing for longer than the limit; the others hear of it. */
 static void run_fault(const char *name, double limit)
 {
         float x[4] = {0};
-        const lg__joint all = joint(LG__ALL_REDUCE, LG_F32, 4);
-        CHECK(lg__peer_run(p, &all, x, x));
+        const lg__collective all = collective(LG__ALL_REDUCE, LG_F32, 4);
+        CHECK(run(&all, x, x));
         if (rank == size - 1) {
                 if (strcmp(name, "failed") == 0)
-                        lg__peer_fail(p, "the disk is full");
+                        lg__comm_fail(p, "the disk is full");
                 else if (strcmp(name, "late") == 0)
                         usleep((useconds_t)(limit * 2.5e6));
                 else
                         return; /* to leave */
-                CHECK(!lg__peer_run(p, &all, x, x) && lg__peer_why(p));
+                CHECK(!run(&all, x, x) && why());
                 return;
         }
-        CHECK(!lg__peer_run(p, &all, x, x) && lg__peer_why(p));
+        CHECK(!run(&all, x, x) && why());
         const char *want = strcmp(name, "failed") == 0 ? "the disk is full"
                            : strcmp(name, "late") == 0 ? "has not answered rank"
                                                        : "has left the group";
-        CHECK(strstr(lg__peer_why(p), want));
+        CHECK(strstr(why(), want));
 }
 
 int main(int argc, char **argv)
@@ -316,8 +326,8 @@ int main(int argc, char **argv)
         rank = t->rank, size = t->size;
         for (int r = 0; r < size; r++)
                 world[r] = r;
-        p = lg__peer_new(c, t, rank, size, world, 0, limit);
-        CHECK(p && lg__peer_run(p, &(lg__joint){.what = LG__BARRIER}, NULL, NULL));
+        p = lg__comm_new(c, t, rank, size, world, 0, limit);
+        CHECK(p && run(&(lg__collective){.kind = LG__BARRIER}, NULL, NULL));
         const double start = seconds(); /* of all */
         bool found = false;
         for (int i = 0; i < (int)(sizeof mistakes / sizeof *mistakes); i++)
@@ -329,7 +339,7 @@ int main(int argc, char **argv)
                 run_right();
         else if (!found)
                 run_fault(argv[2], limit);
-        const bool whole = lg__peer_free(p);
+        const bool whole = lg__comm_free(p);
         p = NULL;
         CHECK(whole == (strcmp(argv[2], "right") == 0));
         if (failures == 0)
