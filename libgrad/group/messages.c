@@ -164,24 +164,28 @@ static bool is_late(lg__comm *m, double start, int r)
         return true;
 }
 
-static bool add_piece(lg__comm *m, int r, bool ok)
+/* Begins to send `from`, or to receive `to` if that is NULL. */
+static bool begin_piece(lg__comm *m, int r, int tag, const void *from, void *to, size_t bytes)
 {
-        m->pieces[m->piece_count].rank = r;
-        m->pieces[m->piece_count].key = m->key;
-        m->piece_count += ok;
-        return ok || fail(m, "rank %d cannot reach rank %d: %s", m->rank, r, m->t->why);
+        lg__piece *x = &m->pieces[m->piece_count];
+        const int world = m->inbox[r].world;
+        x->rank = r;
+        x->key = m->key;
+        if (!(from ? m->t->api->send(m->t, world, tag, from, bytes, &x->transfer)
+                   : m->t->api->receive(m->t, world, tag, to, bytes, &x->transfer)))
+                return fail(m, "rank %d cannot reach rank %d: %s", m->rank, r, m->t->why);
+        m->piece_count++;
+        return true;
 }
 
 bool lg__piece_send(lg__comm *m, int r, const void *from, size_t bytes)
 {
-        lg_transfer *x = &m->pieces[m->piece_count].transfer;
-        return add_piece(m, r, m->t->api->send(m->t, m->inbox[r].world, m->tag + 1, from, bytes, x));
+        return begin_piece(m, r, m->tag + 1, from, NULL, bytes);
 }
 
 bool lg__piece_receive(lg__comm *m, int r, void *to, size_t bytes)
 {
-        lg_transfer *x = &m->pieces[m->piece_count].transfer;
-        return add_piece(m, r, m->t->api->receive(m->t, m->inbox[r].world, m->tag + 1, to, bytes, x));
+        return begin_piece(m, r, m->tag + 1, NULL, to, bytes);
 }
 
 static bool cancel_pieces(lg__comm *m)
@@ -262,17 +266,6 @@ static void scale_weights(lg__comm *m)
                 m->weights[r] = scalbn(m->weights[r], -ilogb(most));
 }
 
-/* Begins to send this rank's description to all that take part. */
-static void send_description(lg__comm *m)
-{
-        for (int r = 0; r < m->size; r++) {
-                lg_transfer *x = &m->pieces[m->piece_count].transfer;
-                if (takes_part(m, &m->collective, r) &&
-                    !add_piece(m, r, m->t->api->send(m->t, m->inbox[r].world, m->tag, &m->own, sizeof m->own, x)))
-                        return;
-        }
-}
-
 bool lg__comm_agree(lg__comm *m, const lg__collective *what)
 {
         const double start = now();
@@ -288,7 +281,9 @@ bool lg__comm_agree(lg__comm *m, const lg__collective *what)
         m->weighted = m->weights[m->rank] != 1;
         m->bits = what->bits;
         m->linked = what->linked;
-        send_description(m);
+        for (int r = 0; r < m->size && !m->broken; r++)
+                if (takes_part(m, what, r))
+                        begin_piece(m, r, m->tag, &m->own, NULL, sizeof m->own);
         for (int r = 0; r < m->size && !m->broken; r++)
                 while (takes_part(m, what, r) && poll_inboxes(m)) {
                         if (m->inbox[r].arrived) {

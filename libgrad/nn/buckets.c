@@ -12,43 +12,46 @@
 
 /* ---- the plan ---- */
 
-/* Parameters and buffers of a module that were counted so far, and with a plan put into it. */
+/* A walk over the parts of these kinds: parameters (0) and buffers (1) so far, and where they are put; NULL: nowhere.
+ */
 typedef struct gathering {
-        lg__plan *plan;
-        int64_t params, buffers;
+        int kinds;
+        int64_t count[2];
+        lg_tensor **to[2];
 } gathering;
 
 static bool gather_part(const char *path, lg__part *part, void *user)
 {
         gathering *g = user;
+        const bool is_buffer = part->kind == LG__BUFFER;
         (void)path;
-        if (part->kind != LG__PARAMETER && part->kind != LG__BUFFER)
+        if (!(part->kind & g->kinds))
                 return true;
-        const int64_t number = part->kind == LG__PARAMETER ? g->params++ : g->buffers++;
-        if (g->plan && (part->kind == LG__PARAMETER || g->plan->params + number < g->plan->count))
-                g->plan->tensors[part->kind == LG__PARAMETER ? number : g->plan->params + number] = part->tensor;
+        if (g->to[is_buffer])
+                g->to[is_buffer][g->count[is_buffer]] = part->tensor;
+        g->count[is_buffer]++;
         return true;
 }
 
 static lg__plan *new_plan(lg__parallel *p)
 {
         char path[LG__PATH];
-        gathering g = {0};
+        gathering g = {.kinds = p->keep_buffers ? LG__PARAMETER : LG__PARAMETER | LG__BUFFER};
         if (!lg__module_visit(p->module, path, gather_part, &g))
                 return NULL;
-        const int64_t count = g.params + (p->keep_buffers ? 0 : g.buffers);
-        const size_t n = (size_t)count;
+        const size_t n = (size_t)(g.count[0] + g.count[1]);
         const size_t bytes = sizeof(lg__plan) + n * (sizeof(lg__bucket) + sizeof(lg_tensor *) + 3 * sizeof(int64_t));
         lg__plan *plan = lg__alloc(p->module->object.ctx, bytes);
         if (!plan)
                 return NULL;
-        *plan = (lg__plan){.bytes = bytes, .params = g.params, .count = count};
+        *plan = (lg__plan){.bytes = bytes, .params = g.count[0], .count = (int64_t)n};
         plan->bucket = (lg__bucket *)(plan + 1);
         plan->tensors = (lg_tensor **)(plan->bucket + n);
         plan->order = (int64_t *)(plan->tensors + n);
         plan->arrival = plan->order + n;
         plan->bucket_of = plan->arrival + n;
-        lg__module_visit(p->module, path, gather_part, &(gathering){.plan = plan});
+        g = (gathering){.kinds = g.kinds, .to = {plan->tensors, plan->tensors + plan->params}};
+        lg__module_visit(p->module, path, gather_part, &g);
         return plan;
 }
 
@@ -73,66 +76,56 @@ static bool take_name(const char *path, lg__part *part, void *user)
         return false;
 }
 
-/* A cut in progress: numbers at the front of plan->arrival are in the bucket that is being filled. */
-typedef struct collected {
-        lg__parallel *p;
-        lg__plan *plan;
-        int64_t count, elements;
-        int64_t placed; /* in plan->order */
-} collected;
-
-/* Adds a bucket of these numbers. */
-static void add_bucket(collected *k, const int64_t *numbers, int64_t count, int64_t elements)
+/* Adds a bucket of these numbers to the plan. */
+static void add_bucket(lg__parallel *p, const int64_t *numbers, int64_t count)
 {
         char path[LG__PATH];
-        lg__plan *plan = k->plan;
+        lg__plan *plan = p->plan;
         const lg_tensor *t = plan->tensors[numbers[0]];
         lg__bucket *b = &plan->bucket[plan->buckets];
-        *b = (lg__bucket){.first = k->placed, .count = count, .elements = elements};
+        *b = (lg__bucket){.first = plan->buckets ? b[-1].first + b[-1].count : 0, .count = count};
         b->device = t->storage->device;
         b->dtype = t->at.dtype;
         b->buffers = numbers[0] >= plan->params;
-        lg__module_visit(k->p->module, path, take_name, &(naming){t, b->name});
+        lg__module_visit(p->module, path, take_name, &(naming){t, b->name});
         for (int64_t i = 0; i < count; i++) {
-                plan->order[k->placed++] = numbers[i];
+                plan->order[b->first + i] = numbers[i];
                 plan->bucket_of[numbers[i]] = plan->buckets;
+                b->elements += lg__layout_numel(&plan->tensors[numbers[i]]->at);
         }
         plan->gradients += !b->buffers;
         plan->buckets++;
 }
 
-static void close_bucket(collected *k)
-{
-        if (k->count)
-                add_bucket(k, k->plan->arrival, k->count, k->elements);
-        k->count = k->elements = 0;
-}
-
 /* Large gradients have buckets of their own, which begin early; small ones share. */
-void lg__parallel_cut(lg__parallel *p, lg__plan *plan)
+void lg__parallel_cut(lg__parallel *p)
 {
-        collected k = {.p = p, .plan = plan};
-        plan->buckets = plan->gradients = 0;
+        lg__plan *plan = p->plan;
         const int64_t all = plan->ordered + plan->count - plan->params;
+        int64_t count = 0, bytes = 0; /* of the next shared bucket: numbers at the front of plan->arrival */
+        plan->buckets = plan->gradients = 0;
         memcpy(plan->arrival, plan->order, (size_t)all * sizeof *plan->order);
         for (int64_t i = 0; i < all; i++) {
-                const int64_t number = plan->arrival[i]; /* behind those collected */
+                const int64_t number = plan->arrival[i];
                 const lg_tensor *t = plan->tensors[number], *first = plan->tensors[plan->arrival[0]];
-                const int64_t size = (int64_t)lg__dtype_bytes(t->at.dtype), elements = lg__layout_numel(&t->at);
+                const int64_t more = lg__layout_numel(&t->at) * (int64_t)lg__dtype_bytes(t->at.dtype);
                 const bool is_buffer = number >= plan->params;
                 const bool alike = first->at.dtype == t->at.dtype && first->storage->device == t->storage->device &&
                                    (plan->arrival[0] >= plan->params) == is_buffer;
                 const int64_t most = plan->buckets || FIRST_BYTES > p->bucket_bytes ? p->bucket_bytes : FIRST_BYTES;
-                if (elements * size >= GREAT_BYTES && !is_buffer) {
-                        add_bucket(&k, &number, 1, elements);
+                if (more >= GREAT_BYTES && !is_buffer) {
+                        add_bucket(p, &number, 1);
                         continue;
                 }
-                if (k.count && (!alike || k.count == MOST || (k.elements + elements) * size > most))
-                        close_bucket(&k);
-                plan->arrival[k.count++] = number;
-                k.elements += elements;
+                if (count && (!alike || count == MOST || bytes + more > most)) {
+                        add_bucket(p, plan->arrival, count);
+                        count = bytes = 0;
+                }
+                plan->arrival[count++] = number;
+                bytes += more;
         }
-        close_bucket(&k);
+        if (count)
+                add_bucket(p, plan->arrival, count);
 }
 
 /* Orders the parameters for the first backward, which meets the last ones first. */
@@ -179,7 +172,7 @@ lg__plan *lg__parallel_plan(lg__parallel *p)
         lg__parallel_forget(p);
         p->plan = now;
         guess_order(now);
-        lg__parallel_cut(p, now);
+        lg__parallel_cut(p);
         return now;
 }
 

@@ -67,7 +67,7 @@ static bool adopt_order(lg__parallel *p, lg_group *g)
                 return false;
         for (int64_t i = 0; i < plan->ordered; i++)
                 plan->order[i] = plan->arrival[i];
-        lg__parallel_cut(p, plan);
+        lg__parallel_cut(p);
         return plan->settled = true;
 }
 

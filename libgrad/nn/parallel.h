@@ -46,7 +46,7 @@ typedef struct lg__parallel {
 lg__plan *lg__parallel_plan(lg__parallel *p);
 void lg__parallel_forget(lg__parallel *p);
 /* Cuts the order of the plan into buckets. */
-void lg__parallel_cut(lg__parallel *p, lg__plan *plan);
+void lg__parallel_cut(lg__parallel *p);
 /* Resets the plan before a backward. */
 void lg__plan_reset(lg__plan *plan);
 /* Begins the exchange of a bucket. */

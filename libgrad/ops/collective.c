@@ -21,18 +21,21 @@ static lg_group *group_of(lg_ctx *c, const void *attributes, const char *op)
         return lg__group_find(c, (uint64_t)((const collective_attributes *)attributes)->group, op);
 }
 
-static lg__collective collective_of(lg__collective_kind kind, const lg_tensor *t, const collective_attributes *a)
+/* Returns whether the derivative of a message sends one back. */
+static bool needs_gradient(const lg__call *call)
 {
-        lg__collective what = {.kind = kind, .dtype = t->at.dtype, .shape = t->at.shape};
-        what.reduction = (lg_rank_op)a->reduction;
-        what.root = a->rank < 0 ? 0 : a->rank;
-        return what;
+        return call->ctx->recording && call->in[0]->node && lg__dtype_float(call->in[0]->at.dtype);
 }
 
-static bool run(lg__call *call, lg__collective_kind kind, const lg_tensor *shape, const lg_tensor *in, lg_tensor *out)
+static bool run(lg__call *call, lg__collective_kind kind, const lg_tensor *in, lg_tensor *out)
 {
-        lg_group *g = group_of(call->ctx, call->attributes, call->op->name);
-        const lg__collective what = collective_of(kind, shape, call->attributes);
+        const collective_attributes *a = call->attributes;
+        const lg__layout *x = &call->in[0]->at;
+        lg_group *g = group_of(call->ctx, a, call->op->name);
+        lg__collective what = {.kind = kind, .dtype = x->dtype, .shape = x->shape};
+        what.reduction = (lg_rank_op)a->reduction;
+        what.root = a->rank < 0 ? 0 : a->rank;
+        what.recorded = (kind == LG__SEND || kind == LG__RECEIVE) && needs_gradient(call);
         return g && lg__group_tensors(g, call->op->name, &what, in, out);
 }
 
@@ -86,7 +89,7 @@ static bool infer_all_reduce(lg__call *call)
 
 static bool forward_all_reduce(lg__call *call)
 {
-        return run(call, LG__ALL_REDUCE, call->in[0], call->in[0], call->out[0]);
+        return run(call, LG__ALL_REDUCE, call->in[0], call->out[0]);
 }
 
 static bool vjp_all_reduce(lg__vjp *v)
@@ -139,7 +142,8 @@ bool lg_all_reduce_(lg_tensor *x, lg_group *g, lg_rank_op how)
         const char *op = "lg_all_reduce_";
         if (!ready(x, g, op) || !lg__may_change(x, op, "x") || !check_reduction(x, how, op))
                 return false;
-        const lg__collective what = collective_of(LG__ALL_REDUCE, x, &(collective_attributes){0, how, -1});
+        const lg__collective what = {
+                .kind = LG__ALL_REDUCE, .dtype = x->at.dtype, .shape = x->at.shape, .reduction = how};
         return in_place(x, g, &what, op);
 }
 
@@ -152,7 +156,7 @@ static bool infer_broadcast(lg__call *call)
 
 static bool forward_broadcast(lg__call *call)
 {
-        return run(call, LG__BROADCAST, call->in[0], call->in[0], call->out[0]);
+        return run(call, LG__BROADCAST, call->in[0], call->out[0]);
 }
 
 static bool vjp_broadcast(lg__vjp *v)
@@ -181,7 +185,7 @@ bool lg_broadcast_(lg_tensor *x, lg_group *g, int root)
         const char *op = "lg_broadcast_";
         if (!ready(x, g, op) || !lg__may_change(x, op, "x") || !check_rank(g, root, false, op))
                 return false;
-        const lg__collective what = collective_of(LG__BROADCAST, x, &(collective_attributes){0, 0, root});
+        const lg__collective what = {.kind = LG__BROADCAST, .dtype = x->at.dtype, .shape = x->at.shape, .root = root};
         return in_place(x, g, &what, op);
 }
 
@@ -201,7 +205,7 @@ static bool infer_all_gather(lg__call *call)
 
 static bool forward_all_gather(lg__call *call)
 {
-        return run(call, LG__ALL_GATHER, call->in[0], call->in[0], call->out[0]);
+        return run(call, LG__ALL_GATHER, call->in[0], call->out[0]);
 }
 
 static bool vjp_all_gather(lg__vjp *v)
@@ -241,7 +245,7 @@ static bool infer_reduce_scatter(lg__call *call)
 
 static bool forward_reduce_scatter(lg__call *call)
 {
-        return run(call, LG__REDUCE_SCATTER, call->in[0], call->in[0], call->out[0]);
+        return run(call, LG__REDUCE_SCATTER, call->in[0], call->out[0]);
 }
 
 static bool vjp_reduce_scatter(lg__vjp *v)
@@ -274,11 +278,6 @@ lg_tensor *lg_reduce_scatter_with(lg_tensor *x, lg_group *g, const lg_all_reduce
 
 /* ---- send, receive ---- */
 
-static bool needs_gradient(const lg__call *call)
-{
-        return call->ctx->recording && call->in[0]->node && lg__dtype_float(call->in[0]->at.dtype);
-}
-
 static bool infer_send(lg__call *call)
 {
         if (!lg__dtype_float(call->in[0]->at.dtype))
@@ -287,17 +286,9 @@ static bool infer_send(lg__call *call)
         return infer_of_rank(call, true);
 }
 
-static bool pass(lg__call *call, lg__collective_kind kind, const lg_tensor *in, lg_tensor *out)
-{
-        lg_group *g = group_of(call->ctx, call->attributes, call->op->name);
-        lg__collective what = collective_of(kind, call->in[0], call->attributes);
-        what.recorded = needs_gradient(call);
-        return g && lg__group_tensors(g, call->op->name, &what, in, out);
-}
-
 static bool forward_send(lg__call *call)
 {
-        return pass(call, LG__SEND, call->in[0], NULL) && lg__fill_values(call->out[0], 0, "send");
+        return run(call, LG__SEND, call->in[0], NULL) && lg__fill_values(call->out[0], 0, "send");
 }
 
 /* A second derivative goes the same way once more: what is received depends on x and on this op, whose token says so.
@@ -331,7 +322,7 @@ static bool infer_receive(lg__call *call)
 
 static bool forward_receive(lg__call *call)
 {
-        return pass(call, LG__RECEIVE, NULL, call->out[0]);
+        return run(call, LG__RECEIVE, NULL, call->out[0]);
 }
 
 /* The values of `like` do not matter: its gradient is zero, and holds the token of what goes back. */

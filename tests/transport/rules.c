@@ -1,7 +1,8 @@
 /* rules.c - what lg_data_parallel() promises beside its sums: rules KIND, run by mpirun with LIBGRAD_MPI, or alone.
  * KIND: right; foreign, run by the launcher of the other MPI; or what goes wrong on the last rank or on all: early
  * (of 3 ranks), late (rank 0 leaves after the time limit), fork, cleared, exit, failed, open, shape, more, loader,
- * forward, create_graph, freed. On the device that LG_TEST_DEVICE names. Prints "held" if all did, else what did not.
+ * forward, create_graph, freed, within (a backward it is freed). On the device that LG_TEST_DEVICE names. Prints "held"
+ * if all did, else what did not.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -263,6 +264,13 @@ static void expect(bool ok, lg_error_code mine, const char *words)
         lg_clear_error(c);
 }
 
+static lg_tensor *free_group(lg_tensor *grad, void *user)
+{
+        (void)user;
+        lg_group_free(g);
+        return grad;
+}
+
 static void check_wrong(const char *kind)
 {
         const bool me = rank == size - 1;
@@ -276,7 +284,7 @@ static void check_wrong(const char *kind)
                 CHECK(lg_module_add_parameter(m, "late", lg_ones(c, LG_SHAPE(1))));
         if (!strcmp(kind, "shape"))
                 CHECK(lg_module_add_parameter(m, "late", lg_ones(c, LG_SHAPE(me ? 2 : 1))));
-        const bool ok = lg_data_parallel(m, g);
+        const bool ok = lg_data_parallel(m, g, .bucket_bytes = strcmp(kind, "within") ? 0 : 4);
         if (!strcmp(kind, "shape") || !strcmp(kind, "more")) {
                 expect(ok, LG_ERR_COMM, "late");
                 return;
@@ -298,6 +306,8 @@ static void check_wrong(const char *kind)
         lg_tensor *loss = lg_forward(m, lg_ones(c, LG_SHAPE(1)));
         if (!strcmp(kind, "freed"))
                 lg_group_free(g);
+        if (!strcmp(kind, "within"))
+                lg_hook(loss, free_group, NULL); /* behind the exchange of what gets no gradient */
         CHECK(!lg_backward(loss, .create_graph = !strcmp(kind, "create_graph")));
         CHECK(lg_error_code_of(c) == LG_ERR_STATE);
         lg_clear_error(c);
