@@ -45,7 +45,7 @@ typedef struct lg_link_args {
 /* Functions that return false or NULL have noted why in q: LG_LOST if other processes have to do with it. The host
  * waits for others in join(), leave() and, briefly, in a link's first operations; never longer than `seconds`. */
 typedef struct lg_device_links {
-        /* The library's name and version in words; or false, and why there is none. */
+        /* The library's name and version; or false, and why there is none: the other functions may be NULL then. */
         bool (*version)(char *ret, size_t size);
         /* The device, in words that no other one on this machine has, the same in all processes. */
         bool (*place)(struct lg_queue *q, char *ret, size_t size);

@@ -257,57 +257,19 @@ static const char *why(const lg_link *l)
         return l->comm ? NULL : l->why;
 }
 
-#else /* NCCL's header was not there when this was built */
-#include <stdio.h>
-
-static const char *const unknown = "this build knows nothing of NCCL";
-
-static bool version(char *ret, size_t size)
-{
-        snprintf(ret, size, "%s", unknown);
-        return false;
-}
-
-static bool place(lg_queue *q, char *, size_t)
-{
-        return lg_queue_fail(q, LG_BROKEN, "%s", unknown);
-}
-
-static bool make_id(lg_queue *q, uint8_t *)
-{
-        return lg_queue_fail(q, LG_BROKEN, "%s", unknown);
-}
-
-static lg_link *join(lg_queue *q, const uint8_t *, int, int, double)
-{
-        lg_queue_fail(q, LG_BROKEN, "%s", unknown);
-        return NULL;
-}
-
-static bool run(lg_queue *q, lg_link *, const lg_link_args *, uint64_t *)
-{
-        return lg_queue_fail(q, LG_BROKEN, "%s", unknown);
-}
-
-static bool wait(lg_queue *q, lg_link *, uint64_t)
-{
-        return lg_queue_fail(q, LG_BROKEN, "%s", unknown);
-}
-
-static const char *why(const lg_link *)
-{
-        return unknown;
-}
-
-static void leave(lg_queue *, lg_link *, bool)
-{
-}
-
-void lg_cuda_links_close(lg_queue *)
-{
-}
-#endif
-
 extern "C" const lg_device_links lg_cuda_links = {
         version, lg_entry<place>::call, lg_entry<make_id>::call, join, lg_entry<run>::call, lg_entry<wait>::call, why,
         leave};
+
+#else /* NCCL's header was not there when this was built */
+#include <stdio.h>
+
+static bool version(char *ret, size_t size)
+{
+        snprintf(ret, size, "this build knows nothing of NCCL");
+        return false;
+}
+
+extern "C" const lg_device_links lg_cuda_links = {version, nullptr, nullptr, nullptr,
+                                                  nullptr, nullptr, nullptr, nullptr};
+#endif

@@ -7,6 +7,10 @@
 
 extern "C" const lg_device_links lg_cuda_links;
 
+#if __has_include(<nccl.h>)
+#define LG_NCCL 1
+#include <nccl.h>
+
 /* Before the host waits for what a stream holds now, for an event, or for all that the device does: returns when no
  * operation of a link is before its end. False: a link was given up, as noted in q. Without such operations under way
  * it calls nothing and returns at once. */
@@ -15,10 +19,6 @@ bool lg_cuda_links_before_event(lg_queue *q, cudaEvent_t e);
 bool lg_cuda_links_before_all(lg_queue *q);
 /* Ends the links that are left. */
 void lg_cuda_links_close(lg_queue *q);
-
-#if __has_include(<nccl.h>)
-#define LG_NCCL 1
-#include <nccl.h>
 
 #define LG_NCCL_FUNCTIONS(F)                                                                                           \
         F(version, ncclGetVersion)                                                                                     \
@@ -78,6 +78,24 @@ bool lg_nccl_done(lg_queue *q, lg_link *l, const char *call, ncclResult_t s);
 bool lg_nccl_goes_on(lg_queue *q, lg_link *l, double start);
 /* Gives a link up; the words are why. */
 void lg_nccl_give_up(lg_queue *q, lg_link *l, const char *format, ...);
+#else
+
+/* Without NCCL there are no links. */
+static inline bool lg_cuda_links_before(lg_queue *, cudaStream_t)
+{
+        return true;
+}
+static inline bool lg_cuda_links_before_event(lg_queue *, cudaEvent_t)
+{
+        return true;
+}
+static inline bool lg_cuda_links_before_all(lg_queue *)
+{
+        return true;
+}
+static inline void lg_cuda_links_close(lg_queue *)
+{
+}
 #endif
 
 #endif

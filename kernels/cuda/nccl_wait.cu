@@ -162,21 +162,4 @@ bool lg_cuda_links_before_all(lg_queue *q)
                         good = poll(q, l->marks[l->mark % LG_CUDA_MARKS]) && good;
         return good;
 }
-
-#else
-
-bool lg_cuda_links_before_event(lg_queue *, cudaEvent_t)
-{
-        return true;
-}
-
-bool lg_cuda_links_before(lg_queue *, cudaStream_t)
-{
-        return true;
-}
-
-bool lg_cuda_links_before_all(lg_queue *)
-{
-        return true;
-}
 #endif

@@ -24,11 +24,12 @@ static bool run_messages(lg__request *r)
                         return false;
                 r->share = lg__comm_share(m);
                 r->weighted = m->weighted;
-                r->linked = m->linked;
                 r->bits = m->bits;
                 r->agreed = true;
-                if (r->what.linked)
+                if (r->what.linked) { /* its caller waits, and decides where the data goes */
+                        r->linked = m->linked;
                         return true;
+                }
         }
         return lg__comm_exchange(m, r->from, r->to);
 }
