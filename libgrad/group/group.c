@@ -31,7 +31,7 @@ static void destroy(lg__object *o)
         if (g->comm) {
                 lg__group_check_process(g);
                 lg__group_check_link(g);
-                lg__queue_drain(&g->world->queue);
+                lg__queue_wait(&g->world->queue, NULL);
                 const bool broken = !lg__comm_free(g->comm);
                 g->world->broken = broken || g->world->broken;
                 lg__link_close(g, broken);
@@ -104,7 +104,7 @@ static void report_error(lg_ctx *c)
                 if (((lg__object *)link)->type != &type || !g->comm)
                         continue;
                 lg__group_check_process(g);
-                lg__queue_drain(&g->world->queue);
+                lg__queue_wait(&g->world->queue, NULL);
                 lg__comm_fail(g->comm, c->message);
                 lg__group_check_link(g);
         }
@@ -153,18 +153,6 @@ static int ranks_here(const lg_group *g, int end)
         for (int r = 0; r < end; r++)
                 count += strcmp(w->hosts + (size_t)g->members[r] * HOST, w->t->host) == 0;
         return count;
-}
-
-static bool exchange_hosts(lg_group *g)
-{
-        lg__world *w = g->world;
-        char host[HOST] = "";
-        memcpy(host, w->t->host, strnlen(w->t->host, HOST - 1));
-        w->hosts = lg__group_gather(g, "lg_group_open", "the names of hosts", host, HOST);
-        if (!w->hosts)
-                return false;
-        g->local_rank = ranks_here(g, g->rank);
-        return true;
 }
 
 /* Whether a thread that exchanges messages while others compute gains anything: a network takes its time, but between
@@ -216,7 +204,10 @@ static bool enter_world(lg_ctx *c, lg__world *w)
 static lg_group *enter_group(lg_ctx *c, lg__world *w)
 {
         lg_group *g = c->error ? NULL : new_group(c, w, w->t->rank, w->t->size);
-        if (g && join(g, 0) && exchange_hosts(g)) {
+        char host[HOST] = "";
+        memcpy(host, w->t->host, strnlen(w->t->host, HOST - 1));
+        if (g && join(g, 0) && (w->hosts = lg__group_gather(g, "lg_group_open", "the names of hosts", host, HOST))) {
+                g->local_rank = ranks_here(g, g->rank);
                 w->queue.threaded = wants_thread(g);
                 return g;
         }

@@ -108,7 +108,7 @@ void lg__queue_init(lg__queue *q)
 
 void lg__queue_finish(lg__queue *q)
 {
-        lg__queue_drain(q);
+        lg__queue_wait(q, NULL);
         if (q->started) {
                 pthread_mutex_lock(&q->lock);
                 q->quit = true;
@@ -149,8 +149,7 @@ static void add(lg__queue *q, lg__request *r, bool early)
         pthread_mutex_unlock(&q->lock);
 }
 
-/* Waits for a request; NULL: until none is left. */
-static void wait_until(lg__queue *q, const lg__request *r)
+void lg__queue_wait(lg__queue *q, const lg__request *r)
 {
         pthread_mutex_lock(&q->lock);
         q->waiting++;
@@ -164,11 +163,6 @@ static void wait_until(lg__queue *q, const lg__request *r)
         }
         q->waiting--;
         pthread_mutex_unlock(&q->lock);
-}
-
-void lg__queue_drain(lg__queue *q)
-{
-        wait_until(q, NULL);
 }
 
 bool lg__queue_is_idle(lg__queue *q)
@@ -200,7 +194,7 @@ void lg__group_check_link(lg_group *g)
 {
         const char *why = g->link ? lg__links_of(g)->why(g->link) : NULL;
         if (why) {
-                lg__queue_drain(&g->world->queue);
+                lg__queue_wait(&g->world->queue, NULL);
                 lg__comm_fail(g->comm, why);
         }
         if (g->link && g->comm->broken)
@@ -225,7 +219,7 @@ static bool end_messages(lg_group *g, const char *op, const lg__request *r)
         if (!g->comm)
                 return true;
         lg__group_check_process(g);
-        wait_until(&g->world->queue, r);
+        lg__queue_wait(&g->world->queue, r);
         if (r->ok) {
                 *g->object.ctx->cleared = 0;
                 return true;

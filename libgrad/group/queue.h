@@ -35,8 +35,8 @@ typedef struct lg__world {
 void lg__queue_init(lg__queue *q);
 /* Ends it, after all requests. */
 void lg__queue_finish(lg__queue *q);
-/* Waits until no request is left: then the caller may use the communicators. */
-void lg__queue_drain(lg__queue *q);
+/* Waits for a request; NULL: until none is left, so that the caller may use the communicators. */
+void lg__queue_wait(lg__queue *q, const lg__request *r);
 bool lg__queue_is_idle(lg__queue *q);
 
 /* Bring a group up to date: breaks it in a child of fork(), whose transport and devices its parent uses; breaks it if

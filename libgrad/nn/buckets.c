@@ -176,16 +176,6 @@ lg__plan *lg__parallel_plan(lg__parallel *p)
         return now;
 }
 
-void lg__plan_reset(lg__plan *plan)
-{
-        plan->arrived = plan->next = 0;
-        for (int64_t i = 0; i < plan->buckets; i++) {
-                lg__bucket *b = &plan->bucket[i];
-                b->begun = false;
-                b->waiting = b->buffers ? 0 : b->count;
-        }
-}
-
 /* ---- a bucket under way ---- */
 
 /* Returns the gradient or buffer that member i of a bucket contributes; NULL: there is no gradient. */

@@ -32,8 +32,11 @@ static lg_list watched_tensors(lg__watcher *w)
 static bool begin_backward(lg__watcher *w)
 {
         lg__parallel *p = of_watcher(w);
+        lg__plan *plan = p->plan;
         p->module->running++;
-        lg__plan_reset(p->plan);
+        plan->arrived = plan->next = 0;
+        for (lg__bucket *b = plan->bucket; b < plan->bucket + plan->buckets; b++)
+                b->waiting = b->buffers ? 0 : b->count;
         return group_of(p) != NULL;
 }
 

@@ -47,8 +47,6 @@ lg__plan *lg__parallel_plan(lg__parallel *p);
 void lg__parallel_forget(lg__parallel *p);
 /* Cuts the order of the plan into buckets. */
 void lg__parallel_cut(lg__parallel *p);
-/* Resets the plan before a backward. */
-void lg__plan_reset(lg__plan *plan);
 /* Begins the exchange of a bucket. */
 bool lg__bucket_begin(lg__parallel *p, lg_group *g, lg__bucket *b);
 /* Waits for a bucket if it has begun, and writes its values to its members if ok. Returns false with an error. */
