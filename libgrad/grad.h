@@ -27,11 +27,18 @@
  * scopes and freeing objects work. So calls can be nested, and a program may check lg_error() once, after a loop, and
  * continue after lg_clear_error(). A function that fails changes nothing.
  *
- * Any function can fail with LG_ERR_MEMORY if it allocates memory, with LG_ERR_ARGUMENT if a required argument is NULL
- * or belongs to another context, with LG_ERR_STATE if a tensor was freed, with LG_ERR_DEVICE if its tensors are on
- * different devices, and with LG_ERR_CUDA if a GPU fails; comments need not repeat that. If all tensors and objects of
- * a call are NULL, there is no context to hold an error, and the call only returns NULL or false: this is how a failure
- * passes through nested calls.
+ * A comment says what its function takes, and names the errors that are special to it. It does not repeat these:
+ * - LG_ERR_ARGUMENT: a required argument is NULL, an object belongs to another context, or a number, an option or a
+ *   dimension is outside the range that it may have;
+ * - LG_ERR_SHAPE: a tensor has other dimensions or sizes than the comment says, shapes do not broadcast, or the result
+ *   would have more than LG_MAX_DIMS dimensions or too many elements;
+ * - LG_ERR_DTYPE: a tensor or an option has a dtype that the comment does not allow;
+ * - LG_ERR_DEVICE: tensors are on different devices, or a device does not exist;
+ * - LG_ERR_STATE: a tensor was freed;
+ * - LG_ERR_MEMORY or LG_ERR_CUDA: there is no memory left, or a GPU fails.
+ *
+ * If all tensors and objects of a call are NULL, there is no context to hold an error, and the call only returns NULL,
+ * false or 0: this is how a failure passes through nested calls. Functions that return void or a property cannot fail.
  *
  * Scopes and ownership. A new tensor belongs to the innermost open scope, which frees it when it ends; lg_escape()
  * hands it to the next outer scope and lg_keep() to the caller. Modules, optimisers, data sets and other objects belong
@@ -42,7 +49,7 @@
  * Options. What is optional follows the positional arguments, by name: lg_sum(x, .dims = LG_DIMS(1)). An option that is
  * not given has the default that the comment of its member states. In C (from C11 on) options may have any order; in
  * C++ they must have the order of the members of their struct, and before C++20 they are an extension of the compiler.
- * See grad/base.h.
+ * See grad/base.h. A dimension counts from 0, or from the end if it is negative: -1 is the last one.
  *
  * Threads. Only one thread at a time may use a context and what belongs to it. Threads that work at the same time have
  * a context each.

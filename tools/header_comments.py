@@ -24,6 +24,7 @@ class Declaration:
     line: int
     section: Section
     members: list = field(default_factory=list)  # of structs and enums: (code, comment)
+    new: bool = False  # of functions: whether it has LG_NEW, as those have that return a new object
 
 
 @dataclass
@@ -124,7 +125,7 @@ def declaration(text, line, comment, section):
     bare = re.sub(r'\b(LG_API|LG_NEW|extern|LG_PRINTF\([^)]*\))\s*', '', code).strip()
     if code.startswith('LG_API') or 'LG_API' in code:
         name = re.search(r'(\w+)(?:\[\w*\])?\s*(?:\(|;)', bare).group(1)
-        return Declaration('function', name, bare, comment, trailing, line, section)
+        return Declaration('function', name, bare, comment, trailing, line, section, new='LG_NEW' in code)
     if re.match(r'(__extension__ )?typedef (struct|enum)\b[^;]*\{', code):
         kind = 'enum' if 'enum' in code.split('{')[0] else 'struct'
         body = text[text.index('{') + 1:text.rindex('}')]

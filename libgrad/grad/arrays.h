@@ -5,9 +5,6 @@
  *
  *     lg_tensor *x = lg_read_npy(c, "x.npy");
  *     lg_write_npz(c, "two.npz", LG_NAMES("x", "y"), LG_LIST(x, lg_square(x)));
- *
- * In addition to the errors named below, functions fail with LG_ERR_STATE if a tensor has been freed, LG_ERR_MEMORY if
- * no memory is left, and LG_ERR_CUDA if a GPU fails. A NULL context or tensor gives NULL or false and sets no error.
  */
 #ifndef LG_ARRAYS_H
 #define LG_ARRAYS_H
@@ -18,13 +15,13 @@ LG_BEGIN
 
 /* ---- NumPy's files ----
  *
- * Tensors that are read are on the CPU, in row-major order whatever the order of elements and bytes in the file, and
- * belong to the innermost open scope. float64, float32, float16, int64, int32, uint8 and bool keep their dtype; int16,
- * int8 and uint16 become i32; uint32 and uint64 become i64.
+ * Tensors that are read are on the CPU, in row-major order whatever the order of elements and bytes in the file.
+ * float64, float32, float16, int64, int32, uint8 and bool keep their dtype; int16, int8 and uint16 become i32; uint32
+ * and uint64 become i64.
  *
  * All functions that take a path fail with LG_ERR_IO if the system cannot open, read or write the file or if it is not
- * a regular file (symbolic links are followed), and LG_ERR_ARGUMENT if the path is NULL. Functions for npz archives
- * need libzip; they fail with LG_ERR_STATE if libgrad was built without it.
+ * a regular file (symbolic links are followed). Functions for npz archives need libzip; they fail with LG_ERR_STATE if
+ * libgrad was built without it.
  */
 
 /* Reads the array in an npy file, as np.save writes it, of format version 1.0 to 3.0. An array in Fortran order takes
@@ -35,31 +32,28 @@ LG_API LG_NEW lg_tensor *lg_read_npy(lg_ctx *c, const char *path);
 
 /* Writes t, on any device and in any layout, as an npy file of version 1.0 in C order. The data are written to a
  * temporary file, which replaces an existing file only when it is complete, as in lg_save(). Waits for t's device and
- * reports its device-side errors. Returns false and LG_ERR_DTYPE for bf16, which NumPy does not have, or LG_ERR_IO, for
- * example because the disk is full. */
+ * reports its device-side errors. Fails with LG_ERR_DTYPE for bf16, which NumPy does not have. */
 LG_API bool lg_write_npy(const lg_tensor *t, const char *path);
 
 /* Reads the array `name` from an npz archive, as np.savez and np.savez_compressed write it. The name can be given with
  * or without ".npy". The memory that libzip takes in addition to the context's is bounded by the size of the archive's
- * directory, not by the sizes declared there. Fails with LG_ERR_ARGUMENT if there is no such array or the name is NULL,
- * and with LG_ERR_FORMAT in the cases of lg_read_npy() and if the archive is damaged, has two entries of that name, or
- * the entry is encrypted, has a wrong checksum, is compressed by another method than deflate, or declares a size that
- * no compression can reach. */
+ * directory, not by the sizes declared there. Fails with LG_ERR_ARGUMENT if there is no such array, and with
+ * LG_ERR_FORMAT in the cases of lg_read_npy() and if the archive is damaged, has two entries of that name, or the entry
+ * is encrypted, has a wrong checksum, is compressed by another method than deflate, or declares a size that no
+ * compression can reach. */
 LG_API LG_NEW lg_tensor *lg_read_npz(lg_ctx *c, const char *path, const char *name);
 
 /* Returns the names of the arrays in an npz archive, without ".npy", in the archive's order; other entries are left
- * out. The list belongs to the context and is valid until lg_names_free() or lg_close(). It is empty on failure, with
- * the errors of lg_read_npz(): LG_ERR_FORMAT if the archive is damaged or has a name twice. */
+ * out. The list belongs to the context and is valid until lg_names_free() or lg_close(). It is empty on failure:
+ * LG_ERR_FORMAT if the archive is damaged or has a name twice. */
 LG_API LG_NEW lg_names lg_npz_names(lg_ctx *c, const char *path);
 
-/* Frees a list that lg_npz_names() returned. Cannot fail; does nothing if the list is empty or comes from another
- * function. */
+/* Frees a list that lg_npz_names() returned. Does nothing if the list comes from another function. */
 LG_API void lg_names_free(lg_ctx *c, lg_names names);
 
 /* Writes an npz archive with each array under its name, uncompressed, as np.savez does. The same tensors always give
- * the same bytes. The file is replaced as by lg_write_npy(), with the same errors. Fails with LG_ERR_ARGUMENT if there
- * are no arrays or not as many names, if an array is NULL or belongs to another context, or if a name is NULL, is given
- * twice, is empty, is longer than 65,000 bytes or is not UTF-8.
+ * the same bytes. The file is replaced as by lg_write_npy(). There is at least one array. Each has a name of its own,
+ * UTF-8 of 1 to 65,000 bytes.
  * Example: lg_write_npz(c, "batch.npz", LG_NAMES("x", "y"), LG_LIST(x, y)) */
 LG_API bool lg_write_npz(lg_ctx *c, const char *path, lg_names_in names, lg_list_in arrays);
 

@@ -14,7 +14,8 @@
  *     lg_tensor *y = lg_conv2d_with(x, w, b, &o);
  *
  * Macros that take any number of objects, such as lg_nn_sequential(), have a function with _list at its end, which
- * takes an array that ends with LG_END.
+ * takes an array that ends with LG_END. Macros whose result is a struct that grows have a function with _with that
+ * takes its size.
  *
  * A call whose arguments are missing, misplaced or of a wrong type does not compile, or draws a warning without any -W
  * flag. An option that only a newer libgrad knows is LG_ERR_ARGUMENT when the program runs with an older library.
@@ -28,8 +29,8 @@
 /* ---- attributes of declarations ----
  *
  * LG_API marks a function that the library exports. LG_PRINTF lets the compiler check a format and its arguments.
- * LG_NEW draws a warning if the result of the call is not used, since the call then has no effect. LG_BEGIN and
- * LG_END_C enclose the declarations of C functions.
+ * LG_NEW draws a warning if the result of the call is not used. LG_BEGIN and LG_END_C enclose the declarations of C
+ * functions.
  */
 
 #if defined(__GNUC__)
@@ -52,8 +53,7 @@
 
 /* ---- objects ----
  *
- * Programs hold these objects by pointer. Each belongs to the context that it was created in, and lg_close() frees it
- * if the program has not.
+ * Programs hold these objects by pointer. Each belongs to the context that it was created in.
  */
 
 /* A context: the first error, scopes, memory, devices, random state. See context.h. */
@@ -207,8 +207,8 @@ __extension__ typedef struct lg_nothing {
 #endif
 
 /* The value zero, for a floating-point option whose default is another value: .eps = LG_ZERO. LG_ZERO and LG_ZERO_INT
- * are each far out of the range of the other, so mixing them up draws a warning. Only gcc, in C, accepts LG_ZERO_INT
- * for a floating-point option; the call then fails with LG_ERR_ARGUMENT if the option has a range. */
+ * are each far out of the range of the other, so mixing them up draws a warning, except for LG_ZERO_INT in gcc's C; an
+ * option that has a range is then LG_ERR_ARGUMENT. */
 #define LG_ZERO (-0x1p1000)
 
 /* The value zero, for an integer option whose default is another value: .patience = LG_ZERO_INT. */
@@ -251,27 +251,25 @@ typedef struct lg_pair {
         int64_t h, w;        /* height and width */
 } lg_pair;
 
-/* A list of whole numbers: LG_INTS(30, 80), or LG_INTS_OF(n, array). The array belongs to the caller. */
+/* A list of whole numbers: LG_INTS(30, 80), or LG_INTS_OF(n, array). */
 typedef struct lg_ints {
         int64_t count;        /* the number of entries */
         const int64_t *items; /* the entries */
 } lg_ints;
 
-/* A list of numbers: LG_NUMBERS(0.5, 0.25), or LG_NUMBERS_OF(n, array). The array belongs to the caller. */
+/* A list of numbers: LG_NUMBERS(0.5, 0.25), or LG_NUMBERS_OF(n, array). */
 typedef struct lg_numbers {
         int64_t count;       /* the number of entries */
         const double *items; /* the entries */
 } lg_numbers;
 
-/* A list of tensors: LG_LIST(a, b), or LG_LIST_OF(n, array). The array belongs to the caller or to the object that the
- * comment of a function names. */
+/* A list of tensors: LG_LIST(a, b), or LG_LIST_OF(n, array). */
 typedef struct lg_list {
         int64_t count;           /* the number of entries */
         lg_tensor *const *items; /* the entries */
 } lg_list;
 
-/* A list of texts: LG_NAMES("a", "b"), or LG_NAMES_OF(n, array). The array belongs to the caller or to the object that
- * the comment of a function names. */
+/* A list of texts: LG_NAMES("a", "b"), or LG_NAMES_OF(n, array). */
 typedef struct lg_names {
         int64_t count;            /* the number of entries */
         const char *const *items; /* the entries */
@@ -396,8 +394,8 @@ typedef lg_names lg_names_in;
 /* The number of arguments. */
 #define LG_COUNT(type, ...) ((int)(sizeof((type[]){__VA_ARGS__}) / sizeof(type)))
 
-/* The number of arguments, which must be whole numbers, since ~ takes no others, and at least one. LG_SHAPE((2, 3))
- * does not compile, since LG_ONE would be called with two arguments. */
+/* The number of arguments, at least one, which must be whole numbers, since ~ takes no others. LG_SHAPE((2, 3)) does
+ * not compile, since LG_ONE would be called with two arguments. */
 #define LG_WHOLE(type, ...) (LG_COUNT(type, ~+__VA_ARGS__) + 0 * (int)LG_WHOLE_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0))
 #define LG_WHOLE_(a, b, c, d, e, f, g, h, ...)                                                                         \
         (sizeof(~+(a) | ~+(b) | ~+(c) | ~+(d) | ~+(e) | ~+(f) | ~+(g) | ~+(h)) + sizeof LG_TEXT(LG_ONE a))

@@ -64,15 +64,14 @@ typedef struct lg_check_options {
 } lg_check_options;
 /* Checks the first derivative of fn: compares d <v, fn(inputs)> / d inputs, as lg_grad() computes it for a random v,
  * with the five-point stencil (f(x - 2h) - 8 f(x - h) + 8 f(x + h) - f(x + 2h)) / 12h, where f is <v, fn> and h is
- * .eps. Fails as described at the top of this file: LG_ERR_DTYPE, LG_ERR_ARGUMENT, LG_ERR_SHAPE, LG_ERR_STATE or the
- * error of fn.
+ * .eps.
  * Example: lg_gradcheck(c, fn, LG_LIST(x, w), .report = &r) */
 #define lg_gradcheck(...) LG_CHECK(lg_gradcheck_with, lg_gradcheck_takes_c_fn_inputs, __VA_ARGS__)
 LG_API bool lg_gradcheck_with(lg_ctx *c, lg_check_fn *fn, lg_list_in inputs, size_t report_size,
                               const lg_check_options *options);
 
 /* Checks the second derivative of fn: applies lg_gradcheck() to (inputs, v) -> <w, d <v, fn(inputs)> / d inputs>, for
- * random v and w. Fails as lg_gradcheck() does (LG_ERR_DTYPE, LG_ERR_ARGUMENT, LG_ERR_SHAPE, LG_ERR_STATE).
+ * random v and w.
  * Example: lg_gradgradcheck(c, fn, LG_LIST(x, w), .tolerance = 1e-5) */
 #define lg_gradgradcheck(...) LG_CHECK(lg_gradgradcheck_with, lg_gradgradcheck_takes_c_fn_inputs, __VA_ARGS__)
 LG_API bool lg_gradgradcheck_with(lg_ctx *c, lg_check_fn *fn, lg_list_in inputs, size_t report_size,

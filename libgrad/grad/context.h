@@ -11,8 +11,8 @@
  *             fprintf(stderr, "%s\n", lg_error(c));
  *     lg_close(c);
  *
- * Only one thread at a time may use a context and the objects that belong to it. Threads that work at the same time
- * have a context each.
+ * If c is NULL, functions do nothing and return 0, NULL, false or another empty value, unless their comments name
+ * another one.
  */
 #ifndef LG_CONTEXT_H
 #define LG_CONTEXT_H
@@ -51,22 +51,18 @@ LG_API LG_NEW lg_ctx *lg_open_with(const lg_open_options *options);
 
 /* Closes c and frees everything that belongs to it: tensors (also those of lg_keep()), modules, optimisers, data sets,
  * loaders and memory. Memory that lg_to_dlpack() exported stays valid until it is given back. Calls that release
- * callbacks make during lg_close() behave as if an error were set that lg_clear_error() cannot clear. Does nothing if c
- * is NULL. Fails with LG_ERR_STATE, and frees nothing, inside a callback of a call that uses c (a hook, a release
- * callback, the forward of a module or of a custom op). */
+ * callbacks make during lg_close() behave as if an error were set that lg_clear_error() cannot clear. Fails with
+ * LG_ERR_STATE, and frees nothing, inside a callback of a call that uses c (a hook, a release callback, the forward of
+ * a module or of a custom op). */
 LG_API void lg_close(lg_ctx *c);
 
-/* Returns the version of the library that the program runs with, such as "0.2.0"; LG_VERSION is the version of the
- * header. The text is in static storage. Cannot fail. */
+/* Returns the version of the library that the program runs with, such as "0.2.0", in static storage; LG_VERSION is the
+ * version of the header. */
 LG_API const char *lg_version(void);
 
 /* ---- errors ----
  *
- * The first failure sets the error of the context: a code and a message that names the function, the argument, and what
- * was found and expected. Later failures do not replace it. While an error is set, functions that create, compute or
- * change something return at once without doing anything, and give NULL, false or another empty value. So a program may
- * check lg_error() once, after many calls. Reading and printing values, queries, lg_grad_mode(), and the functions that
- * end scopes and free objects keep working. The functions of this section cannot fail themselves.
+ * The head of grad.h describes when the error of a context is set, and which functions keep working while it is.
  */
 
 /* Why a call failed. */
@@ -93,13 +89,12 @@ LG_API const char *lg_error(const lg_ctx *c);
 /* Returns the code of the error of c, or LG_ERR_NONE if no error is set. Returns LG_ERR_ARGUMENT if c is NULL. */
 LG_API lg_error_code lg_error_code_of(const lg_ctx *c);
 
-/* Returns the name of a code, such as "LG_ERR_SHAPE", or "LG_ERR_?" for a value that is no code. The text is in static
- * storage. */
+/* Returns the name of a code, such as "LG_ERR_SHAPE", or "LG_ERR_?" for a value that is no code, in static storage. */
 LG_API const char *lg_error_name(lg_error_code code);
 
 /* Clears the error, and any device-side error that no call has reported yet (see lg_synchronize()), so that optimisers
- * update their parameters again. Does not wait for the devices. Does nothing if c is NULL. If a GPU no longer works, a
- * new error is set, LG_ERR_CUDA. */
+ * update their parameters again. Does not wait for the devices. If a GPU no longer works, a new error is set,
+ * LG_ERR_CUDA. */
 LG_API void lg_clear_error(lg_ctx *c);
 
 /* Sets the error of c as the functions of the library do, for callbacks that have a context: custom ops, modules,
@@ -116,7 +111,7 @@ typedef void lg_message_fn(lg_ctx *c, const char *text, void *user);
  * present there are three such messages. At most once for each context: 10,000 tensors were created in the outermost
  * scope, which frees none of them before lg_close(). On rank 0, once for each group: its CUDA devices exchange tensors
  * through the memory of the host, and why. When a rank leaves a group: another has not left it for the group's time
- * limit. Does nothing if c is NULL. Cannot fail. */
+ * limit. */
 LG_API void lg_on_message(lg_ctx *c, lg_message_fn *fn, void *user);
 
 /* ---- scopes ----
@@ -132,7 +127,8 @@ LG_API void lg_on_message(lg_ctx *c, lg_message_fn *fn, void *user);
  * A tensor that is needed longer leaves its scope by lg_escape() or lg_keep(). Parameters and buffers of modules belong
  * to their module, not to a scope. Freeing a tensor ends its handle; the values stay in memory as long as a view or the
  * recorded graph needs them. Functions that receive a freed tensor fail with LG_ERR_STATE, but a program must not rely
- * on that: about a thousand tensors later, the handle is used again.
+ * on that: about a thousand tensors later, the handle is used again. Functions that end a scope or free or move tensors
+ * work while an error is set.
  */
 
 /* An open scope, as lg_scope_begin() returned it. */
@@ -140,31 +136,28 @@ typedef struct lg_scope {
         uint64_t id; /* 0: lg_scope_begin() failed */
 } lg_scope;
 
-/* Begins a scope inside the innermost open one. Fails with LG_ERR_MEMORY and then returns a scope with id 0. */
+/* Begins a scope inside the innermost open one. */
 LG_API LG_NEW lg_scope lg_scope_begin(lg_ctx *c);
 
-/* Ends a scope and the scopes that were begun inside it, and frees the tensors that belong to them. Works while an
- * error is set. Fails with LG_ERR_STATE if the scope is not open, is the outermost one, which only lg_close() ends, or
- * was begun outside a call that has not returned (hooks and other callbacks can only end scopes that they began). */
+/* Ends a scope and the scopes that were begun inside it, and frees the tensors that belong to them. Fails with
+ * LG_ERR_STATE if the scope is not open, is the outermost one, which only lg_close() ends, or was begun outside a call
+ * that has not returned (hooks and other callbacks can only end scopes that they began). */
 LG_API bool lg_scope_end(lg_ctx *c, lg_scope scope);
 
 /* Moves t from its scope to the next outer one, to which it then belongs, and returns t. Returns t unchanged if it is
- * in the outermost scope, belongs to the caller or belongs to a module or another object. Works while an error is set.
- * Returns NULL if t is NULL, and fails with LG_ERR_STATE if t was freed. */
+ * in the outermost scope, belongs to the caller or belongs to a module or another object. */
 LG_API lg_tensor *lg_escape(lg_tensor *t);
 
 /* Takes t out of its scope and returns t, which the caller then owns and frees with lg_free(), or leaves to lg_close().
- * Returns t unchanged if it belongs to the caller already, or to a module or another object. Works while an error is
- * set. Returns NULL if t is NULL, and fails with LG_ERR_STATE if t was freed. */
+ * Returns t unchanged if it belongs to the caller already, or to a module or another object. */
 LG_API lg_tensor *lg_keep(lg_tensor *t);
 
-/* Frees a tensor before its scope ends, or one that the caller owns. Does nothing if t is NULL, was freed, or belongs
- * to a module or another object. Works while an error is set. Fails with LG_ERR_STATE inside a callback of
- * lg_trace(). */
+/* Frees a tensor before its scope ends, or one that the caller owns. Does nothing if t was freed or belongs to a module
+ * or another object. Fails with LG_ERR_STATE inside a callback of lg_trace(). */
 LG_API void lg_free(lg_tensor *t);
 
-/* Returns the number of tensors of c that have not been freed, including those of modules and other objects, or 0 if c
- * is NULL. Use it to find scopes that grow. Cannot fail. */
+/* Returns the number of tensors of c that have not been freed, including those of modules and other objects. Use it to
+ * find scopes that grow. */
 LG_API int64_t lg_live_tensors(const lg_ctx *c);
 
 /* ---- memory ----
@@ -175,10 +168,10 @@ LG_API int64_t lg_live_tensors(const lg_ctx *c);
  * LG_NO_DEVICE means the default device. A device that c has not used yet has statistics and a limit of 0.
  */
 
-/* Allocates and frees memory as contexts do by default: by the C library on the CPU, by the device's own functions
+/* Allocates or frees memory as contexts do by default: by the C library on the CPU, by the device's own functions
  * elsewhere. Intended for lg_alloc_fn and lg_free_fn callbacks. lg_system_alloc() returns NULL if there is no memory;
- * the caller owns the memory and frees it with lg_system_free() and the same context, device and size. Both fail with
- * LG_ERR_DEVICE if the device is absent. c may be NULL for the CPU. */
+ * the caller owns the memory and frees it with lg_system_free() and the same context, device and size. c may be NULL
+ * for the CPU. */
 LG_API void *lg_system_alloc(lg_ctx *c, lg_device device, size_t bytes);
 LG_API void lg_system_free(lg_ctx *c, lg_device device, void *p, size_t bytes);
 
@@ -191,7 +184,7 @@ typedef struct lg_memory_stats_t {
         int64_t system_allocs; /* calls to .alloc that succeeded */
         int64_t system_frees;  /* calls to .free */
 } lg_memory_stats_t;
-/* Returns the memory statistics of a device as an lg_memory_stats_t; all are 0 if c is NULL. Cannot fail.
+/* Returns the memory statistics of a device as an lg_memory_stats_t.
  * Example: lg_memory_stats(c, lg_cpu()).peak */
 #ifdef __cplusplus
 #define lg_memory_stats(c, device)                                                                                     \
@@ -201,30 +194,26 @@ typedef struct lg_memory_stats_t {
 #define lg_memory_stats(c, device)                                                                                     \
         (*lg_memory_stats_with((c), (device), &(lg_memory_stats_t){.used = 0}, sizeof(lg_memory_stats_t)))
 #endif
-/* Fills the first `size` bytes of ret, which belongs to the caller, and returns ret. ret may be NULL. Cannot fail. */
+/* Fills the first `size` bytes of ret, which belongs to the caller and may be NULL, and returns ret. */
 LG_API lg_memory_stats_t *lg_memory_stats_with(const lg_ctx *c, lg_device device, lg_memory_stats_t *ret, size_t size);
 
-/* Sets .peak of a device to its current .used. Works while an error is set. Cannot fail. */
+/* Sets .peak of a device to its current .used. Works while an error is set. */
 LG_API void lg_reset_peak_memory(lg_ctx *c, lg_device device);
 
 /* Limits the memory, used and cached together, that tensors on a device may take from the system; 0 removes the limit.
- * A request that would exceed the limit fails as if the device had no memory left, with LG_ERR_MEMORY; memory that is
- * already taken stays. Fails with LG_ERR_ARGUMENT if bytes is negative, and with LG_ERR_DEVICE if the device is
- * absent. */
+ * A request that would exceed the limit fails as if the device had no memory left; memory that is already taken stays.
+ * lg_get_memory_limit() returns the limit. */
 LG_API bool lg_set_memory_limit(lg_ctx *c, lg_device device, int64_t bytes);
-
-/* Returns the limit that lg_set_memory_limit() set, or 0 if there is none or c is NULL. Cannot fail. */
 LG_API int64_t lg_get_memory_limit(const lg_ctx *c, lg_device device);
 
-/* Gives the cached memory of all devices back to the system. Works while an error is set. Cannot fail. */
+/* Gives the cached memory of all devices back to the system. Works while an error is set. */
 LG_API void lg_empty_cache(lg_ctx *c);
 
 /* ---- random state ----
  *
  * Random tensors, initialisation and dropout draw from a counter-based generator (Philox) whose whole state is a seed
  * and a counter. The same state gives the same numbers on every device, except for normally distributed ones, which may
- * differ by one unit in the last place (f64: by a few). The functions of this section cannot fail; the two that set the
- * state do nothing while an error is set.
+ * differ by one unit in the last place (f64: by a few).
  */
 
 /* The state of the random number generator. */
@@ -233,33 +222,26 @@ typedef struct lg_random_state {
         uint64_t counter; /* how many blocks of numbers have been drawn */
 } lg_random_state;
 
-/* Sets the seed and resets the counter to 0. */
-LG_API void lg_seed(lg_ctx *c, uint64_t seed);
-
-/* Returns the random state, or zeros if c is NULL. */
-LG_API lg_random_state lg_get_random_state(const lg_ctx *c);
-
-/* Restores a random state that lg_get_random_state() returned: the same numbers follow. */
-LG_API void lg_set_random_state(lg_ctx *c, lg_random_state state);
+/* Sets or returns the random state. While an error is set, it cannot be changed. */
+LG_API void lg_seed(lg_ctx *c, uint64_t seed);                     /* sets the seed and resets the counter to 0 */
+LG_API lg_random_state lg_get_random_state(const lg_ctx *c);       /* zeros if c is NULL */
+LG_API void lg_set_random_state(lg_ctx *c, lg_random_state state); /* restores it: the same numbers follow */
 
 /* ---- threads and precision ---- */
 
 /* Sets the maximum number of threads that a CPU kernel uses. 0 means $OMP_NUM_THREADS or, if that is not set, the
  * number of cores that the process may use. Larger numbers are reduced to 16 or four times the number of cores,
- * whichever is greater. Fails with LG_ERR_ARGUMENT if threads is negative. */
+ * whichever is greater. lg_get_threads() returns the maximum. */
 LG_API bool lg_set_threads(lg_ctx *c, int threads);
-
-/* Returns the maximum number of threads that a CPU kernel uses, or 0 if c is NULL. Cannot fail. */
 LG_API int lg_get_threads(const lg_ctx *c);
 
 /* Restricts all devices to algorithms that give bit-for-bit the same results in each run, at some cost in speed; off at
- * first. lg_get_deterministic() returns whether that is on, and false if c is NULL. These functions cannot fail. */
+ * first. lg_get_deterministic() returns whether that is on. */
 LG_API void lg_set_deterministic(lg_ctx *c, bool on);
 LG_API bool lg_get_deterministic(const lg_ctx *c);
 
 /* Sets whether matrix products and convolutions of f32 tensors may round their inputs to TF32 (10 bits of mantissa) on
- * GPUs that support it, which is several times faster; off at first. lg_get_allow_tf32() returns whether that is on,
- * and false if c is NULL. These functions cannot fail. */
+ * GPUs that support it, which is several times faster; off at first. lg_get_allow_tf32() returns whether that is on. */
 LG_API void lg_set_allow_tf32(lg_ctx *c, bool on);
 LG_API bool lg_get_allow_tf32(const lg_ctx *c);
 
@@ -269,17 +251,15 @@ LG_API bool lg_get_allow_tf32(const lg_ctx *c);
  * reading a value and lg_synchronize() wait. LG_NO_DEVICE means the default device.
  */
 
-/* Returns the CPU as a device. Cannot fail. */
+/* Returns the CPU as a device. */
 LG_API lg_device lg_cpu(void);
 
 /* Returns cuda:index if that GPU is present and works, else the CPU. A missing GPU is not an error here; to find out
- * why it is missing, call lg_parse_device() and read the message. Returns the CPU while an error is set, and sets
- * LG_ERR_MEMORY if the host has no memory to open the device. */
+ * why it is missing, call lg_parse_device() and read the message. Returns the CPU while an error is set. */
 LG_API lg_device lg_try_cuda(lg_ctx *c, int index);
 
 /* Stores the CUDA devices that work, at most `max`, in ret, or the CPU alone if there is none, and returns how many
- * entries it stored: 0 if ret is NULL or max is below 1. The array belongs to the caller. Sets LG_ERR_MEMORY as
- * lg_try_cuda() does. */
+ * entries it stored: 0 if ret is NULL or max is below 1. The array belongs to the caller. */
 LG_API int lg_try_all_cuda(lg_ctx *c, int max, lg_device *ret);
 
 /* Returns the device that text names: "cpu", "cuda" (which means cuda:0) or "cuda:1". Use it where a missing device is
@@ -288,14 +268,14 @@ LG_API int lg_try_all_cuda(lg_ctx *c, int max, lg_device *ret);
 LG_API lg_device lg_parse_device(lg_ctx *c, const char *text);
 
 /* Returns the name of a device, such as "cpu" or "cuda:0", in static storage. From index 16 on, the name is "cuda"
- * without an index. Cannot fail; the name of LG_NO_DEVICE is "none". */
+ * without an index; the name of LG_NO_DEVICE is "none". */
 LG_API const char *lg_device_name(lg_device device);
 
-/* Returns whether type and index of two devices are equal. Cannot fail. */
+/* Returns whether type and index of two devices are equal. */
 LG_API bool lg_device_equal(lg_device a, lg_device b);
 
-/* Returns how many devices of a type the system has, whether or not they work. Cannot fail; returns 0 if c is NULL or
- * the support for the type is not installed. */
+/* Returns how many devices of a type the system has, whether or not they work; 0 if the support for the type is not
+ * installed. */
 LG_API int lg_device_count(lg_ctx *c, lg_device_type type);
 
 /* Properties of a device. Texts that do not apply are empty. */
@@ -312,19 +292,16 @@ typedef struct lg_device_info_t {
         int64_t nccl_number; /* version of NCCL: 22809 is 2.28.9; 0: it is not available */
         char nccl[128];      /* the same in words, or why it is not available */
 } lg_device_info_t;
-/* Fills the lg_device_info_t that ret points to, which belongs to the caller. Returns false on failure: LG_ERR_ARGUMENT
- * if ret is NULL, LG_ERR_DEVICE if the device is absent or does not answer. lg_device_info_with() fills the first
- * `size` bytes.
+/* Fills the lg_device_info_t that ret points to, which belongs to the caller. Fails with LG_ERR_DEVICE also if the
+ * device does not answer.
  * Example: lg_device_info(c, lg_cpu(), &info) */
 #define lg_device_info(c, device, ret) lg_device_info_with((c), (device), (ret), sizeof(lg_device_info_t))
 LG_API bool lg_device_info_with(lg_ctx *c, lg_device device, lg_device_info_t *ret, size_t size);
 
-/* Sets the device on which functions without .device create tensors; the CPU at first. Returns the previous one. Pass
- * LG_NO_DEVICE to query without a change. Fails with LG_ERR_DEVICE if the device is absent; the previous one then
- * stays. */
+/* Sets the device on which functions without .device create tensors; the CPU at first. Returns the previous one, also
+ * on failure. lg_get_default_device() returns it, as LG_NO_DEVICE does in place of a device. Both return LG_NO_DEVICE
+ * if c is NULL. */
 LG_API lg_device lg_default_device(lg_ctx *c, lg_device device);
-
-/* Returns the default device, or LG_NO_DEVICE if c is NULL. Cannot fail. */
 LG_API lg_device lg_get_default_device(const lg_ctx *c);
 
 /* Waits until all devices of c have finished their work and reports any pending device-side error. Returns false and
@@ -334,19 +311,12 @@ LG_API lg_device lg_get_default_device(const lg_ctx *c);
  * that ran the kernel fails. */
 LG_API bool lg_synchronize(lg_ctx *c);
 
-/* ---- dtypes ----
- *
- * The functions of this section cannot fail.
- */
+/* ---- dtypes ---- */
 
-/* Returns the name of a dtype, such as "f32", in static storage: "none" for LG_DTYPE_NONE. */
-LG_API const char *lg_dtype_name(lg_dtype dtype);
-
-/* Returns the size of an element in bytes, or 0 for LG_DTYPE_NONE and values that are no dtype. */
-LG_API size_t lg_dtype_size(lg_dtype dtype);
-
-/* Returns whether a dtype is f32, f64, f16 or bf16. */
-LG_API bool lg_dtype_is_float(lg_dtype dtype);
+/* Returns a property of a dtype; texts are in static storage: */
+LG_API const char *lg_dtype_name(lg_dtype dtype); /* its name, such as "f32"; "none" for LG_DTYPE_NONE */
+LG_API size_t lg_dtype_size(lg_dtype dtype);      /* bytes of an element; 0 for values that are no dtype */
+LG_API bool lg_dtype_is_float(lg_dtype dtype);    /* whether it is f32, f64, f16 or bf16 */
 
 /* Returns the dtype in which an op of both dtypes computes, by PyTorch's rules for tensors of at least one dimension: a
  * float before an integer before bool, then the wider one; f16 with bf16 gives f32. LG_DTYPE_NONE with another dtype

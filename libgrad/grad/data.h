@@ -21,10 +21,9 @@
 
 /* ---- fields ----
  *
- * Fields describe the samples of a data set. Functions that take them copy them, and fail with LG_ERR_ARGUMENT if there
- * are not 1 to LG_MAX_FIELDS of them, if a name is missing or occurs twice, or if the dtype cannot hold .pad; with
- * LG_ERR_DTYPE if a dtype is none of libgrad's; and with LG_ERR_SHAPE if a shape is not valid, has LG_MAX_DIMS
- * dimensions (a batch has one more) or, for a ragged field, has none.
+ * Fields describe the samples of a data set. There are 1 to LG_MAX_FIELDS of them, each with a name of its own and a
+ * dtype that can hold .pad (else LG_ERR_ARGUMENT). A shape has fewer than LG_MAX_DIMS dimensions, since a batch has one
+ * more, and for a ragged field at least one.
  */
 
 /* The largest number of fields in a sample. */
@@ -81,9 +80,7 @@ LG_BEGIN
 
 /* ---- data sets of tensors ----
  *
- * A data set belongs to the context until lg_dataset_free(). Loaders and data sets that use it keep it alive until they
- * end. Functions that make one return NULL after an error: LG_ERR_ARGUMENT if an argument is NULL, out of range or of
- * another context, LG_ERR_MEMORY, and the errors that their comments name.
+ * Loaders and data sets that use a data set keep it alive until they end, also after lg_dataset_free().
  */
 
 typedef struct lg_dataset_options {
@@ -93,10 +90,9 @@ typedef struct lg_dataset_options {
 } lg_dataset_options;
 /* Makes a data set of the rows of two tensors on the CPU: sample i is x[i] in the field "x" and y[i] in the field "y".
  * Both have the same size in dimension 0, the number of samples. If .scale or .shift is given, "x" is x * scale + shift
- * in f64 if x is f64, else in f32; otherwise it keeps its dtype. The data set shares the memory of contiguous tensors
- * and copies others: their values must not change while it is in use, but the tensors may be freed. Fails with
- * LG_ERR_SHAPE if the sizes differ or a tensor has no dimensions, with LG_ERR_DEVICE if one is not on the CPU, and with
- * LG_ERR_DTYPE if .scale or .shift is given for f16 or bf16.
+ * in f64 if x is f64, else in f32, and must not be f16 or bf16; otherwise it keeps its dtype. The data set shares the
+ * memory of contiguous tensors and copies others: their values must not change while it is in use, but the tensors may
+ * be freed.
  * Example: lg_dataset_tensors(c, x, y, .scale = 1.0 / 255) */
 #define lg_dataset_tensors(...)                                                                                        \
         LG_CALL3(lg_dataset_tensors_with, lg_dataset_options, lg_dataset_tensors_takes_c_x_y, __VA_ARGS__)
@@ -104,7 +100,7 @@ LG_API LG_NEW lg_dataset *lg_dataset_tensors_with(lg_ctx *c, lg_tensor *x, lg_te
                                                   const lg_dataset_options *options);
 
 /* Makes a data set of the rows of 1 to LG_MAX_FIELDS tensors, as lg_dataset_tensors() does of two. The fields are named
- * "x", "y" and "field2" to "field7"; .scale and .shift apply to the first. Fails as lg_dataset_tensors() does.
+ * "x", "y" and "field2" to "field7"; .scale and .shift apply to the first.
  * Example: lg_dataset_list(c, LG_LIST(images, labels, weights)) */
 #define lg_dataset_list(...)                                                                                           \
         LG_CALL2(lg_dataset_list_with, lg_dataset_options, lg_dataset_list_takes_c_tensors, __VA_ARGS__)
@@ -114,9 +110,7 @@ LG_API LG_NEW lg_dataset *lg_dataset_list_with(lg_ctx *c, lg_list_in tensors, co
  *
  * lg_dataset_new() and lg_dataset_stream() make a data set whose samples a function of the program writes. The loader's
  * threads call that function, several at once; without workers, lg_loader_next() and lg_dataset_get() call it in their
- * own thread. It must therefore be safe to call from several threads, and must not use the context or its tensors. Data
- * sets belong to the context until lg_dataset_free(). Making one fails with LG_ERR_ARGUMENT if an argument is NULL or
- * out of range, with LG_ERR_MEMORY, and with the errors that are listed for fields.
+ * own thread. It must therefore be safe to call from several threads, and must not use the context or its tensors.
  */
 
 /* A source of random numbers for one sample or one batch. They depend on the loader's seed, the epoch and the number of
@@ -124,15 +118,13 @@ LG_API LG_NEW lg_dataset *lg_dataset_list_with(lg_ctx *c, lg_list_in tensors, co
  * as the call of the function that gets it. */
 typedef struct lg_rng lg_rng;
 
-/* Returns a number drawn from the uniform distribution over [0, 1), or 0 if r is NULL. Cannot fail. */
+/* Returns a number drawn from the uniform distribution over [0, 1), or 0 if r is NULL. */
 LG_API double lg_rng_uniform(lg_rng *r);
 
-/* Returns a number drawn from the normal distribution with mean 0 and standard deviation 1, or 0 if r is NULL.
- * Cannot fail. */
+/* Returns a number drawn from the normal distribution with mean 0 and standard deviation 1, or 0 if r is NULL. */
 LG_API double lg_rng_normal(lg_rng *r);
 
-/* Returns a whole number from 0 to n - 1, each with the same probability; 0 if n < 1 or r is NULL. Cannot
- * fail. */
+/* Returns a whole number from 0 to n - 1, each with the same probability; 0 if n < 1 or r is NULL. */
 LG_API int64_t lg_rng_below(lg_rng *r, int64_t n);
 
 /* A sample that a function of the program makes. */
@@ -148,11 +140,10 @@ typedef struct lg_sample {
 
 /* Writes the fields of sample s->index. `user` is the pointer that was given with the function. Returns false if the
  * sample cannot be made, after lg_sample_fail(): the call that wants the sample then fails with LG_ERR_IO and that
- * message. If a length is out of range, that call fails with LG_ERR_ARGUMENT. */
+ * message, or with LG_ERR_ARGUMENT if a length is out of range. */
 typedef bool lg_sample_fn(lg_sample *s, void *user);
 
-/* Sets the message of the error that makes a sample fail, unless it has one already. Returns false. Does nothing if s
- * or format is NULL. Cannot fail.
+/* Sets the message of the error that makes a sample fail, unless it has one already. Returns false.
  * Example: return lg_sample_fail(s, "%s: %s", path, strerror(errno)); */
 LG_API bool lg_sample_fail(lg_sample *s, const char *format, ...) LG_PRINTF(2, 3);
 
@@ -162,8 +153,7 @@ typedef struct lg_source_options {
         /* For a stream: makes `sample` the next one, or returns false if that is not possible; default: none. */
         bool (*seek)(void *user, int64_t sample) LG_DEFAULT;
 } lg_source_options;
-/* Makes a data set of `size` samples, which get(sample, user) writes in any order. Fails with LG_ERR_ARGUMENT if size
- * is negative, get is NULL or .seek is given.
+/* Makes a data set of `size` samples, which get(sample, user) writes in any order. .seek is not allowed.
  * Example: lg_dataset_new(c, 1000, LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE(3))), make_sample, &files) */
 #define lg_dataset_new(...)                                                                                            \
         LG_CALL5(lg_dataset_new_with, lg_source_options, lg_dataset_new_takes_c_size_fields_get_user, __VA_ARGS__)
@@ -173,8 +163,8 @@ LG_API LG_NEW lg_dataset *lg_dataset_new_with(lg_ctx *c, int64_t size, lg_fields
 /* Makes a data set of samples that next(sample, user) writes one after another, for data whose size is not known. next
  * returns false without lg_sample_fail() when there are no more samples. One thread at a time calls it. A second epoch,
  * and an epoch that lg_checkpoint_load() resumes, need .seek: otherwise lg_loader_next() fails with LG_ERR_STATE. One
- * loader at a time can read a stream, in its own order only: it cannot be shuffled, weighted, split, joined or indexed.
- */
+ * loader at a time can read a stream, in its own order only: it cannot be shuffled, weighted, split, joined or
+ * indexed. */
 #define lg_dataset_stream(...)                                                                                         \
         LG_CALL4(lg_dataset_stream_with, lg_source_options, lg_dataset_stream_takes_c_fields_next_user, __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_dataset_stream_with(lg_ctx *c, lg_fields fields, lg_sample_fn *next, void *user,
@@ -182,23 +172,19 @@ LG_API LG_NEW lg_dataset *lg_dataset_stream_with(lg_ctx *c, lg_fields fields, lg
 
 /* ---- data sets of data sets ----
  *
- * These data sets select or join the samples of others without copying them. They belong to the context until
- * lg_dataset_free(), and keep the others alive. Functions fail with LG_ERR_ARGUMENT if a data set is NULL, a stream or
- * of another context, or if data sets would nest more than LG_MAX_DATA_DEPTH levels deep, and with LG_ERR_MEMORY.
+ * These data sets select or join the samples of others, which must not be streams, without copying them, and keep the
+ * others alive. They nest up to LG_MAX_DATA_DEPTH levels deep.
  */
 
 /* The most levels of data sets in data sets, the innermost included; the same holds for transforms in transforms. */
 #define LG_MAX_DATA_DEPTH 128
 
-/* Makes a data set of the samples of d with the given numbers, in this order. A number may occur more than once. The
- * numbers are copied. Fails with LG_ERR_ARGUMENT if one is out of range.
+/* Makes a data set of the samples of d with the given numbers, in this order. A number may occur more than once.
  * Example: lg_dataset_subset(d, LG_INTS(0, 2, 4)) */
 LG_API LG_NEW lg_dataset *lg_dataset_subset(lg_dataset *d, lg_ints_in samples);
 
 /* Makes a data set of the samples of the first data set, then those of the second, and so on. All must have the same
- * number of fields, with equal dtypes and shapes; names and padding are those of the first. lg_dataset_concat_list()
- * takes an array that ends with LG_END. Fails with LG_ERR_SHAPE if fields differ, and with LG_ERR_ARGUMENT if no data
- * set is given.
+ * number of fields, with equal dtypes and shapes (else LG_ERR_SHAPE); names and padding are those of the first.
  * Example: lg_dataset_concat(c, a, b) */
 #define lg_dataset_concat(...) lg_dataset_concat_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_dataset, LG_TAIL1(__VA_ARGS__)))
 LG_API LG_NEW lg_dataset *lg_dataset_concat_list(lg_ctx *c, lg_dataset *const *sets);
@@ -208,8 +194,7 @@ typedef struct lg_split_options {
         uint64_t seed LG_DEFAULT; /* of the random choice; default 0: drawn from the context's random state */
 } lg_split_options;
 /* Splits d at random into two data sets that share no sample: *ret_first gets round(fraction * size) samples,
- * *ret_second the others. Returns false and sets both to NULL after an error: LG_ERR_ARGUMENT if fraction is not in
- * [0, 1], if ret_first or ret_second is NULL, or if d has more than 2^31 - 1 samples.
+ * *ret_second the others; both are NULL after an error. fraction is in [0, 1], and d has fewer than 2^31 samples.
  * Example: lg_dataset_split(d, 0.9, &train, &valid, .seed = 1) */
 #define lg_dataset_split(...)                                                                                          \
         LG_CALL4(lg_dataset_split_with, lg_split_options, lg_dataset_split_takes_d_fraction_first_second, __VA_ARGS__)
@@ -234,25 +219,24 @@ typedef struct lg_batch {
 
 /* Reads sample i into *ret, as tensors on the CPU without the dimension of a batch. Ragged fields have the rows of this
  * sample only. ret->index is i and ret->count is the size of the data set. Random transforms draw the numbers of seed 0
- * and epoch 0. Fails with LG_ERR_ARGUMENT if i is out of range, with LG_ERR_STATE if d is a stream, with LG_ERR_MEMORY,
- * and with the error of the function or file that the sample comes from.
+ * and epoch 0. Fails with LG_ERR_STATE if d is a stream, and with the error of the function or file that the sample
+ * comes from.
  * Example: lg_dataset_get(d, 0, &sample) */
 #define lg_dataset_get(d, i, ret) lg_dataset_get_with((d), (i), (ret), sizeof(lg_batch))
 LG_API bool lg_dataset_get_with(lg_dataset *d, int64_t i, lg_batch *ret, size_t size);
 
-/* Returns the fields of the samples, or none if d is NULL. The names are valid as long as d lives. Cannot fail. */
+/* Returns the fields of the samples, or none if d is NULL. The names are valid as long as d lives. */
 LG_API lg_fields lg_dataset_fields(const lg_dataset *d);
 
-/* Returns the number of samples, -1 for a stream, or 0 if d is NULL. Cannot fail. */
+/* Returns the number of samples, -1 for a stream, or 0 if d is NULL. */
 LG_API int64_t lg_dataset_size(const lg_dataset *d);
 
 /* Returns the names of the classes that the numbers in "y" stand for: for lg_fashion_mnist(), lg_cifar10() and
- * lg_image_folder(), and for data sets made of them (for lg_dataset_concat(), of the first). Returns no names
- * for other data sets, and if d is NULL. The names are valid as long as d lives. Cannot fail. */
+ * lg_image_folder(), and for data sets made of them (for lg_dataset_concat(), of the first). Returns no names for other
+ * data sets, and if d is NULL. The names are valid as long as d lives. */
 LG_API lg_names lg_dataset_classes(const lg_dataset *d);
 
-/* Frees d, or marks it to be freed when the last loader or data set that uses it ends. Does nothing if d is NULL.
- * Cannot fail. */
+/* Frees d, or marks it to be freed when the last loader or data set that uses it ends. */
 LG_API void lg_dataset_free(lg_dataset *d);
 
 /* ---- collate functions ----
@@ -277,32 +261,30 @@ typedef struct lg_collation {
  * LG_ERR_ARGUMENT. `user` is the pointer given to lg_collate_new(). */
 typedef bool lg_collate_fn(const lg_collation *b, void *user);
 
-/* A way to make batches, for the .collate of loaders. It belongs to the context until lg_collate_free(); loaders that
- * use it keep it alive until they end. */
+/* A way to make batches, for the .collate of loaders. Loaders that use it keep it alive until they end. */
 typedef struct lg_collate lg_collate;
 
 typedef struct lg_collate_options {
         LG_OPTIONS_HEAD
         void (*release)(void *user) LG_DEFAULT; /* called when it ends or cannot be made; default: none */
 } lg_collate_options;
-/* Returns a way to make batches by calling fn(batch, user). `fields` describe what a batch has for each sample. It
- * belongs to the context until lg_collate_free(). Fails with LG_ERR_ARGUMENT if fn is NULL or a field is ragged, with
- * LG_ERR_MEMORY, and with the errors that are listed for fields.
+/* Returns a way to make batches by calling fn(batch, user). `fields` describe what a batch has for each sample; they
+ * are not ragged.
  * Example: lg_collate_new(c, LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE_0D)), collate, NULL) */
 #define lg_collate_new(...)                                                                                            \
         LG_CALL4(lg_collate_new_with, lg_collate_options, lg_collate_new_takes_c_fields_fn_user, __VA_ARGS__)
 LG_API LG_NEW lg_collate *lg_collate_new_with(lg_ctx *c, lg_fields fields, lg_collate_fn *fn, void *user,
                                               const lg_collate_options *options);
 
-/* Frees m, or marks it to be freed when the last loader that uses it ends. Does nothing if m is NULL. Cannot fail. */
+/* Frees m, or marks it to be freed when the last loader that uses it ends. */
 LG_API void lg_collate_free(lg_collate *m);
 
 /* ---- loaders ----
  *
  * A loader goes through a data set in batches. Each batch is a step with a scope of its own: asking for the next batch
  * frees the tensors of the step before, except those that were handed out by lg_escape() or lg_keep(). The same seed
- * gives the same batches with any number of workers. A loader belongs to the context until lg_loader_free(). In a child
- * of fork() it starts workers of its own and continues with the next batch; a stream begins a new epoch.
+ * gives the same batches with any number of workers. In a child of fork() a loader starts workers of its own and
+ * continues with the next batch; a stream begins a new epoch.
  *
  * lg_loader_next(), lg_loader_restart() and lg_loader_free() fail with LG_ERR_STATE and leave the loader unchanged if
  * they are called inside a call that began in the loader's last step (by a hook or a custom function), by a release
@@ -336,12 +318,11 @@ typedef struct lg_loader_options {
         lg_group *group LG_DEFAULT;
 } lg_loader_options;
 /* Opens a loader that goes through `data` in batches of batch_size samples; the last batch of an epoch may be smaller.
- * Fails with LG_ERR_ARGUMENT if batch_size is below 1, if options are out of range or exclude each other, if a stream
- * is to be shuffled, weighted or shared, if .drop_last leaves no batch, if there are fewer samples than ranks, or if
- * more than 2^31 - 1 samples are to be shuffled; with LG_ERR_SHAPE or LG_ERR_DEVICE if .weights is not (N) on the CPU;
- * with LG_ERR_SHAPE if a batch has too many elements; with LG_ERR_DEVICE if .device is absent; with LG_ERR_STATE if
- * another loader reads the stream; with LG_ERR_COMM if the ranks of .group have other numbers of samples or other batch
- * sizes, and as functions of group.h do; and with LG_ERR_MEMORY, also if the system starts too few threads.
+ * Fails with LG_ERR_ARGUMENT if options exclude each other, if a stream is to be shuffled, weighted or shared, if
+ * .drop_last leaves no batch, if there are fewer samples than ranks, or if more than 2^31 - 1 samples are to be
+ * shuffled; with LG_ERR_STATE if another loader reads the stream; with LG_ERR_COMM if the ranks of .group have other
+ * numbers of samples or other batch sizes, and as functions of group.h do; and with LG_ERR_MEMORY also if the system
+ * starts too few threads.
  * Example: lg_loader_open(c, data, 64, .shuffle = true) */
 #define lg_loader_open(...)                                                                                            \
         LG_CALL3(lg_loader_open_with, lg_loader_options, lg_loader_open_takes_c_data_batch_size, __VA_ARGS__)
@@ -349,9 +330,9 @@ LG_API LG_NEW lg_loader *lg_loader_open_with(lg_ctx *c, lg_dataset *data, int64_
                                              const lg_loader_options *options);
 
 /* Ends the scope of the loader's last step, begins that of the next, and fills *ret with its batch. Returns false at
- * the end of an epoch, after which the following call begins a new one, and after an error, which lg_error() reports.
- * If a sample cannot be made, the error is the one of its function, file or transform: LG_ERR_IO for functions of the
- * program. After lg_clear_error(), the next call makes the same batch again; a stream begins a new epoch instead.
+ * the end of an epoch, after which the following call begins a new one, and after an error. If a sample cannot be made,
+ * the error is the one of its function, file or transform. After lg_clear_error(), the next call makes the same batch
+ * again; a stream begins a new epoch instead.
  * Example: for (lg_batch b; lg_loader_next(l, &b);) */
 #define lg_loader_next(l, ret) lg_loader_next_with((l), (ret), sizeof(lg_batch))
 LG_API bool lg_loader_next_with(lg_loader *l, lg_batch *ret, size_t size);
@@ -381,10 +362,10 @@ LG_API lg_loader *lg_loader_restart(lg_loader *l);
 #define lg_each_batch(b, l) for (lg_batch b = LG_FIRST_BATCH(l); lg_each_batch_with(&b, sizeof(lg_batch));)
 LG_API bool lg_each_batch_with(lg_batch *b, size_t size);
 
-/* Returns the number of batches in an epoch, -1 for a stream, or 0 if l is NULL. Cannot fail. */
+/* Returns the number of batches in an epoch, -1 for a stream, or 0 if l is NULL. */
 LG_API int64_t lg_loader_batches(const lg_loader *l);
 
-/* Ends the scope of the last step, stops the loader's threads and frees the loader. Does nothing if l is NULL. */
+/* Ends the scope of the last step, stops the loader's threads and frees the loader. */
 LG_API void lg_loader_free(lg_loader *l);
 
 LG_END_C

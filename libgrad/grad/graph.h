@@ -23,25 +23,21 @@ LG_BEGIN
 
 /* ---- leaves and their gradients ----
  *
- * Functions that take a tensor t fail with LG_ERR_STATE if t was freed, and return NULL or false without an error if t
- * is NULL. A tensor that they return is t itself, which belongs to its owner as before.
+ * A tensor that these functions return is t itself, which belongs to its owner as before, unless stated otherwise.
  */
 
-/* Sets whether the leaf t requires a gradient, and returns t. Turning it off frees the gradient of t and drops its
- * hooks. Fails with LG_ERR_STATE if t is the result of a recorded op (use lg_detach() there) or, turning it off, inside
- * a callback of lg_trace(). Fails with LG_ERR_DTYPE if t is not a float tensor. */
+/* Sets whether the leaf t, of a float dtype, requires a gradient, and returns t. Turning it off frees the gradient of t
+ * and drops its hooks. Fails with LG_ERR_STATE if t is the result of a recorded op (use lg_detach() there) or, turning
+ * it off, inside a callback of lg_trace(). */
 LG_API lg_tensor *lg_requires_grad(lg_tensor *t, bool on);
 
-/* Returns whether t is a leaf that requires a gradient or the recorded result of one; false if t is NULL or was freed.
- * Cannot fail. */
-LG_API bool lg_needs_grad(const lg_tensor *t);
-
-/* Returns whether no recorded op made t; false if t is NULL or was freed. Cannot fail. */
-LG_API bool lg_is_leaf(const lg_tensor *t);
+/* Returns a property of t; false if t is NULL or was freed: */
+LG_API bool lg_needs_grad(const lg_tensor *t); /* whether t is, or was recorded from, a leaf that requires grad */
+LG_API bool lg_is_leaf(const lg_tensor *t);    /* whether no recorded op made t */
 
 /* Returns the gradient that lg_backward() has accumulated for a leaf, or for a tensor with lg_retain_grad(), or NULL if
  * there is none. It has the shape, dtype and device of t. It belongs to t and is valid until the next lg_backward(),
- * lg_zero_grad() or lg_clear_grad(), or until t is freed. Cannot fail. */
+ * lg_zero_grad() or lg_clear_grad(), or until t is freed. */
 LG_API lg_tensor *lg_grad_of(const lg_tensor *t);
 
 /* Frees the gradient of t, so that the next lg_backward() starts from zero. lg_zero_grad() does so for all parameters
@@ -61,7 +57,7 @@ typedef lg_tensor *lg_hook_fn(lg_tensor *grad, void *user);
 
 /* Adds a hook to t. Hooks of a tensor run in the order in which they were added. They cannot be removed and stay as
  * long as t or a graph that was recorded with t. A hook that a hook adds runs from the next gradient on. Fails with
- * LG_ERR_STATE if t needs no gradient, and with LG_ERR_ARGUMENT if fn is NULL. */
+ * LG_ERR_STATE if t needs no gradient. */
 LG_API bool lg_hook(lg_tensor *t, lg_hook_fn *fn, void *user);
 
 /* ---- backward ---- */
@@ -73,14 +69,12 @@ typedef struct lg_backward_options {
         bool create_graph LG_DEFAULT; /* record the gradients, too; implies .retain_graph; default false */
 } lg_backward_options;
 /* Adds d loss / d leaf to the gradient of every leaf that loss depends on, and frees what the graph saved for
- * derivatives. With .grad = v, loss may have any shape, and the gradients are the vector-Jacobian products d <v, loss>
- * / d leaf. Works in any grad mode. Fails with LG_ERR_SHAPE if loss has more than one element and no .grad is given or
- * if .grad is of another shape; with LG_ERR_DEVICE if .grad is on another device or if lg_module_to() moved a leaf and
- * its gradients are now on two devices; with LG_ERR_DTYPE if lg_module_cast() converted a leaf and its gradients now
- * have two dtypes; with LG_ERR_STATE if loss needs no gradient, a saved value was changed in place, or an earlier
- * backward freed what the graph saved; and with the error that a hook or custom op set. After a failure some leaves may
- * have received their gradient and some ops may have freed what they saved: clear the gradients and run the forward
- * again.
+ * derivatives. With .grad = v, of the shape and device of loss, loss may have any shape, and the gradients are the
+ * vector-Jacobian products d <v, loss> / d leaf. Works in any grad mode. Fails with LG_ERR_DEVICE or LG_ERR_DTYPE if
+ * lg_module_to() or lg_module_cast() changed a leaf, so that its gradients are on two devices or have two dtypes; with
+ * LG_ERR_STATE if loss needs no gradient, a saved value was changed in place, or an earlier backward freed what the
+ * graph saved; and with the error that a hook or custom op set. After a failure some leaves may have received their
+ * gradient and some ops may have freed what they saved: clear the gradients and run the forward again.
  * Example: lg_backward(loss, .retain_graph = true) */
 #define lg_backward(...) LG_CALL1(lg_backward_with, lg_backward_options, lg_backward_takes_loss, __VA_ARGS__)
 LG_API bool lg_backward_with(lg_tensor *loss, const lg_backward_options *options);
@@ -94,11 +88,10 @@ typedef struct lg_grad_options {
         bool create_graph LG_DEFAULT; /* as for lg_backward(); default false */
 } lg_grad_options;
 /* Computes the gradients of the outputs, summed, with respect to the inputs, which may be inner tensors, and adds
- * nothing to the gradients of leaves. With .grads = v, the outputs may have any shape, and the sum is that of <v[i],
- * output[i]>. Returns the first gradient and stores all of them in .result; they belong to the innermost open scope. A
- * gradient is NULL if no output depends on that input, and all are NULL on failure, so check lg_error(). Fails with
- * LG_ERR_ARGUMENT if the list of outputs or inputs is empty or has a NULL entry, or if .grads has another length than
- * outputs; with LG_ERR_STATE if an input or output needs no gradient; and otherwise as lg_backward() does.
+ * nothing to the gradients of leaves. With .grads = v, one for each output, the outputs may have any shape, and the sum
+ * is that of <v[i], output[i]>. Returns the first gradient and stores all of them in .result; they belong to the
+ * innermost open scope. A gradient is NULL if no output depends on that input, and all are NULL on failure, so check
+ * lg_error(). Fails with LG_ERR_STATE if an input or output needs no gradient, and otherwise as lg_backward() does.
  * Example: lg_grad(LG_LIST(y), LG_LIST(x), .create_graph = true) */
 #define lg_grad(...) LG_CALL2(lg_grad_with, lg_grad_options, lg_grad_takes_outputs_inputs, __VA_ARGS__)
 LG_API lg_tensor *lg_grad_with(lg_list_in outputs, lg_list_in inputs, const lg_grad_options *options);
@@ -107,20 +100,19 @@ LG_API lg_tensor *lg_grad_with(lg_list_in outputs, lg_list_in inputs, const lg_g
 
 /* Turns grad mode off for the statement or block that follows: its ops are not recorded, so their results need no
  * gradient, and leaves that require a gradient may be changed in place. Restores the previous mode at the end of the
- * block. Do not leave the block by break, goto or return; call lg_grad_mode() twice instead. Cannot fail.
+ * block. Do not leave the block by break, goto or return; call lg_grad_mode() twice instead.
  * Example: lg_no_grad(c) { lg_sub_(w, lg_mul_scalar(lg_grad_of(w), 0.1)); } */
 #define lg_no_grad(c)                                                                                                  \
         for (bool LG_LOCAL(lg_was_) = lg_grad_mode((c), false), LG_LOCAL(lg_go_) = true; LG_LOCAL(lg_go_);             \
              LG_LOCAL(lg_go_) = false, lg_grad_mode((c), LG_LOCAL(lg_was_)))
 
 /* Turns grad mode on or off and returns the previous mode. It is on at first. lg_get_grad_mode() returns the mode
- * without a change. Both return false if c is NULL; they cannot fail and work while an error is set. */
+ * without a change. Both work while an error is set. */
 LG_API bool lg_grad_mode(lg_ctx *c, bool on);
 LG_API bool lg_get_grad_mode(const lg_ctx *c);
 
 /* Returns a tensor of the same values that is outside the graph and needs no gradient. It shares its memory with t, so
- * a change in place shows in both, and belongs to the innermost open scope. Returns NULL if t is NULL, and fails with
- * LG_ERR_STATE if t was freed. */
+ * a change in place shows in both. */
 LG_API LG_NEW lg_tensor *lg_detach(lg_tensor *t);
 
 /* ---- autocast ----
@@ -150,8 +142,7 @@ LG_API LG_NEW lg_tensor *lg_detach(lg_tensor *t);
 /* Casts the inputs of ops as described above for the statement or block that follows. dtype is LG_BF16, LG_F16 or, for
  * a region inside another one in which nothing is cast, LG_F32. Restores what was before at the end of the block. The
  * cast of an f32 leaf is made once, and again after a change of its values, and is kept until the outermost region
- * ends. Do not leave the block by break, goto or return; call lg_autocast_mode() twice instead. Fails with LG_ERR_DTYPE
- * for other dtypes.
+ * ends. Do not leave the block by break, goto or return; call lg_autocast_mode() twice instead.
  * Example: lg_autocast(c, LG_BF16) { y = lg_forward(net, x); } */
 #define lg_autocast(c, dtype)                                                                                          \
         for (lg_dtype LG_LOCAL(lg_dtype_was_) = lg_autocast_mode((c), (dtype)), LG_LOCAL(lg_dtype_go_) = LG_F32;       \
@@ -159,10 +150,8 @@ LG_API LG_NEW lg_tensor *lg_detach(lg_tensor *t);
              LG_LOCAL(lg_dtype_go_) = LG_DTYPE_NONE, lg_autocast_mode((c), LG_LOCAL(lg_dtype_was_)))
 
 /* Sets the dtype to which ops cast, as lg_autocast() does, and returns the previous one. LG_DTYPE_NONE, which is the
- * first one, is outside of all regions. Fails with LG_ERR_DTYPE for other dtypes and with LG_ERR_STATE in a callback
- * of lg_trace(), and then changes nothing.
- * lg_get_autocast_mode() returns the dtype without a change and cannot fail. Both return LG_DTYPE_NONE if c is NULL and
- * work while an error is set. */
+ * first one, is outside of all regions. Fails with LG_ERR_STATE in a callback of lg_trace(). lg_get_autocast_mode()
+ * returns the dtype without a change. Both return LG_DTYPE_NONE if c is NULL and work while an error is set. */
 LG_API lg_dtype lg_autocast_mode(lg_ctx *c, lg_dtype dtype);
 LG_API lg_dtype lg_get_autocast_mode(const lg_ctx *c);
 
@@ -189,7 +178,7 @@ LG_API lg_dtype lg_get_autocast_mode(const lg_ctx *c);
 /* The maximum number of inputs, and of outputs, of a custom op. */
 #define LG_CUSTOM_MAX 8
 
-/* What a forward or backward callback receives and fills in. The callback must not free or change the tensors that it
+/* The arguments and results of a forward or backward callback, which must not free or change the tensors that it
  * receives. */
 typedef struct lg_custom_call {
         lg_ctx *ctx;
@@ -217,11 +206,11 @@ typedef struct lg_custom_options {
         int out_count LG_DEFAULT;               /* the number of outputs; default 1 */
         lg_tensor **out LG_DEFAULT;             /* on success, receives all .out_count outputs; default NULL */
 } lg_custom_options;
-/* Runs .forward and records the op under a name, which is copied, with .backward as its derivative. Returns the first
- * output; all outputs are on the device of the first input and belong to the innermost open scope. .release runs when
- * the recorded op is freed, or before lg_custom() returns if it fails or records nothing. Fails with LG_ERR_ARGUMENT if
- * the name, .forward, .backward or an input is NULL or if inputs or outputs are not 1 to LG_CUSTOM_MAX; with
- * LG_ERR_STATE if .forward returns false without an error or leaves an output NULL; with the error of .forward.
+/* Runs .forward and records the op under a name with .backward as its derivative. There are 1 to LG_CUSTOM_MAX inputs
+ * and outputs. Returns the first output; all outputs are on the device of the first input and belong to the innermost
+ * open scope. .release runs when the recorded op is freed, or before lg_custom() returns if it fails or records
+ * nothing. Fails with LG_ERR_STATE if .forward returns false without an error or leaves an output NULL, and with the
+ * error of .forward.
  * Example: lg_custom(c, "cube", LG_LIST(x), .forward = cube, .backward = cube_backward) */
 #define lg_custom(...) LG_CALL3(lg_custom_with, lg_custom_options, lg_custom_takes_c_name_inputs, __VA_ARGS__)
 LG_API lg_tensor *lg_custom_with(lg_ctx *c, const char *name, lg_list_in inputs, const lg_custom_options *options);
@@ -235,8 +224,7 @@ typedef struct lg_graph_dot_options {
 /* Writes the graph behind t to f in Graphviz's dot language: a box for each op with the shape of its result (views have
  * no frame), an ellipse for each leaf, arrows in the direction of the forward. Ops that were recorded while lg_trace()
  * or lg_anomaly() was on are grouped by module, in graphs of up to 5000 nodes. `dot -Tsvg graph.dot > graph.svg` draws
- * the file. Works while an error is set. Fails with LG_ERR_ARGUMENT if f is NULL, with LG_ERR_STATE if t was freed, and
- * with LG_ERR_IO if f cannot be written.
+ * the file. Works while an error is set. Fails with LG_ERR_IO if f cannot be written.
  * Example: lg_graph_dot(f, loss, .module = net) */
 #define lg_graph_dot(...) LG_CALL2(lg_graph_dot_with, lg_graph_dot_options, lg_graph_dot_takes_f_t, __VA_ARGS__)
 LG_API bool lg_graph_dot_with(FILE *f, const lg_tensor *t, const lg_graph_dot_options *options);

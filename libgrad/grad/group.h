@@ -19,9 +19,9 @@
  * If a call fails on one rank, that rank's next call of a function of this header, or lg_close(), reports it to the
  * others, which fail with LG_ERR_COMM and the message of the first failure. If a rank clears its error and then leaves
  * the group while others wait for it, they get the message as well. A process that exits without lg_close() leaves its
- * groups at its exit, unless the program has initialised MPI. A
- * process that does not answer within the time limit of the group is taken for failed. After LG_ERR_COMM a group is
- * broken: lg_clear_error() lets the program read and save, but every collective function of this group fails again.
+ * groups at its exit, unless the program has initialised MPI. A process that does not answer within the time limit of
+ * the group is taken for failed. After LG_ERR_COMM a group is broken: lg_clear_error() lets the program read and save,
+ * but every collective function of this group fails again.
  *
  * Sums are added in the order of ranks, and each element is summed once, so all ranks get the same bits: f16, bf16 and
  * f32 in f32, f64 in f64, integers exactly and modulo their range; bool is true where any is. NAN is the maximum.
@@ -54,58 +54,51 @@ typedef struct lg_group_open_options {
 /* Joins all processes that the launcher has started, which must all call this function. Without a launcher the group
  * has this process alone, and no MPI is loaded. An MPI that the program has initialised is used; otherwise it is
  * initialised, and finalised when the process exits, unless the group is broken. If MPI itself cannot start, for
- * example because it must use a network that is not there, Open MPI 4 and MPICH 4 print why and end the process:
- * MPI has no way to ask for an error before it is initialised. The group belongs to the context until lg_group_free().
- * If several threads of a process open or split groups, they must do so one after the other, in the same order on all
- * ranks. Fails with LG_ERR_COMM if the module cannot be loaded, if MPI fails, or if the launcher has started several
- * processes but MPI finds one, because the launcher belongs to another MPI; with LG_ERR_ARGUMENT if .timeout is not
- * above 0; and with LG_ERR_MEMORY. Example: lg_group_open(c, .timeout = 60) */
+ * example because it must use a network that is not there, Open MPI 4 and MPICH 4 print why and end the process: MPI
+ * has no way to ask for an error before it is initialised. If several threads of a process open or split groups, they
+ * must do so one after the other, in the same order on all ranks. Fails with LG_ERR_COMM also if the module cannot be
+ * loaded, if MPI fails, or if the launcher has started several processes but MPI finds one, because the launcher
+ * belongs to another MPI.
+ * Example: lg_group_open(c, .timeout = 60) */
 #define lg_group_open(...) LG_CALL1(lg_group_open_with, lg_group_open_options, lg_group_open_takes_c, __VA_ARGS__)
 LG_API LG_NEW lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options);
 
 /* Splits a group: ranks that give the same color form a new group, in the order of their ranks. All ranks of g must
- * call this function. A rank whose color is negative is in none of them, and gets NULL without an error. The new group
- * belongs to the context until lg_group_free(). Fails with LG_ERR_COMM and LG_ERR_MEMORY. */
+ * call this function. A rank whose color is negative is in none of them, and gets NULL without an error. */
 LG_API LG_NEW lg_group *lg_group_split(lg_group *g, int color);
 
 /* Leaves a group and frees it; in a child of fork(), where calls that use the group fail with LG_ERR_COMM, frees it
  * only. All its ranks do so, or close their contexts; the first to come wait for the last, however long that takes, and
  * after the time limit a message says so (see lg_on_message()). If the group is broken, or if the launcher lets
- * processes live on where another dies, the wait ends at the time limit. Does nothing if g is NULL. Fails with
- * LG_ERR_STATE in a function given to lg_trace(). */
+ * processes live on where another dies, the wait ends at the time limit. Fails with LG_ERR_STATE in a function given to
+ * lg_trace(). */
 LG_API void lg_group_free(lg_group *g);
 
-/* Return the rank of this process, from 0, and the number of processes of the group. NULL is a group of one. Cannot
- * fail. */
+/* Returns the rank of this process, from 0, the number of processes of the group, or how many lower ranks run on the
+ * same host. NULL is a group of one. */
 LG_API int lg_group_rank(const lg_group *g);
 LG_API int lg_group_size(const lg_group *g);
-
-/* Returns how many lower ranks of the group run on the same host. Cannot fail. */
 LG_API int lg_group_local_rank(const lg_group *g);
 
-/* Returns the name of the host of a rank, which is valid until lg_group_free(); NULL if there is no such rank. Cannot
- * fail. */
+/* Returns the name of the host of a rank, valid until lg_group_free(), or NULL if there is no such rank. */
 LG_API const char *lg_group_host(const lg_group *g, int rank);
 
 /* Returns the name and version of the MPI by which messages are sent, such as "Open MPI v4.1.4, ...", valid until
- * lg_group_free(); "none" if no launcher has started this process, or if g is NULL. Cannot fail. */
+ * lg_group_free(); "none" if no launcher has started this process, or if g is NULL. */
 LG_API const char *lg_group_transport(const lg_group *g);
 
-/* Returns the device of this rank, for lg_module_to() and the .device of loaders. Cannot fail. */
+/* Returns the device of this rank, for lg_module_to() and the .device of loaders. */
 LG_API lg_device lg_group_device(const lg_group *g);
 
-/* Waits until all ranks of the group have called it. Fails with LG_ERR_COMM. */
+/* Waits until all ranks of the group have called it. */
 LG_API bool lg_barrier(lg_group *g);
 
 /* ---- collective functions ----
  *
  * Functions with a result are ops: their derivatives are collective, too, and of any order. The loss that is
  * differentiated is the sum of what all ranks call lg_backward() with. Where a gradient is needed on one rank, it must
- * be needed on all. Results belong to the innermost scope. Those that end in an underscore change x in place, which
- * must not be part of the recorded graph.
- *
- * All fail with LG_ERR_COMM, with LG_ERR_ARGUMENT if a rank does not exist, and with LG_ERR_STATE if a backward finds
- * that the group was freed.
+ * be needed on all. Those that end in an underscore change x in place, which must not be part of the recorded graph,
+ * and also fail as lg_fill_() does. All fail with LG_ERR_STATE if a backward finds that the group was freed.
  */
 
 /* How the tensors of all ranks become one. */
@@ -119,44 +112,36 @@ typedef struct lg_all_reduce_options {
         LG_OPTIONS_HEAD
         lg_rank_op op LG_DEFAULT; /* default LG_RANKS_SUM */
 } lg_all_reduce_options;
-/* Returns the sum, mean or maximum of x over all ranks, element by element. The result belongs to the
- * innermost scope. Fails with LG_ERR_DTYPE for the mean of integers.
+/* Returns the sum, mean (of float dtypes) or maximum of x over all ranks, element by element.
  * Example: lg_all_reduce(x, g, .op = LG_RANKS_MEAN) */
 #define lg_all_reduce(...) LG_CALL2(lg_all_reduce_with, lg_all_reduce_options, lg_all_reduce_takes_x_g, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_all_reduce_with(lg_tensor *x, lg_group *g, const lg_all_reduce_options *options);
 
-/* The same in place. Fails with LG_ERR_DTYPE for the mean of integers, and as lg_fill_() does. */
+/* Computes lg_all_reduce() in place. */
 LG_API bool lg_all_reduce_(lg_tensor *x, lg_group *g, lg_rank_op op);
 
-/* Returns the x of rank `root` on all ranks; the others give a tensor of the same dtype and shape. The
- * result belongs to the innermost scope. Fails with LG_ERR_ARGUMENT if there is no such rank. */
+/* Returns the x of rank `root` on all ranks; the others give a tensor of the same dtype and shape. */
 LG_API LG_NEW lg_tensor *lg_broadcast(lg_tensor *x, lg_group *g, int root);
 
-/* The same in place. Fails with LG_ERR_ARGUMENT if there is no such rank, and as lg_fill_() does. */
+/* Computes lg_broadcast() in place. */
 LG_API bool lg_broadcast_(lg_tensor *x, lg_group *g, int root);
 
-/* Returns the tensors of all ranks, (n, ...) each, one behind the other in the order of ranks: (size n, ...). The
- * result belongs to the innermost scope. Fails with LG_ERR_SHAPE if x is 0-d. */
+/* Returns the tensors of all ranks, (n, ...) each, one behind the other in the order of ranks: (size n, ...). */
 LG_API LG_NEW lg_tensor *lg_all_gather(lg_tensor *x, lg_group *g);
 
-/* Returns part r on rank r, (n, ...), of the sum, mean or maximum of x, (size n, ...), over all ranks. The result
- * belongs to the innermost scope. Fails with
- * LG_ERR_SHAPE if the first size of x is not a multiple of the number of ranks, and with LG_ERR_DTYPE for the mean of
- * integers.
+/* Returns part r on rank r, (n, ...), of the sum, mean or maximum of x, (size n, ...), over all ranks.
  * Example: lg_reduce_scatter(x, g) */
 #define lg_reduce_scatter(...)                                                                                         \
         LG_CALL2(lg_reduce_scatter_with, lg_all_reduce_options, lg_reduce_scatter_takes_x_g, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_reduce_scatter_with(lg_tensor *x, lg_group *g, const lg_all_reduce_options *options);
 
 /* Sends x to another rank, which must call lg_receive(); the two wait for each other. Returns a 0-d tensor with the
- * value 0: add it to the loss, so that lg_backward() receives the gradient of x. It belongs to the innermost scope.
- * Fails with LG_ERR_ARGUMENT if there is no such other rank. */
+ * value 0: add it to the loss, so that lg_backward() receives the gradient of x. */
 LG_API LG_NEW lg_tensor *lg_send(lg_tensor *x, lg_group *g, int to);
 
-/* Receives a tensor from another rank, of the dtype, shape and device of `like`, whose values do not matter. The
- * result belongs to the innermost scope. If `like`
- * requires grad, so does the result, and its gradient is sent back; x of lg_send() must then require grad, too, and
- * the other way round. Fails with LG_ERR_ARGUMENT if there is no such other rank. */
+/* Receives a tensor from another rank, of the dtype, shape and device of `like`, whose values do not matter. If `like`
+ * requires grad, so does the result, and its gradient is sent back; x of lg_send() must then require grad, too, and the
+ * other way round. */
 LG_API LG_NEW lg_tensor *lg_receive(lg_tensor *like, lg_group *g, int from);
 
 LG_END_C

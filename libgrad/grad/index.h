@@ -2,14 +2,8 @@
  *
  * These ops select elements by index or by mask, put them in order, or rearrange and join whole tensors. Unless their
  * comments say otherwise, they take tensors of every dtype, the result has x's dtype and device, and gradients flow to
- * the elements that it was taken from. Results belong to the innermost open scope.
- *
- * A dimension dim counts from 0, or from the end if it is negative. LG_ERR_ARGUMENT if x has no such dimension.
- *
- * In addition to the errors named below, calls fail with LG_ERR_ARGUMENT if one of several tensors is NULL or tensors
- * belong to two contexts, with LG_ERR_DEVICE if tensors are on two devices, with LG_ERR_STATE if a tensor was freed,
- * with LG_ERR_SHAPE if the result would be too large, and with LG_ERR_MEMORY. If all tensors are NULL, as after a
- * failed call, they return NULL and set no error.
+ * the elements that it was taken from. Where functions store tensors in an array `ret` of the caller, it has room for
+ * `room` tensors, and they return the number that they stored; on failure they return 0 and leave ret as it was.
  */
 #ifndef LG_INDEX_H
 #define LG_INDEX_H
@@ -20,32 +14,30 @@ LG_BEGIN
 
 /* ---- selecting and adding by index ----
  *
- * Indices are i64 tensors (otherwise LG_ERR_DTYPE) and count from 0; negative ones are out of range. With an index out
- * of range, the call fails with LG_ERR_ARGUMENT on the CPU. On a GPU it is a device-side error, which the next read or
- * wait, such as lg_item() or lg_synchronize(), reports as LG_ERR_ARGUMENT; until then its element of the result is 0,
- * or nothing is added for it, and optimisers change nothing. Indices have no gradient. Results belong to the innermost
- * open scope.
+ * Indices are i64 tensors and count from 0; negative ones are out of range. With an index out of range, the call fails
+ * with LG_ERR_ARGUMENT on the CPU. On a GPU it is a device-side error, which the next read or wait, such as lg_item()
+ * or lg_synchronize(), reports as LG_ERR_ARGUMENT; until then its element of the result is 0, or nothing is added for
+ * it, and optimisers change nothing. Indices have no gradient. Sums are added up in the same order with any number of
+ * threads.
  */
 
 /* Gathers elements along a dimension: y[i][j] = x[index[i][j]][j] for dim 0, y[i][j] = x[i][index[i][j]] for dim 1, and
- * so on (PyTorch's gather). x and index have the same number of dimensions, and y has the shape of the index. Fails
- * with LG_ERR_SHAPE if the index has another number of dimensions or is larger than x in a dimension other than dim. */
+ * so on (PyTorch's gather). x and index have the same number of dimensions, and index is not larger than x in those
+ * other than dim; y has the shape of the index. */
 LG_API LG_NEW lg_tensor *lg_gather(lg_tensor *x, int dim, lg_tensor *index);
 
 /* Returns a copy of x with the elements of src added where the index points: y[index[i][j]][j] += src[i][j] for dim 0,
  * y[i][index[i][j]] += src[i][j] for dim 1, and so on (PyTorch's scatter_add). x, index and src have the same number of
- * dimensions. Sums are added up in the same order with any number of threads. Fails with LG_ERR_DTYPE if x and src are
- * not of the same dtype or are bool, and with LG_ERR_SHAPE if their numbers of dimensions differ, or if the index is
- * larger than src in any dimension or larger than x in a dimension other than dim. */
+ * dimensions; index is not larger than src in any of them, or than x in those other than dim. x and src have the same
+ * dtype, which is not bool. */
 LG_API LG_NEW lg_tensor *lg_scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src);
 
-/* Selects slices of x along a dimension: slice k of the result is slice index[k] of x (PyTorch's index_select). Fails
- * with LG_ERR_SHAPE if the index is not 1-d. */
+/* Selects slices of x along a dimension: slice k of the result is slice index[k] of x (PyTorch's index_select). The
+ * index is 1-d. */
 LG_API LG_NEW lg_tensor *lg_index_select(lg_tensor *x, int dim, lg_tensor *index);
 
-/* Returns a copy of x with slice k of src added to its slice index[k] (PyTorch's index_add), in an order that does not
- * depend on the number of threads. Fails with LG_ERR_DTYPE if x and src are not of the same dtype or are bool, and with
- * LG_ERR_SHAPE if the index is not 1-d or src does not have x's shape with one slice for each index. */
+/* Returns a copy of x with slice k of src added to its slice index[k] (PyTorch's index_add). The index is 1-d; src has
+ * x's shape with one slice for each index, and x's dtype, which is not bool. */
 LG_API LG_NEW lg_tensor *lg_index_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src);
 
 typedef struct lg_embedding_options {
@@ -53,27 +45,22 @@ typedef struct lg_embedding_options {
         /* A row that gets no gradient; negative: counted from the end; default: none; LG_ZERO_INT for row 0. */
         int64_t padding_idx LG_DEFAULT;
 } lg_embedding_options;
-/* Looks up rows of weight (rows, features): an index of any shape (...) gives (..., features). Fails with LG_ERR_SHAPE
- * if weight is not 2-d or the result would have more than LG_MAX_DIMS dimensions, and with LG_ERR_ARGUMENT if weight or
- * index is NULL or .padding_idx is not a row.
+/* Looks up rows of weight (rows, features): an index of any shape (...) gives (..., features).
  * Example: lg_embedding(w, ids, .padding_idx = 1) */
 #define lg_embedding(...)                                                                                              \
         LG_CALL2(lg_embedding_with, lg_embedding_options, lg_embedding_takes_weight_index, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_embedding_with(lg_tensor *weight, lg_tensor *index, const lg_embedding_options *options);
 
 /* Makes one-hot vectors: for an index of any shape (...) an i64 tensor (..., classes) that is 1 at the index and 0
- * elsewhere. Fails with LG_ERR_ARGUMENT if classes is below 1, and with LG_ERR_SHAPE if the result would have more than
- * LG_MAX_DIMS dimensions. */
+ * elsewhere. */
 LG_API LG_NEW lg_tensor *lg_one_hot(lg_tensor *index, int64_t classes);
 
 /* ---- masks and triangles ----
  *
- * A mask is a bool tensor (otherwise LG_ERR_DTYPE), such as a comparison returns. x and the mask broadcast;
- * LG_ERR_SHAPE if they cannot. Results belong to the innermost open scope.
+ * A mask is a bool tensor, such as a comparison returns. x and the mask broadcast.
  */
 
-/* Returns value where the mask is true and x elsewhere. The value is converted to x's dtype as by lg_full():
- * LG_ERR_ARGUMENT if an integer dtype cannot hold it.
+/* Returns value where the mask is true and x elsewhere. The value is converted to x's dtype as by lg_full().
  * Example: lg_masked_fill(scores, mask, -LG_INFINITY) */
 LG_API LG_NEW lg_tensor *lg_masked_fill(lg_tensor *x, lg_tensor *mask, double value);
 
@@ -90,29 +77,23 @@ typedef struct lg_triangle_options {
         LG_OPTIONS_HEAD
         int64_t diagonal LG_DEFAULT; /* positive: above the main diagonal, negative: below; default 0, the main one */
 } lg_triangle_options;
-/* Returns the lower triangles of the matrices in the last two dimensions of x: the elements on and below a diagonal,
- * and 0 elsewhere. Fails with LG_ERR_SHAPE if x has fewer than two dimensions.
- * Example: lg_tril(x, .diagonal = -1) */
+/* Return the lower (tril) or upper (triu) triangles of the matrices in the last two dimensions of x: the elements on
+ * and below, or on and above, a diagonal, and 0 elsewhere.
+ * Example: lg_tril(x, .diagonal = -1)
+ * Example: lg_triu(x, .diagonal = 1) */
 #define lg_tril(...) LG_CALL1(lg_tril_with, lg_triangle_options, lg_tril_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_tril_with(lg_tensor *x, const lg_triangle_options *options);
-
-/* Returns the upper triangles of the matrices in the last two dimensions of x: the elements on and above a diagonal,
- * and 0 elsewhere. Fails with LG_ERR_SHAPE if x has fewer than two dimensions.
- * Example: lg_triu(x, .diagonal = 1) */
 #define lg_triu(...) LG_CALL1(lg_triu_with, lg_triangle_options, lg_triu_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_triu_with(lg_tensor *x, const lg_triangle_options *options);
 
-/* ---- flipping, rolling, padding, repeating ----
- *
- * Results belong to the innermost open scope.
- */
+/* ---- flipping, rolling, padding, repeating ---- */
 
-/* Reverses the order of the elements along the dimensions dims, or along all dimensions for LG_ALL_DIMS. The result is
- * a view of x. Fails with LG_ERR_ARGUMENT if a dimension does not exist or is given twice. */
+/* Reverses the order of the elements along the dimensions dims, each given once, or along all dimensions for
+ * LG_ALL_DIMS. The result is a view of x. */
 LG_API LG_NEW lg_tensor *lg_flip(lg_tensor *x, lg_dims dims);
 
-/* Rolls x along a dimension: y[(i + shift) mod n] = x[i], where n is the size of the dimension. shift may be negative.
- * Fails with LG_ERR_ARGUMENT if x has no such dimension. */
+/* Rolls x along a dimension: y[(i + shift) mod n] = x[i], where n is the size of the dimension. shift may be
+ * negative. */
 LG_API LG_NEW lg_tensor *lg_roll(lg_tensor *x, int64_t shift, int dim);
 
 typedef struct lg_pad_options {
@@ -120,61 +101,49 @@ typedef struct lg_pad_options {
         double value LG_DEFAULT; /* of the new elements, converted to x's dtype as by lg_full(); default 0 */
 } lg_pad_options;
 /* Pads x with a constant (PyTorch's F.pad with mode "constant"). pads are pairs {before, after}, the first pair for the
- * last dimension, the next for the dimension before it, and so on; negative numbers cut elements off. Fails with
- * LG_ERR_ARGUMENT if the number of pads is odd or more than twice x's number of dimensions or if .value is out of the
- * range of x's dtype, and with LG_ERR_SHAPE if a size would be negative.
+ * last dimension, the next for the dimension before it, and so on; negative numbers cut elements off. There are at most
+ * as many pairs as dimensions.
  * Example: lg_pad(x, LG_INTS(1, 1, 2, 0), .value = -1) */
 #define lg_pad(...) LG_CALL2(lg_pad_with, lg_pad_options, lg_pad_takes_x_pads, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_pad_with(lg_tensor *x, lg_ints_in pads, const lg_pad_options *options);
 
 /* Returns a tensor that repeats x times.size[i] times along dimension i (PyTorch's Tensor.repeat); always a copy. times
- * may have more dimensions than x, which are new dimensions in front. Fails with LG_ERR_SHAPE if times has fewer
- * dimensions than x or a negative number.
+ * may have more dimensions than x, which are new dimensions in front, but not fewer.
  * Example: lg_repeat(x, LG_SHAPE(2, 1)) */
 LG_API LG_NEW lg_tensor *lg_repeat(lg_tensor *x, lg_shape times);
 
-/* ---- joining and splitting ----
- *
- * The tensors of a list must not be NULL (LG_ERR_ARGUMENT). A list without any tensor, or of NULLs only, gives NULL and
- * sets no error, because there is no context to hold it. Results belong to the innermost open scope.
- */
+/* ---- joining and splitting ---- */
 
-/* Concatenates tensors along a dimension; dtypes are promoted. Fails with LG_ERR_ARGUMENT if there is no such
- * dimension, and with LG_ERR_SHAPE if the tensors differ in the size of another dimension or in the number of
- * dimensions.
+/* Concatenates tensors along a dimension; dtypes are promoted. The tensors have the same number of dimensions, and
+ * sizes that are equal except along dim. A list without any tensor, or of NULLs only, gives NULL without an error.
  * Example: lg_cat(LG_LIST(x, y), 0) */
 LG_API LG_NEW lg_tensor *lg_cat(lg_list_in list, int dim);
 
-/* Joins tensors of the same shape along a new dimension dim of the result; dtypes are promoted. Fails with
- * LG_ERR_ARGUMENT if dim is not a dimension of the result, and with LG_ERR_SHAPE if the shapes differ or the result
- * would have more than LG_MAX_DIMS dimensions.
+/* Joins tensors of the same shape along a new dimension dim of the result; dtypes are promoted. Lists are as for
+ * lg_cat().
  * Example: lg_stack(LG_LIST(x, y), 0) */
 LG_API LG_NEW lg_tensor *lg_stack(lg_list_in list, int dim);
 
-/* Splits x along a dimension into views of the given size, the last of which may be smaller. Stores them in ret, an
- * array of the caller with room for `room` tensors, and returns their number. If it fails, returns 0 and leaves ret as
- * it was: LG_ERR_ARGUMENT if room is too small, ret is NULL, or size is below 1 (0 is allowed for an empty dimension,
- * which gives one empty piece). */
+/* Splits x along a dimension into views of the given size, the last of which may be smaller, and stores them in ret.
+ * size is at least 1, or 0 for an empty dimension, which gives one empty piece. */
 LG_API int64_t lg_split(lg_tensor *x, int64_t size, int dim, lg_tensor **ret, int64_t room);
 
 /* Splits x as lg_split() does, a dimension of size n into pieces of size ceil(n / chunks), which may be fewer than
- * chunks (PyTorch's chunk). An empty dimension gives as many empty pieces as chunks. Fails with LG_ERR_ARGUMENT if room
- * is too small, ret is NULL, or chunks is below 1. */
+ * chunks (PyTorch's chunk). An empty dimension gives as many empty pieces as chunks. */
 LG_API int64_t lg_chunk(lg_tensor *x, int64_t chunks, int dim, lg_tensor **ret, int64_t room);
 
-/* Takes x apart along a dimension of size n: stores the n views lg_select(x, dim, i) in ret, an array of the caller
- * with room for `room` tensors, and returns n. A loop over time reads its steps from it; the backward adds the gradient
- * of each step to its place, so that it takes time in proportion to n. An empty dimension gives 0 without an error. If
- * it fails, returns 0 and leaves ret as it was: LG_ERR_ARGUMENT if room is too small or ret is NULL. */
+/* Takes x apart along a dimension of size n: stores the n views lg_select(x, dim, i) in ret. A loop over time reads its
+ * steps from it; the backward adds the gradient of each step to its place, so that it takes time in proportion to n. An
+ * empty dimension gives 0 without an error. */
 LG_API int64_t lg_unbind(lg_tensor *x, int dim, lg_tensor **ret, int64_t room);
 
 /* ---- sorting, topk, max and min along a dimension ----
  *
- * These functions work along one dimension, which may be negative; a 0-d tensor counts as one element along dimension
- * 0. LG_ERR_ARGUMENT if x has no such dimension. The gradient flows to the elements that were selected.
+ * These functions work along one dimension; a 0-d tensor counts as one element along dimension 0. The gradient flows to
+ * the elements that were selected. NaN is larger than every number.
  *
  * Where the option .indices is set, it receives a tensor of the indices of the values along the dimension, i64 and
- * without a gradient; a call that fails leaves it alone. Results and indices belong to the innermost open scope.
+ * without a gradient; a call that fails leaves it alone.
  */
 
 typedef struct lg_sort_options {
@@ -183,7 +152,7 @@ typedef struct lg_sort_options {
         lg_tensor **indices LG_DEFAULT; /* receives the indices of the values in x; default: not wanted */
 } lg_sort_options;
 /* Sorts the elements along a dimension. The sort is stable, so that equal elements keep their order, also with
- * .descending; NaN is larger than every number.
+ * .descending.
  * Example: lg_sort(x, -1, .descending = true, .indices = &i) */
 #define lg_sort(...) LG_CALL2(lg_sort_with, lg_sort_options, lg_sort_takes_x_dim, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_sort_with(lg_tensor *x, int dim, const lg_sort_options *options);
@@ -202,8 +171,7 @@ typedef struct lg_topk_options {
         bool smallest LG_DEFAULT;       /* the k smallest elements, smallest first; default false */
         lg_tensor **indices LG_DEFAULT; /* receives the indices of the values in x; default: not wanted */
 } lg_topk_options;
-/* Returns the k largest elements along a dimension, sorted, largest first. Ties go to the lowest index; NaN is larger
- * than every number. Fails with LG_ERR_ARGUMENT if k is negative or larger than the dimension.
+/* Returns the k largest elements along a dimension, sorted, largest first. Ties go to the lowest index.
  * Example: lg_topk(x, 5, -1, .indices = &i) */
 #define lg_topk(...) LG_CALL3(lg_topk_with, lg_topk_options, lg_topk_takes_x_k_dim, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_topk_with(lg_tensor *x, int64_t k, int dim, const lg_topk_options *options);
@@ -214,16 +182,13 @@ typedef struct lg_max_options {
         bool keep_dim LG_DEFAULT;       /* keep the dimension, with size 1; default false, it is removed */
         lg_tensor **indices LG_DEFAULT; /* receives the indices of the values in x; default: not wanted */
 } lg_max_options;
-/* Returns the maximum along a dimension. Ties go to the lowest index, and the first NaN, if there is one, is the
- * result. The whole gradient flows to the selected element, where lg_amax() shares it among ties. Fails with
- * LG_ERR_SHAPE if the dimension is empty.
- * Example: lg_max(x, 1, .indices = &i) */
+/* Return the maximum or minimum along a dimension that is not empty. Ties go to the lowest index, and the first NaN, if
+ * there is one, is the result of both. The whole gradient flows to the selected element, where lg_amax() shares it
+ * among ties.
+ * Example: lg_max(x, 1, .indices = &i)
+ * Example: lg_min(x, 1, .keep_dim = true) */
 #define lg_max(...) LG_CALL2(lg_max_with, lg_max_options, lg_max_takes_x_dim, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_max_with(lg_tensor *x, int dim, const lg_max_options *options);
-
-/* Returns the minimum along a dimension. Ties, NaN, gradient and errors are those of lg_max(): LG_ERR_SHAPE if the
- * dimension is empty.
- * Example: lg_min(x, 1, .keep_dim = true) */
 #define lg_min(...) LG_CALL2(lg_min_with, lg_max_options, lg_min_takes_x_dim, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_min_with(lg_tensor *x, int dim, const lg_max_options *options);
 

@@ -18,25 +18,22 @@ LG_BEGIN
 
 /* ---- constants and distributions ----
  *
- * If a function fails, it returns false and leaves t and the random state as they were. LG_ERR_DTYPE if t is not of a
- * float dtype; LG_ERR_STATE if t was freed or is the result of a recorded op; LG_ERR_ARGUMENT if t is an expanded view,
- * whose elements share memory. If t is NULL, returns false and sets no error.
+ * If a function fails, it returns false and leaves t and the random state as they were. t has a float dtype.
+ * LG_ERR_STATE if t is the result of a recorded op; LG_ERR_ARGUMENT if t is an expanded view, whose elements share
+ * memory.
  */
 
 /* Fills t with a value. */
 LG_API bool lg_init_constant(lg_tensor *t, double value);
 
-/* Fills t with values from the uniform distribution over [low, high). Fails with LG_ERR_ARGUMENT if low > high, or if a
- * bound is not finite or too large for t's dtype. */
+/* Fills t with values from the uniform distribution over [low, high), bounds that are finite in t's dtype. */
 LG_API bool lg_init_uniform(lg_tensor *t, double low, double high);
 
-/* Fills t with values from the normal distribution of that mean and standard deviation. Fails with LG_ERR_ARGUMENT if
- * std < 0 or if mean or std is not finite. */
+/* Fills t with values from the normal distribution of that mean and standard deviation, std >= 0. */
 LG_API bool lg_init_normal(lg_tensor *t, double mean, double std);
 
 /* Fills t with values from the normal distribution, cut off outside [low, high]: values outside the interval are drawn
- * again. Fails with LG_ERR_ARGUMENT if std <= 0, if low >= high, or if the whole interval is more than 2 std away from
- * the mean. */
+ * again. std > 0, low < high, and part of the interval is within 2 std of the mean (else LG_ERR_ARGUMENT). */
 LG_API bool lg_init_trunc_normal(lg_tensor *t, double mean, double std, double low, double high);
 
 /* ---- initialisation by fan-in and fan-out ----
@@ -44,13 +41,10 @@ LG_API bool lg_init_trunc_normal(lg_tensor *t, double mean, double std, double l
  * t is a weight of two or more dimensions, (out, in) or (out, in, spatial dimensions...). Its fan_in is in times the
  * spatial sizes, and its fan_out is out times the spatial sizes. The fans say how many terms are added up in the
  * forward and in the backward, and the variance is chosen so that values or gradients keep their scale from layer to
- * layer. A uniform distribution of variance v is over [-sqrt(3 v), sqrt(3 v)).
- *
- * LG_ERR_SHAPE if t has fewer than two dimensions; the other errors are those of the section above.
+ * layer. A uniform distribution of variance v is over [-sqrt(3 v), sqrt(3 v)). Errors are those of the section above.
  */
 
-/* Options of lg_init_xavier_uniform(), lg_init_xavier_normal(), lg_init_kaiming_uniform(), lg_init_kaiming_normal() and
- * lg_init_orthogonal(). */
+/* Options of the functions below. */
 typedef struct lg_init_options {
         LG_OPTIONS_HEAD
         double gain LG_DEFAULT;  /* xavier, orthogonal: default 1; kaiming: default sqrt(2 / (1 + slope^2)) */

@@ -9,12 +9,11 @@
  * A new layer belongs to the context c until it becomes the child of another module, which then owns it. Layers with
  * parameters have the options .dtype, a float dtype (f32 by default), and .device (the context's default device).
  * Random first values come from the context's generator: the same seed gives the same weights on every device, up to
- * rounding for the normal ones of lg_nn_embedding().
+ * rounding for the normal ones of lg_nn_embedding(). If making a layer fails, the random state is as it was.
  *
- * Making a layer fails with LG_ERR_ARGUMENT if a size or number is out of range, with LG_ERR_DTYPE if .dtype is not a
- * float dtype, with LG_ERR_DEVICE if .device is not available, and with LG_ERR_MEMORY; the random state is then as it
- * was. Running a layer with lg_forward() fails with the codes of the op that it applies, and with LG_ERR_ARGUMENT if
- * there is not exactly one input.
+ * Running a layer with lg_forward() takes one input, and fails with the codes of the op that it applies. Sizes, numbers
+ * of channels and of groups are at least 1 unless stated otherwise; a dimension, .eps and all numbers of pooling layers
+ * are checked when the layer runs, others when it is made.
  */
 #ifndef LG_LAYERS_H
 #define LG_LAYERS_H
@@ -26,14 +25,13 @@ LG_BEGIN
 
 /* ---- containers and linear layers ----
  *
- * A module that is made of others owns them. A child that is NULL, belongs to another context, has a parent already or
- * occurs twice is LG_ERR_ARGUMENT, and so are more than LG_MAX_MODULE_DEPTH levels of modules. If the call fails, the
- * children belong to the context as before.
+ * A module that is made of others owns them. A child that has a parent already or occurs twice is LG_ERR_ARGUMENT, and
+ * so are more than LG_MAX_MODULE_DEPTH levels of modules. If the call fails, the children belong to the context as
+ * before.
  */
 
 /* Makes a module that runs its children one after the other, each on the result of the one before. The children are
- * named "0", "1", ... The children of lg_nn_sequential_list() are an array that ends with LG_END. Without children, the
- * result is the input.
+ * named "0", "1", ... Without children, the result is the input.
  *
  * A ReLU behind a linear layer, a convolution or a batch norm is done in the same pass over memory, as one op. While
  * nothing is recorded (lg_no_grad()), a convolution also does a batch norm in evaluation that is behind it.
@@ -41,15 +39,14 @@ LG_BEGIN
 #define lg_nn_sequential(...) lg_nn_sequential_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_module, LG_TAIL1(__VA_ARGS__)))
 LG_API LG_NEW lg_module *lg_nn_sequential_list(lg_ctx *c, lg_module *const *children);
 
-/* Makes a list of children named "0", "1", ..., which the forward of another module runs as it likes:
- * lg_child(list, i). The list may be empty at first. It has no forward itself: lg_forward() fails with LG_ERR_STATE.
- * The children of lg_nn_module_list_list() are an array that ends with LG_END.
+/* Makes a list of children named "0", "1", ..., which the forward of another module runs as it likes: lg_child(list,
+ * i). The list may be empty at first. It has no forward itself: lg_forward() fails with LG_ERR_STATE.
  * Example: lg_nn_module_list(c) */
 #define lg_nn_module_list(...) lg_nn_module_list_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_module, LG_TAIL1(__VA_ARGS__)))
 LG_API LG_NEW lg_module *lg_nn_module_list_list(lg_ctx *c, lg_module *const *children);
 
 /* Appends a child to a module that lg_nn_sequential() or lg_nn_module_list() made, under the next number, and returns
- * it. The child belongs to m from then on. Fails with LG_ERR_ARGUMENT also if m is of another type. */
+ * it. The child belongs to m from then on. */
 LG_API lg_module *lg_module_append(lg_module *m, lg_module *child);
 
 typedef struct lg_residual_options {
@@ -70,21 +67,17 @@ typedef struct lg_linear_options {
         lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
 } lg_linear_options;
 /* Makes a linear layer: x W^T + b for x (..., in), with the result (..., out). The parameters "weight" (out, in) and
- * "bias" (out) are uniform in [-1/sqrt(in), 1/sqrt(in)). Fails with LG_ERR_ARGUMENT if in or out is negative.
+ * "bias" (out) are uniform in [-1/sqrt(in), 1/sqrt(in)). in and out may be 0.
  * Example: lg_nn_linear(c, 784, 10, .no_bias = true) */
 #define lg_nn_linear(...) LG_CALL3(lg_nn_linear_with, lg_linear_options, lg_nn_linear_takes_c_in_out, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_linear_with(lg_ctx *c, int64_t in, int64_t out, const lg_linear_options *options);
 
 /* ---- convolution ----
  *
- * Layers over the ops of conv.h, where the shapes and formulas are. in and out are numbers of channels; kernel is the
- * size of the kernel on both sides. The parameters "weight" and "bias" (out) are uniform in [-1/sqrt(fan_in),
- * 1/sqrt(fan_in)), where fan_in is in / groups times the sides of the kernel; for transposed convolutions, out / groups
- * takes the place of in / groups. The layers belong to the context until they become children.
- *
- * LG_ERR_ARGUMENT if in or out is below 1 or not a multiple of groups, if a kernel, stride or dilation is below 1 or a
- * padding below 0, if output_padding is given and the convolution is not transposed, or if a pair is given to
- * lg_nn_conv1d().
+ * Layers over the ops of conv.h, where the shapes, formulas and ranges of options are. in and out are numbers of
+ * channels; kernel is the size of the kernel on both sides. The parameters "weight" and "bias" (out) are uniform in
+ * [-1/sqrt(fan_in), 1/sqrt(fan_in)), where fan_in is in / groups times the sides of the kernel; for transposed
+ * convolutions, out / groups takes the place of in / groups.
  */
 
 /* Options of lg_nn_conv2d(), lg_nn_conv1d() and lg_nn_conv_transpose2d(). A number applies to both sides; where sides
@@ -105,8 +98,7 @@ typedef struct lg_conv_layer_options {
         lg_dtype dtype LG_DEFAULT;          /* of the parameters; default LG_F32 */
         lg_device device LG_DEFAULT;        /* of the parameters; default: the context's default device */
 } lg_conv_layer_options;
-/* Makes a layer that applies lg_conv2d() to x (N, in, H, W) or (in, H, W), with "weight" (out, in / groups, height,
- * width).
+/* Makes a layer that applies lg_conv2d() to x (N, in, H, W) or (in, H, W), with "weight" (out, in / groups, KH, KW).
  * Example: lg_nn_conv2d(c, 1, 32, 3, .padding = 1)
  * Example: lg_nn_conv2d(c, 3, 8, 0, .kernels = LG_PAIR(3, 5)) */
 #define lg_nn_conv2d(...)                                                                                              \
@@ -121,8 +113,7 @@ LG_API LG_NEW lg_module *lg_nn_conv2d_with(lg_ctx *c, int64_t in, int64_t out, i
 LG_API LG_NEW lg_module *lg_nn_conv1d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
                                            const lg_conv_layer_options *options);
 
-/* Makes a layer that applies lg_conv_transpose2d() to x (N, in, H, W) or (in, H, W), with "weight" (in, out / groups,
- * height, width).
+/* Makes a layer that applies lg_conv_transpose2d() to such an x, with "weight" (in, out / groups, KH, KW).
  * Example: lg_nn_conv_transpose2d(c, 32, 16, 2, .stride = 2) */
 #define lg_nn_conv_transpose2d(...)                                                                                    \
         LG_CALL4(lg_nn_conv_transpose2d_with, lg_conv_layer_options, lg_nn_conv_transpose2d_takes_c_in_out_kernel,     \
@@ -132,10 +123,8 @@ LG_API LG_NEW lg_module *lg_nn_conv_transpose2d_with(lg_ctx *c, int64_t in, int6
 
 /* ---- pooling ----
  *
- * Layers without parameters that apply the ops of the same names, which conv.h describes, to x (N, C, H, W) or
- * (C, H, W). The options are those of the ops; .indices is ignored. The layers belong to the context until they become
- * children. Arguments are checked when the layer runs: lg_forward() then fails with the LG_ERR_ARGUMENT or LG_ERR_SHAPE
- * of the op.
+ * Layers without parameters that apply the ops of the same names, which conv.h describes, to x (N, C, H, W) or (C, H,
+ * W). The options are those of the ops; .indices is ignored.
  */
 
 /* Makes a layer that applies lg_max_pool2d(): the maximum of each window.
@@ -161,9 +150,7 @@ LG_API LG_NEW lg_module *lg_nn_adaptive_avg_pool2d_with(lg_ctx *c, int64_t size,
 /* ---- normalisation ----
  *
  * Layers over the ops of norm.h, where the formulas are. The parameters are "weight", which is 1 at first, and "bias",
- * which is 0. The layers belong to the context until they become children. LG_ERR_ARGUMENT if a number of channels or
- * groups is below 1; an .eps below 0 fails with LG_ERR_ARGUMENT, and an x of another shape with LG_ERR_SHAPE, when the
- * layer runs.
+ * which is 0.
  */
 
 /* Options of lg_nn_batch_norm1d() and lg_nn_batch_norm2d(). */
@@ -201,15 +188,14 @@ typedef struct lg_norm_layer_options {
         lg_dtype dtype LG_DEFAULT;   /* of the parameters; default LG_F32 */
         lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
 } lg_norm_layer_options;
-/* Makes a layer that applies lg_layer_norm() over the last dimensions of x, which must be those of shape. The
- * parameters have that shape. Fails with LG_ERR_ARGUMENT if shape is 0-d, and with LG_ERR_SHAPE if a size is negative.
+/* Makes a layer that applies lg_layer_norm() over the last dimensions of x, at least one, which must be those of shape.
+ * The parameters have that shape.
  * Example: lg_nn_layer_norm(c, LG_SHAPE(128)) */
 #define lg_nn_layer_norm(...)                                                                                          \
         LG_CALL2(lg_nn_layer_norm_with, lg_norm_layer_options, lg_nn_layer_norm_takes_c_shape, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_layer_norm_with(lg_ctx *c, lg_shape shape, const lg_norm_layer_options *options);
 
-/* Makes a layer that applies lg_rms_norm() over the last dimensions of x, which must be those of shape. The parameter
- * "weight" has that shape; there is no bias. Fails as lg_nn_layer_norm() does.
+/* Makes a layer that applies lg_rms_norm() over the last dimensions of x as lg_nn_layer_norm() does. There is no bias.
  * Example: lg_nn_rms_norm(c, LG_SHAPE(128), .eps = 1e-6) */
 #define lg_nn_rms_norm(...)                                                                                            \
         LG_CALL2(lg_nn_rms_norm_with, lg_norm_layer_options, lg_nn_rms_norm_takes_c_shape, __VA_ARGS__)
@@ -222,8 +208,8 @@ typedef struct lg_group_norm_layer_options {
         lg_dtype dtype LG_DEFAULT;   /* of the parameters; default LG_F32 */
         lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
 } lg_group_norm_layer_options;
-/* Makes a layer that applies lg_group_norm() to x (N, channels, ...). The parameters have the shape (channels). Fails
- * with LG_ERR_ARGUMENT also if channels is not a multiple of groups.
+/* Makes a layer that applies lg_group_norm() to x (N, channels, ...). The parameters have the shape (channels), and
+ * channels is a multiple of groups.
  * Example: lg_nn_group_norm(c, 8, 64) */
 #define lg_nn_group_norm(...)                                                                                          \
         LG_CALL3(lg_nn_group_norm_with, lg_group_norm_layer_options, lg_nn_group_norm_takes_c_groups_channels,         \
@@ -234,8 +220,7 @@ LG_API LG_NEW lg_module *lg_nn_group_norm_with(lg_ctx *c, int64_t groups, int64_
 /* ---- dropout, embedding, flatten ---- */
 
 /* Makes a layer that in training mode sets each element to 0 with probability p and scales the others by 1 / (1 - p);
- * see lg_dropout(). In evaluation mode the result is x itself. The layer belongs to the context until it becomes a
- * child. Fails with LG_ERR_ARGUMENT if p is not in [0, 1]. */
+ * see lg_dropout(). In evaluation mode the result is x itself. */
 LG_API LG_NEW lg_module *lg_nn_dropout(lg_ctx *c, double p);
 
 typedef struct lg_embedding_layer_options {
@@ -247,29 +232,25 @@ typedef struct lg_embedding_layer_options {
         lg_device device LG_DEFAULT; /* of the parameter; default: the context's default device */
 } lg_embedding_layer_options;
 /* Makes a layer that replaces each index of x (...), an i64 tensor, by a row of "weight" (count, dim): the result is
- * (..., dim). The weight has the standard normal distribution. An index outside [0, count) is
- * LG_ERR_ARGUMENT, reported as lg_embedding() does. The layer belongs to the context until it becomes a child.
- * Fails with LG_ERR_ARGUMENT if count or dim is below 1 or .padding_idx is not a row.
+ * (..., dim). The weight has the standard normal distribution. An index outside [0, count) is an error as in
+ * lg_embedding().
  * Example: lg_nn_embedding(c, 10000, 64, .padding_idx = LG_ZERO_INT) */
 #define lg_nn_embedding(...)                                                                                           \
         LG_CALL3(lg_nn_embedding_with, lg_embedding_layer_options, lg_nn_embedding_takes_c_count_dim, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_embedding_with(lg_ctx *c, int64_t count, int64_t dim,
                                               const lg_embedding_layer_options *options);
 
-/* Makes a layer that joins all dimensions of x but the first into one: (N, C, H, W) becomes (N, C H W). The layer
- * belongs to the context until it becomes a child. An x of one dimension fails with LG_ERR_ARGUMENT when the layer
- * runs. */
+/* Makes a layer that joins all dimensions of x, at least two, but the first into one: (N, C, H, W) becomes (N, C H
+ * W). */
 LG_API LG_NEW lg_module *lg_nn_flatten(lg_ctx *c);
 
-/* Makes a layer whose result is its input x itself. The layer belongs to the context until it becomes a child. Making
- * it fails with LG_ERR_MEMORY only. */
+/* Makes a layer whose result is its input x itself. */
 LG_API LG_NEW lg_module *lg_nn_identity(lg_ctx *c);
 
 /* ---- activations ----
  *
  * Layers without parameters, except for lg_nn_prelu(), that apply the ops of the same names to x of any shape;
- * pointwise.h and ops.h describe these ops. The layers belong to the context until they become children. Unless their
- * comments say otherwise, making them fails with LG_ERR_MEMORY only, and lg_forward() fails with the codes of the ops.
+ * pointwise.h and ops.h describe these ops. "PyTorch: 0.5" in a comment is PyTorch's default.
  */
 
 /* Makes a layer that computes, elementwise: */
@@ -287,43 +268,33 @@ LG_API LG_NEW lg_module *lg_nn_tanhshrink(lg_ctx *c);  /* x - tanh(x) */
 LG_API LG_NEW lg_module *lg_nn_softsign(lg_ctx *c);    /* x / (1 + |x|) */
 LG_API LG_NEW lg_module *lg_nn_hardsigmoid(lg_ctx *c); /* relu6(x + 3) / 6 */
 LG_API LG_NEW lg_module *lg_nn_hardswish(lg_ctx *c);   /* x relu6(x + 3) / 6 */
+LG_API LG_NEW lg_module *lg_nn_leaky_relu(lg_ctx *c, double slope); /* x > 0 ? x : slope x; PyTorch: 0.01 */
+LG_API LG_NEW lg_module *lg_nn_elu(lg_ctx *c, double alpha);        /* x > 0 ? x : alpha (e^x - 1); PyTorch: 1 */
 
-/* Makes a layer that computes x > 0 ? x : slope x. PyTorch's slope is 0.01. */
-LG_API LG_NEW lg_module *lg_nn_leaky_relu(lg_ctx *c, double slope);
-
-/* Makes a layer that computes x > 0 ? x : alpha (e^x - 1). PyTorch's alpha is 1. */
-LG_API LG_NEW lg_module *lg_nn_elu(lg_ctx *c, double alpha);
-
-/* Makes a layer that computes x > 0 ? x : alpha (e^(x / alpha) - 1). PyTorch's alpha is 1. Fails with
- * LG_ERR_ARGUMENT if alpha is 0. */
+/* Makes a layer that computes x > 0 ? x : alpha (e^(x / alpha) - 1), with an alpha other than 0 (PyTorch: 1). */
 LG_API LG_NEW lg_module *lg_nn_celu(lg_ctx *c, double alpha);
 
-/* Makes a layer that computes |x| > lambda ? x : 0. PyTorch's lambda is 0.5. */
+/* Makes a layer that computes |x| > lambda ? x : 0 (PyTorch: 0.5). */
 LG_API LG_NEW lg_module *lg_nn_hardshrink(lg_ctx *c, double lambda);
 
-/* Makes a layer that computes x - clamp(x, -lambda, lambda). PyTorch's lambda is 0.5. Fails with LG_ERR_ARGUMENT if
- * lambda is below 0 or NaN. */
+/* Makes a layer that computes x - clamp(x, -lambda, lambda), with a lambda of at least 0 (PyTorch: 0.5). */
 LG_API LG_NEW lg_module *lg_nn_softshrink(lg_ctx *c, double lambda);
 
-/* Makes a layer that computes min(max(x, low), high). PyTorch's bounds are -1 and 1. Fails with LG_ERR_ARGUMENT if low
- * is above high. */
+/* Makes a layer that computes min(max(x, low), high), with a low of at most high (PyTorch: -1 and 1). */
 LG_API LG_NEW lg_module *lg_nn_hardtanh(lg_ctx *c, double low, double high);
 
-/* Makes a layer that computes log(1 + e^(beta x)) / beta, but gives x itself where beta x > threshold. PyTorch's beta
- * is 1 and its threshold 20. */
+/* Makes a layer that computes log(1 + e^(beta x)) / beta, but gives x itself where beta x > threshold (PyTorch: beta 1,
+ * threshold 20). */
 LG_API LG_NEW lg_module *lg_nn_softplus(lg_ctx *c, double beta, double threshold);
 
-/* Makes a layer that applies lg_softmax(): e^x / sum(e^x) along a dimension. A negative dim counts from the end; one
- * that x does not have fails with LG_ERR_ARGUMENT when the layer runs. */
+/* Makes a layer that applies lg_softmax(): e^x / sum(e^x) along a dimension. */
 LG_API LG_NEW lg_module *lg_nn_softmax(lg_ctx *c, int dim);
 
-/* Makes a layer that applies lg_log_softmax(): the logarithm of the softmax along a dimension, with dim as in
- * lg_nn_softmax(). */
+/* Makes a layer that applies lg_log_softmax(): the logarithm of the softmax along a dimension. */
 LG_API LG_NEW lg_module *lg_nn_log_softmax(lg_ctx *c, int dim);
 
-/* Makes a layer that applies lg_glu(), the gated linear unit: the first half of x along a dimension times the sigmoid
- * of the second, with dim as in lg_nn_softmax(). An odd size along that dimension fails with LG_ERR_SHAPE when the
- * layer runs.
+/* Makes a layer that applies lg_glu(), the gated linear unit: the first half of x along a dimension of even size times
+ * the sigmoid of the second.
  * Example: lg_nn_sequential(c, lg_nn_linear(c, 64, 2 * 32), lg_nn_glu(c, -1)) */
 LG_API LG_NEW lg_module *lg_nn_glu(lg_ctx *c, int dim);
 
@@ -333,9 +304,7 @@ typedef struct lg_prelu_layer_options {
         lg_device device LG_DEFAULT; /* of the parameter; default: the context's default device */
 } lg_prelu_layer_options;
 /* Makes a layer that computes x where x > 0, else w x, with a trainable w: the parameter "weight" (channels) is 0.25 at
- * first and has one element for each channel of x (N, channels, ...), or one for all with channels = 1. Fails with
- * LG_ERR_ARGUMENT if channels is below 1; an x with another number of channels fails with LG_ERR_SHAPE when the layer
- * runs.
+ * first and has one element for each channel of x (N, channels, ...), or one for all with channels = 1.
  * Example: lg_nn_prelu(c, 64) */
 #define lg_nn_prelu(...) LG_CALL2(lg_nn_prelu_with, lg_prelu_layer_options, lg_nn_prelu_takes_c_channels, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_prelu_with(lg_ctx *c, int64_t channels, const lg_prelu_layer_options *options);

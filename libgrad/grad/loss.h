@@ -7,9 +7,7 @@
  *     lg_tensor *loss = lg_cross_entropy(lg_forward(net, x), y, .label_smoothing = 0.1);
  *     lg_backward(loss);
  *
- * The loss is f64 if x or target is, else f32: f16 and bf16 are computed in f32. In addition to the errors named below,
- * functions fail with LG_ERR_STATE if a tensor has been freed, LG_ERR_MEMORY if no memory is left, and LG_ERR_CUDA if a
- * GPU fails.
+ * x has a float dtype. The loss is f64 if x or target is, else f32: f16 and bf16 are computed in f32.
  */
 #ifndef LG_LOSS_H
 #define LG_LOSS_H
@@ -20,11 +18,8 @@ LG_BEGIN
 
 /* ---- classification with several classes ----
  *
- * x has a float dtype and shape (N, C, ...), or (C) for one row, where C is the number of classes. The C values at one
- * position of the other dimensions are called a row. The result belongs to the innermost open scope. Both functions
- * fail with LG_ERR_SHAPE if x, target and .weight do not fit each other or C is 0; LG_ERR_DTYPE if x or .weight does
- * not have a float dtype or target has a wrong one; LG_ERR_DEVICE if the tensors are on two devices; LG_ERR_ARGUMENT if
- * x or target is NULL, tensors belong to two contexts, or .reduction is LG_BATCH_MEAN.
+ * x has shape (N, C, ...), or (C) for one row, where C is the number of classes, at least 1. The C values at one
+ * position of the other dimensions are called a row.
  *
  * Class indices are i64, of shape (N, ...), or 0-d for x of shape (C). With an index that is neither in [0, C) nor
  * .ignore_index, the call fails with LG_ERR_ARGUMENT on the CPU. On a GPU it counts as ignored, and the next lg_item(),
@@ -39,17 +34,17 @@ typedef struct lg_cross_entropy_options {
         double label_smoothing LG_DEFAULT; /* e in [0, 1]: the part of the target spread over all classes; default 0. */
 } lg_cross_entropy_options;
 /* Computes the cross entropy of scores x (logits, not probabilities) and class indices or class probabilities, like
- * PyTorch's cross_entropy. e stands for .label_smoothing; LG_ERR_ARGUMENT if it is not in [0, 1].
+ * PyTorch's cross_entropy. e stands for .label_smoothing.
  *
  * Class indices: the loss of a row is -weight[target] log_softmax(x)[target]. With label smoothing it is the sum over
  * all classes c of -((1 - e) [c = target] + e / C) weight[c] log_softmax(x)[c]. Rows whose target is .ignore_index have
  * loss 0. LG_MEAN divides by the sum of weight[target] over the other rows; if there are none, the mean is NaN and its
  * gradient is 0.
  *
- * Class probabilities: target has a float dtype and the shape of x. The loss of a row is the sum over all classes c of
- * -((1 - e) target[c] + e / C) weight[c] log_softmax(x)[c]. LG_MEAN divides by the number of rows. The probabilities
- * need not sum to 1 and receive a gradient if they need one; one that is 0 adds 0 even if the score is -inf.
- * LG_ERR_ARGUMENT if .ignore_index is given; LG_ERR_DTYPE if the target is float but does not have the shape of x.
+ * Class probabilities: target has a float dtype and the shape of x (else LG_ERR_DTYPE), and .ignore_index is not given.
+ * The loss of a row is the sum over all classes c of -((1 - e) target[c] + e / C) weight[c] log_softmax(x)[c]. LG_MEAN
+ * divides by the number of rows. The probabilities need not sum to 1 and receive a gradient if they need one; one that
+ * is 0 adds 0 even if the score is -inf.
  * Example: lg_cross_entropy(x, target, .reduction = LG_SUM, .label_smoothing = 0.1) */
 #define lg_cross_entropy(...)                                                                                          \
         LG_CALL2(lg_cross_entropy_with, lg_cross_entropy_options, lg_cross_entropy_takes_x_target, __VA_ARGS__)
@@ -70,11 +65,8 @@ LG_API LG_NEW lg_tensor *lg_nll_with(lg_tensor *x, lg_tensor *target, const lg_n
 
 /* ---- elementwise losses ----
  *
- * x has a float dtype; target has the shape of x and any dtype, and receives a gradient if it needs one. Formulas are
- * for one element, with d = |x - target|. The result belongs to the innermost open scope. All fail with LG_ERR_SHAPE if
- * the shapes differ, LG_ERR_DTYPE if x does not have a float dtype, LG_ERR_DEVICE if the tensors are on two devices,
- * and LG_ERR_ARGUMENT if one is NULL or belongs to another context, or if .reduction is LG_BATCH_MEAN (except in
- * lg_kl_div()).
+ * target has the shape of x and any dtype, and receives a gradient if it needs one. Formulas are for one element, with
+ * d = |x - target|.
  */
 
 /* Options of lg_mse(), lg_l1() and lg_bce(). */
@@ -103,7 +95,7 @@ typedef struct lg_bce_with_logits_options {
 } lg_bce_with_logits_options;
 /* Computes the binary cross entropy of a score x, -(pos_weight target log(sigmoid(x)) + (1 - target) log(1 -
  * sigmoid(x))), accurately also for large |x|; at infinite x the term whose factor is 0 is 0. .pos_weight receives a
- * gradient if it needs one; LG_ERR_SHAPE if it does not broadcast to x. */
+ * gradient if it needs one. */
 #define lg_bce_with_logits(...)                                                                                        \
         LG_CALL2(lg_bce_with_logits_with, lg_bce_with_logits_options, lg_bce_with_logits_takes_x_target, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_bce_with_logits_with(lg_tensor *x, lg_tensor *target,
@@ -114,8 +106,7 @@ typedef struct lg_huber_options {
         lg_reduction reduction LG_DEFAULT; /* LG_MEAN, LG_SUM or LG_NONE; default LG_MEAN. */
         double delta LG_DEFAULT;           /* Error from which the loss is linear; default 1; greater than 0. */
 } lg_huber_options;
-/* Computes the Huber loss: d^2 / 2 if d <= delta, else delta (d - delta / 2). Fails with LG_ERR_ARGUMENT if .delta is
- * not greater than 0. */
+/* Computes the Huber loss: d^2 / 2 if d <= delta, else delta (d - delta / 2). */
 #define lg_huber(...) LG_CALL2(lg_huber_with, lg_huber_options, lg_huber_takes_x_target, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_huber_with(lg_tensor *x, lg_tensor *target, const lg_huber_options *options);
 
@@ -124,8 +115,7 @@ typedef struct lg_smooth_l1_options {
         lg_reduction reduction LG_DEFAULT; /* LG_MEAN, LG_SUM or LG_NONE; default LG_MEAN. */
         double beta LG_DEFAULT;            /* Error from which the loss is linear; default 1. LG_ZERO gives lg_l1(). */
 } lg_smooth_l1_options;
-/* Computes the smooth L1 loss: d^2 / (2 beta) if d < beta, else d - beta / 2. Fails with LG_ERR_ARGUMENT if .beta is
- * negative. */
+/* Computes the smooth L1 loss: d^2 / (2 beta) if d < beta, else d - beta / 2. */
 #define lg_smooth_l1(...) LG_CALL2(lg_smooth_l1_with, lg_smooth_l1_options, lg_smooth_l1_takes_x_target, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_smooth_l1_with(lg_tensor *x, lg_tensor *target, const lg_smooth_l1_options *options);
 
@@ -138,7 +128,7 @@ typedef struct lg_kl_div_options {
 /* Computes the terms target (log(target) - x) of the Kullback-Leibler divergence of probabilities target from the
  * probabilities whose logarithms are x, like PyTorch's kl_div. A target of 0 gives 0. With .log_target, computes
  * e^target (target - x), which is 0 for a target of -inf. LG_BATCH_MEAN gives the divergence by its mathematical
- * definition, averaged over rows; LG_ERR_SHAPE if x is 0-d then.
+ * definition, averaged over the rows of an x that is not 0-d.
  * Example: lg_kl_div(lg_log_softmax(x, 1), p, .reduction = LG_BATCH_MEAN) */
 #define lg_kl_div(...) LG_CALL2(lg_kl_div_with, lg_kl_div_options, lg_kl_div_takes_x_target, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_kl_div_with(lg_tensor *x, lg_tensor *target, const lg_kl_div_options *options);

@@ -8,15 +8,12 @@
  *     lg_optimizer *opt = lg_adam(c, lg_parameters(net), 1e-3);
  *     lg_tensor *scores = lg_forward(net, x);
  *
- * A new module belongs to its context, and lg_close() frees it. A module that is added to another one as a child
- * belongs to that parent and is freed with it. Parameters and buffers belong to their module: their handles stay valid
- * as long as it lives, and lg_free() leaves them alone.
+ * A new module belongs to its context. A module that is added to another one as a child belongs to that parent and is
+ * freed with it. Parameters and buffers belong to their module: their handles stay valid as long as it lives, and
+ * lg_free() leaves them alone. Functions work on a module and all modules in it, except where they name a single one.
  *
  * A path names a part of a module: the names of the children that lead to the part and its own name, joined by dots, as
- * in PyTorch's state_dict ("0.weight", "encoder.1.running_mean").
- *
- * Unless their comments say otherwise, functions that get NULL in place of a module return NULL, false or 0 and set no
- * error. In addition to the errors named below, a call fails with LG_ERR_MEMORY if memory runs out.
+ * in PyTorch's state_dict ("0.weight", "encoder.1.running_mean"). It has at most 1022 bytes.
  */
 #ifndef LG_NN_H
 #define LG_NN_H
@@ -31,8 +28,8 @@ LG_BEGIN
  * give it children, parameters and buffers with the functions below. The forward reaches them by lg_child(),
  * lg_parameter() and lg_buffer().
  *
- * Each part of a module has a name of 1 to 63 bytes without a dot that no other part of the same module has. Any other
- * name is LG_ERR_ARGUMENT. A call that fails adds nothing.
+ * Each part of a module has a name of 1 to 63 bytes without a dot that no other part of the same module has (else
+ * LG_ERR_ARGUMENT).
  */
 
 /* The most results that a forward can have. */
@@ -64,10 +61,9 @@ typedef struct lg_module_options {
          * if it fails. Default: none; a module with .user cannot be cloned then. */
         void *(*clone)(lg_module *copy, void *user)LG_DEFAULT;
 } lg_module_options;
-/* Makes a module of your own. type names it in tables and messages. Without a forward the module is a container of
- * named children, which another module runs. The module belongs to the context until it becomes a child. Fails with
- * LG_ERR_ARGUMENT if type is NULL or empty, or if both .forward and .forward_all are given; if the call fails, .release
- * is called before it returns.
+/* Makes a module of your own. type, which is not empty, names it in tables and messages. Without a forward the module
+ * is a container of named children, which another module runs; it has either .forward or .forward_all. If the call
+ * fails, .release is called before it returns.
  * Example: lg_nn_module(c, "Block", .forward = block, .user = p) */
 #define lg_nn_module(...) LG_CALL2(lg_nn_module_with, lg_module_options, lg_nn_module_takes_c_type, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_module_with(lg_ctx *c, const char *type, const lg_module_options *options);
@@ -77,35 +73,31 @@ LG_API LG_NEW lg_module *lg_nn_module_with(lg_ctx *c, const char *type, const lg
 #define LG_MAX_MODULE_DEPTH 128
 
 /* Adds a child under a name and returns it. From then on the child belongs to m. Fails with LG_ERR_ARGUMENT if the
- * child is NULL, belongs to another context, has a parent already, contains m, or makes modules nest more than
- * LG_MAX_MODULE_DEPTH levels deep, and with LG_ERR_STATE if the child is a copy that its .clone callback is still
- * making. */
+ * child has a parent already, contains m, or makes modules nest more than LG_MAX_MODULE_DEPTH levels deep, and with
+ * LG_ERR_STATE if it is a copy that its .clone callback is still making. */
 LG_API lg_module *lg_module_add(lg_module *m, const char *name, lg_module *child);
 
 /* Adds a tensor as a parameter and returns it. From then on t belongs to m and requires grad. t must be a leaf of a
- * float dtype, contiguous and not a view. Fails with LG_ERR_DTYPE if t is not of a float dtype, with LG_ERR_STATE if t
- * was freed, and with LG_ERR_ARGUMENT if t is NULL, a view, not contiguous, the result of a recorded op, of another
- * context, or owned by a module or optimiser already. */
+ * float dtype, contiguous, not a view, and not owned by a module or optimiser already (else LG_ERR_ARGUMENT). */
 LG_API lg_tensor *lg_module_add_parameter(lg_module *m, const char *name, lg_tensor *t);
 
 /* Adds a tensor of any dtype as a buffer and returns it: values that are moved and saved with the module but not
- * trained, such as running statistics. From then on t belongs to m. Fails with the codes of lg_module_add_parameter(),
- * except that every dtype is accepted, and with LG_ERR_ARGUMENT if t requires grad. */
+ * trained, such as running statistics. From then on t belongs to m. t is otherwise as for lg_module_add_parameter(),
+ * but must not require grad. */
 LG_API lg_tensor *lg_module_add_buffer(lg_module *m, const char *name, lg_tensor *t);
 
 /* ---- forward ----
  *
- * A forward runs in a scope of its own: when it returns, all tensors made in it are freed except its results and what
- * the graph has saved. Results belong to the innermost open scope of the caller.
+ * A forward runs in a scope of its own: when it returns, all tensors made in it are freed except its results, which
+ * pass to the innermost open scope of the caller, and what the graph has saved.
  *
- * A module has up to 16 inputs. LG_ERR_ARGUMENT if m or an input is NULL, if an input is of another context, or if the
- * module does not take that number of inputs; LG_ERR_STATE if an input was freed, if m is a container without a
- * forward, if it is being freed, or if its callback returned neither a result nor an error. The ops that run set errors
- * of their own, and the message of such an error names the module in which it arose.
+ * A module has up to 16 inputs; another number than it takes is LG_ERR_ARGUMENT. LG_ERR_STATE if m is a container
+ * without a forward, if it is being freed, or if its callback returned neither a result nor an error. The ops that run
+ * set errors of their own, and the message of such an error names the module in which it arose.
  */
 
 /* Runs m on one or several inputs and returns its result. If m has several results, returns the first one and frees the
- * others. The inputs of lg_forward_list() are an array that ends with LG_END.
+ * others.
  * Example: lg_forward(net, x)
  * Example: lg_forward(net, x, mask) */
 #define lg_forward(...)                                                                                                \
@@ -114,7 +106,7 @@ LG_API lg_tensor *lg_module_add_buffer(lg_module *m, const char *name, lg_tensor
 LG_API LG_NEW lg_tensor *lg_forward_list(lg_module *m, lg_tensor *const *inputs);
 
 /* Runs m and stores all its results in *out, an lg_outputs: out->items[0] to out->items[out->count - 1]. If it fails,
- * returns false and sets out->count to 0. LG_ERR_ARGUMENT also if out is NULL.
+ * returns false and sets out->count to 0.
  * Example: lg_forward_all(lstm, &out, x, h) */
 #define lg_forward_all(...)                                                                                            \
         lg_forward_all_list(LG_ARG1(__VA_ARGS__), LG_ARG2(__VA_ARGS__, lg_forward_all_takes_m_out_inputs),             \
@@ -124,9 +116,8 @@ LG_API bool lg_forward_all_list(lg_module *m, lg_outputs *ret, size_t size, lg_t
 /* Runs m as lg_forward() does, but with the tensors of params in place of its parameters (PyTorch's functional_call),
  * for example for MAML. params has one tensor for each parameter, in the order of lg_parameters(m), of a float dtype
  * and of the parameter's shape and device. They may be results of ops, through which gradients flow. Buffers are the
- * module's own: batch norm updates its running statistics. Fails with LG_ERR_ARGUMENT if params does not have one
- * tensor for each parameter or one is NULL, and with LG_ERR_DTYPE, LG_ERR_SHAPE or LG_ERR_DEVICE if one does not fit
- * its parameter. While it runs, m cannot be moved, cloned or saved (LG_ERR_STATE).
+ * module's own: batch norm updates its running statistics. While it runs, m cannot be moved, cloned or saved
+ * (LG_ERR_STATE).
  * Example: lg_forward_params(net, LG_LIST(w, b), x) */
 #define lg_forward_params(...)                                                                                         \
         lg_forward_params_list(LG_ARG1(__VA_ARGS__), LG_ARG2(__VA_ARGS__, lg_forward_params_takes_m_params_inputs),    \
@@ -150,88 +141,78 @@ LG_API LG_NEW lg_tensor *lg_recompute_list(lg_module *m, lg_tensor *const *input
 /* Makes a Sequential run its children as lg_recompute() does, n at a time, whenever its forward is recorded; the last
  * ones, up to n, run as usual, since the backward begins with them (PyTorch's checkpoint_sequential). Between groups
  * one activation is kept. A ReLU is in the group of the child before it. With n = 0, which is so at first, it keeps
- * all. Fails with LG_ERR_ARGUMENT if m was not made by lg_nn_sequential() or n is negative. */
+ * all. */
 LG_API bool lg_recompute_every(lg_module *m, int64_t n);
 
 /* ---- parameters, buffers and children ----
  *
  * Tensors and modules that these functions return belong to the module that has them as parts. Registration order is
- * the order in which parts were added, with the parts of a child in the child's place.
- *
- * LG_ERR_ARGUMENT if the path of a part is longer than 1022 bytes.
+ * the order in which parts were added, with the parts of a child in the child's place. A part that does not exist is
+ * LG_ERR_ARGUMENT.
  */
 
-/* Returns all parameters of m and of the modules in it, in registration order, frozen ones included. The array belongs
- * to m and is valid until a part is added to m or to a module in it. The list is empty if m is NULL or the call
- * fails. */
+/* Returns all parameters, in registration order, frozen ones included. The array belongs to m and is valid until a part
+ * is added to m or to a module in it. The list is empty if m is NULL or the call fails. */
 LG_API lg_list lg_parameters(lg_module *m);
 
 /* Returns the parameters whose paths match a shell pattern, in registration order: "*.bias", "0.*" (* matches dots,
  * too). A pattern that begins with '!' selects those that do not match the rest of it. The array belongs to m as that
- * of lg_parameters() does. The list is empty if nothing matches, which is no error, and if the call fails:
- * LG_ERR_ARGUMENT if pattern is NULL.
+ * of lg_parameters() does. The list is empty if nothing matches, which is no error, and if the call fails.
  * Example: lg_add_group(opt, lg_parameters_matching(net, "*.bias"), .weight_decay = LG_ZERO) */
 LG_API lg_list lg_parameters_matching(lg_module *m, const char *pattern);
 
-/* Returns the number of elements in all parameters of m and of the modules in it. */
+/* Returns the number of elements in all parameters. */
 LG_API int64_t lg_parameter_count(lg_module *m);
 
 /* Receives each parameter and, with is_buffer true, each buffer that lg_each_parameter() visits. path is valid until
  * the callback returns. */
 typedef void lg_parameter_fn(const char *path, lg_tensor *t, bool is_buffer, void *user);
 
-/* Calls fn for each parameter and buffer of m and of the modules in it, in registration order. fn must not add parts to
- * any of these modules. Fails with LG_ERR_ARGUMENT if fn is NULL. */
+/* Calls fn for each parameter and buffer, in registration order. fn must not add parts to any of these modules. */
 LG_API bool lg_each_parameter(lg_module *m, lg_parameter_fn *fn, void *user);
 
-/* Returns the parameter with that path. Fails with LG_ERR_ARGUMENT if there is none or path is NULL.
+/* Returns the parameter with that path.
  * Example: lg_parameter(net, "0.weight") */
 LG_API lg_tensor *lg_parameter(lg_module *m, const char *path);
 
-/* Returns the buffer with that path. Fails with LG_ERR_ARGUMENT if there is none or path is NULL.
+/* Returns the buffer with that path.
  * Example: lg_buffer(net, "1.running_mean") */
 LG_API lg_tensor *lg_buffer(lg_module *m, const char *path);
 
-/* Returns a child of m by its number, from 0 in registration order. Fails with LG_ERR_ARGUMENT if there is none. */
+/* Returns a child of m by its number, from 0 in registration order. */
 LG_API lg_module *lg_child(lg_module *m, int index);
 
-/* Returns the module with that path in m. Fails with LG_ERR_ARGUMENT if there is none or path is NULL.
+/* Returns the module with that path in m.
  * Example: lg_child_named(net, "encoder.1") */
 LG_API lg_module *lg_child_named(lg_module *m, const char *path);
 
-/* Returns the number of children of m, not counting modules inside them. Cannot fail. */
-LG_API int lg_child_count(const lg_module *m);
+/* Returns a property of the single module m: */
+LG_API int lg_child_count(const lg_module *m);         /* the number of its children, without those inside them */
+LG_API const char *lg_module_type(const lg_module *m); /* "Linear" or the type given to lg_nn_module(); belongs to m */
+LG_API lg_ctx *lg_module_ctx(const lg_module *m);      /* the context that it belongs to */
 
-/* Returns the name of m's type, such as "Linear" or the type given to lg_nn_module(). The text belongs to m. Cannot
- * fail. */
-LG_API const char *lg_module_type(const lg_module *m);
+/* ---- training mode, freezing, moving, copying ----
+ *
+ * Freezing, moving and converting fail with LG_ERR_STATE in a callback of lg_trace(); moving, converting and copying
+ * also while lg_forward_params() runs m.
+ */
 
-/* Returns the context that m belongs to. Cannot fail. */
-LG_API lg_ctx *lg_module_ctx(const lg_module *m);
-
-/* ---- training mode, freezing, moving, copying ---- */
-
-/* Puts m and all modules in it into training mode (on), which is the initial mode, or into evaluation mode. Dropout and
- * batch norm depend on the mode. Cannot fail. */
+/* Puts m into training mode (on), which is the initial mode, or into evaluation mode. Dropout and batch norm depend on
+ * the mode. lg_is_training() returns whether m is in training mode. */
 LG_API void lg_train(lg_module *m, bool on);
-
-/* Returns whether m is in training mode. Cannot fail. */
 LG_API bool lg_is_training(const lg_module *m);
 
-/* Freezes all parameters of m and of the modules in it (on) or unfreezes them. Frozen parameters do not require grad,
- * lose their gradients, and are left unchanged by optimisers. Freezing fails with LG_ERR_STATE in a callback of
- * lg_trace(). */
+/* Freezes all parameters (on) or unfreezes them. Frozen parameters do not require grad, lose their gradients, and are
+ * left unchanged by optimisers. */
 LG_API bool lg_freeze(lg_module *m, bool on);
 
-/* Moves the parameters, buffers and gradients of m and of the modules in it to a device. The handles stay the same, and
- * optimisers move their state at the next step. If the call fails, nothing has moved: LG_ERR_DEVICE if there is no such
- * device, LG_ERR_STATE in a callback of lg_trace() or while lg_forward_params() runs m. */
+/* Moves the parameters, buffers and gradients to a device. The handles stay the same, and optimisers move their state
+ * at the next step. If the call fails, nothing has moved. */
 LG_API bool lg_module_to(lg_module *m, lg_device device);
 
-/* Converts the parameters, buffers and gradients of m and of the modules in it that are of a float dtype to dtype. The
- * handles stay the same. The running statistics of batch norm become f32 where dtype is f16 or bf16. Optimisers keep
- * their state; give those of 16-bit parameters .master = true. If the call fails, nothing has changed: LG_ERR_DTYPE if
- * dtype is no float dtype, LG_ERR_STATE in a callback of lg_trace() or while lg_forward_params() runs m. */
+/* Converts the parameters, buffers and gradients that are of a float dtype to the float dtype dtype. The handles stay
+ * the same. The running statistics of batch norm become f32 where dtype is f16 or bf16. Optimisers keep their state;
+ * give those of 16-bit parameters .master = true. If the call fails, nothing has changed. */
 LG_API bool lg_module_cast(lg_module *m, lg_dtype dtype);
 
 typedef struct lg_clone_options {
@@ -240,16 +221,15 @@ typedef struct lg_clone_options {
 } lg_clone_options;
 /* Makes a copy of m: a module of the same structure with copies of all parameters and buffers, in the same modes, with
  * the same parameters frozen, without gradients and hooks. The copy has no parent and belongs to the context. Fails
- * with LG_ERR_STATE if a module of your own has .user but no .clone, if its .clone fails, or while lg_forward_params()
- * runs m, and with LG_ERR_DEVICE if there is no such device.
+ * with LG_ERR_STATE also if a module of your own has .user but no .clone, or if its .clone fails.
  * Example: lg_module_clone(net, .device = lg_cpu()) */
 #define lg_module_clone(...) LG_CALL1(lg_module_clone_with, lg_clone_options, lg_module_clone_takes_m, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_module_clone_with(lg_module *m, const lg_clone_options *options);
 
 /* ---- printing ----
  *
- * Both functions write a table of the module to a file and flush it. LG_ERR_ARGUMENT if f is NULL; LG_ERR_IO if f
- * cannot be written, for example because the disk is full.
+ * Both functions write a table of the module to a file and flush it. LG_ERR_IO if f cannot be written, for example
+ * because the disk is full.
  */
 
 /* Options of lg_module_print() and lg_module_print_memory(): what m is run on. */
@@ -283,10 +263,10 @@ LG_API bool lg_module_print_memory_with(FILE *f, lg_module *m, const lg_module_p
 
 /* ---- freeing ---- */
 
-/* Frees a module that has no parent, with all modules, parameters and buffers in it. Results that were computed with it
- * stay valid, and so does their graph. An optimiser of its parameters cannot step any more: lg_step() fails with
- * LG_ERR_STATE. Fails with LG_ERR_ARGUMENT if m has a parent, and with LG_ERR_STATE in a callback of lg_trace() or
- * while a forward or lg_each_parameter() runs m or a module in it; nothing is freed then. */
+/* Frees a module that has no parent (else LG_ERR_ARGUMENT). Results that were computed with it stay valid, and so does
+ * their graph. An optimiser of its parameters cannot step any more: lg_step() fails with LG_ERR_STATE. Fails with
+ * LG_ERR_STATE in a callback of lg_trace() or while a forward or lg_each_parameter() runs m or a module in it; nothing
+ * is freed then. */
 LG_API void lg_module_free(lg_module *m);
 
 LG_END_C

@@ -4,14 +4,9 @@
  * norm) or within each sample (layer, group, instance and RMS norm). The layers of layers.h, such as
  * lg_nn_batch_norm2d(), apply these ops with parameters of their own.
  *
- * x is of a float dtype, and the result has its dtype and shape. f16 and bf16 compute in f32. Weights, biases and
- * running statistics may be of any float dtype, so those of a 16-bit x can be f32. var is the mean square of the
- * deviations, divided by the count. Results belong to the innermost open scope.
- *
- * All functions fail with LG_ERR_DTYPE if a tensor is not of a float dtype, with LG_ERR_ARGUMENT if .eps is negative or
- * NaN, if tensors belong to two contexts or if x is NULL but another tensor is not, with LG_ERR_DEVICE if tensors are
- * on two devices, with LG_ERR_STATE if a tensor was freed, and with LG_ERR_MEMORY. If all tensors are NULL, as after a
- * failed call, they return NULL and set no error.
+ * Tensors are of float dtypes, and the result has x's dtype and shape. f16 and bf16 compute in f32. Weights, biases and
+ * running statistics may be of another dtype than x, so those of a 16-bit x can be f32. var is the mean square of the
+ * deviations, divided by the count; .eps is at least 0.
  */
 #ifndef LG_NORM_H
 #define LG_NORM_H
@@ -35,16 +30,11 @@ typedef struct lg_batch_norm_options {
 /* Computes (x - mean) / sqrt(var + eps) * w + b for each channel of x (N, C, ...) (PyTorch's F.batch_norm). w and b are
  * (C), or both are NULL. With .residual and .relu the result is relu(... + residual), in the same pass over memory.
  *
- * With .training, mean and var are those of the batch, over all dimensions but C. Running statistics that are given are
- * then updated in place and unrecorded: running += momentum * (batch - running), where the var of the batch is divided
- * by count - 1. Without .training, mean and var are the running statistics, and both are required; no gradient goes to
- * them.
- *
- * Fails with LG_ERR_SHAPE if x has fewer than two dimensions, if the residual has another shape or another tensor is
- * not (C), or if in training the channels have only one element each; with LG_ERR_DTYPE if the residual has another
- * dtype; with LG_ERR_ARGUMENT if only one of w and b is NULL, or if running statistics are required and missing; with
- * LG_ERR_STATE if running statistics to be updated require grad (outside of lg_no_grad()) or are results in the graph.
- * The result belongs to the innermost open scope.
+ * With .training, mean and var are those of the batch, over all dimensions but C, of which each channel must have more
+ * than one element. Running statistics that are given are then updated in place and unrecorded: running += momentum *
+ * (batch - running), where the var of the batch is divided by count - 1. They must not be results in the graph, nor
+ * require grad outside of lg_no_grad() (else LG_ERR_STATE). Without .training, mean and var are the running statistics,
+ * and both are required; no gradient goes to them.
  * Example: lg_batch_norm(x, w, b, .running_mean = mean, .running_var = var, .training = true) */
 #define lg_batch_norm(...) LG_CALL3(lg_batch_norm_with, lg_batch_norm_options, lg_batch_norm_takes_x_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_batch_norm_with(lg_tensor *x, lg_tensor *w, lg_tensor *b,
@@ -52,8 +42,7 @@ LG_API LG_NEW lg_tensor *lg_batch_norm_with(lg_tensor *x, lg_tensor *w, lg_tenso
 
 /* ---- normalisation within a sample ----
  *
- * w multiplies the normalised elements and b is added; each may be NULL. LG_ERR_SHAPE if w or b does not have the
- * stated shape. Results belong to the innermost open scope.
+ * w multiplies the normalised elements and b is added; each may be NULL.
  */
 
 /* Options of lg_layer_norm(), lg_group_norm() and lg_instance_norm(). */
@@ -62,27 +51,24 @@ typedef struct lg_layer_norm_options {
         double eps LG_DEFAULT; /* added to var; default 1e-5; LG_ZERO for 0 */
 } lg_layer_norm_options;
 /* Computes (x - mean) / sqrt(var + eps) * w + b, with mean and var over the last `dims` dimensions of x (PyTorch's
- * F.layer_norm). w and b have the shape of these dimensions. Fails with LG_ERR_ARGUMENT if dims is below 1 or above the
- * number of dimensions of x.
+ * F.layer_norm). w and b have the shape of these dimensions, at least one.
  * Example: lg_layer_norm(x, 1, w, b, .eps = 1e-6) */
 #define lg_layer_norm(...)                                                                                             \
         LG_CALL4(lg_layer_norm_with, lg_layer_norm_options, lg_layer_norm_takes_x_dims_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_layer_norm_with(lg_tensor *x, int dims, lg_tensor *w, lg_tensor *b,
                                             const lg_layer_norm_options *options);
 
-/* Computes (x - mean) / sqrt(var + eps) * w + b, with mean and var over each of `groups` groups of channels of x
- * (N, C, ...) (PyTorch's F.group_norm). w and b are (C). Fails with LG_ERR_SHAPE if x has fewer than two dimensions, if
- * one other than N is 0, or if each group has only one element and N is 1; with LG_ERR_ARGUMENT if groups is below 1 or
- * does not divide C.
+/* Computes (x - mean) / sqrt(var + eps) * w + b, with mean and var over each of `groups` groups of channels of x (N, C,
+ * ...) (PyTorch's F.group_norm). w and b are (C), which is a multiple of groups. Only N may be 0; if N is 1, each group
+ * has more than one element (else LG_ERR_SHAPE).
  * Example: lg_group_norm(x, 8, w, b) */
 #define lg_group_norm(...)                                                                                             \
         LG_CALL4(lg_group_norm_with, lg_layer_norm_options, lg_group_norm_takes_x_groups_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_group_norm_with(lg_tensor *x, int64_t groups, lg_tensor *w, lg_tensor *b,
                                             const lg_layer_norm_options *options);
 
-/* Computes (x - mean) / sqrt(var + eps) * w + b, with mean and var over each channel of each sample of x (N, C, L...)
- * (PyTorch's F.instance_norm with use_input_stats). w and b are (C). Fails with LG_ERR_SHAPE if x has fewer than three
- * dimensions or if its channels have only one element each.
+/* Computes (x - mean) / sqrt(var + eps) * w + b, with mean and var over each channel, of more than one element, of each
+ * sample of x (N, C, L...) (PyTorch's F.instance_norm with use_input_stats). w and b are (C).
  * Example: lg_instance_norm(x, NULL, NULL) */
 #define lg_instance_norm(...)                                                                                          \
         LG_CALL3(lg_instance_norm_with, lg_layer_norm_options, lg_instance_norm_takes_x_w_b, __VA_ARGS__)
@@ -95,8 +81,7 @@ typedef struct lg_rms_norm_options {
         double eps LG_DEFAULT;
 } lg_rms_norm_options;
 /* Computes x / sqrt(mean(x^2) + eps) * w, with the mean over the last `dims` dimensions of x (PyTorch's F.rms_norm). w
- * has the shape of these dimensions. Fails with LG_ERR_ARGUMENT if dims is below 1 or above the number of dimensions of
- * x.
+ * has the shape of these dimensions, at least one.
  * Example: lg_rms_norm(x, 1, w) */
 #define lg_rms_norm(...) LG_CALL3(lg_rms_norm_with, lg_rms_norm_options, lg_rms_norm_takes_x_dims_w, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_rms_norm_with(lg_tensor *x, int dims, lg_tensor *w, const lg_rms_norm_options *options);
@@ -107,17 +92,16 @@ typedef struct lg_normalize_options {
 } lg_normalize_options;
 /* Divides x by its norm along one dimension: x / max(|x|, eps), where |x| = sqrt(sum(x^2)) (PyTorch's F.normalize with
  * p = 2). However small .eps is, the divisor is at least 2e-38 (f64: 3e-308), so that a line of zeros stays 0 and has a
- * gradient. A negative dim counts from the end. Fails with LG_ERR_ARGUMENT if x has no such dimension.
+ * gradient.
  * Example: lg_normalize(x, 1) */
 #define lg_normalize(...) LG_CALL2(lg_normalize_with, lg_normalize_options, lg_normalize_takes_x_dim, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_normalize_with(lg_tensor *x, int dim, const lg_normalize_options *options);
 
 /* ---- dropout ----
  *
- * Dropout sets elements to 0 at random. It is for training; set .off in evaluation. The random numbers come from the
- * context's generator in row-major order, so the same seed drops the same elements on every device and in every layout.
- * The result belongs to the innermost open scope; it is x itself if nothing can be dropped. LG_ERR_ARGUMENT if p is not
- * in [0, 1].
+ * Dropout sets elements to 0 at random, with a probability p in [0, 1]. It is for training; set .off in evaluation. The
+ * random numbers come from the context's generator in row-major order, so the same seed drops the same elements on
+ * every device and in every layout. The result is x itself if nothing can be dropped.
  */
 
 /* Options of lg_dropout() and lg_feature_dropout(). */
@@ -131,7 +115,7 @@ typedef struct lg_dropout_options {
 LG_API LG_NEW lg_tensor *lg_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options);
 
 /* Multiplies each whole channel of x (N, C, ...) by 0 with probability p and by 1 / (1 - p) otherwise (PyTorch's
- * F.dropout1d, F.dropout2d and F.dropout3d). Fails with LG_ERR_SHAPE if x has fewer than two dimensions.
+ * F.dropout1d, F.dropout2d and F.dropout3d).
  * Example: lg_feature_dropout(x, 0.2) */
 #define lg_feature_dropout(...)                                                                                        \
         LG_CALL2(lg_feature_dropout_with, lg_dropout_options, lg_feature_dropout_takes_x_p, __VA_ARGS__)

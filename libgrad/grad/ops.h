@@ -1,14 +1,11 @@
 /* ops.h - ops that combine several elements: reductions, matrix products, soft-max, running sums and products.
  *
  * All of them except lg_argmax(), lg_argmin(), lg_any() and lg_all() have gradients, of any order. f16 and bf16 are
- * computed in f32 and the result is rounded once. The functions take tensors of any strides, on any device.
+ * computed in f32 and the result is rounded once. The functions take tensors of any strides, on any device. Along a
+ * single dimension, a 0-d tensor counts as 1-d.
  *
  *     lg_tensor *p = lg_softmax(lg_linear(x, w, b), -1);
  *     lg_tensor *entropy = lg_neg(lg_sum(lg_xlogy(p, p), .dims = LG_DIMS(-1)));
- *
- * If x is NULL, a function of one tensor returns NULL and sets no error. In addition to the errors named below,
- * functions fail with LG_ERR_STATE if a tensor has been freed, LG_ERR_MEMORY if no memory is left, and LG_ERR_CUDA if a
- * GPU fails.
  */
 #ifndef LG_OPS_H
 #define LG_OPS_H
@@ -19,12 +16,9 @@ LG_BEGIN
 
 /* ---- reductions ----
  *
- * A reduction combines the elements along the dimensions .dims, by default all elements, into one. These dimensions are
- * removed from the result, or have size 1 there with .keep_dim. The result has the dtype of x unless the function's
- * comment names another; it belongs to the innermost open scope.
- *
- * All reductions fail with LG_ERR_ARGUMENT if .dims names a dimension that x does not have, or names one twice; a 0-d
- * tensor has no dimension to name. Functions that take float dtypes only fail with LG_ERR_DTYPE for others.
+ * A reduction combines the elements along the dimensions .dims, each named once, by default all elements, into one.
+ * These dimensions are removed from the result, or have size 1 there with .keep_dim. The result has the dtype of x
+ * unless the function's comment names another. NaN counts as nonzero.
  */
 
 /* Options of all reductions except lg_norm(). */
@@ -41,42 +35,36 @@ typedef struct lg_reduce_options {
 #define lg_sum(...) LG_CALL1(lg_sum_with, lg_reduce_options, lg_sum_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_sum_with(lg_tensor *x, const lg_reduce_options *options);
 
-/* Computes the mean of a tensor of a float dtype (else LG_ERR_DTYPE). It is finite also where the sum exceeds the range
- * of the dtype; only in f64 the sum must fit, as in NumPy. The mean of an empty tensor is NaN. */
+/* Computes the mean of a tensor of a float dtype. It is finite also where the sum exceeds the range of the dtype; only
+ * in f64 the sum must fit, as in NumPy. The mean of an empty tensor is NaN. */
 #define lg_mean(...) LG_CALL1(lg_mean_with, lg_reduce_options, lg_mean_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_mean_with(lg_tensor *x, const lg_reduce_options *options);
 
-/* Computes the maximum; if an element is NaN, the result is NaN. Equal maxima share the gradient evenly, as in
- * PyTorch's amax. Fails with LG_ERR_SHAPE if there is no element to choose from. lg_max() in index.h returns indices as
+/* Compute the maximum and the minimum of elements, of which there must be one (else LG_ERR_SHAPE); if one is NaN, the
+ * result is NaN. Equal extrema share the gradient evenly, as in PyTorch's amax. lg_max() in index.h returns indices as
  * well. */
 #define lg_amax(...) LG_CALL1(lg_amax_with, lg_reduce_options, lg_amax_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_amax_with(lg_tensor *x, const lg_reduce_options *options);
-
-/* Computes the minimum; if an element is NaN, the result is NaN. Equal minima share the gradient evenly, as in
- * PyTorch's amin. Fails with LG_ERR_SHAPE if there is no element to choose from. */
 #define lg_amin(...) LG_CALL1(lg_amin_with, lg_reduce_options, lg_amin_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_amin_with(lg_tensor *x, const lg_reduce_options *options);
 
-/* Finds the index of the maximum, as i64: the position in row-major order within the reduced dimensions. The first of
- * equal maxima is chosen, and the first NaN before all numbers. Fails with LG_ERR_SHAPE if there is no element to
- * choose from. The result has no gradient.
+/* Find the index of the maximum or minimum, as i64: the position in row-major order within the reduced dimensions,
+ * which must have an element (else LG_ERR_SHAPE). The first of equal ones is chosen, and the first NaN before all
+ * numbers. The result has no gradient.
  * Example: lg_argmax(scores, .dims = LG_DIMS(1)) */
 #define lg_argmax(...) LG_CALL1(lg_argmax_with, lg_reduce_options, lg_argmax_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_argmax_with(lg_tensor *x, const lg_reduce_options *options);
-
-/* Finds the index of the minimum as lg_argmax() finds that of the maximum: the first of equal minima, and the first NaN
- * before all numbers. Fails with LG_ERR_SHAPE if there is no element to choose from. The result has no gradient. */
 #define lg_argmin(...) LG_CALL1(lg_argmin_with, lg_reduce_options, lg_argmin_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_argmin_with(lg_tensor *x, const lg_reduce_options *options);
 
-/* Computes the variance sum((x - mean)^2) / max(0, count - correction) of a tensor of a float dtype (else
- * LG_ERR_DTYPE). With the default correction of 1, the variance of one element is NaN, as is that of an empty tensor.
+/* Computes the variance sum((x - mean)^2) / max(0, count - correction) of a tensor of a float dtype. With the default
+ * correction of 1, the variance of one element is NaN, as is that of an empty tensor.
  * Example: lg_var(x, .dims = LG_DIMS(0), .correction = LG_ZERO) */
 #define lg_var(...) LG_CALL1(lg_var_with, lg_reduce_options, lg_var_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_var_with(lg_tensor *x, const lg_reduce_options *options);
 
-/* Computes the standard deviation, the square root of the variance, of a tensor of a float dtype (else LG_ERR_DTYPE).
- * The variance itself may exceed the range of the dtype, except in f64. Where the result is 0, its gradient is 0. */
+/* Computes the standard deviation, the square root of the variance, of a tensor of a float dtype. The variance itself
+ * may exceed the range of the dtype, except in f64. Where the result is 0, its gradient is 0. */
 #define lg_std(...) LG_CALL1(lg_std_with, lg_reduce_options, lg_std_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_std_with(lg_tensor *x, const lg_reduce_options *options);
 
@@ -85,19 +73,16 @@ LG_API LG_NEW lg_tensor *lg_std_with(lg_tensor *x, const lg_reduce_options *opti
 #define lg_prod(...) LG_CALL1(lg_prod_with, lg_reduce_options, lg_prod_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_prod_with(lg_tensor *x, const lg_reduce_options *options);
 
-/* Computes log(sum(e^x)) of a tensor of a float dtype (else LG_ERR_DTYPE), without overflow in between. Elements may be
- * infinite: elements of inf share the gradient equally, and if all are -inf, it is 0 (in PyTorch it is NaN). The result
- * for an empty tensor is -inf. */
+/* Computes log(sum(e^x)) of a tensor of a float dtype, without overflow in between. Elements may be infinite: elements
+ * of inf share the gradient equally, and if all are -inf, it is 0 (in PyTorch it is NaN). The result for an empty
+ * tensor is -inf. */
 #define lg_logsumexp(...) LG_CALL1(lg_logsumexp_with, lg_reduce_options, lg_logsumexp_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_logsumexp_with(lg_tensor *x, const lg_reduce_options *options);
 
-/* Returns whether any element is nonzero, as a bool tensor; NaN counts as nonzero. x may have any dtype. The result for
- * an empty tensor is false. */
+/* Return whether any or every element is nonzero, as a bool tensor. x may have any dtype. For an empty tensor lg_any()
+ * is false and lg_all() is true. */
 #define lg_any(...) LG_CALL1(lg_any_with, lg_reduce_options, lg_any_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_any_with(lg_tensor *x, const lg_reduce_options *options);
-
-/* Returns whether every element is nonzero, as a bool tensor; NaN counts as nonzero. x may have any dtype. The result
- * for an empty tensor is true. */
 #define lg_all(...) LG_CALL1(lg_all_with, lg_reduce_options, lg_all_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_all_with(lg_tensor *x, const lg_reduce_options *options);
 
@@ -106,26 +91,23 @@ typedef struct lg_norm_options {
         lg_dims dims LG_DEFAULT;  /* Dimensions to reduce, negative ones from the end; default all. */
         bool keep_dim LG_DEFAULT; /* Keeps the reduced dimensions with size 1; default false. */
 } lg_norm_options;
-/* Computes the vector norm sum(|x|^p)^(1/p) of a tensor of a float dtype (else LG_ERR_DTYPE), as PyTorch's
- * linalg.vector_norm does. If p is LG_INFINITY, the norm is the maximum of |x|; if p is 0, it is the number of nonzero
- * elements. Where the norm is 0, its gradient is 0. Powers on the way may exceed the range of the dtype, except squares
- * in f64 (p = 2). The norm of an empty tensor is 0, except that p = LG_INFINITY fails
- * with LG_ERR_SHAPE. Fails with LG_ERR_ARGUMENT if p is negative or NaN.
+/* Computes the vector norm sum(|x|^p)^(1/p) of a tensor of a float dtype, as PyTorch's linalg.vector_norm does, for p
+ * >= 0. If p is LG_INFINITY, the norm is the maximum of |x|; if p is 0, it is the number of nonzero elements. Where the
+ * norm is 0, its gradient is 0. Powers on the way may exceed the range of the dtype, except squares in f64 (p = 2). The
+ * norm of an empty tensor is 0, except that p = LG_INFINITY fails with LG_ERR_SHAPE.
  * Example: lg_norm(x, 2, .dims = LG_DIMS(1)) */
 #define lg_norm(...) LG_CALL2(lg_norm_with, lg_norm_options, lg_norm_takes_x_p, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_norm_with(lg_tensor *x, double p, const lg_norm_options *options);
 
 /* ---- matrix products ----
  *
- * The operands are promoted to a common dtype, which must be a float dtype (else LG_ERR_DTYPE). The result belongs to
- * the innermost open scope. Both functions fail with LG_ERR_SHAPE if shapes do not fit each other, LG_ERR_DEVICE if the
- * operands are on two devices, and LG_ERR_ARGUMENT if one is NULL or belongs to another context. On GPUs,
- * lg_set_allow_tf32() makes products of f32 faster and less accurate.
+ * The operands are promoted to a common dtype, which must be a float dtype. On GPUs, lg_set_allow_tf32() makes products
+ * of f32 faster and less accurate.
  */
 
 /* Computes the matrix product of a (..., m, k) and b (..., k, n), which has shape (..., m, n), as PyTorch's matmul
  * does. Dimensions before the last two are a batch and broadcast. A 1-d a counts as one row and a 1-d b as one column,
- * and that dimension is removed from the result. Fails with LG_ERR_SHAPE also for a 0-d operand. */
+ * and that dimension is removed from the result. */
 LG_API LG_NEW lg_tensor *lg_matmul(lg_tensor *a, lg_tensor *b);
 
 /* Computes x w^T + b, a fully connected layer: x (..., in), w (out, in) and b (out) give (..., out). b may be NULL. */
@@ -133,9 +115,7 @@ LG_API LG_NEW lg_tensor *lg_linear(lg_tensor *x, lg_tensor *w, lg_tensor *b);
 
 /* ---- soft-max ----
  *
- * x has a float dtype (else LG_ERR_DTYPE); the result has x's shape and dtype and belongs to the innermost open scope.
- * A negative dim counts from the end; a 0-d tensor counts as 1-d. Both functions fail with LG_ERR_ARGUMENT if x has no
- * such dimension.
+ * x has a float dtype; the result has x's shape and dtype.
  */
 
 /* Computes e^x / sum(e^x) along dim, without overflow in between. The elements along dim sum to 1. */
@@ -148,17 +128,13 @@ LG_API LG_NEW lg_tensor *lg_log_softmax(lg_tensor *x, int dim);
 /* ---- gated linear unit ---- */
 
 /* Computes a sigmoid(b), where a is the first half of x along dim and b the second, as PyTorch's glu does. The result
- * has half of x's size along dim and x's dtype, which is a float dtype (else LG_ERR_DTYPE), and belongs to the
- * innermost open scope. A negative dim counts from the end; PyTorch's default is -1. Fails with LG_ERR_ARGUMENT if x
- * has no such dimension, and with LG_ERR_SHAPE if its size is odd; a 0-d tensor counts as 1-d, of size 1.
+ * has half of x's size along dim, which must be even, and x's dtype, which is a float dtype. PyTorch's default is -1.
  * Example: lg_glu(lg_linear(x, w, b), -1) */
 LG_API LG_NEW lg_tensor *lg_glu(lg_tensor *x, int dim);
 
 /* ---- running sums and products ----
  *
- * The result has x's shape and belongs to the innermost open scope. Its dtype is x's; integers and bool give i64. A
- * negative dim counts from the end; a 0-d tensor counts as 1-d. All three functions fail with LG_ERR_ARGUMENT if x has
- * no such dimension.
+ * The result has x's shape. Its dtype is x's; integers and bool give i64.
  */
 
 /* Computes running sums along dim: y[i] = x[0] + ... + x[i]. Floats accumulate in f64. */
@@ -168,8 +144,8 @@ LG_API LG_NEW lg_tensor *lg_cumsum(lg_tensor *x, int dim);
 LG_API LG_NEW lg_tensor *lg_cumprod(lg_tensor *x, int dim);
 
 /* Computes log(e^x[0] + ... + e^x[i]) along dim without overflow: running sums of probabilities that are kept as their
- * logarithms. x has a float dtype (else LG_ERR_DTYPE). Floats accumulate in f64. The gradient is correct also where
- * elements are -infinity, where PyTorch's may be NaN.
+ * logarithms. x has a float dtype. Floats accumulate in f64. The gradient is correct also where elements are -infinity,
+ * where PyTorch's may be NaN.
  * Example: lg_logcumsumexp(scores, -1) */
 LG_API LG_NEW lg_tensor *lg_logcumsumexp(lg_tensor *x, int dim);
 

@@ -28,16 +28,12 @@ LG_BEGIN
  *
  * Parameters are leaves that require grad, such as those that lg_parameters() lists. The optimiser keeps their handles,
  * not the list, and does not own them. What it stores for a parameter is f64 for f64, else f32, and follows the
- * parameter to another device (lg_module_to()) in the next lg_step(). The optimiser belongs to the context until
- * lg_optimizer_free().
+ * parameter to another device (lg_module_to()) in the next lg_step(). A parameter, or its memory, is listed once, and
+ * is not expanded. Learning rates and options are finite and not negative; betas and rhos are below 1.
  *
  * An update that is small beside a 16-bit parameter is lost when that is rounded. With .master = true the optimiser
  * keeps an f32 copy of each f16 or bf16 parameter (master weights), updates the copy and rounds it to the parameter.
  * What the program writes into the parameter itself goes into the copy in the next lg_step().
- *
- * Functions that make one fail with LG_ERR_ARGUMENT if the list is empty or names a tensor or its memory twice, if a
- * tensor is NULL, of another context, no leaf, expanded or does not require grad, if the learning rate or an option is
- * negative or not finite, or if a beta is not in [0, 1); and with LG_ERR_MEMORY.
  */
 
 typedef struct lg_sgd_options {
@@ -54,7 +50,6 @@ typedef struct lg_sgd_options {
  * - b = momentum b + (1 - dampening) d, but b = d in the first update and without momentum;
  * - p -= lr b or, with .nesterov, p -= lr (d + momentum b).
  *
- * Fails with LG_ERR_ARGUMENT if .nesterov is given without .momentum or with .dampening.
  * Example: lg_sgd(c, lg_parameters(net), 0.1, .momentum = 0.9) */
 #define lg_sgd(...) LG_CALL3(lg_sgd_with, lg_sgd_options, lg_sgd_takes_c_params_lr, __VA_ARGS__)
 LG_API LG_NEW lg_optimizer *lg_sgd_with(lg_ctx *c, lg_list_in params, double lr, const lg_sgd_options *options);
@@ -133,14 +128,14 @@ typedef struct lg_adadelta_options {
         bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
         int64_t master LG_DEFAULT;      /* true: updates f32 copies of 16-bit parameters; default false */
 } lg_adadelta_options;
-/* Makes an Adadelta optimiser (Zeiler 2012; torch.optim.Adadelta). An update computes
+/* Makes an Adadelta optimiser (Zeiler 2012; torch.optim.Adadelta), for PyTorch with a learning rate of 1. An update
+ * computes
  * - g += weight_decay p;
  * - v = rho v + (1 - rho) g^2;
  * - d = sqrt(u + eps) / sqrt(v + eps) g;
  * - u = rho u + (1 - rho) d^2;
  * - p -= lr d.
  *
- * PyTorch's learning rate is 1. Fails with LG_ERR_ARGUMENT also if .rho is not in [0, 1).
  * Example: lg_adadelta(c, lg_parameters(net), 1) */
 #define lg_adadelta(...) LG_CALL3(lg_adadelta_with, lg_adadelta_options, lg_adadelta_takes_c_params_lr, __VA_ARGS__)
 LG_API LG_NEW lg_optimizer *lg_adadelta_with(lg_ctx *c, lg_list_in params, double lr,
@@ -150,18 +145,18 @@ LG_API LG_NEW lg_optimizer *lg_adadelta_with(lg_ctx *c, lg_list_in params, doubl
 
 /* Updates all parameters by their gradients. Parameters without a gradient, and those whose requires_grad is off, are
  * left alone. While a device-side error is pending, nothing changes on that device. Fails with LG_ERR_STATE if a
- * parameter was freed or its gradient is on another device or of another dtype, and with LG_ERR_MEMORY; nothing has
- * changed then. If an update needs several kernels (for groups, devices, or parameters with different numbers of
- * updates) and a later one fails (LG_ERR_CUDA), the parameters of earlier ones stay updated. */
+ * parameter was freed or its gradient is on another device or of another dtype; nothing has changed then. If an update
+ * needs several kernels (for groups, devices, or parameters with different numbers of updates) and a later one fails
+ * (LG_ERR_CUDA), the parameters of earlier ones stay updated. */
 LG_API bool lg_step(lg_optimizer *opt);
 
 /* Frees the gradients of all parameters (zero_grad(set_to_none=True) of PyTorch), so that the next lg_backward() starts
  * from none. Fails with LG_ERR_STATE in a function given to lg_trace(). */
 LG_API bool lg_zero_grad(lg_optimizer *opt);
 
-/* Frees an optimiser; its parameters stay. Does nothing if opt is NULL. Fails with LG_ERR_STATE, and frees nothing,
- * inside a function of the program that a call with this optimiser has called, such as the one of lg_lambda_lr(), and
- * in a function given to lg_trace(). */
+/* Frees an optimiser; its parameters stay. Fails with LG_ERR_STATE, and frees nothing, inside a function of the program
+ * that a call with this optimiser has called, such as the one of lg_lambda_lr(), and in a function given to
+ * lg_trace(). */
 LG_API void lg_optimizer_free(lg_optimizer *opt);
 
 /* ---- groups and learning rates ----
@@ -180,52 +175,43 @@ typedef struct lg_group_options {
         double beta2 LG_DEFAULT;        /* for Adam and AdamW */
         double eps LG_DEFAULT;          /* for all optimisers but SGD */
 } lg_group_options;
-/* Adds parameters as a group with options of its own. Fails with LG_ERR_ARGUMENT if the optimiser has no such option
- * (momentum for Adam, beta1 for SGD), if a parameter is in a group already, or if parameters or options are not what an
- * optimiser takes; and with LG_ERR_MEMORY. Nothing is added then.
+/* Adds parameters as a group with options of its own. A parameter is in one group only. Fails with LG_ERR_ARGUMENT if
+ * the optimiser has no such option (momentum for Adam, beta1 for SGD).
  * Example: lg_add_group(opt, lg_parameters(head), .lr = 1e-2) */
 #define lg_add_group(...) LG_CALL2(lg_add_group_with, lg_group_options, lg_add_group_takes_opt_params, __VA_ARGS__)
 LG_API bool lg_add_group_with(lg_optimizer *opt, lg_list_in params, const lg_group_options *options);
 
-/* Returns the number of groups, or 0 if opt is NULL. Cannot fail. */
+/* Returns the number of groups, or 0 if opt is NULL. */
 LG_API int lg_group_count(const lg_optimizer *opt);
 
-/* Returns the learning rate of a group, or NAN if there is no such group or opt is NULL. Cannot fail. */
+/* Returns or sets the learning rate of a group. lg_get_group_lr() returns NAN if there is no such group. */
 LG_API double lg_get_group_lr(const lg_optimizer *opt, int group);
-
-/* Sets the learning rate of a group. Fails with LG_ERR_ARGUMENT if it is negative or not finite, or if there is no such
- * group. */
 LG_API bool lg_set_group_lr(lg_optimizer *opt, int group, double lr);
 
-/* Returns the learning rate of group 0, or NAN if opt is NULL. Cannot fail. */
+/* Returns the learning rate of group 0, or NAN if opt is NULL. lg_set_lr() sets that of all groups. */
 LG_API double lg_get_lr(const lg_optimizer *opt);
-
-/* Sets the learning rate of all groups. Fails with LG_ERR_ARGUMENT if it is negative or not finite. */
 LG_API bool lg_set_lr(lg_optimizer *opt, double lr);
 
 /* ---- gradient clipping ----
  *
  * These functions change the gradients of the given parameters in place, between lg_backward() and lg_step(). They do
- * not wait for a device. Parameters without a gradient are left out. Functions fail with LG_ERR_ARGUMENT if a parameter
- * is NULL or of another context, with LG_ERR_DEVICE if gradients are on different devices, and with LG_ERR_MEMORY. An
- * empty list gives false without an error.
+ * not wait for a device. Parameters without a gradient are left out. An empty list gives false without an error.
  */
 
 typedef struct lg_clip_options {
         LG_OPTIONS_HEAD
-        double p LG_DEFAULT; /* the order of the norm; LG_INFINITY: the greatest magnitude; default 2 */
+        double p LG_DEFAULT; /* the order of the norm, above 0; LG_INFINITY: the greatest magnitude; default 2 */
         /* Receives the norm before the change, 0-d, which belongs to the innermost open scope; default NULL. */
         lg_tensor **norm LG_DEFAULT;
 } lg_clip_options;
 /* Scales the gradients so that the norm of all their elements together is at most max_norm: g *= min(1, max_norm /
- * (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. Fails with LG_ERR_ARGUMENT if max_norm is negative or .p is
- * not above 0.
+ * (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. max_norm is not negative.
  * Example: lg_clip_grad_norm(lg_parameters(net), 1) */
 #define lg_clip_grad_norm(...)                                                                                         \
         LG_CALL2(lg_clip_grad_norm_with, lg_clip_options, lg_clip_grad_norm_takes_params_max_norm, __VA_ARGS__)
 LG_API bool lg_clip_grad_norm_with(lg_list_in params, double max_norm, const lg_clip_options *options);
 
-/* Clamps each element of the gradients to [-value, value]. Fails with LG_ERR_ARGUMENT if value is negative. */
+/* Clamps each element of the gradients to [-value, value]. */
 LG_API bool lg_clip_grad_value(lg_list_in params, double value);
 
 LG_END_C

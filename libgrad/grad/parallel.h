@@ -36,11 +36,10 @@ typedef struct lg_data_parallel_options {
 /* Makes a module data-parallel over the ranks of g, all of which must call this function with a module of the same
  * parameters and buffers, and gives all ranks the values of rank 0. With a group of one it changes nothing. It lasts
  * until the module is freed; copies of the module are not data-parallel. Gradients of parameters with one dtype and
- * device go together; parameters that are frozen or moved later are taken out or followed, on all ranks alike.
- * Fails with LG_ERR_COMM if parameters differ between ranks, with LG_ERR_STATE if the module, one around it or one in
- * it is data-parallel already, with LG_ERR_ARGUMENT if .bucket_bytes is below 0, and with LG_ERR_MEMORY. lg_backward()
- * then fails with LG_ERR_COMM as functions of group.h do, with LG_ERR_STATE if the group was freed, and with
- * LG_ERR_STATE for .create_graph.
+ * device go together; parameters that are frozen or moved later are taken out or followed, on all ranks alike. Fails
+ * with LG_ERR_COMM if parameters differ between ranks, and with LG_ERR_STATE if the module, one around it or one in it
+ * is data-parallel already. lg_backward() then fails with LG_ERR_COMM as functions of group.h do, and with LG_ERR_STATE
+ * if the group was freed, and for .create_graph.
  * Example: lg_data_parallel(net, g, .bucket_bytes = 4 << 20) */
 #define lg_data_parallel(...)                                                                                          \
         LG_CALL2(lg_data_parallel_with, lg_data_parallel_options, lg_data_parallel_takes_net_g, __VA_ARGS__)
@@ -48,7 +47,7 @@ LG_API bool lg_data_parallel_with(lg_module *m, lg_group *g, const lg_data_paral
 
 /* Leaves gradients as they are for the statement or block that follows: backwards in it accumulate on each rank, and
  * the next backward behind it averages all that has accumulated. Restores the previous mode at the end of the block. Do
- * not leave the block by break, goto or return; call lg_sync_mode() twice instead. Fails as lg_sync_mode() does.
+ * not leave the block by break, goto or return; call lg_sync_mode() twice instead.
  * Example: lg_no_sync(net) { lg_backward(lg_mean(lg_forward(net, x))); } */
 #define lg_no_sync(m)                                                                                                  \
         for (bool LG_LOCAL(lg_sync_was_) = lg_sync_mode((m), false), LG_LOCAL(lg_sync_go_) = true;                     \
@@ -60,12 +59,11 @@ LG_API bool lg_data_parallel_with(lg_module *m, lg_group *g, const lg_data_paral
 LG_API bool lg_sync_mode(lg_module *m, bool on);
 LG_API bool lg_get_sync_mode(const lg_module *m);
 
-/* Sets how much the gradients of this rank count in the mean, from the next backward on; 1 at first. With the number of
- * samples in the rank's batch, a mean over unequal batches is that over all samples. With 0 they are not looked at; if
- * all ranks have 0, the mean is NaN, as is that of no samples. Fails with LG_ERR_ARGUMENT if the weight is below 0 or
- * not finite, and with LG_ERR_STATE if m is not data-parallel, or if lg_sync_batch_norm() was called for a module in
- * it: losses of all ranks meet in these derivatives, so multiply the loss instead, by the weight over the mean of all
- * weights. */
+/* Sets how much the gradients of this rank count in the mean, from the next backward on; at least 0, and 1 at first.
+ * With the number of samples in the rank's batch, a mean over unequal batches is that over all samples. With 0 they are
+ * not looked at; if all ranks have 0, the mean is NaN, as is that of no samples. Fails with LG_ERR_STATE if m is not
+ * data-parallel, or if lg_sync_batch_norm() was called for a module in it: losses of all ranks meet in these
+ * derivatives, so multiply the loss instead, by the weight over the mean of all weights. */
 LG_API bool lg_data_parallel_weight(lg_module *m, double weight);
 
 /* Lets the batch norms in m, in training mode, normalise by the statistics of the batches of all ranks of g instead of

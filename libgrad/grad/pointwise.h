@@ -7,11 +7,10 @@
  *     lg_tensor *y = lg_add(lg_mul_scalar(x, 2), b);
  *
  * f16 and bf16 are computed in f32 and the result is rounded once. Integers wrap around on overflow. Where a bool
- * tensor stays bool, false counts as 0, true as 1, and a nonzero result is true. The result has the memory layout of
- * the first operand that has its shape and no gaps between elements, else it is row-major.
- *
- * A function of one tensor returns NULL and sets no error if x is NULL. In addition to the errors named below,
- * functions fail with LG_ERR_MEMORY if no memory is left and LG_ERR_CUDA if a GPU fails.
+ * tensor stays bool, false counts as 0, true as 1, and a nonzero result is true. Where a function is not defined, the
+ * result is NaN or infinite, which is no error. The result has the memory layout of the first operand that has its
+ * shape and no gaps between elements, else it is row-major. "PyTorch: 0.5" in a comment is the default that PyTorch has
+ * for the argument, which is required here.
  */
 #ifndef LG_POINTWISE_H
 #define LG_POINTWISE_H
@@ -22,8 +21,7 @@ LG_BEGIN
 
 /* ---- sign and square ----
  *
- * The result has the dtype of x and belongs to the innermost open scope. All fail with LG_ERR_STATE if x has been
- * freed.
+ * The result has the dtype of x.
  */
 
 LG_API LG_NEW lg_tensor *lg_neg(lg_tensor *x);    /* -x */
@@ -33,8 +31,7 @@ LG_API LG_NEW lg_tensor *lg_square(lg_tensor *x); /* x^2; bool gives i64 */
 
 /* ---- powers and logarithms ----
  *
- * Integers and bool become f32; the result belongs to the innermost open scope. Where a function is not defined the
- * result is NaN or infinite, which is no error. All fail with LG_ERR_STATE if x has been freed.
+ * Integers and bool become f32.
  */
 
 LG_API LG_NEW lg_tensor *lg_exp(lg_tensor *x);        /* e^x */
@@ -50,8 +47,7 @@ LG_API LG_NEW lg_tensor *lg_reciprocal(lg_tensor *x); /* 1 / x */
 
 /* ---- trigonometric, hyperbolic and error functions ----
  *
- * Angles are in radians. Integers and bool become f32; the result belongs to the innermost open scope. Where a function
- * is not defined the result is NaN or infinite, which is no error. All fail with LG_ERR_STATE if x has been freed.
+ * Angles are in radians. Integers and bool become f32.
  */
 
 LG_API LG_NEW lg_tensor *lg_sin(lg_tensor *x);   /* sine */
@@ -71,9 +67,7 @@ LG_API LG_NEW lg_tensor *lg_erfc(lg_tensor *x);  /* 1 - erf(x), accurate where t
 
 /* ---- activation functions ----
  *
- * Integers and bool become f32, except in lg_relu(), lg_relu6() and lg_hardtanh(), which keep the dtype of x. The
- * result belongs to the innermost open scope. All fail with LG_ERR_STATE if x has been freed. "PyTorch: 0.5" in a
- * comment is the default that PyTorch has for the argument, which is required here.
+ * Integers and bool become f32, except in lg_relu(), lg_relu6() and lg_hardtanh(), which keep the dtype of x.
  *
  * The derivatives of lg_sigmoid() and lg_tanh() are computed from the result alone, so that x need not be kept. They
  * lose digits where the result is near 1 (or -1) and are 0 where it is rounded to 1, in f32 from about 17 and 9 on.
@@ -99,15 +93,14 @@ LG_API LG_NEW lg_tensor *lg_leaky_relu(lg_tensor *x, double slope);  /* x > 0 ? 
 LG_API LG_NEW lg_tensor *lg_elu(lg_tensor *x, double alpha);         /* x > 0 ? x : alpha (e^x - 1); PyTorch: 1 */
 LG_API LG_NEW lg_tensor *lg_hardshrink(lg_tensor *x, double lambda); /* |x| > lambda ? x : 0; PyTorch: 0.5 */
 
-/* Computes x > 0 ? x : alpha (e^(x / alpha) - 1) (PyTorch: 1). Fails with LG_ERR_ARGUMENT if alpha is 0. */
+/* Computes x > 0 ? x : alpha (e^(x / alpha) - 1), with an alpha other than 0 (PyTorch: 1). */
 LG_API LG_NEW lg_tensor *lg_celu(lg_tensor *x, double alpha);
 
-/* Computes x - clamp(x, -lambda, lambda) (PyTorch: 0.5). Fails with LG_ERR_ARGUMENT if lambda is below 0 or NaN. */
+/* Computes x - clamp(x, -lambda, lambda), with a lambda of at least 0 (PyTorch: 0.5). */
 LG_API LG_NEW lg_tensor *lg_softshrink(lg_tensor *x, double lambda);
 
-/* Computes min(max(x, low), high) like lg_clamp(), but with a derivative of 0 at low and high (PyTorch: -1 and 1).
- * Fails with LG_ERR_ARGUMENT if low is above high. For integers and bool the bounds are converted as by lg_clamp(),
- * with the same LG_ERR_ARGUMENT. */
+/* Computes min(max(x, low), high) like lg_clamp(), but with a derivative of 0 at low and high (PyTorch: -1 and 1). low
+ * must not be above high. For integers and bool the bounds are converted as by lg_clamp(). */
 LG_API LG_NEW lg_tensor *lg_hardtanh(lg_tensor *x, double low, double high);
 
 /* Computes log(1 + e^(beta x)) / beta without overflow, and x itself where beta x > threshold (PyTorch: beta 1,
@@ -116,8 +109,7 @@ LG_API LG_NEW lg_tensor *lg_softplus(lg_tensor *x, double beta, double threshold
 
 /* ---- rounding ----
  *
- * The result has the dtype of x, so integers and bool stay as they are, and belongs to the innermost open scope. The
- * derivative is 0; that of lg_frac() is 1. All fail with LG_ERR_STATE if x has been freed.
+ * The result has the dtype of x, so integers and bool stay as they are. The derivative is 0; that of lg_frac() is 1.
  */
 
 LG_API LG_NEW lg_tensor *lg_floor(lg_tensor *x); /* rounds towards -infinity */
@@ -128,15 +120,14 @@ LG_API LG_NEW lg_tensor *lg_frac(lg_tensor *x);  /* x - trunc(x), the fraction w
 
 /* ---- arithmetic with a number ----
  *
- * The result belongs to the innermost open scope. lg_div_scalar(), lg_rdiv_scalar(), lg_pow_scalar() and
- * lg_rpow_scalar() turn integers and bool into f32 whatever s is (lg_pow() of two integer tensors stays exact); the
- * others keep the dtype of x and convert s to it. For integers s is truncated towards 0; LG_ERR_ARGUMENT if it is NaN
- * or out of the dtype's range, such as -1 for u8. For bool s counts as true if it is nonzero.
+ * lg_div_scalar(), lg_rdiv_scalar(), lg_pow_scalar() and lg_rpow_scalar() turn integers and bool into f32 whatever s is
+ * (lg_pow() of two integer tensors stays exact); the others keep the dtype of x and convert s to it. For integers s is
+ * truncated towards 0; LG_ERR_ARGUMENT if it is NaN or out of the dtype's range, such as -1 for u8. For bool s counts
+ * as true if it is nonzero.
  *
  * The s of lg_maximum_scalar() and lg_minimum_scalar() and the arguments of lg_clamp() are bounds: a lower bound below
  * the range of the dtype and an upper bound above it have no effect and are no error; for bool a bound is clipped to
  * [0, 1] and truncated. Elements equal to s get half of the gradient in lg_maximum_scalar() and lg_minimum_scalar().
- * All fail with LG_ERR_STATE if x has been freed.
  */
 
 LG_API LG_NEW lg_tensor *lg_add_scalar(lg_tensor *x, double s);     /* x + s */
@@ -157,11 +148,9 @@ LG_API LG_NEW lg_tensor *lg_clamp(lg_tensor *x, double low, double high);
 /* ---- arithmetic of two tensors ----
  *
  * The result has the promoted dtype, or f32 from lg_div(), lg_atan2(), lg_xlogy() and lg_logaddexp() if that is not a
- * float dtype, and i64 from lg_pow() if it is bool. It belongs to the innermost open scope. lg_pow() of integers is
- * exact, or wraps around; negative powers are 0, except those of 1 and -1. lg_maximum() and lg_minimum() give NaN if
- * one operand is NaN; equal elements share the gradient evenly. All fail with LG_ERR_SHAPE if the shapes do not
- * broadcast, LG_ERR_DEVICE if the operands are on two devices, LG_ERR_ARGUMENT if one is NULL or belongs to another
- * context, and LG_ERR_STATE if one has been freed.
+ * float dtype, and i64 from lg_pow() if it is bool. lg_pow() of integers is exact, or wraps around; negative powers are
+ * 0, except those of 1 and -1. lg_maximum() and lg_minimum() give NaN if one operand is NaN; equal elements share the
+ * gradient evenly.
  */
 
 LG_API LG_NEW lg_tensor *lg_add(lg_tensor *a, lg_tensor *b);     /* a + b */
@@ -181,12 +170,10 @@ LG_API LG_NEW lg_tensor *lg_logaddexp(lg_tensor *a, lg_tensor *b);
 
 /* ---- floor division and remainders ----
  *
- * The result has the promoted dtype, so integers stay integers, and belongs to the innermost open scope. Floats divided
- * by 0 give what PyTorch gives: an infinite or NaN quotient and a NaN remainder. Integers divided by 0 give the
- * quotient 0 and the remainder a, where PyTorch raises an error. lg_remainder() is Python's %, lg_fmod() is C's fmod().
- * The derivative of a remainder with respect to a is 1, with respect to b minus the quotient; that of lg_floor_divide()
- * is 0. All fail with LG_ERR_SHAPE if the shapes do not broadcast, LG_ERR_DEVICE if the operands are on two devices,
- * LG_ERR_ARGUMENT if one is NULL or belongs to another context, and LG_ERR_STATE if one has been freed.
+ * The result has the promoted dtype, so integers stay integers. Floats divided by 0 give what PyTorch gives: an
+ * infinite or NaN quotient and a NaN remainder. Integers divided by 0 give the quotient 0 and the remainder a, where
+ * PyTorch raises an error. lg_remainder() is Python's %, lg_fmod() is C's fmod(). The derivative of a remainder with
+ * respect to a is 1, with respect to b minus the quotient; that of lg_floor_divide() is 0.
  */
 
 LG_API LG_NEW lg_tensor *lg_floor_divide(lg_tensor *a, lg_tensor *b); /* floor(a / b) */
@@ -195,29 +182,23 @@ LG_API LG_NEW lg_tensor *lg_fmod(lg_tensor *a, lg_tensor *b);         /* a - b t
 
 /* ---- interpolation and selection ----
  *
- * The result has the promoted dtype and belongs to the innermost open scope. All tensors broadcast. All fail with
- * LG_ERR_SHAPE if the shapes do not broadcast, LG_ERR_DEVICE if the operands are on two devices, LG_ERR_ARGUMENT if one
- * is NULL or belongs to another context, and LG_ERR_STATE if one has been freed.
+ * The result has the promoted dtype. All tensors broadcast.
  */
 
 /* Computes a + w (b - a), which is exactly a for w = 0 and exactly b for w = 1, as PyTorch's lerp does. All three have
- * float dtypes (else LG_ERR_DTYPE). */
+ * float dtypes. lg_lerp_scalar() has the same weight w for all elements. */
 LG_API LG_NEW lg_tensor *lg_lerp(lg_tensor *a, lg_tensor *b, lg_tensor *w);
-
-/* Computes lg_lerp() with the same weight w for all elements; a and b have float dtypes (else LG_ERR_DTYPE). */
 LG_API LG_NEW lg_tensor *lg_lerp_scalar(lg_tensor *a, lg_tensor *b, double w);
 
-/* Takes each element from a where condition is true and from b where it is false. condition has dtype bool (else
- * LG_ERR_DTYPE) and takes no part in the promotion. Only the elements that were taken receive a gradient. */
+/* Takes each element from a where condition, a bool tensor, is true and from b where it is false. condition takes no
+ * part in the promotion. Only the elements that were taken receive a gradient. */
 LG_API LG_NEW lg_tensor *lg_where(lg_tensor *condition, lg_tensor *a, lg_tensor *b);
 
 /* ---- comparisons ----
  *
- * The result is a bool tensor without a gradient and belongs to the innermost open scope. Two tensors are promoted
- * before they are compared. A number s is compared with integers and bool as f64; for f32, f16 and bf16 it is rounded
- * to f32, so that an f32 element of 0.1 equals 0.1, but no f16 element does. A comparison with NaN is false, or true
- * for not equal. All fail with LG_ERR_SHAPE if the shapes do not broadcast, LG_ERR_DEVICE if the operands are on two
- * devices, LG_ERR_ARGUMENT if one is NULL or belongs to another context, and LG_ERR_STATE if one has been freed.
+ * The result is a bool tensor without a gradient. Two tensors are promoted before they are compared. A number s is
+ * compared with integers and bool as f64; for f32, f16 and bf16 it is rounded to f32, so that an f32 element of 0.1
+ * equals 0.1, but no f16 element does. A comparison with NaN is false, or true for not equal.
  */
 
 LG_API LG_NEW lg_tensor *lg_eq(lg_tensor *a, lg_tensor *b); /* a == b */
@@ -236,10 +217,8 @@ LG_API LG_NEW lg_tensor *lg_ge_scalar(lg_tensor *x, double s); /* x >= s */
 
 /* ---- logic and tests ----
  *
- * The result is a bool tensor without a gradient and belongs to the innermost open scope. The operands may have any
- * dtype; an element counts as true if it is nonzero, NaN included. All fail with LG_ERR_SHAPE if the shapes do not
- * broadcast, LG_ERR_DEVICE if the operands are on two devices, LG_ERR_ARGUMENT if one is NULL or belongs to another
- * context, and LG_ERR_STATE if one has been freed.
+ * The result is a bool tensor without a gradient. The operands may have any dtype; an element counts as true if it is
+ * nonzero, NaN included.
  */
 
 LG_API LG_NEW lg_tensor *lg_logical_and(lg_tensor *a, lg_tensor *b); /* whether both are true */

@@ -40,31 +40,29 @@ typedef struct lg_scaler_options {
         double backoff_factor LG_DEFAULT;   /* and shrinks by this one; default 0.5 */
         int64_t growth_interval LG_DEFAULT; /* it grows after so many good steps in a row; default 2000 */
 } lg_scaler_options;
-/* Makes a scaler. It belongs to the context until lg_scaler_free(), and lg_checkpoint_add() saves it. Fails with
- * LG_ERR_ARGUMENT if .init_scale is not above 0 or too large for f32, .growth_factor is not above 1, .backoff_factor is
- * not between 0 and 1, or .growth_interval is below 1; and with LG_ERR_MEMORY.
+/* Makes a scaler, which lg_checkpoint_add() saves. .init_scale is above 0 and in f32's range, .growth_factor above 1,
+ * .backoff_factor between 0 and 1, and .growth_interval at least 1.
  * Example: lg_scaler_new(c, .growth_interval = 500) */
 #define lg_scaler_new(...) LG_CALL1(lg_scaler_new_with, lg_scaler_options, lg_scaler_new_takes_c, __VA_ARGS__)
 LG_API LG_NEW lg_scaler *lg_scaler_new_with(lg_ctx *c, const lg_scaler_options *options);
 
-/* Frees a scaler. Does nothing if s is NULL. Fails with LG_ERR_STATE in a function given to lg_trace(). */
+/* Frees a scaler. Fails with LG_ERR_STATE in a function given to lg_trace(). */
 LG_API void lg_scaler_free(lg_scaler *s);
 
 /* ---- a step ----
  *
- * Functions return false, or NULL, if s is NULL. They fail with LG_ERR_ARGUMENT if a loss or an optimiser is NULL or of
- * another context, and with LG_ERR_MEMORY.
+ * A loss is of a float dtype.
  */
 
 /* Computes gradients as lg_backward() does, but of loss times the scale. Takes the options of lg_backward(); .grad is
- * multiplied by the scale. Fails with LG_ERR_DTYPE if loss is of no float dtype, and as lg_backward() does.
+ * multiplied by the scale.
  * Example: lg_scaler_backward(scaler, loss, .retain_graph = true) */
 #define lg_scaler_backward(...)                                                                                        \
         LG_CALL2(lg_scaler_backward_with, lg_backward_options, lg_scaler_backward_takes_s_loss, __VA_ARGS__)
 LG_API bool lg_scaler_backward_with(lg_scaler *s, lg_tensor *loss, const lg_backward_options *options);
 
-/* Returns loss times the scale, recorded, for lg_grad(): divide the gradients that it gives by lg_scaler_get_scale().
- * The result belongs to the innermost open scope. Fails with LG_ERR_DTYPE if loss is of no float dtype. */
+/* Returns loss times the scale, recorded, for lg_grad(): divide the gradients that it gives by
+ * lg_scaler_get_scale(). */
 LG_API LG_NEW lg_tensor *lg_scaler_scale(lg_scaler *s, lg_tensor *loss);
 
 /* Divides the gradients of all parameters of opt by the scale, each once, and notes whether one of the quotients is

@@ -29,10 +29,10 @@ LG_BEGIN
  * set by lg_set_lr() goes on from there. Only lg_lambda_lr() and lg_one_cycle_lr() set rates regardless of the last
  * ones. Groups that are added later are left alone.
  *
- * A schedule belongs to the context until lg_scheduler_free(). Functions that make one return NULL if opt is NULL, and
- * fail with LG_ERR_ARGUMENT if a number is out of range or a rate would be negative or not finite; with LG_ERR_STATE
- * inside a function of the program that a call with this optimiser has called, such as the one of lg_lambda_lr(); and
- * with LG_ERR_MEMORY. The rates are left as they were then.
+ * Numbers of steps, gammas and factors are above 0 unless stated otherwise. Functions fail with LG_ERR_ARGUMENT if a
+ * rate would be negative or not finite, and with LG_ERR_STATE if the optimiser was freed or inside a function of the
+ * program that a call with this optimiser has called, such as the one of lg_lambda_lr(). Rates and schedules are left
+ * as they were then.
  */
 
 typedef struct lg_step_lr_options {
@@ -40,7 +40,6 @@ typedef struct lg_step_lr_options {
         double gamma LG_DEFAULT; /* the factor; default 0.1. LG_ZERO sets 0. */
 } lg_step_lr_options;
 /* Makes a schedule that multiplies the rates by gamma every step_size steps (StepLR): lr0 gamma^floor(t / step_size).
- * step_size is above 0.
  * Example: lg_step_lr(opt, 30, .gamma = 0.5) */
 #define lg_step_lr(...) LG_CALL2(lg_step_lr_with, lg_step_lr_options, lg_step_lr_takes_opt_step_size, __VA_ARGS__)
 LG_API LG_NEW lg_scheduler *lg_step_lr_with(lg_optimizer *opt, int64_t step_size, const lg_step_lr_options *options);
@@ -49,15 +48,15 @@ typedef struct lg_multi_step_lr_options {
         LG_OPTIONS_HEAD
         double gamma LG_DEFAULT; /* the factor; default 0.1. LG_ZERO sets 0. */
 } lg_multi_step_lr_options;
-/* Makes a schedule that multiplies the rates by gamma at each of the milestones, which are numbers of steps
- * (MultiStepLR). The milestones are copied; there must be at least one.
+/* Makes a schedule that multiplies the rates by gamma at each of the milestones, at least one, which are numbers of
+ * steps (MultiStepLR).
  * Example: lg_multi_step_lr(opt, LG_INTS(30, 80), .gamma = 0.5) */
 #define lg_multi_step_lr(...)                                                                                          \
         LG_CALL2(lg_multi_step_lr_with, lg_multi_step_lr_options, lg_multi_step_lr_takes_opt_milestones, __VA_ARGS__)
 LG_API LG_NEW lg_scheduler *lg_multi_step_lr_with(lg_optimizer *opt, lg_ints_in milestones,
                                                   const lg_multi_step_lr_options *options);
 
-/* Makes a schedule that multiplies the rates by gamma every step (ExponentialLR): lr0 gamma^t. gamma is above 0. */
+/* Makes a schedule that multiplies the rates by gamma every step (ExponentialLR): lr0 gamma^t. */
 LG_API LG_NEW lg_scheduler *lg_exponential_lr(lg_optimizer *opt, double gamma);
 
 typedef struct lg_cosine_lr_options {
@@ -65,7 +64,7 @@ typedef struct lg_cosine_lr_options {
         double eta_min LG_DEFAULT; /* the lowest rate; default 0 */
 } lg_cosine_lr_options;
 /* Makes a schedule that follows half a cosine from lr0 to eta_min in t_max steps, and then back (CosineAnnealingLR):
- * eta_min + (lr0 - eta_min) (1 + cos(pi t / t_max)) / 2. t_max is above 0.
+ * eta_min + (lr0 - eta_min) (1 + cos(pi t / t_max)) / 2.
  * Example: lg_cosine_lr(opt, steps) */
 #define lg_cosine_lr(...) LG_CALL2(lg_cosine_lr_with, lg_cosine_lr_options, lg_cosine_lr_takes_opt_t_max, __VA_ARGS__)
 LG_API LG_NEW lg_scheduler *lg_cosine_lr_with(lg_optimizer *opt, int64_t t_max, const lg_cosine_lr_options *options);
@@ -76,7 +75,7 @@ typedef struct lg_linear_lr_options {
         double end_factor LG_DEFAULT;   /* the factor of step `total`; default 1. LG_ZERO sets 0. */
 } lg_linear_lr_options;
 /* Makes a schedule whose factor changes linearly from .start_factor to .end_factor in `total` steps and then stays, for
- * a warm-up (LinearLR): lr0 (start_factor + (end_factor - start_factor) min(t, total) / total). total is above 0.
+ * a warm-up (LinearLR): lr0 (start_factor + (end_factor - start_factor) min(t, total) / total).
  * Example: lg_linear_lr(opt, 100, .start_factor = 0.01) */
 #define lg_linear_lr(...) LG_CALL2(lg_linear_lr_with, lg_linear_lr_options, lg_linear_lr_takes_opt_total, __VA_ARGS__)
 LG_API LG_NEW lg_scheduler *lg_linear_lr_with(lg_optimizer *opt, int64_t total, const lg_linear_lr_options *options);
@@ -85,7 +84,7 @@ typedef struct lg_constant_lr_options {
         LG_OPTIONS_HEAD
         double factor LG_DEFAULT; /* the factor, above 0; default 1/3 */
 } lg_constant_lr_options;
-/* Makes a schedule that multiplies the rates by .factor for the first `total` steps (ConstantLR). total is above 0.
+/* Makes a schedule that multiplies the rates by .factor for the first `total` steps (ConstantLR).
  * Example: lg_constant_lr(opt, 5) */
 #define lg_constant_lr(...)                                                                                            \
         LG_CALL2(lg_constant_lr_with, lg_constant_lr_options, lg_constant_lr_takes_opt_total, __VA_ARGS__)
@@ -93,11 +92,11 @@ LG_API LG_NEW lg_scheduler *lg_constant_lr_with(lg_optimizer *opt, int64_t total
                                                 const lg_constant_lr_options *options);
 
 /* Returns the factor of lr0 at a step. It is called once for each group. Inside it, freeing the schedule or its
- * optimiser and making or stepping a schedule of that optimiser fail with LG_ERR_STATE and change nothing. */
+ * optimiser and making or stepping a schedule of that optimiser fail with LG_ERR_STATE. */
 typedef double lg_lambda_fn(int64_t step, void *user);
 
 /* Makes a schedule of a function of the program (LambdaLR): lr0 fn(t, user). fn is called when the schedule is made and
- * at each step; user must last as long as the schedule. Fails with LG_ERR_ARGUMENT if fn is NULL. */
+ * at each step; user must last as long as the schedule. */
 LG_API LG_NEW lg_scheduler *lg_lambda_lr(lg_optimizer *opt, lg_lambda_fn *fn, void *user);
 
 typedef struct lg_one_cycle_options {
@@ -113,8 +112,7 @@ typedef struct lg_one_cycle_options {
 } lg_one_cycle_options;
 /* Makes a schedule of one cycle (Smith and Topin 2018; OneCycleLR): all groups get the same rate, which rises to max_lr
  * and then falls far below its beginning, while momentum (beta1 for Adam) falls and rises. Step it after each batch:
- * lg_scheduler_step() beyond total_steps fails with LG_ERR_STATE. Fails with LG_ERR_ARGUMENT if a number is out of
- * range, or if a group has no momentum and .no_cycle_momentum is not given.
+ * lg_scheduler_step() beyond total_steps fails with LG_ERR_STATE. A group without momentum needs .no_cycle_momentum.
  * Example: lg_one_cycle_lr(opt, 0.1, epochs * lg_loader_batches(l)) */
 #define lg_one_cycle_lr(...)                                                                                           \
         LG_CALL3(lg_one_cycle_lr_with, lg_one_cycle_options, lg_one_cycle_lr_takes_opt_max_lr_total_steps, __VA_ARGS__)
@@ -142,15 +140,13 @@ LG_API LG_NEW lg_scheduler *lg_reduce_on_plateau_with(lg_optimizer *opt, double 
 /* ---- schedules of schedules ----
  *
  * The new schedule owns those that it is made of, which must be of one optimiser: they are stepped and freed with it.
- * It belongs to the context until lg_scheduler_free(). Functions fail with LG_ERR_ARGUMENT if a schedule is NULL, given
- * twice, of another optimiser or owned by another schedule, or if schedules nest more than 32 levels deep; and with
- * LG_ERR_MEMORY. The caller's schedules are left as they were then. The functions behind the macros, whose names end in
- * _list, take an array that ends with LG_END.
+ * Functions fail with LG_ERR_ARGUMENT if a schedule is given twice, of another optimiser or owned by another schedule,
+ * or if schedules nest more than 32 levels deep. The caller's schedules are left as they were then.
  */
 
 /* Makes a schedule that runs others one after another (SequentialLR): the first until step milestones[0], then the
- * second, which begins at its step 0, and so on. There is one milestone fewer than schedules. Fails with
- * LG_ERR_ARGUMENT also if the milestones are not above 0 and rising.
+ * second, which begins at its step 0, and so on. There is one milestone fewer than schedules; they are above 0 and
+ * rising.
  * Example: lg_sequential_lr(LG_INTS(100), warmup, cosine) */
 #define lg_sequential_lr(...) lg_sequential_lr_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_scheduler, LG_TAIL1(__VA_ARGS__)))
 LG_API LG_NEW lg_scheduler *lg_sequential_lr_list(lg_ints_in milestones, lg_scheduler *const *schedulers);
@@ -162,19 +158,16 @@ LG_API LG_NEW lg_scheduler *lg_chained_lr_list(lg_scheduler *const *schedulers);
 
 /* ---- steps of schedules ---- */
 
-/* Sets the rates of the next step. Fails with LG_ERR_ARGUMENT if a rate would be negative or not finite; and with
- * LG_ERR_STATE if the optimiser was freed, if s is one of lg_reduce_on_plateau() or one of lg_one_cycle_lr() that has
- * ended, and inside a function of the program that a call with this optimiser has called. Rates and schedule are left
- * as they were then. */
+/* Sets the rates of the next step. Fails with LG_ERR_STATE also if s is one of lg_reduce_on_plateau() or one of
+ * lg_one_cycle_lr() that has ended. */
 LG_API bool lg_scheduler_step(lg_scheduler *s);
 
 /* Steps a schedule of lg_reduce_on_plateau() with the metric of this epoch, such as a validation loss. Fails with
- * LG_ERR_STATE for other schedules and if the optimiser was freed. */
+ * LG_ERR_STATE for other schedules. */
 LG_API bool lg_scheduler_step_metric(lg_scheduler *s, double metric);
 
-/* Frees a schedule; rates stay as they are. Does nothing if s is NULL. Fails with LG_ERR_ARGUMENT, and frees nothing,
- * if another schedule owns it; and with LG_ERR_STATE inside a function of the program that a call with its optimiser
- * has called. */
+/* Frees a schedule; rates stay as they are. Fails with LG_ERR_ARGUMENT, and frees nothing, if another schedule owns it;
+ * and with LG_ERR_STATE inside a function of the program that a call with its optimiser has called. */
 LG_API void lg_scheduler_free(lg_scheduler *s);
 
 /* ---- moving averages of weights ----
@@ -185,24 +178,24 @@ LG_API void lg_scheduler_free(lg_scheduler *s);
  *     lg_ema_swap(average);
  *     y = lg_forward(net, x);
  *     lg_ema_swap(average);
+ *
+ * Functions fail with LG_ERR_STATE if the module was freed.
  */
 
 /* Makes an exponential moving average of the parameters of m, at first a copy of them
- * (torch.optim.swa_utils.AveragedModel). decay is from 0 to 1. It belongs to the context until lg_ema_free(). Fails
- * with LG_ERR_ARGUMENT if decay is out of range, and with LG_ERR_MEMORY. */
+ * (torch.optim.swa_utils.AveragedModel). decay is from 0 to 1. */
 LG_API LG_NEW lg_ema *lg_ema_new(lg_module *m, double decay);
 
 /* Updates the averages: average = decay average + (1 - decay) value. The first update copies the values, and buffers
- * are always copied. The averages follow the module to another device. Fails with LG_ERR_STATE while the averages are
- * swapped into the module, and if the module was freed; and with LG_ERR_MEMORY. */
+ * are always copied. The averages follow the module to another device. Fails with LG_ERR_STATE also while the averages
+ * are swapped into the module. */
 LG_API bool lg_ema_update(lg_ema *e);
 
-/* Exchanges the averages with the values in the module, buffers included. A second call exchanges them back. Fails with
- * LG_ERR_STATE if the module was freed, and with LG_ERR_MEMORY; nothing is exchanged then. */
+/* Exchanges the averages with the values in the module, buffers included. A second call exchanges them back. */
 LG_API bool lg_ema_swap(lg_ema *e);
 
-/* Frees the average. If it is swapped in, the module keeps the averages. Does nothing if e is NULL. Fails with
- * LG_ERR_STATE, and frees nothing, in a function given to lg_trace(). */
+/* Frees the average. If it is swapped in, the module keeps the averages. Fails with LG_ERR_STATE, and frees nothing, in
+ * a function given to lg_trace(). */
 LG_API void lg_ema_free(lg_ema *e);
 
 LG_END_C

@@ -27,8 +27,8 @@
  * the message says that part of the values are in place.
  *
  * Functions fail with LG_ERR_IO if a file cannot be opened, read or written; with LG_ERR_FORMAT if it is not a whole
- * safetensors file; with LG_ERR_ARGUMENT if names or shapes do not fit, or LG_ERR_DTYPE if only dtypes do not, with up
- * to ten names of each kind in the message; and with LG_ERR_MEMORY.
+ * safetensors file; and with LG_ERR_ARGUMENT if names or shapes do not fit, or LG_ERR_DTYPE if only dtypes do not, with up
+ * to ten names of each kind in the message.
  */
 #ifndef LG_STATE_H
 #define LG_STATE_H
@@ -41,14 +41,10 @@
 
 LG_BEGIN
 
-/* ---- weights of a module ----
- *
- * Errors are those of the head of this file. Functions return false, and change nothing, if the module is NULL.
- */
+/* ---- weights of a module ---- */
 
-/* Writes the parameters and buffers of m, on whatever devices they are, to a file. Fails with LG_ERR_IO if it cannot be
- * written, with LG_ERR_ARGUMENT if a name is not UTF-8 or a path in m is too long, and with the error of a device if
- * one is pending.
+/* Writes the parameters and buffers of m, on whatever devices they are, to a file. Fails with LG_ERR_ARGUMENT if a name
+ * is not UTF-8 or a path in m is too long, and with the error of a device if one is pending.
  * Example: lg_save(net, "net.safetensors") */
 LG_API bool lg_save(lg_module *m, const char *path);
 
@@ -68,26 +64,22 @@ typedef struct lg_load_options {
 } lg_load_options;
 /* Reads the values of a file into the parameters and buffers of m, which keep their handles, devices, dtypes and
  * gradients. Without .partial, the file must have each of them and no other tensor; only num_batches_tracked may be
- * missing. Fails with LG_ERR_ARGUMENT if names or shapes do not fit, and with LG_ERR_DTYPE if only dtypes do not.
+ * missing.
  * Example: lg_load(net, "net.safetensors", .partial = true, .rename = LG_NAMES("fc", "6")) */
 #define lg_load(...) LG_CALL2(lg_load_with, lg_load_options, lg_load_takes_m_path, __VA_ARGS__)
 LG_API bool lg_load_with(lg_module *m, const char *path, const lg_load_options *options);
 
 /* Copies the values of the parameters and buffers of `from` into those of `to`, two modules of one context and of the
  * same structure, on any devices. Values are converted to the dtypes of `to`. Fails with LG_ERR_ARGUMENT if names
- * differ, or if `from` is NULL or of another context; and with LG_ERR_SHAPE if shapes differ. */
+ * differ. */
 LG_API bool lg_copy_state(lg_module *to, lg_module *from);
 
-/* ---- files without a module ----
- *
- * These functions show what is in a safetensors file, and read single tensors from it.
- */
+/* ---- files without a module ---- */
 
-/* A file that is open for reading. It belongs to the context until lg_weights_close(). */
+/* A file that is open for reading, which shows what is in it and from which single tensors are read. */
 typedef struct lg_weights lg_weights;
 
-/* Opens a file, reads its header and checks it. The result belongs to the context until lg_weights_close(). Fails with
- * LG_ERR_IO, LG_ERR_FORMAT, LG_ERR_STATE and LG_ERR_MEMORY as lg_load() does. */
+/* Opens a file, reads its header and checks it. */
 LG_API LG_NEW lg_weights *lg_weights_open(lg_ctx *c, const char *path);
 
 /* A tensor in a file. Its texts are valid until lg_weights_close(). */
@@ -100,36 +92,34 @@ typedef struct lg_weight {
 } lg_weight;
 
 /* Fills *ret with tensor number i, from 0, in the order of the file. Returns false, without an error, if i is out of
- * range or w is NULL; fails with LG_ERR_ARGUMENT if ret is NULL.
+ * range or w is NULL.
  * Example: for (int64_t n = 0; lg_weights_at(file, n, &weight); n++) */
 #define lg_weights_at(w, i, ret) lg_weights_at_with((w), (i), (ret), sizeof(lg_weight))
 LG_API bool lg_weights_at_with(const lg_weights *w, int64_t i, lg_weight *ret, size_t size);
 
-/* Reads the tensor of that name, on the context's default device. The result belongs to the innermost open scope. Fails
- * with LG_ERR_ARGUMENT if the file has no such tensor; with LG_ERR_DTYPE if libgrad has no dtype for it; with
- * LG_ERR_FORMAT if the file has become shorter or has a bool that is not 0 or 1; with LG_ERR_IO and LG_ERR_MEMORY. */
+/* Reads the tensor of that name, on the context's default device. Fails with LG_ERR_FORMAT also if the file has become
+ * shorter or has a bool that is not 0 or 1. */
 LG_API LG_NEW lg_tensor *lg_weights_read(lg_weights *w, const char *name);
 
 /* Sets *ret_key and *ret_value to the key and the value of entry number i, from 0, of the file's "__metadata__",
  * ordered by key. Both are valid until lg_weights_close(). Returns false, without an error, if i is out of range or w
- * is NULL; fails with LG_ERR_ARGUMENT if one of the pointers is NULL. */
+ * is NULL. */
 LG_API bool lg_weights_text(const lg_weights *w, int64_t i, const char **ret_key, const char **ret_value);
 
-/* Closes the file. Tensors that were read from it stay. Does nothing if w is NULL. Cannot fail. */
+/* Closes the file. Tensors that were read from it stay. */
 LG_API void lg_weights_close(lg_weights *w);
 
 /* ---- checkpoints ----
  *
  * A checkpoint saves what was added to it to one file, together with the random state of the context, and loads it
- * again. Names are not empty, contain no dot, differ from each other, and are not "random": others fail with
- * LG_ERR_ARGUMENT, and so do objects that are NULL or of another context.
+ * again. Names are not empty, contain no dot, differ from each other, and are not "random". What is added must last as
+ * long as the checkpoint is used.
  */
 
-/* A list of what makes up a run. It belongs to the context until lg_checkpoint_free(). Gradients are not saved: save
- * between lg_step() and the next lg_backward(). */
+/* A list of what makes up a run. Gradients are not saved: save between lg_step() and the next lg_backward(). */
 typedef struct lg_checkpoint lg_checkpoint;
 
-/* Makes an empty checkpoint. It belongs to the context until lg_checkpoint_free(). Fails with LG_ERR_MEMORY. */
+/* Makes an empty checkpoint. */
 LG_API LG_NEW lg_checkpoint *lg_checkpoint_new(lg_ctx *c);
 
 /* The kinds of objects that a checkpoint saves. */
@@ -144,40 +134,34 @@ typedef enum lg_state_kind {
 
 /* Adds an object: a pointer to a lg_module, lg_optimizer, lg_scheduler, lg_ema, lg_loader or lg_scaler, by whose type
  * the macro finds its kind. Add an optimiser or an average after the module whose parameters it holds: then its tensors
- * are saved under the names of the parameters, otherwise under numbers. Fails with LG_ERR_ARGUMENT and LG_ERR_MEMORY.
+ * are saved under the names of the parameters, otherwise under numbers.
  * Example: lg_checkpoint_add(k, "model", net) */
 #define lg_checkpoint_add(k, name, object) lg_checkpoint_add_with((k), (name), LG_STATE_KIND(object), (object))
 LG_API bool lg_checkpoint_add_with(lg_checkpoint *k, const char *name, lg_state_kind kind, void *object);
 
-/* Adds a number of the program. A save reads it and a load sets it, so it must last as long as k is used. Fails with
- * LG_ERR_ARGUMENT if number is NULL, and with LG_ERR_MEMORY. */
+/* Adds a number of the program. A save reads it and a load sets it. */
 LG_API bool lg_checkpoint_add_number(lg_checkpoint *k, const char *name, double *number);
-
-/* Adds a whole number of the program, as lg_checkpoint_add_number() does. */
 LG_API bool lg_checkpoint_add_i64(lg_checkpoint *k, const char *name, int64_t *number);
 
-/* Adds a text of the program, UTF-8 in an array of `size` bytes with the zero at its end, which must last as long as k
- * is used. Fails with LG_ERR_ARGUMENT if text is NULL or size is not from 1 to 2^31 - 1, and with LG_ERR_MEMORY.
+/* Adds a text of the program, UTF-8 in an array of `size` bytes, from 1 to 2^31 - 1, with the zero at its end.
  * lg_checkpoint_save() fails with LG_ERR_ARGUMENT if the text has no end or is not UTF-8, lg_checkpoint_load() with
  * LG_ERR_FORMAT if it is too long for the array.
  * Example: lg_checkpoint_add_text(k, "name", name, sizeof name) */
 LG_API bool lg_checkpoint_add_text(lg_checkpoint *k, const char *name, char *text, size_t size);
 
-/* Writes all that was added, and the random state, to a file, as lg_save() does. Fails with LG_ERR_IO if it cannot be
- * written, with LG_ERR_STATE if an object or a parameter of an optimiser was freed, and with the other errors of
- * lg_save(). */
+/* Writes all that was added, and the random state, to a file, as lg_save() does. Fails with LG_ERR_STATE also if an
+ * object or a parameter of an optimiser was freed. */
 LG_API bool lg_checkpoint_save(lg_checkpoint *k, const char *path);
 
 /* Restores bit for bit what was saved. The program must have made the same objects and added them under the same names.
  * A loader that was saved in the middle of an epoch continues there: the next lg_each_batch() gives the rest of that
- * epoch, in the same order. Fails with LG_ERR_ARGUMENT if the file has something that was not added, or lacks
- * something, if an optimiser or a schedule is of another type, or if a loader has another number of samples or batch
- * size; with LG_ERR_FORMAT if a number in the file is malformed or out of range; with LG_ERR_IO if there is no such
- * file, as on the first run of a program; with LG_ERR_STATE if an object was freed or inside a call that began in a
- * step of an added loader; and with LG_ERR_DTYPE and LG_ERR_MEMORY as lg_load() does. */
+ * epoch, in the same order. Fails with LG_ERR_ARGUMENT also if an optimiser or a schedule is of another type, or if a
+ * loader has another number of samples or batch size; with LG_ERR_FORMAT if a number in the file is malformed or out of
+ * range; with LG_ERR_IO if there is no such file, as on the first run of a program; and with LG_ERR_STATE if an object
+ * was freed or inside a call that began in a step of an added loader. */
 LG_API bool lg_checkpoint_load(lg_checkpoint *k, const char *path);
 
-/* Frees the checkpoint, but not what was added to it. Does nothing if k is NULL. Cannot fail. */
+/* Frees the checkpoint, but not what was added to it. */
 LG_API void lg_checkpoint_free(lg_checkpoint *k);
 
 LG_END_C

@@ -9,11 +9,7 @@
  *     lg_tensor *y = lg_transpose(x, 0, 1);
  *     lg_print(stdout, y);
  *
- * A new tensor belongs to the innermost open scope, which frees it; lg_escape() and lg_keep() give it another owner
- * (context.h). A function that returns x itself does not change who owns x. If the context or x is NULL, a function
- * returns NULL or false and sets no error, so that calls can be nested without checks in between. In addition to the
- * errors named below, functions fail with LG_ERR_STATE if a tensor has been freed, LG_ERR_MEMORY if no memory is left,
- * and LG_ERR_CUDA if a GPU fails.
+ * A function that returns x itself does not change who owns x.
  */
 #ifndef LG_TENSOR_H
 #define LG_TENSOR_H
@@ -24,10 +20,7 @@ LG_BEGIN
 
 /* ---- constants and ranges ----
  *
- * Each function allocates a new tensor in row-major order. The result belongs to the innermost open scope. All fail
- * with LG_ERR_SHAPE if a size is negative, there are more than LG_MAX_DIMS dimensions or too many elements;
- * LG_ERR_DTYPE if .dtype is not a dtype, or if .requires_grad is set for a dtype that is not a float dtype;
- * LG_ERR_DEVICE if .device does not exist.
+ * Each function allocates a new tensor in row-major order.
  */
 
 /* Options of all functions that create tensors. */
@@ -35,7 +28,7 @@ typedef struct lg_create_options {
         LG_OPTIONS_HEAD
         lg_dtype dtype LG_DEFAULT;     /* Element type; default f32 unless the function's comment names another. */
         lg_device device LG_DEFAULT;   /* Where the elements are stored; default lg_get_default_device(). */
-        bool requires_grad LG_DEFAULT; /* Makes the result a leaf that gets a gradient; default false. */
+        bool requires_grad LG_DEFAULT; /* For float dtypes: makes the result a leaf; default false. */
 } lg_create_options;
 /* Returns a tensor of zeros.
  * Example: lg_zeros(c, LG_SHAPE(2, 3), .dtype = LG_F64) */
@@ -47,8 +40,8 @@ LG_API LG_NEW lg_tensor *lg_zeros_with(lg_ctx *c, lg_shape shape, const lg_creat
 LG_API LG_NEW lg_tensor *lg_ones_with(lg_ctx *c, lg_shape shape, const lg_create_options *options);
 
 /* Returns a tensor whose elements are all equal to value. A float dtype rounds the value, to infinity if it is out of
- * range. An integer dtype truncates it towards 0; LG_ERR_ARGUMENT if the value is NaN or the truncated value is out of
- * the dtype's range. A bool is false for 0 and true for any other value, NaN included.
+ * range. An integer dtype truncates it towards 0 and must hold the result, which excludes NaN (else LG_ERR_ARGUMENT). A
+ * bool is false for 0 and true for any other value, NaN included.
  * Example: lg_full(c, 7, LG_SHAPE(1), .dtype = LG_I32) */
 #define lg_full(...) LG_CALL3(lg_full_with, lg_create_options, lg_full_takes_c_value_shape, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_full_with(lg_ctx *c, double value, lg_shape shape, const lg_create_options *options);
@@ -81,18 +74,16 @@ LG_API LG_NEW lg_tensor *lg_eye_with(lg_ctx *c, int64_t rows, int64_t columns, c
 LG_API LG_NEW lg_tensor *lg_scalar_with(lg_ctx *c, double value, const lg_create_options *options);
 
 /* Returns a 1-d tensor of the values start, start + step, start + 2 step, ... that are below stop (above it if step is
- * negative); it may be empty. The dtype defaults to i64 if all three numbers are whole and to f32 otherwise. Fails with
- * LG_ERR_ARGUMENT if a number is not finite or step is 0. The values of an integer dtype are exact: LG_ERR_ARGUMENT if
- * start or step is not whole, or if a value is out of the dtype's range or beyond 2^53, where a double does not hold
- * every whole number.
+ * negative); it may be empty. All three numbers are finite, and step is not 0. The dtype defaults to i64 if they are
+ * whole and to f32 otherwise. The values of an integer dtype are exact: start and step must then be whole, and the
+ * values within the dtype's range and 2^53, up to which a double holds every whole number (else LG_ERR_ARGUMENT).
  * Example: lg_arange(c, 0, 6, 1, .dtype = LG_F32) */
 #define lg_arange(...) LG_CALL4(lg_arange_with, lg_create_options, lg_arange_takes_c_start_stop_step, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_arange_with(lg_ctx *c, double start, double stop, double step,
                                         const lg_create_options *options);
 
-/* Returns a 1-d tensor of count evenly spaced values from start to stop, both included. The first value is start and
- * the last one stop, rounded to the dtype, which is a float dtype (else LG_ERR_DTYPE); a count of 1 gives start. Fails
- * with LG_ERR_ARGUMENT if count is negative or if start or stop is not finite.
+/* Returns a 1-d tensor of count evenly spaced values, of a float dtype. The first value is start and the last one stop,
+ * rounded to the dtype; a count of 1 gives start. start and stop are finite.
  * Example: lg_linspace(c, 0, 1, 5) */
 #define lg_linspace(...)                                                                                               \
         LG_CALL4(lg_linspace_with, lg_create_options, lg_linspace_takes_c_start_stop_count, __VA_ARGS__)
@@ -102,16 +93,14 @@ LG_API LG_NEW lg_tensor *lg_linspace_with(lg_ctx *c, double start, double stop, 
 /* ---- tensors from host memory ----
  *
  * The elements in host memory are stored in row-major order. Their dtype follows from the type of the pointer: float,
- * double, int32_t, int64_t, unsigned char or bool. Memory of f16 and bf16 is passed as a void * together with .dtype.
- * The result belongs to the innermost open scope. Both functions fail with LG_ERR_DTYPE if data is a void * and .dtype
- * is not given, with LG_ERR_ARGUMENT if data is NULL and the shape is not empty, and with the errors of lg_zeros().
+ * double, int32_t, int64_t, unsigned char or bool. Memory of f16 and bf16 is passed as a void * together with .dtype
+ * (else LG_ERR_DTYPE). data may be NULL if the shape is empty.
  */
 
-/* Returns a tensor with a copy of the elements at data, as many as the shape has. The memory may be changed or freed as
- * soon as the call has returned. The tensor has the dtype of the memory, or .dtype, to which the elements are converted
- * as by lg_cast(). Bytes of bool other than 0 become 1. Fails with LG_ERR_ARGUMENT if elements must be converted and
- * data is not aligned for their type. An array literal needs parentheses around it, as in ((float[]){1, 2}): its commas
- * would end the argument.
+/* Returns a tensor with a copy of the elements at data, as many as the shape has. The tensor has the dtype of the
+ * memory, or .dtype, to which the elements are converted as by lg_cast(); data must then be aligned for their type
+ * (else LG_ERR_ARGUMENT). Bytes of bool other than 0 become 1. An array literal needs parentheses around it, as in
+ * ((float[]){1, 2}): its commas would end the argument.
  * Example: lg_from(c, data, LG_SHAPE(2, 3), .dtype = LG_I64) */
 #define lg_from(...)                                                                                                   \
         lg_from_with(LG_ARG1(__VA_ARGS__),                                                                             \
@@ -124,9 +113,8 @@ LG_API LG_NEW lg_tensor *lg_from_with(lg_ctx *c, const void *data, lg_dtype memo
 
 /* Returns a CPU tensor whose elements are the memory at data, without a copy. Calls release(user) once, when no tensor
  * and no recorded graph uses the memory any more, or before it returns if it fails; release may be NULL. The memory
- * must be valid until then. The device is always the CPU. Bytes of bool must be 0 or 1. Fails with LG_ERR_DTYPE if
- * .dtype differs from the dtype of the memory, LG_ERR_DEVICE if .device is another device than the CPU, and
- * LG_ERR_ARGUMENT if data is not aligned for its dtype.
+ * must be valid until then. It must be aligned for its dtype (else LG_ERR_ARGUMENT), and its bytes of bool 0 or 1.
+ * .dtype and .device, if given, are those of the memory.
  * Example: lg_borrow(c, data, free, data, LG_SHAPE(2, 3)) */
 #define lg_borrow(c, data, release, ...)                                                                               \
         lg_borrow_with((c), LG_ARRAY_LITERALS_NEED_PARENTHESES(data), LG_DTYPE_OF(data), (release),                    \
@@ -139,20 +127,17 @@ LG_API LG_NEW lg_tensor *lg_borrow_with(lg_ctx *c, void *data, lg_dtype memory, 
  *
  * Random numbers come from the random state of the context (lg_seed() in context.h), which advances only if the call
  * succeeds. The same state gives the same numbers on every device; those of lg_normal() may differ in the last places.
- * The result belongs to the innermost open scope. Functions that take a shape fail with LG_ERR_SHAPE, LG_ERR_DTYPE and
- * LG_ERR_DEVICE as lg_zeros() does.
  */
 
-/* Returns a tensor of numbers drawn uniformly from [low, high), of a float dtype (else LG_ERR_DTYPE). If low equals
- * high, all elements are low. Fails with LG_ERR_ARGUMENT if low is greater than high, if one of them is not finite or
- * out of the dtype's range, or if their difference is out of the range of f64.
+/* Returns a tensor of a float dtype with numbers drawn uniformly from [low, high); if low equals high, all are low.
+ * Both are finite and in the dtype's range, low is not greater than high, and their difference is in the range of f64.
  * Example: lg_uniform(c, -1, 1, LG_SHAPE(3)) */
 #define lg_uniform(...) LG_CALL4(lg_uniform_with, lg_create_options, lg_uniform_takes_c_low_high_shape, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_uniform_with(lg_ctx *c, double low, double high, lg_shape shape,
                                          const lg_create_options *options);
 
-/* Returns a tensor of numbers drawn from the normal distribution with the given mean and standard deviation, of a float
- * dtype (else LG_ERR_DTYPE). Fails with LG_ERR_ARGUMENT if std is negative or if one of them is not finite. */
+/* Returns a tensor of a float dtype with numbers drawn from the normal distribution with the given mean and standard
+ * deviation, which are finite; std is not negative. */
 #define lg_normal(...) LG_CALL4(lg_normal_with, lg_create_options, lg_normal_takes_c_mean_std_shape, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_normal_with(lg_ctx *c, double mean, double std, lg_shape shape,
                                         const lg_create_options *options);
@@ -167,16 +152,16 @@ LG_API LG_NEW lg_tensor *lg_uniform_like_with(lg_tensor *x, double low, double h
 LG_API LG_NEW lg_tensor *lg_normal_like_with(lg_tensor *x, double mean, double std, const lg_create_options *options);
 
 /* Returns a tensor of whole numbers drawn from [low, high), each with the same probability. The dtype defaults to i64;
- * any dtype whose range includes the numbers is possible, and a float dtype rounds them. Fails with LG_ERR_ARGUMENT if
- * low is not below high, if high - low exceeds 2^53, or if a number is out of the dtype's range.
+ * any dtype whose range includes the numbers is possible, and a float dtype rounds them. low is below high, by at most
+ * 2^53.
  * Example: lg_randint(c, 0, 10, LG_SHAPE(3)) */
 #define lg_randint(...) LG_CALL4(lg_randint_with, lg_create_options, lg_randint_takes_c_low_high_shape, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_randint_with(lg_ctx *c, int64_t low, int64_t high, lg_shape shape,
                                          const lg_create_options *options);
 
 /* Returns a tensor whose elements are 1 with the probability that the element of p holds and 0 otherwise, independently
- * of each other. p has a float dtype (else LG_ERR_DTYPE); the result has p's shape, dtype and device, and no gradient.
- * The choices for one random state do not depend on the dtype. p <= 0 gives 0, p >= 1 gives 1, NaN gives 0. */
+ * of each other. p has a float dtype; the result has p's shape, dtype and device, and no gradient. The choices for one
+ * random state do not depend on the dtype. p <= 0 gives 0, p >= 1 gives 1, NaN gives 0. */
 LG_API LG_NEW lg_tensor *lg_bernoulli(lg_tensor *p);
 
 typedef struct lg_multinomial_options {
@@ -184,57 +169,38 @@ typedef struct lg_multinomial_options {
         bool replacement LG_DEFAULT; /* Whether an index can be drawn more than once; default false. */
 } lg_multinomial_options;
 /* Draws count indices with probabilities in proportion to the weights, which need not sum to 1. Weights of shape (C)
- * give indices of shape (count); weights of shape (N, C) give (N, count), drawn from each row. The result is i64. A
- * weight that is negative or NaN counts as 0, an infinite one as the largest finite f64. Without .replacement the
- * indices of a row differ; those of weight 0 come after all others, in ascending order. With .replacement, a row
- * without a positive weight gives only 0. Fails with LG_ERR_ARGUMENT if count is negative, or if it exceeds C without
- * .replacement; LG_ERR_SHAPE if the weights have neither one nor two dimensions or if C is 0 and count is not;
- * LG_ERR_DTYPE if the weights do not have a float dtype.
+ * give indices of shape (count); weights of shape (N, C) give (N, count), drawn from each row. The weights have a float
+ * dtype; the result is i64. A weight that is negative or NaN counts as 0, an infinite one as the largest finite f64.
+ * Without .replacement, count is at most C and the indices of a row differ; those of weight 0 come after all others, in
+ * ascending order. With .replacement, a row without a positive weight gives only 0; C is 0 only if count is (else
+ * LG_ERR_SHAPE).
  * Example: lg_multinomial(weights, 5, .replacement = true) */
 #define lg_multinomial(...)                                                                                            \
         LG_CALL2(lg_multinomial_with, lg_multinomial_options, lg_multinomial_takes_weights_count, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_multinomial_with(lg_tensor *weights, int64_t count, const lg_multinomial_options *options);
 
-/* Returns the numbers 0 ... n-1 in random order, as a 1-d tensor of dtype i64 (LG_ERR_DTYPE for another .dtype). Fails
- * with LG_ERR_ARGUMENT if n is negative and LG_ERR_SHAPE if it is 2^31 or more. */
+/* Returns the numbers 0 ... n-1 in random order, as a 1-d tensor of dtype i64. n is below 2^31 (else LG_ERR_SHAPE). */
 #define lg_permutation(...) LG_CALL2(lg_permutation_with, lg_create_options, lg_permutation_takes_c_n, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_permutation_with(lg_ctx *c, int64_t n, const lg_create_options *options);
 
 /* ---- properties ----
  *
- * These functions read what the handle records about t. They cannot fail, never wait for a device and also work while
- * an error is set. Their comments say what they return if t is NULL; they return the same if t has been freed.
+ * These functions return what the handle records about t. They never wait for a device and also work while an error is
+ * set. If t is NULL or was freed, they return 0, NULL, false or the value after the semicolon.
  */
 
-/* Returns the sizes of all dimensions; a 0-d shape if t is NULL. */
-LG_API lg_shape lg_shape_of(const lg_tensor *t);
-
-/* Returns the number of dimensions; 0 if t is NULL. */
-LG_API int lg_ndim_of(const lg_tensor *t);
-
-/* Returns the size of dimension dim; a negative dim counts from the end. Returns -1 if t is NULL or has no such
- * dimension. */
-LG_API int64_t lg_size_of(const lg_tensor *t, int dim);
-
-/* Returns the distance in memory, counted in elements, between neighbours along dimension dim; a negative dim counts
- * from the end. Returns 0 if t is NULL or has no such dimension; a dimension that lg_expand() repeats has stride 0,
- * too. */
-LG_API int64_t lg_stride_of(const lg_tensor *t, int dim);
-
-/* Returns the number of elements, which is 1 for a 0-d tensor; 0 if t is NULL. */
-LG_API int64_t lg_numel(const lg_tensor *t);
-
-/* Returns the dtype; LG_DTYPE_NONE if t is NULL. */
-LG_API lg_dtype lg_dtype_of(const lg_tensor *t);
-
-/* Returns the device on which the elements are stored; LG_NO_DEVICE if t is NULL. */
-LG_API lg_device lg_device_of(const lg_tensor *t);
-
-/* Returns the context to which t belongs, valid until lg_close(); NULL if t is NULL. */
-LG_API lg_ctx *lg_ctx_of(const lg_tensor *t);
+/* Returns a property of t: */
+LG_API lg_shape lg_shape_of(const lg_tensor *t);        /* the sizes of all dimensions; a 0-d shape */
+LG_API int lg_ndim_of(const lg_tensor *t);              /* the number of dimensions */
+LG_API int64_t lg_size_of(const lg_tensor *t, int dim); /* the size of dimension dim; -1, also for no such dimension */
+LG_API int64_t lg_stride_of(const lg_tensor *t, int dim); /* in elements, along dim; 0 for no such dim */
+LG_API int64_t lg_numel(const lg_tensor *t);              /* the number of elements, which is 1 for a 0-d tensor */
+LG_API lg_dtype lg_dtype_of(const lg_tensor *t);          /* the dtype; LG_DTYPE_NONE */
+LG_API lg_device lg_device_of(const lg_tensor *t);        /* the device of the elements; LG_NO_DEVICE */
+LG_API lg_ctx *lg_ctx_of(const lg_tensor *t);             /* its context, valid until lg_close() */
 
 /* Returns whether the elements are stored in row-major order without gaps, which holds for every tensor without
- * elements; false if t is NULL. */
+ * elements. */
 LG_API bool lg_is_contiguous(const lg_tensor *t);
 
 /* ---- values on the host ----
@@ -244,50 +210,45 @@ LG_API bool lg_is_contiguous(const lg_tensor *t);
  * pending device-side error of t's device: LG_ERR_ARGUMENT for an index or a class that was out of range.
  */
 
-/* Returns the value of a tensor of one element, of any shape and dtype, or NaN on failure. Fails with LG_ERR_SHAPE if t
- * does not have exactly one element. */
+/* Returns the value of a tensor of one element, of any shape and dtype, or NaN on failure. */
 LG_API double lg_item(const lg_tensor *t);
 
-/* Returns the value of a tensor of one element as an integer, converted as by lg_cast(), or 0 on failure. Fails with
- * LG_ERR_SHAPE if t does not have exactly one element. */
+/* Returns the value of a tensor of one element as an integer, converted as by lg_cast(), or 0 on failure. */
 LG_API int64_t lg_item_i64(const lg_tensor *t);
 
-/* Copies all elements of t, in row-major order and converted to dtype as by lg_cast(), into the host memory at data.
- * `bytes` is the size of that memory and must be exactly what the elements take (else LG_ERR_SHAPE). Fails with
- * LG_ERR_ARGUMENT if data is NULL or not aligned for dtype, and with LG_ERR_DTYPE if dtype is not a dtype. */
+/* Copies all elements of t, in row-major order and converted to dtype as by lg_cast(), into the host memory at data,
+ * which is aligned for dtype. `bytes` is the size of that memory and must be exactly what the elements take (else
+ * LG_ERR_SHAPE). */
 LG_API bool lg_read(const lg_tensor *t, void *data, lg_dtype dtype, size_t bytes);
 
 /* Copies elements of the given dtype from host memory into t, in row-major order and converted to t's dtype as by
- * lg_cast(). The memory is read before the call returns; bytes of bool other than 0 become 1. Fails with the errors of
- * lg_read(), with LG_ERR_STATE if t is inside the graph, or is a leaf that requires grad outside lg_no_grad(), and with
- * LG_ERR_ARGUMENT if t is expanded. */
+ * lg_cast(). Alignment and `bytes` are as for lg_read(); bytes of bool other than 0 become 1. Fails with LG_ERR_STATE
+ * if t is inside the graph, or is a leaf that requires grad outside lg_no_grad(), and with LG_ERR_ARGUMENT if t is
+ * expanded. */
 LG_API bool lg_write(lg_tensor *t, const void *data, lg_dtype dtype, size_t bytes);
 
 /* Prints t to f in PyTorch's format and flushes f. Of more than 1000 elements, prints the first and the last three of
  * each dimension. Numbers have a decimal point in every locale. If t is NULL or was freed, prints "NULL tensor". Fails
- * with LG_ERR_IO if f cannot be written, for example because the disk is full, LG_ERR_ARGUMENT if f is NULL, and
- * LG_ERR_MEMORY if there is no memory to read the values, which are then printed as "...". */
+ * with LG_ERR_IO if f cannot be written, for example because the disk is full; if there is no memory to read the values
+ * (LG_ERR_MEMORY), they are printed as "...". */
 LG_API bool lg_print(FILE *f, const lg_tensor *t);
 
 /* ---- views ----
  *
  * A view has another shape or other strides over the memory of x, so that a change in place of one is seen through the
- * other. It takes no memory for elements and works with every dtype; gradients flow through it to x. Negative
- * dimensions count from the end. The result belongs to the innermost open scope. All functions fail with
- * LG_ERR_ARGUMENT if x does not have a dimension that is named.
+ * other. It takes no memory for elements and works with every dtype; gradients flow through it to x.
  */
 
-/* Returns the elements of x, in row-major order, with another shape. One size may be -1 and is computed from the
- * others. The result is a view where strides can express it, and a copy otherwise. Fails with LG_ERR_SHAPE if the shape
- * does not have as many elements as x, or if a -1 cannot be computed.
+/* Returns the elements of x, in row-major order, with another shape of as many elements. One size may be -1 and is
+ * computed from the others. The result is a view where strides can express it, and a copy otherwise.
  * Example: lg_reshape(x, LG_SHAPE(2, -1)) */
 LG_API LG_NEW lg_tensor *lg_reshape(lg_tensor *x, lg_shape shape);
 
 /* Returns x with dimensions dim0 and dim1 exchanged. */
 LG_API LG_NEW lg_tensor *lg_transpose(lg_tensor *x, int dim0, int dim1);
 
-/* Returns x with its dimensions in another order: dimension i of the result is dimension order.dim[i] of x. Fails with
- * LG_ERR_ARGUMENT if order does not list every dimension exactly once.
+/* Returns x with its dimensions in another order: dimension i of the result is dimension order.dim[i] of x. order lists
+ * every dimension exactly once.
  * Example: lg_permute(x, LG_DIMS(2, 0, 1)) */
 LG_API LG_NEW lg_tensor *lg_permute(lg_tensor *x, lg_dims order);
 
@@ -300,41 +261,35 @@ typedef struct lg_slice_options {
 } lg_slice_options;
 /* Returns the elements with indices start, start + step, ... below stop of dimension dim. Negative start and stop count
  * from the end, and both are clipped to the dimension, so the result may be empty; LG_MAX as stop means up to the end.
- * Fails with LG_ERR_ARGUMENT if .step is negative.
  * Example: lg_slice(x, 1, 0, LG_MAX, .step = 2) */
 #define lg_slice(...) LG_CALL4(lg_slice_with, lg_slice_options, lg_slice_takes_x_dim_start_stop, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_slice_with(lg_tensor *x, int dim, int64_t start, int64_t stop,
                                        const lg_slice_options *options);
 
-/* Returns the part of x at one index of dimension dim, which is removed. A negative index counts from the end. Fails
- * with LG_ERR_ARGUMENT if the index is out of range. */
+/* Returns the part of x at one index of dimension dim, which is removed. A negative index counts from the end. */
 LG_API LG_NEW lg_tensor *lg_select(lg_tensor *x, int dim, int64_t index);
 
 /* Returns x without dimensions of size 1: without all of them for LG_ALL_DIMS, else without those that dims lists. A
  * listed dimension of another size is kept. */
 LG_API LG_NEW lg_tensor *lg_squeeze(lg_tensor *x, lg_dims dims);
 
-/* Returns x with an additional dimension of size 1, which becomes dimension dim of the result; -1 appends it. Fails
- * with LG_ERR_SHAPE if x has LG_MAX_DIMS dimensions already. */
+/* Returns x with an additional dimension of size 1, which becomes dimension dim of the result; -1 appends it. */
 LG_API LG_NEW lg_tensor *lg_unsqueeze(lg_tensor *x, int dim);
 
 /* Returns x with dimensions of size 1 repeated to the sizes in shape, without a copy: their stride becomes 0. A size of
- * -1 keeps the size of x; additional dimensions come first. An expanded tensor cannot be changed in place. Fails with
- * LG_ERR_SHAPE if a size differs from a size of x that is not 1.
+ * -1 keeps the size of x; additional dimensions come first. An expanded tensor cannot be changed in place.
  * Example: lg_expand(x, LG_SHAPE(4, -1, -1)) */
 LG_API LG_NEW lg_tensor *lg_expand(lg_tensor *x, lg_shape shape);
 
 /* Returns x with dimensions first ... last, both included, joined into one. The result is a view where strides can
- * express it, and a copy otherwise; a 0-d tensor gets shape (1). Fails with LG_ERR_ARGUMENT if last comes before first.
+ * express it, and a copy otherwise; a 0-d tensor gets shape (1).
  * Example: lg_flatten(x, 1, -1) */
 LG_API LG_NEW lg_tensor *lg_flatten(lg_tensor *x, int first, int last);
 
 /* ---- copies and conversions ----
  *
  * Gradients flow through these functions back to x, with its dtype and device, except through lg_pin() and through
- * casts to integers and bool. A new tensor belongs to the innermost open scope; a function that returns x itself does
- * not change who owns x. All fail with LG_ERR_MEMORY if no memory is left, and with LG_ERR_DEVICE if a device that is
- * given does not exist.
+ * casts to integers and bool.
  */
 
 /* Returns x itself if it is contiguous (see lg_is_contiguous()), else a copy in row-major order. */
@@ -342,8 +297,7 @@ LG_API LG_NEW lg_tensor *lg_contiguous(lg_tensor *x);
 
 /* Returns x itself if it has that dtype, else a copy converted to it. Float dtypes round. Floats become integers by
  * truncation towards 0, where values out of range become the nearest integer of the dtype and NaN becomes 0; an integer
- * becomes a narrower one by keeping its low bits. A bool is false for 0 and true for any other value, NaN included.
- * Fails with LG_ERR_DTYPE if dtype is not a dtype. */
+ * becomes a narrower one by keeping its low bits. A bool is false for 0 and true for any other value, NaN included. */
 LG_API LG_NEW lg_tensor *lg_cast(lg_tensor *x, lg_dtype dtype);
 
 /* Returns x itself if it is on that device already, else a copy there; LG_NO_DEVICE means the context's default device.
@@ -366,13 +320,11 @@ LG_API LG_NEW lg_tensor *lg_copy(lg_tensor *x, lg_device device);
  * used (so adding 0.7 to integers adds 0), broadcasts to x, and may share memory with it. Views of x see the change;
  * lg_backward() through a graph that saved the old values fails with LG_ERR_STATE.
  *
- * They return false and leave x unchanged if they fail. LG_ERR_STATE: x is inside the graph, or is a leaf that requires
- * grad outside lg_no_grad(); or y needs a gradient, which it would not get, outside lg_no_grad(). LG_ERR_SHAPE: y does
- * not broadcast to x. LG_ERR_DEVICE: x and y are on two devices. LG_ERR_ARGUMENT: x is expanded, y is NULL, or x and y
- * belong to two contexts.
+ * All fail with LG_ERR_STATE if x is inside the graph, or is a leaf that requires grad outside lg_no_grad(), or if y
+ * needs a gradient, which it would not get, outside lg_no_grad(); and with LG_ERR_ARGUMENT if x is expanded.
  */
 
-/* Sets every element of x to value, which is converted as by lg_full(), with the same LG_ERR_ARGUMENT. */
+/* Sets every element of x to value, which is converted as by lg_full(). */
 LG_API bool lg_fill_(lg_tensor *x, double value);
 
 /* Copies y into x. */
@@ -387,7 +339,7 @@ LG_API bool lg_sub_(lg_tensor *x, lg_tensor *y);
 /* Multiplies x by y. */
 LG_API bool lg_mul_(lg_tensor *x, lg_tensor *y);
 
-/* Divides x by y. Fails with LG_ERR_DTYPE if x does not have a float dtype. */
+/* Divides x, of a float dtype, by y. */
 LG_API bool lg_div_(lg_tensor *x, lg_tensor *y);
 
 LG_END_C

@@ -49,15 +49,13 @@ typedef struct lg_trace_options {
         bool synchronize LG_DEFAULT; /* wait for the device after each op; default false */
 } lg_trace_options;
 /* Calls fn after each op of c from now on; fn = NULL ends the trace. With .synchronize, an op whose kernel found a
- * device-side error, such as a label out of range, fails at once, with LG_ERR_ARGUMENT. Fails with LG_ERR_MEMORY if
- * there is no memory to begin.
+ * device-side error, such as a label out of range, fails at once, with LG_ERR_ARGUMENT.
  * Example: lg_trace(c, lg_trace_print, .user = stderr) */
 #define lg_trace(...) LG_CALL2(lg_trace_with, lg_trace_options, lg_trace_takes_c_fn, __VA_ARGS__)
 LG_API bool lg_trace_with(lg_ctx *c, lg_trace_fn *fn, const lg_trace_options *options);
 
 /* Prints a line for an op to the FILE that user points to: name, device, microseconds, inputs, outputs, attributes,
- * module. It is an lg_trace_fn. Does nothing if r or user is NULL. Cannot fail; call ferror() on the file to find out
- * whether everything was written. */
+ * module. It is an lg_trace_fn. Call ferror() on the file to find out whether everything was written. */
 LG_API void lg_trace_print(const lg_trace_record *r, void *user);
 
 /* ---- anomalies ---- */
@@ -69,13 +67,10 @@ typedef struct lg_anomaly_options {
 /* Turns anomaly detection on or off. While it is on, the first op fails with LG_ERR_STATE whose output contains a NaN
  * although its inputs contain none, or an infinity although its inputs are finite. A NaN that is in the data is not
  * reported; look for it by lg_any(lg_isnan(x)). The message names the op, forward or backward, the element and the
- * module. Each op then waits for the device, so use it only to search. Fails with LG_ERR_MEMORY if there is no memory
- * to begin.
+ * module. Each op then waits for the device, so use it only to search. lg_get_anomaly() returns whether it is on.
  * Example: lg_anomaly(c, true, .nan_only = true) */
 #define lg_anomaly(...) LG_CALL2(lg_anomaly_with, lg_anomaly_options, lg_anomaly_takes_c_on, __VA_ARGS__)
 LG_API bool lg_anomaly_with(lg_ctx *c, bool on, const lg_anomaly_options *options);
-
-/* Returns whether anomaly detection is on; false if c is NULL. Cannot fail. */
 LG_API bool lg_get_anomaly(const lg_ctx *c);
 
 LG_END_C

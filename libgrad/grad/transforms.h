@@ -14,9 +14,8 @@
  * Random transforms draw from the random numbers of the sample (lg_rng), in the order that their comments state. So the
  * same seed, epoch and sample give the same bytes, whatever the number of threads.
  *
- * A transform belongs to the context until lg_transform_free(). Data sets and other transforms that use it keep it
- * alive until they end. Functions that make one fail with LG_ERR_ARGUMENT if an argument is NULL or out of range, and
- * with LG_ERR_MEMORY. Whether it fits the samples is checked by lg_dataset_transform().
+ * A transform is checked against the samples by lg_dataset_transform(), which fails with LG_ERR_SHAPE or LG_ERR_DTYPE
+ * if they do not fit. Heights and widths are from 1 to 2^24, probabilities from 0 to 1.
  */
 #ifndef LG_TRANSFORMS_H
 #define LG_TRANSFORMS_H
@@ -27,48 +26,40 @@ LG_BEGIN
 
 /* ---- transforms and data sets ---- */
 
-/* A step on the first field of a sample. It belongs to the context until lg_transform_free(). */
+/* A step on the first field of a sample. Data sets and other transforms that use it keep it alive until they end. */
 typedef struct lg_transform lg_transform;
 
-/* Makes a data set of the samples of d, which may be a stream, with t applied to their first field. The result belongs
- * to the context until lg_dataset_free() and keeps d and t alive. Fails with LG_ERR_SHAPE if the field is ragged or its
- * shape does not fit the transform; with LG_ERR_DTYPE if its dtype does not fit; with LG_ERR_ARGUMENT if it cannot hold
- * the .value of the transform, if d or t is NULL, or if data sets would nest more than LG_MAX_DATA_DEPTH levels deep;
- * and with LG_ERR_MEMORY.
+/* Makes a data set of the samples of d, which may be a stream, with t applied to their first field. It keeps d and t
+ * alive. Fails with LG_ERR_SHAPE if the field is ragged, and with LG_ERR_ARGUMENT if it cannot hold the .value of the
+ * transform or if data sets would nest more than LG_MAX_DATA_DEPTH levels deep.
  * Example: lg_dataset_transform(train, lg_transform_to_float(c)) */
 LG_API LG_NEW lg_dataset *lg_dataset_transform(lg_dataset *d, lg_transform *t);
 
-/* Returns a transform that applies the given ones, one after another. lg_transforms_list() takes an array that ends
- * with LG_END. The result belongs to the context until lg_transform_free(). Fails with LG_ERR_ARGUMENT if one of them
- * is NULL or transforms would nest more than LG_MAX_DATA_DEPTH levels deep, and with LG_ERR_MEMORY.
+/* Returns a transform that applies the given ones, one after another. They nest up to LG_MAX_DATA_DEPTH levels deep.
  * Example: lg_transforms(c, first, second) */
 #define lg_transforms(...) lg_transforms_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_transform, LG_TAIL1(__VA_ARGS__)))
 LG_API LG_NEW lg_transform *lg_transforms_list(lg_ctx *c, lg_transform *const *parts);
 
-/* Frees t, or marks it to be freed when the last data set or transform that uses it ends. Does nothing if t is NULL.
- * Cannot fail. */
+/* Frees t, or marks it to be freed when the last data set or transform that uses it ends. */
 LG_API void lg_transform_free(lg_transform *t);
 
 /* ---- values ----
  *
- * Results belong to the context until lg_transform_free(). Values are u8, f32 or f64; lg_dataset_transform() fails with
- * LG_ERR_DTYPE for others.
+ * Values are u8, f32 or f64.
  */
 
 /* Converts u8 to f32 and divides by 255; f32 and f64 stay as they are (torchvision's ToTensor). Takes any shape. */
 LG_API LG_NEW lg_transform *lg_transform_to_float(lg_ctx *c);
 
 /* Computes (x - mean) / std; for u8, (x / 255 - mean) / std in f32 (torchvision's Normalize, for u8 after ToTensor).
- * mean and std each have one number, for values of any shape, or one for each channel of (C, H, W). Fails with
- * LG_ERR_ARGUMENT if they have different numbers of channels, if a number is not finite in f32, or if an element of std
- * is not above 0. lg_dataset_transform() fails with LG_ERR_SHAPE if there are not as many channels.
+ * mean and std each have one number, for values of any shape, or one for each channel of (C, H, W). Numbers are finite
+ * in f32, and those of std above 0.
  * Example: lg_transform_normalize(c, LG_NUMBERS(0.485, 0.456, 0.406), LG_NUMBERS(0.229, 0.224, 0.225)) */
 LG_API LG_NEW lg_transform *lg_transform_normalize(lg_ctx *c, lg_numbers_in mean, lg_numbers_in std);
 
 /* ---- crops and flips ----
  *
- * These transforms take images. Results belong to the context until lg_transform_free(). Heights and widths are from 1
- * to 2^24, probabilities from 0 to 1: others fail with LG_ERR_ARGUMENT.
+ * These transforms take images.
  */
 
 /* How an image is padded; the example shows a row abcd padded by three pixels. */
@@ -84,9 +75,8 @@ typedef struct lg_crop_options {
         lg_pad_mode mode LG_DEFAULT; /* how they are filled; default LG_PAD_ZEROS */
         double value LG_DEFAULT;     /* of pixels that LG_PAD_ZEROS adds; default 0 */
 } lg_crop_options;
-/* Cuts a window of height by width pixels out of the padded image, at a random place (torchvision's RandomCrop). Draws
- * its top, then its left. lg_dataset_transform() fails with LG_ERR_SHAPE if the padded image is smaller than the
- * window, or the image too small for .mode.
+/* Cuts a window of height by width pixels out of the padded image, which must not be smaller, at a random place
+ * (torchvision's RandomCrop). Draws its top, then its left.
  * Example: lg_transform_random_crop(c, 32, 32, .padding = 4, .mode = LG_PAD_REFLECT) */
 #define lg_transform_random_crop(...)                                                                                  \
         LG_CALL3(lg_transform_random_crop_with, lg_crop_options, lg_transform_random_crop_takes_c_height_width,        \
@@ -102,13 +92,12 @@ typedef struct lg_flip_options {
         LG_OPTIONS_HEAD
         double p LG_DEFAULT; /* the probability of a flip; default 0.5. LG_ZERO sets 0. */
 } lg_flip_options;
-/* Mirrors the image left to right with probability .p (torchvision's RandomHorizontalFlip). Draws one number. */
+/* Mirror the image with probability .p, left to right and upside down (torchvision's RandomHorizontalFlip and
+ * RandomVerticalFlip). Each draws one number. */
 #define lg_transform_random_horizontal_flip(...)                                                                       \
         LG_CALL1(lg_transform_random_horizontal_flip_with, lg_flip_options,                                            \
                  lg_transform_random_horizontal_flip_takes_c, __VA_ARGS__)
 LG_API LG_NEW lg_transform *lg_transform_random_horizontal_flip_with(lg_ctx *c, const lg_flip_options *options);
-
-/* Turns the image upside down with probability .p (torchvision's RandomVerticalFlip). Draws one number. */
 #define lg_transform_random_vertical_flip(...)                                                                         \
         LG_CALL1(lg_transform_random_vertical_flip_with, lg_flip_options, lg_transform_random_vertical_flip_takes_c,   \
                  __VA_ARGS__)
@@ -116,8 +105,7 @@ LG_API LG_NEW lg_transform *lg_transform_random_vertical_flip_with(lg_ctx *c, co
 
 /* ---- geometry ----
  *
- * These transforms take images, and interpolate bilinearly. Results belong to the context until lg_transform_free().
- * Arguments and options out of range fail with LG_ERR_ARGUMENT.
+ * These transforms take images, and interpolate bilinearly.
  *
  * Rotations and affine maps compute what torchvision computes, except at the edges of the image. Where a point that is
  * read is near an edge, so that only the part m < 1 of the bilinear weights falls on pixels of the image, the result is
@@ -125,9 +113,9 @@ LG_API LG_NEW lg_transform *lg_transform_random_vertical_flip_with(lg_ctx *c, co
  * although s has these weights already, computes m s + (1 - m) value.
  */
 
-/* Resizes the image to height by width pixels, each from 1 to 2^24, with antialiasing where it shrinks, as Pillow's
- * resize(BILINEAR) and torchvision's Resize(antialias=True) do. Results are within one level of Pillow's for u8, and
- * within rounding for f32. lg_dataset_transform() fails with LG_ERR_SHAPE if the image has no pixels. */
+/* Resizes the image to height by width pixels, with antialiasing where it shrinks, as Pillow's resize(BILINEAR) and
+ * torchvision's Resize(antialias=True) do. Results are within one level of Pillow's for u8, and within rounding for
+ * f32. The image must have pixels. */
 LG_API LG_NEW lg_transform *lg_transform_resize(lg_ctx *c, int64_t height, int64_t width);
 
 typedef struct lg_rotation_options {
@@ -135,8 +123,8 @@ typedef struct lg_rotation_options {
         double value LG_DEFAULT; /* of pixels from outside the image; default 0 */
 } lg_rotation_options;
 /* Rotates the image about its centre by a random angle, counterclockwise from -degrees to degrees, and keeps its size
- * (torchvision's RandomRotation of tensors with BILINEAR, except at the edges). degrees is from 0 to 360. Draws the
- * angle. Example: lg_transform_random_rotation(c, 15) */
+ * (torchvision's RandomRotation of tensors with BILINEAR). degrees is from 0 to 360. Draws the angle.
+ * Example: lg_transform_random_rotation(c, 15) */
 #define lg_transform_random_rotation(...)                                                                              \
         LG_CALL2(lg_transform_random_rotation_with, lg_rotation_options, lg_transform_random_rotation_takes_c_degrees, \
                  __VA_ARGS__)
@@ -155,16 +143,16 @@ typedef struct lg_affine_options {
         double value LG_DEFAULT;       /* of pixels from outside the image; default 0 */
 } lg_affine_options;
 /* Shears, scales and rotates the image about its centre, then moves it, each by a random amount, and keeps its size
- * (torchvision's RandomAffine of tensors with BILINEAR, except at the edges). Draws the angle, the moves along x and y,
- * the scale and the shear. Example: lg_transform_random_affine(c, .degrees = 10, .scale_min = 0.9) */
+ * (torchvision's RandomAffine of tensors with BILINEAR). Draws the angle, the moves along x and y, the scale and the
+ * shear.
+ * Example: lg_transform_random_affine(c, .degrees = 10, .scale_min = 0.9) */
 #define lg_transform_random_affine(...)                                                                                \
         LG_CALL1(lg_transform_random_affine_with, lg_affine_options, lg_transform_random_affine_takes_c, __VA_ARGS__)
 LG_API LG_NEW lg_transform *lg_transform_random_affine_with(lg_ctx *c, const lg_affine_options *options);
 
 /* ---- colours and erasing ----
  *
- * These transforms take images. Results belong to the context until lg_transform_free(). Options out of range fail with
- * LG_ERR_ARGUMENT.
+ * These transforms take images.
  */
 
 typedef struct lg_jitter_options {
@@ -177,8 +165,7 @@ typedef struct lg_jitter_options {
 /* Changes brightness and contrast of images with 1 or 3 channels, in random order (torchvision's ColorJitter of
  * tensors): brightness computes r x and contrast r x + (1 - r) m, each with a random factor r, where m is the mean of
  * the grey image. Values are 0 to 255 in u8 and 0 to 1 in floats; results are clamped to that range. Draws both
- * factors, then which of the two comes first. lg_dataset_transform() fails with LG_ERR_SHAPE for other numbers of
- * channels.
+ * factors, then which of the two comes first.
  * Example: lg_transform_color_jitter(c, .brightness = 0.4) */
 #define lg_transform_color_jitter(...)                                                                                 \
         LG_CALL1(lg_transform_color_jitter_with, lg_jitter_options, lg_transform_color_jitter_takes_c, __VA_ARGS__)
@@ -215,8 +202,7 @@ typedef struct lg_transform_call {
 } lg_transform_call;
 
 /* Transforms one sample. The loader's threads call it under the rules of lg_sample_fn: several at once, without the
- * context. `user` is the pointer given to lg_transform_new(). Returns false after lg_sample_fail() if it cannot: the
- * call that wants the sample then fails with LG_ERR_IO and that message. */
+ * context, and it fails as that does. `user` is the pointer given to lg_transform_new(). */
 typedef bool lg_transform_fn(const lg_transform_call *call, void *user);
 
 typedef struct lg_transform_options {
@@ -226,9 +212,7 @@ typedef struct lg_transform_options {
         bool random LG_DEFAULT;                 /* must be true if fn draws from call->rng; default false */
         void (*release)(void *user) LG_DEFAULT; /* called when the transform ends or cannot be made; default: none */
 } lg_transform_options;
-/* Returns a transform that calls fn(call, user) for each sample. It takes fields of any dtype and shape. The result
- * belongs to the context until lg_transform_free(). Fails with LG_ERR_ARGUMENT if fn is NULL, with LG_ERR_SHAPE or
- * LG_ERR_DTYPE if .shape or .dtype is not valid, and with LG_ERR_MEMORY.
+/* Returns a transform that calls fn(call, user) for each sample. It takes fields of any dtype and shape.
  * Example: lg_transform_new(c, invert, NULL, .dtype = LG_F32) */
 #define lg_transform_new(...)                                                                                          \
         LG_CALL3(lg_transform_new_with, lg_transform_options, lg_transform_new_takes_c_fn_user, __VA_ARGS__)
@@ -242,13 +226,11 @@ typedef struct lg_mixup_options {
         double alpha LG_DEFAULT;    /* of the Beta distribution, from 0.001 to 1000; default 0.2 */
         int64_t classes LG_DEFAULT; /* the number of classes, from 1 to 2^24; must be given */
 } lg_mixup_options;
-/* Returns a way to make batches of mixed samples, for the .collate of a loader: sample i becomes l x[i] + (1 - l)
- * x[i - 1], where x[-1] is the last one, with one l drawn from Beta(alpha, alpha) for each batch (Zhang et al.,
- * "mixup", 2018; torchvision's MixUp). "x" is f32 or f64. "y", class numbers i64 (), becomes probabilities f32
- * (classes), mixed in the same way, as lg_cross_entropy() takes them. Other fields stay. The result belongs to the
- * context until lg_collate_free(). Fails with LG_ERR_ARGUMENT for options out of range; lg_loader_open() fails with
- * LG_ERR_DTYPE or LG_ERR_ARGUMENT if the fields do not fit, and lg_loader_next() with LG_ERR_ARGUMENT if a class is out
- * of range.
+/* Returns a way to make batches of mixed samples, for the .collate of a loader: sample i becomes l x[i] + (1 - l) x[i -
+ * 1], where x[-1] is the last one, with one l drawn from Beta(alpha, alpha) for each batch (Zhang et al., "mixup",
+ * 2018; torchvision's MixUp). "x" is f32 or f64. "y", class numbers i64 (), becomes probabilities f32 (classes), mixed
+ * in the same way, as lg_cross_entropy() takes them. Other fields stay. Fields are checked by lg_loader_open(), classes
+ * by lg_loader_next() (LG_ERR_ARGUMENT).
  * Example: lg_loader_open(c, train, 64, .collate = lg_mixup(c, .classes = 10)) */
 #define lg_mixup(...) LG_CALL1(lg_mixup_with, lg_mixup_options, lg_mixup_takes_c, __VA_ARGS__)
 LG_API LG_NEW lg_collate *lg_mixup_with(lg_ctx *c, const lg_mixup_options *options);
