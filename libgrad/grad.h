@@ -33,7 +33,8 @@
  * - LG_ERR_SHAPE: a tensor has other dimensions or sizes than the comment says, shapes do not broadcast, or the result
  *   would have more than LG_MAX_DIMS dimensions or too many elements;
  * - LG_ERR_DTYPE: a tensor or an option has a dtype that the comment does not allow;
- * - LG_ERR_DEVICE: tensors are on different devices, or a device does not exist;
+ * - LG_ERR_DEVICE: tensors are on different devices, one is not on the device that the comment says, or a device does
+ *   not exist;
  * - LG_ERR_STATE: a tensor was freed;
  * - LG_ERR_MEMORY or LG_ERR_CUDA: there is no memory left, or a GPU fails.
  *

@@ -56,32 +56,15 @@
  * Programs hold these objects by pointer. Each belongs to the context that it was created in.
  */
 
-/* A context: the first error, scopes, memory, devices, random state. See context.h. */
-typedef struct lg_ctx lg_ctx;
-
-/* A tensor: an array of up to LG_MAX_DIMS dimensions, with a dtype, on a device. See tensor.h. */
-typedef struct lg_tensor lg_tensor;
-
-/* A module: a part of a network, with parameters, buffers, children and a forward. See nn.h and layers.h. */
-typedef struct lg_module lg_module;
-
-/* An optimiser, which updates parameters by their gradients. See optim.h. */
-typedef struct lg_optimizer lg_optimizer;
-
-/* A schedule, which changes the learning rate of an optimiser. See schedule.h. */
-typedef struct lg_scheduler lg_scheduler;
-
-/* A scaler of losses, for training in f16. See scaler.h. */
-typedef struct lg_scaler lg_scaler;
-
-/* A data set: samples with one or more fields, such as an image and its label. See data.h. */
-typedef struct lg_dataset lg_dataset;
-
-/* A loader, which gives the samples of a data set in batches. See data.h. */
-typedef struct lg_loader lg_loader;
-
-/* An exponential moving average of the parameters of a module. See schedule.h. */
-typedef struct lg_ema lg_ema;
+typedef struct lg_ctx lg_ctx;             /* the first error, scopes, memory, devices, random state; context.h */
+typedef struct lg_tensor lg_tensor;       /* an array of up to LG_MAX_DIMS dimensions, on a device; tensor.h */
+typedef struct lg_module lg_module;       /* a part of a network, with parameters and a forward; nn.h, layers.h */
+typedef struct lg_optimizer lg_optimizer; /* updates parameters by their gradients; optim.h */
+typedef struct lg_scheduler lg_scheduler; /* changes the learning rate of an optimiser; schedule.h */
+typedef struct lg_scaler lg_scaler;       /* scales losses, for training in f16; scaler.h */
+typedef struct lg_dataset lg_dataset;     /* samples with one or more fields, such as an image and its label; data.h */
+typedef struct lg_loader lg_loader;       /* gives the samples of a data set in batches; data.h */
+typedef struct lg_ema lg_ema;             /* an exponential moving average of parameters; schedule.h */
 
 /* ---- arguments of macros ----
  *
@@ -410,32 +393,25 @@ typedef lg_names lg_names_in;
 /* A device of a type: LG_DEVICE(LG_DEVICE_CUDA, 0) is cuda:0. */
 #define LG_DEVICE(type_, index_) ((lg_device){.type = (type_), .index = (index_)})
 
-/* A shape of 1 to LG_MAX_DIMS sizes, which are whole numbers: LG_SHAPE(2, 3). */
+/* A shape of 1 to LG_MAX_DIMS sizes, which are whole numbers: LG_SHAPE(2, 3). LG_SHAPE_0D is the shape of a tensor
+ * without dimensions, which has one element. */
 #define LG_SHAPE(...) ((lg_shape){.ndim = LG_WHOLE(int64_t, __VA_ARGS__), .size = {__VA_ARGS__}})
-
-/* The shape of a tensor without dimensions, which has one element. */
 #define LG_SHAPE_0D ((lg_shape){.ndim = 0})
 
-/* One or more dimensions: LG_DIMS(0, -1) are the first and the last. */
+/* One or more dimensions: LG_DIMS(0, -1) are the first and the last. LG_ALL_DIMS, all dimensions, is the same as not
+ * giving .dims. */
 #define LG_DIMS(...) ((lg_dims){.count = LG_WHOLE(int, __VA_ARGS__), .dim = {__VA_ARGS__}})
-
-/* All dimensions; the same as not giving .dims. */
 #define LG_ALL_DIMS ((lg_dims){.count = 0})
 
 /* Height and width: LG_PAIR(2, 1). */
 #define LG_PAIR(h_, w_) ((lg_pair){.given = LG_COUNT(int64_t, ~+(h_), ~+(w_)) - 1, .h = (h_), .w = (w_)})
 
-/* A list of one or more whole numbers; valid until the end of the block, in C++ until the end of the call. */
+/* Lists of one or more whole numbers, numbers, tensors or texts; valid until the end of the block, in C++ until the end
+ * of the call. */
 #define LG_INTS(...) ((lg_ints){LG_WHOLE(int64_t, __VA_ARGS__), (const int64_t[]){__VA_ARGS__}})
-
-/* A list of one or more numbers; valid until the end of the block, in C++ until the end of the call. */
 #define LG_NUMBERS(...) ((lg_numbers){LG_REAL(__VA_ARGS__), (const double[]){__VA_ARGS__}})
-
-/* A list of one or more tensors; valid until the end of the block, in C++ until the end of the call. */
 #define LG_LIST(...)                                                                                                   \
         ((lg_list){LG_COUNT(lg_tensor *, 0 ? (lg_tensor *)0 : __VA_ARGS__), (lg_tensor *const[]){__VA_ARGS__}})
-
-/* A list of one or more texts; valid until the end of the block, in C++ until the end of the call. */
 #define LG_NAMES(...)                                                                                                  \
         ((lg_names){LG_COUNT(const char *, 0 ? (const char *)0 : __VA_ARGS__), (const char *const[]){__VA_ARGS__}})
 

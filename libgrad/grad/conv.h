@@ -104,25 +104,23 @@ typedef struct lg_pool_options {
         /* Maximum only: receives row * W + column of each maximum, i64, without a gradient; default: not wanted. */
         lg_tensor **indices LG_DEFAULT;
 } lg_pool_options;
-/* Computes the maximum of each window of an image. Padding is never selected, NaN is larger than every number, and ties
- * go to the first element in row-major order. The gradient flows to the selected element.
- * Example: lg_max_pool2d(x, 3, .stride = 2, .padding = 1, .indices = &i) */
+/* Computes the maximum of each window of an image or, by lg_max_pool1d(), of a signal. Padding is never selected, NaN
+ * is larger than every number, and ties go to the first element in row-major order. The gradient flows to the selected
+ * element.
+ * Example: lg_max_pool2d(x, 3, .stride = 2, .padding = 1, .indices = &i)
+ * Example: lg_max_pool1d(x, 2) */
 #define lg_max_pool2d(...) LG_CALL2(lg_max_pool2d_with, lg_pool_options, lg_max_pool2d_takes_x_kernel, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_max_pool2d_with(lg_tensor *x, int64_t kernel, const lg_pool_options *options);
-
-/* Computes the maximum of each window of a signal, as lg_max_pool2d() does for images.
- * Example: lg_max_pool1d(x, 2) */
 #define lg_max_pool1d(...) LG_CALL2(lg_max_pool1d_with, lg_pool_options, lg_max_pool1d_takes_x_kernel, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_max_pool1d_with(lg_tensor *x, int64_t kernel, const lg_pool_options *options);
 
-/* Computes the mean of each window of an image. Padding counts as zeros unless .no_count_padding is set; what a window
- * of .ceil_mode has beyond the padding never counts. A dilation other than 1 is LG_ERR_ARGUMENT; .indices is ignored.
- * Example: lg_avg_pool2d(x, 3, .padding = 1, .no_count_padding = true) */
+/* Computes the mean of each window of an image or, by lg_avg_pool1d(), of a signal. Padding counts as zeros unless
+ * .no_count_padding is set; what a window of .ceil_mode has beyond the padding never counts. A dilation other than 1 is
+ * LG_ERR_ARGUMENT; .indices is ignored.
+ * Example: lg_avg_pool2d(x, 3, .padding = 1, .no_count_padding = true)
+ * Example: lg_avg_pool1d(x, 2) */
 #define lg_avg_pool2d(...) LG_CALL2(lg_avg_pool2d_with, lg_pool_options, lg_avg_pool2d_takes_x_kernel, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_avg_pool2d_with(lg_tensor *x, int64_t kernel, const lg_pool_options *options);
-
-/* Computes the mean of each window of a signal, as lg_avg_pool2d() does for images.
- * Example: lg_avg_pool1d(x, 2) */
 #define lg_avg_pool1d(...) LG_CALL2(lg_avg_pool1d_with, lg_pool_options, lg_avg_pool1d_takes_x_kernel, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_avg_pool1d_with(lg_tensor *x, int64_t kernel, const lg_pool_options *options);
 
@@ -139,16 +137,15 @@ typedef struct lg_adaptive_pool_options {
         lg_pair sizes LG_DEFAULT;       /* LG_PAIR(height, width), replaces the argument size; default: not given */
         lg_tensor **indices LG_DEFAULT; /* maximum only: as in lg_pool_options; default: not wanted */
 } lg_adaptive_pool_options;
-/* Computes the mean of each adaptive window of an image; with size 1, the mean of each channel.
- * Example: lg_adaptive_avg_pool2d(x, 1) */
+/* Computes the mean of each adaptive window of an image or, by lg_adaptive_avg_pool1d(), of a signal; with size 1, the
+ * mean of each channel.
+ * Example: lg_adaptive_avg_pool2d(x, 1)
+ * Example: lg_adaptive_avg_pool1d(x, 4) */
 #define lg_adaptive_avg_pool2d(...)                                                                                    \
         LG_CALL2(lg_adaptive_avg_pool2d_with, lg_adaptive_pool_options, lg_adaptive_avg_pool2d_takes_x_size,           \
                  __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_adaptive_avg_pool2d_with(lg_tensor *x, int64_t size,
                                                      const lg_adaptive_pool_options *options);
-
-/* Computes the mean of each adaptive window of a signal (N, C, L) or (C, L).
- * Example: lg_adaptive_avg_pool1d(x, 4) */
 #define lg_adaptive_avg_pool1d(...)                                                                                    \
         LG_CALL2(lg_adaptive_avg_pool1d_with, lg_adaptive_pool_options, lg_adaptive_avg_pool1d_takes_x_size,           \
                  __VA_ARGS__)

@@ -118,14 +118,10 @@ LG_API LG_NEW lg_dataset *lg_dataset_list_with(lg_ctx *c, lg_list_in tensors, co
  * as the call of the function that gets it. */
 typedef struct lg_rng lg_rng;
 
-/* Returns a number drawn from the uniform distribution over [0, 1), or 0 if r is NULL. */
-LG_API double lg_rng_uniform(lg_rng *r);
-
-/* Returns a number drawn from the normal distribution with mean 0 and standard deviation 1, or 0 if r is NULL. */
-LG_API double lg_rng_normal(lg_rng *r);
-
-/* Returns a whole number from 0 to n - 1, each with the same probability; 0 if n < 1 or r is NULL. */
-LG_API int64_t lg_rng_below(lg_rng *r, int64_t n);
+/* Draws a number; 0 if r is NULL: */
+LG_API double lg_rng_uniform(lg_rng *r);           /* from the uniform distribution over [0, 1) */
+LG_API double lg_rng_normal(lg_rng *r);            /* from the normal distribution, mean 0, standard deviation 1 */
+LG_API int64_t lg_rng_below(lg_rng *r, int64_t n); /* a whole number of 0 to n - 1, uniformly; 0 if n < 1 */
 
 /* A sample that a function of the program makes. */
 typedef struct lg_sample {
@@ -225,10 +221,9 @@ typedef struct lg_batch {
 #define lg_dataset_get(d, i, ret) lg_dataset_get_with((d), (i), (ret), sizeof(lg_batch))
 LG_API bool lg_dataset_get_with(lg_dataset *d, int64_t i, lg_batch *ret, size_t size);
 
-/* Returns the fields of the samples, or none if d is NULL. The names are valid as long as d lives. */
+/* Returns the fields of the samples, whose names are valid as long as d lives, or the number of samples, -1 for a
+ * stream. */
 LG_API lg_fields lg_dataset_fields(const lg_dataset *d);
-
-/* Returns the number of samples, -1 for a stream, or 0 if d is NULL. */
 LG_API int64_t lg_dataset_size(const lg_dataset *d);
 
 /* Returns the names of the classes that the numbers in "y" stand for: for lg_fashion_mnist(), lg_cifar10() and

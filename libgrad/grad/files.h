@@ -180,10 +180,8 @@ LG_API LG_NEW lg_csv *lg_csv_open_with(lg_ctx *c, const char *path, const lg_csv
 /* Frees a table. Tensors made from it stay. */
 LG_API void lg_csv_free(lg_csv *t);
 
-/* Returns the number of rows, without the header; 0 if t is NULL. */
+/* Returns the number of rows, without the header, or the names of the columns, which are valid until lg_csv_free(). */
 LG_API int64_t lg_csv_rows(const lg_csv *t);
-
-/* Returns the names of the columns, or none if t is NULL. They are valid until lg_csv_free(). */
 LG_API lg_names lg_csv_columns(const lg_csv *t);
 
 typedef struct lg_csv_numbers_options {

@@ -23,14 +23,10 @@ LG_BEGIN
  * memory.
  */
 
-/* Fills t with a value. */
-LG_API bool lg_init_constant(lg_tensor *t, double value);
-
-/* Fills t with values from the uniform distribution over [low, high), bounds that are finite in t's dtype. */
-LG_API bool lg_init_uniform(lg_tensor *t, double low, double high);
-
-/* Fills t with values from the normal distribution of that mean and standard deviation, std >= 0. */
-LG_API bool lg_init_normal(lg_tensor *t, double mean, double std);
+/* Fills t with: */
+LG_API bool lg_init_constant(lg_tensor *t, double value);           /* one value */
+LG_API bool lg_init_uniform(lg_tensor *t, double low, double high); /* uniform values in [low, high), in t's range */
+LG_API bool lg_init_normal(lg_tensor *t, double mean, double std);  /* normal values; std is not negative */
 
 /* Fills t with values from the normal distribution, cut off outside [low, high]: values outside the interval are drawn
  * again. std > 0, low < high, and part of the interval is within 2 std of the mean (else LG_ERR_ARGUMENT). */
@@ -51,28 +47,24 @@ typedef struct lg_init_options {
         double slope LG_DEFAULT; /* kaiming: negative slope of the leaky ReLU that follows; default 0, ReLU */
         bool fan_out LG_DEFAULT; /* kaiming: use fan_out, to keep the variance of gradients; default false, fan_in */
 } lg_init_options;
-/* Fills t with uniform values of mean 0 and variance 2 gain^2 / (fan_in + fan_out) (Glorot and Bengio 2010). For layers
- * followed by tanh or sigmoid.
- * Example: lg_init_xavier_uniform(w, .gain = 2) */
+/* Fills t with uniform or normal values of mean 0 and variance 2 gain^2 / (fan_in + fan_out) (Glorot and Bengio 2010).
+ * For layers followed by tanh or sigmoid.
+ * Example: lg_init_xavier_uniform(w, .gain = 2)
+ * Example: lg_init_xavier_normal(w) */
 #define lg_init_xavier_uniform(...)                                                                                    \
         LG_CALL1(lg_init_xavier_uniform_with, lg_init_options, lg_init_xavier_uniform_takes_t, __VA_ARGS__)
 LG_API bool lg_init_xavier_uniform_with(lg_tensor *t, const lg_init_options *options);
-
-/* Fills t with normal values of mean 0 and the variance of lg_init_xavier_uniform().
- * Example: lg_init_xavier_normal(w) */
 #define lg_init_xavier_normal(...)                                                                                     \
         LG_CALL1(lg_init_xavier_normal_with, lg_init_options, lg_init_xavier_normal_takes_t, __VA_ARGS__)
 LG_API bool lg_init_xavier_normal_with(lg_tensor *t, const lg_init_options *options);
 
-/* Fills t with uniform values of mean 0 and variance gain^2 / fan_in, or gain^2 / fan_out with .fan_out (He et al.
- * 2015). For layers followed by ReLU or leaky ReLU.
- * Example: lg_init_kaiming_uniform(w, .slope = 0.01) */
+/* Fills t with uniform or normal values of mean 0 and variance gain^2 / fan_in, or gain^2 / fan_out with .fan_out (He
+ * et al. 2015). For layers followed by ReLU or leaky ReLU.
+ * Example: lg_init_kaiming_uniform(w, .slope = 0.01)
+ * Example: lg_init_kaiming_normal(w, .fan_out = true) */
 #define lg_init_kaiming_uniform(...)                                                                                   \
         LG_CALL1(lg_init_kaiming_uniform_with, lg_init_options, lg_init_kaiming_uniform_takes_t, __VA_ARGS__)
 LG_API bool lg_init_kaiming_uniform_with(lg_tensor *t, const lg_init_options *options);
-
-/* Fills t with normal values of mean 0 and the variance of lg_init_kaiming_uniform().
- * Example: lg_init_kaiming_normal(w, .fan_out = true) */
 #define lg_init_kaiming_normal(...)                                                                                    \
         LG_CALL1(lg_init_kaiming_normal_with, lg_init_options, lg_init_kaiming_normal_takes_t, __VA_ARGS__)
 LG_API bool lg_init_kaiming_normal_with(lg_tensor *t, const lg_init_options *options);

@@ -163,16 +163,15 @@ typedef struct lg_batch_norm_layer_options {
         lg_dtype dtype LG_DEFAULT;   /* of parameters and buffers; default LG_F32 */
         lg_device device LG_DEFAULT; /* of parameters and buffers; default: the context's default device */
 } lg_batch_norm_layer_options;
-/* Makes a layer that applies lg_batch_norm() to x (N, channels) or (N, channels, L). In training mode it normalises by
- * the statistics of the batch and updates the buffers "running_mean" (0 at first) and "running_var" (1 at first); in
- * evaluation mode it normalises by these buffers. See lg_train(). */
+/* Makes a layer that applies lg_batch_norm() to x (N, channels) or (N, channels, L), or for lg_nn_batch_norm2d() to
+ * images x (N, channels, H, W). In training mode it normalises by the statistics of the batch and updates the buffers
+ * "running_mean" (0 at first) and "running_var" (1 at first); in evaluation mode it normalises by these buffers. See
+ * lg_train().
+ * Example: lg_nn_batch_norm2d(c, 64, .momentum = 0.01) */
 #define lg_nn_batch_norm1d(...)                                                                                        \
         LG_CALL2(lg_nn_batch_norm1d_with, lg_batch_norm_layer_options, lg_nn_batch_norm1d_takes_c_channels, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_batch_norm1d_with(lg_ctx *c, int64_t channels,
                                                  const lg_batch_norm_layer_options *options);
-
-/* Makes the layer of lg_nn_batch_norm1d() for images x (N, channels, H, W).
- * Example: lg_nn_batch_norm2d(c, 64, .momentum = 0.01) */
 #define lg_nn_batch_norm2d(...)                                                                                        \
         LG_CALL2(lg_nn_batch_norm2d_with, lg_batch_norm_layer_options, lg_nn_batch_norm2d_takes_c_channels, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_batch_norm2d_with(lg_ctx *c, int64_t channels,
@@ -250,7 +249,8 @@ LG_API LG_NEW lg_module *lg_nn_identity(lg_ctx *c);
 /* ---- activations ----
  *
  * Layers without parameters, except for lg_nn_prelu(), that apply the ops of the same names to x of any shape;
- * pointwise.h and ops.h describe these ops. "PyTorch: 0.5" in a comment is PyTorch's default.
+ * pointwise.h and ops.h describe these ops. PyTorch's defaults are slope 0.01, alpha 1 and lambda 0.5; the alpha of
+ * lg_nn_celu() is not 0, and the lambda of lg_nn_softshrink() not negative.
  */
 
 /* Makes a layer that computes, elementwise: */
@@ -268,17 +268,11 @@ LG_API LG_NEW lg_module *lg_nn_tanhshrink(lg_ctx *c);  /* x - tanh(x) */
 LG_API LG_NEW lg_module *lg_nn_softsign(lg_ctx *c);    /* x / (1 + |x|) */
 LG_API LG_NEW lg_module *lg_nn_hardsigmoid(lg_ctx *c); /* relu6(x + 3) / 6 */
 LG_API LG_NEW lg_module *lg_nn_hardswish(lg_ctx *c);   /* x relu6(x + 3) / 6 */
-LG_API LG_NEW lg_module *lg_nn_leaky_relu(lg_ctx *c, double slope); /* x > 0 ? x : slope x; PyTorch: 0.01 */
-LG_API LG_NEW lg_module *lg_nn_elu(lg_ctx *c, double alpha);        /* x > 0 ? x : alpha (e^x - 1); PyTorch: 1 */
-
-/* Makes a layer that computes x > 0 ? x : alpha (e^(x / alpha) - 1), with an alpha other than 0 (PyTorch: 1). */
-LG_API LG_NEW lg_module *lg_nn_celu(lg_ctx *c, double alpha);
-
-/* Makes a layer that computes |x| > lambda ? x : 0 (PyTorch: 0.5). */
-LG_API LG_NEW lg_module *lg_nn_hardshrink(lg_ctx *c, double lambda);
-
-/* Makes a layer that computes x - clamp(x, -lambda, lambda), with a lambda of at least 0 (PyTorch: 0.5). */
-LG_API LG_NEW lg_module *lg_nn_softshrink(lg_ctx *c, double lambda);
+LG_API LG_NEW lg_module *lg_nn_leaky_relu(lg_ctx *c, double slope);  /* x > 0 ? x : slope x */
+LG_API LG_NEW lg_module *lg_nn_elu(lg_ctx *c, double alpha);         /* x > 0 ? x : alpha (e^x - 1) */
+LG_API LG_NEW lg_module *lg_nn_celu(lg_ctx *c, double alpha);        /* x > 0 ? x : alpha (e^(x / alpha) - 1) */
+LG_API LG_NEW lg_module *lg_nn_hardshrink(lg_ctx *c, double lambda); /* |x| > lambda ? x : 0 */
+LG_API LG_NEW lg_module *lg_nn_softshrink(lg_ctx *c, double lambda); /* x - clamp(x, -lambda, lambda) */
 
 /* Makes a layer that computes min(max(x, low), high), with a low of at most high (PyTorch: -1 and 1). */
 LG_API LG_NEW lg_module *lg_nn_hardtanh(lg_ctx *c, double low, double high);
@@ -287,11 +281,9 @@ LG_API LG_NEW lg_module *lg_nn_hardtanh(lg_ctx *c, double low, double high);
  * threshold 20). */
 LG_API LG_NEW lg_module *lg_nn_softplus(lg_ctx *c, double beta, double threshold);
 
-/* Makes a layer that applies lg_softmax(): e^x / sum(e^x) along a dimension. */
-LG_API LG_NEW lg_module *lg_nn_softmax(lg_ctx *c, int dim);
-
-/* Makes a layer that applies lg_log_softmax(): the logarithm of the softmax along a dimension. */
-LG_API LG_NEW lg_module *lg_nn_log_softmax(lg_ctx *c, int dim);
+/* Makes a layer that computes, along a dimension: */
+LG_API LG_NEW lg_module *lg_nn_softmax(lg_ctx *c, int dim);     /* lg_softmax(): e^x / sum(e^x) */
+LG_API LG_NEW lg_module *lg_nn_log_softmax(lg_ctx *c, int dim); /* lg_log_softmax(): its logarithm */
 
 /* Makes a layer that applies lg_glu(), the gated linear unit: the first half of x along a dimension of even size times
  * the sigmoid of the second.

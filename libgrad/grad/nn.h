@@ -171,19 +171,15 @@ typedef void lg_parameter_fn(const char *path, lg_tensor *t, bool is_buffer, voi
 /* Calls fn for each parameter and buffer, in registration order. fn must not add parts to any of these modules. */
 LG_API bool lg_each_parameter(lg_module *m, lg_parameter_fn *fn, void *user);
 
-/* Returns the parameter with that path.
- * Example: lg_parameter(net, "0.weight") */
-LG_API lg_tensor *lg_parameter(lg_module *m, const char *path);
-
-/* Returns the buffer with that path.
+/* Returns the parameter or the buffer with that path.
+ * Example: lg_parameter(net, "0.weight")
  * Example: lg_buffer(net, "1.running_mean") */
+LG_API lg_tensor *lg_parameter(lg_module *m, const char *path);
 LG_API lg_tensor *lg_buffer(lg_module *m, const char *path);
 
-/* Returns a child of m by its number, from 0 in registration order. */
-LG_API lg_module *lg_child(lg_module *m, int index);
-
-/* Returns the module with that path in m.
+/* Returns a child of m by its number, from 0 in registration order, or the module with that path in m.
  * Example: lg_child_named(net, "encoder.1") */
+LG_API lg_module *lg_child(lg_module *m, int index);
 LG_API lg_module *lg_child_named(lg_module *m, const char *path);
 
 /* Returns a property of the single module m: */

@@ -42,7 +42,7 @@ LG_API LG_NEW lg_tensor *lg_batch_norm_with(lg_tensor *x, lg_tensor *w, lg_tenso
 
 /* ---- normalisation within a sample ----
  *
- * w multiplies the normalised elements and b is added; each may be NULL.
+ * These functions compute (x - mean) / sqrt(var + eps) * w + b unless stated otherwise; w and b each may be NULL.
  */
 
 /* Options of lg_layer_norm(), lg_group_norm() and lg_instance_norm(). */
@@ -50,25 +50,25 @@ typedef struct lg_layer_norm_options {
         LG_OPTIONS_HEAD
         double eps LG_DEFAULT; /* added to var; default 1e-5; LG_ZERO for 0 */
 } lg_layer_norm_options;
-/* Computes (x - mean) / sqrt(var + eps) * w + b, with mean and var over the last `dims` dimensions of x (PyTorch's
- * F.layer_norm). w and b have the shape of these dimensions, at least one.
+/* Normalises with mean and var over the last `dims` dimensions of x, at least one (PyTorch's F.layer_norm). w and b
+ * have the shape of these dimensions.
  * Example: lg_layer_norm(x, 1, w, b, .eps = 1e-6) */
 #define lg_layer_norm(...)                                                                                             \
         LG_CALL4(lg_layer_norm_with, lg_layer_norm_options, lg_layer_norm_takes_x_dims_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_layer_norm_with(lg_tensor *x, int dims, lg_tensor *w, lg_tensor *b,
                                             const lg_layer_norm_options *options);
 
-/* Computes (x - mean) / sqrt(var + eps) * w + b, with mean and var over each of `groups` groups of channels of x (N, C,
- * ...) (PyTorch's F.group_norm). w and b are (C), which is a multiple of groups. Only N may be 0; if N is 1, each group
- * has more than one element (else LG_ERR_SHAPE).
+/* Normalises with mean and var over each of `groups` groups of channels of x (N, C, ...) (PyTorch's F.group_norm). w
+ * and b are (C), which is a multiple of groups. Only N may be 0; if N is 1, each group has more than one element (else
+ * LG_ERR_SHAPE).
  * Example: lg_group_norm(x, 8, w, b) */
 #define lg_group_norm(...)                                                                                             \
         LG_CALL4(lg_group_norm_with, lg_layer_norm_options, lg_group_norm_takes_x_groups_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_group_norm_with(lg_tensor *x, int64_t groups, lg_tensor *w, lg_tensor *b,
                                             const lg_layer_norm_options *options);
 
-/* Computes (x - mean) / sqrt(var + eps) * w + b, with mean and var over each channel, of more than one element, of each
- * sample of x (N, C, L...) (PyTorch's F.instance_norm with use_input_stats). w and b are (C).
+/* Normalises with mean and var over each channel, of more than one element, of each sample of x (N, C, L...) (PyTorch's
+ * F.instance_norm with use_input_stats). w and b are (C).
  * Example: lg_instance_norm(x, NULL, NULL) */
 #define lg_instance_norm(...)                                                                                          \
         LG_CALL3(lg_instance_norm_with, lg_layer_norm_options, lg_instance_norm_takes_x_w_b, __VA_ARGS__)

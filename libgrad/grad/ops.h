@@ -40,7 +40,7 @@ LG_API LG_NEW lg_tensor *lg_sum_with(lg_tensor *x, const lg_reduce_options *opti
 #define lg_mean(...) LG_CALL1(lg_mean_with, lg_reduce_options, lg_mean_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_mean_with(lg_tensor *x, const lg_reduce_options *options);
 
-/* Compute the maximum and the minimum of elements, of which there must be one (else LG_ERR_SHAPE); if one is NaN, the
+/* Computes the maximum or the minimum of elements, of which there must be one (else LG_ERR_SHAPE); if one is NaN, the
  * result is NaN. Equal extrema share the gradient evenly, as in PyTorch's amax. lg_max() in index.h returns indices as
  * well. */
 #define lg_amax(...) LG_CALL1(lg_amax_with, lg_reduce_options, lg_amax_takes_x, __VA_ARGS__)
@@ -48,7 +48,7 @@ LG_API LG_NEW lg_tensor *lg_amax_with(lg_tensor *x, const lg_reduce_options *opt
 #define lg_amin(...) LG_CALL1(lg_amin_with, lg_reduce_options, lg_amin_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_amin_with(lg_tensor *x, const lg_reduce_options *options);
 
-/* Find the index of the maximum or minimum, as i64: the position in row-major order within the reduced dimensions,
+/* Finds the index of the maximum or minimum, as i64: the position in row-major order within the reduced dimensions,
  * which must have an element (else LG_ERR_SHAPE). The first of equal ones is chosen, and the first NaN before all
  * numbers. The result has no gradient.
  * Example: lg_argmax(scores, .dims = LG_DIMS(1)) */
@@ -79,7 +79,7 @@ LG_API LG_NEW lg_tensor *lg_prod_with(lg_tensor *x, const lg_reduce_options *opt
 #define lg_logsumexp(...) LG_CALL1(lg_logsumexp_with, lg_reduce_options, lg_logsumexp_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_logsumexp_with(lg_tensor *x, const lg_reduce_options *options);
 
-/* Return whether any or every element is nonzero, as a bool tensor. x may have any dtype. For an empty tensor lg_any()
+/* Returns whether any or every element is nonzero, as a bool tensor. x may have any dtype. For an empty tensor lg_any()
  * is false and lg_all() is true. */
 #define lg_any(...) LG_CALL1(lg_any_with, lg_reduce_options, lg_any_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_any_with(lg_tensor *x, const lg_reduce_options *options);
@@ -137,11 +137,9 @@ LG_API LG_NEW lg_tensor *lg_glu(lg_tensor *x, int dim);
  * The result has x's shape. Its dtype is x's; integers and bool give i64.
  */
 
-/* Computes running sums along dim: y[i] = x[0] + ... + x[i]. Floats accumulate in f64. */
-LG_API LG_NEW lg_tensor *lg_cumsum(lg_tensor *x, int dim);
-
-/* Computes running products along dim: y[i] = x[0] * ... * x[i]. The gradient is correct also where elements are 0. */
-LG_API LG_NEW lg_tensor *lg_cumprod(lg_tensor *x, int dim);
+/* Computes, along dim: */
+LG_API LG_NEW lg_tensor *lg_cumsum(lg_tensor *x, int dim);  /* y[i] = x[0] + ... + x[i]; floats accumulate in f64 */
+LG_API LG_NEW lg_tensor *lg_cumprod(lg_tensor *x, int dim); /* y[i] = x[0] * ... * x[i]; differentiable also at 0 */
 
 /* Computes log(e^x[0] + ... + e^x[i]) along dim without overflow: running sums of probabilities that are kept as their
  * logarithms. x has a float dtype. Floats accumulate in f64. The gradient is correct also where elements are -infinity,

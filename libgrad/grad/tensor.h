@@ -28,7 +28,7 @@ typedef struct lg_create_options {
         LG_OPTIONS_HEAD
         lg_dtype dtype LG_DEFAULT;     /* Element type; default f32 unless the function's comment names another. */
         lg_device device LG_DEFAULT;   /* Where the elements are stored; default lg_get_default_device(). */
-        bool requires_grad LG_DEFAULT; /* For float dtypes: makes the result a leaf; default false. */
+        bool requires_grad LG_DEFAULT; /* Gives the result, of a float dtype, a gradient; default false. */
 } lg_create_options;
 /* Returns a tensor of zeros.
  * Example: lg_zeros(c, LG_SHAPE(2, 3), .dtype = LG_F64) */
@@ -193,7 +193,7 @@ LG_API LG_NEW lg_tensor *lg_permutation_with(lg_ctx *c, int64_t n, const lg_crea
 LG_API lg_shape lg_shape_of(const lg_tensor *t);        /* the sizes of all dimensions; a 0-d shape */
 LG_API int lg_ndim_of(const lg_tensor *t);              /* the number of dimensions */
 LG_API int64_t lg_size_of(const lg_tensor *t, int dim); /* the size of dimension dim; -1, also for no such dimension */
-LG_API int64_t lg_stride_of(const lg_tensor *t, int dim); /* in elements, along dim; 0 for no such dim */
+LG_API int64_t lg_stride_of(const lg_tensor *t, int dim); /* the stride of dim, in elements; 0 for no such dimension */
 LG_API int64_t lg_numel(const lg_tensor *t);              /* the number of elements, which is 1 for a 0-d tensor */
 LG_API lg_dtype lg_dtype_of(const lg_tensor *t);          /* the dtype; LG_DTYPE_NONE */
 LG_API lg_device lg_device_of(const lg_tensor *t);        /* the device of the elements; LG_NO_DEVICE */
@@ -210,10 +210,9 @@ LG_API bool lg_is_contiguous(const lg_tensor *t);
  * pending device-side error of t's device: LG_ERR_ARGUMENT for an index or a class that was out of range.
  */
 
-/* Returns the value of a tensor of one element, of any shape and dtype, or NaN on failure. */
+/* Returns the value of a tensor of one element, of any shape and dtype. lg_item() returns NaN on failure; lg_item_i64()
+ * converts the value as by lg_cast(), and returns 0 on failure. */
 LG_API double lg_item(const lg_tensor *t);
-
-/* Returns the value of a tensor of one element as an integer, converted as by lg_cast(), or 0 on failure. */
 LG_API int64_t lg_item_i64(const lg_tensor *t);
 
 /* Copies all elements of t, in row-major order and converted to dtype as by lg_cast(), into the host memory at data,
@@ -327,20 +326,12 @@ LG_API LG_NEW lg_tensor *lg_copy(lg_tensor *x, lg_device device);
 /* Sets every element of x to value, which is converted as by lg_full(). */
 LG_API bool lg_fill_(lg_tensor *x, double value);
 
-/* Copies y into x. */
-LG_API bool lg_copy_(lg_tensor *x, lg_tensor *y);
-
-/* Adds y to x. */
-LG_API bool lg_add_(lg_tensor *x, lg_tensor *y);
-
-/* Subtracts y from x. */
-LG_API bool lg_sub_(lg_tensor *x, lg_tensor *y);
-
-/* Multiplies x by y. */
-LG_API bool lg_mul_(lg_tensor *x, lg_tensor *y);
-
-/* Divides x, of a float dtype, by y. */
-LG_API bool lg_div_(lg_tensor *x, lg_tensor *y);
+/* Changes x by y: */
+LG_API bool lg_copy_(lg_tensor *x, lg_tensor *y); /* x = y */
+LG_API bool lg_add_(lg_tensor *x, lg_tensor *y);  /* x += y */
+LG_API bool lg_sub_(lg_tensor *x, lg_tensor *y);  /* x -= y */
+LG_API bool lg_mul_(lg_tensor *x, lg_tensor *y);  /* x *= y */
+LG_API bool lg_div_(lg_tensor *x, lg_tensor *y);  /* x /= y, for float dtypes */
 
 LG_END_C
 
