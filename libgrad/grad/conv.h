@@ -9,10 +9,10 @@
  *
  *   floor((side + 2 p - d (K - 1) - 1) / s) + 1
  *
- * where side is that of x. A kernel is not empty and not larger than the padded input, and a side or the pixels of an
- * image are at most 2^31 - 1 (else LG_ERR_SHAPE). Strides, dilations and groups are at least 1, paddings at least 0,
- * and all at most 2^31 - 1. In options, a number applies to both sides of an image; where sides differ, give the pair
- * LG_PAIR(height, width), which replaces the number.
+ * where side is that of x. A kernel is not larger than the padded input, and a side or the pixels of an image are at
+ * most 2^31 - 1 (else LG_ERR_SHAPE). Kernels, strides, dilations and groups are at least 1, paddings and divisors at
+ * least 0, and all at most 2^31 - 1. In options, a number applies to both sides of an image; where sides differ, give
+ * the pair LG_PAIR(height, width), which replaces the number.
  *
  * Results for images are stored with channels last, which the next convolution reads without a copy; lg_contiguous()
  * makes a row-major copy.
@@ -48,13 +48,13 @@ typedef struct lg_conv_options {
  *
  *   y[n, o, i, j] = b[o] + sum over c, k, l of x[n, c, i s - p + k d, j s - p + l d] w[o, c, k, l]
  *
- * over the channels c of o's group and the elements k, l of the kernel. x is (N, C, H, W) or (C, H, W), w (O, C /
- * groups, KH, KW).
+ * over the channels c of o's group and the elements k, l of the kernel. x is (N, C, H, W) or (C, H, W), w
+ * (O, C / groups, KH, KW).
  * Example: lg_conv2d(x, w, NULL, .stride = 2, .paddings = LG_PAIR(0, 1)) */
 #define lg_conv2d(...) LG_CALL3(lg_conv2d_with, lg_conv_options, lg_conv2d_takes_x_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_conv2d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv_options *options);
 
-/* Computes lg_conv2d() for signals x (N, C, L) or (C, L) and w (O, C / groups, K).
+/* Computes a 1-d convolution, of signals x (N, C, L) or (C, L) and w (O, C / groups, K).
  * Example: lg_conv1d(x, w, b, .padding = 1) */
 #define lg_conv1d(...) LG_CALL3(lg_conv1d_with, lg_conv_options, lg_conv1d_takes_x_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_conv1d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv_options *options);
@@ -73,7 +73,7 @@ LG_API LG_NEW lg_tensor *lg_conv1d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b
 LG_API LG_NEW lg_tensor *lg_conv_transpose2d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b,
                                                   const lg_conv_options *options);
 
-/* Computes lg_conv_transpose2d() for signals x (N, C, L) or (C, L) and w (C, O / groups, K).
+/* Computes a transposed 1-d convolution, of signals x (N, C, L) or (C, L) and w (C, O / groups, K).
  * Example: lg_conv_transpose1d(x, w, NULL, .stride = 2) */
 #define lg_conv_transpose1d(...)                                                                                       \
         LG_CALL3(lg_conv_transpose1d_with, lg_conv_options, lg_conv_transpose1d_takes_x_w_b, __VA_ARGS__)
@@ -82,9 +82,9 @@ LG_API LG_NEW lg_tensor *lg_conv_transpose1d_with(lg_tensor *x, lg_tensor *w, lg
 
 /* ---- pooling ----
  *
- * Pooling reduces windows of each channel to their maximum or mean. x is (N, C, H, W) or (C, H, W), or for signals (N,
- * C, L) or (C, L); only N may be 0. With .ceil_mode the quotient in the sides of the result is rounded up, but a window
- * that would begin after the end of the input is left out.
+ * Pooling reduces windows of each channel to their maximum or mean. x is (N, C, H, W) or (C, H, W), or for signals
+ * (N, C, L) or (C, L); only N may be 0. With .ceil_mode the quotient in the sides of the result is rounded up, but a
+ * window that would begin after the end of the input is left out.
  */
 
 /* Options of lg_max_pool2d(), lg_max_pool1d(), lg_avg_pool2d() and lg_avg_pool1d(). For signals only the width of a
@@ -128,7 +128,7 @@ LG_API LG_NEW lg_tensor *lg_avg_pool1d_with(lg_tensor *x, int64_t kernel, const 
  *
  * Adaptive pooling takes the size of the result, that of both sides, in place of a kernel: one window per output
  * element, window i of a side covering the elements floor(i in / out) to ceil((i + 1) in / out) - 1. x is as for
- * pooling above, except that means may have no channels.
+ * pooling above, except that it may have no channels for means.
  */
 
 /* Options of the functions below. */

@@ -77,7 +77,7 @@ typedef struct lg_triangle_options {
         LG_OPTIONS_HEAD
         int64_t diagonal LG_DEFAULT; /* positive: above the main diagonal, negative: below; default 0, the main one */
 } lg_triangle_options;
-/* Return the lower (tril) or upper (triu) triangles of the matrices in the last two dimensions of x: the elements on
+/* Returns the lower (tril) or upper (triu) triangles of the matrices in the last two dimensions of x: the elements on
  * and below, or on and above, a diagonal, and 0 elsewhere.
  * Example: lg_tril(x, .diagonal = -1)
  * Example: lg_triu(x, .diagonal = 1) */
@@ -182,8 +182,8 @@ typedef struct lg_max_options {
         bool keep_dim LG_DEFAULT;       /* keep the dimension, with size 1; default false, it is removed */
         lg_tensor **indices LG_DEFAULT; /* receives the indices of the values in x; default: not wanted */
 } lg_max_options;
-/* Return the maximum or minimum along a dimension that is not empty. Ties go to the lowest index, and the first NaN, if
- * there is one, is the result of both. The whole gradient flows to the selected element, where lg_amax() shares it
+/* Returns the maximum or minimum along a dimension that is not empty. Ties go to the lowest index, and the first NaN,
+ * if there is one, is the result of both. The whole gradient flows to the selected element, where lg_amax() shares it
  * among ties.
  * Example: lg_max(x, 1, .indices = &i)
  * Example: lg_min(x, 1, .keep_dim = true) */

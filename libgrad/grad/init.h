@@ -18,14 +18,14 @@ LG_BEGIN
 
 /* ---- constants and distributions ----
  *
- * If a function fails, it returns false and leaves t and the random state as they were. t has a float dtype.
- * LG_ERR_STATE if t is the result of a recorded op; LG_ERR_ARGUMENT if t is an expanded view, whose elements share
- * memory.
+ * If a function fails, it returns false and leaves t and the random state as they were. t has a float dtype. Numbers
+ * are finite, bounds also in that dtype, and low is not above high. LG_ERR_STATE if t is the result of a recorded op;
+ * LG_ERR_ARGUMENT if t is an expanded view, whose elements share memory.
  */
 
 /* Fills t with: */
 LG_API bool lg_init_constant(lg_tensor *t, double value);           /* one value */
-LG_API bool lg_init_uniform(lg_tensor *t, double low, double high); /* uniform values in [low, high), in t's range */
+LG_API bool lg_init_uniform(lg_tensor *t, double low, double high); /* uniform values from [low, high) */
 LG_API bool lg_init_normal(lg_tensor *t, double mean, double std);  /* normal values; std is not negative */
 
 /* Fills t with values from the normal distribution, cut off outside [low, high]: values outside the interval are drawn
@@ -58,8 +58,8 @@ LG_API bool lg_init_xavier_uniform_with(lg_tensor *t, const lg_init_options *opt
         LG_CALL1(lg_init_xavier_normal_with, lg_init_options, lg_init_xavier_normal_takes_t, __VA_ARGS__)
 LG_API bool lg_init_xavier_normal_with(lg_tensor *t, const lg_init_options *options);
 
-/* Fills t with uniform or normal values of mean 0 and variance gain^2 / fan_in, or gain^2 / fan_out with .fan_out (He
- * et al. 2015). For layers followed by ReLU or leaky ReLU.
+/* Fills t with uniform or normal values of mean 0 and variance gain^2 / fan_in, or gain^2 / fan_out with .fan_out
+ * (He et al. 2015). For layers followed by ReLU or leaky ReLU.
  * Example: lg_init_kaiming_uniform(w, .slope = 0.01)
  * Example: lg_init_kaiming_normal(w, .fan_out = true) */
 #define lg_init_kaiming_uniform(...)                                                                                   \

@@ -39,8 +39,8 @@ LG_BEGIN
 #define lg_nn_sequential(...) lg_nn_sequential_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_module, LG_TAIL1(__VA_ARGS__)))
 LG_API LG_NEW lg_module *lg_nn_sequential_list(lg_ctx *c, lg_module *const *children);
 
-/* Makes a list of children named "0", "1", ..., which the forward of another module runs as it likes: lg_child(list,
- * i). The list may be empty at first. It has no forward itself: lg_forward() fails with LG_ERR_STATE.
+/* Makes a list of children named "0", "1", ..., which the forward of another module runs as it likes:
+ * lg_child(list, i). The list may be empty at first. It has no forward itself: lg_forward() fails with LG_ERR_STATE.
  * Example: lg_nn_module_list(c) */
 #define lg_nn_module_list(...) lg_nn_module_list_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_module, LG_TAIL1(__VA_ARGS__)))
 LG_API LG_NEW lg_module *lg_nn_module_list_list(lg_ctx *c, lg_module *const *children);
@@ -123,8 +123,8 @@ LG_API LG_NEW lg_module *lg_nn_conv_transpose2d_with(lg_ctx *c, int64_t in, int6
 
 /* ---- pooling ----
  *
- * Layers without parameters that apply the ops of the same names, which conv.h describes, to x (N, C, H, W) or (C, H,
- * W). The options are those of the ops; .indices is ignored.
+ * Layers without parameters that apply the ops of the same names, which conv.h describes, to x (N, C, H, W) or
+ * (C, H, W). The options are those of the ops; .indices is ignored.
  */
 
 /* Makes a layer that applies lg_max_pool2d(): the maximum of each window.
@@ -239,8 +239,8 @@ typedef struct lg_embedding_layer_options {
 LG_API LG_NEW lg_module *lg_nn_embedding_with(lg_ctx *c, int64_t count, int64_t dim,
                                               const lg_embedding_layer_options *options);
 
-/* Makes a layer that joins all dimensions of x, at least two, but the first into one: (N, C, H, W) becomes (N, C H
- * W). */
+/* Makes a layer that joins all dimensions of x, at least two, but the first into one: (N, C, H, W) becomes
+ * (N, C H W). */
 LG_API LG_NEW lg_module *lg_nn_flatten(lg_ctx *c);
 
 /* Makes a layer whose result is its input x itself. */

@@ -28,8 +28,8 @@ LG_BEGIN
  * give it children, parameters and buffers with the functions below. The forward reaches them by lg_child(),
  * lg_parameter() and lg_buffer().
  *
- * Each part of a module has a name of 1 to 63 bytes without a dot that no other part of the same module has (else
- * LG_ERR_ARGUMENT).
+ * Each part of a module has a name of 1 to 63 bytes without a dot that no other part of the same module has
+ * (else LG_ERR_ARGUMENT).
  */
 
 /* The most results that a forward can have. */
@@ -155,9 +155,10 @@ LG_API bool lg_recompute_every(lg_module *m, int64_t n);
  * is added to m or to a module in it. The list is empty if m is NULL or the call fails. */
 LG_API lg_list lg_parameters(lg_module *m);
 
-/* Returns the parameters whose paths match a shell pattern, in registration order: "*.bias", "0.*" (* matches dots,
- * too). A pattern that begins with '!' selects those that do not match the rest of it. The array belongs to m as that
- * of lg_parameters() does. The list is empty if nothing matches, which is no error, and if the call fails.
+/* Returns the parameters whose paths match a shell pattern, in registration order: "*.bias", "0.*"
+ * (* matches dots, too). A pattern that begins with '!' selects those that do not match the rest of it. The array
+ * belongs to m as that of lg_parameters() does. The list is empty if nothing matches, which is no error, and if the
+ * call fails.
  * Example: lg_add_group(opt, lg_parameters_matching(net, "*.bias"), .weight_decay = LG_ZERO) */
 LG_API lg_list lg_parameters_matching(lg_module *m, const char *pattern);
 

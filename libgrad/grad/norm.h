@@ -1,7 +1,7 @@
 /* norm.h - normalisation and dropout.
  *
- * Normalisation subtracts a mean from the elements of x and divides them by a standard deviation: over the batch (batch
- * norm) or within each sample (layer, group, instance and RMS norm). The layers of layers.h, such as
+ * Normalisation subtracts a mean from the elements of x and divides them by a standard deviation: over the batch
+ * (batch norm) or within each sample (layer, group, instance and RMS norm). The layers of layers.h, such as
  * lg_nn_batch_norm2d(), apply these ops with parameters of their own.
  *
  * Tensors are of float dtypes, and the result has x's dtype and shape. f16 and bf16 compute in f32. Weights, biases and
@@ -59,8 +59,8 @@ LG_API LG_NEW lg_tensor *lg_layer_norm_with(lg_tensor *x, int dims, lg_tensor *w
                                             const lg_layer_norm_options *options);
 
 /* Normalises with mean and var over each of `groups` groups of channels of x (N, C, ...) (PyTorch's F.group_norm). w
- * and b are (C), which is a multiple of groups. Only N may be 0; if N is 1, each group has more than one element (else
- * LG_ERR_SHAPE).
+ * and b are (C), and C is a multiple of groups. Only N may be 0; if N is 1, each group has more than one element
+ * (else LG_ERR_SHAPE).
  * Example: lg_group_norm(x, 8, w, b) */
 #define lg_group_norm(...)                                                                                             \
         LG_CALL4(lg_group_norm_with, lg_layer_norm_options, lg_group_norm_takes_x_groups_w_b, __VA_ARGS__)

@@ -40,16 +40,16 @@ LG_API LG_NEW lg_tensor *lg_sum_with(lg_tensor *x, const lg_reduce_options *opti
 #define lg_mean(...) LG_CALL1(lg_mean_with, lg_reduce_options, lg_mean_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_mean_with(lg_tensor *x, const lg_reduce_options *options);
 
-/* Computes the maximum or the minimum of elements, of which there must be one (else LG_ERR_SHAPE); if one is NaN, the
- * result is NaN. Equal extrema share the gradient evenly, as in PyTorch's amax. lg_max() in index.h returns indices as
- * well. */
+/* Computes the maximum or the minimum of at least one element (else LG_ERR_SHAPE); if an element is NaN, the result is
+ * NaN. Equal ones share the gradient evenly, as in PyTorch's amax and amin. lg_max() and lg_min() in index.h return
+ * indices as well. */
 #define lg_amax(...) LG_CALL1(lg_amax_with, lg_reduce_options, lg_amax_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_amax_with(lg_tensor *x, const lg_reduce_options *options);
 #define lg_amin(...) LG_CALL1(lg_amin_with, lg_reduce_options, lg_amin_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_amin_with(lg_tensor *x, const lg_reduce_options *options);
 
 /* Finds the index of the maximum or minimum, as i64: the position in row-major order within the reduced dimensions,
- * which must have an element (else LG_ERR_SHAPE). The first of equal ones is chosen, and the first NaN before all
+ * which have at least one element (else LG_ERR_SHAPE). The first of equal ones is chosen, and the first NaN before all
  * numbers. The result has no gradient.
  * Example: lg_argmax(scores, .dims = LG_DIMS(1)) */
 #define lg_argmax(...) LG_CALL1(lg_argmax_with, lg_reduce_options, lg_argmax_takes_x, __VA_ARGS__)
@@ -91,10 +91,10 @@ typedef struct lg_norm_options {
         lg_dims dims LG_DEFAULT;  /* Dimensions to reduce, negative ones from the end; default all. */
         bool keep_dim LG_DEFAULT; /* Keeps the reduced dimensions with size 1; default false. */
 } lg_norm_options;
-/* Computes the vector norm sum(|x|^p)^(1/p) of a tensor of a float dtype, as PyTorch's linalg.vector_norm does, for p
- * >= 0. If p is LG_INFINITY, the norm is the maximum of |x|; if p is 0, it is the number of nonzero elements. Where the
- * norm is 0, its gradient is 0. Powers on the way may exceed the range of the dtype, except squares in f64 (p = 2). The
- * norm of an empty tensor is 0, except that p = LG_INFINITY fails with LG_ERR_SHAPE.
+/* Computes the vector norm sum(|x|^p)^(1/p) of a tensor of a float dtype, as PyTorch's linalg.vector_norm does, for
+ * p >= 0. If p is LG_INFINITY, the norm is the maximum of |x|; if p is 0, it is the number of nonzero elements. Where
+ * the norm is 0, its gradient is 0. Powers on the way may exceed the range of the dtype, except squares in f64 (p = 2).
+ * The norm of an empty tensor is 0, except that p = LG_INFINITY fails with LG_ERR_SHAPE.
  * Example: lg_norm(x, 2, .dims = LG_DIMS(1)) */
 #define lg_norm(...) LG_CALL2(lg_norm_with, lg_norm_options, lg_norm_takes_x_p, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_norm_with(lg_tensor *x, double p, const lg_norm_options *options);

@@ -172,8 +172,8 @@ typedef struct lg_multinomial_options {
  * give indices of shape (count); weights of shape (N, C) give (N, count), drawn from each row. The weights have a float
  * dtype; the result is i64. A weight that is negative or NaN counts as 0, an infinite one as the largest finite f64.
  * Without .replacement, count is at most C and the indices of a row differ; those of weight 0 come after all others, in
- * ascending order. With .replacement, a row without a positive weight gives only 0; C is 0 only if count is (else
- * LG_ERR_SHAPE).
+ * ascending order. With .replacement, a row without a positive weight gives only 0; C is 0 only if count is
+ * (else LG_ERR_SHAPE).
  * Example: lg_multinomial(weights, 5, .replacement = true) */
 #define lg_multinomial(...)                                                                                            \
         LG_CALL2(lg_multinomial_with, lg_multinomial_options, lg_multinomial_takes_weights_count, __VA_ARGS__)
@@ -216,8 +216,8 @@ LG_API double lg_item(const lg_tensor *t);
 LG_API int64_t lg_item_i64(const lg_tensor *t);
 
 /* Copies all elements of t, in row-major order and converted to dtype as by lg_cast(), into the host memory at data,
- * which is aligned for dtype. `bytes` is the size of that memory and must be exactly what the elements take (else
- * LG_ERR_SHAPE). */
+ * which is aligned for dtype. `bytes` is the size of that memory and must be exactly what the elements take
+ * (else LG_ERR_SHAPE). */
 LG_API bool lg_read(const lg_tensor *t, void *data, lg_dtype dtype, size_t bytes);
 
 /* Copies elements of the given dtype from host memory into t, in row-major order and converted to t's dtype as by

@@ -92,7 +92,7 @@ typedef struct lg_flip_options {
         LG_OPTIONS_HEAD
         double p LG_DEFAULT; /* the probability of a flip; default 0.5. LG_ZERO sets 0. */
 } lg_flip_options;
-/* Mirror the image with probability .p, left to right and upside down (torchvision's RandomHorizontalFlip and
+/* Mirrors the image with probability .p, left to right and upside down (torchvision's RandomHorizontalFlip and
  * RandomVerticalFlip). Each draws one number. */
 #define lg_transform_random_horizontal_flip(...)                                                                       \
         LG_CALL1(lg_transform_random_horizontal_flip_with, lg_flip_options,                                            \
