@@ -170,8 +170,8 @@ LG_API int64_t lg_live_tensors(const lg_ctx *c);
 
 /* Allocates or frees memory as contexts do by default: by the C library on the CPU, by the device's own functions
  * elsewhere. Intended for lg_alloc_fn and lg_free_fn callbacks. lg_system_alloc() returns NULL if there is no memory;
- * the caller owns the memory and frees it with lg_system_free() and the same context, device and size. c may be NULL
- * for the CPU. */
+ * the caller owns the memory and frees it with lg_system_free() and the same context, device and size. Both fail with
+ * LG_ERR_DEVICE if the device is absent. c may be NULL for the CPU. */
 LG_API void *lg_system_alloc(lg_ctx *c, lg_device device, size_t bytes);
 LG_API void lg_system_free(lg_ctx *c, lg_device device, void *p, size_t bytes);
 

@@ -2,7 +2,7 @@
  *
  * Functions that read a file need a regular one. Symbolic links are followed (so /dev/stdin works if a file is
  * redirected to it), but pipes, terminals and devices are refused. Functions fail with LG_ERR_IO if a file cannot be
- * opened, read or written; with LG_ERR_FORMAT if its contents are not what the format demands, in which case the
+ * opened, read or written, and with LG_ERR_FORMAT if its contents are not what the format demands, in which case the
  * message says where. Memory is allocated only for as much data as the file can hold, whatever its header promises.
  *
  * Tensors that are read are on the CPU. NumPy's files are in arrays.h, weights and checkpoints in state.h.
@@ -207,8 +207,8 @@ typedef struct lg_csv_integers_options {
 LG_API LG_NEW lg_tensor *lg_csv_integers_with(lg_csv *t, const char *column, const lg_csv_integers_options *options);
 
 /* Returns the different texts of a column, without those that stand for a missing value, in the order of the numbers if
- * all of them are numbers, else in the order of their bytes. lg_csv_categories() gives them the codes 0, 1, ... They
- * are valid until lg_csv_free(). Returns no texts after an error, and if the column has none. */
+ * all of them are numbers, else in the order of their bytes. lg_csv_categories() gives them the codes 0, 1, ... The
+ * texts are valid until lg_csv_free(). Returns no texts after an error, and if the column has none. */
 LG_API lg_names lg_csv_texts(lg_csv *t, const char *column);
 
 typedef struct lg_csv_categories_options {
@@ -216,8 +216,9 @@ typedef struct lg_csv_categories_options {
         lg_names_in texts LG_DEFAULT;  /* the possible texts, in the order of their codes; default: lg_csv_texts() */
         int64_t missing_as LG_DEFAULT; /* the code of missing values; LG_ZERO_INT sets 0. Default: they are an error. */
 } lg_csv_categories_options;
-/* Returns a column of texts as a tensor i64 (rows) of codes from 0 on: the place of each text in .texts, which must
- * have it once. Pass the texts of one file to give those of another file the same codes.
+/* Returns a column of texts as a tensor i64 (rows) of codes from 0 on: the place of each text in .texts, where it
+ * occurs once; a text that is none of them does not fit. Pass the texts of one file to give those of another file the
+ * same codes.
  * Example: lg_csv_categories(test, "species", .texts = lg_csv_texts(train, "species")) */
 #define lg_csv_categories(...)                                                                                         \
         LG_CALL2(lg_csv_categories_with, lg_csv_categories_options, lg_csv_categories_takes_t_column, __VA_ARGS__)

@@ -29,10 +29,10 @@ LG_BEGIN
  * set by lg_set_lr() goes on from there. Only lg_lambda_lr() and lg_one_cycle_lr() set rates regardless of the last
  * ones. Groups that are added later are left alone.
  *
- * Numbers of steps, gammas and factors are above 0 unless stated otherwise. Functions fail with LG_ERR_ARGUMENT if a
- * rate would be negative or not finite, and with LG_ERR_STATE if the optimiser was freed or inside a function of the
- * program that a call with this optimiser has called, such as the one of lg_lambda_lr(). Rates and schedules are left
- * as they were then.
+ * step_size, t_max, total and total_steps are above 0, and so are gammas and factors unless stated otherwise. Making
+ * and stepping a schedule fail with LG_ERR_ARGUMENT if a rate would be negative or not finite, and with LG_ERR_STATE if
+ * the optimiser was freed or inside a function of the program that a call with this optimiser has called, such as the
+ * one of lg_lambda_lr(). Rates and schedules are left as they were then.
  */
 
 typedef struct lg_step_lr_options {

@@ -76,7 +76,7 @@ LG_API bool lg_copy_state(lg_module *to, lg_module *from);
 
 /* ---- files without a module ---- */
 
-/* A file that is open for reading, which shows what is in it and from which single tensors are read. */
+/* A file that is open, to list what is in it and to read single tensors. */
 typedef struct lg_weights lg_weights;
 
 /* Opens a file, reads its header and checks it. */
