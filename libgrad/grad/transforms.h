@@ -92,7 +92,7 @@ typedef struct lg_flip_options {
         LG_OPTIONS_HEAD
         double p LG_DEFAULT; /* the probability of a flip; default 0.5. LG_ZERO sets 0. */
 } lg_flip_options;
-/* Mirrors the image with probability .p, left to right and upside down (torchvision's RandomHorizontalFlip and
+/* Mirrors the image with probability .p, left to right or upside down (torchvision's RandomHorizontalFlip and
  * RandomVerticalFlip). Each draws one number. */
 #define lg_transform_random_horizontal_flip(...)                                                                       \
         LG_CALL1(lg_transform_random_horizontal_flip_with, lg_flip_options,                                            \
@@ -226,11 +226,11 @@ typedef struct lg_mixup_options {
         double alpha LG_DEFAULT;    /* of the Beta distribution, from 0.001 to 1000; default 0.2 */
         int64_t classes LG_DEFAULT; /* the number of classes, from 1 to 2^24; must be given */
 } lg_mixup_options;
-/* Returns a way to make batches of mixed samples, for the .collate of a loader: sample i becomes l x[i] + (1 - l) x[i -
- * 1], where x[-1] is the last one, with one l drawn from Beta(alpha, alpha) for each batch (Zhang et al., "mixup",
- * 2018; torchvision's MixUp). "x" is f32 or f64. "y", class numbers i64 (), becomes probabilities f32 (classes), mixed
- * in the same way, as lg_cross_entropy() takes them. Other fields stay. Fields are checked by lg_loader_open(), classes
- * by lg_loader_next() (LG_ERR_ARGUMENT).
+/* Returns a way to make batches of mixed samples, for the .collate of a loader: sample i becomes l x[i] + (1 - l)
+ * x[i - 1], where x[-1] is the last one, with one l drawn from Beta(alpha, alpha) for each batch (Zhang et al.,
+ * "mixup", 2018; torchvision's MixUp). "x" is f32 or f64. "y", class numbers i64 (), becomes probabilities f32
+ * (classes), mixed in the same way, as lg_cross_entropy() takes them. Other fields stay. Fields are checked by
+ * lg_loader_open(), classes by lg_loader_next() (LG_ERR_ARGUMENT).
  * Example: lg_loader_open(c, train, 64, .collate = lg_mixup(c, .classes = 10)) */
 #define lg_mixup(...) LG_CALL1(lg_mixup_with, lg_mixup_options, lg_mixup_takes_c, __VA_ARGS__)
 LG_API LG_NEW lg_collate *lg_mixup_with(lg_ctx *c, const lg_mixup_options *options);
