@@ -27,8 +27,8 @@
  * the message says that part of the values are in place.
  *
  * Functions fail with LG_ERR_IO if a file cannot be opened, read or written; with LG_ERR_FORMAT if it is not a whole
- * safetensors file; and with LG_ERR_ARGUMENT if names or shapes do not fit, or LG_ERR_DTYPE if only dtypes do not, with up
- * to ten names of each kind in the message.
+ * safetensors file; and with LG_ERR_ARGUMENT if names or shapes do not fit, or LG_ERR_DTYPE if only dtypes do not, with
+ * up to ten names of each kind in the message.
  */
 #ifndef LG_STATE_H
 #define LG_STATE_H
