@@ -14,13 +14,8 @@
 #endif
 
 #define LG_INLINE static inline __attribute__((always_inline))
-/* Precedes a loop over registers, which a loop that stays one would put into memory. Sanitized builds, whose registers
- * are in memory anyway, compile in a fifth of the time without. */
-#ifdef LG_SANITIZED
-#define LG_UNROLL
-#else
+/* Before a loop over registers: what stays a loop puts them into memory. */
 #define LG_UNROLL _Pragma("GCC unroll 48")
-#endif
 
 /* The bytes of a vector, and the rows and vectors of a block of sums that fits in the registers. */
 #if defined(__AVX512F__)
