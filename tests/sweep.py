@@ -1,11 +1,15 @@
-"""sweep.py freed HEADER... - calls of every public function that takes a tensor, generated from its declaration.
+"""sweep.py COMPILER ARGUMENT... - calls of every public function that takes a tensor, generated from its declaration.
 
-freed: for each tensor that a function takes, positional, in a list or in its options, a call in which that one was
+For each tensor that a function takes, positional, in a list or in its options, a call in which that one was
 freed and all others are good. The result is C for test_freed.c, which says what the names in VALUES are. A parameter of
 a type that is not in VALUES is an error, so that each new function is covered or the build fails.
 """
-import re
+import os
 import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import declarations  # noqa: E402
 
 # Arguments by type, or by function and name where the type's would not do.
 VALUES = {
@@ -15,9 +19,9 @@ VALUES = {
     'const void *': 'w->memory', 'lg_tensor **': 'w->room', 'lg_hook_fn *': 'hook', 'lg_check_fn *': 'check',
     'const char *': '"name"', 'bool': 'true', 'int': '0', 'int64_t': '1', 'size_t': 'sizeof w->memory', 'double': '0.5',
     'lg_shape': 'LG_SHAPE(4)', 'lg_dims': 'LG_DIMS(0)', 'lg_dtype': 'LG_F64', 'lg_device': 'lg_cpu()',
-    'lg_rank_op': 'LG_RANKS_MEAN', 'lg_ints_in': 'LG_INTS(1, 1)', 'lg_names_in': 'LG_NAMES("name")',
+    'lg_rank_op': 'LG_RANKS_MEAN', 'lg_ints': 'LG_INTS(1, 1)', 'lg_names': 'LG_NAMES("name")',
 }
-TENSORS = {'lg_tensor *': '{}', 'const lg_tensor *': '{}', 'lg_list_in': 'LG_LIST({})',
+TENSORS = {'lg_tensor *': '{}', 'const lg_tensor *': '{}', 'lg_list': 'LG_LIST({})',
            'lg_tensor *const *': '(lg_tensor *[]){{{}, LG_END}}'}
 FORWARD = 'LG_OPTIONS(lg_custom_options, .forward = forward, .backward = forward)'
 SPECIAL = {('lg_custom_with', 'options'): FORWARD, ('lg_nll_with', 'target'): 'w->index',
@@ -29,28 +33,6 @@ SPECIAL = {('lg_custom_with', 'options'): FORWARD, ('lg_nll_with', 'target'): 'w
 # They say that t was freed by what they return or print, and set no error.
 QUIET = set('''lg_free lg_shape_of lg_ndim_of lg_size_of lg_stride_of lg_numel lg_dtype_of lg_device_of lg_ctx_of
     lg_is_contiguous lg_needs_grad lg_is_leaf lg_grad_of lg_print lg_module_print_with'''.split())
-
-
-def parameter(text):
-    """The type and the name of a parameter or a member."""
-    found = re.fullmatch(r'(.*?)(\w+)((?:\)\(.*\))?)', text.strip(), re.S) # the last part: of a pointer to a function
-    return ' '.join((found.group(1) + found.group(3)).split()), found.group(2)
-
-
-def parse(paths):
-    """Functions as (result, name, [(type, name)]), and the members of structs of options."""
-    functions, options = [], {}
-    for path in paths:
-        text = re.sub(r'/\*.*?\*/', ' ', open(path).read(), flags=re.S)
-        text = re.sub(r'^[ \t]*#(?:.*\\\n)*.*$', '', text, flags=re.M)
-        for found in re.finditer(r'typedef struct (lg_\w+_options) \{(.*?)\}', text, re.S):
-            members = found.group(2).replace('LG_OPTIONS_HEAD', '').replace('LG_DEFAULT', '').split(';')
-            options[found.group(1)] = [parameter(m) for m in members if re.fullmatch(r'[\w\s*]+', m.strip() or '-')]
-        declaration = r'\bLG_API\s+(?:LG_NEW\s+)?([^;{}()]*?)\b(lg_\w+)\(([^;]*)\)[^;()]*(?:\([^;]*\))?;'
-        for result, name, inside in re.findall(declaration, text):
-            parts = [] if inside == 'void' else inside.split(',')
-            functions.append((result.strip(), name, [parameter(p) for p in parts if p.strip() != '...']))
-    return functions, options
 
 
 def argument(function, kind, name, tensor, given):
@@ -98,4 +80,5 @@ def freed(functions, options):
     print('};')
 
 
-{'freed': freed}[sys.argv[1]](*parse(sys.argv[2:]))
+header = declarations.preprocessed(sys.argv[1:])
+freed(declarations.functions(header), declarations.options(header))

@@ -99,12 +99,13 @@ static lg_tensor *compose_norm(const lg__call *call)
                                 lg__tensor_text(x).s);
         if (p == 2)
                 return LG__APPLY(norm2, &a, x);
+        const lg_shape to = lg__reduced_shape(x->at.shape, &a, a.keep_dim);
+        const bool empty = lg__reduced_count(x->at.shape, &a) == 0;
         x = lg__widened(x);
         x = p == 0 ? not_zero(x) : lg_abs(x);
-        if (p == 0 || p == 1 || isinf(p) || lg__reduced_count(x->at.shape, &a) == 0)
+        if (p == 0 || p == 1 || isinf(p) || empty)
                 return lg_cast(isinf(p) ? LG__APPLY(amax, &a, x) : LG__APPLY(sum, &a, x), dtype);
         /* Powers of numbers up to 1 do not overflow. */
-        const lg_shape to = lg__reduced_shape(x->at.shape, &a, a.keep_dim);
         a.keep_dim = true;
         lg_tensor *top = LG__APPLY(amax, &a, lg_detach(x));
         top = lg_where(lg_logical_and(lg_gt_scalar(top, 0), lg_isfinite(top)), top, lg__constant(top, 1));

@@ -1,18 +1,6 @@
 /* calls_make.c - calls that make, view, read and own tensors, and those of the context. */
 #include "vm.h"
 
-void call_full(vm *m)
-{
-        double value = number(m);
-        lg_shape s = shape(m);
-        lg_create_options o =
-                *LG_OPTIONS(lg_create_options, .dtype = dtype(m), .device = device(m), .requires_grad = flag(m));
-        if (flag(m))
-                give(m, lg_full_with(m->now->ctx, value, s, HAND(m, o)));
-        else
-                give(m, lg_empty_with(m->now->ctx, s, HAND(m, o)));
-}
-
 void call_random(vm *m)
 {
         lg_shape s = shape(m);
@@ -35,49 +23,6 @@ void call_random(vm *m)
         default:
                 give(m, lg_uniform(m->now->ctx, -1, 1, s, .requires_grad = o.requires_grad));
         }
-}
-
-void call_arange(vm *m)
-{
-        double step = number(m);
-        lg_create_options o =
-                *LG_OPTIONS(lg_create_options, .dtype = dtype(m), .device = device(m), .requires_grad = flag(m));
-        double start = number(m), stop = number(m);
-        if (flag(m))
-                give(m, lg_arange_with(m->now->ctx, start, stop, step, HAND(m, o)));
-        else
-                give(m, lg_scalar_with(m->now->ctx, step, HAND(m, o)));
-}
-
-/* As another tensor, or other ranges. */
-void call_like(vm *m)
-{
-        lg_ctx *c = m->now->ctx;
-        uint8_t i = byte(m) % 9;
-        lg_tensor *x = i < 6 ? tensor(m) : NULL;
-        lg_create_options o =
-                *LG_OPTIONS(lg_create_options, .dtype = dtype(m), .device = device(m), .requires_grad = flag(m));
-        const lg_create_options *handed = HAND(m, o);
-        double a = number(m), b = number(m);
-        int64_t n = size(m), k = size(m);
-        if (i == 0)
-                give(m, lg_zeros_like_with(x, handed));
-        else if (i == 1)
-                give(m, lg_ones_like_with(x, handed));
-        else if (i == 2)
-                give(m, lg_full_like_with(x, a, handed));
-        else if (i == 3)
-                give(m, lg_empty_like_with(x, handed));
-        else if (i == 4)
-                give(m, lg_uniform_like_with(x, a, b, handed));
-        else if (i == 5)
-                give(m, lg_normal_like_with(x, a, b, handed));
-        else if (i == 6)
-                give(m, lg_eye_with(c, n, k, handed));
-        else if (i == 7)
-                give(m, lg_linspace_with(c, a, b, n, handed));
-        else
-                give(m, lg_randint_with(c, n, k, shape(m), handed));
 }
 
 void call_from(vm *m)
@@ -129,17 +74,6 @@ void call_reshape(vm *m)
         give(m, lg_reshape(t, flag(m) ? LG_SHAPE(-1, small(m)) : shape(m)));
 }
 
-void call_transpose(vm *m)
-{
-        lg_tensor *t = tensor(m);
-        if (flag(m)) {
-                int a = dim(m);
-                give(m, lg_transpose(t, a, dim(m)));
-        } else {
-                give(m, lg_permute(t, dims(m)));
-        }
-}
-
 void call_slice(vm *m)
 {
         lg_tensor *t = tensor(m);
@@ -151,51 +85,10 @@ void call_slice(vm *m)
         give(m, lg_slice_with(t, d, start, stop, HAND(m, o)));
 }
 
-void call_select(vm *m)
-{
-        lg_tensor *t = tensor(m);
-        int d = dim(m);
-        give(m, lg_select(t, d, size(m)));
-}
-
-void call_squeeze(vm *m)
-{
-        lg_tensor *t = tensor(m);
-        give(m, flag(m) ? lg_squeeze(t, dims(m)) : lg_unsqueeze(t, dim(m)));
-}
-
 void call_expand(vm *m)
 {
         lg_tensor *t = tensor(m);
         give(m, lg_expand(t, shape(m)));
-}
-
-void call_flatten(vm *m)
-{
-        lg_tensor *t = tensor(m);
-        int first = dim(m);
-        give(m, lg_flatten(t, first, dim(m)));
-}
-
-void call_convert(vm *m)
-{
-        lg_tensor *t = tensor(m);
-        switch (byte(m) % 6) {
-        case 0:
-                give(m, lg_contiguous(t));
-                return;
-        case 1:
-                give(m, lg_to(t, device(m)));
-                return;
-        case 2:
-                give(m, lg_pin(t, device(m)));
-                return;
-        case 3:
-                give(m, lg_copy(t, device(m)));
-                return;
-        default:
-                give(m, lg_cast(t, dtype(m)));
-        }
 }
 
 void call_in_place(vm *m)

@@ -106,6 +106,9 @@ typedef void call(vm *m);
 #include "calls.def"
 #undef CALL
 
+/* Calls every generated call so often at most, until it succeeds, and then again with each of its allocations failing.
+ * Returns how many never succeeded, after printing them. */
+int made_that_fail(int64_t tries);
 void side_open(side *s);
 void side_close(vm *m, side *s);
 void step(vm *m);

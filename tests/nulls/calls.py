@@ -4,9 +4,13 @@
 calls.py COMPILER ARGUMENT...: reads the declarations of grad.h and writes the calls for nulls.c, which includes them and says
 what must come of each. A parameter of a type that is in no table below is an error, so that no function escapes.
 """
+import os
 import re
-import subprocess
 import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
+import declarations  # noqa: E402
 
 # Objects, which belong to a context, and lists of them; `g` is the `given` of nulls.c.
 OBJECTS = {
@@ -69,31 +73,8 @@ NOT_ZERO = {
 }
 
 
-def header(compiler):
-    text = subprocess.run(compiler + ['-E', '-P', '-x', 'c', '-'], input='#include <grad.h>\n', text=True, capture_output=True,
-                          check=True).stdout
-    return re.sub(r'\s+', ' ', text).replace('_Bool', 'bool')
-
-
-def declarations(text):
-    """The result, the name and the (type, name) of the parameters of each exported function."""
-    text = re.sub(r'__attribute__ ?\(\((?!visibility)(?:[^()]|\([^()]*\))*\)\)', '', text)
-    for m in re.finditer(r'__attribute__\(\(visibility\("default"\)\)\) ([^;{}()]*?)(lg_\w+) ?\(([^;{}]*?)\) ?(?=;)', text):
-        result, name, parameters = m.group(1).strip(), m.group(2), m.group(3).strip()
-        found = []
-        for p in parameters.split(', ') if parameters != 'void' else []:
-            function = re.fullmatch(r'void \(\*(\w+)\)\(.*\)', p)
-            kind, called = ('function *', function.group(1)) if function else re.fullmatch(r'(.*?) ?(\w+|\.\.\.)', p).groups()
-            if called != '...':
-                found.append((re.sub(r'^const (?!char \*$)|_in$', '', kind), called))
-        yield result, name, found
-
-
-def options_of(text):
-    """The members (type, name) of each struct of options."""
-    return {m.group(2) + ' *': [re.fullmatch(r'(?:const )?(.*?) ?(\w+)', d.strip()).groups() for d in m.group(1).split(';')
-                                if re.fullmatch(r'(const )?\w+ \**\w+', d.strip()) and 'lg_nothing' not in d and 'size_t size_' not in d]
-            for m in re.finditer(r'typedef struct \w+ \{([^{}]*)\} (lg_\w+_options);', text)}
+def plain(kind):
+    return re.sub(r'^const (?!char \*$)', '', kind)
 
 
 def value(function, kind, name):
@@ -116,7 +97,7 @@ def in_options(kind, values):
 
 
 def wrong_lists(kind):
-    make = LISTS.get(re.sub('_in$', '', kind))
+    make = LISTS.get(kind)
     return [f'{make}_OF(1, NULL)', f'{make}_OF(-1, NULL)'] + [f'{make}(NULL)'] * (make in ('LG_LIST', 'LG_NAMES')) if make else []
 
 
@@ -147,11 +128,11 @@ def calls(function, parameters):
 
 
 def main():
-    text = header(sys.argv[1:])
-    OPTIONS.update(options_of(text))
-    functions = list(declarations(text))
-    if len(functions) != text.count('visibility("default")') - 1:  # and lg_end_mark
-        sys.exit('calls.py: not all declarations of grad.h could be read')
+    text = declarations.preprocessed(sys.argv[1:])
+    OPTIONS.update({f'{name} *': [(plain(kind), member) for kind, member in members]
+                    for name, members in declarations.options(text).items()})
+    functions = [(result, name, [(plain(kind), called) for kind, called in parameters])
+                 for result, name, parameters in declarations.functions(text)]
     table = []
     for result, name, parameters in functions:
         all_calls = [f'{expected}, {result}, {name}({", ".join(arguments)})' for expected, arguments in calls(name, parameters)]
