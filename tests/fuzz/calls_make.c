@@ -8,11 +8,13 @@ void call_random(vm *m)
                 *LG_OPTIONS(lg_create_options, .dtype = float_dtype(m), .device = device(m), .requires_grad = flag(m));
         double a = number(m), b = number(m);
         lg_random_state was = lg_get_random_state(m->now->ctx);
+        lg_tensor *t;
         switch (byte(m) % 4) {
         case 0:
-                give(m, lg_uniform_with(m->now->ctx, a, b, s, HAND(m, o)));
+                t = lg_uniform_with(m->now->ctx, a, b, s, HAND(m, o));
                 FUZZ_CHECK(!failed(m) || m->odd || lg_get_random_state(m->now->ctx).counter == was.counter,
                            "numbers were drawn for nothing");
+                give(m, t);
                 return;
         case 1:
                 give(m, lg_normal_with(m->now->ctx, a, b, s, HAND(m, o)));
