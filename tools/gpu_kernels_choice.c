@@ -230,7 +230,7 @@ static const row table[] = {
         {"avg_pool2d", "pool", FLOATS, IMAGES, make_pool, run_avg_pool, false},
         {"avg_pool2d backward", "pool", FLOATS, IMAGES, make_avg_pool_backward, run_backward, false},
         {"sgd momentum", "sgd", FLOATS, PARAMETERS, make_sgd, run_step, false},
-        {"adam", "adam", FLOATS, PARAMETERS, make_adam, run_step, false},
+        {"adam", "dials adam", FLOATS, PARAMETERS, make_adam, run_step, false},
         {"adam, scaled", "unscale adam rescale", F32, PARAMETERS, make_scaled, run_scaled, false},
         {"rmsprop", "rmsprop", FLOATS, PARAMETERS, make_rmsprop, run_step, false},
         {"adagrad", "adagrad", FLOATS, PARAMETERS, make_adagrad, run_step, false},

@@ -357,10 +357,12 @@ def figures(path):
 # ---- coverage ----
 
 def kernels_there_are():
-    """Names of kernels.def, and for each family of pointwise.def and each of its derivatives the names it has."""
+    """Names of kernels.def and updates.def, and for each family of pointwise.def and each of its derivatives the names it has."""
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "kernels")
-    with open(os.path.join(folder, "kernels.def")) as f:
-        needed = [(name, {name}) for name in re.findall(r"^KERNEL\((\w+)", f.read(), re.M)]
+    needed = []
+    for file in "kernels.def", "updates.def":
+        with open(os.path.join(folder, file)) as f:
+            needed += [(name, {name}) for name in re.findall(r"^(?:KERNEL|UPDATE)\((\w+)", f.read(), re.M)]
     with open(os.path.join(folder, "pointwise.def")) as f:
         lines = re.findall(r"^([A-Z_]+)\((\w+)", f.read(), re.M)
     slopes = {"UNARY": ["_da"], "BINARY": ["_da", "_db"], "TERNARY": ["_da", "_db"]}
