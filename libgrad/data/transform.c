@@ -48,7 +48,7 @@ bool lg__number_within(lg_ctx *c, const char *op, const char *name, double value
 lg_transform *lg__transform_of_options(lg_ctx *c, const lg__transform_kind *kind, const void *options)
 {
         lg_transform *t = lg__transform_new(c, kind);
-        char *o = (char *)(t + 1);
+        char *o = t ? (char *)(t + 1) : NULL;
         bool ok = t && lg__take(c, kind->op, options, o, kind->bytes - sizeof *t);
         double previous = 0;
         for (const lg__number *n = kind->numbers; ok && n->name; n++) {
