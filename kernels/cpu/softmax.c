@@ -5,7 +5,7 @@
 #define COLUMNS 256 /* of a block */
 #define SPAN 1024   /* elements of a row that are added up in their own type before they are joined in f64 */
 
-/* Of an (outer, n, inner) tensor. */
+/* A pass over an (outer, n, inner) tensor. */
 typedef struct job {
         lg_dtype dtype;
         int64_t n, inner;

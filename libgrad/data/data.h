@@ -92,7 +92,7 @@ void lg__stream_give(lg_dataset *stream);
 
 /* ---- batches: batch.c ---- */
 
-/* What the batches of a loader are made of. The part of an epoch changes only while no thread works. */
+/* The plan by which a loader makes its batches. The part of an epoch changes only while no thread works. */
 #define LG__PARTS (2 * LG_MAX_FIELDS) /* fields, then the lengths of the ragged ones */
 typedef struct lg__batch_plan {
         lg_dataset *set;

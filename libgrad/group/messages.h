@@ -18,14 +18,14 @@
 #define LG__WINDOW 4                 /* pieces of each rank that are under way at once */
 #define LG__STAGING (LG__PIECE * 64) /* bytes of the receive buffer, at most: pieces are smaller for many ranks */
 
-/* What a rank tells another before a collective, or instead of it. */
+/* The message that a rank sends to another before a collective, or instead of it. */
 typedef struct lg__rank_message {
         lg__collective collective;
         bool failed, between; /* between: after a collective that the others can still finish */
         char why[600];
 } lg__rank_message;
 
-/* What is kept for each rank of a communicator. */
+/* The state that a communicator keeps for each rank. */
 typedef struct lg__inbox {
         int world;                /* the rank in the transport */
         lg__rank_message message; /* the last one received */
@@ -63,7 +63,7 @@ typedef struct lg__comm {
         const void **parts; /* of each rank, to be reduced */
         double *weights;    /* of each rank; the greatest is about 1 */
         char *staging;      /* the receive buffer: LG__WINDOW pieces of each rank */
-        /* Of the last collective: not all weights are 1; all ranks can use a device link; the bits of all ranks. */
+        /* Results of the last comparison: not all weights are 1; all ranks can use a device link; the bits of all ranks. */
         bool weighted, linked;
         uint64_t bits;
         atomic_bool background; /* no caller waits: it leaves the processor to threads that compute */
