@@ -63,7 +63,7 @@ typedef struct lg__comm {
         const void **parts; /* of each rank, to be reduced */
         double *weights;    /* of each rank; the greatest is about 1 */
         char *staging;      /* the receive buffer: LG__WINDOW pieces of each rank */
-        /* Results of the last comparison: not all weights are 1; all ranks can use a device link; the bits of all ranks. */
+        /* The last collective: not all weights are 1; all ranks can use a device link; the bits of all ranks. */
         bool weighted, linked;
         uint64_t bits;
         atomic_bool background; /* no caller waits: it leaves the processor to threads that compute */
