@@ -3,7 +3,7 @@
 #define LG_CPU_CONV_END_H
 
 #include "conv.h"
-#include "simd.h"
+#include "block.h"
 
 #define LG_BOTH "conv_end.inc"
 #include "both.inc"

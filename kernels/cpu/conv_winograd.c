@@ -87,16 +87,17 @@ LG_INLINE void put_pixels(const job *j, const lg_dtype t, ptrdiff_t at, int64_t 
                           const int count)
 {
         const int64_t outputs = j->a->outputs;
-        vec v[4];
+        lg_sums_f32 sum[4];
         LG_UNROLL
         for (int i = 0; i < count; i++)
-                v[i] = from[i];
-        if (j->ends)
-                lg_conv_end_f32(j->a, at, outputs, output, v, 1, count, 1, some == LG_LANES_f32,
-                                lg_mask_first_f32(some));
+                sum[i][0] = from[i];
+        if (j->ends) {
+                const lg_sums_ending_f32 end = lg_conv_ending_f32(j->a, at, outputs, output);
+                lg_sums_end_f32(sum, &end, count, 1, some == LG_LANES_f32, lg_mask_first_f32(some));
+        }
         LG_UNROLL
         for (int i = 0; i < count; i++)
-                store_pixel(t, j->a->out, at + i * outputs, some, v[i]);
+                store_pixel(t, j->a->out, at + i * outputs, some, sum[i][0]);
 }
 
 /* The pixels of a tile that the image has, from its vectors: outputs from `output` on, of which the first is element

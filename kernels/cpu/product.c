@@ -6,8 +6,7 @@
  * products copy both. Where k is cut into strips the sums wait in C. Few rows or columns: sums along k. The order of
  * additions depends on the size and the strides of the whole product alone.
  */
-#include "cpu.h"
-#include "simd.h"
+#include "block.h"
 
 #define DEPTH 512       /* rows of a strip of B */
 #define SHORT_DEPTH 256 /* where A is copied, or its columns have to stay in the cache, too */

@@ -1,7 +1,7 @@
 /* product_pairs.c - words of two bf16 values that follow each other along k, for processors that multiply such pairs.
  */
 #include "product_half.h"
-#include "simd.h"
+#include "block.h"
 
 #if defined(__AVX512F__)
 #define WIDTH (LG_LANES_f32 * LG_BLOCK_VECTORS)
@@ -47,40 +47,20 @@ PAIRS LG_INLINE __m512i widened(const uint16_t *p, __mmask32 some)
 
 /* A block's sums to C, from row m on. The processor's instruction rounds subnormal values to 0, which products and sums
  * are already. */
-PAIRS LG_INLINE void finish(const lg_half_end *end, int64_t m, const int rows, const int vectors,
-                            __m512 sum[LG_BLOCK_ROWS][LG_BLOCK_VECTORS])
+PAIRS LG_INLINE void finish(const lg_half_end *end, int64_t m, const int rows, const int vectors, lg_sums_f32 *sum)
 {
         enum { lanes = LG_LANES_f32 };
         const __mmask32 all = first_values(end->cols);
         uint16_t *c = end->c + m * end->g->ldc;
-        if (end->bias) {
-                __m512 b[LG_BLOCK_VECTORS];
-                LG_UNROLL
-                for (int v = 0; v < vectors; v++)
-                        b[v] = (__m512)widened(end->bias + lanes * v, all >> lanes * v);
-                LG_UNROLL
-                for (int i = 0; i < rows; i++) {
-                        LG_UNROLL
-                        for (int v = 0; v < vectors; v++)
-                                sum[i][v] += b[v];
-                }
-        }
-        if (end->g->beta) {
-                LG_UNROLL
-                for (int i = 0; i < rows; i++) {
-                        LG_UNROLL
-                        for (int v = 0; v < vectors; v++)
-                                sum[i][v] += (__m512)widened(c + i * end->g->ldc + lanes * v, all >> lanes * v);
-                }
-        }
-        if (end->g->relu) {
-                LG_UNROLL
-                for (int i = 0; i < rows; i++) {
-                        LG_UNROLL
-                        for (int v = 0; v < vectors; v++)
-                                sum[i][v] = lg_vec_relu_f32(sum[i][v]);
-                }
-        }
+        if (end->bias)
+                LG_EACH_SUM (rows, vectors)
+                        sum[i][v] += (lg_vec_f32)widened(end->bias + lanes * v, all >> lanes * v);
+        if (end->g->beta)
+                LG_EACH_SUM (rows, vectors)
+                        sum[i][v] += (lg_vec_f32)widened(c + i * end->g->ldc + lanes * v, all >> lanes * v);
+        if (end->g->relu)
+                LG_EACH_SUM (rows, vectors)
+                        sum[i][v] = lg_vec_relu_f32(sum[i][v]);
         LG_UNROLL
         for (int i = 0; i < rows; i++, c += end->g->ldc)
                 if (vectors == 1)
@@ -89,67 +69,57 @@ PAIRS LG_INLINE void finish(const lg_half_end *end, int64_t m, const int rows, c
                         _mm512_mask_storeu_epi16(c, all, (__m512i)_mm512_cvtne2ps_pbh(sum[i][vectors - 1], sum[i][0]));
 }
 
-/* As the block of product.inc, on whole vectors. vdpbf16ps adds the product of the later values, then that of the
- * earlier ones, each time rounding to f32; subnormal values and sums are 0 to it. */
-PAIRS LG_INLINE void compute(const lg_panel_product *p, const lg_half_end *end, int64_t m, const int rows,
-                             const int vectors)
+/* Rows from m on of a panel's product. */
+typedef struct block_f32 {
+        const lg_panel_product *p;
+        const lg_half_end *end;
+        int64_t m;
+} block_f32;
+
+/* vdpbf16ps adds the product of the later values, then that of the earlier ones, each time rounding to f32; subnormal
+ * values and sums are 0 to it. */
+PAIRS LG_INLINE void pairs_block_f32(const block_f32 *t, const int rows, const int vectors)
 {
         enum { lanes = LG_LANES_f32 };
-        __m512 sum[LG_BLOCK_ROWS][LG_BLOCK_VECTORS], b[LG_BLOCK_VECTORS];
-        const float *a0 = p->a + m * p->a_row, *a1 = a0 + 4 * p->a_row, *a2 = a0 + 8 * p->a_row,
-                    *a3 = a0 + 12 * p->a_row, *row = p->panel;
+        const lg_panel_product *p = t->p;
+        lg_sums_f32 sum[LG_BLOCK_ROWS];
+        __m512bh b[LG_BLOCK_VECTORS];
         const ptrdiff_t a_row = p->a_row, a_col = p->a_col;
-        float *const c = p->c + m * WIDTH;
-        LG_UNROLL
-        for (int i = 0; i < rows; i++) {
+        const float *first = p->a + t->m * a_row, *row = p->panel;
+        const float *a[] = {first, first + 4 * a_row, first + 8 * a_row, first + 12 * a_row};
+        float *const c = p->c + t->m * WIDTH;
+        LG_EACH_SUM (rows, vectors)
+                sum[i][v] = p->adds ? lg_vec_load_f32(c + i * WIDTH + lanes * v) : (lg_vec_f32){0};
+        for (int64_t k = p->k; k; k--, row += WIDTH) {
                 LG_UNROLL
                 for (int v = 0; v < vectors; v++)
-                        sum[i][v] = p->adds ? _mm512_loadu_ps(c + i * WIDTH + lanes * v) : _mm512_setzero_ps();
-        }
-        for (int64_t k = p->k; k; k--) {
-                LG_UNROLL
-                for (int v = 0; v < vectors; v++)
-                        b[v] = _mm512_loadu_ps(row + lanes * v);
+                        b[v] = (__m512bh)_mm512_loadu_ps(row + lanes * v);
                 LG_UNROLL
                 for (int i = 0; i < rows; i++) {
-                        const float *a = i < 4 ? a0 : i < 8 ? a1 : i < 12 ? a2 : a3;
                         int32_t word; /* not read as a float: A may be there as it lies */
-                        memcpy(&word, a + (i & 3) * a_row, sizeof word);
+                        memcpy(&word, a[i / 4] + i % 4 * a_row, sizeof word);
                         const __m512bh x = (__m512bh)_mm512_set1_epi32(word);
                         LG_UNROLL
                         for (int v = 0; v < vectors; v++)
-                                sum[i][v] = _mm512_dpbf16_ps(sum[i][v], x, (__m512bh)b[v]);
+                                sum[i][v] = (lg_vec_f32)_mm512_dpbf16_ps((__m512)sum[i][v], x, b[v]);
                 }
-                a0 += a_col, a1 += a_col, a2 += a_col, a3 += a_col, row += WIDTH;
-        }
-        if (end) {
-                finish(end, m, rows, vectors, sum);
-                return;
-        }
-        LG_UNROLL
-        for (int i = 0; i < rows; i++) {
                 LG_UNROLL
-                for (int v = 0; v < vectors; v++)
-                        _mm512_storeu_ps(c + i * WIDTH + lanes * v, sum[i][v]);
+                for (int i = 0; i < 4; i++)
+                        a[i] += a_col;
         }
+        if (t->end)
+                finish(t->end, t->m, rows, vectors, sum);
+        else
+                lg_sums_store_f32(sum, c, WIDTH, rows, vectors, true, lg_mask_first_f32(0));
 }
-
-typedef void block_fn(const lg_panel_product *p, const lg_half_end *end, int64_t m);
-#define BLOCK(rows, vectors)                                                                                           \
-        PAIRS static void block##rows##_##vectors(const lg_panel_product *p, const lg_half_end *end, int64_t m)        \
-        {                                                                                                              \
-                compute(p, end, m, rows, vectors);                                                                     \
-        }
-#define BLOCKS(rows) BLOCK(rows, 1) BLOCK(rows, 2)
-LG_EACH_ROWS(BLOCKS)
-#define ENTRY(rows) [rows] = {block##rows##_1, block##rows##_2},
-static block_fn *const blocks[LG_BLOCK_ROWS + 1][LG_BLOCK_VECTORS] = {LG_EACH_ROWS(ENTRY)};
+#define LG_OF(name) name##_f32
+LG_BLOCKS(PAIRS static, pairs_block, block_f32)
 
 static void multiply(const lg_panel_product *p, const lg_half_end *end)
 {
         const int64_t most = lg_even_part(p->rows, LG_BLOCK_ROWS), vectors = lg_ceil_div(p->cols, LG_LANES_f32);
         for (int64_t m = 0; m < p->rows; m += most)
-                blocks[lg_least(most, p->rows - m)][vectors - 1](p, end, m);
+                pairs_block_of_f32[lg_least(most, p->rows - m)][vectors - 1](&(block_f32){p, end, m});
 }
 
 const lg_half_words *lg_bf16_pairs(void)

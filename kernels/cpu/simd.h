@@ -21,26 +21,30 @@
 #if defined(__AVX512F__)
 #define LG_VECTOR 64
 #define LG_BLOCK_ROWS 14
+#define LG_EACH_ROWS LG_ROWS_14
 #elif defined(__AVX2__)
 #define LG_VECTOR 32
 #define LG_BLOCK_ROWS 6
+#define LG_EACH_ROWS LG_ROWS_6
 #elif defined(__aarch64__)
 #define LG_VECTOR 16
 #define LG_BLOCK_ROWS 12
+#define LG_EACH_ROWS LG_ROWS_12
 #else
 #define LG_VECTOR 16
 #define LG_BLOCK_ROWS 5
+#define LG_EACH_ROWS LG_ROWS_5
 #endif
 #define LG_BLOCK_VECTORS 2
 /* Products have wide blocks, too, of fewer rows, where there are registers for them. */
 #if LG_VECTOR == 64
 #define LG_WIDE_ROWS 6
 #define LG_WIDE_VECTORS 4
-#define LG_EACH_WIDE(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#define LG_EACH_WIDE LG_ROWS_6
 #else
 #define LG_WIDE_ROWS LG_BLOCK_ROWS
 #define LG_WIDE_VECTORS LG_BLOCK_VECTORS
-#define LG_EACH_WIDE(X)
+#define LG_EACH_WIDE(X, ...)
 #endif
 /* Whether large products copy A, too: six rows have more loads to a multiply-add than fourteen, which copy it only
  * where its rows share few sets of the cache and have room for loads that fetch B. The steps along k of a round of the
@@ -48,16 +52,12 @@
 #define LG_PACKS_A (LG_VECTOR >= 32)
 #define LG_FETCHES_B (LG_VECTOR == 64)
 #define LG_STEPS 4
-/* X(rows) of every number of rows that a block can have. */
-#if LG_BLOCK_ROWS == 14
-#define LG_EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
-#elif LG_BLOCK_ROWS == 12
-#define LG_EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
-#elif LG_BLOCK_ROWS == 6
-#define LG_EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
-#else
-#define LG_EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5)
-#endif
+/* X(rows, ...) of every number of rows up to N: LG_EACH_ROWS of those that a block can have. */
+#define LG_ROWS_5(X, ...) X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__)
+#define LG_ROWS_6(X, ...) LG_ROWS_5(X, __VA_ARGS__) X(6, __VA_ARGS__)
+#define LG_ROWS_9(X, ...) LG_ROWS_6(X, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__)
+#define LG_ROWS_12(X, ...) LG_ROWS_9(X, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) X(12, __VA_ARGS__)
+#define LG_ROWS_14(X, ...) LG_ROWS_12(X, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
 /* X(rows, columns) of the blocks of sums along k, by columns: of one, of few, and of one row. */
 #if defined(__AVX512F__) || defined(__aarch64__)
 #define LG_MOST_DOTS 25
