@@ -52,13 +52,13 @@ typedef bool fits_fn(const lg_conv_args *a);
 typedef struct ways {
         const char *isa;
         way_fn *products, *direct, *weight, *winograd, *winograd_weight;
-        fits_fn *winograd_fits;
+        fits_fn *products_fit, *winograd_fits;
 } ways;
 #define WEAK __attribute__((weak))
 #define WAYS(isa)                                                                                                      \
         WEAK way_fn LG_ISA_NAME(conv_products, isa), LG_ISA_NAME(conv_direct, isa), LG_ISA_NAME(conv_weight, isa),     \
                 LG_ISA_NAME(conv_winograd, isa), LG_ISA_NAME(conv_winograd_weight, isa);                               \
-        WEAK fits_fn LG_ISA_NAME(conv_winograd_fits, isa);
+        WEAK fits_fn LG_ISA_NAME(conv_products_fit, isa), LG_ISA_NAME(conv_winograd_fits, isa);
 WAYS(avx512)
 WAYS(avx2)
 WAYS(portable)
@@ -67,7 +67,7 @@ WAYS(portable)
         {                                                                                                              \
 #isa, LG_ISA_NAME(conv_products, isa), LG_ISA_NAME(conv_direct, isa), LG_ISA_NAME(conv_weight, isa),   \
                         LG_ISA_NAME(conv_winograd, isa), LG_ISA_NAME(conv_winograd_weight, isa),                       \
-                        LG_ISA_NAME(conv_winograd_fits, isa),                                                          \
+                        LG_ISA_NAME(conv_products_fit, isa), LG_ISA_NAME(conv_winograd_fits, isa),                     \
         }
 static const ways all_ways[] = {WAYS(avx512), WAYS(avx2), WAYS(portable)};
 
@@ -96,7 +96,8 @@ static void set_ways(one_case *c)
                 const ways *w = &all_ways[i];
                 if (lg__cpu_kernels(w->isa) != c->bench->kernels)
                         continue;
-                c->own[1] = w->products;
+                if (w->products_fit(a))
+                        c->own[1] = w->products;
                 if (weight || a->kind == LG_CONV_FORWARD || a->at.stride[0] == 1)
                         c->own[2] = weight ? w->weight : w->direct;
                 if (w->winograd_fits(a))

@@ -5,7 +5,9 @@
 #include "kernels.h"
 
 /* The ways, also where conv takes another: the portable set is in every build. */
+bool LG_ISA_NAME(conv_products_fit, portable)(const lg_conv_args *a);
 bool LG_ISA_NAME(conv_products, portable)(lg_queue *q, const lg_conv_args *a);
+bool LG_ISA_NAME(conv_cut_fits, portable)(const lg_conv_args *a);
 bool LG_ISA_NAME(conv_direct, portable)(lg_queue *q, const lg_conv_args *a);
 bool LG_ISA_NAME(conv_weight, portable)(lg_queue *q, const lg_conv_args *a);
 bool LG_ISA_NAME(conv_winograd_fits, portable)(const lg_conv_args *a);
@@ -98,9 +100,11 @@ static inline conv_fn *portable(int way, const lg_conv_args *a)
                 return lg__cpu_kernels("portable")->conv;
         if (way == WINOGRAD && LG_ISA_NAME(conv_winograd_fits, portable)(a))
                 return weight ? LG_ISA_NAME(conv_winograd_weight, portable) : LG_ISA_NAME(conv_winograd, portable);
-        if (way == DIRECT && weight)
+        if (way == DIRECT && weight && LG_ISA_NAME(conv_cut_fits, portable)(a))
                 return LG_ISA_NAME(conv_weight, portable);
-        return way == DIRECT && direct ? LG_ISA_NAME(conv_direct, portable) : LG_ISA_NAME(conv_products, portable);
+        return (way == DIRECT && direct && !weight) || !LG_ISA_NAME(conv_products_fit, portable)(a)
+                       ? LG_ISA_NAME(conv_direct, portable)
+                       : LG_ISA_NAME(conv_products, portable);
 }
 
 #endif

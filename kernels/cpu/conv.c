@@ -32,7 +32,7 @@ static bool is_empty(const lg_conv_args *a)
                at->in[0] == 0 || at->in[1] == 0 || at->out[0] == 0 || at->out[1] == 0;
 }
 
-static bool is_plain(const lg_conv_geometry *at)
+bool lg_conv_is_plain(const lg_conv_geometry *at)
 {
         bool plain = true;
         for (int d = 0; d < 2; d++)
@@ -88,16 +88,13 @@ static way way_of(const lg_conv_args *a)
                 return EMPTY;
         if (lg_conv_suits_groups(a))
                 return GROUPS;
-        if (is_plain(at) && (a->kind != LG_CONV_WEIGHT_GRAD || collides(a)))
+        if (lg_conv_is_plain(at) && lg_conv_products_fit(a) && (a->kind != LG_CONV_WEIGHT_GRAD || collides(a)))
                 return PRODUCTS;
         if (suits_winograd(a))
                 return WINOGRAD;
         if (a->kind == LG_CONV_INPUT_GRAD && (!suits_phases(a) || adds_windows(a)))
                 return PRODUCTS;
-        lg_conv_args forward = lg_conv_as_forward(a);
-        for (int d = 0; d < 2 && a->kind == LG_CONV_INPUT_GRAD; d++)
-                forward.at.stride[d] = 1;
-        return lg_conv_cut_fits(&forward) ? DIRECT : PRODUCTS;
+        return a->kind == LG_CONV_WEIGHT_GRAD && !lg_conv_cut_fits(a) ? PRODUCTS : DIRECT;
 }
 
 /* Nothing to sum: zeros, or the bias alone; and the end. */

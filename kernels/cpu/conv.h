@@ -4,34 +4,6 @@
 
 #include "cpu.h"
 
-/* One call of the kernel. A window is the part of one group of one input image that an output pixel sees: a row of a
- * matrix, ordered (kernel, channels), zero outside the image. */
-typedef struct lg_conv_job {
-        const lg_conv_args *a;
-        int64_t size;                 /* of an element */
-        int64_t channels, outputs, k; /* of a group; k: length of a row of its windows */
-        int64_t pixels, tile;         /* of the output: all, at once */
-        bool direct;                  /* an image is its own matrix of windows */
-        char *w;                      /* (outputs, kernel, channels of a group) */
-        char *bias;                   /* (outputs), of FORWARD; or NULL */
-        int slots;                    /* of the parallel loop */
-        int64_t windows_bytes;        /* of each slot's matrix of windows */
-        int64_t slot_bytes;           /* the same with the scratch of its products */
-        char *windows;
-} lg_conv_job;
-
-/* Kernel rows [from, to) of the windows of `count` output pixels, of all images' pixels, as a matrix. */
-#define lg_conv_gather LG_CPU(conv_gather)
-void lg_conv_gather(const lg_conv_job *j, int64_t group, int64_t first, int64_t count, int64_t from, int64_t to,
-                    char *windows);
-/* Adds the windows of `count` pixels to rows [top, bottom) of each image of dx. */
-#define lg_conv_scatter LG_CPU(conv_scatter)
-void lg_conv_scatter(const lg_conv_job *j, int64_t group, int64_t first, int64_t count, int64_t top, int64_t bottom,
-                     const char *windows);
-/* Weights of one output in (kernel, channels) order, from the (channels, kernel) of the arguments. */
-#define lg_conv_kernel_first LG_CPU(conv_kernel_first)
-void lg_conv_kernel_first(const lg_conv_job *j, void *to, const void *from);
-
 /* ---- parts of a loop, shared out to threads where the call is worth it ---- */
 
 #define lg_conv_share LG_CPU(conv_share)
@@ -57,7 +29,8 @@ typedef struct lg_conv_cut {
         int64_t images, rows, bands; /* of a part; bands of an image */
         int64_t parts, pixels;       /* pixels: the most that a part has */
         int64_t height, width;       /* of the input that a part sees */
-        bool copies;                 /* with zeros around, into scratch of so many bytes */
+        bool reaches;                /* beyond the image */
+        bool copies;                 /* with zeros around, into scratch of so many bytes: where it reaches and fits */
         int64_t bytes;
 } lg_conv_cut;
 
@@ -89,6 +62,10 @@ static inline bool lg_conv_has_end(const lg_conv_args *a)
         return a->scale || a->z || a->relu;
 }
 
+/* 1x1 of stride 1: an image is its own matrix of windows. */
+#define lg_conv_is_plain LG_CPU(conv_is_plain)
+bool lg_conv_is_plain(const lg_conv_geometry *at);
+
 /* Elements from array to array: no multiple of a large power of two, which would be one set of the first cache. */
 static inline int64_t lg_conv_spread(int64_t count)
 {
@@ -103,7 +80,9 @@ static inline int64_t lg_conv_spread(int64_t count)
 #define lg_conv_as_forward LG_CPU(conv_as_forward)
 lg_conv_args lg_conv_as_forward(const lg_conv_args *a);
 
-/* All kinds and geometries, as products by a matrix of windows. */
+/* As matrix products: gradients of any geometry; FORWARD if it is plain, has one group and no scale. */
+#define lg_conv_products_fit LG_CPU(conv_products_fit)
+bool lg_conv_products_fit(const lg_conv_args *a);
 #define lg_conv_products LG_CPU(conv_products)
 bool lg_conv_products(lg_queue *q, const lg_conv_args *a);
 
@@ -112,7 +91,7 @@ bool lg_conv_products(lg_queue *q, const lg_conv_args *a);
 #define lg_conv_direct LG_CPU(conv_direct)
 bool lg_conv_direct(lg_queue *q, const lg_conv_args *a);
 
-/* WEIGHT_GRAD without a matrix of windows. */
+/* WEIGHT_GRAD without a matrix of windows, where the cut fits. */
 #define lg_conv_weight LG_CPU(conv_weight)
 bool lg_conv_weight(lg_queue *q, const lg_conv_args *a);
 

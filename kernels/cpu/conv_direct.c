@@ -151,8 +151,10 @@ static bool run_part(lg_queue *q, job *j)
 {
         const bool f64 = j->a->dtype == LG_F64;
         j->cut = lg_conv_cut_of(j->a, IMAGE_BYTES, PARTS, PIXELS);
-        j->skips[0] = j->cut.copies && !j->few && j->k >= LONG_WINDOW;
-        j->skips[1] = j->skips[0] && j->a->at.out[1] <= SHORT_LINE;
+        const bool bare = j->cut.reaches && !j->cut.copies; /* there are no zeros around the image */
+        j->few = j->few && !bare;
+        j->skips[0] = bare || (j->cut.copies && !j->few && j->k >= LONG_WINDOW);
+        j->skips[1] = bare || (j->skips[0] && j->a->at.out[1] <= SHORT_LINE);
         const int64_t room = j->scratch_bytes, pointers = 2 * j->cut.pixels * (int64_t)sizeof(void *);
         j->scratch_bytes = lg_most(j->cut.bytes + lg_ceil_div(pointers, 64) * 64, room);
         if (j->scratch_bytes > room && !(j->scratch = q->workspace(q, (size_t)(q->threads * j->scratch_bytes))))

@@ -1,123 +1,83 @@
-/* conv_products.c - convolution and its two derivatives as products: windows of the image are laid out as rows of a
- * matrix.
+/* conv_products.c - convolutions as matrix products: those of 1x1, which are one; the input gradient as products whose
+ * rows are windows of the image, which are then added to it; the weights' gradient element by element of the kernel.
  *
- * Weights are brought to (outputs, kernel, channels), so that in an image with channels last a kernel row without
- * dilation is one run of memory. Images are worked on in tiles that only their sizes determine; each slot of the
- * parallel loop has one tile's matrix, so that scratch grows with the threads and not with the batch.
+ * Weights of the input gradient are brought to (outputs, kernel, channels), so that in an image with channels last a
+ * kernel row without dilation is one run of memory.
  */
 #include "conv.h"
+#include "simd.h"
 
-#define TILE_BYTES ((int64_t)1 << 20)
-#define TILE_PIXELS 128 /* at least, or the weights are packed for too few rows */
+#define TILE_BYTES ((int64_t)1 << 20) /* of a matrix of windows */
+#define TILE_PIXELS 128               /* at least, or the weights are packed for too few rows */
 #define TASKS 16
 #define FEW_PIXELS 256
-#define CHUNK_BYTES ((int64_t)16 << 20) /* all partial weight gradients together */
 
-/* ---- the products of a tile, for one group ---- */
+typedef struct job {
+        const lg_conv_args *a;
+        int64_t size, channels, outputs;   /* size: of an element; channels and outputs of a group */
+        int64_t taps, k;                   /* of a kernel, of a window */
+        int64_t tile;                      /* pixels at once */
+        int64_t images, bands;             /* images of a task, or bands of the rows of one */
+        int64_t windows_bytes, slot_bytes; /* of a thread's scratch: windows, and with the scratch of its products */
+        char *w, *scratch;
+} job;
 
-static lg_gemm_args product_of(const lg_conv_job *j, int64_t m, int64_t n, int64_t k)
+static lg_gemm_args product_of(const job *j, int64_t m, int64_t n, int64_t k)
 {
         return (lg_gemm_args){.dtype = j->a->dtype, .m = m, .n = n, .k = k};
 }
 
-/* y = relu(windows w^T + bias + z), where the weights and the bias have the scale and the shift. */
-static void forward_tile(const lg_conv_job *j, int64_t group, int64_t first, int64_t count, char *windows)
+/* Element i of an operand. */
+static char *element(const job *j, const void *p, int64_t i)
+{
+        return lg_byte_at(p, i * j->size);
+}
+
+/* ---- 1x1 of stride 1 and one group: images are matrices of pixels by channels ---- */
+
+static bool multiply_pixels(lg_queue *q, const job *j)
 {
         const lg_conv_args *a = j->a;
-        const size_t run = (size_t)(j->outputs * j->size);
-        const int64_t row = a->outputs * j->size;
-        char *y = (char *)a->out + first * row + group * (int64_t)run;
-        for (int64_t i = 0; i < count && a->z; i++)
-                memcpy(y + i * row, lg_byte_at(a->z, y - (char *)a->out + i * row), run);
-        lg_gemm_args g = product_of(j, count, j->outputs, j->k);
-        g.a = windows;
-        g.a_row = j->k;
-        if (j->direct) {
-                g.a = (const char *)a->x + (first * a->channels + group * j->channels) * j->size;
-                g.a_row = a->channels;
-        } else {
-                lg_conv_gather(j, group, first, count, 0, a->at.kernel[0], windows);
+        const int64_t pixels = a->n * a->at.out[0] * a->at.out[1], channels = a->channels, outputs = a->outputs;
+        lg_gemm_args g;
+        if (a->kind == LG_CONV_FORWARD) { /* x w^T */
+                g = product_of(j, pixels, outputs, channels);
+                g.a = a->x, g.a_row = channels, g.a_col = 1;
+                g.b = a->w, g.b_row = 1, g.b_col = channels;
+                g.bias = a->b, g.relu = a->relu, g.beta = a->z != NULL;
+                if (a->z)
+                        memcpy(a->out, a->z, (size_t)(pixels * outputs * j->size));
+        } else if (a->kind == LG_CONV_INPUT_GRAD) { /* g w */
+                g = product_of(j, pixels, channels, outputs);
+                g.a = a->g, g.a_row = outputs, g.a_col = 1;
+                g.b = a->w, g.b_row = channels, g.b_col = 1;
+        } else { /* g^T x */
+                g = product_of(j, outputs, channels, pixels);
+                g.a = a->g, g.a_row = 1, g.a_col = outputs;
+                g.b = a->x, g.b_row = channels, g.b_col = 1;
         }
-        g.a_col = g.b_row = 1;
-        g.b = j->w + group * j->outputs * j->k * j->size;
-        g.b_col = j->k;
-        g.c = y;
-        g.ldc = a->outputs;
-        g.beta = a->z != NULL;
-        g.bias = lg_byte_at(j->bias, group * (int64_t)run);
-        g.relu = a->relu;
-        lg_multiply(&g, lg_way_of(&g), windows + j->windows_bytes);
+        g.c = a->out;
+        g.ldc = g.n;
+        return LG_CPU(gemm)(q, &g);
 }
 
-/* windows = g w, added to rows [top, bottom) of dx */
-static void input_grad_tile(const lg_conv_job *j, int64_t group, int64_t first, int64_t count, int64_t top,
-                            int64_t bottom, char *windows)
+/* Scratch of each thread: `count` elements, and what products need of which no side is longer than `most`. */
+static bool set_scratch(lg_queue *q, job *j, int64_t count, int64_t most)
 {
-        const lg_conv_args *a = j->a;
-        lg_gemm_args g = product_of(j, count, j->k, j->outputs);
-        g.a = (const char *)a->g + (first * a->outputs + group * j->outputs) * j->size;
-        g.a_row = a->outputs;
-        g.a_col = g.b_col = 1;
-        g.b = j->w + group * j->outputs * j->k * j->size;
-        g.b_row = j->k;
-        g.c = windows;
-        g.ldc = j->k;
-        if (j->direct) {
-                g.c = (char *)a->out + (first * a->channels + group * j->channels) * j->size;
-                g.ldc = a->channels;
-        }
-        lg_multiply(&g, lg_way_of(&g), windows + j->windows_bytes);
-        if (!j->direct)
-                lg_conv_scatter(j, group, first, count, top, bottom, windows);
+        const lg_gemm_args largest = {.dtype = j->a->dtype, .m = most, .n = most, .k = most};
+        const int64_t strips = (int64_t)lg_multiply_bytes(&largest, LG_BY_STRIPS);
+        const int64_t short_strips = (int64_t)lg_multiply_bytes(&largest, LG_BY_SHORT_STRIPS);
+        j->windows_bytes = lg_ceil_div(count * j->size, 64) * 64;
+        j->slot_bytes = j->windows_bytes + lg_ceil_div(lg_most(strips, short_strips), 64) * 64;
+        return (j->scratch = q->workspace(q, (size_t)(q->threads * j->slot_bytes))) != NULL;
 }
 
-/* Columns of kernel rows [from, to) of dw += g^T windows; dw is (outputs, kernel, channels of a group). */
-static void weight_grad_tile(const lg_conv_job *j, int64_t group, int64_t first, int64_t count, int64_t from,
-                             int64_t to, bool add, char *dw, char *windows)
-{
-        const lg_conv_args *a = j->a;
-        const int64_t row = a->at.kernel[1] * j->channels;
-        lg_gemm_args g = product_of(j, j->outputs, (to - from) * row, count);
-        g.a = (const char *)a->g + (first * a->outputs + group * j->outputs) * j->size;
-        g.a_row = g.b_col = 1;
-        g.a_col = a->outputs;
-        g.b = windows;
-        g.b_row = g.n;
-        if (j->direct) {
-                g.b = (const char *)a->x + (first * a->channels + group * j->channels) * j->size;
-                g.b_row = a->channels;
-        } else {
-                lg_conv_gather(j, group, first, count, from, to, windows);
-        }
-        g.c = dw + (group * j->outputs * j->k + from * row) * j->size;
-        g.ldc = j->k;
-        g.beta = add;
-        lg_multiply(&g, lg_way_of(&g), windows + j->windows_bytes);
-}
+/* ---- the input gradient ---- */
 
-/* ---- the three kernels ---- */
-
-/* One at a time for each thread, or all on this one. */
-static void run_tasks(lg_queue *q, const lg_conv_job *j, int64_t tasks, lg_range_fn *run, const void *job)
-{
-        lg_parallel(q, tasks, j->slots > 1 ? 1 : lg_most(tasks, 1), run, job);
-}
-
-static void forward_tiles(const void *user, int64_t first, int64_t end, int thread)
-{
-        const lg_conv_job *j = user;
-        const int64_t groups = j->a->at.groups;
-        for (int64_t t = first; t < end; t++) {
-                int64_t pixel = t / groups * j->tile;
-                forward_tile(j, t % groups, pixel, lg_least(j->tile, j->pixels - pixel),
-                             j->windows + thread * j->slot_bytes);
-        }
-}
-
-static void forward(lg_queue *q, const lg_conv_job *j)
-{
-        run_tasks(q, j, lg_ceil_div(j->pixels, j->tile) * j->a->at.groups, forward_tiles, j);
-}
+/* Output pixel `pixel` of all: its image, the first input pixel it sees, and which columns of the kernel meet one. */
+typedef struct window {
+        int64_t n, row, col, lo, hi;
+} window;
 
 /* Rows of one image, or several whole images, that one task fills. */
 typedef struct band {
@@ -125,191 +85,160 @@ typedef struct band {
         int64_t first, end;             /* the output pixels that reach them */
 } band;
 
-static band band_of(const lg_conv_job *j, int64_t images, int64_t bands, int64_t i)
+static window window_of(const lg_conv_geometry *at, int64_t pixel)
+{
+        window w;
+        const int64_t per_image = at->out[0] * at->out[1], in_image = pixel % per_image;
+        w.n = pixel / per_image;
+        w.row = in_image / at->out[1] * at->stride[0] - at->padding[0];
+        w.col = in_image % at->out[1] * at->stride[1] - at->padding[1];
+        w.lo = w.col < 0 ? lg_least(lg_ceil_div(-w.col, at->dilation[1]), at->kernel[1]) : 0;
+        w.hi = w.col < at->in[1] ? lg_least(lg_ceil_div(at->in[1] - w.col, at->dilation[1]), at->kernel[1]) : 0;
+        w.hi = lg_most(w.hi, w.lo);
+        return w;
+}
+
+#define LG_BOTH "conv_products.inc"
+#include "both.inc"
+
+static band band_of(const job *j, int64_t i)
 {
         const lg_conv_geometry *at = &j->a->at;
         const int64_t per_image = at->out[0] * at->out[1];
-        band b = {.n = i / bands * images, .top = at->in[0] * (i % bands) / bands};
-        b.images = lg_least(images, j->a->n - b.n);
-        b.bottom = at->in[0] * (i % bands + 1) / bands;
+        band b = {.n = i / j->bands * j->images, .top = at->in[0] * (i % j->bands) / j->bands};
+        b.images = lg_least(j->images, j->a->n - b.n);
+        b.bottom = at->in[0] * (i % j->bands + 1) / j->bands;
         b.first = b.n * per_image;
         b.end = b.first + b.images * per_image;
-        if (bands > 1) {
-                int64_t above = b.top + at->padding[0] - (at->kernel[0] - 1) * at->dilation[0];
-                int64_t from = above > 0 ? lg_ceil_div(above, at->stride[0]) : 0;
-                int64_t to = lg_least(at->out[0], (b.bottom - 1 + at->padding[0]) / at->stride[0] + 1);
+        if (j->bands > 1) {
+                const int64_t above = b.top + at->padding[0] - (at->kernel[0] - 1) * at->dilation[0];
+                const int64_t from = above > 0 ? lg_ceil_div(above, at->stride[0]) : 0;
+                const int64_t to = lg_least(at->out[0], (b.bottom - 1 + at->padding[0]) / at->stride[0] + 1);
                 b.first += lg_least(from, at->out[0]) * at->out[1];
                 b.end = lg_most(b.n * per_image + to * at->out[1], b.first);
         }
         return b;
 }
 
-static void fill_band(const lg_conv_job *j, const band *b, char *windows)
+/* Sets a band to the sum of the windows g w of the pixels that reach it. */
+static void fill_band(const job *j, const band *b, char *windows)
 {
         const lg_conv_args *a = j->a;
-        const int64_t row = a->at.in[1] * a->channels * j->size;
-        if (!j->direct)
-                memset((char *)a->out + (b->n * a->at.in[0] + b->top) * row, 0,
-                       (size_t)(((b->images - 1) * a->at.in[0] + b->bottom - b->top) * row));
+        const int64_t row = a->at.in[1] * a->channels;
+        memset(element(j, a->out, (b->n * a->at.in[0] + b->top) * row), 0,
+               (size_t)(((b->images - 1) * a->at.in[0] + b->bottom - b->top) * row * j->size));
         for (int64_t group = 0; group < a->at.groups; group++)
-                for (int64_t first = b->first; first < b->end; first += j->tile)
-                        input_grad_tile(j, group, first, lg_least(j->tile, b->end - first), b->top, b->bottom, windows);
+                for (int64_t first = b->first; first < b->end; first += j->tile) {
+                        lg_gemm_args g = product_of(j, lg_least(j->tile, b->end - first), j->k, j->outputs);
+                        g.a = element(j, a->g, first * a->outputs + group * j->outputs), g.a_row = a->outputs;
+                        g.a_col = g.b_col = 1;
+                        g.b = element(j, j->w, group * j->outputs * j->k), g.b_row = j->k;
+                        g.c = windows, g.ldc = j->k;
+                        lg_multiply(&g, lg_way_of(&g), windows + j->windows_bytes);
+                        (a->dtype == LG_F64 ? add_windows_f64 : add_windows_f32)(j, b, group, first, g.m, windows);
+                }
 }
 
-typedef struct bands {
-        const lg_conv_job *j;
-        int64_t images, bands;
-} bands;
-
-static void fill_bands(const void *user, int64_t first, int64_t end, int thread)
+static void fill_bands(const void *job_, int64_t first, int64_t end, int thread)
 {
-        const bands *s = user;
+        const job *j = job_;
         for (int64_t i = first; i < end; i++) {
-                const band b = band_of(s->j, s->images, s->bands, i);
-                fill_band(s->j, &b, s->j->windows + thread * s->j->slot_bytes);
+                const band b = band_of(j, i);
+                fill_band(j, &b, j->scratch + thread * j->slot_bytes);
         }
 }
 
-static void input_grad(lg_queue *q, const lg_conv_job *j)
+static void turn_weights(const void *job_, int64_t first, int64_t end, int thread)
 {
-        const lg_conv_args *a = j->a;
-        int64_t per_image = lg_most(a->at.out[0] * a->at.out[1], 1);
-        int64_t images = lg_least(lg_ceil_div(FEW_PIXELS, per_image), lg_most(a->n / TASKS, 1)); /* at a time */
-        int64_t count =
-                a->n >= TASKS || j->direct ? 1 : lg_least(lg_ceil_div(TASKS, a->n), lg_most(a->at.in[0] / 4, 1));
-        run_tasks(q, j, lg_ceil_div(a->n, images) * count, fill_bands, &(bands){j, images, count});
-}
-
-/* How the sum over all pixels is cut: into chunks of tiles with a sum of their own, and by kernel rows. */
-typedef struct cut {
-        const lg_conv_job *j;
-        int64_t chunks, rows, tiles;
-        char *sums; /* (chunks, outputs, kernel, channels of a group) */
-} cut;
-
-static void sum_chunk(const lg_conv_job *j, const cut *c, int64_t task, char *windows)
-{
-        const int64_t groups = j->a->at.groups, kernel = j->a->at.kernel[0];
-        const int64_t chunk = task / (c->rows * groups), row = task / groups % c->rows;
-        char *sum = c->sums + chunk * j->a->outputs * j->k * j->size;
-        const int64_t start = c->tiles * chunk / c->chunks, end = c->tiles * (chunk + 1) / c->chunks;
-        for (int64_t t = start; t < end; t++)
-                weight_grad_tile(j, task % groups, t * j->tile, lg_least(j->tile, j->pixels - t * j->tile),
-                                 kernel * row / c->rows, kernel * (row + 1) / c->rows, t > start, sum, windows);
-}
-
-static void sum_chunks(const void *user, int64_t first, int64_t end, int thread)
-{
-        const cut *c = user;
-        for (int64_t t = first; t < end; t++)
-                sum_chunk(c->j, c, t, c->j->windows + thread * c->j->slot_bytes);
-}
-
-static bool weight_grad(lg_queue *q, const lg_conv_job *j)
-{
-        const lg_conv_args *a = j->a;
-        const int64_t bytes = a->outputs * j->k * j->size;
-        cut c = {.j = j, .tiles = lg_ceil_div(j->pixels, j->tile)};
-        c.chunks = lg_least(lg_least(c.tiles, TASKS), lg_most(CHUNK_BYTES / lg_most(bytes, 1), 1));
-        c.rows = c.chunks * a->at.groups < TASKS ? a->at.kernel[0] : 1;
-        const int64_t tasks = c.chunks * c.rows * a->at.groups;
-        if (!(c.sums = q->workspace(q, (size_t)(c.chunks * bytes))))
-                return false;
-        run_tasks(q, j, tasks, sum_chunks, &c);
-        const int64_t taps = a->at.kernel[0] * a->at.kernel[1];
-        lg_conv_add_sums(q, a, &(lg_conv_sums){c.sums, c.chunks, a->outputs, taps, j->channels, j->channels});
-        return true;
-}
-
-/* ---- preparation ---- */
-
-/* Tiles that are few enough for the cache and many enough for threads. */
-static int64_t tile_of(const lg_conv_job *j)
-{
-        int64_t fit = lg_most(TILE_BYTES / (lg_most(j->k, j->outputs) * j->size), TILE_PIXELS);
-        int64_t share = lg_most(lg_ceil_div(j->pixels, TASKS), TILE_PIXELS);
-        return lg_least(fit, share);
-}
-
-/* The scale and shift of an output in its weights and its bias. */
-#define FOLD(suffix, type)                                                                                             \
-        static void fold_##suffix(const lg_conv_job *j, int64_t o)                                                     \
-        {                                                                                                              \
-                const lg_conv_args *a = j->a;                                                                          \
-                const type scale = ((const type *)a->scale)[o], b = a->b ? ((const type *)a->b)[o] : 0;                \
-                type *w = (type *)j->w + o * j->k;                                                                     \
-                for (int64_t i = 0; i < j->k; i++)                                                                     \
-                        w[i] *= scale;                                                                                 \
-                ((type *)j->bias)[o] = b * scale + ((const type *)a->shift)[o];                                        \
-        }
-FOLD(f32, float)
-FOLD(f64, double)
-
-static void bring_outputs(const void *user, int64_t first, int64_t end, int thread)
-{
-        const lg_conv_job *j = user;
-        const int64_t bytes = j->k * j->size;
+        const job *j = job_;
         (void)thread;
-        for (int64_t o = first; o < end; o++) {
-                lg_conv_kernel_first(j, j->w + o * bytes, (const char *)j->a->w + o * bytes);
-                if (j->a->scale)
-                        (j->a->dtype == LG_F64 ? fold_f64 : fold_f32)(j, o);
-        }
+        (j->a->dtype == LG_F64 ? turn_outputs_f64 : turn_outputs_f32)(j, first, end);
 }
 
-static bool bring_weights(lg_queue *q, lg_conv_job *j)
+static bool fill_input(lg_queue *q, job *j)
 {
         const lg_conv_args *a = j->a;
-        const int64_t bytes = j->k * j->size;
-        j->w = lg_byte_at(a->w, 0);
-        j->bias = lg_byte_at(a->b, 0);
-        if (j->k == j->channels && !a->scale)
-                return true;
-        if (!(j->w = q->workspace(q, (size_t)(a->outputs * bytes))) ||
-            (a->scale && !(j->bias = q->workspace(q, (size_t)(a->outputs * j->size)))))
+        const int64_t pixels = a->n * a->at.out[0] * a->at.out[1], per_image = a->at.out[0] * a->at.out[1];
+        const int64_t fit = lg_most(TILE_BYTES / (lg_most(j->k, j->outputs) * j->size), TILE_PIXELS);
+        j->tile = lg_least(fit, lg_most(lg_ceil_div(pixels, TASKS), TILE_PIXELS));
+        j->images = lg_least(lg_ceil_div(FEW_PIXELS, per_image), lg_most(a->n / TASKS, 1));
+        j->bands = a->n >= TASKS ? 1 : lg_least(lg_ceil_div(TASKS, a->n), lg_most(a->at.in[0] / 4, 1));
+        if (!set_scratch(q, j, j->tile * j->k, lg_most(j->k, lg_most(j->outputs, j->tile))) ||
+            !(j->w = q->workspace(q, (size_t)(a->outputs * j->k * j->size))))
                 return false;
-        lg_parallel(q, a->outputs, lg_grain(j->k), bring_outputs, j);
+        lg_parallel(q, a->outputs, lg_grain(j->k), turn_weights, j);
+        lg_conv_share(q, a, lg_ceil_div(a->n, j->images) * j->bands, fill_bands, j);
         return true;
 }
 
-static bool prepare(lg_queue *q, lg_conv_job *j)
+/* ---- the weights' gradient: each element of the kernel meets some runs of pixels ---- */
+
+/* Outputs [first, end) of dimension d through which element k of the kernel sees the image. */
+static void find_outputs(const lg_conv_geometry *at, int d, int64_t k, int64_t *ret_first, int64_t *ret_end)
 {
-        const lg_conv_geometry *at = &j->a->at;
-        bool plain = true;
+        const int64_t before = at->padding[d] - k * at->dilation[d], after = at->in[d] + before;
+        *ret_first = before > 0 ? lg_least(lg_ceil_div(before, at->stride[d]), at->out[d]) : 0;
+        *ret_end =
+                after > 0 ? lg_most(lg_least(lg_ceil_div(after, at->stride[d]), at->out[d]), *ret_first) : *ret_first;
+}
+
+static void sum_tap(const job *j, int64_t group, int64_t tap, char *sums)
+{
+        const lg_conv_args *a = j->a;
+        const lg_conv_geometry *at = &a->at;
+        const int64_t k[] = {tap / at->kernel[1], tap % at->kernel[1]};
+        int64_t first[2], end[2];
         for (int d = 0; d < 2; d++)
-                plain = plain && at->kernel[d] == 1 && at->stride[d] == 1 && at->padding[d] == 0 &&
-                        at->out[d] == at->in[d];
-        j->direct = plain;
-        j->tile = tile_of(j);
-        double work = 2.0 * (double)j->pixels * (double)j->k * (double)j->a->outputs;
-        j->slots = work < LG_PARALLEL_WORK ? 1 : q->threads;
-        j->windows_bytes = j->direct ? 0 : lg_ceil_div(j->tile * j->k * j->size, 64) * 64;
-        const int64_t most = lg_most(j->k, lg_most(j->outputs, j->tile));
-        const lg_gemm_args largest = {.dtype = j->a->dtype, .m = most, .n = most, .k = most};
-        const size_t strips = lg_multiply_bytes(&largest, LG_BY_STRIPS);
-        const size_t short_strips = lg_multiply_bytes(&largest, LG_BY_SHORT_STRIPS);
-        j->slot_bytes = j->windows_bytes + lg_ceil_div(lg_most((int64_t)strips, (int64_t)short_strips), 64) * 64;
-        if (!(j->windows = q->workspace(q, (size_t)(j->slots * j->slot_bytes))))
+                find_outputs(at, d, k[d], &first[d], &end[d]);
+        lg_gemm_args g = product_of(j, j->outputs, j->channels, end[1] - first[1]);
+        g.a_row = g.b_col = 1, g.a_col = a->outputs, g.b_row = at->stride[1] * a->channels;
+        g.c = sums, g.ldc = j->channels;
+        memset(sums, 0, (size_t)(j->outputs * j->channels * j->size));
+        g.beta = 1;
+        const int64_t col = first[1] * at->stride[1] - at->padding[1] + k[1] * at->dilation[1];
+        for (int64_t n = 0; n < a->n && g.k > 0; n++)
+                for (int64_t i = first[0]; i < end[0]; i++) {
+                        const int64_t row = i * at->stride[0] - at->padding[0] + k[0] * at->dilation[0];
+                        const int64_t seen = (n * at->in[0] + row) * at->in[1] + col;
+                        const int64_t made = (n * at->out[0] + i) * at->out[1] + first[1];
+                        g.a = element(j, a->g, made * a->outputs + group * j->outputs);
+                        g.b = element(j, a->x, seen * a->channels + group * j->channels);
+                        lg_multiply(&g, lg_way_of(&g), sums + j->windows_bytes);
+                }
+        (a->dtype == LG_F64 ? put_sums_f64 : put_sums_f32)(j, group, tap, sums);
+}
+
+static void sum_taps(const void *job_, int64_t first, int64_t end, int thread)
+{
+        const job *j = job_;
+        for (int64_t i = first; i < end; i++)
+                sum_tap(j, i / j->taps, i % j->taps, j->scratch + thread * j->slot_bytes);
+}
+
+static bool sum_weights(lg_queue *q, job *j)
+{
+        const int64_t most = lg_most(lg_most(j->outputs, j->channels), j->a->at.out[1]);
+        if (!set_scratch(q, j, j->outputs * j->channels, most))
                 return false;
-        return j->a->kind == LG_CONV_WEIGHT_GRAD || bring_weights(q, j);
+        lg_conv_share(q, j->a, j->taps * j->a->at.groups, sum_taps, j);
+        return true;
+}
+
+bool lg_conv_products_fit(const lg_conv_args *a)
+{
+        const lg_conv_geometry *at = &a->at;
+        return a->kind != LG_CONV_FORWARD || (at->groups == 1 && !a->scale && lg_conv_is_plain(at));
 }
 
 bool lg_conv_products(lg_queue *q, const lg_conv_args *a)
 {
-        lg_conv_job j = {.a = a, .size = (int64_t)lg_bytes_of(a->dtype)};
+        job j = {.a = a, .size = (int64_t)lg_bytes_of(a->dtype), .taps = a->at.kernel[0] * a->at.kernel[1]};
         j.channels = a->channels / a->at.groups;
         j.outputs = a->outputs / a->at.groups;
-        j.k = j.channels * a->at.kernel[0] * a->at.kernel[1];
-        j.pixels = a->n * a->at.out[0] * a->at.out[1];
+        j.k = j.channels * j.taps;
         if (j.k > INT32_MAX || a->outputs > INT32_MAX || a->channels > INT32_MAX)
                 return lg_queue_fail(q, LG_BROKEN, "conv: more than 2^31 - 1 channels or elements in a window");
-        if (!prepare(q, &j))
-                return false;
-        if (a->kind == LG_CONV_WEIGHT_GRAD)
-                return weight_grad(q, &j);
-        if (a->kind == LG_CONV_FORWARD)
-                forward(q, &j);
-        else
-                input_grad(q, &j);
-        return true;
+        if (a->at.groups == 1 && lg_conv_is_plain(&a->at))
+                return multiply_pixels(q, &j);
+        return a->kind == LG_CONV_INPUT_GRAD ? fill_input(q, &j) : sum_weights(q, &j);
 }

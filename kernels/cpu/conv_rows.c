@@ -35,7 +35,8 @@ lg_conv_cut lg_conv_cut_of(const lg_conv_args *a, int64_t bytes, int64_t parts, 
         const int64_t size = (int64_t)lg_bytes_of(a->dtype), per_image = at->out[0] * at->out[1];
         lg_conv_cut c = {.a = a, .width = reach(at, 1, at->out[1])};
         const int64_t line_bytes = c.width * a->channels * size;
-        c.rows = rows_of(a, line_bytes, bytes, parts);
+        const bool fits = lg_conv_cut_fits(a);
+        c.rows = fits ? rows_of(a, line_bytes, bytes, parts) : lg_least(at->out[0], FEW_ROWS);
         c.bands = lg_ceil_div(at->out[0], c.rows);
         c.images = 1;
         if (c.bands == 1)
@@ -43,8 +44,9 @@ lg_conv_cut lg_conv_cut_of(const lg_conv_args *a, int64_t bytes, int64_t parts, 
         c.parts = lg_ceil_div(a->n, c.images) * c.bands;
         c.pixels = c.images * c.rows * at->out[1];
         c.height = reach(at, 0, c.rows);
-        c.copies = at->padding[0] > 0 || at->padding[1] > 0 || reach(at, 0, at->out[0]) - at->padding[0] > at->in[0] ||
+        c.reaches = at->padding[0] > 0 || at->padding[1] > 0 || reach(at, 0, at->out[0]) - at->padding[0] > at->in[0] ||
                    c.width - at->padding[1] > at->in[1];
+        c.copies = c.reaches && fits;
         if (c.copies)
                 c.bytes = lg_ceil_div(c.images * c.height * line_bytes, 64) * 64;
         return c;
