@@ -3,16 +3,13 @@
 #define LG_TEST_H
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <grad.h>
+
+#include "tests.h"
 
 /* $LG_TEST_DEVICE as a device, which becomes the context's default one. */
 static inline lg_device test_device(lg_ctx *c)

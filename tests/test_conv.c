@@ -58,10 +58,8 @@ ROWS
 #undef ROW
 #define ROW(name, shape, call) {#name, shape, run_##name},
 
-        static void
-        pytorch(void **state)
+TEST_CASE(pytorch)
 {
-        (void)state;
         const golden rows[] = {ROWS};
         golden_check("conv.txt", golden_input, rows, sizeof rows / sizeof *rows);
 }
@@ -74,9 +72,8 @@ static lg_tensor *transposed(lg_tensor *x)
 }
 
 /* One value and three gradients for any layout and dtype, also of a mixture. */
-static void layouts_and_dtypes(void **state)
+TEST_CASE(layouts_and_dtypes)
 {
-        (void)state;
         const lg_dtype dtypes[] = {LG_F64, LG_F32, LG_F16, LG_BF16};
         const double limits[] = {1e-12, 1e-5, 2e-3, 1.6e-2};
         lg_ctx *c = open_ctx();
@@ -121,9 +118,8 @@ static void layouts_and_dtypes(void **state)
 }
 
 /* Results lie channels-last, so that the next layer copies nothing. */
-static void results_lie_channels_last(void **state)
+TEST_CASE(results_lie_channels_last)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3, 8, 8)), *w = lg_ones(c, LG_SHAPE(5, 3, 3, 3));
         lg_tensor *y = lg_relu(lg_conv2d(x, w, NULL)), *z = lg_conv_transpose2d(y, w, NULL);
@@ -139,9 +135,8 @@ static void results_lie_channels_last(void **state)
 /* ---- sizes ---- */
 
 /* Big enough for several threads: the same bits for any number of them, and the values of a sum written by hand. */
-static void threads(void **state)
+TEST_CASE(threads)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         enum { N = 6, C = 8, O = 16, SIDE = 24, ALL = N * O * SIDE * SIDE };
         lg_set_deterministic(c, true);
@@ -181,9 +176,8 @@ static void threads(void **state)
         lg_close(c);
 }
 
-static void empty(void **state)
+TEST_CASE(empty)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *w = lg_ones(c, LG_SHAPE(5, 3, 3, 3), .requires_grad = true);
         lg_tensor *b = lg_ones(c, LG_SHAPE(5), .requires_grad = true);
@@ -202,9 +196,8 @@ static void empty(void **state)
 
 /* ---- errors ---- */
 
-static void errors(void **state)
+TEST_CASE(errors)
 {
-        (void)state;
         lg_ctx *c = open_ctx(), *other = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 4, 5, 6)), *w = lg_ones(c, LG_SHAPE(6, 4, 3, 3)),
                   *s = lg_ones(c, LG_SHAPE(2, 4, 5)), *u = lg_ones(c, LG_SHAPE(6, 4, 3)), *b = lg_ones(c, LG_SHAPE(6));
@@ -249,17 +242,4 @@ static void errors(void **state)
         REFUSED(LG_ERR_ARGUMENT, "another context", lg_conv2d(x, lg_ones(other, LG_SHAPE(6, 4, 3, 3)), NULL));
         lg_close(other);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(pytorch),
-                cmocka_unit_test(layouts_and_dtypes),
-                cmocka_unit_test(results_lie_channels_last),
-                cmocka_unit_test(threads),
-                cmocka_unit_test(empty),
-                cmocka_unit_test(errors),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,8 @@
 #include "test.h"
 
 /* Running sums over lines of any length, both ways (the gradient runs back), against loops. */
-static void long_running_sums(void **state)
+TEST_CASE(long_running_sums)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const int64_t lengths[] = {3, 17, 40, 1024, 1025, 3000};
         const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16};
@@ -36,9 +35,8 @@ static void long_running_sums(void **state)
 
 /* Lines of any length and of any step, whose exponentials are out of every dtype's range, against loops. The gradient
  * with g[i] = 1 + i % 3 is found from its formula: dx[k] is the sum of g[i] e^(x[k] - y[i]) over i >= k. */
-static void long_running_log_sums(void **state)
+TEST_CASE(long_running_log_sums)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const int64_t lengths[] = {2, 16, 17, 40, 1024, 1025, 1500};
         const lg_dtype dtypes[] = {LG_F64, LG_F32, LG_F16, LG_BF16};
@@ -78,9 +76,8 @@ static void long_running_log_sums(void **state)
 
 /* PyTorch's numbers, but for the gradients by elements that are as infinite as what they are added to: those are NaN
  * there. The sum of dx is that of g, whatever x is. */
-static void infinite_log_sums(void **state)
+TEST_CASE(infinite_log_sums)
 {
-        (void)state;
         const double inf = INFINITY, nan = NAN;
         const struct {
                 double x[4], y[4], dx[4];
@@ -114,9 +111,8 @@ static void infinite_log_sums(void **state)
         lg_close(c);
 }
 
-static void shapes_of_log_sums(void **state)
+TEST_CASE(shapes_of_log_sums)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_reshape(lg_arange(c, 0, 6, 1, .dtype = LG_F32), LG_SHAPE(2, 3));
         assert_list(lg_logcumsumexp(lg_transpose(x, 0, 1), 1), 1e-6, 0, log(1 + exp(3)), 1, log(exp(1) + exp(4)), 2,
@@ -130,15 +126,4 @@ static void shapes_of_log_sums(void **state)
         assert_null(lg_logcumsumexp(lg_cast(x, LG_I64), 0));
         assert_error(c, LG_ERR_DTYPE, "logcumsumexp: x is i64");
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(long_running_sums),
-                cmocka_unit_test(long_running_log_sums),
-                cmocka_unit_test(infinite_log_sums),
-                cmocka_unit_test(shapes_of_log_sums),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,9 +65,8 @@ ROWS
 #undef Y
 #undef P
 
-static void as_pytorch_computes_it(void **state)
+TEST_CASE(as_pytorch_computes_it)
 {
-        (void)state;
         golden_check("elementwise.txt", golden_input, rows, sizeof rows / sizeof *rows);
 }
 
@@ -103,9 +102,8 @@ static const unary unaries[] = {
 };
 
 /* All rows in every float dtype, of strides, against f64 of what the dtype holds. */
-static void float_dtypes(void **state)
+TEST_CASE(float_dtypes)
 {
-        (void)state;
         enum { N = 77, HALF = 39 };
         lg_ctx *c = open_ctx();
         for (size_t r = 0; r < sizeof unaries / sizeof *unaries; r++)
@@ -129,9 +127,8 @@ static void float_dtypes(void **state)
         lg_close(c);
 }
 
-static void integers(void **state)
+TEST_CASE(integers)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const lg_dtype dtypes[] = {LG_I64, LG_I32};
         for (int d = 0; d < 2; d++) {
@@ -180,9 +177,8 @@ static void integers(void **state)
         lg_close(c);
 }
 
-static void tests_and_logic(void **state)
+TEST_CASE(tests_and_logic)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int d = 0; d < 4; d++) {
                 lg_tensor *x = lg_cast(lg_from(c, ((double[]){0, -0.0, 1, NAN, INFINITY, -INFINITY, -3e4}), LG_SHAPE(7),
@@ -214,9 +210,8 @@ static void tests_and_logic(void **state)
         lg_close(c);
 }
 
-static void lerp(void **state)
+TEST_CASE(lerp)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *a = lg_full(c, 1e8, LG_SHAPE(2, 1)), *b = lg_full(c, 0.1, LG_SHAPE(3));
         lg_tensor *w = lg_from(c, ((float[]){0, 1, 0.25f}), LG_SHAPE(3));
@@ -254,9 +249,8 @@ static double shrunk(double x)
         return sum / cosh(x);
 }
 
-static void digits_near_zero(void **state)
+TEST_CASE(digits_near_zero)
 {
-        (void)state;
         const double x[] = {1e-12, 1e-7, 1e-4, 1e-3, 0.01, 0.1, 0.3, 0.7, 0.99, 1, 1.01, 2, 5};
         const double digits[] = {1e-12, 1e-6, 1e-3, 8e-3}, least[] = {0, 1e-42, 6e-8, 1e-38};
         lg_ctx *c = open_ctx();
@@ -271,9 +265,8 @@ static void digits_near_zero(void **state)
 }
 
 /* What the parts of a formula exceed, the result may not. */
-static void results_in_range(void **state)
+TEST_CASE(results_in_range)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int d = 0; d < 2; d++) {
                 lg_tensor *x = lg_cast(lg_from(c, ((float[]){90, -2, 0, 1000, -800}), LG_SHAPE(5)), floats[d]);
@@ -288,9 +281,8 @@ static void results_in_range(void **state)
 }
 
 /* A rest that is 0 has the sign of b, as Python's: -1.0 % 1.0 is 0.0, 1.0 % -1.0 is -0.0. */
-static void remainders_of_zero(void **state)
+TEST_CASE(remainders_of_zero)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int d = 0; d < 4; d++) {
                 lg_tensor *a = lg_cast(lg_from(c, ((double[]){-1, 1, -6, 6, -0.0, 0}), LG_SHAPE(6)), floats[d]);
@@ -305,9 +297,8 @@ static void remainders_of_zero(void **state)
 }
 
 /* As PyTorch: exact, of the promoted dtype, wrapping around. */
-static void powers_of_integers(void **state)
+TEST_CASE(powers_of_integers)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const int64_t base[] = {7, 3, -3, -1, -1, 1, 0, 0, 2, -5, 2}, by[] = {15, 40, 39, -3, -2, -9, 0, -1, -1, 1, 64};
         const int64_t want[] = {
@@ -337,9 +328,8 @@ static void powers_of_integers(void **state)
 }
 
 /* What PyTorch refuses; and takes. */
-static void numbers_of_activations(void **state)
+TEST_CASE(numbers_of_activations)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((float[]){-2, -0.5f, 2}), LG_SHAPE(3)), *whole = lg_cast(x, LG_I64);
         drop(lg_softshrink(x, -1));
@@ -368,21 +358,4 @@ static void numbers_of_activations(void **state)
         assert_list(lg_softplus(x, 0, 20), 0, INFINITY, INFINITY, INFINITY);
         assert_ok(c);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(as_pytorch_computes_it),
-                cmocka_unit_test(float_dtypes),
-                cmocka_unit_test(integers),
-                cmocka_unit_test(tests_and_logic),
-                cmocka_unit_test(lerp),
-                cmocka_unit_test(digits_near_zero),
-                cmocka_unit_test(results_in_range),
-                cmocka_unit_test(remainders_of_zero),
-                cmocka_unit_test(powers_of_integers),
-                cmocka_unit_test(numbers_of_activations),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

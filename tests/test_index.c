@@ -90,9 +90,8 @@ static lg_tensor *turned_input(lg_ctx *c, const golden *row)
         return lg_permute(lg_contiguous(lg_permute(x, back)), back);
 }
 
-static void as_pytorch(void **state)
+TEST_CASE(as_pytorch)
 {
-        (void)state;
         golden_check("index.txt", golden_input, rows, sizeof rows / sizeof *rows);
         golden_check("index.txt", turned_input, rows, sizeof rows / sizeof *rows);
 }
@@ -160,9 +159,8 @@ static void check_loops(lg_ctx *c, const loops *l, lg_dtype dtype)
         lg_scope_end(c, scope);
 }
 
-static void every_dtype(void **state)
+TEST_CASE(every_dtype)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8};
         for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
@@ -184,9 +182,8 @@ static void every_dtype(void **state)
 }
 
 /* Small sums and repeated indices in f16 and bf16 add up in f32: 300 ones on 2048 would be lost one by one. */
-static void half_precision(void **state)
+TEST_CASE(half_precision)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *zeros = lg_zeros(c, LG_SHAPE(300), .dtype = LG_I64);
         for (int d = 0; d < 2; d++) {
@@ -212,9 +209,8 @@ static void half_precision(void **state)
 }
 
 /* Lines along the innermost, the outermost and a middle dimension, few and many. */
-static void big_sizes(void **state)
+TEST_CASE(big_sizes)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         loops shapes[] = {
                 {.outer = 1, .size = 50, .n = 90000, .inner = 1}, {.outer = 1, .size = 40, .n = 900, .inner = 70},
@@ -250,9 +246,8 @@ static void add_in_order(lg_tensor *x, lg_tensor *index, lg_tensor *src, double 
 }
 
 /* The same bits on one thread and on several, where the order of a sum shows: that of the indices. */
-static void threads_change_nothing(void **state)
+TEST_CASE(threads_change_nothing)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         enum { N = 6000, D = 33, SIZE = 17 };
         lg_tensor *x = lg_uniform(c, -1, 1, LG_SHAPE(SIZE, D)), *src = lg_uniform(c, -1, 1, LG_SHAPE(N, D));
@@ -275,9 +270,8 @@ static void threads_change_nothing(void **state)
 
 /* ---- layouts and edges ---- */
 
-static void strided_inputs(void **state)
+TEST_CASE(strided_inputs)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_reshape(lg_arange(c, 0, 12, 1), LG_SHAPE(3, 4));
         lg_tensor *turned = lg_transpose(x, 0, 1), *every = lg_slice(I64(4, 6), 0, 0, LG_MAX, .step = 2); /* 3 1 3 */
@@ -303,9 +297,8 @@ static void strided_inputs(void **state)
         lg_close(c);
 }
 
-static void empty_and_scalar(void **state)
+TEST_CASE(empty_and_scalar)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *none = lg_zeros(c, LG_SHAPE(0), .dtype = LG_I64), *m = lg_ones(c, LG_SHAPE(3, 2));
         lg_tensor *hollow = lg_zeros(c, LG_SHAPE(0, 2)), *zero = lg_zeros(c, LG_SHAPE_0D, .dtype = LG_I64);
@@ -339,9 +332,8 @@ static void empty_and_scalar(void **state)
 }
 
 /* What is masked or cut away may be NaN and leaves no trace in values or gradients. */
-static void nan_is_masked(void **state)
+TEST_CASE(nan_is_masked)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((float[]){1, NAN, 3, 4}), LG_SHAPE(2, 2), .requires_grad = true);
         lg_tensor *y = lg_tril(x);
@@ -352,9 +344,8 @@ static void nan_is_masked(void **state)
         lg_close(c);
 }
 
-static void flip_is_a_view(void **state)
+TEST_CASE(flip_is_a_view)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_reshape(lg_arange(c, 0, 6, 1, .dtype = LG_F32), LG_SHAPE(2, 3)), *f = lg_flip(x, LG_ALL_DIMS);
         assert_int_equal(lg_stride_of(f, 0), -3);
@@ -381,9 +372,8 @@ static void flip_is_a_view(void **state)
         lg_close(c);
 }
 
-static void copies_and_views(void **state)
+TEST_CASE(copies_and_views)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_zeros(c, LG_SHAPE(5)), *p[5] = {NULL};
         lg_fill_(lg_repeat(x, LG_SHAPE(1)), 1);
@@ -420,9 +410,8 @@ static void copies_and_views(void **state)
 }
 
 /* src larger than the index: what the index does not reach has no part, nor a gradient. */
-static void index_smaller_than_src(void **state)
+TEST_CASE(index_smaller_than_src)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *src = lg_from(c, ((float[]){1, 2, 3, 4, 5, 6}), LG_SHAPE(2, 3), .requires_grad = true);
         lg_tensor *y = lg_scatter_add(lg_zeros(c, LG_SHAPE(2, 4)), 1, lg_reshape(LIST64(3, 3), LG_SHAPE(1, 2)), src);
@@ -435,9 +424,8 @@ static void index_smaller_than_src(void **state)
 
 /* ---- what is refused ---- */
 
-static void indices_out_of_range(void **state)
+TEST_CASE(indices_out_of_range)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(3, 2), .requires_grad = true), *bad = LIST64(1, 3), *minus = LIST64(0, -1);
         lg_tensor *src = lg_ones(c, LG_SHAPE(2, 2));
@@ -480,9 +468,8 @@ static void indices_out_of_range(void **state)
         lg_close(c);
 }
 
-static void wrong_shapes_and_dtypes(void **state)
+TEST_CASE(wrong_shapes_and_dtypes)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(3, 2)), *one = LIST64(0), *two = lg_reshape(LIST64(0, 1), LG_SHAPE(2, 1));
         lg_tensor *wide = lg_zeros(c, LG_SHAPE(1, 3), .dtype = LG_I64), *p[2] = {x, x};
@@ -570,24 +557,4 @@ static void wrong_shapes_and_dtypes(void **state)
         assert_null(lg_stack((lg_list){0, NULL}, 0));
         assert_ok(c);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(as_pytorch),
-                cmocka_unit_test(every_dtype),
-                cmocka_unit_test(half_precision),
-                cmocka_unit_test(big_sizes),
-                cmocka_unit_test(threads_change_nothing),
-                cmocka_unit_test(strided_inputs),
-                cmocka_unit_test(empty_and_scalar),
-                cmocka_unit_test(nan_is_masked),
-                cmocka_unit_test(flip_is_a_view),
-                cmocka_unit_test(copies_and_views),
-                cmocka_unit_test(index_smaller_than_src),
-                cmocka_unit_test(indices_out_of_range),
-                cmocka_unit_test(wrong_shapes_and_dtypes),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,9 +62,8 @@ static lg_tensor *input_of(lg_ctx *c, const golden *r)
         return lg_from(c, x_values, LG_SHAPE(3, 4), .dtype = LG_F64);
 }
 
-static void as_pytorch_computes_it(void **state)
+TEST_CASE(as_pytorch_computes_it)
 {
-        (void)state;
         golden_check("ops.txt", input_of, rows, sizeof rows / sizeof *rows);
 }
 
@@ -165,16 +164,14 @@ static lg_tensor *loss_input(lg_ctx *c, const golden *r)
         return golden_tensor(c, strstr(r->name, "image") ? LG_SHAPE(2, 3, 4) : LG_SHAPE(3, 4), 0);
 }
 
-static void losses_as_pytorch_computes_them(void **state)
+TEST_CASE(losses_as_pytorch_computes_them)
 {
-        (void)state;
         golden_check("loss.txt", loss_input, losses, sizeof losses / sizeof *losses);
 }
 
 /* Of scores and probabilities at the ends there is a loss and a gradient; of nothing, NaN and 0. */
-static void losses_far_out(void **state)
+TEST_CASE(losses_far_out)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *g[1], *x = lg_from(c, ((float[]){-1000, 1000, -20, 20, 0}), LG_SHAPE(5), .requires_grad = true);
         lg_tensor *zero = lg_zeros(c, LG_SHAPE(5)), *one = lg_ones(c, LG_SHAPE(5));
@@ -205,9 +202,8 @@ static void losses_far_out(void **state)
 }
 
 /* Two equal scores have the loss log 2, whatever they are. */
-static void scores_far_from_zero(void **state)
+TEST_CASE(scores_far_from_zero)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const lg_dtype dtypes[] = {LG_F32, LG_F32, LG_F32, LG_F32, LG_F64, LG_F64, LG_BF16, LG_F16};
         const double far[] = {1e4, 1e12, -1e16, 1e30, 1e18, -1e300, 1e30, 6e4};
@@ -230,9 +226,8 @@ static void scores_far_from_zero(void **state)
 }
 
 /* A score that is infinite has no loss where it is right, and an infinite one where it is not. */
-static void infinite_scores(void **state)
+TEST_CASE(infinite_scores)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const float i = INFINITY;
         const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
@@ -272,9 +267,8 @@ static void infinite_scores(void **state)
 }
 
 /* Losses of 0 are not -0. */
-static void no_loss_is_positive(void **state)
+TEST_CASE(no_loss_is_positive)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((float[]){-1, -2}), LG_SHAPE(1, 2)), *one = lg_ones(c, LG_SHAPE(1, 1));
         lg_tensor *none = lg_full(c, -100, LG_SHAPE(1), .dtype = LG_I64),
@@ -308,9 +302,8 @@ static void no_loss_is_positive(void **state)
 }
 
 /* A class that cannot be makes no NaN of the others; a target that cannot be is infinitely wrong. */
-static void weighted_edges(void **state)
+TEST_CASE(weighted_edges)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *lp = lg_from(c, ((double[]){-INFINITY, -0.5, -1, -INFINITY}), LG_SHAPE(2, 2), .dtype = LG_F64,
                                 .requires_grad = true),
@@ -354,9 +347,8 @@ static void weighted_edges(void **state)
 
 /* A target of weights: one-hot ones are class indices, what is -infinite counts only where it is wanted, and mixed
  * dtypes are promoted. */
-static void soft_targets(void **state)
+TEST_CASE(soft_targets)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(3, 4), .dtype = LG_F64), *g[2];
         lg_tensor *hot = lg_cast(lg_one_hot(labels(c), 4), LG_F64);
@@ -427,9 +419,8 @@ static void soft_targets(void **state)
 }
 
 /* In 16 bits neither the count nor the sum of many rows would have a place. */
-static void many_rows_of_half(void **state)
+TEST_CASE(many_rows_of_half)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         enum { MANY = 70000 };
         const lg_dtype dtypes[] = {LG_F16, LG_BF16};
@@ -447,9 +438,8 @@ static void many_rows_of_half(void **state)
         lg_close(c);
 }
 
-static void errors_of_losses(void **state)
+TEST_CASE(errors_of_losses)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3)), *y = lg_ones(c, LG_SHAPE(3)),
                   *i = lg_ones(c, LG_SHAPE(2, 3), .dtype = LG_I64);
@@ -499,9 +489,8 @@ static void errors_of_losses(void **state)
         lg_close(c);
 }
 
-static void big_scores_do_not_overflow(void **state)
+TEST_CASE(big_scores_do_not_overflow)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((float[]){1000, 1000, -1000, 0, -20000, 10}), LG_SHAPE(2, 3));
         assert_list(lg_softmax(x, 1), 1e-6, 0.5, 0.5, 0, 4.539787e-5, 0, 0.9999546);
@@ -514,9 +503,8 @@ static void big_scores_do_not_overflow(void **state)
         lg_close(c);
 }
 
-static void edges(void **state)
+TEST_CASE(edges)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3)),
                   *y = lg_from(c, ((int64_t[]){-100, -100}), LG_SHAPE(2), .dtype = LG_I64);
@@ -539,9 +527,8 @@ static void edges(void **state)
         lg_close(c);
 }
 
-static void half_precision(void **state)
+TEST_CASE(half_precision)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const lg_dtype dtypes[] = {LG_F16, LG_BF16};
         const double limits[] = {2e-3, 1.6e-2};
@@ -608,9 +595,8 @@ static void check_lines(lg_ctx *c, lg_dtype dtype, int64_t n, int64_t inner, boo
         lg_scope_end(c, scope);
 }
 
-static void lines_of_any_length(void **state)
+TEST_CASE(lines_of_any_length)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const int64_t lengths[] = {2, 16, 17, 40, 1024, 1040, 8192, 8200, 9001};
         for (int i = 0; i < 9; i++)
@@ -629,9 +615,8 @@ static void lines_of_any_length(void **state)
 }
 
 /* What is not finite in rows of each length, as it is in short ones. */
-static void scores_out_of_range(void **state)
+TEST_CASE(scores_out_of_range)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const int64_t lengths[] = {5, 100, 2000, 9000};
         for (int k = 0; k < 4; k++) {
@@ -686,9 +671,8 @@ static void check_classes(lg_ctx *c, lg_dtype dtype, int64_t n, double smoothing
         lg_scope_end(c, scope);
 }
 
-static void classes_of_any_number(void **state)
+TEST_CASE(classes_of_any_number)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const int64_t classes[] = {2, 10, 40, 1001, 1024, 8192, 9001, 9008};
         const lg_reduction reductions[] = {LG_MEAN, LG_SUM, LG_NONE};
@@ -699,27 +683,4 @@ static void classes_of_any_number(void **state)
                         check_classes(c, LG_F16, classes[i], r * 0.1, reductions[r], 4e-3);
                 }
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(as_pytorch_computes_it),
-                cmocka_unit_test(losses_as_pytorch_computes_them),
-                cmocka_unit_test(losses_far_out),
-                cmocka_unit_test(scores_far_from_zero),
-                cmocka_unit_test(infinite_scores),
-                cmocka_unit_test(no_loss_is_positive),
-                cmocka_unit_test(weighted_edges),
-                cmocka_unit_test(soft_targets),
-                cmocka_unit_test(many_rows_of_half),
-                cmocka_unit_test(errors_of_losses),
-                cmocka_unit_test(big_scores_do_not_overflow),
-                cmocka_unit_test(edges),
-                cmocka_unit_test(half_precision),
-                cmocka_unit_test(lines_of_any_length),
-                cmocka_unit_test(scores_out_of_range),
-                cmocka_unit_test(classes_of_any_number),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,9 +30,8 @@ static void check_picked(lg_ctx *c, lg_tensor *x)
         free(where);
 }
 
-static void places_and_elements(void **state)
+TEST_CASE(places_and_elements)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8, LG_BOOL};
         for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
@@ -64,9 +63,8 @@ static void places_and_elements(void **state)
 }
 
 /* The gradient goes where the elements were, once for each time; nothing stays behind but the result. */
-static void picked_gradients(void **state)
+TEST_CASE(picked_gradients)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((float[]){1, NAN, 3, 4}), LG_SHAPE(2, 2), .requires_grad = true);
         lg_backward(lg_sum(lg_square(lg_masked_select(x, lg_eq(x, x)))));
@@ -96,9 +94,8 @@ static lg_tensor *pick(lg_ctx *c, void *user)
 }
 
 /* A call that finds no memory leaves nothing behind. */
-static void picked_without_memory(void **state)
+TEST_CASE(picked_without_memory)
 {
-        (void)state;
         failing f = {0};
         lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
         test_device(c);
@@ -127,9 +124,8 @@ static double bytes_for(lg_ctx *c, lg_dtype dtype, bool select, int64_t n)
 }
 
 /* What is found is all that takes memory, but for a number for each chunk; of any dtype. */
-static void little_memory(void **state)
+TEST_CASE(little_memory)
 {
-        (void)state;
         enum { MANY = 1 << 20 };
         static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8, LG_BOOL};
         lg_ctx *c = open_ctx();
@@ -140,9 +136,8 @@ static void little_memory(void **state)
 }
 
 /* Around the ends of chunks, and subnormal numbers. */
-static void chunks_and_small_numbers(void **state)
+TEST_CASE(chunks_and_small_numbers)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int64_t n = 4095; n < 8200; n += n == 4097 ? 4094 : 1) {
                 lg_tensor *x = lg_sub_scalar(lg_remainder(lg_arange(c, 0, (double)n, 1, .dtype = LG_I64),
@@ -162,14 +157,4 @@ static void chunks_and_small_numbers(void **state)
         assert_list(lg_nonzero(lg_cast(small, LG_BF16)), 0, 0, 2, 3);
         assert_ok(c);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(places_and_elements),   cmocka_unit_test(picked_gradients),
-                cmocka_unit_test(little_memory),         cmocka_unit_test(chunks_and_small_numbers),
-                cmocka_unit_test(picked_without_memory),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

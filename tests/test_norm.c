@@ -59,10 +59,8 @@ static lg_tensor *running(lg_tensor *x, double momentum)
         ROW(normalize_last, lg_normalize(x, -1, .eps = 3), 4, 3)
 ROWS
 
-        static void
-        as_pytorch_computes_it(void **state)
+TEST_CASE(as_pytorch_computes_it)
 {
-        (void)state;
 #undef ROW
 #define ROW(...) GOLDEN_ROW(__VA_ARGS__)
         static const golden rows[] = {ROWS};
@@ -189,9 +187,8 @@ static void check_big(split s, lg_dtype dtype, double mean, double limit)
         lg_close(c);
 }
 
-static void big_batches(void **state)
+TEST_CASE(big_batches)
 {
-        (void)state;
         const int64_t channels[] = {1, 3, 8, 63, 64, 700};
         for (int i = 0; i < 6; i++) {
                 split s = {.n = 7, .channels = channels[i], .length = 70000 / channels[i] / 7};
@@ -205,9 +202,8 @@ static void big_batches(void **state)
         check_big((split){.n = 90000, .channels = 5, .length = 1}, LG_F32, 1000, 1e-5);
 }
 
-static void big_rows(void **state)
+TEST_CASE(big_rows)
 {
-        (void)state;
         const split splits[] = {{3, 2, 9000, -1}, {300, 20, 17, -1}, {5, 16, 501, 4},
                                 {40, 64, 49, 64}, {90, 12, 70, 1},   {900, 96, 1, 8}};
         check_big((split){1, 2, 9001, -1}, LG_F32, 1000, 1e-5);
@@ -227,9 +223,8 @@ static void big_rows(void **state)
 /* ---- the rest ---- */
 
 /* x with channels last, expanded and sliced gives what its row-major copy gives. */
-static void layouts(void **state)
+TEST_CASE(layouts)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *plain = lg_normal(c, 1, 2, LG_SHAPE(2, 4, 3, 5));
         lg_tensor *w = lg_slice(lg_normal(c, 1, 2, LG_SHAPE(8)), 0, 0, LG_MAX, .step = 2);
@@ -252,9 +247,8 @@ static void layouts(void **state)
 }
 
 /* Half-precision x with f32 weights and running statistics, and with statistics of its own dtype. */
-static void mixed_dtypes(void **state)
+TEST_CASE(mixed_dtypes)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const lg_dtype dtypes[] = {LG_F16, LG_BF16};
         const double limits[] = {2e-3, 1.6e-2};
@@ -288,9 +282,8 @@ static void mixed_dtypes(void **state)
         lg_close(c);
 }
 
-static void running_statistics_change_in_place(void **state)
+TEST_CASE(running_statistics_change_in_place)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((float[]){1, 2, 3, 6}), LG_SHAPE(4, 1));
         lg_tensor *mean = lg_zeros(c, LG_SHAPE(1)), *var = lg_zeros(c, LG_SHAPE(1));
@@ -326,9 +319,8 @@ static void running_statistics_change_in_place(void **state)
 }
 
 /* A loss that no x reaches: only weights have gradients. */
-static void gradients_of_weights_alone(void **state)
+TEST_CASE(gradients_of_weights_alone)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((float[]){-1, 1, -1, 1}), LG_SHAPE(2, 1, 2));
         for (int frozen = 0; frozen < 2; frozen++) {
@@ -351,9 +343,8 @@ static void gradients_of_weights_alone(void **state)
         lg_close(c);
 }
 
-static void edges(void **state)
+TEST_CASE(edges)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *flat = lg_full(c, 7, LG_SHAPE(2, 3));
         assert_list(lg_layer_norm(flat, 1, NULL, NULL), 0, 0, 0, 0, 0, 0, 0); /* no deviation */
@@ -383,9 +374,8 @@ static void edges(void **state)
         lg_close(c);
 }
 
-static void batch_norm_errors(void **state)
+TEST_CASE(batch_norm_errors)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3)), *w = lg_ones(c, LG_SHAPE(3)), *two = lg_ones(c, LG_SHAPE(2));
         drop(lg_batch_norm(lg_slice(x, 0, 0, 1), w, w, .training = true));
@@ -421,9 +411,8 @@ static void batch_norm_errors(void **state)
         lg_close(c);
 }
 
-static void layer_norm_errors(void **state)
+TEST_CASE(layer_norm_errors)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 4, 3)), *w = lg_ones(c, LG_SHAPE(3)), *i = lg_cast(x, LG_I64);
         drop(lg_layer_norm(x, 0, w, w));
@@ -472,9 +461,8 @@ static void layer_norm_errors(void **state)
 }
 
 /* The root mean square of rows of any length: y and dx against loops in f64. */
-static void rms_of_any_length(void **state)
+TEST_CASE(rms_of_any_length)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const int64_t lengths[] = {3, 16, 33, 1024, 1025, 9000, 9001};
         for (int k = 0; k < 7; k++) {
@@ -500,22 +488,4 @@ static void rms_of_any_length(void **state)
                 free(x), free(g), free(y), free(slope);
         }
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(as_pytorch_computes_it),
-                cmocka_unit_test(big_batches),
-                cmocka_unit_test(big_rows),
-                cmocka_unit_test(rms_of_any_length),
-                cmocka_unit_test(layouts),
-                cmocka_unit_test(mixed_dtypes),
-                cmocka_unit_test(running_statistics_change_in_place),
-                cmocka_unit_test(gradients_of_weights_alone),
-                cmocka_unit_test(edges),
-                cmocka_unit_test(batch_norm_errors),
-                cmocka_unit_test(layer_norm_errors),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

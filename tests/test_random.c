@@ -3,9 +3,8 @@
 #include "../kernels/philox.h"
 
 /* Known answers of the authors' Random123: key and counter 0; all ones; digits of pi. */
-static void known_answers(void **state)
+TEST_CASE(known_answers)
 {
-        (void)state;
         lg_philox_words w = lg_philox_block(0, 0);
         const uint32_t zero[4] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
         assert_memory_equal(w.w, zero, sizeof zero);
@@ -18,9 +17,8 @@ static void known_answers(void **state)
 }
 
 /* Words of the counter's blocks in order, as f32 and f64 uniforms are made from them. */
-static void uniform_is_the_words_of_the_generator(void **state)
+TEST_CASE(uniform_is_the_words_of_the_generator)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_seed(c, 42);
         double got[10];
@@ -34,9 +32,8 @@ static void uniform_is_the_words_of_the_generator(void **state)
         lg_close(c);
 }
 
-static void the_state_is_the_sequence(void **state)
+TEST_CASE(the_state_is_the_sequence)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         double a[64], b[64];
         lg_seed(c, 7);
@@ -70,9 +67,8 @@ static void the_state_is_the_sequence(void **state)
         lg_close(c);
 }
 
-static void devices_agree(void **state)
+TEST_CASE(devices_agree)
 {
-        (void)state;
         enum { N = 1000 };
         lg_ctx *c = lg_open();
         lg_device device[2] = {lg_cpu(), lg_parse_device(c, "shadow")};
@@ -101,9 +97,8 @@ static void devices_agree(void **state)
         lg_close(c);
 }
 
-static void distributions(void **state)
+TEST_CASE(distributions)
 {
-        (void)state;
         enum { N = 100000 };
         lg_ctx *c = open_ctx();
         double *v = malloc(N * sizeof *v), sum = 0, squares = 0, cubes = 0;
@@ -137,9 +132,8 @@ static void distributions(void **state)
         lg_close(c);
 }
 
-static void permutations(void **state)
+TEST_CASE(permutations)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         enum { N = 501, ROUNDS = 3000 };
         int64_t p[N];
@@ -165,9 +159,8 @@ static void permutations(void **state)
         lg_close(c);
 }
 
-static void shapes_of_others(void **state)
+TEST_CASE(shapes_of_others)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
         double a[12], b[12];
@@ -208,9 +201,8 @@ static void shapes_of_others(void **state)
 }
 
 /* low + floor(u (high - low)) of the uniforms of f64. */
-static void whole_numbers(void **state)
+TEST_CASE(whole_numbers)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         enum { N = 7 };
         const struct {
@@ -286,9 +278,8 @@ static void whole_numbers(void **state)
         lg_close(c);
 }
 
-static void coins(void **state)
+TEST_CASE(coins)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         enum { N = 40000 };
         const lg_dtype dtypes[] = {LG_F64, LG_F32, LG_F16, LG_BF16};
@@ -350,9 +341,8 @@ static void check_counts(lg_tensor *drawn, const double *parts)
         free(v);
 }
 
-static void draws_with_replacement(void **state)
+TEST_CASE(draws_with_replacement)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         enum { N = 20000 };
         const double parts[] = {0, 0.1, 0.5, 0, 0.4};
@@ -403,9 +393,8 @@ static void draws_with_replacement(void **state)
 }
 
 /* More than are drawn at once: no place is left out. */
-static void draws_in_pieces(void **state)
+TEST_CASE(draws_in_pieces)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const int64_t most = (int64_t)1 << 22, count = most + 3000;
         lg_tensor *w = lg_from(c, ((float[]){1, 3}), LG_SHAPE(2)), *t = lg_multinomial(w, count, .replacement = true);
@@ -419,9 +408,8 @@ static void draws_in_pieces(void **state)
         lg_close(c);
 }
 
-static void draws_without_replacement(void **state)
+TEST_CASE(draws_without_replacement)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         enum { ROWS = 20000 };
         const double weights[] = {0, 2, 10, 0, 8};
@@ -459,9 +447,8 @@ static void draws_without_replacement(void **state)
         lg_close(c);
 }
 
-static void draws_that_are_refused(void **state)
+TEST_CASE(draws_that_are_refused)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *w = lg_ones(c, LG_SHAPE(2, 3), .requires_grad = true);
         lg_random_state s = lg_get_random_state(c);
@@ -518,24 +505,4 @@ static void draws_that_are_refused(void **state)
         }
         lg_close(c);
         assert_int_equal(f.bytes, 0);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(known_answers),
-                cmocka_unit_test(uniform_is_the_words_of_the_generator),
-                cmocka_unit_test(the_state_is_the_sequence),
-                cmocka_unit_test(devices_agree),
-                cmocka_unit_test(distributions),
-                cmocka_unit_test(permutations),
-                cmocka_unit_test(shapes_of_others),
-                cmocka_unit_test(whole_numbers),
-                cmocka_unit_test(coins),
-                cmocka_unit_test(draws_with_replacement),
-                cmocka_unit_test(draws_in_pieces),
-                cmocka_unit_test(draws_without_replacement),
-                cmocka_unit_test(draws_that_are_refused),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

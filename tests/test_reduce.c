@@ -68,9 +68,8 @@ static lg_dims dims_of(int mask)
         return d;
 }
 
-static void all_sets_of_dimensions(void **state)
+TEST_CASE(all_sets_of_dimensions)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const lg_dtype dtypes[] = {LG_F64, LG_F32, LG_F16, LG_BF16};
         const double limits[] = {1e-13, 1e-5, 2e-3, 1.6e-2};
@@ -99,9 +98,8 @@ static void all_sets_of_dimensions(void **state)
         lg_close(c);
 }
 
-static void options_and_edges(void **state)
+TEST_CASE(options_and_edges)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((float[]){1, 2, 4, 5}), LG_SHAPE(2, 2));
         assert_near(lg_item(lg_sum(x)), 12, 0);
@@ -131,9 +129,8 @@ static void options_and_edges(void **state)
         lg_close(c);
 }
 
-static void integers_and_bools(void **state)
+TEST_CASE(integers_and_bools)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *u8 = lg_full(c, 200, LG_SHAPE(10), .dtype = LG_U8), *s = lg_sum(u8);
         assert_int_equal(lg_dtype_of(s), LG_I64);
@@ -149,9 +146,8 @@ static void integers_and_bools(void **state)
         lg_close(c);
 }
 
-static void nan_and_equals(void **state)
+TEST_CASE(nan_and_equals)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((float[]){1, NAN, 5}), LG_SHAPE(3));
         assert_true(isnan(lg_item(lg_amax(x))));
@@ -165,9 +161,8 @@ static void nan_and_equals(void **state)
 }
 
 /* A sum in f32 must not lose small terms beside a large running one; f16 must not overflow on the way. */
-static void accumulation(void **state)
+TEST_CASE(accumulation)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         enum { MANY = 2000000 };
         lg_tensor *x = lg_full(c, 0.1, LG_SHAPE(MANY));
@@ -186,9 +181,8 @@ static void accumulation(void **state)
         lg_close(c);
 }
 
-static void running_sums(void **state)
+TEST_CASE(running_sums)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_reshape(lg_arange(c, 1, 13, 1), LG_SHAPE(2, 3, 2));
         const double by_middle[] = {1, 2, 4, 6, 9, 12, 7, 8, 16, 18, 27, 30};
@@ -248,9 +242,8 @@ static void check_running_sums(lg_ctx *c, int n, int inner, int at, double speci
         free(down);
 }
 
-static void running_sums_of_special_values(void **state)
+TEST_CASE(running_sums_of_special_values)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const double specials[] = {2, INFINITY, -INFINITY, NAN, 1e17};
         const int sizes[] = {5, 32, 1000, 1500, 1501};
@@ -264,9 +257,8 @@ static void running_sums_of_special_values(void **state)
         lg_close(c);
 }
 
-static void products(void **state)
+TEST_CASE(products)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *i = lg_from(c, ((int32_t[]){100000, 100000, 3, -1}), LG_SHAPE(2, 2), .dtype = LG_I32);
         assert_int_equal(lg_dtype_of(lg_prod(i)), LG_I64);
@@ -299,9 +291,8 @@ static void products(void **state)
 }
 
 /* Integers by the pieces that they are multiplied in, with overflow, against loops. */
-static void products_of_many_integers(void **state)
+TEST_CASE(products_of_many_integers)
 {
-        (void)state;
         static const lg_dtype dtypes[] = {LG_I64, LG_I32, LG_U8, LG_BOOL};
         lg_ctx *c = open_ctx();
         for (int64_t n = 14; n < 90; n += n < 34 ? 1 : 11)
@@ -327,9 +318,8 @@ static void products_of_many_integers(void **state)
         lg_close(c);
 }
 
-static void any_and_all(void **state)
+TEST_CASE(any_and_all)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8, LG_BOOL};
         lg_tensor *x = lg_from(c, ((float[]){0, 1, 1, 0, 0, 1}), LG_SHAPE(3, 2));
@@ -363,9 +353,8 @@ static void any_and_all(void **state)
         lg_close(c);
 }
 
-static void norms(void **state)
+TEST_CASE(norms)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((float[]){3, -4, 0, 0}), LG_SHAPE(2, 2));
         assert_list(lg_norm(x, 2, .dims = LG_DIMS(1)), 1e-6, 5, 0);
@@ -406,9 +395,8 @@ static void norms(void **state)
 }
 
 /* Vectors of some compilers begin a maximum with the last finite number. */
-static void extremes_of_infinities(void **state)
+TEST_CASE(extremes_of_infinities)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
         for (int d = 0; d < 4; d++) {
@@ -423,9 +411,8 @@ static void extremes_of_infinities(void **state)
         lg_close(c);
 }
 
-static void logsumexp_of_infinities(void **state)
+TEST_CASE(logsumexp_of_infinities)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
         const float v[] = {-INFINITY, -INFINITY, 1, INFINITY, 2, -INFINITY, NAN, 0, 1000, 1000, -1000, -1000};
@@ -486,9 +473,8 @@ static lg_tensor *over_nothing(int which, lg_tensor *x)
 }
 
 /* The derivative of no elements depends on nothing, and what it depends on gets 0. */
-static void second_derivatives_of_nothing(void **state)
+TEST_CASE(second_derivatives_of_nothing)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int which = 0; which < 15; which++) {
                 lg_tensor *x = lg_zeros(c, LG_SHAPE(0, 3), .requires_grad = true), *y = over_nothing(which, x);
@@ -505,9 +491,8 @@ static void second_derivatives_of_nothing(void **state)
         lg_close(c);
 }
 
-static void running_products(void **state)
+TEST_CASE(running_products)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_reshape(lg_arange(c, 1, 13, 1), LG_SHAPE(2, 6));
         static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8};
@@ -529,9 +514,8 @@ static void running_products(void **state)
 }
 
 /* The least of a long row and of long columns, which many tasks share. */
-static void argmin_of_many(void **state)
+TEST_CASE(argmin_of_many)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_zeros(c, LG_SHAPE(300, 500));
         lg_fill_(lg_select(lg_select(x, 0, 217), 0, 33), -1);
@@ -577,32 +561,7 @@ ROWS
 #define ROW(...) GOLDEN_ROW(__VA_ARGS__)
         static const golden rows[] = {ROWS};
 
-static void pytorchs_numbers(void **state)
+TEST_CASE(pytorchs_numbers)
 {
-        (void)state;
         golden_check("reduce.txt", golden_input, rows, sizeof rows / sizeof *rows);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(all_sets_of_dimensions),
-                cmocka_unit_test(options_and_edges),
-                cmocka_unit_test(integers_and_bools),
-                cmocka_unit_test(nan_and_equals),
-                cmocka_unit_test(accumulation),
-                cmocka_unit_test(running_sums),
-                cmocka_unit_test(running_sums_of_special_values),
-                cmocka_unit_test(products),
-                cmocka_unit_test(products_of_many_integers),
-                cmocka_unit_test(any_and_all),
-                cmocka_unit_test(norms),
-                cmocka_unit_test(extremes_of_infinities),
-                cmocka_unit_test(logsumexp_of_infinities),
-                cmocka_unit_test(second_derivatives_of_nothing),
-                cmocka_unit_test(running_products),
-                cmocka_unit_test(argmin_of_many),
-                cmocka_unit_test(pytorchs_numbers),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

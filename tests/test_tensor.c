@@ -4,9 +4,8 @@
 static const lg_dtype all[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8, LG_BOOL};
 #define ALL ((int)(sizeof all / sizeof *all))
 
-static void constants(void **state)
+TEST_CASE(constants)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int i = 0; i < ALL; i++) {
                 double seven = all[i] == LG_BOOL ? 1 : 7;
@@ -27,9 +26,8 @@ static void constants(void **state)
         lg_close(c);
 }
 
-static void ranges(void **state)
+TEST_CASE(ranges)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *t = lg_arange(c, 0, 5, 1);
         assert_int_equal(lg_dtype_of(t), LG_I64);
@@ -49,9 +47,8 @@ static void ranges(void **state)
 }
 
 /* Shape, dtype and device of another tensor, in a layout of their own. */
-static void like_another(void **state)
+TEST_CASE(like_another)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int i = 0; i < ALL; i++) {
                 lg_tensor *x = lg_transpose(lg_full(c, 3, LG_SHAPE(3, 2), .dtype = all[i]), 0, 1), *t[4];
@@ -98,9 +95,8 @@ static void like_another(void **state)
         lg_close(c);
 }
 
-static void eyes(void **state)
+TEST_CASE(eyes)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int i = 0; i < ALL; i++) {
                 lg_tensor *t = lg_eye(c, 2, 3, .dtype = all[i]);
@@ -133,9 +129,8 @@ static void eyes(void **state)
 }
 
 /* PyTorch's numbers, torch.linspace in float64. */
-static void even_spaces(void **state)
+TEST_CASE(even_spaces)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *t = lg_linspace(c, -1, 2, 7);
         assert_int_equal(lg_dtype_of(t), LG_F32);
@@ -201,9 +196,8 @@ static lg_tensor *make(lg_ctx *c, void *user)
 }
 
 /* What is made in several steps leaves nothing behind where one of them finds no memory. */
-static void made_without_memory(void **state)
+TEST_CASE(made_without_memory)
 {
-        (void)state;
         failing f = {0};
         lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
         test_device(c);
@@ -215,9 +209,8 @@ static void made_without_memory(void **state)
 }
 
 /* A message holds the longest shape that there can be, and takes what is no shape. */
-static void longest_shapes(void **state)
+TEST_CASE(longest_shapes)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_shape low = {.ndim = 8}, high = {.ndim = 8};
         for (int i = 0; i < 8; i++) {
@@ -243,9 +236,8 @@ static void longest_shapes(void **state)
 }
 
 /* Integer dtypes take what they hold; the limits are those of the types. */
-static void constants_out_of_range(void **state)
+TEST_CASE(constants_out_of_range)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const struct {
                 lg_dtype dtype;
@@ -283,9 +275,8 @@ static void constants_out_of_range(void **state)
 }
 
 /* Whole ranges are exact up to 2^53, where doubles stop to be, and refused beyond; likewise beyond the dtype. */
-static void ranges_of_integers(void **state)
+TEST_CASE(ranges_of_integers)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const double top = 0x1p53;
         lg_tensor *t = lg_arange(c, top - 2, top + 2, 2); /* stop itself is no value */
@@ -329,9 +320,8 @@ static void ranges_of_integers(void **state)
         lg_close(c);
 }
 
-static void shapes(void **state)
+TEST_CASE(shapes)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *t = lg_zeros(c, LG_SHAPE(1, 2, 3, 1, 2, 1, 2, 2));
         assert_int_equal(lg_ndim_of(t), 8);
@@ -362,9 +352,8 @@ static void shapes(void **state)
         lg_close(c);
 }
 
-static void reading_and_writing(void **state)
+TEST_CASE(reading_and_writing)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *t = lg_from(c, ((float[]){1.5f, -2.5f, 3}), LG_SHAPE(3));
         int32_t ints[3];
@@ -400,9 +389,8 @@ static void reading_and_writing(void **state)
 }
 
 /* Whatever byte stands for true outside, inside it is 1. */
-static void bools_from_any_bytes(void **state)
+TEST_CASE(bools_from_any_bytes)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const uint8_t bytes[6] = {0, 1, 2, 128, 255, 0};
         uint8_t back[6];
@@ -431,9 +419,8 @@ static void bools_from_any_bytes(void **state)
 }
 
 /* Values that tell rounding and range apart; the references are worked out by hand from the formats. */
-static void casts(void **state)
+TEST_CASE(casts)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((double[]){1.0 / 3, -2.7, 300, 65504, 1e-7, 70000}), LG_SHAPE(6), .dtype = LG_F64);
         assert_list(lg_cast(x, LG_F32), 0, 1.0f / 3, -2.7f, 300, 65504, 1e-7f, 70000);
@@ -466,9 +453,8 @@ static void release(void *user)
         released += *(int *)user;
 }
 
-static void borrowing(void **state)
+TEST_CASE(borrowing)
 {
-        (void)state;
         lg_ctx *c = lg_open();
         float data[4] = {1, 2, 3, 4};
         int one = 1;
@@ -504,9 +490,8 @@ static void borrowing(void **state)
         assert_int_equal(released, 6);
 }
 
-static void moving(void **state)
+TEST_CASE(moving)
 {
-        (void)state;
         if (!getenv("LIBGRAD_SHADOW")) /* a program compiled by hand may run without it */
                 skip();
         lg_ctx *c = open_ctx();
@@ -534,9 +519,8 @@ static void moving(void **state)
 }
 
 /* PyTorch's table: kinds bool < integer < float; within a kind the wider one; f16 and bf16 make f32. */
-static void promotion(void **state)
+TEST_CASE(promotion)
 {
-        (void)state;
         const lg_dtype order[] = {LG_BOOL, LG_U8, LG_I32, LG_I64, LG_F16, LG_BF16, LG_F32, LG_F64};
         for (int i = 0; i < 8; i++)
                 for (int j = 0; j < 8; j++) {
@@ -545,27 +529,4 @@ static void promotion(void **state)
                                 wanted = LG_F32;
                         assert_int_equal(lg_promote(order[i], order[j]), wanted);
                 }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(constants),
-                cmocka_unit_test(ranges),
-                cmocka_unit_test(like_another),
-                cmocka_unit_test(eyes),
-                cmocka_unit_test(even_spaces),
-                cmocka_unit_test(made_without_memory),
-                cmocka_unit_test(longest_shapes),
-                cmocka_unit_test(bools_from_any_bytes),
-                cmocka_unit_test(constants_out_of_range),
-                cmocka_unit_test(ranges_of_integers),
-                cmocka_unit_test(shapes),
-                cmocka_unit_test(casts),
-                cmocka_unit_test(borrowing),
-                cmocka_unit_test(reading_and_writing),
-                cmocka_unit_test(moving),
-                cmocka_unit_test(promotion),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,9 +20,8 @@ static void check_shared(lg_tensor *view, lg_tensor *x)
         lg_write(x, before, LG_F64, (size_t)n * sizeof *before);
 }
 
-static void reshape(void **state)
+TEST_CASE(reshape)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = counting(c, LG_SHAPE(2, 6));
         lg_tensor *y = lg_reshape(x, LG_SHAPE(3, -1));
@@ -46,9 +45,8 @@ static void reshape(void **state)
         lg_close(c);
 }
 
-static void transpose_and_permute(void **state)
+TEST_CASE(transpose_and_permute)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = counting(c, LG_SHAPE(2, 3)), *t = lg_transpose(x, 0, -1);
         assert_shape(t, LG_SHAPE(3, 2));
@@ -69,9 +67,8 @@ static void transpose_and_permute(void **state)
         lg_close(c);
 }
 
-static void slice_and_select(void **state)
+TEST_CASE(slice_and_select)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = counting(c, LG_SHAPE(10));
         assert_list(lg_slice(x, 0, 2, 7), 0, 2, 3, 4, 5, 6);
@@ -96,9 +93,8 @@ static void slice_and_select(void **state)
         lg_close(c);
 }
 
-static void squeeze_and_expand(void **state)
+TEST_CASE(squeeze_and_expand)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = counting(c, LG_SHAPE(1, 3, 1));
         assert_shape(lg_squeeze(x, LG_ALL_DIMS), LG_SHAPE(3));
@@ -129,9 +125,8 @@ static void squeeze_and_expand(void **state)
         lg_close(c);
 }
 
-static void gradients_through_views(void **state)
+TEST_CASE(gradients_through_views)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_requires_grad(lg_copy(counting(c, LG_SHAPE(2, 3)), LG_NO_DEVICE), true);
         lg_tensor *y = lg_slice(lg_transpose(x, 0, 1), 0, 0, LG_MAX, .step = 2); /* columns 0 and 2 */
@@ -144,9 +139,8 @@ static void gradients_through_views(void **state)
         lg_close(c);
 }
 
-static void cat(void **state)
+TEST_CASE(cat)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *a = counting(c, LG_SHAPE(2, 2)), *b = lg_full(c, 9, LG_SHAPE(2, 1), .dtype = LG_F64);
         lg_tensor *y = lg_cat(LG_LIST(a, b, a), -1);
@@ -175,17 +169,4 @@ static void cat(void **state)
         assert_list(lg_grad_of(many[33]), 0, 66);
         assert_ok(c);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(reshape),
-                cmocka_unit_test(transpose_and_permute),
-                cmocka_unit_test(slice_and_select),
-                cmocka_unit_test(squeeze_and_expand),
-                cmocka_unit_test(cat),
-                cmocka_unit_test(gradients_through_views),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

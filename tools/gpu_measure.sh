@@ -110,7 +110,7 @@ clean() {
 sanitizer() {
         local name tool code=0 lanes end=$((SECONDS + limit)) names=(kernels)
         lanes=$(least 6 $(((cores + 1) / 2)))
-        built tools/gpu_bench && built tests/test_pointwise || return 1
+        built tools/gpu_bench && built tests/tests || return 1
         sanitize memcheck probe "$build/tools/gpu_bench" --small --seconds 5 ops
         grep -q 'ERROR SUMMARY: 0 errors' "$work/probe.memcheck.sum" ||
                 { why="it does not work here: $(grep -m 1 -i 'error\|supported' "$work/probe.memcheck.out")"; return 1; }
@@ -123,7 +123,7 @@ sanitizer() {
                         while [ "$(jobs -rp | wc -l)" -ge "$lanes" ]; do
                                 wait -n
                         done
-                        set -- "$build/tests/test_$name"
+                        set -- "$build/tests/tests" "$name"
                         [ "$name" != kernels ] || set -- "$build/tools/gpu_bench" --small --seconds 20 kernels
                         sanitize $tool "$name" "$@" &
                 done
