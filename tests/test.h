@@ -62,6 +62,13 @@ static inline void drop(const void *result)
                 lg_clear_error(c);                                                                                     \
         } while (0)
 
+/* The call gives nothing, and that error. */
+#define assert_fails(c, call, code, text)                                                                              \
+        do {                                                                                                           \
+                assert_false((call) != 0);                                                                             \
+                assert_error(c, code, text);                                                                           \
+        } while (0)
+
 #define assert_near(a, b, tolerance)                                                                                   \
         do {                                                                                                           \
                 double a_ = (a), b_ = (b);                                                                             \

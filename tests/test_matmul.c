@@ -1,5 +1,5 @@
 /* test_matmul.c - matmul and linear against three loops, for all ranks, layouts and float dtypes. */
-#include "test.h"
+#include "golden.h"
 
 static const lg_dtype floats[] = {LG_F64, LG_F32, LG_F16, LG_BF16};
 static const double limits[] = {1e-13, 1e-5, 2e-3, 1.6e-2};
@@ -218,3 +218,7 @@ TEST_CASE(reversed_operands)
         assert_ok(c);
         lg_close(c);
 }
+
+#define ROWS(ROW) ROW(linear, lg_linear(x, golden_ops_y(c), lg_select(golden_ops_y(c), 1, 0)), 3, 4)
+
+GOLDEN_TEST(as_pytorch_computes_it, "ops.txt", golden_ops_input, ROWS);

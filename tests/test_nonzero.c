@@ -1,5 +1,6 @@
 /* test_nonzero.c - the places and the elements that are not zero, whose number is known only on the device. */
 #include "failing.h"
+#include "golden.h"
 
 /* Places and elements against plain loops: in every layout, of dtypes that count, with few, half and all true. */
 static void check_picked(lg_ctx *c, lg_tensor *x)
@@ -156,5 +157,25 @@ TEST_CASE(chunks_and_small_numbers)
         assert_list(lg_nonzero(lg_cast(small, LG_F16)), 0, 0, 2, 3);
         assert_list(lg_nonzero(lg_cast(small, LG_BF16)), 0, 0, 2, 3);
         assert_ok(c);
+        lg_close(c);
+}
+
+#define ROWS(ROW)                                                                                                      \
+        ROW(masked_select, lg_masked_select(x, lg_eq_scalar(I64(3, 2, 3, 4), 1)), 2, 3, 4)                             \
+        ROW(masked_select_wide, lg_masked_select(x, lg_eq_scalar(I64(3, 2, 1, 5), 1)), 4, 5)                           \
+        ROW(masked_select_narrow, lg_masked_select(x, lg_eq_scalar(I64(2, 3, 1), 1)), 2, 3, 4)
+
+GOLDEN_TEST(as_pytorch_computes_it, "index.txt", golden_input, ROWS);
+
+TEST_CASE(wrong_masks)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_ones(c, LG_SHAPE(3, 2));
+        assert_fails(c, lg_masked_select(x, x), LG_ERR_DTYPE, "masked_select: mask is f32 (3, 2)");
+        assert_fails(c, lg_masked_select(x, NULL), LG_ERR_ARGUMENT, "masked_select: mask is NULL");
+        assert_fails(c, lg_masked_select(x, lg_ones(c, LG_SHAPE(4), .dtype = LG_BOOL)), LG_ERR_SHAPE,
+                     "masked_select: the shapes");
+        assert_null(lg_nonzero(NULL));
+        assert_null(lg_masked_select(NULL, NULL));
         lg_close(c);
 }

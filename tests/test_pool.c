@@ -6,38 +6,33 @@ static lg_tensor *signals(lg_tensor *x)
         return lg_select(x, 2, 0);
 }
 
-#define ROWS                                                                                                           \
-        ROW(max_2, lg_max_pool2d(x, 2))                                                                                \
-        ROW(max_3_2_1, lg_max_pool2d(x, 3, .stride = 2, .padding = 1))                                                 \
-        ROW(max_pairs, lg_max_pool2d(x, 0, .kernels = LG_PAIR(3, 2), .strides = LG_PAIR(2, 1),                         \
-                                     .paddings = LG_PAIR(1, 0), .dilations = LG_PAIR(1, 2)))                           \
-        ROW(max_ceil, lg_max_pool2d(x, 3, .stride = 2, .ceil_mode = true))                                             \
-        ROW(max_alone, lg_max_pool2d(lg_select(x, 0, 0), 2))                                                           \
-        ROW(avg_2, lg_avg_pool2d(x, 2))                                                                                \
-        ROW(avg_3_2_1, lg_avg_pool2d(x, 3, .stride = 2, .padding = 1))                                                 \
+#define ROWS(ROW)                                                                                                      \
+        ROW(max_2, lg_max_pool2d(x, 2), 2, 2, 6, 5)                                                                    \
+        ROW(max_3_2_1, lg_max_pool2d(x, 3, .stride = 2, .padding = 1), 2, 2, 6, 5)                                     \
+        ROW(max_pairs,                                                                                                 \
+            lg_max_pool2d(x, 0, .kernels = LG_PAIR(3, 2), .strides = LG_PAIR(2, 1), .paddings = LG_PAIR(1, 0),         \
+                          .dilations = LG_PAIR(1, 2)),                                                                 \
+            2, 2, 6, 5)                                                                                                \
+        ROW(max_ceil, lg_max_pool2d(x, 3, .stride = 2, .ceil_mode = true), 2, 2, 6, 5)                                 \
+        ROW(max_alone, lg_max_pool2d(lg_select(x, 0, 0), 2), 2, 2, 6, 5)                                               \
+        ROW(avg_2, lg_avg_pool2d(x, 2), 2, 2, 6, 5)                                                                    \
+        ROW(avg_3_2_1, lg_avg_pool2d(x, 3, .stride = 2, .padding = 1), 2, 2, 6, 5)                                     \
         ROW(avg_pairs,                                                                                                 \
-            lg_avg_pool2d(x, 0, .kernels = LG_PAIR(3, 2), .strides = LG_PAIR(2, 1), .paddings = LG_PAIR(1, 0)))        \
-        ROW(avg_ceil, lg_avg_pool2d(x, 3, .stride = 2, .padding = 1, .ceil_mode = true))                               \
+            lg_avg_pool2d(x, 0, .kernels = LG_PAIR(3, 2), .strides = LG_PAIR(2, 1), .paddings = LG_PAIR(1, 0)), 2, 2,  \
+            6, 5)                                                                                                      \
+        ROW(avg_ceil, lg_avg_pool2d(x, 3, .stride = 2, .padding = 1, .ceil_mode = true), 2, 2, 6, 5)                   \
         ROW(avg_ceil_no_count,                                                                                         \
-            lg_avg_pool2d(x, 3, .stride = 2, .padding = 1, .ceil_mode = true, .no_count_padding = true))               \
-        ROW(avg_divisor, lg_avg_pool2d(x, 2, .divisor = 3))                                                            \
-        ROW(adaptive_avg_1, lg_adaptive_avg_pool2d(x, 1))                                                              \
-        ROW(adaptive_avg_pair, lg_adaptive_avg_pool2d(x, 0, .sizes = LG_PAIR(4, 3)))                                   \
-        ROW(adaptive_avg_more, lg_adaptive_avg_pool2d(x, 0, .sizes = LG_PAIR(7, 8)))                                   \
-        ROW(adaptive_max, lg_adaptive_max_pool2d(x, 0, .sizes = LG_PAIR(4, 3)))                                        \
-        ROW(max_1d, lg_max_pool1d(signals(x), 2, .stride = 1))                                                         \
-        ROW(avg_1d, lg_avg_pool1d(signals(x), 3, .stride = 2, .padding = 1))                                           \
-        ROW(adaptive_avg_1d, lg_adaptive_avg_pool1d(lg_select(signals(x), 0, 0), 3))
-#define ROW(name, expression) GOLDEN_RUN(name, expression)
-ROWS
-#undef ROW
-#define ROW(name, expression) {#name, {.ndim = 4, .size = {2, 2, 6, 5}}, run_##name},
-        static const golden rows[] = {ROWS};
+            lg_avg_pool2d(x, 3, .stride = 2, .padding = 1, .ceil_mode = true, .no_count_padding = true), 2, 2, 6, 5)   \
+        ROW(avg_divisor, lg_avg_pool2d(x, 2, .divisor = 3), 2, 2, 6, 5)                                                \
+        ROW(adaptive_avg_1, lg_adaptive_avg_pool2d(x, 1), 2, 2, 6, 5)                                                  \
+        ROW(adaptive_avg_pair, lg_adaptive_avg_pool2d(x, 0, .sizes = LG_PAIR(4, 3)), 2, 2, 6, 5)                       \
+        ROW(adaptive_avg_more, lg_adaptive_avg_pool2d(x, 0, .sizes = LG_PAIR(7, 8)), 2, 2, 6, 5)                       \
+        ROW(adaptive_max, lg_adaptive_max_pool2d(x, 0, .sizes = LG_PAIR(4, 3)), 2, 2, 6, 5)                            \
+        ROW(max_1d, lg_max_pool1d(signals(x), 2, .stride = 1), 2, 2, 6, 5)                                             \
+        ROW(avg_1d, lg_avg_pool1d(signals(x), 3, .stride = 2, .padding = 1), 2, 2, 6, 5)                               \
+        ROW(adaptive_avg_1d, lg_adaptive_avg_pool1d(lg_select(signals(x), 0, 0), 3), 2, 2, 6, 5)
 
-TEST_CASE(as_pytorch_computes_it)
-{
-        golden_check("pool.txt", golden_input, rows, sizeof rows / sizeof *rows);
-}
+GOLDEN_TEST(as_pytorch_computes_it, "pool.txt", golden_input, ROWS);
 
 /* The places that PyTorch names: row * width + column. */
 TEST_CASE(indices)

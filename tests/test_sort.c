@@ -245,7 +245,7 @@ TEST_CASE(edges_and_errors)
         lg_close(c);
 }
 
-#define ROWS                                                                                                           \
+#define ROWS(ROW)                                                                                                      \
         ROW(max_1, lg_max(x, 1), 3, 4)                                                                                 \
         ROW(max_0_keep, lg_max(x, 0, .keep_dim = true), 2, 3, 4)                                                       \
         ROW(min_2, lg_min(x, 2), 2, 3, 4)                                                                              \
@@ -253,13 +253,5 @@ TEST_CASE(edges_and_errors)
         ROW(sort_0_descending, lg_sort(x, 0, .descending = true), 3, 4)                                                \
         ROW(topk_3_1, lg_topk(x, 3, 1), 2, 7)                                                                          \
         ROW(topk_2_0_smallest, lg_topk(x, 2, 0, .smallest = true), 3, 4)
-#define ROW(name, expression, ...) GOLDEN_RUN(name, expression)
-ROWS
-#undef ROW
-#define ROW(...) GOLDEN_ROW(__VA_ARGS__)
-        static const golden rows[] = {ROWS};
 
-TEST_CASE(pytorchs_numbers)
-{
-        golden_check("sort.txt", golden_input, rows, sizeof rows / sizeof *rows);
-}
+GOLDEN_TEST(as_pytorch_computes_it, "sort.txt", golden_input, ROWS);

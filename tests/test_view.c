@@ -138,35 +138,3 @@ TEST_CASE(gradients_through_views)
         assert_ok(c);
         lg_close(c);
 }
-
-TEST_CASE(cat)
-{
-        lg_ctx *c = open_ctx();
-        lg_tensor *a = counting(c, LG_SHAPE(2, 2)), *b = lg_full(c, 9, LG_SHAPE(2, 1), .dtype = LG_F64);
-        lg_tensor *y = lg_cat(LG_LIST(a, b, a), -1);
-        assert_int_equal(lg_dtype_of(y), LG_F64);
-        assert_shape(y, LG_SHAPE(2, 5));
-        assert_list(y, 0, 0, 1, 9, 0, 1, 2, 3, 9, 2, 3);
-        assert_list(lg_cat(LG_LIST(lg_transpose(a, 0, 1), a), 0), 0, 0, 2, 1, 3, 0, 1, 2, 3);
-        drop(lg_cat(LG_LIST(a, b), 0));
-        assert_error(c, LG_ERR_SHAPE, "cat");
-        drop(lg_cat(LG_LIST(NULL, NULL, a), 0));
-        assert_error(c, LG_ERR_ARGUMENT, "cat: tensor 0 is NULL");
-        drop(lg_cat(LG_LIST(lg_scalar(c, 1), lg_scalar(c, 2)), 0));
-        assert_error(c, LG_ERR_ARGUMENT, "there is no dimension 0");
-        const lg_list nothing[] = {{3, NULL}, {0, NULL}, {-1, NULL}, LG_LIST(NULL, NULL), {-1, LG_LIST(a).items}};
-        for (int i = 0; i < 5; i++)
-                assert_null(lg_cat(nothing[i], 0));
-        assert_ok(c);
-        drop(lg_cat(LG_LIST(a, a), 2));
-        assert_error(c, LG_ERR_ARGUMENT, "cat");
-        lg_tensor *many[40];
-        for (int i = 0; i < 40; i++)
-                many[i] = lg_full(c, i, LG_SHAPE(1), .requires_grad = true);
-        y = lg_cat((lg_list){40, many}, 0);
-        assert_shape(y, LG_SHAPE(40));
-        lg_backward(lg_sum(lg_square(y)));
-        assert_list(lg_grad_of(many[33]), 0, 66);
-        assert_ok(c);
-        lg_close(c);
-}
