@@ -396,3 +396,24 @@ TEST_CASE(gradients_that_nobody_sees_change_in_place)
         assert_ok(c);
         lg_close(c);
 }
+
+/* Two backward calls over halves of a batch give the gradient of the whole. */
+TEST_CASE(gradients_add_up)
+{
+        lg_ctx *c = open_ctx();
+        lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 3, 4, .dtype = LG_F64), lg_nn_tanh(c),
+                                          lg_nn_linear(c, 4, 2, .dtype = LG_F64));
+        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(6, 3), .dtype = LG_F64), *w = lg_parameter(net, "0.weight");
+        double whole[12];
+        lg_backward(lg_mean(lg_square(lg_forward(net, x))));
+        read_all(lg_grad_of(w), whole, 12);
+        lg_optimizer *opt = lg_sgd(c, lg_parameters(net), 0.1);
+        assert_true(lg_zero_grad(opt));
+        for (int i = 0; i < 2; i++) {
+                lg_tensor *half = lg_slice(x, 0, 3 * i, 3 * i + 3);
+                lg_backward(lg_div_scalar(lg_mean(lg_square(lg_forward(net, half))), 2));
+        }
+        assert_values(lg_grad_of(w), whole, 12, 1e-14);
+        assert_ok(c);
+        lg_close(c);
+}

@@ -533,3 +533,27 @@ TEST_CASE(expanded_gradients_are_clipped_once)
         assert_ok(c);
         lg_close(c);
 }
+
+/* A record that was freed and is used again by a leaf of the same shape is not the parameter. */
+TEST_CASE(a_reused_record_is_noticed)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *p = lg_keep(lg_ones(c, LG_SHAPE(3), .requires_grad = true));
+        lg_optimizer *opt = lg_sgd(c, LG_LIST(p), 1);
+        lg_free(p);
+        lg_tensor *again = NULL;
+        for (int i = 0; i < 5000 && again != p; i++) {
+                again = lg_keep(lg_ones(c, LG_SHAPE(3), .requires_grad = true));
+                if (again != p)
+                        lg_free(again);
+        }
+        assert_ptr_equal(again, p);
+        lg_backward(lg_sum(again));
+        assert_false(lg_step(opt));
+        assert_error(c, LG_ERR_STATE, "was freed");
+        assert_list(again, 0, 1, 1, 1);
+        assert_true(lg_zero_grad(opt));
+        assert_non_null(lg_grad_of(again)); /* it is not this optimiser's */
+        lg_free(again);
+        lg_close(c);
+}
