@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 #include "../kernels/cpu/engine.h"
@@ -118,6 +117,13 @@ static unsigned who_meets(lg_queue *q, int parts)
         return m.late ? 0 : m.seen;
 }
 
+/* Waits until all workers sleep. */
+static void assert_asleep(void)
+{
+        for (const double start = seconds(); !others_sleep(); sched_yield())
+                assert_true(seconds() - start < PATIENCE);
+}
+
 /* ---- the tests ---- */
 
 TEST_CASE(every_item_comes_once)
@@ -152,7 +158,7 @@ TEST_CASE(threads_help_awake_and_asleep)
         for (int i = 0; i < 200; i++) {
                 assert_int_equal(who_meets(&q, 3), 7);
                 if (i % 10 == 0)
-                        usleep(1000);
+                        assert_asleep();
         }
         lg_pool_close(&e.pool);
 }
@@ -237,7 +243,8 @@ TEST_CASE(more_threads_and_fewer)
                 for (int k = 0; k < 5; k++) {
                         run_loop(&q, 1000, 3);
                         assert_int_equal(who_meets(&q, q.threads), (1u << q.threads) - 1);
-                        usleep(k == 2 ? 1000 : 0); /* those who watch fall asleep */
+                        if (k == 2)
+                                assert_asleep();
                 }
                 assert_int_equal(e.pool.workers, most - 1);
         }
@@ -308,23 +315,12 @@ TEST_CASE(signals_are_for_the_program)
         lg_pool_close(&e.pool);
 }
 
-static double cpu_seconds(void)
-{
-        struct rusage u;
-        getrusage(RUSAGE_SELF, &u);
-        return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-               (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
-}
-
 TEST_CASE(idle_threads_sleep)
 {
         lg_engine e = {0};
         lg_queue q = {.threads = 4, .memo = &e};
         assert_int_equal(who_meets(&q, 4), 15);
-        usleep(20000);
-        const double start = cpu_seconds();
-        usleep(200000);
-        assert_true(cpu_seconds() - start < 0.02);
+        assert_asleep();
         lg_pool_close(&e.pool);
 }
 
@@ -368,7 +364,8 @@ TEST_CASE(a_child_makes_threads_of_its_own)
 typedef struct busy {
         lg_queue q;
         lg_engine e;
-        atomic_bool begun, stop;
+        atomic_int loops;
+        atomic_bool stop;
 } busy;
 
 static void *keep_busy(void *user)
@@ -376,7 +373,7 @@ static void *keep_busy(void *user)
         busy *b = user;
         while (!atomic_load(&b->stop)) {
                 who_meets(&b->q, 3);
-                atomic_store(&b->begun, true);
+                atomic_fetch_add(&b->loops, 1);
         }
         return NULL;
 }
@@ -389,10 +386,10 @@ TEST_CASE(a_child_of_a_busy_process)
                 skip();
         b.q = (lg_queue){.threads = 3, .memo = &b.e};
         assert_int_equal(pthread_create(&id, NULL, keep_busy, &b), 0);
-        while (!forks_among_starts && !atomic_load(&b.begun))
-                usleep(100);
-        for (int i = 0; i < 40; i++) {
-                usleep(100);
+        for (int i = 0; i < 40; i++) { /* while threads start, where that may be, and later */
+                for (const int loops = atomic_load(&b.loops);
+                     atomic_load(&b.loops) < loops + (forks_among_starts ? i % 3 : 1);)
+                        sched_yield();
                 pid_t child = fork();
                 if (child == 0)
                         _exit(in_child(&b.q));

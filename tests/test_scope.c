@@ -1,5 +1,4 @@
 /* test_scope.c - who owns a tensor, when it ends, what its memory does then, and what use after that gives. */
-#include <time.h>
 #include "failing.h"
 
 TEST_CASE(nested_scopes_free_what_was_made_in_them)
@@ -326,30 +325,14 @@ TEST_CASE(release_functions_may_call_back)
         lg_close(c);
 }
 
-/* The shortest of three times, in seconds, in which n nested scopes end at once. */
-static double end_nested(lg_ctx *c, int n)
-{
-        double best = INFINITY;
-        for (int k = 0; k < 3; k++) {
-                struct timespec a, b;
-                lg_scope outer = lg_scope_begin(c);
-                for (int i = 1; i < n; i++)
-                        assert_true(lg_scope_begin(c).id);
-                clock_gettime(CLOCK_MONOTONIC, &a);
-                assert_true(lg_scope_end(c, outer));
-                clock_gettime(CLOCK_MONOTONIC, &b);
-                best = fmin(best, (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec));
-        }
-        return best;
-}
-
-/* Far above what it takes, also under valgrind, and far below what it took when each end searched all of them. */
-TEST_CASE(ending_scopes_takes_time_in_proportion)
+/* So many that no test would end if the end of each searched all of them. */
+TEST_CASE(scopes_end_without_a_search)
 {
         lg_ctx *c = open_ctx();
-        double seconds = end_nested(c, 80000);
-        if (seconds > 1)
-                fail_msg("80000 scopes end in %g s", seconds);
+        const lg_scope outer = lg_scope_begin(c);
+        for (int i = 1; i < 1000000; i++)
+                assert_true(lg_scope_begin(c).id);
+        assert_true(lg_scope_end(c, outer));
         assert_ok(c);
         lg_close(c);
 }

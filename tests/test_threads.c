@@ -1,6 +1,7 @@
 /* test_threads.c - contexts in several threads at once know nothing of each other; no result depends on the number of
  * a context's threads; and what a child of fork() finds. */
 #include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 #include "test.h"
 #include "forks.h"
@@ -293,14 +294,15 @@ TEST_CASE(a_loader_goes_on_in_a_child)
         }
 }
 
-static bool started, enough;
+static int steps_made;
+static bool enough;
 
 static void *train_on_and_on(void *user)
 {
         run r = begin(mlp, 3);
         while (!__atomic_load_n(&enough, __ATOMIC_RELAXED)) {
                 steps(r, 1);
-                __atomic_store_n(&started, true, __ATOMIC_RELAXED);
+                __atomic_fetch_add(&steps_made, 1, __ATOMIC_RELAXED);
         }
         (void)user;
         lg_close(r.c);
@@ -313,10 +315,10 @@ TEST_CASE(a_child_computes_while_its_parent_trains)
         if (!forks || !on_host())
                 skip();
         assert_int_equal(pthread_create(&thread, NULL, train_on_and_on, NULL), 0);
-        while (!forks_among_starts && !__atomic_load_n(&started, __ATOMIC_RELAXED))
-                usleep(1000);
-        for (int i = 0; i < 20; i++) {
-                usleep(1000);
+        for (int i = 0; i < 20; i++) { /* while threads start, where that may be, and later */
+                const int made = __atomic_load_n(&steps_made, __ATOMIC_RELAXED);
+                while (__atomic_load_n(&steps_made, __ATOMIC_RELAXED) < made + (forks_among_starts ? i % 3 : 1))
+                        sched_yield();
                 pid_t child = fork();
                 if (child == 0) {
                         alarm(60);
