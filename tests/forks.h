@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 #include <sys/wait.h>
+#include "tests.h"
 
 /* GCC's ThreadSanitizer takes a thread of a child for one of its parent, and stops. */
 #ifdef __SANITIZE_THREAD__

@@ -3,17 +3,14 @@
 #define LG_TEST_KERNELS_H
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "../kernels/half.h"
 #include "../kernels/cpu/isa.h"
 #include "../kernels/philox.h"
+#include "tests.h"
 
 #define ISAS 3
 extern const char *const isas[ISAS];

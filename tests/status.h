@@ -3,9 +3,11 @@
 #define LG_TEST_STATUS_H
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* "Threads:", or kilobytes as "VmRSS:"; -1: it is not there. */
 static inline long status_of(const char *key)
@@ -41,6 +43,24 @@ static inline long open_files(void)
         if (d)
                 closedir(d);
         return n;
+}
+
+/* Whether no thread but the caller's runs, or could. */
+static inline bool others_sleep(void)
+{
+        bool sleep = true;
+        DIR *d = opendir("/proc/self/task");
+        for (struct dirent *e; d && (e = readdir(d));) {
+                char path[300], state = 'S';
+                snprintf(path, sizeof path, "/proc/self/task/%s/stat", e->d_name);
+                FILE *f = atoi(e->d_name) && atoi(e->d_name) != gettid() ? fopen(path, "r") : NULL;
+                sleep = sleep && (!f || fscanf(f, "%*d %*s %c", &state) != 1 || state != 'R');
+                if (f)
+                        fclose(f);
+        }
+        if (d)
+                closedir(d);
+        return sleep;
 }
 
 #endif

@@ -3,16 +3,13 @@
 #define LG_TEST_H
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <grad.h>
+
+#include "tests.h"
 
 /* $LG_TEST_DEVICE as a device, which becomes the context's default one. */
 static inline lg_device test_device(lg_ctx *c)
@@ -63,6 +60,13 @@ static inline void drop(const void *result)
                         fail_msg("expected %s with \"%s\", got %s: %s", lg_error_name(code), (text),                   \
                                  lg_error_name(lg_error_code_of(c)), lg_error(c) ? lg_error(c) : "no error");          \
                 lg_clear_error(c);                                                                                     \
+        } while (0)
+
+/* The call gives nothing, and that error. */
+#define assert_fails(c, call, code, text)                                                                              \
+        do {                                                                                                           \
+                assert_false((call) != 0);                                                                             \
+                assert_error(c, code, text);                                                                           \
         } while (0)
 
 #define assert_near(a, b, tolerance)                                                                                   \

@@ -42,10 +42,9 @@ static lg_tensor *values(lg_ctx *c, lg_dtype dtype)
         return lg_cast(lg_uniform(c, 0.2, 0.8, LG_SHAPE(2, 4, 4)), dtype);
 }
 
-static void dtypes_are_those_of_the_classes(void **state)
+TEST_CASE(dtypes_are_those_of_the_classes)
 {
         static const lg_dtype given[] = {LG_F32, LG_F16, LG_BF16, LG_F64}, regions[] = {LG_F16, LG_BF16, LG_F32};
-        (void)state;
         for (size_t i = 0; i < ROWS * 12; i++) {
                 const row *r = &rows[i / 12];
                 const lg_dtype of = given[i % 4], region = regions[i % 12 / 4];
@@ -64,9 +63,8 @@ static void dtypes_are_those_of_the_classes(void **state)
         }
 }
 
-static void inputs_of_several_dtypes(void **state)
+TEST_CASE(inputs_of_several_dtypes)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *wide = values(c, LG_F32), *low = values(c, LG_BF16), *half = values(c, LG_F16);
         lg_tensor *one = lg_scalar(c, 1), *many = values(c, LG_F64);
@@ -91,9 +89,8 @@ static void inputs_of_several_dtypes(void **state)
 }
 
 /* Rounded once: the inputs are rounded, and the result of what is exact in f32. */
-static void values_are_those_of_casts(void **state)
+TEST_CASE(values_are_those_of_casts)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *a = values(c, LG_F32), *b = values(c, LG_F32), *in = NULL, *low = lg_cast(a, LG_BF16), *sum = NULL;
         lg_autocast(c, LG_BF16)
@@ -119,9 +116,8 @@ static lg_dtype product_of(lg_tensor *x)
         return lg_dtype_of(lg_matmul(x, x));
 }
 
-static void regions_nest(void **state)
+TEST_CASE(regions_nest)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = values(c, LG_F32);
         assert_int_equal(lg_get_autocast_mode(c), LG_DTYPE_NONE);
@@ -147,9 +143,8 @@ static void regions_nest(void **state)
         lg_close(c);
 }
 
-static void wrong_regions(void **state)
+TEST_CASE(wrong_regions)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int runs = 0;
         assert_int_equal(lg_autocast_mode(c, LG_I64), LG_DTYPE_NONE);
@@ -194,9 +189,8 @@ static lg_tensor *note(lg_tensor *grad, void *user)
         return NULL;
 }
 
-static void derivatives_are_not_cast(void **state)
+TEST_CASE(derivatives_are_not_cast)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_dtype forward = LG_DTYPE_NONE, hook = LG_DTYPE_NONE;
         lg_tensor *x = lg_ones(c, LG_SHAPE(4, 4), .requires_grad = true);
@@ -229,9 +223,8 @@ static void leave_region(const lg_trace_record *r, void *c)
 }
 
 /* The traced op may be using the casts that would end. */
-static void traces_leave_regions_alone(void **state)
+TEST_CASE(traces_leave_regions_alone)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *w = lg_ones(c, LG_SHAPE(4, 4), .requires_grad = true);
         lg_autocast(c, LG_BF16)
@@ -247,9 +240,8 @@ static void traces_leave_regions_alone(void **state)
         lg_close(c);
 }
 
-static void casts_of_leaves_are_kept(void **state)
+TEST_CASE(casts_of_leaves_are_kept)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int casts = 0;
         lg_tensor *w = lg_ones(c, LG_SHAPE(4, 4), .requires_grad = true), *x = lg_cast(values(c, LG_F32), LG_BF16);
@@ -285,9 +277,8 @@ static void casts_of_leaves_are_kept(void **state)
         lg_close(c);
 }
 
-static void kept_casts_end(void **state)
+TEST_CASE(kept_casts_end)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const int64_t before = lg_live_tensors(c);
         lg_autocast(c, LG_BF16)
@@ -319,9 +310,8 @@ static void kept_casts_end(void **state)
 
 /* ---- gradients ---- */
 
-static void gradients_arrive_in_f32(void **state)
+TEST_CASE(gradients_arrive_in_f32)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *w = lg_uniform(c, -1, 1, LG_SHAPE(8, 8), .requires_grad = true),
                   *x = lg_uniform(c, -1, 1, LG_SHAPE(8, 8));
@@ -346,9 +336,8 @@ static void gradients_arrive_in_f32(void **state)
 }
 
 /* d/dx of (d/dx sum (x w)^2)^2, by hand: y = x w, g = 2 y w', and d sum g^2 / dx = 2 g (2 w w')'. */
-static void second_order(void **state)
+TEST_CASE(second_order)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_full(c, 0.5, LG_SHAPE(1, 2), .requires_grad = true), *w = lg_full(c, 2, LG_SHAPE(2, 1));
         lg_tensor *g = NULL;
@@ -413,9 +402,8 @@ static double losses_of(lg_dtype region, int steps, double *first)
         return loss;
 }
 
-static void networks_train(void **state)
+TEST_CASE(networks_train)
 {
-        (void)state;
         double first[3];
         const double f32 = losses_of(LG_F32, 10, &first[0]), bf16 = losses_of(LG_BF16, 10, &first[1]),
                      f16 = losses_of(LG_F16, 10, &first[2]);
@@ -443,16 +431,14 @@ static lg_tensor *step(lg_ctx *c, void *net)
         return lg_error(c) ? NULL : y;
 }
 
-static void every_allocation_fails(void **state)
+TEST_CASE(every_allocation_fails)
 {
-        (void)state;
         fail_each_of_step(step, network);
 }
 
 /* Powers do not overflow in f16, and neither do the losses that a program makes of them. */
-static void squares_beyond_f16(void **state)
+TEST_CASE(squares_beyond_f16)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_full(c, 300, LG_SHAPE(4), .dtype = LG_F16, .requires_grad = true), *y = NULL;
         lg_autocast(c, LG_F16)
@@ -464,23 +450,4 @@ static void squares_beyond_f16(void **state)
         assert_list(lg_grad_of(x), 0, 150, 150, 150, 150);
         assert_ok(c);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {cmocka_unit_test(dtypes_are_those_of_the_classes),
-                                           cmocka_unit_test(squares_beyond_f16),
-                                           cmocka_unit_test(inputs_of_several_dtypes),
-                                           cmocka_unit_test(values_are_those_of_casts),
-                                           cmocka_unit_test(regions_nest),
-                                           cmocka_unit_test(wrong_regions),
-                                           cmocka_unit_test(derivatives_are_not_cast),
-                                           cmocka_unit_test(traces_leave_regions_alone),
-                                           cmocka_unit_test(casts_of_leaves_are_kept),
-                                           cmocka_unit_test(kept_casts_end),
-                                           cmocka_unit_test(gradients_arrive_in_f32),
-                                           cmocka_unit_test(second_order),
-                                           cmocka_unit_test(networks_train),
-                                           cmocka_unit_test(every_allocation_fails)};
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,9 +4,8 @@
 
 /* ---- weights ---- */
 
-static void weights_draw_samples(void **state)
+TEST_CASE(weights_draw_samples)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         source from = new_source();
         static int64_t ids[64 * 1000];
@@ -43,9 +42,8 @@ static void weights_draw_samples(void **state)
         lg_close(c);
 }
 
-static void wrong_weights_are_told(void **state)
+TEST_CASE(wrong_weights_are_told)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         source from = new_source();
         double w[SAMPLES] = {0};
@@ -96,9 +94,8 @@ static lg_dataset *ragged(lg_ctx *c, int64_t size)
                 make_ragged, NULL);
 }
 
-static void ragged_fields_are_padded(void **state)
+TEST_CASE(ragged_fields_are_padded)
 {
-        (void)state;
         for (int workers = 0; workers < 3; workers++) {
                 lg_ctx *c = open_ctx();
                 lg_loader *l = lg_loader_open(c, ragged(c, 12), 4, .workers = workers);
@@ -142,9 +139,8 @@ static bool make_too_long(lg_sample *s, void *user)
         return true;
 }
 
-static void rows_beyond_the_most_are_told(void **state)
+TEST_CASE(rows_beyond_the_most_are_told)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_dataset *d =
                 lg_dataset_new(c, 3, LG_FIELDS(LG_RAGGED_FIELD("t", LG_F32, LG_SHAPE(4), 0)), make_too_long, NULL);
@@ -175,9 +171,8 @@ static bool sum_up(const lg_collation *b, void *user)
         return true;
 }
 
-static void functions_make_batches(void **state)
+TEST_CASE(functions_make_batches)
 {
-        (void)state;
         double drawn[3][3];
         for (int workers = 0; workers < 3; workers++) {
                 lg_ctx *c = open_ctx();
@@ -245,20 +240,9 @@ static int64_t life(int64_t n)
         return calls;
 }
 
-static void no_memory_is_told(void **state)
+TEST_CASE(no_memory_is_told)
 {
-        (void)state;
         int64_t calls = life(0);
         for (int64_t n = 1; n <= calls; n++)
                 life(n);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(weights_draw_samples),     cmocka_unit_test(wrong_weights_are_told),
-                cmocka_unit_test(ragged_fields_are_padded), cmocka_unit_test(rows_beyond_the_most_are_told),
-                cmocka_unit_test(functions_make_batches),   cmocka_unit_test(no_memory_is_told),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,12 +55,11 @@ static uint64_t hash_of_case(lg_ctx *c, const row *r, int k, shapes *s, int thre
         return hash;
 }
 
-static void every_row(void **state)
+TEST_CASE(every_row)
 {
         static const int threads[] = {1, 2, 3, 4, 7};
         lg_ctx *c = open_ctx();
         int cases = 0;
-        (void)state;
         probabilities = LG_F32;
         for (int r = 0; r < ROWS; r++) {
                 shapes s;
@@ -79,13 +78,12 @@ static void every_row(void **state)
 
 /* Sizes at which a tile alone would be computed in another order than the whole: few rows or columns are left, or k is
  * cut into strips. */
-static void products_of_all_sizes(void **state)
+TEST_CASE(products_of_all_sizes)
 {
         static const int64_t sizes[][3] = {{64, 10, 128}, {1, 200, 300},  {15, 17, 600},  {29, 33, 1030}, {200, 9, 70},
                                            {33, 1, 90},   {57, 66, 1024}, {128, 36, 700}, {31, 1024, 65}, {100, 70, 3}};
         static const int threads[] = {1, 2, 3, 4, 7};
         lg_ctx *c = open_ctx();
-        (void)state;
         lg_seed(c, 1);
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
                 for (int turned = 0; turned < 4; turned++) {
@@ -106,10 +104,4 @@ static void products_of_all_sizes(void **state)
                         }
                 }
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {cmocka_unit_test(every_row), cmocka_unit_test(products_of_all_sizes)};
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

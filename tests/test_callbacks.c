@@ -38,9 +38,8 @@ static bool refuse(lg_custom_call *k)
         return false;
 }
 
-static void an_own_op_that_makes_a_nan_is_released_once(void **state)
+TEST_CASE(an_own_op_that_makes_a_nan_is_released_once)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = vector(c, 1, 2);
         lg_custom_options op = *LG_OPTIONS(lg_custom_options, .forward = makes_nan, .backward = pass_on,
@@ -74,9 +73,8 @@ static lg_tensor *forward_only_child(lg_module *m, lg_list in, void *user)
 }
 
 /* Under a trace, the node keeps its place in the module tree. A long one takes memory of its own: that fails, too. */
-static void an_own_op_is_released_once_when_memory_runs_out(void **state)
+TEST_CASE(an_own_op_is_released_once_when_memory_runs_out)
 {
-        (void)state;
         failing f = {0};
         lg_ctx *c = lg_open(FAILING(&f));
         test_device(c);
@@ -113,9 +111,8 @@ static void an_own_op_is_released_once_when_memory_runs_out(void **state)
         assert_int_equal(f.bytes, 0);
 }
 
-static void the_name_of_an_own_op_may_go(void **state)
+TEST_CASE(the_name_of_an_own_op_may_go)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         char *name = malloc(400);
         memset(name, 'n', 399);
@@ -152,9 +149,8 @@ static void use_what_ends(void *user)
         lg_free(b->t);
 }
 
-static void a_tensor_whose_memory_is_released_has_ended(void **state)
+TEST_CASE(a_tensor_whose_memory_is_released_has_ended)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         borrowed b = {.c = c};
         int64_t live = lg_live_tensors(c);
@@ -180,9 +176,8 @@ static void backward_again(void *user)
 }
 
 /* What the graph saved is released when a backward has gone through it; that graph cannot be used once more there. */
-static void a_graph_whose_values_are_released_is_used_up(void **state)
+TEST_CASE(a_graph_whose_values_are_released_is_used_up)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_default_device(c, lg_cpu());
         borrowed b = {.c = c, .values = {1, 2, 3, 4}};
@@ -206,9 +201,8 @@ static void end_around_and_escape(void *user)
         lg_escape(b->other); /* out of a scope that ends, whose enclosing one has ended */
 }
 
-static void scopes_end_while_a_scope_ends(void **state)
+TEST_CASE(scopes_end_while_a_scope_ends)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         borrowed b = {.c = c};
         int64_t live = lg_live_tensors(c);
@@ -236,9 +230,8 @@ static void compute_at_the_end(void *user)
         lg_close(b->c);
 }
 
-static void a_context_that_is_closed_computes_nothing(void **state)
+TEST_CASE(a_context_that_is_closed_computes_nothing)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         borrowed b = {.c = c};
         drop(lg_nn_module(c, "Own", .forward = forward_only_child, .user = &b, .release = compute_at_the_end));
@@ -308,9 +301,8 @@ static void close_in_visit(const char *path, lg_tensor *t, bool is_buffer, void 
                 assert_error(c, LG_ERR_STATE, "lg_close: ");                                                           \
         } while (0)
 
-static void a_context_cannot_be_closed_inside_a_call(void **state)
+TEST_CASE(a_context_cannot_be_closed_inside_a_call)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = vector(c, 1, 2), *y = lg_sum(x);
         float values[4];
@@ -372,9 +364,8 @@ static void free_in_release(void *user)
         lg_module_free(victim);
 }
 
-static void a_module_cannot_be_freed_while_it_runs(void **state)
+TEST_CASE(a_module_cannot_be_freed_while_it_runs)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = vector(c, 1, 2);
         lg_module *inner =
@@ -418,9 +409,8 @@ static double disturb(int64_t epoch, void *user)
         return 0.5;
 }
 
-static void a_schedule_cannot_be_freed_in_its_lambda(void **state)
+TEST_CASE(a_schedule_cannot_be_freed_in_its_lambda)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         schedules s = {.more = vector(c, 1, 2)};
         s.opt = lg_sgd(c, LG_LIST(s.more), 1);
@@ -450,9 +440,8 @@ static void end_in_trace(const lg_trace_record *r, void *user)
         assert_false(lg_scope_end(user, around));
 }
 
-static void a_trace_cannot_end_scopes_around_the_op(void **state)
+TEST_CASE(a_trace_cannot_end_scopes_around_the_op)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         around = lg_scope_begin(c);
         lg_tensor *x = vector(c, 1, 2);
@@ -500,9 +489,8 @@ static lg_tensor *next_in_hook(lg_tensor *g, void *user)
 
 /* The step of a loader is a scope around the call: code that is called cannot end it, with or without a loader of its
  * own. */
-static void a_step_cannot_be_ended_inside_a_call(void **state)
+TEST_CASE(a_step_cannot_be_ended_inside_a_call)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *data = lg_ones(c, LG_SHAPE(6, 1), .device = lg_cpu());
         lg_dataset *d = lg_dataset_tensors(c, data, data);
@@ -529,23 +517,4 @@ static void a_step_cannot_be_ended_inside_a_call(void **state)
         lg_loader_free(l.outer);
         assert_ok(c);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(an_own_op_that_makes_a_nan_is_released_once),
-                cmocka_unit_test(an_own_op_is_released_once_when_memory_runs_out),
-                cmocka_unit_test(the_name_of_an_own_op_may_go),
-                cmocka_unit_test(a_tensor_whose_memory_is_released_has_ended),
-                cmocka_unit_test(a_graph_whose_values_are_released_is_used_up),
-                cmocka_unit_test(scopes_end_while_a_scope_ends),
-                cmocka_unit_test(a_context_that_is_closed_computes_nothing),
-                cmocka_unit_test(a_context_cannot_be_closed_inside_a_call),
-                cmocka_unit_test(a_module_cannot_be_freed_while_it_runs),
-                cmocka_unit_test(a_schedule_cannot_be_freed_in_its_lambda),
-                cmocka_unit_test(a_trace_cannot_end_scopes_around_the_op),
-                cmocka_unit_test(a_step_cannot_be_ended_inside_a_call),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

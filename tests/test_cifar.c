@@ -48,9 +48,8 @@ static void remove_ten(const char *sub)
         }
 }
 
-static void the_files_are_read_in_order(void **state)
+TEST_CASE(the_files_are_read_in_order)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         write_ten("");
         lg_dataset *d = lg_cifar10(c, "train", .folder = folder);
@@ -77,9 +76,8 @@ static void the_files_are_read_in_order(void **state)
         remove_ten("");
 }
 
-static void bytes_stay_bytes(void **state)
+TEST_CASE(bytes_stay_bytes)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         write_ten("");
         lg_batch b;
@@ -91,9 +89,8 @@ static void bytes_stay_bytes(void **state)
         remove_ten("");
 }
 
-static void a_hundred_classes_are_fine_and_coarse(void **state)
+TEST_CASE(a_hundred_classes_are_fine_and_coarse)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         write_batch(at("test.bin"), 1, 4, 96, true);
         lg_batch b;
@@ -111,9 +108,8 @@ static void a_hundred_classes_are_fine_and_coarse(void **state)
         assert_int_equal(remove(at("test.bin")), 0);
 }
 
-static void folders_have_the_archives_name(void **state)
+TEST_CASE(folders_have_the_archives_name)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         assert_int_equal(mkdir(at("cifar-10-batches-bin"), 0777), 0);
         assert_int_equal(mkdir(at("cifar-100-binary"), 0777), 0);
@@ -153,9 +149,8 @@ static void refused(lg_ctx *c, const void *data, size_t bytes, const char *text)
         assert_int_equal(lg_live_tensors(c), alive);
 }
 
-static void what_is_wrong_is_told(void **state)
+TEST_CASE(what_is_wrong_is_told)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         write_batch(at("test_batch.bin"), 0, 3, 7, false);
         contents good = get_file(at("test_batch.bin"));
@@ -191,9 +186,8 @@ static void what_is_wrong_is_told(void **state)
         assert_int_equal(remove(at("test_batch.bin")) + remove(at("test.bin")), 0);
 }
 
-static void every_failing_allocation_is_told(void **state)
+TEST_CASE(every_failing_allocation_is_told)
 {
-        (void)state;
         write_batch(at("test_batch.bin"), 0, 3, 7, false);
         for (int64_t n = 1, done = 0; !done; n++) {
                 failing f = {0};
@@ -214,15 +208,4 @@ static void every_failing_allocation_is_told(void **state)
         assert_int_equal(remove(at("test_batch.bin")), 0);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_files_are_read_in_order),
-                cmocka_unit_test(bytes_stay_bytes),
-                cmocka_unit_test(a_hundred_classes_are_fine_and_coarse),
-                cmocka_unit_test(folders_have_the_archives_name),
-                cmocka_unit_test(what_is_wrong_is_told),
-                cmocka_unit_test(every_failing_allocation_is_told),
-        };
-        return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+AROUND_TESTS(make_folder, remove_folder);

@@ -23,9 +23,8 @@ static void compare(const char *path, lg_tensor *t, bool is_buffer, void *user)
         assert_true(lg_item(lg_amax(lg_abs(lg_sub(lg_copy(t, lg_cpu()), lg_copy(other, lg_cpu()))))) == 0);
 }
 
-static void copies_are_the_same_and_apart(void **state)
+TEST_CASE(copies_are_the_same_and_apart)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = mixed(c);
         lg_backward(lg_mean(lg_forward(net, pictures(c)))); /* statistics and gradients */
@@ -61,9 +60,8 @@ static void copies_are_the_same_and_apart(void **state)
         lg_close(c);
 }
 
-static void copies_go_to_a_device(void **state)
+TEST_CASE(copies_go_to_a_device)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = mixed(c), *copy = lg_module_clone(net, .device = lg_cpu());
         assert_true(lg_device_equal(lg_device_of(lg_parameter(copy, "0.weight")), lg_cpu()));
@@ -132,9 +130,8 @@ static lg_module *own_module(lg_ctx *c, int *alive, own **ret)
         return m;
 }
 
-static void own_data_is_copied_by_the_program(void **state)
+TEST_CASE(own_data_is_copied_by_the_program)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int alive;
         own *first;
@@ -172,9 +169,8 @@ static lg_tensor *cloning(lg_module *m, lg_list in, void *user)
         return in.items[0];
 }
 
-static void lent_parameters_are_not_copied(void **state)
+TEST_CASE(lent_parameters_are_not_copied)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *made = NULL, *m = lg_nn_module(c, "Cloning", .forward = cloning, .user = &made);
         lg_module_add_parameter(m, "w", lg_ones(c, LG_SHAPE(1)));
@@ -185,9 +181,8 @@ static void lent_parameters_are_not_copied(void **state)
         lg_close(c);
 }
 
-static void every_allocation_may_fail(void **state)
+TEST_CASE(every_allocation_may_fail)
 {
-        (void)state;
         failing f = {0};
         lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
         lg_module *net = mixed(c);
@@ -209,14 +204,4 @@ static void every_allocation_may_fail(void **state)
         assert_in_range(n, 5, 999);
         lg_close(c);
         assert_int_equal(f.bytes, 0);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(copies_are_the_same_and_apart),     cmocka_unit_test(copies_go_to_a_device),
-                cmocka_unit_test(own_data_is_copied_by_the_program), cmocka_unit_test(lent_parameters_are_not_copied),
-                cmocka_unit_test(every_allocation_may_fail),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

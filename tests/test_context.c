@@ -1,9 +1,8 @@
 /* test_context.c - the first error sticks, nothing is computed while it is set, and no argument can crash a call. */
 #include "test.h"
 
-static void first_error_stays(void **state)
+TEST_CASE(first_error_stays)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         assert_null(lg_error(c));
         assert_int_equal(lg_error_code_of(c), LG_ERR_NONE);
@@ -26,9 +25,8 @@ static void first_error_stays(void **state)
         lg_close(c);
 }
 
-static void nothing_is_computed_while_an_error_is_set(void **state)
+TEST_CASE(nothing_is_computed_while_an_error_is_set)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_full(c, 3, LG_SHAPE(2), .requires_grad = true), *y = lg_sum(lg_square(x));
         lg_tensor *buffer = lg_ones(c, LG_SHAPE(2));
@@ -80,9 +78,8 @@ static void nothing_is_computed_while_an_error_is_set(void **state)
         lg_close(c);
 }
 
-static void null_is_an_error_and_no_crash(void **state)
+TEST_CASE(null_is_an_error_and_no_crash)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 2));
         assert_null(lg_add(x, NULL));
@@ -109,9 +106,8 @@ static void null_is_an_error_and_no_crash(void **state)
         lg_close(c);
 }
 
-static void every_call_takes_a_null_context(void **state)
+TEST_CASE(every_call_takes_a_null_context)
 {
-        (void)state;
         assert_non_null(strstr(lg_error(NULL), "no context"));
         assert_int_not_equal(lg_error_code_of(NULL), LG_ERR_NONE);
         lg_clear_error(NULL);
@@ -157,9 +153,8 @@ static void every_call_takes_a_null_context(void **state)
         lg_grad_mode(NULL, was);
 }
 
-static void null_objects_are_no_crash(void **state)
+TEST_CASE(null_objects_are_no_crash)
 {
-        (void)state;
         assert_null(lg_nn_linear(NULL, 2, 3));
         assert_null(lg_nn_relu(NULL));
         assert_null(lg_nn_sequential(NULL, NULL));
@@ -189,9 +184,8 @@ static bool have_shadow(void)
         return getenv("LIBGRAD_SHADOW") != NULL;
 }
 
-static void messages_name_what_is_wrong(void **state)
+TEST_CASE(messages_name_what_is_wrong)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_zeros(c, LG_SHAPE(64, 784));
         assert_null(lg_matmul(x, x));
@@ -202,9 +196,8 @@ static void messages_name_what_is_wrong(void **state)
         lg_close(c);
 }
 
-static void messages_name_both_devices(void **state)
+TEST_CASE(messages_name_both_devices)
 {
-        (void)state;
         if (!have_shadow())
                 skip();
         lg_ctx *c = open_ctx();
@@ -222,9 +215,8 @@ static void messages_name_both_devices(void **state)
         lg_close(c);
 }
 
-static void contexts_do_not_mix(void **state)
+TEST_CASE(contexts_do_not_mix)
 {
-        (void)state;
         lg_ctx *a = open_ctx(), *b = open_ctx();
         lg_tensor *x = lg_ones(a, LG_SHAPE(2)), *y = lg_ones(b, LG_SHAPE(2));
         assert_null(lg_add(x, y));
@@ -337,9 +329,8 @@ static void objects_and_tensors_of_a_failed_context(lg_ctx *c, lg_tensor *y)
         TOLD(lg_clip_grad_value(LG_LIST(w, y), 1));
 }
 
-static void what_belongs_to_a_failed_context(void **state)
+TEST_CASE(what_belongs_to_a_failed_context)
 {
-        (void)state;
         lg_ctx *c = open_ctx(), *other = open_ctx();
         lg_tensor *y = lg_ones(other, LG_SHAPE(2, 2), .dtype = LG_F64, .requires_grad = true, .device = lg_cpu());
         lg_tensor *ended = lg_ones(other, LG_SHAPE(2, 2));
@@ -356,9 +347,8 @@ static void what_belongs_to_a_failed_context(void **state)
         lg_close(c);
 }
 
-static void names(void **state)
+TEST_CASE(names)
 {
-        (void)state;
         assert_string_equal(lg_version(), LG_VERSION);
         assert_string_equal(lg_error_name(LG_ERR_SHAPE), "LG_ERR_SHAPE");
         assert_string_equal(lg_error_name(LG_ERR_CUDA), "LG_ERR_CUDA");
@@ -372,9 +362,8 @@ static void names(void **state)
         assert_false(lg_dtype_is_float(LG_U8));
 }
 
-static void devices(void **state)
+TEST_CASE(devices)
 {
-        (void)state;
         lg_ctx *c = lg_open(.threads = 3, .seed = 5);
         assert_int_equal(lg_get_threads(c), 3);
         assert_int_equal(lg_get_random_state(c).seed, 5);
@@ -416,9 +405,8 @@ static void devices(void **state)
         lg_close(c);
 }
 
-static void a_second_device(void **state)
+TEST_CASE(a_second_device)
 {
-        (void)state;
         if (!have_shadow())
                 skip();
         lg_ctx *c = lg_open();
@@ -434,9 +422,8 @@ static void a_second_device(void **state)
 }
 
 /* On the CPU the op itself reports it. */
-static void a_fault_on_the_device_is_told_at_the_next_read(void **state)
+TEST_CASE(a_fault_on_the_device_is_told_at_the_next_read)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_zeros(c, LG_SHAPE(2, 3)), *y = lg_from(c, ((int64_t[]){1, 7}), LG_SHAPE(2), .dtype = LG_I64);
         lg_tensor *loss = lg_cross_entropy(x, y);
@@ -450,24 +437,4 @@ static void a_fault_on_the_device_is_told_at_the_next_read(void **state)
         assert_error(c, LG_ERR_ARGUMENT, "3 classes");
         assert_true(lg_synchronize(c));
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(first_error_stays),
-                cmocka_unit_test(nothing_is_computed_while_an_error_is_set),
-                cmocka_unit_test(null_is_an_error_and_no_crash),
-                cmocka_unit_test(every_call_takes_a_null_context),
-                cmocka_unit_test(null_objects_are_no_crash),
-                cmocka_unit_test(messages_name_what_is_wrong),
-                cmocka_unit_test(messages_name_both_devices),
-                cmocka_unit_test(contexts_do_not_mix),
-                cmocka_unit_test(what_belongs_to_a_failed_context),
-                cmocka_unit_test(names),
-                cmocka_unit_test(devices),
-                cmocka_unit_test(a_second_device),
-                cmocka_unit_test(a_fault_on_the_device_is_told_at_the_next_read),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,68 +3,57 @@
 
 /* ---- PyTorch's numbers: the tensors of data/conv.py; each in the dtype of what is varied ---- */
 
-static lg_tensor *fixed(lg_tensor *like, lg_shape shape, double phase)
-{
-        return lg_cast(golden_tensor(lg_ctx_of(like), shape, phase), lg_dtype_of(like));
-}
+#define X(t) golden_like(t, LG_SHAPE(2, 2, 4, 3), 0)
+#define W(t) golden_like(t, LG_SHAPE(3, 2, 3, 3), 0.5)
+#define B(t) golden_like(t, LG_SHAPE(3), 0.7)
+#define G(t) golden_like(t, LG_SHAPE(1, 4, 3, 4), 0.2)
+#define V(t) golden_like(t, LG_SHAPE(2, 2, 3, 2), 0.3)
+#define U(t) golden_like(t, LG_SHAPE(4, 1, 2, 2), 0.4)
+#define T(t) golden_like(t, LG_SHAPE(3, 2, 2, 3), 0.5)
+#define H(t) golden_like(t, LG_SHAPE(1, 3, 2, 3), 0.2)
+#define S(t) golden_like(t, LG_SHAPE(2, 3, 5), 0)
 
-#define X(t) fixed(t, LG_SHAPE(2, 2, 4, 3), 0)
-#define W(t) fixed(t, LG_SHAPE(3, 2, 3, 3), 0.5)
-#define B(t) fixed(t, LG_SHAPE(3), 0.7)
-#define G(t) fixed(t, LG_SHAPE(1, 4, 3, 4), 0.2)
-#define V(t) fixed(t, LG_SHAPE(2, 2, 3, 2), 0.3)
-#define U(t) fixed(t, LG_SHAPE(4, 1, 2, 2), 0.4)
-#define T(t) fixed(t, LG_SHAPE(3, 2, 2, 3), 0.5)
-#define H(t) fixed(t, LG_SHAPE(1, 3, 2, 3), 0.2)
-#define S(t) fixed(t, LG_SHAPE(2, 3, 5), 0)
+#define ROWS(ROW)                                                                                                      \
+        ROW(plain, lg_conv2d(x, W(x), B(x)), 2, 2, 4, 3)                                                               \
+        ROW(plain_w, lg_conv2d(X(x), x, B(x)), 3, 2, 3, 3)                                                             \
+        ROW(plain_b, lg_conv2d(X(x), W(x), x), 3)                                                                      \
+        ROW(padded, lg_conv2d(x, W(x), B(x), .padding = 1), 2, 2, 4, 3)                                                \
+        ROW(padded_w, lg_conv2d(X(x), x, B(x), .padding = 1), 3, 2, 3, 3)                                              \
+        ROW(strided, lg_conv2d(x, W(x), B(x), .stride = 2, .padding = 2), 2, 2, 4, 3)                                  \
+        ROW(strided_w, lg_conv2d(X(x), x, B(x), .stride = 2, .padding = 2), 3, 2, 3, 3)                                \
+        ROW(pairs,                                                                                                     \
+            lg_conv2d(x, W(x), NULL, .strides = LG_PAIR(1, 2), .paddings = LG_PAIR(2, 1), .dilations = LG_PAIR(2, 1)), \
+            2, 2, 4, 3)                                                                                                \
+        ROW(pairs_w,                                                                                                   \
+            lg_conv2d(X(x), x, NULL, .strides = LG_PAIR(1, 2), .paddings = LG_PAIR(2, 1), .dilations = LG_PAIR(2, 1)), \
+            3, 2, 3, 3)                                                                                                \
+        ROW(one_by_one, lg_conv2d(x, lg_slice(lg_slice(W(x), 2, 0, 1), 3, 0, 1), B(x)), 2, 2, 4, 3)                    \
+        ROW(unbatched, lg_conv2d(x, W(x), B(x), .paddings = LG_PAIR(1, 0)), 2, 4, 3)                                   \
+        ROW(groups, lg_conv2d(x, V(x), NULL, .padding = 1, .groups = 2), 1, 4, 3, 4)                                   \
+        ROW(groups_w, lg_conv2d(G(x), x, NULL, .padding = 1, .groups = 2), 2, 2, 3, 2)                                 \
+        ROW(depthwise, lg_conv2d(x, U(x), NULL, .padding = 1, .dilation = 2, .groups = 4), 1, 4, 3, 4)                 \
+        ROW(depthwise_w, lg_conv2d(G(x), x, NULL, .padding = 1, .dilation = 2, .groups = 4), 4, 1, 2, 2)               \
+        ROW(transposed, lg_conv_transpose2d(x, T(x), golden_like(x, LG_SHAPE(2), 0.1)), 1, 3, 2, 3)                    \
+        ROW(transposed_w, lg_conv_transpose2d(H(x), x, NULL, .stride = 2), 3, 2, 2, 3)                                 \
+        ROW(transposed_b, lg_conv_transpose2d(H(x), T(x), x, .stride = 2), 2)                                          \
+        ROW(transposed_pairs,                                                                                          \
+            lg_conv_transpose2d(x, golden_like(x, LG_SHAPE(4, 1, 3, 2), 0.5), NULL, .groups = 2,                       \
+                                .strides = LG_PAIR(2, 1), .paddings = LG_PAIR(1, 0), .dilations = LG_PAIR(1, 2),       \
+                                .output_paddings = LG_PAIR(1, 0)),                                                     \
+            1, 4, 3, 4)                                                                                                \
+        ROW(transposed_dilated,                                                                                        \
+            lg_conv_transpose2d(x, golden_like(x, LG_SHAPE(2, 1, 2, 2), 0.5), NULL, .dilation = 3,                     \
+                                .output_padding = 2),                                                                  \
+            2, 2, 2)                                                                                                   \
+        ROW(signal, lg_conv1d(x, golden_like(x, LG_SHAPE(3, 3, 3), 0.5), B(x), .stride = 2, .padding = 1), 2, 3, 5)    \
+        ROW(signal_w, lg_conv1d(S(x), x, B(x), .dilation = 2), 3, 3, 3)                                                \
+        ROW(signal_groups, lg_conv1d(x, golden_like(x, LG_SHAPE(3, 1, 2), 0.5), NULL, .groups = 3), 3, 5)              \
+        ROW(signal_transposed,                                                                                         \
+            lg_conv_transpose1d(x, golden_like(x, LG_SHAPE(3, 2, 4), 0.5), golden_like(x, LG_SHAPE(2), 0.1),           \
+                                .stride = 3, .padding = 1, .output_padding = 1),                                       \
+            2, 3, 5)
 
-#define ROWS                                                                                                           \
-        ROW(plain, LG_SHAPE(2, 2, 4, 3), lg_conv2d(x, W(x), B(x)))                                                     \
-        ROW(plain_w, LG_SHAPE(3, 2, 3, 3), lg_conv2d(X(x), x, B(x)))                                                   \
-        ROW(plain_b, LG_SHAPE(3), lg_conv2d(X(x), W(x), x))                                                            \
-        ROW(padded, LG_SHAPE(2, 2, 4, 3), lg_conv2d(x, W(x), B(x), .padding = 1))                                      \
-        ROW(padded_w, LG_SHAPE(3, 2, 3, 3), lg_conv2d(X(x), x, B(x), .padding = 1))                                    \
-        ROW(strided, LG_SHAPE(2, 2, 4, 3), lg_conv2d(x, W(x), B(x), .stride = 2, .padding = 2))                        \
-        ROW(strided_w, LG_SHAPE(3, 2, 3, 3), lg_conv2d(X(x), x, B(x), .stride = 2, .padding = 2))                      \
-        ROW(pairs, LG_SHAPE(2, 2, 4, 3),                                                                               \
-            lg_conv2d(x, W(x), NULL, .strides = LG_PAIR(1, 2), .paddings = LG_PAIR(2, 1), .dilations = LG_PAIR(2, 1))) \
-        ROW(pairs_w, LG_SHAPE(3, 2, 3, 3),                                                                             \
-            lg_conv2d(X(x), x, NULL, .strides = LG_PAIR(1, 2), .paddings = LG_PAIR(2, 1), .dilations = LG_PAIR(2, 1))) \
-        ROW(one_by_one, LG_SHAPE(2, 2, 4, 3), lg_conv2d(x, lg_slice(lg_slice(W(x), 2, 0, 1), 3, 0, 1), B(x)))          \
-        ROW(unbatched, LG_SHAPE(2, 4, 3), lg_conv2d(x, W(x), B(x), .paddings = LG_PAIR(1, 0)))                         \
-        ROW(groups, LG_SHAPE(1, 4, 3, 4), lg_conv2d(x, V(x), NULL, .padding = 1, .groups = 2))                         \
-        ROW(groups_w, LG_SHAPE(2, 2, 3, 2), lg_conv2d(G(x), x, NULL, .padding = 1, .groups = 2))                       \
-        ROW(depthwise, LG_SHAPE(1, 4, 3, 4), lg_conv2d(x, U(x), NULL, .padding = 1, .dilation = 2, .groups = 4))       \
-        ROW(depthwise_w, LG_SHAPE(4, 1, 2, 2), lg_conv2d(G(x), x, NULL, .padding = 1, .dilation = 2, .groups = 4))     \
-        ROW(transposed, LG_SHAPE(1, 3, 2, 3), lg_conv_transpose2d(x, T(x), fixed(x, LG_SHAPE(2), 0.1)))                \
-        ROW(transposed_w, LG_SHAPE(3, 2, 2, 3), lg_conv_transpose2d(H(x), x, NULL, .stride = 2))                       \
-        ROW(transposed_b, LG_SHAPE(2), lg_conv_transpose2d(H(x), T(x), x, .stride = 2))                                \
-        ROW(transposed_pairs, LG_SHAPE(1, 4, 3, 4),                                                                    \
-            lg_conv_transpose2d(x, fixed(x, LG_SHAPE(4, 1, 3, 2), 0.5), NULL, .groups = 2, .strides = LG_PAIR(2, 1),   \
-                                .paddings = LG_PAIR(1, 0), .dilations = LG_PAIR(1, 2),                                 \
-                                .output_paddings = LG_PAIR(1, 0)))                                                     \
-        ROW(transposed_dilated, LG_SHAPE(2, 2, 2),                                                                     \
-            lg_conv_transpose2d(x, fixed(x, LG_SHAPE(2, 1, 2, 2), 0.5), NULL, .dilation = 3, .output_padding = 2))     \
-        ROW(signal, LG_SHAPE(2, 3, 5),                                                                                 \
-            lg_conv1d(x, fixed(x, LG_SHAPE(3, 3, 3), 0.5), B(x), .stride = 2, .padding = 1))                           \
-        ROW(signal_w, LG_SHAPE(3, 3, 3), lg_conv1d(S(x), x, B(x), .dilation = 2))                                      \
-        ROW(signal_groups, LG_SHAPE(3, 5), lg_conv1d(x, fixed(x, LG_SHAPE(3, 1, 2), 0.5), NULL, .groups = 3))          \
-        ROW(signal_transposed, LG_SHAPE(2, 3, 5),                                                                      \
-            lg_conv_transpose1d(x, fixed(x, LG_SHAPE(3, 2, 4), 0.5), fixed(x, LG_SHAPE(2), 0.1), .stride = 3,          \
-                                .padding = 1, .output_padding = 1))
-
-#define ROW(name, shape, call) GOLDEN_RUN(name, call)
-ROWS
-#undef ROW
-#define ROW(name, shape, call) {#name, shape, run_##name},
-
-        static void
-        pytorch(void **state)
-{
-        (void)state;
-        const golden rows[] = {ROWS};
-        golden_check("conv.txt", golden_input, rows, sizeof rows / sizeof *rows);
-}
+GOLDEN_TEST(as_pytorch_computes_it, "conv.txt", golden_input, ROWS);
 
 /* ---- layouts and dtypes ---- */
 
@@ -74,9 +63,8 @@ static lg_tensor *transposed(lg_tensor *x)
 }
 
 /* One value and three gradients for any layout and dtype, also of a mixture. */
-static void layouts_and_dtypes(void **state)
+TEST_CASE(layouts_and_dtypes)
 {
-        (void)state;
         const lg_dtype dtypes[] = {LG_F64, LG_F32, LG_F16, LG_BF16};
         const double limits[] = {1e-12, 1e-5, 2e-3, 1.6e-2};
         lg_ctx *c = open_ctx();
@@ -121,9 +109,8 @@ static void layouts_and_dtypes(void **state)
 }
 
 /* Results lie channels-last, so that the next layer copies nothing. */
-static void results_lie_channels_last(void **state)
+TEST_CASE(results_lie_channels_last)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3, 8, 8)), *w = lg_ones(c, LG_SHAPE(5, 3, 3, 3));
         lg_tensor *y = lg_relu(lg_conv2d(x, w, NULL)), *z = lg_conv_transpose2d(y, w, NULL);
@@ -139,9 +126,8 @@ static void results_lie_channels_last(void **state)
 /* ---- sizes ---- */
 
 /* Big enough for several threads: the same bits for any number of them, and the values of a sum written by hand. */
-static void threads(void **state)
+TEST_CASE(threads)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         enum { N = 6, C = 8, O = 16, SIDE = 24, ALL = N * O * SIDE * SIDE };
         lg_set_deterministic(c, true);
@@ -181,9 +167,8 @@ static void threads(void **state)
         lg_close(c);
 }
 
-static void empty(void **state)
+TEST_CASE(empty)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *w = lg_ones(c, LG_SHAPE(5, 3, 3, 3), .requires_grad = true);
         lg_tensor *b = lg_ones(c, LG_SHAPE(5), .requires_grad = true);
@@ -202,9 +187,8 @@ static void empty(void **state)
 
 /* ---- errors ---- */
 
-static void errors(void **state)
+TEST_CASE(errors)
 {
-        (void)state;
         lg_ctx *c = open_ctx(), *other = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 4, 5, 6)), *w = lg_ones(c, LG_SHAPE(6, 4, 3, 3)),
                   *s = lg_ones(c, LG_SHAPE(2, 4, 5)), *u = lg_ones(c, LG_SHAPE(6, 4, 3)), *b = lg_ones(c, LG_SHAPE(6));
@@ -249,17 +233,4 @@ static void errors(void **state)
         REFUSED(LG_ERR_ARGUMENT, "another context", lg_conv2d(x, lg_ones(other, LG_SHAPE(6, 4, 3, 3)), NULL));
         lg_close(other);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(pytorch),
-                cmocka_unit_test(layouts_and_dtypes),
-                cmocka_unit_test(results_lie_channels_last),
-                cmocka_unit_test(threads),
-                cmocka_unit_test(empty),
-                cmocka_unit_test(errors),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

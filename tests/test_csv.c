@@ -46,9 +46,8 @@ static void refused(const char *text, const char *message)
 
 /* ---- taking apart ---- */
 
-static void a_table_is_read(void **state)
+TEST_CASE_WITH(a_table_is_read, open_each, close_each)
 {
-        (void)state;
         lg_csv *t = PLAIN("length,width,species\n5.1,3.5,setosa\n7,-3.2,virginica\n6.4,+3.2e0,setosa\n");
         assert_int_equal(lg_csv_rows(t), 3);
         assert_texts(lg_csv_columns(t), "length", "width", "species");
@@ -69,9 +68,8 @@ static void a_table_is_read(void **state)
         assert_int_equal(lg_csv_columns(NULL).count, 0);
 }
 
-static void lines_end_in_every_way(void **state)
+TEST_CASE_WITH(lines_end_in_every_way, open_each, close_each)
 {
-        (void)state;
         const char *const texts[] = {"a,b\n1,2\n3,4\n",
                                      "a,b\r\n1,2\r\n3,4\r\n",
                                      "a,b\r1,2\r3,4\r",
@@ -86,9 +84,8 @@ static void lines_end_in_every_way(void **state)
         }
 }
 
-static void quotes_hold_everything(void **state)
+TEST_CASE_WITH(quotes_hold_everything, open_each, close_each)
 {
-        (void)state;
         lg_csv *t = PLAIN("\"a\"\"b\",\"c,d\",e\"f\r\n"
                           "\"\",\"\"\"\",\"1\r\n2\n3\r4\"\r\n"
                           "x\"\"y,\",\",\"\"\"\"\"\"\n"
@@ -104,9 +101,8 @@ static void quotes_hold_everything(void **state)
         assert_error(c, LG_ERR_FORMAT, "line 7, column \"c,d\": \" q \" is none of .texts");
 }
 
-static void options_change_the_form(void **state)
+TEST_CASE_WITH(options_change_the_form, open_each, close_each)
 {
-        (void)state;
         lg_csv *t = TABLE("1;2,5\n3;4\n", .separator = ';', .no_header = true);
         assert_texts(lg_csv_columns(t), "0", "1");
         assert_int_equal(lg_csv_rows(t), 2);
@@ -130,9 +126,8 @@ static void options_change_the_form(void **state)
         assert_int_equal(lg_csv_texts(t, "a").count, 0);
 }
 
-static void what_is_no_table_is_refused(void **state)
+TEST_CASE_WITH(what_is_no_table_is_refused, open_each, close_each)
 {
-        (void)state;
         refused("", "t.csv has no line with anything in it");
         refused("\n\r\n\r", "t.csv has no line with anything in it");
         refused("a,b\n1,2\n\n3\n", "lg_csv_open: /tmp/");
@@ -167,9 +162,8 @@ static void what_is_no_table_is_refused(void **state)
         assert_error(c, LG_ERR_ARGUMENT, "text 1 of .missing is NULL");
 }
 
-static void gzip_is_the_same(void **state)
+TEST_CASE_WITH(gzip_is_the_same, open_each, close_each)
 {
-        (void)state;
         enum { rows = 20000 };
         char *text = malloc(rows * 16 + 16);
         size_t n = (size_t)sprintf(text, "a,b\n");
@@ -218,9 +212,8 @@ static double number(const char *text, lg_dtype dtype)
         return v;
 }
 
-static void numbers_are_rounded_once(void **state)
+TEST_CASE_WITH(numbers_are_rounded_once, open_each, close_each)
 {
-        (void)state;
         static const struct {
                 const char *text;
                 double value;
@@ -254,9 +247,8 @@ static void numbers_are_rounded_once(void **state)
         assert_near(number("3.4028235e38", LG_F32), 3.4028234663852886e38, 0);
 }
 
-static void what_is_no_number_is_told(void **state)
+TEST_CASE_WITH(what_is_no_number_is_told, open_each, close_each)
 {
-        (void)state;
         const char *const wrong[] = {"x",
                                      "1x",
                                      "0x10",
@@ -312,9 +304,8 @@ static void what_is_no_number_is_told(void **state)
         assert_error(c, LG_ERR_ARGUMENT, "no columns are named");
 }
 
-static void whole_numbers_are_exact(void **state)
+TEST_CASE_WITH(whole_numbers_are_exact, open_each, close_each)
 {
-        (void)state;
         lg_csv *t = PLAIN("a\n9223372036854775807\n-9223372036854775808\n-1\n+2.000\n 3. \n");
         lg_tensor *y = lg_csv_integers(t, "a");
         int64_t got[5], wanted[] = {INT64_MAX, INT64_MIN, -1, 2, 3};
@@ -340,9 +331,8 @@ static void whole_numbers_are_exact(void **state)
         }
 }
 
-static void locales_change_nothing(void **state)
+TEST_CASE_WITH(locales_change_nothing, open_each, close_each)
 {
-        (void)state;
         const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "tr_TR.UTF-8", "C.UTF-8"};
         for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
                 if (!setlocale(LC_ALL, names[i]))
@@ -361,9 +351,8 @@ static void locales_change_nothing(void **state)
 
 /* ---- missing values ---- */
 
-static void missing_values_are_an_error_or_filled(void **state)
+TEST_CASE_WITH(missing_values_are_an_error_or_filled, open_each, close_each)
 {
-        (void)state;
         lg_csv *t = PLAIN("a,b,n\n1,x,1\n,?,2\n3,x,NA\n");
         drop(lg_csv_numbers(t, LG_NAMES("n", "a")));
         assert_error(c, LG_ERR_FORMAT, "line 3, column \"a\": \"\" stands for a missing value; .missing_as fills it");
@@ -386,9 +375,8 @@ static void missing_values_are_an_error_or_filled(void **state)
 
 /* ---- texts ---- */
 
-static void codes_are_in_order(void **state)
+TEST_CASE_WITH(codes_are_in_order, open_each, close_each)
 {
-        (void)state;
         lg_csv *t = PLAIN("t,n,m\nb,10,10\na,9,9\nB,-1,x\n\xc3\xa4,9.0,1\na,10,10\n");
         assert_texts(lg_csv_texts(t, "t"), "B", "a", "b", "\xc3\xa4");
         assert_list(lg_csv_categories(t, "t"), 0, 2, 1, 0, 3, 1);
@@ -416,9 +404,8 @@ static void codes_are_in_order(void **state)
 
 /* ---- memory ---- */
 
-static void every_failing_allocation_is_told(void **state)
+TEST_CASE_WITH(every_failing_allocation_is_told, open_each, close_each)
 {
-        (void)state;
         char text[8192] = "a,b,\"c\nd\"\n";
         for (int i = 0; i < 300; i++)
                 sprintf(text + strlen(text), "%d,x%d,%d\n", i, i % 9, i * i);
@@ -442,9 +429,8 @@ static void every_failing_allocation_is_told(void **state)
         }
 }
 
-static void memory_is_bounded_by_the_file(void **state)
+TEST_CASE_WITH(memory_is_bounded_by_the_file, open_each, close_each)
 {
-        (void)state;
         enum { lines = 100000 };
         char *text = malloc(lines + 3);
         memset(text, '\n', lines);
@@ -478,24 +464,4 @@ static void memory_is_bounded_by_the_file(void **state)
         free(text);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_each, close_each)
-                TEST(a_table_is_read),
-                TEST(lines_end_in_every_way),
-                TEST(quotes_hold_everything),
-                TEST(options_change_the_form),
-                TEST(what_is_no_table_is_refused),
-                TEST(gzip_is_the_same),
-                TEST(numbers_are_rounded_once),
-                TEST(what_is_no_number_is_told),
-                TEST(whole_numbers_are_exact),
-                TEST(locales_change_nothing),
-                TEST(missing_values_are_an_error_or_filled),
-                TEST(codes_are_in_order),
-                TEST(every_failing_allocation_is_told),
-                TEST(memory_is_bounded_by_the_file),
-        };
-        return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+AROUND_TESTS(make_folder, remove_folder);

@@ -1,10 +1,9 @@
-/* test_cumsum.c - running sums over lines of any length, and those of logarithms at infinities. */
-#include "test.h"
+/* test_cumsum.c - running sums, also of logarithms, and running products. */
+#include "golden.h"
 
 /* Running sums over lines of any length, both ways (the gradient runs back), against loops. */
-static void long_running_sums(void **state)
+TEST_CASE(long_running_sums)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const int64_t lengths[] = {3, 17, 40, 1024, 1025, 3000};
         const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16};
@@ -36,9 +35,8 @@ static void long_running_sums(void **state)
 
 /* Lines of any length and of any step, whose exponentials are out of every dtype's range, against loops. The gradient
  * with g[i] = 1 + i % 3 is found from its formula: dx[k] is the sum of g[i] e^(x[k] - y[i]) over i >= k. */
-static void long_running_log_sums(void **state)
+TEST_CASE(long_running_log_sums)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const int64_t lengths[] = {2, 16, 17, 40, 1024, 1025, 1500};
         const lg_dtype dtypes[] = {LG_F64, LG_F32, LG_F16, LG_BF16};
@@ -78,9 +76,8 @@ static void long_running_log_sums(void **state)
 
 /* PyTorch's numbers, but for the gradients by elements that are as infinite as what they are added to: those are NaN
  * there. The sum of dx is that of g, whatever x is. */
-static void infinite_log_sums(void **state)
+TEST_CASE(infinite_log_sums)
 {
-        (void)state;
         const double inf = INFINITY, nan = NAN;
         const struct {
                 double x[4], y[4], dx[4];
@@ -114,9 +111,8 @@ static void infinite_log_sums(void **state)
         lg_close(c);
 }
 
-static void shapes_of_log_sums(void **state)
+TEST_CASE(shapes_of_log_sums)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_reshape(lg_arange(c, 0, 6, 1, .dtype = LG_F32), LG_SHAPE(2, 3));
         assert_list(lg_logcumsumexp(lg_transpose(x, 0, 1), 1), 1e-6, 0, log(1 + exp(3)), 1, log(exp(1) + exp(4)), 2,
@@ -132,13 +128,108 @@ static void shapes_of_log_sums(void **state)
         lg_close(c);
 }
 
-int main(void)
+TEST_CASE(running_sums)
 {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(long_running_sums),
-                cmocka_unit_test(long_running_log_sums),
-                cmocka_unit_test(infinite_log_sums),
-                cmocka_unit_test(shapes_of_log_sums),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_reshape(lg_arange(c, 1, 13, 1), LG_SHAPE(2, 3, 2));
+        const double by_middle[] = {1, 2, 4, 6, 9, 12, 7, 8, 16, 18, 27, 30};
+        static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8};
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+                lg_tensor *y = lg_cumsum(lg_cast(x, dtypes[d]), 1);
+                assert_values(y, by_middle, 12, 0);
+                assert_int_equal(lg_dtype_of(y), d < 4 ? dtypes[d] : LG_I64);
+        }
+        assert_list(lg_cumsum(lg_transpose(lg_select(x, 2, 0), 0, 1), 1), 0, 1, 8, 3, 12, 5, 16);
+        assert_list(lg_cumsum(lg_scalar(c, 5), 0), 0, 5);
+        assert_int_equal(lg_numel(lg_cumsum(lg_zeros(c, LG_SHAPE(2, 0)), 1)), 0);
+        assert_ok(c);
+        assert_null(lg_cumsum(x, 3));
+        assert_error(c, LG_ERR_ARGUMENT, "cumsum: there is no dimension 3");
+        lg_close(c);
 }
+
+/* Each element within its own 1e-6. */
+static void assert_each(lg_tensor *t, const double *wanted, int n)
+{
+        double *got = malloc((size_t)n * sizeof *got);
+        read_all(t, got, n);
+        for (int i = 0; i < n; i++)
+                if (!(fabs(got[i] - wanted[i]) <= 1e-6 * fmax(1, fabs(wanted[i]))) && got[i] != wanted[i] &&
+                    !(isnan(got[i]) && isnan(wanted[i])))
+                        fail_msg("element %d of %d: %.9g is not %.9g", i, n, got[i], wanted[i]);
+        free(got);
+}
+
+/* Lines along dimension 1 of (2, n, inner), as a loop adds them up: what is infinite, NaN or huge changes nothing
+ * before it. The gradient is the running sum from the other end. */
+static void check_running_sums(lg_ctx *c, int n, int inner, int at, double special, lg_dtype dtype)
+{
+        const int count = 2 * n * inner;
+        double *v = malloc((size_t)count * sizeof *v), *up = malloc((size_t)count * sizeof *up),
+               *down = malloc((size_t)count * sizeof *down);
+        for (int i = 0; i < count; i++)
+                v[i] = i / inner % n == at ? special : i % 3;
+        for (int l = 0; l < 2 * inner; l++) {
+                const int first = l / inner * n * inner + l % inner;
+                double sum = 0, back = 0;
+                for (int i = 0; i < n; i++) {
+                        up[first + i * inner] = sum += v[first + i * inner];
+                        down[first + (n - 1 - i) * inner] = back += v[first + (n - 1 - i) * inner];
+                }
+        }
+        lg_scope s = lg_scope_begin(c);
+        lg_tensor *g = lg_cast(lg_from(c, v, LG_SHAPE(2, n, inner), .dtype = LG_F64), dtype);
+        lg_tensor *x = lg_requires_grad(lg_full(c, 1, LG_SHAPE(2, n, inner), .dtype = dtype), true);
+        assert_each(lg_cumsum(g, 1), up, count);
+        lg_backward(lg_cumsum(x, 1), .grad = g);
+        assert_each(lg_grad_of(x), down, count);
+        lg_scope_end(c, s);
+        free(v);
+        free(up);
+        free(down);
+}
+
+TEST_CASE(running_sums_of_special_values)
+{
+        lg_ctx *c = open_ctx();
+        const double specials[] = {2, INFINITY, -INFINITY, NAN, 1e17};
+        const int sizes[] = {5, 32, 1000, 1500, 1501};
+        for (size_t k = 0; k < sizeof specials / sizeof *specials; k++)
+                for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+                        for (int inner = 1; inner <= 3; inner += 2) {
+                                check_running_sums(c, sizes[i], inner, sizes[i] / 2 + 1, specials[k], LG_F32);
+                                check_running_sums(c, sizes[i], inner, 3, specials[k], LG_F64);
+                        }
+        assert_ok(c);
+        lg_close(c);
+}
+
+TEST_CASE(running_products)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_reshape(lg_arange(c, 1, 13, 1), LG_SHAPE(2, 6));
+        static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8};
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+                lg_tensor *y = lg_cumprod(lg_slice(lg_cast(x, dtypes[d]), 1, 0, 5), -1);
+                const double exact = dtypes[d] == LG_F16 ? 5e-4 : dtypes[d] == LG_BF16 ? 4e-3 : 0;
+                assert_values(y, (const double[]){1, 2, 6, 24, 120, 7, 56, 504, 5040, 55440}, 10, exact);
+                assert_int_equal(lg_dtype_of(y), d < 4 ? dtypes[d] : LG_I64);
+        }
+        assert_list(lg_cumprod(lg_transpose(x, 0, 1), 1), 0, 1, 7, 2, 16, 3, 27, 4, 40, 5, 55, 6, 72);
+        assert_list(lg_cumsum(lg_gt_scalar(x, 10), -1), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2);
+        assert_list(lg_cumprod(lg_gt_scalar(x, 0), 0), 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1);
+        assert_list(lg_cumprod(lg_scalar(c, 5), -1), 0, 5);
+        assert_int_equal(lg_numel(lg_cumprod(lg_zeros(c, LG_SHAPE(2, 0)), 1)), 0);
+        assert_ok(c);
+        assert_null(lg_cumprod(x, 2));
+        assert_error(c, LG_ERR_ARGUMENT, "cumprod: there is no dimension 2");
+        lg_close(c);
+}
+
+#define ROWS(ROW)                                                                                                      \
+        ROW(logcumsumexp_1, lg_logcumsumexp(x, 1), 2, 7)                                                               \
+        ROW(logcumsumexp_0, lg_logcumsumexp(lg_mul_scalar(x, 300), 0), 3, 4)                                           \
+        ROW(cumprod_1, lg_cumprod(x, 1), 2, 3, 4)                                                                      \
+        ROW(cumprod_0, lg_cumprod(x, 0), 3, 4)
+
+GOLDEN_TEST(as_pytorch_computes_it, "reduce.txt", golden_input, ROWS);

@@ -38,9 +38,8 @@ static lg_tensor *vector(lg_ctx *c, double a, double b)
         return lg_from(c, ((double[]){a, b}), LG_SHAPE(2), .dtype = LG_F64, .requires_grad = true);
 }
 
-static void values_and_gradients(void **state)
+TEST_CASE(values_and_gradients)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_scope s = lg_scope_begin(c);
         lg_tensor *x = vector(c, 2, 3), *w = vector(c, 5, 7), *out[2];
@@ -77,9 +76,8 @@ static lg_tensor *check_cube(lg_ctx *c, lg_list in, void *user)
         return lg_custom_with(c, "cube", in, &op) ? lg_mul(out[0], out[1]) : NULL;
 }
 
-static void checked_by_differences(void **state)
+TEST_CASE(checked_by_differences)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = vector(c, 0.5, -1.5), *w = vector(c, 1.25, 0.75);
         lg_check_report r;
@@ -119,9 +117,8 @@ static bool wrong_shape(lg_custom_call *k)
         return true;
 }
 
-static void failures(void **state)
+TEST_CASE(failures)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = vector(c, 1, 2);
         const struct {
@@ -183,9 +180,8 @@ static bool give_their_gradient(lg_custom_call *k)
         return true;
 }
 
-static void lists_contexts_and_devices(void **state)
+TEST_CASE(lists_contexts_and_devices)
 {
-        (void)state;
         lg_ctx *c = open_ctx(), *other = open_ctx();
         lg_tensor *x = vector(c, 1, 2), *theirs = vector(other, 1, 2);
         lg_custom_options op =
@@ -217,9 +213,8 @@ static void lists_contexts_and_devices(void **state)
         lg_close(c);
 }
 
-static void shapes_of_gradients(void **state)
+TEST_CASE(shapes_of_gradients)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const lg_shape wrong[] = {LG_SHAPE_0D,    LG_SHAPE(3),       LG_SHAPE(3, 2),
                                   LG_SHAPE(2, 1), LG_SHAPE(2, 2, 1), LG_SHAPE(6)};
@@ -240,13 +235,4 @@ static void shapes_of_gradients(void **state)
         assert_list(lg_grad_of(x), 0, 4, 4, 4, 4, 4, 4);
         assert_ok(c);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {cmocka_unit_test(values_and_gradients),
-                                           cmocka_unit_test(checked_by_differences), cmocka_unit_test(failures),
-                                           cmocka_unit_test(lists_contexts_and_devices),
-                                           cmocka_unit_test(shapes_of_gradients)};
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,9 +43,8 @@ static int remove_path(void **state)
 
 static const uint8_t good[] = {0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 255};
 
-static void idx_files_are_read(void **state)
+TEST_CASE_WITH(idx_files_are_read, make_path, remove_path)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int zipped = 0; zipped <= LG_ZLIB; zipped++) {
                 write_file(good, sizeof good, zipped);
@@ -84,9 +83,8 @@ static void refused(lg_ctx *c, const void *data, size_t bytes, bool zipped, cons
         assert_int_equal(lg_live_tensors(c), live);
 }
 
-static void broken_idx_files_are_refused(void **state)
+TEST_CASE_WITH(broken_idx_files_are_refused, make_path, remove_path)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         uint8_t bad[32];
         for (int zipped = 0; zipped <= LG_ZLIB; zipped++) {
@@ -122,9 +120,8 @@ static void broken_idx_files_are_refused(void **state)
 }
 
 /* A gzip file without its end, and one with a wrong byte; or, where zlib is missing, any. */
-static void broken_gzip_files_are_refused(void **state)
+TEST_CASE_WITH(broken_gzip_files_are_refused, make_path, remove_path)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         uint8_t packed[256];
         write_file(good, sizeof good, true);
@@ -146,9 +143,8 @@ static const char *name_of(const char *end)
 }
 
 /* A pipe that nobody writes to would be waited for: the alarm ends the test then. */
-static void only_regular_files_are_read(void **state)
+TEST_CASE_WITH(only_regular_files_are_read, make_path, remove_path)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         write_file(good, sizeof good, false);
         assert_int_equal(symlink(path, name_of("-link")), 0);
@@ -167,9 +163,8 @@ static void only_regular_files_are_read(void **state)
 }
 
 /* Sizes of zero do not make the others good: all are of an element type of 8 bytes, then of 1. */
-static void sizes_beyond_memory_are_a_wrong_format(void **state)
+TEST_CASE_WITH(sizes_beyond_memory_are_a_wrong_format, make_path, remove_path)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int zero = 0; zero < 3; zero++)
                 for (int type = 0; type < 2; type++) {
@@ -215,9 +210,8 @@ const char *gzerror(gzFile f, int *ret)
         return "out of memory";
 }
 
-static void zlib_without_memory_is_no_memory(void **state)
+TEST_CASE_WITH(zlib_without_memory_is_no_memory, make_path, remove_path)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         write_file(good, sizeof good, true);
         for (int n = 1; n <= 5; n++) { /* magic, two sizes, elements, the end */
@@ -288,9 +282,8 @@ static bool is_permutation(const int *rows)
         return true;
 }
 
-static void orders_depend_on_seed_and_epoch_only(void **state)
+TEST_CASE(orders_depend_on_seed_and_epoch_only)
 {
-        (void)state;
         int rows[2][3][ROWS], other[ROWS];
         for (int workers = 0; workers < 4; workers += 3) {
                 lg_ctx *c = open_ctx();
@@ -310,9 +303,8 @@ static void orders_depend_on_seed_and_epoch_only(void **state)
         assert_memory_not_equal(rows[0][0], rows[0][1], sizeof rows[0][0]);
 }
 
-static void plain_order_last_batch_and_scale(void **state)
+TEST_CASE(plain_order_last_batch_and_scale)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int rows[ROWS];
         lg_loader *l = lg_loader_open(c, numbered(c), 5), *d = lg_loader_open(c, numbered(c), 5, .drop_last = true);
@@ -337,9 +329,8 @@ static void plain_order_last_batch_and_scale(void **state)
         lg_close(c);
 }
 
-static void break_goes_on_and_restart_begins_anew(void **state)
+TEST_CASE(break_goes_on_and_restart_begins_anew)
 {
-        (void)state;
         for (int workers = 0; workers < 3; workers++) {
                 lg_ctx *c = open_ctx();
                 lg_loader *l = lg_loader_open(c, numbered(c), 5, .workers = workers);
@@ -367,9 +358,8 @@ static void break_goes_on_and_restart_begins_anew(void **state)
         }
 }
 
-static void loaders_keep_their_own_steps(void **state)
+TEST_CASE(loaders_keep_their_own_steps)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_dataset *d = numbered(c);
         lg_loader *outer = lg_loader_open(c, d, 5), *inner = lg_loader_open(c, d, 7, .workers = 1);
@@ -443,9 +433,8 @@ static void release(void *user, lg_ctx *c, lg_device device, void *p, size_t byt
 }
 
 /* After a failed allocation the next call gives the batch that the failed one would have given. */
-static void a_failed_batch_comes_again(void **state)
+TEST_CASE(a_failed_batch_comes_again)
 {
-        (void)state;
         for (int workers = 0; workers < 3; workers += 2) {
                 budget memory = {INT64_MAX};
                 lg_ctx *c = lg_open(.alloc = limited, .free = release, .user = &memory);
@@ -481,9 +470,8 @@ static void a_failed_batch_comes_again(void **state)
         }
 }
 
-static void steps_ask_the_system_for_nothing(void **state)
+TEST_CASE(steps_ask_the_system_for_nothing)
 {
-        (void)state;
         lg_ctx *c = lg_open();
         lg_device d = test_device(c);
         lg_loader *l = lg_loader_open(c, numbered(c), 5, .shuffle = true, .workers = 2);
@@ -502,9 +490,8 @@ static void steps_ask_the_system_for_nothing(void **state)
         lg_close(c);
 }
 
-static void wrong_arguments_are_told(void **state)
+TEST_CASE(wrong_arguments_are_told)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_zeros(c, LG_SHAPE(4, 2), .device = lg_cpu()),
                   *y = lg_zeros(c, LG_SHAPE(3), .device = lg_cpu());
@@ -530,26 +517,4 @@ static void wrong_arguments_are_told(void **state)
         assert_int_equal(b.index, 0);
         assert_false(lg_loader_next(NULL, &b));
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(idx_files_are_read, make_path, remove_path),
-                cmocka_unit_test_setup_teardown(broken_idx_files_are_refused, make_path, remove_path),
-                cmocka_unit_test_setup_teardown(broken_gzip_files_are_refused, make_path, remove_path),
-                cmocka_unit_test_setup_teardown(only_regular_files_are_read, make_path, remove_path),
-                cmocka_unit_test_setup_teardown(sizes_beyond_memory_are_a_wrong_format, make_path, remove_path),
-#if LG_ZLIB
-                cmocka_unit_test_setup_teardown(zlib_without_memory_is_no_memory, make_path, remove_path),
-#endif
-                cmocka_unit_test(orders_depend_on_seed_and_epoch_only),
-                cmocka_unit_test(plain_order_last_batch_and_scale),
-                cmocka_unit_test(break_goes_on_and_restart_begins_anew),
-                cmocka_unit_test(loaders_keep_their_own_steps),
-                cmocka_unit_test(a_failed_batch_comes_again),
-                cmocka_unit_test(steps_ask_the_system_for_nothing),
-                cmocka_unit_test(wrong_arguments_are_told),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

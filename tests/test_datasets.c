@@ -5,9 +5,8 @@
 
 /* ---- own samples ---- */
 
-static void own_samples_are_the_same_for_any_workers(void **state)
+TEST_CASE(own_samples_are_the_same_for_any_workers)
 {
-        (void)state;
         int64_t ids[5][2][64];
         double draws[5][2][64];
         for (int workers = 0; workers < 5; workers++) {
@@ -38,9 +37,8 @@ static void own_samples_are_the_same_for_any_workers(void **state)
                 }
 }
 
-static void a_sample_that_fails_is_told(void **state)
+TEST_CASE(a_sample_that_fails_is_told)
 {
-        (void)state;
         for (int workers = 0; workers < 3; workers++) {
                 lg_ctx *c = open_ctx();
                 source from = new_source();
@@ -77,9 +75,8 @@ static void a_sample_that_fails_is_told(void **state)
         }
 }
 
-static void one_sample_is_given(void **state)
+TEST_CASE(one_sample_is_given)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         source from = new_source();
         lg_dataset *d = own(c, &from);
@@ -129,9 +126,8 @@ static bool meddle(lg_sample *s, void *user)
         return true;
 }
 
-static void functions_that_meddle_are_stopped(void **state)
+TEST_CASE(functions_that_meddle_are_stopped)
 {
-        (void)state;
         static const char *const texts[] = {"making a batch", "making a batch", "has not returned", "", ""};
         for (int64_t i = 0; i < 5; i++) {
                 lg_ctx *c = open_ctx();
@@ -150,9 +146,8 @@ static void functions_that_meddle_are_stopped(void **state)
         }
 }
 
-static void wrong_arguments_are_told(void **state)
+TEST_CASE(wrong_arguments_are_told)
 {
-        (void)state;
         lg_ctx *c = open_ctx(), *other = open_ctx();
         source from = new_source();
         const lg_fields f = three_fields();
@@ -243,9 +238,8 @@ static bool seek(void *user, int64_t sample)
         return true;
 }
 
-static void streams_end_and_begin_again(void **state)
+TEST_CASE(streams_end_and_begin_again)
 {
-        (void)state;
         for (int workers = 0; workers < 3; workers++) {
                 for (int64_t size = 20; size < 24; size++) {
                         lg_ctx *c = open_ctx();
@@ -286,9 +280,8 @@ static void streams_end_and_begin_again(void **state)
         }
 }
 
-static void streams_have_one_order(void **state)
+TEST_CASE(streams_have_one_order)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         source from = new_source();
         int64_t ids[64];
@@ -310,9 +303,8 @@ static void streams_have_one_order(void **state)
 
 /* ---- views ---- */
 
-static void views_choose_samples(void **state)
+TEST_CASE(views_choose_samples)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         source from = new_source();
         int64_t ids[128];
@@ -352,9 +344,8 @@ static void views_choose_samples(void **state)
         assert_int_equal(from.releases, 1);
 }
 
-static void joined_sets_have_the_same_fields(void **state)
+TEST_CASE(joined_sets_have_the_same_fields)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_zeros(c, LG_SHAPE(4, 2), .device = lg_cpu()),
                   *y = lg_zeros(c, LG_SHAPE(4), .device = lg_cpu());
@@ -399,9 +390,8 @@ static bool draw_many(lg_sample *s, void *user)
         return true;
 }
 
-static void random_numbers_are_random(void **state)
+TEST_CASE(random_numbers_are_random)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         double s[8] = {0};
         lg_batch b;
@@ -418,21 +408,4 @@ static void random_numbers_are_random(void **state)
         assert_near(s[7], 0.5, 0.01);
         assert_ok(c);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(own_samples_are_the_same_for_any_workers),
-                cmocka_unit_test(a_sample_that_fails_is_told),
-                cmocka_unit_test(one_sample_is_given),
-                cmocka_unit_test(functions_that_meddle_are_stopped),
-                cmocka_unit_test(wrong_arguments_are_told),
-                cmocka_unit_test(streams_end_and_begin_again),
-                cmocka_unit_test(streams_have_one_order),
-                cmocka_unit_test(views_choose_samples),
-                cmocka_unit_test(joined_sets_have_the_same_fields),
-                cmocka_unit_test(random_numbers_are_random),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,9 +22,8 @@ static void assert_counting(const lg_tensor *t, int64_t n, double first)
         free(got);
 }
 
-static void what_is_told_of_a_device(void **state)
+TEST_CASE(what_is_told_of_a_device)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_device d = test_device(c), found[20];
         lg_device_info_t info;
@@ -56,9 +55,8 @@ static void what_is_told_of_a_device(void **state)
         lg_close(c);
 }
 
-static void copies_between_two_devices(void **state)
+TEST_CASE(copies_between_two_devices)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_device a = test_device(c), b = other_device(c);
         lg_tensor *x = counting(c, 1000, a), *y = lg_copy(x, b), *back = lg_copy(lg_mul_scalar(y, 1), a);
@@ -83,9 +81,8 @@ static void copies_between_two_devices(void **state)
 }
 
 /* What a call read may change as soon as the call has returned. */
-static void memory_of_the_host(void **state)
+TEST_CASE(memory_of_the_host)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         float values[1000];
         for (int i = 0; i < 1000; i++)
@@ -100,9 +97,8 @@ static void memory_of_the_host(void **state)
         lg_close(c);
 }
 
-static void pinned_memory(void **state)
+TEST_CASE(pinned_memory)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_device d = test_device(c);
         lg_tensor *x = counting(c, 5000, lg_cpu()), *p = lg_pin(x, d);
@@ -141,9 +137,8 @@ static void pinned_memory(void **state)
 }
 
 /* Every row comes once and whole, whatever is copied ahead, also after a break. */
-static void batches_on_the_device(void **state)
+TEST_CASE(batches_on_the_device)
 {
-        (void)state;
         for (int workers = 0; workers < 3; workers++) {
                 lg_ctx *c = open_ctx();
                 lg_tensor *x = lg_reshape(counting(c, 103 * 6, lg_cpu()), LG_SHAPE(103, 6));
@@ -180,9 +175,8 @@ static void batches_on_the_device(void **state)
         }
 }
 
-static void limits(void **state)
+TEST_CASE(limits)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_device d = test_device(c);
         lg_tensor *small = lg_full(c, 3, LG_SHAPE(1000));
@@ -210,9 +204,8 @@ static void limits(void **state)
 }
 
 /* A graph that was recorded before its parameter moved brings gradients of the old device. */
-static void a_graph_from_before_a_move(void **state)
+TEST_CASE(a_graph_from_before_a_move)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_device here = test_device(c), there = lg_cpu();
         if (here.type == LG_DEVICE_CPU)
@@ -237,15 +230,4 @@ static void a_graph_from_before_a_move(void **state)
                 assert_list(lg_grad_of(w), 0, 1, 1);
         }
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(what_is_told_of_a_device),   cmocka_unit_test(copies_between_two_devices),
-                cmocka_unit_test(memory_of_the_host),         cmocka_unit_test(pinned_memory),
-                cmocka_unit_test(batches_on_the_device),      cmocka_unit_test(limits),
-                cmocka_unit_test(a_graph_from_before_a_move),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

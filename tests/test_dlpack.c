@@ -19,9 +19,8 @@ static const struct {
 };
 #define TYPES ((int)(sizeof types / sizeof *types))
 
-static void every_dtype_goes_out(void **state)
+TEST_CASE(every_dtype_goes_out)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int i = 0; i < TYPES; i++) {
                 DLManagedTensor *m = lg_to_dlpack(counting(c, LG_SHAPE(2, 3), types[i].dtype));
@@ -43,9 +42,8 @@ static void every_dtype_goes_out(void **state)
         lg_close(c);
 }
 
-static void every_layout_goes_out(void **state)
+TEST_CASE(every_layout_goes_out)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = counting(c, LG_SHAPE(4, 3), LG_F32);
         DLManagedTensor *whole = lg_to_dlpack(x), *turned = lg_to_dlpack(lg_transpose(x, 0, 1));
@@ -69,9 +67,8 @@ static void every_layout_goes_out(void **state)
         lg_close(c);
 }
 
-static void what_does_not_go_out(void **state)
+TEST_CASE(what_does_not_go_out)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *w = lg_ones(c, LG_SHAPE(2), .device = lg_cpu(), .requires_grad = true);
         assert_null(lg_to_dlpack(w));
@@ -95,9 +92,8 @@ static void what_does_not_go_out(void **state)
 }
 
 /* Of the shadow device nothing goes out; of CUDA a device pointer, which comes in again as it is. */
-static void the_device_under_test(void **state)
+TEST_CASE(the_device_under_test)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_device here = test_device(c);
         lg_tensor *x = lg_full(c, 3, LG_SHAPE(2, 2));
@@ -130,9 +126,8 @@ static void the_device_under_test(void **state)
         end(m);
 }
 
-static void not_aligned_on_the_device_under_test(void **state)
+TEST_CASE(not_aligned_on_the_device_under_test)
 {
-        (void)state;
         static const float values[3] = {1.5f, -2, 3};
         lg_ctx *c = open_ctx();
         if (test_device(c).type == LG_DEVICE_SHADOW)
@@ -149,24 +144,11 @@ static void not_aligned_on_the_device_under_test(void **state)
         assert_list(t, 0, 1.5, -2, 3);
         lg_close(c);
 }
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_dtype_goes_out),
-                cmocka_unit_test(every_layout_goes_out),
-                cmocka_unit_test(what_does_not_go_out),
-                cmocka_unit_test(the_device_under_test),
-                cmocka_unit_test(not_aligned_on_the_device_under_test),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
 #else
 #include "test.h"
 
-static void without_dlpack(void **state)
+TEST_CASE(without_dlpack)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int nothing;
         assert_null(lg_to_dlpack(lg_ones(c, LG_SHAPE(2))));
@@ -177,11 +159,5 @@ static void without_dlpack(void **state)
         assert_null(lg_to_dlpack(NULL));
         assert_null(lg_from_dlpack(NULL, NULL));
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {cmocka_unit_test(without_dlpack)};
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #endif

@@ -14,9 +14,8 @@ static void reference(lg_ctx *c, lg_random_state state, lg_shape shape, double p
         lg_set_random_state(c, now);
 }
 
-static void mask_is_of_the_generator(void **state)
+TEST_CASE(mask_is_of_the_generator)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const lg_dtype dtypes[] = {LG_F64, LG_F32, LG_F16, LG_BF16};
         const double limits[] = {1e-15, 1e-6, 2e-3, 1.6e-2};
@@ -38,9 +37,8 @@ static void mask_is_of_the_generator(void **state)
         lg_close(c);
 }
 
-static void mask_does_not_know_the_layout(void **state)
+TEST_CASE(mask_does_not_know_the_layout)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *plain = lg_uniform(c, 1, 2, LG_SHAPE(2, 3, 40, 50));
         lg_tensor *const x[] = {
@@ -64,9 +62,8 @@ static void mask_does_not_know_the_layout(void **state)
         lg_close(c);
 }
 
-static void rate_and_scale(void **state)
+TEST_CASE(rate_and_scale)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         enum { n = 200000 };
         const double p[] = {0.1, 0.5, 0.9};
@@ -86,9 +83,8 @@ static void rate_and_scale(void **state)
         lg_close(c);
 }
 
-static void threads_do_not_matter(void **state)
+TEST_CASE(threads_do_not_matter)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         enum { n = 100001 };
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(n));
@@ -106,9 +102,8 @@ static void threads_do_not_matter(void **state)
 }
 
 /* dx is g where x stayed, scaled as x was, also of a second derivative's graph; another call drops others. */
-static void gradient_has_the_same_mask(void **state)
+TEST_CASE(gradient_has_the_same_mask)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         enum { n = 64 };
         double kept[n], other[n], g[n], dx[n];
@@ -129,9 +124,8 @@ static void gradient_has_the_same_mask(void **state)
         lg_close(c);
 }
 
-static void whole_channels_go(void **state)
+TEST_CASE(whole_channels_go)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         enum { channels = 600, length = 6 };
         static double v[channels * length];
@@ -151,9 +145,8 @@ static void whole_channels_go(void **state)
         lg_close(c);
 }
 
-static void edges(void **state)
+TEST_CASE(edges)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((float[]){1, NAN, INFINITY}), LG_SHAPE(1, 3));
         lg_random_state before = lg_get_random_state(c);
@@ -180,9 +173,8 @@ static void edges(void **state)
         lg_close(c);
 }
 
-static void without_memory_nothing_is_drawn(void **state)
+TEST_CASE(without_memory_nothing_is_drawn)
 {
-        (void)state;
         failing f = {0};
         lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
         test_device(c);
@@ -204,19 +196,4 @@ static void without_memory_nothing_is_drawn(void **state)
         }
         lg_close(c);
         assert_int_equal(f.bytes, 0);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(mask_is_of_the_generator),
-                cmocka_unit_test(mask_does_not_know_the_layout),
-                cmocka_unit_test(rate_and_scale),
-                cmocka_unit_test(threads_do_not_matter),
-                cmocka_unit_test(gradient_has_the_same_mask),
-                cmocka_unit_test(whole_channels_go),
-                cmocka_unit_test(edges),
-                cmocka_unit_test(without_memory_nothing_is_drawn),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

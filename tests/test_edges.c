@@ -37,9 +37,8 @@ CALL(softshrink, 0.5)
 #name, call_##name, x, y                                                                               \
         }
 
-static void special_values(void **state)
+TEST_CASE(special_values)
 {
-        (void)state;
         const double inf = INFINITY, nan = NAN, pi = acos(-1);
         /* Every value can be told in f16; what overflows does so in f64 too. */
         const one ones[] = {
@@ -189,9 +188,8 @@ typedef struct two {
 #name, lg_##name, a, b, y                                                                              \
         }
 
-static void special_pairs(void **state)
+TEST_CASE(special_pairs)
 {
-        (void)state;
         const double inf = INFINITY, nan = NAN, pi = acos(-1);
         const two twos[] = {
                 TWO(fmod, 5, 3, 2),
@@ -274,9 +272,8 @@ static lg_tensor *slope(lg_tensor *(*op)(lg_tensor *x), lg_tensor *x, int order)
         return g;
 }
 
-static void derivatives_at_kinks(void **state)
+TEST_CASE(derivatives_at_kinks)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x =
                 lg_from(c, ((double[]){-3, -1, 0, 0.5, 2, 3, 6}), LG_SHAPE(7), .dtype = LG_F64, .requires_grad = true);
@@ -298,9 +295,8 @@ static lg_tensor *elu(lg_tensor *x)
 }
 
 /* Neither infinity nor NaN comes of the side that is not chosen. */
-static void derivatives_far_out(void **state)
+TEST_CASE(derivatives_far_out)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *(*const ops[])(lg_tensor *) = {lg_log_sigmoid, lg_mish, lg_selu, call_celu, elu};
         const double left[] = {1, 0, 0, 0, 0}, right[] = {0, 1, 1.0507009873554805, 1, 1};
@@ -358,9 +354,8 @@ static void check_pair(lg_ctx *c, const at_pair *p, lg_dtype dtype, double limit
         }
 }
 
-static void derivatives_of_pairs_where_a_slope_is_infinite(void **state)
+TEST_CASE(derivatives_of_pairs_where_a_slope_is_infinite)
 {
-        (void)state;
         const double inf = INFINITY, any = NAN, ln2 = M_LN2;
         const at_pair pairs[] = {
                 {"atan2", lg_atan2, 0, 0, {0, 0}, {{0, 0}, {0, 0}}},
@@ -404,9 +399,8 @@ static lg_tensor *zero_to_the(lg_tensor *x)
         return lg_rpow_scalar(x, 0);
 }
 
-static void derivatives_where_a_slope_is_infinite(void **state)
+TEST_CASE(derivatives_where_a_slope_is_infinite)
 {
-        (void)state;
         const double inf = INFINITY, any = NAN;
         const struct {
                 const char *name;
@@ -447,9 +441,8 @@ static void derivatives_where_a_slope_is_infinite(void **state)
 /* ---- tails ---- */
 
 /* gelu is x P(x), P the normal distribution: P' = p, p' = -x p. Every number of the left tail to its own size. */
-static void tails_of_gelu(void **state)
+TEST_CASE(tails_of_gelu)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int i = -120; i <= 60; i++) {
                 double x = i / 8.0 < -12 ? -12 : i / 8.0, p = exp(-x * x / 2) / sqrt(2 * acos(-1));
@@ -471,18 +464,4 @@ static void tails_of_gelu(void **state)
                 }
         }
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(special_values),
-                cmocka_unit_test(special_pairs),
-                cmocka_unit_test(derivatives_at_kinks),
-                cmocka_unit_test(derivatives_far_out),
-                cmocka_unit_test(derivatives_of_pairs_where_a_slope_is_infinite),
-                cmocka_unit_test(derivatives_where_a_slope_is_infinite),
-                cmocka_unit_test(tails_of_gelu),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,9 +48,8 @@ static lg_tensor *leaf_of(lg_tensor *t)
         return lg_requires_grad(lg_detach(t), true);
 }
 
-static void the_same_in_one_pass(void **state)
+TEST_CASE(the_same_in_one_pass)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const lg_shape sizes[] = {LG_SHAPE(7, 3),         LG_SHAPE(2, 5, 9),      LG_SHAPE(3, 64, 5, 7),
                                   LG_SHAPE(2, 600, 2, 2), LG_SHAPE(40, 16, 6, 6), LG_SHAPE(2, 2, 2, 2, 2)};
@@ -77,9 +76,8 @@ static void the_same_in_one_pass(void **state)
 }
 
 /* Rounded once: not after the norm, and not after the sum. */
-static void sixteen_bits(void **state)
+TEST_CASE(sixteen_bits)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int d = 0; d < 8; d++) {
                 const lg_dtype dtype = d & 1 ? LG_BF16 : LG_F16;
@@ -100,9 +98,8 @@ static void sixteen_bits(void **state)
 }
 
 /* Which gradients are asked for decides nothing about the others. */
-static void some_gradients(void **state)
+TEST_CASE(some_gradients)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const shapes s = {LG_SHAPE(6, 3, 4), true, true, true};
         lg_tensor *value[LEAVES] = {lg_normal(c, 0, 1, s.x), lg_normal(c, 0, 1, LG_SHAPE(3)),
@@ -123,9 +120,8 @@ static void some_gradients(void **state)
         lg_close(c);
 }
 
-static void not_a_number_stays(void **state)
+TEST_CASE(not_a_number_stays)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((float[]){-1, 1, NAN, 2, 5, INFINITY}), LG_SHAPE(2, 3), .requires_grad = true);
         lg_tensor *zero = lg_zeros(c, LG_SHAPE(3)), *one = lg_ones(c, LG_SHAPE(3));
@@ -143,9 +139,8 @@ static void not_a_number_stays(void **state)
 }
 
 /* Running statistics are constants: in evaluation no gradient goes to them, whoever asks for one. */
-static void constant_statistics(void **state)
+TEST_CASE(constant_statistics)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int i = 0; i < 8; i++) {
                 const bool by_mean = i & 1, by_x = i & 2, relu = i & 4;
@@ -165,9 +160,8 @@ static void constant_statistics(void **state)
 }
 
 /* An op whose results are not finite is found though it has moved statistics that are not finite, either, now. */
-static void anomalies(void **state)
+TEST_CASE(anomalies)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((double[]){1e200, -1e200}), LG_SHAPE(2, 1));
         lg_tensor *mean = lg_zeros(c, LG_SHAPE(1), .dtype = LG_F64), *var = lg_ones(c, LG_SHAPE(1), .dtype = LG_F64);
@@ -180,9 +174,8 @@ static void anomalies(void **state)
         lg_close(c);
 }
 
-static void layouts_and_nothing(void **state)
+TEST_CASE(layouts_and_nothing)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(3, 4, 5, 6)), *z = lg_normal(c, 0, 1, LG_SHAPE(3, 4, 6, 5));
         lg_tensor *turned = lg_transpose(z, 2, 3), *wide = lg_expand(lg_slice(x, 0, 1, 2), LG_SHAPE(3, 4, 5, 6));
@@ -206,9 +199,8 @@ static void layouts_and_nothing(void **state)
         lg_close(c);
 }
 
-static void wrong_residuals(void **state)
+TEST_CASE(wrong_residuals)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(4, 3)), *mean = lg_zeros(c, LG_SHAPE(3));
         drop(lg_batch_norm(x, NULL, NULL, .training = true, .running_mean = mean, .residual = mean));
@@ -258,9 +250,8 @@ static lg_tensor *by_hand(lg_tensor *x)
                              .training = true);
 }
 
-static void modules_end_with_what_follows(void **state)
+TEST_CASE(modules_end_with_what_follows)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int apart;
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(6, 4)), *y = by_hand(x);
@@ -296,9 +287,8 @@ static lg_tensor *sum_of_all(lg_module *m, lg_list inputs, void *user)
         return lg_sum(inputs.items[0]);
 }
 
-static void what_does_not_end_so(void **state)
+TEST_CASE(what_does_not_end_so)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int apart;
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(6, 4)), *y = by_hand(x);
@@ -331,9 +321,8 @@ static lg_tensor *one_by_one(lg_module *seq, lg_tensor *x)
         return x;
 }
 
-static void convolutions_with_relu(void **state)
+TEST_CASE(convolutions_with_relu)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int apart;
         const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
@@ -365,9 +354,8 @@ static void convolutions_with_relu(void **state)
 }
 
 /* In evaluation, where nothing is recorded, convolution, batch norm, the sum and ReLU are one kernel. */
-static void convolutions_in_evaluation(void **state)
+TEST_CASE(convolutions_in_evaluation)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
         const double limits[] = {2e-6, 1e-14, 4e-3, 3e-2};
@@ -399,9 +387,8 @@ static void convolutions_in_evaluation(void **state)
 }
 
 /* What a convolution cannot take along: norms of other channels, of signals, in training; sums that broadcast. */
-static void convolutions_that_end_alone(void **state)
+TEST_CASE(convolutions_that_end_alone)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *other = lg_nn_sequential(c, lg_nn_conv2d(c, 2, 3, 1), lg_nn_batch_norm2d(c, 4));
         lg_module *signal = lg_nn_sequential(c, lg_nn_conv2d(c, 2, 3, 1), lg_nn_batch_norm1d(c, 3));
@@ -437,9 +424,8 @@ static lg_tensor *begin_to_record(lg_module *m, lg_list inputs, void *user)
 }
 
 /* Dtypes are those of the convolution's result; random numbers and gradients do not depend on what is fused. */
-static void evaluation_changes_nothing_else(void **state)
+TEST_CASE(evaluation_changes_nothing_else)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *wide = lg_nn_sequential(c, lg_nn_conv2d(c, 1, 2, 3, .dtype = LG_F64),
                                            lg_nn_batch_norm2d(c, 2, .dtype = LG_F64));
@@ -474,9 +460,8 @@ static void evaluation_changes_nothing_else(void **state)
 /* ---- what modules tell ---- */
 
 /* The modules' own numbers stay: batches, shapes in the summary, errors by name. */
-static void modules_stay_what_they_are(void **state)
+TEST_CASE(modules_stay_what_they_are)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = lg_nn_sequential(c, lg_nn_residual(c, lg_nn_batch_norm1d(c, 3)), lg_nn_relu(c));
         drop(lg_forward(net, lg_ones(c, LG_SHAPE(2, 4))));
@@ -489,26 +474,4 @@ static void modules_stay_what_they_are(void **state)
         assert_shape(y, LG_SHAPE(5, 3));
         assert_ok(c);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_same_in_one_pass),
-                cmocka_unit_test(sixteen_bits),
-                cmocka_unit_test(some_gradients),
-                cmocka_unit_test(not_a_number_stays),
-                cmocka_unit_test(constant_statistics),
-                cmocka_unit_test(anomalies),
-                cmocka_unit_test(layouts_and_nothing),
-                cmocka_unit_test(wrong_residuals),
-                cmocka_unit_test(modules_end_with_what_follows),
-                cmocka_unit_test(what_does_not_end_so),
-                cmocka_unit_test(convolutions_with_relu),
-                cmocka_unit_test(convolutions_in_evaluation),
-                cmocka_unit_test(convolutions_that_end_alone),
-                cmocka_unit_test(evaluation_changes_nothing_else),
-                cmocka_unit_test(modules_stay_what_they_are),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

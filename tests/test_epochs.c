@@ -17,9 +17,8 @@ static bool first_rows(lg_loader *l, int64_t ret[4])
         return false;
 }
 
-static void an_epoch_begins_anew(void **state)
+TEST_CASE(an_epoch_begins_anew)
 {
-        (void)state;
         for (int workers = 0; workers < 3; workers += 2) {
                 lg_ctx *c = open_ctx();
                 lg_loader *l = loader_of(c, 10, workers), *plain = loader_of(c, 10, 0);
@@ -69,9 +68,8 @@ static void an_epoch_begins_anew(void **state)
 }
 
 /* The outer loop cannot go on where it was; what was left by break can begin again, also inside another loop. */
-static void a_loop_inside_a_loop(void **state)
+TEST_CASE(a_loop_inside_a_loop)
 {
-        (void)state;
         for (int left = 0; left < 2; left++) {
                 lg_ctx *c = open_ctx();
                 lg_loader *l = loader_of(c, 10, 0), *other = loader_of(c, 10, 0);
@@ -106,9 +104,8 @@ static void a_loop_inside_a_loop(void **state)
         }
 }
 
-static void nothing_to_go_through(void **state)
+TEST_CASE(nothing_to_go_through)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int count = 0;
         lg_each_batch(b, NULL)
@@ -129,9 +126,8 @@ static void nothing_to_go_through(void **state)
         lg_close(c);
 }
 
-static void no_full_batch(void **state)
+TEST_CASE(no_full_batch)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(3, 2), .device = lg_cpu()), *y = lg_ones(c, LG_SHAPE(3), .device = lg_cpu());
         lg_dataset *d = lg_dataset_tensors(c, x, y);
@@ -145,9 +141,8 @@ static void no_full_batch(void **state)
 }
 
 /* A program that knows less of a batch than the library, or more. */
-static void batches_of_other_versions(void **state)
+TEST_CASE(batches_of_other_versions)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_loader *l = loader_of(c, 10, 0);
         struct {
@@ -160,14 +155,4 @@ static void batches_of_other_versions(void **state)
         assert_true(lg_loader_next_with(l, &b.b, sizeof b.b + sizeof b.later));
         assert_true(b.b.index == 1 && b.later == 0 && b.behind == 0x0707070707070707);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(an_epoch_begins_anew),      cmocka_unit_test(a_loop_inside_a_loop),
-                cmocka_unit_test(nothing_to_go_through),     cmocka_unit_test(no_full_batch),
-                cmocka_unit_test(batches_of_other_versions),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,9 +8,8 @@ static int64_t used(lg_ctx *c)
         return lg_memory_stats(c, lg_cpu()).used;
 }
 
-static void memory_that_went_out_stays(void **state)
+TEST_CASE(memory_that_went_out_stays)
 {
-        (void)state;
         failing f = {0};
         for (int when = 0; when < 3;
              when++) { /* given back before the tensor ends, before the context does, after it */
@@ -50,9 +49,8 @@ static void count(void *user)
         ++*(int *)user;
 }
 
-static void borrowed_memory_that_went_out(void **state)
+TEST_CASE(borrowed_memory_that_went_out)
 {
-        (void)state;
         float data[4] = {1, 2, 3, 4};
         int released = 0;
         lg_ctx *c = open_ctx();
@@ -75,9 +73,8 @@ static void borrowed_memory_that_went_out(void **state)
 }
 
 /* The last thing that a full memory has is what came back. */
-static void what_came_back_is_used_before_memory_runs_out(void **state)
+TEST_CASE(what_came_back_is_used_before_memory_runs_out)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_keep(lg_zeros(c, LG_SHAPE(1 << 20), .device = lg_cpu()));
         DLManagedTensor *m = lg_to_dlpack(x);
@@ -99,9 +96,8 @@ static void close_victim(void *user)
         lg_close(victim);
 }
 
-static void a_release_function_does_not_close_the_context(void **state)
+TEST_CASE(a_release_function_does_not_close_the_context)
 {
-        (void)state;
         float data[2] = {1, 2};
         int released = 0;
         lg_ctx *c = victim = open_ctx();
@@ -116,9 +112,8 @@ static void a_release_function_does_not_close_the_context(void **state)
 }
 
 /* A tensor over an export, exported again, and so on: each keeps the one before. */
-static void a_chain_ends_with_its_last_export(void **state)
+TEST_CASE(a_chain_ends_with_its_last_export)
 {
-        (void)state;
         failing f = {0};
         for (int kind = 0; kind < 4; kind++) { /* of one context or two; which are closed before or after */
                 lg_ctx *c = lg_open(.threads = 1, FAILING(&f)), *other = kind / 2 ? c : lg_open(FAILING(&f));
@@ -168,9 +163,8 @@ static void *give_back(void *user)
         return NULL;
 }
 
-static void any_thread_gives_back_at_any_time(void **state)
+TEST_CASE(any_thread_gives_back_at_any_time)
 {
-        (void)state;
         failing f = {0};
         for (int round = 0; round < 6; round++) {
                 lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
@@ -200,9 +194,8 @@ static void any_thread_gives_back_at_any_time(void **state)
 
 /* ---- failing memory ---- */
 
-static void an_export_without_memory(void **state)
+TEST_CASE(an_export_without_memory)
 {
-        (void)state;
         bool done = false;
         for (int64_t n = 1; !done; n++) {
                 failing f = {0};
@@ -220,18 +213,4 @@ static void an_export_without_memory(void **state)
                         end(m[i]);
                 assert_int_equal(f.bytes, 0);
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(memory_that_went_out_stays),
-                cmocka_unit_test(borrowed_memory_that_went_out),
-                cmocka_unit_test(what_came_back_is_used_before_memory_runs_out),
-                cmocka_unit_test(a_release_function_does_not_close_the_context),
-                cmocka_unit_test(a_chain_ends_with_its_last_export),
-                cmocka_unit_test(any_thread_gives_back_at_any_time),
-                cmocka_unit_test(an_export_without_memory),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,9 +33,8 @@ static const end ends[] = {{LG_F64, 1e300, 1e287},
 #define ENDS ((int)(sizeof ends / sizeof *ends))
 
 /* Along the rows of (3, n), down the columns of (n, 5), and all of (n). */
-static void constants_do_not_vary(void **state)
+TEST_CASE(constants_do_not_vary)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int e = 0; e < ENDS; e++)
                 for (int i = 0; i < COUNTS; i++) {
@@ -61,9 +60,8 @@ static void constants_do_not_vary(void **state)
         lg_close(c);
 }
 
-static void constants_are_normalised_to_zero(void **state)
+TEST_CASE(constants_are_normalised_to_zero)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int e = 0; e < ENDS; e++)
                 for (int i = 0; i < COUNTS; i++) {
@@ -82,9 +80,8 @@ static void constants_are_normalised_to_zero(void **state)
 }
 
 /* v and -v in turn have the mean 0 (or v / n) and the variance v^2, which f32 does not hold. */
-static void squares_beyond_f32_are_normalised(void **state)
+TEST_CASE(squares_beyond_f32_are_normalised)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const lg_dtype dtypes[] = {LG_F64, LG_F32, LG_BF16};
         for (int d = 0; d < 3; d++)
@@ -106,9 +103,8 @@ static void squares_beyond_f32_are_normalised(void **state)
 }
 
 /* An infinity or NaN makes NaN of its own row only. */
-static void what_is_not_finite_stays_in_its_row(void **state)
+TEST_CASE(what_is_not_finite_stays_in_its_row)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const double bad[] = {INFINITY, -INFINITY, NAN};
         for (int i = 0; i < COUNTS; i++)
@@ -132,9 +128,8 @@ static void what_is_not_finite_stays_in_its_row(void **state)
 }
 
 /* Of n equal elements v the norm is v n^(1/p), its derivative n^(1/p - 1) by each; their powers are out of range. */
-static void norms_of_what_has_no_powers(void **state)
+TEST_CASE(norms_of_what_has_no_powers)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const end far[] = {{LG_F32, 1e20, 1e-5},  {LG_F32, 1e-25, 1e-5},  {LG_F32, 3e34, 1e-5}, {LG_F64, 1e150, 1e-12},
                            {LG_BF16, 1e20, 2e-2}, {LG_BF16, 1e-25, 2e-2}, {LG_F16, 50, 2e-3}};
@@ -165,9 +160,8 @@ static void norms_of_what_has_no_powers(void **state)
         lg_close(c);
 }
 
-static void means_of_windows(void **state)
+TEST_CASE(means_of_windows)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int e = 0; e < ENDS; e++)
                 for (int64_t channels = 1; channels < 20; channels += 15) {
@@ -188,9 +182,8 @@ static void means_of_windows(void **state)
 }
 
 /* The derivative of <f(x), g> by x around 10,000, which f32 holds to a thousandth, against that in f64. */
-static void slopes_far_from_zero(void **state)
+TEST_CASE(slopes_far_from_zero)
 {
-        (void)state;
         enum { COUNT = 500 };
         lg_ctx *c = open_ctx();
         lg_tensor *wave = lg_sin(lg_arange(c, 0, 2 * COUNT, 1, .dtype = LG_F64));
@@ -216,18 +209,4 @@ static void slopes_far_from_zero(void **state)
                         all_are("slope", lg_div_scalar(lg_sub(d[0][0], d[1][0]), top), 0, 2e-5);
                 }
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(constants_do_not_vary),
-                cmocka_unit_test(constants_are_normalised_to_zero),
-                cmocka_unit_test(squares_beyond_f32_are_normalised),
-                cmocka_unit_test(what_is_not_finite_stays_in_its_row),
-                cmocka_unit_test(norms_of_what_has_no_powers),
-                cmocka_unit_test(means_of_windows),
-                cmocka_unit_test(slopes_far_from_zero),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

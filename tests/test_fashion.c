@@ -33,9 +33,8 @@ static void write_labels(uint8_t count, uint8_t last)
         write_idx("train-labels-idx1-ubyte", header, sizeof header, data, count);
 }
 
-static void a_folder_is_read(void **state)
+TEST_CASE(a_folder_is_read)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         write_images(3, 28);
         write_labels(3, 9);
@@ -54,9 +53,8 @@ static void a_folder_is_read(void **state)
         lg_close(c);
 }
 
-static void bytes_stay_bytes(void **state)
+TEST_CASE(bytes_stay_bytes)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         write_images(3, 28);
         write_labels(3, 9);
@@ -70,9 +68,8 @@ static void bytes_stay_bytes(void **state)
         lg_close(c);
 }
 
-static void the_environment_names_a_folder(void **state)
+TEST_CASE(the_environment_names_a_folder)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         write_images(2, 28);
         write_labels(2, 0);
@@ -83,9 +80,8 @@ static void the_environment_names_a_folder(void **state)
         lg_close(c);
 }
 
-static void what_is_wrong_is_told(void **state)
+TEST_CASE(what_is_wrong_is_told)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         write_images(2, 28);
         write_labels(3, 0);
@@ -122,13 +118,4 @@ static int remove_folder(void **state)
         return rmdir(folder);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_folder_is_read),
-                cmocka_unit_test(bytes_stay_bytes),
-                cmocka_unit_test(the_environment_names_a_folder),
-                cmocka_unit_test(what_is_wrong_is_told),
-        };
-        return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+AROUND_TESTS(make_folder, remove_folder);

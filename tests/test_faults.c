@@ -190,9 +190,8 @@ static void every_allocation_of_a_step_of(kind k)
         }
 }
 
-static void every_allocation_of_a_step(void **state)
+TEST_CASE(every_allocation_of_a_step)
 {
-        (void)state;
         for (int k = 0; k < KINDS; k++)
                 every_allocation_of_a_step_of((kind)k);
 }
@@ -310,9 +309,8 @@ static bool everything(failing *f)
         return ok;
 }
 
-static void every_allocation_of_everything(void **state)
+TEST_CASE(every_allocation_of_everything)
 {
-        (void)state;
         failing f = {0};
         custom_open = 0;
         assert_true(everything(&f));
@@ -330,11 +328,4 @@ static void every_allocation_of_everything(void **state)
                                 fail_msg("allocation %lld and all later ones failed, and nobody noticed", (long long)n);
                 }
         print_message("%lld allocations\n", (long long)all);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation_of_a_step),
-                                           cmocka_unit_test(every_allocation_of_everything)};
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

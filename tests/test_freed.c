@@ -43,11 +43,10 @@ static lg_tensor *ones(lg_ctx *c, lg_dtype dtype)
 }
 
 /* With tensors of a dtype that the function does not take, it may say that instead. */
-static void every_call(void **state)
+TEST_CASE(every_call)
 {
         const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_I64, LG_BOOL};
         int wrong = 0;
-        (void)state;
         lg_ctx *c = open_ctx();
         world w = {.c = c, .module = lg_nn_linear(c, 4, 2), .scaler = lg_scaler_new(c), .nowhere = tmpfile()};
         w.optimizer = lg_sgd(c, lg_parameters(w.module), 0.1);
@@ -78,10 +77,4 @@ static void every_call(void **state)
         assert_int_equal(wrong, 0);
         lg_close(c);
         fclose(w.nowhere);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {cmocka_unit_test(every_call)};
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,9 +46,8 @@ static void numbers(float *data, int n)
 
 /* ---- what comes in ---- */
 
-static void every_dtype_comes_in(void **state)
+TEST_CASE(every_dtype_comes_in)
 {
-        (void)state;
         static const float f32[2] = {1.5f, -2};
         static const double f64[2] = {1.5, -2};
         static const uint16_t f16[2] = {0x3e00, 0xc000}, bf16[2] = {0x3fc0, 0xc000};
@@ -82,9 +81,8 @@ static void every_dtype_comes_in(void **state)
         lg_close(c);
 }
 
-static void every_layout_comes_in(void **state)
+TEST_CASE(every_layout_comes_in)
 {
-        (void)state;
         float data[24];
         numbers(data, 24);
         made k[8];
@@ -123,9 +121,8 @@ static void every_layout_comes_in(void **state)
 }
 
 /* Products and gradients of what came in turned are those of a copy. */
-static void ops_take_it(void **state)
+TEST_CASE(ops_take_it)
 {
-        (void)state;
         float data[6];
         made k, row;
         numbers(data, 6);
@@ -148,9 +145,8 @@ static void ops_take_it(void **state)
 
 /* ---- whose the memory is ---- */
 
-static void memory_that_came_in_is_shared(void **state)
+TEST_CASE(memory_that_came_in_is_shared)
 {
-        (void)state;
         float data[6];
         made k, bare;
         numbers(data, 6);
@@ -176,9 +172,8 @@ static void memory_that_came_in_is_shared(void **state)
         assert_int_equal(k.deleted, 1);
 }
 
-static void a_deleter_does_not_close_the_context(void **state)
+TEST_CASE(a_deleter_does_not_close_the_context)
 {
-        (void)state;
         float data[9] = {0};
         made k;
         lg_ctx *c = open_ctx();
@@ -194,9 +189,8 @@ static void a_deleter_does_not_close_the_context(void **state)
         lg_close(c);
 }
 
-static void what_is_not_aligned_is_copied(void **state)
+TEST_CASE(what_is_not_aligned_is_copied)
 {
-        (void)state;
         static const lg_shape shapes[] = {{.ndim = 1, .size = {24}},
                                           {.ndim = 3, .size = {2, 3, 4}},
                                           {.ndim = 8, .size = {2, 1, 3, 1, 2, 1, 2, 1}},
@@ -241,9 +235,8 @@ static void refused(made *k, lg_error_code code, const char *text)
         assert_int_equal(k->deleted, 0);
 }
 
-static void dtypes_and_devices_that_are_refused(void **state)
+TEST_CASE(dtypes_and_devices_that_are_refused)
 {
-        (void)state;
         static const DLDataType types[] = {
                 {kDLInt, 8, 1},     {kDLInt, 16, 1}, {kDLUInt, 16, 1},        {kDLUInt, 32, 1},   {kDLFloat, 8, 1},
                 {kDLFloat, 128, 1}, {kDLUInt, 1, 1}, {kDLComplex, 64, 1},     {kDLBfloat, 32, 1}, {6, 8, 1},
@@ -273,9 +266,8 @@ static void dtypes_and_devices_that_are_refused(void **state)
         }
 }
 
-static void layouts_that_are_refused(void **state)
+TEST_CASE(layouts_that_are_refused)
 {
-        (void)state;
         const int64_t big = INT64_MAX;
         made k;
         static const int dims[] = {9, -1, INT32_MAX, INT32_MIN};
@@ -310,9 +302,8 @@ static void layouts_that_are_refused(void **state)
         refused(&k, LG_ERR_ARGUMENT, "lg_from_dlpack: 16 bytes from byte_offset 0 on are beyond the address space");
 }
 
-static void calls_that_are_refused(void **state)
+TEST_CASE(calls_that_are_refused)
 {
-        (void)state;
         made k;
         lg_ctx *c = open_ctx();
         make(&k, some, LG_SHAPE(2));
@@ -327,9 +318,8 @@ static void calls_that_are_refused(void **state)
         assert_int_equal(k.deleted, 0);
 }
 
-static void an_import_without_memory(void **state)
+TEST_CASE(an_import_without_memory)
 {
-        (void)state;
         for (int misaligned = 0; misaligned < 2; misaligned++) {
                 bool done = false;
                 for (int64_t n = 1; !done; n++) {
@@ -351,21 +341,4 @@ static void an_import_without_memory(void **state)
                         assert_true(done || k[i].deleted == 0);
                 }
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_dtype_comes_in),
-                cmocka_unit_test(every_layout_comes_in),
-                cmocka_unit_test(ops_take_it),
-                cmocka_unit_test(memory_that_came_in_is_shared),
-                cmocka_unit_test(a_deleter_does_not_close_the_context),
-                cmocka_unit_test(what_is_not_aligned_is_copied),
-                cmocka_unit_test(dtypes_and_devices_that_are_refused),
-                cmocka_unit_test(layouts_that_are_refused),
-                cmocka_unit_test(calls_that_are_refused),
-                cmocka_unit_test(an_import_without_memory),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,9 +12,8 @@ static bool minmax(lg_module *m, lg_list in, lg_outputs *out, void *user)
         return true;
 }
 
-static void several_results(void **state)
+TEST_CASE(several_results)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *m = lg_nn_module(c, "MinMax", .forward_all = minmax);
         lg_tensor *x = lg_from(c, ((double[]){3, -1, 2}), LG_SHAPE(3), .requires_grad = true);
@@ -70,9 +69,8 @@ static bool refuses(lg_module *m, lg_list in, lg_outputs *out, void *user)
         }
 }
 
-static void results_that_are_wrong(void **state)
+TEST_CASE(results_that_are_wrong)
 {
-        (void)state;
         static const struct {
                 lg_error_code code;
                 const char *text;
@@ -106,9 +104,8 @@ static lg_tensor *encode(lg_module *m, lg_list in, void *user)
                           lg_relu(lg_forward(lg_child_named(encoder, "in"), in.items[0])));
 }
 
-static void a_container_of_named_children(void **state)
+TEST_CASE(a_container_of_named_children)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *encoder = lg_nn_module(c, "Encoder"), *net = lg_nn_module(c, "Net", .forward = encode);
         lg_module_add(encoder, "in", lg_nn_linear(c, 3, 4));
@@ -127,9 +124,8 @@ static void a_container_of_named_children(void **state)
         lg_close(c);
 }
 
-static void buffers_of_any_dtype(void **state)
+TEST_CASE(buffers_of_any_dtype)
 {
-        (void)state;
         static const lg_dtype dtypes[] = {LG_I64, LG_I32, LG_U8, LG_BOOL, LG_F16, LG_F64};
         lg_ctx *c = open_ctx();
         lg_module *m = lg_nn_module(c, "Holder");
@@ -161,9 +157,8 @@ static double after_a_step(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *y
         return lg_item(loss);
 }
 
-static void gradients_through_a_step(void **state)
+TEST_CASE(gradients_through_a_step)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 2, 3, .dtype = LG_F64), lg_nn_tanh(c),
                                           lg_nn_linear(c, 3, 1, .dtype = LG_F64));
@@ -210,9 +205,8 @@ static lg_tensor *looks_at_itself(lg_module *m, lg_list in, void *user)
         return lg_add(lg_mul(in.items[0], p.items[0]), lg_parameter(m, "w"));
 }
 
-static void the_module_shows_what_it_was_lent(void **state)
+TEST_CASE(the_module_shows_what_it_was_lent)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         bool moved = true;
         lg_module *m = lg_nn_module(c, "Own", .forward = looks_at_itself, .user = &moved);
@@ -231,9 +225,8 @@ static void the_module_shows_what_it_was_lent(void **state)
         lg_close(c);
 }
 
-static void parameters_that_do_not_fit(void **state)
+TEST_CASE(parameters_that_do_not_fit)
 {
-        (void)state;
         lg_ctx *c = open_ctx(), *other = open_ctx();
         lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 2, 3));
         lg_tensor *x = lg_ones(c, LG_SHAPE(1, 2)), *w = lg_ones(c, LG_SHAPE(3, 2)), *b = lg_ones(c, LG_SHAPE(3));
@@ -270,9 +263,8 @@ static lg_tensor *masked(lg_module *m, lg_list in, void *user)
         return e && in.count == 2 ? lg_mul(e, lg_unsqueeze(in.items[1], -1)) : NULL;
 }
 
-static void printed_with_inputs_of_ones_own(void **state)
+TEST_CASE(printed_with_inputs_of_ones_own)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         char *text = NULL;
         size_t size = 0;
@@ -310,19 +302,4 @@ static void printed_with_inputs_of_ones_own(void **state)
         fclose(f);
         assert_ok(c);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(several_results),
-                cmocka_unit_test(results_that_are_wrong),
-                cmocka_unit_test(a_container_of_named_children),
-                cmocka_unit_test(buffers_of_any_dtype),
-                cmocka_unit_test(gradients_through_a_step),
-                cmocka_unit_test(the_module_shows_what_it_was_lent),
-                cmocka_unit_test(parameters_that_do_not_fit),
-                cmocka_unit_test(printed_with_inputs_of_ones_own),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,12 +173,11 @@ static void check_case(lg_ctx *c, job *j, const shapes *s, layout how)
         lg_scope_end(c, scope);
 }
 
-static void every_row(void **state)
+TEST_CASE(every_row)
 {
         lg_ctx *c = open_ctx();
         int ops = 0, cases = 0;
         int64_t before = lg_live_tensors(c);
-        (void)state;
         for (int r = 0; r < ROWS; r++) {
                 shapes s;
                 int k = 0;
@@ -237,9 +236,8 @@ static const char *complaint(lg_ctx *c, const row *r)
         return !k ? "has a derivative, but no case" : !applied ? "is applied in none of its cases" : NULL;
 }
 
-static void the_list_is_complete(void **state)
+TEST_CASE(the_list_is_complete)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int wrong = 0;
         for (int r = 0; r < ROWS; r++) {
@@ -269,9 +267,8 @@ static lg_tensor *wrong(lg_ctx *c, lg_list in, void *user)
                                                                  .dtype = LG_F64)));
 }
 
-static void wrong_derivative_is_found(void **state)
+TEST_CASE(wrong_derivative_is_found)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((double[]){1, 2, 3}), LG_SHAPE(3), .dtype = LG_F64, .requires_grad = true);
         lg_check_report r;
@@ -291,9 +288,8 @@ static lg_tensor *square_of_gradient(lg_ctx *c, lg_list in, void *user)
         return lg_sum(lg_square(lg_grad(LG_LIST(y), LG_LIST(in.items[0]), .create_graph = true)));
 }
 
-static void functions_of_gradients(void **state)
+TEST_CASE(functions_of_gradients)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_uniform(c, 0, 1, LG_SHAPE(3), .dtype = LG_F64, .requires_grad = true);
         lg_tensor *w = lg_uniform(c, 0, 1, LG_SHAPE(3), .dtype = LG_F64, .requires_grad = true);
@@ -320,9 +316,8 @@ static lg_tensor *turns_its_input_off(lg_ctx *c, lg_list in, void *user)
 }
 
 /* A check that has nothing left to check does not pass. */
-static void inputs_that_change_are_told(void **state)
+TEST_CASE(inputs_that_change_are_told)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_check_fn *const fns[] = {frees_its_input, turns_its_input_off};
         const char *const texts[] = {"was freed", "fn changed whether input 0 requires grad"};
@@ -333,13 +328,4 @@ static void inputs_that_change_are_told(void **state)
                 assert_error(c, LG_ERR_STATE, texts[i & 1]);
         }
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {cmocka_unit_test(the_list_is_complete), cmocka_unit_test(every_row),
-                                           cmocka_unit_test(wrong_derivative_is_found),
-                                           cmocka_unit_test(functions_of_gradients),
-                                           cmocka_unit_test(inputs_that_change_are_told)};
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,9 +83,8 @@ static bool adadelta_more(lg_optimizer *opt, lg_list p)
                lg_add_group(opt, LG_LIST(p.items[1]), .eps = 0.5);
 }
 
-static void each_group_as_an_optimiser_of_its_own(void **state)
+TEST_CASE(each_group_as_an_optimiser_of_its_own)
 {
-        (void)state;
         const struct {
                 make_fn *make;
                 add_fn *add;
@@ -127,9 +126,8 @@ static void each_group_as_an_optimiser_of_its_own(void **state)
         lg_close(c);
 }
 
-static void numbers_that_an_optimiser_has_not(void **state)
+TEST_CASE(numbers_that_an_optimiser_has_not)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *p = start(c), *more = start(c);
         lg_optimizer *opt = lg_adam(c, LG_LIST(p), 0.1);
@@ -152,9 +150,8 @@ static void numbers_that_an_optimiser_has_not(void **state)
 }
 
 /* Every group's momentum is cycled between the same bounds, and stays its own where it is not. */
-static void one_cycle_over_groups(void **state)
+TEST_CASE(one_cycle_over_groups)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *p[2] = {start(c), start(c)}, *alone[2] = {start(c), start(c)};
         lg_optimizer *opt = lg_adam(c, LG_LIST(p[0]), 0.1), *first = lg_adam(c, LG_LIST(alone[0]), 0.1),
@@ -180,14 +177,4 @@ static void one_cycle_over_groups(void **state)
         assert_error(c, LG_ERR_ARGUMENT, "group 1 of the optimiser has no momentum to be cycled");
         assert_non_null(lg_one_cycle_lr(plain, 0.2, STEPS, .no_cycle_momentum = true));
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(each_group_as_an_optimiser_of_its_own),
-                cmocka_unit_test(numbers_that_an_optimiser_has_not),
-                cmocka_unit_test(one_cycle_over_groups),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

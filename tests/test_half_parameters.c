@@ -33,9 +33,8 @@ static void count_dtype(const char *path, lg_tensor *t, bool is_buffer, void *us
                 n->others++;
 }
 
-static void a_module_is_cast(void **state)
+TEST_CASE(a_module_is_cast)
 {
-        (void)state;
         const lg_dtype dtypes[] = {LG_F16, LG_BF16, LG_F64, LG_F32};
         lg_ctx *c = open_ctx();
         lg_module *m = network(c), *embedding = lg_nn_embedding(c, 5, 2);
@@ -61,9 +60,8 @@ static void a_module_is_cast(void **state)
         lg_close(c);
 }
 
-static void a_module_in_16_bits_keeps_its_statistics(void **state)
+TEST_CASE(a_module_in_16_bits_keeps_its_statistics)
 {
-        (void)state;
         for (int d = 0; d < 2; d++) {
                 lg_ctx *c = open_ctx();
                 lg_module *norm = lg_nn_batch_norm2d(c, 3, .dtype = halves[d]);
@@ -73,9 +71,8 @@ static void a_module_in_16_bits_keeps_its_statistics(void **state)
         }
 }
 
-static void wrong_casts_are_told(void **state)
+TEST_CASE(wrong_casts_are_told)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *m = network(c);
         assert_false(lg_module_cast(m, LG_I64));
@@ -104,9 +101,8 @@ static lg_tensor *cast_it(lg_ctx *c, void *user)
 }
 
 /* What was recorded before the cast has gradients of the old dtype. */
-static void a_cast_before_the_backward(void **state)
+TEST_CASE(a_cast_before_the_backward)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         test_device(c);
         for (int i = 0; i < 4; i++) {
@@ -131,9 +127,8 @@ static void a_cast_before_the_backward(void **state)
         lg_close(c);
 }
 
-static void without_memory_nothing_is_cast(void **state)
+TEST_CASE(without_memory_nothing_is_cast)
 {
-        (void)state;
         fail_each_of_step(cast_it, network);
 }
 
@@ -179,9 +174,8 @@ static double furthest(lg_tensor *a, lg_tensor *b)
 }
 
 /* With masters, a bf16 parameter is the f32 one rounded, after many small steps; without, these are lost. */
-static void masters_follow_f32(void **state)
+TEST_CASE(masters_follow_f32)
 {
-        (void)state;
         for (int kind = 0; kind < KINDS; kind++)
                 for (int d = 0; d < 2; d++) {
                         lg_ctx *c = open_ctx();
@@ -201,9 +195,8 @@ static void masters_follow_f32(void **state)
 }
 
 /* Two hundred steps of 0.001 beside 2: each is less than half of the last bit of bf16. */
-static void without_masters_small_steps_are_lost(void **state)
+TEST_CASE(without_masters_small_steps_are_lost)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *p[2];
         for (int k = 0; k < 2; k++) {
@@ -220,9 +213,8 @@ static void without_masters_small_steps_are_lost(void **state)
 }
 
 /* What the program writes counts from then on; what it left alone goes on with all its bits. */
-static void a_parameter_that_is_written(void **state)
+TEST_CASE(a_parameter_that_is_written)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *p = lg_full(c, 2, LG_SHAPE(2), .dtype = LG_BF16, .requires_grad = true);
         lg_optimizer *opt = lg_sgd(c, LG_LIST(p), 0.001, .master = true);
@@ -241,9 +233,8 @@ static void a_parameter_that_is_written(void **state)
 }
 
 /* A module that is cast in the middle goes on with the optimiser's state, and back again. */
-static void a_cast_between_steps(void **state)
+TEST_CASE(a_cast_between_steps)
 {
-        (void)state;
         for (int kind = 0; kind < KINDS; kind++) {
                 lg_ctx *c = open_ctx();
                 const lg_dtype dtypes[] = {LG_F32, LG_BF16, LG_F64, LG_F16, LG_F32};
@@ -264,9 +255,8 @@ static void a_cast_between_steps(void **state)
 }
 
 /* A checkpoint has the masters, and goes on to the same bits. */
-static void a_checkpoint_keeps_masters(void **state)
+TEST_CASE(a_checkpoint_keeps_masters)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *p[2];
         lg_optimizer *opt[2];
@@ -318,26 +308,9 @@ static lg_tensor *masters_step(lg_ctx *c, void *user)
         return ok ? lg_ones(c, LG_SHAPE(1)) : NULL;
 }
 
-static void without_memory_nothing_is_lost(void **state)
+TEST_CASE(without_memory_nothing_is_lost)
 {
-        (void)state;
         fail_each_of_step(masters_step, network);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_module_is_cast),
-                cmocka_unit_test(a_module_in_16_bits_keeps_its_statistics),
-                cmocka_unit_test(wrong_casts_are_told),
-                cmocka_unit_test(a_cast_before_the_backward),
-                cmocka_unit_test(without_memory_nothing_is_cast),
-                cmocka_unit_test(masters_follow_f32),
-                cmocka_unit_test(without_masters_small_steps_are_lost),
-                cmocka_unit_test(a_parameter_that_is_written),
-                cmocka_unit_test(a_cast_between_steps),
-                cmocka_unit_test(a_checkpoint_keeps_masters),
-                cmocka_unit_test(without_memory_nothing_is_lost),
-        };
-        return cmocka_run_group_tests(tests, begin, end);
-}
+AROUND_TESTS(begin, end);

@@ -11,9 +11,8 @@
                 assert_error(c, LG_ERR_SHAPE, second);                                                                 \
         } while (0)
 
-static void a_layer_without_flatten(void **state)
+TEST_CASE(a_layer_without_flatten)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3, 5, 5)), *one = lg_ones(c, LG_SHAPE(28, 28));
         lg_module *last = lg_nn_linear(c, 75, 10), *net = lg_nn_sequential(c, lg_nn_relu(c), last);
@@ -38,9 +37,8 @@ static void a_layer_without_flatten(void **state)
         lg_close(c);
 }
 
-static void products_of_other_shapes(void **state)
+TEST_CASE(products_of_other_shapes)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *a = lg_ones(c, LG_SHAPE(2, 3, 4)), *b = lg_ones(c, LG_SHAPE(6, 4)), *v = lg_ones(c, LG_SHAPE(5));
         assert_hint(lg_matmul(a, b), "a is f32 (2, 3, 4)", "those of lg_transpose(b, -2, -1) do");
@@ -53,9 +51,8 @@ static void products_of_other_shapes(void **state)
         lg_close(c);
 }
 
-static void images_of_other_layouts(void **state)
+TEST_CASE(images_of_other_layouts)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *image = lg_ones(c, LG_SHAPE(9, 8)), *gray = lg_ones(c, LG_SHAPE(4, 9, 8));
         lg_tensor *last = lg_ones(c, LG_SHAPE(4, 9, 8, 3)), *one_last = lg_ones(c, LG_SHAPE(9, 8, 3));
@@ -81,9 +78,8 @@ static void images_of_other_layouts(void **state)
         lg_close(c);
 }
 
-static void signals_of_other_layouts(void **state)
+TEST_CASE(signals_of_other_layouts)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *w = lg_ones(c, LG_SHAPE(5, 1, 3)), *w3 = lg_ones(c, LG_SHAPE(5, 3, 3));
         assert_hint(lg_conv1d(lg_ones(c, LG_SHAPE(9)), w, NULL), "x is f32 (9,)", "if it is (L), lg_unsqueeze(x, 0)");
@@ -96,9 +92,8 @@ static void signals_of_other_layouts(void **state)
         lg_close(c);
 }
 
-static void images_for_a_norm(void **state)
+TEST_CASE(images_for_a_norm)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *one = lg_nn_batch_norm2d(c, 1), *three = lg_nn_batch_norm2d(c, 3), *line = lg_nn_batch_norm1d(c, 3);
         lg_tensor *last = lg_ones(c, LG_SHAPE(4, 9, 8, 3)), *w = lg_ones(c, LG_SHAPE(3));
@@ -117,9 +112,8 @@ static void images_for_a_norm(void **state)
         lg_close(c);
 }
 
-static void scores_with_the_classes_last(void **state)
+TEST_CASE(scores_with_the_classes_last)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, 5, 3)), *image = lg_normal(c, 0, 1, LG_SHAPE(2, 4, 5, 3));
         lg_tensor *t = lg_full(c, 1, LG_SHAPE(2, 5), .dtype = LG_I64), *rows = lg_reshape(x, LG_SHAPE(10, 3));
@@ -144,9 +138,8 @@ static void scores_with_the_classes_last(void **state)
         lg_close(c);
 }
 
-static void tensors_beside_each_other(void **state)
+TEST_CASE(tensors_beside_each_other)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(5, 1)), *t = lg_zeros(c, LG_SHAPE(5)), *wide = lg_ones(c, LG_SHAPE(5, 4));
         assert_hint(lg_mse(x, t), "mse: x is f32 (5, 1)", "they need one shape: lg_reshape(target, lg_shape_of(x))");
@@ -165,15 +158,4 @@ static void tensors_beside_each_other(void **state)
         assert_null(lg_sgd(c, lg_parameters_matching(net, "fc*"), 0.1));
         assert_error(c, LG_ERR_ARGUMENT, "the module has none, or the pattern matches none");
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_layer_without_flatten),   cmocka_unit_test(products_of_other_shapes),
-                cmocka_unit_test(images_of_other_layouts),   cmocka_unit_test(signals_of_other_layouts),
-                cmocka_unit_test(images_for_a_norm),         cmocka_unit_test(scores_with_the_classes_last),
-                cmocka_unit_test(tensors_beside_each_other),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,9 +78,8 @@ static void assert_picture(lg_tensor *x, const char *name, int channels)
         assert_true(lg_item(lg_amax(lg_abs(lg_sub(lg_to(x, lg_cpu()), ref)))) < 1e-6);
 }
 
-static void classes_are_folders(void **state)
+TEST_CASE_WITH(classes_are_folders, clear, NULL)
 {
-        (void)state;
         static const char *const names[] = {"cat/a.PNG", "cat/b.png", "cat/young/a.png", "dog/1.png"};
         lg_ctx *c = open_ctx();
         put_pets(c);
@@ -117,9 +116,8 @@ static void classes_are_folders(void **state)
         lg_close(c);
 }
 
-static void sizes_are_made_one(void **state)
+TEST_CASE_WITH(sizes_are_made_one, clear, NULL)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         new_folder("x");
         put_picture(c, "x/1.png", 3, 9, 31, 1);
@@ -143,9 +141,8 @@ static void sizes_are_made_one(void **state)
         lg_close(c);
 }
 
-static void threads_make_the_same(void **state)
+TEST_CASE_WITH(threads_make_the_same, clear, NULL)
 {
-        (void)state;
         float first[3][24][3 * 8 * 8];
         for (int workers = 0; workers < 3; workers++) {
                 lg_ctx *c = open_ctx();
@@ -171,9 +168,8 @@ static void threads_make_the_same(void **state)
         }
 }
 
-static void folders_that_are_wrong(void **state)
+TEST_CASE_WITH(folders_that_are_wrong, clear, NULL)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         assert_null(lg_image_folder(c, NULL));
         assert_error(c, LG_ERR_ARGUMENT, "the path is NULL");
@@ -204,9 +200,8 @@ static void folders_that_are_wrong(void **state)
         lg_close(c);
 }
 
-static void pictures_that_change(void **state)
+TEST_CASE_WITH(pictures_that_change, clear, NULL)
 {
-        (void)state;
         for (int workers = 0; workers < 3; workers++) {
                 clear(state);
                 lg_ctx *c = open_ctx();
@@ -232,9 +227,8 @@ static void pictures_that_change(void **state)
 }
 
 /* Of no more pixels, but it takes more memory to resize it; then one that fits. */
-static void flat_pictures_that_become_tall(void **state)
+TEST_CASE_WITH(flat_pictures_that_become_tall, clear, NULL)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_batch b;
         new_folder("cat");
@@ -251,9 +245,8 @@ static void flat_pictures_that_become_tall(void **state)
         lg_close(c);
 }
 
-static void every_allocation_may_fail(void **state)
+TEST_CASE_WITH(every_allocation_may_fail, clear, NULL)
 {
-        (void)state;
         failing f = {0};
         lg_ctx *c = open_ctx();
         put_pets(c);
@@ -275,16 +268,4 @@ static void every_allocation_may_fail(void **state)
         assert_in_range(n, 4, 999);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup(classes_are_folders, clear),
-                cmocka_unit_test_setup(sizes_are_made_one, clear),
-                cmocka_unit_test_setup(threads_make_the_same, clear),
-                cmocka_unit_test_setup(folders_that_are_wrong, clear),
-                cmocka_unit_test_setup(pictures_that_change, clear),
-                cmocka_unit_test_setup(flat_pictures_that_become_tall, clear),
-                cmocka_unit_test_setup(every_allocation_may_fail, clear),
-        };
-        return cmocka_run_group_tests(tests, setup, teardown);
-}
+AROUND_TESTS(setup, teardown);

@@ -11,9 +11,8 @@ static double std_of(lg_tensor *t)
         return sqrt(lg_item(lg_var(t)));
 }
 
-static void plain_distributions(void **state)
+TEST_CASE(plain_distributions)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *t = lg_requires_grad(lg_zeros(c, LG_SHAPE(100, 100)), true);
         assert_true(lg_init_constant(t, 3));
@@ -33,9 +32,8 @@ static void plain_distributions(void **state)
         lg_close(c);
 }
 
-static void by_fans(void **state)
+TEST_CASE(by_fans)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *t = lg_zeros(c, LG_SHAPE(64, 32, 3, 3)); /* fan_in 288, fan_out 576 */
         lg_init_xavier_uniform(t);
@@ -55,9 +53,8 @@ static void by_fans(void **state)
         lg_close(c);
 }
 
-static void rows_are_orthonormal(void **state)
+TEST_CASE(rows_are_orthonormal)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const lg_shape shapes[] = {LG_SHAPE(5, 5), LG_SHAPE(4, 3, 3), LG_SHAPE(9, 4)};
         for (int i = 0; i < 3; i++) {
@@ -77,9 +74,8 @@ static void rows_are_orthonormal(void **state)
         lg_close(c);
 }
 
-static void wrong_arguments(void **state)
+TEST_CASE(wrong_arguments)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         assert_false(lg_init_normal(lg_zeros(c, LG_SHAPE(3), .dtype = LG_I64), 0, 1));
         assert_error(c, LG_ERR_DTYPE, "lg_init_normal");
@@ -92,9 +88,8 @@ static void wrong_arguments(void **state)
         lg_close(c);
 }
 
-static void frozen_parameters_stay(void **state)
+TEST_CASE(frozen_parameters_stay)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 3, 4), lg_nn_linear(c, 4, 2));
         lg_optimizer *opt = lg_sgd(c, lg_parameters(net), 0.1);
@@ -117,14 +112,4 @@ static void frozen_parameters_stay(void **state)
         assert_memory_not_equal(before, after, sizeof before);
         assert_ok(c);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(plain_distributions),    cmocka_unit_test(by_fans),
-                cmocka_unit_test(rows_are_orthonormal),   cmocka_unit_test(wrong_arguments),
-                cmocka_unit_test(frozen_parameters_stay),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

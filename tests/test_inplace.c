@@ -1,9 +1,8 @@
 /* test_inplace.c - changes in place: what they do, where they are refused, and that a stale saved value is told. */
 #include "test.h"
 
-static void results(void **state)
+TEST_CASE(results)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8};
         for (int d = 0; d < 7; d++) {
@@ -26,9 +25,8 @@ static void results(void **state)
         lg_close(c);
 }
 
-static void through_views_and_overlaps(void **state)
+TEST_CASE(through_views_and_overlaps)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_arange(c, 0, 5, 1, .dtype = LG_F32);
         assert_true(lg_copy_(lg_slice(x, 0, 1, 5), lg_slice(x, 0, 0, 4)));
@@ -41,9 +39,8 @@ static void through_views_and_overlaps(void **state)
         lg_close(c);
 }
 
-static void refusals(void **state)
+TEST_CASE(refusals)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *w = lg_ones(c, LG_SHAPE(2), .requires_grad = true), *h = lg_square(w), *x = lg_ones(c, LG_SHAPE(2));
         assert_false(lg_add_(w, x));
@@ -74,9 +71,8 @@ static void refusals(void **state)
 }
 
 /* x has no place in the graph, so a y of the graph would lose its gradient unnoticed. */
-static void operands_that_need_a_gradient(void **state)
+TEST_CASE(operands_that_need_a_gradient)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         bool (*const all[])(lg_tensor *, lg_tensor *) = {lg_copy_, lg_add_, lg_sub_, lg_mul_, lg_div_};
         const char *const names[] = {"lg_copy_", "lg_add_", "lg_sub_", "lg_mul_", "lg_div_"};
@@ -100,9 +96,8 @@ static void operands_that_need_a_gradient(void **state)
         lg_close(c);
 }
 
-static void a_saved_value_that_changed_is_an_error(void **state)
+TEST_CASE(a_saved_value_that_changed_is_an_error)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(2), .requires_grad = true), *k = lg_full(c, 3, LG_SHAPE(2));
         lg_tensor *y = lg_sum(lg_mul(x, k));
@@ -134,9 +129,8 @@ static void a_saved_value_that_changed_is_an_error(void **state)
 }
 
 /* A result that is no view is nobody else's, where there was nothing to do, too. */
-static void results_are_their_own(void **state)
+TEST_CASE(results_are_their_own)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         test_device(c);
         lg_tensor *x = lg_full(c, 5, LG_SHAPE(3, 1)), *one = lg_full(c, 5, LG_SHAPE_0D);
@@ -155,15 +149,4 @@ static void results_are_their_own(void **state)
         assert_list(one, 0, 5);
         assert_ok(c);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {cmocka_unit_test(results_are_their_own),
-                                           cmocka_unit_test(results),
-                                           cmocka_unit_test(through_views_and_overlaps),
-                                           cmocka_unit_test(refusals),
-                                           cmocka_unit_test(operands_that_need_a_gradient),
-                                           cmocka_unit_test(a_saved_value_that_changed_is_an_error)};
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,9 +132,8 @@ static int types_of(int r)
         return r < 5 || r == ROWS - 1 || winograd ? 4 : 2;
 }
 
-static void test_rows(void **state)
+TEST_CASE(test_rows)
 {
-        (void)state;
         for (int r = 0; r < ROWS; r++)
                 for (int kind = LG_CONV_FORWARD; kind <= LG_CONV_WEIGHT_GRAD; kind++)
                         for (int t = 0; t < types_of(r); t++) {
@@ -251,9 +250,8 @@ static void check_random(int which, const row *r, lg_dtype t, lg_conv_kind kind)
                 free((void *)(uintptr_t)all[i]);
 }
 
-static void test_random(void **state)
+TEST_CASE(test_random)
 {
-        (void)state;
         for (int i = 0; i < 120; i++) {
                 row r;
                 do
@@ -265,9 +263,8 @@ static void test_random(void **state)
 }
 
 /* So many images that they may be worked on in parts, an even and an odd number of them, against the direct way. */
-static void test_large_batches(void **state)
+TEST_CASE(test_large_batches)
 {
-        (void)state;
         enum { C = 32, SIDE = 32, IMAGE = C * SIDE * SIDE, MOST = 64 };
         float *x = make_array(LG_F32, MOST * IMAGE, -1, 1), *w = make_array(LG_F32, C * C * 9, -1, 1);
         float *b = make_array(LG_F32, C, -1, 1);
@@ -295,9 +292,8 @@ static void test_large_batches(void **state)
 }
 
 /* What is not a number in one group leaves the others alone, though they share vectors with it. */
-static void test_groups_apart(void **state)
+TEST_CASE(test_groups_apart)
 {
-        (void)state;
         enum { GROUPS = 11, SEEN = 3, MADE = 5, SIDE = 6, PIXELS = SIDE * SIDE, MOST = PIXELS * GROUPS * MADE };
         for (int sick = 0; sick < GROUPS; sick += 5)
                 for (int kind = LG_CONV_FORWARD; kind <= LG_CONV_WEIGHT_GRAD; kind++) {
@@ -326,9 +322,8 @@ static void test_groups_apart(void **state)
 }
 
 /* Many geometries on one queue, and again with another number of threads. */
-static void test_many(void **state)
+TEST_CASE(test_many)
 {
-        (void)state;
         lg_queue q = make_queue(1);
         void *x = make_array(LG_F32, 4000, 0, 1), *w = make_array(LG_F32, 4000, 0, 1), *y = malloc(16000);
         for (int turn = 0; turn < 4; turn++)
@@ -373,9 +368,8 @@ static void refuse_each(const lg_conv_args *a)
         }
 }
 
-static void test_no_memory(void **state)
+TEST_CASE(test_no_memory)
 {
-        (void)state;
         static const lg_conv_geometry at[] = {
                 {{5, 6}, {3, 3}, {3, 4}, {1, 1}, {0, 0}, {1, 1}, 1},
                 {{5, 6}, {3, 3}, {2, 2}, {2, 2}, {0, 0}, {1, 1}, 1},
@@ -395,14 +389,4 @@ static void test_no_memory(void **state)
                                 refuse_each(&a);
                                 free(x), free(out);
                         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_rows),         cmocka_unit_test(test_random),
-                cmocka_unit_test(test_groups_apart), cmocka_unit_test(test_large_batches),
-                cmocka_unit_test(test_many),         cmocka_unit_test(test_no_memory),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,9 +153,8 @@ static void run_ways(const one_case *c)
         }
 }
 
-static void test_ends(void **state)
+TEST_CASE(test_ends)
 {
-        (void)state;
         for (int r = 0; r < ROWS; r++)
                 for (int t = 0; t < (r < SMALL_ROWS ? 4 : 3); t++)
                         for (int end = 0; end < ENDS; end++) {
@@ -168,9 +167,8 @@ static void test_ends(void **state)
                         }
 }
 
-static void test_threads(void **state)
+TEST_CASE(test_threads)
 {
-        (void)state;
         for (int r = SMALL_ROWS; r < ROWS; r++)
                 for (int t = 0; t < 2; t++) {
                         one_case c = open_case(r, float_types[t], ENDS - 1, false);
@@ -179,9 +177,8 @@ static void test_threads(void **state)
                 }
 }
 
-static void test_nan(void **state)
+TEST_CASE(test_nan)
 {
-        (void)state;
         for (int r = 0; r < ROWS; r++)
                 for (int t = 0; t < (r < SMALL_ROWS ? 4 : 1); t++)
                         for (int end = RELU; end < ENDS; end += r < SMALL_ROWS ? 2 : 6) {
@@ -189,14 +186,4 @@ static void test_nan(void **state)
                                 run_everywhere(&c, 1);
                                 close_case(&c);
                         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_ends),
-                cmocka_unit_test(test_threads),
-                cmocka_unit_test(test_nan),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,9 +64,8 @@ static void check_softmax(lg_dtype t, int64_t outer, int64_t n, int64_t inner, b
         free(x), free(y), free(g), free(want);
 }
 
-static void test_softmax(void **state)
+TEST_CASE(test_softmax)
 {
-        (void)state;
         for (int t = 0; t < 4; t++) {
                 for (int s = 0; s < SIZES; s++) {
                         for (int logarithm = 0; logarithm < 2; logarithm++)
@@ -104,9 +103,8 @@ static void check_cumsum(lg_dtype t, const int64_t *size, bool reverse, bool log
         free(x), free(y), free(want);
 }
 
-static void test_cumsum(void **state)
+TEST_CASE(test_cumsum)
 {
-        (void)state;
         for (int s = 0; s < SIZES; s++) {
                 for (int reverse = 0; reverse < 2; reverse++) {
                         for (int t = 0; t < 8; t++)
@@ -193,9 +191,8 @@ static void check_cross_entropy(lg_dtype t, int64_t rows, int64_t classes, lg_re
         free(labels), free(x), free(g), free(out), free(weights), free(loss), free(dx);
 }
 
-static void test_cross_entropy(void **state)
+TEST_CASE(test_cross_entropy)
 {
-        (void)state;
         for (int t = 0; t < 4; t++) {
                 for (int r = LG_MEAN; r <= LG_NONE; r++) {
                         for (int e = 0; e < 2; e++) {
@@ -234,9 +231,8 @@ static void check_relu_sums(lg_dtype t, int64_t rows, int64_t columns, bool in_p
         free(y), free(g), free(out), free(sums), free(want), free(want_sums);
 }
 
-static void test_relu_sums(void **state)
+TEST_CASE(test_relu_sums)
 {
-        (void)state;
         const int64_t sizes[][2] = {{1, 1}, {64, 128}, {5000, 6}, {33, 1000}, {7, 3}, {1, 70}, {700, 64}};
         for (int t = 0; t < 4; t++)
                 for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -337,23 +333,12 @@ static void check_optimiser(lg_dtype t, bool adam, int flags)
         }
 }
 
-static void test_optimisers(void **state)
+TEST_CASE(test_optimisers)
 {
-        (void)state;
         for (int t = 0; t < 4; t++) {
                 for (int flags = 0; flags < 16; flags++)
                         check_optimiser(float_types[t], false, flags);
                 for (int flags = 0; flags < 8; flags++)
                         check_optimiser(float_types[t], true, flags);
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_softmax),       cmocka_unit_test(test_cumsum),
-                cmocka_unit_test(test_cross_entropy), cmocka_unit_test(test_relu_sums),
-                cmocka_unit_test(test_optimisers),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -141,9 +141,8 @@ static void check_shape(int64_t m, int64_t n, int64_t k, int64_t batches, int fl
         }
 }
 
-static void test_layouts(void **state)
+TEST_CASE(test_layouts)
 {
-        (void)state;
         static const int64_t sizes[][3] = {{1, 1, 1},  {5, 7, 3},  {1, 9, 17},  {33, 1, 8},
                                            {4, 3, 37}, {2, 40, 6}, {15, 33, 40}};
         for (int s = 0; s < 7; s++)
@@ -151,18 +150,16 @@ static void test_layouts(void **state)
                         check_shape(sizes[s][0], sizes[s][1], sizes[s][2], 3, flags, 1);
 }
 
-static void test_random_shapes(void **state)
+TEST_CASE(test_random_shapes)
 {
-        (void)state;
         for (int i = 0; i < 150; i++)
                 check_shape(random_int(1, 40), random_int(1, 70), random_int(1, 70), random_int(1, 2),
                             (int)random_int(0, ALL_FLAGS - 1), 1);
 }
 
 /* Beyond blocks of rows, panels, strips and tiles; some of a row or a column more. */
-static void test_edges(void **state)
+TEST_CASE(test_edges)
 {
-        (void)state;
         static const int64_t sizes[][3] = {{450, 33, 70},  {57, 65, 1100}, {29, 545, 130}, {3, 35, 2051},
                                            {1, 1000, 600}, {700, 3, 1030}, {15, 40, 2048}};
         for (int s = 0; s < 7; s++)
@@ -170,9 +167,8 @@ static void test_edges(void **state)
                         check_shape(sizes[s][0], sizes[s][1], sizes[s][2], 1, flags | (s % 2 ? ODD | BETA : BIAS), 1);
 }
 
-static void test_empty(void **state)
+TEST_CASE(test_empty)
 {
-        (void)state;
         for (int flags = 0; flags < ALL_FLAGS; flags++) {
                 check_shape(0, 3, 2, 2, flags, 1);
                 check_shape(3, 0, 2, 2, flags, 1);
@@ -191,9 +187,8 @@ static void test_empty(void **state)
 }
 
 /* A strided row or column, where the other stride means nothing. */
-static void test_strided_vectors(void **state)
+TEST_CASE(test_strided_vectors)
 {
-        (void)state;
         for (int t = 0; t < 2; t++)
                 for (int flags = 0; flags < 4; flags++) {
                         product p = make_product(halves[t], 1, 37, 19, 1, flags | TURN_A | ODD, 1);
@@ -207,9 +202,8 @@ static void test_strided_vectors(void **state)
                 }
 }
 
-static void test_not_finite(void **state)
+TEST_CASE(test_not_finite)
 {
-        (void)state;
         static const double values[] = {NAN, INFINITY, -INFINITY};
         for (int i = 0; i < 200; i++) {
                 const int64_t m = random_int(1, 20), n = random_int(1, 40), k = random_int(1, 40);
@@ -225,9 +219,8 @@ static void test_not_finite(void **state)
 }
 
 /* A sum of which only the errors remain shows in what order it was made: by tiles of one row or column, too. */
-static void test_order(void **state)
+TEST_CASE(test_order)
 {
-        (void)state;
         static const int64_t sizes[][3] = {{29, 29, 5000}, {57, 65, 1100}, {13, 97, 4000}};
         for (int s = 0; s < 3; s++)
                 for (int i = 0; i < 2 * 4; i++) {
@@ -248,23 +241,11 @@ static void test_order(void **state)
 }
 
 /* f16's subnormal values count, and what is beyond its range is infinite. */
-static void test_range(void **state)
+TEST_CASE(test_range)
 {
-        (void)state;
         for (int flags = 0; flags < ALL_FLAGS; flags += 3) {
                 check_shape(17, 35, 21, 1, flags, 0x1p-15);
                 check_shape(1, 35, 21, 1, flags, 0x1p-15);
                 check_shape(17, 35, 41, 1, flags, 60000);
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_layouts),         cmocka_unit_test(test_random_shapes),
-                cmocka_unit_test(test_edges),           cmocka_unit_test(test_empty),
-                cmocka_unit_test(test_strided_vectors), cmocka_unit_test(test_not_finite),
-                cmocka_unit_test(test_range),           cmocka_unit_test(test_order),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,9 +34,8 @@ static void check_dropout(lg_dtype t, int64_t rows, int64_t cols, bool turned, u
         free(x), free(y), free(want);
 }
 
-static void test_dropout(void **state)
+TEST_CASE(test_dropout)
 {
-        (void)state;
         for (int t = 0; t < 4; t++) {
                 check_dropout(float_types[t], 1, 1, false, 0);
                 check_dropout(float_types[t], 3, 341, false, 0xFFFFFFF0u); /* the counter's upper word changes */
@@ -113,9 +112,8 @@ static void check_layer_norm(lg_dtype t, int64_t outer, int64_t groups, int64_t 
         free(x), free(g), free(w), free(mean), free(out), free(want.dx), free(want.dw), free(want.db);
 }
 
-static void test_layer_norm(void **state)
+TEST_CASE(test_layer_norm)
 {
-        (void)state;
         for (int t = 0; t < 4; t++) {
                 for (int rms = 0; rms < 2; rms++) {
                         check_layer_norm(float_types[t], 0, 1, 5, 1, rms);
@@ -192,9 +190,8 @@ static void check_pool(lg_dtype t, int64_t channels, int64_t kernel, int64_t str
         free(x), free(y), free(g), free(dx), free(index), free(places), free(want), free(want_dx);
 }
 
-static void test_max_pool(void **state)
+TEST_CASE(test_max_pool)
 {
-        (void)state;
         static const int64_t channels[] = {1, 6, 16, 41};
         for (int t = 0; t < 4; t++)
                 for (int c = 0; c < 4; c++) {
@@ -203,14 +200,4 @@ static void test_max_pool(void **state)
                         check_pool(float_types[t], channels[c], 3, 1, 1, 2);
                         check_pool(float_types[t], channels[c], 9, 2, 4, 1);
                 }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_dropout),
-                cmocka_unit_test(test_layer_norm),
-                cmocka_unit_test(test_max_pool),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,19 +2,16 @@
  * sleep and go. */
 #include <errno.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 #include "../kernels/cpu/engine.h"
 #include "forks.h"
 #include "status.h"
+#include "tests.h"
 
 #define MOST_THREADS 16
 #define PATIENCE 20 /* seconds after which something that never comes is an error */
@@ -120,14 +117,20 @@ static unsigned who_meets(lg_queue *q, int parts)
         return m.late ? 0 : m.seen;
 }
 
+/* Waits until all workers sleep. */
+static void assert_asleep(void)
+{
+        for (const double start = seconds(); !others_sleep(); sched_yield())
+                assert_true(seconds() - start < PATIENCE);
+}
+
 /* ---- the tests ---- */
 
-static void every_item_comes_once(void **state)
+TEST_CASE(every_item_comes_once)
 {
         static const int64_t ns[] = {0, 1, 2, 3, 5, 7, 64, 1000, 12345}, grains[] = {1, 2, 3, 7, 64, 5000, INT64_MAX};
         static const int threads[] = {1, 2, 3, 4, 7, 16};
         lg_engine e = {0};
-        (void)state;
         for (size_t t = 0; t < sizeof threads / sizeof *threads; t++)
                 for (size_t n = 0; n < sizeof ns / sizeof *ns; n++)
                         for (size_t g = 0; g < sizeof grains / sizeof *grains; g++) {
@@ -138,9 +141,8 @@ static void every_item_comes_once(void **state)
         lg_pool_close(&e.pool); /* of a pool without threads */
 }
 
-static void grains_are_worth_a_thread(void **state)
+TEST_CASE(grains_are_worth_a_thread)
 {
-        (void)state;
         for (int64_t cost = -1; cost < 100000; cost++) {
                 int64_t g = lg_grain(cost), one = cost < 1 ? 1 : cost;
                 assert_true(g >= 1 && g * one >= LG_PARALLEL_MIN / 2);
@@ -149,24 +151,22 @@ static void grains_are_worth_a_thread(void **state)
         assert_int_equal(lg_grain(INT64_MAX), 1);
 }
 
-static void threads_help_awake_and_asleep(void **state)
+TEST_CASE(threads_help_awake_and_asleep)
 {
         lg_engine e = {0};
         lg_queue q = {.threads = 3, .memo = &e};
-        (void)state;
         for (int i = 0; i < 200; i++) {
                 assert_int_equal(who_meets(&q, 3), 7);
                 if (i % 10 == 0)
-                        usleep(1000);
+                        assert_asleep();
         }
         lg_pool_close(&e.pool);
 }
 
-static void small_work_stays_with_the_caller(void **state)
+TEST_CASE(small_work_stays_with_the_caller)
 {
         lg_engine e = {0};
         lg_queue q = {.threads = 4, .memo = &e};
-        (void)state;
         asked = 0;
         run_loop(&q, 1999, 1000);
         run_loop(&(lg_queue){.threads = 1, .memo = &e}, 1999, 1);
@@ -199,12 +199,11 @@ static void outer(const void *user, int64_t first, int64_t end, int thread)
         atomic_fetch_add(&of->wrong, n.wrong);
 }
 
-static void loops_within_loops(void **state)
+TEST_CASE(loops_within_loops)
 {
         lg_engine e = {0};
         lg_queue q = {.threads = 4, .memo = &e};
         nest n = {.q = &q};
-        (void)state;
         for (int i = 0; i < 50; i++)
                 lg_parallel(&q, 20, 1, outer, &n);
         assert_int_equal(n.items, 50 * 20 * 100);
@@ -223,30 +222,29 @@ static void *many_loops(void *user)
         return NULL;
 }
 
-static void queues_in_several_threads(void **state)
+TEST_CASE(queues_in_several_threads)
 {
         pthread_t id[4];
-        (void)state;
         for (int i = 0; i < 4; i++)
                 assert_int_equal(pthread_create(&id[i], NULL, many_loops, NULL), 0);
         for (int i = 0; i < 4; i++)
                 assert_int_equal(pthread_join(id[i], NULL), 0);
 }
 
-static void more_threads_and_fewer(void **state)
+TEST_CASE(more_threads_and_fewer)
 {
         static const int threads[] = {1, 4, 2, 7, 3, 1, 16, 2};
         lg_engine e = {0};
         lg_queue q = {.memo = &e};
         int most = 0;
-        (void)state;
         for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
                 q.threads = threads[i];
                 most = most < q.threads ? q.threads : most;
                 for (int k = 0; k < 5; k++) {
                         run_loop(&q, 1000, 3);
                         assert_int_equal(who_meets(&q, q.threads), (1u << q.threads) - 1);
-                        usleep(k == 2 ? 1000 : 0); /* those who watch fall asleep */
+                        if (k == 2)
+                                assert_asleep();
                 }
                 assert_int_equal(e.pool.workers, most - 1);
         }
@@ -256,11 +254,10 @@ static void more_threads_and_fewer(void **state)
         lg_pool_close(&e.pool);
 }
 
-static void threads_that_cannot_be_made(void **state)
+TEST_CASE(threads_that_cannot_be_made)
 {
         lg_engine e = {0};
         lg_queue q = {.threads = 4, .memo = &e};
-        (void)state;
         left = 0;
         asked = 0;
         run_loop(&q, 1000, 1);
@@ -283,12 +280,11 @@ static void threads_that_cannot_be_made(void **state)
         lg_pool_close(&e.pool);
 }
 
-static void pools_leave_nothing(void **state)
+TEST_CASE(pools_leave_nothing)
 {
         lg_engine e = {0};
         lg_queue q = {.threads = 3, .memo = &e};
         long threads = 0, bytes = 0;
-        (void)state;
         for (int i = 0; i < 2000; i++) {
                 assert_int_equal(who_meets(&q, 3), 7);
                 lg_pool_close(&e.pool);
@@ -300,12 +296,11 @@ static void pools_leave_nothing(void **state)
 }
 
 /* A signal that the program has blocked waits, although there are other threads; they block it, too. */
-static void signals_are_for_the_program(void **state)
+TEST_CASE(signals_are_for_the_program)
 {
         lg_engine e = {0};
         lg_queue q = {.threads = 3, .memo = &e};
         sigset_t usr1, pending, was;
-        (void)state;
         assert_int_equal(who_meets(&q, 3), 7);
         sigemptyset(&usr1);
         sigaddset(&usr1, SIGUSR1);
@@ -320,24 +315,12 @@ static void signals_are_for_the_program(void **state)
         lg_pool_close(&e.pool);
 }
 
-static double cpu_seconds(void)
-{
-        struct rusage u;
-        getrusage(RUSAGE_SELF, &u);
-        return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-               (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
-}
-
-static void idle_threads_sleep(void **state)
+TEST_CASE(idle_threads_sleep)
 {
         lg_engine e = {0};
         lg_queue q = {.threads = 4, .memo = &e};
-        (void)state;
         assert_int_equal(who_meets(&q, 4), 15);
-        usleep(20000);
-        const double start = cpu_seconds();
-        usleep(200000);
-        assert_true(cpu_seconds() - start < 0.02);
+        assert_asleep();
         lg_pool_close(&e.pool);
 }
 
@@ -354,11 +337,10 @@ static int in_child(lg_queue *q)
         return 0;
 }
 
-static void a_child_makes_threads_of_its_own(void **state)
+TEST_CASE(a_child_makes_threads_of_its_own)
 {
         lg_engine e = {0};
         lg_queue q = {.threads = 3, .memo = &e};
-        (void)state;
         if (!forks)
                 skip();
         for (int i = 0; i < 5; i++) {
@@ -382,7 +364,8 @@ static void a_child_makes_threads_of_its_own(void **state)
 typedef struct busy {
         lg_queue q;
         lg_engine e;
-        atomic_bool begun, stop;
+        atomic_int loops;
+        atomic_bool stop;
 } busy;
 
 static void *keep_busy(void *user)
@@ -390,24 +373,23 @@ static void *keep_busy(void *user)
         busy *b = user;
         while (!atomic_load(&b->stop)) {
                 who_meets(&b->q, 3);
-                atomic_store(&b->begun, true);
+                atomic_fetch_add(&b->loops, 1);
         }
         return NULL;
 }
 
-static void a_child_of_a_busy_process(void **state)
+TEST_CASE(a_child_of_a_busy_process)
 {
         static busy b;
         pthread_t id;
-        (void)state;
         if (!forks)
                 skip();
         b.q = (lg_queue){.threads = 3, .memo = &b.e};
         assert_int_equal(pthread_create(&id, NULL, keep_busy, &b), 0);
-        while (!forks_among_starts && !atomic_load(&b.begun))
-                usleep(100);
-        for (int i = 0; i < 40; i++) {
-                usleep(100);
+        for (int i = 0; i < 40; i++) { /* while threads start, where that may be, and later */
+                for (const int loops = atomic_load(&b.loops);
+                     atomic_load(&b.loops) < loops + (forks_among_starts ? i % 3 : 1);)
+                        sched_yield();
                 pid_t child = fork();
                 if (child == 0)
                         _exit(in_child(&b.q));
@@ -416,24 +398,4 @@ static void a_child_of_a_busy_process(void **state)
         atomic_store(&b.stop, true);
         assert_int_equal(pthread_join(id, NULL), 0);
         lg_pool_close(&b.e.pool);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_item_comes_once),
-                cmocka_unit_test(grains_are_worth_a_thread),
-                cmocka_unit_test(threads_help_awake_and_asleep),
-                cmocka_unit_test(small_work_stays_with_the_caller),
-                cmocka_unit_test(loops_within_loops),
-                cmocka_unit_test(queues_in_several_threads),
-                cmocka_unit_test(more_threads_and_fewer),
-                cmocka_unit_test(threads_that_cannot_be_made),
-                cmocka_unit_test(pools_leave_nothing),
-                cmocka_unit_test(signals_are_for_the_program),
-                cmocka_unit_test(idle_threads_sleep),
-                cmocka_unit_test(a_child_makes_threads_of_its_own),
-                cmocka_unit_test(a_child_of_a_busy_process),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

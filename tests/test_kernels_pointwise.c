@@ -284,9 +284,8 @@ static void check_op(const op *o, lg_dtype dtype, int which)
         }
 }
 
-static void test_pointwise(void **state)
+TEST_CASE(test_pointwise)
 {
-        (void)state;
         for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
                 for (lg_dtype t = LG_F32; t < LG_DTYPE_COUNT; t++) {
                         for (int which = 0; which < SHAPES && (is_float(t) || ops[i].types == ANY); which++)
@@ -306,9 +305,8 @@ static void test_pointwise(void **state)
 #undef K
 
 /* The nearest f16 or bf16 by search among all of them, ties to even. */
-static void test_half(void **state)
+TEST_CASE(test_half)
 {
-        (void)state;
         for (uint32_t h = 0; h < 0x10000; h++) {
                 float f = lg_f32_of_f16((uint16_t)h), b = lg_f32_of_bf16((uint16_t)h);
                 int e = (int)(h >> 10 & 31), m = (int)(h & 1023);
@@ -332,9 +330,8 @@ static void test_half(void **state)
         assert_true(isnan(lg_f32_of_f16(lg_f16_of_f32(NAN))) && isnan(lg_f32_of_bf16(lg_bf16_of_f32(NAN))));
 }
 
-static void test_device(void **state)
+TEST_CASE(test_device)
 {
-        (void)state;
         const lg_device_api *d = lg_cpu_device();
         lg_queue *q = calloc(1, d->queue_size);
         lg_device_facts facts;
@@ -353,14 +350,4 @@ static void test_device(void **state)
         assert_int_equal(q->status, LG_BROKEN);
         assert_string_equal(q->message, "first 1");
         free(q);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_half),
-                cmocka_unit_test(test_device),
-                cmocka_unit_test(test_pointwise),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,8 @@
 /* test_kernels_structural.c - CPU copy, fill, arange, random, reduce and gemm against plain loops in f64. */
 #include "kernels.h"
 
-static void test_copy(void **state)
+TEST_CASE(test_copy)
 {
-        (void)state;
         for (lg_dtype from = LG_F32; from < LG_DTYPE_COUNT; from++) {
                 for (lg_dtype to = LG_F32; to < LG_DTYPE_COUNT; to++) {
                         for (int which = 0; which < SHAPES; which++) {
@@ -56,16 +55,14 @@ static void check_large_transposition(int start)
         free(memory);
 }
 
-static void test_copy_large_transposed(void **state)
+TEST_CASE(test_copy_large_transposed)
 {
-        (void)state;
         check_large_transposition(0);
         check_large_transposition(1);
 }
 
-static void test_copy_transposed_and_saturating(void **state)
+TEST_CASE(test_copy_transposed_and_saturating)
 {
-        (void)state;
         static const lg_dtype types[] = {LG_F64, LG_F32, LG_F16, LG_U8};
         for (int i = 0; i < 8; i++) {
                 const int t = i / 2;
@@ -122,9 +119,8 @@ static void check_narrowed(lg_dtype from, lg_dtype to, const void *in, const uin
 
 /* Every finite half number, and the middle to the next one with its two neighbours among the doubles: f32 in between
  * would make a tie of all three. */
-static void test_doubles_are_rounded_once(void **state)
+TEST_CASE(test_doubles_are_rounded_once)
 {
-        (void)state;
         for (int t = 0; t < 2; t++) {
                 const int count = t ? 0x7F80 : 0x7C00;
                 double *in = malloc((size_t)count * 8 * sizeof *in);
@@ -156,9 +152,8 @@ static void test_doubles_are_rounded_once(void **state)
 }
 
 /* m 2^e of eight bits m, and the middle to the next with its neighbours among the integers. */
-static void test_integers_are_rounded_once(void **state)
+TEST_CASE(test_integers_are_rounded_once)
 {
-        (void)state;
         enum { LOW = 20, HIGH = 55, PER = 256 * 8 };
         int64_t *in = malloc((HIGH - LOW) * PER * sizeof *in), n = 0;
         uint16_t *want = malloc((HIGH - LOW) * PER * sizeof *want);
@@ -182,9 +177,8 @@ static void test_integers_are_rounded_once(void **state)
                        8);
 }
 
-static void test_philox(void **state)
+TEST_CASE(test_philox)
 {
-        (void)state;
         const uint32_t zeros[] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
         const uint32_t ones[] = {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd};
         lg_philox_words all = {{~0u, ~0u, ~0u, ~0u}};
@@ -214,9 +208,8 @@ static void check_random(const lg_random_args *a)
                         close_to(get(a->dtype, a->out, wide ? 3 : 5), a->a + (a->b - a->a) * u, tolerance[a->dtype]));
 }
 
-static void test_random_fill_arange(void **state)
+TEST_CASE(test_random_fill_arange)
 {
-        (void)state;
         for (int t = 0; t < 4; t++) {
                 const lg_dtype dtype = float_types[t];
                 const int64_t n = 40001;
@@ -334,9 +327,8 @@ static void check_reductions(lg_dtype t, int ndim, const int64_t *shape, int lay
         }
 }
 
-static void test_reduce(void **state)
+TEST_CASE(test_reduce)
 {
-        (void)state;
         for (lg_dtype t = LG_F32; t < LG_DTYPE_COUNT; t++) {
                 for (int which = 0; which < SHAPES; which++) {
                         int64_t shape[LG_MAX_DIMS];
@@ -401,9 +393,8 @@ static void check_gemm(lg_dtype t, int64_t m, int64_t n, int64_t k_size, bool ta
         free(a), free(b), free(c), free(start), free(want), free(bias);
 }
 
-static void test_gemm(void **state)
+TEST_CASE(test_gemm)
 {
-        (void)state;
         static const int64_t sizes[][3] = {{1, 1, 1},  {5, 7, 3},  {0, 3, 2},     {3, 4, 0},
                                            {1, 9, 17}, {33, 1, 8}, {150, 220, 90}};
         for (int t = 0; t < 4; t++) {
@@ -416,9 +407,8 @@ static void test_gemm(void **state)
 }
 
 /* Around the sizes of blocks, panels and strips. */
-static void test_gemm_edges(void **state)
+TEST_CASE(test_gemm_edges)
 {
-        (void)state;
         static const int64_t large[][3] = {{129, 9, 400}, {31, 1100, 5},   {60, 350, 390}, {2, 40, 1000},
                                            {70, 3, 800},  {75, 520, 1024}, {75, 520, 1024}};
         for (int i = 0; i < 200; i++) {
@@ -430,21 +420,4 @@ static void test_gemm_edges(void **state)
                 for (int flags = 0; flags < 4; flags++)
                         check_gemm((flags + i) % 2 ? LG_F32 : LG_F64, large[i][0], large[i][1], large[i][2], flags & 1,
                                    flags & 2, flags & 1, flags & 2, false);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_philox),
-                cmocka_unit_test(test_copy),
-                cmocka_unit_test(test_copy_large_transposed),
-                cmocka_unit_test(test_copy_transposed_and_saturating),
-                cmocka_unit_test(test_doubles_are_rounded_once),
-                cmocka_unit_test(test_integers_are_rounded_once),
-                cmocka_unit_test(test_random_fill_arange),
-                cmocka_unit_test(test_reduce),
-                cmocka_unit_test(test_gemm),
-                cmocka_unit_test(test_gemm_edges),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

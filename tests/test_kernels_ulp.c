@@ -1,10 +1,7 @@
 /* test_kernels_ulp.c - the errors of the f32 functions of the pointwise kernels, in units in the last place (ulp).
  *
- *     test_kernels_ulp [STRIDE [NAME...]]    largest errors over every STRIDE-th of the 2^32 inputs, of all or some
- *
- * The references are libm's functions in f64, rounded nowhere. Stride 1 takes minutes for each function; see
- * tools/ulp.c.
- */
+ * The references are libm's functions in f64, rounded nowhere. tools/ulp.c measures the errors for all inputs, in
+ * minutes for each function. */
 #include "kernels.h"
 
 enum { CHUNK = 4096, STRIDE = 2053 /* a prime */ };
@@ -82,13 +79,13 @@ static void run(const lg_kernels *k, int kernel, const float *x, float *y)
         CALL(k->pointwise[kernel], &q, &a);
 }
 
-static void scan(const struct function *f, uint32_t stride, worst *w)
+static void scan(const struct function *f, worst *w)
 {
         static float x[CHUNK], y[CHUNK];
         static double want[CHUNK];
-        for (uint64_t first = 0; first < (uint64_t)1 << 32; first += (uint64_t)CHUNK * stride) {
+        for (uint64_t first = 0; first < (uint64_t)1 << 32; first += (uint64_t)CHUNK * STRIDE) {
                 for (uint64_t i = 0; i < CHUNK; i++) {
-                        uint64_t bits = first + i * stride;
+                        uint64_t bits = first + i * STRIDE;
                         x[i] = bits >> 32 ? 1 : lg_f32_of_bits((uint32_t)bits);
                         want[i] = f->reference((double)x[i]);
                 }
@@ -103,27 +100,13 @@ static void scan(const struct function *f, uint32_t stride, worst *w)
         }
 }
 
-static uint32_t stride = STRIDE;
-static char **names;
-
-static bool is_wanted(const char *name)
-{
-        for (char **n = names; n && *n; n++)
-                if (strcmp(*n, name) == 0)
-                        return true;
-        return !names || !*names;
-}
-
-static void test_errors(void **state)
+TEST_CASE(test_errors)
 {
         int over = 0;
-        (void)state;
         for (int i = 0; i < FUNCTIONS; i++) {
                 const struct function *f = &functions[i];
                 worst w[ISAS] = {{0}};
-                if (!is_wanted(f->name))
-                        continue;
-                scan(f, stride, w);
+                scan(f, w);
                 for (int isa = 0; isa < ISAS; isa++) {
                         if (!lg__cpu_kernels(isas[isa]))
                                 continue;
@@ -169,10 +152,9 @@ static const float hard[] = {0,
                              -0x1.26388p+4f};
 enum { HARD = sizeof hard / sizeof *hard };
 
-static void test_hard(void **state)
+TEST_CASE(test_hard)
 {
         static float x[CHUNK], y[CHUNK];
-        (void)state;
         for (int i = 0; i < CHUNK; i++)
                 x[i] = hard[i % HARD];
         for (int i = 0; i < FUNCTIONS * ISAS; i++) {
@@ -190,10 +172,9 @@ static void test_hard(void **state)
 }
 
 /* Equal arguments give equal bits, whichever others are in the chunk. */
-static void test_alike(void **state)
+TEST_CASE(test_alike)
 {
         static float x[CHUNK], y[CHUNK], z[CHUNK];
-        (void)state;
         for (int i = 0; i < FUNCTIONS * ISAS; i++) {
                 const struct function *f = &functions[i / ISAS];
                 const lg_kernels *k = lg__cpu_kernels(isas[i % ISAS]);
@@ -212,17 +193,4 @@ static void test_alike(void **state)
                 run(k, f->kernel, y, y);
                 assert_memory_equal(y, z, sizeof y);
         }
-}
-
-int main(int argc, char **argv)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_hard),
-                cmocka_unit_test(test_alike),
-                cmocka_unit_test(test_errors),
-        };
-        if (argc > 1)
-                stride = (uint32_t)strtoul(argv[1], NULL, 10);
-        names = argc > 2 ? argv + 2 : NULL;
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,9 +17,8 @@ static void same(lg_tensor *a, lg_tensor *b, double tolerance)
         assert_values(a, v, n, tolerance);
 }
 
-static void convolutions(void **state)
+TEST_CASE(convolutions)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, 4, 7, 9));
         lg_module *m = lg_nn_conv2d(c, 4, 6, 3, .stride = 2, .padding = 1, .groups = 2);
@@ -45,9 +44,8 @@ static void convolutions(void **state)
 }
 
 /* Uniform in +-1/sqrt(fan_in), the weight before the bias. */
-static void first_values(void **state)
+TEST_CASE(first_values)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_seed(c, 5);
         lg_module *m = lg_nn_conv2d(c, 4, 8, 3);
@@ -61,9 +59,8 @@ static void first_values(void **state)
         lg_close(c);
 }
 
-static void batch_norm(void **state)
+TEST_CASE(batch_norm)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *m = lg_nn_batch_norm2d(c, 3, .dtype = LG_F64);
         lg_tensor *x = lg_normal(c, 2, 3, LG_SHAPE(4, 3, 5, 5), .dtype = LG_F64);
@@ -91,9 +88,8 @@ static void batch_norm(void **state)
         lg_close(c);
 }
 
-static void buffers_move_with_the_module(void **state)
+TEST_CASE(buffers_move_with_the_module)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *m = lg_nn_sequential(c, lg_nn_conv2d(c, 1, 3, 3), lg_nn_batch_norm2d(c, 3));
         lg_tensor *mean = lg_buffer(m, "1.running_mean");
@@ -110,9 +106,8 @@ static void buffers_move_with_the_module(void **state)
         lg_close(c);
 }
 
-static void norms_within_a_sample(void **state)
+TEST_CASE(norms_within_a_sample)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_normal(c, 3, 2, LG_SHAPE(2, 6, 4));
         lg_module *m = lg_nn_layer_norm(c, LG_SHAPE(6, 4));
@@ -132,9 +127,8 @@ static void norms_within_a_sample(void **state)
         lg_close(c);
 }
 
-static void dropout_and_embedding(void **state)
+TEST_CASE(dropout_and_embedding)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *m = lg_nn_dropout(c, 0.25);
         lg_tensor *x = lg_ones(c, LG_SHAPE(100, 100)), *y = lg_forward(m, x);
@@ -164,9 +158,8 @@ static void dropout_and_embedding(void **state)
         lg_close(c);
 }
 
-static void activations(void **state)
+TEST_CASE(activations)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_uniform(c, -4, 4, LG_SHAPE(3, 4), .dtype = LG_F64);
         const struct {
@@ -216,9 +209,8 @@ static void activations(void **state)
 }
 
 /* A copy keeps the dimension; 16-bit halves are multiplied in f32. */
-static void glu(void **state)
+TEST_CASE(glu)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *m = lg_nn_glu(c, 1), *copy = lg_module_clone(m);
         lg_tensor *x = lg_uniform(c, -4, 4, LG_SHAPE(3, 4, 2)), *h = lg_cast(x, LG_BF16);
@@ -240,9 +232,8 @@ static void glu(void **state)
 }
 
 /* Its weight has the dtype that is asked for, and only x below 0 has a part in the weight's gradient. */
-static void prelu(void **state)
+TEST_CASE(prelu)
 {
-        (void)state;
         static const lg_dtype dtypes[] = {LG_F16, LG_BF16, LG_F64};
         lg_ctx *c = open_ctx();
         for (int i = 0; i < 3; i++) {
@@ -267,9 +258,8 @@ static void prelu(void **state)
         lg_close(c);
 }
 
-static void pooling(void **state)
+TEST_CASE(pooling)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, 3, 8, 8));
         same(lg_forward(lg_nn_max_pool2d(c, 2), x), lg_max_pool2d(x, 2), 0);
@@ -281,9 +271,8 @@ static void pooling(void **state)
         lg_close(c);
 }
 
-static void containers(void **state)
+TEST_CASE(containers)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, 3));
         lg_module *twice = lg_nn_residual(c, lg_nn_identity(c));
@@ -312,9 +301,8 @@ static void containers(void **state)
 }
 
 /* A Linear that a ReLU follows is one op: the values and gradients are those of both to the last bit, NaN too. */
-static void linear_and_relu(void **state)
+TEST_CASE(linear_and_relu)
 {
-        (void)state;
         static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
         lg_ctx *c = open_ctx();
         for (int i = 0; i < 8; i++) {
@@ -344,9 +332,8 @@ static void linear_and_relu(void **state)
 
 /* Weights of modules may lie in another order than those that a function is given; on a GPU, by each way to convolve.
  */
-static void weights_lie_as_their_device_wants(void **state)
+TEST_CASE(weights_lie_as_their_device_wants)
 {
-        (void)state;
         static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16};
         static const struct {
                 int64_t in, out, kernel, groups, stride;
@@ -374,9 +361,8 @@ static void weights_lie_as_their_device_wants(void **state)
         lg_close(c);
 }
 
-static void wrong_arguments(void **state)
+TEST_CASE(wrong_arguments)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_random_state before = lg_get_random_state(c);
         assert_null(lg_nn_conv2d(c, 3, 4, 3, .groups = 2));
@@ -399,25 +385,4 @@ static void wrong_arguments(void **state)
         drop(lg_forward(lg_nn_sequential(c, lg_nn_conv2d(c, 3, 4, 3)), lg_ones(c, LG_SHAPE(1, 2, 8, 8))));
         assert_error(c, LG_ERR_SHAPE, "in module \"0\", Conv2d");
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(convolutions),
-                cmocka_unit_test(first_values),
-                cmocka_unit_test(batch_norm),
-                cmocka_unit_test(buffers_move_with_the_module),
-                cmocka_unit_test(norms_within_a_sample),
-                cmocka_unit_test(dropout_and_embedding),
-                cmocka_unit_test(activations),
-                cmocka_unit_test(glu),
-                cmocka_unit_test(prelu),
-                cmocka_unit_test(pooling),
-                cmocka_unit_test(containers),
-                cmocka_unit_test(linear_and_relu),
-                cmocka_unit_test(weights_lie_as_their_device_wants),
-                cmocka_unit_test(wrong_arguments),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,9 +24,8 @@ static void same_values(lg_tensor *a, lg_tensor *b)
         assert_values(a, v, n, 0);
 }
 
-static void results_lie_as_their_inputs(void **state)
+TEST_CASE(results_lie_as_their_inputs)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *plain, *x = channels_last(c, &plain);
         assert_laid(x, 60, 1, 15, 3);
@@ -49,9 +48,8 @@ static void results_lie_as_their_inputs(void **state)
 }
 
 /* Gaps, overlaps and broadcast inputs give row-major results. */
-static void only_dense_layouts_are_kept(void **state)
+TEST_CASE(only_dense_layouts_are_kept)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *plain, *x = channels_last(c, &plain);
         assert_true(lg_is_contiguous(lg_neg(lg_slice(x, 1, 0, 2))));
@@ -64,9 +62,8 @@ static void only_dense_layouts_are_kept(void **state)
         lg_close(c);
 }
 
-static void gradients_do_not_see_it(void **state)
+TEST_CASE(gradients_do_not_see_it)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int create_graph = 0; create_graph < 2; create_graph++) {
                 lg_tensor *plain, *x = channels_last(c, &plain);
@@ -164,9 +161,8 @@ static void check_view(lg_ctx *c, const row *r, int k, const shapes *s, int view
         lg_scope_end(c, scope);
 }
 
-static void every_row_takes_views(void **state)
+TEST_CASE(every_row_takes_views)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int i = 0; i < ROWS; i++) {
                 shapes s;
@@ -176,15 +172,4 @@ static void every_row_takes_views(void **state)
                                 check_view(c, &rows[i], k, &s, view / 2, view % 2 ? LG_F64 : LG_F32);
         }
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(results_lie_as_their_inputs),
-                cmocka_unit_test(only_dense_layouts_are_kept),
-                cmocka_unit_test(gradients_do_not_see_it),
-                cmocka_unit_test(every_row_takes_views),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

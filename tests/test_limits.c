@@ -70,9 +70,8 @@ static void assert_refused(lg_ctx *c, const number_op *n, lg_dtype dtype, double
 }
 
 /* What an integer dtype cannot hold is refused by every op that would have to store it. */
-static void numbers_out_of_range(void **state)
+TEST_CASE(numbers_out_of_range)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         static const struct {
                 lg_dtype dtype;
@@ -97,9 +96,8 @@ static void numbers_out_of_range(void **state)
 }
 
 /* The ends of the range are in it, numbers are cut to whole ones, and comparisons take any. */
-static void numbers_in_range(void **state)
+TEST_CASE(numbers_in_range)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = bytes(c, LG_U8);
         assert_list(lg_add_scalar(x, 5.9), 0, 5, 6, 10, 255);
@@ -123,9 +121,8 @@ static void numbers_in_range(void **state)
 }
 
 /* A number is true if it is not zero, as in lg_full; as a bound it is compared with 0 and 1. */
-static void numbers_with_bool(void **state)
+TEST_CASE(numbers_with_bool)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((bool[]){false, true}), LG_SHAPE(2), .dtype = LG_BOOL);
         static const double trues[] = {1, -1, 0.5, 300, INFINITY, NAN};
@@ -407,9 +404,8 @@ static void try_training(const things *t, int64_t a, int64_t b)
 }
 
 /* Every size of calls near 2^63 and next to 0, by pairs: nothing overflows, nothing ends the process. */
-static void sizes_near_the_end(void **state)
+TEST_CASE(sizes_near_the_end)
 {
-        (void)state;
         things t = open_things();
         for (int i = 0; i < SIZES; i++)
                 for (int k = 0; k < SIZES; k++) {
@@ -426,9 +422,8 @@ static void sizes_near_the_end(void **state)
         lg_close(t.c);
 }
 
-static void sizes_that_are_too_large(void **state)
+TEST_CASE(sizes_that_are_too_large)
 {
-        (void)state;
         things t = open_things();
         lg_ctx *c = t.c;
         const int64_t far = (int64_t)1 << 62, most = INT32_MAX;
@@ -467,14 +462,4 @@ static void sizes_that_are_too_large(void **state)
         assert_list(lg_sum(lg_grad_of(t.row), .dims = LG_DIMS(1)), 0, 0, 0, 3, 0, 0, 0);
         assert_ok(c);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(numbers_out_of_range),     cmocka_unit_test(numbers_in_range),
-                cmocka_unit_test(numbers_with_bool),        cmocka_unit_test(sizes_near_the_end),
-                cmocka_unit_test(sizes_that_are_too_large),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

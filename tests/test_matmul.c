@@ -1,5 +1,5 @@
 /* test_matmul.c - matmul and linear against three loops, for all ranks, layouts and float dtypes. */
-#include "test.h"
+#include "golden.h"
 
 static const lg_dtype floats[] = {LG_F64, LG_F32, LG_F16, LG_BF16};
 static const double limits[] = {1e-13, 1e-5, 2e-3, 1.6e-2};
@@ -20,9 +20,8 @@ static void product(const double *a, const double *b, double *y, int batch, int 
 #define ROOM 4000
 static double a_values[ROOM], b_values[ROOM], ref[ROOM];
 
-static void two_dimensions(void **state)
+TEST_CASE(two_dimensions)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const int sizes[][3] = {{1, 1, 1}, {2, 3, 4}, {1, 7, 5}, {5, 7, 1}, {17, 33, 9}, {31, 40, 50}};
         for (int d = 0; d < 4; d++)
@@ -53,9 +52,8 @@ static void two_dimensions(void **state)
         lg_close(c);
 }
 
-static void batches_broadcast(void **state)
+TEST_CASE(batches_broadcast)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *a = lg_uniform(c, -1, 1, LG_SHAPE(5, 3, 4), .dtype = LG_F64);
         lg_tensor *b = lg_uniform(c, -1, 1, LG_SHAPE(4, 2), .dtype = LG_F64);
@@ -77,9 +75,8 @@ static void batches_broadcast(void **state)
         lg_close(c);
 }
 
-static void vectors(void **state)
+TEST_CASE(vectors)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *v = lg_from(c, ((float[]){1, 2, 3}), LG_SHAPE(3)),
                   *m = lg_from(c, ((float[]){1, 0, 2, 0, 1, 1}), LG_SHAPE(2, 3));
@@ -95,9 +92,8 @@ static void vectors(void **state)
         lg_close(c);
 }
 
-static void linear(void **state)
+TEST_CASE(linear)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int d = 0; d < 4; d++) {
                 lg_tensor *x = lg_uniform(c, -1, 1, LG_SHAPE(2, 3, 8), .dtype = floats[d]);
@@ -120,9 +116,8 @@ static void linear(void **state)
         lg_close(c);
 }
 
-static void what_does_not_fit(void **state)
+TEST_CASE(what_does_not_fit)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *a = lg_ones(c, LG_SHAPE(2, 3)), *v = lg_ones(c, LG_SHAPE(3)), *s = lg_scalar(c, 1);
         drop(lg_matmul(a, a));
@@ -144,9 +139,8 @@ static void what_does_not_fit(void **state)
 }
 
 /* A product that is cut into tiles gives the bits it gives on one thread; NaN in old memory does not leak in. */
-static void big_products(void **state)
+TEST_CASE(big_products)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         enum { SIZE = 200 };
         static double one[SIZE * SIZE], three[SIZE * SIZE];
@@ -168,9 +162,8 @@ static void big_products(void **state)
 }
 
 /* Gradients of operands that are broadcast along the batch: in 16 bits, those in f32 rounded once. */
-static void gradients_of_broadcast_operands(void **state)
+TEST_CASE(gradients_of_broadcast_operands)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const lg_shape shapes[][2] = {{LG_SHAPE(3, 4), LG_SHAPE(70, 4, 5)},
                                       {LG_SHAPE(4), LG_SHAPE(70, 4, 5)},
@@ -205,9 +198,8 @@ static void gradients_of_broadcast_operands(void **state)
 }
 
 /* Operands whose batch, rows or columns are read backwards. */
-static void reversed_operands(void **state)
+TEST_CASE(reversed_operands)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int i = 0; i < 64; i++) {
                 const lg_dtype dtype = i & 32 ? LG_F64 : LG_F32;
@@ -227,17 +219,6 @@ static void reversed_operands(void **state)
         lg_close(c);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(two_dimensions),
-                cmocka_unit_test(batches_broadcast),
-                cmocka_unit_test(vectors),
-                cmocka_unit_test(linear),
-                cmocka_unit_test(what_does_not_fit),
-                cmocka_unit_test(big_products),
-                cmocka_unit_test(gradients_of_broadcast_operands),
-                cmocka_unit_test(reversed_operands),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+#define ROWS(ROW) ROW(linear, lg_linear(x, golden_ops_y(c), lg_select(golden_ops_y(c), 1, 0)), 3, 4)
+
+GOLDEN_TEST(as_pytorch_computes_it, "ops.txt", golden_ops_input, ROWS);

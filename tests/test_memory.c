@@ -110,15 +110,13 @@ static int steps(void)
         return is_long() ? 10000 : SANITIZED ? 500 : 2000;
 }
 
-static void training_asks_for_no_memory(void **state)
+TEST_CASE(training_asks_for_no_memory)
 {
-        (void)state;
         train(steps(), 0);
 }
 
-static void nor_with_workers(void **state)
+TEST_CASE(nor_with_workers)
 {
-        (void)state;
         train(steps(), 2);
 }
 
@@ -128,9 +126,8 @@ static lg_tensor *megabytes(lg_ctx *c, int n)
 }
 
 /* A large block serves smaller large requests in parts, which become one again. */
-static void large_blocks_are_split_and_joined(void **state)
+TEST_CASE(large_blocks_are_split_and_joined)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_device d = test_device(c);
         lg_free(megabytes(c, 16));
@@ -166,9 +163,8 @@ static void large_blocks_are_split_and_joined(void **state)
 }
 
 /* The same sequence of large buffers asks the system for nothing after a while. */
-static void a_large_network_asks_for_no_memory(void **state)
+TEST_CASE(a_large_network_asks_for_no_memory)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_device d = test_device(c);
         lg_module *net = lg_nn_sequential(c, lg_nn_conv2d(c, 1, 24, 3), lg_nn_batch_norm2d(c, 24), lg_nn_relu(c),
@@ -217,12 +213,11 @@ static figures figures_now(void)
         return (figures){status_of("Threads:"), open_files(), mappings(), status_of("VmRSS:")};
 }
 
-static void contexts_leave_nothing(void **state)
+TEST_CASE(contexts_leave_nothing)
 {
         const int contexts = is_long() ? 10000 : 1000;
         const figures before = figures_now();
         figures first = before, last;
-        (void)state;
         for (int i = 0; i < contexts; i++) {
                 lg_ctx *c = lg_open(.threads = 3);
                 if (test_device(c).type == LG_DEVICE_CUDA)
@@ -268,9 +263,8 @@ static const struct need {
         {all, LG_BOOL, 0.1},    {places, LG_BOOL, 8.1},
 };
 
-static void calls_take_little_memory(void **state)
+TEST_CASE(calls_take_little_memory)
 {
-        (void)state;
         enum { MANY = 1 << 20 };
         lg_ctx *c = lg_open();
         test_device(c);
@@ -287,15 +281,4 @@ static void calls_take_little_memory(void **state)
                 lg_scope_end(c, scope);
         }
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {cmocka_unit_test(training_asks_for_no_memory),
-                                           cmocka_unit_test(nor_with_workers),
-                                           cmocka_unit_test(large_blocks_are_split_and_joined),
-                                           cmocka_unit_test(a_large_network_asks_for_no_memory),
-                                           cmocka_unit_test(calls_take_little_memory),
-                                           cmocka_unit_test(contexts_leave_nothing)};
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,10 +18,9 @@ static lg_fields one_field(void)
 /* ---- sizes ---- */
 
 /* What an order of so many samples takes would overflow. */
-static void orders_that_are_too_long(void **state)
+TEST_CASE(orders_that_are_too_long)
 {
         const int64_t sizes[] = {INT64_MAX, (int64_t)1 << 61, ((int64_t)1 << 61) + 1, (int64_t)1 << 31};
-        (void)state;
         for (int i = 0; i < 4; i++) {
                 lg_ctx *c = open_ctx();
                 lg_dataset *first, *second, *d = lg_dataset_new(c, sizes[i], one_field(), make, NULL);
@@ -41,10 +40,9 @@ static void orders_that_are_too_long(void **state)
         }
 }
 
-static void too_many_samples_by_weights(void **state)
+TEST_CASE(too_many_samples_by_weights)
 {
         const int64_t samples[] = {INT64_MAX, (int64_t)1 << 61, ((int64_t)1 << 61) + 1};
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_dataset *d = lg_dataset_new(c, 2, one_field(), make, NULL);
         lg_tensor *w = lg_ones(c, LG_SHAPE(2), .device = lg_cpu());
@@ -57,9 +55,8 @@ static void too_many_samples_by_weights(void **state)
         lg_close(c);
 }
 
-static void weights_without_a_sum(void **state)
+TEST_CASE(weights_without_a_sum)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_dataset *d = lg_dataset_new(c, 2, one_field(), make, NULL);
         lg_tensor *w = lg_full(c, 1e308, LG_SHAPE(2), .dtype = LG_F64, .device = lg_cpu());
@@ -68,9 +65,8 @@ static void weights_without_a_sum(void **state)
         lg_close(c);
 }
 
-static void too_many_samples_together(void **state)
+TEST_CASE(too_many_samples_together)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_dataset *d = lg_dataset_new(c, INT64_MAX, one_field(), make, NULL);
         lg_dataset *one = lg_dataset_new(c, 1, one_field(), make, NULL);
@@ -80,9 +76,8 @@ static void too_many_samples_together(void **state)
         lg_close(c);
 }
 
-static void lists_that_are_null(void **state)
+TEST_CASE(lists_that_are_null)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         drop(lg_dataset_list(c, LG_LIST_OF(2, NULL)));
         assert_error(c, LG_ERR_ARGUMENT, "lg_dataset_list: the list is NULL");
@@ -93,9 +88,8 @@ static void lists_that_are_null(void **state)
         lg_close(c);
 }
 
-static void one_place_for_two_parts(void **state)
+TEST_CASE(one_place_for_two_parts)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_dataset *part, *d = lg_dataset_new(c, 4, one_field(), make, NULL);
         assert_false(lg_dataset_split(d, 0.5, &part, &part));
@@ -120,9 +114,8 @@ static bool spoil(lg_sample *s, void *user)
         return ok;
 }
 
-static void a_function_that_spoils_its_sample(void **state)
+TEST_CASE(a_function_that_spoils_its_sample)
 {
-        (void)state;
         for (int workers = 0; workers < 2; workers++) {
                 lg_ctx *c = open_ctx();
                 lg_batch one;
@@ -169,9 +162,8 @@ static bool seek(void *user, int64_t sample)
         return true;
 }
 
-static void a_loader_is_not_used_while_its_stream_seeks(void **state)
+TEST_CASE(a_loader_is_not_used_while_its_stream_seeks)
 {
-        (void)state;
         for (int i = 0; i < 6; i++) {
                 lg_ctx *c = open_ctx();
                 stream from = {.how = i % 3};
@@ -211,9 +203,8 @@ static lg_module *like_a_batch_norm(lg_ctx *c)
         return m;
 }
 
-static void a_count_is_no_tensor(void **state)
+TEST_CASE(a_count_is_no_tensor)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *norm = lg_nn_batch_norm1d(c, 3), *own = like_a_batch_norm(c);
         assert_false(lg_copy_state(own, norm));
@@ -232,9 +223,8 @@ static void *give_away(lg_module *copy, void *user)
         return user;
 }
 
-static void a_copy_gets_no_parent_while_it_is_made(void **state)
+TEST_CASE(a_copy_gets_no_parent_while_it_is_made)
 {
-        (void)state;
         for (int deep = 0; deep < 2; deep++) {
                 lg_ctx *c = open_ctx();
                 adopter = lg_nn_sequential(c, lg_nn_relu(c));
@@ -248,9 +238,8 @@ static void a_copy_gets_no_parent_while_it_is_made(void **state)
 }
 
 /* The optimiser and the average are there, what they were made for is not. */
-static void a_run_without_its_module(void **state)
+TEST_CASE(a_run_without_its_module)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = lg_nn_linear(c, 3, 2);
         lg_optimizer *opt = lg_sgd(c, lg_parameters(net), 0.1, .momentum = 0.9);
@@ -285,9 +274,8 @@ static lg_tensor *use_what_is_lent(lg_module *m, lg_list in, void *user)
 }
 
 /* Values of a step are no weights: they are neither saved nor written. */
-static void lent_parameters_are_not_saved(void **state)
+TEST_CASE(lent_parameters_are_not_saved)
 {
-        (void)state;
         for (int how = 0; how < 5; how++) {
                 lg_ctx *c = open_ctx();
                 borrower b = {.how = how};
@@ -300,23 +288,4 @@ static void lent_parameters_are_not_saved(void **state)
                 assert_error(c, LG_ERR_STATE, "lg_forward_params runs the Sequential; call it when that has returned");
                 lg_close(c);
         }
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(orders_that_are_too_long),
-                cmocka_unit_test(too_many_samples_by_weights),
-                cmocka_unit_test(weights_without_a_sum),
-                cmocka_unit_test(too_many_samples_together),
-                cmocka_unit_test(lists_that_are_null),
-                cmocka_unit_test(one_place_for_two_parts),
-                cmocka_unit_test(a_function_that_spoils_its_sample),
-                cmocka_unit_test(a_loader_is_not_used_while_its_stream_seeks),
-                cmocka_unit_test(a_count_is_no_tensor),
-                cmocka_unit_test(a_copy_gets_no_parent_while_it_is_made),
-                cmocka_unit_test(a_run_without_its_module),
-                cmocka_unit_test(lent_parameters_are_not_saved),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,9 +39,8 @@ static void check_mix(lg_ctx *c, double alpha, lg_dtype dtype)
         assert_near(squares / batches, variance, 0.2 * variance);
 }
 
-static void batches_are_mixed(void **state)
+TEST_CASE(batches_are_mixed)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         check_mix(c, 0.2, LG_F32);
         check_mix(c, 1, LG_F64);
@@ -49,9 +48,8 @@ static void batches_are_mixed(void **state)
         lg_close(c);
 }
 
-static void what_cannot_be_mixed_is_refused(void **state)
+TEST_CASE(what_cannot_be_mixed_is_refused)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_zeros(c, LG_SHAPE(4, 2), .device = lg_cpu());
         lg_tensor *y = lg_arange(c, 0, 4, 1, .dtype = LG_I64, .device = lg_cpu());
@@ -84,9 +82,8 @@ static bool nothing(lg_sample *s, void *user)
         return true;
 }
 
-static void ragged_fields_are_refused(void **state)
+TEST_CASE(ragged_fields_are_refused)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_collate *m = lg_mixup(c, .classes = 3);
         const lg_field x = LG_FIELD("x", LG_F32, LG_SHAPE(2)), y = LG_FIELD("y", LG_I64, LG_SHAPE_0D);
@@ -99,9 +96,8 @@ static void ragged_fields_are_refused(void **state)
 }
 
 /* A field behind the label stays; one sample alone is mixed with itself; the collation outlives its handle. */
-static void other_fields_stay(void **state)
+TEST_CASE(other_fields_stay)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_arange(c, 0, 5, 1, .dtype = LG_F32, .device = lg_cpu()), *y = lg_cast(x, LG_I64),
                   *z = lg_cast(x, LG_U8);
@@ -134,9 +130,8 @@ static void other_fields_stay(void **state)
 }
 
 /* Soft labels train: their cross-entropy is the mixed one of the classes. */
-static void mixed_labels_have_a_loss(void **state)
+TEST_CASE(mixed_labels_have_a_loss)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_arange(c, 0, 6, 1, .dtype = LG_F32, .device = lg_cpu()),
                   *y = lg_arange(c, 0, 2, 1, .dtype = LG_I64, .device = lg_cpu());
@@ -154,14 +149,4 @@ static void mixed_labels_have_a_loss(void **state)
         assert_near(lg_item(lg_cross_entropy(b.x, b.y)), loss, 1e-5);
         assert_ok(c);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(batches_are_mixed),         cmocka_unit_test(what_cannot_be_mixed_is_refused),
-                cmocka_unit_test(ragged_fields_are_refused), cmocka_unit_test(other_fields_stay),
-                cmocka_unit_test(mixed_labels_have_a_loss),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

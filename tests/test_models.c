@@ -122,21 +122,18 @@ static void check(const char *name, int count, int side, double lr)
         assert_true(last < 0.7 * first);
 }
 
-static void lenet_as_pytorch(void **state)
+TEST_CASE(lenet_as_pytorch)
 {
-        (void)state;
         check("lenet", 32, 28, 0.01);
 }
 
-static void cnn_as_pytorch(void **state)
+TEST_CASE(cnn_as_pytorch)
 {
-        (void)state;
         check("cnn", 32, 28, 0.01);
 }
 
-static void resnet18_as_pytorch(void **state)
+TEST_CASE(resnet18_as_pytorch)
 {
-        (void)state;
         check("resnet18", 24, 16, 0.0003);
 }
 
@@ -149,9 +146,8 @@ static void follows_f32(const char *name, lg_dtype amp, int count, int side, dou
                 assert_near(got[t] / wide[t], 1, 0.02);
 }
 
-static void mixed_precision_follows_f32(void **state)
+TEST_CASE(mixed_precision_follows_f32)
 {
-        (void)state;
         const int steps = SLOW ? 3 : 10;
         for (int i = 0; i < 2; i++) {
                 const lg_dtype amp = i ? LG_F16 : LG_BF16;
@@ -161,9 +157,8 @@ static void mixed_precision_follows_f32(void **state)
         }
 }
 
-static void names(void **state)
+TEST_CASE(names)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         assert_non_null(lg_model(c, "vgg"));
         assert_null(lg_model(c, "alexnet"));
@@ -176,16 +171,4 @@ static void names(void **state)
         assert_int_equal(lg_parameter_count(lg_model_resnet18(c, 3, 10)), 11173962); /* as kuangliu's for CIFAR-10 */
         assert_ok(c);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(lenet_as_pytorch),
-                cmocka_unit_test(cnn_as_pytorch),
-                cmocka_unit_test(resnet18_as_pytorch),
-                cmocka_unit_test(mixed_precision_follows_f32),
-                cmocka_unit_test(names),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

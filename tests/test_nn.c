@@ -7,9 +7,8 @@ static lg_module *mlp(lg_ctx *c)
                                 lg_nn_linear(c, 4, 3, .no_bias = true));
 }
 
-static void linear_is_x_wt_plus_b(void **state)
+TEST_CASE(linear_is_x_wt_plus_b)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *m = lg_nn_linear(c, 2, 3, .dtype = LG_F64);
         lg_no_grad(c)
@@ -23,9 +22,8 @@ static void linear_is_x_wt_plus_b(void **state)
         lg_close(c);
 }
 
-static void weights_are_uniform_and_drawn_before_the_bias(void **state)
+TEST_CASE(weights_are_uniform_and_drawn_before_the_bias)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         double w[400 * 25], b[400], bound = 0.2, sum = 0, most = 0;
         lg_seed(c, 7);
@@ -44,9 +42,8 @@ static void weights_are_uniform_and_drawn_before_the_bias(void **state)
         lg_close(c);
 }
 
-static void parts_are_found_by_path(void **state)
+TEST_CASE(parts_are_found_by_path)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = mlp(c);
         lg_list p = lg_parameters(net);
@@ -105,9 +102,8 @@ static void collect(const char *path, lg_tensor *t, bool is_buffer, void *user)
         strcat(strcat(user, path), is_buffer ? "* " : " ");
 }
 
-static void own_modules_have_parts(void **state)
+TEST_CASE(own_modules_have_parts)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int calls = 0;
         char names[200] = "";
@@ -149,9 +145,8 @@ static void own_modules_have_parts(void **state)
         lg_close(c);
 }
 
-static void a_failed_child_is_the_error(void **state)
+TEST_CASE(a_failed_child_is_the_error)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         assert_null(lg_nn_sequential(c, lg_nn_linear(c, 2, 2), lg_nn_linear(c, -1, 2), lg_nn_relu(c)));
         assert_error(c, LG_ERR_ARGUMENT, "lg_nn_linear: -1");
@@ -178,9 +173,8 @@ static lg_tensor *last_of_sixteen(lg_module *m, lg_list inputs, void *user)
         return lg_add(inputs.items[0], inputs.items[15]);
 }
 
-static void a_failing_layer_is_named(void **state)
+TEST_CASE(a_failing_layer_is_named)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = lg_nn_sequential(c, lg_nn_relu(c), lg_nn_sequential(c, lg_nn_linear(c, 5, 2)));
         lg_tensor *x = lg_zeros(c, LG_SHAPE(2, 4));
@@ -199,9 +193,8 @@ static void a_failing_layer_is_named(void **state)
         lg_close(c);
 }
 
-static void activations_go_and_the_result_stays(void **state)
+TEST_CASE(activations_go_and_the_result_stays)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = mlp(c);
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 2, 3));
@@ -221,9 +214,8 @@ static void activations_go_and_the_result_stays(void **state)
         lg_close(c);
 }
 
-static void modes_and_printing(void **state)
+TEST_CASE(modes_and_printing)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = mlp(c);
         char *text = NULL;
@@ -255,9 +247,8 @@ static void modes_and_printing(void **state)
         lg_close(c);
 }
 
-static void moving_keeps_handles_values_and_gradients(void **state)
+TEST_CASE(moving_keeps_handles_values_and_gradients)
 {
-        (void)state;
         lg_ctx *c = lg_open();
         lg_module *net = mlp(c);
         lg_tensor *w = lg_parameter(net, "1.weight");
@@ -279,9 +270,8 @@ static void moving_keeps_handles_values_and_gradients(void **state)
 }
 
 /* A tree that is so deep that the stack of a thread would not hold a forward of it is refused when it is built. */
-static void modules_nest_to_a_limit(void **state)
+TEST_CASE(modules_nest_to_a_limit)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *m = lg_nn_relu(c), *outer = m;
         int levels = 1;
@@ -319,9 +309,8 @@ static lg_tensor *runs_itself(lg_module *m, lg_list in, void *user)
 }
 
 /* To a depth, as a recursive network does; else the stack would end. */
-static void a_forward_that_runs_itself(void **state)
+TEST_CASE(a_forward_that_runs_itself)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int left = 100;
         test_device(c);
@@ -331,22 +320,4 @@ static void a_forward_that_runs_itself(void **state)
         assert_error(c, LG_ERR_STATE, "the forward of Endless runs itself, 128 levels deep");
         assert_ok(c);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_forward_that_runs_itself),
-                cmocka_unit_test(linear_is_x_wt_plus_b),
-                cmocka_unit_test(weights_are_uniform_and_drawn_before_the_bias),
-                cmocka_unit_test(parts_are_found_by_path),
-                cmocka_unit_test(own_modules_have_parts),
-                cmocka_unit_test(a_failed_child_is_the_error),
-                cmocka_unit_test(a_failing_layer_is_named),
-                cmocka_unit_test(activations_go_and_the_result_stays),
-                cmocka_unit_test(modes_and_printing),
-                cmocka_unit_test(moving_keeps_handles_values_and_gradients),
-                cmocka_unit_test(modules_nest_to_a_limit),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

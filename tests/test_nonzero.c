@@ -1,5 +1,6 @@
 /* test_nonzero.c - the places and the elements that are not zero, whose number is known only on the device. */
 #include "failing.h"
+#include "golden.h"
 
 /* Places and elements against plain loops: in every layout, of dtypes that count, with few, half and all true. */
 static void check_picked(lg_ctx *c, lg_tensor *x)
@@ -30,9 +31,8 @@ static void check_picked(lg_ctx *c, lg_tensor *x)
         free(where);
 }
 
-static void places_and_elements(void **state)
+TEST_CASE(places_and_elements)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8, LG_BOOL};
         for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
@@ -64,9 +64,8 @@ static void places_and_elements(void **state)
 }
 
 /* The gradient goes where the elements were, once for each time; nothing stays behind but the result. */
-static void picked_gradients(void **state)
+TEST_CASE(picked_gradients)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((float[]){1, NAN, 3, 4}), LG_SHAPE(2, 2), .requires_grad = true);
         lg_backward(lg_sum(lg_square(lg_masked_select(x, lg_eq(x, x)))));
@@ -96,9 +95,8 @@ static lg_tensor *pick(lg_ctx *c, void *user)
 }
 
 /* A call that finds no memory leaves nothing behind. */
-static void picked_without_memory(void **state)
+TEST_CASE(picked_without_memory)
 {
-        (void)state;
         failing f = {0};
         lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
         test_device(c);
@@ -127,9 +125,8 @@ static double bytes_for(lg_ctx *c, lg_dtype dtype, bool select, int64_t n)
 }
 
 /* What is found is all that takes memory, but for a number for each chunk; of any dtype. */
-static void little_memory(void **state)
+TEST_CASE(little_memory)
 {
-        (void)state;
         enum { MANY = 1 << 20 };
         static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8, LG_BOOL};
         lg_ctx *c = open_ctx();
@@ -140,9 +137,8 @@ static void little_memory(void **state)
 }
 
 /* Around the ends of chunks, and subnormal numbers. */
-static void chunks_and_small_numbers(void **state)
+TEST_CASE(chunks_and_small_numbers)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int64_t n = 4095; n < 8200; n += n == 4097 ? 4094 : 1) {
                 lg_tensor *x = lg_sub_scalar(lg_remainder(lg_arange(c, 0, (double)n, 1, .dtype = LG_I64),
@@ -164,12 +160,22 @@ static void chunks_and_small_numbers(void **state)
         lg_close(c);
 }
 
-int main(void)
+#define ROWS(ROW)                                                                                                      \
+        ROW(masked_select, lg_masked_select(x, lg_eq_scalar(I64(3, 2, 3, 4), 1)), 2, 3, 4)                             \
+        ROW(masked_select_wide, lg_masked_select(x, lg_eq_scalar(I64(3, 2, 1, 5), 1)), 4, 5)                           \
+        ROW(masked_select_narrow, lg_masked_select(x, lg_eq_scalar(I64(2, 3, 1), 1)), 2, 3, 4)
+
+GOLDEN_TEST(as_pytorch_computes_it, "index.txt", golden_input, ROWS);
+
+TEST_CASE(wrong_masks)
 {
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(places_and_elements),   cmocka_unit_test(picked_gradients),
-                cmocka_unit_test(little_memory),         cmocka_unit_test(chunks_and_small_numbers),
-                cmocka_unit_test(picked_without_memory),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_ones(c, LG_SHAPE(3, 2));
+        assert_fails(c, lg_masked_select(x, x), LG_ERR_DTYPE, "masked_select: mask is f32 (3, 2)");
+        assert_fails(c, lg_masked_select(x, NULL), LG_ERR_ARGUMENT, "masked_select: mask is NULL");
+        assert_fails(c, lg_masked_select(x, lg_ones(c, LG_SHAPE(4), .dtype = LG_BOOL)), LG_ERR_SHAPE,
+                     "masked_select: the shapes");
+        assert_null(lg_nonzero(NULL));
+        assert_null(lg_masked_select(NULL, NULL));
+        lg_close(c);
 }

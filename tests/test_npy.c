@@ -54,9 +54,8 @@ static void check_line(lg_ctx *c)
         lg_free(t);
 }
 
-static void files_of_numpy_are_read(void **state)
+TEST_CASE(files_of_numpy_are_read)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         FILE *f = open_npy_txt();
         int count = 0;
@@ -96,9 +95,8 @@ static lg_tensor *read_made(lg_ctx *c, int version, const char *dict, size_t dat
         return lg_read_npy(c, at("made.npy"));
 }
 
-static void dicts_in_other_words_are_read(void **state)
+TEST_CASE(dicts_in_other_words_are_read)
 {
-        (void)state;
         static const char *const dicts[] = {
                 "{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }\n",
                 "{\"shape\":(3,),\"descr\":\"<u1\",\"fortran_order\":False}",
@@ -117,9 +115,8 @@ static void dicts_in_other_words_are_read(void **state)
         lg_close(c);
 }
 
-static void whole_numbers_are_exact(void **state)
+TEST_CASE(whole_numbers_are_exact)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         uint8_t file[256];
         int64_t got[2];
@@ -140,9 +137,8 @@ static void whole_numbers_are_exact(void **state)
 
 /* ---- hostile files ---- */
 
-static void wrong_headers_are_refused(void **state)
+TEST_CASE(wrong_headers_are_refused)
 {
-        (void)state;
         static const struct {
                 const char *dict, *why;
         } bad[] = {
@@ -191,9 +187,8 @@ static void wrong_headers_are_refused(void **state)
         lg_close(c);
 }
 
-static void dtypes_that_are_missing_are_named(void **state)
+TEST_CASE(dtypes_that_are_missing_are_named)
 {
-        (void)state;
         static const struct {
                 const char *descr, *why;
         } bad[] = {{"'<c8'", "complex numbers (descr '<c8')"},
@@ -219,9 +214,8 @@ static void dtypes_that_are_missing_are_named(void **state)
         lg_close(c);
 }
 
-static void cut_files_are_refused(void **state)
+TEST_CASE(cut_files_are_refused)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         uint8_t file[256];
         const char *path = at("cut.npy");
@@ -248,9 +242,8 @@ static void cut_files_are_refused(void **state)
         lg_close(c);
 }
 
-static void other_files_are_refused(void **state)
+TEST_CASE(other_files_are_refused)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         assert_null(lg_read_npy(c, NULL));
         assert_error(c, LG_ERR_ARGUMENT, "NULL");
@@ -268,9 +261,8 @@ static void other_files_are_refused(void **state)
 }
 
 /* Sparse: its data is there, and takes no room on the disk. */
-static void files_beyond_memory_are_not_read(void **state)
+TEST_CASE(files_beyond_memory_are_not_read)
 {
-        (void)state;
         failing memory = {.limit = 64 << 20};
         lg_ctx *c = lg_open(.threads = 1, FAILING(&memory));
         uint8_t file[256];
@@ -285,13 +277,4 @@ static void files_beyond_memory_are_not_read(void **state)
         assert_int_equal(memory.bytes, 0);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(files_of_numpy_are_read),           cmocka_unit_test(dicts_in_other_words_are_read),
-                cmocka_unit_test(whole_numbers_are_exact),           cmocka_unit_test(wrong_headers_are_refused),
-                cmocka_unit_test(dtypes_that_are_missing_are_named), cmocka_unit_test(cut_files_are_refused),
-                cmocka_unit_test(other_files_are_refused),           cmocka_unit_test(files_beyond_memory_are_not_read),
-        };
-        return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+AROUND_TESTS(make_folder, remove_folder);

@@ -18,9 +18,8 @@ static void assert_same(lg_tensor *a, lg_tensor *b)
         assert_values(b, values, read_all(a, values, 8), 0);
 }
 
-static void what_is_written_is_read(void **state)
+TEST_CASE(what_is_written_is_read)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const char *path = at("array.npy");
         for (lg_dtype d = LG_F32; d <= LG_BOOL; d++) {
@@ -44,9 +43,8 @@ static void what_is_written_is_read(void **state)
         lg_close(c);
 }
 
-static void the_bytes_are_those_of_the_format(void **state)
+TEST_CASE(the_bytes_are_those_of_the_format)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const uint8_t values[] = {1, 2, 3, 4, 5, 6};
         char expect[134];
@@ -61,9 +59,8 @@ static void the_bytes_are_those_of_the_format(void **state)
 }
 
 /* For tests/data/npy.py check. */
-static void files_for_numpy(void **state)
+TEST_CASE(files_for_numpy)
 {
-        (void)state;
         const char *to = getenv("LG_TEST_NPY");
         if (!to)
                 skip();
@@ -108,9 +105,8 @@ static mode_t mode_of(const char *path)
         return facts.st_mode & (S_IFMT | 0777);
 }
 
-static void links_and_permissions_stay(void **state)
+TEST_CASE(links_and_permissions_stay)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = example(c, LG_F32);
         const char *file = at("kept.npy"), *link = at("link.npy");
@@ -128,9 +124,8 @@ static void links_and_permissions_stay(void **state)
         lg_close(c);
 }
 
-static void what_is_no_file_stays(void **state)
+TEST_CASE(what_is_no_file_stays)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = example(c, LG_F32);
         const int files = count_files(false);
@@ -166,17 +161,15 @@ static bool write_large(lg_ctx *c, const char *path)
         return ok;
 }
 
-static void failing_calls_leave_the_old_file(void **state)
+TEST_CASE(failing_calls_leave_the_old_file)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         write_while_calls_fail(c, write_large, "lg_write_npy: /tmp");
         lg_close(c);
 }
 
-static void interrupted_calls_go_on(void **state)
+TEST_CASE(interrupted_calls_go_on)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(300));
         const char *path = at("pieces.npy");
@@ -192,9 +185,8 @@ static void interrupted_calls_go_on(void **state)
 }
 
 /* Writing a transposed tensor, and reading a file in Fortran order, with each allocation failing once. */
-static void failing_allocations_are_errors(void **state)
+TEST_CASE(failing_allocations_are_errors)
 {
-        (void)state;
         const char *path = at("fortran.npy"), *out = at("out.npy");
         const char front[] = "\x93NUMPY\1\0\x3D\0{'descr': '<f4', 'fortran_order': True, 'shape': (300, 200)}";
         uint8_t *file = calloc(1, sizeof front + 239999);
@@ -228,13 +220,4 @@ static void failing_allocations_are_errors(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(what_is_written_is_read), cmocka_unit_test(the_bytes_are_those_of_the_format),
-                cmocka_unit_test(files_for_numpy),         cmocka_unit_test(links_and_permissions_stay),
-                cmocka_unit_test(what_is_no_file_stays),   cmocka_unit_test(failing_calls_leave_the_old_file),
-                cmocka_unit_test(interrupted_calls_go_on), cmocka_unit_test(failing_allocations_are_errors),
-        };
-        return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+AROUND_TESTS(make_folder, remove_folder);

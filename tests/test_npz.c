@@ -34,9 +34,8 @@ static void assert_names(lg_ctx *c, const char *path, int64_t count, const char 
         assert_ok(c);
 }
 
-static void archives_of_numpy_are_read(void **state)
+TEST_CASE(archives_of_numpy_are_read)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const char *path = numpy_archive("stored");
         assert_names(c, path, 3, (const char *const[]){"x", "y", "layers/0.weight"});
@@ -68,9 +67,8 @@ static const char *make(const zip_entry *entries, int count)
         return path;
 }
 
-static void other_archives_are_read(void **state)
+TEST_CASE(other_archives_are_read)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const char *path = make((const zip_entry[]){{.name = "readme.txt", .data = "no array", .bytes = 8},
                                                     {"a.npy", three, THREE, .zip64 = true},
@@ -102,9 +100,8 @@ static void other_archives_are_read(void **state)
         lg_close(c);
 }
 
-static void hostile_archives_are_refused(void **state)
+TEST_CASE(hostile_archives_are_refused)
 {
-        (void)state;
         static const struct {
                 zip_entry e;
                 const char *why;
@@ -163,9 +160,8 @@ static void try_archive(lg_ctx *c, size_t bytes)
         }
 }
 
-static void damaged_archives_are_survived(void **state)
+TEST_CASE(damaged_archives_are_survived)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const zip_entry entries[] = {{"a.npy", three, THREE, .method = 8, .zip64 = true},
                                      {"b.npy", three, THREE, .method = 0}};
@@ -191,9 +187,8 @@ static void damaged_archives_are_survived(void **state)
 
 /* ---- writing ---- */
 
-static void what_is_written_is_read(void **state)
+TEST_CASE(what_is_written_is_read)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const char *path = at("written.npz");
         const float values[] = {1, 2, 3, 4, 5, 6};
@@ -245,9 +240,8 @@ static bool malloc_is_ours(void)
         return mallocs > 0;
 }
 
-static void libzip_without_memory_is_no_memory(void **state)
+TEST_CASE(libzip_without_memory_is_no_memory)
 {
-        (void)state;
         if (!malloc_is_ours())
                 skip();
         lg_ctx *c = open_ctx();
@@ -275,17 +269,4 @@ static void libzip_without_memory_is_no_memory(void **state)
 #define MALLOC_FAILS 1
 #endif
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(archives_of_numpy_are_read),
-                cmocka_unit_test(other_archives_are_read),
-                cmocka_unit_test(hostile_archives_are_refused),
-                cmocka_unit_test(damaged_archives_are_survived),
-                cmocka_unit_test(what_is_written_is_read),
-#ifdef MALLOC_FAILS
-                cmocka_unit_test(libzip_without_memory_is_no_memory),
-#endif
-        };
-        return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+AROUND_TESTS(make_folder, remove_folder);

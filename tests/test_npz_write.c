@@ -2,9 +2,8 @@
 #include "files.h"
 
 #if LG_ZIP
-static void wrong_arguments_write_nothing(void **state)
+TEST_CASE(wrong_arguments_write_nothing)
 {
-        (void)state;
         lg_ctx *c = open_ctx(), *other = open_ctx();
         const char *path = at("wrong.npz");
         char *endless = calloc(1, 70001);
@@ -54,9 +53,8 @@ static bool write_two(lg_ctx *c, const char *path)
         return ok;
 }
 
-static void failing_calls_leave_the_old_file(void **state)
+TEST_CASE(failing_calls_leave_the_old_file)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         write_while_calls_fail(c, write_two, "lg_write_npz: /tmp");
         memset(&faulty, 0, sizeof faulty);
@@ -73,9 +71,8 @@ static void failing_calls_leave_the_old_file(void **state)
         lg_close(c);
 }
 
-static void failing_allocations_are_errors(void **state)
+TEST_CASE(failing_allocations_are_errors)
 {
-        (void)state;
         const char *path = at("memory.npz");
         for (int n = 1, done = 0; !done; n++) {
                 failing memory = {0};
@@ -102,9 +99,8 @@ static void failing_allocations_are_errors(void **state)
         }
 }
 #else
-static void without_libzip_they_say_so(void **state)
+TEST_CASE(without_libzip_they_say_so)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         assert_null(lg_read_npz(c, "a.npz", "x"));
         assert_error(c, LG_ERR_STATE, "lg_read_npz: libgrad was built without libzip; install it (Debian: libzip-dev)");
@@ -118,16 +114,4 @@ static void without_libzip_they_say_so(void **state)
 }
 #endif
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-#if LG_ZIP
-                cmocka_unit_test(wrong_arguments_write_nothing),
-                cmocka_unit_test(failing_calls_leave_the_old_file),
-                cmocka_unit_test(failing_allocations_are_errors),
-#else
-                cmocka_unit_test(without_libzip_they_say_so),
-#endif
-        };
-        return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+AROUND_TESTS(make_folder, remove_folder);

@@ -91,9 +91,8 @@ static lg_tensor *loss_of(lg_module *net, lg_tensor *x, lg_tensor *y)
         return lg_cross_entropy(lg_forward(net, x), y);
 }
 
-static void pairs(void **state)
+TEST_CASE(pairs)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 6, 8), lg_nn_relu(c), lg_nn_linear(c, 8, 3));
         record r = everything();
@@ -127,9 +126,8 @@ static void pairs(void **state)
 
 /* ---- failures ---- */
 
-static void pairs_where_something_fails(void **state)
+TEST_CASE(pairs_where_something_fails)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         record r = everything();
         lg__observe(c, &r.observer);
@@ -150,9 +148,8 @@ static void refuse(lg__observer *o, const lg__call *call, bool ok)
         lg__fail(call->ctx, LG_ERR_STATE, "the observer does not like %s", call->op->name);
 }
 
-static void an_error_of_an_observer(void **state)
+TEST_CASE(an_error_of_an_observer)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(3), .requires_grad = true);
         lg__observer o = {.op_end = refuse};
@@ -271,9 +268,8 @@ static void train(outcome *ret, bool with_observer, bool with_trace)
         lg_close(c);
 }
 
-static void nothing_changes(void **state)
+TEST_CASE(nothing_changes)
 {
-        (void)state;
         outcome alone, seen, traced;
         train(&alone, false, false);
         train(&seen, true, false);
@@ -301,9 +297,8 @@ static void end_both(const lg_trace_record *r, void *user)
         lg_trace(c, NULL);
 }
 
-static void observers_that_go_while_they_are_told(void **state)
+TEST_CASE(observers_that_go_while_they_are_told)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_zeros(c, LG_SHAPE(2));
         assert_true(lg_trace(c, end_both, .user = c));
@@ -322,9 +317,8 @@ static void keep_text(const lg_trace_record *r, void *user)
         snprintf(user, 200, "%s: %s", r->op, r->attributes);
 }
 
-static void attributes_are_told(void **state)
+TEST_CASE(attributes_are_told)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         char text[200] = "";
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3));
@@ -336,15 +330,4 @@ static void attributes_are_told(void **state)
         drop(lg_relu(x));
         assert_string_equal(text, "relu: ");
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {cmocka_unit_test(pairs),
-                                           cmocka_unit_test(pairs_where_something_fails),
-                                           cmocka_unit_test(an_error_of_an_observer),
-                                           cmocka_unit_test(nothing_changes),
-                                           cmocka_unit_test(observers_that_go_while_they_are_told),
-                                           cmocka_unit_test(attributes_are_told)};
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

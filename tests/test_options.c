@@ -9,9 +9,8 @@ typedef struct newer {
         int64_t later;
 } newer;
 
-static void options_of_other_versions(void **state)
+TEST_CASE(options_of_other_versions)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((float[]){1, 2, 3, 4}), LG_SHAPE(2, 2));
         newer n = {.o = {.size_ = sizeof n, .dims = LG_DIMS(1)}};
@@ -43,9 +42,8 @@ static void options_of_other_versions(void **state)
 }
 
 /* A struct that the library fills, in a program that knows half or more of it. */
-static void structs_that_are_filled(void **state)
+TEST_CASE(structs_that_are_filled)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         struct {
                 lg_memory_stats_t s;
@@ -69,9 +67,8 @@ static void structs_that_are_filled(void **state)
         lg_close(c);
 }
 
-static void zero_where_it_is_not_the_default(void **state)
+TEST_CASE(zero_where_it_is_not_the_default)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((double[]){1, 2, 3, 6}), LG_SHAPE(4));
         assert_near(lg_item(lg_var(x)), 14.0 / 3, 1e-12);
@@ -93,9 +90,8 @@ static void zero_where_it_is_not_the_default(void **state)
         lg_close(c);
 }
 
-static void enumerators_that_are_unknown(void **state)
+TEST_CASE(enumerators_that_are_unknown)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(2));
         double out[2];
@@ -124,9 +120,8 @@ static void enumerators_that_are_unknown(void **state)
         lg_close(c);
 }
 
-static void memory_says_its_dtype(void **state)
+TEST_CASE(memory_says_its_dtype)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const int64_t i64[2] = {1, -2};
         int32_t i32[2] = {3, 4};
@@ -153,9 +148,8 @@ static void memory_says_its_dtype(void **state)
         lg_close(c);
 }
 
-static void what_is_set_can_be_read(void **state)
+TEST_CASE(what_is_set_can_be_read)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int on = 1; on >= 0; on--) {
                 lg_set_deterministic(c, on);
@@ -183,9 +177,8 @@ static void what_is_set_can_be_read(void **state)
         lg_close(c);
 }
 
-static void threads_as_openmp_is_told(void **state)
+TEST_CASE(threads_as_openmp_is_told)
 {
-        (void)state;
         lg_ctx *c = lg_open(.threads = 2);
         assert_int_equal(lg_get_threads(c), 2);
         setenv("OMP_NUM_THREADS", "3,2", 1);
@@ -220,9 +213,8 @@ static void hear(lg_ctx *c, const char *text, void *user)
         lg_close(c); /* refused */
 }
 
-static void a_loop_without_a_scope(void **state)
+TEST_CASE(a_loop_without_a_scope)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         heard h = {0};
         lg_on_message(NULL, hear, &h);
@@ -242,19 +234,4 @@ static void a_loop_without_a_scope(void **state)
         assert_non_null(strstr(h.text, "lg_scope_begin()"));
         assert_error(c, LG_ERR_STATE, "lg_close: a call that uses the context has not returned");
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(options_of_other_versions),
-                cmocka_unit_test(structs_that_are_filled),
-                cmocka_unit_test(zero_where_it_is_not_the_default),
-                cmocka_unit_test(enumerators_that_are_unknown),
-                cmocka_unit_test(memory_says_its_dtype),
-                cmocka_unit_test(what_is_set_can_be_read),
-                cmocka_unit_test(threads_as_openmp_is_told),
-                cmocka_unit_test(a_loop_without_a_scope),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,9 +79,8 @@ static void assert_planes(const char *name, const lg_tensor *t, int channels, co
                 fail_msg("%s: %d channels are other ones", name, channels);
 }
 
-static void every_kind_is_read(void **state)
+TEST_CASE(every_kind_is_read)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         FILE *f = open_examples();
         int count = 0;
@@ -97,9 +96,8 @@ static void every_kind_is_read(void **state)
         lg_close(c);
 }
 
-static void what_follows_the_picture_is_left(void **state)
+TEST_CASE(what_follows_the_picture_is_left)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         example e;
         find_example("rgba8_interlaced", &e);
@@ -137,9 +135,8 @@ static void assert_same(const lg_tensor *a, const lg_tensor *b)
         free(y);
 }
 
-static void what_is_written_is_read(void **state)
+TEST_CASE(what_is_written_is_read)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const lg_shape shapes[] = {LG_SHAPE(1, 1, 1), LG_SHAPE(1, 31, 17),  LG_SHAPE(3, 200, 301),
                                    LG_SHAPE(4, 9, 8), LG_SHAPE(3, 1, 5000), LG_SHAPE(4, 700, 1)};
@@ -158,9 +155,8 @@ static void what_is_written_is_read(void **state)
         lg_close(c);
 }
 
-static void wrong_calls_are_told(void **state)
+TEST_CASE(wrong_calls_are_told)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *t = bytes_like(c, LG_SHAPE(3, 4, 5));
         assert_false(lg_write_png(lg_cast(t, LG_F32), at("x.png")));
@@ -201,9 +197,8 @@ static void refused(lg_ctx *c, const uint8_t *file, size_t bytes, const char *te
         assert_int_equal(lg_live_tensors(c), alive);
 }
 
-static void every_truncation_is_told(void **state)
+TEST_CASE(every_truncation_is_told)
 {
-        (void)state;
         const char *const names[] = {"rgb8", "palette4_interlaced_clear", "grey16"};
         lg_ctx *c = open_ctx();
         for (int k = 0; k < 3; k++) {
@@ -216,9 +211,8 @@ static void every_truncation_is_told(void **state)
 }
 
 /* Checksums find every byte that is wrong, wherever it is. */
-static void every_flipped_byte_is_told(void **state)
+TEST_CASE(every_flipped_byte_is_told)
 {
-        (void)state;
         const char *const names[] = {"rgba8", "palette2_clear", "grey1_interlaced"};
         lg_ctx *c = open_ctx();
         for (int k = 0; k < 3; k++) {
@@ -254,9 +248,8 @@ static void seal(uint8_t *file, size_t bytes)
 }
 
 /* Damage under right checksums. */
-static void every_sealed_flip_is_a_picture_or_an_error(void **state)
+TEST_CASE(every_sealed_flip_is_a_picture_or_an_error)
 {
-        (void)state;
         const char *const names[] = {"rgb16_clear", "palette8_interlaced_clear", "grey4", "sides_1_5_1"};
         lg_ctx *c = open_ctx();
         int pictures = 0, errors = 0;
@@ -283,9 +276,8 @@ static void every_sealed_flip_is_a_picture_or_an_error(void **state)
         lg_close(c);
 }
 
-static void headers_are_checked(void **state)
+TEST_CASE(headers_are_checked)
 {
-        (void)state;
         static const struct {
                 size_t at;
                 uint8_t value;
@@ -316,9 +308,8 @@ static void headers_are_checked(void **state)
 }
 
 /* Sizes that no file of that length can have are refused before memory is taken. */
-static void bombs_take_no_memory(void **state)
+TEST_CASE(bombs_take_no_memory)
 {
-        (void)state;
         failing f = {0};
         lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
         example e;
@@ -350,9 +341,8 @@ static void bombs_take_no_memory(void **state)
 
 /* ---- without memory, without files ---- */
 
-static void every_failing_allocation_is_told(void **state)
+TEST_CASE(every_failing_allocation_is_told)
 {
-        (void)state;
         example e;
         find_example("palette4_interlaced", &e);
         put_file(at("e.png"), e.file, e.bytes);
@@ -374,9 +364,8 @@ static void every_failing_allocation_is_told(void **state)
         remove(at("f.png"));
 }
 
-static void every_failing_call_leaves_the_old_file(void **state)
+TEST_CASE(every_failing_call_leaves_the_old_file)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *t = bytes_like(c, LG_SHAPE(3, 400, 500)), *other = lg_flip(t, LG_ALL_DIMS);
         assert_true(lg_write_png(t, at("k.png")));
@@ -411,9 +400,8 @@ static void every_failing_call_leaves_the_old_file(void **state)
 
 /* ---- without a context ---- */
 
-static void decoding_needs_no_context(void **state)
+TEST_CASE(decoding_needs_no_context)
 {
-        (void)state;
         example e;
         lg__png_facts facts;
         lg__png_wrong wrong = {""};
@@ -444,21 +432,4 @@ static void decoding_needs_no_context(void **state)
         free(scratch);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_kind_is_read),
-                cmocka_unit_test(what_follows_the_picture_is_left),
-                cmocka_unit_test(what_is_written_is_read),
-                cmocka_unit_test(wrong_calls_are_told),
-                cmocka_unit_test(every_truncation_is_told),
-                cmocka_unit_test(every_flipped_byte_is_told),
-                cmocka_unit_test(every_sealed_flip_is_a_picture_or_an_error),
-                cmocka_unit_test(headers_are_checked),
-                cmocka_unit_test(bombs_take_no_memory),
-                cmocka_unit_test(every_failing_allocation_is_told),
-                cmocka_unit_test(every_failing_call_leaves_the_old_file),
-                cmocka_unit_test(decoding_needs_no_context),
-        };
-        return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+AROUND_TESTS(make_folder, remove_folder);

@@ -173,9 +173,8 @@ static void check(const char *name, lg_dtype dtype, const lg_tensor *t, const do
 }
 
 /* The reference sees the inputs as the dtype rounds them. */
-static void every_unary_row(void **state)
+TEST_CASE(every_unary_row)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int tested = 0;
         for (int r = 0; r < COUNT(unaries); r++)
@@ -206,9 +205,8 @@ static void every_unary_row(void **state)
         lg_close(c);
 }
 
-static void every_binary_row(void **state)
+TEST_CASE(every_binary_row)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int r = 0; r < COUNT(binaries); r++)
                 for (int d = 0; d < 4 && binaries[r].ref; d++) {
@@ -249,9 +247,8 @@ static void every_binary_row(void **state)
         lg_close(c);
 }
 
-static void integers(void **state)
+TEST_CASE(integers)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const lg_dtype dtypes[] = {LG_I64, LG_I32, LG_U8};
         for (int d = 0; d < 3; d++) {
@@ -301,9 +298,8 @@ static void integers(void **state)
         lg_close(c);
 }
 
-static void promotion_of_results(void **state)
+TEST_CASE(promotion_of_results)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int i = LG_F32; i <= LG_BOOL; i++)
                 for (int j = LG_F32; j <= LG_BOOL; j++) {
@@ -326,9 +322,8 @@ static void promotion_of_results(void **state)
         lg_close(c);
 }
 
-static void not_a_number_goes_through(void **state)
+TEST_CASE(not_a_number_goes_through)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int d = 0; d < 4; d++) {
                 lg_tensor *x = lg_full(c, NAN, LG_SHAPE(9), .dtype = floats[d]),
@@ -356,9 +351,8 @@ static void not_a_number_goes_through(void **state)
         lg_close(c);
 }
 
-static void extremes(void **state)
+TEST_CASE(extremes)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((double[]){-1000, -50, 0, 50, 1000}), LG_SHAPE(5), .dtype = LG_F64);
         for (int d = 0; d < 2; d++) {
@@ -384,9 +378,8 @@ static void extremes(void **state)
         lg_close(c);
 }
 
-static void scalar_comparisons_and_where(void **state)
+TEST_CASE(scalar_comparisons_and_where)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((float[]){1, 2, 3}), LG_SHAPE(3));
         assert_list(lg_eq_scalar(x, 2), 0, 0, 1, 0);
@@ -405,18 +398,4 @@ static void scalar_comparisons_and_where(void **state)
         assert_error(c, LG_ERR_SHAPE, "where");
         assert_false(lg_needs_grad(lg_gt_scalar(lg_requires_grad(x, true), 1)));
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_unary_row),
-                cmocka_unit_test(every_binary_row),
-                cmocka_unit_test(integers),
-                cmocka_unit_test(promotion_of_results),
-                cmocka_unit_test(not_a_number_goes_through),
-                cmocka_unit_test(extremes),
-                cmocka_unit_test(scalar_comparisons_and_where),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

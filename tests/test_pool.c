@@ -6,44 +6,37 @@ static lg_tensor *signals(lg_tensor *x)
         return lg_select(x, 2, 0);
 }
 
-#define ROWS                                                                                                           \
-        ROW(max_2, lg_max_pool2d(x, 2))                                                                                \
-        ROW(max_3_2_1, lg_max_pool2d(x, 3, .stride = 2, .padding = 1))                                                 \
-        ROW(max_pairs, lg_max_pool2d(x, 0, .kernels = LG_PAIR(3, 2), .strides = LG_PAIR(2, 1),                         \
-                                     .paddings = LG_PAIR(1, 0), .dilations = LG_PAIR(1, 2)))                           \
-        ROW(max_ceil, lg_max_pool2d(x, 3, .stride = 2, .ceil_mode = true))                                             \
-        ROW(max_alone, lg_max_pool2d(lg_select(x, 0, 0), 2))                                                           \
-        ROW(avg_2, lg_avg_pool2d(x, 2))                                                                                \
-        ROW(avg_3_2_1, lg_avg_pool2d(x, 3, .stride = 2, .padding = 1))                                                 \
+#define ROWS(ROW)                                                                                                      \
+        ROW(max_2, lg_max_pool2d(x, 2), 2, 2, 6, 5)                                                                    \
+        ROW(max_3_2_1, lg_max_pool2d(x, 3, .stride = 2, .padding = 1), 2, 2, 6, 5)                                     \
+        ROW(max_pairs,                                                                                                 \
+            lg_max_pool2d(x, 0, .kernels = LG_PAIR(3, 2), .strides = LG_PAIR(2, 1), .paddings = LG_PAIR(1, 0),         \
+                          .dilations = LG_PAIR(1, 2)),                                                                 \
+            2, 2, 6, 5)                                                                                                \
+        ROW(max_ceil, lg_max_pool2d(x, 3, .stride = 2, .ceil_mode = true), 2, 2, 6, 5)                                 \
+        ROW(max_alone, lg_max_pool2d(lg_select(x, 0, 0), 2), 2, 2, 6, 5)                                               \
+        ROW(avg_2, lg_avg_pool2d(x, 2), 2, 2, 6, 5)                                                                    \
+        ROW(avg_3_2_1, lg_avg_pool2d(x, 3, .stride = 2, .padding = 1), 2, 2, 6, 5)                                     \
         ROW(avg_pairs,                                                                                                 \
-            lg_avg_pool2d(x, 0, .kernels = LG_PAIR(3, 2), .strides = LG_PAIR(2, 1), .paddings = LG_PAIR(1, 0)))        \
-        ROW(avg_ceil, lg_avg_pool2d(x, 3, .stride = 2, .padding = 1, .ceil_mode = true))                               \
+            lg_avg_pool2d(x, 0, .kernels = LG_PAIR(3, 2), .strides = LG_PAIR(2, 1), .paddings = LG_PAIR(1, 0)), 2, 2,  \
+            6, 5)                                                                                                      \
+        ROW(avg_ceil, lg_avg_pool2d(x, 3, .stride = 2, .padding = 1, .ceil_mode = true), 2, 2, 6, 5)                   \
         ROW(avg_ceil_no_count,                                                                                         \
-            lg_avg_pool2d(x, 3, .stride = 2, .padding = 1, .ceil_mode = true, .no_count_padding = true))               \
-        ROW(avg_divisor, lg_avg_pool2d(x, 2, .divisor = 3))                                                            \
-        ROW(adaptive_avg_1, lg_adaptive_avg_pool2d(x, 1))                                                              \
-        ROW(adaptive_avg_pair, lg_adaptive_avg_pool2d(x, 0, .sizes = LG_PAIR(4, 3)))                                   \
-        ROW(adaptive_avg_more, lg_adaptive_avg_pool2d(x, 0, .sizes = LG_PAIR(7, 8)))                                   \
-        ROW(adaptive_max, lg_adaptive_max_pool2d(x, 0, .sizes = LG_PAIR(4, 3)))                                        \
-        ROW(max_1d, lg_max_pool1d(signals(x), 2, .stride = 1))                                                         \
-        ROW(avg_1d, lg_avg_pool1d(signals(x), 3, .stride = 2, .padding = 1))                                           \
-        ROW(adaptive_avg_1d, lg_adaptive_avg_pool1d(lg_select(signals(x), 0, 0), 3))
-#define ROW(name, expression) GOLDEN_RUN(name, expression)
-ROWS
-#undef ROW
-#define ROW(name, expression) {#name, {.ndim = 4, .size = {2, 2, 6, 5}}, run_##name},
-        static const golden rows[] = {ROWS};
+            lg_avg_pool2d(x, 3, .stride = 2, .padding = 1, .ceil_mode = true, .no_count_padding = true), 2, 2, 6, 5)   \
+        ROW(avg_divisor, lg_avg_pool2d(x, 2, .divisor = 3), 2, 2, 6, 5)                                                \
+        ROW(adaptive_avg_1, lg_adaptive_avg_pool2d(x, 1), 2, 2, 6, 5)                                                  \
+        ROW(adaptive_avg_pair, lg_adaptive_avg_pool2d(x, 0, .sizes = LG_PAIR(4, 3)), 2, 2, 6, 5)                       \
+        ROW(adaptive_avg_more, lg_adaptive_avg_pool2d(x, 0, .sizes = LG_PAIR(7, 8)), 2, 2, 6, 5)                       \
+        ROW(adaptive_max, lg_adaptive_max_pool2d(x, 0, .sizes = LG_PAIR(4, 3)), 2, 2, 6, 5)                            \
+        ROW(max_1d, lg_max_pool1d(signals(x), 2, .stride = 1), 2, 2, 6, 5)                                             \
+        ROW(avg_1d, lg_avg_pool1d(signals(x), 3, .stride = 2, .padding = 1), 2, 2, 6, 5)                               \
+        ROW(adaptive_avg_1d, lg_adaptive_avg_pool1d(lg_select(signals(x), 0, 0), 3), 2, 2, 6, 5)
 
-static void as_pytorch_computes_it(void **state)
-{
-        (void)state;
-        golden_check("pool.txt", golden_input, rows, sizeof rows / sizeof *rows);
-}
+GOLDEN_TEST(as_pytorch_computes_it, "pool.txt", golden_input, ROWS);
 
 /* The places that PyTorch names: row * width + column. */
-static void indices(void **state)
+TEST_CASE(indices)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *i = NULL, *x = lg_from(c, ((float[]){1, 5, 2, 0, 5, 3, 9, 9, 4, 4, 4, 4}), LG_SHAPE(1, 1, 3, 4));
         assert_list(lg_max_pool2d(x, 2, .stride = 1, .indices = &i), 0, 5, 9, 9, 5, 9, 9);
@@ -59,9 +52,8 @@ static void indices(void **state)
         lg_close(c);
 }
 
-static void strided_and_other_dtypes(void **state)
+TEST_CASE(strided_and_other_dtypes)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, 5, 7, 4), .dtype = LG_F64);
         lg_tensor *turned = lg_permute(lg_contiguous(lg_permute(x, LG_DIMS(3, 1, 0, 2))), LG_DIMS(2, 1, 3, 0));
@@ -84,9 +76,8 @@ static void strided_and_other_dtypes(void **state)
 }
 
 /* The derivative of the gradient picks from where the greatest elements were: of x itself, it gives them again. */
-static void second_derivatives(void **state)
+TEST_CASE(second_derivatives)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int64_t channels = 3; channels <= 16; channels += 13) {
                 double v[2 * 16 * 3 * 2];
@@ -103,9 +94,8 @@ static void second_derivatives(void **state)
 }
 
 /* Big enough for several threads: the same bits with one and with two. */
-static void threads(void **state)
+TEST_CASE(threads)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(6, 16, 33, 31), .requires_grad = true);
         float *a = malloc(sizeof *a * 6 * 16 * 33 * 31), *b = malloc(sizeof *a * 6 * 16 * 33 * 31);
@@ -125,9 +115,8 @@ static void threads(void **state)
         lg_close(c);
 }
 
-static void wrong_arguments(void **state)
+TEST_CASE(wrong_arguments)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(1, 2, 4, 5));
         drop(lg_max_pool2d(x, 0));
@@ -174,9 +163,8 @@ static void wrong_arguments(void **state)
 }
 
 /* PyTorch's errors: no dimension is empty but that of the batch. */
-static void empty_images(void **state)
+TEST_CASE(empty_images)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const lg_shape empty[] = {LG_SHAPE(2, 0, 4, 4), LG_SHAPE(2, 3, 0, 4), LG_SHAPE(2, 3, 4, 0),
                                   LG_SHAPE(0, 4, 4),    LG_SHAPE(3, 0, 4),    LG_SHAPE(2, 0, 10),
@@ -199,18 +187,4 @@ static void empty_images(void **state)
         drop(lg_adaptive_max_pool2d(lg_zeros(c, LG_SHAPE(2, 0, 4, 4)), 2));
         assert_error(c, LG_ERR_SHAPE, "may be empty");
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(as_pytorch_computes_it),
-                cmocka_unit_test(indices),
-                cmocka_unit_test(strided_and_other_dtypes),
-                cmocka_unit_test(threads),
-                cmocka_unit_test(second_derivatives),
-                cmocka_unit_test(wrong_arguments),
-                cmocka_unit_test(empty_images),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

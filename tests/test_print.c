@@ -20,9 +20,8 @@ static void assert_has(const char *s, const char *part)
                 fail_msg("\"%s\" is not in:\n%s", part, s);
 }
 
-static void values(void **state)
+TEST_CASE(values)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         assert_has(printed(lg_from(c, ((float[]){1, 2.5f, -3}), LG_SHAPE(3))), "[ 1.0000,  2.5000, -3.0000]");
         assert_has(printed(lg_from(c, ((int64_t[]){1, 20, -3}), LG_SHAPE(3), .dtype = LG_I64)), "[ 1, 20, -3]");
@@ -44,9 +43,8 @@ static void values(void **state)
         lg_close(c);
 }
 
-static void shapes(void **state)
+TEST_CASE(shapes)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *m = lg_reshape(lg_arange(c, 0, 6, 1), LG_SHAPE(2, 3));
         const char *s = printed(m);
@@ -64,9 +62,8 @@ static void shapes(void **state)
         lg_close(c);
 }
 
-static void always_works(void **state)
+TEST_CASE(always_works)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_scope s = lg_scope_begin(c);
         lg_tensor *t = lg_ones(c, LG_SHAPE(2));
@@ -81,9 +78,8 @@ static void always_works(void **state)
         lg_close(c);
 }
 
-static void dot(void **state)
+TEST_CASE(dot)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3), .requires_grad = true);
         lg_tensor *y = lg_sum(lg_mul(lg_exp(x), x));
@@ -109,9 +105,8 @@ static void dot(void **state)
 }
 
 /* Parameters stand under their paths, ops of a watched module in a frame. */
-static void dot_of_a_network(void **state)
+TEST_CASE(dot_of_a_network)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 3, 4), lg_nn_tanh(c), lg_nn_linear(c, 4, 2));
         FILE *f = fmemopen(text, sizeof text, "w");
@@ -128,9 +123,8 @@ static void dot_of_a_network(void **state)
 }
 
 /* A disk that is full, as a file: small texts wait in a buffer, so that only the flush can tell. */
-static void full_disks_are_told(void **state)
+TEST_CASE(full_disks_are_told)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3), .requires_grad = true);
         lg_module *net = lg_nn_linear(c, 3, 4);
@@ -226,9 +220,8 @@ static void write_all(lg_ctx *c, FILE *f)
         lg_clear_error(c);
 }
 
-static void numbers_have_a_point_in_every_locale(void **state)
+TEST_CASE(numbers_have_a_point_in_every_locale)
 {
-        (void)state;
         char folder[] = "/tmp/libgrad-test-XXXXXX", comma[16];
         assert_non_null(mkdtemp(folder));
         set_comma(folder);
@@ -253,16 +246,4 @@ static void numbers_have_a_point_in_every_locale(void **state)
                 if (p[0] >= '0' && p[0] <= '9' && p[1] == ',' && p[2] >= '0' && p[2] <= '9')
                         fail_msg("\"%.20s\" has a comma in a number", p);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {cmocka_unit_test(values),
-                                           cmocka_unit_test(shapes),
-                                           cmocka_unit_test(always_works),
-                                           cmocka_unit_test(dot),
-                                           cmocka_unit_test(dot_of_a_network),
-                                           cmocka_unit_test(full_disks_are_told),
-                                           cmocka_unit_test(numbers_have_a_point_in_every_locale)};
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,10 +106,9 @@ static void assert_same(const left *a, const left *b)
         assert_memory_equal(a->numbers, b->numbers, (size_t)a->count * sizeof *a->numbers);
 }
 
-static void the_same_bits(void **state)
+TEST_CASE(the_same_bits)
 {
         static const lg_dtype regions[] = {LG_F32, LG_BF16, LG_F16};
-        (void)state;
         for (int i = 0; i < 3; i++) {
                 const left a = run(plain, regions[i]), b = run(again, regions[i]), c = run(nested, regions[i]);
                 const left d = run(groups, regions[i]), e = run(groups_again, regions[i]);
@@ -128,9 +127,8 @@ static lg_tensor *pick(lg_module *m, lg_list in, void *user)
         return lg_mul(lg_embedding(lg_parameter(m, "weight"), in.items[0]), in.items[1]);
 }
 
-static void several_inputs(void **state)
+TEST_CASE(several_inputs)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *m = lg_nn_module(c, "Pick", .forward = pick);
         lg_module_add_parameter(m, "weight", lg_reshape(lg_arange(c, 0, 6, 1, .dtype = LG_F32), LG_SHAPE(3, 2)));
@@ -156,9 +154,8 @@ static lg_tensor *twice(lg_tensor *grad, void *user)
         return lg_mul_scalar(grad, 2);
 }
 
-static void hooks_run_once(void **state)
+TEST_CASE(hooks_run_once)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *m = lg_nn_linear(c, 2, 1, .no_bias = true);
         lg_tensor *w = lg_parameter(m, "weight"), *x = lg_ones(c, LG_SHAPE(1, 2), .requires_grad = true);
@@ -198,9 +195,8 @@ static lg_tensor *looked_at(lg_module *m, lg_list in, void *user)
         return y;
 }
 
-static void results_that_others_hold(void **state)
+TEST_CASE(results_that_others_hold)
 {
-        (void)state;
         double seen = 0;
         lg_ctx *c = open_ctx();
         void *user[] = {NULL, &seen};
@@ -243,9 +239,8 @@ static lg_tensor *of_groups(lg_ctx *c, lg_list in, void *m)
         return lg_forward(m, in.items[0]);
 }
 
-static void gradchecks(void **state)
+TEST_CASE(gradchecks)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *m = smooth(c);
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, 3), .dtype = LG_F64, .requires_grad = true);
@@ -302,10 +297,9 @@ static int64_t peak(bool recomputes, double *ret_grad)
         return most;
 }
 
-static void takes_less_memory(void **state)
+TEST_CASE(takes_less_memory)
 {
         double a, b;
-        (void)state;
         const int64_t kept = peak(false, &a), less = peak(true, &b);
         assert_true(a == b);
         assert_true((double)less < 0.6 * (double)kept);
@@ -330,10 +324,9 @@ static int64_t peak_of_groups(int64_t n, double *ret_grad)
         return most;
 }
 
-static void groups_take_less_memory(void **state)
+TEST_CASE(groups_take_less_memory)
 {
         double a, b, off;
-        (void)state;
         const int64_t kept = peak_of_groups(0, &a), less = peak_of_groups(8, &b), all = peak_of_groups(48, &off);
         assert_true(a == b && a == off);
         assert_true((double)less < 0.6 * (double)kept && all == kept);
@@ -341,10 +334,9 @@ static void groups_take_less_memory(void **state)
 
 /* Three layers of large results: when the last layer's weights are derived there are x, two inputs of GELU, the last
  * one's gradient, its input and that one's gradient; the caller holds y. */
-static void what_is_read_no_more_ends(void **state)
+TEST_CASE(what_is_read_no_more_ends)
 {
         enum { rows = 2048, size = 64 };
-        (void)state;
         lg_ctx *c = lg_open(.threads = 1, .seed = 1);
         lg_device d = test_device(c);
         lg_module *m = layers_of(c, 3, size);
@@ -359,9 +351,8 @@ static void what_is_read_no_more_ends(void **state)
 
 /* ---- errors ---- */
 
-static void wrong_groups_are_told(void **state)
+TEST_CASE(wrong_groups_are_told)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *m = smooth(c), *linear = lg_nn_linear(c, 2, 2);
         assert_false(lg_recompute_every(m, -1));
@@ -383,9 +374,8 @@ static lg_tensor *changing(lg_module *m, lg_list in, void *user)
         return ++*(int *)user % 2 ? lg_square(in.items[0]) : lg_square(lg_slice(in.items[0], 0, 0, 1));
 }
 
-static void errors(void **state)
+TEST_CASE(errors)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int calls = 0;
         lg_module *m = lg_nn_linear(c, 2, 2), *wild = lg_nn_module(c, "Wild", .forward = changing, .user = &calls);
@@ -409,9 +399,8 @@ static void errors(void **state)
 }
 
 /* The backward runs modules again as they were in the forward, or not at all. */
-static void training_modes(void **state)
+TEST_CASE(training_modes)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *inner = lg_nn_dropout(c, 0.5), *last = lg_nn_dropout(c, 0.5);
         lg_module *m =
@@ -461,9 +450,8 @@ static lg_tensor *times_user(lg_module *m, lg_list in, void *user)
 }
 
 /* What the forward takes from elsewhere would get no gradient. */
-static void a_tensor_from_elsewhere(void **state)
+TEST_CASE(a_tensor_from_elsewhere)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         test_device(c);
         lg_tensor *w = lg_full(c, 3, LG_SHAPE(2), .requires_grad = true);
@@ -480,27 +468,8 @@ static void a_tensor_from_elsewhere(void **state)
         lg_close(c);
 }
 
-static void every_allocation_fails(void **state)
+TEST_CASE(every_allocation_fails)
 {
-        (void)state;
         fail_each_of_step(step, block);
         fail_each_of_step(step_of_groups, block);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {cmocka_unit_test(the_same_bits),
-                                           cmocka_unit_test(several_inputs),
-                                           cmocka_unit_test(hooks_run_once),
-                                           cmocka_unit_test(gradchecks),
-                                           cmocka_unit_test(takes_less_memory),
-                                           cmocka_unit_test(groups_take_less_memory),
-                                           cmocka_unit_test(results_that_others_hold),
-                                           cmocka_unit_test(what_is_read_no_more_ends),
-                                           cmocka_unit_test(wrong_groups_are_told),
-                                           cmocka_unit_test(errors),
-                                           cmocka_unit_test(training_modes),
-                                           cmocka_unit_test(a_tensor_from_elsewhere),
-                                           cmocka_unit_test(every_allocation_fails)};
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,10 +40,9 @@ static lg_loader *six_rows(lg_ctx *c)
 }
 
 /* lg_loader_next ends the last step, whose tensors may be memory of the caller's. */
-static void a_loader_is_not_used_while_it_ends_a_step(void **state)
+TEST_CASE(a_loader_is_not_used_while_it_ends_a_step)
 {
         static void (*const all[])(void *user) = {next_batch, restart_loader, free_loader};
-        (void)state;
         for (int i = 0; i < 9; i++) {
                 lg_ctx *c = open_ctx();
                 lg_batch b;
@@ -70,9 +69,8 @@ static void close_context(void *user)
         lg_close(user);
 }
 
-static void a_context_is_not_closed_while_a_loader_ends_a_step(void **state)
+TEST_CASE(a_context_is_not_closed_while_a_loader_ends_a_step)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_batch b;
         lg_loader *l = six_rows(c);
@@ -120,9 +118,8 @@ static bool print_to(lg_module *m, bool memory)
 }
 
 /* What a forward leaves behind ends with its scope, what a print's forward returns with the print's. */
-static void a_module_is_not_freed_while_its_scope_ends(void **state)
+TEST_CASE(a_module_is_not_freed_while_its_scope_ends)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_default_device(c, lg_cpu());
         victim = lg_nn_module(c, "Own", .forward = leave_borrowed);
@@ -155,9 +152,8 @@ static lg_tensor *add_buffers(lg_module *m, lg_list in, void *user)
 }
 
 /* Buffers that there were before are restored; those that the forward adds stay as it made them. */
-static void a_forward_adds_buffers_while_memory_is_measured(void **state)
+TEST_CASE(a_forward_adds_buffers_while_memory_is_measured)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int count = 300;
         lg_module *m = lg_nn_module(c, "Own", .forward = add_buffers, .user = &count);
@@ -182,9 +178,8 @@ static lg_tensor *print_inside(lg_module *m, lg_list in, void *user)
         return in.items[0];
 }
 
-static void a_print_in_a_forward_leaves_the_training_mode(void **state)
+TEST_CASE(a_print_in_a_forward_leaves_the_training_mode)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *m = lg_nn_module(c, "Own", .forward = print_inside);
         calls = 0;
@@ -215,9 +210,8 @@ static lg_tensor *leave_ending(lg_module *m, lg_list in, void *user)
         return in.items[0];
 }
 
-static void prints_keep_their_scopes(void **state)
+TEST_CASE(prints_keep_their_scopes)
 {
-        (void)state;
         for (int memory = 0; memory < 2; memory++) {
                 lg_ctx *c = open_ctx();
                 lg_default_device(c, lg_cpu());
@@ -259,9 +253,8 @@ static lg_tensor *add_last(lg_module *m, lg_list in, void *user)
         return lg_add(in.items[0], lg_parameter(m, "last"));
 }
 
-static void a_module_that_is_being_freed(void **state)
+TEST_CASE(a_module_that_is_being_freed)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_default_device(c, lg_cpu());
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 2));
@@ -284,9 +277,8 @@ static void open_rows(void *user)
         assert_error(user, LG_ERR_STATE, "lg_loader_open: what it is given was freed, or is being freed");
 }
 
-static void a_data_set_that_is_being_freed(void **state)
+TEST_CASE(a_data_set_that_is_being_freed)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = borrowed(c, open_rows, c);
         rows = lg_dataset_tensors(c, x, x);
@@ -315,9 +307,8 @@ static lg_tensor *give_borrowed(lg_tensor *grad, void *user)
 }
 
 /* A gradient can be memory of the caller's: a hook gave it. */
-static void an_optimiser_is_not_freed_while_it_forgets_gradients(void **state)
+TEST_CASE(an_optimiser_is_not_freed_while_it_forgets_gradients)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_default_device(c, lg_cpu());
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 2), .requires_grad = true),
@@ -349,9 +340,8 @@ static bool twice_back(lg_custom_call *k)
 }
 
 /* A gradient's own graph ends when its module moves, and with it what an own op holds. */
-static void a_module_is_moved_before_what_was_there_is_released(void **state)
+TEST_CASE(a_module_is_moved_before_what_was_there_is_released)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_device there = lg_parse_device(c, "shadow");
         lg_default_device(c, lg_cpu());
@@ -370,21 +360,4 @@ static void a_module_is_moved_before_what_was_there_is_released(void **state)
         assert_int_equal(calls, 1);
         assert_ok(c);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_loader_is_not_used_while_it_ends_a_step),
-                cmocka_unit_test(a_context_is_not_closed_while_a_loader_ends_a_step),
-                cmocka_unit_test(a_module_is_not_freed_while_its_scope_ends),
-                cmocka_unit_test(a_forward_adds_buffers_while_memory_is_measured),
-                cmocka_unit_test(a_print_in_a_forward_leaves_the_training_mode),
-                cmocka_unit_test(prints_keep_their_scopes),
-                cmocka_unit_test(a_module_that_is_being_freed),
-                cmocka_unit_test(a_data_set_that_is_being_freed),
-                cmocka_unit_test(an_optimiser_is_not_freed_while_it_forgets_gradients),
-                cmocka_unit_test(a_module_is_moved_before_what_was_there_is_released),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

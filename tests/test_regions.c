@@ -110,9 +110,8 @@ static int64_t bytes_of(lg_ctx *c, step_fn *step, lg_shape shape, int64_t steps)
         return written;
 }
 
-static void loops_are_linear(void **state)
+TEST_CASE(loops_are_linear)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         static step_fn *const views[] = {by_select, by_slice, by_transposed, by_index, by_unbind, by_split};
         for (size_t k = 0; k < sizeof views / sizeof *views; k++) {
@@ -149,9 +148,8 @@ static lg_tensor *twice(lg_tensor *g, void *user)
         return lg_mul_scalar(g, 2);
 }
 
-static void views_that_are_looked_at(void **state)
+TEST_CASE(views_that_are_looked_at)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_zeros(c, LG_SHAPE(2, 3), .requires_grad = true);
         lg_tensor *t = lg_transpose(x, 0, 1), *row = lg_select(t, 0, 1), *all = lg_mul_scalar(x, 10);
@@ -291,9 +289,8 @@ static void one_program(lg_ctx *c, uint32_t seed)
         }
 }
 
-static void random_programs(void **state)
+TEST_CASE(random_programs)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (uint32_t seed = 1; seed <= 200; seed++) {
                 lg_scope s = lg_scope_begin(c);
@@ -305,9 +302,8 @@ static void random_programs(void **state)
 
 /* ---- a sum that holds a NaN already is no fault of what adds to it ---- */
 
-static void anomalies_are_not_blamed_on_additions(void **state)
+TEST_CASE(anomalies_are_not_blamed_on_additions)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 2), .requires_grad = true), *nan = lg_full(c, NAN, LG_SHAPE(2, 2));
         lg_tensor *older[] = {lg_tanh(x), lg_select(x, 0, 1), lg_matmul(x, lg_ones(c, LG_SHAPE(2, 2))),
@@ -323,15 +319,4 @@ static void anomalies_are_not_blamed_on_additions(void **state)
         lg_backward(lg_sum(lg_log(lg_select(lg_mul_scalar(x, 0), 0, 1))));
         assert_error(c, LG_ERR_STATE, "anomaly: log made");
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(loops_are_linear),
-                cmocka_unit_test(views_that_are_looked_at),
-                cmocka_unit_test(random_programs),
-                cmocka_unit_test(anomalies_are_not_blamed_on_additions),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,14 +55,13 @@ static void gradients(lg_ctx *c, activation *f, lg_dtype dtype, bool second, boo
         lg_scope_end(c, scope);
 }
 
-static void the_gradients_are_the_same_bits(void **state)
+TEST_CASE(the_gradients_are_the_same_bits)
 {
         enum { COUNT = ROWS * (WIDTH + 3), CASES = 3 };
         static const struct {
                 lg_dtype dtype;
                 bool second;
         } cases[CASES] = {{LG_F32, false}, {LG_BF16, false}, {LG_F64, true}};
-        (void)state;
         lg_ctx *c = open_ctx();
         double *held = malloc(COUNT * sizeof *held), *remade = malloc(COUNT * sizeof *remade);
         assert_true(held && remade);
@@ -91,10 +90,9 @@ static lg_tensor *product(activation *f, lg_tensor *x, lg_tensor *w, int64_t *re
         return z;
 }
 
-static void their_memory_is_given_back(void **state)
+TEST_CASE(their_memory_is_given_back)
 {
         int64_t more;
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = make(c, LG_F32), *ones = lg_ones(c, LG_SHAPE(WIDTH, 1));
         lg_tensor *w = lg_requires_grad(lg_copy(ones, LG_NO_DEVICE), true);
@@ -110,9 +108,8 @@ static void their_memory_is_given_back(void **state)
         lg_close(c);
 }
 
-static void a_view_holds_them(void **state)
+TEST_CASE(a_view_holds_them)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = make(c, LG_F32), *w = lg_requires_grad(lg_ones(c, LG_SHAPE(WIDTH, 1)), true);
         const int64_t before = used(c);
@@ -133,9 +130,8 @@ static double furthest(lg_tensor *a, lg_tensor *b)
 }
 
 /* A result that the program keeps does not keep what it was made of. */
-static void results_that_are_kept(void **state)
+TEST_CASE(results_that_are_kept)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = make(c, LG_F32), *h = lg_mul_scalar(x, 2), *y = lg_gelu(h), *loss = lg_sum(lg_square(y));
         const int64_t both = used(c);
@@ -148,10 +144,9 @@ static void results_that_are_kept(void **state)
         lg_close(c);
 }
 
-static void a_graph_is_used_twice(void **state)
+TEST_CASE(a_graph_is_used_twice)
 {
         int64_t more;
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = make(c, LG_F32), *w = lg_requires_grad(lg_ones(c, LG_SHAPE(WIDTH, 1)), true);
         lg_tensor *sum = lg_sum(product(lg_gelu, x, w, &more));
@@ -166,10 +161,9 @@ static void a_graph_is_used_twice(void **state)
 }
 
 /* Of activations on each other, only the inputs of the others are kept. */
-static void chains_end(void **state)
+TEST_CASE(chains_end)
 {
         enum { LONG = 40 };
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = make(c, LG_F32), *y = x, *first = NULL;
         const int64_t before = used(c);
@@ -192,10 +186,9 @@ static void chains_end(void **state)
         lg_close(c);
 }
 
-static void changes_in_place_are_seen(void **state)
+TEST_CASE(changes_in_place_are_seen)
 {
         int64_t more;
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = make(c, LG_F32), *w = lg_requires_grad(lg_ones(c, LG_SHAPE(WIDTH, 1)), true);
         lg_tensor *h = lg_mul_scalar(x, 2), *z = product(lg_gelu, h, w, &more);
@@ -214,10 +207,9 @@ static void changes_in_place_are_seen(void **state)
         lg_close(c);
 }
 
-static void without_memory_there_is_an_error(void **state)
+TEST_CASE(without_memory_there_is_an_error)
 {
         int64_t more;
-        (void)state;
         lg_ctx *c = open_ctx();
         const lg_device d = lg_get_default_device(c);
         lg_tensor *x = make(c, LG_F32), *w = lg_requires_grad(lg_ones(c, LG_SHAPE(WIDTH, 1)), true);
@@ -253,24 +245,7 @@ static lg_tensor *step(lg_ctx *c, void *net)
         return NULL;
 }
 
-static void every_allocation_fails(void **state)
+TEST_CASE(every_allocation_fails)
 {
-        (void)state;
         fail_each_of_step(step, network);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_gradients_are_the_same_bits),
-                cmocka_unit_test(their_memory_is_given_back),
-                cmocka_unit_test(a_view_holds_them),
-                cmocka_unit_test(results_that_are_kept),
-                cmocka_unit_test(a_graph_is_used_twice),
-                cmocka_unit_test(chains_end),
-                cmocka_unit_test(changes_in_place_are_seen),
-                cmocka_unit_test(without_memory_there_is_an_error),
-                cmocka_unit_test(every_allocation_fails),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

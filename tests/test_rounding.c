@@ -116,9 +116,8 @@ static void check_row(lg_ctx *c, const row *r, int sets)
                                 check_case(c, &formats[f], r, k, &s, set);
 }
 
-static void every_row_rounds_once(void **state)
+TEST_CASE(every_row_rounds_once)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int r = 0; r < ROWS; r++)
                 check_row(c, &rows[r], SETS);
@@ -126,18 +125,10 @@ static void every_row_rounds_once(void **state)
         assert_int_equal(wrong, 0);
 }
 
-static void large_results_round_once(void **state)
+TEST_CASE(large_results_round_once)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         check_row(c, &large, 1);
         lg_close(c);
         assert_int_equal(wrong, 0);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {cmocka_unit_test(every_row_rounds_once),
-                                           cmocka_unit_test(large_results_round_once)};
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,9 +68,8 @@ static void check_all(lg_ctx *c, const char *path)
         assert_ok(c);
 }
 
-static void the_package_wrote_it(void **state)
+TEST_CASE(the_package_wrote_it)
 {
-        (void)state;
         char path[512];
         const char *data = getenv("LG_TEST_DATA");
         lg_ctx *c = open_ctx();
@@ -80,9 +79,8 @@ static void the_package_wrote_it(void **state)
 }
 
 /* With LG_TEST_WEIGHTS=FILE, weights.py can check it. */
-static void what_is_written_is_read(void **state)
+TEST_CASE(what_is_written_is_read)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const char *keep = getenv("LG_TEST_WEIGHTS"), *path = keep ? keep : at("w");
         assert_true(lg__weights_save(c, "test", path, tensors, TENSORS, metas, METAS));
@@ -99,9 +97,8 @@ static void what_is_written_is_read(void **state)
 }
 
 /* Every byte of a small file: the order of the tensors, escapes, the padding. */
-static void the_bytes_are_these(void **state)
+TEST_CASE(the_bytes_are_these)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const int16_t half = 0x3c00;
         const int32_t one = 1;
@@ -161,9 +158,8 @@ static bool read_nothing(void *user, int64_t from, size_t bytes, void *to)
         return user ? lg__fail(user, LG_ERR_DEVICE, "the device is gone") : false;
 }
 
-static void large_tensors_go_through_in_pieces(void **state)
+TEST_CASE(large_tensors_go_through_in_pieces)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         size_t bytes = LARGE * sizeof(float);
         float *values = malloc(bytes), *got = malloc(bytes);
@@ -196,9 +192,8 @@ static void large_tensors_go_through_in_pieces(void **state)
         lg_close(c);
 }
 
-static void many_tensors_are_found(void **state)
+TEST_CASE(many_tensors_are_found)
 {
-        (void)state;
         enum { MANY = 3000 };
         lg_ctx *c = open_ctx();
         lg__weight_out *out = calloc(MANY, sizeof *out);
@@ -237,9 +232,8 @@ static void many_tensors_are_found(void **state)
                 .name = (n), .dtype = LG_U8, .shape = LG_SHAPE(1), .data = u8s                                         \
         }
 
-static void what_cannot_be_written(void **state)
+TEST_CASE(what_cannot_be_written)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg__meta bad_metas[] = {{"k", "v"}, {"k", "w"}};
         count_files(true);
@@ -278,12 +272,4 @@ static void what_cannot_be_written(void **state)
         lg_close(c);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_package_wrote_it),   cmocka_unit_test(what_is_written_is_read),
-                cmocka_unit_test(the_bytes_are_these),    cmocka_unit_test(large_tensors_go_through_in_pieces),
-                cmocka_unit_test(many_tensors_are_found), cmocka_unit_test(what_cannot_be_written),
-        };
-        return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+AROUND_TESTS(make_folder, remove_folder);

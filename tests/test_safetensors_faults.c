@@ -77,9 +77,8 @@ static int finish(void **state)
 static const int errors[] = {EIO, ENOSPC, EACCES};
 
 /* Each call on files of a save fails once: an error, no file more than before, and the old one as it was. */
-static void every_call_of_a_save_fails(void **state)
+TEST_CASE(every_call_of_a_save_fails)
 {
-        (void)state;
         lg_ctx *c = open_faulty();
         for (size_t kind = 0; kind < 2 * sizeof errors / sizeof *errors; kind++) {
                 bool exists = kind % 2;
@@ -108,9 +107,8 @@ static void every_call_of_a_save_fails(void **state)
         lg_close(c);
 }
 
-static void the_message_names_the_step(void **state)
+TEST_CASE(the_message_names_the_step)
 {
-        (void)state;
         static const struct {
                 const char *call, *message;
         } steps[] = {{"lstat", "/w cannot be written: "},    {"access", "/w cannot be written: "},
@@ -137,9 +135,8 @@ static void the_message_names_the_step(void **state)
         lg_close(c);
 }
 
-static void every_call_of_a_read_fails(void **state)
+TEST_CASE(every_call_of_a_read_fails)
 {
-        (void)state;
         lg_ctx *c = open_faulty();
         put_file(at("w"), after.data, after.bytes);
         for (int n = 1;; n++) {
@@ -158,9 +155,8 @@ static void every_call_of_a_read_fails(void **state)
 }
 
 /* The process ends before each call of a save, or with half of a write done. */
-static void a_save_is_killed_anywhere(void **state)
+TEST_CASE(a_save_is_killed_anywhere)
 {
-        (void)state;
         lg_ctx *c = open_faulty();
         int old = 0, new = 0;
         for (int torn = 0; torn < 2; torn++) {
@@ -215,9 +211,8 @@ static bool with_less_memory(int n, bool only, bool *ret_ended)
         return ok;
 }
 
-static void every_allocation_fails(void **state)
+TEST_CASE(every_allocation_fails)
 {
-        (void)state;
         for (int only = 0; only < 2; only++) {
                 bool ended = false;
                 int failures = 0;
@@ -229,9 +224,8 @@ static void every_allocation_fails(void **state)
 
 /* ---- disks and paths ---- */
 
-static void a_full_disk(void **state)
+TEST_CASE(a_full_disk)
 {
-        (void)state;
         int status;
         lg_ctx *c = lg_open(.threads = 1);
         count_files(true);
@@ -251,9 +245,8 @@ static void a_full_disk(void **state)
         lg_close(c);
 }
 
-static void links_and_modes(void **state)
+TEST_CASE(links_and_modes)
 {
-        (void)state;
         struct stat facts;
         lg_ctx *c = lg_open(.threads = 1);
         count_files(true);
@@ -279,9 +272,8 @@ static void links_and_modes(void **state)
 }
 
 /* A file that was left is removed; what a process writes at the moment, or somebody has put there, is not touched. */
-static void names_that_are_taken(void **state)
+TEST_CASE(names_that_are_taken)
 {
-        (void)state;
         lg_ctx *c = lg_open(.threads = 1);
         count_files(true);
         assert_int_equal(symlink("other", at(".w.grad-0.tmp")), 0);
@@ -301,9 +293,8 @@ static void names_that_are_taken(void **state)
 }
 
 /* Several processes write one file; some of them are killed. */
-static void processes_that_write_the_same_file(void **state)
+TEST_CASE(processes_that_write_the_same_file)
 {
-        (void)state;
         lg_ctx *c = open_faulty();
         pid_t children[6];
         count_files(true);
@@ -328,9 +319,8 @@ static void processes_that_write_the_same_file(void **state)
         lg_close(c);
 }
 
-static void paths_that_cannot_be(void **state)
+TEST_CASE(paths_that_cannot_be)
 {
-        (void)state;
         char longest[300], name[260];
         lg_ctx *c = open_faulty();
         count_files(true);
@@ -365,19 +355,4 @@ static void paths_that_cannot_be(void **state)
         lg_close(c);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_call_of_a_save_fails),
-                cmocka_unit_test(the_message_names_the_step),
-                cmocka_unit_test(every_call_of_a_read_fails),
-                cmocka_unit_test(a_save_is_killed_anywhere),
-                cmocka_unit_test(every_allocation_fails),
-                cmocka_unit_test(a_full_disk),
-                cmocka_unit_test(links_and_modes),
-                cmocka_unit_test(names_that_are_taken),
-                cmocka_unit_test(processes_that_write_the_same_file),
-                cmocka_unit_test(paths_that_cannot_be),
-        };
-        return cmocka_run_group_tests(tests, prepare, finish);
-}
+AROUND_TESTS(prepare, finish);

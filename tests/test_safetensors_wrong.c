@@ -134,9 +134,8 @@ static void put_weights(uint64_t length, const char *header, size_t bytes, int d
         free(all);
 }
 
-static void wrong_headers(void **state)
+TEST_CASE(wrong_headers)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
                 size_t bytes = strlen(files[i].header);
@@ -153,9 +152,8 @@ static void wrong_headers(void **state)
         lg_close(c);
 }
 
-static void wrong_lengths(void **state)
+TEST_CASE(wrong_lengths)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const uint64_t lengths[] = {0, 1, 3, 100000001, (uint64_t)1 << 32, (uint64_t)1 << 63, UINT64_MAX};
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
@@ -184,9 +182,8 @@ static void wrong_lengths(void **state)
 }
 
 /* Names, keys and values in every notation that JSON has for them. */
-static void escapes_are_read(void **state)
+TEST_CASE(escapes_are_read)
 {
-        (void)state;
         static const struct {
                 const char *written, *text;
         } all[] = {
@@ -222,9 +219,8 @@ static void escapes_are_read(void **state)
 }
 
 /* Every beginning of a good file, and every file that differs from it in one byte, is read or an error. */
-static void cut_and_changed_files(void **state)
+TEST_CASE(cut_and_changed_files)
 {
-        (void)state;
         const char header[] = "{\"__metadata__\":{\"k\":\"\\u00e9\"}," F32(
                 "y", "[2, 1]", "[1,9]") ", "
                                         "\"b\" : {\"shape\":[],\"dtype\":\"BOOL\",\"data_offsets\":[0,1]}}  ";
@@ -256,9 +252,8 @@ static void cut_and_changed_files(void **state)
         lg_close(c);
 }
 
-static void dtypes_that_libgrad_does_not_have(void **state)
+TEST_CASE(dtypes_that_libgrad_does_not_have)
 {
-        (void)state;
         static const struct {
                 const char *name;
                 int bytes; /* of 8 elements */
@@ -288,9 +283,8 @@ static void dtypes_that_libgrad_does_not_have(void **state)
         lg_close(c);
 }
 
-static void values_that_are_wrong(void **state)
+TEST_CASE(values_that_are_wrong)
 {
-        (void)state;
         const char header[] = "{\"b\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[0,3]}}";
         char got[3];
         lg_ctx *c = open_ctx();
@@ -312,9 +306,8 @@ static void values_that_are_wrong(void **state)
 }
 
 /* Messages show no control characters, and of a long name its beginning, with whole characters. */
-static void names_in_messages(void **state)
+TEST_CASE(names_in_messages)
 {
-        (void)state;
         char header[700] = "{\"\\u001b[31m\\u007f\\n", expected[300] = "test: ";
         lg_ctx *c = open_ctx();
         for (int i = 0; i < 200; i++)
@@ -330,9 +323,8 @@ static void names_in_messages(void **state)
         lg_close(c);
 }
 
-static void what_is_no_file(void **state)
+TEST_CASE(what_is_no_file)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         assert_int_equal(mkfifo(at("pipe"), 0600), 0);
         assert_null(lg__weights_open(c, "test", at("pipe")));
@@ -350,9 +342,8 @@ static void what_is_no_file(void **state)
 }
 
 /* A header of 20 MB of small members takes no more memory than in proportion, and is refused at once. */
-static void a_large_header(void **state)
+TEST_CASE(a_large_header)
 {
-        (void)state;
         const size_t bytes = 20000000;
         char *header = malloc(bytes);
         failing f = {0};
@@ -373,18 +364,4 @@ static void a_large_header(void **state)
         free(header);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(escapes_are_read),
-                cmocka_unit_test(wrong_headers),
-                cmocka_unit_test(wrong_lengths),
-                cmocka_unit_test(cut_and_changed_files),
-                cmocka_unit_test(dtypes_that_libgrad_does_not_have),
-                cmocka_unit_test(values_that_are_wrong),
-                cmocka_unit_test(names_in_messages),
-                cmocka_unit_test(what_is_no_file),
-                cmocka_unit_test(a_large_header),
-        };
-        return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+AROUND_TESTS(make_folder, remove_folder);

@@ -68,9 +68,8 @@ static void follow_pytorch(FILE *f, const char *name, int optimisers)
         lg_close(c);
 }
 
-static void scales_are_pytorchs(void **state)
+TEST_CASE(scales_are_pytorchs)
 {
-        (void)state;
         char data[4096];
         const char *folder = getenv("LG_TEST_DATA");
         snprintf(data, sizeof data, "%s/scaler.txt", folder ? folder : "tests/data");
@@ -83,9 +82,8 @@ static void scales_are_pytorchs(void **state)
         fclose(f);
 }
 
-static void a_growth_beyond_f32_is_refused(void **state)
+TEST_CASE(a_growth_beyond_f32_is_refused)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_scaler *s = lg_scaler_new(c, .init_scale = 0x1p126, .growth_interval = 1, .growth_factor = 4);
         lg_tensor *w = weight(c, 0);
@@ -148,9 +146,8 @@ static lg_tensor *loss_of(const net *n, int t)
 
 /* An optimiser under a scaler whose steps are skipped now and then is where one is that never had these steps; so are
  * its further plain steps. */
-static void skipped_steps_leave_no_trace(void **state)
+TEST_CASE(skipped_steps_leave_no_trace)
 {
-        (void)state;
         const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_BF16};
         for (int kind = 0; kind < KINDS; kind++) {
                 for (int d = 0; d < 3; d++) {
@@ -179,9 +176,8 @@ static void skipped_steps_leave_no_trace(void **state)
         }
 }
 
-static void clipping_sees_gradients_without_the_scale(void **state)
+TEST_CASE(clipping_sees_gradients_without_the_scale)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         net n = make_net(c, LG_F32);
         lg_list p = LG_LIST(n.p[0], n.p[2]);
@@ -200,9 +196,8 @@ static void clipping_sees_gradients_without_the_scale(void **state)
 }
 
 /* Two losses, one of them with a weight of its own, into one gradient; and a gradient by lg_grad(). */
-static void several_losses_are_scaled(void **state)
+TEST_CASE(several_losses_are_scaled)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *w = weight(c, 2);
         lg_optimizer *opt = lg_sgd(c, LG_LIST(w), 0.1);
@@ -221,9 +216,8 @@ static void several_losses_are_scaled(void **state)
 }
 
 /* The gradient of a leaf is not the scale itself. */
-static void a_leaf_as_a_loss(void **state)
+TEST_CASE(a_leaf_as_a_loss)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *w = weight(c, 2);
         lg_scaler *s = lg_scaler_new(c);
@@ -234,9 +228,8 @@ static void a_leaf_as_a_loss(void **state)
 }
 
 /* An optimiser without non-finite gradients steps, and the scale is halved all the same. */
-static void optimisers_skip_for_themselves(void **state)
+TEST_CASE(optimisers_skip_for_themselves)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *a = weight(c, 0), *b = weight(c, 0);
         lg_optimizer *of_a = lg_sgd(c, LG_LIST(a), 1), *of_b = lg_sgd(c, LG_LIST(b), 1);
@@ -252,9 +245,8 @@ static void optimisers_skip_for_themselves(void **state)
 
 /* After a backward again in the same round, as a step that failed is repeated, its gradients are unscaled, too; what
  * was found in those before does not count. */
-static void gradients_are_unscaled_once(void **state)
+TEST_CASE(gradients_are_unscaled_once)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *a = weight(c, 0), *b = weight(c, 0);
         lg_optimizer *opt = lg_sgd(c, LG_LIST(a, b), 1);
@@ -304,9 +296,8 @@ static lg_checkpoint *checkpoint(lg_ctx *c, lg_scaler *s, lg_optimizer *opt)
 }
 
 /* Saved after skipped steps and loaded into a new run, which goes on to the same bits as the run that went on. */
-static void a_checkpoint_keeps_scale_and_counts(void **state)
+TEST_CASE(a_checkpoint_keeps_scale_and_counts)
 {
-        (void)state;
         for (int kind = 0; kind < KINDS; kind++) {
                 lg_ctx *c = open_ctx();
                 net a = make_net(c, LG_F32), b = make_net(c, LG_F32), never = make_net(c, LG_F32);
@@ -337,9 +328,8 @@ static void a_checkpoint_keeps_scale_and_counts(void **state)
 
 /* ---- errors ---- */
 
-static void wrong_options_are_told(void **state)
+TEST_CASE(wrong_options_are_told)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         assert_null(lg_scaler_new(c, .init_scale = -1));
         assert_error(c, LG_ERR_ARGUMENT, "init_scale is -1");
@@ -359,9 +349,8 @@ static void wrong_options_are_told(void **state)
         lg_close(c);
 }
 
-static void wrong_order_is_told(void **state)
+TEST_CASE(wrong_order_is_told)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *w = weight(c, 1);
         lg_optimizer *opt = lg_sgd(c, LG_LIST(w), 1);
@@ -390,9 +379,8 @@ static void wrong_order_is_told(void **state)
         lg_close(c);
 }
 
-static void wrong_arguments_are_told(void **state)
+TEST_CASE(wrong_arguments_are_told)
 {
-        (void)state;
         lg_ctx *c = open_ctx(), *other = open_ctx();
         lg_tensor *w = weight(c, 1), *half = lg_requires_grad(lg_full(c, 1, LG_SHAPE(2), .dtype = LG_F16), true);
         lg_optimizer *opt = lg_sgd(c, LG_LIST(w), 1), *theirs = lg_sgd(other, LG_LIST(weight(other, 1)), 1),
@@ -453,28 +441,9 @@ static lg_tensor *scaled_step(lg_ctx *c, void *user)
         return ok ? lg_ones(c, LG_SHAPE(1)) : NULL;
 }
 
-static void without_memory_nothing_is_lost(void **state)
+TEST_CASE(without_memory_nothing_is_lost)
 {
-        (void)state;
         fail_each_of_step(scaled_step, little);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(scales_are_pytorchs),
-                cmocka_unit_test(a_growth_beyond_f32_is_refused),
-                cmocka_unit_test(skipped_steps_leave_no_trace),
-                cmocka_unit_test(clipping_sees_gradients_without_the_scale),
-                cmocka_unit_test(several_losses_are_scaled),
-                cmocka_unit_test(a_leaf_as_a_loss),
-                cmocka_unit_test(optimisers_skip_for_themselves),
-                cmocka_unit_test(gradients_are_unscaled_once),
-                cmocka_unit_test(a_checkpoint_keeps_scale_and_counts),
-                cmocka_unit_test(wrong_options_are_told),
-                cmocka_unit_test(wrong_order_is_told),
-                cmocka_unit_test(wrong_arguments_are_told),
-                cmocka_unit_test(without_memory_nothing_is_lost),
-        };
-        return cmocka_run_group_tests(tests, begin, end);
-}
+AROUND_TESTS(begin, end);

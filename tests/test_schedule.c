@@ -1,4 +1,4 @@
-/* test_schedule.c - schedules against PyTorch (data/schedule.py), clipping, groups, averages of weights. */
+/* test_schedule.c - schedules against PyTorch (data/schedule.py), and of groups of parameters. */
 #include "test.h"
 
 enum { STEPS = 101 };
@@ -86,9 +86,8 @@ static void check(const char *name, const double *wanted)
         lg_close(c);
 }
 
-static void hundred_steps_are_pytorchs(void **state)
+TEST_CASE(hundred_steps_are_pytorchs)
 {
-        (void)state;
         char path[4096], name[40];
         double *wanted = calloc(3 * STEPS, sizeof *wanted);
         const char *folder = getenv("LG_TEST_DATA");
@@ -112,9 +111,8 @@ static lg_optimizer *optimizer(lg_ctx *c)
         return lg_sgd(c, LG_LIST(lg_ones(c, LG_SHAPE(2), .requires_grad = true)), 0.1);
 }
 
-static void wrong_schedules_are_told(void **state)
+TEST_CASE(wrong_schedules_are_told)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_optimizer *opt = optimizer(c), *other = optimizer(c);
         assert_null(lg_step_lr(opt, 0));
@@ -195,9 +193,8 @@ static void assert_ends(lg_ctx *c, lg_optimizer *opt, lg_scheduler *s, int good,
         lg_set_lr(opt, 0.1);
 }
 
-static void rates_that_cannot_be_are_refused(void **state)
+TEST_CASE(rates_that_cannot_be_are_refused)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int first = 0, third = 3;
         lg_optimizer *opt = optimizer(c);
@@ -221,9 +218,8 @@ static void rates_that_cannot_be_are_refused(void **state)
 }
 
 /* The rates and the places of schedules inside others. */
-static void schedules_of_schedules_go_back(void **state)
+TEST_CASE(schedules_of_schedules_go_back)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int third = 3;
         lg_optimizer *opt = optimizer(c);
@@ -288,9 +284,8 @@ static double works_inside(int64_t step, void *user)
 
 /* A group that a lambda adds keeps the rate it was added with where the step fails; and no schedule of the optimiser
  * begins or steps in a lambda, which would change what a failed step goes back to. */
-static void lambdas_work_on_their_optimiser(void **state)
+TEST_CASE(lambdas_work_on_their_optimiser)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         inner in = {.c = c, .opt = optimizer(c), .factor = 1};
         lg_scheduler *lambda = lg_lambda_lr(in.opt, works_inside, &in), *other = lg_step_lr(in.opt, 1);
@@ -319,9 +314,8 @@ static void lambdas_work_on_their_optimiser(void **state)
         lg_close(c);
 }
 
-static void rates_end_at_zero(void **state)
+TEST_CASE(rates_end_at_zero)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int total = 1; total < 60; total++) {
                 lg_optimizer *opt = optimizer(c);
@@ -356,9 +350,8 @@ static void assert_rate(lg_optimizer *opt, double wanted)
 }
 
 /* Rates do not drift from the formulas in a long run. */
-static void a_million_steps_are_the_formula(void **state)
+TEST_CASE(a_million_steps_are_the_formula)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_optimizer *one = optimizer(c), *two = optimizer(c), *both = optimizer(c);
         lg_scheduler *cosine = lg_cosine_lr(one, 30000, .eta_min = 1e-3), *decay = lg_exponential_lr(two, 0.99999);
@@ -375,9 +368,8 @@ static void a_million_steps_are_the_formula(void **state)
 }
 
 /* So do the factors of schedules that are stepped alone, of a plateau and of the program. */
-static void factors_multiply(void **state)
+TEST_CASE(factors_multiply)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_optimizer *opt = optimizer(c);
         lg_scheduler *warm = lg_linear_lr(opt, 10), *decay = lg_cosine_lr(opt, 100);
@@ -406,9 +398,8 @@ static void factors_multiply(void **state)
 }
 
 /* Within a sequence, one cycle and chained schedules begin with the rates and the momentum of their step 0. */
-static void any_schedule_begins_in_turn(void **state)
+TEST_CASE(any_schedule_begins_in_turn)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *w = lg_zeros(c, LG_SHAPE(1), .dtype = LG_F64, .requires_grad = true);
         lg_optimizer *opt = lg_sgd(c, LG_LIST(w), 0.1, .momentum = 0.5);
@@ -429,9 +420,8 @@ static void any_schedule_begins_in_turn(void **state)
         lg_close(c);
 }
 
-static void schedules_nest_to_a_limit(void **state)
+TEST_CASE(schedules_nest_to_a_limit)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_optimizer *opt = lg_sgd(c, LG_LIST(lg_zeros(c, LG_SHAPE(1), .requires_grad = true)), 1);
         lg_scheduler *s = lg_exponential_lr(opt, 0.5), *outer = s;
@@ -450,9 +440,8 @@ static void schedules_nest_to_a_limit(void **state)
         lg_close(c);
 }
 
-static void groups(void **state)
+TEST_CASE(groups)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 2, 2), lg_nn_linear(c, 2, 1));
         assert_int_equal(lg_parameters_matching(net, "*.bias").count, 2);
@@ -486,156 +475,4 @@ static void groups(void **state)
         assert_int_equal(lg_parameters_matching(net, NULL).count, 0);
         assert_error(c, LG_ERR_ARGUMENT, "pattern");
         lg_close(c);
-}
-
-/* 3 and 4, 12: a norm of 13. */
-static void clipping(void **state)
-{
-        (void)state;
-        lg_ctx *c = open_ctx();
-        lg_tensor *a = lg_zeros(c, LG_SHAPE(2), .dtype = LG_F64, .requires_grad = true);
-        lg_tensor *b = lg_zeros(c, LG_SHAPE_0D, .requires_grad = true),
-                  *none = lg_zeros(c, LG_SHAPE(1), .requires_grad = true);
-        lg_tensor *g = lg_from(c, ((double[]){3, -4}), LG_SHAPE(2), .dtype = LG_F64), *norm = NULL;
-        for (int i = 0; i < 4; i++) {
-                lg_clear_grad(a), lg_clear_grad(b);
-                lg_backward(lg_sum(lg_mul(a, g)));
-                lg_backward(lg_mul_scalar(b, 12));
-                lg_list p = LG_LIST(a, none, b);
-                if (i == 0) {
-                        assert_true(lg_clip_grad_norm(p, 6.5, .norm = &norm));
-                        assert_near(lg_item(norm), 13, 1e-6);
-                        assert_list(lg_grad_of(a), 1e-6, 1.5, -2);
-                        assert_near(lg_item(lg_grad_of(b)), 6, 1e-5);
-                } else if (i == 1) {
-                        assert_true(lg_clip_grad_norm(p, 20));
-                        assert_list(lg_grad_of(a), 0, 3, -4);
-                } else if (i == 2) {
-                        assert_true(lg_clip_grad_norm(p, 6, .p = INFINITY, .norm = &norm));
-                        assert_near(lg_item(norm), 12, 0);
-                        assert_list(lg_grad_of(a), 1e-6, 1.5, -2);
-                } else {
-                        assert_true(lg_clip_grad_value(p, 3.5));
-                        assert_list(lg_grad_of(a), 0, 3, -3.5);
-                        assert_near(lg_item(lg_grad_of(b)), 3.5, 0);
-                }
-        }
-        assert_true(lg_clip_grad_norm(LG_LIST(none), 1, .norm = &norm));
-        assert_near(lg_item(norm), 0, 0);
-        assert_ok(c);
-        assert_false(lg_clip_grad_norm(LG_LIST(a), -1));
-        assert_error(c, LG_ERR_ARGUMENT, "max_norm -1");
-        assert_false(lg_clip_grad_value(LG_LIST(a), NAN));
-        assert_error(c, LG_ERR_ARGUMENT, "value");
-        assert_false(lg_clip_grad_value(LG_LIST(a, NULL), 1));
-        assert_error(c, LG_ERR_ARGUMENT, "parameter 1 is NULL");
-        lg_close(c);
-}
-
-/* Two backward calls over halves of a batch give the gradient of the whole. */
-static void gradients_add_up(void **state)
-{
-        (void)state;
-        lg_ctx *c = open_ctx();
-        lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 3, 4, .dtype = LG_F64), lg_nn_tanh(c),
-                                          lg_nn_linear(c, 4, 2, .dtype = LG_F64));
-        lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(6, 3), .dtype = LG_F64), *w = lg_parameter(net, "0.weight");
-        double whole[12];
-        lg_backward(lg_mean(lg_square(lg_forward(net, x))));
-        read_all(lg_grad_of(w), whole, 12);
-        lg_optimizer *opt = lg_sgd(c, lg_parameters(net), 0.1);
-        assert_true(lg_zero_grad(opt));
-        for (int i = 0; i < 2; i++) {
-                lg_tensor *half = lg_slice(x, 0, 3 * i, 3 * i + 3);
-                lg_backward(lg_div_scalar(lg_mean(lg_square(lg_forward(net, half))), 2));
-        }
-        assert_values(lg_grad_of(w), whole, 12, 1e-14);
-        assert_ok(c);
-        lg_close(c);
-}
-
-static void averages(void **state)
-{
-        (void)state;
-        lg_ctx *c = open_ctx();
-        lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 1, 1, .no_bias = true), lg_nn_batch_norm1d(c, 1));
-        lg_tensor *w = lg_parameter(net, "0.weight"), *mean = lg_buffer(net, "1.running_mean");
-        lg_ema *e = lg_ema_new(net, 0.75);
-        double average = 0;
-        for (int i = 0; i < 5; i++) {
-                lg_no_grad(c)
-                {
-                        lg_fill_(w, i + 1);
-                }
-                lg_fill_(mean, 10 * i);
-                assert_true(lg_ema_update(e));
-                average = i ? 0.75 * average + 0.25 * (i + 1) : 1;
-        }
-        assert_near(lg_item(w), 5, 0);
-        assert_true(lg_ema_swap(e));
-        assert_near(lg_item(w), average, 1e-6);
-        assert_near(lg_item(mean), 40, 0);
-        assert_non_null(lg_forward(net, lg_ones(c, LG_SHAPE(2, 1))));
-        assert_false(lg_ema_update(e));
-        assert_error(c, LG_ERR_STATE, "lg_ema_swap");
-        assert_true(lg_ema_swap(e));
-        assert_near(lg_item(w), 5, 0);
-        assert_true(lg_module_to(net, lg_cpu()));
-        assert_true(lg_ema_update(e) && lg_ema_swap(e));
-        assert_true(lg_device_equal(lg_device_of(w), lg_cpu()));
-        assert_null(lg_ema_new(net, 1.5));
-        assert_error(c, LG_ERR_ARGUMENT, "decay is 1.5");
-        lg_module_free(net);
-        assert_false(lg_ema_update(e));
-        assert_error(c, LG_ERR_STATE, "was freed");
-        lg_ema_free(e);
-        lg_ema_free(NULL);
-        lg_close(c);
-}
-
-/* A record that was freed and is used again by a leaf of the same shape is not the parameter. */
-static void a_reused_record_is_noticed(void **state)
-{
-        (void)state;
-        lg_ctx *c = open_ctx();
-        lg_tensor *p = lg_keep(lg_ones(c, LG_SHAPE(3), .requires_grad = true));
-        lg_optimizer *opt = lg_sgd(c, LG_LIST(p), 1);
-        lg_free(p);
-        lg_tensor *again = NULL;
-        for (int i = 0; i < 5000 && again != p; i++) {
-                again = lg_keep(lg_ones(c, LG_SHAPE(3), .requires_grad = true));
-                if (again != p)
-                        lg_free(again);
-        }
-        assert_ptr_equal(again, p);
-        lg_backward(lg_sum(again));
-        assert_false(lg_step(opt));
-        assert_error(c, LG_ERR_STATE, "was freed");
-        assert_list(again, 0, 1, 1, 1);
-        assert_true(lg_zero_grad(opt));
-        assert_non_null(lg_grad_of(again)); /* it is not this optimiser's */
-        lg_free(again);
-        lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(hundred_steps_are_pytorchs),
-                cmocka_unit_test(wrong_schedules_are_told),
-                cmocka_unit_test(rates_that_cannot_be_are_refused),
-                cmocka_unit_test(schedules_of_schedules_go_back),
-                cmocka_unit_test(lambdas_work_on_their_optimiser),
-                cmocka_unit_test(rates_end_at_zero),
-                cmocka_unit_test(a_million_steps_are_the_formula),
-                cmocka_unit_test(factors_multiply),
-                cmocka_unit_test(any_schedule_begins_in_turn),
-                cmocka_unit_test(schedules_nest_to_a_limit),
-                cmocka_unit_test(groups),
-                cmocka_unit_test(clipping),
-                cmocka_unit_test(gradients_add_up),
-                cmocka_unit_test(averages),
-                cmocka_unit_test(a_reused_record_is_noticed),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,8 @@
 /* test_scope.c - who owns a tensor, when it ends, what its memory does then, and what use after that gives. */
-#include <time.h>
 #include "failing.h"
 
-static void nested_scopes_free_what_was_made_in_them(void **state)
+TEST_CASE(nested_scopes_free_what_was_made_in_them)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_device d = test_device(c);
         lg_tensor *before = lg_ones(c, LG_SHAPE(3));
@@ -25,9 +23,8 @@ static void nested_scopes_free_what_was_made_in_them(void **state)
         lg_close(c);
 }
 
-static void ending_a_scope_ends_those_inside(void **state)
+TEST_CASE(ending_a_scope_ends_those_inside)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int64_t live = lg_live_tensors(c);
         lg_scope outer = lg_scope_begin(c);
@@ -44,9 +41,8 @@ static void ending_a_scope_ends_those_inside(void **state)
 }
 
 /* What no lg_scope_begin gave: nothing, an id made up, that of the outermost scope, a scope of another context. */
-static void scopes_that_are_not_the_callers_to_end(void **state)
+TEST_CASE(scopes_that_are_not_the_callers_to_end)
 {
-        (void)state;
         lg_ctx *c = open_ctx(), *other = open_ctx();
         lg_scope s = lg_scope_begin(c), theirs = lg_scope_begin(other);
         int64_t live = lg_live_tensors(c);
@@ -113,9 +109,8 @@ static lg_tensor *ends_in_check(lg_ctx *c, lg_list in, void *user)
 }
 
 /* Whoever is called in the middle of a call cannot take away what that call stands on. */
-static void code_that_is_called_cannot_end_scopes_around_the_call(void **state)
+TEST_CASE(code_that_is_called_cannot_end_scopes_around_the_call)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         around = lg_scope_begin(c);
         lg_tensor *x = lg_full(c, 3, LG_SHAPE_0D, .dtype = LG_F64, .requires_grad = true), *y = lg_square(x), *r;
@@ -141,9 +136,8 @@ static void code_that_is_called_cannot_end_scopes_around_the_call(void **state)
         lg_close(c);
 }
 
-static void escape_and_keep(void **state)
+TEST_CASE(escape_and_keep)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int64_t live = lg_live_tensors(c);
         lg_scope one = lg_scope_begin(c);
@@ -167,9 +161,8 @@ static void escape_and_keep(void **state)
         lg_close(c);
 }
 
-static void use_after_the_scope_is_told(void **state)
+TEST_CASE(use_after_the_scope_is_told)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_scope s = lg_scope_begin(c);
         lg_tensor *x = lg_ones(c, LG_SHAPE(2), .requires_grad = true), *y = lg_sum(x);
@@ -195,9 +188,8 @@ static void use_after_the_scope_is_told(void **state)
         lg_close(c);
 }
 
-static void a_graph_keeps_the_values_it_needs(void **state)
+TEST_CASE(a_graph_keeps_the_values_it_needs)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_full(c, 3, LG_SHAPE(2), .requires_grad = true);
         lg_scope s = lg_scope_begin(c);
@@ -209,9 +201,8 @@ static void a_graph_keeps_the_values_it_needs(void **state)
         lg_close(c);
 }
 
-static void memory_comes_back_and_is_used_again(void **state)
+TEST_CASE(memory_comes_back_and_is_used_again)
 {
-        (void)state;
         failing n = {0};
         lg_ctx *c = lg_open(FAILING(&n));
         lg_device d = test_device(c);
@@ -242,9 +233,8 @@ static void memory_comes_back_and_is_used_again(void **state)
 }
 
 /* A request that the system refuses is met when giving the cache back helps. */
-static void the_cache_is_given_back_before_memory_is_out(void **state)
+TEST_CASE(the_cache_is_given_back_before_memory_is_out)
 {
-        (void)state;
         failing n = {.limit = 16000000};
         lg_ctx *c = lg_open(FAILING(&n));
         test_device(c);
@@ -260,9 +250,8 @@ static void the_cache_is_given_back_before_memory_is_out(void **state)
         assert_int_equal(n.bytes, 0);
 }
 
-static void memory_is_aligned_and_huge_requests_fail(void **state)
+TEST_CASE(memory_is_aligned_and_huge_requests_fail)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (size_t n = 1; n < 5000; n += 77) {
                 void *p = lg_system_alloc(c, lg_cpu(), n);
@@ -278,9 +267,8 @@ static void memory_is_aligned_and_huge_requests_fail(void **state)
         lg_close(c);
 }
 
-static void many_tensors(void **state)
+TEST_CASE(many_tensors)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int64_t live = lg_live_tensors(c);
         lg_scope s = lg_scope_begin(c);
@@ -315,9 +303,8 @@ static void close_in(void *user)
         lg_close(user);
 }
 
-static void release_functions_may_call_back(void **state)
+TEST_CASE(release_functions_may_call_back)
 {
-        (void)state;
         lg_ctx *c = lg_open();
         float data[2] = {1, 2};
         int64_t live = lg_live_tensors(c);
@@ -338,31 +325,14 @@ static void release_functions_may_call_back(void **state)
         lg_close(c);
 }
 
-/* The shortest of three times, in seconds, in which n nested scopes end at once. */
-static double end_nested(lg_ctx *c, int n)
+/* So many that no test would end if the end of each searched all of them. */
+TEST_CASE(scopes_end_without_a_search)
 {
-        double best = INFINITY;
-        for (int k = 0; k < 3; k++) {
-                struct timespec a, b;
-                lg_scope outer = lg_scope_begin(c);
-                for (int i = 1; i < n; i++)
-                        assert_true(lg_scope_begin(c).id);
-                clock_gettime(CLOCK_MONOTONIC, &a);
-                assert_true(lg_scope_end(c, outer));
-                clock_gettime(CLOCK_MONOTONIC, &b);
-                best = fmin(best, (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec));
-        }
-        return best;
-}
-
-/* Far above what it takes, also under valgrind, and far below what it took when each end searched all of them. */
-static void ending_scopes_takes_time_in_proportion(void **state)
-{
-        (void)state;
         lg_ctx *c = open_ctx();
-        double seconds = end_nested(c, 80000);
-        if (seconds > 1)
-                fail_msg("80000 scopes end in %g s", seconds);
+        const lg_scope outer = lg_scope_begin(c);
+        for (int i = 1; i < 1000000; i++)
+                assert_true(lg_scope_begin(c).id);
+        assert_true(lg_scope_end(c, outer));
         assert_ok(c);
         lg_close(c);
 }
@@ -373,9 +343,8 @@ static lg_tensor *leaves_a_scope_open(lg_ctx *c, lg_list in, void *user)
         return lg_scope_begin(c).id ? lg_square(in.items[0]) : NULL;
 }
 
-static void a_checked_function_leaves_a_scope_open(void **state)
+TEST_CASE(a_checked_function_leaves_a_scope_open)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_uniform(c, 1, 2, LG_SHAPE(3), .dtype = LG_F64, .requires_grad = true);
         int64_t live = lg_live_tensors(c);
@@ -395,9 +364,8 @@ static void read_in(void *user)
         *(int *)user += lg_read(read_later, out, LG_F64, sizeof out);
 }
 
-static void a_release_function_reads_at_the_close(void **state)
+TEST_CASE(a_release_function_reads_at_the_close)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         float data[2] = {1, 2};
         int read = 0;
@@ -405,26 +373,4 @@ static void a_release_function_reads_at_the_close(void **state)
         lg_keep(lg_borrow(c, data, read_in, &read, LG_SHAPE(2), .device = lg_cpu()));
         lg_close(c); /* with another dtype a read makes a tensor, for which there is no scope any more */
         assert_int_equal(read, 0);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(nested_scopes_free_what_was_made_in_them),
-                cmocka_unit_test(ending_a_scope_ends_those_inside),
-                cmocka_unit_test(scopes_that_are_not_the_callers_to_end),
-                cmocka_unit_test(code_that_is_called_cannot_end_scopes_around_the_call),
-                cmocka_unit_test(escape_and_keep),
-                cmocka_unit_test(use_after_the_scope_is_told),
-                cmocka_unit_test(a_graph_keeps_the_values_it_needs),
-                cmocka_unit_test(memory_comes_back_and_is_used_again),
-                cmocka_unit_test(the_cache_is_given_back_before_memory_is_out),
-                cmocka_unit_test(memory_is_aligned_and_huge_requests_fail),
-                cmocka_unit_test(many_tensors),
-                cmocka_unit_test(release_functions_may_call_back),
-                cmocka_unit_test(ending_scopes_takes_time_in_proportion),
-                cmocka_unit_test(a_checked_function_leaves_a_scope_open),
-                cmocka_unit_test(a_release_function_reads_at_the_close),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,9 +96,8 @@ static const at all[] = {
         AT(gelu, -10000, 3, 0),
 };
 
-static void slopes_of_one(void **state)
+TEST_CASE(slopes_of_one)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int d = 0; d < 4; d++)
                 for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -163,9 +162,8 @@ static const struct {
         {"floor_divide", lg_floor_divide, 0, 0},
 };
 
-static void infinite_gradients(void **state)
+TEST_CASE(infinite_gradients)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int d = 0; d < 4; d++) {
                 for (size_t i = 0; i < sizeof ones / sizeof *ones; i++) {
@@ -183,9 +181,8 @@ static void infinite_gradients(void **state)
 }
 
 /* Squares of both numbers are 0, or infinite; where 1 / a is infinite, all derivatives are 0. */
-static void angles_of_tiny_and_huge_points(void **state)
+TEST_CASE(angles_of_tiny_and_huge_points)
 {
-        (void)state;
         const double points[][2] = {{1e-45, 0}, {0, 1e-45},   {3e38, 3e38},  {-3e38, 1},     {1, 3e38},
                                     {0, -1e20}, {1e20, 2e20}, {-2e25, 1e25}, {3e-30, 4e-30}, {-4e-30, 3e-30}};
         lg_ctx *c = open_ctx();
@@ -211,9 +208,8 @@ static void angles_of_tiny_and_huge_points(void **state)
 }
 
 /* The quotient in the derivative of fmod is constant where it is infinite or NaN, too. */
-static void quotients_have_no_slope(void **state)
+TEST_CASE(quotients_have_no_slope)
 {
-        (void)state;
         const double points[][2] = {{3e38, 0.5}, {5, 0}, {5, NAN}, {5, 2}};
         lg_ctx *c = open_ctx();
         for (int i = 0; i < 4; i++) {
@@ -227,15 +223,4 @@ static void quotients_have_no_slope(void **state)
                         assert_near(second[k] ? lg_item(second[k]) : 0, 0, 0);
         }
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(slopes_of_one),
-                cmocka_unit_test(infinite_gradients),
-                cmocka_unit_test(quotients_have_no_slope),
-                cmocka_unit_test(angles_of_tiny_and_huge_points),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

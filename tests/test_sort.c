@@ -65,9 +65,8 @@ static lg_tensor *numbers(lg_ctx *c, lg_dtype dtype, lg_shape shape)
         return lg_cast(dtype == LG_U8 ? lg_abs(x) : x, dtype);
 }
 
-static void every_dtype_and_layout(void **state)
+TEST_CASE(every_dtype_and_layout)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int d = 0; d < DTYPES; d++)
                 for (int dim = 0; dim < 3; dim++)
@@ -95,9 +94,8 @@ static void every_dtype_and_layout(void **state)
 }
 
 /* Long lines, long enough for several levels of merging; few and many of them; any number of threads. */
-static void long_lines(void **state)
+TEST_CASE(long_lines)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const int64_t sizes[] = {1, 2, 15, 16, 17, 31, 32, 33, 100, 1025, 40001};
         for (int threads = 1; threads <= 4; threads += 3) {
@@ -131,9 +129,8 @@ static void long_lines(void **state)
         lg_close(c);
 }
 
-static void special_values(void **state)
+TEST_CASE(special_values)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const float v[] = {1, NAN, -INFINITY, 0, INFINITY, -0.f, -NAN, -1, 0};
         for (int d = 0; d < 4; d++) {
@@ -166,9 +163,8 @@ static void special_values(void **state)
         lg_close(c);
 }
 
-static void greatest_and_smallest(void **state)
+TEST_CASE(greatest_and_smallest)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const float v[] = {1, 7, 7, 2, 3, 3, 0, 0};
         for (int d = 0; d < DTYPES - 1; d++) {
@@ -204,9 +200,8 @@ static void greatest_and_smallest(void **state)
         lg_close(c);
 }
 
-static void edges_and_errors(void **state)
+TEST_CASE(edges_and_errors)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *zero = lg_scalar(c, 4), *i, *mark = zero;
         assert_list(lg_sort(zero, 0, .indices = &i), 0, 4);
@@ -250,7 +245,7 @@ static void edges_and_errors(void **state)
         lg_close(c);
 }
 
-#define ROWS                                                                                                           \
+#define ROWS(ROW)                                                                                                      \
         ROW(max_1, lg_max(x, 1), 3, 4)                                                                                 \
         ROW(max_0_keep, lg_max(x, 0, .keep_dim = true), 2, 3, 4)                                                       \
         ROW(min_2, lg_min(x, 2), 2, 3, 4)                                                                              \
@@ -258,24 +253,5 @@ static void edges_and_errors(void **state)
         ROW(sort_0_descending, lg_sort(x, 0, .descending = true), 3, 4)                                                \
         ROW(topk_3_1, lg_topk(x, 3, 1), 2, 7)                                                                          \
         ROW(topk_2_0_smallest, lg_topk(x, 2, 0, .smallest = true), 3, 4)
-#define ROW(name, expression, ...) GOLDEN_RUN(name, expression)
-ROWS
-#undef ROW
-#define ROW(...) GOLDEN_ROW(__VA_ARGS__)
-        static const golden rows[] = {ROWS};
 
-static void pytorchs_numbers(void **state)
-{
-        (void)state;
-        golden_check("sort.txt", golden_input, rows, sizeof rows / sizeof *rows);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_dtype_and_layout), cmocka_unit_test(long_lines),
-                cmocka_unit_test(special_values),         cmocka_unit_test(greatest_and_smallest),
-                cmocka_unit_test(edges_and_errors),       cmocka_unit_test(pytorchs_numbers),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+GOLDEN_TEST(as_pytorch_computes_it, "sort.txt", golden_input, ROWS);

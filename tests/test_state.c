@@ -23,9 +23,8 @@ static void assert_same_state(lg_module *a, lg_module *b)
         }
 }
 
-static void weights_come_back(void **state)
+TEST_CASE_WITH(weights_come_back, begin, end)
 {
-        (void)state;
         lg_ctx *c = open_ctx(), *other = open_ctx();
         lg_seed(c, 1);
         lg_seed(other, 2);
@@ -59,9 +58,8 @@ static void weights_come_back(void **state)
         lg_close(c);
 }
 
-static void every_dtype(void **state)
+TEST_CASE_WITH(every_dtype, begin, end)
 {
-        (void)state;
         static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8, LG_BOOL};
         lg_ctx *c = open_ctx();
         lg_module *a = lg_nn_module(c, "Holder"), *b = lg_nn_module(c, "Holder");
@@ -86,9 +84,8 @@ static void every_dtype(void **state)
         lg_close(c);
 }
 
-static void what_does_not_fit(void **state)
+TEST_CASE_WITH(what_does_not_fit, begin, end)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *saved = lg_nn_sequential(c, lg_nn_linear(c, 3, 4), lg_nn_linear(c, 4, 2), lg_nn_linear(c, 2, 2));
         lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 3, 4), lg_nn_linear(c, 4, 3), lg_nn_relu(c),
@@ -123,9 +120,8 @@ static void what_does_not_fit(void **state)
         lg_close(c);
 }
 
-static void parts_of_files(void **state)
+TEST_CASE_WITH(parts_of_files, begin, end)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *saved = lg_nn_module(c, "Saved"), *backbone = lg_nn_sequential(c, lg_nn_linear(c, 2, 3));
         lg_module_add(saved, "backbone", backbone);
@@ -151,9 +147,8 @@ static void parts_of_files(void **state)
         lg_close(c);
 }
 
-static void files_that_are_refused(void **state)
+TEST_CASE_WITH(files_that_are_refused, begin, end)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = network(c);
         assert_true(lg_save(net, path));
@@ -272,9 +267,8 @@ static void assert_equal_modules(lg_module *a, lg_module *b)
         assert_memory_equal(x, y, sizeof x);
 }
 
-static void a_run_goes_on(void **state)
+TEST_CASE_WITH(a_run_goes_on, begin, end)
 {
-        (void)state;
         /* in the middle of an epoch, at its last batch (22 rows: 6 batches), at the first of the next one */
         static const int stops[] = {1, 4, 6, 7, 11, 12, 17};
         for (int kind = 0; kind < 5; kind++)
@@ -304,9 +298,8 @@ static void a_run_goes_on(void **state)
 }
 
 /* Back to an earlier state in the same program, also to one before the first step. */
-static void a_run_goes_back(void **state)
+TEST_CASE_WITH(a_run_goes_back, begin, end)
 {
-        (void)state;
         int steps = 0;
         run r, fresh;
         run_begin(&r, 1, 1, 0);
@@ -324,9 +317,8 @@ static void a_run_goes_back(void **state)
 }
 
 /* The rest of an epoch without lg_each_batch; then a restart begins a new one. */
-static void a_restart_after_the_rest(void **state)
+TEST_CASE_WITH(a_restart_after_the_rest, begin, end)
 {
-        (void)state;
         lg_batch b;
         int steps = 0;
         run first, again;
@@ -344,9 +336,8 @@ static void a_restart_after_the_rest(void **state)
         lg_close(again.c);
 }
 
-static void checkpoints_that_do_not_fit(void **state)
+TEST_CASE_WITH(checkpoints_that_do_not_fit, begin, end)
 {
-        (void)state;
         int steps = 0;
         run r, sgd;
         run_begin(&r, 1, 1, 0);
@@ -372,9 +363,8 @@ static void checkpoints_that_do_not_fit(void **state)
 }
 
 /* Before the first step, too, and where no state tells them apart. */
-static void objects_of_another_type(void **state)
+TEST_CASE(objects_of_another_type)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 2, 2));
         lg_optimizer *opts[] = {lg_sgd(c, lg_parameters(net), 0.1), lg_adam(c, lg_parameters(net), 0.1),
@@ -406,9 +396,8 @@ static void objects_of_another_type(void **state)
 }
 
 /* A run where weights are wanted, weights where a run is wanted, and a run under another name. */
-static void names_with_another_beginning(void **state)
+TEST_CASE(names_with_another_beginning)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = network(c), *one = lg_nn_sequential(c, lg_nn_linear(c, 2, 2)),
                   *wrapped = lg_nn_sequential(c, one);
@@ -443,9 +432,8 @@ static void names_with_another_beginning(void **state)
         lg_close(c);
 }
 
-static void what_was_freed(void **state)
+TEST_CASE_WITH(what_was_freed, begin, end)
 {
-        (void)state;
         const char *const names[] = {"average", "batches", "rate", "optimizer", "model"};
         for (int i = 0; i < 5; i++) {
                 run r;
@@ -470,9 +458,8 @@ static void what_was_freed(void **state)
 }
 
 /* The size is what is wrong, not the place in the epoch, which it makes too large. */
-static void another_batch_size(void **state)
+TEST_CASE_WITH(another_batch_size, begin, end)
 {
-        (void)state;
         int steps = 0;
         run r;
         run_begin(&r, 1, 1, 0);
@@ -486,9 +473,8 @@ static void another_batch_size(void **state)
         lg_close(r.c);
 }
 
-static void what_only_the_file_has(void **state)
+TEST_CASE(what_only_the_file_has)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 2, 2));
         double best = 1, worst = 2;
@@ -515,9 +501,8 @@ static void what_only_the_file_has(void **state)
         lg_close(c);
 }
 
-static void texts_of_a_run(void **state)
+TEST_CASE(texts_of_a_run)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         char name[8] = "b\xc3\xa9", empty[1] = "", full[4] = {'a', 'b', 'c', 'd'};
         lg_checkpoint *k = lg_checkpoint_new(c);
@@ -547,26 +532,4 @@ static void texts_of_a_run(void **state)
         assert_false(lg_checkpoint_add_text(k, "more", full, 0));
         assert_error(c, LG_ERR_ARGUMENT, "\"more\" has no bytes");
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(weights_come_back, begin, end),
-                cmocka_unit_test_setup_teardown(every_dtype, begin, end),
-                cmocka_unit_test_setup_teardown(what_does_not_fit, begin, end),
-                cmocka_unit_test_setup_teardown(parts_of_files, begin, end),
-                cmocka_unit_test_setup_teardown(files_that_are_refused, begin, end),
-                cmocka_unit_test_setup_teardown(a_run_goes_on, begin, end),
-                cmocka_unit_test_setup_teardown(a_run_goes_back, begin, end),
-                cmocka_unit_test_setup_teardown(a_restart_after_the_rest, begin, end),
-                cmocka_unit_test_setup_teardown(checkpoints_that_do_not_fit, begin, end),
-                cmocka_unit_test(texts_of_a_run),
-                cmocka_unit_test(objects_of_another_type),
-                cmocka_unit_test(names_with_another_beginning),
-                cmocka_unit_test_setup_teardown(what_was_freed, begin, end),
-                cmocka_unit_test_setup_teardown(another_batch_size, begin, end),
-                cmocka_unit_test(what_only_the_file_has),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,9 +34,8 @@ static bool try_less_memory(const expected *e, int64_t n, bool only)
         return reached;
 }
 
-static void every_allocation_fails(void **state)
+TEST_CASE_WITH(every_allocation_fails, clean, NULL)
 {
-        (void)state;
         for (int a = 0; a < ACTS; a++)
                 for (int only = 0; only < 2; only++) {
                         expected e = undisturbed((act)a, only ? 0 : 2);
@@ -113,9 +112,8 @@ static bool try_few_records(const expected *e, size_t room)
         return !ok;
 }
 
-static void every_record_fails(void **state)
+TEST_CASE_WITH(every_record_fails, clean, NULL)
 {
-        (void)state;
         for (int a = 0; a < ACTS; a++) {
                 expected e = undisturbed((act)a, 0);
                 size_t room = 0;
@@ -155,9 +153,8 @@ static bool try_failing_call(const expected *e, int n)
         return reached;
 }
 
-static void every_call_fails(void **state)
+TEST_CASE_WITH(every_call_fails, clean, NULL)
 {
-        (void)state;
         for (int a = 0; a < ACTS; a++) {
                 expected e = undisturbed((act)a, 2);
                 int n = 1;
@@ -169,12 +166,4 @@ static void every_call_fails(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup(every_allocation_fails, clean),
-                cmocka_unit_test_setup(every_record_fails, clean),
-                cmocka_unit_test_setup(every_call_fails, clean),
-        };
-        return cmocka_run_group_tests(tests, prepare, remove_folder);
-}
+AROUND_TESTS(prepare, remove_folder);

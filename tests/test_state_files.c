@@ -17,9 +17,8 @@ static ssize_t shrinking_pread(int fd, void *data, size_t bytes, off_t from)
         return lg__system_files.pread(fd, data, bytes, from);
 }
 
-static void a_file_shrinks_while_it_is_read(void **state)
+TEST_CASE_WITH(a_file_shrinks_while_it_is_read, clean, NULL)
 {
-        (void)state;
         lg__files files = quick_files;
         files.pread = shrinking_pread;
         for (int a = 0; a < ACTS; a++) {
@@ -65,9 +64,8 @@ static void assert_all(lg_tensor *t, double value)
         assert_true(lg_item(lg_amin(t)) == value && lg_item(lg_amax(t)) == value);
 }
 
-static void large_tensors_are_read_into_their_places(void **state)
+TEST_CASE_WITH(large_tensors_are_read_into_their_places, clean, NULL)
 {
-        (void)state;
         failing f = {0};
         lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
         c->files = &quick_files;
@@ -123,9 +121,8 @@ static void patch(contents file, const char *from, const char *to)
         memcpy(found, from, strlen(from));
 }
 
-static void counts_that_cannot_be(void **state)
+TEST_CASE_WITH(counts_that_cannot_be, clean, NULL)
 {
-        (void)state;
         static const struct {
                 const char *from, *to, *text;
         } wrong[] = {
@@ -164,9 +161,8 @@ static lg_tensor *load_in_backward(lg_tensor *grad, void *user)
 }
 
 /* A load ends the loader's step, which a call in it still needs. */
-static void a_load_inside_a_step(void **state)
+TEST_CASE_WITH(a_load_inside_a_step, clean, NULL)
 {
-        (void)state;
         run r;
         lg_batch b;
         expected e = undisturbed(LOAD_RUN, 2);
@@ -248,9 +244,8 @@ static int fill_the_disk(run *r, contents old)
         return lg_checkpoint_save(r->k, file) && has(file, old) ? 0 : 1; /* with room again */
 }
 
-static void a_small_disk_fills_up(void **state)
+TEST_CASE_WITH(a_small_disk_fills_up, clean, NULL)
 {
-        (void)state;
         run r;
         begin(&r, 1, 5);
         contents old = state_of(&r);
@@ -275,9 +270,8 @@ static int save_in_a_closed_folder(run *r, contents old)
         return ok && lg_checkpoint_load(r->k, file) ? 0 : 1;
 }
 
-static void a_folder_that_cannot_be_written(void **state)
+TEST_CASE_WITH(a_folder_that_cannot_be_written, clean, NULL)
 {
-        (void)state;
         run r;
         begin(&r, 1, 5);
         contents old = state_of(&r);
@@ -290,15 +284,4 @@ static void a_folder_that_cannot_be_written(void **state)
         assert_int_equal(chmod(at("closed"), 0755) || unlink(file) || rmdir(at("closed")), 0);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup(a_file_shrinks_while_it_is_read, clean),
-                cmocka_unit_test_setup(large_tensors_are_read_into_their_places, clean),
-                cmocka_unit_test_setup(counts_that_cannot_be, clean),
-                cmocka_unit_test_setup(a_load_inside_a_step, clean),
-                cmocka_unit_test_setup(a_small_disk_fills_up, clean),
-                cmocka_unit_test_setup(a_folder_that_cannot_be_written, clean),
-        };
-        return cmocka_run_group_tests(tests, prepare, remove_folder);
-}
+AROUND_TESTS(prepare, remove_folder);

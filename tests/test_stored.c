@@ -29,9 +29,8 @@ static lg_fields record(void)
                          LG_FIELD("flags", LG_BOOL, LG_SHAPE(2)));
 }
 
-static void records_are_read_by_threads(void **state)
+TEST_CASE(records_are_read_by_threads)
 {
-        (void)state;
         for (int workers = 0; workers < 4; workers++) {
                 lg_ctx *c = open_ctx();
                 if (workers == 3)
@@ -68,9 +67,8 @@ static void records_are_read_by_threads(void **state)
         }
 }
 
-static void records_that_are_wrong(void **state)
+TEST_CASE(records_that_are_wrong)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         assert_null(lg_dataset_records(c, put_records(0, 3), record()));
         assert_error(c, LG_ERR_FORMAT, "is truncated: the record at byte 407 has 3 bytes; records have 11");
@@ -97,9 +95,8 @@ static void records_that_are_wrong(void **state)
 }
 
 /* The file loses its end while a loader reads it, or cannot be read any more. */
-static void files_that_change(void **state)
+TEST_CASE(files_that_change)
 {
-        (void)state;
         for (int workers = 0; workers < 3; workers++) {
                 lg_ctx *c = open_ctx();
                 c->files = &faulty_files;
@@ -129,9 +126,8 @@ static void files_that_change(void **state)
 
 /* ---- NumPy's arrays ---- */
 
-static void rows_of_arrays(void **state)
+TEST_CASE(rows_of_arrays)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_reshape(lg_arange(c, 0, 60, 1, .device = lg_cpu()), LG_SHAPE(10, 2, 3));
         lg_tensor *y = lg_arange(c, 0, 10, 1, .dtype = LG_I64, .device = lg_cpu());
@@ -174,9 +170,8 @@ static void put_npy(const char *name, const char *descr, const char *order, size
         put_file(at(name), bytes, 10 + (size_t)n + data);
 }
 
-static void arrays_that_are_not_as_in_memory(void **state)
+TEST_CASE(arrays_that_are_not_as_in_memory)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         put_npy("fortran.npy", "<f4", "True", 24);
         put_npy("swapped.npy", ">f4", "False", 24);
@@ -196,9 +191,8 @@ static void arrays_that_are_not_as_in_memory(void **state)
 
 /* ---- text ---- */
 
-static void bytes_of_text(void **state)
+TEST_CASE(bytes_of_text)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         put_file(at("text"), "abcdefgh\xff", 9);
         lg_dataset *d = lg_dataset_text(c, at("text"), 3);
@@ -226,9 +220,8 @@ static void bytes_of_text(void **state)
         lg_close(c);
 }
 
-static void calls_and_allocations_that_fail(void **state)
+TEST_CASE(calls_and_allocations_that_fail)
 {
-        (void)state;
         const char *path = put_records(0, 0);
         failing f = {0};
         lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
@@ -260,16 +253,4 @@ static void calls_and_allocations_that_fail(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(records_are_read_by_threads),
-                cmocka_unit_test(records_that_are_wrong),
-                cmocka_unit_test(files_that_change),
-                cmocka_unit_test(rows_of_arrays),
-                cmocka_unit_test(arrays_that_are_not_as_in_memory),
-                cmocka_unit_test(bytes_of_text),
-                cmocka_unit_test(calls_and_allocations_that_fail),
-        };
-        return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+AROUND_TESTS(make_folder, remove_folder);

@@ -1,6 +1,7 @@
 /* test_threads.c - contexts in several threads at once know nothing of each other; no result depends on the number of
  * a context's threads; and what a child of fork() finds. */
 #include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 #include "test.h"
 #include "forks.h"
@@ -45,9 +46,8 @@ static void *train(void *user)
         return NULL;
 }
 
-static void threads_do_not_disturb_each_other(void **state)
+TEST_CASE(threads_do_not_disturb_each_other)
 {
-        (void)state;
         job together[THREADS] = {{0}}, alone[THREADS] = {{0}};
         pthread_t thread[THREADS];
         for (int i = 0; i < THREADS; i++) {
@@ -74,9 +74,8 @@ static void *use(void *user)
         return lg_keep(lg_full(c, 2, LG_SHAPE(3)));
 }
 
-static void a_context_can_move_to_another_thread(void **state)
+TEST_CASE(a_context_can_move_to_another_thread)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(3));
         pthread_t thread;
@@ -186,10 +185,9 @@ static uint64_t hash_of(run r)
 static lg_module *(*const nets[])(lg_ctx *) = {mlp, cnn, attention};
 #define NETS (sizeof nets / sizeof *nets)
 
-static void any_number_of_threads_gives_the_same_bits(void **state)
+TEST_CASE(any_number_of_threads_gives_the_same_bits)
 {
         static const int threads[] = {1, 2, 3, 4, 7};
-        (void)state;
         if (!on_host())
                 skip();
         for (size_t n = 0; n < NETS; n++) {
@@ -237,9 +235,8 @@ static uint64_t train_on(void *user)
         return hash;
 }
 
-static void parent_and_child_train_on(void **state)
+TEST_CASE(parent_and_child_train_on)
 {
-        (void)state;
         if (!forks || !on_host())
                 skip();
         for (size_t n = 0; n < NETS; n++) {
@@ -279,9 +276,8 @@ static uint64_t only_close(void *c)
 }
 
 /* Whatever its threads do at that moment. */
-static void a_loader_goes_on_in_a_child(void **state)
+TEST_CASE(a_loader_goes_on_in_a_child)
 {
-        (void)state;
         if (!forks || !forks_among_starts || !on_host())
                 skip();
         for (int taken = 0; taken < 20; taken++) {
@@ -298,31 +294,31 @@ static void a_loader_goes_on_in_a_child(void **state)
         }
 }
 
-static bool started, enough;
+static int steps_made;
+static bool enough;
 
 static void *train_on_and_on(void *user)
 {
         run r = begin(mlp, 3);
         while (!__atomic_load_n(&enough, __ATOMIC_RELAXED)) {
                 steps(r, 1);
-                __atomic_store_n(&started, true, __ATOMIC_RELAXED);
+                __atomic_fetch_add(&steps_made, 1, __ATOMIC_RELAXED);
         }
         (void)user;
         lg_close(r.c);
         return NULL;
 }
 
-static void a_child_computes_while_its_parent_trains(void **state)
+TEST_CASE(a_child_computes_while_its_parent_trains)
 {
         pthread_t thread;
-        (void)state;
         if (!forks || !on_host())
                 skip();
         assert_int_equal(pthread_create(&thread, NULL, train_on_and_on, NULL), 0);
-        while (!forks_among_starts && !__atomic_load_n(&started, __ATOMIC_RELAXED))
-                usleep(1000);
-        for (int i = 0; i < 20; i++) {
-                usleep(1000);
+        for (int i = 0; i < 20; i++) { /* while threads start, where that may be, and later */
+                const int made = __atomic_load_n(&steps_made, __ATOMIC_RELAXED);
+                while (__atomic_load_n(&steps_made, __ATOMIC_RELAXED) < made + (forks_among_starts ? i % 3 : 1))
+                        sched_yield();
                 pid_t child = fork();
                 if (child == 0) {
                         alarm(60);
@@ -336,15 +332,4 @@ static void a_child_computes_while_its_parent_trains(void **state)
         }
         __atomic_store_n(&enough, true, __ATOMIC_RELAXED);
         assert_int_equal(pthread_join(thread, NULL), 0);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {cmocka_unit_test(threads_do_not_disturb_each_other),
-                                           cmocka_unit_test(a_context_can_move_to_another_thread),
-                                           cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
-                                           cmocka_unit_test(parent_and_child_train_on),
-                                           cmocka_unit_test(a_loader_goes_on_in_a_child),
-                                           cmocka_unit_test(a_child_computes_while_its_parent_trains)};
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,9 +26,8 @@ static bool rows(const lg_transform_call *call, void *user)
         return true;
 }
 
-static void chains_go_in_order(void **state)
+TEST_CASE(chains_go_in_order)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         double two[] = {2, 1}, three[] = {-3, 5}, y[ROOM];
         lg_tensor *x = lg_arange(c, 0, 12, 1, .dtype = LG_F64, .device = lg_cpu());
@@ -54,9 +53,8 @@ static void chains_go_in_order(void **state)
 }
 
 /* A chain makes what its parts do as data sets of each other. */
-static void chains_do_what_their_parts_do(void **state)
+TEST_CASE(chains_do_what_their_parts_do)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         double one[ROOM], other[ROOM];
         lg_transform *parts[PARTS + 1], *chain = chain_of_all(c, parts);
@@ -75,9 +73,8 @@ static void chains_do_what_their_parts_do(void **state)
 }
 
 /* The fields of a data set: the transform's, and the others as they were. */
-static void fields_are_known_beforehand(void **state)
+TEST_CASE(fields_are_known_beforehand)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_dataset *d = lg_dataset_transform(images(c, LG_U8, (image){3, 12, 12}, 5), everything(c));
         assert_ok(c);
@@ -99,9 +96,8 @@ static void fields_are_known_beforehand(void **state)
 /* ---- data sets of data sets ---- */
 
 /* Parts of data sets that are transformed in different ways, and what is made of them again. */
-static void views_and_transforms_go_together(void **state)
+TEST_CASE(views_and_transforms_go_together)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         double plus[] = {1, 100}, twice[] = {2, 0}, y[ROOM];
         lg_tensor *x = lg_reshape(lg_arange(c, 0, 12, 1, .dtype = LG_F64, .device = lg_cpu()), LG_SHAPE(6, 2));
@@ -153,9 +149,8 @@ static void *around(lg_ctx *c, int kind, void *d, lg_transform *flip)
 }
 
 /* Each level takes some of the stack of the thread that makes a sample, and of the one that frees it. */
-static void data_sets_and_transforms_nest_to_a_limit(void **state)
+TEST_CASE(data_sets_and_transforms_nest_to_a_limit)
 {
-        (void)state;
         for (int kind = 0; kind < 4; kind++) {
                 lg_ctx *c = open_ctx();
                 lg_transform *flip = lg_transform_random_horizontal_flip(c, .p = 1);
@@ -187,9 +182,8 @@ static void data_sets_and_transforms_nest_to_a_limit(void **state)
         }
 }
 
-static void streams_are_transformed(void **state)
+TEST_CASE(streams_are_transformed)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         double one[2][ROOM], y[8];
         for (int workers = 0; workers < 3; workers++) {
@@ -245,9 +239,8 @@ static void count(void *user)
         ++*(int *)user;
 }
 
-static void own_functions_fail_with_their_words(void **state)
+TEST_CASE(own_functions_fail_with_their_words)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_dataset *base = images(c, LG_U8, (image){1, 2, 2}, 4);
         lg_dataset *d = lg_dataset_transform(base, lg_transforms(c, lg_transform_new(c, third, NULL)));
@@ -291,9 +284,8 @@ static bool meddle(const lg_transform_call *call, void *user)
 }
 
 /* They may free what is in use, and are stopped where they pull away the ground under the call. */
-static void functions_that_meddle_are_stopped(void **state)
+TEST_CASE(functions_that_meddle_are_stopped)
 {
-        (void)state;
         static const char *const texts[] = {"making a batch", "has not returned", NULL};
         for (int64_t i = 0; i < 3; i++) {
                 lg_ctx *c = open_ctx();
@@ -311,9 +303,8 @@ static void functions_that_meddle_are_stopped(void **state)
 }
 
 /* The user's function is released once, with the last use of the transform, or where there is none. */
-static void transforms_end_with_their_last_use(void **state)
+TEST_CASE(transforms_end_with_their_last_use)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int released = 0;
         double y[ROOM];
@@ -355,9 +346,8 @@ static void misfit(lg_ctx *c, lg_dataset *d, lg_transform *t, lg_error_code code
 
 /* ---- sizes ---- */
 
-static void empty_images_stay_empty(void **state)
+TEST_CASE(empty_images_stay_empty)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const image sizes[] = {{1, 0, 5}, {3, 5, 0}, {0, 12, 12}};
         double y[ROOM];
@@ -383,9 +373,8 @@ static void empty_images_stay_empty(void **state)
 }
 
 /* (H, W) is one channel. */
-static void images_may_have_no_channels(void **state)
+TEST_CASE(images_may_have_no_channels)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         double one[ROOM], two[ROOM];
         lg_tensor *x = lg_cast(lg_mul_scalar(lg_arange(c, 0, 120, 1, .device = lg_cpu()), 2), LG_U8);
@@ -401,9 +390,8 @@ static void images_may_have_no_channels(void **state)
 }
 
 /* Each of them fits into some memory, but not all at once. */
-static void samples_beyond_any_memory_are_refused(void **state)
+TEST_CASE(samples_beyond_any_memory_are_refused)
 {
-        (void)state;
         enum { MANY = 4 };
         lg_ctx *c = open_ctx();
         lg_dataset *d = images(c, LG_U8, (image){1, 2, 2}, 2);
@@ -431,9 +419,8 @@ static void samples_beyond_any_memory_are_refused(void **state)
                 assert_error(c, LG_ERR_ARGUMENT, text);                                                                \
         } while (0)
 
-static void options_out_of_range_are_refused(void **state)
+TEST_CASE(options_out_of_range_are_refused)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         REFUSED(lg_transform_random_crop(c, 0, 5), "lg_transform_random_crop: height is 0 and width 5");
         REFUSED(lg_transform_random_crop(c, 5, 1 << 25), "width 33554432");
@@ -467,9 +454,8 @@ static void options_out_of_range_are_refused(void **state)
         lg_close(c);
 }
 
-static void samples_that_do_not_fit_are_refused(void **state)
+TEST_CASE(samples_that_do_not_fit_are_refused)
 {
-        (void)state;
         lg_ctx *c = open_ctx(), *other = open_ctx();
         lg_dataset *d = images(c, LG_U8, (image){3, 5, 4}, 2);
         lg_tensor *flat = lg_zeros(c, LG_SHAPE(2, 9), .device = lg_cpu());
@@ -507,25 +493,4 @@ static void samples_that_do_not_fit_are_refused(void **state)
         assert_null(lg_transform_to_float(NULL));
         lg_close(other);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(chains_go_in_order),
-                cmocka_unit_test(chains_do_what_their_parts_do),
-                cmocka_unit_test(fields_are_known_beforehand),
-                cmocka_unit_test(views_and_transforms_go_together),
-                cmocka_unit_test(data_sets_and_transforms_nest_to_a_limit),
-                cmocka_unit_test(streams_are_transformed),
-                cmocka_unit_test(own_functions_fail_with_their_words),
-                cmocka_unit_test(functions_that_meddle_are_stopped),
-                cmocka_unit_test(transforms_end_with_their_last_use),
-                cmocka_unit_test(empty_images_stay_empty),
-                cmocka_unit_test(images_may_have_no_channels),
-                cmocka_unit_test(samples_beyond_any_memory_are_refused),
-                cmocka_unit_test(options_out_of_range_are_refused),
-                cmocka_unit_test(samples_that_do_not_fit_are_refused),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

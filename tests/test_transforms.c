@@ -55,9 +55,8 @@ static void halved(const double *x, image n, const double *u, lg_dtype dtype, do
                 y[i] = (x[i] / (dtype == LG_U8 ? 255 : 1) - 0.5) / 0.25;
 }
 
-static void values_are_scaled(void **state)
+TEST_CASE(values_are_scaled)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const image n = {3, 5, 7};
         check(c, lg_transform_to_float(c), n, n, floats, 0);
@@ -108,9 +107,8 @@ static void cropped_replicate(const double *x, image n, const double *u, lg_dtyp
         cropped(x, n, u, LG_PAD_REPLICATE, y);
 }
 
-static void images_are_cropped(void **state)
+TEST_CASE(images_are_cropped)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const image n = {2, 5, 7}, out = {2, CROP_H, CROP_W};
         check(c, lg_transform_random_crop(c, CROP_H, CROP_W, .padding = PADDING, .value = 1), n, out, cropped_zeros, 0);
@@ -122,9 +120,8 @@ static void images_are_cropped(void **state)
 }
 
 /* The rows that are cut off or added above, of images of every height: those of torchvision 0.29.2. */
-static void the_middle_is_cropped(void **state)
+TEST_CASE(the_middle_is_cropped)
 {
-        (void)state;
         const int64_t rows[][3] = {{1, 1, 0}, {2, 1, 0}, {3, 1, 1}, {4, 1, 2},  {5, 1, 2},  {6, 1, 2}, {8, 1, 4},
                                    {5, 4, 0}, {9, 4, 2}, {7, 4, 2}, {1, 4, -1}, {2, 4, -1}, {3, 4, 0}, {1, 6, -2}};
         lg_ctx *c = open_ctx();
@@ -159,9 +156,8 @@ static void upside_down(const double *x, image n, const double *u, lg_dtype dtyp
         }
 }
 
-static void images_are_flipped(void **state)
+TEST_CASE(images_are_flipped)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int64_t w = 1; w < 20; w += 6)
                 check(c, lg_transform_random_horizontal_flip(c, .p = 0.4), (image){2, 3, w}, (image){2, 3, w}, mirrored,
@@ -216,9 +212,8 @@ static void affine(const double *x, image n, const double *u, lg_dtype dtype, do
         moved(x, n, a, t, y);
 }
 
-static void images_are_turned(void **state)
+TEST_CASE(images_are_turned)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const image sizes[] = {{2, 9, 12}, {1, 1, 1}, {1, 8, 1}, {3, 4, 4}};
         for (int k = 0; k < 4; k++) {
@@ -232,9 +227,8 @@ static void images_are_turned(void **state)
 }
 
 /* A transform that has nothing to choose leaves images as they are. */
-static void nothing_moves_without_a_reason(void **state)
+TEST_CASE(nothing_moves_without_a_reason)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         double x[ROOM], y[ROOM];
         lg_dataset *base = images(c, LG_U8, (image){3, 6, 5}, 4);
@@ -260,9 +254,8 @@ static void nothing_moves_without_a_reason(void **state)
 }
 
 /* What Pillow makes of images: tests/data/resize.py. */
-static void resized_images_are_those_of_pillow(void **state)
+TEST_CASE(resized_images_are_those_of_pillow)
 {
-        (void)state;
         const char *folder = getenv("LG_TEST_DATA");
         char path[4096], kind[8];
         long long h, w, to_h, to_w;
@@ -339,9 +332,8 @@ static void bright_only(const double *x, image n, const double *u, lg_dtype dtyp
         blend(y, pixels(n), 0.5 + u[0], 0, dtype);
 }
 
-static void colours_change(void **state)
+TEST_CASE(colours_change)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const image grey = {1, 6, 7}, coloured = {3, 5, 5};
         check(c, lg_transform_color_jitter(c, .brightness = 0.4, .contrast = 1.5), grey, grey, jittered, 1);
@@ -370,28 +362,11 @@ static void erased(const double *x, image n, const double *u, lg_dtype dtype, do
         }
 }
 
-static void rectangles_are_erased(void **state)
+TEST_CASE(rectangles_are_erased)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         const image n = {2, 12, 17}, narrow = {1, 20, 4};
         check(c, lg_transform_random_erasing(c, .p = 0.7, .value = BESIDE), n, n, erased, 0);
         check(c, lg_transform_random_erasing(c, .p = 0.7, .value = BESIDE), narrow, narrow, erased, 0);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(values_are_scaled),
-                cmocka_unit_test(images_are_cropped),
-                cmocka_unit_test(the_middle_is_cropped),
-                cmocka_unit_test(images_are_flipped),
-                cmocka_unit_test(images_are_turned),
-                cmocka_unit_test(nothing_moves_without_a_reason),
-                cmocka_unit_test(resized_images_are_those_of_pillow),
-                cmocka_unit_test(colours_change),
-                cmocka_unit_test(rectangles_are_erased),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,9 +72,8 @@ static void train_again(life *l, int workers)
         assert_int_equal(l->released, 2);
 }
 
-static void blocks_may_run_out_anywhere(void **state)
+TEST_CASE(blocks_may_run_out_anywhere)
 {
-        (void)state;
         for (int k = 0; k < 4; k++) {
                 const int workers = k / 2;
                 const bool only = k % 2; /* once: what the context has cached may be enough */
@@ -138,9 +137,8 @@ static bool train_with_room(int64_t room)
 }
 
 /* Wherever the room ends, the record that does not fit in is the one that fails. */
-static void records_may_run_out_anywhere(void **state)
+TEST_CASE(records_may_run_out_anywhere)
 {
-        (void)state;
         int64_t room = 0;
         while (!train_with_room(room))
                 room++;
@@ -148,9 +146,8 @@ static void records_may_run_out_anywhere(void **state)
 }
 
 /* In time, nothing takes memory that was not there before: the pool of records grows at first. */
-static void nothing_is_kept(void **state)
+TEST_CASE(nothing_is_kept)
 {
-        (void)state;
         failing f = {.allocs = 0};
         life l = begin(&f);
         int64_t bytes = 0;
@@ -166,9 +163,8 @@ static void nothing_is_kept(void **state)
 }
 
 /* What cannot be made leaves nothing behind either: here its second block fails. */
-static void what_fails_leaves_nothing(void **state)
+TEST_CASE(what_fails_leaves_nothing)
 {
-        (void)state;
         enum { MANY = 300 }; /* so many parts that their list is a block of its own */
         failing f = {.allocs = 0};
         lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
@@ -192,15 +188,4 @@ static void what_fails_leaves_nothing(void **state)
         }
         lg_close(c);
         assert_int_equal(f.bytes, 0);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(blocks_may_run_out_anywhere),
-                cmocka_unit_test(records_may_run_out_anywhere),
-                cmocka_unit_test(nothing_is_kept),
-                cmocka_unit_test(what_fails_leaves_nothing),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

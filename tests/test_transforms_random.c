@@ -13,9 +13,8 @@ static void about(int64_t count, double p)
         assert_near((double)count, p * MANY, 5 * sqrt(p * (1 - p) * MANY));
 }
 
-static void every_place_is_as_likely(void **state)
+TEST_CASE(every_place_is_as_likely)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         int64_t places[6] = {0}, flips = 0, erasings = 0;
         double x[24], y[24];
@@ -43,9 +42,8 @@ static void every_place_is_as_likely(void **state)
         lg_close(c);
 }
 
-static void noise_of_bytes_is_uniform(void **state)
+TEST_CASE(noise_of_bytes_is_uniform)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         static double y[64 * 64];
         int64_t count = 0, seen[256] = {0};
@@ -65,9 +63,8 @@ static void noise_of_bytes_is_uniform(void **state)
         lg_close(c);
 }
 
-static void noise_is_normal(void **state)
+TEST_CASE(noise_is_normal)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         static double y[64 * 64];
         lg_tensor *x = lg_full(c, 1000, LG_SHAPE(1, 64, 64), .device = lg_cpu());
@@ -91,9 +88,8 @@ static void noise_is_normal(void **state)
 /* ---- streams of numbers ---- */
 
 /* A chain draws as its parts do one after the other: of one stream. */
-static void chains_draw_from_one_stream(void **state)
+TEST_CASE(chains_draw_from_one_stream)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         double u[DRAWS], y[DRAWS];
         lg_dataset *base = images(c, LG_U8, (image){1, 5, 5}, 8), *numbers = draws_of(c, base);
@@ -109,9 +105,8 @@ static void chains_draw_from_one_stream(void **state)
 }
 
 /* What is drawn depends on seed, epoch and sample, not on the order, the batches or the threads. */
-static void numbers_belong_to_samples(void **state)
+TEST_CASE(numbers_belong_to_samples)
 {
-        (void)state;
         enum { samples = 13 };
         lg_ctx *c = open_ctx();
         double first[samples * DRAWS], u[samples * DRAWS], ids[samples];
@@ -157,9 +152,8 @@ static int64_t two_epochs(lg_ctx *c, lg_dataset *d, int workers, uint64_t seed, 
         return n;
 }
 
-static void threads_change_nothing(void **state)
+TEST_CASE(threads_change_nothing)
 {
-        (void)state;
         enum { room = 2 * 44 * (3 * 8 * 20 + 10) };
         lg_ctx *c = open_ctx();
         double *one = calloc(2 * room, sizeof *one), *many = calloc(2 * room, sizeof *many);
@@ -181,9 +175,8 @@ static void threads_change_nothing(void **state)
 }
 
 /* The same sample in two epochs. */
-static void epochs_differ(void **state)
+TEST_CASE(epochs_differ)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         double u[2 * DRAWS];
         lg_dataset *d = draws_of(c, images(c, LG_U8, (image){1, 2, 2}, 1));
@@ -201,9 +194,8 @@ static void epochs_differ(void **state)
 }
 
 /* A loader without a seed takes one from the context's random state, if there is something to draw. */
-static void seeds_are_drawn_where_something_is_random(void **state)
+TEST_CASE(seeds_are_drawn_where_something_is_random)
 {
-        (void)state;
         const bool random[PARTS] = {[0] = true, [1] = true, [2] = true, [4] = true, [5] = true, [7] = true, [8] = true};
         lg_ctx *c = open_ctx();
         lg_transform *parts[PARTS + 1], *all = chain_of_all(c, parts);
@@ -217,19 +209,4 @@ static void seeds_are_drawn_where_something_is_random(void **state)
                 assert_true((before.counter != after.counter) == (k == PARTS || random[k]));
         }
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_place_is_as_likely),
-                cmocka_unit_test(noise_of_bytes_is_uniform),
-                cmocka_unit_test(noise_is_normal),
-                cmocka_unit_test(chains_draw_from_one_stream),
-                cmocka_unit_test(numbers_belong_to_samples),
-                cmocka_unit_test(threads_change_nothing),
-                cmocka_unit_test(epochs_differ),
-                cmocka_unit_test(seeds_are_drawn_where_something_is_random),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

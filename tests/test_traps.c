@@ -7,9 +7,8 @@ static lg_tensor *leaf(lg_ctx *c, double value)
         return lg_scalar(c, value, .requires_grad = true);
 }
 
-static void a_shared_intermediate_counts_twice(void **state)
+TEST_CASE(a_shared_intermediate_counts_twice)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = leaf(c, 3), *y = lg_mul(x, x), *z = lg_add(y, y);
         lg_backward(z);
@@ -17,9 +16,8 @@ static void a_shared_intermediate_counts_twice(void **state)
         lg_close(c);
 }
 
-static void a_second_loss_gets_its_own_gradient(void **state)
+TEST_CASE(a_second_loss_gets_its_own_gradient)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = leaf(c, 3), *h = lg_mul(x, x);
         lg_backward(lg_mul_scalar(h, 5), .retain_graph = true);
@@ -62,9 +60,8 @@ static void *run_chain(void *user)
         return NULL;
 }
 
-static void a_million_ops_on_a_small_stack(void **state)
+TEST_CASE(a_million_ops_on_a_small_stack)
 {
-        (void)state;
         pthread_attr_t attr;
         pthread_t thread;
         char problem[200] = "";
@@ -108,9 +105,8 @@ static void *run_nested(void *user)
         return NULL;
 }
 
-static void the_deepest_modules_on_a_small_stack(void **state)
+TEST_CASE(the_deepest_modules_on_a_small_stack)
 {
-        (void)state;
         pthread_attr_t attr;
         pthread_t thread;
         char problem[200] = "";
@@ -122,9 +118,8 @@ static void the_deepest_modules_on_a_small_stack(void **state)
         assert_string_equal(problem, "");
 }
 
-static void a_leaf_used_a_thousand_times(void **state)
+TEST_CASE(a_leaf_used_a_thousand_times)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = leaf(c, 2), *sum = lg_scalar(c, 0);
         for (int i = 1; i <= 1000; i++)
@@ -135,9 +130,8 @@ static void a_leaf_used_a_thousand_times(void **state)
         lg_close(c);
 }
 
-static void backward_twice_is_an_error(void **state)
+TEST_CASE(backward_twice_is_an_error)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = leaf(c, 2), *y = lg_exp(x);
         assert_true(lg_backward(y));
@@ -150,9 +144,8 @@ static void backward_twice_is_an_error(void **state)
         lg_close(c);
 }
 
-static void a_changed_value_is_told_with_op_and_tensor(void **state)
+TEST_CASE(a_changed_value_is_told_with_op_and_tensor)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 5), .requires_grad = true), *k = lg_ones(c, LG_SHAPE(2, 5));
         lg_tensor *y = lg_sum(lg_mul(x, k));
@@ -174,9 +167,8 @@ static lg_dataset *rows(lg_ctx *c, int n, double first)
         return lg_dataset_tensors(c, lg_contiguous(x), lg_arange(c, 0, n, 1, .device = lg_cpu()));
 }
 
-static void what_was_made_before_the_loop_outlives_it(void **state)
+TEST_CASE(what_was_made_before_the_loop_outlives_it)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *before = lg_ones(c, LG_SHAPE(2)), *last = NULL;
         lg_loader *l = lg_loader_open(c, rows(c, 10, 0), 4);
@@ -197,9 +189,8 @@ static void what_was_made_before_the_loop_outlives_it(void **state)
         lg_close(c);
 }
 
-static void break_leaks_nothing(void **state)
+TEST_CASE(break_leaks_nothing)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_loader *l = lg_loader_open(c, rows(c, 10, 0), 4);
         int64_t live = lg_live_tensors(c);
@@ -225,9 +216,8 @@ static void break_leaks_nothing(void **state)
         lg_close(c);
 }
 
-static void nested_loaders(void **state)
+TEST_CASE(nested_loaders)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_loader *outer = lg_loader_open(c, rows(c, 6, 0), 2), *inner = lg_loader_open(c, rows(c, 6, 100), 3);
         double sum = 0;
@@ -243,9 +233,8 @@ static void nested_loaders(void **state)
         lg_close(c);
 }
 
-static void interleaved_loaders(void **state)
+TEST_CASE(interleaved_loaders)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_loader *one = lg_loader_open(c, rows(c, 6, 0), 2), *two = lg_loader_open(c, rows(c, 6, 100), 2);
         int64_t live = lg_live_tensors(c);
@@ -269,9 +258,8 @@ static void interleaved_loaders(void **state)
         lg_close(c);
 }
 
-static void a_failing_layer_is_reported_as_itself(void **state)
+TEST_CASE(a_failing_layer_is_reported_as_itself)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 4, 8), lg_nn_relu(c), lg_nn_linear(c, 9, 2));
         lg_tensor *x = lg_ones(c, LG_SHAPE(3, 4));
@@ -288,23 +276,4 @@ static void a_failing_layer_is_reported_as_itself(void **state)
         assert_null(lg_nn_sequential(c, lg_nn_relu(c), NULL, lg_nn_relu(c)));
         assert_error(c, LG_ERR_ARGUMENT, "lg_nn_sequential");
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_shared_intermediate_counts_twice),
-                cmocka_unit_test(a_second_loss_gets_its_own_gradient),
-                cmocka_unit_test(a_million_ops_on_a_small_stack),
-                cmocka_unit_test(the_deepest_modules_on_a_small_stack),
-                cmocka_unit_test(a_leaf_used_a_thousand_times),
-                cmocka_unit_test(backward_twice_is_an_error),
-                cmocka_unit_test(a_changed_value_is_told_with_op_and_tensor),
-                cmocka_unit_test(what_was_made_before_the_loop_outlives_it),
-                cmocka_unit_test(break_leaks_nothing),
-                cmocka_unit_test(nested_loaders),
-                cmocka_unit_test(interleaved_loaders),
-                cmocka_unit_test(a_failing_layer_is_reported_as_itself),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,9 +20,8 @@ static void check_shared(lg_tensor *view, lg_tensor *x)
         lg_write(x, before, LG_F64, (size_t)n * sizeof *before);
 }
 
-static void reshape(void **state)
+TEST_CASE(reshape)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = counting(c, LG_SHAPE(2, 6));
         lg_tensor *y = lg_reshape(x, LG_SHAPE(3, -1));
@@ -46,9 +45,8 @@ static void reshape(void **state)
         lg_close(c);
 }
 
-static void transpose_and_permute(void **state)
+TEST_CASE(transpose_and_permute)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = counting(c, LG_SHAPE(2, 3)), *t = lg_transpose(x, 0, -1);
         assert_shape(t, LG_SHAPE(3, 2));
@@ -69,9 +67,8 @@ static void transpose_and_permute(void **state)
         lg_close(c);
 }
 
-static void slice_and_select(void **state)
+TEST_CASE(slice_and_select)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = counting(c, LG_SHAPE(10));
         assert_list(lg_slice(x, 0, 2, 7), 0, 2, 3, 4, 5, 6);
@@ -96,9 +93,8 @@ static void slice_and_select(void **state)
         lg_close(c);
 }
 
-static void squeeze_and_expand(void **state)
+TEST_CASE(squeeze_and_expand)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = counting(c, LG_SHAPE(1, 3, 1));
         assert_shape(lg_squeeze(x, LG_ALL_DIMS), LG_SHAPE(3));
@@ -129,9 +125,8 @@ static void squeeze_and_expand(void **state)
         lg_close(c);
 }
 
-static void gradients_through_views(void **state)
+TEST_CASE(gradients_through_views)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_requires_grad(lg_copy(counting(c, LG_SHAPE(2, 3)), LG_NO_DEVICE), true);
         lg_tensor *y = lg_slice(lg_transpose(x, 0, 1), 0, 0, LG_MAX, .step = 2); /* columns 0 and 2 */
@@ -142,50 +137,4 @@ static void gradients_through_views(void **state)
         assert_list(lg_grad_of(x), 0, 0, 0, 0, 5, 5, 5);
         assert_ok(c);
         lg_close(c);
-}
-
-static void cat(void **state)
-{
-        (void)state;
-        lg_ctx *c = open_ctx();
-        lg_tensor *a = counting(c, LG_SHAPE(2, 2)), *b = lg_full(c, 9, LG_SHAPE(2, 1), .dtype = LG_F64);
-        lg_tensor *y = lg_cat(LG_LIST(a, b, a), -1);
-        assert_int_equal(lg_dtype_of(y), LG_F64);
-        assert_shape(y, LG_SHAPE(2, 5));
-        assert_list(y, 0, 0, 1, 9, 0, 1, 2, 3, 9, 2, 3);
-        assert_list(lg_cat(LG_LIST(lg_transpose(a, 0, 1), a), 0), 0, 0, 2, 1, 3, 0, 1, 2, 3);
-        drop(lg_cat(LG_LIST(a, b), 0));
-        assert_error(c, LG_ERR_SHAPE, "cat");
-        drop(lg_cat(LG_LIST(NULL, NULL, a), 0));
-        assert_error(c, LG_ERR_ARGUMENT, "cat: tensor 0 is NULL");
-        drop(lg_cat(LG_LIST(lg_scalar(c, 1), lg_scalar(c, 2)), 0));
-        assert_error(c, LG_ERR_ARGUMENT, "there is no dimension 0");
-        const lg_list nothing[] = {{3, NULL}, {0, NULL}, {-1, NULL}, LG_LIST(NULL, NULL), {-1, LG_LIST(a).items}};
-        for (int i = 0; i < 5; i++)
-                assert_null(lg_cat(nothing[i], 0));
-        assert_ok(c);
-        drop(lg_cat(LG_LIST(a, a), 2));
-        assert_error(c, LG_ERR_ARGUMENT, "cat");
-        lg_tensor *many[40];
-        for (int i = 0; i < 40; i++)
-                many[i] = lg_full(c, i, LG_SHAPE(1), .requires_grad = true);
-        y = lg_cat((lg_list){40, many}, 0);
-        assert_shape(y, LG_SHAPE(40));
-        lg_backward(lg_sum(lg_square(y)));
-        assert_list(lg_grad_of(many[33]), 0, 66);
-        assert_ok(c);
-        lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(reshape),
-                cmocka_unit_test(transpose_and_permute),
-                cmocka_unit_test(slice_and_select),
-                cmocka_unit_test(squeeze_and_expand),
-                cmocka_unit_test(cat),
-                cmocka_unit_test(gradients_through_views),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,9 +19,8 @@ static void note(const lg_trace_record *r, void *user)
         l->elements += r->out[0].ndim;
 }
 
-static void every_op_is_told(void **state)
+TEST_CASE(every_op_is_told)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         log_t l = {0};
         lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 3, 4), lg_nn_relu(c));
@@ -45,9 +44,8 @@ static void every_op_is_told(void **state)
         lg_close(c);
 }
 
-static void lines_for_people(void **state)
+TEST_CASE(lines_for_people)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         FILE *f = tmpfile();
         char text[4096] = "";
@@ -74,9 +72,8 @@ static lg_tensor *log_of(lg_module *m, lg_list in, void *user)
         return lg_log(in.items[0]);
 }
 
-static void the_first_nan_in_a_forward(void **state)
+TEST_CASE(the_first_nan_in_a_forward)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = lg_nn_sequential(c, lg_nn_relu(c), lg_nn_module(c, "Log", .forward = log_of), lg_nn_relu(c));
         lg_tensor *x = lg_from(c, ((float[]){1, 2, 0, 3}), LG_SHAPE(2, 2));
@@ -100,9 +97,8 @@ static void the_first_nan_in_a_forward(void **state)
 }
 
 /* A NaN of infinities, such as a soft-max of masks alone, is one of inputs without NaN. */
-static void a_nan_of_infinities(void **state)
+TEST_CASE(a_nan_of_infinities)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         test_device(c);
         for (int only = 0; only < 2; only++) {
@@ -127,9 +123,8 @@ static void a_nan_of_infinities(void **state)
         lg_close(c);
 }
 
-static void the_first_nan_in_a_backward(void **state)
+TEST_CASE(the_first_nan_in_a_backward)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         for (int create_graph = 0; create_graph < 2; create_graph++) {
                 lg_tensor *x = lg_requires_grad(lg_from(c, ((float[]){0, 4}), LG_SHAPE(2)), true);
@@ -152,9 +147,8 @@ static void the_first_nan_in_a_backward(void **state)
         lg_close(c);
 }
 
-static void memory_by_module(void **state)
+TEST_CASE(memory_by_module)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = lg_nn_sequential(c, lg_nn_conv2d(c, 1, 8, 3, .padding = 1), lg_nn_batch_norm2d(c, 8),
                                           lg_nn_relu(c), lg_nn_flatten(c), lg_nn_linear(c, 8 * 16 * 16, 10));
@@ -225,9 +219,8 @@ static void end_something(const lg_trace_record *r, void *user)
 }
 
 /* What the call around has in its hands stays as it is. */
-static void a_trace_only_looks(void **state)
+TEST_CASE(a_trace_only_looks)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_device device = lg_default_device(c, lg_parse_device(c, "cpu"));
         traced t = {.device = device.type == LG_DEVICE_CPU ? lg_parse_device(c, "shadow") : device};
@@ -249,15 +242,4 @@ static void a_trace_only_looks(void **state)
         }
         assert_ok(c);
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_trace_only_looks),  cmocka_unit_test(every_op_is_told),
-                cmocka_unit_test(lines_for_people),    cmocka_unit_test(the_first_nan_in_a_forward),
-                cmocka_unit_test(a_nan_of_infinities), cmocka_unit_test(the_first_nan_in_a_backward),
-                cmocka_unit_test(memory_by_module),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,8 @@
 /* test_weights.c - files of weights without a module: what is in them, single tensors. */
 #include "temporary.h"
 
-static void tensors_by_name(void **state)
+TEST_CASE_WITH(tensors_by_name, begin, end)
 {
-        (void)state;
         lg_ctx *c = open_ctx();
         lg_module *net = lg_nn_sequential(c, lg_nn_conv2d(c, 1, 2, 3), lg_nn_batch_norm2d(c, 2), lg_nn_relu(c),
                                           lg_nn_flatten(c), lg_nn_linear(c, 8, 3));
@@ -43,9 +42,8 @@ static void tensors_by_name(void **state)
 }
 
 /* Another library's file: a dtype that is not here, and texts. */
-static void what_another_library_wrote(void **state)
+TEST_CASE_WITH(what_another_library_wrote, begin, end)
 {
-        (void)state;
         static const char header[] = "{\"__metadata__\":{\"format\":\"pt\",\"by\":\"hand\"},"
                                      "\"a\":{\"dtype\":\"I16\",\"shape\":[2],\"data_offsets\":[0,4]}}  ";
         const uint64_t bytes = sizeof header - 1;
@@ -72,13 +70,4 @@ static void what_another_library_wrote(void **state)
         assert_false(lg_weights_text(w, 0, NULL, &value));
         assert_error(c, LG_ERR_ARGUMENT, "lg_weights_text: ret_key is NULL");
         lg_close(c);
-}
-
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(tensors_by_name, begin, end),
-                cmocka_unit_test_setup_teardown(what_another_library_wrote, begin, end),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,11 +110,12 @@ clean() {
 sanitizer() {
         local name tool code=0 lanes end=$((SECONDS + limit)) names=(kernels)
         lanes=$(least 6 $(((cores + 1) / 2)))
-        built tools/gpu_bench && built tests/test_pointwise || return 1
+        built tools/gpu_bench && built tests/tests || return 1
         sanitize memcheck probe "$build/tools/gpu_bench" --small --seconds 5 ops
         grep -q 'ERROR SUMMARY: 0 errors' "$work/probe.memcheck.sum" ||
                 { why="it does not work here: $(grep -m 1 -i 'error\|supported' "$work/probe.memcheck.out")"; return 1; }
-        for name in pointwise elementwise reduce matmul conv pool norm index sort loss optim random; do
+        for name in pointwise elementwise reduce reduce_made cumsum matmul conv pool batch_norm layer_norm gather embedding pad flip \
+                sort softmax cross_entropy loss optim random draw; do
                 names+=("$name")
         done
         export LG_TEST_DEVICE=cuda:0 LG_TEST_DATA=$root/tests/data LIBGRAD_SHADOW=$build/tests/shadow/libgrad-shadow.so
@@ -123,7 +124,7 @@ sanitizer() {
                         while [ "$(jobs -rp | wc -l)" -ge "$lanes" ]; do
                                 wait -n
                         done
-                        set -- "$build/tests/test_$name"
+                        set -- "$build/tests/tests" "$name"
                         [ "$name" != kernels ] || set -- "$build/tools/gpu_bench" --small --seconds 20 kernels
                         sanitize $tool "$name" "$@" &
                 done

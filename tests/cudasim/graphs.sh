@@ -1,6 +1,6 @@
 #!/bin/sh
 # graphs.sh BUILD >tests/data/graphs.txt: what the suite and the networks convolve on cudasim.
-# graphs.sh --check GRAPHS PROGRAM...: each program convolves nothing on cuda:0 that is not in the list.
+# graphs.sh --check GRAPHS TESTS NAME...: the tests of these names convolve nothing on cuda:0 that is not in the list.
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -8,10 +8,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export CUDASIM_CUDNN_GRAPHS="$work/graphs"
 if [ "$1" = --check ]; then
-        list=$2
-        shift 2
-        for program; do
-                "$program" >"$work/out" 2>&1 || { cat "$work/out"; exit 1; }
+        list=$2 program=$3
+        shift 3
+        for name; do
+                "$program" "$name" >"$work/out" 2>&1 || { cat "$work/out"; exit 1; }
         done
         [ -s "$work/graphs" ] || { echo 'nothing was convolved'; exit 1; }
         grep -v '^#' "$list" | sort -u >"$work/known"

@@ -12,7 +12,7 @@ SRC = tensor(2, 3, 4, phase=0.7)
 
 
 def i64(*shape, top):
-    """(7 i + 3) mod top: index_of() of test_index.c."""
+    """(7 i + 3) mod top: golden_index() of golden.h."""
     n = 1
     for s in shape:
         n *= s

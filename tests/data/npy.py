@@ -3,7 +3,7 @@
 Run with a Python that has NumPy: python3 tests/data/npy.py > tests/data/npy.txt. A line is a file: npy or npz, its name, then
 of npy files the dtype that they have here, the number of dimensions, the sizes and the values in C order; at last all bytes.
 
-python3 tests/data/npy.py check PROGRAM: runs test_npy_write, reads what it writes into $LG_TEST_NPY, and compares.
+python3 tests/data/npy.py check PROGRAM: runs PROGRAM npy_write, reads what it writes into $LG_TEST_NPY, and compares.
 """
 import io
 import os
@@ -85,7 +85,7 @@ def check(folder):
 
 if sys.argv[1:2] == ['check']:
     with tempfile.TemporaryDirectory() as written:
-        subprocess.run([sys.argv[2]], env={**os.environ, 'LG_TEST_NPY': written}, check=True, capture_output=True)
+        subprocess.run([sys.argv[2], 'npy_write'], env={**os.environ, 'LG_TEST_NPY': written}, check=True, capture_output=True)
         check(written)
 else:
     write()

@@ -3,7 +3,7 @@
 
     pip install safetensors==0.5.3 numpy
     weights.py write FILE
-    weights.py check FILE     # of: LG_TEST_WEIGHTS=FILE tests/test_safetensors
+    weights.py check FILE     # of: LG_TEST_WEIGHTS=FILE tests/tests_private safetensors
 """
 import struct
 import sys

@@ -2,6 +2,7 @@
 #ifndef LG_TEST_RANK_H
 #define LG_TEST_RANK_H
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -29,6 +30,34 @@ static inline bool join(double seconds)
         if (g)
                 lg_default_device(c, lg_group_device(g));
         return g != NULL;
+}
+
+/* A process says nothing until another one wakes it. Before MPI makes threads, all of them keep the signal back. */
+static inline sigset_t wake_up(void)
+{
+        sigset_t s;
+        sigemptyset(&s);
+        sigaddset(&s, SIGUSR1);
+        return s;
+}
+
+static inline void keep_wake_up(void)
+{
+        const sigset_t s = wake_up();
+        pthread_sigmask(SIG_BLOCK, &s, NULL);
+}
+
+static inline void await_wake_up(void)
+{
+        const sigset_t s = wake_up();
+        int got;
+        sigwait(&s, &got);
+}
+
+/* The process of a rank, which all ask for. */
+static inline pid_t process_of(int of)
+{
+        return (pid_t)lg_item_i64(lg_broadcast(lg_full(c, getpid(), LG_SHAPE_0D, .dtype = LG_I64), g, of));
 }
 
 /* LeakSanitizer's, where the program was built with it. */

@@ -1,0 +1,38 @@
+/* tests.h - TEST_CASE(name) {...}: a test that adds itself to those of the program. */
+#ifndef LG_TESTS_H
+#define LG_TESTS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+struct test {
+        const char *file;
+        int line;
+        struct CMUnitTest unit; /* no function: what comes before and after all tests of the file */
+        struct test *next;
+};
+void add_test(struct test *t);
+
+#define ADD_TEST(adds, ...)                                                                                            \
+        __attribute__((constructor)) static void adds(void)                                                            \
+        {                                                                                                              \
+                static struct test added = {__FILE__, __LINE__, __VA_ARGS__, NULL};                                    \
+                add_test(&added);                                                                                      \
+        }
+
+#define TEST_CASE(name) TEST_CASE_WITH(name, NULL, NULL)
+#define TEST_CASE_WITH(name, before, after)                                                                            \
+        static void name(void **state);                                                                                \
+        ADD_TEST(add_##name, cmocka_unit_test_setup_teardown(name, before, after))                                     \
+        static void name(__attribute__((unused)) void **state)
+
+/* Functions that run before and after all tests of a file. */
+#define AROUND_TESTS(before, after)                                                                                    \
+        ADD_TEST(add_group, {NULL, NULL, before, after, NULL})                                                         \
+        struct test
+
+#endif
