@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""autocast.py: compares the classes of autocast.def with what torch.autocast("cuda") does; needs PyTorch, but no GPU.
+"""autocast.py: compares the classes of calls.def with what torch.autocast("cuda") does; needs PyTorch, but no GPU.
 
-PyTorch runs each row's function under autocast on fake CUDA tensors, which have a dtype and no memory: so functions
-that PyTorch makes of others have the class of those. Each op of libgrad that gives floats must have a row.
+PyTorch runs each call's function under autocast on fake CUDA tensors, which have a dtype and no memory: so functions
+that PyTorch makes of others have the class of those.
 """
 import pathlib
 import re
@@ -12,7 +12,10 @@ import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Rows that call more than torch.name(x) or torch.name(x, y).
+# PyTorch's names where they are others.
+NAMES = {"nll": "nll_loss", "l1": "l1_loss", "smooth_l1": "smooth_l1_loss", "huber": "huber_loss", "mse": "mse_loss",
+         "bce": "binary_cross_entropy", "bce_with_logits": "binary_cross_entropy_with_logits", "gelu_tanh": "gelu"}
+# Calls of more than torch.name(x) or torch.name(x, y).
 CALLS = {
     "conv1d": lambda x, y, i: torch.conv1d(x, y.reshape(4, 4, 2)),
     "conv2d": lambda x, y, i: torch.conv2d(x[None], y.reshape(4, 2, 2, 2)),
@@ -30,6 +33,7 @@ CALLS = {
     "where": lambda x, y, i: torch.where(x > y, x, y),
     "lerp": lambda x, y, i: torch.lerp(x, y, 0.5),
     "batch_norm": lambda x, y, i: F.batch_norm(x, None, None, training=True),
+    "instance_norm": lambda x, y, i: F.instance_norm(x),
     "sort": lambda x, y, i: torch.sort(x)[0],
     "topk": lambda x, y, i: torch.topk(x, 2)[0],
     "cat": lambda x, y, i: torch.cat((x, y)),
@@ -51,7 +55,7 @@ CALLS = {
     "feature_dropout": lambda x, y, i: F.dropout1d(x, 0.5),
     "clamp": lambda x, y, i: torch.clamp(x, 0, 1),
     "leaky_relu": lambda x, y, i: F.leaky_relu(x, 0.1),
-    "log_sigmoid": lambda x, y, i: F.logsigmoid(x),
+    "log_sigmoid": lambda x, y, i: F.logsigmoid(x), "lerp_scalar": lambda x, y, i: torch.lerp(x, y, 0.5),
     "add_scalar": lambda x, y, i: x + 3, "sub_scalar": lambda x, y, i: x - 3, "rsub_scalar": lambda x, y, i: 3 - x,
     "mul_scalar": lambda x, y, i: x * 3, "div_scalar": lambda x, y, i: x / 3,
     "rdiv_scalar": lambda x, y, i: 2 / x, "pow_scalar": lambda x, y, i: x ** 1.5, "rpow_scalar": lambda x, y, i: 1.5 ** x,
@@ -61,14 +65,10 @@ CALLS = {
 SECOND = {"cumsum": 0, "cumprod": 0, "logcumsumexp": 0, "softmax": -1, "log_softmax": -1, "glu": -1, "max_pool1d": 2,
           "max_pool2d": 2, "avg_pool1d": 2, "avg_pool2d": 2, "adaptive_avg_pool1d": 2, "adaptive_avg_pool2d": 2,
           "adaptive_max_pool2d": 2, "dropout": 0.5, "max": 0, "min": 0}
-# On CUDA an error in PyTorch, where libgrad takes f32; without values of no known size.
-WITHOUT_CLASS = {"binary_cross_entropy", "masked_select"}
-# Ops that apply no cast of their own: their results are of whole numbers, they are within other ops, or they cast.
-WITHOUT_ROW = set("""argmax argmin argsort nonzero multinomial one_hot any all eq ne lt le gt ge logical_and logical_or
-    logical_xor logical_not eq_scalar ne_scalar lt_scalar le_scalar gt_scalar ge_scalar isnan isinf isfinite
-    linear_relu batch_norm_relu conv2d_relu conv2d_end relu_grad slice_grad class_weights pick pick_grad
-    conv2d_input_grad conv2d_weight_grad max_pool2d_grad max_pool2d_pick avg_pool2d_grad view to cast""".split())
-
+# In test_autocast.c instead of calls.def.
+BY_HAND = [("LOW", "prelu", False), ("SAME", "bernoulli", False)]
+# On CUDA an error in PyTorch, where libgrad takes f32; without values of no known size; of a dtype that is given.
+WITHOUT_CLASS = {"binary_cross_entropy", "masked_select", "cast"}
 
 def promoted():
     header = pathlib.Path(torch.__file__).parent / "include/ATen/autocast_mode.h"
@@ -76,37 +76,44 @@ def promoted():
     return set(re.findall(r"_\((\w+)[,)]", body.group(1)))
 
 
-def run(name, call, dtype):
+def run(name, two, dtype):
     x, y = (torch.empty(2, 4, 4, dtype=dtype, device="cuda") for _ in range(2))
     i = torch.empty(4, dtype=torch.int64, device="cuda")
     f = getattr(F, name, None) or getattr(torch, name, None)
     out = (CALLS[name](x, y, i) if name in CALLS else f(x, SECOND[name]) if name in SECOND else
-           f(x, y) if re.search(r"\by\b", call) else f(x))
+           f(x, y) if two else f(x))
     return (out if isinstance(out, torch.Tensor) else out[0]).dtype
 
 
-def class_of(name, call, promotes):
-    half, full = (run(name, call, dtype) for dtype in (torch.float16, torch.float32))
+def class_of(name, two, promotes):
+    half, full = (run(name, two, dtype) for dtype in (torch.float16, torch.float32))
     return {(torch.float16, torch.float16): "LOW", (torch.float32, torch.float32): "F32"}.get(
         (half, full), "WIDEST" if name in promotes else "SAME")
 
 
+def rows():
+    """The class of each op, and whether it has two operands."""
+    calls, pointwise = (ROOT / "tests/calls.def").read_text(), (ROOT / "kernels/pointwise.def").read_text()
+    classes = {name: of for of, names in re.findall(r"^ELEMENTWISE\((\w+), ([^)]*)\)", calls, re.M) for name in names.split()}
+    elementwise = re.findall(r"^(UNARY|BINARY|TERNARY)\((\w+),", pointwise, re.M)
+    unknown = set(classes) - {name for _, name in elementwise}
+    if unknown:
+        sys.exit(f"calls.def has classes of {', '.join(sorted(unknown))}, which are not in pointwise.def")
+    return [(classes.get(name, "SAME"), name, family == "BINARY") for family, name in elementwise] + [
+        (of, name, "x[1]" in call) for of, name, call in re.findall(r"^CALL\(\w+, (\w+),\s+lg_(\w+)\((.*)", calls, re.M)]
+
+
 def main():
-    rows = re.findall(r"^ROW\((\w+), (\w+), (.*)\)$", re.sub(r" */\*.*?\*/$", "", (
-        ROOT / "tests/autocast.def").read_text(), flags=re.M), re.M)
-    ops = re.findall(r"^[A-Z_]+\((\w+)[,)]", (ROOT / "kernels/pointwise.def").read_text() +
-                     (ROOT / "libgrad/ops/ops.def").read_text(), re.M)
-    promotes, wrong = promoted(), []
+    found, promotes, wrong = rows() + BY_HAND, promoted(), []
     torch.set_autocast_enabled("cuda", True)
     torch.set_autocast_dtype("cuda", torch.float16)
     with FakeTensorMode():
-        for of, name, call in rows:
-            is_of = of if name in WITHOUT_CLASS else class_of(name, call, promotes)
+        for of, op, two in dict.fromkeys(found):
+            name = NAMES.get(op, op)
+            is_of = of if name in WITHOUT_CLASS else class_of(name, two, promotes)
             if is_of != of:
-                wrong.append(f"{call} is {of} here, and {is_of} in PyTorch")
-    called = {name for _, _, call in rows for name in re.findall(r"lg_(\w+)\(", call)}
-    wrong += [f"{op} has no row" for op in ops if op not in called | WITHOUT_ROW]
-    print("\n".join(wrong + [f"{len(rows)} rows, {len(ops)} ops, {len(wrong)} differences"]))
+                wrong.append(f"{op} is {of} here, and {is_of} in PyTorch")
+    print("\n".join(wrong + [f"{len(found)} calls, {len(wrong)} differences"]))
     return bool(wrong)
 
 

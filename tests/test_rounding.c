@@ -4,6 +4,7 @@
  * on the other side of a half: half a unit in the last place and what f32 explains.
  */
 #include <float.h>
+#include "calls.h"
 #include "rows.h"
 
 #define SETS 8 /* of values for each small case */
@@ -15,13 +16,23 @@ typedef struct format {
 } format;
 static const format formats[] = {{LG_F16, 11, -14, 65504}, {LG_BF16, 8, -126, 3.3895313892515355e38}};
 
-/* ---- cases with more elements than those of gradients.def have ---- */
-
-#define IMAGES S(2, 5, 9, 8)
-#include "rounding.def"
-static const row large = {.name = "large", .run = run_large, ANYWHERE};
-
 /* ---- comparing ---- */
+
+/* A case of a row, or a large call. */
+typedef struct subject {
+        const char *name;
+        const row *row;
+        int k;
+        const large_call *call;
+        int count, gradients; /* inputs, of which the first have a gradient */
+} subject;
+
+static lg_tensor *run(const subject *u, lg_ctx *c, lg_tensor *const *x)
+{
+        shapes again;
+        lg_seed(c, 1);
+        return u->call ? u->call->run(c, x) : run_case(u->row, c, x, u->k, &again);
+}
 
 /* The distance of numbers of that format around x. */
 static double unit(const format *f, double x)
@@ -33,7 +44,7 @@ static double unit(const format *f, double x)
 
 static int wrong; /* results, all of which are told */
 
-static void compare(const format *f, const row *r, int k, bool gradient, const lg_tensor *narrow, const lg_tensor *wide,
+static void compare(const format *f, const subject *u, bool gradient, const lg_tensor *narrow, const lg_tensor *wide,
                     const lg_tensor *rounded)
 {
         int64_t n = lg_numel(narrow);
@@ -49,7 +60,7 @@ static void compare(const format *f, const row *r, int k, bool gradient, const l
                                         : (0.5 + 0x1p-8) * unit(f, w[i]) + 8 * FLT_EPSILON * top;
                 if (y[i] != once[i] && !(isnan(y[i]) && isnan(once[i])) && !(fabs(y[i] - w[i]) <= limit)) {
                         print_error("%s, case %d, in %s, %s %lld of %lld: %.9g, not %.9g, which is %.9g in f32\n",
-                                    r->name, k, lg_dtype_name(f->dtype), gradient ? "gradient" : "element",
+                                    u->name, u->k, lg_dtype_name(f->dtype), gradient ? "gradient" : "element",
                                     (long long)i, (long long)n, y[i], once[i], w[i]);
                         wrong++;
                         break;
@@ -59,20 +70,35 @@ static void compare(const format *f, const row *r, int k, bool gradient, const l
 }
 
 /* The gradients of the results of both; those in 16 bits are sums of roundings. */
-static void compare_gradients(lg_ctx *c, const format *f, const row *r, int k, const shapes *s, lg_tensor *const *x,
-                              lg_tensor *const *wide, lg_tensor *y, lg_tensor *w)
+static void compare_gradients(lg_ctx *c, const format *f, const subject *u, lg_tensor *const *x, lg_tensor *const *wide,
+                              lg_tensor *y, lg_tensor *w)
 {
-        lg_tensor *g[MAX_INPUTS] = {NULL}, *h[MAX_INPUTS] = {NULL};
+        lg_tensor *g[MOST_OPERANDS] = {NULL}, *h[MOST_OPERANDS] = {NULL};
         lg_tensor *seed = lg_uniform(c, -1, 1, lg_shape_of(y), .dtype = f->dtype);
-        lg_grad(LG_LIST(y), LG_LIST_OF(s->count, x), .grads = LG_LIST(seed), .result = g);
-        lg_grad(LG_LIST(w), LG_LIST_OF(s->count, wide), .grads = LG_LIST(lg_cast(seed, LG_F32)), .result = h);
+        lg_grad(LG_LIST(y), LG_LIST_OF(u->gradients, x), .grads = LG_LIST(seed), .result = g);
+        lg_grad(LG_LIST(w), LG_LIST_OF(u->gradients, wide), .grads = LG_LIST(lg_cast(seed, LG_F32)), .result = h);
         assert_ok(c);
-        for (int i = 0; i < s->count; i++)
+        for (int i = 0; i < u->gradients; i++)
                 if (g[i] && h[i])
-                        compare(f, r, k, true, g[i], h[i], lg_cast(h[i], f->dtype));
+                        compare(f, u, true, g[i], h[i], lg_cast(h[i], f->dtype));
 }
 
-/* An input whose values have the digits of the format, in f32 or in it. */
+/* Compares the results of inputs in the format f with those of the same values in f32. */
+static void compare_results(lg_ctx *c, const format *f, const subject *u, lg_tensor *const *x)
+{
+        lg_tensor *wide[MOST_OPERANDS];
+        for (int i = 0; i < u->count; i++)
+                wide[i] = lg_requires_grad(lg_cast(lg_detach(x[i]), LG_F32), lg_needs_grad(x[i]));
+        lg_tensor *y = run(u, c, x), *w = run(u, c, wide);
+        assert_ok(c);
+        compare(f, u, false, y, w, lg_cast(w, lg_dtype_of(y)));
+        if (lg_needs_grad(y))
+                compare_gradients(c, f, u, x, wide, y, w);
+}
+
+/* ---- every row ---- */
+
+/* An input of that format. */
 static lg_tensor *input(lg_ctx *c, const row *r, int which, lg_shape shape, int64_t first, lg_dtype digits)
 {
         int64_t n = 1;
@@ -89,30 +115,21 @@ static lg_tensor *input(lg_ctx *c, const row *r, int which, lg_shape shape, int6
 static void check_case(lg_ctx *c, const format *f, const row *r, int k, const shapes *s, int set)
 {
         lg_scope scope = lg_scope_begin(c);
-        lg_tensor *x[MAX_INPUTS], *wide[MAX_INPUTS];
-        for (int i = 0; i < s->count; i++) {
+        lg_tensor *x[MAX_INPUTS];
+        for (int i = 0; i < s->count; i++)
                 x[i] = lg_requires_grad(input(c, r, i, s->shape[i], 97 * set, f->dtype), true);
-                wide[i] = lg_requires_grad(lg_cast(lg_detach(x[i]), LG_F32), true);
-        }
-        shapes again;
         probabilities = f->dtype;
-        lg_seed(c, 1);
-        lg_tensor *y = run_case(r, c, x, k, &again);
-        lg_seed(c, 1);
-        lg_tensor *w = run_case(r, c, wide, k, &again);
-        assert_ok(c);
-        compare(f, r, k, false, y, w, lg_cast(w, lg_dtype_of(y)));
-        compare_gradients(c, f, r, k, s, x, wide, y, w);
+        compare_results(c, f, &(subject){r->name, r, k, NULL, s->count, s->count}, x);
         lg_scope_end(c, scope);
 }
 
-static void check_row(lg_ctx *c, const row *r, int sets)
+static void check_row(lg_ctx *c, const row *r)
 {
         shapes s;
         int k = 0;
         for (run_case(r, c, NULL, 0, &s); s.count >= 0; run_case(r, c, NULL, ++k, &s))
                 for (int f = 0; f < 2; f++)
-                        for (int set = 0; set < sets; set++)
+                        for (int set = 0; set < SETS; set++)
                                 check_case(c, &formats[f], r, k, &s, set);
 }
 
@@ -120,15 +137,46 @@ TEST_CASE(every_row_rounds_once)
 {
         lg_ctx *c = open_ctx();
         for (int r = 0; r < ROWS; r++)
-                check_row(c, &rows[r], SETS);
+                check_row(c, &rows[r]);
         lg_close(c);
         assert_int_equal(wrong, 0);
+}
+
+/* ---- large calls ---- */
+
+static lg_tensor *linear_relu(lg_ctx *c, lg_tensor *const *x)
+{
+        (void)c;
+        return lg__linear_relu(x[0], x[1], x[2]);
+}
+
+/* Not in calls.def, which has what is public. */
+static const large_call private_call = {
+        .name = "linear_relu",
+        .run = linear_relu,
+        .input = {{{17, 100}, -1, 1, true}, {{9, 100}, -1, 1, true}, {{9}, -1, 1, true}}};
+
+static void check_call(lg_ctx *c, const large_call *r)
+{
+        for (int f = 0; f < 2; f++) {
+                lg_scope scope = lg_scope_begin(c);
+                lg_tensor *x[MOST_OPERANDS];
+                const subject u = {r->name, NULL, 0, r, operands_of(r), gradients_of(r)};
+                for (int i = 0; i < u.count; i++)
+                        x[i] = lg_requires_grad(
+                                lg_to(draw_operand(c, r, i, formats[f].dtype), lg_get_default_device(c)),
+                                r->input[i].gradient);
+                compare_results(c, &formats[f], &u, x);
+                lg_scope_end(c, scope);
+        }
 }
 
 TEST_CASE(large_results_round_once)
 {
         lg_ctx *c = open_ctx();
-        check_row(c, &large, 1);
+        for (size_t i = 0; i < sizeof large_calls / sizeof *large_calls; i++)
+                check_call(c, &large_calls[i]);
+        check_call(c, &private_call);
         lg_close(c);
         assert_int_equal(wrong, 0);
 }

@@ -1,7 +1,362 @@
-/* gpu_kernels.c - measures the kernels that the tables of gpu_kernels_*.c name, a figure for each row and dtype. */
+/* gpu_kernels.c - measures the kernels that gpu_kernels.def names, a figure for each row and dtype.
+ *
+ * Bytes are those that must move: each input read once, each output written once.
+ */
 #include <stdio.h>
 #include <string.h>
 #include "gpu_bench.h"
+
+enum {
+        F32 = 1 << LG_F32,
+        F64 = 1 << LG_F64,
+        F16 = 1 << LG_F16,
+        BF16 = 1 << LG_BF16,
+        TF32 = 2 << LG_BOOL, /* products in it, of f32 */
+        FLOATS = F32 | F16 | BF16,
+        PRODUCT = FLOATS | TF32
+};
+
+/* A thing to measure, once for each dtype. Only run is timed. */
+typedef struct row {
+        const char *name, *kernels;
+        unsigned dtypes; /* F32 | ... */
+        int64_t size[4], small[4];
+        void (*make)(work *w);
+        void (*run)(work *w);
+} row;
+
+/* ---- tensors ---- */
+
+/* In [-1, 1), of w's dtype. */
+static lg_tensor *values(work *w, lg_shape shape)
+{
+        return lg_uniform(w->c, -1, 1, shape, .dtype = w->dtype, .device = w->device);
+}
+
+static lg_tensor *leaf(work *w, lg_shape shape)
+{
+        return lg_requires_grad(values(w, shape), true);
+}
+
+static lg_tensor *indices(work *w, lg_shape shape, int64_t below)
+{
+        return lg_cast(lg_uniform(w->c, 0, below, shape, .device = w->device), LG_I64);
+}
+
+/* Bytes of an element. */
+static double width(const work *w)
+{
+        return (double)lg_dtype_size(w->dtype);
+}
+
+/* size[0] images of size[1] channels, size[2] wide, with channels last, as libgrad keeps them. */
+static lg_tensor *images(work *w)
+{
+        lg_tensor *x = values(w, LG_SHAPE(w->size[0], w->size[2], w->size[2], w->size[1]));
+        return lg_permute(x, LG_DIMS(0, 3, 1, 2));
+}
+
+static double image_bytes(const work *w)
+{
+        return width(w) * (double)(w->size[0] * w->size[1] * w->size[2] * w->size[2]);
+}
+
+/* ---- elements: x, and w beside it ---- */
+
+static void make_flat(work *w)
+{
+        w->x = values(w, LG_SHAPE(w->size[0]));
+        w->bytes = 2 * width(w) * (double)w->size[0];
+}
+
+static void make_two(work *w)
+{
+        make_flat(w);
+        w->w = values(w, LG_SHAPE(w->size[0]));
+        w->bytes *= 1.5;
+}
+
+static void make_matrix(work *w)
+{
+        w->x = values(w, LG_SHAPE(w->size[0], w->size[1]));
+        w->bytes = 2 * width(w) * (double)(w->size[0] * w->size[1]);
+}
+
+static void make_bias(work *w)
+{
+        make_matrix(w);
+        w->w = values(w, LG_SHAPE(w->size[1]));
+}
+
+/* From f32, or to it. */
+static void make_convert(work *w)
+{
+        const lg_dtype from = w->dtype == LG_F32 ? LG_F16 : LG_F32;
+        w->x = lg_uniform(w->c, -1, 1, LG_SHAPE(w->size[0]), .dtype = from, .device = w->device);
+        w->bytes = (double)(lg_dtype_size(from) + lg_dtype_size(w->dtype)) * (double)w->size[0];
+}
+
+/* Every second column: whole lines are read for half of their elements. */
+static void make_strided(work *w)
+{
+        make_matrix(w);
+        w->x = lg_slice(w->x, 1, 0, LG_MAX, .step = 2);
+        w->bytes *= 0.75;
+}
+
+static void make_transposed(work *w)
+{
+        make_matrix(w);
+        w->x = lg_transpose(w->x, 0, 1);
+}
+
+/* x is written only. */
+static void make_written(work *w)
+{
+        make_flat(w);
+        w->bytes /= 2;
+}
+
+/* A bool, one byte, out. */
+static void make_test(work *w)
+{
+        make_flat(w);
+        w->bytes = (width(w) + 1) * (double)w->size[0];
+}
+
+static void make_comparison(work *w)
+{
+        make_two(w);
+        w->bytes = (2 * width(w) + 1) * (double)w->size[0];
+}
+
+/* y is the condition. */
+static void make_where(work *w)
+{
+        lg_shape shape = LG_SHAPE(w->size[0]);
+        w->x = leaf(w, shape);
+        w->w = leaf(w, shape);
+        w->y = lg_gt_scalar(values(w, shape), 0);
+        w->bytes = (3 * width(w) + 1) * (double)w->size[0];
+}
+
+/* ---- products ---- */
+
+/* (size[3] times) m x n from m x k and k x n */
+static void make_gemm(work *w)
+{
+        int64_t m = w->size[0], n = w->size[1], k = w->size[2], batch = w->size[3] ? w->size[3] : 1;
+        w->x = values(w, batch > 1 ? LG_SHAPE(batch, m, k) : LG_SHAPE(m, k));
+        w->w = values(w, batch > 1 ? LG_SHAPE(batch, k, n) : LG_SHAPE(k, n));
+        w->flops = 2 * (double)batch * (double)m * (double)n * (double)k;
+        w->bytes = width(w) * (double)batch * (double)(m * k + k * n + m * n);
+}
+
+/* Images to as many of the same size, by kernels size[3] wide. */
+static void make_conv(work *w)
+{
+        int64_t channels = w->size[1], wide = w->size[3];
+        w->x = images(w);
+        w->w = values(w, LG_SHAPE(channels, channels, wide, wide));
+        w->flops = 2 * (double)(wide * wide * channels) * image_bytes(w) / width(w);
+        w->bytes = 2 * image_bytes(w);
+}
+
+/* Each channel by itself: bytes matter, not operations. */
+static void make_depthwise(work *w)
+{
+        w->x = images(w);
+        w->w = values(w, LG_SHAPE(w->size[1], 1, w->size[3], w->size[3]));
+        w->bytes = 2 * image_bytes(w);
+}
+
+/* ---- reductions, norms: weight w, bias z; losses: labels y ---- */
+
+static void make_read(work *w)
+{
+        make_matrix(w);
+        w->bytes /= 2;
+}
+
+/* For the gradient of the bias alone: no product is computed. */
+static void make_layer(work *w)
+{
+        w->net = lg_nn_sequential(w->c, lg_nn_linear(w->c, 16, w->size[1], .dtype = w->dtype, .device = w->device),
+                                  lg_nn_relu(w->c));
+        w->w = lg_parameter(w->net, "0.bias");
+        w->x = values(w, LG_SHAPE(w->size[0], 16));
+        w->bytes = 3 * width(w) * (double)(w->size[0] * w->size[1]);
+}
+
+static void make_layer_norm(work *w)
+{
+        make_matrix(w);
+        lg_requires_grad(w->x, true);
+        w->w = leaf(w, LG_SHAPE(w->size[1]));
+        w->z = leaf(w, LG_SHAPE(w->size[1]));
+}
+
+static void make_batch_norm(work *w)
+{
+        w->x = lg_requires_grad(images(w), true);
+        w->w = leaf(w, LG_SHAPE(w->size[1]));
+        w->z = leaf(w, LG_SHAPE(w->size[1]));
+        w->mean = values(w, LG_SHAPE(w->size[1]));
+        w->var = lg_full(w->c, 1, LG_SHAPE(w->size[1]), .dtype = w->dtype, .device = w->device);
+        w->bytes = 2 * image_bytes(w);
+}
+
+static void make_group_norm(work *w)
+{
+        w->x = leaf(w, LG_SHAPE(w->size[0], w->size[1], w->size[2], w->size[2]));
+        w->w = leaf(w, LG_SHAPE(w->size[1]));
+        w->z = leaf(w, LG_SHAPE(w->size[1]));
+        w->bytes = 2 * image_bytes(w);
+}
+
+static void make_cross_entropy(work *w)
+{
+        w->x = leaf(w, LG_SHAPE(w->size[0], w->size[1]));
+        w->y = indices(w, LG_SHAPE(w->size[0]), w->size[1]);
+        w->w = lg_full(w->c, 0.5, LG_SHAPE(w->size[1]), .dtype = w->dtype, .device = w->device);
+        w->bytes = width(w) * (double)(w->size[0] * w->size[1]);
+}
+
+/* ---- look-up: each element, or whole rows, at places y; order; pooling ---- */
+
+static void make_gather(work *w)
+{
+        w->x = leaf(w, LG_SHAPE(w->size[0], w->size[1]));
+        w->y = indices(w, LG_SHAPE(w->size[0], w->size[1]), w->size[1]);
+        w->bytes = (2 * width(w) + 8) * (double)(w->size[0] * w->size[1]);
+}
+
+static void make_scatter_add(work *w)
+{
+        make_gather(w);
+        w->w = values(w, LG_SHAPE(w->size[0], w->size[1]));
+        w->bytes = (3 * width(w) + 8) * (double)(w->size[0] * w->size[1]);
+}
+
+static void make_index_select(work *w)
+{
+        make_matrix(w);
+        w->y = lg_permutation(w->c, w->size[0], .device = w->device);
+}
+
+/* size[2] times a row of size[0], drawn at random. */
+static void make_embedding(work *w)
+{
+        w->x = leaf(w, LG_SHAPE(w->size[0], w->size[1]));
+        w->y = indices(w, LG_SHAPE(w->size[2]), w->size[0]);
+        w->bytes = 2 * width(w) * (double)(w->size[2] * w->size[1]);
+}
+
+/* Values and their places. */
+static void make_sort(work *w)
+{
+        make_matrix(w);
+        w->bytes = (2 * width(w) + 8) * (double)(w->size[0] * w->size[1]);
+}
+
+/* Makes a random mask. The host waits for the number of its elements that are not 0. */
+static void make_nonzero(work *w)
+{
+        w->x = lg_gt_scalar(values(w, LG_SHAPE(w->size[0], w->size[1])), 0);
+        w->bytes = (2 + 8) * (double)(w->size[0] * w->size[1]);
+}
+
+static void make_pool(work *w)
+{
+        w->x = lg_requires_grad(images(w), true);
+        w->bytes = 1.25 * image_bytes(w);
+}
+
+/* ---- optimisers: size[0] tensors of size[1] elements; bytes: `times` the parameters, as gradients and states are ----
+ */
+
+static void make_parameters(work *w, double times)
+{
+        int64_t count = w->size[0] < MOST_PARAMETERS ? w->size[0] : MOST_PARAMETERS;
+        for (int64_t i = 0; i < count; i++) {
+                w->room[i] = leaf(w, LG_SHAPE(w->size[1]));
+                lg_backward(lg_sum(w->room[i]));
+        }
+        w->parameters = LG_LIST_OF(count, w->room);
+        w->bytes = times * width(w) * (double)(count * w->size[1]);
+}
+
+static void make_clip(work *w)
+{
+        make_parameters(w, 3);
+}
+
+static void make_scaled(work *w)
+{
+        make_parameters(w, 9);
+        w->opt = lg_adam(w->c, w->parameters, 1e-3);
+        w->scaler = lg_scaler_new(w->c);
+        w->x = lg_ones(w->c, LG_SHAPE_0D, .device = w->device);
+}
+
+static bool step_scaled(work *w)
+{
+        drop(lg_scaler_scale(w->scaler, w->x));
+        return lg_scaler_step(w->scaler, w->opt) && lg_scaler_update(w->scaler);
+}
+
+/* ---- the table ---- */
+
+/* Prepares the gradient of y for z, which has the layout of y. */
+static void make_backward(work *w, double times, lg_tensor *y, lg_tensor *z)
+{
+        w->y = y;
+        w->z = lg_detach(z);
+        w->bytes *= times;
+}
+
+#define OF_LINE(name) OF_LINE_2(name, __LINE__)
+#define OF_LINE_2(name, line) OF_LINE_3(name, line)
+#define OF_LINE_3(name, line) name##_of_##line
+/* A result is a pointer, a number or a bool. */
+#define RUN(call)                                                                                                      \
+        static void OF_LINE(run)(work * w)                                                                             \
+        {                                                                                                              \
+                const bool result = call;                                                                              \
+                (void)result;                                                                                          \
+        }
+#define ROW(name, kernels, dtypes, sizes, make, call) RUN(call)
+#define SLOPE(name, kernels, dtypes, sizes, make, times, call, ...)                                                    \
+        static void OF_LINE(make)(work * w)                                                                            \
+        {                                                                                                              \
+                make(w);                                                                                               \
+                lg_list inputs = LG_LIST(__VA_ARGS__);                                                                 \
+                for (int64_t i = 0; i < inputs.count; i++)                                                             \
+                        lg_requires_grad(inputs.items[i], true);                                                       \
+                make_backward(w, times, call, call);                                                                   \
+        }                                                                                                              \
+        RUN(lg_grad(LG_LIST(w->y), LG_LIST(__VA_ARGS__), .grads = LG_LIST(w->z), .retain_graph = true))
+#define OPTIMIZER(name, kernels, dtypes, times, optimizer)                                                             \
+        static void OF_LINE(make)(work * w)                                                                            \
+        {                                                                                                              \
+                make_parameters(w, times);                                                                             \
+                w->opt = optimizer;                                                                                    \
+        }                                                                                                              \
+        RUN(lg_step(w->opt))
+#include "gpu_kernels.def"
+#undef ROW
+#undef SLOPE
+#undef OPTIMIZER
+#define ROW(name, kernels, dtypes, sizes, make, call) {name, kernels, dtypes, sizes, make, OF_LINE(run)},
+#define SLOPE(name, kernels, dtypes, sizes, make, times, call, ...)                                                    \
+        {name, kernels, dtypes, sizes, OF_LINE(make), OF_LINE(run)},
+#define OPTIMIZER(name, kernels, dtypes, times, optimizer)                                                             \
+        {name, kernels, dtypes, PARAMETERS, OF_LINE(make), OF_LINE(run)},
+static const row table[] = {
+#include "gpu_kernels.def"
+};
+
+/* ---- measuring ---- */
 
 static void print_size(const int64_t *size)
 {
@@ -29,33 +384,25 @@ static void measure_row(bench *b, const row *r, lg_dtype dtype)
 }
 
 /* In small sizes some rows are the same. */
-static bool seen(const bench *b, const rows *table, const row *r)
+static bool seen(const bench *b, const row *r)
 {
-        for (const row *a = table->row; b->small && a < r; a++)
+        for (const row *a = table; b->small && a < r; a++)
                 if (a->dtypes == r->dtypes && !strcmp(a->name, r->name) && !memcmp(a->small, r->small, sizeof a->small))
                         return true;
         return false;
 }
 
-static void measure_table(bench *b, const rows *table)
+void measure_kernels(bench *b)
 {
-        for (const row *r = table->row; r < table->row + table->count; r++) {
-                if ((b->tf32 && !r->float32_product) || seen(b, table, r))
-                        continue;
-                const unsigned dtypes = b->tf32 ? F32 : r->dtypes;
-                for (int dtype = 0; dtype <= LG_BOOL; dtype++)
+        b->quick = true;
+        for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+                const row *r = &table[i];
+                const unsigned dtypes = !b->tf32 ? r->dtypes : r->dtypes & TF32 ? F32 : 0;
+                for (int dtype = 0; dtype <= LG_BOOL && !seen(b, r); dtype++)
                         if (dtypes >> dtype & 1 && !time_is_over(b))
                                 measure_row(b, r, (lg_dtype)dtype);
         }
-}
-
-void measure_kernels(bench *b)
-{
-        const rows *const tables[] = {&pointwise_rows, &product_rows, &reduction_rows, &choice_rows};
-        b->quick = true;
-        for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-                measure_table(b, tables[i]);
         if (!b->tf32 && !b->small && !time_is_over(b))
-                measure_row(b, pointwise_rows.row, LG_F32); /* the copy again, with the clocks up */
+                measure_row(b, table, LG_F32); /* the copy again, with the clocks up */
         b->quick = false;
 }

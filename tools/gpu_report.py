@@ -384,7 +384,7 @@ def coverage(path):
         absent = FEWER.get(name, FLOATS) - set().union(*(measured.get(member, set()) for member in members))
         if absent:
             bad += 1
-            print("%s has no row in gpu_kernels_*.c of %s" % (name, ", ".join(sorted(absent))))
+            print("%s has no row in gpu_kernels.def of %s" % (name, ", ".join(sorted(absent))))
     unknown = set(measured) - set().union(*(members for _, members in needed))
     for name in sorted(unknown):
         print("rows name a kernel %s, which there is not" % name)

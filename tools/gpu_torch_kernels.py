@@ -1,4 +1,4 @@
-"""gpu_torch_kernels.py - the rows of gpu_kernels_*.c in PyTorch: names, dtypes, sizes, and what makes the call.
+"""gpu_torch_kernels.py - the rows of gpu_kernels.def in PyTorch: names, dtypes, sizes, and what makes the call.
 
 What makes one takes (o, dtype, size), o.device being where, and returns what to call.
 """

@@ -107,8 +107,7 @@ typedef struct lg_pool_options {
 /* Computes the maximum of each window of an image or, by lg_max_pool1d(), of a signal. Padding is never selected, NaN
  * is larger than every number, and ties go to the first element in row-major order. The gradient flows to the selected
  * element.
- * Example: lg_max_pool2d(x, 3, .stride = 2, .padding = 1, .indices = &i)
- * Example: lg_max_pool1d(x, 2) */
+ * Examples: lg_max_pool2d(x, 3, .stride = 2, .padding = 1, .indices = &i), lg_max_pool1d(x, 2) */
 #define lg_max_pool2d(...) LG_CALL2(lg_max_pool2d_with, lg_pool_options, lg_max_pool2d_takes_x_kernel, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_max_pool2d_with(lg_tensor *x, int64_t kernel, const lg_pool_options *options);
 #define lg_max_pool1d(...) LG_CALL2(lg_max_pool1d_with, lg_pool_options, lg_max_pool1d_takes_x_kernel, __VA_ARGS__)
@@ -117,8 +116,7 @@ LG_API LG_NEW lg_tensor *lg_max_pool1d_with(lg_tensor *x, int64_t kernel, const 
 /* Computes the mean of each window of an image or, by lg_avg_pool1d(), of a signal. Padding counts as zeros unless
  * .no_count_padding is set; what a window of .ceil_mode has beyond the padding never counts. A dilation other than 1 is
  * LG_ERR_ARGUMENT; .indices is ignored.
- * Example: lg_avg_pool2d(x, 3, .padding = 1, .no_count_padding = true)
- * Example: lg_avg_pool1d(x, 2) */
+ * Examples: lg_avg_pool2d(x, 3, .padding = 1, .no_count_padding = true), lg_avg_pool1d(x, 2) */
 #define lg_avg_pool2d(...) LG_CALL2(lg_avg_pool2d_with, lg_pool_options, lg_avg_pool2d_takes_x_kernel, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_avg_pool2d_with(lg_tensor *x, int64_t kernel, const lg_pool_options *options);
 #define lg_avg_pool1d(...) LG_CALL2(lg_avg_pool1d_with, lg_pool_options, lg_avg_pool1d_takes_x_kernel, __VA_ARGS__)
@@ -139,8 +137,7 @@ typedef struct lg_adaptive_pool_options {
 } lg_adaptive_pool_options;
 /* Computes the mean of each adaptive window of an image or, by lg_adaptive_avg_pool1d(), of a signal; with size 1, the
  * mean of each channel.
- * Example: lg_adaptive_avg_pool2d(x, 1)
- * Example: lg_adaptive_avg_pool1d(x, 4) */
+ * Examples: lg_adaptive_avg_pool2d(x, 1), lg_adaptive_avg_pool1d(x, 4) */
 #define lg_adaptive_avg_pool2d(...)                                                                                    \
         LG_CALL2(lg_adaptive_avg_pool2d_with, lg_adaptive_pool_options, lg_adaptive_avg_pool2d_takes_x_size,           \
                  __VA_ARGS__)

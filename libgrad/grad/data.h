@@ -160,7 +160,8 @@ LG_API LG_NEW lg_dataset *lg_dataset_new_with(lg_ctx *c, int64_t size, lg_fields
  * returns false without lg_sample_fail() when there are no more samples. One thread at a time calls it. A second epoch,
  * and an epoch that lg_checkpoint_load() resumes, need .seek: otherwise lg_loader_next() fails with LG_ERR_STATE. One
  * loader at a time can read a stream, in its own order only: it cannot be shuffled, weighted, split, joined or
- * indexed. */
+ * indexed.
+ * Example: lg_dataset_stream(c, LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE(3))), make_sample, &files) */
 #define lg_dataset_stream(...)                                                                                         \
         LG_CALL4(lg_dataset_stream_with, lg_source_options, lg_dataset_stream_takes_c_fields_next_user, __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_dataset_stream_with(lg_ctx *c, lg_fields fields, lg_sample_fn *next, void *user,

@@ -81,7 +81,8 @@ typedef struct lg_cifar100_options {
         bool bytes LG_DEFAULT;         /* images are u8 in [0, 255]; default false */
 } lg_cifar100_options;
 /* Reads CIFAR-100 as lg_cifar10() reads CIFAR-10, from the folder cifar-100-binary. lg_dataset_classes() has no names
- * for its classes. */
+ * for its classes.
+ * Example: lg_cifar100(c, "test", .coarse = true) */
 #define lg_cifar100(...) LG_CALL2(lg_cifar100_with, lg_cifar100_options, lg_cifar100_takes_c_part, __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_cifar100_with(lg_ctx *c, const char *part, const lg_cifar100_options *options);
 

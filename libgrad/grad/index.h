@@ -79,8 +79,7 @@ typedef struct lg_triangle_options {
 } lg_triangle_options;
 /* Returns the lower (tril) or upper (triu) triangles of the matrices in the last two dimensions of x: the elements on
  * and below, or on and above, a diagonal, and 0 elsewhere.
- * Example: lg_tril(x, .diagonal = -1)
- * Example: lg_triu(x, .diagonal = 1) */
+ * Examples: lg_tril(x, .diagonal = -1), lg_triu(x, .diagonal = 1) */
 #define lg_tril(...) LG_CALL1(lg_tril_with, lg_triangle_options, lg_tril_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_tril_with(lg_tensor *x, const lg_triangle_options *options);
 #define lg_triu(...) LG_CALL1(lg_triu_with, lg_triangle_options, lg_triu_takes_x, __VA_ARGS__)
@@ -185,8 +184,7 @@ typedef struct lg_max_options {
 /* Returns the maximum or minimum along a dimension that is not empty. Ties go to the lowest index, and the first NaN,
  * if there is one, is the result of both. The whole gradient flows to the selected element, where lg_amax() shares it
  * among ties.
- * Example: lg_max(x, 1, .indices = &i)
- * Example: lg_min(x, 1, .keep_dim = true) */
+ * Examples: lg_max(x, 1, .indices = &i), lg_min(x, 1, .keep_dim = true) */
 #define lg_max(...) LG_CALL2(lg_max_with, lg_max_options, lg_max_takes_x_dim, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_max_with(lg_tensor *x, int dim, const lg_max_options *options);
 #define lg_min(...) LG_CALL2(lg_min_with, lg_max_options, lg_min_takes_x_dim, __VA_ARGS__)

@@ -49,8 +49,7 @@ typedef struct lg_init_options {
 } lg_init_options;
 /* Fills t with uniform or normal values of mean 0 and variance 2 gain^2 / (fan_in + fan_out) (Glorot and Bengio 2010).
  * For layers followed by tanh or sigmoid.
- * Example: lg_init_xavier_uniform(w, .gain = 2)
- * Example: lg_init_xavier_normal(w) */
+ * Examples: lg_init_xavier_uniform(w, .gain = 2), lg_init_xavier_normal(w) */
 #define lg_init_xavier_uniform(...)                                                                                    \
         LG_CALL1(lg_init_xavier_uniform_with, lg_init_options, lg_init_xavier_uniform_takes_t, __VA_ARGS__)
 LG_API bool lg_init_xavier_uniform_with(lg_tensor *t, const lg_init_options *options);
@@ -60,8 +59,7 @@ LG_API bool lg_init_xavier_normal_with(lg_tensor *t, const lg_init_options *opti
 
 /* Fills t with uniform or normal values of mean 0 and variance gain^2 / fan_in, or gain^2 / fan_out with .fan_out
  * (He et al. 2015). For layers followed by ReLU or leaky ReLU.
- * Example: lg_init_kaiming_uniform(w, .slope = 0.01)
- * Example: lg_init_kaiming_normal(w, .fan_out = true) */
+ * Examples: lg_init_kaiming_uniform(w, .slope = 0.01), lg_init_kaiming_normal(w, .fan_out = true) */
 #define lg_init_kaiming_uniform(...)                                                                                   \
         LG_CALL1(lg_init_kaiming_uniform_with, lg_init_options, lg_init_kaiming_uniform_takes_t, __VA_ARGS__)
 LG_API bool lg_init_kaiming_uniform_with(lg_tensor *t, const lg_init_options *options);

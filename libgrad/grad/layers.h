@@ -99,8 +99,7 @@ typedef struct lg_conv_layer_options {
         lg_device device LG_DEFAULT;        /* of the parameters; default: the context's default device */
 } lg_conv_layer_options;
 /* Makes a layer that applies lg_conv2d() to x (N, in, H, W) or (in, H, W), with "weight" (out, in / groups, KH, KW).
- * Example: lg_nn_conv2d(c, 1, 32, 3, .padding = 1)
- * Example: lg_nn_conv2d(c, 3, 8, 0, .kernels = LG_PAIR(3, 5)) */
+ * Examples: lg_nn_conv2d(c, 1, 32, 3, .padding = 1), lg_nn_conv2d(c, 3, 8, 0, .kernels = LG_PAIR(3, 5)) */
 #define lg_nn_conv2d(...)                                                                                              \
         LG_CALL4(lg_nn_conv2d_with, lg_conv_layer_options, lg_nn_conv2d_takes_c_in_out_kernel, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_conv2d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
@@ -167,7 +166,7 @@ typedef struct lg_batch_norm_layer_options {
  * images x (N, channels, H, W). In training mode it normalises by the statistics of the batch and updates the buffers
  * "running_mean" (0 at first) and "running_var" (1 at first); in evaluation mode it normalises by these buffers. See
  * lg_train().
- * Example: lg_nn_batch_norm2d(c, 64, .momentum = 0.01) */
+ * Examples: lg_nn_batch_norm1d(c, 64), lg_nn_batch_norm2d(c, 64, .momentum = 0.01) */
 #define lg_nn_batch_norm1d(...)                                                                                        \
         LG_CALL2(lg_nn_batch_norm1d_with, lg_batch_norm_layer_options, lg_nn_batch_norm1d_takes_c_channels, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_batch_norm1d_with(lg_ctx *c, int64_t channels,

@@ -59,7 +59,7 @@ typedef struct lg_nll_options {
 } lg_nll_options;
 /* Computes the negative log-likelihood -weight[target] x[target] of log-probabilities x, as lg_log_softmax() returns
  * them, and class indices. Ignored rows and LG_MEAN are treated as in lg_cross_entropy(), which takes scores instead.
- */
+ * Example: lg_nll(lg_log_softmax(x, 1), target) */
 #define lg_nll(...) LG_CALL2(lg_nll_with, lg_nll_options, lg_nll_takes_x_target, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_nll_with(lg_tensor *x, lg_tensor *target, const lg_nll_options *options);
 
@@ -78,13 +78,15 @@ typedef struct lg_loss_options {
 #define lg_mse(...) LG_CALL2(lg_mse_with, lg_loss_options, lg_mse_takes_x_target, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_mse_with(lg_tensor *x, lg_tensor *target, const lg_loss_options *options);
 
-/* Computes the absolute error |x - target|. Its derivative is 0 where x equals target. */
+/* Computes the absolute error |x - target|. Its derivative is 0 where x equals target.
+ * Example: lg_l1(x, target) */
 #define lg_l1(...) LG_CALL2(lg_l1_with, lg_loss_options, lg_l1_takes_x_target, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_l1_with(lg_tensor *x, lg_tensor *target, const lg_loss_options *options);
 
 /* Computes the binary cross entropy -(target log(x) + (1 - target) log(1 - x)) of a probability x in [0, 1]; outside,
  * the result is NaN. The logarithms are bounded from below by -100; where a bound applies, the derivative is 0 (in
- * PyTorch it is as large as 1e12). For scores use lg_bce_with_logits(). */
+ * PyTorch it is as large as 1e12). For scores use lg_bce_with_logits().
+ * Example: lg_bce(lg_sigmoid(x), target) */
 #define lg_bce(...) LG_CALL2(lg_bce_with, lg_loss_options, lg_bce_takes_x_target, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_bce_with(lg_tensor *x, lg_tensor *target, const lg_loss_options *options);
 
@@ -95,7 +97,8 @@ typedef struct lg_bce_with_logits_options {
 } lg_bce_with_logits_options;
 /* Computes the binary cross entropy of a score x, -(pos_weight target log(sigmoid(x)) + (1 - target) log(1 -
  * sigmoid(x))), accurately also for large |x|; at infinite x the term whose factor is 0 is 0. .pos_weight receives a
- * gradient if it needs one. */
+ * gradient if it needs one.
+ * Example: lg_bce_with_logits(x, target, .reduction = LG_SUM) */
 #define lg_bce_with_logits(...)                                                                                        \
         LG_CALL2(lg_bce_with_logits_with, lg_bce_with_logits_options, lg_bce_with_logits_takes_x_target, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_bce_with_logits_with(lg_tensor *x, lg_tensor *target,
@@ -106,7 +109,8 @@ typedef struct lg_huber_options {
         lg_reduction reduction LG_DEFAULT; /* LG_MEAN, LG_SUM or LG_NONE; default LG_MEAN. */
         double delta LG_DEFAULT;           /* Error from which the loss is linear; default 1; greater than 0. */
 } lg_huber_options;
-/* Computes the Huber loss: d^2 / 2 if d <= delta, else delta (d - delta / 2). */
+/* Computes the Huber loss: d^2 / 2 if d <= delta, else delta (d - delta / 2).
+ * Example: lg_huber(x, target, .delta = 2) */
 #define lg_huber(...) LG_CALL2(lg_huber_with, lg_huber_options, lg_huber_takes_x_target, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_huber_with(lg_tensor *x, lg_tensor *target, const lg_huber_options *options);
 
@@ -115,7 +119,8 @@ typedef struct lg_smooth_l1_options {
         lg_reduction reduction LG_DEFAULT; /* LG_MEAN, LG_SUM or LG_NONE; default LG_MEAN. */
         double beta LG_DEFAULT;            /* Error from which the loss is linear; default 1. LG_ZERO gives lg_l1(). */
 } lg_smooth_l1_options;
-/* Computes the smooth L1 loss: d^2 / (2 beta) if d < beta, else d - beta / 2. */
+/* Computes the smooth L1 loss: d^2 / (2 beta) if d < beta, else d - beta / 2.
+ * Example: lg_smooth_l1(x, target, .beta = 0.5) */
 #define lg_smooth_l1(...) LG_CALL2(lg_smooth_l1_with, lg_smooth_l1_options, lg_smooth_l1_takes_x_target, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_smooth_l1_with(lg_tensor *x, lg_tensor *target, const lg_smooth_l1_options *options);
 

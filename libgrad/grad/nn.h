@@ -98,8 +98,7 @@ LG_API lg_tensor *lg_module_add_buffer(lg_module *m, const char *name, lg_tensor
 
 /* Runs m on one or several inputs and returns its result. If m has several results, returns the first one and frees the
  * others.
- * Example: lg_forward(net, x)
- * Example: lg_forward(net, x, mask) */
+ * Examples: lg_forward(net, x), lg_forward(net, x, mask) */
 #define lg_forward(...)                                                                                                \
         lg_forward_list(LG_ARG1(__VA_ARGS__),                                                                          \
                         LG_ARRAY(lg_tensor, LG_ARG2(__VA_ARGS__, lg_forward_takes_m_inputs), LG_TAIL2(__VA_ARGS__)))
@@ -132,7 +131,8 @@ LG_API LG_NEW lg_tensor *lg_forward_params_list(lg_module *m, lg_list_in params,
  * m and all modules in it be in the same training mode, when the backward runs (else LG_ERR_STATE). A tensor that
  * requires grad and that the forward takes from elsewhere, neither an input nor a parameter of m, makes the backward
  * fail with LG_ERR_STATE; if no input and no parameter requires grad, it counts as a constant. While nothing is
- * recorded, this is lg_forward(). Example: lg_recompute(net, x) */
+ * recorded, this is lg_forward().
+ * Example: lg_recompute(net, x) */
 #define lg_recompute(...)                                                                                              \
         lg_recompute_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_tensor, LG_ARG2(__VA_ARGS__, lg_recompute_takes_m_inputs), \
                                                          LG_TAIL2(__VA_ARGS__)))
@@ -173,8 +173,7 @@ typedef void lg_parameter_fn(const char *path, lg_tensor *t, bool is_buffer, voi
 LG_API bool lg_each_parameter(lg_module *m, lg_parameter_fn *fn, void *user);
 
 /* Returns the parameter or the buffer with that path.
- * Example: lg_parameter(net, "0.weight")
- * Example: lg_buffer(net, "1.running_mean") */
+ * Examples: lg_parameter(net, "0.weight"), lg_buffer(net, "1.running_mean") */
 LG_API lg_tensor *lg_parameter(lg_module *m, const char *path);
 LG_API lg_tensor *lg_buffer(lg_module *m, const char *path);
 

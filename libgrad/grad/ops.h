@@ -42,7 +42,8 @@ LG_API LG_NEW lg_tensor *lg_mean_with(lg_tensor *x, const lg_reduce_options *opt
 
 /* Computes the maximum or the minimum of at least one element (else LG_ERR_SHAPE); if an element is NaN, the result is
  * NaN. Equal ones share the gradient evenly, as in PyTorch's amax and amin. lg_max() and lg_min() in index.h return
- * indices as well. */
+ * indices as well.
+ * Examples: lg_amax(x, .dims = LG_DIMS(1)), lg_amin(x) */
 #define lg_amax(...) LG_CALL1(lg_amax_with, lg_reduce_options, lg_amax_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_amax_with(lg_tensor *x, const lg_reduce_options *options);
 #define lg_amin(...) LG_CALL1(lg_amin_with, lg_reduce_options, lg_amin_takes_x, __VA_ARGS__)
@@ -51,7 +52,7 @@ LG_API LG_NEW lg_tensor *lg_amin_with(lg_tensor *x, const lg_reduce_options *opt
 /* Finds the index of the maximum or minimum, as i64: the position in row-major order within the reduced dimensions,
  * which have at least one element (else LG_ERR_SHAPE). The first of equal ones is chosen, and the first NaN before all
  * numbers. The result has no gradient.
- * Example: lg_argmax(scores, .dims = LG_DIMS(1)) */
+ * Examples: lg_argmax(scores, .dims = LG_DIMS(1)), lg_argmin(x) */
 #define lg_argmax(...) LG_CALL1(lg_argmax_with, lg_reduce_options, lg_argmax_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_argmax_with(lg_tensor *x, const lg_reduce_options *options);
 #define lg_argmin(...) LG_CALL1(lg_argmin_with, lg_reduce_options, lg_argmin_takes_x, __VA_ARGS__)
@@ -64,23 +65,27 @@ LG_API LG_NEW lg_tensor *lg_argmin_with(lg_tensor *x, const lg_reduce_options *o
 LG_API LG_NEW lg_tensor *lg_var_with(lg_tensor *x, const lg_reduce_options *options);
 
 /* Computes the standard deviation, the square root of the variance, of a tensor of a float dtype. The variance itself
- * may exceed the range of the dtype, except in f64. Where the result is 0, its gradient is 0. */
+ * may exceed the range of the dtype, except in f64. Where the result is 0, its gradient is 0.
+ * Example: lg_std(x, .dims = LG_DIMS(0)) */
 #define lg_std(...) LG_CALL1(lg_std_with, lg_reduce_options, lg_std_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_std_with(lg_tensor *x, const lg_reduce_options *options);
 
 /* Computes the product; integers and bool give an i64 result. The product of an empty tensor is 1. The gradient is
- * correct also where elements are 0. */
+ * correct also where elements are 0.
+ * Example: lg_prod(x, .dims = LG_DIMS(1)) */
 #define lg_prod(...) LG_CALL1(lg_prod_with, lg_reduce_options, lg_prod_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_prod_with(lg_tensor *x, const lg_reduce_options *options);
 
 /* Computes log(sum(e^x)) of a tensor of a float dtype, without overflow in between. Elements may be infinite: elements
  * of inf share the gradient equally, and if all are -inf, it is 0 (in PyTorch it is NaN). The result for an empty
- * tensor is -inf. */
+ * tensor is -inf.
+ * Example: lg_logsumexp(scores, .dims = LG_DIMS(1), .keep_dim = true) */
 #define lg_logsumexp(...) LG_CALL1(lg_logsumexp_with, lg_reduce_options, lg_logsumexp_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_logsumexp_with(lg_tensor *x, const lg_reduce_options *options);
 
 /* Returns whether any or every element is nonzero, as a bool tensor. x may have any dtype. For an empty tensor lg_any()
- * is false and lg_all() is true. */
+ * is false and lg_all() is true.
+ * Examples: lg_any(mask, .dims = LG_DIMS(1)), lg_all(mask) */
 #define lg_any(...) LG_CALL1(lg_any_with, lg_reduce_options, lg_any_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_any_with(lg_tensor *x, const lg_reduce_options *options);
 #define lg_all(...) LG_CALL1(lg_all_with, lg_reduce_options, lg_all_takes_x, __VA_ARGS__)

@@ -46,14 +46,15 @@ LG_API LG_NEW lg_tensor *lg_ones_with(lg_ctx *c, lg_shape shape, const lg_create
 #define lg_full(...) LG_CALL3(lg_full_with, lg_create_options, lg_full_takes_c_value_shape, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_full_with(lg_ctx *c, double value, lg_shape shape, const lg_create_options *options);
 
-/* Returns a tensor of uninitialised elements, for a program that writes all of them. */
+/* Returns a tensor of uninitialised elements, for a program that writes all of them.
+ * Example: lg_empty(c, LG_SHAPE(2, 3)) */
 #define lg_empty(...) LG_CALL2(lg_empty_with, lg_create_options, lg_empty_takes_c_shape, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_empty_with(lg_ctx *c, lg_shape shape, const lg_create_options *options);
 
 /* lg_zeros_like(), lg_ones_like(), lg_full_like() and lg_empty_like() create tensors as lg_zeros(), lg_ones(),
  * lg_full() and lg_empty() do, with the shape of x. The dtype and the device are x's as well unless they are given;
  * .requires_grad is not taken from x.
- * Example: lg_full_like(x, 0.5, .dtype = LG_F32) */
+ * Examples: lg_zeros_like(x), lg_ones_like(x), lg_full_like(x, 0.5, .dtype = LG_F32), lg_empty_like(x) */
 #define lg_zeros_like(...) LG_CALL1(lg_zeros_like_with, lg_create_options, lg_zeros_like_takes_x, __VA_ARGS__)
 #define lg_ones_like(...) LG_CALL1(lg_ones_like_with, lg_create_options, lg_ones_like_takes_x, __VA_ARGS__)
 #define lg_full_like(...) LG_CALL2(lg_full_like_with, lg_create_options, lg_full_like_takes_x_value, __VA_ARGS__)
@@ -137,13 +138,15 @@ LG_API LG_NEW lg_tensor *lg_uniform_with(lg_ctx *c, double low, double high, lg_
                                          const lg_create_options *options);
 
 /* Returns a tensor of a float dtype with numbers drawn from the normal distribution with the given mean and standard
- * deviation, which are finite; std is not negative. */
+ * deviation, which are finite; std is not negative.
+ * Example: lg_normal(c, 0, 0.02, LG_SHAPE(3)) */
 #define lg_normal(...) LG_CALL4(lg_normal_with, lg_create_options, lg_normal_takes_c_mean_std_shape, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_normal_with(lg_ctx *c, double mean, double std, lg_shape shape,
                                         const lg_create_options *options);
 
 /* lg_uniform_like() and lg_normal_like() draw numbers as lg_uniform() and lg_normal() do, with the shape of x. The
- * dtype and the device are x's as well unless they are given; .requires_grad is not taken from x. */
+ * dtype and the device are x's as well unless they are given; .requires_grad is not taken from x.
+ * Examples: lg_uniform_like(x, -1, 1), lg_normal_like(x, 0, 0.1) */
 #define lg_uniform_like(...)                                                                                           \
         LG_CALL3(lg_uniform_like_with, lg_create_options, lg_uniform_like_takes_x_low_high, __VA_ARGS__)
 #define lg_normal_like(...)                                                                                            \
@@ -179,7 +182,8 @@ typedef struct lg_multinomial_options {
         LG_CALL2(lg_multinomial_with, lg_multinomial_options, lg_multinomial_takes_weights_count, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_multinomial_with(lg_tensor *weights, int64_t count, const lg_multinomial_options *options);
 
-/* Returns the numbers 0 ... n-1 in random order, as a 1-d tensor of dtype i64. n is below 2^31 (else LG_ERR_SHAPE). */
+/* Returns the numbers 0 ... n-1 in random order, as a 1-d tensor of dtype i64. n is below 2^31 (else LG_ERR_SHAPE).
+ * Example: lg_permutation(c, 10) */
 #define lg_permutation(...) LG_CALL2(lg_permutation_with, lg_create_options, lg_permutation_takes_c_n, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_permutation_with(lg_ctx *c, int64_t n, const lg_create_options *options);
 

@@ -93,7 +93,8 @@ typedef struct lg_flip_options {
         double p LG_DEFAULT; /* the probability of a flip; default 0.5. LG_ZERO sets 0. */
 } lg_flip_options;
 /* Mirrors the image with probability .p, left to right or upside down (torchvision's RandomHorizontalFlip and
- * RandomVerticalFlip). Each draws one number. */
+ * RandomVerticalFlip). Each draws one number.
+ * Example: lg_transform_random_vertical_flip(c, .p = 0.1) */
 #define lg_transform_random_horizontal_flip(...)                                                                       \
         LG_CALL1(lg_transform_random_horizontal_flip_with, lg_flip_options,                                            \
                  lg_transform_random_horizontal_flip_takes_c, __VA_ARGS__)

@@ -2,17 +2,17 @@
 """examples.py - the examples in the comments of the public headers compile as C and as C++, without a warning.
 
 examples.py SOURCE_ROOT COMPILER ARGUMENT...: an example is an expression or statements, and may begin with functions, up to
-a line "..."; it finds NAMES.
+a line "..."; it finds NAMES. "Examples:" are several expressions. tests/mistakes/check.py compiles them by every compiler.
 """
 import glob
 import os
+import re
 import subprocess
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-root, compiler = sys.argv[1], sys.argv[2:]
-sys.path.insert(0, os.path.join(root, 'tools'))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../tools'))
 import header_comments  # noqa: E402
 
 NAMES = '''lg_ctx *c; FILE *f;
@@ -28,9 +28,11 @@ lg_transform *first, *second; lg_transform_fn *invert; lg_group *g;'''
 OTHER = {'norm.h': 'lg_tensor *mean, *var;',
          'files.h': 'lg_csv *t, *train, *test;', 'tensor.h': 'float *data;', 'nn.h': 'lg_forward_fn *block; void *p;',
          'data.h': 'lg_dataset *a, *b; FILE *files;', 'check.h': 'lg_check_fn *f;', 'optim.h': 'lg_tensor *norm;', 'state.h': 'lg_loader *loader; char name[8];'}
+WARNINGS = ['-Wall', '-Wextra', '-Wpedantic', '-Wmissing-field-initializers', '-Wno-unused', '-Wno-unused-result',
+            '-Wno-unused-parameter', '-Wno-uninitialized', '-Wno-maybe-uninitialized', '-Wno-unknown-warning-option']
 
 
-def all_examples():
+def all_examples(root):
     for path in sorted(glob.glob(os.path.join(root, 'libgrad/grad/*.h'))):
         header = header_comments.read(path)
         texts = {header.text: 1, **{s.text: 1 for s in header.sections}}
@@ -54,19 +56,39 @@ def function(number, name, line, example):
         f'#line {line} "{name}"\n{code}\n}}\n}}\nreturn true;\n}}\n'
 
 
+def source(root, plain=False):
+    """All examples as C, and their number; plain: without options by name."""
+    examples = [e for e in all_examples(root) if not plain or 'LG_OPTIONS(' not in e[2]]
+    if plain:
+        examples = [(name, line, without_options(code)) for name, line, code in examples]
+    return '#include <grad.h>\n#include <errno.h>\n#include <stdlib.h>\n#include <string.h>\n' + \
+        '\n'.join(function(n, *e) for n, e in enumerate(examples)), len(examples)
+
+
+def without_options(code):
+    """The same calls without options by name, each an argument ".name = value"."""
+    while match := re.search(r',\s*\.\w+ = ', code):
+        depth, end = 0, match.end()
+        while depth > 0 or code[end] not in ',)':
+            depth += (code[end] in '({') - (code[end] in ')}')
+            end += 1
+        code = code[:match.start()] + code[end:]
+    return re.sub(r'\(\.\w+ = [^()]*\)', '()', code)
+
+
 def main():
-    examples, ends = list(all_examples()), {}
-    source = '#include <grad.h>\n#include <errno.h>\n#include <stdlib.h>\n#include <string.h>\n'
-    source += '\n'.join(function(n, *e) for n, e in enumerate(examples))
+    text, count = source(sys.argv[1])
+    ends = {}
     with tempfile.TemporaryDirectory() as folder:
         for language, standard in (('c', '-std=c11'), ('c++', '-std=c++20')):
             path = os.path.join(folder, 'examples')
-            open(path, 'w', encoding='ascii').write(source)
-            ends[language] = subprocess.run(
-                compiler + ['-x', language, standard, '-fsyntax-only', '-Wall', '-Wextra', '-Wpedantic', '-Werror', '-Wno-unused',
-                            '-Wno-unused-result', '-Wno-uninitialized', '-Wno-maybe-uninitialized', path], check=False).returncode
-    print(f'{len(examples)} examples, ' + ', '.join(f'{name}: {"failed" if end else "ok"}' for name, end in ends.items()))
-    return 1 if any(ends.values()) or len(examples) < 100 else 0
+            with open(path, 'w', encoding='ascii') as file:
+                file.write(text)
+            ends[language] = subprocess.run(sys.argv[2:] + ['-x', language, standard, '-fsyntax-only', *WARNINGS, '-Werror', path],
+                                            check=False).returncode
+    print(f'{count} examples, ' + ', '.join(f'{name}: {"failed" if end else "ok"}' for name, end in ends.items()))
+    return 1 if any(ends.values()) or count < 100 else 0
 
 
-sys.exit(main())
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,6 +1,6 @@
 /* macros.c - the kinds of macros of the public header, run, in the words that C11 and C++20 have in common: values,
- * lists with and without a name, options, calls of any length, blocks, loops, callbacks. tests/mistakes/correct.c has
- * them all. */
+ * lists with and without a name, options, calls of any length, blocks, loops, callbacks. tests/mistakes/check.py
+ * compiles them all. */
 #include <grad.h>
 
 /* Takes a result that nobody looks at. */

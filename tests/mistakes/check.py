@@ -4,7 +4,8 @@
 check.py SOURCE_ROOT INCLUDE_ARGUMENTS
 
 With every compiler that is here, as C and as C++:
-- correct.c, in which every macro is used, and all the right forms of mistakes.txt draw no warning in any standard;
+- correct.c, the examples of the public headers, in both of which every macro is used, the examples without options by
+  name, and all the right forms of mistakes.txt draw no warning in any standard;
 - each mistake of mistakes.txt, without any -W flag, draws an error or a warning of its own; where it is listed as
   silent, or as fine, the compiler is silent;
 - a file of 200 statements of calls nested ten deep compiles in reasonable time.
@@ -26,6 +27,9 @@ TOGETHER = 32  # mistakes
 
 root, include = sys.argv[1], sys.argv[2].split()
 here = os.path.join(root, "tests", "mistakes")
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(root, "tests", "header"))
+import examples  # noqa: E402
 failures = []
 
 
@@ -168,14 +172,14 @@ def write(path, text):
 
 
 def check_macros():
-    """Every macro that is called as a function is in correct.c and, misused, in mistakes.txt."""
+    """Every macro that is called as a function is in correct.c or an example and, misused, in mistakes.txt."""
     folder = os.path.join(root, "libgrad", "grad")
     headers = "".join(open(os.path.join(folder, name)).read() for name in os.listdir(folder) if name.endswith(".h"))
     for file in "correct.c", "mistakes.txt":
-        text = open(os.path.join(here, file)).read()
+        text = open(os.path.join(here, file)).read() + (examples.source(root)[0] if file == "correct.c" else "")
         for macro in sorted(set(re.findall(r"^#define (lg_\w+)\(", headers, re.M))):
             if not re.search(rf"\b{macro}\(", text):
-                failures.append(f"{file} has no {macro}()")
+                failures.append(f"{file}{' and the examples have' if file == 'correct.c' else ' has'} no {macro}()")
 
 
 def main():
@@ -190,6 +194,9 @@ def main():
         write(rights, "".join(function(f"right_{i}_{j}", right)
                               for i, mistake in enumerate(mistakes) for j, right in enumerate(mistake.right)))
         write(deep, nested())
+        shown = {"the examples": examples.source(root)[0], "the examples without options": examples.source(root, plain=True)[0]}
+        for name, text in shown.items():
+            write(os.path.join(work, name), text)
 
         print(f"{len(mistakes)} mistakes\n\n{'':15}   errors  warnings  silent  fine  nested calls")
         for compiler in compilers:
@@ -197,6 +204,9 @@ def main():
             for standard in compiler.standards():
                 compiler.clean("correct.c as " + standard, *standard.split(), *WARNINGS, "-x", compiler.kind,
                                os.path.join(here, "correct.c"), *compiler.check)
+                for name in list(shown)["NO_NAMED" in standard:]:
+                    compiler.clean(f"{name} as {standard}", *standard.split(), *examples.WARNINGS, "-fsyntax-only", "-x",
+                                   compiler.kind, os.path.join(work, name))
             compiler.clean("a right form of mistakes.txt", compiler.standard, *WARNINGS, *compiler.with_names, "-x",
                            compiler.kind, rights, *compiler.check)
             verdicts = compiler.judge(mistakes, work, pool)
