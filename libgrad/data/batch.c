@@ -11,8 +11,7 @@ static bool find_padding(lg_ctx *c, const lg_field *f, uint64_t *ret)
         lg_tensor *t = scope.id ? lg_full(c, f->pad, LG_SHAPE(1), .dtype = f->dtype, .device = lg_cpu()) : NULL;
         if (t)
                 memcpy(ret, lg__data(t), lg__dtype_bytes(f->dtype));
-        if (scope.id)
-                lg_scope_end(c, scope);
+        lg_scope_end(c, scope);
         return t != NULL;
 }
 

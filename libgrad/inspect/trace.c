@@ -44,8 +44,7 @@ static void tell(trace *t, lg_trace_record *r, lg__device *d, double start)
         r->bytes_used = d->cache.stats.used;
         lg_scope scope = lg__scope_begin(c); /* none while an error is set */
         t->fn(r, t->options.user);
-        if (scope.id)
-                lg_scope_end(c, scope);
+        lg_scope_end(c, scope);
         if (!t->fn)
                 lg__object_destroy(&t->object);
 }

@@ -91,7 +91,6 @@ bool lg_copy_state(lg_module *to, lg_module *from)
         ok = roster_of(&b, from, "lg_copy_state") && ok && scope.id && copy_all(&a, &b);
         lg__roster_end(&a);
         lg__roster_end(&b);
-        if (scope.id)
-                lg_scope_end(c, scope);
+        lg_scope_end(c, scope);
         return ok;
 }

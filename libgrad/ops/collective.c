@@ -132,8 +132,7 @@ static bool in_place(lg_tensor *x, lg_group *g, const lg__collective *what, cons
         const bool ok = t && lg__group_tensors(g, op, what, t, t) && (t == x || lg__copy_values(x, t, op));
         if (t)
                 x->storage->version++;
-        if (scope.id)
-                lg_scope_end(c, scope);
+        lg_scope_end(c, scope);
         return ok;
 }
 

@@ -143,8 +143,7 @@ bool lg_ema_update(lg_ema *e)
         for (int64_t i = 0; i < e->count && ok; i++) {
                 lg_scope scope = lg_scope_begin(c);
                 ok = scope.id && update(e, &e->entries[i]);
-                if (scope.id)
-                        lg_scope_end(c, scope);
+                lg_scope_end(c, scope);
         }
         lg_grad_mode(c, recording);
         e->updates += ok;

@@ -155,8 +155,7 @@ bool lg_scaler_backward_with(lg_scaler *s, lg_tensor *loss, const lg_backward_op
         else if (lg__shape_numel(loss->at.shape) == 1)
                 ok = ok && (o.grad = lg_reshape(s->scale, loss->at.shape));
         ok = ok && lg__backward(op, loss, o);
-        if (scope.id)
-                lg_scope_end(s->object.ctx, scope);
+        lg_scope_end(s->object.ctx, scope);
         return ok;
 }
 
@@ -319,8 +318,7 @@ static bool unscale(lg_scaler *s, lg_optimizer *opt, const char *op)
         bool recording = lg_grad_mode(c, false);
         lg_scope scope = lg_scope_begin(c);
         bool ok = scope.id && unscale_all(s, opt, op);
-        if (scope.id)
-                lg_scope_end(c, scope);
+        lg_scope_end(c, scope);
         lg_grad_mode(c, recording);
         return ok;
 }
@@ -393,8 +391,7 @@ bool lg_scaler_update(lg_scaler *s)
                                 "%s: no gradients were unscaled since the last one; call lg_scaler_step() before", op);
         lg_scope scope = lg_scope_begin(s->object.ctx);
         bool ok = scope.id && rescale(s, op);
-        if (scope.id)
-                lg_scope_end(s->object.ctx, scope);
+        lg_scope_end(s->object.ctx, scope);
         if (!ok)
                 return false;
         s->scale->storage->version++;

@@ -305,8 +305,7 @@ static bool load_weights(load *l)
         bool ok = l->staged && match(l) && read_all(l) && put_late(l) && lg__stage_commit(l->r, l->staged, l->count);
         lg__free(c, l->staged, staged);
         lg__free(c, l->found, found);
-        if (scope.id)
-                lg_scope_end(c, scope);
+        lg_scope_end(c, scope);
         return ok;
 }
 

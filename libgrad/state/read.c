@@ -18,8 +18,7 @@ static bool put_part(lg__weights *w, const lg__weight *e, lg_tensor *t, int64_t 
         lg_scope scope = lg__scope_begin(w->ctx);
         lg_tensor *part = scope.id ? part_of(t, at / size, bytes / size) : NULL;
         bool ok = part && lg__write_values(part, w->op, piece, e->dtype, (size_t)bytes);
-        if (scope.id)
-                lg_scope_end(w->ctx, scope);
+        lg_scope_end(w->ctx, scope);
         return ok;
 }
 

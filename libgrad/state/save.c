@@ -13,8 +13,7 @@ static bool read_part(void *user, int64_t at, size_t bytes, void *to)
         lg_tensor *flat = scope.id ? lg_reshape(lg_detach(t), LG_SHAPE(lg__shape_numel(t->at.shape))) : NULL;
         lg_tensor *part = flat ? lg_slice(flat, 0, first, first + (int64_t)bytes / size) : NULL;
         bool ok = part && lg_read(part, to, t->at.dtype, bytes);
-        if (scope.id)
-                lg_scope_end(t->ctx, scope);
+        lg_scope_end(t->ctx, scope);
         return ok;
 }
 
