@@ -33,6 +33,7 @@ typedef struct lg__object {
         lg__link link;
         lg_ctx *ctx;
         const struct lg__type *type; /* NULL: it is being destroyed */
+        size_t bytes;                /* of the record */
         struct lg__weak *weak;       /* those who look at it */
         int uses;                    /* by other objects */
         bool freed;                  /* by the user: it ends with its last use */
@@ -40,13 +41,14 @@ typedef struct lg__object {
 /* A kind of object. What outlives a step has a visit: it names all that the object holds (state/roster.h). */
 typedef struct lg__roster lg__roster;
 typedef struct lg__type {
-        void (*destroy)(lg__object *o);
+        void (*destroy)(lg__object *o); /* ends what the record refers to; NULL: nothing */
         bool (*visit)(lg__object *o, lg__roster *r);
         bool (*may_change)(lg__object *o, const char *op); /* before a load changes anything; false: an error */
         void (*restored)(lg__object *o);                   /* after it; NULL: nothing to do */
 } lg__type;
-void lg__object_register(lg_ctx *c, lg__object *o, const lg__type *type);
-void lg__object_destroy(lg__object *o); /* unregisters and destroys; NULL: nothing */
+/* A registered record of so many bytes, zero behind its head. NULL: no memory, or c is NULL or holds an error. */
+void *lg__object_new(lg_ctx *c, const lg__type *type, size_t bytes);
+void lg__object_destroy(lg__object *o); /* unregisters, destroys and frees; NULL: nothing */
 /* A reference that becomes NULL when the object is destroyed. */
 typedef struct lg__weak {
         lg__object *object;
@@ -100,6 +102,9 @@ void lg__free(lg_ctx *c, void *p, size_t bytes); /* NULL: nothing */
  * cache. */
 void *lg__host_alloc(lg_ctx *c, size_t bytes);
 void lg__host_free(lg_ctx *c, void *p, size_t bytes);
+/* Makes room for one more item in an array from lg__alloc, whose address is `items`: a full one doubles. False: no
+ * memory, and nothing has changed. */
+bool lg__grow(lg_ctx *c, void *items, int64_t count, int64_t *room, size_t item_bytes);
 char *lg__strdup(lg_ctx *c, const char *s);
 void lg__strfree(lg_ctx *c, char *s);
 void lg__pool_finish(lg_ctx *c);

@@ -41,31 +41,10 @@ typedef struct walk {
         folder *found;
 } walk;
 
-/* ---- arrays that grow ---- */
-
-/* Makes room for one more item. Returns false and sets LG_ERR_MEMORY if there is none. */
-static bool grow(lg_ctx *c, void **items, int64_t count, int64_t *room, size_t size)
-{
-        if (count < *room)
-                return true;
-        const int64_t more = *room ? 2 * *room : 64;
-        void *p = lg__alloc(c, (size_t)more * size);
-        if (!p)
-                return false;
-        if (count)
-                memcpy(p, *items, (size_t)count * size);
-        lg__free(c, *items, (size_t)*room * size);
-        *items = p;
-        *room = more;
-        return true;
-}
-
 static bool add_text(lg_ctx *c, texts *t, const char *text)
 {
-        void *items = t->items;
-        if (!grow(c, &items, t->count, &t->room, sizeof *t->items))
+        if (!lg__grow(c, &t->items, t->count, &t->room, sizeof *t->items))
                 return false;
-        t->items = items;
         t->items[t->count] = lg__strdup(c, text);
         return t->items[t->count] && ++t->count;
 }
@@ -81,10 +60,8 @@ static void free_texts(lg_ctx *c, texts *t)
 static bool add_picture(const walk *w, const char *path)
 {
         folder *f = w->found;
-        void *items = f->pictures;
-        if (!grow(w->ctx, &items, f->count, &f->room, sizeof *f->pictures))
+        if (!lg__grow(w->ctx, &f->pictures, f->count, &f->room, sizeof *f->pictures))
                 return false;
-        f->pictures = items;
         f->pictures[f->count] = (picture){lg__strdup(w->ctx, path), f->classes.count - 1};
         return f->pictures[f->count].path && ++f->count;
 }

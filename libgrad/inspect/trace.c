@@ -93,16 +93,14 @@ static void fused_end(lg__observer *o, const lg__vjp *v, bool ok)
 
 static void destroy(lg__object *object)
 {
-        trace *t = (trace *)object;
-        lg__unobserve(object->ctx, &t->observer);
-        lg__free(object->ctx, t, sizeof *t);
+        lg__unobserve(object->ctx, &((trace *)object)->observer);
 }
 
 static const lg__type type = {.destroy = destroy};
 
 static trace *begin(lg_ctx *c)
 {
-        trace *t = lg__alloc(c, sizeof *t);
+        trace *t = lg__object_new(c, &type, sizeof *t);
         if (!t)
                 return NULL;
         t->observer = (lg__observer){.op_begin = op_begin,
@@ -110,7 +108,6 @@ static trace *begin(lg_ctx *c)
                                      .recorded = lg__note_place,
                                      .fused_begin = fused_begin,
                                      .fused_end = fused_end};
-        lg__object_register(c, &t->object, &type);
         lg__observe(c, &t->observer);
         return t;
 }

@@ -25,7 +25,6 @@ static void destroy(lg__object *o)
         lg__free(c, t->rows, (size_t)t->row_room * sizeof *t->rows);
         lg__whole_free(c, &t->file);
         lg__strfree(c, t->path);
-        lg__free(c, t, sizeof *t);
 }
 
 static const lg__type type = {.destroy = destroy};
@@ -104,10 +103,9 @@ lg_csv *lg_csv_open_with(lg_ctx *c, const char *path, const lg_csv_options *opti
         lg_csv_options o;
         if (!lg__take(c, "lg_csv_open", options, &o, sizeof o) || !check_options(c, path, &o))
                 return NULL;
-        lg_csv *t = lg__alloc(c, sizeof *t);
+        lg_csv *t = lg__object_new(c, &type, sizeof *t);
         if (!t)
                 return NULL;
-        lg__object_register(c, &t->object, &type);
         t->path = lg__strdup(c, path);
         const lg__csv_form form = {.separator = o.separator ? o.separator : ',', .trim = o.trim};
         if (t->path && keep_missing(t, (lg_names){o.missing.count, o.missing.items}) &&

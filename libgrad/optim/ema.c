@@ -24,7 +24,6 @@ static void destroy(lg__object *o)
         for (int64_t i = 0; i < e->count; i++)
                 lg__tensor_release(e->entries[i].average);
         lg__free(o->ctx, e->entries, (size_t)e->count * sizeof *e->entries);
-        lg__free(o->ctx, e, sizeof *e);
 }
 
 static bool visit(lg__object *o, lg__roster *r)
@@ -72,11 +71,10 @@ lg_ema *lg_ema_new(lg_module *m, double decay)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_ema_new: decay is %g, not in [0, 1]", decay);
         if (!lg_each_parameter(m, count_one, &count))
                 return NULL;
-        lg_ema *e = lg__alloc(c, sizeof *e);
+        lg_ema *e = lg__object_new(c, &type, sizeof *e);
         if (!e)
                 return NULL;
         e->decay = decay;
-        lg__object_register(c, &e->object, &type);
         e->entries = lg__alloc(c, (size_t)count * sizeof *e->entries);
         if (e->entries)
                 lg_each_parameter(m, take_one, e);

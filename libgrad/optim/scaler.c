@@ -24,7 +24,6 @@ static void destroy(lg__object *o)
         lg__tensor_release(s->scale);
         lg__tensor_release(s->steps);
         lg__tensor_release(s->found);
-        lg__free(o->ctx, s, sizeof *s);
 }
 
 /* PyTorch's names. */
@@ -70,14 +69,13 @@ lg_scaler *lg_scaler_new_with(lg_ctx *c, const lg_scaler_options *options)
         o.growth_factor = lg__option(o.growth_factor, 2);
         o.backoff_factor = lg__option(o.backoff_factor, 0.5);
         o.growth_interval = lg__whole_option(o.growth_interval, 2000);
-        lg_scaler *s = options_are_good(c, &o) ? lg__alloc(c, sizeof *s) : NULL;
+        lg_scaler *s = options_are_good(c, &o) ? lg__object_new(c, &type, sizeof *s) : NULL;
         if (!s)
                 return NULL;
         s->growth = o.growth_factor;
         s->backoff = o.backoff_factor;
         s->interval = o.growth_interval;
         s->round = ++c->sequence;
-        lg__object_register(c, &s->object, &type);
         lg_tensor *scale = number(c, lg_cpu(), LG_F32, o.init_scale),
                   *steps = scale ? number(c, lg_cpu(), LG_I64, 0) : NULL;
         s->scale = scale ? lg__tensor_own(scale) : NULL;

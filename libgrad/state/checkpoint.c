@@ -28,18 +28,15 @@ static void destroy(lg__object *o)
                 lg__strfree(o->ctx, e->name);
                 lg__free(o->ctx, e, sizeof *e);
         }
-        lg__free(o->ctx, k, sizeof *k);
 }
 
 static const lg__type type = {.destroy = destroy};
 
 lg_checkpoint *lg_checkpoint_new(lg_ctx *c)
 {
-        lg_checkpoint *k = lg__ok(c) ? lg__alloc(c, sizeof *k) : NULL;
-        if (!k)
-                return NULL;
-        k->end = &k->first;
-        lg__object_register(c, &k->object, &type);
+        lg_checkpoint *k = lg__object_new(c, &type, sizeof *k);
+        if (k)
+                k->end = &k->first;
         return k;
 }
 
