@@ -42,8 +42,6 @@ static bool zip_failed(const archive *a, const char *name, zip_error_t *e)
 static bool open_archive(archive *a)
 {
         int code = 0;
-        if (!a->path)
-                return lg__fail(a->ctx, LG_ERR_ARGUMENT, "%s: the path is NULL", a->who);
         int fd = lg__open_regular(a->ctx, a->who, a->path, &a->bytes);
         if (fd < 0)
                 return false;

@@ -15,8 +15,6 @@ bool lg_save(lg_module *m, const char *path)
 {
         lg__roster r;
         bool ok = roster_of(&r, m, "lg_save");
-        if (ok && !path)
-                ok = lg__fail(r.c, LG_ERR_ARGUMENT, "lg_save: the path is NULL");
         ok = ok && lg__state_save(&r, path);
         if (r.c)
                 lg__roster_end(&r);
@@ -28,8 +26,6 @@ bool lg_load_with(lg_module *m, const char *path, const lg_load_options *options
         lg__roster r;
         lg_load_options o;
         bool ok = roster_of(&r, m, "lg_load") && lg__take(r.c, "lg_load", options, &o, sizeof o);
-        if (ok && !path)
-                ok = lg__fail(r.c, LG_ERR_ARGUMENT, "lg_load: the path is NULL");
         ok = ok && lg__state_load(&r, path, &o);
         if (r.c)
                 lg__roster_end(&r);
