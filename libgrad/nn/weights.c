@@ -1,7 +1,6 @@
 /* weights.c - the weights of one module: saved, loaded, copied to another. */
 #include "nn.h"
 #include "state/load.h"
-#include "state/stage.h"
 
 /* What a module holds; false: an error. */
 static bool roster_of(lg__roster *r, lg_module *m, const char *op)

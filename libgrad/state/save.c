@@ -25,24 +25,14 @@ static const void *host_data(const lg_tensor *t)
 
 static void write_number(const lg__held *h, char text[DIGITS])
 {
-        switch (h->kind) {
-        case LG__HELD_I64:
+        if (h->kind == LG__HELD_I64)
                 snprintf(text, DIGITS, "%" PRId64, *(int64_t *)h->at);
-                break;
-        case LG__HELD_U64:
+        else if (h->kind == LG__HELD_U64)
                 snprintf(text, DIGITS, "%" PRIu64, *(uint64_t *)h->at);
-                break;
-        case LG__HELD_F64:
+        else if (h->kind == LG__HELD_F64)
                 snprintf(text, DIGITS, "%a", *(double *)h->at);
-                break;
-        case LG__HELD_BOOL:
+        else if (h->kind == LG__HELD_BOOL)
                 snprintf(text, DIGITS, "%s", *(bool *)h->at ? "true" : "false");
-                break;
-        case LG__HELD_TENSOR:
-        case LG__HELD_COUNT:
-        case LG__HELD_TEXT:
-                break;
-        }
 }
 
 /* Everything of a save that takes memory. */
