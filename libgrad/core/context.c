@@ -2,7 +2,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include "exports.h"
+#include "core/core.h"
 
 char lg_end_mark[1];
 

@@ -356,7 +356,7 @@ static bool fill(images *m, const char *path, const lg_image_folder_options *o)
 lg_dataset *lg_image_folder_with(lg_ctx *c, const char *path, const lg_image_folder_options *options)
 {
         lg_image_folder_options o;
-        if (!lg__take(c, op, options, &o, sizeof o) || !lg__png_ready(c, op))
+        if (!lg__take(c, op, options, &o, sizeof o))
                 return NULL;
         if (!path)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the path is NULL", op);

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <strings.h>
 #include "csv.h"
-#include "tensor/create.h"
 #include "text.h"
 
 /* ---- columns by name ---- */

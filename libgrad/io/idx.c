@@ -4,7 +4,6 @@
  * first byte of a number is its most significant one.
  */
 #include <string.h>
-#include "tensor/create.h"
 #include "source.h"
 
 typedef struct idx {

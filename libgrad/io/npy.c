@@ -145,10 +145,7 @@ static lg_tensor *row_major(const lg__npy_in *in, lg_tensor *t)
         lg_tensor *copy = lg__tensor_like(t);
         if (!copy)
                 lg__npy_no_memory(in);
-        else if (!lg__copy_values(copy, t, in->who)) {
-                lg__tensor_release(copy);
-                copy = NULL;
-        }
+        copy = lg__created(copy, copy && lg__copy_values(copy, t, in->who), false);
         lg__tensor_release(t);
         return copy;
 }
@@ -169,10 +166,8 @@ lg_tensor *lg__npy_read(lg__npy_in *in)
                 return NULL;
         h.fortran = h.fortran && lg__shape_numel(h.shape);
         lg_tensor *t = new_tensor(in, &h);
-        if (t && get_elements(in, &h, t))
-                return row_major(in, t);
-        lg__tensor_release(t);
-        return NULL;
+        t = lg__created(t, t && get_elements(in, &h, t), false);
+        return t ? row_major(in, t) : NULL;
 }
 
 /* ---- files ---- */

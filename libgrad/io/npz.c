@@ -178,10 +178,7 @@ static lg_tensor *read_entry(archive *a, const char *name)
                 return NULL;
         }
         lg_tensor *t = lg__npy_read(&in);
-        if (t && !entry_ends(&in)) {
-                lg__tensor_release(t);
-                t = NULL;
-        }
+        t = lg__created(t, t && entry_ends(&in), false);
         zip_fclose(e.file);
         return t;
 }

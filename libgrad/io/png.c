@@ -1,5 +1,4 @@
 /* png.c - pictures in PNG files as tensors, and tensors as pictures. */
-#include "tensor/create.h"
 #include "files.h"
 #include "png_codec.h"
 
@@ -46,7 +45,7 @@ lg_tensor *lg_read_png_with(lg_ctx *c, const char *path, const lg_read_png_optio
 {
         lg_read_png_options o;
         int64_t bytes;
-        if (!lg__take(c, "lg_read_png", options, &o, sizeof o) || !lg__png_ready(c, "lg_read_png"))
+        if (!lg__take(c, "lg_read_png", options, &o, sizeof o))
                 return NULL;
         if (o.channels && o.channels != 1 && o.channels != 3 && o.channels != 4)
                 return lg__fail(
@@ -104,7 +103,7 @@ static bool encode(const lg_tensor *t, const char *path)
 
 bool lg_write_png(const lg_tensor *t, const char *path)
 {
-        if (!lg__check(t, "lg_write_png", "t") || !lg__png_ready(t->ctx, "lg_write_png") || !check_picture(t))
+        if (!lg__check(t, "lg_write_png", "t") || !check_picture(t))
                 return false;
         if (t->storage->device->id.type == LG_DEVICE_CPU && lg__layout_is_contiguous(&t->at))
                 return encode(t, path);

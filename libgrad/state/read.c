@@ -38,8 +38,5 @@ bool lg__weight_put(lg__weights *w, const lg__weight *e, lg_tensor *t)
 lg_tensor *lg__weight_tensor(lg__weights *w, const lg__weight *e, lg_dtype dtype, lg_device device)
 {
         lg_tensor *t = lg__tensor_empty(w->ctx, device, dtype, e->shape);
-        if (!t || lg__weight_put(w, e, t))
-                return t;
-        lg__tensor_release(t);
-        return NULL;
+        return lg__created(t, t && lg__weight_put(w, e, t), false);
 }
