@@ -6,11 +6,6 @@ bool lg__stack_room(lg_ctx *c, stack *s)
         return lg__grow(c, &s->items, s->count, &s->room, sizeof *s->items);
 }
 
-void lg__stack_finish(lg_ctx *c, stack *s)
-{
-        lg__free(c, s->items, (size_t)s->room * sizeof *s->items);
-}
-
 bool lg__heap_push(call *k, pending *p)
 {
         stack *h = &k->heap;
@@ -84,5 +79,5 @@ void lg__pending_finish(call *k)
 {
         while (k->all.prev != &k->all)
                 lg__pending_free((pending *)k->all.prev);
-        lg__stack_finish(k->ctx, &k->heap);
+        lg__free(k->ctx, k->heap.items, (size_t)k->heap.room * sizeof *k->heap.items);
 }
