@@ -99,7 +99,7 @@ void lg__free(lg_ctx *c, void *p, size_t bytes)
 
 bool lg__grow(lg_ctx *c, void *items, int64_t count, int64_t *room, size_t item_bytes)
 {
-        const int64_t more = *room ? 2 * *room : 64;
+        const int64_t more = *room ? 2 * *room : 32;
         void *old, *new = count < *room ? NULL : lg__alloc(c, (size_t)more * item_bytes);
         if (!new)
                 return count < *room;

@@ -3,7 +3,7 @@
 
 bool lg__stack_room(lg_ctx *c, stack *s)
 {
-        return lg__grow(c, &s->items, s->count, &s->room, sizeof *s->items);
+        return s->count < s->room || lg__grow(c, &s->items, s->count, &s->room, sizeof *s->items);
 }
 
 bool lg__heap_push(call *k, pending *p)
