@@ -1,6 +1,5 @@
 /* open.c - the door: contexts are opened and closed, and lower rooms learn what they need of upper ones. */
 #include <string.h>
-#include "core/exports.h"
 #include "graph/op.h"
 
 static const lg__upward up = {.collect = lg__exports_collect,

@@ -2,7 +2,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include "exports.h"
+#include "core/core.h"
 
 char lg_end_mark[1];
 
@@ -33,11 +33,16 @@ void lg__link_remove(lg__link *link)
         link->prev = link->next = NULL;
 }
 
-void lg__object_register(lg_ctx *c, lg__object *o, const lg__type *type)
+void *lg__object_new(lg_ctx *c, const lg__type *type, size_t bytes)
 {
+        lg__object *o = lg__ok(c) ? lg__alloc(c, bytes) : NULL;
+        if (!o)
+                return NULL;
         o->ctx = c;
         o->type = type;
+        o->bytes = bytes;
         lg__link_add(&c->objects, &o->link);
+        return o;
 }
 
 void lg__object_destroy(lg__object *o)
@@ -45,11 +50,14 @@ void lg__object_destroy(lg__object *o)
         if (!o || !o->type) /* that one is on its way: a release function of its own calls */
                 return;
         const lg__type *type = o->type;
+        lg_ctx *c = o->ctx;
         lg__link_remove(&o->link);
         o->type = NULL;
         while (o->weak)
                 lg__weak_set(o->weak, NULL);
-        type->destroy(o);
+        if (type->destroy)
+                type->destroy(o);
+        lg__free(c, o, o->bytes);
 }
 
 void lg__weak_set(lg__weak *w, lg__object *o)

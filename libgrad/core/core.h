@@ -33,6 +33,7 @@ typedef struct lg__object {
         lg__link link;
         lg_ctx *ctx;
         const struct lg__type *type; /* NULL: it is being destroyed */
+        size_t bytes;                /* of the record */
         struct lg__weak *weak;       /* those who look at it */
         int uses;                    /* by other objects */
         bool freed;                  /* by the user: it ends with its last use */
@@ -40,13 +41,14 @@ typedef struct lg__object {
 /* A kind of object. What outlives a step has a visit: it names all that the object holds (state/roster.h). */
 typedef struct lg__roster lg__roster;
 typedef struct lg__type {
-        void (*destroy)(lg__object *o);
+        void (*destroy)(lg__object *o); /* ends what the record refers to; NULL: nothing */
         bool (*visit)(lg__object *o, lg__roster *r);
         bool (*may_change)(lg__object *o, const char *op); /* before a load changes anything; false: an error */
         void (*restored)(lg__object *o);                   /* after it; NULL: nothing to do */
 } lg__type;
-void lg__object_register(lg_ctx *c, lg__object *o, const lg__type *type);
-void lg__object_destroy(lg__object *o); /* unregisters and destroys; NULL: nothing */
+/* A registered record of so many bytes, zero behind its head. NULL: no memory, or c is NULL or holds an error. */
+void *lg__object_new(lg_ctx *c, const lg__type *type, size_t bytes);
+void lg__object_destroy(lg__object *o); /* unregisters, destroys and frees; NULL: nothing */
 /* A reference that becomes NULL when the object is destroyed. */
 typedef struct lg__weak {
         lg__object *object;
@@ -100,11 +102,19 @@ void lg__free(lg_ctx *c, void *p, size_t bytes); /* NULL: nothing */
  * cache. */
 void *lg__host_alloc(lg_ctx *c, size_t bytes);
 void lg__host_free(lg_ctx *c, void *p, size_t bytes);
+/* Makes room for one more item in an array from lg__alloc, whose address is `items`: a full one doubles. False: no
+ * memory, and nothing has changed. */
+bool lg__grow(lg_ctx *c, void *items, int64_t count, int64_t *room, size_t item_bytes);
 char *lg__strdup(lg_ctx *c, const char *s);
 void lg__strfree(lg_ctx *c, char *s);
 void lg__pool_finish(lg_ctx *c);
 
-/* ---- devices: device.c ---- */
+/* ---- devices: device_type.c, device.c ---- */
+
+/* "cuda" */
+const char *lg__device_type_name(lg_device_type type);
+/* The interface of a device type, whose module is loaded if need be; NULL and a reason in words. */
+const lg_device_api *lg__device_type(lg_device_type type, char *reason, size_t size);
 
 /* One device of a context, opened when it is first used. */
 typedef struct lg__device {
@@ -209,9 +219,6 @@ void *lg__fail(lg_ctx *c, lg_error_code code, const char *format, ...) LG_PRINTF
 void *lg__vfail(lg_ctx *c, lg_error_code code, const char *format, va_list args);
 /* False, with LG_ERR_ARGUMENT: a list has entries but no array, or fewer than none. */
 bool lg__list_ok(lg_ctx *c, const char *op, int64_t count, const void *items);
-/* Words about an optional library and the Debian package that brings it. */
-#define LG__BUILT_WITHOUT(library, package)                                                                            \
-        "libgrad was built without " library "; install it (Debian: " package ") and build libgrad again"
 /* For who listens, see lg_on_message(). */
 void lg__message(lg_ctx *c, const char *format, ...) LG_PRINTF(2, 3);
 /* Not what kernels found and nobody has waited for: lg_clear_error does that, too. */
@@ -338,5 +345,23 @@ struct lg__recipe {
         uint32_t from_version, version;
         size_t bytes;
 };
+
+/* ---- storages that other programs use, and give back in any thread, even after lg_close: exports.c ---- */
+
+/* The first member of a record, from lg__alloc, that is an export. */
+typedef struct lg__export {
+        struct lg__export *next; /* among those that were given back */
+        lg__storage *storage;
+        size_t bytes; /* of the whole record */
+} lg__export;
+
+/* A new record of so many bytes with a reference to the storage. NULL and an error: no memory. */
+lg__export *lg__export_new(lg__storage *s, size_t bytes);
+/* Gives it back, in any thread. The record and its storage end when the context collects them; after lg_close, here. */
+void lg__export_end(lg__export *e);
+/* Ends what was given back. Unless `all`, only what calls no release function: that may be done anywhere. */
+void lg__exports_collect(lg_ctx *c, bool all);
+/* The end of lg_close: the context is freed, here or by the last of its exports. */
+void lg__exports_close(lg_ctx *c);
 
 #endif

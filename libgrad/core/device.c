@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/core.h"
-#include "device_type.h"
 
 static void *scratch(lg_queue *q, size_t bytes)
 {

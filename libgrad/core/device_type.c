@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/core.h"
-#include "device_type.h"
 
 /* Where the module of a device type is found: a path in an environment variable, else a file name. Without its driver,
  * a library of the system that is quickly looked for, it is not even loaded. */

@@ -6,7 +6,7 @@
  * has exports to nobody; then the list holds a mark, and who gives an export back takes the context in its place, ends
  * what is in the list, and puts the mark back or, if that was the last export, frees the context.
  */
-#include "exports.h"
+#include "core/core.h"
 
 static lg__export nobody; /* its address is the mark */
 

@@ -97,6 +97,21 @@ void lg__free(lg_ctx *c, void *p, size_t bytes)
         lg__poison(p, slot * 16);
 }
 
+bool lg__grow(lg_ctx *c, void *items, int64_t count, int64_t *room, size_t item_bytes)
+{
+        const int64_t more = *room ? 2 * *room : 32;
+        void *old, *new = count < *room ? NULL : lg__alloc(c, (size_t)more * item_bytes);
+        if (!new)
+                return count < *room;
+        memcpy(&old, items, sizeof old);
+        if (old)
+                memcpy(new, old, (size_t)count * item_bytes);
+        lg__free(c, old, (size_t)*room * item_bytes);
+        memcpy(items, &new, sizeof new);
+        *room = more;
+        return true;
+}
+
 char *lg__strdup(lg_ctx *c, const char *s)
 {
         size_t bytes = strlen(s) + 1;

@@ -11,8 +11,7 @@ static bool find_padding(lg_ctx *c, const lg_field *f, uint64_t *ret)
         lg_tensor *t = scope.id ? lg_full(c, f->pad, LG_SHAPE(1), .dtype = f->dtype, .device = lg_cpu()) : NULL;
         if (t)
                 memcpy(ret, lg__data(t), lg__dtype_bytes(f->dtype));
-        if (scope.id)
-                lg_scope_end(c, scope);
+        lg_scope_end(c, scope);
         return t != NULL;
 }
 
@@ -227,17 +226,15 @@ void lg__batch_build(const lg__batch_plan *plan, lg__batch_builder *builder, int
 static void destroy_collate(lg__object *o)
 {
         lg_collate *k = (lg_collate *)o;
-        lg_ctx *c = o->ctx;
-        lg__release(c, k->release, k->user);
-        lg__fields_free(c, &k->fields);
-        lg__free(c, k, sizeof *k);
+        lg__release(o->ctx, k->release, k->user);
+        lg__fields_free(o->ctx, &k->fields);
 }
 
 static const lg__type collate_type = {.destroy = destroy_collate};
 
 lg_collate *lg__collate_new(lg_ctx *c, lg_collate_fn *fn, void *user, void (*release)(void *user))
 {
-        lg_collate *k = lg__alloc(c, sizeof *k);
+        lg_collate *k = lg__object_new(c, &collate_type, sizeof *k);
         if (!k) {
                 lg__release(c, release, user);
                 return NULL;
@@ -245,7 +242,6 @@ lg_collate *lg__collate_new(lg_ctx *c, lg_collate_fn *fn, void *user, void (*rel
         k->fn = fn;
         k->user = user;
         k->release = release;
-        lg__object_register(c, &k->object, &collate_type);
         return k;
 }
 

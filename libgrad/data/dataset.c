@@ -8,23 +8,20 @@ const char *const lg__field_names[LG_MAX_FIELDS] = {"x",      "y",      "field2"
 static void destroy(lg__object *o)
 {
         lg_dataset *d = (lg_dataset *)o;
-        lg_ctx *c = o->ctx;
         if (d->kind->destroy)
                 d->kind->destroy(d);
-        lg__fields_free(c, &d->fields);
-        lg__free(c, d, d->kind->bytes);
+        lg__fields_free(o->ctx, &d->fields);
 }
 
 static const lg__type type = {.destroy = destroy};
 
 lg_dataset *lg__dataset_new(lg_ctx *c, const lg__set_kind *kind, int64_t size)
 {
-        lg_dataset *d = lg__alloc(c, kind->bytes);
+        lg_dataset *d = lg__object_new(c, &type, kind->bytes);
         if (!d)
                 return NULL;
         d->kind = kind;
         d->size = size;
-        lg__object_register(c, &d->object, &type);
         return d;
 }
 

@@ -31,41 +31,16 @@ typedef struct texts {
 } texts;
 
 typedef struct folder {
+        lg_ctx *ctx;
         texts classes; /* names of the folders, sorted by bytes */
         picture *pictures;
         int64_t count, room;
 } folder;
 
-typedef struct walk {
-        lg_ctx *ctx;
-        folder *found;
-} walk;
-
-/* ---- arrays that grow ---- */
-
-/* Makes room for one more item. Returns false and sets LG_ERR_MEMORY if there is none. */
-static bool grow(lg_ctx *c, void **items, int64_t count, int64_t *room, size_t size)
-{
-        if (count < *room)
-                return true;
-        const int64_t more = *room ? 2 * *room : 64;
-        void *p = lg__alloc(c, (size_t)more * size);
-        if (!p)
-                return false;
-        if (count)
-                memcpy(p, *items, (size_t)count * size);
-        lg__free(c, *items, (size_t)*room * size);
-        *items = p;
-        *room = more;
-        return true;
-}
-
 static bool add_text(lg_ctx *c, texts *t, const char *text)
 {
-        void *items = t->items;
-        if (!grow(c, &items, t->count, &t->room, sizeof *t->items))
+        if (!lg__grow(c, &t->items, t->count, &t->room, sizeof *t->items))
                 return false;
-        t->items = items;
         t->items[t->count] = lg__strdup(c, text);
         return t->items[t->count] && ++t->count;
 }
@@ -78,24 +53,12 @@ static void free_texts(lg_ctx *c, texts *t)
         *t = (texts){NULL, 0, 0};
 }
 
-static bool add_picture(const walk *w, const char *path)
+static bool add_picture(folder *f, const char *path)
 {
-        folder *f = w->found;
-        void *items = f->pictures;
-        if (!grow(w->ctx, &items, f->count, &f->room, sizeof *f->pictures))
+        if (!lg__grow(f->ctx, &f->pictures, f->count, &f->room, sizeof *f->pictures))
                 return false;
-        f->pictures = items;
-        f->pictures[f->count] = (picture){lg__strdup(w->ctx, path), f->classes.count - 1};
+        f->pictures[f->count] = (picture){lg__strdup(f->ctx, path), f->classes.count - 1};
         return f->pictures[f->count].path && ++f->count;
-}
-
-static void free_folder(lg_ctx *c, folder *f)
-{
-        for (int64_t i = 0; i < f->count; i++)
-                lg__strfree(c, f->pictures[i].path);
-        lg__free(c, f->pictures, (size_t)f->room * sizeof *f->pictures);
-        free_texts(c, &f->classes);
-        *f = (folder){.count = 0};
 }
 
 /* ---- folders ---- */
@@ -105,23 +68,23 @@ static int by_bytes(const void *a, const void *b)
         return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static bool unreadable(const walk *w, const char *path)
+static bool unreadable(const folder *f, const char *path)
 {
-        return lg__fail(w->ctx, lg__system_code(errno), "%s: %.300s cannot be read: %s", op, path, strerror(errno));
+        return lg__fail(f->ctx, lg__system_code(errno), "%s: %.300s cannot be read: %s", op, path, strerror(errno));
 }
 
 /* Lists the entries of a folder by name, except those that begin with a dot. */
-static bool list(const walk *w, const char *path, texts *ret)
+static bool list(const folder *f, const char *path, texts *ret)
 {
         DIR *d = opendir(path);
         bool ok = d != NULL;
         if (!ok)
-                return unreadable(w, path);
+                return unreadable(f, path);
         errno = 0;
         for (struct dirent *e; ok && (e = readdir(d)); errno = 0)
-                ok = e->d_name[0] == '.' || add_text(w->ctx, ret, e->d_name);
+                ok = e->d_name[0] == '.' || add_text(f->ctx, ret, e->d_name);
         if (ok && errno)
-                ok = unreadable(w, path);
+                ok = unreadable(f, path);
         closedir(d);
         if (ok && ret->count)
                 qsort(ret->items, (size_t)ret->count, sizeof *ret->items, by_bytes);
@@ -130,7 +93,7 @@ static bool list(const walk *w, const char *path, texts *ret)
 
 typedef enum kind { OTHER, PICTURE, FOLDER, UNREADABLE } entry;
 
-static entry look(const walk *w, const char *parent, const char *name, char path[PATH])
+static entry look(const folder *f, const char *parent, const char *name, char path[PATH])
 {
         struct stat facts;
         const size_t n = strlen(name);
@@ -141,52 +104,52 @@ static entry look(const walk *w, const char *parent, const char *name, char path
                 return S_ISDIR(facts.st_mode)                                                 ? FOLDER
                        : S_ISREG(facts.st_mode) && n > 4 && !strcasecmp(name + n - 4, ".png") ? PICTURE
                                                                                               : OTHER;
-        unreadable(w, path);
+        unreadable(f, path);
         return UNREADABLE;
 }
 
 /* Finds the pictures of a class. */
-static bool read_class(const walk *w, const char *path, int levels)
+static bool read_class(folder *f, const char *path, int levels)
 {
         texts names = {NULL, 0, 0};
         char inner[PATH];
         if (!levels)
-                return lg__fail(w->ctx, LG_ERR_FORMAT, "%s: %.300s is more than %d folders deep", op, path,
+                return lg__fail(f->ctx, LG_ERR_FORMAT, "%s: %.300s is more than %d folders deep", op, path,
                                 MOST_LEVELS);
-        bool ok = list(w, path, &names);
+        bool ok = list(f, path, &names);
         for (int64_t i = 0; ok && i < names.count; i++) {
-                const entry k = look(w, path, names.items[i], inner);
-                ok = k == OTHER || (k == PICTURE && add_picture(w, inner)) ||
-                     (k == FOLDER && read_class(w, inner, levels - 1));
+                const entry k = look(f, path, names.items[i], inner);
+                ok = k == OTHER || (k == PICTURE && add_picture(f, inner)) ||
+                     (k == FOLDER && read_class(f, inner, levels - 1));
         }
-        free_texts(w->ctx, &names);
+        free_texts(f->ctx, &names);
         return ok;
 }
 
-static bool add_class(const walk *w, const char *path, const char *name)
+static bool add_class(folder *f, const char *path, const char *name)
 {
-        const int64_t before = w->found->count;
-        if (!add_text(w->ctx, &w->found->classes, name) || !read_class(w, path, MOST_LEVELS))
+        const int64_t before = f->count;
+        if (!add_text(f->ctx, &f->classes, name) || !read_class(f, path, MOST_LEVELS))
                 return false;
-        return w->found->count > before ||
-               lg__fail(w->ctx, LG_ERR_FORMAT, "%s: %.300s has no PNG files; each folder there is a class", op, path);
+        return f->count > before ||
+               lg__fail(f->ctx, LG_ERR_FORMAT, "%s: %.300s has no PNG files; each folder there is a class", op, path);
 }
 
 /* Finds the PNG files in path/CLASS/ and in folders there. Returns false and sets an error if something cannot be read,
  * a class has no pictures or there are no classes; f, which is empty at first, then has what was found so far. */
-static bool read_folder(lg_ctx *c, const char *path, folder *f)
+static bool read_folder(const char *path, folder *f)
 {
-        const walk w = {c, f};
         texts names = {NULL, 0, 0};
         char inner[PATH];
-        bool ok = list(&w, path, &names);
+        bool ok = list(f, path, &names);
         for (int64_t i = 0; ok && i < names.count; i++) {
-                const entry k = look(&w, path, names.items[i], inner);
-                ok = k != UNREADABLE && (k != FOLDER || add_class(&w, inner, names.items[i]));
+                const entry k = look(f, path, names.items[i], inner);
+                ok = k != UNREADABLE && (k != FOLDER || add_class(f, inner, names.items[i]));
         }
-        free_texts(c, &names);
+        free_texts(f->ctx, &names);
         if (ok && !f->count)
-                ok = lg__fail(c, LG_ERR_FORMAT, "%s: %.300s has no folders; each class has one of its name", op, path);
+                ok = lg__fail(f->ctx, LG_ERR_FORMAT, "%s: %.300s has no folders; each class has one of its name", op,
+                              path);
         return ok;
 }
 
@@ -205,7 +168,11 @@ typedef struct images {
 static void destroy(lg_dataset *d)
 {
         images *m = (images *)d;
-        free_folder(d->object.ctx, &m->folder);
+        folder *f = &m->folder;
+        for (int64_t i = 0; i < f->count; i++)
+                lg__strfree(d->object.ctx, f->pictures[i].path);
+        lg__free(d->object.ctx, f->pictures, (size_t)f->room * sizeof *f->pictures);
+        free_texts(d->object.ctx, &f->classes);
         lg__object_done(m->resize);
 }
 
@@ -360,7 +327,8 @@ static bool fill(images *m, const char *path, const lg_image_folder_options *o)
         m->channels = o->channels ? o->channels : 3;
         m->height = o->height;
         m->width = o->width;
-        if (!read_folder(c, path, &m->folder))
+        m->folder.ctx = c;
+        if (!read_folder(path, &m->folder))
                 return false;
         for (int64_t i = 0; i < m->folder.count; i++)
                 if (!look_at(m, &m->folder.pictures[i]))
@@ -379,7 +347,7 @@ static bool fill(images *m, const char *path, const lg_image_folder_options *o)
 lg_dataset *lg_image_folder_with(lg_ctx *c, const char *path, const lg_image_folder_options *options)
 {
         lg_image_folder_options o;
-        if (!lg__take(c, op, options, &o, sizeof o) || !lg__png_ready(c, op))
+        if (!lg__take(c, op, options, &o, sizeof o))
                 return NULL;
         if (!path)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the path is NULL", op);

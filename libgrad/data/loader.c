@@ -174,7 +174,6 @@ static void destroy(lg__object *o)
                 lg__stream_give(l->plan.set->stream);
         lg__object_done(l->plan.set);
         lg__object_done(l->plan.collate);
-        lg__free(o->ctx, l, sizeof *l);
 }
 
 /* Discards what was made ahead. */
@@ -302,14 +301,13 @@ static bool options_are_good(lg_ctx *c, const lg_dataset *data, int64_t batch_si
 static lg_loader *begin(lg_ctx *c, lg_dataset *data, lg_collate *collate, lg_device device)
 {
         lg__device *d = lg__device_get(c, device);
-        lg_loader *l = d ? lg__alloc(c, sizeof *l) : NULL;
+        lg_loader *l = d ? lg__object_new(c, &type, sizeof *l) : NULL;
         if (!l)
                 return NULL;
         l->device = d;
         l->plan.collate = lg__object_use(collate);
         if (!data->stream || lg__stream_take(data->stream))
                 l->plan.set = lg__object_use(data);
-        lg__object_register(c, &l->object, &type);
         if (l->plan.set)
                 return l;
         lg__fail(c, LG_ERR_STATE, "lg_loader_open: another loader reads this stream; free it first");

@@ -9,19 +9,17 @@ static void destroy_transform(lg__object *o)
         lg_transform *t = (lg_transform *)o;
         if (t->kind->destroy)
                 t->kind->destroy(t);
-        lg__free(o->ctx, t, t->kind->bytes);
 }
 
 static const lg__type type = {.destroy = destroy_transform};
 
 lg_transform *lg__transform_new(lg_ctx *c, const lg__transform_kind *kind)
 {
-        lg_transform *t = lg__ok(c) ? lg__alloc(c, kind->bytes) : NULL;
+        lg_transform *t = lg__object_new(c, &type, kind->bytes);
         if (!t)
                 return NULL;
         t->kind = kind;
         t->random = kind->random;
-        lg__object_register(c, &t->object, &type);
         return t;
 }
 

@@ -58,6 +58,15 @@ lg_transform *lg__transform_new(lg_ctx *c, const lg__transform_kind *kind);
 /* Returns a record that consists of its head and its options. Fails with LG_ERR_ARGUMENT if a number is out of range.
  */
 lg_transform *lg__transform_of_options(lg_ctx *c, const lg__transform_kind *kind, const void *options);
+/* Defines name_kind, of transforms that change images at random, and lg_transform_NAME_with(), which makes a record of
+ * that type. */
+#define LG__RANDOM_TRANSFORM(name, record, options_type, ...)                                                          \
+        static const lg__transform_kind name##_kind = {                                                                \
+                .op = "lg_transform_" #name, .bytes = sizeof(record), .random = true, .images = true, __VA_ARGS__};    \
+        lg_transform *lg_transform_##name##_with(lg_ctx *c, const options_type *options)                               \
+        {                                                                                                              \
+                return lg__transform_of_options(c, &name##_kind, options);                                             \
+        }
 /* Returns false and sets LG_ERR_ARGUMENT "op: name is ..." if a number is out of range. */
 bool lg__number_within(lg_ctx *c, const char *op, const char *name, double value, double low, double high);
 /* Calls kind->infer after the checks that the kind describes. */

@@ -97,27 +97,16 @@ static bool run_affine(const lg_transform *t, const lg__step *s)
         return true;
 }
 
-static const lg__transform_kind affine_kind = {
-        .op = "lg_transform_random_affine",
-        .run = run_affine,
-        .bytes = sizeof(affine),
-        .random = true,
-        .images = true,
-        .value = offsetof(affine, o.value),
-        .numbers = (const lg__number[]){LG__NUMBER(lg_affine_options, degrees, 0, 0, 360),
-                                        LG__NUMBER(lg_affine_options, translate_x, 0, 0, 1),
-                                        LG__NUMBER(lg_affine_options, translate_y, 0, 0, 1),
-                                        LG__NUMBER(lg_affine_options, scale_min, 1, 1e-3, 1e3),
-                                        LG__NUMBER(lg_affine_options, scale_max, 1, 0, 1e3, .above_previous = true),
-                                        LG__NUMBER(lg_affine_options, shear, 0, 0, 89),
-                                        LG__NUMBER(lg_affine_options, value, 0, -LG_INFINITY, LG_INFINITY),
-                                        {NULL}},
-};
-
-lg_transform *lg_transform_random_affine_with(lg_ctx *c, const lg_affine_options *options)
-{
-        return lg__transform_of_options(c, &affine_kind, options);
-}
+static const lg__number affine_numbers[] = {LG__NUMBER(lg_affine_options, degrees, 0, 0, 360),
+                                            LG__NUMBER(lg_affine_options, translate_x, 0, 0, 1),
+                                            LG__NUMBER(lg_affine_options, translate_y, 0, 0, 1),
+                                            LG__NUMBER(lg_affine_options, scale_min, 1, 1e-3, 1e3),
+                                            LG__NUMBER(lg_affine_options, scale_max, 1, 0, 1e3, .above_previous = true),
+                                            LG__NUMBER(lg_affine_options, shear, 0, 0, 89),
+                                            LG__NUMBER(lg_affine_options, value, 0, -LG_INFINITY, LG_INFINITY),
+                                            {NULL}};
+LG__RANDOM_TRANSFORM(random_affine, affine, lg_affine_options, .run = run_affine, .value = offsetof(affine, o.value),
+                     .numbers = affine_numbers)
 
 /* ---- rotation ---- */
 

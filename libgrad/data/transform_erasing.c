@@ -64,23 +64,13 @@ static bool run_erasing(const lg_transform *t, const lg__step *s)
         return true;
 }
 
-static const lg__transform_kind erasing_kind = {
-        .op = "lg_transform_random_erasing",
-        .run = run_erasing,
-        .bytes = sizeof(erasing),
-        .random = true,
-        .images = true,
-        .value = offsetof(erasing, o.value),
-        .numbers = (const lg__number[]){LG__NUMBER(lg_erasing_options, p, 0.5, 0, 1),
-                                        LG__NUMBER(lg_erasing_options, scale_min, 0.02, 0, 1),
-                                        LG__NUMBER(lg_erasing_options, scale_max, 0.33, 0, 1, .above_previous = true),
-                                        LG__NUMBER(lg_erasing_options, ratio_min, 0.3, 1e-6, 1e6),
-                                        LG__NUMBER(lg_erasing_options, ratio_max, 3.3, 0, 1e6, .above_previous = true),
-                                        LG__NUMBER(lg_erasing_options, value, 0, -LG_INFINITY, LG_INFINITY),
-                                        {NULL}},
-};
-
-lg_transform *lg_transform_random_erasing_with(lg_ctx *c, const lg_erasing_options *options)
-{
-        return lg__transform_of_options(c, &erasing_kind, options);
-}
+static const lg__number erasing_numbers[] = {
+        LG__NUMBER(lg_erasing_options, p, 0.5, 0, 1),
+        LG__NUMBER(lg_erasing_options, scale_min, 0.02, 0, 1),
+        LG__NUMBER(lg_erasing_options, scale_max, 0.33, 0, 1, .above_previous = true),
+        LG__NUMBER(lg_erasing_options, ratio_min, 0.3, 1e-6, 1e6),
+        LG__NUMBER(lg_erasing_options, ratio_max, 3.3, 0, 1e6, .above_previous = true),
+        LG__NUMBER(lg_erasing_options, value, 0, -LG_INFINITY, LG_INFINITY),
+        {NULL}};
+LG__RANDOM_TRANSFORM(random_erasing, erasing, lg_erasing_options, .run = run_erasing,
+                     .value = offsetof(erasing, o.value), .numbers = erasing_numbers)

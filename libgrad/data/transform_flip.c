@@ -68,31 +68,5 @@ static bool run_vertical_flip(const lg_transform *t, const lg__step *s)
 }
 
 static const lg__number numbers[] = {LG__NUMBER(lg_flip_options, p, 0.5, 0, 1), {NULL}};
-
-static const lg__transform_kind horizontal_flip_kind = {
-        .op = "lg_transform_random_horizontal_flip",
-        .run = run_horizontal_flip,
-        .bytes = sizeof(flip),
-        .random = true,
-        .images = true,
-        .numbers = numbers,
-};
-
-static const lg__transform_kind vertical_flip_kind = {
-        .op = "lg_transform_random_vertical_flip",
-        .run = run_vertical_flip,
-        .bytes = sizeof(flip),
-        .random = true,
-        .images = true,
-        .numbers = numbers,
-};
-
-lg_transform *lg_transform_random_horizontal_flip_with(lg_ctx *c, const lg_flip_options *options)
-{
-        return lg__transform_of_options(c, &horizontal_flip_kind, options);
-}
-
-lg_transform *lg_transform_random_vertical_flip_with(lg_ctx *c, const lg_flip_options *options)
-{
-        return lg__transform_of_options(c, &vertical_flip_kind, options);
-}
+LG__RANDOM_TRANSFORM(random_horizontal_flip, flip, lg_flip_options, .run = run_horizontal_flip, .numbers = numbers)
+LG__RANDOM_TRANSFORM(random_vertical_flip, flip, lg_flip_options, .run = run_vertical_flip, .numbers = numbers)

@@ -95,19 +95,8 @@ static bool run_jitter(const lg_transform *t, const lg__step *s)
         return true;
 }
 
-static const lg__transform_kind jitter_kind = {
-        .op = "lg_transform_color_jitter",
-        .infer = infer_jitter,
-        .run = run_jitter,
-        .bytes = sizeof(jitter),
-        .random = true,
-        .images = true,
-        .numbers = (const lg__number[]){LG__NUMBER(lg_jitter_options, brightness, 0, 0, 1e6),
-                                        LG__NUMBER(lg_jitter_options, contrast, 0, 0, 1e6),
-                                        {NULL}},
-};
-
-lg_transform *lg_transform_color_jitter_with(lg_ctx *c, const lg_jitter_options *options)
-{
-        return lg__transform_of_options(c, &jitter_kind, options);
-}
+static const lg__number jitter_numbers[] = {LG__NUMBER(lg_jitter_options, brightness, 0, 0, 1e6),
+                                            LG__NUMBER(lg_jitter_options, contrast, 0, 0, 1e6),
+                                            {NULL}};
+LG__RANDOM_TRANSFORM(color_jitter, jitter, lg_jitter_options, .infer = infer_jitter, .run = run_jitter,
+                     .numbers = jitter_numbers)

@@ -91,27 +91,18 @@ static lg_transform *make(lg_ctx *c, const lg__transform_kind *kind, int64_t cou
         return &v->head;
 }
 
-static const lg__transform_kind to_float_kind = {
-        .op = "lg_transform_to_float",
-        .infer = infer_values,
-        .run = run_values,
-        .destroy = destroy_values,
-        .bytes = sizeof(values),
-};
+#define KIND(of)                                                                                                       \
+        {                                                                                                              \
+                .op = "lg_transform_" #of, .infer = infer_values, .run = run_values, .destroy = destroy_values,        \
+                .bytes = sizeof(values)                                                                                \
+        }
+static const lg__transform_kind to_float_kind = KIND(to_float), normalize_kind = KIND(normalize);
 
 lg_transform *lg_transform_to_float(lg_ctx *c)
 {
         static const double zero = 0, one = 1;
         return make(c, &to_float_kind, 1, (lg_numbers_in){1, &zero}, (lg_numbers_in){1, &one});
 }
-
-static const lg__transform_kind normalize_kind = {
-        .op = "lg_transform_normalize",
-        .infer = infer_values,
-        .run = run_values,
-        .destroy = destroy_values,
-        .bytes = sizeof(values),
-};
 
 static bool numbers_are_good(lg_ctx *c, lg_numbers_in numbers, const char *name, bool is_std)
 {

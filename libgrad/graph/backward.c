@@ -146,7 +146,7 @@ static bool mark_needed(call *k, lg__node *root)
                 lg__node *m = p->node->edges[p->edge++].node;
                 ok = !m || visit(k, &s, m);
         }
-        lg__stack_finish(k->ctx, &s);
+        lg__free(k->ctx, s.items, (size_t)s.room * sizeof *s.items);
         return ok;
 }
 

@@ -1,28 +1,9 @@
 /* pending.c - the records of one backward call and the heap that gives the newest node first. */
-#include <string.h>
 #include "pending.h"
 
 bool lg__stack_room(lg_ctx *c, stack *s)
 {
-        if (s->count < s->room)
-                return true;
-        int64_t room = s->room ? 2 * s->room : 32;
-        pending **items = lg__alloc(c, (size_t)room * sizeof *items);
-        if (!items)
-                return false;
-        if (s->items) {
-                memcpy(items, s->items, (size_t)s->count * sizeof *items);
-                lg__free(c, s->items, (size_t)s->room * sizeof *items);
-        }
-        s->items = items;
-        s->room = room;
-        return true;
-}
-
-void lg__stack_finish(lg_ctx *c, stack *s)
-{
-        if (s->items)
-                lg__free(c, s->items, (size_t)s->room * sizeof *s->items);
+        return s->count < s->room || lg__grow(c, &s->items, s->count, &s->room, sizeof *s->items);
 }
 
 bool lg__heap_push(call *k, pending *p)
@@ -98,5 +79,5 @@ void lg__pending_finish(call *k)
 {
         while (k->all.prev != &k->all)
                 lg__pending_free((pending *)k->all.prev);
-        lg__stack_finish(k->ctx, &k->heap);
+        lg__free(k->ctx, k->heap.items, (size_t)k->heap.room * sizeof *k->heap.items);
 }

@@ -41,9 +41,8 @@ struct lg__call_state {
         lg_tensor **result;
 };
 
-/* Makes room for one more item; NULL-safe to finish. */
+/* Makes room for one more item. */
 bool lg__stack_room(lg_ctx *c, stack *s);
-void lg__stack_finish(lg_ctx *c, stack *s);
 bool lg__heap_push(call *k, pending *p);
 pending *lg__heap_pop(stack *h);
 /* The record of a node in this call, or NULL; or made when it is first needed. */

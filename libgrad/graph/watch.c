@@ -65,7 +65,7 @@ static bool count_edges(call *k)
                 for (int i = 0; i < n->in_count && ok; i++)
                         ok = !n->edges[i].node || come_to(k, &s, n->edges[i].node);
         }
-        lg__stack_finish(k->ctx, &s);
+        lg__free(k->ctx, s.items, (size_t)s.room * sizeof *s.items);
         return ok;
 }
 

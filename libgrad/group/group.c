@@ -38,7 +38,6 @@ static void destroy(lg__object *o)
         }
         lg__free(o->ctx, g->members, (size_t)g->size * sizeof *g->members);
         leave_world(o->ctx, g->world);
-        lg__free(o->ctx, g, sizeof *g);
 }
 
 static const lg__type type = {.destroy = destroy};
@@ -112,14 +111,13 @@ static void report_error(lg_ctx *c)
 
 static lg_group *new_group(lg_ctx *c, lg__world *w, int rank, int size)
 {
-        lg_group *g = lg__alloc(c, sizeof *g);
+        lg_group *g = lg__object_new(c, &type, sizeof *g);
         if (!g)
                 return NULL;
         g->id = ++c->sequence;
         g->rank = rank;
         g->size = size;
         g->device = c->default_device;
-        lg__object_register(c, &g->object, &type);
         if (w) {
                 c->report_error = report_error;
                 g->world = w;

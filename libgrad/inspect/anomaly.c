@@ -149,9 +149,7 @@ static void fused_end(lg__observer *o, const lg__vjp *v, bool ok)
 
 static void destroy(lg__object *object)
 {
-        anomaly *a = (anomaly *)object;
-        lg__unobserve(object->ctx, &a->observer);
-        lg__free(object->ctx, a, sizeof *a);
+        lg__unobserve(object->ctx, &((anomaly *)object)->observer);
 }
 
 static const lg__type type = {.destroy = destroy};
@@ -170,14 +168,13 @@ bool lg_anomaly_with(lg_ctx *c, bool on, const lg_anomaly_options *options)
         if (!lg__take(c, "lg_anomaly", options, &o, sizeof o))
                 return false;
         lg__observer *found = find(c);
-        anomaly *a = found ? anomaly_of(found) : on ? lg__alloc(c, sizeof *a) : NULL;
+        anomaly *a = found ? anomaly_of(found) : on ? lg__object_new(c, &type, sizeof *a) : NULL;
         if (on && a && !found) {
                 a->observer = (lg__observer){.op_begin = op_begin,
                                              .op_end = op_end,
                                              .recorded = lg__note_place,
                                              .fused_begin = fused_begin,
                                              .fused_end = fused_end};
-                lg__object_register(c, &a->object, &type);
                 lg__observe(c, &a->observer);
         }
         if (on && a)

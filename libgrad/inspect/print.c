@@ -179,10 +179,7 @@ static lg_tensor *gather(printer *p, const lg_tensor *t)
         for (unsigned corner = 0; corner <= cut && ok; corner++)
                 if ((corner & ~cut) == 0)
                         ok = copy_corner(p, t, shown, corner);
-        if (ok)
-                return shown;
-        lg__tensor_release(shown);
-        return NULL;
+        return lg__created(shown, ok, false);
 }
 
 /* The same while an error is set, which stays as it is. */

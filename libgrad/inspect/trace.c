@@ -44,8 +44,7 @@ static void tell(trace *t, lg_trace_record *r, lg__device *d, double start)
         r->bytes_used = d->cache.stats.used;
         lg_scope scope = lg__scope_begin(c); /* none while an error is set */
         t->fn(r, t->options.user);
-        if (scope.id)
-                lg_scope_end(c, scope);
+        lg_scope_end(c, scope);
         if (!t->fn)
                 lg__object_destroy(&t->object);
 }
@@ -94,16 +93,14 @@ static void fused_end(lg__observer *o, const lg__vjp *v, bool ok)
 
 static void destroy(lg__object *object)
 {
-        trace *t = (trace *)object;
-        lg__unobserve(object->ctx, &t->observer);
-        lg__free(object->ctx, t, sizeof *t);
+        lg__unobserve(object->ctx, &((trace *)object)->observer);
 }
 
 static const lg__type type = {.destroy = destroy};
 
 static trace *begin(lg_ctx *c)
 {
-        trace *t = lg__alloc(c, sizeof *t);
+        trace *t = lg__object_new(c, &type, sizeof *t);
         if (!t)
                 return NULL;
         t->observer = (lg__observer){.op_begin = op_begin,
@@ -111,7 +108,6 @@ static trace *begin(lg_ctx *c)
                                      .recorded = lg__note_place,
                                      .fused_begin = fused_begin,
                                      .fused_end = fused_end};
-        lg__object_register(c, &t->object, &type);
         lg__observe(c, &t->observer);
         return t;
 }

@@ -1,14 +1,10 @@
-/* csv.c - opens CSV files, names their columns, frees them. */
+/* csv.c - opens CSV files (RFC 4180), names their columns, frees them.
+ *
+ * A file is taken apart in place: fields are written over what was read already. A field never grows by that: it loses
+ * its quotes, and its separator makes room for the zero behind it.
+ */
 #include <string.h>
 #include "csv.h"
-#include "text.h"
-
-static void free_texts(lg_ctx *c, char **texts, int64_t count)
-{
-        for (int64_t i = 0; texts && i < count; i++)
-                lg__strfree(c, texts[i]);
-        lg__free(c, texts, (size_t)count * sizeof *texts);
-}
 
 static void destroy(lg__object *o)
 {
@@ -16,19 +12,156 @@ static void destroy(lg__object *o)
         lg_ctx *c = o->ctx;
         for (lg__csv_texts *texts = t->texts, *next; texts; texts = next) {
                 next = texts->next;
-                lg__free(c, texts->items, texts->bytes);
-                lg__free(c, texts, sizeof *texts);
+                lg__free(c, texts, lg__csv_texts_bytes(texts->count));
         }
-        free_texts(c, t->missing, t->missing_count);
+        for (int64_t i = 0; t->missing && i < t->missing_count; i++)
+                lg__strfree(c, t->missing[i]);
+        lg__free(c, t->missing, (size_t)t->missing_count * sizeof *t->missing);
         lg__free(c, t->numbers, t->numbers_bytes);
         lg__free(c, t->names, (size_t)t->column_count * sizeof *t->names);
         lg__free(c, t->rows, (size_t)t->row_room * sizeof *t->rows);
-        lg__whole_free(c, &t->file);
+        lg__free(c, t->file.data, (size_t)t->file.room);
         lg__strfree(c, t->path);
-        lg__free(c, t, sizeof *t);
 }
 
 static const lg__type type = {.destroy = destroy};
+
+/* ---- taking apart ---- */
+
+typedef struct parser {
+        lg_csv *t;
+        char separator;
+        bool trim;
+        const char *at, *end;
+        char *to;
+        int64_t line;
+} parser;
+
+static bool bad(const parser *p, int64_t line, const char *what)
+{
+        return lg__fail(p->t->object.ctx, LG_ERR_FORMAT, "lg_csv_open: %s, line %lld: %s", p->t->path, (long long)line,
+                        what);
+}
+
+static bool at_line_end(const parser *p)
+{
+        return p->at == p->end || *p->at == '\n' || *p->at == '\r';
+}
+
+static void skip_line_end(parser *p)
+{
+        if (p->at == p->end)
+                return;
+        p->at += p->at[0] == '\r' && p->at + 1 < p->end && p->at[1] == '\n' ? 2 : 1;
+        p->line++;
+}
+
+static void skip_blanks(parser *p)
+{
+        while (p->trim && p->at < p->end && (*p->at == ' ' || *p->at == '\t') && *p->at != p->separator)
+                p->at++;
+}
+
+/* Skips lines without anything in them; false at the end of the file. */
+static bool find_row(parser *p)
+{
+        while (p->at < p->end) {
+                const char *begin = p->at;
+                skip_blanks(p);
+                if (!at_line_end(p)) {
+                        p->at = begin;
+                        return true;
+                }
+                skip_line_end(p);
+        }
+        return false;
+}
+
+static bool copy_quoted(parser *p)
+{
+        const int64_t first = p->line;
+        for (p->at++; p->at < p->end; p->at++) {
+                if (*p->at == '"') {
+                        p->at++;
+                        if (p->at == p->end || *p->at != '"') {
+                                skip_blanks(p);
+                                return at_line_end(p) || *p->at == p->separator ||
+                                       bad(p, p->line, "text follows the quote that ends a field");
+                        }
+                }
+                p->line += *p->at == '\n' || (*p->at == '\r' && p->at + 1 < p->end && p->at[1] != '\n');
+                *p->to++ = *p->at;
+        }
+        return bad(p, first, "a quote begins a field that does not end");
+}
+
+static void copy_plain(parser *p)
+{
+        const char *begin = p->to;
+        while (!at_line_end(p) && *p->at != p->separator)
+                *p->to++ = *p->at++;
+        while (p->trim && p->to > begin && (p->to[-1] == ' ' || p->to[-1] == '\t'))
+                p->to--;
+}
+
+/* One field and the separator behind it; *ret_more: another one follows in its row. */
+static bool get_field(parser *p, bool *ret_more)
+{
+        skip_blanks(p);
+        if (p->at < p->end && *p->at == '"') {
+                if (!copy_quoted(p))
+                        return false;
+        } else {
+                copy_plain(p);
+        }
+        *ret_more = !at_line_end(p);
+        if (*ret_more)
+                p->at++;
+        else
+                skip_line_end(p);
+        *p->to++ = '\0';
+        return true;
+}
+
+static bool get_row(parser *p)
+{
+        lg_csv *t = p->t;
+        if (!lg__grow(t->object.ctx, &t->rows, t->row_count, &t->row_room, sizeof *t->rows))
+                return false;
+        lg__csv_row *row = &t->rows[t->row_count++];
+        *row = (lg__csv_row){.text = p->to, .line = p->line};
+        int64_t fields = 0;
+        for (bool more = true; more; fields++)
+                if (!get_field(p, &more))
+                        return false;
+        if (t->row_count == 1)
+                t->column_count = fields;
+        return fields == t->column_count ||
+               lg__fail(t->object.ctx, LG_ERR_FORMAT,
+                        "lg_csv_open: %s, line %lld: %lld fields; the first line has %lld", t->path,
+                        (long long)row->line, (long long)fields, (long long)t->column_count);
+}
+
+/* Takes t->file apart into t->rows of t->column_count fields. */
+static bool parse(lg_csv *t, const lg_csv_options *o)
+{
+        parser p = {.t = t, .separator = o->separator ? o->separator : ',', .trim = o->trim};
+        p.at = p.to = t->file.data;
+        p.end = p.at + t->file.bytes;
+        p.line = 1;
+        const char *zero = memchr(t->file.data, 0, t->file.bytes);
+        if (zero)
+                return lg__fail(t->object.ctx, LG_ERR_FORMAT,
+                                "lg_csv_open: %s is no text: byte %lld is zero (UTF-16 must become UTF-8)", t->path,
+                                (long long)(zero - t->file.data));
+        if (t->file.bytes >= 3 && !memcmp(p.at, "\xef\xbb\xbf", 3)) /* the mark of UTF-8 */
+                p.at += 3;
+        while (find_row(&p))
+                if (!get_row(&p))
+                        return false;
+        return t->row_count > 0 ||
+               lg__fail(t->object.ctx, LG_ERR_FORMAT, "lg_csv_open: %s has no line with anything in it", t->path);
+}
 
 /* ---- opening ---- */
 
@@ -64,17 +197,6 @@ static bool keep_missing(lg_csv *t, lg_names texts)
         return true;
 }
 
-/* The bytes of a number in digits, with the zero behind it, which go to `to` unless that is NULL. */
-static size_t number_text(char *to, size_t number)
-{
-        size_t bytes = 2;
-        for (size_t rest = number; rest > 9; rest /= 10)
-                bytes++;
-        for (size_t i = bytes - 1; to && i-- > 0; number /= 10)
-                to[i] = (char)('0' + number % 10);
-        return bytes;
-}
-
 /* The first row, or "0", "1", ... */
 static bool name_columns(lg_csv *t, bool no_header)
 {
@@ -91,12 +213,13 @@ static bool name_columns(lg_csv *t, bool no_header)
                 return true;
         }
         for (size_t i = 0; i < count; i++)
-                t->numbers_bytes += number_text(NULL, i);
-        t->numbers = lg__alloc(c, t->numbers_bytes);
-        char *to = t->numbers;
-        for (size_t i = 0; to && i < count; to += number_text(to, i++))
+                t->numbers_bytes += (size_t)snprintf(NULL, 0, "%zu", i) + 1;
+        char *to = t->numbers = lg__alloc(c, t->numbers_bytes);
+        for (size_t i = 0; to && i < count; i++) {
                 t->names[i] = to;
-        return to;
+                to += sprintf(to, "%zu", i) + 1;
+        }
+        return t->numbers;
 }
 
 lg_csv *lg_csv_open_with(lg_ctx *c, const char *path, const lg_csv_options *options)
@@ -104,14 +227,12 @@ lg_csv *lg_csv_open_with(lg_ctx *c, const char *path, const lg_csv_options *opti
         lg_csv_options o;
         if (!lg__take(c, "lg_csv_open", options, &o, sizeof o) || !check_options(c, path, &o))
                 return NULL;
-        lg_csv *t = lg__alloc(c, sizeof *t);
+        lg_csv *t = lg__object_new(c, &type, sizeof *t);
         if (!t)
                 return NULL;
-        lg__object_register(c, &t->object, &type);
         t->path = lg__strdup(c, path);
-        const lg__csv_form form = {.separator = o.separator ? o.separator : ',', .trim = o.trim};
         if (t->path && keep_missing(t, (lg_names){o.missing.count, o.missing.items}) &&
-            lg__whole_read(c, "lg_csv_open", path, &t->file) && lg__csv_parse(t, form) && name_columns(t, o.no_header))
+            lg__whole_read(c, "lg_csv_open", path, &t->file) && parse(t, &o) && name_columns(t, o.no_header))
                 return t;
         lg__object_destroy(&t->object);
         return NULL;

@@ -2,7 +2,7 @@
 #ifndef LG_IO_CSV_H
 #define LG_IO_CSV_H
 
-#include "whole.h"
+#include "source.h"
 
 /* A row's fields are zero-terminated and follow each other. */
 typedef struct lg__csv_row {
@@ -14,10 +14,13 @@ typedef struct lg__csv_row {
 typedef struct lg__csv_texts {
         struct lg__csv_texts *next; /* those of another column */
         int64_t column;
-        const char **items; /* into the file's memory */
         int64_t count;
-        size_t bytes; /* of items */
+        const char *items[]; /* into the file's memory */
 } lg__csv_texts;
+static inline size_t lg__csv_texts_bytes(int64_t count)
+{
+        return sizeof(lg__csv_texts) + (size_t)count * sizeof(const char *);
+}
 
 struct lg_csv {
         lg__object object;
@@ -34,15 +37,6 @@ struct lg_csv {
         lg__csv_texts *texts; /* of the columns that somebody has asked for */
 };
 
-/* How a file is to be read. */
-typedef struct lg__csv_form {
-        char separator;
-        bool trim;
-} lg__csv_form;
-
-/* Takes t->file apart into t->rows of t->column_count fields; False: LG_ERR_FORMAT or LG_ERR_MEMORY. */
-bool lg__csv_parse(lg_csv *t, lg__csv_form form);
-
 /* The field behind one of a row. */
 static inline const char *lg__csv_next(const char *field)
 {
@@ -50,10 +44,5 @@ static inline const char *lg__csv_next(const char *field)
                 field++;
         return field + 1;
 }
-
-/* The number that a text is, between lg__point_begin and lg__point_end, as f32, f64 or i64: digits with a point and an
- * exponent, inf or nan; as i64, digits with nothing but zeros behind a point. Spaces around it are left out. Returns
- * NULL or what is wrong: "is no number". */
-const char *lg__csv_number(const char *text, lg_dtype dtype, void *ret);
 
 #endif

@@ -1,8 +1,9 @@
 /* csv_columns.c - columns of a CSV file as tensors: numbers, whole numbers, and texts as codes. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include "csv.h"
-#include "tensor/create.h"
 #include "text.h"
 
 /* ---- columns by name ---- */
@@ -68,7 +69,97 @@ static bool bad(const lg_csv *t, const char *op, int64_t row, int64_t column, co
 
 static const char must_fill[] = "stands for a missing value; .missing_as fills it";
 
-/* ---- numbers ---- */
+/* ---- numbers from texts, as C writes them, in every locale ---- */
+
+static const char *skip_blanks(const char *s)
+{
+        while (*s == ' ' || *s == '\t')
+                s++;
+        return s;
+}
+
+static const char *skip_digits(const char *s)
+{
+        while (*s >= '0' && *s <= '9')
+                s++;
+        return s;
+}
+
+/* Behind digits, a point and digits, of which there is one at least; NULL: this is none. */
+static const char *skip_decimal(const char *s)
+{
+        const char *point = skip_digits(s), *end = *point == '.' ? skip_digits(point + 1) : point;
+        return end - s > (*point == '.') ? end : NULL;
+}
+
+/* Behind "inf", "infinity" or "nan", in letters of any size; NULL: this is none. */
+static const char *skip_special(const char *s)
+{
+        static const char *const words[] = {"infinity", "inf", "nan"};
+        for (int i = 0; i < 3; i++)
+                if (!strncasecmp(s, words[i], strlen(words[i])))
+                        return s + strlen(words[i]);
+        return NULL;
+}
+
+/* Where the number begins that a text is; NULL: it is none. strtod takes more: hexadecimal, and "nan(...)". */
+static const char *find_number(const char *text, bool *ret_finite)
+{
+        const char *begin = skip_blanks(text), *s = begin + (*begin == '+' || *begin == '-'), *end = skip_special(s);
+        *ret_finite = !end;
+        if (!end && (end = skip_decimal(s)) && (*end == 'e' || *end == 'E')) {
+                const char *digits = end + 1 + (end[1] == '+' || end[1] == '-');
+                end = skip_digits(digits) > digits ? skip_digits(digits) : NULL;
+        }
+        return end && !*skip_blanks(end) ? begin : NULL;
+}
+
+static const char *get_float(const char *text, lg_dtype dtype, void *ret)
+{
+        bool finite;
+        const char *begin = find_number(text, &finite);
+        if (!begin)
+                return "is no number";
+        if (dtype == LG_F32)
+                *(float *)ret = strtof(begin, NULL);
+        else
+                *(double *)ret = strtod(begin, NULL);
+        const bool large = dtype == LG_F32 ? isinf(*(float *)ret) : isinf(*(double *)ret);
+        return !finite || !large ? NULL : dtype == LG_F32 ? "is too large for f32" : "is too large for f64";
+}
+
+static const char *get_whole(const char *text, int64_t *ret)
+{
+        const char *s = skip_blanks(text), *digits;
+        const bool minus = *s == '-';
+        int64_t v = 0;
+        s += *s == '+' || *s == '-';
+        for (digits = s; *s >= '0' && *s <= '9'; s++)
+                if (__builtin_mul_overflow(v, 10, &v) ||
+                    __builtin_sub_overflow(v, *s - '0', &v)) /* there are more below 0 */
+                        return "is too large for i64";
+        if (s == digits)
+                return "is no whole number";
+        if (*s == '.')
+                for (s++; *s == '0';)
+                        s++;
+        if (*skip_blanks(s))
+                return "is no whole number";
+        if (!minus && v == INT64_MIN)
+                return "is too large for i64";
+        *ret = minus ? v : -v;
+        return NULL;
+}
+
+/* The number that a text is, between lg__point_begin and lg__point_end, as f32, f64 or i64: digits with a point and an
+ * exponent, inf or nan; as i64, digits with nothing but zeros behind a point. Spaces around it are left out. Returns
+ * NULL or what is wrong: "is no number". */
+static const char *get_number(const char *text, lg_dtype dtype, void *ret)
+{
+        return dtype == LG_I64 ? get_whole(text, ret) : get_float(text, dtype, ret);
+}
+
+/* ---- columns of numbers ---- */
 
 /* What is asked of a table: values of some columns, one row behind the other. */
 typedef struct wanted {
@@ -94,39 +185,11 @@ static bool get_row(const lg_csv *t, const wanted *w, int64_t row, char *out)
                         if (!w->fills)
                                 return bad(t, w->op, row, w->columns[i], text, must_fill);
                         memcpy(out, w->filling, width);
-                } else if ((wrong = lg__csv_number(text, w->dtype, out))) {
+                } else if ((wrong = get_number(text, w->dtype, out))) {
                         return bad(t, w->op, row, w->columns[i], text, wrong);
                 }
         }
         return true;
-}
-
-static bool find_columns(const lg_csv *t, wanted *w)
-{
-        for (int64_t i = 0; i < w->names.count; i++) {
-                w->columns[i] = find_column(t, w->op, w->names.items[i]);
-                if (w->columns[i] < 0)
-                        return false;
-                if (w->columns[i] >= w->field_count)
-                        w->field_count = w->columns[i] + 1;
-        }
-        return true;
-}
-
-static lg_tensor *get_values(const lg_csv *t, const wanted *w, lg_shape shape)
-{
-        lg_tensor *to = lg__tensor_empty(t->object.ctx, lg_cpu(), w->dtype, shape);
-        char *out = to ? lg__data(to) : NULL;
-        const int64_t bytes = w->names.count * (int64_t)lg__dtype_bytes(w->dtype);
-        locale_t was = lg__point_begin();
-        bool ok = to;
-        for (int64_t i = 0; ok && i < t->row_count; i++, out += bytes)
-                ok = get_row(t, w, i, out);
-        lg__point_end(was);
-        if (ok)
-                return to;
-        lg__tensor_release(to);
-        return NULL;
 }
 
 static lg_tensor *get_columns(const lg_csv *t, wanted w, lg_shape shape)
@@ -137,13 +200,25 @@ static lg_tensor *get_columns(const lg_csv *t, wanted w, lg_shape shape)
         if ((uint64_t)w.names.count > SIZE_MAX / sizeof *w.columns)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld columns are named", w.op, (long long)w.names.count);
         const size_t columns = (size_t)w.names.count * sizeof *w.columns,
-                     fields = (size_t)t->column_count * sizeof *w.fields;
+                     fields = (size_t)t->column_count * sizeof *w.fields,
+                     row = (size_t)w.names.count * lg__dtype_bytes(w.dtype);
         w.columns = lg__alloc(c, columns);
         w.fields = w.columns ? lg__alloc(c, fields) : NULL;
-        lg_tensor *to = w.fields && find_columns(t, &w) ? get_values(t, &w, shape) : NULL;
+        bool ok = w.fields;
+        for (int64_t i = 0; ok && i < w.names.count; i++) {
+                w.columns[i] = find_column(t, w.op, w.names.items[i]);
+                w.field_count = w.columns[i] >= w.field_count ? w.columns[i] + 1 : w.field_count;
+                ok = w.columns[i] >= 0;
+        }
+        lg_tensor *to = ok ? lg__tensor_empty(c, lg_cpu(), w.dtype, shape) : NULL;
+        locale_t was = lg__point_begin();
+        ok = to;
+        for (int64_t i = 0; ok && i < t->row_count; i++)
+                ok = get_row(t, &w, i, (char *)lg__data(to) + (size_t)i * row);
+        lg__point_end(was);
         lg__free(c, w.fields, fields);
         lg__free(c, w.columns, columns);
-        return to;
+        return lg__created(to, ok, false);
 }
 
 lg_tensor *lg_csv_numbers_with(lg_csv *t, lg_names_in columns, const lg_csv_numbers_options *options)
@@ -215,39 +290,23 @@ static bool are_numbers(entry *entries, int64_t count)
         bool ok = true;
         for (int64_t i = 0; ok && i < count; i++) {
                 double *v = &entries[i].number;
-                ok = !lg__csv_number(entries[i].text, LG_F64, v) && *v == *v;
+                ok = !get_number(entries[i].text, LG_F64, v) && *v == *v;
         }
         lg__point_end(was);
         return ok;
 }
 
-static const lg__csv_texts *keep_texts(lg_csv *t, int64_t column, const entry *entries, int64_t count)
-{
-        lg_ctx *c = t->object.ctx;
-        const size_t bytes = (size_t)count * sizeof(const char *) + 1;
-        const char **items = lg__alloc(c, bytes);
-        lg__csv_texts *texts = items ? lg__alloc(c, sizeof *texts) : NULL;
-        if (!texts) {
-                lg__free(c, items, bytes);
-                return NULL;
-        }
-        for (int64_t i = 0; i < count; i++)
-                items[i] = entries[i].text;
-        *texts = (lg__csv_texts){t->texts, column, items, count, bytes};
-        return t->texts = texts;
-}
-
-/* The different texts of a column, collected when they are first asked for; NULL: an error. */
-static const lg__csv_texts *texts_of(lg_csv *t, int64_t column)
+/* The different texts of a column, collected when they are first asked for. No items: an error. */
+static lg_names texts_of(lg_csv *t, int64_t column)
 {
         lg_ctx *c = t->object.ctx;
         for (const lg__csv_texts *known = t->texts; known; known = known->next)
                 if (known->column == column)
-                        return known;
+                        return (lg_names){known->count, known->items};
         const size_t bytes = ((size_t)t->row_count + 1) * sizeof(entry);
         entry *entries = lg__alloc(c, bytes);
         if (!entries)
-                return NULL;
+                return (lg_names){0, NULL};
         int64_t count = 0;
         for (int64_t i = 0; i < t->row_count; i++) {
                 const char *text = field_of(t, i, column);
@@ -257,16 +316,21 @@ static const lg__csv_texts *texts_of(lg_csv *t, int64_t column)
         count = make_unique(entries, count);
         if (are_numbers(entries, count))
                 qsort(entries, (size_t)count, sizeof *entries, by_number);
-        const lg__csv_texts *texts = keep_texts(t, column, entries, count);
+        lg__csv_texts *texts = lg__alloc(c, lg__csv_texts_bytes(count));
+        if (texts) {
+                *texts = (lg__csv_texts){.next = t->texts, .column = column, .count = count};
+                for (int64_t i = 0; i < count; i++)
+                        texts->items[i] = entries[i].text;
+                t->texts = texts;
+        }
         lg__free(c, entries, bytes);
-        return texts;
+        return texts ? (lg_names){count, texts->items} : (lg_names){0, NULL};
 }
 
 lg_names lg_csv_texts(lg_csv *t, const char *column)
 {
         const int64_t i = t && lg__ok(t->object.ctx) ? find_column(t, "lg_csv_texts", column) : -1;
-        const lg__csv_texts *texts = i < 0 ? NULL : texts_of(t, i);
-        return texts ? (lg_names){texts->count, texts->items} : (lg_names){0, NULL};
+        return i < 0 ? (lg_names){0, NULL} : texts_of(t, i);
 }
 
 /* ---- codes ---- */
@@ -339,6 +403,6 @@ lg_tensor *lg_csv_categories_with(lg_csv *t, const char *column, const lg_csv_ca
         if (o.texts.count)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_csv_categories: .texts has %lld texts at NULL",
                                 (long long)o.texts.count);
-        const lg__csv_texts *own = texts_of(t, i);
-        return own ? encode(t, i, (lg_names){own->count, own->items}, k) : NULL;
+        const lg_names own = texts_of(t, i);
+        return own.items ? encode(t, i, own, k) : NULL;
 }

@@ -1,5 +1,4 @@
 /* dlpack.c - tensors to and from other frameworks over the same memory, by DLPack. */
-#include "core/exports.h"
 #include "tensor/tensor.h"
 
 #include <dlpack/dlpack.h>
@@ -263,12 +262,9 @@ static lg_tensor *copy(lg__device *d, DLManagedTensor *m, char *data, size_t byt
         lg__storage *s = t ? over(d, data, bytes) : NULL;
         bool ok = s && copy_bytes(t, s, at);
         lg__storage_unref(s);
-        if (ok) {
+        if (ok)
                 let_go(c, m);
-                return t;
-        }
-        lg__tensor_release(t);
-        return NULL;
+        return lg__created(t, ok, false);
 }
 
 lg_tensor *lg_from_dlpack(lg_ctx *c, struct DLManagedTensor *m)

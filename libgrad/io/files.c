@@ -44,8 +44,10 @@ int lg__open_regular(lg_ctx *c, const char *who, const char *path, int64_t *ret_
 {
         const lg__files *files = lg__files_of(c);
         struct stat facts;
-        int fd = files->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
-        if (fd < 0 || files->fstat(fd, &facts)) {
+        int fd = path ? files->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0) : -1;
+        if (!path) {
+                lg__fail(c, LG_ERR_ARGUMENT, "%s: the path is NULL", who);
+        } else if (fd < 0 || files->fstat(fd, &facts)) {
                 lg__fail(c, lg__system_code(errno), "%s: %s cannot be opened: %s", who, path, strerror(errno));
         } else if (!S_ISREG(facts.st_mode)) {
                 lg__fail(c, LG_ERR_IO, "%s: %s is %s, not a regular file", who, path, lg__file_kind(facts.st_mode));

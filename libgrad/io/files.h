@@ -35,8 +35,9 @@ static inline const lg__files *lg__files_of(const lg_ctx *c)
 /* "a folder", "a pipe" or "a device", which is not a regular file. */
 const char *lg__file_kind(mode_t mode);
 
-/* Opens the regular file `path` for reading and gives its size; -1: LG_ERR_IO. A pipe or a device, where a read may
- * wait for ever and the size says nothing, is refused, and not waited for when it is opened. */
+/* Opens the regular file `path` for reading and gives its size; -1: LG_ERR_IO, LG_ERR_ARGUMENT for NULL. A pipe or a
+ * device, where a read may wait for ever and the size says nothing, is refused, and not waited for when it is opened.
+ */
 int lg__open_regular(lg_ctx *c, const char *who, const char *path, int64_t *ret_bytes);
 
 /* Reads `bytes` bytes from byte `at` on, or fewer where the file ends before; for any thread. Returns how many; -1,

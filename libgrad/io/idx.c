@@ -4,7 +4,6 @@
  * first byte of a number is its most significant one.
  */
 #include <string.h>
-#include "tensor/create.h"
 #include "source.h"
 
 typedef struct idx {
@@ -119,11 +118,7 @@ static lg_tensor *read_file(idx *f)
 lg_tensor *lg_read_idx(lg_ctx *c, const char *path)
 {
         idx f = {.source = {.ctx = c, .who = "lg_read_idx", .path = path}};
-        if (!lg__ok(c))
-                return NULL;
-        if (!path)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_read_idx: the path is NULL");
-        if (!lg__source_open(&f.source))
+        if (!lg__ok(c) || !lg__source_open(&f.source))
                 return NULL;
         lg_tensor *t = read_file(&f);
         lg__source_close(&f.source);

@@ -145,10 +145,7 @@ static lg_tensor *row_major(const lg__npy_in *in, lg_tensor *t)
         lg_tensor *copy = lg__tensor_like(t);
         if (!copy)
                 lg__npy_no_memory(in);
-        else if (!lg__copy_values(copy, t, in->who)) {
-                lg__tensor_release(copy);
-                copy = NULL;
-        }
+        copy = lg__created(copy, copy && lg__copy_values(copy, t, in->who), false);
         lg__tensor_release(t);
         return copy;
 }
@@ -169,10 +166,8 @@ lg_tensor *lg__npy_read(lg__npy_in *in)
                 return NULL;
         h.fortran = h.fortran && lg__shape_numel(h.shape);
         lg_tensor *t = new_tensor(in, &h);
-        if (t && get_elements(in, &h, t))
-                return row_major(in, t);
-        lg__tensor_release(t);
-        return NULL;
+        t = lg__created(t, t && get_elements(in, &h, t), false);
+        return t ? row_major(in, t) : NULL;
 }
 
 /* ---- files ---- */
@@ -188,11 +183,7 @@ bool lg__npy_get_from_file(lg__npy_in *in, void *data, size_t bytes)
 lg_tensor *lg_read_npy(lg_ctx *c, const char *path)
 {
         lg__npy_in in = {.ctx = c, .who = "lg_read_npy", .path = path, .get = lg__npy_get_from_file};
-        if (!lg__ok(c))
-                return NULL;
-        if (!path)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_read_npy: the path is NULL");
-        int fd = lg__open_regular(c, in.who, path, &in.bytes);
+        int fd = lg__ok(c) ? lg__open_regular(c, in.who, path, &in.bytes) : -1;
         if (fd < 0)
                 return NULL;
         in.stream = &fd;

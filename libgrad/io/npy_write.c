@@ -80,11 +80,7 @@ static bool write_file(const lg_tensor *t, const char *path)
 
 bool lg_write_npy(const lg_tensor *t, const char *path)
 {
-        if (!lg__check(t, "lg_write_npy", "x"))
-                return false;
-        if (!path)
-                return lg__fail(t->ctx, LG_ERR_ARGUMENT, "lg_write_npy: the path is NULL");
-        if (!lg__npy_writable(t, "lg_write_npy"))
+        if (!lg__check(t, "lg_write_npy", "x") || !lg__npy_writable(t, "lg_write_npy"))
                 return false;
         lg_tensor *host = lg__npy_on_host(t);
         const bool ok = host && write_file(host, path);

@@ -42,8 +42,6 @@ static bool zip_failed(const archive *a, const char *name, zip_error_t *e)
 static bool open_archive(archive *a)
 {
         int code = 0;
-        if (!a->path)
-                return lg__fail(a->ctx, LG_ERR_ARGUMENT, "%s: the path is NULL", a->who);
         int fd = lg__open_regular(a->ctx, a->who, a->path, &a->bytes);
         if (fd < 0)
                 return false;
@@ -180,10 +178,7 @@ static lg_tensor *read_entry(archive *a, const char *name)
                 return NULL;
         }
         lg_tensor *t = lg__npy_read(&in);
-        if (t && !entry_ends(&in)) {
-                lg__tensor_release(t);
-                t = NULL;
-        }
+        t = lg__created(t, t && entry_ends(&in), false);
         zip_fclose(e.file);
         return t;
 }
@@ -208,61 +203,31 @@ lg_tensor *lg_read_npz(lg_ctx *c, const char *path, const char *name)
 typedef struct names {
         lg__object object;
         int64_t count;
-        size_t bytes; /* of all: record, array, text */
-        const char *items[];
+        const char *items[]; /* and their text behind them */
 } names;
 
-static void destroy_names(lg__object *o)
-{
-        names *n = (names *)(void *)o;
-        lg__free(o->ctx, n, n->bytes);
-}
+static const lg__type type = {.destroy = NULL};
 
-/* Bytes of an array's name without ".npy"; -1: the entry is none. */
-static int64_t name_length(const char *s)
+/* Counts the arrays and the bytes of their names, without ".npy" and with a zero behind each; puts these into n, unless
+ * it is NULL. Returns -1 after an error. */
+static int64_t list_names(const archive *a, names *n, size_t *ret_bytes)
 {
-        const size_t length = strlen(s);
-        return length >= 4 && !strcmp(s + length - 4, ".npy") ? (int64_t)length - 4 : -1;
-}
-
-static const lg__type type = {.destroy = destroy_names};
-
-/* A record with room for all names, and none in it yet. */
-static names *new_names(const archive *a)
-{
-        const zip_int64_t count = zip_get_num_entries(a->zip, 0);
-        size_t arrays = 0, text = 0;
-        for (zip_int64_t i = 0; i < count; i++) {
+        const zip_int64_t entries = zip_get_num_entries(a->zip, 0);
+        int64_t count = 0;
+        *ret_bytes = 0;
+        for (zip_int64_t i = 0; i < entries; i++) {
                 const char *s = name_at(a, i);
-                const int64_t length = s ? name_length(s) : -1;
+                const size_t length = s ? strlen(s) : 0;
                 if (!s)
-                        return NULL;
-                arrays += length >= 0;
-                text += length >= 0 ? (size_t)length + 1 : 0;
-        }
-        const size_t bytes = sizeof(names) + arrays * sizeof(char *) + text;
-        names *n = lg__alloc(a->ctx, bytes);
-        if (!n)
-                return NULL;
-        n->bytes = bytes;
-        n->count = (int64_t)arrays;
-        return n;
-}
-
-static void fill_names(const archive *a, names *n)
-{
-        const zip_int64_t count = zip_get_num_entries(a->zip, 0);
-        char *to = (char *)&n->items[n->count];
-        int64_t filled = 0;
-        for (zip_int64_t i = 0; i < count; i++) {
-                const char *s = zip_get_name(a->zip, (zip_uint64_t)i, 0); /* which is there since it was counted */
-                const int64_t length = s ? name_length(s) : -1;
-                if (length < 0)
+                        return -1;
+                if (length < 4 || strcmp(s + length - 4, ".npy") != 0)
                         continue;
-                memcpy(to, s, (size_t)length); /* the zero behind it is there already */
-                n->items[filled++] = to;
-                to += length + 1;
+                if (n)
+                        n->items[count] = memcpy((char *)&n->items[n->count] + *ret_bytes, s, length - 4);
+                *ret_bytes += length - 3;
+                count++;
         }
+        return count;
 }
 
 static int by_text(const void *a, const void *b)
@@ -287,13 +252,16 @@ static bool all_differ(const archive *a, const names *n)
 
 static names *read_names(const archive *a)
 {
-        names *n = new_names(a);
+        size_t text;
+        const int64_t count = list_names(a, NULL, &text);
+        const size_t bytes = sizeof(names) + (size_t)(count < 0 ? 0 : count) * sizeof(char *) + text;
+        names *n = count < 0 ? NULL : lg__object_new(a->ctx, &type, bytes);
         if (!n)
                 return NULL;
-        fill_names(a, n);
-        if (all_differ(a, n))
+        n->count = count;
+        if (list_names(a, n, &text) == count && all_differ(a, n))
                 return n;
-        lg__free(a->ctx, n, n->bytes);
+        lg__object_destroy(&n->object);
         return NULL;
 }
 
@@ -304,10 +272,7 @@ lg_names lg_npz_names(lg_ctx *c, const char *path)
                 return (lg_names){0};
         names *n = read_names(&a);
         zip_discard(a.zip);
-        if (!n)
-                return (lg_names){0};
-        lg__object_register(c, &n->object, &type);
-        return (lg_names){n->count, n->items};
+        return n ? (lg_names){n->count, n->items} : (lg_names){0};
 }
 
 void lg_names_free(lg_ctx *c, lg_names given)

@@ -242,8 +242,6 @@ bool lg_write_npz(lg_ctx *c, const char *path, lg_names names, lg_list arrays)
         job j = {.ctx = c, .path = path, .count = arrays.count};
         if (!lg__ok(c))
                 return false;
-        if (!path)
-                return lg__fail(c, LG_ERR_ARGUMENT, WHO ": the path is NULL");
         if (arrays.count < 1 || names.count != arrays.count)
                 return lg__fail(c, LG_ERR_ARGUMENT, WHO ": %lld names for %lld arrays; one for each of at least one",
                                 (long long)names.count, (long long)arrays.count);

@@ -1,5 +1,4 @@
 /* png.c - pictures in PNG files as tensors, and tensors as pictures. */
-#include "tensor/create.h"
 #include "files.h"
 #include "png_codec.h"
 
@@ -46,7 +45,7 @@ lg_tensor *lg_read_png_with(lg_ctx *c, const char *path, const lg_read_png_optio
 {
         lg_read_png_options o;
         int64_t bytes;
-        if (!lg__take(c, "lg_read_png", options, &o, sizeof o) || !lg__png_ready(c, "lg_read_png"))
+        if (!lg__take(c, "lg_read_png", options, &o, sizeof o))
                 return NULL;
         if (o.channels && o.channels != 1 && o.channels != 3 && o.channels != 4)
                 return lg__fail(
@@ -54,8 +53,6 @@ lg_tensor *lg_read_png_with(lg_ctx *c, const char *path, const lg_read_png_optio
                         "lg_read_png: .channels is %d; it is 1 (grey), 3 (RGB), 4 (RGB and alpha), or 0 for what "
                         "the file has",
                         o.channels);
-        if (!path)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_read_png: the path is NULL");
         const int fd = lg__open_regular(c, "lg_read_png", path, &bytes);
         if (fd < 0)
                 return NULL;
@@ -106,10 +103,8 @@ static bool encode(const lg_tensor *t, const char *path)
 
 bool lg_write_png(const lg_tensor *t, const char *path)
 {
-        if (!lg__check(t, "lg_write_png", "t") || !lg__png_ready(t->ctx, "lg_write_png") || !check_picture(t))
+        if (!lg__check(t, "lg_write_png", "t") || !check_picture(t))
                 return false;
-        if (!path)
-                return lg__fail(t->ctx, LG_ERR_ARGUMENT, "lg_write_png: the path is NULL");
         if (t->storage->device->id.type == LG_DEVICE_CPU && lg__layout_is_contiguous(&t->at))
                 return encode(t, path);
         lg_tensor *copy = lg__clone_values(t, lg_cpu(), LG_U8);

@@ -310,9 +310,3 @@ bool lg__png_encode(const uint8_t *planes, int channels, int64_t height, int64_t
                   .to = to};
         return guarded(&w, encode);
 }
-
-bool lg__png_ready(lg_ctx *c, const char *op)
-{
-        (void)c, (void)op;
-        return true;
-}

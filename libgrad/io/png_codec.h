@@ -37,7 +37,4 @@ size_t lg__png_encode_scratch(int64_t width);
 bool lg__png_encode(const uint8_t *planes, int channels, int64_t height, int64_t width, lg__sink *to, void *scratch,
                     lg__png_wrong *ret_wrong);
 
-/* False, with LG_ERR_STATE: libgrad was built without libpng. */
-bool lg__png_ready(lg_ctx *c, const char *op);
-
 #endif

@@ -145,28 +145,10 @@ static bool get_tensor(const lg__weights *w, lg__weight *e, lg__json *p)
 
 /* ---- the whole header ---- */
 
-/* Doubles an array that is full. */
-static void *grow(lg_ctx *c, void *items, int64_t count, int64_t *room, size_t bytes)
-{
-        if (count < *room)
-                return items;
-        int64_t more = *room ? *room * 2 : 8;
-        void *p = lg__alloc(c, (size_t)more * bytes);
-        if (!p)
-                return NULL;
-        if (items)
-                memcpy(p, items, (size_t)count * bytes);
-        lg__free(c, items, (size_t)*room * bytes);
-        *room = more;
-        return p;
-}
-
 static bool add_tensor(lg__weights *w, const char *name, lg__json *p)
 {
-        void *entries = grow(w->ctx, w->entries, w->count, &w->room, sizeof *w->entries);
-        if (!entries)
+        if (!lg__grow(w->ctx, &w->entries, w->count, &w->room, sizeof *w->entries))
                 return false;
-        w->entries = entries;
         lg__weight *e = &w->entries[w->count];
         e->name = name;
         bool ok = get_tensor(w, e, p);
@@ -180,10 +162,8 @@ static bool add_metas(lg__weights *w, lg__json *p)
         if (*p->s++ != '{')
                 return BAD(w, "\"%s\" is no object", "__metadata__");
         while ((key = lg__json_member(p))) {
-                void *metas = grow(w->ctx, w->metas, w->meta_count, &w->meta_room, sizeof *w->metas);
-                if (!metas)
+                if (!lg__grow(w->ctx, &w->metas, w->meta_count, &w->meta_room, sizeof *w->metas))
                         return false;
-                w->metas = metas;
                 if (*p->s != '"')
                         return BAD(w, "%s in \"__metadata__\" is no string", lg__quoted(key).s);
                 w->metas[w->meta_count++] = (lg__meta){key, lg__json_string(p)};

@@ -259,8 +259,6 @@ bool lg__weights_save(lg_ctx *c, const char *op, const char *path, const lg__wei
 {
         if (!lg__ok(c))
                 return false;
-        if (!path)
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the path is NULL", op);
         writer f = {.sink = {.ctx = c, .op = op, .path = path}, .count = count, .meta = meta, .metas = metas};
         bool ok = save(&f, entries);
         lg__free(c, f.order, (size_t)count * sizeof *f.order);

@@ -154,6 +154,8 @@ bool lg__sink_open(lg__sink *s)
         s->fd = s->folder = s->locked = -1;
         if (!lg__ok(s->ctx))
                 return false;
+        if (!s->path)
+                return lg__fail(s->ctx, LG_ERR_ARGUMENT, "%s: the path is NULL", s->op);
         s->names_bytes = PATH_MAX + NAME_ROOM;
         s->target = lg__alloc(s->ctx, s->names_bytes);
         s->temporary = s->target ? lg__alloc(s->ctx, s->names_bytes) : NULL;

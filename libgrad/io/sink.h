@@ -31,7 +31,8 @@ typedef struct lg__sink {
 } lg__sink;
 
 /* Makes the temporary file; ctx, op and path are set by the caller, all else is zero. False: LG_ERR_IO: the path cannot
- * be written or is a folder, a pipe or a device; LG_ERR_MEMORY. Whatever it returns, lg__sink_close is called once. */
+ * be written or is a folder, a pipe or a device; LG_ERR_ARGUMENT: it is NULL; LG_ERR_MEMORY. Whatever it returns,
+ * lg__sink_close is called once. */
 bool lg__sink_open(lg__sink *s);
 
 /* Appends bytes. False: LG_ERR_IO. */

@@ -5,6 +5,8 @@
 #include <unistd.h>
 #include "files.h"
 
+#define LEAST 4096 /* bytes of memory for what gzip makes of a file */
+
 /* What came of a read of one piece; `text` belongs to a damaged file. */
 typedef struct piece {
         enum { PIECE, END, TRUNCATED, IO_ERROR, NO_MEMORY, DAMAGED } kind;
@@ -142,4 +144,36 @@ bool lg__source_open(lg__source *s)
 void lg__source_close(lg__source *s)
 {
         stream_close(s->stream);
+}
+
+/* ---- whole files ---- */
+
+/* The memory has one byte more than the file, which shows that the file has ended, and then is zero. */
+static bool read_all(const lg__source *s, lg__whole *w)
+{
+        if (s->file_bytes > PTRDIFF_MAX / 8)
+                return no_memory(s);
+        w->room = s->plain ? s->file_bytes + 1 : 4 * s->file_bytes + LEAST;
+        w->data = lg__alloc(s->ctx, (size_t)w->room);
+        bool ok = w->data, ended = false;
+        while (ok && !ended) {
+                size_t got;
+                ok = lg__source_some(s, w->data + w->bytes, (size_t)w->room - w->bytes, &got);
+                w->bytes += got;
+                ended = w->bytes < (size_t)w->room;
+                ok = ok && (ended || lg__grow(s->ctx, &w->data, w->room, &w->room, 1));
+        }
+        if (ok)
+                w->data[w->bytes] = '\0';
+        return ok;
+}
+
+bool lg__whole_read(lg_ctx *c, const char *who, const char *path, lg__whole *ret)
+{
+        lg__source s = {.ctx = c, .who = who, .path = path};
+        if (!lg__ok(c) || !lg__source_open(&s))
+                return false;
+        const bool ok = read_all(&s, ret);
+        lg__source_close(&s);
+        return ok;
 }

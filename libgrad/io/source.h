@@ -30,4 +30,15 @@ bool lg__source_at_end(const lg__source *s);
 
 void lg__source_close(lg__source *s);
 
+/* All bytes of a file in memory. */
+typedef struct lg__whole {
+        char *data;
+        size_t bytes; /* of the file; a zero byte follows them */
+        int64_t room; /* of the memory */
+} lg__whole;
+
+/* Reads a regular file, plain or gzip. False: LG_ERR_IO, LG_ERR_FORMAT (damaged gzip), LG_ERR_MEMORY. Whatever it
+ * returns, lg__free(c, ret->data, ret->room) ends it. */
+bool lg__whole_read(lg_ctx *c, const char *who, const char *path, lg__whole *ret);
+
 #endif

@@ -24,8 +24,7 @@ lg_module *lg__module_build(lg_ctx *c, const char *type, lg_forward_fn *forward,
         lg_module *m = lg__module_with(c, type, forward, config, bytes);
         lg_scope scope = m ? lg_scope_begin(c) : (lg_scope){0};
         bool ok = scope.id && fill(m, options);
-        if (scope.id)
-                lg_scope_end(c, scope);
+        lg_scope_end(c, scope);
         if (ok)
                 return m;
         c->random = state; /* a second attempt gives the same weights */

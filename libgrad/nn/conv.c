@@ -12,13 +12,9 @@ typedef struct conv {
         lg_conv_layer_options o;
 } conv;
 
-static lg_tensor *forward(lg_module *m, lg_list inputs, void *user)
+static lg_tensor *forward(lg_module *m, lg_tensor *x, lg__ending ending)
 {
-        const conv *k = user;
-        const lg__ending ending = lg__take_ending(m);
-        lg_tensor *x = lg__module_input(m, inputs);
-        if (!x)
-                return NULL;
+        const conv *k = m->user;
         lg_tensor *w = m->parts->tensor, *b = m->parts->next ? m->parts->next->tensor : NULL;
         if (k->transposed)
                 return lg_conv_transpose2d_with(x, w, b, &k->each);
@@ -98,10 +94,9 @@ static lg_module *make(lg_ctx *c, const char *op, const char *type, conv k, int6
                         op, (long long)k.in, (long long)k.out, (long long)groups);
         if (!lg__module_dtype(c, op, k.o.dtype))
                 return NULL;
-        lg_module *m = lg__module_build(c, type, forward, &k, sizeof k, fill, &k);
-        if (m && !k.transposed)
-                m->ends = LG__ENDS_WITH_SUM | LG__ENDS_WITH_RELU | LG__ENDS_WITH_NORM | LG__RECORDS_RELU;
-        return m;
+        const unsigned ends = LG__ENDS_WITH_SUM | LG__ENDS_WITH_RELU | LG__ENDS_WITH_NORM | LG__RECORDS_RELU;
+        return lg__module_ends(lg__module_build(c, type, NULL, &k, sizeof k, fill, &k), forward,
+                               k.transposed ? 0 : ends);
 }
 
 lg_module *lg_nn_conv2d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel, const lg_conv_layer_options *options)

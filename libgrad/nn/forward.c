@@ -3,6 +3,8 @@
 #include "core/observer.h"
 #include "nn.h"
 
+static const lg__ending no_ending;
+
 /* Names the module in the message of an error that arose in it; the innermost module does so first. */
 static void tell_where(const lg_module *m)
 {
@@ -36,30 +38,30 @@ static bool results_are_good(const lg_module *m, const lg_outputs *y)
         return true;
 }
 
-/* Calls m's forward, of either kind. */
-static bool call(lg_module *m, lg_list inputs, lg_outputs *ret)
+/* Calls m's forward, of whatever kind. */
+static bool call(lg_module *m, lg_list inputs, lg__ending ending, lg_outputs *ret)
 {
         lg_ctx *c = m->object.ctx;
-        *ret = (lg_outputs){.count = 0};
-        if (!m->forward) {
-                if (!m->forward_all)
-                        return lg__fail(c, LG_ERR_STATE,
-                                        "lg_forward: %s has no forward of its own; run its children, or give "
-                                        "lg_nn_module() a .forward",
-                                        m->type);
-                if (!m->forward_all(m, inputs, ret, m->user) && !c->error)
-                        return lg__fail(c, LG_ERR_STATE,
-                                        "lg_forward: the forward of %s returned false without an error", m->type);
-                return !c->error && results_are_good(m, ret);
-        }
-        *ret = (lg_outputs){.count = 1, .items = {m->forward(m, inputs, m->user)}};
-        if (!c->error && !ret->items[0])
+        *ret = (lg_outputs){.count = !m->forward_all};
+        if (m->forward)
+                ret->items[0] = m->forward(m, inputs, m->user);
+        else if (m->forward_ending && lg__module_input(m, inputs))
+                ret->items[0] = m->forward_ending(m, inputs.items[0], ending);
+        else if (m->forward_all && !m->forward_all(m, inputs, ret, m->user))
+                return lg__fail(c, LG_ERR_STATE, "lg_forward: the forward of %s returned false without an error",
+                                m->type);
+        else if (!m->forward_ending && !m->forward_all)
+                return lg__fail(c, LG_ERR_STATE,
+                                "lg_forward: %s has no forward of its own; run its children, or give "
+                                "lg_nn_module() a .forward",
+                                m->type);
+        if (!m->forward_all && !ret->items[0])
                 return lg__fail(c, LG_ERR_STATE, "lg_forward: the forward of %s returned NULL without an error",
                                 m->type);
         return !c->error && results_are_good(m, ret);
 }
 
-static bool run(lg_module *m, lg_list inputs, lg_outputs *ret, uint32_t *ret_new)
+static bool run(lg_module *m, lg_list inputs, lg__ending ending, lg_outputs *ret, uint32_t *ret_new)
 {
         lg_ctx *c = m->object.ctx;
         const lg__scope *outer = c->scope;
@@ -77,7 +79,7 @@ static bool run(lg_module *m, lg_list inputs, lg_outputs *ret, uint32_t *ret_new
         c->frame = &frame;
         m->running++;
         LG__TELL(c, enter, &frame);
-        bool ok = !c->error && call(m, inputs, ret);
+        bool ok = !c->error && call(m, inputs, ending, ret);
         c->frame = frame.outer;
         if (!ok)
                 ret->count = 0;
@@ -136,7 +138,7 @@ lg_tensor *lg_forward_list(lg_module *m, lg_tensor *const *inputs)
         taken in;
         uint32_t new;
         lg_outputs all;
-        if (!take_inputs(m, inputs, &in) || !run(m, (lg_list){in.count, in.items}, &all, &new))
+        if (!take_inputs(m, inputs, &in) || !run(m, (lg_list){in.count, in.items}, no_ending, &all, &new))
                 return NULL;
         for (int64_t i = 1; i < all.count; i++)
                 if (all.items[i] != all.items[0] && new & 1u << i)
@@ -152,7 +154,7 @@ bool lg_forward_all_list(lg_module *m, lg_outputs *ret, size_t size, lg_tensor *
         bool ok = take_inputs(m, inputs, &in);
         if (ok && !ret)
                 ok = lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_forward_all: out is NULL");
-        ok = ok && run(m, (lg_list){in.count, in.items}, &all, &new);
+        ok = ok && run(m, (lg_list){in.count, in.items}, no_ending, &all, &new);
         if (ret)
                 lg__give(ret, size, &all, sizeof all);
         return ok;
@@ -162,12 +164,7 @@ lg_tensor *lg__forward_ending(lg_module *m, lg_tensor *x, lg__ending ending)
 {
         uint32_t new;
         lg_outputs all;
-        if (m->object.ctx->error)
-                return NULL;
-        m->ending = ending;
-        const bool ok = run(m, (lg_list){1, &x}, &all, &new);
-        m->ending = (lg__ending){.relu = false};
-        return ok ? all.items[0] : NULL;
+        return lg__ok(m->object.ctx) && run(m, (lg_list){1, &x}, ending, &all, &new) ? all.items[0] : NULL;
 }
 
 lg_tensor *lg__module_input(const lg_module *m, lg_list inputs)

@@ -173,8 +173,7 @@ static bool orthonormal_rows(lg_tensor *a, int64_t rows)
                 for (int twice = 0; twice < 2 && ok && i > 0; twice++)
                         ok = lg_sub_(v, lg_matmul(lg_matmul(v, lg_transpose(before, 0, 1)), before));
                 ok = ok && lg_div_(v, lg_sqrt(lg_sum(lg_square(v))));
-                if (scope.id)
-                        lg_scope_end(a->ctx, scope);
+                lg_scope_end(a->ctx, scope);
                 if (!ok)
                         return false;
         }

@@ -3,15 +3,10 @@
 #include "graph/op.h"
 #include "nn.h"
 
-static lg_tensor *forward(lg_module *m, lg_list inputs, void *user)
+static lg_tensor *forward(lg_module *m, lg_tensor *x, lg__ending ending)
 {
-        (void)user;
-        const bool relu = lg__take_ending(m).relu;
-        lg_tensor *x = lg__module_input(m, inputs);
-        const lg__part *weight = m->parts;
-        if (!x)
-                return NULL;
-        return (relu ? lg__linear_relu : lg_linear)(x, weight->tensor, weight->next ? weight->next->tensor : NULL);
+        const lg__part *weight = m->parts, *bias = weight->next;
+        return (ending.relu ? lg__linear_relu : lg_linear)(x, weight->tensor, bias ? bias->tensor : NULL);
 }
 
 typedef struct sizes {
@@ -38,8 +33,5 @@ lg_module *lg_nn_linear_with(lg_ctx *c, int64_t in, int64_t out, const lg_linear
                                 (long long)in, (long long)out);
         if (!lg__module_dtype(c, "lg_nn_linear", s.o.dtype))
                 return NULL;
-        lg_module *m = lg__module_build(c, "Linear", forward, NULL, 0, fill, &s);
-        if (m)
-                m->ends = LG__ENDS_WITH_RELU;
-        return m;
+        return lg__module_ends(lg__module_build(c, "Linear", NULL, NULL, 0, fill, &s), forward, LG__ENDS_WITH_RELU);
 }

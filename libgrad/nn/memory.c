@@ -172,8 +172,7 @@ bool lg_module_print_memory_with(FILE *f, lg_module *m, const lg_module_print_op
                 ok = restore(saved, count) && ok;
         }
         lg__free(c, saved, bytes);
-        if (scope.id)
-                lg_scope_end(c, scope);
+        lg_scope_end(c, scope);
         if (!ok)
                 return false;
         locale_t was = lg__point_begin();

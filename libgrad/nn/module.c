@@ -44,7 +44,6 @@ static void destroy(lg__object *o)
         lg__release(o->ctx, m->release, m->user);
         lg__free(o->ctx, m->config, m->config_bytes);
         lg__strfree(o->ctx, m->type);
-        lg__free(o->ctx, m, sizeof *m);
 }
 
 static bool has_its_own(const lg_module *m, const char *op)
@@ -68,20 +67,18 @@ static const lg__type type_of_modules = {.destroy = destroy, .visit = visit};
 
 lg_module *lg__module_new(lg_ctx *c, const char *type, lg_forward_fn *forward)
 {
-        lg_module *m = lg__ok(c) ? lg__alloc(c, sizeof *m) : NULL;
+        lg_module *m = lg__object_new(c, &type_of_modules, sizeof *m);
         if (!m)
                 return NULL;
         m->type = lg__strdup(c, type);
-        if (!m->type) {
-                lg__free(c, m, sizeof *m);
-                return NULL;
-        }
         m->forward = forward;
         m->training = true;
         m->levels = 1;
         m->end = &m->parts;
-        lg__object_register(c, &m->object, &type_of_modules);
-        return m;
+        if (m->type)
+                return m;
+        lg__object_destroy(&m->object);
+        return NULL;
 }
 
 lg_module *lg__module_give_up(lg_module *m)
@@ -91,7 +88,7 @@ lg_module *lg__module_give_up(lg_module *m)
                         continue;
                 p->child->parent = NULL;
                 p->child->part = NULL;
-                lg__object_register(m->object.ctx, &p->child->object, &type_of_modules);
+                lg__link_add(&m->object.ctx->objects, &p->child->object.link);
                 p->child = NULL;
         }
         lg__object_destroy(&m->object);

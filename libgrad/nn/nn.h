@@ -24,12 +24,14 @@ typedef struct lg__listing {
 } lg__listing;
 
 /* What follows a module and can be done in the pass over memory that makes its result: a batch norm in evaluation, a
- * sum, ReLU. */
+ * sum, ReLU. Zero: nothing. */
 typedef struct lg__ending {
-        const lg_module *norm; /* NULL: none */
-        lg_tensor *plus;       /* NULL: none */
+        const lg_module *norm;
+        lg_tensor *plus;
         bool relu;
 } lg__ending;
+/* The forward of a module that takes one input and does what follows, too. */
+typedef lg_tensor *lg__ending_fn(lg_module *m, lg_tensor *x, lg__ending ending);
 enum {
         LG__ENDS_WITH_SUM = 1,
         LG__ENDS_WITH_RELU = 2,
@@ -47,9 +49,9 @@ struct lg_module {
         int lent;       /* calls of lg_forward_params that have put other tensors in the places of its parameters */
         char *type;
         lg_forward_fn *forward;
-        lg_forward_all_fn *forward_all; /* one of both, or neither: a container */
-        unsigned ends;                  /* which endings the forward knows */
-        lg__ending ending;              /* that of the forward which begins */
+        lg_forward_all_fn *forward_all;
+        lg__ending_fn *forward_ending; /* one of the three, or none: a container */
+        unsigned ends;                 /* which endings forward_ending knows */
         void *user;
         void (*release)(void *user);
         void *(*clone)(lg_module *copy, void *user);
@@ -97,15 +99,17 @@ bool lg__module_is_whole(const lg_module *m, const char *op);
 lg_module *lg__module_give_up(lg_module *m);
 /* Up to how many inputs a forward takes. */
 #define LG__MAX_INPUTS 16
+/* Gives m, which may be NULL, a forward that knows endings. Returns m. */
+static inline lg_module *lg__module_ends(lg_module *m, lg__ending_fn *forward, unsigned ends)
+{
+        if (m) {
+                m->forward_ending = forward;
+                m->ends = ends;
+        }
+        return m;
+}
 /* lg_forward(m, x) with an ending that m knows. */
 lg_tensor *lg__forward_ending(lg_module *m, lg_tensor *x, lg__ending ending);
-/* For a forward that knows endings: what it is asked for, once. */
-static inline lg__ending lg__take_ending(lg_module *m)
-{
-        const lg__ending ending = m->ending;
-        m->ending = (lg__ending){.relu = false};
-        return ending;
-}
 /* lg_batch_norm() in training by the statistics of all ranks of that group (its id). */
 lg_tensor *lg__sync_batch_norm(lg_tensor *x, uint64_t group, lg_tensor *w, lg_tensor *b, lg_batch_norm_options o);
 /* True for a batch norm whose statistics are those of all ranks of a group. */

@@ -17,13 +17,10 @@ typedef struct batch {
         lg_batch_norm_layer_options o;
 } batch;
 
-static lg_tensor *batch_norm(lg_module *m, lg_list inputs, void *user)
+static lg_tensor *batch_norm(lg_module *m, lg_tensor *x, lg__ending ending)
 {
-        const batch *k = user;
-        const lg__ending ending = lg__take_ending(m);
-        lg_tensor *x = lg__module_input(m, inputs), *plus = ending.plus;
-        if (!x)
-                return NULL;
+        const batch *k = m->user;
+        lg_tensor *plus = ending.plus;
         int ndim = x->at.shape.ndim;
         if (k->spaces == 2 ? ndim != 4 : ndim != 2 && ndim != 3)
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s; it takes %s%s", m->type, lg__tensor_text(x).s,
@@ -57,7 +54,7 @@ static lg_tensor *batch_norm(lg_module *m, lg_list inputs, void *user)
 bool lg__norm_is_affine(const lg_module *m, int ndim, int64_t channels)
 {
         const batch *k = m->user;
-        return m->forward == batch_norm && !m->training && !k->o.no_running && k->channels == channels &&
+        return m->forward_ending == batch_norm && !m->training && !k->o.no_running && k->channels == channels &&
                (k->spaces == 2 ? ndim == 4 : ndim == 3);
 }
 
@@ -98,10 +95,8 @@ static lg_module *make_batch(lg_ctx *c, const char *op, const char *type, batch 
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld channels; 1 or more", op, (long long)k.channels);
         if (!lg__module_dtype(c, op, k.o.dtype))
                 return NULL;
-        lg_module *m = lg__module_build(c, type, batch_norm, &k, sizeof k, fill_batch, &k);
-        if (m)
-                m->ends = LG__ENDS_WITH_SUM | LG__ENDS_WITH_RELU;
-        return m;
+        return lg__module_ends(lg__module_build(c, type, NULL, &k, sizeof k, fill_batch, &k), batch_norm,
+                               LG__ENDS_WITH_SUM | LG__ENDS_WITH_RELU);
 }
 
 lg_module *lg_nn_batch_norm1d_with(lg_ctx *c, int64_t channels, const lg_batch_norm_layer_options *options)
@@ -118,7 +113,7 @@ lg_module *lg_nn_batch_norm2d_with(lg_ctx *c, int64_t channels, const lg_batch_n
 
 bool lg__norm_is_shared(const lg_module *m)
 {
-        return m->forward == batch_norm && ((const batch *)m->user)->group;
+        return m->forward_ending == batch_norm && ((const batch *)m->user)->group;
 }
 
 bool lg_sync_batch_norm(lg_module *m, lg_group *g)
@@ -127,7 +122,7 @@ bool lg_sync_batch_norm(lg_module *m, lg_group *g)
             !lg__group_ready(m->object.ctx, g, "lg_sync_batch_norm"))
                 return false;
         for (lg_module *inner = m; inner; inner = lg__module_next(inner, m))
-                if (inner->forward == batch_norm)
+                if (inner->forward_ending == batch_norm)
                         ((batch *)inner->user)->group = lg_group_size(g) > 1 ? g->id : 0;
         return true;
 }

@@ -84,8 +84,7 @@ bool lg__module_try(lg_module *root, const lg_module_print_options *o)
                 inputs[0] = scope.id ? zeros(root, o->input) : NULL;
         inputs[count < 1 ? 1 : count <= LG__MAX_INPUTS ? count : LG__MAX_INPUTS + 1] = LG_END;
         bool ok = scope.id && (count > 0 || inputs[0]) && lg_forward_list(root, inputs);
-        if (scope.id)
-                lg_scope_end(c, scope);
+        lg_scope_end(c, scope);
         root->running--;
         c->random = random;
         return ok;

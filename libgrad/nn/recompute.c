@@ -278,8 +278,7 @@ lg_tensor *lg__recompute_span(lg_module *m, lg__stretch span, lg_tensor *const *
                 if (!y || !y->node)
                         end(c, r);
         }
-        if (scope.id)
-                lg_scope_end(c, scope);
+        lg_scope_end(c, scope);
         return y;
 }
 

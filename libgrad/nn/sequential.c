@@ -4,8 +4,7 @@
 
 /* ---- endings: what follows a module is done by the last one within it ---- */
 
-static lg_tensor *forward(lg_module *m, lg_list inputs, void *user);
-static lg_tensor *forward_residual(lg_module *m, lg_list inputs, void *user);
+static lg__ending_fn forward, forward_residual;
 
 /* In evaluation a convolution may do the batch norm behind it. */
 static bool folds(const lg__part *p, const lg__part *end, const lg_tensor *x)
@@ -35,9 +34,9 @@ static bool ends(const lg_module *m, unsigned with)
 {
         if (!m)
                 return false;
-        if (m->forward == forward)
+        if (m->forward_ending == forward)
                 return !recomputes(m) && ends(last_child(m), with);
-        if (m->forward == forward_residual)
+        if (m->forward_ending == forward_residual)
                 return with == LG__ENDS_WITH_RELU && ends(m->parts->child, LG__ENDS_WITH_SUM | with);
         const bool relu_alone = m->ends & LG__RECORDS_RELU && m->object.ctx->recording;
         return ((relu_alone ? LG__ENDS_WITH_RELU : m->ends) & with) == with;
@@ -130,12 +129,9 @@ static lg_tensor *run_groups(lg_module *m, lg_tensor *x)
         return x ? run(m, part_at(m, first), NULL, x, (lg__ending){.relu = false}) : NULL;
 }
 
-static lg_tensor *forward(lg_module *m, lg_list inputs, void *user)
+static lg_tensor *forward(lg_module *m, lg_tensor *x, lg__ending outer)
 {
-        (void)user;
-        const lg__ending outer = lg__take_ending(m);
-        lg_tensor *x = lg__module_input(m, inputs);
-        return x && recomputes(m) ? run_groups(m, x) : run(m, m->parts, NULL, x, outer);
+        return recomputes(m) ? run_groups(m, x) : run(m, m->parts, NULL, x, outer);
 }
 
 bool lg_recompute_every(lg_module *m, int64_t n)
@@ -143,7 +139,7 @@ bool lg_recompute_every(lg_module *m, int64_t n)
         lg_ctx *c = lg_module_ctx(m);
         if (!lg__ok(c))
                 return false;
-        if (m->forward != forward)
+        if (m->forward_ending != forward)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_recompute_every: m is a %s; it takes a Sequential", m->type);
         if (n < 0)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_recompute_every: n is %lld; it must be 0 or more",
@@ -173,7 +169,8 @@ static lg_module *take_all(lg_module *m, const char *op, lg_module *const *child
 
 lg_module *lg_nn_sequential_list(lg_ctx *c, lg_module *const *children)
 {
-        return take_all(lg__module_new(c, "Sequential", forward), "lg_nn_sequential", children);
+        return take_all(lg__module_ends(lg__module_new(c, "Sequential", NULL), forward, 0), "lg_nn_sequential",
+                        children);
 }
 
 lg_module *lg_nn_module_list_list(lg_ctx *c, lg_module *const *children)
@@ -185,7 +182,7 @@ lg_module *lg_module_append(lg_module *m, lg_module *child)
 {
         if (!m || m->object.ctx->error)
                 return NULL;
-        if (m->forward != forward && m->forward != no_forward)
+        if (m->forward_ending != forward && m->forward != no_forward)
                 return lg__fail(m->object.ctx, LG_ERR_ARGUMENT,
                                 "lg_module_append: a %s has no numbered children; lg_module_add() takes a name",
                                 m->type);
@@ -197,17 +194,14 @@ lg_module *lg_module_append(lg_module *m, lg_module *child)
 /* ---- a block with a shortcut ---- */
 
 /* The shortcut runs first, so that the block can do the sum. */
-static lg_tensor *forward_residual(lg_module *m, lg_list inputs, void *user)
+static lg_tensor *forward_residual(lg_module *m, lg_tensor *x, lg__ending ending)
 {
-        (void)user;
-        const bool relu = lg__take_ending(m).relu;
-        lg_tensor *x = lg__module_input(m, inputs);
         lg_module *block = m->parts->child, *shortcut = m->parts->next ? m->parts->next->child : NULL;
-        lg_tensor *s = x && shortcut ? lg_forward(shortcut, x) : x;
+        lg_tensor *s = shortcut ? lg_forward(shortcut, x) : x;
         if (!s)
                 return NULL;
         if (ends(block, LG__ENDS_WITH_SUM))
-                return lg__forward_ending(block, x, (lg__ending){.plus = s, .relu = relu});
+                return lg__forward_ending(block, x, (lg__ending){.plus = s, .relu = ending.relu});
         lg_tensor *y = lg_forward(block, x);
         return y ? lg_add(y, s) : NULL;
 }
@@ -216,7 +210,7 @@ lg_module *lg_nn_residual_with(lg_ctx *c, lg_module *block, const lg_residual_op
 {
         lg_residual_options o;
         lg_module *m = lg__take(c, "lg_nn_residual", options, &o, sizeof o)
-                               ? lg__module_new(c, "Residual", forward_residual)
+                               ? lg__module_ends(lg__module_new(c, "Residual", NULL), forward_residual, 0)
                                : NULL;
         if (!m)
                 return NULL;

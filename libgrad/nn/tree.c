@@ -298,19 +298,11 @@ lg_list lg_parameters_matching(lg_module *m, const char *pattern)
         return m && pattern ? parameters(m, pattern) : (lg_list){0, NULL};
 }
 
-static bool add_elements(const char *path, lg__part *p, void *user)
-{
-        (void)path;
-        if (p->kind == LG__PARAMETER)
-                *(int64_t *)user += lg__shape_numel(p->tensor->at.shape);
-        return true;
-}
-
 int64_t lg_parameter_count(lg_module *m)
 {
-        char path[LG__PATH];
         int64_t elements = 0;
-        if (m)
-                visit(m, path, 0, add_elements, &elements);
+        for (const lg_module *inner = m; inner; inner = lg__module_next(inner, m))
+                for (const lg__part *p = inner->parts; p; p = p->next)
+                        elements += p->kind == LG__PARAMETER ? lg__shape_numel(p->tensor->at.shape) : 0;
         return elements;
 }

@@ -1,7 +1,6 @@
 /* weights.c - the weights of one module: saved, loaded, copied to another. */
 #include "nn.h"
 #include "state/load.h"
-#include "state/stage.h"
 
 /* What a module holds; false: an error. */
 static bool roster_of(lg__roster *r, lg_module *m, const char *op)
@@ -15,8 +14,6 @@ bool lg_save(lg_module *m, const char *path)
 {
         lg__roster r;
         bool ok = roster_of(&r, m, "lg_save");
-        if (ok && !path)
-                ok = lg__fail(r.c, LG_ERR_ARGUMENT, "lg_save: the path is NULL");
         ok = ok && lg__state_save(&r, path);
         if (r.c)
                 lg__roster_end(&r);
@@ -28,8 +25,6 @@ bool lg_load_with(lg_module *m, const char *path, const lg_load_options *options
         lg__roster r;
         lg_load_options o;
         bool ok = roster_of(&r, m, "lg_load") && lg__take(r.c, "lg_load", options, &o, sizeof o);
-        if (ok && !path)
-                ok = lg__fail(r.c, LG_ERR_ARGUMENT, "lg_load: the path is NULL");
         ok = ok && lg__state_load(&r, path, &o);
         if (r.c)
                 lg__roster_end(&r);
@@ -91,7 +86,6 @@ bool lg_copy_state(lg_module *to, lg_module *from)
         ok = roster_of(&b, from, "lg_copy_state") && ok && scope.id && copy_all(&a, &b);
         lg__roster_end(&a);
         lg__roster_end(&b);
-        if (scope.id)
-                lg_scope_end(c, scope);
+        lg_scope_end(c, scope);
         return ok;
 }

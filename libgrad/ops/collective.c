@@ -10,10 +10,7 @@
 #define COLLECTIVE_FIELDS(FIELD) FIELD(i64, group, 0) FIELD(int, reduction, 0) FIELD(int, rank, -1)
 LG__ATTRIBUTES(collective, COLLECTIVE_FIELDS)
 
-static lg_tensor *apply(const lg__op *op, lg_tensor *x, const lg_group *g, int reduction, int rank)
-{
-        return lg__apply1(op, x, &(collective_attributes){(int64_t)g->id, reduction, rank});
-}
+static const lg__op ops[LG__RECEIVE + 1]; /* by kind */
 
 /* The group behind an op's attributes. */
 static lg_group *group_of(lg_ctx *c, const void *attributes, const char *op)
@@ -27,16 +24,19 @@ static bool needs_gradient(const lg__call *call)
         return call->ctx->recording && call->in[0]->node && lg__dtype_float(call->in[0]->at.dtype);
 }
 
-static bool run(lg__call *call, lg__collective_kind kind, const lg_tensor *in, lg_tensor *out)
+static bool forward(lg__call *call)
 {
         const collective_attributes *a = call->attributes;
-        const lg__layout *x = &call->in[0]->at;
+        const lg__collective_kind kind = (lg__collective_kind)(call->op - ops);
+        const lg_tensor *x = call->in[0], *in = kind == LG__RECEIVE ? NULL : x;
+        lg_tensor *out = kind == LG__SEND ? NULL : call->out[0];
         lg_group *g = group_of(call->ctx, a, call->op->name);
-        lg__collective what = {.kind = kind, .dtype = x->dtype, .shape = x->shape};
+        lg__collective what = {.kind = kind, .dtype = x->at.dtype, .shape = x->at.shape};
         what.reduction = (lg_rank_op)a->reduction;
         what.root = a->rank < 0 ? 0 : a->rank;
         what.recorded = (kind == LG__SEND || kind == LG__RECEIVE) && needs_gradient(call);
-        return g && lg__group_tensors(g, call->op->name, &what, in, out);
+        return g && lg__group_tensors(g, call->op->name, &what, in, out) &&
+               (out || lg__fill_values(call->out[0], 0, "send"));
 }
 
 /* Arguments of the functions: a context with an error tells the group. NULL: an error. */
@@ -48,6 +48,12 @@ static lg_group *ready(lg_tensor *x, lg_group *g, const char *op)
         return (g || c) && lg__group_ready(c, g, op) ? g : NULL;
 }
 
+static lg_tensor *apply(lg__collective_kind kind, lg_tensor *x, lg_group *g, int reduction, int rank)
+{
+        const collective_attributes a = {g ? (int64_t)g->id : 0, reduction, rank};
+        return ready(x, g, ops[kind].name) ? lg__apply1(&ops[kind], x, &a) : NULL;
+}
+
 /* A rank of g, other than this one where `other`. */
 static bool check_rank(const lg_group *g, int rank, bool other, const char *op)
 {
@@ -57,11 +63,11 @@ static bool check_rank(const lg_group *g, int rank, bool other, const char *op)
                         rank == g->rank ? "this one" : "not in the group", g->size - 1);
 }
 
-static bool infer_of_rank(lg__call *call, bool other)
+static bool infer_of_rank(lg__call *call)
 {
         const collective_attributes *a = call->attributes;
         const lg_group *g = group_of(call->ctx, a, call->op->name);
-        return g && check_rank(g, a->rank, other, call->op->name);
+        return g && check_rank(g, a->rank, call->op != &ops[LG__BROADCAST], call->op->name);
 }
 
 /* The sum over ranks of equal shares, for those elements that are the maximum y. */
@@ -87,15 +93,10 @@ static bool infer_all_reduce(lg__call *call)
         return check_reduction(call->in[0], (lg_rank_op)a->reduction, call->op->name);
 }
 
-static bool forward_all_reduce(lg__call *call)
-{
-        return run(call, LG__ALL_REDUCE, call->in[0], call->out[0]);
-}
-
 static bool vjp_all_reduce(lg__vjp *v)
 {
         const collective_attributes *a = v->attributes;
-        lg_group *g = group_of(v->ctx, a, "all_reduce");
+        lg_group *g = group_of(v->ctx, a, v->op->name);
         if (!g)
                 return false;
         if (a->reduction == LG_RANKS_MAX)
@@ -105,20 +106,16 @@ static bool vjp_all_reduce(lg__vjp *v)
         return v->grad_in[0] != NULL;
 }
 
-static const lg__op all_reduce_op = {.name = "all_reduce",
-                                     LG__OPERANDS({"x", LG__ANY, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
-                                     LG__RESULTS({"y", .saved_for = LG__BY(0)}),
-                                     LG__HAS(collective),
-                                     .infer = infer_all_reduce,
-                                     .forward = forward_all_reduce,
-                                     .vjp = vjp_all_reduce};
+static lg_tensor *reduce(lg__collective_kind kind, lg_tensor *x, lg_group *g, const lg_all_reduce_options *options)
+{
+        lg_all_reduce_options o;
+        const char *op = ops[kind].name;
+        return ready(x, g, op) && lg__take(x->ctx, op, options, &o, sizeof o) ? apply(kind, x, g, o.op, -1) : NULL;
+}
 
 lg_tensor *lg_all_reduce_with(lg_tensor *x, lg_group *g, const lg_all_reduce_options *options)
 {
-        lg_all_reduce_options o;
-        if (!ready(x, g, "all_reduce") || !lg__take(x->ctx, "all_reduce", options, &o, sizeof o))
-                return NULL;
-        return apply(&all_reduce_op, x, g, o.op, -1);
+        return reduce(LG__ALL_REDUCE, x, g, options);
 }
 
 /* Changes x by an operation that reads and writes it. */
@@ -132,8 +129,7 @@ static bool in_place(lg_tensor *x, lg_group *g, const lg__collective *what, cons
         const bool ok = t && lg__group_tensors(g, op, what, t, t) && (t == x || lg__copy_values(x, t, op));
         if (t)
                 x->storage->version++;
-        if (scope.id)
-                lg_scope_end(c, scope);
+        lg_scope_end(c, scope);
         return ok;
 }
 
@@ -149,35 +145,17 @@ bool lg_all_reduce_(lg_tensor *x, lg_group *g, lg_rank_op how)
 
 /* ---- broadcast ---- */
 
-static bool infer_broadcast(lg__call *call)
-{
-        return infer_of_rank(call, false);
-}
-
-static bool forward_broadcast(lg__call *call)
-{
-        return run(call, LG__BROADCAST, call->in[0], call->out[0]);
-}
-
 static bool vjp_broadcast(lg__vjp *v)
 {
         const collective_attributes *a = v->attributes;
-        lg_group *g = group_of(v->ctx, a, "broadcast");
+        lg_group *g = group_of(v->ctx, a, v->op->name);
         lg_tensor *sum = g ? lg_all_reduce(v->grad[0], g) : NULL;
         return sum && (v->grad_in[0] = g->rank == a->rank ? sum : lg_mul_scalar(sum, 0));
 }
 
-static const lg__op broadcast_op = {.name = "broadcast",
-                                    LG__OPERANDS({"x", LG__ANY, LG__ROW_MAJOR}),
-                                    LG__RESULTS({"y"}),
-                                    LG__HAS(collective),
-                                    .infer = infer_broadcast,
-                                    .forward = forward_broadcast,
-                                    .vjp = vjp_broadcast};
-
 lg_tensor *lg_broadcast(lg_tensor *x, lg_group *g, int root)
 {
-        return ready(x, g, "broadcast") ? apply(&broadcast_op, x, g, 0, root) : NULL;
+        return apply(LG__BROADCAST, x, g, 0, root);
 }
 
 bool lg_broadcast_(lg_tensor *x, lg_group *g, int root)
@@ -203,28 +181,15 @@ static bool infer_all_gather(lg__call *call)
         return g && lg__shape_valid(call->ctx, "all_gather", call->out_at[0].shape);
 }
 
-static bool forward_all_gather(lg__call *call)
-{
-        return run(call, LG__ALL_GATHER, call->in[0], call->out[0]);
-}
-
 static bool vjp_all_gather(lg__vjp *v)
 {
-        lg_group *g = group_of(v->ctx, v->attributes, "all_gather");
+        lg_group *g = group_of(v->ctx, v->attributes, v->op->name);
         return g && (v->grad_in[0] = lg_reduce_scatter(v->grad[0], g));
 }
 
-static const lg__op all_gather_op = {.name = "all_gather",
-                                     LG__OPERANDS({"x", LG__ANY, LG__ROW_MAJOR}),
-                                     LG__RESULTS({"y"}),
-                                     LG__HAS(collective),
-                                     .infer = infer_all_gather,
-                                     .forward = forward_all_gather,
-                                     .vjp = vjp_all_gather};
-
 lg_tensor *lg_all_gather(lg_tensor *x, lg_group *g)
 {
-        return ready(x, g, "all_gather") ? apply(&all_gather_op, x, g, 0, -1) : NULL;
+        return apply(LG__ALL_GATHER, x, g, 0, -1);
 }
 
 static bool infer_reduce_scatter(lg__call *call)
@@ -243,15 +208,10 @@ static bool infer_reduce_scatter(lg__call *call)
         return g != NULL;
 }
 
-static bool forward_reduce_scatter(lg__call *call)
-{
-        return run(call, LG__REDUCE_SCATTER, call->in[0], call->out[0]);
-}
-
 static bool vjp_reduce_scatter(lg__vjp *v)
 {
         const collective_attributes *a = v->attributes;
-        lg_group *g = group_of(v->ctx, a, "reduce_scatter");
+        lg_group *g = group_of(v->ctx, a, v->op->name);
         lg_tensor *all = g ? lg_all_gather(v->grad[0], g) : NULL;
         if (all && a->reduction == LG_RANKS_MEAN)
                 all = lg_mul_scalar(all, 1.0 / g->size);
@@ -260,20 +220,9 @@ static bool vjp_reduce_scatter(lg__vjp *v)
         return (v->grad_in[0] = all) != NULL;
 }
 
-static const lg__op reduce_scatter_op = {.name = "reduce_scatter",
-                                         LG__OPERANDS({"x", LG__ANY, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
-                                         LG__RESULTS({"y", .saved_for = LG__BY(0)}),
-                                         LG__HAS(collective),
-                                         .infer = infer_reduce_scatter,
-                                         .forward = forward_reduce_scatter,
-                                         .vjp = vjp_reduce_scatter};
-
 lg_tensor *lg_reduce_scatter_with(lg_tensor *x, lg_group *g, const lg_all_reduce_options *options)
 {
-        lg_all_reduce_options o;
-        if (!ready(x, g, "reduce_scatter") || !lg__take(x->ctx, "reduce_scatter", options, &o, sizeof o))
-                return NULL;
-        return apply(&reduce_scatter_op, x, g, o.op, -1);
+        return reduce(LG__REDUCE_SCATTER, x, g, options);
 }
 
 /* ---- send, receive ---- */
@@ -283,46 +232,23 @@ static bool infer_send(lg__call *call)
         if (!lg__dtype_float(call->in[0]->at.dtype))
                 call->out_at[0].dtype = LG_F32;
         call->out_at[0].shape = LG_SHAPE_0D;
-        return infer_of_rank(call, true);
-}
-
-static bool forward_send(lg__call *call)
-{
-        return run(call, LG__SEND, call->in[0], NULL) && lg__fill_values(call->out[0], 0, "send");
+        return infer_of_rank(call);
 }
 
 /* A second derivative goes the same way once more: what is received depends on x and on this op, whose token says so.
  */
 static bool vjp_send(lg__vjp *v)
 {
-        lg_group *g = group_of(v->ctx, v->attributes, "send");
+        lg_group *g = group_of(v->ctx, v->attributes, v->op->name);
         lg_tensor *like = v->in[0];
         if (v->ctx->recording)
                 like = lg_add(like, lg_expand(v->out[0], like->at.shape));
         return g && (v->grad_in[0] = lg_receive(like, g, ((const collective_attributes *)v->attributes)->rank));
 }
 
-static const lg__op send_op = {.name = "send",
-                               LG__OPERANDS({"x", LG__ANY, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
-                               LG__RESULTS({"token", .saved_for = LG__BY(0)}),
-                               LG__HAS(collective),
-                               .infer = infer_send,
-                               .forward = forward_send,
-                               .vjp = vjp_send};
-
 lg_tensor *lg_send(lg_tensor *x, lg_group *g, int to)
 {
-        return ready(x, g, "send") ? apply(&send_op, x, g, 0, to) : NULL;
-}
-
-static bool infer_receive(lg__call *call)
-{
-        return infer_of_rank(call, true);
-}
-
-static bool forward_receive(lg__call *call)
-{
-        return run(call, LG__RECEIVE, NULL, call->out[0]);
+        return apply(LG__SEND, x, g, 0, to);
 }
 
 /* The values of `like` do not matter: its gradient is zero, and holds the token of what goes back. */
@@ -330,20 +256,31 @@ static bool vjp_receive(lg__vjp *v)
 {
         const collective_attributes *a = v->attributes;
         const lg__edge *x = lg__input(v, 0);
-        lg_group *g = group_of(v->ctx, a, "receive");
+        lg_group *g = group_of(v->ctx, a, v->op->name);
         lg_tensor *token = g ? lg_send(v->grad[0], g, a->rank) : NULL;
         return token && (v->grad_in[0] = lg_expand(lg_cast(token, x->dtype), lg__input_shape(v, 0)));
 }
 
-static const lg__op receive_op = {.name = "receive",
-                                  LG__OPERANDS({"like", LG__ANY, LG__ROW_MAJOR}),
-                                  LG__RESULTS({"y"}),
-                                  LG__HAS(collective),
-                                  .infer = infer_receive,
-                                  .forward = forward_receive,
-                                  .vjp = vjp_receive};
-
 lg_tensor *lg_receive(lg_tensor *like, lg_group *g, int from)
 {
-        return ready(like, g, "receive") ? apply(&receive_op, like, g, 0, from) : NULL;
+        return apply(LG__RECEIVE, like, g, 0, from);
 }
+
+/* ---- the ops ---- */
+
+#define COLLECTIVE(kind, of, x, y, saved, infer_of)                                                                    \
+        [kind] = {.name = #of,                                                                                         \
+                  LG__OPERANDS({x, LG__ANY, LG__ROW_MAJOR, .saved_for = saved}),                                       \
+                  LG__RESULTS({y, .saved_for = saved}),                                                                \
+                  LG__HAS(collective),                                                                                 \
+                  .infer = infer_of,                                                                                   \
+                  .forward = forward,                                                                                  \
+                  .vjp = vjp_##of}
+static const lg__op ops[] = {
+        COLLECTIVE(LG__ALL_REDUCE, all_reduce, "x", "y", LG__BY(0), infer_all_reduce),
+        COLLECTIVE(LG__BROADCAST, broadcast, "x", "y", 0, infer_of_rank),
+        COLLECTIVE(LG__ALL_GATHER, all_gather, "x", "y", 0, infer_all_gather),
+        COLLECTIVE(LG__REDUCE_SCATTER, reduce_scatter, "x", "y", LG__BY(0), infer_reduce_scatter),
+        COLLECTIVE(LG__SEND, send, "x", "token", LG__BY(0), infer_send),
+        COLLECTIVE(LG__RECEIVE, receive, "like", "y", 0, infer_of_rank),
+};

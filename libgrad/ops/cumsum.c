@@ -104,8 +104,7 @@ static lg_tensor *compose_cumprod(const lg__call *call)
                 lg_scope scope = lg_scope_begin(call->ctx);
                 lg_tensor *was = y, *far = lg_mul(lg_slice(y, dim, step, n), lg_slice(y, dim, 0, n - step));
                 y = lg_escape(lg_cat(LG_LIST(lg_slice(y, dim, 0, step), far), dim));
-                if (scope.id)
-                        lg_scope_end(call->ctx, scope);
+                lg_scope_end(call->ctx, scope);
                 if (was != x)
                         lg__tensor_release(was);
         }

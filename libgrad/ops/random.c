@@ -5,11 +5,11 @@
  */
 #include <float.h>
 #include <math.h>
-#include "tensor/create.h"
 #include "../kernels/philox.h"
+#include "graph/op.h"
 
 static lg_tensor *random_tensor(lg_ctx *c, const char *op, lg_random_kind kind, double a, double b, lg_shape shape,
-                                const lg__plan *o)
+                                const lg_create_options *o)
 {
         if (o->dtype && lg_dtype_size(o->dtype) && !lg__dtype_float(o->dtype))
                 return lg__fail(c, LG_ERR_DTYPE, "%s: dtype %s; random tensors are floats", op,
@@ -27,7 +27,8 @@ static lg_tensor *random_tensor(lg_ctx *c, const char *op, lg_random_kind kind, 
         return t;
 }
 
-static lg_tensor *uniform(lg_ctx *c, const char *op, double low, double high, lg_shape shape, const lg__plan *o)
+static lg_tensor *uniform(lg_ctx *c, const char *op, double low, double high, lg_shape shape,
+                          const lg_create_options *o)
 {
         if (low > high)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: low is %g, above high, %g", op, low, high);
@@ -39,7 +40,7 @@ static lg_tensor *uniform(lg_ctx *c, const char *op, double low, double high, lg
         return random_tensor(c, op, LG_RANDOM_UNIFORM, low, high, shape, o);
 }
 
-static lg_tensor *normal(lg_ctx *c, const char *op, double mean, double std, lg_shape shape, const lg__plan *o)
+static lg_tensor *normal(lg_ctx *c, const char *op, double mean, double std, lg_shape shape, const lg_create_options *o)
 {
         if (std < 0)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: std is %g, below 0", op, std);
@@ -48,19 +49,19 @@ static lg_tensor *normal(lg_ctx *c, const char *op, double mean, double std, lg_
 
 lg_tensor *lg_uniform_with(lg_ctx *c, double low, double high, lg_shape shape, const lg_create_options *options)
 {
-        lg__plan o;
+        lg_create_options o;
         return lg__take(c, "lg_uniform", options, &o, sizeof o) ? uniform(c, "lg_uniform", low, high, shape, &o) : NULL;
 }
 
 lg_tensor *lg_normal_with(lg_ctx *c, double mean, double std, lg_shape shape, const lg_create_options *options)
 {
-        lg__plan o;
+        lg_create_options o;
         return lg__take(c, "lg_normal", options, &o, sizeof o) ? normal(c, "lg_normal", mean, std, shape, &o) : NULL;
 }
 
 lg_tensor *lg_uniform_like_with(lg_tensor *x, double low, double high, const lg_create_options *options)
 {
-        lg__plan o;
+        lg_create_options o;
         return lg__take_like(x, "lg_uniform_like", options, &o)
                        ? uniform(x->ctx, "lg_uniform_like", low, high, x->at.shape, &o)
                        : NULL;
@@ -68,7 +69,7 @@ lg_tensor *lg_uniform_like_with(lg_tensor *x, double low, double high, const lg_
 
 lg_tensor *lg_normal_like_with(lg_tensor *x, double mean, double std, const lg_create_options *options)
 {
-        lg__plan o;
+        lg_create_options o;
         return lg__take_like(x, "lg_normal_like", options, &o)
                        ? normal(x->ctx, "lg_normal_like", mean, std, x->at.shape, &o)
                        : NULL;
@@ -100,9 +101,9 @@ static lg_tensor *whole_scalar(lg_ctx *c, lg_device device, int64_t value)
 }
 
 /* low and a uniform number cut to a whole one: below high - low, which is at most 2^53, also after rounding. */
-static lg_tensor *whole_numbers(lg_ctx *c, int64_t low, int64_t count, lg_shape shape, const lg__plan *o)
+static lg_tensor *whole_numbers(lg_ctx *c, int64_t low, int64_t count, lg_shape shape, const lg_create_options *o)
 {
-        lg__plan wide = {.dtype = LG_F64, .device = o->device};
+        lg_create_options wide = {.dtype = LG_F64, .device = o->device};
         lg_tensor *u = random_tensor(c, "lg_randint", LG_RANDOM_UNIFORM, 0, (double)count, shape, &wide);
         lg_tensor *y = u ? lg_cast(u, LG_I64) : NULL;
         return y ? lg_cast(low ? lg_add(y, whole_scalar(c, o->device, low)) : y, o->dtype) : NULL;
@@ -110,7 +111,7 @@ static lg_tensor *whole_numbers(lg_ctx *c, int64_t low, int64_t count, lg_shape 
 
 lg_tensor *lg_randint_with(lg_ctx *c, int64_t low, int64_t high, lg_shape shape, const lg_create_options *options)
 {
-        lg__plan o;
+        lg_create_options o;
         int64_t count;
         if (!lg__take(c, "lg_randint", options, &o, sizeof o))
                 return NULL;
@@ -152,7 +153,7 @@ static void shuffle(int64_t *order, int64_t n, lg_random_state state)
 
 lg_tensor *lg_permutation_with(lg_ctx *c, int64_t n, const lg_create_options *options)
 {
-        lg__plan o;
+        lg_create_options o;
         if (!lg__take(c, "lg_permutation", options, &o, sizeof o))
                 return NULL;
         if (n < 0)

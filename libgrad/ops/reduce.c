@@ -164,6 +164,21 @@ static bool vjp_norm2(lg__vjp *v)
         return (v->grad_in[0] = lg_mul(g, lg__widened(v->in[0]))) != NULL;
 }
 
+/* The one place where gradients of broadcast inputs are summed. */
+lg_tensor *lg__sum_to(lg_tensor *x, lg_shape shape)
+{
+        if (!x || lg__shape_equal(x->at.shape, shape))
+                return x;
+        lg_dims dims = LG_ALL_DIMS;
+        int missing = x->at.shape.ndim - shape.ndim;
+        for (int i = 0; i < x->at.shape.ndim; i++)
+                if (i < missing || (shape.size[i - missing] == 1 && x->at.shape.size[i] != 1))
+                        dims.dim[dims.count++] = i;
+        if (dims.count)
+                x = lg_sum(x, .dims = dims, .keep_dim = true);
+        return lg_reshape(x, shape);
+}
+
 static lg_tensor *apply(const lg__op *op, lg_tensor *x, const lg_reduce_options *options)
 {
         reduce_attributes a;

@@ -141,8 +141,7 @@ bool lg_clip_grad_norm_with(lg_list_in params, double max_norm, const lg_clip_op
         if (ok && o.norm)
                 *o.norm = lg_escape(total);
         lg__free(c, grads, (size_t)params.count * sizeof *grads);
-        if (scope.id)
-                lg_scope_end(c, scope);
+        lg_scope_end(c, scope);
         lg_grad_mode(c, recording);
         return ok && !c->error;
 }

@@ -13,7 +13,7 @@ typedef struct entry {
 struct lg_ema {
         lg__object object;
         double decay;
-        int64_t updates, count;
+        int64_t updates, count, room;
         entry *entries;
         bool swapped;
 };
@@ -23,8 +23,7 @@ static void destroy(lg__object *o)
         lg_ema *e = (lg_ema *)o;
         for (int64_t i = 0; i < e->count; i++)
                 lg__tensor_release(e->entries[i].average);
-        lg__free(o->ctx, e->entries, (size_t)e->count * sizeof *e->entries);
-        lg__free(o->ctx, e, sizeof *e);
+        lg__free(o->ctx, e->entries, (size_t)e->room * sizeof *e->entries);
 }
 
 static bool visit(lg__object *o, lg__roster *r)
@@ -45,16 +44,12 @@ static bool visit(lg__object *o, lg__roster *r)
 
 static const lg__type type = {.destroy = destroy, .visit = visit};
 
-static void count_one(const char *path, lg_tensor *t, bool is_buffer, void *user)
-{
-        (void)path, (void)t, (void)is_buffer;
-        ++*(int64_t *)user;
-}
-
 static void take_one(const char *path, lg_tensor *t, bool is_buffer, void *user)
 {
         lg_ema *e = user;
         (void)path;
+        if (!lg__grow(e->object.ctx, &e->entries, e->count, &e->room, sizeof *e->entries))
+                return;
         lg_tensor *copy = lg__clone_values(t, t->storage->device->id, t->at.dtype);
         if (copy)
                 e->entries[e->count++] = (entry){
@@ -64,28 +59,17 @@ static void take_one(const char *path, lg_tensor *t, bool is_buffer, void *user)
 lg_ema *lg_ema_new(lg_module *m, double decay)
 {
         lg_ctx *c = lg_module_ctx(m);
-        int64_t count = 0;
         decay = lg__option(decay, 0);
         if (!lg__ok(c) || !lg__object_lasts((const lg__object *)m, "lg_ema_new"))
                 return NULL;
         if (!(decay >= 0 && decay <= 1))
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_ema_new: decay is %g, not in [0, 1]", decay);
-        if (!lg_each_parameter(m, count_one, &count))
-                return NULL;
-        lg_ema *e = lg__alloc(c, sizeof *e);
+        lg_ema *e = lg__object_new(c, &type, sizeof *e);
         if (!e)
                 return NULL;
         e->decay = decay;
-        lg__object_register(c, &e->object, &type);
-        e->entries = lg__alloc(c, (size_t)count * sizeof *e->entries);
-        if (e->entries)
-                lg_each_parameter(m, take_one, e);
-        if (e->entries && e->count == count)
+        if (lg_each_parameter(m, take_one, e) && !c->error)
                 return e;
-        /* destroy() frees as many entries as there are. */
-        lg__free(c, e->entries && e->count == 0 ? e->entries : NULL, (size_t)count * sizeof *e->entries);
-        if (e->count == 0)
-                e->entries = NULL;
         lg__object_destroy(&e->object);
         return NULL;
 }
@@ -143,8 +127,7 @@ bool lg_ema_update(lg_ema *e)
         for (int64_t i = 0; i < e->count && ok; i++) {
                 lg_scope scope = lg_scope_begin(c);
                 ok = scope.id && update(e, &e->entries[i]);
-                if (scope.id)
-                        lg_scope_end(c, scope);
+                lg_scope_end(c, scope);
         }
         lg_grad_mode(c, recording);
         e->updates += ok;

@@ -23,7 +23,6 @@ static void destroy(lg__object *o)
         lg__free(c, opt->updates, (size_t)opt->count * sizeof *opt->updates);
         lg__free(c, opt->groups, (size_t)opt->group_count * sizeof *opt->groups);
         lg__free(c, opt->options, opt->options_bytes);
-        lg__free(c, opt, sizeof *opt);
 }
 
 static const lg__type type = {.destroy = destroy, .visit = lg__optimizer_visit};
@@ -142,13 +141,12 @@ lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params,
         if (!lg__ok(c) || !params_are_good(c, rule->name, params) || !lg__option_check(c, rule->name, "lr", first.lr) ||
             !lg__option_check(c, rule->name, "weight_decay", first.weight_decay))
                 return NULL;
-        lg_optimizer *opt = lg__alloc(c, sizeof *opt);
+        lg_optimizer *opt = lg__object_new(c, &type, sizeof *opt);
         if (!opt)
                 return NULL;
         opt->rule = rule;
         opt->options_bytes = bytes;
         lg__link_init(&opt->schedulers);
-        lg__object_register(c, &opt->object, &type);
         if ((opt->options = lg__alloc(c, bytes)) && take(opt, params, first)) {
                 memcpy(opt->options, options, bytes);
                 return opt;

@@ -24,7 +24,6 @@ static void destroy(lg__object *o)
         lg__tensor_release(s->scale);
         lg__tensor_release(s->steps);
         lg__tensor_release(s->found);
-        lg__free(o->ctx, s, sizeof *s);
 }
 
 /* PyTorch's names. */
@@ -70,14 +69,13 @@ lg_scaler *lg_scaler_new_with(lg_ctx *c, const lg_scaler_options *options)
         o.growth_factor = lg__option(o.growth_factor, 2);
         o.backoff_factor = lg__option(o.backoff_factor, 0.5);
         o.growth_interval = lg__whole_option(o.growth_interval, 2000);
-        lg_scaler *s = options_are_good(c, &o) ? lg__alloc(c, sizeof *s) : NULL;
+        lg_scaler *s = options_are_good(c, &o) ? lg__object_new(c, &type, sizeof *s) : NULL;
         if (!s)
                 return NULL;
         s->growth = o.growth_factor;
         s->backoff = o.backoff_factor;
         s->interval = o.growth_interval;
         s->round = ++c->sequence;
-        lg__object_register(c, &s->object, &type);
         lg_tensor *scale = number(c, lg_cpu(), LG_F32, o.init_scale),
                   *steps = scale ? number(c, lg_cpu(), LG_I64, 0) : NULL;
         s->scale = scale ? lg__tensor_own(scale) : NULL;
@@ -155,8 +153,7 @@ bool lg_scaler_backward_with(lg_scaler *s, lg_tensor *loss, const lg_backward_op
         else if (lg__shape_numel(loss->at.shape) == 1)
                 ok = ok && (o.grad = lg_reshape(s->scale, loss->at.shape));
         ok = ok && lg__backward(op, loss, o);
-        if (scope.id)
-                lg_scope_end(s->object.ctx, scope);
+        lg_scope_end(s->object.ctx, scope);
         return ok;
 }
 
@@ -319,8 +316,7 @@ static bool unscale(lg_scaler *s, lg_optimizer *opt, const char *op)
         bool recording = lg_grad_mode(c, false);
         lg_scope scope = lg_scope_begin(c);
         bool ok = scope.id && unscale_all(s, opt, op);
-        if (scope.id)
-                lg_scope_end(c, scope);
+        lg_scope_end(c, scope);
         lg_grad_mode(c, recording);
         return ok;
 }
@@ -393,8 +389,7 @@ bool lg_scaler_update(lg_scaler *s)
                                 "%s: no gradients were unscaled since the last one; call lg_scaler_step() before", op);
         lg_scope scope = lg_scope_begin(s->object.ctx);
         bool ok = scope.id && rescale(s, op);
-        if (scope.id)
-                lg_scope_end(s->object.ctx, scope);
+        lg_scope_end(s->object.ctx, scope);
         if (!ok)
                 return false;
         s->scale->storage->version++;

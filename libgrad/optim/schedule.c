@@ -17,7 +17,6 @@ static void destroy(lg__object *o)
         lg__free(o->ctx, (void *)(uintptr_t)s->children, (size_t)s->child_count * sizeof *s->children);
         lg__free(o->ctx, (void *)(uintptr_t)s->milestones.items,
                  (size_t)s->milestones.count * sizeof *s->milestones.items);
-        lg__free(o->ctx, s, sizeof *s);
 }
 
 static const lg__type type = {.destroy = destroy, .visit = lg__scheduler_visit};
@@ -149,17 +148,18 @@ static void *copied(lg_ctx *c, const void *items, int64_t count, size_t size)
 
 lg_scheduler *lg__scheduler_new(lg_optimizer *opt, const lg_scheduler *like)
 {
-        lg_scheduler *s = lg__schedulable(opt, like->name) ? lg__alloc(opt->object.ctx, sizeof *s) : NULL;
+        lg_ctx *c = opt ? opt->object.ctx : NULL;
+        lg_scheduler *s = lg__schedulable(opt, like->name) ? lg__object_new(c, &type, sizeof *s) : NULL;
         if (!s)
                 return NULL;
-        lg_ctx *c = opt->object.ctx;
+        const lg__object object = s->object;
         *s = *like;
+        s->object = object;
         s->opt = opt;
         s->groups = opt->group_count;
         s->milestones.items = copied(c, like->milestones.items, like->milestones.count, sizeof *s->milestones.items);
         s->children = copied(c, like->children, like->child_count, sizeof *s->children);
         lg__link_add(&opt->schedulers, &s->link);
-        lg__object_register(c, &s->object, &type);
         if (c->error || ((s->rate || s->in_turn) && !go_to(s, 0))) {
                 lg__object_destroy(&s->object);
                 return NULL;

@@ -259,8 +259,7 @@ bool lg__optimizer_step(lg_optimizer *opt, lg_tensor *skip, const char *op)
                 ok = !opt->slots[i].grad || opt->slots[i].leader >= 0 || lead(opt, i);
         for (int64_t i = 0; ok && i < opt->count; i++)
                 ok = opt->slots[i].leader != i || run_group(opt, i, skip, op);
-        if (scope.id)
-                lg_scope_end(opt->object.ctx, scope);
+        lg_scope_end(opt->object.ctx, scope);
         return ok;
 }
 

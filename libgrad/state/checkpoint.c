@@ -28,18 +28,15 @@ static void destroy(lg__object *o)
                 lg__strfree(o->ctx, e->name);
                 lg__free(o->ctx, e, sizeof *e);
         }
-        lg__free(o->ctx, k, sizeof *k);
 }
 
 static const lg__type type = {.destroy = destroy};
 
 lg_checkpoint *lg_checkpoint_new(lg_ctx *c)
 {
-        lg_checkpoint *k = lg__ok(c) ? lg__alloc(c, sizeof *k) : NULL;
-        if (!k)
-                return NULL;
-        k->end = &k->first;
-        lg__object_register(c, &k->object, &type);
+        lg_checkpoint *k = lg__object_new(c, &type, sizeof *k);
+        if (k)
+                k->end = &k->first;
         return k;
 }
 
@@ -170,8 +167,6 @@ bool lg_checkpoint_save(lg_checkpoint *k, const char *path)
         lg_ctx *c = k ? k->object.ctx : NULL;
         if (!lg__ok(c))
                 return false;
-        if (!path)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_save: the path is NULL");
         lg__roster_begin(&r, c, "lg_checkpoint_save");
         bool ok = objects_live(k, "lg_checkpoint_save") && texts_end(k) && enrol(k, &r) && lg__state_save(&r, path);
         lg__roster_end(&r);
@@ -194,8 +189,6 @@ bool lg_checkpoint_load(lg_checkpoint *k, const char *path)
         const lg_load_options *o = LG_OPTIONS(lg_load_options, .partial = false);
         if (!lg__ok(c))
                 return false;
-        if (!path)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_checkpoint_load: the path is NULL");
         lg__roster_begin(&r, c, "lg_checkpoint_load");
         r.all_numbers = true;
         bool ok = may_change(k) && enrol(k, &r) && lg__state_load(&r, path, o);

@@ -4,9 +4,69 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "complaints.h"
 #include "load.h"
-#include "stage.h"
+
+/* ---- what does not fit, collected before it becomes one error ---- */
+
+typedef enum complaint {
+        DIFFERENT, /* first: the others may follow from it */
+        MISSING,
+        UNEXPECTED,
+        MISSHAPEN,
+        MISTYPED,
+        COMPLAINTS
+} complaint;
+
+/* The first ten of each kind, and how many there are. */
+typedef struct complaints {
+        int64_t count[COMPLAINTS];
+        size_t used[COMPLAINTS];
+        char text[COMPLAINTS][LG__MESSAGE / 2];
+} complaints;
+
+#define NAMED 10
+
+static void complain(complaints *c, complaint kind, const char *format, ...) LG_PRINTF(3, 4);
+static void complain(complaints *c, complaint kind, const char *format, ...)
+{
+        va_list args;
+        char *text = c->text[kind];
+        size_t room = sizeof c->text[kind] - c->used[kind];
+        if (c->count[kind]++ >= NAMED)
+                return;
+        va_start(args, format);
+        int comma = c->used[kind] ? snprintf(text + c->used[kind], room, ", ") : 0;
+        int n = room > 2 ? vsnprintf(text + c->used[kind] + comma, room - (size_t)comma, format, args) : -1;
+        va_end(args);
+        if (n >= 0 && (size_t)(n + comma) < room)
+                c->used[kind] += (size_t)(n + comma);
+        else
+                text[c->used[kind]] = 0; /* names that are so long that ten do not fit: those that do */
+}
+
+/* True if there are none; else the error "op: path does not fit: ...", with a hint before the colon. */
+static bool none_or_error(const complaints *all, lg_ctx *c, const char *op, const char *path, const char *hint)
+{
+        static const char *const words[] = {"different", "missing", "unexpected", "of another shape",
+                                            "of another dtype"};
+        char text[LG__MESSAGE];
+        size_t used = 0;
+        text[0] = 0;
+        lg_error_code code = LG_ERR_DTYPE;
+        for (int k = 0; k < COMPLAINTS; k++) {
+                if (!all->count[k])
+                        continue;
+                code = k == MISTYPED ? code : LG_ERR_ARGUMENT;
+                int64_t more = all->count[k] > NAMED ? all->count[k] - NAMED : 0;
+                int n = snprintf(text + used, sizeof text - used, "%s%s: %s", used ? "; " : "", words[k], all->text[k]);
+                used += n > 0 && (size_t)n < sizeof text - used ? (size_t)n : 0;
+                n = more ? snprintf(text + used, sizeof text - used, " and %lld more", (long long)more) : 0;
+                used += n > 0 && (size_t)n < sizeof text - used ? (size_t)n : 0;
+        }
+        return !used || lg__fail(c, code, "%s: %s does not fit%s: %s", op, path, hint, text);
+}
+
+/* ---- a load ---- */
 
 typedef struct load {
         lg__roster *r;
@@ -16,7 +76,7 @@ typedef struct load {
         const lg__weight **found; /* for each item of the roster, what the file has for it; NULL: nothing */
         lg__staged *staged;
         int64_t count; /* of these */
-        lg__complaints wrong;
+        complaints wrong;
 } load;
 
 /* ---- names ---- */
@@ -136,19 +196,19 @@ static void match_weight(load *l, const lg__weight *e)
         lg__held *h = name ? lg__roster_find(l->r, name) : NULL;
         if (!h || !is_tensor(h)) {
                 if (name && !l->o->partial)
-                        lg__complain(&l->wrong, LG__UNEXPECTED, "\"%.200s\"", name);
+                        complain(&l->wrong, UNEXPECTED, "\"%.200s\"", name);
                 return;
         }
         int64_t i = h - l->r->items;
         bool castable = l->o->cast && lg__dtype_float(e->dtype) && lg__dtype_float(h->like.dtype);
         if (l->found[i])
-                lg__complain(&l->wrong, LG__UNEXPECTED, "\"%.200s\" a second time, as \"%.200s\"", name, e->name);
+                complain(&l->wrong, UNEXPECTED, "\"%.200s\" a second time, as \"%.200s\"", name, e->name);
         else if (!lg__shape_equal(e->shape, h->like.shape))
-                lg__complain(&l->wrong, LG__MISSHAPEN, "\"%.200s\" %s, not %s", name, lg__shape_text(e->shape).s,
-                             lg__shape_text(h->like.shape).s);
+                complain(&l->wrong, MISSHAPEN, "\"%.200s\" %s, not %s", name, lg__shape_text(e->shape).s,
+                         lg__shape_text(h->like.shape).s);
         else if (e->dtype != h->like.dtype && !castable)
-                lg__complain(&l->wrong, LG__MISTYPED, "\"%.200s\" %s, not %s", name, e->dtype_name,
-                             lg_dtype_name(h->like.dtype));
+                complain(&l->wrong, MISTYPED, "\"%.200s\" %s, not %s", name, e->dtype_name,
+                         lg_dtype_name(h->like.dtype));
         l->found[i] = e;
 }
 
@@ -184,22 +244,21 @@ static void match_number(load *l, lg__held *h)
         *s = (lg__staged){.to = h};
         if (!text) {
                 if (!l->o->partial && !(h->flags & LG__HELD_MAY_LACK))
-                        lg__complain(&l->wrong, LG__MISSING, "\"%.200s\"", h->name);
+                        complain(&l->wrong, MISSING, "\"%.200s\"", h->name);
         } else if (!parse(text, h, s)) {
                 lg__fail(l->r->c, LG_ERR_FORMAT, "%s: %s: \"%.200s\" is \"%.40s\", which %s", l->r->op, l->path,
                          h->name, text, h->kind == LG__HELD_TEXT ? "is too long for its place" : "is no such number");
         } else if (h->kind == LG__HELD_I64 && h->most >= 0 && (s->number.i64 < 0 || s->number.i64 > h->most)) {
-                if (!l->wrong.count[LG__DIFFERENT]) /* on what differs the limit may depend */
+                if (!l->wrong.count[DIFFERENT]) /* on what differs the limit may depend */
                         lg__fail(l->r->c, LG_ERR_FORMAT, "%s: %s: \"%.200s\" is %s; it must be from 0 to %lld",
                                  l->r->op, l->path, h->name, text, (long long)h->most);
         } else if (!(h->flags & LG__HELD_FIXED)) {
                 l->count++;
         } else if (h->kind == LG__HELD_TEXT && strcmp(text, h->at) != 0) {
-                lg__complain(&l->wrong, LG__DIFFERENT, "\"%.200s\" %.40s, but here %s", h->name, text,
-                             (const char *)h->at);
+                complain(&l->wrong, DIFFERENT, "\"%.200s\" %.40s, but here %s", h->name, text, (const char *)h->at);
         } else if (h->kind == LG__HELD_I64 && s->number.i64 != *(int64_t *)h->at) {
-                lg__complain(&l->wrong, LG__DIFFERENT, "\"%.200s\" %s, but here %lld", h->name, text,
-                             (long long)*(int64_t *)h->at);
+                complain(&l->wrong, DIFFERENT, "\"%.200s\" %s, but here %lld", h->name, text,
+                         (long long)*(int64_t *)h->at);
         }
 }
 
@@ -222,19 +281,19 @@ static bool match(load *l)
         for (int64_t i = 0; i < l->w->meta_count && l->r->all_numbers; i++) {
                 const char *key = l->w->metas[i].key;
                 if (!lg__roster_find(l->r, key) && strcmp(key, "format") != 0) /* which other writers add */
-                        lg__complain(&l->wrong, LG__UNEXPECTED, "\"%.200s\"", key);
+                        complain(&l->wrong, UNEXPECTED, "\"%.200s\"", key);
         }
         for (int64_t i = 0; i < l->r->count; i++) {
                 lg__held *h = &l->r->items[i];
                 if (!is_tensor(h))
                         match_number(l, h);
                 else if (!l->found[i] && !l->o->partial && !(h->flags & (LG__HELD_MAY_GO | LG__HELD_MAY_LACK)))
-                        lg__complain(&l->wrong, LG__MISSING, "\"%.200s\"", h->name);
+                        complain(&l->wrong, MISSING, "\"%.200s\"", h->name);
         }
         if (!lg__ok(l->r->c))
                 return false;
-        const lg__text hint = l->wrong.count[LG__MISSING] ? names_hint(l) : (lg__text){""};
-        return lg__complaints_end(&l->wrong, l->r->c, l->r->op, l->path, hint.s) && fits_in_part(l);
+        const lg__text hint = l->wrong.count[MISSING] ? names_hint(l) : (lg__text){""};
+        return none_or_error(&l->wrong, l->r->c, l->r->op, l->path, hint.s) && fits_in_part(l);
 }
 
 /* ---- reading ---- */
@@ -295,6 +354,47 @@ static bool put_late(load *l)
         return lg__fail(l->r->c, code, "%.700s; it could be read before, and part of its values are in place", why);
 }
 
+/* ---- putting ---- */
+
+static bool put_tensor(lg__roster *r, const lg__staged *s)
+{
+        lg_tensor **at = s->to->at;
+        if (*at && !s->goes) {
+                lg__storage_finish_copies((*at)->storage);
+                if (!lg__copy_values(*at, s->tensor, r->op))
+                        return false;
+                (*at)->storage->version++;
+                return true;
+        }
+        lg_tensor *old = *at;
+        *at = s->goes ? NULL : lg__tensor_own(s->tensor);
+        lg__tensor_release(old);
+        return true;
+}
+
+static void put_number(const lg__staged *s)
+{
+        static const size_t bytes[] = {[LG__HELD_I64] = 8,
+                                       [LG__HELD_U64] = 8,
+                                       [LG__HELD_F64] = 8,
+                                       [LG__HELD_COUNT] = 8,
+                                       [LG__HELD_BOOL] = sizeof(bool)};
+        if (s->to->kind == LG__HELD_TEXT)
+                memcpy(s->to->at, s->number.text, strlen(s->number.text) + 1);
+        else if (s->to->kind != LG__HELD_TENSOR)
+                memcpy(s->to->at, &s->number, bytes[s->to->kind]);
+}
+
+bool lg__stage_commit(lg__roster *r, lg__staged *all, int64_t count)
+{
+        for (int64_t i = 0; i < count; i++)
+                if (all[i].to->kind == LG__HELD_TENSOR && !all[i].late && !put_tensor(r, &all[i]))
+                        return false;
+        for (int64_t i = 0; i < count; i++)
+                put_number(&all[i]);
+        return true;
+}
+
 static bool load_weights(load *l)
 {
         lg_ctx *c = l->r->c;
@@ -305,8 +405,7 @@ static bool load_weights(load *l)
         bool ok = l->staged && match(l) && read_all(l) && put_late(l) && lg__stage_commit(l->r, l->staged, l->count);
         lg__free(c, l->staged, staged);
         lg__free(c, l->found, found);
-        if (scope.id)
-                lg_scope_end(c, scope);
+        lg_scope_end(c, scope);
         return ok;
 }
 

@@ -18,8 +18,7 @@ static bool put_part(lg__weights *w, const lg__weight *e, lg_tensor *t, int64_t 
         lg_scope scope = lg__scope_begin(w->ctx);
         lg_tensor *part = scope.id ? part_of(t, at / size, bytes / size) : NULL;
         bool ok = part && lg__write_values(part, w->op, piece, e->dtype, (size_t)bytes);
-        if (scope.id)
-                lg_scope_end(w->ctx, scope);
+        lg_scope_end(w->ctx, scope);
         return ok;
 }
 
@@ -39,8 +38,5 @@ bool lg__weight_put(lg__weights *w, const lg__weight *e, lg_tensor *t)
 lg_tensor *lg__weight_tensor(lg__weights *w, const lg__weight *e, lg_dtype dtype, lg_device device)
 {
         lg_tensor *t = lg__tensor_empty(w->ctx, device, dtype, e->shape);
-        if (!t || lg__weight_put(w, e, t))
-                return t;
-        lg__tensor_release(t);
-        return NULL;
+        return lg__created(t, t && lg__weight_put(w, e, t), false);
 }

@@ -42,26 +42,10 @@ bool lg__roster_add(lg__roster *r, const char *name, lg__object *o)
 
 /* ---- what visits say ---- */
 
-static bool grow(lg__roster *r)
-{
-        if (r->count < r->room)
-                return true;
-        int64_t room = r->room ? 2 * r->room : 64;
-        lg__held *items = lg__alloc(r->c, (size_t)room * sizeof *items);
-        if (!items)
-                return false;
-        if (r->count)
-                memcpy(items, r->items, (size_t)r->count * sizeof *items);
-        lg__free(r->c, r->items, (size_t)r->room * sizeof *r->items);
-        r->items = items;
-        r->room = room;
-        return true;
-}
-
 static bool hold(lg__roster *r, const char *name, lg__held held)
 {
         size_t was = lg__roster_enter(r, name);
-        bool ok = !r->c->error && grow(r);
+        bool ok = !r->c->error && lg__grow(r->c, &r->items, r->count, &r->room, sizeof *r->items);
         held.name = ok ? lg__strdup(r->c, r->path) : NULL;
         if (held.name)
                 r->items[r->count++] = held;

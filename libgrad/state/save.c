@@ -13,8 +13,7 @@ static bool read_part(void *user, int64_t at, size_t bytes, void *to)
         lg_tensor *flat = scope.id ? lg_reshape(lg_detach(t), LG_SHAPE(lg__shape_numel(t->at.shape))) : NULL;
         lg_tensor *part = flat ? lg_slice(flat, 0, first, first + (int64_t)bytes / size) : NULL;
         bool ok = part && lg_read(part, to, t->at.dtype, bytes);
-        if (scope.id)
-                lg_scope_end(t->ctx, scope);
+        lg_scope_end(t->ctx, scope);
         return ok;
 }
 
@@ -26,24 +25,14 @@ static const void *host_data(const lg_tensor *t)
 
 static void write_number(const lg__held *h, char text[DIGITS])
 {
-        switch (h->kind) {
-        case LG__HELD_I64:
+        if (h->kind == LG__HELD_I64)
                 snprintf(text, DIGITS, "%" PRId64, *(int64_t *)h->at);
-                break;
-        case LG__HELD_U64:
+        else if (h->kind == LG__HELD_U64)
                 snprintf(text, DIGITS, "%" PRIu64, *(uint64_t *)h->at);
-                break;
-        case LG__HELD_F64:
+        else if (h->kind == LG__HELD_F64)
                 snprintf(text, DIGITS, "%a", *(double *)h->at);
-                break;
-        case LG__HELD_BOOL:
+        else if (h->kind == LG__HELD_BOOL)
                 snprintf(text, DIGITS, "%s", *(bool *)h->at ? "true" : "false");
-                break;
-        case LG__HELD_TENSOR:
-        case LG__HELD_COUNT:
-        case LG__HELD_TEXT:
-                break;
-        }
 }
 
 /* Everything of a save that takes memory. */

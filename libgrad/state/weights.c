@@ -8,9 +8,7 @@ struct lg_weights {
 
 static void destroy(lg__object *o)
 {
-        lg_weights *w = (lg_weights *)o;
-        lg__weights_close(w->file);
-        lg__free(o->ctx, w, sizeof *w);
+        lg__weights_close(((lg_weights *)o)->file);
 }
 
 static const lg__type type = {.destroy = destroy};
@@ -18,14 +16,13 @@ static const lg__type type = {.destroy = destroy};
 lg_weights *lg_weights_open(lg_ctx *c, const char *path)
 {
         lg__weights *file = lg__weights_open(c, "lg_weights_open", path);
-        lg_weights *w = file ? lg__alloc(c, sizeof *w) : NULL;
+        lg_weights *w = file ? lg__object_new(c, &type, sizeof *w) : NULL;
         if (!w) {
                 lg__weights_close(file);
                 return NULL;
         }
         file->op = "lg_weights_read";
         w->file = file;
-        lg__object_register(c, &w->object, &type);
         return w;
 }
 

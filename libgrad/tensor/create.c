@@ -2,9 +2,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "create.h"
+#include "tensor/tensor.h"
 
-bool lg__take_like(const lg_tensor *x, const char *op, const lg_create_options *options, lg__plan *ret)
+bool lg__take_like(const lg_tensor *x, const char *op, const lg_create_options *options, lg_create_options *ret)
 {
         if (!lg__check(x, op, "x") || !lg__take(x->ctx, op, options, ret, sizeof *ret))
                 return false;
@@ -15,7 +15,7 @@ bool lg__take_like(const lg_tensor *x, const char *op, const lg_create_options *
         return true;
 }
 
-bool lg__may_create(lg_ctx *c, const char *op, lg_shape shape, const lg__plan *o)
+bool lg__may_create(lg_ctx *c, const char *op, lg_shape shape, const lg_create_options *o)
 {
         if (o->dtype && lg_dtype_size(o->dtype) == 0)
                 return lg__fail(c, LG_ERR_DTYPE, "%s: %d is no dtype", op, (int)o->dtype);
@@ -26,7 +26,7 @@ bool lg__may_create(lg_ctx *c, const char *op, lg_shape shape, const lg__plan *o
                         lg_dtype_name(o->dtype));
 }
 
-lg_tensor *lg__create(lg_ctx *c, const char *op, lg_shape shape, const lg__plan *o)
+lg_tensor *lg__create(lg_ctx *c, const char *op, lg_shape shape, const lg_create_options *o)
 {
         return lg__may_create(c, op, shape, o) ? lg__tensor_empty(c, o->device, o->dtype ? o->dtype : LG_F32, shape)
                                                : NULL;
@@ -44,7 +44,7 @@ lg_tensor *lg__created(lg_tensor *t, bool ok, bool requires_grad)
 
 lg_tensor *lg_empty_with(lg_ctx *c, lg_shape shape, const lg_create_options *options)
 {
-        lg__plan o;
+        lg_create_options o;
         return lg__take(c, "lg_empty", options, &o, sizeof o)
                        ? lg__created(lg__create(c, "lg_empty", shape, &o), true, o.requires_grad)
                        : NULL;
@@ -52,13 +52,13 @@ lg_tensor *lg_empty_with(lg_ctx *c, lg_shape shape, const lg_create_options *opt
 
 lg_tensor *lg_empty_like_with(lg_tensor *x, const lg_create_options *options)
 {
-        lg__plan o;
+        lg_create_options o;
         return lg__take_like(x, "lg_empty_like", options, &o)
                        ? lg__created(lg__create(x->ctx, "lg_empty_like", x->at.shape, &o), true, o.requires_grad)
                        : NULL;
 }
 
-static lg_tensor *filled(lg_ctx *c, const char *op, double value, lg_shape shape, const lg__plan *o)
+static lg_tensor *filled(lg_ctx *c, const char *op, double value, lg_shape shape, const lg_create_options *o)
 {
         lg_tensor *t = lg__create(c, op, shape, o);
         return t ? lg__created(t, lg__fill_values(t, value, op), o->requires_grad) : NULL;
@@ -66,13 +66,13 @@ static lg_tensor *filled(lg_ctx *c, const char *op, double value, lg_shape shape
 
 static lg_tensor *full(lg_ctx *c, const char *op, double value, lg_shape shape, const lg_create_options *options)
 {
-        lg__plan o;
+        lg_create_options o;
         return lg__take(c, op, options, &o, sizeof o) ? filled(c, op, value, shape, &o) : NULL;
 }
 
 static lg_tensor *full_like(const lg_tensor *x, const char *op, double value, const lg_create_options *options)
 {
-        lg__plan o;
+        lg_create_options o;
         return lg__take_like(x, op, options, &o) ? filled(x->ctx, op, value, x->at.shape, &o) : NULL;
 }
 
@@ -169,7 +169,7 @@ static bool fill_range(lg_tensor *t, int64_t first, int64_t n, double start, dou
 
 lg_tensor *lg_arange_with(lg_ctx *c, double start, double stop, double step, const lg_create_options *options)
 {
-        lg__plan o;
+        lg_create_options o;
         if (!lg__take(c, "lg_arange", options, &o, sizeof o))
                 return NULL;
         if (!isfinite(start) || !isfinite(stop) || !isfinite(step) || step == 0)
@@ -203,7 +203,7 @@ static bool fill_back(lg_tensor *t, int64_t first, int64_t n, double stop, doubl
 
 lg_tensor *lg_linspace_with(lg_ctx *c, double start, double stop, int64_t count, const lg_create_options *options)
 {
-        lg__plan o;
+        lg_create_options o;
         if (!lg__take(c, "lg_linspace", options, &o, sizeof o))
                 return NULL;
         if (!isfinite(start) || !isfinite(stop))
@@ -241,7 +241,7 @@ static lg_dtype memory_dtype(lg_ctx *c, const char *op, const void *data, lg_dty
 
 lg_tensor *lg_from_with(lg_ctx *c, const void *data, lg_dtype memory, lg_shape shape, const lg_create_options *options)
 {
-        lg__plan o;
+        lg_create_options o;
         if (!lg__take(c, "lg_from", options, &o, sizeof o) ||
             !(memory = memory_dtype(c, "lg_from", data, memory, o.dtype)))
                 return NULL;
@@ -263,7 +263,7 @@ lg_tensor *lg_from_with(lg_ctx *c, const void *data, lg_dtype memory, lg_shape s
 static lg_tensor *borrow(lg_ctx *c, void *data, lg_dtype memory, lg_shape shape, const lg_create_options *options,
                          void (*release)(void *user), void *user)
 {
-        lg__plan o;
+        lg_create_options o;
         if (!lg__take(c, "lg_borrow", options, &o, sizeof o) ||
             !(memory = memory_dtype(c, "lg_borrow", data, memory, o.dtype)) || !lg__shape_valid(c, "lg_borrow", shape))
                 return NULL;

@@ -46,10 +46,7 @@ lg_tensor *lg_pin(lg_tensor *x, lg_device device)
         if (x->node)
                 return lg__fail(x->ctx, LG_ERR_STATE, "lg_pin: x needs a gradient; pin data, or lg_detach() it first");
         lg_tensor *t = pinned_empty(x->ctx, d, x);
-        if (!t || lg__copy_values(t, x, "lg_pin"))
-                return t;
-        lg__tensor_release(t);
-        return NULL;
+        return lg__created(t, t && lg__copy_values(t, x, "lg_pin"), false);
 }
 
 bool lg__pinned_upload(lg__device *d, void *to, lg__storage *s, const void *from, size_t bytes, const char *op)

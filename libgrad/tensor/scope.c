@@ -1,5 +1,4 @@
 /* scope.c - scopes own results; a tensor belongs to a scope, to the caller or to the library. */
-#include "core/exports.h"
 #include "tensor/tensor.h"
 
 static lg_scope open_scope(lg_ctx *c, lg__scope *s)

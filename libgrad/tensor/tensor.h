@@ -151,6 +151,17 @@ bool lg__fill_values(lg_tensor *t, double value, const char *op);
 /* A plain contiguous copy on a device, unrecorded, in the innermost scope. */
 lg_tensor *lg__clone_values(const lg_tensor *t, lg_device device, lg_dtype dtype);
 
+/* ---- creations: create.c ---- */
+
+/* The options of a creation like x: dtype and device are x's unless they are given. */
+bool lg__take_like(const lg_tensor *x, const char *op, const lg_create_options *options, lg_create_options *ret);
+/* The checks that every creation makes; `dtype` of the options, taken, is set where the default is not f32. */
+bool lg__may_create(lg_ctx *c, const char *op, lg_shape shape, const lg_create_options *o);
+/* An uninitialised tensor after those checks. */
+lg_tensor *lg__create(lg_ctx *c, const char *op, lg_shape shape, const lg_create_options *o);
+/* Ends a creation: t, which may be NULL, if all went well and, where asked, as a leaf; else it is freed. */
+lg_tensor *lg__created(lg_tensor *t, bool ok, bool requires_grad);
+
 /* ---- pinned memory: pinned.c ---- */
 
 /* A copy to the device that s is pinned for; and the end of all such copies, before s is written or freed. */

@@ -104,10 +104,7 @@ bool lg__fill_values(lg_tensor *t, double value, const char *op)
 lg_tensor *lg__clone_values(const lg_tensor *t, lg_device device, lg_dtype dtype)
 {
         lg_tensor *copy = lg__tensor_empty(t->ctx, device, dtype, t->at.shape);
-        if (!copy || lg__copy_values(copy, t, "copy"))
-                return copy;
-        lg__tensor_release(copy);
-        return NULL;
+        return lg__created(copy, copy && lg__copy_values(copy, t, "copy"), false);
 }
 
 /* ---- the host's side ---- */
