@@ -45,7 +45,7 @@ lg_conv_cut lg_conv_cut_of(const lg_conv_args *a, int64_t bytes, int64_t parts, 
         c.pixels = c.images * c.rows * at->out[1];
         c.height = reach(at, 0, c.rows);
         c.reaches = at->padding[0] > 0 || at->padding[1] > 0 || reach(at, 0, at->out[0]) - at->padding[0] > at->in[0] ||
-                   c.width - at->padding[1] > at->in[1];
+                    c.width - at->padding[1] > at->in[1];
         c.copies = c.reaches && fits;
         if (c.copies)
                 c.bytes = lg_ceil_div(c.images * c.height * line_bytes, 64) * 64;
