@@ -73,42 +73,21 @@ static double *cell_of(const plan *p, double *cells, const tile *t, bool second)
         return cells + (t->chunk * 2 + second) * p->channels + t->column;
 }
 
-#define LG_T float
-#define LG_E float
-#define LG_SCALAR f32
-#define GET(e) (e)
-#define PUT(v) (v)
-#include "batch_norm.inc"
-#undef LG_T
-#undef LG_E
-#undef LG_SCALAR
-#define LG_T double
-#define LG_E double
-#define LG_SCALAR f64
-#include "batch_norm.inc"
-#undef LG_T
-#undef LG_E
-#undef LG_SCALAR
-#undef GET
-#undef PUT
-#define LG_T float
-#define LG_E uint16_t
-#define LG_SCALAR bf16
-#define GET(e) lg_f32_of_bf16(e)
-#define PUT(v) lg_bf16_of_f32(v)
-#include "batch_norm.inc"
-#undef LG_SCALAR
-#undef GET
-#undef PUT
-#define LG_SCALAR f16
-#define GET(e) lg_f32_of_f16(e)
-#define PUT(v) lg_f16_of_f32(v)
-#include "batch_norm.inc"
-#undef LG_T
-#undef LG_E
-#undef LG_SCALAR
-#undef GET
-#undef PUT
+/* Elements as they are stored, their values, and the nearest element to a value. */
+typedef float element_f32;
+typedef double element_f64;
+typedef uint16_t element_f16, element_bf16;
+#define value_f32(e) (e)
+#define value_f64(e) (e)
+#define value_f16 lg_f32_of_f16
+#define value_bf16 lg_f32_of_bf16
+#define nearest_f32(v) (v)
+#define nearest_f64(v) (v)
+#define nearest_f16 lg_f16_of_f32
+#define nearest_bf16 lg_bf16_of_f32
+#define LG_AND_HALVES
+#define LG_BOTH "batch_norm.inc"
+#include "both.inc"
 
 /* name_f32(...), or the same for another dtype t. */
 #define OF(t, name, ...)                                                                                               \

@@ -153,6 +153,5 @@ void lg_multiply_panel(const lg_panel_product *p);
 
 #define KERNEL(name, args) bool LG_CPU(name)(lg_queue * q, const args *a);
 #include "../kernels.def"
-#undef KERNEL
 
 #endif

@@ -13,14 +13,8 @@ typedef struct job {
         int64_t counted;          /* rows that count */
 } job;
 
-#define LG_T float
-#define LG_SCALAR f32
-#include "cross_entropy.inc"
-#undef LG_T
-#undef LG_SCALAR
-#define LG_T double
-#define LG_SCALAR f64
-#include "cross_entropy.inc"
+#define LG_BOTH "cross_entropy.inc"
+#include "both.inc"
 
 static bool counts(const lg_cross_entropy_args *a, int64_t row)
 {

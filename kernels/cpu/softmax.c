@@ -25,14 +25,8 @@ static block block_of(const job *j, int64_t i)
         return (block){lg_least(COLUMNS, j->inner - first), i / blocks * j->n * j->inner + first};
 }
 
-#define LG_T float
-#define LG_SCALAR f32
-#include "softmax.inc"
-#undef LG_T
-#undef LG_SCALAR
-#define LG_T double
-#define LG_SCALAR f64
-#include "softmax.inc"
+#define LG_BOTH "softmax.inc"
+#include "both.inc"
 
 static void softmax_parts(const void *user, int64_t first, int64_t end, int thread)
 {

@@ -297,6 +297,5 @@ template <typename H> static __device__ inline H lg_block_max(H v, H *shared)
 extern "C" {
 #include "../kernels.def"
 }
-#undef KERNEL
 
 #endif

@@ -69,7 +69,6 @@ static __device__ inline double root_of(double x)
         };
 #include "../updates.def"
 #undef N
-#undef UPDATE
 
 #define GROUP(x) const double x = *dial++;
 #define OPTION(x) const double x = *dial++;
@@ -82,7 +81,6 @@ static __device__ inline double root_of(double x)
                 dials numbers                                                                                          \
         }
 #include "../updates.def"
-#undef UPDATE
 
 /* V elements from i on: states and the master are of the type that is computed in. */
 template <typename T, int V, typename R>
