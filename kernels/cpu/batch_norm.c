@@ -123,9 +123,10 @@ static int64_t tiles_of(const plan *p, int64_t *ret_grain)
 
 /* ---- the batch's statistics ---- */
 
-static void statistics_of_tile(const job *j, tile t)
+static void statistics_of_tile(const job *j, int64_t i)
 {
         const plan *p = &j->p;
+        const tile t = tile_of(p, i);
         sums s;
         OF(j->dtype, add_tile, p, &t, j->a->x, NULL, NULL, &s);
         unfold(p, &s);
@@ -136,23 +137,14 @@ static void statistics_of_tile(const job *j, tile t)
         }
 }
 
-static void add_up_tiles(const void *user, int64_t first, int64_t end, int thread)
-{
-        const job *j = user;
-        (void)thread;
-        for (int64_t i = first; i < end; i++)
-                statistics_of_tile(j, tile_of(&j->p, i));
-}
+LG_EACH(add_up_tiles, statistics_of_tile)
 
-static void normalise_tiles(const void *user, int64_t first, int64_t end, int thread)
+static void normalise_tile(const job *j, int64_t i)
 {
-        const job *j = user;
-        (void)thread;
-        for (int64_t i = first; i < end; i++) {
-                tile t = tile_of(&j->p, i);
-                OF(j->dtype, normalise_tile, &j->p, &t, j->lines, j->a->x, j->a->z, j->a->relu, j->a->y);
-        }
+        const tile t = tile_of(&j->p, i);
+        OF(j->dtype, normalise_tile, &j->p, &t, j->lines, j->a->x, j->a->z, j->a->relu, j->a->y);
 }
+LG_EACH(normalise_tiles, normalise_tile)
 
 /* Means and squares about them of two sets as those of one: Chan, Golub and LeVeque, 1979. */
 static void join_statistics(const plan *p, const double *cells, double *mean, double *var)
@@ -232,9 +224,10 @@ bool LG_CPU(batch_norm)(lg_queue *q, const lg_batch_norm_args *a)
 
 /* ---- the derivative ---- */
 
-static void sums_of_tile(const job *j, tile t)
+static void sums_of_tile(const job *j, int64_t i)
 {
         const plan *p = &j->p;
+        const tile t = tile_of(p, i);
         sums s;
         for (int64_t c = 0; c < t.cols; c++)
                 s.shift[c] = j->v->mean[(t.column + c) % p->channels];
@@ -245,24 +238,15 @@ static void sums_of_tile(const job *j, tile t)
         memcpy(cell_of(p, j->cells, &t, true), s.second, bytes);
 }
 
-static void add_up_gradients(const void *user, int64_t first, int64_t end, int thread)
-{
-        const job *j = user;
-        (void)thread;
-        for (int64_t i = first; i < end; i++)
-                sums_of_tile(j, tile_of(&j->p, i));
-}
+LG_EACH(add_up_gradients, sums_of_tile)
 
-static void derive_tiles(const void *user, int64_t first, int64_t end, int thread)
+static void derive_tile(const job *j, int64_t i)
 {
-        const job *j = user;
         const lg_batch_norm_vjp_args *v = j->v;
-        (void)thread;
-        for (int64_t i = first; i < end; i++) {
-                tile t = tile_of(&j->p, i);
-                OF(j->dtype, derive_tile, &j->p, &t, j->lines, v->trains, v->x, v->g, v->y, v->dx, v->dz);
-        }
+        const tile t = tile_of(&j->p, i);
+        OF(j->dtype, derive_tile, &j->p, &t, j->lines, v->trains, v->x, v->g, v->y, v->dx, v->dz);
 }
+LG_EACH(derive_tiles, derive_tile)
 
 /* The sums of all chunks, in place of the first one's. */
 static void join_sums(const plan *p, double *cells)

@@ -201,13 +201,7 @@ static void run_task(const job *j, int64_t task)
         else
                 memcpy(j->cells + g * count + k, cells, (size_t)n * sizeof *cells);
 }
-
-static void run_tasks(const void *user, int64_t first, int64_t end, int thread)
-{
-        (void)thread;
-        for (int64_t i = first; i < end; i++)
-                run_task(user, i);
-}
+LG_EACH(run_tasks, run_task)
 
 static void join_groups(const job *j)
 {
