@@ -189,8 +189,7 @@ template <typename F> static bool tables_of(lg_queue *q, lg_dtype t, const lg_up
                 const int64_t chunks = more ? (u->n + CHUNK - 1) / CHUNK : 0;
                 if (now.count && (i == count || (more && (now.count == MOST_TENSORS ||
                                                           chunks > INT32_MAX / 2 - now.first[now.count])))) {
-                        const int64_t blocks = now.first[now.count], most = (int64_t)lg_cuda(q)->processors * BLOCKS;
-                        if (!launch(now, blocks < most ? blocks : most))
+                        if (!launch(now, lg_few_blocks(q, now.first[now.count], BLOCKS)))
                                 return false;
                         now.count = 0;
                         now.even = 0;
