@@ -253,7 +253,6 @@ typedef struct lg_update {
 #undef GROUP
 #undef OPTION
 #undef STEP
-#undef UPDATE
 
 #define LG_DIALS 8
 /* to[i] = value[i] for i < LG_DIALS: f64 on the device, by which a later kernel computes. */
@@ -309,19 +308,8 @@ typedef struct lg_rescale_args {
 
 /* Every pointwise kernel has a number: one for each forward, then one for the derivative by each input. */
 typedef enum lg_pointwise_id {
-#define UNARY(name, ...) LG_PW_##name, LG_PW_##name##_da,
-#define BINARY(name, ...) LG_PW_##name, LG_PW_##name##_da, LG_PW_##name##_db,
-#define TERNARY(name, ...) LG_PW_##name, LG_PW_##name##_da, LG_PW_##name##_db,
-#define COMPARE(name, ...) LG_PW_##name,
-#define COMPARE_SCALAR(name, ...) LG_PW_##name,
-#define TEST(name, ...) LG_PW_##name,
+#define POINTWISE(name) LG_PW_##name,
 #include "pointwise.def"
-#undef UNARY
-#undef BINARY
-#undef TERNARY
-#undef COMPARE
-#undef COMPARE_SCALAR
-#undef TEST
         LG_PW_COUNT
 } lg_pointwise_id;
 
@@ -329,7 +317,6 @@ typedef struct lg_kernels {
         bool (*pointwise[LG_PW_COUNT])(lg_queue *q, const lg_pointwise_args *a);
 #define KERNEL(name, args) bool (*name)(lg_queue * q, const args *a);
 #include "kernels.def"
-#undef KERNEL
 } lg_kernels;
 
 typedef struct lg_device_facts {

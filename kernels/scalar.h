@@ -1,4 +1,6 @@
-/* scalar.h - the words of pointwise.def's vocabulary that mean the same in C for the CPU and for CUDA. */
+/* scalar.h - the words of pointwise.def's vocabulary that mean the same in C for the CPU and for CUDA. A device defines
+ * before: LG_FN1(name, a) and LG_FN2(name, a, b), its function of that name for the type of the formula, and LG_FN, how
+ * functions are declared. */
 #ifndef LG_SCALAR_H
 #define LG_SCALAR_H
 
@@ -14,6 +16,41 @@
 #define ONE_PLUS(a) (K(1) + (a))
 #define ONE_MINUS(a) (K(1) - (a))
 #define DETACH(a) (a)
+#define ABS(a) LG_FN1(abs, a)
+#define SIGN(a) LG_FN1(sign, a)
+#define EXP(a) LG_FN1(exp, a)
+#define EXPM1(a) LG_FN1(expm1, a)
+#define LOG(a) LG_FN1(log, a)
+#define LOG1P(a) LG_FN1(log1p, a)
+#define SQRT(a) LG_FN1(sqrt, a)
+#define RSQRT(a) (K(1) / SQRT(a))
+#define TANH(a) LG_FN1(tanh, a)
+#define ERF(a) LG_FN1(erf, a)
+#define ERFC(a) LG_FN1(erfc, a)
+#define EXP2(a) LG_FN1(exp2, a)
+#define LOG2(a) LG_FN1(log2, a)
+#define LOG10(a) LG_FN1(log10, a)
+#define TAN(a) LG_FN1(tan, a)
+#define ASIN(a) LG_FN1(asin, a)
+#define ACOS(a) LG_FN1(acos, a)
+#define ATAN(a) LG_FN1(atan, a)
+#define ATAN2(a, b) LG_FN2(atan2, a, b)
+#define SINH(a) LG_FN1(sinh, a)
+#define COSH(a) LG_FN1(cosh, a)
+#define ASINH(a) LG_FN1(asinh, a)
+#define ACOSH(a) LG_FN1(acosh, a)
+#define ATANH(a) LG_FN1(atanh, a)
+#define FLOOR(a) LG_FN1(floor, a)
+#define CEIL(a) LG_FN1(ceil, a)
+#define ROUND(a) LG_FN1(rint, a)
+#define TRUNC(a) LG_FN1(trunc, a)
+#define FMOD(a, b) LG_FN2(fmod, a, b)
+#define REMAINDER(a, b) LG_FN2(remainder, a, b)
+#define FLOOR_DIVIDE(a, b) LG_FN2(floor_divide, a, b)
+#define SIGMOID(a) LG_FN1(sigmoid, a)
+#define POW(a, b) LG_FN2(pow, a, b)
+#define MIN(a, b) LG_FN2(min, a, b)
+#define MAX(a, b) LG_FN2(max, a, b)
 #define EQ(a, b) ((a) == (b))
 #define NE(a, b) ((a) != (b))
 #define LT(a, b) ((a) < (b))
@@ -24,5 +61,42 @@
 #define OR(a, b) ((int)(a) | (int)(b))
 #define LOG_SIGMOID(a) (MIN(a, K(0)) - LOG1P(EXP(-ABS(a))))
 #define MISH_GATE(x) TANH(MAX(x, K(0)) + LOG1P(EXP(-ABS(x))))
+
+/* Functions of libm with one argument. */
+#define LG_LIBM(F)                                                                                                     \
+        F(exp2)                                                                                                        \
+        F(log2) F(log10) F(tan) F(asin) F(acos) F(atan) F(sinh) F(cosh) F(asinh) F(acosh) F(atanh) F(erfc)
+/* Those that the CPU has for f32 in vecmath.h. */
+#define LG_LIBM_F64(F) F(exp) F(expm1) F(log) F(log1p) F(sin) F(cos) F(tanh) F(erf)
+/* Those that round once. */
+#define LG_LIBM_EXACT(F) F(sqrt) F(floor) F(ceil) F(rint) F(trunc)
+
+/* Without the divisors that trap: 0, and -1 of the smallest integer. By 0 the quotient is 0 and the rest is a. */
+LG_FN int64_t lg_fmod_i64(int64_t a, int64_t b)
+{
+        return b == 0 ? a : b == -1 ? 0 : a % b;
+}
+
+LG_FN int64_t lg_floor_divide_i64(int64_t a, int64_t b)
+{
+        if (b == 0 || b == -1)
+                return b == 0 ? 0 : -a;
+        return a / b - ((a % b != 0) & ((a < 0) != (b < 0)));
+}
+
+LG_FN int64_t lg_remainder_i64(int64_t a, int64_t b)
+{
+        const int64_t r = lg_fmod_i64(a, b);
+        return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+/* Wraps around. A negative power is 0, except one of 1 or -1. */
+LG_FN int64_t lg_pow_i64(int64_t a, int64_t b)
+{
+        uint64_t power = b < 0 && a != 1 && a != -1 ? 0 : 1, factor = (uint64_t)a;
+        for (uint64_t n = b < 0 ? 0 - (uint64_t)b : (uint64_t)b; n; n >>= 1, factor *= factor)
+                power *= n & 1 ? factor : 1;
+        return (int64_t)power;
+}
 
 #endif

@@ -73,42 +73,21 @@ static double *cell_of(const plan *p, double *cells, const tile *t, bool second)
         return cells + (t->chunk * 2 + second) * p->channels + t->column;
 }
 
-#define LG_T float
-#define LG_E float
-#define LG_SCALAR f32
-#define GET(e) (e)
-#define PUT(v) (v)
-#include "batch_norm.inc"
-#undef LG_T
-#undef LG_E
-#undef LG_SCALAR
-#define LG_T double
-#define LG_E double
-#define LG_SCALAR f64
-#include "batch_norm.inc"
-#undef LG_T
-#undef LG_E
-#undef LG_SCALAR
-#undef GET
-#undef PUT
-#define LG_T float
-#define LG_E uint16_t
-#define LG_SCALAR bf16
-#define GET(e) lg_f32_of_bf16(e)
-#define PUT(v) lg_bf16_of_f32(v)
-#include "batch_norm.inc"
-#undef LG_SCALAR
-#undef GET
-#undef PUT
-#define LG_SCALAR f16
-#define GET(e) lg_f32_of_f16(e)
-#define PUT(v) lg_f16_of_f32(v)
-#include "batch_norm.inc"
-#undef LG_T
-#undef LG_E
-#undef LG_SCALAR
-#undef GET
-#undef PUT
+/* Elements as they are stored, their values, and the nearest element to a value. */
+typedef float element_f32;
+typedef double element_f64;
+typedef uint16_t element_f16, element_bf16;
+#define value_f32(e) (e)
+#define value_f64(e) (e)
+#define value_f16 lg_f32_of_f16
+#define value_bf16 lg_f32_of_bf16
+#define nearest_f32(v) (v)
+#define nearest_f64(v) (v)
+#define nearest_f16 lg_f16_of_f32
+#define nearest_bf16 lg_bf16_of_f32
+#define LG_AND_HALVES
+#define LG_BOTH "batch_norm.inc"
+#include "both.inc"
 
 /* name_f32(...), or the same for another dtype t. */
 #define OF(t, name, ...)                                                                                               \
@@ -144,9 +123,10 @@ static int64_t tiles_of(const plan *p, int64_t *ret_grain)
 
 /* ---- the batch's statistics ---- */
 
-static void statistics_of_tile(const job *j, tile t)
+static void statistics_of_tile(const job *j, int64_t i)
 {
         const plan *p = &j->p;
+        const tile t = tile_of(p, i);
         sums s;
         OF(j->dtype, add_tile, p, &t, j->a->x, NULL, NULL, &s);
         unfold(p, &s);
@@ -157,23 +137,14 @@ static void statistics_of_tile(const job *j, tile t)
         }
 }
 
-static void add_up_tiles(const void *user, int64_t first, int64_t end, int thread)
-{
-        const job *j = user;
-        (void)thread;
-        for (int64_t i = first; i < end; i++)
-                statistics_of_tile(j, tile_of(&j->p, i));
-}
+LG_EACH(add_up_tiles, statistics_of_tile)
 
-static void normalise_tiles(const void *user, int64_t first, int64_t end, int thread)
+static void normalise_tile(const job *j, int64_t i)
 {
-        const job *j = user;
-        (void)thread;
-        for (int64_t i = first; i < end; i++) {
-                tile t = tile_of(&j->p, i);
-                OF(j->dtype, normalise_tile, &j->p, &t, j->lines, j->a->x, j->a->z, j->a->relu, j->a->y);
-        }
+        const tile t = tile_of(&j->p, i);
+        OF(j->dtype, normalise_tile, &j->p, &t, j->lines, j->a->x, j->a->z, j->a->relu, j->a->y);
 }
+LG_EACH(normalise_tiles, normalise_tile)
 
 /* Means and squares about them of two sets as those of one: Chan, Golub and LeVeque, 1979. */
 static void join_statistics(const plan *p, const double *cells, double *mean, double *var)
@@ -253,9 +224,10 @@ bool LG_CPU(batch_norm)(lg_queue *q, const lg_batch_norm_args *a)
 
 /* ---- the derivative ---- */
 
-static void sums_of_tile(const job *j, tile t)
+static void sums_of_tile(const job *j, int64_t i)
 {
         const plan *p = &j->p;
+        const tile t = tile_of(p, i);
         sums s;
         for (int64_t c = 0; c < t.cols; c++)
                 s.shift[c] = j->v->mean[(t.column + c) % p->channels];
@@ -266,24 +238,15 @@ static void sums_of_tile(const job *j, tile t)
         memcpy(cell_of(p, j->cells, &t, true), s.second, bytes);
 }
 
-static void add_up_gradients(const void *user, int64_t first, int64_t end, int thread)
-{
-        const job *j = user;
-        (void)thread;
-        for (int64_t i = first; i < end; i++)
-                sums_of_tile(j, tile_of(&j->p, i));
-}
+LG_EACH(add_up_gradients, sums_of_tile)
 
-static void derive_tiles(const void *user, int64_t first, int64_t end, int thread)
+static void derive_tile(const job *j, int64_t i)
 {
-        const job *j = user;
         const lg_batch_norm_vjp_args *v = j->v;
-        (void)thread;
-        for (int64_t i = first; i < end; i++) {
-                tile t = tile_of(&j->p, i);
-                OF(j->dtype, derive_tile, &j->p, &t, j->lines, v->trains, v->x, v->g, v->y, v->dx, v->dz);
-        }
+        const tile t = tile_of(&j->p, i);
+        OF(j->dtype, derive_tile, &j->p, &t, j->lines, v->trains, v->x, v->g, v->y, v->dx, v->dz);
 }
+LG_EACH(derive_tiles, derive_tile)
 
 /* The sums of all chunks, in place of the first one's. */
 static void join_sums(const plan *p, double *cells)

@@ -142,13 +142,11 @@ typedef struct job {
         int64_t n, to_size, from_size;
 } job;
 
-static void convert_chunks(const void *user, int64_t first, int64_t end, int thread)
+static void convert_chunk(const job *j, int64_t first, int64_t n)
 {
-        const job *j = user;
-        (void)thread;
-        for (int64_t i = first * CHUNK; i < lg_least(end * CHUNK, j->n); i += CHUNK)
-                j->f(lg_least(CHUNK, j->n - i), j->to + i * j->to_size, j->from + i * j->from_size);
+        j->f(n, j->to + first * j->to_size, j->from + first * j->from_size);
 }
+LG_EACH_CHUNK(convert_chunks, convert_chunk, job, CHUNK, j->n)
 
 void lg_convert_all(lg_queue *q, lg_convert_fn f, int64_t n, void *to, size_t to_size, const void *from,
                     size_t from_size)
@@ -168,4 +166,32 @@ float *lg_widen(lg_queue *q, lg_dtype t, int64_t n, const void *from)
 void lg_narrow(lg_queue *q, lg_dtype t, int64_t n, void *to, const float *from)
 {
         lg_convert_all(q, lg_store[LG_COMPUTE_F32][t], n, to, lg_bytes_of(t), from, sizeof *from);
+}
+
+bool lg_widen_operands(lg_queue *q, const char *name, lg_dtype *dtype, int count, lg_operand *operands)
+{
+        if (!lg_is_float(*dtype))
+                return lg_queue_fail(q, LG_BROKEN, "%s: no kernel for dtype %d", name, (int)*dtype);
+        float *wide = NULL;
+        for (lg_operand *o = operands; lg_is_half(*dtype) && o < operands + count; o++) {
+                memcpy(&o->given, o->pointer, sizeof o->given);
+                if (!o->given || o->n == 0)
+                        continue;
+                if (o->use != LG_IN_PLACE && !(wide = lg_widen(q, *dtype, o->n, o->use == LG_READ ? o->given : NULL)))
+                        return false;
+                memcpy(o->pointer, &wide, sizeof wide);
+        }
+        *dtype = *dtype == LG_F64 ? LG_F64 : LG_F32;
+        return true;
+}
+
+bool lg_narrow_operands(lg_queue *q, lg_dtype dtype, int count, const lg_operand *operands)
+{
+        for (const lg_operand *o = operands; lg_is_half(dtype) && o < operands + count; o++) {
+                float *wide;
+                memcpy(&wide, o->pointer, sizeof wide);
+                if (o->given && o->use != LG_READ)
+                        lg_narrow(q, dtype, o->n, o->given, wide);
+        }
+        return true;
 }

@@ -18,8 +18,10 @@ typedef struct job {
         int64_t row, chunks_per_row;
 } job;
 
-static void copy_chunk(const job *j, int64_t start, int64_t n)
+static void copy_chunk(const job *j, int64_t c)
 {
+        const int64_t start = c / j->chunks_per_row * j->row + c % j->chunks_per_row * CHUNK;
+        const int64_t n = lg_least(CHUNK, j->row - c % j->chunks_per_row * CHUNK);
         LG_ALIGN64 char raw[CHUNK * 8], compute[CHUNK * 8];
         int64_t at[LG_MAX_DIMS];
         char *out = j->out_dense ? j->out + lg_walk_seek(&j->walk, 0, start, at) * (int64_t)j->out_size : NULL;
@@ -42,16 +44,7 @@ static void copy_chunk(const job *j, int64_t start, int64_t n)
         if (!out)
                 lg_walk_scatter(&j->walk, 0, j->out_size, j->out, from, start, n);
 }
-
-static void copy_chunks(const void *user, int64_t first, int64_t end, int thread)
-{
-        const job *j = user;
-        (void)thread;
-        for (int64_t c = first; c < end; c++) {
-                int64_t row = c / j->chunks_per_row, start = c % j->chunks_per_row * CHUNK;
-                copy_chunk(j, row * j->row + start, lg_least(CHUNK, j->row - start));
-        }
-}
+LG_EACH(copy_chunks, copy_chunk)
 
 /* ---- transpositions: out[r * out_step + c] = in[r + c * in_step] ---- */
 

@@ -119,6 +119,49 @@ float *lg_widen(lg_queue *q, lg_dtype t, int64_t n, const void *from);
 #define lg_narrow LG_CPU(narrow)
 void lg_narrow(lg_queue *q, lg_dtype t, int64_t n, void *to, const float *from);
 
+typedef enum lg_operand_use { LG_READ, LG_WRITTEN, LG_IN_PLACE } lg_operand_use;
+/* An operand in a copy of a kernel's arguments: the pointer (or NULL) to n elements of the arguments' dtype.
+ * LG_IN_PLACE: a result that may overwrite the operand before it. */
+typedef struct lg_operand {
+        void *pointer; /* its address */
+        int64_t n;
+        lg_operand_use use;
+        void *given;
+} lg_operand;
+
+/* Refuses dtypes that are not floats. Of 16-bit ones the operands become f32 copies and *dtype LG_F32; the results are
+ * rounded to where they belong by the other. */
+#define lg_widen_operands LG_CPU(widen_operands)
+bool lg_widen_operands(lg_queue *q, const char *name, lg_dtype *dtype, int count, lg_operand *operands);
+#define lg_narrow_operands LG_CPU(narrow_operands)
+bool lg_narrow_operands(lg_queue *q, lg_dtype dtype, int count, const lg_operand *operands);
+
+/* A kernel of float dtypes by the function `name` of f32 and f64. The operands have n elements each, in a copy of the
+ * arguments that is called `wide`. */
+#define LG_FLOAT_KERNEL(name, args, n, ...)                                                                            \
+        bool LG_CPU(name)(lg_queue * q, const args *a)                                                                 \
+        {                                                                                                              \
+                args wide = *a;                                                                                        \
+                const int64_t each = n;                                                                                \
+                (void)each;                                                                                            \
+                lg_operand operands[] = {__VA_ARGS__};                                                                 \
+                const int count = sizeof operands / sizeof *operands;                                                  \
+                return lg_widen_operands(q, #name, &wide.dtype, count, operands) && name(q, &wide) &&                  \
+                       lg_narrow_operands(q, a->dtype, count, operands);                                               \
+        }
+#define LG_READS(x)                                                                                                    \
+        {                                                                                                              \
+                &wide.x, each, LG_READ, NULL                                                                           \
+        }
+#define LG_WRITES(y)                                                                                                   \
+        {                                                                                                              \
+                &wide.y, each, LG_WRITTEN, NULL                                                                        \
+        }
+#define LG_WRITES_IN_PLACE(y)                                                                                          \
+        {                                                                                                              \
+                &wide.y, each, LG_IN_PLACE, NULL                                                                       \
+        }
+
 /* How a product is computed: by sums along k of rows of A and columns of B; over all of k at once; or strip by strip of
  * it, the sums waiting in C. It decides the order of additions: parts of a product go the way of the whole. */
 typedef enum lg_product_way { LG_BY_DOTS, LG_BY_ROWS, LG_BY_STRIPS, LG_BY_SHORT_STRIPS } lg_product_way;
@@ -153,6 +196,5 @@ void lg_multiply_panel(const lg_panel_product *p);
 
 #define KERNEL(name, args) bool LG_CPU(name)(lg_queue * q, const args *a);
 #include "../kernels.def"
-#undef KERNEL
 
 #endif

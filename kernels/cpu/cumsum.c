@@ -2,7 +2,7 @@
  * are kept as their logarithms. */
 #include "cpu.h"
 #define LG_T double
-#define LG_SCALAR f64
+#define LG_OF(name) name##_f64
 #include "scalar.h"
 
 typedef void line_fn(int64_t n, int64_t step, const void *x, void *y);

@@ -89,14 +89,7 @@ static void drop_chunk(const job *j, int64_t first, int64_t n)
         if (!side_by_side)
                 lg_walk_scatter(&j->walk, 0, j->size, a->y, narrow, first, n);
 }
-
-static void drop_chunks(const void *user, int64_t first, int64_t end, int thread)
-{
-        const job *j = user;
-        (void)thread;
-        for (int64_t i = first * CHUNK; i < lg_least(end * CHUNK, j->walk.count); i += CHUNK)
-                drop_chunk(j, i, lg_least(CHUNK, j->walk.count - i));
-}
+LG_EACH_CHUNK(drop_chunks, drop_chunk, job, CHUNK, j->walk.count)
 
 bool LG_CPU(dropout)(lg_queue *q, const lg_dropout_args *a)
 {

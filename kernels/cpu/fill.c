@@ -18,14 +18,11 @@ typedef struct filling {
         const char *values; /* a chunk of them */
 } filling;
 
-static void fill_chunks(const void *user, int64_t first, int64_t end, int thread)
+static void fill_chunk(const filling *f, int64_t first, int64_t n)
 {
-        const filling *f = user;
-        const lg_walk *w = &f->walk;
-        (void)thread;
-        for (int64_t i = first * CHUNK; i < lg_least(end * CHUNK, w->count); i += CHUNK)
-                lg_walk_scatter(w, 0, f->size, f->a->out, f->values, i, lg_least(CHUNK, w->count - i));
+        lg_walk_scatter(&f->walk, 0, f->size, f->a->out, f->values, first, n);
 }
+LG_EACH_CHUNK(fill_chunks, fill_chunk, filling, CHUNK, j->walk.count)
 
 bool LG_CPU(fill)(lg_queue *q, const lg_fill_args *a)
 {
@@ -59,14 +56,7 @@ static void arange_chunk(const lg_arange_args *a, int64_t first, int64_t n)
                 integer[i] = start + (first + i) * step;
         lg_store[LG_COMPUTE_I64][a->dtype](n, out, integer);
 }
-
-static void arange_chunks(const void *user, int64_t first, int64_t end, int thread)
-{
-        const lg_arange_args *a = user;
-        (void)thread;
-        for (int64_t i = first * CHUNK; i < lg_least(end * CHUNK, a->n); i += CHUNK)
-                arange_chunk(a, i, lg_least(CHUNK, a->n - i));
-}
+LG_EACH_CHUNK(arange_chunks, arange_chunk, lg_arange_args, CHUNK, j->n)
 
 bool LG_CPU(arange)(lg_queue *q, const lg_arange_args *a)
 {

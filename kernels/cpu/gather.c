@@ -119,19 +119,16 @@ typedef struct check {
         int64_t *good; /* of each chunk */
 } check;
 
-static void check_chunks(const void *user, int64_t first, int64_t end, int thread)
+static void check_chunk(const check *k, int64_t c)
 {
-        const check *k = user;
         const lg_walk *w = &k->walk;
         const bool dense = lg_walk_contiguous(w, 0);
-        (void)thread;
-        for (int64_t c = first; c < end; c++) {
-                int64_t some[CHUNK], n = lg_least(CHUNK, w->count - c * CHUNK);
-                if (!dense)
-                        lg_walk_gather(w, 0, sizeof *some, some, k->a->index, c * CHUNK, n);
-                k->good[c] = good_ones(n, dense ? k->a->index + c * CHUNK : some, k->a->limit);
-        }
+        int64_t some[CHUNK], n = lg_least(CHUNK, w->count - c * CHUNK);
+        if (!dense)
+                lg_walk_gather(w, 0, sizeof *some, some, k->a->index, c * CHUNK, n);
+        k->good[c] = good_ones(n, dense ? k->a->index + c * CHUNK : some, k->a->limit);
 }
+LG_EACH(check_chunks, check_chunk)
 
 /* Notes the first index that is out of range, in the order of memory. Repeated ones are looked at once. */
 static bool in_range(lg_queue *q, const lg_gather_args *a, bool *ret_ok)
@@ -175,13 +172,7 @@ static void run_task(const job *j, int64_t task)
                 j->run(count[j->inner_along], to + i * out[TO] * j->to_size, in[TO],
                        from + i * out[FROM] * j->from_size, in[FROM], index + i * out[INDEX], in[INDEX], j->scale);
 }
-
-static void run_some(const void *user, int64_t first, int64_t end, int thread)
-{
-        (void)thread;
-        for (int64_t t = first; t < end; t++)
-                run_task(user, t);
-}
+LG_EACH(run_some, run_task)
 
 static void run_tasks(lg_queue *q, job *j, void *to, const lg_gather_args *a)
 {

@@ -19,15 +19,29 @@ typedef struct row {
         int64_t group; /* its first weight */
 } row;
 
+/* The rows of one call. */
+typedef struct rows {
+        const lg_layer_norm_args *a;
+        const void *w, *b;
+} rows;
+
 /* The derivative of one call. */
 typedef struct job {
         const lg_layer_norm_vjp_args *a;
-        const void *x, *w, *g;
-        void *dx;
+        const void *w;
         int64_t stretch, stretches; /* outer indices of a stretch */
         double *cells;              /* of each stretch: dw, then db */
         double *parts;              /* of each thread: the sums of a few rows */
 } job;
+
+/* The stretches' sums of one weight in order; of none: zero. */
+static double joined(const job *j, const double *cells)
+{
+        double sum = 0;
+        for (int64_t s = 0; s < j->stretches; s++)
+                sum += cells[2 * s * j->a->groups * j->a->channels];
+        return sum;
+}
 
 #define LG_BOTH "layer_norm.inc"
 #include "both.inc"
@@ -45,101 +59,39 @@ static const void *weights_or(lg_queue *q, lg_dtype t, const void *given, int64_
         return given ? given : made;
 }
 
-/* The rows of one call. */
-typedef struct rows {
-        const lg_layer_norm_args *a;
-        const void *x, *w, *b;
-        void *y;
-} rows;
-
-static void normalise_rows(const void *user, int64_t first, int64_t end, int thread)
+static bool layer_norm(lg_queue *q, const lg_layer_norm_args *a)
 {
-        const rows *j = user;
-        const lg_layer_norm_args *a = j->a;
-        const int64_t n = a->channels * a->inner;
-        (void)thread;
-        for (int64_t i = first; i < end; i++) {
-                row r = {a->channels, a->inner, a->rms, 0, 0, i % a->groups * a->channels};
-                if (a->dtype == LG_F64)
-                        normalise_f64(&r, a->eps, (const double *)j->x + i * n, j->w, j->b, (double *)j->y + i * n);
-                else
-                        normalise_f32(&r, a->eps, (const float *)j->x + i * n, j->w, j->b, (float *)j->y + i * n);
-                a->mean[i] = r.mean;
-                a->rstd[i] = r.rstd;
-        }
-}
-
-bool LG_CPU(layer_norm)(lg_queue *q, const lg_layer_norm_args *a)
-{
-        int64_t count = a->outer * a->groups, n = a->channels * a->inner;
-        rows j = {.a = a, .x = a->x, .y = a->y};
-        if (!lg_is_float(a->dtype))
-                return lg_queue_fail(q, LG_BROKEN, "layer_norm: no kernel for dtype %d", (int)a->dtype);
+        const int64_t count = a->outer * a->groups, n = a->channels * a->inner;
+        rows j = {.a = a};
         if (count * n == 0)
                 return true;
         j.w = weights_or(q, a->dtype, a->w, a->groups * a->channels, 1);
         j.b = weights_or(q, a->dtype, a->b, a->groups * a->channels, 0);
-        if (!j.w || !j.b || (lg_is_half(a->dtype) && !(j.x = j.y = lg_widen(q, a->dtype, count * n, a->x))))
+        if (!j.w || !j.b)
                 return false;
-        lg_parallel(q, count, lg_grain(4 * n), normalise_rows, &j);
-        if (lg_is_half(a->dtype))
-                lg_narrow(q, a->dtype, count * n, a->y, j.y);
+        lg_parallel(q, count, lg_grain(4 * n), a->dtype == LG_F64 ? normalise_rows_f64 : normalise_rows_f32, &j);
         return true;
 }
+LG_FLOAT_KERNEL(layer_norm, lg_layer_norm_args, a->outer * a->groups * a->channels * a->inner, LG_READS(x),
+                LG_WRITES_IN_PLACE(y))
 
-/* ---- the derivative ---- */
-
-static void derive_stretches(const void *user, int64_t first, int64_t end, int thread)
+static bool layer_norm_vjp(lg_queue *q, const lg_layer_norm_vjp_args *a)
 {
-        const job *j = user;
-        const int64_t groups = j->a->groups;
-        double *part = j->parts + 2 * thread * j->a->channels;
-        for (int64_t i = first; i < end; i++)
-                if (j->a->dtype == LG_F64)
-                        derive_stretch_f64(j, i / groups, i % groups, part);
-                else
-                        derive_stretch_f32(j, i / groups, i % groups, (float *)part);
-}
-
-/* The stretches' sums in order; of none: zero. */
-static void join_weights(const job *j, const double *cells, void *to)
-{
-        int64_t weights = j->a->groups * j->a->channels;
-        for (int64_t c = 0; to && c < weights; c++) {
-                double sum = 0;
-                for (int64_t s = 0; s < j->stretches; s++)
-                        sum += cells[2 * s * weights + c];
-                if (j->a->dtype == LG_F64)
-                        ((double *)to)[c] = sum;
-                else
-                        ((float *)to)[c] = (float)sum;
-        }
-}
-
-bool LG_CPU(layer_norm_vjp)(lg_queue *q, const lg_layer_norm_vjp_args *a)
-{
-        int64_t n = a->channels * a->inner, weights = a->groups * a->channels, count = a->outer * a->groups * n;
-        job j = {.a = a, .x = a->x, .g = a->g, .dx = a->dx};
-        if (!lg_is_float(a->dtype))
-                return lg_queue_fail(q, LG_BROKEN, "layer_norm_vjp: no kernel for dtype %d", (int)a->dtype);
+        const int64_t n = a->channels * a->inner, weights = a->groups * a->channels;
+        job j = {.a = a};
         j.stretch = lg_most(lg_ceil_div(a->outer, STRETCHES), lg_ceil_div(32, lg_most(a->inner, 1)));
-        j.stretches = count ? lg_ceil_div(a->outer, j.stretch) : 0;
-        if (count) {
+        j.stretches = n * a->groups > 0 ? lg_ceil_div(a->outer, j.stretch) : 0;
+        if (j.stretches) {
                 j.w = weights_or(q, a->dtype, a->w, weights, 1);
                 j.cells = q->workspace(q, (size_t)(2 * j.stretches * weights) * sizeof(double));
                 j.parts = q->workspace(q, (size_t)(2 * q->threads * a->channels) * sizeof(double));
                 if (!j.w || !j.cells || !j.parts)
                         return false;
         }
-        if (count && lg_is_half(a->dtype)) {
-                if (!(j.x = lg_widen(q, a->dtype, count, a->x)) || !(j.g = lg_widen(q, a->dtype, count, a->g)))
-                        return false;
-                j.dx = a->dx ? (void *)j.g : NULL;
-        }
-        lg_parallel(q, j.stretches * a->groups, lg_grain(4 * j.stretch * n), derive_stretches, &j);
-        join_weights(&j, j.cells, a->dw);
-        join_weights(&j, j.cells ? j.cells + weights : NULL, a->db);
-        if (lg_is_half(a->dtype) && a->dx)
-                lg_narrow(q, a->dtype, count, a->dx, j.dx);
+        lg_parallel(q, j.stretches * a->groups, lg_grain(4 * j.stretch * n),
+                    a->dtype == LG_F64 ? derive_stretches_f64 : derive_stretches_f32, &j);
+        (a->dtype == LG_F64 ? join_weights_f64 : join_weights_f32)(&j);
         return true;
 }
+LG_FLOAT_KERNEL(layer_norm_vjp, lg_layer_norm_vjp_args, a->outer * a->groups * a->channels * a->inner, LG_READS(x),
+                LG_READS(g), LG_WRITES_IN_PLACE(dx))

@@ -42,22 +42,18 @@ static void put_places(const lg_nonzero_args *a, int64_t n, const int64_t *found
         }
 }
 
-static void find_chunks(const void *user, int64_t first, int64_t end, int thread)
+static void find_chunk(const job *j, int64_t k)
 {
-        const job *j = user;
         const lg_nonzero_args *a = j->a;
+        const int64_t at = k * LG_NONZERO_CHUNK, n = lg_least(LG_NONZERO_CHUNK, j->n - at);
+        const char *x = (const char *)a->x + at * (int64_t)lg_bytes_of(a->dtype);
         int64_t found[LG_NONZERO_CHUNK];
-        (void)thread;
-        for (int64_t k = first; k < end; k++) {
-                const int64_t at = k * LG_NONZERO_CHUNK, n = lg_least(LG_NONZERO_CHUNK, j->n - at);
-                const char *x = (const char *)a->x + at * (int64_t)lg_bytes_of(a->dtype);
-                if (!a->places)
-                        a->starts[k + 1] = j->find(n, x, bits_of(a->dtype), 0, NULL);
-                else if (a->starts[k] < a->starts[k + 1])
-                        put_places(a, j->find(n, x, bits_of(a->dtype), at, found), found,
-                                   a->places + a->starts[k] * a->ndim);
-        }
+        if (!a->places)
+                a->starts[k + 1] = j->find(n, x, bits_of(a->dtype), 0, NULL);
+        else if (a->starts[k] < a->starts[k + 1])
+                put_places(a, j->find(n, x, bits_of(a->dtype), at, found), found, a->places + a->starts[k] * a->ndim);
 }
+LG_EACH(find_chunks, find_chunk)
 
 bool LG_CPU(nonzero)(lg_queue *q, const lg_nonzero_args *a)
 {

@@ -153,7 +153,6 @@ static void find(const lg_unscale_args *a, bool finite)
                                 (loops){name##_set_f32, name##_set_f64, name##_at_f32, name##_at_f64, NULL});          \
         }
 #include "../updates.def"
-#undef UPDATE
 
 bool LG_CPU(dials)(lg_queue *q, const lg_dials_args *a)
 {

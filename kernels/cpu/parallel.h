@@ -19,6 +19,25 @@ typedef void lg_range_fn(const void *job, int64_t first, int64_t end, int thread
  * Within a range, lg_parallel runs on the calling thread. Never fails: it does without threads that cannot be made. */
 void lg_parallel(lg_queue *q, int64_t n, int64_t grain, lg_range_fn *fn, const void *job);
 
+/* Makes `range` a range function, which calls item(job, i) for each of its items. */
+#define LG_EACH(range, item)                                                                                           \
+        static void range(const void *job, int64_t first, int64_t end, int thread)                                     \
+        {                                                                                                              \
+                (void)thread;                                                                                          \
+                for (int64_t i = first; i < end; i++)                                                                  \
+                        item(job, i);                                                                                  \
+        }
+/* The same of chunks of `size` of the `count` elements of a job j: calls chunk(j, first, n). */
+#define LG_EACH_CHUNK(range, chunk, type, size, count)                                                                 \
+        static void range(const void *user, int64_t first, int64_t end, int thread)                                    \
+        {                                                                                                              \
+                const type *j = user;                                                                                  \
+                const int64_t all = (count);                                                                           \
+                (void)thread;                                                                                          \
+                for (int64_t i = first * (size); i < end * (size) && i < all; i += (size))                             \
+                        chunk(j, i, all - i < (size) ? all - i : (size));                                              \
+        }
+
 /* So many items of `cost` elements each as are worth another thread; at least 1. */
 static inline int64_t lg_grain(int64_t cost)
 {

@@ -5,26 +5,26 @@
 #include "pointwise.h"
 #include "scalar.h"
 
-#define LG_T float
-#define LG_SCALAR f32
-#define LG_FLOATS
-#define LG_PARAM(v) (float)(v)
-#include "pointwise_loops.inc"
-#define LG_T double
-#define LG_SCALAR f64
-#define LG_PARAM(v) (v)
-#include "pointwise_loops.inc"
-#undef LG_FLOATS
+#define UNUSED __attribute__((unused))
+
 static inline int64_t i64_param(double v)
 {
         int64_t r;
         lg_store[LG_COMPUTE_F64][LG_I64](1, &r, &v);
         return r;
 }
-#define LG_T int64_t
-#define LG_SCALAR i64
-#define LG_PARAM(v) i64_param(v)
-#include "pointwise_loops.inc"
+#define param_f32 (float)
+#define param_f64
+#define param_i64 i64_param
+
+/* Loops of floats only. */
+#define LOOP_OF_f32 LOOP
+#define LOOP_OF_f64 LOOP
+#define LOOP_OF_i64(...)
+
+#define LG_AND_INTEGERS
+#define LG_BOTH "pointwise_loops.inc"
+#include "both.inc"
 
 #define KERNEL_OF(name, i64_loop, condition, compare, scalar_compare)                                                  \
         bool LG_CPU(name)(lg_queue * q, const lg_pointwise_args *a);                                                   \

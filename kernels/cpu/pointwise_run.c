@@ -72,25 +72,33 @@ static void plan_operands(job *j)
         j->chunks_per_row = lg_ceil_div(j->row, j->chunk);
 }
 
+static bool is_native(const job *j, int i)
+{
+        return j->of[i].dtype == lg_dtype_of_compute(j->compute);
+}
+
+/* Gathers an operand's elements [start, start + n) in the compute type; `raw` is room for them as they are. */
+static void gather_values(const job *j, int i, int64_t start, int64_t n, char *ret, char *raw)
+{
+        const operand *o = &j->of[i];
+        lg_walk_gather(&j->walk, i, o->size, is_native(j, i) ? ret : raw, o->base, start, n);
+        if (!is_native(j, i))
+                lg_load[j->compute][o->dtype](n, ret, raw);
+}
+
 /* An input's elements [start, start + n) in the compute type: where they are stored, or in a buffer. */
 static const char *read_operand(const job *j, int i, buffers *b, int64_t start, int64_t n)
 {
         const operand *o = &j->of[i];
-        if (o->constant)
-                return b->compute[i];
         int64_t at[LG_MAX_DIMS];
-        const char *raw = b->raw;
-        if (o->dense) {
-                raw = o->base + lg_walk_seek(&j->walk, i, start, at) * (int64_t)o->size;
+        if (!o->constant && o->dense) {
+                const char *raw = o->base + lg_walk_seek(&j->walk, i, start, at) * (int64_t)o->size;
                 if (o->direct)
                         return raw;
-        } else if (o->dtype == lg_dtype_of_compute(j->compute)) {
-                lg_walk_gather(&j->walk, i, o->size, b->compute[i], o->base, start, n);
-                return b->compute[i];
-        } else {
-                lg_walk_gather(&j->walk, i, o->size, b->raw, o->base, start, n);
+                lg_load[j->compute][o->dtype](n, b->compute[i], raw);
+        } else if (!o->constant) {
+                gather_values(j, i, start, n, b->compute[i], b->raw);
         }
-        lg_load[j->compute][o->dtype](n, b->compute[i], raw);
         return b->compute[i];
 }
 
@@ -136,18 +144,11 @@ static void run_loop(const job *j, buffers *b, int64_t n, char *out, const char 
 /* Adds what was there to the output, in the compute type. `dense`: where the elements are contiguous, or NULL. */
 static void add_old(const job *j, buffers *b, int64_t start, int64_t n, const char *dense, char *out)
 {
-        const operand *o = &j->of[0];
-        const bool native = o->dtype == lg_dtype_of_compute(j->compute);
-        const char *old = dense;
-        if (!dense) {
-                lg_walk_gather(&j->walk, 0, o->size, b->raw, o->base, start, n);
-                old = b->raw;
-        }
-        if (!native) {
-                lg_load[j->compute][o->dtype](n, b->old, old);
-                old = b->old;
-        }
-        add_values(j->compute, n, out, old);
+        if (!dense)
+                gather_values(j, 0, start, n, b->old, b->raw);
+        else if (!is_native(j, 0))
+                lg_load[j->compute][j->of[0].dtype](n, b->old, dense);
+        add_values(j->compute, n, out, dense && is_native(j, 0) ? dense : b->old);
 }
 
 static void run_chunk(const job *j, buffers *b, int64_t start, int64_t n)
@@ -262,20 +263,14 @@ static void run_few(const job *j)
         const operand *o = &j->of[0];
         int64_t n = j->walk.count;
         for (int i = 1; i < j->walk.operands; i++) {
-                bool native = j->of[i].dtype == lg_dtype_of_compute(j->compute);
                 memset(values[i], 0, sizeof values[i]);
-                lg_walk_gather(&j->walk, i, j->of[i].size, native ? values[i] : raw, j->of[i].base, 0, n);
-                if (!native)
-                        lg_load[j->compute][j->of[i].dtype](n, values[i], raw);
+                gather_values(j, i, 0, n, values[i], raw);
                 in[j->slot[i]] = values[i];
         }
         call_loop(j, LG_LOOP_STEP, values[0], in);
         if (j->accumulate) {
-                const bool native = o->dtype == lg_dtype_of_compute(j->compute);
                 LG_ALIGN64 char old[LG_LOOP_STEP * 8];
-                lg_walk_gather(&j->walk, 0, o->size, native ? old : raw, o->base, 0, n);
-                if (!native)
-                        lg_load[j->compute][o->dtype](n, old, raw);
+                gather_values(j, 0, 0, n, old, raw);
                 add_values(j->compute, n, values[0], old);
         }
         if (o->dtype != (j->compare ? LG_BOOL : lg_dtype_of_compute(j->compute))) {

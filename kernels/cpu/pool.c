@@ -50,22 +50,15 @@ static double power_below(double x)
 #define LG_BOTH "pool.inc"
 #include "both.inc"
 
-static void one_row(const lg_pool_args *a, int64_t n, int64_t i)
+static void run_row(const lg_pool_args *a, int64_t i)
 {
-        (a->dtype == LG_F64 ? row_f64 : row_f32)(a, n, i);
+        (a->dtype == LG_F64 ? row_f64 : row_f32)(a, i / a->at.out[0], i % a->at.out[0]);
 }
+LG_EACH(run_rows, run_row)
 
 static int64_t elements_in(const lg_pool_args *a)
 {
         return a->at.in[0] * a->at.in[1] * a->channels;
-}
-
-static void run_rows(const void *user, int64_t first, int64_t end, int thread)
-{
-        const lg_pool_args *a = user;
-        (void)thread;
-        for (int64_t i = first; i < end; i++)
-                one_row(a, i / a->at.out[0], i % a->at.out[0]);
 }
 
 /* An image's lines are cleared not long before windows need them: then they are in the cache. */
@@ -82,44 +75,31 @@ static void run_image(const lg_pool_args *a, int64_t n)
                         cleared = end;
                 }
                 if (i < a->at.out[0])
-                        one_row(a, n, i);
+                        run_row(a, n * a->at.out[0] + i);
         }
 }
+LG_EACH(run_images, run_image)
 
-static void run_images(const void *user, int64_t first, int64_t end, int thread)
+static bool is_backward(const lg_pool_args *a)
 {
-        (void)thread;
-        for (int64_t n = first; n < end; n++)
-                run_image(user, n);
+        return a->kind == LG_POOL_MAX_GRAD || a->kind == LG_POOL_AVG_GRAD;
 }
 
 /* Forwards, each row of the output stands alone; backwards, windows share pixels within an image only. */
-static void run(lg_queue *q, const lg_pool_args *a)
+static bool pool(lg_queue *q, const lg_pool_args *a)
 {
         const int64_t rows = a->at.out[0], image = lg_most(elements_in(a), rows * a->at.out[1] * a->channels);
-        if (a->kind != LG_POOL_MAX_GRAD && a->kind != LG_POOL_AVG_GRAD)
-                lg_parallel(q, a->n * rows, lg_grain(image / lg_most(rows, 1)), run_rows, a);
-        else
+        if (is_backward(a))
                 lg_parallel(q, a->n, lg_grain(image), run_images, a);
-}
-
-bool LG_CPU(pool)(lg_queue *q, const lg_pool_args *a)
-{
-        int64_t in = a->n * a->channels * a->at.in[0] * a->at.in[1];
-        int64_t out = a->n * a->channels * a->at.out[0] * a->at.out[1];
-        bool back = a->kind == LG_POOL_MAX_GRAD || a->kind == LG_POOL_AVG_GRAD;
-        if (!lg_is_float(a->dtype))
-                return lg_queue_fail(q, LG_BROKEN, "pool: no kernel for dtype %d", (int)a->dtype);
-        if (!lg_is_half(a->dtype)) {
-                run(q, a);
-                return true;
-        }
-        lg_pool_args wide = *a;
-        wide.dtype = LG_F32;
-        if (!(wide.from = lg_widen(q, a->dtype, back ? out : in, a->from)) ||
-            !(wide.to = lg_widen(q, a->dtype, back ? in : out, NULL)))
-                return false;
-        run(q, &wide);
-        lg_narrow(q, a->dtype, back ? in : out, a->to, wide.to);
+        else
+                lg_parallel(q, a->n * rows, lg_grain(image / lg_most(rows, 1)), run_rows, a);
         return true;
 }
+
+/* Images of `at.in` pixels, or of `at.out`. */
+static int64_t count_of(const lg_pool_args *a, const int64_t *pixels)
+{
+        return a->n * a->channels * pixels[0] * pixels[1];
+}
+LG_FLOAT_KERNEL(pool, lg_pool_args, 0, {&wide.from, count_of(a, is_backward(a) ? a->at.out : a->at.in), LG_READ, NULL},
+                {&wide.to, count_of(a, is_backward(a) ? a->at.in : a->at.out), LG_WRITTEN, NULL})

@@ -44,8 +44,14 @@ static double below(lg_dtype t, double b)
         return t == LG_F16 ? lg_f32_of_f16(h) : lg_f32_of_bf16(h);
 }
 
-static void random_chunk(const lg_random_args *a, double limit, int64_t first, int64_t n)
+typedef struct job {
+        const lg_random_args *a;
+        double limit;
+} job;
+
+static void random_chunk(const job *j, int64_t first, int64_t n)
 {
+        const lg_random_args *a = j->a;
         double values[CHUNK] = {0};
         int64_t per_block = a->dtype == LG_F64 ? 2 : 4;
         LG_ALIGN64 char out[CHUNK * 8];
@@ -61,24 +67,12 @@ static void random_chunk(const lg_random_args *a, double limit, int64_t first, i
                 lg_load[LG_COMPUTE_F64][a->dtype](n, rounded, out);
                 for (int64_t i = 0; i < n; i++) {
                         if (rounded[i] >= a->b)
-                                lg_store[LG_COMPUTE_F64][a->dtype](1, out + i * (int64_t)size, &limit);
+                                lg_store[LG_COMPUTE_F64][a->dtype](1, out + i * (int64_t)size, &j->limit);
                 }
         }
         memcpy((char *)a->out + first * (int64_t)size, out, (size_t)n * size);
 }
-
-typedef struct job {
-        const lg_random_args *a;
-        double limit;
-} job;
-
-static void random_chunks(const void *user, int64_t first, int64_t end, int thread)
-{
-        const job *j = user;
-        (void)thread;
-        for (int64_t i = first * CHUNK; i < lg_least(end * CHUNK, j->a->n); i += CHUNK)
-                random_chunk(j->a, j->limit, i, lg_least(CHUNK, j->a->n - i));
-}
+LG_EACH_CHUNK(random_chunks, random_chunk, job, CHUNK, j->a->n)
 
 bool LG_CPU(random)(lg_queue *q, const lg_random_args *a)
 {

@@ -25,50 +25,36 @@ static inline bool is_index(mode m)
         return m == MODE_ARGMAX || m == MODE_ARGMIN;
 }
 
+/* What elements are added up in. */
+typedef double acc_f32, acc_f64;
+typedef int64_t acc_i64;
+
 typedef struct cell {
         union {
-                double f64;
-                int64_t i64;
+                double sum_f32, sum_f64;
+                int64_t sum_i64;
         };
         int64_t at;
 } cell;
 
 typedef struct columns {
         union {
-                double f64[COLUMNS];
-                int64_t i64[COLUMNS];
+                double sum_f32[COLUMNS], sum_f64[COLUMNS];
+                int64_t sum_i64[COLUMNS];
         };
         int64_t at[COLUMNS];
 } columns;
 
-#define LG_JOIN_(a, b) a##b
-#define LG_JOIN(a, b) LG_JOIN_(a, b)
-#define LG_OF(name) LG_JOIN(name, LG_SCALAR)
-#define LG_T float
-#define LG_ACC double
-#define LG_FIELD f64
-#define LG_SCALAR f32
-#define LG_NAN(x) ((x) != (x))
-#define LG_IS_LAST(x) (fabs((double)(x)) == (sizeof(x) == sizeof(float) ? FLT_MAX : DBL_MAX))
-#include "reduce.inc"
-#undef LG_T
-#undef LG_SCALAR
-#define LG_T double
-#define LG_SCALAR f64
-#include "reduce.inc"
-#undef LG_T
-#undef LG_ACC
-#undef LG_FIELD
-#undef LG_SCALAR
-#define LG_T int64_t
-#define LG_ACC int64_t
-#define LG_FIELD i64
-#undef LG_NAN
-#undef LG_IS_LAST
-#define LG_SCALAR i64
-#define LG_NAN(x) false
-#define LG_IS_LAST(x) false
-#include "reduce.inc"
+#define is_nan_f32(x) ((x) != (x))
+#define is_nan_f64(x) ((x) != (x))
+#define is_nan_i64(x) false
+/* The finite numbers of the greatest magnitude. */
+#define is_last_f32(x) (fabsf(x) == FLT_MAX)
+#define is_last_f64(x) (fabs(x) == DBL_MAX)
+#define is_last_i64(x) false
+#define LG_AND_INTEGERS
+#define LG_BOTH "reduce.inc"
+#include "both.inc"
 
 typedef void (*add_chunk_fn)(mode, int64_t, int64_t, const void *, double, cell *);
 typedef void (*add_row_fn)(mode, int64_t, bool, int64_t, const void *, const double *, columns *);
@@ -147,10 +133,10 @@ static void reduce_columns(const job *j, int64_t k, int64_t n, int64_t first, in
                 add_row[j->compute](j->mode, r, r == first, n * rows, row, mean, &sums);
         }
         for (int64_t c = 0; c < n; c++) {
-                ret[c].i64 = sums.i64[c]; /* the bits of either member */
+                ret[c].sum_i64 = sums.sum_i64[c]; /* the bits of either member */
                 ret[c].at = sums.at[c];
                 for (int64_t i = 1; i < most; i++)
-                        join[j->compute](j->mode, &ret[c], &(cell){.i64 = sums.i64[i * n + c]});
+                        join[j->compute](j->mode, &ret[c], &(cell){.sum_i64 = sums.sum_i64[i * n + c]});
         }
 }
 
@@ -179,12 +165,12 @@ static void emit(const job *j, int64_t k, int64_t n, const cell *from)
         const double count = (double)j->reduced.count;
         if (j->to_mean) {
                 for (int64_t i = 0; i < n; i++)
-                        j->mean[k + i] += from[i].f64 / count;
+                        j->mean[k + i] += from[i].sum_f64 / count;
                 return;
         }
         for (int64_t i = 0; i < n; i++) {
-                integer[i] = is_index(j->mode) ? from[i].at : from[i].i64;
-                real[i] = from[i].f64;
+                integer[i] = is_index(j->mode) ? from[i].at : from[i].sum_i64;
+                real[i] = from[i].sum_f64;
         }
         for (int64_t i = 0; i < n && a->kind >= LG_REDUCE_VAR; i++)
                 real[i] = finish(a, real[i], count);
@@ -215,13 +201,7 @@ static void run_task(const job *j, int64_t task)
         else
                 memcpy(j->cells + g * count + k, cells, (size_t)n * sizeof *cells);
 }
-
-static void run_tasks(const void *user, int64_t first, int64_t end, int thread)
-{
-        (void)thread;
-        for (int64_t i = first; i < end; i++)
-                run_task(user, i);
-}
+LG_EACH(run_tasks, run_task)
 
 static void join_groups(const job *j)
 {

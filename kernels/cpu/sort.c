@@ -129,17 +129,15 @@ typedef struct pairs {
         int64_t in, out;
 } pairs;
 
-static void run_pairs(const void *user, int64_t first, int64_t end, int thread)
+static void run_pair(const pairs *p, int64_t i)
 {
-        const pairs *p = user;
         const lg_pick_args *a = p->a;
         const int64_t size = (int64_t)lg_bytes_of(a->dtype);
-        (void)thread;
-        for (int64_t i = first; i < end; i++)
-                p->lines[size](a->k, a->inner, lg_byte_at(a->x, line_start(i, p->in, a->inner) * size),
-                               a->indices ? a->indices + line_start(i, a->k, a->inner) : NULL,
-                               lg_byte_at(a->y, line_start(i, p->out, a->inner) * size));
+        p->lines[size](a->k, a->inner, lg_byte_at(a->x, line_start(i, p->in, a->inner) * size),
+                       a->indices ? a->indices + line_start(i, a->k, a->inner) : NULL,
+                       lg_byte_at(a->y, line_start(i, p->out, a->inner) * size));
 }
+LG_EACH(run_pairs, run_pair)
 
 static void each_line(lg_queue *q, const lg_pick_args *a, const line_fn *lines, int64_t in, int64_t out)
 {

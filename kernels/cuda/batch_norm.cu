@@ -77,9 +77,7 @@ static __device__ inline void take_chunk(lg_moments (&m)[V], const T *x, int64_t
                 shift[j] = m[j].n > 0 ? (H)m[j].mean : v[j];
                 sum[j] = squares[j] = 0;
         }
-#ifndef LG_CUDASIM
-#pragma unroll 4
-#endif
+        LG_UNROLL_BY(4)
         for (int i = 0; i < k; i++) {
                 lg_read<T, V>(x + i * stride, v);
                 LG_UNROLL
@@ -184,9 +182,7 @@ template <typename T, int V> static __global__ void normalise_down(lg_batch_norm
                 scale[j] = (H)w;
                 shift[j] = (H)(((double)base[j] - mean) * w + (a.b ? (double)((const H *)a.b)[k] : 0));
         }
-#ifndef LG_CUDASIM
-#pragma unroll 4
-#endif
+        LG_UNROLL_BY(4)
         for (int64_t row = p.first; row < p.end; row += c.along) {
                 H v[V], z[V];
                 lg_read<T, V>((const T *)a.x + row * c.columns + p.column, v);
@@ -242,55 +238,29 @@ static __device__ inline void read_passed(const lg_batch_norm_vjp_args &a, int64
                 g[j] = y[j] > 0 ? g[j] : 0;
 }
 
-/* What makes (x - mean) r of an x: (x - base) r + rest. */
-template <typename H> struct column_scale {
-        H base, r, rest;
-        __device__ inline void set(const lg_batch_norm_vjp_args &a, int64_t k)
-        {
-                const double mean = a.mean[k], of_var = 1 / sqrt(a.var[k] + a.eps);
-                base = (H)mean;
-                r = (H)of_var;
-                rest = (H)(((double)base - mean) * of_var);
-        }
-        __device__ inline H operator()(H x) const
-        {
-                return (x - base) * r + rest;
-        }
-};
+/* The statistics of column k. */
+template <typename H> static __device__ inline lg_normal<H> normal_of(const lg_batch_norm_vjp_args &a, int64_t k)
+{
+        lg_normal<H> n;
+        n.set(a.mean[k], 1 / sqrt(a.var[k] + a.eps));
+        return n;
+}
 
 template <typename T, int V> static __global__ void slopes_down(lg_batch_norm_vjp_args a, lg_columns c, double *parts)
 {
         typedef LG_COMPUTE(T) H;
         const lg_column_place p = lg_column_place_of<V>(c);
-        column_scale<H> scale[V] = {};
+        lg_normal<H> normal[V] = {};
         LG_UNROLL
         for (int j = 0; p.there && j < V; j++)
-                scale[j].set(a, p.column + j);
-        double sums[2][V] = {{0}, {0}};
-        for (int64_t row = p.first; row < p.end;) {
-                const int64_t left = (p.end - row + c.along - 1) / c.along;
-                const int k = left < LG_CHUNK ? (int)left : LG_CHUNK;
-                H db[V] = {0}, dw[V] = {0};
-#ifndef LG_CUDASIM
-#pragma unroll 4
-#endif
-                for (int i = 0; i < k; i++, row += c.along) {
-                        H x[V], g[V];
-                        lg_read<T, V>((const T *)a.x + row * c.columns + p.column, x);
-                        read_passed<T, V>(a, row * c.columns + p.column, g);
-                        LG_UNROLL
-                        for (int j = 0; j < V; j++) {
-                                db[j] += g[j];
-                                dw[j] += g[j] * scale[j](x[j]);
-                        }
-                }
+                normal[j] = normal_of<H>(a, p.column + j);
+        lg_slopes_down<T, V>(c, p, parts, [&](int64_t row, H(&t)[V], H(&g)[V]) {
+                lg_read<T, V>((const T *)a.x + row * c.columns + p.column, t);
+                read_passed<T, V>(a, row * c.columns + p.column, g);
                 LG_UNROLL
-                for (int j = 0; j < V; j++) {
-                        sums[0][j] += (double)db[j];
-                        sums[1][j] += (double)dw[j];
-                }
-        }
-        lg_column_part<V>(c, p, sums, parts);
+                for (int j = 0; j < V; j++)
+                        t[j] = normal[j](t[j]);
+        });
 }
 
 template <typename T, int V>
@@ -300,19 +270,17 @@ static __global__ void input_slopes(lg_batch_norm_vjp_args a, lg_columns c, cons
         const lg_column_place p = lg_column_place_of<V>(c);
         if (!p.there)
                 return;
-        column_scale<H> scale[V];
+        lg_normal<H> normal[V];
         H factor[V], mean_g[V], mean_t[V];
         LG_UNROLL
         for (int j = 0; j < V; j++) {
                 const int64_t k = p.column + j;
-                scale[j].set(a, k);
-                factor[j] = a.w ? ((const H *)a.w)[k] * scale[j].r : scale[j].r;
+                normal[j] = normal_of<H>(a, k);
+                factor[j] = a.w ? ((const H *)a.w)[k] * normal[j].r : normal[j].r;
                 mean_g[j] = (H)(sums[k] / (double)a.rows);
                 mean_t[j] = (H)(sums[c.columns + k] / (double)a.rows);
         }
-#ifndef LG_CUDASIM
-#pragma unroll 2
-#endif
+        LG_UNROLL_BY(2)
         for (int64_t row = p.first; row < p.end; row += c.along) {
                 const int64_t at = row * c.columns + p.column;
                 H x[V], g[V];
@@ -320,7 +288,7 @@ static __global__ void input_slopes(lg_batch_norm_vjp_args a, lg_columns c, cons
                 read_passed<T, V>(a, at, g);
                 LG_UNROLL
                 for (int j = 0; j < V; j++)
-                        x[j] = factor[j] * (a.trains ? g[j] - mean_g[j] - scale[j](x[j]) * mean_t[j] : g[j]);
+                        x[j] = factor[j] * (a.trains ? g[j] - mean_g[j] - normal[j](x[j]) * mean_t[j] : g[j]);
                 if (a.dx)
                         lg_write<T, V>((T *)a.dx + at, x);
                 if (a.dz)

@@ -124,4 +124,49 @@ static __device__ inline void lg_column_part(const lg_columns &c, const lg_colum
                 to[j / V * c.columns + j % V] = shared[j * LG_THREADS + me];
 }
 
+/* What makes (x - mean) r of an x: (x - base) r + rest. */
+template <typename H> struct lg_normal {
+        H base, r, rest;
+        __device__ inline void set(double mean, double by)
+        {
+                base = (H)mean;
+                r = (H)by;
+                rest = (H)(((double)base - mean) * by);
+        }
+        __device__ inline H operator()(H x) const
+        {
+                return (x - base) * r + rest;
+        }
+};
+
+/* The sums of g, and of g t, down the columns of this thread's place p: read(row, t, g) gives those of a row. */
+template <typename T, int V, typename F>
+static __device__ inline void lg_slopes_down(const lg_columns &c, const lg_column_place &p, double *parts,
+                                             const F &read)
+{
+        typedef LG_COMPUTE(T) H;
+        double sums[2][V] = {{0}, {0}};
+        for (int64_t row = p.first; row < p.end;) {
+                const int64_t left = (p.end - row + c.along - 1) / c.along;
+                const int k = left < LG_CHUNK ? (int)left : LG_CHUNK;
+                H db[V] = {0}, dw[V] = {0};
+                LG_UNROLL_BY(4)
+                for (int i = 0; i < k; i++, row += c.along) {
+                        H t[V], g[V];
+                        read(row, t, g);
+                        LG_UNROLL
+                        for (int j = 0; j < V; j++) {
+                                db[j] += g[j];
+                                dw[j] += g[j] * t[j];
+                        }
+                }
+                LG_UNROLL
+                for (int j = 0; j < V; j++) {
+                        sums[0][j] += (double)db[j];
+                        sums[1][j] += (double)dw[j];
+                }
+        }
+        lg_column_part<V>(c, p, sums, parts);
+}
+
 #endif

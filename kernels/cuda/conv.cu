@@ -58,7 +58,7 @@ static __global__ void bias_loop(const T *b, T *y, lg_divisor packs, unsigned ro
                 if (add) {
                         const lg_pack<T, V> was = *to;
                         for (int u = 0; u < V; u++)
-                                lg_narrow(&sum.v[u], lg_wide(was.v[u]) + lg_wide(values.v[u]));
+                                lg_put(&sum.v[u], lg_wide(was.v[u]) + lg_wide(values.v[u]));
                 }
                 *to = sum;
         }
@@ -95,10 +95,7 @@ template <typename T> static bool add_bias(lg_queue *q, const lg_conv_args *a, b
 
 bool lg_conv_bias(lg_queue *q, const lg_conv_args *a, bool add)
 {
-        return a->dtype == LG_F64    ? add_bias<double>(q, a, add)
-               : a->dtype == LG_F16  ? add_bias<__half>(q, a, add)
-               : a->dtype == LG_BF16 ? add_bias<__nv_bfloat16>(q, a, add)
-                                     : add_bias<float>(q, a, add);
+        return LG_WITH_STORED(a->dtype, add_bias<T>(q, a, add));
 }
 
 /* ---- the end, after any way ---- */

@@ -29,17 +29,4 @@ static inline bool lg_is_aligned(const void *p, size_t bytes)
         return ((uintptr_t)p & (bytes - 1)) == 0;
 }
 
-template <typename T, typename H> static __device__ inline void lg_narrow(T *p, H x)
-{
-        *p = (T)x;
-}
-static __device__ inline void lg_narrow(__half *p, float x)
-{
-        *p = __float2half(x);
-}
-static __device__ inline void lg_narrow(__nv_bfloat16 *p, float x)
-{
-        *p = __float2bfloat16(x);
-}
-
 #endif

@@ -114,7 +114,7 @@ static __global__ void spread_loop(view v, const H *rows, T *dx, unsigned total)
                 }
                 lg_pack<T, V> to;
                 for (int u = 0; u < V; u++)
-                        lg_narrow(&to.v[u], sum[u]);
+                        lg_put(&to.v[u], sum[u]);
                 ((lg_pack<T, V> *)dx)[e] = to;
         }
 }
@@ -157,18 +157,9 @@ template <typename F, typename T> static bool gather_as(const job *j, int64_t fi
 
 static bool gather(const job *j, int64_t first, int64_t count)
 {
-        switch (j->a->dtype) {
-        case LG_F64:
-                return gather_as<double, double>(j, first, count);
-        case LG_F16:
-                return j->work == LG_F16 ? gather_as<uint16_t, uint16_t>(j, first, count)
-                                         : gather_as<__half, float>(j, first, count);
-        case LG_BF16:
-                return j->work == LG_BF16 ? gather_as<uint16_t, uint16_t>(j, first, count)
-                                          : gather_as<__nv_bfloat16, float>(j, first, count);
-        default:
-                return gather_as<float, float>(j, first, count);
-        }
+        if (j->work == j->a->dtype && lg_bytes_of(j->work) == 2)
+                return gather_as<uint16_t, uint16_t>(j, first, count);
+        return LG_WITH_STORED(j->a->dtype, gather_as<T, LG_COMPUTE(T)>(j, first, count));
 }
 
 template <typename H, typename T> static bool spread_as(const job *j, int64_t first, int64_t count)
@@ -187,16 +178,7 @@ template <typename H, typename T> static bool spread_as(const job *j, int64_t fi
 
 static bool spread(const job *j, int64_t first, int64_t count)
 {
-        switch (j->a->dtype) {
-        case LG_F64:
-                return spread_as<double, double>(j, first, count);
-        case LG_F16:
-                return spread_as<float, __half>(j, first, count);
-        case LG_BF16:
-                return spread_as<float, __nv_bfloat16>(j, first, count);
-        default:
-                return spread_as<float, float>(j, first, count);
-        }
+        return LG_WITH_STORED(j->a->dtype, spread_as<LG_COMPUTE(T), T>(j, first, count));
 }
 
 /* A product for each group. */

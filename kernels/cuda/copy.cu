@@ -52,8 +52,8 @@ template <typename T> static bool transpose(lg_queue *q, const lg_walk<2> &w, in
 {
         const int64_t n = lg_count(w.ndim, w.shape), columns = w.shape[w.ndim - 1], rows = w.shape[other];
         const int64_t across = (columns + TILE - 1) / TILE, down = (rows + TILE - 1) / TILE;
-        const int64_t tiles = across * down * (n / columns / rows), most = (int64_t)lg_cuda(q)->processors * 32;
-        return lg_launch(q, "copy (transposed)", transpose_loop<T>, tiles < most ? tiles : most, w, other,
+        const int64_t tiles = across * down * (n / columns / rows);
+        return lg_launch(q, "copy (transposed)", transpose_loop<T>, lg_few_blocks(q, tiles, 32), w, other,
                          (const T *)a->in, (T *)a->out, across, down, tiles);
 }
 

@@ -71,11 +71,18 @@ template <typename... A, bool (*f)(lg_queue *, A...)> struct lg_entry<f> {
 };
 
 #define LG_THREADS 256
+/* As many blocks, but no more than `most` for each processor. */
+static inline int64_t lg_few_blocks(lg_queue *q, int64_t blocks, int most)
+{
+        const int64_t all = (int64_t)lg_cuda(q)->processors * most;
+        return blocks < all ? blocks : all;
+}
+
 /* Blocks for n elements, of which a thread takes one at a time in a grid-stride loop. */
 static inline unsigned lg_blocks(lg_queue *q, int64_t n)
 {
-        int64_t blocks = (n + LG_THREADS - 1) / LG_THREADS, most = (int64_t)lg_cuda(q)->processors * 16;
-        return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
+        const int64_t blocks = lg_few_blocks(q, (n + LG_THREADS - 1) / LG_THREADS, 16);
+        return (unsigned)(blocks < 1 ? 1 : blocks);
 }
 
 /* kernel<<<blocks, LG_THREADS, 0, stream>>>(a...); false if that failed. */
@@ -297,6 +304,5 @@ template <typename H> static __device__ inline H lg_block_max(H v, H *shared)
 extern "C" {
 #include "../kernels.def"
 }
-#undef KERNEL
 
 #endif

@@ -173,7 +173,7 @@ static void *allocate(lg_queue *q, size_t bytes)
 {
         void *p = NULL;
         lg_on_device here(q->index);
-        if (!lg_cuda_good(q, here.call, here.error) || !lg_cuda_links_before_all(q)) /* it may wait */
+        if (!lg_cuda_good(q, here.call, here.error) || !lg_cuda_links_before(q)) /* it may wait */
                 return NULL;
         const cudaError_t e = cudaMalloc(&p, bytes);
         if (e == cudaSuccess)
@@ -189,7 +189,7 @@ static void release(lg_queue *q, void *p, size_t bytes)
 {
         (void)bytes;
         lg_on_device here(q->index);
-        lg_cuda_links_before_all(q);
+        lg_cuda_links_before(q);
         if (cudaFree(p) != cudaSuccess)
                 cudaGetLastError();
 }
@@ -198,7 +198,7 @@ static void *pin(lg_queue *q, size_t bytes)
 {
         void *p = NULL;
         lg_on_device here(q->index);
-        lg_cuda_links_before_all(q);
+        lg_cuda_links_before(q);
         if (here.error == cudaSuccess && cudaHostAlloc(&p, bytes, cudaHostAllocPortable) == cudaSuccess)
                 return p;
         cudaGetLastError();
@@ -208,7 +208,7 @@ static void *pin(lg_queue *q, size_t bytes)
 static void unpin(lg_queue *q, void *p)
 {
         lg_on_device here(q->index);
-        lg_cuda_links_before_all(q);
+        lg_cuda_links_before(q);
         if (cudaFreeHost(p) != cudaSuccess)
                 cudaGetLastError();
 }
@@ -318,7 +318,7 @@ static bool event_query(lg_queue *base, uint64_t mark, bool wait)
         cudaError_t e = cudaEventQuery(event);
         if (e == cudaErrorNotReady) {
                 cudaGetLastError(); /* else the next launch would be taken for one that failed */
-                if (!wait || !lg_cuda_links_before_event(base, event))
+                if (!wait || !lg_cuda_links_before(base, event))
                         return false;
                 e = cudaEventSynchronize(event);
         }

@@ -10,24 +10,18 @@
 
 /* ---- the library ---- */
 
-static bool load(lg_dnn_library *l)
-{
-        const lg_loaded_function table[] = {LG_DNN_FUNCTIONS(LG_LOADED)};
-        return lg_load_functions("libcudnn.so.9", "CUDASIM_CUDNN", table, sizeof table / sizeof *table, l->reason,
-                                 sizeof l->reason);
-}
-
 static lg_dnn_library look(void)
 {
-        lg_dnn_library l;
-        memset(&l, 0, sizeof l);
-        if (!load(&l))
-                return l;
-        l.number = l.version();
-        l.there = l.number >= 90000;
-        if (!l.there)
-                snprintf(l.reason, sizeof l.reason, "cuDNN %zu is older than 9", l.number);
-        return l;
+        lg_dnn_library library = {}, *l = &library;
+        const lg_loaded_function table[] = {LG_DNN_FUNCTIONS(LG_LOADED)};
+        if (!lg_load_functions("libcudnn.so.9", "CUDASIM_CUDNN", table, sizeof table / sizeof *table, l->reason,
+                               sizeof l->reason))
+                return library;
+        l->number = l->version();
+        l->there = l->number >= 90000;
+        if (!l->there)
+                snprintf(l->reason, sizeof l->reason, "cuDNN %zu is older than 9", l->number);
+        return library;
 }
 
 /* A library is the process's, and loaded once. */

@@ -1,5 +1,6 @@
 /* gemm.cu - matrix products: by a library, or tile by tile through shared memory where it has none. */
 #include "blas.h"
+#include "rows.h"
 
 #define TILE 16
 #define MOST_BATCHES 65535 /* in one call of the library */
@@ -120,10 +121,7 @@ static bool finish(lg_queue *q, const lg_gemm_args *g, bool bias, bool keep)
         if (keep && !bias && !g->relu)
                 return true;
         if (keep && !bias && is_dense(g))
-                return g->dtype == LG_F32   ? relu_dense<float>(q, g, n)
-                       : g->dtype == LG_F64 ? relu_dense<double>(q, g, n)
-                       : g->dtype == LG_F16 ? relu_dense<__half>(q, g, n)
-                                            : relu_dense<__nv_bfloat16>(q, g, n);
+                return LG_WITH_STORED(g->dtype, relu_dense<T>(q, g, n));
         lg_gemm_args left = *g;
         left.bias = bias ? g->bias : NULL;
         int shift = 0;

@@ -25,21 +25,6 @@ static __device__ inline int64_t group_of(int64_t row, int64_t groups)
         return groups == 1 ? 0 : row % groups;
 }
 
-/* What makes (x - mean) rstd of an x: (x - base) r + rest. */
-template <typename H> struct row_scale {
-        H base, r, rest;
-        __device__ inline void set(double mean, double rstd)
-        {
-                base = (H)mean;
-                r = (H)rstd;
-                rest = (H)(((double)base - mean) * rstd);
-        }
-        __device__ inline H operator()(H x) const
-        {
-                return (x - base) * r + rest;
-        }
-};
-
 /* The moments of a row that is in registers, added up in S: once its mean is known roughly, the differences from it are
  * exact. */
 template <typename S, typename T, int TEAM, int E, int V>
@@ -130,7 +115,7 @@ template <typename T, int TEAM, int E, int V> static __global__ void layer_norm_
                 const int64_t first = group_of(row, a.groups) * a.channels;
                 H v[E ? E : V];
                 const lg_moments m = row_moments<T, TEAM, E, V>(x, n, a.rms, v, shared);
-                row_scale<H> scale;
+                lg_normal<H> scale;
                 const double rstd = 1 / sqrt(m.squares / (double)n + a.eps);
                 scale.set(m.mean, rstd);
                 if (lg_rank<TEAM>() == 0) {
@@ -177,7 +162,7 @@ template <typename T, int TEAM, int E, int V> static __global__ void input_slope
         const int64_t n = a.channels * a.inner;
         for (int64_t row = LG_FIRST_ROW(TEAM); row < a.outer * a.groups; row += LG_ROW_STEP(TEAM)) {
                 const int64_t first = group_of(row, a.groups) * a.channels;
-                row_scale<H> scale;
+                lg_normal<H> scale;
                 scale.set(a.mean[row], a.rstd[row]);
                 H t[E ? E : V], g[E ? E : V], of_g = 0, of_t = 0;
                 auto fetch = [&](int k, int64_t i) {
@@ -222,33 +207,15 @@ template <typename T, int V> static __global__ void weight_slopes(lg_layer_norm_
         typedef LG_COMPUTE(T) H;
         const lg_column_place p = lg_column_place_of<V>(c);
         const int64_t group = a.groups == 1 ? 0 : p.column / a.channels;
-        double sums[2][V] = {{0}, {0}};
-        for (int64_t row = p.first; row < p.end;) {
-                const int64_t left = (p.end - row + c.along - 1) / c.along;
-                const int k = left < LG_CHUNK ? (int)left : LG_CHUNK;
-                H db[V] = {0}, dw[V] = {0};
-#ifndef LG_CUDASIM
-#pragma unroll 4
-#endif
-                for (int i = 0; i < k; i++, row += c.along) {
-                        H x[V], g[V];
-                        row_scale<H> scale;
-                        scale.set(a.mean[row * a.groups + group], a.rstd[row * a.groups + group]);
-                        lg_read<T, V>((const T *)a.x + row * c.columns + p.column, x);
-                        lg_read<T, V>((const T *)a.g + row * c.columns + p.column, g);
-                        LG_UNROLL
-                        for (int j = 0; j < V; j++) {
-                                db[j] += g[j];
-                                dw[j] += g[j] * scale(x[j]);
-                        }
-                }
+        lg_slopes_down<T, V>(c, p, parts, [&](int64_t row, H(&t)[V], H(&g)[V]) {
+                lg_normal<H> normal;
+                normal.set(a.mean[row * a.groups + group], a.rstd[row * a.groups + group]);
+                lg_read<T, V>((const T *)a.x + row * c.columns + p.column, t);
+                lg_read<T, V>((const T *)a.g + row * c.columns + p.column, g);
                 LG_UNROLL
-                for (int j = 0; j < V; j++) {
-                        sums[0][j] += (double)db[j];
-                        sums[1][j] += (double)dw[j];
-                }
-        }
-        lg_column_part<V>(c, p, sums, parts);
+                for (int j = 0; j < V; j++)
+                        t[j] = normal(t[j]);
+        });
 }
 
 /* inner is more: a pool for each (outer, group, channel), whose elements are neighbours. */
@@ -259,7 +226,7 @@ template <typename T, int TEAM> static __global__ void channel_slopes(lg_layer_n
         const int64_t weights = a.groups * a.channels;
         for (int64_t s = LG_FIRST_ROW(TEAM); s < a.outer * weights; s += LG_ROW_STEP(TEAM)) {
                 const T *x = (const T *)a.x + s * a.inner, *g = (const T *)a.g + s * a.inner;
-                row_scale<H> scale;
+                lg_normal<H> scale;
                 scale.set(a.mean[s / a.channels], a.rstd[s / a.channels]);
                 double sums[2] = {0, 0};
                 for (int64_t i = lg_rank<TEAM>(); i < a.inner;) {

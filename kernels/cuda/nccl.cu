@@ -11,25 +11,19 @@
 
 /* ---- the library ---- */
 
-static bool load(lg_nccl_library *l)
-{
-        const lg_loaded_function table[] = {LG_NCCL_FUNCTIONS(LG_LOADED)};
-        return lg_load_functions("libnccl.so.2", "CUDASIM_NCCL", table, sizeof table / sizeof *table, l->reason,
-                                 sizeof l->reason);
-}
-
 static lg_nccl_library look(void)
 {
-        lg_nccl_library l;
-        memset(&l, 0, sizeof l);
-        if (!load(&l))
-                return l;
-        if (l.version(&l.number) != ncclSuccess)
-                l.number = 0;
-        l.there = l.number >= OLDEST;
-        if (!l.there)
-                snprintf(l.reason, sizeof l.reason, "NCCL %d is older than 2.14", l.number);
-        return l;
+        lg_nccl_library library = {}, *l = &library;
+        const lg_loaded_function table[] = {LG_NCCL_FUNCTIONS(LG_LOADED)};
+        if (!lg_load_functions("libnccl.so.2", "CUDASIM_NCCL", table, sizeof table / sizeof *table, l->reason,
+                               sizeof l->reason))
+                return library;
+        if (l->version(&l->number) != ncclSuccess)
+                l->number = 0;
+        l->there = l->number >= OLDEST;
+        if (!l->there)
+                snprintf(l->reason, sizeof l->reason, "NCCL %d is older than 2.14", l->number);
+        return library;
 }
 
 /* A library is the process's, and loaded once. */
@@ -67,7 +61,7 @@ static void free_link(lg_queue *q, lg_link *l)
                 cudaStreamDestroy(l->aside);
         if (l->stream)
                 cudaStreamDestroy(l->stream);
-        lg_cuda_links_before_all(q); /* of other links: what follows waits for the whole device */
+        lg_cuda_links_before(q); /* of other links: what follows waits for the whole device */
         if (l->lost)
                 cudaFreeHost(l->lost);
         cudaGetLastError();

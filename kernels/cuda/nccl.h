@@ -15,8 +15,8 @@ extern "C" const lg_device_links lg_cuda_links;
  * operation of a link is before its end. False: a link was given up, as noted in q. Without such operations under way
  * it calls nothing and returns at once. */
 bool lg_cuda_links_before(lg_queue *q, cudaStream_t s);
-bool lg_cuda_links_before_event(lg_queue *q, cudaEvent_t e);
-bool lg_cuda_links_before_all(lg_queue *q);
+bool lg_cuda_links_before(lg_queue *q, cudaEvent_t e);
+bool lg_cuda_links_before(lg_queue *q);
 /* Ends the links that are left. */
 void lg_cuda_links_close(lg_queue *q);
 
@@ -81,15 +81,7 @@ void lg_nccl_give_up(lg_queue *q, lg_link *l, const char *format, ...);
 #else
 
 /* Without NCCL there are no links. */
-static inline bool lg_cuda_links_before(lg_queue *, cudaStream_t)
-{
-        return true;
-}
-static inline bool lg_cuda_links_before_event(lg_queue *, cudaEvent_t)
-{
-        return true;
-}
-static inline bool lg_cuda_links_before_all(lg_queue *)
+template <typename... A> static inline bool lg_cuda_links_before(lg_queue *, A...)
 {
         return true;
 }

@@ -141,7 +141,7 @@ static bool poll(lg_queue *q, cudaEvent_t e)
         return true;
 }
 
-bool lg_cuda_links_before_event(lg_queue *q, cudaEvent_t e)
+bool lg_cuda_links_before(lg_queue *q, cudaEvent_t e)
 {
         return !lg_nccl_links(q) || !any_is_under_way(q) || poll(q, e);
 }
@@ -154,7 +154,7 @@ bool lg_cuda_links_before(lg_queue *q, cudaStream_t s)
         return lg_cuda_good(q, "cudaEventRecord", cudaEventRecord(here, s)) && poll(q, here);
 }
 
-bool lg_cuda_links_before_all(lg_queue *q)
+bool lg_cuda_links_before(lg_queue *q)
 {
         bool good = true;
         for (lg_link *l = lg_nccl_links(q); l; l = l->next)

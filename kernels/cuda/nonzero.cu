@@ -75,7 +75,6 @@ static __global__ void sum_chunks(int64_t *starts, int64_t chunks)
 extern "C" bool lg_cuda_nonzero(lg_queue *q, const lg_nonzero_args *a)
 {
         const int64_t n = lg_count(a->ndim, a->shape), chunks = (n + LG_NONZERO_CHUNK - 1) / LG_NONZERO_CHUNK;
-        const int64_t most = (int64_t)lg_cuda(q)->processors * 8;
-        return (n == 0 || lg_launch(q, "nonzero", find_chunks, chunks < most ? chunks : most, *a, n, chunks)) &&
+        return (n == 0 || lg_launch(q, "nonzero", find_chunks, lg_few_blocks(q, chunks, 8), *a, n, chunks)) &&
                (a->places || lg_launch(q, "nonzero (sums)", sum_chunks, 1, a->starts, chunks));
 }

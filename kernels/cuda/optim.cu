@@ -69,7 +69,6 @@ static __device__ inline double root_of(double x)
         };
 #include "../updates.def"
 #undef N
-#undef UPDATE
 
 #define GROUP(x) const double x = *dial++;
 #define OPTION(x) const double x = *dial++;
@@ -82,7 +81,6 @@ static __device__ inline double root_of(double x)
                 dials numbers                                                                                          \
         }
 #include "../updates.def"
-#undef UPDATE
 
 /* V elements from i on: states and the master are of the type that is computed in. */
 template <typename T, int V, typename R>
@@ -191,8 +189,7 @@ template <typename F> static bool tables_of(lg_queue *q, lg_dtype t, const lg_up
                 const int64_t chunks = more ? (u->n + CHUNK - 1) / CHUNK : 0;
                 if (now.count && (i == count || (more && (now.count == MOST_TENSORS ||
                                                           chunks > INT32_MAX / 2 - now.first[now.count])))) {
-                        const int64_t blocks = now.first[now.count], most = (int64_t)lg_cuda(q)->processors * BLOCKS;
-                        if (!launch(now, blocks < most ? blocks : most))
+                        if (!launch(now, lg_few_blocks(q, now.first[now.count], BLOCKS)))
                                 return false;
                         now.count = 0;
                         now.even = 0;

@@ -154,11 +154,18 @@ static bool lg_pointwise(lg_queue *q, const char *name, const lg_pointwise_args 
                          p1);
 }
 
-/* A formula as a function of what is in the slots. */
-#define FORMULA(name, value)                                                                                           \
-        template <typename T> static __device__ T f_##name(T v0, T v1, T v2, T v3, T P0, T P1)                         \
+/* The slots of forward functions, of TERNARY's, and of their derivatives. */
+#define IN(v) [[maybe_unused]] T v
+#define SLOTS_INPUTS IN(A), IN(B), T, T
+#define SLOTS_CHOICE IN(C), IN(A), IN(B), T
+#define SLOTS_SLOPE IN(G), IN(A), IN(B), IN(Y)
+#define SLOTS_CHOICE_SLOPE IN(G), IN(C), T, T
+#define X A
+
+/* A formula as a function of them. */
+#define FORMULA(name, slots, value)                                                                                    \
+        template <typename T> static __device__ T f_##name(SLOTS_##slots, IN(P0), IN(P1))                              \
         {                                                                                                              \
-                (void)v0, (void)v1, (void)v2, (void)v3, (void)P0, (void)P1;                                            \
                 return (T)(value);                                                                                     \
         }
 

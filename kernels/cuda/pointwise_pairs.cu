@@ -9,30 +9,9 @@
                 return lg_pointwise<int64_t, double, f_##name<double>>(q, #name, a, -1, true, a->p0, a->p1);           \
         }
 
-#define UNARY(...)
-#define X v0
-#define A v0
-#define B v1
-#define BINARY(name, types, formula, ...) FORMULA(name, formula) KERNEL_##types(name, -1, false)
-#define TERNARY(...)
-#define COMPARE(name, formula) FORMULA(name, formula) KERNEL_ANY(name, -1, true)
-#define COMPARE_SCALAR(name, formula) FORMULA(name, formula) KERNEL_SCALAR(name)
-#define TEST(name, formula) FORMULA(name, formula) KERNEL_ANY(name, -1, true)
-#include "../pointwise.def"
-#undef A
-#undef B
-#undef BINARY
-#undef TERNARY
-#undef COMPARE
-#undef COMPARE_SCALAR
-#undef TEST
-
-#define BINARY(...)
-#define COMPARE(...)
-#define COMPARE_SCALAR(...)
-#define TEST(...)
-#define C v0
-#define A v1
-#define B v2
-#define TERNARY(name, types, formula, ...) FORMULA(name, formula) KERNEL_##types(name, 0, false)
+#define BINARY(name, types, formula, ...) FORMULA(name, INPUTS, formula) KERNEL_##types(name, -1, false)
+#define TERNARY(name, types, formula, ...) FORMULA(name, CHOICE, formula) KERNEL_##types(name, 0, false)
+#define COMPARE(name, formula) FORMULA(name, INPUTS, formula) KERNEL_ANY(name, -1, true)
+#define COMPARE_SCALAR(name, formula) FORMULA(name, INPUTS, formula) KERNEL_SCALAR(name)
+#define TEST COMPARE
 #include "../pointwise.def"

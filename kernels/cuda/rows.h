@@ -8,8 +8,11 @@
 
 #ifdef LG_CUDASIM
 #define LG_UNROLL
+#define LG_UNROLL_BY(n)
 #else
-#define LG_UNROLL _Pragma("unroll")
+#define LG_PRAGMA(x) _Pragma(#x)
+#define LG_UNROLL LG_PRAGMA(unroll)
+#define LG_UNROLL_BY(n) LG_PRAGMA(unroll n)
 #endif
 
 /* Calls f with T, the type that elements of a float dtype are stored in. */
@@ -154,9 +157,7 @@ template <int TEAM> static __device__ inline int lg_rank(void)
 
 static inline int64_t lg_row_blocks(lg_queue *q, int64_t rows, int pool)
 {
-        int64_t blocks = (rows + LG_THREADS / pool - 1) / (LG_THREADS / pool);
-        int64_t most = (int64_t)lg_cuda(q)->processors * (pool == 1 ? 16 : 32);
-        return blocks < most ? blocks : most;
+        return lg_few_blocks(q, (rows + LG_THREADS / pool - 1) / (LG_THREADS / pool), pool == 1 ? 16 : 32);
 }
 
 /* f(k, i) for each V elements from i on of a row of n that this thread has, at k in its E registers; E 0: not kept. */

@@ -32,8 +32,7 @@ static lines lines_of(int64_t outer, int64_t n, int64_t inner)
 
 static int64_t line_blocks(lg_queue *q, const lines &l)
 {
-        int64_t blocks = (l.count + l.across - 1) / l.across, most = (int64_t)lg_cuda(q)->processors * 32;
-        return blocks < most ? blocks : most;
+        return lg_few_blocks(q, (l.count + l.across - 1) / l.across, 32);
 }
 
 /* The first element of a line. */

@@ -199,12 +199,6 @@ template <typename K> static __global__ void take_loop(lg_sort_args a, const rec
         }
 }
 
-static int64_t some_blocks(lg_queue *q, int64_t blocks)
-{
-        const int64_t most = (int64_t)lg_cuda(q)->processors * 16;
-        return blocks < most ? blocks : most;
-}
-
 template <typename K> static bool sort(lg_queue *q, const lg_sort_args *a)
 {
         const tiling t = tiling_of(a);
@@ -218,7 +212,7 @@ template <typename K> static bool sort(lg_queue *q, const lg_sort_args *a)
                 if (!r || !other)
                         return false;
         }
-        if (!lg_launch(q, "sort (tiles)", sort_tiles<K>, some_blocks(q, t.blocks), *a, t, r))
+        if (!lg_launch(q, "sort (tiles)", sort_tiles<K>, lg_few_blocks(q, t.blocks, 16), *a, t, r))
                 return false;
         if (t.per_block)
                 return true;
@@ -226,8 +220,8 @@ template <typename K> static bool sort(lg_queue *q, const lg_sort_args *a)
                 merge m = {t.lines, a->n, run, a->k, (a->n + 2 * run - 1) / (2 * run), 0};
                 const int64_t most = 2 * run < a->k ? 2 * run : a->k;
                 m.stretches = (most + STRETCH - 1) / STRETCH;
-                if (!lg_launch(q, "sort (merge)", merge_runs<K>, some_blocks(q, m.lines * m.pairs * m.stretches), m,
-                               (const record<K> *)r, other))
+                if (!lg_launch(q, "sort (merge)", merge_runs<K>, lg_few_blocks(q, m.lines * m.pairs * m.stretches, 16),
+                               m, (const record<K> *)r, other))
                         return false;
                 record<K> *was = r;
                 r = other;
