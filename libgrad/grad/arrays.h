@@ -15,13 +15,12 @@ LG_BEGIN
 
 /* ---- NumPy's files ----
  *
- * Tensors that are read are on the CPU, in row-major order whatever the order of elements and bytes in the file.
- * float64, float32, float16, int64, int32, uint8 and bool keep their dtype; int16, int8 and uint16 become i32; uint32
- * and uint64 become i64.
+ * Tensors are read to the CPU, in row-major order whatever the order of elements and bytes in the file. float64,
+ * float32, float16, int64, int32, uint8 and bool keep their dtype; int8, int16 and uint16 become i32, uint32 and uint64
+ * i64.
  *
- * All functions that take a path fail with LG_ERR_IO if the system cannot open, read or write the file or if it is not
- * a regular file (symbolic links are followed). Functions for npz archives need libzip; they fail with LG_ERR_STATE if
- * libgrad was built without it.
+ * Functions fail with LG_ERR_IO if the file cannot be opened, read or written, or is not a regular one (symbolic links
+ * are followed). Functions for npz archives fail with LG_ERR_STATE if libgrad was built without libzip.
  */
 
 /* Reads the array in an npy file, as np.save writes it, of format version 1.0 to 3.0. An array in Fortran order takes
@@ -35,12 +34,11 @@ LG_API LG_NEW lg_tensor *lg_read_npy(lg_ctx *c, const char *path);
  * reports its device-side errors. Fails with LG_ERR_DTYPE for bf16, which NumPy does not have. */
 LG_API bool lg_write_npy(const lg_tensor *t, const char *path);
 
-/* Reads the array `name` from an npz archive, as np.savez and np.savez_compressed write it. The name can be given with
- * or without ".npy". The memory that libzip takes in addition to the context's is bounded by the size of the archive's
- * directory, not by the sizes declared there. Fails with LG_ERR_ARGUMENT if there is no such array, and with
- * LG_ERR_FORMAT in the cases of lg_read_npy() and if the archive is damaged, has two entries of that name, or the entry
- * is encrypted, has a wrong checksum, is compressed by another method than deflate, or declares a size that no
- * compression can reach. */
+/* Reads the array `name`, given with or without ".npy", from an npz archive, as np.savez and np.savez_compressed write
+ * it. The memory that libzip takes in addition to the context's is bounded by the size of the archive's directory, not
+ * by the sizes declared there. Fails with LG_ERR_ARGUMENT if there is no such array, and with LG_ERR_FORMAT in the
+ * cases of lg_read_npy() and if the archive is damaged, has two entries of that name, or the entry is encrypted, has a
+ * wrong checksum, is compressed by another method than deflate, or declares a size that no compression can reach. */
 LG_API LG_NEW lg_tensor *lg_read_npz(lg_ctx *c, const char *path, const char *name);
 
 /* Returns the names of the arrays in an npz archive, without ".npy", in the archive's order; other entries are left
@@ -51,9 +49,8 @@ LG_API LG_NEW lg_names lg_npz_names(lg_ctx *c, const char *path);
 /* Frees a list that lg_npz_names() returned. Does nothing if the list comes from another function. */
 LG_API void lg_names_free(lg_ctx *c, lg_names names);
 
-/* Writes an npz archive with each array under its name, uncompressed, as np.savez does. The same tensors always give
- * the same bytes. The file is replaced as by lg_write_npy(). There is at least one array. Each has a name of its own,
- * UTF-8 of 1 to 65,000 bytes.
+/* Writes one or more arrays to an npz archive, uncompressed, as np.savez does; the same tensors always give the same
+ * bytes. The file is replaced as by lg_write_npy(). Each array has a name of its own, UTF-8 of 1 to 65,000 bytes.
  * Example: lg_write_npz(c, "batch.npz", LG_NAMES("x", "y"), LG_LIST(x, y)) */
 LG_API bool lg_write_npz(lg_ctx *c, const char *path, lg_names_in names, lg_list_in arrays);
 
@@ -89,10 +86,9 @@ LG_API LG_NEW struct DLManagedTensor *lg_to_dlpack(lg_tensor *t);
  * export uses the memory any more and the device has finished with it, or at once if the data was copied. On failure m
  * still belongs to the caller and its deleter is not called.
  *
- * Fails with LG_ERR_ARGUMENT if m, its shape or its data is NULL, a stride is negative, or the data extends beyond the
+ * Fails with LG_ERR_ARGUMENT if m, its shape or its data is NULL, a stride is negative, or data extends beyond the
  * address space; LG_ERR_SHAPE if there are more than LG_MAX_DIMS dimensions, negative sizes, too many elements or too
- * large strides; LG_ERR_DTYPE for other dtypes and more than one lane; LG_ERR_DEVICE for other kinds of devices or a
- * CUDA device that does not exist. */
+ * large strides; LG_ERR_DTYPE for other dtypes and more than one lane; LG_ERR_DEVICE for other or absent devices. */
 LG_API LG_NEW lg_tensor *lg_from_dlpack(lg_ctx *c, struct DLManagedTensor *m);
 
 LG_END_C

@@ -4,18 +4,14 @@
  *
  *     lg_conv2d(x, w, b, .stride = 2, .padding = 1)
  *
- * An option that is not given has the default that the comment of its member states. In C the options may have any
- * order; in C++ they must have the order of the members of their struct, here lg_conv_options.
- *
- * Such a call is a macro. The function behind it has the same name with _with at its end and takes a pointer to the
- * struct of options; NULL means all defaults. Programs call it only if they have the options in a variable:
+ * The call is a macro. The function behind it has the same name with _with at its end and takes a pointer to the struct
+ * of options; NULL means all defaults. Programs call it only if they have the options in a variable:
  *
  *     lg_conv_options o = *LG_OPTIONS(lg_conv_options, .stride = 2);
  *     lg_tensor *y = lg_conv2d_with(x, w, b, &o);
  *
- * Macros that take any number of objects, such as lg_nn_sequential(), have a function with _list at its end, which
- * takes an array that ends with LG_END. Macros whose result is a struct that grows have a function with _with that
- * takes its size.
+ * Macros that take any number of objects, such as lg_nn_sequential(), have a function with _list that takes an array
+ * ending with LG_END. Macros whose result is a struct that grows have a function with _with that takes its size.
  *
  * A call whose arguments are missing, misplaced or of a wrong type does not compile, or draws a warning without any -W
  * flag. An option that only a newer libgrad knows is LG_ERR_ARGUMENT when the program runs with an older library.
@@ -29,8 +25,7 @@
 /* ---- attributes of declarations ----
  *
  * LG_API marks a function that the library exports. LG_PRINTF lets the compiler check a format and its arguments.
- * LG_NEW draws a warning if the result of the call is not used. LG_BEGIN and LG_END_C enclose the declarations of C
- * functions.
+ * LG_NEW draws a warning if the result of the call is not used. LG_BEGIN and LG_END_C enclose declarations.
  */
 
 #if defined(__GNUC__)
@@ -116,10 +111,9 @@ typedef struct lg_ema lg_ema;             /* an exponential moving average of pa
 
 /* ---- options ----
  *
- * Every struct of options begins with its size, by which a library and a program of different versions understand each
- * other, and with a member that no initialiser fits, so that an option without its name does not compile. A member that
- * is not given is zero, which means its default. Where zero is a valid value but not the default, LG_ZERO or
- * LG_ZERO_INT stands for it.
+ * Every struct of options begins with its size, by which libraries and programs of different versions agree, and with a
+ * member that no initialiser fits, so that an option without its name does not compile. A member that is not given is
+ * zero, which means its default. Where zero is another valid value, LG_ZERO or LG_ZERO_INT stands for it.
  */
 
 #ifdef __cplusplus
@@ -183,18 +177,15 @@ __extension__ typedef struct lg_nothing {
         ;                                                                                                              \
         lg_nothing LG_LOCAL(only_by_name_)
 
-/* A pointer to a struct of options, for a function that ends in _with. It is valid until the end of the block, in C++
- * until the end of the statement.
+/* A pointer to options, for a function that ends in _with; valid until the end of the block, in C++ of the statement.
  * Example: lg_zeros_with(c, LG_SHAPE(2, 3), LG_OPTIONS(lg_create_options, .dtype = LG_F32)) */
 #define LG_OPTIONS(type, ...) (&(type){.size_ = sizeof(type), __VA_ARGS__})
 #endif
 
-/* The value zero, for a floating-point option whose default is another value: .eps = LG_ZERO. LG_ZERO and LG_ZERO_INT
- * are each far out of the range of the other, so mixing them up draws a warning, except for LG_ZERO_INT in gcc's C; an
- * option that has a range is then LG_ERR_ARGUMENT. */
+/* The value zero, for a floating-point or an integer option whose default is another value: .eps = LG_ZERO, .patience =
+ * LG_ZERO_INT. Each is far out of the range of the other, so mixing them up draws a warning, except for LG_ZERO_INT in
+ * gcc's C; an option that has a range is then LG_ERR_ARGUMENT. */
 #define LG_ZERO (-0x1p1000)
-
-/* The value zero, for an integer option whose default is another value: .patience = LG_ZERO_INT. */
 #define LG_ZERO_INT (-INT64_MAX)
 
 /* A number that suits the machine: .workers = LG_AUTO. */
@@ -205,9 +196,8 @@ __extension__ typedef struct lg_nothing {
 
 /* ---- values ----
  *
- * Devices, shapes, dimensions and pairs are small structs that are passed by value. Lists point to an array, which
- * belongs to the caller unless a comment names another owner. Write them with the macros below: a plain initialiser,
- * such as {2, 3} for a shape, does not compile.
+ * Devices, shapes, dimensions and pairs are structs passed by value. Lists point to an array, which belongs to the
+ * caller unless a comment names another owner. Write them with the macros below: a plain {2, 3} does not compile.
  */
 
 /* A device: LG_DEVICE(LG_DEVICE_CUDA, 1), lg_cpu(), or lg_parse_device(c, "cuda:1"). */
@@ -262,7 +252,7 @@ typedef struct lg_names {
 #define LG_NO_DEVICE LG_DEVICE(LG_DEVICE_NONE, 0)
 
 LG_BEGIN
-/* What LG_END points to. */
+/* The object that LG_END points to. */
 extern LG_API char lg_end_mark[1];
 LG_END_C
 
@@ -295,8 +285,7 @@ struct lg_end {
 
 #ifdef __cplusplus
 #include <initializer_list>
-/* Lists as parameters. LG_LIST() and LG_INTS() convert to these only, so there is no lg_list that outlives its
- * array. */
+/* Lists as parameters. LG_LIST() and LG_INTS() convert to these only, so no lg_list outlives its array. */
 template <class List, class T> struct lg_list_parameter {
         typedef T entry;
         int64_t count;
@@ -393,21 +382,19 @@ typedef lg_names lg_names_in;
 /* A device of a type: LG_DEVICE(LG_DEVICE_CUDA, 0) is cuda:0. */
 #define LG_DEVICE(type_, index_) ((lg_device){.type = (type_), .index = (index_)})
 
-/* A shape of 1 to LG_MAX_DIMS sizes, which are whole numbers: LG_SHAPE(2, 3). LG_SHAPE_0D is the shape of a tensor
- * without dimensions, which has one element. */
+/* A shape of 1 to LG_MAX_DIMS whole numbers: LG_SHAPE(2, 3). LG_SHAPE_0D has no dimensions and one element. */
 #define LG_SHAPE(...) ((lg_shape){.ndim = LG_WHOLE(int64_t, __VA_ARGS__), .size = {__VA_ARGS__}})
 #define LG_SHAPE_0D ((lg_shape){.ndim = 0})
 
-/* One or more dimensions: LG_DIMS(0, -1) are the first and the last. LG_ALL_DIMS, all dimensions, is the same as not
- * giving .dims. */
+/* One or more dimensions: LG_DIMS(0, -1) are the first and the last. LG_ALL_DIMS means all, as without .dims. */
 #define LG_DIMS(...) ((lg_dims){.count = LG_WHOLE(int, __VA_ARGS__), .dim = {__VA_ARGS__}})
 #define LG_ALL_DIMS ((lg_dims){.count = 0})
 
 /* Height and width: LG_PAIR(2, 1). */
 #define LG_PAIR(h_, w_) ((lg_pair){.given = LG_COUNT(int64_t, ~+(h_), ~+(w_)) - 1, .h = (h_), .w = (w_)})
 
-/* Lists of one or more whole numbers, numbers, tensors or texts; valid until the end of the block, in C++ until the end
- * of the call. */
+/* Lists of one or more whole numbers, numbers, tensors or texts; valid until the end of the block, in C++ of the
+ * call. */
 #define LG_INTS(...) ((lg_ints){LG_WHOLE(int64_t, __VA_ARGS__), (const int64_t[]){__VA_ARGS__}})
 #define LG_NUMBERS(...) ((lg_numbers){LG_REAL(__VA_ARGS__), (const double[]){__VA_ARGS__}})
 #define LG_LIST(...)                                                                                                   \

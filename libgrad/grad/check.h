@@ -16,11 +16,10 @@
  *
  * Inputs that require a gradient are checked; they must be f64. Their elements are changed in place and restored, and
  * so is the random state of c. The functions return true if all errors are within .tolerance. They return false without
- * an error if a derivative is wrong, and the report says where. They return false with an error if the check cannot be
- * made: LG_ERR_DTYPE if an input that requires a gradient is not f64 or the output of fn is not a float tensor;
- * LG_ERR_ARGUMENT if no input requires a gradient, an input is NULL, an option is out of range or fn returns NULL
- * without an error; LG_ERR_SHAPE if the shape of the output changes from call to call; LG_ERR_STATE if fn frees an
- * input or changes whether it requires a gradient; and the error that fn set.
+ * an error if a derivative is wrong, and the report says where, and with an error if the check cannot be made:
+ * LG_ERR_DTYPE also if the output of fn is not a float tensor; LG_ERR_ARGUMENT if no input requires a gradient or fn
+ * returns NULL without an error; LG_ERR_SHAPE if the shape of the output changes from call to call; LG_ERR_STATE if fn
+ * frees an input or changes whether it requires a gradient; and the error that fn set.
  */
 #ifndef LG_CHECK_H
 #define LG_CHECK_H
@@ -30,9 +29,9 @@
 LG_BEGIN
 
 /* The function to check: computes one output, a float tensor of any shape, from the inputs by ops. It is called many
- * times and must compute the same each time; every call starts from the same random state, so dropout repeats its mask.
- * It must not change the inputs, which belong to the caller of the check. Tensors that it makes live until it returns,
- * except the output. */
+ * times and must compute the same each time; each call starts from the same random state, so dropout repeats its mask.
+ * It must not change the inputs, which belong to the caller. Tensors that it makes live until it returns, except the
+ * output. */
 typedef lg_tensor *lg_check_fn(lg_ctx *c, lg_list inputs, void *user);
 
 /* The result of a check: the worst element over all inputs. */
@@ -62,16 +61,15 @@ typedef struct lg_check_options {
         uint64_t seed LG_DEFAULT;           /* of v and of the random elements; default 0 */
         lg_check_report *report LG_DEFAULT; /* receives the result; default NULL */
 } lg_check_options;
-/* Checks the first derivative of fn: compares d <v, fn(inputs)> / d inputs, as lg_grad() computes it for a random v,
- * with the five-point stencil (f(x - 2h) - 8 f(x - h) + 8 f(x + h) - f(x + 2h)) / 12h, where f is <v, fn> and h is
- * .eps.
+/* Checks the first derivative of fn: compares d <v, fn(inputs)> / d inputs, by lg_grad() for a random v, with the
+ * five-point stencil (f(x - 2h) - 8 f(x - h) + 8 f(x + h) - f(x + 2h)) / 12h, where f is <v, fn> and h is .eps.
  * Example: lg_gradcheck(c, fn, LG_LIST(x, w), .report = &r) */
 #define lg_gradcheck(...) LG_CHECK(lg_gradcheck_with, lg_gradcheck_takes_c_fn_inputs, __VA_ARGS__)
 LG_API bool lg_gradcheck_with(lg_ctx *c, lg_check_fn *fn, lg_list_in inputs, size_t report_size,
                               const lg_check_options *options);
 
-/* Checks the second derivative of fn: applies lg_gradcheck() to (inputs, v) -> <w, d <v, fn(inputs)> / d inputs>, for
- * random v and w.
+/* Checks the second derivative of fn: lg_gradcheck() of (inputs, v) -> <w, d <v, fn(inputs)> / d inputs>, w random,
+ * too.
  * Example: lg_gradgradcheck(c, fn, LG_LIST(x, w), .tolerance = 1e-5) */
 #define lg_gradgradcheck(...) LG_CHECK(lg_gradgradcheck_with, lg_gradgradcheck_takes_c_fn_inputs, __VA_ARGS__)
 LG_API bool lg_gradgradcheck_with(lg_ctx *c, lg_check_fn *fn, lg_list_in inputs, size_t report_size,

@@ -10,9 +10,6 @@
  *     if (lg_error(c))
  *             fprintf(stderr, "%s\n", lg_error(c));
  *     lg_close(c);
- *
- * If c is NULL, functions do nothing and return 0, NULL, false or another empty value, unless their comments name
- * another one.
  */
 #ifndef LG_CONTEXT_H
 #define LG_CONTEXT_H
@@ -49,15 +46,13 @@ typedef struct lg_open_options {
 #define lg_open(...) LG_CALL0(lg_open_with, lg_open_options, __VA_ARGS__)
 LG_API LG_NEW lg_ctx *lg_open_with(const lg_open_options *options);
 
-/* Closes c and frees everything that belongs to it: tensors (also those of lg_keep()), modules, optimisers, data sets,
- * loaders and memory. Memory that lg_to_dlpack() exported stays valid until it is given back. Calls that release
- * callbacks make during lg_close() behave as if an error were set that lg_clear_error() cannot clear. Fails with
- * LG_ERR_STATE, and frees nothing, inside a callback of a call that uses c (a hook, a release callback, the forward of
- * a module or of a custom op). */
+/* Closes c and frees everything that belongs to it: tensors (also those of lg_keep()), other objects and memory. Memory
+ * that lg_to_dlpack() exported stays valid until it is given back. Calls that release callbacks make during lg_close()
+ * behave as if an error were set that lg_clear_error() cannot clear. Fails with LG_ERR_STATE inside a callback of a
+ * call that uses c (a hook, a release callback, the forward of a module or of a custom op). */
 LG_API void lg_close(lg_ctx *c);
 
-/* Returns the version of the library that the program runs with, such as "0.2.0", in static storage; LG_VERSION is the
- * version of the header. */
+/* Returns the version of the library that the program runs with, such as "0.2.0", in static storage. */
 LG_API const char *lg_version(void);
 
 /* ---- errors ----
@@ -93,13 +88,12 @@ LG_API lg_error_code lg_error_code_of(const lg_ctx *c);
 LG_API const char *lg_error_name(lg_error_code code);
 
 /* Clears the error, and any device-side error that no call has reported yet (see lg_synchronize()), so that optimisers
- * update their parameters again. Does not wait for the devices. If a GPU no longer works, a new error is set,
- * LG_ERR_CUDA. */
+ * update parameters again. Does not wait for the devices. If a GPU no longer works, sets LG_ERR_CUDA. */
 LG_API void lg_clear_error(lg_ctx *c);
 
-/* Sets the error of c as the functions of the library do, for callbacks that have a context: custom ops, modules,
- * hooks. The message is formatted as by printf and cut to 1023 bytes. An earlier error stays. LG_ERR_NONE is replaced
- * by LG_ERR_STATE. Always returns false.
+/* Sets the error of c as functions of the library do, for callbacks: custom ops, modules, hooks. The message is
+ * formatted as by printf and cut to 1023 bytes. An earlier error stays. LG_ERR_NONE becomes LG_ERR_STATE. Returns
+ * false.
  * Example: return lg_set_error(call->ctx, LG_ERR_ARGUMENT, "cube: order is %d, below 1", order); */
 LG_API bool lg_set_error(lg_ctx *c, lg_error_code code, const char *format, ...) LG_PRINTF(3, 4);
 
@@ -108,16 +102,14 @@ LG_API bool lg_set_error(lg_ctx *c, lg_error_code code, const char *format, ...)
 typedef void lg_message_fn(lg_ctx *c, const char *text, void *user);
 
 /* Sets the callback that receives messages which are not errors; fn = NULL, the initial state, discards them. At
- * present there are three such messages. At most once for each context: 10,000 tensors were created in the outermost
- * scope, which frees none of them before lg_close(). On rank 0, once for each group: its CUDA devices exchange tensors
- * through the memory of the host, and why. When a rank leaves a group: another has not left it for the group's time
- * limit. */
+ * present there are three. At most once for each context: 10,000 tensors were created in the outermost scope, which
+ * frees none of them before lg_close(). On rank 0, once for each group: its CUDA devices exchange tensors through the
+ * memory of the host, and why. When a rank leaves a group: another has not left it for the group's time limit. */
 LG_API void lg_on_message(lg_ctx *c, lg_message_fn *fn, void *user);
 
 /* ---- scopes ----
  *
- * A new tensor belongs to the innermost open scope and is freed when that scope ends. lg_open() begins the outermost
- * scope and lg_each_batch() begins one for each batch; other loops begin a scope for each step:
+ * lg_open() begins the outermost scope and lg_each_batch() one for each batch; other loops begin a scope for each step:
  *
  *     lg_scope step = lg_scope_begin(c);
  *     lg_tensor *loss = lg_mse(lg_forward(net, x), y);
@@ -126,9 +118,9 @@ LG_API void lg_on_message(lg_ctx *c, lg_message_fn *fn, void *user);
  *
  * A tensor that is needed longer leaves its scope by lg_escape() or lg_keep(). Parameters and buffers of modules belong
  * to their module, not to a scope. Freeing a tensor ends its handle; the values stay in memory as long as a view or the
- * recorded graph needs them. Functions that receive a freed tensor fail with LG_ERR_STATE, but a program must not rely
- * on that: about a thousand tensors later, the handle is used again. Functions that end a scope or free or move tensors
- * work while an error is set.
+ * recorded graph needs them. Functions that receive a freed tensor fail with LG_ERR_STATE, but only for about a
+ * thousand tensors: then the handle is used again. Functions that end a scope or free or move tensors work while an
+ * error is set.
  */
 
 /* An open scope, as lg_scope_begin() returned it. */
@@ -156,8 +148,8 @@ LG_API lg_tensor *lg_keep(lg_tensor *t);
  * or another object. Fails with LG_ERR_STATE inside a callback of lg_trace(). */
 LG_API void lg_free(lg_tensor *t);
 
-/* Returns the number of tensors of c that have not been freed, including those of modules and other objects. Use it to
- * find scopes that grow. */
+/* Returns how many tensors of c are not freed, those of modules and other objects included, to find scopes that
+ * grow. */
 LG_API int64_t lg_live_tensors(const lg_ctx *c);
 
 /* ---- memory ----
@@ -201,8 +193,8 @@ LG_API lg_memory_stats_t *lg_memory_stats_with(const lg_ctx *c, lg_device device
 LG_API void lg_reset_peak_memory(lg_ctx *c, lg_device device);
 
 /* Limits the memory, used and cached together, that tensors on a device may take from the system; 0 removes the limit.
- * A request that would exceed the limit fails as if the device had no memory left; memory that is already taken stays.
- * lg_get_memory_limit() returns the limit. */
+ * A request beyond it fails as if the device had no memory left; memory already taken stays. lg_get_memory_limit()
+ * returns it. */
 LG_API bool lg_set_memory_limit(lg_ctx *c, lg_device device, int64_t bytes);
 LG_API int64_t lg_get_memory_limit(const lg_ctx *c, lg_device device);
 
@@ -274,8 +266,7 @@ LG_API const char *lg_device_name(lg_device device);
 /* Returns whether type and index of two devices are equal. */
 LG_API bool lg_device_equal(lg_device a, lg_device b);
 
-/* Returns how many devices of a type the system has, whether or not they work; 0 if the support for the type is not
- * installed. */
+/* Returns how many devices of a type the system has, working or not; 0 without support for the type. */
 LG_API int lg_device_count(lg_ctx *c, lg_device_type type);
 
 /* Properties of a device. Texts that do not apply are empty. */
@@ -292,8 +283,7 @@ typedef struct lg_device_info_t {
         int64_t nccl_number; /* version of NCCL: 22809 is 2.28.9; 0: it is not available */
         char nccl[128];      /* the same in words, or why it is not available */
 } lg_device_info_t;
-/* Fills the lg_device_info_t that ret points to, which belongs to the caller. Fails with LG_ERR_DEVICE also if the
- * device does not answer.
+/* Fills the lg_device_info_t *ret of the caller. Fails with LG_ERR_DEVICE also if the device does not answer.
  * Example: lg_device_info(c, lg_cpu(), &info) */
 #define lg_device_info(c, device, ret) lg_device_info_with((c), (device), (ret), sizeof(lg_device_info_t))
 LG_API bool lg_device_info_with(lg_ctx *c, lg_device device, lg_device_info_t *ret, size_t size);
@@ -304,11 +294,10 @@ LG_API bool lg_device_info_with(lg_ctx *c, lg_device device, lg_device_info_t *r
 LG_API lg_device lg_default_device(lg_ctx *c, lg_device device);
 LG_API lg_device lg_get_default_device(const lg_ctx *c);
 
-/* Waits until all devices of c have finished their work and reports any pending device-side error. Returns false and
- * sets that error if there is one: LG_ERR_ARGUMENT for a label or an index out of range that a kernel found in its
- * data, LG_ERR_CUDA if the GPU failed. lg_item() and lg_read() do the same for the device of their tensor. While a
- * device-side error is pending, optimisers leave their parameters unchanged. On the CPU none is ever pending: the call
- * that ran the kernel fails. */
+/* Waits until all devices of c have finished their work and fails with the device-side error that is pending, if any:
+ * LG_ERR_ARGUMENT for a label or an index out of range that a kernel found in its data, LG_ERR_CUDA if the GPU failed.
+ * lg_item() and lg_read() do the same for the device of their tensor. While a device-side error is pending, optimisers
+ * leave their parameters unchanged. On the CPU none is ever pending: the call that ran the kernel fails. */
 LG_API bool lg_synchronize(lg_ctx *c);
 
 /* ---- dtypes ---- */
@@ -318,9 +307,8 @@ LG_API const char *lg_dtype_name(lg_dtype dtype); /* its name, such as "f32"; "n
 LG_API size_t lg_dtype_size(lg_dtype dtype);      /* bytes of an element; 0 for values that are no dtype */
 LG_API bool lg_dtype_is_float(lg_dtype dtype);    /* whether it is f32, f64, f16 or bf16 */
 
-/* Returns the dtype in which an op of both dtypes computes, by PyTorch's rules for tensors of at least one dimension: a
- * float before an integer before bool, then the wider one; f16 with bf16 gives f32. LG_DTYPE_NONE with another dtype
- * gives that dtype. */
+/* Returns the dtype in which an op of both dtypes computes, by PyTorch's rules for tensors that are not 0-d: a float
+ * before an integer before bool, then the wider one; f16 with bf16 gives f32. LG_DTYPE_NONE gives the other one. */
 LG_API lg_dtype lg_promote(lg_dtype a, lg_dtype b);
 
 LG_END_C

@@ -4,8 +4,7 @@
  * image (C, H, W) or signal (C, L) is accepted as well and gives a result without the batch dimension. The layers of
  * layers.h, such as lg_nn_conv2d(), apply these ops with weights of their own. Tensors are of float dtypes.
  *
- * For a kernel of size K with stride s, padding p and dilation d, the sides of the result of a convolution or of
- * pooling are
+ * With a kernel of size K, stride s, padding p and dilation d, a convolution or pooling gives a result with the sides
  *
  *   floor((side + 2 p - d (K - 1) - 1) / s) + 1
  *
@@ -14,8 +13,8 @@
  * least 0, and all at most 2^31 - 1. In options, a number applies to both sides of an image; where sides differ, give
  * the pair LG_PAIR(height, width), which replaces the number.
  *
- * Results for images are stored with channels last, which the next convolution reads without a copy; lg_contiguous()
- * makes a row-major copy.
+ * Results for images have channels last, which convolutions read without a copy; lg_contiguous() makes a row-major
+ * copy.
  */
 #ifndef LG_CONV_H
 #define LG_CONV_H
@@ -26,9 +25,9 @@ LG_BEGIN
 
 /* ---- convolution ----
  *
- * The dtypes are promoted. O is the number of output channels; the channels of x and of the result are divided into
- * groups, and each group of outputs sees one group of inputs, so that groups divide the first dimension of w. b (O) is
- * added to each channel and may be NULL.
+ * The dtypes are promoted. O is the number of output channels; the channels of x and of the result form groups, each
+ * group of outputs sees one group of inputs, and groups divide the first dimension of w. b (O) is added; it may be
+ * NULL.
  */
 
 /* Options of lg_conv2d(), lg_conv1d(), lg_conv_transpose2d() and lg_conv_transpose1d(). Signals take no pairs. */
@@ -48,8 +47,8 @@ typedef struct lg_conv_options {
  *
  *   y[n, o, i, j] = b[o] + sum over c, k, l of x[n, c, i s - p + k d, j s - p + l d] w[o, c, k, l]
  *
- * over the channels c of o's group and the elements k, l of the kernel. x is (N, C, H, W) or (C, H, W), w
- * (O, C / groups, KH, KW).
+ * over the channels c of o's group and k, l of the kernel, for x (N, C, H, W) or (C, H, W) and w (O, C / groups, KH,
+ * KW).
  * Example: lg_conv2d(x, w, NULL, .stride = 2, .paddings = LG_PAIR(0, 1)) */
 #define lg_conv2d(...) LG_CALL3(lg_conv2d_with, lg_conv_options, lg_conv2d_takes_x_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_conv2d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv_options *options);
@@ -59,14 +58,12 @@ LG_API LG_NEW lg_tensor *lg_conv2d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b
 #define lg_conv1d(...) LG_CALL3(lg_conv1d_with, lg_conv_options, lg_conv1d_takes_x_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_conv1d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv_options *options);
 
-/* Computes a transposed 2-d convolution (PyTorch's conv_transpose2d): the backward of lg_conv2d() with respect to its
- * input, applied to x, plus b. x is (N, C, H, W) or (C, H, W), w (C, O / groups, KH, KW). The sides of the result,
- * which must be above 0, are
+/* Computes a transposed 2-d convolution (PyTorch's conv_transpose2d): the backward of lg_conv2d() to its input, applied
+ * to x, plus b. x is (N, C, H, W) or (C, H, W), w (C, O / groups, KH, KW). The sides of the result, above 0, are
  *
  *   (side - 1) s - 2 p + d (K - 1) + output_padding + 1
  *
- * .output_padding is less than the stride or the dilation. With b, 16-bit floats are converted to f32 first, so that
- * the result is rounded once.
+ * .output_padding is less than the stride or the dilation. With b, 16-bit floats compute in f32 and are rounded once.
  * Example: lg_conv_transpose2d(x, w, b, .stride = 2, .output_padding = 1) */
 #define lg_conv_transpose2d(...)                                                                                       \
         LG_CALL3(lg_conv_transpose2d_with, lg_conv_options, lg_conv_transpose2d_takes_x_w_b, __VA_ARGS__)
@@ -87,8 +84,7 @@ LG_API LG_NEW lg_tensor *lg_conv_transpose1d_with(lg_tensor *x, lg_tensor *w, lg
  * window that would begin after the end of the input is left out.
  */
 
-/* Options of lg_max_pool2d(), lg_max_pool1d(), lg_avg_pool2d() and lg_avg_pool1d(). For signals only the width of a
- * pair counts. */
+/* Options of lg_max_pool2d(), lg_max_pool1d(), lg_avg_pool2d() and lg_avg_pool1d(). Signals use a pair's width. */
 typedef struct lg_pool_options {
         LG_OPTIONS_HEAD
         int64_t stride LG_DEFAULT;        /* step of the window; default: the size of the kernel */
@@ -104,18 +100,16 @@ typedef struct lg_pool_options {
         /* Maximum only: receives row * W + column of each maximum, i64, without a gradient; default: not wanted. */
         lg_tensor **indices LG_DEFAULT;
 } lg_pool_options;
-/* Computes the maximum of each window of an image or, by lg_max_pool1d(), of a signal. Padding is never selected, NaN
- * is larger than every number, and ties go to the first element in row-major order. The gradient flows to the selected
- * element.
+/* Computes the maximum of each window. Padding is never selected, NaN is larger than every number, and ties go to the
+ * first element in row-major order. The gradient flows to the selected element.
  * Examples: lg_max_pool2d(x, 3, .stride = 2, .padding = 1, .indices = &i), lg_max_pool1d(x, 2) */
 #define lg_max_pool2d(...) LG_CALL2(lg_max_pool2d_with, lg_pool_options, lg_max_pool2d_takes_x_kernel, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_max_pool2d_with(lg_tensor *x, int64_t kernel, const lg_pool_options *options);
 #define lg_max_pool1d(...) LG_CALL2(lg_max_pool1d_with, lg_pool_options, lg_max_pool1d_takes_x_kernel, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_max_pool1d_with(lg_tensor *x, int64_t kernel, const lg_pool_options *options);
 
-/* Computes the mean of each window of an image or, by lg_avg_pool1d(), of a signal. Padding counts as zeros unless
- * .no_count_padding is set; what a window of .ceil_mode has beyond the padding never counts. A dilation other than 1 is
- * LG_ERR_ARGUMENT; .indices is ignored.
+/* Computes the mean of each window. Padding counts as zeros unless .no_count_padding is set; what a window of
+ * .ceil_mode has beyond the padding never counts. A dilation other than 1 is LG_ERR_ARGUMENT; .indices is ignored.
  * Examples: lg_avg_pool2d(x, 3, .padding = 1, .no_count_padding = true), lg_avg_pool1d(x, 2) */
 #define lg_avg_pool2d(...) LG_CALL2(lg_avg_pool2d_with, lg_pool_options, lg_avg_pool2d_takes_x_kernel, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_avg_pool2d_with(lg_tensor *x, int64_t kernel, const lg_pool_options *options);
@@ -135,8 +129,7 @@ typedef struct lg_adaptive_pool_options {
         lg_pair sizes LG_DEFAULT;       /* LG_PAIR(height, width), replaces the argument size; default: not given */
         lg_tensor **indices LG_DEFAULT; /* maximum only: as in lg_pool_options; default: not wanted */
 } lg_adaptive_pool_options;
-/* Computes the mean of each adaptive window of an image or, by lg_adaptive_avg_pool1d(), of a signal; with size 1, the
- * mean of each channel.
+/* Computes the mean of each adaptive window; with size 1, the mean of each channel.
  * Examples: lg_adaptive_avg_pool2d(x, 1), lg_adaptive_avg_pool1d(x, 4) */
 #define lg_adaptive_avg_pool2d(...)                                                                                    \
         LG_CALL2(lg_adaptive_avg_pool2d_with, lg_adaptive_pool_options, lg_adaptive_avg_pool2d_takes_x_size,           \

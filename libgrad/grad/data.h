@@ -1,8 +1,8 @@
 /* data.h - data sets, and loaders that turn their samples into batches.
  *
- * A data set is a number of samples. Each sample has up to LG_MAX_FIELDS fields, arrays of one dtype and shape, such as
- * an image and its label. A loader goes through a data set in batches, in order or shuffled, and can make them ahead of
- * time in threads of its own:
+ * A data set is a number of samples, each with up to LG_MAX_FIELDS fields, arrays of one dtype and shape, such as an
+ * image and its label. A loader goes through it in batches, in order or shuffled, and can make them ahead in threads of
+ * its own:
  *
  *     lg_dataset *train = lg_dataset_tensors(c, images, labels, .scale = 1.0 / 255);
  *     lg_loader *batches = lg_loader_open(c, train, 64, .shuffle = true, .workers = 2);
@@ -21,16 +21,15 @@
 
 /* ---- fields ----
  *
- * Fields describe the samples of a data set. There are 1 to LG_MAX_FIELDS of them, each with a name of its own and a
- * dtype that can hold .pad (else LG_ERR_ARGUMENT). A shape has fewer than LG_MAX_DIMS dimensions, since a batch has one
- * more, and for a ragged field at least one.
+ * Samples have 1 to LG_MAX_FIELDS fields, each with its own name and a dtype that can hold .pad (else LG_ERR_ARGUMENT).
+ * A shape has fewer than LG_MAX_DIMS dimensions, since a batch has one more, and for a ragged field at least one.
  */
 
 /* The largest number of fields in a sample. */
 #define LG_MAX_FIELDS 8
 
 /* One field of a sample. A ragged field has at most shape.size[0] rows, and fewer in some samples; a batch is padded to
- * the longest of its samples. LG_FIELD() and LG_RAGGED_FIELD() make one. */
+ * the longest of its samples. */
 typedef struct lg_field {
         LG_FIELD_HEAD
         const char *name; /* "x", "label", ... */
@@ -46,8 +45,8 @@ typedef struct lg_fields {
         lg_field field[LG_MAX_FIELDS]; /* `count` of them are in use */
 } lg_fields;
 
-/* LG_FIELD(name, dtype, shape) is a field of one shape. LG_RAGGED_FIELD(name, dtype, shape, pad) is a ragged field, of
- * at most shape.size[0] rows. LG_FIELDS() is a list of 1 to LG_MAX_FIELDS fields.
+/* A field of one shape, LG_FIELD(name, dtype, shape), a ragged one, LG_RAGGED_FIELD(name, dtype, shape, pad), and a
+ * list.
  * Example: LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE(3)), LG_FIELD("y", LG_I64, LG_SHAPE_0D)) */
 #ifdef __cplusplus
 constexpr lg_field lg_make_field(const char *name, lg_dtype dtype, lg_shape shape, bool ragged, double pad)
@@ -89,10 +88,9 @@ typedef struct lg_dataset_options {
         double shift LG_DEFAULT; /* is added to x after that; default 0 */
 } lg_dataset_options;
 /* Makes a data set of the rows of two tensors on the CPU: sample i is x[i] in the field "x" and y[i] in the field "y".
- * Both have the same size in dimension 0, the number of samples. If .scale or .shift is given, "x" is x * scale + shift
- * in f64 if x is f64, else in f32, and must not be f16 or bf16; otherwise it keeps its dtype. The data set shares the
- * memory of contiguous tensors and copies others: their values must not change while it is in use, but the tensors may
- * be freed.
+ * Both have the same size in dimension 0. If .scale or .shift is given, "x" is x * scale + shift in f64 if x is f64,
+ * else in f32, and must not be f16 or bf16; otherwise it keeps its dtype. The data set shares the memory of contiguous
+ * tensors and copies others: their values must not change while it is in use, but the tensors may be freed.
  * Example: lg_dataset_tensors(c, x, y, .scale = 1.0 / 255) */
 #define lg_dataset_tensors(...)                                                                                        \
         LG_CALL3(lg_dataset_tensors_with, lg_dataset_options, lg_dataset_tensors_takes_c_x_y, __VA_ARGS__)
@@ -113,9 +111,9 @@ LG_API LG_NEW lg_dataset *lg_dataset_list_with(lg_ctx *c, lg_list_in tensors, co
  * own thread. It must therefore be safe to call from several threads, and must not use the context or its tensors.
  */
 
-/* A source of random numbers for one sample or one batch. They depend on the loader's seed, the epoch and the number of
- * the sample (where .weights may draw a sample twice: on its place in the epoch), not on the thread. It lives as long
- * as the call of the function that gets it. */
+/* The random numbers of a sample or a batch. They depend on the loader's seed, the epoch and the number of the sample
+ * (where .weights may draw it twice: its place in the epoch), not on the thread. Valid until the function that gets it
+ * returns. */
 typedef struct lg_rng lg_rng;
 
 /* Draws a number; 0 if r is NULL: */
@@ -156,11 +154,10 @@ typedef struct lg_source_options {
 LG_API LG_NEW lg_dataset *lg_dataset_new_with(lg_ctx *c, int64_t size, lg_fields fields, lg_sample_fn *get, void *user,
                                               const lg_source_options *options);
 
-/* Makes a data set of samples that next(sample, user) writes one after another, for data whose size is not known. next
- * returns false without lg_sample_fail() when there are no more samples. One thread at a time calls it. A second epoch,
- * and an epoch that lg_checkpoint_load() resumes, need .seek: otherwise lg_loader_next() fails with LG_ERR_STATE. One
- * loader at a time can read a stream, in its own order only: it cannot be shuffled, weighted, split, joined or
- * indexed.
+/* Makes a data set of samples that next(sample, user) writes one after another, for data of unknown size. next returns
+ * false without lg_sample_fail() after the last sample. One thread at a time calls it. A second epoch, and an epoch
+ * that lg_checkpoint_load() resumes, need .seek: otherwise lg_loader_next() fails with LG_ERR_STATE. One loader at a
+ * time can read a stream, in its own order only: it cannot be shuffled, weighted, split, joined or indexed.
  * Example: lg_dataset_stream(c, LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE(3))), make_sample, &files) */
 #define lg_dataset_stream(...)                                                                                         \
         LG_CALL4(lg_dataset_stream_with, lg_source_options, lg_dataset_stream_takes_c_fields_next_user, __VA_ARGS__)
@@ -200,8 +197,8 @@ LG_API bool lg_dataset_split_with(lg_dataset *d, double fraction, lg_dataset **r
 
 /* ---- samples, fields and classes ---- */
 
-/* One batch of a loader, or one sample. Its tensors belong to the innermost scope, which for a batch is that of the
- * loader's step. */
+/* A batch of a loader, or a sample. Its tensors belong to the innermost scope, for a batch that of the loader's
+ * step. */
 typedef struct lg_batch {
         lg_tensor *x, *y; /* the first two fields; y is NULL if there is only one */
         /* The number of the batch in its epoch, from 0, and how many batches an epoch has, -1 if that is not known. */
@@ -215,15 +212,13 @@ typedef struct lg_batch {
 } lg_batch;
 
 /* Reads sample i into *ret, as tensors on the CPU without the dimension of a batch. Ragged fields have the rows of this
- * sample only. ret->index is i and ret->count is the size of the data set. Random transforms draw the numbers of seed 0
- * and epoch 0. Fails with LG_ERR_STATE if d is a stream, and with the error of the function or file that the sample
- * comes from.
+ * sample only. ret->index is i and ret->count the size of d. Random transforms draw the numbers of seed 0 and epoch 0.
+ * Fails with LG_ERR_STATE if d is a stream, and with the error of the function or file that the sample comes from.
  * Example: lg_dataset_get(d, 0, &sample) */
 #define lg_dataset_get(d, i, ret) lg_dataset_get_with((d), (i), (ret), sizeof(lg_batch))
 LG_API bool lg_dataset_get_with(lg_dataset *d, int64_t i, lg_batch *ret, size_t size);
 
-/* Returns the fields of the samples, whose names are valid as long as d lives, or the number of samples, -1 for a
- * stream. */
+/* Returns the fields, whose names are valid as long as d lives, or the number of samples, -1 for a stream. */
 LG_API lg_fields lg_dataset_fields(const lg_dataset *d);
 LG_API int64_t lg_dataset_size(const lg_dataset *d);
 
@@ -264,8 +259,7 @@ typedef struct lg_collate_options {
         LG_OPTIONS_HEAD
         void (*release)(void *user) LG_DEFAULT; /* called when it ends or cannot be made; default: none */
 } lg_collate_options;
-/* Returns a way to make batches by calling fn(batch, user). `fields` describe what a batch has for each sample; they
- * are not ragged.
+/* Returns a way to make batches: fn(batch, user). `fields`, none of them ragged, describe what it makes of each sample.
  * Example: lg_collate_new(c, LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE_0D)), collate, NULL) */
 #define lg_collate_new(...)                                                                                            \
         LG_CALL4(lg_collate_new_with, lg_collate_options, lg_collate_new_takes_c_fields_fn_user, __VA_ARGS__)
@@ -296,15 +290,13 @@ typedef struct lg_loader_options {
          * are made when they are asked for. Only one thread reads a stream. */
         int workers LG_DEFAULT;
         lg_device device LG_DEFAULT; /* of the batches; default: the context's default device */
-        /* Of order and random numbers. Default 0: drawn from the context's random state if .shuffle, .weights, .collate
-         * or a random transform needs it, else 0. */
+        /* Default 0: drawn from the context if .shuffle, .weights, .collate or a random transform needs it, else 0. */
         uint64_t seed LG_DEFAULT;
         /* Draws samples at random, with replacement, in proportion to these weights: a tensor (N) on the CPU, with 0 or
          * more for each of the N samples; not with .shuffle. Default NULL: each sample once. */
         lg_tensor *weights LG_DEFAULT;
         lg_collate *collate LG_DEFAULT; /* makes the batches; default NULL: samples are stacked */
-        /* How many samples are drawn by .weights in an epoch; default: N or, with .no_replacement, as many as have a
-         * weight above 0. */
+        /* Samples that .weights draws in an epoch; default: N or, with .no_replacement, those with a weight above 0. */
         int64_t samples LG_DEFAULT;
         int no_replacement LG_DEFAULT; /* 1: no sample is drawn twice in an epoch; default 0 */
         int prefetch LG_DEFAULT; /* how many batches workers make ahead, which take memory; default: one per worker */
@@ -316,9 +308,9 @@ typedef struct lg_loader_options {
 /* Opens a loader that goes through `data` in batches of batch_size samples; the last batch of an epoch may be smaller.
  * Fails with LG_ERR_ARGUMENT if options exclude each other, if a stream is to be shuffled, weighted or shared, if
  * .drop_last leaves no batch, if there are fewer samples than ranks, or if more than 2^31 - 1 samples are to be
- * shuffled; with LG_ERR_STATE if another loader reads the stream; with LG_ERR_COMM if the ranks of .group have other
- * numbers of samples or other batch sizes, and as functions of group.h do; and with LG_ERR_MEMORY also if the system
- * starts too few threads.
+ * shuffled; with LG_ERR_STATE if another loader reads the stream; with LG_ERR_COMM if numbers of samples or batch sizes
+ * differ between ranks, and as functions of group.h do; and with LG_ERR_MEMORY also if the system starts too few
+ * threads.
  * Example: lg_loader_open(c, data, 64, .shuffle = true) */
 #define lg_loader_open(...)                                                                                            \
         LG_CALL3(lg_loader_open_with, lg_loader_options, lg_loader_open_takes_c_data_batch_size, __VA_ARGS__)
@@ -326,9 +318,9 @@ LG_API LG_NEW lg_loader *lg_loader_open_with(lg_ctx *c, lg_dataset *data, int64_
                                              const lg_loader_options *options);
 
 /* Ends the scope of the loader's last step, begins that of the next, and fills *ret with its batch. Returns false at
- * the end of an epoch, after which the following call begins a new one, and after an error. If a sample cannot be made,
- * the error is the one of its function, file or transform. After lg_clear_error(), the next call makes the same batch
- * again; a stream begins a new epoch instead.
+ * the end of an epoch, after which the next call begins a new one, and after an error, such as that of the function,
+ * file or transform of a sample. After lg_clear_error(), the next call makes the same batch again; a stream begins a
+ * new epoch.
  * Example: for (lg_batch b; lg_loader_next(l, &b);) */
 #define lg_loader_next(l, ret) lg_loader_next_with((l), (ret), sizeof(lg_batch))
 LG_API bool lg_loader_next_with(lg_loader *l, lg_batch *ret, size_t size);
@@ -342,7 +334,7 @@ LG_API lg_loader *lg_loader_restart(lg_loader *l);
 #define LG_FIRST_BATCH(l) lg_batch{NULL, NULL, 0, 0, (l), {}, {}, 0, 0}
 /* clang-format on */
 #else
-/* What lg_each_batch() initialises its batch with. */
+/* The first value of the batch of lg_each_batch(). */
 #define LG_FIRST_BATCH(l)                                                                                              \
         {                                                                                                              \
                 .loader = (l)                                                                                          \

@@ -44,9 +44,8 @@ LG_API LG_NEW lg_tensor *lg_read_idx(lg_ctx *c, const char *path);
 
 /* ---- known data sets ----
  *
- * These data sets have two fields: "x", an image, and "y", the number of its class, i64 (). Images are f32 in [0, 1]
- * or, with .bytes, u8 in [0, 255], on which transforms run faster (transforms.h). lg_dataset_classes() names the
- * classes. The part is "train" or "test".
+ * The fields are "x", an image, f32 in [0, 1] or, with .bytes, u8 in [0, 255], on which transforms run faster, and "y",
+ * the number of its class, i64 (). lg_dataset_classes() names the classes. The part is "train" or "test".
  */
 
 typedef struct lg_fashion_mnist_options {
@@ -54,8 +53,8 @@ typedef struct lg_fashion_mnist_options {
         const char *folder LG_DEFAULT; /* where the four files are; default: the places named below */
         int64_t bytes LG_DEFAULT;      /* 1: images are u8 in [0, 255]; default 0 */
 } lg_fashion_mnist_options;
-/* Reads Fashion-MNIST (Xiao, Rasul, Vollgraf 2017) into memory: images (1, 28, 28). The IDX files may be compressed by
- * gzip. They are looked for in .folder; if that is not given, in $LIBGRAD_DATA, in its folder fashion-mnist, and in
+/* Reads Fashion-MNIST (Xiao, Rasul, Vollgraf 2017) into memory: images (1, 28, 28). The IDX files, which may be
+ * compressed by gzip, are in .folder or, if that is not given, in $LIBGRAD_DATA, its folder fashion-mnist, or
  * /usr/share/datasets/fashion-mnist.
  * Example: lg_fashion_mnist(c, "train") */
 #define lg_fashion_mnist(...)                                                                                          \
@@ -80,8 +79,7 @@ typedef struct lg_cifar100_options {
         bool coarse LG_DEFAULT;        /* "y" has the 20 superclasses; default false: the 100 classes */
         bool bytes LG_DEFAULT;         /* images are u8 in [0, 255]; default false */
 } lg_cifar100_options;
-/* Reads CIFAR-100 as lg_cifar10() reads CIFAR-10, from the folder cifar-100-binary. lg_dataset_classes() has no names
- * for its classes.
+/* Reads CIFAR-100 as lg_cifar10() reads CIFAR-10, from the folder cifar-100-binary. Its classes have no names.
  * Example: lg_cifar100(c, "test", .coarse = true) */
 #define lg_cifar100(...) LG_CALL2(lg_cifar100_with, lg_cifar100_options, lg_cifar100_takes_c_part, __VA_ARGS__)
 LG_API LG_NEW lg_dataset *lg_cifar100_with(lg_ctx *c, const char *part, const lg_cifar100_options *options);
@@ -104,9 +102,9 @@ typedef struct lg_image_folder_options {
  * torchvision's ImageFolder). "x" is a picture (channels, height, width), f32 in [0, 1], decoded as by lg_read_png()
  * and resized as by lg_transform_resize(). "y" is the number of its class, i64 (): classes are numbered in the order of
  * their folders' names, which lg_dataset_classes() returns. Samples are in the order of classes and file names; names
- * that begin with a dot are ignored. The headers of all pictures are read at once. Fails with LG_ERR_FORMAT if one is
- * no PNG file, if a class has no picture, if the folder has no class, or if sizes differ and .height and .width are not
- * given; and with LG_ERR_STATE if libgrad was built without libpng.
+ * that begin with a dot are ignored. Fails with LG_ERR_FORMAT if one is no PNG file, if a class has no picture, if the
+ * folder has no class, or if sizes differ and .height and .width are not given; and with LG_ERR_STATE if libgrad was
+ * built without libpng.
  * Example: lg_image_folder(c, "pets", .height = 64, .width = 64) */
 #define lg_image_folder(...)                                                                                           \
         LG_CALL2(lg_image_folder_with, lg_image_folder_options, lg_image_folder_takes_c_path, __VA_ARGS__)
@@ -116,9 +114,9 @@ typedef struct lg_records_options {
         LG_OPTIONS_HEAD
         int64_t skip LG_DEFAULT; /* bytes before the first record; default 0 */
 } lg_records_options;
-/* Makes a data set of a file that consists of one or more whole records of one size: the fields of a sample, which are
- * not ragged, one after another, without gaps, in this machine's byte order. Of bool, every byte but 0 is read as true.
- * Records without bytes are LG_ERR_SHAPE.
+/* Makes a data set of a file of one or more whole records: the fields of a sample, none of them ragged, one after
+ * another without gaps, in this machine's byte order. Bytes of bool other than 0 are true. Records without bytes are
+ * LG_ERR_SHAPE.
  * Example: lg_dataset_records(c, "a.bin", LG_FIELDS(LG_FIELD("x", LG_U8, LG_SHAPE(3))), .skip = 16) */
 #define lg_dataset_records(...)                                                                                        \
         LG_CALL3(lg_dataset_records_with, lg_records_options, lg_dataset_records_takes_c_path_fields, __VA_ARGS__)
@@ -126,9 +124,8 @@ LG_API LG_NEW lg_dataset *lg_dataset_records_with(lg_ctx *c, const char *path, l
                                                   const lg_records_options *options);
 
 /* Makes a data set of 1 to LG_MAX_FIELDS of NumPy's npy files: sample i has row i of each array, in fields named "x",
- * "y" and "field2" to "field7". All have as many rows. Fails with LG_ERR_DTYPE if an array has a dtype that libgrad
- * does not have, or another byte order than this machine's, and with LG_ERR_STATE if it is in Fortran order;
- * lg_read_npy() reads the latter two.
+ * "y" and "field2" to "field7". All have as many rows. Fails with LG_ERR_DTYPE for a dtype that libgrad does not have
+ * or a foreign byte order, and with LG_ERR_STATE for Fortran order; lg_read_npy() reads the latter two.
  * Example: lg_dataset_npy(c, LG_NAMES("images.npy", "labels.npy")) */
 LG_API LG_NEW lg_dataset *lg_dataset_npy(lg_ctx *c, lg_names_in paths);
 
@@ -158,8 +155,7 @@ LG_API LG_NEW lg_dataset *lg_dataset_text_with(lg_ctx *c, const char *path, int6
  *     lg_dataset *iris = lg_dataset_tensors(c, x, y);
  *
  * Functions that read a column fail with LG_ERR_ARGUMENT if the table has no column of that name, or two, and with
- * LG_ERR_FORMAT if a field does not fit, or if a value is missing and .missing_as is not given: the message names its
- * line and column.
+ * LG_ERR_FORMAT, naming line and column, if a field does not fit or a value is missing without .missing_as.
  */
 
 /* A table, which is in memory as a whole. */
@@ -218,8 +214,7 @@ typedef struct lg_csv_categories_options {
         int64_t missing_as LG_DEFAULT; /* the code of missing values; LG_ZERO_INT sets 0. Default: they are an error. */
 } lg_csv_categories_options;
 /* Returns a column of texts as a tensor i64 (rows) of codes from 0 on: the place of each text in .texts, where it
- * occurs once; a text that is none of them does not fit. Pass the texts of one file to give those of another file the
- * same codes.
+ * occurs once; other texts do not fit. Pass the texts of one file to give those of another file the same codes.
  * Example: lg_csv_categories(test, "species", .texts = lg_csv_texts(train, "species")) */
 #define lg_csv_categories(...)                                                                                         \
         LG_CALL2(lg_csv_categories_with, lg_csv_categories_options, lg_csv_categories_takes_t_column, __VA_ARGS__)
