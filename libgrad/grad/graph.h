@@ -2,8 +2,7 @@
  *
  * While grad mode is on, each op whose input needs a gradient records itself and what its derivative needs.
  * lg_backward() walks that graph from a result back to its leaves and adds to each leaf the gradient of the result with
- * respect to it. A leaf is a tensor that no recorded op made: a parameter, or a tensor created with .requires_grad =
- * true:
+ * respect to it. A leaf is a tensor that no recorded op made: a parameter, or one created with .requires_grad = true:
  *
  *     lg_tensor *w = lg_ones(c, LG_SHAPE(3), .requires_grad = true);
  *     lg_tensor *loss = lg_sum(lg_square(w));
@@ -26,9 +25,9 @@ LG_BEGIN
  * A tensor that these functions return is t itself, which belongs to its owner as before, unless stated otherwise.
  */
 
-/* Sets whether the leaf t, of a float dtype, requires a gradient, and returns t. Turning it off frees the gradient of t
- * and drops its hooks. Fails with LG_ERR_STATE if t is the result of a recorded op (use lg_detach() there) or, turning
- * it off, inside a callback of lg_trace(). */
+/* Sets whether the leaf t, of a float dtype, requires a gradient, and returns t. Turning it off frees its gradient and
+ * hooks. Fails with LG_ERR_STATE if t is no leaf (use lg_detach()) or, turning it off, inside a callback of
+ * lg_trace(). */
 LG_API lg_tensor *lg_requires_grad(lg_tensor *t, bool on);
 
 /* Returns a property of t; false if t is NULL or was freed: */
@@ -48,16 +47,14 @@ LG_API bool lg_clear_grad(lg_tensor *t);
  * Fails with LG_ERR_STATE if t needs no gradient. */
 LG_API lg_tensor *lg_retain_grad(lg_tensor *t);
 
-/* Receives the whole gradient of a tensor in each lg_backward() and lg_grad() that reaches the tensor, before the
- * gradient is used or added to a leaf. Returns a gradient to use instead, of the same shape and device (its dtype is
- * cast), or NULL to leave it. The callback must not change grad in place. grad belongs to the library; tensors that the
- * callback makes live until it returns, except the one that it returns. If the callback sets an error, the backward
- * fails. */
+/* Receives the whole gradient of a tensor in each lg_backward() and lg_grad() that reaches it, before the gradient is
+ * used or added to a leaf. Returns a gradient to use instead, of the same shape and device (its dtype is cast), or NULL
+ * to leave it. The callback must not change grad in place. grad belongs to the library; tensors that the callback makes
+ * live until it returns, except the one that it returns. If the callback sets an error, the backward fails. */
 typedef lg_tensor *lg_hook_fn(lg_tensor *grad, void *user);
 
-/* Adds a hook to t. Hooks of a tensor run in the order in which they were added. They cannot be removed and stay as
- * long as t or a graph that was recorded with t. A hook that a hook adds runs from the next gradient on. Fails with
- * LG_ERR_STATE if t needs no gradient. */
+/* Adds a hook to t. Hooks run in the order in which they were added and stay as long as t or a graph recorded with t.
+ * One that a hook adds runs from the next gradient on. Fails with LG_ERR_STATE if t needs no gradient. */
 LG_API bool lg_hook(lg_tensor *t, lg_hook_fn *fn, void *user);
 
 /* ---- backward ---- */
@@ -81,11 +78,10 @@ LG_API bool lg_backward_with(lg_tensor *loss, const lg_backward_options *options
 
 typedef struct lg_grad_options {
         LG_OPTIONS_HEAD
-        lg_list_in grads LG_DEFAULT; /* gradients of the outputs; default, and NULL entries: 1, for one element */
-        lg_tensor **result
-                LG_DEFAULT;           /* receives the gradients, as many as inputs; may be inputs.items; default NULL */
-        bool retain_graph LG_DEFAULT; /* as for lg_backward(); default false */
-        bool create_graph LG_DEFAULT; /* as for lg_backward(); default false */
+        lg_list_in grads LG_DEFAULT;   /* gradients of the outputs; default, and NULL entries: 1, for one element */
+        lg_tensor **result LG_DEFAULT; /* receives as many gradients as inputs; may be inputs.items; default NULL */
+        bool retain_graph LG_DEFAULT;  /* as for lg_backward(); default false */
+        bool create_graph LG_DEFAULT;  /* as for lg_backward(); default false */
 } lg_grad_options;
 /* Computes the gradients of the outputs, summed, with respect to the inputs, which may be inner tensors, and adds
  * nothing to the gradients of leaves. With .grads = v, one for each output, the outputs may have any shape, and the sum
@@ -111,8 +107,7 @@ LG_API lg_tensor *lg_grad_with(lg_list_in outputs, lg_list_in inputs, const lg_g
 LG_API bool lg_grad_mode(lg_ctx *c, bool on);
 LG_API bool lg_get_grad_mode(const lg_ctx *c);
 
-/* Returns a tensor of the same values that is outside the graph and needs no gradient. It shares its memory with t, so
- * a change in place shows in both. */
+/* Returns t outside the graph, as a tensor that needs no gradient and shares the memory of t: changes show in both. */
 LG_API LG_NEW lg_tensor *lg_detach(lg_tensor *t);
 
 /* ---- autocast ----
@@ -133,8 +128,7 @@ LG_API LG_NEW lg_tensor *lg_detach(lg_tensor *t);
  *   lg_square() and other powers, lg_reciprocal(), lg_rdiv_scalar(), lg_rsqrt(), lg_softplus(), lg_tan(), lg_asin(),
  *   lg_acos(), lg_sinh(), lg_cosh();
  * - to the widest of them: lg_atan2(), lg_scatter_add();
- * - not at all: all others, which follow the usual promotion. Batch norm keeps the dtype of its input, with f32
- *   statistics.
+ * - not at all: all others, promoted as usual. Batch norm keeps the dtype of its input, with f32 statistics.
  * An op with an f64 input casts nothing. The casts are recorded: a gradient passes them and has the dtype of what was
  * cast. The derivatives themselves are not cast. f16 has a small range: gradients below 6e-8 become 0 in it.
  */
@@ -178,8 +172,7 @@ LG_API lg_dtype lg_get_autocast_mode(const lg_ctx *c);
 /* The maximum number of inputs, and of outputs, of a custom op. */
 #define LG_CUSTOM_MAX 8
 
-/* The arguments and results of a forward or backward callback, which must not free or change the tensors that it
- * receives. */
+/* The arguments and results of a forward or backward callback, which must not free or change what it gets. */
 typedef struct lg_custom_call {
         lg_ctx *ctx;
         void *user;                         /* .user of lg_custom() */
@@ -206,11 +199,10 @@ typedef struct lg_custom_options {
         int out_count LG_DEFAULT;               /* the number of outputs; default 1 */
         lg_tensor **out LG_DEFAULT;             /* on success, receives all .out_count outputs; default NULL */
 } lg_custom_options;
-/* Runs .forward and records the op under a name with .backward as its derivative. There are 1 to LG_CUSTOM_MAX inputs
- * and outputs. Returns the first output; all outputs are on the device of the first input and belong to the innermost
- * open scope. .release runs when the recorded op is freed, or before lg_custom() returns if it fails or records
- * nothing. Fails with LG_ERR_STATE if .forward returns false without an error or leaves an output NULL, and with the
- * error of .forward.
+/* Runs .forward and records the op with .backward as its derivative, for 1 to LG_CUSTOM_MAX inputs and outputs. Returns
+ * the first output; all outputs are on the device of the first input and belong to the innermost open scope. .release
+ * runs when the recorded op is freed, or before lg_custom() returns if it fails or records nothing. Fails with
+ * LG_ERR_STATE if .forward returns false without an error or leaves an output NULL, and with the error of .forward.
  * Example: lg_custom(c, "cube", LG_LIST(x), .forward = cube, .backward = cube_backward) */
 #define lg_custom(...) LG_CALL3(lg_custom_with, lg_custom_options, lg_custom_takes_c_name_inputs, __VA_ARGS__)
 LG_API lg_tensor *lg_custom_with(lg_ctx *c, const char *name, lg_list_in inputs, const lg_custom_options *options);
@@ -221,11 +213,10 @@ typedef struct lg_graph_dot_options {
         LG_OPTIONS_HEAD
         lg_module *module LG_DEFAULT; /* leaves that are its parameters are labelled with their paths; default: none */
 } lg_graph_dot_options;
-/* Writes the graph behind t to f in Graphviz's dot language: a box for each op with the shape of its result
- * (views have no frame), an ellipse for each leaf, arrows in the direction of the forward. Ops that were recorded while
- * lg_trace() or lg_anomaly() was on are grouped by module, in graphs of up to 5000 nodes.
- * `dot -Tsvg graph.dot > graph.svg` draws the file. Works while an error is set. Fails with LG_ERR_IO if f cannot be
- * written.
+/* Writes the graph behind t to f in Graphviz's dot language: a box for each op with the shape of its result (views have
+ * no frame), an ellipse for each leaf, arrows along the forward. Ops that were recorded while lg_trace() or
+ * lg_anomaly() was on are grouped by module, in graphs of up to 5000 nodes. `dot -Tsvg graph.dot > graph.svg` draws the
+ * file. Works while an error is set. Fails with LG_ERR_IO if f cannot be written.
  * Example: lg_graph_dot(f, loss, .module = net) */
 #define lg_graph_dot(...) LG_CALL2(lg_graph_dot_with, lg_graph_dot_options, lg_graph_dot_takes_f_t, __VA_ARGS__)
 LG_API bool lg_graph_dot_with(FILE *f, const lg_tensor *t, const lg_graph_dot_options *options);

@@ -9,8 +9,8 @@
  *
  * A program that no launcher has started is a group of one, and runs as if it had no group. Messages go by Open MPI or
  * MPICH, by modules of their own that are loaded when the first group is opened: the one whose launcher has started the
- * process, or the one whose file the environment variable LIBGRAD_MPI names. If LIBGRAD_MPI is set to nothing, each
- * process is a group of one, whatever has started it.
+ * process, or the one whose file the environment variable LIBGRAD_MPI names. An empty LIBGRAD_MPI makes each process a
+ * group of one.
  *
  * All processes of a group must call the same collective functions in the same order, with tensors of the same dtype
  * and shape; lg_backward() calls those of the derivatives. Before data is exchanged, processes compare what they are
@@ -19,9 +19,9 @@
  * If a call fails on one rank, that rank's next call of a function of this header, or lg_close(), reports it to the
  * others, which fail with LG_ERR_COMM and the message of the first failure. If a rank clears its error and then leaves
  * the group while others wait for it, they get the message as well. A process that exits without lg_close() leaves its
- * groups at its exit, unless the program has initialised MPI. A process that does not answer within the time limit of
- * the group is taken for failed. After LG_ERR_COMM a group is broken: lg_clear_error() lets the program read and save,
- * but every collective function of this group fails again.
+ * groups at its exit, unless the program has initialised MPI. A process that does not answer within the group's time
+ * limit counts as failed. After LG_ERR_COMM a group is broken: lg_clear_error() lets the program read and save, but
+ * every collective function of this group fails again.
  *
  * Sums are added in the order of ranks, and each element is summed once, so all ranks get the same bits: f16, bf16 and
  * f32 in f32, f64 in f64, integers exactly and modulo their range; bool is true where any is. NAN is the maximum.
@@ -48,8 +48,7 @@ typedef struct lg_group lg_group;
 typedef struct lg_group_open_options {
         LG_OPTIONS_HEAD
         double timeout LG_DEFAULT;   /* in seconds: how long to wait for another process; default 300 */
-        lg_device device LG_DEFAULT; /* that of this rank; default: the default device, if that is cuda:0 the one with
-                                        the number of the local rank */
+        lg_device device LG_DEFAULT; /* default: the default device, for cuda:0 that with the local rank's number */
 } lg_group_open_options;
 /* Joins all processes that the launcher has started, which must all call this function. Without a launcher the group
  * has this process alone, and no MPI is loaded. An MPI that the program has initialised is used; otherwise it is
@@ -57,8 +56,7 @@ typedef struct lg_group_open_options {
  * example because it must use a network that is not there, Open MPI 4 and MPICH 4 print why and end the process: MPI
  * has no way to ask for an error before it is initialised. If several threads of a process open or split groups, they
  * must do so one after the other, in the same order on all ranks. Fails with LG_ERR_COMM also if the module cannot be
- * loaded, if MPI fails, or if the launcher has started several processes but MPI finds one, because the launcher
- * belongs to another MPI.
+ * loaded, if MPI fails, or if MPI finds one process of several, because the launcher belongs to another MPI.
  * Example: lg_group_open(c, .timeout = 60) */
 #define lg_group_open(...) LG_CALL1(lg_group_open_with, lg_group_open_options, lg_group_open_takes_c, __VA_ARGS__)
 LG_API LG_NEW lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options);
@@ -68,14 +66,14 @@ LG_API LG_NEW lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_option
 LG_API LG_NEW lg_group *lg_group_split(lg_group *g, int color);
 
 /* Leaves a group and frees it; in a child of fork(), where calls that use the group fail with LG_ERR_COMM, frees it
- * only. All its ranks do so, or close their contexts; the first to come wait for the last, however long that takes, and
- * after the time limit a message says so (see lg_on_message()). If the group is broken, or if the launcher lets
- * processes live on where another dies, the wait ends at the time limit. Fails with LG_ERR_STATE in a function given to
+ * only. All its ranks do so, or close their contexts; the first to come wait for the last, however long that takes,
+ * with a message after the time limit (see lg_on_message()). If the group is broken, or if the launcher lets processes
+ * live on where another dies, the wait ends at the time limit. Fails with LG_ERR_STATE in a function given to
  * lg_trace(). */
 LG_API void lg_group_free(lg_group *g);
 
-/* Returns the rank of this process, from 0, the number of processes of the group, or how many lower ranks run on the
- * same host. NULL is a group of one. */
+/* Returns this process's rank, from 0, the number of ranks, or how many lower ranks run on its host; NULL: group of
+ * one. */
 LG_API int lg_group_rank(const lg_group *g);
 LG_API int lg_group_size(const lg_group *g);
 LG_API int lg_group_local_rank(const lg_group *g);
@@ -97,8 +95,9 @@ LG_API bool lg_barrier(lg_group *g);
  *
  * Functions with a result are ops: their derivatives are collective, too, and of any order. The loss that is
  * differentiated is the sum of what all ranks call lg_backward() with. Where a gradient is needed on one rank, it must
- * be needed on all. Those that end in an underscore change x in place, which must not be part of the recorded graph,
- * and also fail as lg_fill_() does. All fail with LG_ERR_STATE if a backward finds that the group was freed.
+ * be needed on all. Functions that end in an underscore do the same to x in place, which must not be part of the
+ * recorded graph, and also fail as lg_fill_() does. All fail with LG_ERR_STATE if a backward finds that the group was
+ * freed.
  */
 
 /* How the tensors of all ranks become one. */
@@ -116,17 +115,13 @@ typedef struct lg_all_reduce_options {
  * Example: lg_all_reduce(x, g, .op = LG_RANKS_MEAN) */
 #define lg_all_reduce(...) LG_CALL2(lg_all_reduce_with, lg_all_reduce_options, lg_all_reduce_takes_x_g, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_all_reduce_with(lg_tensor *x, lg_group *g, const lg_all_reduce_options *options);
-
-/* Computes lg_all_reduce() in place. */
 LG_API bool lg_all_reduce_(lg_tensor *x, lg_group *g, lg_rank_op op);
 
 /* Returns the x of rank `root` on all ranks; the others give a tensor of the same dtype and shape. */
 LG_API LG_NEW lg_tensor *lg_broadcast(lg_tensor *x, lg_group *g, int root);
-
-/* Computes lg_broadcast() in place. */
 LG_API bool lg_broadcast_(lg_tensor *x, lg_group *g, int root);
 
-/* Returns the tensors of all ranks, (n, ...) each, one behind the other in the order of ranks: (size n, ...). */
+/* Concatenates the tensors of all ranks, (n, ...) each, along dimension 0 in rank order: (size n, ...). */
 LG_API LG_NEW lg_tensor *lg_all_gather(lg_tensor *x, lg_group *g);
 
 /* Returns part r on rank r, (n, ...), of the sum, mean or maximum of x, (size n, ...), over all ranks.
@@ -140,8 +135,7 @@ LG_API LG_NEW lg_tensor *lg_reduce_scatter_with(lg_tensor *x, lg_group *g, const
 LG_API LG_NEW lg_tensor *lg_send(lg_tensor *x, lg_group *g, int to);
 
 /* Receives a tensor from another rank, of the dtype, shape and device of `like`, whose values do not matter. If `like`
- * requires grad, so does the result, and its gradient is sent back; x of lg_send() must then require grad, too, and the
- * other way round. */
+ * requires grad, as it must if and only if x of lg_send() does, so does the result, and its gradient is sent back. */
 LG_API LG_NEW lg_tensor *lg_receive(lg_tensor *like, lg_group *g, int from);
 
 LG_END_C

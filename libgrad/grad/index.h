@@ -17,23 +17,20 @@ LG_BEGIN
  * Indices are i64 tensors and count from 0; negative ones are out of range. With an index out of range, the call fails
  * with LG_ERR_ARGUMENT on the CPU. On a GPU it is a device-side error, which the next read or wait, such as lg_item()
  * or lg_synchronize(), reports as LG_ERR_ARGUMENT; until then its element of the result is 0, or nothing is added for
- * it, and optimisers change nothing. Indices have no gradient. Sums are added up in the same order with any number of
- * threads.
+ * it, and optimisers change nothing. Indices have no gradient. Sums have the same order with any number of threads.
  */
 
 /* Gathers elements along a dimension: y[i][j] = x[index[i][j]][j] for dim 0, y[i][j] = x[i][index[i][j]] for dim 1, and
- * so on (PyTorch's gather). x and index have the same number of dimensions, and index is not larger than x in those
- * other than dim; y has the shape of the index. */
+ * so on (PyTorch's gather). The index, whose shape y has, has as many dimensions as x and is not larger than x except
+ * in dim. */
 LG_API LG_NEW lg_tensor *lg_gather(lg_tensor *x, int dim, lg_tensor *index);
 
 /* Returns a copy of x with the elements of src added where the index points: y[index[i][j]][j] += src[i][j] for dim 0,
- * y[i][index[i][j]] += src[i][j] for dim 1, and so on (PyTorch's scatter_add). x, index and src have the same number of
- * dimensions; index is not larger than src in any of them, or than x in those other than dim. x and src have the same
- * dtype, which is not bool. */
+ * y[i][index[i][j]] += src[i][j] for dim 1, and so on (PyTorch's scatter_add). x, index and src have as many
+ * dimensions; index is not larger than src, nor than x except in dim. x and src have the same dtype, not bool. */
 LG_API LG_NEW lg_tensor *lg_scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src);
 
-/* Selects slices of x along a dimension: slice k of the result is slice index[k] of x (PyTorch's index_select). The
- * index is 1-d. */
+/* Returns slices of x along a dimension: as slice k, slice index[k] of x, for a 1-d index (PyTorch's index_select). */
 LG_API LG_NEW lg_tensor *lg_index_select(lg_tensor *x, int dim, lg_tensor *index);
 
 /* Returns a copy of x with slice k of src added to its slice index[k] (PyTorch's index_add). The index is 1-d; src has
@@ -51,8 +48,7 @@ typedef struct lg_embedding_options {
         LG_CALL2(lg_embedding_with, lg_embedding_options, lg_embedding_takes_weight_index, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_embedding_with(lg_tensor *weight, lg_tensor *index, const lg_embedding_options *options);
 
-/* Makes one-hot vectors: for an index of any shape (...) an i64 tensor (..., classes) that is 1 at the index and 0
- * elsewhere. */
+/* Makes one-hot vectors: an index (...) gives an i64 tensor (..., classes) that is 1 at the index and 0 elsewhere. */
 LG_API LG_NEW lg_tensor *lg_one_hot(lg_tensor *index, int64_t classes);
 
 /* ---- masks and triangles ----
@@ -87,21 +83,19 @@ LG_API LG_NEW lg_tensor *lg_triu_with(lg_tensor *x, const lg_triangle_options *o
 
 /* ---- flipping, rolling, padding, repeating ---- */
 
-/* Reverses the order of the elements along the dimensions dims, each given once, or along all dimensions for
- * LG_ALL_DIMS. The result is a view of x. */
+/* Reverses the elements along the dimensions dims, each given once, or along LG_ALL_DIMS. The result is a view of x. */
 LG_API LG_NEW lg_tensor *lg_flip(lg_tensor *x, lg_dims dims);
 
-/* Rolls x along a dimension: y[(i + shift) mod n] = x[i], where n is the size of the dimension. shift may be
- * negative. */
+/* Rolls x along a dimension: y[(i + shift) mod n] = x[i], where n is its size. shift may be negative. */
 LG_API LG_NEW lg_tensor *lg_roll(lg_tensor *x, int64_t shift, int dim);
 
 typedef struct lg_pad_options {
         LG_OPTIONS_HEAD
         double value LG_DEFAULT; /* of the new elements, converted to x's dtype as by lg_full(); default 0 */
 } lg_pad_options;
-/* Pads x with a constant (PyTorch's F.pad with mode "constant"). pads are pairs {before, after}, the first pair for the
- * last dimension, the next for the dimension before it, and so on; negative numbers cut elements off. There are at most
- * as many pairs as dimensions.
+/* Pads x with a constant (PyTorch's F.pad with mode "constant"). pads are pairs {before, after}, at most as many as
+ * dimensions: the first for the last dimension, the next for the one before it, and so on; negative numbers cut
+ * elements off.
  * Example: lg_pad(x, LG_INTS(1, 1, 2, 0), .value = -1) */
 #define lg_pad(...) LG_CALL2(lg_pad_with, lg_pad_options, lg_pad_takes_x_pads, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_pad_with(lg_tensor *x, lg_ints_in pads, const lg_pad_options *options);
@@ -118,8 +112,7 @@ LG_API LG_NEW lg_tensor *lg_repeat(lg_tensor *x, lg_shape times);
  * Example: lg_cat(LG_LIST(x, y), 0) */
 LG_API LG_NEW lg_tensor *lg_cat(lg_list_in list, int dim);
 
-/* Joins tensors of the same shape along a new dimension dim of the result; dtypes are promoted. Lists are as for
- * lg_cat().
+/* Joins tensors of the same shape along a new dimension dim of the result; dtypes and lists are as for lg_cat().
  * Example: lg_stack(LG_LIST(x, y), 0) */
 LG_API LG_NEW lg_tensor *lg_stack(lg_list_in list, int dim);
 
@@ -131,18 +124,16 @@ LG_API int64_t lg_split(lg_tensor *x, int64_t size, int dim, lg_tensor **ret, in
  * chunks (PyTorch's chunk). An empty dimension gives as many empty pieces as chunks. */
 LG_API int64_t lg_chunk(lg_tensor *x, int64_t chunks, int dim, lg_tensor **ret, int64_t room);
 
-/* Takes x apart along a dimension of size n: stores the n views lg_select(x, dim, i) in ret. A loop over time reads its
- * steps from it; the backward adds the gradient of each step to its place, so that it takes time in proportion to n. An
- * empty dimension gives 0 without an error. */
+/* Stores the n views lg_select(x, dim, i) along a dimension of size n in ret, such as the steps of a loop over time.
+ * The backward takes time in proportion to n. An empty dimension gives 0 without an error. */
 LG_API int64_t lg_unbind(lg_tensor *x, int dim, lg_tensor **ret, int64_t room);
 
 /* ---- sorting, topk, max and min along a dimension ----
  *
  * These functions work along one dimension; a 0-d tensor counts as one element along dimension 0. The gradient flows to
- * the elements that were selected. NaN is larger than every number.
- *
- * Where the option .indices is set, it receives a tensor of the indices of the values along the dimension, i64 and
- * without a gradient; a call that fails leaves it alone.
+ * the elements that were selected. NaN is larger than every number. Where the option .indices is set, it receives a
+ * tensor of the indices of the values along the dimension, i64 and without a gradient; a call that fails leaves it
+ * alone.
  */
 
 typedef struct lg_sort_options {
@@ -150,8 +141,7 @@ typedef struct lg_sort_options {
         bool descending LG_DEFAULT;     /* largest first; default false, smallest first */
         lg_tensor **indices LG_DEFAULT; /* receives the indices of the values in x; default: not wanted */
 } lg_sort_options;
-/* Sorts the elements along a dimension. The sort is stable, so that equal elements keep their order, also with
- * .descending.
+/* Sorts along a dimension. The sort is stable: equal elements keep their order, also with .descending.
  * Example: lg_sort(x, -1, .descending = true, .indices = &i) */
 #define lg_sort(...) LG_CALL2(lg_sort_with, lg_sort_options, lg_sort_takes_x_dim, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_sort_with(lg_tensor *x, int dim, const lg_sort_options *options);
@@ -182,8 +172,7 @@ typedef struct lg_max_options {
         lg_tensor **indices LG_DEFAULT; /* receives the indices of the values in x; default: not wanted */
 } lg_max_options;
 /* Returns the maximum or minimum along a dimension that is not empty. Ties go to the lowest index, and the first NaN,
- * if there is one, is the result of both. The whole gradient flows to the selected element, where lg_amax() shares it
- * among ties.
+ * if any, is the result. The whole gradient flows to the selected element, where lg_amax() shares it among ties.
  * Examples: lg_max(x, 1, .indices = &i), lg_min(x, 1, .keep_dim = true) */
 #define lg_max(...) LG_CALL2(lg_max_with, lg_max_options, lg_max_takes_x_dim, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_max_with(lg_tensor *x, int dim, const lg_max_options *options);

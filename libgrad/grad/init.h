@@ -1,7 +1,6 @@
 /* init.h - initialising parameters: constants, distributions, Xavier, Kaiming and orthogonal weights.
  *
- * The layers of layers.h initialise their parameters as PyTorch's layers do. Use these functions to give parameters
- * other first values:
+ * Layers initialise their parameters as PyTorch's do. Use these functions to give parameters other first values:
  *
  *     lg_init_kaiming_normal(lg_parameter(net, "0.weight"));
  *     lg_init_constant(lg_parameter(net, "0.bias"), 0);
@@ -18,9 +17,8 @@ LG_BEGIN
 
 /* ---- constants and distributions ----
  *
- * If a function fails, it returns false and leaves t and the random state as they were. t has a float dtype. Numbers
- * are finite, bounds also in that dtype, and low is not above high. LG_ERR_STATE if t is the result of a recorded op;
- * LG_ERR_ARGUMENT if t is an expanded view, whose elements share memory.
+ * t has a float dtype. Numbers are finite, bounds also in that dtype, and low is not above high. LG_ERR_STATE if t is
+ * the result of a recorded op; LG_ERR_ARGUMENT if t is an expanded view, whose elements share memory.
  */
 
 /* Fills t with: */
@@ -47,8 +45,7 @@ typedef struct lg_init_options {
         double slope LG_DEFAULT; /* kaiming: negative slope of the leaky ReLU that follows; default 0, ReLU */
         bool fan_out LG_DEFAULT; /* kaiming: use fan_out, to keep the variance of gradients; default false, fan_in */
 } lg_init_options;
-/* Fills t with uniform or normal values of mean 0 and variance 2 gain^2 / (fan_in + fan_out) (Glorot and Bengio 2010).
- * For layers followed by tanh or sigmoid.
+/* Fills t with values of mean 0 and variance 2 gain^2 / (fan_in + fan_out), for tanh or sigmoid (Glorot, Bengio 2010).
  * Examples: lg_init_xavier_uniform(w, .gain = 2), lg_init_xavier_normal(w) */
 #define lg_init_xavier_uniform(...)                                                                                    \
         LG_CALL1(lg_init_xavier_uniform_with, lg_init_options, lg_init_xavier_uniform_takes_t, __VA_ARGS__)
@@ -57,8 +54,7 @@ LG_API bool lg_init_xavier_uniform_with(lg_tensor *t, const lg_init_options *opt
         LG_CALL1(lg_init_xavier_normal_with, lg_init_options, lg_init_xavier_normal_takes_t, __VA_ARGS__)
 LG_API bool lg_init_xavier_normal_with(lg_tensor *t, const lg_init_options *options);
 
-/* Fills t with uniform or normal values of mean 0 and variance gain^2 / fan_in, or gain^2 / fan_out with .fan_out
- * (He et al. 2015). For layers followed by ReLU or leaky ReLU.
+/* Fills t with values of mean 0 and variance gain^2 / fan_in, or / fan_out, for ReLU or leaky ReLU (He et al. 2015).
  * Examples: lg_init_kaiming_uniform(w, .slope = 0.01), lg_init_kaiming_normal(w, .fan_out = true) */
 #define lg_init_kaiming_uniform(...)                                                                                   \
         LG_CALL1(lg_init_kaiming_uniform_with, lg_init_options, lg_init_kaiming_uniform_takes_t, __VA_ARGS__)

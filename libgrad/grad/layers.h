@@ -26,8 +26,7 @@ LG_BEGIN
 /* ---- containers and linear layers ----
  *
  * A module that is made of others owns them. A child that has a parent already or occurs twice is LG_ERR_ARGUMENT, and
- * so are more than LG_MAX_MODULE_DEPTH levels of modules. If the call fails, the children belong to the context as
- * before.
+ * so are more than LG_MAX_MODULE_DEPTH levels of modules.
  */
 
 /* Makes a module that runs its children one after the other, each on the result of the one before. The children are
@@ -45,8 +44,8 @@ LG_API LG_NEW lg_module *lg_nn_sequential_list(lg_ctx *c, lg_module *const *chil
 #define lg_nn_module_list(...) lg_nn_module_list_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_module, LG_TAIL1(__VA_ARGS__)))
 LG_API LG_NEW lg_module *lg_nn_module_list_list(lg_ctx *c, lg_module *const *children);
 
-/* Appends a child to a module that lg_nn_sequential() or lg_nn_module_list() made, under the next number, and returns
- * it. The child belongs to m from then on. */
+/* Appends a child, which m owns from then on, to a module of the two functions above under the next number; returns
+ * it. */
 LG_API lg_module *lg_module_append(lg_module *m, lg_module *child);
 
 typedef struct lg_residual_options {
@@ -80,8 +79,7 @@ LG_API LG_NEW lg_module *lg_nn_linear_with(lg_ctx *c, int64_t in, int64_t out, c
  * convolutions, out / groups takes the place of in / groups.
  */
 
-/* Options of lg_nn_conv2d(), lg_nn_conv1d() and lg_nn_conv_transpose2d(). A number applies to both sides; where sides
- * differ, give the pair LG_PAIR(height, width), which replaces the number. */
+/* Options of lg_nn_conv2d(), lg_nn_conv1d() and lg_nn_conv_transpose2d(); pairs are (height, width), as in conv.h. */
 typedef struct lg_conv_layer_options {
         LG_OPTIONS_HEAD
         int64_t stride LG_DEFAULT;          /* step of the kernel over the input; default 1 */
@@ -126,20 +124,15 @@ LG_API LG_NEW lg_module *lg_nn_conv_transpose2d_with(lg_ctx *c, int64_t in, int6
  * (C, H, W). The options are those of the ops; .indices is ignored.
  */
 
-/* Makes a layer that applies lg_max_pool2d(): the maximum of each window.
- * Example: lg_nn_max_pool2d(c, 3, .stride = 2, .padding = 1) */
+/* Makes a layer that applies the op: the maximum or mean of windows of the given size, or of windows that give an
+ * output of size x size pixels. Examples: lg_nn_max_pool2d(c, 3, .stride = 2, .padding = 1), lg_nn_avg_pool2d(c, 2),
+ * lg_nn_adaptive_avg_pool2d(c, 1) */
 #define lg_nn_max_pool2d(...)                                                                                          \
         LG_CALL2(lg_nn_max_pool2d_with, lg_pool_options, lg_nn_max_pool2d_takes_c_kernel, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_max_pool2d_with(lg_ctx *c, int64_t kernel, const lg_pool_options *options);
-
-/* Makes a layer that applies lg_avg_pool2d(): the mean of each window.
- * Example: lg_nn_avg_pool2d(c, 2) */
 #define lg_nn_avg_pool2d(...)                                                                                          \
         LG_CALL2(lg_nn_avg_pool2d_with, lg_pool_options, lg_nn_avg_pool2d_takes_c_kernel, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_avg_pool2d_with(lg_ctx *c, int64_t kernel, const lg_pool_options *options);
-
-/* Makes a layer that applies lg_adaptive_avg_pool2d(): means over windows that give an output of size x size pixels.
- * Example: lg_nn_adaptive_avg_pool2d(c, 1) */
 #define lg_nn_adaptive_avg_pool2d(...)                                                                                 \
         LG_CALL2(lg_nn_adaptive_avg_pool2d_with, lg_adaptive_pool_options, lg_nn_adaptive_avg_pool2d_takes_c_size,     \
                  __VA_ARGS__)
@@ -148,8 +141,8 @@ LG_API LG_NEW lg_module *lg_nn_adaptive_avg_pool2d_with(lg_ctx *c, int64_t size,
 
 /* ---- normalisation ----
  *
- * Layers over the ops of norm.h, where the formulas are. The parameters are "weight", which is 1 at first, and "bias",
- * which is 0.
+ * Layers over the ops of norm.h, where the formulas are. The parameters are "weight", 1 at first, and "bias", 0 at
+ * first.
  */
 
 /* Options of lg_nn_batch_norm1d() and lg_nn_batch_norm2d(). */
@@ -162,10 +155,9 @@ typedef struct lg_batch_norm_layer_options {
         lg_dtype dtype LG_DEFAULT;   /* of parameters and buffers; default LG_F32 */
         lg_device device LG_DEFAULT; /* of parameters and buffers; default: the context's default device */
 } lg_batch_norm_layer_options;
-/* Makes a layer that applies lg_batch_norm() to x (N, channels) or (N, channels, L), or for lg_nn_batch_norm2d() to
- * images x (N, channels, H, W). In training mode it normalises by the statistics of the batch and updates the buffers
- * "running_mean" (0 at first) and "running_var" (1 at first); in evaluation mode it normalises by these buffers. See
- * lg_train().
+/* Makes a layer that applies lg_batch_norm() to x (N, channels) or (N, channels, L), or for lg_nn_batch_norm2d() to x
+ * (N, channels, H, W). In training mode it normalises by the statistics of the batch and updates the buffers
+ * "running_mean" (0 at first) and "running_var" (1 at first); in evaluation mode (lg_train()) it normalises by them.
  * Examples: lg_nn_batch_norm1d(c, 64), lg_nn_batch_norm2d(c, 64, .momentum = 0.01) */
 #define lg_nn_batch_norm1d(...)                                                                                        \
         LG_CALL2(lg_nn_batch_norm1d_with, lg_batch_norm_layer_options, lg_nn_batch_norm1d_takes_c_channels, __VA_ARGS__)
@@ -186,8 +178,8 @@ typedef struct lg_norm_layer_options {
         lg_dtype dtype LG_DEFAULT;   /* of the parameters; default LG_F32 */
         lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
 } lg_norm_layer_options;
-/* Makes a layer that applies lg_layer_norm() over the last dimensions of x, at least one, which must be those of shape.
- * The parameters have that shape.
+/* Makes a layer that applies lg_layer_norm() over the last dimensions of x, at least one, whose shape the parameters
+ * have.
  * Example: lg_nn_layer_norm(c, LG_SHAPE(128)) */
 #define lg_nn_layer_norm(...)                                                                                          \
         LG_CALL2(lg_nn_layer_norm_with, lg_norm_layer_options, lg_nn_layer_norm_takes_c_shape, __VA_ARGS__)
@@ -206,8 +198,8 @@ typedef struct lg_group_norm_layer_options {
         lg_dtype dtype LG_DEFAULT;   /* of the parameters; default LG_F32 */
         lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
 } lg_group_norm_layer_options;
-/* Makes a layer that applies lg_group_norm() to x (N, channels, ...). The parameters have the shape (channels), and
- * channels is a multiple of groups.
+/* Makes a layer that applies lg_group_norm() to x (N, channels, ...), channels being a multiple of groups, with
+ * parameters (channels).
  * Example: lg_nn_group_norm(c, 8, 64) */
 #define lg_nn_group_norm(...)                                                                                          \
         LG_CALL3(lg_nn_group_norm_with, lg_group_norm_layer_options, lg_nn_group_norm_takes_c_groups_channels,         \
@@ -223,23 +215,21 @@ LG_API LG_NEW lg_module *lg_nn_dropout(lg_ctx *c, double p);
 
 typedef struct lg_embedding_layer_options {
         LG_OPTIONS_HEAD
-        /* A row that is 0 at first and gets no gradient; negative: counted from the end; default: none; LG_ZERO_INT for
-         * row 0. */
+        /* A row that is 0 at first and gets no gradient; negative: from the end; default: none; LG_ZERO_INT for row
+         * 0. */
         int64_t padding_idx LG_DEFAULT;
         lg_dtype dtype LG_DEFAULT;   /* of the parameter; default LG_F32 */
         lg_device device LG_DEFAULT; /* of the parameter; default: the context's default device */
 } lg_embedding_layer_options;
 /* Makes a layer that replaces each index of x (...), an i64 tensor, by a row of "weight" (count, dim): the result is
- * (..., dim). The weight has the standard normal distribution. An index outside [0, count) is an error as in
- * lg_embedding().
+ * (..., dim). The weight has the standard normal distribution. Other indices fail as in lg_embedding().
  * Example: lg_nn_embedding(c, 10000, 64, .padding_idx = LG_ZERO_INT) */
 #define lg_nn_embedding(...)                                                                                           \
         LG_CALL3(lg_nn_embedding_with, lg_embedding_layer_options, lg_nn_embedding_takes_c_count_dim, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_embedding_with(lg_ctx *c, int64_t count, int64_t dim,
                                               const lg_embedding_layer_options *options);
 
-/* Makes a layer that joins all dimensions of x, at least two, but the first into one: (N, C, H, W) becomes
- * (N, C H W). */
+/* Makes a layer that joins all dimensions but the first, at least one, into one: (N, C, H, W) becomes (N, C H W). */
 LG_API LG_NEW lg_module *lg_nn_flatten(lg_ctx *c);
 
 /* Makes a layer whose result is its input x itself. */
@@ -276,16 +266,14 @@ LG_API LG_NEW lg_module *lg_nn_softshrink(lg_ctx *c, double lambda); /* x - clam
 /* Makes a layer that computes min(max(x, low), high), with a low of at most high (PyTorch: -1 and 1). */
 LG_API LG_NEW lg_module *lg_nn_hardtanh(lg_ctx *c, double low, double high);
 
-/* Makes a layer that computes log(1 + e^(beta x)) / beta, but gives x itself where beta x > threshold (PyTorch: beta 1,
- * threshold 20). */
+/* Makes a layer that computes log(1 + e^(beta x)) / beta, and x itself where beta x > threshold (PyTorch: 1 and 20). */
 LG_API LG_NEW lg_module *lg_nn_softplus(lg_ctx *c, double beta, double threshold);
 
 /* Makes a layer that computes, along a dimension: */
 LG_API LG_NEW lg_module *lg_nn_softmax(lg_ctx *c, int dim);     /* lg_softmax(): e^x / sum(e^x) */
 LG_API LG_NEW lg_module *lg_nn_log_softmax(lg_ctx *c, int dim); /* lg_log_softmax(): its logarithm */
 
-/* Makes a layer that applies lg_glu(), the gated linear unit: the first half of x along a dimension of even size times
- * the sigmoid of the second.
+/* Makes a layer that applies lg_glu(): the first half of x along a dimension of even size times sigmoid of the second.
  * Example: lg_nn_sequential(c, lg_nn_linear(c, 64, 2 * 32), lg_nn_glu(c, -1)) */
 LG_API LG_NEW lg_module *lg_nn_glu(lg_ctx *c, int dim);
 

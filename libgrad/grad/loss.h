@@ -37,14 +37,14 @@ typedef struct lg_cross_entropy_options {
  * PyTorch's cross_entropy. e stands for .label_smoothing.
  *
  * Class indices: the loss of a row is -weight[target] log_softmax(x)[target]. With label smoothing it is the sum over
- * all classes c of -((1 - e) [c = target] + e / C) weight[c] log_softmax(x)[c]. Rows whose target is .ignore_index have
- * loss 0. LG_MEAN divides by the sum of weight[target] over the other rows; if there are none, the mean is NaN and its
- * gradient is 0.
+ * all classes c of -((1 - e) [c = target] + e / C) weight[c] log_softmax(x)[c]. Rows of .ignore_index have loss 0.
+ * LG_MEAN divides by the sum of weight[target] over the other rows; if there are none, the mean is NaN and its gradient
+ * 0.
  *
- * Class probabilities: target has a float dtype and the shape of x (else LG_ERR_DTYPE), and .ignore_index is not given.
- * The loss of a row is the sum over all classes c of -((1 - e) target[c] + e / C) weight[c] log_softmax(x)[c]. LG_MEAN
- * divides by the number of rows. The probabilities need not sum to 1 and receive a gradient if they need one; one that
- * is 0 adds 0 even if the score is -inf.
+ * Class probabilities: target has a float dtype and x's shape (else LG_ERR_DTYPE); .ignore_index is not given. The loss
+ * of a row is the sum over all classes c of -((1 - e) target[c] + e / C) weight[c] log_softmax(x)[c]. LG_MEAN divides
+ * by the number of rows. Probabilities need not sum to 1 and receive a gradient if they need one; 0 adds 0 even if the
+ * score is -inf.
  * Example: lg_cross_entropy(x, target, .reduction = LG_SUM, .label_smoothing = 0.1) */
 #define lg_cross_entropy(...)                                                                                          \
         LG_CALL2(lg_cross_entropy_with, lg_cross_entropy_options, lg_cross_entropy_takes_x_target, __VA_ARGS__)
@@ -65,8 +65,7 @@ LG_API LG_NEW lg_tensor *lg_nll_with(lg_tensor *x, lg_tensor *target, const lg_n
 
 /* ---- elementwise losses ----
  *
- * target has the shape of x and any dtype, and receives a gradient if it needs one. Formulas are for one element, with
- * d = |x - target|.
+ * target has the shape of x and any dtype, and receives a gradient if it needs one. In formulas, d is |x - target|.
  */
 
 /* Options of lg_mse(), lg_l1() and lg_bce(). */
@@ -96,8 +95,8 @@ typedef struct lg_bce_with_logits_options {
         lg_tensor *pos_weight LG_DEFAULT;  /* Factor of the target's term, broadcast to x; default 1. */
 } lg_bce_with_logits_options;
 /* Computes the binary cross entropy of a score x, -(pos_weight target log(sigmoid(x)) + (1 - target) log(1 -
- * sigmoid(x))), accurately also for large |x|; at infinite x the term whose factor is 0 is 0. .pos_weight receives a
- * gradient if it needs one.
+ * sigmoid(x))), accurately also for large |x|; at infinite x a term of factor 0 is 0. .pos_weight receives a gradient
+ * if needed.
  * Example: lg_bce_with_logits(x, target, .reduction = LG_SUM) */
 #define lg_bce_with_logits(...)                                                                                        \
         LG_CALL2(lg_bce_with_logits_with, lg_bce_with_logits_options, lg_bce_with_logits_takes_x_target, __VA_ARGS__)

@@ -25,11 +25,9 @@ LG_BEGIN
 /* ---- modules of your own ----
  *
  * A module of your own combines ops and other modules in a forward that you write. Make it with lg_nn_module(), then
- * give it children, parameters and buffers with the functions below. The forward reaches them by lg_child(),
- * lg_parameter() and lg_buffer().
+ * add children, parameters and buffers, which the forward reaches by lg_child(), lg_parameter() and lg_buffer().
  *
- * Each part of a module has a name of 1 to 63 bytes without a dot that no other part of the same module has
- * (else LG_ERR_ARGUMENT).
+ * Each part of a module has a name of its own there, of 1 to 63 bytes without a dot (else LG_ERR_ARGUMENT).
  */
 
 /* The most results that a forward can have. */
@@ -46,8 +44,8 @@ typedef struct lg_outputs {
  * it failed. For errors that the callback itself finds, it calls lg_set_error(). */
 typedef lg_tensor *lg_forward_fn(lg_module *m, lg_list inputs, void *user);
 
-/* The forward of a module with several results: stores them in out->items and their number in out->count. Returns false
- * if a call in it failed. */
+/* The forward of a module with several results: sets out->items and out->count. Returns false if a call in it
+ * failed. */
 typedef bool lg_forward_all_fn(lg_module *m, lg_list inputs, lg_outputs *out, void *user);
 
 typedef struct lg_module_options {
@@ -62,8 +60,7 @@ typedef struct lg_module_options {
         void *(*clone)(lg_module *copy, void *user)LG_DEFAULT;
 } lg_module_options;
 /* Makes a module of your own. type, which is not empty, names it in tables and messages. Without a forward the module
- * is a container of named children, which another module runs; it has either .forward or .forward_all. If the call
- * fails, .release is called before it returns.
+ * is a container of named children, which another module runs; it has either .forward or .forward_all.
  * Example: lg_nn_module(c, "Block", .forward = block, .user = p) */
 #define lg_nn_module(...) LG_CALL2(lg_nn_module_with, lg_module_options, lg_nn_module_takes_c_type, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_module_with(lg_ctx *c, const char *type, const lg_module_options *options);
@@ -82,8 +79,8 @@ LG_API lg_module *lg_module_add(lg_module *m, const char *name, lg_module *child
 LG_API lg_tensor *lg_module_add_parameter(lg_module *m, const char *name, lg_tensor *t);
 
 /* Adds a tensor of any dtype as a buffer and returns it: values that are moved and saved with the module but not
- * trained, such as running statistics. From then on t belongs to m. t is otherwise as for lg_module_add_parameter(),
- * but must not require grad. */
+ * trained, such as running statistics. t, which belongs to m from then on, is as for lg_module_add_parameter() but must
+ * not require grad. */
 LG_API lg_tensor *lg_module_add_buffer(lg_module *m, const char *name, lg_tensor *t);
 
 /* ---- forward ----
@@ -96,16 +93,14 @@ LG_API lg_tensor *lg_module_add_buffer(lg_module *m, const char *name, lg_tensor
  * set errors of their own, and the message of such an error names the module in which it arose.
  */
 
-/* Runs m on one or several inputs and returns its result. If m has several results, returns the first one and frees the
- * others.
+/* Runs m on one or several inputs and returns its result. If m has several results, returns the first and frees others.
  * Examples: lg_forward(net, x), lg_forward(net, x, mask) */
 #define lg_forward(...)                                                                                                \
         lg_forward_list(LG_ARG1(__VA_ARGS__),                                                                          \
                         LG_ARRAY(lg_tensor, LG_ARG2(__VA_ARGS__, lg_forward_takes_m_inputs), LG_TAIL2(__VA_ARGS__)))
 LG_API LG_NEW lg_tensor *lg_forward_list(lg_module *m, lg_tensor *const *inputs);
 
-/* Runs m and stores all its results in *out, an lg_outputs: out->items[0] to out->items[out->count - 1]. If it fails,
- * returns false and sets out->count to 0.
+/* Runs m and stores all its results in *out, an lg_outputs. If it fails, returns false and sets out->count to 0.
  * Example: lg_forward_all(lstm, &out, x, h) */
 #define lg_forward_all(...)                                                                                            \
         lg_forward_all_list(LG_ARG1(__VA_ARGS__), LG_ARG2(__VA_ARGS__, lg_forward_all_takes_m_out_inputs),             \
@@ -114,8 +109,8 @@ LG_API bool lg_forward_all_list(lg_module *m, lg_outputs *ret, size_t size, lg_t
 
 /* Runs m as lg_forward() does, but with the tensors of params in place of its parameters (PyTorch's functional_call),
  * for example for MAML. params has one tensor for each parameter, in the order of lg_parameters(m), of a float dtype
- * and of the parameter's shape and device. They may be results of ops, through which gradients flow. Buffers are the
- * module's own: batch norm updates its running statistics. While it runs, m cannot be moved, cloned or saved
+ * and its shape and device. They may be results of ops, through which gradients flow. Buffers are the module's own:
+ * batch norm updates its running statistics. While it runs, m cannot be moved, converted, cloned or saved
  * (LG_ERR_STATE).
  * Example: lg_forward_params(net, LG_LIST(w, b), x) */
 #define lg_forward_params(...)                                                                                         \
@@ -124,14 +119,13 @@ LG_API bool lg_forward_all_list(lg_module *m, lg_outputs *ret, size_t size, lg_t
 LG_API LG_NEW lg_tensor *lg_forward_params_list(lg_module *m, lg_list_in params, lg_tensor *const *inputs);
 
 /* Runs m as lg_forward() does, but without keeping what its derivative needs: the backward runs m again (PyTorch's
- * torch.utils.checkpoint). This saves the memory of the activations inside m and takes the time of a second forward.
+ * torch.utils.checkpoint). This saves the memory of the activations inside m for the time of a second forward.
  * Gradients are the same, bit for bit (on a GPU, after lg_set_deterministic(); batch norms in evaluation mode, which
  * unrecorded forwards compute with the layer in front of them, may round differently): the second run has the random
- * state and the lg_autocast() region of the first one and does not update running statistics. m must still exist, and
- * m and all modules in it be in the same training mode, when the backward runs (else LG_ERR_STATE). A tensor that
- * requires grad and that the forward takes from elsewhere, neither an input nor a parameter of m, makes the backward
- * fail with LG_ERR_STATE; if no input and no parameter requires grad, it counts as a constant. While nothing is
- * recorded, this is lg_forward().
+ * state and the lg_autocast() region of the first one and does not update running statistics. m must still exist, and m
+ * and all modules in it be in the same training mode, when the backward runs (else LG_ERR_STATE). A tensor that
+ * requires grad but is neither an input nor a parameter of m makes the backward fail with LG_ERR_STATE; if no input and
+ * no parameter requires grad, it counts as a constant. While nothing is recorded, this is lg_forward().
  * Example: lg_recompute(net, x) */
 #define lg_recompute(...)                                                                                              \
         lg_recompute_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_tensor, LG_ARG2(__VA_ARGS__, lg_recompute_takes_m_inputs), \
@@ -140,33 +134,29 @@ LG_API LG_NEW lg_tensor *lg_recompute_list(lg_module *m, lg_tensor *const *input
 
 /* Makes a Sequential run its children as lg_recompute() does, n at a time, whenever its forward is recorded; the last
  * ones, up to n, run as usual, since the backward begins with them (PyTorch's checkpoint_sequential). Between groups
- * one activation is kept. A ReLU is in the group of the child before it. With n = 0, which is so at first, it keeps
- * all. */
+ * one activation is kept. A ReLU is in the group of the child before it. With n = 0, as at first, it keeps all. */
 LG_API bool lg_recompute_every(lg_module *m, int64_t n);
 
 /* ---- parameters, buffers and children ----
  *
  * Tensors and modules that these functions return belong to the module that has them as parts. Registration order is
- * the order in which parts were added, with the parts of a child in the child's place. A part that does not exist is
- * LG_ERR_ARGUMENT.
+ * that in which parts were added, those of a child in its place. A part that does not exist is LG_ERR_ARGUMENT.
  */
 
 /* Returns all parameters, in registration order, frozen ones included. The array belongs to m and is valid until a part
  * is added to m or to a module in it. The list is empty if m is NULL or the call fails. */
 LG_API lg_list lg_parameters(lg_module *m);
 
-/* Returns the parameters whose paths match a shell pattern, in registration order: "*.bias", "0.*"
- * (* matches dots, too). A pattern that begins with '!' selects those that do not match the rest of it. The array
- * belongs to m as that of lg_parameters() does. The list is empty if nothing matches, which is no error, and if the
- * call fails.
+/* Returns the parameters whose paths match a shell pattern, in registration order: "*.bias", "0.*" (* matches dots,
+ * too). A leading '!' selects those that do not match the rest. The array belongs to m as that of lg_parameters() does.
+ * The list is empty if nothing matches, which is no error, and if the call fails.
  * Example: lg_add_group(opt, lg_parameters_matching(net, "*.bias"), .weight_decay = LG_ZERO) */
 LG_API lg_list lg_parameters_matching(lg_module *m, const char *pattern);
 
 /* Returns the number of elements in all parameters. */
 LG_API int64_t lg_parameter_count(lg_module *m);
 
-/* Receives each parameter and, with is_buffer true, each buffer that lg_each_parameter() visits. path is valid until
- * the callback returns. */
+/* Receives a parameter or, with is_buffer true, a buffer, and its path, which is valid until the callback returns. */
 typedef void lg_parameter_fn(const char *path, lg_tensor *t, bool is_buffer, void *user);
 
 /* Calls fn for each parameter and buffer, in registration order. fn must not add parts to any of these modules. */
@@ -189,8 +179,7 @@ LG_API lg_ctx *lg_module_ctx(const lg_module *m);      /* the context that it be
 
 /* ---- training mode, freezing, moving, copying ----
  *
- * Freezing, moving and converting fail with LG_ERR_STATE in a callback of lg_trace(); moving, converting and copying
- * also while lg_forward_params() runs m.
+ * Freezing, moving and converting fail with LG_ERR_STATE in a callback of lg_trace().
  */
 
 /* Puts m into training mode (on), which is the initial mode, or into evaluation mode. Dropout and batch norm depend on
@@ -198,8 +187,8 @@ LG_API lg_ctx *lg_module_ctx(const lg_module *m);      /* the context that it be
 LG_API void lg_train(lg_module *m, bool on);
 LG_API bool lg_is_training(const lg_module *m);
 
-/* Freezes all parameters (on) or unfreezes them. Frozen parameters do not require grad, lose their gradients, and are
- * left unchanged by optimisers. */
+/* Freezes all parameters (on) or unfreezes them. Frozen ones do not require grad, lose their gradients and are not
+ * optimised. */
 LG_API bool lg_freeze(lg_module *m, bool on);
 
 /* Moves the parameters, buffers and gradients to a device. The handles stay the same, and optimisers move their state
@@ -224,8 +213,7 @@ LG_API LG_NEW lg_module *lg_module_clone_with(lg_module *m, const lg_clone_optio
 
 /* ---- printing ----
  *
- * Both functions write a table of the module to a file and flush it. LG_ERR_IO if f cannot be written, for example
- * because the disk is full.
+ * Both functions write a table of the module to a file and flush it. LG_ERR_IO if f cannot be written.
  */
 
 /* Options of lg_module_print() and lg_module_print_memory(): what m is run on. */
@@ -250,8 +238,8 @@ LG_API bool lg_module_print_with(FILE *f, lg_module *m, const lg_module_print_op
  * that one recorded forward keeps in memory for the derivative (its result included), and the most that were in use
  * during that forward. A result that the backward makes again, as that of a large GELU, counts in the line of its layer
  * and not in the total: the layer behind it frees it. m runs once on the input, in its current mode; gradients, modes,
- * buffers and the random state stay as they were. Without an input m runs on a 0-d tensor, which few modules take. If
- * the forward fails, so does the call, with the same error, and nothing is printed.
+ * buffers and the random state stay as they were. Without an input m runs on a 0-d tensor. If the forward fails, so
+ * does the call, with the same error, and nothing is printed.
  * Example: lg_module_print_memory(stdout, net, .input = LG_SHAPE(64, 1, 28, 28)) */
 #define lg_module_print_memory(...)                                                                                    \
         LG_CALL2(lg_module_print_memory_with, lg_module_print_options, lg_module_print_memory_takes_f_m, __VA_ARGS__)
@@ -261,8 +249,7 @@ LG_API bool lg_module_print_memory_with(FILE *f, lg_module *m, const lg_module_p
 
 /* Frees a module that has no parent (else LG_ERR_ARGUMENT). Results that were computed with it stay valid, and so does
  * their graph. An optimiser of its parameters cannot step any more: lg_step() fails with LG_ERR_STATE. Fails with
- * LG_ERR_STATE in a callback of lg_trace() or while a forward or lg_each_parameter() runs m or a module in it; nothing
- * is freed then. */
+ * LG_ERR_STATE in a callback of lg_trace() or while a forward or lg_each_parameter() runs m or a module in it. */
 LG_API void lg_module_free(lg_module *m);
 
 LG_END_C

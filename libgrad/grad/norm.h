@@ -50,8 +50,8 @@ typedef struct lg_layer_norm_options {
         LG_OPTIONS_HEAD
         double eps LG_DEFAULT; /* added to var; default 1e-5; LG_ZERO for 0 */
 } lg_layer_norm_options;
-/* Normalises with mean and var over the last `dims` dimensions of x, at least one (PyTorch's F.layer_norm). w and b
- * have the shape of these dimensions.
+/* Normalises with mean and var over the last `dims` dimensions of x, at least one, whose shape w and b have (PyTorch's
+ * F.layer_norm).
  * Example: lg_layer_norm(x, 1, w, b, .eps = 1e-6) */
 #define lg_layer_norm(...)                                                                                             \
         LG_CALL4(lg_layer_norm_with, lg_layer_norm_options, lg_layer_norm_takes_x_dims_w_b, __VA_ARGS__)
@@ -59,8 +59,7 @@ LG_API LG_NEW lg_tensor *lg_layer_norm_with(lg_tensor *x, int dims, lg_tensor *w
                                             const lg_layer_norm_options *options);
 
 /* Normalises with mean and var over each of `groups` groups of channels of x (N, C, ...) (PyTorch's F.group_norm). w
- * and b are (C), and C is a multiple of groups. Only N may be 0; if N is 1, each group has more than one element
- * (else LG_ERR_SHAPE).
+ * and b are (C), and C is a multiple of groups. Only N may be 0; if N is 1, each group has more than one element.
  * Example: lg_group_norm(x, 8, w, b) */
 #define lg_group_norm(...)                                                                                             \
         LG_CALL4(lg_group_norm_with, lg_layer_norm_options, lg_group_norm_takes_x_groups_w_b, __VA_ARGS__)
@@ -91,8 +90,7 @@ typedef struct lg_normalize_options {
         double eps LG_DEFAULT; /* the least norm to divide by; default 1e-12 */
 } lg_normalize_options;
 /* Divides x by its norm along one dimension: x / max(|x|, eps), where |x| = sqrt(sum(x^2)) (PyTorch's F.normalize with
- * p = 2). However small .eps is, the divisor is at least 2e-38 (f64: 3e-308), so that a line of zeros stays 0 and has a
- * gradient.
+ * p = 2). The divisor is at least 2e-38 (f64: 3e-308), so a line of zeros stays 0 and has a gradient.
  * Example: lg_normalize(x, 1) */
 #define lg_normalize(...) LG_CALL2(lg_normalize_with, lg_normalize_options, lg_normalize_takes_x_dim, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_normalize_with(lg_tensor *x, int dim, const lg_normalize_options *options);
@@ -114,8 +112,7 @@ typedef struct lg_dropout_options {
 #define lg_dropout(...) LG_CALL2(lg_dropout_with, lg_dropout_options, lg_dropout_takes_x_p, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options);
 
-/* Multiplies each whole channel of x (N, C, ...) by 0 with probability p and by 1 / (1 - p) otherwise (PyTorch's
- * F.dropout1d, F.dropout2d and F.dropout3d).
+/* Does the same to each whole channel of x (N, C, ...) (PyTorch's F.dropout1d, F.dropout2d and F.dropout3d).
  * Example: lg_feature_dropout(x, 0.2) */
 #define lg_feature_dropout(...)                                                                                        \
         LG_CALL2(lg_feature_dropout_with, lg_dropout_options, lg_feature_dropout_takes_x_p, __VA_ARGS__)

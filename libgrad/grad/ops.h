@@ -1,8 +1,8 @@
 /* ops.h - ops that combine several elements: reductions, matrix products, soft-max, running sums and products.
  *
  * All of them except lg_argmax(), lg_argmin(), lg_any() and lg_all() have gradients, of any order. f16 and bf16 are
- * computed in f32 and the result is rounded once. The functions take tensors of any strides, on any device. Along a
- * single dimension, a 0-d tensor counts as 1-d.
+ * computed in f32 and rounded once. Tensors have any strides, on any device. Along one dimension, a 0-d tensor counts
+ * as 1-d.
  *
  *     lg_tensor *p = lg_softmax(lg_linear(x, w, b), -1);
  *     lg_tensor *entropy = lg_neg(lg_sum(lg_xlogy(p, p), .dims = LG_DIMS(-1)));
@@ -29,8 +29,7 @@ typedef struct lg_reduce_options {
         /* Subtracted from the count in lg_var() and lg_std(), others ignore it; default 1. LG_ZERO sets 0. */
         double correction LG_DEFAULT;
 } lg_reduce_options;
-/* Computes the sum. Floats accumulate in f32 or better; integers and bool give an i64 result. The sum of an empty
- * tensor is 0.
+/* Computes the sum. Floats accumulate in f32 or better; integers and bool give i64. The sum of an empty tensor is 0.
  * Example: lg_sum(x, .dims = LG_DIMS(1), .keep_dim = true) */
 #define lg_sum(...) LG_CALL1(lg_sum_with, lg_reduce_options, lg_sum_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_sum_with(lg_tensor *x, const lg_reduce_options *options);
@@ -40,9 +39,8 @@ LG_API LG_NEW lg_tensor *lg_sum_with(lg_tensor *x, const lg_reduce_options *opti
 #define lg_mean(...) LG_CALL1(lg_mean_with, lg_reduce_options, lg_mean_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_mean_with(lg_tensor *x, const lg_reduce_options *options);
 
-/* Computes the maximum or the minimum of at least one element (else LG_ERR_SHAPE); if an element is NaN, the result is
- * NaN. Equal ones share the gradient evenly, as in PyTorch's amax and amin. lg_max() and lg_min() in index.h return
- * indices as well.
+/* Computes the maximum or the minimum of at least one element; if an element is NaN, the result is NaN. Equal ones
+ * share the gradient evenly, as in PyTorch's amax and amin. lg_max() and lg_min() in index.h return indices as well.
  * Examples: lg_amax(x, .dims = LG_DIMS(1)), lg_amin(x) */
 #define lg_amax(...) LG_CALL1(lg_amax_with, lg_reduce_options, lg_amax_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_amax_with(lg_tensor *x, const lg_reduce_options *options);
@@ -50,8 +48,7 @@ LG_API LG_NEW lg_tensor *lg_amax_with(lg_tensor *x, const lg_reduce_options *opt
 LG_API LG_NEW lg_tensor *lg_amin_with(lg_tensor *x, const lg_reduce_options *options);
 
 /* Finds the index of the maximum or minimum, as i64: the position in row-major order within the reduced dimensions,
- * which have at least one element (else LG_ERR_SHAPE). The first of equal ones is chosen, and the first NaN before all
- * numbers. The result has no gradient.
+ * which have at least one element. The first of equal ones is chosen, and the first NaN before all numbers.
  * Examples: lg_argmax(scores, .dims = LG_DIMS(1)), lg_argmin(x) */
 #define lg_argmax(...) LG_CALL1(lg_argmax_with, lg_reduce_options, lg_argmax_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_argmax_with(lg_tensor *x, const lg_reduce_options *options);
@@ -70,21 +67,19 @@ LG_API LG_NEW lg_tensor *lg_var_with(lg_tensor *x, const lg_reduce_options *opti
 #define lg_std(...) LG_CALL1(lg_std_with, lg_reduce_options, lg_std_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_std_with(lg_tensor *x, const lg_reduce_options *options);
 
-/* Computes the product; integers and bool give an i64 result. The product of an empty tensor is 1. The gradient is
- * correct also where elements are 0.
+/* Computes the product; integers and bool give i64, an empty tensor gives 1. The gradient is correct also at elements
+ * 0.
  * Example: lg_prod(x, .dims = LG_DIMS(1)) */
 #define lg_prod(...) LG_CALL1(lg_prod_with, lg_reduce_options, lg_prod_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_prod_with(lg_tensor *x, const lg_reduce_options *options);
 
 /* Computes log(sum(e^x)) of a tensor of a float dtype, without overflow in between. Elements may be infinite: elements
- * of inf share the gradient equally, and if all are -inf, it is 0 (in PyTorch it is NaN). The result for an empty
- * tensor is -inf.
+ * of inf share the gradient equally, and if all are -inf, it is 0 (PyTorch: NaN). An empty tensor gives -inf.
  * Example: lg_logsumexp(scores, .dims = LG_DIMS(1), .keep_dim = true) */
 #define lg_logsumexp(...) LG_CALL1(lg_logsumexp_with, lg_reduce_options, lg_logsumexp_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_logsumexp_with(lg_tensor *x, const lg_reduce_options *options);
 
-/* Returns whether any or every element is nonzero, as a bool tensor. x may have any dtype. For an empty tensor lg_any()
- * is false and lg_all() is true.
+/* Returns a bool tensor: whether any or every element of x, of any dtype, is nonzero; false or true if x is empty.
  * Examples: lg_any(mask, .dims = LG_DIMS(1)), lg_all(mask) */
 #define lg_any(...) LG_CALL1(lg_any_with, lg_reduce_options, lg_any_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_any_with(lg_tensor *x, const lg_reduce_options *options);
@@ -106,8 +101,8 @@ LG_API LG_NEW lg_tensor *lg_norm_with(lg_tensor *x, double p, const lg_norm_opti
 
 /* ---- matrix products ----
  *
- * The operands are promoted to a common dtype, which must be a float dtype. On GPUs, lg_set_allow_tf32() makes products
- * of f32 faster and less accurate.
+ * The operands are promoted to a float dtype. On GPUs, lg_set_allow_tf32() makes products of f32 faster and less
+ * accurate.
  */
 
 /* Computes the matrix product of a (..., m, k) and b (..., k, n), which has shape (..., m, n), as PyTorch's matmul
@@ -147,8 +142,8 @@ LG_API LG_NEW lg_tensor *lg_cumsum(lg_tensor *x, int dim);  /* y[i] = x[0] + ...
 LG_API LG_NEW lg_tensor *lg_cumprod(lg_tensor *x, int dim); /* y[i] = x[0] * ... * x[i]; differentiable also at 0 */
 
 /* Computes log(e^x[0] + ... + e^x[i]) along dim without overflow: running sums of probabilities that are kept as their
- * logarithms. x has a float dtype. Floats accumulate in f64. The gradient is correct also where elements are -infinity,
- * where PyTorch's may be NaN.
+ * logarithms. x has a float dtype and accumulates in f64. The gradient is correct also at -infinity, where PyTorch's
+ * may be NaN.
  * Example: lg_logcumsumexp(scores, -1) */
 LG_API LG_NEW lg_tensor *lg_logcumsumexp(lg_tensor *x, int dim);
 

@@ -1,7 +1,7 @@
 /* optim.h - optimisers, their learning rates, and gradient clipping.
  *
- * An optimiser updates parameters by their gradients. A training step computes a loss, clears the old gradients,
- * computes new ones and updates:
+ * An optimiser updates parameters by their gradients. A step computes a loss, clears gradients, computes new ones,
+ * updates:
  *
  *     lg_optimizer *opt = lg_adam(c, lg_parameters(net), 1e-3);
  *     lg_each_batch(b, batches) {
@@ -75,8 +75,7 @@ typedef struct lg_adam_options {
 #define lg_adam(...) LG_CALL3(lg_adam_with, lg_adam_options, lg_adam_takes_c_params_lr, __VA_ARGS__)
 LG_API LG_NEW lg_optimizer *lg_adam_with(lg_ctx *c, lg_list_in params, double lr, const lg_adam_options *options);
 
-/* Makes an AdamW optimiser (Loshchilov and Hutter 2019; torch.optim.AdamW): lg_adam() with .decoupled and a default
- * .weight_decay of 0.01.
+/* Makes an AdamW optimiser (Loshchilov and Hutter 2019; torch.optim.AdamW): lg_adam() with .decoupled.
  * Example: lg_adamw(c, lg_parameters(net), 1e-3, .weight_decay = 0.05) */
 #define lg_adamw(...) LG_CALL3(lg_adamw_with, lg_adam_options, lg_adamw_takes_c_params_lr, __VA_ARGS__)
 LG_API LG_NEW lg_optimizer *lg_adamw_with(lg_ctx *c, lg_list_in params, double lr, const lg_adam_options *options);
@@ -107,7 +106,7 @@ typedef struct lg_adagrad_options {
         double lr_decay LG_DEFAULT;                  /* lowers the rate with t; default 0 */
         double eps LG_DEFAULT;                       /* added to the root; default 1e-10. LG_ZERO sets 0. */
         double weight_decay LG_DEFAULT;              /* pulls weights towards 0; default 0 */
-        double initial_accumulator_value LG_DEFAULT; /* what s begins with; default 0 */
+        double initial_accumulator_value LG_DEFAULT; /* the first s; default 0 */
         bool maximize LG_DEFAULT;                    /* ascends instead of descending; default false */
         int64_t master LG_DEFAULT;                   /* true: updates f32 copies of 16-bit parameters; default false */
 } lg_adagrad_options;
@@ -128,8 +127,7 @@ typedef struct lg_adadelta_options {
         bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
         int64_t master LG_DEFAULT;      /* true: updates f32 copies of 16-bit parameters; default false */
 } lg_adadelta_options;
-/* Makes an Adadelta optimiser (Zeiler 2012; torch.optim.Adadelta), for PyTorch with a learning rate of 1. An update
- * computes
+/* Makes an Adadelta optimiser (Zeiler 2012; torch.optim.Adadelta, where lr is 1 by default). An update computes
  * - g += weight_decay p;
  * - v = rho v + (1 - rho) g^2;
  * - d = sqrt(u + eps) / sqrt(v + eps) g;
@@ -145,18 +143,17 @@ LG_API LG_NEW lg_optimizer *lg_adadelta_with(lg_ctx *c, lg_list_in params, doubl
 
 /* Updates all parameters by their gradients. Parameters without a gradient, and those whose requires_grad is off, are
  * left alone. While a device-side error is pending, nothing changes on that device. Fails with LG_ERR_STATE if a
- * parameter was freed or its gradient is on another device or of another dtype; nothing has changed then. If an update
- * needs several kernels (for groups, devices, or parameters with different numbers of updates) and a later one fails
- * (LG_ERR_CUDA), the parameters of earlier ones stay updated. */
+ * parameter was freed or its gradient is on another device or of another dtype. If an update needs several kernels (for
+ * groups, devices, or parameters with different numbers of updates) and a later one fails (LG_ERR_CUDA), the parameters
+ * of earlier ones stay updated. */
 LG_API bool lg_step(lg_optimizer *opt);
 
 /* Frees the gradients of all parameters (zero_grad(set_to_none=True) of PyTorch), so that the next lg_backward() starts
  * from none. Fails with LG_ERR_STATE in a function given to lg_trace(). */
 LG_API bool lg_zero_grad(lg_optimizer *opt);
 
-/* Frees an optimiser; its parameters stay. Fails with LG_ERR_STATE, and frees nothing, inside a function of the program
- * that a call with this optimiser has called, such as the one of lg_lambda_lr(), and in a function given to
- * lg_trace(). */
+/* Frees an optimiser; its parameters stay. Fails with LG_ERR_STATE inside a function of the program that a call with
+ * this optimiser has called, such as the one of lg_lambda_lr(), and in a function given to lg_trace(). */
 LG_API void lg_optimizer_free(lg_optimizer *opt);
 
 /* ---- groups and learning rates ----

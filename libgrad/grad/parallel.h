@@ -9,16 +9,14 @@
  * All ranks begin with the parameters and buffers of rank 0. While lg_backward() runs, gradients of the parameters are
  * averaged over the ranks; after it, all ranks hold the same bits, so that optimisers, clipping, loss scaling and
  * averages do the same everywhere. If the loss is a mean over a rank's batch and all batches have as many samples, one
- * step does what a single process does with all these samples. Buffers, such as running statistics, become those of
- * rank 0.
+ * step is that of a single process with all samples. Buffers, such as running statistics, become those of rank 0.
  *
  * Each rank has random numbers of its own: with the same seed, lg_dropout() and lg_randn() give other values on each
  * rank, from lg_group_open() on. lg_permutation() and data loaders do not.
  *
- * All ranks must call lg_backward() as often. What averages is a backward that reaches a parameter of the module; which
- * parameters it reaches may differ from rank to rank: what gets no gradient on one rank counts as 0 there, and a
- * parameter that gets none on any rank has none. Gradients that were there before are averaged, too. lg_grad() leaves
- * gradients as they are.
+ * All ranks must call lg_backward() equally often. Each backward that reaches a parameter of the module averages
+ * gradients. Ranks may reach different parameters: one without a gradient counts as 0 on that rank, and has none if
+ * that is so on all ranks. Earlier gradients are averaged, too. lg_grad() leaves gradients as they are.
  */
 #ifndef LG_PARALLEL_PUBLIC_H
 #define LG_PARALLEL_PUBLIC_H
@@ -53,24 +51,23 @@ LG_API bool lg_data_parallel_with(lg_module *m, lg_group *g, const lg_data_paral
         for (bool LG_LOCAL(lg_sync_was_) = lg_sync_mode((m), false), LG_LOCAL(lg_sync_go_) = true;                     \
              LG_LOCAL(lg_sync_go_); LG_LOCAL(lg_sync_go_) = false, lg_sync_mode((m), LG_LOCAL(lg_sync_was_)))
 
-/* Turns the averaging of gradients on or off and returns the previous mode. It is on at first. lg_get_sync_mode()
- * returns the mode without a change. Fails with LG_ERR_STATE if m is not data-parallel, or in a backward; works while
- * an error is set. */
+/* Turns the averaging of gradients, on at first, on or off and returns the previous mode. lg_get_sync_mode() returns
+ * the mode without a change. Fails with LG_ERR_STATE if m is not data-parallel or in a backward; works while an error
+ * is set. */
 LG_API bool lg_sync_mode(lg_module *m, bool on);
 LG_API bool lg_get_sync_mode(const lg_module *m);
 
 /* Sets how much the gradients of this rank count in the mean, from the next backward on; at least 0, and 1 at first.
- * With the number of samples in the rank's batch, a mean over unequal batches is that over all samples. With 0 they are
- * not looked at; if all ranks have 0, the mean is NaN, as is that of no samples. Fails with LG_ERR_STATE if m is not
- * data-parallel, or if lg_sync_batch_norm() was called for a module in it: losses of all ranks meet in these
- * derivatives, so multiply the loss instead, by the weight over the mean of all weights. */
+ * With the number of samples in the rank's batch, a mean over unequal batches is that over all samples. A weight of 0
+ * ignores this rank; if all are 0, gradients are NaN. Fails with LG_ERR_STATE if m is not data-parallel, or if
+ * lg_sync_batch_norm() was called for a module in it: losses of all ranks meet in these derivatives, so multiply the
+ * loss instead, by the weight over the mean of all weights. */
 LG_API bool lg_data_parallel_weight(lg_module *m, double weight);
 
 /* Lets the batch norms in m, in training mode, normalise by the statistics of the batches of all ranks of g instead of
- * their own, as torch.nn.SyncBatchNorm does; batches may have different sizes. All ranks must run them equally often.
- * lg_module_print_memory() runs them, too. Copies made by lg_module_clone() do the same. With a group of one nothing
- * changes. Fails with LG_ERR_COMM if the group is broken; a forward then fails with LG_ERR_COMM too, and with
- * LG_ERR_STATE if the group was freed. */
+ * their own, as torch.nn.SyncBatchNorm does; batches may have different sizes. All ranks must run them equally often,
+ * also in lg_module_print_memory(). Copies made by lg_module_clone() do the same. A group of one changes nothing. Fails
+ * with LG_ERR_COMM if the group is broken, and so does a forward, which fails with LG_ERR_STATE if it was freed. */
 LG_API bool lg_sync_batch_norm(lg_module *m, lg_group *g);
 
 LG_END_C

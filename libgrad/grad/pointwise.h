@@ -6,11 +6,10 @@
  *
  *     lg_tensor *y = lg_add(lg_mul_scalar(x, 2), b);
  *
- * f16 and bf16 are computed in f32 and the result is rounded once. Integers wrap around on overflow. Where a bool
- * tensor stays bool, false counts as 0, true as 1, and a nonzero result is true. Where a function is not defined, the
- * result is NaN or infinite, which is no error. The result has the memory layout of the first operand that has its
- * shape and no gaps between elements, else it is row-major. "PyTorch: 0.5" in a comment is the default that PyTorch has
- * for the argument, which is required here.
+ * f16 and bf16 are computed in f32 and rounded once. Integers wrap around on overflow. Where a bool tensor stays bool,
+ * false counts as 0, true as 1, and a nonzero result is true. Where a function is not defined, the result is NaN or
+ * infinite, which is no error. The result has the memory layout of the first operand that has its shape and no gaps
+ * between elements, else it is row-major. "PyTorch: 0.5" is PyTorch's default for an argument that is required here.
  */
 #ifndef LG_POINTWISE_H
 #define LG_POINTWISE_H
@@ -88,7 +87,6 @@ LG_API LG_NEW lg_tensor *lg_softsign(lg_tensor *x);    /* x / (1 + |x|) */
 LG_API LG_NEW lg_tensor *lg_hardsigmoid(lg_tensor *x); /* relu6(x + 3) / 6; the derivative at -3 and 3 is 0 */
 LG_API LG_NEW lg_tensor *lg_hardswish(lg_tensor *x);   /* x relu6(x + 3) / 6; the derivative at -3 is 0, at 3 it is 1 */
 LG_API LG_NEW lg_tensor *lg_tanhshrink(lg_tensor *x);  /* x - tanh(x) */
-
 LG_API LG_NEW lg_tensor *lg_leaky_relu(lg_tensor *x, double slope);  /* x > 0 ? x : slope x; PyTorch: 0.01 */
 LG_API LG_NEW lg_tensor *lg_elu(lg_tensor *x, double alpha);         /* x > 0 ? x : alpha (e^x - 1); PyTorch: 1 */
 LG_API LG_NEW lg_tensor *lg_hardshrink(lg_tensor *x, double lambda); /* |x| > lambda ? x : 0; PyTorch: 0.5 */
@@ -103,8 +101,7 @@ LG_API LG_NEW lg_tensor *lg_softshrink(lg_tensor *x, double lambda);
  * must not be above high. For integers and bool the bounds are converted as by lg_clamp(). */
 LG_API LG_NEW lg_tensor *lg_hardtanh(lg_tensor *x, double low, double high);
 
-/* Computes log(1 + e^(beta x)) / beta without overflow, and x itself where beta x > threshold (PyTorch: beta 1,
- * threshold 20). */
+/* Computes log(1 + e^(beta x)) / beta without overflow, and x itself where beta x > threshold (PyTorch: 1 and 20). */
 LG_API LG_NEW lg_tensor *lg_softplus(lg_tensor *x, double beta, double threshold);
 
 /* ---- rounding ----
@@ -120,10 +117,9 @@ LG_API LG_NEW lg_tensor *lg_frac(lg_tensor *x);  /* x - trunc(x), the fraction w
 
 /* ---- arithmetic with a number ----
  *
- * lg_div_scalar(), lg_rdiv_scalar(), lg_pow_scalar() and lg_rpow_scalar() turn integers and bool into f32 whatever s is
- * (lg_pow() of two integer tensors stays exact); the others keep the dtype of x and convert s to it. For integers s is
- * truncated towards 0; LG_ERR_ARGUMENT if it is NaN or out of the dtype's range, such as -1 for u8. For bool s counts
- * as true if it is nonzero.
+ * lg_div_scalar(), lg_rdiv_scalar(), lg_pow_scalar() and lg_rpow_scalar() turn integers and bool into f32 whatever s
+ * is; the others keep the dtype of x and convert s to it. For integers s is truncated towards 0; LG_ERR_ARGUMENT if it
+ * is NaN or out of the dtype's range, such as -1 for u8. For bool s counts as true if it is nonzero.
  *
  * The s of lg_maximum_scalar() and lg_minimum_scalar() and the arguments of lg_clamp() are bounds: a lower bound below
  * the range of the dtype and an upper bound above it have no effect and are no error; for bool a bound is clipped to
@@ -148,9 +144,8 @@ LG_API LG_NEW lg_tensor *lg_clamp(lg_tensor *x, double low, double high);
 /* ---- arithmetic of two tensors ----
  *
  * The result has the promoted dtype, or f32 from lg_div(), lg_atan2(), lg_xlogy() and lg_logaddexp() if that is not a
- * float dtype, and i64 from lg_pow() if it is bool. lg_pow() of integers is exact, or wraps around; negative powers are
- * 0, except those of 1 and -1. lg_maximum() and lg_minimum() give NaN if one operand is NaN; equal elements share the
- * gradient evenly.
+ * float dtype, and i64 from lg_pow() if it is bool. lg_pow() of integers is exact; negative powers are 0, except those
+ * of 1 and -1. lg_maximum() and lg_minimum() give NaN if one operand is NaN; equal elements share the gradient evenly.
  */
 
 LG_API LG_NEW lg_tensor *lg_add(lg_tensor *a, lg_tensor *b);     /* a + b */
@@ -201,13 +196,12 @@ LG_API LG_NEW lg_tensor *lg_where(lg_tensor *condition, lg_tensor *a, lg_tensor 
  * equals 0.1, but no f16 element does. A comparison with NaN is false, or true for not equal.
  */
 
-LG_API LG_NEW lg_tensor *lg_eq(lg_tensor *a, lg_tensor *b); /* a == b */
-LG_API LG_NEW lg_tensor *lg_ne(lg_tensor *a, lg_tensor *b); /* a != b */
-LG_API LG_NEW lg_tensor *lg_lt(lg_tensor *a, lg_tensor *b); /* a < b */
-LG_API LG_NEW lg_tensor *lg_le(lg_tensor *a, lg_tensor *b); /* a <= b */
-LG_API LG_NEW lg_tensor *lg_gt(lg_tensor *a, lg_tensor *b); /* a > b */
-LG_API LG_NEW lg_tensor *lg_ge(lg_tensor *a, lg_tensor *b); /* a >= b */
-
+LG_API LG_NEW lg_tensor *lg_eq(lg_tensor *a, lg_tensor *b);    /* a == b */
+LG_API LG_NEW lg_tensor *lg_ne(lg_tensor *a, lg_tensor *b);    /* a != b */
+LG_API LG_NEW lg_tensor *lg_lt(lg_tensor *a, lg_tensor *b);    /* a < b */
+LG_API LG_NEW lg_tensor *lg_le(lg_tensor *a, lg_tensor *b);    /* a <= b */
+LG_API LG_NEW lg_tensor *lg_gt(lg_tensor *a, lg_tensor *b);    /* a > b */
+LG_API LG_NEW lg_tensor *lg_ge(lg_tensor *a, lg_tensor *b);    /* a >= b */
 LG_API LG_NEW lg_tensor *lg_eq_scalar(lg_tensor *x, double s); /* x == s */
 LG_API LG_NEW lg_tensor *lg_ne_scalar(lg_tensor *x, double s); /* x != s */
 LG_API LG_NEW lg_tensor *lg_lt_scalar(lg_tensor *x, double s); /* x < s */
@@ -217,18 +211,17 @@ LG_API LG_NEW lg_tensor *lg_ge_scalar(lg_tensor *x, double s); /* x >= s */
 
 /* ---- logic and tests ----
  *
- * The result is a bool tensor without a gradient. The operands may have any dtype; an element counts as true if it is
- * nonzero, NaN included.
+ * The result is a bool tensor without a gradient. Operands may have any dtype; nonzero elements, NaN included, are
+ * true.
  */
 
 LG_API LG_NEW lg_tensor *lg_logical_and(lg_tensor *a, lg_tensor *b); /* whether both are true */
 LG_API LG_NEW lg_tensor *lg_logical_or(lg_tensor *a, lg_tensor *b);  /* whether at least one is true */
 LG_API LG_NEW lg_tensor *lg_logical_xor(lg_tensor *a, lg_tensor *b); /* whether exactly one is true */
-
-LG_API LG_NEW lg_tensor *lg_logical_not(lg_tensor *x); /* whether x is false */
-LG_API LG_NEW lg_tensor *lg_isnan(lg_tensor *x);       /* whether x is NaN; false for integers and bool */
-LG_API LG_NEW lg_tensor *lg_isinf(lg_tensor *x);       /* whether x is infinite, with either sign */
-LG_API LG_NEW lg_tensor *lg_isfinite(lg_tensor *x);    /* whether x is neither infinite nor NaN */
+LG_API LG_NEW lg_tensor *lg_logical_not(lg_tensor *x);               /* whether x is false */
+LG_API LG_NEW lg_tensor *lg_isnan(lg_tensor *x);                     /* whether x is NaN; false for integers and bool */
+LG_API LG_NEW lg_tensor *lg_isinf(lg_tensor *x);                     /* whether x is infinite, with either sign */
+LG_API LG_NEW lg_tensor *lg_isfinite(lg_tensor *x);                  /* whether x is neither infinite nor NaN */
 
 LG_END_C
 

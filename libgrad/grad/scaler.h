@@ -17,11 +17,10 @@
  *     }
  *
  * A step is skipped if a gradient is infinite or NAN, and the scale becomes smaller; after many good steps it grows.
- * lg_scaler_unscale() is needed only where the program looks at gradients or changes them before the step. bf16 has the
- * range of f32 and needs no scaler.
+ * lg_scaler_unscale() is needed only to read or change gradients before the step. bf16 has the range of f32 and needs
+ * no scaler.
  *
- * The rules are those of torch.amp.GradScaler. What decides is on the device: no function but lg_scaler_get_scale()
- * waits for it.
+ * The rules are those of torch.amp.GradScaler. Only lg_scaler_get_scale() waits for the device.
  */
 #ifndef LG_SCALER_H
 #define LG_SCALER_H
@@ -49,20 +48,15 @@ LG_API LG_NEW lg_scaler *lg_scaler_new_with(lg_ctx *c, const lg_scaler_options *
 /* Frees a scaler. Fails with LG_ERR_STATE in a function given to lg_trace(). */
 LG_API void lg_scaler_free(lg_scaler *s);
 
-/* ---- a step ----
- *
- * A loss is of a float dtype.
- */
+/* ---- a step ---- */
 
-/* Computes gradients as lg_backward() does, but of loss times the scale. Takes the options of lg_backward(); .grad is
- * multiplied by the scale.
+/* Computes gradients as lg_backward() does, with its options, but of loss, and from .grad, times the scale.
  * Example: lg_scaler_backward(scaler, loss, .retain_graph = true) */
 #define lg_scaler_backward(...)                                                                                        \
         LG_CALL2(lg_scaler_backward_with, lg_backward_options, lg_scaler_backward_takes_s_loss, __VA_ARGS__)
 LG_API bool lg_scaler_backward_with(lg_scaler *s, lg_tensor *loss, const lg_backward_options *options);
 
-/* Returns loss times the scale, recorded, for lg_grad(): divide the gradients that it gives by
- * lg_scaler_get_scale(). */
+/* Returns loss, of a float dtype, times the scale, recorded, for lg_grad(); divide its gradients by the scale. */
 LG_API LG_NEW lg_tensor *lg_scaler_scale(lg_scaler *s, lg_tensor *loss);
 
 /* Divides the gradients of all parameters of opt by the scale, each once, and notes whether one of the quotients is
@@ -71,16 +65,15 @@ LG_API LG_NEW lg_tensor *lg_scaler_scale(lg_scaler *s, lg_tensor *loss);
  * LG_ERR_DTYPE if a gradient is f16; and as lg_step() does. */
 LG_API bool lg_scaler_unscale(lg_scaler *s, lg_optimizer *opt);
 
-/* Updates the parameters of opt as lg_step() does, after lg_scaler_unscale() if that was not called, unless a gradient
- * was infinite or NAN. An update that is skipped leaves parameters and state of the optimiser as they are and does not
- * count; schedules and averages go on. Fails with LG_ERR_STATE if it was called for opt since the last
- * lg_scaler_update(), and as both functions do. */
+/* Updates parameters as lg_step() does, after lg_scaler_unscale() if that was not called, unless a gradient is infinite
+ * or NAN. A skipped update leaves parameters and optimiser as they are and does not count; schedules and averages go
+ * on. Fails with LG_ERR_STATE if it was called for opt since the last lg_scaler_update(), and as both functions do. */
 LG_API bool lg_scaler_step(lg_scaler *s, lg_optimizer *opt);
 
-/* Ends the step, after the lg_scaler_step() of all optimisers: multiplies the scale by .backoff_factor if one of them
- * found a gradient that is infinite or NAN, and by .growth_factor if none did for .growth_interval times in a row,
- * unless the scale would be infinite. Fails with LG_ERR_STATE if neither lg_scaler_step() nor lg_scaler_unscale() was
- * called since the last one. */
+/* Ends the step, after the lg_scaler_step() of all optimisers: multiplies the scale by .backoff_factor if one found an
+ * infinite or NAN gradient, and by .growth_factor if none did for .growth_interval times in a row, unless the scale
+ * would be infinite. Fails with LG_ERR_STATE if neither lg_scaler_step() nor lg_scaler_unscale() was called since the
+ * last one. */
 LG_API bool lg_scaler_update(lg_scaler *s);
 
 /* Returns the scale, or NAN if s is NULL or after a failure. Waits for the device. */

@@ -32,7 +32,7 @@ LG_BEGIN
  * step_size, t_max, total and total_steps are above 0, and so are gammas and factors unless stated otherwise. Making
  * and stepping a schedule fail with LG_ERR_ARGUMENT if a rate would be negative or not finite, and with LG_ERR_STATE if
  * the optimiser was freed or inside a function of the program that a call with this optimiser has called, such as the
- * one of lg_lambda_lr(). Rates and schedules are left as they were then.
+ * one of lg_lambda_lr().
  */
 
 typedef struct lg_step_lr_options {
@@ -48,8 +48,8 @@ typedef struct lg_multi_step_lr_options {
         LG_OPTIONS_HEAD
         double gamma LG_DEFAULT; /* the factor; default 0.1. LG_ZERO sets 0. */
 } lg_multi_step_lr_options;
-/* Makes a schedule that multiplies the rates by gamma at each of the milestones, at least one, which are numbers of
- * steps (MultiStepLR).
+/* Makes a schedule that multiplies the rates by gamma at each of one or more milestones, numbers of steps
+ * (MultiStepLR).
  * Example: lg_multi_step_lr(opt, LG_INTS(30, 80), .gamma = 0.5) */
 #define lg_multi_step_lr(...)                                                                                          \
         LG_CALL2(lg_multi_step_lr_with, lg_multi_step_lr_options, lg_multi_step_lr_takes_opt_milestones, __VA_ARGS__)
@@ -91,8 +91,7 @@ typedef struct lg_constant_lr_options {
 LG_API LG_NEW lg_scheduler *lg_constant_lr_with(lg_optimizer *opt, int64_t total,
                                                 const lg_constant_lr_options *options);
 
-/* Returns the factor of lr0 at a step. It is called once for each group. Inside it, freeing the schedule or its
- * optimiser and making or stepping a schedule of that optimiser fail with LG_ERR_STATE. */
+/* Returns the factor of lr0 at a step. It is called once for each group. */
 typedef double lg_lambda_fn(int64_t step, void *user);
 
 /* Makes a schedule of a function of the program (LambdaLR): lr0 fn(t, user). fn is called when the schedule is made and
@@ -141,12 +140,11 @@ LG_API LG_NEW lg_scheduler *lg_reduce_on_plateau_with(lg_optimizer *opt, double 
  *
  * The new schedule owns those that it is made of, which must be of one optimiser: they are stepped and freed with it.
  * Functions fail with LG_ERR_ARGUMENT if a schedule is given twice, of another optimiser or owned by another schedule,
- * or if schedules nest more than 32 levels deep. The caller's schedules are left as they were then.
+ * or if schedules nest more than 32 levels deep.
  */
 
 /* Makes a schedule that runs others one after another (SequentialLR): the first until step milestones[0], then the
- * second, which begins at its step 0, and so on. There is one milestone fewer than schedules; they are above 0 and
- * rising.
+ * second, which begins at its step 0, and so on. There is one milestone fewer than schedules, above 0 and rising.
  * Example: lg_sequential_lr(LG_INTS(100), warmup, cosine) */
 #define lg_sequential_lr(...) lg_sequential_lr_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_scheduler, LG_TAIL1(__VA_ARGS__)))
 LG_API LG_NEW lg_scheduler *lg_sequential_lr_list(lg_ints_in milestones, lg_scheduler *const *schedulers);
@@ -158,22 +156,20 @@ LG_API LG_NEW lg_scheduler *lg_chained_lr_list(lg_scheduler *const *schedulers);
 
 /* ---- steps of schedules ---- */
 
-/* Sets the rates of the next step. Fails with LG_ERR_STATE also if s is one of lg_reduce_on_plateau() or one of
- * lg_one_cycle_lr() that has ended. */
+/* Sets the rates of the next step. Fails with LG_ERR_STATE also if s is one of lg_reduce_on_plateau(). */
 LG_API bool lg_scheduler_step(lg_scheduler *s);
 
-/* Steps a schedule of lg_reduce_on_plateau() with the metric of this epoch, such as a validation loss. Fails with
- * LG_ERR_STATE for other schedules. */
+/* Steps a schedule of lg_reduce_on_plateau() (else LG_ERR_STATE) with a metric, such as the validation loss of this
+ * epoch. */
 LG_API bool lg_scheduler_step_metric(lg_scheduler *s, double metric);
 
-/* Frees a schedule; rates stay as they are. Fails with LG_ERR_ARGUMENT, and frees nothing, if another schedule owns it;
- * and with LG_ERR_STATE inside a function of the program that a call with its optimiser has called. */
+/* Frees a schedule; rates stay as they are. Fails with LG_ERR_ARGUMENT if another schedule owns it, and with
+ * LG_ERR_STATE inside a function of the program that a call with its optimiser has called. */
 LG_API void lg_scheduler_free(lg_scheduler *s);
 
 /* ---- moving averages of weights ----
  *
- * An average of the weights during training is often better than the last weights. It is evaluated by swapping it into
- * the module:
+ * An average of the weights in training is often better than the last ones. To evaluate it, swap it into the module:
  *
  *     lg_ema_swap(average);
  *     y = lg_forward(net, x);
@@ -187,15 +183,15 @@ LG_API void lg_scheduler_free(lg_scheduler *s);
 LG_API LG_NEW lg_ema *lg_ema_new(lg_module *m, double decay);
 
 /* Updates the averages: average = decay average + (1 - decay) value. The first update copies the values, and buffers
- * are always copied. The averages follow the module to another device. Fails with LG_ERR_STATE also while the averages
- * are swapped into the module. */
+ * are always copied. They follow the module to another device. Fails with LG_ERR_STATE also while they are swapped
+ * in. */
 LG_API bool lg_ema_update(lg_ema *e);
 
 /* Exchanges the averages with the values in the module, buffers included. A second call exchanges them back. */
 LG_API bool lg_ema_swap(lg_ema *e);
 
-/* Frees the average. If it is swapped in, the module keeps the averages. Fails with LG_ERR_STATE, and frees nothing, in
- * a function given to lg_trace(). */
+/* Frees the average; the module keeps it if it is swapped in. Fails with LG_ERR_STATE in a function given to
+ * lg_trace(). */
 LG_API void lg_ema_free(lg_ema *e);
 
 LG_END_C

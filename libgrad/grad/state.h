@@ -13,18 +13,18 @@
  *     ...
  *     lg_checkpoint_save(run, "run.safetensors");
  *
- * Files are safetensors files (https://github.com/huggingface/safetensors), which PyTorch reads and writes, too, and
- * names are those of PyTorch's state_dict.
+ * Files are safetensors (https://github.com/huggingface/safetensors), also for PyTorch, with the names of its
+ * state_dict.
  *
  * Saving writes a temporary file next to the old one and replaces it only when the new one is whole: a kill, a crash or
  * a full disk leaves the old file as it is. A process that is killed leaves the temporary file, ".NAME.grad-0.tmp",
- * which the next save of that file removes; it knows by a lock (flock) which ones belong to a process that still
- * writes. Nothing is saved while the context holds an error, or if a device-side error is pending, so that a failed run
- * does not overwrite a good file.
+ * which the next save of that file removes unless its writer still holds a lock on it (flock). Nothing is saved while
+ * the context holds an error, or if a device-side error is pending, so that a failed run does not overwrite a good
+ * file.
  *
- * Loading matches all names, checks and reads everything before it changes anything. Of a file with more than 64 MB of
- * values, the rest is read twice: once to see that it can be read, and once into place. If the second reading fails,
- * the message says that part of the values are in place.
+ * Loading matches all names, checks and reads everything before it changes anything. Values beyond 64 MB are read
+ * twice: once to see that they can be read, and once into place. If the second reading fails, the message says that
+ * part of the values are in place.
  *
  * Functions fail with LG_ERR_IO if a file cannot be opened, read or written; with LG_ERR_FORMAT if it is not a whole
  * safetensors file; and with LG_ERR_ARGUMENT if names or shapes do not fit, or LG_ERR_DTYPE if only dtypes do not, with
@@ -53,25 +53,21 @@ typedef struct lg_load_options {
         /* Leaves parameters that the file lacks as they are, and ignores tensors that m lacks; it is an error only if
          * they have nothing in common. Default false: both are errors. */
         bool partial LG_DEFAULT;
-        /* Reads only the tensors whose names begin with this, "backbone." for example, and removes it from their names;
-         * default NULL: all. */
+        /* Reads only tensors whose names begin with this, such as "backbone.", which it removes; default NULL: all. */
         const char *prefix LG_DEFAULT;
-        /* Pairs of a name and its replacement; the name is that of a tensor in the file, after .prefix is removed, or
-         * the beginning of some up to a dot. An empty replacement removes the dot, too. The first pair that fits
-         * counts. Default: none. */
+        /* Pairs of a name, without .prefix, of a tensor in the file, or of its beginning up to a dot, and a
+         * replacement. An empty replacement removes the dot, too. The first pair that fits counts. Default: none. */
         lg_names_in rename LG_DEFAULT;
         bool cast LG_DEFAULT; /* converts from other float dtypes; default false: they are an error */
 } lg_load_options;
 /* Reads the values of a file into the parameters and buffers of m, which keep their handles, devices, dtypes and
- * gradients. Without .partial, the file must have each of them and no other tensor; only num_batches_tracked may be
- * missing.
+ * gradients. Without .partial, the file must have each of them and no other; only num_batches_tracked may be missing.
  * Example: lg_load(net, "net.safetensors", .partial = true, .rename = LG_NAMES("fc", "6")) */
 #define lg_load(...) LG_CALL2(lg_load_with, lg_load_options, lg_load_takes_m_path, __VA_ARGS__)
 LG_API bool lg_load_with(lg_module *m, const char *path, const lg_load_options *options);
 
-/* Copies the values of the parameters and buffers of `from` into those of `to`, two modules of one context and of the
- * same structure, on any devices. Values are converted to the dtypes of `to`. Fails with LG_ERR_ARGUMENT if names
- * differ. */
+/* Copies the parameters and buffers of `from` into those of `to`, two modules of one context and of the same structure,
+ * on any devices. Values are converted to the dtypes of `to`. Fails with LG_ERR_ARGUMENT if names differ. */
 LG_API bool lg_copy_state(lg_module *to, lg_module *from);
 
 /* ---- files without a module ---- */
@@ -91,19 +87,17 @@ typedef struct lg_weight {
         int64_t bytes; /* of its values */
 } lg_weight;
 
-/* Fills *ret with tensor number i, from 0, in the order of the file. Returns false, without an error, if i is out of
- * range or w is NULL.
+/* Fills *ret with tensor number i, from 0, in the order of the file. Returns false, without an error, if there is none.
  * Example: for (int64_t n = 0; lg_weights_at(file, n, &weight); n++) */
 #define lg_weights_at(w, i, ret) lg_weights_at_with((w), (i), (ret), sizeof(lg_weight))
 LG_API bool lg_weights_at_with(const lg_weights *w, int64_t i, lg_weight *ret, size_t size);
 
-/* Reads the tensor of that name, on the context's default device. Fails with LG_ERR_FORMAT also if the file has become
- * shorter or has a bool that is not 0 or 1. */
+/* Reads a tensor to the default device. Fails with LG_ERR_FORMAT also if the file became shorter or a bool is not 0 or
+ * 1. */
 LG_API LG_NEW lg_tensor *lg_weights_read(lg_weights *w, const char *name);
 
 /* Sets *ret_key and *ret_value to the key and the value of entry number i, from 0, of the file's "__metadata__",
- * ordered by key. Both are valid until lg_weights_close(). Returns false, without an error, if i is out of range or w
- * is NULL. */
+ * ordered by key. Both are valid until lg_weights_close(). Returns false, without an error, if there is none. */
 LG_API bool lg_weights_text(const lg_weights *w, int64_t i, const char **ret_key, const char **ret_value);
 
 /* Closes the file. Tensors that were read from it stay. */
@@ -111,9 +105,8 @@ LG_API void lg_weights_close(lg_weights *w);
 
 /* ---- checkpoints ----
  *
- * A checkpoint saves what was added to it to one file, together with the random state of the context, and loads it
- * again. Names are not empty, contain no dot, differ from each other, and are not "random". What is added must last as
- * long as the checkpoint is used.
+ * A checkpoint saves what was added to it and the context's random state to one file, and loads it again. Names are not
+ * empty, contain no dot, differ from each other, and are not "random". Added objects must outlive it.
  */
 
 /* A list of what makes up a run. Gradients are not saved: save between lg_step() and the next lg_backward(). */
@@ -132,9 +125,9 @@ typedef enum lg_state_kind {
         LG_STATE_SCALER = 6,    /* lg_scaler */
 } lg_state_kind;
 
-/* Adds an object: a pointer to a lg_module, lg_optimizer, lg_scheduler, lg_ema, lg_loader or lg_scaler, by whose type
- * the macro finds its kind. Add an optimiser or an average after the module whose parameters it holds: then its tensors
- * are saved under the names of the parameters, otherwise under numbers.
+/* Adds an object of one of these kinds, which the macro finds by the type of its pointer. Add an optimiser or an
+ * average after the module whose parameters it holds: then its tensors are saved under the names of the parameters,
+ * otherwise under numbers.
  * Example: lg_checkpoint_add(k, "model", net) */
 #define lg_checkpoint_add(k, name, object) lg_checkpoint_add_with((k), (name), LG_STATE_KIND(object), (object))
 LG_API bool lg_checkpoint_add_with(lg_checkpoint *k, const char *name, lg_state_kind kind, void *object);

@@ -30,12 +30,10 @@ typedef struct lg_create_options {
         lg_device device LG_DEFAULT;   /* Where the elements are stored; default lg_get_default_device(). */
         bool requires_grad LG_DEFAULT; /* Gives the result, of a float dtype, a gradient; default false. */
 } lg_create_options;
-/* Returns a tensor of zeros.
+/* Returns a tensor of zeros or ones.
  * Example: lg_zeros(c, LG_SHAPE(2, 3), .dtype = LG_F64) */
 #define lg_zeros(...) LG_CALL2(lg_zeros_with, lg_create_options, lg_zeros_takes_c_shape, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_zeros_with(lg_ctx *c, lg_shape shape, const lg_create_options *options);
-
-/* Returns a tensor of ones. */
 #define lg_ones(...) LG_CALL2(lg_ones_with, lg_create_options, lg_ones_takes_c_shape, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_ones_with(lg_ctx *c, lg_shape shape, const lg_create_options *options);
 
@@ -51,9 +49,8 @@ LG_API LG_NEW lg_tensor *lg_full_with(lg_ctx *c, double value, lg_shape shape, c
 #define lg_empty(...) LG_CALL2(lg_empty_with, lg_create_options, lg_empty_takes_c_shape, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_empty_with(lg_ctx *c, lg_shape shape, const lg_create_options *options);
 
-/* lg_zeros_like(), lg_ones_like(), lg_full_like() and lg_empty_like() create tensors as lg_zeros(), lg_ones(),
- * lg_full() and lg_empty() do, with the shape of x. The dtype and the device are x's as well unless they are given;
- * .requires_grad is not taken from x.
+/* Creates a tensor as the function without _like does, with the shape of x and, unless they are given, its dtype and
+ * device; .requires_grad is not taken from x.
  * Examples: lg_zeros_like(x), lg_ones_like(x), lg_full_like(x, 0.5, .dtype = LG_F32), lg_empty_like(x) */
 #define lg_zeros_like(...) LG_CALL1(lg_zeros_like_with, lg_create_options, lg_zeros_like_takes_x, __VA_ARGS__)
 #define lg_ones_like(...) LG_CALL1(lg_ones_like_with, lg_create_options, lg_ones_like_takes_x, __VA_ARGS__)
@@ -127,7 +124,7 @@ LG_API LG_NEW lg_tensor *lg_borrow_with(lg_ctx *c, void *data, lg_dtype memory, 
 /* ---- random tensors ----
  *
  * Random numbers come from the random state of the context (lg_seed() in context.h), which advances only if the call
- * succeeds. The same state gives the same numbers on every device; those of lg_normal() may differ in the last places.
+ * succeeds.
  */
 
 /* Returns a tensor of a float dtype with numbers drawn uniformly from [low, high); if low equals high, all are low.
@@ -144,8 +141,7 @@ LG_API LG_NEW lg_tensor *lg_uniform_with(lg_ctx *c, double low, double high, lg_
 LG_API LG_NEW lg_tensor *lg_normal_with(lg_ctx *c, double mean, double std, lg_shape shape,
                                         const lg_create_options *options);
 
-/* lg_uniform_like() and lg_normal_like() draw numbers as lg_uniform() and lg_normal() do, with the shape of x. The
- * dtype and the device are x's as well unless they are given; .requires_grad is not taken from x.
+/* Draws numbers as lg_uniform() or lg_normal() does, for a tensor like x as lg_zeros_like() creates it.
  * Examples: lg_uniform_like(x, -1, 1), lg_normal_like(x, 0, 0.1) */
 #define lg_uniform_like(...)                                                                                           \
         LG_CALL3(lg_uniform_like_with, lg_create_options, lg_uniform_like_takes_x_low_high, __VA_ARGS__)
@@ -155,8 +151,7 @@ LG_API LG_NEW lg_tensor *lg_uniform_like_with(lg_tensor *x, double low, double h
 LG_API LG_NEW lg_tensor *lg_normal_like_with(lg_tensor *x, double mean, double std, const lg_create_options *options);
 
 /* Returns a tensor of whole numbers drawn from [low, high), each with the same probability. The dtype defaults to i64;
- * any dtype whose range includes the numbers is possible, and a float dtype rounds them. low is below high, by at most
- * 2^53.
+ * any dtype that holds the numbers is possible, and a float dtype rounds them. low is below high, by at most 2^53.
  * Example: lg_randint(c, 0, 10, LG_SHAPE(3)) */
 #define lg_randint(...) LG_CALL4(lg_randint_with, lg_create_options, lg_randint_takes_c_low_high_shape, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_randint_with(lg_ctx *c, int64_t low, int64_t high, lg_shape shape,
@@ -175,8 +170,7 @@ typedef struct lg_multinomial_options {
  * give indices of shape (count); weights of shape (N, C) give (N, count), drawn from each row. The weights have a float
  * dtype; the result is i64. A weight that is negative or NaN counts as 0, an infinite one as the largest finite f64.
  * Without .replacement, count is at most C and the indices of a row differ; those of weight 0 come after all others, in
- * ascending order. With .replacement, a row without a positive weight gives only 0; C is 0 only if count is
- * (else LG_ERR_SHAPE).
+ * ascending order. With .replacement, a row without a positive weight gives only 0; C is 0 only if count is.
  * Example: lg_multinomial(weights, 5, .replacement = true) */
 #define lg_multinomial(...)                                                                                            \
         LG_CALL2(lg_multinomial_with, lg_multinomial_options, lg_multinomial_takes_weights_count, __VA_ARGS__)
@@ -202,10 +196,7 @@ LG_API int64_t lg_numel(const lg_tensor *t);              /* the number of eleme
 LG_API lg_dtype lg_dtype_of(const lg_tensor *t);          /* the dtype; LG_DTYPE_NONE */
 LG_API lg_device lg_device_of(const lg_tensor *t);        /* the device of the elements; LG_NO_DEVICE */
 LG_API lg_ctx *lg_ctx_of(const lg_tensor *t);             /* its context, valid until lg_close() */
-
-/* Returns whether the elements are stored in row-major order without gaps, which holds for every tensor without
- * elements. */
-LG_API bool lg_is_contiguous(const lg_tensor *t);
+LG_API bool lg_is_contiguous(const lg_tensor *t); /* whether t is in row-major order without gaps, or has no elements */
 
 /* ---- values on the host ----
  *
@@ -220,20 +211,18 @@ LG_API double lg_item(const lg_tensor *t);
 LG_API int64_t lg_item_i64(const lg_tensor *t);
 
 /* Copies all elements of t, in row-major order and converted to dtype as by lg_cast(), into the host memory at data,
- * which is aligned for dtype. `bytes` is the size of that memory and must be exactly what the elements take
- * (else LG_ERR_SHAPE). */
+ * which is aligned for dtype. `bytes` must be exactly what the elements take (else LG_ERR_SHAPE). */
 LG_API bool lg_read(const lg_tensor *t, void *data, lg_dtype dtype, size_t bytes);
 
-/* Copies elements of the given dtype from host memory into t, in row-major order and converted to t's dtype as by
- * lg_cast(). Alignment and `bytes` are as for lg_read(); bytes of bool other than 0 become 1. Fails with LG_ERR_STATE
- * if t is inside the graph, or is a leaf that requires grad outside lg_no_grad(), and with LG_ERR_ARGUMENT if t is
- * expanded. */
+/* Copies elements of the given dtype from host memory into t, in row-major order and converted as by lg_cast().
+ * Alignment and `bytes` are as for lg_read(); bytes of bool other than 0 become 1. Fails with LG_ERR_STATE if t is
+ * inside the graph, or is a leaf that requires grad outside lg_no_grad(), and with LG_ERR_ARGUMENT if t is expanded. */
 LG_API bool lg_write(lg_tensor *t, const void *data, lg_dtype dtype, size_t bytes);
 
-/* Prints t to f in PyTorch's format and flushes f. Of more than 1000 elements, prints the first and the last three of
- * each dimension. Numbers have a decimal point in every locale. If t is NULL or was freed, prints "NULL tensor". Fails
- * with LG_ERR_IO if f cannot be written, for example because the disk is full; if there is no memory to read the values
- * (LG_ERR_MEMORY), they are printed as "...". */
+/* Prints t to f in PyTorch's format and flushes f. Beyond 1000 elements, prints the first and last three of each
+ * dimension. Numbers have a decimal point in every locale. If t is NULL or was freed, prints "NULL tensor". Fails with
+ * LG_ERR_IO if f cannot be written; if there is no memory to read the values (LG_ERR_MEMORY), they are printed as
+ * "...". */
 LG_API bool lg_print(FILE *f, const lg_tensor *t);
 
 /* ---- views ----
@@ -250,8 +239,7 @@ LG_API LG_NEW lg_tensor *lg_reshape(lg_tensor *x, lg_shape shape);
 /* Returns x with dimensions dim0 and dim1 exchanged. */
 LG_API LG_NEW lg_tensor *lg_transpose(lg_tensor *x, int dim0, int dim1);
 
-/* Returns x with its dimensions in another order: dimension i of the result is dimension order.dim[i] of x. order lists
- * every dimension exactly once.
+/* Returns x with dimension order.dim[i] of x as dimension i; order lists every dimension exactly once.
  * Example: lg_permute(x, LG_DIMS(2, 0, 1)) */
 LG_API LG_NEW lg_tensor *lg_permute(lg_tensor *x, lg_dims order);
 
@@ -263,7 +251,7 @@ typedef struct lg_slice_options {
         int64_t step LG_DEFAULT; /* Distance between the indices that are taken; default 1; greater than 0. */
 } lg_slice_options;
 /* Returns the elements with indices start, start + step, ... below stop of dimension dim. Negative start and stop count
- * from the end, and both are clipped to the dimension, so the result may be empty; LG_MAX as stop means up to the end.
+ * from the end, and both are clipped to the dimension, so the result may be empty.
  * Example: lg_slice(x, 1, 0, LG_MAX, .step = 2) */
 #define lg_slice(...) LG_CALL4(lg_slice_with, lg_slice_options, lg_slice_takes_x_dim_start_stop, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_slice_with(lg_tensor *x, int dim, int64_t start, int64_t stop,
@@ -272,8 +260,8 @@ LG_API LG_NEW lg_tensor *lg_slice_with(lg_tensor *x, int dim, int64_t start, int
 /* Returns the part of x at one index of dimension dim, which is removed. A negative index counts from the end. */
 LG_API LG_NEW lg_tensor *lg_select(lg_tensor *x, int dim, int64_t index);
 
-/* Returns x without dimensions of size 1: without all of them for LG_ALL_DIMS, else without those that dims lists. A
- * listed dimension of another size is kept. */
+/* Returns x without the dimensions of size 1 that dims lists, or without all of them for LG_ALL_DIMS; others are
+ * kept. */
 LG_API LG_NEW lg_tensor *lg_squeeze(lg_tensor *x, lg_dims dims);
 
 /* Returns x with an additional dimension of size 1, which becomes dimension dim of the result; -1 appends it. */
@@ -284,15 +272,14 @@ LG_API LG_NEW lg_tensor *lg_unsqueeze(lg_tensor *x, int dim);
  * Example: lg_expand(x, LG_SHAPE(4, -1, -1)) */
 LG_API LG_NEW lg_tensor *lg_expand(lg_tensor *x, lg_shape shape);
 
-/* Returns x with dimensions first ... last, both included, joined into one. The result is a view where strides can
- * express it, and a copy otherwise; a 0-d tensor gets shape (1).
+/* Returns x with dimensions first ... last, both included, joined into one, as a view or a copy as by lg_reshape(); a
+ * 0-d tensor gets shape (1).
  * Example: lg_flatten(x, 1, -1) */
 LG_API LG_NEW lg_tensor *lg_flatten(lg_tensor *x, int first, int last);
 
 /* ---- copies and conversions ----
  *
- * Gradients flow through these functions back to x, with its dtype and device, except through lg_pin() and through
- * casts to integers and bool.
+ * Gradients flow back to x, with its dtype and device, except through lg_pin() and casts to integers and bool.
  */
 
 /* Returns x itself if it is contiguous (see lg_is_contiguous()), else a copy in row-major order. */
@@ -305,8 +292,7 @@ LG_API LG_NEW lg_tensor *lg_cast(lg_tensor *x, lg_dtype dtype);
 
 /* Returns x itself if it is on that device already, else a copy there; LG_NO_DEVICE means the context's default device.
  * A copy to the CPU waits for the device. A copy from the CPU reads x before the call returns, unless x is pinned for
- * that device: then nothing waits, and whatever changes or frees x later waits for the copy. Copies between two GPUs
- * wait for nothing. */
+ * that device: then whatever changes or frees x later waits for the copy. Copies between two GPUs wait for nothing. */
 LG_API LG_NEW lg_tensor *lg_to(lg_tensor *x, lg_device device);
 
 /* Returns a contiguous copy of x in page-locked host memory, from which lg_to() copies to that device without waiting.
@@ -348,8 +334,7 @@ template <class N, class = std::enable_if_t<std::is_arithmetic<N>::value>> bool 
 template <class N, class = std::enable_if_t<std::is_arithmetic<N>::value>> bool lg_div_(lg_tensor *, N) = delete;
 #endif
 
-/* The data of lg_from() and lg_borrow(). Compilers name this macro where an array literal without parentheses ends at
- * its first comma. */
+/* The data of lg_from() and lg_borrow(). Compilers name it where an array literal needs parentheses around it. */
 #define LG_ARRAY_LITERALS_NEED_PARENTHESES(data) (data)
 
 /* ---- dtype of a pointer ----

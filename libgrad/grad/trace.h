@@ -7,9 +7,8 @@
  *     lg_backward(lg_cross_entropy(lg_forward(net, x), y));
  *     lg_trace(c, NULL);
  *
- * An op is a function that computes a tensor from tensors; a function that is made of several ops appears as these ops,
- * and a view is an op, too. Functions that create tensors, change them in place or read their values are not reported,
- * and neither are steps of optimisers.
+ * An op computes a tensor from tensors, views included; a function made of several ops appears as these. Functions that
+ * create tensors, change them in place or read their values, and steps of optimisers, are not reported.
  */
 #ifndef LG_TRACE_H
 #define LG_TRACE_H
@@ -23,8 +22,7 @@ LG_BEGIN
 /* The maximum number of inputs, and of outputs, in an lg_trace_record. */
 #define LG_TRACE_MAX 8
 
-/* One op that ran. In a backward, .op is either the op whose derivative ran as one kernel, and then equal to .of, or an
- * op that the derivative of .of is written in. */
+/* One op that ran. In a backward, .op is .of, if its derivative ran as one kernel, or an op of that derivative. */
 typedef struct lg_trace_record {
         const char *op;     /* name of the op, such as "matmul" */
         const char *of;     /* in a backward, the op whose derivative this is; NULL in a forward */

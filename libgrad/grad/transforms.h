@@ -8,8 +8,8 @@
  *                                     lg_transform_normalize(c, LG_NUMBERS(0.5), LG_NUMBERS(0.25)));
  *     lg_loader *batches = lg_loader_open(c, lg_dataset_transform(train, t), 64, .shuffle = true, .workers = 2);
  *
- * Images are (C, H, W) or (H, W), of u8, f32 or f64, and keep their dtype unless stated otherwise. Transforms are
- * fastest on u8, so put lg_transform_to_float() or lg_transform_normalize() last.
+ * Unless stated otherwise, transforms take images (C, H, W) or (H, W), of u8, f32 or f64, and keep their dtype.
+ * Transforms are fastest on u8, so put lg_transform_to_float() or lg_transform_normalize() last.
  *
  * Random transforms draw from the random numbers of the sample (lg_rng), in the order that their comments state. So the
  * same seed, epoch and sample give the same bytes, whatever the number of threads.
@@ -43,24 +43,18 @@ LG_API LG_NEW lg_transform *lg_transforms_list(lg_ctx *c, lg_transform *const *p
 /* Frees t, or marks it to be freed when the last data set or transform that uses it ends. */
 LG_API void lg_transform_free(lg_transform *t);
 
-/* ---- values ----
- *
- * Values are u8, f32 or f64.
- */
+/* ---- values ---- */
 
 /* Converts u8 to f32 and divides by 255; f32 and f64 stay as they are (torchvision's ToTensor). Takes any shape. */
 LG_API LG_NEW lg_transform *lg_transform_to_float(lg_ctx *c);
 
 /* Computes (x - mean) / std; for u8, (x / 255 - mean) / std in f32 (torchvision's Normalize, for u8 after ToTensor).
- * mean and std each have one number, for values of any shape, or one for each channel of (C, H, W). Numbers are finite
- * in f32, and those of std above 0.
+ * mean and std each have one number, for any shape, or one for each channel of (C, H, W), finite in f32; std is above
+ * 0.
  * Example: lg_transform_normalize(c, LG_NUMBERS(0.485, 0.456, 0.406), LG_NUMBERS(0.229, 0.224, 0.225)) */
 LG_API LG_NEW lg_transform *lg_transform_normalize(lg_ctx *c, lg_numbers_in mean, lg_numbers_in std);
 
-/* ---- crops and flips ----
- *
- * These transforms take images.
- */
+/* ---- crops and flips ---- */
 
 /* How an image is padded; the example shows a row abcd padded by three pixels. */
 typedef enum lg_pad_mode {
@@ -84,8 +78,7 @@ typedef struct lg_crop_options {
 LG_API LG_NEW lg_transform *lg_transform_random_crop_with(lg_ctx *c, int64_t height, int64_t width,
                                                           const lg_crop_options *options);
 
-/* Cuts a window of height by width pixels out of the middle of the image; where it is larger than the image, the rest
- * is zeros (torchvision's CenterCrop). */
+/* Cuts height by width pixels out of the middle of the image, with zeros beyond it (torchvision's CenterCrop). */
 LG_API LG_NEW lg_transform *lg_transform_center_crop(lg_ctx *c, int64_t height, int64_t width);
 
 typedef struct lg_flip_options {
@@ -106,7 +99,7 @@ LG_API LG_NEW lg_transform *lg_transform_random_vertical_flip_with(lg_ctx *c, co
 
 /* ---- geometry ----
  *
- * These transforms take images, and interpolate bilinearly.
+ * These transforms interpolate bilinearly.
  *
  * Rotations and affine maps compute what torchvision computes, except at the edges of the image. Where a point that is
  * read is near an edge, so that only the part m < 1 of the bilinear weights falls on pixels of the image, the result is
@@ -114,9 +107,9 @@ LG_API LG_NEW lg_transform *lg_transform_random_vertical_flip_with(lg_ctx *c, co
  * although s has these weights already, computes m s + (1 - m) value.
  */
 
-/* Resizes the image to height by width pixels, with antialiasing where it shrinks, as Pillow's resize(BILINEAR) and
- * torchvision's Resize(antialias=True) do. Results are within one level of Pillow's for u8, and within rounding for
- * f32. The image must have pixels. */
+/* Resizes the image to height by width pixels, antialiased where it shrinks, as Pillow's resize(BILINEAR) and
+ * torchvision's Resize(antialias=True) do. u8 is within one level of Pillow's, f32 within rounding. The image must have
+ * pixels. */
 LG_API LG_NEW lg_transform *lg_transform_resize(lg_ctx *c, int64_t height, int64_t width);
 
 typedef struct lg_rotation_options {
@@ -144,17 +137,13 @@ typedef struct lg_affine_options {
         double value LG_DEFAULT;       /* of pixels from outside the image; default 0 */
 } lg_affine_options;
 /* Shears, scales and rotates the image about its centre, then moves it, each by a random amount, and keeps its size
- * (torchvision's RandomAffine of tensors with BILINEAR). Draws the angle, the moves along x and y, the scale and the
- * shear.
+ * (torchvision's RandomAffine of tensors with BILINEAR). Draws angle, moves along x and y, scale and shear.
  * Example: lg_transform_random_affine(c, .degrees = 10, .scale_min = 0.9) */
 #define lg_transform_random_affine(...)                                                                                \
         LG_CALL1(lg_transform_random_affine_with, lg_affine_options, lg_transform_random_affine_takes_c, __VA_ARGS__)
 LG_API LG_NEW lg_transform *lg_transform_random_affine_with(lg_ctx *c, const lg_affine_options *options);
 
-/* ---- colours and erasing ----
- *
- * These transforms take images.
- */
+/* ---- colours and erasing ---- */
 
 typedef struct lg_jitter_options {
         LG_OPTIONS_HEAD
@@ -165,8 +154,7 @@ typedef struct lg_jitter_options {
 } lg_jitter_options;
 /* Changes brightness and contrast of images with 1 or 3 channels, in random order (torchvision's ColorJitter of
  * tensors): brightness computes r x and contrast r x + (1 - r) m, each with a random factor r, where m is the mean of
- * the grey image. Values are 0 to 255 in u8 and 0 to 1 in floats; results are clamped to that range. Draws both
- * factors, then which of the two comes first.
+ * the grey image. Results are clamped to 0 to 255 for u8, else 0 to 1. Draws both factors, then which comes first.
  * Example: lg_transform_color_jitter(c, .brightness = 0.4) */
 #define lg_transform_color_jitter(...)                                                                                 \
         LG_CALL1(lg_transform_color_jitter_with, lg_jitter_options, lg_transform_color_jitter_takes_c, __VA_ARGS__)
@@ -192,8 +180,7 @@ LG_API LG_NEW lg_transform *lg_transform_random_erasing_with(lg_ctx *c, const lg
 
 /* ---- transforms of your own ---- */
 
-/* One run of a transform of the program: reads the field `in` at .from and writes the field `out` to .to. Both are
- * contiguous and do not overlap. */
+/* One run of a transform of the program: from .from to .to, which are contiguous and do not overlap. */
 typedef struct lg_transform_call {
         const lg_field *in, *out; /* the field before and after */
         const void *from;         /* its values before */
