@@ -15,9 +15,8 @@ LG_BEGIN
 
 /* ---- NumPy's files ----
  *
- * Tensors are read to the CPU, in row-major order whatever the order of elements and bytes in the file. float64,
- * float32, float16, int64, int32, uint8 and bool keep their dtype; int8, int16 and uint16 become i32, uint32 and uint64
- * i64.
+ * Tensors are read to the CPU, row-major whatever the order of elements and bytes in the file. float64, float32,
+ * float16, int64, int32, uint8 and bool keep their dtype; int8, int16 and uint16 become i32, uint32 and uint64 i64.
  *
  * Functions fail with LG_ERR_IO if the file cannot be opened, read or written, or is not a regular one (symbolic links
  * are followed). Functions for npz archives fail with LG_ERR_STATE if libgrad was built without libzip.

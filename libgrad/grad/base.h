@@ -393,8 +393,8 @@ typedef lg_names lg_names_in;
 /* Height and width: LG_PAIR(2, 1). */
 #define LG_PAIR(h_, w_) ((lg_pair){.given = LG_COUNT(int64_t, ~+(h_), ~+(w_)) - 1, .h = (h_), .w = (w_)})
 
-/* Lists of one or more whole numbers, numbers, tensors or texts; valid until the end of the block, in C++ of the
- * call. */
+/* Lists of one or more whole numbers, numbers, tensors or texts; valid until the end of the block, in C++ until the end
+ * of the call. */
 #define LG_INTS(...) ((lg_ints){LG_WHOLE(int64_t, __VA_ARGS__), (const int64_t[]){__VA_ARGS__}})
 #define LG_NUMBERS(...) ((lg_numbers){LG_REAL(__VA_ARGS__), (const double[]){__VA_ARGS__}})
 #define LG_LIST(...)                                                                                                   \

@@ -29,9 +29,8 @@
 LG_BEGIN
 
 /* The function to check: computes one output, a float tensor of any shape, from the inputs by ops. It is called many
- * times and must compute the same each time; each call starts from the same random state, so dropout repeats its mask.
- * It must not change the inputs, which belong to the caller. Tensors that it makes live until it returns, except the
- * output. */
+ * times and must compute the same; each call starts from the same random state, so dropout repeats its mask. It must
+ * not change the inputs, which belong to the caller. Tensors that it makes live until it returns, except the output. */
 typedef lg_tensor *lg_check_fn(lg_ctx *c, lg_list inputs, void *user);
 
 /* The result of a check: the worst element over all inputs. */
@@ -68,8 +67,8 @@ typedef struct lg_check_options {
 LG_API bool lg_gradcheck_with(lg_ctx *c, lg_check_fn *fn, lg_list_in inputs, size_t report_size,
                               const lg_check_options *options);
 
-/* Checks the second derivative of fn: lg_gradcheck() of (inputs, v) -> <w, d <v, fn(inputs)> / d inputs>, w random,
- * too.
+/* Checks the second derivative of fn: applies lg_gradcheck() to (inputs, v) -> <w, d <v, fn(inputs)> / d inputs>, for
+ * random v and w.
  * Example: lg_gradgradcheck(c, fn, LG_LIST(x, w), .tolerance = 1e-5) */
 #define lg_gradgradcheck(...) LG_CHECK(lg_gradgradcheck_with, lg_gradgradcheck_takes_c_fn_inputs, __VA_ARGS__)
 LG_API bool lg_gradgradcheck_with(lg_ctx *c, lg_check_fn *fn, lg_list_in inputs, size_t report_size,

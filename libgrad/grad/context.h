@@ -91,9 +91,8 @@ LG_API const char *lg_error_name(lg_error_code code);
  * update parameters again. Does not wait for the devices. If a GPU no longer works, sets LG_ERR_CUDA. */
 LG_API void lg_clear_error(lg_ctx *c);
 
-/* Sets the error of c as functions of the library do, for callbacks: custom ops, modules, hooks. The message is
- * formatted as by printf and cut to 1023 bytes. An earlier error stays. LG_ERR_NONE becomes LG_ERR_STATE. Returns
- * false.
+/* Sets the error of c as the library does, for callbacks: custom ops, modules, hooks. The message is formatted as by
+ * printf and cut to 1023 bytes. An earlier error stays. LG_ERR_NONE becomes LG_ERR_STATE. Returns false.
  * Example: return lg_set_error(call->ctx, LG_ERR_ARGUMENT, "cube: order is %d, below 1", order); */
 LG_API bool lg_set_error(lg_ctx *c, lg_error_code code, const char *format, ...) LG_PRINTF(3, 4);
 
@@ -119,8 +118,7 @@ LG_API void lg_on_message(lg_ctx *c, lg_message_fn *fn, void *user);
  * A tensor that is needed longer leaves its scope by lg_escape() or lg_keep(). Parameters and buffers of modules belong
  * to their module, not to a scope. Freeing a tensor ends its handle; the values stay in memory as long as a view or the
  * recorded graph needs them. Functions that receive a freed tensor fail with LG_ERR_STATE, but only for about a
- * thousand tensors: then the handle is used again. Functions that end a scope or free or move tensors work while an
- * error is set.
+ * thousand tensors: then the handle is used again. lg_escape() and lg_keep() work while an error is set.
  */
 
 /* An open scope, as lg_scope_begin() returned it. */
@@ -148,8 +146,7 @@ LG_API lg_tensor *lg_keep(lg_tensor *t);
  * or another object. Fails with LG_ERR_STATE inside a callback of lg_trace(). */
 LG_API void lg_free(lg_tensor *t);
 
-/* Returns how many tensors of c are not freed, those of modules and other objects included, to find scopes that
- * grow. */
+/* Returns how many tensors of c are not freed, those of modules and objects included, to find scopes that grow. */
 LG_API int64_t lg_live_tensors(const lg_ctx *c);
 
 /* ---- memory ----
@@ -192,9 +189,8 @@ LG_API lg_memory_stats_t *lg_memory_stats_with(const lg_ctx *c, lg_device device
 /* Sets .peak of a device to its current .used. Works while an error is set. */
 LG_API void lg_reset_peak_memory(lg_ctx *c, lg_device device);
 
-/* Limits the memory, used and cached together, that tensors on a device may take from the system; 0 removes the limit.
- * A request beyond it fails as if the device had no memory left; memory already taken stays. lg_get_memory_limit()
- * returns it. */
+/* Sets or returns the most memory, used and cached together, that tensors on a device may take from the system; 0: no
+ * limit. A request beyond it fails as if the device had no memory left; memory already taken stays. */
 LG_API bool lg_set_memory_limit(lg_ctx *c, lg_device device, int64_t bytes);
 LG_API int64_t lg_get_memory_limit(const lg_ctx *c, lg_device device);
 

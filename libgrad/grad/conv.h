@@ -13,8 +13,7 @@
  * least 0, and all at most 2^31 - 1. In options, a number applies to both sides of an image; where sides differ, give
  * the pair LG_PAIR(height, width), which replaces the number.
  *
- * Results for images have channels last, which convolutions read without a copy; lg_contiguous() makes a row-major
- * copy.
+ * Results for images have channels last, which convolutions read without a copy; lg_contiguous() makes them row-major.
  */
 #ifndef LG_CONV_H
 #define LG_CONV_H
@@ -26,8 +25,7 @@ LG_BEGIN
 /* ---- convolution ----
  *
  * The dtypes are promoted. O is the number of output channels; the channels of x and of the result form groups, each
- * group of outputs sees one group of inputs, and groups divide the first dimension of w. b (O) is added; it may be
- * NULL.
+ * group of outputs sees one group of inputs, and groups divide the first dimension of w. b (O) is added unless NULL.
  */
 
 /* Options of lg_conv2d(), lg_conv1d(), lg_conv_transpose2d() and lg_conv_transpose1d(). Signals take no pairs. */
@@ -47,8 +45,7 @@ typedef struct lg_conv_options {
  *
  *   y[n, o, i, j] = b[o] + sum over c, k, l of x[n, c, i s - p + k d, j s - p + l d] w[o, c, k, l]
  *
- * over the channels c of o's group and k, l of the kernel, for x (N, C, H, W) or (C, H, W) and w (O, C / groups, KH,
- * KW).
+ * over the channels c of o's group and k, l of the kernel; x is (N, C, H, W) or (C, H, W), w (O, C / groups, KH, KW).
  * Example: lg_conv2d(x, w, NULL, .stride = 2, .paddings = LG_PAIR(0, 1)) */
 #define lg_conv2d(...) LG_CALL3(lg_conv2d_with, lg_conv_options, lg_conv2d_takes_x_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_conv2d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv_options *options);
@@ -58,8 +55,9 @@ LG_API LG_NEW lg_tensor *lg_conv2d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b
 #define lg_conv1d(...) LG_CALL3(lg_conv1d_with, lg_conv_options, lg_conv1d_takes_x_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_conv1d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv_options *options);
 
-/* Computes a transposed 2-d convolution (PyTorch's conv_transpose2d): the backward of lg_conv2d() to its input, applied
- * to x, plus b. x is (N, C, H, W) or (C, H, W), w (C, O / groups, KH, KW). The sides of the result, above 0, are
+/* Computes a transposed 2-d convolution (PyTorch's conv_transpose2d): the backward of lg_conv2d() with respect to its
+ * input, applied to x, plus b. x is (N, C, H, W) or (C, H, W), w (C, O / groups, KH, KW). The sides of the result,
+ * which must be above 0, are
  *
  *   (side - 1) s - 2 p + d (K - 1) + output_padding + 1
  *

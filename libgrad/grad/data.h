@@ -1,8 +1,8 @@
 /* data.h - data sets, and loaders that turn their samples into batches.
  *
  * A data set is a number of samples, each with up to LG_MAX_FIELDS fields, arrays of one dtype and shape, such as an
- * image and its label. A loader goes through it in batches, in order or shuffled, and can make them ahead in threads of
- * its own:
+ * image and its label. A loader goes through a data set in batches, in order or shuffled, and can make them ahead of
+ * time in threads of its own:
  *
  *     lg_dataset *train = lg_dataset_tensors(c, images, labels, .scale = 1.0 / 255);
  *     lg_loader *batches = lg_loader_open(c, train, 64, .shuffle = true, .workers = 2);
@@ -45,8 +45,7 @@ typedef struct lg_fields {
         lg_field field[LG_MAX_FIELDS]; /* `count` of them are in use */
 } lg_fields;
 
-/* A field of one shape, LG_FIELD(name, dtype, shape), a ragged one, LG_RAGGED_FIELD(name, dtype, shape, pad), and a
- * list.
+/* A field, LG_FIELD(name, dtype, shape) or, ragged, LG_RAGGED_FIELD(name, dtype, shape, pad), and a list of fields.
  * Example: LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE(3)), LG_FIELD("y", LG_I64, LG_SHAPE_0D)) */
 #ifdef __cplusplus
 constexpr lg_field lg_make_field(const char *name, lg_dtype dtype, lg_shape shape, bool ragged, double pad)
@@ -111,9 +110,9 @@ LG_API LG_NEW lg_dataset *lg_dataset_list_with(lg_ctx *c, lg_list_in tensors, co
  * own thread. It must therefore be safe to call from several threads, and must not use the context or its tensors.
  */
 
-/* The random numbers of a sample or a batch. They depend on the loader's seed, the epoch and the number of the sample
- * (where .weights may draw it twice: its place in the epoch), not on the thread. Valid until the function that gets it
- * returns. */
+/* The random numbers of a sample or a batch, valid until the function that gets them returns. They depend on the
+ * loader's seed, the epoch and the number of the sample (where .weights may draw it twice: its place in the epoch), not
+ * on the thread. */
 typedef struct lg_rng lg_rng;
 
 /* Draws a number; 0 if r is NULL: */
@@ -197,8 +196,7 @@ LG_API bool lg_dataset_split_with(lg_dataset *d, double fraction, lg_dataset **r
 
 /* ---- samples, fields and classes ---- */
 
-/* A batch of a loader, or a sample. Its tensors belong to the innermost scope, for a batch that of the loader's
- * step. */
+/* A batch of a loader, or a sample. Its tensors belong to the innermost scope, for a batch that of its step. */
 typedef struct lg_batch {
         lg_tensor *x, *y; /* the first two fields; y is NULL if there is only one */
         /* The number of the batch in its epoch, from 0, and how many batches an epoch has, -1 if that is not known. */
@@ -308,7 +306,7 @@ typedef struct lg_loader_options {
 /* Opens a loader that goes through `data` in batches of batch_size samples; the last batch of an epoch may be smaller.
  * Fails with LG_ERR_ARGUMENT if options exclude each other, if a stream is to be shuffled, weighted or shared, if
  * .drop_last leaves no batch, if there are fewer samples than ranks, or if more than 2^31 - 1 samples are to be
- * shuffled; with LG_ERR_STATE if another loader reads the stream; with LG_ERR_COMM if numbers of samples or batch sizes
+ * shuffled; with LG_ERR_STATE if another loader reads the stream; with LG_ERR_COMM if sample counts or batch sizes
  * differ between ranks, and as functions of group.h do; and with LG_ERR_MEMORY also if the system starts too few
  * threads.
  * Example: lg_loader_open(c, data, 64, .shuffle = true) */
@@ -317,10 +315,9 @@ typedef struct lg_loader_options {
 LG_API LG_NEW lg_loader *lg_loader_open_with(lg_ctx *c, lg_dataset *data, int64_t batch_size,
                                              const lg_loader_options *options);
 
-/* Ends the scope of the loader's last step, begins that of the next, and fills *ret with its batch. Returns false at
- * the end of an epoch, after which the next call begins a new one, and after an error, such as that of the function,
- * file or transform of a sample. After lg_clear_error(), the next call makes the same batch again; a stream begins a
- * new epoch.
+/* Ends the scope of the last step, begins that of the next, and fills *ret with its batch. Returns false at the end of
+ * an epoch, after which the next call begins a new one, and after an error, such as that of a sample's function, file
+ * or transform. After lg_clear_error(), the next call makes the same batch again; a stream begins a new epoch.
  * Example: for (lg_batch b; lg_loader_next(l, &b);) */
 #define lg_loader_next(l, ret) lg_loader_next_with((l), (ret), sizeof(lg_batch))
 LG_API bool lg_loader_next_with(lg_loader *l, lg_batch *ret, size_t size);

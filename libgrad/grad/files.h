@@ -114,9 +114,8 @@ typedef struct lg_records_options {
         LG_OPTIONS_HEAD
         int64_t skip LG_DEFAULT; /* bytes before the first record; default 0 */
 } lg_records_options;
-/* Makes a data set of a file of one or more whole records: the fields of a sample, none of them ragged, one after
- * another without gaps, in this machine's byte order. Bytes of bool other than 0 are true. Records without bytes are
- * LG_ERR_SHAPE.
+/* Makes a data set of a file of one or more whole records: the fields of a sample, none ragged, without gaps, in this
+ * machine's byte order. Bytes of bool other than 0 are true. Records without bytes are LG_ERR_SHAPE.
  * Example: lg_dataset_records(c, "a.bin", LG_FIELDS(LG_FIELD("x", LG_U8, LG_SHAPE(3))), .skip = 16) */
 #define lg_dataset_records(...)                                                                                        \
         LG_CALL3(lg_dataset_records_with, lg_records_options, lg_dataset_records_takes_c_path_fields, __VA_ARGS__)

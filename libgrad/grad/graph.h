@@ -25,9 +25,8 @@ LG_BEGIN
  * A tensor that these functions return is t itself, which belongs to its owner as before, unless stated otherwise.
  */
 
-/* Sets whether the leaf t, of a float dtype, requires a gradient, and returns t. Turning it off frees its gradient and
- * hooks. Fails with LG_ERR_STATE if t is no leaf (use lg_detach()) or, turning it off, inside a callback of
- * lg_trace(). */
+/* Sets whether the leaf t, of a float dtype, requires grad, and returns t. Turning it off frees its gradient and hooks.
+ * Fails with LG_ERR_STATE if t is no leaf (use lg_detach()) or, for off, in a callback of lg_trace(). */
 LG_API lg_tensor *lg_requires_grad(lg_tensor *t, bool on);
 
 /* Returns a property of t; false if t is NULL or was freed: */

@@ -9,8 +9,7 @@
  *
  * A program that no launcher has started is a group of one, and runs as if it had no group. Messages go by Open MPI or
  * MPICH, by modules of their own that are loaded when the first group is opened: the one whose launcher has started the
- * process, or the one whose file the environment variable LIBGRAD_MPI names. An empty LIBGRAD_MPI makes each process a
- * group of one.
+ * process, or the one whose file $LIBGRAD_MPI names. An empty LIBGRAD_MPI makes each process a group of one.
  *
  * All processes of a group must call the same collective functions in the same order, with tensors of the same dtype
  * and shape; lg_backward() calls those of the derivatives. Before data is exchanged, processes compare what they are
@@ -66,14 +65,13 @@ LG_API LG_NEW lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_option
 LG_API LG_NEW lg_group *lg_group_split(lg_group *g, int color);
 
 /* Leaves a group and frees it; in a child of fork(), where calls that use the group fail with LG_ERR_COMM, frees it
- * only. All its ranks do so, or close their contexts; the first to come wait for the last, however long that takes,
- * with a message after the time limit (see lg_on_message()). If the group is broken, or if the launcher lets processes
- * live on where another dies, the wait ends at the time limit. Fails with LG_ERR_STATE in a function given to
- * lg_trace(). */
+ * only. All its ranks do so, or close their contexts; the first wait for the last, however long that takes, with a
+ * message after the time limit (lg_on_message()). If the group is broken, or if the launcher lets processes live on
+ * where another dies, the wait ends at the time limit. Fails with LG_ERR_STATE in a function given to lg_trace(). */
 LG_API void lg_group_free(lg_group *g);
 
-/* Returns this process's rank, from 0, the number of ranks, or how many lower ranks run on its host; NULL: group of
- * one. */
+/* Returns the rank of this process, from 0, the number of processes of the group, or how many lower ranks run on the
+ * same host. NULL is a group of one. */
 LG_API int lg_group_rank(const lg_group *g);
 LG_API int lg_group_size(const lg_group *g);
 LG_API int lg_group_local_rank(const lg_group *g);
@@ -95,9 +93,8 @@ LG_API bool lg_barrier(lg_group *g);
  *
  * Functions with a result are ops: their derivatives are collective, too, and of any order. The loss that is
  * differentiated is the sum of what all ranks call lg_backward() with. Where a gradient is needed on one rank, it must
- * be needed on all. Functions that end in an underscore do the same to x in place, which must not be part of the
- * recorded graph, and also fail as lg_fill_() does. All fail with LG_ERR_STATE if a backward finds that the group was
- * freed.
+ * be needed on all. Functions that end in an underscore do so in place to x, which must not be in the recorded graph,
+ * and also fail as lg_fill_() does. All fail with LG_ERR_STATE if a backward finds that the group was freed.
  */
 
 /* How the tensors of all ranks become one. */

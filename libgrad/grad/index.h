@@ -21,13 +21,13 @@ LG_BEGIN
  */
 
 /* Gathers elements along a dimension: y[i][j] = x[index[i][j]][j] for dim 0, y[i][j] = x[i][index[i][j]] for dim 1, and
- * so on (PyTorch's gather). The index, whose shape y has, has as many dimensions as x and is not larger than x except
- * in dim. */
+ * so on (PyTorch's gather). x and index have the same number of dimensions, and index is not larger than x in those
+ * other than dim; y has the shape of the index. */
 LG_API LG_NEW lg_tensor *lg_gather(lg_tensor *x, int dim, lg_tensor *index);
 
 /* Returns a copy of x with the elements of src added where the index points: y[index[i][j]][j] += src[i][j] for dim 0,
- * y[i][index[i][j]] += src[i][j] for dim 1, and so on (PyTorch's scatter_add). x, index and src have as many
- * dimensions; index is not larger than src, nor than x except in dim. x and src have the same dtype, not bool. */
+ * y[i][index[i][j]] += src[i][j] for dim 1, and so on (PyTorch's scatter_add). x, index and src have equally many
+ * dimensions; index is not larger than src, or than x except in dim. x and src have the same dtype, not bool. */
 LG_API LG_NEW lg_tensor *lg_scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src);
 
 /* Returns slices of x along a dimension: as slice k, slice index[k] of x, for a 1-d index (PyTorch's index_select). */
@@ -94,8 +94,7 @@ typedef struct lg_pad_options {
         double value LG_DEFAULT; /* of the new elements, converted to x's dtype as by lg_full(); default 0 */
 } lg_pad_options;
 /* Pads x with a constant (PyTorch's F.pad with mode "constant"). pads are pairs {before, after}, at most as many as
- * dimensions: the first for the last dimension, the next for the one before it, and so on; negative numbers cut
- * elements off.
+ * dimensions, from the last dimension to the first; negative numbers cut elements off.
  * Example: lg_pad(x, LG_INTS(1, 1, 2, 0), .value = -1) */
 #define lg_pad(...) LG_CALL2(lg_pad_with, lg_pad_options, lg_pad_takes_x_pads, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_pad_with(lg_tensor *x, lg_ints_in pads, const lg_pad_options *options);
@@ -131,9 +130,8 @@ LG_API int64_t lg_unbind(lg_tensor *x, int dim, lg_tensor **ret, int64_t room);
 /* ---- sorting, topk, max and min along a dimension ----
  *
  * These functions work along one dimension; a 0-d tensor counts as one element along dimension 0. The gradient flows to
- * the elements that were selected. NaN is larger than every number. Where the option .indices is set, it receives a
- * tensor of the indices of the values along the dimension, i64 and without a gradient; a call that fails leaves it
- * alone.
+ * the selected elements. NaN is larger than every number. Where the option .indices is set, it receives a tensor of the
+ * indices of the values along the dimension, i64 and without a gradient; a call that fails leaves it alone.
  */
 
 typedef struct lg_sort_options {

@@ -54,7 +54,7 @@ LG_API bool lg_init_xavier_uniform_with(lg_tensor *t, const lg_init_options *opt
         LG_CALL1(lg_init_xavier_normal_with, lg_init_options, lg_init_xavier_normal_takes_t, __VA_ARGS__)
 LG_API bool lg_init_xavier_normal_with(lg_tensor *t, const lg_init_options *options);
 
-/* Fills t with values of mean 0 and variance gain^2 / fan_in, or / fan_out, for ReLU or leaky ReLU (He et al. 2015).
+/* Fills t with values of mean 0 and variance gain^2 / fan_in or gain^2 / fan_out, for (leaky) ReLU (He et al. 2015).
  * Examples: lg_init_kaiming_uniform(w, .slope = 0.01), lg_init_kaiming_normal(w, .fan_out = true) */
 #define lg_init_kaiming_uniform(...)                                                                                   \
         LG_CALL1(lg_init_kaiming_uniform_with, lg_init_options, lg_init_kaiming_uniform_takes_t, __VA_ARGS__)

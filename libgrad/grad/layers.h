@@ -44,8 +44,7 @@ LG_API LG_NEW lg_module *lg_nn_sequential_list(lg_ctx *c, lg_module *const *chil
 #define lg_nn_module_list(...) lg_nn_module_list_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_module, LG_TAIL1(__VA_ARGS__)))
 LG_API LG_NEW lg_module *lg_nn_module_list_list(lg_ctx *c, lg_module *const *children);
 
-/* Appends a child, which m owns from then on, to a module of the two functions above under the next number; returns
- * it. */
+/* Appends a child, which m then owns, to a module of the two functions above under the next number, and returns it. */
 LG_API lg_module *lg_module_append(lg_module *m, lg_module *child);
 
 typedef struct lg_residual_options {
@@ -124,9 +123,9 @@ LG_API LG_NEW lg_module *lg_nn_conv_transpose2d_with(lg_ctx *c, int64_t in, int6
  * (C, H, W). The options are those of the ops; .indices is ignored.
  */
 
-/* Makes a layer that applies the op: the maximum or mean of windows of the given size, or of windows that give an
- * output of size x size pixels. Examples: lg_nn_max_pool2d(c, 3, .stride = 2, .padding = 1), lg_nn_avg_pool2d(c, 2),
- * lg_nn_adaptive_avg_pool2d(c, 1) */
+/* Makes a layer that applies the op: the maximum or mean of windows of the given size, or the mean of windows that give
+ * an output of size x size pixels.
+ * Examples: lg_nn_max_pool2d(c, 3, .stride = 2), lg_nn_avg_pool2d(c, 2), lg_nn_adaptive_avg_pool2d(c, 1) */
 #define lg_nn_max_pool2d(...)                                                                                          \
         LG_CALL2(lg_nn_max_pool2d_with, lg_pool_options, lg_nn_max_pool2d_takes_c_kernel, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_max_pool2d_with(lg_ctx *c, int64_t kernel, const lg_pool_options *options);
@@ -141,8 +140,7 @@ LG_API LG_NEW lg_module *lg_nn_adaptive_avg_pool2d_with(lg_ctx *c, int64_t size,
 
 /* ---- normalisation ----
  *
- * Layers over the ops of norm.h, where the formulas are. The parameters are "weight", 1 at first, and "bias", 0 at
- * first.
+ * Layers over the ops of norm.h, where the formulas are. At first the parameters "weight" are 1 and "bias" 0.
  */
 
 /* Options of lg_nn_batch_norm1d() and lg_nn_batch_norm2d(). */
@@ -178,8 +176,8 @@ typedef struct lg_norm_layer_options {
         lg_dtype dtype LG_DEFAULT;   /* of the parameters; default LG_F32 */
         lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
 } lg_norm_layer_options;
-/* Makes a layer that applies lg_layer_norm() over the last dimensions of x, at least one, whose shape the parameters
- * have.
+/* Makes a layer that applies lg_layer_norm() over the last dimensions of x, at least one, which must be those of shape.
+ * The parameters have that shape.
  * Example: lg_nn_layer_norm(c, LG_SHAPE(128)) */
 #define lg_nn_layer_norm(...)                                                                                          \
         LG_CALL2(lg_nn_layer_norm_with, lg_norm_layer_options, lg_nn_layer_norm_takes_c_shape, __VA_ARGS__)
@@ -198,8 +196,7 @@ typedef struct lg_group_norm_layer_options {
         lg_dtype dtype LG_DEFAULT;   /* of the parameters; default LG_F32 */
         lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
 } lg_group_norm_layer_options;
-/* Makes a layer that applies lg_group_norm() to x (N, channels, ...), channels being a multiple of groups, with
- * parameters (channels).
+/* Makes a layer that applies lg_group_norm() to x (N, channels, ...), with parameters (channels), a multiple of groups.
  * Example: lg_nn_group_norm(c, 8, 64) */
 #define lg_nn_group_norm(...)                                                                                          \
         LG_CALL3(lg_nn_group_norm_with, lg_group_norm_layer_options, lg_nn_group_norm_takes_c_groups_channels,         \
@@ -215,8 +212,7 @@ LG_API LG_NEW lg_module *lg_nn_dropout(lg_ctx *c, double p);
 
 typedef struct lg_embedding_layer_options {
         LG_OPTIONS_HEAD
-        /* A row that is 0 at first and gets no gradient; negative: from the end; default: none; LG_ZERO_INT for row
-         * 0. */
+        /* A row that is 0 at first and gets no gradient; negative: from the end; default: none; LG_ZERO_INT: row 0. */
         int64_t padding_idx LG_DEFAULT;
         lg_dtype dtype LG_DEFAULT;   /* of the parameter; default LG_F32 */
         lg_device device LG_DEFAULT; /* of the parameter; default: the context's default device */

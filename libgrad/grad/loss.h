@@ -38,13 +38,12 @@ typedef struct lg_cross_entropy_options {
  *
  * Class indices: the loss of a row is -weight[target] log_softmax(x)[target]. With label smoothing it is the sum over
  * all classes c of -((1 - e) [c = target] + e / C) weight[c] log_softmax(x)[c]. Rows of .ignore_index have loss 0.
- * LG_MEAN divides by the sum of weight[target] over the other rows; if there are none, the mean is NaN and its gradient
- * 0.
+ * LG_MEAN divides by the sum of weight[target] over the other rows; if there are none, it is NaN with gradient 0.
  *
- * Class probabilities: target has a float dtype and x's shape (else LG_ERR_DTYPE); .ignore_index is not given. The loss
- * of a row is the sum over all classes c of -((1 - e) target[c] + e / C) weight[c] log_softmax(x)[c]. LG_MEAN divides
- * by the number of rows. Probabilities need not sum to 1 and receive a gradient if they need one; 0 adds 0 even if the
- * score is -inf.
+ * Class probabilities: target has a float dtype and x's shape (else LG_ERR_DTYPE), without .ignore_index. The loss of a
+ * row is the sum over all classes c of -((1 - e) target[c] + e / C) weight[c] log_softmax(x)[c]. LG_MEAN divides by the
+ * number of rows. Probabilities need not sum to 1 and receive a gradient if they need one; 0 adds 0 even for a score of
+ * -inf.
  * Example: lg_cross_entropy(x, target, .reduction = LG_SUM, .label_smoothing = 0.1) */
 #define lg_cross_entropy(...)                                                                                          \
         LG_CALL2(lg_cross_entropy_with, lg_cross_entropy_options, lg_cross_entropy_takes_x_target, __VA_ARGS__)
@@ -95,8 +94,7 @@ typedef struct lg_bce_with_logits_options {
         lg_tensor *pos_weight LG_DEFAULT;  /* Factor of the target's term, broadcast to x; default 1. */
 } lg_bce_with_logits_options;
 /* Computes the binary cross entropy of a score x, -(pos_weight target log(sigmoid(x)) + (1 - target) log(1 -
- * sigmoid(x))), accurately also for large |x|; at infinite x a term of factor 0 is 0. .pos_weight receives a gradient
- * if needed.
+ * sigmoid(x))), accurate for large |x|; at infinite x a term of factor 0 is 0. .pos_weight gets a gradient if needed.
  * Example: lg_bce_with_logits(x, target, .reduction = LG_SUM) */
 #define lg_bce_with_logits(...)                                                                                        \
         LG_CALL2(lg_bce_with_logits_with, lg_bce_with_logits_options, lg_bce_with_logits_takes_x_target, __VA_ARGS__)

@@ -44,8 +44,7 @@ typedef struct lg_outputs {
  * it failed. For errors that the callback itself finds, it calls lg_set_error(). */
 typedef lg_tensor *lg_forward_fn(lg_module *m, lg_list inputs, void *user);
 
-/* The forward of a module with several results: sets out->items and out->count. Returns false if a call in it
- * failed. */
+/* The forward of a module with several results: sets *out. Returns false if a call in it failed. */
 typedef bool lg_forward_all_fn(lg_module *m, lg_list inputs, lg_outputs *out, void *user);
 
 typedef struct lg_module_options {
@@ -78,9 +77,8 @@ LG_API lg_module *lg_module_add(lg_module *m, const char *name, lg_module *child
  * float dtype, contiguous, not a view, and not owned by a module or optimiser already (else LG_ERR_ARGUMENT). */
 LG_API lg_tensor *lg_module_add_parameter(lg_module *m, const char *name, lg_tensor *t);
 
-/* Adds a tensor of any dtype as a buffer and returns it: values that are moved and saved with the module but not
- * trained, such as running statistics. t, which belongs to m from then on, is as for lg_module_add_parameter() but must
- * not require grad. */
+/* Adds a tensor of any dtype as a buffer and returns it: values that are moved and saved but not trained, such as
+ * running statistics. t, which then belongs to m, is as for lg_module_add_parameter() but must not require grad. */
 LG_API lg_tensor *lg_module_add_buffer(lg_module *m, const char *name, lg_tensor *t);
 
 /* ---- forward ----
@@ -187,8 +185,7 @@ LG_API lg_ctx *lg_module_ctx(const lg_module *m);      /* the context that it be
 LG_API void lg_train(lg_module *m, bool on);
 LG_API bool lg_is_training(const lg_module *m);
 
-/* Freezes all parameters (on) or unfreezes them. Frozen ones do not require grad, lose their gradients and are not
- * optimised. */
+/* Freezes all parameters (on) or unfreezes them. Frozen ones do not require grad and lose their gradients. */
 LG_API bool lg_freeze(lg_module *m, bool on);
 
 /* Moves the parameters, buffers and gradients to a device. The handles stay the same, and optimisers move their state
@@ -238,8 +235,8 @@ LG_API bool lg_module_print_with(FILE *f, lg_module *m, const lg_module_print_op
  * that one recorded forward keeps in memory for the derivative (its result included), and the most that were in use
  * during that forward. A result that the backward makes again, as that of a large GELU, counts in the line of its layer
  * and not in the total: the layer behind it frees it. m runs once on the input, in its current mode; gradients, modes,
- * buffers and the random state stay as they were. Without an input m runs on a 0-d tensor. If the forward fails, so
- * does the call, with the same error, and nothing is printed.
+ * buffers and the random state stay as they were. Without an input m runs on a 0-d tensor, which few modules take. If
+ * the forward fails, so does the call, with the same error, and nothing is printed.
  * Example: lg_module_print_memory(stdout, net, .input = LG_SHAPE(64, 1, 28, 28)) */
 #define lg_module_print_memory(...)                                                                                    \
         LG_CALL2(lg_module_print_memory_with, lg_module_print_options, lg_module_print_memory_takes_f_m, __VA_ARGS__)

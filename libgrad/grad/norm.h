@@ -50,8 +50,7 @@ typedef struct lg_layer_norm_options {
         LG_OPTIONS_HEAD
         double eps LG_DEFAULT; /* added to var; default 1e-5; LG_ZERO for 0 */
 } lg_layer_norm_options;
-/* Normalises with mean and var over the last `dims` dimensions of x, at least one, whose shape w and b have (PyTorch's
- * F.layer_norm).
+/* Normalises over the last `dims` dimensions of x, at least one, whose shape w and b have (PyTorch's F.layer_norm).
  * Example: lg_layer_norm(x, 1, w, b, .eps = 1e-6) */
 #define lg_layer_norm(...)                                                                                             \
         LG_CALL4(lg_layer_norm_with, lg_layer_norm_options, lg_layer_norm_takes_x_dims_w_b, __VA_ARGS__)
@@ -112,7 +111,8 @@ typedef struct lg_dropout_options {
 #define lg_dropout(...) LG_CALL2(lg_dropout_with, lg_dropout_options, lg_dropout_takes_x_p, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options);
 
-/* Does the same to each whole channel of x (N, C, ...) (PyTorch's F.dropout1d, F.dropout2d and F.dropout3d).
+/* Multiplies each whole channel of x (N, C, ...) by 0 with probability p and by 1 / (1 - p) otherwise (PyTorch's
+ * F.dropout1d, F.dropout2d and F.dropout3d).
  * Example: lg_feature_dropout(x, 0.2) */
 #define lg_feature_dropout(...)                                                                                        \
         LG_CALL2(lg_feature_dropout_with, lg_dropout_options, lg_feature_dropout_takes_x_p, __VA_ARGS__)

@@ -1,8 +1,7 @@
 /* ops.h - ops that combine several elements: reductions, matrix products, soft-max, running sums and products.
  *
- * All of them except lg_argmax(), lg_argmin(), lg_any() and lg_all() have gradients, of any order. f16 and bf16 are
- * computed in f32 and rounded once. Tensors have any strides, on any device. Along one dimension, a 0-d tensor counts
- * as 1-d.
+ * All except lg_argmax(), lg_argmin(), lg_any() and lg_all() have gradients, of any order. f16 and bf16 are computed in
+ * f32 and rounded once. Tensors have any strides, on any device. Along one dimension, a 0-d tensor counts as 1-d.
  *
  *     lg_tensor *p = lg_softmax(lg_linear(x, w, b), -1);
  *     lg_tensor *entropy = lg_neg(lg_sum(lg_xlogy(p, p), .dims = LG_DIMS(-1)));
@@ -67,8 +66,7 @@ LG_API LG_NEW lg_tensor *lg_var_with(lg_tensor *x, const lg_reduce_options *opti
 #define lg_std(...) LG_CALL1(lg_std_with, lg_reduce_options, lg_std_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_std_with(lg_tensor *x, const lg_reduce_options *options);
 
-/* Computes the product; integers and bool give i64, an empty tensor gives 1. The gradient is correct also at elements
- * 0.
+/* Computes the product; integers and bool give i64, an empty tensor gives 1. The gradient is correct also at 0.
  * Example: lg_prod(x, .dims = LG_DIMS(1)) */
 #define lg_prod(...) LG_CALL1(lg_prod_with, lg_reduce_options, lg_prod_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_prod_with(lg_tensor *x, const lg_reduce_options *options);
@@ -101,8 +99,7 @@ LG_API LG_NEW lg_tensor *lg_norm_with(lg_tensor *x, double p, const lg_norm_opti
 
 /* ---- matrix products ----
  *
- * The operands are promoted to a float dtype. On GPUs, lg_set_allow_tf32() makes products of f32 faster and less
- * accurate.
+ * The operands are promoted to a float dtype. lg_set_allow_tf32() makes f32 faster and less accurate on GPUs.
  */
 
 /* Computes the matrix product of a (..., m, k) and b (..., k, n), which has shape (..., m, n), as PyTorch's matmul
@@ -141,9 +138,8 @@ LG_API LG_NEW lg_tensor *lg_glu(lg_tensor *x, int dim);
 LG_API LG_NEW lg_tensor *lg_cumsum(lg_tensor *x, int dim);  /* y[i] = x[0] + ... + x[i]; floats accumulate in f64 */
 LG_API LG_NEW lg_tensor *lg_cumprod(lg_tensor *x, int dim); /* y[i] = x[0] * ... * x[i]; differentiable also at 0 */
 
-/* Computes log(e^x[0] + ... + e^x[i]) along dim without overflow: running sums of probabilities that are kept as their
- * logarithms. x has a float dtype and accumulates in f64. The gradient is correct also at -infinity, where PyTorch's
- * may be NaN.
+/* Computes log(e^x[0] + ... + e^x[i]) along dim without overflow: running sums of probabilities kept as logarithms. x
+ * has a float dtype and accumulates in f64. The gradient is correct also at -infinity, where PyTorch's may be NaN.
  * Example: lg_logcumsumexp(scores, -1) */
 LG_API LG_NEW lg_tensor *lg_logcumsumexp(lg_tensor *x, int dim);
 

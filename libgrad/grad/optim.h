@@ -1,7 +1,7 @@
 /* optim.h - optimisers, their learning rates, and gradient clipping.
  *
- * An optimiser updates parameters by their gradients. A step computes a loss, clears gradients, computes new ones,
- * updates:
+ * An optimiser updates parameters by their gradients. A training step computes a loss, clears the old gradients,
+ * computes new ones and updates:
  *
  *     lg_optimizer *opt = lg_adam(c, lg_parameters(net), 1e-3);
  *     lg_each_batch(b, batches) {

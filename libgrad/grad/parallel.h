@@ -51,9 +51,8 @@ LG_API bool lg_data_parallel_with(lg_module *m, lg_group *g, const lg_data_paral
         for (bool LG_LOCAL(lg_sync_was_) = lg_sync_mode((m), false), LG_LOCAL(lg_sync_go_) = true;                     \
              LG_LOCAL(lg_sync_go_); LG_LOCAL(lg_sync_go_) = false, lg_sync_mode((m), LG_LOCAL(lg_sync_was_)))
 
-/* Turns the averaging of gradients, on at first, on or off and returns the previous mode. lg_get_sync_mode() returns
- * the mode without a change. Fails with LG_ERR_STATE if m is not data-parallel or in a backward; works while an error
- * is set. */
+/* Turns the averaging of gradients, on at first, on or off and returns the previous mode. lg_get_sync_mode() only
+ * returns it. Fails with LG_ERR_STATE if m is not data-parallel or in a backward; works while an error is set. */
 LG_API bool lg_sync_mode(lg_module *m, bool on);
 LG_API bool lg_get_sync_mode(const lg_module *m);
 
@@ -67,7 +66,7 @@ LG_API bool lg_data_parallel_weight(lg_module *m, double weight);
 /* Lets the batch norms in m, in training mode, normalise by the statistics of the batches of all ranks of g instead of
  * their own, as torch.nn.SyncBatchNorm does; batches may have different sizes. All ranks must run them equally often,
  * also in lg_module_print_memory(). Copies made by lg_module_clone() do the same. A group of one changes nothing. Fails
- * with LG_ERR_COMM if the group is broken, and so does a forward, which fails with LG_ERR_STATE if it was freed. */
+ * with LG_ERR_COMM if the group is broken, and so does a forward, with LG_ERR_STATE if the group was freed. */
 LG_API bool lg_sync_batch_norm(lg_module *m, lg_group *g);
 
 LG_END_C

@@ -211,8 +211,7 @@ LG_API LG_NEW lg_tensor *lg_ge_scalar(lg_tensor *x, double s); /* x >= s */
 
 /* ---- logic and tests ----
  *
- * The result is a bool tensor without a gradient. Operands may have any dtype; nonzero elements, NaN included, are
- * true.
+ * The result is a bool tensor without a gradient. Operands may have any dtype; nonzero elements and NaN are true.
  */
 
 LG_API LG_NEW lg_tensor *lg_logical_and(lg_tensor *a, lg_tensor *b); /* whether both are true */

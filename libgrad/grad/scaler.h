@@ -17,8 +17,7 @@
  *     }
  *
  * A step is skipped if a gradient is infinite or NAN, and the scale becomes smaller; after many good steps it grows.
- * lg_scaler_unscale() is needed only to read or change gradients before the step. bf16 has the range of f32 and needs
- * no scaler.
+ * lg_scaler_unscale() is needed only to read or change gradients before the step. bf16, like f32, needs none.
  *
  * The rules are those of torch.amp.GradScaler. Only lg_scaler_get_scale() waits for the device.
  */

@@ -48,8 +48,7 @@ typedef struct lg_multi_step_lr_options {
         LG_OPTIONS_HEAD
         double gamma LG_DEFAULT; /* the factor; default 0.1. LG_ZERO sets 0. */
 } lg_multi_step_lr_options;
-/* Makes a schedule that multiplies the rates by gamma at each of one or more milestones, numbers of steps
- * (MultiStepLR).
+/* Makes a schedule that multiplies the rates by gamma at each of one or more milestones, in steps (MultiStepLR).
  * Example: lg_multi_step_lr(opt, LG_INTS(30, 80), .gamma = 0.5) */
 #define lg_multi_step_lr(...)                                                                                          \
         LG_CALL2(lg_multi_step_lr_with, lg_multi_step_lr_options, lg_multi_step_lr_takes_opt_milestones, __VA_ARGS__)
@@ -159,8 +158,7 @@ LG_API LG_NEW lg_scheduler *lg_chained_lr_list(lg_scheduler *const *schedulers);
 /* Sets the rates of the next step. Fails with LG_ERR_STATE also if s is one of lg_reduce_on_plateau(). */
 LG_API bool lg_scheduler_step(lg_scheduler *s);
 
-/* Steps a schedule of lg_reduce_on_plateau() (else LG_ERR_STATE) with a metric, such as the validation loss of this
- * epoch. */
+/* Steps a schedule of lg_reduce_on_plateau() (else LG_ERR_STATE) with a metric, such as the epoch's validation loss. */
 LG_API bool lg_scheduler_step_metric(lg_scheduler *s, double metric);
 
 /* Frees a schedule; rates stay as they are. Fails with LG_ERR_ARGUMENT if another schedule owns it, and with
@@ -183,15 +181,13 @@ LG_API void lg_scheduler_free(lg_scheduler *s);
 LG_API LG_NEW lg_ema *lg_ema_new(lg_module *m, double decay);
 
 /* Updates the averages: average = decay average + (1 - decay) value. The first update copies the values, and buffers
- * are always copied. They follow the module to another device. Fails with LG_ERR_STATE also while they are swapped
- * in. */
+ * are always copied. They follow the module to another device. Fails with LG_ERR_STATE also while swapped in. */
 LG_API bool lg_ema_update(lg_ema *e);
 
 /* Exchanges the averages with the values in the module, buffers included. A second call exchanges them back. */
 LG_API bool lg_ema_swap(lg_ema *e);
 
-/* Frees the average; the module keeps it if it is swapped in. Fails with LG_ERR_STATE in a function given to
- * lg_trace(). */
+/* Frees the average; if swapped in, the module keeps it. Fails with LG_ERR_STATE in a callback of lg_trace(). */
 LG_API void lg_ema_free(lg_ema *e);
 
 LG_END_C

@@ -13,14 +13,12 @@
  *     ...
  *     lg_checkpoint_save(run, "run.safetensors");
  *
- * Files are safetensors (https://github.com/huggingface/safetensors), also for PyTorch, with the names of its
- * state_dict.
+ * Files are safetensors (https://github.com/huggingface/safetensors), which PyTorch reads, with its state_dict's names.
  *
  * Saving writes a temporary file next to the old one and replaces it only when the new one is whole: a kill, a crash or
  * a full disk leaves the old file as it is. A process that is killed leaves the temporary file, ".NAME.grad-0.tmp",
  * which the next save of that file removes unless its writer still holds a lock on it (flock). Nothing is saved while
- * the context holds an error, or if a device-side error is pending, so that a failed run does not overwrite a good
- * file.
+ * the context holds an error, or if a device-side error is pending, so a failed run does not overwrite a good file.
  *
  * Loading matches all names, checks and reads everything before it changes anything. Values beyond 64 MB are read
  * twice: once to see that they can be read, and once into place. If the second reading fails, the message says that
@@ -92,8 +90,8 @@ typedef struct lg_weight {
 #define lg_weights_at(w, i, ret) lg_weights_at_with((w), (i), (ret), sizeof(lg_weight))
 LG_API bool lg_weights_at_with(const lg_weights *w, int64_t i, lg_weight *ret, size_t size);
 
-/* Reads a tensor to the default device. Fails with LG_ERR_FORMAT also if the file became shorter or a bool is not 0 or
- * 1. */
+/* Reads the tensor of that name, on the context's default device. Fails with LG_ERR_FORMAT also if the file has become
+ * shorter or has a bool that is not 0 or 1. */
 LG_API LG_NEW lg_tensor *lg_weights_read(lg_weights *w, const char *name);
 
 /* Sets *ret_key and *ret_value to the key and the value of entry number i, from 0, of the file's "__metadata__",
@@ -106,7 +104,7 @@ LG_API void lg_weights_close(lg_weights *w);
 /* ---- checkpoints ----
  *
  * A checkpoint saves what was added to it and the context's random state to one file, and loads it again. Names are not
- * empty, contain no dot, differ from each other, and are not "random". Added objects must outlive it.
+ * empty, contain no dot, differ from each other, and are not "random". All that is added must outlive it.
  */
 
 /* A list of what makes up a run. Gradients are not saved: save between lg_step() and the next lg_backward(). */

@@ -123,8 +123,7 @@ LG_API LG_NEW lg_tensor *lg_borrow_with(lg_ctx *c, void *data, lg_dtype memory, 
 
 /* ---- random tensors ----
  *
- * Random numbers come from the random state of the context (lg_seed() in context.h), which advances only if the call
- * succeeds.
+ * Random numbers come from the random state of the context (lg_seed()), which advances only if the call succeeds.
  */
 
 /* Returns a tensor of a float dtype with numbers drawn uniformly from [low, high); if low equals high, all are low.
@@ -221,8 +220,7 @@ LG_API bool lg_write(lg_tensor *t, const void *data, lg_dtype dtype, size_t byte
 
 /* Prints t to f in PyTorch's format and flushes f. Beyond 1000 elements, prints the first and last three of each
  * dimension. Numbers have a decimal point in every locale. If t is NULL or was freed, prints "NULL tensor". Fails with
- * LG_ERR_IO if f cannot be written; if there is no memory to read the values (LG_ERR_MEMORY), they are printed as
- * "...". */
+ * LG_ERR_IO if f cannot be written; if there is no memory to read the values (LG_ERR_MEMORY), prints "...". */
 LG_API bool lg_print(FILE *f, const lg_tensor *t);
 
 /* ---- views ----
@@ -260,8 +258,7 @@ LG_API LG_NEW lg_tensor *lg_slice_with(lg_tensor *x, int dim, int64_t start, int
 /* Returns the part of x at one index of dimension dim, which is removed. A negative index counts from the end. */
 LG_API LG_NEW lg_tensor *lg_select(lg_tensor *x, int dim, int64_t index);
 
-/* Returns x without the dimensions of size 1 that dims lists, or without all of them for LG_ALL_DIMS; others are
- * kept. */
+/* Returns x without the dimensions of size 1 that dims lists, or without all for LG_ALL_DIMS; others are kept. */
 LG_API LG_NEW lg_tensor *lg_squeeze(lg_tensor *x, lg_dims dims);
 
 /* Returns x with an additional dimension of size 1, which becomes dimension dim of the result; -1 appends it. */

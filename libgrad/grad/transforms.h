@@ -49,8 +49,7 @@ LG_API void lg_transform_free(lg_transform *t);
 LG_API LG_NEW lg_transform *lg_transform_to_float(lg_ctx *c);
 
 /* Computes (x - mean) / std; for u8, (x / 255 - mean) / std in f32 (torchvision's Normalize, for u8 after ToTensor).
- * mean and std each have one number, for any shape, or one for each channel of (C, H, W), finite in f32; std is above
- * 0.
+ * mean and std each have one number, for any shape, or one for each channel of (C, H, W), finite in f32; std > 0.
  * Example: lg_transform_normalize(c, LG_NUMBERS(0.485, 0.456, 0.406), LG_NUMBERS(0.229, 0.224, 0.225)) */
 LG_API LG_NEW lg_transform *lg_transform_normalize(lg_ctx *c, lg_numbers_in mean, lg_numbers_in std);
 
@@ -107,9 +106,8 @@ LG_API LG_NEW lg_transform *lg_transform_random_vertical_flip_with(lg_ctx *c, co
  * although s has these weights already, computes m s + (1 - m) value.
  */
 
-/* Resizes the image to height by width pixels, antialiased where it shrinks, as Pillow's resize(BILINEAR) and
- * torchvision's Resize(antialias=True) do. u8 is within one level of Pillow's, f32 within rounding. The image must have
- * pixels. */
+/* Resizes to height by width pixels, antialiased where it shrinks, as Pillow's resize(BILINEAR) and torchvision's
+ * Resize(antialias=True) do. u8 is within one level of Pillow's, f32 within rounding. The image must have pixels. */
 LG_API LG_NEW lg_transform *lg_transform_resize(lg_ctx *c, int64_t height, int64_t width);
 
 typedef struct lg_rotation_options {
