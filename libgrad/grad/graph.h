@@ -9,9 +9,10 @@
  *     lg_backward(loss);
  *     lg_print(stdout, lg_grad_of(w));
  *
- * An op stays in the graph as long as a tensor that depends on it exists. What it has saved for derivatives is freed
- * earlier, by the first lg_backward() or lg_grad() that passes through it, unless .retain_graph is set. A value that
- * was saved must not be changed in place before the backward: that is LG_ERR_STATE, with a message that names the op.
+ * An op stays in the graph as long as a tensor that depends on it exists. The values it has saved for derivatives are
+ * freed earlier, by the first lg_backward() or lg_grad() that passes through it, unless .retain_graph is set. A value
+ * that was saved must not be changed in place before the backward: that is LG_ERR_STATE, with a message that names the
+ * op.
  */
 #ifndef LG_GRAPH_H
 #define LG_GRAPH_H

@@ -125,7 +125,8 @@ LG_API LG_NEW lg_module *lg_nn_conv_transpose2d_with(lg_ctx *c, int64_t in, int6
 
 /* Makes a layer that applies the op: the maximum or mean of windows of the given size, or the mean of windows that give
  * an output of size x size pixels.
- * Examples: lg_nn_max_pool2d(c, 3, .stride = 2), lg_nn_avg_pool2d(c, 2), lg_nn_adaptive_avg_pool2d(c, 1) */
+ * Examples: lg_nn_max_pool2d(c, 3, .stride = 2, .padding = 1), lg_nn_avg_pool2d(c, 2),
+ * lg_nn_adaptive_avg_pool2d(c, 1) */
 #define lg_nn_max_pool2d(...)                                                                                          \
         LG_CALL2(lg_nn_max_pool2d_with, lg_pool_options, lg_nn_max_pool2d_takes_c_kernel, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_max_pool2d_with(lg_ctx *c, int64_t kernel, const lg_pool_options *options);

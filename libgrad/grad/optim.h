@@ -27,13 +27,13 @@ LG_BEGIN
  * gradient (negated if .maximize is given), and t counts the updates of the parameter from 1 on.
  *
  * Parameters are leaves that require grad, such as those that lg_parameters() lists. The optimiser keeps their handles,
- * not the list, and does not own them. What it stores for a parameter is f64 for f64, else f32, and follows the
+ * not the list, and does not own them. The state it stores for a parameter is f64 for f64, else f32, and follows the
  * parameter to another device (lg_module_to()) in the next lg_step(). A parameter, or its memory, is listed once, and
  * is not expanded. Learning rates and options are finite and not negative; betas and rhos are below 1.
  *
  * An update that is small beside a 16-bit parameter is lost when that is rounded. With .master = true the optimiser
  * keeps an f32 copy of each f16 or bf16 parameter (master weights), updates the copy and rounds it to the parameter.
- * What the program writes into the parameter itself goes into the copy in the next lg_step().
+ * Values that the program writes into the parameter go into the copy in the next lg_step().
  */
 
 typedef struct lg_sgd_options {
