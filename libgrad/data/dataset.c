@@ -69,13 +69,6 @@ void lg__fields_free(lg_ctx *c, lg_fields *fields)
         fields->count = 0;
 }
 
-lg_dataset *lg__dataset_or_null(lg_dataset *d, bool ok)
-{
-        if (d && !ok)
-                lg__object_destroy(&d->object);
-        return ok ? d : NULL;
-}
-
 bool lg__dataset_check(lg_ctx *c, const lg_dataset *d, const char *op)
 {
         if (!d || (c && d->object.ctx != c))

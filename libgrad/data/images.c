@@ -365,5 +365,5 @@ lg_dataset *lg_image_folder_with(lg_ctx *c, const char *path, const lg_image_fol
         if (d && t)
                 ((images *)d)->resize = lg__object_use(t);
         lg_transform_free(t); /* it ends with the data set */
-        return lg__dataset_or_null(d, d && fill((images *)d, path, &o));
+        return d && fill((images *)d, path, &o) ? d : lg__object_destroy(d);
 }

@@ -80,16 +80,13 @@ lg_scaler *lg_scaler_new_with(lg_ctx *c, const lg_scaler_options *options)
                   *steps = scale ? number(c, lg_cpu(), LG_I64, 0) : NULL;
         s->scale = scale ? lg__tensor_own(scale) : NULL;
         s->steps = steps ? lg__tensor_own(steps) : NULL;
-        if (steps)
-                return s;
-        lg__object_destroy(&s->object);
-        return NULL;
+        return steps ? s : lg__object_destroy(s);
 }
 
 void lg_scaler_free(lg_scaler *s)
 {
         if (s && lg__may_end(s->object.ctx, "lg_scaler_free"))
-                lg__object_destroy(&s->object);
+                lg__object_destroy(s);
 }
 
 static bool ready(const lg_scaler *s, const char *op)
