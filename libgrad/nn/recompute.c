@@ -163,8 +163,7 @@ static bool derive_by(lg__vjp *v, lg_tensor *y, const again *a)
         if (!grad)
                 return false;
         lg__tensor_disown(grad);
-        lg__tensor_release(v->grad[0]);
-        v->grad[0] = NULL;
+        lg__tensor_hold(&v->grad[0], NULL);
         y = own_handle(v->ctx, y, a);
         return y && lg__spend_grad(y, grad, (lg_list){a->count, a->by}, v->ctx->recording, a->grads);
 }

@@ -96,8 +96,7 @@ static bool update_average(entry *n)
         lg_tensor *moved = lg__clone_values(n->average, device, n->average->at.dtype);
         if (!moved)
                 return false;
-        lg__tensor_release(n->average);
-        n->average = lg__tensor_own(moved);
+        lg__tensor_hold(&n->average, moved);
         return true;
 }
 
