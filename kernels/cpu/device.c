@@ -1,8 +1,7 @@
 /* device.c - the CPU as a device: host memory, and the kernels of the best instruction set that this machine has. */
 #include "isa.h"
 #include "engine.h"
-#include <stdarg.h>
-#include <stdio.h>
+#include "../queue_fail.inc"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,18 +13,6 @@ extern const lg_kernels lg__cpu_kernels_avx2;
 #if LG_HAVE_avx512
 extern const lg_kernels lg__cpu_kernels_avx512;
 #endif
-
-bool lg_queue_fail(lg_queue *q, lg_status status, const char *format, ...)
-{
-        if (q->status != LG_OK)
-                return false;
-        va_list args;
-        va_start(args, format);
-        vsnprintf(q->message, sizeof q->message, format, args);
-        va_end(args);
-        q->status = status;
-        return false;
-}
 
 static int cpu_count(char *reason, size_t size)
 {

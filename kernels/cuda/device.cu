@@ -2,24 +2,11 @@
 #include "blas.h"
 #include "dnn.h"
 #include "nccl.h"
-#include <stdarg.h>
+#include "../queue_fail.inc"
 #include <stdio.h>
 #include <string.h>
 
 extern "C" const lg_kernels lg_cuda_kernels;
-
-/* libgrad links its own; a module brings one for itself. */
-bool lg_queue_fail(lg_queue *q, lg_status status, const char *format, ...)
-{
-        if (q->status != LG_OK)
-                return false;
-        va_list args;
-        va_start(args, format);
-        vsnprintf(q->message, sizeof q->message, format, args);
-        va_end(args);
-        q->status = status;
-        return false;
-}
 
 bool lg_cuda_good(lg_queue *q, const char *call, cudaError_t e)
 {

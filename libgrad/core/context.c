@@ -45,10 +45,11 @@ void *lg__object_new(lg_ctx *c, const lg__type *type, size_t bytes)
         return o;
 }
 
-void lg__object_destroy(lg__object *o)
+void *lg__object_destroy(void *record)
 {
+        lg__object *o = record;
         if (!o || !o->type) /* that one is on its way: a release function of its own calls */
-                return;
+                return NULL;
         const lg__type *type = o->type;
         lg_ctx *c = o->ctx;
         lg__link_remove(&o->link);
@@ -58,6 +59,7 @@ void lg__object_destroy(lg__object *o)
         if (type->destroy)
                 type->destroy(o);
         lg__free(c, o, o->bytes);
+        return NULL;
 }
 
 void lg__weak_set(lg__weak *w, lg__object *o)

@@ -48,7 +48,7 @@ typedef struct lg__type {
 } lg__type;
 /* A registered record of so many bytes, zero behind its head. NULL: no memory, or c is NULL or holds an error. */
 void *lg__object_new(lg_ctx *c, const lg__type *type, size_t bytes);
-void lg__object_destroy(lg__object *o); /* unregisters, destroys and frees; NULL: nothing */
+void *lg__object_destroy(void *o); /* unregisters, destroys and frees; of NULL nothing. Returns NULL */
 /* A reference that becomes NULL when the object is destroyed. */
 typedef struct lg__weak {
         lg__object *object;

@@ -72,12 +72,9 @@ static lg__device *find(const lg_ctx *c, lg_device id)
 }
 
 /* NULL and a reason; without one, an error is set. */
-static lg__device *find_or_open(lg_ctx *c, lg_device id, char *why, size_t size)
+static lg__device *open_new(lg_ctx *c, lg_device id, char *why, size_t size)
 {
         char reason[512] = "";
-        lg__device *found = find(c, id);
-        if (found)
-                return found;
         const lg_device_api *api = lg__device_type(id.type, reason, sizeof reason);
         const char *name = lg__device_type_name(id.type);
         int count = api ? api->count(reason, sizeof reason) : 0;
@@ -101,7 +98,7 @@ lg__device *lg__device_get(lg_ctx *c, lg_device id)
         if ((unsigned)id.type >= LG_DEVICE_TYPE_COUNT)
                 return lg__fail(c, LG_ERR_ARGUMENT, "there is no device type %d", (int)id.type);
         char why[640] = "";
-        d = find_or_open(c, id, why, sizeof why);
+        d = open_new(c, id, why, sizeof why);
         if (!d && why[0])
                 lg__fail(c, LG_ERR_DEVICE, "%s", why);
         return d;
@@ -207,7 +204,7 @@ int lg_device_count(lg_ctx *c, lg_device_type type)
 static bool usable(lg_ctx *c, lg_device device)
 {
         char why[640];
-        return lg__ok(c) && device.index >= 0 && find_or_open(c, device, why, sizeof why);
+        return lg__ok(c) && device.index >= 0 && (find(c, device) || open_new(c, device, why, sizeof why));
 }
 
 lg_device lg_try_cuda(lg_ctx *c, int index)

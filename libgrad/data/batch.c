@@ -269,10 +269,9 @@ lg_collate *lg_collate_new_with(lg_ctx *c, lg_fields fields, lg_collate_fn *fn, 
                 return NULL;
         }
         lg_collate *k = lg__collate_new(c, fn, user, o.release);
-        if (!k || (lg__fields_take(c, "lg_collate_new", &k->fields, &fields) && are_fixed(c, &fields)))
-                return k;
-        lg__object_destroy(&k->object);
-        return NULL;
+        return k && lg__fields_take(c, "lg_collate_new", &k->fields, &fields) && are_fixed(c, &fields)
+                       ? k
+                       : lg__object_destroy(k);
 }
 
 void lg_collate_free(lg_collate *k)

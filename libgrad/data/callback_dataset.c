@@ -70,7 +70,7 @@ static lg_dataset *make(lg_ctx *c, const char *op, int64_t size, const lg_fields
         made->seek = o.seek;
         d->own = true;
         d->stream = stream ? d : NULL;
-        return lg__dataset_or_null(d, lg__fields_take(c, op, &d->fields, fields));
+        return lg__fields_take(c, op, &d->fields, fields) ? d : lg__object_destroy(d);
 }
 
 lg_dataset *lg_dataset_new_with(lg_ctx *c, int64_t size, lg_fields fields, lg_sample_fn *fn, void *user,

@@ -73,8 +73,6 @@ extern const char *const lg__field_names[LG_MAX_FIELDS]; /* names of fields that
  * is no memory; `to` then has the fields copied so far. */
 bool lg__fields_take(lg_ctx *c, const char *op, lg_fields *to, const lg_fields *fields);
 void lg__fields_free(lg_ctx *c, lg_fields *fields);
-/* Returns d if ok; otherwise destroys d, which may be NULL, and returns NULL. */
-lg_dataset *lg__dataset_or_null(lg_dataset *d, bool ok);
 /* Returns false and sets an error "op: the data set is ..." if d is NULL, of another context (unless c is NULL) or
  * being destroyed. */
 bool lg__dataset_check(lg_ctx *c, const lg_dataset *d, const char *op);

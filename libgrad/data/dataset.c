@@ -69,13 +69,6 @@ void lg__fields_free(lg_ctx *c, lg_fields *fields)
         fields->count = 0;
 }
 
-lg_dataset *lg__dataset_or_null(lg_dataset *d, bool ok)
-{
-        if (d && !ok)
-                lg__object_destroy(&d->object);
-        return ok ? d : NULL;
-}
-
 bool lg__dataset_check(lg_ctx *c, const lg_dataset *d, const char *op)
 {
         if (!d || (c && d->object.ctx != c))
@@ -115,12 +108,6 @@ lg_names lg_dataset_classes(const lg_dataset *d)
 
 /* ---- one sample ---- */
 
-/* Returns the rows that the sample wrote of a field. */
-static lg_tensor *written(lg_tensor *t, const lg_field *f, int64_t rows)
-{
-        return f->ragged ? lg_slice(t, 0, 0, rows) : t;
-}
-
 static bool get(lg_dataset *d, int64_t i, lg__sampler *sampler, lg_batch *b)
 {
         lg_ctx *c = d->object.ctx;
@@ -141,11 +128,9 @@ static bool get(lg_dataset *d, int64_t i, lg__sampler *sampler, lg_batch *b)
         if (!ok)
                 return lg__fail(c, sampler->code ? sampler->code : LG_ERR_IO, "lg_dataset_get: %s",
                                 sampler->code ? sampler->message : "the sample's function gives false");
-        for (int f = 0; f < d->fields.count; f++) {
-                b->field[f] = written(b->field[f], &d->fields.field[f], sampler->sample.length[f]);
-                if (!b->field[f])
-                        return false;
-        }
+        for (int f = 0; f < d->fields.count; f++)
+                if (d->fields.field[f].ragged) /* the rows that the sample wrote */
+                        b->field[f] = lg_slice(b->field[f], 0, 0, sampler->sample.length[f]);
         return lg__ok(c);
 }
 

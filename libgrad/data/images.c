@@ -108,19 +108,22 @@ static entry look(const folder *f, const char *parent, const char *name, char pa
         return UNREADABLE;
 }
 
-/* Finds the pictures of a class. */
-static bool read_class(folder *f, const char *path, int levels)
+static bool add_class(folder *f, const char *path, const char *name);
+
+/* Finds the PNG files in path/CLASS/ and in folders there, at the top level, or else those of a class. Returns false
+ * and sets an error if something cannot be read; f then has what was found so far. */
+static bool read_folder(folder *f, const char *path, int level)
 {
         texts names = {NULL, 0, 0};
         char inner[PATH];
-        if (!levels)
+        if (level > MOST_LEVELS)
                 return lg__fail(f->ctx, LG_ERR_FORMAT, "%s: %.300s is more than %d folders deep", op, path,
                                 MOST_LEVELS);
         bool ok = list(f, path, &names);
         for (int64_t i = 0; ok && i < names.count; i++) {
                 const entry k = look(f, path, names.items[i], inner);
-                ok = k == OTHER || (k == PICTURE && add_picture(f, inner)) ||
-                     (k == FOLDER && read_class(f, inner, levels - 1));
+                ok = k == OTHER || (k == PICTURE && (!level || add_picture(f, inner))) ||
+                     (k == FOLDER && (level ? read_folder(f, inner, level + 1) : add_class(f, inner, names.items[i])));
         }
         free_texts(f->ctx, &names);
         return ok;
@@ -129,28 +132,10 @@ static bool read_class(folder *f, const char *path, int levels)
 static bool add_class(folder *f, const char *path, const char *name)
 {
         const int64_t before = f->count;
-        if (!add_text(f->ctx, &f->classes, name) || !read_class(f, path, MOST_LEVELS))
+        if (!add_text(f->ctx, &f->classes, name) || !read_folder(f, path, 1))
                 return false;
         return f->count > before ||
                lg__fail(f->ctx, LG_ERR_FORMAT, "%s: %.300s has no PNG files; each folder there is a class", op, path);
-}
-
-/* Finds the PNG files in path/CLASS/ and in folders there. Returns false and sets an error if something cannot be read,
- * a class has no pictures or there are no classes; f, which is empty at first, then has what was found so far. */
-static bool read_folder(const char *path, folder *f)
-{
-        texts names = {NULL, 0, 0};
-        char inner[PATH];
-        bool ok = list(f, path, &names);
-        for (int64_t i = 0; ok && i < names.count; i++) {
-                const entry k = look(f, path, names.items[i], inner);
-                ok = k != UNREADABLE && (k != FOLDER || add_class(f, inner, names.items[i]));
-        }
-        free_texts(f->ctx, &names);
-        if (ok && !f->count)
-                ok = lg__fail(f->ctx, LG_ERR_FORMAT, "%s: %.300s has no folders; each class has one of its name", op,
-                              path);
-        return ok;
 }
 
 /* ---- the data set ---- */
@@ -328,8 +313,11 @@ static bool fill(images *m, const char *path, const lg_image_folder_options *o)
         m->height = o->height;
         m->width = o->width;
         m->folder.ctx = c;
-        if (!read_folder(path, &m->folder))
+        if (!read_folder(&m->folder, path, 0))
                 return false;
+        if (!m->folder.count)
+                return lg__fail(c, LG_ERR_FORMAT, "%s: %.300s has no folders; each class has one of its name", op,
+                                path);
         for (int64_t i = 0; i < m->folder.count; i++)
                 if (!look_at(m, &m->folder.pictures[i]))
                         return false;
@@ -365,5 +353,5 @@ lg_dataset *lg_image_folder_with(lg_ctx *c, const char *path, const lg_image_fol
         if (d && t)
                 ((images *)d)->resize = lg__object_use(t);
         lg_transform_free(t); /* it ends with the data set */
-        return lg__dataset_or_null(d, d && fill((images *)d, path, &o));
+        return d && fill((images *)d, path, &o) ? d : lg__object_destroy(d);
 }

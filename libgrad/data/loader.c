@@ -311,8 +311,7 @@ static lg_loader *begin(lg_ctx *c, lg_dataset *data, lg_collate *collate, lg_dev
         if (l->plan.set)
                 return l;
         lg__fail(c, LG_ERR_STATE, "lg_loader_open: another loader reads this stream; free it first");
-        lg__object_destroy(&l->object);
-        return NULL;
+        return lg__object_destroy(l);
 }
 
 lg_loader *lg_loader_open_with(lg_ctx *c, lg_dataset *data, int64_t batch_size, const lg_loader_options *options)
@@ -330,8 +329,7 @@ lg_loader *lg_loader_open_with(lg_ctx *c, lg_dataset *data, int64_t batch_size, 
                 if (agree(l, o.group))
                         return l;
         }
-        lg__object_destroy(&l->object);
-        return NULL;
+        return lg__object_destroy(l);
 }
 
 void lg_loader_free(lg_loader *l)
@@ -339,7 +337,7 @@ void lg_loader_free(lg_loader *l)
         if (!l || !step_may_end(l, "lg_loader_free"))
                 return;
         end_step(l);
-        lg__object_destroy(&l->object);
+        lg__object_destroy(l);
 }
 
 int64_t lg_loader_batches(const lg_loader *l)

@@ -110,10 +110,8 @@ static bool shuffle(lg_ctx *c, int64_t n, uint64_t seed, int64_t epoch, int64_t 
 {
         lg_random_state was = c->random;
         lg_scope scope = lg_scope_begin(c);
-        if (!scope.id)
-                return false;
         c->random = (lg_random_state){seed, (uint64_t)epoch * ((uint64_t)n / 2 + 1)};
-        lg_tensor *t = lg_permutation(c, n, .device = lg_cpu());
+        lg_tensor *t = scope.id ? lg_permutation(c, n, .device = lg_cpu()) : NULL;
         if (t && n)
                 memcpy(order, lg__data(t), (size_t)n * sizeof *order);
         c->random = was;

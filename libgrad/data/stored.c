@@ -162,7 +162,7 @@ lg_dataset *lg_dataset_records_with(lg_ctx *c, const char *path, lg_fields field
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: .skip is %lld; it is a number of bytes", op,
                                 (long long)o.skip);
         stored *made = begin(c, op);
-        return lg__dataset_or_null((lg_dataset *)made, made && lay_records(made, path, &fields, o.skip));
+        return made && lay_records(made, path, &fields, o.skip) ? made : lg__object_destroy(made);
 }
 
 /* ---- NumPy's arrays ---- */
@@ -230,7 +230,7 @@ lg_dataset *lg_dataset_npy(lg_ctx *c, lg_names paths)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: %lld files; 1 to %d make a data set", op,
                                 (long long)paths.count, LG_MAX_FIELDS);
         stored *o = begin(c, op);
-        return lg__dataset_or_null((lg_dataset *)o, o && add_arrays(o, paths));
+        return o && add_arrays(o, paths) ? o : lg__object_destroy(o);
 }
 
 /* ---- text ---- */
@@ -262,6 +262,5 @@ lg_dataset *lg_dataset_text_with(lg_ctx *c, const char *path, int64_t length, co
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the length is %lld, .stride %lld; both are 1 or more", op,
                                 (long long)length, (long long)o.stride);
         stored *made = begin(c, op);
-        return lg__dataset_or_null((lg_dataset *)made,
-                                   made && lay_text(made, path, length, o.stride ? o.stride : length));
+        return made && lay_text(made, path, length, o.stride ? o.stride : length) ? made : lg__object_destroy(made);
 }

@@ -62,7 +62,7 @@ static lg_dataset *make_subset(lg_dataset *d, const char *op, int64_t count, con
         s->samples = lg__host_alloc(c, (size_t)count * sizeof *samples + 1);
         if (s->samples && count)
                 memcpy(s->samples, samples, (size_t)count * sizeof *samples);
-        return lg__dataset_or_null(made, s->samples && take_over(made, d, op));
+        return s->samples && take_over(made, d, op) ? made : lg__object_destroy(made);
 }
 
 lg_dataset *lg_dataset_subset(lg_dataset *d, lg_ints samples)
@@ -208,5 +208,5 @@ lg_dataset *lg_dataset_concat_list(lg_ctx *c, lg_dataset *const *sets)
         if (!count)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_dataset_concat: there is no data set");
         lg_dataset *d = lg__dataset_new(c, &concat_kind, 0);
-        return lg__dataset_or_null(d, d && join((concat *)d, c, count, sets));
+        return d && join((concat *)d, c, count, sets) ? d : lg__object_destroy(d);
 }

@@ -154,7 +154,7 @@ static lg_dataset *make(lg_ctx *c, const char *op, lg_list list, const lg_datase
         if (!all_are_good(c, op, list, &o))
                 return NULL;
         lg_dataset *d = lg__dataset_new(c, &kind, list.items[0]->at.shape.size[0]);
-        return lg__dataset_or_null(d, d && fill((tensors *)d, op, list, &o));
+        return d && fill((tensors *)d, op, list, &o) ? d : lg__object_destroy(d);
 }
 
 lg_dataset *lg_dataset_tensors_with(lg_ctx *c, lg_tensor *x, lg_tensor *y, const lg_dataset_options *options)

@@ -55,9 +55,7 @@ lg_transform *lg__transform_of_options(lg_ctx *c, const lg__transform_kind *kind
                 ok = lg__number_within(c, kind->op, n->name, *value, n->above_previous ? previous : n->low, n->high);
                 previous = *value;
         }
-        if (t && !ok)
-                lg__object_destroy(&t->object);
-        return ok ? t : NULL;
+        return ok ? t : lg__object_destroy(t);
 }
 
 /* ---- images ---- */
@@ -226,10 +224,8 @@ lg_transform *lg_transforms_list(lg_ctx *c, lg_transform *const *parts)
         if (!a)
                 return NULL;
         a->parts = lg__alloc(c, parts_bytes(count));
-        if (!a->parts) {
-                lg__object_destroy(&a->head.object);
-                return NULL;
-        }
+        if (!a->parts)
+                return lg__object_destroy(a);
         a->head.depth = depth;
         for (; a->count < count; a->count++) {
                 lg_transform *part = lg__object_use(parts[a->count]);
@@ -383,5 +379,5 @@ lg_dataset *lg_dataset_transform(lg_dataset *d, lg_transform *t)
             !check_transform(d->object.ctx, t, "lg_dataset_transform"))
                 return NULL;
         lg_dataset *made = lg__dataset_new(d->object.ctx, &transformed_kind, d->size);
-        return lg__dataset_or_null(made, made && fill((transformed *)made, d, t));
+        return made && fill((transformed *)made, d, t) ? made : lg__object_destroy(made);
 }

@@ -76,10 +76,8 @@ static lg_transform *make(lg_ctx *c, const lg__transform_kind *kind, int64_t cou
                 return NULL;
         v->count = count;
         v->mean = lg__alloc(c, numbers_bytes(count));
-        if (!v->mean) {
-                lg__object_destroy(&v->head.object);
-                return NULL;
-        }
+        if (!v->mean)
+                return lg__object_destroy(v);
         v->std = v->mean + count;
         v->of_byte = (float *)(v->std + count);
         for (int64_t i = 0; i < count; i++) {

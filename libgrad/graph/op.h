@@ -170,11 +170,7 @@ struct lg__op {
  * elementwise ones by the number of their kernel. */
 #define OP(name) extern const lg__op lg__op_##name;
 #define COMPOSITE(name) OP(name)
-#include "ops/skip_pointwise.h"
 #include "ops/ops.def"
-#include "ops/skip_end.h"
-#undef OP
-#undef COMPOSITE
 extern const lg__op lg__pointwise_ops[LG_PW_COUNT]; /* rows without a name: derivatives */
 #define LG__OP(name) (&lg__op_##name)
 bool lg__has_elementwise(const char *name);

@@ -71,7 +71,7 @@ static void leave_at_exit(lg_transport *t)
                 g->link = NULL;
                 if (g->comm && c->error)
                         lg__comm_fail(g->comm, c->message);
-                lg__object_destroy(&g->object);
+                lg__object_destroy(g);
         }
         if (w->broken)
                 nanosleep(&(struct timespec){1, 0}, NULL);
@@ -126,10 +126,7 @@ static lg_group *new_group(lg_ctx *c, lg__world *w, int rank, int size)
                 for (int r = 0; r < size && g->members; r++)
                         g->members[r] = r;
         }
-        if (!w || g->members)
-                return g;
-        lg__object_destroy(&g->object);
-        return NULL;
+        return !w || g->members ? g : lg__object_destroy(g);
 }
 
 static bool join(lg_group *g, int tag)
@@ -213,8 +210,7 @@ static lg_group *enter_group(lg_ctx *c, lg__world *w)
                 if (r != w->t->rank)
                         lg__comm_refuse(w->t, w->t->rank, r, 0, c->message);
         lg__report_error(c);
-        if (g)
-                lg__object_destroy(&g->object);
+        lg__object_destroy(g);
         w->broken = true;
         return NULL;
 }
@@ -286,9 +282,7 @@ static lg_group *split(lg_group *g, int color, const wish *wishes)
                 if (r != g->rank && wishes[r].color == color)
                         lg__comm_refuse(g->world->t, rank, g->members[r], tag, g->object.ctx->message);
         lg__report_error(g->object.ctx);
-        if (part)
-                lg__object_destroy(&part->object);
-        return NULL;
+        return lg__object_destroy(part);
 }
 
 lg_group *lg_group_split(lg_group *g, int color)

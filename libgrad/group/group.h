@@ -69,8 +69,9 @@ typedef struct lg__request {
 bool lg__group_run(lg_group *g, const char *op, const lg__collective *what, const void *in, void *out);
 bool lg__group_tensors(lg_group *g, const char *op, const lg__collective *what, const lg_tensor *in, lg_tensor *out);
 /* Begin a collective, in the order of calls, and wait for its end. A weighted mean needs out = in. Neither waits for a
- * device. A request that could not begin has no end; of a group that was freed (NULL), the end frees the request. */
-bool lg__request_begin(lg_group *g, const char *op, lg__request *r);
+ * device. early: the caller does not wait yet. A request that could not begin has no end; of a group that was freed
+ * (NULL), the end frees the request. */
+bool lg__request_begin(lg_group *g, const char *op, lg__request *r, bool early);
 bool lg__request_end(lg_group *g, const char *op, lg__request *r);
 /* Returns the group of that id; NULL, with LG_ERR_STATE, if it was freed. */
 lg_group *lg__group_find(lg_ctx *c, uint64_t id, const char *op);

@@ -188,13 +188,6 @@ bool lg__piece_receive(lg__comm *m, int r, void *to, size_t bytes)
         return begin_piece(m, r, m->tag + 1, NULL, to, bytes);
 }
 
-static bool cancel_pieces(lg__comm *m)
-{
-        while (m->piece_count > 0)
-                m->t->api->cancel(m->t, &m->pieces[--m->piece_count].transfer);
-        return false;
-}
-
 bool lg__pieces_wait(lg__comm *m, int key)
 {
         const double start = now();
@@ -213,7 +206,11 @@ bool lg__pieces_wait(lg__comm *m, int key)
                 else if (poll_inboxes(m) && !is_late(m, start, x->rank))
                         pause_since(m, start);
         }
-        return m->broken ? cancel_pieces(m) : true;
+        if (!m->broken)
+                return true;
+        while (m->piece_count > 0)
+                m->t->api->cancel(m->t, &m->pieces[--m->piece_count].transfer);
+        return false;
 }
 
 /* ---- agreement ---- */

@@ -341,7 +341,7 @@ static bool copy_to_host(lg__request *r)
         return true;
 }
 
-static bool begin(lg_group *g, const char *op, lg__request *r, bool early)
+bool lg__request_begin(lg_group *g, const char *op, lg__request *r, bool early)
 {
         if (!agree_on_link(g, op, (r->in ? r->in : r->out)->storage->device, r))
                 return false;
@@ -351,11 +351,6 @@ static bool begin(lg_group *g, const char *op, lg__request *r, bool early)
                 return false;
         begin_messages(g, r, early);
         return true;
-}
-
-bool lg__request_begin(lg_group *g, const char *op, lg__request *r)
-{
-        return begin(g, op, r, true);
 }
 
 bool lg__request_end(lg_group *g, const char *op, lg__request *r)
@@ -370,5 +365,5 @@ bool lg__request_end(lg_group *g, const char *op, lg__request *r)
 bool lg__group_tensors(lg_group *g, const char *op, const lg__collective *what, const lg_tensor *in, lg_tensor *out)
 {
         lg__request r = {.what = *what, .in = in, .out = out};
-        return begin(g, op, &r, false) && lg__request_end(g, op, &r);
+        return lg__request_begin(g, op, &r, false) && lg__request_end(g, op, &r);
 }

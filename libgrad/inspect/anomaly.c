@@ -179,8 +179,8 @@ bool lg_anomaly_with(lg_ctx *c, bool on, const lg_anomaly_options *options)
         }
         if (on && a)
                 a->options = o;
-        else if (a)
-                lg__object_destroy(&a->object);
+        else
+                lg__object_destroy(a);
         return a || !on;
 }
 

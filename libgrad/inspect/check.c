@@ -179,9 +179,7 @@ static bool find_analytic(check *k)
 {
         lg_ctx *c = k->c;
         lg_scope scope = lg__scope_begin(c);
-        if (!scope.id)
-                return false;
-        lg_tensor **g = lg__check_scratch(c, k->inputs.count), *y = g ? lg__check_call(k) : NULL;
+        lg_tensor **g = scope.id ? lg__check_scratch(c, k->inputs.count) : NULL, *y = g ? lg__check_call(k) : NULL;
         lg_tensor *v = y ? random_like(y, k->o.seed ^ 0x76) : NULL;
         k->v = v ? escaped_to_host(v) : NULL;
         bool ok = k->v && gradients(y, (lg_list){k->inputs.count, k->x}, v, false, g);
@@ -212,10 +210,8 @@ static bool run(check *k)
 {
         lg_ctx *c = k->c;
         lg_scope scope = lg__scope_begin(c);
-        if (!scope.id)
-                return false;
         k->random = c->random;
-        bool ok = take_inputs(k) && find_analytic(k);
+        bool ok = scope.id && take_inputs(k) && find_analytic(k);
         for (int64_t i = 0; i < k->inputs.count && ok; i++) {
                 lg_scope inner = lg__scope_begin(c);
                 ok = inner.id && (!is_checked(k->x[i]) || lg__check_differences(k, i));

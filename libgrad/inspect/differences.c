@@ -11,9 +11,7 @@ static bool evaluate(check *k, double *ret)
 {
         lg_ctx *c = k->c;
         lg_scope scope = lg__scope_begin(c);
-        if (!scope.id)
-                return false;
-        lg_tensor *y = lg__check_call(k), *host = NULL;
+        lg_tensor *y = scope.id ? lg__check_call(k) : NULL, *host = NULL;
         if (y && !lg__shape_equal(y->at.shape, k->v->at.shape))
                 lg__fail(c, LG_ERR_SHAPE, "%s: fn gave %s at first and then %s", k->name,
                          lg__shape_text(k->v->at.shape).s, lg__shape_text(y->at.shape).s);

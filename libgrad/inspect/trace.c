@@ -46,7 +46,7 @@ static void tell(trace *t, lg_trace_record *r, lg__device *d, double start)
         t->fn(r, t->options.user);
         lg_scope_end(c, scope);
         if (!t->fn)
-                lg__object_destroy(&t->object);
+                lg__object_destroy(t);
 }
 
 static void op_begin(lg__observer *o, const lg__call *call)
@@ -126,7 +126,7 @@ bool lg_trace_with(lg_ctx *c, lg_trace_fn *fn, const lg_trace_options *options)
         t->fn = fn;
         t->options = o;
         if (!fn && !c->observing)
-                lg__object_destroy(&t->object);
+                lg__object_destroy(t);
         return true;
 }
 

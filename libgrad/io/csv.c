@@ -234,8 +234,7 @@ lg_csv *lg_csv_open_with(lg_ctx *c, const char *path, const lg_csv_options *opti
         if (t->path && keep_missing(t, (lg_names){o.missing.count, o.missing.items}) &&
             lg__whole_read(c, "lg_csv_open", path, &t->file) && parse(t, &o) && name_columns(t, o.no_header))
                 return t;
-        lg__object_destroy(&t->object);
-        return NULL;
+        return lg__object_destroy(t);
 }
 
 /* ---- what is in it ---- */
@@ -252,6 +251,5 @@ lg_names lg_csv_columns(const lg_csv *t)
 
 void lg_csv_free(lg_csv *t)
 {
-        if (t)
-                lg__object_destroy(&t->object);
+        lg__object_destroy(t);
 }

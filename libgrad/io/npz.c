@@ -259,10 +259,7 @@ static names *read_names(const archive *a)
         if (!n)
                 return NULL;
         n->count = count;
-        if (list_names(a, n, &text) == count && all_differ(a, n))
-                return n;
-        lg__object_destroy(&n->object);
-        return NULL;
+        return list_names(a, n, &text) == count && all_differ(a, n) ? n : lg__object_destroy(n);
 }
 
 lg_names lg_npz_names(lg_ctx *c, const char *path)

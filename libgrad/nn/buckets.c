@@ -231,7 +231,7 @@ bool lg__bucket_begin(lg__parallel *p, lg_group *g, lg__bucket *b)
                 return false;
         }
         b->request = (lg__request){.what = what, .in = b->flat, .out = b->flat};
-        return b->begun = lg__request_begin(g, "lg_backward", &b->request);
+        return b->begun = lg__request_begin(g, "lg_backward", &b->request, true);
 }
 
 /* Writes the averaged gradient or the buffer to member i, creating the gradient if there is none. */
@@ -265,8 +265,7 @@ bool lg__bucket_end(lg__parallel *p, lg_group *g, lg__bucket *b, bool ok)
         if (b->begun)
                 ok = lg__request_end(g, "lg_backward", &b->request) && ok &&
                      ((b->buffers && g->rank == 0) || unpack(p->plan, b));
-        lg__tensor_release(b->flat);
-        b->flat = NULL;
+        lg__tensor_hold(&b->flat, NULL);
         b->begun = false;
         return ok;
 }

@@ -33,7 +33,7 @@ static bool clone_part(const lg__part *p, lg_module *copy, lg_device device)
                 lg_module *child = clone(p->child, device);
                 if (!child || lg__module_attach(copy, p->name, child, op))
                         return child != NULL;
-                lg__object_destroy(&child->object);
+                lg__object_destroy(child);
                 return false;
         }
         lg_tensor *t =
@@ -60,10 +60,7 @@ static lg_module *clone(const lg_module *m, lg_device device)
         bool ok = true;
         for (const lg__part *p = m->parts; ok && p; p = p->next)
                 ok = clone_part(p, copy, device);
-        if (ok && clone_user(m, copy))
-                return copy;
-        lg__object_destroy(&copy->object);
-        return NULL;
+        return ok && clone_user(m, copy) ? copy : lg__object_destroy(copy);
 }
 
 lg_module *lg_module_clone_with(lg_module *m, const lg_clone_options *options)
@@ -83,8 +80,5 @@ lg_module *lg_module_clone_with(lg_module *m, const lg_clone_options *options)
         m->running++; /* .clone must not free it */
         copy = clone(m, o.device);
         m->running--;
-        if (lg__scope_leave(c, scope, outer, NULL, 0, &made) || !copy)
-                return copy;
-        lg__object_destroy(&copy->object);
-        return NULL;
+        return lg__scope_leave(c, scope, outer, NULL, 0, &made) ? copy : lg__object_destroy(copy);
 }

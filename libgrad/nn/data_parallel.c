@@ -111,12 +111,10 @@ static bool broadcast_part(const char *path, lg__part *part, void *user)
         snprintf(what.name, sizeof what.name, "%s", path);
         lg_ctx *c = t->ctx;
         lg_scope scope = lg__scope_begin(c);
-        if (!scope.id)
-                return false;
-        lg_tensor *values = lg__clone_values(t, lg_cpu(), t->at.dtype);
+        lg_tensor *values = scope.id ? lg__clone_values(t, lg_cpu(), t->at.dtype) : NULL;
         const bool ok = values && lg__group_run(g, "lg_data_parallel", &what, lg__data(values), lg__data(values)) &&
                         (lg_group_rank(g) == 0 || lg__copy_values(t, values, "lg_data_parallel"));
-        t->storage->version += lg_group_rank(g) != 0;
+        t->storage->version += scope.id && lg_group_rank(g) != 0;
         lg_scope_end(c, scope);
         return ok;
 }

@@ -16,7 +16,7 @@ static void free_parts(lg_module *m)
                         m->end = &m->parts;
                 lg__tensor_release(p->tensor);
                 if (p->child)
-                        lg__object_destroy(&p->child->object);
+                        lg__object_destroy(p->child);
                 lg__strfree(m->object.ctx, p->name);
                 lg__free(m->object.ctx, p, sizeof *p);
         }
@@ -75,10 +75,7 @@ lg_module *lg__module_new(lg_ctx *c, const char *type, lg_forward_fn *forward)
         m->training = true;
         m->levels = 1;
         m->end = &m->parts;
-        if (m->type)
-                return m;
-        lg__object_destroy(&m->object);
-        return NULL;
+        return m->type ? m : lg__object_destroy(m);
 }
 
 lg_module *lg__module_give_up(lg_module *m)
@@ -91,8 +88,7 @@ lg_module *lg__module_give_up(lg_module *m)
                 lg__link_add(&m->object.ctx->objects, &p->child->object.link);
                 p->child = NULL;
         }
-        lg__object_destroy(&m->object);
-        return NULL;
+        return lg__object_destroy(m);
 }
 
 lg_module *lg_nn_module_with(lg_ctx *c, const char *type, const lg_module_options *options)
@@ -147,7 +143,7 @@ void lg_module_free(lg_module *m)
                          "lg_module_free: the %s or a module in it is running; free it when the call has returned",
                          m->type);
         else if (m && lg__may_end(m->object.ctx, "lg_module_free"))
-                lg__object_destroy(&m->object);
+                lg__object_destroy(m);
 }
 
 /* ---- parts ---- */

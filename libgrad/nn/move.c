@@ -89,10 +89,8 @@ static bool change(lg_module *m, const char *op, const target *to)
         lg_ctx *c = m->object.ctx;
         lg__roster r;
         lg_scope scope = lg_scope_begin(c);
-        if (!scope.id)
-                return false;
         lg__roster_begin(&r, c, op);
-        bool ok = lg__roster_add(&r, "", &m->object) && change_all(&r, to);
+        bool ok = scope.id && lg__roster_add(&r, "", &m->object) && change_all(&r, to);
         lg__roster_end(&r);
         lg_scope_end(c, scope);
         return ok;

@@ -80,18 +80,13 @@ typedef struct again {
         int64_t count; /* of `by` */
 } again;
 
-static lg_tensor *as_leaf(lg_tensor *t)
-{
-        return lg_requires_grad(lg_detach(t), true);
-}
-
 static bool take_inputs(const lg__vjp *v, int64_t inputs, again *a)
 {
         const bool higher = v->ctx->recording;
         for (int i = 0; i < v->in_count; i++) {
                 lg_tensor *t = v->in[i];
                 if (v->needs[i])
-                        t = higher ? lg_copy(t, lg_device_of(t)) : as_leaf(t);
+                        t = higher ? lg_copy(t, lg_device_of(t)) : lg_requires_grad(lg_detach(t), true);
                 if (!t)
                         return false;
                 if (v->needs[i])
@@ -163,8 +158,7 @@ static bool derive_by(lg__vjp *v, lg_tensor *y, const again *a)
         if (!grad)
                 return false;
         lg__tensor_disown(grad);
-        lg__tensor_release(v->grad[0]);
-        v->grad[0] = NULL;
+        lg__tensor_hold(&v->grad[0], NULL);
         y = own_handle(v->ctx, y, a);
         return y && lg__spend_grad(y, grad, (lg_list){a->count, a->by}, v->ctx->recording, a->grads);
 }

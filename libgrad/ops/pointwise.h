@@ -15,14 +15,9 @@ bool lg__pointwise_fused(lg__vjp *v);
 lg_tensor *lg__pointwise_parameter(const lg__vjp *v, int i);
 
 /* The derivatives: pointwise_vjp.c. */
-#define LG__DECLARE(name) bool lg__pointwise_vjp_##name(lg__vjp *v);
-#define UNARY(name, ...) LG__DECLARE(name)
-#define BINARY(name, ...) LG__DECLARE(name)
-#define TERNARY(name, ...) LG__DECLARE(name)
-#define COMPARE(...)
-#define COMPARE_SCALAR(...)
-#define TEST(...)
+#define UNARY(name, ...) bool lg__pointwise_vjp_##name(lg__vjp *v);
+#define BINARY UNARY
+#define TERNARY UNARY
 #include "../../kernels/pointwise.def"
-#include "skip_end.h"
 
 #endif

@@ -82,7 +82,6 @@
 const lg__op lg__pointwise_ops[LG_PW_COUNT] = {
 #include "../../kernels/pointwise.def"
 };
-#include "skip_end.h"
 
 bool lg__has_elementwise(const char *name)
 {

@@ -38,7 +38,4 @@
                         return false;                                                                                  \
                 return !v->needs[2] || (v->grad_in[2] = db) != NULL;                                                   \
         }
-#define COMPARE(name, formula)
-#define COMPARE_SCALAR(name, formula)
-#define TEST(name, formula)
 #include "../../kernels/pointwise.def"

@@ -68,16 +68,13 @@ lg_ema *lg_ema_new(lg_module *m, double decay)
         if (!e)
                 return NULL;
         e->decay = decay;
-        if (lg_each_parameter(m, take_one, e) && !c->error)
-                return e;
-        lg__object_destroy(&e->object);
-        return NULL;
+        return lg_each_parameter(m, take_one, e) && !c->error ? e : lg__object_destroy(e);
 }
 
 void lg_ema_free(lg_ema *e)
 {
         if (e && lg__may_end(e->object.ctx, "lg_ema_free"))
-                lg__object_destroy(&e->object);
+                lg__object_destroy(e);
 }
 
 static bool ready(const lg_ema *e, const char *op)
@@ -99,8 +96,7 @@ static bool update_average(entry *n)
         lg_tensor *moved = lg__clone_values(n->average, device, n->average->at.dtype);
         if (!moved)
                 return false;
-        lg__tensor_release(n->average);
-        n->average = lg__tensor_own(moved);
+        lg__tensor_hold(&n->average, moved);
         return true;
 }
 

@@ -151,8 +151,7 @@ lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params,
                 memcpy(opt->options, options, bytes);
                 return opt;
         }
-        lg__object_destroy(&opt->object);
-        return NULL;
+        return lg__object_destroy(opt);
 }
 
 /* Puts a number that is given into a group, after its check. False: that fails, or the rule has no such number. */
@@ -215,7 +214,7 @@ void lg_optimizer_free(lg_optimizer *opt)
                          "lg_optimizer_free: a call that uses the optimiser has not returned; free it outside "
                          "functions that are called there");
         else if (opt && lg__may_end(opt->object.ctx, "lg_optimizer_free"))
-                lg__object_destroy(&opt->object);
+                lg__object_destroy(opt);
 }
 
 bool lg_zero_grad(lg_optimizer *opt)

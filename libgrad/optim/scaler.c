@@ -76,20 +76,15 @@ lg_scaler *lg_scaler_new_with(lg_ctx *c, const lg_scaler_options *options)
         s->backoff = o.backoff_factor;
         s->interval = o.growth_interval;
         s->round = ++c->sequence;
-        lg_tensor *scale = number(c, lg_cpu(), LG_F32, o.init_scale),
-                  *steps = scale ? number(c, lg_cpu(), LG_I64, 0) : NULL;
-        s->scale = scale ? lg__tensor_own(scale) : NULL;
-        s->steps = steps ? lg__tensor_own(steps) : NULL;
-        if (steps)
-                return s;
-        lg__object_destroy(&s->object);
-        return NULL;
+        s->scale = lg__tensor_own(number(c, lg_cpu(), LG_F32, o.init_scale));
+        s->steps = lg__tensor_own(s->scale ? number(c, lg_cpu(), LG_I64, 0) : NULL);
+        return s->steps ? s : lg__object_destroy(s);
 }
 
 void lg_scaler_free(lg_scaler *s)
 {
         if (s && lg__may_end(s->object.ctx, "lg_scaler_free"))
-                lg__object_destroy(&s->object);
+                lg__object_destroy(s);
 }
 
 static bool ready(const lg_scaler *s, const char *op)
@@ -112,10 +107,8 @@ static bool move(lg_scaler *s, const lg__device *d)
         lg_tensor *scale = on(s->scale, d), *steps = scale ? on(s->steps, d) : NULL;
         if (!steps)
                 return false;
-        lg__tensor_release(s->scale);
-        lg__tensor_release(s->steps);
-        s->scale = lg__tensor_own(scale);
-        s->steps = lg__tensor_own(steps);
+        lg__tensor_hold(&s->scale, scale);
+        lg__tensor_hold(&s->steps, steps);
         return true;
 }
 
@@ -216,8 +209,7 @@ static void begin(const lg_scaler *s, lg_optimizer *opt)
                 opt->slots[i].unscaled = 0;
         opt->round = s->round;
         opt->stepped = false;
-        lg__tensor_release(opt->found);
-        opt->found = NULL;
+        lg__tensor_hold(&opt->found, NULL);
 }
 
 /* The gradients on a device, by one kernel; those with gaps in memory through a copy. */
@@ -256,26 +248,16 @@ static bool add(lg_tensor *sum, lg_tensor *a, lg_tensor *b, const char *op)
         return b && lg__pointwise_run(LG_PW_add, sum, (lg_tensor *[LG_PW_INPUTS]){a, b}, 1, 0, op);
 }
 
-/* True if no slot before i has its gradient on that device. */
-static bool is_first_on(const lg_optimizer *opt, int64_t i, const lg__device *d)
-{
-        for (int64_t k = 0; k < i; k++) {
-                const lg_tensor *g = lg__slot_gradient(&opt->slots[k]);
-                if (g && g->storage->device == d)
-                        return false;
-        }
-        return true;
-}
-
-static bool unscale_away(const lg_scaler *s, lg_optimizer *opt, lg__device *home, lg_tensor *found, const char *op)
+/* Whatever device they are on; found, on `home`, says whether one of them is not finite. */
+static bool unscale_gradients(const lg_scaler *s, lg_optimizer *opt, lg__device *home, lg_tensor *found, const char *op)
 {
         for (int64_t i = 0; i < opt->count; i++) {
-                const lg_tensor *g = lg__slot_gradient(&opt->slots[i]);
-                lg__device *d = g ? g->storage->device : home;
-                if (d == home || !is_first_on(opt, i, d))
+                const lg_tensor *g = scaled(&opt->slots[i]);
+                if (!g) /* or no longer */
                         continue;
-                lg_tensor *there = number(opt->object.ctx, d->id, LG_F32, 0);
-                if (!there || !unscale_on(s, opt, d, there, op) || !add(found, found, there, op))
+                lg__device *d = g->storage->device;
+                lg_tensor *there = d == home ? found : number(opt->object.ctx, d->id, LG_F32, 0);
+                if (!there || !unscale_on(s, opt, d, there, op) || (d != home && !add(found, found, there, op)))
                         return false;
         }
         return true;
@@ -295,13 +277,10 @@ static bool unscale_all(lg_scaler *s, lg_optimizer *opt, const char *op)
         begin(s, opt);
         if (opt->found && count_gradients(s, opt).without && !add(found, found, opt->found, op))
                 return false;
-        lg__tensor_release(opt->found);
-        opt->found = lg__tensor_own(found);
-        if (!unscale_on(s, opt, home, found, op) || !unscale_away(s, opt, home, found, op) ||
-            (s->found && !add(all, s->found, found, op)))
+        lg__tensor_hold(&opt->found, found);
+        if (!unscale_gradients(s, opt, home, found, op) || (s->found && !add(all, s->found, found, op)))
                 return false;
-        lg__tensor_release(s->found);
-        s->found = lg__tensor_own(all);
+        lg__tensor_hold(&s->found, all);
         return true;
 }
 
@@ -393,8 +372,7 @@ bool lg_scaler_update(lg_scaler *s)
         if (!ok)
                 return false;
         s->scale->storage->version++;
-        lg__tensor_release(s->found);
-        s->found = NULL;
+        lg__tensor_hold(&s->found, NULL);
         s->scaled = false;
         s->round = ++s->object.ctx->sequence;
         return true;

@@ -13,7 +13,7 @@ static void destroy(lg__object *o)
         lg__link_remove(&s->link);
         for (int i = 0; s->children && i < s->child_count; i++)
                 if (s->children[i]->owner) /* else s failed to be made */
-                        lg__object_destroy(&s->children[i]->object);
+                        lg__object_destroy(s->children[i]);
         lg__free(o->ctx, (void *)(uintptr_t)s->children, (size_t)s->child_count * sizeof *s->children);
         lg__free(o->ctx, (void *)(uintptr_t)s->milestones.items,
                  (size_t)s->milestones.count * sizeof *s->milestones.items);
@@ -61,7 +61,7 @@ void lg_scheduler_free(lg_scheduler *s)
                          "lg_scheduler_free: a call that uses the schedule's optimiser has not returned; free it "
                          "outside functions that are called there");
         else if (s)
-                lg__object_destroy(&s->object);
+                lg__object_destroy(s);
 }
 
 /* ---- a step ---- */
@@ -160,10 +160,8 @@ lg_scheduler *lg__scheduler_new(lg_optimizer *opt, const lg_scheduler *like)
         s->milestones.items = copied(c, like->milestones.items, like->milestones.count, sizeof *s->milestones.items);
         s->children = copied(c, like->children, like->child_count, sizeof *s->children);
         lg__link_add(&opt->schedulers, &s->link);
-        if (c->error || ((s->rate || s->in_turn) && !go_to(s, 0))) {
-                lg__object_destroy(&s->object);
-                return NULL;
-        }
+        if (c->error || ((s->rate || s->in_turn) && !go_to(s, 0)))
+                return lg__object_destroy(s);
         for (int i = 0; i < s->child_count; i++) {
                 s->children[i]->owner = s;
                 lg__link_remove(&s->children[i]->object.link);

@@ -21,8 +21,7 @@ static bool settle(lg__slot *s)
         if (s->param->ctx->error)
                 return false;
         s->step -= skipped;
-        lg__tensor_release(s->skipped);
-        s->skipped = NULL;
+        lg__tensor_hold(&s->skipped, NULL);
         return true;
 }
 

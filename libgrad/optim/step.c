@@ -89,8 +89,7 @@ static bool prepare_buffer(const lg__slot *s, lg_tensor **buffer, const lg__layo
         }
         if (!t)
                 return false;
-        lg__tensor_release(*buffer);
-        *buffer = lg__tensor_own(t);
+        lg__tensor_hold(buffer, t);
         return true;
 }
 
@@ -120,8 +119,7 @@ static bool prepare_master(const lg_optimizer *opt, lg__slot *s)
                 master = changed(s->master, lg_detach(p));
         if (!master || !(master = laid(master, &at)))
                 return false;
-        lg__tensor_release(s->master);
-        s->master = lg__tensor_own(master);
+        lg__tensor_hold(&s->master, master);
         s->of = p->storage;
         s->version = p->storage->version;
         return true;

@@ -42,8 +42,7 @@ lg_checkpoint *lg_checkpoint_new(lg_ctx *c)
 
 void lg_checkpoint_free(lg_checkpoint *k)
 {
-        if (k)
-                lg__object_destroy(&k->object);
+        lg__object_destroy(k);
 }
 
 /* ---- what is in it ---- */

@@ -113,11 +113,6 @@ bool lg__hold_type(lg__roster *r, const char *type)
 
 /* ---- finding ---- */
 
-static lg_tensor *tensor_of(const lg__held *h)
-{
-        return h->kind == LG__HELD_TENSOR ? *(lg_tensor **)h->at : NULL;
-}
-
 static int by_name(const void *a, const void *b)
 {
         return strcmp(((const lg__held *)a)->name, ((const lg__held *)b)->name);
@@ -139,10 +134,11 @@ const char *lg__roster_name(lg__roster *r, const lg_tensor *t)
 {
         for (int64_t i = 0; i < r->count; i++) {
                 int64_t k = (r->named + i) % r->count;
-                if (tensor_of(&r->items[k]) != t)
+                const lg__held *h = &r->items[k];
+                if (h->kind != LG__HELD_TENSOR || *(lg_tensor **)h->at != t)
                         continue;
                 r->named = k + 1;
-                return r->items[k].name;
+                return h->name;
         }
         return NULL;
 }

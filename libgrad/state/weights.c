@@ -28,8 +28,7 @@ lg_weights *lg_weights_open(lg_ctx *c, const char *path)
 
 void lg_weights_close(lg_weights *w)
 {
-        if (w)
-                lg__object_destroy(&w->object);
+        lg__object_destroy(w);
 }
 
 bool lg_weights_at_with(const lg_weights *w, int64_t i, lg_weight *ret, size_t size)

@@ -105,17 +105,10 @@ bool lg__scope_leave(lg_ctx *c, lg_scope scope, const lg__scope *outer, lg_tenso
         return ended && !c->error;
 }
 
-static bool is_mine(lg_tensor *t)
-{
-        return t && t->live == LG__LIVE && t->owner != LG__OWNER_LIBRARY;
-}
-
 lg_tensor *lg_escape(lg_tensor *t)
 {
-        if (!t || t->live != LG__LIVE) {
-                lg__check(t, "lg_escape", "x");
-                return NULL;
-        }
+        if (!t || t->live != LG__LIVE)
+                return lg__check(t, "lg_escape", "x") ? t : NULL;
         if (t->owner == LG__OWNER_SCOPE && t->scope->parent) {
                 lg__link_remove(&t->link);
                 t->scope = t->scope->parent;
@@ -134,10 +127,8 @@ static void own_as(lg_tensor *t, lg__owner owner)
 
 lg_tensor *lg_keep(lg_tensor *t)
 {
-        if (!t || t->live != LG__LIVE) {
-                lg__check(t, "lg_keep", "x");
-                return NULL;
-        }
+        if (!t || t->live != LG__LIVE)
+                return lg__check(t, "lg_keep", "x") ? t : NULL;
         if (t->owner == LG__OWNER_SCOPE)
                 own_as(t, LG__OWNER_CALLER);
         return t;
@@ -145,7 +136,7 @@ lg_tensor *lg_keep(lg_tensor *t)
 
 void lg_free(lg_tensor *t)
 {
-        if (!is_mine(t) || !lg__may_end(t->ctx, "lg_free"))
+        if (!t || t->live != LG__LIVE || t->owner == LG__OWNER_LIBRARY || !lg__may_end(t->ctx, "lg_free"))
                 return;
         lg_ctx *c = t->ctx;
         lg__tensor_release(t);

@@ -59,6 +59,12 @@ lg_tensor *lg__tensor_beside(const lg_tensor *t); /* as lg__tensor_like, but lai
 void lg__tensor_release(lg_tensor *t);
 /* Takes a tensor out of its scope; only the library frees it (lg__tensor_release). Returns t. */
 lg_tensor *lg__tensor_own(lg_tensor *t);
+/* Owns t, which may be NULL, in the place of *held, which is released. */
+static inline void lg__tensor_hold(lg_tensor **held, lg_tensor *t)
+{
+        lg__tensor_release(*held);
+        *held = lg__tensor_own(t);
+}
 /* Gives a tensor of the library (back) to the innermost scope. */
 void lg__tensor_disown(lg_tensor *t);
 /* True if t is a live tensor of a context without error; otherwise an error "op: ..." is set where it can be. */
