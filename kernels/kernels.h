@@ -21,8 +21,6 @@ extern "C" {
 /* For tables by dtype. */
 #define LG_DTYPE_COUNT (LG_BOOL + 1)
 
-#define LG_DEVICE_ABI 15 /* a device module of another number is refused */
-
 /* Errors that a kernel found in data on the device: an index or a label that is out of range. On the CPU the op
  * reports it, on other devices the next read or wait. */
 #define LG_DEVICE_OK 0
@@ -318,6 +316,19 @@ typedef struct lg_kernels {
 #define KERNEL(name, args) bool (*name)(lg_queue * q, const args *a);
 #include "kernels.def"
 } lg_kernels;
+
+/* A device module of another number is refused: that of the types of these headers, raised when they change, and one of
+ * the lists of kernels, from the names and their places. */
+#define LG_DEVICE_TYPES 16
+enum {
+        LG_DEVICE_ABI = LG_DEVICE_TYPES * (1 << 24)
+#define POINTWISE(name) +(int)sizeof #name *(LG_PW_##name + 1)
+#include "pointwise.def"
+#define KERNEL(name, args) +(int)sizeof #name #args *(int)offsetof(lg_kernels, name)
+#include "kernels.def"
+#define UPDATE(name, ...) +(int)sizeof #name *(int)sizeof(lg_##name##_dials)
+#include "updates.def"
+};
 
 typedef struct lg_device_facts {
         char name[96];

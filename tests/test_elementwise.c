@@ -21,6 +21,7 @@
         ROW(asinh, lg_asinh(x), 3, 4)                                                                                  \
         ROW(acosh, lg_acosh(PLUS(1.2)), 3, 4)                                                                          \
         ROW(atanh, lg_atanh(TIMES(0.48)), 3, 4)                                                                        \
+        ROW(logit, lg_logit(lg_add_scalar(TIMES(0.2), 0.5)), 3, 4)                                                     \
         ROW(erfc, lg_erfc(x), 3, 4)                                                                                    \
         ROW(log_sigmoid, lg_log_sigmoid(TIMES(3)), 3, 4)                                                               \
         ROW(relu6, lg_relu6(TIMES(4)), 3, 4)                                                                           \

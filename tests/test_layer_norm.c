@@ -18,6 +18,8 @@
         ROW(group_norm_b, lg_group_norm(FIXED, 3, V(3, 0.5), x), 3)                                                    \
         ROW(instance_norm, lg_instance_norm(x, V(3, 0.5), V(3, 2)), 2, 3, 4)                                           \
         ROW(normalize, lg_normalize(x, 1), 2, 3, 2)                                                                    \
+        ROW(cosine_similarity, lg_cosine_similarity(x, golden_like(x, LG_SHAPE(2, 3, 2), 2), 1), 2, 3, 2)              \
+        ROW(cosine_similarity_wide, lg_cosine_similarity(golden_like(x, LG_SHAPE(4, 3), 0), x, -1, .eps = 2), 3)       \
         ROW(normalize_last, lg_normalize(x, -1, .eps = 3), 4, 3)
 
 GOLDEN_TEST(as_pytorch_computes_it, "norm.txt", golden_input, ROWS);

@@ -138,6 +138,15 @@ TEST_CASE(dropout_and_embedding)
         assert_near(lg_item(lg_amin(lg_forward(m, x))), 1, 0);
         assert_null(lg_nn_dropout(c, 1.5));
         assert_error(c, LG_ERR_ARGUMENT, "1.5");
+        m = lg_nn_dropout2d(c, 0.25);
+        y = lg_mean(lg_forward(m, lg_ones(c, LG_SHAPE(20, 30, 4))), .dims = LG_DIMS(2)); /* channels as a whole */
+        assert_near(lg_item(lg_amin(y)), 0, 0);
+        assert_near(lg_item(lg_mean(lg_square(y))), 4.0 / 3, 0.15);
+        assert_near(lg_item(lg_amax(lg_mul(y, lg_sub_scalar(y, 4.0 / 3)))), 0, 1e-6);
+        lg_train(m, false);
+        assert_near(lg_item(lg_amin(lg_forward(m, x))), 1, 0);
+        assert_null(lg_nn_dropout2d(c, -1));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_nn_dropout2d: p is -1");
         m = lg_nn_embedding(c, 5, 3, .padding_idx = LG_ZERO_INT, .dtype = LG_F64);
         lg_tensor *i = lg_from(c, ((int64_t[]){0, 4, 4, 2}), LG_SHAPE(2, 2), .dtype = LG_I64);
         lg_tensor *e = lg_forward(m, i), *w = lg_parameter(m, "weight");

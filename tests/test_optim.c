@@ -56,6 +56,12 @@ static lg_optimizer *make(lg_ctx *c, const char *name, lg_list p)
                 return lg_adamw(c, p, 0.01);
         if (!strcmp(name, "adam_amsgrad"))
                 return lg_adam(c, p, 0.01, .amsgrad = true);
+        if (!strcmp(name, "adamax"))
+                return lg_adamax(c, p, 0.01);
+        if (!strcmp(name, "adamax_betas"))
+                return lg_adamax(c, p, 0.02, .beta1 = 0.5, .beta2 = 0.9, .eps = 1e-3, .weight_decay = 0.1);
+        if (!strcmp(name, "adamax_maximize"))
+                return lg_adamax(c, p, 0.001, .maximize = true);
         if (!strcmp(name, "rmsprop"))
                 return lg_rmsprop(c, p, 0.01);
         if (!strcmp(name, "rmsprop_decay"))
@@ -135,7 +141,7 @@ TEST_CASE(hundred_steps_are_pytorchs)
                 lg_close(c);
         }
         fclose(f);
-        assert_int_equal(variants, 32);
+        assert_int_equal(variants, 35);
 }
 
 /* Steps that a parameter sits out for want of a gradient do not count for it; a strided leaf is updated in its place.
@@ -217,6 +223,8 @@ TEST_CASE(wrong_arguments_are_told)
         assert_error(c, LG_ERR_ARGUMENT, "beta1 is 1");
         assert_null(lg_adam(c, LG_LIST(p), 1, .eps = -1));
         assert_error(c, LG_ERR_ARGUMENT, "eps");
+        assert_null(lg_adamax(c, LG_LIST(p), 1, .beta2 = 1));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_adamax: beta2 is 1");
         assert_null(lg_adadelta(c, LG_LIST(p), 1, .rho = 1));
         assert_error(c, LG_ERR_ARGUMENT, "lg_adadelta: rho is 1");
         assert_null(lg_adadelta(c, LG_LIST(p), 1, .eps = -1));

@@ -94,6 +94,19 @@ typedef struct lg_normalize_options {
 #define lg_normalize(...) LG_CALL2(lg_normalize_with, lg_normalize_options, lg_normalize_takes_x_dim, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_normalize_with(lg_tensor *x, int dim, const lg_normalize_options *options);
 
+typedef struct lg_cosine_similarity_options {
+        LG_OPTIONS_HEAD
+        double eps LG_DEFAULT; /* the least norm to divide by; default 1e-8 */
+} lg_cosine_similarity_options;
+/* Computes the cosine of the angle between a and b along one dimension, which is removed: the sum of the products of
+ * lg_normalize(a, dim) and lg_normalize(b, dim), broadcast to one shape (PyTorch's F.cosine_similarity).
+ * Example: lg_cosine_similarity(x, y, -1) */
+#define lg_cosine_similarity(...)                                                                                      \
+        LG_CALL3(lg_cosine_similarity_with, lg_cosine_similarity_options, lg_cosine_similarity_takes_a_b_dim,          \
+                 __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_cosine_similarity_with(lg_tensor *a, lg_tensor *b, int dim,
+                                                   const lg_cosine_similarity_options *options);
+
 /* ---- dropout ----
  *
  * Dropout sets elements to 0 at random, with a probability p in [0, 1]. It is for training; set .off in evaluation. The

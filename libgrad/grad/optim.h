@@ -80,6 +80,25 @@ LG_API LG_NEW lg_optimizer *lg_adam_with(lg_ctx *c, lg_list_in params, double lr
 #define lg_adamw(...) LG_CALL3(lg_adamw_with, lg_adam_options, lg_adamw_takes_c_params_lr, __VA_ARGS__)
 LG_API LG_NEW lg_optimizer *lg_adamw_with(lg_ctx *c, lg_list_in params, double lr, const lg_adam_options *options);
 
+typedef struct lg_adamax_options {
+        LG_OPTIONS_HEAD
+        double beta1 LG_DEFAULT;        /* the factor of the last m; default 0.9. LG_ZERO sets 0, here and below. */
+        double beta2 LG_DEFAULT;        /* the factor of the last u; default 0.999 */
+        double eps LG_DEFAULT;          /* added to |g|; default 1e-8 */
+        double weight_decay LG_DEFAULT; /* pulls weights towards 0; default 0 */
+        bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
+        int64_t master LG_DEFAULT;      /* true: updates f32 copies of 16-bit parameters; default false */
+} lg_adamax_options;
+/* Makes an Adamax optimiser (Kingma and Ba 2015; torch.optim.Adamax). An update computes
+ * - g += weight_decay p;
+ * - m = beta1 m + (1 - beta1) g;
+ * - u = max(beta2 u, |g| + eps);
+ * - p -= lr / (1 - beta1^t) m / u.
+ *
+ * Example: lg_adamax(c, lg_parameters(net), 2e-3) */
+#define lg_adamax(...) LG_CALL3(lg_adamax_with, lg_adamax_options, lg_adamax_takes_c_params_lr, __VA_ARGS__)
+LG_API LG_NEW lg_optimizer *lg_adamax_with(lg_ctx *c, lg_list_in params, double lr, const lg_adamax_options *options);
+
 typedef struct lg_rmsprop_options {
         LG_OPTIONS_HEAD
         double alpha LG_DEFAULT;        /* the factor of the last v; default 0.99. LG_ZERO sets 0, here and below. */

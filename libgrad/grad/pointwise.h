@@ -40,6 +40,7 @@ LG_API LG_NEW lg_tensor *lg_log(lg_tensor *x);        /* natural logarithm */
 LG_API LG_NEW lg_tensor *lg_log2(lg_tensor *x);       /* logarithm to the base 2 */
 LG_API LG_NEW lg_tensor *lg_log10(lg_tensor *x);      /* logarithm to the base 10 */
 LG_API LG_NEW lg_tensor *lg_log1p(lg_tensor *x);      /* log(1 + x), accurate near 0 */
+LG_API LG_NEW lg_tensor *lg_logit(lg_tensor *x);      /* log(x / (1 - x)), the inverse of lg_sigmoid() */
 LG_API LG_NEW lg_tensor *lg_sqrt(lg_tensor *x);       /* square root */
 LG_API LG_NEW lg_tensor *lg_rsqrt(lg_tensor *x);      /* 1 / sqrt(x) */
 LG_API LG_NEW lg_tensor *lg_reciprocal(lg_tensor *x); /* 1 / x */

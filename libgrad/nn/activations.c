@@ -80,11 +80,23 @@ lg_module *lg_nn_relu(lg_ctx *c)
 }
 
 FORWARD(dropout, lg_is_training(m) ? lg_dropout(x, n->a) : x)
-lg_module *lg_nn_dropout(lg_ctx *c, double p)
+FORWARD(dropout2d, lg_is_training(m) ? lg_feature_dropout(x, n->a) : x)
+
+static lg_module *new_dropout(lg_ctx *c, const char *op, const char *kind, lg_forward_fn *forward, double p)
 {
         if (lg__ok(c) && !(p >= 0 && p <= 1))
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_nn_dropout: p is %g, not in [0, 1]", p);
-        return lg__module_with(c, "Dropout", forward_dropout, &(numbers){p, 0}, sizeof(numbers));
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: p is %g, not in [0, 1]", op, p);
+        return lg__module_with(c, kind, forward, &(numbers){p, 0}, sizeof(numbers));
+}
+
+lg_module *lg_nn_dropout(lg_ctx *c, double p)
+{
+        return new_dropout(c, "lg_nn_dropout", "Dropout", forward_dropout, p);
+}
+
+lg_module *lg_nn_dropout2d(lg_ctx *c, double p)
+{
+        return new_dropout(c, "lg_nn_dropout2d", "Dropout2d", forward_dropout2d, p);
 }
 
 /* One weight for each channel, which is dimension 1. */

@@ -203,6 +203,27 @@ static lg_tensor *compose_normalize(const lg__call *call)
 
 LG__DEFINE(normalize, .autocast = LG__F32, .compose = compose_normalize, LG__OPERANDS({"x", LG__FLOAT}))
 
+static lg_tensor *compose_cosine_similarity(const lg__call *call)
+{
+        const arguments *p = call->attributes;
+        lg_tensor *a = call->in[0], *b = call->in[1];
+        lg_cosine_similarity_options o;
+        lg_shape shape;
+        if (!lg__take(call->ctx, "cosine_similarity", p->options, &o, sizeof o) ||
+            !lg__broadcast(call->ctx, "cosine_similarity", a->at.shape, b->at.shape, &shape))
+                return NULL;
+        const int dim = lg__dim(call->ctx, "cosine_similarity", (int)p->count, shape.ndim);
+        const double eps = lg__option(o.eps, 1e-8);
+        if (dim < 0 || !lg__norm_check_eps(call, eps))
+                return NULL;
+        a = lg_normalize(lg_expand(lg__widened(a), shape), dim, .eps = eps > 0 ? eps : LG_ZERO);
+        b = lg_normalize(lg_expand(lg__widened(b), shape), dim, .eps = eps > 0 ? eps : LG_ZERO);
+        return lg_cast(lg_sum(lg_mul(a, b), .dims = LG_DIMS(dim)), call->in[0]->at.dtype);
+}
+
+LG__DEFINE(cosine_similarity, .flags = LG__PROMOTE, .autocast = LG__F32, .compose = compose_cosine_similarity,
+           LG__OPERANDS({"a", LG__FLOAT}, {"b", LG__FLOAT}))
+
 #define NORM(linkage, of, op, class, compose_of, ...)                                                                  \
         linkage const lg__op op = {                                                                                    \
                 .name = #of,                                                                                           \
@@ -240,4 +261,9 @@ lg_tensor *lg_instance_norm_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const
 lg_tensor *lg_normalize_with(lg_tensor *x, int dim, const lg_normalize_options *options)
 {
         return LG__APPLY(normalize, (&(arguments){dim, options}), x);
+}
+
+lg_tensor *lg_cosine_similarity_with(lg_tensor *a, lg_tensor *b, int dim, const lg_cosine_similarity_options *options)
+{
+        return LG__APPLY(cosine_similarity, (&(arguments){dim, options}), a, b);
 }

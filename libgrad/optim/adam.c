@@ -1,8 +1,9 @@
-/* adam.c - Adam (Kingma and Ba 2015), AdamW (Loshchilov and Hutter 2019), AMSGrad (Reddi et al. 2018); PyTorch's
- * torch.optim.Adam and AdamW.
+/* adam.c - Adam and Adamax (Kingma and Ba 2015), AdamW (Loshchilov and Hutter 2019), AMSGrad (Reddi et al. 2018);
+ * PyTorch's torch.optim.Adam, Adamax and AdamW.
  *
  * m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
- * p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps), t counted for each parameter.
+ * p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps), t counted for each parameter. Adamax divides m by
+ * the greatest |g| so far, which fades by beta2.
  */
 #include "optim.h"
 
@@ -50,4 +51,26 @@ lg_optimizer *lg_adamw_with(lg_ctx *c, lg_list_in params, double lr, const lg_ad
                 return NULL;
         o.decoupled = true;
         return make(c, &adamw, params, lr, o, 0.01);
+}
+
+static const lg__rule adamax = {
+        .name = "lg_adamax", .update = LG__UPDATE_adamax, .states = {"exp_avg", "exp_inf"}, .betas = true, .eps = true};
+
+lg_optimizer *lg_adamax_with(lg_ctx *c, lg_list_in params, double lr, const lg_adamax_options *options)
+{
+        lg_adamax_options o;
+        if (!lg__take(c, adamax.name, options, &o, sizeof o))
+                return NULL;
+        lg__group first = {.lr = lr,
+                           .weight_decay = lg__option(o.weight_decay, 0),
+                           .beta1 = lg__option(o.beta1, 0.9),
+                           .beta2 = lg__option(o.beta2, 0.999),
+                           .eps = lg__option(o.eps, 1e-8),
+                           .states = 3,
+                           .master = o.master};
+        if (!lg__fraction_check(c, adamax.name, "beta1", first.beta1) ||
+            !lg__fraction_check(c, adamax.name, "beta2", first.beta2) ||
+            !lg__option_check(c, adamax.name, "eps", first.eps))
+                return NULL;
+        return lg__optimizer_new(c, &adamax, params, first, &o, sizeof o);
 }
