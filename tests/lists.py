@@ -17,7 +17,7 @@ import examples  # noqa: E402
 
 # Tests of functions that take nothing that a list could vary, or need processes or a loader's thread.
 BY_HAND = {
-    'test_context.c': 'lg_version lg_get_default_device', 'test_index.c': 'lg_unbind', 'test_batches.c': 'lg_rng_normal',
+    'test_context.c': 'lg_version lg_get_default_device', 'test_split.c': 'lg_unbind', 'test_batches.c': 'lg_rng_normal',
     'test_options.c': 'lg_get_memory_limit lg_get_deterministic lg_get_allow_tf32 lg_get_grad_mode lg_get_anomaly',
     'test_autocast.c': 'lg_get_autocast_mode', 'transport/collective.c': 'lg_group_local_rank lg_group_host',
     'transport/rules.c': 'lg_group_transport lg_get_sync_mode',
