@@ -125,8 +125,8 @@ LG_API LG_NEW lg_tensor *lg_detach(lg_tensor *t);
  * - to the dtype of the region: lg_matmul(), lg_linear(), convolutions and transposed ones, PReLU layers;
  * - to f32: losses, lg_softmax(), lg_log_softmax(), lg_logsumexp(), layer, RMS and group norm, lg_normalize(),
  *   lg_cosine_similarity(), lg_norm(), lg_sum(), lg_prod(), lg_cumsum(), lg_cumprod(), lg_exp(), lg_expm1(), lg_log()
- * and those of other bases, lg_square() and other powers, lg_reciprocal(), lg_rdiv_scalar(), lg_rsqrt(), lg_softplus(),
- * lg_tan(), lg_asin(), lg_acos(), lg_sinh(), lg_cosh();
+ *   and those of other bases, lg_square() and other powers, lg_reciprocal(), lg_rdiv_scalar(), lg_rsqrt(),
+ *   lg_softplus(), lg_tan(), lg_asin(), lg_acos(), lg_sinh(), lg_cosh();
  * - to the widest of them: lg_atan2(), lg_scatter_add();
  * - not at all: all others, promoted as usual. Batch norm keeps the dtype of its input, with f32 statistics.
  * An op with an f64 input casts nothing. The casts are recorded: a gradient passes them and has the dtype of what was
