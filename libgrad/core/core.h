@@ -33,10 +33,10 @@ typedef struct lg__object {
         lg__link link;
         lg_ctx *ctx;
         const struct lg__type *type; /* NULL: it is being destroyed */
-        size_t bytes;                /* of the record */
         struct lg__weak *weak;       /* those who look at it */
         int uses;                    /* by other objects */
-        bool freed;                  /* by the user: it ends with its last use */
+        uint32_t bytes : 31;         /* of the record */
+        uint32_t freed : 1;          /* by the user: it ends with its last use */
 } lg__object;
 /* A kind of object. What outlives a step has a visit: it names all that the object holds (state/roster.h). */
 typedef struct lg__roster lg__roster;
