@@ -14,6 +14,15 @@
 #endif
 
 #define LG_INLINE static inline __attribute__((always_inline))
+/* Calls where a sanitizer watches each lane: inline, a block of sums takes minutes to compile. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define LG_SELDOM static __attribute__((noinline, unused))
+#endif
+#endif
+#ifndef LG_SELDOM
+#define LG_SELDOM LG_INLINE
+#endif
 /* Before a loop over registers: what stays a loop puts them into memory. */
 #define LG_UNROLL _Pragma("GCC unroll 48")
 
@@ -200,7 +209,7 @@ LG_INLINE lg_vec_f64 lg_vec_all_f64(double x)
         {                                                                                                              \
                 return LG_MULTIPLY_ADD(t);                                                                             \
         }                                                                                                              \
-        LG_INLINE lg_vec_##t lg_vec_load_some_##t(const type *p, lg_mask_##t m)                                        \
+        LG_SELDOM lg_vec_##t lg_vec_load_some_##t(const type *p, lg_mask_##t m)                                        \
         {                                                                                                              \
                 lg_vec_##t v = {0};                                                                                    \
                 for (int i = 0; i < LG_LANES_##t; i++)                                                                 \
@@ -208,7 +217,7 @@ LG_INLINE lg_vec_f64 lg_vec_all_f64(double x)
                                 v[i] = p[i];                                                                           \
                 return v;                                                                                              \
         }                                                                                                              \
-        LG_INLINE void lg_vec_store_some_##t(type *p, lg_mask_##t m, lg_vec_##t v)                                     \
+        LG_SELDOM void lg_vec_store_some_##t(type *p, lg_mask_##t m, lg_vec_##t v)                                     \
         {                                                                                                              \
                 for (int i = 0; i < LG_LANES_##t; i++)                                                                 \
                         if (i < m)                                                                                     \

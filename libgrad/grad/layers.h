@@ -210,7 +210,8 @@ LG_API LG_NEW lg_module *lg_nn_group_norm_with(lg_ctx *c, int64_t groups, int64_
 /* Makes a layer that in training mode sets each element to 0 with probability p and scales the others by 1 / (1 - p);
  * see lg_dropout(). In evaluation mode the result is x itself. */
 LG_API LG_NEW lg_module *lg_nn_dropout(lg_ctx *c, double p);
-/* Makes a layer that does so to whole channels of (N, C, ...); see lg_feature_dropout(). */
+/* Makes a layer that does so to whole channels of (N, C, ...); see lg_feature_dropout().
+ * Example: lg_nn_dropout2d(c, 0.2) */
 LG_API LG_NEW lg_module *lg_nn_dropout2d(lg_ctx *c, double p);
 
 typedef struct lg_embedding_layer_options {
