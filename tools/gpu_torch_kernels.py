@@ -2,6 +2,9 @@
 
 What makes one takes (o, dtype, size), o.device being where, and returns what to call.
 """
+import os
+import re
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -272,8 +275,12 @@ ROWS = [
     ("sgd momentum", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.SGD(p, 1e-3, momentum=0.9, fused=True))),
     ("adam", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.Adam(p, fused=True))),
     ("adam, scaled", (torch.float32,), PARAMETERS, scaled),
-    ("rmsprop", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.RMSprop(p, 1e-3, foreach=True))),
-    ("adagrad", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.Adagrad(p, 1e-3, foreach=True))),
-    ("adadelta", FLOATS, PARAMETERS, optimizer(lambda p: torch.optim.Adadelta(p, 1.0, foreach=True))),
     ("clip by norm", FLOATS, PARAMETERS, clip),
 ]
+
+# Optimisers that have PyTorch's name and no row above.
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "gpu_kernels.def")) as f:
+    for name in re.findall(r'^OPTIMIZER\("(\w+)"', f.read(), re.M):
+        kind = {k.lower(): v for k, v in vars(torch.optim).items()}.get(name)
+        if kind and all(name != row[0] for row in ROWS):
+            ROWS.append((name, FLOATS, PARAMETERS, optimizer(lambda p, kind=kind: kind(p, 1e-3, foreach=True))))
