@@ -14,7 +14,7 @@
  *   element of the kernel.
  * - All others: direct.
  */
-#include "conv_end.h"
+#include "conv.h"
 
 #define WINOGRAD_CHANNELS 16
 #define WINOGRAD_PIXELS 17

@@ -2,7 +2,7 @@
 #ifndef LG_CPU_CONV_H
 #define LG_CPU_CONV_H
 
-#include "cpu.h"
+#include "block.h"
 
 /* ---- parts of a loop, shared out to threads where the call is worth it ---- */
 
@@ -56,7 +56,7 @@ lg_conv_rows lg_conv_taken(const lg_conv_cut *c, int64_t part, const char *scrat
 #define lg_conv_take LG_CPU(conv_take)
 lg_conv_rows lg_conv_take(const lg_conv_cut *c, int64_t part, char *scratch);
 
-/* Of FORWARD; conv_end.h has it. */
+/* Of FORWARD; conv_end.inc has it. */
 static inline bool lg_conv_has_end(const lg_conv_args *a)
 {
         return a->scale || a->z || a->relu;
@@ -108,5 +108,8 @@ bool lg_conv_winograd_fits(const lg_conv_args *a);
 bool lg_conv_winograd(lg_queue *q, const lg_conv_args *a); /* FORWARD and INPUT_GRAD */
 #define lg_conv_winograd_weight LG_CPU(conv_winograd_weight)
 bool lg_conv_winograd_weight(lg_queue *q, const lg_conv_args *a);
+
+#define LG_BOTH "conv_end.inc"
+#include "both.inc"
 
 #endif

@@ -6,7 +6,6 @@
  * from the next multiple of it see the same elements of the kernel: each such phase is a convolution of stride 1.
  */
 #include "conv.h"
-#include "conv_end.h"
 
 #define IMAGE_BYTES (256 * 1024) /* of the rows that a part reads: they stay in the second cache */
 #define PARTS 16

@@ -4,7 +4,6 @@
  * nothing is copied and no zero multiplied: outputs are taken in runs that see the same elements of the kernel.
  */
 #include "conv.h"
-#include "conv_end.h"
 
 #define PIXELS 6    /* of a block of outputs */
 #define MOST_TAPS 9 /* of a block of sums of the weights' gradient */

@@ -5,7 +5,6 @@
  * kernel row without dilation is one run of memory.
  */
 #include "conv.h"
-#include "simd.h"
 
 #define TILE_BYTES ((int64_t)1 << 20) /* of a matrix of windows */
 #define TILE_PIXELS 128               /* at least, or the weights are packed for too few rows */

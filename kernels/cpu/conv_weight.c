@@ -3,7 +3,6 @@
  * order.
  */
 #include "conv.h"
-#include "block.h"
 
 #define PIXELS 512 /* that pass before the sums go to memory */
 #define LATENCY 8  /* sums that a multiply-add takes as long as */

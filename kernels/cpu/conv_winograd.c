@@ -7,7 +7,7 @@
  * are 0, +-5/8, +-3/2 and infinity: the error is 1.4e-6 of the largest value, where 0, +-1, +-2 give 5.9e-6. Blocks of
  * tiles stay in the second cache from their input to their output.
  */
-#include "conv_end.h"
+#include "conv.h"
 #include "conv_winograd.h"
 
 #define BLOCK_BYTES (512 * 1024)
