@@ -35,11 +35,11 @@ typedef struct job {
 } job;
 
 /* The stretches' sums of one weight in order; of none: zero. */
-static double joined(const job *j, const double *cells)
+static double joined(const job *j, int64_t cell)
 {
         double sum = 0;
         for (int64_t s = 0; s < j->stretches; s++)
-                sum += cells[2 * s * j->a->groups * j->a->channels];
+                sum += j->cells[2 * s * j->a->groups * j->a->channels + cell];
         return sum;
 }
 
