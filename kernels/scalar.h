@@ -66,9 +66,9 @@
 #define LG_LIBM(F)                                                                                                     \
         F(exp2)                                                                                                        \
         F(log2) F(log10) F(tan) F(asin) F(acos) F(atan) F(sinh) F(cosh) F(asinh) F(acosh) F(atanh) F(erfc)
-/* Those that the CPU has for f32 in vecmath.h. */
+/* Functions that the CPU has for f32 in vecmath.h, and takes from libm for f64. */
 #define LG_LIBM_F64(F) F(exp) F(expm1) F(log) F(log1p) F(sin) F(cos) F(tanh) F(erf)
-/* Those that round once. */
+/* Functions that IEEE 754 rounds once. */
 #define LG_LIBM_EXACT(F) F(sqrt) F(floor) F(ceil) F(rint) F(trunc)
 
 /* Without the divisors that trap: 0, and -1 of the smallest integer. By 0 the quotient is 0 and the rest is a. */

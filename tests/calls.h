@@ -50,12 +50,6 @@ typedef struct large_call {
 #include "../kernels/pointwise.def"
 #include "calls.def"
 #undef CALL
-#undef UNARY
-#undef BINARY
-#undef TERNARY
-#undef COMPARE
-#undef COMPARE_SCALAR
-#undef TEST
 
 /* 4099 elements are neither whole packs nor whole blocks. */
 #define FLAT(...) FLAT_FROM(__VA_ARGS__)
@@ -107,12 +101,6 @@ static const large_call large_calls[] = {
 #undef KINK_EQUAL
 #undef ONE
 #undef TWO
-#undef UNARY
-#undef BINARY
-#undef TERNARY
-#undef COMPARE
-#undef COMPARE_SCALAR
-#undef TEST
 #undef IN
 #undef FROM
 #undef FIXED

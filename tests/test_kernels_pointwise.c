@@ -91,12 +91,6 @@ typedef double (*formula_fn)(values v);
 #define COMPARE_SCALAR(name, f) FORMULA(name, f)
 #define TEST(name, f) FORMULA(name, f)
 #include "../kernels/pointwise.def"
-#undef UNARY
-#undef BINARY
-#undef TERNARY
-#undef COMPARE
-#undef COMPARE_SCALAR
-#undef TEST
 
 enum { FLOAT, ANY, NUMBER = ANY };
 enum { KIND_UNARY, KIND_BINARY, KIND_TERNARY, KIND_COMPARE, KIND_COMPARE_SCALAR, KIND_TEST };

@@ -13,12 +13,6 @@
 #define COMPARE_SCALAR(...)
 #define TEST(...)
 #include "../kernels/pointwise.def"
-#undef UNARY
-#undef BINARY
-#undef COMPARE
-#undef TERNARY
-#undef COMPARE_SCALAR
-#undef TEST
 
 #define REF1(name, value)                                                                                              \
         double ref_##name(double x)                                                                                    \
@@ -106,9 +100,6 @@ typedef struct binary {
 #define COMPARE_SCALAR(...)
 #define TEST(...)
 #include "../kernels/pointwise.def"
-#undef UNARY
-#undef BINARY
-#undef COMPARE
 
 #define DOMAIN(lo, hi) lo, hi
 #define RANGE(lo, hi) .low = lo, .high = hi
@@ -120,9 +111,6 @@ typedef struct binary {
 static const unary unaries[] = {
 #include "../kernels/pointwise.def"
 };
-#undef UNARY
-#undef BINARY
-#undef COMPARE
 
 #define ANY true
 #define FLOAT false

@@ -12,7 +12,7 @@ static inline void drop(const void *result)
         (void)result;
 }
 
-/* What is timed: its tensors and what one call moves and computes. */
+/* One figure to be measured: its tensors, and the bytes and operations of one call. */
 typedef struct work {
         lg_ctx *c;
         lg_device device;

@@ -50,7 +50,7 @@ enum { LG_MOST_VECTORS = 4 }; /* of a row of sums */
 
 #define LG_SUMS_OF(t, type)                                                                                            \
         typedef lg_vec_##t lg_sums_##t[LG_MOST_VECTORS]; /* of a row */                                                \
-        /* What becomes of sums: the first of these columns, z of these rows, too; NULL: it is left out. */            \
+        /* The operands of lg_sums_end(), from the first column of the block on; z: from its first row. */             \
         typedef struct lg_sums_ending_##t {                                                                            \
                 const type *scale, *shift, *z;                                                                         \
                 ptrdiff_t z_row;                                                                                       \

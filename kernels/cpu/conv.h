@@ -56,7 +56,7 @@ lg_conv_rows lg_conv_taken(const lg_conv_cut *c, int64_t part, const char *scrat
 #define lg_conv_take LG_CPU(conv_take)
 lg_conv_rows lg_conv_take(const lg_conv_cut *c, int64_t part, char *scratch);
 
-/* Of FORWARD; conv_end.inc has it. */
+/* Returns whether a FORWARD convolution has an end: a scale, a residual or ReLU (conv_end.inc). */
 static inline bool lg_conv_has_end(const lg_conv_args *a)
 {
         return a->scale || a->z || a->relu;

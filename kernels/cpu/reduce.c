@@ -25,7 +25,7 @@ static inline bool is_index(mode m)
         return m == MODE_ARGMAX || m == MODE_ARGMIN;
 }
 
-/* What elements are added up in. */
+/* The types that elements are added up in. */
 typedef double acc_f32, acc_f64;
 typedef int64_t acc_i64;
 

@@ -124,7 +124,7 @@ static __device__ inline void lg_column_part(const lg_columns &c, const lg_colum
                 to[j / V * c.columns + j % V] = shared[j * LG_THREADS + me];
 }
 
-/* What makes (x - mean) r of an x: (x - base) r + rest. */
+/* The numbers by which (x - mean) r is computed, as (x - base) r + rest. */
 template <typename H> struct lg_normal {
         H base, r, rest;
         __device__ inline void set(double mean, double by)

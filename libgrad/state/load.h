@@ -5,7 +5,7 @@
 #include "io/safetensors.h"
 #include "roster.h"
 
-/* What an item of a roster gets: a tensor of its dtype and shape on its device, or a number; or that it goes. */
+/* The new value of an item of a roster: a tensor of its dtype and shape on its device, or a number; or its removal. */
 typedef struct lg__staged {
         lg__held *to;
         lg_tensor *tensor;
