@@ -2,10 +2,11 @@
 # examples.sh - the programs of models/examples: each runs briefly and learns what it says.
 #
 # examples.sh NAME PROGRAM TEXT [MPIRUN...]
+# With $LG_TEST_BRIEF each only runs, and learns nothing.
 # examples.sh alone FOLDER FLAGS: each compiles by the command in its first comment, where FLAGS are what pkg-config says,
 # and has fewer than 100 lines.
 set -u
-name=$1
+name=$1 brief=${LG_TEST_BRIEF:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export LC_ALL=C # a sample of bytes is no text of any other locale
@@ -22,6 +23,12 @@ run()
         "$program" "$@" >"$work/out" 2>"$work/err" || complain "exit $?"
         [ ! -s "$work/err" ] || complain "$(cat "$work/err")"
         cat "$work/out"
+}
+
+# steps N: so many, or as few as there can be
+steps()
+{
+        [ -z "$brief" ] && echo "$1" || echo 2
 }
 
 # needs WORDS: without an argument, the program says in one line which ones it takes
@@ -41,7 +48,7 @@ last()
 # holds CONDITION: of numbers; a number that is missing makes it false
 holds()
 {
-        awk "BEGIN { exit !($1) }" || complain "it does not hold that $1"
+        [ -n "$brief" ] || awk "BEGIN { exit !($1) }" || complain "it does not hold that $1"
 }
 
 # Of the bytes of a file, in nats: what a model that knows nothing but their frequencies comes to.
@@ -78,6 +85,10 @@ if [ "$name" = alone ]; then
 fi
 
 program=$2 text=$3
+if [ -n "$brief" ]; then
+        head -c 3000 "$text" >"$work/text"
+        text=$work/text
+fi
 case $name in
 data_parallel)
         shift 3
@@ -92,22 +103,22 @@ data_parallel)
         ;;
 gpt)
         needs 'FILE [EPOCHS]'
-        run "$text" 2
+        run "$text" "$(steps 2)"
         holds "$(last loss) < $(entropy "$text") - 0.2"
         [ "$(sed -n '/^The/,$p' "$work/out" | wc -c)" -gt 290 ] || complain 'it does not go on'
         ;;
 gru)
         needs 'FILE [EPOCHS]'
-        run "$text" 3
+        run "$text" "$(steps 3)"
         holds "$(last after) < 0.6 * $(last before)"
         ;;
 maml)
-        run 500
+        run "$(steps 500)"
         holds "$(last after) < 0.5 * $(last adaptation)"
         holds "$(last error) < 1e-6"
         ;;
 mixed)
-        run 60
+        run "$(steps 60)"
         for way in f32 bf16 f16 'bf16 parameters' recompute; do
                 line=$(grep "^$way  *loss" "$work/out") || complain "no line of $way"
                 echo "$line" >"$work/out.way"
@@ -117,16 +128,16 @@ mixed)
         holds "$bf16 < 0.8 * $f32 && $f16 < 0.8 * $f32 && $bf16parameters < 0.8 * $f32 && $recompute < 0.8 * $f32"
         ;;
 own_op)
-        run 400
+        run "$(steps 400)"
         holds "$(last 'first derivative:.*error') < 1e-7 && $(last 'second derivative:.*error') < 1e-6"
         holds "$(last 'cosh): y =') > 1.8 && $(last 'cosh): y =') < 2.1 && $(last 'cosh):.* x') > -1.2 && $(last 'cosh):.* x') < -0.9"
         ;;
 pinn)
-        run 1000
+        run "$(steps 1000)"
         holds "$(last 'largest error') < 1e-2"
         ;;
 raii)
-        run 200
+        run "$(steps 200)"
         holds "$(last 'test accuracy') > 0.9"
         grep -q '^caught: lg_uniform: ' "$work/out" || complain 'no exception'
         ;;
@@ -135,16 +146,16 @@ regression)
         holds "$(last 'validation loss') < 0.1 && $(last epoch) < 100"
         ;;
 reinforce)
-        run 50
+        run "$(steps 50)"
         holds "$(last 'mean length') > 4 * 22"
         ;;
 threads)
-        run 10
+        run "$(steps 10)"
         [ "$(grep -c ', weights equal$' "$work/out")" = 2 ] || complain 'the weights differ'
         holds "$(last 'seed 1: accuracy') > 0.9 && $(last 'seed 2: accuracy') > 0.9"
         ;;
 wgan_gp)
-        run 1000
+        run "$(steps 1000)"
         holds "$(last 'modes found:') >= 6 && $(last 'near a mode:') > 50"
         ;;
 *) complain 'there is no such example' ;;

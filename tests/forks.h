@@ -13,14 +13,8 @@ static const bool forks = false;
 #else
 static const bool forks = true;
 #endif
-/* A thread that is starting may hold AddressSanitizer's locks, which nobody gives back in the child. */
-#if defined(__SANITIZE_ADDRESS__)
-static const bool forks_among_starts = false;
-#elif defined(__has_feature)
-static const bool forks_among_starts = !__has_feature(address_sanitizer);
-#else
-static const bool forks_among_starts = true;
-#endif
+/* A thread that is starting may hold locks of a sanitizer, which nobody gives back in the child. */
+static const bool forks_among_starts = !SANITIZED;
 
 static inline void child_ends_well(pid_t child)
 {

@@ -22,6 +22,12 @@ static inline lg_device test_device(lg_ctx *c)
         return d;
 }
 
+/* Whether a training here takes minutes: under a sanitizer, or where $LG_TEST_SLOW says that the device is slow. */
+static inline bool is_slow(void)
+{
+        return SANITIZED || getenv("LG_TEST_SLOW");
+}
+
 static inline lg_ctx *open_ctx(void)
 {
         lg_ctx *c = lg_open();

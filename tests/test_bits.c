@@ -1,7 +1,7 @@
 /* test_bits.c - the result and the gradients of every op, and products of all sizes, have the same bits on any number
  * of threads.
  *
- * It runs on kernels that share out loops of two elements, so that the small inputs of the table are enough.
+ * It runs with loops of two elements shared out, so that the small inputs of the table are enough.
  */
 #include "rows.h"
 

@@ -145,8 +145,8 @@ TEST_CASE(grains_are_worth_a_thread)
 {
         for (int64_t cost = -1; cost < 100000; cost++) {
                 int64_t g = lg_grain(cost), one = cost < 1 ? 1 : cost;
-                assert_true(g >= 1 && g * one >= LG_PARALLEL_MIN / 2);
-                assert_true(g == 1 || (g - 1) * one < LG_PARALLEL_MIN / 2);
+                assert_true(g >= 1 && g * one >= lg__parallel_min / 2);
+                assert_true(g == 1 || (g - 1) * one < lg__parallel_min / 2);
         }
         assert_int_equal(lg_grain(INT64_MAX), 1);
 }

@@ -282,7 +282,9 @@ TEST_CASE(test_pointwise)
 {
         for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
                 for (lg_dtype t = LG_F32; t < LG_DTYPE_COUNT; t++) {
-                        for (int which = 0; which < SHAPES && (is_float(t) || ops[i].types == ANY); which++)
+                        const int step = SANITIZED ? 3 : 1;
+                        for (int which = (int)i % step; which < SHAPES && (is_float(t) || ops[i].types == ANY);
+                             which += step)
                                 check_op(&ops[i], t, which);
                 }
         }

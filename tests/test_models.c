@@ -5,15 +5,6 @@
 #include "test.h"
 #include "../models/models.h"
 
-/* Sanitizers make thirty steps of resnet18 too long. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SLOW 1
-#elif defined(__has_feature)
-#define SLOW (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define SLOW 0
-#endif
-
 /* A hash of two numbers in [0, 1). */
 static double u(uint64_t k, uint64_t i)
 {
@@ -95,7 +86,7 @@ static void losses_of(const char *name, lg_dtype amp, int count, int side, doubl
 static void check(const char *name, int count, int side, double lr)
 {
         enum { most = 30, known = 5 };
-        const int steps = SLOW && !strcmp(name, "resnet18") ? known : most;
+        const int steps = is_slow() && strcmp(name, "lenet") ? known : most;
         double got[most], wanted[known];
         char path[4096], line[64];
         const char *folder = getenv("LG_TEST_DATA");
@@ -148,12 +139,12 @@ static void follows_f32(const char *name, lg_dtype amp, int count, int side, dou
 
 TEST_CASE(mixed_precision_follows_f32)
 {
-        const int steps = SLOW ? 3 : 10;
+        const int steps = is_slow() ? 3 : 10;
         for (int i = 0; i < 2; i++) {
                 const lg_dtype amp = i ? LG_F16 : LG_BF16;
                 follows_f32("lenet", amp, 32, 28, 0.01, steps);
                 follows_f32("cnn", amp, 32, 28, 0.003, steps);
-                follows_f32("resnet18", amp, 24, 16, 0.0003, SLOW ? 1 : 3);
+                follows_f32("resnet18", amp, 24, 16, 0.0003, is_slow() ? 1 : 3);
         }
 }
 

@@ -22,6 +22,8 @@
 #include <sys/syscall.h>
 #endif
 
+int64_t lg__parallel_min = 16384;
+
 #define SPIN_NS 30000
 #define STACK_BYTES ((size_t)256 << 10)
 

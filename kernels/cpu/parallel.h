@@ -4,11 +4,9 @@
 
 #include "../kernels.h"
 
-/* From so many elements on, a second thread brings more than it costs. Kernels of tests have it tiny. */
-#ifndef LG_PARALLEL_MIN
-#define LG_PARALLEL_MIN 16384
-#endif
-#define LG_PARALLEL_WORK (64.0 * LG_PARALLEL_MIN) /* the same in multiply-adds */
+/* From so many elements on, a second thread brings more than it costs. Tests make it small. */
+extern int64_t lg__parallel_min;
+#define LG_PARALLEL_WORK (64.0 * (double)lg__parallel_min) /* the same in multiply-adds */
 
 /* A part of a loop: items first to end - 1. `thread` is the number of the thread that runs it, 0 for the caller, always
  * below q->threads: for scratch memory that no two threads share. */
@@ -41,7 +39,7 @@ void lg_parallel(lg_queue *q, int64_t n, int64_t grain, lg_range_fn *fn, const v
 /* So many items of `cost` elements each as are worth another thread; at least 1. */
 static inline int64_t lg_grain(int64_t cost)
 {
-        const int64_t elements = LG_PARALLEL_MIN / 2;
+        const int64_t elements = lg__parallel_min / 2;
         return cost < 1 ? elements : cost >= elements ? 1 : (elements + cost - 1) / cost;
 }
 

@@ -227,7 +227,7 @@ static void plan(job *j)
                 j->block = COLUMNS;
                 j->row_blocks = lg_ceil_div(row, COLUMNS);
                 int64_t tasks = j->kept.count / row * j->row_blocks;
-                bool few = tasks < FEW_TASKS && r * j->kept.count >= LG_PARALLEL_MIN;
+                bool few = tasks < FEW_TASKS && r * j->kept.count >= lg__parallel_min;
                 j->group = few ? lg_most(128, lg_ceil_div(r, FEW_TASKS)) : lg_most(r, 1);
         } else {
                 j->block = lg_least(COLUMNS, lg_most(1, 8192 / lg_most(r, 1)));
