@@ -4,7 +4,7 @@
  * an optimiser changes the parameters:
  *
  *     lg_ctx *c = lg_open();
- *     lg_dataset *train = lg_fashion_mnist(c, "train");
+ *     lg_dataset *train = lg_dataset_fashion_mnist(c, "train");
  *     lg_module *net = lg_nn_sequential(c, lg_nn_flatten(c), lg_nn_linear(c, 784, 10));
  *     lg_optimizer *opt = lg_adam(c, lg_parameters(net), 1e-3);
  *     lg_loader *batches = lg_loader_open(c, train, 64, .shuffle = true);
@@ -67,7 +67,7 @@
 #define LG_VERSION_MAJOR 0
 #define LG_VERSION_MINOR 2
 #define LG_VERSION_PATCH 0
-#define LG_VERSION "0.2.0"
+#define LG_VERSION "0.3.0"
 
 #include "grad/types.h"
 #include "grad/base.h"

@@ -24,7 +24,7 @@ static void divide_cores(run *r)
         for (int i = 0; i < lg_group_size(g); i++)
                 count += !strcmp(lg_group_host(g, i), here);
         const int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
-        if (count > 1 && !r->o->threads && !getenv("OMP_NUM_THREADS") && lg_get_threads(r->c) == cores)
+        if (count > 1 && !r->o->threads && !getenv("OMP_NUM_THREADS") && lg_threads(r->c) == cores)
                 lg_set_threads(r->c, cores > count ? cores / count : 1);
 }
 
@@ -34,9 +34,9 @@ lg_device ranks_open(run *r)
         if (!r->o->group)
                 return r->o->device ? lg_parse_device(c, r->o->device) : lg_try_cuda(c, 0);
         if (!r->o->device)
-                lg_default_device(c, lg_try_cuda(c, 0)); /* that of the group follows from it */
+                lg_set_default_device(c, lg_try_cuda(c, 0)); /* that of the group follows from it */
         r->group = lg_group_open(c, .timeout = (double)r->o->timeout);
-        lg_default_device(c, lg_cpu());
+        lg_set_default_device(c, lg_cpu());
         if (!r->group)
                 return lg_cpu();
         divide_cores(r);
@@ -49,7 +49,7 @@ bool ranks_sum(run *r, double *numbers, int n)
                 return !lg_error(r->c);
         lg_scope scope = lg_scope_begin(r->c);
         lg_tensor *all = lg_from(r->c, numbers, LG_SHAPE(n), .device = lg_cpu());
-        const bool ok = lg_all_reduce_(all, r->group, LG_RANKS_SUM) &&
+        const bool ok = lg_all_reduce_(all, r->group, LG_REDUCE_OP_SUM) &&
                         lg_read(all, numbers, LG_F64, (size_t)n * sizeof *numbers);
         lg_scope_end(r->c, scope);
         return ok;

@@ -55,8 +55,8 @@ static lg_dataset *augmented(lg_ctx *c, lg_dataset *images)
 
 static void make_loaders(run *r, const options *o, lg_device device)
 {
-        lg_dataset *train = lg_fashion_mnist(r->c, "train", .folder = o->data, .bytes = o->augment);
-        lg_dataset *test = lg_fashion_mnist(r->c, "test", .folder = o->data);
+        lg_dataset *train = lg_dataset_fashion_mnist(r->c, "train", .folder = o->data, .bytes = o->augment);
+        lg_dataset *test = lg_dataset_fashion_mnist(r->c, "test", .folder = o->data);
         if (o->augment)
                 train = augmented(r->c, train);
         r->train_images = lg_dataset_size(train);
@@ -172,7 +172,7 @@ double run_train_epoch(run *r, progress *p)
 {
         lg_scope scope = lg_scope_begin(r->c);
         lg_device device = lg_device_of(lg_parameters(r->net).items[0]);
-        lg_tensor *sum = lg_full(r->c, ranks_first(r) ? r->loss_sum : 0, LG_SHAPE_0D, .device = device);
+        lg_tensor *sum = lg_full(r->c, LG_SHAPE_0D, ranks_first(r) ? r->loss_sum : 0, .device = device);
         double before = r->spent;
         bool stops = false;
         p->images_before = r->images;

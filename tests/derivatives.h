@@ -13,7 +13,7 @@ static lg_tensor *different(lg_ctx *c, lg_shape shape, lg_dtype dtype)
         double v[MOST_VALUES];
         for (int i = 0; i < MOST_VALUES; i++)
                 v[i] = 37 * i % MOST_VALUES;
-        return lg_requires_grad(lg_cast(lg_from(c, v, shape, .dtype = LG_F64), dtype), true);
+        return lg_set_requires_grad(lg_cast(lg_from(c, v, shape, .dtype = LG_F64), dtype), true);
 }
 
 /* The derivative of fn(x, other) by an x of that shape, applied to g. It is recorded in any grad mode. */
@@ -21,10 +21,10 @@ static lg_tensor *derivative(lg_tensor *(*fn)(lg_tensor *x, lg_tensor *other), l
                              lg_tensor *g)
 {
         lg_ctx *c = lg_ctx_of(g);
-        bool was = lg_grad_mode(c, true);
+        bool was = lg_set_grad_mode(c, true);
         lg_tensor *x = different(c, shape, lg_dtype_of(g)), *y = fn(x, other);
         lg_tensor *dx = y ? lg_grad(LG_LIST(y), LG_LIST(x), .grads = LG_LIST(g), .create_graph = true) : NULL;
-        lg_grad_mode(c, was);
+        lg_set_grad_mode(c, was);
         return dx;
 }
 
@@ -75,7 +75,7 @@ static lg_tensor *avg_pooled(lg_tensor *x, lg_tensor *unused)
 /* conv2d_relu, with padding 1 */
 static lg_tensor *conv2d_and_relu(lg_tensor *x, lg_tensor *w, lg_tensor *b, int stride)
 {
-        return lg__conv_ending_with(x, w, b, false, LG_OPTIONS(lg_conv_options, .stride = stride, .padding = 1),
+        return lg__conv_ending_with(x, w, b, false, &(lg__conv_options){.stride = stride, .padding = 1},
                                     &(lg__conv_ending){.relu = true});
 }
 
@@ -97,9 +97,9 @@ static lg_tensor *cast_to_same(lg_tensor *x)
 {
         lg_ctx *c = lg_ctx_of(x);
         lg_dtype to = lg_dtype_of(x), from = to == LG_F64 ? LG_F32 : LG_F64;
-        bool was = lg_grad_mode(c, true);
+        bool was = lg_set_grad_mode(c, true);
         const lg_tensor *other = lg_cast(lg_ones(c, LG_SHAPE(1), .dtype = from, .requires_grad = true), to);
-        lg_grad_mode(c, was);
+        lg_set_grad_mode(c, was);
         if (!other || !other->node)
                 return NULL;
         return lg__apply1(LG__OP(cast), x, other->node->attributes);

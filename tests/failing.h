@@ -74,8 +74,8 @@ static inline void fail_each_of_step(lg_tensor *(*step)(lg_ctx *c, void *net), l
         lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
         test_device(c);
         assert_true(fail_each(c, &f, false, step, network(c)) > 5);
-        assert_true(lg_get_grad_mode(c));
-        assert_int_equal(lg_get_autocast_mode(c), LG_DTYPE_NONE);
+        assert_true(lg_grad_mode(c));
+        assert_int_equal(lg_autocast_mode(c), LG_DTYPE_NONE);
         lg_close(c);
         assert_int_equal(f.bytes, 0);
 }

@@ -195,7 +195,7 @@ static inline void forget(expected *e)
 
 static inline int64_t used(const run *r)
 {
-        lg_device d = lg_get_default_device(r->c);
+        lg_device d = lg_default_device(r->c);
         int64_t n = lg_memory_stats(r->c, lg_cpu()).used;
         return d.type == LG_DEVICE_CPU ? n : n + lg_memory_stats(r->c, d).used;
 }

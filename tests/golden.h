@@ -119,7 +119,7 @@ static inline void golden_check_row(const golden *r, golden_input_fn *input, con
                 lg_ctx *c = open_ctx();
                 int d = k & 1;
                 lg_tensor *given = lg_cast(input(c, r), dtypes[d]);
-                lg_tensor *x = lg_requires_grad(lg_detach(k & 4 ? golden_turned(given) : given), true);
+                lg_tensor *x = lg_set_requires_grad(lg_detach(k & 4 ? golden_turned(given) : given), true);
                 lg_tensor *y = r->run(c, x);
                 if (lg_error(c))
                         fail_msg("%s: %s", r->name, lg_error(c));

@@ -17,10 +17,10 @@ import examples  # noqa: E402
 
 # Tests of functions that take nothing that a list could vary, or need processes or a loader's thread.
 BY_HAND = {
-    'test_context.c': 'lg_version lg_get_default_device', 'test_split.c': 'lg_unbind', 'test_batches.c': 'lg_rng_normal',
-    'test_options.c': 'lg_get_memory_limit lg_get_deterministic lg_get_allow_tf32 lg_get_grad_mode lg_get_anomaly',
-    'test_autocast.c': 'lg_get_autocast_mode', 'transport/collective.c': 'lg_group_local_rank lg_group_host',
-    'transport/rules.c': 'lg_group_transport lg_get_sync_mode',
+    'test_context.c': 'lg_version lg_default_device', 'test_split.c': 'lg_unbind', 'test_batches.c': 'lg_rng_normal',
+    'test_options.c': 'lg_memory_limit lg_deterministic lg_allow_tf32 lg_grad_mode lg_anomaly',
+    'test_autocast.c': 'lg_autocast_mode', 'transport/collective.c': 'lg_group_local_rank lg_group_host',
+    'transport/rules.c': 'lg_group_transport lg_sync_mode',
 }
 # Ops that are within others, whose results are of whole numbers, or that draw.
 NOT_LARGE = set('''view to slice_grad norm2 matmul_add linear_relu relu_grad class_weights pick pick_grad one_hot nonzero bernoulli

@@ -73,7 +73,7 @@ static inline void reference(const split *s, const double *x, const double *w, c
 
 static inline lg_tensor *normalise(const split *s, lg_tensor *x, lg_tensor *w, lg_tensor *b)
 {
-        return s->groups < 0    ? lg_layer_norm(x, 1, w, b)
+        return s->groups < 0    ? lg_layer_norm(x, lg_shape_of(w), w, b)
                : s->groups == 0 ? lg_batch_norm(x, w, b, .training = true)
                                 : lg_group_norm(x, s->groups, w, b);
 }
@@ -81,9 +81,9 @@ static inline lg_tensor *normalise(const split *s, lg_tensor *x, lg_tensor *w, l
 /* y, dx, dw, db in the dtype of x; of weights, f64 for f64 and f32 otherwise. */
 static inline void compute(const split *s, const lg_tensor *const in[4], lg_tensor *ret[4])
 {
-        lg_tensor *x = lg_requires_grad(lg_detach((lg_tensor *)(uintptr_t)in[0]), true);
-        lg_tensor *w = lg_requires_grad(lg_detach((lg_tensor *)(uintptr_t)in[1]), true);
-        lg_tensor *b = lg_requires_grad(lg_detach((lg_tensor *)(uintptr_t)in[2]), true);
+        lg_tensor *x = lg_set_requires_grad(lg_detach((lg_tensor *)(uintptr_t)in[0]), true);
+        lg_tensor *w = lg_set_requires_grad(lg_detach((lg_tensor *)(uintptr_t)in[1]), true);
+        lg_tensor *b = lg_set_requires_grad(lg_detach((lg_tensor *)(uintptr_t)in[2]), true);
         ret[0] = normalise(s, x, w, b);
         lg_grad(LG_LIST(ret[0]), LG_LIST(x, w, b), .grads = LG_LIST((lg_tensor *)(uintptr_t)in[3]), .result = ret + 1);
 }

@@ -109,7 +109,7 @@ files()
 int main(void)
 {
         lg_ctx *c = lg_open();
-        lg_tensor *picture = lg_full(c, 7, LG_SHAPE(3, 20, 10), .dtype = LG_U8);
+        lg_tensor *picture = lg_full(c, LG_SHAPE(3, 20, 10), 7, .dtype = LG_U8);
         lg_write_npy(lg_ones(c, LG_SHAPE(2, 3)), "x.npy");
         lg_write_png(picture, "cat.png");
         lg_write_png(picture, "pets/cat/1.png");

@@ -16,10 +16,10 @@ VALUES = {
     'lg_ctx *': 'w->c', 'lg_module *': 'w->module', 'lg_group *': 'w->group', 'lg_optimizer *': 'w->optimizer',
     'lg_dataset *': 'w->dataset', 'lg_scaler *': 'w->scaler', 'lg_outputs *': '&w->outputs', 'FILE *': 'w->nowhere',
     'void *': 'w->memory',
-    'const void *': 'w->memory', 'lg_tensor **': 'w->room', 'lg_hook_fn *': 'hook', 'lg_check_fn *': 'check',
+    'const void *': 'w->memory', 'lg_tensor **': 'w->room', 'lg_hook_fn *': 'hook', 'lg_function *': 'check',
     'const char *': '"name"', 'bool': 'true', 'int': '0', 'int64_t': '1', 'size_t': 'sizeof w->memory', 'double': '0.5',
     'lg_shape': 'LG_SHAPE(4)', 'lg_dims': 'LG_DIMS(0)', 'lg_dtype': 'LG_F64', 'lg_device': 'lg_cpu()',
-    'lg_rank_op': 'LG_RANKS_MEAN', 'lg_ints': 'LG_INTS(1, 1)', 'lg_names': 'LG_NAMES("name")',
+    'lg_reduce_op': 'LG_REDUCE_OP_MEAN', 'lg_ints': 'LG_INTS(1, 1)', 'lg_names': 'LG_NAMES("name")',
 }
 TENSORS = {'lg_tensor *': '{}', 'const lg_tensor *': '{}', 'lg_list': 'LG_LIST({})',
            'lg_tensor *const *': '(lg_tensor *[]){{{}, LG_END}}'}
@@ -32,7 +32,7 @@ SPECIAL = {('lg_custom_with', 'options'): FORWARD, ('lg_nll_with', 'target'): 'w
            ('lg_write_png', 'path'): '"/nowhere/x"'}
 # They say that t was freed by what they return or print, and set no error.
 QUIET = set('''lg_free lg_shape_of lg_ndim_of lg_size_of lg_stride_of lg_numel lg_dtype_of lg_device_of lg_ctx_of
-    lg_is_contiguous lg_needs_grad lg_is_leaf lg_grad_of lg_print lg_module_print_with'''.split())
+    lg_is_contiguous lg_requires_grad lg_is_leaf lg_grad_of lg_print lg_module_print_with'''.split())
 
 
 def argument(function, kind, name, tensor, given):

@@ -18,7 +18,7 @@ static inline lg_device test_device(lg_ctx *c)
         lg_device d = lg_parse_device(c, name ? name : "cpu");
         if (lg_error(c))
                 fail_msg("%s", lg_error(c));
-        lg_default_device(c, d);
+        lg_set_default_device(c, d);
         return d;
 }
 
@@ -96,7 +96,7 @@ static inline int64_t read_all(const lg_tensor *t, double *out, int64_t room)
 static inline double other_order(lg_ctx *c, lg_dtype dtype)
 {
         const double last = dtype == LG_F64 ? 4e-16 : dtype == LG_F32 ? 2.4e-7 : dtype == LG_F16 ? 2e-3 : 1.6e-2;
-        return lg_get_default_device(c).type == LG_DEVICE_CUDA ? last : 0;
+        return lg_default_device(c).type == LG_DEVICE_CUDA ? last : 0;
 }
 
 /* Shape, dtype and every bit of two tensors. */
@@ -117,7 +117,7 @@ static inline void assert_same_bits(const lg_tensor *a, const lg_tensor *b)
 /* True if the call that runs a kernel reports what that finds in its data; else the next read or wait does. */
 static inline bool reports_at_once(lg_ctx *c)
 {
-        return lg_get_default_device(c).type == LG_DEVICE_CPU;
+        return lg_default_device(c).type == LG_DEVICE_CPU;
 }
 
 /* max |t - ref| / max(1, max |ref|) is within the tolerance; sizes are equal. */

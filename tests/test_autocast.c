@@ -31,7 +31,7 @@ static void check_dtype(lg_ctx *c, const large_call *r, cast_class is, lg_dtype 
         lg_scope scope = lg_scope_begin(c);
         lg_tensor *x[MOST_OPERANDS], *out = NULL;
         for (int i = 0; i < operands_of(r); i++)
-                x[i] = lg_to(draw_operand(c, r, i, of), lg_get_default_device(c));
+                x[i] = lg_to(draw_operand(c, r, i, of), lg_default_device(c));
         const lg_dtype plain = lg_dtype_of(r->run(c, x));
         for (int i = 0; i < 3; i++) {
                 lg_autocast(c, regions[i])
@@ -126,12 +126,12 @@ TEST_CASE(regions_nest)
 {
         lg_ctx *c = open_ctx();
         lg_tensor *x = values(c, LG_F32);
-        assert_int_equal(lg_get_autocast_mode(c), LG_DTYPE_NONE);
+        assert_int_equal(lg_autocast_mode(c), LG_DTYPE_NONE);
         lg_autocast(c, LG_F16)
         {
                 assert_int_equal(product_of(x), LG_F16);
                 lg_autocast(c, LG_BF16) assert_int_equal(product_of(x), LG_BF16);
-                assert_int_equal(lg_get_autocast_mode(c), LG_F16);
+                assert_int_equal(lg_autocast_mode(c), LG_F16);
                 lg_autocast(c, LG_F32)
                 {
                         assert_int_equal(product_of(x), LG_F32);
@@ -140,11 +140,11 @@ TEST_CASE(regions_nest)
                 }
                 assert_int_equal(product_of(x), LG_F16);
         }
-        assert_int_equal(lg_get_autocast_mode(c), LG_DTYPE_NONE);
+        assert_int_equal(lg_autocast_mode(c), LG_DTYPE_NONE);
         assert_int_equal(product_of(x), LG_F32);
-        assert_int_equal(lg_autocast_mode(c, LG_BF16), LG_DTYPE_NONE);
-        assert_int_equal(lg_autocast_mode(c, LG_F32), LG_BF16);
-        assert_int_equal(lg_autocast_mode(c, LG_DTYPE_NONE), LG_F32);
+        assert_int_equal(lg_set_autocast_mode(c, LG_BF16), LG_DTYPE_NONE);
+        assert_int_equal(lg_set_autocast_mode(c, LG_F32), LG_BF16);
+        assert_int_equal(lg_set_autocast_mode(c, LG_DTYPE_NONE), LG_F32);
         assert_ok(c);
         lg_close(c);
 }
@@ -153,22 +153,22 @@ TEST_CASE(wrong_regions)
 {
         lg_ctx *c = open_ctx();
         int runs = 0;
-        assert_int_equal(lg_autocast_mode(c, LG_I64), LG_DTYPE_NONE);
+        assert_int_equal(lg_set_autocast_mode(c, LG_I64), LG_DTYPE_NONE);
         assert_error(c, LG_ERR_DTYPE, "lg_autocast: dtype is i64; it can be f16, bf16, or f32");
         lg_autocast(c, LG_BF16)
         {
                 lg_autocast(c, LG_F64) runs++;
-                assert_int_equal(lg_get_autocast_mode(c), LG_BF16);
+                assert_int_equal(lg_autocast_mode(c), LG_BF16);
         }
         assert_error(c, LG_ERR_DTYPE, "dtype is f64");
-        assert_int_equal(lg_get_autocast_mode(c), LG_DTYPE_NONE);
-        lg_autocast_mode(c, (lg_dtype)99);
+        assert_int_equal(lg_autocast_mode(c), LG_DTYPE_NONE);
+        lg_set_autocast_mode(c, (lg_dtype)99);
         assert_error(c, LG_ERR_DTYPE, "unknown dtype");
         lg_autocast(NULL, LG_BF16) runs++;
-        assert_int_equal(lg_get_autocast_mode(NULL), LG_DTYPE_NONE);
+        assert_int_equal(lg_autocast_mode(NULL), LG_DTYPE_NONE);
         assert_int_equal(runs, 2);
         lg_autocast(c, LG_BF16) drop(lg_matmul(lg_ones(c, LG_SHAPE(2, 3)), lg_ones(c, LG_SHAPE(2, 3))));
-        assert_int_equal(lg_get_autocast_mode(c), LG_DTYPE_NONE); /* in spite of an error */
+        assert_int_equal(lg_autocast_mode(c), LG_DTYPE_NONE); /* in spite of an error */
         assert_error(c, LG_ERR_SHAPE, "matmul");
         lg_autocast(c, LG_BF16) drop(lg_matmul(NULL, lg_ones(c, LG_SHAPE(2, 3))));
         assert_error(c, LG_ERR_ARGUMENT, "matmul: a is NULL");
@@ -209,7 +209,7 @@ TEST_CASE(derivatives_are_not_cast)
                 lg_backward(lg_sum(y));
                 assert_int_equal(forward, LG_F32);
                 assert_int_equal(hook, LG_F32);
-                assert_int_equal(lg_get_autocast_mode(c), LG_BF16);
+                assert_int_equal(lg_autocast_mode(c), LG_BF16);
         }
         assert_ok(c);
         lg_close(c);
@@ -225,7 +225,7 @@ static void count_casts(const lg_trace_record *r, void *user)
 static void leave_region(const lg_trace_record *r, void *c)
 {
         (void)r;
-        lg_autocast_mode(c, LG_DTYPE_NONE);
+        lg_set_autocast_mode(c, LG_DTYPE_NONE);
 }
 
 /* The traced op may be using the casts that would end. */
@@ -236,11 +236,11 @@ TEST_CASE(traces_leave_regions_alone)
         lg_autocast(c, LG_BF16)
         {
                 drop(lg_matmul(w, w));
-                lg_trace(c, leave_region, .user = c);
+                lg_set_trace(c, leave_region, .user = c);
                 assert_null(lg_matmul(w, w));
-                lg_trace(c, NULL);
-                assert_error(c, LG_ERR_STATE, "lg_autocast_mode");
-                assert_int_equal(lg_get_autocast_mode(c), LG_BF16);
+                lg_set_trace(c, NULL);
+                assert_error(c, LG_ERR_STATE, "lg_set_autocast_mode");
+                assert_int_equal(lg_autocast_mode(c), LG_BF16);
         }
         assert_ok(c);
         lg_close(c);
@@ -251,7 +251,7 @@ TEST_CASE(casts_of_leaves_are_kept)
         lg_ctx *c = open_ctx();
         int casts = 0;
         lg_tensor *w = lg_ones(c, LG_SHAPE(4, 4), .requires_grad = true), *x = lg_cast(values(c, LG_F32), LG_BF16);
-        lg_trace(c, count_casts, .user = &casts);
+        lg_set_trace(c, count_casts, .user = &casts);
         lg_autocast(c, LG_BF16)
         {
                 const lg_scope s = lg_scope_begin(c);
@@ -278,7 +278,7 @@ TEST_CASE(casts_of_leaves_are_kept)
         }
         lg_autocast(c, LG_BF16) drop(lg_matmul(x, w));
         assert_int_equal(casts, 7);
-        lg_trace(c, NULL);
+        lg_set_trace(c, NULL);
         assert_ok(c);
         lg_close(c);
 }
@@ -297,7 +297,7 @@ TEST_CASE(kept_casts_end)
                 s = lg_scope_begin(c);
                 w = lg_ones(c, LG_SHAPE(4, 4), .requires_grad = true);
                 lg_no_grad(c) drop(lg_matmul(w, w));
-                lg_requires_grad(w, false);
+                lg_set_requires_grad(w, false);
                 assert_int_equal(lg_live_tensors(c), before + 2); /* with its node: w and the product are left */
                 lg_scope_end(c, s);
                 lg_module *net = lg_nn_linear(c, 4, 4);
@@ -308,7 +308,7 @@ TEST_CASE(kept_casts_end)
         const int64_t now = lg_live_tensors(c);
         lg_autocast(c, LG_BF16) drop(lg_matmul(w, w));
         assert_int_equal(lg_live_tensors(c), now + 1); /* with the region: the product is left */
-        lg_autocast_mode(c, LG_BF16);
+        lg_set_autocast_mode(c, LG_BF16);
         drop(lg_matmul(w, w));
         assert_ok(c);
         lg_close(c); /* in a region */
@@ -345,7 +345,7 @@ TEST_CASE(gradients_arrive_in_f32)
 TEST_CASE(second_order)
 {
         lg_ctx *c = open_ctx();
-        lg_tensor *x = lg_full(c, 0.5, LG_SHAPE(1, 2), .requires_grad = true), *w = lg_full(c, 2, LG_SHAPE(2, 1));
+        lg_tensor *x = lg_full(c, LG_SHAPE(1, 2), 0.5, .requires_grad = true), *w = lg_full(c, LG_SHAPE(2, 1), 2);
         lg_tensor *g = NULL;
         lg_autocast(c, LG_BF16)
         {
@@ -367,7 +367,7 @@ static lg_module *network(lg_ctx *c)
                                  lg_nn_max_pool2d(c, 2), lg_nn_residual(c, lg_nn_conv2d(c, 8, 8, 3, .padding = 1)),
                                  lg_nn_relu(c), lg_nn_avg_pool2d(c, 2), lg_nn_flatten(c), lg_nn_linear(c, 32, 16),
                                  lg_nn_layer_norm(c, LG_SHAPE(16)), lg_nn_gelu(c), lg_nn_linear(c, 16, 3));
-        lg_module_to(net, lg_get_default_device(c));
+        lg_module_to(net, lg_default_device(c));
         return net;
 }
 
@@ -446,7 +446,7 @@ TEST_CASE(every_allocation_fails)
 TEST_CASE(squares_beyond_f16)
 {
         lg_ctx *c = open_ctx();
-        lg_tensor *x = lg_full(c, 300, LG_SHAPE(4), .dtype = LG_F16, .requires_grad = true), *y = NULL;
+        lg_tensor *x = lg_full(c, LG_SHAPE(4), 300, .dtype = LG_F16, .requires_grad = true), *y = NULL;
         lg_autocast(c, LG_F16)
         {
                 y = lg_mean(lg_square(x));

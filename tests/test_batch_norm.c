@@ -158,7 +158,7 @@ TEST_CASE(gradients_of_weights_alone)
 TEST_CASE(edges)
 {
         lg_ctx *c = open_ctx();
-        lg_tensor *flat = lg_full(c, 7, LG_SHAPE(2, 3));
+        lg_tensor *flat = lg_full(c, LG_SHAPE(2, 3), 7);
         assert_list(lg_batch_norm(flat, NULL, NULL, .training = true), 0, 0, 0, 0, 0, 0, 0);
         const lg_shape empty[] = {LG_SHAPE(0, 4, 2), LG_SHAPE(2, 4, 0), LG_SHAPE(3, 0, 2)};
         for (int i = 0; i < 3; i++)

@@ -118,7 +118,7 @@ TEST_CASE(ragged_fields_are_padded)
                 assert_int_equal(lg_size_of(b.x, 1), 4);
                 assert_true(lg_loader_next(l, &b)); /* 3, 4, 0, 1 */
                 assert_false(lg_loader_next(l, &b));
-                lg_loader_free(l);
+                lg_loader_close(l);
                 l = lg_loader_open(c, lg_dataset_subset(ragged(c, 12), LG_INTS(0, 5, 10)), 8, .workers = workers);
                 assert_true(lg_loader_next(l, &b)); /* nobody has a row */
                 assert_int_equal(lg_size_of(b.x, 1), 0);

@@ -44,7 +44,7 @@ static uint64_t hash_of_case(lg_ctx *c, const row *r, int k, shapes *s, int thre
         const int inputs = s->count;
         const lg_list leaves = {.count = inputs, .items = x};
         lg_tensor *y = run_case(r, c, x, k, s);
-        if (y && lg_needs_grad(y))
+        if (y && lg_requires_grad(y))
                 lg_grad(LG_LIST(lg_sum(lg_square(y))), leaves, .result = grads);
         uint64_t hash = hash_more(0xcbf29ce484222325, y);
         for (int i = 0; i < inputs; i++)

@@ -18,7 +18,7 @@ static lg_tensor *vector(lg_ctx *c, double a, double b)
 
 static bool makes_nan(lg_custom_call *k)
 {
-        return (k->out[0] = lg_full(k->ctx, NAN, LG_SHAPE(2), .dtype = LG_F64)) != NULL;
+        return (k->out[0] = lg_full(k->ctx, LG_SHAPE(2), NAN, .dtype = LG_F64)) != NULL;
 }
 
 static bool same(lg_custom_call *k)
@@ -44,7 +44,7 @@ TEST_CASE(an_own_op_that_makes_a_nan_is_released_once)
         lg_tensor *x = vector(c, 1, 2);
         lg_custom_options op = *LG_OPTIONS(lg_custom_options, .forward = makes_nan, .backward = pass_on,
                                            .user = malloc(8), .release = free);
-        lg_anomaly(c, true);
+        lg_set_anomaly(c, true);
         assert_null(lg_custom_with(c, "mine", LG_LIST(x), &op));
         assert_error(c, LG_ERR_STATE, "made nan");
         op.release = count_release;
@@ -92,7 +92,7 @@ TEST_CASE(an_own_op_is_released_once_when_memory_runs_out)
                 net = outer;
         }
         lg_tensor *x = vector(c, 1, 2), *y = NULL;
-        lg_trace(c, no_trace);
+        lg_set_trace(c, no_trace);
         for (int n = 1; !y; n++) {
                 lg_scope s = lg_scope_begin(c);
                 lg_empty_cache(c);
@@ -179,9 +179,9 @@ static void backward_again(void *user)
 TEST_CASE(a_graph_whose_values_are_released_is_used_up)
 {
         lg_ctx *c = open_ctx();
-        lg_default_device(c, lg_cpu());
+        lg_set_default_device(c, lg_cpu());
         borrowed b = {.c = c, .values = {1, 2, 3, 4}};
-        lg_tensor *w = lg_full(c, 2, LG_SHAPE(4), .requires_grad = true);
+        lg_tensor *w = lg_full(c, LG_SHAPE(4), 2, .requires_grad = true);
         lg_tensor *x = lg_borrow(c, b.values, backward_again, &b, LG_SHAPE(4));
         b.t = lg_sum(lg_mul(x, w));
         lg_free(x);
@@ -311,7 +311,7 @@ TEST_CASE(a_context_cannot_be_closed_inside_a_call)
         lg_module *m = lg_nn_module(c, "Own", .forward = close_in_forward, .user = c, .release = close_in_release);
         lg_module_add_parameter(m, "p", vector(c, 1, 2));
         REFUSED(c, drop(lg_forward(m, x)));
-        REFUSED(c, lg_each_parameter(m, close_in_visit, c));
+        REFUSED(c, lg_each_tensor(m, close_in_visit, c));
         lg_custom_options op = *LG_OPTIONS(lg_custom_options, .forward = close_in_own, .backward = pass_on);
         REFUSED(c, lg_custom_with(c, "mine", LG_LIST(x), &op));
         op.forward = same;
@@ -328,9 +328,9 @@ TEST_CASE(a_context_cannot_be_closed_inside_a_call)
         REFUSED(c, (lg_free(z), true));
         z = lg_borrow(c, values, close_in_release, c, LG_SHAPE(4));
         REFUSED(c, (lg_free(z), true));
-        lg_trace(c, close_in_trace, .user = c);
+        lg_set_trace(c, close_in_trace, .user = c);
         REFUSED(c, drop(lg_exp(x)));
-        lg_trace(c, NULL);
+        lg_set_trace(c, NULL);
         lg_check_report report;
         REFUSED(c, lg_gradcheck(c, close_in_check, LG_LIST(x), .report = &report));
         lg_optimizer *opt = lg_sgd(c, LG_LIST(x), 1);
@@ -378,7 +378,7 @@ TEST_CASE(a_module_cannot_be_freed_while_it_runs)
         victim = net;
         assert_null(lg_forward(net, x));
         assert_error(c, LG_ERR_STATE, "lg_module_free");
-        lg_each_parameter(net, free_in_visit, NULL);
+        lg_each_tensor(net, free_in_visit, NULL);
         assert_error(c, LG_ERR_STATE, "lg_module_free");
         victim = lg_nn_module(c, "Other", .forward = forward_only_child);
         assert_non_null(lg_forward(net, x)); /* another one may go */
@@ -405,7 +405,7 @@ static double disturb(int64_t epoch, void *user)
         if (epoch && s->what == 1)
                 lg_optimizer_free(s->opt);
         for (int i = 0; epoch && s->what == 2 && i < 20; i++)
-                lg_add_group(s->opt, LG_LIST(lg_ones(lg_ctx_of(s->more), LG_SHAPE(2), .requires_grad = true)));
+                lg_add_param_group(s->opt, LG_LIST(lg_ones(lg_ctx_of(s->more), LG_SHAPE(2), .requires_grad = true)));
         return 0.5;
 }
 
@@ -426,8 +426,8 @@ TEST_CASE(a_schedule_cannot_be_freed_in_its_lambda)
         assert_error(c, LG_ERR_STATE, "lg_optimizer_free");
         s.what = 2;
         assert_true(lg_scheduler_step(s.s));
-        assert_int_equal(lg_group_count(s.opt), 21);
-        assert_near(lg_get_lr(s.opt), 0.5, 0);
+        assert_int_equal(lg_param_group_count(s.opt), 21);
+        assert_near(lg_lr(s.opt), 0.5, 0);
         lg_scheduler_free(s.s);
         lg_optimizer_free(s.opt);
         assert_ok(c);
@@ -445,10 +445,10 @@ TEST_CASE(a_trace_cannot_end_scopes_around_the_op)
         lg_ctx *c = open_ctx();
         around = lg_scope_begin(c);
         lg_tensor *x = vector(c, 1, 2);
-        lg_trace(c, end_in_trace, .user = c);
+        lg_set_trace(c, end_in_trace, .user = c);
         assert_null(lg_exp(x));
         assert_error(c, LG_ERR_STATE, "has not returned");
-        lg_trace(c, NULL);
+        lg_set_trace(c, NULL);
         assert_list(lg_add(x, x), 0, 2, 4);
         assert_true(lg_scope_end(c, around));
         lg_close(c);
@@ -471,7 +471,7 @@ static void disturb_outer(loaders *l)
         if (l->what == 1)
                 lg_loader_restart(l->outer);
         if (l->what == 2)
-                lg_loader_free(l->outer);
+                lg_loader_close(l->outer);
 }
 
 static lg_tensor *next_in_forward(lg_module *m, lg_list in, void *user)
@@ -514,7 +514,7 @@ TEST_CASE(a_step_cannot_be_ended_inside_a_call)
                 if (i == 2)
                         assert_false(lg_loader_next(l.outer, &b));
         }
-        lg_loader_free(l.outer);
+        lg_loader_close(l.outer);
         assert_ok(c);
         lg_close(c);
 }

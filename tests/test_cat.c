@@ -12,7 +12,7 @@ TEST_CASE(cat)
 {
         lg_ctx *c = open_ctx();
         lg_tensor *a = lg_reshape(lg_arange(c, 0, 4, 1, .dtype = LG_F32), LG_SHAPE(2, 2)),
-                  *b = lg_full(c, 9, LG_SHAPE(2, 1), .dtype = LG_F64);
+                  *b = lg_full(c, LG_SHAPE(2, 1), 9, .dtype = LG_F64);
         lg_tensor *y = lg_cat(LG_LIST(a, b, a), -1);
         assert_int_equal(lg_dtype_of(y), LG_F64);
         assert_shape(y, LG_SHAPE(2, 5));
@@ -32,7 +32,7 @@ TEST_CASE(cat)
         assert_error(c, LG_ERR_ARGUMENT, "cat");
         lg_tensor *many[40];
         for (int i = 0; i < 40; i++)
-                many[i] = lg_full(c, i, LG_SHAPE(1), .requires_grad = true);
+                many[i] = lg_full(c, LG_SHAPE(1), i, .requires_grad = true);
         y = lg_cat((lg_list){40, many}, 0);
         assert_shape(y, LG_SHAPE(40));
         lg_backward(lg_sum(lg_square(y)));

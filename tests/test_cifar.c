@@ -52,7 +52,7 @@ TEST_CASE(the_files_are_read_in_order)
 {
         lg_ctx *c = open_ctx();
         write_ten("");
-        lg_dataset *d = lg_cifar10(c, "train", .folder = folder);
+        lg_dataset *d = lg_dataset_cifar10(c, "train", .folder = folder);
         assert_ok(c);
         assert_int_equal(lg_dataset_size(d), 9);
         assert_string_equal(lg_dataset_classes(d).items[3], "cat");
@@ -81,9 +81,9 @@ TEST_CASE(bytes_stay_bytes)
         lg_ctx *c = open_ctx();
         write_ten("");
         lg_batch b;
-        assert_true(lg_dataset_get(lg_cifar10(c, "train", .folder = folder, .bytes = true), 2, &b));
+        assert_true(lg_dataset_get(lg_dataset_cifar10(c, "train", .folder = folder, .bytes = true), 2, &b));
         assert_int_equal(lg_dtype_of(b.x), LG_U8);
-        assert_int_equal(lg_item_i64(lg_select(lg_flatten(b.x, 0, -1), 0, 1030)), pixel(1, 1, 1030));
+        assert_int_equal(lg_item_i64(lg_select(lg_flatten(b.x), 0, 1030)), pixel(1, 1, 1030));
         assert_ok(c);
         lg_close(c);
         remove_ten("");
@@ -94,15 +94,17 @@ TEST_CASE(a_hundred_classes_are_fine_and_coarse)
         lg_ctx *c = open_ctx();
         write_batch(at("test.bin"), 1, 4, 96, true);
         lg_batch b;
-        assert_true(lg_loader_next(lg_loader_open(c, lg_cifar100(c, "test", .folder = folder), 4), &b));
+        assert_true(lg_loader_next(lg_loader_open(c, lg_dataset_cifar100(c, "test", .folder = folder), 4), &b));
         assert_list(b.y, 0, 96, 97, 98, 99);
-        assert_near(lg_item(lg_select(lg_flatten(b.x, 0, -1), 0, 2 * PIXELS + 5)), pixel(1, 2, 5) / 255.0, 1e-6);
-        assert_true(lg_loader_next(lg_loader_open(c, lg_cifar100(c, "test", .folder = folder, .coarse = true), 4), &b));
+        assert_near(lg_item(lg_select(lg_flatten(b.x), 0, 2 * PIXELS + 5)), pixel(1, 2, 5) / 255.0, 1e-6);
+        assert_true(lg_loader_next(
+                lg_loader_open(c, lg_dataset_cifar100(c, "test", .folder = folder, .coarse = true), 4), &b));
         assert_list(b.y, 0, 16, 17, 18, 19);
-        assert_near(lg_item(lg_select(lg_flatten(b.x, 0, -1), 0, 2 * PIXELS + 5)), pixel(1, 2, 5) / 255.0, 1e-6);
-        assert_true(lg_loader_next(lg_loader_open(c, lg_cifar100(c, "test", .folder = folder, .bytes = true), 4), &b));
+        assert_near(lg_item(lg_select(lg_flatten(b.x), 0, 2 * PIXELS + 5)), pixel(1, 2, 5) / 255.0, 1e-6);
+        assert_true(lg_loader_next(
+                lg_loader_open(c, lg_dataset_cifar100(c, "test", .folder = folder, .bytes = true), 4), &b));
         assert_int_equal(lg_dtype_of(b.x), LG_U8);
-        assert_int_equal(lg_item_i64(lg_select(lg_flatten(b.x, 0, -1), 0, 2 * PIXELS + 5)), pixel(1, 2, 5));
+        assert_int_equal(lg_item_i64(lg_select(lg_flatten(b.x), 0, 2 * PIXELS + 5)), pixel(1, 2, 5));
         assert_ok(c);
         lg_close(c);
         assert_int_equal(remove(at("test.bin")), 0);
@@ -115,22 +117,22 @@ TEST_CASE(folders_have_the_archives_name)
         assert_int_equal(mkdir(at("cifar-100-binary"), 0777), 0);
         write_ten("cifar-10-batches-bin/");
         write_batch(at("cifar-100-binary/train.bin"), 0, 2, 0, true);
-        assert_int_equal(lg_dataset_size(lg_cifar10(c, "train", .folder = folder)), 9);
-        assert_int_equal(lg_dataset_size(lg_cifar10(c, "train", .folder = at("cifar-10-batches-bin"))), 9);
+        assert_int_equal(lg_dataset_size(lg_dataset_cifar10(c, "train", .folder = folder)), 9);
+        assert_int_equal(lg_dataset_size(lg_dataset_cifar10(c, "train", .folder = at("cifar-10-batches-bin"))), 9);
         assert_int_equal(setenv("LIBGRAD_DATA", folder, 1), 0);
-        assert_int_equal(lg_dataset_size(lg_cifar10(c, "train")), 9);
-        assert_int_equal(lg_dataset_size(lg_cifar100(c, "train")), 2);
+        assert_int_equal(lg_dataset_size(lg_dataset_cifar10(c, "train")), 9);
+        assert_int_equal(lg_dataset_size(lg_dataset_cifar100(c, "train")), 2);
         assert_int_equal(setenv("LIBGRAD_DATA", at("cifar-100-binary"), 1), 0);
-        assert_int_equal(lg_dataset_size(lg_cifar100(c, "train")), 2);
+        assert_int_equal(lg_dataset_size(lg_dataset_cifar100(c, "train")), 2);
         assert_ok(c);
-        drop(lg_cifar10(c, "train"));
+        drop(lg_dataset_cifar10(c, "train"));
         assert_error(c, LG_ERR_IO, "there is no data_batch_1.bin in $LIBGRAD_DATA (/tmp/");
         unsetenv("LIBGRAD_DATA");
-        drop(lg_cifar100(c, "test"));
+        drop(lg_dataset_cifar100(c, "test"));
         assert_error(c, LG_ERR_IO,
                      "there is no test.bin in $LIBGRAD_DATA (not set); unpack cifar-100-binary.tar.gz there");
         assert_int_equal(remove(at("cifar-10-batches-bin/data_batch_4.bin")), 0);
-        drop(lg_cifar10(c, "train", .folder = folder));
+        drop(lg_dataset_cifar10(c, "train", .folder = folder));
         assert_error(c, LG_ERR_IO, "there is no data_batch_4.bin in /tmp/");
         write_ten("cifar-10-batches-bin/");
         remove_ten("cifar-10-batches-bin/");
@@ -144,7 +146,7 @@ static void refused(lg_ctx *c, const void *data, size_t bytes, const char *text)
 {
         put_file(at("test_batch.bin"), data, bytes);
         int64_t alive = lg_live_tensors(c);
-        assert_null(lg_cifar10(c, "test", .folder = folder));
+        assert_null(lg_dataset_cifar10(c, "test", .folder = folder));
         assert_error(c, LG_ERR_FORMAT, text);
         assert_int_equal(lg_live_tensors(c), alive);
 }
@@ -154,7 +156,7 @@ TEST_CASE(what_is_wrong_is_told)
         lg_ctx *c = open_ctx();
         write_batch(at("test_batch.bin"), 0, 3, 7, false);
         contents good = get_file(at("test_batch.bin"));
-        assert_int_equal(lg_dataset_size(lg_cifar10(c, "test", .folder = folder)), 3);
+        assert_int_equal(lg_dataset_size(lg_dataset_cifar10(c, "test", .folder = folder)), 3);
         assert_ok(c);
         refused(c, good.data, 0, "test_batch.bin is empty; it should have records of 3073 bytes");
         refused(c, good.data, 1, "the record at byte 0 has 1 bytes; records have 3073");
@@ -169,19 +171,19 @@ TEST_CASE(what_is_wrong_is_told)
         refused(c, good.data, good.bytes, "is compressed by gzip");
         free(good.data);
         write_batch(at("test.bin"), 0, 3, 98, true); /* 100 is no class */
-        drop(lg_cifar100(c, "test", .folder = folder));
-        assert_error(c, LG_ERR_FORMAT, "lg_cifar100: ");
+        drop(lg_dataset_cifar100(c, "test", .folder = folder));
+        assert_error(c, LG_ERR_FORMAT, "lg_dataset_cifar100: ");
         contents hundred = get_file(at("test.bin"));
         hundred.data[2 * 3074 + 1] = 99;
         hundred.data[3074] = 20;
         put_file(at("test.bin"), hundred.data, hundred.bytes);
-        drop(lg_cifar100(c, "test", .folder = folder)); /* also where coarse labels are not asked for */
+        drop(lg_dataset_cifar100(c, "test", .folder = folder)); /* also where coarse labels are not asked for */
         assert_error(c, LG_ERR_FORMAT, "has label 20 at byte 3074; labels are 0 to 19 there");
         free(hundred.data);
-        drop(lg_cifar10(c, "validation", .folder = folder));
-        assert_error(c, LG_ERR_ARGUMENT, "lg_cifar10: the part is \"validation\"");
-        drop(lg_cifar100(c, NULL));
-        assert_error(c, LG_ERR_ARGUMENT, "lg_cifar100: the part is \"NULL\"");
+        drop(lg_dataset_cifar10(c, "validation", .folder = folder));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_dataset_cifar10: the part is \"validation\"");
+        drop(lg_dataset_cifar100(c, NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_dataset_cifar100: the part is \"NULL\"");
         lg_close(c);
         assert_int_equal(remove(at("test_batch.bin")) + remove(at("test.bin")), 0);
 }
@@ -193,7 +195,7 @@ TEST_CASE(every_failing_allocation_is_told)
                 failing f = {0};
                 lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
                 arm(&f, n, false);
-                lg_dataset *d = lg_cifar10(c, "test", .folder = folder);
+                lg_dataset *d = lg_dataset_cifar10(c, "test", .folder = folder);
                 done = f.calls < n;
                 if (d)
                         assert_ok(c);

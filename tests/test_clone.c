@@ -19,7 +19,7 @@ static void compare(const char *path, lg_tensor *t, bool is_buffer, void *user)
         lg_tensor *other = is_buffer ? lg_buffer(user, path) : lg_parameter(user, path);
         assert_ptr_not_equal(t, other);
         assert_true(lg_dtype_of(t) == lg_dtype_of(other));
-        assert_int_equal(lg_needs_grad(t), lg_needs_grad(other));
+        assert_int_equal(lg_requires_grad(t), lg_requires_grad(other));
         assert_true(lg_item(lg_amax(lg_abs(lg_sub(lg_copy(t, lg_cpu()), lg_copy(other, lg_cpu()))))) == 0);
 }
 
@@ -30,16 +30,16 @@ TEST_CASE(copies_are_the_same_and_apart)
         lg_backward(lg_mean(lg_forward(net, pictures(c)))); /* statistics and gradients */
         lg_freeze(lg_child(net, 0), true);
         lg_train(lg_child(net, 5), false);
-        lg_random_state random = lg_get_random_state(c);
+        lg_random_state random = lg_random_state_of(c);
         int64_t live = lg_live_tensors(c);
         lg_module *copy = lg_module_clone(net);
         assert_non_null(copy);
         assert_true(lg_live_tensors(c) > live);
-        lg_random_state after = lg_get_random_state(c);
+        lg_random_state after = lg_random_state_of(c);
         assert_memory_equal(&random, &after, sizeof random);
         assert_string_equal(lg_module_type(copy), "Sequential");
         assert_int_equal(lg_child_count(copy), 6);
-        assert_true(lg_each_parameter(net, compare, copy));
+        assert_true(lg_each_tensor(net, compare, copy));
         assert_false(lg_is_training(lg_child(copy, 5)));
         assert_true(lg_is_training(lg_child(copy, 1)));
         assert_null(lg_grad_of(lg_parameter(copy, "4.weight")));
@@ -67,7 +67,7 @@ TEST_CASE(copies_go_to_a_device)
         assert_true(lg_device_equal(lg_device_of(lg_parameter(copy, "0.weight")), lg_cpu()));
         assert_true(lg_device_equal(lg_device_of(lg_buffer(copy, "1.running_mean")), lg_cpu()));
         assert_true(lg_device_equal(lg_device_of(lg_parameter(net, "0.weight")), test_device(c)));
-        assert_true(lg_each_parameter(net, compare, copy));
+        assert_true(lg_each_tensor(net, compare, copy));
         /* a part of a module is copied without its parent */
         lg_module *layer = lg_module_clone(lg_child(net, 4));
         assert_string_equal(lg_module_type(layer), "Linear");
@@ -125,7 +125,7 @@ static lg_module *own_module(lg_ctx *c, int *alive, own **ret)
         *o = (own){.alive = alive};
         *alive = 1;
         lg_module *m = lg_nn_module(c, "Scaled", .forward = scaled, .user = o, .release = free_own, .clone = clone_own);
-        o->scale = lg_module_add_parameter(m, "scale", lg_full(c, 3, LG_SHAPE(2)));
+        o->scale = lg_module_add_parameter(m, "scale", lg_full(c, LG_SHAPE(2), 3));
         *ret = o;
         return m;
 }

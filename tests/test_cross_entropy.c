@@ -88,9 +88,9 @@ TEST_CASE(scores_far_from_zero)
         const lg_dtype dtypes[] = {LG_F32, LG_F32, LG_F32, LG_F32, LG_F64, LG_F64, LG_BF16, LG_F16};
         const double far[] = {1e4, 1e12, -1e16, 1e30, 1e18, -1e300, 1e30, 6e4};
         for (int i = 0; i < 8; i++) {
-                lg_tensor *x = lg_full(c, far[i], LG_SHAPE(3, 2), .dtype = dtypes[i]);
+                lg_tensor *x = lg_full(c, LG_SHAPE(3, 2), far[i], .dtype = dtypes[i]);
                 lg_tensor *t = lg_from(c, ((int64_t[]){1, 0, 1}), LG_SHAPE(3));
-                lg_tensor *w = lg_from(c, ((float[]){3, 3}), LG_SHAPE(2)), *q = lg_full(c, 0.5, LG_SHAPE(3, 2));
+                lg_tensor *w = lg_from(c, ((float[]){3, 3}), LG_SHAPE(2)), *q = lg_full(c, LG_SHAPE(3, 2), 0.5);
                 for (int k = 0; k < 2; k++) {
                         const double e = k ? 0.1 : LG_ZERO, limit = dtypes[i] == LG_F64 ? 1e-15 : 1e-7;
                         assert_near(lg_item(lg_cross_entropy(x, t, .label_smoothing = e)), M_LN2, limit);
@@ -134,11 +134,11 @@ TEST_CASE(weighted_edges)
 
         /* strided scores; a label that is none */
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(4, 6), .dtype = LG_F64), *labels = lg_arange(c, 0, 6, 1);
-        labels = lg_remainder(labels, lg_full(c, 4, LG_SHAPE(1), .dtype = LG_I64));
+        labels = lg_remainder(labels, lg_full(c, LG_SHAPE(1), 4, .dtype = LG_I64));
         lg_tensor *even = lg_slice(labels, 0, 0, LG_MAX, .step = 2);
         lg_tensor *part = lg_slice(lg_transpose(x, 0, 1), 0, 0, LG_MAX, .step = 2);
         assert_near(lg_item(lg_nll(lg_log_softmax(part, 1), even)), lg_item(lg_cross_entropy(part, even)), 1e-14);
-        assert_near(lg_item(lg_cross_entropy(part, even, .weight = lg_full(c, 7, LG_SHAPE(4)))),
+        assert_near(lg_item(lg_cross_entropy(part, even, .weight = lg_full(c, LG_SHAPE(4), 7))),
                     lg_item(lg_cross_entropy(part, even)), 1e-14);
         assert_ok(c);
         lg_item(lg_nll(lp, lg_add_scalar(t, 1)));
@@ -229,7 +229,7 @@ TEST_CASE(many_rows_of_half)
         enum { MANY = 70000 };
         const lg_dtype dtypes[] = {LG_F16, LG_BF16};
         for (int d = 0; d < 2; d++) {
-                lg_tensor *lp = lg_full(c, -2.5, LG_SHAPE(MANY, 2), .dtype = dtypes[d]);
+                lg_tensor *lp = lg_full(c, LG_SHAPE(MANY, 2), -2.5, .dtype = dtypes[d]);
                 lg_tensor *t = lg_zeros(c, LG_SHAPE(MANY), .dtype = LG_I64),
                           *w = lg_ones(c, LG_SHAPE(2), .dtype = dtypes[d]);
                 lg_tensor *y = lg_nll(lp, t, .weight = w);
@@ -279,7 +279,8 @@ static void check_classes(lg_ctx *c, lg_dtype dtype, int64_t n, double smoothing
         enum { COUNT = 3 };
         lg_scope scope = lg_scope_begin(c);
         const int64_t label[COUNT] = {n - 1, -100, 0};
-        lg_tensor *x = lg_requires_grad(lg_detach(lg_normal(c, 0, 2, LG_SHAPE(COUNT, n), .dtype = dtype)), true), *dx;
+        lg_tensor *x = lg_set_requires_grad(lg_detach(lg_normal(c, 0, 2, LG_SHAPE(COUNT, n), .dtype = dtype)), true),
+                  *dx;
         lg_tensor *t = lg_from(c, label, LG_SHAPE(COUNT), .dtype = LG_I64);
         double *v = calloc((size_t)(COUNT * n * 2), sizeof *v), *slope = v + COUNT * n, loss[COUNT] = {0}, total = 0;
         const double weight = reduction == LG_MEAN ? 0.5 : 1;

@@ -62,8 +62,8 @@ TEST_CASE_WITH(a_table_is_read, open_each, close_each)
         assert_int_equal(lg_ndim_of(y), 1);
         assert_list(y, 0, 0, 1, 0);
         assert_texts(lg_csv_texts(t, "species"), "setosa", "virginica");
-        lg_csv_free(t);
-        lg_csv_free(NULL);
+        lg_csv_close(t);
+        lg_csv_close(NULL);
         assert_int_equal(lg_csv_rows(NULL), 0);
         assert_int_equal(lg_csv_columns(NULL).count, 0);
 }
@@ -208,7 +208,7 @@ static double number(const char *text, lg_dtype dtype)
         lg_csv *t = PLAIN(line);
         lg_tensor *x = lg_csv_numbers(t, LG_NAMES("a"), .dtype = dtype);
         double v = x ? lg_item(x) : NAN;
-        lg_csv_free(t);
+        lg_csv_close(t);
         return v;
 }
 
@@ -423,7 +423,7 @@ TEST_CASE_WITH(every_failing_allocation_is_told, open_each, close_each)
                 else
                         assert_error(own, LG_ERR_MEMORY, "memory");
                 assert_true((x && y && z) || !done);
-                lg_csv_free(t);
+                lg_csv_close(t);
                 lg_close(own);
                 assert_int_equal(f.bytes, 0);
         }
@@ -444,7 +444,7 @@ TEST_CASE_WITH(memory_is_bounded_by_the_file, open_each, close_each)
         assert_int_equal(lg_csv_columns(t).count, lines + 1);
         drop(lg_csv_numbers(t, LG_NAMES("x")));
         assert_error(c, LG_ERR_ARGUMENT, "no column \"x\"; there are \"\", \"\", ");
-        lg_csv_free(t);
+        lg_csv_close(t);
         for (int no_header = 0; no_header < 2; no_header++) {
                 lg_empty_cache(c);
                 lg_reset_peak_memory(c, lg_cpu());
@@ -459,7 +459,7 @@ TEST_CASE_WITH(memory_is_bounded_by_the_file, open_each, close_each)
                 }
                 /* the text, an address of each column, and its number in digits */
                 assert_true(lg_memory_stats(c, lg_cpu()).peak - before < (no_header ? 18 : 11) * lines);
-                lg_csv_free(t);
+                lg_csv_close(t);
         }
         free(text);
 }

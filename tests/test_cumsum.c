@@ -13,7 +13,7 @@ TEST_CASE(long_running_sums)
                         const int64_t n = lengths[k];
                         double *x = calloc((size_t)(6 * n), sizeof *x), *up = x + 2 * n, *down = x + 4 * n;
                         lg_tensor *t = lg_normal(c, 0, 1, LG_SHAPE(2, n), .dtype = d < 3 ? dtypes[d] : LG_F32), *dx;
-                        t = d < 3 ? lg_requires_grad(lg_detach(t), true) : lg_cast(lg_mul_scalar(t, 100), LG_I64);
+                        t = d < 3 ? lg_set_requires_grad(lg_detach(t), true) : lg_cast(lg_mul_scalar(t, 100), LG_I64);
                         read_all(t, x, 2 * n);
                         for (int64_t i = 0; i < 2 * n; i++)
                                 up[i] = x[i] + (i % n ? up[i - 1] : 0);
@@ -98,7 +98,7 @@ TEST_CASE(infinite_log_sums)
                 for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
                         const bool number = !isnan(rows[i].y[3]);
                         lg_tensor *x = lg_cast(lg_from(c, rows[i].x, LG_SHAPE(4)), dtypes[d]), *dx[1], *second[1];
-                        x = lg_requires_grad(lg_detach(x), true);
+                        x = lg_set_requires_grad(lg_detach(x), true);
                         lg_tensor *y = lg_logcumsumexp(x, 0), *g = lg_arange(c, 1, 5, 1, .dtype = dtypes[d]);
                         assert_values(y, rows[i].y, 4, limits[d]);
                         lg_grad(LG_LIST(y), LG_LIST(x), .grads = LG_LIST(g), .result = dx, .create_graph = true);
@@ -179,7 +179,7 @@ static void check_running_sums(lg_ctx *c, int n, int inner, int at, double speci
         }
         lg_scope s = lg_scope_begin(c);
         lg_tensor *g = lg_cast(lg_from(c, v, LG_SHAPE(2, n, inner), .dtype = LG_F64), dtype);
-        lg_tensor *x = lg_requires_grad(lg_full(c, 1, LG_SHAPE(2, n, inner), .dtype = dtype), true);
+        lg_tensor *x = lg_set_requires_grad(lg_full(c, LG_SHAPE(2, n, inner), 1, .dtype = dtype), true);
         assert_each(lg_cumsum(g, 1), up, count);
         lg_backward(lg_cumsum(x, 1), .grad = g);
         assert_each(lg_grad_of(x), down, count);

@@ -143,7 +143,7 @@ TEST_CASE(failures)
                 assert_error(c, rows[i].code, rows[i].text);
                 lg_scope_end(c, s);
                 assert_int_equal(releases, 1);
-                assert_true(lg_grad_mode(c, true)); /* as it was */
+                assert_true(lg_set_grad_mode(c, true)); /* as it was */
         }
         releases = 0;
         lg_custom_options op =
@@ -219,8 +219,8 @@ TEST_CASE(shapes_of_gradients)
         const lg_shape wrong[] = {LG_SHAPE_0D,    LG_SHAPE(3),       LG_SHAPE(3, 2),
                                   LG_SHAPE(2, 1), LG_SHAPE(2, 2, 1), LG_SHAPE(6)};
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3)), *flat = lg_ones(c, LG_SHAPE(2, 1));
-        lg_requires_grad(x, true);
-        lg_requires_grad(flat, true);
+        lg_set_requires_grad(x, true);
+        lg_set_requires_grad(flat, true);
         lg_custom_options op = *LG_OPTIONS(lg_custom_options, .forward = same, .backward = give_their_gradient);
         for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
                 op.user = lg_ones(c, wrong[i]);

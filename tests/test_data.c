@@ -112,9 +112,9 @@ TEST_CASE_WITH(broken_idx_files_are_refused, make_path, remove_path)
         assert_error(c, LG_ERR_IO, "folder");
         assert_null(lg_read_idx(c, NULL));
         assert_error(c, LG_ERR_ARGUMENT, "NULL");
-        assert_null(lg_fashion_mnist(c, "train", .folder = "/nowhere"));
+        assert_null(lg_dataset_fashion_mnist(c, "train", .folder = "/nowhere"));
         assert_error(c, LG_ERR_IO, "/nowhere");
-        assert_null(lg_fashion_mnist(c, "all"));
+        assert_null(lg_dataset_fashion_mnist(c, "all"));
         assert_error(c, LG_ERR_ARGUMENT, "\"all\"");
         lg_close(c);
 }
@@ -351,7 +351,7 @@ TEST_CASE(break_goes_on_and_restart_begins_anew)
                 assert_int_equal(lg_live_tensors(c), live);
                 assert_true(lg_loader_next(l, &b));
                 assert_int_equal(b.index, 0);
-                lg_loader_free(l);
+                lg_loader_close(l);
                 assert_int_equal(lg_live_tensors(c), live);
                 assert_ok(c);
                 lg_close(c);
@@ -443,7 +443,7 @@ TEST_CASE(a_failed_batch_comes_again)
                 lg_loader *l = lg_loader_open(c, numbered(c), 5, .shuffle = true, .workers = workers, .seed = 4);
                 int rows[ROWS], again[ROWS], count = 0, failures = 0;
                 assert_int_equal(epoch(l, rows), ROWS);
-                lg_loader_free(l);
+                lg_loader_close(l);
                 l = lg_loader_open(c, numbered(c), 5, .shuffle = true, .workers = workers, .seed = 4);
                 assert_ok(c);
                 while (count < ROWS) {

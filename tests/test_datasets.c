@@ -22,7 +22,7 @@ TEST_CASE(own_samples_are_the_same_for_any_workers)
                 for (int e = 0; e < 2; e++)
                         assert_int_equal(epoch(l, ids[workers][e], draws[workers][e]), SAMPLES);
                 assert_ok(c);
-                lg_loader_free(l);
+                lg_loader_close(l);
                 assert_int_equal(from.releases, 1);
                 lg_close(c);
                 assert_memory_equal(ids[workers], ids[0], SAMPLES * sizeof(int64_t));
@@ -114,7 +114,7 @@ static bool meddle(lg_sample *s, void *user)
         *(float *)s->data[0] = 1;
         lg_dataset_free(m->d);
         if (s->index == 0)
-                lg_loader_free(m->l);
+                lg_loader_close(m->l);
         if (s->index == 1)
                 drop(lg_loader_next(m->l, &b) ? NULL : "");
         if (s->index == 2)
@@ -141,7 +141,7 @@ TEST_CASE(functions_that_meddle_are_stopped)
                 if (i < 3)
                         assert_error(c, LG_ERR_STATE, texts[i]);
                 lg_clear_error(c);
-                lg_loader_free(m.l);
+                lg_loader_close(m.l);
                 lg_close(c);
         }
 }
@@ -270,7 +270,7 @@ TEST_CASE(streams_end_and_begin_again)
                         assert_error(c, LG_ERR_IO, "sample 5: the well");
                         from.fail_at = -1;
                         assert_int_equal(epoch(l, ids, draws), size);
-                        lg_loader_free(l);
+                        lg_loader_close(l);
                         l = lg_loader_open(c, d, 4, .drop_last = true, .workers = workers);
                         assert_int_equal(epoch(l, ids, draws), size / 4 * 4);
                         assert_ok(c);
@@ -323,7 +323,7 @@ TEST_CASE(views_choose_samples)
         assert_memory_equal(ids, begin, sizeof begin);
         assert_int_equal(ids[26], 22);
         assert_int_equal(ids[30], 22);
-        lg_loader_free(l);
+        lg_loader_close(l);
         assert_true(lg_dataset_split(both, 0.3, &a, &b, .seed = 5));
         assert_true(lg_dataset_split(both, 0.3, &a2, &b2, .seed = 5));
         lg_dataset_free(both);

@@ -170,7 +170,7 @@ TEST_CASE(batches_on_the_device)
                 assert_true(lg_loader_next(l, &b)); /* one more is under way when the loader ends */
                 assert_ok(c);
                 if (workers == 1)
-                        lg_loader_free(l);
+                        lg_loader_close(l);
                 lg_close(c);
         }
 }
@@ -179,7 +179,7 @@ TEST_CASE(limits)
 {
         lg_ctx *c = open_ctx();
         lg_device d = test_device(c);
-        lg_tensor *small = lg_full(c, 3, LG_SHAPE(1000));
+        lg_tensor *small = lg_full(c, LG_SHAPE(1000), 3);
         assert_false(lg_set_memory_limit(c, d, -1));
         assert_error(c, LG_ERR_ARGUMENT, "-1");
         assert_true(lg_set_memory_limit(c, d, lg_memory_stats(c, d).used + (8 << 20)));

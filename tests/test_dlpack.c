@@ -96,7 +96,7 @@ TEST_CASE(the_device_under_test)
 {
         lg_ctx *c = open_ctx();
         lg_device here = test_device(c);
-        lg_tensor *x = lg_full(c, 3, LG_SHAPE(2, 2));
+        lg_tensor *x = lg_full(c, LG_SHAPE(2, 2), 3);
         DLManagedTensor *m = lg_to_dlpack(x);
         if (here.type == LG_DEVICE_SHADOW) {
                 assert_null(m);
@@ -131,7 +131,7 @@ TEST_CASE(not_aligned_on_the_device_under_test)
         static const float values[3] = {1.5f, -2, 3};
         lg_ctx *c = open_ctx();
         if (test_device(c).type == LG_DEVICE_SHADOW)
-                lg_default_device(c, lg_cpu());
+                lg_set_default_device(c, lg_cpu());
         unsigned char bytes[16] = {0};
         memcpy(bytes + 3, values, sizeof values);
         DLManagedTensor *m = lg_to_dlpack(lg_from(c, bytes, LG_SHAPE(16)));
@@ -140,7 +140,7 @@ TEST_CASE(not_aligned_on_the_device_under_test)
         m->dl_tensor.shape[0] = 3;
         m->dl_tensor.byte_offset = 3;
         lg_tensor *t = lg_from_dlpack(c, m);
-        assert_true(lg_device_equal(lg_device_of(t), lg_get_default_device(c)));
+        assert_true(lg_device_equal(lg_device_of(t), lg_default_device(c)));
         assert_list(t, 0, 1.5, -2, 3);
         lg_close(c);
 }

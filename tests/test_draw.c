@@ -13,7 +13,7 @@ TEST_CASE(coins)
                 lg_tensor *t = lg_bernoulli(lg_reshape(lg_cast(p, dtypes[d]), LG_SHAPE(N / 10, 10)));
                 assert_int_equal(lg_dtype_of(t), dtypes[d]);
                 assert_int_equal(lg_size_of(t, 1), 10);
-                assert_int_equal(lg_get_random_state(c).counter, N / 2);
+                assert_int_equal(lg_random_state_of(c).counter, N / 2);
                 read_all(t, v[d > 0], N);
                 assert_true(d == 0 || memcmp(v[0], v[1], sizeof v[0]) == 0);
         }
@@ -36,18 +36,18 @@ TEST_CASE(coins)
         lg_tensor *odd = lg_from(c, ((float[]){-1, 2, NAN, INFINITY, -INFINITY}), LG_SHAPE(5), .requires_grad = true);
         lg_tensor *t = lg_bernoulli(odd);
         assert_list(t, 0, 0, 1, 0, 1, 0);
-        assert_false(lg_needs_grad(t));
+        assert_false(lg_requires_grad(t));
         assert_int_equal(lg_numel(lg_bernoulli(lg_zeros(c, LG_SHAPE(2, 0)))), 0);
         assert_list(lg_bernoulli(lg_scalar(c, 1)), 0, 1);
         int64_t before = lg_live_tensors(c);
         drop(lg_bernoulli(odd));
         assert_int_equal(lg_live_tensors(c), before + 1);
         assert_ok(c);
-        lg_random_state s = lg_get_random_state(c);
+        lg_random_state s = lg_random_state_of(c);
         assert_fails(c, lg_bernoulli(lg_ones(c, LG_SHAPE(2), .dtype = LG_I64)), LG_ERR_DTYPE,
                      "bernoulli: p is i64 (2,)");
         assert_null(lg_bernoulli(NULL));
-        assert_int_equal(lg_get_random_state(c).counter, s.counter);
+        assert_int_equal(lg_random_state_of(c).counter, s.counter);
         lg_close(c);
 }
 
@@ -128,7 +128,7 @@ TEST_CASE(draws_in_pieces)
         assert_near(lg_item(lg_amax(t)), 1, 0);
         assert_near(lg_item(lg_sum(t)), 0.75 * (double)count, 5 * sqrt((double)count * 3 / 16));
         assert_near(lg_item(lg_sum(lg_slice(t, 0, most, LG_MAX))), 2250, 5 * 23.8);
-        assert_int_equal(lg_get_random_state(c).counter, count / 2);
+        assert_int_equal(lg_random_state_of(c).counter, count / 2);
         assert_ok(c);
         lg_close(c);
 }
@@ -176,12 +176,12 @@ TEST_CASE(draws_that_are_refused)
 {
         lg_ctx *c = open_ctx();
         lg_tensor *w = lg_ones(c, LG_SHAPE(2, 3), .requires_grad = true);
-        lg_random_state s = lg_get_random_state(c);
+        lg_random_state s = lg_random_state_of(c);
         assert_int_equal(lg_size_of(lg_multinomial(w, 0), 0), 2);
         assert_int_equal(lg_numel(lg_multinomial(w, 0, .replacement = true)), 0);
         assert_int_equal(lg_size_of(lg_multinomial(lg_zeros(c, LG_SHAPE(0, 3)), 2), 1), 2);
         assert_int_equal(lg_numel(lg_multinomial(lg_zeros(c, LG_SHAPE(0)), 0)), 0);
-        assert_int_equal(lg_get_random_state(c).counter, s.counter);
+        assert_int_equal(lg_random_state_of(c).counter, s.counter);
         assert_fails(c, lg_multinomial(w, 4), LG_ERR_ARGUMENT,
                      "multinomial: 4 draws without replacement, but weights is f32 (2, 3)");
         assert_fails(c, lg_multinomial(w, -1), LG_ERR_ARGUMENT, "multinomial: count is -1");
@@ -192,7 +192,7 @@ TEST_CASE(draws_that_are_refused)
         assert_fails(c, lg_multinomial(lg_arange(c, 0, 3, 1), 1), LG_ERR_DTYPE, "multinomial: weights is i64 (3,)");
         assert_fails(c, lg_multinomial(w, INT64_MAX, .replacement = true), LG_ERR_SHAPE,
                      "multinomial: the shape (2, 92233");
-        assert_int_equal(lg_get_random_state(c).counter, s.counter);
+        assert_int_equal(lg_random_state_of(c).counter, s.counter);
         assert_null(lg_multinomial(NULL, 1));
         lg_tensor *t = lg_multinomial(w, 2, .replacement = true);
         int64_t before = lg_live_tensors(c);
@@ -209,7 +209,7 @@ TEST_CASE(draws_that_are_refused)
         test_device(c);
         w = lg_ones(c, LG_SHAPE(20, 3000));
         for (int k = 0; k < 4; k++) {
-                s = lg_get_random_state(c);
+                s = lg_random_state_of(c);
                 before = lg_live_tensors(c);
                 int64_t most = 0;
                 for (int64_t n = 1; n > 0; n++) {
@@ -224,7 +224,7 @@ TEST_CASE(draws_that_are_refused)
                                 break;
                         assert_error(c, LG_ERR_MEMORY, "");
                         assert_int_equal(lg_live_tensors(c), before);
-                        assert_int_equal(lg_get_random_state(c).counter, s.counter);
+                        assert_int_equal(lg_random_state_of(c).counter, s.counter);
                         most = n;
                 }
                 assert_true(most > 0);

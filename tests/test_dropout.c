@@ -5,7 +5,7 @@
 /* x / (1 - p) where the generator's f32 uniforms are at least p, of numbers drawn on the CPU. */
 static void reference(lg_ctx *c, lg_random_state state, lg_shape shape, double p, const double *x, double *ret)
 {
-        lg_random_state now = lg_get_random_state(c);
+        lg_random_state now = lg_random_state_of(c);
         lg_set_random_state(c, state);
         lg_tensor *u = lg_uniform(c, 0, 1, shape, .device = lg_cpu());
         int64_t n = read_all(u, ret, lg_numel(u));
@@ -25,9 +25,9 @@ TEST_CASE(mask_is_of_the_generator)
                         lg_tensor *x = lg_uniform(c, 1, 2, shapes[s], .dtype = dtypes[d]);
                         int64_t n = lg_numel(x);
                         double *v = calloc((size_t)n + 1, sizeof *v), *ref = calloc((size_t)n + 1, sizeof *ref);
-                        lg_random_state before = lg_get_random_state(c);
-                        lg_tensor *y = lg_dropout(x, 0.37);
-                        assert_int_equal(lg_get_random_state(c).counter - before.counter, (n + 3) / 4);
+                        lg_random_state before = lg_random_state_of(c);
+                        lg_tensor *y = lg_dropout(x, 0.37, .training = true);
+                        assert_int_equal(lg_random_state_of(c).counter - before.counter, (n + 3) / 4);
                         read_all(x, v, n);
                         reference(c, before, shapes[s], 0.37, v, ref);
                         assert_values(y, ref, n, limits[d]);
@@ -49,8 +49,8 @@ TEST_CASE(mask_does_not_know_the_layout)
         enum { room = 20000 };
         double *v = calloc(room, sizeof *v), *ref = calloc(room, sizeof *ref);
         for (int i = 0; i < 3; i++) {
-                lg_random_state before = lg_get_random_state(c);
-                lg_tensor *y = lg_dropout(x[i], 0.5);
+                lg_random_state before = lg_random_state_of(c);
+                lg_tensor *y = lg_dropout(x[i], 0.5, .training = true);
                 int64_t n = read_all(x[i], v, room);
                 reference(c, before, lg_shape_of(x[i]), 0.5, v, ref);
                 assert_values(y, ref, n, 1e-6);
@@ -70,7 +70,7 @@ TEST_CASE(rate_and_scale)
         double *v = calloc(n, sizeof *v);
         for (int k = 0; k < 3; k++) {
                 int64_t kept = 0;
-                read_all(lg_dropout(lg_full(c, 3, LG_SHAPE(n), .dtype = LG_F64), p[k]), v, n);
+                read_all(lg_dropout(lg_full(c, LG_SHAPE(n), 3, .dtype = LG_F64), p[k], .training = true), v, n);
                 for (int i = 0; i < n; i++) {
                         if (v[i] != 0)
                                 assert_near(v[i], 3 / (1 - p[k]), 1e-12);
@@ -89,12 +89,12 @@ TEST_CASE(threads_do_not_matter)
         enum { n = 100001 };
         lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(n));
         double *v[2];
-        lg_random_state before = lg_get_random_state(c);
+        lg_random_state before = lg_random_state_of(c);
         for (int i = 0; i < 2; i++) {
                 v[i] = calloc(n, sizeof *v[i]);
                 lg_set_random_state(c, before);
                 lg_set_threads(c, i + 1);
-                read_all(lg_dropout(x, 0.2), v[i], n);
+                read_all(lg_dropout(x, 0.2, .training = true), v[i], n);
         }
         assert_memory_equal(v[0], v[1], n * sizeof *v[0]);
         free(v[0]), free(v[1]);
@@ -109,8 +109,9 @@ TEST_CASE(gradient_has_the_same_mask)
         double kept[n], other[n], g[n], dx[n];
         for (int create_graph = 0; create_graph < 2; create_graph++) {
                 lg_tensor *x = lg_ones(c, LG_SHAPE(8, 8), .dtype = LG_F64, .requires_grad = true);
-                lg_tensor *y = lg_dropout(x, 0.5), *w = lg_normal(c, 0, 1, LG_SHAPE(8, 8), .dtype = LG_F64);
-                lg_tensor *z = lg_dropout(x, 0.5);
+                lg_tensor *y = lg_dropout(x, 0.5, .training = true),
+                          *w = lg_normal(c, 0, 1, LG_SHAPE(8, 8), .dtype = LG_F64);
+                lg_tensor *z = lg_dropout(x, 0.5, .training = true);
                 lg_backward(y, .grad = lg_transpose(w, 0, 1), .create_graph = create_graph);
                 read_all(y, kept, n);
                 read_all(z, other, n);
@@ -129,7 +130,7 @@ TEST_CASE(whole_channels_go)
         lg_ctx *c = open_ctx();
         enum { channels = 600, length = 6 };
         static double v[channels * length];
-        lg_tensor *y = lg_feature_dropout(lg_full(c, 2, LG_SHAPE(20, 30, 2, 3)), 0.25);
+        lg_tensor *y = lg_feature_dropout(lg_full(c, LG_SHAPE(20, 30, 2, 3), 2), 0.25, .training = true);
         int kept = 0;
         read_all(y, v, channels * length);
         for (int i = 0; i < channels; i++) {
@@ -138,9 +139,9 @@ TEST_CASE(whole_channels_go)
                 kept += v[i * length] != 0;
         }
         assert_near(kept / (double)channels, 0.75, 5 * sqrt(0.25 * 0.75 / channels));
-        lg_random_state before = lg_get_random_state(c);
-        drop(lg_feature_dropout(lg_ones(c, LG_SHAPE(2, 3, 50)), 0.5));
-        assert_int_equal(lg_get_random_state(c).counter - before.counter, 2);
+        lg_random_state before = lg_random_state_of(c);
+        drop(lg_feature_dropout(lg_ones(c, LG_SHAPE(2, 3, 50)), 0.5, .training = true));
+        assert_int_equal(lg_random_state_of(c).counter - before.counter, 2);
         assert_ok(c);
         lg_close(c);
 }
@@ -149,26 +150,26 @@ TEST_CASE(edges)
 {
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((float[]){1, NAN, INFINITY}), LG_SHAPE(1, 3));
-        lg_random_state before = lg_get_random_state(c);
-        assert_ptr_equal(lg_dropout(x, 0), x);
-        assert_ptr_equal(lg_dropout(x, 0.5, .off = true), x);
-        assert_ptr_equal(lg_feature_dropout(x, 0), x);
-        assert_ptr_equal(lg_feature_dropout(x, 0.5, .off = true), x);
+        lg_random_state before = lg_random_state_of(c);
+        assert_ptr_equal(lg_dropout(x, 0, .training = true), x);
+        assert_ptr_equal(lg_dropout(x, 0.5), x);
+        assert_ptr_equal(lg_feature_dropout(x, 0, .training = true), x);
+        assert_ptr_equal(lg_feature_dropout(x, 0.5), x);
         assert_ok(c);
         const double wrong[] = {-0.1, 1.5, NAN};
         for (int i = 0; i < 3; i++) {
-                assert_null(lg_dropout(x, wrong[i]));
+                assert_null(lg_dropout(x, wrong[i], .training = true));
                 assert_error(c, LG_ERR_ARGUMENT, "dropout: p is");
-                assert_null(lg_feature_dropout(x, wrong[i], .off = true));
+                assert_null(lg_feature_dropout(x, wrong[i]));
                 assert_error(c, LG_ERR_ARGUMENT, "feature_dropout: p is");
         }
-        drop(lg_dropout(lg_cast(x, LG_I64), 0.5));
+        drop(lg_dropout(lg_cast(x, LG_I64), 0.5, .training = true));
         assert_error(c, LG_ERR_DTYPE, "dropout: x is i64");
-        drop(lg_feature_dropout(lg_ones(c, LG_SHAPE(3)), 0.5));
+        drop(lg_feature_dropout(lg_ones(c, LG_SHAPE(3)), 0.5, .training = true));
         assert_error(c, LG_ERR_SHAPE, "(N, C, ...)");
-        assert_null(lg_dropout(NULL, 0.5));
-        assert_int_equal(lg_get_random_state(c).counter, before.counter);
-        assert_list(lg_dropout(x, 1), 0, 0, 0, 0);
+        assert_null(lg_dropout(NULL, 0.5, .training = true));
+        assert_int_equal(lg_random_state_of(c).counter, before.counter);
+        assert_list(lg_dropout(x, 1, .training = true), 0, 0, 0, 0);
         assert_ok(c);
         lg_close(c);
 }
@@ -180,19 +181,19 @@ TEST_CASE(without_memory_nothing_is_drawn)
         test_device(c);
         lg_tensor *x = lg_ones(c, LG_SHAPE(20, 3000, 8)), *y = NULL;
         for (int k = 0; k < 2; k++, y = NULL) {
-                const lg_random_state before = lg_get_random_state(c);
+                const lg_random_state before = lg_random_state_of(c);
                 int64_t failures = 0;
                 for (; !y; failures += !y) {
                         lg_empty_cache(c);
                         arm(&f, failures + 1, false);
-                        y = k ? lg_feature_dropout(x, 0.5) : lg_dropout(x, 0.5);
+                        y = k ? lg_feature_dropout(x, 0.5, .training = true) : lg_dropout(x, 0.5, .training = true);
                         arm(&f, 0, false);
                         if (!y)
                                 assert_error(c, LG_ERR_MEMORY, "");
-                        assert_true(y || lg_get_random_state(c).counter == before.counter);
+                        assert_true(y || lg_random_state_of(c).counter == before.counter);
                 }
                 assert_true(failures > k);
-                assert_true(lg_get_random_state(c).counter > before.counter);
+                assert_true(lg_random_state_of(c).counter > before.counter);
         }
         lg_close(c);
         assert_int_equal(f.bytes, 0);

@@ -152,7 +152,7 @@ TEST_CASE(special_values)
         lg_ctx *c = open_ctx();
         for (int d = 0; d < 4; d++)
                 for (size_t i = 0; i < sizeof ones / sizeof *ones; i++) {
-                        lg_tensor *x = lg_full(c, ones[i].x, LG_SHAPE(3), .dtype = floats[d]);
+                        lg_tensor *x = lg_full(c, LG_SHAPE(3), ones[i].x, .dtype = floats[d]);
                         double v[3], in[3];
                         read_all(x, in, 3);
                         if (in[0] != ones[i].x && !isnan(in[0]))
@@ -245,8 +245,8 @@ TEST_CASE(special_pairs)
         lg_ctx *c = open_ctx();
         for (int d = 0; d < 4; d++)
                 for (size_t i = 0; i < sizeof twos / sizeof *twos; i++) {
-                        lg_tensor *a = lg_full(c, twos[i].a, LG_SHAPE(3), .dtype = floats[d]);
-                        lg_tensor *b = lg_full(c, twos[i].b, LG_SHAPE(3), .dtype = floats[d]);
+                        lg_tensor *a = lg_full(c, LG_SHAPE(3), twos[i].a, .dtype = floats[d]);
+                        lg_tensor *b = lg_full(c, LG_SHAPE(3), twos[i].b, .dtype = floats[d]);
                         double v[3];
                         read_all(twos[i].op(a, b), v, 3);
                         assert_one(twos[i].name, floats[d], v[1], twos[i].y, limits[d]);
@@ -303,7 +303,7 @@ TEST_CASE(derivatives_far_out)
         for (int d = 0; d < 2; d++)
                 for (int i = 0; i < 5; i++) {
                         lg_tensor *x = lg_from(c, ((double[]){-1000, 1000}), LG_SHAPE(2), .dtype = LG_F64);
-                        x = lg_requires_grad(lg_cast(x, floats[d]), true);
+                        x = lg_set_requires_grad(lg_cast(x, floats[d]), true);
                         assert_list(slope(ops[i], x, 1), 1e-6, left[i], right[i]);
                         assert_list(slope(ops[i], x, 2), 1e-6, 0, 0);
                         assert_list(slope(ops[i], x, 3), 1e-6, 0, 0);

@@ -156,7 +156,7 @@ TEST_CASE(integers)
         /* the division that traps, and beyond 2^53 */
         int64_t extremes[] = {INT64_MIN, 9007199254740993, INT64_MAX}, got[3];
         lg_tensor *x = lg_from(c, extremes, LG_SHAPE(3), .dtype = LG_I64);
-        lg_tensor *minus = lg_full(c, -1, LG_SHAPE(1), .dtype = LG_I64);
+        lg_tensor *minus = lg_full(c, LG_SHAPE(1), -1, .dtype = LG_I64);
         assert_list(lg_remainder(x, minus), 0, 0, 0, 0);
         assert_list(lg_fmod(x, minus), 0, 0, 0, 0);
         assert_true(lg_read(lg_floor_divide(x, minus), got, LG_I64, sizeof got));
@@ -166,8 +166,8 @@ TEST_CASE(integers)
                 assert_true(lg_read(roundings[i](x), got, LG_I64, sizeof got));
                 assert_memory_equal(got, extremes, sizeof got);
         }
-        lg_tensor *u = lg_full(c, 250, LG_SHAPE(2), .dtype = LG_U8),
-                  *seven = lg_full(c, 7, LG_SHAPE(2), .dtype = LG_U8);
+        lg_tensor *u = lg_full(c, LG_SHAPE(2), 250, .dtype = LG_U8),
+                  *seven = lg_full(c, LG_SHAPE(2), 7, .dtype = LG_U8);
         assert_list(lg_floor_divide(u, seven), 0, 35, 35);
         assert_list(lg_remainder(u, seven), 0, 5, 5);
         assert_ok(c);
@@ -182,7 +182,7 @@ TEST_CASE(tests_and_logic)
                                                .dtype = LG_F64, .requires_grad = true),
                                        floats[d]);
                 assert_int_equal(lg_dtype_of(lg_isnan(x)), LG_BOOL);
-                assert_false(lg_needs_grad(lg_isnan(x)) || lg_needs_grad(lg_logical_not(x)));
+                assert_false(lg_requires_grad(lg_isnan(x)) || lg_requires_grad(lg_logical_not(x)));
                 assert_list(lg_isnan(x), 0, 0, 0, 0, 1, 0, 0, 0);
                 assert_list(lg_isinf(x), 0, 0, 0, 0, 0, 1, 1, 0);
                 assert_list(lg_isfinite(x), 0, 1, 1, 1, 0, 0, 0, 1);
@@ -284,8 +284,8 @@ TEST_CASE(powers_of_integers)
         assert_true(lg_read(p, got, LG_I64, sizeof got));
         for (int i = 0; i < 11; i++)
                 assert_int_equal(got[i], (int32_t)want[i]);
-        lg_tensor *three = lg_full(c, 3, LG_SHAPE(1), .dtype = LG_U8),
-                  *seven = lg_full(c, 7, LG_SHAPE(1), .dtype = LG_U8);
+        lg_tensor *three = lg_full(c, LG_SHAPE(1), 3, .dtype = LG_U8),
+                  *seven = lg_full(c, LG_SHAPE(1), 7, .dtype = LG_U8);
         assert_int_equal(lg_dtype_of(lg_pow(three, seven)), LG_U8);
         assert_list(lg_pow(three, seven), 0, 139); /* 2187 - 8 * 256 */
         assert_int_equal(lg_dtype_of(lg_pow(three, lg_cast(seven, LG_I64))), LG_I64);

@@ -2,10 +2,10 @@
 #include "golden.h"
 
 #define ROWS(ROW)                                                                                                      \
-        ROW(embedding, lg_embedding(x, I64(4, 2, 3)), 4, 5)                                                            \
-        ROW(embedding_padding, lg_embedding(x, I64(4, 2, 3), .padding_idx = 2), 4, 5)                                  \
-        ROW(embedding_padding_zero, lg_embedding(x, I64(4, 2, 3), .padding_idx = LG_ZERO_INT), 4, 5)                   \
-        ROW(embedding_padding_end, lg_embedding(x, I64(4, 2, 3), .padding_idx = -1), 4, 5)                             \
+        ROW(embedding, lg_embedding(I64(4, 2, 3), x), 4, 5)                                                            \
+        ROW(embedding_padding, lg_embedding(I64(4, 2, 3), x, .padding_idx = 2), 4, 5)                                  \
+        ROW(embedding_padding_zero, lg_embedding(I64(4, 2, 3), x, .padding_idx = LG_ZERO_INT), 4, 5)                   \
+        ROW(embedding_padding_end, lg_embedding(I64(4, 2, 3), x, .padding_idx = -1), 4, 5)                             \
         ROW(one_hot, lg_matmul(x, lg_cast(lg_one_hot(I64(7, 5), 7), lg_dtype_of(x))), 4, 5)
 
 GOLDEN_TEST(as_pytorch_computes_it, "index.txt", golden_input, ROWS);
@@ -16,9 +16,9 @@ TEST_CASE(half_precision)
         const double limits[] = {2e-3, 1.6e-2};
         lg_tensor *w = lg_normal(c, 0, 1, LG_SHAPE(9, 8), .dtype = LG_F64), *i = I64(9, 5, 30);
         double rows_of[1200];
-        read_all(lg_embedding(w, i), rows_of, 1200);
+        read_all(lg_embedding(i, w), rows_of, 1200);
         for (int d = 0; d < 2; d++)
-                assert_values(lg_embedding(lg_cast(w, d ? LG_BF16 : LG_F16), i), rows_of, 1200, limits[d]);
+                assert_values(lg_embedding(i, lg_cast(w, d ? LG_BF16 : LG_F16)), rows_of, 1200, limits[d]);
         assert_ok(c);
         lg_close(c);
 }
@@ -29,10 +29,10 @@ TEST_CASE(layouts_and_edges)
         lg_tensor *x = lg_reshape(lg_arange(c, 0, 12, 1), LG_SHAPE(3, 4)), *m = lg_ones(c, LG_SHAPE(3, 2));
         lg_tensor *none = lg_zeros(c, LG_SHAPE(0), .dtype = LG_I64), *zero = lg_zeros(c, LG_SHAPE_0D, .dtype = LG_I64);
         assert_list(
-                lg_embedding(lg_transpose(x, 0, 1), lg_transpose(lg_reshape(LIST64(0, 1, 3, 2), LG_SHAPE(2, 2)), 0, 1)),
+                lg_embedding(lg_transpose(lg_reshape(LIST64(0, 1, 3, 2), LG_SHAPE(2, 2)), 0, 1), lg_transpose(x, 0, 1)),
                 0, 0, 4, 8, 3, 7, 11, 1, 5, 9, 2, 6, 10);
-        assert_shape(lg_embedding(m, none), LG_SHAPE(0, 2));
-        assert_shape(lg_embedding(m, zero), LG_SHAPE(2));
+        assert_shape(lg_embedding(none, m), LG_SHAPE(0, 2));
+        assert_shape(lg_embedding(zero, m), LG_SHAPE(2));
         assert_shape(lg_one_hot(none, 4), LG_SHAPE(0, 4));
         assert_list(lg_one_hot(zero, 2), 0, 1, 0);
         assert_ok(c);
@@ -43,7 +43,7 @@ TEST_CASE(indices_out_of_range)
 {
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(3, 2)), *bad = LIST64(1, 3);
-        assert_no_index(lg_embedding(x, lg_reshape(bad, LG_SHAPE(2, 1))), "embedding: index holds 3, but there are 3");
+        assert_no_index(lg_embedding(lg_reshape(bad, LG_SHAPE(2, 1)), x), "embedding: index holds 3, but there are 3");
         assert_no_index(lg_one_hot(LIST64(0, 7, 9), 4), "but there are 4 places");
         assert_no_index(lg_one_hot(LIST64(INT64_MIN), 4), "one_hot: index holds -9223372036854775808");
         lg_close(c);
@@ -56,12 +56,12 @@ TEST_CASE(wrong_shapes_and_dtypes)
         lg_tensor *deep = lg_zeros(c, LG_SHAPE(1, 1, 1, 1, 1, 1, 1, 1), .dtype = LG_I64);
         assert_fails(c, lg_embedding(x, x), LG_ERR_DTYPE, "embedding: index is f32");
         assert_fails(c, lg_embedding(one, one), LG_ERR_SHAPE, "embedding: weight is i64 (1,)");
-        assert_fails(c, lg_embedding(x, NULL), LG_ERR_ARGUMENT, "embedding: index is NULL");
-        assert_fails(c, lg_embedding(NULL, one), LG_ERR_ARGUMENT, "embedding: weight is NULL");
-        assert_fails(c, lg_embedding(x, one, .padding_idx = 3), LG_ERR_ARGUMENT,
+        assert_fails(c, lg_embedding(NULL, x), LG_ERR_ARGUMENT, "embedding: index is NULL");
+        assert_fails(c, lg_embedding(one, NULL), LG_ERR_ARGUMENT, "embedding: weight is NULL");
+        assert_fails(c, lg_embedding(one, x, .padding_idx = 3), LG_ERR_ARGUMENT,
                      "padding_idx is 3, but weight has 3 rows");
-        assert_fails(c, lg_embedding(x, one, .padding_idx = -4), LG_ERR_ARGUMENT, "padding_idx is -4");
-        assert_fails(c, lg_embedding(x, deep), LG_ERR_SHAPE, "embedding: index is i64 (1, 1, 1, 1, 1, 1, 1, 1)");
+        assert_fails(c, lg_embedding(one, x, .padding_idx = -4), LG_ERR_ARGUMENT, "padding_idx is -4");
+        assert_fails(c, lg_embedding(deep, x), LG_ERR_SHAPE, "embedding: index is i64 (1, 1, 1, 1, 1, 1, 1, 1)");
         assert_fails(c, lg_one_hot(deep, 2), LG_ERR_SHAPE, "one_hot: index is");
         assert_fails(c, lg_one_hot(x, 2), LG_ERR_DTYPE, "one_hot: index is f32");
         assert_fails(c, lg_one_hot(one, 0), LG_ERR_ARGUMENT, "one_hot: 0 classes");

@@ -21,8 +21,8 @@ static outcome compute(lg_ctx *c, const shapes *s, lg_tensor *const leaf[LEAVES]
 {
         const lg_shape channels = LG_SHAPE(s->x.size[1]);
         const lg_dtype dtype = lg_dtype_of(leaf[0]);
-        outcome o = {.mean = lg_full(c, 0.25, channels, .dtype = dtype),
-                     .var = lg_full(c, 1.5, channels, .dtype = dtype)};
+        outcome o = {.mean = lg_full(c, channels, 0.25, .dtype = dtype),
+                     .var = lg_full(c, channels, 1.5, .dtype = dtype)};
         lg_tensor *z = s->residual ? leaf[3] : NULL;
         if (in_one) {
                 o.y = lg_batch_norm(leaf[0], leaf[1], leaf[2], .running_mean = o.mean, .running_var = o.var,
@@ -45,7 +45,7 @@ static outcome compute(lg_ctx *c, const shapes *s, lg_tensor *const leaf[LEAVES]
 
 static lg_tensor *leaf_of(lg_tensor *t)
 {
-        return lg_requires_grad(lg_detach(t), true);
+        return lg_set_requires_grad(lg_detach(t), true);
 }
 
 TEST_CASE(the_same_in_one_pass)
@@ -148,7 +148,7 @@ TEST_CASE(constant_statistics)
                 lg_tensor *mean = lg_zeros(c, LG_SHAPE(3), .requires_grad = by_mean);
                 lg_tensor *var = lg_ones(c, LG_SHAPE(3), .requires_grad = !by_mean);
                 lg_tensor *y = lg_batch_norm(x, NULL, NULL, .running_mean = mean, .running_var = var, .relu = relu);
-                assert_int_equal(lg_needs_grad(y), by_x);
+                assert_int_equal(lg_requires_grad(y), by_x);
                 lg_backward(lg_sum(y));
                 if (by_x)
                         assert_ok(c);
@@ -165,7 +165,7 @@ TEST_CASE(anomalies)
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((double[]){1e200, -1e200}), LG_SHAPE(2, 1));
         lg_tensor *mean = lg_zeros(c, LG_SHAPE(1), .dtype = LG_F64), *var = lg_ones(c, LG_SHAPE(1), .dtype = LG_F64);
-        assert_true(lg_anomaly(c, true));
+        assert_true(lg_set_anomaly(c, true));
         drop(lg_batch_norm(x, NULL, NULL, .training = true, .running_mean = mean, .running_var = var));
         assert_error(c, LG_ERR_STATE, "anomaly: batch_norm made");
         lg_fill_(var, NAN); /* one of the inputs in evaluation */
@@ -231,9 +231,9 @@ static void count(const lg_trace_record *r, void *user)
 static lg_tensor *counted(lg_ctx *c, lg_module *m, lg_tensor *x, int *ret)
 {
         ops = norms = 0;
-        assert_true(lg_trace(c, count));
+        assert_true(lg_set_trace(c, count));
         lg_tensor *y = lg_forward(m, x);
-        assert_true(lg_trace(c, NULL));
+        assert_true(lg_set_trace(c, NULL));
         assert_ok(c);
         *ret = ops;
         return y;
@@ -418,7 +418,7 @@ TEST_CASE(convolutions_that_end_alone)
 static lg_tensor *begin_to_record(lg_module *m, lg_list inputs, void *user)
 {
         (void)user;
-        lg_grad_mode(lg_ctx_of(inputs.items[0]), true);
+        lg_set_grad_mode(lg_ctx_of(inputs.items[0]), true);
         (void)m;
         return lg_mul_scalar(inputs.items[0], 2);
 }
@@ -448,9 +448,9 @@ TEST_CASE(evaluation_changes_nothing_else)
         lg_no_grad(c) assert_same_bits(lg_forward(drops, x), recorded);
         lg_module *own = lg_nn_residual(
                 c, lg_nn_sequential(c, lg_nn_module(c, "Own", .forward = begin_to_record), lg_nn_conv2d(c, 1, 1, 1)));
-        lg_grad_mode(c, false);
+        lg_set_grad_mode(c, false);
         y = lg_forward(own, x);
-        assert_true(lg_grad_mode(c, true));
+        assert_true(lg_set_grad_mode(c, true));
         lg_backward(lg_sum(y));
         assert_non_null(lg_grad_of(lg_parameter(own, "block.1.weight")));
         assert_ok(c);

@@ -15,7 +15,7 @@ TEST_CASE(memory_that_went_out_stays)
              when++) { /* given back before the tensor ends, before the context does, after it */
                 lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
                 int64_t before = used(c);
-                lg_tensor *x = lg_keep(lg_full(c, 7, LG_SHAPE(100, 100)));
+                lg_tensor *x = lg_keep(lg_full(c, LG_SHAPE(100, 100), 7));
                 lg_tensor *turned = lg_keep(lg_transpose(x, 0, 1));
                 DLManagedTensor *m = lg_to_dlpack(x), *other = lg_to_dlpack(turned);
                 end(other);
@@ -25,7 +25,7 @@ TEST_CASE(memory_that_went_out_stays)
                 lg_free(x);
                 lg_scope s = lg_scope_begin(c);
                 for (int i = 0; i < 10; i++)
-                        drop(lg_full(c, -1, LG_SHAPE(100, 100)));
+                        drop(lg_full(c, LG_SHAPE(100, 100), -1));
                 assert_true(when == 0 || element(m, 70, 1) == 7);
                 if (when == 1)
                         end(m);
@@ -172,14 +172,14 @@ TEST_CASE(any_thread_gives_back_at_any_time)
                 pthread_t threads[THREADS];
                 lg_scope s = lg_scope_begin(c);
                 for (int i = 0; i < THREADS * EACH; i++)
-                        jobs[i / EACH].m[i % EACH] = lg_to_dlpack(lg_full(c, i % EACH, LG_SHAPE(64)));
+                        jobs[i / EACH].m[i % EACH] = lg_to_dlpack(lg_full(c, LG_SHAPE(64), i % EACH));
                 assert_ok(c);
                 lg_scope_end(c, s);
                 for (int i = 0; i < THREADS; i++)
                         assert_int_equal(pthread_create(&threads[i], NULL, give_back, &jobs[i]), 0);
                 for (int i = 0; i < 40 * round; i++) { /* the context goes on, and is closed sooner or later */
                         s = lg_scope_begin(c);
-                        end(lg_to_dlpack(lg_full(c, -1, LG_SHAPE(64))));
+                        end(lg_to_dlpack(lg_full(c, LG_SHAPE(64), -1)));
                         lg_scope_end(c, s);
                 }
                 assert_ok(c);
@@ -201,7 +201,7 @@ TEST_CASE(an_export_without_memory)
                 failing f = {0};
                 lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
                 DLManagedTensor *m[300] = {NULL};
-                lg_tensor *x = lg_full(c, 2, LG_SHAPE(3));
+                lg_tensor *x = lg_full(c, LG_SHAPE(3), 2);
                 arm(&f, n, true);
                 int i = 0;
                 while (i < 300 && (m[i] = lg_to_dlpack(x)))

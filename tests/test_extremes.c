@@ -42,7 +42,7 @@ TEST_CASE(constants_do_not_vary)
                         double v = ends[e].value, limit = ends[e].limit;
                         const lg_shape shapes[] = {LG_SHAPE(3, counts[i]), LG_SHAPE(counts[i], 5), LG_SHAPE(counts[i])};
                         for (int how = 0; how < 3; how++) {
-                                lg_tensor *x = lg_full(c, v, shapes[how], .dtype = ends[e].dtype);
+                                lg_tensor *x = lg_full(c, shapes[how], v, .dtype = ends[e].dtype);
                                 lg_dims dims = LG_DIMS(how == 0 ? 1 : 0);
                                 all_are("var", lg_var(x, .dims = dims), 0, 0);
                                 all_are("std", lg_std(x, .dims = dims), 0, 0);
@@ -66,9 +66,9 @@ TEST_CASE(constants_are_normalised_to_zero)
         for (int e = 0; e < ENDS; e++)
                 for (int i = 0; i < COUNTS; i++) {
                         lg_scope scope = lg_scope_begin(c);
-                        lg_tensor *rows = lg_full(c, ends[e].value, LG_SHAPE(3, counts[i]), .dtype = ends[e].dtype);
+                        lg_tensor *rows = lg_full(c, LG_SHAPE(3, counts[i]), ends[e].value, .dtype = ends[e].dtype);
                         lg_tensor *signal = lg_unsqueeze(rows, 0), *columns = lg_transpose(rows, 0, 1);
-                        all_are("layer_norm", lg_layer_norm(rows, 1, NULL, NULL), 0, 0);
+                        all_are("layer_norm", lg_layer_norm(rows, LG_SHAPE(lg_size_of(rows, -1)), NULL, NULL), 0, 0);
                         all_are("instance_norm", lg_instance_norm(signal, NULL, NULL), 0, 0);
                         all_are("group_norm", lg_group_norm(signal, 1, NULL, NULL), 0, 0);
                         all_are("batch_norm", lg_batch_norm(columns, NULL, NULL, .training = true), 0, 0);
@@ -92,8 +92,9 @@ TEST_CASE(squares_beyond_f32_are_normalised)
                         lg_tensor *sign = lg_rsub_scalar(lg_mul_scalar(odd, 2), 1);
                         lg_tensor *x = lg_cast(lg_expand(lg_mul_scalar(sign, 1e30), LG_SHAPE(3, n)), dtypes[d]);
                         lg_tensor *columns = lg_transpose(x, 0, 1), *down = lg_unsqueeze(sign, 1);
-                        all_are("layer_norm", lg_mul(lg_layer_norm(x, 1, NULL, NULL), sign), 1, 1e-2);
-                        all_are("rms_norm", lg_mul(lg_rms_norm(x, 1, NULL), sign), 1, 1e-2);
+                        all_are("layer_norm", lg_mul(lg_layer_norm(x, LG_SHAPE(lg_size_of(x, -1)), NULL, NULL), sign),
+                                1, 1e-2);
+                        all_are("rms_norm", lg_mul(lg_rms_norm(x, LG_SHAPE(lg_size_of(x, -1)), NULL), sign), 1, 1e-2);
                         lg_tensor *y = lg_batch_norm(columns, NULL, NULL, .training = true);
                         all_are("batch_norm", lg_mul(y, down), 1, 1e-2);
                         assert_ok(c);
@@ -115,7 +116,8 @@ TEST_CASE(what_is_not_finite_stays_in_its_row)
                         lg_tensor *x = lg_masked_fill(lg_ones(c, LG_SHAPE(2 * counts[i])), at, bad[b]);
                         x = lg_reshape(x, LG_SHAPE(2, counts[i]));
                         lg_tensor *y[] = {
-                                lg_layer_norm(x, 1, NULL, NULL), lg_unsqueeze(lg_var(x, .dims = LG_DIMS(1)), 1),
+                                lg_layer_norm(x, LG_SHAPE(lg_size_of(x, -1)), NULL, NULL),
+                                lg_unsqueeze(lg_var(x, .dims = LG_DIMS(1)), 1),
                                 lg_transpose(lg_batch_norm(lg_transpose(x, 0, 1), NULL, NULL, .training = true), 0, 1)};
                         for (int k = 0; k < 3; k++) {
                                 all_are("finite", lg_select(y[k], 0, 1), 0, 0);
@@ -140,11 +142,10 @@ TEST_CASE(norms_of_what_has_no_powers)
                                 lg_scope scope = lg_scope_begin(c);
                                 const double n = (double)counts[i], root = pow(n, 1 / p[k / 2]);
                                 const int dim = k % 2;
-                                lg_tensor *x =
-                                        lg_full(c, far[e].value, dim ? LG_SHAPE(3, counts[i]) : LG_SHAPE(counts[i], 5),
-                                                .dtype = far[e].dtype, .requires_grad = true);
+                                lg_tensor *x = lg_full(c, dim ? LG_SHAPE(3, counts[i]) : LG_SHAPE(counts[i], 5),
+                                                       far[e].value, .dtype = far[e].dtype, .requires_grad = true);
                                 const double v = lg_item(lg_amax(x));
-                                lg_tensor *y = lg_norm(x, p[k / 2], .dims = LG_DIMS(dim)), *g[1];
+                                lg_tensor *y = lg_norm(x, .p = p[k / 2], .dims = LG_DIMS(dim)), *g[1];
                                 all_are("norm", y, v * root, v * root * far[e].limit);
                                 lg_grad(LG_LIST(lg_sum(y)), LG_LIST(x), .result = g);
                                 all_are("slope of norm", g[0], root / n, far[e].limit);
@@ -166,7 +167,7 @@ TEST_CASE(means_of_windows)
         for (int e = 0; e < ENDS; e++)
                 for (int64_t channels = 1; channels < 20; channels += 15) {
                         const double v = ends[e].value, limit = 20 * ends[e].limit; /* f32 adds up in f32 */
-                        lg_tensor *x = lg_full(c, v, LG_SHAPE(2, channels, 7, 9), .dtype = ends[e].dtype);
+                        lg_tensor *x = lg_full(c, LG_SHAPE(2, channels, 7, 9), v, .dtype = ends[e].dtype);
                         lg_tensor *signal = lg_select(x, 2, 0);
                         if (fabs(v) == 1e300)
                                 continue;
@@ -194,11 +195,11 @@ TEST_CASE(slopes_far_from_zero)
                         lg_tensor *d[2][1];
                         for (int wide = 0; wide < 2; wide++) {
                                 const lg_dtype dtype = wide ? LG_F64 : LG_F32;
-                                lg_tensor *v = lg_requires_grad(lg_detach(lg_cast(x, dtype)), true);
+                                lg_tensor *v = lg_set_requires_grad(lg_detach(lg_cast(x, dtype)), true);
                                 lg_tensor *y =
                                         f == 0   ? lg_var(v, .dims = LG_DIMS(1), .keep_dim = true)
                                         : f == 1 ? lg_std(v, .dims = LG_DIMS(1), .keep_dim = true)
-                                        : f == 2 ? lg_layer_norm(v, 1, NULL, NULL)
+                                        : f == 2 ? lg_layer_norm(v, LG_SHAPE(lg_size_of(v, -1)), NULL, NULL)
                                         : f == 3 ? lg_batch_norm(lg_transpose(v, 0, 1), NULL, NULL, .training = true)
                                                  : lg_instance_norm(lg_unsqueeze(v, 0), NULL, NULL);
                                 y = lg_mul(f == 3 ? lg_transpose(y, 0, 1) : y, lg_cast(g, dtype));

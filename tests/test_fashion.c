@@ -38,7 +38,7 @@ TEST_CASE(a_folder_is_read)
         lg_ctx *c = open_ctx();
         write_images(3, 28);
         write_labels(3, 9);
-        lg_dataset *d = lg_fashion_mnist(c, "train", .folder = folder);
+        lg_dataset *d = lg_dataset_fashion_mnist(c, "train", .folder = folder);
         assert_ok(c);
         assert_int_equal(lg_dataset_size(d), 3);
         assert_int_equal(lg_dataset_classes(d).count, 10);
@@ -47,7 +47,7 @@ TEST_CASE(a_folder_is_read)
         lg_batch b;
         assert_true(lg_loader_next(l, &b));
         assert_int_equal(lg_ndim_of(b.x), 4);
-        assert_near(lg_item(lg_select(lg_flatten(b.x, 0, -1), 0, 51)), 0.2, 1e-6); /* 51 / 255 */
+        assert_near(lg_item(lg_select(lg_flatten(b.x), 0, 51)), 0.2, 1e-6); /* 51 / 255 */
         assert_list(b.y, 0, 3, 1, 9);
         assert_ok(c);
         lg_close(c);
@@ -58,11 +58,11 @@ TEST_CASE(bytes_stay_bytes)
         lg_ctx *c = open_ctx();
         write_images(3, 28);
         write_labels(3, 9);
-        lg_dataset *d = lg_fashion_mnist(c, "train", .folder = folder, .bytes = true);
+        lg_dataset *d = lg_dataset_fashion_mnist(c, "train", .folder = folder, .bytes = true);
         lg_batch b;
         assert_true(lg_dataset_get(d, 1, &b));
         assert_int_equal(lg_dtype_of(b.x), LG_U8);
-        assert_int_equal(lg_item_i64(lg_select(lg_flatten(b.x, 0, -1), 0, 5)), (784 + 5) % 256);
+        assert_int_equal(lg_item_i64(lg_select(lg_flatten(b.x), 0, 5)), (784 + 5) % 256);
         assert_int_equal(lg_item_i64(b.y), 1);
         assert_ok(c);
         lg_close(c);
@@ -74,7 +74,7 @@ TEST_CASE(the_environment_names_a_folder)
         write_images(2, 28);
         write_labels(2, 0);
         assert_int_equal(setenv("LIBGRAD_DATA", folder, 1), 0);
-        assert_int_equal(lg_dataset_size(lg_fashion_mnist(c, "train")), 2);
+        assert_int_equal(lg_dataset_size(lg_dataset_fashion_mnist(c, "train")), 2);
         assert_ok(c);
         unsetenv("LIBGRAD_DATA");
         lg_close(c);
@@ -85,18 +85,18 @@ TEST_CASE(what_is_wrong_is_told)
         lg_ctx *c = open_ctx();
         write_images(2, 28);
         write_labels(3, 0);
-        assert_null(lg_fashion_mnist(c, "train", .folder = folder));
+        assert_null(lg_dataset_fashion_mnist(c, "train", .folder = folder));
         assert_error(c, LG_ERR_FORMAT, "labels");
         write_labels(2, 10);
-        assert_null(lg_fashion_mnist(c, "train", .folder = folder));
+        assert_null(lg_dataset_fashion_mnist(c, "train", .folder = folder));
         assert_error(c, LG_ERR_FORMAT, "10");
         write_images(2, 27);
         write_labels(2, 0);
-        assert_null(lg_fashion_mnist(c, "train", .folder = folder));
+        assert_null(lg_dataset_fashion_mnist(c, "train", .folder = folder));
         assert_error(c, LG_ERR_FORMAT, "28");
-        assert_null(lg_fashion_mnist(c, "test", .folder = folder));
+        assert_null(lg_dataset_fashion_mnist(c, "test", .folder = folder));
         assert_error(c, LG_ERR_IO, folder);
-        assert_null(lg_fashion_mnist(c, "validation", .folder = folder));
+        assert_null(lg_dataset_fashion_mnist(c, "validation", .folder = folder));
         assert_error(c, LG_ERR_ARGUMENT, "validation");
         lg_close(c);
 }

@@ -14,7 +14,7 @@ static lg_ctx *open_faulty(failing *f)
         lg_ctx *c = lg_open(.threads = 1, .seed = 11, FAILING(f));
         lg_set_deterministic(c, true); /* runs are compared bit by bit */
         const char *name = getenv("LG_TEST_DEVICE");
-        lg_default_device(c, lg_parse_device(c, name ? name : "cpu"));
+        lg_set_default_device(c, lg_parse_device(c, name ? name : "cpu"));
         return c;
 }
 
@@ -50,7 +50,7 @@ static void begin(training *t, kind k)
         lg_ctx *c = t->c = open_faulty(&t->f);
         assert_non_null(c);
         t->net = network(c, k);
-        lg_module_to(t->net, lg_get_default_device(c));
+        lg_module_to(t->net, lg_default_device(c));
         t->opt = lg_adam(c, lg_parameters(t->net), 0.01);
         t->x = lg_normal(c, 0, 1, LG_SHAPE(5, 1, 6, 6));
         t->y = lg_from(c, ((int64_t[]){0, 1, 2, 1, 0}), LG_SHAPE(5), .dtype = LG_I64);
@@ -84,12 +84,12 @@ static void read_parameters(training *t, float out[PARAMETERS])
                 assert_true(lg_read(p.items[i], out + at, LG_F32, n * sizeof *out));
                 at += n;
         }
-        assert_int_equal(at, lg_parameter_count(t->net));
+        assert_int_equal(at, lg_parameter_numel(t->net));
 }
 
 static int64_t used(const training *t)
 {
-        lg_device d = lg_default_device(t->c, LG_NO_DEVICE);
+        lg_device d = lg_set_default_device(t->c, LG_NO_DEVICE);
         int64_t n = lg_memory_stats(t->c, lg_cpu()).used;
         return d.type == LG_DEVICE_CPU ? n : n + lg_memory_stats(t->c, d).used;
 }
@@ -149,7 +149,7 @@ static bool try_fault(kind k, start from, const outcome *o, int64_t n, bool only
         float before[PARAMETERS], now[PARAMETERS];
         prepare(&t, k, from);
         read_parameters(&t, before);
-        lg_random_state random = lg_get_random_state(t.c);
+        lg_random_state random = lg_random_state_of(t.c);
         arm(&t.f, n, only);
         bool ok = step(&t), reached = t.in_step >= n;
         if (!ok) {
@@ -256,7 +256,7 @@ static void values(lg_ctx *c, lg_tensor *x)
         float host[12], lent[4] = {1, 2, 3, 4};
         lg_tensor *p = lg_permutation(c, 500), *pieces[3];
         int64_t n = lg_split(p, 200, 0, pieces, 3);
-        p = lg_flatten(lg_stack((lg_list){n ? 2 : 0, pieces}, 1), 0, 1);
+        p = lg_flatten(lg_stack((lg_list){n ? 2 : 0, pieces}, 1), .end_dim = 1);
         drop(lg_index_add(lg_zeros(c, LG_SHAPE(500), .dtype = LG_F16), 0, p, lg_cast(p, LG_F16)));
         drop(lg_sum(lg_cast(lg_slice(p, 0, 0, LG_MAX, .step = 3), LG_F16)));
         drop(lg_neg(lg_to(lg_borrow(c, lent, NULL, NULL, LG_SHAPE(2, 2)), lg_device_of(x))));
@@ -280,7 +280,7 @@ static void loaders(lg_ctx *c)
         lg_module *net =
                 lg_nn_sequential(c, lg_nn_linear(c, 4, 3), lg_nn_sequential(c, lg_nn_relu(c), lg_nn_flatten(c)));
         lg_optimizer *opt = lg_sgd(c, lg_parameters(net), 0.1, .momentum = 0.9);
-        lg_module_to(net, lg_get_default_device(c));
+        lg_module_to(net, lg_default_device(c));
         for (lg_batch b; lg_loader_next(l, &b);) {
                 lg_backward(lg_sum(lg_forward(net, b.x)));
                 lg_step(opt);

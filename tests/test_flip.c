@@ -18,7 +18,7 @@ TEST_CASE(flip_is_a_view)
         assert_list(f, 0, 5, 4, 3, 2, 1, 0);
         assert_list(lg_contiguous(f), 0, 5, 4, 3, 2, 1, 0);
         assert_list(lg_reshape(f, LG_SHAPE(3, 2)), 0, 5, 4, 3, 2, 1, 0);
-        assert_list(lg_flatten(lg_flip(x, LG_DIMS(1)), 0, 1), 0, 2, 1, 0, 5, 4, 3);
+        assert_list(lg_flatten(lg_flip(x, LG_DIMS(1)), .end_dim = 1), 0, 2, 1, 0, 5, 4, 3);
         assert_list(lg_slice(f, 1, 1, LG_MAX), 0, 4, 3, 1, 0);
         assert_list(lg_sum(f, .dims = LG_DIMS(0)), 0, 7, 5, 3);
         assert_list(lg_cumsum(f, 1), 0, 5, 9, 12, 2, 3, 3);

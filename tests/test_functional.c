@@ -210,11 +210,11 @@ TEST_CASE(the_module_shows_what_it_was_lent)
         lg_ctx *c = open_ctx();
         bool moved = true;
         lg_module *m = lg_nn_module(c, "Own", .forward = looks_at_itself, .user = &moved);
-        lg_module_add_parameter(m, "w", lg_full(c, 2, LG_SHAPE(1)));
+        lg_module_add_parameter(m, "w", lg_full(c, LG_SHAPE(1), 2));
         lg_module *net = lg_nn_sequential(c, m);
         lg_list outer = lg_parameters(net), inner = lg_parameters_matching(m, "w*");
-        lg_tensor *x = lg_full(c, 10, LG_SHAPE(1)), *w = outer.items[0];
-        assert_list(lg_forward_params(net, LG_LIST(lg_full(c, 3, LG_SHAPE(1))), x), 0, 33);
+        lg_tensor *x = lg_full(c, LG_SHAPE(1), 10), *w = outer.items[0];
+        assert_list(lg_forward_params(net, LG_LIST(lg_full(c, LG_SHAPE(1), 3)), x), 0, 33);
         assert_false(moved);
         assert_ptr_equal(outer.items[0], w);
         assert_ptr_equal(inner.items[0], w);

@@ -36,7 +36,7 @@ static lg_tensor *input(lg_ctx *c, const row *r, int which, lg_shape shape, layo
                 t = lg_slice(t, i, 1, LG_MAX, .step = 2);
         if (how == FLIPPED)
                 t = lg_flip(t, LG_ALL_DIMS);
-        return lg_requires_grad(t, true);
+        return lg_set_requires_grad(t, true);
 }
 
 typedef struct job {
@@ -88,7 +88,7 @@ static void by_some(lg_tensor *y, lg_tensor *g, lg_list in, unsigned mask, bool 
         for (int i = 0; i < in.count; i++)
                 if (mask >> i & 1)
                         x[n++] = in.items[i];
-        if (y && lg_needs_grad(y))
+        if (y && lg_requires_grad(y))
                 lg_grad(LG_LIST(y), ((lg_list){n, x}), .grads = LG_LIST(g), .result = grads, .create_graph = create,
                         .retain_graph = true);
         n = 0;
@@ -141,10 +141,10 @@ static void check_subsets(lg_ctx *c, lg_list in, job *j, layout how)
         const lg_tensor *y = run(c, in, j);
         lg_tensor *g = lg_uniform(c, -1, 1, lg_shape_of(y), .dtype = LG_F64, .requires_grad = true);
         const derivatives whole = derive(c, in, j, g, all);
-        lg_requires_grad(g, false);
+        lg_set_requires_grad(g, false);
         for (unsigned mask = 1; mask <= all; mask++) {
                 for (int i = 0; i < in.count; i++)
-                        lg_requires_grad(in.items[i], mask >> i & 1);
+                        lg_set_requires_grad(in.items[i], mask >> i & 1);
                 const derivatives part = derive(c, in, j, g, mask);
                 const int wrong = differs(&part, &whole, (int)in.count, mask);
                 if (lg_error(c) || wrong >= 0)
@@ -311,7 +311,7 @@ static lg_tensor *turns_its_input_off(lg_ctx *c, lg_list in, void *user)
 {
         (void)c, (void)user;
         lg_tensor *y = lg_sum(in.items[0]);
-        lg_requires_grad(in.items[0], false);
+        lg_set_requires_grad(in.items[0], false);
         return y;
 }
 
@@ -319,7 +319,7 @@ static lg_tensor *turns_its_input_off(lg_ctx *c, lg_list in, void *user)
 TEST_CASE(inputs_that_change_are_told)
 {
         lg_ctx *c = open_ctx();
-        lg_check_fn *const fns[] = {frees_its_input, turns_its_input_off};
+        lg_function *const fns[] = {frees_its_input, turns_its_input_off};
         const char *const texts[] = {"was freed", "fn changed whether input 0 requires grad"};
         for (int i = 0; i < 4; i++) {
                 lg_tensor *x = lg_ones(c, LG_SHAPE(3), .dtype = LG_F64, .requires_grad = true);

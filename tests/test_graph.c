@@ -10,7 +10,7 @@ TEST_CASE(leaves_accumulate)
 {
         lg_ctx *c = open_ctx();
         lg_tensor *x = leaf(c, 3);
-        assert_true(lg_is_leaf(x) && lg_needs_grad(x));
+        assert_true(lg_is_leaf(x) && lg_requires_grad(x));
         assert_null(lg_grad_of(x));
         lg_backward(lg_square(x));
         assert_near(lg_item(lg_grad_of(x)), 6, 0);
@@ -20,7 +20,7 @@ TEST_CASE(leaves_accumulate)
         assert_null(lg_grad_of(x));
         lg_backward(lg_exp(x));
         assert_near(lg_item(lg_grad_of(x)), exp(3), 1e-12);
-        assert_false(lg_needs_grad(lg_grad_of(x)));
+        assert_false(lg_requires_grad(lg_grad_of(x)));
         assert_ok(c);
         lg_close(c);
 }
@@ -85,7 +85,7 @@ TEST_CASE(higher_orders)
         assert_near(lg_item(lg_grad_of(x)), 8 * 9 * 0.7, 1e-12);
         lg_clear_grad(x);
         lg_backward(lg_mul(lg_square(x), x), .create_graph = true);
-        assert_true(lg_needs_grad(lg_grad_of(x)));
+        assert_true(lg_requires_grad(lg_grad_of(x)));
         assert_near(lg_item(lg_grad(LG_LIST(lg_grad_of(x)), LG_LIST(x))), 6 * 0.7, 1e-12);
         lg_clear_grad(x); /* a gradient with a graph holds the leaf it belongs to */
         assert_ok(c);
@@ -115,24 +115,24 @@ TEST_CASE(recording_can_be_off)
         {
                 y = lg_square(x);
                 lg_no_grad(c) drop(lg_exp(x));
-                assert_false(lg_needs_grad(lg_exp(x)));
+                assert_false(lg_requires_grad(lg_exp(x)));
         }
-        assert_false(lg_needs_grad(y));
-        assert_true(lg_needs_grad(lg_square(x)));
-        bool was = lg_grad_mode(c, false);
+        assert_false(lg_requires_grad(y));
+        assert_true(lg_requires_grad(lg_square(x)));
+        bool was = lg_set_grad_mode(c, false);
         assert_true(was);
-        assert_false(lg_grad_mode(c, was));
+        assert_false(lg_set_grad_mode(c, was));
         lg_tensor *d = lg_detach(lg_square(x));
-        assert_false(lg_needs_grad(d));
+        assert_false(lg_requires_grad(d));
         assert_near(lg_item(d), 9, 0);
         lg_backward(lg_mul(d, x));
         assert_near(lg_item(lg_grad_of(x)), 9, 0);
-        lg_requires_grad(lg_square(x), false);
+        lg_set_requires_grad(lg_square(x), false);
         assert_error(c, LG_ERR_STATE, "leaf");
-        lg_requires_grad(lg_ones(c, LG_SHAPE(1), .dtype = LG_I32), true);
-        assert_error(c, LG_ERR_DTYPE, "lg_requires_grad");
-        lg_requires_grad(x, false);
-        assert_false(lg_needs_grad(lg_square(x)));
+        lg_set_requires_grad(lg_ones(c, LG_SHAPE(1), .dtype = LG_I32), true);
+        assert_error(c, LG_ERR_DTYPE, "lg_set_requires_grad");
+        lg_set_requires_grad(x, false);
+        assert_false(lg_requires_grad(lg_square(x)));
         lg_close(c);
 }
 
@@ -299,7 +299,7 @@ static lg_tensor *free_user(lg_tensor *grad, void *user)
 static lg_tensor *turn_off(lg_tensor *grad, void *user)
 {
         (void)grad;
-        lg_requires_grad(user, false);
+        lg_set_requires_grad(user, false);
         return NULL;
 }
 
@@ -382,7 +382,7 @@ static double backward_takes(lg_ctx *c, lg_tensor *loss)
 TEST_CASE(gradients_that_nobody_sees_change_in_place)
 {
         lg_ctx *c = open_ctx();
-        lg_tensor *x = lg_requires_grad(lg_full(c, 0.5, LG_SHAPE(4096, 64)), true);
+        lg_tensor *x = lg_set_requires_grad(lg_full(c, LG_SHAPE(4096, 64), 0.5), true);
         assert_true(backward_takes(c, lg_sum(lg_tanh(lg_tanh(lg_tanh(x))))) < 1.5);
         lg_tensor *y = lg_tanh(x), *z = lg_tanh(lg_retain_grad(y));
         assert_true(backward_takes(c, lg_sum(lg_tanh(z))) > 1.5); /* y's is kept */
@@ -391,7 +391,7 @@ TEST_CASE(gradients_that_nobody_sees_change_in_place)
         assert_near(lg_item(lg_mean(lg_grad_of(x))), 2 * dy * (1 - pow(tanh(0.5), 2)), 1e-6);
         lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 64, 64), lg_nn_relu(c));
         lg_freeze(net, true);
-        lg_tensor *w = lg_tanh(lg_forward(net, lg_requires_grad(lg_full(c, 1, LG_SHAPE(4096, 64)), true)));
+        lg_tensor *w = lg_tanh(lg_forward(net, lg_set_requires_grad(lg_full(c, LG_SHAPE(4096, 64), 1), true)));
         assert_true(backward_takes(c, lg_sum(w)) < 2.5);
         assert_ok(c);
         lg_close(c);

@@ -30,8 +30,8 @@ static lg_optimizer *sgd(lg_ctx *c, lg_list p, int group)
 
 static bool sgd_more(lg_optimizer *opt, lg_list p)
 {
-        return lg_add_group(opt, LG_LIST(p.items[0]), .momentum = 0.5) &&
-               lg_add_group(opt, LG_LIST(p.items[1]), .lr = 0.2, .weight_decay = LG_ZERO, .momentum = LG_ZERO);
+        return lg_add_param_group(opt, LG_LIST(p.items[0]), .momentum = 0.5) &&
+               lg_add_param_group(opt, LG_LIST(p.items[1]), .lr = 0.2, .weight_decay = LG_ZERO, .momentum = LG_ZERO);
 }
 
 static lg_optimizer *adam(lg_ctx *c, lg_list p, int group)
@@ -43,8 +43,8 @@ static lg_optimizer *adam(lg_ctx *c, lg_list p, int group)
 
 static bool adam_more(lg_optimizer *opt, lg_list p)
 {
-        return lg_add_group(opt, LG_LIST(p.items[0]), .beta1 = 0.5, .beta2 = 0.8) &&
-               lg_add_group(opt, LG_LIST(p.items[1]), .lr = 0.01, .beta1 = LG_ZERO, .eps = 0.1);
+        return lg_add_param_group(opt, LG_LIST(p.items[0]), .beta1 = 0.5, .beta2 = 0.8) &&
+               lg_add_param_group(opt, LG_LIST(p.items[1]), .lr = 0.01, .beta1 = LG_ZERO, .eps = 0.1);
 }
 
 static lg_optimizer *rmsprop(lg_ctx *c, lg_list p, int group)
@@ -56,8 +56,8 @@ static lg_optimizer *rmsprop(lg_ctx *c, lg_list p, int group)
 
 static bool rmsprop_more(lg_optimizer *opt, lg_list p)
 {
-        return lg_add_group(opt, LG_LIST(p.items[0]), .momentum = 0.9) &&
-               lg_add_group(opt, LG_LIST(p.items[1]), .eps = 0.1);
+        return lg_add_param_group(opt, LG_LIST(p.items[0]), .momentum = 0.9) &&
+               lg_add_param_group(opt, LG_LIST(p.items[1]), .eps = 0.1);
 }
 
 static lg_optimizer *adagrad(lg_ctx *c, lg_list p, int group)
@@ -68,7 +68,8 @@ static lg_optimizer *adagrad(lg_ctx *c, lg_list p, int group)
 
 static bool adagrad_more(lg_optimizer *opt, lg_list p)
 {
-        return lg_add_group(opt, LG_LIST(p.items[0]), .lr = 0.3) && lg_add_group(opt, LG_LIST(p.items[1]), .eps = 0.5);
+        return lg_add_param_group(opt, LG_LIST(p.items[0]), .lr = 0.3) &&
+               lg_add_param_group(opt, LG_LIST(p.items[1]), .eps = 0.5);
 }
 
 static lg_optimizer *adadelta(lg_ctx *c, lg_list p, int group)
@@ -79,8 +80,8 @@ static lg_optimizer *adadelta(lg_ctx *c, lg_list p, int group)
 
 static bool adadelta_more(lg_optimizer *opt, lg_list p)
 {
-        return lg_add_group(opt, LG_LIST(p.items[0]), .lr = 0.3, .weight_decay = 0.1) &&
-               lg_add_group(opt, LG_LIST(p.items[1]), .eps = 0.5);
+        return lg_add_param_group(opt, LG_LIST(p.items[0]), .lr = 0.3, .weight_decay = 0.1) &&
+               lg_add_param_group(opt, LG_LIST(p.items[1]), .eps = 0.5);
 }
 
 TEST_CASE(each_group_as_an_optimiser_of_its_own)
@@ -104,7 +105,7 @@ TEST_CASE(each_group_as_an_optimiser_of_its_own)
                 }
                 lg_optimizer *opt = rows[r].make(c, LG_LIST(together[0]), 0);
                 assert_true(rows[r].add(opt, LG_LIST_OF(2, together + 1)));
-                assert_int_equal(lg_group_count(opt), 3);
+                assert_int_equal(lg_param_group_count(opt), 3);
                 for (int step = 0; step < STEPS; step++) {
                         set_gradients(c, together, 3, step);
                         set_gradients(c, alone, 3, step);
@@ -131,21 +132,21 @@ TEST_CASE(numbers_that_an_optimiser_has_not)
         lg_ctx *c = open_ctx();
         lg_tensor *p = start(c), *more = start(c);
         lg_optimizer *opt = lg_adam(c, LG_LIST(p), 0.1);
-        assert_false(lg_add_group(opt, LG_LIST(more), .momentum = 0.9));
-        assert_error(c, LG_ERR_ARGUMENT, "lg_add_group: .momentum is given, but lg_adam has no momentum");
-        assert_false(lg_add_group(opt, LG_LIST(more), .beta1 = 1));
+        assert_false(lg_add_param_group(opt, LG_LIST(more), .momentum = 0.9));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_add_param_group: .momentum is given, but lg_adam has no momentum");
+        assert_false(lg_add_param_group(opt, LG_LIST(more), .beta1 = 1));
         assert_error(c, LG_ERR_ARGUMENT, "beta1");
-        assert_false(lg_add_group(opt, LG_LIST(more), .eps = -1));
+        assert_false(lg_add_param_group(opt, LG_LIST(more), .eps = -1));
         assert_error(c, LG_ERR_ARGUMENT, "eps");
         opt = lg_sgd(c, LG_LIST(p), 0.1, .momentum = 0.9, .nesterov = true);
-        assert_false(lg_add_group(opt, LG_LIST(more), .beta1 = 0.9));
+        assert_false(lg_add_param_group(opt, LG_LIST(more), .beta1 = 0.9));
         assert_error(c, LG_ERR_ARGUMENT, ".beta1 is given, but lg_sgd has no beta1");
-        assert_false(lg_add_group(opt, LG_LIST(more), .eps = 1e-3));
+        assert_false(lg_add_param_group(opt, LG_LIST(more), .eps = 1e-3));
         assert_error(c, LG_ERR_ARGUMENT, ".eps is given, but lg_sgd has no eps");
-        assert_false(lg_add_group(opt, LG_LIST(more), .momentum = LG_ZERO));
+        assert_false(lg_add_param_group(opt, LG_LIST(more), .momentum = LG_ZERO));
         assert_error(c, LG_ERR_ARGUMENT, "nesterov");
-        assert_int_equal(lg_group_count(opt), 1);
-        assert_true(lg_add_group(opt, LG_LIST(more), .momentum = 0.5));
+        assert_int_equal(lg_param_group_count(opt), 1);
+        assert_true(lg_add_param_group(opt, LG_LIST(more), .momentum = 0.5));
         lg_close(c);
 }
 
@@ -156,7 +157,7 @@ TEST_CASE(one_cycle_over_groups)
         lg_tensor *p[2] = {start(c), start(c)}, *alone[2] = {start(c), start(c)};
         lg_optimizer *opt = lg_adam(c, LG_LIST(p[0]), 0.1), *first = lg_adam(c, LG_LIST(alone[0]), 0.1),
                      *second = lg_adam(c, LG_LIST(alone[1]), 0.1, .beta1 = 0.5, .eps = 1e-3);
-        lg_add_group(opt, LG_LIST(p[1]), .beta1 = 0.5, .eps = 1e-3);
+        lg_add_param_group(opt, LG_LIST(p[1]), .beta1 = 0.5, .eps = 1e-3);
         lg_scheduler *s[3] = {lg_one_cycle_lr(opt, 0.2, STEPS), lg_one_cycle_lr(first, 0.2, STEPS),
                               lg_one_cycle_lr(second, 0.2, STEPS)};
         for (int step = 0; step < STEPS; step++) {
@@ -172,7 +173,7 @@ TEST_CASE(one_cycle_over_groups)
                 assert_values(p[i], ref, N, 1e-15);
         }
         lg_optimizer *plain = lg_sgd(c, LG_LIST(p[0]), 0.1, .momentum = 0.9);
-        lg_add_group(plain, LG_LIST(p[1]), .momentum = LG_ZERO);
+        lg_add_param_group(plain, LG_LIST(p[1]), .momentum = LG_ZERO);
         assert_null(lg_one_cycle_lr(plain, 0.2, STEPS));
         assert_error(c, LG_ERR_ARGUMENT, "group 1 of the optimiser has no momentum to be cycled");
         assert_non_null(lg_one_cycle_lr(plain, 0.2, STEPS, .no_cycle_momentum = true));

@@ -11,7 +11,7 @@ static lg_module *network(lg_ctx *c)
 {
         lg_module *m = lg_nn_sequential(c, lg_nn_conv2d(c, 1, 4, 3), lg_nn_batch_norm2d(c, 4), lg_nn_relu(c),
                                         lg_nn_flatten(c), lg_nn_linear(c, 16, 3));
-        lg_module_to(m, lg_get_default_device(c));
+        lg_module_to(m, lg_default_device(c));
         return m;
 }
 
@@ -46,7 +46,7 @@ TEST_CASE(a_module_is_cast)
                 assert_true(lg_backward(lg_cross_entropy(lg_forward(m, lg_cast(x, lg_dtype_of(w))),
                                                          lg_zeros(c, LG_SHAPE(8), .dtype = LG_I64))));
                 assert_true(lg_module_cast(m, dtypes[d]) && lg_module_cast(embedding, dtypes[d]));
-                assert_true(lg_each_parameter(m, count_dtype, &n));
+                assert_true(lg_each_tensor(m, count_dtype, &n));
                 assert_true(n.of_dtype == 6 && n.wide_statistics == 2 && n.others == 0);
                 assert_ptr_equal(lg_parameter(m, "0.weight"), w);
                 assert_int_equal(lg_dtype_of(lg_grad_of(w)), dtypes[d]);
@@ -156,7 +156,7 @@ enum { KINDS = 6, SIZE = 5003 };
 static lg_tensor *parameter(lg_ctx *c, lg_dtype dtype)
 {
         lg_tensor *line = lg_arange(c, 0, SIZE, 1, .dtype = LG_F32);
-        return lg_requires_grad(lg_cast(lg_cast(lg_add_scalar(lg_sin(line), 2), LG_BF16), dtype), true);
+        return lg_set_requires_grad(lg_cast(lg_cast(lg_add_scalar(lg_sin(line), 2), LG_BF16), dtype), true);
 }
 
 /* Gives p the gradient that step t has. */
@@ -200,7 +200,7 @@ TEST_CASE(without_masters_small_steps_are_lost)
         lg_ctx *c = open_ctx();
         lg_tensor *p[2];
         for (int k = 0; k < 2; k++) {
-                p[k] = lg_full(c, 2, LG_SHAPE(3), .dtype = LG_BF16, .requires_grad = true);
+                p[k] = lg_full(c, LG_SHAPE(3), 2, .dtype = LG_BF16, .requires_grad = true);
                 lg_optimizer *opt = lg_sgd(c, LG_LIST(p[k]), 0.001, .master = k == 1);
                 for (int t = 0; t < 200; t++) {
                         lg_clear_grad(p[k]);
@@ -216,7 +216,7 @@ TEST_CASE(without_masters_small_steps_are_lost)
 TEST_CASE(a_parameter_that_is_written)
 {
         lg_ctx *c = open_ctx();
-        lg_tensor *p = lg_full(c, 2, LG_SHAPE(2), .dtype = LG_BF16, .requires_grad = true);
+        lg_tensor *p = lg_full(c, LG_SHAPE(2), 2, .dtype = LG_BF16, .requires_grad = true);
         lg_optimizer *opt = lg_sgd(c, LG_LIST(p), 0.001, .master = true);
         for (int t = 0; t < 200; t++) {
                 lg_clear_grad(p);

@@ -83,7 +83,7 @@ TEST_CASE_WITH(classes_are_folders, clear, NULL)
         static const char *const names[] = {"cat/a.PNG", "cat/b.png", "cat/young/a.png", "dog/1.png"};
         lg_ctx *c = open_ctx();
         put_pets(c);
-        lg_dataset *d = lg_image_folder(c, root);
+        lg_dataset *d = lg_dataset_image_folder(c, root);
         assert_ok(c);
         assert_int_equal(lg_dataset_size(d), 4);
         lg_batch b;
@@ -92,10 +92,10 @@ TEST_CASE_WITH(classes_are_folders, clear, NULL)
                 assert_picture(b.x, names[i], 3);
                 assert_int_equal(lg_item_i64(b.y), i == 3);
         }
-        lg_dataset *grey = lg_image_folder(c, root, .channels = 1);
+        lg_dataset *grey = lg_dataset_image_folder(c, root, .channels = 1);
         assert_true(lg_dataset_get(grey, 1, &b));
         assert_picture(b.x, names[1], 1);
-        lg_dataset *bytes = lg_image_folder(c, root, .bytes = true);
+        lg_dataset *bytes = lg_dataset_image_folder(c, root, .bytes = true);
         assert_true(lg_dataset_get(bytes, 0, &b));
         assert_int_equal(lg_dtype_of(b.x), LG_U8);
         assert_picture(lg_mul_scalar(lg_cast(b.x, LG_F32), 1.0 / 255), names[0], 3);
@@ -123,9 +123,9 @@ TEST_CASE_WITH(sizes_are_made_one, clear, NULL)
         put_picture(c, "x/1.png", 3, 9, 31, 1);
         put_picture(c, "x/2.png", 3, 6, 8, 2);
         put_picture(c, "x/3.png", 3, 40, 3, 3);
-        assert_null(lg_image_folder(c, root));
+        assert_null(lg_dataset_image_folder(c, root));
         assert_error(c, LG_ERR_FORMAT, "2.png has 6 x 8 pixels, others 9 x 31; .height and .width resize them");
-        lg_dataset *d = lg_image_folder(c, root, .height = 6, .width = 8);
+        lg_dataset *d = lg_dataset_image_folder(c, root, .height = 6, .width = 8);
         assert_ok(c);
         for (int i = 0; i < 3; i++) {
                 char name[20];
@@ -155,7 +155,7 @@ TEST_CASE_WITH(threads_make_the_same, clear, NULL)
                                 put_picture(c, name, i % 3 ? 3 : 1, 5 + i, 30 - i, i);
                         }
                 }
-                lg_dataset *d = lg_image_folder(c, root, .height = 8, .width = 8);
+                lg_dataset *d = lg_dataset_image_folder(c, root, .height = 8, .width = 8);
                 lg_loader *l = lg_loader_open(c, d, 5, .shuffle = true, .seed = 6, .workers = workers);
                 lg_dataset_free(d);
                 int n = 0;
@@ -171,31 +171,31 @@ TEST_CASE_WITH(threads_make_the_same, clear, NULL)
 TEST_CASE_WITH(folders_that_are_wrong, clear, NULL)
 {
         lg_ctx *c = open_ctx();
-        assert_null(lg_image_folder(c, NULL));
+        assert_null(lg_dataset_image_folder(c, NULL));
         assert_error(c, LG_ERR_ARGUMENT, "the path is NULL");
-        assert_null(lg_image_folder(c, in_root("none")));
+        assert_null(lg_dataset_image_folder(c, in_root("none")));
         assert_error(c, LG_ERR_IO, "none cannot be read: No such file");
-        assert_null(lg_image_folder(c, root));
+        assert_null(lg_dataset_image_folder(c, root));
         assert_error(c, LG_ERR_FORMAT, "has no folders; each class has one of its name");
-        assert_null(lg_image_folder(c, root, .height = 5));
+        assert_null(lg_dataset_image_folder(c, root, .height = 5));
         assert_error(c, LG_ERR_ARGUMENT, ".height is 5 and .width 0; give both, or neither");
-        assert_null(lg_image_folder(c, root, .height = -5, .width = 3));
+        assert_null(lg_dataset_image_folder(c, root, .height = -5, .width = 3));
         assert_error(c, LG_ERR_ARGUMENT, "-5");
-        assert_null(lg_image_folder(c, root, .channels = 2));
+        assert_null(lg_dataset_image_folder(c, root, .channels = 2));
         assert_error(c, LG_ERR_ARGUMENT, ".channels is 2");
         put_pets(c);
         new_folder("horse");
-        assert_null(lg_image_folder(c, root));
+        assert_null(lg_dataset_image_folder(c, root));
         assert_error(c, LG_ERR_FORMAT, "horse has no PNG files; each folder there is a class");
         put_file(in_root("horse/1.png"), "no picture", 10);
-        assert_null(lg_image_folder(c, root));
+        assert_null(lg_dataset_image_folder(c, root));
         assert_error(c, LG_ERR_FORMAT, "horse/1.png is no PNG file");
         assert_int_equal(unlink(in_root("horse/1.png")) || symlink("..", in_root("horse/up")), 0);
         put_picture(c, "horse/1.png", 3, 4, 5, 9);
-        assert_null(lg_image_folder(c, root));
+        assert_null(lg_dataset_image_folder(c, root));
         assert_error(c, LG_ERR_FORMAT, "is more than 32 folders deep");
         assert_int_equal(unlink(in_root("horse/up")) || symlink("nowhere", in_root("horse/2.png")), 0);
-        assert_null(lg_image_folder(c, root));
+        assert_null(lg_dataset_image_folder(c, root));
         assert_error(c, LG_ERR_IO, "horse/2.png cannot be read: No such file");
         lg_close(c);
 }
@@ -206,7 +206,7 @@ TEST_CASE_WITH(pictures_that_change, clear, NULL)
                 clear(state);
                 lg_ctx *c = open_ctx();
                 put_pets(c);
-                lg_dataset *d = lg_image_folder(c, root);
+                lg_dataset *d = lg_dataset_image_folder(c, root);
                 lg_loader *l = lg_loader_open(c, d, 2, .workers = workers);
                 lg_batch b;
                 put_picture(c, "cat/young/a.png", 3, 6, 5, 1);
@@ -234,9 +234,9 @@ TEST_CASE_WITH(flat_pictures_that_become_tall, clear, NULL)
         new_folder("cat");
         put_picture(c, "cat/1.png", 1, 1, 2000, 1);
         put_picture(c, "cat/2.png", 1, 1, 16000, 2);
-        lg_dataset *d = lg_image_folder(c, root, .height = 2, .width = 1000, .channels = 1);
+        lg_dataset *d = lg_dataset_image_folder(c, root, .height = 2, .width = 1000, .channels = 1);
         assert_ok(c);
-        lg_tensor *tall = lg_full(c, 9, LG_SHAPE(1, 2000, 1), .dtype = LG_U8, .device = lg_cpu());
+        lg_tensor *tall = lg_full(c, LG_SHAPE(1, 2000, 1), 9, .dtype = LG_U8, .device = lg_cpu());
         assert_true(lg_write_png(tall, in_root("cat/1.png")));
         assert_false(lg_dataset_get(d, 0, &b));
         assert_error(c, LG_ERR_FORMAT, "cat/1.png is another picture than when the data set was made");
@@ -256,7 +256,7 @@ TEST_CASE_WITH(every_allocation_may_fail, clear, NULL)
         for (; !done && n < 1000; n++) {
                 c = lg_open(.threads = 1, FAILING(&f));
                 arm(&f, n, false);
-                lg_dataset *d = lg_image_folder(c, root, .height = 3, .width = 3);
+                lg_dataset *d = lg_dataset_image_folder(c, root, .height = 3, .width = 3);
                 lg_batch b;
                 done = d && lg_dataset_get(d, 3, &b);
                 arm(&f, 0, false);

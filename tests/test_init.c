@@ -14,7 +14,7 @@ static double std_of(lg_tensor *t)
 TEST_CASE(plain_distributions)
 {
         lg_ctx *c = open_ctx();
-        lg_tensor *t = lg_requires_grad(lg_zeros(c, LG_SHAPE(100, 100)), true);
+        lg_tensor *t = lg_set_requires_grad(lg_zeros(c, LG_SHAPE(100, 100)), true);
         assert_true(lg_init_constant(t, 3));
         assert_near(lg_item(lg_amin(t)), 3, 0);
         assert_true(lg_init_uniform(t, -1, 3));
@@ -27,7 +27,7 @@ TEST_CASE(plain_distributions)
         assert_true(lg_item(lg_amax(lg_abs(t))) <= 2);
         assert_near(std_of(t), 0.8796, 0.03);                                            /* of a normal cut at 2 */
         assert_near(lg_item(lg_sum(lg_cast(lg_ge_scalar(lg_abs(t), 2), LG_F32))), 0, 0); /* drawn again, not clamped */
-        assert_true(lg_is_leaf(t) && lg_needs_grad(t));
+        assert_true(lg_is_leaf(t) && lg_requires_grad(t));
         assert_ok(c);
         lg_close(c);
 }
@@ -79,11 +79,11 @@ TEST_CASE(wrong_arguments)
         lg_ctx *c = open_ctx();
         assert_false(lg_init_normal(lg_zeros(c, LG_SHAPE(3), .dtype = LG_I64), 0, 1));
         assert_error(c, LG_ERR_DTYPE, "lg_init_normal");
-        lg_random_state before = lg_get_random_state(c);
-        lg_tensor *x = lg_requires_grad(lg_ones(c, LG_SHAPE(3)), true);
+        lg_random_state before = lg_random_state_of(c);
+        lg_tensor *x = lg_set_requires_grad(lg_ones(c, LG_SHAPE(3)), true);
         assert_false(lg_init_trunc_normal(x, 0, 1, 5, 6));
         assert_error(c, LG_ERR_ARGUMENT, "trunc_normal");
-        assert_int_equal(before.counter, lg_get_random_state(c).counter);
+        assert_int_equal(before.counter, lg_random_state_of(c).counter);
         assert_near(lg_item(lg_sum(x)), 3, 0);
         lg_close(c);
 }
@@ -95,7 +95,7 @@ TEST_CASE(frozen_parameters_stay)
         lg_optimizer *opt = lg_sgd(c, lg_parameters(net), 0.1);
         double before[12], after[12], head[8], moved[8];
         assert_true(lg_freeze(lg_child(net, 0), true));
-        assert_false(lg_needs_grad(lg_parameter(net, "0.weight")));
+        assert_false(lg_requires_grad(lg_parameter(net, "0.weight")));
         read_all(lg_parameter(net, "0.weight"), before, 12);
         read_all(lg_parameter(net, "1.weight"), head, 8);
         lg_backward(lg_sum(lg_square(lg_forward(net, lg_ones(c, LG_SHAPE(2, 3))))));

@@ -4,14 +4,15 @@
 #define V(n, phase) golden_like(x, LG_SHAPE(n), phase)
 #define FIXED golden_like(x, LG_SHAPE(2, 3, 2, 2), 1)
 #define ROWS(ROW)                                                                                                      \
-        ROW(layer_norm, lg_layer_norm(x, 1, V(4, 0.5), V(4, 2)), 3, 4)                                                 \
-        ROW(layer_norm_2, lg_layer_norm(x, 2, lg_reshape(V(6, 0.5), LG_SHAPE(3, 2)), NULL, .eps = 0.1), 2, 3, 2)       \
-        ROW(layer_norm_plain, lg_layer_norm(x, 1, NULL, NULL), 2, 2, 3)                                                \
-        ROW(layer_norm_all, lg_layer_norm(x, 1, NULL, NULL), 5)                                                        \
-        ROW(layer_norm_w, lg_layer_norm(FIXED, 2, x, lg_reshape(V(4, 2), LG_SHAPE(2, 2))), 2, 2)                       \
-        ROW(layer_norm_b, lg_layer_norm(FIXED, 2, NULL, x), 2, 2)                                                      \
-        ROW(rms_norm, lg_rms_norm(x, 1, V(4, 0.5), .eps = 1e-3), 3, 4)                                                 \
-        ROW(rms_norm_w, lg_rms_norm(FIXED, 1, x), 2)                                                                   \
+        ROW(layer_norm, lg_layer_norm(x, LG_SHAPE(4), V(4, 0.5), V(4, 2)), 3, 4)                                       \
+        ROW(layer_norm_2, lg_layer_norm(x, LG_SHAPE(3, 2), lg_reshape(V(6, 0.5), LG_SHAPE(3, 2)), NULL, .eps = 0.1),   \
+            2, 3, 2)                                                                                                   \
+        ROW(layer_norm_plain, lg_layer_norm(x, LG_SHAPE(3), NULL, NULL), 2, 2, 3)                                      \
+        ROW(layer_norm_all, lg_layer_norm(x, LG_SHAPE(5), NULL, NULL), 5)                                              \
+        ROW(layer_norm_w, lg_layer_norm(FIXED, LG_SHAPE(2, 2), x, lg_reshape(V(4, 2), LG_SHAPE(2, 2))), 2, 2)          \
+        ROW(layer_norm_b, lg_layer_norm(FIXED, LG_SHAPE(2, 2), NULL, x), 2, 2)                                         \
+        ROW(rms_norm, lg_rms_norm(x, LG_SHAPE(4), V(4, 0.5), .eps = 1e-3), 3, 4)                                       \
+        ROW(rms_norm_w, lg_rms_norm(FIXED, LG_SHAPE(2), x), 2)                                                         \
         ROW(group_norm, lg_group_norm(x, 2, V(4, 0.5), V(4, 2)), 2, 4, 3)                                              \
         ROW(group_norm_plain, lg_group_norm(x, 2, NULL, NULL), 2, 6)                                                   \
         ROW(group_norm_w, lg_group_norm(FIXED, 1, x, V(3, 2), .eps = 0.1), 3)                                          \
@@ -51,8 +52,10 @@ TEST_CASE(layouts)
         for (int i = 0; i < 4; i++) {
                 lg_tensor *copy = lg_contiguous(x[i]);
                 assert_same_bits(lg_group_norm(x[i], 2, w, w), lg_group_norm(copy, 2, w, w));
-                assert_same_bits(lg_layer_norm(x[i], 1, NULL, NULL), lg_layer_norm(copy, 1, NULL, NULL));
-                assert_same_bits(lg_rms_norm(x[i], 3, NULL), lg_rms_norm(copy, 3, NULL));
+                const lg_shape at = lg_shape_of(copy), row = LG_SHAPE(at.size[3]),
+                               most = LG_SHAPE(at.size[1], at.size[2], at.size[3]);
+                assert_same_bits(lg_layer_norm(x[i], row, NULL, NULL), lg_layer_norm(copy, row, NULL, NULL));
+                assert_same_bits(lg_rms_norm(x[i], most, NULL), lg_rms_norm(copy, most, NULL));
         }
         assert_ok(c);
         lg_close(c);
@@ -66,8 +69,8 @@ TEST_CASE(half_precision)
                 double ref[120];
                 lg_tensor *x = lg_normal(c, 1, 2, LG_SHAPE(4, 3, 10), .dtype = d ? LG_BF16 : LG_F16);
                 lg_tensor *exact = lg_cast(x, LG_F64);
-                read_all(lg_rms_norm(exact, 2, NULL, .eps = d ? 0x1p-7 : 0x1p-10), ref, 120);
-                assert_values(lg_rms_norm(x, 2, NULL), ref, 120, limits[d]);
+                read_all(lg_rms_norm(exact, LG_SHAPE(3, 10), NULL, .eps = d ? 0x1p-7 : 0x1p-10), ref, 120);
+                assert_values(lg_rms_norm(x, LG_SHAPE(3, 10), NULL), ref, 120, limits[d]);
                 read_all(lg_normalize(exact, 1), ref, 120);
                 assert_values(lg_normalize(x, 1), ref, 120, limits[d]);
         }
@@ -89,7 +92,7 @@ TEST_CASE(gradients_of_weights_alone)
                         assert_list(lg_grad_of(w), 1e-4, 3);
         }
         lg_tensor *w = lg_ones(c, LG_SHAPE(3), .requires_grad = true), *none = lg_zeros(c, LG_SHAPE(0, 3));
-        lg_backward(lg_sum(lg_layer_norm(none, 1, w, w)));
+        lg_backward(lg_sum(lg_layer_norm(none, lg_shape_of(w), w, w)));
         assert_list(lg_grad_of(w), 0, 0, 0, 0);
         assert_ok(c);
         lg_close(c);
@@ -98,15 +101,16 @@ TEST_CASE(gradients_of_weights_alone)
 TEST_CASE(edges)
 {
         lg_ctx *c = open_ctx();
-        lg_tensor *flat = lg_full(c, 7, LG_SHAPE(2, 3));
-        assert_list(lg_layer_norm(flat, 1, NULL, NULL), 0, 0, 0, 0, 0, 0, 0); /* no deviation */
-        assert_list(lg_layer_norm(lg_full(c, 7, LG_SHAPE(2, 1)), 1, NULL, NULL), 0, 0, 0);
-        assert_list(lg_rms_norm(lg_from(c, ((float[]){3, 4}), LG_SHAPE(2)), 1, NULL, .eps = LG_ZERO), 1e-6,
+        lg_tensor *flat = lg_full(c, LG_SHAPE(2, 3), 7);
+        assert_list(lg_layer_norm(flat, LG_SHAPE(3), NULL, NULL), 0, 0, 0, 0, 0, 0, 0); /* no deviation */
+        assert_list(lg_layer_norm(lg_full(c, LG_SHAPE(2, 1), 7), LG_SHAPE(1), NULL, NULL), 0, 0, 0);
+        assert_list(lg_rms_norm(lg_from(c, ((float[]){3, 4}), LG_SHAPE(2)), LG_SHAPE(2), NULL, .eps = LG_ZERO), 1e-6,
                     0.8485281374, 1.1313708499);
         const lg_shape empty[] = {LG_SHAPE(0, 4, 2), LG_SHAPE(2, 4, 0), LG_SHAPE(3, 0, 2)};
         for (int i = 0; i < 3; i++) {
                 lg_tensor *x = lg_ones(c, empty[i]);
-                assert_int_equal(lg_numel(lg_layer_norm(x, 2, NULL, NULL)), 0);
+                assert_int_equal(lg_numel(lg_layer_norm(x, LG_SHAPE(empty[i].size[1], empty[i].size[2]), NULL, NULL)),
+                                 0);
                 if (i == 0)
                         assert_int_equal(lg_numel(lg_group_norm(x, 2, NULL, NULL)), 0);
                 assert_int_equal(lg_numel(lg_instance_norm(x, NULL, NULL)), 0);
@@ -125,21 +129,25 @@ TEST_CASE(layer_norm_errors)
 {
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 4, 3)), *w = lg_ones(c, LG_SHAPE(3)), *i = lg_cast(x, LG_I64);
-        drop(lg_layer_norm(x, 0, w, w));
-        assert_error(c, LG_ERR_ARGUMENT, "last 0 dimensions");
-        drop(lg_layer_norm(x, 4, w, w));
-        assert_error(c, LG_ERR_ARGUMENT, "last 4 dimensions");
-        drop(lg_layer_norm(x, 2, w, w));
+        drop(lg_layer_norm(x, LG_SHAPE_0D, w, w));
+        assert_error(c, LG_ERR_ARGUMENT, "a shape without dimensions");
+        drop(lg_layer_norm(x, LG_SHAPE(1, 2, 4, 3), w, w));
+        assert_error(c, LG_ERR_SHAPE, "; its last dimensions must be (1, 2, 4, 3)");
+        drop(lg_layer_norm(x, LG_SHAPE(4), w, w));
+        assert_error(c, LG_ERR_SHAPE, "its last dimensions must be (4,)");
+        drop(lg_layer_norm(x, LG_SHAPE(-3), w, w));
+        assert_error(c, LG_ERR_SHAPE, "-3");
+        drop(lg_layer_norm(x, LG_SHAPE(4, 3), w, w));
         assert_error(c, LG_ERR_SHAPE, "it needs shape (4, 3)");
-        drop(lg_layer_norm(x, 1, w, lg_ones(c, LG_SHAPE(4))));
+        drop(lg_layer_norm(x, LG_SHAPE(3), w, lg_ones(c, LG_SHAPE(4))));
         assert_error(c, LG_ERR_SHAPE, "b is");
-        drop(lg_layer_norm(i, 1, w, w));
+        drop(lg_layer_norm(i, LG_SHAPE(3), w, w));
         assert_error(c, LG_ERR_DTYPE, "layer_norm: x");
-        drop(lg_layer_norm(x, 1, w, w, .eps = -1));
+        drop(lg_layer_norm(x, LG_SHAPE(3), w, w, .eps = -1));
         assert_error(c, LG_ERR_ARGUMENT, "eps is -1");
-        drop(lg_rms_norm(x, 5, w));
-        assert_error(c, LG_ERR_ARGUMENT, "rms_norm");
-        drop(lg_rms_norm(i, 1, w));
+        drop(lg_rms_norm(x, LG_SHAPE(5), w));
+        assert_error(c, LG_ERR_SHAPE, "rms_norm");
+        drop(lg_rms_norm(i, LG_SHAPE(3), w));
         assert_error(c, LG_ERR_DTYPE, "rms_norm");
         drop(lg_group_norm(x, 3, NULL, NULL));
         assert_error(c, LG_ERR_ARGUMENT, "3 groups");
@@ -164,8 +172,8 @@ TEST_CASE(layer_norm_errors)
         assert_error(c, LG_ERR_ARGUMENT, "normalize");
         drop(lg_normalize(i, 1));
         assert_error(c, LG_ERR_DTYPE, "normalize");
-        assert_null(lg_layer_norm(NULL, 1, NULL, NULL));
-        assert_null(lg_layer_norm(NULL, 1, w, w));
+        assert_null(lg_layer_norm(NULL, LG_SHAPE(3), NULL, NULL));
+        assert_null(lg_layer_norm(NULL, LG_SHAPE(3), w, w));
         assert_error(c, LG_ERR_ARGUMENT, "layer_norm: x is NULL");
         lg_close(c);
 }
@@ -178,8 +186,8 @@ TEST_CASE(rms_of_any_length)
         for (int k = 0; k < 7; k++) {
                 const int64_t n = lengths[k];
                 double *x = numbers(n), *g = numbers(n), *y = numbers(n), *slope = numbers(n), sum = 0, product = 0;
-                lg_tensor *a = lg_requires_grad(lg_detach(lg_normal(c, 3, 1, LG_SHAPE(1, n))), true), *dx;
-                lg_tensor *b = lg_normal(c, 0, 1, LG_SHAPE(1, n)), *r = lg_rms_norm(a, 1, NULL, .eps = 1e-5);
+                lg_tensor *a = lg_set_requires_grad(lg_detach(lg_normal(c, 3, 1, LG_SHAPE(1, n))), true), *dx;
+                lg_tensor *b = lg_normal(c, 0, 1, LG_SHAPE(1, n)), *r = lg_rms_norm(a, LG_SHAPE(n), NULL, .eps = 1e-5);
                 lg_grad(LG_LIST(r), LG_LIST(a), .grads = LG_LIST(b), .result = &dx);
                 assert_ok(c);
                 read_all(a, x, n);

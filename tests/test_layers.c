@@ -3,7 +3,7 @@
 
 static lg_device other_device(lg_ctx *c)
 {
-        lg_device here = lg_get_default_device(c);
+        lg_device here = lg_default_device(c);
         return here.type == LG_DEVICE_CPU ? lg_parse_device(c, "shadow") : lg_cpu();
 }
 
@@ -253,7 +253,7 @@ TEST_CASE(prelu)
                 lg_tensor *x =
                         lg_cast(lg_from(c, ((double[]){-2, INFINITY, 0, 4, -8, 1}), LG_SHAPE(2, 3), .dtype = LG_F64),
                                 dtypes[i]);
-                lg_requires_grad(x, true);
+                lg_set_requires_grad(x, true);
                 assert_int_equal(lg_dtype_of(y = lg_forward(m, x)), dtypes[i]);
                 assert_list(y, 0, -0.5, INFINITY, 0, 4, -2, 1);
                 lg_backward(lg_sum(y));
@@ -355,7 +355,7 @@ TEST_CASE(weights_lie_as_their_device_wants)
                 lg_module *m = lg_nn_conv2d(c, shapes[i / 4].in, shapes[i / 4].out, shapes[i / 4].kernel,
                                             .groups = groups, .stride = stride, .dtype = dtype);
                 lg_tensor *w = lg_parameter(m, "weight"), *b = lg_parameter(m, "bias"), *a[3], *other[3];
-                lg_tensor *rows = lg_requires_grad(lg_copy(lg_copy(lg_detach(w), lg_cpu()), lg_device_of(w)), true);
+                lg_tensor *rows = lg_set_requires_grad(lg_copy(lg_copy(lg_detach(w), lg_cpu()), lg_device_of(w)), true);
                 lg_tensor *x =
                         lg_normal(c, 0, 1, LG_SHAPE(3, shapes[i / 4].in, 6, 7), .dtype = dtype, .requires_grad = true);
                 lg_tensor *y = lg_forward(m, x), *z = lg_conv2d(x, rows, b, .groups = groups, .stride = stride);
@@ -373,7 +373,7 @@ TEST_CASE(weights_lie_as_their_device_wants)
 TEST_CASE(wrong_arguments)
 {
         lg_ctx *c = open_ctx();
-        lg_random_state before = lg_get_random_state(c);
+        lg_random_state before = lg_random_state_of(c);
         assert_null(lg_nn_conv2d(c, 3, 4, 3, .groups = 2));
         assert_error(c, LG_ERR_ARGUMENT, "2 groups");
         assert_null(lg_nn_conv2d(c, 3, 4, 0));
@@ -390,7 +390,7 @@ TEST_CASE(wrong_arguments)
         assert_error(c, LG_ERR_ARGUMENT, "lg_nn_prelu");
         assert_null(lg_nn_layer_norm(c, LG_SHAPE_0D));
         assert_error(c, LG_ERR_ARGUMENT, "no dimensions");
-        assert_int_equal(before.counter, lg_get_random_state(c).counter);
+        assert_int_equal(before.counter, lg_random_state_of(c).counter);
         drop(lg_forward(lg_nn_sequential(c, lg_nn_conv2d(c, 3, 4, 3)), lg_ones(c, LG_SHAPE(1, 2, 8, 8))));
         assert_error(c, LG_ERR_SHAPE, "in module \"0\", Conv2d");
         lg_close(c);

@@ -67,8 +67,8 @@ TEST_CASE(gradients_do_not_see_it)
         lg_ctx *c = open_ctx();
         for (int create_graph = 0; create_graph < 2; create_graph++) {
                 lg_tensor *plain, *x = channels_last(c, &plain);
-                x = lg_requires_grad(lg_detach(x), true);
-                plain = lg_requires_grad(lg_detach(plain), true);
+                x = lg_set_requires_grad(lg_detach(x), true);
+                plain = lg_set_requires_grad(lg_detach(plain), true);
                 lg_tensor *a = lg_mul_scalar(x, 0.01), *b = lg_mul_scalar(plain, 0.01);
                 lg_backward(lg_sum(lg_mul(lg_tanh(a), lg_add(a, plain))), .create_graph = create_graph);
                 lg_tensor *gx = lg_mul_scalar(lg_grad_of(x), 1);
@@ -125,7 +125,7 @@ static int64_t run_on(lg_ctx *c, const row *r, int k, lg_tensor **x, int count, 
         lg_tensor *y = run_case(r, c, x, k, &s);
         int64_t n = y ? read_all(y, out, room) : 0;
         assert_ok(c);
-        if (!lg_needs_grad(y))
+        if (!lg_requires_grad(y))
                 return n;
         lg_grad(LG_LIST(y), LG_LIST_OF(count, x), .grads = LG_LIST(lg_ones(c, lg_shape_of(y), .dtype = lg_dtype_of(y))),
                 .result = g);
@@ -144,9 +144,9 @@ static void check_view(lg_ctx *c, const row *r, int k, const shapes *s, int view
         for (int i = 0; i < s->count; i++) {
                 lg_tensor *t = view_of(c, r, i, s->shape[i], view, dtype);
                 any = any || t;
-                t = t ? t : lg_full(c, value(r, i, 0), s->shape[i], .dtype = dtype);
-                x[i] = lg_requires_grad(t, true);
-                plain[i] = lg_requires_grad(lg_copy(lg_contiguous(lg_detach(t)), lg_device_of(t)), true);
+                t = t ? t : lg_full(c, s->shape[i], value(r, i, 0), .dtype = dtype);
+                x[i] = lg_set_requires_grad(t, true);
+                plain[i] = lg_set_requires_grad(lg_copy(lg_contiguous(lg_detach(t)), lg_device_of(t)), true);
         }
         double *got = calloc(2 * ROOM, sizeof *got), *want = got + ROOM;
         const int64_t n = any ? run_on(c, r, k, x, s->count, got, ROOM) : 0;

@@ -13,7 +13,7 @@ GOLDEN_TEST(as_pytorch_computes_it, "elementwise.txt", golden_input, ROWS);
 TEST_CASE(lerp)
 {
         lg_ctx *c = open_ctx();
-        lg_tensor *a = lg_full(c, 1e8, LG_SHAPE(2, 1)), *b = lg_full(c, 0.1, LG_SHAPE(3));
+        lg_tensor *a = lg_full(c, LG_SHAPE(2, 1), 1e8), *b = lg_full(c, LG_SHAPE(3), 0.1);
         lg_tensor *w = lg_from(c, ((float[]){0, 1, 0.25f}), LG_SHAPE(3));
         /* 1e8 + (0.1 - 1e8) would be 0 */
         assert_near(lg_item(lg_amin(lg_lerp_scalar(a, b, 1))), 0.1f, 0);

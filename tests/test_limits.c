@@ -112,7 +112,7 @@ TEST_CASE(numbers_in_range)
         assert_list(lg_gt_scalar(x, -1), 0, 1, 1, 1, 1);
         assert_list(lg_eq_scalar(x, NAN), 0, 0, 0, 0, 0);
         assert_list(lg_div_scalar(x, 1000), 1e-7, 0, 0.001, 0.005, 0.25); /* f32 */
-        lg_tensor *wide = lg_full(c, -1, LG_SHAPE(1), .dtype = LG_I64);
+        lg_tensor *wide = lg_full(c, LG_SHAPE(1), -1, .dtype = LG_I64);
         int64_t low;
         assert_true(lg_read(lg_add_scalar(lg_mul_scalar(wide, 0x1p62), -0x1p62), &low, LG_I64, sizeof low));
         assert_true(low == INT64_MIN);
@@ -271,7 +271,7 @@ static void try_shapes(const things *t, int64_t a, int64_t b)
         TRY(drop(lg_expand(lg_ones(t->c, LG_SHAPE(1, 1)), LG_SHAPE(a, b))));
         TRY(drop(lg_expand(t->row, LG_SHAPE(a, b, 6, 3))));
         TRY(drop(lg_expand(t->huge, LG_SHAPE(a, b))));
-        TRY(drop(lg_flatten(lg_expand(lg_ones(t->c, LG_SHAPE(1, 1)), LG_SHAPE(a, b)), 0, -1)));
+        TRY(drop(lg_flatten(lg_expand(lg_ones(t->c, LG_SHAPE(1, 1)), LG_SHAPE(a, b)))));
         TRY(drop(lg_repeat(t->row, LG_SHAPE(a, b))));
         TRY(drop(lg_repeat(t->empty, LG_SHAPE(a, 1, b, 1, 1))));
         TRY(drop(lg_pad(t->row, LG_INTS(a, b))));
@@ -285,7 +285,7 @@ static void try_shapes(const things *t, int64_t a, int64_t b)
         TRY(drop(lg_tril(t->row, .diagonal = a)));
         TRY(drop(lg_triu(t->empty, .diagonal = a)));
         TRY(drop(lg_one_hot(t->index, a)));
-        TRY(drop(lg_embedding(t->table, t->index, .padding_idx = a)));
+        TRY(drop(lg_embedding(t->index, t->table, .padding_idx = a)));
         TRY(drop(lg_cat(LG_LIST_OF(40, many), 0)));
         TRY(drop(lg_stack(LG_LIST_OF(40, many), 1)));
         TRY(drop(lg_cross_entropy(t->table, lg_zeros(t->c, LG_SHAPE(4), .dtype = LG_I64), .ignore_index = a)));
@@ -300,12 +300,12 @@ static void try_shapes(const things *t, int64_t a, int64_t b)
 static void try_choices(const things *t, int64_t a, int64_t b)
 {
         const int dim = (int)(a < INT32_MIN ? INT32_MIN : a > INT32_MAX ? INT32_MAX : a);
-        lg_tensor *rows = lg_full(t->c, (double)a, LG_SHAPE(2), .dtype = LG_I64), *labels = lg_select(rows, 0, 0);
+        lg_tensor *rows = lg_full(t->c, LG_SHAPE(2), (double)a, .dtype = LG_I64), *labels = lg_select(rows, 0, 0);
         TRY(drop(lg_select(t->row, dim, b)));
         TRY(drop(lg_slice(t->row, dim, a, b)));
         TRY(drop(lg_transpose(t->row, dim, 0)));
         TRY(drop(lg_unsqueeze(t->row, dim)));
-        TRY(drop(lg_flatten(t->row, dim, 0)));
+        TRY(drop(lg_flatten(t->row, .start_dim = dim, .end_dim = LG_ZERO_INT)));
         TRY(drop(lg_flip(t->row, LG_DIMS(dim))));
         TRY(drop(lg_roll(t->row, b, dim)));
         TRY(drop(lg_sum(t->row, .dims = LG_DIMS(dim))));
@@ -314,7 +314,7 @@ static void try_choices(const things *t, int64_t a, int64_t b)
         TRY(drop(lg_sort(t->row, dim)));
         TRY(drop(lg_cat(LG_LIST(t->row, t->row), dim)));
         TRY(drop(lg_normalize(t->row, dim)));
-        TRY(drop(lg_layer_norm(t->row, a, NULL, NULL)));
+        TRY(drop(lg_layer_norm(t->row, LG_SHAPE(a), NULL, NULL)));
         TRY(drop(lg_index_select(t->row, 0, rows)));
         TRY(drop(lg_gather(t->row, dim, lg_expand(rows, LG_SHAPE(3, 2)))));
         TRY(drop(lg_cross_entropy(t->table, lg_expand(labels, LG_SHAPE(4)), .ignore_index = b)));
@@ -399,7 +399,7 @@ static void try_training(const things *t, int64_t a, int64_t b)
                 for (lg_batch batch; lg_loader_next(l, &batch);)
                         assert_true(lg_size_of(batch.x, 0) <= 5);
                 after(t, "lg_loader_open", a, b);
-                lg_loader_free(l);
+                lg_loader_close(l);
         }
 }
 

@@ -82,8 +82,8 @@ TEST_CASE(infinite_scores)
         for (int d = 0; d < 4; d++) {
                 lg_tensor *x = lg_cast(lg_from(c, ((float[]){i, -i, i, -i, i, NAN}), LG_SHAPE(6)), dtypes[d]), *g[2];
                 lg_tensor *t = lg_from(c, ((float[]){1, 0, 0, 1, 0.5, 1}), LG_SHAPE(6)),
-                          *w = lg_full(c, 3, LG_SHAPE(1));
-                x = lg_requires_grad(lg_detach(x), true);
+                          *w = lg_full(c, LG_SHAPE(1), 3);
+                x = lg_set_requires_grad(lg_detach(x), true);
                 lg_tensor *y = lg_bce_with_logits(x, t, .reduction = LG_NONE);
                 assert_list(y, 0, 0, 0, INFINITY, INFINITY, INFINITY, NAN);
                 assert_list(lg_bce_with_logits(x, t, .reduction = LG_NONE, .pos_weight = w), 0, 0, 0, INFINITY,
@@ -95,8 +95,8 @@ TEST_CASE(infinite_scores)
                 }
                 lg_tensor *lp = lg_cast(lg_from(c, ((float[]){-i, -1, -i}), LG_SHAPE(3)), dtypes[d]);
                 lg_tensor *p = lg_from(c, ((float[]){0, 0, 1}), LG_SHAPE(3));
-                lp = lg_requires_grad(lg_detach(lp), true);
-                p = lg_requires_grad(lg_detach(lg_log(p)), true);
+                lp = lg_set_requires_grad(lg_detach(lp), true);
+                p = lg_set_requires_grad(lg_detach(lg_log(p)), true);
                 y = lg_kl_div(lp, lg_exp(p), .reduction = LG_NONE);
                 assert_list(y, 0, 0, 0, INFINITY);
                 y = lg_kl_div(lp, p, .reduction = LG_NONE, .log_target = true);
@@ -119,7 +119,7 @@ TEST_CASE(no_loss_is_positive)
 {
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((float[]){-1, -2}), LG_SHAPE(1, 2)), *one = lg_ones(c, LG_SHAPE(1, 1));
-        lg_tensor *none = lg_full(c, -100, LG_SHAPE(1), .dtype = LG_I64),
+        lg_tensor *none = lg_full(c, LG_SHAPE(1), -100, .dtype = LG_I64),
                   *first = lg_zeros(c, LG_SHAPE(1), .dtype = LG_I64);
         lg_tensor *w = lg_ones(c, LG_SHAPE(2)), *zero = lg_zeros(c, LG_SHAPE(1, 2));
         for (int r = 0; r < 2; r++) {
@@ -134,7 +134,7 @@ TEST_CASE(no_loss_is_positive)
                         lg_cross_entropy(one, first, .reduction = reduction, .label_smoothing = 0.1),
                         lg_cross_entropy(one, one, .reduction = reduction),
                         lg_bce(one, one, .reduction = reduction),
-                        lg_bce_with_logits(lg_full(c, INFINITY, LG_SHAPE(1, 1)), one, .reduction = reduction),
+                        lg_bce_with_logits(lg_full(c, LG_SHAPE(1, 1), INFINITY), one, .reduction = reduction),
                         lg_kl_div(x, zero, .reduction = reduction),
                         lg_kl_div(x, x, .reduction = reduction, .log_target = true),
                 };

@@ -144,7 +144,7 @@ TEST_CASE(big_products)
         lg_ctx *c = open_ctx();
         enum { SIZE = 200 };
         static double one[SIZE * SIZE], three[SIZE * SIZE];
-        lg_free(lg_full(c, NAN, LG_SHAPE(SIZE, SIZE)));
+        lg_free(lg_full(c, LG_SHAPE(SIZE, SIZE), NAN));
         lg_tensor *a = lg_uniform(c, -1, 1, LG_SHAPE(SIZE, SIZE)), *b = lg_uniform(c, -1, 1, LG_SHAPE(SIZE, SIZE));
         lg_set_threads(c, 1);
         read_all(lg_matmul(a, b), one, SIZE * SIZE);
@@ -176,8 +176,8 @@ TEST_CASE(gradients_of_broadcast_operands)
                 const lg_dtype dtype = i & 1 ? LG_BF16 : LG_F16;
                 lg_tensor *x[2], *wide[2], *g[2], *h[2];
                 for (int k = 0; k < 2; k++) {
-                        x[k] = lg_requires_grad(lg_uniform(c, 0.5, 1, shapes[i / 2][k], .dtype = dtype), true);
-                        wide[k] = lg_requires_grad(lg_cast(lg_detach(x[k]), LG_F32), true);
+                        x[k] = lg_set_requires_grad(lg_uniform(c, 0.5, 1, shapes[i / 2][k], .dtype = dtype), true);
+                        wide[k] = lg_set_requires_grad(lg_cast(lg_detach(x[k]), LG_F32), true);
                 }
                 lg_tensor *y = lg_matmul(x[0], x[1]);
                 lg_tensor *seed = lg_uniform(c, 0.5, 1, lg_shape_of(y), .dtype = dtype);

@@ -188,10 +188,10 @@ static void train_briefly(lg_ctx *c)
         lg_module *net = lg_nn_linear(c, 300, 20);
         lg_optimizer *opt = lg_adam(c, lg_parameters(net), 1e-3);
         lg_dataset *rows = lg_dataset_list(c, LG_LIST(lg_ones(c, LG_SHAPE(300, 300), .device = lg_cpu())));
-        lg_loader *batches = lg_loader_open(c, rows, 300, .workers = 1, .device = lg_get_default_device(c));
+        lg_loader *batches = lg_loader_open(c, rows, 300, .workers = 1, .device = lg_default_device(c));
         lg_batch b;
         assert_true(lg_loader_next(batches, &b));
-        lg_module_to(net, lg_get_default_device(c));
+        lg_module_to(net, lg_default_device(c));
         lg_backward(lg_mean(lg_square(lg_forward(net, b.x))));
         assert_true(lg_step(opt));
 }
@@ -261,7 +261,7 @@ TEST_CASE(calls_take_little_memory)
         enum { MANY = 1 << 20 };
         lg_ctx *c = lg_open();
         test_device(c);
-        const lg_device device = lg_get_default_device(c);
+        const lg_device device = lg_default_device(c);
         for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
                 lg_scope scope = lg_scope_begin(c);
                 lg_tensor *x = lg_ones(c, LG_SHAPE(MANY), .dtype = needs[i].dtype);

@@ -59,7 +59,7 @@ TEST_CASE(weights_without_a_sum)
 {
         lg_ctx *c = open_ctx();
         lg_dataset *d = lg_dataset_new(c, 2, one_field(), make, NULL);
-        lg_tensor *w = lg_full(c, 1e308, LG_SHAPE(2), .dtype = LG_F64, .device = lg_cpu());
+        lg_tensor *w = lg_full(c, LG_SHAPE(2), 1e308, .dtype = LG_F64, .device = lg_cpu());
         drop(lg_loader_open(c, d, 1, .weights = w));
         assert_error(c, LG_ERR_ARGUMENT, "the sum of the weights is inf");
         lg_close(c);
@@ -156,7 +156,7 @@ static bool seek(void *user, int64_t sample)
         if (from->how == 0)
                 assert_false(lg_loader_next(from->loader, &b));
         else if (from->how == 1)
-                lg_loader_free(from->loader);
+                lg_loader_close(from->loader);
         else
                 lg_loader_restart(from->loader);
         return true;
@@ -199,7 +199,7 @@ static lg_module *like_a_batch_norm(lg_ctx *c)
         assert_non_null(lg_module_add_parameter(m, "bias", lg_ones(c, LG_SHAPE(3))));
         for (int i = 0; i < 2; i++)
                 assert_non_null(lg_module_add_buffer(m, names[i], lg_ones(c, LG_SHAPE(3))));
-        assert_non_null(lg_module_add_buffer(m, "num_batches_tracked", lg_full(c, 7, LG_SHAPE_0D, .dtype = LG_I64)));
+        assert_non_null(lg_module_add_buffer(m, "num_batches_tracked", lg_full(c, LG_SHAPE_0D, 7, .dtype = LG_I64)));
         return m;
 }
 

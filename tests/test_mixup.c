@@ -124,7 +124,7 @@ TEST_CASE(other_fields_stay)
                         }
                 }
                 assert_ok(c);
-                lg_loader_free(l);
+                lg_loader_close(l);
         }
         lg_close(c);
 }

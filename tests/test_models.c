@@ -62,7 +62,7 @@ static void losses_of(const char *name, lg_dtype amp, int count, int side, doubl
         lg_module *net = lg_model(c, name);
         lg_no_grad(c)
         {
-                lg_each_parameter(net, fill_one, &(filling){0});
+                lg_each_tensor(net, fill_one, &(filling){0});
         }
         lg_optimizer *opt = lg_sgd(c, lg_parameters(net), lr, .momentum = 0.9);
         lg_scaler *s = lg_scaler_new(c);
@@ -159,7 +159,7 @@ TEST_CASE(names)
         lg_module *net = lg_model(c, "vgg");
         assert_non_null(lg_forward(net, lg_zeros(c, LG_SHAPE(2, 1, 28, 28))));
         lg_scope_end(c, scope);
-        assert_int_equal(lg_parameter_count(lg_model_resnet18(c, 3, 10)), 11173962); /* as kuangliu's for CIFAR-10 */
+        assert_int_equal(lg_parameter_numel(lg_model_resnet18(c, 3, 10)), 11173962); /* as kuangliu's for CIFAR-10 */
         assert_ok(c);
         lg_close(c);
 }

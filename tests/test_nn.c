@@ -54,7 +54,7 @@ TEST_CASE(parts_are_found_by_path)
         assert_ptr_equal(p.items[2], lg_parameter(net, "3.weight"));
         assert_ptr_equal(lg_child(net, 1), lg_child_named(net, "1"));
         assert_string_equal(lg_module_type(lg_child(net, 2)), "ReLU");
-        assert_int_equal(lg_parameter_count(net), 6 * 4 + 4 + 12);
+        assert_int_equal(lg_parameter_numel(net), 6 * 4 + 4 + 12);
         assert_ptr_equal(lg_parameters(net).items, p.items);
         assert_ok(c);
         assert_null(lg_parameter(net, "3.bias"));
@@ -108,13 +108,13 @@ TEST_CASE(own_modules_have_parts)
         int calls = 0;
         char names[200] = "";
         lg_module *m = lg_nn_module(c, "Block", .forward = two_inputs, .user = &calls, .release = count_release);
-        lg_module_add_parameter(m, "gain", lg_full(c, 2, LG_SHAPE_0D));
+        lg_module_add_parameter(m, "gain", lg_full(c, LG_SHAPE_0D, 2));
         lg_module_add(m, "inner", lg_nn_linear(c, 3, 3));
-        lg_module_add_buffer(m, "shift", lg_full(c, 1, LG_SHAPE(3)));
+        lg_module_add_buffer(m, "shift", lg_full(c, LG_SHAPE(3), 1));
         lg_module *net = lg_nn_sequential(c, m);
-        lg_each_parameter(net, collect, names);
+        lg_each_tensor(net, collect, names);
         assert_string_equal(names, "0.gain 0.inner.weight 0.inner.bias 0.shift* ");
-        assert_true(lg_needs_grad(lg_parameter(net, "0.gain")));
+        assert_true(lg_requires_grad(lg_parameter(net, "0.gain")));
         lg_no_grad(c)
         {
                 lg_fill_(lg_parameter(m, "inner.weight"), 1);
@@ -224,7 +224,7 @@ TEST_CASE(modes_and_printing)
         lg_train(net, false);
         assert_false(lg_is_training(lg_child(net, 2)));
         lg_train(lg_child(net, 1), true);
-        lg_random_state before = lg_get_random_state(c);
+        lg_random_state before = lg_random_state_of(c);
         int64_t live = lg_live_tensors(c);
         FILE *f = open_memstream(&text, &size);
         assert_true(lg_module_print(f, net, .input = LG_SHAPE(5, 2, 3)));
@@ -233,7 +233,7 @@ TEST_CASE(modes_and_printing)
         assert_non_null(strstr(text, "total  Sequential  (5, 3)            40\n"));
         free(text);
         assert_true(lg_is_training(lg_child(net, 1)) && !lg_is_training(net));
-        assert_true(lg_get_random_state(c).counter == before.counter);
+        assert_true(lg_random_state_of(c).counter == before.counter);
         assert_int_equal(lg_live_tensors(c), live);
         f = open_memstream(&text, &size);
         assert_true(lg_module_print(f, net));

@@ -53,7 +53,7 @@ TEST_CASE(places_and_elements)
         assert_shape(lg_nonzero(lg_scalar(c, 5)), LG_SHAPE(1, 0));
         assert_shape(lg_nonzero(lg_scalar(c, 0)), LG_SHAPE(0, 0));
         assert_list(lg_nonzero(lg_from(c, ((float[]){0, NAN, -0.0f, INFINITY}), LG_SHAPE(4))), 0, 1, 3);
-        lg_tensor *yes = lg_full(c, 1, LG_SHAPE_0D, .dtype = LG_BOOL), *no = lg_logical_not(yes);
+        lg_tensor *yes = lg_full(c, LG_SHAPE_0D, 1, .dtype = LG_BOOL), *no = lg_logical_not(yes);
         assert_list(lg_masked_select(lg_scalar(c, 5), yes), 0, 5);
         assert_shape(lg_masked_select(lg_scalar(c, 5), no), LG_SHAPE(0));
         assert_list(lg_masked_select(lg_from(c, ((int64_t[]){4, 5}), LG_SHAPE(2)), yes), 0, 4, 5);
@@ -114,7 +114,7 @@ static double bytes_for(lg_ctx *c, lg_dtype dtype, bool select, int64_t n)
         lg_tensor *x = lg_cast(lg_eq_scalar(lg_arange(c, 0, (double)n, 1, .dtype = LG_I64), 7), dtype);
         lg_tensor *mask = lg_cast(x, LG_BOOL);
         assert_true(lg_synchronize(c));
-        const lg_device device = lg_get_default_device(c);
+        const lg_device device = lg_default_device(c);
         const double used = (double)lg_memory_stats(c, device).used;
         lg_reset_peak_memory(c, device);
         lg_tensor *y = select ? lg_masked_select(x, mask) : lg_nonzero(x);
@@ -142,7 +142,7 @@ TEST_CASE(chunks_and_small_numbers)
         lg_ctx *c = open_ctx();
         for (int64_t n = 4095; n < 8200; n += n == 4097 ? 4094 : 1) {
                 lg_tensor *x = lg_sub_scalar(lg_remainder(lg_arange(c, 0, (double)n, 1, .dtype = LG_I64),
-                                                          lg_full(c, 3, LG_SHAPE_0D, .dtype = LG_I64)),
+                                                          lg_full(c, LG_SHAPE_0D, 3, .dtype = LG_I64)),
                                              1);
                 double at[8200];
                 int64_t count = 0;

@@ -249,7 +249,7 @@ static void train(outcome *ret, bool with_observer, bool with_trace)
         if (with_observer)
                 lg__observe(c, &r.observer);
         if (with_trace)
-                assert_true(lg_trace(c, ignore));
+                assert_true(lg_set_trace(c, ignore));
         count_kernels(c, &api, &table);
         for (int i = 0; i < 4; i++) {
                 lg_tensor *loss = loss_of(net, x, y);
@@ -293,19 +293,19 @@ static void end_both(const lg_trace_record *r, void *user)
 {
         lg_ctx *c = user;
         (void)r;
-        lg_anomaly(c, false);
-        lg_trace(c, NULL);
+        lg_set_anomaly(c, false);
+        lg_set_trace(c, NULL);
 }
 
 TEST_CASE(observers_that_go_while_they_are_told)
 {
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_zeros(c, LG_SHAPE(2));
-        assert_true(lg_trace(c, end_both, .user = c));
-        assert_true(lg_anomaly(c, true));
+        assert_true(lg_set_trace(c, end_both, .user = c));
+        assert_true(lg_set_anomaly(c, true));
         drop(lg_log(x)); /* nobody is left to complain */
         assert_ok(c);
-        assert_false(lg_get_anomaly(c));
+        assert_false(lg_anomaly(c));
         assert_null(c->observers);
         lg_close(c);
 }
@@ -322,7 +322,7 @@ TEST_CASE(attributes_are_told)
         lg_ctx *c = open_ctx();
         char text[200] = "";
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3));
-        assert_true(lg_trace(c, keep_text, .user = text));
+        assert_true(lg_set_trace(c, keep_text, .user = text));
         drop(lg_softmax(x, -1));
         assert_string_equal(text, "softmax: dim 1");
         drop(lg_leaky_relu(x, 0.25));

@@ -173,7 +173,7 @@ TEST_CASE(strided_leaves_are_updated)
         lg_ctx *c = open_ctx();
         double values[N] = {1, 2, 3, 4, 5, 6};
         lg_tensor *base = lg_from(c, values, LG_SHAPE(2, 3), .dtype = LG_F64);
-        lg_tensor *p = lg_requires_grad(lg_transpose(base, 0, 1), true);
+        lg_tensor *p = lg_set_requires_grad(lg_transpose(base, 0, 1), true);
         lg_optimizer *opt = lg_sgd(c, LG_LIST(p), 0.5, .momentum = 0.9);
         lg_backward(lg_sum(lg_mul(p, p)));
         assert_true(lg_step(opt));
@@ -240,10 +240,10 @@ TEST_CASE(wrong_arguments_are_told)
         assert_null(lg_adam(c, LG_LIST(inner), 1));
         assert_error(c, LG_ERR_ARGUMENT, "not a leaf");
         lg_optimizer *opt = lg_sgd(c, LG_LIST(p), 0.5);
-        assert_true(lg_set_lr(opt, 0.25) && lg_get_lr(opt) == 0.25);
+        assert_true(lg_set_lr(opt, 0.25) && lg_lr(opt) == 0.25);
         assert_false(lg_set_lr(opt, INFINITY));
         assert_error(c, LG_ERR_ARGUMENT, "lr");
-        assert_true(lg_get_lr(opt) == 0.25 && isnan(lg_get_lr(NULL)));
+        assert_true(lg_lr(opt) == 0.25 && isnan(lg_lr(NULL)));
         lg_optimizer_free(opt);
         lg_optimizer_free(NULL);
         lg_close(c);
@@ -274,9 +274,9 @@ TEST_CASE(freezing_a_parameter_is_no_error)
         lg_tensor *p = start(c, LG_SHAPE(N));
         lg_optimizer *opt = lg_sgd(c, LG_LIST(p), 1);
         double before[N], g[N];
-        lg_requires_grad(p, false);
+        lg_set_requires_grad(p, false);
         assert_true(lg_step(opt));
-        lg_requires_grad(p, true);
+        lg_set_requires_grad(p, true);
         set_gradient(c, p, 0);
         read_all(p, before, N);
         read_all(lg_grad_of(p), g, N);
@@ -309,7 +309,7 @@ TEST_CASE(clearing_the_error_lets_steps_go_on)
 {
         lg_ctx *c = open_ctx();
         lg_tensor *w = lg_zeros(c, LG_SHAPE(1, 2), .requires_grad = true);
-        lg_tensor *good = lg_zeros(c, LG_SHAPE(1), .dtype = LG_I64), *bad = lg_full(c, 7, LG_SHAPE(1), .dtype = LG_I64);
+        lg_tensor *good = lg_zeros(c, LG_SHAPE(1), .dtype = LG_I64), *bad = lg_full(c, LG_SHAPE(1), 7, .dtype = LG_I64);
         lg_optimizer *opt = lg_sgd(c, LG_LIST(w), 1);
         for (int i = 0; i < 2; i++) {
                 lg_backward(lg_cross_entropy(w, bad));
@@ -347,7 +347,7 @@ TEST_CASE(a_stopped_step_changes_no_state)
                 set_gradient(c, alone, t);
                 set_gradient(c, p, t);
                 assert_true(lg_step(one) && lg_step(other));
-                drop(lg_cross_entropy(scores, lg_full(c, 7, LG_SHAPE(1), .dtype = LG_I64)));
+                drop(lg_cross_entropy(scores, lg_full(c, LG_SHAPE(1), 7, .dtype = LG_I64)));
                 assert_int_equal(lg_step(other), !reports_at_once(c));
                 lg_clear_error(c);
         }
@@ -364,7 +364,7 @@ TEST_CASE(half_precision)
         for (int k = 0; k < 6; k++) {
                 double g[N] = {0.5, -1, 2, 0.25, 1, -0.75}, exact[N], v[N];
                 lg_tensor *p = start(c, LG_SHAPE(N)),
-                          *h = lg_requires_grad(lg_cast(lg_detach(p), k & 1 ? LG_BF16 : LG_F16), true);
+                          *h = lg_set_requires_grad(lg_cast(lg_detach(p), k & 1 ? LG_BF16 : LG_F16), true);
                 lg_optimizer *a = k & 4   ? lg_adadelta(c, LG_LIST(p), 1)
                                   : k & 2 ? lg_adagrad(c, LG_LIST(p), 0.1)
                                           : lg_rmsprop(c, LG_LIST(p), 0.01, .momentum = 0.5, .centered = true);
@@ -400,7 +400,7 @@ TEST_CASE(many_parameters)
         for (int i = 0; i < COUNT; i++) {
                 const int64_t n = i % 50 == 7 ? MOST - i / 50 : i % 30;
                 lg_tensor *whole = lg_normal(c, 0, 1, LG_SHAPE(n + 1), .dtype = dtypes[i % 4]);
-                p[i] = lg_requires_grad(lg_detach(lg_slice(whole, 0, i % 3 == 0, n + (i % 3 == 0))), true);
+                p[i] = lg_set_requires_grad(lg_detach(lg_slice(whole, 0, i % 3 == 0, n + (i % 3 == 0))), true);
                 lg_backward(lg_sum(lg_mul(p[i], lg_normal(c, 0, 1, LG_SHAPE(n), .dtype = dtypes[i % 4]))));
                 read_all(lg_grad_of(p[i]), g, MOST);
                 read_all(p[i], before + i * MOST, MOST);
@@ -435,9 +435,9 @@ TEST_CASE(long_parameters)
         lg_ctx *c = open_ctx();
         for (int rule = 0; rule < 5; rule++) {
                 lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(LENGTH)), *slope = lg_normal(c, 0, 1, LG_SHAPE(LENGTH));
-                lg_tensor *whole = lg_requires_grad(lg_detach(lg_mul_scalar(x, 1)), true);
+                lg_tensor *whole = lg_set_requires_grad(lg_detach(lg_mul_scalar(x, 1)), true);
                 lg_tensor *piece =
-                        lg_requires_grad(lg_detach(lg_mul_scalar(lg_slice(x, 0, 4097, 4097 + PIECE), 1)), true);
+                        lg_set_requires_grad(lg_detach(lg_mul_scalar(lg_slice(x, 0, 4097, 4097 + PIECE), 1)), true);
                 lg_tensor *part = lg_slice(slope, 0, 4097, 4097 + PIECE);
                 lg_optimizer *opt[2];
                 for (int k = 0; k < 2; k++) {
@@ -472,7 +472,7 @@ TEST_CASE(centered_rmsprop_of_constant_gradients)
                 double g[COUNT], was[COUNT], now[COUNT];
                 for (int i = 0; i < COUNT; i++)
                         g[i] = 0.1 + 1.7 * i;
-                lg_tensor *p = lg_requires_grad(lg_zeros(c, LG_SHAPE(COUNT), .dtype = dtype), true);
+                lg_tensor *p = lg_set_requires_grad(lg_zeros(c, LG_SHAPE(COUNT), .dtype = dtype), true);
                 lg_tensor *slope = lg_from(c, g, LG_SHAPE(COUNT), .dtype = LG_F64);
                 lg_optimizer *opt = k & 2 ? lg_rmsprop(c, LG_LIST(p), 1e-3, .alpha = 0.9, .centered = true)
                                           : lg_rmsprop(c, LG_LIST(p), 1e-3, .alpha = 0.5, .centered = true);
@@ -495,13 +495,13 @@ TEST_CASE(centered_rmsprop_of_constant_gradients)
 TEST_CASE(parameters_that_share_memory)
 {
         lg_ctx *c = open_ctx();
-        lg_tensor *base = lg_ones(c, LG_SHAPE(6)), *all = lg_requires_grad(lg_detach(base), true);
-        lg_tensor *wide = lg_requires_grad(lg_expand(lg_slice(base, 0, 0, 1), LG_SHAPE(2000)), true);
-        lg_tensor *again = lg_requires_grad(lg_reshape(base, LG_SHAPE(2, 3)), true);
-        lg_tensor *part = lg_requires_grad(lg_slice(base, 0, 2, 4), true);
+        lg_tensor *base = lg_ones(c, LG_SHAPE(6)), *all = lg_set_requires_grad(lg_detach(base), true);
+        lg_tensor *wide = lg_set_requires_grad(lg_expand(lg_slice(base, 0, 0, 1), LG_SHAPE(2000)), true);
+        lg_tensor *again = lg_set_requires_grad(lg_reshape(base, LG_SHAPE(2, 3)), true);
+        lg_tensor *part = lg_set_requires_grad(lg_slice(base, 0, 2, 4), true);
         lg_tensor *matrix = lg_reshape(base, LG_SHAPE(2, 3));
-        lg_tensor *left = lg_requires_grad(lg_slice(matrix, 1, 0, 1), true);
-        lg_tensor *right = lg_requires_grad(lg_slice(matrix, 1, 1, 3), true);
+        lg_tensor *left = lg_set_requires_grad(lg_slice(matrix, 1, 0, 1), true);
+        lg_tensor *right = lg_set_requires_grad(lg_slice(matrix, 1, 1, 3), true);
         assert_null(lg_adam(c, LG_LIST(wide), 0.1));
         assert_error(c, LG_ERR_ARGUMENT, "is expanded: its elements share memory");
         assert_null(lg_sgd(c, LG_LIST(all, again), 0.1));
@@ -509,10 +509,10 @@ TEST_CASE(parameters_that_share_memory)
         assert_null(lg_sgd(c, LG_LIST(part, left, all), 0.1));
         assert_error(c, LG_ERR_ARGUMENT, "parameters 0 and 2 share memory");
         lg_optimizer *opt = lg_sgd(c, LG_LIST(left), 0.5);
-        assert_true(lg_add_group(opt, LG_LIST(right)));
-        assert_false(lg_add_group(opt, LG_LIST(wide)));
+        assert_true(lg_add_param_group(opt, LG_LIST(right)));
+        assert_false(lg_add_param_group(opt, LG_LIST(wide)));
         assert_error(c, LG_ERR_ARGUMENT, "is expanded");
-        assert_false(lg_add_group(opt, LG_LIST(all)));
+        assert_false(lg_add_param_group(opt, LG_LIST(all)));
         assert_error(c, LG_ERR_ARGUMENT, "parameter 0 is in group 0 already");
         lg_backward(lg_add(lg_sum(left), lg_sum(right)));
         assert_true(lg_step(opt));
@@ -527,7 +527,7 @@ TEST_CASE(expanded_gradients_are_clipped_once)
         lg_ctx *c = open_ctx();
         for (int k = 0; k < 2; k++) {
                 lg_tensor *p = lg_ones(c, LG_SHAPE(1 << 15), .requires_grad = true);
-                lg_tensor *q = lg_full(c, 8, LG_SHAPE(1), .requires_grad = true);
+                lg_tensor *q = lg_full(c, LG_SHAPE(1), 8, .requires_grad = true);
                 lg_backward(lg_sum(lg_mul(q, lg_sum(p))), .create_graph = true);
                 assert_int_equal(lg_stride_of(lg_grad_of(p), 0), 0);
                 if (k)

@@ -3,6 +3,9 @@
 
 #define ROWS(ROW)                                                                                                      \
         ROW(pad, lg_pad(x, LG_INTS(1, 2, 0, 1), .value = -0.5), 2, 3, 4)                                               \
+        ROW(pad_reflect, lg_pad(x, LG_INTS(2, 1, 1, 0), .mode = LG_PAD_REFLECT), 2, 3, 4)                              \
+        ROW(pad_replicate, lg_pad(x, LG_INTS(2, 1, 3, 0), .mode = LG_PAD_REPLICATE), 2, 3, 4)                          \
+        ROW(pad_circular, lg_pad(x, LG_INTS(4, 1, 0, 2), .mode = LG_PAD_CIRCULAR), 2, 3, 4)                            \
         ROW(pad_crop, lg_pad(x, LG_INTS(-1, 1, 2, -2)), 4, 5)
 
 GOLDEN_TEST(as_pytorch_computes_it, "index.txt", golden_input, ROWS);
@@ -19,6 +22,29 @@ TEST_CASE(layouts_and_edges)
         assert_shape(lg_pad(m, LG_INTS(-1, -1)), LG_SHAPE(3, 0));
         assert_list(lg_pad(lg_scalar(c, 3), LG_INTS_OF(0, NULL)), 0, 3);
         assert_ok(c);
+        lg_close(c);
+}
+
+TEST_CASE(elements_of_x_itself)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_arange(c, 0, 4, 1, .dtype = LG_I64), *m = lg_reshape(lg_arange(c, 0, 6, 1), LG_SHAPE(2, 3));
+        assert_list(lg_pad(x, LG_INTS(3, 3), .mode = LG_PAD_REFLECT), 0, 3, 2, 1, 0, 1, 2, 3, 2, 1, 0);
+        assert_list(lg_pad(x, LG_INTS(2, 5), .mode = LG_PAD_REPLICATE), 0, 0, 0, 0, 1, 2, 3, 3, 3, 3, 3, 3);
+        assert_list(lg_pad(x, LG_INTS(4, 1), .mode = LG_PAD_CIRCULAR), 0, 0, 1, 2, 3, 0, 1, 2, 3, 0);
+        assert_list(lg_pad(x, LG_INTS(-1, 1), .mode = LG_PAD_CIRCULAR), 0, 1, 2, 3, 0);
+        assert_list(lg_pad(m, LG_INTS(1, 0, 0, 1), .mode = LG_PAD_REFLECT), 0, 1, 0, 1, 2, 4, 3, 4, 5, 1, 0, 1, 2);
+        assert_shape(lg_pad(lg_zeros(c, LG_SHAPE(0, 2)), LG_INTS(1, 1), .mode = LG_PAD_REFLECT), LG_SHAPE(0, 4));
+        lg_fill_(lg_pad(x, LG_INTS(0, 0), .mode = LG_PAD_REFLECT), 7); /* a copy even of all */
+        assert_list(x, 0, 0, 1, 2, 3);
+        assert_ok(c);
+        assert_fails(c, lg_pad(x, LG_INTS(0, 4), .mode = LG_PAD_REFLECT), LG_ERR_SHAPE, "pad it by 0 and 4");
+        assert_fails(c, lg_pad(x, LG_INTS(5, 0), .mode = LG_PAD_CIRCULAR), LG_ERR_SHAPE, "pad: x is i64 (4,)");
+        assert_fails(c, lg_pad(lg_zeros(c, LG_SHAPE(0)), LG_INTS(1, 0), .mode = LG_PAD_REPLICATE), LG_ERR_SHAPE,
+                     "no elements");
+        assert_fails(c, lg_pad(x, LG_INTS(1), .mode = LG_PAD_REFLECT), LG_ERR_ARGUMENT, "1 pads");
+        assert_fails(c, lg_pad(x, LG_INTS(1, 1), .mode = (lg_pad_mode)4), LG_ERR_ARGUMENT, "mode is 4");
+        assert_null(lg_pad(NULL, LG_INTS(1, 1), .mode = LG_PAD_REFLECT));
         lg_close(c);
 }
 

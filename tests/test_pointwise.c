@@ -314,7 +314,7 @@ TEST_CASE(not_a_number_goes_through)
 {
         lg_ctx *c = open_ctx();
         for (int d = 0; d < 4; d++) {
-                lg_tensor *x = lg_full(c, NAN, LG_SHAPE(9), .dtype = floats[d]),
+                lg_tensor *x = lg_full(c, LG_SHAPE(9), NAN, .dtype = floats[d]),
                           *one = lg_ones(c, LG_SHAPE(9), .dtype = floats[d]);
                 double v[9];
                 for (int r = 0; r < COUNT(unaries); r++) {
@@ -376,7 +376,7 @@ TEST_CASE(scalar_comparisons_and_where)
         assert_list(lg_le_scalar(x, 2), 0, 1, 1, 0);
         assert_list(lg_gt_scalar(x, 2), 0, 0, 0, 1);
         assert_list(lg_ge_scalar(x, 2), 0, 0, 1, 1);
-        lg_tensor *w = lg_where(lg_gt_scalar(x, 1), lg_full(c, 5, LG_SHAPE(1), .dtype = LG_F64), x);
+        lg_tensor *w = lg_where(lg_gt_scalar(x, 1), lg_full(c, LG_SHAPE(1), 5, .dtype = LG_F64), x);
         assert_int_equal(lg_dtype_of(w), LG_F64);
         assert_int_equal(lg_dtype_of(lg_where(lg_gt_scalar(x, 1), lg_scalar(c, 5, .dtype = LG_F64), x)), LG_F32);
         assert_list(w, 0, 1, 5, 5);
@@ -384,6 +384,6 @@ TEST_CASE(scalar_comparisons_and_where)
         assert_error(c, LG_ERR_DTYPE, "where");
         drop(lg_where(lg_ones(c, LG_SHAPE(2), .dtype = LG_BOOL), x, x));
         assert_error(c, LG_ERR_SHAPE, "where");
-        assert_false(lg_needs_grad(lg_gt_scalar(lg_requires_grad(x, true), 1)));
+        assert_false(lg_requires_grad(lg_gt_scalar(lg_set_requires_grad(x, true), 1)));
         lg_close(c);
 }

@@ -66,7 +66,7 @@ TEST_CASE(strided_and_other_dtypes)
         assert_values(lg_avg_pool2d(turned, 3, .padding = 1), v, n, 1e-15);
         assert_values(lg_avg_pool2d(lg_cast(x, LG_F16), 3, .padding = 1), v, n, 2e-3);
         assert_values(lg_avg_pool2d(lg_cast(x, LG_BF16), 3, .padding = 1), v, n, 1.6e-2);
-        lg_tensor *half = lg_requires_grad(lg_cast(x, LG_F16), true);
+        lg_tensor *half = lg_set_requires_grad(lg_cast(x, LG_F16), true);
         lg_backward(lg_sum(lg_add(lg_max_pool2d(half, 2), lg_slice(lg_avg_pool2d(half, 2), 0, 0, LG_MAX))));
         assert_near(lg_item(lg_sum(lg_cast(lg_grad_of(half), LG_F64))), 2 * 2 * 5 * 3 * 2, 1e-2);
         assert_int_equal(lg_numel(lg_max_pool2d(lg_zeros(c, LG_SHAPE(0, 2, 4, 4)), 2)), 0);
@@ -83,7 +83,7 @@ TEST_CASE(second_derivatives)
                 double v[2 * 16 * 3 * 2];
                 lg_tensor *x = lg_normal(c, 0, 1, LG_SHAPE(2, channels, 6, 5), .requires_grad = true), *dx, *picked;
                 lg_tensor *y = lg_max_pool2d(x, 2);
-                lg_tensor *g = lg_requires_grad(lg_detach(lg_mul_scalar(y, 0)), true);
+                lg_tensor *g = lg_set_requires_grad(lg_detach(lg_mul_scalar(y, 0)), true);
                 lg_grad(LG_LIST(y), LG_LIST(x), .grads = LG_LIST(g), .create_graph = true, .result = &dx);
                 lg_grad(LG_LIST(lg_sum(lg_mul(dx, lg_detach(x)))), LG_LIST(g), .result = &picked);
                 assert_ok(c);
@@ -135,8 +135,6 @@ TEST_CASE(wrong_arguments)
         assert_error(c, LG_ERR_DTYPE, "avg_pool2d");
         drop(lg_adaptive_max_pool2d(lg_cast(x, LG_I64), 2));
         assert_error(c, LG_ERR_DTYPE, "adaptive_max_pool2d: x is i64");
-        drop(lg_avg_pool2d(x, 2, .dilation = 2));
-        assert_error(c, LG_ERR_ARGUMENT, "dilation");
         drop(lg_avg_pool2d(x, 2, .divisor = -1));
         assert_error(c, LG_ERR_ARGUMENT, "divisor");
         drop(lg_adaptive_avg_pool2d(x, 0));
@@ -158,7 +156,6 @@ TEST_CASE(wrong_arguments)
         assert_error(c, LG_ERR_ARGUMENT, "dilation 0");
         drop(lg_adaptive_avg_pool1d(signal, 0));
         assert_error(c, LG_ERR_ARGUMENT, "above 0");
-        assert_shape(lg_max_pool1d(signal, 0, .kernels = LG_PAIR(7, 2)), LG_SHAPE(1, 2, 2));
         lg_close(c);
 }
 

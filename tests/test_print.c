@@ -110,9 +110,9 @@ TEST_CASE(dot_of_a_network)
         lg_ctx *c = open_ctx();
         lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 3, 4), lg_nn_tanh(c), lg_nn_linear(c, 4, 2));
         FILE *f = fmemopen(text, sizeof text, "w");
-        lg_anomaly(c, true);
+        lg_set_anomaly(c, true);
         lg_tensor *y = lg_forward(net, lg_ones(c, LG_SHAPE(2, 3)));
-        lg_anomaly(c, false);
+        lg_set_anomaly(c, false);
         assert_true(lg_graph_dot(f, y, .module = net));
         fclose(f);
         assert_has(text, "label=\"0.weight\\nf32 (4, 3)\\n");
@@ -197,7 +197,7 @@ static lg_tensor *exponential(lg_ctx *c, lg_list inputs, void *user)
 /* Everything that writes fractions, as it is and under the comma. */
 static void write_all(lg_ctx *c, FILE *f)
 {
-        lg_tensor *x = lg_full(c, 2.5, LG_SHAPE(2, 3), .requires_grad = true);
+        lg_tensor *x = lg_full(c, LG_SHAPE(2, 3), 2.5, .requires_grad = true);
         lg_module *net = lg_nn_linear(c, 3, 1000);
         lg_check_report report;
         assert_true(lg_print(f, x));
@@ -205,10 +205,10 @@ static void write_all(lg_ctx *c, FILE *f)
         assert_true(lg_graph_dot(f, lg_exp(x)));
         assert_true(lg_module_print_memory(f, net, .input = LG_SHAPE(2, 3)));
         assert_true(lg_module_print(f, net, .input = LG_SHAPE(2, 3)));
-        lg_trace(c, lg_trace_print, .user = f);
+        lg_set_trace(c, lg_trace_print, .user = f);
         drop(lg_exp(x));
-        lg_trace(c, NULL);
-        lg_tensor *y = lg_full(c, 2.5, LG_SHAPE(1), .dtype = LG_F64, .requires_grad = true);
+        lg_set_trace(c, NULL);
+        lg_tensor *y = lg_full(c, LG_SHAPE(1), 2.5, .dtype = LG_F64, .requires_grad = true);
         assert_true(lg_gradcheck(c, exponential, LG_LIST(y), .report = &report));
         fputs(report.text, f);
         lg_clear_error(c);

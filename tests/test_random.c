@@ -27,8 +27,8 @@ TEST_CASE(uniform_is_the_words_of_the_generator)
                 uint32_t word = lg_philox_block(42, i / 4).w[i % 4];
                 assert_near(got[i], (word >> 8) * 0x1p-24, 0x1p-24);
         }
-        assert_int_equal(lg_get_random_state(c).counter, 3);
-        assert_int_equal(lg_get_random_state(c).seed, 42);
+        assert_int_equal(lg_random_state_of(c).counter, 3);
+        assert_int_equal(lg_random_state_of(c).seed, 42);
         lg_close(c);
 }
 
@@ -38,7 +38,7 @@ TEST_CASE(the_state_is_the_sequence)
         double a[64], b[64];
         lg_seed(c, 7);
         drop(lg_normal(c, 0, 1, LG_SHAPE(5)));
-        lg_random_state s = lg_get_random_state(c);
+        lg_random_state s = lg_random_state_of(c);
         read_all(lg_normal(c, 0, 1, LG_SHAPE(64), .dtype = LG_F64), a, 64);
         lg_set_random_state(c, s);
         read_all(lg_normal(c, 0, 1, LG_SHAPE(64), .dtype = LG_F64), b, 64);
@@ -48,7 +48,7 @@ TEST_CASE(the_state_is_the_sequence)
         assert_non_null(lg_uniform(c, -65504, 65504, LG_SHAPE(3), .dtype = LG_F16));
         assert_non_null(lg_uniform(c, -3e38, 3e38, LG_SHAPE(3)));
         /* a failing call takes no numbers */
-        s = lg_get_random_state(c);
+        s = lg_random_state_of(c);
         drop(lg_uniform(c, 1, 0, LG_SHAPE(3)));
         assert_error(c, LG_ERR_ARGUMENT, "lg_uniform");
         drop(lg_normal(c, 0, -1, LG_SHAPE(3)));
@@ -63,7 +63,7 @@ TEST_CASE(the_state_is_the_sequence)
         assert_error(c, LG_ERR_DTYPE, "lg_uniform");
         drop(lg_permutation(c, -1));
         assert_error(c, LG_ERR_ARGUMENT, "lg_permutation");
-        assert_int_equal(lg_get_random_state(c).counter, s.counter);
+        assert_int_equal(lg_random_state_of(c).counter, s.counter);
         lg_close(c);
 }
 
@@ -75,7 +75,7 @@ TEST_CASE(devices_agree)
         static double v[2][12][N];
         assert_ok(c);
         for (int i = 0; i < 2; i++) {
-                lg_default_device(c, device[i]);
+                lg_set_default_device(c, device[i]);
                 lg_seed(c, 99);
                 lg_set_threads(c, i + 1);
                 read_all(lg_uniform(c, -1, 2, LG_SHAPE(N)), v[i][0], N);
@@ -90,7 +90,7 @@ TEST_CASE(devices_agree)
                 read_all(lg_bernoulli(p), v[i][8], N);
                 read_all(lg_multinomial(w, N / 10, .replacement = true), v[i][9], N);
                 read_all(lg_multinomial(w, N / 10), v[i][10], N);
-                v[i][11][0] = (double)lg_get_random_state(c).counter;
+                v[i][11][0] = (double)lg_random_state_of(c).counter;
                 assert_ok(c);
         }
         assert_memory_equal(v[0], v[1], sizeof v[0]);
@@ -169,7 +169,7 @@ TEST_CASE(shapes_of_others)
                 for (int k = 0; k < 2; k++) {
                         lg_seed(c, 5);
                         t = k ? lg_normal_like(x, 1, 2) : lg_uniform_like(x, -1, 2);
-                        lg_random_state after = lg_get_random_state(c);
+                        lg_random_state after = lg_random_state_of(c);
                         assert_int_equal(lg_dtype_of(t), dtypes[d]);
                         assert_int_equal(lg_size_of(t, 0), 3);
                         read_all(t, a, 12);
@@ -178,7 +178,7 @@ TEST_CASE(shapes_of_others)
                               : lg_uniform(c, -1, 2, LG_SHAPE(12), .dtype = dtypes[d]);
                         read_all(t, b, 12);
                         assert_memory_equal(a, b, sizeof a);
-                        assert_int_equal(lg_get_random_state(c).counter, after.counter);
+                        assert_int_equal(lg_random_state_of(c).counter, after.counter);
                 }
         }
         lg_tensor *i = lg_zeros(c, LG_SHAPE(2), .dtype = LG_I64);
@@ -219,7 +219,7 @@ TEST_CASE(whole_numbers)
                 lg_tensor *t = lg_randint(c, spans[k].low, spans[k].high, LG_SHAPE(N));
                 assert_int_equal(lg_dtype_of(t), LG_I64);
                 assert_true(lg_read(t, got, LG_I64, sizeof got));
-                assert_int_equal(lg_get_random_state(c).counter, (N + 1) / 2);
+                assert_int_equal(lg_random_state_of(c).counter, (N + 1) / 2);
                 for (uint64_t i = 0; i < N; i++) {
                         lg_philox_words b = lg_philox_block(42, i / 2);
                         double u = lg_philox_uniform53(b.w[i % 2 * 2], b.w[i % 2 * 2 + 1]);
@@ -257,7 +257,7 @@ TEST_CASE(whole_numbers)
         assert_int_equal(lg_live_tensors(c), before + 1);
         assert_ok(c);
         /* refused, and no number is taken */
-        lg_random_state s = lg_get_random_state(c);
+        lg_random_state s = lg_random_state_of(c);
         assert_fails(c, lg_randint(c, 3, 3, LG_SHAPE(1)), LG_ERR_ARGUMENT, "lg_randint: low is 3, not below high, 3");
         assert_fails(c, lg_randint(c, 0, ((int64_t)1 << 53) + 1, LG_SHAPE(1)), LG_ERR_ARGUMENT, "more than 2^53");
         assert_fails(c, lg_randint(c, INT64_MIN, INT64_MAX, LG_SHAPE(1)), LG_ERR_ARGUMENT, "more than 2^53");
@@ -275,6 +275,6 @@ TEST_CASE(whole_numbers)
                      "lg_randint: 50 is no dtype");
         assert_fails(c, lg_randint(c, 0, 3, LG_SHAPE(1), .requires_grad = true), LG_ERR_DTYPE,
                      "lg_randint: requires_grad");
-        assert_int_equal(lg_get_random_state(c).counter, s.counter);
+        assert_int_equal(lg_random_state_of(c).counter, s.counter);
         lg_close(c);
 }

@@ -5,7 +5,7 @@ static lg_module *block(lg_ctx *c)
 {
         lg_module *m = lg_nn_sequential(c, lg_nn_conv2d(c, 3, 8, 3, .padding = 1), lg_nn_batch_norm2d(c, 8),
                                         lg_nn_relu(c), lg_nn_dropout(c, 0.4), lg_nn_conv2d(c, 8, 3, 3, .padding = 1));
-        lg_module_to(m, lg_get_default_device(c));
+        lg_module_to(m, lg_default_device(c));
         return m;
 }
 
@@ -92,7 +92,7 @@ static left run(way *f, lg_dtype region)
         lg_list p = lg_parameters(m);
         for (int64_t i = 0; i < p.count; i++)
                 take(&l, lg_grad_of(p.items[i]));
-        lg_each_parameter(m, take_buffer, &l);
+        lg_each_tensor(m, take_buffer, &l);
         take(&l, lg_uniform(c, 0, 1, LG_SHAPE(4)));
         assert_ok(c);
         lg_close(c);
@@ -124,7 +124,7 @@ TEST_CASE(the_same_bits)
 static lg_tensor *pick(lg_module *m, lg_list in, void *user)
 {
         (void)user;
-        return lg_mul(lg_embedding(lg_parameter(m, "weight"), in.items[0]), in.items[1]);
+        return lg_mul(lg_embedding(in.items[0], lg_parameter(m, "weight")), in.items[1]);
 }
 
 TEST_CASE(several_inputs)
@@ -133,7 +133,7 @@ TEST_CASE(several_inputs)
         lg_module *m = lg_nn_module(c, "Pick", .forward = pick);
         lg_module_add_parameter(m, "weight", lg_reshape(lg_arange(c, 0, 6, 1, .dtype = LG_F32), LG_SHAPE(3, 2)));
         lg_tensor *index = lg_from(c, ((int64_t[]){2, 0}), LG_SHAPE(2), .dtype = LG_I64);
-        lg_tensor *x = lg_full(c, 3, LG_SHAPE(2), .requires_grad = true);
+        lg_tensor *x = lg_full(c, LG_SHAPE(2), 3, .requires_grad = true);
         lg_backward(lg_sum(lg_recompute(m, index, x)));
         assert_ok(c);
         assert_list(lg_grad_of(x), 0, 4, 6);
@@ -142,8 +142,8 @@ TEST_CASE(several_inputs)
         lg_clear_grad(x);
         lg_backward(lg_sum(lg_recompute(m, index, x)));
         assert_list(lg_grad_of(x), 0, 4, 6);
-        assert_false(lg_needs_grad(lg_recompute(m, index, lg_detach(x))));
-        lg_no_grad(c) assert_false(lg_needs_grad(lg_recompute(m, index, x)));
+        assert_false(lg_requires_grad(lg_recompute(m, index, lg_detach(x))));
+        lg_no_grad(c) assert_false(lg_requires_grad(lg_recompute(m, index, x)));
         assert_ok(c);
         lg_close(c);
 }
@@ -190,7 +190,7 @@ static lg_tensor *looked_at(lg_module *m, lg_list in, void *user)
         (void)m;
         lg_tensor *y = lg_square(in.items[0]);
         ((void **)user)[0] = y;
-        if (lg_needs_grad(y)) /* the second time */
+        if (lg_requires_grad(y)) /* the second time */
                 lg_hook(y, look, user);
         return y;
 }
@@ -202,14 +202,14 @@ TEST_CASE(results_that_others_hold)
         void *user[] = {NULL, &seen};
         lg_module *m = lg_nn_module(c, "GiveBack", .forward = give_back),
                   *n = lg_nn_module(c, "LookedAt", .forward = looked_at, .user = user);
-        lg_tensor *x = lg_full(c, 3, LG_SHAPE(1), .requires_grad = true);
+        lg_tensor *x = lg_full(c, LG_SHAPE(1), 3, .requires_grad = true);
         lg_backward(lg_sum(lg_mul_scalar(lg_recompute(m, x), 2)));
         assert_list(lg_grad_of(x), 0, 2);
         lg_clear_grad(x);
         lg_backward(lg_sum(lg_recompute(n, x)));
         assert_list(lg_grad_of(x), 0, 6);
         assert_true(seen == 9);
-        lg_tensor *kept = lg_full(c, 5, LG_SHAPE(1)), *y = lg_recompute(m, x);
+        lg_tensor *kept = lg_full(c, LG_SHAPE(1), 5), *y = lg_recompute(m, x);
         lg_clear_grad(x);
         lg_backward(y, .grad = kept, .retain_graph = true);
         lg_backward(y, .grad = kept);
@@ -454,13 +454,13 @@ TEST_CASE(a_tensor_from_elsewhere)
 {
         lg_ctx *c = open_ctx();
         test_device(c);
-        lg_tensor *w = lg_full(c, 3, LG_SHAPE(2), .requires_grad = true);
-        lg_tensor *x = lg_full(c, 2, LG_SHAPE(2), .requires_grad = true);
+        lg_tensor *w = lg_full(c, LG_SHAPE(2), 3, .requires_grad = true);
+        lg_tensor *x = lg_full(c, LG_SHAPE(2), 2, .requires_grad = true);
         lg_module *m = lg_nn_module(c, "Scale", .forward = times_user, .user = w);
         assert_false(lg_backward(lg_sum(lg_recompute(m, x))));
         assert_error(c, LG_ERR_STATE, "the forward of Scale uses a tensor that requires grad, in mul");
         assert_null(lg_grad_of(w));
-        lg_requires_grad(w, false);
+        lg_set_requires_grad(w, false);
         lg_clear_grad(x);
         assert_true(lg_backward(lg_sum(lg_recompute(m, x))));
         assert_non_null(lg_grad_of(x));

@@ -77,7 +77,7 @@ TEST_CASE(any_and_all)
                 assert_int_equal(lg_dtype_of(lg_any(t)), LG_BOOL);
                 assert_int_equal(lg_dtype_of(lg_all(t)), LG_BOOL);
         }
-        lg_tensor *none = lg_zeros(c, LG_SHAPE(0, 2)), *nan = lg_full(c, NAN, LG_SHAPE(2));
+        lg_tensor *none = lg_zeros(c, LG_SHAPE(0, 2)), *nan = lg_full(c, LG_SHAPE(2), NAN);
         assert_list(lg_any(none), 0, 0);
         assert_list(lg_all(none), 0, 1);
         assert_list(lg_any(none, .dims = LG_DIMS(0)), 0, 0, 0);
@@ -101,19 +101,19 @@ TEST_CASE(norms)
 {
         lg_ctx *c = open_ctx();
         lg_tensor *x = lg_from(c, ((float[]){3, -4, 0, 0}), LG_SHAPE(2, 2));
-        assert_list(lg_norm(x, 2, .dims = LG_DIMS(1)), 1e-6, 5, 0);
-        assert_list(lg_norm(x, 1, .dims = LG_DIMS(-1), .keep_dim = true), 1e-6, 7, 0);
-        assert_list(lg_norm(x, INFINITY), 0, 4);
-        assert_list(lg_norm(x, 0), 0, 2);
-        assert_list(lg_norm(lg_full(c, NAN, LG_SHAPE(3)), 0), 0, 3);
-        assert_list(lg_norm(lg_scalar(c, -2), 3), 1e-6, 2);
-        assert_list(lg_norm(lg_zeros(c, LG_SHAPE(0, 2)), 2, .dims = LG_DIMS(0)), 0, 0, 0);
-        assert_list(lg_norm(lg_full(c, 300, LG_SHAPE(4), .dtype = LG_F16), 2), 0, 600); /* 90000 is no f16 */
-        assert_near(lg_item(lg_norm(lg_full(c, 0.5, LG_SHAPE(70000)), 2)), sqrt(17500), 1e-4);
+        assert_list(lg_norm(x, .dims = LG_DIMS(1)), 1e-6, 5, 0);
+        assert_list(lg_norm(x, .p = 1, .dims = LG_DIMS(-1), .keep_dim = true), 1e-6, 7, 0);
+        assert_list(lg_norm(x, .p = INFINITY), 0, 4);
+        assert_list(lg_norm(x, .p = LG_ZERO), 0, 2);
+        assert_list(lg_norm(lg_full(c, LG_SHAPE(3), NAN), .p = LG_ZERO), 0, 3);
+        assert_list(lg_norm(lg_scalar(c, -2), .p = 3), 1e-6, 2);
+        assert_list(lg_norm(lg_zeros(c, LG_SHAPE(0, 2)), .dims = LG_DIMS(0)), 0, 0, 0);
+        assert_list(lg_norm(lg_full(c, LG_SHAPE(4), 300, .dtype = LG_F16)), 0, 600); /* 90000 is no f16 */
+        assert_near(lg_item(lg_norm(lg_full(c, LG_SHAPE(70000), 0.5))), sqrt(17500), 1e-4);
         const double p[] = {0, 0.5, 1, 1.5, 2, 3, INFINITY};
         for (int i = 0; i < 7; i++) {
                 lg_tensor *zero = lg_zeros(c, LG_SHAPE(3), .requires_grad = true);
-                lg_backward(lg_norm(zero, p[i]));
+                lg_backward(lg_norm(zero, .p = p[i]));
                 assert_list(lg_grad_of(zero), 0, 0, 0, 0);
         }
         lg_tensor *flat = lg_ones(c, LG_SHAPE(2, 3), .requires_grad = true);
@@ -123,15 +123,15 @@ TEST_CASE(norms)
         assert_list(lg_std(lg_mul_scalar(lg_cast(lg_from(c, ((float[]){1, -1}), LG_SHAPE(2)), LG_F16), 600)), 0.5,
                     848.5);
         assert_ok(c);
-        drop(lg_norm(x, -1));
+        drop(lg_norm(x, .p = -1));
         assert_error(c, LG_ERR_ARGUMENT, "norm: p is -1");
-        drop(lg_norm(x, NAN));
+        drop(lg_norm(x, .p = NAN));
         assert_error(c, LG_ERR_ARGUMENT, "norm: p is");
-        drop(lg_norm(lg_zeros(c, LG_SHAPE(0)), INFINITY));
+        drop(lg_norm(lg_zeros(c, LG_SHAPE(0)), .p = INFINITY));
         assert_error(c, LG_ERR_SHAPE, "norm: x is");
-        drop(lg_norm(lg_ones(c, LG_SHAPE(2), .dtype = LG_I64), 2));
+        drop(lg_norm(lg_ones(c, LG_SHAPE(2), .dtype = LG_I64)));
         assert_error(c, LG_ERR_DTYPE, "norm: x is");
-        drop(lg_norm(x, 2, .dims = LG_DIMS(-3)));
+        drop(lg_norm(x, .dims = LG_DIMS(-3)));
         assert_error(c, LG_ERR_ARGUMENT, "norm: there is no dimension -3");
         drop(lg_std(lg_ones(c, LG_SHAPE(2), .dtype = LG_BOOL)));
         assert_error(c, LG_ERR_DTYPE, "std: x is");
@@ -161,7 +161,7 @@ TEST_CASE(logsumexp_of_infinities)
                 for (int create = 0; create < 2; create++) {
                         const float ends[] = {-INFINITY, -INFINITY, -INFINITY, INFINITY, INFINITY,
                                               1,         INFINITY,  -INFINITY, 3e4};
-                        lg_tensor *e = lg_requires_grad(lg_cast(lg_from(c, ends, LG_SHAPE(3, 3)), dtypes[d]), true),
+                        lg_tensor *e = lg_set_requires_grad(lg_cast(lg_from(c, ends, LG_SHAPE(3, 3)), dtypes[d]), true),
                                   *g[1];
                         lg_tensor *y = lg_logsumexp(e, .dims = LG_DIMS(1));
                         assert_list(y, 0, -INFINITY, INFINITY, INFINITY);
@@ -179,14 +179,14 @@ TEST_CASE(logsumexp_of_infinities)
         ROW(prod_0, lg_prod(x, .dims = LG_DIMS(0)), 3, 4)                                                              \
         ROW(prod_1_keep, lg_prod(x, .dims = LG_DIMS(1), .keep_dim = true), 2, 7)                                       \
         ROW(prod_0_2, lg_prod(x, .dims = LG_DIMS(2, 0)), 2, 3, 4)                                                      \
-        ROW(norm_2, lg_norm(x, 2), 3, 4)                                                                               \
-        ROW(norm_2_1, lg_norm(x, 2, .dims = LG_DIMS(1)), 3, 4)                                                         \
-        ROW(norm_1_0_2, lg_norm(x, 1, .dims = LG_DIMS(0, 2)), 2, 3, 4)                                                 \
-        ROW(norm_inf_1, lg_norm(x, INFINITY, .dims = LG_DIMS(1), .keep_dim = true), 3, 4)                              \
-        ROW(norm_0_0, lg_norm(x, 0, .dims = LG_DIMS(0)), 3, 4)                                                         \
-        ROW(norm_half_1, lg_norm(x, 0.5, .dims = LG_DIMS(1)), 3, 4)                                                    \
-        ROW(norm_1_5, lg_norm(x, 1.5), 2, 3, 4)                                                                        \
-        ROW(norm_3_1, lg_norm(x, 3, .dims = LG_DIMS(1)), 2, 3, 4)                                                      \
+        ROW(norm_2, lg_norm(x), 3, 4)                                                                                  \
+        ROW(norm_2_1, lg_norm(x, .dims = LG_DIMS(1)), 3, 4)                                                            \
+        ROW(norm_1_0_2, lg_norm(x, .p = 1, .dims = LG_DIMS(0, 2)), 2, 3, 4)                                            \
+        ROW(norm_inf_1, lg_norm(x, .p = INFINITY, .dims = LG_DIMS(1), .keep_dim = true), 3, 4)                         \
+        ROW(norm_0_0, lg_norm(x, .p = LG_ZERO, .dims = LG_DIMS(0)), 3, 4)                                              \
+        ROW(norm_half_1, lg_norm(x, .p = 0.5, .dims = LG_DIMS(1)), 3, 4)                                               \
+        ROW(norm_1_5, lg_norm(x, .p = 1.5), 2, 3, 4)                                                                   \
+        ROW(norm_3_1, lg_norm(x, .p = 3, .dims = LG_DIMS(1)), 2, 3, 4)                                                 \
         ROW(logsumexp_1, lg_logsumexp(x, .dims = LG_DIMS(1)), 3, 4)                                                    \
         ROW(logsumexp_0_2, lg_logsumexp(lg_mul_scalar(x, 300), .dims = LG_DIMS(0, 2), .keep_dim = true), 2, 3, 4)
 

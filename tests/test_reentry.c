@@ -17,7 +17,7 @@ static lg_tensor *borrowed(lg_ctx *c, void (*fn)(void *user), void *user)
 static void free_loader(void *user)
 {
         calls++;
-        lg_loader_free(user);
+        lg_loader_close(user);
 }
 
 static void restart_loader(void *user)
@@ -54,7 +54,7 @@ TEST_CASE(a_loader_is_not_used_while_it_ends_a_step)
                 else if (i / 3 == 1)
                         lg_loader_restart(l);
                 else
-                        lg_loader_free(l);
+                        lg_loader_close(l);
                 assert_int_equal(calls, 1);
                 assert_error(c, LG_ERR_STATE, "this loader is ending its step");
                 for (int rows = 1; i / 3 == 0 && rows < 3; rows++)
@@ -121,7 +121,7 @@ static bool print_to(lg_module *m, bool memory)
 TEST_CASE(a_module_is_not_freed_while_its_scope_ends)
 {
         lg_ctx *c = open_ctx();
-        lg_default_device(c, lg_cpu());
+        lg_set_default_device(c, lg_cpu());
         victim = lg_nn_module(c, "Own", .forward = leave_borrowed);
         drop(lg_forward(victim, lg_ones(c, LG_SHAPE(2, 2))));
         assert_int_equal(calls, 1);
@@ -157,7 +157,7 @@ TEST_CASE(a_forward_adds_buffers_while_memory_is_measured)
         lg_ctx *c = open_ctx();
         int count = 300;
         lg_module *m = lg_nn_module(c, "Own", .forward = add_buffers, .user = &count);
-        lg_module_add_buffer(m, "first", lg_full(c, 3, LG_SHAPE(2)));
+        lg_module_add_buffer(m, "first", lg_full(c, LG_SHAPE(2), 3));
         calls = 0;
         assert_true(print_to(m, true));
         assert_ok(c);
@@ -214,9 +214,9 @@ TEST_CASE(prints_keep_their_scopes)
 {
         for (int memory = 0; memory < 2; memory++) {
                 lg_ctx *c = open_ctx();
-                lg_default_device(c, lg_cpu());
+                lg_set_default_device(c, lg_cpu());
                 lg_module *m = lg_nn_module(c, "Own", .forward = leave_ending, .user = c);
-                lg_module_add_buffer(m, "first", lg_full(c, 3, LG_SHAPE(2)));
+                lg_module_add_buffer(m, "first", lg_full(c, LG_SHAPE(2), 3));
                 around = lg_scope_begin(c);
                 assert_int_equal(print_to(m, memory), !memory);
                 assert_int_equal(calls, 1);
@@ -256,7 +256,7 @@ static lg_tensor *add_last(lg_module *m, lg_list in, void *user)
 TEST_CASE(a_module_that_is_being_freed)
 {
         lg_ctx *c = open_ctx();
-        lg_default_device(c, lg_cpu());
+        lg_set_default_device(c, lg_cpu());
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 2));
         victim = lg_nn_module(c, "Own", .forward = add_last);
         assert_non_null(lg_module_add_parameter(victim, "first", borrowed(c, use_victim, x)));
@@ -310,7 +310,7 @@ static lg_tensor *give_borrowed(lg_tensor *grad, void *user)
 TEST_CASE(an_optimiser_is_not_freed_while_it_forgets_gradients)
 {
         lg_ctx *c = open_ctx();
-        lg_default_device(c, lg_cpu());
+        lg_set_default_device(c, lg_cpu());
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 2), .requires_grad = true),
                   *y = lg_ones(c, LG_SHAPE(2), .requires_grad = true);
         lg_hook(x, give_borrowed, NULL);
@@ -344,7 +344,7 @@ TEST_CASE(a_module_is_moved_before_what_was_there_is_released)
 {
         lg_ctx *c = open_ctx();
         lg_device there = lg_parse_device(c, "shadow");
-        lg_default_device(c, lg_cpu());
+        lg_set_default_device(c, lg_cpu());
         victim = lg_nn_module(c, "Own", .forward = add_last);
         lg_tensor *w = lg_module_add_parameter(victim, "first", lg_ones(c, LG_SHAPE(2)));
         lg_module_add_parameter(victim, "last", lg_ones(c, LG_SHAPE(2)));
@@ -354,7 +354,7 @@ TEST_CASE(a_module_is_moved_before_what_was_there_is_released)
         lg_backward(lg_sum(lg_square(lg_custom_with(c, "mine", LG_LIST(w), &op))), .create_graph = true);
         assert_ok(c);
         lg_scope_end(c, s);
-        assert_true(lg_needs_grad(lg_grad_of(w)));
+        assert_true(lg_requires_grad(lg_grad_of(w)));
         calls = 0;
         assert_true(lg_module_to(victim, there));
         assert_int_equal(calls, 1);

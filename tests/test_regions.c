@@ -60,12 +60,12 @@ static lg_tensor *by_index(lg_ctx *c, lg_tensor *x, int64_t i)
 
 static lg_tensor *by_product(lg_ctx *c, lg_tensor *x, int64_t i)
 {
-        return lg_linear(lg_full(c, (double)i, LG_SHAPE(1, 32)), x, NULL);
+        return lg_linear(lg_full(c, LG_SHAPE(1, 32), (double)i), x, NULL);
 }
 
 static lg_tensor *by_batches(lg_ctx *c, lg_tensor *x, int64_t i)
 {
-        return lg_matmul(lg_full(c, (double)i, LG_SHAPE(lg_shape_of(x).size[0], 1, 8)), x);
+        return lg_matmul(lg_full(c, LG_SHAPE(lg_shape_of(x).size[0], 1, 8), (double)i), x);
 }
 
 static lg_tensor *by_unbind(lg_ctx *c, lg_tensor *x, int64_t i)
@@ -305,17 +305,17 @@ TEST_CASE(random_programs)
 TEST_CASE(anomalies_are_not_blamed_on_additions)
 {
         lg_ctx *c = open_ctx();
-        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 2), .requires_grad = true), *nan = lg_full(c, NAN, LG_SHAPE(2, 2));
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2, 2), .requires_grad = true), *nan = lg_full(c, LG_SHAPE(2, 2), NAN);
         lg_tensor *older[] = {lg_tanh(x), lg_select(x, 0, 1), lg_matmul(x, lg_ones(c, LG_SHAPE(2, 2))),
                               lg_index_select(x, 0, lg_from(c, ((int64_t[]){0}), LG_SHAPE(1)))};
         for (size_t i = 0; i < sizeof older / sizeof *older; i++) {
                 lg_tensor *loss = lg_add(lg_sum(older[i]), lg_sum(lg_mul(x, nan)));
-                lg_anomaly(c, true);
+                lg_set_anomaly(c, true);
                 lg_backward(loss);
                 assert_ok(c);
-                lg_anomaly(c, false);
+                lg_set_anomaly(c, false);
         }
-        lg_anomaly(c, true);
+        lg_set_anomaly(c, true);
         lg_backward(lg_sum(lg_log(lg_select(lg_mul_scalar(x, 0), 0, 1))));
         assert_error(c, LG_ERR_STATE, "anomaly: log made");
         lg_close(c);

@@ -17,12 +17,12 @@ enum { ACTIVATIONS = sizeof activations / sizeof *activations };
 
 static lg_tensor *make(lg_ctx *c, lg_dtype dtype)
 {
-        return lg_requires_grad(lg_cast(lg_normal(c, 0, 1, LG_SHAPE(ROWS, WIDTH)), dtype), true);
+        return lg_set_requires_grad(lg_cast(lg_normal(c, 0, 1, LG_SHAPE(ROWS, WIDTH)), dtype), true);
 }
 
 static int64_t used(lg_ctx *c)
 {
-        return lg_memory_stats(c, lg_get_default_device(c)).used;
+        return lg_memory_stats(c, lg_default_device(c)).used;
 }
 
 /* The sum of (f(2 x)^T w)^2, of which nothing but the result is held, or all. */
@@ -42,7 +42,7 @@ static void gradients(lg_ctx *c, activation *f, lg_dtype dtype, bool second, boo
         lg_scope scope = lg_scope_begin(c);
         lg_seed(c, 7);
         lg_tensor *x = make(c, dtype), *w = lg_cast(lg_normal(c, 0, 1, LG_SHAPE(ROWS, 3)), dtype), *g[2];
-        lg_requires_grad(w, true);
+        lg_set_requires_grad(w, true);
         lg_tensor *loss = loss_of(f, x, w, holds);
         drop(lg_grad(LG_LIST(loss), LG_LIST(x, w), .create_graph = second, .result = g));
         if (second) {
@@ -95,14 +95,14 @@ TEST_CASE(their_memory_is_given_back)
         int64_t more;
         lg_ctx *c = open_ctx();
         lg_tensor *x = make(c, LG_F32), *ones = lg_ones(c, LG_SHAPE(WIDTH, 1));
-        lg_tensor *w = lg_requires_grad(lg_copy(ones, LG_NO_DEVICE), true);
+        lg_tensor *w = lg_set_requires_grad(lg_copy(ones, LG_NO_DEVICE), true);
         drop(product(lg_gelu, x, w, &more));
         assert_true(more < little);
         drop(product(lg_tanh, x, w, &more)); /* whose own derivative reads the result */
         assert_true(more >= bytes);
         drop(product(lg_gelu, lg_detach(x), w, &more)); /* not recorded: its input is not kept */
         assert_true(more >= bytes);
-        lg_tensor *few = lg_requires_grad(lg_ones(c, LG_SHAPE(16, WIDTH)), true);
+        lg_tensor *few = lg_set_requires_grad(lg_ones(c, LG_SHAPE(16, WIDTH)), true);
         drop(product(lg_gelu, few, w, &more)); /* not worth a pass */
         assert_true(more >= 16 * WIDTH * 4);
         lg_close(c);
@@ -111,7 +111,7 @@ TEST_CASE(their_memory_is_given_back)
 TEST_CASE(a_view_holds_them)
 {
         lg_ctx *c = open_ctx();
-        lg_tensor *x = make(c, LG_F32), *w = lg_requires_grad(lg_ones(c, LG_SHAPE(WIDTH, 1)), true);
+        lg_tensor *x = make(c, LG_F32), *w = lg_set_requires_grad(lg_ones(c, LG_SHAPE(WIDTH, 1)), true);
         const int64_t before = used(c);
         lg_tensor *y = lg_gelu(x), *view = lg_detach(lg_select(y, 0, ROWS - 1)), *z = lg_matmul(y, w);
         lg_free(y);
@@ -148,7 +148,7 @@ TEST_CASE(a_graph_is_used_twice)
 {
         int64_t more;
         lg_ctx *c = open_ctx();
-        lg_tensor *x = make(c, LG_F32), *w = lg_requires_grad(lg_ones(c, LG_SHAPE(WIDTH, 1)), true);
+        lg_tensor *x = make(c, LG_F32), *w = lg_set_requires_grad(lg_ones(c, LG_SHAPE(WIDTH, 1)), true);
         lg_tensor *sum = lg_sum(product(lg_gelu, x, w, &more));
         lg_backward(sum, .retain_graph = true);
         lg_tensor *once = lg_copy(lg_grad_of(w), LG_NO_DEVICE);
@@ -190,7 +190,7 @@ TEST_CASE(changes_in_place_are_seen)
 {
         int64_t more;
         lg_ctx *c = open_ctx();
-        lg_tensor *x = make(c, LG_F32), *w = lg_requires_grad(lg_ones(c, LG_SHAPE(WIDTH, 1)), true);
+        lg_tensor *x = make(c, LG_F32), *w = lg_set_requires_grad(lg_ones(c, LG_SHAPE(WIDTH, 1)), true);
         lg_tensor *h = lg_mul_scalar(x, 2), *z = product(lg_gelu, h, w, &more);
         lg_fill_(lg_detach(h), 1);
         drop(lg_grad(LG_LIST(lg_sum(z)), LG_LIST(w)));
@@ -211,8 +211,8 @@ TEST_CASE(without_memory_there_is_an_error)
 {
         int64_t more;
         lg_ctx *c = open_ctx();
-        const lg_device d = lg_get_default_device(c);
-        lg_tensor *x = make(c, LG_F32), *w = lg_requires_grad(lg_ones(c, LG_SHAPE(WIDTH, 1)), true);
+        const lg_device d = lg_default_device(c);
+        lg_tensor *x = make(c, LG_F32), *w = lg_set_requires_grad(lg_ones(c, LG_SHAPE(WIDTH, 1)), true);
         lg_tensor *sum = lg_sum(product(lg_gelu, x, w, &more));
         lg_empty_cache(c);
         lg_set_memory_limit(c, d, lg_memory_stats(c, d).used + little);
@@ -229,7 +229,7 @@ static lg_module *network(lg_ctx *c)
 {
         lg_module *m =
                 lg_nn_sequential(c, lg_nn_linear(c, 8, WIDTH), lg_nn_gelu(c), lg_nn_silu(c), lg_nn_linear(c, WIDTH, 1));
-        lg_module_to(m, lg_get_default_device(c));
+        lg_module_to(m, lg_default_device(c));
         return m;
 }
 

@@ -88,11 +88,11 @@ static void compare_results(lg_ctx *c, const format *f, const subject *u, lg_ten
 {
         lg_tensor *wide[MOST_OPERANDS];
         for (int i = 0; i < u->count; i++)
-                wide[i] = lg_requires_grad(lg_cast(lg_detach(x[i]), LG_F32), lg_needs_grad(x[i]));
+                wide[i] = lg_set_requires_grad(lg_cast(lg_detach(x[i]), LG_F32), lg_requires_grad(x[i]));
         lg_tensor *y = run(u, c, x), *w = run(u, c, wide);
         assert_ok(c);
         compare(f, u, false, y, w, lg_cast(w, lg_dtype_of(y)));
-        if (lg_needs_grad(y))
+        if (lg_requires_grad(y))
                 compare_gradients(c, f, u, x, wide, y, w);
 }
 
@@ -117,7 +117,7 @@ static void check_case(lg_ctx *c, const format *f, const row *r, int k, const sh
         lg_scope scope = lg_scope_begin(c);
         lg_tensor *x[MAX_INPUTS];
         for (int i = 0; i < s->count; i++)
-                x[i] = lg_requires_grad(input(c, r, i, s->shape[i], 97 * set, f->dtype), true);
+                x[i] = lg_set_requires_grad(input(c, r, i, s->shape[i], 97 * set, f->dtype), true);
         probabilities = f->dtype;
         compare_results(c, f, &(subject){r->name, r, k, NULL, s->count, s->count}, x);
         lg_scope_end(c, scope);
@@ -163,8 +163,8 @@ static void check_call(lg_ctx *c, const large_call *r)
                 lg_tensor *x[MOST_OPERANDS];
                 const subject u = {r->name, NULL, 0, r, operands_of(r), gradients_of(r)};
                 for (int i = 0; i < u.count; i++)
-                        x[i] = lg_requires_grad(
-                                lg_to(draw_operand(c, r, i, formats[f].dtype), lg_get_default_device(c)),
+                        x[i] = lg_set_requires_grad(
+                                lg_to(draw_operand(c, r, i, formats[f].dtype), lg_default_device(c)),
                                 r->input[i].gradient);
                 compare_results(c, &formats[f], &u, x);
                 lg_scope_end(c, scope);

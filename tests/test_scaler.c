@@ -6,7 +6,7 @@
 
 static lg_tensor *weight(lg_ctx *c, double value)
 {
-        return lg_requires_grad(lg_full(c, value, LG_SHAPE_0D), true);
+        return lg_set_requires_grad(lg_full(c, LG_SHAPE_0D, value), true);
 }
 
 /* The gradient of w is slope times the scale. */
@@ -58,7 +58,7 @@ static void follow_pytorch(FILE *f, const char *name, int optimisers)
                         assert_true(lg_scaler_step(s, opt[k]));
                 assert_true(lg_scaler_update(s));
                 now = t == next ? scale : now;
-                assert_true(lg_scaler_get_scale(s) == now);
+                assert_true(lg_scaler_scale_of(s) == now);
                 for (int k = 0; k < optimisers && t == next; k++)
                         assert_true(lg_item(w[k]) == -updates[k]);
                 lg_scope_end(c, scope);
@@ -92,7 +92,7 @@ TEST_CASE(a_growth_beyond_f32_is_refused)
                 backward(s, w, 1);
                 assert_true(lg_scaler_step(s, opt) && lg_scaler_update(s));
         }
-        assert_true(lg_scaler_get_scale(s) == 0x1p126);
+        assert_true(lg_scaler_scale_of(s) == 0x1p126);
         assert_true(lg_item(w) == -3);
         lg_close(c);
 }
@@ -127,9 +127,9 @@ static net make_net(lg_ctx *c, lg_dtype dtype)
 {
         lg_tensor *line = lg_arange(c, 0, SIZE, 1, .dtype = LG_F64);
         lg_tensor *values = lg_cast(lg_sin(line), dtype), *first = lg_cast(lg_slice(line, 0, 0, 12), dtype);
-        return (net){{lg_requires_grad(lg_copy(values, lg_device_of(values)), true),
-                      lg_requires_grad(lg_copy(lg_slice(first, 0, 0, 3), lg_device_of(first)), true),
-                      lg_requires_grad(lg_transpose(lg_reshape(first, LG_SHAPE(3, 4)), 0, 1), true)}};
+        return (net){{lg_set_requires_grad(lg_copy(values, lg_device_of(values)), true),
+                      lg_set_requires_grad(lg_copy(lg_slice(first, 0, 0, 3), lg_device_of(first)), true),
+                      lg_set_requires_grad(lg_transpose(lg_reshape(first, LG_SHAPE(3, 4)), 0, 1), true)}};
 }
 
 static lg_tensor *loss_of(const net *n, int t)
@@ -170,7 +170,7 @@ TEST_CASE(skipped_steps_leave_no_trace)
                         assert_true(lg_backward(loss_of(&b, 7)) && lg_step(of_b));
                         for (int i = 0; i < 3; i++)
                                 assert_same_bits(a.p[i], b.p[i]);
-                        assert_true(lg_scaler_get_scale(s) == 16384);
+                        assert_true(lg_scaler_scale_of(s) == 16384);
                         lg_close(c);
                 }
         }
@@ -203,10 +203,10 @@ TEST_CASE(several_losses_are_scaled)
         lg_optimizer *opt = lg_sgd(c, LG_LIST(w), 0.1);
         lg_scaler *s = lg_scaler_new(c);
         assert_true(lg_scaler_backward(s, lg_square(w)));
-        assert_true(lg_scaler_backward(s, lg_square(w), .grad = lg_full(c, 0.5, LG_SHAPE_0D)));
+        assert_true(lg_scaler_backward(s, lg_square(w), .grad = lg_full(c, LG_SHAPE_0D, 0.5)));
         assert_true(lg_scaler_backward(s, lg_reshape(w, LG_SHAPE(1, 1))));
         lg_tensor *g = lg_grad(LG_LIST(lg_scaler_scale(s, lg_square(w))), LG_LIST(w));
-        assert_near(lg_item(g) / lg_scaler_get_scale(s), 4, 1e-6);
+        assert_near(lg_item(g) / lg_scaler_scale_of(s), 4, 1e-6);
         assert_true(lg_scaler_unscale(s, opt));
         assert_near(lg_item(lg_grad_of(w)), 7, 1e-6);
         assert_true(lg_scaler_step(s, opt) && lg_scaler_update(s));
@@ -223,7 +223,7 @@ TEST_CASE(a_leaf_as_a_loss)
         lg_scaler *s = lg_scaler_new(c);
         assert_true(lg_scaler_backward(s, w) && lg_scaler_backward(s, w));
         assert_true(lg_item(lg_grad_of(w)) == 131072);
-        assert_true(lg_scaler_get_scale(s) == 65536);
+        assert_true(lg_scaler_scale_of(s) == 65536);
         lg_close(c);
 }
 
@@ -239,7 +239,7 @@ TEST_CASE(optimisers_skip_for_themselves)
         assert_true(lg_scaler_step(s, of_a) && lg_scaler_step(s, of_b));
         lg_optimizer_free(of_a); /* what it found counts */
         assert_true(lg_scaler_update(s));
-        assert_true(lg_item(a) == 0 && lg_item(b) == -1 && lg_scaler_get_scale(s) == 32768);
+        assert_true(lg_item(a) == 0 && lg_item(b) == -1 && lg_scaler_scale_of(s) == 32768);
         lg_close(c);
 }
 
@@ -265,8 +265,8 @@ TEST_CASE(gradients_are_unscaled_once)
         /* A parameter with another leaf, as of requires_grad off and on, has a gradient to unscale. */
         backward(s, a, 1);
         assert_true(lg_scaler_unscale(s, opt));
-        lg_requires_grad(b, false);
-        lg_requires_grad(b, true);
+        lg_set_requires_grad(b, false);
+        lg_set_requires_grad(b, true);
         backward(s, b, 2);
         assert_true(lg_scaler_step(s, opt) && lg_scaler_update(s));
         assert_true(lg_item(a) == -2 && lg_item(b) == -5);
@@ -312,7 +312,7 @@ TEST_CASE(a_checkpoint_keeps_scale_and_counts)
                 assert_true(lg_checkpoint_load(checkpoint(c, again, of_b), path));
                 for (int i = 0; i < 3; i++)
                         lg_no_grad(c) lg_copy_(b.p[i], a.p[i]);
-                assert_true(lg_scaler_get_scale(again) == lg_scaler_get_scale(s));
+                assert_true(lg_scaler_scale_of(again) == lg_scaler_scale_of(s));
                 run_steps(s, of_a, &a, 6, 11);
                 run_steps(again, of_b, &b, 6, 11);
                 run_steps(plain, of_never, &never, 0, 11); /* what was never saved */
@@ -320,7 +320,7 @@ TEST_CASE(a_checkpoint_keeps_scale_and_counts)
                         assert_same_bits(a.p[i], b.p[i]);
                         assert_same_bits(a.p[i], never.p[i]);
                 }
-                assert_true(lg_scaler_get_scale(again) == lg_scaler_get_scale(s));
+                assert_true(lg_scaler_scale_of(again) == lg_scaler_scale_of(s));
                 assert_ok(c);
                 lg_close(c);
         }
@@ -382,7 +382,7 @@ TEST_CASE(wrong_order_is_told)
 TEST_CASE(wrong_arguments_are_told)
 {
         lg_ctx *c = open_ctx(), *other = open_ctx();
-        lg_tensor *w = weight(c, 1), *half = lg_requires_grad(lg_full(c, 1, LG_SHAPE(2), .dtype = LG_F16), true);
+        lg_tensor *w = weight(c, 1), *half = lg_set_requires_grad(lg_full(c, LG_SHAPE(2), 1, .dtype = LG_F16), true);
         lg_optimizer *opt = lg_sgd(c, LG_LIST(w), 1), *theirs = lg_sgd(other, LG_LIST(weight(other, 1)), 1),
                      *in_f16 = lg_sgd(c, LG_LIST(w, half), 1);
         lg_scaler *s = lg_scaler_new(c);
@@ -405,7 +405,7 @@ TEST_CASE(wrong_arguments_are_told)
         assert_error(c, LG_ERR_DTYPE, "lg_scaler_step: the gradient of parameter 1 is f16 (2,)");
         assert_true(lg_scaler_step(s, opt) && lg_scaler_update(s));
         assert_false(lg_scaler_backward(NULL, w) || lg_scaler_step(NULL, opt) || lg_scaler_update(NULL));
-        assert_true(isnan(lg_scaler_get_scale(NULL)));
+        assert_true(isnan(lg_scaler_scale_of(NULL)));
         assert_ok(c);
         lg_close(other);
         lg_close(c);
@@ -416,7 +416,7 @@ TEST_CASE(wrong_arguments_are_told)
 static lg_module *little(lg_ctx *c)
 {
         lg_module *m = lg_nn_linear(c, 3, 2);
-        lg_module_to(m, lg_get_default_device(c));
+        lg_module_to(m, lg_default_device(c));
         return m;
 }
 
@@ -433,7 +433,7 @@ static lg_tensor *scaled_step(lg_ctx *c, void *user)
                         s, lg_mse(lg_forward(user, lg_ones(c, LG_SHAPE(4, 3))), lg_ones(c, LG_SHAPE(4, 2))));
         }
         ok = ok && lg_scaler_unscale(s, opt) && lg_scaler_step(s, opt) && lg_scaler_update(s) &&
-             lg_scaler_get_scale(s) == 65536;
+             lg_scaler_scale_of(s) == 65536;
         lg_optimizer_free(opt);
         lg_scaler_free(s);
         if (scope.id)

@@ -60,7 +60,7 @@ static void check(const char *name, const double *wanted)
         lg_tensor *a = lg_zeros(c, LG_SHAPE(1), .dtype = LG_F64, .requires_grad = true);
         lg_tensor *b = lg_zeros(c, LG_SHAPE(1), .dtype = LG_F64, .requires_grad = true);
         lg_optimizer *opt = lg_sgd(c, LG_LIST(a), 0.1, .momentum = 0.9);
-        assert_true(lg_add_group(opt, LG_LIST(b), .lr = 0.02));
+        assert_true(lg_add_param_group(opt, LG_LIST(b), .lr = 0.02));
         lg_scheduler *s = make(opt, name);
         double buffer = 0, at = 0;
         if (!s)
@@ -72,9 +72,9 @@ static void check(const char *name, const double *wanted)
                 else if (t)
                         assert_true(lg_scheduler_step(s));
                 const double *w = wanted + 3 * t;
-                if (fabs(lg_get_group_lr(opt, 0) - w[0]) > 1e-10 || fabs(lg_get_group_lr(opt, 1) - w[1]) > 1e-10)
+                if (fabs(lg_param_group_lr(opt, 0) - w[0]) > 1e-10 || fabs(lg_param_group_lr(opt, 1) - w[1]) > 1e-10)
                         fail_msg("%s, step %d: %.12g and %.12g are not %.12g and %.12g", name, t,
-                                 lg_get_group_lr(opt, 0), lg_get_group_lr(opt, 1), w[0], w[1]);
+                                 lg_param_group_lr(opt, 0), lg_param_group_lr(opt, 1), w[0], w[1]);
                 lg_backward(lg_sum(a));
                 assert_true(lg_step(opt) && lg_zero_grad(opt));
                 buffer = t ? w[2] * buffer + 1 : 1;
@@ -129,7 +129,7 @@ TEST_CASE(wrong_schedules_are_told)
         assert_error(c, LG_ERR_ARGUMENT, "total_steps 0");
         assert_null(lg_reduce_on_plateau(opt, 1.5));
         assert_error(c, LG_ERR_ARGUMENT, "factor 1.5");
-        assert_near(lg_get_lr(opt), 0.1, 0); /* nothing was changed */
+        assert_near(lg_lr(opt), 0.1, 0); /* nothing was changed */
         lg_scheduler *a = lg_step_lr(opt, 2), *b = lg_step_lr(other, 2), *both[2] = {a, b};
         assert_null(lg_sequential_lr(LG_INTS(5), both[0], both[1]));
         assert_error(c, LG_ERR_ARGUMENT, "not of the same optimiser");
@@ -183,11 +183,11 @@ static void assert_ends(lg_ctx *c, lg_optimizer *opt, lg_scheduler *s, int good,
         assert_non_null(s);
         for (int i = 0; i < good; i++)
                 assert_true(lg_scheduler_step(s));
-        double a = lg_get_group_lr(opt, 0), b = lg_get_group_lr(opt, 1);
+        double a = lg_param_group_lr(opt, 0), b = lg_param_group_lr(opt, 1);
         for (int i = 0; i < 2; i++) {
                 assert_false(lg_scheduler_step(s));
                 assert_error(c, LG_ERR_ARGUMENT, message);
-                assert_true(lg_get_group_lr(opt, 0) == a && lg_get_group_lr(opt, 1) == b);
+                assert_true(lg_param_group_lr(opt, 0) == a && lg_param_group_lr(opt, 1) == b);
         }
         lg_scheduler_free(s);
         lg_set_lr(opt, 0.1);
@@ -198,21 +198,21 @@ TEST_CASE(rates_that_cannot_be_are_refused)
         lg_ctx *c = open_ctx();
         int first = 0, third = 3;
         lg_optimizer *opt = optimizer(c);
-        assert_true(lg_add_group(opt, LG_LIST(lg_ones(c, LG_SHAPE(1), .requires_grad = true)), .lr = 1e-300));
+        assert_true(lg_add_param_group(opt, LG_LIST(lg_ones(c, LG_SHAPE(1), .requires_grad = true)), .lr = 1e-300));
         assert_null(lg_lambda_lr(opt, nan_from, &first));
         assert_error(c, LG_ERR_ARGUMENT, "lg_lambda_lr: lr of group 0 would be nan at step 0");
         assert_null(lg_one_cycle_lr(opt, 1, 10, .div_factor = 1e-320, .no_cycle_momentum = true));
         assert_error(c, LG_ERR_ARGUMENT, "lg_one_cycle_lr: lr of group 0 would be inf");
-        assert_near(lg_get_group_lr(opt, 0), 0.1, 0);
-        assert_near(lg_get_group_lr(opt, 1), 1e-300, 0);
+        assert_near(lg_param_group_lr(opt, 0), 0.1, 0);
+        assert_near(lg_param_group_lr(opt, 1), 1e-300, 0);
         lg_set_lr(opt, 0.2); /* what failed has no first rates: those of now count */
         lg_scheduler *l = lg_lambda_lr(opt, nan_from, &third);
-        assert_near(lg_get_group_lr(opt, 1), 0.2, 0);
+        assert_near(lg_param_group_lr(opt, 1), 0.2, 0);
         assert_ends(c, opt, l, 2, "lg_lambda_lr: lr of group 0 would be nan at step 3");
         assert_ends(c, opt, lg_lambda_lr(opt, below_zero, NULL), 0, "would be -0.2 at step 1");
         assert_ends(c, opt, lg_exponential_lr(opt, 1e300), 1,
                     "lg_exponential_lr: lr of group 0 would be inf at step 2");
-        lg_set_group_lr(opt, 1, 1e10); /* group 1 alone fails */
+        lg_set_param_group_lr(opt, 1, 1e10); /* group 1 alone fails */
         assert_ends(c, opt, lg_step_lr(opt, 1, .gamma = 1e150), 1, "lg_step_lr: lr of group 1 would be inf at step 2");
         lg_close(c);
 }
@@ -223,7 +223,7 @@ TEST_CASE(schedules_of_schedules_go_back)
         lg_ctx *c = open_ctx();
         int third = 3;
         lg_optimizer *opt = optimizer(c);
-        assert_true(lg_add_group(opt, LG_LIST(lg_ones(c, LG_SHAPE(1), .requires_grad = true)), .lr = 0.1));
+        assert_true(lg_add_param_group(opt, LG_LIST(lg_ones(c, LG_SHAPE(1), .requires_grad = true)), .lr = 0.1));
         lg_scheduler *list[2] = {lg_step_lr(opt, 3, .gamma = 0.5), lg_exponential_lr(opt, 1e100)};
         /* the first one's third step, which would halve the rates, is undone with the second one's */
         lg_set_lr(opt, 1e-100);
@@ -234,10 +234,10 @@ TEST_CASE(schedules_of_schedules_go_back)
         lg_set_lr(opt, 1e300);
         assert_false(lg_scheduler_step(chain));
         assert_error(c, LG_ERR_ARGUMENT, "lg_exponential_lr: lr of group 0 would be inf at step 3");
-        assert_near(lg_get_lr(opt), 1e300, 0);
+        assert_near(lg_lr(opt), 1e300, 0);
         lg_set_lr(opt, 1e-100);
         assert_true(lg_scheduler_step(chain)); /* the third step, and not the fourth */
-        assert_near(lg_get_lr(opt), 0.5, 1e-12);
+        assert_near(lg_lr(opt), 0.5, 1e-12);
         lg_scheduler_free(chain);
         lg_set_lr(opt, 0.1);
         list[0] = lg_step_lr(opt, 100);
@@ -252,7 +252,7 @@ TEST_CASE(schedules_of_schedules_go_back)
         assert_error(c, LG_ERR_ARGUMENT, "lg_lambda_lr: lr of group 0 would be nan at step 0");
         third = 3; /* it is still the caller's */
         assert_true(lg_scheduler_step(list[0]));
-        assert_near(lg_get_lr(opt), 0.2, 1e-15);
+        assert_near(lg_lr(opt), 0.2, 1e-15);
         lg_scheduler_free(list[0]);
         lg_close(c);
 }
@@ -278,7 +278,8 @@ static double works_inside(int64_t step, void *user)
         if (step && in->make)
                 drop(lg_step_lr(in->opt, 1));
         if (step && in->group_lr > 0)
-                lg_add_group(in->opt, LG_LIST(lg_ones(in->c, LG_SHAPE(1), .requires_grad = true)), .lr = in->group_lr);
+                lg_add_param_group(in->opt, LG_LIST(lg_ones(in->c, LG_SHAPE(1), .requires_grad = true)),
+                                   .lr = in->group_lr);
         return in->factor;
 }
 
@@ -293,9 +294,9 @@ TEST_CASE(lambdas_work_on_their_optimiser)
         in.factor = NAN;
         assert_false(lg_scheduler_step(lambda));
         assert_error(c, LG_ERR_ARGUMENT, "would be nan");
-        assert_int_equal(lg_group_count(in.opt), 2);
-        assert_near(lg_get_group_lr(in.opt, 0), 0.1, 0);
-        assert_near(lg_get_group_lr(in.opt, 1), 0.02, 0);
+        assert_int_equal(lg_param_group_count(in.opt), 2);
+        assert_near(lg_param_group_lr(in.opt, 0), 0.1, 0);
+        assert_near(lg_param_group_lr(in.opt, 1), 0.02, 0);
         in.group_lr = 0;
         in.factor = 1;
         lg_scheduler *const steps[] = {lambda, other};
@@ -303,14 +304,14 @@ TEST_CASE(lambdas_work_on_their_optimiser)
                 in.s = steps[i];
                 assert_false(lg_scheduler_step(lambda));
                 assert_error(c, LG_ERR_STATE, "lg_scheduler_step: a call that uses the optimiser has not returned");
-                assert_near(lg_get_group_lr(in.opt, 0), 0.1, 0);
+                assert_near(lg_param_group_lr(in.opt, 0), 0.1, 0);
         }
         in.make = true;
         assert_false(lg_scheduler_step(lambda));
         assert_error(c, LG_ERR_STATE, "lg_step_lr: a call that uses the optimiser has not returned");
         in.make = false;
         assert_true(lg_scheduler_step(lambda) && lg_scheduler_step(other));
-        assert_near(lg_get_group_lr(in.opt, 0), 0.01, 1e-12);
+        assert_near(lg_param_group_lr(in.opt, 0), 0.01, 1e-12);
         lg_close(c);
 }
 
@@ -322,16 +323,16 @@ TEST_CASE(rates_end_at_zero)
                 lg_scheduler *s = lg_linear_lr(opt, total, .end_factor = LG_ZERO);
                 for (int i = 0; i < total + 2; i++)
                         assert_true(lg_scheduler_step(s));
-                assert_near(lg_get_lr(opt), 0, 1e-16);
-                assert_false(lg_get_lr(opt) < 0);
+                assert_near(lg_lr(opt), 0, 1e-16);
+                assert_false(lg_lr(opt) < 0);
         }
         lg_optimizer *opt = optimizer(c);
         lg_scheduler *s = lg_one_cycle_lr(opt, 1, 10, .pct_start = 0.1, .linear = true, .no_cycle_momentum = true);
         assert_ok(c);
-        assert_near(lg_get_lr(opt), 1, 0);
+        assert_near(lg_lr(opt), 1, 0);
         for (int i = 0; i < 10; i++)
                 assert_true(lg_scheduler_step(s));
-        assert_near(lg_get_lr(opt), 1 / 25e4, 1e-15);
+        assert_near(lg_lr(opt), 1 / 25e4, 1e-15);
         assert_null(lg_one_cycle_lr(opt, INFINITY, 10, .no_cycle_momentum = true));
         assert_error(c, LG_ERR_ARGUMENT, "max_lr finite");
         const double wrong[] = {NAN, INFINITY, -1};
@@ -340,13 +341,13 @@ TEST_CASE(rates_end_at_zero)
                 assert_error(c, LG_ERR_ARGUMENT, "lg_cosine_lr: eta_min is");
         }
         s = lg_cosine_lr(opt, INT64_MAX);
-        assert_true(lg_scheduler_step(s) && lg_get_lr(opt) > 0);
+        assert_true(lg_scheduler_step(s) && lg_lr(opt) > 0);
         lg_close(c);
 }
 
 static void assert_rate(lg_optimizer *opt, double wanted)
 {
-        assert_near(lg_get_lr(opt) / wanted, 1, 1e-12);
+        assert_near(lg_lr(opt) / wanted, 1, 1e-12);
 }
 
 /* Rates do not drift from the formulas in a long run. */
@@ -380,7 +381,7 @@ TEST_CASE(factors_multiply)
                 assert_true(lg_scheduler_step_metric(plateau, 1));
                 factor *= t > 1 && (t - 1) % 4 == 0 ? 0.5 : 1; /* after the fourth step without improvement */
                 if (t == 30) {
-                        assert_true(lg_set_lr(opt, lg_get_lr(opt) * 3));
+                        assert_true(lg_set_lr(opt, lg_lr(opt) * 3));
                         factor *= 3;
                 }
                 assert_rate(opt, factor * 0.1 * (1 + 2 * fmin(t / 10.0, 1)) / 3 * (1 + cos(M_PI * t / 100.0)) / 2);
@@ -434,7 +435,7 @@ TEST_CASE(schedules_nest_to_a_limit)
         assert_null(lg_sequential_lr(LG_INTS_OF(0, NULL), s));
         assert_error(c, LG_ERR_ARGUMENT, "lg_sequential_lr");
         assert_true(lg_scheduler_step(s)); /* still the caller's, and whole */
-        assert_near(lg_get_lr(opt), 0.5, 0);
+        assert_near(lg_lr(opt), 0.5, 0);
         lg_scheduler_free(s);
         assert_ok(c);
         lg_close(c);
@@ -451,9 +452,9 @@ TEST_CASE(groups)
         lg_list biases = lg_parameters_matching(net, "*.bias");
         assert_ptr_equal(biases.items, lg_parameters_matching(net, "*.bias").items);
         lg_optimizer *opt = lg_sgd(c, lg_parameters_matching(net, "!*.bias"), 1, .weight_decay = 0.5);
-        assert_true(lg_add_group(opt, biases, .lr = 0.25, .weight_decay = LG_ZERO));
-        assert_int_equal(lg_group_count(opt), 2);
-        assert_near(lg_get_group_lr(opt, 1), 0.25, 0);
+        assert_true(lg_add_param_group(opt, biases, .lr = 0.25, .weight_decay = LG_ZERO));
+        assert_int_equal(lg_param_group_count(opt), 2);
+        assert_near(lg_param_group_lr(opt, 1), 0.25, 0);
         double w[4], b[2], v[4];
         read_all(lg_parameter(net, "0.weight"), w, 4);
         read_all(lg_parameter(net, "0.bias"), b, 2);
@@ -465,13 +466,13 @@ TEST_CASE(groups)
         read_all(lg_parameter(net, "0.bias"), v, 2);
         for (int i = 0; i < 2; i++)
                 assert_near(v[i], b[i] - 0.25, 1e-6);
-        assert_false(lg_add_group(opt, LG_LIST(lg_parameter(net, "0.bias"))));
+        assert_false(lg_add_param_group(opt, LG_LIST(lg_parameter(net, "0.bias"))));
         assert_error(c, LG_ERR_ARGUMENT, "in group 1 already");
-        assert_false(lg_set_group_lr(opt, 2, 1));
+        assert_false(lg_set_param_group_lr(opt, 2, 1));
         assert_error(c, LG_ERR_ARGUMENT, "no group 2");
-        assert_true(lg_set_group_lr(opt, 1, 3) && lg_get_group_lr(opt, 1) == 3 && lg_get_lr(opt) == 1);
-        assert_true(lg_set_lr(opt, 2) && lg_get_group_lr(opt, 1) == 2);
-        assert_true(isnan(lg_get_group_lr(opt, 9)));
+        assert_true(lg_set_param_group_lr(opt, 1, 3) && lg_param_group_lr(opt, 1) == 3 && lg_lr(opt) == 1);
+        assert_true(lg_set_lr(opt, 2) && lg_param_group_lr(opt, 1) == 2);
+        assert_true(isnan(lg_param_group_lr(opt, 9)));
         assert_int_equal(lg_parameters_matching(net, NULL).count, 0);
         assert_error(c, LG_ERR_ARGUMENT, "pattern");
         lg_close(c);

@@ -113,7 +113,7 @@ TEST_CASE(code_that_is_called_cannot_end_scopes_around_the_call)
 {
         lg_ctx *c = open_ctx();
         around = lg_scope_begin(c);
-        lg_tensor *x = lg_full(c, 3, LG_SHAPE_0D, .dtype = LG_F64, .requires_grad = true), *y = lg_square(x), *r;
+        lg_tensor *x = lg_full(c, LG_SHAPE_0D, 3, .dtype = LG_F64, .requires_grad = true), *y = lg_square(x), *r;
         lg_hook(y, ends_in_hook, NULL);
         assert_false(lg_backward(y, .retain_graph = true));
         assert_error(c, LG_ERR_STATE, "has not returned");
@@ -191,7 +191,7 @@ TEST_CASE(use_after_the_scope_is_told)
 TEST_CASE(a_graph_keeps_the_values_it_needs)
 {
         lg_ctx *c = open_ctx();
-        lg_tensor *x = lg_full(c, 3, LG_SHAPE(2), .requires_grad = true);
+        lg_tensor *x = lg_full(c, LG_SHAPE(2), 3, .requires_grad = true);
         lg_scope s = lg_scope_begin(c);
         lg_tensor *y = lg_escape(lg_sum(lg_mul(lg_exp(x), lg_square(x))));
         lg_scope_end(c, s);

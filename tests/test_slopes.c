@@ -127,7 +127,7 @@ static lg_tensor *at_most_one(lg_tensor *x)
 
 static void check_upstream(lg_ctx *c, const char *name, lg_tensor *y, lg_tensor *x, lg_dtype dtype, double want)
 {
-        lg_tensor *inf = lg_full(c, INFINITY, LG_SHAPE_0D, .dtype = dtype), *r[1];
+        lg_tensor *inf = lg_full(c, LG_SHAPE_0D, INFINITY, .dtype = dtype), *r[1];
         for (int graph = 1; graph >= 0; graph--) {
                 lg_grad(LG_LIST(y), LG_LIST(x), .grads = LG_LIST(inf), .result = r, .create_graph = graph);
                 assert_ok(c);

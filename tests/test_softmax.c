@@ -70,7 +70,7 @@ static void check_lines(lg_ctx *c, lg_dtype dtype, int64_t n, int64_t inner, boo
         lg_tensor *x = lg_normal(c, 0, 2, LG_SHAPE(2, n, inner), .dtype = dtype);
         lg_tensor *g = lg_normal(c, 0, 1, LG_SHAPE(2, n, inner), .dtype = dtype), *dx;
         double *v = calloc((size_t)count * 4, sizeof *v), *slope = v + count, *y = v + 2 * count, *want = v + 3 * count;
-        x = lg_requires_grad(lg_detach(shift ? shifted(x) : x), true);
+        x = lg_set_requires_grad(lg_detach(shift ? shifted(x) : x), true);
         g = shift ? shifted(g) : g;
         read_all(x, v, count);
         read_all(g, slope, count);
@@ -128,10 +128,10 @@ TEST_CASE(scores_out_of_range)
         const int64_t lengths[] = {5, 100, 2000, 9000};
         for (int k = 0; k < 4; k++) {
                 const int64_t n = lengths[k];
-                lg_tensor *x = lg_full(c, -INFINITY, LG_SHAPE(4, n));
+                lg_tensor *x = lg_full(c, LG_SHAPE(4, n), -INFINITY);
                 lg_copy_(lg_slice(lg_select(x, 0, 0), 0, 3, 5), lg_zeros(c, LG_SHAPE(2))); /* two that count */
-                lg_copy_(lg_slice(lg_select(x, 0, 2), 0, 1, 2), lg_full(c, NAN, LG_SHAPE(1)));
-                lg_copy_(lg_slice(lg_select(x, 0, 3), 0, 4, 5), lg_full(c, INFINITY, LG_SHAPE(1)));
+                lg_copy_(lg_slice(lg_select(x, 0, 2), 0, 1, 2), lg_full(c, LG_SHAPE(1), NAN));
+                lg_copy_(lg_slice(lg_select(x, 0, 3), 0, 4, 5), lg_full(c, LG_SHAPE(1), INFINITY));
                 for (int across = 0; across < 2; across++) {
                         lg_tensor *y = across ? lg_softmax(lg_contiguous(lg_transpose(x, 0, 1)), 0) : lg_softmax(x, 1);
                         double *v = calloc((size_t)(4 * n), sizeof *v);

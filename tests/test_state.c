@@ -35,7 +35,7 @@ TEST_CASE_WITH(weights_come_back, begin, end)
         assert_true(lg_load(again, path));
         assert_ok(other);
         assert_ptr_equal(lg_parameter(again, "0.weight"), w); /* handles stay */
-        assert_true(lg_needs_grad(w));
+        assert_true(lg_requires_grad(w));
         assert_same_state(net, again);
         double mean[2], loaded[2];
         read_all(lg_buffer(net, "1.running_mean"), mean, 2);
@@ -217,7 +217,7 @@ static void run_begin(run *r, int kind, uint64_t seed, int workers)
         lg_ctx *c = r->c;
         lg_seed(c, 100);
         lg_tensor *x = lg_uniform(c, 0, 1, LG_SHAPE(ROWS, 1, 4, 4), .device = lg_cpu());
-        lg_tensor *y = lg_argmax(lg_slice(lg_flatten(x, 1, -1), 1, 0, 3), .dims = LG_DIMS(1));
+        lg_tensor *y = lg_argmax(lg_slice(lg_flatten(x, .start_dim = 1), 1, 0, 3), .dims = LG_DIMS(1));
         lg_seed(c, seed);
         r->net = lg_nn_sequential(c, lg_nn_conv2d(c, 1, 2, 3), lg_nn_batch_norm2d(c, 2), lg_nn_relu(c),
                                   lg_nn_flatten(c), lg_nn_dropout(c, 0.2), lg_nn_linear(c, 8, 3));
@@ -287,8 +287,8 @@ TEST_CASE_WITH(a_run_goes_on, begin, end)
                         assert_int_equal(steps[0], steps[1]);
                         assert_equal_modules(whole.net, again.net);
                         assert_true(whole.best == again.best && whole.epoch == again.epoch);
-                        assert_true(lg_get_lr(whole.opt) == lg_get_lr(again.opt));
-                        assert_true(lg_get_random_state(whole.c).counter == lg_get_random_state(again.c).counter);
+                        assert_true(lg_lr(whole.opt) == lg_lr(again.opt));
+                        assert_true(lg_random_state_of(whole.c).counter == lg_random_state_of(again.c).counter);
                         lg_ema_swap(whole.average);
                         lg_ema_swap(again.average);
                         assert_equal_modules(whole.net, again.net);
@@ -442,7 +442,7 @@ TEST_CASE_WITH(what_was_freed, begin, end)
                 run_begin(&r, 1, 1, 0);
                 train(&r, 1, &steps, 3, true);
                 i == 0   ? lg_ema_free(r.average)
-                : i == 1 ? lg_loader_free(r.batches)
+                : i == 1 ? lg_loader_close(r.batches)
                 : i == 2 ? lg_scheduler_free(r.rate)
                 : i == 3 ? lg_optimizer_free(r.opt)
                          : lg_module_free(r.net);
@@ -486,7 +486,7 @@ TEST_CASE(what_only_the_file_has)
         assert_error(c, LG_ERR_ARGUMENT, "does not fit: unexpected: \"worst\"");
         lg_optimizer *two = lg_sgd(c, lg_parameters_matching(net, "*.weight"), 0.1),
                      *one = lg_sgd(c, lg_parameters(net), 0.1);
-        lg_add_group(two, lg_parameters_matching(net, "*.bias"), .lr = 0.2);
+        lg_add_param_group(two, lg_parameters_matching(net, "*.bias"), .lr = 0.2);
         lg_checkpoint *groups = lg_checkpoint_new(c), *group = lg_checkpoint_new(c);
         assert_true(lg_checkpoint_add(groups, "model", net) && lg_checkpoint_add(groups, "opt", two));
         assert_true(lg_checkpoint_add(group, "model", net) && lg_checkpoint_add(group, "opt", one));

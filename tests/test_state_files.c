@@ -53,9 +53,9 @@ TEST_CASE_WITH(a_file_shrinks_while_it_is_read, clean, NULL)
 static lg_module *large_module(lg_ctx *c, double value, lg_dtype dtype)
 {
         lg_module *m = lg_nn_module(c, "Large");
-        lg_module_add_buffer(m, "a", lg_full(c, value, LG_SHAPE(3), .dtype = dtype));
-        lg_module_add_buffer(m, "large", lg_full(c, value, LG_SHAPE(LARGE), .dtype = dtype));
-        lg_module_add_buffer(m, "z", lg_full(c, value, LG_SHAPE(3), .dtype = dtype));
+        lg_module_add_buffer(m, "a", lg_full(c, LG_SHAPE(3), value, .dtype = dtype));
+        lg_module_add_buffer(m, "large", lg_full(c, LG_SHAPE(LARGE), value, .dtype = dtype));
+        lg_module_add_buffer(m, "z", lg_full(c, LG_SHAPE(3), value, .dtype = dtype));
         return m;
 }
 
@@ -69,7 +69,7 @@ TEST_CASE_WITH(large_tensors_are_read_into_their_places, clean, NULL)
         failing f = {0};
         lg_ctx *c = lg_open(.threads = 1, FAILING(&f));
         c->files = &quick_files;
-        lg_default_device(c, test_device(c));
+        lg_set_default_device(c, test_device(c));
         lg_module *m = large_module(c, 2, LG_F32);
         assert_true(lg_save(m, at("w")));
         lg_module_free(m);

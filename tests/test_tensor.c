@@ -9,7 +9,7 @@ TEST_CASE(constants)
         lg_ctx *c = open_ctx();
         for (int i = 0; i < ALL; i++) {
                 double seven = all[i] == LG_BOOL ? 1 : 7;
-                lg_tensor *t = lg_full(c, 7, LG_SHAPE(2, 2), .dtype = all[i]);
+                lg_tensor *t = lg_full(c, LG_SHAPE(2, 2), 7, .dtype = all[i]);
                 assert_int_equal(lg_dtype_of(t), all[i]);
                 assert_list(t, 0, seven, seven, seven, seven);
                 assert_list(lg_zeros(c, LG_SHAPE(2), .dtype = all[i]), 0, 0, 0);
@@ -20,8 +20,8 @@ TEST_CASE(constants)
         assert_int_equal(lg_dtype_of(lg_zeros(c, LG_SHAPE(1))), LG_F32);
         assert_near(lg_item(lg_scalar(c, 0.1)), 0.1f, 0);
         assert_near(lg_item(lg_scalar(c, 0.1, .dtype = LG_F64)), 0.1, 0);
-        assert_true(isnan(lg_item(lg_full(c, NAN, LG_SHAPE_0D))));
-        assert_true(isinf(lg_item(lg_full(c, INFINITY, LG_SHAPE_0D))));
+        assert_true(isnan(lg_item(lg_full(c, LG_SHAPE_0D, NAN))));
+        assert_true(isinf(lg_item(lg_full(c, LG_SHAPE_0D, INFINITY))));
         assert_ok(c);
         lg_close(c);
 }
@@ -51,7 +51,7 @@ TEST_CASE(like_another)
 {
         lg_ctx *c = open_ctx();
         for (int i = 0; i < ALL; i++) {
-                lg_tensor *x = lg_transpose(lg_full(c, 3, LG_SHAPE(3, 2), .dtype = all[i]), 0, 1), *t[4];
+                lg_tensor *x = lg_transpose(lg_full(c, LG_SHAPE(3, 2), 3, .dtype = all[i]), 0, 1), *t[4];
                 t[0] = lg_zeros_like(x);
                 t[1] = lg_ones_like(x);
                 t[2] = lg_full_like(x, 7);
@@ -250,14 +250,14 @@ TEST_CASE(constants_out_of_range)
         };
         for (int i = 0; i < 3; i++) {
                 const lg_dtype d = rows[i].dtype;
-                lg_tensor *x = lg_full(c, rows[i].low, LG_SHAPE(1), .dtype = d);
+                lg_tensor *x = lg_full(c, LG_SHAPE(1), rows[i].low, .dtype = d);
                 assert_int_equal(lg_item_i64(x), (int64_t)rows[i].low);
                 assert_int_equal(lg_item_i64(lg_scalar(c, rows[i].high, .dtype = d)), (int64_t)rows[i].high);
                 const double bad[] = {rows[i].below, rows[i].above, 1e300, -INFINITY, INFINITY, NAN};
                 for (int k = 0; k < 6; k++) {
-                        assert_null(lg_full(c, bad[k], LG_SHAPE(2), .dtype = d));
+                        assert_null(lg_full(c, LG_SHAPE(2), bad[k], .dtype = d));
                         assert_error(c, LG_ERR_ARGUMENT, rows[i].text);
-                        assert_null(lg_full(c, bad[k], LG_SHAPE(0), .dtype = d));
+                        assert_null(lg_full(c, LG_SHAPE(0), bad[k], .dtype = d));
                         assert_error(c, LG_ERR_ARGUMENT, "lg_full");
                         assert_null(lg_scalar(c, bad[k], .dtype = d));
                         assert_error(c, LG_ERR_ARGUMENT, "lg_scalar");
@@ -266,10 +266,10 @@ TEST_CASE(constants_out_of_range)
                 }
                 assert_int_equal(lg_item_i64(x), (int64_t)rows[i].low);
         }
-        assert_list(lg_full(c, 255.9, LG_SHAPE(1), .dtype = LG_U8), 0, 255); /* cut, as in C */
-        assert_list(lg_full(c, -0.9, LG_SHAPE(1), .dtype = LG_U8), 0, 0);
-        assert_list(lg_full(c, NAN, LG_SHAPE(1), .dtype = LG_BOOL), 0, 1);
-        assert_list(lg_full(c, 1e300, LG_SHAPE(1), .dtype = LG_F16), 0, INFINITY);
+        assert_list(lg_full(c, LG_SHAPE(1), 255.9, .dtype = LG_U8), 0, 255); /* cut, as in C */
+        assert_list(lg_full(c, LG_SHAPE(1), -0.9, .dtype = LG_U8), 0, 0);
+        assert_list(lg_full(c, LG_SHAPE(1), NAN, .dtype = LG_BOOL), 0, 1);
+        assert_list(lg_full(c, LG_SHAPE(1), 1e300, .dtype = LG_F16), 0, INFINITY);
         assert_ok(c);
         lg_close(c);
 }
@@ -343,7 +343,7 @@ TEST_CASE(shapes)
         assert_int_equal(lg_numel(t), 1);
         drop(lg_zeros(c, LG_SHAPE(2, -3)));
         assert_error(c, LG_ERR_SHAPE, "");
-        drop(lg_full(c, 0, ((lg_shape){.ndim = 9})));
+        drop(lg_full(c, ((lg_shape){.ndim = 9}), 0));
         assert_error(c, LG_ERR_SHAPE, "");
         drop(lg_zeros(c, LG_SHAPE(2), .dtype = (lg_dtype)77));
         assert_error(c, LG_ERR_DTYPE, "");
@@ -380,7 +380,7 @@ TEST_CASE(reading_and_writing)
         lg_read(t, ints, LG_DTYPE_NONE, 12);
         assert_error(c, LG_ERR_DTYPE, "");
         assert_near(lg_item(lg_select(t, 0, 2)), 6, 0);
-        assert_int_equal(lg_item_i64(lg_full(c, 9007199254740993.0, LG_SHAPE(1), .dtype = LG_I64)), 9007199254740992);
+        assert_int_equal(lg_item_i64(lg_full(c, LG_SHAPE(1), 9007199254740993.0, .dtype = LG_I64)), 9007199254740992);
         assert_true(isnan(lg_item(t)));
         assert_error(c, LG_ERR_SHAPE, "item");
         int64_t big = INT64_MAX - 1;

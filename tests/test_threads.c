@@ -22,7 +22,7 @@ static void *train(void *user)
         job *j = user;
         lg_ctx *c = lg_open(.threads = 2, .seed = j->seed);
         const char *name = getenv("LG_TEST_DEVICE");
-        lg_default_device(c, lg_parse_device(c, name ? name : "cpu"));
+        lg_set_default_device(c, lg_parse_device(c, name ? name : "cpu"));
         lg_tensor *w = lg_zeros(c, LG_SHAPE(4, 3), .dtype = LG_F64, .requires_grad = true);
         lg_tensor *truth = lg_normal(c, 0, 1, LG_SHAPE(4, 3), .dtype = LG_F64);
         for (int i = 0; i < STEPS; i++) {
@@ -71,7 +71,7 @@ TEST_CASE(threads_do_not_disturb_each_other)
 static void *use(void *user)
 {
         lg_ctx *c = user;
-        return lg_keep(lg_full(c, 2, LG_SHAPE(3)));
+        return lg_keep(lg_full(c, LG_SHAPE(3), 2));
 }
 
 TEST_CASE(a_context_can_move_to_another_thread)
@@ -123,7 +123,7 @@ static lg_tensor *attend(lg_module *m, lg_list in, void *user)
         lg_tensor *x = lg_reshape(in.items[0], LG_SHAPE(-1, 72, 24));
         lg_tensor *order = lg_argsort(lg_sum(x, .dims = LG_DIMS(2)), 1);
         (void)user;
-        x = lg_add(x, lg_embedding(lg_parameter(m, "places"), order));
+        x = lg_add(x, lg_embedding(order, lg_parameter(m, "places")));
         lg_tensor *seen = lg_softmax(lg_matmul(x, lg_transpose(x, 1, 2)), 2);
         return lg_sum(lg_matmul(seen, x), .dims = LG_DIMS(1));
 }

@@ -208,7 +208,7 @@ TEST_CASE(streams_are_transformed)
                 assert_memory_equal(one[0], one[workers > 0], (size_t)n * sizeof **one);
                 for (int64_t k = 0; k < n; k++) /* in a row of its own sample */
                         assert_near(floor(one[0][k] * 255 / 16 + 1e-6), (double)(k / 6 % 10), 0);
-                lg_loader_free(l);
+                lg_loader_close(l);
         }
         lg_close(c);
 }
@@ -253,7 +253,7 @@ TEST_CASE(own_functions_fail_with_their_words)
                 assert_true(lg_loader_next(l, &b));
                 assert_false(lg_loader_next(l, &b));
                 assert_error(c, LG_ERR_IO, "sample two is broken");
-                lg_loader_free(l);
+                lg_loader_close(l);
         }
         assert_false(lg_dataset_get(lg_dataset_transform(base, lg_transform_new(c, silent, NULL)), 1, &b));
         assert_error(c, LG_ERR_IO, "lg_transform_new: its function gives false for sample 1");
@@ -277,7 +277,7 @@ static bool meddle(const lg_transform_call *call, void *user)
         lg_dataset_free(m->d);
         lg_transform_free(m->t);
         if (call->sample->index == 0)
-                lg_loader_free(m->l);
+                lg_loader_close(m->l);
         if (call->sample->index == 1)
                 lg_scope_end(m->c, m->outer);
         return true;

@@ -85,14 +85,14 @@ static void cropped(const double *x, image n, const double *u, int mode, double 
                         i = (int64_t)fmin(fmax((double)i, 0), (double)n.h - 1);
                         j = (int64_t)fmin(fmax((double)j, 0), (double)n.w - 1);
                 }
-                y[e] = outside && mode == LG_PAD_ZEROS ? 1 : x[(e / (CROP_H * CROP_W) * n.h + i) * n.w + j];
+                y[e] = outside && mode == LG_PAD_CONSTANT ? 1 : x[(e / (CROP_H * CROP_W) * n.h + i) * n.w + j];
         }
 }
 
 static void cropped_zeros(const double *x, image n, const double *u, lg_dtype dtype, double *y)
 {
         (void)dtype;
-        cropped(x, n, u, LG_PAD_ZEROS, y);
+        cropped(x, n, u, LG_PAD_CONSTANT, y);
 }
 
 static void cropped_reflect(const double *x, image n, const double *u, lg_dtype dtype, double *y)

@@ -50,7 +50,7 @@ static bool train(life *l, int workers)
         bool ok = lg_loader_next(loader, &b);
         assert_true(ok == !lg_error(c));
         assert_true(!ok || (own && all && t && base && d && mix && loader));
-        lg_loader_free(loader);
+        lg_loader_close(loader);
         lg_collate_free(mix);
         lg_dataset_free(d);
         lg_dataset_free(base);

@@ -48,7 +48,7 @@ TEST_CASE(noise_of_bytes_is_uniform)
         static double y[64 * 64];
         int64_t count = 0, seen[256] = {0};
         double sum = 0;
-        lg_tensor *x = lg_full(c, 7, LG_SHAPE(1, 64, 64), .dtype = LG_U8, .device = lg_cpu());
+        lg_tensor *x = lg_full(c, LG_SHAPE(1, 64, 64), 7, .dtype = LG_U8, .device = lg_cpu());
         lg_transform *t = lg_transform_random_erasing(c, .p = 1, .scale_min = 0.9, .scale_max = 0.95, .ratio_min = 1,
                                                       .ratio_max = 1, .random = true);
         int64_t n = sample(c, lg_dataset_transform(lg_dataset_tensors(c, x, x), t), 0, y, 64 * 64);
@@ -67,7 +67,7 @@ TEST_CASE(noise_is_normal)
 {
         lg_ctx *c = open_ctx();
         static double y[64 * 64];
-        lg_tensor *x = lg_full(c, 1000, LG_SHAPE(1, 64, 64), .device = lg_cpu());
+        lg_tensor *x = lg_full(c, LG_SHAPE(1, 64, 64), 1000, .device = lg_cpu());
         lg_transform *t = lg_transform_random_erasing(c, .p = 1, .scale_min = 0.5, .scale_max = 0.6, .ratio_min = 1,
                                                       .ratio_max = 1, .random = true);
         int64_t n = sample(c, lg_dataset_transform(lg_dataset_tensors(c, x, x), t), 0, y, 64 * 64), count = 0;
@@ -148,7 +148,7 @@ static int64_t two_epochs(lg_ctx *c, lg_dataset *d, int workers, uint64_t seed, 
                 }
         }
         assert_ok(c);
-        lg_loader_free(l);
+        lg_loader_close(l);
         return n;
 }
 
@@ -202,9 +202,9 @@ TEST_CASE(seeds_are_drawn_where_something_is_random)
         lg_dataset *base = images(c, LG_U8, (image){3, 12, 12}, 2);
         for (int k = 0; k <= PARTS; k++) {
                 lg_transform *t = lg_transforms(c, lg_transform_center_crop(c, 12, 12), k < PARTS ? parts[k] : all);
-                const lg_random_state before = lg_get_random_state(c);
+                const lg_random_state before = lg_random_state_of(c);
                 drop(lg_loader_open(c, lg_dataset_subset(lg_dataset_transform(base, t), LG_INTS(1)), 1));
-                const lg_random_state after = lg_get_random_state(c);
+                const lg_random_state after = lg_random_state_of(c);
                 assert_ok(c);
                 assert_true((before.counter != after.counter) == (k == PARTS || random[k]));
         }

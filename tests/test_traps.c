@@ -38,7 +38,7 @@ static void *run_chain(void *user)
         char *problem = user;
         lg_ctx *c = lg_open(.threads = 1);
         const char *name = getenv("LG_TEST_DEVICE");
-        lg_default_device(c, lg_parse_device(c, name ? name : "cpu"));
+        lg_set_default_device(c, lg_parse_device(c, name ? name : "cpu"));
         lg_tensor *x = leaf(c, 3), *y = x;
         int64_t live = lg_live_tensors(c);
         for (int i = 0; i < CHAIN && y; i++) {
@@ -84,7 +84,7 @@ static void *run_nested(void *user)
         char *problem = user;
         lg_ctx *c = lg_open(.threads = 1);
         const char *name = getenv("LG_TEST_DEVICE");
-        lg_device d = lg_default_device(c, lg_parse_device(c, name ? name : "cpu"));
+        lg_device d = lg_set_default_device(c, lg_parse_device(c, name ? name : "cpu"));
         lg_module *m = lg_nn_linear(c, 2, 2), *net = m;
         while (m && (m = lg_nn_sequential(c, m)))
                 net = m;
@@ -94,9 +94,8 @@ static void *run_nested(void *user)
         lg_train(net, false);
         bool ok = lg_backward(lg_sum(lg_forward(net, x))) && lg_module_to(net, d) &&
                   lg_module_print(f, net, .input = LG_SHAPE(1, 2)) &&
-                  lg_module_print_memory(f, net, .input = LG_SHAPE(1, 2)) &&
-                  lg_each_parameter(net, visit_nothing, NULL) && lg_parameter_count(net) == 6 &&
-                  lg_parameters_matching(net, "*.bias").count == 1;
+                  lg_module_print_memory(f, net, .input = LG_SHAPE(1, 2)) && lg_each_tensor(net, visit_nothing, NULL) &&
+                  lg_parameter_numel(net) == 6 && lg_parameters_matching(net, "*.bias").count == 1;
         lg_module_free(net);
         fclose(f);
         if (!ok || lg_error(c))
@@ -211,7 +210,7 @@ TEST_CASE(break_leaks_nothing)
         lg_set_error(c, LG_ERR_IO, "x");
         assert_false(lg_loader_next(l, &b)); /* an error ends the loop */
         lg_clear_error(c);
-        lg_loader_free(l);
+        lg_loader_close(l);
         assert_true(lg_live_tensors(c) <= live);
         lg_close(c);
 }
@@ -253,7 +252,7 @@ TEST_CASE(interleaved_loaders)
         assert_int_equal(lg_live_tensors(c), live);
         assert_true(lg_loader_next(two, &b)); /* the next epoch */
         assert_int_equal(b.index, 0);
-        lg_loader_free(two);
+        lg_loader_close(two);
         assert_true(lg_live_tensors(c) <= live); /* what the loader had of its own went, too */
         lg_close(c);
 }

@@ -32,7 +32,7 @@ TEST_CASE(reshape)
         /* a transposed tensor has no such view: a copy in row-major order of what is seen */
         lg_tensor *t = lg_reshape(lg_transpose(counting(c, LG_SHAPE(2, 3)), 0, 1), LG_SHAPE(6));
         assert_list(t, 0, 0, 3, 1, 4, 2, 5);
-        assert_shape(lg_flatten(lg_ones(c, LG_SHAPE(2, 3, 4)), 1, -1), LG_SHAPE(2, 12));
+        assert_shape(lg_flatten(lg_ones(c, LG_SHAPE(2, 3, 4)), .start_dim = 1), LG_SHAPE(2, 12));
         assert_shape(lg_reshape(lg_ones(c, LG_SHAPE(0, 3)), LG_SHAPE(3, 0, 5)), LG_SHAPE(3, 0, 5));
         drop(lg_reshape(x, LG_SHAPE(5, 2)));
         assert_error(c, LG_ERR_SHAPE, "(2, 6)");
@@ -128,7 +128,7 @@ TEST_CASE(squeeze_and_expand)
 TEST_CASE(gradients_through_views)
 {
         lg_ctx *c = open_ctx();
-        lg_tensor *x = lg_requires_grad(lg_copy(counting(c, LG_SHAPE(2, 3)), LG_NO_DEVICE), true);
+        lg_tensor *x = lg_set_requires_grad(lg_copy(counting(c, LG_SHAPE(2, 3)), LG_NO_DEVICE), true);
         lg_tensor *y = lg_slice(lg_transpose(x, 0, 1), 0, 0, LG_MAX, .step = 2); /* columns 0 and 2 */
         lg_backward(lg_sum(lg_mul(y, lg_from(c, ((float[]){1, 2, 3, 4}), LG_SHAPE(2, 2)))));
         assert_list(lg_grad_of(x), 0, 1, 0, 3, 2, 0, 4);

@@ -25,7 +25,7 @@ TEST_CASE(every_op_is_told)
         log_t l = {0};
         lg_module *net = lg_nn_sequential(c, lg_nn_linear(c, 3, 4), lg_nn_relu(c));
         lg_tensor *x = lg_ones(c, LG_SHAPE(2, 3));
-        assert_true(lg_trace(c, note, .user = &l, .synchronize = true));
+        assert_true(lg_set_trace(c, note, .user = &l, .synchronize = true));
         lg_tensor *loss = lg_sum(lg_forward(net, x));
         assert_string_equal(l.ops, "linear_relu sum ");
         assert_string_equal(l.modules, "0 (Linear);;");
@@ -36,7 +36,7 @@ TEST_CASE(every_op_is_told)
         assert_null(strstr(l.ops, " linear"));
         assert_non_null(strstr(l.modules, "0 (Linear);"));
         assert_int_equal(l.backward, l.count);
-        assert_true(lg_trace(c, NULL));
+        assert_true(lg_set_trace(c, NULL));
         int before = l.count;
         drop(lg_relu(x));
         assert_int_equal(l.count, before);
@@ -49,10 +49,10 @@ TEST_CASE(lines_for_people)
         lg_ctx *c = open_ctx();
         FILE *f = tmpfile();
         char text[4096] = "";
-        lg_tensor *x = lg_requires_grad(lg_ones(c, LG_SHAPE(2, 3)), true);
-        lg_trace(c, lg_trace_print, .user = f);
+        lg_tensor *x = lg_set_requires_grad(lg_ones(c, LG_SHAPE(2, 3)), true);
+        lg_set_trace(c, lg_trace_print, .user = f);
         lg_backward(lg_sum(lg_exp(x)));
-        lg_trace(c, NULL);
+        lg_set_trace(c, NULL);
         rewind(f);
         size_t n = fread(text, 1, sizeof text - 1, f);
         assert_true(n > 0);
@@ -78,18 +78,18 @@ TEST_CASE(the_first_nan_in_a_forward)
         lg_module *net = lg_nn_sequential(c, lg_nn_relu(c), lg_nn_module(c, "Log", .forward = log_of), lg_nn_relu(c));
         lg_tensor *x = lg_from(c, ((float[]){1, 2, 0, 3}), LG_SHAPE(2, 2));
         assert_non_null(lg_forward(net, x)); /* nobody looks */
-        assert_true(lg_anomaly(c, true));
+        assert_true(lg_set_anomaly(c, true));
         assert_null(lg_forward(net, x));
         assert_error(c, LG_ERR_STATE, "log made -inf, element 2 of");
         drop(lg_forward(net, x));
         assert_error(c, LG_ERR_STATE, "in module 1 (Log)");
-        assert_true(lg_anomaly(c, true, .nan_only = true));
+        assert_true(lg_set_anomaly(c, true, .nan_only = true));
         assert_non_null(lg_forward(net, x));
         assert_null(lg_log(lg_neg(x)));
         assert_error(c, LG_ERR_STATE, "log made");
-        assert_true(lg_anomaly(c, false));
+        assert_true(lg_set_anomaly(c, false));
         lg_tensor *nan = lg_log(lg_neg(x));
-        assert_true(lg_anomaly(c, true));
+        assert_true(lg_set_anomaly(c, true));
         assert_non_null(lg_add(nan, x)); /* it came in, it was not made here */
         assert_non_null(lg_neg(lg_ones(c, LG_SHAPE(0, 3))));
         assert_ok(c);
@@ -102,9 +102,9 @@ TEST_CASE(a_nan_of_infinities)
         lg_ctx *c = open_ctx();
         test_device(c);
         for (int only = 0; only < 2; only++) {
-                lg_tensor *masked = lg_full(c, -LG_INFINITY, LG_SHAPE(2, 3));
-                lg_tensor *x = lg_requires_grad(lg_full(c, -LG_INFINITY, LG_SHAPE(3)), true);
-                assert_true(lg_anomaly(c, true, .nan_only = only));
+                lg_tensor *masked = lg_full(c, LG_SHAPE(2, 3), -LG_INFINITY);
+                lg_tensor *x = lg_set_requires_grad(lg_full(c, LG_SHAPE(3), -LG_INFINITY), true);
+                assert_true(lg_set_anomaly(c, true, .nan_only = only));
                 lg_tensor *kept = lg_exp(masked), *sum = lg_add(masked, masked);
                 assert_true(lg_item(lg_amax(kept)) == 0 && sum);
                 assert_null(lg_softmax(masked, -1));
@@ -114,11 +114,11 @@ TEST_CASE(a_nan_of_infinities)
                 lg_tensor *y = lg_sum(lg_mul(x, lg_zeros(c, LG_SHAPE(3))));
                 assert_null(y);
                 assert_error(c, LG_ERR_STATE, "anomaly: mul made ");
-                assert_true(lg_anomaly(c, false));
-                lg_tensor *bad = lg_log(lg_full(c, -1, LG_SHAPE(3)));
-                assert_true(lg_anomaly(c, true, .nan_only = only));
+                assert_true(lg_set_anomaly(c, false));
+                lg_tensor *bad = lg_log(lg_full(c, LG_SHAPE(3), -1));
+                assert_true(lg_set_anomaly(c, true, .nan_only = only));
                 assert_non_null(lg_mul_scalar(bad, 2)); /* it was there before */
-                assert_true(lg_anomaly(c, false));
+                assert_true(lg_set_anomaly(c, false));
         }
         lg_close(c);
 }
@@ -127,22 +127,22 @@ TEST_CASE(the_first_nan_in_a_backward)
 {
         lg_ctx *c = open_ctx();
         for (int create_graph = 0; create_graph < 2; create_graph++) {
-                lg_tensor *x = lg_requires_grad(lg_from(c, ((float[]){0, 4}), LG_SHAPE(2)), true);
-                lg_anomaly(c, true);
+                lg_tensor *x = lg_set_requires_grad(lg_from(c, ((float[]){0, 4}), LG_SHAPE(2)), true);
+                lg_set_anomaly(c, true);
                 lg_tensor *y = lg_sum(lg_sqrt(x)); /* its derivative at 0 is infinite */
                 assert_non_null(y);
                 assert_false(lg_backward(y, .create_graph = create_graph));
                 assert_error(c, LG_ERR_STATE,
                              create_graph ? "in the backward of sqrt" : "sqrt (its derivative) made inf");
-                lg_anomaly(c, false);
+                lg_set_anomaly(c, false);
         }
         lg_module *m = lg_nn_module(c, "Log", .forward = log_of);
-        lg_tensor *x = lg_requires_grad(lg_from(c, ((float[]){1e-39f, 4}), LG_SHAPE(2)), true);
-        lg_anomaly(c, true);
+        lg_tensor *x = lg_set_requires_grad(lg_from(c, ((float[]){1e-39f, 4}), LG_SHAPE(2)), true);
+        lg_set_anomaly(c, true);
         assert_false(lg_backward(lg_sum(lg_forward(m, x))));
         assert_error(c, LG_ERR_STATE, "in module (Log)");
-        lg_tensor *h = lg_tanh(lg_tanh(lg_requires_grad(lg_ones(c, LG_SHAPE(2)), true)));
-        assert_true(lg_backward(h, .grad = lg_full(c, NAN, LG_SHAPE(2)))); /* it came in, nothing made it */
+        lg_tensor *h = lg_tanh(lg_tanh(lg_set_requires_grad(lg_ones(c, LG_SHAPE(2)), true)));
+        assert_true(lg_backward(h, .grad = lg_full(c, LG_SHAPE(2), NAN))); /* it came in, nothing made it */
         assert_ok(c);
         lg_close(c);
 }
@@ -152,7 +152,7 @@ TEST_CASE(memory_by_module)
         lg_ctx *c = open_ctx();
         lg_module *net = lg_nn_sequential(c, lg_nn_conv2d(c, 1, 8, 3, .padding = 1), lg_nn_batch_norm2d(c, 8),
                                           lg_nn_relu(c), lg_nn_flatten(c), lg_nn_linear(c, 8 * 16 * 16, 10));
-        lg_random_state random = lg_get_random_state(c);
+        lg_random_state random = lg_random_state_of(c);
         int64_t live = lg_live_tensors(c);
         FILE *f = tmpfile();
         char text[8192] = "";
@@ -160,7 +160,7 @@ TEST_CASE(memory_by_module)
         assert_list(lg_buffer(net, "1.running_mean"), 0, 0, 0, 0, 0, 0, 0, 0, 0);
         assert_list(lg_buffer(net, "1.running_var"), 0, 1, 1, 1, 1, 1, 1, 1, 1);
         assert_int_equal(lg_live_tensors(c), live);
-        assert_int_equal(lg_get_random_state(c).counter, random.counter);
+        assert_int_equal(lg_random_state_of(c).counter, random.counter);
         rewind(f);
         assert_true(fread(text, 1, sizeof text - 1, f) > 0);
         assert_non_null(strstr(text, "Conv2d"));
@@ -202,7 +202,7 @@ static void end_something(const lg_trace_record *r, void *user)
         else if (t->what == 1)
                 lg_clear_grad(t->x);
         else if (t->what == 2)
-                lg_requires_grad(t->x, false);
+                lg_set_requires_grad(t->x, false);
         else if (t->what == 3)
                 lg_zero_grad(t->opt);
         else if (t->what == 4)
@@ -213,7 +213,7 @@ static void end_something(const lg_trace_record *r, void *user)
                 lg_ema_free(t->ema);
         else
                 lg_module_to(t->m, t->device);
-        if (lg_error_code_of(c) == LG_ERR_STATE && strstr(lg_error(c), "a function given to lg_trace"))
+        if (lg_error_code_of(c) == LG_ERR_STATE && strstr(lg_error(c), "a function given to lg_set_trace"))
                 t->errors++;
         lg_clear_error(c);
 }
@@ -222,7 +222,7 @@ static void end_something(const lg_trace_record *r, void *user)
 TEST_CASE(a_trace_only_looks)
 {
         lg_ctx *c = open_ctx();
-        lg_device device = lg_default_device(c, lg_parse_device(c, "cpu"));
+        lg_device device = lg_set_default_device(c, lg_parse_device(c, "cpu"));
         traced t = {.device = device.type == LG_DEVICE_CPU ? lg_parse_device(c, "shadow") : device};
         t.m = lg_nn_module(c, "Own", .forward = add_last);
         t.x = lg_module_add_parameter(t.m, "last", lg_ones(c, LG_SHAPE(2)));
@@ -233,10 +233,10 @@ TEST_CASE(a_trace_only_looks)
                 lg_zero_grad(t.opt);
                 lg_backward(lg_sum(t.x));
                 t.errors = 0;
-                lg_trace(c, end_something, .user = &t);
+                lg_set_trace(c, end_something, .user = &t);
                 assert_true(lg_clip_grad_norm(LG_LIST(t.x), 1, .p = 1));
                 assert_true(lg_ema_update(t.ema) && lg_ema_update(t.ema));
-                lg_trace(c, NULL);
+                lg_set_trace(c, NULL);
                 assert_true(t.errors > 1);
                 assert_list(lg_grad_of(t.x), 1e-5, 0.5, 0.5);
         }

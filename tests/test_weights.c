@@ -25,7 +25,7 @@ TEST_CASE_WITH(tensors_by_name, begin, end)
         lg_tensor *values = lg_weights_read(w, "4.weight");
         assert_int_equal(read_all(values, got, 24), 24);
         assert_memory_equal(expected, got, sizeof got);
-        assert_true(lg_device_equal(lg_device_of(values), lg_get_default_device(c)));
+        assert_true(lg_device_equal(lg_device_of(values), lg_default_device(c)));
         assert_null(lg_weights_read(w, "4.weights"));
         assert_error(c, LG_ERR_ARGUMENT, "has no tensor \"4.weights\"; the nearest are \"4.weight\", \"");
         assert_null(lg_weights_read(w, NULL));
@@ -60,14 +60,14 @@ TEST_CASE_WITH(what_another_library_wrote, begin, end)
         assert_int_equal(t.dtype, LG_DTYPE_NONE);
         assert_null(lg_weights_read(w, "a"));
         assert_error(c, LG_ERR_DTYPE, "is I16, which libgrad has no dtype for");
-        assert_true(lg_weights_text(w, 0, &key, &value));
+        assert_true(lg_weights_metadata(w, 0, &key, &value));
         assert_string_equal(key, "by");
         assert_string_equal(value, "hand");
-        assert_true(lg_weights_text(w, 1, &key, &value));
+        assert_true(lg_weights_metadata(w, 1, &key, &value));
         assert_string_equal(value, "pt");
-        assert_false(lg_weights_text(w, 2, &key, &value) || lg_weights_text(NULL, 0, &key, &value));
+        assert_false(lg_weights_metadata(w, 2, &key, &value) || lg_weights_metadata(NULL, 0, &key, &value));
         assert_ok(c);
-        assert_false(lg_weights_text(w, 0, NULL, &value));
-        assert_error(c, LG_ERR_ARGUMENT, "lg_weights_text: ret_key is NULL");
+        assert_false(lg_weights_metadata(w, 0, NULL, &value));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_weights_metadata: ret_key is NULL");
         lg_close(c);
 }

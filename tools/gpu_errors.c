@@ -24,10 +24,10 @@ static result compute(lg_ctx *c, const large_call *r, lg_tensor *const *rounded,
         lg_tensor *x[MOST_OPERANDS] = {NULL};
         result ret = {.y = NULL};
         for (int i = 0; i < operands_of(r); i++)
-                x[i] = lg_requires_grad(lg_to(lg_cast(rounded[i], dtype), device), r->input[i].gradient);
+                x[i] = lg_set_requires_grad(lg_to(lg_cast(rounded[i], dtype), device), r->input[i].gradient);
         lg_set_random_state(c, (lg_random_state){7, 0});
         ret.y = r->run(c, x);
-        if (!lg_needs_grad(ret.y))
+        if (!lg_requires_grad(ret.y))
                 return ret;
         lg_set_random_state(c, (lg_random_state){8, 0});
         lg_tensor *g = lg_uniform(c, -1, 1, lg_shape_of(ret.y), .dtype = LG_BF16, .device = device);

@@ -35,7 +35,7 @@ static lg_tensor *values(work *w, lg_shape shape)
 
 static lg_tensor *leaf(work *w, lg_shape shape)
 {
-        return lg_requires_grad(values(w, shape), true);
+        return lg_set_requires_grad(values(w, shape), true);
 }
 
 static lg_tensor *indices(work *w, lg_shape shape, int64_t below)
@@ -191,18 +191,18 @@ static void make_layer(work *w)
 static void make_layer_norm(work *w)
 {
         make_matrix(w);
-        lg_requires_grad(w->x, true);
+        lg_set_requires_grad(w->x, true);
         w->w = leaf(w, LG_SHAPE(w->size[1]));
         w->z = leaf(w, LG_SHAPE(w->size[1]));
 }
 
 static void make_batch_norm(work *w)
 {
-        w->x = lg_requires_grad(images(w), true);
+        w->x = lg_set_requires_grad(images(w), true);
         w->w = leaf(w, LG_SHAPE(w->size[1]));
         w->z = leaf(w, LG_SHAPE(w->size[1]));
         w->mean = values(w, LG_SHAPE(w->size[1]));
-        w->var = lg_full(w->c, 1, LG_SHAPE(w->size[1]), .dtype = w->dtype, .device = w->device);
+        w->var = lg_full(w->c, LG_SHAPE(w->size[1]), 1, .dtype = w->dtype, .device = w->device);
         w->bytes = 2 * image_bytes(w);
 }
 
@@ -218,7 +218,7 @@ static void make_cross_entropy(work *w)
 {
         w->x = leaf(w, LG_SHAPE(w->size[0], w->size[1]));
         w->y = indices(w, LG_SHAPE(w->size[0]), w->size[1]);
-        w->w = lg_full(w->c, 0.5, LG_SHAPE(w->size[1]), .dtype = w->dtype, .device = w->device);
+        w->w = lg_full(w->c, LG_SHAPE(w->size[1]), 0.5, .dtype = w->dtype, .device = w->device);
         w->bytes = width(w) * (double)(w->size[0] * w->size[1]);
 }
 
@@ -268,7 +268,7 @@ static void make_nonzero(work *w)
 
 static void make_pool(work *w)
 {
-        w->x = lg_requires_grad(images(w), true);
+        w->x = lg_set_requires_grad(images(w), true);
         w->bytes = 1.25 * image_bytes(w);
 }
 
@@ -332,7 +332,7 @@ static void make_backward(work *w, double times, lg_tensor *y, lg_tensor *z)
                 make(w);                                                                                               \
                 lg_list inputs = LG_LIST(__VA_ARGS__);                                                                 \
                 for (int64_t i = 0; i < inputs.count; i++)                                                             \
-                        lg_requires_grad(inputs.items[i], true);                                                       \
+                        lg_set_requires_grad(inputs.items[i], true);                                                   \
                 make_backward(w, times, call, call);                                                                   \
         }                                                                                                              \
         RUN(lg_grad(LG_LIST(w->y), LG_LIST(__VA_ARGS__), .grads = LG_LIST(w->z), .retain_graph = true))

@@ -6,7 +6,7 @@
 int64_t count_launches(void)
 {
         const char *path = getenv("LIBGRAD_CUDA");
-        void *module = dlopen(path && *path ? path : "libgrad-cuda.so.0", RTLD_NOW | RTLD_NOLOAD);
+        void *module = dlopen(path && *path ? path : "libgrad-cuda.so.1", RTLD_NOW | RTLD_NOLOAD);
         if (!module)
                 return -1;
         union {

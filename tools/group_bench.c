@@ -28,7 +28,7 @@ static int compare(const void *a, const void *b)
 static bool agree(lg_ctx *c, lg_group *g, bool go_on)
 {
         lg_scope scope = lg_scope_begin(c);
-        const bool agreed = lg_item(lg_broadcast(lg_full(c, go_on, LG_SHAPE_0D), g, 0)) > 0;
+        const bool agreed = lg_item(lg_broadcast(lg_full(c, LG_SHAPE_0D, go_on), g, 0)) > 0;
         lg_scope_end(c, scope);
         return agreed && !lg_error(c);
 }
@@ -37,12 +37,12 @@ static bool agree(lg_ctx *c, lg_group *g, bool go_on)
 static int measure(lg_ctx *c, lg_group *g, lg_tensor *x, double seconds, double *times)
 {
         int n = 0;
-        lg_all_reduce_(x, g, LG_RANKS_SUM);
+        lg_all_reduce_(x, g, LG_REDUCE_OP_SUM);
         for (const double end = now() + seconds; n < MOST && agree(c, g, n < LEAST_CALLS || now() < end); n++) {
                 lg_fill_(x, 1);
                 lg_barrier(g);
                 const double start = now();
-                lg_all_reduce_(x, g, LG_RANKS_SUM);
+                lg_all_reduce_(x, g, LG_REDUCE_OP_SUM);
                 times[n] = now() - start;
         }
         qsort(times, (size_t)n, sizeof *times, compare);

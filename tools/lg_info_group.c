@@ -33,11 +33,11 @@ static double seconds(lg_ctx *c, lg_group *g, lg_tensor *x, int calls)
         lg_barrier(g);
         const double start = now();
         for (int i = 0; i < calls; i++)
-                lg_all_reduce_(x, g, LG_RANKS_SUM);
+                lg_all_reduce_(x, g, LG_REDUCE_OP_SUM);
         lg_synchronize(c);
         lg_scope s = lg_scope_begin(c);
-        lg_tensor *took = lg_full(c, (now() - start) / calls, LG_SHAPE_0D, .dtype = LG_F64, .device = lg_cpu());
-        lg_all_reduce_(took, g, LG_RANKS_MAX);
+        lg_tensor *took = lg_full(c, LG_SHAPE_0D, (now() - start) / calls, .dtype = LG_F64, .device = lg_cpu());
+        lg_all_reduce_(took, g, LG_REDUCE_OP_MAX);
         const double value = lg_item(took);
         lg_scope_end(c, s);
         return value;
@@ -85,7 +85,7 @@ static void measure(lg_ctx *c, lg_group *g)
 
 void print_group(lg_ctx *c)
 {
-        lg_default_device(c, lg_try_cuda(c, 0)); /* the group then takes a GPU for each rank, where there are any */
+        lg_set_default_device(c, lg_try_cuda(c, 0)); /* the group then takes a GPU for each rank, where there are any */
         lg_group *g = lg_group_open(c, .timeout = 60);
         const int rank = lg_group_rank(g), size = lg_group_size(g);
         if (g && size == 1 && !strcmp(lg_group_transport(g), "none"))

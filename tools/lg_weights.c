@@ -40,7 +40,7 @@ int main(int argc, char **argv)
                 fprintf(stderr, "lg-weights: %s\n", lg_error(c));
                 return 2;
         }
-        lg_default_device(c, lg_cpu());
+        lg_set_default_device(c, lg_cpu());
         bool same = files == 1 ? weights_list(c, argv[first]) : weights_compare(c, argv[first], argv[first + 1]);
         bool failed = finish() || lg_error(c);
         if (lg_error(c))

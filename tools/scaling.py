@@ -58,9 +58,9 @@ def measure(build, runs):
     mpirun = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
     program = os.path.join(build, "tools", "group_bench")
     if not mpirun or not os.path.exists(program):
-        raise Failure(f"needs Open MPI's mpirun and {program}: ninja -C {build} tools/group_bench libgrad/libgrad-openmpi.so.0")
+        raise Failure(f"needs Open MPI's mpirun and {program}: ninja -C {build} tools/group_bench libgrad/libgrad-openmpi.so.1")
     root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    environment = {"LIBGRAD_MPI": os.path.join(build, "libgrad", "libgrad-openmpi.so.0"), **os.environ}
+    environment = {"LIBGRAD_MPI": os.path.join(build, "libgrad", "libgrad-openmpi.so.1"), **os.environ}
     found = {}
     for way, options in WAYS.items():
         command = [mpirun, *root, "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", *options, "-n", "2",

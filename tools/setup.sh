@@ -74,7 +74,7 @@ configure() {
 reconfigure_for_mpi() {
         local name
         for name in openmpi:ompi-c mpich:mpich; do
-                if pkg-config --exists "${name#*:}" && ! grep -q "libgrad-${name%:*}.so.0" "$1/build.ninja" &&
+                if pkg-config --exists "${name#*:}" && ! grep -q "libgrad-${name%:*}.so.1" "$1/build.ninja" &&
                         ! grep -q "^${name%:*} = disabled" "$1/meson-private/cmd_line.txt"; then
                         reported_here "configuring $1 again, for messages between processes" meson setup --reconfigure "$1"
                         return

@@ -61,7 +61,7 @@ static table measure(const lg_weights *w)
                 widen(&all.name, weights_text_width(t.name));
                 widen(&all.shape, weights_shape_width(t.shape));
         }
-        for (int64_t i = 0; lg_weights_text(w, i, &key, &value); i++)
+        for (int64_t i = 0; lg_weights_metadata(w, i, &key, &value); i++)
                 widen(&all.key, weights_text_width(key));
         return all;
 }
@@ -91,7 +91,7 @@ static bool print_tensor(lg_ctx *c, lg_weights *w, const table *all, const lg_we
 static void print_texts(const lg_weights *w, const table *all)
 {
         const char *key, *value;
-        for (int64_t i = 0; lg_weights_text(w, i, &key, &value); i++) {
+        for (int64_t i = 0; lg_weights_metadata(w, i, &key, &value); i++) {
                 weights_print_text(key, all->key);
                 fputs("  ", stdout);
                 weights_print_text(value, 0);

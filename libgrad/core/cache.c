@@ -291,7 +291,7 @@ bool lg_set_memory_limit(lg_ctx *c, lg_device device, int64_t bytes)
         return true;
 }
 
-int64_t lg_get_memory_limit(const lg_ctx *c, lg_device device)
+int64_t lg_memory_limit(const lg_ctx *c, lg_device device)
 {
         const lg__cache *cache = cache_of(c, device);
         return cache ? cache->limit : 0;

@@ -113,7 +113,7 @@ bool lg__may_end(lg_ctx *c, const char *op)
 {
         return !c->observing ||
                lg__fail(c, LG_ERR_STATE,
-                        "%s: a function given to lg_trace cannot do that; do it after the call that is traced", op);
+                        "%s: a function given to lg_set_trace cannot do that; do it after the call that is traced", op);
 }
 
 int lg__processors(void)
@@ -162,7 +162,7 @@ void lg_seed(lg_ctx *c, uint64_t seed)
         lg_set_random_state(c, (lg_random_state){seed, 0});
 }
 
-lg_random_state lg_get_random_state(const lg_ctx *c)
+lg_random_state lg_random_state_of(const lg_ctx *c)
 {
         return c ? c->random : (lg_random_state){0, 0};
 }
@@ -185,7 +185,7 @@ bool lg_set_threads(lg_ctx *c, int threads)
         return true;
 }
 
-int lg_get_threads(const lg_ctx *c)
+int lg_threads(const lg_ctx *c)
 {
         return c ? c->threads : 0;
 }
@@ -199,7 +199,7 @@ void lg_set_deterministic(lg_ctx *c, bool on)
                 d->queue->deterministic = on;
 }
 
-bool lg_get_deterministic(const lg_ctx *c)
+bool lg_deterministic(const lg_ctx *c)
 {
         return c && c->deterministic;
 }
@@ -213,7 +213,7 @@ void lg_set_allow_tf32(lg_ctx *c, bool on)
                 d->queue->tf32 = on;
 }
 
-bool lg_get_allow_tf32(const lg_ctx *c)
+bool lg_allow_tf32(const lg_ctx *c)
 {
         return c && c->tf32;
 }

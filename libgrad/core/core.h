@@ -271,7 +271,7 @@ static inline bool lg__enter(lg_ctx *c)
 int lg__processors(void);
 /* How many threads that number asks for; 0: as the environment says, or all. */
 int lg__threads_for(int asked);
-/* False, with LG_ERR_STATE, while a function given to lg_trace runs: the call around it has tensors, gradients and
+/* False, with LG_ERR_STATE, while a function given to lg_set_trace runs: the call around it has tensors, gradients and
  * modules in its hands that must stay. */
 bool lg__may_end(lg_ctx *c, const char *op);
 /* Calls a release function of the user's, if there is one; c may be NULL. */
@@ -308,6 +308,18 @@ static inline int64_t lg__whole_option(int64_t given, int64_t otherwise)
 static inline lg_pair lg__sides(lg_pair pair, int64_t both)
 {
         return pair.given ? pair : LG_PAIR(both, both);
+}
+
+/* Returns which of n elements stands at place i of a padded dimension; a constant has none. */
+static inline int64_t lg__pad_source(int64_t i, int64_t n, lg_pad_mode mode)
+{
+        if (i >= 0 && i < n)
+                return i;
+        if (mode == LG_PAD_REFLECT)
+                return i < 0 ? -i : 2 * n - 2 - i;
+        if (mode == LG_PAD_CIRCULAR)
+                return i < 0 ? i + n : i - n;
+        return i < 0 ? 0 : n - 1;
 }
 
 /* ---- storages: storage.c ---- */

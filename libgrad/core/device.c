@@ -252,7 +252,7 @@ lg_device lg_parse_device(lg_ctx *c, const char *text)
         return none;
 }
 
-lg_device lg_default_device(lg_ctx *c, lg_device device)
+lg_device lg_set_default_device(lg_ctx *c, lg_device device)
 {
         lg_device was = c ? c->default_device : LG_NO_DEVICE;
         if (lg__ok(c) && device.type != LG_DEVICE_NONE && lg__device_get(c, device))
@@ -260,7 +260,7 @@ lg_device lg_default_device(lg_ctx *c, lg_device device)
         return was;
 }
 
-lg_device lg_get_default_device(const lg_ctx *c)
+lg_device lg_default_device(const lg_ctx *c)
 {
         return c ? c->default_device : LG_NO_DEVICE;
 }

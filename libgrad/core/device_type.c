@@ -12,7 +12,7 @@ typedef struct type_row {
 static const type_row rows[LG_DEVICE_TYPE_COUNT] = {
         [LG_DEVICE_NONE] = {"none", NULL, NULL, NULL, NULL},
         [LG_DEVICE_CPU] = {"cpu", NULL, NULL, NULL, NULL},
-        [LG_DEVICE_CUDA] = {"cuda", "LIBGRAD_CUDA", "libgrad-cuda.so.0", "libcuda.so.1", "NVIDIA driver"},
+        [LG_DEVICE_CUDA] = {"cuda", "LIBGRAD_CUDA", "libgrad-cuda.so.1", "libcuda.so.1", "NVIDIA driver"},
         [LG_DEVICE_SHADOW] = {"shadow", "LIBGRAD_SHADOW", NULL, NULL, NULL},
 };
 

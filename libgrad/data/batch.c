@@ -8,7 +8,7 @@
 static bool find_padding(lg_ctx *c, const lg_field *f, uint64_t *ret)
 {
         lg_scope scope = lg_scope_begin(c);
-        lg_tensor *t = scope.id ? lg_full(c, f->pad, LG_SHAPE(1), .dtype = f->dtype, .device = lg_cpu()) : NULL;
+        lg_tensor *t = scope.id ? lg_full(c, LG_SHAPE(1), f->pad, .dtype = f->dtype, .device = lg_cpu()) : NULL;
         if (t)
                 memcpy(ret, lg__data(t), lg__dtype_bytes(f->dtype));
         lg_scope_end(c, scope);

@@ -13,7 +13,7 @@
 #include "io/png_codec.h"
 #include "transform.h"
 
-static const char op[] = "lg_image_folder";
+static const char op[] = "lg_dataset_image_folder";
 
 #define MOST_LEVELS 32 /* of folders: links may lead back */
 
@@ -305,7 +305,7 @@ static bool look_at(images *m, const picture *p)
         return count_in(m, p, &facts, bytes);
 }
 
-static bool fill(images *m, const char *path, const lg_image_folder_options *o)
+static bool fill(images *m, const char *path, const lg_dataset_image_folder_options *o)
 {
         lg_ctx *c = m->head.object.ctx;
         m->calls = lg__files_of(c);
@@ -332,9 +332,9 @@ static bool fill(images *m, const char *path, const lg_image_folder_options *o)
         return lg__fields_take(c, op, &m->head.fields, &fields);
 }
 
-lg_dataset *lg_image_folder_with(lg_ctx *c, const char *path, const lg_image_folder_options *options)
+lg_dataset *lg_dataset_image_folder_with(lg_ctx *c, const char *path, const lg_dataset_image_folder_options *options)
 {
-        lg_image_folder_options o;
+        lg_dataset_image_folder_options o;
         if (!lg__take(c, op, options, &o, sizeof o))
                 return NULL;
         if (!path)

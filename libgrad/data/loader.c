@@ -332,9 +332,9 @@ lg_loader *lg_loader_open_with(lg_ctx *c, lg_dataset *data, int64_t batch_size, 
         return lg__object_destroy(l);
 }
 
-void lg_loader_free(lg_loader *l)
+void lg_loader_close(lg_loader *l)
 {
-        if (!l || !step_may_end(l, "lg_loader_free"))
+        if (!l || !step_may_end(l, "lg_loader_close"))
                 return;
         end_step(l);
         lg__object_destroy(l);

@@ -18,24 +18,16 @@ typedef struct window {
         lg__image in;
 } window;
 
-/* Returns the row or column of n whose values i has, which may be outside. */
-static int64_t inside(int64_t i, int64_t n, lg_pad_mode mode)
-{
-        if (mode == LG_PAD_REFLECT)
-                return i < 0 ? -i : i >= n ? 2 * n - 2 - i : i;
-        return i < 0 ? 0 : i >= n ? n - 1 : i;
-}
-
 /* Pads columns [first, end) of a row, which are outside the image. */
 static void pad(const window *w, const char *row, char *to, int64_t first, int64_t end)
 {
-        if (w->crop->mode == LG_PAD_ZEROS) {
+        if (w->crop->mode == LG_PAD_CONSTANT) {
                 lg__pixels_fill(to + (size_t)first * w->size, w->dtype, w->crop->value, end - first);
                 return;
         }
         for (int64_t j = first; j < end; j++)
-                memcpy(to + (size_t)j * w->size, row + (size_t)inside(j + w->left, w->in.w, w->crop->mode) * w->size,
-                       w->size);
+                memcpy(to + (size_t)j * w->size,
+                       row + (size_t)lg__pad_source(j + w->left, w->in.w, w->crop->mode) * w->size, w->size);
 }
 
 static int64_t clamp(int64_t x, int64_t low, int64_t high)
@@ -49,11 +41,11 @@ static void cut_channel(const window *w, const char *from, char *to)
         const int64_t end = clamp(w->in.w - w->left, first, width);
         for (int64_t i = 0; i < w->crop->to.height; i++, to += (size_t)width * w->size) {
                 int64_t y = i + w->top;
-                if ((y < 0 || y >= w->in.h) && w->crop->mode == LG_PAD_ZEROS) {
+                if ((y < 0 || y >= w->in.h) && w->crop->mode == LG_PAD_CONSTANT) {
                         lg__pixels_fill(to, w->dtype, w->crop->value, width);
                         continue;
                 }
-                const char *row = from + (size_t)(inside(y, w->in.h, w->crop->mode) * w->in.w) * w->size;
+                const char *row = from + (size_t)(lg__pad_source(y, w->in.h, w->crop->mode) * w->in.w) * w->size;
                 if (first)
                         pad(w, row, to, 0, first);
                 if (end > first)
@@ -85,8 +77,8 @@ static bool infer_random_crop(const lg_transform *t, lg_ctx *c, const lg_field *
                 return lg__fail(c, LG_ERR_SHAPE, "%s: %s is %s %s; with padding %lld it is smaller than %lld by %lld",
                                 t->kind->op, in->name, lg_dtype_name(in->dtype), lg__shape_text(in->shape).s,
                                 (long long)k->padding, (long long)k->to.height, (long long)k->to.width);
-        if (k->mode != LG_PAD_ZEROS && (x.h <= (k->mode == LG_PAD_REFLECT ? k->padding : 0) ||
-                                        x.w <= (k->mode == LG_PAD_REFLECT ? k->padding : 0)))
+        if (k->mode != LG_PAD_CONSTANT && (x.h <= (k->mode == LG_PAD_REFLECT ? k->padding : 0) ||
+                                           x.w <= (k->mode == LG_PAD_REFLECT ? k->padding : 0)))
                 return lg__fail(c, LG_ERR_SHAPE, "%s: %s is %s %s, too small for padding %lld by %s", t->kind->op,
                                 in->name, lg_dtype_name(in->dtype), lg__shape_text(in->shape).s, (long long)k->padding,
                                 k->mode == LG_PAD_REFLECT ? "reflection" : "replication");
@@ -118,7 +110,7 @@ lg_transform *lg_transform_random_crop_with(lg_ctx *c, int64_t height, int64_t w
         const char *op = random_kind.op;
         if (!lg__take(c, op, options, &o, sizeof o) ||
             !lg__number_within(c, op, "padding", (double)o.padding, 0, 1 << 24) ||
-            !lg__number_within(c, op, "mode", o.mode, LG_PAD_ZEROS, LG_PAD_REPLICATE) ||
+            !lg__number_within(c, op, "mode", o.mode, LG_PAD_CONSTANT, LG_PAD_REPLICATE) ||
             !lg__number_within(c, op, "value", o.value, -LG_INFINITY, LG_INFINITY))
                 return NULL;
         crop *k = (crop *)lg__transform_of_size(c, &random_kind, height, width);

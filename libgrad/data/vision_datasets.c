@@ -163,11 +163,11 @@ static lg_dataset *read_cifar(lg_ctx *c, const cifar *d, const char *part, const
         return set;
 }
 
-lg_dataset *lg_cifar10_with(lg_ctx *c, const char *part, const lg_cifar10_options *options)
+lg_dataset *lg_dataset_cifar10_with(lg_ctx *c, const char *part, const lg_dataset_cifar10_options *options)
 {
         static const char *const classes[] = {"airplane", "automobile", "bird",  "cat",  "deer",
                                               "dog",      "frog",       "horse", "ship", "truck"};
-        const cifar cifar10 = {.place = {.who = "lg_cifar10",
+        const cifar cifar10 = {.place = {.who = "lg_dataset_cifar10",
                                          .sub = "cifar-10-batches-bin",
                                          .advice = "unpack cifar-10-binary.tar.gz there",
                                          .in_sub = true},
@@ -177,14 +177,15 @@ lg_dataset *lg_cifar10_with(lg_ctx *c, const char *part, const lg_cifar10_option
                                .label_count = 1,
                                .classes = {10},
                                .names = {10, classes}};
-        lg_cifar10_options o;
-        return lg__take(c, "lg_cifar10", options, &o, sizeof o) ? read_cifar(c, &cifar10, part, o.folder, 0, o.bytes)
-                                                                : NULL;
+        lg_dataset_cifar10_options o;
+        return lg__take(c, "lg_dataset_cifar10", options, &o, sizeof o)
+                       ? read_cifar(c, &cifar10, part, o.folder, 0, o.bytes)
+                       : NULL;
 }
 
-lg_dataset *lg_cifar100_with(lg_ctx *c, const char *part, const lg_cifar100_options *options)
+lg_dataset *lg_dataset_cifar100_with(lg_ctx *c, const char *part, const lg_dataset_cifar100_options *options)
 {
-        const cifar cifar100 = {.place = {.who = "lg_cifar100",
+        const cifar cifar100 = {.place = {.who = "lg_dataset_cifar100",
                                           .sub = "cifar-100-binary",
                                           .advice = "unpack cifar-100-binary.tar.gz there",
                                           .in_sub = true},
@@ -192,8 +193,8 @@ lg_dataset *lg_cifar100_with(lg_ctx *c, const char *part, const lg_cifar100_opti
                                 .test = {"test.bin"},
                                 .label_count = 2,
                                 .classes = {20, 100}};
-        lg_cifar100_options o;
-        return lg__take(c, "lg_cifar100", options, &o, sizeof o)
+        lg_dataset_cifar100_options o;
+        return lg__take(c, "lg_dataset_cifar100", options, &o, sizeof o)
                        ? read_cifar(c, &cifar100, part, o.folder, o.coarse ? 0 : 1, o.bytes)
                        : NULL;
 }
@@ -202,7 +203,7 @@ lg_dataset *lg_cifar100_with(lg_ctx *c, const char *part, const lg_cifar100_opti
 
 #define CLASSES 10
 
-static const place fashion_mnist = {.who = "lg_fashion_mnist",
+static const place fashion_mnist = {.who = "lg_dataset_fashion_mnist",
                                     .sub = "fashion-mnist",
                                     .system = "/usr/share/datasets/fashion-mnist",
                                     .advice = "install Debian's dataset-fashion-mnist",
@@ -220,8 +221,8 @@ static lg_tensor *read_images(lg_ctx *c, const char *folder, const char *file)
         if (!x)
                 return NULL;
         if (x->at.dtype != LG_U8 || x->at.shape.ndim != 3 || x->at.shape.size[1] != 28 || x->at.shape.size[2] != 28)
-                return lg__fail(c, LG_ERR_FORMAT, "lg_fashion_mnist: %s holds %s; it should be u8 (N, 28, 28)", path,
-                                lg__tensor_text(x).s);
+                return lg__fail(c, LG_ERR_FORMAT, "lg_dataset_fashion_mnist: %s holds %s; it should be u8 (N, 28, 28)",
+                                path, lg__tensor_text(x).s);
         return lg_unsqueeze(x, 1);
 }
 
@@ -233,27 +234,27 @@ static lg_tensor *read_labels(lg_ctx *c, const char *folder, const char *file, i
                 return NULL;
         if (y->at.dtype != LG_U8 || y->at.shape.ndim != 1 || y->at.shape.size[0] != count)
                 return lg__fail(c, LG_ERR_FORMAT,
-                                "lg_fashion_mnist: %s holds %s; it should be u8 (%lld), a label for each "
+                                "lg_dataset_fashion_mnist: %s holds %s; it should be u8 (%lld), a label for each "
                                 "image",
                                 path, lg__tensor_text(y).s, (long long)count);
         const uint8_t *labels = lg__data(y);
         for (int64_t i = 0; i < count; i++) {
                 if (labels[i] >= CLASSES)
                         return lg__fail(c, LG_ERR_FORMAT,
-                                        "lg_fashion_mnist: %s has label %d at %lld; labels are 0 to %d", path,
+                                        "lg_dataset_fashion_mnist: %s has label %d at %lld; labels are 0 to %d", path,
                                         labels[i], (long long)i, CLASSES - 1);
         }
         return lg_cast(y, LG_I64);
 }
 
-lg_dataset *lg_fashion_mnist_with(lg_ctx *c, const char *part, const lg_fashion_mnist_options *options)
+lg_dataset *lg_dataset_fashion_mnist_with(lg_ctx *c, const char *part, const lg_dataset_fashion_mnist_options *options)
 {
         static const char *const classes[CLASSES] = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
                                                      "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
-        lg_fashion_mnist_options o;
-        if (!lg__take(c, "lg_fashion_mnist", options, &o, sizeof o))
+        lg_dataset_fashion_mnist_options o;
+        if (!lg__take(c, "lg_dataset_fashion_mnist", options, &o, sizeof o))
                 return NULL;
-        int train = is_train(c, "lg_fashion_mnist", part);
+        int train = is_train(c, "lg_dataset_fashion_mnist", part);
         if (train < 0)
                 return NULL;
         lg_scope scope = lg_scope_begin(c);

@@ -248,6 +248,14 @@ typedef struct lg_names {
         const char *const *items; /* the entries */
 } lg_names;
 
+/* Elements around the edge of a tensor; the examples show a row abcd padded by three. */
+typedef enum lg_pad_mode {
+        LG_PAD_CONSTANT = 0,  /* a number: 000|abcd|000 */
+        LG_PAD_REFLECT = 1,   /* reflected at the first and the last element: dcb|abcd|cba; fewer than the elements */
+        LG_PAD_REPLICATE = 2, /* the first and the last element: aaa|abcd|ddd */
+        LG_PAD_CIRCULAR = 3,  /* the other end: bcd|abcd|abc; at most as many as the elements */
+} lg_pad_mode;
+
 /* No device. Functions that need one use the default device of the context or, where their comment says so, another. */
 #define LG_NO_DEVICE LG_DEVICE(LG_DEVICE_NONE, 0)
 

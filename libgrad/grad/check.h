@@ -31,7 +31,7 @@ LG_BEGIN
 /* The function to check: computes one output, a float tensor of any shape, from the inputs by ops. It is called many
  * times and must compute the same; each call starts from the same random state, so dropout repeats its mask. It must
  * not change the inputs, which belong to the caller. Tensors that it makes live until it returns, except the output. */
-typedef lg_tensor *lg_check_fn(lg_ctx *c, lg_list inputs, void *user);
+typedef lg_tensor *lg_function(lg_ctx *c, lg_list inputs, void *user);
 
 /* The result of a check: the worst element over all inputs. */
 typedef struct lg_check_report {
@@ -64,14 +64,14 @@ typedef struct lg_check_options {
  * five-point stencil (f(x - 2h) - 8 f(x - h) + 8 f(x + h) - f(x + 2h)) / 12h, where f is <v, fn> and h is .eps.
  * Example: lg_gradcheck(c, fn, LG_LIST(x, w), .report = &r) */
 #define lg_gradcheck(...) LG_CHECK(lg_gradcheck_with, lg_gradcheck_takes_c_fn_inputs, __VA_ARGS__)
-LG_API bool lg_gradcheck_with(lg_ctx *c, lg_check_fn *fn, lg_list_in inputs, size_t report_size,
+LG_API bool lg_gradcheck_with(lg_ctx *c, lg_function *fn, lg_list_in inputs, size_t report_size,
                               const lg_check_options *options);
 
 /* Checks the second derivative of fn: applies lg_gradcheck() to (inputs, v) -> <w, d <v, fn(inputs)> / d inputs>, for
  * random v and w.
  * Example: lg_gradgradcheck(c, fn, LG_LIST(x, w), .tolerance = 1e-5) */
 #define lg_gradgradcheck(...) LG_CHECK(lg_gradgradcheck_with, lg_gradgradcheck_takes_c_fn_inputs, __VA_ARGS__)
-LG_API bool lg_gradgradcheck_with(lg_ctx *c, lg_check_fn *fn, lg_list_in inputs, size_t report_size,
+LG_API bool lg_gradgradcheck_with(lg_ctx *c, lg_function *fn, lg_list_in inputs, size_t report_size,
                                   const lg_check_options *options);
 
 LG_END_C

@@ -52,7 +52,7 @@ LG_API LG_NEW lg_ctx *lg_open_with(const lg_open_options *options);
  * call that uses c (a hook, a release callback, the forward of a module or of a custom op). */
 LG_API void lg_close(lg_ctx *c);
 
-/* Returns the version of the library that the program runs with, such as "0.2.0", in static storage. */
+/* Returns the version of the library that the program runs with, such as "0.3.0", in static storage. */
 LG_API const char *lg_version(void);
 
 /* ---- errors ----
@@ -143,7 +143,7 @@ LG_API lg_tensor *lg_escape(lg_tensor *t);
 LG_API lg_tensor *lg_keep(lg_tensor *t);
 
 /* Frees a tensor before its scope ends, or one that the caller owns. Does nothing if t was freed or belongs to a module
- * or another object. Fails with LG_ERR_STATE inside a callback of lg_trace(). */
+ * or another object. Fails with LG_ERR_STATE inside a callback of lg_set_trace(). */
 LG_API void lg_free(lg_tensor *t);
 
 /* Returns how many tensors of c are not freed, those of modules and objects included, to find scopes that grow. */
@@ -192,7 +192,7 @@ LG_API void lg_reset_peak_memory(lg_ctx *c, lg_device device);
 /* Sets or returns the most memory, used and cached together, that tensors on a device may take from the system; 0: no
  * limit. A request beyond it fails as if the device had no memory left; memory already taken stays. */
 LG_API bool lg_set_memory_limit(lg_ctx *c, lg_device device, int64_t bytes);
-LG_API int64_t lg_get_memory_limit(const lg_ctx *c, lg_device device);
+LG_API int64_t lg_memory_limit(const lg_ctx *c, lg_device device);
 
 /* Gives the cached memory of all devices back to the system. Works while an error is set. */
 LG_API void lg_empty_cache(lg_ctx *c);
@@ -212,26 +212,26 @@ typedef struct lg_random_state {
 
 /* Sets or returns the random state. While an error is set, it cannot be changed. */
 LG_API void lg_seed(lg_ctx *c, uint64_t seed);                     /* sets the seed and resets the counter to 0 */
-LG_API lg_random_state lg_get_random_state(const lg_ctx *c);       /* zeros if c is NULL */
+LG_API lg_random_state lg_random_state_of(const lg_ctx *c);        /* zeros if c is NULL */
 LG_API void lg_set_random_state(lg_ctx *c, lg_random_state state); /* restores it: the same numbers follow */
 
 /* ---- threads and precision ---- */
 
 /* Sets the maximum number of threads that a CPU kernel uses. 0 means $OMP_NUM_THREADS or, if that is not set, the
  * number of cores that the process may use. Larger numbers are reduced to 16 or four times the number of cores,
- * whichever is greater. lg_get_threads() returns the maximum. */
+ * whichever is greater. lg_threads() returns the maximum. */
 LG_API bool lg_set_threads(lg_ctx *c, int threads);
-LG_API int lg_get_threads(const lg_ctx *c);
+LG_API int lg_threads(const lg_ctx *c);
 
 /* Restricts all devices to algorithms that give bit-for-bit the same results in each run, at some cost in speed; off at
- * first. lg_get_deterministic() returns whether that is on. */
+ * first. lg_deterministic() returns whether that is on. */
 LG_API void lg_set_deterministic(lg_ctx *c, bool on);
-LG_API bool lg_get_deterministic(const lg_ctx *c);
+LG_API bool lg_deterministic(const lg_ctx *c);
 
 /* Sets whether matrix products and convolutions of f32 tensors may round their inputs to TF32 (10 bits of mantissa) on
- * GPUs that support it, which is several times faster; off at first. lg_get_allow_tf32() returns whether that is on. */
+ * GPUs that support it, which is several times faster; off at first. lg_allow_tf32() returns whether that is on. */
 LG_API void lg_set_allow_tf32(lg_ctx *c, bool on);
-LG_API bool lg_get_allow_tf32(const lg_ctx *c);
+LG_API bool lg_allow_tf32(const lg_ctx *c);
 
 /* ---- devices ----
  *
@@ -285,10 +285,10 @@ typedef struct lg_device_info_t {
 LG_API bool lg_device_info_with(lg_ctx *c, lg_device device, lg_device_info_t *ret, size_t size);
 
 /* Sets the device on which functions without .device create tensors; the CPU at first. Returns the previous one, also
- * on failure. lg_get_default_device() returns it, as LG_NO_DEVICE does in place of a device. Both return LG_NO_DEVICE
+ * on failure. lg_default_device() returns it, as LG_NO_DEVICE does in place of a device. Both return LG_NO_DEVICE
  * if c is NULL. */
-LG_API lg_device lg_default_device(lg_ctx *c, lg_device device);
-LG_API lg_device lg_get_default_device(const lg_ctx *c);
+LG_API lg_device lg_set_default_device(lg_ctx *c, lg_device device);
+LG_API lg_device lg_default_device(const lg_ctx *c);
 
 /* Waits until all devices of c have finished their work and fails with the device-side error that is pending, if any:
  * LG_ERR_ARGUMENT for a label or an index out of range that a kernel found in its data, LG_ERR_CUDA if the GPU failed.

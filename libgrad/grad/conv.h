@@ -28,33 +28,49 @@ LG_BEGIN
  * group of outputs sees one group of inputs, and groups divide the first dimension of w. b (O) is added unless NULL.
  */
 
-/* Options of lg_conv2d(), lg_conv1d(), lg_conv_transpose2d() and lg_conv_transpose1d(). Signals take no pairs. */
-typedef struct lg_conv_options {
+typedef struct lg_conv2d_options {
         LG_OPTIONS_HEAD
-        int64_t stride LG_DEFAULT;          /* step of the kernel over the input, at least 1; default 1 */
-        int64_t padding LG_DEFAULT;         /* zeros added on each side of the input, at least 0; default 0 */
-        int64_t dilation LG_DEFAULT;        /* spacing of kernel elements, at least 1; default 1 */
-        int64_t groups LG_DEFAULT;          /* number of groups, at least 1; default 1 */
-        int64_t output_padding LG_DEFAULT;  /* transposed only: added to the size of the output; default 0 */
-        lg_pair strides LG_DEFAULT;         /* replaces .stride; default: not given */
-        lg_pair paddings LG_DEFAULT;        /* replaces .padding; default: not given */
-        lg_pair dilations LG_DEFAULT;       /* replaces .dilation; default: not given */
-        lg_pair output_paddings LG_DEFAULT; /* replaces .output_padding; default: not given */
-} lg_conv_options;
+        int64_t stride LG_DEFAULT;    /* step of the kernel over the input, at least 1; default 1 */
+        int64_t padding LG_DEFAULT;   /* zeros added on each side of the input, at least 0; default 0 */
+        int64_t dilation LG_DEFAULT;  /* spacing of kernel elements, at least 1; default 1 */
+        int64_t groups LG_DEFAULT;    /* number of groups, at least 1; default 1 */
+        lg_pair strides LG_DEFAULT;   /* replaces .stride; default: not given */
+        lg_pair paddings LG_DEFAULT;  /* replaces .padding; default: not given */
+        lg_pair dilations LG_DEFAULT; /* replaces .dilation; default: not given */
+} lg_conv2d_options;
 /* Computes a 2-d convolution (PyTorch's conv2d):
  *
  *   y[n, o, i, j] = b[o] + sum over c, k, l of x[n, c, i s - p + k d, j s - p + l d] w[o, c, k, l]
  *
  * over the channels c of o's group and k, l of the kernel; x is (N, C, H, W) or (C, H, W), w (O, C / groups, KH, KW).
  * Example: lg_conv2d(x, w, NULL, .stride = 2, .paddings = LG_PAIR(0, 1)) */
-#define lg_conv2d(...) LG_CALL3(lg_conv2d_with, lg_conv_options, lg_conv2d_takes_x_w_b, __VA_ARGS__)
-LG_API LG_NEW lg_tensor *lg_conv2d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv_options *options);
+#define lg_conv2d(...) LG_CALL3(lg_conv2d_with, lg_conv2d_options, lg_conv2d_takes_x_w_b, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_conv2d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv2d_options *options);
 
+typedef struct lg_conv1d_options {
+        LG_OPTIONS_HEAD
+        int64_t stride LG_DEFAULT;   /* step of the kernel over the input, at least 1; default 1 */
+        int64_t padding LG_DEFAULT;  /* zeros added on each side of the input, at least 0; default 0 */
+        int64_t dilation LG_DEFAULT; /* spacing of kernel elements, at least 1; default 1 */
+        int64_t groups LG_DEFAULT;   /* number of groups, at least 1; default 1 */
+} lg_conv1d_options;
 /* Computes a 1-d convolution, of signals x (N, C, L) or (C, L) and w (O, C / groups, K).
  * Example: lg_conv1d(x, w, b, .padding = 1) */
-#define lg_conv1d(...) LG_CALL3(lg_conv1d_with, lg_conv_options, lg_conv1d_takes_x_w_b, __VA_ARGS__)
-LG_API LG_NEW lg_tensor *lg_conv1d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv_options *options);
+#define lg_conv1d(...) LG_CALL3(lg_conv1d_with, lg_conv1d_options, lg_conv1d_takes_x_w_b, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_conv1d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv1d_options *options);
 
+typedef struct lg_conv_transpose2d_options {
+        LG_OPTIONS_HEAD
+        int64_t stride LG_DEFAULT;          /* step of the kernel over the input, at least 1; default 1 */
+        int64_t padding LG_DEFAULT;         /* zeros added on each side of the input, at least 0; default 0 */
+        int64_t dilation LG_DEFAULT;        /* spacing of kernel elements, at least 1; default 1 */
+        int64_t groups LG_DEFAULT;          /* number of groups, at least 1; default 1 */
+        int64_t output_padding LG_DEFAULT;  /* added to the size of the output; default 0 */
+        lg_pair strides LG_DEFAULT;         /* replaces .stride; default: not given */
+        lg_pair paddings LG_DEFAULT;        /* replaces .padding; default: not given */
+        lg_pair dilations LG_DEFAULT;       /* replaces .dilation; default: not given */
+        lg_pair output_paddings LG_DEFAULT; /* replaces .output_padding; default: not given */
+} lg_conv_transpose2d_options;
 /* Computes a transposed 2-d convolution (PyTorch's conv_transpose2d): the backward of lg_conv2d() with respect to its
  * input, applied to x, plus b. x is (N, C, H, W) or (C, H, W), w (C, O / groups, KH, KW). The sides of the result,
  * which must be above 0, are
@@ -64,16 +80,24 @@ LG_API LG_NEW lg_tensor *lg_conv1d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b
  * .output_padding is less than the stride or the dilation. With b, 16-bit floats compute in f32 and are rounded once.
  * Example: lg_conv_transpose2d(x, w, b, .stride = 2, .output_padding = 1) */
 #define lg_conv_transpose2d(...)                                                                                       \
-        LG_CALL3(lg_conv_transpose2d_with, lg_conv_options, lg_conv_transpose2d_takes_x_w_b, __VA_ARGS__)
+        LG_CALL3(lg_conv_transpose2d_with, lg_conv_transpose2d_options, lg_conv_transpose2d_takes_x_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_conv_transpose2d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b,
-                                                  const lg_conv_options *options);
+                                                  const lg_conv_transpose2d_options *options);
 
+typedef struct lg_conv_transpose1d_options {
+        LG_OPTIONS_HEAD
+        int64_t stride LG_DEFAULT;         /* step of the kernel over the input, at least 1; default 1 */
+        int64_t padding LG_DEFAULT;        /* zeros added on each side of the input, at least 0; default 0 */
+        int64_t dilation LG_DEFAULT;       /* spacing of kernel elements, at least 1; default 1 */
+        int64_t groups LG_DEFAULT;         /* number of groups, at least 1; default 1 */
+        int64_t output_padding LG_DEFAULT; /* added to the size of the output; default 0 */
+} lg_conv_transpose1d_options;
 /* Computes a transposed 1-d convolution, of signals x (N, C, L) or (C, L) and w (C, O / groups, K).
  * Example: lg_conv_transpose1d(x, w, NULL, .stride = 2) */
 #define lg_conv_transpose1d(...)                                                                                       \
-        LG_CALL3(lg_conv_transpose1d_with, lg_conv_options, lg_conv_transpose1d_takes_x_w_b, __VA_ARGS__)
+        LG_CALL3(lg_conv_transpose1d_with, lg_conv_transpose1d_options, lg_conv_transpose1d_takes_x_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_conv_transpose1d_with(lg_tensor *x, lg_tensor *w, lg_tensor *b,
-                                                  const lg_conv_options *options);
+                                                  const lg_conv_transpose1d_options *options);
 
 /* ---- pooling ----
  *
@@ -82,37 +106,65 @@ LG_API LG_NEW lg_tensor *lg_conv_transpose1d_with(lg_tensor *x, lg_tensor *w, lg
  * window that would begin after the end of the input is left out.
  */
 
-/* Options of lg_max_pool2d(), lg_max_pool1d(), lg_avg_pool2d() and lg_avg_pool1d(). Signals use a pair's width. */
-typedef struct lg_pool_options {
+typedef struct lg_max_pool2d_options {
         LG_OPTIONS_HEAD
-        int64_t stride LG_DEFAULT;        /* step of the window; default: the size of the kernel */
-        int64_t padding LG_DEFAULT;       /* added on each side, at most half the kernel; default 0 */
-        int64_t dilation LG_DEFAULT;      /* maximum only: spacing of the elements of a window; default 1 */
-        bool ceil_mode LG_DEFAULT;        /* keep a last window that is not full; default false */
-        bool no_count_padding LG_DEFAULT; /* mean: divide by the elements that are not padding; default false */
-        int64_t divisor LG_DEFAULT;       /* mean: divide by this number; default: the size of the window */
-        lg_pair kernels LG_DEFAULT;       /* replaces the argument kernel, which may then be 0; default: not given */
-        lg_pair strides LG_DEFAULT;       /* replaces .stride; default: not given */
-        lg_pair paddings LG_DEFAULT;      /* replaces .padding; default: not given */
-        lg_pair dilations LG_DEFAULT;     /* replaces .dilation; default: not given */
-        /* Maximum only: receives row * W + column of each maximum, i64, without a gradient; default: not wanted. */
-        lg_tensor **indices LG_DEFAULT;
-} lg_pool_options;
+        int64_t stride LG_DEFAULT;    /* step of the window; default: the size of the kernel */
+        int64_t padding LG_DEFAULT;   /* added on each side, at most half the kernel; default 0 */
+        int64_t dilation LG_DEFAULT;  /* spacing of the elements of a window; default 1 */
+        bool ceil_mode LG_DEFAULT;    /* keep a last window that is not full; default false */
+        lg_pair kernels LG_DEFAULT;   /* replaces the argument kernel, which may then be 0; default: not given */
+        lg_pair strides LG_DEFAULT;   /* replaces .stride; default: not given */
+        lg_pair paddings LG_DEFAULT;  /* replaces .padding; default: not given */
+        lg_pair dilations LG_DEFAULT; /* replaces .dilation; default: not given */
+        lg_tensor **indices
+                LG_DEFAULT; /* receives row * W + column of each maximum, i64, without a gradient; default NULL */
+} lg_max_pool2d_options;
+typedef struct lg_max_pool1d_options {
+        LG_OPTIONS_HEAD
+        int64_t stride LG_DEFAULT;   /* step of the window; default: the size of the kernel */
+        int64_t padding LG_DEFAULT;  /* added on each side, at most half the kernel; default 0 */
+        int64_t dilation LG_DEFAULT; /* spacing of the elements of a window; default 1 */
+        bool ceil_mode LG_DEFAULT;   /* keep a last window that is not full; default false */
+        lg_tensor **indices
+                LG_DEFAULT; /* receives the position of each maximum, i64, without a gradient; default NULL */
+} lg_max_pool1d_options;
 /* Computes the maximum of each window. Padding is never selected, NaN is larger than every number, and ties go to the
  * first element in row-major order. The gradient flows to the selected element.
  * Examples: lg_max_pool2d(x, 3, .stride = 2, .padding = 1, .indices = &i), lg_max_pool1d(x, 2) */
-#define lg_max_pool2d(...) LG_CALL2(lg_max_pool2d_with, lg_pool_options, lg_max_pool2d_takes_x_kernel, __VA_ARGS__)
-LG_API LG_NEW lg_tensor *lg_max_pool2d_with(lg_tensor *x, int64_t kernel, const lg_pool_options *options);
-#define lg_max_pool1d(...) LG_CALL2(lg_max_pool1d_with, lg_pool_options, lg_max_pool1d_takes_x_kernel, __VA_ARGS__)
-LG_API LG_NEW lg_tensor *lg_max_pool1d_with(lg_tensor *x, int64_t kernel, const lg_pool_options *options);
+#define lg_max_pool2d(...)                                                                                             \
+        LG_CALL2(lg_max_pool2d_with, lg_max_pool2d_options, lg_max_pool2d_takes_x_kernel, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_max_pool2d_with(lg_tensor *x, int64_t kernel, const lg_max_pool2d_options *options);
+#define lg_max_pool1d(...)                                                                                             \
+        LG_CALL2(lg_max_pool1d_with, lg_max_pool1d_options, lg_max_pool1d_takes_x_kernel, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_max_pool1d_with(lg_tensor *x, int64_t kernel, const lg_max_pool1d_options *options);
 
+typedef struct lg_avg_pool2d_options {
+        LG_OPTIONS_HEAD
+        int64_t stride LG_DEFAULT;        /* step of the window; default: the size of the kernel */
+        int64_t padding LG_DEFAULT;       /* added on each side, at most half the kernel; default 0 */
+        bool ceil_mode LG_DEFAULT;        /* keep a last window that is not full; default false */
+        bool no_count_padding LG_DEFAULT; /* divide by the elements that are not padding; default false */
+        int64_t divisor LG_DEFAULT;       /* divide by this number; default: the size of the window */
+        lg_pair kernels LG_DEFAULT;       /* replaces the argument kernel, which may then be 0; default: not given */
+        lg_pair strides LG_DEFAULT;       /* replaces .stride; default: not given */
+        lg_pair paddings LG_DEFAULT;      /* replaces .padding; default: not given */
+} lg_avg_pool2d_options;
+typedef struct lg_avg_pool1d_options {
+        LG_OPTIONS_HEAD
+        int64_t stride LG_DEFAULT;        /* step of the window; default: the size of the kernel */
+        int64_t padding LG_DEFAULT;       /* added on each side, at most half the kernel; default 0 */
+        bool ceil_mode LG_DEFAULT;        /* keep a last window that is not full; default false */
+        bool no_count_padding LG_DEFAULT; /* divide by the elements that are not padding; default false */
+} lg_avg_pool1d_options;
 /* Computes the mean of each window. Padding counts as zeros unless .no_count_padding is set; what a window of
- * .ceil_mode has beyond the padding never counts. A dilation other than 1 is LG_ERR_ARGUMENT; .indices is ignored.
+ * .ceil_mode has beyond the padding never counts.
  * Examples: lg_avg_pool2d(x, 3, .padding = 1, .no_count_padding = true), lg_avg_pool1d(x, 2) */
-#define lg_avg_pool2d(...) LG_CALL2(lg_avg_pool2d_with, lg_pool_options, lg_avg_pool2d_takes_x_kernel, __VA_ARGS__)
-LG_API LG_NEW lg_tensor *lg_avg_pool2d_with(lg_tensor *x, int64_t kernel, const lg_pool_options *options);
-#define lg_avg_pool1d(...) LG_CALL2(lg_avg_pool1d_with, lg_pool_options, lg_avg_pool1d_takes_x_kernel, __VA_ARGS__)
-LG_API LG_NEW lg_tensor *lg_avg_pool1d_with(lg_tensor *x, int64_t kernel, const lg_pool_options *options);
+#define lg_avg_pool2d(...)                                                                                             \
+        LG_CALL2(lg_avg_pool2d_with, lg_avg_pool2d_options, lg_avg_pool2d_takes_x_kernel, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_avg_pool2d_with(lg_tensor *x, int64_t kernel, const lg_avg_pool2d_options *options);
+#define lg_avg_pool1d(...)                                                                                             \
+        LG_CALL2(lg_avg_pool1d_with, lg_avg_pool1d_options, lg_avg_pool1d_takes_x_kernel, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_avg_pool1d_with(lg_tensor *x, int64_t kernel, const lg_avg_pool1d_options *options);
 
 /* ---- adaptive pooling ----
  *
@@ -121,32 +173,32 @@ LG_API LG_NEW lg_tensor *lg_avg_pool1d_with(lg_tensor *x, int64_t kernel, const 
  * pooling above, except that it may have no channels for means.
  */
 
-/* Options of the functions below. */
-typedef struct lg_adaptive_pool_options {
+typedef struct lg_adaptive_avg_pool2d_options {
         LG_OPTIONS_HEAD
-        lg_pair sizes LG_DEFAULT;       /* LG_PAIR(height, width), replaces the argument size; default: not given */
-        lg_tensor **indices LG_DEFAULT; /* maximum only: as in lg_pool_options; default: not wanted */
-} lg_adaptive_pool_options;
+        lg_pair sizes LG_DEFAULT; /* LG_PAIR(height, width), replaces the argument size; default: not given */
+} lg_adaptive_avg_pool2d_options;
 /* Computes the mean of each adaptive window; with size 1, the mean of each channel.
  * Examples: lg_adaptive_avg_pool2d(x, 1), lg_adaptive_avg_pool1d(x, 4) */
 #define lg_adaptive_avg_pool2d(...)                                                                                    \
-        LG_CALL2(lg_adaptive_avg_pool2d_with, lg_adaptive_pool_options, lg_adaptive_avg_pool2d_takes_x_size,           \
+        LG_CALL2(lg_adaptive_avg_pool2d_with, lg_adaptive_avg_pool2d_options, lg_adaptive_avg_pool2d_takes_x_size,     \
                  __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_adaptive_avg_pool2d_with(lg_tensor *x, int64_t size,
-                                                     const lg_adaptive_pool_options *options);
-#define lg_adaptive_avg_pool1d(...)                                                                                    \
-        LG_CALL2(lg_adaptive_avg_pool1d_with, lg_adaptive_pool_options, lg_adaptive_avg_pool1d_takes_x_size,           \
-                 __VA_ARGS__)
-LG_API LG_NEW lg_tensor *lg_adaptive_avg_pool1d_with(lg_tensor *x, int64_t size,
-                                                     const lg_adaptive_pool_options *options);
+                                                     const lg_adaptive_avg_pool2d_options *options);
+LG_API LG_NEW lg_tensor *lg_adaptive_avg_pool1d(lg_tensor *x, int64_t size);
 
+typedef struct lg_adaptive_max_pool2d_options {
+        LG_OPTIONS_HEAD
+        lg_pair sizes LG_DEFAULT; /* LG_PAIR(height, width), replaces the argument size; default: not given */
+        lg_tensor **indices
+                LG_DEFAULT; /* receives row * W + column of each maximum, i64, without a gradient; default NULL */
+} lg_adaptive_max_pool2d_options;
 /* Computes the maximum of each adaptive window of an image, with ties, NaN and the gradient as in lg_max_pool2d().
  * Example: lg_adaptive_max_pool2d(x, 0, .sizes = LG_PAIR(2, 3), .indices = &i) */
 #define lg_adaptive_max_pool2d(...)                                                                                    \
-        LG_CALL2(lg_adaptive_max_pool2d_with, lg_adaptive_pool_options, lg_adaptive_max_pool2d_takes_x_size,           \
+        LG_CALL2(lg_adaptive_max_pool2d_with, lg_adaptive_max_pool2d_options, lg_adaptive_max_pool2d_takes_x_size,     \
                  __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_adaptive_max_pool2d_with(lg_tensor *x, int64_t size,
-                                                     const lg_adaptive_pool_options *options);
+                                                     const lg_adaptive_max_pool2d_options *options);
 
 LG_END_C
 #endif

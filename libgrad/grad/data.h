@@ -220,9 +220,9 @@ LG_API bool lg_dataset_get_with(lg_dataset *d, int64_t i, lg_batch *ret, size_t 
 LG_API lg_fields lg_dataset_fields(const lg_dataset *d);
 LG_API int64_t lg_dataset_size(const lg_dataset *d);
 
-/* Returns the names of the classes that the numbers in "y" stand for: for lg_fashion_mnist(), lg_cifar10() and
- * lg_image_folder(), and for data sets made of them (for lg_dataset_concat(), of the first). Returns no names for other
- * data sets, and if d is NULL. The names are valid as long as d lives. */
+/* Returns the names of the classes that the numbers in "y" stand for: for lg_dataset_fashion_mnist(),
+ * lg_dataset_cifar10() and lg_dataset_image_folder(), and for data sets made of them (for lg_dataset_concat(), of the
+ * first). Returns no names for other data sets, and if d is NULL. The names are valid as long as d lives. */
 LG_API lg_names lg_dataset_classes(const lg_dataset *d);
 
 /* Frees d, or marks it to be freed when the last loader or data set that uses it ends. */
@@ -274,7 +274,7 @@ LG_API void lg_collate_free(lg_collate *m);
  * gives the same batches with any number of workers. In a child of fork() a loader starts workers of its own and
  * continues with the next batch; a stream begins a new epoch.
  *
- * lg_loader_next(), lg_loader_restart() and lg_loader_free() fail with LG_ERR_STATE and leave the loader unchanged if
+ * lg_loader_next(), lg_loader_restart() and lg_loader_close() fail with LG_ERR_STATE and leave the loader unchanged if
  * they are called inside a call that began in the loader's last step (by a hook or a custom function), by a release
  * function that runs as that step ends, or, without workers, by a function that makes samples for this loader. With
  * workers such a function runs in another thread, which must not use the loader or its context.
@@ -296,7 +296,7 @@ typedef struct lg_loader_options {
         lg_collate *collate LG_DEFAULT; /* makes the batches; default NULL: samples are stacked */
         /* Samples that .weights draws in an epoch; default: N or, with .no_replacement, those with a weight above 0. */
         int64_t samples LG_DEFAULT;
-        int no_replacement LG_DEFAULT; /* 1: no sample is drawn twice in an epoch; default 0 */
+        bool no_replacement LG_DEFAULT; /* no sample is drawn twice in an epoch; default false */
         int prefetch LG_DEFAULT; /* how many batches workers make ahead, which take memory; default: one per worker */
         /* Ranks that share the samples: each gets batch_size of the next size x batch_size samples, of one order, so
          * that together they make the batches of a single process. All must open the loader, and draw by the seed of
@@ -351,7 +351,7 @@ LG_API bool lg_each_batch_with(lg_batch *b, size_t size);
 LG_API int64_t lg_loader_batches(const lg_loader *l);
 
 /* Ends the scope of the last step, stops the loader's threads and frees the loader. */
-LG_API void lg_loader_free(lg_loader *l);
+LG_API void lg_loader_close(lg_loader *l);
 
 LG_END_C
 #endif

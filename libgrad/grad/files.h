@@ -48,41 +48,47 @@ LG_API LG_NEW lg_tensor *lg_read_idx(lg_ctx *c, const char *path);
  * the number of its class, i64 (). lg_dataset_classes() names the classes. The part is "train" or "test".
  */
 
-typedef struct lg_fashion_mnist_options {
+typedef struct lg_dataset_fashion_mnist_options {
         LG_OPTIONS_HEAD
         const char *folder LG_DEFAULT; /* where the four files are; default: the places named below */
-        int64_t bytes LG_DEFAULT;      /* 1: images are u8 in [0, 255]; default 0 */
-} lg_fashion_mnist_options;
+        bool bytes LG_DEFAULT;         /* images are u8 in [0, 255]; default false */
+} lg_dataset_fashion_mnist_options;
 /* Reads Fashion-MNIST (Xiao, Rasul, Vollgraf 2017) into memory: images (1, 28, 28). The IDX files, which may be
  * compressed by gzip, are in .folder or, if that is not given, in $LIBGRAD_DATA, its folder fashion-mnist, or
  * /usr/share/datasets/fashion-mnist.
- * Example: lg_fashion_mnist(c, "train") */
-#define lg_fashion_mnist(...)                                                                                          \
-        LG_CALL2(lg_fashion_mnist_with, lg_fashion_mnist_options, lg_fashion_mnist_takes_c_part, __VA_ARGS__)
-LG_API LG_NEW lg_dataset *lg_fashion_mnist_with(lg_ctx *c, const char *part, const lg_fashion_mnist_options *options);
+ * Example: lg_dataset_fashion_mnist(c, "train") */
+#define lg_dataset_fashion_mnist(...)                                                                                  \
+        LG_CALL2(lg_dataset_fashion_mnist_with, lg_dataset_fashion_mnist_options,                                      \
+                 lg_dataset_fashion_mnist_takes_c_part, __VA_ARGS__)
+LG_API LG_NEW lg_dataset *lg_dataset_fashion_mnist_with(lg_ctx *c, const char *part,
+                                                        const lg_dataset_fashion_mnist_options *options);
 
-typedef struct lg_cifar10_options {
+typedef struct lg_dataset_cifar10_options {
         LG_OPTIONS_HEAD
         const char *folder LG_DEFAULT; /* where the files, or their folder, are; default: $LIBGRAD_DATA */
         bool bytes LG_DEFAULT;         /* images are u8 in [0, 255]; default false */
-} lg_cifar10_options;
+} lg_dataset_cifar10_options;
 /* Reads CIFAR-10 (Krizhevsky 2009) into memory: images (3, 32, 32). It takes the files of the binary version, not
  * compressed, from .folder or, if that is not given, from $LIBGRAD_DATA, or from the folder cifar-10-batches-bin in
  * either. Each file may have any number of records.
- * Example: lg_cifar10(c, "train", .folder = "/data") */
-#define lg_cifar10(...) LG_CALL2(lg_cifar10_with, lg_cifar10_options, lg_cifar10_takes_c_part, __VA_ARGS__)
-LG_API LG_NEW lg_dataset *lg_cifar10_with(lg_ctx *c, const char *part, const lg_cifar10_options *options);
+ * Example: lg_dataset_cifar10(c, "train", .folder = "/data") */
+#define lg_dataset_cifar10(...)                                                                                        \
+        LG_CALL2(lg_dataset_cifar10_with, lg_dataset_cifar10_options, lg_dataset_cifar10_takes_c_part, __VA_ARGS__)
+LG_API LG_NEW lg_dataset *lg_dataset_cifar10_with(lg_ctx *c, const char *part,
+                                                  const lg_dataset_cifar10_options *options);
 
-typedef struct lg_cifar100_options {
+typedef struct lg_dataset_cifar100_options {
         LG_OPTIONS_HEAD
         const char *folder LG_DEFAULT; /* where the files, or their folder, are; default: $LIBGRAD_DATA */
         bool coarse LG_DEFAULT;        /* "y" has the 20 superclasses; default false: the 100 classes */
         bool bytes LG_DEFAULT;         /* images are u8 in [0, 255]; default false */
-} lg_cifar100_options;
-/* Reads CIFAR-100 as lg_cifar10() reads CIFAR-10, from the folder cifar-100-binary. Its classes have no names.
- * Example: lg_cifar100(c, "test", .coarse = true) */
-#define lg_cifar100(...) LG_CALL2(lg_cifar100_with, lg_cifar100_options, lg_cifar100_takes_c_part, __VA_ARGS__)
-LG_API LG_NEW lg_dataset *lg_cifar100_with(lg_ctx *c, const char *part, const lg_cifar100_options *options);
+} lg_dataset_cifar100_options;
+/* Reads CIFAR-100 as lg_dataset_cifar10() reads CIFAR-10, from the folder cifar-100-binary. Its classes have no names.
+ * Example: lg_dataset_cifar100(c, "test", .coarse = true) */
+#define lg_dataset_cifar100(...)                                                                                       \
+        LG_CALL2(lg_dataset_cifar100_with, lg_dataset_cifar100_options, lg_dataset_cifar100_takes_c_part, __VA_ARGS__)
+LG_API LG_NEW lg_dataset *lg_dataset_cifar100_with(lg_ctx *c, const char *part,
+                                                   const lg_dataset_cifar100_options *options);
 
 /* ---- data sets that stay in their files ----
  *
@@ -91,13 +97,13 @@ LG_API LG_NEW lg_dataset *lg_cifar100_with(lg_ctx *c, const char *part, const lg
  * with LG_ERR_FORMAT if a file has become shorter, and with LG_ERR_IO if it cannot be read.
  */
 
-typedef struct lg_image_folder_options {
+typedef struct lg_dataset_image_folder_options {
         LG_OPTIONS_HEAD
         int64_t height LG_DEFAULT; /* resizes all pictures; default: that of the pictures, which must be equal */
         int64_t width LG_DEFAULT;  /* the same; .height and .width are given together */
         int channels LG_DEFAULT;   /* 1: grey, 3: RGB, 4: RGB and alpha; default 3 */
-        int bytes LG_DEFAULT;      /* 1: "x" is u8 in [0, 255]; default 0 */
-} lg_image_folder_options;
+        bool bytes LG_DEFAULT;     /* "x" is u8 in [0, 255]; default false */
+} lg_dataset_image_folder_options;
 /* Makes a data set of a folder that has a folder for each class, with PNG files in it and in folders below it (as
  * torchvision's ImageFolder). "x" is a picture (channels, height, width), f32 in [0, 1], decoded as by lg_read_png()
  * and resized as by lg_transform_resize(). "y" is the number of its class, i64 (): classes are numbered in the order of
@@ -105,10 +111,12 @@ typedef struct lg_image_folder_options {
  * that begin with a dot are ignored. Fails with LG_ERR_FORMAT if one is no PNG file, if a class has no picture, if the
  * folder has no class, or if sizes differ and .height and .width are not given; and with LG_ERR_STATE if libgrad was
  * built without libpng.
- * Example: lg_image_folder(c, "pets", .height = 64, .width = 64) */
-#define lg_image_folder(...)                                                                                           \
-        LG_CALL2(lg_image_folder_with, lg_image_folder_options, lg_image_folder_takes_c_path, __VA_ARGS__)
-LG_API LG_NEW lg_dataset *lg_image_folder_with(lg_ctx *c, const char *path, const lg_image_folder_options *options);
+ * Example: lg_dataset_image_folder(c, "pets", .height = 64, .width = 64) */
+#define lg_dataset_image_folder(...)                                                                                   \
+        LG_CALL2(lg_dataset_image_folder_with, lg_dataset_image_folder_options, lg_dataset_image_folder_takes_c_path,  \
+                 __VA_ARGS__)
+LG_API LG_NEW lg_dataset *lg_dataset_image_folder_with(lg_ctx *c, const char *path,
+                                                       const lg_dataset_image_folder_options *options);
 
 typedef struct lg_records_options {
         LG_OPTIONS_HEAD
@@ -174,9 +182,9 @@ typedef struct lg_csv_options {
 LG_API LG_NEW lg_csv *lg_csv_open_with(lg_ctx *c, const char *path, const lg_csv_options *options);
 
 /* Frees a table. Tensors made from it stay. */
-LG_API void lg_csv_free(lg_csv *t);
+LG_API void lg_csv_close(lg_csv *t);
 
-/* Returns the number of rows, without the header, or the names of the columns, which are valid until lg_csv_free(). */
+/* Returns the number of rows, without the header, or the names of the columns, which are valid until lg_csv_close(). */
 LG_API int64_t lg_csv_rows(const lg_csv *t);
 LG_API lg_names lg_csv_columns(const lg_csv *t);
 
@@ -204,7 +212,7 @@ LG_API LG_NEW lg_tensor *lg_csv_integers_with(lg_csv *t, const char *column, con
 
 /* Returns the different texts of a column, without those that stand for a missing value, in the order of the numbers if
  * all of them are numbers, else in the order of their bytes. lg_csv_categories() gives them the codes 0, 1, ... The
- * texts are valid until lg_csv_free(). Returns no texts after an error, and if the column has none. */
+ * texts are valid until lg_csv_close(). Returns no texts after an error, and if the column has none. */
 LG_API lg_names lg_csv_texts(lg_csv *t, const char *column);
 
 typedef struct lg_csv_categories_options {

@@ -27,12 +27,12 @@ LG_BEGIN
  */
 
 /* Sets whether the leaf t, of a float dtype, requires grad, and returns t. Turning it off frees its gradient and hooks.
- * Fails with LG_ERR_STATE if t is no leaf (use lg_detach()) or, for off, in a callback of lg_trace(). */
-LG_API lg_tensor *lg_requires_grad(lg_tensor *t, bool on);
+ * Fails with LG_ERR_STATE if t is no leaf (use lg_detach()) or, for off, in a callback of lg_set_trace(). */
+LG_API lg_tensor *lg_set_requires_grad(lg_tensor *t, bool on);
 
 /* Returns a property of t; false if t is NULL or was freed: */
-LG_API bool lg_needs_grad(const lg_tensor *t); /* whether t is, or was recorded from, a leaf that requires grad */
-LG_API bool lg_is_leaf(const lg_tensor *t);    /* whether no recorded op made t */
+LG_API bool lg_requires_grad(const lg_tensor *t); /* whether t is, or was recorded from, a leaf that requires grad */
+LG_API bool lg_is_leaf(const lg_tensor *t);       /* whether no recorded op made t */
 
 /* Returns the gradient that lg_backward() has accumulated for a leaf, or for a tensor with lg_retain_grad(), or NULL if
  * there is none. It has the shape, dtype and device of t. It belongs to t and is valid until the next lg_backward(),
@@ -40,7 +40,7 @@ LG_API bool lg_is_leaf(const lg_tensor *t);    /* whether no recorded op made t 
 LG_API lg_tensor *lg_grad_of(const lg_tensor *t);
 
 /* Frees the gradient of t, so that the next lg_backward() starts from zero. lg_zero_grad() does so for all parameters
- * of an optimiser. Fails with LG_ERR_STATE inside a callback of lg_trace(). */
+ * of an optimiser. Fails with LG_ERR_STATE inside a callback of lg_set_trace(). */
 LG_API bool lg_clear_grad(lg_tensor *t);
 
 /* Makes lg_backward() keep the gradient of an inner tensor as it does for a leaf; lg_grad_of() returns it. Returns t.
@@ -96,16 +96,16 @@ LG_API lg_tensor *lg_grad_with(lg_list_in outputs, lg_list_in inputs, const lg_g
 
 /* Turns grad mode off for the statement or block that follows: its ops are not recorded, so their results need no
  * gradient, and leaves that require a gradient may be changed in place. Restores the previous mode at the end of the
- * block. Do not leave the block by break, goto or return; call lg_grad_mode() twice instead.
+ * block. Do not leave the block by break, goto or return; call lg_set_grad_mode() twice instead.
  * Example: lg_no_grad(c) { lg_sub_(w, lg_mul_scalar(lg_grad_of(w), 0.1)); } */
 #define lg_no_grad(c)                                                                                                  \
-        for (bool LG_LOCAL(lg_was_) = lg_grad_mode((c), false), LG_LOCAL(lg_go_) = true; LG_LOCAL(lg_go_);             \
-             LG_LOCAL(lg_go_) = false, lg_grad_mode((c), LG_LOCAL(lg_was_)))
+        for (bool LG_LOCAL(lg_was_) = lg_set_grad_mode((c), false), LG_LOCAL(lg_go_) = true; LG_LOCAL(lg_go_);         \
+             LG_LOCAL(lg_go_) = false, lg_set_grad_mode((c), LG_LOCAL(lg_was_)))
 
-/* Turns grad mode on or off and returns the previous mode. It is on at first. lg_get_grad_mode() returns the mode
+/* Turns grad mode on or off and returns the previous mode. It is on at first. lg_grad_mode() returns the mode
  * without a change. Both work while an error is set. */
-LG_API bool lg_grad_mode(lg_ctx *c, bool on);
-LG_API bool lg_get_grad_mode(const lg_ctx *c);
+LG_API bool lg_set_grad_mode(lg_ctx *c, bool on);
+LG_API bool lg_grad_mode(const lg_ctx *c);
 
 /* Returns t outside the graph, as a tensor that needs no gradient and shares the memory of t: changes show in both. */
 LG_API LG_NEW lg_tensor *lg_detach(lg_tensor *t);
@@ -136,18 +136,18 @@ LG_API LG_NEW lg_tensor *lg_detach(lg_tensor *t);
 /* Casts the inputs of ops as described above for the statement or block that follows. dtype is LG_BF16, LG_F16 or, for
  * a region inside another one in which nothing is cast, LG_F32. Restores what was before at the end of the block. The
  * cast of an f32 leaf is made once, and again after a change of its values, and is kept until the outermost region
- * ends. Do not leave the block by break, goto or return; call lg_autocast_mode() twice instead.
+ * ends. Do not leave the block by break, goto or return; call lg_set_autocast_mode() twice instead.
  * Example: lg_autocast(c, LG_BF16) { y = lg_forward(net, x); } */
 #define lg_autocast(c, dtype)                                                                                          \
-        for (lg_dtype LG_LOCAL(lg_dtype_was_) = lg_autocast_mode((c), (dtype)), LG_LOCAL(lg_dtype_go_) = LG_F32;       \
+        for (lg_dtype LG_LOCAL(lg_dtype_was_) = lg_set_autocast_mode((c), (dtype)), LG_LOCAL(lg_dtype_go_) = LG_F32;   \
              LG_LOCAL(lg_dtype_go_) != LG_DTYPE_NONE;                                                                  \
-             LG_LOCAL(lg_dtype_go_) = LG_DTYPE_NONE, lg_autocast_mode((c), LG_LOCAL(lg_dtype_was_)))
+             LG_LOCAL(lg_dtype_go_) = LG_DTYPE_NONE, lg_set_autocast_mode((c), LG_LOCAL(lg_dtype_was_)))
 
 /* Sets the dtype to which ops cast, as lg_autocast() does, and returns the previous one. LG_DTYPE_NONE, which is the
- * first one, is outside of all regions. Fails with LG_ERR_STATE in a callback of lg_trace(). lg_get_autocast_mode()
+ * first one, is outside of all regions. Fails with LG_ERR_STATE in a callback of lg_set_trace(). lg_autocast_mode()
  * returns the dtype without a change. Both return LG_DTYPE_NONE if c is NULL and work while an error is set. */
-LG_API lg_dtype lg_autocast_mode(lg_ctx *c, lg_dtype dtype);
-LG_API lg_dtype lg_get_autocast_mode(const lg_ctx *c);
+LG_API lg_dtype lg_set_autocast_mode(lg_ctx *c, lg_dtype dtype);
+LG_API lg_dtype lg_autocast_mode(const lg_ctx *c);
 
 /* ---- custom ops ----
  *
@@ -214,10 +214,10 @@ typedef struct lg_graph_dot_options {
         lg_module *module LG_DEFAULT; /* leaves that are its parameters are labelled with their paths; default: none */
 } lg_graph_dot_options;
 /* Writes the graph behind t to f in Graphviz's dot language: a box for each op with the shape of its result (views have
- * no frame), an ellipse for each leaf, arrows along the forward. Ops that were recorded while lg_trace() or
- * lg_anomaly() was on are grouped by module, in graphs of up to 5000 nodes. `dot -Tsvg graph.dot > graph.svg` draws the
- * file. Works while an error is set. Fails with LG_ERR_IO if f cannot be written.
- * Example: lg_graph_dot(f, loss, .module = net) */
+ * no frame), an ellipse for each leaf, arrows along the forward. Ops that were recorded while lg_set_trace() or
+ * lg_set_anomaly() was on are grouped by module, in graphs of up to 5000 nodes. `dot -Tsvg graph.dot > graph.svg` draws
+ * the file. Works while an error is set. Fails with LG_ERR_IO if f cannot be written. Example: lg_graph_dot(f, loss,
+ * .module = net) */
 #define lg_graph_dot(...) LG_CALL2(lg_graph_dot_with, lg_graph_dot_options, lg_graph_dot_takes_f_t, __VA_ARGS__)
 LG_API bool lg_graph_dot_with(FILE *f, const lg_tensor *t, const lg_graph_dot_options *options);
 

@@ -67,8 +67,9 @@ LG_API LG_NEW lg_group *lg_group_split(lg_group *g, int color);
 /* Leaves a group and frees it; in a child of fork(), where calls that use the group fail with LG_ERR_COMM, frees it
  * only. All its ranks do so, or close their contexts; the first wait for the last, however long that takes, with a
  * message after the time limit (lg_on_message()). If the group is broken, or if the launcher lets processes live on
- * where another dies, the wait ends at the time limit. Fails with LG_ERR_STATE in a function given to lg_trace(). */
-LG_API void lg_group_free(lg_group *g);
+ * where another dies, the wait ends at the time limit. Fails with LG_ERR_STATE in a function given to lg_set_trace().
+ */
+LG_API void lg_group_close(lg_group *g);
 
 /* Returns the rank of this process, from 0, the number of processes of the group, or how many lower ranks run on the
  * same host. NULL is a group of one. */
@@ -76,11 +77,11 @@ LG_API int lg_group_rank(const lg_group *g);
 LG_API int lg_group_size(const lg_group *g);
 LG_API int lg_group_local_rank(const lg_group *g);
 
-/* Returns the name of the host of a rank, valid until lg_group_free(), or NULL if there is no such rank. */
+/* Returns the name of the host of a rank, valid until lg_group_close(), or NULL if there is no such rank. */
 LG_API const char *lg_group_host(const lg_group *g, int rank);
 
 /* Returns the name and version of the MPI by which messages are sent, such as "Open MPI v4.1.4, ...", valid until
- * lg_group_free(); "none" if no launcher has started this process, or if g is NULL. */
+ * lg_group_close(); "none" if no launcher has started this process, or if g is NULL. */
 LG_API const char *lg_group_transport(const lg_group *g);
 
 /* Returns the device of this rank, for lg_module_to() and the .device of loaders. */
@@ -98,21 +99,21 @@ LG_API bool lg_barrier(lg_group *g);
  */
 
 /* How the tensors of all ranks become one. */
-typedef enum lg_rank_op {
-        LG_RANKS_SUM = 0,  /* of the elements of all ranks; of bool, whether any is true */
-        LG_RANKS_MEAN = 1, /* the same divided by the number of ranks; of float dtypes only */
-        LG_RANKS_MAX = 2   /* the greatest; ranks that have it share its gradient equally */
-} lg_rank_op;
+typedef enum lg_reduce_op {
+        LG_REDUCE_OP_SUM = 0,  /* of the elements of all ranks; of bool, whether any is true */
+        LG_REDUCE_OP_MEAN = 1, /* the same divided by the number of ranks; of float dtypes only */
+        LG_REDUCE_OP_MAX = 2   /* the greatest; ranks that have it share its gradient equally */
+} lg_reduce_op;
 
 typedef struct lg_all_reduce_options {
         LG_OPTIONS_HEAD
-        lg_rank_op op LG_DEFAULT; /* default LG_RANKS_SUM */
+        lg_reduce_op op LG_DEFAULT; /* default LG_REDUCE_OP_SUM */
 } lg_all_reduce_options;
 /* Returns the sum, mean (of float dtypes) or maximum of x over all ranks, element by element.
- * Example: lg_all_reduce(x, g, .op = LG_RANKS_MEAN) */
+ * Example: lg_all_reduce(x, g, .op = LG_REDUCE_OP_MEAN) */
 #define lg_all_reduce(...) LG_CALL2(lg_all_reduce_with, lg_all_reduce_options, lg_all_reduce_takes_x_g, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_all_reduce_with(lg_tensor *x, lg_group *g, const lg_all_reduce_options *options);
-LG_API bool lg_all_reduce_(lg_tensor *x, lg_group *g, lg_rank_op op);
+LG_API bool lg_all_reduce_(lg_tensor *x, lg_group *g, lg_reduce_op op);
 
 /* Returns the x of rank `root` on all ranks; the others give a tensor of the same dtype and shape. */
 LG_API LG_NEW lg_tensor *lg_broadcast(lg_tensor *x, lg_group *g, int root);

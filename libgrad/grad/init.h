@@ -38,37 +38,44 @@ LG_API bool lg_init_trunc_normal(lg_tensor *t, double mean, double std, double l
  * layer. A uniform distribution of variance v is over [-sqrt(3 v), sqrt(3 v)). Errors are those of the section above.
  */
 
-/* Options of the functions below. */
-typedef struct lg_init_options {
+typedef struct lg_init_xavier_options {
         LG_OPTIONS_HEAD
-        double gain LG_DEFAULT;  /* xavier, orthogonal: default 1; kaiming: default sqrt(2 / (1 + slope^2)) */
-        double slope LG_DEFAULT; /* kaiming: negative slope of the leaky ReLU that follows; default 0, ReLU */
-        bool fan_out LG_DEFAULT; /* kaiming: use fan_out, to keep the variance of gradients; default false, fan_in */
-} lg_init_options;
+        double gain LG_DEFAULT; /* a factor of all values; default 1; LG_ZERO for 0 */
+} lg_init_xavier_options;
 /* Fills t with values of mean 0 and variance 2 gain^2 / (fan_in + fan_out), for tanh or sigmoid (Glorot, Bengio 2010).
  * Examples: lg_init_xavier_uniform(w, .gain = 2), lg_init_xavier_normal(w) */
 #define lg_init_xavier_uniform(...)                                                                                    \
-        LG_CALL1(lg_init_xavier_uniform_with, lg_init_options, lg_init_xavier_uniform_takes_t, __VA_ARGS__)
-LG_API bool lg_init_xavier_uniform_with(lg_tensor *t, const lg_init_options *options);
+        LG_CALL1(lg_init_xavier_uniform_with, lg_init_xavier_options, lg_init_xavier_uniform_takes_t, __VA_ARGS__)
+LG_API bool lg_init_xavier_uniform_with(lg_tensor *t, const lg_init_xavier_options *options);
 #define lg_init_xavier_normal(...)                                                                                     \
-        LG_CALL1(lg_init_xavier_normal_with, lg_init_options, lg_init_xavier_normal_takes_t, __VA_ARGS__)
-LG_API bool lg_init_xavier_normal_with(lg_tensor *t, const lg_init_options *options);
+        LG_CALL1(lg_init_xavier_normal_with, lg_init_xavier_options, lg_init_xavier_normal_takes_t, __VA_ARGS__)
+LG_API bool lg_init_xavier_normal_with(lg_tensor *t, const lg_init_xavier_options *options);
 
+typedef struct lg_init_kaiming_options {
+        LG_OPTIONS_HEAD
+        double gain LG_DEFAULT;  /* a factor of all values; default sqrt(2 / (1 + slope^2)); LG_ZERO for 0 */
+        double slope LG_DEFAULT; /* negative slope of the leaky ReLU that follows; default 0, ReLU */
+        bool fan_out LG_DEFAULT; /* use fan_out, to keep the variance of gradients; default false, fan_in */
+} lg_init_kaiming_options;
 /* Fills t with values of mean 0 and variance gain^2 / fan_in or gain^2 / fan_out, for (leaky) ReLU (He et al. 2015).
  * Examples: lg_init_kaiming_uniform(w, .slope = 0.01), lg_init_kaiming_normal(w, .fan_out = true) */
 #define lg_init_kaiming_uniform(...)                                                                                   \
-        LG_CALL1(lg_init_kaiming_uniform_with, lg_init_options, lg_init_kaiming_uniform_takes_t, __VA_ARGS__)
-LG_API bool lg_init_kaiming_uniform_with(lg_tensor *t, const lg_init_options *options);
+        LG_CALL1(lg_init_kaiming_uniform_with, lg_init_kaiming_options, lg_init_kaiming_uniform_takes_t, __VA_ARGS__)
+LG_API bool lg_init_kaiming_uniform_with(lg_tensor *t, const lg_init_kaiming_options *options);
 #define lg_init_kaiming_normal(...)                                                                                    \
-        LG_CALL1(lg_init_kaiming_normal_with, lg_init_options, lg_init_kaiming_normal_takes_t, __VA_ARGS__)
-LG_API bool lg_init_kaiming_normal_with(lg_tensor *t, const lg_init_options *options);
+        LG_CALL1(lg_init_kaiming_normal_with, lg_init_kaiming_options, lg_init_kaiming_normal_takes_t, __VA_ARGS__)
+LG_API bool lg_init_kaiming_normal_with(lg_tensor *t, const lg_init_kaiming_options *options);
 
+typedef struct lg_init_orthogonal_options {
+        LG_OPTIONS_HEAD
+        double gain LG_DEFAULT; /* a factor of all values; default 1; LG_ZERO for 0 */
+} lg_init_orthogonal_options;
 /* Fills t with a random orthogonal matrix, times gain (Saxe et al. 2013): as a matrix of its first dimension by all
  * others, t has orthonormal rows or orthonormal columns, whichever are fewer. Computed in f64.
  * Example: lg_init_orthogonal(w) */
 #define lg_init_orthogonal(...)                                                                                        \
-        LG_CALL1(lg_init_orthogonal_with, lg_init_options, lg_init_orthogonal_takes_t, __VA_ARGS__)
-LG_API bool lg_init_orthogonal_with(lg_tensor *t, const lg_init_options *options);
+        LG_CALL1(lg_init_orthogonal_with, lg_init_orthogonal_options, lg_init_orthogonal_takes_t, __VA_ARGS__)
+LG_API bool lg_init_orthogonal_with(lg_tensor *t, const lg_init_orthogonal_options *options);
 
 LG_END_C
 #endif

@@ -41,8 +41,8 @@ LG_API LG_NEW lg_module *lg_nn_sequential_list(lg_ctx *c, lg_module *const *chil
 /* Makes a list of children named "0", "1", ..., which the forward of another module runs as it likes:
  * lg_child(list, i). The list may be empty at first. It has no forward itself: lg_forward() fails with LG_ERR_STATE.
  * Example: lg_nn_module_list(c) */
-#define lg_nn_module_list(...) lg_nn_module_list_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_module, LG_TAIL1(__VA_ARGS__)))
-LG_API LG_NEW lg_module *lg_nn_module_list_list(lg_ctx *c, lg_module *const *children);
+#define lg_nn_module_list(...) lg_nn_module_list_of(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_module, LG_TAIL1(__VA_ARGS__)))
+LG_API LG_NEW lg_module *lg_nn_module_list_of(lg_ctx *c, lg_module *const *children);
 
 /* Appends a child, which m then owns, to a module of the two functions above under the next number, and returns it. */
 LG_API lg_module *lg_module_append(lg_module *m, lg_module *child);
@@ -78,66 +78,100 @@ LG_API LG_NEW lg_module *lg_nn_linear_with(lg_ctx *c, int64_t in, int64_t out, c
  * convolutions, out / groups takes the place of in / groups.
  */
 
-/* Options of lg_nn_conv2d(), lg_nn_conv1d() and lg_nn_conv_transpose2d(); pairs are (height, width), as in conv.h. */
-typedef struct lg_conv_layer_options {
+typedef struct lg_conv2d_layer_options {
+        LG_OPTIONS_HEAD
+        int64_t stride LG_DEFAULT;    /* step of the kernel over the input; default 1 */
+        int64_t padding LG_DEFAULT;   /* zeros added on each side of the input; default 0 */
+        int64_t dilation LG_DEFAULT;  /* spacing of kernel elements; default 1 */
+        int64_t groups LG_DEFAULT;    /* groups of channels, convolved separately; default 1 */
+        lg_pair kernels LG_DEFAULT;   /* replaces the argument kernel, which may then be 0; default: not given */
+        lg_pair strides LG_DEFAULT;   /* replaces .stride; default: not given */
+        lg_pair paddings LG_DEFAULT;  /* replaces .padding; default: not given */
+        lg_pair dilations LG_DEFAULT; /* replaces .dilation; default: not given */
+        bool no_bias LG_DEFAULT;      /* without "bias"; default false */
+        lg_dtype dtype LG_DEFAULT;    /* of the parameters; default LG_F32 */
+        lg_device device LG_DEFAULT;  /* of the parameters; default: the context's default device */
+} lg_conv2d_layer_options;
+/* Makes a layer that applies lg_conv2d() to x (N, in, H, W) or (in, H, W), with "weight" (out, in / groups, KH, KW).
+ * Examples: lg_nn_conv2d(c, 1, 32, 3, .padding = 1), lg_nn_conv2d(c, 3, 8, 0, .kernels = LG_PAIR(3, 5)) */
+#define lg_nn_conv2d(...)                                                                                              \
+        LG_CALL4(lg_nn_conv2d_with, lg_conv2d_layer_options, lg_nn_conv2d_takes_c_in_out_kernel, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_conv2d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
+                                           const lg_conv2d_layer_options *options);
+
+typedef struct lg_conv1d_layer_options {
+        LG_OPTIONS_HEAD
+        int64_t stride LG_DEFAULT;   /* step of the kernel over the input; default 1 */
+        int64_t padding LG_DEFAULT;  /* zeros added on each side of the input; default 0 */
+        int64_t dilation LG_DEFAULT; /* spacing of kernel elements; default 1 */
+        int64_t groups LG_DEFAULT;   /* groups of channels, convolved separately; default 1 */
+        bool no_bias LG_DEFAULT;     /* without "bias"; default false */
+        lg_dtype dtype LG_DEFAULT;   /* of the parameters; default LG_F32 */
+        lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
+} lg_conv1d_layer_options;
+/* Makes a layer that applies lg_conv1d() to x (N, in, L) or (in, L), with "weight" (out, in / groups, kernel).
+ * Example: lg_nn_conv1d(c, 16, 32, 5, .stride = 2) */
+#define lg_nn_conv1d(...)                                                                                              \
+        LG_CALL4(lg_nn_conv1d_with, lg_conv1d_layer_options, lg_nn_conv1d_takes_c_in_out_kernel, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_conv1d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
+                                           const lg_conv1d_layer_options *options);
+
+typedef struct lg_conv_transpose2d_layer_options {
         LG_OPTIONS_HEAD
         int64_t stride LG_DEFAULT;          /* step of the kernel over the input; default 1 */
         int64_t padding LG_DEFAULT;         /* zeros added on each side of the input; default 0 */
         int64_t dilation LG_DEFAULT;        /* spacing of kernel elements; default 1 */
         int64_t groups LG_DEFAULT;          /* groups of channels, convolved separately; default 1 */
-        int64_t output_padding LG_DEFAULT;  /* transposed only: size added to one side of the output; default 0 */
-        bool no_bias LG_DEFAULT;            /* without "bias"; default false */
+        int64_t output_padding LG_DEFAULT;  /* size added to one side of the output; default 0 */
         lg_pair kernels LG_DEFAULT;         /* replaces the argument kernel, which may then be 0; default: not given */
         lg_pair strides LG_DEFAULT;         /* replaces .stride; default: not given */
         lg_pair paddings LG_DEFAULT;        /* replaces .padding; default: not given */
         lg_pair dilations LG_DEFAULT;       /* replaces .dilation; default: not given */
         lg_pair output_paddings LG_DEFAULT; /* replaces .output_padding; default: not given */
+        bool no_bias LG_DEFAULT;            /* without "bias"; default false */
         lg_dtype dtype LG_DEFAULT;          /* of the parameters; default LG_F32 */
         lg_device device LG_DEFAULT;        /* of the parameters; default: the context's default device */
-} lg_conv_layer_options;
-/* Makes a layer that applies lg_conv2d() to x (N, in, H, W) or (in, H, W), with "weight" (out, in / groups, KH, KW).
- * Examples: lg_nn_conv2d(c, 1, 32, 3, .padding = 1), lg_nn_conv2d(c, 3, 8, 0, .kernels = LG_PAIR(3, 5)) */
-#define lg_nn_conv2d(...)                                                                                              \
-        LG_CALL4(lg_nn_conv2d_with, lg_conv_layer_options, lg_nn_conv2d_takes_c_in_out_kernel, __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_conv2d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
-                                           const lg_conv_layer_options *options);
-
-/* Makes a layer that applies lg_conv1d() to x (N, in, L) or (in, L), with "weight" (out, in / groups, kernel).
- * Example: lg_nn_conv1d(c, 16, 32, 5, .stride = 2) */
-#define lg_nn_conv1d(...)                                                                                              \
-        LG_CALL4(lg_nn_conv1d_with, lg_conv_layer_options, lg_nn_conv1d_takes_c_in_out_kernel, __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_conv1d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
-                                           const lg_conv_layer_options *options);
-
+} lg_conv_transpose2d_layer_options;
 /* Makes a layer that applies lg_conv_transpose2d() to such an x, with "weight" (in, out / groups, KH, KW).
  * Example: lg_nn_conv_transpose2d(c, 32, 16, 2, .stride = 2) */
 #define lg_nn_conv_transpose2d(...)                                                                                    \
-        LG_CALL4(lg_nn_conv_transpose2d_with, lg_conv_layer_options, lg_nn_conv_transpose2d_takes_c_in_out_kernel,     \
-                 __VA_ARGS__)
+        LG_CALL4(lg_nn_conv_transpose2d_with, lg_conv_transpose2d_layer_options,                                       \
+                 lg_nn_conv_transpose2d_takes_c_in_out_kernel, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_conv_transpose2d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
-                                                     const lg_conv_layer_options *options);
+                                                     const lg_conv_transpose2d_layer_options *options);
 
 /* ---- pooling ----
  *
  * Layers without parameters that apply the ops of the same names, which conv.h describes, to x (N, C, H, W) or
- * (C, H, W). The options are those of the ops; .indices is ignored.
+ * (C, H, W), with the options of the ops but .indices.
  */
 
+typedef struct lg_max_pool2d_layer_options {
+        LG_OPTIONS_HEAD
+        int64_t stride LG_DEFAULT;    /* step of the window; default: the size of the kernel */
+        int64_t padding LG_DEFAULT;   /* added on each side, at most half the kernel; default 0 */
+        int64_t dilation LG_DEFAULT;  /* spacing of the elements of a window; default 1 */
+        bool ceil_mode LG_DEFAULT;    /* keep a last window that is not full; default false */
+        lg_pair kernels LG_DEFAULT;   /* replaces the argument kernel, which may then be 0; default: not given */
+        lg_pair strides LG_DEFAULT;   /* replaces .stride; default: not given */
+        lg_pair paddings LG_DEFAULT;  /* replaces .padding; default: not given */
+        lg_pair dilations LG_DEFAULT; /* replaces .dilation; default: not given */
+} lg_max_pool2d_layer_options;
 /* Makes a layer that applies the op: the maximum or mean of windows of the given size, or the mean of windows that give
  * an output of size x size pixels.
  * Examples: lg_nn_max_pool2d(c, 3, .stride = 2, .padding = 1), lg_nn_avg_pool2d(c, 2),
  * lg_nn_adaptive_avg_pool2d(c, 1) */
 #define lg_nn_max_pool2d(...)                                                                                          \
-        LG_CALL2(lg_nn_max_pool2d_with, lg_pool_options, lg_nn_max_pool2d_takes_c_kernel, __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_max_pool2d_with(lg_ctx *c, int64_t kernel, const lg_pool_options *options);
+        LG_CALL2(lg_nn_max_pool2d_with, lg_max_pool2d_layer_options, lg_nn_max_pool2d_takes_c_kernel, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_max_pool2d_with(lg_ctx *c, int64_t kernel, const lg_max_pool2d_layer_options *options);
 #define lg_nn_avg_pool2d(...)                                                                                          \
-        LG_CALL2(lg_nn_avg_pool2d_with, lg_pool_options, lg_nn_avg_pool2d_takes_c_kernel, __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_avg_pool2d_with(lg_ctx *c, int64_t kernel, const lg_pool_options *options);
+        LG_CALL2(lg_nn_avg_pool2d_with, lg_avg_pool2d_options, lg_nn_avg_pool2d_takes_c_kernel, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_avg_pool2d_with(lg_ctx *c, int64_t kernel, const lg_avg_pool2d_options *options);
 #define lg_nn_adaptive_avg_pool2d(...)                                                                                 \
-        LG_CALL2(lg_nn_adaptive_avg_pool2d_with, lg_adaptive_pool_options, lg_nn_adaptive_avg_pool2d_takes_c_size,     \
-                 __VA_ARGS__)
+        LG_CALL2(lg_nn_adaptive_avg_pool2d_with, lg_adaptive_avg_pool2d_options,                                       \
+                 lg_nn_adaptive_avg_pool2d_takes_c_size, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_adaptive_avg_pool2d_with(lg_ctx *c, int64_t size,
-                                                        const lg_adaptive_pool_options *options);
+                                                        const lg_adaptive_avg_pool2d_options *options);
 
 /* ---- normalisation ----
  *
@@ -167,28 +201,33 @@ LG_API LG_NEW lg_module *lg_nn_batch_norm1d_with(lg_ctx *c, int64_t channels,
 LG_API LG_NEW lg_module *lg_nn_batch_norm2d_with(lg_ctx *c, int64_t channels,
                                                  const lg_batch_norm_layer_options *options);
 
-/* Options of lg_nn_layer_norm() and lg_nn_rms_norm(). */
-typedef struct lg_norm_layer_options {
+typedef struct lg_layer_norm_layer_options {
         LG_OPTIONS_HEAD
-        /* Added to the variance or mean square; default 1e-5, for rms_norm the epsilon of x's dtype; LG_ZERO for 0. */
-        double eps LG_DEFAULT;
+        double eps LG_DEFAULT;       /* added to the variance; default 1e-5; LG_ZERO for 0 */
         bool no_affine LG_DEFAULT;   /* without "weight" and "bias"; default false */
-        bool no_bias LG_DEFAULT;     /* without "bias", as rms_norm always is; default false */
+        bool no_bias LG_DEFAULT;     /* without "bias"; default false */
         lg_dtype dtype LG_DEFAULT;   /* of the parameters; default LG_F32 */
         lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
-} lg_norm_layer_options;
+} lg_layer_norm_layer_options;
 /* Makes a layer that applies lg_layer_norm() over the last dimensions of x, at least one, which must be those of shape.
  * The parameters have that shape.
  * Example: lg_nn_layer_norm(c, LG_SHAPE(128)) */
 #define lg_nn_layer_norm(...)                                                                                          \
-        LG_CALL2(lg_nn_layer_norm_with, lg_norm_layer_options, lg_nn_layer_norm_takes_c_shape, __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_layer_norm_with(lg_ctx *c, lg_shape shape, const lg_norm_layer_options *options);
+        LG_CALL2(lg_nn_layer_norm_with, lg_layer_norm_layer_options, lg_nn_layer_norm_takes_c_shape, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_layer_norm_with(lg_ctx *c, lg_shape shape, const lg_layer_norm_layer_options *options);
 
+typedef struct lg_rms_norm_layer_options {
+        LG_OPTIONS_HEAD
+        double eps LG_DEFAULT;       /* added to the mean square; default: the epsilon of x's dtype; LG_ZERO for 0 */
+        bool no_affine LG_DEFAULT;   /* without "weight"; default false */
+        lg_dtype dtype LG_DEFAULT;   /* of the parameter; default LG_F32 */
+        lg_device device LG_DEFAULT; /* of the parameter; default: the context's default device */
+} lg_rms_norm_layer_options;
 /* Makes a layer that applies lg_rms_norm() over the last dimensions of x as lg_nn_layer_norm() does. There is no bias.
  * Example: lg_nn_rms_norm(c, LG_SHAPE(128), .eps = 1e-6) */
 #define lg_nn_rms_norm(...)                                                                                            \
-        LG_CALL2(lg_nn_rms_norm_with, lg_norm_layer_options, lg_nn_rms_norm_takes_c_shape, __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_rms_norm_with(lg_ctx *c, lg_shape shape, const lg_norm_layer_options *options);
+        LG_CALL2(lg_nn_rms_norm_with, lg_rms_norm_layer_options, lg_nn_rms_norm_takes_c_shape, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_rms_norm_with(lg_ctx *c, lg_shape shape, const lg_rms_norm_layer_options *options);
 
 typedef struct lg_group_norm_layer_options {
         LG_OPTIONS_HEAD

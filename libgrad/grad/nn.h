@@ -148,17 +148,17 @@ LG_API lg_list lg_parameters(lg_module *m);
 /* Returns the parameters whose paths match a shell pattern, in registration order: "*.bias", "0.*" (* matches dots,
  * too). A leading '!' selects those that do not match the rest. The array belongs to m as that of lg_parameters() does.
  * The list is empty if nothing matches, which is no error, and if the call fails.
- * Example: lg_add_group(opt, lg_parameters_matching(net, "*.bias"), .weight_decay = LG_ZERO) */
+ * Example: lg_add_param_group(opt, lg_parameters_matching(net, "*.bias"), .weight_decay = LG_ZERO) */
 LG_API lg_list lg_parameters_matching(lg_module *m, const char *pattern);
 
 /* Returns the number of elements in all parameters. */
-LG_API int64_t lg_parameter_count(lg_module *m);
+LG_API int64_t lg_parameter_numel(lg_module *m);
 
 /* Receives a parameter or, with is_buffer true, a buffer, and its path, which is valid until the callback returns. */
-typedef void lg_parameter_fn(const char *path, lg_tensor *t, bool is_buffer, void *user);
+typedef void lg_tensor_fn(const char *path, lg_tensor *t, bool is_buffer, void *user);
 
 /* Calls fn for each parameter and buffer, in registration order. fn must not add parts to any of these modules. */
-LG_API bool lg_each_parameter(lg_module *m, lg_parameter_fn *fn, void *user);
+LG_API bool lg_each_tensor(lg_module *m, lg_tensor_fn *fn, void *user);
 
 /* Returns the parameter or the buffer with that path.
  * Examples: lg_parameter(net, "0.weight"), lg_buffer(net, "1.running_mean") */
@@ -177,7 +177,7 @@ LG_API lg_ctx *lg_module_ctx(const lg_module *m);      /* the context that it be
 
 /* ---- training mode, freezing, moving, copying ----
  *
- * Freezing, moving and converting fail with LG_ERR_STATE in a callback of lg_trace().
+ * Freezing, moving and converting fail with LG_ERR_STATE in a callback of lg_set_trace().
  */
 
 /* Puts m into training mode (on), which is the initial mode, or into evaluation mode. Dropout and batch norm depend on
@@ -246,7 +246,7 @@ LG_API bool lg_module_print_memory_with(FILE *f, lg_module *m, const lg_module_p
 
 /* Frees a module that has no parent (else LG_ERR_ARGUMENT). Results that were computed with it stay valid, and so does
  * their graph. An optimiser of its parameters cannot step any more: lg_step() fails with LG_ERR_STATE. Fails with
- * LG_ERR_STATE in a callback of lg_trace() or while a forward or lg_each_parameter() runs m or a module in it. */
+ * LG_ERR_STATE in a callback of lg_set_trace() or while a forward or lg_each_tensor() runs m or a module in it. */
 LG_API void lg_module_free(lg_module *m);
 
 LG_END_C

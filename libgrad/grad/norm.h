@@ -25,7 +25,7 @@ typedef struct lg_batch_norm_options {
         double momentum LG_DEFAULT;     /* weight of the batch in the running statistics; default 0.1; LG_ZERO for 0 */
         double eps LG_DEFAULT;          /* added to var; default 1e-5; LG_ZERO for 0 */
         lg_tensor *residual LG_DEFAULT; /* of x's shape and dtype: added to the result; default: none */
-        int64_t relu LG_DEFAULT;        /* true: ReLU at the end, after the residual; default false */
+        bool relu LG_DEFAULT;           /* ReLU at the end, after the residual; default false */
 } lg_batch_norm_options;
 /* Computes (x - mean) / sqrt(var + eps) * w + b for each channel of x (N, C, ...) (PyTorch's F.batch_norm). w and b are
  * (C), or both are NULL. With .residual and .relu the result is relu(... + residual), in the same pass over memory.
@@ -50,11 +50,12 @@ typedef struct lg_layer_norm_options {
         LG_OPTIONS_HEAD
         double eps LG_DEFAULT; /* added to var; default 1e-5; LG_ZERO for 0 */
 } lg_layer_norm_options;
-/* Normalises over the last `dims` dimensions of x, at least one, whose shape w and b have (PyTorch's F.layer_norm).
- * Example: lg_layer_norm(x, 1, w, b, .eps = 1e-6) */
+/* Normalises over the last dimensions of x, at least one, which have the given shape, as w and b do (PyTorch's
+ * F.layer_norm with its normalized_shape).
+ * Example: lg_layer_norm(x, LG_SHAPE(16), w, b, .eps = 1e-6) */
 #define lg_layer_norm(...)                                                                                             \
-        LG_CALL4(lg_layer_norm_with, lg_layer_norm_options, lg_layer_norm_takes_x_dims_w_b, __VA_ARGS__)
-LG_API LG_NEW lg_tensor *lg_layer_norm_with(lg_tensor *x, int dims, lg_tensor *w, lg_tensor *b,
+        LG_CALL4(lg_layer_norm_with, lg_layer_norm_options, lg_layer_norm_takes_x_shape_w_b, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_layer_norm_with(lg_tensor *x, lg_shape shape, lg_tensor *w, lg_tensor *b,
                                             const lg_layer_norm_options *options);
 
 /* Normalises with mean and var over each of `groups` groups of channels of x (N, C, ...) (PyTorch's F.group_norm). w
@@ -78,11 +79,12 @@ typedef struct lg_rms_norm_options {
         /* Added to the mean square; default: the distance from 1 to the next number of x's dtype; LG_ZERO for 0. */
         double eps LG_DEFAULT;
 } lg_rms_norm_options;
-/* Computes x / sqrt(mean(x^2) + eps) * w, with the mean over the last `dims` dimensions of x (PyTorch's F.rms_norm). w
- * has the shape of these dimensions, at least one.
- * Example: lg_rms_norm(x, 1, w) */
-#define lg_rms_norm(...) LG_CALL3(lg_rms_norm_with, lg_rms_norm_options, lg_rms_norm_takes_x_dims_w, __VA_ARGS__)
-LG_API LG_NEW lg_tensor *lg_rms_norm_with(lg_tensor *x, int dims, lg_tensor *w, const lg_rms_norm_options *options);
+/* Computes x / sqrt(mean(x^2) + eps) * w, with the mean over the last dimensions of x, at least one, which have the
+ * given shape, as w does (PyTorch's F.rms_norm with its normalized_shape).
+ * Example: lg_rms_norm(x, LG_SHAPE(16), w) */
+#define lg_rms_norm(...) LG_CALL3(lg_rms_norm_with, lg_rms_norm_options, lg_rms_norm_takes_x_shape_w, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_rms_norm_with(lg_tensor *x, lg_shape shape, lg_tensor *w,
+                                          const lg_rms_norm_options *options);
 
 typedef struct lg_normalize_options {
         LG_OPTIONS_HEAD
@@ -109,24 +111,25 @@ LG_API LG_NEW lg_tensor *lg_cosine_similarity_with(lg_tensor *a, lg_tensor *b, i
 
 /* ---- dropout ----
  *
- * Dropout sets elements to 0 at random, with a probability p in [0, 1]. It is for training; set .off in evaluation. The
- * random numbers come from the context's generator in row-major order, so the same seed drops the same elements on
- * every device and in every layout. The result is x itself if nothing can be dropped.
+ * Dropout sets elements to 0 at random, with a probability p in [0, 1]. As lg_batch_norm(), these functions are in
+ * evaluation unless .training is set, and then return x itself (PyTorch's F.dropout trains by default). The random
+ * numbers come from the context's generator in row-major order, so the same seed drops the same elements on every
+ * device and in every layout. The result is x itself if nothing can be dropped.
  */
 
 /* Options of lg_dropout() and lg_feature_dropout(). */
 typedef struct lg_dropout_options {
         LG_OPTIONS_HEAD
-        bool off LG_DEFAULT; /* for evaluation: leave x as it is; default false */
+        bool training LG_DEFAULT; /* drops elements; default false: the result is x itself */
 } lg_dropout_options;
 /* Sets each element of x to 0 with probability p and multiplies the others by 1 / (1 - p).
- * Example: lg_dropout(x, 0.5, .off = !lg_is_training(m)) */
+ * Example: lg_dropout(x, 0.5, .training = lg_is_training(m)) */
 #define lg_dropout(...) LG_CALL2(lg_dropout_with, lg_dropout_options, lg_dropout_takes_x_p, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options);
 
 /* Multiplies each whole channel of x (N, C, ...) by 0 with probability p and by 1 / (1 - p) otherwise (PyTorch's
  * F.dropout1d, F.dropout2d and F.dropout3d).
- * Example: lg_feature_dropout(x, 0.2) */
+ * Example: lg_feature_dropout(x, 0.2, .training = true) */
 #define lg_feature_dropout(...)                                                                                        \
         LG_CALL2(lg_feature_dropout_with, lg_dropout_options, lg_feature_dropout_takes_x_p, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_feature_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options);

@@ -20,13 +20,11 @@ LG_BEGIN
  * unless the function's comment names another. NaN counts as nonzero.
  */
 
-/* Options of all reductions except lg_norm(). */
+/* Options of all reductions except lg_var(), lg_std() and lg_norm(). */
 typedef struct lg_reduce_options {
         LG_OPTIONS_HEAD
         lg_dims dims LG_DEFAULT;  /* Dimensions to reduce, negative ones from the end; default all. */
         bool keep_dim LG_DEFAULT; /* Keeps the reduced dimensions with size 1; default false. */
-        /* Subtracted from the count in lg_var() and lg_std(), others ignore it; default 1. LG_ZERO sets 0. */
-        double correction LG_DEFAULT;
 } lg_reduce_options;
 /* Computes the sum. Floats accumulate in f32 or better; integers and bool give i64. The sum of an empty tensor is 0.
  * Example: lg_sum(x, .dims = LG_DIMS(1), .keep_dim = true) */
@@ -54,17 +52,24 @@ LG_API LG_NEW lg_tensor *lg_argmax_with(lg_tensor *x, const lg_reduce_options *o
 #define lg_argmin(...) LG_CALL1(lg_argmin_with, lg_reduce_options, lg_argmin_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_argmin_with(lg_tensor *x, const lg_reduce_options *options);
 
+/* Options of lg_var() and lg_std(). */
+typedef struct lg_var_options {
+        LG_OPTIONS_HEAD
+        lg_dims dims LG_DEFAULT;      /* Dimensions to reduce, negative ones from the end; default all. */
+        bool keep_dim LG_DEFAULT;     /* Keeps the reduced dimensions with size 1; default false. */
+        double correction LG_DEFAULT; /* Subtracted from the count of elements; default 1. LG_ZERO sets 0. */
+} lg_var_options;
 /* Computes the variance sum((x - mean)^2) / max(0, count - correction) of a tensor of a float dtype. With the default
  * correction of 1, the variance of one element is NaN, as is that of an empty tensor.
  * Example: lg_var(x, .dims = LG_DIMS(0), .correction = LG_ZERO) */
-#define lg_var(...) LG_CALL1(lg_var_with, lg_reduce_options, lg_var_takes_x, __VA_ARGS__)
-LG_API LG_NEW lg_tensor *lg_var_with(lg_tensor *x, const lg_reduce_options *options);
+#define lg_var(...) LG_CALL1(lg_var_with, lg_var_options, lg_var_takes_x, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_var_with(lg_tensor *x, const lg_var_options *options);
 
 /* Computes the standard deviation, the square root of the variance, of a tensor of a float dtype. The variance itself
  * may exceed the range of the dtype, except in f64. Where the result is 0, its gradient is 0.
  * Example: lg_std(x, .dims = LG_DIMS(0)) */
-#define lg_std(...) LG_CALL1(lg_std_with, lg_reduce_options, lg_std_takes_x, __VA_ARGS__)
-LG_API LG_NEW lg_tensor *lg_std_with(lg_tensor *x, const lg_reduce_options *options);
+#define lg_std(...) LG_CALL1(lg_std_with, lg_var_options, lg_std_takes_x, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_std_with(lg_tensor *x, const lg_var_options *options);
 
 /* Computes the product; integers and bool give i64, an empty tensor gives 1. The gradient is correct also at 0.
  * Example: lg_prod(x, .dims = LG_DIMS(1)) */
@@ -86,16 +91,17 @@ LG_API LG_NEW lg_tensor *lg_all_with(lg_tensor *x, const lg_reduce_options *opti
 
 typedef struct lg_norm_options {
         LG_OPTIONS_HEAD
+        double p LG_DEFAULT;      /* The order, at least 0, or LG_INFINITY; default 2. LG_ZERO sets 0. */
         lg_dims dims LG_DEFAULT;  /* Dimensions to reduce, negative ones from the end; default all. */
         bool keep_dim LG_DEFAULT; /* Keeps the reduced dimensions with size 1; default false. */
 } lg_norm_options;
-/* Computes the vector norm sum(|x|^p)^(1/p) of a tensor of a float dtype, as PyTorch's linalg.vector_norm does, for
- * p >= 0. If p is LG_INFINITY, the norm is the maximum of |x|; if p is 0, it is the number of nonzero elements. Where
+/* Computes the vector norm sum(|x|^p)^(1/p) of a tensor of a float dtype, as PyTorch's linalg.vector_norm
+ * does. If p is LG_INFINITY, the norm is the maximum of |x|; if p is 0, it is the number of nonzero elements. Where
  * the norm is 0, its gradient is 0. Powers on the way may exceed the range of the dtype, except squares in f64 (p = 2).
  * The norm of an empty tensor is 0, except that p = LG_INFINITY fails with LG_ERR_SHAPE.
- * Example: lg_norm(x, 2, .dims = LG_DIMS(1)) */
-#define lg_norm(...) LG_CALL2(lg_norm_with, lg_norm_options, lg_norm_takes_x_p, __VA_ARGS__)
-LG_API LG_NEW lg_tensor *lg_norm_with(lg_tensor *x, double p, const lg_norm_options *options);
+ * Example: lg_norm(x, .dims = LG_DIMS(1)) */
+#define lg_norm(...) LG_CALL1(lg_norm_with, lg_norm_options, lg_norm_takes_x, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_norm_with(lg_tensor *x, const lg_norm_options *options);
 
 /* ---- matrix products ----
  *

@@ -43,7 +43,7 @@ typedef struct lg_sgd_options {
         double weight_decay LG_DEFAULT; /* pulls weights towards 0; default 0 */
         bool nesterov LG_DEFAULT;       /* Nesterov momentum; needs .momentum and no .dampening; default false */
         bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
-        int64_t master LG_DEFAULT;      /* true: updates f32 copies of 16-bit parameters; default false */
+        bool master LG_DEFAULT;         /* updates f32 copies of 16-bit parameters; default false */
 } lg_sgd_options;
 /* Makes an optimiser for stochastic gradient descent (torch.optim.SGD). An update computes
  * - d = g + weight_decay p;
@@ -59,11 +59,11 @@ typedef struct lg_adam_options {
         double beta1 LG_DEFAULT;        /* the factor of the last m; default 0.9. LG_ZERO sets 0, here and below. */
         double beta2 LG_DEFAULT;        /* the factor of the last v; default 0.999 */
         double eps LG_DEFAULT;          /* added to the root; default 1e-8 */
-        double weight_decay LG_DEFAULT; /* pulls weights towards 0; default 0 for lg_adam(), 0.01 for lg_adamw() */
-        bool decoupled LG_DEFAULT;      /* decays weights as AdamW does; default false, always true for lg_adamw() */
+        double weight_decay LG_DEFAULT; /* pulls weights towards 0; default 0 */
+        bool decoupled LG_DEFAULT;      /* decays weights as AdamW does; default false */
         bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
         bool amsgrad LG_DEFAULT;        /* uses the greatest v so far in place of v (AMSGrad); default false */
-        int64_t master LG_DEFAULT;      /* true: updates f32 copies of 16-bit parameters; default false */
+        bool master LG_DEFAULT;         /* updates f32 copies of 16-bit parameters; default false */
 } lg_adam_options;
 /* Makes an Adam optimiser (Kingma and Ba 2015; torch.optim.Adam). An update computes
  * - g += weight_decay p or, with .decoupled, p *= 1 - lr weight_decay;
@@ -75,10 +75,20 @@ typedef struct lg_adam_options {
 #define lg_adam(...) LG_CALL3(lg_adam_with, lg_adam_options, lg_adam_takes_c_params_lr, __VA_ARGS__)
 LG_API LG_NEW lg_optimizer *lg_adam_with(lg_ctx *c, lg_list_in params, double lr, const lg_adam_options *options);
 
+typedef struct lg_adamw_options {
+        LG_OPTIONS_HEAD
+        double beta1 LG_DEFAULT;        /* the factor of the last m; default 0.9. LG_ZERO sets 0, here and below. */
+        double beta2 LG_DEFAULT;        /* the factor of the last v; default 0.999 */
+        double eps LG_DEFAULT;          /* added to the root; default 1e-8 */
+        double weight_decay LG_DEFAULT; /* pulls weights towards 0; default 0.01 */
+        bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
+        bool amsgrad LG_DEFAULT;        /* uses the greatest v so far in place of v (AMSGrad); default false */
+        bool master LG_DEFAULT;         /* updates f32 copies of 16-bit parameters; default false */
+} lg_adamw_options;
 /* Makes an AdamW optimiser (Loshchilov and Hutter 2019; torch.optim.AdamW): lg_adam() with .decoupled.
  * Example: lg_adamw(c, lg_parameters(net), 1e-3, .weight_decay = 0.05) */
-#define lg_adamw(...) LG_CALL3(lg_adamw_with, lg_adam_options, lg_adamw_takes_c_params_lr, __VA_ARGS__)
-LG_API LG_NEW lg_optimizer *lg_adamw_with(lg_ctx *c, lg_list_in params, double lr, const lg_adam_options *options);
+#define lg_adamw(...) LG_CALL3(lg_adamw_with, lg_adamw_options, lg_adamw_takes_c_params_lr, __VA_ARGS__)
+LG_API LG_NEW lg_optimizer *lg_adamw_with(lg_ctx *c, lg_list_in params, double lr, const lg_adamw_options *options);
 
 typedef struct lg_adamax_options {
         LG_OPTIONS_HEAD
@@ -87,7 +97,7 @@ typedef struct lg_adamax_options {
         double eps LG_DEFAULT;          /* added to |g|; default 1e-8 */
         double weight_decay LG_DEFAULT; /* pulls weights towards 0; default 0 */
         bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
-        int64_t master LG_DEFAULT;      /* true: updates f32 copies of 16-bit parameters; default false */
+        bool master LG_DEFAULT;         /* updates f32 copies of 16-bit parameters; default false */
 } lg_adamax_options;
 /* Makes an Adamax optimiser (Kingma and Ba 2015; torch.optim.Adamax). An update computes
  * - g += weight_decay p;
@@ -107,7 +117,7 @@ typedef struct lg_rmsprop_options {
         double momentum LG_DEFAULT;     /* the factor of the last b; default 0: without momentum */
         bool centered LG_DEFAULT;       /* subtracts the squared mean of the gradient; default false */
         bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
-        int64_t master LG_DEFAULT;      /* true: updates f32 copies of 16-bit parameters; default false */
+        bool master LG_DEFAULT;         /* updates f32 copies of 16-bit parameters; default false */
 } lg_rmsprop_options;
 /* Makes an RMSprop optimiser (Hinton 2012; torch.optim.RMSprop). An update computes
  * - g += weight_decay p;
@@ -127,7 +137,7 @@ typedef struct lg_adagrad_options {
         double weight_decay LG_DEFAULT;              /* pulls weights towards 0; default 0 */
         double initial_accumulator_value LG_DEFAULT; /* the first s; default 0 */
         bool maximize LG_DEFAULT;                    /* ascends instead of descending; default false */
-        int64_t master LG_DEFAULT;                   /* true: updates f32 copies of 16-bit parameters; default false */
+        bool master LG_DEFAULT;                      /* updates f32 copies of 16-bit parameters; default false */
 } lg_adagrad_options;
 /* Makes an Adagrad optimiser (Duchi et al. 2011; torch.optim.Adagrad). An update computes
  * - g += weight_decay p;
@@ -144,7 +154,7 @@ typedef struct lg_adadelta_options {
         double eps LG_DEFAULT;          /* added under both roots; default 1e-6 */
         double weight_decay LG_DEFAULT; /* pulls weights towards 0; default 0 */
         bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
-        int64_t master LG_DEFAULT;      /* true: updates f32 copies of 16-bit parameters; default false */
+        bool master LG_DEFAULT;         /* updates f32 copies of 16-bit parameters; default false */
 } lg_adadelta_options;
 /* Makes an Adadelta optimiser (Zeiler 2012; torch.optim.Adadelta, where lr is 1 by default). An update computes
  * - g += weight_decay p;
@@ -168,21 +178,21 @@ LG_API LG_NEW lg_optimizer *lg_adadelta_with(lg_ctx *c, lg_list_in params, doubl
 LG_API bool lg_step(lg_optimizer *opt);
 
 /* Frees the gradients of all parameters (zero_grad(set_to_none=True) of PyTorch), so that the next lg_backward() starts
- * from none. Fails with LG_ERR_STATE in a function given to lg_trace(). */
+ * from none. Fails with LG_ERR_STATE in a function given to lg_set_trace(). */
 LG_API bool lg_zero_grad(lg_optimizer *opt);
 
 /* Frees an optimiser; its parameters stay. Fails with LG_ERR_STATE inside a function of the program that a call with
- * this optimiser has called, such as the one of lg_lambda_lr(), and in a function given to lg_trace(). */
+ * this optimiser has called, such as the one of lg_lambda_lr(), and in a function given to lg_set_trace(). */
 LG_API void lg_optimizer_free(lg_optimizer *opt);
 
 /* ---- groups and learning rates ----
  *
  * Groups are parameters with options of their own. Group 0 has the parameters that the optimiser was made with;
- * lg_add_group() adds others, with the numbers 1, 2, ...
+ * lg_add_param_group() adds others, with the numbers 1, 2, ...
  */
 
-/* Options of lg_add_group(). An option that is not given has the present value of group 0; LG_ZERO sets 0. */
-typedef struct lg_group_options {
+/* Options of lg_add_param_group(). An option that is not given has the present value of group 0; LG_ZERO sets 0. */
+typedef struct lg_param_group_options {
         LG_OPTIONS_HEAD
         double lr LG_DEFAULT;           /* for all optimisers */
         double weight_decay LG_DEFAULT; /* for all optimisers */
@@ -190,22 +200,23 @@ typedef struct lg_group_options {
         double beta1 LG_DEFAULT;        /* for Adam and AdamW */
         double beta2 LG_DEFAULT;        /* for Adam and AdamW */
         double eps LG_DEFAULT;          /* for all optimisers but SGD */
-} lg_group_options;
+} lg_param_group_options;
 /* Adds parameters as a group with options of its own. A parameter is in one group only. Fails with LG_ERR_ARGUMENT if
  * the optimiser has no such option (momentum for Adam, beta1 for SGD).
- * Example: lg_add_group(opt, lg_parameters(head), .lr = 1e-2) */
-#define lg_add_group(...) LG_CALL2(lg_add_group_with, lg_group_options, lg_add_group_takes_opt_params, __VA_ARGS__)
-LG_API bool lg_add_group_with(lg_optimizer *opt, lg_list_in params, const lg_group_options *options);
+ * Example: lg_add_param_group(opt, lg_parameters(head), .lr = 1e-2) */
+#define lg_add_param_group(...)                                                                                        \
+        LG_CALL2(lg_add_param_group_with, lg_param_group_options, lg_add_param_group_takes_opt_params, __VA_ARGS__)
+LG_API bool lg_add_param_group_with(lg_optimizer *opt, lg_list_in params, const lg_param_group_options *options);
 
 /* Returns the number of groups, or 0 if opt is NULL. */
-LG_API int lg_group_count(const lg_optimizer *opt);
+LG_API int lg_param_group_count(const lg_optimizer *opt);
 
-/* Returns or sets the learning rate of a group. lg_get_group_lr() returns NAN if there is no such group. */
-LG_API double lg_get_group_lr(const lg_optimizer *opt, int group);
-LG_API bool lg_set_group_lr(lg_optimizer *opt, int group, double lr);
+/* Returns or sets the learning rate of a group. lg_param_group_lr() returns NAN if there is no such group. */
+LG_API double lg_param_group_lr(const lg_optimizer *opt, int group);
+LG_API bool lg_set_param_group_lr(lg_optimizer *opt, int group, double lr);
 
 /* Returns the learning rate of group 0, or NAN if opt is NULL. lg_set_lr() sets that of all groups. */
-LG_API double lg_get_lr(const lg_optimizer *opt);
+LG_API double lg_lr(const lg_optimizer *opt);
 LG_API bool lg_set_lr(lg_optimizer *opt, double lr);
 
 /* ---- gradient clipping ----

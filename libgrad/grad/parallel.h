@@ -29,7 +29,7 @@ LG_BEGIN
 typedef struct lg_data_parallel_options {
         LG_OPTIONS_HEAD
         int64_t bucket_bytes LG_DEFAULT; /* gradients travel in messages of about this size; default 25 MiB */
-        int64_t keep_buffers LG_DEFAULT; /* true: each rank keeps its own buffers */
+        bool keep_buffers LG_DEFAULT;    /* each rank keeps its own buffers; default false */
 } lg_data_parallel_options;
 /* Makes a module data-parallel over the ranks of g, all of which must call this function with a module of the same
  * parameters and buffers, and gives all ranks the values of rank 0. With a group of one it changes nothing. It lasts
@@ -45,23 +45,23 @@ LG_API bool lg_data_parallel_with(lg_module *m, lg_group *g, const lg_data_paral
 
 /* Leaves gradients as they are for the statement or block that follows: backwards in it accumulate on each rank, and
  * the next backward behind it averages all that has accumulated. Restores the previous mode at the end of the block. Do
- * not leave the block by break, goto or return; call lg_sync_mode() twice instead.
+ * not leave the block by break, goto or return; call lg_set_sync_mode() twice instead.
  * Example: lg_no_sync(net) { lg_backward(lg_mean(lg_forward(net, x))); } */
 #define lg_no_sync(m)                                                                                                  \
-        for (bool LG_LOCAL(lg_sync_was_) = lg_sync_mode((m), false), LG_LOCAL(lg_sync_go_) = true;                     \
-             LG_LOCAL(lg_sync_go_); LG_LOCAL(lg_sync_go_) = false, lg_sync_mode((m), LG_LOCAL(lg_sync_was_)))
+        for (bool LG_LOCAL(lg_sync_was_) = lg_set_sync_mode((m), false), LG_LOCAL(lg_sync_go_) = true;                 \
+             LG_LOCAL(lg_sync_go_); LG_LOCAL(lg_sync_go_) = false, lg_set_sync_mode((m), LG_LOCAL(lg_sync_was_)))
 
-/* Turns the averaging of gradients, on at first, on or off and returns the previous mode. lg_get_sync_mode() only
+/* Turns the averaging of gradients, on at first, on or off and returns the previous mode. lg_sync_mode() only
  * returns it. Fails with LG_ERR_STATE if m is not data-parallel or in a backward; works while an error is set. */
-LG_API bool lg_sync_mode(lg_module *m, bool on);
-LG_API bool lg_get_sync_mode(const lg_module *m);
+LG_API bool lg_set_sync_mode(lg_module *m, bool on);
+LG_API bool lg_sync_mode(const lg_module *m);
 
 /* Sets how much the gradients of this rank count in the mean, from the next backward on; at least 0, and 1 at first.
  * With the number of samples in the rank's batch, a mean over unequal batches is that over all samples. A weight of 0
  * ignores this rank; if all are 0, gradients are NaN. Fails with LG_ERR_STATE if m is not data-parallel, or if
  * lg_sync_batch_norm() was called for a module in it: losses of all ranks meet in these derivatives, so multiply the
  * loss instead, by the weight over the mean of all weights. */
-LG_API bool lg_data_parallel_weight(lg_module *m, double weight);
+LG_API bool lg_set_data_parallel_weight(lg_module *m, double weight);
 
 /* Lets the batch norms in m, in training mode, normalise by the statistics of the batches of all ranks of g instead of
  * their own, as torch.nn.SyncBatchNorm does; batches may have different sizes. All ranks must run them equally often,

@@ -19,7 +19,7 @@
  * A step is skipped if a gradient is infinite or NAN, and the scale becomes smaller; after many good steps it grows.
  * lg_scaler_unscale() is needed only to read or change gradients before the step. bf16, like f32, needs none.
  *
- * The rules are those of torch.amp.GradScaler. Only lg_scaler_get_scale() waits for the device.
+ * The rules are those of torch.amp.GradScaler. Only lg_scaler_scale_of() waits for the device.
  */
 #ifndef LG_SCALER_H
 #define LG_SCALER_H
@@ -44,7 +44,7 @@ typedef struct lg_scaler_options {
 #define lg_scaler_new(...) LG_CALL1(lg_scaler_new_with, lg_scaler_options, lg_scaler_new_takes_c, __VA_ARGS__)
 LG_API LG_NEW lg_scaler *lg_scaler_new_with(lg_ctx *c, const lg_scaler_options *options);
 
-/* Frees a scaler. Fails with LG_ERR_STATE in a function given to lg_trace(). */
+/* Frees a scaler. Fails with LG_ERR_STATE in a function given to lg_set_trace(). */
 LG_API void lg_scaler_free(lg_scaler *s);
 
 /* ---- a step ---- */
@@ -76,7 +76,7 @@ LG_API bool lg_scaler_step(lg_scaler *s, lg_optimizer *opt);
 LG_API bool lg_scaler_update(lg_scaler *s);
 
 /* Returns the scale, or NAN if s is NULL or after a failure. Waits for the device. */
-LG_API double lg_scaler_get_scale(lg_scaler *s);
+LG_API double lg_scaler_scale_of(lg_scaler *s);
 
 LG_END_C
 #endif

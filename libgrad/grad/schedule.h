@@ -187,7 +187,7 @@ LG_API bool lg_ema_update(lg_ema *e);
 /* Exchanges the averages with the values in the module, buffers included. A second call exchanges them back. */
 LG_API bool lg_ema_swap(lg_ema *e);
 
-/* Frees the average; if swapped in, the module keeps it. Fails with LG_ERR_STATE in a callback of lg_trace(). */
+/* Frees the average; if swapped in, the module keeps it. Fails with LG_ERR_STATE in a callback of lg_set_trace(). */
 LG_API void lg_ema_free(lg_ema *e);
 
 LG_END_C

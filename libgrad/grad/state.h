@@ -96,7 +96,7 @@ LG_API LG_NEW lg_tensor *lg_weights_read(lg_weights *w, const char *name);
 
 /* Sets *ret_key and *ret_value to the key and the value of entry number i, from 0, of the file's "__metadata__",
  * ordered by key. Both are valid until lg_weights_close(). Returns false, without an error, if there is none. */
-LG_API bool lg_weights_text(const lg_weights *w, int64_t i, const char **ret_key, const char **ret_value);
+LG_API bool lg_weights_metadata(const lg_weights *w, int64_t i, const char **ret_key, const char **ret_value);
 
 /* Closes the file. Tensors that were read from it stay. */
 LG_API void lg_weights_close(lg_weights *w);

@@ -27,7 +27,7 @@ LG_BEGIN
 typedef struct lg_create_options {
         LG_OPTIONS_HEAD
         lg_dtype dtype LG_DEFAULT;     /* Element type; default f32 unless the function's comment names another. */
-        lg_device device LG_DEFAULT;   /* Where the elements are stored; default lg_get_default_device(). */
+        lg_device device LG_DEFAULT;   /* Where the elements are stored; default lg_default_device(). */
         bool requires_grad LG_DEFAULT; /* Gives the result, of a float dtype, a gradient; default false. */
 } lg_create_options;
 /* Returns a tensor of zeros or ones.
@@ -40,9 +40,9 @@ LG_API LG_NEW lg_tensor *lg_ones_with(lg_ctx *c, lg_shape shape, const lg_create
 /* Returns a tensor whose elements are all equal to value. A float dtype rounds the value, to infinity if it is out of
  * range. An integer dtype truncates it towards 0 and must hold the result, which excludes NaN (else LG_ERR_ARGUMENT). A
  * bool is false for 0 and true for any other value, NaN included.
- * Example: lg_full(c, 7, LG_SHAPE(1), .dtype = LG_I32) */
-#define lg_full(...) LG_CALL3(lg_full_with, lg_create_options, lg_full_takes_c_value_shape, __VA_ARGS__)
-LG_API LG_NEW lg_tensor *lg_full_with(lg_ctx *c, double value, lg_shape shape, const lg_create_options *options);
+ * Example: lg_full(c, LG_SHAPE(1), 7, .dtype = LG_I32) */
+#define lg_full(...) LG_CALL3(lg_full_with, lg_create_options, lg_full_takes_c_shape_value, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_full_with(lg_ctx *c, lg_shape shape, double value, const lg_create_options *options);
 
 /* Returns a tensor of uninitialised elements, for a program that writes all of them.
  * Example: lg_empty(c, LG_SHAPE(2, 3)) */
@@ -269,10 +269,15 @@ LG_API LG_NEW lg_tensor *lg_unsqueeze(lg_tensor *x, int dim);
  * Example: lg_expand(x, LG_SHAPE(4, -1, -1)) */
 LG_API LG_NEW lg_tensor *lg_expand(lg_tensor *x, lg_shape shape);
 
-/* Returns x with dimensions first ... last, both included, joined into one, as a view or a copy as by lg_reshape(); a
- * 0-d tensor gets shape (1).
- * Example: lg_flatten(x, 1, -1) */
-LG_API LG_NEW lg_tensor *lg_flatten(lg_tensor *x, int first, int last);
+typedef struct lg_flatten_options {
+        LG_OPTIONS_HEAD
+        int64_t start_dim LG_DEFAULT; /* first dimension to join, negative: from the end; default 0 */
+        int64_t end_dim LG_DEFAULT; /* last dimension to join, negative: from the end; default -1; LG_ZERO_INT for 0 */
+} lg_flatten_options;
+/* Returns x with dimensions joined into one, as a view or a copy as by lg_reshape(); a 0-d tensor gets shape (1).
+ * Example: lg_flatten(x, .start_dim = 1) */
+#define lg_flatten(...) LG_CALL1(lg_flatten_with, lg_flatten_options, lg_flatten_takes_x, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_flatten_with(lg_tensor *x, const lg_flatten_options *options);
 
 /* ---- copies and conversions ----
  *

@@ -1,11 +1,12 @@
 /* trace.h - looking inside a run: which ops run, how long they take, and which op made the first NaN.
  *
- * lg_trace() calls a function after each op, forward and backward; lg_trace_print() is one that prints a line.
- * lg_anomaly() turns the first op that makes a NaN or an infinity into an error. Neither costs time while it is off:
+ * lg_set_trace() calls a function after each op, forward and backward; lg_trace_print() is one that prints a line.
+ * lg_set_anomaly() turns the first op that makes a NaN or an infinity into an error. Neither costs time while it is
+ * off:
  *
- *     lg_trace(c, lg_trace_print, .user = stderr, .synchronize = true);
+ *     lg_set_trace(c, lg_trace_print, .user = stderr, .synchronize = true);
  *     lg_backward(lg_cross_entropy(lg_forward(net, x), y));
- *     lg_trace(c, NULL);
+ *     lg_set_trace(c, NULL);
  *
  * An op computes a tensor from tensors, views included; a function made of several ops appears as these. Functions that
  * create tensors, change them in place or read their values, and steps of optimisers, are not reported.
@@ -48,9 +49,9 @@ typedef struct lg_trace_options {
 } lg_trace_options;
 /* Calls fn after each op of c from now on; fn = NULL ends the trace. With .synchronize, an op whose kernel found a
  * device-side error, such as a label out of range, fails at once, with LG_ERR_ARGUMENT.
- * Example: lg_trace(c, lg_trace_print, .user = stderr) */
-#define lg_trace(...) LG_CALL2(lg_trace_with, lg_trace_options, lg_trace_takes_c_fn, __VA_ARGS__)
-LG_API bool lg_trace_with(lg_ctx *c, lg_trace_fn *fn, const lg_trace_options *options);
+ * Example: lg_set_trace(c, lg_trace_print, .user = stderr) */
+#define lg_set_trace(...) LG_CALL2(lg_set_trace_with, lg_trace_options, lg_set_trace_takes_c_fn, __VA_ARGS__)
+LG_API bool lg_set_trace_with(lg_ctx *c, lg_trace_fn *fn, const lg_trace_options *options);
 
 /* Prints a line for an op to the FILE that user points to: name, device, microseconds, inputs, outputs, attributes,
  * module. It is an lg_trace_fn. Call ferror() on the file to find out whether everything was written. */
@@ -65,11 +66,11 @@ typedef struct lg_anomaly_options {
 /* Turns anomaly detection on or off. While it is on, the first op fails with LG_ERR_STATE whose output contains a NaN
  * although its inputs contain none, or an infinity although its inputs are finite. A NaN that is in the data is not
  * reported; look for it by lg_any(lg_isnan(x)). The message names the op, forward or backward, the element and the
- * module. Each op then waits for the device, so use it only to search. lg_get_anomaly() returns whether it is on.
- * Example: lg_anomaly(c, true, .nan_only = true) */
-#define lg_anomaly(...) LG_CALL2(lg_anomaly_with, lg_anomaly_options, lg_anomaly_takes_c_on, __VA_ARGS__)
-LG_API bool lg_anomaly_with(lg_ctx *c, bool on, const lg_anomaly_options *options);
-LG_API bool lg_get_anomaly(const lg_ctx *c);
+ * module. Each op then waits for the device, so use it only to search. lg_anomaly() returns whether it is on.
+ * Example: lg_set_anomaly(c, true, .nan_only = true) */
+#define lg_set_anomaly(...) LG_CALL2(lg_set_anomaly_with, lg_anomaly_options, lg_set_anomaly_takes_c_on, __VA_ARGS__)
+LG_API bool lg_set_anomaly_with(lg_ctx *c, bool on, const lg_anomaly_options *options);
+LG_API bool lg_anomaly(const lg_ctx *c);
 
 LG_END_C
 #endif

@@ -144,9 +144,9 @@ lg_tensor *lg__apply_cast(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int
 
 /* ---- regions ---- */
 
-lg_dtype lg_autocast_mode(lg_ctx *c, lg_dtype dtype)
+lg_dtype lg_set_autocast_mode(lg_ctx *c, lg_dtype dtype)
 {
-        const lg_dtype was = lg_get_autocast_mode(c);
+        const lg_dtype was = lg_autocast_mode(c);
         if (!c)
                 return was;
         if (dtype != LG_DTYPE_NONE && dtype != LG_F32 && dtype != LG_F16 && dtype != LG_BF16) {
@@ -155,7 +155,7 @@ lg_dtype lg_autocast_mode(lg_ctx *c, lg_dtype dtype)
                          lg_dtype_name(dtype));
                 return was;
         }
-        if (!lg__may_end(c, "lg_autocast_mode")) /* of casts that the op which is traced may use */
+        if (!lg__may_end(c, "lg_set_autocast_mode")) /* of casts that the op which is traced may use */
                 return was;
         c->autocast = dtype;
         if (dtype == LG_DTYPE_NONE)
@@ -163,7 +163,7 @@ lg_dtype lg_autocast_mode(lg_ctx *c, lg_dtype dtype)
         return was;
 }
 
-lg_dtype lg_get_autocast_mode(const lg_ctx *c)
+lg_dtype lg_autocast_mode(const lg_ctx *c)
 {
         return c ? c->autocast : LG_DTYPE_NONE;
 }

@@ -199,7 +199,7 @@ static bool start(call *k, lg_tensor *y, lg_tensor *given)
 static bool run_call(call *k, lg_list outputs, lg_list grads)
 {
         lg_ctx *c = k->ctx;
-        bool ok = true, was = lg_grad_mode(c, k->create_graph);
+        bool ok = true, was = lg_set_grad_mode(c, k->create_graph);
         const lg_dtype region = c->autocast;
         c->autocast = region ? LG_F32 : LG_DTYPE_NONE;
         k->retain_graph = k->retain_graph || k->create_graph;
@@ -216,7 +216,7 @@ static bool run_call(call *k, lg_list outputs, lg_list grads)
         ok = lg__watch_end(k, ok);
         lg__pending_finish(k);
         lg_scope_end(c, scope);
-        lg_grad_mode(c, was);
+        lg_set_grad_mode(c, was);
         c->autocast = region;
         return ok;
 }

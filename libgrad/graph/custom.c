@@ -139,9 +139,9 @@ static bool run_forward(lg_ctx *c, const own_op *own, lg_list inputs, lg_custom_
         const lg_custom_options *op = &own->op;
         *call = (lg_custom_call){.ctx = c, .user = op->user, .in_count = (int)inputs.count, .out_count = op->out_count};
         memcpy(call->in, inputs.items, (size_t)inputs.count * sizeof *call->in);
-        bool was = lg_grad_mode(c, false);
+        bool was = lg_set_grad_mode(c, false);
         bool ok = op->forward(call);
-        lg_grad_mode(c, was);
+        lg_set_grad_mode(c, was);
         if (c->error)
                 return false;
         if (!ok)

@@ -163,19 +163,21 @@ bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_grap
 
 /* ---- what users ask ---- */
 
-lg_tensor *lg_requires_grad(lg_tensor *t, bool on)
+lg_tensor *lg_set_requires_grad(lg_tensor *t, bool on)
 {
-        if (!lg__check(t, "lg_requires_grad", "t"))
+        if (!lg__check(t, "lg_set_requires_grad", "t"))
                 return NULL;
         if (t->node && t->node->op)
                 return lg__fail(t->ctx, LG_ERR_STATE,
-                                "lg_requires_grad: t is a result of %s, not a leaf; lg_detach() it", t->node->op->name);
+                                "lg_set_requires_grad: t is a result of %s, not a leaf; lg_detach() it",
+                                t->node->op->name);
         if (on && !lg__dtype_float(t->at.dtype))
-                return lg__fail(t->ctx, LG_ERR_DTYPE, "lg_requires_grad: t is %s; only float tensors have gradients",
+                return lg__fail(t->ctx, LG_ERR_DTYPE,
+                                "lg_set_requires_grad: t is %s; only float tensors have gradients",
                                 lg__tensor_text(t).s);
         if (on)
                 return lg__leaf_node(t) ? t : NULL;
-        if (!lg__may_end(t->ctx, "lg_requires_grad"))
+        if (!lg__may_end(t->ctx, "lg_set_requires_grad"))
                 return NULL;
         if (t->node) {
                 lg__node *n = t->node;
@@ -193,7 +195,7 @@ static bool alive(const lg_tensor *t)
         return t && t->live == LG__LIVE;
 }
 
-bool lg_needs_grad(const lg_tensor *t)
+bool lg_requires_grad(const lg_tensor *t)
 {
         return alive(t) && t->node;
 }
@@ -246,7 +248,7 @@ bool lg_hook(lg_tensor *t, lg_hook_fn *fn, void *user)
         return true;
 }
 
-bool lg_grad_mode(lg_ctx *c, bool on)
+bool lg_set_grad_mode(lg_ctx *c, bool on)
 {
         bool was = c ? c->recording : false;
         if (c)
@@ -254,7 +256,7 @@ bool lg_grad_mode(lg_ctx *c, bool on)
         return was;
 }
 
-bool lg_get_grad_mode(const lg_ctx *c)
+bool lg_grad_mode(const lg_ctx *c)
 {
         return c && c->recording;
 }

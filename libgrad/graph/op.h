@@ -265,8 +265,14 @@ typedef struct lg__conv_ending {
         lg_tensor *scale, *shift, *residual;
         bool relu;
 } lg__conv_ending;
+/* The options of all convolutions: those of one have some of them, and zero for the others. */
+typedef struct lg__conv_options {
+        int64_t stride, padding, dilation, groups, output_padding;
+        lg_pair strides, paddings, dilations, output_paddings;
+} lg__conv_options;
 /* relu(conv scale + shift + residual) of lg_conv2d or lg_conv1d (signal); while the context records, ReLU alone. */
-lg_tensor *lg__conv_ending_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, bool signal, const lg_conv_options *options,
+lg_tensor *lg__conv_ending_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, bool signal, const lg__conv_options *options,
                                 const lg__conv_ending *ending);
+lg_tensor *lg__conv_transpose2d(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg__conv_options *options);
 
 #endif

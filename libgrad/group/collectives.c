@@ -46,7 +46,7 @@ static double sum_of(const double *weights, int n)
 
 /* One dtype: `sum` is the type of sums, `put` makes an element of one. */
 #define REDUCE(name, type, sum, add, get, put)                                                                         \
-        static void name(lg_rank_op reduction, int n, const void *const *from, const double *weights, int64_t count,   \
+        static void name(lg_reduce_op reduction, int n, const void *const *from, const double *weights, int64_t count, \
                          void *to)                                                                                     \
         {                                                                                                              \
                 typedef type element;                                                                                  \
@@ -54,13 +54,13 @@ static double sum_of(const double *weights, int n)
                 const sum all = (sum)sum_of(weights, n);                                                               \
                 for (int64_t at = 0; at < count; at += BLOCK) {                                                        \
                         const int64_t some = count - at < BLOCK ? count - at : BLOCK;                                  \
-                        if (reduction == LG_RANKS_MAX)                                                                 \
+                        if (reduction == LG_REDUCE_OP_MAX)                                                             \
                                 PASS(sum, GREATEST, get)                                                               \
-                        else if (reduction == LG_RANKS_MEAN && weights)                                                \
+                        else if (reduction == LG_REDUCE_OP_MEAN && weights)                                            \
                                 PASS_WEIGHTED(sum, add, get)                                                           \
                         else                                                                                           \
                                 PASS(sum, add, get)                                                                    \
-                        if (reduction == LG_RANKS_MEAN)                                                                \
+                        if (reduction == LG_REDUCE_OP_MEAN)                                                            \
                                 for (int64_t i = 0; i < some; i++)                                                     \
                                         acc[i] /= all;                                                                 \
                         for (int64_t i = 0; i < some; i++)                                                             \
@@ -78,10 +78,10 @@ REDUCE(reduce_bool, uint8_t, int64_t, ANY, SAME, (uint8_t))
 
 /* to = the reduction, element by element, of from[0] to from[n - 1], in this order; to may be one of them. weights: of
  * a weighted mean, else NULL. */
-static void reduce_ranks(lg_dtype dtype, lg_rank_op reduction, int n, const void *const *from, const double *weights,
+static void reduce_ranks(lg_dtype dtype, lg_reduce_op reduction, int n, const void *const *from, const double *weights,
                          int64_t count, void *to)
 {
-        typedef void fn(lg_rank_op, int, const void *const *, const double *, int64_t, void *);
+        typedef void fn(lg_reduce_op, int, const void *const *, const double *, int64_t, void *);
         static fn *const reduce[LG_DTYPE_COUNT] = {
                 [LG_F32] = reduce_f32, [LG_F64] = reduce_f64, [LG_F16] = reduce_f16, [LG_BF16] = reduce_bf16,
                 [LG_I64] = reduce_i64, [LG_I32] = reduce_i32, [LG_U8] = reduce_u8,   [LG_BOOL] = reduce_bool,

@@ -32,7 +32,7 @@ void lg__link_close(lg_group *g, bool broken)
         if (before == LG_OK && broken)
                 take_message(g->link_device, "", &why);
         else
-                lg__kernel_done(g->link_device, "lg_group_free", true);
+                lg__kernel_done(g->link_device, "lg_group_close", true);
 }
 
 /* Finds out whether all ranks have the same library and devices of their own. */

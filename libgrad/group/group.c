@@ -42,9 +42,9 @@ static void destroy(lg__object *o)
 
 static const lg__type type = {.destroy = destroy};
 
-void lg_group_free(lg_group *g)
+void lg_group_close(lg_group *g)
 {
-        if (!g || !lg__may_end(g->object.ctx, "lg_group_free"))
+        if (!g || !lg__may_end(g->object.ctx, "lg_group_close"))
                 return;
         lg__report_error(g->object.ctx);
         lg__object_free(g);
@@ -190,8 +190,8 @@ static bool enter_world(lg_ctx *c, lg__world *w)
         return launched == 1 || w->t->size > 1 ||
                lg__fail(c, LG_ERR_COMM,
                         "lg_group_open: the launcher has started %d processes, but %s sees this one alone: "
-                        "start them by its own mpirun (libgrad-openmpi.so.0 is for Open MPI's, or srun "
-                        "--mpi=pmix, libgrad-mpich.so.0 for MPICH's, or srun --mpi=pmi2)",
+                        "start them by its own mpirun (libgrad-openmpi.so.1 is for Open MPI's, or srun "
+                        "--mpi=pmix, libgrad-mpich.so.1 for MPICH's, or srun --mpi=pmi2)",
                         launched, w->api->name);
 }
 

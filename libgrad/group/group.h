@@ -21,7 +21,7 @@ typedef enum lg__collective_kind {
 typedef struct lg__collective {
         lg__collective_kind kind;
         lg_dtype dtype;
-        lg_rank_op reduction;
+        lg_reduce_op reduction;
         int root; /* of LG__BROADCAST; of LG__SEND and LG__RECEIVE the other rank */
         lg_shape shape;
         bool recorded;                  /* of LG__SEND and LG__RECEIVE: a gradient will be sent back */

@@ -50,7 +50,7 @@ static void *open_module(lg_ctx *c, const char *named, const launcher *l, int la
 {
         char file[64] = "";
         if (!named)
-                snprintf(file, sizeof file, "libgrad-%s.so.0", l->mpi);
+                snprintf(file, sizeof file, "libgrad-%s.so.1", l->mpi);
         void *module = named ? dlopen(named, RTLD_NOW | RTLD_LOCAL) : open_beside_us(file);
         if (!module && named)
                 return lg__fail(c, LG_ERR_COMM,
@@ -58,7 +58,7 @@ static void *open_module(lg_ctx *c, const char *named, const launcher *l, int la
         if (!module)
                 return lg__fail(c, LG_ERR_COMM,
                                 "lg_group_open: %s=%d: %s has started this process, but the module for its MPI could "
-                                "not be loaded: %s; install libgrad0-%s, or build libgrad where lib%s-dev is installed",
+                                "not be loaded: %s; install libgrad1-%s, or build libgrad where lib%s-dev is installed",
                                 l->count, launched, l->name, dlerror(), l->mpi, l->mpi);
         return module;
 }

@@ -278,7 +278,7 @@ static bool agree_on_link(lg_group *g, const char *op, lg__device *d, lg__reques
 static bool begin_link(lg_group *g, const char *op, lg__request *r)
 {
         _Static_assert((int)LG_LINK_RECEIVE == LG__RECEIVE - LG__ALL_REDUCE, "the order of collectives");
-        _Static_assert((int)LG_LINK_MAX == (int)LG_RANKS_MAX, "the order of reductions");
+        _Static_assert((int)LG_LINK_MAX == (int)LG_REDUCE_OP_MAX, "the order of reductions");
         const lg__collective *c = &r->what;
         lg_link_args a = {.what = (lg_link_what)(c->kind - LG__ALL_REDUCE),
                           .dtype = c->dtype,

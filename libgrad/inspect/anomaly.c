@@ -80,9 +80,9 @@ static void examine(const anomaly *a, const event *e)
         lg_scope scope = lg_scope_begin(c);
         if (!scope.id)
                 return;
-        bool recording = lg_grad_mode(c, false);
+        bool recording = lg_set_grad_mode(c, false);
         look(c, e, a->options.nan_only);
-        lg_grad_mode(c, recording);
+        lg_set_grad_mode(c, recording);
         lg_scope_end(c, scope);
 }
 
@@ -92,12 +92,12 @@ static void note(lg_ctx *c, came *ret, lg_tensor *const *t, int count)
         lg_scope scope = lg_scope_begin(c);
         if (!scope.id)
                 return;
-        bool recording = lg_grad_mode(c, false);
+        bool recording = lg_set_grad_mode(c, false);
         if (first_bad(c, t, count, 0, false)) {
                 ret->infinite = true;
                 ret->nan = ret->nan || first_bad(c, t, count, 0, true);
         }
-        lg_grad_mode(c, recording);
+        lg_set_grad_mode(c, recording);
         lg_scope_end(c, scope);
 }
 
@@ -162,10 +162,10 @@ static lg__observer *find(const lg_ctx *c)
         return o;
 }
 
-bool lg_anomaly_with(lg_ctx *c, bool on, const lg_anomaly_options *options)
+bool lg_set_anomaly_with(lg_ctx *c, bool on, const lg_anomaly_options *options)
 {
         lg_anomaly_options o;
-        if (!lg__take(c, "lg_anomaly", options, &o, sizeof o))
+        if (!lg__take(c, "lg_set_anomaly", options, &o, sizeof o))
                 return false;
         lg__observer *found = find(c);
         anomaly *a = found ? anomaly_of(found) : on ? lg__object_new(c, &type, sizeof *a) : NULL;
@@ -184,7 +184,7 @@ bool lg_anomaly_with(lg_ctx *c, bool on, const lg_anomaly_options *options)
         return a || !on;
 }
 
-bool lg_get_anomaly(const lg_ctx *c)
+bool lg_anomaly(const lg_ctx *c)
 {
         return c && find(c);
 }

@@ -72,8 +72,8 @@ static bool check_arguments(const check *k)
                         return false;
                 any = any || is_checked(k->inputs.items[i]);
         }
-        return any ||
-               lg__fail(k->c, LG_ERR_ARGUMENT, "%s: no input requires grad; mark one with lg_requires_grad()", k->name);
+        return any || lg__fail(k->c, LG_ERR_ARGUMENT,
+                               "%s: no input requires grad; mark one with lg_set_requires_grad()", k->name);
 }
 
 static bool take_inputs(check *k)
@@ -86,8 +86,9 @@ static bool take_inputs(check *k)
                 return false;
         for (int64_t i = 0; i < n; i++) {
                 lg_tensor *t = k->inputs.items[i];
-                k->x[i] = needs_copy(k, i) ? lg_requires_grad(lg__clone_values(t, t->storage->device->id, LG_F64), true)
-                                           : t;
+                k->x[i] = needs_copy(k, i)
+                                  ? lg_set_requires_grad(lg__clone_values(t, t->storage->device->id, LG_F64), true)
+                                  : t;
                 k->analytic[i] = NULL;
                 k->checked[i] = is_checked(t);
                 if (!k->x[i])
@@ -119,10 +120,10 @@ lg_tensor *lg__check_call(check *k)
         lg_scope scope = lg__scope_begin(c); /* fn may leave scopes of its own open */
         if (!scope.id)
                 return NULL;
-        bool was = lg_grad_mode(c, true); /* fn may ask for gradients itself */
+        bool was = lg_set_grad_mode(c, true); /* fn may ask for gradients itself */
         c->random = k->random;
         lg_tensor *y = k->fn(c, (lg_list){k->inputs.count, k->x}, k->o.user);
-        lg_grad_mode(c, was);
+        lg_set_grad_mode(c, was);
         if (!y)
                 lg__fail(c, LG_ERR_ARGUMENT, "%s: fn returned NULL without an error", k->name);
         bool good = y && lg__in_context(c, y, k->name, "the output of fn") && lg__check(y, k->name, "the output of fn");
@@ -237,7 +238,7 @@ static bool take(check *k, size_t report_size, const lg_check_options *options, 
         return check_arguments(k);
 }
 
-bool lg_gradcheck_with(lg_ctx *c, lg_check_fn *fn, lg_list inputs, size_t report_size, const lg_check_options *options)
+bool lg_gradcheck_with(lg_ctx *c, lg_function *fn, lg_list inputs, size_t report_size, const lg_check_options *options)
 {
         check k = {.c = c, .name = "lg_gradcheck", .fn = fn, .inputs = inputs};
         if (!take(&k, report_size, options, 1e-7) || (!run(&k) && c->error))
@@ -248,7 +249,7 @@ bool lg_gradcheck_with(lg_ctx *c, lg_check_fn *fn, lg_list inputs, size_t report
 }
 
 typedef struct first_derivative {
-        lg_check_fn *fn;
+        lg_function *fn;
         void *user;
         uint64_t seed;
 } first_derivative;
@@ -260,9 +261,9 @@ static lg_tensor *derivative(lg_ctx *c, lg_list all, void *user)
         const first_derivative *d = user;
         lg_list inputs = {all.count - 1, all.items};
         lg_tensor **g = lg__check_scratch(c, inputs.count), *sum = NULL;
-        bool was = lg_grad_mode(c, true);
+        bool was = lg_set_grad_mode(c, true);
         lg_tensor *y = g ? d->fn(c, inputs, d->user) : NULL;
-        lg_grad_mode(c, was);
+        lg_set_grad_mode(c, was);
         if (!y || !lg__in_context(c, y, "lg_gradgradcheck", "the output of fn") ||
             !lg__check(y, "lg_gradgradcheck", "the output of fn") ||
             !gradients(y, inputs, all.items[inputs.count], was, g))
@@ -287,7 +288,7 @@ static bool with_upstream(check *k)
         k->random = c->random;
         lg_tensor *v = NULL, *y = NULL;
         if (scope.id && items && take_inputs(k) && (y = lg__check_call(k)))
-                v = lg_requires_grad(random_like(y, k->o.seed ^ 0x75), true);
+                v = lg_set_requires_grad(random_like(y, k->o.seed ^ 0x75), true);
         c->random = k->random;
         if (v)
                 lg_escape(v);
@@ -300,7 +301,7 @@ static bool with_upstream(check *k)
         return v != NULL;
 }
 
-bool lg_gradgradcheck_with(lg_ctx *c, lg_check_fn *fn, lg_list inputs, size_t report_size,
+bool lg_gradgradcheck_with(lg_ctx *c, lg_function *fn, lg_list inputs, size_t report_size,
                            const lg_check_options *options)
 {
         check k = {.c = c, .name = "lg_gradgradcheck", .fn = fn, .inputs = inputs};

@@ -7,7 +7,7 @@
 typedef struct check {
         lg_ctx *c;
         const char *name;
-        lg_check_fn *fn;
+        lg_function *fn;
         lg_check_options o;
         lg_random_state random; /* that every call of fn begins with: masks repeat themselves */
         lg_list inputs;

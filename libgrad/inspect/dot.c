@@ -103,7 +103,7 @@ static void write_leaf(FILE *f, const walk *w, int64_t number, const found *n)
         search s = {n->node, f, false};
         fprintf(f, "        n%lld [shape=ellipse, label=\"", (long long)number);
         if (w->module)
-                lg_each_parameter(w->module, write_if_it, &s);
+                lg_each_tensor(w->module, write_if_it, &s);
         fprintf(f, "%s %s\\n%s\"%s];\n", lg_dtype_name(e->dtype), lg__shape_text(lg__shape_of(e->size, e->ndim)).s,
                 lg_device_name(e->device), s.found ? ", style=filled, fillcolor=\"#d6e6f5\"" : "");
 }

@@ -112,10 +112,10 @@ static trace *begin(lg_ctx *c)
         return t;
 }
 
-bool lg_trace_with(lg_ctx *c, lg_trace_fn *fn, const lg_trace_options *options)
+bool lg_set_trace_with(lg_ctx *c, lg_trace_fn *fn, const lg_trace_options *options)
 {
         lg_trace_options o;
-        if (!lg__take(c, "lg_trace", options, &o, sizeof o))
+        if (!lg__take(c, "lg_set_trace", options, &o, sizeof o))
                 return false;
         lg__observer *found = c->observers;
         while (found && found->op_end != op_end)

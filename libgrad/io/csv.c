@@ -249,7 +249,7 @@ lg_names lg_csv_columns(const lg_csv *t)
         return t ? (lg_names){t->column_count, t->names} : (lg_names){0, NULL};
 }
 
-void lg_csv_free(lg_csv *t)
+void lg_csv_close(lg_csv *t)
 {
         lg__object_destroy(t);
 }

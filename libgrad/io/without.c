@@ -60,9 +60,9 @@ bool lg_write_png(const lg_tensor *t, const char *path)
         return lg__check(t, "lg_write_png", "t") && missing(t->ctx, "lg_write_png", "libpng", "libpng-dev");
 }
 
-lg_dataset *lg_image_folder_with(lg_ctx *c, const char *path, const lg_image_folder_options *options)
+lg_dataset *lg_dataset_image_folder_with(lg_ctx *c, const char *path, const lg_dataset_image_folder_options *options)
 {
         (void)path, (void)options;
-        return missing(c, "lg_image_folder", "libpng", "libpng-dev");
+        return missing(c, "lg_dataset_image_folder", "libpng", "libpng-dev");
 }
 #endif

@@ -41,7 +41,7 @@ typedef struct numbers {
                 return lg__module_with(c, type, forward_##name, &(numbers){dim, 0}, sizeof(numbers));                  \
         }
 
-LAYER0(flatten, "Flatten", lg_flatten(x, 1, -1))
+LAYER0(flatten, "Flatten", lg_flatten(x, .start_dim = 1))
 LAYER0(identity, "Identity", x)
 LAYER0(relu6, "ReLU6", lg_relu6(x))
 LAYER0(selu, "SELU", lg_selu(x))
@@ -79,8 +79,8 @@ lg_module *lg_nn_relu(lg_ctx *c)
         return lg__module_new(c, "ReLU", lg__relu_forward);
 }
 
-FORWARD(dropout, lg_is_training(m) ? lg_dropout(x, n->a) : x)
-FORWARD(dropout2d, lg_is_training(m) ? lg_feature_dropout(x, n->a) : x)
+FORWARD(dropout, lg_dropout(x, n->a, .training = lg_is_training(m)))
+FORWARD(dropout2d, lg_feature_dropout(x, n->a, .training = lg_is_training(m)))
 
 static lg_module *new_dropout(lg_ctx *c, const char *op, const char *kind, lg_forward_fn *forward, double p)
 {

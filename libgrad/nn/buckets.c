@@ -218,7 +218,7 @@ bool lg__bucket_begin(lg__parallel *p, lg_group *g, lg__bucket *b)
         memcpy(what.name, b->name, sizeof what.name);
         if (!b->buffers) {
                 what.kind = LG__ALL_REDUCE;
-                what.reduction = LG_RANKS_MEAN;
+                what.reduction = LG_REDUCE_OP_MEAN;
                 what.weighted = p->weight != 1;
                 what.weight = p->weight;
         }

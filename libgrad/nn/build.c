@@ -41,7 +41,7 @@ bool lg__module_uniform(lg_module *m, const char *name, double bound, lg_shape s
 bool lg__module_constant(lg_module *m, lg__part_kind kind, const char *name, double value, lg_shape shape,
                          lg_dtype dtype, lg_device device)
 {
-        lg_tensor *t = lg_full(m->object.ctx, value, shape, .dtype = dtype, .device = device);
+        lg_tensor *t = lg_full(m->object.ctx, shape, value, .dtype = dtype, .device = device);
         return (kind == LG__BUFFER ? lg_module_add_buffer(m, name, t) : lg_module_add_parameter(m, name, t)) != NULL;
 }
 

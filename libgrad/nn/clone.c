@@ -41,7 +41,7 @@ static bool clone_part(const lg__part *p, lg_module *copy, lg_device device)
         t = t && copy->convolves ? lg__laid_for_device(t) : t;
         if (t && p->kind == LG__BUFFER)
                 return lg_module_add_buffer(copy, p->name, t) != NULL;
-        return t && lg_module_add_parameter(copy, p->name, t) && lg_requires_grad(t, lg_needs_grad(p->tensor));
+        return t && lg_module_add_parameter(copy, p->name, t) && lg_set_requires_grad(t, lg_requires_grad(p->tensor));
 }
 
 static lg_module *clone(const lg_module *m, lg_device device)

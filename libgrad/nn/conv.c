@@ -6,10 +6,12 @@
 typedef struct conv {
         int64_t in, out;
         bool transposed;
-        int spaces;           /* 1 or 2 */
-        lg_pair kernel;       /* of a signal: its height is 1 */
-        lg_conv_options each; /* of the op */
-        lg_conv_layer_options o;
+        int spaces;            /* 1 or 2 */
+        lg_pair kernel;        /* of a signal: its height is 1 */
+        lg__conv_options each; /* of the op; its groups are resolved */
+        bool no_bias;
+        lg_dtype dtype;
+        lg_device device;
 } conv;
 
 static lg_tensor *forward(lg_module *m, lg_tensor *x, lg__ending ending)
@@ -17,7 +19,7 @@ static lg_tensor *forward(lg_module *m, lg_tensor *x, lg__ending ending)
         const conv *k = m->user;
         lg_tensor *w = m->parts->tensor, *b = m->parts->next ? m->parts->next->tensor : NULL;
         if (k->transposed)
-                return lg_conv_transpose2d_with(x, w, b, &k->each);
+                return lg__conv_transpose2d(x, w, b, &k->each);
         lg__conv_ending e = {.residual = ending.plus, .relu = ending.relu};
         if (ending.norm && !lg__norm_affine(ending.norm, lg_promote(x->at.dtype, w->at.dtype), &e.scale, &e.shift))
                 return NULL;
@@ -35,85 +37,58 @@ static bool fill(lg_module *m, const void *options)
         m->convolves = true;
         double fan_in = (double)columns * (double)h * (double)w; /* may be too great for an int64_t */
         double bound = fan_in > 0 ? 1 / sqrt(fan_in) : 0;
-        return lg__module_uniform(m, "weight", bound, shape, k->o.dtype, k->o.device) &&
-               (k->o.no_bias || lg__module_uniform(m, "bias", bound, LG_SHAPE(k->out), k->o.dtype, k->o.device));
+        return lg__module_uniform(m, "weight", bound, shape, k->dtype, k->device) &&
+               (k->no_bias || lg__module_uniform(m, "bias", bound, LG_SHAPE(k->out), k->dtype, k->device));
 }
 
 /* Both sides, of which none may be below `least`. */
-static bool choose(lg_ctx *c, const char *op, const conv *k, const char *name, lg_pair pair, int64_t both,
-                   int64_t least, lg_pair *ret)
+static bool choose(lg_ctx *c, const char *op, const char *name, int64_t both, int64_t least, lg_pair *pair)
 {
-        if (pair.given && k->spaces == 1)
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: .%ss is a pair for images; give one number", op, name);
-        *ret = lg__sides(pair, both);
-        if (ret->h >= least && ret->w >= least)
+        *pair = lg__sides(*pair, both);
+        if (pair->h >= least && pair->w >= least)
                 return true;
         return lg__fail(c, LG_ERR_ARGUMENT, "%s: a %s of %lld x %lld; sides must be %lld or more", op, name,
-                        (long long)ret->h, (long long)ret->w, (long long)least);
+                        (long long)pair->h, (long long)pair->w, (long long)least);
 }
 
-static bool geometry_of(lg_ctx *c, const char *op, conv *k, int64_t kernel)
+/* k with the kernel and the options of the op that the program gave, resolved. */
+static lg_module *make(lg_ctx *c, const char *op, const char *type, conv k, int64_t kernel)
 {
-        const lg_conv_layer_options *o = &k->o;
-        lg_pair stride, padding, dilation, output_padding;
-        if (!choose(c, op, k, "kernel", o->kernels, kernel, 1, &k->kernel) ||
-            !choose(c, op, k, "stride", o->strides, lg__whole_option(o->stride, 1), 1, &stride) ||
-            !choose(c, op, k, "padding", o->paddings, lg__whole_option(o->padding, 0), 0, &padding) ||
-            !choose(c, op, k, "dilation", o->dilations, lg__whole_option(o->dilation, 1), 1, &dilation) ||
-            !choose(c, op, k, "output_padding", o->output_paddings, lg__whole_option(o->output_padding, 0), 0,
-                    &output_padding))
-                return false;
-        if (!k->transposed && (output_padding.h || output_padding.w))
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: output_padding is for transposed convolutions", op);
-        lg_conv_options *e = &k->each;
-        *e = (lg_conv_options){.size_ = sizeof *e, .groups = lg__whole_option(o->groups, 1)};
-        if (k->spaces == 1) {
-                k->kernel.h = 1;
-                e->stride = stride.w;
-                e->padding = padding.w;
-                e->dilation = dilation.w;
-        } else {
-                e->strides = stride;
-                e->paddings = padding;
-                e->dilations = dilation;
-                e->output_paddings = output_padding;
-        }
-        return true;
-}
-
-static lg_module *make(lg_ctx *c, const char *op, const char *type, conv k, int64_t kernel,
-                       const lg_conv_layer_options *options)
-{
-        if (!lg__take(c, op, options, &k.o, sizeof k.o) || !geometry_of(c, op, &k, kernel))
+        lg__conv_options *e = &k.each;
+        if (!choose(c, op, "kernel", kernel, 1, &k.kernel) ||
+            !choose(c, op, "stride", lg__whole_option(e->stride, 1), 1, &e->strides) ||
+            !choose(c, op, "padding", lg__whole_option(e->padding, 0), 0, &e->paddings) ||
+            !choose(c, op, "dilation", lg__whole_option(e->dilation, 1), 1, &e->dilations) ||
+            !choose(c, op, "output_padding", lg__whole_option(e->output_padding, 0), 0, &e->output_paddings))
                 return NULL;
-        const int64_t groups = k.each.groups;
+        const int64_t groups = e->groups = lg__whole_option(e->groups, 1);
+        if (k.spaces == 1)
+                k.kernel.h = 1;
         if (k.in < 1 || k.out < 1 || groups < 1 || k.in % groups || k.out % groups)
                 return lg__fail(
                         c, LG_ERR_ARGUMENT,
                         "%s: %lld to %lld channels in %lld groups; both must be 1 or more and a multiple of the groups",
                         op, (long long)k.in, (long long)k.out, (long long)groups);
-        if (!lg__module_dtype(c, op, k.o.dtype))
+        if (!lg__module_dtype(c, op, k.dtype))
                 return NULL;
         const unsigned ends = LG__ENDS_WITH_SUM | LG__ENDS_WITH_RELU | LG__ENDS_WITH_NORM | LG__RECORDS_RELU;
         return lg__module_ends(lg__module_build(c, type, NULL, &k, sizeof k, fill, &k), forward,
                                k.transposed ? 0 : ends);
 }
 
-lg_module *lg_nn_conv2d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel, const lg_conv_layer_options *options)
-{
-        conv k = {.in = in, .out = out, .spaces = 2};
-        return make(c, "lg_nn_conv2d", "Conv2d", k, kernel, options);
-}
-
-lg_module *lg_nn_conv1d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel, const lg_conv_layer_options *options)
-{
-        conv k = {.in = in, .out = out, .spaces = 1};
-        return make(c, "lg_nn_conv1d", "Conv1d", k, kernel, options);
-}
-
-lg_module *lg_nn_conv_transpose2d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
-                                       const lg_conv_layer_options *options)
-{
-        conv k = {.in = in, .out = out, .spaces = 2, .transposed = true};
-        return make(c, "lg_nn_conv_transpose2d", "ConvTranspose2d", k, kernel, options);
-}
+#define NUMBERS .stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups
+#define PAIRS .strides = o.strides, .paddings = o.paddings, .dilations = o.dilations
+#define CONVOLUTION(of, type, dims, is_transposed, side, ...)                                                          \
+        lg_module *lg_nn_##of##_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,                               \
+                                     const lg_##of##_layer_options *options)                                           \
+        {                                                                                                              \
+                lg_##of##_layer_options o;                                                                             \
+                if (!lg__take(c, "lg_nn_" #of, options, &o, sizeof o))                                                 \
+                        return NULL;                                                                                   \
+                const conv k = {in, out, is_transposed, dims, side, {__VA_ARGS__}, o.no_bias, o.dtype, o.device};      \
+                return make(c, "lg_nn_" #of, type, k, kernel);                                                         \
+        }
+CONVOLUTION(conv1d, "Conv1d", 1, false, (lg_pair){.given = 0}, NUMBERS)
+CONVOLUTION(conv2d, "Conv2d", 2, false, o.kernels, NUMBERS, PAIRS)
+CONVOLUTION(conv_transpose2d, "ConvTranspose2d", 2, true, o.kernels, NUMBERS, PAIRS, .output_padding = o.output_padding,
+            .output_paddings = o.output_paddings)

@@ -188,32 +188,33 @@ static lg__parallel *parallel_of(lg_module *m, const char *op)
                            : lg__fail(m->object.ctx, LG_ERR_STATE, "%s: the %s is not data-parallel", op, m->type);
 }
 
-bool lg_sync_mode(lg_module *m, bool on)
+bool lg_set_sync_mode(lg_module *m, bool on)
 {
-        lg__parallel *p = m && m->parallel ? of_watcher(m->parallel) : parallel_of(m, "lg_sync_mode");
+        lg__parallel *p = m && m->parallel ? of_watcher(m->parallel) : parallel_of(m, "lg_set_sync_mode");
         const bool was = p && !p->silent;
         if (p && p->watcher.call)
-                lg__fail(m->object.ctx, LG_ERR_STATE, "lg_sync_mode: a backward of the %s has not returned", m->type);
+                lg__fail(m->object.ctx, LG_ERR_STATE, "lg_set_sync_mode: a backward of the %s has not returned",
+                         m->type);
         else if (p)
                 p->silent = !on;
         return was;
 }
 
-bool lg_get_sync_mode(const lg_module *m)
+bool lg_sync_mode(const lg_module *m)
 {
         return m && m->parallel && !of_watcher(m->parallel)->silent;
 }
 
-bool lg_data_parallel_weight(lg_module *m, double weight)
+bool lg_set_data_parallel_weight(lg_module *m, double weight)
 {
-        lg__parallel *p = parallel_of(m, "lg_data_parallel_weight");
+        lg__parallel *p = parallel_of(m, "lg_set_data_parallel_weight");
         if (p && !(isfinite(weight) && weight >= 0))
-                return lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_data_parallel_weight: the weight is %g; %s", weight,
-                                "it is finite and not below 0");
+                return lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_set_data_parallel_weight: the weight is %g; %s",
+                                weight, "it is finite and not below 0");
         for (const lg_module *inner = p ? m : NULL; inner; inner = lg__module_next(inner, m))
                 if (weight != 1 && lg__norm_is_shared(inner))
                         return lg__fail(m->object.ctx, LG_ERR_STATE,
-                                        "lg_data_parallel_weight: the %s is synchronised over ranks, so that the "
+                                        "lg_set_data_parallel_weight: the %s is synchronised over ranks, so that the "
                                         "losses of all meet in its derivative; multiply this rank's loss by its weight "
                                         "over the mean of all weights",
                                         inner->type);

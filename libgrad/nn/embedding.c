@@ -10,7 +10,7 @@ static lg_tensor *forward(lg_module *m, lg_list inputs, void *user)
 {
         const table *t = user;
         lg_tensor *x = lg__module_input(m, inputs);
-        return x ? lg_embedding(m->parts->tensor, x, .padding_idx = t->o.padding_idx) : NULL;
+        return x ? lg_embedding(x, m->parts->tensor, .padding_idx = t->o.padding_idx) : NULL;
 }
 
 static bool fill(lg_module *m, const void *options)

@@ -20,7 +20,7 @@ static bool begin(fill *f, const char *op, const lg_tensor *t)
         f->scope = lg_scope_begin(f->c);
         if (!f->scope.id)
                 return false;
-        f->recording = lg_grad_mode(f->c, false);
+        f->recording = lg_set_grad_mode(f->c, false);
         return true;
 }
 
@@ -28,7 +28,7 @@ static bool begin(fill *f, const char *op, const lg_tensor *t)
 static bool end(fill *f, lg_tensor *t, lg_tensor *values)
 {
         bool ok = values && lg_copy_(t, values);
-        lg_grad_mode(f->c, f->recording);
+        lg_set_grad_mode(f->c, f->recording);
         lg_scope_end(f->c, f->scope);
         if (!ok)
                 f->c->random = f->random;
@@ -94,11 +94,11 @@ bool lg_init_trunc_normal(lg_tensor *t, double mean, double std, double low, dou
 
 /* ---- by fans ---- */
 
-/* The options, and the fans; false and an error for less than two dimensions. */
-static bool take_fans(const char *op, const lg_tensor *t, const lg_init_options *options, lg_init_options *ret,
-                      double *ret_in, double *ret_out)
+/* Takes the options, of `size` bytes, and the fans; false and an error for less than two dimensions. */
+static bool take_fans(const char *op, const lg_tensor *t, const void *options, void *ret, size_t size, double *ret_in,
+                      double *ret_out)
 {
-        if (!lg__take(lg__ctx_of(t), op, options, ret, sizeof *ret) || !lg__check(t, op, "t"))
+        if (!lg__take(lg__ctx_of(t), op, options, ret, size) || !lg__check(t, op, "t"))
                 return false;
         lg_shape s = t->at.shape;
         double spaces = 1;
@@ -120,42 +120,42 @@ static bool of_variance(lg_tensor *t, double variance, bool normally)
                         : lg_init_uniform(t, -sqrt(3 * variance), sqrt(3 * variance));
 }
 
-static bool xavier(const char *op, lg_tensor *t, const lg_init_options *options, bool normally)
+static bool xavier(const char *op, lg_tensor *t, const lg_init_xavier_options *options, bool normally)
 {
-        lg_init_options o;
+        lg_init_xavier_options o;
         double in, out;
-        if (!take_fans(op, t, options, &o, &in, &out))
+        if (!take_fans(op, t, options, &o, sizeof o, &in, &out))
                 return false;
         const double gain = lg__option(o.gain, 1);
         return of_variance(t, 2 * gain * gain / (in + out), normally);
 }
 
-bool lg_init_xavier_uniform_with(lg_tensor *t, const lg_init_options *options)
+bool lg_init_xavier_uniform_with(lg_tensor *t, const lg_init_xavier_options *options)
 {
         return xavier("lg_init_xavier_uniform", t, options, false);
 }
 
-bool lg_init_xavier_normal_with(lg_tensor *t, const lg_init_options *options)
+bool lg_init_xavier_normal_with(lg_tensor *t, const lg_init_xavier_options *options)
 {
         return xavier("lg_init_xavier_normal", t, options, true);
 }
 
-static bool kaiming(const char *op, lg_tensor *t, const lg_init_options *options, bool normally)
+static bool kaiming(const char *op, lg_tensor *t, const lg_init_kaiming_options *options, bool normally)
 {
-        lg_init_options o;
+        lg_init_kaiming_options o;
         double in, out;
-        if (!take_fans(op, t, options, &o, &in, &out))
+        if (!take_fans(op, t, options, &o, sizeof o, &in, &out))
                 return false;
         const double slope = lg__option(o.slope, 0), gain = lg__option(o.gain, sqrt(2 / (1 + slope * slope)));
         return of_variance(t, gain * gain / (o.fan_out ? out : in), normally);
 }
 
-bool lg_init_kaiming_uniform_with(lg_tensor *t, const lg_init_options *options)
+bool lg_init_kaiming_uniform_with(lg_tensor *t, const lg_init_kaiming_options *options)
 {
         return kaiming("lg_init_kaiming_uniform", t, options, false);
 }
 
-bool lg_init_kaiming_normal_with(lg_tensor *t, const lg_init_options *options)
+bool lg_init_kaiming_normal_with(lg_tensor *t, const lg_init_kaiming_options *options)
 {
         return kaiming("lg_init_kaiming_normal", t, options, true);
 }
@@ -180,13 +180,13 @@ static bool orthonormal_rows(lg_tensor *a, int64_t rows)
         return true;
 }
 
-bool lg_init_orthogonal_with(lg_tensor *t, const lg_init_options *options)
+bool lg_init_orthogonal_with(lg_tensor *t, const lg_init_orthogonal_options *options)
 {
         const char *op = "lg_init_orthogonal";
-        lg_init_options o;
+        lg_init_orthogonal_options o;
         double in, out;
         fill f;
-        if (!take_fans(op, t, options, &o, &in, &out) || !begin(&f, op, t))
+        if (!take_fans(op, t, options, &o, sizeof o, &in, &out) || !begin(&f, op, t))
                 return false;
         const double gain = lg__option(o.gain, 1);
         int64_t rows = t->at.shape.size[0], columns = rows ? lg__shape_numel(t->at.shape) / rows : 0;
@@ -205,7 +205,7 @@ bool lg_freeze(lg_module *m, bool on)
                 return false;
         lg_list p = lg_parameters(m);
         for (int64_t i = 0; i < p.count; i++)
-                if (!lg_requires_grad(p.items[i], !on))
+                if (!lg_set_requires_grad(p.items[i], !on))
                         return false;
         return !c->error;
 }

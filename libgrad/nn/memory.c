@@ -164,11 +164,11 @@ bool lg_module_print_memory_with(FILE *f, lg_module *m, const lg_module_print_op
         bool ok = saved && keep(m, saved);
         if (ok) {
                 lg__observer observer = {.enter = enter, .leave = leave};
-                bool recording = lg_grad_mode(c, true);
+                bool recording = lg_set_grad_mode(c, true);
                 lg__observe(c, &observer);
                 ok = lg__module_try(m, &o);
                 lg__unobserve(c, &observer);
-                lg_grad_mode(c, recording);
+                lg_set_grad_mode(c, recording);
                 ok = restore(saved, count) && ok;
         }
         lg__free(c, saved, bytes);

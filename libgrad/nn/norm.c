@@ -129,76 +129,64 @@ bool lg_sync_batch_norm(lg_module *m, lg_group *g)
 
 /* ---- within a sample ---- */
 
-static bool ends_with(lg_shape x, lg_shape end)
-{
-        int skip = x.ndim - end.ndim;
-        for (int i = 0; i < end.ndim && skip >= 0; i++)
-                if (x.size[skip + i] != end.size[i])
-                        return false;
-        return skip >= 0;
-}
-
 typedef struct last {
         lg_shape shape;
-        lg_norm_layer_options o;
+        lg_layer_norm_layer_options o;
 } last;
-
-static lg_tensor *last_dims(lg_module *m, lg_list inputs, const last *k)
-{
-        lg_tensor *x = lg__module_input(m, inputs);
-        if (x && !ends_with(x->at.shape, k->shape))
-                return lg__fail(x->ctx, LG_ERR_SHAPE, "%s: x is %s; its last dimensions must be %s", m->type,
-                                lg__tensor_text(x).s, lg__shape_text(k->shape).s);
-        return x;
-}
 
 static lg_tensor *layer_norm(lg_module *m, lg_list inputs, void *user)
 {
         const last *k = user;
-        lg_tensor *x = last_dims(m, inputs, k);
-        return x ? lg_layer_norm(x, k->shape.ndim, tensor(m, "weight"), tensor(m, "bias"), .eps = k->o.eps) : NULL;
+        lg_tensor *x = lg__module_input(m, inputs);
+        return x ? lg_layer_norm(x, k->shape, tensor(m, "weight"), tensor(m, "bias"), .eps = k->o.eps) : NULL;
 }
 
 static lg_tensor *rms_norm(lg_module *m, lg_list inputs, void *user)
 {
         const last *k = user;
-        lg_tensor *x = last_dims(m, inputs, k);
-        return x ? lg_rms_norm(x, k->shape.ndim, tensor(m, "weight"), .eps = k->o.eps) : NULL;
+        lg_tensor *x = lg__module_input(m, inputs);
+        return x ? lg_rms_norm(x, k->shape, tensor(m, "weight"), .eps = k->o.eps) : NULL;
 }
 
 static bool fill_last(lg_module *m, const void *options)
 {
         const last *k = options;
-        const lg_norm_layer_options *o = &k->o;
+        const lg_layer_norm_layer_options *o = &k->o;
         if (o->no_affine)
                 return true;
         return lg__module_constant(m, LG__PARAMETER, "weight", 1, k->shape, o->dtype, o->device) &&
                (o->no_bias || lg__module_constant(m, LG__PARAMETER, "bias", 0, k->shape, o->dtype, o->device));
 }
 
-static lg_module *make_last(lg_ctx *c, const char *op, const char *type, lg_forward_fn *forward, lg_shape shape,
-                            const lg_norm_layer_options *options)
+static lg_module *make_last(lg_ctx *c, const char *op, const char *type, lg_forward_fn *forward, last k)
 {
-        last k = {.shape = shape};
-        if (!lg__take(c, op, options, &k.o, sizeof k.o))
-                return NULL;
-        if (forward == rms_norm)
-                k.o.no_bias = true;
-        if (shape.ndim < 1)
+        if (k.shape.ndim < 1)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the shape has no dimensions", op);
-        if (!lg__shape_valid(c, op, shape) || !lg__module_dtype(c, op, k.o.dtype))
+        if (!lg__shape_valid(c, op, k.shape) || !lg__module_dtype(c, op, k.o.dtype))
                 return NULL;
         return lg__module_build(c, type, forward, &k, sizeof k, fill_last, &k);
 }
 
-lg_module *lg_nn_layer_norm_with(lg_ctx *c, lg_shape shape, const lg_norm_layer_options *options)
+lg_module *lg_nn_layer_norm_with(lg_ctx *c, lg_shape shape, const lg_layer_norm_layer_options *options)
 {
-        return make_last(c, "lg_nn_layer_norm", "LayerNorm", layer_norm, shape, options);
+        last k = {.shape = shape};
+        return lg__take(c, "lg_nn_layer_norm", options, &k.o, sizeof k.o)
+                       ? make_last(c, "lg_nn_layer_norm", "LayerNorm", layer_norm, k)
+                       : NULL;
 }
 
-lg_module *lg_nn_rms_norm_with(lg_ctx *c, lg_shape shape, const lg_norm_layer_options *options)
+lg_module *lg_nn_rms_norm_with(lg_ctx *c, lg_shape shape, const lg_rms_norm_layer_options *options)
 {
-        return make_last(c, "lg_nn_rms_norm", "RMSNorm", rms_norm, shape, options);
+        lg_rms_norm_layer_options o;
+        if (!lg__take(c, "lg_nn_rms_norm", options, &o, sizeof o))
+                return NULL;
+        return make_last(c, "lg_nn_rms_norm", "RMSNorm", rms_norm,
+                         (last){shape,
+                                {.eps = o.eps,
+                                 .no_affine = o.no_affine,
+                                 .no_bias = true,
+                                 .dtype = o.dtype,
+                                 .device = o.device}});
 }
 
 typedef struct group {

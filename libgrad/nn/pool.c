@@ -1,58 +1,52 @@
 /* pool.c - MaxPool2d, AvgPool2d, AdaptiveAvgPool2d: one op each. */
 #include "nn.h"
 
-typedef struct pool {
-        lg_tensor *(*op)(lg_tensor *x, int64_t kernel, const lg_pool_options *options);
-        int64_t kernel;
-        lg_pool_options o;
-} pool;
+/* A layer `of` with the options of its op, whose size is that which they have here: those go on to the op. */
+#define POOLING(of, type, op_options)                                                                                  \
+        typedef struct of {                                                                                            \
+                int64_t size;                                                                                          \
+                op_options o;                                                                                          \
+        } of;                                                                                                          \
+        static lg_tensor *forward_##of(lg_module *m, lg_list inputs, void *user)                                       \
+        {                                                                                                              \
+                const of *k = user;                                                                                    \
+                lg_tensor *x = lg__module_input(m, inputs);                                                            \
+                return x ? lg_##of##_with(x, k->size, &k->o) : NULL;                                                   \
+        }                                                                                                              \
+        static lg_module *make_##of(lg_ctx *c, of k)                                                                   \
+        {                                                                                                              \
+                k.o.size_ = sizeof k.o;                                                                                \
+                return lg__module_with(c, type, forward_##of, &k, sizeof k);                                           \
+        }
+POOLING(max_pool2d, "MaxPool2d", lg_max_pool2d_options)
+POOLING(avg_pool2d, "AvgPool2d", lg_avg_pool2d_options)
+POOLING(adaptive_avg_pool2d, "AdaptiveAvgPool2d", lg_adaptive_avg_pool2d_options)
 
-typedef struct adaptive {
-        int64_t size;
-        lg_adaptive_pool_options o;
-} adaptive;
-
-static lg_tensor *forward(lg_module *m, lg_list inputs, void *user)
+lg_module *lg_nn_max_pool2d_with(lg_ctx *c, int64_t kernel, const lg_max_pool2d_layer_options *options)
 {
-        const pool *k = user;
-        lg_tensor *x = lg__module_input(m, inputs);
-        return x ? k->op(x, k->kernel, &k->o) : NULL;
-}
-
-static lg_tensor *adaptive_avg_pool2d(lg_module *m, lg_list inputs, void *user)
-{
-        const adaptive *k = user;
-        lg_tensor *x = lg__module_input(m, inputs);
-        return x ? lg_adaptive_avg_pool2d_with(x, k->size, &k->o) : NULL;
-}
-
-/* The options go on to the op at each forward: with the size that they have here, and without .indices, which are of
- * the caller's frame and gone by then. */
-static lg_module *make(lg_ctx *c, const char *name, const char *type, pool k, const lg_pool_options *options)
-{
-        if (!lg__take(c, name, options, &k.o, sizeof k.o))
+        lg_max_pool2d_layer_options o;
+        if (!lg__take(c, "lg_nn_max_pool2d", options, &o, sizeof o))
                 return NULL;
-        k.o.size_ = sizeof k.o;
-        k.o.indices = NULL;
-        return lg__module_with(c, type, forward, &k, sizeof k);
+        return make_max_pool2d(c, (max_pool2d){kernel,
+                                               {.stride = o.stride,
+                                                .padding = o.padding,
+                                                .dilation = o.dilation,
+                                                .ceil_mode = o.ceil_mode,
+                                                .kernels = o.kernels,
+                                                .strides = o.strides,
+                                                .paddings = o.paddings,
+                                                .dilations = o.dilations}});
 }
 
-lg_module *lg_nn_max_pool2d_with(lg_ctx *c, int64_t kernel, const lg_pool_options *options)
+lg_module *lg_nn_avg_pool2d_with(lg_ctx *c, int64_t kernel, const lg_avg_pool2d_options *options)
 {
-        return make(c, "lg_nn_max_pool2d", "MaxPool2d", (pool){.op = lg_max_pool2d_with, .kernel = kernel}, options);
+        avg_pool2d k = {.size = kernel};
+        return lg__take(c, "lg_nn_avg_pool2d", options, &k.o, sizeof k.o) ? make_avg_pool2d(c, k) : NULL;
 }
 
-lg_module *lg_nn_avg_pool2d_with(lg_ctx *c, int64_t kernel, const lg_pool_options *options)
+lg_module *lg_nn_adaptive_avg_pool2d_with(lg_ctx *c, int64_t size, const lg_adaptive_avg_pool2d_options *options)
 {
-        return make(c, "lg_nn_avg_pool2d", "AvgPool2d", (pool){.op = lg_avg_pool2d_with, .kernel = kernel}, options);
-}
-
-lg_module *lg_nn_adaptive_avg_pool2d_with(lg_ctx *c, int64_t size, const lg_adaptive_pool_options *options)
-{
-        adaptive k = {.size = size};
-        if (!lg__take(c, "lg_nn_adaptive_avg_pool2d", options, &k.o, sizeof k.o))
-                return NULL;
-        k.o.size_ = sizeof k.o;
-        k.o.indices = NULL;
-        return lg__module_with(c, "AdaptiveAvgPool2d", adaptive_avg_pool2d, &k, sizeof k);
+        adaptive_avg_pool2d k = {.size = size};
+        return lg__take(c, "lg_nn_adaptive_avg_pool2d", options, &k.o, sizeof k.o) ? make_adaptive_avg_pool2d(c, k)
+                                                                                   : NULL;
 }

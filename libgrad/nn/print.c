@@ -54,7 +54,7 @@ static void print(const table *t, lg_module *root)
                                 m->type, t->shape, shape_text(m).s, (long long)own_parameters(m));
         }
         fprintf(t->f, "%-*s  %-*s  %-*s  %12lld\n", t->name, "total", t->type, root->type, t->shape, shape_text(root).s,
-                (long long)lg_parameter_count(root));
+                (long long)lg_parameter_numel(root));
 }
 
 /* Zeros of that shape, of the dtype and device of root's parameters. */
@@ -97,7 +97,7 @@ static void find_shapes(lg_module *root, const lg_module_print_options *o, char 
         lg_ctx *c = root->object.ctx;
         if (!lg_synchronize(c)) /* what is found from here on is the forward's */
                 return;
-        bool recording = lg_grad_mode(c, false);
+        bool recording = lg_set_grad_mode(c, false);
         for (lg_module *m = root; m; m = lg__module_next(m, root)) {
                 if (m->printing++ == 0)
                         m->was_training = m->training;
@@ -110,7 +110,7 @@ static void find_shapes(lg_module *root, const lg_module_print_options *o, char 
         for (lg_module *m = root; m; m = lg__module_next(m, root))
                 if (m->printing && --m->printing == 0) /* the forward may have added some */
                         m->training = m->was_training;
-        lg_grad_mode(c, recording);
+        lg_set_grad_mode(c, recording);
 }
 
 bool lg_module_print_with(FILE *f, lg_module *m, const lg_module_print_options *options)

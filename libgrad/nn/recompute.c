@@ -86,7 +86,7 @@ static bool take_inputs(const lg__vjp *v, int64_t inputs, again *a)
         for (int i = 0; i < v->in_count; i++) {
                 lg_tensor *t = v->in[i];
                 if (v->needs[i])
-                        t = higher ? lg_copy(t, lg_device_of(t)) : lg_requires_grad(lg_detach(t), true);
+                        t = higher ? lg_copy(t, lg_device_of(t)) : lg_set_requires_grad(lg_detach(t), true);
                 if (!t)
                         return false;
                 if (v->needs[i])
@@ -124,7 +124,7 @@ static lg_tensor *run_again(lg_module *m, const rerun *r, const lg__rerun *own, 
         const lg__rerun *outer = c->rerun;
         const lg_random_state random = c->random;
         const lg_dtype region = c->autocast;
-        const bool recording = lg_grad_mode(c, true);
+        const bool recording = lg_set_grad_mode(c, true);
         c->random = r->random;
         c->autocast = r->region;
         c->recomputing++;
@@ -136,7 +136,7 @@ static lg_tensor *run_again(lg_module *m, const rerun *r, const lg__rerun *own, 
         if (region == LG_DTYPE_NONE)
                 lg__drop_casts(c);
         c->random = random;
-        lg_grad_mode(c, recording);
+        lg_set_grad_mode(c, recording);
         return y;
 }
 
@@ -175,7 +175,7 @@ static bool derive(lg__vjp *v, lg_module *m, const rerun *r, again *a)
         if (!lg__shape_equal(y->at.shape, v->grad[0]->at.shape))
                 return lg__fail(v->ctx, LG_ERR_STATE, "lg_recompute: the forward of %s gave %s, and the first time %s",
                                 m->type, lg__tensor_text(y).s, lg__tensor_text(v->grad[0]).s);
-        if (!lg_needs_grad(y))
+        if (!lg_requires_grad(y))
                 return true;
         if (!derive_by(v, y, a))
                 return false;
@@ -242,9 +242,9 @@ static lg_list parameters_of(lg_module *m, rerun *r)
 
 static lg_tensor *apply(lg_ctx *c, lg_module *m, rerun *r, lg_tensor *const *inputs)
 {
-        const bool recording = lg_grad_mode(c, false);
+        const bool recording = lg_set_grad_mode(c, false);
         const lg_tensor *made = lg__forward_span(m, r->span, inputs);
-        lg_grad_mode(c, recording);
+        lg_set_grad_mode(c, recording);
         if (!made)
                 return NULL;
         while (inputs[r->inputs] != LG_END)

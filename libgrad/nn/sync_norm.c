@@ -23,7 +23,7 @@ static lg_tensor *own_statistics(lg_tensor *x, int64_t channels, int64_t count)
         lg_tensor *mean = lg_mul_scalar(sum_of_channels(x, ndim), 1.0 / (double)(count ? count : 1));
         lg_tensor *squares = sum_of_channels(lg_square(lg_sub(x, mean)), ndim);
         lg_tensor *n =
-                lg_full(x->ctx, (double)count, LG_SHAPE(1, 1), .dtype = x->at.dtype, .device = x->storage->device->id);
+                lg_full(x->ctx, LG_SHAPE(1, 1), (double)count, .dtype = x->at.dtype, .device = x->storage->device->id);
         const lg_shape row = LG_SHAPE(1, channels);
         return lg_cat(LG_LIST(lg_reshape(mean, row), lg_reshape(squares, row), n), 1);
 }
@@ -48,11 +48,11 @@ static bool merge(lg_tensor *all, int64_t channels, statistics *s)
 static bool update(const statistics *s, lg_tensor *mean, lg_tensor *var, double momentum)
 {
         lg_ctx *c = s->mean->ctx;
-        const bool was = lg_grad_mode(c, false);
+        const bool was = lg_set_grad_mode(c, false);
         lg_tensor *n = s->count, *unbiased = lg_mul(s->var, lg_div(n, lg_maximum_scalar(lg_add_scalar(n, -1), 1)));
         const bool ok = lg_copy_(mean, lg_lerp_scalar(mean, lg_cast(s->mean, mean->at.dtype), momentum)) &&
                         lg_copy_(var, lg_lerp_scalar(var, lg_cast(unbiased, var->at.dtype), momentum));
-        lg_grad_mode(c, was);
+        lg_set_grad_mode(c, was);
         return ok;
 }
 

@@ -189,7 +189,7 @@ lg_module *lg_child(lg_module *m, int index)
 /* ---- all of them ---- */
 
 typedef struct each {
-        lg_parameter_fn *fn;
+        lg_tensor_fn *fn;
         void *user;
 } each;
 
@@ -205,13 +205,13 @@ bool lg__module_visit(lg_module *m, char path[LG__PATH], lg__visit_fn *fn, void 
         return visit(m, path, 0, fn, user);
 }
 
-bool lg_each_parameter(lg_module *m, lg_parameter_fn *fn, void *user)
+bool lg_each_tensor(lg_module *m, lg_tensor_fn *fn, void *user)
 {
         char path[LG__PATH];
         if (!m)
                 return false;
         if (!fn)
-                return lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_each_parameter: fn is NULL");
+                return lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "lg_each_tensor: fn is NULL");
         m->running++;
         m->object.ctx->guests++;
         bool ok = visit(m, path, 0, each_part, &(each){fn, user});
@@ -298,7 +298,7 @@ lg_list lg_parameters_matching(lg_module *m, const char *pattern)
         return m && pattern ? parameters(m, pattern) : (lg_list){0, NULL};
 }
 
-int64_t lg_parameter_count(lg_module *m)
+int64_t lg_parameter_numel(lg_module *m)
 {
         int64_t elements = 0;
         for (const lg_module *inner = m; inner; inner = lg__module_next(inner, m))

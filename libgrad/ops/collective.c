@@ -32,7 +32,7 @@ static bool forward(lg__call *call)
         lg_tensor *out = kind == LG__SEND ? NULL : call->out[0];
         lg_group *g = group_of(call->ctx, a, call->op->name);
         lg__collective what = {.kind = kind, .dtype = x->at.dtype, .shape = x->at.shape};
-        what.reduction = (lg_rank_op)a->reduction;
+        what.reduction = (lg_reduce_op)a->reduction;
         what.root = a->rank < 0 ? 0 : a->rank;
         what.recorded = (kind == LG__SEND || kind == LG__RECEIVE) && needs_gradient(call);
         return g && lg__group_tensors(g, call->op->name, &what, in, out) &&
@@ -77,11 +77,11 @@ static lg_tensor *share_of(lg_tensor *x, lg_tensor *y, lg_tensor *gradient, lg_g
         return lg_mul(gradient, lg_div(is_most, lg_all_reduce(is_most, g)));
 }
 
-static bool check_reduction(const lg_tensor *x, lg_rank_op op, const char *name)
+static bool check_reduction(const lg_tensor *x, lg_reduce_op op, const char *name)
 {
-        if (op != LG_RANKS_SUM && op != LG_RANKS_MEAN && op != LG_RANKS_MAX)
-                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: .op is %d, no lg_rank_op", name, (int)op);
-        return op != LG_RANKS_MEAN || lg__dtype_float(x->at.dtype) ||
+        if (op != LG_REDUCE_OP_SUM && op != LG_REDUCE_OP_MEAN && op != LG_REDUCE_OP_MAX)
+                return lg__fail(x->ctx, LG_ERR_ARGUMENT, "%s: .op is %d, no lg_reduce_op", name, (int)op);
+        return op != LG_REDUCE_OP_MEAN || lg__dtype_float(x->at.dtype) ||
                lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s; a mean needs a float dtype", name, lg__tensor_text(x).s);
 }
 
@@ -90,7 +90,7 @@ static bool check_reduction(const lg_tensor *x, lg_rank_op op, const char *name)
 static bool infer_all_reduce(lg__call *call)
 {
         const collective_attributes *a = call->attributes;
-        return check_reduction(call->in[0], (lg_rank_op)a->reduction, call->op->name);
+        return check_reduction(call->in[0], (lg_reduce_op)a->reduction, call->op->name);
 }
 
 static bool vjp_all_reduce(lg__vjp *v)
@@ -99,10 +99,10 @@ static bool vjp_all_reduce(lg__vjp *v)
         lg_group *g = group_of(v->ctx, a, v->op->name);
         if (!g)
                 return false;
-        if (a->reduction == LG_RANKS_MAX)
+        if (a->reduction == LG_REDUCE_OP_MAX)
                 v->grad_in[0] = share_of(v->in[0], v->out[0], lg_all_reduce(v->grad[0], g), g);
         else
-                v->grad_in[0] = lg_all_reduce(v->grad[0], g, .op = (lg_rank_op)a->reduction);
+                v->grad_in[0] = lg_all_reduce(v->grad[0], g, .op = (lg_reduce_op)a->reduction);
         return v->grad_in[0] != NULL;
 }
 
@@ -133,7 +133,7 @@ static bool in_place(lg_tensor *x, lg_group *g, const lg__collective *what, cons
         return ok;
 }
 
-bool lg_all_reduce_(lg_tensor *x, lg_group *g, lg_rank_op how)
+bool lg_all_reduce_(lg_tensor *x, lg_group *g, lg_reduce_op how)
 {
         const char *op = "lg_all_reduce_";
         if (!ready(x, g, op) || !lg__may_change(x, op, "x") || !check_reduction(x, how, op))
@@ -197,7 +197,7 @@ static bool infer_reduce_scatter(lg__call *call)
         const lg_tensor *x = call->in[0];
         const collective_attributes *a = call->attributes;
         const lg_group *g = group_of(call->ctx, a, "reduce_scatter");
-        if (!check_reduction(x, (lg_rank_op)a->reduction, "reduce_scatter"))
+        if (!check_reduction(x, (lg_reduce_op)a->reduction, "reduce_scatter"))
                 return false;
         if (g && (x->at.shape.ndim == 0 || x->at.shape.size[0] % g->size))
                 return lg__fail(call->ctx, LG_ERR_SHAPE,
@@ -213,9 +213,9 @@ static bool vjp_reduce_scatter(lg__vjp *v)
         const collective_attributes *a = v->attributes;
         lg_group *g = group_of(v->ctx, a, v->op->name);
         lg_tensor *all = g ? lg_all_gather(v->grad[0], g) : NULL;
-        if (all && a->reduction == LG_RANKS_MEAN)
+        if (all && a->reduction == LG_REDUCE_OP_MEAN)
                 all = lg_mul_scalar(all, 1.0 / g->size);
-        else if (all && a->reduction == LG_RANKS_MAX)
+        else if (all && a->reduction == LG_REDUCE_OP_MAX)
                 all = share_of(v->in[0], lg_all_gather(v->out[0], g), all, g);
         return (v->grad_in[0] = all) != NULL;
 }

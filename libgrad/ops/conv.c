@@ -128,8 +128,12 @@ CONV2D(conv2d_weight_grad, LG__UNORDERED, 0, vjp_conv2d_weight_grad,
 
 /* ---- the functions ---- */
 
+/* Reads the options of one function, or fails. */
+typedef bool read_fn(const lg__call *call, const void *options, lg__conv_options *ret);
+
 typedef struct arguments {
-        const lg_conv_options *options;
+        const void *options;
+        read_fn *read; /* NULL: options are an lg__conv_options */
         bool signal, transposed;
         const lg__conv_ending *ending; /* of one that is not transposed; NULL: none */
 } arguments;
@@ -140,9 +144,6 @@ static bool choose(const lg__call *call, const char *name, int64_t both, lg_pair
 {
         const arguments *p = call->attributes;
         const lg_pair sides = lg__sides(pair, lg__whole_option(both, unset));
-        if (pair.given && p->signal)
-                return lg__fail(call->ctx, LG_ERR_ARGUMENT, "%s: .%ss is a pair for images; give .%s", call->op->name,
-                                name, name);
         for (int d = 0; d < 2; d++) {
                 ret[d] = d ? sides.w : sides.h;
                 if (ret[d] < least || ret[d] > INT32_MAX)
@@ -240,7 +241,7 @@ static bool transposed_size(const lg__call *call, lg_conv_geometry *at, int d, i
 }
 
 /* The geometry of x (N, C, H, W) and w (., ., KH, KW). */
-static bool geometry_of(const lg__call *call, const lg_tensor *x, const lg_tensor *w, const lg_conv_options *o,
+static bool geometry_of(const lg__call *call, const lg_tensor *x, const lg_tensor *w, const lg__conv_options *o,
                         lg_conv_geometry *ret)
 {
         const arguments *p = call->attributes;
@@ -250,9 +251,6 @@ static bool geometry_of(const lg__call *call, const lg_tensor *x, const lg_tenso
             !choose(call, "dilation", o->dilation, o->dilations, 1, 1, ret->dilation) ||
             !choose(call, "output_padding", o->output_padding, o->output_paddings, 0, 0, extra))
                 return false;
-        if (!p->transposed && (extra[0] || extra[1]))
-                return lg__fail(call->ctx, LG_ERR_ARGUMENT, "%s: output_padding is for transposed convolutions",
-                                call->op->name);
         for (int d = 0; d < 2; d++) {
                 const int64_t size = x->at.shape.size[2 + d];
                 ret->kernel[d] = w->at.shape.size[2 + d];
@@ -296,8 +294,10 @@ static lg_tensor *with_ending(const lg__call *call, lg_tensor *x, lg_tensor *w, 
 static lg_tensor *compose(const lg__call *call)
 {
         const arguments *p = call->attributes;
-        lg_conv_options o;
-        if (!lg__take(call->ctx, call->op->name, p->options, &o, sizeof o))
+        lg__conv_options o;
+        if (!p->read)
+                o = *(const lg__conv_options *)p->options;
+        else if (!p->read(call, p->options, &o))
                 return NULL;
         conv2d_attributes a = {.at.groups = lg__whole_option(o.groups, 1)};
         lg_tensor *x = lg__as_images(call, p->signal), *w = call->in[1], *b = call->in[2];
@@ -313,25 +313,45 @@ static lg_tensor *compose(const lg__call *call)
         return lg__as_given(call, y, p->signal);
 }
 
-#define CONVOLUTION(linkage, of, op, ...)                                                                              \
+#define NUMBERS .stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups
+#define PAIRS .strides = o.strides, .paddings = o.paddings, .dilations = o.dilations
+#define ADDED .output_padding = o.output_padding
+#define SIGNAL(is_transposed, read_of) .read = read_of, .signal = true, .transposed = is_transposed
+#define IMAGE(is_transposed, read_of) .read = read_of, .transposed = is_transposed
+#define CONVOLUTION(linkage, of, op, kind, is_transposed, ...)                                                         \
         linkage const lg__op op = {                                                                                    \
                 .name = #of,                                                                                           \
                 .autocast = LG__LOW,                                                                                   \
                 .compose = compose,                                                                                    \
                 LG__OPERANDS({"x", LG__FLOAT}, {"w", LG__FLOAT}, {"b", LG__FLOAT, .optional = true}),                  \
         };                                                                                                             \
-        lg_tensor *lg_##of##_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_conv_options *options)            \
+        static bool read_##of(const lg__call *call, const void *options, lg__conv_options *ret)                        \
         {                                                                                                              \
-                return lg__apply(&(op), (lg_tensor *[]){x, w, b}, 3, &(arguments){options, __VA_ARGS__}, NULL);        \
+                lg_##of##_options o;                                                                                   \
+                if (!lg__take(call->ctx, #of, options, &o, sizeof o))                                                  \
+                        return false;                                                                                  \
+                *ret = (lg__conv_options){__VA_ARGS__};                                                                \
+                return true;                                                                                           \
+        }                                                                                                              \
+        lg_tensor *lg_##of##_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_##of##_options *options)          \
+        {                                                                                                              \
+                return lg__apply(&(op), (lg_tensor *[]){x, w, b}, 3,                                                   \
+                                 &(arguments){options, kind(is_transposed, read_##of)}, NULL);                         \
         }
-CONVOLUTION(static, conv2d, any_conv2d, .signal = false)
-CONVOLUTION(, conv1d, lg__op_conv1d, .signal = true)
-CONVOLUTION(, conv_transpose2d, lg__op_conv_transpose2d, .transposed = true)
-CONVOLUTION(, conv_transpose1d, lg__op_conv_transpose1d, .signal = true, .transposed = true)
+CONVOLUTION(static, conv2d, any_conv2d, IMAGE, false, NUMBERS, PAIRS)
+CONVOLUTION(, conv1d, lg__op_conv1d, SIGNAL, false, NUMBERS)
+CONVOLUTION(, conv_transpose2d, lg__op_conv_transpose2d, IMAGE, true, NUMBERS, PAIRS, ADDED,
+            .output_paddings = o.output_paddings)
+CONVOLUTION(, conv_transpose1d, lg__op_conv_transpose1d, SIGNAL, true, NUMBERS, ADDED)
 
-lg_tensor *lg__conv_ending_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, bool signal, const lg_conv_options *options,
+lg_tensor *lg__conv_ending_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, bool signal, const lg__conv_options *options,
                                 const lg__conv_ending *ending)
 {
         return lg__apply(signal ? LG__OP(conv1d) : &any_conv2d, (lg_tensor *[]){x, w, b}, 3,
                          &(arguments){options, .signal = signal, .ending = ending}, NULL);
+}
+
+lg_tensor *lg__conv_transpose2d(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg__conv_options *options)
+{
+        return LG__APPLY(conv_transpose2d, (&(arguments){options, .transposed = true}), x, w, b);
 }

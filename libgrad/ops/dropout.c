@@ -70,7 +70,7 @@ static lg_tensor *compose(const lg__call *call)
                 return lg__fail(call->ctx, LG_ERR_ARGUMENT, "%s: p is %g, not in [0, 1]", op, r->p);
         if (by_channel && x->at.shape.ndim < 2)
                 return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s; it is (N, C, ...)", op, lg__tensor_text(x).s);
-        if (o.off || r->p == 0)
+        if (!o.training || r->p == 0)
                 return x;
         lg_tensor *from = by_channel ? channels_of(x) : x;
         lg_tensor *y = LG__APPLY(dropout,

@@ -16,7 +16,7 @@ static bool with_last(const lg_tensor *index, const char *op, int64_t size, lg_s
 static lg_tensor *compose_embedding(const lg__call *call)
 {
         lg_embedding_options o;
-        lg_tensor *weight = call->in[0], *index = call->in[1];
+        lg_tensor *index = call->in[0], *weight = call->in[1];
         lg_shape shape;
         if (!lg__take(call->ctx, "embedding", call->attributes, &o, sizeof o))
                 return NULL;
@@ -37,11 +37,11 @@ static lg_tensor *compose_embedding(const lg__call *call)
         return lg_reshape(y, shape);
 }
 
-LG__COMPOSITE(embedding, {"weight"}, {"index", LG__INDEX})
+LG__COMPOSITE(embedding, {"index", LG__INDEX}, {"weight"})
 
-lg_tensor *lg_embedding_with(lg_tensor *weight, lg_tensor *index, const lg_embedding_options *options)
+lg_tensor *lg_embedding_with(lg_tensor *index, lg_tensor *weight, const lg_embedding_options *options)
 {
-        return LG__APPLY(embedding, options, weight, index);
+        return LG__APPLY(embedding, options, index, weight);
 }
 
 static lg_tensor *compose_one_hot(const lg__call *call)

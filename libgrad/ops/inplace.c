@@ -75,11 +75,11 @@ static bool combine(lg_tensor *x, lg_tensor *y, int id, const char *op)
                 return lg__fail(x->ctx, LG_ERR_DTYPE, "%s: x is %s; true division needs a float dtype", op,
                                 lg__tensor_text(x).s);
         lg_scope scope = lg_scope_begin(x->ctx);
-        bool was = lg_grad_mode(x->ctx, false);
+        bool was = lg_set_grad_mode(x->ctx, false);
         lg_tensor *other = apart(like(y, x, was, op), x);
         bool ok = other && (id < 0 ? lg__copy_values(x, other, op)
                                    : lg__pointwise_run(id, x, (lg_tensor *[LG_PW_INPUTS]){x, other}, 0, 0, op));
-        lg_grad_mode(x->ctx, was);
+        lg_set_grad_mode(x->ctx, was);
         lg_scope_end(x->ctx, scope);
         return ok && changed(x);
 }

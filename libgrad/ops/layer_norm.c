@@ -100,8 +100,9 @@ LG__DEFINE(layer_norm, .autocast = LG__F32,
 /* ---- the functions ---- */
 
 typedef struct arguments {
-        int64_t count; /* of dimensions or groups */
         const void *options;
+        int64_t count;  /* groups; normalize, cosine_similarity: the dimension */
+        lg_shape shape; /* layer and RMS norm: the last dimensions of x */
 } arguments;
 
 /* x read as `rows` (N, G, C, L), normalised, in its own shape again. */
@@ -112,7 +113,7 @@ static lg_tensor *apply(const lg__call *call, lg_shape rows, layer_norm_attribut
         for (int i = 1; i < call->in_count; i++)
                 in[i] = call->in[i] ? lg_reshape(call->in[i], weights) : NULL;
         if (in[2] && !in[1] &&
-            !(in[1] = lg_full(x->ctx, 1, weights, .dtype = lg__norm_dtype(x), .device = x->storage->device->id)))
+            !(in[1] = lg_full(x->ctx, weights, 1, .dtype = lg__norm_dtype(x), .device = x->storage->device->id)))
                 return NULL;
         if (!lg__apply(LG__OP(layer_norm), in, 3, &a, out))
                 return NULL;
@@ -136,19 +137,22 @@ static lg_tensor *compose_last(const lg__call *call)
         layer_norm_attributes a = {rms ? lg__option(r.eps, epsilon[x->dtype]) : lg__option(o.eps, 1e-5), rms};
         if (!lg__norm_check_eps(call, a.eps))
                 return NULL;
-        if (p->count < 1 || p->count > x->shape.ndim)
-                return lg__fail(call->ctx, LG_ERR_ARGUMENT,
-                                "%s: x is %s; its last %lld dimensions cannot be normalised", call->op->name,
-                                lg__tensor_text(call->in[0]).s, (long long)p->count);
-        const int dims = (int)p->count, first = x->shape.ndim - dims;
-        lg_shape last = {.ndim = dims};
+        const int first = x->shape.ndim - p->shape.ndim;
         int64_t rows = 1;
-        for (int i = 0; i < first; i++)
-                rows *= x->shape.size[i];
-        for (int i = 0; i < dims; i++)
-                last.size[i] = x->shape.size[first + i];
-        return lg__norm_check_shapes(call, call->in_count, last, false)
-                       ? apply(call, LG_SHAPE(rows, 1, lg__shape_numel(last), 1), a)
+        if (!lg__shape_valid(call->ctx, call->op->name, p->shape))
+                return NULL;
+        if (p->shape.ndim < 1)
+                return lg__fail(call->ctx, LG_ERR_ARGUMENT,
+                                "%s: a shape without dimensions; give that of the last dimensions of x",
+                                call->op->name);
+        for (int i = 0; i < x->shape.ndim; i++) {
+                if (first < 0 || (i >= first && x->shape.size[i] != p->shape.size[i - first]))
+                        return lg__fail(call->ctx, LG_ERR_SHAPE, "%s: x is %s; its last dimensions must be %s",
+                                        call->op->name, lg__tensor_text(call->in[0]).s, lg__shape_text(p->shape).s);
+                rows *= i < first ? x->shape.size[i] : 1;
+        }
+        return lg__norm_check_shapes(call, call->in_count, p->shape, false)
+                       ? apply(call, LG_SHAPE(rows, 1, lg__shape_numel(p->shape), 1), a)
                        : NULL;
 }
 
@@ -197,7 +201,7 @@ static lg_tensor *compose_normalize(const lg__call *call)
         if (dim < 0 || !lg__norm_check_eps(call, eps))
                 return NULL;
         lg_tensor *wide = lg_cast(x, lg__norm_dtype(x));
-        lg_tensor *norm = lg_norm(wide, 2, .dims = LG_DIMS(dim), .keep_dim = true);
+        lg_tensor *norm = lg_norm(wide, .dims = LG_DIMS(dim), .keep_dim = true);
         return lg_cast(lg_div(wide, lg_maximum_scalar(norm, eps > least ? eps : least)), x->at.dtype);
 }
 
@@ -237,33 +241,34 @@ NORM(, rms_norm, lg__op_rms_norm, LG__F32, compose_last, {PARAMETER("w")})
 NORM(, group_norm, lg__op_group_norm, LG__F32, compose_groups, {PARAMETER("w")}, {PARAMETER("b")})
 NORM(, instance_norm, lg__op_instance_norm, LG__AS_IT_IS, compose_groups, {PARAMETER("w")}, {PARAMETER("b")})
 
-lg_tensor *lg_layer_norm_with(lg_tensor *x, int dims, lg_tensor *w, lg_tensor *b, const lg_layer_norm_options *options)
+lg_tensor *lg_layer_norm_with(lg_tensor *x, lg_shape shape, lg_tensor *w, lg_tensor *b,
+                              const lg_layer_norm_options *options)
 {
-        return lg__apply(&any_layer_norm, (lg_tensor *[]){x, w, b}, 3, &(arguments){dims, options}, NULL);
+        return lg__apply(&any_layer_norm, (lg_tensor *[]){x, w, b}, 3, &(arguments){options, .shape = shape}, NULL);
 }
 
-lg_tensor *lg_rms_norm_with(lg_tensor *x, int dims, lg_tensor *w, const lg_rms_norm_options *options)
+lg_tensor *lg_rms_norm_with(lg_tensor *x, lg_shape shape, lg_tensor *w, const lg_rms_norm_options *options)
 {
-        return LG__APPLY(rms_norm, (&(arguments){dims, options}), x, w);
+        return LG__APPLY(rms_norm, (&(arguments){options, .shape = shape}), x, w);
 }
 
 lg_tensor *lg_group_norm_with(lg_tensor *x, int64_t groups, lg_tensor *w, lg_tensor *b,
                               const lg_layer_norm_options *options)
 {
-        return LG__APPLY(group_norm, (&(arguments){groups, options}), x, w, b);
+        return LG__APPLY(group_norm, (&(arguments){options, groups}), x, w, b);
 }
 
 lg_tensor *lg_instance_norm_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_layer_norm_options *options)
 {
-        return LG__APPLY(instance_norm, (&(arguments){0, options}), x, w, b);
+        return LG__APPLY(instance_norm, (&(arguments){options}), x, w, b);
 }
 
 lg_tensor *lg_normalize_with(lg_tensor *x, int dim, const lg_normalize_options *options)
 {
-        return LG__APPLY(normalize, (&(arguments){dim, options}), x);
+        return LG__APPLY(normalize, (&(arguments){options, dim}), x);
 }
 
 lg_tensor *lg_cosine_similarity_with(lg_tensor *a, lg_tensor *b, int dim, const lg_cosine_similarity_options *options)
 {
-        return LG__APPLY(cosine_similarity, (&(arguments){dim, options}), a, b);
+        return LG__APPLY(cosine_similarity, (&(arguments){options, dim}), a, b);
 }

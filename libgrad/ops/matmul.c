@@ -194,8 +194,8 @@ static lg__text flatten_hint(const lg_tensor *x, const char *name, int64_t in)
         int64_t size = 1;
         for (int i = x->at.shape.ndim - 1; i >= 0 && !__builtin_mul_overflow(size, x->at.shape.size[i], &size); i--)
                 if (size == in && (i || !*hint.s))
-                        snprintf(hint.s, sizeof hint.s, "; flatten %s first, by lg_flatten(%s, %d, -1)%s", name, name,
-                                 i, i == 1 ? " or a layer lg_nn_flatten()" : "");
+                        snprintf(hint.s, sizeof hint.s, "; flatten %s first, by lg_flatten(%s%s%.*d)%s", name, name,
+                                 i ? ", .start_dim = " : "", i ? 1 : 0, i, i == 1 ? " or a layer lg_nn_flatten()" : "");
         return hint;
 }
 

@@ -1,4 +1,6 @@
-/* pad.c - a constant around a tensor, or its rim cut off. dx = g, padded the other way round. */
+/* pad.c - elements around a tensor, or its rim cut off. Of a constant: dx = g, padded the other way round. Elements of
+ * x itself are selected along each dimension.
+ */
 #include "graph/op.h"
 
 /* What goes before and after the elements of each dimension, from the last one backwards; negative: is cut off. */
@@ -77,6 +79,55 @@ static bool vjp(lg__vjp *v)
 
 LG__DEFINE(pad, LG__OPERANDS({"x"}), LG__RESULTS({"y"}), LG__HAS(pad), .infer = infer, .forward = forward, .vjp = vjp)
 
+/* ---- elements of x itself ---- */
+
+typedef struct padding_by {
+        lg_pad_mode mode;
+        pad_attributes pads;
+} padding_by;
+
+/* Returns x with elements of its own before and after those of dimension dim. */
+static lg_tensor *pad_along(const lg__call *call, lg_tensor *x, int dim, int64_t before, int64_t after,
+                            lg_pad_mode mode)
+{
+        const int64_t n = x->at.shape.size[dim], most = mode == LG_PAD_REFLECT ? n - 1 : n;
+        const int64_t longer = before > after ? before : after;
+        if (longer > 0 && (n == 0 || (mode != LG_PAD_REPLICATE && longer > most)))
+                return lg__fail(call->ctx, LG_ERR_SHAPE,
+                                "pad: x is %s; dimension %d has no elements to pad it by %lld and %lld",
+                                lg__tensor_text(call->in[0]).s, dim, (long long)before, (long long)after);
+        const int64_t size = n + before + after;
+        int64_t *sources = lg__alloc(call->ctx, (size_t)(size + 1) * sizeof *sources);
+        if (!sources)
+                return NULL;
+        for (int64_t i = 0; i < size; i++)
+                sources[i] = lg__pad_source(i - before, n, mode);
+        lg_tensor *index =
+                lg_from(call->ctx, sources, LG_SHAPE(size), .dtype = LG_I64, .device = x->storage->device->id);
+        lg__free(call->ctx, sources, (size_t)(size + 1) * sizeof *sources);
+        return index ? lg_index_select(x, dim, index) : NULL;
+}
+
+static lg_tensor *compose_pad_by(const lg__call *call)
+{
+        const padding_by *p = call->attributes;
+        pad_attributes pads = p->pads;
+        lg_tensor *x = call->in[0];
+        lg__call sizes = *call; /* infer() checks the pads and the size of the result */
+        sizes.attributes = &pads;
+        if (!infer(&sizes))
+                return NULL;
+        for (int i = 0; x && i < x->at.shape.ndim; i++) {
+                const int64_t before = padding(&p->pads.before, i, x->at.shape.ndim);
+                const int64_t after = padding(&p->pads.after, i, x->at.shape.ndim);
+                if (before || after)
+                        x = pad_along(call, x, i, before, after, p->mode);
+        }
+        return x == call->in[0] ? lg_copy(x, x->storage->device->id) : x;
+}
+
+static const lg__op pad_by = {.name = "pad", .compose = compose_pad_by, LG__OPERANDS({"x"})};
+
 lg_tensor *lg_pad_with(lg_tensor *x, lg_ints pads, const lg_pad_options *options)
 {
         lg_pad_options o;
@@ -89,5 +140,7 @@ lg_tensor *lg_pad_with(lg_tensor *x, lg_ints pads, const lg_pad_options *options
         a.after.ndim = (int)(n / 2);
         for (int64_t i = 0; i < n && i < 2 * LG_MAX_DIMS; i++)
                 (i % 2 ? &a.after : &a.before)->size[i / 2] = pads.items[i];
-        return LG__APPLY(pad, &a, x);
+        if (o.mode < LG_PAD_CONSTANT || o.mode > LG_PAD_CIRCULAR)
+                return lg__fail(lg__ctx_of(x), LG_ERR_ARGUMENT, "pad: mode is %d; it is an lg_pad_mode", (int)o.mode);
+        return o.mode ? lg__apply1(&pad_by, x, &(padding_by){o.mode, a}) : LG__APPLY(pad, &a, x);
 }

@@ -81,9 +81,18 @@ POOL2D(avg_pool2d_grad, vjp_avg, LG__OPERANDS({IMAGE("g")}), LG__RESULTS({"y"}))
 
 /* ---- the functions ---- */
 
+/* The options of all poolings: those of one have some of them, and zero for the others. */
+typedef struct pool_options {
+        int64_t stride, padding, dilation, divisor;
+        bool ceil_mode, no_count_padding;
+        lg_pair kernels, strides, paddings, dilations, sizes;
+        lg_tensor **indices;
+} pool_options;
+
 typedef struct arguments {
         int64_t size; /* of the kernel; adaptive: of the result */
         const void *options;
+        bool (*read)(const lg__call *call, const void *options, pool_options *ret);
         bool max, adaptive, signal;
 } arguments;
 
@@ -134,46 +143,37 @@ static bool has_pixels(const lg__call *call, const lg_tensor *x)
                         call->op->name, lg__tensor_text(call->in[0]).s);
 }
 
-static bool windows_of(const lg__call *call, const lg_tensor *x, pool_attributes *ret, lg_tensor ***ret_indices)
+static bool windows_of(const lg__call *call, const lg_tensor *x, const pool_options *o, pool_attributes *ret)
 {
         const arguments *p = call->attributes;
         const char *op = call->op->name;
         lg_conv_geometry *g = &ret->at;
-        lg_pool_options o;
-        if (!lg__take(call->ctx, op, p->options, &o, sizeof o))
-                return false;
-        ret->divisor = lg__whole_option(o.divisor, 0);
-        ret->no_count_padding = o.no_count_padding;
-        pair(g->kernel, o.kernels, p->size, 0, false);
+        ret->divisor = lg__whole_option(o->divisor, 0);
+        ret->no_count_padding = o->no_count_padding;
+        pair(g->kernel, o->kernels, p->size, 0, false);
         if (p->signal)
                 g->kernel[0] = 1;
         g->stride[0] = g->kernel[0], g->stride[1] = g->kernel[1];
-        if (o.stride || o.strides.given)
-                pair(g->stride, o.strides, o.stride, 1, p->signal);
-        pair(g->padding, o.paddings, o.padding, 0, p->signal);
-        pair(g->dilation, o.dilations, o.dilation, 1, p->signal);
+        if (o->stride || o->strides.given)
+                pair(g->stride, o->strides, o->stride, 1, p->signal);
+        pair(g->padding, o->paddings, o->padding, 0, p->signal);
+        pair(g->dilation, o->dilations, o->dilation, 1, p->signal);
         if (ret->divisor < 0)
                 return lg__fail(call->ctx, LG_ERR_ARGUMENT, "%s: divisor %lld is below 0", op, (long long)ret->divisor);
         for (int i = 0; i < 2; i++) {
                 g->in[i] = x->at.shape.size[2 + i];
-                if (!output_size(call, g, i, o.ceil_mode))
+                if (!output_size(call, g, i, o->ceil_mode))
                         return false;
         }
-        if (!p->max && (g->dilation[0] != 1 || g->dilation[1] != 1))
-                return lg__fail(call->ctx, LG_ERR_ARGUMENT, "%s: a window of averages has no dilation", op);
-        *ret_indices = o.indices;
         return true;
 }
 
-static bool adaptive_of(const lg__call *call, const lg_tensor *x, pool_attributes *ret, lg_tensor ***ret_indices)
+static bool adaptive_of(const lg__call *call, const lg_tensor *x, const pool_options *o, pool_attributes *ret)
 {
         const arguments *p = call->attributes;
         lg_conv_geometry *g = &ret->at;
-        lg_adaptive_pool_options o;
-        if (!lg__take(call->ctx, call->op->name, p->options, &o, sizeof o))
-                return false;
         ret->adaptive = true;
-        pair(g->out, o.sizes, p->size, 0, false);
+        pair(g->out, o->sizes, p->size, 0, false);
         if (p->signal)
                 g->out[0] = 1;
         for (int i = 0; i < 2; i++) {
@@ -184,7 +184,6 @@ static bool adaptive_of(const lg__call *call, const lg_tensor *x, pool_attribute
                                         "%s: %lld of %lld pixels; both must be above 0", call->op->name,
                                         (long long)g->out[i], (long long)g->in[i]);
         }
-        *ret_indices = o.indices;
         return true;
 }
 
@@ -215,23 +214,54 @@ static lg_tensor *compose(const lg__call *call)
 {
         const arguments *p = call->attributes;
         pool_attributes a = {.at.groups = 1};
-        lg_tensor **indices, *x = lg__as_images(call, p->signal);
-        if (!x || ((p->max || !p->adaptive) && !has_pixels(call, x)) ||
-            !(p->adaptive ? adaptive_of : windows_of)(call, x, &a, &indices) || !plane_fits(call, &a.at))
+        pool_options o;
+        lg_tensor *x = lg__as_images(call, p->signal);
+        if (!x || ((p->max || !p->adaptive) && !has_pixels(call, x)) || !p->read(call, p->options, &o) ||
+            !(p->adaptive ? adaptive_of : windows_of)(call, x, &o, &a) || !plane_fits(call, &a.at))
                 return NULL;
-        return p->max ? greatest(call, x, &a, indices) : lg__as_given(call, LG__APPLY(avg_pool2d, &a, x), p->signal);
+        return p->max ? greatest(call, x, &a, o.indices) : lg__as_given(call, LG__APPLY(avg_pool2d, &a, x), p->signal);
 }
 
-#define POOLING(linkage, of, op, options_type, ...)                                                                    \
+#define WINDOWS .stride = o.stride, .padding = o.padding, .ceil_mode = o.ceil_mode
+#define PAIRS .kernels = o.kernels, .strides = o.strides, .paddings = o.paddings
+#define MAX .dilation = o.dilation, .indices = o.indices
+#define ADAPTIVE .sizes = o.sizes
+#define IS(...) __VA_ARGS__
+#define POOLING(linkage, of, op, is, ...)                                                                              \
         linkage const lg__op op = {.name = #of, .compose = compose, LG__OPERANDS({"x", LG__FLOAT})};                   \
-        lg_tensor *lg_##of##_with(lg_tensor *x, int64_t size, const options_type *options)                             \
+        static bool read_##of(const lg__call *call, const void *options, pool_options *ret)                            \
         {                                                                                                              \
-                return lg__apply1(&(op), x, &(arguments){size, options, __VA_ARGS__});                                 \
+                lg_##of##_options o;                                                                                   \
+                if (!lg__take(call->ctx, #of, options, &o, sizeof o))                                                  \
+                        return false;                                                                                  \
+                *ret = (pool_options){__VA_ARGS__};                                                                    \
+                return true;                                                                                           \
+        }                                                                                                              \
+        lg_tensor *lg_##of##_with(lg_tensor *x, int64_t size, const lg_##of##_options *options)                        \
+        {                                                                                                              \
+                return lg__apply1(&(op), x, &(arguments){size, options, read_##of, is});                               \
         }
-POOLING(static, max_pool2d, any_max_pool2d, lg_pool_options, .max = true)
-POOLING(static, avg_pool2d, any_avg_pool2d, lg_pool_options, .max = false)
-POOLING(, max_pool1d, lg__op_max_pool1d, lg_pool_options, .max = true, .signal = true)
-POOLING(, avg_pool1d, lg__op_avg_pool1d, lg_pool_options, .signal = true)
-POOLING(, adaptive_max_pool2d, lg__op_adaptive_max_pool2d, lg_adaptive_pool_options, .adaptive = true, .max = true)
-POOLING(, adaptive_avg_pool2d, lg__op_adaptive_avg_pool2d, lg_adaptive_pool_options, .adaptive = true)
-POOLING(, adaptive_avg_pool1d, lg__op_adaptive_avg_pool1d, lg_adaptive_pool_options, .adaptive = true, .signal = true)
+POOLING(static, max_pool2d, any_max_pool2d, IS(.max = true), WINDOWS, PAIRS, MAX, .dilations = o.dilations)
+POOLING(static, avg_pool2d, any_avg_pool2d, IS(.max = false), WINDOWS, PAIRS, .no_count_padding = o.no_count_padding,
+        .divisor = o.divisor)
+POOLING(, max_pool1d, lg__op_max_pool1d, IS(.max = true, .signal = true), WINDOWS, MAX)
+POOLING(, avg_pool1d, lg__op_avg_pool1d, IS(.signal = true), WINDOWS, .no_count_padding = o.no_count_padding)
+POOLING(, adaptive_max_pool2d, lg__op_adaptive_max_pool2d, IS(.adaptive = true, .max = true), ADAPTIVE,
+        .indices = o.indices)
+POOLING(, adaptive_avg_pool2d, lg__op_adaptive_avg_pool2d, IS(.adaptive = true), ADAPTIVE)
+
+static bool read_nothing(const lg__call *call, const void *options, pool_options *ret)
+{
+        (void)call, (void)options;
+        *ret = (pool_options){0};
+        return true;
+}
+
+const lg__op lg__op_adaptive_avg_pool1d = {
+        .name = "adaptive_avg_pool1d", .compose = compose, LG__OPERANDS({"x", LG__FLOAT})};
+
+lg_tensor *lg_adaptive_avg_pool1d(lg_tensor *x, int64_t size)
+{
+        return LG__APPLY(adaptive_avg_pool1d,
+                         (&(arguments){size, NULL, read_nothing, .adaptive = true, .signal = true}), x);
+}

@@ -39,7 +39,7 @@ static bool take(lg_ctx *c, const char *op, const lg_reduce_options *options, re
         lg_reduce_options o;
         if (!lg__take(c, op, options, &o, sizeof o))
                 return false;
-        *ret = (reduce_attributes){lg__option(o.correction, 1), o.dims, o.keep_dim};
+        *ret = (reduce_attributes){1, o.dims, o.keep_dim};
         return true;
 }
 
@@ -201,6 +201,18 @@ REDUCTION(amax, LG__ANY, LG__BY(0), LG__BY(0), .vjp = vjp_extreme)
 REDUCTION(amin, LG__ANY, LG__BY(0), LG__BY(0), .vjp = vjp_extreme)
 REDUCTION(argmax, LG__ANY, 0, 0, .vjp = NULL)
 REDUCTION(argmin, LG__ANY, 0, 0, .vjp = NULL)
-REDUCTION(var, LG__FLOAT, LG__BY(0), 0, .vjp = vjp_var)
-REDUCTION(std, LG__FLOAT, LG__BY(0), LG__BY(0), .vjp = vjp_var)
+REDUCTION_OP(var, LG__FLOAT, LG__BY(0), 0, .vjp = vjp_var)
+REDUCTION_OP(std, LG__FLOAT, LG__BY(0), LG__BY(0), .vjp = vjp_var)
 REDUCTION_OP(norm2, LG__FLOAT, LG__BY(0), LG__BY(0), .vjp = vjp_norm2)
+
+#define DEVIATION(of)                                                                                                  \
+        lg_tensor *lg_##of##_with(lg_tensor *x, const lg_var_options *options)                                         \
+        {                                                                                                              \
+                lg_var_options o;                                                                                      \
+                return lg__take(lg__ctx_of(x), #of, options, &o, sizeof o)                                             \
+                               ? LG__APPLY(of,                                                                         \
+                                           (&(reduce_attributes){lg__option(o.correction, 1), o.dims, o.keep_dim}), x) \
+                               : NULL;                                                                                 \
+        }
+DEVIATION(var)
+DEVIATION(std)

@@ -76,22 +76,16 @@ static lg_tensor *not_zero(lg_tensor *x)
         return lg_where(lg_ne_scalar(x, 0), lg__constant(x, 1), lg_mul_scalar(x, 0));
 }
 
-typedef struct norm_call {
-        double p;
-        const lg_norm_options *options;
-} norm_call;
-
 static lg_tensor *compose_norm(const lg__call *call)
 {
-        const norm_call *asked = call->attributes;
-        const double p = asked->p;
         lg_tensor *x = call->in[0];
         const lg_dtype dtype = x->at.dtype;
         reduce_attributes a;
         lg_norm_options o;
-        if (!lg__take(call->ctx, "norm", asked->options, &o, sizeof o) ||
+        if (!lg__take(call->ctx, "norm", call->attributes, &o, sizeof o) ||
             !lg__reduce_of(call, LG_OPTIONS(lg_reduce_options, .dims = o.dims, .keep_dim = o.keep_dim), &a))
                 return NULL;
+        const double p = lg__option(o.p, 2);
         if (!(p >= 0))
                 return lg__fail(call->ctx, LG_ERR_ARGUMENT, "norm: p is %g; it must be 0 or above", p);
         if (isinf(p) && lg__reduced_count(x->at.shape, &a) == 0)
@@ -115,9 +109,9 @@ static lg_tensor *compose_norm(const lg__call *call)
 
 LG__DEFINE(norm, .autocast = LG__F32, LG__OPERANDS({"x", LG__FLOAT}), .compose = compose_norm)
 
-lg_tensor *lg_norm_with(lg_tensor *x, double p, const lg_norm_options *options)
+lg_tensor *lg_norm_with(lg_tensor *x, const lg_norm_options *options)
 {
-        return LG__APPLY(norm, (&(norm_call){p, options}), x);
+        return LG__APPLY(norm, options, x);
 }
 
 static lg_tensor *compose_logsumexp(const lg__call *call)

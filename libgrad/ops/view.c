@@ -133,16 +133,18 @@ MADE(reshape, &shape, lg_shape shape)
 static lg_tensor *compose_flatten(const lg__call *call)
 {
         const lg_shape s = call->in[0]->at.shape;
-        const int *ends = call->attributes;
+        lg_flatten_options o;
+        if (!lg__take(call->ctx, "flatten", call->attributes, &o, sizeof o))
+                return NULL;
         if (s.ndim == 0)
                 return reshape(call, LG_SHAPE(1));
-        const int first = lg__dim(call->ctx, "flatten", ends[0], s.ndim);
-        const int last = first < 0 ? -1 : lg__dim(call->ctx, "flatten", ends[1], s.ndim);
+        const int first = lg__dim(call->ctx, "flatten", o.start_dim, s.ndim);
+        const int last = first < 0 ? -1 : lg__dim(call->ctx, "flatten", lg__whole_option(o.end_dim, -1), s.ndim);
         if (last < 0)
                 return NULL;
         if (last < first)
-                return lg__fail(call->ctx, LG_ERR_ARGUMENT, "flatten: last dimension %d lies before the first, %d",
-                                last, first);
+                return lg__fail(call->ctx, LG_ERR_ARGUMENT, "flatten: end_dim %d lies before start_dim %d", last,
+                                first);
         lg_shape to = LG_SHAPE_0D;
         for (int i = 0; i < s.ndim; i++)
                 if (i > first && i <= last)
@@ -151,7 +153,12 @@ static lg_tensor *compose_flatten(const lg__call *call)
                         to.size[to.ndim++] = s.size[i];
         return reshape(call, to);
 }
-MADE(flatten, ((const int[]){first, last}), int first, int last)
+LG__COMPOSITE(flatten, {"x"})
+
+lg_tensor *lg_flatten_with(lg_tensor *x, const lg_flatten_options *options)
+{
+        return LG__APPLY(flatten, options, x);
+}
 
 static lg_tensor *compose_squeeze(const lg__call *call)
 {

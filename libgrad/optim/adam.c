@@ -44,13 +44,20 @@ lg_optimizer *lg_adam_with(lg_ctx *c, lg_list_in params, double lr, const lg_ada
         return lg__take(c, adam.name, options, &o, sizeof o) ? make(c, &adam, params, lr, o, 0) : NULL;
 }
 
-lg_optimizer *lg_adamw_with(lg_ctx *c, lg_list_in params, double lr, const lg_adam_options *options)
+lg_optimizer *lg_adamw_with(lg_ctx *c, lg_list_in params, double lr, const lg_adamw_options *options)
 {
-        lg_adam_options o;
+        lg_adamw_options o;
         if (!lg__take(c, adamw.name, options, &o, sizeof o))
                 return NULL;
-        o.decoupled = true;
-        return make(c, &adamw, params, lr, o, 0.01);
+        const lg_adam_options a = {.beta1 = o.beta1,
+                                   .beta2 = o.beta2,
+                                   .eps = o.eps,
+                                   .weight_decay = o.weight_decay,
+                                   .decoupled = true,
+                                   .maximize = o.maximize,
+                                   .amsgrad = o.amsgrad,
+                                   .master = o.master};
+        return make(c, &adamw, params, lr, a, 0.01);
 }
 
 static const lg__rule adamax = {

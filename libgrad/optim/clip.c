@@ -63,11 +63,11 @@ static lg_tensor *norm_of_norms(lg_ctx *c, lg_tensor *const *grads, int64_t n, d
         lg_tensor **norms = lg__alloc(c, bytes), *total = NULL;
         bool ok = norms != NULL;
         for (int64_t i = 0; i < n && ok; i++) {
-                lg_tensor *norm = lg_norm(grads[i], p);
+                lg_tensor *norm = lg_norm(grads[i], .p = p);
                 ok = norm && (norms[i] = lg_reshape(norm, LG_SHAPE(1)));
         }
         if (ok)
-                total = lg_norm(lg_cat((lg_list){n, norms}, 0), p);
+                total = lg_norm(lg_cat((lg_list){n, norms}, 0), .p = p);
         lg__free(c, norms, bytes);
         return total;
 }
@@ -125,7 +125,7 @@ bool lg_clip_grad_norm_with(lg_list_in params, double max_norm, const lg_clip_op
         if (!lg__take(c, op, options, &o, sizeof o) || !gradients(c, op, params, &grads, &n))
                 return false;
         const double p = lg__option(o.p, 2);
-        bool ok = true, recording = lg_grad_mode(c, false);
+        bool ok = true, recording = lg_set_grad_mode(c, false);
         lg_scope scope = lg_scope_begin(c);
         if (!(max_norm >= 0) || !(p > 0))
                 ok = lg__fail(c, LG_ERR_ARGUMENT, "%s: max_norm %g must be 0 or more, p %g above 0", op, max_norm, p);
@@ -142,7 +142,7 @@ bool lg_clip_grad_norm_with(lg_list_in params, double max_norm, const lg_clip_op
                 *o.norm = lg_escape(total);
         lg__free(c, grads, (size_t)params.count * sizeof *grads);
         lg_scope_end(c, scope);
-        lg_grad_mode(c, recording);
+        lg_set_grad_mode(c, recording);
         return ok && !c->error;
 }
 

@@ -68,7 +68,7 @@ lg_ema *lg_ema_new(lg_module *m, double decay)
         if (!e)
                 return NULL;
         e->decay = decay;
-        return lg_each_parameter(m, take_one, e) && !c->error ? e : lg__object_destroy(e);
+        return lg_each_tensor(m, take_one, e) && !c->error ? e : lg__object_destroy(e);
 }
 
 void lg_ema_free(lg_ema *e)
@@ -119,13 +119,13 @@ bool lg_ema_update(lg_ema *e)
         if (e->swapped)
                 return lg__fail(c, LG_ERR_STATE,
                                 "lg_ema_update: the averages are in the module; lg_ema_swap() them back");
-        bool ok = true, recording = lg_grad_mode(c, false);
+        bool ok = true, recording = lg_set_grad_mode(c, false);
         for (int64_t i = 0; i < e->count && ok; i++) {
                 lg_scope scope = lg_scope_begin(c);
                 ok = scope.id && update(e, &e->entries[i]);
                 lg_scope_end(c, scope);
         }
-        lg_grad_mode(c, recording);
+        lg_set_grad_mode(c, recording);
         e->updates += ok;
         return ok;
 }

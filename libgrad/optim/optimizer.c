@@ -160,7 +160,7 @@ static bool take_number(const lg_optimizer *opt, const char *option, double give
                         double *ret)
 {
         lg_ctx *c = opt->object.ctx;
-        const char *op = "lg_add_group";
+        const char *op = "lg_add_param_group";
         if (given == 0)
                 return true;
         if (!has)
@@ -171,7 +171,7 @@ static bool take_number(const lg_optimizer *opt, const char *option, double give
 }
 
 /* What is given, into a group that is as group 0 is. */
-static bool take_numbers(const lg_optimizer *opt, const lg_group_options *o, lg__group *g)
+static bool take_numbers(const lg_optimizer *opt, const lg_param_group_options *o, lg__group *g)
 {
         const lg__rule *rule = opt->rule;
         if (!take_number(opt, "lr", o->lr, true, lg__option_check, &g->lr) ||
@@ -185,14 +185,14 @@ static bool take_numbers(const lg_optimizer *opt, const lg_group_options *o, lg_
                 g->states &= ~rule->momentum_state;
                 g->states |= g->momentum != 0 ? rule->momentum_state : 0;
         }
-        return o->momentum == 0 || !rule->accepts || rule->accepts(opt, g, "lg_add_group");
+        return o->momentum == 0 || !rule->accepts || rule->accepts(opt, g, "lg_add_param_group");
 }
 
-bool lg_add_group_with(lg_optimizer *opt, lg_list_in params, const lg_group_options *options)
+bool lg_add_param_group_with(lg_optimizer *opt, lg_list_in params, const lg_param_group_options *options)
 {
         lg_ctx *c = opt ? opt->object.ctx : NULL;
-        const char *op = "lg_add_group";
-        lg_group_options o;
+        const char *op = "lg_add_param_group";
+        lg_param_group_options o;
         if (!lg__take(c, op, options, &o, sizeof o) || !lg__object_lasts(&opt->object, op) ||
             !params_are_good(c, op, params))
                 return false;
@@ -234,32 +234,32 @@ bool lg_zero_grad(lg_optimizer *opt)
 
 /* ---- learning rates ---- */
 
-int lg_group_count(const lg_optimizer *opt)
+int lg_param_group_count(const lg_optimizer *opt)
 {
         return opt ? opt->group_count : 0;
 }
 
-double lg_get_group_lr(const lg_optimizer *opt, int group)
+double lg_param_group_lr(const lg_optimizer *opt, int group)
 {
         return opt && group >= 0 && group < opt->group_count ? opt->groups[group].lr : NAN;
 }
 
-bool lg_set_group_lr(lg_optimizer *opt, int group, double lr)
+bool lg_set_param_group_lr(lg_optimizer *opt, int group, double lr)
 {
         lg_ctx *c = opt ? opt->object.ctx : NULL;
         lr = lg__option(lr, 0);
-        if (!lg__ok(c) || !lg__option_check(c, "lg_set_group_lr", "lr", lr))
+        if (!lg__ok(c) || !lg__option_check(c, "lg_set_param_group_lr", "lr", lr))
                 return false;
         if (group < 0 || group >= opt->group_count)
-                return lg__fail(c, LG_ERR_ARGUMENT, "lg_set_group_lr: there is no group %d; there are %d", group,
+                return lg__fail(c, LG_ERR_ARGUMENT, "lg_set_param_group_lr: there is no group %d; there are %d", group,
                                 opt->group_count);
         opt->groups[group].lr = lr;
         return true;
 }
 
-double lg_get_lr(const lg_optimizer *opt)
+double lg_lr(const lg_optimizer *opt)
 {
-        return lg_get_group_lr(opt, 0);
+        return lg_param_group_lr(opt, 0);
 }
 
 bool lg_set_lr(lg_optimizer *opt, double lr)

@@ -292,11 +292,11 @@ static bool unscale(lg_scaler *s, lg_optimizer *opt, const char *op)
                                 "%s: nothing was scaled since the last lg_scaler_update(): compute gradients by "
                                 "lg_scaler_backward()",
                                 op);
-        bool recording = lg_grad_mode(c, false);
+        bool recording = lg_set_grad_mode(c, false);
         lg_scope scope = lg_scope_begin(c);
         bool ok = scope.id && unscale_all(s, opt, op);
         lg_scope_end(c, scope);
-        lg_grad_mode(c, recording);
+        lg_set_grad_mode(c, recording);
         return ok;
 }
 
@@ -378,7 +378,7 @@ bool lg_scaler_update(lg_scaler *s)
         return true;
 }
 
-double lg_scaler_get_scale(lg_scaler *s)
+double lg_scaler_scale_of(lg_scaler *s)
 {
-        return ready(s, "lg_scaler_get_scale") ? lg_item(s->scale) : NAN;
+        return ready(s, "lg_scaler_scale_of") ? lg_item(s->scale) : NAN;
 }

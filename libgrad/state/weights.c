@@ -60,15 +60,15 @@ lg_tensor *lg_weights_read(lg_weights *w, const char *name)
         }
         if (e->dtype == LG_DTYPE_NONE && !lg__weights_read(w->file, e, NULL)) /* which says why */
                 return NULL;
-        return lg__weight_tensor(w->file, e, e->dtype, lg_get_default_device(c));
+        return lg__weight_tensor(w->file, e, e->dtype, lg_default_device(c));
 }
 
-bool lg_weights_text(const lg_weights *w, int64_t i, const char **ret_key, const char **ret_value)
+bool lg_weights_metadata(const lg_weights *w, int64_t i, const char **ret_key, const char **ret_value)
 {
         if (!w || i < 0 || i >= w->file->meta_count)
                 return false;
         if (!ret_key || !ret_value)
-                return lg__fail(w->object.ctx, LG_ERR_ARGUMENT, "lg_weights_text: %s is NULL",
+                return lg__fail(w->object.ctx, LG_ERR_ARGUMENT, "lg_weights_metadata: %s is NULL",
                                 ret_key ? "ret_value" : "ret_key");
         *ret_key = w->file->metas[i].key;
         *ret_value = w->file->metas[i].value;

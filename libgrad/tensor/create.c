@@ -86,7 +86,7 @@ lg_tensor *lg_ones_with(lg_ctx *c, lg_shape shape, const lg_create_options *opti
         return full(c, "lg_ones", 1, shape, options);
 }
 
-lg_tensor *lg_full_with(lg_ctx *c, double value, lg_shape shape, const lg_create_options *options)
+lg_tensor *lg_full_with(lg_ctx *c, lg_shape shape, double value, const lg_create_options *options)
 {
         return full(c, "lg_full", value, shape, options);
 }

@@ -55,7 +55,7 @@ int main(int argc, char **argv)
         lg_ctx *c = lg_open(.seed = 1, .threads = 1);
         lg_dataset *points = ring(c); /* before lg_group_open: after it, each rank has random numbers of its own */
 
-        lg_default_device(c, lg_try_cuda(c, 0));
+        lg_set_default_device(c, lg_try_cuda(c, 0));
         lg_group *g = lg_group_open(c, .timeout = 60); /* waits for all ranks; with GPUs, each has one */
         int rank = lg_group_rank(g), size = lg_group_size(g);
         lg_device dev = lg_group_device(g);

@@ -80,8 +80,8 @@ int main(int argc, char **argv)
         for (int epoch = 1, last = argc > 2 ? atoi(argv[2]) : 20; epoch <= last && !lg_error(c); epoch++) {
                 double sum = 0;
                 lg_each_batch(b, batches) {
-                        lg_tensor *logits = lg_flatten(lg_forward(gpt, b.x), 0, 1); /* (N T, 256) */
-                        lg_tensor *loss = lg_cross_entropy(logits, lg_flatten(b.y, 0, 1));
+                        lg_tensor *logits = lg_flatten(lg_forward(gpt, b.x), .end_dim = 1); /* (N T, 256) */
+                        lg_tensor *loss = lg_cross_entropy(logits, lg_flatten(b.y, .end_dim = 1));
                         lg_zero_grad(opt);
                         lg_backward(loss);
                         lg_step(opt);

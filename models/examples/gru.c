@@ -44,7 +44,7 @@ static lg_module *make_network(lg_ctx *c)
 
 static lg_tensor *loss_of(lg_module *net, lg_batch b)
 {
-        return lg_cross_entropy(lg_flatten(lg_forward(net, b.x), 0, 1), lg_flatten(b.y, 0, 1));
+        return lg_cross_entropy(lg_flatten(lg_forward(net, b.x), .end_dim = 1), lg_flatten(b.y, .end_dim = 1));
 }
 
 static double evaluate(lg_ctx *c, lg_module *net, lg_loader *batches)

@@ -44,7 +44,7 @@ struct points {
         {
                 scope s(c);
                 x.reset(lg_keep(lg_uniform(c, -1, 1, LG_SHAPE(count, 2))));
-                auto *radius = lg_norm(x.get(), 2, .dims = LG_DIMS(1));
+                auto *radius = lg_norm(x.get(), .dims = LG_DIMS(1));
                 y.reset(lg_keep(lg_cast(lg_lt_scalar(radius, 0.8), LG_I64)));
                 check(c);
         }

@@ -70,7 +70,7 @@ static void improve(lg_ctx *c, lg_module *policy, lg_optimizer *opt, const rollo
         lg_tensor *logits = lg_forward(policy, lg_from(c, &r->state[0][0][0], LG_SHAPE(n, 4)));
         lg_tensor *minus_log_p = lg_cross_entropy(logits, lg_from(c, r->action[0], LG_SHAPE(n)), .reduction = LG_NONE);
         lg_zero_grad(opt);
-        lg_backward(lg_mean(lg_mul(minus_log_p, lg_flatten(advantages(c, r), 0, 1))));
+        lg_backward(lg_mean(lg_mul(minus_log_p, lg_flatten(advantages(c, r), .end_dim = 1))));
         lg_step(opt);
 }
 

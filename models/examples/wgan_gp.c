@@ -37,9 +37,9 @@ static lg_tensor *fake_points(lg_ctx *c, lg_module *generator, int64_t n)
 /* Mean of (|d critic / d x| - 1)^2 at points x between real and fake ones. */
 static lg_tensor *gradient_penalty(lg_ctx *c, lg_module *critic, lg_tensor *real, lg_tensor *fake)
 {
-        lg_tensor *x = lg_requires_grad(lg_lerp(real, fake, lg_uniform(c, 0, 1, LG_SHAPE(BATCH, 1))), true);
+        lg_tensor *x = lg_set_requires_grad(lg_lerp(real, fake, lg_uniform(c, 0, 1, LG_SHAPE(BATCH, 1))), true);
         lg_tensor *slope = lg_grad(LG_LIST(lg_sum(lg_forward(critic, x))), LG_LIST(x), .create_graph = true);
-        return lg_mean(lg_square(lg_sub_scalar(lg_norm(slope, 2, .dims = LG_DIMS(1)), 1)));
+        return lg_mean(lg_square(lg_sub_scalar(lg_norm(slope, .dims = LG_DIMS(1)), 1)));
 }
 
 /* One step of the critic, towards a greater distance between real and fake points; returns the distance. */

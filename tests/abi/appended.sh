@@ -16,7 +16,7 @@ append() # header, struct, member
         grep -qF "$3" "$work/tree/libgrad/grad/$1"
 }
 append ops.h lg_reduce_options 'double later LG_DEFAULT;'
-append conv.h lg_conv_options 'lg_pair later LG_DEFAULT;'
+append conv.h lg_conv2d_options 'lg_pair later LG_DEFAULT;'
 append optim.h lg_sgd_options 'lg_tensor *later LG_DEFAULT;'
 append data.h lg_batch 'lg_tensor *later;'
 

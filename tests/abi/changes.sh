@@ -30,15 +30,15 @@ change()
         fi
 }
 
-change conv.h 's/^} lg_conv_options;/int64_t later LG_DEFAULT; &/' ''
+change conv.h 's/^} lg_conv2d_options;/int64_t later LG_DEFAULT; &/' ''
 change optim.h 's/^} lg_sgd_options;/double later LG_DEFAULT;\nlg_list_in more LG_DEFAULT; &/' ''
 change data.h 's/^} lg_batch;/lg_tensor *later; &/' ''
 change context.h 's/LG_ERR_CUDA = 9,/& LG_ERR_LATER = 10,/' ''
-change conv.h 's/^        int64_t groups LG_DEFAULT;/int64_t earlier LG_DEFAULT;\n&/' 'lg_conv_options.groups: offset and size were'
-change conv.h 's/int64_t groups LG_DEFAULT;//' 'lg_conv_options.groups is gone'
-change conv.h 's/int64_t groups LG_DEFAULT;/int groups LG_DEFAULT;/' 'lg_conv_options.groups: offset and size were'
+change conv.h 's/^        int64_t groups LG_DEFAULT;/int64_t earlier LG_DEFAULT;\n&/' 'lg_conv2d_options.groups: offset and size were'
+change conv.h 's/int64_t groups LG_DEFAULT;//' 'lg_conv2d_options.groups is gone'
+change conv.h 's/int64_t groups LG_DEFAULT;/int groups LG_DEFAULT;/' 'lg_conv2d_options.groups: offset and size were'
 change optim.h 's/^} lg_sgd_options;/bool later LG_DEFAULT; &/' 'lg_sgd_options.later stands at'
-change conv.h 's/^} lg_conv_options;/int later LG_DEFAULT; &/' 'lg_conv_options ends with padding'
+change conv.h 's/^} lg_conv2d_options;/int later LG_DEFAULT; &/' 'lg_conv2d_options ends with padding'
 change base.h 's/^} lg_list;/int later; &/' 'lg_list had 16 bytes and has 24; it is passed by value'
 change types.h 's/LG_U8 = 7/LG_U8 = 9/' 'LG_U8: was [7], now [9]'
 change types.h 's/LG_MAX_DIMS 8/LG_MAX_DIMS 9/' 'LG_MAX_DIMS: was [8], now [9]'

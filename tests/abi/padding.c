@@ -32,7 +32,6 @@ static void reductions(lg_ctx *c)
         r.o.dims.count = 1;
         r.o.dims.dim[0] = 1; /* the others are not given and may be anything */
         r.o.keep_dim = false;
-        r.o.correction = 0;
         EXPECT(lg_ndim_of(lg_sum_with(x, &r.o)) == 1 && lg_error(c) == NULL);
         r.o.keep_dim = true;
         EXPECT(lg_ndim_of(lg_mean_with(x, &r.o)) == 2 && lg_error(c) == NULL);
@@ -45,8 +44,8 @@ static void creations(lg_ctx *c)
         o.dtype = LG_F64;
         o.device = lg_cpu();
         o.requires_grad = true;
-        lg_tensor *x = lg_full_with(c, 2, LG_SHAPE(3), &o);
-        EXPECT(x && lg_dtype_of(x) == LG_F64 && lg_needs_grad(x));
+        lg_tensor *x = lg_full_with(c, LG_SHAPE(3), 2, &o);
+        EXPECT(x && lg_dtype_of(x) == LG_F64 && lg_requires_grad(x));
         lg_shape s;
         memset(&s, 0xA5, sizeof s);
         s.ndim = 1;
@@ -62,11 +61,11 @@ static void creations(lg_ctx *c)
 static void convolutions(lg_ctx *c)
 {
         lg_tensor *x = lg_ones(c, LG_SHAPE(1, 1, 4, 4)), *w = lg_ones(c, LG_SHAPE(1, 1, 3, 3));
-        lg_conv_options o;
+        lg_conv2d_options o;
         GARBAGE(o);
         o.stride = 2;
-        o.padding = o.dilation = o.groups = o.output_padding = 0;
-        o.strides.given = o.dilations.given = o.output_paddings.given = 0; /* h and w are garbage */
+        o.padding = o.dilation = o.groups = 0;
+        o.strides.given = o.dilations.given = 0; /* h and w are garbage */
         o.paddings = LG_PAIR(1, 1);
         EXPECT(lg_size_of(lg_conv2d_with(x, w, NULL, &o), 2) == 2 && lg_error(c) == NULL);
 }

@@ -65,7 +65,7 @@ static void tensors(lg_ctx *c)
         EXPECT(close_to(lg_var(x, .correction = LG_ZERO), 35.0 / 12));
         EXPECT(close_to(lg_sum(lg_slice(x, 1, 0, LG_MAX, .step = 2)), 14));
         EXPECT(close_to(lg_sum(lg_pad(x, LG_INTS(1, 1), .value = 2)), 29));
-        EXPECT(close_to(lg_max(lg_flatten(x, 0, -1), 0, .indices = &i), 6) && lg_item_i64(i) == 5);
+        EXPECT(close_to(lg_max(lg_flatten(x), 0, .indices = &i), 6) && lg_item_i64(i) == 5);
         lg_tensor *image = lg_ones(c, LG_SHAPE(1, 2, 4, 6)), *w = lg_ones(c, LG_SHAPE(3, 2, 3, 3));
         lg_shape s = lg_shape_of(lg_conv2d(image, w, NULL, .padding = 1, .strides = LG_PAIR(1, 2)));
         EXPECT(s.ndim == 4 && s.size[2] == 4 && s.size[3] == 3);
@@ -107,10 +107,10 @@ static void training(lg_ctx *c)
 {
         int ops = 0, batches = 0;
         lg_tensor *x = lg_uniform(c, 0, 1, LG_SHAPE(30, 1, 4, 4), .device = lg_cpu());
-        lg_tensor *y = lg_argmax(lg_slice(lg_flatten(x, 1, -1), 1, 0, 3), .dims = LG_DIMS(1));
+        lg_tensor *y = lg_argmax(lg_slice(lg_flatten(x, .start_dim = 1), 1, 0, 3), .dims = LG_DIMS(1));
         lg_module *net = network(c);
         lg_optimizer *opt = lg_adamw(c, lg_parameters_matching(net, "!*.bias"), 1e-2, .weight_decay = 0.05);
-        EXPECT(lg_add_group(opt, lg_parameters_matching(net, "*.bias"), .lr = 1e-2, .weight_decay = LG_ZERO));
+        EXPECT(lg_add_param_group(opt, lg_parameters_matching(net, "*.bias"), .lr = 1e-2, .weight_decay = LG_ZERO));
         lg_scheduler *rate = lg_sequential_lr(LG_INTS(10), lg_linear_lr(opt, 10, .start_factor = 0.1),
                                               lg_multi_step_lr(opt, LG_INTS(20, 30), .gamma = 0.5));
         lg_loader *loader = lg_loader_open(c, lg_dataset_tensors(c, x, y, .scale = 1), 8, .shuffle = true, .seed = 3);
@@ -133,9 +133,9 @@ static void training(lg_ctx *c)
         lg_module *m = lg_nn_module(c, "Both", .forward_all = both);
         EXPECT(lg_forward_all(m, &out, x) && out.count == 2 && lg_ndim_of(out.items[1]) == 4);
         lg_train(net, false);
-        EXPECT(lg_trace(c, traced, .user = &ops));
+        EXPECT(lg_set_trace(c, traced, .user = &ops));
         EXPECT(lg_forward_params(net, lg_parameters(net), x) != NULL);
-        EXPECT(lg_trace(c, NULL) && ops > 5);
+        EXPECT(lg_set_trace(c, NULL) && ops > 5);
         FILE *f = tmpfile();
         EXPECT(f && lg_module_print(f, net, .input = LG_SHAPE(2, 1, 4, 4)));
         EXPECT(f && lg_graph_dot(f, lg_sum(lg_forward(net, x)), .module = net));

@@ -64,7 +64,7 @@ static void a_device_that_nobody_uses_stays_so(void **state)
         unsigned flags;
         int active = 1;
         lg_ctx *c = lg_open();
-        lg_default_device(c, device(1));
+        lg_set_default_device(c, device(1));
         assert_near(lg_item(lg_sum(lg_ones(c, LG_SHAPE(3, 4)))), 12, 0);
         assert_ok(c);
         lg_close(c);
@@ -80,7 +80,7 @@ static void work(lg_ctx *c, lg_device on, int current)
         assert_current(current);
         lg_tensor *x = lg_to(pinned, on), *far = lg_to(x, device(!on.index));
         assert_current(current);
-        lg_tensor *w = lg_full(c, 2, LG_SHAPE(3, 2), .device = on, .requires_grad = true);
+        lg_tensor *w = lg_full(c, LG_SHAPE(3, 2), 2, .device = on, .requires_grad = true);
         assert_current(current);
         lg_tensor *loss = lg_sum(lg_matmul(x, w));
         assert_current(current);
@@ -103,7 +103,7 @@ static void work(lg_ctx *c, lg_device on, int current)
         assert_null(lg_zeros(c, LG_SHAPE(1000, 1000), .device = on));
         assert_error(c, LG_ERR_MEMORY, "lg_set_memory_limit");
         assert_current(current);
-        drop(lg_cross_entropy(x, lg_full(c, 9, LG_SHAPE(4), .dtype = LG_I64, .device = on)));
+        drop(lg_cross_entropy(x, lg_full(c, LG_SHAPE(4), 9, .dtype = LG_I64, .device = on)));
         assert_false(lg_synchronize(c));
         assert_error(c, LG_ERR_ARGUMENT, "class index 9");
         assert_current(current);
@@ -171,7 +171,7 @@ static void peers_are_asked_once(void **state)
                 const int64_t asked = sim.peers_asked(), through_host = sim.copies_through_host();
                 lg_ctx *c = lg_open();
                 for (int i = 0; i < 5; i++) {
-                        lg_tensor *x = lg_full(c, i, LG_SHAPE(100), .device = device(0));
+                        lg_tensor *x = lg_full(c, LG_SHAPE(100), i, .device = device(0));
                         assert_near(lg_item(lg_sum(lg_to(lg_to(x, device(1)), device(0)))), 100 * i, 0);
                         assert_ok(c);
                 }

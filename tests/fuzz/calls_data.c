@@ -352,7 +352,7 @@ static void data_loader(vm *m)
         FUZZ_CHECK(lg_loader_batches(l) >= -1, "%lld batches", (long long)lg_loader_batches(l));
         lg_loader **slot = &PICK(m, m->now->loaders), *gone = *slot;
         *slot = l;
-        lg_loader_free(gone);
+        lg_loader_close(gone);
 }
 
 static void data_next(vm *m)

@@ -12,7 +12,7 @@ void call_requires_grad(vm *m)
                 check_done(m, lg_clear_grad(t));
                 return;
         default:
-                give(m, lg_requires_grad(t, flag(m)));
+                give(m, lg_set_requires_grad(t, flag(m)));
         }
 }
 
@@ -60,7 +60,7 @@ void call_grad_of(vm *m)
 
 void call_grad_mode(vm *m)
 {
-        lg_grad_mode(m->now->ctx, flag(m));
+        lg_set_grad_mode(m->now->ctx, flag(m));
 }
 
 void call_detach(vm *m)
@@ -77,7 +77,7 @@ static lg_tensor *answer(vm *m, lg_tensor *right)
         case 2:
                 return tensor(m);
         case 3:
-                return lg_full(m->now->ctx, 2, lg_shape_of(right));
+                return lg_full(m->now->ctx, lg_shape_of(right), 2);
         case 4:
                 return lg_unsqueeze(right, 0);
         case 5:
@@ -210,12 +210,12 @@ void call_trace(vm *m)
 {
         lg_trace_fn *fn = flag(m) ? on_op : NULL;
         lg_trace_options o = *LG_OPTIONS(lg_trace_options, .user = m, .synchronize = flag(m));
-        check_done(m, lg_trace_with(m->now->ctx, fn, HAND_WITH(m, o, user)));
+        check_done(m, lg_set_trace_with(m->now->ctx, fn, HAND_WITH(m, o, user)));
 }
 
 void call_anomaly(vm *m)
 {
         bool on = flag(m);
         lg_anomaly_options o = *LG_OPTIONS(lg_anomaly_options, .nan_only = flag(m));
-        check_done(m, lg_anomaly_with(m->now->ctx, on, HAND(m, o)));
+        check_done(m, lg_set_anomaly_with(m->now->ctx, on, HAND(m, o)));
 }

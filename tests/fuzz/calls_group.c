@@ -6,7 +6,7 @@ static void give_group(vm *m, lg_group *g)
         check_done(m, g != NULL);
         lg_group **slot = &PICK(m, m->now->groups), *gone = *slot;
         *slot = g;
-        lg_group_free(gone);
+        lg_group_close(gone);
         FUZZ_CHECK(lg_group_rank(g) == 0 && lg_group_size(g) == 1, "a group of more than one process");
 }
 
@@ -24,10 +24,10 @@ static void call_parallel(vm *m, lg_group *g)
                 check_done(m, lg_sync_batch_norm(a, g));
                 return;
         case 2:
-                check_done(m, lg_data_parallel_weight(a, number(m)));
+                check_done(m, lg_set_data_parallel_weight(a, number(m)));
                 return;
         default:
-                lg_sync_mode(a, flag(m));
+                lg_set_sync_mode(a, flag(m));
         }
 }
 
@@ -36,12 +36,12 @@ void call_group(vm *m)
         lg_group *g = PICK(m, m->now->groups);
         uint8_t i = byte(m) % 12, b;
         lg_group_open_options open = *LG_OPTIONS(lg_group_open_options, .timeout = 0);
-        lg_all_reduce_options o = *LG_OPTIONS(lg_all_reduce_options, .op = LG_RANKS_SUM);
+        lg_all_reduce_options o = *LG_OPTIONS(lg_all_reduce_options, .op = LG_REDUCE_OP_SUM);
         lg_tensor *x = i < 8 ? tensor(m) : NULL;
         m->odd = m->odd || !g;
         b = i < 8 ? byte(m) : 0;
         int rank = b < 0xE0 ? 0 : b % 4 - 1;
-        o.op = (lg_rank_op)(b < 0xF0 ? b % 3 : b);
+        o.op = (lg_reduce_op)(b < 0xF0 ? b % 3 : b);
         switch (i) {
         case 0:
                 give(m, lg_all_reduce_with(x, g, HAND(m, o)));

@@ -7,12 +7,12 @@ void call_random(vm *m)
         lg_create_options o =
                 *LG_OPTIONS(lg_create_options, .dtype = float_dtype(m), .device = device(m), .requires_grad = flag(m));
         double a = number(m), b = number(m);
-        lg_random_state was = lg_get_random_state(m->now->ctx);
+        lg_random_state was = lg_random_state_of(m->now->ctx);
         lg_tensor *t;
         switch (byte(m) % 4) {
         case 0:
                 t = lg_uniform_with(m->now->ctx, a, b, s, HAND(m, o));
-                FUZZ_CHECK(!failed(m) || m->odd || lg_get_random_state(m->now->ctx).counter == was.counter,
+                FUZZ_CHECK(!failed(m) || m->odd || lg_random_state_of(m->now->ctx).counter == was.counter,
                            "numbers were drawn for nothing");
                 give(m, t);
                 return;
@@ -144,7 +144,7 @@ void call_facts(vm *m)
         FUZZ_CHECK(lg_size_of(t, d) >= -1, "size %lld", (long long)lg_size_of(t, d));
         lg_stride_of(t, d);
         lg_is_contiguous(t);
-        lg_needs_grad(t);
+        lg_requires_grad(t);
         lg_is_leaf(t);
         lg_device_name(lg_device_of(t));
         lg_dtype_name(dtype(m));
@@ -198,7 +198,7 @@ void call_memory_limit(vm *m)
 
 void call_random_state(vm *m)
 {
-        lg_random_state s = lg_get_random_state(m->now->ctx);
+        lg_random_state s = lg_random_state_of(m->now->ctx);
         s.counter = flag(m) ? UINT64_MAX - byte(m) : byte(m);
         lg_set_random_state(m->now->ctx, s);
         if (flag(m))
@@ -210,7 +210,7 @@ void call_settings(vm *m)
         lg_set_deterministic(m->now->ctx, flag(m));
         lg_set_allow_tf32(m->now->ctx, flag(m));
         check_done(m, lg_set_threads(m->now->ctx, flag(m) ? 1 : dim(m)));
-        FUZZ_CHECK(lg_get_threads(m->now->ctx) >= 1, "%d threads", lg_get_threads(m->now->ctx));
+        FUZZ_CHECK(lg_threads(m->now->ctx) >= 1, "%d threads", lg_threads(m->now->ctx));
         check_done(m, lg_synchronize(m->now->ctx));
 }
 
@@ -235,7 +235,7 @@ void call_devices(vm *m)
         lg_parse_device(c, b == 0xFF ? NULL : names[b % COUNT(names)]);
         lg_device_info(c, device(m), &info);
         lg_device_count(c, (lg_device_type)(byte(m) % (LG_DEVICE_SHADOW + 2)));
-        lg_default_device(c, device(m));
+        lg_set_default_device(c, device(m));
         lg_try_cuda(c, dim(m));
         lg_try_all_cuda(c, byte(m) % 3, all);
         lg_device_equal(device(m), lg_cpu());

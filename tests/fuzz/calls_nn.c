@@ -55,11 +55,9 @@ void call_layer(vm *m)
 
 void call_conv_layer(vm *m)
 {
-        static lg_module *(*const table[])(lg_ctx *, int64_t, int64_t, int64_t, const lg_conv_layer_options *) = {
-                lg_nn_conv2d_with, lg_nn_conv1d_with, lg_nn_conv_transpose2d_with};
-        uint8_t i = byte(m), b = byte(m);
+        uint8_t i = byte(m) % 3, b = byte(m);
         int64_t in = size(m), out = size(m), kernel = size(m);
-        lg_conv_layer_options o = *LG_OPTIONS(lg_conv_layer_options, .no_bias = b & 1);
+        lg_conv_transpose2d_layer_options o = *LG_OPTIONS(lg_conv_transpose2d_layer_options, .no_bias = b & 1);
         o.stride = b & 2 ? size(m) : 0;
         o.padding = b & 4 ? size(m) : 0;
         o.dilation = b & 8 ? size(m) : 0;
@@ -70,21 +68,30 @@ void call_conv_layer(vm *m)
                 o.kernels = LG_PAIR(h, w);
                 o.paddings = LG_PAIR(up, size(m));
         }
-        take(m, table[i % COUNT(table)](m->now->ctx, in, out, kernel, HAND(m, o)));
+        lg_conv2d_layer_options two =
+                *LG_OPTIONS(lg_conv2d_layer_options, .stride = o.stride, .padding = o.padding, .dilation = o.dilation,
+                            .groups = o.groups, .no_bias = o.no_bias, .kernels = o.kernels, .paddings = o.paddings);
+        lg_conv1d_layer_options one = *LG_OPTIONS(lg_conv1d_layer_options, .stride = o.stride, .padding = o.padding,
+                                                  .dilation = o.dilation, .groups = o.groups, .no_bias = o.no_bias);
+        take(m, i == 0   ? lg_nn_conv2d_with(m->now->ctx, in, out, kernel, HAND(m, two))
+                : i == 1 ? lg_nn_conv1d_with(m->now->ctx, in, out, kernel, HAND(m, one))
+                         : lg_nn_conv_transpose2d_with(m->now->ctx, in, out, kernel, HAND(m, o)));
 }
 
 void call_pool_layer(vm *m)
 {
         lg_ctx *c = m->now->ctx;
         int64_t kernel = size(m);
-        lg_pool_options o = *LG_OPTIONS(lg_pool_options, .stride = size(m), .padding = size(m));
-        lg_adaptive_pool_options a = *LG_OPTIONS(lg_adaptive_pool_options, .indices = NULL);
+        const int64_t stride = size(m), padding = size(m);
+        lg_max_pool2d_layer_options o = *LG_OPTIONS(lg_max_pool2d_layer_options, .stride = stride, .padding = padding);
+        lg_avg_pool2d_options v = *LG_OPTIONS(lg_avg_pool2d_options, .stride = stride, .padding = padding);
+        lg_adaptive_avg_pool2d_options a = *LG_OPTIONS(lg_adaptive_avg_pool2d_options, .sizes = {.given = 0});
         switch (byte(m) % 3) {
         case 0:
                 take(m, lg_nn_max_pool2d_with(c, kernel, HAND(m, o)));
                 return;
         case 1:
-                take(m, lg_nn_avg_pool2d_with(c, kernel, HAND(m, o)));
+                take(m, lg_nn_avg_pool2d_with(c, kernel, HAND(m, v)));
                 return;
         default:
                 take(m, lg_nn_adaptive_avg_pool2d_with(c, kernel, HAND(m, a)));
@@ -97,8 +104,10 @@ void call_norm_layer(vm *m)
         uint8_t i = byte(m) % 5;
         lg_batch_norm_layer_options b = *LG_OPTIONS(lg_batch_norm_layer_options, .no_affine = flag(m),
                                                     .no_running = flag(m), .dtype = float_dtype(m));
-        lg_norm_layer_options n =
-                *LG_OPTIONS(lg_norm_layer_options, .no_affine = b.no_affine, .no_bias = b.no_running, .dtype = b.dtype);
+        lg_layer_norm_layer_options n = *LG_OPTIONS(lg_layer_norm_layer_options, .no_affine = b.no_affine,
+                                                    .no_bias = b.no_running, .dtype = b.dtype);
+        lg_rms_norm_layer_options r =
+                *LG_OPTIONS(lg_rms_norm_layer_options, .no_affine = b.no_affine, .dtype = b.dtype);
         lg_group_norm_layer_options g = *LG_OPTIONS(lg_group_norm_layer_options, .no_affine = b.no_affine);
         int64_t channels = i < 3 ? size(m) : 0;
         lg_shape s = i < 3 ? LG_SHAPE_0D : shape(m);
@@ -116,7 +125,7 @@ void call_norm_layer(vm *m)
                 take(m, lg_nn_layer_norm_with(c, s, HAND(m, n)));
                 return;
         default:
-                take(m, lg_nn_rms_norm_with(c, s, HAND(m, n)));
+                take(m, lg_nn_rms_norm_with(c, s, HAND(m, r)));
         }
 }
 
@@ -379,10 +388,10 @@ void call_module_facts(vm *m)
         give_read(m, lg_buffer(a, name(m)));
         lg_child_named(a, name(m));
         lg_child(a, dim(m));
-        lg_each_parameter(a, on_parameter, m);
+        lg_each_tensor(a, on_parameter, m);
         lg_module_type(a);
         FUZZ_CHECK(!a || lg_module_ctx(a) == m->now->ctx, "a module of no context");
-        FUZZ_CHECK(lg_parameter_count(a) >= 0, "fewer than no parameters");
+        FUZZ_CHECK(lg_parameter_numel(a) >= 0, "fewer than no parameters");
 }
 
 void call_module_print(vm *m)
@@ -410,15 +419,19 @@ void call_freeze(vm *m)
 
 void call_init(vm *m)
 {
-        static bool (*const table[])(lg_tensor *, const lg_init_options *) = {
-                lg_init_xavier_uniform_with, lg_init_xavier_normal_with, lg_init_kaiming_uniform_with,
-                lg_init_kaiming_normal_with, lg_init_orthogonal_with};
         lg_tensor *t = tensor(m);
         uint8_t i = byte(m) % 9;
         double a = flag(m) ? number(m) : 0, b = flag(m) ? number(m) : 1;
-        lg_init_options o = *LG_OPTIONS(lg_init_options, .gain = a, .slope = b, .fan_out = i < COUNT(table) && flag(m));
-        if (i < COUNT(table))
-                check_done(m, table[i](t, HAND(m, o)));
+        lg_init_xavier_options x = *LG_OPTIONS(lg_init_xavier_options, .gain = a);
+        lg_init_orthogonal_options o = *LG_OPTIONS(lg_init_orthogonal_options, .gain = a);
+        lg_init_kaiming_options k =
+                *LG_OPTIONS(lg_init_kaiming_options, .gain = a, .slope = b, .fan_out = i < 5 && flag(m));
+        if (i < 2)
+                check_done(m, (i ? lg_init_xavier_normal_with : lg_init_xavier_uniform_with)(t, HAND(m, x)));
+        else if (i < 4)
+                check_done(m, (i == 3 ? lg_init_kaiming_normal_with : lg_init_kaiming_uniform_with)(t, HAND(m, k)));
+        else if (i == 4)
+                check_done(m, lg_init_orthogonal_with(t, HAND(m, o)));
         else if (i == 5)
                 check_done(m, lg_init_constant(t, a));
         else if (i == 6)

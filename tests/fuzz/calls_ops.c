@@ -27,9 +27,10 @@ static void give_side(vm *m, lg_pair *p, int i)
         *(i ? &p->w : &p->h) = size(m);
 }
 
-static lg_conv_options conv_options(vm *m)
+/* Of all convolutions: each takes its own of them. */
+static lg_conv_transpose2d_options conv_options(vm *m)
 {
-        lg_conv_options o = *LG_OPTIONS(lg_conv_options, .stride = 0);
+        lg_conv_transpose2d_options o = *LG_OPTIONS(lg_conv_transpose2d_options, .stride = 0);
         uint8_t b = byte(m);
         o.stride = b & 1 ? size(m) : 0;
         o.padding = b & 2 ? size(m) : 0;
@@ -51,11 +52,9 @@ static lg_conv_options conv_options(vm *m)
 
 void call_conv(vm *m)
 {
-        static lg_tensor *(*const table[])(lg_tensor *, lg_tensor *, lg_tensor *, const lg_conv_options *) = {
-                lg_conv2d_with, lg_conv1d_with, lg_conv_transpose2d_with, lg_conv_transpose1d_with};
-        uint8_t i = byte(m) % COUNT(table);
+        uint8_t i = byte(m) % 4;
         lg_tensor *x = tensor(m), *w;
-        lg_conv_options o = conv_options(m);
+        lg_conv_transpose2d_options o = conv_options(m);
         if (flag(m)) {
                 bool one_d = i & 1, transposed = i >= 2;
                 int64_t in = lg_size_of(x, one_d ? -2 : -3), a = small(m), k = small(m);
@@ -67,12 +66,30 @@ void call_conv(vm *m)
                 w = tensor(m);
         }
         lg_tensor *b = flag(m) ? maybe(m) : NULL;
-        give(m, table[i](x, w, b, HAND(m, o)));
+        lg_conv2d_options two =
+                *LG_OPTIONS(lg_conv2d_options, .stride = o.stride, .padding = o.padding, .dilation = o.dilation,
+                            .groups = o.groups, .strides = o.strides, .paddings = o.paddings, .dilations = o.dilations);
+        lg_conv1d_options one = *LG_OPTIONS(lg_conv1d_options, .stride = o.stride, .padding = o.padding,
+                                            .dilation = o.dilation, .groups = o.groups);
+        lg_conv_transpose1d_options back =
+                *LG_OPTIONS(lg_conv_transpose1d_options, .stride = o.stride, .padding = o.padding,
+                            .dilation = o.dilation, .groups = o.groups, .output_padding = o.output_padding);
+        give(m, i == 0   ? lg_conv2d_with(x, w, b, HAND(m, two))
+                : i == 1 ? lg_conv1d_with(x, w, b, HAND(m, one))
+                : i == 2 ? lg_conv_transpose2d_with(x, w, b, HAND(m, o))
+                         : lg_conv_transpose1d_with(x, w, b, HAND(m, back)));
 }
 
-static lg_pool_options pool_options(vm *m)
+/* Of all poolings: each takes its own of them. */
+typedef struct pool_numbers {
+        int64_t stride, padding, dilation, divisor;
+        bool ceil_mode, no_count_padding;
+        lg_pair kernels, strides, paddings, dilations;
+} pool_numbers;
+
+static pool_numbers pool_options(vm *m)
 {
-        lg_pool_options o = *LG_OPTIONS(lg_pool_options, .stride = 0);
+        pool_numbers o = {0};
         uint8_t b = byte(m);
         o.stride = b & 1 ? size(m) : 0;
         o.padding = b & 2 ? size(m) : 0;
@@ -104,12 +121,18 @@ void call_max_pool(vm *m)
 {
         lg_tensor *x = tensor(m), *indices = NULL;
         int64_t kernel = size(m);
-        lg_pool_options o = pool_options(m);
+        const pool_numbers o = pool_options(m);
         bool two = flag(m);
-        o.indices = flag(m) ? &indices : NULL;
-        const lg_pool_options *handed = HAND(m, o);
-        lg_tensor *y = two ? lg_max_pool2d_with(x, kernel, handed) : lg_max_pool1d_with(x, kernel, handed);
-        if (o.indices)
+        lg_tensor **to = flag(m) ? &indices : NULL;
+        lg_max_pool2d_options images =
+                *LG_OPTIONS(lg_max_pool2d_options, .stride = o.stride, .padding = o.padding, .dilation = o.dilation,
+                            .ceil_mode = o.ceil_mode, .kernels = o.kernels, .strides = o.strides,
+                            .paddings = o.paddings, .dilations = o.dilations, .indices = to);
+        lg_max_pool1d_options signals = *LG_OPTIONS(lg_max_pool1d_options, .stride = o.stride, .padding = o.padding,
+                                                    .dilation = o.dilation, .ceil_mode = o.ceil_mode, .indices = to);
+        lg_tensor *y =
+                two ? lg_max_pool2d_with(x, kernel, HAND(m, images)) : lg_max_pool1d_with(x, kernel, HAND(m, signals));
+        if (to)
                 give_with_indices(m, y, indices);
         else
                 give(m, y);
@@ -119,9 +142,15 @@ void call_avg_pool(vm *m)
 {
         lg_tensor *x = tensor(m);
         int64_t kernel = size(m);
-        lg_pool_options o = pool_options(m);
-        const lg_pool_options *handed = HAND(m, o);
-        give(m, flag(m) ? lg_avg_pool2d_with(x, kernel, handed) : lg_avg_pool1d_with(x, kernel, handed));
+        const pool_numbers o = pool_options(m);
+        lg_avg_pool2d_options images =
+                *LG_OPTIONS(lg_avg_pool2d_options, .stride = o.stride, .padding = o.padding, .ceil_mode = o.ceil_mode,
+                            .no_count_padding = o.no_count_padding, .divisor = o.divisor, .kernels = o.kernels,
+                            .strides = o.strides, .paddings = o.paddings);
+        lg_avg_pool1d_options signals = *LG_OPTIONS(lg_avg_pool1d_options, .stride = o.stride, .padding = o.padding,
+                                                    .ceil_mode = o.ceil_mode, .no_count_padding = o.no_count_padding);
+        give(m, flag(m) ? lg_avg_pool2d_with(x, kernel, HAND(m, images))
+                        : lg_avg_pool1d_with(x, kernel, HAND(m, signals)));
 }
 
 /* One for each channel, or any. */
@@ -156,7 +185,7 @@ void call_layer_norm(vm *m)
         lg_rms_norm_options r = *LG_OPTIONS(lg_rms_norm_options, .eps = o.eps);
         switch (byte(m) % 4) {
         case 0:
-                give(m, lg_layer_norm_with(x, dim(m), w, b, HAND(m, o)));
+                give(m, lg_layer_norm_with(x, shape(m), w, b, HAND(m, o)));
                 return;
         case 1:
                 give(m, lg_group_norm_with(x, size(m), w, b, HAND(m, o)));
@@ -165,7 +194,7 @@ void call_layer_norm(vm *m)
                 give(m, lg_instance_norm_with(x, w, b, HAND(m, o)));
                 return;
         default:
-                give(m, lg_rms_norm_with(x, dim(m), w, HAND(m, r)));
+                give(m, lg_rms_norm_with(x, shape(m), w, HAND(m, r)));
         }
 }
 
@@ -232,7 +261,7 @@ void call_embedding(vm *m)
         if (flag(m)) {
                 lg_embedding_options o = *LG_OPTIONS(lg_embedding_options, .padding_idx = flag(m) ? size(m) : 0);
                 o.padding_idx = flag(m) ? LG_ZERO_INT : o.padding_idx;
-                give(m, lg_embedding_with(w, index, HAND(m, o)));
+                give(m, lg_embedding_with(index, w, HAND(m, o)));
         } else {
                 give(m, lg_one_hot(index, size(m)));
         }

@@ -84,10 +84,10 @@ static void state_clone(vm *m)
 {
         lg_module *a = module(m);
         lg_clone_options o = *LG_OPTIONS(lg_clone_options, .device = device(m));
-        const int64_t count = lg_parameter_count(a);
+        const int64_t count = lg_parameter_numel(a);
         lg_module *copy = lg_module_clone_with(a, HAND(m, o));
         check_done(m, copy != NULL);
-        FUZZ_CHECK(!copy || m->depth || m->odd || lg_parameter_count(copy) == count, "a copy of other parameters");
+        FUZZ_CHECK(!copy || m->depth || m->odd || lg_parameter_numel(copy) == count, "a copy of other parameters");
         if (copy)
                 PUT(m, m->now->modules, copy);
 }
@@ -179,7 +179,7 @@ static void state_weights(vm *m)
                 FUZZ_CHECK(it.name && it.bytes >= 0, "%lld bytes", (long long)it.bytes);
                 give(m, lg_weights_read(w, it.name));
         }
-        lg_weights_text(w, byte(m) % 8, &key, &value);
+        lg_weights_metadata(w, byte(m) % 8, &key, &value);
         lg_weights_close(w);
 }
 

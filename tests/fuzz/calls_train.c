@@ -53,9 +53,10 @@ void call_adam(vm *m)
         lg_adam_options o = *LG_OPTIONS(lg_adam_options, .beta1 = b & 2 ? number(m) : 0, .beta2 = b & 4 ? number(m) : 0,
                                         .eps = b & 8 ? number(m) : 0, .weight_decay = b & 16 ? number(m) : 0,
                                         .decoupled = b & 32, .maximize = b & 64, .amsgrad = b & 128);
-        const lg_adam_options *handed = HAND(m, o);
-        take(m,
-             flag(m) ? lg_adam_with(m->now->ctx, params, lr, handed) : lg_adamw_with(m->now->ctx, params, lr, handed));
+        lg_adamw_options w = *LG_OPTIONS(lg_adamw_options, .beta1 = o.beta1, .beta2 = o.beta2, .eps = o.eps,
+                                         .weight_decay = o.weight_decay, .maximize = o.maximize, .amsgrad = o.amsgrad);
+        take(m, flag(m) ? lg_adam_with(m->now->ctx, params, lr, HAND(m, o))
+                        : lg_adamw_with(m->now->ctx, params, lr, HAND(m, w)));
 }
 
 void call_add_group(vm *m)
@@ -64,8 +65,8 @@ void call_add_group(vm *m)
         lg_optimizer *opt = PICK(m, m->now->optimizers);
         lg_list params = parameters(m, room);
         m->odd = m->odd || !opt;
-        lg_group_options o = *LG_OPTIONS(lg_group_options, .lr = number(m), .weight_decay = number(m));
-        check_done(m, lg_add_group_with(opt, params, HAND(m, o)));
+        lg_param_group_options o = *LG_OPTIONS(lg_param_group_options, .lr = number(m), .weight_decay = number(m));
+        check_done(m, lg_add_param_group_with(opt, params, HAND(m, o)));
 }
 
 /* A group with all the numbers that its optimiser may have. */
@@ -76,11 +77,11 @@ void call_group_numbers(vm *m)
         lg_list params = parameters(m, room);
         uint8_t b = byte(m);
         m->odd = m->odd || !opt;
-        lg_group_options o =
-                *LG_OPTIONS(lg_group_options, .lr = b & 1 ? number(m) : 0, .weight_decay = b & 2 ? number(m) : 0,
+        lg_param_group_options o =
+                *LG_OPTIONS(lg_param_group_options, .lr = b & 1 ? number(m) : 0, .weight_decay = b & 2 ? number(m) : 0,
                             .momentum = b & 4 ? number(m) : 0, .beta1 = b & 8 ? number(m) : 0,
                             .beta2 = b & 16 ? number(m) : 0, .eps = b & 32 ? number(m) : 0);
-        check_done(m, lg_add_group_with(opt, params, HAND(m, o)));
+        check_done(m, lg_add_param_group_with(opt, params, HAND(m, o)));
 }
 
 void call_optimizer_step(vm *m)
@@ -102,10 +103,10 @@ void call_learning_rate(vm *m)
         lg_optimizer *opt = PICK(m, m->now->optimizers);
         m->odd = m->odd || !opt;
         int group = dim(m);
-        check_done(m, flag(m) ? lg_set_lr(opt, number(m)) : lg_set_group_lr(opt, group, number(m)));
-        lg_get_group_lr(opt, group);
-        lg_get_lr(opt);
-        FUZZ_CHECK(lg_group_count(opt) >= 0, "fewer than no groups");
+        check_done(m, flag(m) ? lg_set_lr(opt, number(m)) : lg_set_param_group_lr(opt, group, number(m)));
+        lg_param_group_lr(opt, group);
+        lg_lr(opt);
+        FUZZ_CHECK(lg_param_group_count(opt) >= 0, "fewer than no groups");
 }
 
 void call_clip(vm *m)
@@ -137,7 +138,7 @@ void call_mixed(vm *m)
 {
         uint8_t i = byte(m) % 8;
         if (i == 0) {
-                lg_autocast_mode(m->now->ctx, flag(m) ? float_dtype(m) : LG_DTYPE_NONE);
+                lg_set_autocast_mode(m->now->ctx, flag(m) ? float_dtype(m) : LG_DTYPE_NONE);
                 return;
         }
         if (i == 1) {
@@ -179,7 +180,7 @@ void call_mixed(vm *m)
                 return;
         default:
                 check_done(m, lg_scaler_update(s));
-                lg_scaler_get_scale(s);
+                lg_scaler_scale_of(s);
         }
 }
 
@@ -330,7 +331,7 @@ void call_dataset(vm *m)
         if (byte(m) > 0xF8)
                 drop(lg_read_idx(m->now->ctx, flag(m) ? "/dev/null" : NULL));
         else if (byte(m) > 0xF8)
-                drop(lg_fashion_mnist(m->now->ctx, flag(m) ? "train" : NULL, .folder = "/nowhere"));
+                drop(lg_dataset_fashion_mnist(m->now->ctx, flag(m) ? "train" : NULL, .folder = "/nowhere"));
 }
 
 void call_loader(vm *m)
@@ -345,7 +346,7 @@ void call_loader(vm *m)
         FUZZ_CHECK(lg_loader_batches(l) >= -1, "%lld batches", (long long)lg_loader_batches(l));
         lg_loader **slot = &PICK(m, m->now->loaders), *gone = *slot;
         *slot = l;
-        lg_loader_free(gone);
+        lg_loader_close(gone);
 }
 
 void call_loader_next(vm *m)
@@ -389,6 +390,6 @@ void call_data_free(vm *m)
         } else {
                 lg_loader **l = &PICK(m, m->now->loaders), *gone = *l;
                 *l = NULL;
-                lg_loader_free(gone);
+                lg_loader_close(gone);
         }
 }

@@ -49,8 +49,8 @@ static void read_set(size_t size, int classes)
         const int64_t record = PIXELS + (classes == 10 ? 1 : 2);
         lg_ctx *c = lg_open(.threads = 1, FAILING(&memory));
         FUZZ_CHECK(c, "no memory for a context");
-        lg_dataset *d = classes == 10 ? lg_cifar10(c, "test", .folder = folder)
-                                      : lg_cifar100(c, "test", .folder = folder, .coarse = classes == 20);
+        lg_dataset *d = classes == 10 ? lg_dataset_cifar10(c, "test", .folder = folder)
+                                      : lg_dataset_cifar100(c, "test", .folder = folder, .coarse = classes == 20);
         if (d) {
                 FUZZ_CHECK(lg_dataset_size(d) * record == (int64_t)size, "%lld rows", (long long)lg_dataset_size(d));
                 lg_batch b;

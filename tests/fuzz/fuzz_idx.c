@@ -123,7 +123,7 @@ static void read_folder(const char *part)
 {
         failing memory;
         lg_ctx *c = open_counted(&memory);
-        lg_dataset *d = lg_fashion_mnist(c, part, .folder = folder);
+        lg_dataset *d = lg_dataset_fashion_mnist(c, part, .folder = folder);
         if (d)
                 FUZZ_CHECK(lg_dataset_size(d) == IMAGES, "%lld rows", (long long)lg_dataset_size(d));
         else

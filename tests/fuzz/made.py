@@ -12,12 +12,12 @@ import declarations  # noqa: E402
 
 DRAWN = {'lg_ctx *': 'm->now->ctx', 'lg_tensor *': 'tensor(m)', 'const lg_tensor *': 'tensor(m)', 'double': 'number(m)', 'int': 'dim(m)',
          'int64_t': 'size(m)', 'bool': 'flag(m)', 'lg_shape': 'shape(m)', 'lg_dims': 'dims(m)', 'lg_dtype': 'dtype(m)',
-         'lg_device': 'device(m)', 'lg_pair': 'pair(m)', 'lg_reduction': '(lg_reduction)(byte(m) % 5)', 'lg_list': 'list(m, room)',
+         'lg_device': 'device(m)', 'lg_pair': 'pair(m)', 'lg_reduction': '(lg_reduction)(byte(m) % 5)', 'lg_pad_mode': '(lg_pad_mode)(byte(m) % 5)', 'lg_list': 'list(m, room)',
          'lg_ints': 'ints(m, numbers)'}
 # By hand, in the file named or nowhere: they take memory, files, functions or objects, or return what is there already.
 OTHERS = {
     'calls_make.c': 'lg_from_with lg_borrow_with lg_keep lg_escape',
-    'calls_graph.c': 'lg_custom_with lg_grad_with lg_requires_grad lg_grad_of lg_detach',
+    'calls_graph.c': 'lg_custom_with lg_grad_with lg_set_requires_grad lg_grad_of lg_detach',
     'calls_nn.c': 'lg_forward_list lg_forward_params_list lg_recompute_list lg_parameter lg_buffer lg_module_add_parameter lg_module_add_buffer',
     'calls_train.c': 'lg_scaler_scale',
     'calls_group.c': 'lg_all_reduce_with lg_all_gather lg_reduce_scatter_with lg_broadcast lg_send lg_receive',

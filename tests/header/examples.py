@@ -22,12 +22,12 @@ lg_optimizer *opt; lg_scheduler *warmup, *cosine, *decay; lg_ema *average; lg_sc
 lg_dataset *d, *data, *train, *valid, *test; lg_loader *l, *loader, *batches; lg_batch sample;
 lg_sample *s; lg_custom_call *call; lg_device dev; lg_device_info_t info; int order; int64_t steps, epochs;
 lg_checkpoint *k; lg_weights *file; const char *path; lg_weight weight;
-lg_check_fn *fn; lg_custom_fn *cube, *cube_backward; lg_sample_fn *make_sample; lg_collate_fn *collate;
+lg_function *fn; lg_custom_fn *cube, *cube_backward; lg_sample_fn *make_sample; lg_collate_fn *collate;
 lg_transform *first, *second; lg_transform_fn *invert; lg_group *g;'''
 # What a name is in one header alone.
 OTHER = {'norm.h': 'lg_tensor *mean, *var;',
          'files.h': 'lg_csv *t, *train, *test;', 'tensor.h': 'float *data;', 'nn.h': 'lg_forward_fn *block; void *p;',
-         'data.h': 'lg_dataset *a, *b; FILE *files;', 'check.h': 'lg_check_fn *f;', 'optim.h': 'lg_tensor *norm;', 'state.h': 'lg_loader *loader; char name[8];'}
+         'data.h': 'lg_dataset *a, *b; FILE *files;', 'check.h': 'lg_function *f;', 'optim.h': 'lg_tensor *norm;', 'state.h': 'lg_loader *loader; char name[8];'}
 WARNINGS = ['-Wall', '-Wextra', '-Wpedantic', '-Wmissing-field-initializers', '-Wno-unused', '-Wno-unused-result',
             '-Wno-unused-parameter', '-Wno-uninitialized', '-Wno-maybe-uninitialized', '-Wno-unknown-warning-option']
 

@@ -54,7 +54,7 @@ static void operations(lg_ctx *c)
         float data[6] = {0, 1, 2, 3, 4, 5};
         lg_shape s = LG_SHAPE(n, 2);
         drop(lg_zeros(c, s, .dtype = LG_F64, .device = lg_cpu(), .requires_grad = true));
-        drop(lg_full(c, 7, LG_SHAPE_0D, .dtype = LG_I32));
+        drop(lg_full(c, LG_SHAPE_0D, 7, .dtype = LG_I32));
         drop(lg_eye(c, 3, n, .device = LG_NO_DEVICE));
         drop(lg_zeros_with(c, s, LG_OPTIONS(lg_create_options, .device = LG_DEVICE(LG_DEVICE_CPU, 0))));
         lg_tensor *x = lg_reshape(lg_from(c, data, LG_SHAPE(2, 3)), LG_SHAPE(2, -1)), *both[] = {x, x}, *i;

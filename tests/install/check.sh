@@ -34,7 +34,7 @@ installed() {
         export PKG_CONFIG_PATH=${pc%/*}
         folder=$(pkg-config --variable=libdir libgrad)
         [ "$folder" = "$prefix/lib" ] && [ -f "$prefix/include/grad.h" ] && [ -f "$prefix/include/grad/types.h" ] &&
-                [ -e "$folder/libgrad.so.0" ] && [ -f "$folder/libgrad.a" ] && echo "$folder"
+                [ -e "$folder/libgrad.so.1" ] && [ -f "$folder/libgrad.a" ] && echo "$folder"
 }
 
 # Each installed program has its manual, and each name of README is there.
@@ -50,14 +50,14 @@ manuals() {
 # What Debian asks of its own libraries and programs: full RELRO, no stack that runs, canaries, checked functions.
 hardened() {
         local file
-        for file in "$folder"/libgrad*.so.0 "$prefix"/bin/*; do
+        for file in "$folder"/libgrad*.so.1 "$prefix"/bin/*; do
                 readelf -lW "$file" >"$work/segments"
                 grep -q GNU_RELRO "$work/segments" || { echo "$file has no RELRO"; return 1; }
                 grep 'GNU_STACK' "$work/segments" | grep -q 'RW ' || { echo "$file has a stack that runs"; return 1; }
                 readelf -dW "$file" | grep -q 'BIND_NOW\|FLAGS_1.*NOW' || { echo "$file binds late"; return 1; }
                 nm -D "$file" | grep -q '__stack_chk_fail' || { echo "$file has no stack protector"; return 1; }
         done
-        nm -D "$folder/libgrad.so.0" | grep '__[a-z]*_chk@' | grep -qv '__\(printf\|sprintf\|strcat\)_chk' ||
+        nm -D "$folder/libgrad.so.1" | grep '__[a-z]*_chk@' | grep -qv '__\(printf\|sprintf\|strcat\)_chk' ||
                 { echo 'built without _FORTIFY_SOURCE'; return 1; }
         echo 'RELRO, stack protector, _FORTIFY_SOURCE'
 }
@@ -65,7 +65,7 @@ hardened() {
 # with COMPILER ARGUMENT...: against the shared library, and run with it.
 with() {
         "$@" "$program" -x none $(pkg-config --cflags --libs libgrad) -o "$work/train" &&
-                LD_LIBRARY_PATH=$folder ldd "$work/train" | grep -q "libgrad.so.0 => $folder" &&
+                LD_LIBRARY_PATH=$folder ldd "$work/train" | grep -q "libgrad.so.1 => $folder" &&
                 LD_LIBRARY_PATH=$folder "$work/train"
 }
 
@@ -73,10 +73,10 @@ with() {
 processes() {
         local name count=0 way
         for name in openmpi mpich; do
-                ldd "$folder/libgrad.so.0" | grep -i 'libmpi' && return 1
-                grep -q "libgrad-$name.so.0" "$build/build.ninja" || continue
+                ldd "$folder/libgrad.so.1" | grep -i 'libmpi' && return 1
+                grep -q "libgrad-$name.so.1" "$build/build.ninja" || continue
                 count=$((count + 1))
-                ldd "$folder/libgrad-$name.so.0" | grep -q 'libmpi' || { echo "libgrad-$name.so.0 links no MPI"; return 1; }
+                ldd "$folder/libgrad-$name.so.1" | grep -q 'libmpi' || { echo "libgrad-$name.so.1 links no MPI"; return 1; }
                 way=(-n 2)
                 [ $name = mpich ] || way+=(--allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
                 command -v mpirun.$name >/dev/null || continue

@@ -126,7 +126,7 @@ static void begin(run *r, const char *model)
         if (goes_on) /* nothing that is in the file is right by chance */
                 lg_seed(c, (uint64_t)getpid());
         r->batches = lg_loader_open(c, images, BATCH, .shuffle = true, .workers = 2, .device = d);
-        lg_default_device(c, d);
+        lg_set_default_device(c, d);
         r->net = lg_model(c, model);
         lg_module_to(r->net, d);
         r->opt = lg_adam(c, lg_parameters(r->net), 1e-3);
@@ -191,8 +191,8 @@ static void hash_parameters(run *r, uint64_t *hash)
 static uint64_t hash_of(run *r)
 {
         uint64_t hash = HASH_BEGIN;
-        lg_random_state random = lg_get_random_state(r->c);
-        double rate = lg_get_lr(r->opt);
+        lg_random_state random = lg_random_state_of(r->c);
+        double rate = lg_lr(r->opt);
         hash_parameters(r, &hash);
         lg_ema_swap(r->average);
         hash_parameters(r, &hash);

@@ -107,7 +107,7 @@ void creations(lg_ctx *c, float *f, const double *g, void *memory, const void *b
 
 void reductions(lg_tensor *x, lg_tensor *none)
 {
-        sink = lg_norm(x, LG_INFINITY);
+        sink = lg_norm(x, .p = LG_INFINITY);
         sink = lg_sum(lg_sum(lg_sum(x)));
         sink = lg_sum(none ? none : x);
         sink = lg_sum_with(x, NULL);
@@ -176,16 +176,16 @@ void norms(lg_tensor *x, lg_tensor *w, lg_tensor *b, bool training)
         sink = lg_batch_norm(x, w, b, .training = true, .residual = x, .relu = true);
         sink = lg_group_norm(x, 3, w, NULL, .eps = LG_ZERO);
         sink = lg_instance_norm(x, w, b, .eps = 1e-3);
-        sink = lg_rms_norm(x, 1, w, .eps = LG_ZERO);
+        sink = lg_rms_norm(x, LG_SHAPE(8), w, .eps = LG_ZERO);
         sink = lg_normalize(x, 1, .eps = 1e-6);
-        sink = lg_feature_dropout(x, 0.5, .off = true);
+        sink = lg_feature_dropout(x, 0.5);
 }
 
 void picking(lg_tensor *x, lg_tensor *t)
 {
         sink = lg_max(lg_max(x, 1), 0);
         lg_tensor *i = NULL;
-        sink = lg_embedding(x, t, .padding_idx = LG_ZERO_INT);
+        sink = lg_embedding(t, x, .padding_idx = LG_ZERO_INT);
         sink = lg_topk(x, 5, -1, .smallest = true, .indices = &i);
         sink = i;
 }
@@ -322,7 +322,7 @@ void modules(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *mask, FILE *f)
 void training(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *y)
 {
         lg_optimizer *opt = lg_sgd(c, lg_parameters(net), 0.1);
-        lg_add_group(opt, LG_LIST(w));
+        lg_add_param_group(opt, LG_LIST(w));
         lg_group *group = lg_group_open(c);
         y = lg_reduce_scatter(lg_all_reduce(y, group), group);
         lg_no_sync(net)
@@ -368,14 +368,14 @@ void training(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *
         sink = lg_rmsprop(c, lg_parameters(net), 1e-3, .centered = true);
         sink = lg_adagrad(c, lg_parameters(net), 1e-2, .lr_decay = 0.1);
         sink = lg_adadelta(c, lg_parameters(net), 1, .rho = LG_ZERO, .eps = 1e-3);
-        lg_add_group(opt, lg_parameters_matching(net, "*.bias"), .lr = 0.5, .weight_decay = LG_ZERO);
+        lg_add_param_group(opt, lg_parameters_matching(net, "*.bias"), .lr = 0.5, .weight_decay = LG_ZERO);
         lg_clip_grad_norm(LG_LIST(w), 1, .p = LG_INFINITY, .norm = &norm);
         sink = lg_cosine_lr(opt, 100, .eta_min = 1e-4);
         sink = lg_constant_lr(opt, 100, .factor = 0.5);
         sink = lg_one_cycle_lr(opt, 0.1, 100, .pct_start = 0.2, .linear = true);
         sink = lg_reduce_on_plateau(opt, 0.5, .patience = LG_ZERO_INT, .min_lr = 1e-6);
         sink = lg_dataset_tensors(c, x, y, .scale = 1.0 / 255, .shift = -0.5);
-        sink = lg_fashion_mnist(c, "test", .folder = "nowhere", .bytes = true);
+        sink = lg_dataset_fashion_mnist(c, "test", .folder = "nowhere", .bytes = true);
         sink = lg_loader_open(c, data, 64, .shuffle = true, .drop_last = true, .workers = 2, .device = lg_cpu());
 #endif
 }
@@ -412,7 +412,7 @@ void files(lg_ctx *c, lg_tensor *x)
         lg_names columns = lg_csv_columns(t), texts = lg_csv_texts(t, "species");
         if (lg_csv_rows(t) > 0 && columns.count > 1 && texts.count > 1)
                 sink = lg_csv_numbers(t, columns);
-        if (lg_dataset_classes(lg_image_folder(c, "pets")).count > 2)
+        if (lg_dataset_classes(lg_dataset_image_folder(c, "pets")).count > 2)
                 return;
 #ifndef NO_NAMED
         sink = lg_dataset_text(c, "book.txt", 256, .stride = 1);
@@ -421,8 +421,8 @@ void files(lg_ctx *c, lg_tensor *x)
         sink = lg_csv_numbers(t, LG_NAMES("length"), .missing_as = LG_ZERO, .dtype = LG_F64);
         sink = lg_csv_integers(t, "label", .missing_as = LG_ZERO_INT);
         sink = lg_csv_categories(t, "species", .texts = texts, .missing_as = -100);
-        sink = lg_cifar10(c, "train", .folder = "nowhere", .bytes = true);
-        sink = lg_cifar100(c, "test", .folder = "nowhere", .coarse = true, .bytes = true);
+        sink = lg_dataset_cifar10(c, "train", .folder = "nowhere", .bytes = true);
+        sink = lg_dataset_cifar100(c, "test", .folder = "nowhere", .coarse = true, .bytes = true);
 #endif
 }
 
@@ -500,13 +500,13 @@ void nested(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *b,
         sink = lg_cat(LG_LIST(lg_sum(lg_cat(LG_LIST(x, lg_cat(LG_LIST(x, w), 0)), 0)), lg_forward(net, x, w)), 0);
         static const float one[] = {1};
         sink = lg_mul(lg_from(c, one, LG_SHAPE(1)), lg_expand(lg_from(c, one, LG_SHAPE_0D), LG_SHAPE(1)));
-        lg_backward(lg_cross_entropy(lg_forward(net, lg_dropout(lg_embedding(w, t), 0.1)), t));
+        lg_backward(lg_cross_entropy(lg_forward(net, lg_dropout(lg_embedding(t, w), 0.1, .training = true)), t));
 #ifndef NO_NAMED
         sink = lg_sum(lg_conv2d(lg_max_pool2d(lg_conv2d(x, w, b, .stride = 2), 3, .stride = 2), w, NULL, .padding = 1),
                       .dims = LG_DIMS(0, 1), .keep_dim = true);
         sink = lg_pad(lg_pad(lg_pad(x, LG_INTS(1, 1), .value = 1), LG_INTS(lg_ndim_of(lg_sum(x)), 0)), LG_INTS(1, 0),
                       .value = lg_item(lg_sum(x, .keep_dim = true)));
-        lg_backward(lg_cross_entropy(lg_forward(net, lg_dropout(x, 0.1, .off = true)), t, .weight = lg_sum(w)),
+        lg_backward(lg_cross_entropy(lg_forward(net, lg_dropout(x, 0.1)), t, .weight = lg_sum(w)),
                     .grad = lg_ones(c, LG_SHAPE_0D, .dtype = lg_dtype_of(lg_mean(x, .keep_dim = true))));
         lg_grad(LG_LIST(lg_sum(x)), LG_LIST(x), .grads = LG_LIST(lg_scalar(c, 1, .dtype = LG_F32)));
         sink = lg_nn_sequential(

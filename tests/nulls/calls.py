@@ -27,20 +27,20 @@ OTHERS = {
     'const char *': '"x"', 'char *': 'g->memory', 'void *': 'g->memory', 'double *': 'g->memory', 'int64_t *': 'g->memory', 'lg_tensor **': 'g->memory',
     'lg_dataset **': 'g->memory', 'char **': 'g->memory', 'lg_device *': 'g->memory', 'lg_memory_stats_t *': 'g->memory',
     'lg_device_info_t *': 'g->memory', 'lg_outputs *': 'g->memory', 'lg_weight *': 'g->memory', 'lg_batch *': 'g->memory',
-    'lg_message_fn *': 'on_message', 'lg_hook_fn *': 'on_hook', 'lg_parameter_fn *': 'on_parameter', 'lg_lambda_fn *': 'on_lambda',
+    'lg_message_fn *': 'on_message', 'lg_hook_fn *': 'on_hook', 'lg_tensor_fn *': 'on_parameter', 'lg_lambda_fn *': 'on_lambda',
     'lg_trace_fn *': 'on_trace', 'lg_sample_fn *': 'on_sample', 'lg_collate_fn *': 'on_collate', 'lg_transform_fn *': 'on_transform',
-    'lg_check_fn *': 'on_check', 'lg_names': 'LG_NAMES("x")', 'lg_ints': 'LG_INTS(1)', 'lg_numbers': 'LG_NUMBERS(1)',
+    'lg_function *': 'on_check', 'lg_names': 'LG_NAMES("x")', 'lg_ints': 'LG_INTS(1)', 'lg_numbers': 'LG_NUMBERS(1)',
 }
 VALUES = {
     'lg_shape': 'LG_SHAPE(2, 3)', 'lg_dims': 'LG_DIMS(0)', 'lg_device': 'lg_cpu()', 'lg_scope': 'g->scope',
     'lg_fields': 'LG_FIELDS(LG_FIELD("x", LG_F32, LG_SHAPE(1)))', 'lg_random_state': '(lg_random_state){0}', 'lg_dtype': 'LG_F32',
-    'lg_device_type': 'LG_DEVICE_CPU', 'lg_rank_op': 'LG_RANKS_SUM', 'lg_state_kind': 'LG_STATE_MODULE', 'lg_error_code': 'LG_ERR_STATE',
+    'lg_device_type': 'LG_DEVICE_CPU', 'lg_reduce_op': 'LG_REDUCE_OP_SUM', 'lg_state_kind': 'LG_STATE_MODULE', 'lg_error_code': 'LG_ERR_STATE',
     'double': '1', 'int': '1', 'int64_t': '1', 'size_t': '64', 'uint64_t': '1', 'bool': 'true',
 }
 # What one parameter, or all of a name, are given in place of that.
 SPECIAL = {
     'lg_tensor *condition': 'g->mask', 'lg_tensor *index': 'g->index', 'lg_layer_norm_with.w': 'g->row', 'lg_layer_norm_with.b': 'g->row', 'lg_write_png.t': 'g->picture',
-    'lg_read.bytes': '24', 'lg_write.bytes': '24', 'lg_weights_text.i': '0', 'lg_weights_at_with.i': '0', 'lg_grad_with.outputs': 'LG_LIST(lg_sum(lg_forward(g->net, g->x)))',
+    'lg_read.bytes': '24', 'lg_write.bytes': '24', 'lg_weights_metadata.i': '0', 'lg_weights_at_with.i': '0', 'lg_grad_with.outputs': 'LG_LIST(lg_sum(lg_forward(g->net, g->x)))',
     'lg_grad_with.inputs': 'lg_parameters(g->net)', 'lg_forward_params_list.params': 'lg_parameters(g->net)',
     'lg_loader_open_with.data': 'g->data', 'lg_system_free.p': 'NULL', 'lg_child.index': '0', 'lg_trace_print.user': 'g->file',
 }
@@ -60,8 +60,8 @@ OPTIONS = {}  # types of structs of options: their members
 OPTIONAL = {
     'lg_linear.b', 'lg_conv2d_with.b', 'lg_conv1d_with.b', 'lg_conv_transpose2d_with.b', 'lg_conv_transpose1d_with.b',
     'lg_layer_norm_with.w', 'lg_layer_norm_with.b', 'lg_group_norm_with.w', 'lg_group_norm_with.b', 'lg_instance_norm_with.w',
-    'lg_instance_norm_with.b', 'lg_rms_norm_with.w', 'lg_on_message.fn', 'lg_trace_with.fn', 'lg_system_free.p', 'lg_memory_stats_with.ret',
-    'lg_try_all_cuda.ret', 'lg_set_error.format', 'lg_nn_sequential_list.children', 'lg_nn_module_list_list.children',
+    'lg_instance_norm_with.b', 'lg_rms_norm_with.w', 'lg_on_message.fn', 'lg_set_trace_with.fn', 'lg_system_free.p', 'lg_memory_stats_with.ret',
+    'lg_try_all_cuda.ret', 'lg_set_error.format', 'lg_nn_sequential_list.children', 'lg_nn_module_list_of.children',
     'lg_transforms_list.parts', 'lg_names_free.names',
 }
 # Lists in which NULL stands for something.
@@ -69,7 +69,7 @@ ENTRIES = {'lg_grad_options.grads', 'lg_module_print_options.inputs'}
 # What does not return a zero without a context.
 NOT_ZERO = {
     'lg_open_with', 'lg_error', 'lg_error_code_of', 'lg_system_alloc', 'lg_memory_stats_with', 'lg_try_cuda', 'lg_try_all_cuda', 'lg_size_of', 'lg_item',
-    'lg_print', 'lg_get_group_lr', 'lg_get_lr', 'lg_clip_grad_norm_with', 'lg_scaler_get_scale', 'lg_group_size', 'lg_group_transport',
+    'lg_print', 'lg_param_group_lr', 'lg_lr', 'lg_clip_grad_norm_with', 'lg_scaler_scale_of', 'lg_group_size', 'lg_group_transport',
 }
 
 

@@ -135,7 +135,7 @@ static bool sample_of(lg_dataset *d)
 
 static bool read_pictures(lg_ctx *c)
 {
-        return sample_of(lg_image_folder(c, "pictures"));
+        return sample_of(lg_dataset_image_folder(c, "pictures"));
 }
 
 static bool read_records(lg_ctx *c)
@@ -156,7 +156,7 @@ static bool read_rows(lg_ctx *c)
 static bool read_batches(lg_ctx *c)
 {
         lg_batch b;
-        return lg_loader_next(lg_loader_open(c, lg_image_folder(c, "pictures"), 1, .workers = 2), &b);
+        return lg_loader_next(lg_loader_open(c, lg_dataset_image_folder(c, "pictures"), 1, .workers = 2), &b);
 }
 
 static bool join_group(lg_ctx *c)

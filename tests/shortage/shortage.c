@@ -53,7 +53,7 @@ static bool build(run *r)
         r->net = lg_model(c, r->w->model);
         r->opt = lg_adam(c, lg_parameters(r->net), 1e-3);
         lg_tensor *x = lg_uniform(c, 0, 1, LG_SHAPE(n, 1, 28, 28)), *y = lg_randint(c, 0, 10, LG_SHAPE(n));
-        r->random = lg_get_random_state(c);
+        r->random = lg_random_state_of(c);
         return r->built = lg_loader_next(lg_loader_open(c, lg_dataset_tensors(c, x, y), n, .workers = 2), &r->b);
 }
 

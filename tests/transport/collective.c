@@ -15,11 +15,11 @@ static lg_tensor *all_reduce_sum(lg_tensor *x)
 }
 static lg_tensor *all_reduce_mean(lg_tensor *x)
 {
-        return lg_all_reduce(x, g, .op = LG_RANKS_MEAN);
+        return lg_all_reduce(x, g, .op = LG_REDUCE_OP_MEAN);
 }
 static lg_tensor *all_reduce_max(lg_tensor *x)
 {
-        return lg_all_reduce(x, g, .op = LG_RANKS_MAX);
+        return lg_all_reduce(x, g, .op = LG_REDUCE_OP_MAX);
 }
 static lg_tensor *broadcast(lg_tensor *x)
 {
@@ -35,11 +35,11 @@ static lg_tensor *scatter_sum(lg_tensor *x)
 }
 static lg_tensor *scatter_mean(lg_tensor *x)
 {
-        return lg_reduce_scatter(x, g, .op = LG_RANKS_MEAN);
+        return lg_reduce_scatter(x, g, .op = LG_REDUCE_OP_MEAN);
 }
 static lg_tensor *scatter_max(lg_tensor *x)
 {
-        return lg_reduce_scatter(x, g, .op = LG_RANKS_MAX);
+        return lg_reduce_scatter(x, g, .op = LG_REDUCE_OP_MAX);
 }
 /* From rank 0 to rank 1, which squares it; the others keep theirs. */
 static lg_tensor *pass(lg_tensor *x)
@@ -68,7 +68,7 @@ static lg_tensor *gradient(fn *f, lg_tensor *x, bool second)
 
 static double total(fn *f, const double *at, bool second)
 {
-        lg_tensor *x = lg_requires_grad(lg_from(c, at, LG_SHAPE(12, 2)), true);
+        lg_tensor *x = lg_set_requires_grad(lg_from(c, at, LG_SHAPE(12, 2)), true);
         lg_tensor *loss = second ? lg_sum(lg_square(gradient(f, x, false))) : loss_of(f, x);
         return lg_item(lg_all_reduce(lg_detach(loss), g));
 }
@@ -79,7 +79,7 @@ static void check_gradient(const char *name, fn *f, bool second)
         lg_scope scope = lg_scope_begin(c);
         for (int i = 0; i < 24; i++)
                 at[i] = sin(1.0 + 5 * rank + i);
-        lg_tensor *x = lg_requires_grad(lg_from(c, at, LG_SHAPE(12, 2)), true);
+        lg_tensor *x = lg_set_requires_grad(lg_from(c, at, LG_SHAPE(12, 2)), true);
         CHECK(lg_read(gradient(f, x, second), got, LG_F64, sizeof got));
         for (int r = 0; r < size; r++)
                 for (int i = 0; i < 24; i += 5) {
@@ -103,14 +103,14 @@ static void check_values(void)
 {
         static const lg_dtype dtypes[] = {LG_F32, LG_F64, LG_F16, LG_BF16, LG_I64, LG_I32, LG_U8};
         for (int i = 0; i < 7; i++) {
-                lg_tensor *x = lg_full(c, rank + 1, LG_SHAPE(size, 3), .dtype = dtypes[i]);
+                lg_tensor *x = lg_full(c, LG_SHAPE(size, 3), rank + 1, .dtype = dtypes[i]);
                 CHECK(lg_item(lg_amax(lg_all_reduce(x, g))) == size * (size + 1) / 2);
-                CHECK(lg_item(lg_amin(lg_all_reduce(x, g, .op = LG_RANKS_MAX))) == size);
+                CHECK(lg_item(lg_amin(lg_all_reduce(x, g, .op = LG_REDUCE_OP_MAX))) == size);
                 CHECK(lg_item(lg_amin(lg_broadcast(x, g, size - 1))) == size);
                 CHECK(lg_shape_of(lg_all_gather(x, g)).size[0] == (int64_t)size * size);
-                CHECK(lg_all_reduce_(x, g, LG_RANKS_SUM) && lg_item(lg_amin(x)) == size * (size + 1) / 2);
+                CHECK(lg_all_reduce_(x, g, LG_REDUCE_OP_SUM) && lg_item(lg_amin(x)) == size * (size + 1) / 2);
         }
-        lg_tensor *t = lg_transpose(lg_full(c, rank, LG_SHAPE(2, 3)), 0, 1);
+        lg_tensor *t = lg_transpose(lg_full(c, LG_SHAPE(2, 3), rank), 0, 1);
         CHECK(lg_broadcast_(t, g, 0) && lg_item(lg_amax(t)) == 0);
         lg_tensor *none = lg_zeros(c, LG_SHAPE(0, 3));
         CHECK(lg_numel(lg_all_reduce(none, g)) == 0 && lg_shape_of(lg_all_gather(none, g)).size[1] == 3);
@@ -132,7 +132,7 @@ static void check_split(void)
                 const int all = size - (size > 1), members = (all + 1 - rank % 2) / 2;
                 CHECK(lg_group_size(part) == members && lg_group_rank(part) == rank / 2);
                 CHECK(lg_item(lg_all_reduce(lg_ones(c, LG_SHAPE_0D), part)) == members);
-                lg_group_free(part);
+                lg_group_close(part);
         }
         CHECK(lg_item(lg_all_reduce(lg_ones(c, LG_SHAPE_0D), g)) == size);
 }
@@ -146,7 +146,7 @@ static void check_errors(void)
         lg_clear_error(c);
         CHECK(!lg_send(x, g, rank) && lg_error_code_of(c) == LG_ERR_ARGUMENT);
         lg_clear_error(c);
-        CHECK(!lg_all_reduce(x, g, .op = LG_RANKS_MEAN) && lg_error_code_of(c) == LG_ERR_DTYPE);
+        CHECK(!lg_all_reduce(x, g, .op = LG_REDUCE_OP_MEAN) && lg_error_code_of(c) == LG_ERR_DTYPE);
         lg_clear_error(c);
         CHECK(!lg_all_gather(lg_ones(c, LG_SHAPE_0D), g) && lg_error_code_of(c) == LG_ERR_SHAPE);
         lg_clear_error(c);

@@ -180,7 +180,7 @@ static double hidden(const times *t, int n, bool least)
 static double agree(const side *s, double value)
 {
         lg_scope scope = lg_scope_begin(s->c);
-        value = lg_item(lg_broadcast(lg_full(s->c, value, LG_SHAPE_0D, .dtype = LG_F64), s->g, 0));
+        value = lg_item(lg_broadcast(lg_full(s->c, LG_SHAPE_0D, value, .dtype = LG_F64), s->g, 0));
         lg_scope_end(s->c, scope);
         return value;
 }

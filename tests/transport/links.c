@@ -91,7 +91,7 @@ static void end_training(const training *t)
 
 static lg_tensor *ranks_of(lg_dtype dtype, int64_t n)
 {
-        return lg_full(c, rank + 1, LG_SHAPE(size, n), .dtype = dtype);
+        return lg_full(c, LG_SHAPE(size, n), rank + 1, .dtype = dtype);
 }
 
 static void check_values(int64_t n)
@@ -101,7 +101,7 @@ static void check_values(int64_t n)
         for (int i = 0; i < 7; i++) {
                 lg_tensor *x = ranks_of(dtypes[i], n), *y = lg_all_reduce(x, g), *all = lg_all_gather(x, g);
                 CHECK(lg_item(lg_amax(y)) == sum && lg_item(lg_amin(y)) == sum);
-                CHECK(lg_item(lg_amin(lg_all_reduce(x, g, .op = LG_RANKS_MAX))) == size);
+                CHECK(lg_item(lg_amin(lg_all_reduce(x, g, .op = LG_REDUCE_OP_MAX))) == size);
                 CHECK(lg_item(lg_amin(lg_broadcast(x, g, size - 1))) == size);
                 for (int r = 0; r < size; r++) {
                         lg_tensor *part = lg_slice(all, 0, r * size, (r + 1) * size);
@@ -110,9 +110,9 @@ static void check_values(int64_t n)
                 lg_tensor *own = lg_reduce_scatter(x, g);
                 CHECK(lg_shape_of(own).size[0] == 1 && lg_item(lg_amin(own)) == sum && lg_item(lg_amax(own)) == sum);
         }
-        lg_tensor *any = lg_all_reduce(lg_full(c, rank == 0, LG_SHAPE(n), .dtype = LG_BOOL), g);
+        lg_tensor *any = lg_all_reduce(lg_full(c, LG_SHAPE(n), rank == 0, .dtype = LG_BOOL), g);
         CHECK(lg_item(lg_sum(any)) == (double)n);
-        lg_tensor *mean = lg_all_reduce(ranks_of(LG_F64, n), g, .op = LG_RANKS_MEAN);
+        lg_tensor *mean = lg_all_reduce(ranks_of(LG_F64, n), g, .op = LG_REDUCE_OP_MEAN);
         CHECK(lg_item(lg_amax(mean)) > sum / size - 1e-12 && lg_item(lg_amax(mean)) < sum / size + 1e-12);
         CHECK(lg_numel(lg_all_reduce(lg_zeros(c, LG_SHAPE(0, 3)), g)) == 0);
 }
@@ -120,7 +120,7 @@ static void check_values(int64_t n)
 /* From each rank to the next. */
 static void check_pairs(void)
 {
-        lg_tensor *x = lg_full(c, rank, LG_SHAPE(70000)), *got = x;
+        lg_tensor *x = lg_full(c, LG_SHAPE(70000), rank), *got = x;
         for (int r = 0; r + 1 < size; r++) {
                 if (rank == r)
                         CHECK(lg_send(x, g, r + 1));
@@ -132,7 +132,7 @@ static void check_pairs(void)
 /* A tensor of the host on one rank: all go through it. */
 static void check_mixed(void)
 {
-        lg_tensor *x = lg_full(c, rank + 1, LG_SHAPE(5), .device = rank ? lg_group_device(g) : lg_cpu());
+        lg_tensor *x = lg_full(c, LG_SHAPE(5), rank + 1, .device = rank ? lg_group_device(g) : lg_cpu());
         CHECK(lg_item(lg_sum(lg_all_reduce(x, g))) == 5 * size * (size + 1) / 2.0);
         CHECK(lg_item(lg_sum(lg_broadcast(x, g, 0))) == 5);
 }
@@ -141,7 +141,7 @@ static void check_right(void)
 {
         lg_device_info_t info;
         CHECK(lg_device_info(c, lg_group_device(g), &info) && info.nccl_number >= 21400 && info.nccl[0] == '2');
-        lg_tensor *first = lg_full(c, 7, LG_SHAPE(3)); /* before there is a link */
+        lg_tensor *first = lg_full(c, LG_SHAPE(3), 7); /* before there is a link */
         if (rank < 2)
                 CHECK(rank ? lg_item(lg_sum(lg_receive(first, g, 0))) == 21 : lg_send(first, g, 1) != NULL);
         check_mixed();
@@ -152,7 +152,7 @@ static void check_right(void)
         const int64_t handles = count("cudasim_handles");
         lg_group *part = lg_group_split(g, rank % 2);
         CHECK(lg_item(lg_all_reduce(lg_ones(c, LG_SHAPE_0D), part)) == lg_group_size(part));
-        lg_group_free(part);
+        lg_group_close(part);
         CHECK(count("cudasim_handles") == handles);
         training t = new_training();
         for (int i = 0; i < 3; i++)
@@ -174,7 +174,7 @@ static void check_host(const char *words)
         const bool there = !getenv("CUDASIM_NCCL");
         CHECK(lg_device_info(c, lg_group_device(g), &info) && (info.nccl_number != 0) == there);
         check_values(3);
-        lg_tensor *first = lg_full(c, 7, LG_SHAPE(3));
+        lg_tensor *first = lg_full(c, LG_SHAPE(3), 7);
         if (rank < 2)
                 CHECK(rank ? lg_item(lg_sum(lg_receive(first, g, 0))) == 21 : lg_send(first, g, 1) != NULL);
         training t = new_training();
@@ -261,7 +261,7 @@ static void check_lost(const char *kind)
         CHECK(!lg_barrier(g) && lg_error_code_of(c) == LG_ERR_COMM);
         lg_clear_error(c);
         CHECK(lg_item(lg_sum(lg_ones(c, LG_SHAPE(4)))) == 4);
-        lg_loader_free(l);
+        lg_loader_close(l);
         end_training(&t);
 }
 
@@ -277,7 +277,7 @@ int main(int argc, char **words)
                 setenv("CUDASIM_NCCL_REFUSE", "1", 1);
         c = lg_open(.threads = 1, .seed = 3);
         lg_on_message(c, take_message, NULL);
-        lg_default_device(c, lg_parse_device(c, getenv("LG_TEST_DEVICE")));
+        lg_set_default_device(c, lg_parse_device(c, getenv("LG_TEST_DEVICE")));
         const bool refused = !strcmp(kind, "refused");
         const bool fails = strcmp(kind, "right") && strcmp(kind, "absent") && strcmp(kind, "shared") && !refused;
         g = lg_group_open(c,
@@ -285,7 +285,7 @@ int main(int argc, char **words)
                                      : refused ? 2 * SECONDS
                                                : 60,
                           .device = !strcmp(kind, "shared") ? LG_DEVICE(LG_DEVICE_CUDA, 1) : LG_NO_DEVICE);
-        lg_default_device(c, lg_group_device(g));
+        lg_set_default_device(c, lg_group_device(g));
         rank = lg_group_rank(g);
         size = lg_group_size(g);
         CHECK(g && size > 1);

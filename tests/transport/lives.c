@@ -51,7 +51,7 @@ static bool begin(training *t)
 {
         lg_tensor *x = lg_sin(lg_arange(c, 0, SAMPLES * 16, 1, .dtype = LG_F64));
         lg_tensor *y =
-                lg_remainder(lg_arange(c, 0, SAMPLES, 1, .dtype = LG_I64), lg_full(c, 4, LG_SHAPE_0D, .dtype = LG_I64));
+                lg_remainder(lg_arange(c, 0, SAMPLES, 1, .dtype = LG_I64), lg_full(c, LG_SHAPE_0D, 4, .dtype = LG_I64));
         lg_dataset *data = lg_dataset_list(c, LG_LIST(lg_reshape(x, LG_SHAPE(SAMPLES, 16)), y));
         t->net = lg_nn_sequential(c, lg_nn_linear(c, 16, 200), lg_nn_tanh(c), lg_nn_linear(c, 200, 4));
         t->opt = lg_module_cast(t->net, LG_F64) ? lg_adam(c, lg_parameters(t->net), 1e-2) : NULL;
@@ -71,7 +71,7 @@ static void go_on(training *t, int64_t steps, const char *file)
                         lg_zero_grad(t->opt);
                         if (!lg_backward(loss) || !lg_step(t->opt))
                                 break;
-                        lg_tensor *mean = lg_all_reduce(lg_detach(loss), g, .op = LG_RANKS_MEAN);
+                        lg_tensor *mean = lg_all_reduce(lg_detach(loss), g, .op = LG_REDUCE_OP_MEAN);
                         const double value = lg_item(mean);
                         t->step += mean != NULL;
                         if (rank == 0 && mean) {

@@ -23,12 +23,12 @@ says "^1 process: no launcher" 0 SLURM_STEP_NUM_TASKS=1 SLURM_NTASKS=8
 says "^1 process: no launcher" 0 SLURM_NTASKS=8 # in a script of sbatch, without srun
 
 # libgrad.so where no modules are, nor the system has them; then files that are none
-cp "$library" "$work/libgrad.so.0"
+cp "$library" "$work/libgrad.so.1"
 export LD_LIBRARY_PATH="$work"
-says "PMI_SIZE=2: MPICH's launcher .*libgrad-mpich.so.0: cannot open.*; install libgrad0-mpich, .* libmpich-dev" 1 PMI_SIZE=2
-says "Open MPI's launcher .*libgrad-openmpi.so.0: cannot open.*; install libgrad0-openmpi, .* libopenmpi-dev" 1 OMPI_COMM_WORLD_SIZE=2
-says 'Slurm, with PMIx, has .*install libgrad0-openmpi' 1 SLURM_STEP_NUM_TASKS=2 PMIX_RANK=0
-says 'Slurm has .*install libgrad0-mpich' 1 SLURM_STEP_NUM_TASKS=2
-echo no module >"$work/libgrad-mpich.so.0"
-says "$work/libgrad-mpich.so.0: \(file too short\|invalid ELF header\)" 1 PMI_SIZE=2
+says "PMI_SIZE=2: MPICH's launcher .*libgrad-mpich.so.1: cannot open.*; install libgrad1-mpich, .* libmpich-dev" 1 PMI_SIZE=2
+says "Open MPI's launcher .*libgrad-openmpi.so.1: cannot open.*; install libgrad1-openmpi, .* libopenmpi-dev" 1 OMPI_COMM_WORLD_SIZE=2
+says 'Slurm, with PMIx, has .*install libgrad1-openmpi' 1 SLURM_STEP_NUM_TASKS=2 PMIX_RANK=0
+says 'Slurm has .*install libgrad1-mpich' 1 SLURM_STEP_NUM_TASKS=2
+echo no module >"$work/libgrad-mpich.so.1"
+says "$work/libgrad-mpich.so.1: \(file too short\|invalid ELF header\)" 1 PMI_SIZE=2
 exit $status

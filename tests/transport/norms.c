@@ -69,8 +69,8 @@ static void check_steps(const norms *n, lg_shape s)
         for (int i = 1; i <= 2; i++) {
                 lg_tensor *x = numbers(n, s, 0.7 * i), *slope = numbers(n, s, 1.1), *bend = numbers(n, s, 0.3);
                 lg_tensor *mine = lg_detach(rows(n, x));
-                lg_requires_grad(x, true);
-                lg_requires_grad(mine, true);
+                lg_set_requires_grad(x, true);
+                lg_set_requires_grad(mine, true);
                 lg_tensor *own = lg_forward(n->own, mine), *whole = lg_forward(n->whole, x);
                 CHECK(is_near(n, own, rows(n, whole)));
                 check_running(n);
@@ -107,7 +107,7 @@ static void check_mistakes(void)
         CHECK(part && lg_sync_batch_norm(m, part));
         CHECK(!lg_forward(m, lg_ones(c, LG_SHAPE(2, CHANNELS + 1))) && lg_error_code_of(c) == LG_ERR_SHAPE);
         lg_clear_error(c);
-        lg_group_free(part);
+        lg_group_close(part);
         lg_tensor *y = lg_forward(m, lg_ones(c, LG_SHAPE(2, CHANNELS)));
         CHECK(size == 1 ? y != NULL : !y && lg_error_code_of(c) == LG_ERR_STATE);
         lg_clear_error(c);

@@ -52,7 +52,7 @@ static bool backward(lg_scaler *s, lg_tensor *loss)
 static double step(lg_module *net, lg_optimizer *opt, lg_scaler *s, const way *w, lg_tensor *x, lg_tensor *y,
                    int64_t from, int64_t to)
 {
-        const bool together = lg_get_sync_mode(net);
+        const bool together = lg_sync_mode(net);
         double loss = 0;
         lg_zero_grad(opt);
         for (int i = 0; i < w->parts; i++) {
@@ -115,7 +115,7 @@ static void train(const way *w)
         lg_scaler *whole_scaler = w->scaler && !rank ? lg_scaler_new(c) : NULL;
         const int64_t from = begin_of(w, rank), to = begin_of(w, rank + 1);
         if (w->uneven && !w->norms)
-                CHECK(lg_data_parallel_weight(net, (double)(to - from)));
+                CHECK(lg_set_data_parallel_weight(net, (double)(to - from)));
         for (int i = 0; i < w->steps && !lg_error(c); i++) {
                 lg_scope scope = lg_scope_begin(c);
                 lg_tensor *x = lg_arange(c, 0, w->batch * 28 * 28, 1, .dtype = LG_F64);
@@ -128,7 +128,7 @@ static void train(const way *w)
                 double mine = step(net, opt, scaler, w, x, y, from, to) / size;
                 if (w->uneven && !w->norms)
                         mine *= (double)((to - from) * size) / w->batch;
-                const double sum = lg_item(lg_all_reduce(lg_full(c, mine, LG_SHAPE_0D, .dtype = LG_F64), g));
+                const double sum = lg_item(lg_all_reduce(lg_full(c, LG_SHAPE_0D, mine, .dtype = LG_F64), g));
                 const double all = rank ? sum : step(whole, whole_opt, whole_scaler, w, x, y, 0, w->batch);
                 if (!(fabs(sum - all) <= w->tolerance * fabs(all))) {
                         fprintf(stderr, "step %d: the loss is %.17g, but %.17g alone\n", i, sum, all);

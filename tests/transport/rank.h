@@ -23,12 +23,12 @@ static inline bool join(double seconds)
         const char *device = getenv("LG_TEST_DEVICE");
         c = lg_open(.threads = 1, .seed = 3);
         if (device)
-                lg_default_device(c, lg_parse_device(c, device));
+                lg_set_default_device(c, lg_parse_device(c, device));
         g = lg_group_open(c, .timeout = seconds);
         rank = lg_group_rank(g);
         size = lg_group_size(g);
         if (g)
-                lg_default_device(c, lg_group_device(g));
+                lg_set_default_device(c, lg_group_device(g));
         return g != NULL;
 }
 
@@ -57,7 +57,7 @@ static inline void await_wake_up(void)
 /* The process of a rank, which all ask for. */
 static inline pid_t process_of(int of)
 {
-        return (pid_t)lg_item_i64(lg_broadcast(lg_full(c, getpid(), LG_SHAPE_0D, .dtype = LG_I64), g, of));
+        return (pid_t)lg_item_i64(lg_broadcast(lg_full(c, LG_SHAPE_0D, getpid(), .dtype = LG_I64), g, of));
 }
 
 /* LeakSanitizer's, where the program was built with it. */

@@ -134,8 +134,8 @@ static bool run_round(int64_t n)
         failed_rounds += !ok;
         CHECK(is_expected(d, ok, me));
         close_counted(d);
-        lg_tensor *flag = lg_full(c, failed, LG_SHAPE_0D);
-        return !lg_all_reduce_(flag, g, LG_RANKS_MAX) || lg_item(flag) == 0;
+        lg_tensor *flag = lg_full(c, LG_SHAPE_0D, failed);
+        return !lg_all_reduce_(flag, g, LG_REDUCE_OP_MAX) || lg_item(flag) == 0;
 }
 
 int main(void)

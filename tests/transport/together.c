@@ -91,13 +91,13 @@ static void *make(lg_dtype d, int r, int64_t count)
 }
 
 /* What rank r's element i of a reduction must be, by plain loops in the dtype's type of sums. */
-static void put_reduced(lg_dtype d, lg_rank_op how, void *to, int64_t at, int64_t i)
+static void put_reduced(lg_dtype d, lg_reduce_op how, void *to, int64_t at, int64_t i)
 {
         double f = 0;
         float s = 0;
         for (int r = 0; r < size; r++) {
                 const double v = value_of(d, r, i);
-                if (how == LG_RANKS_MAX || d == LG_BOOL) {
+                if (how == LG_REDUCE_OP_MAX || d == LG_BOOL) {
                         f = r == 0 ? v : fmax(f, v);
                         s = (float)f;
                 } else {
@@ -105,7 +105,7 @@ static void put_reduced(lg_dtype d, lg_rank_op how, void *to, int64_t at, int64_
                         s += (float)v;
                 }
         }
-        if (how == LG_RANKS_MEAN) {
+        if (how == LG_REDUCE_OP_MEAN) {
                 f /= size;
                 s /= (float)size;
         }
@@ -119,7 +119,7 @@ static lg__collective collective(lg__collective_kind what, lg_dtype d, int64_t c
 
 /* ---- what must hold ---- */
 
-static void test_all_reduce(lg_dtype d, int64_t count, lg_rank_op how, bool in_place)
+static void test_all_reduce(lg_dtype d, int64_t count, lg_reduce_op how, bool in_place)
 {
         const size_t bytes = (size_t)count * lg_dtype_size(d);
         void *in = make(d, rank, count), *want = malloc(bytes + 1), *out = in_place ? in : malloc(bytes + 1);
@@ -140,7 +140,7 @@ static void test_weights(void)
         float x[3] = {1, 2, (float)rank + 4}, y[3];
         double sum = 0, weights = 0;
         lg__collective j = collective(LG__ALL_REDUCE, LG_F32, 3);
-        j.reduction = LG_RANKS_MEAN;
+        j.reduction = LG_REDUCE_OP_MEAN;
         j.weighted = true;
         j.weight = size == 1 ? 2 : rank;
         j.bits = (uint64_t)1 << (60 + rank);
@@ -163,7 +163,7 @@ static void test_reduce_scatter(lg_dtype d, int64_t part)
         void *in = make(d, rank, count), *out = malloc(bytes + 1), *want = malloc(bytes + 1);
         const lg__collective j = collective(LG__REDUCE_SCATTER, d, count);
         for (int64_t i = 0; i < part; i++)
-                put_reduced(d, LG_RANKS_SUM, want, i, rank * part + i);
+                put_reduced(d, LG_REDUCE_OP_SUM, want, i, rank * part + i);
         CHECK(run(&j, in, out));
         CHECK(memcmp(out, want, bytes) == 0);
         free(in), free(out), free(want);
@@ -219,21 +219,21 @@ static void run_right(void)
         const lg__collective barrier = {.kind = LG__BARRIER};
         for (int n = 0; n < (int)(sizeof counts / sizeof *counts); n++)
                 for (int d = 0; d < (int)(sizeof dtypes / sizeof *dtypes); d++) {
-                        test_all_reduce(dtypes[d], counts[n], LG_RANKS_SUM, n % 2);
-                        test_all_reduce(dtypes[d], counts[n], LG_RANKS_MAX, false);
+                        test_all_reduce(dtypes[d], counts[n], LG_REDUCE_OP_SUM, n % 2);
+                        test_all_reduce(dtypes[d], counts[n], LG_REDUCE_OP_MAX, false);
                         if (lg_dtype_is_float(dtypes[d]))
-                                test_all_reduce(dtypes[d], counts[n], LG_RANKS_MEAN, true);
+                                test_all_reduce(dtypes[d], counts[n], LG_REDUCE_OP_MEAN, true);
                         test_reduce_scatter(dtypes[d], counts[n] / 4);
                         test_all_gather(dtypes[d], counts[n] / 2);
                         test_broadcast(dtypes[d], counts[n]);
                         test_pairs(dtypes[d], counts[n]);
                         CHECK(run(&barrier, NULL, NULL));
                 }
-        test_all_reduce(LG_F32, 4000003, LG_RANKS_SUM, true); /* more pieces than are on their way at once */
-        test_all_reduce(LG_F32, 4000003, LG_RANKS_SUM, false);
+        test_all_reduce(LG_F32, 4000003, LG_REDUCE_OP_SUM, true); /* more pieces than are on their way at once */
+        test_all_reduce(LG_F32, 4000003, LG_REDUCE_OP_SUM, false);
         float nan[2] = {rank == 0 ? NAN : 1, rank == size - 1 ? NAN : -INFINITY};
         lg__collective j = collective(LG__ALL_REDUCE, LG_F32, 2);
-        j.reduction = LG_RANKS_MAX;
+        j.reduction = LG_REDUCE_OP_MAX;
         CHECK(run(&j, nan, nan) && isnan(nan[0]) && isnan(nan[1]));
         CHECK(!why());
 }
@@ -247,7 +247,7 @@ static const struct mistake {
 } mistakes[] = {
 #define COLLECTIVE(operation, type, how, from, dims, ...)                                                              \
         {                                                                                                              \
-                .kind = LG__##operation, .dtype = LG_##type, .reduction = LG_RANKS_##how, .root = from, .shape = {     \
+                .kind = LG__##operation, .dtype = LG_##type, .reduction = LG_REDUCE_OP_##how, .root = from, .shape = { \
                         .ndim = dims,                                                                                  \
                         .size = {__VA_ARGS__}                                                                          \
                 }                                                                                                      \

@@ -18,7 +18,7 @@
 static lg_dtype dtype;
 #undef lg_nn_conv2d
 #define lg_nn_conv2d(...)                                                                                              \
-        LG_CALL4(lg_nn_conv2d_with, lg_conv_layer_options, lg_nn_conv2d_takes_c_in_out_kernel, __VA_ARGS__,            \
+        LG_CALL4(lg_nn_conv2d_with, lg_conv2d_layer_options, lg_nn_conv2d_takes_c_in_out_kernel, __VA_ARGS__,          \
                  .dtype = dtype)
 #undef lg_nn_linear
 #define lg_nn_linear(...)                                                                                              \
@@ -140,7 +140,7 @@ int main(int argc, char **argv)
 {
         lg_ctx *c = lg_open(.seed = 5);
         const char *device = getenv("LG_TEST_DEVICE");
-        lg_default_device(c, lg_parse_device(c, device ? device : "cpu"));
+        lg_set_default_device(c, lg_parse_device(c, device ? device : "cpu"));
         if (argc == 4 && !strcmp(argv[1], "dtypes"))
                 exchange(c, argv[2], argv[3]);
         else if (argc >= 7)

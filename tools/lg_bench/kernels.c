@@ -46,7 +46,7 @@ static lg_tensor *op_softmax(work *w)
 
 static lg_tensor *op_layer_norm(work *w)
 {
-        return lg_layer_norm(w->x, 1, w->w, w->b);
+        return lg_layer_norm(w->x, LG_SHAPE(lg_size_of(w->x, -1)), w->w, w->b);
 }
 
 static lg_tensor *op_batch_norm(work *w)
@@ -56,7 +56,7 @@ static lg_tensor *op_batch_norm(work *w)
 
 static lg_tensor *op_dropout(work *w)
 {
-        return lg_dropout(w->x, 0.5);
+        return lg_dropout(w->x, 0.5, .training = true);
 }
 
 static lg_tensor *op_cross_entropy(work *w)
@@ -79,7 +79,7 @@ static lg_tensor *op_max_pool(work *w)
         static void make_##name##_grad(work *w)                                                                        \
         {                                                                                                              \
                 make_input(w);                                                                                         \
-                w->x = lg_requires_grad(lg_detach(w->x), true);                                                        \
+                w->x = lg_set_requires_grad(lg_detach(w->x), true);                                                    \
                 w->y = op_##name(w);                                                                                   \
                 w->g = lg_neg(lg_detach(w->y)); /* laid out as y is */                                                 \
         }

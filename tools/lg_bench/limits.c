@@ -172,7 +172,7 @@ static void measure_device(limits *l, lg_ctx *c, lg_device device)
 
 bool limits_measure(limits *ret, lg_ctx *c, lg_device device, double seconds)
 {
-        int threads = lg_get_threads(c);
+        int threads = lg_threads(c);
         *ret = (limits){.threads = threads};
         threads = threads < MOST_THREADS ? threads : MOST_THREADS;
         if (!lg_device_equal(device, lg_cpu())) {

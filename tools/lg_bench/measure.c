@@ -44,7 +44,7 @@ void live_make(live *l, const item *it, const conditions *how)
         if (!c)
                 return;
         l->w.device = lg_parse_device(c, how->device);
-        lg_default_device(c, l->w.device);
+        lg_set_default_device(c, l->w.device);
         if (how->processes)
                 l->g = lg_group_open(c);
         it->make(&l->w);
@@ -62,7 +62,7 @@ static double agree(live *l, double value)
         if (lg_group_size(l->g) == 1)
                 return value;
         lg_scope scope = lg_scope_begin(c);
-        value = lg_item(lg_broadcast(lg_full(c, value, LG_SHAPE_0D, .dtype = LG_F64, .device = lg_cpu()), l->g, 0));
+        value = lg_item(lg_broadcast(lg_full(c, LG_SHAPE_0D, value, .dtype = LG_F64, .device = lg_cpu()), l->g, 0));
         lg_scope_end(c, scope);
         return value;
 }
@@ -115,7 +115,7 @@ static void summarise(live *l, double *wall, double *cpu, int n, result *ret)
         ret->peak = lg_memory_stats(l->w.c, l->w.device).peak;
         int64_t most = resident("VmHWM:");
         ret->resident = most < 0 || l->before < 0 ? -1 : most - l->before;
-        ret->parameters = l->w.net ? lg_parameter_count(l->w.net) : 0;
+        ret->parameters = l->w.net ? lg_parameter_numel(l->w.net) : 0;
         ret->batch = l->w.net ? lg_size_of(l->w.x, 0) : 0;
         ret->processes = lg_group_size(l->g);
 }

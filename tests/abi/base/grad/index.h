@@ -1,4 +1,10 @@
-/* index.h - picking and placing elements by index, sorting, joining and taking apart. */
+/* index.h - indexing, masking, sorting, joining and splitting.
+ *
+ * These ops select elements by index or by mask, put them in order, or rearrange and join whole tensors. Unless their
+ * comments say otherwise, they take tensors of every dtype, the result has x's dtype and device, and gradients flow to
+ * the elements that it was taken from. Where functions store tensors in an array `ret` of the caller, it has room for
+ * `room` tensors, and they return the number that they stored; on failure they return 0 and leave ret as it was.
+ */
 #ifndef LG_INDEX_H
 #define LG_INDEX_H
 
@@ -6,116 +12,169 @@
 
 LG_BEGIN
 
-/* Indices are i64 and count from 0; one outside its dimension is told at the next read or wait, as LG_ERR_ARGUMENT. */
-
-/* y[i][j] = x[index[i][j]][j] for dim 0, and so on; x and index have as many dimensions, y has the shape of the index,
- * which is nowhere larger than x but in dim. PyTorch's gather. */
-LG_API LG_NEW lg_tensor *lg_gather(lg_tensor *x, int dim, lg_tensor *index);
-/* A copy of x with src added: y[index[i][j]][j] += src[i][j] for dim 0. The index is nowhere larger than src, nor than
- * x but in dim; src has x's dtype, any but bool. Sums have one order on any number of threads. PyTorch's scatter_add.
+/* ---- selecting and adding by index ----
+ *
+ * Indices are i64 tensors and count from 0; negative ones are out of range. With an index out of range, the call fails
+ * with LG_ERR_ARGUMENT on the CPU. On a GPU it is a device-side error, which the next read or wait, such as lg_item()
+ * or lg_synchronize(), reports as LG_ERR_ARGUMENT; until then its element of the result is 0, or nothing is added for
+ * it, and optimisers change nothing. Indices have no gradient. Sums have the same order with any number of threads.
  */
+
+/* Gathers elements along a dimension: y[i][j] = x[index[i][j]][j] for dim 0, y[i][j] = x[i][index[i][j]] for dim 1, and
+ * so on (PyTorch's gather). x and index have the same number of dimensions, and index is not larger than x in those
+ * other than dim; y has the shape of the index. */
+LG_API LG_NEW lg_tensor *lg_gather(lg_tensor *x, int dim, lg_tensor *index);
+
+/* Returns a copy of x with the elements of src added where the index points: y[index[i][j]][j] += src[i][j] for dim 0,
+ * y[i][index[i][j]] += src[i][j] for dim 1, and so on (PyTorch's scatter_add). x, index and src have equally many
+ * dimensions; index is not larger than src, or than x except in dim. x and src have the same dtype, not bool. */
 LG_API LG_NEW lg_tensor *lg_scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src);
-/* Those slices of x along a dimension; index of one dimension. */
+
+/* Returns slices of x along a dimension: as slice k, slice index[k] of x, for a 1-d index (PyTorch's index_select). */
 LG_API LG_NEW lg_tensor *lg_index_select(lg_tensor *x, int dim, lg_tensor *index);
-/* A copy of x with slice k of src added to its slice index[k]; dtypes and order as in lg_scatter_add. */
+
+/* Returns a copy of x with slice k of src added to its slice index[k] (PyTorch's index_add). The index is 1-d; src has
+ * x's shape with one slice for each index, and x's dtype, which is not bool. */
 LG_API LG_NEW lg_tensor *lg_index_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *src);
 
 typedef struct lg_embedding_options {
         LG_OPTIONS_HEAD
-        int64_t padding_idx LG_DEFAULT; /* none; a row without a gradient, negative: from the end; row 0: LG_ZERO_INT */
+        /* A row that gets no gradient; negative: counted from the end; default: none; LG_ZERO_INT for row 0. */
+        int64_t padding_idx LG_DEFAULT;
 } lg_embedding_options;
-/* Rows of weight (rows, features): index (...) gives (..., features). lg_embedding(w, index, .padding_idx = 1) */
+/* Looks up rows of weight (rows, features): an index of any shape (...) gives (..., features) (PyTorch's F.embedding).
+ * Example: lg_embedding(ids, w, .padding_idx = 1) */
 #define lg_embedding(...)                                                                                              \
-        LG_CALL2(lg_embedding_with, lg_embedding_options, lg_embedding_takes_weight_index, __VA_ARGS__)
-LG_API LG_NEW lg_tensor *lg_embedding_with(lg_tensor *weight, lg_tensor *index, const lg_embedding_options *options);
-/* i64 (..., classes): 1 where index (...) says so, else 0; classes > 0. */
+        LG_CALL2(lg_embedding_with, lg_embedding_options, lg_embedding_takes_index_weight, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_embedding_with(lg_tensor *index, lg_tensor *weight, const lg_embedding_options *options);
+
+/* Makes one-hot vectors: an index (...) gives an i64 tensor (..., classes) that is 1 at the index and 0 elsewhere. */
 LG_API LG_NEW lg_tensor *lg_one_hot(lg_tensor *index, int64_t classes);
 
-/* value where mask (bool) is true, else x; both broadcast; in x's dtype, to which value is converted as in lg_full. */
+/* ---- masks and triangles ----
+ *
+ * A mask is a bool tensor, such as a comparison returns. x and the mask broadcast.
+ */
+
+/* Returns value where the mask is true and x elsewhere. The value is converted to x's dtype as by lg_full().
+ * Example: lg_masked_fill(scores, mask, -LG_INFINITY) */
 LG_API LG_NEW lg_tensor *lg_masked_fill(lg_tensor *x, lg_tensor *mask, double value);
-/* The elements of x where mask (bool) is true, 1-d, in row-major order; both broadcast. Waits. */
+
+/* Returns the elements of x where the mask is true, as a 1-d tensor in row-major order. Waits for the device, because
+ * the number of elements is the size of the result. */
 LG_API LG_NEW lg_tensor *lg_masked_select(lg_tensor *x, lg_tensor *mask);
-/* Where x is not 0: i64 (n, ndim), the coordinates of each such element, in row-major order. NaN is not 0. Waits. */
+
+/* Returns the coordinates of the nonzero elements of x, an i64 tensor (n, number of dimensions of x), in row-major
+ * order. NaN counts as nonzero. Has no gradient. Waits for the device as lg_masked_select() does. */
 LG_API LG_NEW lg_tensor *lg_nonzero(lg_tensor *x);
+
+/* Options of lg_tril() and lg_triu(). */
 typedef struct lg_triangle_options {
         LG_OPTIONS_HEAD
-        int64_t diagonal LG_DEFAULT; /* 0: the main one; above it: positive */
+        int64_t diagonal LG_DEFAULT; /* positive: above the main diagonal, negative: below; default 0, the main one */
 } lg_triangle_options;
-/* What is on and below (tril) or on and above (triu) a diagonal of the last two dimensions, else 0. */
+/* Returns the lower (tril) or upper (triu) triangles of the matrices in the last two dimensions of x: the elements on
+ * and below, or on and above, a diagonal, and 0 elsewhere.
+ * Examples: lg_tril(x, .diagonal = -1), lg_triu(x, .diagonal = 1) */
 #define lg_tril(...) LG_CALL1(lg_tril_with, lg_triangle_options, lg_tril_takes_x, __VA_ARGS__)
-#define lg_triu(...) LG_CALL1(lg_triu_with, lg_triangle_options, lg_triu_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_tril_with(lg_tensor *x, const lg_triangle_options *options);
+#define lg_triu(...) LG_CALL1(lg_triu_with, lg_triangle_options, lg_triu_takes_x, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_triu_with(lg_tensor *x, const lg_triangle_options *options);
 
-/* x backwards along those dimensions (LG_ALL_DIMS: all), a view. */
+/* ---- flipping, rolling, padding, repeating ---- */
+
+/* Reverses the elements along the dimensions dims, each given once, or along LG_ALL_DIMS. The result is a view of x. */
 LG_API LG_NEW lg_tensor *lg_flip(lg_tensor *x, lg_dims dims);
-/* y[(i + shift) mod n] = x[i] along a dimension of size n; shift may be negative. */
+
+/* Rolls x along a dimension: y[(i + shift) mod n] = x[i], where n is its size. shift may be negative. */
 LG_API LG_NEW lg_tensor *lg_roll(lg_tensor *x, int64_t shift, int dim);
+
 typedef struct lg_pad_options {
         LG_OPTIONS_HEAD
-        double value LG_DEFAULT; /* 0 */
+        double value LG_DEFAULT; /* of the new elements, converted to x's dtype as by lg_full(); default 0 */
 } lg_pad_options;
-/* A constant put before and after x: pairs for the last dimension, the one before it, and so on; negative ones cut off.
- * PyTorch's F.pad of mode "constant". A result below 0: LG_ERR_SHAPE. The value is converted as in lg_full.
- * lg_pad(x, LG_INTS(1, 1, 2, 0), .value = -1) */
+/* Pads x with a constant (PyTorch's F.pad with mode "constant"). pads are pairs {before, after}, at most as many as
+ * dimensions, from the last dimension to the first; negative numbers cut elements off.
+ * Example: lg_pad(x, LG_INTS(1, 1, 2, 0), .value = -1) */
 #define lg_pad(...) LG_CALL2(lg_pad_with, lg_pad_options, lg_pad_takes_x_pads, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_pad_with(lg_tensor *x, lg_ints_in pads, const lg_pad_options *options);
-/* A copy of x laid beside itself times[i] times along dimension i; times may have more dimensions, in front. */
+
+/* Returns a tensor that repeats x times.size[i] times along dimension i (PyTorch's Tensor.repeat); always a copy. times
+ * may have more dimensions than x, which are new dimensions in front, but not fewer.
+ * Example: lg_repeat(x, LG_SHAPE(2, 1)) */
 LG_API LG_NEW lg_tensor *lg_repeat(lg_tensor *x, lg_shape times);
 
-/* The tensors of the list joined along a dimension; all other sizes are equal; dtypes are promoted. */
-/* The tensors of the list joined along a dimension; all other sizes are equal; dtypes are promoted. NULL among them is
- * LG_ERR_ARGUMENT; a list without any tensor gives NULL without an error: there is no context to tell it to. */
+/* ---- joining and splitting ---- */
+
+/* Concatenates tensors along a dimension; dtypes are promoted. The tensors have the same number of dimensions, and
+ * sizes that are equal except along dim. A list without any tensor, or of NULLs only, gives NULL without an error.
+ * Example: lg_cat(LG_LIST(x, y), 0) */
 LG_API LG_NEW lg_tensor *lg_cat(lg_list_in list, int dim);
-/* Tensors of one shape joined along a new dimension. */
+
+/* Joins tensors of the same shape along a new dimension dim of the result; dtypes and lists are as for lg_cat().
+ * Example: lg_stack(LG_LIST(x, y), 0) */
 LG_API LG_NEW lg_tensor *lg_stack(lg_list_in list, int dim);
-/* Views of x along a dimension, `size` long each, the last one of what is left; `room` is how many ret has place for.
- * Returns how many there are; 0 on failure (too little room: LG_ERR_ARGUMENT), and then ret is as it was. */
+
+/* Splits x along a dimension into views of the given size, the last of which may be smaller, and stores them in ret.
+ * size is at least 1, or 0 for an empty dimension, which gives one empty piece. */
 LG_API int64_t lg_split(lg_tensor *x, int64_t size, int dim, lg_tensor **ret, int64_t room);
-/* The same with pieces of size ceil(n / chunks), which may be fewer than `chunks`. */
+
+/* Splits x as lg_split() does, a dimension of size n into pieces of size ceil(n / chunks), which may be fewer than
+ * chunks (PyTorch's chunk). An empty dimension gives as many empty pieces as chunks. */
 LG_API int64_t lg_chunk(lg_tensor *x, int64_t chunks, int dim, lg_tensor **ret, int64_t room);
 
-/* ---- in order, and the greatest: sort, topk, max, min -------------------------------------------------------------
+/* Stores the n views lg_select(x, dim, i) along a dimension of size n in ret, such as the steps of a loop over time.
+ * The backward takes time in proportion to n. An empty dimension gives 0 without an error. */
+LG_API int64_t lg_unbind(lg_tensor *x, int dim, lg_tensor **ret, int64_t room);
+
+/* ---- sorting, topk, max and min along a dimension ----
  *
- * Along one dimension, which may be negative; a 0-d tensor is a line of one. Any dtype. Where .indices is set it gets
- * the places of the values (i64, no gradient); a failed call leaves it alone. The gradient goes to the elements that
- * were chosen. LG_ERR_ARGUMENT: no such dimension.
+ * These functions work along one dimension; a 0-d tensor counts as one element along dimension 0. The gradient flows to
+ * the selected elements. NaN is larger than every number. Where the option .indices is set, it receives a tensor of the
+ * indices of the values along the dimension, i64 and without a gradient; a call that fails leaves it alone.
  */
 
 typedef struct lg_sort_options {
         LG_OPTIONS_HEAD
-        bool descending LG_DEFAULT;
-        lg_tensor **indices LG_DEFAULT;
+        bool descending LG_DEFAULT;     /* largest first; default false, smallest first */
+        lg_tensor **indices LG_DEFAULT; /* receives the indices of the values in x; default: not wanted */
 } lg_sort_options;
-/* All elements in order; stable; NaN is the greatest. lg_sort(x, -1, .descending = true, .indices = &i) */
+/* Sorts along a dimension. The sort is stable: equal elements keep their order, also with .descending.
+ * Example: lg_sort(x, -1, .descending = true, .indices = &i) */
 #define lg_sort(...) LG_CALL2(lg_sort_with, lg_sort_options, lg_sort_takes_x_dim, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_sort_with(lg_tensor *x, int dim, const lg_sort_options *options);
+
 typedef struct lg_argsort_options {
         LG_OPTIONS_HEAD
-        bool descending LG_DEFAULT;
+        bool descending LG_DEFAULT; /* largest first; default false, smallest first */
 } lg_argsort_options;
-/* The indices that lg_sort gives. */
+/* Returns the indices that lg_sort() gives, an i64 tensor without a gradient.
+ * Example: lg_argsort(x, 0, .descending = true) */
 #define lg_argsort(...) LG_CALL2(lg_argsort_with, lg_argsort_options, lg_argsort_takes_x_dim, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_argsort_with(lg_tensor *x, int dim, const lg_argsort_options *options);
+
 typedef struct lg_topk_options {
         LG_OPTIONS_HEAD
-        bool smallest LG_DEFAULT;
-        lg_tensor **indices LG_DEFAULT;
+        bool smallest LG_DEFAULT;       /* the k smallest elements, smallest first; default false */
+        lg_tensor **indices LG_DEFAULT; /* receives the indices of the values in x; default: not wanted */
 } lg_topk_options;
-/* The k greatest (smallest), in order from there; of equals the first; NaN is the greatest. k outside 0 ... size is
- * LG_ERR_ARGUMENT. lg_topk(x, 5, -1, .indices = &i) */
+/* Returns the k largest elements along a dimension, sorted, largest first. Ties go to the lowest index.
+ * Example: lg_topk(x, 5, -1, .indices = &i) */
 #define lg_topk(...) LG_CALL3(lg_topk_with, lg_topk_options, lg_topk_takes_x_k_dim, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_topk_with(lg_tensor *x, int64_t k, int dim, const lg_topk_options *options);
+
+/* Options of lg_max() and lg_min(). */
 typedef struct lg_max_options {
         LG_OPTIONS_HEAD
-        bool keep_dim LG_DEFAULT;
-        lg_tensor **indices LG_DEFAULT;
+        bool keep_dim LG_DEFAULT;       /* keep the dimension, with size 1; default false, it is removed */
+        lg_tensor **indices LG_DEFAULT; /* receives the indices of the values in x; default: not wanted */
 } lg_max_options;
-/* The greatest or smallest of each line, the first of equals; NaN is chosen wherever there is one. The gradient goes
- * to that element alone (lg_amax shares it). Of nothing: LG_ERR_SHAPE. lg_max(x, 1, .indices = &i) */
+/* Returns the maximum or minimum along a dimension that is not empty. Ties go to the lowest index, and the first NaN,
+ * if any, is the result. The whole gradient flows to the selected element, where lg_amax() shares it among ties.
+ * Examples: lg_max(x, 1, .indices = &i), lg_min(x, 1, .keep_dim = true) */
 #define lg_max(...) LG_CALL2(lg_max_with, lg_max_options, lg_max_takes_x_dim, __VA_ARGS__)
-#define lg_min(...) LG_CALL2(lg_min_with, lg_max_options, lg_min_takes_x_dim, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_max_with(lg_tensor *x, int dim, const lg_max_options *options);
+#define lg_min(...) LG_CALL2(lg_min_with, lg_max_options, lg_min_takes_x_dim, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_min_with(lg_tensor *x, int dim, const lg_max_options *options);
 
 LG_END_C

@@ -1,4 +1,20 @@
-/* layers.h - the modules that come with libgrad. */
+/* layers.h - the layers that come with libgrad: linear, convolution, pooling, normalisation, embedding, activations.
+ *
+ * Each function makes a module. Formulas, names of parameters and first values are those of PyTorch's layers of the
+ * same names. Combine layers by lg_nn_sequential() or in a module of your own, and run them by lg_forward(); see nn.h:
+ *
+ *     lg_module *net = lg_nn_sequential(c, lg_nn_conv2d(c, 1, 16, 3, .padding = 1), lg_nn_relu(c),
+ *                                       lg_nn_max_pool2d(c, 2), lg_nn_flatten(c), lg_nn_linear(c, 16 * 14 * 14, 10));
+ *
+ * A new layer belongs to the context c until it becomes the child of another module, which then owns it. Layers with
+ * parameters have the options .dtype, a float dtype (f32 by default), and .device (the context's default device).
+ * Random first values come from the context's generator: the same seed gives the same weights on every device, up to
+ * rounding for the normal ones of lg_nn_embedding(). If making a layer fails, the random state is as it was.
+ *
+ * Running a layer with lg_forward() takes one input, and fails with the codes of the op that it applies. Sizes, numbers
+ * of channels and of groups are at least 1 unless stated otherwise; a dimension, .eps and all numbers of pooling layers
+ * are checked when the layer runs, others when it is made.
+ */
 #ifndef LG_LAYERS_H
 #define LG_LAYERS_H
 
@@ -7,181 +23,307 @@
 
 LG_BEGIN
 
-/* x W^T + b. W (out, in) and b (out) are uniform in +-1/sqrt(in), as in PyTorch. lg_nn_linear(c, 784, 10, .no_bias =
- * true) */
-typedef struct lg_linear_options {
-        LG_OPTIONS_HEAD
-        bool no_bias LG_DEFAULT;
-        lg_dtype dtype LG_DEFAULT;
-        lg_device device LG_DEFAULT;
-} lg_linear_options;
-#define lg_nn_linear(...) LG_CALL3(lg_nn_linear_with, lg_linear_options, lg_nn_linear_takes_c_in_out, __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_linear_with(lg_ctx *c, int64_t in, int64_t out, const lg_linear_options *options);
-/* One after the other; children are named "0", "1", ... A child that is NULL or has a parent is an error. */
+/* ---- containers and linear layers ----
+ *
+ * A module that is made of others owns them. A child that has a parent already or occurs twice is LG_ERR_ARGUMENT, and
+ * so are more than LG_MAX_MODULE_DEPTH levels of modules.
+ */
+
+/* Makes a module that runs its children one after the other, each on the result of the one before. The children are
+ * named "0", "1", ... Without children, the result is the input.
+ *
+ * A ReLU behind a linear layer, a convolution or a batch norm is done in the same pass over memory, as one op. While
+ * nothing is recorded (lg_no_grad()), a convolution also does a batch norm in evaluation that is behind it.
+ * Example: lg_nn_sequential(c, lg_nn_linear(c, 784, 128), lg_nn_relu(c), lg_nn_linear(c, 128, 10)) */
 #define lg_nn_sequential(...) lg_nn_sequential_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_module, LG_TAIL1(__VA_ARGS__)))
 LG_API LG_NEW lg_module *lg_nn_sequential_list(lg_ctx *c, lg_module *const *children);
 
-/* Appends a child to a Sequential or ModuleList, under the next number; returns the child. */
+/* Makes a list of children named "0", "1", ..., which the forward of another module runs as it likes:
+ * lg_child(list, i). The list may be empty at first. It has no forward itself: lg_forward() fails with LG_ERR_STATE.
+ * Example: lg_nn_module_list(c) */
+#define lg_nn_module_list(...) lg_nn_module_list_of(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_module, LG_TAIL1(__VA_ARGS__)))
+LG_API LG_NEW lg_module *lg_nn_module_list_of(lg_ctx *c, lg_module *const *children);
+
+/* Appends a child, which m then owns, to a module of the two functions above under the next number, and returns it. */
 LG_API lg_module *lg_module_append(lg_module *m, lg_module *child);
-/* Children by number that an own module runs as it likes: lg_child(list, i). It has no forward. May be empty:
- * lg_nn_module_list(c) */
-#define lg_nn_module_list(...) lg_nn_module_list_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_module, LG_TAIL1(__VA_ARGS__)))
-LG_API LG_NEW lg_module *lg_nn_module_list_list(lg_ctx *c, lg_module *const *children);
-/* block(x) + shortcut(x), children "block" and "shortcut"; without a shortcut: block(x) + x.
- * lg_nn_residual(c, block), lg_nn_residual(c, block, .shortcut = lg_nn_conv2d(c, 64, 128, 1)) */
+
 typedef struct lg_residual_options {
         LG_OPTIONS_HEAD
-        lg_module *shortcut LG_DEFAULT;
+        lg_module *shortcut LG_DEFAULT; /* applied to x before it is added; default: none, x itself */
 } lg_residual_options;
+/* Makes a module that computes block(x) + shortcut(x), or block(x) + x without a shortcut. The children are named
+ * "block" and "shortcut"; the shortcut runs first.
+ * Example: lg_nn_residual(c, block, .shortcut = lg_nn_conv2d(c, 64, 128, 1)) */
 #define lg_nn_residual(...)                                                                                            \
         LG_CALL2(lg_nn_residual_with, lg_residual_options, lg_nn_residual_takes_c_block, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_residual_with(lg_ctx *c, lg_module *block, const lg_residual_options *options);
 
-/* Convolutions: lg_conv2d, lg_conv1d and lg_conv_transpose2d with a weight and a bias, uniform in +-1/sqrt(fan_in) as
- * in PyTorch. One number says both sides, a pair {height, width} wins where it is given (1-d: one number).
- * lg_nn_conv2d(c, 1, 32, 3, .padding = 1), lg_nn_conv2d(c, 3, 8, 0, .kernels = LG_PAIR(3, 5)) */
-typedef struct lg_conv_layer_options {
+typedef struct lg_linear_options {
         LG_OPTIONS_HEAD
-        int64_t stride LG_DEFAULT; /* 1 */
-        int64_t padding LG_DEFAULT;
-        int64_t dilation LG_DEFAULT;       /* 1 */
-        int64_t groups LG_DEFAULT;         /* 1 */
-        int64_t output_padding LG_DEFAULT; /* conv_transpose2d */
-        bool no_bias LG_DEFAULT;
-        lg_pair kernels LG_DEFAULT;
-        lg_pair strides LG_DEFAULT;
-        lg_pair paddings LG_DEFAULT;
-        lg_pair dilations LG_DEFAULT;
-        lg_pair output_paddings LG_DEFAULT;
-        lg_dtype dtype LG_DEFAULT;
-        lg_device device LG_DEFAULT;
-} lg_conv_layer_options;
+        bool no_bias LG_DEFAULT;     /* without "bias"; default false */
+        lg_dtype dtype LG_DEFAULT;   /* of the parameters; default LG_F32 */
+        lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
+} lg_linear_options;
+/* Makes a linear layer: x W^T + b for x (..., in), with the result (..., out). The parameters "weight" (out, in) and
+ * "bias" (out) are uniform in [-1/sqrt(in), 1/sqrt(in)). in and out may be 0.
+ * Example: lg_nn_linear(c, 784, 10, .no_bias = true) */
+#define lg_nn_linear(...) LG_CALL3(lg_nn_linear_with, lg_linear_options, lg_nn_linear_takes_c_in_out, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_linear_with(lg_ctx *c, int64_t in, int64_t out, const lg_linear_options *options);
+
+/* ---- convolution ----
+ *
+ * Layers over the ops of conv.h, where the shapes, formulas and ranges of options are. in and out are numbers of
+ * channels; kernel is the size of the kernel on both sides. The parameters "weight" and "bias" (out) are uniform in
+ * [-1/sqrt(fan_in), 1/sqrt(fan_in)), where fan_in is in / groups times the sides of the kernel; for transposed
+ * convolutions, out / groups takes the place of in / groups.
+ */
+
+typedef struct lg_conv2d_layer_options {
+        LG_OPTIONS_HEAD
+        int64_t stride LG_DEFAULT;    /* step of the kernel over the input; default 1 */
+        int64_t padding LG_DEFAULT;   /* zeros added on each side of the input; default 0 */
+        int64_t dilation LG_DEFAULT;  /* spacing of kernel elements; default 1 */
+        int64_t groups LG_DEFAULT;    /* groups of channels, convolved separately; default 1 */
+        lg_pair kernels LG_DEFAULT;   /* replaces the argument kernel, which may then be 0; default: not given */
+        lg_pair strides LG_DEFAULT;   /* replaces .stride; default: not given */
+        lg_pair paddings LG_DEFAULT;  /* replaces .padding; default: not given */
+        lg_pair dilations LG_DEFAULT; /* replaces .dilation; default: not given */
+        bool no_bias LG_DEFAULT;      /* without "bias"; default false */
+        lg_dtype dtype LG_DEFAULT;    /* of the parameters; default LG_F32 */
+        lg_device device LG_DEFAULT;  /* of the parameters; default: the context's default device */
+} lg_conv2d_layer_options;
+/* Makes a layer that applies lg_conv2d() to x (N, in, H, W) or (in, H, W), with "weight" (out, in / groups, KH, KW).
+ * Examples: lg_nn_conv2d(c, 1, 32, 3, .padding = 1), lg_nn_conv2d(c, 3, 8, 0, .kernels = LG_PAIR(3, 5)) */
 #define lg_nn_conv2d(...)                                                                                              \
-        LG_CALL4(lg_nn_conv2d_with, lg_conv_layer_options, lg_nn_conv2d_takes_c_in_out_kernel, __VA_ARGS__)
-#define lg_nn_conv1d(...)                                                                                              \
-        LG_CALL4(lg_nn_conv1d_with, lg_conv_layer_options, lg_nn_conv1d_takes_c_in_out_kernel, __VA_ARGS__)
-#define lg_nn_conv_transpose2d(...)                                                                                    \
-        LG_CALL4(lg_nn_conv_transpose2d_with, lg_conv_layer_options, lg_nn_conv_transpose2d_takes_c_in_out_kernel,     \
-                 __VA_ARGS__)
+        LG_CALL4(lg_nn_conv2d_with, lg_conv2d_layer_options, lg_nn_conv2d_takes_c_in_out_kernel, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_conv2d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
-                                           const lg_conv_layer_options *options);
+                                           const lg_conv2d_layer_options *options);
+
+typedef struct lg_conv1d_layer_options {
+        LG_OPTIONS_HEAD
+        int64_t stride LG_DEFAULT;   /* step of the kernel over the input; default 1 */
+        int64_t padding LG_DEFAULT;  /* zeros added on each side of the input; default 0 */
+        int64_t dilation LG_DEFAULT; /* spacing of kernel elements; default 1 */
+        int64_t groups LG_DEFAULT;   /* groups of channels, convolved separately; default 1 */
+        bool no_bias LG_DEFAULT;     /* without "bias"; default false */
+        lg_dtype dtype LG_DEFAULT;   /* of the parameters; default LG_F32 */
+        lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
+} lg_conv1d_layer_options;
+/* Makes a layer that applies lg_conv1d() to x (N, in, L) or (in, L), with "weight" (out, in / groups, kernel).
+ * Example: lg_nn_conv1d(c, 16, 32, 5, .stride = 2) */
+#define lg_nn_conv1d(...)                                                                                              \
+        LG_CALL4(lg_nn_conv1d_with, lg_conv1d_layer_options, lg_nn_conv1d_takes_c_in_out_kernel, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_conv1d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
-                                           const lg_conv_layer_options *options);
+                                           const lg_conv1d_layer_options *options);
+
+typedef struct lg_conv_transpose2d_layer_options {
+        LG_OPTIONS_HEAD
+        int64_t stride LG_DEFAULT;          /* step of the kernel over the input; default 1 */
+        int64_t padding LG_DEFAULT;         /* zeros added on each side of the input; default 0 */
+        int64_t dilation LG_DEFAULT;        /* spacing of kernel elements; default 1 */
+        int64_t groups LG_DEFAULT;          /* groups of channels, convolved separately; default 1 */
+        int64_t output_padding LG_DEFAULT;  /* size added to one side of the output; default 0 */
+        lg_pair kernels LG_DEFAULT;         /* replaces the argument kernel, which may then be 0; default: not given */
+        lg_pair strides LG_DEFAULT;         /* replaces .stride; default: not given */
+        lg_pair paddings LG_DEFAULT;        /* replaces .padding; default: not given */
+        lg_pair dilations LG_DEFAULT;       /* replaces .dilation; default: not given */
+        lg_pair output_paddings LG_DEFAULT; /* replaces .output_padding; default: not given */
+        bool no_bias LG_DEFAULT;            /* without "bias"; default false */
+        lg_dtype dtype LG_DEFAULT;          /* of the parameters; default LG_F32 */
+        lg_device device LG_DEFAULT;        /* of the parameters; default: the context's default device */
+} lg_conv_transpose2d_layer_options;
+/* Makes a layer that applies lg_conv_transpose2d() to such an x, with "weight" (in, out / groups, KH, KW).
+ * Example: lg_nn_conv_transpose2d(c, 32, 16, 2, .stride = 2) */
+#define lg_nn_conv_transpose2d(...)                                                                                    \
+        LG_CALL4(lg_nn_conv_transpose2d_with, lg_conv_transpose2d_layer_options,                                       \
+                 lg_nn_conv_transpose2d_takes_c_in_out_kernel, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_conv_transpose2d_with(lg_ctx *c, int64_t in, int64_t out, int64_t kernel,
-                                                     const lg_conv_layer_options *options);
+                                                     const lg_conv_transpose2d_layer_options *options);
 
-/* Pooling: the ops of the same names. */
+/* ---- pooling ----
+ *
+ * Layers without parameters that apply the ops of the same names, which conv.h describes, to x (N, C, H, W) or
+ * (C, H, W), with the options of the ops but .indices.
+ */
+
+typedef struct lg_max_pool2d_layer_options {
+        LG_OPTIONS_HEAD
+        int64_t stride LG_DEFAULT;    /* step of the window; default: the size of the kernel */
+        int64_t padding LG_DEFAULT;   /* added on each side, at most half the kernel; default 0 */
+        int64_t dilation LG_DEFAULT;  /* spacing of the elements of a window; default 1 */
+        bool ceil_mode LG_DEFAULT;    /* keep a last window that is not full; default false */
+        lg_pair kernels LG_DEFAULT;   /* replaces the argument kernel, which may then be 0; default: not given */
+        lg_pair strides LG_DEFAULT;   /* replaces .stride; default: not given */
+        lg_pair paddings LG_DEFAULT;  /* replaces .padding; default: not given */
+        lg_pair dilations LG_DEFAULT; /* replaces .dilation; default: not given */
+} lg_max_pool2d_layer_options;
+/* Makes a layer that applies the op: the maximum or mean of windows of the given size, or the mean of windows that give
+ * an output of size x size pixels.
+ * Examples: lg_nn_max_pool2d(c, 3, .stride = 2, .padding = 1), lg_nn_avg_pool2d(c, 2),
+ * lg_nn_adaptive_avg_pool2d(c, 1) */
 #define lg_nn_max_pool2d(...)                                                                                          \
-        LG_CALL2(lg_nn_max_pool2d_with, lg_pool_options, lg_nn_max_pool2d_takes_c_kernel, __VA_ARGS__)
+        LG_CALL2(lg_nn_max_pool2d_with, lg_max_pool2d_layer_options, lg_nn_max_pool2d_takes_c_kernel, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_max_pool2d_with(lg_ctx *c, int64_t kernel, const lg_max_pool2d_layer_options *options);
 #define lg_nn_avg_pool2d(...)                                                                                          \
-        LG_CALL2(lg_nn_avg_pool2d_with, lg_pool_options, lg_nn_avg_pool2d_takes_c_kernel, __VA_ARGS__)
+        LG_CALL2(lg_nn_avg_pool2d_with, lg_avg_pool2d_options, lg_nn_avg_pool2d_takes_c_kernel, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_avg_pool2d_with(lg_ctx *c, int64_t kernel, const lg_avg_pool2d_options *options);
 #define lg_nn_adaptive_avg_pool2d(...)                                                                                 \
-        LG_CALL2(lg_nn_adaptive_avg_pool2d_with, lg_adaptive_pool_options, lg_nn_adaptive_avg_pool2d_takes_c_size,     \
-                 __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_max_pool2d_with(lg_ctx *c, int64_t kernel, const lg_pool_options *options);
-LG_API LG_NEW lg_module *lg_nn_avg_pool2d_with(lg_ctx *c, int64_t kernel, const lg_pool_options *options);
+        LG_CALL2(lg_nn_adaptive_avg_pool2d_with, lg_adaptive_avg_pool2d_options,                                       \
+                 lg_nn_adaptive_avg_pool2d_takes_c_size, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_adaptive_avg_pool2d_with(lg_ctx *c, int64_t size,
-                                                        const lg_adaptive_pool_options *options);
+                                                        const lg_adaptive_avg_pool2d_options *options);
 
-/* Normalisation of each channel over the batch: x (N, C) or (N, C, L), and (N, C, H, W). Parameters "weight" (1) and
- * "bias" (0), buffers "running_mean" (0) and "running_var" (1), which training moves and evaluation uses. */
+/* ---- normalisation ----
+ *
+ * Layers over the ops of norm.h, where the formulas are. At first the parameters "weight" are 1 and "bias" 0.
+ */
+
+/* Options of lg_nn_batch_norm1d() and lg_nn_batch_norm2d(). */
 typedef struct lg_batch_norm_layer_options {
         LG_OPTIONS_HEAD
-        double eps LG_DEFAULT;      /* 1e-5 */
-        double momentum LG_DEFAULT; /* 0.1 */
-        bool no_affine LG_DEFAULT;  /* without weight and bias */
-        bool no_running LG_DEFAULT; /* statistics of the batch, in evaluation too */
-        lg_dtype dtype LG_DEFAULT;
-        lg_device device LG_DEFAULT;
+        double eps LG_DEFAULT;       /* added to the variance; default 1e-5; LG_ZERO for 0 */
+        double momentum LG_DEFAULT;  /* weight of the batch in the running statistics; default 0.1; LG_ZERO for 0 */
+        bool no_affine LG_DEFAULT;   /* without "weight" and "bias"; default false */
+        bool no_running LG_DEFAULT;  /* normalise by the batch in evaluation mode, too; no buffers; default false */
+        lg_dtype dtype LG_DEFAULT;   /* of parameters and buffers; default LG_F32 */
+        lg_device device LG_DEFAULT; /* of parameters and buffers; default: the context's default device */
 } lg_batch_norm_layer_options;
+/* Makes a layer that applies lg_batch_norm() to x (N, channels) or (N, channels, L), or for lg_nn_batch_norm2d() to x
+ * (N, channels, H, W). In training mode it normalises by the statistics of the batch and updates the buffers
+ * "running_mean" (0 at first) and "running_var" (1 at first); in evaluation mode (lg_train()) it normalises by them.
+ * Examples: lg_nn_batch_norm1d(c, 64), lg_nn_batch_norm2d(c, 64, .momentum = 0.01) */
 #define lg_nn_batch_norm1d(...)                                                                                        \
         LG_CALL2(lg_nn_batch_norm1d_with, lg_batch_norm_layer_options, lg_nn_batch_norm1d_takes_c_channels, __VA_ARGS__)
-#define lg_nn_batch_norm2d(...)                                                                                        \
-        LG_CALL2(lg_nn_batch_norm2d_with, lg_batch_norm_layer_options, lg_nn_batch_norm2d_takes_c_channels, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_batch_norm1d_with(lg_ctx *c, int64_t channels,
                                                  const lg_batch_norm_layer_options *options);
+#define lg_nn_batch_norm2d(...)                                                                                        \
+        LG_CALL2(lg_nn_batch_norm2d_with, lg_batch_norm_layer_options, lg_nn_batch_norm2d_takes_c_channels, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_batch_norm2d_with(lg_ctx *c, int64_t channels,
                                                  const lg_batch_norm_layer_options *options);
 
-/* Normalisation within a sample: over the last dimensions, of that shape (layer, rms), or over groups of channels. */
-typedef struct lg_norm_layer_options {
+typedef struct lg_layer_norm_layer_options {
         LG_OPTIONS_HEAD
-        double eps LG_DEFAULT;     /* 1e-5; rms_norm: the smallest step of the input's dtype */
-        bool no_affine LG_DEFAULT; /* without weight and bias */
-        bool no_bias LG_DEFAULT;
-        lg_dtype dtype LG_DEFAULT;
-        lg_device device LG_DEFAULT;
-} lg_norm_layer_options;
+        double eps LG_DEFAULT;       /* added to the variance; default 1e-5; LG_ZERO for 0 */
+        bool no_affine LG_DEFAULT;   /* without "weight" and "bias"; default false */
+        bool no_bias LG_DEFAULT;     /* without "bias"; default false */
+        lg_dtype dtype LG_DEFAULT;   /* of the parameters; default LG_F32 */
+        lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
+} lg_layer_norm_layer_options;
+/* Makes a layer that applies lg_layer_norm() over the last dimensions of x, at least one, which must be those of shape.
+ * The parameters have that shape.
+ * Example: lg_nn_layer_norm(c, LG_SHAPE(128)) */
 #define lg_nn_layer_norm(...)                                                                                          \
-        LG_CALL2(lg_nn_layer_norm_with, lg_norm_layer_options, lg_nn_layer_norm_takes_c_shape, __VA_ARGS__)
+        LG_CALL2(lg_nn_layer_norm_with, lg_layer_norm_layer_options, lg_nn_layer_norm_takes_c_shape, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_layer_norm_with(lg_ctx *c, lg_shape shape, const lg_layer_norm_layer_options *options);
+
+typedef struct lg_rms_norm_layer_options {
+        LG_OPTIONS_HEAD
+        double eps LG_DEFAULT;       /* added to the mean square; default: the epsilon of x's dtype; LG_ZERO for 0 */
+        bool no_affine LG_DEFAULT;   /* without "weight"; default false */
+        lg_dtype dtype LG_DEFAULT;   /* of the parameter; default LG_F32 */
+        lg_device device LG_DEFAULT; /* of the parameter; default: the context's default device */
+} lg_rms_norm_layer_options;
+/* Makes a layer that applies lg_rms_norm() over the last dimensions of x as lg_nn_layer_norm() does. There is no bias.
+ * Example: lg_nn_rms_norm(c, LG_SHAPE(128), .eps = 1e-6) */
 #define lg_nn_rms_norm(...)                                                                                            \
-        LG_CALL2(lg_nn_rms_norm_with, lg_norm_layer_options, lg_nn_rms_norm_takes_c_shape, __VA_ARGS__)
-LG_API LG_NEW lg_module *lg_nn_layer_norm_with(lg_ctx *c, lg_shape shape, const lg_norm_layer_options *options);
-LG_API LG_NEW lg_module *lg_nn_rms_norm_with(lg_ctx *c, lg_shape shape, const lg_norm_layer_options *options);
+        LG_CALL2(lg_nn_rms_norm_with, lg_rms_norm_layer_options, lg_nn_rms_norm_takes_c_shape, __VA_ARGS__)
+LG_API LG_NEW lg_module *lg_nn_rms_norm_with(lg_ctx *c, lg_shape shape, const lg_rms_norm_layer_options *options);
+
 typedef struct lg_group_norm_layer_options {
         LG_OPTIONS_HEAD
-        double eps LG_DEFAULT; /* 1e-5 */
-        bool no_affine LG_DEFAULT;
-        lg_dtype dtype LG_DEFAULT;
-        lg_device device LG_DEFAULT;
+        double eps LG_DEFAULT;       /* added to the variance; default 1e-5; LG_ZERO for 0 */
+        bool no_affine LG_DEFAULT;   /* without "weight" and "bias"; default false */
+        lg_dtype dtype LG_DEFAULT;   /* of the parameters; default LG_F32 */
+        lg_device device LG_DEFAULT; /* of the parameters; default: the context's default device */
 } lg_group_norm_layer_options;
-/* lg_nn_group_norm(c, groups, channels) */
+/* Makes a layer that applies lg_group_norm() to x (N, channels, ...), with parameters (channels), a multiple of groups.
+ * Example: lg_nn_group_norm(c, 8, 64) */
 #define lg_nn_group_norm(...)                                                                                          \
         LG_CALL3(lg_nn_group_norm_with, lg_group_norm_layer_options, lg_nn_group_norm_takes_c_groups_channels,         \
                  __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_group_norm_with(lg_ctx *c, int64_t groups, int64_t channels,
                                                const lg_group_norm_layer_options *options);
 
-/* In training, zeroes elements with probability p and scales the others by 1/(1 - p). */
-LG_API LG_NEW lg_module *lg_nn_dropout(lg_ctx *c, double p);
+/* ---- dropout, embedding, flatten ---- */
 
-/* Rows of a weight (count, dim), standard normal, for i64 indices of any shape. */
+/* Makes a layer that in training mode sets each element to 0 with probability p and scales the others by 1 / (1 - p);
+ * see lg_dropout(). In evaluation mode the result is x itself. */
+LG_API LG_NEW lg_module *lg_nn_dropout(lg_ctx *c, double p);
+/* Makes a layer that does so to whole channels of (N, C, ...); see lg_feature_dropout().
+ * Example: lg_nn_dropout2d(c, 0.2) */
+LG_API LG_NEW lg_module *lg_nn_dropout2d(lg_ctx *c, double p);
+
 typedef struct lg_embedding_layer_options {
         LG_OPTIONS_HEAD
-        int64_t padding_idx LG_DEFAULT; /* that row is zero and gets no gradient; row 0: LG_ZERO_INT */
-        lg_dtype dtype LG_DEFAULT;
-        lg_device device LG_DEFAULT;
+        /* A row that is 0 at first and gets no gradient; negative: from the end; default: none; LG_ZERO_INT: row 0. */
+        int64_t padding_idx LG_DEFAULT;
+        lg_dtype dtype LG_DEFAULT;   /* of the parameter; default LG_F32 */
+        lg_device device LG_DEFAULT; /* of the parameter; default: the context's default device */
 } lg_embedding_layer_options;
+/* Makes a layer that replaces each index of x (...), an i64 tensor, by a row of "weight" (count, dim): the result is
+ * (..., dim). The weight has the standard normal distribution. Other indices fail as in lg_embedding().
+ * Example: lg_nn_embedding(c, 10000, 64, .padding_idx = LG_ZERO_INT) */
 #define lg_nn_embedding(...)                                                                                           \
         LG_CALL3(lg_nn_embedding_with, lg_embedding_layer_options, lg_nn_embedding_takes_c_count_dim, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_embedding_with(lg_ctx *c, int64_t count, int64_t dim,
                                               const lg_embedding_layer_options *options);
 
-/* All dimensions but the first as one; x itself. */
+/* Makes a layer that joins all dimensions but the first, at least one, into one: (N, C, H, W) becomes (N, C H W). */
 LG_API LG_NEW lg_module *lg_nn_flatten(lg_ctx *c);
+
+/* Makes a layer whose result is its input x itself. */
 LG_API LG_NEW lg_module *lg_nn_identity(lg_ctx *c);
 
-/* Activations: the ops of the same names; PyTorch's defaults are told there. */
-LG_API LG_NEW lg_module *lg_nn_relu(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_relu6(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_selu(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_gelu(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_gelu_tanh(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_silu(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_mish(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_sigmoid(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_log_sigmoid(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_tanh(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_tanhshrink(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_softsign(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_hardsigmoid(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_hardswish(lg_ctx *c);
-LG_API LG_NEW lg_module *lg_nn_leaky_relu(lg_ctx *c, double slope);
-LG_API LG_NEW lg_module *lg_nn_elu(lg_ctx *c, double alpha);
-LG_API LG_NEW lg_module *lg_nn_celu(lg_ctx *c, double alpha);
-LG_API LG_NEW lg_module *lg_nn_hardshrink(lg_ctx *c, double lambda);
-LG_API LG_NEW lg_module *lg_nn_softshrink(lg_ctx *c, double lambda);
+/* ---- activations ----
+ *
+ * Layers without parameters, except for lg_nn_prelu(), that apply the ops of the same names to x of any shape;
+ * pointwise.h and ops.h describe these ops. PyTorch's defaults are slope 0.01, alpha 1 and lambda 0.5; the alpha of
+ * lg_nn_celu() is not 0, and the lambda of lg_nn_softshrink() not negative.
+ */
+
+/* Makes a layer that computes, elementwise: */
+LG_API LG_NEW lg_module *lg_nn_relu(lg_ctx *c);        /* max(x, 0) */
+LG_API LG_NEW lg_module *lg_nn_relu6(lg_ctx *c);       /* min(max(x, 0), 6) */
+LG_API LG_NEW lg_module *lg_nn_selu(lg_ctx *c);        /* 1.0507 (x > 0 ? x : 1.6733 (e^x - 1)) */
+LG_API LG_NEW lg_module *lg_nn_gelu(lg_ctx *c);        /* x Phi(x), exact (erf) form */
+LG_API LG_NEW lg_module *lg_nn_gelu_tanh(lg_ctx *c);   /* gelu by the tanh formula, PyTorch's approximate="tanh" */
+LG_API LG_NEW lg_module *lg_nn_silu(lg_ctx *c);        /* x sigmoid(x) */
+LG_API LG_NEW lg_module *lg_nn_mish(lg_ctx *c);        /* x tanh(log(1 + e^x)) */
+LG_API LG_NEW lg_module *lg_nn_sigmoid(lg_ctx *c);     /* 1 / (1 + e^-x) */
+LG_API LG_NEW lg_module *lg_nn_log_sigmoid(lg_ctx *c); /* log(sigmoid(x)) */
+LG_API LG_NEW lg_module *lg_nn_tanh(lg_ctx *c);        /* hyperbolic tangent */
+LG_API LG_NEW lg_module *lg_nn_tanhshrink(lg_ctx *c);  /* x - tanh(x) */
+LG_API LG_NEW lg_module *lg_nn_softsign(lg_ctx *c);    /* x / (1 + |x|) */
+LG_API LG_NEW lg_module *lg_nn_hardsigmoid(lg_ctx *c); /* relu6(x + 3) / 6 */
+LG_API LG_NEW lg_module *lg_nn_hardswish(lg_ctx *c);   /* x relu6(x + 3) / 6 */
+LG_API LG_NEW lg_module *lg_nn_leaky_relu(lg_ctx *c, double slope);  /* x > 0 ? x : slope x */
+LG_API LG_NEW lg_module *lg_nn_elu(lg_ctx *c, double alpha);         /* x > 0 ? x : alpha (e^x - 1) */
+LG_API LG_NEW lg_module *lg_nn_celu(lg_ctx *c, double alpha);        /* x > 0 ? x : alpha (e^(x / alpha) - 1) */
+LG_API LG_NEW lg_module *lg_nn_hardshrink(lg_ctx *c, double lambda); /* |x| > lambda ? x : 0 */
+LG_API LG_NEW lg_module *lg_nn_softshrink(lg_ctx *c, double lambda); /* x - clamp(x, -lambda, lambda) */
+
+/* Makes a layer that computes min(max(x, low), high), with a low of at most high (PyTorch: -1 and 1). */
 LG_API LG_NEW lg_module *lg_nn_hardtanh(lg_ctx *c, double low, double high);
+
+/* Makes a layer that computes log(1 + e^(beta x)) / beta, and x itself where beta x > threshold (PyTorch: 1 and 20). */
 LG_API LG_NEW lg_module *lg_nn_softplus(lg_ctx *c, double beta, double threshold);
-LG_API LG_NEW lg_module *lg_nn_softmax(lg_ctx *c, int dim);
-LG_API LG_NEW lg_module *lg_nn_log_softmax(lg_ctx *c, int dim);
-/* x where x > 0, else w x, with a parameter w (0.25) for each channel, or one for all. */
+
+/* Makes a layer that computes, along a dimension: */
+LG_API LG_NEW lg_module *lg_nn_softmax(lg_ctx *c, int dim);     /* lg_softmax(): e^x / sum(e^x) */
+LG_API LG_NEW lg_module *lg_nn_log_softmax(lg_ctx *c, int dim); /* lg_log_softmax(): its logarithm */
+
+/* Makes a layer that applies lg_glu(): the first half of x along a dimension of even size times sigmoid of the second.
+ * Example: lg_nn_sequential(c, lg_nn_linear(c, 64, 2 * 32), lg_nn_glu(c, -1)) */
+LG_API LG_NEW lg_module *lg_nn_glu(lg_ctx *c, int dim);
+
 typedef struct lg_prelu_layer_options {
         LG_OPTIONS_HEAD
-        lg_dtype dtype LG_DEFAULT;
-        lg_device device LG_DEFAULT;
+        lg_dtype dtype LG_DEFAULT;   /* of the parameter; default LG_F32 */
+        lg_device device LG_DEFAULT; /* of the parameter; default: the context's default device */
 } lg_prelu_layer_options;
-/* lg_nn_prelu(c, 64), lg_nn_prelu(c, 1, .dtype = LG_F16) */
+/* Makes a layer that computes x where x > 0, else w x, with a trainable w: the parameter "weight" (channels) is 0.25 at
+ * first and has one element for each channel of x (N, channels, ...), or one for all with channels = 1.
+ * Example: lg_nn_prelu(c, 64) */
 #define lg_nn_prelu(...) LG_CALL2(lg_nn_prelu_with, lg_prelu_layer_options, lg_nn_prelu_takes_c_channels, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_prelu_with(lg_ctx *c, int64_t channels, const lg_prelu_layer_options *options);
 

@@ -1,4 +1,13 @@
-/* norm.h - normalisation and dropout. */
+/* norm.h - normalisation and dropout.
+ *
+ * Normalisation subtracts a mean from the elements of x and divides them by a standard deviation: over the batch
+ * (batch norm) or within each sample (layer, group, instance and RMS norm). The layers of layers.h, such as
+ * lg_nn_batch_norm2d(), apply these ops with parameters of their own.
+ *
+ * Tensors are of float dtypes, and the result has x's dtype and shape. f16 and bf16 compute in f32. Weights, biases and
+ * running statistics may be of another dtype than x, so those of a 16-bit x can be f32. var is the mean square of the
+ * deviations, divided by the count; .eps is at least 0.
+ */
 #ifndef LG_NORM_H
 #define LG_NORM_H
 
@@ -6,72 +15,121 @@
 
 LG_BEGIN
 
-/* Float dtypes. f16 and bf16 compute in f32, and weights, biases and running statistics may then be f32; the result is
- * of x's dtype. */
+/* ---- batch norm ---- */
 
 typedef struct lg_batch_norm_options {
         LG_OPTIONS_HEAD
-        lg_tensor *running_mean LG_DEFAULT;
-        lg_tensor *running_var LG_DEFAULT;
-        bool training LG_DEFAULT;
-        double momentum LG_DEFAULT; /* 0.1; LG_ZERO: 0 */
-        double eps LG_DEFAULT;      /* 1e-5; LG_ZERO: 0 */
+        lg_tensor *running_mean LG_DEFAULT; /* (C): updated in training, otherwise used; default: none */
+        lg_tensor *running_var LG_DEFAULT;  /* (C): updated in training, otherwise used; default: none */
+        bool training LG_DEFAULT;           /* normalise by the statistics of the batch; default false */
+        double momentum LG_DEFAULT;     /* weight of the batch in the running statistics; default 0.1; LG_ZERO for 0 */
+        double eps LG_DEFAULT;          /* added to var; default 1e-5; LG_ZERO for 0 */
+        lg_tensor *residual LG_DEFAULT; /* of x's shape and dtype: added to the result; default: none */
+        bool relu LG_DEFAULT;           /* ReLU at the end, after the residual; default false */
 } lg_batch_norm_options;
-/* (x - mean) / sqrt(var + eps) * w + b for each channel of x (N, C, ...), PyTorch's F.batch_norm; w and b (C), or both
- * NULL. In training mean and var are those of the batch (var divided by the count; a count of 1 is LG_ERR_SHAPE), and
- * running statistics (C) that are given move by momentum towards them (var divided by count - 1), unrecorded and in
- * place: LG_ERR_STATE if they are in the graph. Otherwise mean and var are the running statistics, both needed.
- * lg_batch_norm(x, w, b, .running_mean = m, .running_var = v, .training = true) */
+/* Computes (x - mean) / sqrt(var + eps) * w + b for each channel of x (N, C, ...) (PyTorch's F.batch_norm). w and b are
+ * (C), or both are NULL. With .residual and .relu the result is relu(... + residual), in the same pass over memory.
+ *
+ * With .training, mean and var are those of the batch, over all dimensions but C, of which each channel must have more
+ * than one element. Running statistics that are given are then updated in place and unrecorded: running += momentum *
+ * (batch - running), where the var of the batch is divided by count - 1. They must not be results in the graph, nor
+ * require grad outside of lg_no_grad() (else LG_ERR_STATE). Without .training, mean and var are the running statistics,
+ * and both are required; no gradient goes to them.
+ * Example: lg_batch_norm(x, w, b, .running_mean = mean, .running_var = var, .training = true) */
 #define lg_batch_norm(...) LG_CALL3(lg_batch_norm_with, lg_batch_norm_options, lg_batch_norm_takes_x_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_batch_norm_with(lg_tensor *x, lg_tensor *w, lg_tensor *b,
                                             const lg_batch_norm_options *options);
 
+/* ---- normalisation within a sample ----
+ *
+ * These functions compute (x - mean) / sqrt(var + eps) * w + b unless stated otherwise; w and b each may be NULL.
+ */
+
+/* Options of lg_layer_norm(), lg_group_norm() and lg_instance_norm(). */
 typedef struct lg_layer_norm_options {
         LG_OPTIONS_HEAD
-        double eps LG_DEFAULT; /* 1e-5; LG_ZERO: 0 */
+        double eps LG_DEFAULT; /* added to var; default 1e-5; LG_ZERO for 0 */
 } lg_layer_norm_options;
-/* (x - mean) / sqrt(var + eps) * w + b over the last `dims` dimensions of x, var divided by the count; w and b of the
- * shape of these dimensions, each may be NULL. lg_layer_norm(x, 1, w, b, .eps = 1e-6) */
+/* Normalises over the last dimensions of x, at least one, which have the given shape, as w and b do (PyTorch's
+ * F.layer_norm with its normalized_shape).
+ * Example: lg_layer_norm(x, LG_SHAPE(16), w, b, .eps = 1e-6) */
 #define lg_layer_norm(...)                                                                                             \
-        LG_CALL4(lg_layer_norm_with, lg_layer_norm_options, lg_layer_norm_takes_x_dims_w_b, __VA_ARGS__)
-LG_API LG_NEW lg_tensor *lg_layer_norm_with(lg_tensor *x, int dims, lg_tensor *w, lg_tensor *b,
+        LG_CALL4(lg_layer_norm_with, lg_layer_norm_options, lg_layer_norm_takes_x_shape_w_b, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_layer_norm_with(lg_tensor *x, lg_shape shape, lg_tensor *w, lg_tensor *b,
                                             const lg_layer_norm_options *options);
-/* The same over each of `groups` groups of channels of x (N, C, ...), which divide C; w and b (C), each may be NULL. */
+
+/* Normalises with mean and var over each of `groups` groups of channels of x (N, C, ...) (PyTorch's F.group_norm). w
+ * and b are (C), and C is a multiple of groups. Only N may be 0; if N is 1, each group has more than one element.
+ * Example: lg_group_norm(x, 8, w, b) */
 #define lg_group_norm(...)                                                                                             \
         LG_CALL4(lg_group_norm_with, lg_layer_norm_options, lg_group_norm_takes_x_groups_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_group_norm_with(lg_tensor *x, int64_t groups, lg_tensor *w, lg_tensor *b,
                                             const lg_layer_norm_options *options);
-/* The same over each channel of x (N, C, L...), which has more than one element: PyTorch's F.instance_norm of the
- * input's own statistics. */
+
+/* Normalises with mean and var over each channel, of more than one element, of each sample of x (N, C, L...) (PyTorch's
+ * F.instance_norm with use_input_stats). w and b are (C).
+ * Example: lg_instance_norm(x, NULL, NULL) */
 #define lg_instance_norm(...)                                                                                          \
         LG_CALL3(lg_instance_norm_with, lg_layer_norm_options, lg_instance_norm_takes_x_w_b, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_instance_norm_with(lg_tensor *x, lg_tensor *w, lg_tensor *b,
                                                const lg_layer_norm_options *options);
+
 typedef struct lg_rms_norm_options {
         LG_OPTIONS_HEAD
-        double eps LG_DEFAULT; /* the distance from 1 to the next number of x's dtype; LG_ZERO: 0 */
+        /* Added to the mean square; default: the distance from 1 to the next number of x's dtype; LG_ZERO for 0. */
+        double eps LG_DEFAULT;
 } lg_rms_norm_options;
-/* x / sqrt(mean(x^2) + eps) * w over the last `dims` dimensions; w of their shape or NULL. */
-#define lg_rms_norm(...) LG_CALL3(lg_rms_norm_with, lg_rms_norm_options, lg_rms_norm_takes_x_dims_w, __VA_ARGS__)
-LG_API LG_NEW lg_tensor *lg_rms_norm_with(lg_tensor *x, int dims, lg_tensor *w, const lg_rms_norm_options *options);
+/* Computes x / sqrt(mean(x^2) + eps) * w, with the mean over the last dimensions of x, at least one, which have the
+ * given shape, as w does (PyTorch's F.rms_norm with its normalized_shape).
+ * Example: lg_rms_norm(x, LG_SHAPE(16), w) */
+#define lg_rms_norm(...) LG_CALL3(lg_rms_norm_with, lg_rms_norm_options, lg_rms_norm_takes_x_shape_w, __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_rms_norm_with(lg_tensor *x, lg_shape shape, lg_tensor *w,
+                                          const lg_rms_norm_options *options);
+
 typedef struct lg_normalize_options {
         LG_OPTIONS_HEAD
-        double eps LG_DEFAULT; /* 1e-12 */
+        double eps LG_DEFAULT; /* the least norm to divide by; default 1e-12 */
 } lg_normalize_options;
-/* x / max(|x|, eps), |x| = sqrt(sum(x^2)) along one dimension: PyTorch's F.normalize with p = 2.
- * lg_normalize(x, 1) */
+/* Divides x by its norm along one dimension: x / max(|x|, eps), where |x| = sqrt(sum(x^2)) (PyTorch's F.normalize with
+ * p = 2). The divisor is at least 2e-38 (f64: 3e-308), so a line of zeros stays 0 and has a gradient.
+ * Example: lg_normalize(x, 1) */
 #define lg_normalize(...) LG_CALL2(lg_normalize_with, lg_normalize_options, lg_normalize_takes_x_dim, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_normalize_with(lg_tensor *x, int dim, const lg_normalize_options *options);
 
+typedef struct lg_cosine_similarity_options {
+        LG_OPTIONS_HEAD
+        double eps LG_DEFAULT; /* the least norm to divide by; default 1e-8 */
+} lg_cosine_similarity_options;
+/* Computes the cosine of the angle between a and b along one dimension, which is removed: the sum of the products of
+ * lg_normalize(a, dim) and lg_normalize(b, dim), broadcast to one shape (PyTorch's F.cosine_similarity).
+ * Example: lg_cosine_similarity(x, y, -1) */
+#define lg_cosine_similarity(...)                                                                                      \
+        LG_CALL3(lg_cosine_similarity_with, lg_cosine_similarity_options, lg_cosine_similarity_takes_a_b_dim,          \
+                 __VA_ARGS__)
+LG_API LG_NEW lg_tensor *lg_cosine_similarity_with(lg_tensor *a, lg_tensor *b, int dim,
+                                                   const lg_cosine_similarity_options *options);
+
+/* ---- dropout ----
+ *
+ * Dropout sets elements to 0 at random, with a probability p in [0, 1]. As lg_batch_norm(), these functions are in
+ * evaluation unless .training is set, and then return x itself (PyTorch's F.dropout trains by default). The random
+ * numbers come from the context's generator in row-major order, so the same seed drops the same elements on every
+ * device and in every layout. The result is x itself if nothing can be dropped.
+ */
+
+/* Options of lg_dropout() and lg_feature_dropout(). */
 typedef struct lg_dropout_options {
         LG_OPTIONS_HEAD
-        bool off LG_DEFAULT; /* in evaluation: x itself */
+        bool training LG_DEFAULT; /* drops elements; default false: the result is x itself */
 } lg_dropout_options;
-/* Each element 0 with probability p in [0, 1], else x / (1 - p); drawn from the context's generator in row-major order,
- * so that the same seed drops the same elements on every device and in every layout. lg_dropout(x, 0.5) */
+/* Sets each element of x to 0 with probability p and multiplies the others by 1 / (1 - p).
+ * Example: lg_dropout(x, 0.5, .training = lg_is_training(m)) */
 #define lg_dropout(...) LG_CALL2(lg_dropout_with, lg_dropout_options, lg_dropout_takes_x_p, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options);
-/* The same for whole channels of x (N, C, ...): PyTorch's F.dropout1d, 2d and 3d. */
+
+/* Multiplies each whole channel of x (N, C, ...) by 0 with probability p and by 1 / (1 - p) otherwise (PyTorch's
+ * F.dropout1d, F.dropout2d and F.dropout3d).
+ * Example: lg_feature_dropout(x, 0.2, .training = true) */
 #define lg_feature_dropout(...)                                                                                        \
         LG_CALL2(lg_feature_dropout_with, lg_dropout_options, lg_feature_dropout_takes_x_p, __VA_ARGS__)
 LG_API LG_NEW lg_tensor *lg_feature_dropout_with(lg_tensor *x, double p, const lg_dropout_options *options);

@@ -1,4 +1,19 @@
-/* optim.h - optimisers: one fused pass over all parameters. */
+/* optim.h - optimisers, their learning rates, and gradient clipping.
+ *
+ * An optimiser updates parameters by their gradients. A training step computes a loss, clears the old gradients,
+ * computes new ones and updates:
+ *
+ *     lg_optimizer *opt = lg_adam(c, lg_parameters(net), 1e-3);
+ *     lg_each_batch(b, batches) {
+ *             lg_tensor *loss = lg_cross_entropy(lg_forward(net, b.x), b.y);
+ *             lg_zero_grad(opt);
+ *             lg_backward(loss);
+ *             lg_clip_grad_norm(lg_parameters(net), 1);
+ *             lg_step(opt);
+ *     }
+ *
+ * schedule.h changes learning rates during a run; lg_checkpoint_add() of state.h saves an optimiser.
+ */
 #ifndef LG_OPTIM_H
 #define LG_OPTIM_H
 
@@ -6,98 +21,224 @@
 
 LG_BEGIN
 
-/* The formulas are PyTorch's (torch.optim.SGD, torch.optim.Adam). Parameters are float leaves that require grad;
- * those without a gradient are left alone. The optimiser belongs to the context. */
+/* ---- optimisers ----
+ *
+ * The formulas, names and defaults are those of torch.optim. In the formulas, p is an element of a parameter, g of its
+ * gradient (negated if .maximize is given), and t counts the updates of the parameter from 1 on.
+ *
+ * Parameters are leaves that require grad, such as those that lg_parameters() lists. The optimiser keeps their handles,
+ * not the list, and does not own them. The state it stores for a parameter is f64 for f64, else f32, and follows the
+ * parameter to another device (lg_module_to()) in the next lg_step(). A parameter, or its memory, is listed once, and
+ * is not expanded. Learning rates and options are finite and not negative; betas and rhos are below 1.
+ *
+ * An update that is small beside a 16-bit parameter is lost when that is rounded. With .master = true the optimiser
+ * keeps an f32 copy of each f16 or bf16 parameter (master weights), updates the copy and rounds it to the parameter.
+ * Values that the program writes into the parameter go into the copy in the next lg_step().
+ */
+
 typedef struct lg_sgd_options {
         LG_OPTIONS_HEAD
-        double momentum LG_DEFAULT;
-        double dampening LG_DEFAULT;
-        double weight_decay LG_DEFAULT;
-        bool nesterov LG_DEFAULT;
-        bool maximize LG_DEFAULT;
+        double momentum LG_DEFAULT;     /* the factor of the last b; default 0: without momentum */
+        double dampening LG_DEFAULT;    /* the part of d that is left out of b; may be negative; default 0 */
+        double weight_decay LG_DEFAULT; /* pulls weights towards 0; default 0 */
+        bool nesterov LG_DEFAULT;       /* Nesterov momentum; needs .momentum and no .dampening; default false */
+        bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
+        bool master LG_DEFAULT;         /* updates f32 copies of 16-bit parameters; default false */
 } lg_sgd_options;
+/* Makes an optimiser for stochastic gradient descent (torch.optim.SGD). An update computes
+ * - d = g + weight_decay p;
+ * - b = momentum b + (1 - dampening) d, but b = d in the first update and without momentum;
+ * - p -= lr b or, with .nesterov, p -= lr (d + momentum b).
+ *
+ * Example: lg_sgd(c, lg_parameters(net), 0.1, .momentum = 0.9) */
 #define lg_sgd(...) LG_CALL3(lg_sgd_with, lg_sgd_options, lg_sgd_takes_c_params_lr, __VA_ARGS__)
 LG_API LG_NEW lg_optimizer *lg_sgd_with(lg_ctx *c, lg_list_in params, double lr, const lg_sgd_options *options);
 
 typedef struct lg_adam_options {
         LG_OPTIONS_HEAD
-        double beta1 LG_DEFAULT; /* 0.9 */
-        double beta2 LG_DEFAULT; /* 0.999 */
-        double eps LG_DEFAULT;   /* 1e-8 */
-        double weight_decay LG_DEFAULT;
-        bool decoupled LG_DEFAULT; /* AdamW's weight decay */
-        bool maximize LG_DEFAULT;
-        bool amsgrad LG_DEFAULT; /* the greatest second moment so far */
+        double beta1 LG_DEFAULT;        /* the factor of the last m; default 0.9. LG_ZERO sets 0, here and below. */
+        double beta2 LG_DEFAULT;        /* the factor of the last v; default 0.999 */
+        double eps LG_DEFAULT;          /* added to the root; default 1e-8 */
+        double weight_decay LG_DEFAULT; /* pulls weights towards 0; default 0 */
+        bool decoupled LG_DEFAULT;      /* decays weights as AdamW does; default false */
+        bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
+        bool amsgrad LG_DEFAULT;        /* uses the greatest v so far in place of v (AMSGrad); default false */
+        bool master LG_DEFAULT;         /* updates f32 copies of 16-bit parameters; default false */
 } lg_adam_options;
+/* Makes an Adam optimiser (Kingma and Ba 2015; torch.optim.Adam). An update computes
+ * - g += weight_decay p or, with .decoupled, p *= 1 - lr weight_decay;
+ * - m = beta1 m + (1 - beta1) g;
+ * - v = beta2 v + (1 - beta2) g^2;
+ * - p -= lr / (1 - beta1^t) m / (sqrt(v / (1 - beta2^t)) + eps).
+ *
+ * Example: lg_adam(c, lg_parameters(net), 1e-3) */
 #define lg_adam(...) LG_CALL3(lg_adam_with, lg_adam_options, lg_adam_takes_c_params_lr, __VA_ARGS__)
 LG_API LG_NEW lg_optimizer *lg_adam_with(lg_ctx *c, lg_list_in params, double lr, const lg_adam_options *options);
 
-/* Adam with .decoupled, whose weight_decay is 0.01 unless it is given. */
-#define lg_adamw(...) LG_CALL3(lg_adamw_with, lg_adam_options, lg_adamw_takes_c_params_lr, __VA_ARGS__)
-LG_API LG_NEW lg_optimizer *lg_adamw_with(lg_ctx *c, lg_list_in params, double lr, const lg_adam_options *options);
+typedef struct lg_adamw_options {
+        LG_OPTIONS_HEAD
+        double beta1 LG_DEFAULT;        /* the factor of the last m; default 0.9. LG_ZERO sets 0, here and below. */
+        double beta2 LG_DEFAULT;        /* the factor of the last v; default 0.999 */
+        double eps LG_DEFAULT;          /* added to the root; default 1e-8 */
+        double weight_decay LG_DEFAULT; /* pulls weights towards 0; default 0.01 */
+        bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
+        bool amsgrad LG_DEFAULT;        /* uses the greatest v so far in place of v (AMSGrad); default false */
+        bool master LG_DEFAULT;         /* updates f32 copies of 16-bit parameters; default false */
+} lg_adamw_options;
+/* Makes an AdamW optimiser (Loshchilov and Hutter 2019; torch.optim.AdamW): lg_adam() with .decoupled.
+ * Example: lg_adamw(c, lg_parameters(net), 1e-3, .weight_decay = 0.05) */
+#define lg_adamw(...) LG_CALL3(lg_adamw_with, lg_adamw_options, lg_adamw_takes_c_params_lr, __VA_ARGS__)
+LG_API LG_NEW lg_optimizer *lg_adamw_with(lg_ctx *c, lg_list_in params, double lr, const lg_adamw_options *options);
+
+typedef struct lg_adamax_options {
+        LG_OPTIONS_HEAD
+        double beta1 LG_DEFAULT;        /* the factor of the last m; default 0.9. LG_ZERO sets 0, here and below. */
+        double beta2 LG_DEFAULT;        /* the factor of the last u; default 0.999 */
+        double eps LG_DEFAULT;          /* added to |g|; default 1e-8 */
+        double weight_decay LG_DEFAULT; /* pulls weights towards 0; default 0 */
+        bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
+        bool master LG_DEFAULT;         /* updates f32 copies of 16-bit parameters; default false */
+} lg_adamax_options;
+/* Makes an Adamax optimiser (Kingma and Ba 2015; torch.optim.Adamax). An update computes
+ * - g += weight_decay p;
+ * - m = beta1 m + (1 - beta1) g;
+ * - u = max(beta2 u, |g| + eps);
+ * - p -= lr / (1 - beta1^t) m / u.
+ *
+ * Example: lg_adamax(c, lg_parameters(net), 2e-3) */
+#define lg_adamax(...) LG_CALL3(lg_adamax_with, lg_adamax_options, lg_adamax_takes_c_params_lr, __VA_ARGS__)
+LG_API LG_NEW lg_optimizer *lg_adamax_with(lg_ctx *c, lg_list_in params, double lr, const lg_adamax_options *options);
 
 typedef struct lg_rmsprop_options {
         LG_OPTIONS_HEAD
-        double alpha LG_DEFAULT; /* 0.99 */
-        double eps LG_DEFAULT;   /* 1e-8 */
-        double weight_decay LG_DEFAULT;
-        double momentum LG_DEFAULT;
-        bool centered LG_DEFAULT;
-        bool maximize LG_DEFAULT;
+        double alpha LG_DEFAULT;        /* the factor of the last v; default 0.99. LG_ZERO sets 0, here and below. */
+        double eps LG_DEFAULT;          /* added to the root; default 1e-8 */
+        double weight_decay LG_DEFAULT; /* pulls weights towards 0; default 0 */
+        double momentum LG_DEFAULT;     /* the factor of the last b; default 0: without momentum */
+        bool centered LG_DEFAULT;       /* subtracts the squared mean of the gradient; default false */
+        bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
+        bool master LG_DEFAULT;         /* updates f32 copies of 16-bit parameters; default false */
 } lg_rmsprop_options;
+/* Makes an RMSprop optimiser (Hinton 2012; torch.optim.RMSprop). An update computes
+ * - g += weight_decay p;
+ * - v = alpha v + (1 - alpha) g^2;
+ * - a = alpha a + (1 - alpha) g with .centered, else a = 0;
+ * - b = momentum b + g / (sqrt(max(v - a^2, 0)) + eps);
+ * - p -= lr b.
+ *
+ * Example: lg_rmsprop(c, lg_parameters(net), 1e-2) */
 #define lg_rmsprop(...) LG_CALL3(lg_rmsprop_with, lg_rmsprop_options, lg_rmsprop_takes_c_params_lr, __VA_ARGS__)
 LG_API LG_NEW lg_optimizer *lg_rmsprop_with(lg_ctx *c, lg_list_in params, double lr, const lg_rmsprop_options *options);
 
 typedef struct lg_adagrad_options {
         LG_OPTIONS_HEAD
-        double lr_decay LG_DEFAULT;
-        double eps LG_DEFAULT; /* 1e-10 */
-        double weight_decay LG_DEFAULT;
-        double initial_accumulator_value LG_DEFAULT;
-        bool maximize LG_DEFAULT;
+        double lr_decay LG_DEFAULT;                  /* lowers the rate with t; default 0 */
+        double eps LG_DEFAULT;                       /* added to the root; default 1e-10. LG_ZERO sets 0. */
+        double weight_decay LG_DEFAULT;              /* pulls weights towards 0; default 0 */
+        double initial_accumulator_value LG_DEFAULT; /* the first s; default 0 */
+        bool maximize LG_DEFAULT;                    /* ascends instead of descending; default false */
+        bool master LG_DEFAULT;                      /* updates f32 copies of 16-bit parameters; default false */
 } lg_adagrad_options;
+/* Makes an Adagrad optimiser (Duchi et al. 2011; torch.optim.Adagrad). An update computes
+ * - g += weight_decay p;
+ * - s += g^2;
+ * - p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps).
+ *
+ * Example: lg_adagrad(c, lg_parameters(net), 1e-2) */
 #define lg_adagrad(...) LG_CALL3(lg_adagrad_with, lg_adagrad_options, lg_adagrad_takes_c_params_lr, __VA_ARGS__)
 LG_API LG_NEW lg_optimizer *lg_adagrad_with(lg_ctx *c, lg_list_in params, double lr, const lg_adagrad_options *options);
 
-/* More parameters, with numbers of their own; what is not given is what group 0 has now, LG_ZERO is zero. Group 0 are
- * the parameters that the optimiser was made with. An option that the optimiser does not have (momentum of Adam, beta1
- * of SGD) is LG_ERR_ARGUMENT. lg_add_group(opt, lg_parameters(head), .lr = 1e-2) */
-typedef struct lg_group_options {
+typedef struct lg_adadelta_options {
         LG_OPTIONS_HEAD
-        double lr LG_DEFAULT;
-        double weight_decay LG_DEFAULT;
-        double momentum LG_DEFAULT; /* SGD, RMSprop */
-        double beta1 LG_DEFAULT;    /* Adam */
-        double beta2 LG_DEFAULT;
-        double eps LG_DEFAULT; /* Adam, RMSprop, Adagrad */
-} lg_group_options;
-#define lg_add_group(...) LG_CALL2(lg_add_group_with, lg_group_options, lg_add_group_takes_opt_params, __VA_ARGS__)
-LG_API bool lg_add_group_with(lg_optimizer *opt, lg_list_in params, const lg_group_options *options);
-LG_API int lg_group_count(const lg_optimizer *opt);
-LG_API double lg_get_group_lr(const lg_optimizer *opt, int group); /* NAN: there is no such group */
-LG_API bool lg_set_group_lr(lg_optimizer *opt, int group, double lr);
+        double rho LG_DEFAULT;          /* the factor of the last v and u; default 0.9. LG_ZERO sets 0, as below. */
+        double eps LG_DEFAULT;          /* added under both roots; default 1e-6 */
+        double weight_decay LG_DEFAULT; /* pulls weights towards 0; default 0 */
+        bool maximize LG_DEFAULT;       /* ascends instead of descending; default false */
+        bool master LG_DEFAULT;         /* updates f32 copies of 16-bit parameters; default false */
+} lg_adadelta_options;
+/* Makes an Adadelta optimiser (Zeiler 2012; torch.optim.Adadelta, where lr is 1 by default). An update computes
+ * - g += weight_decay p;
+ * - v = rho v + (1 - rho) g^2;
+ * - d = sqrt(u + eps) / sqrt(v + eps) g;
+ * - u = rho u + (1 - rho) d^2;
+ * - p -= lr d.
+ *
+ * Example: lg_adadelta(c, lg_parameters(net), 1) */
+#define lg_adadelta(...) LG_CALL3(lg_adadelta_with, lg_adadelta_options, lg_adadelta_takes_c_params_lr, __VA_ARGS__)
+LG_API LG_NEW lg_optimizer *lg_adadelta_with(lg_ctx *c, lg_list_in params, double lr,
+                                             const lg_adadelta_options *options);
 
-/* One update of all parameters. On failure, none is changed; only where an update takes several kernels (parameters on
- * several devices, or of unequal numbers of steps) and a later one fails, those updated before stay updated. */
+/* ---- steps ---- */
+
+/* Updates all parameters by their gradients. Parameters without a gradient, and those whose requires_grad is off, are
+ * left alone. While a device-side error is pending, nothing changes on that device. Fails with LG_ERR_STATE if a
+ * parameter was freed or its gradient is on another device or of another dtype. If an update needs several kernels (for
+ * groups, devices, or parameters with different numbers of updates) and a later one fails (LG_ERR_CUDA), the parameters
+ * of earlier ones stay updated. */
 LG_API bool lg_step(lg_optimizer *opt);
-/* Forgets the gradients of all its parameters. */
+
+/* Frees the gradients of all parameters (zero_grad(set_to_none=True) of PyTorch), so that the next lg_backward() starts
+ * from none. Fails with LG_ERR_STATE in a function given to lg_set_trace(). */
 LG_API bool lg_zero_grad(lg_optimizer *opt);
-LG_API double lg_get_lr(const lg_optimizer *opt);    /* of group 0 */
-LG_API bool lg_set_lr(lg_optimizer *opt, double lr); /* of all groups */
+
+/* Frees an optimiser; its parameters stay. Fails with LG_ERR_STATE inside a function of the program that a call with
+ * this optimiser has called, such as the one of lg_lambda_lr(), and in a function given to lg_set_trace(). */
 LG_API void lg_optimizer_free(lg_optimizer *opt);
 
-/* Scales the gradients of the parameters, in place, so that the p-norm of all of them together is at most max_norm:
- * by min(1, max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. Nothing waits. Parameters without a
- * gradient are left out; gradients on two devices are LG_ERR_DEVICE. lg_clip_grad_norm(lg_parameters(net), 1) */
+/* ---- groups and learning rates ----
+ *
+ * Groups are parameters with options of their own. Group 0 has the parameters that the optimiser was made with;
+ * lg_add_param_group() adds others, with the numbers 1, 2, ...
+ */
+
+/* Options of lg_add_param_group(). An option that is not given has the present value of group 0; LG_ZERO sets 0. */
+typedef struct lg_param_group_options {
+        LG_OPTIONS_HEAD
+        double lr LG_DEFAULT;           /* for all optimisers */
+        double weight_decay LG_DEFAULT; /* for all optimisers */
+        double momentum LG_DEFAULT;     /* for SGD and RMSprop */
+        double beta1 LG_DEFAULT;        /* for Adam and AdamW */
+        double beta2 LG_DEFAULT;        /* for Adam and AdamW */
+        double eps LG_DEFAULT;          /* for all optimisers but SGD */
+} lg_param_group_options;
+/* Adds parameters as a group with options of its own. A parameter is in one group only. Fails with LG_ERR_ARGUMENT if
+ * the optimiser has no such option (momentum for Adam, beta1 for SGD).
+ * Example: lg_add_param_group(opt, lg_parameters(head), .lr = 1e-2) */
+#define lg_add_param_group(...)                                                                                        \
+        LG_CALL2(lg_add_param_group_with, lg_param_group_options, lg_add_param_group_takes_opt_params, __VA_ARGS__)
+LG_API bool lg_add_param_group_with(lg_optimizer *opt, lg_list_in params, const lg_param_group_options *options);
+
+/* Returns the number of groups, or 0 if opt is NULL. */
+LG_API int lg_param_group_count(const lg_optimizer *opt);
+
+/* Returns or sets the learning rate of a group. lg_param_group_lr() returns NAN if there is no such group. */
+LG_API double lg_param_group_lr(const lg_optimizer *opt, int group);
+LG_API bool lg_set_param_group_lr(lg_optimizer *opt, int group, double lr);
+
+/* Returns the learning rate of group 0, or NAN if opt is NULL. lg_set_lr() sets that of all groups. */
+LG_API double lg_lr(const lg_optimizer *opt);
+LG_API bool lg_set_lr(lg_optimizer *opt, double lr);
+
+/* ---- gradient clipping ----
+ *
+ * These functions change the gradients of the given parameters in place, between lg_backward() and lg_step(). They do
+ * not wait for a device. Parameters without a gradient are left out. An empty list gives false without an error.
+ */
+
 typedef struct lg_clip_options {
         LG_OPTIONS_HEAD
-        double p LG_DEFAULT;         /* 2; INFINITY: the greatest element */
-        lg_tensor **norm LG_DEFAULT; /* gets the norm before, 0-d */
+        double p LG_DEFAULT; /* the order of the norm, above 0; LG_INFINITY: the greatest magnitude; default 2 */
+        /* Receives the norm before the change, 0-d, which belongs to the innermost open scope; default NULL. */
+        lg_tensor **norm LG_DEFAULT;
 } lg_clip_options;
+/* Scales the gradients so that the norm of all their elements together is at most max_norm: g *= min(1, max_norm /
+ * (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ does. max_norm is not negative.
+ * Example: lg_clip_grad_norm(lg_parameters(net), 1) */
 #define lg_clip_grad_norm(...)                                                                                         \
         LG_CALL2(lg_clip_grad_norm_with, lg_clip_options, lg_clip_grad_norm_takes_params_max_norm, __VA_ARGS__)
 LG_API bool lg_clip_grad_norm_with(lg_list_in params, double max_norm, const lg_clip_options *options);
-/* Clamps each element of the gradients to [-value, value], in place. */
+
+/* Clamps each element of the gradients to [-value, value]. */
 LG_API bool lg_clip_grad_value(lg_list_in params, double value);
 
 LG_END_C

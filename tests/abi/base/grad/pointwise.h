@@ -1,7 +1,15 @@
-/* pointwise.h - the elementwise ops of kernels/pointwise.def: y[i] = f(x[i]).
+/* pointwise.h - elementwise ops: y[i] = f(x[i]).
  *
- * Any shape, any strides, any device. Two inputs broadcast as in NumPy and are promoted as in PyTorch. Functions that
- * are not closed over the integers give f32 for integer inputs. LG_ERR_SHAPE, _DEVICE, _ARGUMENT (NULL).
+ * The functions take tensors of any shape and strides, on any device, and have gradients of any order unless noted. The
+ * operands of functions of several tensors broadcast as in NumPy and are promoted as in PyTorch: to the common dtype
+ * (lg_promote()), where a 0-d tensor counts only if it is of a higher category (bool, integer, float) than the others.
+ *
+ *     lg_tensor *y = lg_add(lg_mul_scalar(x, 2), b);
+ *
+ * f16 and bf16 are computed in f32 and rounded once. Integers wrap around on overflow. Where a bool tensor stays bool,
+ * false counts as 0, true as 1, and a nonzero result is true. Where a function is not defined, the result is NaN or
+ * infinite, which is no error. The result has the memory layout of the first operand that has its shape and no gaps
+ * between elements, else it is row-major. "PyTorch: 0.5" is PyTorch's default for an argument that is required here.
  */
 #ifndef LG_POINTWISE_H
 #define LG_POINTWISE_H
@@ -10,71 +18,115 @@
 
 LG_BEGIN
 
-LG_API LG_NEW lg_tensor *lg_neg(lg_tensor *x);         /* -x */
-LG_API LG_NEW lg_tensor *lg_abs(lg_tensor *x);         /* |x|; the derivative at 0 is 0 */
-LG_API LG_NEW lg_tensor *lg_sign(lg_tensor *x);        /* -1, 0 or 1, 0 of NaN; the derivative is 0 */
-LG_API LG_NEW lg_tensor *lg_square(lg_tensor *x);      /* x x; i64 of bool */
-LG_API LG_NEW lg_tensor *lg_exp(lg_tensor *x);         /* e^x */
-LG_API LG_NEW lg_tensor *lg_expm1(lg_tensor *x);       /* e^x - 1, exact near 0 */
-LG_API LG_NEW lg_tensor *lg_log(lg_tensor *x);         /* natural logarithm */
-LG_API LG_NEW lg_tensor *lg_log1p(lg_tensor *x);       /* log(1 + x), exact near 0 */
-LG_API LG_NEW lg_tensor *lg_sqrt(lg_tensor *x);        /* square root */
-LG_API LG_NEW lg_tensor *lg_rsqrt(lg_tensor *x);       /* 1 / sqrt(x) */
-LG_API LG_NEW lg_tensor *lg_reciprocal(lg_tensor *x);  /* 1 / x */
-LG_API LG_NEW lg_tensor *lg_sin(lg_tensor *x);         /* sine, radians */
-LG_API LG_NEW lg_tensor *lg_cos(lg_tensor *x);         /* cosine, radians */
-LG_API LG_NEW lg_tensor *lg_tanh(lg_tensor *x);        /* hyperbolic tangent */
-LG_API LG_NEW lg_tensor *lg_erf(lg_tensor *x);         /* error function */
+/* ---- sign and square ----
+ *
+ * The result has the dtype of x.
+ */
+
+LG_API LG_NEW lg_tensor *lg_neg(lg_tensor *x);    /* -x */
+LG_API LG_NEW lg_tensor *lg_abs(lg_tensor *x);    /* |x|; the derivative at 0 is 0 */
+LG_API LG_NEW lg_tensor *lg_sign(lg_tensor *x);   /* -1, 0 or 1; NaN gives 0; the derivative is 0 */
+LG_API LG_NEW lg_tensor *lg_square(lg_tensor *x); /* x^2; bool gives i64 */
+
+/* ---- powers and logarithms ----
+ *
+ * Integers and bool become f32.
+ */
+
+LG_API LG_NEW lg_tensor *lg_exp(lg_tensor *x);        /* e^x */
+LG_API LG_NEW lg_tensor *lg_exp2(lg_tensor *x);       /* 2^x */
+LG_API LG_NEW lg_tensor *lg_expm1(lg_tensor *x);      /* e^x - 1, accurate near 0 */
+LG_API LG_NEW lg_tensor *lg_log(lg_tensor *x);        /* natural logarithm */
+LG_API LG_NEW lg_tensor *lg_log2(lg_tensor *x);       /* logarithm to the base 2 */
+LG_API LG_NEW lg_tensor *lg_log10(lg_tensor *x);      /* logarithm to the base 10 */
+LG_API LG_NEW lg_tensor *lg_log1p(lg_tensor *x);      /* log(1 + x), accurate near 0 */
+LG_API LG_NEW lg_tensor *lg_logit(lg_tensor *x);      /* log(x / (1 - x)), the inverse of lg_sigmoid() */
+LG_API LG_NEW lg_tensor *lg_sqrt(lg_tensor *x);       /* square root */
+LG_API LG_NEW lg_tensor *lg_rsqrt(lg_tensor *x);      /* 1 / sqrt(x) */
+LG_API LG_NEW lg_tensor *lg_reciprocal(lg_tensor *x); /* 1 / x */
+
+/* ---- trigonometric, hyperbolic and error functions ----
+ *
+ * Angles are in radians. Integers and bool become f32.
+ */
+
+LG_API LG_NEW lg_tensor *lg_sin(lg_tensor *x);   /* sine */
+LG_API LG_NEW lg_tensor *lg_cos(lg_tensor *x);   /* cosine */
+LG_API LG_NEW lg_tensor *lg_tan(lg_tensor *x);   /* tangent */
+LG_API LG_NEW lg_tensor *lg_asin(lg_tensor *x);  /* inverse of sin on [-1, 1], NaN outside; in [-pi/2, pi/2] */
+LG_API LG_NEW lg_tensor *lg_acos(lg_tensor *x);  /* inverse of cos on [-1, 1], NaN outside; in [0, pi] */
+LG_API LG_NEW lg_tensor *lg_atan(lg_tensor *x);  /* inverse of tan, in [-pi/2, pi/2] */
+LG_API LG_NEW lg_tensor *lg_sinh(lg_tensor *x);  /* hyperbolic sine */
+LG_API LG_NEW lg_tensor *lg_cosh(lg_tensor *x);  /* hyperbolic cosine */
+LG_API LG_NEW lg_tensor *lg_tanh(lg_tensor *x);  /* hyperbolic tangent */
+LG_API LG_NEW lg_tensor *lg_asinh(lg_tensor *x); /* inverse of sinh */
+LG_API LG_NEW lg_tensor *lg_acosh(lg_tensor *x); /* inverse of cosh, NaN below 1 */
+LG_API LG_NEW lg_tensor *lg_atanh(lg_tensor *x); /* inverse of tanh on [-1, 1], NaN outside */
+LG_API LG_NEW lg_tensor *lg_erf(lg_tensor *x);   /* error function */
+LG_API LG_NEW lg_tensor *lg_erfc(lg_tensor *x);  /* 1 - erf(x), accurate where the result is small */
+
+/* ---- activation functions ----
+ *
+ * Integers and bool become f32, except in lg_relu(), lg_relu6() and lg_hardtanh(), which keep the dtype of x.
+ *
+ * The derivatives of lg_sigmoid() and lg_tanh() are computed from the result alone, so that x need not be kept. They
+ * lose digits where the result is near 1 (or -1) and are 0 where it is rounded to 1, in f32 from about 17 and 9 on.
+ * lg_log_sigmoid() and the losses that take logits have exact derivatives there. The second derivative of lg_elu(),
+ * lg_celu() and lg_selu() at 0 is 0, as from the right.
+ */
+
 LG_API LG_NEW lg_tensor *lg_sigmoid(lg_tensor *x);     /* 1 / (1 + e^-x) */
-LG_API LG_NEW lg_tensor *lg_relu(lg_tensor *x);        /* max(x, 0) */
-LG_API LG_NEW lg_tensor *lg_softsign(lg_tensor *x);    /* x / (1 + |x|) */
-LG_API LG_NEW lg_tensor *lg_silu(lg_tensor *x);        /* x sigmoid(x) */
-LG_API LG_NEW lg_tensor *lg_gelu(lg_tensor *x);        /* x Phi(x), exact (erf) form */
-LG_API LG_NEW lg_tensor *lg_gelu_tanh(lg_tensor *x);   /* gelu by the tanh formula, PyTorch's approximate="tanh" */
-LG_API LG_NEW lg_tensor *lg_exp2(lg_tensor *x);        /* 2^x */
-LG_API LG_NEW lg_tensor *lg_log2(lg_tensor *x);        /* logarithm to the base 2 */
-LG_API LG_NEW lg_tensor *lg_log10(lg_tensor *x);       /* logarithm to the base 10 */
-LG_API LG_NEW lg_tensor *lg_tan(lg_tensor *x);         /* tangent, radians */
-LG_API LG_NEW lg_tensor *lg_asin(lg_tensor *x);        /* the inverse of sin on [-1, 1], NaN outside */
-LG_API LG_NEW lg_tensor *lg_acos(lg_tensor *x);        /* the inverse of cos on [-1, 1], in [0, pi]; NaN outside */
-LG_API LG_NEW lg_tensor *lg_atan(lg_tensor *x);        /* the inverse of tan, in [-pi/2, pi/2] */
-LG_API LG_NEW lg_tensor *lg_sinh(lg_tensor *x);        /* hyperbolic sine */
-LG_API LG_NEW lg_tensor *lg_cosh(lg_tensor *x);        /* hyperbolic cosine */
-LG_API LG_NEW lg_tensor *lg_asinh(lg_tensor *x);       /* the inverse of sinh */
-LG_API LG_NEW lg_tensor *lg_acosh(lg_tensor *x);       /* the inverse of cosh, NaN below 1 */
-LG_API LG_NEW lg_tensor *lg_atanh(lg_tensor *x);       /* the inverse of tanh on [-1, 1], NaN outside */
-LG_API LG_NEW lg_tensor *lg_erfc(lg_tensor *x);        /* 1 - erf(x), exact where that is small */
-LG_API LG_NEW lg_tensor *lg_log_sigmoid(lg_tensor *x); /* log(sigmoid(x)), exact where sigmoid(x) is 0 or 1 */
+LG_API LG_NEW lg_tensor *lg_log_sigmoid(lg_tensor *x); /* log(sigmoid(x)), accurate for every x */
+LG_API LG_NEW lg_tensor *lg_relu(lg_tensor *x);        /* max(x, 0); the derivative at 0 is 0 */
 LG_API LG_NEW lg_tensor *lg_relu6(lg_tensor *x);       /* min(max(x, 0), 6); the derivative at 0 and 6 is 0 */
+LG_API LG_NEW lg_tensor *lg_silu(lg_tensor *x);        /* x sigmoid(x) */
+LG_API LG_NEW lg_tensor *lg_gelu(lg_tensor *x);        /* x Phi(x), the exact form with erf */
+LG_API LG_NEW lg_tensor *lg_gelu_tanh(lg_tensor *x);   /* gelu approximated with tanh, PyTorch's approximate="tanh" */
 LG_API LG_NEW lg_tensor *lg_selu(lg_tensor *x);        /* 1.0507 (x > 0 ? x : 1.6733 (e^x - 1)) */
 LG_API LG_NEW lg_tensor *lg_mish(lg_tensor *x);        /* x tanh(log(1 + e^x)) */
+LG_API LG_NEW lg_tensor *lg_softsign(lg_tensor *x);    /* x / (1 + |x|) */
 LG_API LG_NEW lg_tensor *lg_hardsigmoid(lg_tensor *x); /* relu6(x + 3) / 6; the derivative at -3 and 3 is 0 */
 LG_API LG_NEW lg_tensor *lg_hardswish(lg_tensor *x);   /* x relu6(x + 3) / 6; the derivative at -3 is 0, at 3 it is 1 */
 LG_API LG_NEW lg_tensor *lg_tanhshrink(lg_tensor *x);  /* x - tanh(x) */
+LG_API LG_NEW lg_tensor *lg_leaky_relu(lg_tensor *x, double slope);  /* x > 0 ? x : slope x; PyTorch: 0.01 */
+LG_API LG_NEW lg_tensor *lg_elu(lg_tensor *x, double alpha);         /* x > 0 ? x : alpha (e^x - 1); PyTorch: 1 */
+LG_API LG_NEW lg_tensor *lg_hardshrink(lg_tensor *x, double lambda); /* |x| > lambda ? x : 0; PyTorch: 0.5 */
 
-/* Roundings: whole numbers of x's dtype. Their derivative is 0, that of frac is 1. */
-LG_API LG_NEW lg_tensor *lg_floor(lg_tensor *x); /* towards -infinity */
-LG_API LG_NEW lg_tensor *lg_ceil(lg_tensor *x);  /* towards infinity */
-LG_API LG_NEW lg_tensor *lg_round(lg_tensor *x); /* to the nearest, halves to the even one */
-LG_API LG_NEW lg_tensor *lg_trunc(lg_tensor *x); /* towards 0 */
-LG_API LG_NEW lg_tensor *lg_frac(lg_tensor *x);  /* x - trunc(x) */
+/* Computes x > 0 ? x : alpha (e^(x / alpha) - 1), with an alpha other than 0 (PyTorch: 1). */
+LG_API LG_NEW lg_tensor *lg_celu(lg_tensor *x, double alpha);
 
-LG_API LG_NEW lg_tensor *lg_leaky_relu(lg_tensor *x, double slope);  /* x > 0 ? x : slope x (PyTorch's slope: 0.01) */
-LG_API LG_NEW lg_tensor *lg_elu(lg_tensor *x, double alpha);         /* x > 0 ? x : alpha (e^x - 1) */
-LG_API LG_NEW lg_tensor *lg_celu(lg_tensor *x, double alpha);        /* x > 0 ? x : alpha (e^(x / alpha) - 1) */
-LG_API LG_NEW lg_tensor *lg_hardshrink(lg_tensor *x, double lambda); /* |x| > lambda ? x : 0 (PyTorch: 0.5) */
-LG_API LG_NEW lg_tensor *lg_softshrink(lg_tensor *x, double lambda); /* x - clamp(x, -lambda, lambda) (PyTorch: 0.5) */
-/* min(max(x, low), high) (PyTorch: -1, 1); as clamp, but that the derivative at low and high is 0 */
+/* Computes x - clamp(x, -lambda, lambda), with a lambda of at least 0 (PyTorch: 0.5). */
+LG_API LG_NEW lg_tensor *lg_softshrink(lg_tensor *x, double lambda);
+
+/* Computes min(max(x, low), high) like lg_clamp(), but with a derivative of 0 at low and high (PyTorch: -1 and 1). low
+ * must not be above high. For integers and bool the bounds are converted as by lg_clamp(). */
 LG_API LG_NEW lg_tensor *lg_hardtanh(lg_tensor *x, double low, double high);
-/* log(1 + e^(beta x)) / beta; x itself where beta x > threshold (PyTorch: 1, 20) */
-LG_API LG_NEW lg_tensor *lg_softplus(lg_tensor *x, double beta, double threshold);
-LG_API LG_NEW lg_tensor *lg_clamp(lg_tensor *x, double low,
-                                  double high); /* min(max(x, low), high); INFINITY for no bound */
 
-/* With a number s. Integer tensors stay integer for add, sub, mul, maximum, minimum, clamp and hardtanh; s is then cut
- * to a whole number, and NaN or one out of the dtype's range is LG_ERR_ARGUMENT, as in lg_full: -1 is no u8. A bound
- * may be out of the range on its own side, where it bounds nothing: 300 from above, -1 from below. bool tensors stay
- * bool, and s is whether it is not zero. */
+/* Computes log(1 + e^(beta x)) / beta without overflow, and x itself where beta x > threshold (PyTorch: 1 and 20). */
+LG_API LG_NEW lg_tensor *lg_softplus(lg_tensor *x, double beta, double threshold);
+
+/* ---- rounding ----
+ *
+ * The result has the dtype of x, so integers and bool stay as they are. The derivative is 0; that of lg_frac() is 1.
+ */
+
+LG_API LG_NEW lg_tensor *lg_floor(lg_tensor *x); /* rounds towards -infinity */
+LG_API LG_NEW lg_tensor *lg_ceil(lg_tensor *x);  /* rounds towards infinity */
+LG_API LG_NEW lg_tensor *lg_round(lg_tensor *x); /* rounds to the nearest whole number, halves to the even one */
+LG_API LG_NEW lg_tensor *lg_trunc(lg_tensor *x); /* rounds towards 0 */
+LG_API LG_NEW lg_tensor *lg_frac(lg_tensor *x);  /* x - trunc(x), the fraction with the sign of x */
+
+/* ---- arithmetic with a number ----
+ *
+ * lg_div_scalar(), lg_rdiv_scalar(), lg_pow_scalar() and lg_rpow_scalar() turn integers and bool into f32 whatever s
+ * is; the others keep the dtype of x and convert s to it. For integers s is truncated towards 0; LG_ERR_ARGUMENT if it
+ * is NaN or out of the dtype's range, such as -1 for u8. For bool s counts as true if it is nonzero.
+ *
+ * The s of lg_maximum_scalar() and lg_minimum_scalar() and the arguments of lg_clamp() are bounds: a lower bound below
+ * the range of the dtype and an upper bound above it have no effect and are no error; for bool a bound is clipped to
+ * [0, 1] and truncated. Elements equal to s get half of the gradient in lg_maximum_scalar() and lg_minimum_scalar().
+ */
+
 LG_API LG_NEW lg_tensor *lg_add_scalar(lg_tensor *x, double s);     /* x + s */
 LG_API LG_NEW lg_tensor *lg_sub_scalar(lg_tensor *x, double s);     /* x - s */
 LG_API LG_NEW lg_tensor *lg_rsub_scalar(lg_tensor *x, double s);    /* s - x */
@@ -86,55 +138,95 @@ LG_API LG_NEW lg_tensor *lg_rpow_scalar(lg_tensor *x, double s);    /* s^x */
 LG_API LG_NEW lg_tensor *lg_maximum_scalar(lg_tensor *x, double s); /* max(x, s) */
 LG_API LG_NEW lg_tensor *lg_minimum_scalar(lg_tensor *x, double s); /* min(x, s) */
 
-/* Of two tensors. maximum and minimum share the gradient of equals evenly. */
+/* Computes min(max(x, low), high), which is high where low is above it; low = -LG_INFINITY or high = LG_INFINITY means
+ * no bound. NaN elements stay NaN. The derivative is 1 from low to high, both included, and 0 outside. */
+LG_API LG_NEW lg_tensor *lg_clamp(lg_tensor *x, double low, double high);
+
+/* ---- arithmetic of two tensors ----
+ *
+ * The result has the promoted dtype, or f32 from lg_div(), lg_atan2(), lg_xlogy() and lg_logaddexp() if that is not a
+ * float dtype, and i64 from lg_pow() if it is bool. lg_pow() of integers is exact; negative powers are 0, except those
+ * of 1 and -1. lg_maximum() and lg_minimum() give NaN if one operand is NaN; equal elements share the gradient evenly.
+ */
+
 LG_API LG_NEW lg_tensor *lg_add(lg_tensor *a, lg_tensor *b);     /* a + b */
 LG_API LG_NEW lg_tensor *lg_sub(lg_tensor *a, lg_tensor *b);     /* a - b */
 LG_API LG_NEW lg_tensor *lg_mul(lg_tensor *a, lg_tensor *b);     /* a b */
 LG_API LG_NEW lg_tensor *lg_div(lg_tensor *a, lg_tensor *b);     /* a / b, true division */
 LG_API LG_NEW lg_tensor *lg_pow(lg_tensor *a, lg_tensor *b);     /* a^b */
-LG_API LG_NEW lg_tensor *lg_maximum(lg_tensor *a, lg_tensor *b); /* the greater */
-LG_API LG_NEW lg_tensor *lg_minimum(lg_tensor *a, lg_tensor *b); /* the smaller */
+LG_API LG_NEW lg_tensor *lg_maximum(lg_tensor *a, lg_tensor *b); /* the greater one */
+LG_API LG_NEW lg_tensor *lg_minimum(lg_tensor *a, lg_tensor *b); /* the smaller one */
 LG_API LG_NEW lg_tensor *lg_atan2(lg_tensor *a, lg_tensor *b);   /* the angle of the point (b, a), in [-pi, pi] */
-LG_API LG_NEW lg_tensor *lg_xlogy(lg_tensor *a, lg_tensor *b);   /* a log(b); 0 where a is 0 and b is no NaN */
-/* Division with a whole quotient, by which integers stay integers. By 0: floats become as in PyTorch (an infinity or
- * NaN, the rest NaN); for integers the quotient is 0 and the rest is a (where PyTorch raises an error). The derivative
- * of a rest is 1 by a and minus the quotient by b, that of floor_divide is 0. */
+LG_API LG_NEW lg_tensor *lg_xlogy(lg_tensor *a, lg_tensor *b);   /* a log(b); 0 where a is 0 and b is not NaN */
+
+/* Computes log(e^a + e^b) without overflow: the sum of two probabilities that are kept as their logarithms. Equal
+ * infinities share the gradient evenly, where PyTorch's is NaN.
+ * Example: lg_logaddexp(lg_log(x), lg_log(y)) */
+LG_API LG_NEW lg_tensor *lg_logaddexp(lg_tensor *a, lg_tensor *b);
+
+/* ---- floor division and remainders ----
+ *
+ * The result has the promoted dtype, so integers stay integers. Floats divided by 0 give what PyTorch gives: an
+ * infinite or NaN quotient and a NaN remainder. Integers divided by 0 give the quotient 0 and the remainder a, where
+ * PyTorch raises an error. lg_remainder() is Python's %, lg_fmod() is C's fmod(). The derivative of a remainder with
+ * respect to a is 1, with respect to b minus the quotient; that of lg_floor_divide() is 0.
+ */
+
 LG_API LG_NEW lg_tensor *lg_floor_divide(lg_tensor *a, lg_tensor *b); /* floor(a / b) */
-LG_API LG_NEW lg_tensor *lg_remainder(lg_tensor *a, lg_tensor *b); /* a - b floor(a / b), Python's %: the sign of b */
-LG_API LG_NEW lg_tensor *lg_fmod(lg_tensor *a, lg_tensor *b);      /* a - b trunc(a / b), C's fmod: the sign of a */
-/* a + w (b - a), float dtypes: exactly a for w = 0 and b for w = 1. All three broadcast. PyTorch's lerp. */
+LG_API LG_NEW lg_tensor *lg_remainder(lg_tensor *a, lg_tensor *b);    /* a - b floor(a / b); has the sign of b, 0 too */
+LG_API LG_NEW lg_tensor *lg_fmod(lg_tensor *a, lg_tensor *b);         /* a - b trunc(a / b); has the sign of a */
+
+/* ---- interpolation and selection ----
+ *
+ * The result has the promoted dtype. All tensors broadcast.
+ */
+
+/* Computes a + w (b - a), which is exactly a for w = 0 and exactly b for w = 1, as PyTorch's lerp does. All three have
+ * float dtypes. lg_lerp_scalar() has the same weight w for all elements. */
 LG_API LG_NEW lg_tensor *lg_lerp(lg_tensor *a, lg_tensor *b, lg_tensor *w);
 LG_API LG_NEW lg_tensor *lg_lerp_scalar(lg_tensor *a, lg_tensor *b, double w);
-/* condition ? a : b, elementwise; condition is bool. */
+
+/* Takes each element from a where condition, a bool tensor, is true and from b where it is false. condition takes no
+ * part in the promotion. Only the elements that were taken receive a gradient. */
 LG_API LG_NEW lg_tensor *lg_where(lg_tensor *condition, lg_tensor *a, lg_tensor *b);
 
-/* Comparisons and tests: bool results without gradients. */
-LG_API LG_NEW lg_tensor *lg_eq(lg_tensor *a, lg_tensor *b);
-LG_API LG_NEW lg_tensor *lg_ne(lg_tensor *a, lg_tensor *b);
-LG_API LG_NEW lg_tensor *lg_lt(lg_tensor *a, lg_tensor *b);
-LG_API LG_NEW lg_tensor *lg_le(lg_tensor *a, lg_tensor *b);
-LG_API LG_NEW lg_tensor *lg_gt(lg_tensor *a, lg_tensor *b);
-LG_API LG_NEW lg_tensor *lg_ge(lg_tensor *a, lg_tensor *b);
-LG_API LG_NEW lg_tensor *lg_eq_scalar(lg_tensor *x, double s);
-LG_API LG_NEW lg_tensor *lg_ne_scalar(lg_tensor *x, double s);
-LG_API LG_NEW lg_tensor *lg_lt_scalar(lg_tensor *x, double s);
-LG_API LG_NEW lg_tensor *lg_le_scalar(lg_tensor *x, double s);
-LG_API LG_NEW lg_tensor *lg_gt_scalar(lg_tensor *x, double s);
-LG_API LG_NEW lg_tensor *lg_ge_scalar(lg_tensor *x, double s);
+/* ---- comparisons ----
+ *
+ * The result is a bool tensor without a gradient. Two tensors are promoted before they are compared. A number s is
+ * compared with integers and bool as f64; for f32, f16 and bf16 it is rounded to f32, so that an f32 element of 0.1
+ * equals 0.1, but no f16 element does. A comparison with NaN is false, or true for not equal.
+ */
 
-/* Of whatever dtype: a value counts as true if it is not zero, as NaN is. */
-LG_API LG_NEW lg_tensor *lg_logical_and(lg_tensor *a, lg_tensor *b);
-LG_API LG_NEW lg_tensor *lg_logical_or(lg_tensor *a, lg_tensor *b);
-LG_API LG_NEW lg_tensor *lg_logical_xor(lg_tensor *a, lg_tensor *b); /* one of them, not both */
-LG_API LG_NEW lg_tensor *lg_logical_not(lg_tensor *x);
-LG_API LG_NEW lg_tensor *lg_isnan(lg_tensor *x);
-LG_API LG_NEW lg_tensor *lg_isinf(lg_tensor *x); /* either infinity */
-LG_API LG_NEW lg_tensor *lg_isfinite(lg_tensor *x);
+LG_API LG_NEW lg_tensor *lg_eq(lg_tensor *a, lg_tensor *b);    /* a == b */
+LG_API LG_NEW lg_tensor *lg_ne(lg_tensor *a, lg_tensor *b);    /* a != b */
+LG_API LG_NEW lg_tensor *lg_lt(lg_tensor *a, lg_tensor *b);    /* a < b */
+LG_API LG_NEW lg_tensor *lg_le(lg_tensor *a, lg_tensor *b);    /* a <= b */
+LG_API LG_NEW lg_tensor *lg_gt(lg_tensor *a, lg_tensor *b);    /* a > b */
+LG_API LG_NEW lg_tensor *lg_ge(lg_tensor *a, lg_tensor *b);    /* a >= b */
+LG_API LG_NEW lg_tensor *lg_eq_scalar(lg_tensor *x, double s); /* x == s */
+LG_API LG_NEW lg_tensor *lg_ne_scalar(lg_tensor *x, double s); /* x != s */
+LG_API LG_NEW lg_tensor *lg_lt_scalar(lg_tensor *x, double s); /* x < s */
+LG_API LG_NEW lg_tensor *lg_le_scalar(lg_tensor *x, double s); /* x <= s */
+LG_API LG_NEW lg_tensor *lg_gt_scalar(lg_tensor *x, double s); /* x > s */
+LG_API LG_NEW lg_tensor *lg_ge_scalar(lg_tensor *x, double s); /* x >= s */
+
+/* ---- logic and tests ----
+ *
+ * The result is a bool tensor without a gradient. Operands may have any dtype; nonzero elements and NaN are true.
+ */
+
+LG_API LG_NEW lg_tensor *lg_logical_and(lg_tensor *a, lg_tensor *b); /* whether both are true */
+LG_API LG_NEW lg_tensor *lg_logical_or(lg_tensor *a, lg_tensor *b);  /* whether at least one is true */
+LG_API LG_NEW lg_tensor *lg_logical_xor(lg_tensor *a, lg_tensor *b); /* whether exactly one is true */
+LG_API LG_NEW lg_tensor *lg_logical_not(lg_tensor *x);               /* whether x is false */
+LG_API LG_NEW lg_tensor *lg_isnan(lg_tensor *x);                     /* whether x is NaN; false for integers and bool */
+LG_API LG_NEW lg_tensor *lg_isinf(lg_tensor *x);                     /* whether x is infinite, with either sign */
+LG_API LG_NEW lg_tensor *lg_isfinite(lg_tensor *x);                  /* whether x is neither infinite nor NaN */
 
 LG_END_C
 
 #ifdef __cplusplus
-/* A number in the place of a tensor does not compile, not even 0: lg_mul_scalar(x, 2). */
+/* In C++ a number in place of a tensor does not compile, not even 0; write lg_mul_scalar(x, 2). */
 #define LG_NO_NUMBER(f)                                                                                                \
         template <class N, class = std::enable_if_t<std::is_arithmetic<N>::value>>                                     \
         lg_tensor *f(lg_tensor *, N) = delete;                                                                         \
@@ -149,6 +241,7 @@ LG_NO_NUMBER(lg_maximum)
 LG_NO_NUMBER(lg_minimum)
 LG_NO_NUMBER(lg_atan2)
 LG_NO_NUMBER(lg_xlogy)
+LG_NO_NUMBER(lg_logaddexp)
 LG_NO_NUMBER(lg_floor_divide)
 LG_NO_NUMBER(lg_remainder)
 LG_NO_NUMBER(lg_fmod)

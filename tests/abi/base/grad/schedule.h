@@ -1,4 +1,16 @@
-/* schedule.h - learning rates that change, gradients that are clipped, averages of weights. */
+/* schedule.h - schedules, which change the learning rates of an optimiser, and moving averages of weights.
+ *
+ * A schedule is made for an optimiser and is stepped by the program, once for each epoch or for each batch:
+ *
+ *     lg_scheduler *rate = lg_one_cycle_lr(opt, 3e-3, epochs * lg_loader_batches(batches));
+ *     lg_ema *average = lg_ema_new(net, 0.999);
+ *     ...
+ *             lg_step(opt);
+ *             lg_scheduler_step(rate);
+ *             lg_ema_update(average);
+ *
+ * lg_checkpoint_add() of state.h saves both.
+ */
 #ifndef LG_SCHEDULE_H
 #define LG_SCHEDULE_H
 
@@ -7,111 +19,175 @@
 
 LG_BEGIN
 
-/* Schedules change the learning rates of an optimiser's groups, each from its own first one, as
- * torch.optim.lr_scheduler does: making one sets the rates of step 0, lg_scheduler_step those of the next. A schedule
- * belongs to the context; when its optimiser is gone, a step is LG_ERR_STATE. Groups that are added later keep their
- * rate. Where a rate would be negative or not finite (gamma too large, a function that returns NaN), making or stepping
- * the schedule is LG_ERR_ARGUMENT; the rates and the schedule stay as they were. */
+/* ---- schedules ----
+ *
+ * The names and formulas are those of torch.optim.lr_scheduler. In the formulas, t is the number of the step, which is
+ * 0 when the schedule is made, and lr0 is the learning rate that a group had before its first schedule. Making a
+ * schedule sets the rates of step 0, and each lg_scheduler_step() those of the next step. If a rate is not the
+ * formula's, it is multiplied by the ratio of the formula's values at the next step and at this one (for
+ * lg_cosine_lr(), all of them less eta_min): so the factors of several schedules of one optimiser multiply, and a rate
+ * set by lg_set_lr() goes on from there. Only lg_lambda_lr() and lg_one_cycle_lr() set rates regardless of the last
+ * ones. Groups that are added later are left alone.
+ *
+ * step_size, t_max, total and total_steps are above 0, and so are gammas and factors unless stated otherwise. Making
+ * and stepping a schedule fail with LG_ERR_ARGUMENT if a rate would be negative or not finite, and with LG_ERR_STATE if
+ * the optimiser was freed or inside a function of the program that a call with this optimiser has called, such as the
+ * one of lg_lambda_lr().
+ */
+
 typedef struct lg_step_lr_options {
         LG_OPTIONS_HEAD
-        double gamma LG_DEFAULT; /* 0.1 */
+        double gamma LG_DEFAULT; /* the factor; default 0.1. LG_ZERO sets 0. */
 } lg_step_lr_options;
-/* lr gamma each step_size steps. lg_step_lr(opt, 30, .gamma = 0.5) */
+/* Makes a schedule that multiplies the rates by gamma every step_size steps (StepLR): lr0 gamma^floor(t / step_size).
+ * Example: lg_step_lr(opt, 30, .gamma = 0.5) */
 #define lg_step_lr(...) LG_CALL2(lg_step_lr_with, lg_step_lr_options, lg_step_lr_takes_opt_step_size, __VA_ARGS__)
 LG_API LG_NEW lg_scheduler *lg_step_lr_with(lg_optimizer *opt, int64_t step_size, const lg_step_lr_options *options);
+
 typedef struct lg_multi_step_lr_options {
         LG_OPTIONS_HEAD
-        double gamma LG_DEFAULT; /* 0.1 */
+        double gamma LG_DEFAULT; /* the factor; default 0.1. LG_ZERO sets 0. */
 } lg_multi_step_lr_options;
-/* lr gamma at each of the milestones, which are copied. lg_multi_step_lr(opt, LG_INTS(30, 80), .gamma = 0.5) */
+/* Makes a schedule that multiplies the rates by gamma at each of one or more milestones, in steps (MultiStepLR).
+ * Example: lg_multi_step_lr(opt, LG_INTS(30, 80), .gamma = 0.5) */
 #define lg_multi_step_lr(...)                                                                                          \
         LG_CALL2(lg_multi_step_lr_with, lg_multi_step_lr_options, lg_multi_step_lr_takes_opt_milestones, __VA_ARGS__)
 LG_API LG_NEW lg_scheduler *lg_multi_step_lr_with(lg_optimizer *opt, lg_ints_in milestones,
                                                   const lg_multi_step_lr_options *options);
-/* lr gamma each step. */
+
+/* Makes a schedule that multiplies the rates by gamma every step (ExponentialLR): lr0 gamma^t. */
 LG_API LG_NEW lg_scheduler *lg_exponential_lr(lg_optimizer *opt, double gamma);
+
 typedef struct lg_cosine_lr_options {
         LG_OPTIONS_HEAD
-        double eta_min LG_DEFAULT;
+        double eta_min LG_DEFAULT; /* the lowest rate; default 0 */
 } lg_cosine_lr_options;
-/* Half a cosine from lr to eta_min in t_max steps, and back (CosineAnnealingLR). lg_cosine_lr(opt, steps) */
+/* Makes a schedule that follows half a cosine from lr0 to eta_min in t_max steps, and then back (CosineAnnealingLR):
+ * eta_min + (lr0 - eta_min) (1 + cos(pi t / t_max)) / 2.
+ * Example: lg_cosine_lr(opt, steps) */
 #define lg_cosine_lr(...) LG_CALL2(lg_cosine_lr_with, lg_cosine_lr_options, lg_cosine_lr_takes_opt_t_max, __VA_ARGS__)
 LG_API LG_NEW lg_scheduler *lg_cosine_lr_with(lg_optimizer *opt, int64_t t_max, const lg_cosine_lr_options *options);
+
 typedef struct lg_linear_lr_options {
         LG_OPTIONS_HEAD
-        double start_factor LG_DEFAULT; /* 1/3 */
-        double end_factor LG_DEFAULT;   /* 1 */
+        double start_factor LG_DEFAULT; /* the factor of step 0, above 0; default 1/3 */
+        double end_factor LG_DEFAULT;   /* the factor of step `total`; default 1. LG_ZERO sets 0. */
 } lg_linear_lr_options;
-/* lr times a factor that goes from start to end in `total` steps: a warm-up. lg_linear_lr(opt, 100, .start_factor =
- * 0.01) */
+/* Makes a schedule whose factor changes linearly from .start_factor to .end_factor in `total` steps and then stays, for
+ * a warm-up (LinearLR): lr0 (start_factor + (end_factor - start_factor) min(t, total) / total).
+ * Example: lg_linear_lr(opt, 100, .start_factor = 0.01) */
 #define lg_linear_lr(...) LG_CALL2(lg_linear_lr_with, lg_linear_lr_options, lg_linear_lr_takes_opt_total, __VA_ARGS__)
 LG_API LG_NEW lg_scheduler *lg_linear_lr_with(lg_optimizer *opt, int64_t total, const lg_linear_lr_options *options);
+
 typedef struct lg_constant_lr_options {
         LG_OPTIONS_HEAD
-        double factor LG_DEFAULT; /* 1/3 */
+        double factor LG_DEFAULT; /* the factor, above 0; default 1/3 */
 } lg_constant_lr_options;
-/* lr factor for `total` steps, then lr. */
+/* Makes a schedule that multiplies the rates by .factor for the first `total` steps (ConstantLR).
+ * Example: lg_constant_lr(opt, 5) */
 #define lg_constant_lr(...)                                                                                            \
         LG_CALL2(lg_constant_lr_with, lg_constant_lr_options, lg_constant_lr_takes_opt_total, __VA_ARGS__)
 LG_API LG_NEW lg_scheduler *lg_constant_lr_with(lg_optimizer *opt, int64_t total,
                                                 const lg_constant_lr_options *options);
-/* lr fn(step, user). In fn, freeing the schedule or its optimiser, and making or stepping a schedule of that optimiser,
- * is LG_ERR_STATE, and nothing is freed or changed. */
+
+/* Returns the factor of lr0 at a step. It is called once for each group. */
 typedef double lg_lambda_fn(int64_t step, void *user);
+
+/* Makes a schedule of a function of the program (LambdaLR): lr0 fn(t, user). fn is called when the schedule is made and
+ * at each step; user must last as long as the schedule. */
 LG_API LG_NEW lg_scheduler *lg_lambda_lr(lg_optimizer *opt, lg_lambda_fn *fn, void *user);
+
 typedef struct lg_one_cycle_options {
         LG_OPTIONS_HEAD
-        double pct_start LG_DEFAULT;        /* 0.3: the share of the steps that lr rises */
-        double div_factor LG_DEFAULT;       /* 25: lr begins with max_lr / div_factor */
-        double final_div_factor LG_DEFAULT; /* 1e4: and ends with that / final_div_factor */
-        double base_momentum LG_DEFAULT;    /* 0.85; momentum, or beta1, goes down to it while lr rises */
-        double max_momentum LG_DEFAULT;     /* 0.95 */
-        bool no_cycle_momentum LG_DEFAULT;  /* leave momentum as it is; needed where a group has none */
-        bool linear LG_DEFAULT;             /* straight lines, not cosines */
-        bool three_phase LG_DEFAULT;        /* down as long as up, then on to the end */
+        double pct_start LG_DEFAULT;        /* the part of the steps in which rates rise, 0 to 1; default 0.3 */
+        double div_factor LG_DEFAULT;       /* rates begin with max_lr / div_factor; default 25 */
+        double final_div_factor LG_DEFAULT; /* they end with the first rate / final_div_factor; default 1e4 */
+        double base_momentum LG_DEFAULT;    /* the momentum when rates are highest; default 0.85 */
+        double max_momentum LG_DEFAULT;     /* the momentum when rates are lowest; default 0.95 */
+        bool no_cycle_momentum LG_DEFAULT;  /* leaves momentum as it is; default false */
+        bool linear LG_DEFAULT;             /* changes linearly; default false: along cosines */
+        bool three_phase LG_DEFAULT;        /* falls to the first rate, then on to the last; default false */
 } lg_one_cycle_options;
-/* Smith and Topin 2018 (OneCycleLR), to be stepped after each batch; a step beyond total_steps is LG_ERR_STATE.
- * lg_one_cycle_lr(opt, 0.1, epochs * lg_loader_batches(l)) */
+/* Makes a schedule of one cycle (Smith and Topin 2018; OneCycleLR): all groups get the same rate, which rises to max_lr
+ * and then falls far below its beginning, while momentum (beta1 for Adam) falls and rises. Step it after each batch:
+ * lg_scheduler_step() beyond total_steps fails with LG_ERR_STATE. A group without momentum needs .no_cycle_momentum.
+ * Example: lg_one_cycle_lr(opt, 0.1, epochs * lg_loader_batches(l)) */
 #define lg_one_cycle_lr(...)                                                                                           \
         LG_CALL3(lg_one_cycle_lr_with, lg_one_cycle_options, lg_one_cycle_lr_takes_opt_max_lr_total_steps, __VA_ARGS__)
 LG_API LG_NEW lg_scheduler *lg_one_cycle_lr_with(lg_optimizer *opt, double max_lr, int64_t total_steps,
                                                  const lg_one_cycle_options *options);
+
 typedef struct lg_plateau_options {
         LG_OPTIONS_HEAD
-        int64_t patience LG_DEFAULT; /* 10; LG_ZERO_INT: none */
-        double threshold LG_DEFAULT; /* 1e-4: what counts as better, as a share of the best */
-        int64_t cooldown LG_DEFAULT;
-        double min_lr LG_DEFAULT;
-        double eps LG_DEFAULT;              /* 1e-8: lr changes of no more than that are left out */
-        bool max_mode LG_DEFAULT;           /* greater is better */
-        bool absolute_threshold LG_DEFAULT; /* threshold is a difference */
+        int64_t patience LG_DEFAULT;        /* steps without improvement to allow; default 10. LG_ZERO_INT sets 0. */
+        double threshold LG_DEFAULT;        /* the least improvement, as a part of the best metric; default 1e-4 */
+        int64_t cooldown LG_DEFAULT;        /* steps after a reduction that are not counted; default 0 */
+        double min_lr LG_DEFAULT;           /* the lowest rate; default 0 */
+        double eps LG_DEFAULT;              /* reductions of this or less are left out; default 1e-8 */
+        bool max_mode LG_DEFAULT;           /* a greater metric is better; default false: a smaller one is */
+        bool absolute_threshold LG_DEFAULT; /* .threshold is a difference, not a part; default false */
 } lg_plateau_options;
-/* lr factor when a metric has not become better for `patience` steps; stepped by lg_scheduler_step_metric.
- * lg_reduce_on_plateau(opt, 0.5, .patience = 3) */
+/* Makes a schedule that multiplies the rates by `factor`, between 0 and 1, when a metric has not improved for more than
+ * .patience steps (ReduceLROnPlateau). lg_scheduler_step_metric() steps it.
+ * Example: lg_reduce_on_plateau(opt, 0.5, .patience = 3) */
 #define lg_reduce_on_plateau(...)                                                                                      \
         LG_CALL2(lg_reduce_on_plateau_with, lg_plateau_options, lg_reduce_on_plateau_takes_opt_factor, __VA_ARGS__)
 LG_API LG_NEW lg_scheduler *lg_reduce_on_plateau_with(lg_optimizer *opt, double factor,
                                                       const lg_plateau_options *options);
-/* One schedule after the other: number i from milestones[i - 1] on; one milestone fewer than schedules, all of one
- * optimiser. The new schedule owns them. More than 32 levels of such schedules are LG_ERR_ARGUMENT. Arrays of the _list
- * functions end with LG_END. lg_sequential_lr(LG_INTS(100), warmup, cosine) */
+
+/* ---- schedules of schedules ----
+ *
+ * The new schedule owns those that it is made of, which must be of one optimiser: they are stepped and freed with it.
+ * Functions fail with LG_ERR_ARGUMENT if a schedule is given twice, of another optimiser or owned by another schedule,
+ * or if schedules nest more than 32 levels deep.
+ */
+
+/* Makes a schedule that runs others one after another (SequentialLR): the first until step milestones[0], then the
+ * second, which begins at its step 0, and so on. There is one milestone fewer than schedules, above 0 and rising.
+ * Example: lg_sequential_lr(LG_INTS(100), warmup, cosine) */
 #define lg_sequential_lr(...) lg_sequential_lr_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_scheduler, LG_TAIL1(__VA_ARGS__)))
 LG_API LG_NEW lg_scheduler *lg_sequential_lr_list(lg_ints_in milestones, lg_scheduler *const *schedulers);
-/* All of them at each step; their factors multiply. lg_chained_lr(warmup, decay) */
+
+/* Makes a schedule that steps all the others at each step, so that their factors multiply (ChainedScheduler).
+ * Example: lg_chained_lr(warmup, decay) */
 #define lg_chained_lr(...) lg_chained_lr_list(LG_ARRAY(lg_scheduler, LG_TAIL1(, __VA_ARGS__)))
 LG_API LG_NEW lg_scheduler *lg_chained_lr_list(lg_scheduler *const *schedulers);
+
+/* ---- steps of schedules ---- */
+
+/* Sets the rates of the next step. Fails with LG_ERR_STATE also if s is one of lg_reduce_on_plateau(). */
 LG_API bool lg_scheduler_step(lg_scheduler *s);
-/* Of lg_reduce_on_plateau; lg_scheduler_step(s) of it is an error. */
+
+/* Steps a schedule of lg_reduce_on_plateau() (else LG_ERR_STATE) with a metric, such as the epoch's validation loss. */
 LG_API bool lg_scheduler_step_metric(lg_scheduler *s, double metric);
+
+/* Frees a schedule; rates stay as they are. Fails with LG_ERR_ARGUMENT if another schedule owns it, and with
+ * LG_ERR_STATE inside a function of the program that a call with its optimiser has called. */
 LG_API void lg_scheduler_free(lg_scheduler *s);
 
-/* An exponential moving average of a module's parameters: average = decay average + (1 - decay) value at each update,
- * the values themselves at the first one; buffers are copied (torch.optim.swa_utils.AveragedModel). It belongs to the
- * context, goes where the module goes at the next update, and ends before the module does. */
+/* ---- moving averages of weights ----
+ *
+ * An average of the weights in training is often better than the last ones. To evaluate it, swap it into the module:
+ *
+ *     lg_ema_swap(average);
+ *     y = lg_forward(net, x);
+ *     lg_ema_swap(average);
+ *
+ * Functions fail with LG_ERR_STATE if the module was freed.
+ */
+
+/* Makes an exponential moving average of the parameters of m, at first a copy of them
+ * (torch.optim.swa_utils.AveragedModel). decay is from 0 to 1. */
 LG_API LG_NEW lg_ema *lg_ema_new(lg_module *m, double decay);
+
+/* Updates the averages: average = decay average + (1 - decay) value. The first update copies the values, and buffers
+ * are always copied. They follow the module to another device. Fails with LG_ERR_STATE also while swapped in. */
 LG_API bool lg_ema_update(lg_ema *e);
-/* Exchanges averages and values: to evaluate with the averages; a second call exchanges them back. */
+
+/* Exchanges the averages with the values in the module, buffers included. A second call exchanges them back. */
 LG_API bool lg_ema_swap(lg_ema *e);
+
+/* Frees the average; if swapped in, the module keeps it. Fails with LG_ERR_STATE in a callback of lg_set_trace(). */
 LG_API void lg_ema_free(lg_ema *e);
 
 LG_END_C
