@@ -190,6 +190,43 @@ TEST_CASE(hooks)
         lg_close(c);
 }
 
+/* Removes itself, and the hook after it, which then does not run either. */
+static lg_tensor *once(lg_tensor *g, void *user)
+{
+        lg_tensor *x = user;
+        assert_true(lg_unhook(x, once, x));
+        assert_true(lg_unhook(x, tenfold, NULL));
+        return lg_mul_scalar(g, 2);
+}
+
+TEST_CASE(hooks_are_removed)
+{
+        lg_ctx *c = open_ctx();
+        double seen = 0;
+        lg_tensor *x = leaf(c, 1);
+        assert_false(lg_unhook(x, tenfold, NULL)); /* there is none */
+        for (int i = 0; i < 3; i++)
+                assert_true(lg_hook(x, tenfold, NULL));
+        assert_true(lg_hook(x, count, &seen));
+        assert_false(lg_unhook(x, count, NULL)); /* of another user */
+        assert_true(lg_unhook(x, tenfold, NULL));
+        lg_backward(lg_mul_scalar(x, 1));
+        assert_near(lg_item(lg_grad_of(x)), 100, 0);
+        assert_near(seen, 100, 0);
+        assert_true(lg_unhook(x, count, &seen) && lg_unhook(x, tenfold, NULL) && lg_unhook(x, tenfold, NULL));
+        assert_false(lg_unhook(x, tenfold, NULL));
+        assert_true(lg_hook(x, once, x) && lg_hook(x, tenfold, NULL));
+        lg_clear_grad(x);
+        lg_backward(lg_mul_scalar(x, 1));
+        assert_near(lg_item(lg_grad_of(x)), 2, 0);
+        lg_backward(lg_mul_scalar(x, 1));
+        assert_near(lg_item(lg_grad_of(x)), 3, 0);
+        assert_false(lg_unhook(lg_ones(c, LG_SHAPE(1)), tenfold, NULL) || lg_unhook(x, NULL, NULL));
+        assert_ok(c);
+        assert_false(lg_unhook(NULL, tenfold, NULL));
+        lg_close(c);
+}
+
 /* Gradients do not depend on the order in which branches were recorded. */
 TEST_CASE(a_diamond_of_many_paths)
 {

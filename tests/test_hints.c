@@ -37,6 +37,25 @@ TEST_CASE(a_layer_without_flatten)
         lg_close(c);
 }
 
+/* C turns a number into a pointer with a warning. */
+TEST_CASE(numbers_in_place_of_tensors)
+{
+        lg_ctx *c = open_ctx();
+        lg_tensor *x = lg_ones(c, LG_SHAPE(2)), *two = (lg_tensor *)(intptr_t)2;
+        assert_fails(c, lg_mul(x, two), LG_ERR_ARGUMENT,
+                     "mul: b is the number 2, not a tensor; for a number there is lg_mul_scalar()");
+        assert_fails(c, lg_sub(two, x), LG_ERR_ARGUMENT, "sub: a is the number 2, not a tensor");
+        assert_fails(c, lg_matmul(x, two), LG_ERR_ARGUMENT, "matmul: b is the number 2");
+        assert_fails(c, lg_where(two, x, x), LG_ERR_ARGUMENT, "where: condition is the number 2");
+        assert_fails(c, lg_cat(LG_LIST(x, two), 0), LG_ERR_ARGUMENT, "the number 2");
+        assert_null(lg_relu(two));
+        assert_false(lg_backward(two) || lg_add_(two, x) || lg_set_requires_grad(two, true));
+        lg_clear_error(c);
+        assert_false(lg_add_(x, two));
+        assert_non_null(lg_error(c));
+        lg_close(c);
+}
+
 TEST_CASE(products_of_other_shapes)
 {
         lg_ctx *c = open_ctx();

@@ -81,6 +81,60 @@ TEST_CASE(parts_are_found_by_path)
         lg_module *outer = lg_nn_sequential(c, net);
         assert_null(lg_child_named(outer, "net.3"));
         assert_error(c, LG_ERR_ARGUMENT, "the nearest are \"0.3\", \"0.");
+        assert_true(lg_has_child(outer, "0") && lg_has_child(outer, "0.3"));
+        assert_false(lg_has_child(outer, "3") || lg_has_child(outer, "0.3.weight") || lg_has_child(outer, "") ||
+                     lg_has_child(outer, NULL) || lg_has_child(NULL, "0"));
+        assert_ok(c);
+        lg_close(c);
+}
+
+static lg_tensor *replace_in_forward(lg_module *m, lg_list in, void *user)
+{
+        (void)user;
+        assert_null(lg_module_replace(m, "inner", lg_nn_identity(lg_module_ctx(m))));
+        return lg_forward(lg_child_named(m, "inner"), in.items[0]);
+}
+
+TEST_CASE(a_child_is_replaced)
+{
+        lg_ctx *c = open_ctx();
+        lg_module *net = lg_nn_sequential(c, mlp(c), lg_nn_relu(c));
+        lg_optimizer *opt = lg_sgd(c, lg_parameters(net), 0.1);
+        lg_module *fc = lg_nn_linear(c, 4, 7);
+        assert_ptr_equal(lg_module_replace(net, "0.3", fc), fc);
+        assert_ptr_equal(lg_child(lg_child(net, 0), 3), fc); /* at its place */
+        assert_ptr_equal(lg_parameter(net, "0.3.bias"), lg_parameter(fc, "bias"));
+        assert_int_equal(lg_parameters(net).count, 4);
+        assert_shape(lg_forward(net, lg_ones(c, LG_SHAPE(2, 6))), LG_SHAPE(2, 7));
+        assert_ok(c);
+        assert_false(lg_step(opt)); /* one of its parameters is freed */
+        assert_non_null(lg_error(c));
+        lg_clear_error(c);
+        assert_null(lg_module_replace(net, "0.9", lg_nn_relu(c)));
+        assert_error(c, LG_ERR_ARGUMENT, "lg_module_replace: there is no module \"0.9\"");
+        assert_null(lg_module_replace(net, "0", NULL));
+        assert_error(c, LG_ERR_ARGUMENT, "the child \"0\" is NULL");
+        assert_null(lg_module_replace(net, "1", fc));
+        assert_error(c, LG_ERR_ARGUMENT, "belongs to a Sequential already");
+        assert_null(lg_module_replace(net, "0", net));
+        assert_error(c, LG_ERR_ARGUMENT, "would be inside itself");
+        lg_module *own = lg_nn_module(c, "Own", .forward = replace_in_forward);
+        lg_module_add(own, "inner", lg_nn_linear(c, 2, 2));
+        drop(lg_forward(own, lg_ones(c, LG_SHAPE(1, 2))));
+        assert_error(c, LG_ERR_STATE, "is running");
+        /* The deepest tree; with a level less, there is room for one again. */
+        lg_module *deep = lg_nn_identity(c), *second = NULL;
+        for (int i = 1; i < LG_MAX_MODULE_DEPTH; i++) {
+                second = i == 2 ? deep : second;
+                deep = lg_nn_sequential(c, deep);
+        }
+        assert_ok(c);
+        assert_null(lg_module_replace(second, "0", lg_nn_sequential(c, lg_nn_identity(c))));
+        assert_error(c, LG_ERR_ARGUMENT, "nest more than");
+        lg_module *shallow = lg_nn_relu(c);
+        assert_ptr_equal(lg_module_replace(deep, "0", shallow), shallow);
+        assert_non_null(lg_nn_sequential(c, deep));
+        assert_ok(c);
         lg_close(c);
 }
 

@@ -102,7 +102,18 @@ TEST_CASE_WITH(what_does_not_fit, begin, end)
         read_all(lg_parameter(net, "0.weight"), b, 12);
         assert_memory_equal(a, b, sizeof a);               /* nothing was changed */
         assert_false(lg_load(net, path, .partial = true)); /* shapes must fit even so */
-        assert_error(c, LG_ERR_ARGUMENT, "of another shape");
+        assert_error(c, LG_ERR_ARGUMENT,
+                     ".skip_mismatched leaves tensors of another shape as they are): of another shape");
+        assert_false(lg_load(net, path, .skip_mismatched = true));
+        assert_error(c, LG_ERR_ARGUMENT, "give .partial");
+        lg_tensor *unlike = lg_copy(lg_parameter(net, "1.weight"), LG_NO_DEVICE);
+        assert_true(lg_load(net, path, .partial = true, .skip_mismatched = true));
+        read_all(lg_parameter(saved, "0.weight"), a, 12);
+        read_all(lg_parameter(net, "0.weight"), b, 12);
+        assert_memory_equal(a, b, sizeof a); /* what fits was read */
+        read_all(unlike, a, 12);
+        read_all(lg_parameter(net, "1.weight"), b, 12);
+        assert_memory_equal(a, b, sizeof a); /* the other shape was left */
         lg_module *wide = lg_nn_sequential(c, lg_nn_linear(c, 3, 4, .dtype = LG_F64));
         assert_false(lg_load(wide, path, .partial = true));
         assert_error(c, LG_ERR_DTYPE, "of another dtype: \"0.bias\" F32, not f64, \"0.weight\" F32, not f64");

@@ -7,7 +7,7 @@
  * The call is a macro. The function behind it has the same name with _with at its end and takes a pointer to the struct
  * of options; NULL means all defaults. Programs call it only if they have the options in a variable:
  *
- *     lg_conv_options o = *LG_OPTIONS(lg_conv_options, .stride = 2);
+ *     lg_conv2d_options o = *LG_OPTIONS(lg_conv2d_options, .stride = 2);
  *     lg_tensor *y = lg_conv2d_with(x, w, b, &o);
  *
  * Macros that take any number of objects, such as lg_nn_sequential(), have a function with _list that takes an array
@@ -21,6 +21,11 @@
 
 #include <stdio.h>
 #include "grad/types.h"
+
+/* The compiler's messages name the call in the program, and leave out the macros below that it expands to. */
+#if defined(__GNUC__) && !defined(LG_SHOW_MACROS)
+#pragma GCC system_header
+#endif
 
 /* ---- attributes of declarations ----
  *
@@ -92,22 +97,31 @@ typedef struct lg_ema lg_ema;             /* an exponential moving average of pa
 #define LG_LOCAL_(name, line) LG_LOCAL__(name, line)
 #define LG_LOCAL__(name, line) name##line
 
-/* LG_CALL2(f, type, takes, a, b, .option = value) is f(a, b, options). A missing positional argument becomes `takes`,
- * an undeclared name that spells out which arguments the call takes. */
+/* LG_CALL2(f, type, takes, P, I, a, b, .option = value) is f(a, b, options). A missing positional argument becomes
+ * `takes`, an undeclared name that spells out which arguments the call takes. P, I and V say what each of them is: a
+ * pointer, so that a number does not compile; a whole number, so that 0.5 and (3, 5) do not; any value. */
+#define LG_AS_P(a) &*(a)
+#define LG_AS_I(a) (~~(a) + 0 * (int)sizeof LG_TEXT(LG_ONE a))
+#define LG_AS_V(a) (a)
+#define LG_ONE(a) a
+#define LG_TEXT(...) LG_TEXT_(__VA_ARGS__)
+#define LG_TEXT_(...) #__VA_ARGS__
 #define LG_CALL0(f, type, ...) f(LG_OPTIONS(type, __VA_ARGS__))
-#define LG_CALL1(f, type, takes, ...) f((LG_ARG1(__VA_ARGS__)), LG_OPTIONS(type, LG_TAIL1(__VA_ARGS__)))
-#define LG_CALL2(f, type, takes, ...)                                                                                  \
-        f((LG_ARG1(__VA_ARGS__)), (LG_ARG2(__VA_ARGS__, takes)), LG_OPTIONS(type, LG_TAIL2(__VA_ARGS__)))
-#define LG_CALL3(f, type, takes, ...)                                                                                  \
-        f((LG_ARG1(__VA_ARGS__)), (LG_ARG2(__VA_ARGS__, takes)), (LG_ARG3(__VA_ARGS__, takes, takes)),                 \
-          LG_OPTIONS(type, LG_TAIL3(__VA_ARGS__)))
-#define LG_CALL4(f, type, takes, ...)                                                                                  \
-        f((LG_ARG1(__VA_ARGS__)), (LG_ARG2(__VA_ARGS__, takes)), (LG_ARG3(__VA_ARGS__, takes, takes)),                 \
-          (LG_ARG4(__VA_ARGS__, takes, takes, takes)), LG_OPTIONS(type, LG_TAIL4(__VA_ARGS__)))
-#define LG_CALL5(f, type, takes, ...)                                                                                  \
-        f((LG_ARG1(__VA_ARGS__)), (LG_ARG2(__VA_ARGS__, takes)), (LG_ARG3(__VA_ARGS__, takes, takes)),                 \
-          (LG_ARG4(__VA_ARGS__, takes, takes, takes)), (LG_ARG5(__VA_ARGS__, takes, takes, takes, takes)),             \
-          LG_OPTIONS(type, LG_TAIL5(__VA_ARGS__)))
+#define LG_CALL1(f, type, takes, A, ...) f(LG_AS_##A(LG_ARG1(__VA_ARGS__)), LG_OPTIONS(type, LG_TAIL1(__VA_ARGS__)))
+#define LG_CALL2(f, type, takes, A, B, ...)                                                                            \
+        f(LG_AS_##A(LG_ARG1(__VA_ARGS__)), LG_AS_##B(LG_ARG2(__VA_ARGS__, takes)),                                     \
+          LG_OPTIONS(type, LG_TAIL2(__VA_ARGS__)))
+#define LG_CALL3(f, type, takes, A, B, C, ...)                                                                         \
+        f(LG_AS_##A(LG_ARG1(__VA_ARGS__)), LG_AS_##B(LG_ARG2(__VA_ARGS__, takes)),                                     \
+          LG_AS_##C(LG_ARG3(__VA_ARGS__, takes, takes)), LG_OPTIONS(type, LG_TAIL3(__VA_ARGS__)))
+#define LG_CALL4(f, type, takes, A, B, C, D, ...)                                                                      \
+        f(LG_AS_##A(LG_ARG1(__VA_ARGS__)), LG_AS_##B(LG_ARG2(__VA_ARGS__, takes)),                                     \
+          LG_AS_##C(LG_ARG3(__VA_ARGS__, takes, takes)), LG_AS_##D(LG_ARG4(__VA_ARGS__, takes, takes, takes)),         \
+          LG_OPTIONS(type, LG_TAIL4(__VA_ARGS__)))
+#define LG_CALL5(f, type, takes, A, B, C, D, E, ...)                                                                   \
+        f(LG_AS_##A(LG_ARG1(__VA_ARGS__)), LG_AS_##B(LG_ARG2(__VA_ARGS__, takes)),                                     \
+          LG_AS_##C(LG_ARG3(__VA_ARGS__, takes, takes)), LG_AS_##D(LG_ARG4(__VA_ARGS__, takes, takes, takes)),         \
+          LG_AS_##E(LG_ARG5(__VA_ARGS__, takes, takes, takes, takes)), LG_OPTIONS(type, LG_TAIL5(__VA_ARGS__)))
 
 /* ---- options ----
  *
@@ -379,13 +393,10 @@ typedef lg_names lg_names_in;
 #define LG_WHOLE(type, ...) (LG_COUNT(type, ~+__VA_ARGS__) + 0 * (int)LG_WHOLE_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0))
 #define LG_WHOLE_(a, b, c, d, e, f, g, h, ...)                                                                         \
         (sizeof(~+(a) | ~+(b) | ~+(c) | ~+(d) | ~+(e) | ~+(f) | ~+(g) | ~+(h)) + sizeof LG_TEXT(LG_ONE a))
-#define LG_ONE(a) a
 
 /* The same for numbers with fractions, to which 0.0 is added. */
 #define LG_REAL(...) (LG_COUNT(double, 0.0 + __VA_ARGS__) + 0 * (int)LG_REAL_(__VA_ARGS__, 0))
 #define LG_REAL_(a, ...) (sizeof(0.0 + (a)) + sizeof LG_TEXT(LG_ONE a))
-#define LG_TEXT(...) LG_TEXT_(__VA_ARGS__)
-#define LG_TEXT_(...) #__VA_ARGS__
 
 /* A device of a type: LG_DEVICE(LG_DEVICE_CUDA, 0) is cuda:0. */
 #define LG_DEVICE(type_, index_) ((lg_device){.type = (type_), .index = (index_)})

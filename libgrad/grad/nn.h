@@ -61,7 +61,7 @@ typedef struct lg_module_options {
 /* Makes a module of your own. type, which is not empty, names it in tables and messages. Without a forward the module
  * is a container of named children, which another module runs; it has either .forward or .forward_all.
  * Example: lg_nn_module(c, "Block", .forward = block, .user = p) */
-#define lg_nn_module(...) LG_CALL2(lg_nn_module_with, lg_module_options, lg_nn_module_takes_c_type, __VA_ARGS__)
+#define lg_nn_module(...) LG_CALL2(lg_nn_module_with, lg_module_options, lg_nn_module_takes_c_type, P, V, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_nn_module_with(lg_ctx *c, const char *type, const lg_module_options *options);
 
 /* The most levels of modules in modules, the outermost module included. So deep, a forward needs 80 kB of the stack,
@@ -170,6 +170,15 @@ LG_API lg_tensor *lg_buffer(lg_module *m, const char *path);
 LG_API lg_module *lg_child(lg_module *m, int index);
 LG_API lg_module *lg_child_named(lg_module *m, const char *path);
 
+/* Returns whether there is a module with that path in m. Never fails. */
+LG_API bool lg_has_child(const lg_module *m, const char *path);
+
+/* Puts `child` in place of the module with that path in m, under its name and at its place, frees the old module and
+ * returns child. An optimiser of parameters of the old module fails at its next step: make a new one, or give it the
+ * new parameters only. Fails as lg_module_add() does, and with LG_ERR_STATE while the old module runs. Example:
+ * lg_module_replace(net, "fc", lg_nn_linear(c, 512, 10)) */
+LG_API lg_module *lg_module_replace(lg_module *m, const char *path, lg_module *child);
+
 /* Returns a property of the single module m: */
 LG_API int lg_child_count(const lg_module *m);         /* the number of its children, without those inside them */
 LG_API const char *lg_module_type(const lg_module *m); /* "Linear" or the type given to lg_nn_module(); belongs to m */
@@ -205,7 +214,7 @@ typedef struct lg_clone_options {
  * the same parameters frozen, without gradients and hooks. The copy has no parent and belongs to the context. Fails
  * with LG_ERR_STATE also if a module of your own has .user but no .clone, or if its .clone fails.
  * Example: lg_module_clone(net, .device = lg_cpu()) */
-#define lg_module_clone(...) LG_CALL1(lg_module_clone_with, lg_clone_options, lg_module_clone_takes_m, __VA_ARGS__)
+#define lg_module_clone(...) LG_CALL1(lg_module_clone_with, lg_clone_options, lg_module_clone_takes_m, P, __VA_ARGS__)
 LG_API LG_NEW lg_module *lg_module_clone_with(lg_module *m, const lg_clone_options *options);
 
 /* ---- printing ----
@@ -228,7 +237,7 @@ typedef struct lg_module_print_options {
  * Example: lg_module_print(stdout, net, .input = LG_SHAPE(64, 1, 28, 28))
  * Example: lg_module_print(stdout, gpt, .inputs = LG_LIST(ids)) */
 #define lg_module_print(...)                                                                                           \
-        LG_CALL2(lg_module_print_with, lg_module_print_options, lg_module_print_takes_f_m, __VA_ARGS__)
+        LG_CALL2(lg_module_print_with, lg_module_print_options, lg_module_print_takes_f_m, V, V, __VA_ARGS__)
 LG_API bool lg_module_print_with(FILE *f, lg_module *m, const lg_module_print_options *options);
 
 /* Prints one line for each layer and one with the total: the bytes of the parameters, gradients and buffers, the bytes
@@ -239,7 +248,8 @@ LG_API bool lg_module_print_with(FILE *f, lg_module *m, const lg_module_print_op
  * the forward fails, so does the call, with the same error, and nothing is printed.
  * Example: lg_module_print_memory(stdout, net, .input = LG_SHAPE(64, 1, 28, 28)) */
 #define lg_module_print_memory(...)                                                                                    \
-        LG_CALL2(lg_module_print_memory_with, lg_module_print_options, lg_module_print_memory_takes_f_m, __VA_ARGS__)
+        LG_CALL2(lg_module_print_memory_with, lg_module_print_options, lg_module_print_memory_takes_f_m, V, V,         \
+                 __VA_ARGS__)
 LG_API bool lg_module_print_memory_with(FILE *f, lg_module *m, const lg_module_print_options *options);
 
 /* ---- freeing ---- */

@@ -248,6 +248,28 @@ bool lg_hook(lg_tensor *t, lg_hook_fn *fn, void *user)
         return true;
 }
 
+bool lg_unhook(lg_tensor *t, lg_hook_fn *fn, void *user)
+{
+        if (!lg__check(t, "lg_unhook", "t") || !t->node || !t->node->hooks || !fn)
+                return false;
+        lg__hook *last = t->node->hooks, *before = NULL, *at = last;
+        do { /* from the first hook to the last one */
+                if (at->next->fn == fn && at->next->user == user && at->next->output == t->output)
+                        before = at;
+                at = at->next;
+        } while (at != last);
+        if (!before)
+                return false;
+        lg__hook *found = before->next;
+        found->fn = NULL;
+        if (t->node->pending) /* a backward runs through the list, which skips a hook without a function */
+                return true;
+        before->next = found->next;
+        t->node->hooks = found == before ? NULL : found == last ? before : last;
+        lg__free(t->ctx, found, sizeof *found);
+        return true;
+}
+
 bool lg_set_grad_mode(lg_ctx *c, bool on)
 {
         bool was = c ? c->recording : false;

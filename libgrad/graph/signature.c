@@ -55,6 +55,9 @@ static bool check(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int i)
         if (!t)
                 return lg__operand_of(op, i)->optional || lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is NULL%s", op->name,
                                                                    name_of(op, i).s, number_hint(c, op).s);
+        if (!lg__is_address(t))
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is the number %d, not a tensor%s", op->name,
+                                name_of(op, i).s, (int)(intptr_t)t, number_hint(c, op).s);
         if (t->live != LG__LIVE)
                 return lg__check(t, op->name, name_of(op, i).s);
         if (t->storage->device != first->storage->device && !(op->flags & LG__ACROSS))
@@ -67,10 +70,10 @@ static bool check(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int i)
 static bool is_plain(const lg__op *op, lg_tensor *const *in, int in_count)
 {
         const lg_tensor *first = in[0];
-        bool plain = first && !first->ctx->error;
+        bool plain = lg__is_address(first) && !first->ctx->error;
         for (int i = 0; i < in_count && plain; i++) {
                 const lg_tensor *t = in[i];
-                plain = t && t->live == LG__LIVE && t->ctx == first->ctx &&
+                plain = lg__is_address(t) && t->live == LG__LIVE && t->ctx == first->ctx &&
                         t->storage->device == first->storage->device && lg__operand_of(op, i)->takes <= LG__WEIGHT &&
                         lg__dtype_float(t->at.dtype);
         }
@@ -85,7 +88,7 @@ lg_ctx *lg__accept(const lg__op *op, lg_tensor *const *in, int in_count)
         for (int i = 0; i < in_count && !c; i++)
                 c = lg__ctx_of(in[i]);
         for (int i = 0; i < in_count; i++)
-                if (in[i] && in[i]->ctx != c) {
+                if (lg__is_address(in[i]) && in[i]->ctx != c) {
                         lg__in_context(c, in[i], op->name, name_of(op, i).s);
                         return NULL;
                 }

@@ -192,41 +192,75 @@ static lg__part *add_part(lg_module *m, lg__part_kind kind, const char *name)
         return p;
 }
 
-bool lg__module_attach(lg_module *m, const char *name, lg_module *child, const char *op)
+/* Checks that `child` can become a child of m under that name. */
+static bool child_is_good(const lg_module *m, const char *name, const lg_module *child, const char *op)
 {
         lg_ctx *c = m->object.ctx;
+        name = name ? name : "";
         if (!child)
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the child \"%s\" is NULL", op, name ? name : "");
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the child \"%s\" is NULL", op, name);
         if (child->object.ctx != c)
-                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the child \"%s\" is of another context", op, name ? name : "");
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: the child \"%s\" is of another context", op, name);
         if (!lg__object_lasts(&child->object, op))
                 return false;
         if (child->parent)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: the child \"%s\" (%s) belongs to a %s already, as \"%s\"", op,
-                                name ? name : "", child->type, child->parent->type, child->part->name);
+                                name, child->type, child->parent->type, child->part->name);
         if (child->copied)
                 return lg__fail(c, LG_ERR_STATE, "%s: the child \"%s\" (%s) is a copy that its .clone is making", op,
-                                name ? name : "", child->type);
+                                name, child->type);
         int levels = child->levels;
-        for (lg_module *outer = m; outer; outer = outer->parent, levels++) {
+        for (const lg_module *outer = m; outer; outer = outer->parent, levels++) {
                 if (outer == child)
                         return lg__fail(c, LG_ERR_ARGUMENT, "%s: the %s \"%s\" would be inside itself", op, child->type,
-                                        name ? name : "");
+                                        name);
         }
-        if (levels > LG_MAX_MODULE_DEPTH)
-                return lg__fail(c, LG_ERR_ARGUMENT,
-                                "%s: with the child \"%s\" (%s), modules nest more than %d levels deep", op,
-                                name ? name : "", child->type, LG_MAX_MODULE_DEPTH);
-        lg__part *p = name_is_good(m, name, op) ? add_part(m, LG__CHILD, name) : NULL;
-        if (!p)
-                return false;
+        return levels <= LG_MAX_MODULE_DEPTH ||
+               lg__fail(c, LG_ERR_ARGUMENT, "%s: with the child \"%s\" (%s), modules nest more than %d levels deep", op,
+                        name, child->type, LG_MAX_MODULE_DEPTH);
+}
+
+/* Makes `child` the child of m in part p. The levels of modules around it follow; those of a module that was replaced
+ * may have been more. */
+static void set_child(lg_module *m, lg__part *p, lg_module *child)
+{
         p->child = child;
         child->parent = m;
         child->part = p;
-        levels = child->levels + 1;
-        for (lg_module *outer = m; outer && outer->levels < levels; outer = outer->parent)
-                outer->levels = levels++;
         lg__link_remove(&child->object.link);
+        for (lg_module *outer = m; outer; outer = outer->parent) {
+                outer->levels = 1;
+                for (const lg__part *q = outer->parts; q; q = q->next)
+                        if (q->child && q->child->levels >= outer->levels)
+                                outer->levels = q->child->levels + 1;
+        }
+}
+
+bool lg__module_attach(lg_module *m, const char *name, lg_module *child, const char *op)
+{
+        lg__part *p =
+                child_is_good(m, name, child, op) && name_is_good(m, name, op) ? add_part(m, LG__CHILD, name) : NULL;
+        if (p)
+                set_child(m, p, child);
+        return p;
+}
+
+bool lg__module_exchange(lg__part *p, lg_module *child, const char *op)
+{
+        lg_module *old = p->child, *m = old->parent, *root = m;
+        if (!child_is_good(m, p->name, child, op) || !lg__module_is_whole(m, op) || !lg__may_end(m->object.ctx, op))
+                return false;
+        while (root->parent)
+                root = root->parent;
+        if (is_running(root))
+                return lg__fail(m->object.ctx, LG_ERR_STATE, "%s: the %s around \"%s\" or a module in it is running",
+                                op, root->type, p->name);
+        for (lg_module *outer = m; outer; outer = outer->parent)
+                forget_list(outer);
+        old->parent = NULL;
+        old->part = NULL;
+        set_child(m, p, child);
+        lg__object_destroy(old);
         return true;
 }
 

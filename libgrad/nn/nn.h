@@ -91,8 +91,10 @@ bool lg__module_constant(lg_module *m, lg__part_kind kind, const char *name, dou
 lg_tensor *lg__module_tensor(const lg_module *m, const char *name);
 /* True if dtype is not given or a float dtype. */
 bool lg__module_dtype(lg_ctx *c, const char *op, lg_dtype dtype);
-/* m takes the child under that name, or an error of `op`. */
+/* Adds the child to m under that name, or sets an error of `op` and returns false. */
 bool lg__module_attach(lg_module *m, const char *name, lg_module *child, const char *op);
+/* Puts `child` in place of the module in part p and frees that one, or sets an error of `op` and returns false. */
+bool lg__module_exchange(lg__part *p, lg_module *child, const char *op);
 /* False, with an error of `op`: lg_forward_params has other tensors in the places of its parameters just now. */
 bool lg__module_is_whole(const lg_module *m, const char *op);
 /* Undoes what was begun: children go back to the context, the module is destroyed. Returns NULL. */

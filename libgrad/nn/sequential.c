@@ -173,7 +173,7 @@ lg_module *lg_nn_sequential_list(lg_ctx *c, lg_module *const *children)
                         children);
 }
 
-lg_module *lg_nn_module_list_of(lg_ctx *c, lg_module *const *children)
+lg_module *lg_nn_module_list_list(lg_ctx *c, lg_module *const *children)
 {
         return take_all(lg__module_new(c, "ModuleList", no_forward), "lg_nn_module_list", children);
 }

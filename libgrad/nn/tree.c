@@ -118,13 +118,11 @@ static const char *nearest(lg_module *m, search *s)
         return lg__near_words(&s->near);
 }
 
-/* The part at the end of a path; kinds: what it may be. */
-static lg__part *find(lg_module *m, const char *path, int kinds, const char *op, const char *what)
+/* Returns the part of one of the kinds at the end of a path, or NULL; *ret_at and *ret_name are the module and the name
+ * where the search ended, NULL if a module on the way is missing. */
+static lg__part *part_at(const lg_module *m, const char *path, int kinds, const lg_module **ret_at,
+                         const char **ret_name)
 {
-        if (!m || !lg__object_lasts(&m->object, op))
-                return NULL;
-        if (!path)
-                return lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "%s: the path is NULL", op);
         const lg_module *at = m;
         const char *name = path, *dot;
         while (at && (dot = strchr(name, '.'))) {
@@ -132,7 +130,21 @@ static lg__part *find(lg_module *m, const char *path, int kinds, const char *op,
                 at = p ? p->child : NULL;
                 name = dot + 1;
         }
-        lg__part *p = at ? lg__module_part(at, name, strlen(name), kinds) : NULL;
+        *ret_at = at;
+        *ret_name = name;
+        return at ? lg__module_part(at, name, strlen(name), kinds) : NULL;
+}
+
+/* The part at the end of a path; kinds: what it may be. */
+static lg__part *find(lg_module *m, const char *path, int kinds, const char *op, const char *what)
+{
+        if (!m || !lg__object_lasts(&m->object, op))
+                return NULL;
+        if (!path)
+                return lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "%s: the path is NULL", op);
+        const lg_module *at;
+        const char *name;
+        lg__part *p = part_at(m, path, kinds, &at, &name);
         if (!p && at && at != m) {
                 lg__fail(m->object.ctx, LG_ERR_ARGUMENT, "%s: there is no %s \"%.200s\": \"%.*s\" is a %s%s", op, what,
                          path, (int)(name - path - 1), path, at->type, names_text(at, kinds).s);
@@ -149,6 +161,19 @@ lg_module *lg_child_named(lg_module *m, const char *path)
 {
         lg__part *p = find(m, path, LG__CHILD, "lg_child_named", "module");
         return p ? p->child : NULL;
+}
+
+bool lg_has_child(const lg_module *m, const char *path)
+{
+        const lg_module *at;
+        const char *name;
+        return m && path && part_at(m, path, LG__CHILD, &at, &name);
+}
+
+lg_module *lg_module_replace(lg_module *m, const char *path, lg_module *child)
+{
+        lg__part *p = find(m, path, LG__CHILD, "lg_module_replace", "module");
+        return p && lg__module_exchange(p, child, "lg_module_replace") ? child : NULL;
 }
 
 lg_tensor *lg_parameter(lg_module *m, const char *path)

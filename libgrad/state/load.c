@@ -201,9 +201,12 @@ static void match_weight(load *l, const lg__weight *e)
         }
         int64_t i = h - l->r->items;
         bool castable = l->o->cast && lg__dtype_float(e->dtype) && lg__dtype_float(h->like.dtype);
+        const bool same_shape = lg__shape_equal(e->shape, h->like.shape);
+        if (!same_shape && l->o->partial && l->o->skip_mismatched)
+                return;
         if (l->found[i])
                 complain(&l->wrong, UNEXPECTED, "\"%.200s\" a second time, as \"%.200s\"", name, e->name);
-        else if (!lg__shape_equal(e->shape, h->like.shape))
+        else if (!same_shape)
                 complain(&l->wrong, MISSHAPEN, "\"%.200s\" %s, not %s", name, lg__shape_text(e->shape).s,
                          lg__shape_text(h->like.shape).s);
         else if (e->dtype != h->like.dtype && !castable)
@@ -292,7 +295,10 @@ static bool match(load *l)
         }
         if (!lg__ok(l->r->c))
                 return false;
-        const lg__text hint = l->wrong.count[MISSING] ? names_hint(l) : (lg__text){""};
+        const lg__text hint = l->wrong.count[MISSING] ? names_hint(l)
+                              : l->o->partial && l->wrong.count[MISSHAPEN]
+                                      ? (lg__text){" (.skip_mismatched leaves tensors of another shape as they are)"}
+                                      : (lg__text){""};
         return none_or_error(&l->wrong, l->r->c, l->r->op, l->path, hint.s) && fits_in_part(l);
 }
 
@@ -413,6 +419,9 @@ bool lg__state_load(lg__roster *r, const char *path, const lg_load_options *o)
 {
         if (!rename_is_good(r->c, r->op, o->rename))
                 return false;
+        if (o->skip_mismatched && !o->partial)
+                return lg__fail(r->c, LG_ERR_ARGUMENT,
+                                "%s: .skip_mismatched is an option of a load in part; give .partial, too", r->op);
         lg__roster_sort(r);
         load *l = lg__alloc(r->c, sizeof *l);
         if (!l)

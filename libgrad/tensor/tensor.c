@@ -101,11 +101,14 @@ void lg__tensor_release(lg_tensor *t)
 
 lg_ctx *lg__ctx_of(const lg_tensor *t)
 {
-        return t ? t->ctx : NULL;
+        return lg__is_address(t) ? t->ctx : NULL;
 }
 
 bool lg__in_context(lg_ctx *c, const lg_tensor *t, const char *op, const char *argument)
 {
+        if (t && !lg__is_address(t))
+                return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is the number %d, not a tensor", op, argument,
+                                (int)(intptr_t)t);
         if (!t || t->ctx == c)
                 return true;
         return lg__fail(c->error ? t->ctx : c, LG_ERR_ARGUMENT, "%s: %s belongs to another context", op, argument);
@@ -113,7 +116,7 @@ bool lg__in_context(lg_ctx *c, const lg_tensor *t, const char *op, const char *a
 
 bool lg__check(const lg_tensor *t, const char *op, const char *argument)
 {
-        if (!t)
+        if (!lg__is_address(t))
                 return false;
         if (t->live != LG__LIVE) {
                 lg__fail(t->ctx, LG_ERR_STATE,

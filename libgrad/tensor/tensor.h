@@ -77,6 +77,11 @@ static inline bool lg__same_context(const lg_tensor *x, const lg_tensor *y, cons
 {
         return !x || lg__in_context(x->ctx, y, op, argument);
 }
+/* Returns whether p can be a tensor: NULL and small numbers, which C converts to pointers with a warning, cannot. */
+static inline bool lg__is_address(const void *p)
+{
+        return (uintptr_t)p >= 4096;
+}
 /* The context of a tensor, dead ones too: it is told their errors. Of NULL: NULL. */
 lg_ctx *lg__ctx_of(const lg_tensor *t);
 static inline size_t lg__dtype_bytes(lg_dtype d)

@@ -100,6 +100,8 @@ void call_hook(vm *m)
 {
         lg_tensor *t = tensor(m);
         check_done(m, lg_hook(t, byte(m) == 0xFF ? NULL : on_grad, m));
+        if (flag(m))
+                lg_unhook(t, on_grad, m);
 }
 
 static bool own_forward(lg_custom_call *k)

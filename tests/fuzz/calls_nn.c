@@ -386,7 +386,9 @@ void call_module_facts(vm *m)
         lg_parameters_matching(a, b == 0xFF ? NULL : patterns[b % COUNT(patterns)]);
         give_read(m, lg_parameter(a, name(m)));
         give_read(m, lg_buffer(a, name(m)));
-        lg_child_named(a, name(m));
+        const char *path = name(m);
+        const bool there = lg_has_child(a, path), good = !lg_error(m->now->ctx);
+        FUZZ_CHECK((lg_child_named(a, path) != NULL) == there || !good, "lg_has_child is wrong");
         lg_child(a, dim(m));
         lg_each_tensor(a, on_parameter, m);
         lg_module_type(a);

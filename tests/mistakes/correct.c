@@ -107,7 +107,7 @@ void creations(lg_ctx *c, float *f, const double *g, void *memory, const void *b
 
 void reductions(lg_tensor *x, lg_tensor *none)
 {
-        sink = lg_norm(x, .p = LG_INFINITY);
+        sink = lg_norm(x);
         sink = lg_sum(lg_sum(lg_sum(x)));
         sink = lg_sum(none ? none : x);
         sink = lg_sum_with(x, NULL);
@@ -116,6 +116,7 @@ void reductions(lg_tensor *x, lg_tensor *none)
         sink = lg_amin(x, .dims = LG_DIMS(1));
         sink = lg_argmin(x, .dims = LG_DIMS(1));
         sink = lg_var(x, .correction = LG_ZERO);
+        sink = lg_norm(x, .p = LG_INFINITY);
         sink = lg_all(x, .keep_dim = true);
         sink = lg_sum(x, .dims = lg_ndim_of(x) > 1 ? LG_DIMS(1) : LG_ALL_DIMS);
         lg_reduce_options options = *LG_OPTIONS(lg_reduce_options, .keep_dim = true);
@@ -166,7 +167,7 @@ void images(lg_tensor *x, lg_tensor *w, int stride)
         sink = lg_avg_pool2d(x, 0, .kernels = LG_PAIR(2, 1), .strides = LG_PAIR(1, 2));
         sink = lg_avg_pool1d(x, 3, .padding = 1);
         sink = lg_adaptive_avg_pool2d(x, 0, .sizes = LG_PAIR(1, 2));
-        sink = lg_adaptive_avg_pool1d(x, 2, .indices = NULL);
+        sink = lg_adaptive_avg_pool1d(x, 2);
         sink = i;
 }
 
@@ -178,7 +179,7 @@ void norms(lg_tensor *x, lg_tensor *w, lg_tensor *b, bool training)
         sink = lg_instance_norm(x, w, b, .eps = 1e-3);
         sink = lg_rms_norm(x, LG_SHAPE(8), w, .eps = LG_ZERO);
         sink = lg_normalize(x, 1, .eps = 1e-6);
-        sink = lg_feature_dropout(x, 0.5);
+        sink = lg_feature_dropout(x, 0.5, .training = training);
 }
 
 void picking(lg_tensor *x, lg_tensor *t)
@@ -500,13 +501,13 @@ void nested(lg_ctx *c, lg_module *net, lg_tensor *x, lg_tensor *w, lg_tensor *b,
         sink = lg_cat(LG_LIST(lg_sum(lg_cat(LG_LIST(x, lg_cat(LG_LIST(x, w), 0)), 0)), lg_forward(net, x, w)), 0);
         static const float one[] = {1};
         sink = lg_mul(lg_from(c, one, LG_SHAPE(1)), lg_expand(lg_from(c, one, LG_SHAPE_0D), LG_SHAPE(1)));
-        lg_backward(lg_cross_entropy(lg_forward(net, lg_dropout(lg_embedding(t, w), 0.1, .training = true)), t));
+        lg_backward(lg_cross_entropy(lg_forward(net, lg_dropout(lg_embedding(t, w), 0.1)), t));
 #ifndef NO_NAMED
         sink = lg_sum(lg_conv2d(lg_max_pool2d(lg_conv2d(x, w, b, .stride = 2), 3, .stride = 2), w, NULL, .padding = 1),
                       .dims = LG_DIMS(0, 1), .keep_dim = true);
         sink = lg_pad(lg_pad(lg_pad(x, LG_INTS(1, 1), .value = 1), LG_INTS(lg_ndim_of(lg_sum(x)), 0)), LG_INTS(1, 0),
                       .value = lg_item(lg_sum(x, .keep_dim = true)));
-        lg_backward(lg_cross_entropy(lg_forward(net, lg_dropout(x, 0.1)), t, .weight = lg_sum(w)),
+        lg_backward(lg_cross_entropy(lg_forward(net, lg_dropout(x, 0.1, .training = true)), t, .weight = lg_sum(w)),
                     .grad = lg_ones(c, LG_SHAPE_0D, .dtype = lg_dtype_of(lg_mean(x, .keep_dim = true))));
         lg_grad(LG_LIST(lg_sum(x)), LG_LIST(x), .grads = LG_LIST(lg_scalar(c, 1, .dtype = LG_F32)));
         sink = lg_nn_sequential(

@@ -65,7 +65,7 @@
 
 /* The version of this header; lg_version() is that of the library that the program runs with. */
 #define LG_VERSION_MAJOR 0
-#define LG_VERSION_MINOR 2
+#define LG_VERSION_MINOR 3
 #define LG_VERSION_PATCH 0
 #define LG_VERSION "0.3.0"
 

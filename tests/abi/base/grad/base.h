@@ -7,7 +7,7 @@
  * The call is a macro. The function behind it has the same name with _with at its end and takes a pointer to the struct
  * of options; NULL means all defaults. Programs call it only if they have the options in a variable:
  *
- *     lg_conv_options o = *LG_OPTIONS(lg_conv_options, .stride = 2);
+ *     lg_conv2d_options o = *LG_OPTIONS(lg_conv2d_options, .stride = 2);
  *     lg_tensor *y = lg_conv2d_with(x, w, b, &o);
  *
  * Macros that take any number of objects, such as lg_nn_sequential(), have a function with _list that takes an array
@@ -247,6 +247,14 @@ typedef struct lg_names {
         int64_t count;            /* the number of entries */
         const char *const *items; /* the entries */
 } lg_names;
+
+/* Elements around the edge of a tensor; the examples show a row abcd padded by three. */
+typedef enum lg_pad_mode {
+        LG_PAD_CONSTANT = 0,  /* a number: 000|abcd|000 */
+        LG_PAD_REFLECT = 1,   /* reflected at the first and the last element: dcb|abcd|cba; fewer than the elements */
+        LG_PAD_REPLICATE = 2, /* the first and the last element: aaa|abcd|ddd */
+        LG_PAD_CIRCULAR = 3,  /* the other end: bcd|abcd|abc; at most as many as the elements */
+} lg_pad_mode;
 
 /* No device. Functions that need one use the default device of the context or, where their comment says so, another. */
 #define LG_NO_DEVICE LG_DEVICE(LG_DEVICE_NONE, 0)

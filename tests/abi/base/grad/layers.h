@@ -41,8 +41,8 @@ LG_API LG_NEW lg_module *lg_nn_sequential_list(lg_ctx *c, lg_module *const *chil
 /* Makes a list of children named "0", "1", ..., which the forward of another module runs as it likes:
  * lg_child(list, i). The list may be empty at first. It has no forward itself: lg_forward() fails with LG_ERR_STATE.
  * Example: lg_nn_module_list(c) */
-#define lg_nn_module_list(...) lg_nn_module_list_of(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_module, LG_TAIL1(__VA_ARGS__)))
-LG_API LG_NEW lg_module *lg_nn_module_list_of(lg_ctx *c, lg_module *const *children);
+#define lg_nn_module_list(...) lg_nn_module_list_list(LG_ARG1(__VA_ARGS__), LG_ARRAY(lg_module, LG_TAIL1(__VA_ARGS__)))
+LG_API LG_NEW lg_module *lg_nn_module_list_list(lg_ctx *c, lg_module *const *children);
 
 /* Appends a child, which m then owns, to a module of the two functions above under the next number, and returns it. */
 LG_API lg_module *lg_module_append(lg_module *m, lg_module *child);

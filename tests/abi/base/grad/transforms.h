@@ -55,18 +55,11 @@ LG_API LG_NEW lg_transform *lg_transform_normalize(lg_ctx *c, lg_numbers_in mean
 
 /* ---- crops and flips ---- */
 
-/* How an image is padded; the example shows a row abcd padded by three pixels. */
-typedef enum lg_pad_mode {
-        LG_PAD_ZEROS = 0,     /* with .value: 000|abcd|000 */
-        LG_PAD_REFLECT = 1,   /* reflected at the edge pixels: dcb|abcd|cba; padding is below height and width */
-        LG_PAD_REPLICATE = 2, /* with the edge pixels: aaa|abcd|ddd */
-} lg_pad_mode;
-
 typedef struct lg_crop_options {
         LG_OPTIONS_HEAD
         int64_t padding LG_DEFAULT;  /* pixels added on each side before the crop; default 0 */
-        lg_pad_mode mode LG_DEFAULT; /* how they are filled; default LG_PAD_ZEROS */
-        double value LG_DEFAULT;     /* of pixels that LG_PAD_ZEROS adds; default 0 */
+        lg_pad_mode mode LG_DEFAULT; /* how they are filled, except LG_PAD_CIRCULAR; default LG_PAD_CONSTANT */
+        double value LG_DEFAULT;     /* of pixels that LG_PAD_CONSTANT adds; default 0 */
 } lg_crop_options;
 /* Cuts a window of height by width pixels out of the padded image, which must not be smaller, at a random place
  * (torchvision's RandomCrop). Draws its top, then its left.
