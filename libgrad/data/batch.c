@@ -1,10 +1,10 @@
-/* batch.c - makes batches in host memory: samples are stacked, padded where they are ragged, or given to a function. */
+/* batch.c - makes batches in host memory: stacks samples, pads ragged fields, or calls a collate function. */
 #include <string.h>
 #include "data.h"
 
 /* ---- plans ---- */
 
-/* Finds the bits of the value that a field is padded with. */
+/* Stores the bits of one element of f's padding value, converted to f's dtype, in *ret. Returns false with an error. */
 static bool find_padding(lg_ctx *c, const lg_field *f, uint64_t *ret)
 {
         lg_scope scope = lg_scope_begin(c);
@@ -15,7 +15,7 @@ static bool find_padding(lg_ctx *c, const lg_field *f, uint64_t *ret)
         return t != NULL;
 }
 
-/* Returns the number of samples of the largest batch. */
+/* Returns the number of samples of the largest batch of this rank. */
 static int64_t most_rows(const lg__batch_plan *plan)
 {
         const int64_t last = plan->rows > 0 ? lg__batch_places(plan, plan->batches - 1).count : 0;
@@ -84,7 +84,7 @@ lg_shape lg__part_shape(const lg__batch_plan *plan, int part, const lg__host_bat
         return s;
 }
 
-/* ---- builders ---- */
+/* ---- batch builders ---- */
 
 static size_t samples_bytes(const lg__batch_plan *plan, int f)
 {
@@ -121,7 +121,7 @@ void lg__batch_builder_free(lg__batch_builder *builder, lg_ctx *c, const lg__bat
         lg__sampler_free(&builder->sampler, c);
 }
 
-/* ---- building ---- */
+/* ---- building batches ---- */
 
 static bool failed(lg__host_batch *batch, const lg__sampler *sampler, lg_error_code otherwise, const char *text)
 {
@@ -130,7 +130,7 @@ static bool failed(lg__host_batch *batch, const lg__sampler *sampler, lg_error_c
         return false;
 }
 
-/* Makes the samples of batch b, directly in the batch or in memory of the builder. A stream may end early. */
+/* Makes the samples of batch b, fewer at the end of a stream. Returns false with an error in `batch` if one fails. */
 static bool make_samples(const lg__batch_plan *plan, lg__batch_builder *builder, int64_t b, lg__host_batch *batch)
 {
         const lg__places places = lg__batch_places(plan, b);
@@ -159,12 +159,12 @@ static bool make_samples(const lg__batch_plan *plan, lg__batch_builder *builder,
         return true;
 }
 
-/* Copies the samples of a ragged field into the batch, each padded to the longest. */
+/* Copies the samples of ragged field f into the batch, padded to the longest, whose row count is stored there. */
 static void pad(const lg_field *f, uint64_t padding, const char *samples, const int64_t *lengths, int part,
                 lg__host_batch *batch)
 {
         const size_t width = lg__dtype_bytes(f->dtype);
-        int64_t longest = 0, row = 1; /* elements of a row */
+        int64_t longest = 0, row = 1; /* row: number of elements in a row */
         for (int i = 1; i < f->shape.ndim; i++)
                 row *= f->shape.size[i];
         for (int64_t k = 0; k < batch->count; k++)
@@ -260,7 +260,7 @@ lg_collate *lg_collate_new_with(lg_ctx *c, lg_fields fields, lg_collate_fn *fn, 
                                 const lg_collate_options *options)
 {
         lg_collate_options o;
-        lg__take_without(options, &o, sizeof o); /* .release is called in any case */
+        lg__take_without(options, &o, sizeof o); /* called even if the collate function cannot be made */
         bool ok = lg__take(c, "lg_collate_new", options, &o, sizeof o);
         if (ok && !fn)
                 ok = lg__fail(c, LG_ERR_ARGUMENT, "lg_collate_new: the function is NULL");

@@ -1,7 +1,7 @@
-/* batch_ring.c - a ring of batches that are made ahead of time by threads, or when they are asked for.
+/* batch_ring.c - a ring of batches, made ahead of time by worker threads or, without threads, when requested.
  *
- * Threads read samples and write host memory; everything else is the caller's. A child of fork() has a copy of the ring
- * but none of its threads: it starts them when it stops the ring.
+ * Worker threads read samples and write host memory; the caller's thread does everything else. A child of fork() has a
+ * copy of the ring but no worker threads: lg__batch_ring_stop() starts them again.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -12,20 +12,20 @@
 struct lg__batch_ring {
         const lg__batch_plan *plan;
         lg__device *device;
-        bool pinned;   /* the slots have pinned memory, which the device copies by itself */
-        bool in_place; /* the slots have no memory: samples are written directly into that of the batch's tensors */
+        bool pinned;   /* slots have pinned memory, which the device copies asynchronously */
+        bool in_place; /* slots have no memory: samples are written into the batch's tensors */
         int depth, thread_count;
         lg__batch_slot *slots;
-        lg__batch_builder *builders; /* one for each thread, or for the caller */
+        lg__batch_builder *builders; /* one per thread; without threads one for the caller */
         int builder_count, builders_begun, builders_in_use;
         pthread_t threads[LG__MAX_WORKERS];
         int started;
-        pid_t process; /* the one that has the threads */
+        pid_t process; /* id of the process that has the threads */
         pthread_mutex_t lock;
-        pthread_cond_t work, news; /* a batch can be made; a batch is ready or a thread has stopped */
-        int64_t next, released;    /* next batch to be made; batches below `released` are not needed any more */
+        pthread_cond_t work, news; /* signalled: a batch can be made; a thread has made one */
+        int64_t next, released;    /* next batch to be made; batches below `released` are no longer used */
         int64_t end;               /* first batch not to be made (end of stream, or failure) */
-        int busy;                  /* threads that make a batch */
+        int busy;                  /* number of threads that are making a batch */
         bool stopped, quit;
 };
 
@@ -39,7 +39,7 @@ static lg__batch_slot *slot_of(lg__batch_ring *r, int64_t b)
         return &r->slots[b % r->depth];
 }
 
-/* Records a finished batch; a failed batch, or a short one of a stream, is the last. */
+/* Records that batch b is made. A failed batch, or an incomplete one of a stream, becomes the last of the epoch. */
 static void record_batch(lg__batch_ring *r, int64_t b)
 {
         lg__batch_slot *s = slot_of(r, b);
@@ -71,9 +71,8 @@ static void *run_thread(void *user)
         return NULL;
 }
 
-/* ---- copies ---- */
+/* ---- copies to the device ---- */
 
-/* Allocates the memory of a batch's tensors on the device. */
 static bool allocate_parts(const lg__batch_ring *r, lg__batch_slot *s)
 {
         for (int p = 0; p < r->plan->parts; p++) {
@@ -104,7 +103,7 @@ bool lg__batch_ring_copy(const lg__batch_ring *r, lg__batch_slot *s)
         return s->copied = ok;
 }
 
-/* Waits until the copy of a batch has read the slot's memory. */
+/* Waits until the asynchronous copy of a batch no longer reads the slot's host memory. Returns false with an error. */
 static bool end_copy(const lg__batch_ring *r, lg__batch_slot *s)
 {
         lg__device *d = r->device;
@@ -118,21 +117,21 @@ void lg__batch_ring_drop_copies(lg__batch_ring *r)
         lg__device *d = r->device;
         for (lg__batch_slot *s = r->slots; s && s < r->slots + r->depth; s++) {
                 if (s->mark)
-                        d->api->stream_wait(d->queue, s->mark); /* memory is freed in the order of the queue */
+                        d->api->stream_wait(d->queue, s->mark); /* the queue may reuse the memory that is freed next */
                 for (int p = 0; p < r->plan->parts; p++) {
                         lg__storage_unref(s->parts[p]);
                         s->parts[p] = NULL;
                 }
                 s->copied = false;
                 if (r->in_place)
-                        s->ready = -1; /* its memory is gone */
+                        s->ready = -1; /* the batch was stored in the memory just freed */
                 end_copy(r, s);
         }
 }
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
-/* Sets the state of a ring that has no threads yet. */
+/* Sets the state of a ring whose threads are not started. */
 static void reset_threads(lg__batch_ring *r)
 {
         r->process = getpid();
@@ -145,10 +144,10 @@ static void reset_threads(lg__batch_ring *r)
 
 bool lg__batch_ring_lost(const lg__batch_ring *r)
 {
-        return !r->in_place && r->process != getpid(); /* in place there is nothing to lose */
+        return !r->in_place && r->process != getpid(); /* in-place rings have no threads to lose */
 }
 
-/* Starts threads that block all signals, which are for the program's own threads. */
+/* Starts worker threads that block all signals, as those are for the program's threads. Returns false if some fail. */
 static bool start_threads(lg__batch_ring *r)
 {
         sigset_t all, was;
@@ -198,9 +197,10 @@ lg__batch_ring *lg__batch_ring_new(lg_ctx *c, const lg__batch_plan *plan, int th
         r->device = device;
         r->pinned = device->api->pin != NULL;
         r->in_place = !threads && device->id.type == LG_DEVICE_CPU && plan->rows >= 0 && lg__batch_plan_is_direct(plan);
-        r->thread_count = plan->rows < 0 && threads ? 1 : threads; /* a stream has one reader */
+        r->thread_count = plan->rows < 0 && threads ? 1 : threads; /* only one thread reads a stream */
         r->builder_count = r->thread_count ? r->thread_count : 1;
-        /* The caller reads one batch, and copies the next one. Threads go on meanwhile. */
+        /* The caller uses one slot for the current batch and, with pinned memory, one for the next, which is being
+         * copied. With threads there are twice as many, so that the threads need not wait for the caller. */
         r->depth = ahead + (r->pinned ? 2 : 1) * (threads ? 2 : 1);
         reset_threads(r);
         bool ok = allocate_slots(c, r) && allocate_builders(c, r);
@@ -306,7 +306,7 @@ lg__batch_slot *lg__batch_ring_wait(lg__batch_ring *r, int64_t b)
                 for (int p = 0; p < r->plan->parts; p++)
                         s->batch.data[p] = s->parts[p]->data;
         }
-        if (!ended && s->ready != b) { /* without threads */
+        if (!ended && s->ready != b) { /* no thread has made the batch, because there are no threads */
                 lg__batch_build(r->plan, r->builders, b, &s->batch);
                 record_batch(r, b);
         }

@@ -1,7 +1,7 @@
-/* callback_dataset.c - data sets and streams whose samples a function of the program makes. */
+/* callback_dataset.c - data sets and streams whose samples are made by a function of the program. */
 #include "data.h"
 
-#define STREAM INT64_MIN /* takes the place of a size */
+#define STREAM INT64_MIN /* size that stands for a stream */
 
 typedef struct own {
         lg_dataset head;
@@ -9,8 +9,8 @@ typedef struct own {
         void *user;
         void (*release)(void *user);
         bool (*seek)(void *user, int64_t sample);
-        int64_t at; /* samples that were read of a stream; -1: unknown */
-        bool taken; /* a loader reads the stream */
+        int64_t at; /* samples read from the stream so far; -1: unknown after a failed .seek */
+        bool taken; /* the stream is reserved for a loader */
 } own;
 
 static void destroy(lg_dataset *d)
@@ -19,7 +19,7 @@ static void destroy(lg_dataset *d)
         lg__release(d->object.ctx, o->release, o->user);
 }
 
-/* Sets a generic error if the callback returned false without setting one (lg__sample_fail keeps the first). */
+/* Makes a sample. Sets a generic error if fn returned false without setting one; lg__sample_fail() keeps the first. */
 static bool get(const lg_dataset *d, lg_sample *s)
 {
         const own *o = (const own *)d;
@@ -36,14 +36,14 @@ static bool next(const lg_dataset *d, lg_sample *s)
         const lg__sampler *sampler = (const lg__sampler *)s;
         s->index = o->at;
         const bool ok = o->fn(s, o->user) && !sampler->code;
-        o->at += ok || sampler->code; /* the end is no sample */
+        o->at += ok || sampler->code; /* a failed sample counts as read, the end of the stream does not */
         return ok;
 }
 
 static const lg__set_kind own_kind = {.get = get, .destroy = destroy, .bytes = sizeof(own)};
 static const lg__set_kind stream_kind = {.get = next, .destroy = destroy, .bytes = sizeof(own)};
 
-/* Makes a data set of `size` samples, or a stream. The options' .release is called in any case. */
+/* Makes a data set of `size` samples or, for STREAM, a stream. Calls the options' .release also if that fails. */
 static lg_dataset *make(lg_ctx *c, const char *op, int64_t size, const lg_fields *fields, lg_sample_fn *fn, void *user,
                         const lg_source_options *options)
 {

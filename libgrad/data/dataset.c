@@ -1,4 +1,4 @@
-/* dataset.c - what all data sets have in common: fields, uses, an end, and reading a single sample. */
+/* dataset.c - functions for all kinds of data sets: creation, destruction, checks, fields, reading a single sample. */
 #include <string.h>
 #include "data.h"
 
@@ -129,7 +129,7 @@ static bool get(lg_dataset *d, int64_t i, lg__sampler *sampler, lg_batch *b)
                 return lg__fail(c, sampler->code ? sampler->code : LG_ERR_IO, "lg_dataset_get: %s",
                                 sampler->code ? sampler->message : "the sample's function gives false");
         for (int f = 0; f < d->fields.count; f++)
-                if (d->fields.field[f].ragged) /* the rows that the sample wrote */
+                if (d->fields.field[f].ragged) /* keeps only the rows that this sample has */
                         b->field[f] = lg_slice(b->field[f], 0, 0, sampler->sample.length[f]);
         return lg__ok(c);
 }

@@ -1,7 +1,7 @@
-/* images.c - a folder of PNG pictures as a data set. Threads read, decode and resize them.
+/* images.c - a folder of PNG pictures as a data set. Threads read, decode and resize the pictures.
  *
- * All headers are looked at when the data set is made, so that each thread has memory for the largest picture, and what
- * cannot be read is known before a training begins.
+ * All PNG headers are read when the data set is made, so that each thread's memory suffices for the largest picture,
+ * and unreadable pictures are found before training begins.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,16 +15,16 @@
 
 static const char op[] = "lg_dataset_image_folder";
 
-#define MOST_LEVELS 32 /* of folders: links may lead back */
+#define MOST_LEVELS 32 /* levels of nested folders; symbolic links may form cycles */
 
 #define PATH 4096
 
 typedef struct picture {
         char *path;
-        int64_t label; /* index of its class */
+        int64_t label; /* index of the picture's class */
 } picture;
 
-/* A growing array of texts. */
+/* A growing array of strings, which it owns. */
 typedef struct texts {
         char **items;
         int64_t count, room;
@@ -32,7 +32,7 @@ typedef struct texts {
 
 typedef struct folder {
         lg_ctx *ctx;
-        texts classes; /* names of the folders, sorted by bytes */
+        texts classes; /* names of the class folders, in the order of strcmp() */
         picture *pictures;
         int64_t count, room;
 } folder;
@@ -61,7 +61,7 @@ static bool add_picture(folder *f, const char *path)
         return f->pictures[f->count].path && ++f->count;
 }
 
-/* ---- folders ---- */
+/* ---- searching folders ---- */
 
 static int by_bytes(const void *a, const void *b)
 {
@@ -73,7 +73,7 @@ static bool unreadable(const folder *f, const char *path)
         return lg__fail(f->ctx, lg__system_code(errno), "%s: %.300s cannot be read: %s", op, path, strerror(errno));
 }
 
-/* Lists the entries of a folder by name, except those that begin with a dot. */
+/* Lists the entries of a folder sorted by name, except those that begin with a dot. Returns false with an error. */
 static bool list(const folder *f, const char *path, texts *ret)
 {
         DIR *d = opendir(path);
@@ -110,8 +110,8 @@ static entry look(const folder *f, const char *parent, const char *name, char pa
 
 static bool add_class(folder *f, const char *path, const char *name);
 
-/* Finds the PNG files in path/CLASS/ and in folders there, at the top level, or else those of a class. Returns false
- * and sets an error if something cannot be read; f then has what was found so far. */
+/* Adds each folder in `path` as a class if level is 0, else the PNG files in `path` and its subfolders to the last
+ * class. Returns false and sets an error if something cannot be read; f keeps what was found before. */
 static bool read_folder(folder *f, const char *path, int level)
 {
         texts names = {NULL, 0, 0};
@@ -147,7 +147,7 @@ typedef struct images {
         lg_transform *resize;
         int channels;
         int64_t height, width;
-        size_t file, decoded, decoding, resized, resizing; /* bytes of scratch */
+        size_t file, decoded, decoding, resized, resizing; /* sizes in bytes of areas in scratch memory */
 } images;
 
 static void destroy(lg_dataset *d)
@@ -168,7 +168,7 @@ static bool wrong(lg_sample *s, lg_error_code code, const picture *p, const char
         return lg__sample_fail(s, code, "%.300s %s", p->path, what);
 }
 
-/* The file in scratch; -1: lg__sample_fail. */
+/* Reads the file of picture p into `to`. Returns its size, at most m->file bytes, or -1 after lg__sample_fail(). */
 static int64_t read_file(const images *m, lg_sample *s, const picture *p, char *to)
 {
         int error = 0;
@@ -197,7 +197,7 @@ static bool resize(const images *m, lg_sample *s, const lg__png_facts *facts, co
         return m->resize->kind->run(m->resize, &step);
 }
 
-/* Returns true if there is room for a picture, whose file may have changed. */
+/* Returns true if the scratch memory suffices for a picture, whose file may have changed since it was listed. */
 static bool has_room(const images *m, const lg__png_facts *facts)
 {
         const lg_field in = picture_field(m->channels, facts->height, facts->width);
@@ -211,7 +211,7 @@ static bool has_room(const images *m, const lg__png_facts *facts)
         return m->resize && lg__transform_infer(m->resize, NULL, &in, &out, &scratch) && scratch < m->resizing;
 }
 
-/* Decodes into scratch; *ret is where the bytes of the sample are. False: lg__sample_fail. */
+/* Decodes and resizes picture p in `scratch` and points *ret to the pixels. Returns false after lg__sample_fail(). */
 static bool decode(const images *m, lg_sample *s, const picture *p, char *scratch, const uint8_t **ret)
 {
         char *decoded = scratch + m->file, *resized = decoded + m->decoded, *rest = resized + m->resized;
@@ -220,7 +220,7 @@ static bool decode(const images *m, lg_sample *s, const picture *p, char *scratc
         const int64_t bytes = read_file(m, s, p, scratch);
         if (bytes < 0)
                 return false;
-        const bool longer = (size_t)bytes == m->file; /* than any file was */
+        const bool longer = (size_t)bytes == m->file; /* the file has grown since it was listed */
         if (!longer && !lg__png_look(scratch, (size_t)bytes, bytes, &facts, &why))
                 return wrong(s, LG_ERR_FORMAT, p, why.s);
         if (longer || !has_room(m, &facts))
@@ -251,14 +251,14 @@ static bool get(const lg_dataset *d, lg_sample *s)
 
 static const lg__set_kind kind = {.get = get, .destroy = destroy, .bytes = sizeof(images)};
 
-/* ---- headers ---- */
+/* ---- reading headers ---- */
 
 static void at_least(size_t *most, size_t bytes)
 {
         *most = bytes > *most ? bytes : *most;
 }
 
-/* Room for one picture, and that it fits the data set. */
+/* Enlarges the scratch areas for picture p. Returns false with an error if p needs resizing and m->resize is NULL. */
 static bool count_in(images *m, const picture *p, const lg__png_facts *facts, int64_t bytes)
 {
         lg_ctx *c = m->head.object.ctx;
@@ -266,7 +266,7 @@ static bool count_in(images *m, const picture *p, const lg__png_facts *facts, in
                 m->height = facts->height;
                 m->width = facts->width;
         }
-        at_least(&m->file, lg__aligned((size_t)bytes + 1)); /* one more, which shows that the file has ended */
+        at_least(&m->file, lg__aligned((size_t)bytes + 1)); /* the extra byte reveals a file that has grown since */
         at_least(&m->decoding, lg__aligned(facts->scratch));
         const lg_field in = picture_field(m->channels, facts->height, facts->width);
         if (!lg__shape_valid(c, op, in.shape))
@@ -345,13 +345,13 @@ lg_dataset *lg_dataset_image_folder_with(lg_ctx *c, const char *path, const lg_d
         if (!o.height != !o.width)
                 return lg__fail(c, LG_ERR_ARGUMENT, "%s: .height is %lld and .width %lld; give both, or neither", op,
                                 (long long)o.height, (long long)o.width);
-        /* Made first, as the context ends first what was made last. */
+        /* Made before the data set, which uses it: lg_close() destroys the newest objects first. */
         lg_transform *t = o.height ? lg_transform_resize(c, o.height, o.width) : NULL;
         if (o.height && !t)
                 return NULL;
         lg_dataset *d = lg__dataset_new(c, &kind, 0);
         if (d && t)
                 ((images *)d)->resize = lg__object_use(t);
-        lg_transform_free(t); /* it ends with the data set */
+        lg_transform_free(t); /* the data set, if it was made, still keeps t alive */
         return d && fill((images *)d, path, &o) ? d : lg__object_destroy(d);
 }

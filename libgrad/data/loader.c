@@ -1,4 +1,4 @@
-/* loader.c - goes through a data set in batches, each in a scope of its own. */
+/* loader.c - loaders, which go through a data set in batches, each in a scope of its own. */
 #include <string.h>
 #include "group/group.h"
 #include "state/roster.h"
@@ -6,24 +6,24 @@
 
 struct lg_loader {
         lg__object object;
-        lg__batch_plan plan; /* with uses of its data set and collate function, which the program may free first */
+        lg__batch_plan plan; /* holds references to its data set and collate function */
         lg__device *device;
         lg__batch_ring *ring;
         lg__sample_order sample_order;
-        int64_t *order; /* of the epoch; NULL: samples come one after the other */
+        int64_t *order; /* sample index at each position of the epoch; NULL: index is position */
         uint64_t seed;
-        int64_t all_ranks;       /* samples of a full batch of all ranks together */
-        int64_t epoch, position; /* position: the next batch */
-        bool running;            /* between the first batch of an epoch and its end */
-        bool begun;              /* the epoch's order is drawn: false while a restored epoch waits to continue */
+        int64_t all_ranks;       /* samples in a full batch of all ranks together */
+        int64_t epoch, position; /* number of the epoch; number of its next batch */
+        bool running;            /* an epoch has begun and not ended */
+        bool begun;              /* the ring has begun this epoch; false after a checkpoint was loaded */
         bool halted;             /* a batch has failed and must be made again */
-        int64_t loops;           /* lg_each_batch() so far */
-        uint64_t scope;          /* of the last step; 0: none */
+        int64_t loops;           /* how many lg_each_batch() loops have begun */
+        uint64_t scope;          /* id of the scope of the last step; 0: no scope */
         bool ending;             /* the loader or the scope of its last step is ending */
         bool making;             /* user code is making samples in this thread */
 };
 
-/* ---- scopes ---- */
+/* ---- scopes of steps ---- */
 
 static void destroy(lg__object *o);
 static const lg__type type;
@@ -38,7 +38,8 @@ static bool is_step_of_a_loader(lg_ctx *c, uint64_t scope)
         return false;
 }
 
-/* Returns false and sets an error if a call that began in the last step has not returned. */
+/* Returns false and sets LG_ERR_STATE if the last step cannot end: the loader is ending its step or making a batch, or
+ * a hook or user function called inside the step has not returned. */
 static bool step_may_end(const lg_loader *l, const char *op)
 {
         lg_ctx *c = l->object.ctx;
@@ -57,8 +58,8 @@ static bool step_may_end(const lg_loader *l, const char *op)
                         op);
 }
 
-/* Ends the last step's scope unless an enclosing scope already ended it. Loaders begun during the step keep their own
- * scopes. */
+/* Ends the scope of the last step, unless the end of an outer scope has ended it. If steps of other loaders are open
+ * inside, removes only this scope, so that their scopes stay open. */
 static void end_step(lg_loader *l)
 {
         lg_ctx *c = l->object.ctx;
@@ -77,7 +78,8 @@ static void end_step(lg_loader *l)
 
 /* ---- batches ---- */
 
-/* Brackets user code that runs in this thread: opens a scope and forbids ending an outer one. */
+/* Opens a scope, until end_making(), around user code that makes samples in this thread; that code cannot end outer
+ * scopes. Returns false if the context has an error. */
 static bool begin_making(lg_loader *l, lg_scope *ret)
 {
         *ret = l->plan.set->own || l->plan.collate ? lg__scope_begin(l->object.ctx) : (lg_scope){0};
@@ -96,7 +98,7 @@ static void end_making(lg_loader *l, lg_scope scope)
                 lg__scope_leave(c, scope, c->scope, NULL, 0, &made);
 }
 
-/* Makes batch b or waits for it. Returns NULL with an error; an error of the batch itself stays in it. */
+/* Waits for batch b or makes it. Returns its slot, which may hold an error of the batch, or NULL with an error. */
 static lg__batch_slot *wait_for_batch(lg_loader *l, int64_t b)
 {
         lg_scope scope;
@@ -107,7 +109,8 @@ static lg__batch_slot *wait_for_batch(lg_loader *l, int64_t b)
         return lg__ok(l->object.ctx) ? s : NULL;
 }
 
-/* Starts the copy of batch b ahead of time if it is ready. Errors and the end are reported when b is due. */
+/* Starts the copy of batch b to the device ahead of time if the batch is ready. An error of the batch or the end of the
+ * stream is reported when batch b is requested. */
 static bool copy_ahead(lg_loader *l, int64_t b)
 {
         if (!l->device->api->copy_async || b >= l->plan.batches || !lg__batch_ring_ready(l->ring, b))
@@ -116,7 +119,7 @@ static bool copy_ahead(lg_loader *l, int64_t b)
         return s && (s->batch.code || !s->batch.count || lg__batch_ring_copy(l->ring, s));
 }
 
-/* Makes the tensors of a batch from its copies. */
+/* Creates the tensors of *b from the device memory of slot s, which they then own. */
 static bool hand_out(const lg_loader *l, lg__batch_slot *s, lg_batch *b)
 {
         for (int p = 0; p < l->plan.parts; p++) {
@@ -134,13 +137,14 @@ static bool hand_out(const lg_loader *l, lg__batch_slot *s, lg_batch *b)
         return true;
 }
 
-/* Makes the batch whose turn it is. Returns its number of samples: 0 at the end of a stream, -1 after an error. */
+/* Makes the next batch. Returns its number of samples, 0 at the end of a stream, or -1 with an error. */
 static int64_t make_batch(lg_loader *l, lg_batch *ret)
 {
         lg__device *d = l->device;
         const int64_t b = l->position;
         lg__batch_slot *s = b == 0 || lg__batch_ring_release(l->ring, b - 1) ? wait_for_batch(l, b) : NULL;
-        const int64_t count = s ? s->batch.count : -1; /* a slot that was released may get another batch at once */
+        const int64_t count =
+                s ? s->batch.count : -1; /* read before the slot is released, after which a thread may overwrite it */
         if (s && s->batch.code) {
                 l->halted = true;
                 s = lg__fail(l->object.ctx, s->batch.code, "lg_loader_next: %s", s->batch.message);
@@ -155,7 +159,7 @@ static int64_t make_batch(lg_loader *l, lg_batch *ret)
         return -1;
 }
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 static size_t order_bytes(const lg_loader *l)
 {
@@ -176,14 +180,14 @@ static void destroy(lg__object *o)
         lg__object_done(l->plan.collate);
 }
 
-/* Discards what was made ahead. */
+/* Stops the worker threads from making batches and discards the batches made ahead. */
 static void stop(lg_loader *l)
 {
         lg__batch_ring_stop(l->ring);
         l->begun = false;
 }
 
-/* Visits the state of the epoch, which counts batches that were handed out, not those made ahead. */
+/* Lists the state for checkpoints. `position` counts batches returned to the program, not those made ahead. */
 static bool visit(lg__object *o, lg__roster *r)
 {
         lg_loader *l = (lg_loader *)o;
@@ -199,8 +203,7 @@ static bool may_change(lg__object *o, const char *op)
         return step_may_end((lg_loader *)o, op);
 }
 
-/* Ends a load: batches prepared ahead are discarded; the next batch, which ends the step, continues the restored epoch.
- */
+/* Discards batches made ahead after a checkpoint was loaded; lg_loader_next() then continues the restored epoch. */
 static void restored(lg__object *o)
 {
         stop((lg_loader *)o);
@@ -208,7 +211,7 @@ static void restored(lg__object *o)
 
 static const lg__type type = {.destroy = destroy, .visit = visit, .may_change = may_change, .restored = restored};
 
-/* Returns the thread count for .workers, or -1 with an error if it is out of range. */
+/* Returns the thread count for the option .workers, or -1 with an error if the option is out of range. */
 static int worker_count(lg_ctx *c, int given)
 {
         const int half = lg__processors() / 2;
@@ -221,7 +224,8 @@ static int worker_count(lg_ctx *c, int given)
         return -1;
 }
 
-/* Counts the samples and batches of an epoch. */
+/* Sets the numbers of samples, ranks and batches. Fails with LG_ERR_ARGUMENT if a stream is shared, if there are fewer
+ * samples than ranks, or if .drop_last leaves no batch. */
 static bool count_batches(lg_loader *l, int64_t batch_size, const lg_loader_options *o)
 {
         lg_ctx *c = l->object.ctx;
@@ -253,7 +257,7 @@ static bool count_batches(lg_loader *l, int64_t batch_size, const lg_loader_opti
         return true;
 }
 
-/* Takes over the seed of the first rank, and checks that all ranks have the same number of rows. */
+/* Replaces the seed by rank 0's. Fails if row counts or batch sizes, which are in the operation's name, differ. */
 static bool agree(lg_loader *l, lg_group *g)
 {
         lg__collective what = {.kind = LG__BROADCAST, .dtype = LG_I64, .shape = LG_SHAPE(1)};
@@ -264,7 +268,7 @@ static bool agree(lg_loader *l, lg_group *g)
         return lg__group_run(g, "lg_loader_open", &what, &l->seed, &l->seed);
 }
 
-/* Fills in the parts of a loader that take memory. */
+/* Sets up the sample order, plan, memory and batch ring of a new loader. Returns false with an error. */
 static bool fill(lg_loader *l, int64_t batch_size, const lg_loader_options *o, int workers)
 {
         lg_ctx *c = l->object.ctx;
@@ -297,7 +301,7 @@ static bool options_are_good(lg_ctx *c, const lg_dataset *data, int64_t batch_si
         return !o->collate || lg__object_lasts(&o->collate->object, "lg_loader_open");
 }
 
-/* Returns a record that can be destroyed. */
+/* Returns a loader that lg__object_destroy() can destroy, without a ring, or NULL with an error. Reserves a stream. */
 static lg_loader *begin(lg_ctx *c, lg_dataset *data, lg_collate *collate, lg_device device)
 {
         lg__device *d = lg__device_get(c, device);
@@ -347,7 +351,7 @@ int64_t lg_loader_batches(const lg_loader *l)
 
 /* ---- epochs ---- */
 
-/* Calls the stream's seek, which is user code and is guarded as sample functions are. */
+/* Calls the stream's .seek with the same protection as functions that make samples, since .seek is user code. */
 static bool seek(lg_loader *l, int64_t sample)
 {
         lg_scope scope;
@@ -382,8 +386,8 @@ static void end_epoch(lg_loader *l)
         l->epoch++;
 }
 
-/* Begins an epoch, or continues it. After a failed batch or a fork(), retries that batch; a stream cannot rewind, so it
- * starts a new epoch. */
+/* Begins an epoch, or continues the current one. After a failed batch or in a child of fork(), that batch is made
+ * again; a stream, which has already read on, begins a new epoch instead. */
 static bool continue_epoch(lg_loader *l)
 {
         l->halted |= lg__batch_ring_lost(l->ring);
@@ -395,8 +399,7 @@ static bool continue_epoch(lg_loader *l)
         return l->begun || begin_epoch(l, l->running ? l->position : 0);
 }
 
-/* Makes the next batch in a scope of its own. Returns false after an error or, with *ret_end set, at the end of the
- * epoch. */
+/* Makes the next batch in a new scope. Returns false after an error or, with *ret_end set, at the end of the epoch. */
 static bool step(lg_loader *l, lg_batch *b, bool *ret_end)
 {
         lg_ctx *c = l->object.ctx;

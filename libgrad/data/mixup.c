@@ -1,7 +1,8 @@
 /* mixup.c - batches of mixed samples and mixed labels.
  *
- * x'[i] = l x[i] + (1 - l) x[i - 1] with l of Beta(alpha, alpha): g / (g + h) of two gamma numbers, by Marsaglia and
- * Tsang, "A simple method for generating gamma variables", 2000; in logarithms, since those of a small alpha are tiny.
+ * x'[i] = l x[i] + (1 - l) x[i - 1], likewise one-hot labels, with one l per batch from Beta(alpha, alpha): g / (g + h)
+ * of two gamma variates, by Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; in logarithms,
+ * since gamma variates of small alpha underflow.
  */
 #include <math.h>
 #include <string.h>
@@ -43,14 +44,14 @@ static bool infer(const lg_collate *k, lg_ctx *c, const lg_fields *in, lg_fields
         return true;
 }
 
-/* Draws the logarithm of a gamma number divided by d, which depends on alpha only; for alpha below 1, the number of
- * alpha + 1 times u^(1 / alpha). */
+/* Draws log(g / d) for a gamma variate g of shape alpha; d depends on alpha only and cancels in beta_number(). For
+ * alpha < 1 draws a variate of shape alpha + 1 and multiplies it by u^(1 / alpha) with u uniform in (0, 1]. */
 static double log_gamma_number(lg_rng *r, double alpha)
 {
         const double d = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3, scale = 1 / sqrt(9 * d);
         for (;;) {
                 const double z = lg_rng_normal(r), root = 1 + scale * z, v = root * root * root;
-                const double u = 1 - lg_rng_uniform(r); /* in (0, 1] */
+                const double u = 1 - lg_rng_uniform(r); /* uniform in (0, 1], so that log(u) is finite */
                 if (v > 0 && log(u) <= z * z / 2 + d - d * v + d * log(v))
                         return log(v) + (alpha < 1 ? log(1 - lg_rng_uniform(r)) / alpha : 0);
         }
@@ -62,7 +63,7 @@ static double beta_number(lg_rng *r, double alpha)
         return 1 / (1 + exp(log_gamma_number(r, alpha) - g));
 }
 
-/* Returns the index of the sample before i, cyclically. */
+/* Returns the index of the sample before sample i in a batch of `count` samples: the last one if i is 0. */
 static int64_t sample_before(int64_t i, int64_t count)
 {
         return i ? i - 1 : count - 1;

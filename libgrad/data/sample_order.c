@@ -1,4 +1,4 @@
-/* sample_order.c - the order of an epoch: shuffled, or drawn by weights. */
+/* sample_order.c - the order of samples in an epoch: shuffled, or drawn by weights. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +26,8 @@ static bool weights_are_good(lg_ctx *c, const lg_tensor *w, int64_t size)
         return true;
 }
 
-/* Counts the weights above zero. Returns -1 and sets an error if there is none, one is invalid or the sum is infinite.
- */
+/* Returns the number of weights above 0. Returns -1 and sets LG_ERR_ARGUMENT if there is none, if a weight is negative,
+ * infinite or NaN, or if the sum of all weights is infinite. */
 static int64_t count_weights(lg_ctx *c, const double *w, int64_t n)
 {
         int64_t positive = 0;
@@ -103,9 +103,9 @@ void lg__sample_order_free(lg__sample_order *d, lg_ctx *c)
         d->weights = NULL;
 }
 
-/* ---- orders ---- */
+/* ---- drawing the order ---- */
 
-/* Shuffles as lg_permutation() does, seeking the seed's stream to this epoch. */
+/* Shuffles 0 to n - 1 as lg_permutation() does, with the seed's random numbers from a position given by the epoch. */
 static bool shuffle(lg_ctx *c, int64_t n, uint64_t seed, int64_t epoch, int64_t *order)
 {
         lg_random_state was = c->random;
@@ -119,7 +119,7 @@ static bool shuffle(lg_ctx *c, int64_t n, uint64_t seed, int64_t epoch, int64_t 
         return t != NULL;
 }
 
-/* Returns the first index whose sum is above x. */
+/* Returns the first index i with sums[i] > x, or n - 1 if no sum is larger; the n sums are in rising order. */
 static int64_t find_sum(const double *sums, int64_t n, double x)
 {
         int64_t low = 0, high = n - 1;
@@ -133,11 +133,11 @@ static int64_t find_sum(const double *sums, int64_t n, double x)
         return low;
 }
 
-/* Draws with replacement: each sample by a uniform number among the sums of the weights. */
+/* Draws d->samples indices with replacement, by uniform numbers among the cumulative sums of the weights. */
 static void weighted_order(const lg__sample_order *d, lg_rng *r, double *sums, int64_t *order)
 {
         double sum = 0;
-        int64_t last = 0; /* sample with a weight: rounding may lead to one behind it */
+        int64_t last = 0; /* last sample with a weight above 0; rounding may find a later one */
         for (int64_t i = 0; i < d->size; i++) {
                 sums[i] = sum += d->weights[i];
                 last = d->weights[i] > 0 ? i : last;
@@ -159,7 +159,7 @@ static int earlier(const void *a, const void *b)
         return x->at != y->at ? (x->at > y->at) - (x->at < y->at) : (x->sample > y->sample) - (x->sample < y->sample);
 }
 
-/* Draws without replacement: sorts by exponential numbers of these rates (Efraimidis and Spirakis 2006). */
+/* Draws without replacement: the smallest exponential variates with weights as rates (Efraimidis and Spirakis 2006). */
 static void weighted_order_without_replacement(const lg__sample_order *d, lg_rng *r, key *keys, int64_t *order)
 {
         for (int64_t i = 0; i < d->size; i++) {

@@ -1,4 +1,4 @@
-/* sampler.c - samplers, which make one sample each, with the sample's random numbers. */
+/* sampler.c - samplers, which make one sample at a time in a thread: random numbers, errors, scratch memory. */
 #include <string.h>
 #include "../../kernels/philox.h"
 #include "data.h"
@@ -13,7 +13,7 @@ void lg__rng_begin(lg_rng *r, uint64_t seed, int64_t epoch, lg__rng_kind kind, i
                       .used = 4};
 }
 
-/* Returns the next `count` words of one block; a block that has fewer left is skipped. */
+/* Returns the next `count` (at most 4) random words, from one Philox block; skips words left in a block if too few. */
 static const uint32_t *words(lg_rng *r, int count)
 {
         if (r->used + count > 4) {
@@ -45,7 +45,7 @@ double lg_rng_normal(lg_rng *r)
         return z[0];
 }
 
-/* Returns the upper word of a product: the bias is below n / 2^64. */
+/* Returns the upper 64 bits of the product of n and 64 random bits: uniform in [0, n) with a bias below n / 2^64. */
 int64_t lg_rng_below(lg_rng *r, int64_t n)
 {
         if (!r || n < 1)
@@ -109,7 +109,7 @@ bool lg__dataset_sample(const lg_dataset *d, lg__sampler *sampler, uint64_t seed
 {
         lg_sample *s = &sampler->sample;
         s->index = i;
-        s->fields = d->fields.count; /* set again, because the last function may have changed it */
+        s->fields = d->fields.count; /* set for each sample, because the function of the last one may have changed it */
         s->rng = &sampler->rng;
         for (int f = 0; f < d->fields.count; f++)
                 s->length[f] = d->fields.field[f].ragged ? d->fields.field[f].shape.size[0] : 0;

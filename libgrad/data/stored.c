@@ -1,8 +1,7 @@
-/* stored.c - data sets whose samples stay in files, which may be larger than memory: records, rows of NumPy's arrays,
- * text.
+/* stored.c - data sets whose samples stay in files, which may be larger than memory: records, rows of npy arrays, text.
  *
- * Each field of a sample is a span of bytes at base + i * stride of some file. Threads read them with pread, which
- * moves no position that they would share.
+ * Each field of sample i is a span of bytes from base + i * stride on in one of the files. Threads read with pread(),
+ * which does not use the file position that they share.
  */
 #include <string.h>
 #include "io/files.h"
@@ -11,17 +10,17 @@
 
 typedef struct span {
         int file;
-        int64_t base, stride, bytes; /* in the file */
-        bool widens;                 /* u8 there, i64 in the sample */
+        int64_t base, stride, bytes; /* offset of sample 0, distance of samples, size */
+        bool widens;                 /* bytes in the file become i64 elements in the sample */
 } span;
 
 typedef struct stored {
         lg_dataset head;
-        const char *op; /* the public function, for messages */
+        const char *op; /* name of the public function, for messages */
         const lg__files *calls;
         int fd[LG_MAX_FIELDS];
         char *path[LG_MAX_FIELDS];
-        int64_t bytes[LG_MAX_FIELDS]; /* of each file */
+        int64_t bytes[LG_MAX_FIELDS]; /* size of each file */
         int files;
         span spans[LG_MAX_FIELDS];
 } stored;
@@ -56,8 +55,8 @@ static bool get(const lg_dataset *d, lg_sample *s)
         const stored *o = (const stored *)d;
         for (int f = 0; f < d->fields.count; f++) {
                 const span *p = &o->spans[f];
-                /* bytes that widen are read to the end of the field, so that none is overwritten before it is widened
-                 */
+                /* Reads bytes to be widened to i64 into the field's last eighth, so that none is overwritten before its
+                 * use. */
                 uint8_t *bytes = (uint8_t *)s->data[f] + (p->widens ? 7 * p->bytes : 0);
                 if (!read_span(o, s, p, bytes))
                         return false;
@@ -73,7 +72,7 @@ static const lg__set_kind kind = {.get = get, .destroy = destroy, .bytes = sizeo
 
 /* ---- files ---- */
 
-/* Returns a record without files, fields and samples. */
+/* Returns a data set that has no files, fields or samples yet, or NULL with an error. */
 static stored *begin(lg_ctx *c, const char *op)
 {
         stored *o = (stored *)lg__dataset_new(c, &kind, 0);
@@ -102,9 +101,9 @@ static bool open_file(stored *o, const char *path)
         return false;
 }
 
-/* ---- records ---- */
+/* ---- files of records ---- */
 
-/* Places the fields one after the other. Returns the bytes of a record; -1: an error. */
+/* Sets the spans of all fields, without gaps from byte `skip` on. Returns the size of a record in bytes, or -1. */
 static int64_t lay_record(stored *o, int64_t skip)
 {
         lg_ctx *c = o->head.object.ctx;
@@ -135,7 +134,8 @@ static bool lay_records(stored *o, const char *path, const lg_fields *fields, in
         lg_ctx *c = o->head.object.ctx;
         if (!lg__fields_take(c, o->op, &o->head.fields, fields) || !open_file(o, path))
                 return false;
-        const int64_t from = skip < o->bytes[0] ? skip : o->bytes[0]; /* so that nothing overflows */
+        const int64_t from =
+                skip < o->bytes[0] ? skip : o->bytes[0]; /* limited to the file size, so that sums do not overflow */
         const int64_t record = lay_record(o, from), rest = o->bytes[0] - from;
         if (record < 0)
                 return false;
@@ -165,7 +165,7 @@ lg_dataset *lg_dataset_records_with(lg_ctx *c, const char *path, lg_fields field
         return made && lay_records(made, path, &fields, o.skip) ? made : lg__object_destroy(made);
 }
 
-/* ---- NumPy's arrays ---- */
+/* ---- npy files ---- */
 
 static bool rows_are_as_here(const lg__npy_in *in, const lg__npy *h)
 {
@@ -180,7 +180,7 @@ static bool rows_are_as_here(const lg__npy_in *in, const lg__npy *h)
         return true;
 }
 
-/* Adds an array as the next field. */
+/* Opens an npy file and adds its rows as the next field. Returns false with an error. */
 static bool add_array(stored *o, const char *path, lg_fields *fields)
 {
         lg__npy h = {0};
@@ -233,7 +233,7 @@ lg_dataset *lg_dataset_npy(lg_ctx *c, lg_names paths)
         return o && add_arrays(o, paths) ? o : lg__object_destroy(o);
 }
 
-/* ---- text ---- */
+/* ---- text files ---- */
 
 static bool lay_text(stored *o, const char *path, int64_t length, int64_t stride)
 {

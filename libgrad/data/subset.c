@@ -1,4 +1,4 @@
-/* subset.c - data sets made of data sets: a subset, the two parts of a split, a concatenation. */
+/* subset.c - data sets made from other data sets: a subset, the two parts of a split, a concatenation. */
 #include <math.h>
 #include <string.h>
 #include "data.h"
@@ -12,7 +12,7 @@ static bool has_numbers(lg_ctx *c, const lg_dataset *d, const char *op)
                                       "%s: the data set is a stream, whose samples come in one order", op);
 }
 
-/* Takes over the fields and properties of a data set below. */
+/* Merges flags, scratch size and depth of `base`, a data set inside d, into d; from the first also fields, classes. */
 static bool take_over(lg_dataset *d, const lg_dataset *base, const char *op)
 {
         d->random = d->random || base->random;
@@ -31,7 +31,7 @@ static bool take_over(lg_dataset *d, const lg_dataset *base, const char *op)
 typedef struct subset {
         lg_dataset head;
         lg_dataset *base;
-        int64_t *samples; /* head.size indices */
+        int64_t *samples; /* indices in `base`, head.size of them */
 } subset;
 
 static void subset_destroy(lg_dataset *d)
@@ -124,7 +124,7 @@ bool lg_dataset_split_with(lg_dataset *d, double fraction, lg_dataset **ret_firs
 typedef struct concat {
         lg_dataset head;
         lg_dataset **parts;
-        int64_t *ends; /* the number of samples up to the end of each part */
+        int64_t *ends; /* ends[i]: number of samples in parts 0 to i */
         int64_t count;
 } concat;
 
@@ -140,7 +140,7 @@ static void concat_destroy(lg_dataset *d)
 static bool concat_get(const lg_dataset *d, lg_sample *s)
 {
         const concat *a = (const concat *)d;
-        int64_t low = 0, high = a->count - 1; /* the first part that ends behind the sample */
+        int64_t low = 0, high = a->count - 1; /* binary search for the part that has the sample */
         while (low < high) {
                 int64_t mid = (low + high) / 2;
                 if (a->ends[mid] > s->index)

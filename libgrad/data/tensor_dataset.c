@@ -1,15 +1,15 @@
-/* tensor_dataset.c - data sets of tensors whose rows belong together. */
+/* tensor_dataset.c - data sets whose samples are the rows (index i of dimension 0) of tensors. */
 #include <math.h>
 #include <string.h>
 #include "data.h"
 
-/* A field: the rows of a tensor, converted to x * scale + shift if `convert`. */
+/* A field whose samples are rows of a tensor, converted to x * scale + shift if `convert` is set. */
 typedef struct rows {
-        lg_tensor *tensor; /* an owned handle, contiguous, on the CPU */
-        int64_t width;     /* elements of a row */
+        lg_tensor *tensor; /* owned by the data set; contiguous, on the CPU */
+        int64_t width;     /* number of elements in a row */
         bool convert;
         double scale, shift;
-        float of_byte[256]; /* values that u8 and bool are converted to */
+        float of_byte[256]; /* converted value of each u8 or bool element */
 } rows;
 
 typedef struct tensors {
@@ -109,7 +109,7 @@ static bool all_are_good(lg_ctx *c, const char *op, lg_list list, const lg_datas
         return true;
 }
 
-/* Returns a handle, owned by the data set, of t's values without the graph. */
+/* Returns t's values without its graph, contiguous, owned by the data set; shares t's memory if t is contiguous. */
 static lg_tensor *handle(lg_tensor *t)
 {
         lg_tensor *own = lg__layout_is_contiguous(&t->at) ? lg__tensor_new(t->ctx, t->storage, &t->at)

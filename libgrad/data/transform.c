@@ -1,5 +1,4 @@
-/* transform.c - what all transforms have in common, chains of them, functions of the program as transforms, and data
- * sets whose samples are transformed.
+/* transform.c - transforms in general, chains of them, functions of the program as transforms, transformed data sets.
  */
 #include <string.h>
 #include "transform.h"
@@ -35,7 +34,7 @@ static bool check_transform(lg_ctx *c, const lg_transform *t, const char *op)
         return lg__object_lasts(&t->object, op);
 }
 
-/* ---- options ---- */
+/* ---- numeric options ---- */
 
 bool lg__number_within(lg_ctx *c, const char *op, const char *name, double value, double low, double high)
 {
@@ -115,7 +114,7 @@ void lg__pixels_fill(void *to, lg_dtype dtype, double value, int64_t n)
         });
 }
 
-/* ---- chains ---- */
+/* ---- chains of transforms ---- */
 
 typedef struct chain {
         lg_transform head;
@@ -136,15 +135,16 @@ static void destroy_chain(lg_transform *t)
         lg__free(t->object.ctx, a->parts, parts_bytes(a->count));
 }
 
-/* A part, and the ranges of the scratch memory that it reads, writes and works in. The first part reads and the last
- * one writes other memory. */
+/* One part of a chain: its fields, and byte ranges in the chain's scratch memory for its input, output and own scratch
+ * (work). The input of the first part and the output of the last part are not in scratch memory. */
 typedef struct stage {
         lg_field in, out;
         size_t from, from_end, to, to_end;
         size_t work, work_end;
 } stage;
 
-/* Advances one stage; the output overwrites memory before its input if it fits. */
+/* Moves the stage on to part i. Its output is placed before its input in the scratch memory if it fits there, else
+ * after. Returns false if part i rejects its input or the ranges are too large. c may be NULL. */
 static bool advance(const chain *a, lg_ctx *c, int64_t i, stage *s)
 {
         const lg_transform *t = a->parts[i];
@@ -157,7 +157,7 @@ static bool advance(const chain *a, lg_ctx *c, int64_t i, stage *s)
         if (i < a->count - 1)
                 bytes = lg__aligned(lg__field_bytes(&s->out) + 1);
         s->to = bytes <= s->from ? 0 : s->from_end;
-        s->to_end = s->to + bytes; /* both are below PTRDIFF_MAX */
+        s->to_end = s->to + bytes; /* cannot overflow: both terms are below PTRDIFF_MAX */
         s->work = s->to_end > s->from_end ? s->to_end : s->from_end;
         if (!__builtin_add_overflow(s->work, work, &s->work_end) && s->work_end <= PTRDIFF_MAX)
                 return true;
@@ -178,7 +178,7 @@ static bool infer_chain(const lg_transform *t, lg_ctx *c, const lg_field *in, lg
         return true;
 }
 
-/* Runs the parts. What could be inferred once can be again, without the context. */
+/* Runs the parts in order, inferring each stage again without a context: inference that succeeded once cannot fail. */
 static bool run_chain(const lg_transform *t, const lg__step *step)
 {
         const chain *a = (const chain *)t;
@@ -291,7 +291,7 @@ static bool own_is_good(lg_ctx *c, lg_transform_fn *fn, const lg_transform_optio
 lg_transform *lg_transform_new_with(lg_ctx *c, lg_transform_fn *fn, void *user, const lg_transform_options *options)
 {
         lg_transform_options o;
-        lg__take_without(options, &o, sizeof o); /* .release is called in any case */
+        lg__take_without(options, &o, sizeof o); /* called even if the transform cannot be made */
         bool ok = lg__take(c, own_kind.op, options, &o, sizeof o) && own_is_good(c, fn, &o);
         own *t = ok ? (own *)lg__transform_new(c, &own_kind) : NULL;
         if (!t) {
@@ -308,7 +308,7 @@ lg_transform *lg_transform_new_with(lg_ctx *c, lg_transform_fn *fn, void *user, 
         return &t->head;
 }
 
-/* ---- data sets ---- */
+/* ---- transformed data sets ---- */
 
 typedef struct transformed {
         lg_dataset head;
@@ -323,7 +323,7 @@ static void destroy_transformed(lg_dataset *d)
         lg__object_done(of->base);
 }
 
-/* Writes the first field of the base into the sampler's scratch memory, before the scratch of the transform. */
+/* Makes the base's sample with its first field in scratch memory, and runs the transform from there to s->data[0]. */
 static bool get_transformed(const lg_dataset *d, lg_sample *s)
 {
         const transformed *of = (const transformed *)d;

@@ -1,13 +1,13 @@
-/* transform_affine.c - images rotated, moved, scaled and sheared at random, about their centre.
+/* transform_affine.c - rotates, moves, scales and shears images at random, about their centre.
  *
- * y(q) = x(A^-1 (q - c - t) + c), bilinear between the centres of pixels, with A = scale * rotation * shear and c the
- * centre of the image (torchvision's affine and rotate of tensors, but for its mask at the edges). Outside the image
- * x is `value`.
+ * y(q) = x(A^-1 (q - c - t) + c) with A = scale * rotation * shear, translation t, and c the centre of the image. x is
+ * interpolated linearly between the centres of pixels, and is `value` outside the image. Equal to torchvision's affine
+ * and rotate of tensors, except for torchvision's mask at the edges.
  */
 #include <math.h>
 #include "transform.h"
 
-/* Position in the input of the first pixel of an output row, and its step for each column. */
+/* Position in the input of the first pixel of an output row, and the change of the position from column to column. */
 typedef struct line {
         double y, x, dy, dx;
 } line;
@@ -17,13 +17,13 @@ typedef struct affine {
         lg_affine_options o;
 } affine;
 
-/* The affine map from a pixel (y, x) of the output to one of the input, both from the centre:
- * (m[0] y + m[1] x + m[2], m[3] y + m[4] x + m[5]). */
+/* An affine map (m[0] y + m[1] x + m[2], m[3] y + m[4] x + m[5]) from a pixel (y, x) of the output image to one of the
+ * input image, both relative to the centre of the image. */
 typedef struct matrix {
         double m[6];
 } matrix;
 
-/* The inverse of moving by (ty, tx) after turning clockwise by `angle` and shearing by `shear`, in degrees. */
+/* Returns the inverse of: shear, rotate clockwise (both in degrees), multiply by `scale`, move by (ty, tx) pixels. */
 static matrix invert(double angle, double ty, double tx, double scale, double shear)
 {
         const double degree = 3.14159265358979323846 / 180;
@@ -35,7 +35,7 @@ static matrix invert(double angle, double ty, double tx, double scale, double sh
         return a;
 }
 
-/* Writes a row of the output; rows are numbered over all channels. */
+/* Writes row `row` of the output, 0 to C * H - 1, by bilinear interpolation; pixels outside the input are `outside`. */
 static void warp_row(const lg__step *s, const lg__image *n, line l, int64_t row, double outside)
 {
         const int64_t h = n->h, w = n->w;
@@ -47,7 +47,7 @@ static void warp_row(const lg__step *s, const lg__image *n, line l, int64_t row,
                         const double sy = l.y + l.dy * (double)j, sx = l.x + l.dx * (double)j;
                         real out = value;
                         if (sy > -1 && sx > -1 && sy < (double)h && sx < (double)w) {
-                                const int64_t i0 = (int64_t)(sy + 1) - 1, j0 = (int64_t)(sx + 1) - 1; /* floor */
+                                const int64_t i0 = (int64_t)(sy + 1) - 1, j0 = (int64_t)(sx + 1) - 1; /* rounds down */
                                 const real fy = (real)(sy - (double)i0), fx = (real)(sx - (double)j0);
                                 const int64_t at = i0 * w + j0;
                                 real a, b, c, d;

@@ -1,4 +1,4 @@
-/* transform_crop.c - windows of images, at random or in the middle, with padding outside the image. */
+/* transform_crop.c - crops images to a window, at random or at the centre, and pads windows that exceed the image. */
 #include <string.h>
 #include "transform.h"
 
@@ -9,16 +9,16 @@ typedef struct crop {
         double value;
 } crop;
 
-/* y(i, j) = x(i + top, j + left). */
+/* A window of the input image: pixel (i, j) of the output is pixel (i + top, j + left) of the input. */
 typedef struct window {
         const crop *crop;
         lg_dtype dtype;
-        size_t size; /* of a pixel */
+        size_t size; /* bytes of a pixel in one channel */
         int64_t top, left;
         lg__image in;
 } window;
 
-/* Pads columns [first, end) of a row, which are outside the image. */
+/* Fills columns [first, end) of an output row, which are outside the image, with padding. `row` is the input row. */
 static void pad(const window *w, const char *row, char *to, int64_t first, int64_t end)
 {
         if (w->crop->mode == LG_PAD_CONSTANT) {
@@ -67,7 +67,7 @@ static bool cut(const crop *t, const lg__step *s, int64_t top, int64_t left)
         return true;
 }
 
-/* ---- at random ---- */
+/* ---- random crops ---- */
 
 static bool infer_random_crop(const lg_transform *t, lg_ctx *c, const lg_field *in, lg_field *ret, size_t *ret_scratch)
 {
@@ -122,10 +122,10 @@ lg_transform *lg_transform_random_crop_with(lg_ctx *c, int64_t height, int64_t w
         return &k->to.head;
 }
 
-/* ---- in the middle ---- */
+/* ---- centred crops ---- */
 
-/* Returns the offset of a centred crop, halves rounded to even; negative for padding, whose smaller half comes first.
- */
+/* Returns the offset at which a centred crop of size `to` begins in an image of size `from`, halves rounded to even. If
+ * `to` is larger, the offset is 0 or negative, so that the smaller half of the padding comes first. */
 static int64_t center_offset(int64_t from, int64_t to)
 {
         const int64_t half = (from - to) / 2;

@@ -1,4 +1,4 @@
-/* transform_erasing.c - a rectangle of an image, at random, becomes a value or noise.
+/* transform_erasing.c - fills a random rectangle of an image with a value or with noise.
  *
  * Zhong et al., "Random erasing data augmentation", 2020 (torchvision's RandomErasing).
  */
@@ -15,7 +15,7 @@ typedef struct box {
         int64_t top, left, height, width;
 } box;
 
-/* Chooses a box of random area and shape in the image. Returns false if none of ten fits. */
+/* Chooses a box of random area and aspect ratio inside the image. Returns false if none of ten random boxes fits. */
 static bool choose_box(const lg_erasing_options *o, const lg__image *n, lg_rng *r, box *ret)
 {
         const double area = (double)n->h * (double)n->w, low = log(o->ratio_min), high = log(o->ratio_max);

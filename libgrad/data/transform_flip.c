@@ -1,4 +1,4 @@
-/* transform_flip.c - images turned over at random, from left to right or upside down. */
+/* transform_flip.c - mirrors images at random, from left to right or upside down. */
 #include <string.h>
 #include "transform.h"
 
@@ -7,7 +7,7 @@ typedef struct flip {
         lg_flip_options o;
 } flip;
 
-/* Draws whether to flip; if not, copies the image. */
+/* Returns true with probability p: the image is to be flipped. Otherwise copies the image unchanged to the output. */
 static bool draws_flip(const lg_transform *t, const lg__step *s)
 {
         if (lg_rng_uniform(s->rng) < ((const flip *)t)->o.p)

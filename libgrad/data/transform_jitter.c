@@ -1,7 +1,7 @@
-/* transform_jitter.c - brightness and contrast of images, changed at random.
+/* transform_jitter.c - changes the brightness and contrast of images at random.
  *
- * Brightness: y = r x. Contrast: y = r x + (1 - r) mean, with the mean of the grey image. Each is cut to what images
- * have, 0 to 255 or to 1; bytes lose their fraction (torchvision's ColorJitter of tensors).
+ * Brightness: y = r x. Contrast: y = r x + (1 - r) m, with m the mean of the grey image. Results are clamped, to [0,
+ * 255] for u8 and [0, 1] for floats; u8 results are rounded down (torchvision's ColorJitter of tensors).
  */
 #include <string.h>
 #include "transform.h"
@@ -20,7 +20,7 @@ static bool infer_jitter(const lg_transform *t, lg_ctx *c, const lg_field *in, l
                         t->kind->op, in->name, lg_dtype_name(in->dtype), lg__shape_text(in->shape).s);
 }
 
-/* Computes y = ratio x + (1 - ratio) other, clamped. x and y may be the same memory. */
+/* Computes y = ratio x + (1 - ratio) other, clamped to the range of images. `from` and `to` may be equal. */
 static void blend(lg_dtype dtype, const void *from, void *to, int64_t n, double ratio, double other)
 {
         if (dtype == LG_U8) {
@@ -43,7 +43,7 @@ static void blend(lg_dtype dtype, const void *from, void *to, int64_t n, double 
         });
 }
 
-/* Returns the mean of the grey image. */
+/* Returns the mean of the image in grey: of its only channel, or of 0.2989 red + 0.587 green + 0.114 blue. */
 static double mean_grey(lg_dtype dtype, const void *x, const lg__image *n)
 {
         const int64_t plane = n->h * n->w;
@@ -67,7 +67,7 @@ static double mean_grey(lg_dtype dtype, const void *x, const lg__image *n)
         return sum / (double)plane;
 }
 
-/* Draws a factor from [max(0, 1 - most), 1 + most). */
+/* Draws a factor uniformly from [max(0, 1 - most), 1 + most). */
 static double factor(lg_rng *r, double most)
 {
         const double low = most < 1 ? 1 - most : 0;

@@ -1,19 +1,19 @@
-/* transform_resize.c - images of another size, bilinear, and smoothed where they become smaller.
+/* transform_resize.c - resizes images by bilinear interpolation, antialiased if they become smaller.
  *
- * y(i) = sum over k of w(k) x(k), with w a triangle about (i + 1/2) in / out as wide as two pixels of the input or of
- * the output, whichever is more, of sum 1: first along rows, then along columns (Pillow's BILINEAR, torchvision's with
- * antialias). Bytes are rounded after each; their weights have 22 bits behind the point, as Pillow's.
+ * y(i) = sum over k of w(k) x(k), where w is a triangle centred at (i + 1/2) in / out, its base two pixels of the input
+ * or output, whichever are larger, its sum 1. Rows are resized first, then columns (Pillow's BILINEAR, torchvision's
+ * with antialias). u8 pixels are rounded after each pass; their weights are integers scaled by 2^22, as in Pillow.
  */
 #include <math.h>
 #include <string.h>
 #include "transform.h"
 
-/* Weights of one dimension: output i is a sum of `count` inputs from `first` on. */
+/* Weights for one dimension: output i is the weighted sum of count[i] inputs from first[i] on. */
 typedef struct axis {
-        int64_t in, out, taps; /* taps: of one output, at most */
-        double scale;          /* of the triangle, in inputs */
+        int64_t in, out, taps; /* sizes of input and output; most weights of an output */
+        double scale;          /* half the base of the triangle, in pixels of the input */
         int64_t *first, *count;
-        void *weights; /* of the type that sums are made in */
+        void *weights; /* (out, taps) weights, of the type that sums are computed in */
 } axis;
 
 static uint8_t byte_of(uint32_t sum)
@@ -22,7 +22,7 @@ static uint8_t byte_of(uint32_t sum)
         return (uint8_t)(sum > 255 ? 255 : sum);
 }
 
-/* Resizes a row: each pixel is a weighted sum of those around it. */
+/* Resizes row `row` of one channel from a->in to a->out pixels, each a weighted sum of neighbouring pixels. */
 static void resize_across(lg_dtype dtype, const void *from, void *to, const axis *a, int64_t row)
 {
         LG__WITH_PIXEL(dtype, uint32_t, {
@@ -38,7 +38,7 @@ static void resize_across(lg_dtype dtype, const void *from, void *to, const axis
         });
 }
 
-/* Makes row i of the result, a weighted sum of rows. */
+/* Computes row i of the resized channel, a weighted sum of rows of `from`. `sums` is memory for one row of sums. */
 static void resize_down(lg_dtype dtype, const void *from, void *to, int64_t width, const axis *a, int64_t i, void *sums)
 {
         LG__WITH_PIXEL(dtype, uint32_t, {
@@ -57,7 +57,7 @@ static void resize_down(lg_dtype dtype, const void *from, void *to, int64_t widt
         });
 }
 
-/* Scratch memory: the weights of both dimensions and of one output, sums of a row, a channel after the first pass. */
+/* Scratch memory: weights of both dimensions, float weights of one output, sums of a row, a channel between passes. */
 typedef struct layout {
         axis y, x;
         double *one;
@@ -70,7 +70,7 @@ static size_t sum_bytes(lg_dtype dtype)
         return dtype == LG_F64 ? 8 : 4;
 }
 
-/* Returns the next `bytes` of scratch memory, or NULL while it is only measured. */
+/* Returns the next `bytes` of scratch memory and advances *at; returns NULL if scratch is NULL, to find the total. */
 static void *place(char *scratch, size_t *at, size_t bytes)
 {
         void *p = scratch ? scratch + *at : NULL;

@@ -1,7 +1,7 @@
-/* transform_values.c - each value by itself: to floats, and to mean 0 and standard deviation 1.
+/* transform_values.c - transforms of each value: to floats, or to mean 0 and standard deviation 1.
  *
- * y = (x - mean) / std, where bytes are x / 255, in the arithmetic of torchvision's ToTensor and Normalize: bit for
- * bit.
+ * y = (x - mean) / std, with mean and std of each channel; u8 values are first divided by 255. The results are equal to
+ * torchvision's ToTensor and Normalize, bit for bit.
  */
 #include <math.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 
 typedef struct values {
         lg_transform head;
-        int64_t count; /* number of channels; 1: any shape */
+        int64_t count; /* number of channels; 1: one mean and std for fields of any shape */
         double *mean, *std;
-        float *of_byte; /* 256 values for each channel */
+        float *of_byte; /* result for each u8 value, 256 per channel */
 } values;
 
 static size_t numbers_bytes(int64_t count)

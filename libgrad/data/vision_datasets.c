@@ -1,6 +1,5 @@
-/* vision_datasets.c - CIFAR-10 and CIFAR-100 (Krizhevsky 2009) from their binary version, and Fashion-MNIST (Xiao,
- * Rasul, Vollgraf 2017, arXiv:1708.07747) from its four IDX files.
- */
+/* vision_datasets.c - reads CIFAR-10 and CIFAR-100 (Krizhevsky 2009) in their binary version, and Fashion-MNIST (Xiao,
+ * Rasul, Vollgraf 2017, arXiv:1708.07747) from its four IDX files. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,17 +8,17 @@
 
 #define PATH 4096
 
-/* Where the files of a data set are. */
+/* Folders in which the files of a data set are searched. */
 typedef struct place {
-        const char *who;    /* the public function, for messages */
-        const char *sub;    /* name of the data set's folder in $LIBGRAD_DATA and, if in_sub, in .folder */
-        const char *system; /* a last folder; NULL: none */
+        const char *who;    /* name of the public function, for messages */
+        const char *sub;    /* subfolder of $LIBGRAD_DATA and, if in_sub is set, of .folder */
+        const char *system; /* folder that is searched last; NULL: none */
         const char *advice; /* how to get the files, for messages */
         bool in_sub;
-        bool zipped; /* FILE.gz will do, too */
+        bool zipped; /* FILE.gz is accepted in place of FILE */
 } place;
 
-/* Returns true if there is folder/sub/file or, if zipped, folder/sub/file.gz, and gives its path. */
+/* Returns true if folder/sub/file or, if at->zipped, folder/sub/file.gz exists, and writes its path to `path`. */
 static bool is_in_folder(const place *at, const char *folder, const char *sub, const char *file, char path[PATH])
 {
         for (int zipped = 0; zipped <= at->zipped; zipped++) {
@@ -30,8 +29,8 @@ static bool is_in_folder(const place *at, const char *folder, const char *sub, c
         return false;
 }
 
-/* Finds a file in .folder or, if that is NULL, in $LIBGRAD_DATA and the system's folder. Returns false and sets
- * LG_ERR_IO if it is in none. */
+/* Finds a file in .folder or, if `folder` is NULL, in $LIBGRAD_DATA and the system's folder. Returns false and sets
+ * LG_ERR_IO if the file is in none of them. */
 static bool find_file(lg_ctx *c, const place *at, const char *folder, const char *file, char ret_path[PATH])
 {
         const char *named = getenv("LIBGRAD_DATA");
@@ -54,7 +53,7 @@ static bool find_file(lg_ctx *c, const place *at, const char *folder, const char
                         at->advice);
 }
 
-/* Returns 1 for "train", 0 for "test", or -1 and sets LG_ERR_ARGUMENT. */
+/* Returns 1 if part is "train" and 0 if "test"; otherwise returns -1 and sets LG_ERR_ARGUMENT. */
 static int is_train(lg_ctx *c, const char *who, const char *part)
 {
         if (part && (!strcmp(part, "train") || !strcmp(part, "test")))
@@ -64,7 +63,7 @@ static int is_train(lg_ctx *c, const char *who, const char *part)
         return -1;
 }
 
-/* Returns the data set of images and labels, either of which may be NULL after an error. */
+/* Returns a data set of images x and labels y, scaled to [0, 1] unless `bytes` is set, or NULL if x or y is NULL. */
 static lg_dataset *make_dataset(lg_ctx *c, lg_tensor *x, lg_tensor *y, bool bytes, lg_names classes)
 {
         lg_dataset *d = x && y ? lg_dataset_tensors(c, x, y, .scale = bytes ? 0 : 1.0 / 255) : NULL;
@@ -75,8 +74,8 @@ static lg_dataset *make_dataset(lg_ctx *c, lg_tensor *x, lg_tensor *y, bool byte
 
 /* ---- CIFAR ----
  *
- * A file is records without a header: a label of one byte, in CIFAR-100 a coarse and a fine one, then 32 x 32 pixels of
- * red, of green and of blue.
+ * A file has records without a header. A record is a label of one byte (in CIFAR-100 a coarse and a fine label), then
+ * 32 x 32 red, 32 x 32 green and 32 x 32 blue pixels.
  */
 
 #define SIDE 32
@@ -86,13 +85,13 @@ static lg_dataset *make_dataset(lg_ctx *c, lg_tensor *x, lg_tensor *y, bool byte
 
 typedef struct cifar {
         place place;
-        const char *train[MOST_FILES], *test[MOST_FILES]; /* up to NULL */
-        int label_count;                                  /* labels in a record */
+        const char *train[MOST_FILES], *test[MOST_FILES]; /* names of files, then NULL */
+        int label_count;                                  /* number of labels in a record */
         int classes[MOST_LABELS];
         lg_names names;
 } cifar;
 
-/* Opens a file. Returns its number of records, or -1 with an error. */
+/* Opens a file of records. Returns the number of records, or -1 with an error. */
 static int64_t open_records(lg_ctx *c, const cifar *d, lg__source *s)
 {
         if (!lg__source_open(s))
@@ -113,7 +112,8 @@ static int64_t open_records(lg_ctx *c, const cifar *d, lg__source *s)
         return -1;
 }
 
-/* Reads the records of a file, and of their labels the one of that number. */
+/* Reads `count` records: pixels to x, (count, 3, 32, 32), label number `label` of each to y. Returns false if
+ * damaged. */
 static bool read_records(lg_ctx *c, const cifar *d, lg__source *s, int64_t count, int label, uint8_t *x, int64_t *y)
 {
         for (int64_t i = 0; i < count; i++, x += PIXELS) {
