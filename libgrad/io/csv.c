@@ -1,7 +1,7 @@
 /* csv.c - opens CSV files (RFC 4180), names their columns, frees them.
  *
- * A file is taken apart in place: fields are written over what was read already. A field never grows by that: it loses
- * its quotes, and its separator makes room for the zero behind it.
+ * A file is parsed in place: fields are written over bytes that were already read. No field needs more bytes than
+ * before: quotes are removed, and the NUL that ends a field replaces its separator.
  */
 #include <string.h>
 #include "csv.h"
@@ -26,7 +26,7 @@ static void destroy(lg__object *o)
 
 static const lg__type type = {.destroy = destroy};
 
-/* ---- taking apart ---- */
+/* ---- parsing ---- */
 
 typedef struct parser {
         lg_csv *t;
@@ -62,7 +62,7 @@ static void skip_blanks(parser *p)
                 p->at++;
 }
 
-/* Skips lines without anything in them; false at the end of the file. */
+/* Skips lines that are empty or, with .trim, blank. Returns false at the end of the file. */
 static bool find_row(parser *p)
 {
         while (p->at < p->end) {
@@ -104,7 +104,7 @@ static void copy_plain(parser *p)
                 p->to--;
 }
 
-/* One field and the separator behind it; *ret_more: another one follows in its row. */
+/* Parses a field and the separator after the field. Sets *ret_more to whether the row has another field. */
 static bool get_field(parser *p, bool *ret_more)
 {
         skip_blanks(p);
@@ -142,7 +142,7 @@ static bool get_row(parser *p)
                         (long long)row->line, (long long)fields, (long long)t->column_count);
 }
 
-/* Takes t->file apart into t->rows of t->column_count fields. */
+/* Parses t->file into t->row_count rows of t->column_count fields. */
 static bool parse(lg_csv *t, const lg_csv_options *o)
 {
         parser p = {.t = t, .separator = o->separator ? o->separator : ',', .trim = o->trim};
@@ -154,7 +154,7 @@ static bool parse(lg_csv *t, const lg_csv_options *o)
                 return lg__fail(t->object.ctx, LG_ERR_FORMAT,
                                 "lg_csv_open: %s is no text: byte %lld is zero (UTF-16 must become UTF-8)", t->path,
                                 (long long)(zero - t->file.data));
-        if (t->file.bytes >= 3 && !memcmp(p.at, "\xef\xbb\xbf", 3)) /* the mark of UTF-8 */
+        if (t->file.bytes >= 3 && !memcmp(p.at, "\xef\xbb\xbf", 3)) /* UTF-8 byte order mark */
                 p.at += 3;
         while (find_row(&p))
                 if (!get_row(&p))
@@ -180,7 +180,7 @@ static bool check_options(lg_ctx *c, const char *path, const lg_csv_options *o)
         return true;
 }
 
-/* What counts as missing; the caller's texts last no longer than the call. */
+/* Copies the texts that count as missing (by default "", "NA" and "?"), as the caller's last only for the call. */
 static bool keep_missing(lg_csv *t, lg_names texts)
 {
         static const char *const usual[] = {"", "NA", "?"};
@@ -197,7 +197,7 @@ static bool keep_missing(lg_csv *t, lg_names texts)
         return true;
 }
 
-/* The first row, or "0", "1", ... */
+/* Names the columns after the first row, which is removed from the rows, or "0", "1", ... if there is no header. */
 static bool name_columns(lg_csv *t, bool no_header)
 {
         lg_ctx *c = t->object.ctx;
@@ -237,7 +237,7 @@ lg_csv *lg_csv_open_with(lg_ctx *c, const char *path, const lg_csv_options *opti
         return lg__object_destroy(t);
 }
 
-/* ---- what is in it ---- */
+/* ---- properties ---- */
 
 int64_t lg_csv_rows(const lg_csv *t)
 {

@@ -1,21 +1,21 @@
-/* csv.h - a table read from a CSV file: its fields as texts. Private. */
+/* csv.h - a table read from a CSV file, whose fields are kept as texts. Private. */
 #ifndef LG_IO_CSV_H
 #define LG_IO_CSV_H
 
 #include "source.h"
 
-/* A row's fields are zero-terminated and follow each other. */
+/* A row. Its fields are stored one after another, each ended by a NUL. */
 typedef struct lg__csv_row {
         const char *text;
-        int64_t line; /* where it begins in the file, from 1 */
+        int64_t line; /* number of the line where the row begins, from 1 */
 } lg__csv_row;
 
-/* The different texts of a column, missing ones left out, in the order of their codes. */
+/* The different texts of a column, without those that count as missing, in the order of their codes 0, 1, ... */
 typedef struct lg__csv_texts {
-        struct lg__csv_texts *next; /* those of another column */
+        struct lg__csv_texts *next; /* texts of another column; NULL: none */
         int64_t column;
         int64_t count;
-        const char *items[]; /* into the file's memory */
+        const char *items[]; /* pointers into the memory of the file */
 } lg__csv_texts;
 static inline size_t lg__csv_texts_bytes(int64_t count)
 {
@@ -25,19 +25,19 @@ static inline size_t lg__csv_texts_bytes(int64_t count)
 struct lg_csv {
         lg__object object;
         char *path;
-        lg__whole file; /* its fields without what separated them */
+        lg__whole file; /* the file's memory, which holds the fields */
         lg__csv_row *rows;
         int64_t row_count, row_room;
-        const char **names; /* of the columns */
+        const char **names; /* names of the columns, stored in `file` or in `numbers` */
         int64_t column_count;
-        char *numbers; /* the names where the file has none */
+        char *numbers; /* column names "0", "1", ... if the file has no header */
         size_t numbers_bytes;
-        char **missing; /* texts that stand for no value */
+        char **missing; /* texts that count as missing values */
         int64_t missing_count;
-        lg__csv_texts *texts; /* of the columns that somebody has asked for */
+        lg__csv_texts *texts; /* list of the columns whose texts were requested */
 };
 
-/* The field behind one of a row. */
+/* Returns the next field of a row. */
 static inline const char *lg__csv_next(const char *field)
 {
         while (*field)

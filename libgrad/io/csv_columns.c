@@ -1,4 +1,4 @@
-/* csv_columns.c - columns of a CSV file as tensors: numbers, whole numbers, and texts as codes. */
+/* csv_columns.c - columns of a CSV file as tensors: numbers, integers, and texts as integer codes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,15 +6,15 @@
 #include "csv.h"
 #include "text.h"
 
-/* ---- columns by name ---- */
+/* ---- finding columns ---- */
 
-/* "a", "b" and more, as far as there is room. */
+/* Returns the quoted names of the columns, separated by commas, as far as a message has space. */
 static lg__quote column_list(const lg_csv *t)
 {
         lg__quote all = {""};
         for (int64_t i = 0; i < t->column_count; i++) {
                 lg__quote one = lg__quoted(t->names[i]);
-                if (strlen(all.s) + strlen(one.s) + 8 > sizeof all.s) { /* with ", " and ", ..." */
+                if (strlen(all.s) + strlen(one.s) + 8 > sizeof all.s) { /* space for ", " and ", ..." */
                         strcat(all.s, ", ...");
                         break;
                 }
@@ -24,7 +24,7 @@ static lg__quote column_list(const lg_csv *t)
         return all;
 }
 
-/* -1: an error. */
+/* Returns the index of a column, or -1 and sets LG_ERR_ARGUMENT if there is not exactly one of that name. */
 static int64_t find_column(const lg_csv *t, const char *op, const char *name)
 {
         int64_t found = -1;
@@ -60,7 +60,7 @@ static bool is_missing(const lg_csv *t, const char *text)
         return false;
 }
 
-/* "op: FILE, line 7, column "age": TEXT what" */
+/* Sets the error "op: FILE, line 7, column "age": TEXT what". Returns false. */
 static bool bad(const lg_csv *t, const char *op, int64_t row, int64_t column, const char *text, const char *what)
 {
         return lg__fail(t->object.ctx, LG_ERR_FORMAT, "%s: %s, line %lld, column %s: %s %s", op, t->path,
@@ -69,7 +69,7 @@ static bool bad(const lg_csv *t, const char *op, int64_t row, int64_t column, co
 
 static const char must_fill[] = "stands for a missing value; .missing_as fills it";
 
-/* ---- numbers from texts, as C writes them, in every locale ---- */
+/* ---- parsing numbers: the syntax of C, in any locale ---- */
 
 static const char *skip_blanks(const char *s)
 {
@@ -85,14 +85,14 @@ static const char *skip_digits(const char *s)
         return s;
 }
 
-/* Behind digits, a point and digits, of which there is one at least; NULL: this is none. */
+/* Returns the end of "digits[.digits]" with at least one digit, or NULL if s does not begin so. */
 static const char *skip_decimal(const char *s)
 {
         const char *point = skip_digits(s), *end = *point == '.' ? skip_digits(point + 1) : point;
         return end - s > (*point == '.') ? end : NULL;
 }
 
-/* Behind "inf", "infinity" or "nan", in letters of any size; NULL: this is none. */
+/* Returns the end of "inf", "infinity" or "nan", in upper or lower case, or NULL if s begins with none of them. */
 static const char *skip_special(const char *s)
 {
         static const char *const words[] = {"infinity", "inf", "nan"};
@@ -102,7 +102,8 @@ static const char *skip_special(const char *s)
         return NULL;
 }
 
-/* Where the number begins that a text is; NULL: it is none. strtod takes more: hexadecimal, and "nan(...)". */
+/* Returns the start of the number in a text, or NULL if the text is not a number. Checks the syntax before strtod() is
+ * called, which also accepts hexadecimal numbers and "nan(...)". */
 static const char *find_number(const char *text, bool *ret_finite)
 {
         const char *begin = skip_blanks(text), *s = begin + (*begin == '+' || *begin == '-'), *end = skip_special(s);
@@ -136,7 +137,7 @@ static const char *get_whole(const char *text, int64_t *ret)
         s += *s == '+' || *s == '-';
         for (digits = s; *s >= '0' && *s <= '9'; s++)
                 if (__builtin_mul_overflow(v, 10, &v) ||
-                    __builtin_sub_overflow(v, *s - '0', &v)) /* there are more below 0 */
+                    __builtin_sub_overflow(v, *s - '0', &v)) /* negative, as INT64_MIN has no positive counterpart */
                         return "is too large for i64";
         if (s == digits)
                 return "is no whole number";
@@ -151,9 +152,9 @@ static const char *get_whole(const char *text, int64_t *ret)
         return NULL;
 }
 
-/* The number that a text is, between lg__point_begin and lg__point_end, as f32, f64 or i64: digits with a point and an
- * exponent, inf or nan; as i64, digits with nothing but zeros behind a point. Spaces around it are left out. Returns
- * NULL or what is wrong: "is no number". */
+/* Parses a text as f32, f64 or i64 between lg__point_begin() and lg__point_end(). A float may have a point and an
+ * exponent or be inf or nan; an integer may end with a point and zeros. Blanks around numbers are skipped. Returns
+ * NULL, or what is wrong with the text, such as "is no number". */
 static const char *get_number(const char *text, lg_dtype dtype, void *ret)
 {
         return dtype == LG_I64 ? get_whole(text, ret) : get_float(text, dtype, ret);
@@ -161,15 +162,15 @@ static const char *get_number(const char *text, lg_dtype dtype, void *ret)
 
 /* ---- columns of numbers ---- */
 
-/* What is asked of a table: values of some columns, one row behind the other. */
+/* A request for the values of some columns, in every row. */
 typedef struct wanted {
         const char *op;
         lg_names names;
         lg_dtype dtype;
         bool fills;
-        const void *filling; /* of the dtype */
-        int64_t *columns;    /* of the names */
-        const char **fields; /* of a row, up to the last column that is asked for */
+        const void *filling; /* replaces missing values, of type `dtype` */
+        int64_t *columns;    /* index of each requested column */
+        const char **fields; /* fields of the current row, up to the last requested column */
         int64_t field_count;
 } wanted;
 
@@ -254,11 +255,11 @@ lg_tensor *lg_csv_integers_with(lg_csv *t, const char *column, const lg_csv_inte
         return get_columns(t, w, LG_SHAPE(t->row_count));
 }
 
-/* ---- texts ---- */
+/* ---- different texts of a column ---- */
 
 typedef struct entry {
         const char *text;
-        double number; /* that it is; only while texts are sorted by it */
+        double number; /* value of the text, while texts are sorted by number */
         int64_t code;
 } entry;
 
@@ -273,7 +274,7 @@ static int by_number(const void *a, const void *b)
         return x < y ? -1 : x > y ? 1 : by_text(a, b);
 }
 
-/* Sorted texts without those that are there twice; returns how many are left. */
+/* Sorts the texts and removes duplicates. Returns how many texts are left. */
 static int64_t make_unique(entry *entries, int64_t count)
 {
         int64_t n = 0;
@@ -296,7 +297,7 @@ static bool are_numbers(entry *entries, int64_t count)
         return ok;
 }
 
-/* The different texts of a column, collected when they are first asked for. No items: an error. */
+/* Returns the different texts of a column, which are collected on the first call. After an error .items is NULL. */
 static lg_names texts_of(lg_csv *t, int64_t column)
 {
         lg_ctx *c = t->object.ctx;
@@ -342,7 +343,7 @@ typedef struct codes {
         int64_t filling;
 } codes;
 
-/* The code of a text is its place in the list. */
+/* Sets the code of each text to its index in `texts`. Returns false with an error if a text is NULL or occurs twice. */
 static bool make_codes(lg_ctx *c, lg_names texts, codes *k)
 {
         for (int64_t i = 0; i < texts.count; i++) {
@@ -398,7 +399,7 @@ lg_tensor *lg_csv_categories_with(lg_csv *t, const char *column, const lg_csv_ca
         const int64_t i = find_column(t, "lg_csv_categories", column);
         if (i < 0)
                 return NULL;
-        if (o.texts.items && o.texts.count >= 0) /* none, too: as the other file has them */
+        if (o.texts.items && o.texts.count >= 0) /* also if count is 0: the other table's column has no texts */
                 return encode(t, i, (lg_names){o.texts.count, o.texts.items}, k);
         if (o.texts.count)
                 return lg__fail(c, LG_ERR_ARGUMENT, "lg_csv_categories: .texts has %lld texts at NULL",

@@ -1,4 +1,4 @@
-/* dlpack.c - tensors to and from other frameworks over the same memory, by DLPack. */
+/* dlpack.c - shares the memory of tensors with other frameworks, by DLPack. */
 #include "tensor/tensor.h"
 
 #include <dlpack/dlpack.h>
@@ -10,7 +10,7 @@ static const struct {
              {kDLInt, 64, LG_I64},   {kDLInt, 32, LG_I32},   {kDLUInt, 8, LG_U8}};
 #define TYPES (sizeof types / sizeof *types)
 
-/* ---- out ---- */
+/* ---- export ---- */
 
 typedef struct lent {
         lg__export export;
@@ -47,7 +47,7 @@ static bool device_to(const lg_tensor *t, DLDevice *ret)
         return true;
 }
 
-/* What the kernels and the copies from pinned memory still have to do with it is done. */
+/* Waits until all kernels and all copies from pinned memory that use the tensor are done. Returns false on error. */
 static bool finish_work(const lg_tensor *t)
 {
         lg__storage_finish_copies(t->storage);
@@ -82,7 +82,7 @@ struct DLManagedTensor *lg_to_dlpack(lg_tensor *t)
         return &l->m;
 }
 
-/* ---- in ---- */
+/* ---- import ---- */
 
 static bool type_from(lg_ctx *c, DLDataType type, lg_dtype *ret)
 {
@@ -113,8 +113,8 @@ static lg__device *device_from(lg_ctx *c, DLDevice d)
                         (int)d.device_type);
 }
 
-/* Strides in elements; of dimensions of one element, and of tensors of none, they say nothing and may be anything. ret:
- * how many elements there are from the first one in memory to the last. */
+/* Sets the strides, in elements. Strides of dimensions of size 1 and of empty tensors have no meaning and are replaced.
+ * *ret_span: number of elements from the first to the last one in memory. Returns false with an error. */
 static bool strides_from(lg_ctx *c, const int64_t *given, lg__layout *at, int64_t *ret_span)
 {
         const int64_t most = PTRDIFF_MAX / 16;
@@ -155,7 +155,7 @@ static bool layout_from(lg_ctx *c, const DLTensor *d, lg__layout *at, int64_t *r
         return lg__shape_valid(c, "lg_from_dlpack", at->shape) && strides_from(c, d->strides, at, ret_span);
 }
 
-/* Where the first element is; NULL of an empty tensor, of whose memory nothing is asked. */
+/* Finds the address of the first element; NULL for an empty tensor, whose `data` is not checked. */
 static bool data_from(lg_ctx *c, const DLTensor *d, size_t bytes, char **ret)
 {
         uintptr_t first, end;
@@ -195,7 +195,7 @@ static void release(void *user)
         let_go(c, k.m);
 }
 
-/* A storage over memory that nobody is told about yet. */
+/* Returns a storage of foreign memory that has no release function yet, or NULL with an error. */
 static lg__storage *over(lg__device *d, char *data, size_t bytes)
 {
         lg__storage *s = lg__storage_new(d, 0);
@@ -223,10 +223,10 @@ static lg_tensor *share(lg__device *d, DLManagedTensor *m, char *data, size_t by
         return t;
 }
 
-/* ---- data that is not aligned ---- */
+/* ---- import of data that is not aligned, by copying ---- */
 
-/* The elements of a layout as rows of bytes, one dimension more; where there is room for none, only those of index i
- * in the first dimension. */
+/* Returns a u8 tensor of the bytes of a layout's elements, with one more dimension. If the layout has LG_MAX_DIMS
+ * dimensions already, the tensor has only the elements with index i in the first dimension. */
 static lg_tensor *bytes_of(lg_ctx *c, lg__storage *s, const lg__layout *at, int64_t i)
 {
         const int64_t width = (int64_t)lg__dtype_bytes(at->dtype);

@@ -1,4 +1,4 @@
-/* files.c - the system's calls on files, and opening what is a regular file. */
+/* files.c - system calls on files, and opening regular files. */
 #include "files.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* open has a variable argument, and access asks for the real user. */
+/* Wrappers, because open() is variadic and access() checks permissions of the real user, not of the effective user. */
 static int open_file(const char *path, int flags, mode_t mode)
 {
         return open(path, flags, mode);

@@ -1,4 +1,4 @@
-/* files.h - the system's calls on files, in a table of each context, which a test replaces to make any of them fail. */
+/* files.h - system calls on files, in a table for each context, which tests replace to make any call fail. Private. */
 #ifndef LG_IO_FILES_H
 #define LG_IO_FILES_H
 
@@ -11,7 +11,7 @@ typedef struct lg__files {
         int (*close)(int fd);
         int (*lstat)(const char *path, struct stat *facts);
         int (*fstat)(int fd, struct stat *facts);
-        int (*access)(const char *path, int mode); /* with the effective user and group */
+        int (*access)(const char *path, int mode); /* for the effective user and group */
         char *(*realpath)(const char *path, char *ret);
         ssize_t (*pread)(int fd, void *data, size_t bytes, off_t at);
         ssize_t (*pwrite)(int fd, const void *data, size_t bytes, off_t at);
@@ -23,27 +23,26 @@ typedef struct lg__files {
 } lg__files;
 extern const lg__files lg__system_files;
 
-/* The table that calls of this context go through. */
+/* Returns the table of system calls that the context uses. */
 static inline const lg__files *lg__files_of(const lg_ctx *c)
 {
         return c->files ? c->files : &lg__system_files;
 }
 
-/* Reads and writes take at most so many bytes at once, as Linux does. */
+/* Most bytes in one read or write; Linux transfers at most 2^31 - 4096. */
 #define LG__MOST_BYTES ((size_t)1 << 30)
 
-/* "a folder", "a pipe" or "a device", which is not a regular file. */
+/* Returns "a folder", "a pipe" or "a device" for the mode of a file that is not a regular file. */
 const char *lg__file_kind(mode_t mode);
 
-/* Opens the regular file `path` for reading and gives its size; -1: LG_ERR_IO, LG_ERR_ARGUMENT for NULL. A pipe or a
- * device, where a read may wait for ever and the size says nothing, is refused, and not waited for when it is opened.
- */
+/* Opens the regular file `path` for reading and stores its size in bytes. Returns a file descriptor, or -1 with an
+ * error: LG_ERR_IO, also for a pipe or a device, without waiting for the other end; LG_ERR_ARGUMENT if path is NULL. */
 int lg__open_regular(lg_ctx *c, const char *who, const char *path, int64_t *ret_bytes);
 
-/* Reads `bytes` bytes from byte `at` on, or fewer where the file ends before; for any thread. Returns how many; -1,
- * with errno in *ret_error: it cannot be read. */
+/* Reads `bytes` bytes from byte `at` on, in any thread. Returns the number of bytes, which is smaller only at the end
+ * of the file, or -1 with errno in *ret_error. */
 int64_t lg__pread_all(const lg__files *files, int fd, int64_t at, void *to, int64_t bytes, int *ret_error);
-/* The same in a context; -1: LG_ERR_IO. */
+/* Reads as lg__pread_all() does. Returns -1 and sets LG_ERR_IO or LG_ERR_MEMORY on failure. */
 int64_t lg__read_at(lg_ctx *c, const char *who, const char *path, int fd, int64_t at, void *to, int64_t bytes);
 
 #endif

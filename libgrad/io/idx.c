@@ -1,14 +1,14 @@
-/* idx.c - reads IDX files (Y. LeCun's format of MNIST), plain or gzip.
+/* idx.c - reads IDX files (Y. LeCun's format of MNIST), plain or compressed by gzip.
  *
- * Two zero bytes, the type of the elements, the number of dimensions, each size in 32 bits, then the elements; the
- * first byte of a number is its most significant one.
+ * A file has two zero bytes, a byte for the type of the elements, a byte for the number of dimensions, each size in 32
+ * bits, and then the elements. Numbers are big-endian.
  */
 #include <string.h>
 #include "source.h"
 
 typedef struct idx {
         lg__source source;
-        int type;  /* as in the file */
+        int type;  /* element type code in the file */
         int width; /* bytes of an element in the file */
         lg_dtype dtype;
         lg_shape shape;
@@ -39,7 +39,7 @@ static bool find_type(idx *f)
 static bool get_header(idx *f)
 {
         uint8_t b[4];
-        int64_t most = 1; /* elements, sizes of zero left out: what lg__shape_valid looks at */
+        int64_t most = 1; /* product of nonzero sizes, limited as by lg__shape_valid() */
         if (!lg__source_get(&f->source, b, sizeof b))
                 return false;
         f->type = b[2];
@@ -75,7 +75,7 @@ static uint64_t big_endian(const uint8_t *b, int width)
         return v;
 }
 
-/* One element from the file's bytes to the dtype's. */
+/* Converts one element from f->width bytes b in the file to the tensor's dtype. */
 static void convert(const idx *f, const uint8_t *b, char *out)
 {
         uint64_t v = big_endian(b, f->width);

@@ -1,9 +1,9 @@
-/* json.c - checks the JSON of a header, and reads it. */
+/* json.c - checks and reads the JSON of a file header. */
 #include "json.h"
 #include <string.h>
 
 #define DEEPEST 3
-#define TOO_MUCH ((int64_t)1 << 53) /* from here on, a double does not hold every whole number */
+#define TOO_MUCH ((int64_t)1 << 53) /* doubles do not hold every integer from here on */
 
 static bool wrong(lg__json *p, const char *what)
 {
@@ -28,7 +28,7 @@ static void skip_blanks(lg__json *p)
                 p->s++;
 }
 
-/* Appends decoded bytes, unless the text is only checked. */
+/* Appends n decoded bytes to p->to, unless p->to is NULL because the text is only being checked. */
 static void emit(lg__json *p, const char *bytes, int n)
 {
         if (!p->to)
@@ -48,7 +48,7 @@ static void emit_utf8(lg__json *p, int code)
         emit(p, s, n);
 }
 
-/* The four hexadecimal digits behind \u; -1: these are none. */
+/* Returns the value of the four hexadecimal digits after \u, or -1 if there are not four. */
 static int hex4(lg__json *p)
 {
         int v = 0;
@@ -65,7 +65,7 @@ static int hex4(lg__json *p)
         return v;
 }
 
-/* Reads what stands behind a backslash. */
+/* Decodes an escape sequence after its backslash. Returns false and sets p->wrong if the sequence is invalid. */
 static bool escape(lg__json *p)
 {
         static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
@@ -139,7 +139,7 @@ static bool number(lg__json *p)
 
 static bool value(lg__json *p, int depth);
 
-/* The values of an array or the members of an object, up to the closing bracket. */
+/* Checks the values of an array or the members of an object, up to the closing bracket. Returns false if invalid. */
 static bool values(lg__json *p, char closing, int depth)
 {
         if (depth > DEEPEST)

@@ -1,10 +1,10 @@
-/* npy.c - reads an array in NumPy's format npy: the elements behind the header, and lg_read_npy. */
+/* npy.c - reads arrays in NumPy's npy format: the elements after the header, and lg_read_npy(). */
 #include "npy.h"
 #include <string.h>
 #include "files.h"
 #include "text.h"
 
-/* ---- messages, bytes ---- */
+/* ---- messages and bytes ---- */
 
 bool lg__npy_fail(const lg__npy_in *in, lg_error_code code, const char *format, ...)
 {
@@ -69,14 +69,14 @@ static void store(char *out, uint64_t v, size_t width)
                 memcpy(out, &v, 8);
 }
 
-/* Signed integers of fewer bytes than 64 bits keep their sign. */
+/* Extends the sign of v, read from h->width bytes, to 64 bits if the elements are signed integers. */
 static uint64_t widen(const lg__npy *h, uint64_t v)
 {
         const int bits = 64 - 8 * h->width;
         return h->kind == 'i' ? (uint64_t)((int64_t)(v << bits) >> bits) : v;
 }
 
-/* Elements that are narrower than the tensor's. */
+/* Reads `count` elements that have fewer bytes in the file than in the tensor. Returns false with an error. */
 static bool get_wider(lg__npy_in *in, const lg__npy *h, char *out, int64_t count)
 {
         uint8_t chunk[8192];
@@ -93,7 +93,7 @@ static bool get_wider(lg__npy_in *in, const lg__npy *h, char *out, int64_t count
         return true;
 }
 
-/* Elements as they were read become those of the tensor: of this machine's byte order, bytes of bool 0 or 1. */
+/* Converts elements in place: to the machine's byte order, and bools to 0 or 1. Fails if a u64 value exceeds i64. */
 static bool settle(const lg__npy_in *in, const lg__npy *h, char *data, int64_t count)
 {
         const bool wide = h->kind == 'u' && h->width == 8;
@@ -113,7 +113,7 @@ static bool settle(const lg__npy_in *in, const lg__npy *h, char *data, int64_t c
         return true;
 }
 
-/* The strides of the file: the first dimension is the one whose elements are neighbours. */
+/* Creates a tensor with the strides of the file: in Fortran order, the first dimension has stride 1. */
 static lg_tensor *new_tensor(const lg__npy_in *in, const lg__npy *h)
 {
         lg__layout at = {.dtype = h->dtype, .shape = h->shape};
@@ -137,7 +137,7 @@ static bool get_elements(lg__npy_in *in, const lg__npy *h, lg_tensor *t)
         return lg__npy_get(in, data, (size_t)(count * h->width)) && settle(in, h, data, count);
 }
 
-/* A copy whose elements lie in C order. */
+/* Replaces t, if not contiguous, by a row-major copy, and releases t. Returns NULL with an error. */
 static lg_tensor *row_major(const lg__npy_in *in, lg_tensor *t)
 {
         if (lg__layout_is_contiguous(&t->at))

@@ -1,21 +1,21 @@
-/* npy_header.c - the header of an array in NumPy's format npy, versions 1.0, 2.0 and 3.0.
+/* npy_header.c - the header of an array in NumPy's npy format, versions 1.0, 2.0 and 3.0.
  *
- * The magic, two bytes of version, the header's length (16 bits in 1.0, 32 bits after that, the least significant byte
- * first), then a Python dict of three keys: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }.
+ * A file begins with the magic, two bytes of version, the header's length (little-endian, 16 bits in 1.0, else 32),
+ * then a Python dict of three keys: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }.
  */
 #include "npy.h"
 #include <string.h>
 
-#define MOST_HEADER 65536 /* bytes; NumPy's own headers of plain arrays have 118 or 119 */
+#define MOST_HEADER 65536 /* bytes; NumPy writes 118 or 119 for plain arrays */
 
 typedef struct parser {
         const lg__npy_in *in;
         const char *s, *end;
-        const char *begin; /* of the dict ... */
-        int64_t offset;    /* ... which is at this byte of the file */
+        const char *begin; /* start of the dict */
+        int64_t offset;    /* position of the dict in the file, for messages */
 } parser;
 
-/* A piece of the dict. */
+/* A piece of the dict's text. */
 typedef struct word {
         const char *s;
         int length;
@@ -33,7 +33,7 @@ static void skip_space(parser *p)
                 p->s++;
 }
 
-/* Takes the character if it comes next. */
+/* Skips spaces, and character c if present. Returns whether c was present. */
 static bool take(parser *p, char c)
 {
         skip_space(p);
@@ -43,7 +43,7 @@ static bool take(parser *p, char c)
         return true;
 }
 
-/* A string between single or double quotes; what stands there has no escapes. */
+/* Parses a string in single or double quotes, without escapes. `what` is for messages. Returns false with an error. */
 static bool take_string(parser *p, const char *what, word *ret)
 {
         skip_space(p);
@@ -52,7 +52,7 @@ static bool take_string(parser *p, const char *what, word *ret)
         const char quote = *p->s++;
         ret->s = p->s;
         for (; p->s < p->end && *p->s != quote; p->s++)
-                if (*p->s < 32 || *p->s > 126 || *p->s == '\\') /* also the bytes of UTF-8 */
+                if (*p->s < 32 || *p->s > 126 || *p->s == '\\') /* includes all bytes of non-ASCII characters */
                         return expected(p, what);
         ret->length = (int)(p->s - ret->s);
         if (p->s == p->end)
@@ -61,7 +61,7 @@ static bool take_string(parser *p, const char *what, word *ret)
         return true;
 }
 
-/* What libgrad has no tensors for, in words. */
+/* Returns the name, for messages, of an element kind that libgrad has no dtype for. */
 static const char *refused(char kind)
 {
         switch (kind) {
@@ -126,7 +126,7 @@ static bool take_fortran(parser *p, lg__npy *ret)
         return true;
 }
 
-/* 12, or 12L as Python 2 wrote it. */
+/* Parses a size: 12, or 12L as Python 2 wrote. */
 static bool take_size(parser *p, int64_t *ret)
 {
         skip_space(p);
@@ -163,7 +163,7 @@ static bool take_shape(parser *p, lg__npy *ret)
         return true;
 }
 
-/* 'key': value; each key once. */
+/* Parses 'key': value. Bit i of *seen records key i, which may occur only once. Returns false with an error. */
 static bool take_item(parser *p, lg__npy *ret, unsigned *seen)
 {
         static const struct {
@@ -203,7 +203,7 @@ static bool take_dict(parser *p, lg__npy *ret)
         return seen == 7 || expected(p, "each of descr, fortran_order and shape");
 }
 
-/* Sizes of zero left out, as lg__shape_valid looks at them, so that strides are in range, too. */
+/* Limits the product of nonzero sizes, as lg__shape_valid() does: strides must not overflow, even in empty arrays. */
 static bool check_sizes(const lg__npy_in *in, const lg__npy *h)
 {
         int64_t most = 1;
@@ -215,7 +215,7 @@ static bool check_sizes(const lg__npy_in *in, const lg__npy *h)
         return true;
 }
 
-/* The magic, the version, the length of the dict. */
+/* Reads the magic, the version and the length of the dict. Returns false with an error. */
 static bool get_front(lg__npy_in *in, size_t *ret_length)
 {
         uint8_t b[12];

@@ -1,11 +1,11 @@
-/* npy_write.c - writes an array in NumPy's format npy: version 1.0, C order, this machine's byte order. */
+/* npy_write.c - writes arrays in NumPy's npy format: version 1.0, C order, the machine's byte order. */
 #include "npy.h"
 #include <string.h>
 #include "sink.h"
 
 #define NATIVE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? "<" : ">")
 
-/* Without its byte order; NULL: NumPy has none. */
+/* Returns NumPy's code of a dtype without the byte order, or NULL if NumPy has no such dtype. */
 static const char *type_of(lg_dtype dtype)
 {
         switch (dtype) {

@@ -1,4 +1,4 @@
-/* npz.c - reads NumPy's archives of arrays: zip files whose entries "name.npy" are arrays in the format npy. */
+/* npz.c - reads NumPy's npz archives: zip files whose entries "name.npy" are arrays in the npy format. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,24 +8,24 @@
 #include "source.h"
 #include "text.h"
 
-#define Z_MEM_ERROR (-4) /* of zlib, which only libzip needs here */
+#define Z_MEM_ERROR (-4) /* zlib's value; zlib.h is not needed otherwise */
 
 typedef struct archive {
         lg_ctx *ctx;
         const char *who, *path;
         zip_t *zip;
-        int64_t bytes; /* of the file */
+        int64_t bytes; /* size of the file */
 } archive;
 
-/* Reports an error of libzip, by its kinds of errors, or, as some calls take a lack of memory for a damaged file, by
- * errno, which open_archive() has cleared. `name`: of an entry, or NULL. */
+/* Sets an error for an error e of libzip, with the entry's name unless `name` is NULL. Checks errno as well, which
+ * open_archive() has cleared, because some functions report a lack of memory as a damaged file. Returns false. */
 static bool zip_failed(const archive *a, const char *name, zip_error_t *e)
 {
         const bool no_memory = errno == ENOMEM;
         const int kind = zip_error_code_zip(e), system = zip_error_code_system(e);
         const bool io = kind == ZIP_ER_READ || kind == ZIP_ER_OPEN || kind == ZIP_ER_SEEK || kind == ZIP_ER_TELL;
         const bool memory = no_memory || kind == ZIP_ER_MEMORY ||
-                            kind == ZIP_ER_OK || /* some calls do not say what is missing */
+                            kind == ZIP_ER_OK || /* some calls report no error if memory is lacking */
                             (io && system == ENOMEM) || (kind == ZIP_ER_ZLIB && system == Z_MEM_ERROR);
         return lg__fail(a->ctx,
                         memory             ? LG_ERR_MEMORY
@@ -46,7 +46,7 @@ static bool open_archive(archive *a)
         if (fd < 0)
                 return false;
         errno = 0;
-        a->zip = zip_fdopen(fd, 0, &code); /* takes over fd */
+        a->zip = zip_fdopen(fd, 0, &code); /* owns fd on success */
         if (a->zip)
                 return true;
         zip_error_t e;
@@ -57,7 +57,7 @@ static bool open_archive(archive *a)
         return false;
 }
 
-/* The name of an entry. NULL: an error, as there was no memory to convert it to UTF-8. */
+/* Returns the name of entry i, or NULL with an error if memory to convert the name to UTF-8 is lacking. */
 static const char *name_at(const archive *a, zip_int64_t i)
 {
         const char *s = zip_get_name(a->zip, (zip_uint64_t)i, 0);
@@ -71,7 +71,7 @@ static bool twice(const archive *a, const char *name)
         return lg__fail(a->ctx, LG_ERR_FORMAT, "%s: %.300s has two entries %s", a->who, a->path, lg__quoted(name).s);
 }
 
-/* ---- one array ---- */
+/* ---- reading an array ---- */
 
 typedef struct entry {
         archive *archive;
@@ -93,7 +93,7 @@ static bool get_from_entry(lg__npy_in *in, void *data, size_t bytes)
         return true;
 }
 
-/* The end of the data, where libzip compares the checksum. */
+/* Returns true at the end of the data, where libzip compares the checksum, or false with an error. */
 static bool entry_ends(const lg__npy_in *in)
 {
         const entry *e = in->stream;
@@ -105,7 +105,7 @@ static bool entry_ends(const lg__npy_in *in)
                                      (long long)in->bytes);
 }
 
-/* The index of the only entry `name` with `end` behind it; -1: there is none; -2: an error. */
+/* Returns the index of the entry called `name` followed by `end`, -1 if absent, -2 with an error, as for duplicates. */
 static zip_int64_t find_one(const archive *a, const char *name, const char *end)
 {
         const zip_int64_t count = zip_get_num_entries(a->zip, 0);
@@ -138,7 +138,7 @@ static zip_int64_t find_entry(const archive *a, const char *name)
         return found;
 }
 
-/* What the directory says is not believed before it is possible: no compression makes so much of so little. */
+/* Checks an entry's directory record, and rejects sizes beyond deflate's maximum ratio before memory is allocated. */
 static bool check_entry(const archive *a, lg__npy_in *in, const zip_stat_t *s)
 {
         const zip_uint64_t needed = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
@@ -197,19 +197,19 @@ lg_tensor *lg_read_npz(lg_ctx *c, const char *path, const char *name)
         return t;
 }
 
-/* ---- names ---- */
+/* ---- names of arrays ---- */
 
-/* In front of the array that lg_names points to. */
+/* A list of names; its `items` are returned to the caller as lg_names. */
 typedef struct names {
         lg__object object;
         int64_t count;
-        const char *items[]; /* and their text behind them */
+        const char *items[]; /* the names' text follows the pointers */
 } names;
 
 static const lg__type type = {.destroy = NULL};
 
-/* Counts the arrays and the bytes of their names, without ".npy" and with a zero behind each; puts these into n, unless
- * it is NULL. Returns -1 after an error. */
+/* Returns the number of arrays in the archive, or -1 with an error, and the bytes of their names, each without ".npy"
+ * and with a NUL. Also stores the names in n unless n is NULL. */
 static int64_t list_names(const archive *a, names *n, size_t *ret_bytes)
 {
         const zip_int64_t entries = zip_get_num_entries(a->zip, 0);

@@ -1,5 +1,6 @@
-/* npz_write.c - writes NumPy's archives of arrays: libzip makes the archive, of sources that give the bytes of arrays
- * and into one that puts them into a file that is replaced as a whole.
+/* npz_write.c - writes NumPy's npz archives with libzip.
+ *
+ * Through callbacks, libzip reads the arrays and writes the archive to a sink, which replaces the file atomically.
  */
 #include <errno.h>
 #include <string.h>
@@ -8,24 +9,24 @@
 #include "sink.h"
 #include "text.h"
 
-#define MOST_NAME 65000 /* bytes; an entry's name has at most 65535 with what is behind it */
-/* The first day that an archive can name, so that the same arrays give the same bytes. */
+#define MOST_NAME 65000 /* bytes; zip has names of at most 65535, with ".npy" */
+/* 1 January 1980, the first date in a zip file, for every entry: equal arrays give equal archives. */
 #define DOS_1980 (1 | 1 << 5)
 
-/* One array as libzip reads it. */
+/* An array that libzip reads. */
 typedef struct array {
         const char *name;
         const lg_tensor *tensor;
-        lg_tensor *host; /* while it is open */
+        lg_tensor *host; /* row-major CPU tensor while open; may be `tensor` */
         char header[LG__NPY_HEADER];
-        zip_uint64_t front, bytes, at; /* of the header; of all; what comes next */
+        zip_uint64_t front, bytes, at; /* header size; total size; read position */
         zip_error_t error;
 } array;
 
-/* The file as libzip writes it. */
+/* The archive that libzip writes. */
 typedef struct output {
         lg__sink sink;
-        int64_t at, end; /* where the next byte goes; bytes of all */
+        int64_t at, end; /* write position; size so far */
         zip_error_t error;
 } output;
 
@@ -39,7 +40,7 @@ typedef struct job {
 
 #define WHO "lg_write_npz"
 
-/* ---- an array as a source ---- */
+/* ---- source callbacks of an array ---- */
 
 static zip_int64_t stat_size(void *data, zip_uint64_t bytes, zip_uint64_t size)
 {
@@ -100,9 +101,9 @@ static zip_int64_t array_source(void *user, void *data, zip_uint64_t bytes, zip_
         }
 }
 
-/* ---- the file as a source ---- */
+/* ---- source callbacks of the archive ---- */
 
-/* libzip goes back to the head of an entry when the entry is written. */
+/* Overwrites bytes before o->end, since libzip goes back to the header of each entry, and appends the other bytes. */
 static zip_int64_t write_output(output *o, const char *data, zip_uint64_t bytes)
 {
         const zip_uint64_t behind = (zip_uint64_t)(o->end - o->at), old = bytes < behind ? bytes : behind;
@@ -119,7 +120,7 @@ static zip_int64_t output_source(void *user, void *data, zip_uint64_t bytes, zip
 {
         output *o = user;
         switch (command) {
-        case ZIP_SOURCE_STAT: /* there is nothing yet */
+        case ZIP_SOURCE_STAT: /* no archive exists yet */
                 zip_error_set(&o->error, ZIP_ER_READ, ENOENT);
                 return -1;
         case ZIP_SOURCE_BEGIN_WRITE:
@@ -150,12 +151,12 @@ static zip_int64_t output_source(void *user, void *data, zip_uint64_t bytes, zip
 
 /* ---- the archive ---- */
 
-/* Where the context has no error yet, libzip's own: mostly memory. Returns false. */
+/* Sets an error for an error of libzip, unless the context already has one. Returns false. */
 static bool zip_failed(const job *j, zip_error_t *e)
 {
         const int kind = zip_error_code_zip(e);
         const bool memory =
-                kind == ZIP_ER_MEMORY || kind == ZIP_ER_OK; /* some calls fail for want of it and do not say so */
+                kind == ZIP_ER_MEMORY || kind == ZIP_ER_OK; /* some calls report no error if memory is lacking */
         return lg__fail(j->ctx,
                         memory                 ? LG_ERR_MEMORY
                         : kind == ZIP_ER_INVAL ? LG_ERR_ARGUMENT

@@ -1,4 +1,4 @@
-/* png.c - pictures in PNG files as tensors, and tensors as pictures. */
+/* png.c - reads PNG files as tensors and writes tensors as PNG files. */
 #include "files.h"
 #include "png_codec.h"
 
@@ -21,7 +21,7 @@ static lg_tensor *decode(lg_ctx *c, const char *path, const lg__png_facts *facts
         return lg__created(t, ok, false);
 }
 
-/* From its header on: nothing is allocated for a file that is no picture. */
+/* Reads the header first, so that nothing is allocated for a file that is not a PNG file. */
 static lg_tensor *read_file(lg_ctx *c, const char *path, int fd, int64_t bytes, int channels)
 {
         char head[LG__PNG_HEAD];
@@ -81,7 +81,7 @@ static bool check_picture(const lg_tensor *t)
         return true;
 }
 
-/* Of a contiguous tensor on the CPU. */
+/* Writes a contiguous tensor on the CPU. */
 static bool encode(const lg_tensor *t, const char *path)
 {
         const lg_shape s = t->at.shape;

@@ -1,9 +1,8 @@
-/* png_codec.c - PNG (ISO/IEC 15948) by libpng, over memory that the caller gives.
+/* png_codec.c - PNG (ISO/IEC 15948) by libpng, in memory of the caller.
  *
- * libpng's errors jump. The one function that they come back to, guarded(), owns nothing, and nor does what it calls:
- * all of libpng's memory is cut from one piece, and so nothing has to be undone. libpng's simplified functions, which
- * do not jump, take their memory from malloc, compose alpha onto a background and correct gamma, which no training
- * wants.
+ * libpng reports errors by longjmp() to guarded(). Neither guarded() nor the functions that it runs own resources, and
+ * libpng's memory is cut from the caller's scratch memory, so nothing needs to be freed. libpng's simplified functions,
+ * which do not jump, are not used: they call malloc(), blend alpha with a background and correct gamma.
  */
 #include <png.h>
 #include <setjmp.h>
@@ -11,23 +10,23 @@
 #include "png_codec.h"
 #include "source.h"
 
-#define INFLATE_SCRATCH ((size_t)192 << 10) /* libpng 1.6 and zlib take 50 KiB, zlib-ng twice that */
-#define DEFLATE_SCRATCH ((size_t)1 << 20)   /* zlib takes 270 KiB, zlib-ng 400 */
-#define ROW_EXTRA 128                       /* bytes of a row beyond its pixels, and of what aligns it */
+#define INFLATE_SCRATCH ((size_t)192 << 10) /* libpng 1.6 and zlib need 50 KiB, zlib-ng twice as much */
+#define DEFLATE_SCRATCH ((size_t)1 << 20)   /* zlib needs 270 KiB, zlib-ng 400 */
+#define ROW_EXTRA 128                       /* bytes of a row besides its pixels, with alignment */
 
 typedef struct work {
-        jmp_buf jump; /* out of libpng */
-        char *memory; /* what is left of the scratch */
+        jmp_buf jump; /* target of longjmp() from errors in libpng */
+        char *memory; /* unused part of the scratch memory */
         size_t left;
         lg__png_wrong *wrong;
-        const char *what; /* failed, for messages */
+        const char *what; /* start of error messages: "is damaged" or "cannot be written" */
         int64_t height, width;
         int channels;
-        /* decoding */
+        /* for decoding: */
         const uint8_t *file;
-        size_t bytes; /* not yet read */
+        size_t bytes; /* bytes not yet read */
         uint8_t *out;
-        /* encoding */
+        /* for encoding: */
         const uint8_t *planes;
         lg__sink *to;
 } work;
@@ -42,7 +41,7 @@ static bool fail(lg__png_wrong *wrong, const char *format, ...)
         return false;
 }
 
-/* ---- what libpng calls ---- */
+/* ---- callbacks of libpng ---- */
 
 static void on_error(png_structp png, png_const_charp text)
 {
@@ -74,7 +73,7 @@ static png_voidp on_malloc(png_structp png, png_alloc_size_t bytes)
 
 static void on_free(png_structp png, png_voidp p)
 {
-        (void)png, (void)p; /* the piece is free as a whole */
+        (void)png, (void)p; /* scratch memory is freed as a whole */
 }
 
 static void on_read(png_structp png, png_bytep data, size_t bytes)
@@ -99,7 +98,7 @@ static void on_flush(png_structp png)
         (void)png;
 }
 
-/* Runs a function of libpng's calls; false: one of them failed, and w->wrong says why. */
+/* Runs a function that calls libpng. Returns false if libpng reports an error, which is then in w->wrong. */
 static bool guarded(work *w, void (*run)(work *w))
 {
         if (setjmp(w->jump))
@@ -108,7 +107,7 @@ static bool guarded(work *w, void (*run)(work *w))
         return true;
 }
 
-/* libpng makes nothing, without an error, where it is another one than its header's. */
+/* Returns libpng's info struct. Jumps with an error if png is NULL: libpng is not the version compiled for. */
 static png_infop check_made(work *w, png_structp png)
 {
         png_infop info = png ? png_create_info_struct(png) : NULL;
@@ -127,11 +126,11 @@ static uint32_t big_endian(const uint8_t *b)
         return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
-/* Bits of a pixel; 0: the standard has no such kind. */
+/* Returns the bits of a pixel, or 0 if the PNG standard has no such combination of colour type and bit depth. */
 static int bits_of(int colour, int depth)
 {
         static const struct {
-                int samples, depths; /* the depths by bit: they are powers of two */
+                int samples, depths; /* valid bit depths, added: all are powers of two */
         } kinds[] = {
                 {1, 1 | 2 | 4 | 8 | 16}, {0, 0}, {3, 8 | 16}, {1, 1 | 2 | 4 | 8}, {2, 8 | 16}, {0, 0}, {4, 8 | 16}};
         if (colour > 6 || !depth || depth & (depth - 1) || !(kinds[colour].depths & depth))
@@ -139,7 +138,7 @@ static int bits_of(int colour, int depth)
         return kinds[colour].samples * depth;
 }
 
-/* Raw data are at most so much longer than the file, whatever the rows are; the filters' bytes are not counted. */
+/* Returns whether a file of file_bytes can hold these pixels at deflate's maximum ratio; ignores filter bytes. */
 static bool fits_file(int64_t height, int64_t width, int bits, int64_t file_bytes)
 {
         int64_t row = (width * bits + 7) / 8, most, all;
@@ -177,7 +176,7 @@ bool lg__png_look(const void *head, size_t bytes, int64_t file_bytes, lg__png_fa
 
 /* ---- decoding ---- */
 
-/* Every step-th pixel of a decoded row, from `x` on, into the planes. ITU-R 601 in 16 bits, as Pillow computes it. */
+/* Writes pixels x, x + step, ... of a decoded row to the grey plane, colours by ITU-R 601 in 16 bits as Pillow does. */
 static void put_grey(const work *w, const uint8_t *row, int samples, int64_t x, int64_t step, uint8_t *out)
 {
         for (; x < w->width; x += step) {
@@ -200,7 +199,7 @@ static void put_colours(const work *w, const uint8_t *row, int samples, int64_t 
         }
 }
 
-/* A pass of an interlaced picture has some pixels of some rows. */
+/* Reads one pass: all pixels or, for an interlaced picture, some pixels of some rows. */
 static void read_pass(const work *w, png_structp png, int pass, bool interlaced, uint8_t *row, int samples)
 {
         const int64_t first = interlaced ? PNG_PASS_START_COL(pass) : 0,
@@ -220,7 +219,7 @@ static png_structp begin_decoding(work *w, png_infop *ret_info)
         png_infop info = *ret_info = check_made(w, png);
         png_set_read_fn(png, w, on_read);
         png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
-        png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1); /* nor known ones, but for tRNS */
+        png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1); /* skips all optional chunks except tRNS */
         png_read_info(png, info);
         if (png_get_image_width(png, info) != w->width || png_get_image_height(png, info) != w->height)
                 png_error(png, "the size is another one than before");
@@ -232,7 +231,7 @@ static void decode(work *w)
         png_infop info;
         png_structp png = begin_decoding(w, &info);
         bool interlaced = png_get_interlace_type(png, info) != PNG_INTERLACE_NONE;
-        png_set_expand(png); /* samples of 8 bits at least, colours for a palette, alpha for what is transparent */
+        png_set_expand(png); /* to 8 bits or more, palettes to colours, tRNS to alpha */
         png_set_strip_16(png);
         int passes = png_set_interlace_handling(png);
         png_read_update_info(png, info);
@@ -293,7 +292,7 @@ static void encode(work *w)
 size_t lg__png_encode_scratch(int64_t width)
 {
         return DEFLATE_SCRATCH +
-               5 * (4 * (size_t)width + ROW_EXTRA); /* a row, that before, and two tries of a filter */
+               5 * (4 * (size_t)width + ROW_EXTRA); /* encode()'s row; libpng's current, previous and two trial rows */
 }
 
 bool lg__png_encode(const uint8_t *planes, int channels, int64_t height, int64_t width, lg__sink *to, void *scratch,

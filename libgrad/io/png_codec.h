@@ -1,38 +1,39 @@
-/* png_codec.h - PNG pictures in memory: what they are, decoding and encoding. Private.
+/* png_codec.h - decodes and encodes PNG pictures in memory. Private.
  *
- * Nothing here needs a context, so that threads which make batches may decode. libpng takes its memory from a piece
- * that the caller gives, `scratch`, which is free again whenever a call returns: no failure leaks.
+ * No function here needs a context, so worker threads may decode. libpng uses the caller's `scratch` as its only
+ * memory, which is unused again when a call returns, so failures do not leak memory.
  */
 #ifndef LG_IO_PNG_CODEC_H
 #define LG_IO_PNG_CODEC_H
 
 #include "sink.h"
 
-/* The beginning of a PNG file, as far as lg__png_look reads it. */
+/* Bytes at the beginning of a PNG file that lg__png_look() needs. */
 #define LG__PNG_HEAD 33
 
 typedef struct lg__png_facts {
         int32_t height, width;
-        int channels;   /* 1: grey, 3: colours; alpha is not counted */
-        size_t scratch; /* bytes that decoding takes beside the file and the picture */
+        int channels;   /* 1: grey, 3: RGB; alpha is not counted */
+        size_t scratch; /* bytes of scratch memory that lg__png_decode() needs */
 } lg__png_facts;
 
-/* What is wrong with a file: words that follow its path in a message. */
+/* What is wrong with a file, in words that follow the path in a message. */
 typedef struct lg__png_wrong {
         char s[200];
 } lg__png_wrong;
 
-/* Reads the header in the first `bytes` of a file that has file_bytes: LG__PNG_HEAD are enough. False: it is no PNG
- * file, or it is too short for its picture, which is told before there is memory for that. */
+/* Reads the header from the first `bytes` bytes (LG__PNG_HEAD suffice) of a file of file_bytes bytes. Returns false
+ * with *ret_wrong set if the file is not a PNG file, or is too short for its size in pixels. */
 bool lg__png_look(const void *head, size_t bytes, int64_t file_bytes, lg__png_facts *ret, lg__png_wrong *ret_wrong);
 
-/* Decodes a whole file into channels x height x width bytes at `out`: channels is 1, 3 or 4, the rest is as
- * lg_read_png says. `facts` are those of its header. False: the file is damaged or another one; `out` is undefined. */
+/* Decodes a whole file to `out`, (channels, height, width); channels is 1, 3 or 4, with conversions as in
+ * lg_read_png(). `facts` are from the file's header. Returns false with *ret_wrong set if the file is damaged or has
+ * changed. */
 bool lg__png_decode(const lg__png_facts *facts, const void *file, size_t bytes, int channels, uint8_t *out,
                     void *scratch, lg__png_wrong *ret_wrong);
 
-/* channels x height x width bytes as a PNG file into a sink; `scratch` has lg__png_encode_scratch(width) bytes. False:
- * the sink's context holds an error, or ret_wrong says what libpng did not like. */
+/* Writes pixels (channels, height, width) to a sink as a PNG file; `scratch` has lg__png_encode_scratch(width) bytes.
+ * Returns false with an error in the sink's context, or else libpng's error in *ret_wrong. */
 size_t lg__png_encode_scratch(int64_t width);
 bool lg__png_encode(const uint8_t *planes, int channels, int64_t height, int64_t width, lg__sink *to, void *scratch,
                     lg__png_wrong *ret_wrong);

@@ -1,4 +1,4 @@
-/* safetensors_header.c - from the JSON of a safetensors file to a list of tensors that is right in all it says. */
+/* safetensors_header.c - parses the JSON header of a safetensors file to a list of tensors, and checks all contents. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #define BAD(w, format, ...) lg__fail((w)->ctx, LG_ERR_FORMAT, "%s: %s: " format, (w)->op, (w)->path, __VA_ARGS__)
 
-/* The dtypes of the format, with the bits of an element. */
+/* Dtypes of the format, with the bits of an element and libgrad's dtype, if there is one. */
 static const struct {
         const char *name;
         int bits;
@@ -63,7 +63,7 @@ static bool get_dtype(const lg__weights *w, lg__weight *e, lg__json v, int *ret_
         return BAD(w, "%s has the unknown dtype %s", lg__quoted(e->name).s, lg__quoted(name).s);
 }
 
-/* The whole numbers of an array, `most` at most; -1: an error. */
+/* Reads an array of at most `most` integers. Returns their number, or -1 with an error. */
 static int get_numbers(const lg__weights *w, const lg__weight *e, lg__json v, const char *what, int most, int64_t *ret)
 {
         int n = 0;
@@ -88,7 +88,7 @@ static int get_numbers(const lg__weights *w, const lg__weight *e, lg__json v, co
 static bool check_bytes(const lg__weights *w, const lg__weight *e, int bits)
 {
         lg__quote name = lg__quoted(e->name);
-        int64_t most = 1, data = w->file_bytes - w->data_at; /* most: with sizes of zero left out */
+        int64_t most = 1, data = w->file_bytes - w->data_at; /* most: product of nonzero sizes */
         for (int i = 0; i < e->shape.ndim; i++)
                 if (__builtin_mul_overflow(most, e->shape.size[i] ? e->shape.size[i] : 1, &most) ||
                     most > INT64_MAX / 64)
@@ -224,7 +224,7 @@ static bool index_names(lg__weights *w)
         return true;
 }
 
-/* The tensors follow each other without gaps from the first byte of the data to its last one. */
+/* Checks that the tensors cover all bytes after the header, in order, without gaps or overlaps. */
 static bool check_order(const lg__weights *w)
 {
         int64_t data = w->file_bytes - w->data_at, at = 0;

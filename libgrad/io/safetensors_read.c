@@ -1,5 +1,5 @@
-/* safetensors_read.c - opens safetensors files and reads values from them, by pread: a file that shrinks is an error.
- */
+/* safetensors_read.c - opens safetensors files and reads values by pread(): a file that shrinks is an error, no
+ * signal. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #error "the values in safetensors files are little-endian, and so must the machine be"
 #endif
 
-/* Reads exactly so many bytes from there on. */
+/* Reads exactly `bytes` bytes from byte `at` of the file on. Returns false with an error. */
 static bool get(const lg__weights *w, int64_t at, void *to, int64_t bytes)
 {
         int64_t n = lg__read_at(w->ctx, w->op, w->path, w->fd, at, to, bytes);

@@ -1,4 +1,4 @@
-/* safetensors_write.c - the header of a safetensors file and the bytes behind it, through a sink. */
+/* safetensors_write.c - writes safetensors files, header and values, to a sink. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,22 +6,22 @@
 #include "safetensors.h"
 #include "sink.h"
 
-#define BOUNCE ((size_t)1 << 18) /* bytes that `read` gives at once: whole elements of every dtype */
+#define BOUNCE ((size_t)1 << 18) /* bytes per call of `read`: whole elements of every dtype */
 #define MOST_DATA ((int64_t)1 << 53)
 
 #define BAD(f, format, ...) lg__fail((f)->sink.ctx, LG_ERR_ARGUMENT, "%s: " format, (f)->sink.op, __VA_ARGS__)
 
 typedef struct writer {
         lg__sink sink;
-        const lg__weight_out **order; /* as they come in the file */
+        const lg__weight_out **order; /* tensors in the order of the file */
         int64_t count;
         const lg__meta *meta;
         int64_t metas;
-        bool counting; /* what is put is counted, not written */
-        int64_t bytes; /* put since that began */
+        bool counting; /* put() counts bytes without writing them */
+        int64_t bytes; /* bytes that put() got since the start of the header */
 } writer;
 
-/* ---- what is to be written ---- */
+/* ---- checks ---- */
 
 static bool is_utf8(const char *s)
 {
@@ -85,7 +85,7 @@ static int by_key(const void *a, const void *b)
         return strcmp((*(const lg__meta *const *)a)->key, (*(const lg__meta *const *)b)->key);
 }
 
-/* No two strings of the metadata have one key. */
+/* Checks that all keys of the metadata differ. Returns false with an error. */
 static bool check_keys(const writer *f)
 {
         size_t bytes = (size_t)f->metas * sizeof(lg__meta *);
@@ -102,7 +102,7 @@ static bool check_keys(const writer *f)
         return ok;
 }
 
-/* Checks and orders the tensors. */
+/* Checks the tensors and sorts them as in the file. Returns false with an error. */
 static bool order_tensors(writer *f, const lg__weight_out *entries)
 {
         int64_t total = 0;
@@ -137,7 +137,7 @@ static bool put_text(writer *f, const char *s)
         return put(f, s, strlen(s));
 }
 
-/* A string in quotes; what JSON does not take as it is becomes an escape. */
+/* Writes a string in quotes, with escapes for quotes, backslashes and control characters. */
 static bool put_string(writer *f, const char *s)
 {
         bool ok = put(f, "\"", 1);
@@ -199,7 +199,7 @@ static bool put_header(writer *f)
         return ok;
 }
 
-/* Counts its bytes first. */
+/* Counts the bytes of the header in f->bytes. Returns false with an error if there are too many. */
 static bool count_header(writer *f)
 {
         f->counting = true;
@@ -211,7 +211,7 @@ static bool count_header(writer *f)
 
 static bool write_header(writer *f)
 {
-        uint64_t bytes = (uint64_t)f->bytes; /* as they were counted */
+        uint64_t bytes = (uint64_t)f->bytes; /* as counted by count_header() */
         return lg__sink_put(&f->sink, &bytes, sizeof bytes) && put_header(f);
 }
 
@@ -244,7 +244,7 @@ static bool write_values(writer *f)
         return ok;
 }
 
-/* What a file is made of has been checked before it is begun. */
+/* Checks everything before the file is opened, then writes the file. */
 static bool save(writer *f, const lg__weight_out *entries)
 {
         if (!check_metas(f) || !check_keys(f) || !order_tensors(f, entries) || !count_header(f))

@@ -1,4 +1,4 @@
-/* sink.c - a file by way of a temporary one: write, synchronise, rename, synchronise the folder. */
+/* sink.c - writes a file through a temporary one: write, synchronise, rename, synchronise the folder. */
 #include "sink.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -9,38 +9,38 @@
 #include "files.h"
 
 #define BUFFER ((size_t)1 << 18)
-#define MOST_TRIES 10000 /* for the name of a temporary file: each process that writes the same one has its own */
-#define NAME_ROOM 64     /* of a temporary name, beside the target's */
-#define MOST_NAME 180    /* bytes of the target's name that are taken over: file systems have names of 255 */
+#define MOST_TRIES 10000 /* most temporary names to try; processes that write the same file use different ones */
+#define NAME_ROOM 64     /* bytes of a temporary name besides the target's */
+#define MOST_NAME 180    /* bytes of the target's name in a temporary name; file systems limit names to 255 */
 
-/* "op: path: what failed: why" */
+/* Sets the error "op: path what: why", with errno as the reason. Returns false. */
 static bool failed(const lg__sink *s, const char *what)
 {
         return lg__fail(s->ctx, lg__system_code(errno), "%s: %s %s: %s", s->op, s->path, what, strerror(errno));
 }
 
-/* The same of another path than the caller's. */
+/* Sets an error as failed() does, about another path than the caller's. Returns false. */
 static bool failed_at(const lg__sink *s, const char *path, const char *what)
 {
         return lg__fail(s->ctx, lg__system_code(errno), "%s: %s cannot be written: %s %s: %s", s->op, s->path, path,
                         what, strerror(errno));
 }
 
-/* ---- where the file will be ---- */
+/* ---- finding the target ---- */
 
 static bool check_old(lg__sink *s, const struct stat *facts)
 {
         if (!S_ISREG(facts->st_mode))
                 return lg__fail(s->ctx, LG_ERR_IO, "%s: %s is %s, not a regular file", s->op, s->path,
                                 lg__file_kind(facts->st_mode));
-        if (lg__files_of(s->ctx)->access(s->target, W_OK)) /* a rename would not ask */
+        if (lg__files_of(s->ctx)->access(s->target, W_OK)) /* rename() ignores permissions of the file */
                 return failed(s, "cannot be written");
         s->replaces = true;
         s->mode = facts->st_mode & 0777;
         return true;
 }
 
-/* Sets the target: what the path leads to, if it is there already. */
+/* Sets the target to the path or, for a symbolic link, to the file that the link points to. Checks an existing file. */
 static bool find_target(lg__sink *s)
 {
         const lg__files *files = lg__files_of(s->ctx);
@@ -62,7 +62,7 @@ static bool find_target(lg__sink *s)
 
 /* ---- the temporary file ---- */
 
-/* Opens the folder of the target, which is synchronised at the end. */
+/* Opens the target's folder, which lg__sink_commit() synchronises. */
 static bool open_folder(lg__sink *s)
 {
         char *name = strrchr(s->target, '/');
@@ -81,18 +81,17 @@ static void name_temporary(lg__sink *s, int number)
         const char *slash = strrchr(s->target, '/'), *name = slash ? slash + 1 : s->target;
         size_t folder = (size_t)(name - s->target), bytes = strlen(name);
         if (bytes > MOST_NAME)
-                for (bytes = MOST_NAME; bytes && (name[bytes] & 0xc0) == 0x80;) /* no character is cut */
+                for (bytes = MOST_NAME; bytes && (name[bytes] & 0xc0) == 0x80;) /* keeps UTF-8 characters whole */
                         bytes--;
         snprintf(s->temporary, s->names_bytes, "%.*s.%.*s.grad-%d.tmp", (int)folder, s->target, (int)bytes, name,
                  number);
 }
 
-/* Removes a temporary file whose process was killed: nobody holds its lock. False: it is another's, or there is none.
- */
+/* Removes a temporary file without a lock, left by a killed process. Returns false if no file was removed. */
 static bool remove_left(const lg__sink *s)
 {
         const lg__files *files = lg__files_of(s->ctx);
-        struct stat opened, there; /* somebody may remove it and make another one after it was opened */
+        struct stat opened, there; /* compared: another process may have replaced the file */
         const int fd = files->open(s->temporary, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
         if (fd < 0)
                 return false;
@@ -114,8 +113,8 @@ static int create(const lg__sink *s)
         return fd;
 }
 
-/* The lock lasts as long as the process. Where the file system has none, nobody removes what is left there. False:
- * another process took the file for such a one before it was locked. */
+/* Locks the temporary file until lg__sink_close() or the end of the process. Without locks in the file system,
+ * leftovers are never removed. Returns false if another process had locked or removed the file first, as a leftover. */
 static bool lock(const lg__sink *s)
 {
         struct stat facts;
@@ -142,7 +141,7 @@ static bool make_temporary(lg__sink *s)
                 return failed_at(s, s->temporary, "cannot be made");
         s->made = true;
         const int own = number - 1;
-        do /* several were killed that wrote the same file */
+        do /* removes further leftovers, which have the next numbers */
                 name_temporary(s, number++);
         while (remove_left(s));
         name_temporary(s, own);
@@ -173,7 +172,7 @@ static bool write_at(const lg__sink *s, int64_t at, const char *data, size_t byt
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n == 0)
-                        errno = EIO; /* nothing was taken, and nothing says why */
+                        errno = EIO; /* pwrite() wrote nothing and set no error */
                 if (n <= 0)
                         return failed_at(s, s->temporary, "cannot be written");
                 data += n;
@@ -216,7 +215,7 @@ bool lg__sink_put_at(lg__sink *s, int64_t at, const void *data, size_t bytes)
         return lg__ok(s->ctx) && flush(s) && write_at(s, at, data, bytes);
 }
 
-/* ---- the end ---- */
+/* ---- commit and close ---- */
 
 static bool synchronise(const lg__sink *s, int fd)
 {
@@ -234,15 +233,15 @@ bool lg__sink_commit(lg__sink *s)
                 return false;
         if (!synchronise(s, s->fd))
                 return failed_at(s, s->temporary, "cannot be synchronised");
-        s->locked = fcntl(s->fd, F_DUPFD_CLOEXEC, 0); /* holds the lock until the file has its name */
+        s->locked = fcntl(s->fd, F_DUPFD_CLOEXEC, 0); /* keeps the lock until rename() */
         int rc = files->close(s->fd);
         s->fd = -1;
-        if (rc && errno != EINTR) /* it is closed even so */
+        if (rc && errno != EINTR) /* after EINTR the file is closed, too */
                 return failed_at(s, s->temporary, "cannot be closed");
         if (files->rename(s->temporary, s->target))
                 return failed_at(s, s->temporary, "cannot be renamed");
         s->made = false;
-        if (!synchronise(s, s->folder) && errno != EINVAL) /* some file systems have no such thing for folders */
+        if (!synchronise(s, s->folder) && errno != EINVAL) /* EINVAL: the file system cannot synchronise folders */
                 return failed(s, "is written, but its folder cannot be synchronised: a power cut could undo it");
         return true;
 }

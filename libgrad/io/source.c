@@ -1,13 +1,13 @@
-/* source.c - bytes of a file: by zlib, or, where libgrad is built without it, by stdio. */
+/* source.c - reads files by zlib or, if libgrad is built without zlib, by stdio. */
 #include "source.h"
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 #include "files.h"
 
-#define LEAST 4096 /* bytes of memory for what gzip makes of a file */
+#define LEAST 4096 /* bytes allocated beyond 4 times the size of a gzip file */
 
-/* What came of a read of one piece; `text` belongs to a damaged file. */
+/* Result of reading a piece of a file. `text` is zlib's message about a damaged file. */
 typedef struct piece {
         enum { PIECE, END, TRUNCATED, IO_ERROR, NO_MEMORY, DAMAGED } kind;
         size_t bytes;
@@ -21,7 +21,7 @@ static void *stream_open(lg__source *s, int fd)
 {
         gzFile f = gzdopen(fd, "rb");
         if (f)
-                s->plain = gzdirect(f); /* it looks at the first bytes */
+                s->plain = gzdirect(f); /* gzdirect() reads the first bytes to find out */
         return f;
 }
 
@@ -108,7 +108,7 @@ bool lg__source_get(const lg__source *s, void *data, size_t bytes)
 bool lg__source_at_end(const lg__source *s)
 {
         char more;
-        piece p = stream_read(s->stream, &more, 1); /* at the end zlib compares its checksum */
+        piece p = stream_read(s->stream, &more, 1); /* at the end, zlib compares the checksum */
         if (p.kind == PIECE)
                 return bad(s, "has more data than its header says");
         return p.kind == END || unreadable(s, p);
@@ -148,7 +148,7 @@ void lg__source_close(lg__source *s)
 
 /* ---- whole files ---- */
 
-/* The memory has one byte more than the file, which shows that the file has ended, and then is zero. */
+/* Reads all bytes. The memory has one byte more than the file, to detect the end; that byte is then set to NUL. */
 static bool read_all(const lg__source *s, lg__whole *w)
 {
         if (s->file_bytes > PTRDIFF_MAX / 8)

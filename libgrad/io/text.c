@@ -1,4 +1,4 @@
-/* text.c - names that files hold: characters of UTF-8, and how messages show them. */
+/* text.c - checks UTF-8 in names from files, and quotes names for messages. */
 #include "text.h"
 #include <string.h>
 
@@ -13,9 +13,9 @@ int lg__utf8_length(lg__span text)
         for (int i = 1; i < n; i++)
                 if ((s[i] & 0xc0) != 0x80)
                         return 0;
-        if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90)) /* a shorter form would do */
+        if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90)) /* overlong encodings */
                 return 0;
-        if ((s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f)) /* a surrogate; beyond U+10FFFF */
+        if ((s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f)) /* surrogates; codes beyond U+10FFFF */
                 return 0;
         return n;
 }
@@ -31,7 +31,7 @@ lg__quote lg__quoted(const char *name)
                         used += 3;
                         break;
                 }
-                if (n <= 1) /* not UTF-8 comes from callers only */
+                if (n <= 1) /* n is 0 for a byte that is not UTF-8 */
                         q.s[used] = n == 1 && name[i] >= 0x20 && name[i] != 0x7f ? name[i] : '?';
                 else
                         memcpy(q.s + used, name + i, (size_t)n);

@@ -1,20 +1,20 @@
-/* text.h - texts from files and from callers: UTF-8, and how messages show them. Private. */
+/* text.h - checks texts from files and callers for UTF-8, and quotes names for messages. Private. */
 #ifndef LG_IO_TEXT_H
 #define LG_IO_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A part of a text. */
+/* A part of a text, not ended by a NUL. */
 typedef struct lg__span {
         const char *s;
         size_t bytes;
 } lg__span;
 
-/* Bytes of the character at the beginning of a text; 0: it is empty, or this is not UTF-8. */
+/* Returns the bytes of the first UTF-8 character in a text, or 0 if the text is empty or not UTF-8 there. */
 int lg__utf8_length(lg__span text);
 
-/* A name as messages show it: in quotes, control characters as ?, and cut where it is long. */
+/* A name for messages: quoted, with control characters and invalid bytes as ?, and cut if long. */
 typedef struct lg__quote {
         char s[128];
 } lg__quote;

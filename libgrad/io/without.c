@@ -1,4 +1,4 @@
-/* without.c - functions of libraries that libgrad was built without: errors that say so. */
+/* without.c - functions that need a library that libgrad was built without; they set an error that says so. */
 #include "tensor/tensor.h"
 
 static void *missing(lg_ctx *c, const char *op, const char *library, const char *package)
