@@ -260,7 +260,7 @@ lg_collate *lg_collate_new_with(lg_ctx *c, lg_fields fields, lg_collate_fn *fn, 
                                 const lg_collate_options *options)
 {
         lg_collate_options o;
-        lg__take_without(options, &o, sizeof o); /* called even if the collate function cannot be made */
+        lg__take_without(options, &o, sizeof o); /* .release is called even on failure */
         bool ok = lg__take(c, "lg_collate_new", options, &o, sizeof o);
         if (ok && !fn)
                 ok = lg__fail(c, LG_ERR_ARGUMENT, "lg_collate_new: the function is NULL");

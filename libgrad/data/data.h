@@ -68,7 +68,7 @@ struct lg_dataset {
 };
 /* Returns a registered record of the kind, with no fields yet, or NULL with an error. size is -1 for a stream. */
 lg_dataset *lg__dataset_new(lg_ctx *c, const lg__set_kind *kind, int64_t size);
-extern const char *const lg__field_names[LG_MAX_FIELDS]; /* default names of fields */
+extern const char *const lg__field_names[LG_MAX_FIELDS]; /* default names: "x", "y", "field2", ... */
 /* Checks `fields` and copies them with their names to `to`, which is empty. Returns false and sets an error if a field
  * is not valid or memory is lacking; `to` then has the fields copied so far, to be freed by lg__fields_free(). */
 bool lg__fields_take(lg_ctx *c, const char *op, lg_fields *to, const lg_fields *fields);
@@ -106,7 +106,7 @@ typedef struct lg__batch_plan {
         lg_field part[LG__PARTS];    /* the fields of `out`, then i64 lengths of each ragged field */
         int lengths_of[LG__PARTS];   /* index of the field whose lengths part p has; -1: part p is a field */
         uint64_t pad[LG_MAX_FIELDS]; /* bits of one element of padding, for each ragged field */
-        /* of the current epoch: */
+        /* members that change with each epoch: */
         uint64_t seed;
         int64_t epoch;
         const int64_t *order; /* sample index at each position of the epoch; NULL: index is position */
@@ -205,7 +205,7 @@ typedef struct lg__batch_slot {
 typedef struct lg__batch_ring lg__batch_ring;
 /* Makes a ring for up to `ahead` batches made ahead by `threads` threads (0: none). The plan must outlive the ring. */
 lg__batch_ring *lg__batch_ring_new(lg_ctx *c, const lg__batch_plan *plan, int threads, int ahead, lg__device *device);
-void lg__batch_ring_free(lg_ctx *c, lg__batch_ring *r); /* r may be NULL */
+void lg__batch_ring_free(lg_ctx *c, lg__batch_ring *r); /* does nothing if r is NULL */
 /* Begins an epoch at batch number `first`. */
 void lg__batch_ring_start(lg__batch_ring *r, int64_t first);
 /* Stops making batches and discards batches and copies. Afterwards no thread makes a batch until the next start. */

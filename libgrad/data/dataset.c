@@ -129,7 +129,7 @@ static bool get(lg_dataset *d, int64_t i, lg__sampler *sampler, lg_batch *b)
                 return lg__fail(c, sampler->code ? sampler->code : LG_ERR_IO, "lg_dataset_get: %s",
                                 sampler->code ? sampler->message : "the sample's function gives false");
         for (int f = 0; f < d->fields.count; f++)
-                if (d->fields.field[f].ragged) /* keeps only the rows that this sample has */
+                if (d->fields.field[f].ragged) /* keeps only the rows of this sample */
                         b->field[f] = lg_slice(b->field[f], 0, 0, sampler->sample.length[f]);
         return lg__ok(c);
 }

@@ -143,8 +143,7 @@ static int64_t make_batch(lg_loader *l, lg_batch *ret)
         lg__device *d = l->device;
         const int64_t b = l->position;
         lg__batch_slot *s = b == 0 || lg__batch_ring_release(l->ring, b - 1) ? wait_for_batch(l, b) : NULL;
-        const int64_t count =
-                s ? s->batch.count : -1; /* read before the slot is released, after which a thread may overwrite it */
+        const int64_t count = s ? s->batch.count : -1; /* read now: a thread may overwrite the slot after its release */
         if (s && s->batch.code) {
                 l->halted = true;
                 s = lg__fail(l->object.ctx, s->batch.code, "lg_loader_next: %s", s->batch.message);

@@ -109,7 +109,7 @@ bool lg__dataset_sample(const lg_dataset *d, lg__sampler *sampler, uint64_t seed
 {
         lg_sample *s = &sampler->sample;
         s->index = i;
-        s->fields = d->fields.count; /* set for each sample, because the function of the last one may have changed it */
+        s->fields = d->fields.count; /* set each time, as the last sample's function may have changed s->fields */
         s->rng = &sampler->rng;
         for (int f = 0; f < d->fields.count; f++)
                 s->length[f] = d->fields.field[f].ragged ? d->fields.field[f].shape.size[0] : 0;

@@ -291,7 +291,7 @@ static bool own_is_good(lg_ctx *c, lg_transform_fn *fn, const lg_transform_optio
 lg_transform *lg_transform_new_with(lg_ctx *c, lg_transform_fn *fn, void *user, const lg_transform_options *options)
 {
         lg_transform_options o;
-        lg__take_without(options, &o, sizeof o); /* called even if the transform cannot be made */
+        lg__take_without(options, &o, sizeof o); /* .release is called even on failure */
         bool ok = lg__take(c, own_kind.op, options, &o, sizeof o) && own_is_good(c, fn, &o);
         own *t = ok ? (own *)lg__transform_new(c, &own_kind) : NULL;
         if (!t) {

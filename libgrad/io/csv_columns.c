@@ -137,7 +137,7 @@ static const char *get_whole(const char *text, int64_t *ret)
         s += *s == '+' || *s == '-';
         for (digits = s; *s >= '0' && *s <= '9'; s++)
                 if (__builtin_mul_overflow(v, 10, &v) ||
-                    __builtin_sub_overflow(v, *s - '0', &v)) /* negative, as INT64_MIN has no positive counterpart */
+                    __builtin_sub_overflow(v, *s - '0', &v)) /* v is negative, as -INT64_MIN would overflow */
                         return "is too large for i64";
         if (s == digits)
                 return "is no whole number";
@@ -337,7 +337,7 @@ lg_names lg_csv_texts(lg_csv *t, const char *column)
 /* ---- codes ---- */
 
 typedef struct codes {
-        entry *entries; /* sorted by text */
+        entry *entries; /* texts with their codes, sorted by text */
         int64_t count;
         bool fills;
         int64_t filling;

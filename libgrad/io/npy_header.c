@@ -11,7 +11,7 @@
 typedef struct parser {
         const lg__npy_in *in;
         const char *s, *end;
-        const char *begin; /* start of the dict */
+        const char *begin; /* start of the dict in memory */
         int64_t offset;    /* position of the dict in the file, for messages */
 } parser;
 
@@ -52,7 +52,7 @@ static bool take_string(parser *p, const char *what, word *ret)
         const char quote = *p->s++;
         ret->s = p->s;
         for (; p->s < p->end && *p->s != quote; p->s++)
-                if (*p->s < 32 || *p->s > 126 || *p->s == '\\') /* includes all bytes of non-ASCII characters */
+                if (*p->s < 32 || *p->s > 126 || *p->s == '\\') /* rejects non-ASCII characters, too */
                         return expected(p, what);
         ret->length = (int)(p->s - ret->s);
         if (p->s == p->end)

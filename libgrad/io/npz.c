@@ -46,7 +46,7 @@ static bool open_archive(archive *a)
         if (fd < 0)
                 return false;
         errno = 0;
-        a->zip = zip_fdopen(fd, 0, &code); /* owns fd on success */
+        a->zip = zip_fdopen(fd, 0, &code); /* zip_fdopen() owns fd on success */
         if (a->zip)
                 return true;
         zip_error_t e;

@@ -79,7 +79,7 @@ static zip_int64_t array_source(void *user, void *data, zip_uint64_t bytes, zip_
         case ZIP_SOURCE_OPEN:
                 a->at = 0;
                 a->host = lg__npy_on_host(a->tensor);
-                if (!a->host) /* the context has the error */
+                if (!a->host) /* the context already has the message */
                         zip_error_set(&a->error, ZIP_ER_READ, EIO);
                 return a->host ? 0 : -1;
         case ZIP_SOURCE_READ:
@@ -120,7 +120,7 @@ static zip_int64_t output_source(void *user, void *data, zip_uint64_t bytes, zip
 {
         output *o = user;
         switch (command) {
-        case ZIP_SOURCE_STAT: /* no archive exists yet */
+        case ZIP_SOURCE_STAT: /* reports that no archive exists yet */
                 zip_error_set(&o->error, ZIP_ER_READ, ENOENT);
                 return -1;
         case ZIP_SOURCE_BEGIN_WRITE:

@@ -231,7 +231,7 @@ static void decode(work *w)
         png_infop info;
         png_structp png = begin_decoding(w, &info);
         bool interlaced = png_get_interlace_type(png, info) != PNG_INTERLACE_NONE;
-        png_set_expand(png); /* to 8 bits or more, palettes to colours, tRNS to alpha */
+        png_set_expand(png); /* expands samples to 8 bits or more, palettes to colours, tRNS to alpha */
         png_set_strip_16(png);
         int passes = png_set_interlace_handling(png);
         png_read_update_info(png, info);

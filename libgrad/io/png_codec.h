@@ -17,7 +17,7 @@ typedef struct lg__png_facts {
         size_t scratch; /* bytes of scratch memory that lg__png_decode() needs */
 } lg__png_facts;
 
-/* What is wrong with a file, in words that follow the path in a message. */
+/* Description of an error in a file: words that follow the path in a message. */
 typedef struct lg__png_wrong {
         char s[200];
 } lg__png_wrong;

@@ -47,7 +47,7 @@ typedef struct lg__weights {
  * LG_ERR_MEMORY, LG_ERR_ARGUMENT if path is NULL, or LG_ERR_FORMAT with a message that names the wrong byte or
  * tensor. */
 lg__weights *lg__weights_open(lg_ctx *c, const char *op, const char *path);
-void lg__weights_close(lg__weights *w); /* w may be NULL */
+void lg__weights_close(lg__weights *w); /* does nothing if w is NULL */
 
 /* Returns the tensor or the string of that name, or NULL, without an error, if there is none. Takes O(log n) steps. */
 const lg__weight *lg__weights_find(const lg__weights *w, const char *name);

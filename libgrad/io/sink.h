@@ -23,10 +23,10 @@ typedef struct lg__sink {
         char *buffer;
         size_t filled;
         int64_t flushed; /* bytes written to the file, without those in `buffer` */
-        int fd, folder;  /* file descriptors; -1: not open */
+        int fd, folder;  /* descriptors of the temporary file and its folder; -1: not open */
         int locked;      /* duplicate of fd that keeps the lock; -1: not open */
         mode_t mode;     /* permissions of the old file */
-        bool replaces;   /* an old file exists */
+        bool replaces;   /* an old file exists and will be replaced */
         bool made;       /* the temporary file exists */
 } lg__sink;
 

@@ -13,7 +13,7 @@ typedef struct lg__source {
         const char *path;
         void *stream;
         int64_t file_bytes;
-        bool plain; /* not compressed */
+        bool plain; /* the file is not compressed */
 } lg__source;
 
 /* Opens the regular file s->path; the caller sets ctx, who and path. Returns false with an error. */
@@ -34,7 +34,7 @@ void lg__source_close(lg__source *s);
 typedef struct lg__whole {
         char *data;
         size_t bytes; /* size of the contents, without the NUL after them */
-        int64_t room; /* allocated bytes */
+        int64_t room; /* allocated bytes at `data` */
 } lg__whole;
 
 /* Reads a regular file, plain or compressed by gzip. Returns false with an error: LG_ERR_IO, LG_ERR_FORMAT (damaged

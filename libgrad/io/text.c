@@ -13,9 +13,9 @@ int lg__utf8_length(lg__span text)
         for (int i = 1; i < n; i++)
                 if ((s[i] & 0xc0) != 0x80)
                         return 0;
-        if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90)) /* overlong encodings */
+        if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90)) /* rejects overlong encodings */
                 return 0;
-        if ((s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f)) /* surrogates; codes beyond U+10FFFF */
+        if ((s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f)) /* surrogates; beyond U+10FFFF */
                 return 0;
         return n;
 }
