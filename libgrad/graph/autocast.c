@@ -1,16 +1,17 @@
-/* autocast.c - regions in which ops take their inputs in a 16-bit dtype or in f32, by the class in their signature.
+/* autocast.c - lg_autocast() regions, in which ops take their inputs in a 16-bit dtype or in f32, as the autocast
+ * class in their signature says.
  *
- * Casts of f32 leaves to 16 bits are kept: a leaf's node has at most one, which is good while the leaf's storage,
- * the storage's version and the grad mode are those it was made with. They end with the outermost region, with their
- * leaf, and when another is made in their place.
+ * Casts of f32 leaves to 16 bits are cached, at most one for each leaf node. A cached cast is valid while the leaf's
+ * storage, the storage's version and the grad mode are the same as when it was made. It is freed when the outermost
+ * region ends, when its leaf is freed, and when another cast replaces it.
  */
 #include <string.h>
 #include "graph/op.h"
 
-#define FEW 16 /* inputs for which no memory is asked */
+#define FEW 16 /* number of inputs up to which the arrays are on the stack */
 
 struct lg__cast {
-        lg__link link; /* of the context's list: first */
+        lg__link link; /* in the context's list of casts; must be the first member */
         lg__node *leaf;
         lg__storage *of;
         uint32_t version;
@@ -18,7 +19,7 @@ struct lg__cast {
         lg_tensor *value;
 };
 
-/* ---- kept casts ---- */
+/* ---- cached casts ---- */
 
 static void drop(lg__cast *k)
 {
@@ -55,7 +56,8 @@ static lg_tensor *kept(const lg_tensor *t, lg_dtype dtype)
         return good ? k->value : NULL;
 }
 
-/* Takes the value over; without memory it stays what it is, a tensor of its scope, and false. */
+/* Caches `value`, a cast of the leaf t, and takes ownership of it. If there is no memory, sets an error and returns
+ * false, and the value stays a tensor of its scope. */
 static bool keep(const lg_tensor *t, lg_tensor *value)
 {
         lg_ctx *c = t->ctx;
@@ -73,14 +75,15 @@ static bool keep(const lg_tensor *t, lg_tensor *value)
         return true;
 }
 
-/* ---- classes ---- */
+/* ---- autocast classes of ops ---- */
 
 static bool is_cast(const lg__op *op, lg_tensor *const *in, int i)
 {
         return in[i] && lg__dtype_float(in[i]->at.dtype) && lg__operand_of(op, i)->takes <= LG__FLOAT;
 }
 
-/* The dtype that the op takes its float inputs in; LG_DTYPE_NONE: in their own. One of f64 says so. */
+/* Returns the dtype to which the op's float inputs are cast, or LG_DTYPE_NONE if they are not cast: the op's class
+ * says so, or one of the inputs is f64. */
 static lg_dtype dtype_for(const lg__op *op, const lg_ctx *c, lg_tensor *const *in, int in_count)
 {
         lg_dtype widest = LG_DTYPE_NONE;
@@ -92,7 +95,8 @@ static lg_dtype dtype_for(const lg__op *op, const lg_ctx *c, lg_tensor *const *i
         return op->autocast == LG__LOW ? c->autocast : op->autocast == LG__F32 ? LG_F32 : widest;
 }
 
-/* *to is x, a cast of it that somebody keeps, or one to be released, if *ret_own says so. */
+/* Sets *to to a cast of x, cached or new. Sets *ret_own if the caller must release *to. Returns false if an error is
+ * set. */
 static bool cast_input(lg_tensor *x, lg_dtype dtype, lg_tensor **to, bool *ret_own)
 {
         if ((*to = kept(x, dtype)))
@@ -155,7 +159,7 @@ lg_dtype lg_set_autocast_mode(lg_ctx *c, lg_dtype dtype)
                          lg_dtype_name(dtype));
                 return was;
         }
-        if (!lg__may_end(c, "lg_set_autocast_mode")) /* of casts that the op which is traced may use */
+        if (!lg__may_end(c, "lg_set_autocast_mode")) /* the traced op may be using cached casts */
                 return was;
         c->autocast = dtype;
         if (dtype == LG_DTYPE_NONE)

@@ -1,12 +1,14 @@
-/* backward.c - gradients flow from the newest node to the oldest, one node at a time, without recursion.
+/* backward.c - lg_backward() and lg_grad(): visit nodes from the newest to the oldest, one at a time, without
+ * recursion.
  *
- * Every input of a node is older than the node, so taking the newest node that has a gradient means that all of its
- * gradient has arrived. Gradients on their way live in `pending` records of the call, never on tensors. Leaves are
- * older than all nodes; those that somebody watches (watch.c) are done as soon as nothing can arrive any more.
+ * Every input of a node is older than the node. Therefore, when the newest node with a pending gradient is taken, its
+ * gradient is complete. Pending gradients are stored in the call's `pending` records, never on tensors. Leaves are
+ * older than all other nodes; watched leaves (watch.c) are finished earlier, as soon as no node can still add to their
+ * gradients.
  */
 #include "pending.h"
 
-/* ---- hooks, leaves, wanted inputs ---- */
+/* ---- hooks, leaves, results of lg_grad ---- */
 
 static bool run_hook(call *k, pending *p, const lg__hook *h)
 {
@@ -39,7 +41,7 @@ static bool run_hook(call *k, pending *p, const lg__hook *h)
         return ok;
 }
 
-/* Those that there are now: a hook that one of them adds waits for the next gradient. */
+/* Runs the hooks that exist at the start; hooks added meanwhile run from the next gradient on. */
 static bool run_hooks(call *k, pending *p)
 {
         const lg__hook *last = p->node->hooks;
@@ -49,7 +51,8 @@ static bool run_hooks(call *k, pending *p)
         return true;
 }
 
-/* Gives what has arrived to those who asked for it: results of lg_grad, leaves, retained outputs. */
+/* Stores the complete gradients of p's node: as results of lg_grad(), and accumulated on leaves and retained outputs.
+ */
 static bool deliver(call *k, pending *p)
 {
         lg__node *n = p->node;
@@ -64,7 +67,7 @@ static bool deliver(call *k, pending *p)
                 if (!g || !(n->retain >> i & 1))
                         continue;
                 lg_tensor *kept = g;
-                if (n->op && !(kept = lg__alias_of(g))) /* a leaf takes it, an inner node still needs it */
+                if (n->op && !(kept = lg__alias_of(g))) /* an inner node still needs g */
                         return false;
                 if (!n->op)
                         p->grads[i] = NULL;
@@ -79,7 +82,7 @@ static bool hand_on(call *k, pending *p)
         return run_hooks(k, p) && deliver(k, p) && (!p->watcher || lg__watch_tell(k, p));
 }
 
-/* A node has run: leaves that waited for it alone are done. */
+/* Finishes the watched leaves for which node n was the last node that could add to their gradients. */
 static bool finish_leaves(call *k, const lg__node *n)
 {
         for (int i = 0; i < n->in_count && k->watched; i++) {
@@ -105,7 +108,7 @@ static bool run(call *k)
         return true;
 }
 
-/* ---- which nodes lead to the inputs (lg_grad) ---- */
+/* ---- which nodes depend on the inputs (lg_grad) ---- */
 
 static bool is_input(const call *k, const lg__node *n)
 {
@@ -128,7 +131,8 @@ static bool visit(call *k, stack *s, lg__node *n)
         return true;
 }
 
-/* Depth first with a stack of its own; a node is needed if it is an input or one of its inputs is needed. */
+/* Marks the nodes that lg_grad() must run: the inputs' nodes, and nodes with an input that is needed. Depth-first
+ * search with an explicit stack. */
 static bool mark_needed(call *k, lg__node *root)
 {
         stack s = {0};
@@ -150,9 +154,10 @@ static bool mark_needed(call *k, lg__node *root)
         return ok;
 }
 
-/* ---- the two calls ---- */
+/* ---- lg_backward and lg_grad ---- */
 
-/* The gradient of an output, owned: the given one, or ones for a single element. */
+/* Returns the gradient of output y to start from, owned by the caller: the given one, or ones if y has a single
+ * element. Returns NULL and sets an error if it does not fit. */
 static lg_tensor *first_gradient(const call *k, lg_tensor *y, lg_tensor *given)
 {
         lg_ctx *c = k->ctx;
@@ -262,7 +267,7 @@ static bool check_lists(lg_ctx *c, lg_list outputs, lg_list inputs, const lg_gra
         return true;
 }
 
-/* Hands the results to the caller's scope, or drops them after a failure. */
+/* Moves the results to the caller's scope, or releases them if the call failed. Returns the first result, or NULL. */
 static lg_tensor *give_results(lg_tensor **result, int64_t count, lg_tensor **ret, bool ok)
 {
         for (int64_t i = 0; i < count; i++) {
@@ -297,7 +302,7 @@ bool lg__spend_grad(lg_tensor *y, lg_tensor *grad, lg_list inputs, bool create_g
         return run_grad(&k, (lg_list){1, &y}, (lg_list){1, &grad}, ret, &first);
 }
 
-/* The gradients into o->result, and the first of them; false, with an error, and nothing is given. */
+/* Stores the gradients in o->result, and the first one in *ret_first. On failure, returns false and sets an error. */
 static bool gradients(lg_ctx *c, lg_list outputs, lg_list inputs, const lg_grad_options *o, lg_tensor **ret_first)
 {
         call k = {.ctx = c, .create_graph = o->create_graph, .retain_graph = o->retain_graph, .inputs = inputs};

@@ -1,23 +1,25 @@
-/* custom.c - ops that a user brings: lg_custom wraps their callbacks as an op whose attributes are the callbacks.
+/* custom.c - user-defined ops: lg_custom() wraps the user's callbacks as an op whose attributes point to the
+ * callbacks.
  *
- * The forward runs unrecorded before lg__apply, which then only copies its outputs and records the node. All inputs are
- * saved; outputs are not.
+ * The user's forward runs unrecorded before lg__apply(), which then only copies the outputs and records the node. All
+ * inputs are saved for the derivative; outputs are not.
  */
 #include <string.h>
 #include "graph/op.h"
 
-/* What the caller told of the op, and its name: of lg_custom while that runs, then of the node that it left, if any. */
+/* Copy of the options and name given to lg_custom(). Owned by lg_custom() while it runs, then by the recorded node, if
+ * there is one. */
 typedef struct own_op {
         lg_custom_options op;
-        size_t bytes; /* of this record */
-        bool calling; /* lg_custom runs, and releases what no node keeps */
+        size_t bytes; /* size of this record */
+        bool calling; /* lg_custom() is running, and frees this record itself if no node was recorded */
         char name[];
 } own_op;
 
 typedef struct custom_attributes {
         own_op *own;
         int out_count;
-        lg_tensor *const *made; /* only while lg__apply runs */
+        lg_tensor *const *made; /* outputs of the user's forward; valid only during lg__apply() */
 } custom_attributes;
 
 static bool infer(lg__call *call)
@@ -38,13 +40,13 @@ static bool forward(lg__call *call)
         return true;
 }
 
-/* A live tensor of that context, which has no error. */
+/* Returns whether t is a live tensor of context c and c has no error; otherwise sets an error. */
 static bool usable(lg_ctx *c, const lg_tensor *t, const char *op, const char *what)
 {
         return lg__in_context(c, t, op, what) && lg__check(t, op, what);
 }
 
-/* Whether x has the shape of the input or one that it broadcasts to, over which its gradient is summed. */
+/* Returns whether x has the shape of `in`, or a shape that `in` broadcasts to; the gradient is then summed to `in`. */
 static bool gradient_fits(const lg_tensor *x, const lg_tensor *in)
 {
         const lg_shape got = x->at.shape, want = in->at.shape;

@@ -1,4 +1,5 @@
-/* derive.c - the derivative of one node: what it saved, its rule, and where the results go. */
+/* derive.c - runs the derivative of one node: restores the saved values, calls the op's rule and passes the results to
+ * the inputs' nodes. */
 #include <string.h>
 #include "pending.h"
 #include "core/observer.h"
@@ -38,7 +39,8 @@ bool lg__arrive(call *k, lg__node *n, int output, lg_tensor *g)
         return true;
 }
 
-/* Saved values that a derivative of first order reads through handles on the stack. */
+/* Maximum number of saved values that are passed as handles on the stack, which only first-order derivatives can use.
+ */
 #define MOST_LENT 4
 
 static bool is_there(const call *k, const lg__node *n, const lg__saved *s)
@@ -171,7 +173,7 @@ static bool run_vjp(call *k, pending *p, lg__vjp *v)
         return true;
 }
 
-/* What has arrived where an edge leads, if a derivative may add to it. */
+/* Returns the gradient accumulated so far at the target of edge e if a derivative may add to it in place, else NULL. */
 static lg_tensor *sum_at(const call *k, const lg__edge *e)
 {
         const pending *p = lg__pending_find(k, e->node);
@@ -182,7 +184,7 @@ static lg_tensor *sum_at(const call *k, const lg__edge *e)
                        : NULL;
 }
 
-/* Runs a node's derivative in a scope of its own and hands the results on. */
+/* Runs a node's derivative in its own scope and adds the results to the pending gradients of the inputs. */
 static bool derive(call *k, pending *p, lg__vjp *v, bool *needs, lg_tensor **sums)
 {
         lg__node *n = p->node;
@@ -216,7 +218,7 @@ static bool derive(call *k, pending *p, lg__vjp *v, bool *needs, lg_tensor **sum
 bool lg__derive_node(call *k, pending *p)
 {
         enum { few = 16 };
-        lg_tensor *tensors[3 * few]; /* not set */
+        lg_tensor *tensors[3 * few]; /* left uninitialised */
         bool flags[few];
         lg__node *n = p->node;
         const size_t count = (size_t)n->in_count, size = 3 * count * sizeof *tensors;

@@ -1,32 +1,33 @@
-/* graph.h - the recorded graph: nodes, their edges and what they save. Private to libgrad/. */
+/* graph.h - the recorded graph: nodes, the edges between them and the values they save. Private to libgrad/. */
 #ifndef LG_GRAPH_PRIVATE_H
 #define LG_GRAPH_PRIVATE_H
 
 #include "tensor/tensor.h"
 
-/* Where a gradient goes on: an output of another node; of what shape and dtype that value was. node NULL: nowhere. */
+/* Edge from an input of a node to the node output that the input came from, with the input's shape, dtype and device.
+ * node is NULL if that input needs no gradient. */
 typedef struct lg__edge {
         lg__node *node;
-        const int64_t *size; /* ndim of them, in the node's record */
+        const int64_t *size; /* ndim sizes, stored in the node's allocation */
         int output, ndim;
         lg_dtype dtype;
         lg_device device;
 } lg__edge;
 
-/* A value kept for a derivative: storage and layout, and where it came from (an output of the node itself: the node is
- * not named here, or it would keep itself alive). */
+/* Tensor value saved for the derivative of a node: a reference to its storage, and its layout. No reference to the
+ * node that computed the value is kept, because a node that refers to itself would never be freed. */
 typedef struct lg__saved {
         lg__storage *storage;
-        const int64_t *size; /* ndim of them, and as many strides, in the node's record */
+        const int64_t *size; /* ndim sizes, then ndim strides, stored in the node's allocation */
         int64_t offset;
         lg_dtype dtype;
         int ndim;
         uint32_t version;
-        int slot; /* which input or output */
+        int slot; /* index of the saved input or output of the node */
         bool is_output;
 } lg__saved;
 
-/* Those sizes as a shape. */
+/* Returns an array of ndim sizes as a shape. */
 static inline lg_shape lg__shape_of(const int64_t *size, int ndim)
 {
         lg_shape s = {.ndim = ndim};
@@ -42,7 +43,7 @@ static inline bool lg__sizes_equal(const lg__layout *at, const int64_t *size, in
         return equal;
 }
 
-typedef struct lg__cast lg__cast; /* autocast.c */
+typedef struct lg__cast lg__cast; /* the cached 16-bit copy of a leaf; defined in autocast.c */
 typedef struct lg__hook {
         struct lg__hook *next;
         lg_hook_fn *fn;
@@ -50,70 +51,75 @@ typedef struct lg__hook {
         int output;
 } lg__hook;
 
-/* Looks on while backwards run, and is told as soon as the gradient of one of its tensors is complete. In the context's
- * list from lg__watcher_add to lg__watcher_remove, which nothing calls while one runs. Functions that return false have
- * set an error. */
+/* Watcher of backward passes, which is called as soon as the gradient of one of its tensors is complete. It is in the
+ * context's list from lg__watcher_add() to lg__watcher_remove(), which is never called during a backward pass.
+ * Callbacks that return false have set an error. */
 typedef struct lg__watcher {
         struct lg__watcher *next;
-        const void *call;                          /* the backward that runs; NULL: none */
-        const char *name;                          /* for messages */
-        lg_list (*tensors)(struct lg__watcher *w); /* some may have no leaf */
+        const void *call; /* the backward pass being watched, or NULL outside one */
+        const char *name; /* prefix of error messages */
+        lg_list (*tensors)(
+                struct lg__watcher *w); /* returns the tensors to watch; those without a leaf node are skipped */
         bool (*begin)(struct lg__watcher *w);
-        bool (*complete)(struct lg__watcher *w, int64_t number); /* what this backward brings is in the kept gradient */
-        bool (*end)(struct lg__watcher *w, bool ok);             /* !ok: an error is set */
-        void (*free)(struct lg__watcher *w);                     /* its owner ends */
+        bool (*complete)(struct lg__watcher *w, int64_t number); /* tensors(w)[number] has its final gradient */
+        bool (*end)(struct lg__watcher *w, bool ok); /* after the backward pass; if ok is false, an error is set */
+        void (*free)(struct lg__watcher *w);         /* called when the owner of the watcher is freed */
 } lg__watcher;
 void lg__watcher_add(lg_ctx *c, lg__watcher *w);
 void lg__watcher_remove(lg_ctx *c, lg__watcher *w);
 
-/* One application of an op, or a leaf (op NULL, one output). */
+/* Node of the graph: one application of an op, or a leaf, which has op NULL and one output. */
 struct lg__node {
         const lg__op *op;
         lg_ctx *ctx;
         uint64_t sequence;
         int refs;
         int in_count, out_count, saved_count;
-        bool freed;                  /* what it saved is gone: a backward went through */
-        size_t bytes;                /* of this record */
-        lg__hook *hooks;             /* the last one, behind which the first comes; NULL: none */
-        lg__cast *cast;              /* of a leaf, that a region of lg_autocast() keeps; or NULL */
-        lg_tensor **grads;           /* by output, of leaves and retained outputs; NULL: none is kept */
-        uint32_t retain;             /* outputs whose gradient is kept, by bit */
-        lg__node *next;              /* in the work list of unref */
-        struct lg__pending *pending; /* in the innermost backward call that reached it */
-        char *where;                 /* the module that recorded it, if an observer noted it; NULL: not known */
-        lg__edge *edges;             /* in_count */
-        lg__saved *saved;            /* saved_count */
+        bool freed;        /* a backward pass has already freed the saved values */
+        size_t bytes;      /* size of the whole allocation: node, edges, saved values, sizes, attributes */
+        lg__hook *hooks;   /* last element of a circular list, so hooks->next is the first hook; NULL: no hooks */
+        lg__cast *cast;    /* 16-bit copy of this leaf that an lg_autocast() region caches, or NULL */
+        lg_tensor **grads; /* accumulated gradients of leaves and retained outputs, indexed by output; NULL: none yet */
+        uint32_t retain;   /* bit i: the gradient of output i is accumulated in grads[i] */
+        lg__node *next;    /* next node to free, during lg__node_unref() */
+        struct lg__pending *pending; /* this node's record in the innermost backward call that reached it, or NULL */
+        char *where;                 /* path of the module that recorded the node, if an observer noted it, or NULL */
+        lg__edge *edges;             /* in_count edges, one for each input */
+        lg__saved *saved;            /* saved_count saved inputs and outputs */
         void *attributes;
 };
 void lg__node_ref(lg__node *n);
-void lg__node_unref(lg__node *n);      /* NULL: nothing; never recurses */
-void lg__node_free_saved(lg__node *n); /* after a backward that does not retain the graph */
-/* The node of a leaf that requires grad, made when it is first needed. */
+void lg__node_unref(lg__node *n); /* n may be NULL; frees chains of nodes without recursion */
+void lg__node_free_saved(
+        lg__node *n); /* frees the saved values, after a backward pass that does not retain the graph */
+/* Returns the leaf node of t, and creates it if t has none. */
 lg__node *lg__leaf_node(lg_tensor *t);
-/* t, which ends, leaves its node, and takes the gradient that is kept for it along. */
+/* Detaches t from its node before t is freed, and frees the gradient stored for t. */
 void lg__leave_node(lg_tensor *t);
-/* A forward that a backward runs again: what was recorded since, and the tensors that it is given, and LG_END. */
+/* Forward pass that a backward pass recomputes (lg_recompute): the sequence number when it began, and its `count`
+ * inputs and parameters, some of which may be LG_END. */
 typedef struct lg__rerun {
         uint64_t since;
         lg_tensor *const *given;
         int count;
-        const char *name; /* of the module */
+        const char *name; /* type of the module, for messages */
 } lg__rerun;
-/* Ends the cast that is kept of a leaf, or those of all leaves. */
+/* Frees the cached 16-bit copy of one leaf, or of all leaves of a context. */
 void lg__drop_cast(const lg__node *leaf);
 void lg__drop_casts(lg_ctx *c);
-/* Forgets a kept gradient. */
+/* Frees the accumulated gradient of an output, if there is one. */
 void lg__node_clear_grad(lg__node *n, int output);
-/* False, with an error of `op`, if the two gradients of one value are on two devices: its module moved in between. */
+/* Returns false and sets an error prefixed with `op` if two gradients of one value differ in device or dtype, because
+ * the parameter's module was moved or cast after part of the graph was recorded. */
 bool lg__gradients_meet(const lg_tensor *was, const lg_tensor *g, const char *op);
-/* Another handle, owned by the library, of the same value. */
+/* Returns another handle of the same value and node, owned by the library, or NULL with an error. */
 lg_tensor *lg__alias_of(const lg_tensor *g);
-/* lg_backward() by another name, of a loss that was checked. */
+/* Runs lg_backward() on a loss that the caller has checked. Error messages begin with `name`. */
 bool lg__backward(const char *name, lg_tensor *loss, lg_backward_options o);
-/* lg_grad() of y, given its gradient, both tensors of the innermost scope: they end before the derivatives run. */
+/* Runs lg_grad() from y, whose gradient is `grad`, and stores the results in ret. Both are tensors of the innermost
+ * scope, and are freed before the derivatives run, to save memory. */
 bool lg__spend_grad(lg_tensor *y, lg_tensor *grad, lg_list inputs, bool create_graph, lg_tensor **ret);
-/* Takes over g, a tensor that the caller owns, as (part of) the gradient of a leaf or retained output. */
+/* Adds g to the accumulated gradient of a leaf or retained output. Takes ownership of g, which the caller owned. */
 bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_graph);
 
 #endif

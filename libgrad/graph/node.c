@@ -1,4 +1,5 @@
-/* node.c - nodes of the recorded graph: their life, leaves, kept gradients, hooks, and what a user asks of them. */
+/* node.c - nodes of the recorded graph: creation and release, leaves, accumulated gradients, hooks, and the public
+ * functions for them. */
 #include "graph/op.h"
 
 void lg__node_ref(lg__node *n)
@@ -6,11 +7,11 @@ void lg__node_ref(lg__node *n)
         n->refs++;
 }
 
-/* Drops what a node holds, except its edges' nodes. */
+/* Releases the saved values of a node. */
 static void release_values(lg__node *n)
 {
         int count = n->saved_count;
-        n->saved_count = 0; /* first: release functions may look at the graph */
+        n->saved_count = 0; /* set first, because release functions may inspect the graph */
         for (int i = 0; i < count; i++)
                 lg__storage_unsave(n->saved[i].storage);
 }
@@ -34,9 +35,8 @@ static void release_rest(lg__node *n)
         n->grads = NULL;
 }
 
-/* Nodes that are to go wait in a list, so that a chain of any length is freed without recursion. Kept gradients are
- * handles with nodes of their own: releasing them enters here again, at most once deeper for each order of derivative.
- */
+/* Frees nodes from a work list, so that a chain of any length needs no recursion. Accumulated gradients may have nodes
+ * of their own: releasing them calls this function again, one level deeper for each order of derivative. */
 void lg__node_unref(lg__node *n)
 {
         if (!n || --n->refs)
@@ -81,10 +81,10 @@ void lg__leave_node(lg_tensor *t)
         lg__node *n = t->node;
         t->node = NULL;
         lg__drop_cast(n);
-        /* Nobody can read it any more; and a gradient with a graph of its own may lead back to this node. */
+        /* The gradient cannot be read any more, and if it has a graph, its graph may refer back to this node. */
         if (!t->alias && (n->retain >> t->output & 1)) {
                 lg__node_clear_grad(n, t->output);
-                n->retain &= ~(1u << t->output); /* a backward on its way keeps none here either */
+                n->retain &= ~(1u << t->output); /* a backward pass in progress must not accumulate here */
         }
         lg__node_unref(n);
 }
@@ -105,7 +105,8 @@ static bool grads_ready(lg__node *n)
         return n->grads != NULL;
 }
 
-/* A gradient that is kept has its values for itself: others may hold the storage that arrived. */
+/* Returns g, or a copy if g's storage is shared or its layout is neither row-major nor that of channels-last weights:
+ * an accumulated gradient owns its values. Takes ownership of g. */
 static lg_tensor *for_itself(lg_tensor *g)
 {
         if (g->storage->refs == 1 && (lg__layout_is_contiguous(&g->at) || lg__lies_last(g)))
@@ -151,7 +152,7 @@ bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_grap
                 lg__tensor_release(g);
                 if (!sum)
                         return false;
-                n->grads[output] = sum; /* first: release functions of what was there may ask for it */
+                n->grads[output] = sum; /* store first, because releasing the old gradient may call back */
                 lg__tensor_release(was);
                 return true;
         }
@@ -161,7 +162,7 @@ bool lg__node_accumulate(lg__node *n, int output, lg_tensor *g, bool create_grap
         return ok;
 }
 
-/* ---- what users ask ---- */
+/* ---- public functions ---- */
 
 lg_tensor *lg_set_requires_grad(lg_tensor *t, bool on)
 {
@@ -183,7 +184,7 @@ lg_tensor *lg_set_requires_grad(lg_tensor *t, bool on)
                 lg__node *n = t->node;
                 t->node = NULL;
                 lg__drop_cast(n);
-                n->retain = 0; /* a backward on its way keeps no gradient there either */
+                n->retain = 0; /* a backward pass in progress must not accumulate here */
                 lg__node_clear_grad(n, 0);
                 lg__node_unref(n);
         }

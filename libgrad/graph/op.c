@@ -1,9 +1,9 @@
-/* op.c - applying an op: every check, cast, shape rule, kernel and record goes through lg__apply. */
+/* op.c - applies ops. All checks, casts, shape rules, kernel calls and recording happen in lg__apply(). */
 #include <string.h>
 #include "core/observer.h"
 #include "graph/op.h"
 
-#define FEW 16 /* inputs for which no memory is asked */
+#define FEW 16 /* number of inputs up to which the array is on the stack */
 
 static bool drop_outputs(lg__call *call, int count)
 {
@@ -29,7 +29,7 @@ static bool needs_gradient(const lg_tensor *t)
         return t && t->node && lg__dtype_float(t->at.dtype);
 }
 
-/* The operands of which an input needs its gradient, by bit. */
+/* Returns a mask of the operands that have an input which needs a gradient, bits LG__BY(operand). */
 static uint32_t needs_of(const lg__call *call)
 {
         uint32_t needs = 0;
@@ -59,7 +59,8 @@ static int count_saved(const lg__call *call, uint32_t needs)
         return count;
 }
 
-/* Sizes and strides that a node remembers: how many, and where the next ones go. */
+/* Returns how many int64_t a node needs for sizes and strides: sizes of all inputs, and sizes and strides of saved
+ * values. */
 static size_t count_sizes(const lg__call *call, uint32_t needs)
 {
         size_t count = 0;
@@ -92,7 +93,7 @@ static lg__node *new_node(const lg__call *call, uint32_t needs)
         return n;
 }
 
-/* Puts items at *next, behind those of before. */
+/* Appends `count` items at *next and advances *next. Returns where the items were stored. */
 static const int64_t *put_sizes(int64_t **next, const int64_t *items, int count)
 {
         int64_t *at = *next;
@@ -134,7 +135,8 @@ static void connect(lg__node *n, const lg__call *call, int64_t **next)
         }
 }
 
-/* Of a forward that runs again, only gradients of what it is given go on: those of others would be lost. */
+/* Fails if a recomputed forward uses a tensor that requires grad and is neither an input nor a parameter of the
+ * module: its gradient would be lost. */
 static bool rerun_knows(const lg__call *call, const lg__rerun *r)
 {
         for (int i = 0; i < call->in_count; i++) {
@@ -151,7 +153,8 @@ static bool rerun_knows(const lg__call *call, const lg__rerun *r)
         return true;
 }
 
-/* Puts the application into the graph, if a gradient may be asked through it. */
+/* Records the application as a node of the graph if an input needs a gradient, the op has a derivative and an output
+ * is a float. */
 static bool record(lg__call *call)
 {
         const uint32_t needs = call->op->vjp && call->ctx->recording ? needs_of(call) : 0;
@@ -206,12 +209,13 @@ static bool run(lg__call *call, lg_tensor **in)
         return (ok && !call->ctx->error) || drop_outputs(call, call->out_count);
 }
 
-/* Of inputs that are accepted, and which this may replace by casts. */
+/* Applies an op to inputs that lg__accept() has checked. Casts replace the entries of `inputs`, a copy of `in`, and
+ * are released at the end. */
 static lg_tensor *apply(const lg__op *op, lg_ctx *c, lg_tensor **inputs, lg_tensor *const *in, int in_count,
                         const void *attributes, lg_tensor **ret_out)
 {
         _Alignas(16) char copy[LG__MAX_ATTRIBUTES];
-        lg__call call; /* most of its layouts are not used: they are not set */
+        lg__call call; /* not zeroed as a whole, because most layouts are unused */
         call.ctx = c;
         call.op = op;
         call.in_count = in_count;
@@ -226,7 +230,7 @@ static lg_tensor *apply(const lg__op *op, lg_ctx *c, lg_tensor **inputs, lg_tens
         bool ok = run(&call, inputs);
         for (int i = 0; i < call.out_count && ok && ret_out; i++)
                 ret_out[i] = call.out[i];
-        /* Casts that the op does not save are not needed any longer. */
+        /* Releases the casts; values that the derivative needs are saved in the node. */
         for (int i = 0; i < in_count; i++)
                 if (inputs[i] != in[i])
                         lg__tensor_release(inputs[i]);
@@ -235,7 +239,7 @@ static lg_tensor *apply(const lg__op *op, lg_ctx *c, lg_tensor **inputs, lg_tens
 
 static lg_tensor *compose(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int in_count, const void *options)
 {
-        lg__call call; /* none of its layouts is used: they are not zeroed */
+        lg__call call; /* layouts are not zeroed, because composites use none */
         memset(&call, 0, offsetof(lg__call, out_at));
         call.ctx = c;
         call.op = op;

@@ -1,35 +1,37 @@
-/* op.h - what an op is, and the one function that applies it. Private to libgrad/. */
+/* op.h - the description of an op (lg__op), and lg__apply(), the only function that applies ops. Private to libgrad/.
+ */
 #ifndef LG_OP_H
 #define LG_OP_H
 
 #include "graph/graph.h"
 
 #define LG__MAX_OUT 8
-#define LG__MAX_ATTRIBUTES 256 /* bytes of an op's attributes */
+#define LG__MAX_ATTRIBUTES 256 /* maximum size in bytes of an op's attributes */
 
-/* ---- signatures: all of an op that can be said in data ---- */
+/* ---- signatures: the operands and results of an op, described as data ---- */
 
-/* Which dtypes an operand takes. Those up to LG__FLOAT take part in the promotion of an op that promotes. */
+/* Dtypes that an operand accepts. Classes up to LG__FLOAT take part in the type promotion of ops with LG__PROMOTE. */
 typedef enum lg__class {
-        LG__ANY,    /* any */
-        LG__NUMBER, /* any; bool is cast to i64 */
-        LG__WHOLE,  /* any; all integers and bool are cast to i64 */
-        LG__REAL,   /* any; integers and bool are cast to f32 */
+        LG__ANY,    /* any dtype */
+        LG__NUMBER, /* any dtype; bool is cast to i64 */
+        LG__WHOLE,  /* any dtype; integers and bool are cast to i64 */
+        LG__REAL,   /* any dtype; integers and bool are cast to f32 */
         LG__FLOAT,  /* float dtypes */
-        LG__WEIGHT, /* float dtypes; cast to f64 beside an input 0 of f64, else to f32 */
+        LG__WEIGHT, /* float dtypes; cast to f64 if input 0 is f64, else to f32 */
         LG__INDEX,  /* i64 */
         LG__MASK    /* bool */
 } lg__class;
 
-/* Which layout an operand has; one of another is copied, and the copy recorded. */
+/* Memory layout that an op needs of an operand. An operand with another layout is copied, and the copy is recorded in
+ * the graph. */
 typedef enum lg__order {
-        LG__STRIDED,       /* any */
+        LG__STRIDED,       /* any strides */
         LG__ROW_MAJOR,     /* contiguous */
-        LG__CHANNELS_LAST, /* from 3 dimensions on; below, contiguous */
-        LG__KERNEL         /* row-major or, on devices whose convolutions take it, channels last */
+        LG__CHANNELS_LAST, /* channels last with 3 or more dimensions, else contiguous */
+        LG__KERNEL         /* row-major, or channels last on devices whose convolutions accept such weights */
 } lg__order;
 
-/* Bits of lg__operand.saved_for: the derivative by input i. */
+/* Bit of lg__operand.saved_for: the derivative with respect to input i needs this operand. */
 #define LG__BY(i) (1u << (i))
 
 typedef struct lg__operand {
@@ -37,8 +39,8 @@ typedef struct lg__operand {
         lg__class takes;
         lg__order order;
         bool optional;      /* may be NULL */
-        bool variadic;      /* the last one: one or more, which share a bit of saved_for */
-        uint32_t saved_for; /* the derivatives that need its value */
+        bool variadic;      /* last operand only: stands for one or more inputs, which share one bit LG__BY(i) */
+        uint32_t saved_for; /* bits LG__BY(i): the value is saved if the derivative by input i is needed */
 } lg__operand;
 
 typedef struct lg__result {
@@ -46,23 +48,23 @@ typedef struct lg__result {
         uint32_t saved_for;
 } lg__result;
 
-/* What lg_autocast() makes of float inputs, if none is f64: nothing, casts to the dtype of the region, to f32, or to
- * the widest of them. They are those of PyTorch's ATen/autocast_mode.h for CUDA. What a composite of the first class
- * does inside is not cast either. */
+/* How lg_autocast() casts the float inputs of an op, unless one is f64: not at all, to the dtype of the region, to
+ * f32, or to the widest of their dtypes. The choices are those of PyTorch's ATen/autocast_mode.h for CUDA. Ops applied
+ * inside a composite are not cast again, not even if the composite is LG__AS_IT_IS. */
 typedef enum lg__autocast { LG__AS_IT_IS, LG__LOW, LG__F32, LG__WIDEST } lg__autocast;
 
 enum {
         LG__PROMOTE = 1,   /* inputs are cast to their common dtype */
         LG__ALIASES = 2,   /* the result shares the storage of input 0 */
         LG__ACROSS = 4,    /* inputs and results may be on several devices */
-        LG__UNORDERED = 8, /* sums in any order, unless lg_set_deterministic is on */
-        LG__HANDLES = 16,  /* its derivative is the program's: it gets handles that it may keep */
-        LG__ADDS = 32      /* adds to input 0 in place */
+        LG__UNORDERED = 8, /* may sum in any order, unless lg_set_deterministic() is on */
+        LG__HANDLES = 16,  /* the derivative runs user code, which may keep tensors: no handles on the stack */
+        LG__ADDS = 32      /* adds to input 0 in place; the result is input 0 */
 };
 
-/* ---- attributes: typed fields, from which the struct and its text are made ---- */
+/* ---- attributes: lists of typed fields, which define the struct of an op's attributes and its description ---- */
 
-/* The types of fields, in C: numbers, and others. */
+/* Types of fields, as TYPE(name, C type): first numbers, then all types. */
 #define LG__NUMBER_TYPES(TYPE)                                                                                         \
         TYPE(bool, bool)                                                                                               \
         TYPE(int, int)                                                                                                 \
@@ -87,12 +89,13 @@ LG__FIELD_TYPES(LG__TYPE)
 typedef struct lg__field {
         const char *name;
         lg__field_type type;
-        double usual; /* the default of a number, which texts leave out */
+        double usual; /* default value of a number, which is left out when attributes are printed */
 } lg__field;
 #define LG__MEMBER(type, name, usual) lg__field_##type name;
 #define LG__ROW(type, name, usual) {#name, LG__FIELD_##type, usual},
-/* LG__ATTRIBUTES(cumsum, FIELDS) with a list FIELDS(FIELD) of FIELD(type, name, default) makes the struct
- * cumsum_attributes and cumsum_fields, its description for LG__HAS(cumsum) in the signature. */
+/* LG__ATTRIBUTES(cumsum, FIELDS), with a list FIELDS(FIELD) of FIELD(type, name, default), defines the struct
+ * cumsum_attributes and the array cumsum_fields, which describes it. LG__HAS(cumsum) in an op's definition refers to
+ * both. */
 #define LG__ATTRIBUTES(of, FIELDS)                                                                                     \
         typedef struct of##_attributes {                                                                               \
                 FIELDS(LG__MEMBER)                                                                                     \
@@ -103,37 +106,38 @@ typedef struct lg__field {
 
 /* ---- ops ---- */
 
-/* An application on its way: inputs after promotion, outputs to be described (infer) and filled (forward). */
+/* Application of an op in progress: inputs after promotion, and outputs, described by infer and computed by forward. */
 typedef struct lg__call {
         lg_ctx *ctx;
         const lg__op *op;
         lg__device *device;
         int in_count;
-        lg_tensor *const *in; /* entries are NULL where an optional operand was not given */
-        void *attributes;     /* a copy, in which infer completes what depends on the inputs; of a composite: options */
-        uint32_t moved;       /* the inputs that forward has changed in place, bits LG__BY(i) */
+        lg_tensor *const *in; /* in_count inputs; NULL where an optional operand is absent */
+        void *attributes;     /* a copy, which infer may complete from the inputs; for a composite, its options */
+        uint32_t moved;       /* bits LG__BY(i) of the inputs that forward changed in place */
         int out_count;
-        lg_tensor *out[LG__MAX_OUT]; /* out_count of them, made by lg__apply between infer and forward */
-        /* Set by infer: dtype and shape, strides unless row-major; of aliases all of it. Before, the first result is
-         * like input 0, in dtype and shape or as its alias, and the others are zero. */
+        lg_tensor *out[LG__MAX_OUT]; /* out_count tensors, created by lg__apply() after infer and before forward */
+        /* Layouts of the results, set by infer: dtype and shape, and strides unless the result is row-major; for ops
+         * with LG__ALIASES, all fields. On entry to infer, out_at[0] is like input 0 and the others are zero. */
         lg__layout out_at[LG__MAX_OUT];
 } lg__call;
 
-/* A derivative on its way. */
+/* Computation of a node's derivative (vector-Jacobian product) in progress. */
 typedef struct lg__vjp {
         lg_ctx *ctx;
         const lg__op *op;
         const lg__node *node;
         const void *attributes;
         int in_count, out_count;
-        lg_tensor **in;      /* saved inputs; NULL: not saved */
-        lg_tensor **grad_in; /* to be set where needs[i]; shapes broadcast to the input's are summed later */
-        /* The sum of what has arrived at that input, of its dtype, shape and device: a derivative may add to it in
-         * place, and set grad_in[i] to it. NULL: nothing has, or it may not be changed. */
+        lg_tensor **in;      /* saved inputs; NULL where an input was not saved */
+        lg_tensor **grad_in; /* results, set where needs[i]; broadcast dimensions may be left, and are summed later */
+        /* Gradient accumulated so far at input i, of its dtype, shape and device. A derivative may add to it in place
+         * and set grad_in[i] to it. NULL if there is none yet, or if it must not be changed. */
         lg_tensor **sums;
         const bool *needs;
-        lg_tensor *out[LG__MAX_OUT];  /* saved outputs; NULL: not saved */
-        lg_tensor *grad[LG__MAX_OUT]; /* of the outputs, NULL: nobody used it; may be released and set to NULL */
+        lg_tensor *out[LG__MAX_OUT]; /* saved outputs; NULL where an output was not saved */
+        lg_tensor *
+                grad[LG__MAX_OUT]; /* gradients of the outputs; NULL if unused. May be released early and set to NULL */
 } lg__vjp;
 
 struct lg__op {
@@ -143,17 +147,18 @@ struct lg__op {
         int operand_count, result_count;
         unsigned flags;
         lg__autocast autocast;
-        const lg__field *fields; /* of the attributes, up to one without a name; NULL: none */
+        const lg__field
+                *fields; /* description of the attributes, ended by a field without a name; NULL: no attributes */
         size_t attributes_bytes;
-        bool (*infer)(lg__call *call);   /* shape rule: what the results are, without making them; NULL: like input 0 */
-        bool (*forward)(lg__call *call); /* NULL: nothing is computed */
-        bool (*vjp)(lg__vjp *v);         /* the derivative, written in ops; NULL: there is none */
-        bool (*fused)(lg__vjp *v);       /* the same by a kernel, first order only; may be NULL */
-        /* A composite has nothing of these but makes its first result of other ops. */
+        bool (*infer)(lg__call *call);   /* shape rule: sets out_at, out_count; NULL: like input 0 */
+        bool (*forward)(lg__call *call); /* computes the results; NULL for views, which compute nothing */
+        bool (*vjp)(lg__vjp *v);         /* derivative made of ops, differentiable itself; NULL: none */
+        bool (*fused)(lg__vjp *v);       /* derivative by a kernel, for first order only; may be NULL */
+        /* Composites leave the four members above NULL and compute their first result with other ops. */
         lg_tensor *(*compose)(const lg__call *call);
-        void (*release)(lg_ctx *c, const void *attributes); /* of a node that ends; NULL: nothing to do */
-        int pointwise;   /* lg_pointwise_id of an elementwise op's kernel; its derivatives follow */
-        uint32_t passes; /* elementwise: the derivatives that are the gradient itself, bits LG__BY(i) */
+        void (*release)(lg_ctx *c, const void *attributes); /* called when a node is freed; may be NULL */
+        int pointwise;   /* lg_pointwise_id of an elementwise op's kernel, whose derivative kernels have the next ids */
+        uint32_t passes; /* elementwise: bits LG__BY(i) where the derivative is the gradient unchanged */
 };
 #define LG__COUNT_OF(type, ...) ((int)(sizeof((const type[]){__VA_ARGS__}) / sizeof(type)))
 #define LG__OPERANDS(...)                                                                                              \
@@ -161,50 +166,54 @@ struct lg__op {
 #define LG__RESULTS(...)                                                                                               \
         .results = (const lg__result[]){__VA_ARGS__}, .result_count = LG__COUNT_OF(lg__result, __VA_ARGS__)
 
-/* LG__DEFINE(matmul, LG__OPERANDS(...), ...) is the op of that name. LG__COMPOSITE(mean, {"x", LG__FLOAT}) is the one
- * of a static function compose_mean. */
+/* LG__DEFINE(matmul, LG__OPERANDS(...), ...) defines the op lg__op_matmul. LG__COMPOSITE(mean, {"x", LG__FLOAT})
+ * defines a composite computed by the static function compose_mean(). */
 #define LG__DEFINE(of, ...) const lg__op lg__op_##of = {.name = #of, __VA_ARGS__};
 #define LG__COMPOSITE(of, ...) LG__DEFINE(of, .compose = compose_##of, LG__OPERANDS(__VA_ARGS__))
 
-/* The structural ops, each of which stands in the file of its family, and composites: LG__OP(matmul) for one. The
- * elementwise ones by the number of their kernel. */
+/* Ops and composites listed in ops.def, defined in the files of ops/; LG__OP(matmul) is a pointer to one. Elementwise
+ * ops are in the array lg__pointwise_ops, indexed by the id of their kernel. */
 #define OP(name) extern const lg__op lg__op_##name;
 #define COMPOSITE(name) OP(name)
 #include "ops/ops.def"
-extern const lg__op lg__pointwise_ops[LG_PW_COUNT]; /* rows without a name: derivatives */
+extern const lg__op lg__pointwise_ops[LG_PW_COUNT]; /* ids of derivative kernels have an empty row, without a name */
 #define LG__OP(name) (&lg__op_##name)
 bool lg__has_elementwise(const char *name);
-/* Whether an elementwise op takes these numbers; if not, sets an error of `name`. */
+/* Returns whether p0 and p1 are valid parameters of elementwise op `id`; if not, sets an error that begins with
+ * `name`. */
 bool lg__pointwise_takes(lg_ctx *c, const char *name, int id, double p0, double p1);
 
-/* remake.c: with the recipe of its result, an application that was recorded lets what follows save nothing but that. */
+/* Stores how to recompute the result of a large activation from its input (remake.c), so that its memory can be freed
+ * while only the backward pass needs it. Returns false and sets an error if there is no memory. */
 bool lg__remember(const lg__call *call);
-/* Makes what a derivative reads again, if it was given back; errors are those of `name`. */
+/* Recomputes the values of s if its memory was freed. Returns false and sets an error, prefixed with `name`, on
+ * failure. */
 bool lg__remake(lg__storage *s, const char *name);
 
-/* The name of input i. */
+/* Returns the name of input i. */
 const char *lg__operand_name(const lg__op *op, int i);
 static inline const lg__operand *lg__operand_of(const lg__op *op, int i)
 {
         return &op->operands[i < op->operand_count ? i : op->operand_count - 1];
 }
-/* The attributes that are not the usual ones, "dim 1, descending"; cut to the text's size. */
+/* Text of the attributes that differ from their defaults, such as "dim 1, descending", cut to 199 characters. */
 typedef struct lg__attributes_text {
         char s[200];
 } lg__attributes_text;
 lg__attributes_text lg__attributes_text_of(const lg__op *op, const void *attributes);
 
-/* The context of these inputs if they are all that the op's signature wants: given, live, of one context without an
- * error and of one device, of the right dtypes. Else NULL, with an error where there is a context to take it. */
+/* Returns the context of the inputs if they fit the op's signature: given, live, of one context without an error, of
+ * one device and of the right dtypes. Otherwise returns NULL, and sets an error if any input has a context. */
 lg_ctx *lg__accept(const lg__op *op, lg_tensor *const *in, int in_count);
-/* Casts and copies inputs to the dtypes and layouts of the signature; recorded. */
+/* Casts and copies the inputs to the dtypes and layouts of the op's signature, recorded in the graph. Replaces the
+ * entries of `in`. Returns false and sets an error on failure. */
 bool lg__prepare(const lg__op *op, lg_tensor **in, int in_count);
 
-/* Applies an op: checks, promotion, shape rule, outputs, kernel, recording. Entries of in may be NULL, which is an
- * error unless the operand is optional. attributes: NULL if the op has none. Gives the results to ret_out, unless that
- * is NULL, and returns the first, or NULL. */
+/* Applies an op: checks, promotion, shape rule, outputs, kernel, recording. An entry of `in` may be NULL only if its
+ * operand is optional. attributes is NULL if the op has none. Stores all results in ret_out unless that is NULL, and
+ * returns the first result, or NULL and sets an error. */
 lg_tensor *lg__apply(const lg__op *op, lg_tensor *const *in, int in_count, const void *attributes, lg_tensor **ret_out);
-/* The same of an op whose inputs lg_autocast() casts: autocast.c. */
+/* Applies an op inside an lg_autocast() region, after casting its inputs (autocast.c). */
 lg_tensor *lg__apply_cast(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int in_count, const void *attributes,
                           lg_tensor **ret_out);
 lg_tensor *lg__apply1(const lg__op *op, lg_tensor *x, const void *attributes);
@@ -212,41 +221,42 @@ lg_tensor *lg__apply2(const lg__op *op, lg_tensor *x, lg_tensor *y, const void *
 #define LG__APPLY(name, attributes, ...)                                                                               \
         lg__apply(LG__OP(name), (lg_tensor *[]){__VA_ARGS__}, LG__COUNT_OF(lg_tensor *, __VA_ARGS__), attributes, NULL)
 
-/* The dtype that an op of these n inputs, some of which may be NULL, computes in. PyTorch's rule: 0-d tensors decide
- * only if they are of a higher category (bool, integer, float) than the others. */
+/* Returns the dtype in which an op with these n inputs, some of which may be NULL, computes. As in PyTorch, 0-d
+ * tensors count only if their category (bool < integer < float) is higher than that of the other tensors. */
 lg_dtype lg__common_dtype(lg_tensor *const *in, int n);
-/* 16-bit floats as f32, others as they are, NULL as NULL. Functions that are made of several ops compute so and cast
- * their result: it is rounded once, and what leads to it may be out of the 16-bit range. */
+/* Returns x cast to f32 if it is a 16-bit float, else x, which may be NULL. Functions made of several ops compute in
+ * f32 and cast only the result, so that it is rounded once and intermediate values cannot overflow 16 bits. */
 static inline lg_tensor *lg__widened(lg_tensor *x)
 {
         return x && (x->at.dtype == LG_F16 || x->at.dtype == LG_BF16) ? lg_cast(x, LG_F32) : x;
 }
 
-/* The result of an op that is no view, made of x by others that may have had nothing to do. */
+/* Returns y, the result of a composite that never returns a view, or a copy of y if y still shares the storage of x. */
 static inline lg_tensor *lg__made(lg_tensor *y, const lg_tensor *x)
 {
         return y && y->storage == x->storage ? lg_copy(y, LG_NO_DEVICE) : y;
 }
 
-/* x itself if it lies channels-last already, else a copy that does (recorded); 3 dimensions or more. */
+/* Returns x if it is in channels-last layout, else a recorded copy that is. x has 3 dimensions or more. */
 lg_tensor *lg__channels_last(lg_tensor *x);
-/* x summed to a shape that broadcasts to x's: the one place where gradients of broadcasts are summed. */
+/* Returns x summed to a shape that broadcasts to x's shape. Gradients of broadcast inputs are reduced only here. */
 lg_tensor *lg__sum_to(lg_tensor *x, lg_shape shape);
-/* x less its mean over these dimensions, of a float dtype. */
+/* Returns x minus its mean over these dimensions; x is of a float dtype. */
 lg_tensor *lg__centered(lg_tensor *x, lg_dims dims);
-/* A 0-d constant of x's dtype and device, outside the graph. */
+/* Returns a 0-d tensor with this value, of x's dtype and device, that is not part of the graph. */
 lg_tensor *lg__constant(const lg_tensor *x, double value);
-/* True if t's values may be changed in place (inplace.c); otherwise an error is set. Who changes them bumps the
- * storage's version. */
+/* Returns true if t's values may be changed in place, else false and sets an error (inplace.c). The caller must then
+ * increment the version of t's storage. */
 bool lg__may_change(const lg_tensor *t, const char *op, const char *argument);
-/* That a loss knows this reduction. LG_BATCH_MEAN is for those that say so. */
+/* Checks that `reduction` is valid for a loss; LG_BATCH_MEAN is valid only if batch_mean. Sets an error if not. */
 bool lg__check_reduction(lg_ctx *c, const char *op, lg_reduction reduction, bool batch_mean);
-/* A gradient on its way that a derivative may change in place: nobody else sees it, and nothing is recorded. */
+/* Returns whether a derivative may change the gradient g in place: no other handle shares its storage, it is dense,
+ * and nothing is recorded. */
 bool lg__grad_is_unseen(const lg_tensor *g);
-/* g where the result of a node under derivation, of a layer with ReLU, is above 0, else 0: g itself where it may be
- * changed. May set grad_in[2], of the bias, if that is needed. */
+/* Returns g where the output of the node (a layer with fused ReLU) is above 0, else 0. Changes g in place if possible.
+ * May also set grad_in[2], the gradient of the bias, if that is needed. */
 lg_tensor *lg__grad_of_relu(lg__vjp *v, lg_tensor *g);
-/* The shape and dtype of input i of a node under derivation. */
+/* Returns the edge of input i, which holds the shape, dtype and device of that input. */
 static inline const lg__edge *lg__input(const lg__vjp *v, int i)
 {
         return &v->node->edges[i];
@@ -255,22 +265,24 @@ static inline lg_shape lg__input_shape(const lg__vjp *v, int i)
 {
         return lg__shape_of(v->node->edges[i].size, v->node->edges[i].ndim);
 }
-/* Words to end an error with about x, which is not (N, C, ...) with `spaces` dimensions after C, and that many
- * channels: the call that makes it so, where its sizes show which; else empty. */
+/* Returns the end of an error message about x, which is not (N, C, ...) with `spaces` spatial dimensions and
+ * `channels` channels: the call that fixes x, if its sizes suggest one, else "". */
 const char *lg__layout_hint(const lg_tensor *x, int spaces, int64_t channels);
-/* relu(lg_linear(x, w, b)) as one op. */
+/* Returns relu(lg_linear(x, w, b)), computed by one op. */
 lg_tensor *lg__linear_relu(lg_tensor *x, lg_tensor *w, lg_tensor *b);
-/* What follows a convolution: batch norm in evaluation as scale and shift (outputs; both or neither), a sum, ReLU. */
+/* Operations fused after a convolution: scale and shift per output channel (batch norm in evaluation; both or
+ * neither), a residual to add, and ReLU. The tensors may be NULL. */
 typedef struct lg__conv_ending {
         lg_tensor *scale, *shift, *residual;
         bool relu;
 } lg__conv_ending;
-/* The options of all convolutions: those of one have some of them, and zero for the others. */
+/* Union of the options of all convolution functions; options that a function does not have are zero. */
 typedef struct lg__conv_options {
         int64_t stride, padding, dilation, groups, output_padding;
         lg_pair strides, paddings, dilations, output_paddings;
 } lg__conv_options;
-/* relu(conv scale + shift + residual) of lg_conv2d or lg_conv1d (signal); while the context records, ReLU alone. */
+/* Returns relu(conv * scale + shift + residual), where conv is lg_conv1d() if `signal`, else lg_conv2d(). While the
+ * context records, scale and shift must be NULL, and the residual is added by an op of its own. */
 lg_tensor *lg__conv_ending_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, bool signal, const lg__conv_options *options,
                                 const lg__conv_ending *ending);
 lg_tensor *lg__conv_transpose2d(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg__conv_options *options);

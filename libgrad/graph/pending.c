@@ -1,4 +1,4 @@
-/* pending.c - the records of one backward call and the heap that gives the newest node first. */
+/* pending.c - the records of one backward call, and a heap that returns the record of the newest node first. */
 #include "pending.h"
 
 bool lg__stack_room(lg_ctx *c, stack *s)

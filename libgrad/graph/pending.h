@@ -1,5 +1,5 @@
-/* pending.h - gradients on their way through one backward call: a record for each node reached, a heap of them by age.
- * Private to backward.c and pending.c. */
+/* pending.h - the state of one backward call: a record of pending gradients for each node reached, and a heap of the
+ * records, newest node first. Private to graph/. */
 #ifndef LG_PENDING_H
 #define LG_PENDING_H
 
@@ -8,18 +8,18 @@
 typedef struct lg__call_state call;
 
 typedef struct lg__pending {
-        lg__link link;             /* in the call's list of all */
-        struct lg__pending *outer; /* the same node's in a backward call that this one runs inside of */
+        lg__link link;             /* in the call's list of all records */
+        struct lg__pending *outer; /* the same node's record in the enclosing backward call, if calls are nested */
         const call *owner;
         lg__node *node;
         bool queued, needed, visited;
-        bool asked;           /* lg_grad() wants the gradient of one of its outputs */
-        int edge;             /* next one to visit */
-        lg__watcher *watcher; /* of a leaf: who is told when nothing more arrives; NULL: nobody, or it was told */
-        int64_t number;       /* of the leaf, to the watcher */
-        int64_t waiting;      /* edges to the leaf on which something can still arrive */
+        bool asked;           /* lg_grad() was asked for the gradient of one of the node's outputs */
+        int edge;             /* index of the next edge to visit, in the depth-first search */
+        lg__watcher *watcher; /* called when a leaf's gradient is complete; NULL: none, or already called */
+        int64_t number;       /* index of the leaf among the watcher's tensors */
+        int64_t waiting;      /* number of edges that may still deliver a gradient to the leaf */
         size_t bytes;
-        lg_tensor *grads[]; /* by output, owned */
+        lg_tensor *grads[]; /* accumulated gradients, indexed by output, owned by this record */
 } pending;
 
 typedef struct stack {
@@ -27,45 +27,48 @@ typedef struct stack {
         int64_t count, room;
 } stack;
 
-/* One lg_backward or lg_grad. */
+/* State of one lg_backward() or lg_grad() call. */
 struct lg__call_state {
         lg_ctx *ctx;
         const char *name;
-        stack heap; /* those with gradients, the newest node on top */
+        stack heap; /* records that have gradients, newest node on top */
         lg__link all;
         bool create_graph, retain_graph;
-        bool only_needed; /* lg_grad: go only where the inputs are, keep nothing on leaves */
-        bool spends;      /* frees the outputs and their gradients, tensors of the innermost scope, once it has begun */
-        bool watched;     /* some leaves have watchers */
+        bool only_needed; /* lg_grad(): visit only nodes that lead to `inputs`, and accumulate nothing on leaves */
+        bool spends;  /* free the outputs and their given gradients, tensors of the innermost scope, once the call has
+                         begun */
+        bool watched; /* some leaves have watchers */
         lg_list inputs;
         lg_tensor **result;
 };
 
-/* Makes room for one more item. */
+/* Makes room for one more item. Returns false and sets an error if there is no memory. */
 bool lg__stack_room(lg_ctx *c, stack *s);
 bool lg__heap_push(call *k, pending *p);
 pending *lg__heap_pop(stack *h);
-/* The record of a node in this call, or NULL; or made when it is first needed. */
+/* Returns the record of a node in this call; if there is none, find returns NULL and get creates one (NULL: no
+ * memory). */
 pending *lg__pending_find(const call *k, const lg__node *n);
 pending *lg__pending_get(call *k, lg__node *n);
 void lg__pending_free(pending *p);
-/* derive.c: adds g, which this takes over, to what has arrived at an output of n. */
+/* Adds g to the gradient pending at an output of n, and takes ownership of g (derive.c). */
 bool lg__arrive(call *k, lg__node *n, int output, lg_tensor *g);
-/* A result of a derivative as a handle that the call owns, cast and summed to what the input was. */
+/* Returns g, a result of a derivative, as a handle that the call owns, summed and cast to the shape and dtype of the
+ * input that edge e describes. Returns NULL and sets an error if g does not fit. */
 lg_tensor *lg__settle(lg_tensor *g, const lg__edge *e);
-/* region.c: adds the gradients of a view to their part of what has arrived at its base. Returns false if the view's own
- * derivative has to run; else ret_ok says whether it went well. */
+/* Adds the gradient of a view in place to the viewed region of its base's pending gradient (region.c). Returns false
+ * if the view's own derivative must run instead; otherwise ret_ok says whether it succeeded. */
 bool lg__derive_view(call *k, lg__vjp *v, bool *ret_ok);
-/* Runs the derivative of p's node, and hands its results on. */
+/* Runs the derivative of p's node, and adds the results to the pending gradients of its inputs. */
 bool lg__derive_node(call *k, pending *p);
-/* watch.c. Before the nodes run, with the records of the outputs: which leaves have watchers, and how much can arrive
- * there. Watchers with no leaf in the graph are left alone. */
+/* Finds the watched leaves, counts the edges that can deliver gradients to each, and starts the watchers that have a
+ * leaf in the graph. Called after the outputs have records and before any node runs (watch.c). */
 bool lg__watch_begin(call *k);
-/* A leaf has got all that can arrive, and it was handed on. */
+/* Calls the watcher of a leaf whose gradient is complete and accumulated. */
 bool lg__watch_tell(const call *k, pending *leaf);
-/* After all nodes, or after an error; returns whether all is well. */
+/* Ends the watchers, after all nodes have run or after an error. Returns whether everything succeeded. */
 bool lg__watch_end(call *k, bool ok);
-/* Frees all records of a call, after a failure too. */
+/* Frees all records of a call, also after a failure. */
 void lg__pending_finish(call *k);
 
 #endif

@@ -1,10 +1,10 @@
-/* region.c - derivatives of views, added in place to the region of a gradient that the view reads.
+/* region.c - derivatives of views, added in place to the viewed region of the base's gradient.
  *
- * The derivative of y = view(x) is g at the elements of x that y reads, and 0 elsewhere. As a tensor of x's size it
- * would cost all of x for each view, and a loop over time would be quadratic. So g is added to that region of the
- * gradient that arrives at x. The op's shape rule finds the region: it is applied to that gradient as it was to x.
- * Views of views are followed to their base, unless somebody reads the gradient of a view between them. First order
- * only: .create_graph uses the derivatives written in ops.
+ * The derivative of y = view(x) is g at the elements of x that y reads, and 0 elsewhere. Stored as a tensor of x's
+ * size, it would cost all of x for each view, which makes a loop over time steps quadratic. Therefore g is added to
+ * the matching region of x's pending gradient. The op's shape rule, applied to that gradient as it was to x, gives the
+ * region. Views of views are resolved to their base, unless the gradient of a view between them is read. First order
+ * only: .create_graph uses the derivatives made of ops.
  */
 #include <string.h>
 #include "core/observer.h"
@@ -12,12 +12,13 @@
 
 enum { MOST_VIEWS = 8 };
 
-/* Views of views: views[0] is the node whose derivative runs, and `base` leads from the last one to what they view. */
+/* Chain of views: views[0] is the node whose derivative runs, each next view is the input of the one before, and
+ * `base` is the edge from the last view to the tensor that all of them view. */
 typedef struct chain {
         const lg__node *views[MOST_VIEWS];
         int count;
         const lg__edge *base;
-        lg__call call; /* of views[0]: out_at has the regions */
+        lg__call call; /* shape rule of views[0]; its out_at are the regions */
 } chain;
 
 static bool is_passed(const call *k, const lg__edge *e)
@@ -38,7 +39,7 @@ static void follow(const call *k, const lg__node *n, chain *ret)
         } while (ret->count < MOST_VIEWS && is_passed(k, ret->base));
 }
 
-/* Applies the shape rule of one view to x; false if x cannot be viewed so without a copy. */
+/* Applies the shape rule of view n to x. Returns false if x cannot be viewed this way without a copy. */
 static bool view(lg__call *call, const lg__node *n, lg_tensor *x)
 {
         _Alignas(16) char attributes[LG__MAX_ATTRIBUTES];
@@ -61,8 +62,8 @@ static bool repeats(const lg__layout *at)
         return false;
 }
 
-/* Finds the regions of a gradient with that layout; false if there are none: a copy was viewed, or lg_expand() repeats
- * elements, whose gradients have to be summed. */
+/* Finds the regions in a gradient with layout `at`. Returns false if there are none, because the op made a copy or
+ * lg_expand() repeats elements, whose gradients must be summed. */
 static bool find_regions(chain *ch, const lg__layout *at)
 {
         lg_tensor x = {.live = LG__LIVE, .ctx = ch->views[0]->ctx};
@@ -79,8 +80,8 @@ static bool find_regions(chain *ch, const lg__layout *at)
         return true;
 }
 
-/* Returns the gradient that has arrived at the base as a tensor that may be changed: a copy if it is seen elsewhere, a
- * new one, of zeros if `zeros`, if none has. Returns NULL and sets an error on failure. */
+/* Returns the gradient pending at edge e as a tensor that may be changed in place: a copy if its storage is shared, or
+ * a new tensor (of zeros if `zeros`) if there is none. Returns NULL and sets an error on failure. */
 static lg_tensor *own_sum(call *k, pending *p, const lg__edge *e, bool zeros)
 {
         lg_tensor *was = p->grads[e->output];
@@ -97,7 +98,8 @@ static lg_tensor *own_sum(call *k, pending *p, const lg__edge *e, bool zeros)
         return p->grads[e->output] = sum;
 }
 
-/* Adds the gradients to their regions of the sum, or sets these; observers see it as a derivative that is a kernel. */
+/* Adds the gradients to their regions of the sum, or, unless `adds`, overwrites the regions. Observers are notified as
+ * for a fused kernel. */
 static bool add_to_regions(lg__vjp *v, const chain *ch, lg_tensor *sum, bool adds)
 {
         lg_tensor region = *sum, whole = *sum;
@@ -122,7 +124,7 @@ static bool add_to_regions(lg__vjp *v, const chain *ch, lg_tensor *sum, bool add
 
 bool lg__derive_view(call *k, lg__vjp *v, bool *ret_ok)
 {
-        chain ch; /* most of its layouts are not used: they are not set */
+        chain ch; /* not zeroed, because most layouts are unused */
         lg__layout at;
         follow(k, v->node, &ch);
         pending *p = lg__pending_get(k, ch.base->node);
@@ -146,7 +148,7 @@ bool lg__derive_view(call *k, lg__vjp *v, bool *ret_ok)
                         return true;
         }
         const bool all = covered == lg__layout_numel(&at);
-        if (!was && all && v->out_count == 1) /* the gradient itself, without a copy */
+        if (!was && all && v->out_count == 1) /* the view's own derivative then passes g on without a copy */
                 return false;
         lg_tensor *sum = own_sum(k, p, ch.base, !all);
         *ret_ok = sum && add_to_regions(v, &ch, sum, was != NULL);

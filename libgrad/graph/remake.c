@@ -1,11 +1,10 @@
-/* remake.c - results of elementwise ops that a backward makes again. What follows an activation saves its result, and
- * the activation itself its input, from which one pass makes that result: so a large result that only derivatives wait
- * for gives its memory back.
- */
+/* remake.c - results of elementwise ops that the backward pass recomputes. The op after an activation saves the
+ * activation's result, while the activation saves its own input, from which one kernel recomputes the result. A large
+ * result that only derivatives still need is therefore freed until then. */
 #include <string.h>
 #include "graph/op.h"
 
-#define LEAST_BYTES ((size_t)256 << 10) /* that are worth a pass */
+#define LEAST_BYTES ((size_t)256 << 10) /* size in bytes from which recomputing is worthwhile */
 
 typedef struct recipe {
         lg__recipe base;
@@ -14,7 +13,7 @@ typedef struct recipe {
         _Alignas(16) char attributes[];
 } recipe;
 
-/* An activation whose input is kept anyway, and whose result is not. */
+/* Returns whether op is an activation whose derivative saves the input but not the result. */
 static bool keeps_its_input(const lg__op *op)
 {
         return op->pointwise && op->vjp && op->operand_count == 1 && op->operands[0].saved_for &&

@@ -1,4 +1,4 @@
-/* signature.c - what the signatures of ops say: checks and casts of inputs, and attributes as text. */
+/* signature.c - checks and casts inputs as the signature of an op demands, and prints attributes as text. */
 #include <string.h>
 #include "graph/op.h"
 
@@ -9,7 +9,7 @@ const char *lg__operand_name(const lg__op *op, int i)
 
 /* ---- checks ---- */
 
-/* What a message calls input i. */
+/* Returns the name of input i for messages. */
 static lg__text name_of(const lg__op *op, int i)
 {
         lg__text text;
@@ -21,7 +21,8 @@ static lg__text name_of(const lg__op *op, int i)
         return text;
 }
 
-/* In C, a 0 in the place of a tensor is NULL. */
+/* Returns a hint to use lg_<op>_scalar() if there is one: the caller may have passed the number 0, which in C is a
+ * null pointer. */
 static lg__text number_hint(const lg_ctx *c, const lg__op *op)
 {
         lg__text text = {""};
@@ -66,7 +67,7 @@ static bool check(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int i)
         return check_dtype(op, t, i);
 }
 
-/* True if there is nothing to complain of; false if it takes a closer look. */
+/* Fast check of the common case. Returns true if all inputs are valid; false means that the full check must decide. */
 static bool is_plain(const lg__op *op, lg_tensor *const *in, int in_count)
 {
         const lg_tensor *first = in[0];
@@ -107,7 +108,7 @@ static int category(lg_dtype d)
         return lg__dtype_float(d) ? 3 : d == LG_BOOL ? 1 : d == LG_DTYPE_NONE ? 0 : 2;
 }
 
-/* The dtypes of 0-d inputs, and of the others. */
+/* common dtype of the 0-d inputs, of[0], and of the other inputs, of[1] */
 typedef struct dtypes {
         lg_dtype of[2];
 } dtypes;
@@ -141,7 +142,8 @@ static lg_dtype promoted(const lg__op *op, lg_tensor *const *in, int n)
         return common(&d);
 }
 
-/* The dtype that input i, which is given, is computed with. */
+/* Returns the dtype in which input i, which is not NULL, is computed; `common` is the promoted dtype, or
+ * LG_DTYPE_NONE. */
 static lg_dtype dtype_for(const lg__op *op, lg_tensor *const *in, int i, lg_dtype common)
 {
         const lg__class takes = lg__operand_of(op, i)->takes;
@@ -166,7 +168,7 @@ static bool has_order(const lg_tensor *t, lg__order order)
         return lg__layout_is_contiguous(&t->at);
 }
 
-/* Nothing to do: all are of one float dtype, and of any layout. */
+/* Returns whether no cast or copy is needed: all inputs are of one float dtype, and all operands accept any layout. */
 static bool is_ready(const lg__op *op, lg_tensor *const *in, int in_count)
 {
         const lg_dtype dtype = in[0]->at.dtype;
@@ -206,7 +208,7 @@ bool lg__prepare(const lg__op *op, lg_tensor **in, int in_count)
 
 /* ---- attributes as text ---- */
 
-/* A text that grows up to its end. */
+/* Writes to a buffer from `at` on, up to `end`. */
 typedef struct writer {
         char *at, *end;
 } writer;
@@ -252,7 +254,8 @@ static const struct {
 #undef TYPE
 };
 
-/* What is not a number is none of its usual values. */
+/* Returns the field's value as a number. For a field that is not a number, returns a value that differs from its
+ * default, so that the field is always printed. */
 static double number_of(const lg__field *f, const void *p)
 {
 #define TYPE(of, in_c)                                                                                                 \

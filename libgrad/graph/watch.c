@@ -1,8 +1,8 @@
-/* watch.c - who looks on while a backward runs, and which leaves it is told of.
+/* watch.c - watchers of backward passes: calls them when the gradients of their leaves are complete.
  *
- * Before the nodes run, the edges that lead to watched leaves are counted; a leaf is done when all of these nodes have
- * run. What no edge leads to is done at once. A node that no gradient reaches does not run: what waits for it is done
- * at the end.
+ * Before the nodes run, the edges that lead to each watched leaf are counted; a leaf is complete when all nodes with
+ * such edges have run. A leaf without such edges is complete at once. A node that receives no gradient does not run;
+ * leaves that wait for such a node are completed at the end.
  */
 #include "graph/pending.h"
 
@@ -21,7 +21,7 @@ void lg__watcher_remove(lg_ctx *c, lg__watcher *w)
                 *at = w->next;
 }
 
-/* ---- the leaves ---- */
+/* ---- watched leaves ---- */
 
 static bool mark(call *k, lg__watcher *w)
 {
@@ -69,7 +69,7 @@ static bool count_edges(call *k)
         return ok;
 }
 
-/* ---- the watchers ---- */
+/* ---- calls of watchers ---- */
 
 static bool reaches(const call *k, const lg__watcher *w)
 {
@@ -102,7 +102,7 @@ bool lg__watch_tell(const call *k, pending *leaf)
         return w->call != k || w->complete(w, leaf->number);
 }
 
-/* To those that follow this backward: leaves at which nothing can arrive, or with `all` those that are left. */
+/* Calls the watchers of leaves that can receive no gradient or, if `all`, of all leaves not yet reported. */
 static bool tell_rest(const call *k, bool all)
 {
         for (lg__link *link = k->all.next; link != &k->all; link = link->next) {
