@@ -1,10 +1,10 @@
-/* batch_norm.c - batch norm: x (N, C, ...) brought to mean 0 and variance 1 by channel, then scaled and shifted, and
- * what often follows: a residual is added, and ReLU.
+/* batch_norm.c - batch norm: x (N, C, ...) normalised to mean 0 and variance 1 by channel, then scaled and shifted;
+ * optionally with a residual added and ReLU applied.
  *
- * With r = 1 / sqrt(var + eps), n = (x - mean) r, G = g (with ReLU: where y > 0, else 0) and means over all but the
- * channels: y = relu(n w + b + residual); d residual = G, db = sum(G), dw = sum(G n). In training mean and var are
- * those of x, and dx = r (G w - mean(G w) - n mean(G w n)); else they are the running ones, which are constants, and dx
- * = r G w.
+ * With r = 1 / sqrt(var + eps), n = (x - mean) r, G = g (with ReLU: where y > 0, else 0) and means over all dimensions
+ * but the channels: y = relu(n w + b + residual); d residual = G, db = sum(G), dw = sum(G n). In training, mean and
+ * var are those of x, and dx = r (G w - mean(G w) - n mean(G w n)); otherwise they are the running statistics, which
+ * are constants, and dx = r G w.
  */
 #include "norm.h"
 
@@ -38,7 +38,7 @@ static lg_running_stat running(const lg_tensor *t)
         return t ? (lg_running_stat){t->at.dtype, t->at.strides[0], lg__data(t)} : (lg_running_stat){.at = NULL};
 }
 
-/* The running statistics are not what they were. */
+/* Records that the kernel changed the running statistics in place. */
 static void note_moves(lg__call *call)
 {
         for (int i = MEAN; i <= VAR; i++)
@@ -102,7 +102,7 @@ static bool fused(lg__vjp *v)
         return LG__RUN(x->storage->device, "batch_norm", batch_norm_vjp, &k);
 }
 
-/* All dimensions but the channels. */
+/* Returns all dimensions but the channels. */
 static lg_dims batch_dims(lg_shape s)
 {
         lg_dims d = {.count = s.ndim - 1};
@@ -111,7 +111,7 @@ static lg_dims batch_dims(lg_shape s)
         return d;
 }
 
-/* (C) as (C, 1, ...), which broadcasts to x. */
+/* Returns t, shape (C), reshaped to (C, 1, ...), which broadcasts to x. */
 static lg_tensor *by_channel(lg_tensor *t, const lg_tensor *x)
 {
         lg_shape s = {.ndim = x->at.shape.ndim - 1, .size = {x->at.shape.size[1]}};
@@ -120,7 +120,7 @@ static lg_tensor *by_channel(lg_tensor *t, const lg_tensor *x)
         return lg_reshape(t, s);
 }
 
-/* (x - mean) r; ret_r: r, which broadcasts to x. */
+/* Returns (x - mean) r, and in *ret_r the factor r = 1 / sqrt(var + eps), which broadcasts to x. */
 static lg_tensor *normalised(const lg__vjp *v, lg_tensor *x, lg_tensor **ret_r)
 {
         const batch_norm_attributes *a = v->attributes;
@@ -175,9 +175,9 @@ static bool vjp(lg__vjp *v)
 BATCH_NORM(batch_norm, 0)
 BATCH_NORM(batch_norm_relu, BY_ALL)
 
-/* ---- the function ---- */
+/* ---- lg_batch_norm ---- */
 
-/* In training: enough values for a variance, and statistics that may change. */
+/* Checks, for training, that each channel has more than one value and that the running statistics may be changed. */
 static bool may_train(const lg_tensor *x, const lg_batch_norm_options *o)
 {
         const int64_t channels = x->at.shape.size[1];
@@ -189,7 +189,7 @@ static bool may_train(const lg_tensor *x, const lg_batch_norm_options *o)
                (!o->running_var || lg__may_change(o->running_var, "batch_norm", "running_var"));
 }
 
-/* In evaluation: both statistics, as the constants that they are. */
+/* Checks, for evaluation, that both running statistics are given, and detaches them, because they are constants. */
 static bool may_evaluate(const lg_tensor *x, lg_batch_norm_options *o)
 {
         if (!o->running_mean || !o->running_var)
@@ -228,7 +228,7 @@ static lg_tensor *compose(const lg__call *call)
             !(o.training ? may_train(x, &o) : may_evaluate(x, &o)))
                 return NULL;
         lg_tensor *in[INPUTS] = {x, w, b, o.running_mean, o.running_var, o.residual};
-        /* A forward that runs again leaves the running statistics as the first one has made them. */
+        /* A recomputed forward pass has momentum 0, so that the running statistics are not updated twice. */
         batch_norm_attributes a = {o.eps, call->ctx->recomputing ? 0 : o.momentum, o.training};
         lg_tensor *out[3];
         if (!lg__apply(o.relu ? LG__OP(batch_norm_relu) : LG__OP(batch_norm), in, INPUTS, &a, out))
@@ -246,7 +246,7 @@ static const lg__op any_batch_norm = {
                      {"residual", LG__FLOAT, .optional = true}),
 };
 
-/* Options that the library does not know are an error of compose. */
+/* Reads only the tensors among the options; compose() reports unknown options. */
 lg_tensor *lg_batch_norm_with(lg_tensor *x, lg_tensor *w, lg_tensor *b, const lg_batch_norm_options *options)
 {
         lg_batch_norm_options o;

@@ -1,4 +1,5 @@
-/* cat.c - tensors joined along a dimension. dx_i = the slice of g where x_i went. */
+/* cat.c - concatenates tensors along a dimension (cat) or along a new one (stack). cat: dx_i = the slice of g that x_i
+ * was copied to. */
 #include "graph/op.h"
 
 #define CAT_FIELDS(FIELD) FIELD(int, dim, 0)

@@ -1,8 +1,8 @@
-/* collective.c - what the processes of a group do together, as ops.
+/* collective.c - collective operations of the processes of a group, as ops.
  *
- * The loss is the sum of all ranks' losses. So a sum over ranks, which all of them get, has the sum of their gradients
- * as its own; what all ranks gather gets back the sum of what each rank says of its part; what one rank sends gets back
- * what the other one says of it.
+ * The loss is the sum of all ranks' losses. Therefore the gradient of a sum over ranks is the sum of all ranks'
+ * gradients; the gradient of an all-gather is a reduce-scatter, which sums all ranks' gradients of each rank's part;
+ * the gradient of a message is sent back by its receiver.
  */
 #include "graph/op.h"
 #include "group/group.h"
@@ -10,15 +10,15 @@
 #define COLLECTIVE_FIELDS(FIELD) FIELD(i64, group, 0) FIELD(int, reduction, 0) FIELD(int, rank, -1)
 LG__ATTRIBUTES(collective, COLLECTIVE_FIELDS)
 
-static const lg__op ops[LG__RECEIVE + 1]; /* by kind */
+static const lg__op ops[LG__RECEIVE + 1]; /* indexed by lg__collective_kind */
 
-/* The group behind an op's attributes. */
+/* Returns the group that an op's attributes refer to, or NULL and sets an error. */
 static lg_group *group_of(lg_ctx *c, const void *attributes, const char *op)
 {
         return lg__group_find(c, (uint64_t)((const collective_attributes *)attributes)->group, op);
 }
 
-/* Returns whether the derivative of a message sends one back. */
+/* Returns whether the derivative of a sent or received message sends a gradient back. */
 static bool needs_gradient(const lg__call *call)
 {
         return call->ctx->recording && call->in[0]->node && lg__dtype_float(call->in[0]->at.dtype);
@@ -39,7 +39,8 @@ static bool forward(lg__call *call)
                (out || lg__fill_values(call->out[0], 0, "send"));
 }
 
-/* Arguments of the functions: a context with an error tells the group. NULL: an error. */
+/* Checks x and g; if the context has an error, reports the error to the other ranks of g. Returns g, or NULL if an
+ * error is set. */
 static lg_group *ready(lg_tensor *x, lg_group *g, const char *op)
 {
         lg_ctx *c = x ? lg__ctx_of(x) : g ? g->object.ctx : NULL;
@@ -54,7 +55,7 @@ static lg_tensor *apply(lg__collective_kind kind, lg_tensor *x, lg_group *g, int
         return ready(x, g, ops[kind].name) ? lg__apply1(&ops[kind], x, &a) : NULL;
 }
 
-/* A rank of g, other than this one where `other`. */
+/* Checks that `rank` is a rank of g and, if `other`, not that of this process. */
 static bool check_rank(const lg_group *g, int rank, bool other, const char *op)
 {
         if (rank >= 0 && rank < g->size && !(other && rank == g->rank))
@@ -70,7 +71,8 @@ static bool infer_of_rank(lg__call *call)
         return g && check_rank(g, a->rank, call->op != &ops[LG__BROADCAST], call->op->name);
 }
 
-/* The sum over ranks of equal shares, for those elements that are the maximum y. */
+/* Returns the derivative of a maximum y over ranks: `gradient`, divided equally among the ranks whose x equals y, else
+ * 0. */
 static lg_tensor *share_of(lg_tensor *x, lg_tensor *y, lg_tensor *gradient, lg_group *g)
 {
         lg_tensor *is_most = lg_cast(lg_eq(lg_detach(x), lg_detach(y)), gradient ? gradient->at.dtype : LG_F32);
@@ -118,7 +120,7 @@ lg_tensor *lg_all_reduce_with(lg_tensor *x, lg_group *g, const lg_all_reduce_opt
         return reduce(LG__ALL_REDUCE, x, g, options);
 }
 
-/* Changes x by an operation that reads and writes it. */
+/* Runs a collective that reads and writes x, through a contiguous copy if x is not contiguous. */
 static bool in_place(lg_tensor *x, lg_group *g, const lg__collective *what, const char *op)
 {
         lg_ctx *c = x->ctx;
@@ -235,8 +237,8 @@ static bool infer_send(lg__call *call)
         return infer_of_rank(call);
 }
 
-/* A second derivative goes the same way once more: what is received depends on x and on this op, whose token says so.
- */
+/* Receives the gradient of x. While the context records, adds the token, the zero result of this op, to `like`: in the
+ * graph, the received gradient then depends on this op, so that a second derivative exchanges messages, too. */
 static bool vjp_send(lg__vjp *v)
 {
         lg_group *g = group_of(v->ctx, v->attributes, v->op->name);
@@ -251,7 +253,8 @@ lg_tensor *lg_send(lg_tensor *x, lg_group *g, int to)
         return apply(LG__SEND, x, g, 0, to);
 }
 
-/* The values of `like` do not matter: its gradient is zero, and holds the token of what goes back. */
+/* Sends the gradient back. `like` gave only shape and dtype, so its gradient is the zero token of that send, expanded.
+ */
 static bool vjp_receive(lg__vjp *v)
 {
         const collective_attributes *a = v->attributes;

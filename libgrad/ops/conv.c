@@ -1,14 +1,16 @@
 /* conv.c - convolution and transposed convolution.
  *
- * Three ops, each linear in both inputs, over one geometry (kernels/conv.h), whose derivatives are each other:
+ * Three ops share one geometry (kernels/conv.h). Each is linear in both inputs, and the derivatives of each are the
+ * others:
  *   conv2d(x, w, b):            dx = input_grad(g, w), dw = weight_grad(g, x), db = g summed over images and pixels
  *   conv2d_input_grad(g, w):    dg = conv2d(v, w), dw = weight_grad(g, v)
  *   conv2d_weight_grad(g, x):   dg = conv2d(x, v), dx = input_grad(g, v)
- * A transposed convolution is input_grad. Images lie with channels last; weights in row-major order or, on devices that
- * take it, with channels last, and then so do their gradients (`last`).
+ * A transposed convolution is input_grad. Images have channels-last layout. Weights are row-major or, on devices that
+ * support it, channels last; their gradients then have that layout, too (`last`).
  *
- * conv2d_relu is conv2d and ReLU behind it, whose result tells where g passes. conv2d_end, which has no derivative, may
- * also have a batch norm in evaluation and a sum between them: relu((conv2d(x, w, b)) scale + shift + residual).
+ * conv2d_relu is conv2d with fused ReLU; its result is saved, because g passes where the result is above 0. conv2d_end
+ * has no derivative and may also fuse a batch norm in evaluation and a residual: relu(conv2d(x, w, b) * scale + shift
+ * + residual).
  */
 #include "images.h"
 
@@ -36,7 +38,7 @@ static bool infer(lg__call *call)
         return true;
 }
 
-/* Input i of an op that has so many, or NULL. */
+/* Returns the elements of input i, or NULL if that input is absent or the op does not have it. */
 static const void *optional(const lg__call *call, int i)
 {
         return i < call->in_count && call->in[i] ? lg__data(call->in[i]) : NULL;
@@ -128,17 +130,18 @@ CONV2D(conv2d_weight_grad, LG__UNORDERED, 0, vjp_conv2d_weight_grad,
 
 /* ---- the functions ---- */
 
-/* Reads the options of one function, or fails. */
+/* Converts the options of one public function to lg__conv_options. Returns false and sets an error on failure. */
 typedef bool read_fn(const lg__call *call, const void *options, lg__conv_options *ret);
 
 typedef struct arguments {
         const void *options;
-        read_fn *read; /* NULL: options are an lg__conv_options */
+        read_fn *read; /* NULL if options points to an lg__conv_options */
         bool signal, transposed;
-        const lg__conv_ending *ending; /* of one that is not transposed; NULL: none */
+        const lg__conv_ending *ending; /* fused operations of a convolution that is not transposed; NULL: none */
 } arguments;
 
-/* An option as a pair: `pair` if it is given, else `both`, else the default. */
+/* Sets ret to an option as (height, width): `pair` if given, else `both` for both, else `unset`. For signals the
+ * height is `unset`. Fails if a number is below `least`. */
 static bool choose(const lg__call *call, const char *name, int64_t both, lg_pair pair, int64_t unset, int64_t least,
                    int64_t ret[2])
 {
@@ -180,7 +183,7 @@ const char *lg__layout_hint(const lg_tensor *x, int spaces, int64_t channels)
                      : "; if it is (L), lg_unsqueeze(x, 0) adds the channel";
 }
 
-/* What w and b are beside x (N, C, ...). */
+/* Checks the shapes of w and b against x, which has this number of channels. */
 static bool check_shapes(const lg__call *call, int64_t channels, int64_t groups)
 {
         const arguments *p = call->attributes;
@@ -191,7 +194,7 @@ static bool check_shapes(const lg__call *call, int64_t channels, int64_t groups)
                 return lg__fail(c, LG_ERR_SHAPE, "%s: w is %s; it takes (%s / groups, %s)", op, lg__tensor_text(w).s,
                                 p->transposed ? "C, O" : "O, C", p->signal ? "K" : "KH, KW");
         const int64_t first = w->at.shape.size[0], second = w->at.shape.size[1];
-        int64_t of_groups; /* second, as often as there are groups */
+        int64_t of_groups; /* second * groups */
         if (groups < 1 || groups > INT32_MAX || first % groups != 0)
                 return lg__fail(c, LG_ERR_ARGUMENT,
                                 "%s: %lld groups; they must divide the %lld of w %s, and be below 2^31", op,
@@ -211,7 +214,7 @@ static bool check_shapes(const lg__call *call, int64_t channels, int64_t groups)
         return true;
 }
 
-/* The sizes of one dimension of a convolution from those of x and w. */
+/* Sets the input and output size of dimension d of a convolution whose input has `size`. */
 static bool forward_size(const lg__call *call, lg_conv_geometry *at, int d, int64_t size)
 {
         const int64_t padded = size + 2 * at->padding[d];
@@ -240,7 +243,7 @@ static bool transposed_size(const lg__call *call, lg_conv_geometry *at, int d, i
         return true;
 }
 
-/* The geometry of x (N, C, H, W) and w (., ., KH, KW). */
+/* Sets the geometry of a convolution of x (N, C, H, W) with w (., ., KH, KW). */
 static bool geometry_of(const lg__call *call, const lg_tensor *x, const lg_tensor *w, const lg__conv_options *o,
                         lg_conv_geometry *ret)
 {
@@ -264,7 +267,7 @@ static bool geometry_of(const lg__call *call, const lg_tensor *x, const lg_tenso
         return true;
 }
 
-/* What a bias is added to is not rounded to 16 bits before. */
+/* Adds the bias before rounding to 16 bits. */
 static lg_tensor *transposed(lg_tensor *x, lg_tensor *w, lg_tensor *b, const conv2d_attributes *a)
 {
         if (!b)
@@ -274,7 +277,8 @@ static lg_tensor *transposed(lg_tensor *x, lg_tensor *w, lg_tensor *b, const con
         return y ? lg_cast(lg_add(y, lg_reshape(b, LG_SHAPE(-1, 1, 1))), dtype) : NULL;
 }
 
-/* The residual is taken along where it lies as the result, and added to it otherwise. */
+/* Runs a convolution with fused operations. A residual is fused if nothing is recorded and the residual has the shape
+ * of the result; otherwise the residual is added by an op of its own, followed by ReLU. */
 static lg_tensor *with_ending(const lg__call *call, lg_tensor *x, lg_tensor *w, const conv2d_attributes *a)
 {
         const arguments *p = call->attributes;

@@ -1,5 +1,5 @@
-/* copy.c - copies: to row-major or channels-last order, to another dtype, to another device. y = x; dx = g, brought
- * back. */
+/* copy.c - copies to row-major or channels-last layout, to another dtype or to another device. y = x; dx = g,
+ * converted back. */
 #include "graph/op.h"
 
 #define CONTIGUOUS_FIELDS(FIELD) FIELD(bool, channels_last, false)
@@ -34,7 +34,7 @@ static bool forward(lg__call *call)
         return lg__copy_values(call->out[0], call->in[0], call->op->name);
 }
 
-/* The engine casts a gradient to the dtype of the input; only the device is left to do. */
+/* Restores only the device; lg__settle() casts the gradient to the dtype of the input. */
 static bool vjp(lg__vjp *v)
 {
         return (v->grad_in[0] = lg_to(v->grad[0], lg__input(v, 0)->device)) != NULL;
@@ -47,7 +47,7 @@ COPY(contiguous, 0)
 COPY(cast, 0)
 COPY(to, LG__ACROSS)
 
-/* ---- the functions: x itself where there is nothing to do ---- */
+/* ---- the functions, which return x itself if no copy is needed (lg_copy excepted) ---- */
 
 lg_tensor *lg_contiguous(lg_tensor *x)
 {

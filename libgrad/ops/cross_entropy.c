@@ -1,9 +1,9 @@
-/* cross_entropy.c - cross-entropy of scores x (rows, classes) against class indices, or a weight for each class.
+/* cross_entropy.c - cross-entropy of scores x (rows, classes) and class indices, or probabilities of the classes.
  *
- * With weights q (class_weights: one-hot, smoothed, ignored rows zero, divided by the count for a mean):
- * loss = -sum q log_softmax(x); dx = g (softmax(x) sum_c(q) - q). nll is -sum q x of logarithms x; it, and all that
- * has weights w of classes (q is then q w, and a mean divides by the sum of w[t]), is made of other ops; so is the loss
- * of a target that is q itself.
+ * The op class_weights turns indices into weights q: one-hot, smoothed, zero in ignored rows and, for a mean, divided
+ * by the number of rows that count. loss = -sum q log_softmax(x); dx = g (softmax(x) sum_c(q) - q). nll is -sum q x
+ * for logarithms x. Composites compute nll, all losses with class weights w (q is then q w, and a mean divides by the
+ * sum of w[t]) and losses whose target is q itself.
  */
 #include <math.h>
 #include <string.h>
@@ -15,7 +15,7 @@
         FIELD(reduction, reduction, LG_MEAN) FIELD(origin, origin, LG__ORIGIN_CROSS_ENTROPY)
 LG__ATTRIBUTES(entropy, ENTROPY_FIELDS)
 
-/* x is (rows, classes); class_weights looks only at its shape and dtype. */
+/* Returns the kernel arguments for x (rows, classes); class_weights reads only the shape and dtype of x. */
 static lg_cross_entropy_args kernel_args(const entropy_attributes *a, const lg_tensor *x, const lg_tensor *target,
                                          const lg_tensor *out)
 {
@@ -81,7 +81,7 @@ LG__DEFINE(class_weights, LG__OPERANDS({"x", LG__FLOAT}, {"target", LG__INDEX, L
 
 /* ---- the functions: x, target, weight ---- */
 
-/* x is (N, C, ...), or (C). */
+/* Returns the dimension of the classes in x, which is (N, C, ...) or (C). */
 static int class_dim(const lg_tensor *x)
 {
         return x->at.shape.ndim > 1;
@@ -104,7 +104,8 @@ static bool check_options(const lg__call *call, const lg_cross_entropy_options *
                         lg__tensor_text(w).s, (long long)classes, (long long)classes);
 }
 
-/* Says what makes class indices of target, or (N, C, ...) of x, where their shapes show it; else empty. */
+/* Returns the end of an error message that suggests how to convert target to class indices, or x to (N, C, ...), if
+ * the shapes show how; else "". */
 static lg__text shapes_hint(const lg_tensor *x, const lg_tensor *t)
 {
         lg__text hint = {""};
@@ -126,7 +127,7 @@ static lg__text shapes_hint(const lg_tensor *x, const lg_tensor *t)
         return hint;
 }
 
-/* That target is (N, ...), or () for x (C). */
+/* Checks that target is i64 of shape (N, ...), or () if x is (C). Sets an error if not. */
 static bool check_indices(const lg__call *call)
 {
         const lg_tensor *x = call->in[0], *t = call->in[1];
@@ -143,7 +144,7 @@ static bool check_indices(const lg__call *call)
                         call->op->name, lg__tensor_text(x).s, lg__tensor_text(t).s, shapes_hint(x, t).s);
 }
 
-/* x with its classes last, as rows. */
+/* Returns x as rows (rows, classes). */
 static lg_tensor *as_rows(lg_tensor *x)
 {
         const lg_shape s = x->at.shape;
@@ -154,7 +155,7 @@ static lg_tensor *as_rows(lg_tensor *x)
         return lg_reshape(s.ndim > 2 ? lg_permute(x, order) : x, LG_SHAPE(lg__shape_numel(s) / classes, classes));
 }
 
-/* q, not divided for a mean, times w. */
+/* Returns q w, or q if w is NULL, not divided for a mean. */
 static lg_tensor *weights(lg_tensor *lp, lg_tensor *labels, entropy_attributes a, lg_tensor *w)
 {
         a.reduction = LG_SUM;
@@ -162,7 +163,8 @@ static lg_tensor *weights(lg_tensor *lp, lg_tensor *labels, entropy_attributes a
         return w ? lg_mul(q, w) : q;
 }
 
-/* -sum q lp with weights w: what the op cross_entropy does not do. lp is (rows, classes). */
+/* Returns the loss -sum q w lp, where w are class weights or NULL and lp (rows, classes) are logarithms of
+ * probabilities. */
 static lg_tensor *weighted(lg_tensor *lp, lg_tensor *labels, entropy_attributes a, lg_tensor *w)
 {
         lg_tensor *some = NULL;
@@ -172,7 +174,7 @@ static lg_tensor *weighted(lg_tensor *lp, lg_tensor *labels, entropy_attributes 
                 entropy_attributes hard = a;
                 hard.label_smoothing = 0;
                 lg_tensor *total = lg_sum(a.label_smoothing > 0 ? weights(lp, labels, hard, w) : q);
-                some = lg_ne_scalar(total, 0); /* the mean of nothing is NaN, but its gradient is 0 */
+                some = lg_ne_scalar(total, 0); /* a mean over a total weight of 0 is NaN, but its gradient is 0 */
                 q = lg_div(q, lg_where(some, total, lg__constant(lp, 1)));
         }
         lg_tensor *each = LG__APPLY(weighted, NULL, q, lp);
@@ -181,7 +183,7 @@ static lg_tensor *weighted(lg_tensor *lp, lg_tensor *labels, entropy_attributes 
         return a.reduction == LG_MEAN ? lg_where(some, loss, lg__constant(lp, NAN)) : loss;
 }
 
-/* Both losses against class indices; what is made of other ops computes 16-bit floats in f32. */
+/* Returns the cross_entropy or nll loss for class indices; computed in f32 for 16-bit floats if made of other ops. */
 static lg_tensor *of_indices(const lg__call *call, const lg_cross_entropy_options *o)
 {
         const bool scores = call->op != LG__OP(nll);
@@ -203,7 +205,7 @@ static lg_tensor *of_indices(const lg__call *call, const lg_cross_entropy_option
         return loss && o->reduction == LG_NONE ? lg_reshape(loss, shape) : loss;
 }
 
-/* Of scores against weights q of the shape of x: -sum q log_softmax(x) w. */
+/* Returns the cross-entropy of scores x and probabilities q of x's shape: -sum q log_softmax(x) w. */
 static lg_tensor *of_probabilities(const lg__call *call, const lg_cross_entropy_options *o)
 {
         lg_tensor *x = call->in[0], *q = call->in[1], *w = call->in[2];

@@ -1,11 +1,11 @@
 /* cumsum.c - running sums and products along a dimension.
  *
- * cumsum: y[i] = x[0] + ... + x[i]; dx[i] = g[i] + ... + g[n - 1], a running sum from the other end. cumprod is made of
- * products: after the step of length 2^k, y[i] is the product of the 2^(k+1) elements up to i.
+ * cumsum: y[i] = x[0] + ... + x[i]; dx[i] = g[i] + ... + g[n - 1], a running sum from the other end. cumprod is made
+ * of products: after the step of length 2^k, y[i] is the product of the 2^(k+1) elements up to i.
  *
- * logcumsumexp: y[i] = log(e^x[0] + ... + e^x[i]) = log(e^y[i - 1] + e^x[i]), of which y[i - 1] has the share s[i] and
- * x[i] the rest: dx[i] = (1 - s[i]) t[i] with t[i] = g[i] + s[i + 1] t[i + 1]. No share is above 1, so nothing
- * overflows.
+ * logcumsumexp: y[i] = log(e^x[0] + ... + e^x[i]) = log(e^y[i - 1] + e^x[i]). The share of y[i - 1] in this sum is
+ * s[i] and that of x[i] is the rest: dx[i] = (1 - s[i]) t[i] with t[i] = g[i] + s[i + 1] t[i + 1]. No share is above
+ * 1, so nothing overflows.
  */
 #include "graph/op.h"
 
@@ -48,15 +48,15 @@ lg_tensor *lg_cumsum(lg_tensor *x, int dim)
 
 /* ---- logcumsumexp ---- */
 
-/* e^a / (e^a + e^b); a half where both are the same infinity, whose difference is NaN. */
+/* Returns e^a / (e^a + e^b); 1/2 where a and b are the same infinity, whose difference is NaN. */
 static lg_tensor *share(lg_tensor *a, lg_tensor *b)
 {
         lg_tensor *gap = lg_sub(a, b);
         return lg_sigmoid(lg_where(lg_logical_and(lg_eq(a, b), lg_ne_scalar(gap, 0)), lg__constant(gap, 0), gap));
 }
 
-/* t by doubling, as the products of cumprod: t[i] has `step` gradients, and s[i] the product of as many shares. y is
- * computed again, so that 16-bit types have it in f32. */
+/* Computes t, defined above, by doubling: after each step, t[i] includes twice as many gradients, and s[i] is the
+ * product of as many shares. The running results are recomputed, in f32 for 16-bit floats. */
 static bool vjp_logcumsumexp(lg__vjp *v)
 {
         const cumsum_attributes *a = v->attributes;

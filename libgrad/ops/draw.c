@@ -1,13 +1,13 @@
-/* draw.c - random choices by probabilities that a tensor holds: bernoulli, multinomial. Made of other ops.
+/* draw.c - random draws with the probabilities in a tensor: bernoulli and multinomial, made of other ops.
  *
- * Each decision takes uniform numbers of f64, so that it is the same for every dtype. multinomial with replacement
- * looks for u times the sum in the running sums of the weights; without it an exponential number e is drawn for each
- * weight w, and the greatest w / e win.
+ * All decisions use uniform random numbers in f64, so that they are the same for every dtype. multinomial with
+ * replacement searches for u times the total in the running sums of the weights. Without replacement, it draws an
+ * exponential random number e for each weight w, and takes the greatest values of w / e.
  */
 #include <float.h>
 #include "graph/op.h"
 
-#define PIECE ((int64_t)1 << 22) /* elements that are drawn at once */
+#define PIECE ((int64_t)1 << 22) /* maximum number of elements drawn at once */
 
 static lg_tensor *uniform(const lg_tensor *like, lg_shape shape)
 {
@@ -22,7 +22,8 @@ static lg_tensor *bernoulli(lg_tensor *p)
 
 /* ---- multinomial ---- */
 
-/* Weights (rows, classes) in f64 as parts of the greatest of their row; those that do not count are 0. */
+/* Returns the weights (rows, classes), in f64, divided by the greatest of their row; weights that are not above 0
+ * become 0. */
 static lg_tensor *shares_of(lg_tensor *w)
 {
         lg_tensor *zero = lg__constant(w, 0), *one = lg__constant(w, 1);
@@ -31,8 +32,9 @@ static lg_tensor *shares_of(lg_tensor *w)
         return lg_div(w, lg_where(lg_gt_scalar(top, 0), top, one));
 }
 
-/* Running sums of the shares, which are counted in units: sums of whole numbers are exact, so they are the same in any
- * order of addition, and a share of 0 adds nothing. They are 2^62 at most. */
+/* Returns the running sums of the shares along each row, with the shares rounded to integer multiples of a small unit.
+ * Integer sums are exact, so they do not depend on the order of addition, and a share of 0 adds nothing. They are at
+ * most 2^62. */
 static lg_tensor *sums_of(lg_tensor *shares, int64_t classes)
 {
         int digits = 62;
@@ -42,7 +44,8 @@ static lg_tensor *sums_of(lg_tensor *shares, int64_t classes)
         return lg_cast(lg_cumsum(lg_cast(units, LG_I64), 1), LG_F64);
 }
 
-/* One step of a binary search: places (rows, n) further by `step` where the sum before that is not above `at`. */
+/* Does one step of a binary search: advances each of the places (rows, n) by `step` if the sum before the new place is
+ * not above `at`. Takes over `places`. */
 static lg_tensor *advanced(lg_tensor *places, lg_tensor *sums, lg_tensor *at, int64_t step)
 {
         lg_ctx *c = sums->ctx;
@@ -56,8 +59,9 @@ static lg_tensor *advanced(lg_tensor *places, lg_tensor *sums, lg_tensor *at, in
         return next;
 }
 
-/* n draws of each row: how many sums are not above u times the last one. That product is below the last sum, and the
- * class that is found has a sum above the one before it. Rows without a weight look for -1. */
+/* Draws n classes in each row: the number of sums that are not above u times the last sum, for uniform u. That product
+ * is below the last sum, so a class with weight 0 is never found. In rows without weights, searches for -1, which
+ * finds class 0. */
 static lg_tensor *search(lg_tensor *sums, int64_t n)
 {
         lg_shape s = sums->at.shape;
@@ -72,7 +76,7 @@ static lg_tensor *search(lg_tensor *sums, int64_t n)
         return places;
 }
 
-/* In pieces of the draws, so that what is needed in between does not grow with their number. */
+/* Draws in pieces, so that the temporary memory does not grow with `count`. */
 static lg_tensor *with_replacement(lg_tensor *w, int64_t count)
 {
         lg_ctx *c = w->ctx;
@@ -139,7 +143,7 @@ static lg_tensor *multinomial(lg_tensor *weights, const draws *d)
 
 /* ---- the functions ---- */
 
-/* A call that fails gives back what it took from the generator. */
+/* Restores the state of the random generator if the call fails. */
 static lg_tensor *compose(const lg__call *call)
 {
         lg_ctx *c = call->ctx;

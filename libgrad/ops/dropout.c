@@ -1,6 +1,7 @@
-/* dropout.c - elements or channels dropped at random: y = x m, m 0 or 1 / (1 - p); dx = g m.
+/* dropout.c - drops elements or channels at random: y = x m, where m is 0 or 1 / (1 - p); dx = g m.
  *
- * The mask m is not kept: attributes hold where its random numbers come from, and the derivative is the op itself.
+ * The mask m is not stored: the attributes hold the seed and offset of its random numbers, and the derivative applies
+ * the op again.
  */
 #include <string.h>
 #include "graph/op.h"
@@ -46,7 +47,7 @@ typedef struct request {
         const lg_dropout_options *options;
 } request;
 
-/* A 1 for each channel of x, at least in f32. */
+/* Returns ones of shape (N, C, 1, ...), in f64 if x is f64, else in f32. */
 static lg_tensor *channels_of(const lg_tensor *x)
 {
         lg_shape s = x->at.shape;
@@ -55,7 +56,7 @@ static lg_tensor *channels_of(const lg_tensor *x)
         return lg_ones(x->ctx, s, .dtype = x->at.dtype == LG_F64 ? LG_F64 : LG_F32, .device = x->storage->device->id);
 }
 
-/* Takes a block of the generator for each four random numbers; the counter moves only if the call works. */
+/* Uses one block of the random generator for every four numbers; advances the generator only if the call succeeds. */
 static lg_tensor *compose(const lg__call *call)
 {
         const request *r = call->attributes;

@@ -1,8 +1,9 @@
-/* embedding.c - rows of a table by index, and class indices as rows of zeros and a one; made of gather and its
- * counterpart. */
+/* embedding.c - embedding selects rows of a table by index; one_hot makes rows of zeros with a 1 at the index. Both
+ * are made of gather and scatter_add. */
 #include "gather.h"
 
-/* index's shape and one dimension more. */
+/* Sets *ret to index's shape with one more dimension, of this size. Returns false and sets an error if that is too
+ * large. */
 static bool with_last(const lg_tensor *index, const char *op, int64_t size, lg_shape *ret)
 {
         *ret = index->at.shape;

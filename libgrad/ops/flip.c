@@ -1,4 +1,4 @@
-/* flip.c - dimensions read backwards (a view) or rolled round (a copy).
+/* flip.c - reverses dimensions (flip, a view) or shifts one cyclically (roll, a copy).
  *
  * flip: y[i] = x[n - 1 - i]; dx = g, flipped back. roll: y[(i + shift) mod n] = x[i]; dx = g, rolled back.
  */
@@ -55,7 +55,7 @@ static bool infer_roll(lg__call *call)
         return true;
 }
 
-/* out[to ... to + count) = x[from ... from + count) */
+/* Copies x[from ... from + count) to out[to ... to + count) along dimension dim. */
 static bool move(lg__call *call, int dim, int64_t to, int64_t from, int64_t count)
 {
         lg_tensor out = *call->out[0], x = *call->in[0];

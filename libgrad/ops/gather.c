@@ -1,17 +1,20 @@
-/* gather.c - picking by index along a dimension, and its counterpart, adding where an index points.
+/* gather.c - selects elements by index along a dimension (gather), or adds to the elements that an index selects
+ * (scatter_add).
  *
- * With q(p) the place p but for q[dim] = index[p]: gather: y[p] = x[q(p)]; dx = scatter_add of g into zeros.
- * scatter_add: y = x, then y[q(p)] += src[p]; dx = g, dsrc[p] = g[q(p)], and 0 where src reaches beyond the index.
- * index_select and index_add are the two with an index that is repeated over all other dimensions.
+ * Let q(p) be position p with its coordinate in dimension dim replaced by index[p]. gather: y[p] = x[q(p)]; dx =
+ * scatter_add of g into zeros. scatter_add: y = x, then y[q(p)] += src[p]; dx = g, dsrc[p] = g[q(p)], and 0 where src
+ * extends beyond the index. index_select and index_add do the same with a 1-d index, which is repeated over all other
+ * dimensions.
  */
 #include <string.h>
 #include "gather.h"
 
-/* origin: names the function that was called, if an index is out of range. */
+/* The attribute origin identifies the public function that was called, for errors about an index out of range. */
 #define GATHER_FIELDS(FIELD) FIELD(int, dim, 0) FIELD(origin, origin, LG__ORIGIN_GATHER)
 LG__ATTRIBUTES(gather, GATHER_FIELDS)
 
-/* `shape` is the one of the index; a 0-d tensor is one of one element. */
+/* Returns the kernel arguments; the kernel's shape is that of the index. Indices point into `pointed`. A 0-d tensor
+ * counts as a line of one element. */
 static lg_gather_args kernel_args(const gather_attributes *a, const lg_tensor *index, const lg_tensor *from,
                                   const lg_tensor *to, const lg_tensor *pointed)
 {
@@ -32,7 +35,8 @@ static lg_gather_args kernel_args(const gather_attributes *a, const lg_tensor *i
         return k;
 }
 
-/* True if `index` lies within `over` in every dimension but `dim` (-1: none is left out). */
+/* Returns whether no dimension of `index` is larger than that of `over`, apart from dimension dim (-1: no exception).
+ */
 static bool fits(const lg_tensor *index, const lg_tensor *over, int dim)
 {
         const lg_shape *s = &index->at.shape, *o = &over->at.shape;
@@ -42,7 +46,7 @@ static bool fits(const lg_tensor *index, const lg_tensor *over, int dim)
         return ok;
 }
 
-/* The part of the shape rules that both ops have: a result of that shape, of x's dtype. */
+/* Common part of the shape rules: sets the shape of the result, and checks dim and that the index fits x. */
 static bool infer(lg__call *call, const lg_tensor *index, lg_shape shape)
 {
         gather_attributes *a = call->attributes;
@@ -77,7 +81,7 @@ static bool vjp_gather(lg__vjp *v)
         return (v->grad_in[0] = LG__APPLY(scatter_add, v->attributes, zeros, v->grad[0], v->in[1])) != NULL;
 }
 
-/* Adds g to what has arrived, or to zeros, and so touches nothing but the elements that were picked. */
+/* Adds g to the pending gradient of x, or to zeros if there is none, at the gathered elements only. */
 static bool fused_gather(lg__vjp *v)
 {
         lg_tensor *g = v->grad[0], *to = v->sums[0];
@@ -130,7 +134,7 @@ static bool forward_scatter_add(lg__call *call)
         return lg__shape_numel(call->in[2]->at.shape) == 0 || LG__RUN(call->device, "scatter_add", scatter_add, &k);
 }
 
-/* t, with zeros behind it in every dimension, so that it has that shape. */
+/* Returns t padded with zeros at the end of each dimension to this shape; t may be NULL. */
 static lg_tensor *extended(lg_tensor *t, lg_shape shape)
 {
         int64_t pads[2 * LG_MAX_DIMS] = {0};
@@ -166,7 +170,8 @@ lg_tensor *lg_scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *sr
 
 /* ---- index_select, index_add ---- */
 
-/* Both with x's index along the dimension: the 1-d one, repeated over the other dimensions without a copy. */
+/* Computes index_select by gather and index_add by scatter_add: the 1-d index is expanded over the other dimensions
+ * without a copy. */
 static lg_tensor *compose(const lg__call *call)
 {
         gather_attributes a = *(const gather_attributes *)call->attributes;

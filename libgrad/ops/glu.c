@@ -1,5 +1,5 @@
-/* glu.c - the gated linear unit: one half of x times the sigmoid of the other, made of other ops, of 16-bit floats in
- * f32. */
+/* glu.c - the gated linear unit: the first half of x times the sigmoid of the second half, along one dimension. Made
+ * of other ops; 16-bit floats are computed in f32. */
 #include "graph/op.h"
 
 static lg_tensor *compose_glu(const lg__call *call)

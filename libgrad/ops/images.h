@@ -1,10 +1,11 @@
-/* images.h - signals and single images as batches of images, for convolution and pooling. Private to ops/. */
+/* images.h - converts signals and single images to batches of images, for convolution and pooling. Private to ops/. */
 #ifndef LG_OPS_IMAGES_H
 #define LG_OPS_IMAGES_H
 
 #include "graph/op.h"
 
-/* Input 0 of a composite as (N, C, H, W): a signal is an image of height 1, an image alone a batch of one. */
+/* Returns input 0 of a composite as (N, C, H, W): a signal becomes an image of height 1, a single image a batch of
+ * one. Returns NULL and sets an error for other numbers of dimensions. */
 static inline lg_tensor *lg__as_images(const lg__call *call, bool signal)
 {
         lg_tensor *x = call->in[0];
@@ -17,7 +18,7 @@ static inline lg_tensor *lg__as_images(const lg__call *call, bool signal)
         return n < most ? lg_unsqueeze(x, 0) : x;
 }
 
-/* The result, y (N, C, H, W), with the dimensions of that input. */
+/* Returns the result y (N, C, H, W) with the number of dimensions that input 0 had. */
 static inline lg_tensor *lg__as_given(const lg__call *call, lg_tensor *y, bool signal)
 {
         const bool alone = call->in[0]->at.shape.ndim < (signal ? 3 : 4);

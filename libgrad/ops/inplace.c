@@ -1,7 +1,8 @@
-/* inplace.c - changing values in place, where no recorded derivative can be hurt unnoticed. */
+/* inplace.c - changes of values in place, refused where they could make a recorded derivative wrong unnoticed. */
 #include "graph/op.h"
 
-/* Inside the graph a change would make recorded values wrong; on a leaf it is what an optimiser does, unrecorded. */
+/* Refuses results of recorded ops, because saved values would become wrong. A leaf may be changed only while nothing
+ * is recorded, as optimisers do. */
 bool lg__may_change(const lg_tensor *t, const char *op, const char *argument)
 {
         if (!lg__check(t, op, argument))
@@ -35,7 +36,8 @@ bool lg_fill_(lg_tensor *x, double value)
         return may_change(x, "lg_fill_") && lg__fill_values(x, value, "lg_fill_") && changed(x);
 }
 
-/* y of x's shape, dtype and device, outside the graph; views where that is possible. */
+/* Returns y cast to x's dtype and expanded to x's shape, as a view if possible. `recording` is the caller's grad mode:
+ * if true, y must not need a gradient. Returns NULL and sets an error if y does not fit. */
 static lg_tensor *like(lg_tensor *y, const lg_tensor *x, bool recording, const char *op)
 {
         lg_shape s;
@@ -61,7 +63,7 @@ static lg_tensor *like(lg_tensor *y, const lg_tensor *x, bool recording, const c
         return lg_expand(lg_cast(y, x->at.dtype), s);
 }
 
-/* One that shares memory with x is copied first: elements would be read after they were written. */
+/* Returns y, or a copy of y if y shares memory with x: elements would be read after they were overwritten. */
 static lg_tensor *apart(lg_tensor *y, const lg_tensor *x)
 {
         return y && y->storage == x->storage ? lg__clone_values(y, y->storage->device->id, y->at.dtype) : y;

@@ -1,8 +1,10 @@
-/* layer_norm.c - layer, RMS, group and instance norm: rows brought to mean 0 and variance 1, then scaled and shifted.
+/* layer_norm.c - layer, RMS, group and instance norm: rows normalised to mean 0 and variance 1, then scaled and
+ * shifted.
  *
- * One op over x (N, G, C, L) whose rows are the last two dimensions, w and b (G, C, 1). With r = 1 / sqrt(var + eps),
- * t = (x - mean) r and means over a row: y = t w + b; db = g and dw = g t, summed to their shapes,
- * dx = r (g w - mean(g w) - t mean(g w t)). RMS norm takes the mean as 0 and leaves mean(g w) out.
+ * One op computes all of them. It views x as (N, G, C, L), whose rows are the last two dimensions, and w and b as (G,
+ * C, 1). With r = 1 / sqrt(var + eps), t = (x - mean) r and means over a row: y = t w + b; db = g and dw = g t, summed
+ * to the shapes of b and w; dx = r (g w - mean(g w) - t mean(g w t)). RMS norm takes the mean as 0 and omits mean(g
+ * w).
  */
 #include <float.h>
 #include "norm.h"
@@ -101,11 +103,11 @@ LG__DEFINE(layer_norm, .autocast = LG__F32,
 
 typedef struct arguments {
         const void *options;
-        int64_t count;  /* groups; normalize, cosine_similarity: the dimension */
-        lg_shape shape; /* layer and RMS norm: the last dimensions of x */
+        int64_t count;  /* number of groups; for normalize and cosine_similarity, the dimension */
+        lg_shape shape; /* layer and RMS norm: the sizes of the last dimensions of x */
 } arguments;
 
-/* x read as `rows` (N, G, C, L), normalised, in its own shape again. */
+/* Normalises x viewed with the shape `rows`, (N, G, C, L), and returns the result in x's own shape. */
 static lg_tensor *apply(const lg__call *call, lg_shape rows, layer_norm_attributes a)
 {
         lg_tensor *x = call->in[0], *out[3], *in[3] = {lg_reshape(x, rows)};
@@ -122,7 +124,7 @@ static lg_tensor *apply(const lg__call *call, lg_shape rows, layer_norm_attribut
         return lg_reshape(out[0], x->at.shape);
 }
 
-/* Layer and RMS norm: over the last dimensions. */
+/* Computes layer or RMS norm, over the last dimensions of x. */
 static lg_tensor *compose_last(const lg__call *call)
 {
         static const double epsilon[] = {
@@ -156,7 +158,8 @@ static lg_tensor *compose_last(const lg__call *call)
                        : NULL;
 }
 
-/* Group and instance norm, whose groups are the channels: over the channels of a group and all after them. */
+/* Computes group or instance norm, over the channels of a group and all dimensions after the channels. The groups of
+ * instance norm are single channels. */
 static lg_tensor *compose_groups(const lg__call *call)
 {
         const arguments *p = call->attributes;

@@ -1,10 +1,10 @@
-/* lerp.c - between a and b: a + w (b - a), made of other ops, of 16-bit floats in f32.
+/* lerp.c - linear interpolation a + w (b - a), made of other ops; 16-bit floats are computed in f32.
  *
- * From the half on it is b - (1 - w) (b - a): so both ends come out exactly.
+ * For w >= 0.5 the formula is b - (1 - w) (b - a), so that w = 0 gives exactly a and w = 1 exactly b.
  */
 #include "graph/op.h"
 
-/* The operands, which broadcast, widened. */
+/* Checks that the operands broadcast, and stores them in ret, 16-bit floats cast to f32. */
 static bool widened(const lg__call *call, lg_tensor *ret[3])
 {
         lg_shape shape = call->in[0]->at.shape;

@@ -1,9 +1,9 @@
-/* loss.c - losses made of other ops, whose derivatives are theirs; t is the target, d = x - t.
+/* loss.c - losses made of other ops, whose derivatives they use; t is the target, d = x - t.
  *
  * mse: d^2. l1: |d|. huber: c (d - c/2) with c = clamp(d, -delta, delta), that is d^2/2 or delta (|d| - delta/2).
- * smooth_l1: huber with delta = beta, divided by beta. bce: -(t log x + (1 - t) log(1 - x)), the logarithms at least
- * -100. bce_with_logits: the same of sigmoid(x), by log_sigmoid. kl_div: t (log t - x), or e^t (t - x) of log t.
- * 16-bit floats are computed with in f32, and the loss is f32.
+ * smooth_l1: huber with delta = beta, divided by beta. bce: -(t log x + (1 - t) log(1 - x)), with logarithms of at
+ * least -100. bce_with_logits: bce of sigmoid(x), computed with log_sigmoid. kl_div: t (log t - x), or e^t (t - x) if
+ * the target is given as log t. 16-bit floats are computed in f32, and the loss is f32.
  */
 #include <math.h>
 #include "graph/op.h"
@@ -17,7 +17,8 @@ bool lg__check_reduction(lg_ctx *c, const char *op, lg_reduction reduction, bool
         return true;
 }
 
-/* ---- weighted: q x, and 0 where q is 0, whatever x is. dx = g q, dq = g x, but 0 where x is infinite and q 0. ---- */
+/* ---- weighted: y = q x, but 0 where q = 0, whatever x is; dx = g q; dq = g x, but 0 where q = 0 and x is infinite
+ * ---- */
 
 static bool forward_weighted(lg__call *call)
 {
@@ -43,14 +44,14 @@ LG__DEFINE(weighted, .flags = LG__PROMOTE,
 
 /* ---- the losses ---- */
 
-/* What a loss is computed of, widened, and what it will be. */
+/* Operands of a loss, 16-bit floats cast to f32, and its reduction. */
 typedef struct operands {
         const lg__call *call;
-        lg_tensor *x, *t, *w; /* w: pos_weight or NULL */
+        lg_tensor *x, *t, *w; /* x, target, and pos_weight or NULL */
         lg_reduction reduction;
 } operands;
 
-/* True if the shapes differ in dimensions of size 1 only. */
+/* Returns whether two shapes are equal apart from dimensions of size 1. */
 static bool same_but_ones(lg_shape a, lg_shape b)
 {
         for (int i = 0, k = 0;; i++, k++) {
@@ -65,7 +66,8 @@ static bool same_but_ones(lg_shape a, lg_shape b)
         }
 }
 
-/* The operands, whose shapes are one, and the options into ret, of `size` bytes, which the reduction is among. */
+/* Copies the options of a loss to ret, which has `size` bytes and contains *reduction, and sets the operands n.
+ * Returns false and sets an error if an option is invalid or x and target differ in shape. */
 static bool begin(const lg__call *call, operands *n, void *ret, size_t size, lg_reduction *reduction)
 {
         const lg_tensor *x = call->in[0], *t = call->in[1];
@@ -96,7 +98,8 @@ static lg_tensor *reduce(const operands *n, lg_tensor *each)
         return loss;
 }
 
-/* The composite of these operands whose elements are `each`, an expression of operands n and options o. */
+/* Defines the composite loss `of`. `each` is an expression of the operands n and options o for the loss of each
+ * element. */
 #define LOSS(of, options_type, each, ...)                                                                              \
         static lg_tensor *compose_##of(const lg__call *call)                                                           \
         {                                                                                                              \
@@ -105,7 +108,7 @@ static lg_tensor *reduce(const operands *n, lg_tensor *each)
                 return begin(call, &n, &o, sizeof o, &o.reduction) ? reduce(&n, each) : NULL;                          \
         }                                                                                                              \
         LG__DEFINE(of, .autocast = LG__F32, LG__OPERANDS(__VA_ARGS__), .compose = compose_##of)
-/* The same of x and target, and the public function. */
+/* Defines a loss of x and target, and its public function. */
 #define LOSS_OF_TWO(of, options_type, each)                                                                            \
         LOSS(of, options_type, each, {"x", LG__FLOAT}, {"target"})                                                     \
         lg_tensor *lg_##of##_with(lg_tensor *x, lg_tensor *target, const options_type *options)                        \
@@ -143,14 +146,14 @@ static lg_tensor *smooth_l1(const operands *n, double beta)
 
 LOSS_OF_TWO(smooth_l1, lg_smooth_l1_options, smooth_l1(&n, lg__option(o.beta, 1)))
 
-/* max(log(x), -100), without the infinite derivative of log at 0. */
+/* Returns max(log(x), -100), without the infinite derivative of log at 0. */
 static lg_tensor *bounded_log(lg_tensor *x)
 {
         lg_tensor *low = lg_logical_and(lg_ge_scalar(x, 0), lg_le_scalar(x, 3.720075976020836e-44)); /* e^-100 */
         return lg_where(low, lg__constant(x, -100), lg_log(lg_where(low, lg__constant(x, 1), x)));
 }
 
-/* Of the logarithms of the two probabilities. */
+/* Returns the binary cross-entropy from the logarithms of the probabilities of 1 and of 0. */
 static lg_tensor *bce(const operands *n, lg_tensor *log_one, lg_tensor *log_zero)
 {
         lg_tensor *one = LG__APPLY(weighted, NULL, n->t, log_one);
@@ -160,7 +163,7 @@ static lg_tensor *bce(const operands *n, lg_tensor *log_one, lg_tensor *log_zero
 
 LOSS_OF_TWO(bce, lg_loss_options, bce(&n, bounded_log(n.x), bounded_log(lg_rsub_scalar(n.x, 1))))
 
-/* Both logarithms by log_sigmoid: neither term is a difference of large numbers. */
+/* Computes both logarithms with log_sigmoid, so that neither is a difference of large numbers. */
 static lg_tensor *bce_with_logits(const operands *n)
 {
         const lg_tensor *x = n->call->in[0], *w = n->call->in[2];

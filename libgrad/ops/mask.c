@@ -1,4 +1,4 @@
-/* mask.c - elements replaced where a mask says so: masked_fill, and the triangles of matrices. Made of where. */
+/* mask.c - replaces elements by a mask: masked_fill, and the triangles tril and triu of matrices. Made of where. */
 #include "graph/op.h"
 
 static lg_tensor *compose_masked_fill(const lg__call *call)
@@ -24,7 +24,8 @@ static int64_t clip(int64_t i, int64_t low, int64_t high)
         return i < low ? low : i > high ? high : i;
 }
 
-/* x where column - row is on one side of the diagonal, else 0. */
+/* Computes tril or triu: keeps the elements of x on and below (tril) or on and above (triu) a diagonal, and sets the
+ * others to 0. */
 static lg_tensor *compose_triangle(const lg__call *call)
 {
         lg_triangle_options o;
@@ -38,7 +39,7 @@ static lg_tensor *compose_triangle(const lg__call *call)
                 return lg__fail(c, LG_ERR_SHAPE, "%s: x is %s; it needs two dimensions at least", op,
                                 lg__tensor_text(x).s);
         int64_t rows = x->at.shape.size[n - 2], columns = x->at.shape.size[n - 1];
-        /* beyond the corners every diagonal is like the one next to them */
+        /* all diagonals beyond a corner give the same result */
         double k = (double)clip(lg__whole_option(o.diagonal, 0), -rows - 1, columns + 1);
         lg_device device = call->device->id;
         lg_tensor *row = lg_arange(c, k, (double)rows + k, 1, .dtype = LG_I64, .device = device);

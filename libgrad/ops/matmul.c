@@ -1,12 +1,13 @@
 /* matmul.c - matrix products.
  *
- * matmul: c = a b; da = g b^T, db = a^T g. linear: y = x w^T + b; dx = g w, dw = g^T x, db = g summed over rows;
- * with relu: y = relu(x w^T + b), and g stands for g where y > 0, else 0.
+ * matmul: c = a b; da = g b^T, db = a^T g. linear: y = x w^T + b; dx = g w, dw = g^T x, db = g summed over rows.
+ * linear_relu: y = relu(x w^T + b), with the derivatives of linear for the gradient g where y > 0, else 0.
  */
 #include <string.h>
 #include "graph/op.h"
 
-/* A matrix for the kernel: one stride is 1 and the other at least the row length, else a copy that is so. */
+/* Returns whether the kernel can read a (rows, cols) matrix with row stride rs and column stride cs: one stride is 1
+ * and the other at least the length of a row or column. */
 static bool is_matrix(int64_t rows, int64_t cols, int64_t rs, int64_t cs)
 {
         bool by_row = (cs == 1 || cols <= 1) && (rs >= cols || rows <= 1);
@@ -20,11 +21,11 @@ static lg_tensor *as_matrix(lg_tensor *t)
         const int64_t *size = t->at.shape.size, *stride = t->at.strides;
         bool fits = is_matrix(size[n - 2], size[n - 1], stride[n - 2], stride[n - 1]);
         for (int i = 0; i < n - 2; i++)
-                fits = fits && stride[i] >= 0; /* no library goes through a batch backwards */
+                fits = fits && stride[i] >= 0; /* libraries accept no negative batch strides */
         return fits ? t : lg__clone_values(t, t->storage->device->id, t->at.dtype);
 }
 
-/* Kernels want a row or column length as stride even where there is one row or column only. */
+/* Sets the strides for the kernel, which needs one at least as long as a row or column even if there is only one. */
 static void matrix_strides(const lg_tensor *t, int64_t *ret_row, int64_t *ret_col)
 {
         int n = t->at.shape.ndim;
@@ -55,12 +56,13 @@ static void batch_strides(lg_gemm_args *g, const lg_tensor *out, const lg_tensor
 }
 
 typedef struct ending {
-        bool adds; /* to what out holds */
+        bool adds; /* adds the product to the values of out */
         bool relu;
-        const void *bias; /* a row, or NULL */
+        const void *bias; /* one row of bias, or NULL */
 } ending;
 
-/* out = relu(a b + bias), or out += a b, of matrices with a batch in front that is broadcast already as out's. */
+/* Computes out = relu(a b + bias) or out += a b for matrices with leading batch dimensions; out has the batch
+ * dimensions of a and b after broadcasting. */
 static bool product(lg_tensor *out, lg_tensor *a, lg_tensor *b, ending e, const char *op)
 {
         int n = out->at.shape.ndim;
@@ -114,7 +116,7 @@ static bool forward_matmul(lg__call *call)
         return product(call->out[0], call->in[0], call->in[1], (ending){.adds = false}, "matmul");
 }
 
-/* sum += a b, in place; an op of its own, so that observers see it as one. */
+/* Computes sum += a b in place; an op of its own, so that observers see it. */
 static bool forward_matmul_add(lg__call *call)
 {
         call->moved |= LG__BY(0);
@@ -130,7 +132,7 @@ static lg_tensor *transposed(lg_tensor *x)
         return x->at.shape.ndim == 2 ? lg_permute(x, LG_DIMS(1, 0)) : lg_transpose(x, -2, -1);
 }
 
-/* True if input i has all batches of g, and is not broadcast. */
+/* Returns whether input i has the same batch dimensions as g, so that it was not broadcast. */
 static bool has_batches(const lg__vjp *v, int i, const lg_tensor *g)
 {
         const lg_shape s = lg__input_shape(v, i);
@@ -140,8 +142,8 @@ static bool has_batches(const lg__vjp *v, int i, const lg_tensor *g)
         return has;
 }
 
-/* Gives a b as the gradient of input i. The product itself adds it to what has arrived there, where that is possible.
- * 16-bit gradients of an input that is broadcast are summed before they are rounded. */
+/* Sets the gradient of input i to a b, or adds the product to the pending gradient in place if possible. For an input
+ * that was broadcast, 16-bit gradients are computed in f32 and rounded after they are summed. */
 static bool give_product(lg__vjp *v, int i, lg_tensor *a, lg_tensor *b)
 {
         lg_tensor *sum = v->sums[i];
@@ -155,7 +157,7 @@ static bool give_product(lg__vjp *v, int i, lg_tensor *a, lg_tensor *b)
                 return v->grad_in[i] != NULL;
         }
         lg_tensor *y = LG__APPLY(matmul_add, NULL, sum, a, b);
-        lg__tensor_release(y); /* the sum must have one handle for the next product to add to it */
+        lg__tensor_release(y); /* in-place additions need a sum with a single handle */
         v->grad_in[i] = sum;
         return y != NULL;
 }
@@ -171,7 +173,8 @@ LG__DEFINE(matmul, .flags = LG__PROMOTE, .autocast = LG__LOW,
            LG__OPERANDS({"a", LG__FLOAT, .saved_for = LG__BY(1)}, {"b", LG__FLOAT, .saved_for = LG__BY(0)}),
            LG__RESULTS({"y"}), .infer = infer_matmul, .forward = forward_matmul, .vjp = vjp_matmul)
 
-/* An op of x (m, n) and matrices on x (..., n): one product, and so is the gradient of the matrix. */
+/* Applies op, which takes x (m, n), to x (..., n) with the leading dimensions flattened, so that the result and the
+ * gradient of w are one product each. */
 static lg_tensor *by_rows(const lg__op *op, lg_tensor *x, lg_tensor *w, lg_tensor *b)
 {
         lg_shape s = x->at.shape;
@@ -187,7 +190,8 @@ static lg_tensor *by_rows(const lg__op *op, lg_tensor *x, lg_tensor *w, lg_tenso
         return lg_reshape(y, s);
 }
 
-/* Says how flattening makes rows of `in` of x; empty if it does not. */
+/* Returns a hint for an error message: how to flatten x so that its rows have `in` elements; "" if that is impossible.
+ */
 static lg__text flatten_hint(const lg_tensor *x, const char *name, int64_t in)
 {
         lg__text hint = {""};
@@ -235,7 +239,7 @@ lg_tensor *lg_matmul(lg_tensor *a, lg_tensor *b)
 
 /* ---- linear: x (rows, in), w (out, in), b (out) or NULL ---- */
 
-/* With relu, y = relu(x w^T + b) is what is saved of it: y > 0 where the sum was. */
+/* Shape rule of linear and linear_relu. linear_relu saves y: the gradient passes where y > 0. */
 static bool infer_linear(lg__call *call)
 {
         call->out_at[0].shape = LG_SHAPE(call->in[0]->at.shape.size[0], call->in[1]->at.shape.size[0]);
@@ -245,7 +249,7 @@ static bool infer_linear(lg__call *call)
 static bool forward_linear(lg__call *call)
 {
         const lg_tensor *w = call->in[1], *b = call->in[2];
-        lg_tensor wt = *w; /* transposed */
+        lg_tensor wt = *w; /* w transposed */
         wt.at.shape = LG_SHAPE(w->at.shape.size[1], w->at.shape.size[0]);
         wt.at.strides[0] = w->at.strides[1];
         wt.at.strides[1] = w->at.strides[0];
@@ -282,7 +286,7 @@ static bool vjp_linear_relu(lg__vjp *v)
 LINEAR(linear, 0)
 LINEAR(linear_relu, BY_ALL)
 
-/* ---- relu_grad: g where y > 0, else 0; linear in g, and flat in y ---- */
+/* ---- relu_grad: g where y > 0, else 0; linear in g, with derivative 0 in y ---- */
 
 static bool infer_relu_grad(lg__call *call)
 {
@@ -308,7 +312,8 @@ static bool vjp_relu_grad(lg__vjp *v)
 LG__DEFINE(relu_grad, LG__OPERANDS({"g", LG__FLOAT}, {"y", LG__FLOAT, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}),
            .infer = infer_relu_grad, .forward = forward_relu_grad, .vjp = vjp_relu_grad)
 
-/* out, and the gradient of the bias, by one kernel: y is (rows, channels), or images with channels last. */
+/* Computes out = g where y > 0, else 0, and the gradient of the bias with one kernel; y is (rows, channels), or images
+ * with channels last. */
 static bool run_relu_sums(lg__vjp *v, lg_tensor *out, lg_tensor *g, lg_tensor *y)
 {
         const int64_t columns = y->at.shape.size[1];
@@ -341,7 +346,7 @@ lg_tensor *lg__grad_of_relu(lg__vjp *v, lg_tensor *g)
         return run_relu_grad(g, g, y) ? g : NULL;
 }
 
-/* ---- linear of x (..., in); attributes: the op over rows ---- */
+/* ---- linear of x (..., in); the attributes are the op to apply to rows: linear or linear_relu ---- */
 
 static lg_tensor *compose_linear(const lg__call *call)
 {

@@ -1,9 +1,9 @@
-/* nonzero.c - the places and the elements that a mask picks: nonzero, masked_select. The host waits for one number, how
- * many there are. */
+/* nonzero.c - nonzero and masked_select: the coordinates or the elements that a mask selects. The host waits for the
+ * device once, to read their number. */
 #include <string.h>
 #include "gather.h"
 
-/* The places of x that are not 0, as coordinates (n, ndim). */
+/* Returns the coordinates (n, ndim) of the n elements of x that are not 0. */
 static lg_tensor *places_of(lg_tensor *x)
 {
         if (!(x = lg_contiguous(lg_detach(x))))

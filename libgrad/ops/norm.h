@@ -1,10 +1,10 @@
-/* norm.h - what normalisations share: dtypes, checks, gradients. Private to ops/. */
+/* norm.h - dtypes, checks and gradients shared by the normalisation ops. Private to ops/. */
 #ifndef LG_OPS_NORM_H
 #define LG_OPS_NORM_H
 
 #include "graph/op.h"
 
-/* What is computed in beside x: weights, biases and their gradients. */
+/* Returns the dtype of weights, biases, their gradients and intermediate values for an input x. */
 static inline lg_dtype lg__norm_dtype(const lg_tensor *x)
 {
         return x->at.dtype == LG_F64 ? LG_F64 : LG_F32;
@@ -15,8 +15,8 @@ static inline bool lg__norm_check_eps(const lg__call *call, double eps)
         return eps >= 0 || lg__fail(call->ctx, LG_ERR_ARGUMENT, "%s: eps is %g, not 0 or more", call->op->name, eps);
 }
 
-/* Checks that each input beside x up to `end` that is given has this shape: (C,) for x (N, C, ...) if by_channel, else
- * the last dimensions of x. */
+/* Checks that inputs 1 to end - 1, where given, have this shape: (C,) for x (N, C, ...) if by_channel, else that of
+ * the last dimensions of x. Sets an error if not. */
 static inline bool lg__norm_check_shapes(const lg__call *call, int end, lg_shape shape, bool by_channel)
 {
         for (int i = 1; i < end; i++)
@@ -30,8 +30,8 @@ static inline bool lg__norm_check_shapes(const lg__call *call, int end, lg_shape
         return true;
 }
 
-/* Makes the gradients that are needed, as their inputs lie, and puts their elements into `data`, one for each input;
- * NULL for those that get none. */
+/* Creates the gradients that are needed, that of input 0 in the layout of input 0, and stores the address of their
+ * elements in *data[i]. `data` has an entry for each input; inputs whose entry is NULL are skipped. */
 static inline bool lg__norm_make_gradients(lg__vjp *v, void **const data[])
 {
         for (int i = 0; i < v->in_count; i++) {

@@ -1,13 +1,13 @@
-/* pad.c - elements around a tensor, or its rim cut off. Of a constant: dx = g, padded the other way round. Elements of
- * x itself are selected along each dimension.
- */
+/* pad.c - adds elements around a tensor, or removes elements at its edges. With a constant: dx = g, padded by the
+ * negative amounts. Other modes select elements of x along each dimension. */
 #include "graph/op.h"
 
-/* What goes before and after the elements of each dimension, from the last one backwards; negative: is cut off. */
+/* Numbers of elements added before and after each dimension, from the last dimension backwards; negative numbers
+ * remove elements. */
 #define PAD_FIELDS(FIELD) FIELD(f64, value, 0) FIELD(shape, before, 0) FIELD(shape, after, 0)
 LG__ATTRIBUTES(pad, PAD_FIELDS)
 
-/* Of dimension i of ndim. */
+/* Returns the entry of pads for dimension i of ndim. */
 static int64_t padding(const lg_shape *pads, int i, int ndim)
 {
         return ndim - 1 - i < pads->ndim ? pads->size[ndim - 1 - i] : 0;
@@ -39,7 +39,7 @@ static bool infer(lg__call *call)
         return lg__shape_valid(call->ctx, "pad", s);
 }
 
-/* What of x is seen in y, as a part of each; false: nothing. */
+/* Narrows x and y to the elements of x that appear in y. Returns false if there are none. */
 static bool common_part(const pad_attributes *a, lg_tensor *y, lg_tensor *x)
 {
         const int ndim = x->at.shape.ndim;
@@ -79,14 +79,14 @@ static bool vjp(lg__vjp *v)
 
 LG__DEFINE(pad, LG__OPERANDS({"x"}), LG__RESULTS({"y"}), LG__HAS(pad), .infer = infer, .forward = forward, .vjp = vjp)
 
-/* ---- elements of x itself ---- */
+/* ---- modes that repeat elements of x: reflect, replicate, circular ---- */
 
 typedef struct padding_by {
         lg_pad_mode mode;
         pad_attributes pads;
 } padding_by;
 
-/* Returns x with elements of its own before and after those of dimension dim. */
+/* Returns x padded by elements of x before and after dimension dim; negative amounts remove elements. */
 static lg_tensor *pad_along(const lg__call *call, lg_tensor *x, int dim, int64_t before, int64_t after,
                             lg_pad_mode mode)
 {

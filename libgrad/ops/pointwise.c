@@ -1,5 +1,5 @@
-/* pointwise.c - the elementwise ops: shape rule, kernels and functions. Their table is in pointwise_ops.c, their
- * derivatives are in pointwise_vjp.c; all are made from kernels/pointwise.def. */
+/* pointwise.c - the elementwise ops: shape rules, kernel calls and public functions. Their table is in pointwise_ops.c
+ * and their derivatives are in pointwise_vjp.c; all are generated from kernels/pointwise.def. */
 #include <math.h>
 #include <string.h>
 #include "pointwise.h"
@@ -31,7 +31,7 @@ static bool infer(lg__call *call, lg_dtype dtype)
         return true;
 }
 
-/* Is parameter i of the op a bound, 1: from below, 2: from above? */
+/* Returns whether parameter i of the op is a lower bound (1), an upper bound (2) or neither (0). */
 static int bound_of(int id, int i)
 {
         if (id == LG_PW_clamp || id == LG_PW_hardtanh)
@@ -39,8 +39,8 @@ static int bound_of(int id, int i)
         return id == LG_PW_maximum_scalar ? 1 : id == LG_PW_minimum_scalar ? 2 : 0;
 }
 
-/* The parameters of an op of integers, as their dtype takes them. A bound that lies beyond all values on its own side
- * bounds nothing. */
+/* Converts the numeric parameters of an op on integers or bool to values of that dtype. Sets an error if one is out of
+ * range, except for a lower bound below or an upper bound above the range, which has no effect. */
 static bool take_numbers(lg__call *call)
 {
         pointwise_attributes *a = call->attributes;
@@ -92,7 +92,8 @@ bool lg__pointwise_forward(lg__call *call)
         return lg__pointwise_run(call->op->pointwise, call->out[0], in, p->p0, p->p1, call->op->name);
 }
 
-/* The gradient of the output becomes that of input i: nobody sees it, and no other input needs it. */
+/* Returns whether the output's gradient may be overwritten by that of input i: its storage is not shared, and no other
+ * input still needs it. */
 static bool overwrites(const lg__vjp *v, int i)
 {
         for (int j = 0; j < v->in_count; j++)
@@ -101,8 +102,8 @@ static bool overwrites(const lg__vjp *v, int i)
         return lg__grad_is_unseen(v->grad[0]);
 }
 
-/* The gradient of input i by that kernel: added to what has arrived there, the one of the output itself, which may be
- * changed, or a new one. */
+/* Returns the gradient of input i, computed by this kernel: added to the pending gradient in place, written over the
+ * output's gradient if possible, or in a new tensor. Returns the output's gradient itself if the op passes it on. */
 static lg_tensor *gradient(const lg__vjp *v, int i, int kernel, lg_tensor *const slots[LG_PW_INPUTS])
 {
         const pointwise_attributes *p = v->attributes;
@@ -115,7 +116,7 @@ static lg_tensor *gradient(const lg__vjp *v, int i, int kernel, lg_tensor *const
         return made && lg__pointwise_run(kernel, made, slots, p->p0, p->p1, v->op->name) ? made : NULL;
 }
 
-/* First order: one kernel for each input that needs its gradient. */
+/* Computes first-order derivatives, with one kernel for each input that needs its gradient. */
 bool lg__pointwise_fused(lg__vjp *v)
 {
         const int first = v->op->operands[0].takes == LG__MASK ? 1 : 0;

@@ -1,4 +1,4 @@
-/* pointwise.h - what the parts of the elementwise ops share. Private to libgrad/ops/. */
+/* pointwise.h - declarations shared by the files of the elementwise ops. Private to libgrad/ops/. */
 #ifndef LG_OPS_POINTWISE_H
 #define LG_OPS_POINTWISE_H
 
@@ -11,10 +11,10 @@ bool lg__pointwise_infer(lg__call *call);
 bool lg__pointwise_infer_compare(lg__call *call); /* the result is bool */
 bool lg__pointwise_forward(lg__call *call);
 bool lg__pointwise_fused(lg__vjp *v);
-/* A parameter of the op as a 0-d tensor beside its gradient. */
+/* Returns parameter i of the op as a 0-d tensor of the dtype and device of the output's gradient. */
 lg_tensor *lg__pointwise_parameter(const lg__vjp *v, int i);
 
-/* The derivatives: pointwise_vjp.c. */
+/* Derivatives of elementwise ops: pointwise_vjp.c. */
 #define UNARY(name, ...) bool lg__pointwise_vjp_##name(lg__vjp *v);
 #define BINARY UNARY
 #define TERNARY UNARY

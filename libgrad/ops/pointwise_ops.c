@@ -1,5 +1,5 @@
-/* pointwise_ops.c - the table of the elementwise ops, made from kernels/pointwise.def. Here the words of a derivative
- * are masks, which say what it needs of the inputs and of the output, and whether it computes anything. */
+/* pointwise_ops.c - the table of the elementwise ops, generated from kernels/pointwise.def. Here the formula of a
+ * derivative expands to a bit mask: which inputs and outputs the formula reads, and whether it computes anything. */
 #include <string.h>
 #include "../../kernels/constants.h"
 #include "pointwise.h"
@@ -20,8 +20,9 @@
 #define C 1u
 #define Y 4u
 
-/* The classes of those that lg_autocast() casts: CLASS(name) is LG__AS_IT_IS where there is no CLASS_name here. */
-#define CLASS_square ~, LG__F32 /* a power */
+/* Autocast classes: CLASS(name) expands to the second item of CLASS_name or, if CLASS_name is not defined,
+ * LG__AS_IT_IS. */
+#define CLASS_square ~, LG__F32 /* like pow */
 #define CLASS_exp ~, LG__F32
 #define CLASS_expm1 ~, LG__F32
 #define CLASS_log ~, LG__F32
@@ -45,9 +46,9 @@
 #define SECOND(...) SECOND_OF(__VA_ARGS__)
 #define SECOND_OF(first, second, ...) second
 
-/* The derivatives by input i whose mask has that bit. */
+/* LG__BY(i) if the mask of the derivative by input i contains the bit, else 0. */
 #define IF(mask, bit, i) ((mask) & (bit) ? LG__BY(i) : 0)
-/* That bit where the derivative is the word G. */
+/* LG__BY(i) if the derivative by input i is the output's gradient G unchanged, else 0. */
 #define IS_G(mask, i) ((mask) == G ? LG__BY(i) : 0)
 #define FLOAT LG__REAL
 #define ANY LG__ANY

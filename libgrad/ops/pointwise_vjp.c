@@ -1,5 +1,5 @@
-/* pointwise_vjp.c - the derivatives of elementwise ops, in ops: what the formulas of kernels/pointwise.def become when
- * their words are calls. Nothing else is compiled here, where letters are tensors. */
+/* pointwise_vjp.c - the derivatives of elementwise ops as ops: the formulas of kernels/pointwise.def, with their words
+ * defined as calls. The file contains nothing else, because the macros G, X, A, B, C and Y would affect other code. */
 #include <math.h>
 #include "../../kernels/constants.h"
 #include "pointwise.h"

@@ -1,8 +1,9 @@
-/* pool.c - pooling: the greatest or the mean of windows that move over an image.
+/* pool.c - max and average pooling over windows of images.
  *
- * max_pool2d gives the indices of what it chose as well: dx = max_pool2d_grad(g, indices), which adds g there, whose
- * derivative is max_pool2d_pick(v, indices), the values found there. avg_pool2d is linear: dx = avg_pool2d_grad(g),
- * which spreads g over the windows; each is the other's derivative. Images lie with channels last.
+ * max_pool2d also returns the indices of the maxima: dx = max_pool2d_grad(g, indices), which adds g at these indices
+ * and has the derivative max_pool2d_pick(v, indices), the values at these indices. avg_pool2d is linear: dx =
+ * avg_pool2d_grad(g), which distributes g over the windows; each is the other's derivative. Images have channels-last
+ * layout.
  */
 #include "images.h"
 
@@ -44,7 +45,7 @@ static bool forward(lg__call *call)
                 return true;
         while (ops[k.kind] != call->op)
                 k.kind++;
-        if (call->in_count + call->out_count > 2) /* the indices are one of them */
+        if (call->in_count + call->out_count > 2) /* max pooling: an input or output holds the indices */
                 index = call->in_count > 1 ? call->in[1] : call->out[1];
         k.channels = x->at.shape.size[1];
         k.adaptive = a->adaptive;
@@ -81,7 +82,7 @@ POOL2D(avg_pool2d_grad, vjp_avg, LG__OPERANDS({IMAGE("g")}), LG__RESULTS({"y"}))
 
 /* ---- the functions ---- */
 
-/* The options of all poolings: those of one have some of them, and zero for the others. */
+/* Union of the options of all pooling functions; options that a function does not have are zero. */
 typedef struct pool_options {
         int64_t stride, padding, dilation, divisor;
         bool ceil_mode, no_count_padding;
@@ -90,13 +91,14 @@ typedef struct pool_options {
 } pool_options;
 
 typedef struct arguments {
-        int64_t size; /* of the kernel; adaptive: of the result */
+        int64_t size; /* size of the kernel, or of the result if adaptive */
         const void *options;
         bool (*read)(const lg__call *call, const void *options, pool_options *ret);
         bool max, adaptive, signal;
 } arguments;
 
-/* A pair, where it is given, else the number on both sides, else what stands for "not given". */
+/* Sets ret to (height, width): `given` if it is given, else `both` for both, else `otherwise`, the default. For
+ * signals the height is `otherwise`. */
 static void pair(int64_t *ret, lg_pair given, int64_t both, int64_t otherwise, bool signal)
 {
         lg_pair sides = lg__sides(given, lg__whole_option(both, otherwise));
@@ -106,7 +108,8 @@ static void pair(int64_t *ret, lg_pair given, int64_t both, int64_t otherwise, b
                 ret[0] = otherwise;
 }
 
-/* The size of one side of the output, PyTorch's formula; false and an error if there is none. */
+/* Sets the size of one side of the output, by PyTorch's formula. Returns false and sets an error if the window does
+ * not fit. */
 static bool output_size(const lg__call *call, lg_conv_geometry *g, int side, bool ceil_mode)
 {
         lg_ctx *c = call->ctx;
@@ -134,7 +137,7 @@ static bool output_size(const lg__call *call, lg_conv_geometry *g, int side, boo
         return true;
 }
 
-/* An image alone, whose batch is of one, has no dimension that may be empty. */
+/* Checks that no dimension of x (N, C, H, W) but the batch is empty. A single image has a batch of 1. */
 static bool has_pixels(const lg__call *call, const lg_tensor *x)
 {
         const int64_t *size = x->at.shape.size;
@@ -195,7 +198,7 @@ static bool plane_fits(const lg__call *call, const lg_conv_geometry *g)
                         call->op->name, (long long)g->in[0], (long long)g->in[1]);
 }
 
-/* Values, and the indices if they are asked for. */
+/* Returns the values of max pooling, and stores the indices in *ret_indices unless ret_indices is NULL. */
 static lg_tensor *greatest(const lg__call *call, lg_tensor *x, const pool_attributes *a, lg_tensor **ret_indices)
 {
         const arguments *p = call->attributes;

@@ -1,7 +1,7 @@
 /* random.c - new tensors of random numbers.
  *
- * Each call takes as many blocks of the context's generator as its elements need; the counter moves only if the call
- * works.
+ * Each call uses as many blocks of the context's random generator as its elements need. The generator's counter is
+ * advanced only if the call succeeds.
  */
 #include <float.h>
 #include <math.h>
@@ -75,9 +75,10 @@ lg_tensor *lg_normal_like_with(lg_tensor *x, double mean, double std, const lg_c
                        : NULL;
 }
 
-/* ---- whole numbers ---- */
+/* ---- integers ---- */
 
-/* That the dtype has all of low ... last, but for the rounding of floats. */
+/* Checks that the dtype can represent all integers from low to last, apart from the rounding of floats. Sets an error
+ * if not. */
 static bool holds(lg_ctx *c, lg_dtype dtype, int64_t low, int64_t last)
 {
         const int64_t least = dtype == LG_F16 ? -65504 : 0, most = dtype == LG_F16 ? 65504 : 1;
@@ -90,7 +91,7 @@ static bool holds(lg_ctx *c, lg_dtype dtype, int64_t low, int64_t last)
                         (long long)low, (long long)last, lg_dtype_name(dtype), (long long)least, (long long)most);
 }
 
-/* A 0-d i64: a double does not hold every one. */
+/* Returns a 0-d i64 tensor; lg_full() takes a double, which cannot represent every i64. */
 static lg_tensor *whole_scalar(lg_ctx *c, lg_device device, int64_t value)
 {
         lg_tensor *t = lg__tensor_empty(c, device, LG_I64, LG_SHAPE_0D);
@@ -100,7 +101,8 @@ static lg_tensor *whole_scalar(lg_ctx *c, lg_device device, int64_t value)
         return LG__RUN(t->storage->device, "lg_randint", fill, &a) ? t : NULL;
 }
 
-/* low and a uniform number cut to a whole one: below high - low, which is at most 2^53, also after rounding. */
+/* Returns low plus uniform random numbers in [0, count), truncated to integers. count is at most 2^53, so that
+ * rounding never gives count itself. */
 static lg_tensor *whole_numbers(lg_ctx *c, int64_t low, int64_t count, lg_shape shape, const lg_create_options *o)
 {
         lg_create_options wide = {.dtype = LG_F64, .device = o->device};
@@ -134,9 +136,10 @@ lg_tensor *lg_randint_with(lg_ctx *c, int64_t low, int64_t high, lg_shape shape,
         return t;
 }
 
-/* ---- orders ---- */
+/* ---- permutations ---- */
 
-/* Fisher and Yates on the host; the order takes one block of the generator for each two elements. */
+/* Fills `order` with a random permutation by Fisher-Yates on the host, using a block of the generator for every two
+ * elements. */
 static void shuffle(int64_t *order, int64_t n, lg_random_state state)
 {
         for (int64_t i = 0; i < n; i++)

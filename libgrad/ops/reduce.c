@@ -102,7 +102,7 @@ static bool forward(lg__call *call)
         return LG__RUN(call->device, call->op->name, reduce, &r);
 }
 
-/* A reduced tensor (g or y) with its dimensions of size 1 back, so that it broadcasts to x. */
+/* Returns t, a reduced tensor (g or y), with the reduced dimensions as size 1, so that t broadcasts to x. */
 static lg_tensor *restore(lg_tensor *t, const lg__vjp *v)
 {
         return lg_reshape(t, lg__reduced_shape(lg__input_shape(v, 0), v->attributes, true));
@@ -129,7 +129,8 @@ static bool vjp_mean(lg__vjp *v)
         return (v->grad_in[0] = lg_expand(g, s)) != NULL;
 }
 
-/* The mean is rounded, but that of the differences from it is small, and so is its rounding. */
+/* Subtracts the mean twice: the first mean is rounded, but the mean of the differences is small, and so is its
+ * rounding error. */
 lg_tensor *lg__centered(lg_tensor *x, lg_dims dims)
 {
         for (int i = 0; i < 2 && dims.count; i++)
@@ -137,7 +138,7 @@ lg_tensor *lg__centered(lg_tensor *x, lg_dims dims)
         return dims.count ? x : lg_sub(x, x);
 }
 
-/* g / y; 0, and with derivatives of 0, where y is 0. y of a 16-bit input is computed again, in f32. */
+/* Returns g / y, and 0 with derivatives of 0 where y is 0. For 16-bit inputs, y is recomputed in f32. */
 static lg_tensor *over_result(const lg__vjp *v, lg_tensor *g)
 {
         lg_tensor *wide = lg__widened(v->in[0]);
@@ -152,7 +153,7 @@ static bool vjp_var(lg__vjp *v)
         const double count = (double)lg__reduced_count(lg__input_shape(v, 0), a), left = count - a->correction;
         const double factor = (root ? 1 : 2) / (left > 0 ? left : 0);
         if (count == 0)
-                return vjp_sum(v); /* of no elements */
+                return vjp_sum(v); /* without elements, the gradient is empty */
         lg_tensor *d = lg__centered(lg__widened(v->in[0]), a->dims), *g = restore(lg__widened(v->grad[0]), v);
         g = lg_mul_scalar(root ? over_result(v, g) : g, factor);
         return (v->grad_in[0] = lg_mul(g, d)) != NULL;
@@ -164,7 +165,6 @@ static bool vjp_norm2(lg__vjp *v)
         return (v->grad_in[0] = lg_mul(g, lg__widened(v->in[0]))) != NULL;
 }
 
-/* The one place where gradients of broadcast inputs are summed. */
 lg_tensor *lg__sum_to(lg_tensor *x, lg_shape shape)
 {
         if (!x || lg__shape_equal(x->at.shape, shape))

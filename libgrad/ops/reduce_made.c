@@ -1,13 +1,13 @@
-/* reduce_made.c - reductions made of other ops, which bring their derivatives: prod, norm, logsumexp, any, all. */
+/* reduce_made.c - reductions made of other ops, whose derivatives they use: prod, norm, logsumexp, any, all. */
 #include <float.h>
 #include <math.h>
 #include "reduce.h"
 
-/* The product along a dimension of n > 0 elements, half by half: a division by an element, which may be 0, has no part
- * in the derivative. */
+/* Returns the product along a dimension of n > 0 elements by multiplying halves: the derivative then divides by no
+ * element, which might be 0. */
 static lg_tensor *halved(lg_tensor *x, int dim, int64_t n)
 {
-        lg_tensor *odd = NULL; /* product of what had no partner */
+        lg_tensor *odd = NULL; /* product of the elements left over by odd sizes */
         for (; n > 1; n /= 2) {
                 int64_t half = n / 2;
                 lg_tensor *last = n % 2 ? lg_slice(x, dim, n - 1, n) : NULL;
@@ -18,8 +18,8 @@ static lg_tensor *halved(lg_tensor *x, int dim, int64_t n)
         return odd ? lg_mul(x, odd) : x;
 }
 
-/* The products of PIECES parts of n integers along the last dimension, element by element, so that few of them are i64
- * at once. Returns them and, in *n, how many there are. */
+/* Divides dimension dim, of *n integers, into parts of *n / PIECES and multiplies the parts element by element, so
+ * that few elements are i64 at once. Returns the products and sets *n to their number along dim. */
 #define PIECES 16
 static lg_tensor *by_pieces(lg_tensor *x, int dim, int64_t *n)
 {
@@ -63,14 +63,14 @@ static lg_tensor *compose_prod(const lg__call *call)
 }
 LG__REDUCTION(prod, LG__ANY, LG__F32)
 
-/* x^p for x >= 0 and p > 0, where the derivative at 0 is taken to be 0, whatever p is. */
+/* Returns x^p for x >= 0 and p > 0, with a derivative of 0 at x = 0 for every p. */
 static lg_tensor *power(lg_tensor *x, double p)
 {
         lg_tensor *zero = lg_eq_scalar(x, 0), *safe = lg_where(zero, lg__constant(x, 1), x);
         return lg_where(zero, lg__constant(x, 0), p == 0.5 ? lg_sqrt(safe) : lg_pow_scalar(safe, p));
 }
 
-/* 1 where x is not 0; a constant, but one with a gradient of zeros. */
+/* Returns 1 where x is not 0, else 0; differentiable, with a gradient of zeros. */
 static lg_tensor *not_zero(lg_tensor *x)
 {
         return lg_where(lg_ne_scalar(x, 0), lg__constant(x, 1), lg_mul_scalar(x, 0));
@@ -99,7 +99,7 @@ static lg_tensor *compose_norm(const lg__call *call)
         x = p == 0 ? not_zero(x) : lg_abs(x);
         if (p == 0 || p == 1 || isinf(p) || empty)
                 return lg_cast(isinf(p) ? LG__APPLY(amax, &a, x) : LG__APPLY(sum, &a, x), dtype);
-        /* Powers of numbers up to 1 do not overflow. */
+        /* dividing by the greatest element first keeps the powers from overflowing */
         a.keep_dim = true;
         lg_tensor *top = LG__APPLY(amax, &a, lg_detach(x));
         top = lg_where(lg_logical_and(lg_gt_scalar(top, 0), lg_isfinite(top)), top, lg__constant(top, 1));
@@ -128,18 +128,20 @@ static lg_tensor *compose_logsumexp(const lg__call *call)
         a.keep_dim = true;
         lg_tensor *top = empty ? lg__constant(x, -INFINITY) : LG__APPLY(amax, &a, lg_detach(x));
         lg_tensor *below = lg_sub(x, lg_clamp(top, -most, most));
-        /* An element of inf counts as the greatest, whose gradient it gets; inf - inf would be NaN. */
+        /* The limit 0 makes an element of inf count as the greatest, which receives the gradient. The clamp avoids inf
+         * - inf = NaN. */
         if (!below ||
             !lg__pointwise_run(LG_PW_minimum_scalar, below, (lg_tensor *[LG_PW_INPUTS]){below}, 0, 0, "logsumexp"))
                 return NULL;
-        /* A sum of 0 is that of elements of -inf, whose gradient is 0. */
+        /* The sum is 0 only if all elements are -inf; log(1) instead of log(0) makes their gradients 0. */
         lg_tensor *sum = LG__APPLY(sum, &a, lg_exp(below));
         sum = lg_where(lg_eq_scalar(sum, 0), lg__constant(x, 1), sum);
         return lg_cast(lg_reshape(lg_add(lg_log(sum), top), to), dtype);
 }
 LG__REDUCTION(logsumexp, LG__FLOAT, LG__F32)
 
-/* x where the sum of its elements counts those that are not 0, or is above 0 with them; else which ones are not. */
+/* Returns x if the sum of its elements is the number of elements that are not 0 or, for `any`, is above 0 if there are
+ * any; else returns a bool tensor of which elements are not 0. */
 static lg_tensor *as_counts(lg_tensor *x, bool any)
 {
         return x->at.dtype == LG_BOOL || (any && x->at.dtype == LG_U8) ? x : lg_ne_scalar(x, 0);

@@ -1,4 +1,4 @@
-/* repeat.c - a tensor laid beside itself, as often as asked along each dimension; made of expand and reshape. */
+/* repeat.c - repeats a tensor a number of times along each dimension; made of expand and reshape. */
 #include "graph/op.h"
 
 static lg_tensor *repeat_dim(lg_tensor *x, int dim, int64_t times)

@@ -1,6 +1,6 @@
-/* softmax.c - soft-max and its logarithm over one dimension.
+/* softmax.c - softmax and its logarithm over one dimension.
  *
- * y = e^x / sum e^x: dx = y (g - sum(g y)). y = log softmax(x): dx = g - e^y sum(g).
+ * softmax: y = e^x / sum e^x; dx = y (g - sum(g y)). log_softmax: y = log softmax(x); dx = g - e^y sum(g).
  */
 #include "graph/op.h"
 

@@ -1,11 +1,12 @@
-/* sort.c - sort, topk, max and min along a dimension: values and where they were.
+/* sort.c - sort, topk, max and min along a dimension: values and their indices.
  *
- * sort: y[j] = x[index[j]], the first k in order; dx[index[j]] = g[j] and 0 elsewhere. pick is that formula for
- * indices from elsewhere, pick_grad its derivative; each is the other's derivative.
+ * sort: y[j] = x[index[j]] for the first k elements in order; dx[index[j]] = g[j], and 0 elsewhere. pick is the same
+ * formula for given indices, and pick_grad is its derivative; each is the other's derivative.
  */
 #include "graph/op.h"
 
-/* The first `size` (-1: all) of each line; of pick_grad, the size of its result's lines. */
+/* Attribute size: how many sorted elements of each line are kept, -1 for all; for pick_grad, the size of the result's
+ * lines. */
 #define SORT_FIELDS(FIELD) FIELD(int, dim, 0) FIELD(bool, descending, false) FIELD(i64, size, 0)
 LG__ATTRIBUTES(sort, SORT_FIELDS)
 
@@ -14,7 +15,7 @@ static int64_t size_along(lg_shape s, int dim)
         return s.ndim ? s.size[dim] : 1;
 }
 
-/* y is x with lines of another size. */
+/* Sets y to x's dtype and shape, with `size` elements along dim. */
 static void resize(lg__layout *y, const lg_tensor *x, int dim, int64_t size)
 {
         y->dtype = x->at.dtype;
@@ -51,7 +52,7 @@ static bool forward_sort(lg__call *call)
         return LG__RUN(call->device, "sort", sort, &k);
 }
 
-/* Of sort and pick: of the indices, which one of them gives as its result and the other takes. */
+/* Derivative of sort and of pick. The indices are a result of sort, but an input of pick. */
 static bool vjp_lines(lg__vjp *v)
 {
         sort_attributes back = {.dim = ((const sort_attributes *)v->attributes)->dim};
@@ -106,14 +107,15 @@ LG__DEFINE(pick_grad, .flags = LG__UNORDERED,
 
 /* ---- the functions ---- */
 
-/* What the composites are called with. */
+/* Arguments of the composites. */
 typedef struct line_call {
         int dim;
         int64_t k;
         const void *options;
 } line_call;
 
-/* Indices where they are wanted, else they are released. */
+/* Sorts x and returns the first k values. Stores the indices in *ret_indices, or releases them if ret_indices is NULL.
+ */
 static lg_tensor *sorted(lg_tensor *x, int dim, int64_t k, bool descending, lg_tensor **ret_indices)
 {
         lg_tensor *out[LG__MAX_OUT];

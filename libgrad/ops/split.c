@@ -1,7 +1,7 @@
-/* split.c - a tensor taken apart along a dimension.
+/* split.c - splits a tensor along a dimension: split, chunk, unbind.
  *
- * The pieces are slices. Up to LG__MAX_OUT of them are the results of one op, pieces; dx is their gradients side by
- * side.
+ * The pieces are slices. 2 to LG__MAX_OUT pieces are the results of one op, `pieces`; dx is their gradients,
+ * concatenated.
  */
 #include <string.h>
 #include "graph/op.h"
@@ -11,7 +11,7 @@
 #define PIECES_FIELDS(FIELD) FIELD(int, dim, 0) FIELD(i64, size, 0) FIELD(int, count, 0)
 LG__ATTRIBUTES(pieces, PIECES_FIELDS)
 
-/* The shape of piece i of a tensor; the last piece is what is left. */
+/* Returns the shape of piece i of a tensor of shape x; the last piece may be smaller. */
 static lg_shape piece_shape(const pieces_attributes *a, lg_shape x, int i)
 {
         const int64_t left = x.size[a->dim] - i * a->size;
@@ -52,7 +52,7 @@ LG__DEFINE(pieces, .flags = LG__ALIASES, LG__OPERANDS({"x"}), LG__RESULTS({"y"})
 
 typedef struct parts {
         enum { SPLIT, CHUNK, UNBIND } kind;
-        int64_t asked; /* the size of pieces, or their number (CHUNK) */
+        int64_t asked; /* size of a piece, or number of pieces (CHUNK) */
         int dim;
         lg_tensor **ret;
         int64_t room;
@@ -75,7 +75,8 @@ static bool make_pieces(const lg__call *call, int dim, int64_t size, int64_t cou
         return true;
 }
 
-/* Makes `count` pieces of `size`, the last one of what is left. Returns the first. */
+/* Makes `count` pieces of `size` elements along dim, the last of which may be smaller. Stores them in the caller's
+ * array, and returns the first. */
 static lg_tensor *take_apart(const lg__call *call, int dim, int64_t size, int64_t count)
 {
         const parts *p = call->attributes;
@@ -118,7 +119,7 @@ static lg_tensor *compose(const lg__call *call)
         return take_apart(call, dim, size, 1 + (n - 1) / size);
 }
 
-/* lg_of(), which returns the number of pieces. */
+/* Defines the public function lg_of(), which returns the number of pieces, or 0 on failure. */
 #define TAKEN_APART(of, kind, asked, ...)                                                                              \
         static const lg__op of = {.name = #of, .compose = compose, LG__OPERANDS({"x"})};                               \
         int64_t lg_##of(lg_tensor *x, __VA_ARGS__, lg_tensor **ret, int64_t room)                                      \

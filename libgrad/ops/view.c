@@ -1,7 +1,8 @@
-/* view.c - views: other strides over the same storage.
+/* view.c - views: the same storage with another shape, strides or offset.
  *
- * view, permute, expand: y[i] = x[p(i)]; dx[p(i)] += g[i]. slice: y = x[start : stop : step] of one dimension; its
- * derivative slice_grad writes g into that region of zeros, whose derivative is slice.
+ * view, permute, expand: y[i] = x[p(i)] for a map p of indices; dx[p(i)] += g[i]. slice: y = x[start : stop : step]
+ * along one dimension; its derivative slice_grad writes g to that region of a tensor of zeros, and has the derivative
+ * slice.
  */
 #include <string.h>
 #include "graph/op.h"
@@ -12,14 +13,14 @@ LG__ATTRIBUTES(view, VIEW_FIELDS)
 LG__ATTRIBUTES(permute, PERMUTE_FIELDS)
 #define SLICE_FIELDS(FIELD) FIELD(int, dim, 0) FIELD(i64, start, 0) FIELD(i64, stop, 0) FIELD(i64, step, 1)
 LG__ATTRIBUTES(slice, SLICE_FIELDS)
-/* Those of the slice whose derivative this is, and the size of the dimension that was sliced. */
+/* Attributes of the slice that the op is the derivative of, and the size of the sliced dimension of its input. */
 #define SLICE_GRAD_FIELDS(FIELD) SLICE_FIELDS(FIELD) FIELD(i64, size, 0)
 LG__ATTRIBUTES(slice_grad, SLICE_GRAD_FIELDS)
 
 #define VIEW(of, attributes)                                                                                           \
         LG__DEFINE(of, .flags = LG__ALIASES, LG__OPERANDS({"x"}), LG__RESULTS({"y"}), LG__HAS(attributes),             \
                    .infer = infer_##of, .vjp = vjp_##of)
-/* lg_of(x, ...) is compose_of() of x, given these attributes. */
+/* Defines the public function lg_of(x, ...), which compose_of() computes from x and these attributes. */
 #define MADE(of, attributes, ...)                                                                                      \
         static const lg__op lg__op_##of = {.name = #of, .compose = compose_##of, LG__OPERANDS({"x"})};                 \
         lg_tensor *lg_##of(lg_tensor *x, __VA_ARGS__)                                                                  \
@@ -29,7 +30,7 @@ LG__ATTRIBUTES(slice_grad, SLICE_GRAD_FIELDS)
 
 /* ---- reshape ---- */
 
-/* Replaces a -1 and checks that the number of elements stays. */
+/* Replaces a size of -1 in *s. Returns false and sets an error if the number of elements would change. */
 static bool complete(const lg_tensor *x, const char *op, lg_shape *s)
 {
         const int64_t n = lg__shape_numel(x->at.shape);
@@ -48,8 +49,9 @@ static bool complete(const lg_tensor *x, const char *op, lg_shape *s)
                         lg__tensor_text(x).s, (long long)n, lg__shape_text(asked).s);
 }
 
-/* Strides that read x in another shape without a copy, or false. Works through groups of x's dimensions that together
- * hold as many elements as a group of the new ones; within a group x must lie evenly. */
+/* Sets the strides that read x with the shape `to` without a copy; returns false if there are none. Matches groups of
+ * x's dimensions with groups of new dimensions that have equally many elements. Within a group, x's dimensions must be
+ * contiguous with each other. */
 static bool reshape_strides(const lg__layout *x, lg_shape to, int64_t *strides)
 {
         lg_shape from = LG_SHAPE_0D;
@@ -85,7 +87,7 @@ static bool reshape_strides(const lg__layout *x, lg_shape to, int64_t *strides)
         return true;
 }
 
-/* y is x in another shape without a copy, or false. */
+/* Sets y to the layout of x viewed with the shape `to`; returns false if that needs a copy. */
 static bool reshaped(const lg__layout *x, lg_shape to, lg__layout *y)
 {
         const bool contiguous = lg__layout_is_contiguous(x);
@@ -271,7 +273,7 @@ static bool infer_slice(lg__call *call)
         a->start = clip(a->start, y->shape.size[a->dim]);
         a->stop = clip(a->stop, y->shape.size[a->dim]);
         const int64_t count = a->stop > a->start ? 1 + (a->stop - a->start - 1) / a->step : 0;
-        if (count <= 1) { /* nothing is stepped over, and the product with a stride could overflow */
+        if (count <= 1) { /* the step has no effect, and its product with a stride could overflow */
                 a->stop = a->start + count;
                 a->step = 1;
         }
@@ -363,7 +365,7 @@ static bool infer_expand(lg__call *call)
         return true;
 }
 
-/* The engine sums the gradient to the shape of the input. */
+/* Passes the gradient on: lg__settle() sums the gradient to the shape of the input. */
 static bool vjp_expand(lg__vjp *v)
 {
         v->grad_in[0] = v->grad[0];

@@ -1,5 +1,6 @@
-/* vocabulary.h - the words of the derivatives in pointwise.def for the host: what V1, V2, V3 and VN, an op of a tensor
- * and a number, make of them is up to the includer (calls of ops, or masks of what is saved). */
+/* vocabulary.h - the words of the derivative formulas in pointwise.def, for code on the host. The includer defines V1,
+ * V2 and V3, ops of one, two and three tensors, and VN, an op of a tensor and a number, as calls of ops or as masks of
+ * saved values. */
 #define NEG(a) V1(neg, a)
 #define ABS(a) V1(abs, a)
 #define SIGN(a) V1(sign, a)
