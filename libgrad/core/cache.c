@@ -1,29 +1,30 @@
-/* cache.c - the caching allocator of one device: freed buffers wait by size class to be used again.
+/* cache.c - the caching allocator of one device: freed blocks are kept in lists by size class and reused.
  *
- * Up to LARGE bytes a block serves its own class only. Larger requests take the smallest block that is large enough;
- * what is left of it becomes a block of its own, which is joined with its neighbours when all of them are free.
+ * Requests below LARGE bytes reuse only blocks of their own class. Larger requests take a block of their class or, if
+ * there is none, of the next larger class; the rest of the block is split off as a block of its own. Free neighbours
+ * are joined again.
  */
 #include <stdio.h>
 #include <string.h>
 #include "observer.h"
 #include "poison.h"
 
-#define LARGE ((size_t)1 << 20) /* of requests, and of what a split leaves at least */
+#define LARGE ((size_t)1 << 20) /* minimum bytes of requests that split blocks, and of split-off parts */
 
-/* Sizes are rounded up to a power of two or a quarter between two of them, at least 64 bytes: a buffer wastes a fifth
- * at most, and a class is found without a search. */
+/* Rounds a size up to a power of two or one of three steps between two powers of two, at least 64 bytes, and returns
+ * its class. A buffer wastes at most a fifth, and a class is found without a search. */
 static int class_of(size_t bytes, size_t *ret_rounded)
 {
         size_t units = (bytes + 63) / 64;
         int shift = 0;
         while ((units - 1) >> (shift + 3))
                 shift++;
-        size_t quarter = (units + ((size_t)1 << shift) - 1) >> shift; /* 1 ... 8 */
+        size_t quarter = (units + ((size_t)1 << shift) - 1) >> shift; /* 1 to 8 */
         *ret_rounded = (quarter << shift) * 64;
         return shift * 8 + (int)quarter - 1;
 }
 
-/* The greatest class whose requests a block of that size, a multiple of 64, can serve. */
+/* Returns the greatest class whose requests a block of this size, a multiple of 64, can serve. */
 static int class_served(size_t bytes)
 {
         size_t units = bytes / 64, rounded;
@@ -62,7 +63,8 @@ static void list_remove(lg__cache *cache, lg__block *block)
         cache->stats.cached -= (int64_t)block->bytes;
 }
 
-/* The first block of class k, or of the next class above that has one if any may serve. */
+/* Returns a free block of class k or, if there is none and `any` is set, of the next class above that has one; else
+ * NULL. */
 static lg__block *find(const lg__cache *cache, int k, bool any)
 {
         if (cache->free[k] || !any)
@@ -77,7 +79,8 @@ static lg__block *find(const lg__cache *cache, int k, bool any)
         return NULL;
 }
 
-/* Cuts what is more than `bytes` off a block. False: no memory for the record. */
+/* Splits the bytes beyond `bytes` off a block, if they are LARGE or more. Returns false and sets an error if there is
+ * no memory for the new record. */
 static bool split(lg__cache *cache, lg__block *block, size_t bytes)
 {
         if (block->bytes - bytes < LARGE)
@@ -97,7 +100,7 @@ static bool split(lg__cache *cache, lg__block *block, size_t bytes)
         return true;
 }
 
-/* Joins a free block with the one above it, which is free and in no list any longer. */
+/* Joins a block with its upper neighbour, which is free and was removed from its list. */
 static void join(lg__cache *cache, lg__block *block)
 {
         lg__block *upper = block->upper;
@@ -108,7 +111,7 @@ static void join(lg__cache *cache, lg__block *block)
         lg__free(cache->ctx, upper, sizeof *upper);
 }
 
-/* Only `bytes` of a block may be touched; of memory that the host cannot touch: nothing. */
+/* Lets only the first `bytes` of a block be accessed, under AddressSanitizer. Does nothing for device memory. */
 static void expose(const lg__cache *cache, lg__block *block, size_t bytes)
 {
         if (cache->device.type != LG_DEVICE_CPU)
@@ -142,7 +145,7 @@ static void *out_of_memory(lg__cache *cache, size_t bytes)
                         limit);
 }
 
-/* From the hooks, as long as the limit allows. */
+/* Allocates from the memory hooks. Returns NULL if they fail or the memory limit would be exceeded. */
 static void *take(lg__cache *cache, size_t bytes)
 {
         lg_ctx *c = cache->ctx;
@@ -152,7 +155,7 @@ static void *take(lg__cache *cache, size_t bytes)
         return c->alloc(c->memory_user, c, cache->device, bytes);
 }
 
-/* The cache's device, if it noted that something else than memory was wrong. */
+/* Returns the cache's device if its queue has failed for another reason than memory, else NULL. */
 static lg__device *broken(const lg__cache *cache)
 {
         for (lg__device *d = cache->ctx->devices; d; d = d->next)
@@ -237,7 +240,7 @@ void lg__cache_put(lg__cache *cache, lg__block *block)
         list_add(cache, block);
 }
 
-/* Parts of what is still used stay. */
+/* Blocks with a part in use are kept. */
 void lg__cache_empty(lg__cache *cache)
 {
         for (int k = 0; k < LG__CLASSES; k++) {

@@ -1,4 +1,4 @@
-/* context.c - what a context holds: objects, memory hooks, threads, random state and settings. */
+/* context.c - a context's objects, threads, random state and settings, and the default memory hooks. */
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ void *lg__object_new(lg_ctx *c, const lg__type *type, size_t bytes)
 void *lg__object_destroy(void *record)
 {
         lg__object *o = record;
-        if (!o || !o->type) /* that one is on its way: a release function of its own calls */
+        if (!o || !o->type) /* already being destroyed: called from a release function of the object itself */
                 return NULL;
         const lg__type *type = o->type;
         lg_ctx *c = o->ctx;
@@ -122,11 +122,11 @@ int lg__processors(void)
         return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* Many more threads than cores only cost. */
+/* far more threads than cores only add cost, so the number is limited */
 int lg__threads_for(int asked)
 {
         const char *text = getenv("OMP_NUM_THREADS");
-        long given = asked <= 0 && text ? strtol(text, NULL, 10) : asked; /* of a list, the outermost level's */
+        long given = asked <= 0 && text ? strtol(text, NULL, 10) : asked; /* from "4,2": 4, the outermost level */
         int most = 4 * lg__processors() > 16 ? 4 * lg__processors() : 16;
         return given <= 0 ? lg__processors() : given < most ? (int)given : most;
 }
@@ -220,7 +220,7 @@ bool lg_allow_tf32(const lg_ctx *c)
 
 void lg_clear_error(lg_ctx *c)
 {
-        if (!c || c->live != LG__CTX_LIVE) /* that it is being closed stays */
+        if (!c || c->live != LG__CTX_LIVE) /* the error of a context that is being closed must stay set */
                 return;
         if (c->error)
                 snprintf(c->cleared, sizeof c->cleared, "%.*s", (int)sizeof c->cleared - 1, c->message);

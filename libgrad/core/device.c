@@ -1,4 +1,4 @@
-/* device.c - the devices of a context: a queue on each, opened when it is first used, and what is asked of them. */
+/* device.c - the devices of a context: a queue for each, opened at first use, and the public functions for devices. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static void destroy(lg_ctx *c, lg__device *d)
         lg__host_free(c, d, sizeof *d);
 }
 
-/* NULL and a reason; without one, an error is set. */
+/* Opens a device. On failure, returns NULL and writes a reason to why or, if why stays empty, has set an error. */
 static lg__device *open_device(lg_ctx *c, lg_device id, const lg_device_api *api, char *why, size_t size)
 {
         char reason[256] = "";
@@ -71,7 +71,7 @@ static lg__device *find(const lg_ctx *c, lg_device id)
         return d;
 }
 
-/* NULL and a reason; without one, an error is set. */
+/* Loads the device's module and opens the device. Fails as open_device() does. */
 static lg__device *open_new(lg_ctx *c, lg_device id, char *why, size_t size)
 {
         char reason[512] = "";
@@ -120,7 +120,7 @@ void lg__devices_finish(lg_ctx *c)
                 lg__device *d = c->devices;
                 c->devices = d->next;
                 d->api->close(d->queue);
-                if (d != c->cpu) /* whose cache and statistics serve until the end */
+                if (d != c->cpu) /* the CPU's cache and statistics are used until the end */
                         destroy(c, d);
         }
         if (!c->cpu)
@@ -138,7 +138,7 @@ bool lg__kernel_done(lg__device *d, const char *op, bool ok)
                 lg__cache_put(&d->cache, block);
         }
         const bool noted = d->id.type == LG_DEVICE_CPU && d->queue->error.code != LG_DEVICE_OK;
-        if (ok && !d->queue->status) /* the CPU's kernel has run: what it noted is known at once */
+        if (ok && !d->queue->status) /* CPU kernels run at once, so their errors are reported at once */
                 return !noted || lg__device_wait(d);
         lg_status status = d->queue->status;
         d->queue->status = LG_OK;
@@ -200,7 +200,7 @@ int lg_device_count(lg_ctx *c, lg_device_type type)
         return api ? api->count(reason, sizeof reason) : 0;
 }
 
-/* True if the device is there and works; false without an error, unless the host's memory is gone. */
+/* Returns whether the device exists and works. Sets an error only if the host is out of memory. */
 static bool usable(lg_ctx *c, lg_device device)
 {
         char why[640];
@@ -224,7 +224,8 @@ int lg_try_all_cuda(lg_ctx *c, int max, lg_device *ret)
         return n;
 }
 
-/* The index behind a device's name: 0 for none, -1 if it is no number. One too big for any device stays that. */
+/* Returns the index in `text`, which follows a device's name: 0 if empty, -1 if not ":" and a number, at most INT_MAX.
+ */
 static int parse_index(const char *text)
 {
         if (!*text)
@@ -265,7 +266,7 @@ lg_device lg_default_device(const lg_ctx *c)
         return c ? c->default_device : LG_NO_DEVICE;
 }
 
-/* 22809 of "2.28.9"; 0 of other words. */
+/* Returns a version such as "2.28.9" as a number, 22809; 0 for other text. */
 static int64_t number_of(const char *version)
 {
         int part[3] = {0};

@@ -1,11 +1,11 @@
-/* device_type.c - the types of devices: their names, and the modules they come from. */
+/* device_type.c - device types: their names, and the loading of their modules. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/core.h"
 
-/* Where the module of a device type is found: a path in an environment variable, else a file name. Without its driver,
- * a library of the system that is quickly looked for, it is not even loaded. */
+/* Location of the module of a device type: the path in an environment variable, or else a file name. `driver` is a
+ * system library that the module needs; without it, the module is not loaded, which would be slow. */
 typedef struct type_row {
         const char *name, *variable, *file, *driver, *driver_name;
 } type_row;
@@ -50,7 +50,7 @@ bool lg_device_equal(lg_device a, lg_device b)
         return a.type == b.type && a.index == b.index;
 }
 
-/* The folder that libgrad.so lies in, with a slash; empty if that is not known. */
+/* Sets path to the directory of libgrad.so, with a trailing slash; empty if unknown. */
 static void own_folder(char *path, size_t size)
 {
         Dl_info info;
@@ -74,7 +74,8 @@ static bool has_driver(const type_row *row, char *reason, size_t size)
         return driver || !row->driver;
 }
 
-/* A module that is named is loaded without looking for a driver: it may need none. */
+/* Loads the module of a device type. Returns NULL and a reason on failure. A module named by the environment is loaded
+ * without a check for the driver, which it may not need. */
 static void *open_module(const type_row *row, char *reason, size_t size)
 {
         char path[4096];
@@ -100,7 +101,7 @@ static void *open_module(const type_row *row, char *reason, size_t size)
         return module;
 }
 
-/* The system keeps a module loaded once it is; asking again is cheap. */
+/* dlopen() keeps a loaded module, so that repeated calls are cheap. */
 const lg_device_api *lg__device_type(lg_device_type type, char *reason, size_t size)
 {
         if (type == LG_DEVICE_CPU)

@@ -1,4 +1,4 @@
-/* error.c - the first error sticks to the context. */
+/* error.c - errors and messages. A context keeps its first error until lg_clear_error(). */
 #include <errno.h>
 #include <string.h>
 #include "core/core.h"

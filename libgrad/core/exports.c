@@ -1,14 +1,15 @@
-/* exports.c - storages that other programs use, and give back in any thread, even after lg_close.
+/* exports.c - storages used by other programs (DLPack), which may release them in any thread, even after lg_close().
  *
- * A context is used by one thread at a time, and so are the reference counts of its storages. An export that is given
- * back is therefore only put on a list, by one atomic operation, which is the last time that this thread touches it;
- * whoever has the context ends it. At first that is the thread that uses the context. lg_close leaves a context that
- * has exports to nobody; then the list holds a mark, and who gives an export back takes the context in its place, ends
- * what is in the list, and puts the mark back or, if that was the last export, frees the context.
+ * A context is used by one thread at a time, and so are the reference counts of its storages. Therefore a released
+ * export is only put on a list, by one atomic operation, after which its thread no longer accesses it. The thread that
+ * owns the context frees the exports on the list. Before lg_close(), the owner is the thread that uses the context.
+ * lg_close() leaves a context with exports without an owner, and stores a mark in the list. A thread that then
+ * releases an export replaces the mark and so becomes the owner: it frees the exports on the list and stores the mark
+ * again or, after the last export, frees the context.
  */
 #include "core/core.h"
 
-static lg__export nobody; /* its address is the mark */
+static lg__export nobody; /* its address in given_back marks a closed context without an owner */
 
 lg__export *lg__export_new(lg__storage *s, size_t bytes)
 {
@@ -29,7 +30,7 @@ static void end(lg_ctx *c, lg__export *e)
         lg__storage_unref(s);
 }
 
-/* From the list of all threads into the context's own. */
+/* Moves the exports that other threads released to the context's own list. */
 static void take(lg_ctx *c)
 {
         lg__export *e = NULL, *next;
@@ -42,7 +43,7 @@ static void take(lg_ctx *c)
         }
 }
 
-/* One by one: a release function may collect, too. */
+/* Takes exports one by one, because a release function may call this function, too. */
 void lg__exports_collect(lg_ctx *c, bool all)
 {
         while (c->exports) {
@@ -58,7 +59,8 @@ void lg__exports_collect(lg_ctx *c, bool all)
         }
 }
 
-/* Of a closed context that this thread has. */
+/* Frees the released exports of a closed context that this thread owns, then frees the context if no exports are left,
+ * else gives up the ownership. */
 static void leave(lg_ctx *c)
 {
         lg__export *none;

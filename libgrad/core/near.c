@@ -1,10 +1,10 @@
-/* near.c - the names that are nearest to one that is not there, for the message of an error. */
+/* near.c - finds the names most similar to an unknown name, for error messages. */
 #include <string.h>
 #include "core/core.h"
 
-#define COMPARED 160 /* bytes of a name */
+#define COMPARED 160 /* number of bytes of a name that are compared */
 
-/* How many bytes must be inserted, removed or replaced to make b of a: Levenshtein's distance. */
+/* Returns how many bytes must be inserted, removed or replaced to turn a into b (Levenshtein distance). */
 static size_t edits_between(const char *a, const char *b)
 {
         const size_t n = strnlen(b, COMPARED);

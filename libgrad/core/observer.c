@@ -1,4 +1,4 @@
-/* observer.c - who looks on. */
+/* observer.c - attaches observers to a context and detaches them. */
 #include "observer.h"
 
 void lg__observe(lg_ctx *c, lg__observer *o)

@@ -1,14 +1,14 @@
-/* options.c - what crosses between a program and a library of different versions: structs that begin with their size,
- * or that come with it. */
+/* options.c - structs passed between a program and a library of different versions. They begin with their size, or are
+ * passed with their size. */
 #include <string.h>
 #include "core/core.h"
 
-/* Every struct of options begins so. */
+/* First member of every struct of options. */
 typedef struct head {
         size_t size_;
 } head;
 
-#define MOST 65536 /* bytes of options; more is no size but what lay there */
+#define MOST 65536 /* sanity limit in bytes: a larger size means an uninitialised struct */
 
 static bool all_zero(const char *bytes, size_t from, size_t to)
 {
@@ -42,7 +42,7 @@ bool lg__take_without(const void *options, void *ret, size_t size)
         if (both)
                 memcpy(ret, options, both);
         memset((char *)ret + both, 0, size - both);
-        ((head *)ret)->size_ = size; /* what is handed on is whole */
+        ((head *)ret)->size_ = size; /* the copy has the size that this library knows */
         return !options || (sized && all_zero(options, size, given));
 }
 

@@ -1,4 +1,4 @@
-/* poison.h - under AddressSanitizer, memory that is held free for the next request must not be touched. */
+/* poison.h - lets AddressSanitizer report accesses to memory that an allocator keeps free for reuse. */
 #ifndef LG_POISON_H
 #define LG_POISON_H
 

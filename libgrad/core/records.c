@@ -1,5 +1,5 @@
-/* records.c - small host records (tensors, nodes, scopes) cut from slabs; they are given back when the context closes.
- */
+/* records.c - small records on the host (tensors, nodes, scopes), allocated from slabs that are freed when the context
+ * closes. */
 #include <string.h>
 #include "core/core.h"
 #include "poison.h"
@@ -46,7 +46,7 @@ static void *cut(lg_ctx *c, size_t bytes)
         return p;
 }
 
-/* Records above the pool's sizes keep their block in front of them. */
+/* Allocates a record too large for the pool; the pointer to its block is stored 64 bytes before the record. */
 static void *alloc_big(lg_ctx *c, size_t bytes)
 {
         if (bytes > SIZE_MAX / 2)
@@ -58,7 +58,7 @@ static void *alloc_big(lg_ctx *c, size_t bytes)
         return (char *)block->p + 64;
 }
 
-/* In steps of 16; a record of no bytes has room for the link that it is when it is free. */
+/* Returns the size of a record in units of 16 bytes, at least 1, because a free record holds a pointer to the next. */
 static size_t slot_of(size_t bytes)
 {
         return bytes ? (bytes + 15) / 16 : 1;

@@ -1,4 +1,4 @@
-/* storage.c - counted memory of one device. */
+/* storage.c - reference-counted memory on one device. */
 #include "core/core.h"
 
 lg__storage *lg__storage_new(lg__device *d, size_t bytes)
@@ -25,7 +25,8 @@ lg__storage *lg__storage_ref(lg__storage *s)
         return s;
 }
 
-/* Frees a recipe; returns what it leads from, if nobody else reads that any more. */
+/* Frees a recipe and its reference to the source storage. Returns the source if the caller must now call leave() for
+ * it. */
 static lg__storage *forget(lg_ctx *c, lg__recipe *recipe)
 {
         lg__storage *from = recipe ? recipe->from : NULL;
@@ -34,8 +35,8 @@ static lg__storage *forget(lg_ctx *c, lg__recipe *recipe)
         return from && --from->refs == from->savers ? from : NULL;
 }
 
-/* Of a storage that nobody reads before a backward does, or nobody at all. A chain of recipes of any length ends
- * without recursion. */
+/* Called when only derivatives, or nothing, still refer to s. Frees s if nothing does; otherwise frees only its memory
+ * if its recipe is still valid. A chain of recipes of any length is freed without recursion. */
 static void leave(lg__storage *s)
 {
         while (s && !s->refs) {
@@ -71,7 +72,7 @@ void lg__storage_unsave(lg__storage *s)
         s->savers -= recipe != NULL;
         if (--s->refs == 0) {
                 leave(s);
-        } else if (recipe && s->savers == 0) { /* of no more use, but it keeps what it leads from */
+        } else if (recipe && s->savers == 0) { /* frees a recipe that is no longer needed */
                 s->recipe = NULL;
                 leave(forget(s->ctx, recipe));
         }

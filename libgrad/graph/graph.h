@@ -56,10 +56,9 @@ typedef struct lg__hook {
  * Callbacks that return false have set an error. */
 typedef struct lg__watcher {
         struct lg__watcher *next;
-        const void *call; /* the backward pass being watched, or NULL outside one */
-        const char *name; /* prefix of error messages */
-        lg_list (*tensors)(
-                struct lg__watcher *w); /* returns the tensors to watch; those without a leaf node are skipped */
+        const void *call;                          /* the backward pass being watched, or NULL outside one */
+        const char *name;                          /* prefix of error messages */
+        lg_list (*tensors)(struct lg__watcher *w); /* tensors to watch; some may have no leaf node */
         bool (*begin)(struct lg__watcher *w);
         bool (*complete)(struct lg__watcher *w, int64_t number); /* tensors(w)[number] has its final gradient */
         bool (*end)(struct lg__watcher *w, bool ok); /* after the backward pass; if ok is false, an error is set */
@@ -89,9 +88,8 @@ struct lg__node {
         void *attributes;
 };
 void lg__node_ref(lg__node *n);
-void lg__node_unref(lg__node *n); /* n may be NULL; frees chains of nodes without recursion */
-void lg__node_free_saved(
-        lg__node *n); /* frees the saved values, after a backward pass that does not retain the graph */
+void lg__node_unref(lg__node *n);      /* n may be NULL; frees chains of nodes without recursion */
+void lg__node_free_saved(lg__node *n); /* after a backward without .retain_graph */
 /* Returns the leaf node of t, and creates it if t has none. */
 lg__node *lg__leaf_node(lg_tensor *t);
 /* Detaches t from its node before t is freed, and frees the gradient stored for t. */

@@ -135,9 +135,8 @@ typedef struct lg__vjp {
          * and set grad_in[i] to it. NULL if there is none yet, or if it must not be changed. */
         lg_tensor **sums;
         const bool *needs;
-        lg_tensor *out[LG__MAX_OUT]; /* saved outputs; NULL where an output was not saved */
-        lg_tensor *
-                grad[LG__MAX_OUT]; /* gradients of the outputs; NULL if unused. May be released early and set to NULL */
+        lg_tensor *out[LG__MAX_OUT];  /* saved outputs; NULL where an output was not saved */
+        lg_tensor *grad[LG__MAX_OUT]; /* output gradients, or NULL if unused; may be freed early */
 } lg__vjp;
 
 struct lg__op {

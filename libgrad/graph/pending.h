@@ -35,9 +35,8 @@ struct lg__call_state {
         lg__link all;
         bool create_graph, retain_graph;
         bool only_needed; /* lg_grad(): visit only nodes that lead to `inputs`, and accumulate nothing on leaves */
-        bool spends;  /* free the outputs and their given gradients, tensors of the innermost scope, once the call has
-                         begun */
-        bool watched; /* some leaves have watchers */
+        bool spends;      /* free the outputs and the given gradients once the call has begun */
+        bool watched;     /* some leaves have watchers */
         lg_list inputs;
         lg_tensor **result;
 };

@@ -1,4 +1,4 @@
-/* broadcast.c - NumPy's broadcasting, and dimensions as arguments. */
+/* broadcast.c - broadcasting by NumPy's rule, and checks of dimensions given as arguments. */
 #include <string.h>
 #include "tensor.h"
 

@@ -1,4 +1,4 @@
-/* create.c - new tensors: constants, ranges, host memory. */
+/* create.c - creates tensors: constants, ranges, and tensors from host memory. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +111,7 @@ lg_tensor *lg_full_like_with(lg_tensor *x, double value, const lg_create_options
         return full_like(x, "lg_full_like", value, options);
 }
 
-/* n elements of t, a line in memory: from `first` on, `step` apart. */
+/* Returns a 1-d view of n elements of t's storage, from element `first`, `step` elements apart. */
 static lg_tensor *line_of(const lg_tensor *t, int64_t first, int64_t n, int64_t step)
 {
         lg__layout at = {.dtype = t->at.dtype, .shape = LG_SHAPE(n), .strides = {step}, .offset = first};
@@ -134,11 +134,12 @@ static bool whole(double x)
         return x == floor(x);
 }
 
-/* The number of elements below `stop` of whole numbers, worked out in integers: a quotient of doubles may round. Every
- * value must be one that a double tells from its neighbours, and in the range of the dtype. -1 and an error else. */
+/* Returns the number of elements of a range of integers from start to stop, without stop. Computed in integers,
+ * because a quotient of doubles may be rounded. Returns -1 and sets an error unless all values are at most 2^53 and in
+ * the range of dtype. */
 static int64_t count_whole(lg_ctx *c, double start, double stop, double step, lg_dtype dtype)
 {
-        const double most = 0x1p53, far = 0x1p55; /* no value up to `most` lies behind `far` */
+        const double most = 0x1p53, far = 0x1p55; /* a stop beyond `far` is cut to it */
         double end = step > 0 ? ceil(stop) : floor(stop);
         if (whole(start) && whole(step) && fabs(start) <= most && fabs(step) <= most) {
                 int64_t a = (int64_t)start, by = (int64_t)step, z = (int64_t)fmax(-far, fmin(end, far));
@@ -156,7 +157,7 @@ static int64_t count_whole(lg_ctx *c, double start, double stop, double step, lg
         return -1;
 }
 
-/* n values from `start` on, `step` apart, into t from element `first` on. */
+/* Writes n values, start, start + step, ..., to t from element `first` on. */
 static bool fill_range(lg_tensor *t, int64_t first, int64_t n, double start, double step, const char *op)
 {
         char *out = lg__data(t);
@@ -187,8 +188,8 @@ lg_tensor *lg_arange_with(lg_ctx *c, double start, double stop, double step, con
         return lg__created(t, fill_range(t, 0, count, start, step, "lg_arange"), o.requires_grad);
 }
 
-/* stop, stop - step, ... before the end of t, the last of them at element `first`: made in order and copied back to
- * front. */
+/* Fills n elements of t, from `first` to its end, backwards with stop, stop - step, ...: computes them in order and
+ * copies them reversed. */
 static bool fill_back(lg_tensor *t, int64_t first, int64_t n, double stop, double step)
 {
         lg_tensor *order = lg__tensor_empty(t->ctx, t->storage->device->id, t->at.dtype, LG_SHAPE(n)), *from, *to;
@@ -216,7 +217,8 @@ lg_tensor *lg_linspace_with(lg_ctx *c, double start, double stop, int64_t count,
         lg_tensor *t = lg__create(c, "lg_linspace", LG_SHAPE(count), &o);
         if (!t)
                 return NULL;
-        /* Each half counts from its own end, so that both ends are exact. The difference may be infinite. */
+        /* Each half is computed from its own end, so that both ends are exact. stop - start may overflow to infinity.
+         */
         double steps = (double)(count - 1), whole_way = stop - start;
         double step = count < 3 ? 0 : isfinite(whole_way) ? whole_way / steps : stop / steps - start / steps;
         int64_t half = count == 1 ? 1 : count / 2;
@@ -225,14 +227,14 @@ lg_tensor *lg_linspace_with(lg_ctx *c, double start, double stop, int64_t count,
         return lg__created(t, ok, o.requires_grad);
 }
 
-/* ---- the caller's memory ---- */
+/* ---- tensors from the caller's memory ---- */
 
-/* The dtype of elements behind a pointer: what its type says or, of a void *, .dtype. LG_DTYPE_NONE and an error if
- * neither does. */
+/* Returns the dtype of the elements at `data`: `typed`, from the pointer's type or, for void *, `given`, from .dtype.
+ * Returns LG_DTYPE_NONE and sets an error if both are none. */
 static lg_dtype memory_dtype(lg_ctx *c, const char *op, const void *data, lg_dtype typed, lg_dtype given)
 {
         if (!data && !typed && !given)
-                return LG_F32; /* of an empty tensor; of another, NULL is the error */
+                return LG_F32; /* valid for an empty tensor; otherwise data is reported as NULL */
         if (!typed && !given)
                 lg__fail(c, LG_ERR_DTYPE, "%s: data is a void *, which has no dtype; give .dtype = LG_F32 or another",
                          op);
@@ -295,7 +297,7 @@ static lg_tensor *borrow(lg_ctx *c, void *data, lg_dtype memory, lg_shape shape,
         s->data = data;
         s->bytes = bytes;
         lg_tensor *t = lg__created(lg__tensor_new(c, s, &at), true, o.requires_grad);
-        if (t) { /* only now: the caller of this function releases on failure */
+        if (t) { /* set only on success: on failure lg_borrow_with() calls release */
                 s->release = release;
                 s->user = user;
         }

@@ -1,4 +1,4 @@
-/* dtype.c - element types: names, sizes, promotion; shapes and layouts; both as text. */
+/* dtype.c - dtypes: names, sizes, promotion; checks of shapes; shapes and tensors as text. */
 #include <math.h>
 #include <string.h>
 #include "tensor/tensor.h"
@@ -41,7 +41,7 @@ bool lg__dtype_holds(lg_ctx *c, const char *op, lg_dtype d, double value)
                         lg_dtype_name(d), range);
 }
 
-/* PyTorch's table: floats before integers before bool; the wider wins; f16 with bf16 is f32. */
+/* PyTorch's rule: floats before integers before bool, then the wider dtype; f16 with bf16 gives f32. */
 lg_dtype lg_promote(lg_dtype a, lg_dtype b)
 {
         static const uint8_t rank[LG_DTYPE_COUNT] = {0, 6, 7, 5, 5, 4, 3, 2, 1};
@@ -52,8 +52,8 @@ lg_dtype lg_promote(lg_dtype a, lg_dtype b)
         return rank[a] > rank[b] ? a : b;
 }
 
-/* The product must fit the address space with 16 bytes an element, whatever sizes of zero it holds: strides are
- * products as well. */
+/* The number of elements must fit the address space at 16 bytes an element. Sizes of 0 count as 1, because strides are
+ * products of sizes, too. */
 bool lg__shape_valid(lg_ctx *c, const char *op, lg_shape s)
 {
         int64_t n = 1;

@@ -1,9 +1,10 @@
-/* elementwise.c - runs an elementwise kernel on tensors: shapes and strides for its arguments. Nothing is recorded. */
+/* elementwise.c - runs an elementwise kernel on tensors: converts shapes and strides to kernel arguments. Nothing is
+ * recorded. */
 #include "tensor.h"
 
 static bool run(int id, lg_tensor *out, lg_tensor *const *in, double p0, double p1, bool accumulate, const char *op)
 {
-        lg_pointwise_args a; /* its first ndim sizes and strides are set */
+        lg_pointwise_args a; /* only the first ndim sizes and strides are set */
         lg__device *d = out->storage->device;
         if (lg__layout_numel(&out->at) == 0)
                 return true;
@@ -25,7 +26,7 @@ static bool run(int id, lg_tensor *out, lg_tensor *const *in, double p0, double 
                 if (a.ndim)
                         lg__broadcast_strides(&in[i]->at, out->at.shape, a.in_strides[i]);
                 if (in[i]->at.dtype != LG_BOOL)
-                        a.dtype = in[i]->at.dtype; /* comparisons: that of the inputs */
+                        a.dtype = in[i]->at.dtype; /* comparisons have the dtype of their inputs */
         }
         if (out->at.dtype == LG_BOOL && in[0]->at.dtype == LG_BOOL)
                 a.dtype = LG_BOOL;

@@ -1,4 +1,4 @@
-/* layout.c - how the elements of a tensor lie in its storage. */
+/* layout.c - memory layouts: strides, contiguity, channels-last order, overlap. */
 #include <stdlib.h>
 #include <string.h>
 #include "tensor.h"
@@ -99,7 +99,7 @@ void lg__layout_reach(const lg__layout *at, int64_t *ret_low, int64_t *ret_high)
 bool lg__layout_overlaps(const lg__layout *at)
 {
         bool done[LG_MAX_DIMS] = {false};
-        int64_t used = 0; /* how far the dimensions of smaller strides reach */
+        int64_t used = 0; /* distance from the first to the last element reached by the dimensions of smaller stride */
         for (int k = 0; k < at->shape.ndim; k++) {
                 int least = -1;
                 for (int i = 0; i < at->shape.ndim; i++)

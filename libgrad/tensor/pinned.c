@@ -1,4 +1,4 @@
-/* pinned.c - host memory that a device copies from while the host goes on. */
+/* pinned.c - pinned host memory, from which a device copies asynchronously. */
 #include "tensor/tensor.h"
 
 static void release(void *user)
@@ -10,7 +10,7 @@ static void release(void *user)
                 api->unpin(s->pinned_for->queue, s->data);
 }
 
-/* Contiguous, on the CPU, of uninitialised values. */
+/* Returns an uninitialised contiguous tensor of like's dtype and shape in host memory pinned for device d. */
 static lg_tensor *pinned_empty(lg_ctx *c, lg__device *d, const lg_tensor *like)
 {
         lg__layout at = {.dtype = like->at.dtype, .shape = like->at.shape};

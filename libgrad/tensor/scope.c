@@ -1,4 +1,4 @@
-/* scope.c - scopes own results; a tensor belongs to a scope, to the caller or to the library. */
+/* scope.c - scopes, which own the results of ops. Each tensor belongs to a scope, the caller or the library. */
 #include "tensor/tensor.h"
 
 static lg_scope open_scope(lg_ctx *c, lg__scope *s)
@@ -35,8 +35,8 @@ void lg__scope_remove(lg_ctx *c, lg__scope *s)
         lg__scope **at = &c->scope;
         while (*at != s)
                 at = &(*at)->parent;
-        *at = s->parent;  /* first: release functions may end scopes, too, */
-        s->parent = NULL; /* the one around as well: nothing escapes any more */
+        *at = s->parent;  /* unlink first: a release function may end scopes, so */
+        s->parent = NULL; /* nothing may escape to the parent, which may end, too */
         while (s->tensors.prev != &s->tensors)
                 lg__tensor_release((lg_tensor *)s->tensors.prev);
         if (!s->lent)
@@ -49,7 +49,7 @@ void lg__scopes_finish(lg_ctx *c)
                 lg__scope_remove(c, c->scope);
 }
 
-/* The scope if it is open; whether a fence is inside it. */
+/* Returns the scope if it is open, else NULL. Sets *ret_fenced if a scope inside it is a fence. */
 static const lg__scope *find(const lg_ctx *c, lg_scope scope, bool *ret_fenced)
 {
         const lg__scope *s = c->scope;
@@ -63,7 +63,7 @@ bool lg_scope_end(lg_ctx *c, lg_scope scope)
 {
         bool fenced = false;
         const lg__scope *s = c ? find(c, scope, &fenced) : NULL;
-        if (!s || !s->parent) /* the outermost one was begun by lg_open, not by a caller */
+        if (!s || !s->parent) /* only lg_close() ends the outermost scope, which lg_open() began */
                 return lg__fail(c, LG_ERR_STATE, "lg_scope_end: that scope is not open: %s",
                                 scope.id ? "it ended with one outside it, or is of another context"
                                          : "its lg_scope_begin failed");
@@ -71,7 +71,7 @@ bool lg_scope_end(lg_ctx *c, lg_scope scope)
                 return lg__fail(c, LG_ERR_STATE,
                                 "lg_scope_end: a call that began inside that scope has not returned; end it outside "
                                 "hooks and own functions");
-        while (c->scope && c->scope->id >= scope.id) /* ids rise towards the inside */
+        while (c->scope && c->scope->id >= scope.id) /* inner scopes have greater ids */
                 lg__scope_remove(c, c->scope);
         lg__exports_collect(c, false);
         return true;
@@ -150,7 +150,7 @@ lg_tensor *lg__tensor_own(lg_tensor *t)
         return t;
 }
 
-#define MANY 10000 /* tensors: more than a program makes before its loop */
+#define MANY 10000 /* tensors in the outermost scope: more than a program creates before its loop */
 
 void lg__scope_outermost(lg_ctx *c)
 {

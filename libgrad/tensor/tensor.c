@@ -1,9 +1,9 @@
-/* tensor.c - tensor handles: how they are made and freed, and queries of their shape, dtype and device. */
+/* tensor.c - tensor handles: creation, release, and queries of shape, dtype and device. */
 #include <math.h>
 #include <string.h>
 #include "tensor/tensor.h"
 
-/* Dead records wait in a queue this long before they are used again, so that a use after the end is noticed. */
+/* Number of freed tensor records that wait in a queue before reuse, so that uses of freed tensors are detected. */
 #define LATE 1024
 
 static lg_tensor *take_record(lg_ctx *c)
@@ -32,7 +32,7 @@ static void bury(lg_tensor *t)
 
 lg_tensor *lg__tensor_new(lg_ctx *c, lg__storage *s, const lg__layout *at)
 {
-        lg_tensor *t = c->scope ? take_record(c) : NULL; /* there is none while the context is being closed */
+        lg_tensor *t = c->scope ? take_record(c) : NULL; /* no scope: the context is being closed */
         if (!t)
                 return NULL;
         t->live = LG__LIVE;
@@ -89,7 +89,7 @@ void lg__tensor_release(lg_tensor *t)
 {
         if (!t || t->live != LG__LIVE)
                 return;
-        t->live = LG__DEAD; /* first: release functions that run below meet a tensor that has ended */
+        t->live = LG__DEAD; /* set first: release functions called below must see a freed tensor */
         lg__link_remove(&t->link);
         t->ctx->live_count--;
         if (t->node)
@@ -129,7 +129,7 @@ bool lg__check(const lg_tensor *t, const char *op, const char *argument)
         return !t->ctx->error;
 }
 
-/* ---- what a tensor is ---- */
+/* ---- queries ---- */
 
 static bool alive(const lg_tensor *t)
 {

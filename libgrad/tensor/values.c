@@ -1,10 +1,10 @@
-/* values.c - moving values: between layouts, dtypes and devices, and to and from the host. */
+/* values.c - copies values between layouts, dtypes and devices, and to and from the host. */
 #include <math.h>
 #include <string.h>
 #include "core/observer.h"
 #include "tensor/tensor.h"
 
-/* On one device, any layouts and dtypes of one shape. */
+/* Copies values on one device between any layouts and dtypes; both tensors have the same shape. */
 static bool copy_within(lg_tensor *to, const lg_tensor *from, const char *op)
 {
         lg_copy_args a = {.ndim = to->at.shape.ndim,
@@ -30,7 +30,7 @@ bool lg__upload(lg__device *d, void *to, const void *from, size_t bytes, const c
         return lg__kernel_done(d, op, d->api->upload(d->queue, to, from, bytes));
 }
 
-/* Contiguous bytes between two devices; through the host if neither is the CPU and they are of two types. */
+/* Copies contiguous bytes between two devices; through the host if neither is the CPU and their types differ. */
 static bool copy_across(lg_tensor *to, const lg_tensor *from, const char *op)
 {
         lg__device *d = to->storage->device, *s = from->storage->device;
@@ -54,7 +54,7 @@ static bool copy_across(lg_tensor *to, const lg_tensor *from, const char *op)
         return ok;
 }
 
-/* A contiguous stand-in for `t` of another dtype, on t's device. */
+/* Returns an uninitialised contiguous tensor of t's shape on t's device, with this dtype. */
 static lg_tensor *stand_in(const lg_tensor *t, lg_dtype dtype)
 {
         return lg__tensor_empty(t->ctx, t->storage->device->id, dtype, t->at.shape);
@@ -107,9 +107,9 @@ lg_tensor *lg__clone_values(const lg_tensor *t, lg_device device, lg_dtype dtype
         return lg__created(copy, copy && lg__copy_values(copy, t, "copy"), false);
 }
 
-/* ---- the host's side ---- */
+/* ---- copies to and from the host ---- */
 
-/* A handle over the caller's memory, of t's shape; ends before the call that made it returns. */
+/* Returns a handle on the caller's host memory with t's shape, to be released before the calling function returns. */
 static lg_tensor *over_host(const lg_tensor *t, void *data, lg_dtype dtype)
 {
         lg__layout at = {.dtype = dtype, .shape = t->at.shape};
@@ -139,7 +139,7 @@ static bool check_host(const lg_tensor *t, const char *op, const void *data, lg_
         return true;
 }
 
-/* Reads without regard to an error that is set; what goes wrong is told only if none was. */
+/* Copies t to host memory even if the context has an error, which is kept. Sets a new error only if there was none. */
 static bool read_values(const lg_tensor *t, void *data, lg_dtype dtype)
 {
         lg_ctx *c = t->ctx;
@@ -157,7 +157,8 @@ static bool read_values(const lg_tensor *t, void *data, lg_dtype dtype)
         return ok;
 }
 
-/* Reading works while an error is set; a dead tensor is told all the same. */
+/* Returns whether t is live, and sets an error if t was freed. An error of the context does not matter: reading is
+ * allowed. */
 static bool alive_or_told(const lg_tensor *t, const char *op)
 {
         if (!t || t->live != LG__LIVE)
@@ -176,7 +177,7 @@ bool lg__write_values(lg_tensor *t, const char *op, const void *data, lg_dtype d
 {
         if (!check_host(t, op, data, dtype, bytes))
                 return false;
-        /* From bool to bool bytes are taken as numbers, so that each but 0 is converted to 1. */
+        /* Reads bool bytes as u8, so that any byte but 0 becomes 1. */
         bool bools = dtype == LG_BOOL && t->at.dtype == LG_BOOL;
         lg_tensor *host = over_host(t, (void *)(uintptr_t)data, bools ? LG_U8 : dtype);
         bool ok = host && lg__copy_values(t, host, op);
