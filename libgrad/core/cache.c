@@ -1,8 +1,8 @@
 /* cache.c - the caching allocator of one device: freed blocks are kept in lists by size class and reused.
  *
- * Requests below LARGE bytes reuse only blocks of their own class. Larger requests take a block of their class or, if
- * there is none, of the next larger class; the rest of the block is split off as a block of its own. Free neighbours
- * are joined again.
+ * Requests below LARGE bytes reuse only blocks of their own class. Larger requests take a block of the smallest
+ * sufficient class that has one; the rest of the block is split off as a block of its own. Free neighbours are joined
+ * again.
  */
 #include <stdio.h>
 #include <string.h>

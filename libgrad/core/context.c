@@ -126,7 +126,7 @@ int lg__processors(void)
 int lg__threads_for(int asked)
 {
         const char *text = getenv("OMP_NUM_THREADS");
-        long given = asked <= 0 && text ? strtol(text, NULL, 10) : asked; /* from "4,2": 4, the outermost level */
+        long given = asked <= 0 && text ? strtol(text, NULL, 10) : asked; /* "4,2" gives 4, the outermost level */
         int most = 4 * lg__processors() > 16 ? 4 * lg__processors() : 16;
         return given <= 0 ? lg__processors() : given < most ? (int)given : most;
 }

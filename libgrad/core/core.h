@@ -18,7 +18,7 @@ typedef struct lg__observer lg__observer;
 typedef struct lg__frame lg__frame;
 typedef struct lg__scope lg__scope;
 
-/* ---- lists ---- */
+/* ---- linked lists ---- */
 
 typedef struct lg__link {
         struct lg__link *prev, *next;
@@ -57,8 +57,8 @@ typedef struct lg__weak {
         struct lg__weak *next, **at; /* at: address of the pointer to this reference */
 } lg__weak;
 void lg__weak_set(lg__weak *w, lg__object *o); /* makes w refer to o, which may be NULL */
-/* Use counts of objects: use adds a use and returns o, done removes one and destroys a freed object after the last,
- * free is for the user's call to free the object. o may be NULL. */
+/* lg__object_use() counts a use and returns o. lg__object_done() ends a use, and destroys o after the last if o was
+ * freed. lg__object_free() frees o for the user: at once or after the last use. o may be NULL. */
 void *lg__object_use(void *o);
 void lg__object_done(void *o);
 void lg__object_free(void *o);
@@ -181,7 +181,7 @@ struct lg_ctx {
         lg_error_code error;
         char message[LG__MESSAGE];
         char cleared[300]; /* message of the last cleared error, kept until the processes of a group agree again */
-        void (*report_error)(lg_ctx *c); /* to other processes; NULL: no group */
+        void (*report_error)(lg_ctx *c); /* reports the error to other ranks; NULL: no group */
         lg_alloc_fn *alloc;
         lg_free_fn *free;
         void *memory_user; /* user pointer of alloc and free */
@@ -202,7 +202,7 @@ struct lg_ctx {
         void *message_user;
         lg__scope *scope;             /* the innermost scope */
         int64_t outermost_count;      /* number of tensors created in the outermost scope */
-        bool outermost_told;          /* the warning about many such tensors was given */
+        bool outermost_told;          /* message about too many tensors in this scope was sent */
         uint64_t scope_ids, sequence; /* the last scope id and node or tensor number assigned */
         lg__link objects, owned;      /* all objects; all tensors that belong to no scope */
         struct lg__watcher *watchers; /* watchers of backward passes (graph/graph.h) */
@@ -222,7 +222,7 @@ struct lg_ctx {
 /* Last part of lg_close(): frees devices, memory and the context. */
 void lg__context_finish(lg_ctx *c);
 
-/* Set the context's error unless it has one. Both return NULL, which also serves as false. */
+/* Sets the context's error unless one is set already. Returns NULL, which also serves as false. */
 void *lg__fail(lg_ctx *c, lg_error_code code, const char *format, ...) LG_PRINTF(3, 4);
 void *lg__vfail(lg_ctx *c, lg_error_code code, const char *format, va_list args);
 /* Returns false and sets LG_ERR_ARGUMENT if count is negative, or items is NULL although count is not 0. */
@@ -231,8 +231,8 @@ bool lg__list_ok(lg_ctx *c, const char *op, int64_t count, const void *items);
 void lg__message(lg_ctx *c, const char *format, ...) LG_PRINTF(2, 3);
 /* Clears the error of the context only; lg_clear_error() also clears errors that kernels recorded on devices. */
 void lg__forget_error(lg_ctx *c);
-/* Begin and end formatting of numbers with a decimal point, whatever locale the program has set. Affects this thread
- * only. */
+/* lg__point_begin() switches this thread to the "C" locale, so that numbers are formatted with a decimal point
+ * whatever locale the program has set; lg__point_end() switches back. */
 static inline locale_t lg__point_begin(void)
 {
         return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0)); /* static in C libraries: allocates nothing */
@@ -351,15 +351,15 @@ struct lg__storage {
         void (*release)(void *user); /* called when borrowed memory is no longer used */
         void *user;
         lg__device *pinned_for; /* device that copies from this pinned host memory asynchronously; NULL: not pinned */
-        uint64_t mark;          /* event of the last such copy; 0: none */
+        uint64_t mark;          /* event of the last asynchronous copy from this memory; 0: none */
         lg__recipe *recipe;     /* how to recompute the values, or NULL */
         int savers;             /* number of refs that derivatives hold, counted if there is a recipe */
 };
 lg__storage *lg__storage_new(lg__device *d, size_t bytes);
 lg__storage *lg__storage_ref(lg__storage *s);
 void lg__storage_unref(lg__storage *s); /* s may be NULL */
-/* Adds and removes a reference held by a derivative. A storage with a recipe whose other references are gone frees its
- * memory, and data is NULL until lg__storage_refill(). */
+/* lg__storage_save() adds a reference held by a derivative, lg__storage_unsave() removes one. A storage with a recipe
+ * and no other references frees its memory, and data is NULL until lg__storage_refill(). */
 lg__storage *lg__storage_save(lg__storage *s);
 void lg__storage_unsave(lg__storage *s);
 /* Allocates uninitialised memory in place of the memory that was freed. Returns false and sets an error on failure. */

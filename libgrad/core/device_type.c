@@ -5,7 +5,7 @@
 #include "core/core.h"
 
 /* Location of the module of a device type: the path in an environment variable, or else a file name. `driver` is a
- * system library that the module needs; without it, the module is not loaded, which would be slow. */
+ * system library that the module needs; if that library is missing, the slow loading of the module is skipped. */
 typedef struct type_row {
         const char *name, *variable, *file, *driver, *driver_name;
 } type_row;

@@ -146,7 +146,7 @@ lg_tensor *lg__apply_cast(const lg__op *op, lg_ctx *c, lg_tensor *const *in, int
         return y;
 }
 
-/* ---- regions ---- */
+/* ---- public functions: begin and end of regions ---- */
 
 lg_dtype lg_set_autocast_mode(lg_ctx *c, lg_dtype dtype)
 {

@@ -67,7 +67,7 @@ static bool deliver(call *k, pending *p)
                 if (!g || !(n->retain >> i & 1))
                         continue;
                 lg_tensor *kept = g;
-                if (n->op && !(kept = lg__alias_of(g))) /* an inner node still needs g */
+                if (n->op && !(kept = lg__alias_of(g))) /* inner nodes still need g: store an alias */
                         return false;
                 if (!n->op)
                         p->grads[i] = NULL;

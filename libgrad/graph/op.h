@@ -59,7 +59,7 @@ enum {
         LG__ACROSS = 4,    /* inputs and results may be on several devices */
         LG__UNORDERED = 8, /* may sum in any order, unless lg_set_deterministic() is on */
         LG__HANDLES = 16,  /* the derivative runs user code, which may keep tensors: no handles on the stack */
-        LG__ADDS = 32      /* adds to input 0 in place; the result is input 0 */
+        LG__ADDS = 32      /* adds to input 0 in place; the result aliases input 0 */
 };
 
 /* ---- attributes: lists of typed fields, which define the struct of an op's attributes and its description ---- */
@@ -104,7 +104,7 @@ typedef struct lg__field {
         static const lg__field of##_fields[] = {FIELDS(LG__ROW){NULL}};
 #define LG__HAS(of) .fields = of##_fields, .attributes_bytes = sizeof(of##_attributes)
 
-/* ---- ops ---- */
+/* ---- definition and application of ops ---- */
 
 /* Application of an op in progress: inputs after promotion, and outputs, described by infer and computed by forward. */
 typedef struct lg__call {
@@ -146,8 +146,7 @@ struct lg__op {
         int operand_count, result_count;
         unsigned flags;
         lg__autocast autocast;
-        const lg__field
-                *fields; /* description of the attributes, ended by a field without a name; NULL: no attributes */
+        const lg__field *fields; /* ended by a field without a name; NULL: no attributes */
         size_t attributes_bytes;
         bool (*infer)(lg__call *call);   /* shape rule: sets out_at, out_count; NULL: like input 0 */
         bool (*forward)(lg__call *call); /* computes the results; NULL for views, which compute nothing */

@@ -7,7 +7,7 @@ const char *lg__operand_name(const lg__op *op, int i)
         return lg__operand_of(op, i)->name;
 }
 
-/* ---- checks ---- */
+/* ---- checks of inputs ---- */
 
 /* Returns the name of input i for messages. */
 static lg__text name_of(const lg__op *op, int i)
@@ -101,7 +101,7 @@ lg_ctx *lg__accept(const lg__op *op, lg_tensor *const *in, int in_count)
         return c;
 }
 
-/* ---- casts ---- */
+/* ---- casts of inputs ---- */
 
 static int category(lg_dtype d)
 {

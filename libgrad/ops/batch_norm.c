@@ -13,7 +13,7 @@ LG__ATTRIBUTES(batch_norm, BATCH_NORM_FIELDS)
 
 enum { X, W, B, MEAN, VAR, RESIDUAL, INPUTS };
 
-/* ---- the ops ---- */
+/* ---- the ops batch_norm and batch_norm_relu ---- */
 
 static bool infer(lg__call *call)
 {

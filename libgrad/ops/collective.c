@@ -269,7 +269,7 @@ lg_tensor *lg_receive(lg_tensor *like, lg_group *g, int from)
         return apply(LG__RECEIVE, like, g, 0, from);
 }
 
-/* ---- the ops ---- */
+/* ---- table of the ops ---- */
 
 #define COLLECTIVE(kind, of, x, y, saved, infer_of)                                                                    \
         [kind] = {.name = #of,                                                                                         \

@@ -128,7 +128,7 @@ CONV2D(conv2d_weight_grad, LG__UNORDERED, 0, vjp_conv2d_weight_grad,
        {"g", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = LG__BY(1)},
        {"x", LG__FLOAT, LG__CHANNELS_LAST, .saved_for = LG__BY(0)})
 
-/* ---- the functions ---- */
+/* ---- public functions ---- */
 
 /* Converts the options of one public function to lg__conv_options. Returns false and sets an error on failure. */
 typedef bool read_fn(const lg__call *call, const void *options, lg__conv_options *ret);
@@ -163,7 +163,7 @@ const char *lg__layout_hint(const lg_tensor *x, int spaces, int64_t channels)
 {
         const lg_shape s = x->at.shape;
         const bool image = spaces == 2;
-        const int more = s.ndim - spaces; /* dimensions that are not spatial */
+        const int more = s.ndim - spaces; /* number of dimensions that are not spatial */
         if ((!image && spaces != 1) || more < 0 || more > 2)
                 return "";
         if (more == 1 && s.size[0] == channels)

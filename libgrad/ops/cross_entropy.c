@@ -79,7 +79,7 @@ LG__DEFINE(cross_entropy, .autocast = LG__F32,
 LG__DEFINE(class_weights, LG__OPERANDS({"x", LG__FLOAT}, {"target", LG__INDEX, LG__ROW_MAJOR}), LG__RESULTS({"q"}),
            LG__HAS(entropy), .infer = infer, .forward = forward)
 
-/* ---- the functions: x, target, weight ---- */
+/* ---- public functions, composites of x, target and weight ---- */
 
 /* Returns the dimension of the classes in x, which is (N, C, ...) or (C). */
 static int class_dim(const lg_tensor *x)

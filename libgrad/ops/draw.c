@@ -141,7 +141,7 @@ static lg_tensor *multinomial(lg_tensor *weights, const draws *d)
         return y ? lg_reshape(y, s) : NULL;
 }
 
-/* ---- the functions ---- */
+/* ---- public functions ---- */
 
 /* Restores the state of the random generator if the call fails. */
 static lg_tensor *compose(const lg__call *call)

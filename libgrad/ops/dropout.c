@@ -40,7 +40,7 @@ static bool vjp(lg__vjp *v)
 LG__DEFINE(dropout, LG__OPERANDS({"x", LG__FLOAT}), LG__RESULTS({"y"}), LG__HAS(dropout), .infer = infer,
            .forward = forward, .vjp = vjp)
 
-/* ---- the functions ---- */
+/* ---- public functions ---- */
 
 typedef struct request {
         double p;

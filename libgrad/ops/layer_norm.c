@@ -12,7 +12,7 @@
 #define LAYER_NORM_FIELDS(FIELD) FIELD(f64, eps, 1e-5) FIELD(bool, rms, false)
 LG__ATTRIBUTES(layer_norm, LAYER_NORM_FIELDS)
 
-/* ---- the op ---- */
+/* ---- the op layer_norm ---- */
 
 static bool infer(lg__call *call)
 {
@@ -99,7 +99,7 @@ LG__DEFINE(layer_norm, .autocast = LG__F32,
            LG__RESULTS({"y"}, {"mean", .saved_for = BY_ALL}, {"rstd", .saved_for = BY_ALL}), LG__HAS(layer_norm),
            .infer = infer, .forward = forward, .vjp = vjp, .fused = fused)
 
-/* ---- the functions ---- */
+/* ---- public functions ---- */
 
 typedef struct arguments {
         const void *options;

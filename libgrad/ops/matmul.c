@@ -58,7 +58,7 @@ static void batch_strides(lg_gemm_args *g, const lg_tensor *out, const lg_tensor
 typedef struct ending {
         bool adds; /* adds the product to the values of out */
         bool relu;
-        const void *bias; /* one row of bias, or NULL */
+        const void *bias; /* bias, as one row, or NULL */
 } ending;
 
 /* Computes out = relu(a b + bias) or out += a b for matrices with leading batch dimensions; out has the batch
@@ -157,7 +157,7 @@ static bool give_product(lg__vjp *v, int i, lg_tensor *a, lg_tensor *b)
                 return v->grad_in[i] != NULL;
         }
         lg_tensor *y = LG__APPLY(matmul_add, NULL, sum, a, b);
-        lg__tensor_release(y); /* in-place additions need a sum with a single handle */
+        lg__tensor_release(y); /* the next in-place addition needs a sum with one handle */
         v->grad_in[i] = sum;
         return y != NULL;
 }

@@ -141,7 +141,7 @@ lg_tensor *lg__pointwise_parameter(const lg__vjp *v, int i)
         return lg__constant(v->grad[0], i ? a->p1 : a->p0);
 }
 
-/* ---- the functions ---- */
+/* ---- public functions ---- */
 
 static lg_tensor *apply(int id, lg_tensor *x, lg_tensor *y, lg_tensor *z)
 {

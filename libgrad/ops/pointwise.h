@@ -8,7 +8,7 @@
 LG__ATTRIBUTES(pointwise, LG__POINTWISE_FIELDS)
 
 bool lg__pointwise_infer(lg__call *call);
-bool lg__pointwise_infer_compare(lg__call *call); /* the result is bool */
+bool lg__pointwise_infer_compare(lg__call *call); /* for comparisons: the result is bool */
 bool lg__pointwise_forward(lg__call *call);
 bool lg__pointwise_fused(lg__vjp *v);
 /* Returns parameter i of the op as a 0-d tensor of the dtype and device of the output's gradient. */

@@ -80,7 +80,7 @@ POOL2D(max_pool2d_pick, vjp_max, LG__OPERANDS({IMAGE("x")}, {INDICES}), LG__RESU
 POOL2D(avg_pool2d, vjp_avg, LG__OPERANDS({IMAGE("x")}), LG__RESULTS({"y"}))
 POOL2D(avg_pool2d_grad, vjp_avg, LG__OPERANDS({IMAGE("g")}), LG__RESULTS({"y"}))
 
-/* ---- the functions ---- */
+/* ---- public functions ---- */
 
 /* Union of the options of all pooling functions; options that a function does not have are zero. */
 typedef struct pool_options {

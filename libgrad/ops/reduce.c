@@ -1,6 +1,6 @@
 /* reduce.c - sum, mean, amax, amin, argmax, argmin, var, std and the Euclidean norm over any set of dimensions.
  *
- * sum: dx = g, repeated. mean: dx = g / count, repeated. amax, amin: dx = g * (x == y) / (number of equals).
+ * sum: dx = g, expanded to x. mean: dx = g / count, expanded to x. amax, amin: dx = g * (x == y) / (number of equals).
  * var: dx = g * 2 (x - mean) / (count - correction). std: dx = g * (x - mean) / ((count - correction) y).
  * norm2: dx = g * x / y. Where y = 0, dx = 0.
  */
@@ -49,7 +49,7 @@ bool lg__reduce_of(const lg__call *call, const lg_reduce_options *options, reduc
                lg__dims(call->ctx, call->op->name, &ret->dims, call->in[0]->at.shape.ndim);
 }
 
-/* ---- the ops ---- */
+/* ---- shape rule, kernel call and derivatives of reductions ---- */
 
 static lg_reduce_kind kind_of(const lg__op *op)
 {

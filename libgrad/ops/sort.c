@@ -105,7 +105,7 @@ LG__DEFINE(pick_grad, .flags = LG__UNORDERED,
            LG__OPERANDS({"g", LG__ANY, LG__ROW_MAJOR}, {"indices", LG__INDEX, LG__ROW_MAJOR, .saved_for = LG__BY(0)}),
            LG__RESULTS({"y"}), LG__HAS(sort), .infer = infer_pick, .forward = forward_pick, .vjp = vjp_pick_grad)
 
-/* ---- the functions ---- */
+/* ---- public functions ---- */
 
 /* Arguments of the composites. */
 typedef struct line_call {

@@ -139,7 +139,7 @@ static bool whole(double x)
  * the range of dtype. */
 static int64_t count_whole(lg_ctx *c, double start, double stop, double step, lg_dtype dtype)
 {
-        const double most = 0x1p53, far = 0x1p55; /* a stop beyond `far` is cut to it */
+        const double most = 0x1p53, far = 0x1p55; /* a stop beyond `far` counts as `far` */
         double end = step > 0 ? ceil(stop) : floor(stop);
         if (whole(start) && whole(step) && fabs(start) <= most && fabs(step) <= most) {
                 int64_t a = (int64_t)start, by = (int64_t)step, z = (int64_t)fmax(-far, fmin(end, far));
@@ -297,7 +297,7 @@ static lg_tensor *borrow(lg_ctx *c, void *data, lg_dtype memory, lg_shape shape,
         s->data = data;
         s->bytes = bytes;
         lg_tensor *t = lg__created(lg__tensor_new(c, s, &at), true, o.requires_grad);
-        if (t) { /* set only on success: on failure lg_borrow_with() calls release */
+        if (t) { /* on failure, lg_borrow_with() calls release */
                 s->release = release;
                 s->user = user;
         }

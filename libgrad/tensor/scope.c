@@ -35,8 +35,8 @@ void lg__scope_remove(lg_ctx *c, lg__scope *s)
         lg__scope **at = &c->scope;
         while (*at != s)
                 at = &(*at)->parent;
-        *at = s->parent;  /* unlink first: a release function may end scopes, so */
-        s->parent = NULL; /* nothing may escape to the parent, which may end, too */
+        *at = s->parent;  /* unlink first, because release functions may end scopes */
+        s->parent = NULL; /* nothing may escape to a parent that has ended */
         while (s->tensors.prev != &s->tensors)
                 lg__tensor_release((lg_tensor *)s->tensors.prev);
         if (!s->lent)

@@ -51,7 +51,7 @@ lg_tensor *lg__tensor_new(lg_ctx *c, lg__storage *s, const lg__layout *at);
 /* Returns a new contiguous tensor of uninitialised values. */
 lg_tensor *lg__tensor_empty(lg_ctx *c, lg_device device, lg_dtype dtype, lg_shape shape);
 lg_tensor *lg__tensor_like(const lg_tensor *t); /* like lg__tensor_empty(), with t's dtype, shape and device */
-/* Return a new tensor of uninitialised values in a dense layout; if all strides are zero, row-major. */
+/* Returns a new tensor of uninitialised values in a dense layout; if all strides are zero, row-major. */
 lg_tensor *lg__tensor_on(lg__device *d, const lg__layout *at);
 lg_tensor *lg__tensor_laid(lg_ctx *c, lg_device device, const lg__layout *at);
 lg_tensor *lg__tensor_beside(const lg_tensor *t); /* like lg__tensor_like(), in t's layout if that is dense */
@@ -181,8 +181,8 @@ lg_tensor *lg__created(lg_tensor *t, bool ok, bool requires_grad);
 
 /* ---- pinned memory: pinned.c ---- */
 
-/* Start an asynchronous copy from pinned storage s to the device that s is pinned for; wait for such copies of s, as
- * is needed before s is written or freed. */
+/* lg__pinned_upload() starts an asynchronous copy from pinned storage s to the device that s is pinned for.
+ * lg__storage_finish_copies() waits for the copies from s, and must be called before s is written or freed. */
 bool lg__pinned_upload(lg__device *d, void *to, lg__storage *s, const void *from, size_t bytes, const char *op);
 void lg__storage_finish_copies(lg__storage *s);
 
