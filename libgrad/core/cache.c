@@ -63,8 +63,7 @@ static void list_remove(lg__cache *cache, lg__block *block)
         cache->stats.cached -= (int64_t)block->bytes;
 }
 
-/* Returns a free block of class k or, if there is none and `any` is set, of the next class above that has one; else
- * NULL. */
+/* Returns a free block of class k or, if `any`, of the next greater class that has one; NULL if there is none. */
 static lg__block *find(const lg__cache *cache, int k, bool any)
 {
         if (cache->free[k] || !any)

@@ -62,8 +62,7 @@ void lg__weak_set(lg__weak *w, lg__object *o); /* makes w refer to o, which may 
 void *lg__object_use(void *o);
 void lg__object_done(void *o);
 void lg__object_free(void *o);
-/* Returns false and sets LG_ERR_STATE if o is being destroyed, that is, if a release function of o's contents calls
- * `op`. */
+/* Returns false and sets LG_ERR_STATE if o is being destroyed and `op` was called from a release function. */
 bool lg__object_lasts(const lg__object *o, const char *op);
 
 /* ---- memory: cache.c (buffers), records.c ---- */
@@ -86,14 +85,13 @@ typedef struct lg__cache {
         lg_memory_stats_t stats;
         int64_t limit; /* maximum of used and cached bytes together; 0: no limit */
 } lg__cache;
-/* Returns a block of at least `bytes` > 0 bytes, or NULL with LG_ERR_MEMORY if there is no memory even after the
- * caches were emptied. */
+/* Returns a block of at least `bytes` > 0 bytes, or NULL with LG_ERR_MEMORY. Empties the caches before failing. */
 lg__block *lg__cache_get(lg__cache *cache, size_t bytes);
 void lg__cache_put(lg__cache *cache, lg__block *block); /* block may be NULL */
 void lg__cache_empty(lg__cache *cache);
 
-/* Pool of records of up to LG__POOL_MAX bytes, in steps of 16, allocated from slabs. Larger records come from the
- * CPU's cache. */
+/* Pool of records of up to LG__POOL_MAX bytes, in steps of 16, cut from slabs. Larger ones are blocks of the CPU's
+ * cache. */
 #define LG__POOL_MAX 1024
 typedef struct lg__pool {
         struct lg__slab *slabs;
@@ -118,8 +116,7 @@ void lg__pool_finish(lg_ctx *c);
 
 /* Returns the name of a device type, such as "cuda". */
 const char *lg__device_type_name(lg_device_type type);
-/* Returns the interface of a device type, and loads its module if necessary. On failure, returns NULL and writes a
- * reason. */
+/* Returns the interface of a device type, whose module is loaded if necessary, or NULL and writes a reason. */
 const lg_device_api *lg__device_type(lg_device_type type, char *reason, size_t size);
 
 /* Device of a context, opened at first use. */
@@ -136,8 +133,7 @@ lg__device *lg__device_get(lg_ctx *c, lg_device id);
 void lg__devices_finish(lg_ctx *c);
 /* Waits for all devices, ignoring their errors, and empties their caches. */
 void lg__devices_empty(lg_ctx *c);
-/* Ends a kernel call: frees its workspaces and, on failure, sets the error "op: ...". Returns whether the call
- * succeeded. */
+/* Ends a kernel call: frees its workspaces, sets the error "op: ..." if the call failed, and returns its success. */
 bool lg__kernel_done(lg__device *d, const char *op, bool ok);
 /* LG__RUN(d, "matmul", gemm, &args) runs the kernel gemm on device d, and sets an error if it fails. */
 #define LG__RUN(d, op, kernel, args) lg__kernel_done((d), (op), (d)->api->kernels->kernel((d)->queue, (args)))
@@ -161,8 +157,7 @@ bool lg__device_wait(lg__device *d);
 typedef struct lg__upward {
         /* exports.c: frees exports that other programs have released */
         void (*collect)(lg_ctx *c, bool all);
-        /* graph/: returns the leaf node of t, created if missing; detaches a tensor that is being freed from its node
-         */
+        /* graph/: returns t's leaf node, created if missing; detaches a tensor that is being freed from its node */
         lg__node *(*leaf_node)(lg_tensor *t);
         void (*leave_node)(lg_tensor *t);
         /* ops/: ops that the graph itself applies; whether an elementwise op of that name exists */
@@ -250,13 +245,11 @@ typedef struct lg__near {
         char text[LG__NEAREST][88], words[LG__NEAREST * 88 + 32];
 } lg__near;
 void lg__near_offer(lg__near *n, const char *candidate);
-/* Returns the end of an error message, such as "; the nearest are "0.weight" and "1.weight"", or "" if no name was
- * offered. */
+/* Returns the end of an error message, such as "; the nearest are "0.weight" and "1.weight"", or "" without names. */
 const char *lg__near_words(lg__near *n);
 /* Returns the code for a system call that failed with that errno: LG_ERR_MEMORY for ENOMEM, else LG_ERR_IO. */
 lg_error_code lg__system_code(int error);
-/* Flushes f. Returns true if all data was written, else false and sets LG_ERR_IO, or LG_ERR_MEMORY if memory ran out.
- */
+/* Flushes f. Returns true if all data was written, else false and sets LG_ERR_IO or LG_ERR_MEMORY. */
 bool lg__written(lg_ctx *c, FILE *f, const char *op);
 /* Returns true if c is not NULL and has no error. */
 static inline bool lg__ok(const lg_ctx *c)
@@ -270,8 +263,7 @@ static inline void lg__report_error(lg_ctx *c)
         if (c && c->error && c->report_error)
                 c->report_error(c);
 }
-/* Reports an error as lg__report_error() does, then returns lg__ok(c). For public functions in which other processes
- * may wait for this one. */
+/* Calls lg__report_error(c), then returns lg__ok(c); for public functions in which other processes may wait. */
 static inline bool lg__enter(lg_ctx *c)
 {
         lg__report_error(c);
@@ -280,8 +272,7 @@ static inline bool lg__enter(lg_ctx *c)
 
 /* Returns the number of CPUs that this process may use. */
 int lg__processors(void);
-/* Returns the number of threads to use: `asked`, limited, or if 0 the value of OMP_NUM_THREADS or the number of CPUs.
- */
+/* Returns the number of threads: `asked`, limited, or if 0 that of OMP_NUM_THREADS or the number of CPUs. */
 int lg__threads_for(int asked);
 /* Returns false and sets LG_ERR_STATE while a function given to lg_set_trace() runs, because the traced call still
  * uses tensors, gradients and modules that `op` might free. */
@@ -303,8 +294,7 @@ static inline void lg__release(lg_ctx *c, void (*release)(void *user), void *use
  * become zero; options that only a newer program has must be zero, else LG_ERR_ARGUMENT. If options is NULL, all are
  * zero, the default. Returns false if c is NULL or has an error. */
 bool lg__take(lg_ctx *c, const char *op, const void *options, void *ret, size_t size);
-/* Copies options like lg__take(), but without a context: sets no error. Known options are copied even if it returns
- * false. */
+/* Copies options like lg__take(), but sets no error. Known options are copied even if false is returned. */
 bool lg__take_without(const void *options, void *ret, size_t size);
 /* Copies a struct of `known` bytes to a caller whose version of it has `size` bytes, and zeroes the rest. */
 void lg__give(void *ret, size_t size, const void *from, size_t known);
@@ -384,8 +374,7 @@ typedef struct lg__export {
 
 /* Creates a record of this size with a reference to s. Returns NULL and sets an error if there is no memory. */
 lg__export *lg__export_new(lg__storage *s, size_t bytes);
-/* Releases an export, from any thread. The context frees the record and its reference later or, after lg_close(), at
- * once. */
+/* Releases an export, from any thread. The context frees the record later or, after lg_close(), at once. */
 void lg__export_end(lg__export *e);
 /* Frees released exports. Unless `all`, only those that call no release function, which is allowed everywhere. */
 void lg__exports_collect(lg_ctx *c, bool all);

@@ -8,8 +8,7 @@
 typedef struct lg__call lg__call;
 typedef struct lg__vjp lg__vjp;
 
-/* Frame around ops, on the stack of the function that creates it: the forward of a module, or the derivative of a node
- * in a backward pass. */
+/* Frame around ops, on the stack of the function that creates it: a module's forward, or a node's derivative. */
 struct lg__frame {
         const lg__frame *outer;
         const lg__node *node; /* node whose derivative runs, or NULL for a module */
@@ -40,8 +39,7 @@ struct lg__observer {
 void lg__observe(lg_ctx *c, lg__observer *o);
 void lg__unobserve(lg_ctx *c, lg__observer *o);
 
-/* LG__TELL(c, op_end, call, true) calls the callback op_end of all observers, unless an observer's callback is
- * running. */
+/* LG__TELL(c, op_end, call, true) calls op_end of all observers, unless a callback of an observer is running. */
 #define LG__TELL(c, event, ...)                                                                                        \
         do {                                                                                                           \
                 lg__observer *told_ = (c)->observers;                                                                  \

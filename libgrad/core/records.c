@@ -1,5 +1,4 @@
-/* records.c - small records on the host (tensors, nodes, scopes), allocated from slabs that are freed when the context
- * closes. */
+/* records.c - small host records (tensors, nodes, scopes), cut from slabs that are freed when the context closes. */
 #include <string.h>
 #include "core/core.h"
 #include "poison.h"

@@ -25,8 +25,7 @@ lg__storage *lg__storage_ref(lg__storage *s)
         return s;
 }
 
-/* Frees a recipe and its reference to the source storage. Returns the source if the caller must now call leave() for
- * it. */
+/* Frees a recipe and its reference to the source storage. Returns the source if the caller must call leave() for it. */
 static lg__storage *forget(lg_ctx *c, lg__recipe *recipe)
 {
         lg__storage *from = recipe ? recipe->from : NULL;

@@ -95,8 +95,7 @@ static lg_dtype dtype_for(const lg__op *op, const lg_ctx *c, lg_tensor *const *i
         return op->autocast == LG__LOW ? c->autocast : op->autocast == LG__F32 ? LG_F32 : widest;
 }
 
-/* Sets *to to a cast of x, cached or new. Sets *ret_own if the caller must release *to. Returns false if an error is
- * set. */
+/* Sets *to to a cast of x; sets *ret_own if the caller must release the cast. Returns false if an error is set. */
 static bool cast_input(lg_tensor *x, lg_dtype dtype, lg_tensor **to, bool *ret_own)
 {
         if ((*to = kept(x, dtype)))

@@ -51,8 +51,7 @@ static bool run_hooks(call *k, pending *p)
         return true;
 }
 
-/* Stores the complete gradients of p's node: as results of lg_grad(), and accumulated on leaves and retained outputs.
- */
+/* Stores the gradients of p's node as results of lg_grad(), and accumulates those of leaves and retained outputs. */
 static bool deliver(call *k, pending *p)
 {
         lg__node *n = p->node;

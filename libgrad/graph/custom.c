@@ -7,8 +7,7 @@
 #include <string.h>
 #include "graph/op.h"
 
-/* Copy of the options and name given to lg_custom(). Owned by lg_custom() while it runs, then by the recorded node, if
- * there is one. */
+/* Copy of lg_custom()'s options and name. Owned by lg_custom() while it runs, then by the recorded node, if any. */
 typedef struct own_op {
         lg_custom_options op;
         size_t bytes; /* size of this record */

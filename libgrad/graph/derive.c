@@ -1,5 +1,5 @@
-/* derive.c - runs the derivative of one node: restores the saved values, calls the op's rule and passes the results to
- * the inputs' nodes. */
+/* derive.c - runs the derivative of a node: restores saved values, calls the op's rule, passes the results to the
+ * inputs. */
 #include <string.h>
 #include "pending.h"
 #include "core/observer.h"
@@ -39,8 +39,7 @@ bool lg__arrive(call *k, lg__node *n, int output, lg_tensor *g)
         return true;
 }
 
-/* Maximum number of saved values that are passed as handles on the stack, which only first-order derivatives can use.
- */
+/* maximum number of saved values passed as handles on the stack, in first-order derivatives */
 #define MOST_LENT 4
 
 static bool is_there(const call *k, const lg__node *n, const lg__saved *s)

@@ -1,5 +1,4 @@
-/* node.c - nodes of the recorded graph: creation and release, leaves, accumulated gradients, hooks, and the public
- * functions for them. */
+/* node.c - nodes of the graph: creation, release, leaves, accumulated gradients, hooks, and public functions. */
 #include "graph/op.h"
 
 void lg__node_ref(lg__node *n)

@@ -59,8 +59,7 @@ static int count_saved(const lg__call *call, uint32_t needs)
         return count;
 }
 
-/* Returns how many int64_t a node needs for sizes and strides: sizes of all inputs, and sizes and strides of saved
- * values. */
+/* Returns the number of int64_t in a node: the sizes of all inputs, and the sizes and strides of saved values. */
 static size_t count_sizes(const lg__call *call, uint32_t needs)
 {
         size_t count = 0;
@@ -153,8 +152,7 @@ static bool rerun_knows(const lg__call *call, const lg__rerun *r)
         return true;
 }
 
-/* Records the application as a node of the graph if an input needs a gradient, the op has a derivative and an output
- * is a float. */
+/* Records the application as a node if an input needs a gradient, the op has a derivative and an output is a float. */
 static bool record(lg__call *call)
 {
         const uint32_t needs = call->op->vjp && call->ctx->recording ? needs_of(call) : 0;

@@ -1,5 +1,4 @@
-/* op.h - the description of an op (lg__op), and lg__apply(), the only function that applies ops. Private to libgrad/.
- */
+/* op.h - the description of ops (lg__op), and lg__apply(), which applies every op. Private to libgrad/. */
 #ifndef LG_OP_H
 #define LG_OP_H
 
@@ -22,8 +21,7 @@ typedef enum lg__class {
         LG__MASK    /* bool */
 } lg__class;
 
-/* Memory layout that an op needs of an operand. An operand with another layout is copied, and the copy is recorded in
- * the graph. */
+/* Memory layout that an op needs of an operand; other layouts are copied, and the copy is recorded in the graph. */
 typedef enum lg__order {
         LG__STRIDED,       /* any strides */
         LG__ROW_MAJOR,     /* contiguous */
@@ -177,15 +175,13 @@ struct lg__op {
 extern const lg__op lg__pointwise_ops[LG_PW_COUNT]; /* ids of derivative kernels have an empty row, without a name */
 #define LG__OP(name) (&lg__op_##name)
 bool lg__has_elementwise(const char *name);
-/* Returns whether p0 and p1 are valid parameters of elementwise op `id`; if not, sets an error that begins with
- * `name`. */
+/* Returns whether elementwise op `id` accepts p0 and p1; if not, sets an error that begins with `name`. */
 bool lg__pointwise_takes(lg_ctx *c, const char *name, int id, double p0, double p1);
 
 /* Stores how to recompute the result of a large activation from its input (remake.c), so that its memory can be freed
  * while only the backward pass needs it. Returns false and sets an error if there is no memory. */
 bool lg__remember(const lg__call *call);
-/* Recomputes the values of s if its memory was freed. Returns false and sets an error, prefixed with `name`, on
- * failure. */
+/* Recomputes the values of s if its memory was freed. Returns false and sets an error "name: ..." on failure. */
 bool lg__remake(lg__storage *s, const char *name);
 
 /* Returns the name of input i. */

@@ -45,8 +45,7 @@ struct lg__call_state {
 bool lg__stack_room(lg_ctx *c, stack *s);
 bool lg__heap_push(call *k, pending *p);
 pending *lg__heap_pop(stack *h);
-/* Returns the record of a node in this call; if there is none, find returns NULL and get creates one (NULL: no
- * memory). */
+/* Returns the record of a node in this call. If there is none, find returns NULL and get creates a record. */
 pending *lg__pending_find(const call *k, const lg__node *n);
 pending *lg__pending_get(call *k, lg__node *n);
 void lg__pending_free(pending *p);

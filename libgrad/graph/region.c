@@ -98,8 +98,7 @@ static lg_tensor *own_sum(call *k, pending *p, const lg__edge *e, bool zeros)
         return p->grads[e->output] = sum;
 }
 
-/* Adds the gradients to their regions of the sum, or, unless `adds`, overwrites the regions. Observers are notified as
- * for a fused kernel. */
+/* Adds the gradients to their regions of the sum or, unless `adds`, copies them there. Notifies observers. */
 static bool add_to_regions(lg__vjp *v, const chain *ch, lg_tensor *sum, bool adds)
 {
         lg_tensor region = *sum, whole = *sum;

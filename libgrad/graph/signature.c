@@ -21,8 +21,7 @@ static lg__text name_of(const lg__op *op, int i)
         return text;
 }
 
-/* Returns a hint to use lg_<op>_scalar() if there is one: the caller may have passed the number 0, which in C is a
- * null pointer. */
+/* Returns a hint to use lg_<op>_scalar(), if there is one: in C, the number 0 as an argument is a null pointer. */
 static lg__text number_hint(const lg_ctx *c, const lg__op *op)
 {
         lg__text text = {""};
@@ -142,8 +141,7 @@ static lg_dtype promoted(const lg__op *op, lg_tensor *const *in, int n)
         return common(&d);
 }
 
-/* Returns the dtype in which input i, which is not NULL, is computed; `common` is the promoted dtype, or
- * LG_DTYPE_NONE. */
+/* Returns the dtype in which input i, not NULL, is computed; `common` is the promoted dtype or LG_DTYPE_NONE. */
 static lg_dtype dtype_for(const lg__op *op, lg_tensor *const *in, int i, lg_dtype common)
 {
         const lg__class takes = lg__operand_of(op, i)->takes;

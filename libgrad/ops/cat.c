@@ -1,5 +1,5 @@
-/* cat.c - concatenates tensors along a dimension (cat) or along a new one (stack). cat: dx_i = the slice of g that x_i
- * was copied to. */
+/* cat.c - joins tensors along a dimension (cat) or a new one (stack). cat: dx_i = the slice of g at x_i's place in y.
+ */
 #include "graph/op.h"
 
 #define CAT_FIELDS(FIELD) FIELD(int, dim, 0)

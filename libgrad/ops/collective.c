@@ -39,8 +39,7 @@ static bool forward(lg__call *call)
                (out || lg__fill_values(call->out[0], 0, "send"));
 }
 
-/* Checks x and g; if the context has an error, reports the error to the other ranks of g. Returns g, or NULL if an
- * error is set. */
+/* Checks x and g, and reports an error of the context to the other ranks. Returns g, or NULL if an error is set. */
 static lg_group *ready(lg_tensor *x, lg_group *g, const char *op)
 {
         lg_ctx *c = x ? lg__ctx_of(x) : g ? g->object.ctx : NULL;
@@ -71,8 +70,7 @@ static bool infer_of_rank(lg__call *call)
         return g && check_rank(g, a->rank, call->op != &ops[LG__BROADCAST], call->op->name);
 }
 
-/* Returns the derivative of a maximum y over ranks: `gradient`, divided equally among the ranks whose x equals y, else
- * 0. */
+/* Returns `gradient` where x is the maximum y over ranks, divided equally among the ranks with that maximum; else 0. */
 static lg_tensor *share_of(lg_tensor *x, lg_tensor *y, lg_tensor *gradient, lg_group *g)
 {
         lg_tensor *is_most = lg_cast(lg_eq(lg_detach(x), lg_detach(y)), gradient ? gradient->at.dtype : LG_F32);
@@ -253,8 +251,8 @@ lg_tensor *lg_send(lg_tensor *x, lg_group *g, int to)
         return apply(LG__SEND, x, g, 0, to);
 }
 
-/* Sends the gradient back. `like` gave only shape and dtype, so its gradient is the zero token of that send, expanded.
- */
+/* Sends the gradient back. Only the shape and dtype of `like` matter: its gradient is that send's zero token,
+ * expanded. */
 static bool vjp_receive(lg__vjp *v)
 {
         const collective_attributes *a = v->attributes;

@@ -1,5 +1,4 @@
-/* copy.c - copies to row-major or channels-last layout, to another dtype or to another device. y = x; dx = g,
- * converted back. */
+/* copy.c - copies to row-major or channels-last layout, another dtype or another device; dx = g, converted back. */
 #include "graph/op.h"
 
 #define CONTIGUOUS_FIELDS(FIELD) FIELD(bool, channels_last, false)

@@ -163,8 +163,7 @@ static lg_tensor *weights(lg_tensor *lp, lg_tensor *labels, entropy_attributes a
         return w ? lg_mul(q, w) : q;
 }
 
-/* Returns the loss -sum q w lp, where w are class weights or NULL and lp (rows, classes) are logarithms of
- * probabilities. */
+/* Returns the loss -sum q w lp; w are class weights or NULL, and lp (rows, classes) log-probabilities. */
 static lg_tensor *weighted(lg_tensor *lp, lg_tensor *labels, entropy_attributes a, lg_tensor *w)
 {
         lg_tensor *some = NULL;

@@ -22,8 +22,7 @@ static lg_tensor *bernoulli(lg_tensor *p)
 
 /* ---- multinomial ---- */
 
-/* Returns the weights (rows, classes), in f64, divided by the greatest of their row; weights that are not above 0
- * become 0. */
+/* Returns the weights (rows, classes), in f64, divided by the greatest of their row; weights not above 0 become 0. */
 static lg_tensor *shares_of(lg_tensor *w)
 {
         lg_tensor *zero = lg__constant(w, 0), *one = lg__constant(w, 1);
@@ -32,9 +31,8 @@ static lg_tensor *shares_of(lg_tensor *w)
         return lg_div(w, lg_where(lg_gt_scalar(top, 0), top, one));
 }
 
-/* Returns the running sums of the shares along each row, with the shares rounded to integer multiples of a small unit.
- * Integer sums are exact, so they do not depend on the order of addition, and a share of 0 adds nothing. They are at
- * most 2^62. */
+/* Returns the running sums of the shares along each row, at most 2^62. The shares are rounded to multiples of a small
+ * unit: sums of integers are exact in any order of addition, and a share of 0 adds nothing. */
 static lg_tensor *sums_of(lg_tensor *shares, int64_t classes)
 {
         int digits = 62;
@@ -60,8 +58,7 @@ static lg_tensor *advanced(lg_tensor *places, lg_tensor *sums, lg_tensor *at, in
 }
 
 /* Draws n classes in each row: the number of sums that are not above u times the last sum, for uniform u. That product
- * is below the last sum, so a class with weight 0 is never found. In rows without weights, searches for -1, which
- * finds class 0. */
+ * is below the last sum, so no class of weight 0 is found. Rows without weights search for -1: class 0. */
 static lg_tensor *search(lg_tensor *sums, int64_t n)
 {
         lg_shape s = sums->at.shape;

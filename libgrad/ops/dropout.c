@@ -1,7 +1,6 @@
 /* dropout.c - drops elements or channels at random: y = x m, where m is 0 or 1 / (1 - p); dx = g m.
  *
- * The mask m is not stored: the attributes hold the seed and offset of its random numbers, and the derivative applies
- * the op again.
+ * The mask m is not stored: its random numbers are drawn again from the seed and offset in the attributes.
  */
 #include <string.h>
 #include "graph/op.h"

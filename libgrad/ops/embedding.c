@@ -2,8 +2,7 @@
  * are made of gather and scatter_add. */
 #include "gather.h"
 
-/* Sets *ret to index's shape with one more dimension, of this size. Returns false and sets an error if that is too
- * large. */
+/* Sets *ret to index's shape with one more dimension, of this size. Returns false and sets an error if too large. */
 static bool with_last(const lg_tensor *index, const char *op, int64_t size, lg_shape *ret)
 {
         *ret = index->at.shape;

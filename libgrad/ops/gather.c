@@ -1,10 +1,8 @@
-/* gather.c - selects elements by index along a dimension (gather), or adds to the elements that an index selects
- * (scatter_add).
+/* gather.c - selects elements by index along a dimension (gather), or adds to selected elements (scatter_add).
  *
  * Let q(p) be position p with its coordinate in dimension dim replaced by index[p]. gather: y[p] = x[q(p)]; dx =
  * scatter_add of g into zeros. scatter_add: y = x, then y[q(p)] += src[p]; dx = g, dsrc[p] = g[q(p)], and 0 where src
- * extends beyond the index. index_select and index_add do the same with a 1-d index, which is repeated over all other
- * dimensions.
+ * extends beyond the index. index_select and index_add repeat a 1-d index over all other dimensions.
  */
 #include <string.h>
 #include "gather.h"
@@ -35,8 +33,7 @@ static lg_gather_args kernel_args(const gather_attributes *a, const lg_tensor *i
         return k;
 }
 
-/* Returns whether no dimension of `index` is larger than that of `over`, apart from dimension dim (-1: no exception).
- */
+/* Returns whether no dimension of `index` but dim (-1: none is excepted) is larger than that of `over`. */
 static bool fits(const lg_tensor *index, const lg_tensor *over, int dim)
 {
         const lg_shape *s = &index->at.shape, *o = &over->at.shape;
@@ -170,8 +167,7 @@ lg_tensor *lg_scatter_add(lg_tensor *x, int dim, lg_tensor *index, lg_tensor *sr
 
 /* ---- index_select, index_add ---- */
 
-/* Computes index_select by gather and index_add by scatter_add: the 1-d index is expanded over the other dimensions
- * without a copy. */
+/* Computes index_select by gather and index_add by scatter_add, with the 1-d index expanded to the other dimensions. */
 static lg_tensor *compose(const lg__call *call)
 {
         gather_attributes a = *(const gather_attributes *)call->attributes;

@@ -1,5 +1,4 @@
-/* gather.h - gather, scatter_add and index_select for other ops, with the origin of errors as an argument. Private to
- * libgrad/ops/. */
+/* gather.h - gather, scatter_add and index_select with the origin of errors as an argument. Private to libgrad/ops/. */
 #ifndef LG_OPS_GATHER_H
 #define LG_OPS_GATHER_H
 

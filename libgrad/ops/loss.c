@@ -17,8 +17,7 @@ bool lg__check_reduction(lg_ctx *c, const char *op, lg_reduction reduction, bool
         return true;
 }
 
-/* ---- weighted: y = q x, but 0 where q = 0, whatever x is; dx = g q; dq = g x, but 0 where q = 0 and x is infinite
- * ---- */
+/* ---- weighted: y = q x, but 0 where q = 0; dx = g q; dq = g x, but 0 where q = 0 and x is infinite ---- */
 
 static bool forward_weighted(lg__call *call)
 {
@@ -98,8 +97,7 @@ static lg_tensor *reduce(const operands *n, lg_tensor *each)
         return loss;
 }
 
-/* Defines the composite loss `of`. `each` is an expression of the operands n and options o for the loss of each
- * element. */
+/* Defines the composite loss `of`, whose elements are `each`, an expression of the operands n and options o. */
 #define LOSS(of, options_type, each, ...)                                                                              \
         static lg_tensor *compose_##of(const lg__call *call)                                                           \
         {                                                                                                              \

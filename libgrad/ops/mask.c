@@ -24,8 +24,7 @@ static int64_t clip(int64_t i, int64_t low, int64_t high)
         return i < low ? low : i > high ? high : i;
 }
 
-/* Computes tril or triu: keeps the elements of x on and below (tril) or on and above (triu) a diagonal, and sets the
- * others to 0. */
+/* Computes tril (triu): keeps the elements of x on and below (above) a diagonal, and sets the others to 0. */
 static lg_tensor *compose_triangle(const lg__call *call)
 {
         lg_triangle_options o;

@@ -190,8 +190,7 @@ static lg_tensor *by_rows(const lg__op *op, lg_tensor *x, lg_tensor *w, lg_tenso
         return lg_reshape(y, s);
 }
 
-/* Returns a hint for an error message: how to flatten x so that its rows have `in` elements; "" if that is impossible.
- */
+/* Returns a hint for an error message, how to flatten x so that its rows have `in` elements, or "" if impossible. */
 static lg__text flatten_hint(const lg_tensor *x, const char *name, int64_t in)
 {
         lg__text hint = {""};
@@ -312,8 +311,7 @@ static bool vjp_relu_grad(lg__vjp *v)
 LG__DEFINE(relu_grad, LG__OPERANDS({"g", LG__FLOAT}, {"y", LG__FLOAT, .saved_for = LG__BY(0)}), LG__RESULTS({"y"}),
            .infer = infer_relu_grad, .forward = forward_relu_grad, .vjp = vjp_relu_grad)
 
-/* Computes out = g where y > 0, else 0, and the gradient of the bias with one kernel; y is (rows, channels), or images
- * with channels last. */
+/* Computes out = g where y > 0, else 0, and the bias gradient by one kernel; y is (rows, channels) or channels-last. */
 static bool run_relu_sums(lg__vjp *v, lg_tensor *out, lg_tensor *g, lg_tensor *y)
 {
         const int64_t columns = y->at.shape.size[1];

@@ -2,8 +2,7 @@
  * negative amounts. Other modes select elements of x along each dimension. */
 #include "graph/op.h"
 
-/* Numbers of elements added before and after each dimension, from the last dimension backwards; negative numbers
- * remove elements. */
+/* Numbers of elements added before and after each dimension, from the last one backwards; negative: removed. */
 #define PAD_FIELDS(FIELD) FIELD(f64, value, 0) FIELD(shape, before, 0) FIELD(shape, after, 0)
 LG__ATTRIBUTES(pad, PAD_FIELDS)
 

@@ -20,8 +20,7 @@
 #define C 1u
 #define Y 4u
 
-/* Autocast classes: CLASS(name) expands to the second item of CLASS_name or, if CLASS_name is not defined,
- * LG__AS_IT_IS. */
+/* Autocast classes: CLASS(name) is the second item of CLASS_name, or LG__AS_IT_IS if CLASS_name is not defined. */
 #define CLASS_square ~, LG__F32 /* like pow */
 #define CLASS_exp ~, LG__F32
 #define CLASS_expm1 ~, LG__F32

@@ -108,8 +108,7 @@ static void pair(int64_t *ret, lg_pair given, int64_t both, int64_t otherwise, b
                 ret[0] = otherwise;
 }
 
-/* Sets the size of one side of the output, by PyTorch's formula. Returns false and sets an error if the window does
- * not fit. */
+/* Sets the size of one side of the output by PyTorch's formula. Returns false and sets an error if no window fits. */
 static bool output_size(const lg__call *call, lg_conv_geometry *g, int side, bool ceil_mode)
 {
         lg_ctx *c = call->ctx;

@@ -77,8 +77,7 @@ lg_tensor *lg_normal_like_with(lg_tensor *x, double mean, double std, const lg_c
 
 /* ---- integers ---- */
 
-/* Checks that the dtype can represent all integers from low to last, apart from the rounding of floats. Sets an error
- * if not. */
+/* Checks that the dtype holds all integers from low to last, up to rounding of floats; sets an error if not. */
 static bool holds(lg_ctx *c, lg_dtype dtype, int64_t low, int64_t last)
 {
         const int64_t least = dtype == LG_F16 ? -65504 : 0, most = dtype == LG_F16 ? 65504 : 1;
@@ -138,8 +137,7 @@ lg_tensor *lg_randint_with(lg_ctx *c, int64_t low, int64_t high, lg_shape shape,
 
 /* ---- permutations ---- */
 
-/* Fills `order` with a random permutation by Fisher-Yates on the host, using a block of the generator for every two
- * elements. */
+/* Fills `order` with a Fisher-Yates shuffle on the host, which uses a block of the generator for every two elements. */
 static void shuffle(int64_t *order, int64_t n, lg_random_state state)
 {
         for (int64_t i = 0; i < n; i++)

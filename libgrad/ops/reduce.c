@@ -129,8 +129,7 @@ static bool vjp_mean(lg__vjp *v)
         return (v->grad_in[0] = lg_expand(g, s)) != NULL;
 }
 
-/* Subtracts the mean twice: the first mean is rounded, but the mean of the differences is small, and so is its
- * rounding error. */
+/* Subtracts the mean twice: the first mean is rounded; the mean of the differences is small, and so is its rounding. */
 lg_tensor *lg__centered(lg_tensor *x, lg_dims dims)
 {
         for (int i = 0; i < 2 && dims.count; i++)

@@ -10,8 +10,7 @@ LG__ATTRIBUTES(reduce, REDUCE_FIELDS)
 /* Converts the options of a composite reduction to attributes with complete, checked dimensions. Returns false and
  * sets an error if they are invalid. */
 bool lg__reduce_of(const lg__call *call, const lg_reduce_options *options, reduce_attributes *ret);
-/* Functions of complete attributes: whether dim is reduced, the shape of the result, the number of elements in each
- * result. */
+/* For complete attributes: whether dim is reduced, the result's shape, the number of elements in each result. */
 bool lg__is_reduced(const reduce_attributes *a, int dim);
 lg_shape lg__reduced_shape(lg_shape s, const reduce_attributes *a, bool keep_dim);
 int64_t lg__reduced_count(lg_shape s, const reduce_attributes *a);

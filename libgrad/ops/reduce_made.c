@@ -128,8 +128,8 @@ static lg_tensor *compose_logsumexp(const lg__call *call)
         a.keep_dim = true;
         lg_tensor *top = empty ? lg__constant(x, -INFINITY) : LG__APPLY(amax, &a, lg_detach(x));
         lg_tensor *below = lg_sub(x, lg_clamp(top, -most, most));
-        /* The limit 0 makes an element of inf count as the greatest, which receives the gradient. The clamp avoids inf
-         * - inf = NaN. */
+        /* The clamp avoids inf - inf = NaN; the limit 0 makes an element of inf count as the greatest, with its
+         * gradient. */
         if (!below ||
             !lg__pointwise_run(LG_PW_minimum_scalar, below, (lg_tensor *[LG_PW_INPUTS]){below}, 0, 0, "logsumexp"))
                 return NULL;

@@ -5,8 +5,8 @@
  */
 #include "graph/op.h"
 
-/* Attribute size: how many sorted elements of each line are kept, -1 for all; for pick_grad, the size of the result's
- * lines. */
+/* Attribute size: number of sorted elements kept in each line, -1: all; for pick_grad, the size of its result's lines.
+ */
 #define SORT_FIELDS(FIELD) FIELD(int, dim, 0) FIELD(bool, descending, false) FIELD(i64, size, 0)
 LG__ATTRIBUTES(sort, SORT_FIELDS)
 
@@ -114,8 +114,7 @@ typedef struct line_call {
         const void *options;
 } line_call;
 
-/* Sorts x and returns the first k values. Stores the indices in *ret_indices, or releases them if ret_indices is NULL.
- */
+/* Sorts x and returns the first k values. Stores the indices in *ret_indices unless ret_indices is NULL. */
 static lg_tensor *sorted(lg_tensor *x, int dim, int64_t k, bool descending, lg_tensor **ret_indices)
 {
         lg_tensor *out[LG__MAX_OUT];

@@ -1,7 +1,6 @@
 /* split.c - splits a tensor along a dimension: split, chunk, unbind.
  *
- * The pieces are slices. 2 to LG__MAX_OUT pieces are the results of one op, `pieces`; dx is their gradients,
- * concatenated.
+ * The pieces are slices; 2 to LG__MAX_OUT pieces are the results of one op, `pieces`, whose dx joins their gradients.
  */
 #include <string.h>
 #include "graph/op.h"

@@ -13,8 +13,8 @@ LG__ATTRIBUTES(view, VIEW_FIELDS)
 LG__ATTRIBUTES(permute, PERMUTE_FIELDS)
 #define SLICE_FIELDS(FIELD) FIELD(int, dim, 0) FIELD(i64, start, 0) FIELD(i64, stop, 0) FIELD(i64, step, 1)
 LG__ATTRIBUTES(slice, SLICE_FIELDS)
-/* Attributes of slice_grad: those of the slice that is differentiated, and the size of the sliced dimension of its
- * input. */
+/* Attributes of slice_grad: those of the slice that is differentiated, and the sliced dimension's size before slicing.
+ */
 #define SLICE_GRAD_FIELDS(FIELD) SLICE_FIELDS(FIELD) FIELD(i64, size, 0)
 LG__ATTRIBUTES(slice_grad, SLICE_GRAD_FIELDS)
 

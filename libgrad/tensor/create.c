@@ -134,9 +134,8 @@ static bool whole(double x)
         return x == floor(x);
 }
 
-/* Returns the number of elements of a range of integers from start to stop, without stop. Computed in integers,
- * because a quotient of doubles may be rounded. Returns -1 and sets an error unless all values are at most 2^53 and in
- * the range of dtype. */
+/* Returns the number of elements of a range of integers from start to stop, without stop; in integers, because a
+ * quotient of doubles may be rounded. Returns -1 and sets an error if a value is above 2^53 or out of dtype's range. */
 static int64_t count_whole(lg_ctx *c, double start, double stop, double step, lg_dtype dtype)
 {
         const double most = 0x1p53, far = 0x1p55; /* a stop beyond `far` counts as `far` */
@@ -188,8 +187,7 @@ lg_tensor *lg_arange_with(lg_ctx *c, double start, double stop, double step, con
         return lg__created(t, fill_range(t, 0, count, start, step, "lg_arange"), o.requires_grad);
 }
 
-/* Fills n elements of t, from `first` to its end, backwards with stop, stop - step, ...: computes them in order and
- * copies them reversed. */
+/* Fills the n elements of t from `first` to its end with ..., stop - step, stop: computed backwards, then reversed. */
 static bool fill_back(lg_tensor *t, int64_t first, int64_t n, double stop, double step)
 {
         lg_tensor *order = lg__tensor_empty(t->ctx, t->storage->device->id, t->at.dtype, LG_SHAPE(n)), *from, *to;
@@ -217,8 +215,7 @@ lg_tensor *lg_linspace_with(lg_ctx *c, double start, double stop, int64_t count,
         lg_tensor *t = lg__create(c, "lg_linspace", LG_SHAPE(count), &o);
         if (!t)
                 return NULL;
-        /* Each half is computed from its own end, so that both ends are exact. stop - start may overflow to infinity.
-         */
+        /* Each half is computed from its own end, so that both ends are exact. stop - start may be infinite. */
         double steps = (double)(count - 1), whole_way = stop - start;
         double step = count < 3 ? 0 : isfinite(whole_way) ? whole_way / steps : stop / steps - start / steps;
         int64_t half = count == 1 ? 1 : count / 2;

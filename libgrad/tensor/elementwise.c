@@ -1,5 +1,4 @@
-/* elementwise.c - runs an elementwise kernel on tensors: converts shapes and strides to kernel arguments. Nothing is
- * recorded. */
+/* elementwise.c - runs elementwise kernels on tensors: converts shapes and strides to arguments. Records nothing. */
 #include "tensor.h"
 
 static bool run(int id, lg_tensor *out, lg_tensor *const *in, double p0, double p1, bool accumulate, const char *op)

@@ -1,5 +1,4 @@
-/* tensor.h - layouts, tensors, the scopes that own tensors, and unrecorded operations on values. Private to libgrad/.
- */
+/* tensor.h - layouts, tensors, scopes, which own tensors, and unrecorded operations on values. Private to libgrad/. */
 #ifndef LG_TENSOR_PRIVATE_H
 #define LG_TENSOR_PRIVATE_H
 
@@ -57,8 +56,7 @@ lg_tensor *lg__tensor_laid(lg_ctx *c, lg_device device, const lg__layout *at);
 lg_tensor *lg__tensor_beside(const lg_tensor *t); /* like lg__tensor_like(), in t's layout if that is dense */
 /* Frees the handle t, whoever owns it. t may be NULL. */
 void lg__tensor_release(lg_tensor *t);
-/* Moves a tensor from its scope to the library, which frees it by lg__tensor_release(). Returns t, which may be NULL.
- */
+/* Moves a tensor from its scope to the library, which calls lg__tensor_release(). Returns t, which may be NULL. */
 lg_tensor *lg__tensor_own(lg_tensor *t);
 /* Releases *held and stores t in its place, owned by the library. t may be NULL. */
 static inline void lg__tensor_hold(lg_tensor **held, lg_tensor *t)
@@ -127,8 +125,7 @@ static inline bool lg__shape_equal(lg_shape a, lg_shape b)
 bool lg__shape_valid(lg_ctx *c, const char *op, lg_shape s); /* checks ndim, sizes and their product */
 void lg__layout_contiguous(lg__layout *at);                  /* sets strides from the shape, offset 0 */
 bool lg__layout_is_contiguous(const lg__layout *at);
-/* Returns whether the elements have neither gaps nor overlaps in some order of dimensions: row-major, channels-last,
- * ... */
+/* Returns whether elements have no gaps or overlaps in some order of dimensions (row-major, channels-last, ...). */
 bool lg__layout_is_dense(const lg__layout *at);
 /* Sets the lowest and highest element of the storage that a layout covers, which has at least one element. */
 void lg__layout_reach(const lg__layout *at, int64_t *ret_low, int64_t *ret_high);
@@ -140,15 +137,13 @@ bool lg__keep_layout(lg__layout *at, const lg__layout *like);
 /* Channels-last layout: (N, C, spatial...) stored in the order (N, spatial..., C); needs at least 3 dimensions. */
 void lg__layout_channels_last(lg__layout *at); /* sets strides from the shape, offset 0 */
 bool lg__layout_is_channels_last(const lg__layout *at);
-/* Returns whether w is a convolution weight in channels-last layout on a device whose convolutions accept such
- * weights. */
+/* Returns whether w is a channels-last convolution weight on a device whose convolutions accept this layout. */
 bool lg__lies_last(const lg_tensor *w);
 static inline bool lg__dtype_float(lg_dtype d)
 {
         return d >= LG_F32 && d <= LG_BF16;
 }
-/* Returns true unless d is an integer dtype whose range does not contain the value, truncated; then sets
- * LG_ERR_ARGUMENT. */
+/* Returns false and sets LG_ERR_ARGUMENT if d is an integer dtype whose range lacks the value, truncated; else true. */
 bool lg__dtype_holds(lg_ctx *c, const char *op, lg_dtype d, double value);
 /* Text of a shape, "(2, 3)", or of a tensor, "f32 (2, 3) on cpu". */
 typedef struct lg__text {
@@ -170,13 +165,11 @@ lg_tensor *lg__clone_values(const lg_tensor *t, lg_device device, lg_dtype dtype
 
 /* Sets *ret to the options of a function like lg_zeros_like(): dtype and device default to those of x. */
 bool lg__take_like(const lg_tensor *x, const char *op, const lg_create_options *options, lg_create_options *ret);
-/* Checks the shape and options of a new tensor. If the default dtype of the function is not f32, o->dtype must be set.
- */
+/* Checks the shape and options of a new tensor. o->dtype must be set if the function's default dtype is not f32. */
 bool lg__may_create(lg_ctx *c, const char *op, lg_shape shape, const lg_create_options *o);
 /* Checks like lg__may_create(), then returns an uninitialised tensor, of f32 by default, or NULL and sets an error. */
 lg_tensor *lg__create(lg_ctx *c, const char *op, lg_shape shape, const lg_create_options *o);
-/* Ends a creation function: returns t, made a leaf if requires_grad; or, if not ok, releases t and returns NULL. t may
- * be NULL. */
+/* Ends a creation function: returns t, as a leaf if requires_grad. If not ok, releases t, which may be NULL. */
 lg_tensor *lg__created(lg_tensor *t, bool ok, bool requires_grad);
 
 /* ---- pinned memory: pinned.c ---- */
@@ -197,8 +190,7 @@ struct lg__scope {
 };
 /* Begins a scope that is a fence: user code called in it cannot end the scope or an outer one. */
 lg_scope lg__scope_begin(lg_ctx *c);
-/* Begins a fence scope in the record s of the caller, which must end the scope before s goes out of scope. Cannot
- * fail. */
+/* Begins a fence scope in the record s of the caller, which must end the scope before s is freed. Cannot fail. */
 lg_scope lg__scope_enter(lg_ctx *c, lg__scope *s);
 /* Ends the scope around a call of user code, and scopes left open inside. Results that the call created move to the
  * scope `outer`; all other tensors created in the call are freed. ret_new: bit i is set if result i was created in the
@@ -213,14 +205,11 @@ void lg__scope_outermost(lg_ctx *c);
 
 /* ---- shapes as arguments: broadcast.c; elementwise kernels: elementwise.c ---- */
 
-/* Sets *ret to the shape that a and b broadcast to (NumPy's rule). Returns false and sets LG_ERR_SHAPE if they do not.
- */
+/* Sets *ret to the shape that a and b broadcast to by NumPy's rule. Returns false and sets LG_ERR_SHAPE if none. */
 bool lg__broadcast(lg_ctx *c, const char *op, lg_shape a, lg_shape b, lg_shape *ret);
-/* Returns dim, which may be negative to count from the end, as 0 to ndim - 1. Returns -1 and sets LG_ERR_ARGUMENT if
- * out of range. */
+/* Returns dim as 0 to ndim - 1; negative numbers count from the end. Returns -1 and sets LG_ERR_ARGUMENT if invalid. */
 int lg__dim(lg_ctx *c, const char *op, int dim, int ndim);
-/* Converts a set of dimensions in place, like lg__dim(); an empty set becomes all dimensions. No dimension may be
- * repeated. */
+/* Converts a set of dimensions in place, like lg__dim(). An empty set becomes all; repeated dimensions are an error. */
 bool lg__dims(lg_ctx *c, const char *op, lg_dims *dims, int ndim);
 /* Checks x and converts dim like lg__dim(); a 0-d tensor counts as one dimension of size 1. */
 int lg__line_dim(const lg_tensor *x, const char *op, int dim);

@@ -157,8 +157,7 @@ static bool read_values(const lg_tensor *t, void *data, lg_dtype dtype)
         return ok;
 }
 
-/* Returns whether t is live, and sets an error if t was freed. An error of the context does not matter: reading is
- * allowed. */
+/* Returns whether t is live; sets an error if t was freed. Reading is allowed while the context has an error. */
 static bool alive_or_told(const lg_tensor *t, const char *op)
 {
         if (!t || t->live != LG__LIVE)
