@@ -224,8 +224,7 @@ int lg_try_all_cuda(lg_ctx *c, int max, lg_device *ret)
         return n;
 }
 
-/* Returns the index in `text`, the part after a device's name: 0 if empty, -1 if not ":" and digits. At most INT_MAX.
- */
+/* Returns the index in `text`, the part after a device's name: 0 if empty, -1 if not ":<digits>"; at most INT_MAX. */
 static int parse_index(const char *text)
 {
         if (!*text)

@@ -15,10 +15,10 @@ typedef enum lg__class {
         LG__NUMBER, /* any dtype; bool is cast to i64 */
         LG__WHOLE,  /* any dtype; integers and bool are cast to i64 */
         LG__REAL,   /* any dtype; integers and bool are cast to f32 */
-        LG__FLOAT,  /* float dtypes */
+        LG__FLOAT,  /* float dtypes only */
         LG__WEIGHT, /* float dtypes; cast to f64 if input 0 is f64, else to f32 */
-        LG__INDEX,  /* i64 */
-        LG__MASK    /* bool */
+        LG__INDEX,  /* i64 only */
+        LG__MASK    /* bool only */
 } lg__class;
 
 /* Memory layout that an op needs of an operand; other layouts are copied, and the copy is recorded in the graph. */

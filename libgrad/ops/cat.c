@@ -1,5 +1,4 @@
-/* cat.c - joins tensors along a dimension (cat) or a new one (stack). cat: dx_i = the slice of g at x_i's place in y.
- */
+/* cat.c - joins tensors along a dimension (cat) or a new one (stack). cat: dx_i = the slice of g where x_i is in y. */
 #include "graph/op.h"
 
 #define CAT_FIELDS(FIELD) FIELD(int, dim, 0)
