@@ -81,7 +81,8 @@ static inline bool lg__is_address(const void *p)
 {
         return (uintptr_t)p >= 4096;
 }
-/* Returns the context of a tensor, even of a freed one, so that errors can be set in it. If t is no address, returns NULL. */
+/* Returns the context of a tensor, even of a freed one, so that errors can be set in it. If t is no address, returns
+ * NULL. */
 lg_ctx *lg__ctx_of(const lg_tensor *t);
 static inline size_t lg__dtype_bytes(lg_dtype d)
 {
