@@ -1,4 +1,4 @@
-/* activations.c - modules that are one op, with at most two numbers: activations, Flatten, Identity, Dropout. */
+/* activations.c - modules that apply one op with at most two numbers (activations, Flatten, ...), and PReLU. */
 #include "graph/op.h"
 #include "nn.h"
 
@@ -99,7 +99,7 @@ lg_module *lg_nn_dropout2d(lg_ctx *c, double p)
         return new_dropout(c, "lg_nn_dropout2d", "Dropout2d", forward_dropout2d, p);
 }
 
-/* One weight for each channel, which is dimension 1. */
+/* Computes PReLU: x where x > 0, else w x, with one weight for each channel (dimension 1 of x) or one for all. */
 static lg_tensor *compose_prelu(const lg__call *call)
 {
         lg_tensor *x = call->in[0], *w = call->in[1];
@@ -111,7 +111,7 @@ static lg_tensor *compose_prelu(const lg__call *call)
         if (w->at.shape.size[0] > 1 && (s.ndim == 0 || x->at.shape.size[1] != s.size[0]))
                 return lg__fail(x->ctx, LG_ERR_SHAPE, "PReLU: x is %s, but there are weights for %lld channels",
                                 lg__tensor_text(x).s, (long long)w->at.shape.size[0]);
-        /* 0 for what is not taken: an infinite x would make NaN of the weight's gradient */
+        /* 0 where x > 0: there the weight's gradient is 0 times this, which would be NaN for an infinite x */
         lg_tensor *above = lg_gt_scalar(x, 0), *below = lg_masked_fill(x, above, 0);
         return lg_where(above, x, lg_mul(lg_reshape(w, s), below));
 }

@@ -1,19 +1,20 @@
-/* buckets.c - gradients, or buffers, of a module in buckets, each of which is one collective.
+/* buckets.c - division of a module's gradients and buffers into buckets, and the collective of each bucket.
  *
- * A bucket has tensors of one dtype and device, 64 at most: a bit for each tells whether any rank has its gradient. A
- * contiguous gradient that fills a bucket alone is exchanged in place, without a copy.
+ * A bucket has at most 64 tensors, of one dtype and device: a bit mask records for each whether any rank has a
+ * gradient. If a bucket has one member and its gradient is contiguous, the gradient is exchanged in place, without a
+ * copy.
  */
 #include <string.h>
 #include "nn/parallel.h"
 
-#define FIRST_BYTES ((int64_t)1 << 20)   /* of the first bucket, so that communication begins early in a backward */
-#define GREAT_BYTES ((int64_t)512 << 10) /* of a gradient that has a bucket of its own */
+#define FIRST_BYTES ((int64_t)1 << 20)   /* limit of the first bucket: communication starts early */
+#define GREAT_BYTES ((int64_t)512 << 10) /* a gradient of at least this size has a bucket of its own */
 #define MOST 64
 
 /* ---- the plan ---- */
 
-/* A walk over the parts of these kinds: parameters (0) and buffers (1) so far, and where they are put; NULL: nowhere.
- */
+/* State of a walk over a module's parts of these kinds: number of parameters [0] and buffers [1] found so far, and the
+ * arrays that receive them (NULL: they are only counted). */
 typedef struct gathering {
         int kinds;
         int64_t count[2];
@@ -76,7 +77,7 @@ static bool take_name(const char *path, lg__part *part, void *user)
         return false;
 }
 
-/* Adds a bucket of these numbers to the plan. */
+/* Appends a bucket of the tensors with these `count` numbers to the plan. */
 static void add_bucket(lg__parallel *p, const int64_t *numbers, int64_t count)
 {
         char path[LG__PATH];
@@ -97,12 +98,12 @@ static void add_bucket(lg__parallel *p, const int64_t *numbers, int64_t count)
         plan->buckets++;
 }
 
-/* Large gradients have buckets of their own, which begin early; small ones share. */
+/* Gives each gradient of GREAT_BYTES or more its own bucket, whose exchange can start early; others share buckets. */
 void lg__parallel_cut(lg__parallel *p)
 {
         lg__plan *plan = p->plan;
         const int64_t all = plan->ordered + plan->count - plan->params;
-        int64_t count = 0, bytes = 0; /* of the next shared bucket: numbers at the front of plan->arrival */
+        int64_t count = 0, bytes = 0; /* of the bucket being filled; its numbers are first in plan->arrival */
         plan->buckets = plan->gradients = 0;
         memcpy(plan->arrival, plan->order, (size_t)all * sizeof *plan->order);
         for (int64_t i = 0; i < all; i++) {
@@ -128,7 +129,7 @@ void lg__parallel_cut(lg__parallel *p)
                 add_bucket(p, plan->arrival, count);
 }
 
-/* Orders the parameters for the first backward, which meets the last ones first. */
+/* Orders the parameters for the first backward, last ones first, as their gradients usually arrive in that order. */
 static void guess_order(lg__plan *plan)
 {
         for (int64_t i = plan->params - 1; i >= 0; i--) {
@@ -185,7 +186,7 @@ static lg_tensor *value_of(const lg__plan *plan, const lg__bucket *b, int64_t i)
         return b->buffers ? t : t->node && t->node->grads ? t->node->grads[t->output] : NULL;
 }
 
-/* Returns the part of the bucket that is t's, `at` elements from its beginning; of the innermost scope. */
+/* Returns a view of b->flat with t's shape that begins at element `at`, in the innermost scope. */
 static lg_tensor *part_of(const lg__bucket *b, int64_t at, const lg_tensor *t)
 {
         lg__layout layout = {.dtype = b->dtype, .shape = t->at.shape};
@@ -194,7 +195,8 @@ static lg_tensor *part_of(const lg__bucket *b, int64_t at, const lg_tensor *t)
         return lg__tensor_new(t->ctx, b->flat->storage, &layout);
 }
 
-/* Copies the members, zeros where there is no gradient, into a flat tensor; present: a bit for each that is there. */
+/* Copies the members of b to a new b->flat, with zeros for missing gradients. Sets bit i of *present if member i has a
+ * value. */
 static bool pack(const lg__plan *plan, lg__bucket *b, uint64_t *present)
 {
         lg_ctx *c = plan->tensors[0]->ctx;

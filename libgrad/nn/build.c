@@ -1,4 +1,4 @@
-/* build.c - making the modules that come with libgrad: options that they keep, parameters with first values. */
+/* build.c - construction of built-in modules: the options that they store, parameters with initial values. */
 #include <string.h>
 #include "nn.h"
 
@@ -27,7 +27,7 @@ lg_module *lg__module_build(lg_ctx *c, const char *type, lg_forward_fn *forward,
         lg_scope_end(c, scope);
         if (ok)
                 return m;
-        c->random = state; /* a second attempt gives the same weights */
+        c->random = state; /* so that a second attempt draws the same weights */
         return m ? lg__module_give_up(m) : NULL;
 }
 

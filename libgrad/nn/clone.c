@@ -1,4 +1,4 @@
-/* clone.c - a second module like a first one, with values of its own. */
+/* clone.c - lg_module_clone(): a copy of a module with parameters and buffers of its own. */
 #include "nn.h"
 
 static bool clone_user(const lg_module *m, lg_module *copy)
@@ -77,7 +77,7 @@ lg_module *lg_module_clone_with(lg_module *m, const lg_clone_options *options)
         uint32_t made;
         if (!scope.id)
                 return NULL;
-        m->running++; /* .clone must not free it */
+        m->running++; /* so that the .clone callback cannot free m */
         copy = clone(m, o.device);
         m->running--;
         return lg__scope_leave(c, scope, outer, NULL, 0, &made) ? copy : lg__object_destroy(copy);

@@ -6,9 +6,9 @@
 typedef struct conv {
         int64_t in, out;
         bool transposed;
-        int spaces;            /* 1 or 2 */
-        lg_pair kernel;        /* of a signal: its height is 1 */
-        lg__conv_options each; /* of the op; its groups are resolved */
+        int spaces;            /* spatial dimensions, 1 or 2 */
+        lg_pair kernel;        /* the height is 1 if spaces is 1 */
+        lg__conv_options each; /* options of the op; groups is resolved (at least 1) */
         bool no_bias;
         lg_dtype dtype;
         lg_device device;
@@ -26,8 +26,8 @@ static lg_tensor *forward(lg_module *m, lg_tensor *x, lg__ending ending)
         return lg__conv_ending_with(x, w, b, k->spaces == 1, &k->each, &e);
 }
 
-/* PyTorch's first values: uniform in +-1/sqrt(fan_in), where fan_in counts the inputs of one element of the weight's
- * rows; weights before the bias. */
+/* Draws PyTorch's initial values, first the weight, then the bias: uniform in +-1/sqrt(fan_in), where fan_in is the
+ * number of elements in one row (the slice of one index of dimension 0) of the weight. */
 static bool fill(lg_module *m, const void *options)
 {
         const conv *k = options;
@@ -35,13 +35,13 @@ static bool fill(lg_module *m, const void *options)
         int64_t rows = k->transposed ? k->in : k->out, columns = (k->transposed ? k->out : k->in) / k->each.groups;
         lg_shape shape = k->spaces == 1 ? LG_SHAPE(rows, columns, w) : LG_SHAPE(rows, columns, h, w);
         m->convolves = true;
-        double fan_in = (double)columns * (double)h * (double)w; /* may be too great for an int64_t */
+        double fan_in = (double)columns * (double)h * (double)w; /* may exceed int64_t */
         double bound = fan_in > 0 ? 1 / sqrt(fan_in) : 0;
         return lg__module_uniform(m, "weight", bound, shape, k->dtype, k->device) &&
                (k->no_bias || lg__module_uniform(m, "bias", bound, LG_SHAPE(k->out), k->dtype, k->device));
 }
 
-/* Both sides, of which none may be below `least`. */
+/* Sets *pair to (both, both) unless the pair was given. Returns false with an error if a side is below `least`. */
 static bool choose(lg_ctx *c, const char *op, const char *name, int64_t both, int64_t least, lg_pair *pair)
 {
         *pair = lg__sides(*pair, both);
@@ -51,7 +51,7 @@ static bool choose(lg_ctx *c, const char *op, const char *name, int64_t both, in
                         (long long)pair->h, (long long)pair->w, (long long)least);
 }
 
-/* k with the kernel and the options of the op that the program gave, resolved. */
+/* Resolves and checks the kernel size and the op's options in k, and makes the module. */
 static lg_module *make(lg_ctx *c, const char *op, const char *type, conv k, int64_t kernel)
 {
         lg__conv_options *e = &k.each;

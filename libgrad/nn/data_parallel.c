@@ -1,15 +1,16 @@
-/* data_parallel.c - a module that trains on all ranks of a group, each with its share of a batch (Li et al. 2020,
+/* data_parallel.c - training of a module on all ranks of a group, each with its share of a batch (Li et al. 2020,
  * "PyTorch distributed: experiences on accelerating data parallel training").
  *
- * It watches backwards: as soon as the gradients of a bucket are complete, the exchange of the bucket begins, in the
- * order of buckets, which is the same on all ranks; the end of the backward waits for them.
+ * A watcher observes each backward: once all gradients of a bucket are complete, the bucket's all-reduce is started.
+ * Buckets are started in their order in the plan, which is the same on all ranks. The end of the backward
+ * waits for all.
  */
 #include <math.h>
 #include "nn/parallel.h"
 
 static lg__parallel *of_watcher(lg__watcher *w)
 {
-        return (lg__parallel *)w; /* its first member */
+        return (lg__parallel *)w; /* lg__parallel begins with its watcher */
 }
 
 static lg_group *group_of(const lg__parallel *p)
@@ -40,7 +41,7 @@ static bool begin_backward(lg__watcher *w)
         return group_of(p) != NULL;
 }
 
-/* Begins all buckets from the next one on that are complete. */
+/* Starts the exchange of complete buckets below number `until`, in order, up to the first that is not complete. */
 static bool begin_buckets(lg__parallel *p, int64_t until)
 {
         lg__plan *plan = p->plan;
@@ -60,7 +61,7 @@ static bool complete_gradient(lg__watcher *w, int64_t number)
         return begin_buckets(p, plan->gradients);
 }
 
-/* Reorders the buckets, for backwards to come, by the arrival of gradients on rank 0. */
+/* Rebuilds the buckets, for later backwards, in the order in which gradients arrived on rank 0. */
 static bool adopt_order(lg__parallel *p, lg_group *g)
 {
         lg__plan *plan = p->plan;
@@ -89,7 +90,7 @@ static bool end_backward(lg__watcher *w, bool ok)
         return ok;
 }
 
-/* ---- the beginning and the end ---- */
+/* ---- construction and destruction ---- */
 
 static void free_parallel(lg__watcher *w)
 {
@@ -102,7 +103,7 @@ static void free_parallel(lg__watcher *w)
         lg__free(m->object.ctx, p, sizeof *p);
 }
 
-/* Gives all ranks the values of rank 0. */
+/* Copies the values of a parameter or buffer from rank 0 to all other ranks. */
 static bool broadcast_part(const char *path, lg__part *part, void *user)
 {
         lg_group *g = user;
@@ -178,7 +179,7 @@ bool lg_data_parallel_with(lg_module *m, lg_group *g, const lg_data_parallel_opt
         return false;
 }
 
-/* ---- what users set ---- */
+/* ---- settings ---- */
 
 static lg__parallel *parallel_of(lg_module *m, const char *op)
 {

@@ -1,4 +1,4 @@
-/* embedding.c - rows of a table by index. */
+/* embedding.c - Embedding: looks up rows of a table of weights by index. */
 #include "nn.h"
 
 typedef struct table {

@@ -5,7 +5,7 @@
 
 static const lg__ending no_ending;
 
-/* Names the module in the message of an error that arose in it; the innermost module does so first. */
+/* Appends the path and type of m to the context's error message, unless a module inside m has done so. */
 static void tell_where(const lg_module *m)
 {
         lg_ctx *c = m->object.ctx;
@@ -38,7 +38,7 @@ static bool results_are_good(const lg_module *m, const lg_outputs *y)
         return true;
 }
 
-/* Calls m's forward, of whatever kind. */
+/* Calls whichever of m's three forward functions is set, with `ending` if it takes one, and checks the results. */
 static bool call(lg_module *m, lg_list inputs, lg__ending ending, lg_outputs *ret)
 {
         lg_ctx *c = m->object.ctx;
@@ -92,7 +92,7 @@ static bool run(lg_module *m, lg_list inputs, lg__ending ending, lg_outputs *ret
                 *ret = (lg_outputs){.count = 0};
                 tell_where(m);
         }
-        m->running--; /* last: release functions of what the scope held may try to free m */
+        m->running--; /* last: release functions called by lg__scope_leave() may try to free m */
         return ok;
 }
 
@@ -107,13 +107,13 @@ static bool input_is_good(lg_module *m, const lg_tensor *x, int64_t i)
         return lg__check(x, "lg_forward", "an input");
 }
 
-/* A forward that looks for more inputs than there are finds NULL. */
+/* The inputs of a forward. Entries from `count` on are NULL, since a forward may read more inputs than were given. */
 typedef struct taken {
         int64_t count;
         lg_tensor *items[LG__MAX_INPUTS];
 } taken;
 
-/* The inputs up to LG_END, checked. */
+/* Copies the inputs up to LG_END to ret and checks them. Returns false with an error. */
 static bool take_inputs(lg_module *m, lg_tensor *const *inputs, taken *ret)
 {
         bool ok = m && lg__ok(m->object.ctx) && lg__object_lasts(&m->object, "lg_forward");

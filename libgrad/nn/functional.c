@@ -1,11 +1,11 @@
-/* functional.c - a module run with other parameters than its own, as torch.func.functional_call does it.
+/* functional.c - lg_forward_params(): runs a module with given tensors as its parameters (torch.func.functional_call).
  *
- * For the time of the forward the tensors take the places of the parameters in the module's parts and in the lists that
- * lg_parameters() has given; what the forward records leads to them.
+ * During the forward the given tensors replace the parameters in the module's parts and in the lists that
+ * lg_parameters() has returned, so recorded ops refer to the given tensors.
  */
 #include "nn.h"
 
-/* A part and the tensor that it gets or had. */
+/* A part and the tensor to exchange with the part's: the given one or, after the first exchange, the part's own. */
 typedef struct loan {
         lg__part *part;
         lg_tensor *tensor;
@@ -14,7 +14,7 @@ typedef struct loan {
 typedef struct loans {
         lg_ctx *c;
         lg_list given;
-        loan *items; /* as many as were given */
+        loan *items; /* given.count of them */
         int64_t count;
 } loans;
 
@@ -52,7 +52,8 @@ static bool take_part(const char *path, lg__part *p, void *user)
         return true;
 }
 
-/* Parts get what the loans hold, which then hold what the parts had. */
+/* Exchanges the tensors of the parts with those in l, updates the parameter lists of m and of the modules around and in
+ * it, and adds `lent` to the `lent` of m and the modules in it. */
 static void exchange(lg_module *m, loans *l, int lent)
 {
         for (int64_t i = 0; i < l->count; i++) {
@@ -73,7 +74,7 @@ lg_tensor *lg__forward_params_span(lg_module *m, lg__stretch s, lg_list params, 
         char path[LG__PATH];
         lg_ctx *c = lg_module_ctx(m);
         if (!m)
-                return lg_forward_list(m, inputs); /* which has the words for it */
+                return lg_forward_list(m, inputs); /* which sets the error */
         if (!lg__ok(c))
                 return NULL;
         loans l = {.c = c, .given = {params.items ? params.count : 0, params.items}};
@@ -85,7 +86,7 @@ lg_tensor *lg__forward_params_span(lg_module *m, lg__stretch s, lg_list params, 
                               (long long)l.given.count, (long long)l.count, m->type);
         lg_tensor *y = NULL;
         if (ok) {
-                m->running++; /* release functions in its scope cannot free it before the exchange back */
+                m->running++; /* release functions called in the forward cannot free m now */
                 exchange(m, &l, 1);
                 y = lg__forward_span(m, s, inputs);
                 exchange(m, &l, -1);

@@ -1,8 +1,8 @@
-/* init.c - filling parameters with first values, freezing them. */
+/* init.c - initial values of parameters (lg_init_...) and lg_freeze(). */
 #include <math.h>
 #include "nn.h"
 
-/* What all of them share: t may be filled; new values are made in a scope of their own, unrecorded. */
+/* State of one lg_init_ call: the scope of the new values, and the random state and grad mode before the call. */
 typedef struct fill {
         lg_ctx *c;
         lg_scope scope;
@@ -10,6 +10,7 @@ typedef struct fill {
         bool recording;
 } fill;
 
+/* Checks t, opens the scope and turns recording off. */
 static bool begin(fill *f, const char *op, const lg_tensor *t)
 {
         if (!lg__check(t, op, "t"))
@@ -24,7 +25,7 @@ static bool begin(fill *f, const char *op, const lg_tensor *t)
         return true;
 }
 
-/* Copies the values into t. */
+/* Copies values to t, unless they are NULL, and ends the call. After a failure restores the random state. */
 static bool end(fill *f, lg_tensor *t, lg_tensor *values)
 {
         bool ok = values && lg_copy_(t, values);
@@ -35,7 +36,7 @@ static bool end(fill *f, lg_tensor *t, lg_tensor *values)
         return ok;
 }
 
-/* Of t's shape, dtype and device. */
+/* Draw random tensors of t's shape, dtype and device. */
 static lg_tensor *uniform(const lg_tensor *t, double low, double high)
 {
         return lg_uniform(t->ctx, low, high, t->at.shape, .dtype = t->at.dtype, .device = t->storage->device->id);
@@ -67,8 +68,8 @@ bool lg_init_normal(lg_tensor *t, double mean, double std)
 
 /* ---- truncated normal ---- */
 
-/* Redraws what lies outside: the rounds leave so little of it that clamping the rest cannot be seen, since the interval
- * does not lie far out in a tail. Nothing is read, so nothing waits. */
+/* Redraws values outside [low, high] 64 times and clamps what is then still outside: a negligible share, because the
+ * interval holds values within 2 std of the mean. No value is read by the host, which therefore waits for no device. */
 bool lg_init_trunc_normal(lg_tensor *t, double mean, double std, double low, double high)
 {
         enum { rounds = 64 };
@@ -92,9 +93,10 @@ bool lg_init_trunc_normal(lg_tensor *t, double mean, double std, double low, dou
         return end(&f, t, x ? lg_clamp(x, low, high) : NULL);
 }
 
-/* ---- by fans ---- */
+/* ---- Xavier and Kaiming, by fan-in and fan-out ---- */
 
-/* Takes the options, of `size` bytes, and the fans; false and an error for less than two dimensions. */
+/* Copies the options (`size` bytes) to ret and computes the fan-in and fan-out of t. Returns false with an error if t
+ * has fewer than two dimensions. */
 static bool take_fans(const char *op, const lg_tensor *t, const void *options, void *ret, size_t size, double *ret_in,
                       double *ret_out)
 {
@@ -114,7 +116,7 @@ static bool take_fans(const char *op, const lg_tensor *t, const void *options, v
 
 static bool of_variance(lg_tensor *t, double variance, bool normally)
 {
-        if (!isfinite(variance)) /* fans of 0: nothing to fill */
+        if (!isfinite(variance)) /* the fan is 0, so t is empty */
                 variance = 0;
         return normally ? lg_init_normal(t, 0, sqrt(variance))
                         : lg_init_uniform(t, -sqrt(3 * variance), sqrt(3 * variance));
@@ -162,8 +164,9 @@ bool lg_init_kaiming_normal_with(lg_tensor *t, const lg_init_kaiming_options *op
 
 /* ---- orthogonal ---- */
 
-/* Rows of a (rows <= columns) made orthonormal by Gram and Schmidt, each projection done twice, which is enough (Giraud
- * et al. 2005). The triangular factor has a positive diagonal, so the result is uniform over such matrices. */
+/* Makes the rows of a, a normal random matrix with rows <= columns, orthonormal by the Gram-Schmidt process with each
+ * projection done twice, which suffices (Giraud et al. 2005). The triangular factor has a positive diagonal, so the
+ * result is uniformly distributed over matrices with orthonormal rows. */
 static bool orthonormal_rows(lg_tensor *a, int64_t rows)
 {
         for (int64_t i = 0; i < rows; i++) {

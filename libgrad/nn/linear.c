@@ -1,4 +1,4 @@
-/* linear.c - x W^T + b. */
+/* linear.c - Linear: y = x W^T + b. */
 #include <math.h>
 #include "graph/op.h"
 #include "nn.h"
@@ -14,7 +14,7 @@ typedef struct sizes {
         lg_linear_options o;
 } sizes;
 
-/* Weights first, then bias: the order in which PyTorch draws them. */
+/* Draws the weight, then the bias, in PyTorch's order: uniform in +-1/sqrt(in). */
 static bool fill(lg_module *m, const void *options)
 {
         const sizes *s = options;

@@ -1,10 +1,11 @@
-/* memory.c - a table of what memory each module takes. */
+/* memory.c - lg_module_print_memory(): a table of the memory that each module uses. */
 #include "core/observer.h"
 #include "nn.h"
 
-/* ---- what a forward takes ---- */
+/* ---- measuring a forward ---- */
 
-/* The figures of the device of its first input; of a module that runs itself, those of the outer forward. */
+/* Returns the memory statistics of the device of the module's first input. NULL: it has no input, or f is inside
+ * another forward of the same module, and only the outer one is measured. */
 static lg_memory_stats_t *stats_of(const lg__frame *f)
 {
         const lg__frame *outer = f->outer;
@@ -65,7 +66,7 @@ typedef struct size_text {
         char s[24];
 } size_text;
 
-/* "1.5 MiB" */
+/* Formats a number of bytes, as in "1.5 MiB". */
 static size_text size(int64_t bytes)
 {
         static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -99,9 +100,10 @@ static void print(FILE *f, lg_module *root)
         line(f, "total", root->type, all, root->kept_bytes, root->most_bytes);
 }
 
-/* ---- buffers and counts stay as they are ---- */
+/* ---- saving and restoring buffers and counts of batches ---- */
 
-/* A buffer and its values as they were, or a module and its count of batches. The forward may add others. */
+/* A buffer and a copy of its values before the forward, or a module and its count of batches; the other members are 0.
+ * Buffers and modules that the forward adds are not saved. */
 typedef struct kept {
         lg_tensor *buffer, *values;
         lg_module *module;

@@ -1,11 +1,11 @@
-/* module.c - the module record: making, taking children, parameters and buffers, training mode, freeing. */
+/* module.c - the module record: creation, adding children, parameters and buffers, training mode, destruction. */
 #include <string.h>
 #include "nn.h"
 #include "state/roster.h"
 
 #define NAME_MAX_LENGTH 63
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 static void free_parts(lg_module *m)
 {
@@ -40,7 +40,7 @@ static void destroy(lg__object *o)
         if (m->parallel)
                 m->parallel->free(m->parallel);
         free_parts(m);
-        forget_list(m); /* behind: release functions may list what is left */
+        forget_list(m); /* after the parts, whose release functions may call lg_parameters() */
         lg__release(o->ctx, m->release, m->user);
         lg__free(o->ctx, m->config, m->config_bytes);
         lg__strfree(o->ctx, m->type);
@@ -113,7 +113,7 @@ lg_module *lg_nn_module_with(lg_ctx *c, const char *type, const lg_module_option
         return m;
 }
 
-/* True if a forward or a visit of m or of a module in it has not returned. */
+/* Returns whether a forward or a visit of m or of a module in it has not returned. */
 static bool is_running(const lg_module *m)
 {
         const lg_ctx *c = m->object.ctx;
@@ -172,7 +172,7 @@ static bool name_is_good(const lg_module *m, const char *name, const char *op)
         return true;
 }
 
-/* A new part at the end; lists of parameters that know of m are out of date from now on. */
+/* Appends a part to m, and frees the cached parameter lists of m and of the modules around it. NULL: no memory. */
 static lg__part *add_part(lg_module *m, lg__part_kind kind, const char *name)
 {
         lg_ctx *c = m->object.ctx;
@@ -271,7 +271,7 @@ lg_module *lg_module_add(lg_module *m, const char *name, lg_module *child)
         return lg__module_attach(m, name, child, "lg_module_add") ? child : NULL;
 }
 
-/* What a module can take as its own. */
+/* Returns whether m can take over t, a leaf that fills its own storage and has no module, or sets an error. */
 static bool tensor_is_good(const lg_module *m, const char *name, const lg_tensor *t, const char *op)
 {
         lg_ctx *c = m->object.ctx;
@@ -322,7 +322,7 @@ lg_tensor *lg_module_add_buffer(lg_module *m, const char *name, lg_tensor *t)
         return take(m, name, t, LG__BUFFER, "lg_module_add_buffer");
 }
 
-/* ---- what a module is ---- */
+/* ---- properties ---- */
 
 void lg_train(lg_module *m, bool on)
 {

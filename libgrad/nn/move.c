@@ -1,13 +1,13 @@
-/* move.c - moves a module to a device, or to another dtype: handles stay, storages are replaced. */
+/* move.c - moves a module to a device or casts it to a dtype: tensor handles stay valid, storages are replaced. */
 #include "nn.h"
 #include "state/roster.h"
 
-/* A tensor that moves and its copy on the new device, in the scope of the move. */
+/* A tensor that is moved or cast, and its copy, which belongs to the scope of the call. */
 typedef struct copy_of {
         lg_tensor *t, *copy;
 } copy_of;
 
-/* Where tensors go, or what those of float dtypes become. */
+/* The target: if `moves`, a device for all tensors; else a dtype for tensors of float dtypes. */
 typedef struct target {
         bool moves;
         lg_device device;
@@ -40,8 +40,8 @@ lg_tensor *lg__laid_for_device(lg_tensor *w)
         return laid && lg__copy_values(laid, w, "copy") ? laid : NULL;
 }
 
-/* The copy's handle takes the old storage with it when its scope ends; and of a gradient with a graph, which is on the
- * old device, that graph. */
+/* Exchanges storages and layouts, so that the end of the scope frees the old storage with the copy's handle. If t is a
+ * gradient with a graph, that graph uses the old device: it passes to the copy, too, and is freed with it. */
 static void swap(copy_of *m)
 {
         lg__storage *s = m->t->storage;
@@ -58,7 +58,7 @@ static void swap(copy_of *m)
         }
 }
 
-/* A tensor and its gradient. */
+/* Copies a tensor that h names, and its gradient, to the target, where needed. */
 static bool copy_held(const lg__held *h, const target *to, copy_of *list, int64_t *count)
 {
         lg_tensor *t = h->kind == LG__HELD_TENSOR ? *(lg_tensor **)h->at : NULL;
@@ -69,7 +69,7 @@ static bool copy_held(const lg__held *h, const target *to, copy_of *list, int64_
                       copy_one(lg_grad_of(t), to, dtype, is_kernel, list, count));
 }
 
-/* All of them, or none. */
+/* Moves or casts all tensors of r, or, if a copy fails, none. */
 static bool change_all(const lg__roster *r, const target *to)
 {
         const size_t bytes = (size_t)r->count * 2 * sizeof(copy_of) + 1;

@@ -1,4 +1,4 @@
-/* nn.h - what a module is: a record with named parts (parameters, buffers, children) and a forward. Private to nn/. */
+/* nn.h - the record of a module: named parts (parameters, buffers, children) and a forward function. Private to nn/. */
 #ifndef LG_NN_PRIVATE_H
 #define LG_NN_PRIVATE_H
 
@@ -6,102 +6,107 @@
 
 typedef enum lg__part_kind { LG__PARAMETER = 1, LG__BUFFER = 2, LG__CHILD = 4 } lg__part_kind;
 
-/* A named part of a module, in the order in which they were added. */
+/* A named part of a module. The parts of a module form a list in the order in which they were added. */
 typedef struct lg__part {
         struct lg__part *next;
         lg__part_kind kind;
         char *name;
-        lg_tensor *tensor; /* owned; of parameters and buffers */
-        lg_module *child;  /* owned */
+        lg_tensor *tensor; /* owned by the library; NULL for a child */
+        lg_module *child;  /* owned; NULL for a parameter or a buffer */
 } lg__part;
 
-/* The parameters that match a pattern. */
+/* A result of lg_parameters() or lg_parameters_matching(), cached: the parameters whose paths match a pattern. */
 typedef struct lg__listing {
         struct lg__listing *next;
-        char *pattern; /* NULL: all */
+        char *pattern; /* NULL: all parameters */
         lg_tensor **items;
         int64_t count;
 } lg__listing;
 
-/* What follows a module and can be done in the pass over memory that makes its result: a batch norm in evaluation, a
- * sum, ReLU. Zero: nothing. */
+/* Operations after a module that it applies itself while it writes its result, in this order: a batch norm in
+ * evaluation mode (NULL: none), the sum with `plus` (NULL: none), ReLU. */
 typedef struct lg__ending {
         const lg_module *norm;
         lg_tensor *plus;
         bool relu;
 } lg__ending;
-/* The forward of a module that takes one input and does what follows, too. */
+/* A forward function of one input x that also applies `ending` to its result. */
 typedef lg_tensor *lg__ending_fn(lg_module *m, lg_tensor *x, lg__ending ending);
 enum {
         LG__ENDS_WITH_SUM = 1,
         LG__ENDS_WITH_RELU = 2,
         LG__ENDS_WITH_NORM = 4,
-        LG__RECORDS_RELU = 8 /* while the context records, it ends with ReLU alone */
+        LG__RECORDS_RELU = 8 /* while the context records, it can apply a ReLU only, no sum and no norm */
 };
 
 struct lg_module {
-        lg__object object; /* in the context's list as long as there is no parent */
+        lg__object object; /* in the context's list of objects while parent is NULL */
         lg_module *parent;
-        lg__part *part; /* of the parent that it is */
-        int levels;     /* of modules, itself the first: at most LG_MAX_MODULE_DEPTH, since forwards recurse */
-        int running;    /* forwards and visits of it that are under way */
-        bool copied;    /* its .clone makes it just now */
-        int lent;       /* calls of lg_forward_params that have put other tensors in the places of its parameters */
+        lg__part *part; /* the part of the parent that holds this module; NULL without a parent */
+        int levels;     /* depth of its tree of modules, 1 without children; at most LG_MAX_MODULE_DEPTH, since forwards
+                           recurse */
+        int running;    /* number of calls under way that use it, such as forwards; above 0, it cannot be freed */
+        bool copied;    /* it is a copy whose .clone callback is running */
+        int lent;       /* number of calls of lg_forward_params() under way that have replaced its parameters */
         char *type;
         lg_forward_fn *forward;
         lg_forward_all_fn *forward_all;
-        lg__ending_fn *forward_ending; /* one of the three, or none: a container */
-        unsigned ends;                 /* which endings forward_ending knows */
+        lg__ending_fn *forward_ending; /* at most one of the three forwards is set; none: a container */
+        unsigned ends;                 /* the endings that forward_ending can apply: LG__ENDS_..., LG__RECORDS_RELU */
         void *user;
         void (*release)(void *user);
         void *(*clone)(lg_module *copy, void *user);
-        void *config; /* of a module that comes with libgrad: its options, which are `user` */
+        void *config; /* of a built-in module: an owned copy of its options, to which `user` points; may be NULL */
         size_t config_bytes;
-        bool counts_batches; /* batch norm with running statistics: PyTorch's num_batches_tracked, in files only */
+        bool counts_batches; /* a batch norm with running statistics: `batches` is saved in files as PyTorch's
+                                num_batches_tracked */
         int64_t batches;
-        lg__watcher *parallel; /* data_parallel.c: its gradients are averaged over the ranks of a group; NULL: they are
-                                  not */
-        int64_t every;         /* of a Sequential: so many children at a time are recomputed; 0: none */
-        bool convolves;        /* its weights lie as convolutions want them */
-        bool training, was_training; /* the latter while lg_module_print runs */
-        int printing;                /* how many of these run */
+        lg__watcher *parallel; /* data_parallel.c's watcher, which averages its gradients over the ranks of a group;
+                                  NULL: not data-parallel */
+        int64_t every;  /* of a Sequential: number of children in each group that the backward recomputes; 0: none */
+        bool convolves; /* a convolution: its weights have the layout that its device prefers for convolutions */
+        bool training, was_training; /* was_training: `training` before lg_module_print(), which restores it */
+        int printing;                /* number of calls of lg_module_print() under way */
         lg__part *parts, **end;
-        lg__listing *
-                listings; /* what lg_parameters() and lg_parameters_matching() gave; none after a change of structure */
-        lg_shape shape;   /* of the last forward's result, for lg_module_print */
+        lg__listing *listings; /* cached results of lg_parameters() and lg_parameters_matching(); freed when a part is
+                                  added */
+        lg_shape shape;        /* of the first result of the last forward, for lg_module_print() */
         bool has_shape;
-        int64_t kept_bytes, most_bytes;   /* of the last forward that was measured, for lg_module_print_memory */
-        int64_t used_before, peak_before; /* while it is measured: of the device */
+        int64_t kept_bytes,
+                most_bytes; /* memory that the last measured forward kept, and its peak, for lg_module_print_memory() */
+        int64_t used_before, peak_before; /* the device's statistics before the forward that is being measured */
 };
 
-/* A module without parts; NULL while an error is set. */
+/* Returns a new module without parts; NULL if an error is set or there is no memory. */
 lg_module *lg__module_new(lg_ctx *c, const char *type, lg_forward_fn *forward);
-/* The same; the forward gets a copy of `config` as its user data. */
+/* Returns a new module without parts whose forward gets a copy of the `bytes` bytes of `config` as its user data. */
 lg_module *lg__module_with(lg_ctx *c, const char *type, lg_forward_fn *forward, const void *config, size_t bytes);
-/* The same, with parts that `fill` makes; NULL, with the random state as it was, if that fails. `config` may be NULL.
- */
+/* Returns a new module with the parts that fill(m, options) adds. If `fill` fails, restores the random state and
+ * returns NULL. `config` may be NULL. */
 typedef bool lg__fill_fn(lg_module *m, const void *options);
 lg_module *lg__module_build(lg_ctx *c, const char *type, lg_forward_fn *forward, const void *config, size_t bytes,
                             lg__fill_fn *fill, const void *options);
-/* A parameter or buffer of that name, uniform in [-bound, bound) or constant. */
+/* Add to m a parameter with values uniform in [-bound, bound), or a parameter or buffer with a constant value. Return
+ * false with an error. */
 bool lg__module_uniform(lg_module *m, const char *name, double bound, lg_shape shape, lg_dtype dtype, lg_device device);
 bool lg__module_constant(lg_module *m, lg__part_kind kind, const char *name, double value, lg_shape shape,
                          lg_dtype dtype, lg_device device);
-/* The parameter or buffer of that name, or NULL if this module has none. */
+/* Returns m's parameter or buffer of that name, or NULL if m itself has none. */
 lg_tensor *lg__module_tensor(const lg_module *m, const char *name);
-/* True if dtype is not given or a float dtype. */
+/* Returns whether dtype is 0 (not given) or a float dtype; if not, sets LG_ERR_DTYPE. */
 bool lg__module_dtype(lg_ctx *c, const char *op, lg_dtype dtype);
-/* Adds the child to m under that name, or sets an error of `op` and returns false. */
+/* Makes `child` a child of m, which owns it from then on. Returns false with an error in the name of function `op`. */
 bool lg__module_attach(lg_module *m, const char *name, lg_module *child, const char *op);
-/* Puts `child` in place of the module in part p and frees that one, or sets an error of `op` and returns false. */
+/* Puts `child` in place of the module in part p and frees that one. Returns false with an error in the name of `op`. */
 bool lg__module_exchange(lg__part *p, lg_module *child, const char *op);
-/* False, with an error of `op`: lg_forward_params has other tensors in the places of its parameters just now. */
+/* Returns false, with an error in the name of function `op`, if a running lg_forward_params() has replaced the
+ * parameters of m or of a module in it. */
 bool lg__module_is_whole(const lg_module *m, const char *op);
-/* Undoes what was begun: children go back to the context, the module is destroyed. Returns NULL. */
+/* Undoes the construction of m: returns its children to the context, destroys m and returns NULL. */
 lg_module *lg__module_give_up(lg_module *m);
-/* Up to how many inputs a forward takes. */
+/* The greatest number of inputs of a forward. */
 #define LG__MAX_INPUTS 16
-/* Gives m, which may be NULL, a forward that knows endings. Returns m. */
+/* Sets the forward of m, which may be NULL, to one that can apply the endings in `ends`. Returns m. */
 static inline lg_module *lg__module_ends(lg_module *m, lg__ending_fn *forward, unsigned ends)
 {
         if (m) {
@@ -110,51 +115,52 @@ static inline lg_module *lg__module_ends(lg_module *m, lg__ending_fn *forward, u
         }
         return m;
 }
-/* lg_forward(m, x) with an ending that m knows. */
+/* Returns the result of lg_forward(m, x) with `ending` applied, which m must support; NULL with an error. */
 lg_tensor *lg__forward_ending(lg_module *m, lg_tensor *x, lg__ending ending);
-/* lg_batch_norm() in training by the statistics of all ranks of that group (its id). */
+/* Computes lg_batch_norm() in training mode with the statistics of all ranks' batches; group: the id of a group. */
 lg_tensor *lg__sync_batch_norm(lg_tensor *x, uint64_t group, lg_tensor *w, lg_tensor *b, lg_batch_norm_options o);
-/* True for a batch norm whose statistics are those of all ranks of a group. */
+/* Returns whether m is a batch norm whose statistics are those of all ranks of a group. */
 bool lg__norm_is_shared(const lg_module *m);
-/* True for a batch norm whose result on y (N, channels, ...) of `ndim` dimensions is y scale + shift; these are f64
- * beside f64, else f32. */
+/* The first returns whether m is a batch norm in evaluation mode that maps y (N, channels, ...) of `ndim` dimensions to
+ * y * scale + shift. The second computes scale and shift (channels), in f64 if `beside` is f64, else in f32. */
 bool lg__norm_is_affine(const lg_module *m, int ndim, int64_t channels);
 bool lg__norm_affine(const lg_module *m, lg_dtype beside, lg_tensor **ret_scale, lg_tensor **ret_shift);
-/* What tells a ReLU. */
+/* The forward of ReLU modules, by which a module is recognised as a ReLU. */
 lg_tensor *lg__relu_forward(lg_module *m, lg_list inputs, void *user);
-/* The input of a module that takes one, or NULL and LG_ERR_ARGUMENT. */
+/* Returns the input of a module that takes one; NULL with LG_ERR_ARGUMENT if the number of inputs is not 1. */
 lg_tensor *lg__module_input(const lg_module *m, lg_list inputs);
-/* The part of m with that name, of one of the kinds; NULL: none. */
+/* Returns the part of m whose name is the first `length` bytes of `name` and whose kind is in `kinds`; NULL: none. */
 lg__part *lg__module_part(const lg_module *m, const char *name, size_t length, int kinds);
-/* "0.2" into text, from the outermost module on; "" for that one itself. Returns text. */
+/* Writes m's path from its outermost module, as in "0.2", to text ("" for the outermost one) and returns text. */
 const char *lg__module_path(const lg_module *m, char text[LG__PATH]);
-/* "0.2 (Conv2d)", "(Conv2d)" of the outermost. */
+/* Writes m's path and type, as in "0.2 (Conv2d)"; for an outermost module only "(Conv2d)". */
 void lg__module_title(const lg_module *m, char *text, size_t size);
-/* The same from root on, "-" for root itself. */
+/* Returns m's path from root, in text, or "-" if m is root. */
 const char *lg__module_path_in(const lg_module *root, const lg_module *m, char text[LG__PATH]);
-/* Runs one forward on what the options say, in a scope of its own; the random state stays. Counts as one that runs
- * root. */
+/* Runs one forward of root in a scope of its own, on the inputs in `o` or on zeros of shape o->input, and restores the
+ * random state. Root cannot be freed meanwhile. */
 bool lg__module_try(lg_module *root, const lg_module_print_options *o);
-/* Has a line in tables: containers show through. */
+/* Returns whether m has a line in printed tables: a module with children but no parameters of its own has none. */
 bool lg__module_has_line(const lg_module *m);
-/* Calls fn for parameters and buffers in the order in which they were added, a child's in its place; stops where that
- * returns false. */
+/* Calls fn for the parameters and buffers of m and its children in the order in which the parts were added, depth
+ * first. Returns false once fn does, or with an error if a path is too long. path: scratch memory. */
 typedef bool lg__visit_fn(const char *path, lg__part *p, void *user);
 bool lg__module_visit(lg_module *m, char path[LG__PATH], lg__visit_fn *fn, void *user);
-/* Weights of a convolution as they lie on their device, which may be w; of the open scope. */
+/* Returns the convolution weight w in the layout that its device prefers: w or a copy in the open scope. */
 lg_tensor *lg__laid_for_device(lg_tensor *w);
-/* Parts [first, first + count) of a Sequential, or, if count is 0, a module as a whole. */
+/* A range of a Sequential's children, parts [first, first + count), or the whole module if count is 0. */
 typedef struct lg__stretch {
         int64_t first, count;
 } lg__stretch;
+/* Runs the forward of that part of m. */
 lg_tensor *lg__forward_span(lg_module *m, lg__stretch s, lg_tensor *const *inputs);
-/* lg_forward_params() of that; params are all of m's. */
+/* Does the same with `params` in place of all parameters of m, as lg_forward_params() does. */
 lg_tensor *lg__forward_params_span(lg_module *m, lg__stretch s, lg_list params, lg_tensor *const *inputs);
-/* lg_recompute() of that. */
+/* Does the same as lg__forward_span(), but the backward recomputes the activations, as for lg_recompute(). */
 lg_tensor *lg__recompute_span(lg_module *m, lg__stretch s, lg_tensor *const *inputs);
-/* Lists that m has given get the tensors that its parts have now. */
+/* Updates the cached parameter lists of m to the tensors that its parts hold now. */
 void lg__module_relist(lg_module *m);
-/* The next module after m within root, depth first; NULL: none. Begin with root itself. */
+/* Returns the module after m in a depth-first walk through root, which begins with root itself; NULL at the end. */
 lg_module *lg__module_next(const lg_module *m, const lg_module *root);
 
 #endif

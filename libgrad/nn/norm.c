@@ -8,12 +8,12 @@ static lg_tensor *tensor(const lg_module *m, const char *name)
         return lg__module_tensor(m, name);
 }
 
-/* ---- over the batch ---- */
+/* ---- batch norms ---- */
 
 typedef struct batch {
         int64_t channels;
-        int spaces;     /* 1 or 2 */
-        uint64_t group; /* whose ranks share their statistics; 0: none */
+        int spaces;     /* spatial dimensions, 1 or 2 */
+        uint64_t group; /* id of the group whose ranks share statistics; 0: none */
         lg_batch_norm_layer_options o;
 } batch;
 
@@ -127,7 +127,7 @@ bool lg_sync_batch_norm(lg_module *m, lg_group *g)
         return true;
 }
 
-/* ---- within a sample ---- */
+/* ---- norms within a sample ---- */
 
 typedef struct last {
         lg_shape shape;

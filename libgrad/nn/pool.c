@@ -1,7 +1,8 @@
 /* pool.c - MaxPool2d, AvgPool2d, AdaptiveAvgPool2d: one op each. */
 #include "nn.h"
 
-/* A layer `of` with the options of its op, whose size is that which they have here: those go on to the op. */
+/* Defines the record, forward and constructor of a layer of op lg_`of`. The op's options are stored with size_ set to
+ * the size of their struct in this library, because lg_`of`_with() checks it. */
 #define POOLING(of, type, op_options)                                                                                  \
         typedef struct of {                                                                                            \
                 int64_t size;                                                                                          \

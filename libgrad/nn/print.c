@@ -57,7 +57,7 @@ static void print(const table *t, lg_module *root)
                 (long long)lg_parameter_numel(root));
 }
 
-/* Zeros of that shape, of the dtype and device of root's parameters. */
+/* Returns zeros with the dtype and device of root's first parameter; without one, f32 on the default device. */
 static lg_tensor *zeros(lg_module *root, lg_shape shape)
 {
         lg_list parameters = lg_parameters(root);
@@ -90,12 +90,12 @@ bool lg__module_try(lg_module *root, const lg_module_print_options *o)
         return ok;
 }
 
-/* In evaluation mode and unrecorded, so that every module knows the shape of its result. Why that cannot be is the last
- * line of the table, and no error. */
+/* Runs root in evaluation mode, without recording, so that every module stores the shape of its result. If that fails,
+ * copies the message to `why`, for the last line of the table, and clears the error. */
 static void find_shapes(lg_module *root, const lg_module_print_options *o, char why[LG__MESSAGE])
 {
         lg_ctx *c = root->object.ctx;
-        if (!lg_synchronize(c)) /* what is found from here on is the forward's */
+        if (!lg_synchronize(c)) /* errors found after this come from the forward */
                 return;
         bool recording = lg_set_grad_mode(c, false);
         for (lg_module *m = root; m; m = lg__module_next(m, root)) {
@@ -108,7 +108,7 @@ static void find_shapes(lg_module *root, const lg_module_print_options *o, char 
                 lg__forget_error(c);
         }
         for (lg_module *m = root; m; m = lg__module_next(m, root))
-                if (m->printing && --m->printing == 0) /* the forward may have added some */
+                if (m->printing && --m->printing == 0) /* 0 in modules that the forward has added */
                         m->training = m->was_training;
         lg_set_grad_mode(c, recording);
 }

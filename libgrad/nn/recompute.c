@@ -1,28 +1,29 @@
-/* recompute.c - a module whose activations are not kept but made again in the backward (Chen et al. 2016, "Training
- * deep nets with sublinear memory cost"; PyTorch's torch.utils.checkpoint).
+/* recompute.c - lg_recompute(): a module whose activations are recomputed in the backward instead of kept (Chen et al.
+ * 2016, "Training deep nets with sublinear memory cost"; PyTorch's torch.utils.checkpoint).
  *
- * The forward runs unrecorded, as one op of its inputs and the module's parameters. The derivative runs it again,
- * recorded, with the random state and the autocast region of the first time, on leaves of its own, so that hooks see a
- * gradient once; or, where its result will be derived again, on copies that lead to the graph.
+ * The forward runs unrecorded, as one op of the inputs and the module's parameters. The derivative runs the module
+ * again, recorded, with the random state and the autocast region of the first run, on detached leaves, so that hooks
+ * see a gradient once. If the derivative is itself recorded (create_graph), it runs on copies that are connected to the
+ * graph.
  */
 #include "graph/op.h"
 #include "nn.h"
 
-/* What a node needs to run the module again. */
+/* State that a node stores to run the module again. */
 typedef struct rerun {
         lg__weak module;
-        lg__stretch span;      /* of it */
-        int64_t before, count; /* parameters of the module before those of the span, and in it */
+        lg__stretch span;      /* the part of the module that runs */
+        int64_t before, count; /* number of parameters before the span, and in the span */
         lg_random_state random;
         lg_dtype region;
-        uint64_t modes; /* of the modules that run */
-        int64_t inputs; /* before the parameters */
-        bool calling;   /* lg_recompute() runs, and frees what no node keeps */
+        uint64_t modes; /* hash of the training modes of the modules that run */
+        int64_t inputs; /* number of inputs: operands of the op before the parameters */
+        bool calling;   /* lg_recompute() has not returned, and frees this record if no node stores it */
 } rerun;
 
 typedef struct recompute_attributes {
         rerun *rerun;
-        const lg_tensor *made; /* only while lg__apply runs */
+        const lg_tensor *made; /* the result of the forward; valid while lg__apply() runs */
 } recompute_attributes;
 
 static uint64_t hash_modes(uint64_t hash, const lg_module *m)
@@ -32,7 +33,7 @@ static uint64_t hash_modes(uint64_t hash, const lg_module *m)
         return hash;
 }
 
-/* Says which of the modules that run are in training. */
+/* Returns a hash of the training modes of the modules that run. */
 static uint64_t modes_of(const lg_module *m, lg__stretch span)
 {
         uint64_t hash = 0;
@@ -71,13 +72,13 @@ static bool forward(lg__call *call)
         return lg__copy_values(call->out[0], a->made, "lg_recompute");
 }
 
-/* ---- again ---- */
+/* ---- the derivative ---- */
 
-/* The arrays of a derivative: what the module runs on, with LG_END behind the inputs; what is derived by, and where
- * that leads to. */
+/* Arrays of a derivative: the inputs (then LG_END) and parameters that the module runs on; the tensors among these that
+ * need a gradient, and their gradients. */
 typedef struct again {
         lg_tensor **inputs, **params, **by, **grads;
-        int64_t count; /* of `by` */
+        int64_t count; /* of by and grads */
 } again;
 
 static bool take_inputs(const lg__vjp *v, int64_t inputs, again *a)
@@ -97,7 +98,7 @@ static bool take_inputs(const lg__vjp *v, int64_t inputs, again *a)
         return true;
 }
 
-/* The module's parameters, but these in the span. */
+/* Runs the span with `params` as its parameters, and with the module's own parameters outside it. */
 static lg_tensor *forward_span(lg_module *m, const rerun *r, lg_list params, lg_tensor *const *inputs)
 {
         lg_ctx *c = m->object.ctx;
@@ -140,7 +141,8 @@ static lg_tensor *run_again(lg_module *m, const rerun *r, const lg__rerun *own, 
         return y;
 }
 
-/* A tensor of the innermost scope that nobody else looks at: y, or another handle. */
+/* Returns a handle of y's value that is in the innermost scope and has no other user: y, or a new one if y is an input,
+ * has hooks, or belongs elsewhere. */
 static lg_tensor *own_handle(const lg_ctx *c, lg_tensor *y, const again *a)
 {
         bool seen = y->owner != LG__OWNER_SCOPE || y->scope != c->scope || y->node->hooks;
@@ -151,7 +153,8 @@ static lg_tensor *own_handle(const lg_ctx *c, lg_tensor *y, const again *a)
         return y;
 }
 
-/* The gradients of y, where `a` says. What is made again and what arrived end as soon as nothing reads them. */
+/* Computes the gradients of y by a->by, given v->grad[0], into a->grads. Recomputed activations and the incoming
+ * gradient are freed as soon as nothing reads them. */
 static bool derive_by(lg__vjp *v, lg_tensor *y, const again *a)
 {
         lg_tensor *grad = lg__alias_of(v->grad[0]);
@@ -220,7 +223,7 @@ static const lg__op recompute = {.name = "lg_recompute",
 
 /* ---- the function ---- */
 
-/* The inputs, the parameters. NULL: no memory. */
+/* Returns an array of the `count` inputs and then the parameters, which the caller frees; NULL: no memory. */
 static lg_tensor **join(lg_ctx *c, lg_tensor *const *inputs, int64_t count, lg_list params)
 {
         lg_tensor **all = lg__alloc(c, (size_t)(count + params.count) * sizeof *all);
@@ -280,6 +283,6 @@ lg_tensor *lg_recompute_list(lg_module *m, lg_tensor *const *inputs)
 {
         lg_ctx *c = lg_module_ctx(m);
         if (!lg__ok(c) || !c->recording || !inputs || inputs[0] == LG_END)
-                return lg_forward_list(m, inputs); /* which has the words for what is wrong */
+                return lg_forward_list(m, inputs); /* without recording, runs m as usual; otherwise sets the error */
         return lg__recompute_span(m, (lg__stretch){0, 0}, inputs);
 }

@@ -1,12 +1,12 @@
-/* sequential.c - modules made of modules: one after the other, a list, a block with a shortcut. */
+/* sequential.c - modules made of modules: Sequential, ModuleList, Residual (a block with a shortcut). */
 #include <string.h>
 #include "nn.h"
 
-/* ---- endings: what follows a module is done by the last one within it ---- */
+/* ---- endings: operations that the module before them applies to its own result ---- */
 
 static lg__ending_fn forward, forward_residual;
 
-/* In evaluation a convolution may do the batch norm behind it. */
+/* Returns whether part p is a convolution that can apply the batch norm after it (in evaluation mode, not recorded). */
 static bool folds(const lg__part *p, const lg__part *end, const lg_tensor *x)
 {
         const lg_module *m = p->child, *norm = p->next != end ? p->next->child : NULL;
@@ -29,7 +29,7 @@ static bool recomputes(const lg_module *m)
         return m->every > 0 && m->object.ctx->recording;
 }
 
-/* Does m know these endings? A Residual has a sum at its end already. */
+/* Returns whether m can apply the endings `with` together. A Residual ends with a sum and cannot apply a second one. */
 static bool ends(const lg_module *m, unsigned with)
 {
         if (!m)
@@ -42,9 +42,10 @@ static bool ends(const lg_module *m, unsigned with)
         return ((relu_alone ? LG__ENDS_WITH_RELU : m->ends) & with) == with;
 }
 
-/* ---- one after the other ---- */
+/* ---- Sequential ---- */
 
-/* What a module does of what follows it, from part p up to `end`; *ret_last: the part whose result it makes. */
+/* Returns the ending that part p applies: the parts after p, before `end`, that can be fused into p or, if none are
+ * left, `outer`. *ret_last is the part whose result p then makes. */
 static lg__ending ending_of(const lg__part *p, const lg__part *end, const lg_tensor *x, lg__ending outer,
                             lg__part **ret_last)
 {
@@ -66,7 +67,7 @@ static lg__ending ending_of(const lg__part *p, const lg__part *end, const lg_ten
         return e;
 }
 
-/* The parts behind p up to `last` have what p gave, for lg_module_print(). */
+/* Stores the shape of y in the parts after p up to `last`, which p has applied itself, for lg_module_print(). */
 static void note_shapes(const lg__part *p, const lg__part *last, const lg_tensor *y)
 {
         while (p != last) {
@@ -77,7 +78,8 @@ static void note_shapes(const lg__part *p, const lg__part *last, const lg_tensor
         }
 }
 
-/* Parts from p up to `end`. An activation that the graph does not need is gone before the next layer but one runs. */
+/* Runs the parts from p to the one before `end` on `first`. Frees each activation that the graph does not need once the
+ * next part has run. */
 static lg_tensor *run(const lg_module *m, lg__part *p, const lg__part *end, lg_tensor *first, lg__ending outer)
 {
         lg_ctx *c = m->object.ctx;
@@ -110,7 +112,8 @@ lg_tensor *lg__forward_span(lg_module *m, lg__stretch s, lg_tensor *const *input
         return run(m, part_at(m, s.first), part_at(m, s.first + s.count), inputs[0], (lg__ending){.relu = false});
 }
 
-/* How many children a group has that begins with that one. A ReLU stays with what it ends. */
+/* Returns the number of children in the recomputed group that begins with child `first`: m->every, and ReLUs after
+ * them. */
 static int64_t group_at(const lg_module *m, int64_t first)
 {
         int64_t count = m->every;
@@ -120,7 +123,7 @@ static int64_t group_at(const lg_module *m, int64_t first)
         return count;
 }
 
-/* The last children keep their activations: the backward begins with them. */
+/* Recomputes all groups but the last one, which keeps its activations, since the backward begins with it. */
 static lg_tensor *run_groups(lg_module *m, lg_tensor *x)
 {
         int64_t first = 0, count = lg_child_count(m);
@@ -155,7 +158,7 @@ static lg_tensor *no_forward(lg_module *m, lg_list inputs, void *user)
                         "lg_forward: a ModuleList has no forward of its own; run its children: lg_child(list, i)");
 }
 
-/* Takes children up to LG_END under the next numbers. */
+/* Adds the children up to LG_END to m, named "0", "1", ... If that fails, gives m up and returns NULL. */
 static lg_module *take_all(lg_module *m, const char *op, lg_module *const *children)
 {
         char name[24];
@@ -191,9 +194,9 @@ lg_module *lg_module_append(lg_module *m, lg_module *child)
         return lg__module_attach(m, name, child, "lg_module_append") ? child : NULL;
 }
 
-/* ---- a block with a shortcut ---- */
+/* ---- Residual ---- */
 
-/* The shortcut runs first, so that the block can do the sum. */
+/* Runs the shortcut first, so that the block can add its result as an ending. */
 static lg_tensor *forward_residual(lg_module *m, lg_tensor *x, lg__ending ending)
 {
         lg_module *block = m->parts->child, *shortcut = m->parts->next ? m->parts->next->child : NULL;

@@ -1,13 +1,13 @@
 /* sync_norm.c - batch norm whose statistics are those of the batches of all ranks.
  *
  * Each rank sends its count, mean and sum of squared deviations of every channel; all merge them in the order of ranks
- * (Chan, Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm for computing sample variances"). All of
- * it is ops, so that gradients pass, through the exchange too.
+ * (Chan, Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm for computing sample variances"). All
+ * steps are recorded ops, so gradients flow through them and through the exchange.
  */
 #include "group/group.h"
 #include "nn/nn.h"
 
-/* Over all dimensions but the second. */
+/* Sums x over all dimensions but dimension 1 and keeps them, with size 1. */
 static lg_tensor *sum_of_channels(lg_tensor *x, int ndim)
 {
         lg_dims dims = LG_DIMS(0);
@@ -16,7 +16,8 @@ static lg_tensor *sum_of_channels(lg_tensor *x, int ndim)
         return lg_sum(x, .dims = dims, .keep_dim = true);
 }
 
-/* (1, 2 C + 1): mean and sum of squared deviations of each channel, and how many elements there are. */
+/* Returns this rank's statistics, (1, 2 C + 1): mean and sum of squared deviations of each channel, and the number of
+ * elements in a channel. */
 static lg_tensor *own_statistics(lg_tensor *x, int64_t channels, int64_t count)
 {
         const int ndim = x->at.shape.ndim;
@@ -29,7 +30,7 @@ static lg_tensor *own_statistics(lg_tensor *x, int64_t channels, int64_t count)
 }
 
 typedef struct statistics {
-        lg_tensor *mean, *var; /* (C); var divided by the count */
+        lg_tensor *mean, *var; /* (C); var: sum of squared deviations over the count */
         lg_tensor *count;      /* (1) */
 } statistics;
 
@@ -44,7 +45,7 @@ static bool merge(lg_tensor *all, int64_t channels, statistics *s)
         return (s->var = lg_sum(lg_add(within, between), .dims = LG_DIMS(0))) != NULL;
 }
 
-/* running += momentum * (batch - running), where the batch's variance is divided by the count - 1. */
+/* Updates the running statistics: running += momentum (batch - running), with the unbiased variance of the batch. */
 static bool update(const statistics *s, lg_tensor *mean, lg_tensor *var, double momentum)
 {
         lg_ctx *c = s->mean->ctx;

@@ -1,4 +1,4 @@
-/* tree.c - walking through a module: paths, lookups, the list of all parameters. */
+/* tree.c - walks through a module and its children: paths, lookups, the list of all parameters. */
 #include <fnmatch.h>
 #include <string.h>
 #include "nn.h"
@@ -37,7 +37,7 @@ const char *lg__module_path(const lg_module *m, char text[LG__PATH])
         for (; m->parent; m = m->parent) {
                 size_t n = strlen(m->part->name), dot = text[at] != 0;
                 if (n + dot > at)
-                        break; /* deeper than a path can tell: the end of it */
+                        break; /* longer than LG__PATH: only the end of the path */
                 if (dot)
                         text[--at] = '.';
                 at -= n;
@@ -54,7 +54,7 @@ const char *lg__module_path_in(const lg_module *root, const lg_module *m, char t
         return *path == '.' ? path + 1 : *path ? path : "-";
 }
 
-/* ---- by path ---- */
+/* ---- lookups by path ---- */
 
 static bool visit(lg_module *m, char path[LG__PATH], size_t length, lg__visit_fn *fn, void *user)
 {
@@ -78,7 +78,7 @@ static bool visit(lg_module *m, char path[LG__PATH], size_t length, lg__visit_fn
         return true;
 }
 
-/* "; it has weight, bias": the names of m's parts of some kinds, as many as fit. */
+/* Returns "; it has weight, bias" with the names of m's parts of these kinds, as many as fit; "" if there are none. */
 static lg__text names_text(const lg_module *m, int kinds)
 {
         lg__text text = {""};
@@ -95,7 +95,7 @@ static lg__text names_text(const lg_module *m, int kinds)
         return text;
 }
 
-/* The paths in a module that are nearest to one that is not there, of parts of some kinds. */
+/* A search for the existing paths, of parts of these kinds, that are most similar to a missing one. */
 typedef struct search {
         lg__near near;
         int kinds;
@@ -135,7 +135,8 @@ static lg__part *part_at(const lg_module *m, const char *path, int kinds, const 
         return at ? lg__module_part(at, name, strlen(name), kinds) : NULL;
 }
 
-/* The part at the end of a path; kinds: what it may be. */
+/* Returns the part of m at that path if its kind is in `kinds`; else NULL, with an error that names similar paths.
+ * `what` is the word for that kind in the message. */
 static lg__part *find(lg_module *m, const char *path, int kinds, const char *op, const char *what)
 {
         if (!m || !lg__object_lasts(&m->object, op))
@@ -211,7 +212,7 @@ lg_module *lg_child(lg_module *m, int index)
         return NULL;
 }
 
-/* ---- all of them ---- */
+/* ---- all parameters and buffers ---- */
 
 typedef struct each {
         lg_tensor_fn *fn;
@@ -245,7 +246,8 @@ bool lg_each_tensor(lg_module *m, lg_tensor_fn *fn, void *user)
         return ok;
 }
 
-/* A part that a listing takes: counted, and put at the end if there is room. */
+/* State of a walk that counts the parameters matching a pattern and, if items is not NULL, stores them there. A pattern
+ * that begins with '!' selects the parameters that do not match the rest. */
 typedef struct selection {
         const char *pattern;
         lg_tensor **items;
@@ -269,7 +271,7 @@ static bool same_pattern(const char *a, const char *b)
         return a && b ? !strcmp(a, b) : a == b;
 }
 
-/* A new listing, or NULL: no memory. */
+/* Makes and caches the list of m's parameters that match a pattern (NULL: all). Returns NULL with an error. */
 static lg__listing *listing_of(lg_module *m, const char *pattern)
 {
         char path[LG__PATH];

@@ -1,8 +1,8 @@
-/* weights.c - the weights of one module: saved, loaded, copied to another. */
+/* weights.c - lg_save(), lg_load(), lg_copy_state(): the weights of one module, in files and copied. */
 #include "nn.h"
 #include "state/load.h"
 
-/* What a module holds; false: an error. */
+/* Lists the tensors and numbers of m in r. Returns false with an error; the caller ends r in either case. */
 static bool roster_of(lg__roster *r, lg_module *m, const char *op)
 {
         lg_ctx *c = lg_module_ctx(m);
@@ -31,7 +31,7 @@ bool lg_load_with(lg_module *m, const char *path, const lg_load_options *options
         return ok;
 }
 
-/* ---- from one module to another ---- */
+/* ---- copying to another module ---- */
 
 static bool fits(const lg__roster *to, const lg__held *a, const lg__held *b)
 {
