@@ -1,16 +1,16 @@
-/* collectives.c - the data of collectives in pieces: copies from rank to rank, and reductions in the order of ranks.
+/* collectives.c - exchange of the data of collectives, in pieces: copies from rank to rank, reductions in rank order.
  *
- * A reduction goes two ways: each rank receives its part from all, adds them up in the order of ranks, and sends the
- * sum to all. So an element is summed once, by one rank, in one order. Several pieces are under way at once, since the
- * thread that exchanges them gets a processor late beside one that computes.
+ * In a reduction each rank receives its part from all ranks, reduces it in the order of ranks, and sends the result to
+ * all. So each element is reduced once, by one rank, in one order. Several pieces are in transit at once, because a
+ * thread that exchanges them is scheduled late while others compute.
  */
 #include <string.h>
 #include "group/messages.h"
 #include "../../kernels/half.h"
 
-/* ---- reductions of what has been received ---- */
+/* ---- reductions of received data ---- */
 
-#define BLOCK 1024 /* elements whose sums stay in the first cache */
+#define BLOCK 1024 /* elements: their sums stay in the L1 cache */
 
 #define SAME(x) (x)
 #define ADD(a, x) ((a) + (x))
@@ -18,7 +18,7 @@
 #define ANY(a, x) ((a) | (x))
 #define GREATEST(a, x) ((x) > (a) || (x) != (x) ? (x) : (a))
 
-/* acc = from[0], then acc = op(acc, from[i]) for the others. */
+/* acc = from[0], then acc = op(acc, from[r]) for the others. */
 #define PASS(sum, op, get)                                                                                             \
         for (int r = 0; r < n; r++) {                                                                                  \
                 const element *x = (const element *)from[r] + at;                                                      \
@@ -26,7 +26,7 @@
                         acc[i] = r == 0 ? (sum)get(x[i]) : op(acc[i], (sum)get(x[i]));                                 \
         }
 
-/* acc = the sum of what is multiplied by its weight; nothing of what has the weight 0, which may be NaN. */
+/* acc = sum of weights[r] * from[r]. Elements of weight 0 count as 0, although they may be NaN. */
 #define PASS_WEIGHTED(sum, add, get)                                                                                   \
         for (int r = 0; r < n; r++) {                                                                                  \
                 const element *x = (const element *)from[r] + at;                                                      \
@@ -44,7 +44,7 @@ static double sum_of(const double *weights, int n)
         return sum;
 }
 
-/* One dtype: `sum` is the type of sums, `put` makes an element of one. */
+/* Defines the reduction of one dtype. sum: the type of sums; add: adds two; get and put: element to sum and back. */
 #define REDUCE(name, type, sum, add, get, put)                                                                         \
         static void name(lg_reduce_op reduction, int n, const void *const *from, const double *weights, int64_t count, \
                          void *to)                                                                                     \
@@ -76,8 +76,8 @@ REDUCE(reduce_i32, int32_t, int64_t, WRAP, SAME, (int32_t)(uint32_t))
 REDUCE(reduce_u8, uint8_t, int64_t, WRAP, SAME, (uint8_t))
 REDUCE(reduce_bool, uint8_t, int64_t, ANY, SAME, (uint8_t))
 
-/* to = the reduction, element by element, of from[0] to from[n - 1], in this order; to may be one of them. weights: of
- * a weighted mean, else NULL. */
+/* Reduces from[0] to from[n - 1], element by element in this order, into `to`, which may be one of them. weights: of a
+ * weighted mean, else NULL. */
 static void reduce_ranks(lg_dtype dtype, lg_reduce_op reduction, int n, const void *const *from, const double *weights,
                          int64_t count, void *to)
 {
@@ -91,21 +91,21 @@ static void reduce_ranks(lg_dtype dtype, lg_reduce_op reduction, int n, const vo
 
 /* ---- all_reduce, reduce_scatter ---- */
 
-/* A reduction in turns of `most` elements, of which each rank reduces a part. */
+/* A reduction, done in turns of `most` elements; in each turn every rank reduces one part. */
 typedef struct reduction {
         const char *in;
         char *out;
-        int64_t count, most, size; /* elements of `in`, and of a turn; bytes of an element */
-        bool scattered;            /* out has this rank's sums only, else those of all */
+        int64_t count, most, size; /* count: elements of `in`; most: of a turn; size: bytes of an element */
+        bool scattered;            /* out receives this rank's sums only; false: the sums of all ranks */
 } reduction;
 
-/* Part of the memory of a reduction. */
+/* A range of elements of a reduction. */
 typedef struct span {
         int64_t at, count; /* elements */
         size_t bytes;
 } span;
 
-/* Part r of turn k. */
+/* Returns the part of turn k that rank r reduces. */
 static span part_of(const lg__comm *m, const reduction *x, int64_t k, int r)
 {
         const int64_t done = k * x->most, some = x->count - done < x->most ? x->count - done : x->most;
@@ -114,8 +114,8 @@ static span part_of(const lg__comm *m, const reduction *x, int64_t k, int r)
         return (span){at, count, (size_t)(count * x->size)};
 }
 
-/* Pieces of a turn have one of two keys: this for parts, and LG__WINDOW more for sums, which may have the memory of
- * parts that are being sent. */
+/* Returns the key of turn k's messages with parts. Messages with sums have a key greater by LG__WINDOW: a rank waits
+ * for the parts alone before it receives sums, which may overwrite the parts. */
 static int slot_of(int64_t k)
 {
         return (int)(k % LG__WINDOW);
@@ -165,7 +165,7 @@ static bool exchange_sums(lg__comm *m, const reduction *x, int64_t k)
         return true;
 }
 
-/* Turns begin LG__WINDOW - 1 before their sums are due, in the same order on all ranks. */
+/* Exchanges the parts of each turn LG__WINDOW - 1 turns before the sums, in the same order on all ranks. */
 static bool run_reduction(lg__comm *m, const char *in, char *out)
 {
         const lg__collective *c = &m->collective;
@@ -186,7 +186,7 @@ static bool run_reduction(lg__comm *m, const char *in, char *out)
 
 /* ---- copies ---- */
 
-/* Whether data goes from one rank to another in a collective without a reduction. */
+/* Returns whether rank `from` sends data to rank `to` (which may be the same) in a collective without a reduction. */
 static bool is_sent(const lg__comm *m, int from, int to)
 {
         const lg__collective *c = &m->collective;
@@ -207,7 +207,7 @@ static bool run_copies(lg__comm *m, const char *in, char *out)
 {
         const lg__collective *c = &m->collective;
         const size_t bytes = (size_t)lg__shape_numel(c->shape) * lg__dtype_bytes(c->dtype);
-        const size_t stride = c->kind == LG__ALL_GATHER ? bytes : 0; /* from one rank's data to the next in out */
+        const size_t stride = c->kind == LG__ALL_GATHER ? bytes : 0; /* bytes between the data of two ranks in out */
         for (size_t done = 0; done < bytes; done += m->piece_bytes) {
                 const size_t n = bytes - done < m->piece_bytes ? bytes - done : m->piece_bytes;
                 bool ok = true;

@@ -4,12 +4,12 @@
 
 /* One rank's end of the link. */
 typedef struct endpoint {
-        char place[64]; /* of the device on its host */
+        char place[64]; /* identifies the device on its host */
         bool available;
-        char words[128]; /* the library's version, or why there is none */
+        char words[128]; /* the link library's version, or why it is not available */
 } endpoint;
 
-/* Why there is no link, for all ranks; empty: there may be one. */
+/* Why no link can be opened; empty: no reason so far. */
 typedef struct reason {
         char words[256];
 } reason;
@@ -35,7 +35,7 @@ void lg__link_close(lg_group *g, bool broken)
                 lg__kernel_done(g->link_device, "lg_group_close", true);
 }
 
-/* Finds out whether all ranks have the same library and devices of their own. */
+/* Sets *why unless all ranks have the same link library and devices of their own. Returns false with an error. */
 static bool compare_endpoints(lg_group *g, const char *op, reason *why)
 {
         const lg_device_links *links = lg__links_of(g);
@@ -63,14 +63,14 @@ static bool compare_endpoints(lg_group *g, const char *op, reason *why)
         return true;
 }
 
-/* Connects the endpoints. If that fails on a rank, the first such rank's reason becomes that of all. */
+/* Connects this rank to the link. If that fails on some rank, *why is the first such rank's reason, on all ranks. */
 static bool connect_endpoints(lg_group *g, const char *op, reason *why)
 {
         const lg_device_links *links = lg__links_of(g);
         lg__device *d = g->link_device;
         struct {
                 uint8_t id[LG_LINK_ID];
-                reason why; /* there is no id */
+                reason why; /* why rank 0 has no id */
         } name = {{0}, {""}};
         const lg__collective what = {
                 .kind = LG__BROADCAST, .dtype = LG_U8, .shape = LG_SHAPE(sizeof name), .name = "the name of a link"};

@@ -1,4 +1,4 @@
-/* group.c - groups of processes: opening, splitting and leaving them. */
+/* group.c - groups of processes: opening, splitting and leaving groups. */
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 static const lg__type type;
 
-/* ---- the end ---- */
+/* ---- leaving ---- */
 
 static void leave_world(lg_ctx *c, lg__world *w)
 {
@@ -50,10 +50,9 @@ void lg_group_close(lg_group *g)
         lg__object_free(g);
 }
 
-/* Leaves all groups when the process exits without lg_close(): others hear of it now, or of the error, and not after
- * their time limit. If that breaks the group, launchers end all processes with this one, and the others have a moment
- * to report why. Devices are left alone, since they may have ended before.
- */
+/* Leaves all groups of t if the process exits without lg_close(), so that other ranks learn of the exit, or of the
+ * context's error, at once and not after their time limit. If that breaks a group, waits a second, in which others can
+ * report why, because launchers end all processes with this one. Leaves links open: devices may have ended before. */
 static void leave_at_exit(lg_transport *t)
 {
         lg__world *w = t->user;
@@ -62,7 +61,7 @@ static void leave_at_exit(lg_transport *t)
                 return;
         if (!c->error)
                 snprintf(c->cleared, sizeof c->cleared, "it exits without lg_close()");
-        w->groups++; /* until the end of this function */
+        w->groups++; /* keeps w until the end of this function */
         for (lg__link *link = c->objects.next, *next; link != &c->objects; link = next) {
                 lg_group *g = (lg_group *)link;
                 next = link->next;
@@ -95,7 +94,7 @@ lg_group *lg__group_find(lg_ctx *c, uint64_t id, const char *op)
 
 /* ---- opening ---- */
 
-/* Breaks all groups of a context with its error. */
+/* Breaks all groups of a context and reports the context's error to the other ranks. */
 static void report_error(lg_ctx *c)
 {
         for (lg__link *link = c->objects.next; link != &c->objects; link = link->next) {
@@ -140,7 +139,7 @@ static bool join(lg_group *g, int tag)
         return g->comm != NULL;
 }
 
-/* How many of the ranks below `end` are on this host. */
+/* Returns the number of ranks below `end` that are on this host. */
 static int ranks_here(const lg_group *g, int end)
 {
         const lg__world *w = g->world;
@@ -150,15 +149,15 @@ static int ranks_here(const lg_group *g, int end)
         return count;
 }
 
-/* Whether a thread that exchanges messages while others compute gains anything: a network takes its time, but between
- * ranks of one host messages are copies, which need a core. */
+/* Returns whether exchanging messages on a thread during computation is faster: if some ranks are on other hosts, since
+ * a network takes time, or if cores are idle, since messages within a host are copies that need a core. */
 static bool wants_thread(const lg_group *g)
 {
         const int here = ranks_here(g, g->size);
         return g->world->t->any_thread && (here < g->size || here * g->object.ctx->threads < lg__processors());
 }
 
-/* CUDA devices by local rank, unless one was named. */
+/* Sets the group's device: the one asked for or, if the default is cuda:0, the CUDA device numbered by local rank. */
 static void choose_device(lg_group *g, lg_device asked)
 {
         if (asked.type != LG_DEVICE_NONE)
@@ -167,7 +166,8 @@ static void choose_device(lg_group *g, lg_device asked)
                 g->device.index = g->local_rank;
 }
 
-/* The transport, open; w->t is NULL if this process is alone. Behind the opening others wait for this process. */
+/* Opens the transport; w->t stays NULL if this process is alone. Once it is open, other ranks wait for this one.
+ * Returns false with an error. */
 static bool enter_world(lg_ctx *c, lg__world *w)
 {
         int launched;
@@ -195,7 +195,7 @@ static bool enter_world(lg_ctx *c, lg__world *w)
                         launched, w->api->name);
 }
 
-/* The group of all processes; NULL: the others know that this one failed, now or before. */
+/* Makes the group of all processes. After an error, now or earlier, reports it to the others and returns NULL. */
 static lg_group *enter_group(lg_ctx *c, lg__world *w)
 {
         lg_group *g = c->error ? NULL : new_group(c, w, w->t->rank, w->t->size);
@@ -224,7 +224,7 @@ static bool take_options(lg_ctx *c, const lg_group_open_options *options, lg_gro
                lg__fail(c, LG_ERR_ARGUMENT, "lg_group_open: .timeout is %g seconds; it must be above 0", o->timeout);
 }
 
-/* After an error, too: others would wait in MPI for a process that does not come. */
+/* Joins the others even after an error: they would wait in MPI for this process. */
 lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options)
 {
         lg_group_open_options o;
@@ -235,7 +235,7 @@ lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options)
         w->ctx = c;
         w->seconds = good ? o.timeout : SECONDS;
         w->pid = getpid();
-        w->groups = 1; /* until the group has it */
+        w->groups = 1; /* this function's own reference */
         lg__queue_init(&w->queue);
         lg_group *g = NULL;
         if (enter_world(c, w)) {
@@ -246,7 +246,7 @@ lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options)
         }
         leave_world(c, w);
         if (g && g->world)
-                c->apart = (uint64_t)g->rank * 0x9e3779b97f4a7c15u; /* rank 0 draws as a process alone */
+                c->apart = (uint64_t)g->rank * 0x9e3779b97f4a7c15u; /* rank 0 draws as a single process does */
         if (g)
                 choose_device(g, o.device);
         return g;
@@ -303,7 +303,7 @@ lg_group *lg_group_split(lg_group *g, int color)
         return part;
 }
 
-/* ---- what users ask ---- */
+/* ---- properties ---- */
 
 int lg_group_rank(const lg_group *g)
 {

@@ -1,4 +1,4 @@
-/* messages.c - how the ranks of a group describe collectives to each other, wait for each other, and fail together. */
+/* messages.c - messages by which the ranks of a group compare collectives, wait for each other and report failures. */
 #include "group/messages.h"
 #include <math.h>
 #include <pthread.h>
@@ -6,9 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-#define SPIN_SECONDS 2e-3 /* of a wait, before it begins to sleep */
+#define SPIN_SECONDS 2e-3 /* duration of polling, in a wait, before the first sleep */
 #define NAP_NANOSECONDS 50000
-#define NOTICE_SECONDS 1.0 /* to deliver the notice of a failure */
+#define NOTICE_SECONDS 1.0 /* time limit for delivering the notice of a failure */
 
 static double now(void)
 {
@@ -30,7 +30,7 @@ void lg__sigpipe_restore(const sigset_t *was)
 {
         sigset_t pipe, pending;
         int taken;
-        if (sigismember(was, SIGPIPE)) /* the program blocks it, and may wait for it */
+        if (sigismember(was, SIGPIPE)) /* the program itself blocks SIGPIPE, and may expect one */
                 return;
         sigemptyset(&pipe);
         sigaddset(&pipe, SIGPIPE);
@@ -67,7 +67,7 @@ static words describe(const lg__collective *c)
         return w;
 }
 
-/* Breaks the communicator, unless it is broken already, and reports that to the others. Returns false. */
+/* Breaks the communicator, unless it is broken already, and reports the reason to the other ranks. Returns false. */
 static bool fail(lg__comm *m, const char *format, ...)
 {
         va_list args;
@@ -114,7 +114,7 @@ static bool post_receive(lg__comm *m, int r)
         return b->posted || fail(m, "rank %d cannot hear rank %d: %s", m->rank, r, m->t->why);
 }
 
-/* Looks for messages that have arrived. Returns false if one of them, or the lack of one, breaks the communicator. */
+/* Tests all posted receives. Returns false if a receive failed or a message reports a failure, which breaks m. */
 static bool poll_inboxes(lg__comm *m)
 {
         for (int r = 0; r < m->size; r++) {
@@ -135,7 +135,7 @@ static bool poll_inboxes(lg__comm *m)
         return true;
 }
 
-/* Leaves the processor to others: at first only for a moment if a caller waits, since most waits are short. */
+/* Yields the processor while a caller has waited less than SPIN_SECONDS, as most waits are short; else sleeps. */
 static void pause_since(const lg__comm *m, double start)
 {
         if (!m->background && now() - start < SPIN_SECONDS)
@@ -144,10 +144,9 @@ static void pause_since(const lg__comm *m, double start)
                 nanosleep(&(struct timespec){0, NAP_NANOSECONDS}, NULL);
 }
 
-/* Returns whether rank r has exceeded the time limit, which then is a failure. Leaving has no limit (a message is
- * printed), unless the launcher lets processes live on where another dies: other launchers end all processes with the
- * first that does not wait, and what r still does alone would be lost.
- */
+/* Returns whether rank r has exceeded the time limit, which breaks m. Leaving has no limit (a message is printed),
+ * unless processes survive the death of others: most launchers end all processes when one exits, which would lose what
+ * r still does. */
 static bool is_late(lg__comm *m, double start, int r)
 {
         if (now() - start < m->seconds)
@@ -164,7 +163,7 @@ static bool is_late(lg__comm *m, double start, int r)
         return true;
 }
 
-/* Begins to send `from`, or to receive `to` if that is NULL. */
+/* Starts to send `from` to rank r or, if `from` is NULL, to receive `to`. */
 static bool begin_piece(lg__comm *m, int r, int tag, const void *from, void *to, size_t bytes)
 {
         lg__piece *x = &m->pieces[m->piece_count];
@@ -230,7 +229,7 @@ static bool is_same(const lg__comm *m, const lg__collective *a, const lg__collec
                lg__shape_equal(a->shape, b->shape) && strcmp(a->name, b->name) == 0;
 }
 
-/* Handles the message that has arrived from rank r. */
+/* Compares rank r's description with this rank's, and notes its weight and bits. False: r failed, or they differ. */
 static bool compare(lg__comm *m, int r)
 {
         const lg__rank_message *from = &m->inbox[r].message;
@@ -251,9 +250,8 @@ static bool compare(lg__comm *m, int r)
                     describe(&m->collective).s, m->rank, describe(theirs).s, r);
 }
 
-/* Divides all weights by a power of two, by which the greatest is about 1: their sum, and their products with values,
- * stay within the range of any dtype.
- */
+/* Divides all weights by the power of two that brings the greatest into [1, 2), so that their sum, and their products
+ * with values, stay within the range of any dtype. */
 static void scale_weights(lg__comm *m)
 {
         double most = 0;
@@ -294,7 +292,7 @@ bool lg__comm_agree(lg__comm *m, const lg__collective *what)
         if (m->weighted)
                 scale_weights(m);
         const bool ok = lg__pieces_wait(m, -1);
-        m->active = ok && !m->linked; /* a device link ends its collectives itself */
+        m->active = ok && !m->linked; /* messages are not used for the data on a device link */
         return ok;
 }
 
@@ -306,7 +304,7 @@ double lg__comm_share(const lg__comm *m)
         return m->weights[m->rank] / sum;
 }
 
-/* ---- the beginning and the end ---- */
+/* ---- creation and destruction ---- */
 
 lg__comm *lg__comm_new(lg_ctx *c, lg_transport *t, int rank, int size, const int *world, int first_tag, double seconds)
 {

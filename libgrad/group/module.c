@@ -1,14 +1,14 @@
-/* module.c - the module of the MPI whose launcher has started this process. */
+/* module.c - loads the transport module of the MPI whose launcher has started this process. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "group/queue.h"
 
-/* Variables by which a launcher tells how many processes there are, and whose launcher it is. */
+/* Environment variables by which a launcher is recognised. */
 typedef struct launcher {
-        const char *count, *sign; /* `sign` is set, too; NULL: no other is asked for */
-        const char *name, *mpi;   /* of the launcher; of the MPI, in names of files */
+        const char *count, *sign; /* count: holds the number of processes; sign: must be set, too, unless NULL */
+        const char *name, *mpi;   /* name: the launcher's, for messages; mpi: the MPI's in file names */
 } launcher;
 static const launcher launchers[] = {
         {"OMPI_COMM_WORLD_SIZE", NULL, "Open MPI's launcher", "openmpi"},
@@ -33,7 +33,7 @@ static const launcher *find(int *ret_launched)
         return NULL;
 }
 
-/* What lies beside libgrad is the one, or says why it is not; else the system looks for it. */
+/* Loads a file from libgrad's own folder if it is there, else from the system's search path. NULL: see dlerror(). */
 static void *open_beside_us(const char *file)
 {
         char path[4096];

@@ -1,8 +1,8 @@
-/* queue.c - runs the collectives of groups in order, through the memory of the host or on a device link. A caller that
- * waits runs pending ones itself, unless the thread does.
+/* queue.c - runs the collectives of groups in order, through host memory or on a device link. A caller that waits runs
+ * pending collectives itself, unless the worker thread does.
  *
- * On the group's device, ranks compare their descriptions first. If all can use the link, the data goes from device to
- * device; if one cannot, all go on through the host.
+ * For tensors on the group's device, ranks compare descriptions first. If all can use the link, data is sent from
+ * device to device; otherwise all ranks use host memory.
  */
 #include "group/queue.h"
 #include <string.h>
@@ -15,7 +15,7 @@
 
 /* ---- the queue ---- */
 
-/* Runs a request by messages: all of it; if a link may be used, the comparison only; or what is left after that. */
+/* Runs a request by messages: the comparison, unless done before; then, unless a link may be used, the exchange. */
 static bool run_messages(lg__request *r)
 {
         lg__comm *m = r->comm;
@@ -26,7 +26,7 @@ static bool run_messages(lg__request *r)
                 r->weighted = m->weighted;
                 r->bits = m->bits;
                 r->agreed = true;
-                if (r->what.linked) { /* its caller waits, and decides where the data goes */
+                if (r->what.linked) { /* the caller, which waits, decides between link and host */
                         r->linked = m->linked;
                         return true;
                 }
@@ -34,7 +34,7 @@ static bool run_messages(lg__request *r)
         return lg__comm_exchange(m, r->from, r->to);
 }
 
-/* Runs the first request. The lock is held, but not meanwhile. */
+/* Runs the first request. The caller holds the lock, which is released while the request runs. */
 static void run_first(lg__queue *q)
 {
         lg__request *r = q->running = q->first;
@@ -52,9 +52,8 @@ static void run_first(lg__queue *q)
         pthread_cond_broadcast(&q->ended);
 }
 
-/* Asks for short slices: a thread that mostly sleeps, and then works briefly, gets a processor at once (Linux 6.12;
- * elsewhere this does nothing). With those of a thread that computes, a message waits for milliseconds.
- */
+/* Asks for short time slices for this thread, so that it gets a processor at once when it wakes up (from Linux 6.12; no
+ * effect elsewhere). With default slices, a message waits milliseconds for a thread that computes. */
 static void ask_for_short_slices(void)
 {
 #if defined __linux__ && defined SYS_sched_getattr && defined SYS_sched_setattr
@@ -87,7 +86,7 @@ static void *run_thread(void *user)
         return NULL;
 }
 
-/* Without a thread the caller runs requests when it waits. Signals are for the program's own threads. */
+/* Starts the thread, which receives no signals. If that fails, callers run requests when they wait. */
 static void start_thread(lg__queue *q)
 {
         sigset_t all, was;
@@ -121,17 +120,17 @@ void lg__queue_finish(lg__queue *q)
         pthread_cond_destroy(&q->ended);
 }
 
-/* Resets the queue in a child of fork(), which has no thread: pending requests have failed. */
+/* Resets the queue in a child of fork(), which has no thread. Pending requests count as done and failed. */
 static void reset_in_child(lg__queue *q)
 {
         if (q->running)
-                q->running->done = true; /* and not ok */
+                q->running->done = true; /* with ok = false */
         for (lg__request *r = q->first; r; r = r->next)
                 r->done = true;
         lg__queue_init(q);
 }
 
-/* Adds a request. early: the caller does not wait for it yet. */
+/* Appends a request. early: the caller does not wait for the request yet, so the thread is started or woken. */
 static void add(lg__queue *q, lg__request *r, bool early)
 {
         r->next = NULL;
@@ -201,7 +200,7 @@ void lg__group_check_link(lg_group *g)
                 lg__link_close(g, true);
 }
 
-/* Adds what goes through messages to the queue; in a group of one, it is done at once. */
+/* Adds a request by messages to the queue. In a group of one, copies the input to the output at once. */
 static void begin_messages(lg_group *g, lg__request *r, bool early)
 {
         const lg__collective *c = &r->what;
@@ -250,7 +249,7 @@ void *lg__group_gather(lg_group *g, const char *op, const char *name, const void
 
 /* ---- requests on tensors ---- */
 
-/* Opening a link takes all ranks, so messages between two of them only use one that is open already. */
+/* Returns whether this rank can use a link. Opening takes all ranks, so send and receive only use one that is open. */
 static bool may_link(const lg_group *g, const lg__device *d, const lg__collective *c)
 {
         if (!g->comm || !d->api->links || !lg_device_equal(d->id, g->device))
@@ -258,7 +257,7 @@ static bool may_link(const lg_group *g, const lg__device *d, const lg__collectiv
         return g->link || (!g->link_tried && c->kind != LG__SEND && c->kind != LG__RECEIVE);
 }
 
-/* Finds out whether a request runs on the device link, which the first one opens: r->linked. */
+/* Sets r->linked if all ranks can use the device link for r; the first such request opens the link. False: an error. */
 static bool agree_on_link(lg_group *g, const char *op, lg__device *d, lg__request *r)
 {
         r->agreed = r->linked = false;
@@ -268,13 +267,13 @@ static bool agree_on_link(lg_group *g, const char *op, lg__device *d, lg__reques
         begin_messages(g, r, false);
         if (!end_messages(g, op, r) || (r->linked && !g->link && !lg__link_open(g, d, op)))
                 return false;
-        if (r->linked && !g->link) /* all ranks know, and compare again */
+        if (r->linked && !g->link) /* no link could be opened: all ranks know, and compare again */
                 r->agreed = r->linked = r->what.linked = false;
         return true;
 }
 
-/* Starts a collective on the device link, beside what the device does. In a weighted mean values are scaled by this
- * rank's share first; those of weight 0 are not read (if all weights are 0, the share is NaN). */
+/* Starts a collective on the device link, concurrent with the device's queue. For a weighted mean, first scales r->out
+ * by this rank's share; a share of 0 fills it with 0 unread (if all weights are 0, the share is NaN). */
 static bool begin_link(lg_group *g, const char *op, lg__request *r)
 {
         _Static_assert((int)LG_LINK_RECEIVE == LG__RECEIVE - LG__ALL_REDUCE, "the order of collectives");
@@ -299,12 +298,12 @@ static bool begin_link(lg_group *g, const char *op, lg__request *r)
                                                lg__links_of(g)->run(g->link_device->queue, g->link, &a, &r->ticket));
 }
 
-/* Lets what the device gets later wait for a collective on the link. The host does not wait. */
+/* Makes later work of the device's queue wait for a collective on the link. The host does not wait. */
 static bool end_link(lg_group *g, const char *op, const lg__request *r)
 {
         if (r->ticket == 0)
                 return true;
-        if (!g->link) /* it was given up, and its collectives have ended */
+        if (!g->link) /* the link was given up, so its collectives have ended */
                 return lg__fail(g->object.ctx, LG_ERR_COMM, "%s: the group is broken", op);
         return lg__kernel_done(g->link_device, op, lg__links_of(g)->wait(g->link_device->queue, g->link, r->ticket));
 }
@@ -317,7 +316,7 @@ static void release_host_copies(lg__request *r)
         r->host_in = r->host_out = NULL;
 }
 
-/* Finds the memory of the host for a request: that of the tensors, or copies of those on a device. */
+/* Sets r->from and r->to: the memory of the tensors or, if they are on a device, of host copies. False: no memory. */
 static bool copy_to_host(lg__request *r)
 {
         const lg_tensor *in = r->in, *out = r->out;
