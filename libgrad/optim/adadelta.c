@@ -1,7 +1,6 @@
 /* adadelta.c - Adadelta (Zeiler 2012); PyTorch's torch.optim.Adadelta.
  *
- * v = rho v + (1 - rho) g^2; d = sqrt(u + eps) / sqrt(v + eps) g; u = rho u + (1 - rho) d^2; p -= lr d.
- */
+ * v = rho v + (1 - rho) g^2; d = sqrt(u + eps) / sqrt(v + eps) g; u = rho u + (1 - rho) d^2; p -= lr d. */
 #include "optim.h"
 
 static const lg__rule rule = {

@@ -1,7 +1,6 @@
 /* adagrad.c - Adagrad (Duchi et al. 2011); PyTorch's torch.optim.Adagrad.
  *
- * s += g^2; p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps), t counted for each parameter.
- */
+ * s += g^2; p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps), t counted for each parameter. */
 #include "optim.h"
 
 static const lg__rule rule = {.name = "lg_adagrad", .update = LG__UPDATE_adagrad, .states = {"sum"}, .eps = true};

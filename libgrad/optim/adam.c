@@ -2,9 +2,8 @@
  * PyTorch's torch.optim.Adam, Adamax and AdamW.
  *
  * m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
- * p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps), t counted for each parameter. Adamax divides m by
- * the greatest |g| so far, which fades by beta2.
- */
+ * p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps), t counted for each parameter. Adamax divides m by u
+ * = max(beta2 u, |g| + eps). */
 #include "optim.h"
 
 static const lg__rule adam = {.name = "lg_adam",

@@ -1,8 +1,8 @@
-/* clip.c - bounds for gradients: of the norm of all of them, of each element. */
+/* clip.c - clipping of gradients: by their total norm, by value. */
 #include "graph/op.h"
 #include "optim.h"
 
-/* NULL: there is no parameter. */
+/* Returns the context of the first parameter that is not NULL; NULL: none is. */
 static lg_ctx *ctx_of(lg_list params)
 {
         lg_ctx *c = NULL;
@@ -11,7 +11,7 @@ static lg_ctx *ctx_of(lg_list params)
         return c;
 }
 
-/* The gradients of the parameters that have one, in a list of the scope that is open. False: an error. */
+/* Lists the gradients of the parameters in *ret, an array for params.count pointers that the caller frees. */
 static bool gradients(lg_ctx *c, const char *op, lg_list params, lg_tensor ***ret, int64_t *ret_count)
 {
         int64_t n = 0;
@@ -41,7 +41,7 @@ static bool gradients(lg_ctx *c, const char *op, lg_list params, lg_tensor ***re
         return true;
 }
 
-/* g = f(g, other), whatever graph g may have; once where elements share memory, as in the gradient of a sum. */
+/* Sets g = f(g, other), unrecorded; f: pointwise kernel `id`. Elements that share memory are changed once. */
 static bool change(int id, lg_tensor *g, lg_tensor *other, double p0, double p1, const char *op)
 {
         if (other && other->at.dtype != g->at.dtype && !(other = lg_cast(other, g->at.dtype)))
@@ -56,7 +56,7 @@ static bool change(int id, lg_tensor *g, lg_tensor *other, double p0, double p1,
         return ok;
 }
 
-/* The norm of the norms, which is that of all elements. NULL: no memory. */
+/* Returns the p-norm of the gradients' p-norms, which is that of all elements. NULL: an error. */
 static lg_tensor *norm_of_norms(lg_ctx *c, lg_tensor *const *grads, int64_t n, double p)
 {
         size_t bytes = (size_t)n * sizeof(lg_tensor *);
@@ -72,13 +72,13 @@ static lg_tensor *norm_of_norms(lg_ctx *c, lg_tensor *const *grads, int64_t n, d
         return total;
 }
 
-/* True if the elements of the gradient lie without gaps and overlap, as kernels over many tensors want it. */
+/* Returns whether g is a float tensor without gaps and overlaps, as kernels over many tensors require. */
 static bool dense(const lg_tensor *g)
 {
         return lg__dtype_float(g->at.dtype) && lg__layout_is_dense(&g->at);
 }
 
-/* The norm of all gradients; in f64 where one kernel computes it. NULL: an error. */
+/* Returns the p-norm of all gradients, 0-d: in f64 by one kernel if p is 2 and all are dense. NULL: an error. */
 static lg_tensor *total_norm(lg_ctx *c, lg_tensor *const *grads, int64_t n, double p, lg_update *updates)
 {
         bool plain = p == 2;
@@ -96,7 +96,7 @@ static lg_tensor *total_norm(lg_ctx *c, lg_tensor *const *grads, int64_t n, doub
         return LG__RUN(d, "lg_clip_grad_norm", norms, &a) ? lg_sqrt(sum) : NULL;
 }
 
-/* All gradients times min(1, max_norm / (norm + 1e-6)): the dense ones by one kernel. */
+/* Multiplies all gradients by min(1, max_norm / (norm + 1e-6)): the dense ones by one kernel. */
 static bool scale_all(lg_tensor *const *grads, int64_t n, lg_tensor *norm, double max_norm, lg_update *updates)
 {
         const char *op = "lg_clip_grad_norm";

@@ -5,7 +5,7 @@
 
 /* A tensor of the module and its average. */
 typedef struct entry {
-        lg_tensor *live, *average; /* the latter is owned */
+        lg_tensor *live, *average; /* average is owned */
         uint64_t serial;           /* of live */
         bool is_buffer;
 } entry;
@@ -87,7 +87,7 @@ static bool ready(const lg_ema *e, const char *op)
         return true;
 }
 
-/* The average on the device where its tensor is now. */
+/* Moves the average to the device of its tensor, if the tensor was moved. */
 static bool update_average(entry *n)
 {
         lg_device device = n->live->storage->device->id;

@@ -1,7 +1,7 @@
-/* one_cycle.c - one cycle of the learning rate: up, down, and further down (Smith and Topin 2018; OneCycleLR). */
+/* one_cycle.c - the learning rate rises, falls, and falls further (Smith and Topin 2018; PyTorch's OneCycleLR). */
 #include "schedule.h"
 
-/* Returns a number that changes from value[0] to value[3] in three phases, of which the last one may have no length. */
+/* Returns the number at step t that changes through value[0 .. 3] in three phases; the last one may have no length. */
 static double cycle(const lg_scheduler *s, int64_t t, const double value[4])
 {
         const lg_one_cycle_options *o = &s->o.cycle;
@@ -11,7 +11,7 @@ static double cycle(const lg_scheduler *s, int64_t t, const double value[4])
         int i = 0;
         while (i < 2 && step > ends[i])
                 begin = ends[i++];
-        /* A phase of no length is at its end, and so is the step after the last batch. */
+        /* A phase of no length, and the step after the last batch, have the value at the end of the phase. */
         const double share = ends[i] > begin ? fmin(1, (step - begin) / (ends[i] - begin)) : 1;
         const double from = value[i], to = value[i + 1];
         return o->linear ? from + (to - from) * share : to + (from - to) / 2 * (1 + cos(M_PI * share));
@@ -34,7 +34,7 @@ static double momentum(const lg_scheduler *s, int64_t t)
         return cycle(s, t, (const double[]){high, low, high, high});
 }
 
-/* Momentum is there to be cycled: a group with none has no buffer for it. */
+/* Checks that all groups have momentum: a group without momentum has no buffer for cycled momentum. */
 static bool has_momentum(const lg_optimizer *opt, const char *name)
 {
         lg_ctx *c = opt->object.ctx;

@@ -1,8 +1,8 @@
-/* optimizer.c - what all optimisers share: parameters in groups, gradients to zero, learning rates. */
+/* optimizer.c - common functions of optimisers: parameter groups, lg_zero_grad(), learning rates. */
 #include <string.h>
 #include "optim.h"
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 static void destroy(lg__object *o)
 {
@@ -41,7 +41,7 @@ bool lg__fraction_check(lg_ctx *c, const char *op, const char *option, double va
         return lg__fail(c, LG_ERR_ARGUMENT, "%s: %s is %g; it must be in [0, 1)", op, option, value);
 }
 
-/* True if some element surely is an element of both. */
+/* Returns whether a and b certainly share an element. */
 static bool shares(const lg_tensor *a, const lg_tensor *b)
 {
         int64_t a_low, a_high, b_low, b_high;
@@ -94,8 +94,7 @@ static bool params_are_good(lg_ctx *c, const char *op, lg_list params)
         return true;
 }
 
-/* An array of one kind with room for more, the old elements in it; the old one is freed. NULL: no memory, nothing done.
- */
+/* Returns a copy of an array with room for `more` elements; the caller frees the old array. NULL: no memory. */
 static void *grown(lg_ctx *c, void *old, int64_t count, int64_t more, size_t size)
 {
         void *array = lg__alloc(c, (size_t)(count + more) * size);
@@ -104,7 +103,7 @@ static void *grown(lg_ctx *c, void *old, int64_t count, int64_t more, size_t siz
         return array;
 }
 
-/* Takes the parameters, which are good, as a further group. All or nothing. */
+/* Adds checked parameters as a further group. Changes nothing if it fails. */
 static bool take(lg_optimizer *opt, lg_list params, lg__group group)
 {
         lg_ctx *c = opt->object.ctx;
@@ -154,7 +153,7 @@ lg_optimizer *lg__optimizer_new(lg_ctx *c, const lg__rule *rule, lg_list params,
         return lg__object_destroy(opt);
 }
 
-/* Puts a number that is given into a group, after its check. False: that fails, or the rule has no such number. */
+/* Sets a number of a group to `given`, unless 0. False: the check of the number fails, or the rule has none (`has`). */
 typedef bool number_check(lg_ctx *c, const char *op, const char *option, double value);
 static bool take_number(const lg_optimizer *opt, const char *option, double given, bool has, number_check *check,
                         double *ret)
@@ -170,7 +169,7 @@ static bool take_number(const lg_optimizer *opt, const char *option, double give
         return check(c, op, option, *ret);
 }
 
-/* What is given, into a group that is as group 0 is. */
+/* Sets the given options in g, a copy of group 0. Returns false with an error. */
 static bool take_numbers(const lg_optimizer *opt, const lg_param_group_options *o, lg__group *g)
 {
         const lg__rule *rule = opt->rule;
@@ -181,7 +180,7 @@ static bool take_numbers(const lg_optimizer *opt, const lg_param_group_options *
             !take_number(opt, "beta2", o->beta2, rule->betas, lg__fraction_check, &g->beta2) ||
             !take_number(opt, "eps", o->eps, rule->eps, lg__option_check, &g->eps))
                 return false;
-        if (o->momentum != 0) { /* else as in group 0, whose momentum a schedule may have at 0 just now */
+        if (o->momentum != 0) { /* else as group 0, whose momentum a schedule may have set to 0 */
                 g->states &= ~rule->momentum_state;
                 g->states |= g->momentum != 0 ? rule->momentum_state : 0;
         }
@@ -222,7 +221,7 @@ bool lg_zero_grad(lg_optimizer *opt)
         if (!opt || opt->object.ctx->error || !lg__object_lasts(&opt->object, "lg_zero_grad") ||
             !lg__may_end(opt->object.ctx, "lg_zero_grad"))
                 return false;
-        opt->running++; /* a gradient may be memory of the user's, whose release function is called */
+        opt->running++; /* a gradient may be imported memory, whose release function is user code */
         for (int64_t i = 0; i < opt->count; i++) {
                 lg_tensor *p = opt->slots[i].param;
                 if (p->live == LG__LIVE && p->serial == opt->slots[i].serial && p->node && !p->node->op)

@@ -1,11 +1,11 @@
-/* plateau.c - a smaller learning rate when a metric stops getting better (ReduceLROnPlateau). */
+/* plateau.c - reduces the learning rate when a metric stops improving (PyTorch's ReduceLROnPlateau). */
 #include "schedule.h"
 
 static bool better(const lg_scheduler *s, double metric)
 {
         const lg_plateau_options *o = &s->o.plateau;
         double margin = o->absolute_threshold ? o->threshold : s->best * o->threshold;
-        if (isinf(s->best)) /* nothing was seen yet */
+        if (isinf(s->best)) /* no metric so far */
                 return o->max_mode ? metric > s->best : metric < s->best;
         return o->max_mode ? metric > s->best + margin : metric < s->best - margin;
 }

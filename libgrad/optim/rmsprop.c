@@ -1,8 +1,7 @@
 /* rmsprop.c - RMSprop (Hinton 2012, Graves 2013); PyTorch's torch.optim.RMSprop.
  *
- * v = alpha v + (1 - alpha) g^2; p -= lr g / (sqrt(v) + eps); centered: v - (mean of g)^2 stands for v; with momentum
- * the quotient is added up first.
- */
+ * v = alpha v + (1 - alpha) g^2; p -= lr g / (sqrt(v) + eps); .centered: v - (running mean of g)^2 replaces v; with
+ * momentum, b = momentum b + the quotient, p -= lr b. */
 #include "optim.h"
 
 static const lg__rule rule = {.name = "lg_rmsprop",

@@ -1,8 +1,8 @@
-/* scaler.c - losses that are scaled up for gradients in f16, and steps that are skipped where that was too much. All
- * that decides is on the device; nothing waits for it.
+/* scaler.c - scales losses up, so that gradients in f16 do not vanish, and skips steps whose gradients overflow. The
+ * decision is made on the device; the host does not wait for it.
  *
- * A round ends with lg_scaler_update(). Of an optimiser whose `round` is the scaler's, gradients are without the scale
- * that were there when they were unscaled; those of a backward since then, as after a step that failed, have it.
+ * A round ends with lg_scaler_update(). If an optimiser's `round` is the scaler's, its gradients were unscaled in this
+ * round; only gradients of a later backward, for example after a failed step, have the scale.
  */
 #include "graph/op.h"
 #include "optim.h"
@@ -12,10 +12,10 @@ struct lg_scaler {
         lg__object object;
         double growth, backoff;
         int64_t interval;
-        lg_tensor *scale, *steps; /* owned, 0-d: f32; i64, good ones since the scale has changed */
-        lg_tensor *found;         /* owned: not 0 if an optimiser of this round found one that is not finite, or NULL */
+        lg_tensor *scale, *steps; /* owned, 0-d: f32; i64, number of good steps since the scale changed */
+        lg_tensor *found;         /* owned: not 0 if a gradient in this round was not finite; NULL: none unscaled */
         uint64_t round;
-        bool scaled; /* something was, in this round */
+        bool scaled; /* a loss was scaled in this round */
 };
 
 static void destroy(lg__object *o)
@@ -26,7 +26,7 @@ static void destroy(lg__object *o)
         lg__tensor_release(s->found);
 }
 
-/* PyTorch's names. */
+/* Names the state as PyTorch's GradScaler does. */
 static bool visit(lg__object *o, lg__roster *r)
 {
         lg_scaler *s = (lg_scaler *)o;
@@ -53,7 +53,7 @@ static bool options_are_good(lg_ctx *c, const lg_scaler_options *o)
                         (long long)o->growth_interval);
 }
 
-/* A number on a device, of the open scope. */
+/* Returns a new 0-d tensor on a device, in the open scope. NULL: an error. */
 static lg_tensor *number(lg_ctx *c, lg_device device, lg_dtype dtype, double value)
 {
         lg_tensor *t = lg__tensor_empty(c, device, dtype, LG_SHAPE_0D);
@@ -99,7 +99,7 @@ static lg_tensor *on(lg_tensor *t, const lg__device *d)
         return t->storage->device == d ? t : lg__clone_values(t, d->id, t->at.dtype);
 }
 
-/* The scaler goes to the device of the first loss, and wherever losses go. */
+/* Moves the scaler's tensors to the device of a loss. */
 static bool move(lg_scaler *s, const lg__device *d)
 {
         if (s->scale->storage->device == d)
@@ -112,7 +112,7 @@ static bool move(lg_scaler *s, const lg__device *d)
         return true;
 }
 
-/* True if t can be scaled, and then the scale is beside it. */
+/* Checks that t can be scaled, and moves the scale to its device. Returns false with an error. */
 static bool ready_for(lg_scaler *s, lg_tensor *t, const char *op)
 {
         if (!ready(s, op))
@@ -162,7 +162,7 @@ static bool gradient_is_good(const lg_optimizer *opt, int64_t i, const char *op)
                         op, (long long)i, lg__tensor_text(g).s);
 }
 
-/* The device of the first gradient; NULL: an error. */
+/* Returns the device of the first gradient; NULL with an error if a gradient is f16 or there is none. */
 static lg__device *home_of(lg_optimizer *opt, const char *op)
 {
         lg__device *home = NULL;
@@ -177,14 +177,14 @@ static lg__device *home_of(lg_optimizer *opt, const char *op)
         return home;
 }
 
-/* The gradient of a slot if it has the scale. */
+/* Returns the gradient of a slot if it still has the scale, else NULL. */
 static lg_tensor *scaled(const lg__slot *at)
 {
         lg_tensor *g = lg__slot_gradient(at);
         return g && g->serial != at->unscaled ? g : NULL;
 }
 
-/* How many gradients of the optimiser are without the scale, in this round, and how many have it. */
+/* The numbers of unscaled and of scaled gradients of an optimiser in this round. */
 typedef struct counts {
         int64_t without, with;
 } counts;
@@ -200,7 +200,7 @@ static counts count_gradients(const lg_scaler *s, const lg_optimizer *opt)
         return n;
 }
 
-/* The round of an optimiser begins. */
+/* Starts the scaler's round for an optimiser, unless it has started. */
 static void begin(const lg_scaler *s, lg_optimizer *opt)
 {
         if (opt->round == s->round)
@@ -212,7 +212,7 @@ static void begin(const lg_scaler *s, lg_optimizer *opt)
         lg__tensor_hold(&opt->found, NULL);
 }
 
-/* The gradients on a device, by one kernel; those with gaps in memory through a copy. */
+/* Unscales the gradients on device d by one kernel, in copies if not dense. Sets found if one is not finite. */
 static bool unscale_on(const lg_scaler *s, lg_optimizer *opt, lg__device *d, const lg_tensor *found, const char *op)
 {
         const lg_tensor *scale = on(s->scale, d);
@@ -241,19 +241,19 @@ static bool unscale_on(const lg_scaler *s, lg_optimizer *opt, lg__device *d, con
         return ok;
 }
 
-/* sum = a + b, where sum is. */
+/* Computes sum = a + b on the device of sum and a. */
 static bool add(lg_tensor *sum, lg_tensor *a, lg_tensor *b, const char *op)
 {
         b = on(b, sum->storage->device);
         return b && lg__pointwise_run(LG_PW_add, sum, (lg_tensor *[LG_PW_INPUTS]){a, b}, 1, 0, op);
 }
 
-/* Whatever device they are on; found, on `home`, says whether one of them is not finite. */
+/* Unscales the gradients on all devices. found, on `home`, becomes not 0 if one of them is not finite. */
 static bool unscale_gradients(const lg_scaler *s, lg_optimizer *opt, lg__device *home, lg_tensor *found, const char *op)
 {
         for (int64_t i = 0; i < opt->count; i++) {
                 const lg_tensor *g = scaled(&opt->slots[i]);
-                if (!g) /* or no longer */
+                if (!g) /* no gradient, or unscaled already */
                         continue;
                 lg__device *d = g->storage->device;
                 lg_tensor *there = d == home ? found : number(opt->object.ctx, d->id, LG_F32, 0);
@@ -268,7 +268,7 @@ static bool unscale_all(lg_scaler *s, lg_optimizer *opt, const char *op)
         lg_ctx *c = s->object.ctx;
         lg__device *home = home_of(opt, op);
         lg_tensor *found = home ? number(c, home->id, LG_F32, 0) : NULL;
-        /* Of the first optimiser, another handle. */
+        /* of the first optimiser in a round: another handle of its found */
         lg_tensor *all = !found     ? NULL
                          : s->found ? lg__tensor_like(s->found)
                                     : lg__tensor_new(c, found->storage, &found->at);
@@ -300,7 +300,7 @@ static bool unscale(lg_scaler *s, lg_optimizer *opt, const char *op)
         return ok;
 }
 
-/* The slots know their parameters' present gradients then. */
+/* Checks s and opt for a call, and updates the leaf nodes in the slots. Returns false with an error. */
 static bool ready_with(const lg_scaler *s, lg_optimizer *opt, const char *op)
 {
         if (!ready(s, op))

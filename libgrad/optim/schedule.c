@@ -1,18 +1,17 @@
-/* schedule.c - what all schedules share, those that are one formula, and schedules of schedules.
- */
+/* schedule.c - common functions of schedules, schedules by one formula, and schedules that consist of schedules. */
 #include <string.h>
 #include "schedule.h"
 
-#define DEEPEST 32 /* levels of schedules in schedules: steps and the end of one recurse */
+#define DEEPEST 32 /* greatest depth of nested schedules: steps and destruction recurse */
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 static void destroy(lg__object *o)
 {
         lg_scheduler *s = (lg_scheduler *)o;
         lg__link_remove(&s->link);
         for (int i = 0; s->children && i < s->child_count; i++)
-                if (s->children[i]->owner) /* else s failed to be made */
+                if (s->children[i]->owner) /* NULL if the creation of s failed */
                         lg__object_destroy(s->children[i]);
         lg__free(o->ctx, (void *)(uintptr_t)s->children, (size_t)s->child_count * sizeof *s->children);
         lg__free(o->ctx, (void *)(uintptr_t)s->milestones.items,
@@ -31,7 +30,7 @@ void lg__schedulers_forget(lg_optimizer *opt)
         }
 }
 
-/* Rates of a step are computed before they are set: no schedule begins or steps inside another's step. */
+/* Returns whether no call uses opt, or sets an error: a schedule cannot be made or stepped inside another's step. */
 static bool outside_calls(const lg_optimizer *opt, const char *op)
 {
         return !opt->running ||
@@ -81,8 +80,8 @@ static int64_t child_step(const lg_scheduler *s, int i, int64_t t)
         return i < s->milestones.count && t >= s->milestones.items[i] ? -1 : t - begin;
 }
 
-/* Changes *lr, the last rate of a group, to that of step t: to the formula's value or, where it was another number
- * before, because of other schedules or of the program, by the ratio of the formula's values, all less s->low. */
+/* Changes *lr, a group's last rate, to the rate of step t: to the formula's value or, if other schedules or the program
+ * have changed the last rate, by the ratio of the formula's values at t and t - 1 (s->low subtracted from all). */
 static bool next_lr(const lg_scheduler *s, int64_t t, int group, double *lr)
 {
         lg_ctx *c = s->object.ctx;
@@ -101,7 +100,7 @@ static bool next_lr(const lg_scheduler *s, int64_t t, int group, double *lr)
         const double last = s->absolute ? *lr : t > 0 ? s->rate(s, t - 1, lr0) : lr0;
         if (*lr == last)
                 *lr = now;
-        else if (last != low) /* there is no ratio to 0 */
+        else if (last != low) /* else the ratio would divide by 0 */
                 *lr = low + (*lr - low) * ((now - low) / (last - low));
         else
                 *lr += now - low;
@@ -109,7 +108,7 @@ static bool next_lr(const lg_scheduler *s, int64_t t, int group, double *lr)
                 lg__fail(c, LG_ERR_ARGUMENT,
                          "%s: lr of group %d would be %g at step %lld; it must be a finite number of 0 or more",
                          s->name, group, *lr, (long long)t);
-        return !c->error; /* one that the user's function set, too */
+        return !c->error; /* also if the user's function has set one */
 }
 
 static void set_epochs(lg_scheduler *s, int64_t t)
@@ -315,9 +314,9 @@ lg_scheduler *lg_lambda_lr(lg_optimizer *opt, lg_lambda_fn *fn, void *user)
         return lg__scheduler_new(opt, &like);
 }
 
-/* ---- of schedules ---- */
+/* ---- schedules that consist of schedules ---- */
 
-/* Returns the length of an array that ends with LG_END, and the context of the first that is not NULL, else NULL. */
+/* Returns the length of an array that ends with LG_END, and the context of its first schedule that is not NULL. */
 static int count_of(lg_scheduler *const *list, lg_ctx **ret)
 {
         int count = 0;

@@ -1,4 +1,4 @@
-/* state.c - what an optimiser and a schedule hold that outlives a step, under PyTorch's names. */
+/* state.c - the state of optimisers and schedules that is saved and loaded, under PyTorch's names. */
 #include "state/roster.h"
 #include "schedule.h"
 
@@ -14,7 +14,7 @@ static bool visit_group(lg__roster *r, lg__group *g, int i)
         return ok;
 }
 
-/* Takes steps that were skipped off the number of steps: from now on nothing on the device says so. */
+/* Subtracts the number of skipped steps, read from the device, from s->step, and frees the tensor of that number. */
 static bool settle(lg__slot *s)
 {
         const int64_t skipped = s->skipped ? lg_item_i64(s->skipped) : 0;
@@ -25,7 +25,7 @@ static bool settle(lg__slot *s)
         return true;
 }
 
-/* A parameter's states, under its path in the module that holds it, or under its number. */
+/* Names the states of parameter i under the path that the roster has for the parameter (in its module), or under i. */
 static bool visit_slot(lg__roster *r, const lg_optimizer *opt, int64_t i)
 {
         lg__slot *s = &opt->slots[i];

@@ -1,4 +1,4 @@
-/* step.c - an optimiser's step: state where the parameters are, and kernels over many of them at once. */
+/* step.c - an optimiser's step: states on the parameters' devices, and kernels that update many parameters at once. */
 #include "optim.h"
 
 lg_tensor *lg__slot_gradient(const lg__slot *s)
@@ -6,7 +6,7 @@ lg_tensor *lg__slot_gradient(const lg__slot *s)
         return s->param->node == s->node ? lg_grad_of(s->param) : NULL;
 }
 
-/* A record that was freed may be another tensor by now. */
+/* Compares serials, too: the record of a freed tensor may have been reused for another tensor. */
 bool lg__slot_lives(const lg_optimizer *opt, int64_t i, const char *op)
 {
         const lg__slot *s = &opt->slots[i];
@@ -17,7 +17,7 @@ bool lg__slot_lives(const lg_optimizer *opt, int64_t i, const char *op)
                         opt->rule->name);
 }
 
-/* One whose requires_grad was switched off and on is the same tensor with a new leaf node. */
+/* Updates the slot's node: a parameter whose requires_grad was switched off and on has a new leaf node. */
 static void find_node(lg__slot *s)
 {
         lg_tensor *p = s->param;
@@ -40,8 +40,8 @@ bool lg__slot_find(lg_optimizer *opt, int64_t i, const char *op)
                         lg__tensor_text(p).s, lg__tensor_text(g).s);
 }
 
-/* Kernels go over memory: what they take of a parameter, itself among that, lies as the parameter does, if that is
- * dense, else in row-major order. */
+/* Returns the layout in which kernels get a parameter, its gradient and its states, since they ignore strides: the
+ * parameter's own, if dense, else row-major. */
 static lg__layout layout_of(const lg_tensor *param, lg_dtype dtype)
 {
         lg__layout at = {.dtype = dtype, .shape = param->at.shape};
@@ -58,7 +58,7 @@ static bool lies_so(const lg__layout *a, const lg__layout *b)
         return same || (a->dtype == b->dtype && lg__layout_is_contiguous(a) && lg__layout_is_contiguous(b));
 }
 
-/* t's values in that layout, which may be t. */
+/* Returns t, or a copy of t in that layout. NULL: an error. */
 static lg_tensor *laid(lg_tensor *t, const lg__layout *at)
 {
         if (lies_so(&t->at, at))
@@ -72,7 +72,7 @@ lg_dtype lg__state_dtype(const lg_tensor *param)
         return param->at.dtype == LG_F64 ? LG_F64 : LG_F32;
 }
 
-/* A buffer of the slot: a new one, or the old one as it is to be and where the parameter is now. */
+/* Makes *buffer, with all values `first`, or moves an old one to the parameter's device and into layout `at`. */
 static bool prepare_buffer(const lg__slot *s, lg_tensor **buffer, const lg__layout *at, double first)
 {
         const lg__device *d = s->param->storage->device;
@@ -98,7 +98,7 @@ bool lg__slot_has_master(const lg_optimizer *opt, const lg__slot *s)
         return opt->groups[s->group].master && lg__dtype_bytes(s->param->at.dtype) == 2;
 }
 
-/* The master, but what is not what it was rounded to is the parameter's: the program has changed that. */
+/* Returns the master's values, but p's where p is not the rounded master, because the program has changed p there. */
 static lg_tensor *changed(lg_tensor *master, lg_tensor *p)
 {
         lg_tensor *same = lg_eq(lg_cast(master, p->at.dtype), p);
@@ -125,8 +125,7 @@ static bool prepare_master(const lg_optimizer *opt, lg__slot *s)
         return true;
 }
 
-/* All that can fail for want of memory, before anything is changed. State that is new or has moved says what it said.
- */
+/* Does all work for slot i that can run out of memory, before a parameter changes. Moved states keep their values. */
 static bool prepare(lg_optimizer *opt, int64_t i, bool may_skip, const char *op)
 {
         lg__slot *s = &opt->slots[i];
@@ -153,8 +152,8 @@ static bool prepare(lg_optimizer *opt, int64_t i, bool may_skip, const char *op)
         return s->grad != NULL;
 }
 
-/* Makes slot `first` the leader of all that one kernel call can update with it: of one group and device, after as many
- * steps. Its dials stay where they are from step to step. */
+/* Makes slot `first` the leader of all slots that one kernel call can update with it: of the same group, device and
+ * number of steps. The memory of its dials is kept from step to step. */
 static bool lead(lg_optimizer *opt, int64_t first)
 {
         lg__slot *leader = &opt->slots[first];
@@ -183,7 +182,7 @@ static lg_update update_of(const lg_optimizer *opt, const lg__slot *s)
         return u;
 }
 
-/* Writes what updates.def lists as the dials of the optimiser's formula. */
+/* Writes the hyperparameters that updates.def lists as dials of the optimiser's formula. */
 static void read_dials(const lg_optimizer *opt, const lg__group *g, int64_t step, double *ret)
 {
         switch (opt->rule->update) {
@@ -201,7 +200,7 @@ static void read_dials(const lg_optimizer *opt, const lg__group *g, int64_t step
         }
 }
 
-/* skip: on the device, or NULL. */
+/* Updates all slots of a leader. skip: on their device, or NULL. */
 static bool run_kernel(lg_optimizer *opt, int64_t leader, const lg_tensor *skip)
 {
         const lg__slot *s = &opt->slots[leader];
@@ -231,7 +230,7 @@ static bool run_group(lg_optimizer *opt, int64_t leader, lg_tensor *skip, const 
                 return false;
         if (!run_kernel(opt, leader, skip))
                 return false;
-        /* The kernel does nothing while a device-side error waits on the device: where that shows, such a step does not
+        /* Kernels skip the update while a device-side error is pending; if that is already visible, the step does not
          * count. */
         bool counts = d->queue->error.code == LG_DEVICE_OK;
         for (int64_t i = leader; i < opt->count; i++) {
