@@ -1,26 +1,26 @@
-/* anomaly.c - anomaly detection: an error for the first op that makes a NaN of inputs without NaN, or an infinity of
- * finite inputs. */
+/* anomaly.c - lg_set_anomaly(): sets an error for the first op that makes a NaN from inputs without NaN, or an infinity
+ * from finite inputs. */
 #include <string.h>
 #include "place.h"
 
-/* Found in tensors that what runs may change: gradients, and sums that it adds to. */
+/* Findings, before an op or derivative runs, in tensors that it may change: gradients, and sums that it adds to. */
 typedef struct came {
-        bool nan, infinite; /* infinite: or NaN */
+        bool nan, infinite; /* infinite: an infinity or a NaN */
 } came;
 
 typedef struct anomaly {
         lg__object object;
         lg__observer observer;
         lg_anomaly_options options;
-        came op, derivative; /* the ones that run */
+        came op, derivative; /* of the op and of the derivative that run */
 } anomaly;
 
-/* An op that ran, or a derivative. */
+/* An op, or a derivative that is a kernel, that has run. of: the op whose derivative ran or called op; NULL: none. */
 typedef struct event {
         const char *op, *of;
         int in_count, out_count;
-        uint32_t changed; /* inputs that are not what the op saw: bits LG__BY(i) */
-        came came;        /* in inputs that are not here */
+        uint32_t changed; /* bit LG__BY(i): the op has changed input i in place */
+        came came;        /* in inputs that are not in `in`, or were changed */
         lg_tensor *const *in, *const *out;
 } event;
 
@@ -29,13 +29,13 @@ static anomaly *anomaly_of(lg__observer *o)
         return (anomaly *)((char *)o - offsetof(anomaly, observer));
 }
 
-/* True where t is NaN, or not finite. */
+/* Returns a bool tensor: where t is NaN or, if !nan, where t is not finite. */
 static lg_tensor *bad(lg_tensor *t, bool nan)
 {
         return nan ? lg_isnan(t) : lg_logical_not(lg_isfinite(t));
 }
 
-/* skipped: bits LG__BY(i) */
+/* Returns the first tensor with a NaN (or, if !nan, an infinity); NULL: none. skipped: bits LG__BY(i) of inputs. */
 static lg_tensor *first_bad(const lg_ctx *c, lg_tensor *const *t, int count, uint32_t skipped, bool nan)
 {
         for (int i = 0; i < count && !c->error; i++)
@@ -61,7 +61,7 @@ static void report(lg_ctx *c, const event *e, lg_tensor *t, bool nan, bool finit
                  *place.s ? ", in module " : "", place.s);
 }
 
-/* Looks at the results, and only if one is bad at the inputs. */
+/* Checks the results and, only if a result is bad, the inputs. nan: infinities are no anomaly. */
 static void look(lg_ctx *c, const event *e, bool nan)
 {
         lg_tensor *found = first_bad(c, e->out, e->out_count, 0, nan);
@@ -86,7 +86,7 @@ static void examine(const anomaly *a, const event *e)
         lg_scope_end(c, scope);
 }
 
-/* Notes what is in tensors that may have changed when somebody looks at the results. */
+/* Records in ret whether the tensors, which may change before the results are checked, hold NaN or infinities. */
 static void note(lg_ctx *c, came *ret, lg_tensor *const *t, int count)
 {
         lg_scope scope = lg_scope_begin(c);
@@ -131,7 +131,7 @@ static void fused_begin(lg__observer *o, const lg__vjp *v)
 
 static void fused_end(lg__observer *o, const lg__vjp *v, bool ok)
 {
-        enum { most = 16 }; /* inputs of a derivative that is a kernel */
+        enum { most = 16 }; /* inputs of the derivative that are checked, at most */
         lg_tensor *in[most + LG__MAX_OUT];
         const anomaly *a = anomaly_of(o);
         event e = {.op = v->op->name, .of = v->op->name, .in = in, .out_count = v->in_count, .out = v->grad_in};

@@ -1,5 +1,4 @@
-/* check.c - lg_gradcheck and lg_gradgradcheck: what may be checked, the analytic gradients, the report. The numeric
- * ones are those of differences.c. */
+/* check.c - lg_gradcheck(), lg_gradgradcheck(): analytic gradients and the report (numeric ones: differences.c). */
 #include "check.h"
 
 void *lg__check_scratch(lg_ctx *c, int64_t n)
@@ -21,13 +20,13 @@ static bool overlap(const lg_tensor *a, const lg_tensor *b)
         if (a == b || a->storage != b->storage)
                 return false;
         if (a->at.dtype != b->at.dtype)
-                return true; /* offsets of two units: nothing makes such views today */
+                return true; /* offsets in different units; no function makes such views */
         lg__layout_reach(&a->at, &a_low, &a_high);
         lg__layout_reach(&b->at, &b_low, &b_high);
         return a_low <= b_high && b_low <= a_high;
 }
 
-/* Changing one element of input i would change another element of an input. */
+/* Returns whether changing one element of input i would change another element of i or of another input. */
 static bool needs_copy(const check *k, int64_t i)
 {
         const lg_tensor *t = k->inputs.items[i];
@@ -99,7 +98,7 @@ static bool take_inputs(check *k)
 
 /* ---- analytic gradients ---- */
 
-/* fn left the inputs as they were; without their nodes nothing would be compared, and all would seem well. */
+/* Returns false with an error if fn freed an input or changed its requires_grad: the check would compare nothing. */
 static bool inputs_stay(const check *k)
 {
         for (int64_t i = 0; i < k->inputs.count; i++) {
@@ -117,7 +116,7 @@ lg_tensor *lg__check_call(check *k)
         lg_ctx *c = k->c;
         uint32_t new;
         const lg__scope *outer = c->scope;
-        lg_scope scope = lg__scope_begin(c); /* fn may leave scopes of its own open */
+        lg_scope scope = lg__scope_begin(c); /* lg__scope_leave() also ends scopes that fn leaves open */
         if (!scope.id)
                 return NULL;
         bool was = lg_set_grad_mode(c, true); /* fn may ask for gradients itself */
@@ -135,7 +134,7 @@ lg_tensor *lg__check_call(check *k)
         return inputs_stay(k) && lg__device_wait(y->storage->device) ? y : NULL;
 }
 
-/* Random numbers for a gradient of t, the same for the same seed; one alone is kept away from zero. */
+/* Returns random numbers as an upstream gradient of t, determined by the seed; a single one is not near zero. */
 static lg_tensor *random_like(const lg_tensor *t, uint64_t seed)
 {
         lg_random_state was = t->ctx->random;
@@ -152,7 +151,7 @@ static lg_tensor *escaped_to_host(const lg_tensor *t)
         return host ? lg_escape(host) : NULL;
 }
 
-/* Gradients of y by all inputs that are checked, those of the others NULL. */
+/* Computes the gradients of y by all checked inputs into ret, given v for y; ret[i] is NULL for other inputs. */
 static bool gradients(lg_tensor *y, lg_list inputs, lg_tensor *v, bool create_graph, lg_tensor **ret)
 {
         lg_ctx *c = y->ctx;
@@ -166,7 +165,7 @@ static bool gradients(lg_tensor *y, lg_list inputs, lg_tensor *v, bool create_gr
                         wanted[n++] = inputs.items[i];
         }
         if (!y->node || n == 0)
-                return true; /* a constant */
+                return true; /* y is a constant */
         lg_grad(LG_LIST(y), LG_LIST_OF(n, wanted), .grads = LG_LIST(v), .result = found, .create_graph = create_graph);
         if (c->error)
                 return false;
@@ -190,7 +189,7 @@ static bool find_analytic(check *k)
         return ok;
 }
 
-/* ---- the two calls ---- */
+/* ---- lg_gradcheck, lg_gradgradcheck ---- */
 
 static void write_text(check *k)
 {
@@ -254,8 +253,8 @@ typedef struct first_derivative {
         uint64_t seed;
 } first_derivative;
 
-/* (inputs, v) -> sum over i of <w_i, d <v, fn(inputs)> / d inputs_i> for fixed random w. It records though the caller
- * may not: without a graph of fn there is no first derivative. */
+/* Maps (inputs, v) to the sum over i of <w_i, d <v, fn(inputs)> / d inputs_i> for fixed random w. Records fn even if
+ * the caller does not record, because the first derivative needs the graph of fn. */
 static lg_tensor *derivative(lg_ctx *c, lg_list all, void *user)
 {
         const first_derivative *d = user;
@@ -279,7 +278,7 @@ static lg_tensor *derivative(lg_ctx *c, lg_list all, void *user)
         return sum ? sum : lg_scalar(c, 0, .dtype = LG_F64, .device = y->storage->device->id);
 }
 
-/* The inputs and an upstream gradient of fn's output, which requires grad, in the innermost scope. */
+/* Appends an upstream gradient v of fn's output, which requires grad, to k->inputs, in the innermost scope. */
 static bool with_upstream(check *k)
 {
         lg_ctx *c = k->c;

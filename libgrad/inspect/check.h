@@ -1,4 +1,4 @@
-/* check.h - a gradient check on its way. Private to check.c and differences.c. */
+/* check.h - the state of a running gradient check. Private to check.c and differences.c. */
 #ifndef LG_CHECK_PRIVATE_H
 #define LG_CHECK_PRIVATE_H
 
@@ -9,20 +9,20 @@ typedef struct check {
         const char *name;
         lg_function *fn;
         lg_check_options o;
-        lg_random_state random; /* that every call of fn begins with: masks repeat themselves */
+        lg_random_state random; /* at the start of every call of fn, so that dropout masks repeat */
         lg_list inputs;
-        lg_tensor **x;        /* the inputs, some replaced by copies of their own */
-        bool *checked;        /* by input: it requires grad */
+        lg_tensor **x;        /* the inputs; those that share memory are replaced by copies */
+        bool *checked;        /* by input: whether it requires grad */
         lg_tensor **analytic; /* by input, on the host; NULL: zero */
         lg_tensor *v;         /* the upstream gradient, on the host */
         lg_check_report worst;
 } check;
 
-/* Host memory for n items of up to 8 bytes, which ends with the innermost scope. */
+/* Returns host memory for n items of up to 8 bytes, freed with the innermost scope. NULL: no memory. */
 void *lg__check_scratch(lg_ctx *c, int64_t n);
-/* The output of fn, a float tensor whose kernels reported no error; or NULL and an error. */
+/* Calls fn and returns its output, a float tensor, after waiting for the device. NULL: an error. */
 lg_tensor *lg__check_call(check *k);
-/* Compares the gradient of one input with finite differences and notes the worst element. */
+/* Compares the gradient of one input with finite differences and updates k->worst. Returns false with an error. */
 bool lg__check_differences(check *k, int64_t input);
 
 #endif

@@ -1,12 +1,12 @@
-/* differences.c - finite differences of one input of a gradient check, held against its analytic gradient.
+/* differences.c - compares the analytic gradient of one input of a gradient check with finite differences.
  *
- * An element is changed where it lies, in the input's own storage, and put back: so inputs keep their strides and
- * devices, and a function that reaches its parameters by another way than the list (a module) is checked as well.
+ * Each element is changed in the input's own storage and restored. So inputs keep their strides and devices, and fn may
+ * use the tensors otherwise than through its list of inputs, as a module does with its parameters.
  */
 #include <math.h>
 #include "check.h"
 
-/* <v, fn(x)>, summed on the host: no op has a part in it. */
+/* Computes *ret = <v, fn(x)>, with the sum done on the host in long double and not by an op. */
 static bool evaluate(check *k, double *ret)
 {
         lg_ctx *c = k->c;
@@ -28,8 +28,8 @@ static bool evaluate(check *k, double *ret)
         return host != NULL;
 }
 
-/* One element of an input, and a double on the host that goes there. Both are made before anything is changed, so that
- * putting the value back needs no memory. */
+/* A view of one element of an input, and a double on the host to copy there. Both are allocated before an element
+ * changes, so that restoring the element needs no memory. */
 typedef struct probe {
         lg_tensor *cell, *host;
 } probe;
@@ -40,7 +40,7 @@ static bool put(const check *k, const probe *p, double value)
         return lg__copy_values(p->cell, p->host, k->name);
 }
 
-/* (f(x-2h) - 8 f(x-h) + 8 f(x+h) - f(x+2h)) / 12h */
+/* Computes the difference quotient (f(x-2h) - 8 f(x-h) + 8 f(x+h) - f(x+2h)) / 12h for one element, h = .eps. */
 static bool stencil(check *k, const probe *p, double x, double *ret)
 {
         double h = k->o.eps, f[4] = {0};
@@ -63,7 +63,7 @@ static int64_t offset_of(const lg__layout *at, int64_t element)
         return offset;
 }
 
-/* splitmix64 (Steele, Lea, Flood 2014): which elements are in the sample is no matter of the context's random state. */
+/* Returns the next number of splitmix64 (Steele, Lea, Flood 2014), independent of the context's random state. */
 static uint64_t next_random(uint64_t *state)
 {
         uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -72,7 +72,7 @@ static uint64_t next_random(uint64_t *state)
         return z ^ (z >> 31);
 }
 
-/* `count` of n indices in order, each set equally likely (Knuth, The Art of Computer Programming 2, algorithm S). */
+/* Chooses `count` of n indices, ascending, all sets equally likely (Knuth, TAOCP 2, algorithm S). */
 static void choose(int64_t n, int64_t count, uint64_t seed, int64_t *ret)
 {
         for (int64_t i = 0, chosen = 0; chosen < count; i++)
@@ -89,7 +89,7 @@ static void judge(check *k, int64_t input, int64_t count, const int64_t *element
         for (int64_t i = 0; i < count; i++) {
                 double a = analytic ? analytic[element[i]] : 0, error = fabs(a - numeric[i]) / scale;
                 lg_check_report *w = &k->worst;
-                /* NaN is the worst there is; the first one stays. */
+                /* NaN is the worst error; the first NaN is kept */
                 bool worse = w->checked++ == 0 || error > w->error || (isnan(error) && !isnan(w->error));
                 if (!worse)
                         continue;

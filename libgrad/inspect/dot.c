@@ -1,11 +1,11 @@
-/* dot.c - a recorded graph as a picture, in graphviz's language.
+/* dot.c - lg_graph_dot(): writes a recorded graph in Graphviz's language.
  *
- * Breadth first: the list of nodes found so far is the work list too, so a graph of any depth needs no recursion.
+ * The walk is breadth first: the list of nodes found so far is also the work list, so deep graphs need no recursion.
  */
 #include <string.h>
 #include "graph/op.h"
 
-/* A node, and the first edge that led to it: what is known of its output's shape. Its number is its place. */
+/* A node and the first edge found to it, which has the shape of its output. Its number is its index in the list. */
 typedef struct found {
         const lg__node *node;
         const lg__edge *by;
@@ -15,7 +15,7 @@ typedef struct walk {
         lg_ctx *c;
         lg_module *module; /* whose parameters are named; NULL: none */
         found *list;
-        int64_t *table; /* numbers + 1 by hash of the node; 0: free; 4 * room slots */
+        int64_t *table; /* hash table of 4 * room slots: number + 1 of a node; 0: free */
         int64_t count, room;
 } walk;
 
@@ -36,7 +36,7 @@ static void walk_finish(walk *w)
         lg__free(w->c, w->table, (size_t)w->room * 4 * sizeof *w->table);
 }
 
-/* Makes room for one more. */
+/* Makes room for one more node. Returns false if there is no memory. */
 static bool grow(walk *w)
 {
         if (w->count < w->room)
@@ -57,7 +57,7 @@ static bool grow(walk *w)
         return true;
 }
 
-/* The number of the node that an edge leads to, which is put on the list if it is new; -1: no memory. */
+/* Returns the number of node n, which edge `by` points to, and appends n to the list if it is new. -1: no memory. */
 static int64_t number_of(walk *w, const lg__node *n, const lg__edge *by)
 {
         if (!grow(w))
@@ -70,7 +70,7 @@ static int64_t number_of(walk *w, const lg__node *n, const lg__edge *by)
         return *slot - 1;
 }
 
-/* Names of own ops are the user's. */
+/* Escapes quotes and backslashes, because names of custom ops are arbitrary. */
 static void write_escaped(FILE *f, const char *s)
 {
         for (; *s; s++) {
@@ -80,7 +80,7 @@ static void write_escaped(FILE *f, const char *s)
         }
 }
 
-/* Looks for the parameter whose leaf a node is. */
+/* State of a search for the parameter whose leaf node is `leaf`. */
 typedef struct search {
         const lg__node *leaf;
         FILE *f;
@@ -108,7 +108,7 @@ static void write_leaf(FILE *f, const walk *w, int64_t number, const found *n)
                 lg_device_name(e->device), s.found ? ", style=filled, fillcolor=\"#d6e6f5\"" : "");
 }
 
-/* Views move nothing: they are drawn as text. */
+/* Writes a node: an op as a box, a view, which copies nothing, as plain text. */
 static void write_node(FILE *f, const walk *w, int64_t number, const found *n)
 {
         if (!n->node->op) {
@@ -123,8 +123,8 @@ static void write_node(FILE *f, const walk *w, int64_t number, const found *n)
                 lg__shape_text(lg__shape_of(n->by->size, n->by->ndim)).s);
 }
 
-/* Nodes of one module in a frame: the list is gone through once for each that has not been framed yet, so graphs that
- * nobody could look at have none. */
+/* Draws a frame around the nodes of each module. Takes quadratic time, so graphs of more than 5,000 nodes, too large to
+ * look at, get no frames. */
 static void write_frames(FILE *f, const walk *w)
 {
         enum { most = 5000 };

@@ -1,4 +1,4 @@
-/* place.c - where in the program something runs: in a module, in the derivative of an op. */
+/* place.c - finds the module and the derivative that run now. */
 #include "place.h"
 
 lg__place lg__place_now(const lg_ctx *c)

@@ -5,13 +5,13 @@
 
 enum { PRECISION = 4, THRESHOLD = 1000, EDGE = 3, LINE = 80, INDENT = 7 /* of "tensor(" */ };
 
-/* A file and the column it is at. */
+/* A file with the current column, and the format of the tensor being printed. */
 typedef struct printer {
         FILE *f;
         int column;
-        const lg_tensor *shown; /* values on the host, f64 or i64, contiguous; a summary holds the edges only */
-        bool cut[LG_MAX_DIMS];  /* dimensions of which the middle is left out */
-        bool real, truth;       /* floats; bool */
+        const lg_tensor *shown; /* values on the host, f64 or i64, contiguous; of a large tensor the edges only */
+        bool cut[LG_MAX_DIMS];  /* dimensions whose middle is left out */
+        bool real, truth;       /* a float dtype; bool */
         bool whole, scientific;
         int width;
 } printer;
@@ -49,7 +49,7 @@ static number format(const printer *p, int64_t i)
                 return n;
         }
         double v = ((const double *)lg__data(p->shown))[i];
-        if (isnan(v)) /* the C library writes its sign */
+        if (isnan(v)) /* printf() would write a sign */
                 snprintf(n.s, sizeof n.s, "nan");
         else if (p->scientific)
                 snprintf(n.s, sizeof n.s, "%.*e", PRECISION, v);
@@ -60,7 +60,7 @@ static number format(const printer *p, int64_t i)
         return n;
 }
 
-/* Chooses one format for all values that are shown. */
+/* Chooses one format and width for all values that are shown. */
 static void choose_format(printer *p)
 {
         int64_t n = lg__shape_numel(p->shown->at.shape);
@@ -114,7 +114,7 @@ static void put_row(printer *p, int dim, int indent, int64_t first)
         }
 }
 
-/* The part of the values that begins at `first`, from dimension `dim` on. At most LG_MAX_DIMS deep. */
+/* Prints the values from dimension `dim` on that begin at element `first`. Recurses at most LG_MAX_DIMS deep. */
 static void put_values(printer *p, int dim, int indent, int64_t first)
 {
         const lg__layout *at = &p->shown->at;
@@ -141,7 +141,7 @@ static void put_values(printer *p, int dim, int indent, int64_t first)
 
 /* ---- values ---- */
 
-/* Copies one corner: of each dimension that is cut the first or, where `corner` has its bit, the last elements. */
+/* Copies one corner of t: of each dimension that is cut, the first or, if `corner` has its bit, the last elements. */
 static bool copy_corner(const printer *p, const lg_tensor *t, lg_tensor *shown, unsigned corner)
 {
         lg__layout from = t->at, to = shown->at;
@@ -162,7 +162,7 @@ static bool copy_corner(const printer *p, const lg_tensor *t, lg_tensor *shown, 
         return ok;
 }
 
-/* Brings what is shown to the host; of a big tensor only the corners. */
+/* Returns the values to be shown, on the host; of a tensor with more than THRESHOLD elements only the corners. */
 static lg_tensor *gather(printer *p, const lg_tensor *t)
 {
         lg_shape shape = t->at.shape;
@@ -182,7 +182,7 @@ static lg_tensor *gather(printer *p, const lg_tensor *t)
         return lg__created(shown, ok, false);
 }
 
-/* The same while an error is set, which stays as it is. */
+/* Does the same while an error is set, and keeps that error. */
 static lg_tensor *gather_despite_error(printer *p, const lg_tensor *t)
 {
         lg_ctx *c = t->ctx;
@@ -198,13 +198,13 @@ static lg_tensor *gather_despite_error(printer *p, const lg_tensor *t)
         return shown;
 }
 
-/* ---- what else a tensor is ---- */
+/* ---- device, size, dtype, grad_fn ---- */
 
 static void put_suffix(printer *p, const char *name, const char *value, const char *end)
 {
         number n;
         int length = snprintf(n.s, sizeof n.s, "%s%s%s", name, value, end);
-        /* PyTorch counts two columns more than there are. */
+        /* two columns more than are printed, as PyTorch counts */
         if (p->column + 2 + length + 2 > LINE) {
                 put(p, ",");
                 new_line(p, 1, INDENT);
@@ -222,7 +222,7 @@ static void put_suffixes(printer *p, const lg_tensor *t, bool with_shape)
                 put_suffix(p, "device='", lg_device_name(t->storage->device->id), "'");
         if (with_shape || (empty && t->at.shape.ndim != 1))
                 put_suffix(p, "size=", lg__shape_text(t->at.shape).s, "");
-        /* Without elements nothing tells integers and truth from floats. */
+        /* elements show whether a tensor is i64 or bool; an empty tensor needs its dtype */
         if (d != LG_F32 && (empty || with_shape || (d != LG_I64 && d != LG_BOOL)))
                 put_suffix(p, "dtype=", lg_dtype_name(d), "");
         if (t->node && t->node->op)

@@ -1,4 +1,4 @@
-/* trace.c - a trace: a function of the user's that is called after each op. */
+/* trace.c - lg_set_trace(): calls a function of the user after each op. */
 #include <string.h>
 #include <time.h>
 #include "place.h"
@@ -6,7 +6,7 @@
 typedef struct trace {
         lg__object object;
         lg__observer observer;
-        lg_trace_fn *fn; /* NULL: the trace has ended, but the function has not returned */
+        lg_trace_fn *fn; /* NULL: the trace was ended while the function runs */
         lg_trace_options options;
         double op_start, fused_start; /* seconds */
 } trace;
@@ -42,7 +42,7 @@ static void tell(trace *t, lg_trace_record *r, lg__device *d, double start)
                 lg__device_wait(d);
         r->seconds = now() - start;
         r->bytes_used = d->cache.stats.used;
-        lg_scope scope = lg__scope_begin(c); /* none while an error is set */
+        lg_scope scope = lg__scope_begin(c); /* not opened while an error is set */
         t->fn(r, t->options.user);
         lg_scope_end(c, scope);
         if (!t->fn)

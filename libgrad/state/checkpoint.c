@@ -1,4 +1,4 @@
-/* checkpoint.c - a whole run in one file: objects under names, numbers of the program's own, the random state. */
+/* checkpoint.c - a whole run in one file: named objects, numbers and texts of the program, the random state. */
 #include <limits.h>
 #include <string.h>
 #include "load.h"
@@ -7,7 +7,7 @@ typedef struct entry {
         struct entry *next;
         char *name;
         bool is_object;
-        lg__weak object;    /* of an object; NULL: it was freed */
+        lg__weak object;    /* if is_object; NULL: the object was freed */
         lg__held_kind kind; /* of a number or a text */
         void *number;
         size_t size; /* of a text */
@@ -45,7 +45,7 @@ void lg_checkpoint_free(lg_checkpoint *k)
         lg__object_destroy(k);
 }
 
-/* ---- what is in it ---- */
+/* ---- adding entries ---- */
 
 static bool name_is_good(const lg_checkpoint *k, const char *name)
 {
@@ -87,7 +87,7 @@ static bool add(lg_checkpoint *k, const char *name, lg__object *object, entry wh
 bool lg_checkpoint_add_with(lg_checkpoint *k, const char *name, lg_state_kind kind, void *object)
 {
         lg_ctx *c = k ? k->object.ctx : NULL;
-        lg__object *o = object; /* the first member of each */
+        lg__object *o = object; /* the first member of each kind of object */
         if (!lg__ok(c) || !lg__object_lasts(&k->object, "lg_checkpoint_add"))
                 return false;
         if (kind < LG_STATE_MODULE || kind > LG_STATE_SCALER)

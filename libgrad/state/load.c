@@ -1,15 +1,14 @@
-/* load.c - values from a safetensors file into what a roster names: names are matched, all is checked, all is read, and
- * only then is anything changed.
- */
+/* load.c - loads values from a safetensors file into the items of a roster. Matches names, checks everything and reads
+ * everything before it changes anything. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "load.h"
 
-/* ---- what does not fit, collected before it becomes one error ---- */
+/* ---- mismatches between file and roster, collected and then reported as one error ---- */
 
 typedef enum complaint {
-        DIFFERENT, /* first: the others may follow from it */
+        DIFFERENT, /* reported first: the others may follow from it */
         MISSING,
         UNEXPECTED,
         MISSHAPEN,
@@ -17,7 +16,7 @@ typedef enum complaint {
         COMPLAINTS
 } complaint;
 
-/* The first ten of each kind, and how many there are. */
+/* The texts of the first ten mismatches of each kind, and the number of all. */
 typedef struct complaints {
         int64_t count[COMPLAINTS];
         size_t used[COMPLAINTS];
@@ -41,10 +40,10 @@ static void complain(complaints *c, complaint kind, const char *format, ...)
         if (n >= 0 && (size_t)(n + comma) < room)
                 c->used[kind] += (size_t)(n + comma);
         else
-                text[c->used[kind]] = 0; /* names that are so long that ten do not fit: those that do */
+                text[c->used[kind]] = 0; /* no room for another long name: drop it */
 }
 
-/* True if there are none; else the error "op: path does not fit: ...", with a hint before the colon. */
+/* Returns whether there are no mismatches; if there are, sets the error "op: path does not fit<hint>: ...". */
 static bool none_or_error(const complaints *all, lg_ctx *c, const char *op, const char *path, const char *hint)
 {
         static const char *const words[] = {"different", "missing", "unexpected", "of another shape",
@@ -73,15 +72,15 @@ typedef struct load {
         lg__weights *w;
         const char *path;
         const lg_load_options *o;
-        const lg__weight **found; /* for each item of the roster, what the file has for it; NULL: nothing */
+        const lg__weight **found; /* by item of the roster: its tensor in the file; NULL: none */
         lg__staged *staged;
-        int64_t count; /* of these */
+        int64_t count; /* of staged */
         complaints wrong;
 } load;
 
 /* ---- names ---- */
 
-/* What a tensor of the file is called here, in `text`, or NULL: it is left aside. */
+/* Returns the name of a file's tensor after .prefix and .rename, in `text` if renamed. NULL: the tensor is ignored. */
 static const char *name_here(const load *l, const char *name, char text[LG__PATH])
 {
         const lg_load_options *o = l->o;
@@ -112,9 +111,9 @@ static bool rename_is_good(lg_ctx *c, const char *op, lg_names pairs)
         return true;
 }
 
-/* ---- names that differ in front only ---- */
+/* ---- hints for names that differ in their beginnings only ---- */
 
-/* In files. */
+/* Returns whether an item is stored as a tensor in files. */
 static bool is_tensor(const lg__held *h)
 {
         return h->kind == LG__HELD_TENSOR || h->kind == LG__HELD_COUNT;
@@ -125,8 +124,8 @@ static bool must_be_there(const lg__held *h)
         return is_tensor(h) && !(h->flags & (LG__HELD_MAY_GO | LG__HELD_MAY_LACK));
 }
 
-/* True if the file has all that must be there under the first n bytes of `name`, in place of the first `skip` of the
- * name that it has here: of those whose names begin here as that of `first` does. */
+/* Returns whether the file has every required tensor of the roster whose name begins with the first `skip` bytes of
+ * first->name, with the first n bytes of `name` in place of these, in the item's shape. */
 static bool begins_so(const load *l, const lg__held *first, size_t skip, const char *name, size_t n)
 {
         char there[LG__PATH];
@@ -141,8 +140,8 @@ static bool begins_so(const load *l, const lg__held *first, size_t skip, const c
         return true;
 }
 
-/* Finds the shortest beginning of names in the file, up to a dot or empty, that stands for the first `skip` bytes of
- * those here. -1: there is none. */
+/* Returns the length of the shortest beginning of names in the file, empty or up to a dot, that replaces the first
+ * `skip` bytes of the roster's names (begins_so()), and in *ret a name with it. -1: there is none. */
 static int64_t beginning(const load *l, const lg__held *first, size_t skip, const char **ret)
 {
         const char *base = first->name + skip;
@@ -161,7 +160,7 @@ static int64_t beginning(const load *l, const lg__held *first, size_t skip, cons
         return best;
 }
 
-/* Says how the names of the file begin, if that is all in which they differ from those here; else empty. */
+/* Returns a hint on how the names of the file begin, if they differ from the roster's in that only; else "". */
 static lg__text names_hint(const load *l)
 {
         lg__text hint = {""};
@@ -187,7 +186,7 @@ static lg__text names_hint(const load *l)
         return hint;
 }
 
-/* ---- what fits ---- */
+/* ---- matching ---- */
 
 static void match_weight(load *l, const lg__weight *e)
 {
@@ -215,7 +214,7 @@ static void match_weight(load *l, const lg__weight *e)
         l->found[i] = e;
 }
 
-/* True if the whole text is what the item takes. */
+/* Parses a number or text of the file for item h into ret. Returns whether the whole text is valid for h's kind. */
 static bool parse(const char *text, const lg__held *h, lg__staged *ret)
 {
         const lg__held_kind kind = h->kind;
@@ -252,7 +251,7 @@ static void match_number(load *l, lg__held *h)
                 lg__fail(l->r->c, LG_ERR_FORMAT, "%s: %s: \"%.200s\" is \"%.40s\", which %s", l->r->op, l->path,
                          h->name, text, h->kind == LG__HELD_TEXT ? "is too long for its place" : "is no such number");
         } else if (h->kind == LG__HELD_I64 && h->most >= 0 && (s->number.i64 < 0 || s->number.i64 > h->most)) {
-                if (!l->wrong.count[DIFFERENT]) /* on what differs the limit may depend */
+                if (!l->wrong.count[DIFFERENT]) /* else the limit may depend on the difference */
                         lg__fail(l->r->c, LG_ERR_FORMAT, "%s: %s: \"%.200s\" is %s; it must be from 0 to %lld",
                                  l->r->op, l->path, h->name, text, (long long)h->most);
         } else if (!(h->flags & LG__HELD_FIXED)) {
@@ -265,7 +264,7 @@ static void match_number(load *l, lg__held *h)
         }
 }
 
-/* With .partial, where nothing fits, a name or a prefix is wrong. */
+/* Returns true, but with .partial sets an error if no tensor matches, since the file or .prefix must be wrong. */
 static bool fits_in_part(const load *l)
 {
         bool fits = !l->o->partial || !l->r->count;
@@ -283,7 +282,7 @@ static bool match(load *l)
                 match_weight(l, &l->w->entries[i]);
         for (int64_t i = 0; i < l->w->meta_count && l->r->all_numbers; i++) {
                 const char *key = l->w->metas[i].key;
-                if (!lg__roster_find(l->r, key) && strcmp(key, "format") != 0) /* which other writers add */
+                if (!lg__roster_find(l->r, key) && strcmp(key, "format") != 0) /* other programs add "format" */
                         complain(&l->wrong, UNEXPECTED, "\"%.200s\"", key);
         }
         for (int64_t i = 0; i < l->r->count; i++) {
@@ -304,7 +303,7 @@ static bool match(load *l)
 
 /* ---- reading ---- */
 
-/* Tensors of the program that wait for their values take twice their memory: of so many bytes together. */
+/* Limit, in bytes, of new values held in memory for tensors that exist; the file is read twice for values beyond it. */
 #define MOST_STAGED ((int64_t)64 << 20)
 
 static bool read_item(load *l, lg__held *h, const lg__weight *e, int64_t *staged)
@@ -337,7 +336,7 @@ static bool read_all(load *l)
         return true;
 }
 
-/* What did not fit: read a second time, into its place. */
+/* Reads the values beyond MOST_STAGED a second time, directly into the existing tensors. */
 static bool put_late(load *l)
 {
         char why[LG__MESSAGE];
@@ -360,7 +359,7 @@ static bool put_late(load *l)
         return lg__fail(l->r->c, code, "%.700s; it could be read before, and part of its values are in place", why);
 }
 
-/* ---- putting ---- */
+/* ---- storing ---- */
 
 static bool put_tensor(lg__roster *r, const lg__staged *s)
 {

@@ -1,37 +1,36 @@
-/* load.h - rosters from files and into files. Private to state/. */
+/* load.h - loading the items of a roster from a file, and saving them. Private to state/. */
 #ifndef LG_STATE_LOAD_H
 #define LG_STATE_LOAD_H
 
 #include "io/safetensors.h"
 #include "roster.h"
 
-/* The new value of an item of a roster: a tensor of its dtype and shape on its device, or a number; or its removal. */
+/* The new value of a roster's item: a tensor with the item's dtype, shape and device, or a number; or its removal. */
 typedef struct lg__staged {
         lg__held *to;
         lg_tensor *tensor;
-        const struct lg__weight *late; /* its values are put there by others */
-        bool goes;
+        const struct lg__weight *late; /* put_late() (load.c) reads it into the item; NULL: `tensor` has the values */
+        bool goes;                     /* the item's tensor is removed */
         union {
                 int64_t i64;
                 uint64_t u64;
                 double f64;
                 bool flag;
-                const char *text; /* of the file that is open */
+                const char *text; /* stored with the open file */
         } number;
 } lg__staged;
 
-/* Puts everything in its place: tensors that are there keep their handles. Only a device that does not work any more
- * can make it fail. */
+/* Stores all new values in their items. Existing tensors keep their handles. Fails only if a device fails. */
 bool lg__stage_commit(lg__roster *r, lg__staged *all, int64_t count);
 
-/* Puts what a file holds into what the roster names. */
+/* Loads the items of r from a safetensors file. Returns false with an error. */
 bool lg__state_load(lg__roster *r, const char *path, const lg_load_options *o);
-/* Writes what the roster names to a file. */
+/* Saves the items of r to a safetensors file. Returns false with an error. */
 bool lg__state_save(lg__roster *r, const char *path);
-/* read.c. The values of a tensor of a file, in a new tensor; NULL: an error. */
+/* Returns a new tensor with the values of a file's tensor e, converted to dtype. NULL: an error. (read.c) */
 lg_tensor *lg__weight_tensor(lg__weights *w, const lg__weight *e, lg_dtype dtype, lg_device device);
-/* The same into t, contiguous and of that shape, in pieces, converted to its dtype. t may be NULL: they are read, to
- * see that they can be. */
+/* Reads the values of e in pieces into t, contiguous and of e's shape, converted to t's dtype. If t is NULL, reads and
+ * discards them, to check that they can be read. */
 bool lg__weight_put(lg__weights *w, const lg__weight *e, lg_tensor *t);
 
 #endif

@@ -1,9 +1,9 @@
-/* read.c - values of a file into tensors, in pieces: memory for one of them is all that it takes. */
+/* read.c - reads values of a file into tensors in pieces, so that it needs memory for one piece only. */
 #include "load.h"
 
-#define PIECE ((int64_t)4 << 20) /* bytes, a whole number of elements */
+#define PIECE ((int64_t)4 << 20) /* bytes; a whole number of elements of any dtype */
 
-/* Elements of t, flat. */
+/* Returns `count` elements of t, from element `first`, as a flat view of t, which must be contiguous. */
 static lg_tensor *part_of(lg_tensor *t, int64_t first, int64_t count)
 {
         lg_tensor *flat = lg_reshape(lg_detach(t), LG_SHAPE(lg__shape_numel(t->at.shape)));

@@ -1,4 +1,4 @@
-/* roster.c - lists of what objects hold, by name. */
+/* roster.c - lists of the named tensors and numbers of objects. */
 #include <stdlib.h>
 #include <string.h>
 #include "roster.h"
@@ -40,7 +40,7 @@ bool lg__roster_add(lg__roster *r, const char *name, lg__object *o)
         return ok && !r->c->error;
 }
 
-/* ---- what visits say ---- */
+/* ---- adding items ---- */
 
 static bool hold(lg__roster *r, const char *name, lg__held held)
 {

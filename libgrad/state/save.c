@@ -1,10 +1,10 @@
-/* save.c - what a roster names, into a safetensors file: tensors as tensors, numbers as strings of its metadata. */
+/* save.c - saves a roster's items to a safetensors file: tensors as tensors, numbers and texts as metadata strings. */
 #include <inttypes.h>
 #include "load.h"
 
-#define DIGITS 32 /* of the longest number in words */
+#define DIGITS 32 /* bytes of the longest number as text */
 
-/* Some elements of a contiguous tensor, in host memory. */
+/* Copies `bytes` bytes of a tensor's row-major values, from byte `at`, to host memory. */
 static bool read_part(void *user, int64_t at, size_t bytes, void *to)
 {
         lg_tensor *t = user;
@@ -17,7 +17,7 @@ static bool read_part(void *user, int64_t at, size_t bytes, void *to)
         return ok;
 }
 
-/* Where the values are on the host, as they are written; NULL: they are read. */
+/* Returns the address of t's values if they are on the host and contiguous; NULL: read_part() copies them. */
 static const void *host_data(const lg_tensor *t)
 {
         return t->storage->device->id.type == LG_DEVICE_CPU && lg__layout_is_contiguous(&t->at) ? lg__data(t) : NULL;
@@ -35,7 +35,7 @@ static void write_number(const lg__held *h, char text[DIGITS])
                 snprintf(text, DIGITS, "%s", *(bool *)h->at ? "true" : "false");
 }
 
-/* Everything of a save that takes memory. */
+/* The arrays of a save, which are allocated before anything is written. */
 typedef struct save {
         lg__weight_out *tensors;
         lg__meta *numbers;
@@ -79,7 +79,7 @@ bool lg__state_save(lg__roster *r, const char *path)
         s.tensors = lg__alloc(c, n * sizeof *s.tensors);
         s.numbers = s.tensors ? lg__alloc(c, n * sizeof *s.numbers) : NULL;
         s.texts = s.numbers ? lg__alloc(c, n * sizeof *s.texts) : NULL;
-        bool ok = s.texts && lg_synchronize(c); /* what kernels found in data must not overwrite a good file */
+        bool ok = s.texts && lg_synchronize(c); /* fails after a device-side error, so that a good file is kept */
         if (ok) {
                 describe(r, &s);
                 ok = lg__weights_save(c, r->op, path, s.tensors, s.tensor_count, s.numbers, s.number_count);
