@@ -101,7 +101,7 @@ typedef struct reduction {
 
 /* A range of elements of a reduction. */
 typedef struct span {
-        int64_t at, count; /* elements */
+        int64_t at, count; /* position of the first element; number of elements */
         size_t bytes;
 } span;
 

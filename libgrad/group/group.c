@@ -235,7 +235,7 @@ lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options)
         w->ctx = c;
         w->seconds = good ? o.timeout : SECONDS;
         w->pid = getpid();
-        w->groups = 1; /* this function's own reference */
+        w->groups = 1; /* a reference of this function, until its end */
         lg__queue_init(&w->queue);
         lg_group *g = NULL;
         if (enter_world(c, w)) {
@@ -246,7 +246,7 @@ lg_group *lg_group_open_with(lg_ctx *c, const lg_group_open_options *options)
         }
         leave_world(c, w);
         if (g && g->world)
-                c->apart = (uint64_t)g->rank * 0x9e3779b97f4a7c15u; /* rank 0 draws as a single process does */
+                c->apart = (uint64_t)g->rank * 0x9e3779b97f4a7c15u; /* rank 0 draws the numbers of a lone process */
         if (g)
                 choose_device(g, o.device);
         return g;

@@ -26,7 +26,7 @@ typedef struct lg__collective {
         lg_shape shape;
         bool recorded;                  /* of LG__SEND and LG__RECEIVE: a gradient will be sent back */
         char name[LG__COLLECTIVE_NAME]; /* of a parameter, for example, for error messages; may be empty */
-        bool linked;                    /* this rank can use a device link for it */
+        bool linked;                    /* this rank can use a device link for the collective */
         bool weighted;                  /* `weight` is this rank's weight in a mean; false: the weight is 1 */
         double weight;
         uint64_t bits; /* this rank's bits; all ranks get the OR of all ranks' bits */
@@ -41,8 +41,8 @@ struct lg_group {
         int *members; /* the members' ranks in the transport */
         lg_device device;
         lg_link *link;           /* between the ranks' devices; NULL: not opened yet, or not possible */
-        lg__device *link_device; /* this rank's device of the link */
-        bool link_tried;         /* lg__link_open() was called */
+        lg__device *link_device; /* the device of this rank that the link connects */
+        bool link_tried;         /* lg__link_open() was called, with or without success */
 };
 
 /* An asynchronous collective. The caller sets `what`, in and out, and keeps the record until lg__request_end(); queue.c

@@ -292,7 +292,7 @@ bool lg__comm_agree(lg__comm *m, const lg__collective *what)
         if (m->weighted)
                 scale_weights(m);
         const bool ok = lg__pieces_wait(m, -1);
-        m->active = ok && !m->linked; /* messages are not used for the data on a device link */
+        m->active = ok && !m->linked; /* the data on a device link does not pass through m */
         return ok;
 }
 

@@ -27,8 +27,8 @@ typedef struct lg__rank_message {
 
 /* The state that a communicator keeps for each rank. */
 typedef struct lg__inbox {
-        int world;                /* the rank in the transport */
-        lg__rank_message message; /* the last one received */
+        int world;                /* the other rank's number in the transport */
+        lg__rank_message message; /* the last message received from the rank */
         lg_transfer receive;      /* the receive of the next message */
         bool posted, arrived;     /* posted: the receive is under way; arrived: the message is not handled yet */
         lg_transfer notice;       /* the message to that rank that this process failed */
@@ -37,7 +37,7 @@ typedef struct lg__inbox {
 /* A data message in transit. */
 typedef struct lg__piece {
         lg_transfer transfer;
-        int rank; /* the other rank */
+        int rank; /* the rank that it is sent to or received from */
         int key;  /* the communicator's `key` when the transfer began */
 } lg__piece;
 
@@ -46,22 +46,22 @@ typedef struct lg__comm {
         lg_ctx *ctx;
         size_t bytes; /* of this record and its arrays */
         lg_transport *t;
-        int rank, size, tag; /* tag of descriptions; data messages have the next tag */
-        double seconds;      /* the time limit */
+        int rank, size, tag; /* tag: of descriptions; data messages have the next tag */
+        double seconds;      /* time limit of every wait */
         uint64_t count;      /* number of collectives */
         bool active;         /* a collective has begun and not ended */
-        atomic_bool broken;  /* set after `why`, by any thread */
+        atomic_bool broken;  /* set by any thread, after it has written `why` */
         char why[600];
         bool orphan;                  /* this process is a fork() child of the one that made it */
         bool told;                    /* the message that other ranks have not left was printed */
-        lg__collective collective;    /* the last one */
-        lg__rank_message own, notice; /* this rank's last description; its failure */
+        lg__collective collective;    /* the last collective of this rank */
+        lg__rank_message own, notice; /* messages sent: this rank's last description; its failure */
         lg__inbox *inbox;             /* one for each rank */
         lg__piece *pieces;
         int piece_count, key;
         size_t piece_bytes; /* greatest size of a data message; at least 8 */
         const void **parts; /* addresses of each rank's part, to be reduced */
-        double *weights;    /* of each rank; the greatest is about 1 */
+        double *weights;    /* by rank; if not all are 1, scaled so that the greatest is in [1, 2) */
         char *staging;      /* the receive buffer: LG__WINDOW pieces of each rank */
         /* Of the last collective: not all weights are 1; all ranks can use a device link; the OR of all ranks' bits. */
         bool weighted, linked;

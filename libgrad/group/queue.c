@@ -124,7 +124,7 @@ void lg__queue_finish(lg__queue *q)
 static void reset_in_child(lg__queue *q)
 {
         if (q->running)
-                q->running->done = true; /* with ok = false */
+                q->running->done = true; /* done, with ok = false: it has failed */
         for (lg__request *r = q->first; r; r = r->next)
                 r->done = true;
         lg__queue_init(q);

@@ -12,7 +12,7 @@ typedef struct anomaly {
         lg__object object;
         lg__observer observer;
         lg_anomaly_options options;
-        came op, derivative; /* of the op and of the derivative that run */
+        came op, derivative; /* findings for the op and for the derivative that run */
 } anomaly;
 
 /* An op, or a derivative that is a kernel, that has run. of: the op whose derivative ran or called op; NULL: none. */
@@ -20,7 +20,7 @@ typedef struct event {
         const char *op, *of;
         int in_count, out_count;
         uint32_t changed; /* bit LG__BY(i): the op has changed input i in place */
-        came came;        /* in inputs that are not in `in`, or were changed */
+        came came;        /* findings in inputs that are not in `in`, or were changed */
         lg_tensor *const *in, *const *out;
 } event;
 

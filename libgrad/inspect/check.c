@@ -119,7 +119,7 @@ lg_tensor *lg__check_call(check *k)
         lg_scope scope = lg__scope_begin(c); /* lg__scope_leave() also ends scopes that fn leaves open */
         if (!scope.id)
                 return NULL;
-        bool was = lg_set_grad_mode(c, true); /* fn may ask for gradients itself */
+        bool was = lg_set_grad_mode(c, true); /* fn may compute gradients itself, which needs the graph */
         c->random = k->random;
         lg_tensor *y = k->fn(c, (lg_list){k->inputs.count, k->x}, k->o.user);
         lg_set_grad_mode(c, was);

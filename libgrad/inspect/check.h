@@ -9,11 +9,11 @@ typedef struct check {
         const char *name;
         lg_function *fn;
         lg_check_options o;
-        lg_random_state random; /* at the start of every call of fn, so that dropout masks repeat */
+        lg_random_state random; /* state at the start of every call of fn, so that dropout masks repeat */
         lg_list inputs;
         lg_tensor **x;        /* the inputs; those that share memory are replaced by copies */
         bool *checked;        /* by input: whether it requires grad */
-        lg_tensor **analytic; /* by input, on the host; NULL: zero */
+        lg_tensor **analytic; /* gradients by input, on the host; NULL: zero */
         lg_tensor *v;         /* the upstream gradient, on the host */
         lg_check_report worst;
 } check;

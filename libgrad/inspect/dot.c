@@ -13,7 +13,7 @@ typedef struct found {
 
 typedef struct walk {
         lg_ctx *c;
-        lg_module *module; /* whose parameters are named; NULL: none */
+        lg_module *module; /* module whose parameters are named; NULL: none are */
         found *list;
         int64_t *table; /* hash table of 4 * room slots: number + 1 of a node; 0: free */
         int64_t count, room;

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "graph/op.h"
 
-enum { PRECISION = 4, THRESHOLD = 1000, EDGE = 3, LINE = 80, INDENT = 7 /* of "tensor(" */ };
+enum { PRECISION = 4, THRESHOLD = 1000, EDGE = 3, LINE = 80, INDENT = 7 /* width of "tensor(" */ };
 
 /* A file with the current column, and the format of the tensor being printed. */
 typedef struct printer {
@@ -11,7 +11,7 @@ typedef struct printer {
         int column;
         const lg_tensor *shown; /* values on the host, f64 or i64, contiguous; of a large tensor the edges only */
         bool cut[LG_MAX_DIMS];  /* dimensions whose middle is left out */
-        bool real, truth;       /* a float dtype; bool */
+        bool real, truth;       /* the dtype is a float dtype; is bool */
         bool whole, scientific;
         int width;
 } printer;
@@ -49,7 +49,7 @@ static number format(const printer *p, int64_t i)
                 return n;
         }
         double v = ((const double *)lg__data(p->shown))[i];
-        if (isnan(v)) /* printf() would write a sign */
+        if (isnan(v)) /* printf() may write "-nan" */
                 snprintf(n.s, sizeof n.s, "nan");
         else if (p->scientific)
                 snprintf(n.s, sizeof n.s, "%.*e", PRECISION, v);

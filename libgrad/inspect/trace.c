@@ -8,7 +8,7 @@ typedef struct trace {
         lg__observer observer;
         lg_trace_fn *fn; /* NULL: the trace was ended while the function runs */
         lg_trace_options options;
-        double op_start, fused_start; /* seconds */
+        double op_start, fused_start; /* when the op or the derivative started, in seconds */
 } trace;
 
 static trace *trace_of(lg__observer *o)
@@ -42,7 +42,7 @@ static void tell(trace *t, lg_trace_record *r, lg__device *d, double start)
                 lg__device_wait(d);
         r->seconds = now() - start;
         r->bytes_used = d->cache.stats.used;
-        lg_scope scope = lg__scope_begin(c); /* not opened while an error is set */
+        lg_scope scope = lg__scope_begin(c); /* opens no scope if an error is set */
         t->fn(r, t->options.user);
         lg_scope_end(c, scope);
         if (!t->fn)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "nn/parallel.h"
 
-#define FIRST_BYTES ((int64_t)1 << 20)   /* limit of the first bucket: communication starts early */
+#define FIRST_BYTES ((int64_t)1 << 20)   /* bytes of the first bucket, at most: communication starts early */
 #define GREAT_BYTES ((int64_t)512 << 10) /* a gradient of at least this size has a bucket of its own */
 #define MOST 64
 
@@ -103,7 +103,7 @@ void lg__parallel_cut(lg__parallel *p)
 {
         lg__plan *plan = p->plan;
         const int64_t all = plan->ordered + plan->count - plan->params;
-        int64_t count = 0, bytes = 0; /* of the bucket being filled; its numbers are first in plan->arrival */
+        int64_t count = 0, bytes = 0; /* of the bucket being filled, from plan->arrival[0] on */
         plan->buckets = plan->gradients = 0;
         memcpy(plan->arrival, plan->order, (size_t)all * sizeof *plan->order);
         for (int64_t i = 0; i < all; i++) {

@@ -7,7 +7,7 @@ typedef struct conv {
         int64_t in, out;
         bool transposed;
         int spaces;            /* spatial dimensions, 1 or 2 */
-        lg_pair kernel;        /* the height is 1 if spaces is 1 */
+        lg_pair kernel;        /* size of the kernel; its height is 1 if spaces is 1 */
         lg__conv_options each; /* options of the op; groups is resolved (at least 1) */
         bool no_bias;
         lg_dtype dtype;
@@ -35,7 +35,7 @@ static bool fill(lg_module *m, const void *options)
         int64_t rows = k->transposed ? k->in : k->out, columns = (k->transposed ? k->out : k->in) / k->each.groups;
         lg_shape shape = k->spaces == 1 ? LG_SHAPE(rows, columns, w) : LG_SHAPE(rows, columns, h, w);
         m->convolves = true;
-        double fan_in = (double)columns * (double)h * (double)w; /* may exceed int64_t */
+        double fan_in = (double)columns * (double)h * (double)w; /* a double, since int64_t may overflow */
         double bound = fan_in > 0 ? 1 / sqrt(fan_in) : 0;
         return lg__module_uniform(m, "weight", bound, shape, k->dtype, k->device) &&
                (k->no_bias || lg__module_uniform(m, "bias", bound, LG_SHAPE(k->out), k->dtype, k->device));

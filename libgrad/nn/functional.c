@@ -14,7 +14,7 @@ typedef struct loan {
 typedef struct loans {
         lg_ctx *c;
         lg_list given;
-        loan *items; /* given.count of them */
+        loan *items; /* an array of given.count elements */
         int64_t count;
 } loans;
 
@@ -74,7 +74,7 @@ lg_tensor *lg__forward_params_span(lg_module *m, lg__stretch s, lg_list params, 
         char path[LG__PATH];
         lg_ctx *c = lg_module_ctx(m);
         if (!m)
-                return lg_forward_list(m, inputs); /* which sets the error */
+                return lg_forward_list(m, inputs); /* sets the error that m is NULL */
         if (!lg__ok(c))
                 return NULL;
         loans l = {.c = c, .given = {params.items ? params.count : 0, params.items}};
@@ -86,7 +86,7 @@ lg_tensor *lg__forward_params_span(lg_module *m, lg__stretch s, lg_list params, 
                               (long long)l.given.count, (long long)l.count, m->type);
         lg_tensor *y = NULL;
         if (ok) {
-                m->running++; /* release functions called in the forward cannot free m now */
+                m->running++; /* keeps release functions called in the forward from freeing m */
                 exchange(m, &l, 1);
                 y = lg__forward_span(m, s, inputs);
                 exchange(m, &l, -1);

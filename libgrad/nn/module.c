@@ -40,7 +40,7 @@ static void destroy(lg__object *o)
         if (m->parallel)
                 m->parallel->free(m->parallel);
         free_parts(m);
-        forget_list(m); /* after the parts, whose release functions may call lg_parameters() */
+        forget_list(m); /* after free_parts(), in which release functions may call lg_parameters() */
         lg__release(o->ctx, m->release, m->user);
         lg__free(o->ctx, m->config, m->config_bytes);
         lg__strfree(o->ctx, m->type);

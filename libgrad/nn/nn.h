@@ -70,7 +70,7 @@ struct lg_module {
         lg__part *parts, **end;
         lg__listing *listings; /* cached results of lg_parameters() and lg_parameters_matching(); freed when a part is
                                   added */
-        lg_shape shape;        /* of the first result of the last forward, for lg_module_print() */
+        lg_shape shape;        /* shape of the first result of the last forward, for lg_module_print() */
         bool has_shape;
         int64_t kept_bytes,
                 most_bytes; /* memory that the last measured forward kept, and its peak, for lg_module_print_memory() */

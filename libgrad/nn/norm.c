@@ -27,7 +27,7 @@ static lg_tensor *batch_norm(lg_module *m, lg_tensor *x, lg__ending ending)
                                 k->spaces == 2 ? "(N, C, H, W)" : "(N, C) or (N, C, L)",
                                 lg__layout_hint(x, k->spaces, k->channels));
         const bool alike = plus && lg__shape_equal(plus->at.shape, x->at.shape) && plus->at.dtype == x->at.dtype;
-        const bool apart = plus && !alike; /* a sum that broadcasts or promotes */
+        const bool apart = plus && !alike; /* the sum broadcasts or promotes, so it is a separate op */
         const lg_batch_norm_options o = {.size_ = sizeof o,
                                          .running_mean = tensor(m, "running_mean"),
                                          .running_var = tensor(m, "running_var"),

@@ -8,7 +8,7 @@
 
 /* A set of gradients, or of buffers, of one dtype and device that one collective exchanges: its members. */
 typedef struct lg__bucket {
-        int64_t first, count;      /* members: entries [first, first + count) of the plan's `order` */
+        int64_t first, count;      /* the members are the entries [first, first + count) of the plan's `order` */
         int64_t elements, waiting; /* elements: of all members; waiting: number of gradients that are not complete */
         lg__device *device;
         lg_dtype dtype;

@@ -108,7 +108,7 @@ static void find_shapes(lg_module *root, const lg_module_print_options *o, char 
                 lg__forget_error(c);
         }
         for (lg_module *m = root; m; m = lg__module_next(m, root))
-                if (m->printing && --m->printing == 0) /* 0 in modules that the forward has added */
+                if (m->printing && --m->printing == 0) /* `printing` is 0 in modules that the forward has added */
                         m->training = m->was_training;
         lg_set_grad_mode(c, recording);
 }

@@ -78,7 +78,7 @@ static bool forward(lg__call *call)
  * need a gradient, and their gradients. */
 typedef struct again {
         lg_tensor **inputs, **params, **by, **grads;
-        int64_t count; /* of by and grads */
+        int64_t count; /* number of elements of `by` and of `grads` */
 } again;
 
 static bool take_inputs(const lg__vjp *v, int64_t inputs, again *a)

@@ -30,8 +30,8 @@ static lg_tensor *own_statistics(lg_tensor *x, int64_t channels, int64_t count)
 }
 
 typedef struct statistics {
-        lg_tensor *mean, *var; /* (C); var: sum of squared deviations over the count */
-        lg_tensor *count;      /* (1) */
+        lg_tensor *mean, *var; /* shape (C); var: sum of squared deviations over the count */
+        lg_tensor *count;      /* number of elements in a channel, over all ranks; shape (1) */
 } statistics;
 
 static bool merge(lg_tensor *all, int64_t channels, statistics *s)

@@ -37,7 +37,7 @@ const char *lg__module_path(const lg_module *m, char text[LG__PATH])
         for (; m->parent; m = m->parent) {
                 size_t n = strlen(m->part->name), dot = text[at] != 0;
                 if (n + dot > at)
-                        break; /* longer than LG__PATH: only the end of the path */
+                        break; /* the path is longer than LG__PATH: returns its end */
                 if (dot)
                         text[--at] = '.';
                 at -= n;

@@ -13,7 +13,7 @@ typedef struct lg__slot {
         uint64_t serial; /* of param: differs if param was freed and its record reused */
         lg__node *node;  /* a reference to its leaf node */
         int group;
-        lg_tensor *state[LG__STATES]; /* owned; NULL before the first step with a gradient */
+        lg_tensor *state[LG__STATES]; /* owned; NULL before the first step in which param has a gradient */
         lg_tensor *master;            /* owned: f32 copy of a 16-bit param, or NULL */
         const lg__storage *of;        /* param's storage and its version, when master was last rounded to it */
         uint32_t version;
@@ -29,10 +29,10 @@ typedef struct lg__slot {
 typedef struct lg__group {
         double lr, weight_decay;
         union {
-                double momentum; /* of SGD and RMSprop */
-                double beta1;    /* of Adam; schedules change it in place of momentum */
+                double momentum; /* SGD and RMSprop */
+                double beta1;    /* Adam; schedules change it in place of momentum */
         };
-        double beta2, eps; /* of optimisers that have them */
+        double beta2, eps; /* if the optimiser has them */
         unsigned states;   /* the states that its parameters use, a bit each */
         bool master;       /* 16-bit parameters have an f32 master copy */
         double initial_lr; /* lr before the first schedule; NAN: no schedule yet */
@@ -47,9 +47,9 @@ enum {
 };
 
 typedef struct lg__rule {
-        const char *name;               /* "lg_sgd" */
-        int update;                     /* LG__UPDATE_... */
-        const char *states[LG__STATES]; /* PyTorch's names */
+        const char *name;               /* the public function, as in "lg_sgd" */
+        int update;                     /* LG__UPDATE_...: the formula */
+        const char *states[LG__STATES]; /* PyTorch's names of the states; NULL: there is none */
         unsigned momentum_state;        /* bit of the state that momentum uses; 0: no momentum */
         bool betas, eps;                /* groups have beta1 and beta2; eps */
         /* Returns whether g fits the optimiser's options; if not, sets an error of `op`. NULL: always. */
@@ -60,7 +60,7 @@ struct lg_optimizer {
         lg__object object;
         const lg__rule *rule;
         double first_state; /* initial value of state 0 */
-        void *options;      /* of its rule: lg_sgd_options, ..., defaults applied */
+        void *options;      /* owned: lg_sgd_options, ... with defaults applied */
         size_t options_bytes;
         int group_count;
         lg__group *groups;
@@ -68,7 +68,7 @@ struct lg_optimizer {
         lg__slot *slots;
         lg_update *updates;  /* scratch: an element per slot */
         lg__link schedulers; /* list of the schedules of this optimiser */
-        int running;         /* number of calls under way that may call user code */
+        int running;         /* number of calls under way that use it and may call user code */
         /* Loss scaling: stepped and found belong to this round of the scaler. */
         uint64_t round;
         bool stepped;

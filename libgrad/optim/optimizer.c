@@ -180,7 +180,7 @@ static bool take_numbers(const lg_optimizer *opt, const lg_param_group_options *
             !take_number(opt, "beta2", o->beta2, rule->betas, lg__fraction_check, &g->beta2) ||
             !take_number(opt, "eps", o->eps, rule->eps, lg__option_check, &g->eps))
                 return false;
-        if (o->momentum != 0) { /* else as group 0, whose momentum a schedule may have set to 0 */
+        if (o->momentum != 0) { /* else keep group 0's states: a schedule may have set momentum to 0 */
                 g->states &= ~rule->momentum_state;
                 g->states |= g->momentum != 0 ? rule->momentum_state : 0;
         }

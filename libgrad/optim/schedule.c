@@ -11,7 +11,7 @@ static void destroy(lg__object *o)
         lg_scheduler *s = (lg_scheduler *)o;
         lg__link_remove(&s->link);
         for (int i = 0; s->children && i < s->child_count; i++)
-                if (s->children[i]->owner) /* NULL if the creation of s failed */
+                if (s->children[i]->owner) /* NULL if the creation of s failed: the child stays */
                         lg__object_destroy(s->children[i]);
         lg__free(o->ctx, (void *)(uintptr_t)s->children, (size_t)s->child_count * sizeof *s->children);
         lg__free(o->ctx, (void *)(uintptr_t)s->milestones.items,
@@ -100,7 +100,7 @@ static bool next_lr(const lg_scheduler *s, int64_t t, int group, double *lr)
         const double last = s->absolute ? *lr : t > 0 ? s->rate(s, t - 1, lr0) : lr0;
         if (*lr == last)
                 *lr = now;
-        else if (last != low) /* else the ratio would divide by 0 */
+        else if (last != low) /* otherwise the ratio would divide by 0 */
                 *lr = low + (*lr - low) * ((now - low) / (last - low));
         else
                 *lr += now - low;

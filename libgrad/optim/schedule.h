@@ -13,10 +13,10 @@ typedef double lg__rate_fn(const lg_scheduler *s, int64_t t, double lr0);
 
 struct lg_scheduler {
         lg__object object;
-        lg__link link;     /* in its optimiser's list */
-        lg_optimizer *opt; /* NULL: it was freed */
+        lg__link link;     /* in the list of its optimiser's schedules */
+        lg_optimizer *opt; /* NULL: the optimiser was freed */
         const char *name;
-        lg__rate_fn *rate; /* NULL: it has children */
+        lg__rate_fn *rate; /* the formula; NULL: the schedule has children */
         bool absolute;     /* sets rates by the formula, regardless of the last rates */
         double (*momentum)(const lg_scheduler *s, int64_t t); /* momentum at step t; NULL: unchanged */
         int64_t epoch;                                        /* number of the last step */
@@ -24,7 +24,7 @@ struct lg_scheduler {
         lg_scheduler *owner, *const *children;
         int child_count;
         bool in_turn; /* children run one after another, from milestone to milestone; false: all run */
-        int levels;   /* depth of schedules in it */
+        int levels;   /* depth of nested schedules; 0: no children */
         lg_ints milestones;
         int64_t span; /* step_size, t_max, total or total_steps */
         double low;   /* eta_min, or 0: the part of a rate above it is scaled */
@@ -37,7 +37,7 @@ struct lg_scheduler {
                         void *user;
                 } lambda;
         } o;
-        double best; /* metric of a plateau schedule */
+        double best; /* best metric of a plateau schedule so far */
         int64_t bad, cooling;
 };
 

@@ -74,7 +74,7 @@ typedef struct load {
         const lg_load_options *o;
         const lg__weight **found; /* by item of the roster: its tensor in the file; NULL: none */
         lg__staged *staged;
-        int64_t count; /* of staged */
+        int64_t count; /* number of elements of `staged` */
         complaints wrong;
 } load;
 
@@ -251,7 +251,7 @@ static void match_number(load *l, lg__held *h)
                 lg__fail(l->r->c, LG_ERR_FORMAT, "%s: %s: \"%.200s\" is \"%.40s\", which %s", l->r->op, l->path,
                          h->name, text, h->kind == LG__HELD_TEXT ? "is too long for its place" : "is no such number");
         } else if (h->kind == LG__HELD_I64 && h->most >= 0 && (s->number.i64 < 0 || s->number.i64 > h->most)) {
-                if (!l->wrong.count[DIFFERENT]) /* else the limit may depend on the difference */
+                if (!l->wrong.count[DIFFERENT]) /* otherwise the limit may depend on the item that differs */
                         lg__fail(l->r->c, LG_ERR_FORMAT, "%s: %s: \"%.200s\" is %s; it must be from 0 to %lld",
                                  l->r->op, l->path, h->name, text, (long long)h->most);
         } else if (!(h->flags & LG__HELD_FIXED)) {

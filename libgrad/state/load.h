@@ -16,7 +16,7 @@ typedef struct lg__staged {
                 uint64_t u64;
                 double f64;
                 bool flag;
-                const char *text; /* stored with the open file */
+                const char *text; /* in memory of the open file */
         } number;
 } lg__staged;
 

@@ -28,20 +28,20 @@ enum {
 };
 
 typedef struct lg__held {
-        char *name; /* the whole path; owned */
+        char *name; /* the whole path, "model.0.weight"; owned */
         lg__held_kind kind;
         unsigned flags;
-        void *at;         /* lg_tensor **, int64_t *, ... */
+        void *at;         /* address of the value: lg_tensor **, int64_t *, ... by kind */
         int64_t most;     /* of an i64: greatest value, -1: any; of a text: bytes with the final NUL */
         lg__layout like;  /* of a tensor: dtype and shape, even if *at is NULL */
-        lg_device device; /* of the tensor, even if *at is NULL */
+        lg_device device; /* device of the tensor, even if *at is NULL */
 } lg__held;
 
 struct lg__roster {
         lg_ctx *c;
         const char *op;
         char path[LG__PATH];
-        size_t length;    /* of path */
+        size_t length;    /* of path, in bytes */
         bool all_numbers; /* a load fails if the file has numbers that are not items */
         lg__held *items;
         int64_t count, room;
